@@ -1,0 +1,103 @@
+// Runs tasks as soon as the variables they touch allow it.
+// Order:   two tasks sharing a variable, at least one of them writing it, run in push order; others may overlap.
+// Errors:  what a task throws is kept on the variables it writes, passes on to tasks that read them (those do not run),
+//          and is rethrown, once, by wait_for_var() or wait_all().
+// Threads: every member is safe from any thread; wait_* throws EngineError when called inside a task.
+// Owner:   Runtime. Tests make their own.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+
+#include "hybridnet/base.h"
+#include "hybridnet/error.h"
+
+namespace hybridnet {
+
+class Engine;
+struct QueuedTask;
+
+// What tasks are ordered on. Embedded in the owner of the data it guards (NDArray's storage); tasks keep that owner alive.
+// state_: fast path without a lock. 0 = idle; low bits count running readers; a bit marks a running writer; a bit says
+// that tasks are queued (then everything goes through the mutex-guarded FIFO in the engine).
+class Var {
+ public:
+  Var() = default;
+  ~Var();
+  Var(const Var&) = delete;
+  Var& operator=(const Var&) = delete;
+  uint64_t version() const { return version_.load(std::memory_order_acquire); }  // number of finished or inline writes
+  bool idle() const { return state_.load(std::memory_order_acquire) == 0; }      // nothing running or queued
+  // True when no writer runs or waits and no error is stored: data may be read at once by the caller.
+  bool readable() const;
+
+ private:
+  friend class Engine;
+  friend class ThreadedEngine;
+  friend class SerialEngine;
+  struct Queue;                           // FIFO of waiting tasks and the stored error; made on first contention
+  std::atomic<uint64_t> state_{0};
+  std::atomic<uint64_t> version_{0};
+  std::atomic<Queue*> queue_{nullptr};
+};
+
+// What a running task knows.
+struct TaskContext {
+  Device device;
+  int cores = 1;          // how many cores it may use for parallel regions (see threads.h)
+  bool inline_run = false;
+};
+
+// A unit of work. `keep_alive` (captured in fn) must own everything that the task and its variables need.
+using TaskFn = std::function<void(TaskContext&)>;
+
+class Engine {
+ public:
+  struct Access {
+    std::span<Var* const> reads;   // no duplicates, disjoint from writes
+    std::span<Var* const> writes;
+  };
+  struct Options {
+    const char* name = "";         // static or interned string: named in errors and profiles
+    Device device = {};
+    int priority = 0;              // higher runs first among ready tasks
+    int64_t cost_ns = 0;           // declared cost; decides inline or queued, and how many cores are worth having
+    SourceLocation where = {};     // user's line; filled from current_location() by callers that know it
+  };
+
+  virtual ~Engine() = default;     // finishes what was pushed
+
+  // Returns at once. Throws EngineError if a variable is listed twice or in both lists.
+  virtual void push(TaskFn fn, Access access, const Options& options) = 0;
+
+  // Inline fast path: if every variable is free of conflicting work and of stored errors and options.cost_ns is small
+  // (or the engine is serial), acquires them and returns true; the caller then runs its work on its own thread and MUST call
+  // finish_inline with the same access (with the exception if one was thrown: then it is NOT stored, the caller throws it).
+  // Returns false without side effects otherwise; the caller then uses push.
+  virtual bool try_begin_inline(Access access, const Options& options) = 0;
+  virtual void finish_inline(Access access) = 0;
+
+  virtual void wait_for_var(Var& var) = 0;       // until every task pushed before that touches var is done; rethrows its error
+  virtual void wait_to_read(Var& var) = 0;       // until every writer pushed before is done; rethrows its error
+  virtual void wait_all() = 0;                   // rethrows the first stored error, clears all
+  virtual void set_bulk_size(int tasks) = 0;     // engine.bulk: hint, returns nothing; 0 switches off
+  virtual int bulk_size() const = 0;
+  virtual const char* type_name() const = 0;     // "ThreadedEnginePerDevice" or "NaiveEngine"
+  // Before fork: drains and stops workers. After, in parent and child: starts them again on demand. Registered by Runtime.
+  virtual void stop_workers() = 0;
+  virtual void start_workers() = 0;
+  // Number of tasks that went each way since start: tests and profiles read it.
+  struct Counters { uint64_t inlined = 0, queued = 0, failed = 0; };
+  virtual Counters counters() const = 0;
+};
+
+std::unique_ptr<Engine> make_threaded_engine(int workers_per_device = 0);  // 0: from the core budget
+std::unique_ptr<Engine> make_serial_engine();  // same promises on the caller's thread: debugging, tests
+
+}  // namespace hybridnet

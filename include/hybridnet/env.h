@@ -1,0 +1,22 @@
+// Every environment variable of the project, read once here (src/base/env.cc), never elsewhere.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace hybridnet {
+
+struct Environment {
+  std::string engine_type;          // HYBRIDNET_ENGINE_TYPE (else MXNET_ENGINE_TYPE): ThreadedEnginePerDevice | ThreadedEngine | NaiveEngine
+  int num_threads = 0;              // HYBRIDNET_NUM_THREADS, else OMP_NUM_THREADS; 0: all cores
+  int workers = 0;                  // HYBRIDNET_CPU_WORKER_NTHREADS; 0: default
+  int64_t inline_limit_ns = 0;      // HYBRIDNET_INLINE_LIMIT_US: tasks declared cheaper than this run inline
+  int64_t pool_reserve_mb = 0;      // HYBRIDNET_POOL_LIMIT_MB: above this much pooled memory, blocks go back to the system
+  std::string passes;               // HYBRIDNET_PASSES: pipeline query
+  bool pass_dump = false;           // HYBRIDNET_PASS_DUMP
+  std::string on_rewrite_error;     // HYBRIDNET_ON_REWRITE: warn | raise | ignore
+  std::string home;                 // HYBRIDNET_HOME (else MXNET_HOME): data and model cache
+};
+const Environment& environment();   // read at first use
+
+}  // namespace hybridnet

@@ -1,0 +1,100 @@
+// Every failure is an Error with named fields; its text is composed from them (see what()).
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace hybridnet {
+
+// The class users catch. Python and Java have one class per kind, named as kind_name() says.
+enum class ErrorKind : int8_t {
+  kError,             // HybridNetError: none of the below
+  kParam,             // ParamError: an operator or layer parameter is missing, unknown, or out of range
+  kShape,             // ShapeError
+  kDType,             // DTypeError
+  kType,              // TypeError: an argument of the wrong kind
+  kValue,             // ValueError
+  kIndex,             // IndexError: index out of bounds
+  kFormat,            // FormatError: a file or string is not what its format promises
+  kFile,              // FileError: missing, unreadable, unwritable
+  kGradient,          // GradientError: not differentiable, overwritten in place, graph freed, not recorded
+  kTrace,             // TraceError: a traced (abstract) array was asked for a value
+  kDeferredInit,      // DeferredInitializationError
+  kEngine,            // EngineError
+  kMemory,            // OutOfMemoryError
+  kUnsupported,       // UnsupportedError: valid, but not on this device, dtype, or in this build
+};
+const char* kind_name(ErrorKind kind);
+
+// Where in user code a call was made. `file` outlives the process' use of it (interned) or is empty.
+struct SourceLocation {
+  const char* file = nullptr;
+  int32_t line = 0;
+  bool known() const { return file != nullptr; }
+  std::string str() const;  // "train.py:17"
+};
+
+struct ErrorFields {
+  std::string op;        // operator name: FullyConnected
+  std::string node;      // node name: dense0_fwd
+  std::string block;     // block path: net.body.0
+  std::string input;     // input or parameter name: weight
+  std::string expected;  // "shape (4, 5)"
+  std::string given;     // "(4, 3)"
+  std::string message;   // free text, used instead of or in front of expected/given
+  std::string because;
+  std::string fix;
+  SourceLocation where;  // Python file:line of the call
+};
+
+class Error : public std::exception {
+ public:
+  Error(ErrorKind kind, ErrorFields fields);
+  ErrorKind kind() const { return kind_; }
+  const ErrorFields& fields() const { return fields_; }
+  // Adds what an outer layer knows (block path, node, location); fields already set stay.
+  void add_context(const ErrorFields& outer);
+  const char* what() const noexcept override;  // "operator 'X' (node 'n', block 'b'), input 'w': expected .., got ..\n  Because: ..\n  Fix: ..\n  At: f.py:3"
+
+ private:
+  ErrorKind kind_;
+  ErrorFields fields_;
+  std::string text_;
+};
+
+#define HYBRIDNET_DECLARE_ERROR(Name, kind)                                  \
+  class Name : public Error {                                                \
+   public:                                                                   \
+    explicit Name(ErrorFields fields) : Error(kind, std::move(fields)) {}    \
+  }
+HYBRIDNET_DECLARE_ERROR(ParamError, ErrorKind::kParam);
+HYBRIDNET_DECLARE_ERROR(ShapeError, ErrorKind::kShape);
+HYBRIDNET_DECLARE_ERROR(DTypeError, ErrorKind::kDType);
+HYBRIDNET_DECLARE_ERROR(TypeError, ErrorKind::kType);
+HYBRIDNET_DECLARE_ERROR(ValueError, ErrorKind::kValue);
+HYBRIDNET_DECLARE_ERROR(IndexError, ErrorKind::kIndex);
+HYBRIDNET_DECLARE_ERROR(FormatError, ErrorKind::kFormat);
+HYBRIDNET_DECLARE_ERROR(FileError, ErrorKind::kFile);
+HYBRIDNET_DECLARE_ERROR(GradientError, ErrorKind::kGradient);
+HYBRIDNET_DECLARE_ERROR(TraceError, ErrorKind::kTrace);
+HYBRIDNET_DECLARE_ERROR(EngineError, ErrorKind::kEngine);
+HYBRIDNET_DECLARE_ERROR(OutOfMemoryError, ErrorKind::kMemory);
+HYBRIDNET_DECLARE_ERROR(UnsupportedError, ErrorKind::kUnsupported);
+#undef HYBRIDNET_DECLARE_ERROR
+
+// The user's line that the current thread is executing for; set by front ends around calls, read by the engine at push
+// and by thrown errors. Cheap: two words in thread-local storage.
+SourceLocation current_location();
+void set_current_location(SourceLocation where);
+// Interns a file name; the pointer stays valid for the life of the process.
+const char* intern_file(std::string_view file);
+
+// Front ends that know where the user's call is only at a price (walking Python frames) install this; current_location()
+// calls it when nothing was set explicitly. It must be cheap, must not throw, and runs on the pushing thread only.
+using LocationProbe = SourceLocation (*)();
+void set_location_probe(LocationProbe probe);
+
+}  // namespace hybridnet

@@ -1,0 +1,36 @@
+// Pooled, 64-byte aligned memory per device.
+// Threads: every member is safe from any thread; small blocks come from a thread-local cache without a lock.
+// Owner:   Runtime.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "hybridnet/base.h"
+
+namespace hybridnet {
+
+class Storage {
+ public:
+  struct Block {
+    void* data = nullptr;  // 64-byte aligned; null when bytes == 0
+    int64_t bytes = 0;     // usable bytes (>= asked)
+    Device device;
+  };
+  struct Statistics {
+    int64_t in_use = 0;        // bytes handed out
+    int64_t pooled = 0;        // bytes held for reuse
+    int64_t peak_in_use = 0;   // since start or reset_peak()
+    int64_t system_allocations = 0;
+    int64_t allocations = 0;
+  };
+  virtual ~Storage() = default;
+  virtual Block allocate(int64_t bytes) = 0;  // throws OutOfMemoryError with sizes and statistics
+  virtual void free(Block block) = 0;         // back to the pool
+  virtual void release_pool() = 0;            // empty_cache: pooled memory goes back to the system
+  virtual Statistics statistics() const = 0;
+  virtual void reset_peak() = 0;
+};
+std::unique_ptr<Storage> make_cpu_storage();
+
+}  // namespace hybridnet

@@ -1,0 +1,60 @@
+// The core budget and the one way to run a loop in parallel. Everything that wants more than one core goes through here,
+// so that operators, oneDNN and engine workers never oversubscribe the machine.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+namespace hybridnet {
+
+int cpu_cores();                      // cores this process may use: affinity, cgroup quota, HYBRIDNET_NUM_THREADS
+void set_cpu_cores(int cores);        // for tests and mx.engine users; >= 1
+
+// How many cores parallel regions opened by this thread may use now. 1 inside a parallel region or a cheap task.
+int current_cores();
+
+// Gives the calling thread `cores` for its lifetime (also to oneDNN on this thread), restores what was before.
+class CoreScope {
+ public:
+  explicit CoreScope(int cores);
+  ~CoreScope();
+  CoreScope(const CoreScope&) = delete;
+
+ private:
+  int before_;
+};
+
+// Claims up to `wanted` cores from the process-wide budget while a compute task runs (>= 1 always), gives them back after.
+class CoreLease {
+ public:
+  explicit CoreLease(int wanted);
+  ~CoreLease();
+  CoreLease(const CoreLease&) = delete;
+  int cores() const { return cores_; }
+
+ private:
+  int cores_;
+  int taken_;
+  CoreScope scope_;
+};
+
+namespace detail {
+using RangeFn = void (*)(void* closure, int64_t begin, int64_t end);
+void parallel_ranges(int64_t count, int64_t grain, RangeFn fn, void* closure);
+}  // namespace detail
+
+// Calls f(begin, end) for disjoint ranges covering [0, count), on up to current_cores() threads; ranges hold at least
+// `grain` items. Exceptions of f reach the caller (the first one). Runs on the caller alone when count <= grain.
+template <typename F>
+void parallel_for(int64_t count, int64_t grain, F&& f) {
+  if (count <= 0) return;
+  if (count <= grain || current_cores() == 1) {
+    f(int64_t{0}, count);
+    return;
+  }
+  using Fn = std::remove_reference_t<F>;
+  detail::parallel_ranges(count, grain, [](void* c, int64_t b, int64_t e) { (*static_cast<Fn*>(c))(b, e); },
+                          const_cast<void*>(static_cast<const void*>(&f)));
+}
+
+}  // namespace hybridnet
