@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
@@ -88,6 +89,39 @@ struct bfloat16 {
   explicit bfloat16(float value);
   operator float() const;
 };
+
+// The constants shift between the exponent biases 127 and 15 and between mantissas of 23 and 10 bits.
+inline float16::float16(float value) {
+  uint32_t x = std::bit_cast<uint32_t>(value);
+  const uint32_t sign = x >> 16 & 0x8000u;
+  x &= 0x7fffffffu;
+  if (x >= 0x47800000u) {  // 65536 and above, infinity, NaN (made quiet, leading payload kept)
+    x = x > 0x7f800000u ? 0x7e00u | (x >> 13 & 0x3ffu) : 0x7c00u;
+  } else if (x < 0x38800000u) {  // subnormal: adding 0.5 lets the FPU align and round the mantissa
+    x = std::bit_cast<uint32_t>(std::bit_cast<float>(x) + 0.5f) - 0x3f000000u;
+  } else {
+    x = (x - 0x38000000u + 0xfffu + (x >> 13 & 1u)) >> 13;
+  }
+  bits = static_cast<uint16_t>(sign | x);
+}
+inline float16::operator float() const {
+  constexpr uint32_t kExponent = 0x0f800000u;
+  uint32_t x = (bits & 0x7fffu) << 13;
+  const uint32_t exponent = x & kExponent;
+  x += 0x38000000u;
+  if (exponent == kExponent) {
+    x += 0x38000000u;  // infinity and NaN
+  } else if (exponent == 0) {
+    x = std::bit_cast<uint32_t>(std::bit_cast<float>(x + 0x00800000u) - std::bit_cast<float>(0x38800000u));
+  }
+  return std::bit_cast<float>(x | (bits & 0x8000u) << 16);
+}
+inline bfloat16::bfloat16(float value) {
+  const uint32_t x = std::bit_cast<uint32_t>(value);
+  const bool nan = (x & 0x7fffffffu) > 0x7f800000u;
+  bits = static_cast<uint16_t>(nan ? (x >> 16 | 0x40u) : (x + 0x7fffu + (x >> 16 & 1u)) >> 16);
+}
+inline bfloat16::operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
 template <typename T> struct dtype_of;
 template <> struct dtype_of<float> { static constexpr DType value = DType::kFloat32; };

@@ -37,17 +37,18 @@ struct SourceLocation {
   std::string str() const;  // "train.py:17"
 };
 
+// All have initializers, so that throwers may name only the fields they know, without a compiler warning.
 struct ErrorFields {
-  std::string op;        // operator name: FullyConnected
-  std::string node;      // node name: dense0_fwd
-  std::string block;     // block path: net.body.0
-  std::string input;     // input or parameter name: weight
-  std::string expected;  // "shape (4, 5)"
-  std::string given;     // "(4, 3)"
-  std::string message;   // free text, used instead of or in front of expected/given
-  std::string because;
-  std::string fix;
-  SourceLocation where;  // Python file:line of the call
+  std::string op = {};        // operator name: FullyConnected
+  std::string node = {};      // node name: dense0_fwd
+  std::string block = {};     // block path: net.body.0
+  std::string input = {};     // input or parameter name: weight
+  std::string expected = {};  // "shape (4, 5)"
+  std::string given = {};     // "(4, 3)"
+  std::string message = {};   // free text, used instead of or in front of expected/given
+  std::string because = {};
+  std::string fix = {};
+  SourceLocation where = {};  // Python file:line of the call
 };
 
 class Error : public std::exception {

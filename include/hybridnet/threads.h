@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 namespace hybridnet {
@@ -10,7 +11,8 @@ namespace hybridnet {
 int cpu_cores();                      // cores this process may use: affinity, cgroup quota, HYBRIDNET_NUM_THREADS
 void set_cpu_cores(int cores);        // for tests and mx.engine users; >= 1
 
-// How many cores parallel regions opened by this thread may use now. 1 inside a parallel region or a cheap task.
+// How many cores parallel regions opened by this thread may use now. 1 inside a parallel region or a cheap task. A thread
+// without a scope or lease may use what is free: parallel_for claims it for each region.
 int current_cores();
 
 // Gives the calling thread `cores` for its lifetime (also to oneDNN on this thread), restores what was before.
@@ -25,6 +27,7 @@ class CoreScope {
 };
 
 // Claims up to `wanted` cores from the process-wide budget while a compute task runs (>= 1 always), gives them back after.
+// On a thread that has a scope or lease already it claims nothing and is bounded by that one.
 class CoreLease {
  public:
   explicit CoreLease(int wanted);
@@ -33,10 +36,15 @@ class CoreLease {
   int cores() const { return cores_; }
 
  private:
+  explicit CoreLease(std::pair<int, int> cores_and_taken);
   int cores_;
   int taken_;
   CoreScope scope_;
 };
+
+// Called in the child of a fork, on the thread that forked (Runtime registers it): an OpenMP team does not survive a fork,
+// so this thread runs its loops serially from now on; threads started by the child are not affected.
+void threads_after_fork_in_child();
 
 namespace detail {
 using RangeFn = void (*)(void* closure, int64_t begin, int64_t end);

@@ -1,0 +1,108 @@
+#include "hybridnet/env.h"
+
+#include <charconv>
+#include <cstdlib>
+#include <string_view>
+
+#include "hybridnet/error.h"
+
+namespace hybridnet {
+namespace {
+
+std::string_view read(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string_view{} : std::string_view(value);
+}
+
+std::string read_first(std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    if (const std::string_view value = read(name); !value.empty()) return std::string(value);
+  }
+  return {};
+}
+
+[[noreturn]] void throw_bad_value(const char* name, std::string expected, std::string_view given) {
+  throw ValueError({.expected = std::move(expected),
+                    .given = "'" + std::string(given) + "'",
+                    .message = std::string("environment variable ") + name,
+                    .fix = std::string("correct or unset ") + name});
+}
+
+int64_t read_int(const char* name, int64_t low, int64_t high, int64_t otherwise) {
+  const std::string_view text = read(name);
+  if (text.empty()) return otherwise;
+  int64_t value = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failure != std::errc{} || end != text.data() + text.size() || value < low || value > high) {
+    throw_bad_value(name, "an integer in [" + std::to_string(low) + ", " + std::to_string(high) + "]", text);
+  }
+  return value;
+}
+
+bool read_bool(const char* name) {
+  const std::string_view text = read(name);
+  if (text.empty() || text == "0" || text == "false" || text == "off") return false;
+  if (text == "1" || text == "true" || text == "on") return true;
+  throw_bad_value(name, "0 or 1", text);
+}
+
+std::string read_choice(const char* name, std::initializer_list<std::string_view> choices, std::string_view otherwise) {
+  const std::string_view text = read(name);
+  if (text.empty()) return std::string(otherwise);
+  std::string listed;
+  for (std::string_view choice : choices) {
+    if (text == choice) return std::string(text);
+    listed += (listed.empty() ? "" : " | ") + std::string(choice);
+  }
+  throw_bad_value(name, listed, text);
+}
+
+// OMP_NUM_THREADS belongs to OpenMP: a list gives one number per nesting level, and what it cannot use is no error
+// here.
+int omp_num_threads() {
+  const std::string_view text = read("OMP_NUM_THREADS");
+  int value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value > 0 ? value : 0;
+}
+
+// A program written for MXNet may choose one of its engines; every threaded one of them is ours.
+std::string engine_type() {
+  const std::string name = read_first({"HYBRIDNET_ENGINE_TYPE", "MXNET_ENGINE_TYPE"});
+  if (name.empty()) return "ThreadedEnginePerDevice";
+  if (name == "ThreadedEngine" || name == "ThreadedEnginePerDevice" || name == "NaiveEngine") return name;
+  throw_bad_value(read("HYBRIDNET_ENGINE_TYPE").empty() ? "MXNET_ENGINE_TYPE" : "HYBRIDNET_ENGINE_TYPE",
+                  "ThreadedEnginePerDevice | ThreadedEngine | NaiveEngine", name);
+}
+
+std::string home() {
+  if (std::string named = read_first({"HYBRIDNET_HOME", "MXNET_HOME"}); !named.empty()) return named;
+  const std::string_view user = read("HOME");
+  return user.empty() ? std::string(".hybridnet") : std::string(user) + "/.hybridnet";
+}
+
+Environment read_environment() {
+  constexpr int64_t kMaxThreads = 4096;
+  constexpr int64_t kMaxMegabytes = int64_t{1} << 40;
+  Environment env;
+  env.engine_type = engine_type();
+  env.num_threads = static_cast<int>(read_int("HYBRIDNET_NUM_THREADS", 0, kMaxThreads, 0));
+  if (env.num_threads == 0) env.num_threads = omp_num_threads();
+  env.workers = static_cast<int>(read_int("HYBRIDNET_CPU_WORKER_NTHREADS", 0, kMaxThreads, 0));
+  env.inline_limit_ns = 1000 * read_int("HYBRIDNET_INLINE_LIMIT_US", 0, int64_t{1} << 40, env.inline_limit_ns / 1000);
+  env.pool_reserve_mb = read_int("HYBRIDNET_POOL_LIMIT_MB", -1, kMaxMegabytes, env.pool_reserve_mb);
+  env.passes = read_first({"HYBRIDNET_PASSES"});
+  env.pass_dump = read_bool("HYBRIDNET_PASS_DUMP");
+  env.on_rewrite_error = read_choice("HYBRIDNET_ON_REWRITE", {"warn", "raise", "ignore"}, "warn");
+  env.home = home();
+  return env;
+}
+
+}  // namespace
+
+const Environment& environment() {
+  static const Environment env = read_environment();
+  return env;
+}
+
+}  // namespace hybridnet

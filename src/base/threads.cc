@@ -1,0 +1,181 @@
+#include "hybridnet/threads.h"
+
+#include <omp.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <exception>
+#include <mutex>
+
+#include "hybridnet/env.h"
+
+namespace hybridnet {
+namespace {
+
+// 0: the thread has no scope of its own; it claims cores for each parallel region.
+thread_local int thread_cores = 0;
+// Set in the child of a fork for the thread that forked: its OpenMP team did not survive, so it must never open one.
+thread_local bool thread_lost_team = false;
+
+int affinity_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(1, CPU_COUNT(&set));
+  return std::max(1, omp_get_num_procs());  // more cores than cpu_set_t can name
+}
+
+// Cores that a container's CPU quota pays for, rounded up; INT32_MAX without a quota.
+int quota_cores() {
+  constexpr int kNoQuota = INT32_MAX;
+  long long quota = -1;
+  long long period = -1;
+  if (std::FILE* file = std::fopen("/sys/fs/cgroup/cpu.max", "r")) {  // cgroup 2: "max 100000" or "150000 100000"
+    if (std::fscanf(file, "%lld %lld", &quota, &period) != 2) quota = -1;
+    std::fclose(file);
+  } else {  // cgroup 1
+    auto read = [](const char* path) {
+      long long value = -1;
+      if (std::FILE* f = std::fopen(path, "r")) {
+        if (std::fscanf(f, "%lld", &value) != 1) value = -1;
+        std::fclose(f);
+      }
+      return value;
+    };
+    quota = read("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
+    period = read("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
+  }
+  if (quota <= 0 || period <= 0) return kNoQuota;
+  return static_cast<int>(std::clamp<long long>((quota + period - 1) / period, 1, kNoQuota));
+}
+
+struct Budget {
+  Budget() {
+    const int asked = environment().num_threads;
+    const int cores = asked > 0 ? asked : std::min(affinity_cores(), quota_cores());
+    total.store(cores, std::memory_order_relaxed);
+    free.store(cores, std::memory_order_relaxed);
+  }
+  std::atomic<int> total{1};
+  std::atomic<int> free{1};  // below zero while more is claimed than set_cpu_cores() has left
+};
+
+Budget& budget() {
+  static Budget instance;
+  return instance;
+}
+
+int take_free_cores(int wanted) {
+  std::atomic<int>& free = budget().free;
+  int available = free.load(std::memory_order_relaxed);
+  while (available > 0) {
+    const int taken = std::min(available, wanted);
+    if (free.compare_exchange_weak(available, available - taken, std::memory_order_acq_rel)) return taken;
+  }
+  return 0;
+}
+
+std::pair<int, int> claim(int wanted) {
+  wanted = std::max(wanted, 1);
+  if (thread_lost_team) return {1, 0};
+  if (thread_cores > 0) return {std::min(wanted, thread_cores), 0};  // part of what this thread was given before
+  const int taken = take_free_cores(wanted);
+  return {std::max(taken, 1), taken};  // nothing free: run on the own core all the same
+}
+
+// Inside a region each thread, also the opener, is alone: nested loops run serially.
+class RegionScope {
+ public:
+  RegionScope() : before_(std::exchange(thread_cores, 1)) {}
+  ~RegionScope() { thread_cores = before_; }
+  RegionScope(const RegionScope&) = delete;
+
+ private:
+  int before_;
+};
+
+class FirstException {
+ public:
+  void capture() {
+    const std::lock_guard lock(mutex_);
+    if (!error_) error_ = std::current_exception();
+  }
+  void rethrow() const {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::exception_ptr error_;
+};
+
+void run_on_team(int parts, int64_t count, detail::RangeFn fn, void* closure) {
+  FirstException first;
+  const int64_t base = count / parts;
+  const int64_t longer = count % parts;  // the first `longer` parts hold one item more
+#pragma omp parallel for num_threads(parts) schedule(static, 1)
+  for (int part = 0; part < parts; ++part) {
+    const RegionScope alone;
+    const int64_t begin = part * base + std::min<int64_t>(part, longer);
+    try {
+      fn(closure, begin, begin + base + (part < longer ? 1 : 0));
+    } catch (...) {
+      first.capture();
+    }
+  }
+  first.rethrow();
+}
+
+}  // namespace
+
+int cpu_cores() { return budget().total.load(std::memory_order_relaxed); }
+
+void set_cpu_cores(int cores) {
+  cores = std::max(cores, 1);
+  Budget& b = budget();
+  const int before = b.total.exchange(cores, std::memory_order_acq_rel);
+  b.free.fetch_add(cores - before, std::memory_order_acq_rel);
+  if (thread_cores == 0 && !thread_lost_team) omp_set_num_threads(cores);
+}
+
+int current_cores() {
+  if (thread_lost_team) return 1;
+  return thread_cores > 0 ? thread_cores : cpu_cores();
+}
+
+CoreScope::CoreScope(int cores) : before_(thread_cores) {
+  thread_cores = thread_lost_team ? 1 : std::max(cores, 1);
+  if (thread_cores != before_) omp_set_num_threads(thread_cores);
+}
+
+CoreScope::~CoreScope() {
+  if (thread_cores != before_) omp_set_num_threads(thread_lost_team ? 1 : before_ > 0 ? before_ : cpu_cores());
+  thread_cores = before_;
+}
+
+CoreLease::CoreLease(int wanted) : CoreLease(claim(wanted)) {}
+CoreLease::CoreLease(std::pair<int, int> cores_and_taken)
+    : cores_(cores_and_taken.first), taken_(cores_and_taken.second), scope_(cores_) {}
+CoreLease::~CoreLease() {
+  if (taken_ > 0) budget().free.fetch_add(taken_, std::memory_order_acq_rel);
+}
+
+void threads_after_fork_in_child() {
+  thread_lost_team = true;
+  thread_cores = 0;
+  omp_set_num_threads(1);
+  budget().free.store(cpu_cores(), std::memory_order_release);  // the other claimants are gone
+}
+
+namespace detail {
+
+void parallel_ranges(int64_t count, int64_t grain, RangeFn fn, void* closure) {
+  const int64_t most_parts = std::max<int64_t>(1, count / std::max<int64_t>(grain, 1));
+  const CoreLease lease(static_cast<int>(std::min<int64_t>(most_parts, current_cores())));
+  if (lease.cores() == 1) return fn(closure, 0, count);
+  run_on_team(lease.cores(), count, fn, closure);
+}
+
+}  // namespace detail
+}  // namespace hybridnet
