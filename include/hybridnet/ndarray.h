@@ -1,0 +1,103 @@
+// Async tensors: a spec, a piece of pooled storage, the engine variable that orders accesses to it, and a tape mark.
+// Copying an NDArray copies a handle. Reading data() is only allowed inside a task or after wait_to_read().
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hybridnet/base.h"
+#include "hybridnet/engine.h"
+#include "hybridnet/op.h"
+#include "hybridnet/storage.h"
+
+namespace hybridnet {
+
+// Memory plus the variable that orders its users; shared by all views.
+class Chunk : public RefCounted<Chunk> {
+ public:
+  Chunk() = default;
+  ~Chunk();
+  Var var;
+  Storage::Block block;
+  std::function<void()> deleter;   // foreign memory (DLPack, NumPy): called instead of returning block to the pool
+};
+
+// Where an array stands in the tape; defined in imperative/tape. Held by the array, dies with it or with detach().
+class TapeInfo : public RefCounted<TapeInfo> {
+ public:
+  virtual ~TapeInfo() = default;
+};
+
+class ArrayImpl final : public Object {
+ public:
+  TensorSpec spec;
+  Ref<Chunk> chunk;
+  int64_t offset = 0;              // bytes from the start of the block
+  Ref<TapeInfo> tape;              // null: constant for autograd
+};
+
+class NDArray {
+ public:
+  NDArray() = default;
+  explicit NDArray(Ref<ArrayImpl> impl) : impl_(std::move(impl)) {}
+  static NDArray empty(const TensorSpec& spec, Device device = {});
+  static NDArray empty(const Shape& shape, DType dtype, Device device = {}) { return empty({shape, dtype}, device); }
+  // Wraps foreign memory; `deleter` runs when the last view dies.
+  static NDArray from_memory(void* data, const TensorSpec& spec, std::function<void()> deleter, Device device = {});
+
+  explicit operator bool() const { return static_cast<bool>(impl_); }
+  const TensorSpec& spec() const { return impl_->spec; }
+  const Shape& shape() const { return impl_->spec.shape; }
+  DType dtype() const { return impl_->spec.dtype; }
+  int ndim() const { return impl_->spec.shape.ndim(); }
+  int64_t size() const { return impl_->spec.shape.size(); }
+  int64_t bytes() const { return impl_->spec.bytes(); }
+  Device device() const { return impl_->chunk->block.device; }
+  Var& var() const { return impl_->chunk->var; }
+  void* data() const { return static_cast<char*>(impl_->chunk->block.data) + impl_->offset; }
+  TensorRef ref() const { return {data(), &impl_->spec.shape, impl_->spec.dtype, Format::kPlain, var().version()}; }
+  ArrayImpl* impl() const { return impl_.get(); }
+  const Ref<ArrayImpl>& handle() const { return impl_; }
+  bool shares_memory(const NDArray& o) const { return impl_->chunk == o.impl_->chunk; }
+
+  // Views: same chunk, no copy, no tape (front ends record the matching op). Throw ShapeError / IndexError.
+  NDArray reshaped(const Shape& shape) const;                         // sizes must multiply up
+  NDArray sliced(int64_t begin, int64_t end) const;                   // leading axis, begin <= end within bounds
+  NDArray at(int64_t index) const;                                    // drops the leading axis
+  NDArray detached() const;                                           // same memory, no tape mark
+
+  void wait_to_read() const;
+  void wait_to_write() const;
+  // Blocking copies between host memory and this array (C order, dtype as is).
+  void copy_from(const void* source) const;
+  void copy_to(void* target) const;
+
+ private:
+  Ref<ArrayImpl> impl_;
+};
+
+// Value <-> NDArray for gradient rules.
+inline Value to_value(const NDArray& a) { return a ? Value{Ref<Object>(a.impl()), 0} : Value{}; }
+inline NDArray to_array(const Value& v) {
+  return v ? NDArray(Ref<ArrayImpl>(static_cast<ArrayImpl*>(v.object.get()))) : NDArray();
+}
+
+// ------------------------------------------------------------------------------------------- .params files
+// Reads and writes the .params format (MXNet 1.x). Every length is checked before use; a broken file throws FormatError
+// with file, byte offset, what was expected. Sparse records are returned dense-decoded together with their parts.
+struct SparseParts { std::string storage_type; std::vector<NDArray> aux; NDArray data; };  // "row_sparse": indices; "csr": indptr, indices
+struct LoadedArrays {
+  bool named = false;
+  std::vector<std::string> names;         // parallel to arrays when named; may repeat
+  std::vector<NDArray> arrays;            // dense value; null handle for a record without value
+  std::vector<std::unique_ptr<SparseParts>> sparse;   // per array; null when dense
+};
+LoadedArrays load_arrays(const std::string& path);
+LoadedArrays load_arrays_from_buffer(std::string_view bytes, const std::string& what);
+// numpy_shape: write V3 records (scalars and zero sizes have meaning). Scalars or zero-size arrays need V3: chosen per record.
+void save_arrays(const std::string& path, const std::vector<NDArray>& arrays, const std::vector<std::string>& names, bool numpy_shape);
+std::string save_arrays_to_buffer(const std::vector<NDArray>& arrays, const std::vector<std::string>& names, bool numpy_shape);
+
+}  // namespace hybridnet

@@ -1,0 +1,391 @@
+// What an operator is. Declared in one file under src/ops, registered by a function that ops/register_all.cc calls;
+// front ends, gradients, plans, files, docs and sweep tests all follow from the declaration.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "hybridnet/base.h"
+#include "hybridnet/error.h"
+#include "hybridnet/params.h"
+
+namespace hybridnet {
+
+class Op;
+
+// ---------------------------------------------------------------------------------------------------- inference
+// Partial specs of one use of an op. Rules fill what they can, in both directions, and throw ShapeError / DTypeError
+// on contradiction; throwers need not fill `op` (added around). Returns nothing: completeness is checked by the caller.
+class InferContext {
+ public:
+  InferContext(const Op& op, std::span<TensorSpec> in, std::span<TensorSpec> out, bool train = false)
+      : op_(op), in_(in), out_(out), train_(train) {}
+  const Op& op() const { return op_; }
+  int num_in() const { return static_cast<int>(in_.size()); }
+  int num_out() const { return static_cast<int>(out_.size()); }
+  const TensorSpec& in(int i) const { return in_[i]; }
+  const TensorSpec& out(int i) const { return out_[i]; }
+  const Shape& in_shape(int i) const { return in_[i].shape; }
+  const Shape& out_shape(int i) const { return out_[i].shape; }
+  DType in_dtype(int i) const { return in_[i].dtype; }
+  DType out_dtype(int i) const { return out_[i].dtype; }
+  bool train() const { return train_; }
+  // Merge new knowledge; unknown parts of `known` are skipped; a contradiction throws naming the input or output.
+  void set_in_shape(int i, const Shape& known);
+  void set_out_shape(int i, const Shape& known);
+  void set_in_dtype(int i, DType known);
+  void set_out_dtype(int i, DType known);
+  // All listed inputs and outputs have one dtype: unify in every direction. Without lists: all inputs, all outputs.
+  void unify_dtypes();
+  void unify_dtypes(std::initializer_list<int> inputs, std::initializer_list<int> outputs);
+  // All inputs and outputs have one shape.
+  void unify_shapes();
+  // Input i must be of one of these dtypes, once known.
+  void require_dtype(int i, DTypeSet allowed) const;
+  std::string input_name(int i) const;
+  std::string output_name(int i) const;
+
+ private:
+  const Op& op_;
+  std::span<TensorSpec> in_, out_;
+  bool train_;
+};
+
+// Normalizes a negative axis; throws ParamError naming the range. ndim must be known.
+int normalize_axis(int64_t axis, int ndim, const char* param = "axis");
+
+// ---------------------------------------------------------------------------------------------------- kernels
+// Physical order of a tensor's elements. Logical shapes never change with it. kChannelsLast: (N, C, spatial...) stored as
+// (N, spatial..., C); appears inside Plans only.
+enum class Format : int8_t { kPlain = 0, kChannelsLast = 1 };
+
+struct TensorRef {
+  void* data = nullptr;
+  const Shape* shape = nullptr;
+  DType dtype = DType::kUnknown;
+  Format format = Format::kPlain;
+  uint64_t version = 0;  // changes whenever the data was written; 0: unknown, do not cache anything derived from it
+  template <typename T> T* as() const { return static_cast<T*>(data); }
+  int64_t size() const { return shape->size(); }
+};
+
+// Key of the counter-based generator for one use of a random op; element i of the result uses counter i.
+struct RngKey {
+  uint64_t seed = 0, stream = 0;
+};
+
+struct KernelArgs {
+  const void* params = nullptr;
+  std::span<const TensorRef> in;
+  std::span<const TensorRef> out;   // outputs that nobody wants have data == nullptr only if Op::skips_unwanted_outputs
+  void* workspace = nullptr;        // Kernel::workspace_bytes() bytes, 64-byte aligned
+  RngKey rng;                       // only for ops with random()
+  bool train = false;
+  const int64_t* max_cores = nullptr;
+};
+
+// One linked implementation of a node for known types and device. Linked once, run many times, from any thread, also
+// several at once: state that changes during run() must be guarded by the kernel.
+class Kernel : public RefCounted<Kernel> {
+ public:
+  virtual ~Kernel() = default;
+  virtual void run(const KernelArgs& args) = 0;
+  virtual int64_t workspace_bytes() const { return 0; }
+};
+
+struct LinkContext {
+  const void* params = nullptr;
+  std::span<const TensorSpec> in, out;
+  std::span<const Format> in_format, out_format;  // empty: all plain
+  Device device;
+  bool train = false;
+  bool frozen_weights = false;  // inputs other than 0 rarely change: packing them pays
+};
+
+// ---------------------------------------------------------------------------------------------------- gradients
+// An entry of a graph under construction, or an array: gradient rules do not know which. Null means symbolic zero.
+class Object : public RefCounted<Object> {
+ public:
+  virtual ~Object() = default;
+};
+struct Value {
+  Ref<Object> object;
+  uint32_t index = 0;
+  explicit operator bool() const { return static_cast<bool>(object); }
+};
+using Values = std::vector<Value>;
+
+// Adds nodes to a graph (gradient pass) or invokes ops at once on arrays (tape).
+class Emitter {
+ public:
+  virtual ~Emitter() = default;
+  virtual Values emit(const Op& op, ParamsPtr params, std::span<const Value> inputs) = 0;  // visible and hidden outputs
+  virtual TensorSpec spec(const Value& v) const = 0;
+  static Emitter& current();  // of this thread; valid inside gradient rules (ops/emit.h builds on it)
+
+  class Scope {
+   public:
+    explicit Scope(Emitter& e);
+    ~Scope();
+
+   private:
+    Emitter* before_;
+  };
+};
+
+// Which forward values a gradient rule reads. Only these are kept alive, and only overwriting these is an error.
+struct Saves {
+  uint64_t inputs = 0, outputs = 0;
+  static constexpr Saves nothing() { return {}; }
+  static constexpr Saves all() { return {~uint64_t{0}, ~uint64_t{0}}; }
+  static constexpr Saves all_inputs() { return {~uint64_t{0}, 0}; }
+  static constexpr Saves all_outputs() { return {0, ~uint64_t{0}}; }
+  static constexpr Saves of(std::initializer_list<int> in, std::initializer_list<int> out = {}) {
+    Saves s;
+    for (int i : in) s.inputs |= uint64_t{1} << i;
+    for (int i : out) s.outputs |= uint64_t{1} << i;
+    return s;
+  }
+  bool input(int i) const { return inputs >> (i < 63 ? i : 63) & 1; }
+  bool output(int i) const { return outputs >> (i < 63 ? i : 63) & 1; }
+};
+
+class GradientContext {
+ public:
+  virtual ~GradientContext() = default;
+  virtual int num_inputs() const = 0;
+  virtual int num_outputs() const = 0;              // hidden ones included
+  virtual Value input(int i) const = 0;             // throws Error if not declared in Saves
+  virtual Value output(int i) const = 0;            // throws Error if not declared in Saves
+  virtual Value output_grad(int i) const = 0;       // null: nothing arrives (symbolic zero)
+  virtual const TensorSpec& input_spec(int i) const = 0;   // always known
+  virtual const TensorSpec& output_spec(int i) const = 0;
+  virtual bool wants(int i) const = 0;              // is the gradient of input i asked for? (skip work if not)
+  virtual bool train() const = 0;
+  virtual RngKey rng() const { return {}; }
+};
+
+// ---------------------------------------------------------------------------------------------------- the operator
+struct InputInfo {
+  std::string name, doc;
+  bool optional = false;   // absent when Op::num_inputs(params) says so
+  bool auxiliary = false;  // state: listed in list_auxiliary_states
+};
+struct OutputInfo { std::string name, doc; };
+
+// What sweep tests run: inputs by shape (dtype float32 unless given), values drawn from [low, high].
+struct Sample {
+  std::vector<Shape> inputs;
+  std::vector<std::pair<std::string, std::string>> attrs;  // as in JSON
+  double low = -2.0, high = 2.0;
+  std::vector<DType> dtypes;   // per input; empty: the swept dtype for all
+  bool integer_valued = false; // draw whole numbers in [low, high]
+  bool check_gradient = true;  // false where the function is not smooth at random points; say why in `note`
+  std::string note;
+};
+
+// Elementwise ops over n contiguous elements of one dtype; what fused chains are made of. in: one pointer per input.
+using PointwiseFn = void (*)(const void* params, DType dtype, const void* const* in, void* out, int64_t n);
+
+class Op {
+ public:
+  std::string name, doc;
+  std::vector<std::string> aliases;
+  std::vector<InputInfo> inputs;             // declared; variadic: one entry that repeats
+  std::vector<OutputInfo> outputs;           // hidden ones last
+  std::unique_ptr<SchemaBase> schema;        // never null (NoParams)
+  ParamsPtr default_params;                  // made once by seal(); null when a field is required
+  bool variadic = false;
+  std::string count_param;                   // name of the integer field that holds the number of variadic inputs ("num_args")
+  std::vector<std::string> subgraph_names;   // control flow
+
+  int num_inputs(const void* params) const { return num_inputs_ ? num_inputs_(params) : static_cast<int>(inputs.size()); }
+  int num_outputs(const void* params) const { return num_outputs_ ? num_outputs_(params) : static_cast<int>(outputs.size()); }
+  int num_visible_outputs(const void* params) const { return num_visible_ ? num_visible_(params) : num_outputs(params); }
+  std::string input_name(const void* params, int i) const;   // variadic: arg0, arg1, ...
+  std::string output_name(const void* params, int i) const;
+
+  void infer(const void* params, InferContext& c) const;     // calls the rule; adds op name to errors
+  Ref<Kernel> link(const LinkContext& c) const;              // throws UnsupportedError for a device or dtype without kernel
+  Values gradient(const void* params, const GradientContext& g) const;  // one Value per input, null = zero
+  bool differentiable() const { return static_cast<bool>(gradient_); }
+  const Saves& saves() const { return saves_; }
+  int64_t cost_ns(const void* params, std::span<const TensorSpec> in, std::span<const TensorSpec> out) const;
+
+  // Traits.
+  struct InplacePair { int input, output; };
+  struct Writeback { int input, output; };   // output's value becomes the input's (aux states, optimizer states)
+  std::vector<InplacePair> inplace;          // output may reuse the input's memory
+  std::vector<Writeback> writebacks;
+  std::function<bool(const void* params, bool train)> writeback_active;   // null: always
+  std::function<bool(const void* params, bool train)> is_identity;        // output 0 equals input 0 (then removable)
+  bool is_view = false;                      // output 0 has the bytes of input 0 under another shape
+  bool commutative = false;                  // two inputs may be exchanged
+  bool random = false;                       // never merged, folded, moved
+  bool effect = false;                       // never removed, merged, folded
+  bool total = true;                         // cannot raise once inference has passed
+  bool train_sensitive = false;              // behaves differently in training
+  bool skips_unwanted_outputs = false;       // kernel checks data == nullptr for outputs other than 0
+  bool stops_gradient = false;
+  bool data_dependent_shape = false;         // output shape known only after running: run_dynamic
+  bool hidden = false;                       // internal helper op: not shown in nd/sym namespaces
+  PointwiseFn pointwise = nullptr;
+  DTypeSet dtypes = kAllDTypes;              // what kernels exist for (dtype of input 0, or of the output without inputs)
+  std::vector<int> image_inputs, image_outputs;  // these may be channels-last (all of them together), rank 3 to 5
+  bool format_agnostic = false;              // same-shape elementwise: any format if all inputs and outputs share it
+  std::vector<Sample> samples;
+  // For ops with data_dependent_shape: computes outputs itself; allocate(i, spec) gives memory for output i.
+  using Allocate = std::function<TensorRef(int output, const TensorSpec& spec)>;
+  std::function<void(const KernelArgs&, const Allocate&)> run_dynamic;
+
+  // Set by OpBuilder.
+  std::function<int(const void*)> num_inputs_, num_outputs_, num_visible_;
+  std::function<void(const void*, InferContext&)> infer_;
+  std::function<Ref<Kernel>(const LinkContext&)> link_;
+  std::function<Values(const void*, const GradientContext&)> gradient_;
+  std::function<int64_t(const void*, std::span<const TensorSpec>, std::span<const TensorSpec>)> cost_;
+  bool gradient_declared_ = false;
+  Saves saves_;
+  int id = -1;                               // dense index, stable within a process
+};
+
+namespace detail {
+template <typename P>
+class FunctionKernel final : public Kernel {
+ public:
+  explicit FunctionKernel(std::function<void(const P&, const KernelArgs&)> f) : f_(std::move(f)) {}
+  void run(const KernelArgs& a) override { f_(*static_cast<const P*>(a.params), a); }
+
+ private:
+  std::function<void(const P&, const KernelArgs&)> f_;
+};
+}  // namespace detail
+
+struct NotDifferentiable {};
+inline constexpr NotDifferentiable kNotDifferentiable;
+
+template <typename P>
+class OpBuilder {
+ public:
+  explicit OpBuilder(Op& op) : op_(op) {}
+  OpBuilder& doc(std::string t) { op_.doc = std::move(t); return *this; }
+  OpBuilder& alias(std::string n) { op_.aliases.push_back(std::move(n)); return *this; }
+  OpBuilder& input(std::string name, std::string doc = "") { op_.inputs.push_back({std::move(name), std::move(doc)}); return *this; }
+  // Trailing inputs that num_inputs() may leave out (bias).
+  OpBuilder& optional_input(std::string name, std::string doc = "") { op_.inputs.push_back({std::move(name), std::move(doc), true}); return *this; }
+  OpBuilder& auxiliary(std::string name, std::string doc = "") { op_.inputs.push_back({std::move(name), std::move(doc), false, true}); return *this; }
+  // Any number of inputs; the field count_param (if any) receives their number.
+  OpBuilder& variadic_input(std::string name, std::string count_param, std::string doc = "") {
+    op_.inputs.push_back({std::move(name), std::move(doc)}); op_.variadic = true; op_.count_param = std::move(count_param); return *this;
+  }
+  OpBuilder& output(std::string name, std::string doc = "") { op_.outputs.push_back({std::move(name), std::move(doc)}); return *this; }
+  OpBuilder& num_inputs(std::function<int(const P&)> f) { op_.num_inputs_ = erase(std::move(f)); return *this; }
+  OpBuilder& num_outputs(std::function<int(const P&)> f) { op_.num_outputs_ = erase(std::move(f)); return *this; }
+  OpBuilder& num_visible_outputs(std::function<int(const P&)> f) { op_.num_visible_ = erase(std::move(f)); return *this; }
+  OpBuilder& visible_outputs(int n) { op_.num_visible_ = [n](const void*) { return n; }; return *this; }
+  OpBuilder& infer(std::function<void(const P&, InferContext&)> f) {
+    op_.infer_ = [f = std::move(f)](const void* p, InferContext& c) { f(*static_cast<const P*>(p), c); }; return *this;
+  }
+  // Stateless kernel. `dtypes`: what it is written for.
+  OpBuilder& cpu(std::function<void(const P&, const KernelArgs&)> f, DTypeSet dtypes = kAllDTypes) {
+    op_.dtypes = dtypes;
+    Ref<Kernel> kernel(new detail::FunctionKernel<P>(std::move(f)));
+    op_.link_ = [kernel](const LinkContext&) { return kernel; };
+    return *this;
+  }
+  // Linked kernel: called once per node (or found in a cache by signature for imperative calls).
+  OpBuilder& link(std::function<Ref<Kernel>(const P&, const LinkContext&)> f, DTypeSet dtypes = kFloating) {
+    op_.dtypes = dtypes;
+    op_.link_ = [f = std::move(f)](const LinkContext& c) { return f(*static_cast<const P*>(c.params), c); };
+    return *this;
+  }
+  OpBuilder& gradient(std::function<Values(const P&, const GradientContext&)> f, Saves saves = Saves::all()) {
+    op_.gradient_ = [f = std::move(f)](const void* p, const GradientContext& g) { return f(*static_cast<const P*>(p), g); };
+    op_.saves_ = saves;
+    op_.gradient_declared_ = true;
+    return *this;
+  }
+  OpBuilder& gradient(NotDifferentiable) { op_.gradient_declared_ = true; return *this; }
+  OpBuilder& inplace(int in, int out) { op_.inplace.push_back({in, out}); return *this; }
+  OpBuilder& writeback(int in, int out) { op_.writebacks.push_back({in, out}); return *this; }
+  OpBuilder& writeback_active(std::function<bool(const P&, bool)> f) {
+    op_.writeback_active = [f = std::move(f)](const void* p, bool t) { return f(*static_cast<const P*>(p), t); }; return *this;
+  }
+  OpBuilder& identity_when(std::function<bool(const P&, bool train)> f) {
+    op_.is_identity = [f = std::move(f)](const void* p, bool t) { return f(*static_cast<const P*>(p), t); }; return *this;
+  }
+  OpBuilder& view() { op_.is_view = true; return *this; }
+  OpBuilder& commutative() { op_.commutative = true; return *this; }
+  OpBuilder& random() { op_.random = true; return *this; }
+  OpBuilder& effect() { op_.effect = true; return *this; }
+  OpBuilder& may_raise() { op_.total = false; return *this; }
+  OpBuilder& train_sensitive() { op_.train_sensitive = true; return *this; }
+  OpBuilder& skips_unwanted_outputs() { op_.skips_unwanted_outputs = true; return *this; }
+  OpBuilder& stops_gradient() { op_.stops_gradient = true; return *this; }
+  OpBuilder& internal() { op_.hidden = true; return *this; }
+  OpBuilder& pointwise(PointwiseFn f) { op_.pointwise = f; op_.format_agnostic = true; return *this; }
+  OpBuilder& format_agnostic() { op_.format_agnostic = true; return *this; }
+  OpBuilder& image(std::vector<int> in, std::vector<int> out) { op_.image_inputs = std::move(in); op_.image_outputs = std::move(out); return *this; }
+  OpBuilder& cost(std::function<int64_t(const P&, std::span<const TensorSpec>, std::span<const TensorSpec>)> f) {
+    op_.cost_ = [f = std::move(f)](const void* p, auto in, auto out) { return f(*static_cast<const P*>(p), in, out); }; return *this;
+  }
+  OpBuilder& dynamic(std::function<void(const P&, const KernelArgs&, const Op::Allocate&)> f) {
+    op_.data_dependent_shape = true;
+    op_.run_dynamic = [f = std::move(f)](const KernelArgs& a, const Op::Allocate& alloc) { f(*static_cast<const P*>(a.params), a, alloc); };
+    return *this;
+  }
+  OpBuilder& sample(Sample s) { op_.samples.push_back(std::move(s)); return *this; }
+  // Short form: shapes of the inputs, attrs as in JSON.
+  OpBuilder& sample(std::vector<Shape> inputs, std::vector<std::pair<std::string, std::string>> attrs = {}, double low = -2.0, double high = 2.0) {
+    Sample s;
+    s.inputs = std::move(inputs); s.attrs = std::move(attrs); s.low = low; s.high = high;
+    return sample(std::move(s));
+  }
+  Op& op() { return op_; }
+
+ private:
+  static std::function<int(const void*)> erase(std::function<int(const P&)> f) {
+    return [f = std::move(f)](const void* p) { return f(*static_cast<const P*>(p)); };
+  }
+  Op& op_;
+};
+
+// Owner: Runtime. Filled by ops/register_all.cc, then sealed.
+class OpRegistry {
+ public:
+  template <typename P = NoParams>
+  OpBuilder<P> declare(std::string name) { return OpBuilder<P>(add(std::move(name), std::make_unique<ParamSchema<P>>())); }
+  const Op* find(std::string_view name) const;   // by name or alias; null if unknown
+  const Op& at(std::string_view name) const;     // throws ParamError naming similar ones
+  const std::vector<const Op*>& all() const { return order_; }
+  // Checks every op: doc, inference, kernel, a gradient or kNotDifferentiable, a sample. Throws Error naming the op and what lacks.
+  void seal();
+  bool sealed() const { return sealed_; }
+
+ private:
+  Op& add(std::string name, std::unique_ptr<SchemaBase> schema);
+  std::vector<std::unique_ptr<Op>> ops_;
+  std::vector<const Op*> order_;
+  std::map<std::string, const Op*, std::less<>> by_name_;
+  bool sealed_ = false;
+};
+
+// A name that resolves once: `static const OpRef kMul{"broadcast_mul"}; kMul.op()`.
+class OpRef {
+ public:
+  constexpr explicit OpRef(const char* name) : name_(name) {}
+  const Op& op() const;   // throws if the registry does not know the name
+  const char* name() const { return name_; }
+
+ private:
+  const char* name_;
+  mutable std::atomic<const Op*> op_{nullptr};
+};
+const OpRegistry& op_registry();             // the process' sealed registry; made on first use by Runtime
+void set_op_registry(const OpRegistry* r);   // Runtime only
+
+}  // namespace hybridnet

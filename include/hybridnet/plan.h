@@ -1,0 +1,59 @@
+// Executable forms of graphs. A Plan is the only executor of graphs; CachedOp (hybridize), Executor (bind), control-flow
+// bodies and the C, C++ and Java front ends all run Plans. One call is one engine task.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hybridnet/graph.h"
+#include "hybridnet/imperative.h"
+#include "hybridnet/ndarray.h"
+
+namespace hybridnet {
+
+struct CachedOpConfig {
+  bool static_alloc = false;    // keep arenas between calls
+  bool static_shape = false;    // inputs keep their shapes: skip the signature check after the first call
+  std::string passes;           // pipeline query, empty: fast_run (GRAPH.md B3)
+  std::string name;             // block path, for errors and profiles
+};
+
+// What hybridize() makes: a Plan cache keyed by input signature (shapes, dtypes, train flag, which gradients), with gradient.
+// Threads: call() is safe from any thread; calls that run at once use separate arenas.
+class CachedOp : public RefCounted<CachedOp> {
+ public:
+  CachedOp(Symbol symbol, CachedOpConfig config);
+  ~CachedOp();
+  // Inputs in the order of symbol.list_inputs(). Auxiliary states are updated in training. `out`: write results there.
+  std::vector<NDArray> call(std::span<const NDArray> inputs, std::span<const NDArray> out = {});
+  const Symbol& symbol() const;
+  size_t num_plans() const;
+  std::string summary() const;   // plans, instructions, memory per plan
+  // Text of the optimized graph for the most recent signature.
+  std::string plan_text() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Symbol.bind: arrays bound once; forward and backward run Plans over them.
+class Executor : public RefCounted<Executor> {
+ public:
+  // arguments / gradients / requests by list_arguments() order, auxiliaries by list_auxiliary_states() order.
+  // A null gradient array or GradReq::kNull: no gradient for that argument.
+  Executor(Symbol symbol, std::vector<NDArray> arguments, std::vector<NDArray> gradients, std::vector<GradReq> requests,
+           std::vector<NDArray> auxiliaries, CachedOpConfig config = {});
+  ~Executor();
+  const std::vector<NDArray>& forward(bool train);
+  void backward(std::span<const NDArray> out_grads);   // empty: ones (loss heads ignore them)
+  const std::vector<NDArray>& outputs() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace hybridnet

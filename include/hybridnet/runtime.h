@@ -1,0 +1,35 @@
+// Owner of every long-lived object of the process: engine, storage, op registry, rewrite database, caches.
+#pragma once
+
+#include <memory>
+
+#include "hybridnet/engine.h"
+#include "hybridnet/op.h"
+#include "hybridnet/storage.h"
+
+namespace hybridnet {
+
+class Runtime {
+ public:
+  static Runtime& get();             // made on first use; torn down in order at exit
+  Engine& engine();
+  Storage& storage(Device device);   // throws UnsupportedError for a device that is not there
+  const OpRegistry& ops();
+  // Drains the engine; called by front ends before the interpreter goes away.
+  void shutdown();
+  ~Runtime();
+
+ private:
+  Runtime();
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+// Shortcuts that lower rooms use without knowing Runtime; set by it before anything runs.
+Engine& engine();
+Storage& storage(Device device);
+namespace detail {
+void install(Engine* engine, Storage* (*storage)(Device));
+}
+
+}  // namespace hybridnet
