@@ -1,0 +1,186 @@
+#include "hybridnet/threads.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <latch>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace hybridnet {
+namespace {
+
+// Gives the test a machine of `cores` cores and puts the real number back.
+class CoresForTest {
+ public:
+  explicit CoresForTest(int cores) : before_(cpu_cores()) { set_cpu_cores(cores); }
+  ~CoresForTest() { set_cpu_cores(before_); }
+
+ private:
+  int before_;
+};
+
+TEST(ParallelFor, CoversEveryItemOnceInRangesOfAtLeastTheGrain) {
+  const CoresForTest cores(4);
+  for (int64_t count : {1, 7, 8, 9, 1000, 1001}) {
+    std::vector<std::atomic<int>> hits(count);
+    std::atomic<int64_t> smallest{count};
+    parallel_for(count, 8, [&](int64_t begin, int64_t end) {
+      int64_t known = smallest.load();
+      while (end - begin < known && !smallest.compare_exchange_weak(known, end - begin)) {
+      }
+      for (int64_t i = begin; i < end; ++i) ++hits[i];
+    });
+    for (const auto& hit : hits) EXPECT_EQ(hit.load(), 1);
+    EXPECT_GE(smallest.load(), std::min<int64_t>(count, 8));
+  }
+}
+
+TEST(ParallelFor, DoesNothingForNothing) {
+  parallel_for(0, 1, [](int64_t, int64_t) { FAIL(); });
+}
+
+TEST(ParallelFor, RunsRangesAtTheSameTimeOnSeveralThreads) {
+  const CoresForTest cores(3);
+  std::latch all_started(3);
+  std::atomic<int> ranges{0};
+  parallel_for(3, 1, [&](int64_t, int64_t) {
+    ++ranges;
+    all_started.arrive_and_wait();  // passes only if three ranges run side by side
+  });
+  EXPECT_EQ(ranges.load(), 3);
+}
+
+TEST(ParallelFor, NestedLoopsRunOnTheirThreadAlone) {
+  const CoresForTest cores(4);
+  std::atomic<bool> alone{true};
+  parallel_for(4, 1, [&](int64_t, int64_t) {
+    if (current_cores() != 1) alone = false;
+    const auto thread = std::this_thread::get_id();
+    parallel_for(100, 1, [&](int64_t begin, int64_t end) {
+      if (std::this_thread::get_id() != thread || begin != 0 || end != 100) alone = false;
+    });
+  });
+  EXPECT_TRUE(alone.load());
+  EXPECT_EQ(current_cores(), 4);
+}
+
+TEST(ParallelFor, FirstExceptionReachesTheCallerAndTheTeamIsUsableAfter) {
+  const CoresForTest cores(4);
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_THROW(parallel_for(100, 1, [](int64_t, int64_t) { throw std::runtime_error("inside"); }),
+                 std::runtime_error);
+  }
+  std::atomic<int64_t> sum{0};
+  parallel_for(100, 1, [&](int64_t begin, int64_t end) { sum += end - begin; });
+  EXPECT_EQ(sum.load(), 100);
+  EXPECT_EQ(current_cores(), 4);
+}
+
+TEST(CoreLease, TakesWhatIsFreeAndAtLeastOne) {
+  const CoresForTest cores(4);
+  const CoreLease first(3);
+  EXPECT_EQ(first.cores(), 3);
+  EXPECT_EQ(current_cores(), 3);
+  std::array<int, 2> seen{};
+  std::thread([&] {
+    const CoreLease second(4);
+    seen[0] = second.cores();
+    std::thread([&] { seen[1] = CoreLease(2).cores(); }).join();
+  }).join();
+  EXPECT_EQ(seen[0], 1);  // the fourth core
+  EXPECT_EQ(seen[1], 1);  // nothing left: its own thread all the same
+}
+
+TEST(CoreLease, ComesBackWhenItEnds) {
+  const CoresForTest cores(4);
+  for (int round = 0; round < 10; ++round) {
+    const CoreLease lease(4);
+    EXPECT_EQ(lease.cores(), 4);
+  }
+}
+
+TEST(CoreLease, InsideALeaseIsPartOfIt) {
+  const CoresForTest cores(4);
+  const CoreLease outer(2);
+  {
+    const CoreLease inner(4);
+    EXPECT_EQ(inner.cores(), 2);
+  }
+  int others = 0;
+  std::thread([&] { others = CoreLease(4).cores(); }).join();
+  EXPECT_EQ(others, 2);
+}
+
+TEST(CoreScope, BoundsAndRestores) {
+  const CoresForTest cores(4);
+  {
+    const CoreScope two(2);
+    EXPECT_EQ(current_cores(), 2);
+    const CoreScope one(1);
+    EXPECT_EQ(current_cores(), 1);
+  }
+  EXPECT_EQ(current_cores(), 4);
+}
+
+TEST(Threads, UnscopedLoopsShareTheBudget) {
+  const CoresForTest cores(4);
+  const CoreLease most(3);
+  int parts = 0;
+  std::thread([&] {
+    std::mutex mutex;
+    parallel_for(100, 1, [&](int64_t, int64_t) {
+      const std::lock_guard lock(mutex);
+      ++parts;
+    });
+  }).join();
+  EXPECT_EQ(parts, 1);
+}
+
+TEST(Threads, AForkedChildRunsLoopsAfterItsParentUsedATeam) {
+  const CoresForTest cores(4);
+  std::atomic<int64_t> warm{0};
+  parallel_for(100, 1, [&](int64_t begin, int64_t end) { warm += end - begin; });
+  const pid_t child = fork();
+  if (child == 0) {
+    threads_after_fork_in_child();
+    int64_t sum = 0;  // not atomic: the forked thread must run alone
+    parallel_for(100, 1, [&](int64_t begin, int64_t end) { sum += end - begin; });
+    std::atomic<int64_t> other{0};
+    std::thread([&] { parallel_for(100, 1, [&](int64_t begin, int64_t end) { other += end - begin; }); }).join();
+    _exit(sum == 100 && other.load() == 100 && current_cores() == 1 ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+std::string openmp_settings(const std::string& environment) {
+  const std::string command = environment + " OMP_DISPLAY_ENV=verbose /proc/" + std::to_string(getpid()) +
+                              "/exe --gtest_list_tests --gtest_filter=none 2>&1";
+  std::string text;
+  std::FILE* pipe = popen(command.c_str(), "r");
+  std::array<char, 512> line;
+  while (std::fgets(line.data(), line.size(), pipe) != nullptr) text += line.data();
+  pclose(pipe);
+  return text;
+}
+
+TEST(Threads, OpenMPTeamsSpinOnlyBrieflyUnlessTheUserSays) {
+  const std::string unset = "env -u GOMP_SPINCOUNT -u OMP_WAIT_POLICY ";
+  EXPECT_NE(openmp_settings(unset).find("GOMP_SPINCOUNT = '1000'"), std::string::npos);
+  EXPECT_NE(openmp_settings(unset + "GOMP_SPINCOUNT=77").find("GOMP_SPINCOUNT = '77'"), std::string::npos);
+  EXPECT_NE(openmp_settings(unset + "OMP_WAIT_POLICY=passive").find("GOMP_SPINCOUNT = '0'"), std::string::npos);
+}
+#endif
+
+}  // namespace
+}  // namespace hybridnet
