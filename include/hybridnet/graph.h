@@ -48,6 +48,9 @@ class Node final : public Object {
   std::vector<Ref<Subgraph>> subgraphs;
   SourceLocation where;
   std::string block;                 // path of the block that traced it
+  // What is known of the outputs while a block is traced: filled when the node is made (Op::infer runs at once, so a wrong
+  // shape is reported at the user's line), refined backwards into variables (deferred parameters). Empty outside traces.
+  mutable std::vector<TensorSpec> specs;
   Ref<Object> constant;              // variable with a value known at build time: an ArrayImpl (constant folding, literals)
   bool is_variable() const { return op == nullptr; }
   int num_outputs() const { return op ? op->num_outputs(params->data()) : 1; }

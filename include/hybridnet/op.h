@@ -55,6 +55,11 @@ class InferContext {
   bool train_;
 };
 
+// NumPy shape semantics of this thread (mx.util.set_np_shape): scalars are (), zero sizes are real. Off: classic MXNet, where
+// a full reduction gives (1,).
+bool is_np_shape();
+bool set_np_shape(bool on);  // returns what it was
+
 // Normalizes a negative axis; throws ParamError naming the range. ndim must be known.
 int normalize_axis(int64_t axis, int ndim, const char* param = "axis");
 

@@ -1,0 +1,7 @@
+#include "ops/register_all.h"
+
+namespace hybridnet::ops {
+
+void register_optimizer(OpRegistry& ops) { (void)ops; }
+
+}  // namespace hybridnet::ops
