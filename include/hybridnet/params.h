@@ -107,7 +107,7 @@ class SchemaBase {
   virtual ~SchemaBase() = default;
   virtual Ref<Params> create() const = 0;                        // with default values
   virtual Ref<Params> copy(const Params& from) const = 0;
-  virtual void validate(const void* params) const {}             // cross-field checks of the operator
+  virtual void validate(const void*) const {}                    // cross-field checks of the operator
 
   const std::vector<FieldInfo>& fields() const { return fields_; }
   int find(std::string_view name) const;                         // field index or -1

@@ -1,0 +1,178 @@
+#include <algorithm>
+#include <atomic>
+
+#include "hybridnet/op.h"
+
+namespace hybridnet {
+namespace {
+
+std::atomic<const OpRegistry*> g_registry{nullptr};
+thread_local Emitter* t_emitter = nullptr;
+thread_local bool t_np_shape = false;
+
+std::string lower(std::string_view s) {
+  std::string r(s);
+  std::transform(r.begin(), r.end(), r.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return r;
+}
+
+[[noreturn]] void incomplete(const Op& op, const char* lacks) {
+  ErrorFields e;
+  e.op = op.name;
+  e.message = std::string("the declaration lacks ") + lacks;
+  e.fix = "add it where the operator is declared (docs/adding-an-operator.md)";
+  throw ParamError(std::move(e));
+}
+
+}  // namespace
+
+bool is_np_shape() { return t_np_shape; }
+bool set_np_shape(bool on) { return std::exchange(t_np_shape, on); }
+
+Emitter& Emitter::current() {
+  if (!t_emitter) throw Error(ErrorKind::kError, {.message = "a gradient rule ran outside an Emitter::Scope"});
+  return *t_emitter;
+}
+Emitter::Scope::Scope(Emitter& e) : before_(std::exchange(t_emitter, &e)) {}
+Emitter::Scope::~Scope() { t_emitter = before_; }
+
+std::string Op::input_name(const void* params, int i) const {
+  (void)params;
+  if (variadic) return "arg" + std::to_string(i);
+  return i < static_cast<int>(inputs.size()) ? inputs[i].name : "input" + std::to_string(i);
+}
+
+std::string Op::output_name(const void* params, int i) const {
+  if (i < static_cast<int>(outputs.size()) && (outputs.size() > 1 || num_outputs(params) == 1)) return outputs[i].name;
+  return "output" + std::to_string(i);
+}
+
+void Op::infer(const void* params, InferContext& c) const {
+  try {
+    infer_(params, c);
+  } catch (Error& error) {
+    ErrorFields outer;
+    outer.op = name;
+    error.add_context(outer);
+    throw;
+  }
+}
+
+Ref<Kernel> Op::link(const LinkContext& c) const {
+  if (!link_) {
+    ErrorFields e;
+    e.op = name;
+    e.message = data_dependent_shape ? "the output's shape depends on the data, so the operator cannot be linked ahead"
+                                     : "no kernel for " + c.device.str();
+    throw UnsupportedError(std::move(e));
+  }
+  if (c.device.type == DeviceType::kGPU) {
+    ErrorFields e;
+    e.op = name;
+    e.message = "no kernel for " + c.device.str();
+    e.fix = "move the arrays to the CPU with .as_in_context(mx.cpu())";
+    throw UnsupportedError(std::move(e));
+  }
+  const DType dtype = !c.in.empty() ? c.in[0].dtype : c.out.empty() ? DType::kFloat32 : c.out[0].dtype;
+  if (!dtypes.has(dtype)) {
+    ErrorFields e;
+    e.op = name;
+    e.input = !c.in.empty() ? input_name(c.params, 0) : "dtype";
+    e.expected = "one of " + dtypes.str();
+    e.given = dtype_name(dtype);
+    e.fix = "cast it first with .astype(...)";
+    throw DTypeError(std::move(e));
+  }
+  return link_(c);
+}
+
+Values Op::gradient(const void* params, const GradientContext& g) const {
+  if (!gradient_) return Values(static_cast<size_t>(g.num_inputs()));
+  Values result = gradient_(params, g);
+  result.resize(static_cast<size_t>(g.num_inputs()));
+  return result;
+}
+
+int64_t Op::cost_ns(const void* params, std::span<const TensorSpec> in, std::span<const TensorSpec> out) const {
+  if (cost_) return cost_(params, in, out);
+  int64_t bytes = 0;
+  for (const TensorSpec& s : in) bytes += s.bytes();
+  for (const TensorSpec& s : out) bytes += s.bytes();
+  return bytes / 8;  // about 8 bytes per ns through one core
+}
+
+Op& OpRegistry::add(std::string name, std::unique_ptr<SchemaBase> schema) {
+  if (sealed_) throw Error(ErrorKind::kError, {.op = name, .message = "declared after the registry was sealed"});
+  auto op = std::make_unique<Op>();
+  op->name = std::move(name);
+  op->schema = std::move(schema);
+  op->id = static_cast<int>(ops_.size());
+  ops_.push_back(std::move(op));
+  return *ops_.back();
+}
+
+const Op* OpRegistry::find(std::string_view name) const {
+  auto it = by_name_.find(name);
+  return it == by_name_.end() ? nullptr : it->second;
+}
+
+const Op& OpRegistry::at(std::string_view name) const {
+  if (const Op* op = find(name)) return *op;
+  ErrorFields e;
+  e.op = name;
+  e.message = "unknown operator '" + std::string(name) + "'";
+  const std::string wanted = lower(name);
+  std::string similar;
+  int count = 0;
+  for (const auto& [known, op] : by_name_) {
+    if (op->hidden || count >= 5) continue;
+    const std::string k = lower(known);
+    if (k == wanted || (wanted.size() > 3 && (k.find(wanted) != std::string::npos || (k.size() > 3 && wanted.find(k) != std::string::npos)))) {
+      similar += (similar.empty() ? "" : ", ") + known;
+      ++count;
+    }
+  }
+  e.fix = similar.empty() ? "list the operators with mx.operator.get_all_registered_operators()"
+                          : "operators of similar names: " + similar;
+  throw ParamError(std::move(e));
+}
+
+void OpRegistry::seal() {
+  for (const auto& op : ops_) {
+    if (op->doc.empty()) incomplete(*op, "a doc");
+    if (!op->infer_) incomplete(*op, "inference (infer)");
+    if (!op->link_ && !op->run_dynamic) incomplete(*op, "a kernel (cpu or link)");
+    if (!op->gradient_declared_) incomplete(*op, "a gradient (or kNotDifferentiable)");
+    if (op->samples.empty()) incomplete(*op, "a sample");
+    bool required = false;
+    for (const FieldInfo& f : op->schema->fields()) required |= f.required;
+    if (!required) op->default_params = ParamsPtr(op->schema->create().get());
+  }
+  for (const auto& op : ops_) {
+    order_.push_back(op.get());
+    if (!by_name_.emplace(op->name, op.get()).second) incomplete(*op, "a name of its own: it is declared twice");
+  }
+  for (const auto& op : ops_)
+    for (const std::string& alias : op->aliases)
+      if (!by_name_.emplace(alias, op.get()).second && by_name_[alias] != op.get())
+        incomplete(*op, ("an alias of its own: '" + alias + "' is taken").c_str());
+  sealed_ = true;
+}
+
+const Op& OpRef::op() const {
+  const Op* op = op_.load(std::memory_order_acquire);
+  if (!op) {
+    op = &op_registry().at(name_);
+    op_.store(op, std::memory_order_release);
+  }
+  return *op;
+}
+
+const OpRegistry& op_registry() {
+  const OpRegistry* r = g_registry.load(std::memory_order_acquire);
+  if (!r) throw Error(ErrorKind::kError, {.message = "the operator registry was used before Runtime::get()"});
+  return *r;
+}
+void set_op_registry(const OpRegistry* r) { g_registry.store(r, std::memory_order_release); }
+
+}  // namespace hybridnet
