@@ -97,6 +97,10 @@ class Engine {
   virtual Counters counters() const = 0;
 };
 
+// The process' engine; Runtime installs it before anything runs.
+Engine& engine();
+void set_engine(Engine* e);
+
 std::unique_ptr<Engine> make_threaded_engine(int workers_per_device = 0);  // 0: from the core budget
 std::unique_ptr<Engine> make_serial_engine();  // same promises on the caller's thread: debugging, tests
 

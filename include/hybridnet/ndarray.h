@@ -21,6 +21,11 @@ class Chunk : public RefCounted<Chunk> {
   ~Chunk();
   Var var;
   Storage::Block block;
+  // Writes counted when they are pushed (Var::version counts them when they ran), and where the last one was pushed: how the
+  // tape tells that a value it saved is gone.
+  std::atomic<uint64_t> overwrites{0};
+  std::atomic<const char*> overwrite_file{nullptr};
+  std::atomic<int32_t> overwrite_line{0};
   std::function<void()> deleter;   // foreign memory (DLPack, NumPy): called instead of returning block to the pool
 };
 

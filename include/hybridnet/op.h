@@ -251,6 +251,7 @@ class Op {
   std::function<int(const void*)> num_inputs_, num_outputs_, num_visible_;
   std::function<void(const void*, InferContext&)> infer_;
   std::function<Ref<Kernel>(const LinkContext&)> link_;
+  Ref<Kernel> stateless;                     // set by cpu(): the same kernel for every use, no linking needed
   std::function<Values(const void*, const GradientContext&)> gradient_;
   std::function<int64_t(const void*, std::span<const TensorSpec>, std::span<const TensorSpec>)> cost_;
   bool gradient_declared_ = false;
@@ -299,6 +300,7 @@ class OpBuilder {
   OpBuilder& cpu(std::function<void(const P&, const KernelArgs&)> f, DTypeSet dtypes = kAllDTypes) {
     op_.dtypes = dtypes;
     Ref<Kernel> kernel(new detail::FunctionKernel<P>(std::move(f)));
+    op_.stateless = kernel;
     op_.link_ = [kernel](const LinkContext&) { return kernel; };
     return *this;
   }

@@ -25,11 +25,4 @@ class Runtime {
   std::unique_ptr<Parts> parts_;
 };
 
-// Shortcuts that lower rooms use without knowing Runtime; set by it before anything runs.
-Engine& engine();
-Storage& storage(Device device);
-namespace detail {
-void install(Engine* engine, Storage* (*storage)(Device));
-}
-
 }  // namespace hybridnet

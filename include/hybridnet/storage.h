@@ -33,4 +33,8 @@ class Storage {
 };
 std::unique_ptr<Storage> make_cpu_storage();
 
+// The process' memory of a device; throws UnsupportedError for a device that is not there. Runtime installs the CPU's.
+Storage& storage(Device device);
+void set_cpu_storage(Storage* s);
+
 }  // namespace hybridnet

@@ -1,0 +1,127 @@
+#include "hybridnet/ndarray.h"
+
+#include <cstring>
+
+namespace hybridnet {
+
+Chunk::~Chunk() {
+  if (deleter) {
+    deleter();
+  } else if (block.data) {
+    storage(block.device).free(block);
+  }
+}
+
+NDArray NDArray::empty(const TensorSpec& spec, Device device) {
+  Ref<ArrayImpl> impl = make_ref<ArrayImpl>();
+  impl->spec = spec;
+  impl->chunk = make_ref<Chunk>();
+  const int64_t bytes = spec.bytes();
+  if (bytes > 0) {
+    impl->chunk->block = storage(device).allocate(bytes);
+  } else {
+    impl->chunk->block.device = device;
+  }
+  return NDArray(std::move(impl));
+}
+
+NDArray NDArray::from_memory(void* data, const TensorSpec& spec, std::function<void()> deleter, Device device) {
+  Ref<ArrayImpl> impl = make_ref<ArrayImpl>();
+  impl->spec = spec;
+  impl->chunk = make_ref<Chunk>();
+  impl->chunk->block = {data, spec.bytes(), device};
+  impl->chunk->deleter = std::move(deleter);
+  if (!impl->chunk->deleter) impl->chunk->deleter = [] {};
+  return NDArray(std::move(impl));
+}
+
+namespace {
+
+NDArray view_of(const NDArray& a, const Shape& shape, int64_t offset) {
+  Ref<ArrayImpl> impl = make_ref<ArrayImpl>();
+  impl->spec.shape = shape;
+  impl->spec.dtype = a.dtype();
+  impl->chunk = a.impl()->chunk;
+  impl->offset = a.impl()->offset + offset;
+  return NDArray(std::move(impl));
+}
+
+// Bytes of one step along the leading axis.
+int64_t row_bytes(const NDArray& a) { return a.shape().size(1, a.ndim()) * dtype_size(a.dtype()); }
+
+void require_axis(const NDArray& a) {
+  if (a.ndim() > 0) return;
+  throw IndexError({.message = "a 0-dimensional array cannot be indexed",
+                    .fix = "use x.asscalar(), or x[()] for the array itself"});
+}
+
+}  // namespace
+
+NDArray NDArray::reshaped(const Shape& shape) const {
+  if (!shape.known() || shape.size() != size()) {
+    throw ShapeError({.input = "shape",
+                      .expected = "a shape of " + std::to_string(size()) + " elements",
+                      .given = shape.str(),
+                      .because = "the array has shape " + this->shape().str()});
+  }
+  return view_of(*this, shape, 0);
+}
+
+NDArray NDArray::sliced(int64_t begin, int64_t end) const {
+  require_axis(*this);
+  const int64_t rows = shape()[0];
+  if (begin < 0 || end < begin || end > rows) {
+    throw IndexError({.input = "axis 0",
+                      .expected = "0 <= begin <= end <= " + std::to_string(rows),
+                      .given = std::to_string(begin) + ":" + std::to_string(end)});
+  }
+  Shape s = shape();
+  s[0] = end - begin;
+  return view_of(*this, s, begin * row_bytes(*this));
+}
+
+NDArray NDArray::at(int64_t index) const {
+  require_axis(*this);
+  const int64_t rows = shape()[0];
+  if (index < -rows || index >= rows) {
+    throw IndexError({.input = "axis 0",
+                      .expected = "an index in [" + std::to_string(-rows) + ", " + std::to_string(rows - 1) + "]",
+                      .given = std::to_string(index)});
+  }
+  if (index < 0) index += rows;
+  Shape s = Shape::unknown(ndim() - 1);
+  for (int i = 1; i < ndim(); ++i) s[i - 1] = shape()[i];
+  return view_of(*this, s, index * row_bytes(*this));
+}
+
+NDArray NDArray::detached() const { return view_of(*this, shape(), 0); }
+
+void NDArray::wait_to_read() const {
+  if (!var().readable()) engine().wait_to_read(var());
+}
+void NDArray::wait_to_write() const {
+  if (!var().idle()) engine().wait_for_var(var());
+}
+
+void NDArray::copy_from(const void* source) const {
+  wait_to_write();
+  if (bytes() > 0) std::memcpy(data(), source, static_cast<size_t>(bytes()));
+  impl_->chunk->overwrites.fetch_add(1, std::memory_order_relaxed);
+  // An empty write through the engine moves the version on, so that nothing derived from the old data is reused.
+  Var* written[] = {&var()};
+  const Engine::Access access{{}, written};
+  Engine::Options options;
+  options.name = "copy_from";
+  if (engine().try_begin_inline(access, options)) {
+    engine().finish_inline(access);
+  } else {
+    engine().push([keep = impl_](TaskContext&) {}, access, options);
+  }
+}
+
+void NDArray::copy_to(void* target) const {
+  wait_to_read();
+  if (bytes() > 0) std::memcpy(target, data(), static_cast<size_t>(bytes()));
+}
+
+}  // namespace hybridnet

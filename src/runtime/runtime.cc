@@ -1,0 +1,73 @@
+#include "hybridnet/runtime.h"
+
+#include <pthread.h>
+
+#include <cstdlib>
+
+#include "hybridnet/env.h"
+#include "ops/register_all.h"
+
+namespace hybridnet {
+
+struct Runtime::Parts {
+  std::unique_ptr<Storage> cpu_storage;
+  std::unique_ptr<Engine> engine;
+  OpRegistry ops;
+};
+
+namespace {
+
+std::unique_ptr<Engine> make_engine() {
+  const std::string& type = environment().engine_type;
+  if (type == "NaiveEngine") return make_serial_engine();
+  if (type.empty() || type == "ThreadedEnginePerDevice" || type == "ThreadedEngine")
+    return make_threaded_engine(environment().workers);
+  throw ValueError({.input = "HYBRIDNET_ENGINE_TYPE",
+                    .expected = "ThreadedEnginePerDevice, ThreadedEngine or NaiveEngine",
+                    .given = "'" + type + "'"});
+}
+
+Engine* g_fork_engine = nullptr;
+
+}  // namespace
+
+Runtime::Runtime() : parts_(std::make_unique<Parts>()) {
+  parts_->cpu_storage = make_cpu_storage();
+  set_cpu_storage(parts_->cpu_storage.get());
+  parts_->engine = make_engine();
+  set_engine(parts_->engine.get());
+  ops::register_all(parts_->ops);
+  parts_->ops.seal();
+  set_op_registry(&parts_->ops);
+  // A forked child has none of the parent's threads: workers stop before and start again, on demand, on both sides.
+  g_fork_engine = parts_->engine.get();
+  pthread_atfork([] { g_fork_engine->stop_workers(); }, [] { g_fork_engine->start_workers(); },
+                 [] { g_fork_engine->start_workers(); });
+}
+
+Runtime& Runtime::get() {
+  // Never destroyed: arrays of other static objects may die after main() and still need storage. Work is drained at exit.
+  static Runtime* runtime = [] {
+    auto* r = new Runtime;
+    std::atexit([] { Runtime::get().shutdown(); });
+    return r;
+  }();
+  return *runtime;
+}
+
+Runtime::~Runtime() = default;
+
+Engine& Runtime::engine() { return *parts_->engine; }
+Storage& Runtime::storage(Device device) { return hybridnet::storage(device); }
+const OpRegistry& Runtime::ops() { return parts_->ops; }
+
+void Runtime::shutdown() {
+  try {
+    parts_->engine->wait_all();
+  } catch (const std::exception&) {
+    // Nobody is left to hear of it: the process is ending.
+  }
+  parts_->engine->stop_workers();
+}
+
+}  // namespace hybridnet

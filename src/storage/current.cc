@@ -1,0 +1,22 @@
+#include <atomic>
+
+#include "hybridnet/storage.h"
+#include "hybridnet/error.h"
+
+namespace hybridnet {
+namespace {
+std::atomic<Storage*> g_cpu{nullptr};
+}
+
+Storage& storage(Device device) {
+  if (device.type == DeviceType::kGPU) {
+    throw UnsupportedError({.message = "there is no device " + device.str() + " in this build",
+                            .fix = "use mx.cpu(); mx.context.num_gpus() tells how many GPUs there are"});
+  }
+  Storage* s = g_cpu.load(std::memory_order_acquire);
+  if (!s) throw Error(ErrorKind::kError, {.message = "storage was used before Runtime::get()"});
+  return *s;
+}
+void set_cpu_storage(Storage* s) { g_cpu.store(s, std::memory_order_release); }
+
+}  // namespace hybridnet
