@@ -12,7 +12,6 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).resolve().parent
-SHARED_LIBRARIES = ("libhybridnet.so", "libhybridnet_threads_init.so", "libdnnl.so.3")
 
 
 class CMakeBuild(build_ext):
@@ -33,6 +32,7 @@ class CMakeBuild(build_ext):
             "-DCMAKE_BUILD_TYPE=Release",
             f"-DPython_EXECUTABLE={sys.executable}",
             f"-DHYBRIDNET_OUTPUT_DIR={package}",
+            "-DHYBRIDNET_BUNDLE_OPENMP=ON",
         )  # fmt: skip
         self._cmake("--build", str(build_folder), "--parallel", str(self.parallel or len(os.sched_getaffinity(0))))
         self._strip(package)
