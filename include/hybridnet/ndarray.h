@@ -65,6 +65,7 @@ class NDArray {
   TensorRef ref() const { return {data(), &impl_->spec.shape, impl_->spec.dtype, Format::kPlain, var().version()}; }
   ArrayImpl* impl() const { return impl_.get(); }
   const Ref<ArrayImpl>& handle() const { return impl_; }
+  bool operator==(const NDArray& o) const { return impl_ == o.impl_; }  // the same array, not equal values
   bool shares_memory(const NDArray& o) const { return impl_->chunk == o.impl_->chunk; }
 
   // Views: same chunk, no copy, no tape (front ends record the matching op). Throw ShapeError / IndexError.

@@ -1,0 +1,331 @@
+#include "imperative/invoke.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "imperative/kernel_cache.h"
+#include "imperative/tape.h"
+
+namespace hybridnet {
+namespace {
+
+// An array of N on the stack, on the heap only beyond.
+template <typename T, int N>
+class Scratch {
+ public:
+  explicit Scratch(size_t n) : size_(n), data_(n <= N ? stack_ : (heap_ = std::make_unique<T[]>(n)).get()) {}
+  T& operator[](size_t i) { return data_[i]; }
+  T* begin() { return data_; }
+  std::span<T> span() { return {data_, size_}; }
+  size_t size() const { return size_; }
+
+ private:
+  size_t size_;
+  std::unique_ptr<T[]> heap_;
+  T stack_[N];
+  T* data_;
+};
+
+using Specs = Scratch<TensorSpec, kMaxStackArrays>;
+
+[[noreturn]] void wrong_count(const Op& op, size_t given, int expected) {
+  ErrorFields e;
+  e.op = op.name;
+  e.expected = std::to_string(expected) + (expected == 1 ? " input" : " inputs");
+  e.given = std::to_string(given);
+  std::string names;
+  for (const InputInfo& i : op.inputs) names += (names.empty() ? "" : ", ") + i.name;
+  e.because = "its inputs are (" + names + ")";
+  throw TypeError(std::move(e));
+}
+
+[[noreturn]] void incomplete_output(const Op& op, const TensorSpec& spec, int index) {
+  ErrorFields e;
+  e.op = op.name;
+  e.message = "the shape of output " + std::to_string(index) + " cannot be told from the inputs: " + spec.str();
+  e.fix = "give the missing sizes explicitly";
+  throw ShapeError(std::move(e));
+}
+
+void infer_outputs(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, std::span<const NDArray> out,
+                   Specs* in_specs, Specs* out_specs) {
+  for (size_t i = 0; i < inputs.size(); ++i) (*in_specs)[i] = inputs[i].spec();
+  for (size_t i = 0; i < out.size(); ++i) (*out_specs)[i] = out[i].spec();
+  InferContext context(op, in_specs->span(), out_specs->span(), autograd_state().training);
+  op.infer(params->data(), context);
+  for (size_t i = 0; i < out_specs->size(); ++i)
+    if (!(*out_specs)[i].known()) incomplete_output(op, (*out_specs)[i], static_cast<int>(i));
+}
+
+// Everything a queued call needs, owned.
+struct QueuedCall {
+  const Op* op;
+  ParamsPtr params;
+  Ref<Kernel> owner;
+  Kernel* kernel;
+  std::vector<NDArray> in, out;
+  RngKey rng;
+  bool train;
+};
+
+void run_kernel(const Op& op, const ParamsPtr& params, Kernel* kernel, std::span<const NDArray> in,
+                std::span<const NDArray> out, RngKey rng, bool train) {
+  Scratch<TensorRef, kMaxStackArrays> in_refs(in.size()), out_refs(out.size());
+  for (size_t i = 0; i < in.size(); ++i) in_refs[i] = in[i].ref();
+  for (size_t i = 0; i < out.size(); ++i)
+    if (out[i]) out_refs[i] = out[i].ref();
+  KernelArgs args;
+  args.params = params->data();
+  args.in = in_refs.span();
+  args.out = out_refs.span();
+  args.rng = rng;
+  args.train = train;
+  const int64_t workspace = kernel->workspace_bytes();
+  if (workspace <= 0) {
+    kernel->run(args);
+    return;
+  }
+  struct Workspace {
+    Storage::Block block;
+    explicit Workspace(int64_t bytes) : block(storage({}).allocate(bytes)) {}
+    ~Workspace() { storage(block.device).free(block); }
+  } space(workspace);
+  args.workspace = space.block.data;
+  kernel->run(args);
+  (void)op;
+}
+
+void add_call_context(Error& error, const Op& op) {
+  ErrorFields outer;
+  outer.op = op.name;
+  outer.where = current_location();
+  error.add_context(outer);
+}
+
+// Distinct variables to read (not written) and to write. `fresh`: outputs nobody else knows need no ordering when inline.
+struct VarLists {
+  Scratch<Var*, 2 * kMaxStackArrays> reads, writes;
+  size_t num_reads = 0, num_writes = 0;
+  VarLists(std::span<const NDArray> in, std::span<const NDArray> out) : reads(in.size()), writes(out.size()) {
+    for (const NDArray& a : out)
+      if (a) add(writes.begin(), &num_writes, &a.var());
+    for (const NDArray& a : in) {
+      Var* v = &a.var();
+      if (std::find(writes.begin(), writes.begin() + num_writes, v) == writes.begin() + num_writes)
+        add(reads.begin(), &num_reads, v);
+    }
+  }
+  static void add(Var** list, size_t* count, Var* v) {
+    if (std::find(list, list + *count, v) == list + *count) list[(*count)++] = v;
+  }
+  Engine::Access access() { return {{reads.begin(), num_reads}, {writes.begin(), num_writes}}; }
+};
+
+void execute(const Op& op, const ParamsPtr& params, Kernel* kernel, Ref<Kernel>& owner, std::span<const NDArray> in,
+             std::span<const NDArray> out, std::span<const NDArray> ordered_out, int64_t cost, RngKey rng) {
+  const bool train = autograd_state().training;
+  VarLists ordered(in, ordered_out);
+  Engine::Options options;
+  options.name = op.name.c_str();
+  options.cost_ns = cost;
+  Engine& e = engine();
+  const Engine::Access access = ordered.access();
+  if (e.try_begin_inline(access, options)) {
+    try {
+      run_kernel(op, params, kernel, in, out, rng, train);
+    } catch (Error& error) {
+      e.finish_inline(access);
+      add_call_context(error, op);
+      throw;
+    } catch (...) {
+      e.finish_inline(access);
+      throw;
+    }
+    e.finish_inline(access);
+    return;
+  }
+  options.where = current_location();
+  VarLists all(in, out);
+  auto call = std::make_shared<QueuedCall>(
+      QueuedCall{&op, params, owner, kernel, {in.begin(), in.end()}, {out.begin(), out.end()}, rng, train});
+  e.push([call](TaskContext&) {
+    run_kernel(*call->op, call->params, call->kernel, call->in, call->out, call->rng, call->train);
+  }, all.access(), options);
+}
+
+// Shape known only after running: waits for the inputs and runs at once.
+void run_dynamic(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, std::vector<NDArray>* results) {
+  Scratch<TensorRef, kMaxStackArrays> in_refs(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    inputs[i].wait_to_read();
+    in_refs[i] = inputs[i].ref();
+  }
+  KernelArgs args;
+  args.params = params->data();
+  args.in = in_refs.span();
+  args.train = autograd_state().training;
+  if (op.random) args.rng = next_rng_key();
+  try {
+    op.run_dynamic(args, [&](int i, const TensorSpec& spec) {
+      (*results)[static_cast<size_t>(i)] = NDArray::empty(spec);
+      return (*results)[static_cast<size_t>(i)].ref();
+    });
+  } catch (Error& error) {
+    add_call_context(error, op);
+    throw;
+  }
+}
+
+// May the kernel write output k into memory that one of its inputs occupies?
+bool may_share(const Op& op, std::span<const NDArray> inputs, const NDArray& out, size_t k) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].shares_memory(out)) continue;
+    const bool same_place = inputs[i].data() == out.data() && inputs[i].spec() == out.spec();
+    const bool declared = std::any_of(op.inplace.begin(), op.inplace.end(), [&](const Op::InplacePair& p) {
+      return p.input == static_cast<int>(i) && p.output == static_cast<int>(k);
+    });
+    if (!same_place || !declared) return false;
+  }
+  return true;
+}
+
+void copy_array(const NDArray& from, const NDArray& to) {
+  const NDArray reads[] = {from}, writes[] = {to};
+  run_task("copy", reads, writes, from.bytes() / 4, [from, to](TaskContext&) {
+    if (from.bytes() > 0) std::memcpy(to.data(), from.data(), static_cast<size_t>(from.bytes()));
+  });
+}
+
+bool wants_record(const Op& op, std::span<const NDArray> inputs) {
+  return autograd_state().recording && op.differentiable() && !op.stops_gradient &&
+         std::any_of(inputs.begin(), inputs.end(), [](const NDArray& a) { return needs_gradient(a); });
+}
+
+int output_of_writeback(const Op& op, size_t output) {
+  for (const Op::Writeback& w : op.writebacks)
+    if (w.output == static_cast<int>(output)) return w.input;
+  return -1;
+}
+
+}  // namespace
+
+void note_overwrite(const NDArray& a) {
+  Chunk& chunk = *a.impl()->chunk;
+  chunk.overwrites.fetch_add(1, std::memory_order_relaxed);
+  if (!autograd_state().recording) return;
+  const SourceLocation where = current_location();
+  chunk.overwrite_file.store(where.file, std::memory_order_relaxed);
+  chunk.overwrite_line.store(where.line, std::memory_order_relaxed);
+}
+
+void invoke_into(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, const InvokeOptions& options,
+                 std::vector<NDArray>* results) {
+  const void* p = params->data();
+  if (const int expected = op.variadic ? static_cast<int>(inputs.size()) : op.num_inputs(p);
+      static_cast<size_t>(expected) != inputs.size()) {
+    wrong_count(op, inputs.size(), expected);
+  }
+  const size_t num_outputs = static_cast<size_t>(op.num_outputs(p));
+  results->resize(num_outputs);
+  const bool recorded = wants_record(op, inputs);
+  if (op.data_dependent_shape) {
+    run_dynamic(op, params, inputs, results);
+    for (size_t i = 0; i < options.out.size(); ++i) {
+      if (!(options.out[i].spec() == (*results)[i].spec()))
+        throw ShapeError({.op = op.name, .input = "out", .expected = (*results)[i].spec().str(), .given = options.out[i].spec().str()});
+      note_overwrite(options.out[i]);
+      copy_array((*results)[i], options.out[i]);
+      (*results)[i] = options.out[i];
+    }
+    if (recorded) record_op(op, params, inputs, *results);
+    return;
+  }
+
+  Specs in_specs(inputs.size()), out_specs(num_outputs);
+  infer_outputs(op, params, inputs, options.out, &in_specs, &out_specs);
+  const Device device = !inputs.empty() ? inputs[0].device() : !options.out.empty() ? options.out[0].device() : Device{};
+
+  if (op.is_view && options.share_views && options.out.empty()) {
+    (*results)[0] = inputs[0].reshaped(out_specs[0].shape);
+    if (recorded) record_op(op, params, inputs, *results);
+    return;
+  }
+
+  const bool train = autograd_state().training;
+  const bool writes_back = !op.writebacks.empty() && (!op.writeback_active || op.writeback_active(p, train));
+  Scratch<NDArray, kMaxStackArrays> shared(num_outputs);  // outputs that others know of: ordered through the engine
+  size_t num_shared = 0;
+  bool copy_out = false;
+  for (size_t i = 0; i < num_outputs; ++i) {
+    NDArray& result = (*results)[i];
+    const int state = op.writebacks.empty() ? -1 : output_of_writeback(op, i);
+    if (state >= 0 && (writes_back || op.skips_unwanted_outputs)) {
+      if (!writes_back) continue;  // stays null: the kernel leaves it out
+      result = inputs[static_cast<size_t>(state)];
+    } else if (i < options.out.size() && may_share(op, inputs, options.out[i], i)) {
+      result = options.out[i];
+    } else {
+      copy_out |= i < options.out.size();
+      result = NDArray::empty(out_specs[i], device);
+      continue;
+    }
+    note_overwrite(result);
+    shared[num_shared++] = result;
+  }
+
+  Ref<Kernel> owner;
+  Kernel* kernel = find_kernel(op, params, in_specs.span(), out_specs.span(), device, train, &owner);
+  const int64_t cost = op.cost_ns(p, in_specs.span(), out_specs.span());
+  const RngKey rng = op.random ? next_rng_key() : RngKey{};
+  execute(op, params, kernel, owner, inputs, *results, {shared.begin(), num_shared}, cost, rng);
+
+  if (copy_out) {
+    for (size_t i = 0; i < options.out.size(); ++i) {
+      if ((*results)[i] == options.out[i]) continue;
+      note_overwrite(options.out[i]);
+      copy_array((*results)[i], options.out[i]);
+      (*results)[i] = options.out[i];
+    }
+  }
+  if (recorded) record_op(op, params, inputs, *results);
+}
+
+std::vector<NDArray> invoke(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, std::span<const NDArray> out) {
+  std::vector<NDArray> results;
+  invoke_into(op, params, inputs, {.out = out}, &results);
+  return results;
+}
+
+NDArray invoke_one(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs) {
+  std::vector<NDArray> results;
+  invoke_into(op, params, inputs, {}, &results);
+  return std::move(results[0]);
+}
+
+void run_task(const char* name, std::span<const NDArray> reads, std::span<const NDArray> writes, int64_t cost_ns,
+              std::function<void(TaskContext&)> fn) {
+  VarLists lists(reads, writes);
+  Engine::Options options;
+  options.name = name;
+  options.cost_ns = cost_ns;
+  Engine& e = engine();
+  const Engine::Access access = lists.access();
+  if (e.try_begin_inline(access, options)) {
+    TaskContext context;
+    context.inline_run = true;
+    try {
+      fn(context);
+    } catch (...) {
+      e.finish_inline(access);
+      throw;
+    }
+    e.finish_inline(access);
+    return;
+  }
+  options.where = current_location();
+  e.push([fn = std::move(fn), keep_in = std::vector<NDArray>(reads.begin(), reads.end()),
+          keep_out = std::vector<NDArray>(writes.begin(), writes.end())](TaskContext& c) { fn(c); },
+         access, options);
+}
+
+}  // namespace hybridnet

@@ -1,0 +1,21 @@
+// The imperative call in full; include/hybridnet/imperative.h has the views of it that other rooms use.
+#pragma once
+
+#include <span>
+
+#include "hybridnet/imperative.h"
+
+namespace hybridnet {
+
+inline constexpr int kMaxStackArrays = 8;
+
+struct InvokeOptions {
+  std::span<const NDArray> out;   // write the visible results here
+  bool share_views = false;       // results of view ops may share memory with the input (temporaries of the tape)
+};
+
+// Runs op; fills results[0 .. number of outputs). Records on the tape when that is on.
+void invoke_into(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, const InvokeOptions& options,
+                 std::vector<NDArray>* results);
+
+}  // namespace hybridnet

@@ -1,0 +1,126 @@
+#include "imperative/tape.h"
+
+#include <atomic>
+
+namespace hybridnet {
+namespace {
+
+std::atomic<uint64_t> g_sequence{0};
+
+TapeNode::Saved save(const NDArray& a) { return {a, a.impl()->chunk->overwrites.load(std::memory_order_relaxed)}; }
+
+Ref<TapeNode> make_tape_node(std::span<const NDArray> inputs) {
+  Ref<TapeNode> node = make_ref<TapeNode>();
+  node->sequence = g_sequence.fetch_add(1, std::memory_order_relaxed);
+  node->train = autograd_state().training;
+  node->where = current_location();
+  node->inputs.resize(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    node->inputs[i].spec = inputs[i].spec();
+    if (needs_gradient(inputs[i])) node->inputs[i].mark = Ref<TapeMark>(mark_of(inputs[i]));
+  }
+  return node;
+}
+
+void mark_output(const Ref<TapeNode>& node, size_t index, const NDArray& array) {
+  Ref<TapeMark> mark = make_ref<TapeMark>();
+  mark->node = node;
+  mark->index = static_cast<uint32_t>(index);
+  array.impl()->tape = Ref<TapeInfo>(mark.get());
+}
+
+}  // namespace
+
+AutogradState& autograd_state() {
+  thread_local AutogradState state;
+  return state;
+}
+
+GradReq grad_req_from_name(std::string_view name) {
+  if (name == "write") return GradReq::kWrite;
+  if (name == "add") return GradReq::kAdd;
+  if (name == "null") return GradReq::kNull;
+  throw ValueError({.input = "grad_req", .expected = "'write', 'add' or 'null'", .given = "'" + std::string(name) + "'"});
+}
+
+std::string TapeNode::name() const { return op ? op->name : function->name(); }
+
+void TapeNode::release() {
+  released = true;
+  for (Input& i : inputs) i.saved.array = NDArray();
+  for (Output& o : outputs) o.saved.array = NDArray();
+  if (function) function->release();
+}
+
+void TapeNode::destroy(TapeNode* node) {
+  // Deleting a node may drop the last reference to the node before it, and so on: collected in a list, not in recursion.
+  thread_local std::vector<TapeNode*>* pending = nullptr;
+  if (pending) {
+    pending->push_back(node);
+    return;
+  }
+  std::vector<TapeNode*> list{node};
+  pending = &list;
+  while (!list.empty()) {
+    TapeNode* next = list.back();
+    list.pop_back();
+    delete next;
+  }
+  pending = nullptr;
+}
+
+bool needs_gradient(const NDArray& a) {
+  const TapeMark* mark = a ? mark_of(a) : nullptr;
+  return mark && (mark->node || mark->req != GradReq::kNull);
+}
+
+void record_op(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, std::vector<NDArray>& outputs) {
+  Ref<TapeNode> node = make_tape_node(inputs);
+  node->op = &op;
+  node->params = params;
+  const Saves& saves = op.saves();
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (saves.input(static_cast<int>(i))) node->inputs[i].saved = save(inputs[i]);
+  node->outputs.resize(outputs.size());
+  const int visible = op.num_visible_outputs(params->data());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!outputs[i]) continue;
+    node->outputs[i].spec = outputs[i].spec();
+    if (saves.output(static_cast<int>(i))) node->outputs[i].saved = save(outputs[i].detached());
+    if (static_cast<int>(i) < visible && is_floating(outputs[i].dtype())) mark_output(node, i, outputs[i]);
+  }
+}
+
+void record(Ref<RecordedFunction> function, std::span<const NDArray> inputs, std::span<const NDArray> outputs) {
+  bool wanted = false;
+  for (const NDArray& a : inputs) wanted |= needs_gradient(a);
+  if (!wanted) return;
+  Ref<TapeNode> node = make_tape_node(inputs);
+  node->function = std::move(function);
+  node->outputs.resize(outputs.size());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    node->outputs[i].spec = outputs[i].spec();
+    mark_output(node, i, outputs[i]);
+  }
+}
+
+void mark_variable(const NDArray& a, const NDArray& grad, GradReq req) {
+  if (grad && !(grad.spec() == a.spec()))
+    throw ShapeError({.input = "gradient", .expected = a.spec().str(), .given = grad.spec().str()});
+  Ref<TapeMark> mark = make_ref<TapeMark>();
+  mark->grad = grad;
+  mark->req = req;
+  a.impl()->tape = Ref<TapeInfo>(mark.get());
+}
+
+NDArray grad_of(const NDArray& a) {
+  TapeMark* mark = mark_of(a);
+  return mark ? mark->grad : NDArray();
+}
+GradReq grad_req_of(const NDArray& a) {
+  TapeMark* mark = mark_of(a);
+  return mark ? mark->req : GradReq::kNull;
+}
+void drop_grad(const NDArray& a) { a.impl()->tape = nullptr; }
+
+}  // namespace hybridnet
