@@ -32,6 +32,8 @@ class RecordedFunction : public RefCounted<RecordedFunction> {
   virtual std::string name() const = 0;
   // out_grads[i] may be null (zero). Returns one array per input (null = zero). Called with recording set to create_graph.
   virtual std::vector<NDArray> backward(std::span<const NDArray> out_grads, bool create_graph) = 0;
+  // True when backward() returns arrays that nobody else holds: gradient buffers may then take them over without a copy.
+  virtual bool returns_fresh_arrays() const { return false; }
   virtual void release() {}   // retain_graph=False: free residuals
 };
 // Marks outputs as produced by `function` from `inputs`. Does nothing when no input needs a gradient.

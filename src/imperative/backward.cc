@@ -9,7 +9,7 @@
 namespace hybridnet {
 namespace {
 
-const OpRef kAdd{"elemwise_add"}, kOnesLike{"ones_like"}, kZerosLike{"zeros_like"}, kCast{"Cast"};
+const OpRef kAdd{"elemwise_add"}, kOnesLike{"ones_like"}, kZerosLike{"zeros_like"}, kCast{"Cast"}, kCopy{"_copy"};
 
 // Invokes ops at once; under create_graph they are recorded in turn.
 class ArrayEmitter final : public Emitter {
@@ -29,16 +29,25 @@ class ArrayEmitter final : public Emitter {
     std::vector<NDArray> results;
     invoke_into(op, params, in, {.out = {}, .share_views = share_views_}, &results);
     Values values(results.size());
-    for (size_t i = 0; i < results.size(); ++i) values[i] = to_value(results[i]);
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (!results[i]) continue;
+      values[i] = to_value(results[i]);
+      const Chunk* chunk = results[i].impl()->chunk.get();
+      if (std::none_of(in.begin(), in.end(), [&](const NDArray& a) { return a.impl()->chunk.get() == chunk; }))
+        fresh.push_back(chunk);
+    }
     return values;
   }
+  std::vector<const Chunk*> fresh;  // memory that came to be during the current step
+
   TensorSpec spec(const Value& v) const override { return to_array(v).spec(); }
 
  private:
   bool share_views_;
 };
 
-// A gradient on its way to a producer. `owned`: made here by a sum, so further terms are added in place.
+// A gradient on its way to a producer. `owned`: nobody else sees its memory, so further terms are added in place and a
+// gradient buffer may take it over.
 struct Slot {
   NDArray array;
   bool owned = false;
@@ -114,7 +123,8 @@ class TapeContext final : public GradientContext {
 
 class Backward {
  public:
-  Backward(bool retain_graph, bool create_graph) : retain_(retain_graph || create_graph), create_(create_graph) {}
+  Backward(bool retain_graph, bool create_graph)
+      : retain_(retain_graph || create_graph), create_(create_graph), emitter_(!create_graph) {}
 
   void add_head(const NDArray& head, const NDArray& head_grad) {
     TapeMark* mark = mark_of(head);
@@ -128,7 +138,7 @@ class Backward {
     } else if (!(g.spec().shape == head.shape())) {
       throw ShapeError({.input = "head gradient", .expected = "shape " + head.shape().str(), .given = g.shape().str()});
     }
-    add(mark, g);
+    add(mark, g, !head_grad);
     if (mark->node) roots_.push_back(mark->node.get());
   }
 
@@ -149,8 +159,7 @@ class Backward {
 
   void run() {
     collect();
-    ArrayEmitter emitter(!create_);
-    Emitter::Scope scope(emitter);
+    Emitter::Scope scope(emitter_);
     for (TapeNode* node : order_) step(node);
   }
 
@@ -173,20 +182,19 @@ class Backward {
     size_t operator()(const std::pair<TapeNode*, uint32_t>& e) const { return std::hash<void*>()(e.first) * 31 + e.second; }
   };
 
-  // The new gradient becomes the buffer's memory when nobody else can see either; else it is copied.
+  // The buffer takes over the new gradient's memory when nobody else can see either and no task is pending on the buffer
+  // (queued tasks find memory through the array); else it is copied.
   void write(Slot& slot, const NDArray& grad) {
-    ArrayImpl& from = *slot.array.impl();
+    const ArrayImpl& from = *slot.array.impl();
     ArrayImpl& to = *grad.impl();
-    const bool sole = slot.owned || (from.ref_count() == 1 && from.chunk->ref_count() == 1);
-    if (!create_ && sole && from.chunk->ref_count() == 1 && from.offset == 0 && to.chunk->ref_count() == 1 &&
-        to.offset == 0 && !from.chunk->deleter && !to.chunk->deleter && from.spec == to.spec) {
-      const uint64_t overwrites = to.chunk->overwrites.load(std::memory_order_relaxed);
-      from.chunk->overwrites.store(overwrites, std::memory_order_relaxed);
-      std::swap(to.chunk, from.chunk);
+    if (slot.owned && to.chunk->var.idle() && to.chunk->ref_count() == 1 && to.offset == 0 && !from.chunk->deleter &&
+        !to.chunk->deleter && from.spec == to.spec) {
+      from.chunk->overwrites.store(to.chunk->overwrites.load(std::memory_order_relaxed), std::memory_order_relaxed);
+      to.chunk = from.chunk;
+      to.offset = from.offset;
       return;
     }
     const NDArray reads[] = {slot.array};
-    static const OpRef kCopy{"_copy"};
     invoke(kCopy.op(), kCopy.op().default_params, reads, {&grad, 1});
   }
 
@@ -204,7 +212,7 @@ class Backward {
     std::sort(order_.begin(), order_.end(), [](TapeNode* a, TapeNode* b) { return a->sequence > b->sequence; });
   }
 
-  void add(TapeMark* mark, const NDArray& g) {
+  void add(TapeMark* mark, const NDArray& g, bool owned) {
     Slot* slot;
     if (mark->node) {
       std::vector<Slot>& slots = pending_[mark->node.get()];
@@ -219,7 +227,7 @@ class Backward {
       slot = &it->second;
     }
     if (!slot->array) {
-      slot->array = g;
+      *slot = {g, owned};
       return;
     }
     const NDArray terms[] = {slot->array, g};
@@ -267,28 +275,38 @@ class Backward {
 
   void run_rule(TapeNode* node, std::vector<Slot>& out_grads) {
     TapeContext context(*node, out_grads, create_);
-    Values grads = node->op->gradient(node->params->data(), context);
-    // The out gradients and saved values are not needed any more: what a leaf receives may then be its sole owner.
+    emitter_.fresh.clear();
+    Values values = node->op->gradient(node->params->data(), context);
+    std::vector<NDArray> grads(values.size());
+    for (size_t i = 0; i < values.size(); ++i) grads[i] = to_array(values[i]);
+    values.clear();
+    for (const Slot& slot : out_grads)
+      if (slot.array && slot.owned) emitter_.fresh.push_back(slot.array.impl()->chunk.get());
     out_grads.clear();
-    for (size_t i = 0; i < grads.size(); ++i) {
-      if (!grads[i] || !node->inputs[i].mark) continue;
-      NDArray g = to_array(grads[i]);
-      grads[i] = Value{};
-      deliver(node, i, std::move(g));
-    }
+    deliver_all(node, grads, [&](const Chunk* c) {
+      return std::find(emitter_.fresh.begin(), emitter_.fresh.end(), c) != emitter_.fresh.end();
+    });
   }
 
   void run_function(TapeNode* node, std::vector<Slot>& out_grads) {
     std::vector<NDArray> arrays(out_grads.size());
     for (size_t i = 0; i < arrays.size(); ++i) arrays[i] = out_grads[i].array;
     std::vector<NDArray> grads = node->function->backward(arrays, create_);
-    out_grads.clear();
-    arrays.clear();
-    for (size_t i = 0; i < grads.size() && i < node->inputs.size(); ++i)
-      if (grads[i] && node->inputs[i].mark) deliver(node, i, std::move(grads[i]));
+    grads.resize(node->inputs.size());
+    deliver_all(node, grads, [&](const Chunk*) { return node->function->returns_fresh_arrays(); });
   }
 
-  void deliver(TapeNode* node, size_t i, NDArray g) {
+  template <typename Fresh>
+  void deliver_all(TapeNode* node, const std::vector<NDArray>& grads, Fresh&& fresh) {
+    for (size_t i = 0; i < grads.size(); ++i) {
+      if (!grads[i] || !node->inputs[i].mark) continue;
+      const Chunk* chunk = grads[i].impl()->chunk.get();
+      const auto same = [&](const NDArray& a) { return a && a.impl()->chunk.get() == chunk; };
+      deliver(node, i, grads[i], fresh(chunk) && std::count_if(grads.begin(), grads.end(), same) == 1);
+    }
+  }
+
+  void deliver(TapeNode* node, size_t i, NDArray g, bool owned) {
     const TensorSpec& spec = node->inputs[i].spec;
     if (!(g.shape() == spec.shape)) {
       throw ShapeError({.op = node->name(),
@@ -298,11 +316,13 @@ class Backward {
     if (g.dtype() != spec.dtype) {
       const Op& cast = kCast.op();
       g = invoke_one(cast, cast.schema->parse({{"dtype", AttrValue(dtype_name(spec.dtype))}}, cast.name), {&g, 1});
+      owned = true;
     }
-    add(node->inputs[i].mark.get(), g);
+    add(node->inputs[i].mark.get(), g, owned);
   }
 
   bool retain_, create_;
+  ArrayEmitter emitter_;
   std::vector<TapeNode*> roots_, order_;
   std::vector<Ref<TapeNode>> keep_alive_;
   std::unordered_map<TapeNode*, std::vector<Slot>> pending_;
