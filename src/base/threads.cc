@@ -11,6 +11,10 @@
 
 #include "hybridnet/env.h"
 
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#endif
+
 namespace hybridnet {
 namespace {
 
@@ -110,20 +114,54 @@ class FirstException {
   std::exception_ptr error_;
 };
 
-void run_on_team(int parts, int64_t count, detail::RangeFn fn, void* closure) {
-  FirstException first;
+// libgomp is not built with the thread sanitizer, which so cannot see the barriers around a parallel region: these
+// calls tell it of them. Elsewhere they do nothing.
+#if defined(__SANITIZE_THREAD__)
+struct RegionEdges {
+  void opens() { __tsan_release(&open_); }
+  void thread_begins() { __tsan_acquire(&open_); }
+  void thread_ends() { __tsan_release(&close_); }
+  void closed() { __tsan_acquire(&close_); }
+
+ private:
+  char open_ = 0, close_ = 0;
+};
+#define HYBRIDNET_UNCHECKED_FRAME __attribute__((no_sanitize("thread"), noinline))
+#else
+struct RegionEdges {
+  void opens() {}
+  void thread_begins() {}
+  void thread_ends() {}
+  void closed() {}
+};
+#define HYBRIDNET_UNCHECKED_FRAME
+#endif
+
+void run_part(int part, int parts, int64_t count, detail::RangeFn fn, void* closure, FirstException& first) {
+  const RegionScope alone;
   const int64_t base = count / parts;
   const int64_t longer = count % parts;  // the first `longer` parts hold one item more
-#pragma omp parallel for num_threads(parts) schedule(static, 1)
-  for (int part = 0; part < parts; ++part) {
-    const RegionScope alone;
-    const int64_t begin = part * base + std::min<int64_t>(part, longer);
-    try {
-      fn(closure, begin, begin + base + (part < longer ? 1 : 0));
-    } catch (...) {
-      first.capture();
-    }
+  const int64_t begin = part * base + std::min<int64_t>(part, longer);
+  try {
+    fn(closure, begin, begin + base + (part < longer ? 1 : 0));
+  } catch (...) {
+    first.capture();
   }
+}
+
+// Unchecked: threads of the team read this frame before they can call thread_begins().
+HYBRIDNET_UNCHECKED_FRAME void run_on_team(int parts, int64_t count, detail::RangeFn fn, void* closure) {
+  FirstException first;
+  RegionEdges edges;
+  edges.opens();
+#pragma omp parallel num_threads(parts)
+  {
+    edges.thread_begins();
+#pragma omp for schedule(static, 1) nowait
+    for (int part = 0; part < parts; ++part) run_part(part, parts, count, fn, closure, first);
+    edges.thread_ends();
+  }
+  edges.closed();
   first.rethrow();
 }
 
