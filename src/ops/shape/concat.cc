@@ -1,0 +1,145 @@
+// Concat, and _rnn_param_concat, which differs in inference only.
+#include "kernels/strided_copy.h"
+#include "ops/emit.h"
+#include "ops/shape/family.h"
+
+namespace hybridnet::ops {
+namespace {
+
+struct ConcatParams {
+  int32_t num_args, dim;
+  static void describe(ParamSchema<ConcatParams>& schema) {
+    schema.field("num_args", &ConcatParams::num_args).at_least(1).doc("Number of inputs.");
+    schema.field("dim", &ConcatParams::dim).default_value(1).doc("The axis along which inputs are joined.");
+  }
+};
+
+int known_ndim(const InferContext& c) {
+  if (c.out_shape(0).rank_known()) return c.out_shape(0).ndim();
+  for (int i = 0; i < c.num_in(); ++i) {
+    if (c.in_shape(i).rank_known()) return c.in_shape(i).ndim();
+  }
+  return kUnknownNdim;
+}
+
+// The output's size along the axis is the sum of the inputs'; one unknown input size follows from the others.
+void infer_joined_axis(InferContext& c, int axis) {
+  int64_t sum = 0;
+  int unknown = -1, unknowns = 0;
+  for (int i = 0; i < c.num_in(); ++i) {
+    const int64_t size = c.in_shape(i)[axis];
+    if (size >= 0) {
+      sum += size;
+    } else {
+      unknown = i;
+      ++unknowns;
+    }
+  }
+  Shape out = Shape::unknown(c.out_shape(0).ndim());
+  const int64_t total = c.out_shape(0)[axis];
+  if (unknowns == 0) {
+    out[axis] = sum;
+    c.set_out_shape(0, out);
+  } else if (unknowns == 1 && total >= sum) {
+    out[axis] = total - sum;
+    c.set_in_shape(unknown, out);
+  }
+}
+
+void infer_concat(const ConcatParams& p, InferContext& c) {
+  c.unify_dtypes();
+  const int ndim = known_ndim(c);
+  if (ndim < 0) return;
+  if (ndim == 0) {
+    throw ShapeError({.input = c.input_name(0), .expected = "at least 1 dimension", .given = "()",
+                      .fix = "stack joins scalars along a new axis"});
+  }
+  const int axis = normalize_axis(p.dim, ndim, "dim");
+  Shape common = Shape::unknown(ndim);
+  auto learn = [&](const Shape& s) {
+    if (s.ndim() != ndim) return;  // reported by set_in_shape below
+    for (int i = 0; i < ndim; ++i) {
+      if (i != axis && common[i] < 0) common[i] = s[i];
+    }
+  };
+  for (int i = 0; i < c.num_in(); ++i) learn(c.in_shape(i));
+  learn(c.out_shape(0));
+  for (int i = 0; i < c.num_in(); ++i) c.set_in_shape(i, common);
+  c.set_out_shape(0, common);
+  infer_joined_axis(c, axis);
+}
+
+void run_concat(const ConcatParams& p, const KernelArgs& a) {
+  const Shape& out = *a.out[0].shape;
+  const int axis = normalize_axis(p.dim, out.ndim(), "dim");
+  const int64_t bytes = dtype_size(a.out[0].dtype);
+  const int64_t outer = out.size(0, axis), inner = out.size(axis + 1, out.ndim()), row = out[axis] * inner;
+  char* to = a.out[0].as<char>();
+  for (const TensorRef& in : a.in) {
+    const int64_t n = (*in.shape)[axis] * inner;
+    if (n > 0) {
+      kernels::StridedCopy copy;
+      copy.add_axis(outer, n, row);
+      copy.add_axis(n, 1, 1);
+      copy.run(in.data, to, bytes);
+    }
+    to += n * bytes;
+  }
+}
+
+// Cuts the gradient into the inputs' parts: one split if all are wanted, else single slices.
+Values concat_gradient(const ConcatParams& p, const GradientContext& g) {
+  static const OpRef kSplit{"_split_v2"};
+  const int count = g.num_inputs();
+  Values result(static_cast<size_t>(count));
+  if (!g.output_grad(0)) return result;
+  const int axis = normalize_axis(p.dim, g.output_spec(0).shape.ndim(), "dim");
+  int wanted = 0;
+  AttrValue::List begins;
+  std::vector<int64_t> begin_of;
+  int64_t at = 0;
+  for (int i = 0; i < count; ++i) {
+    wanted += g.wants(i);
+    begins.emplace_back(at);
+    begin_of.push_back(at);
+    at += g.input_spec(i).shape[axis];
+  }
+  if (wanted == count && count > 1 && count <= kMaxDims) {
+    return call_all(kSplit, Values{g.output_grad(0)}, {{"indices", AttrValue(begins)}, {"axis", axis}});
+  }
+  for (int i = 0; i < count; ++i) {
+    if (!g.wants(i)) continue;
+    const int64_t begin = begin_of[static_cast<size_t>(i)];
+    result[static_cast<size_t>(i)] = slice_axis(g.output_grad(0), axis, begin, begin + g.input_spec(i).shape[axis]);
+  }
+  return result;
+}
+
+}  // namespace
+
+void register_concat(OpRegistry& ops) {
+  ops.declare<ConcatParams>("Concat")
+      .alias("concat")
+      .alias("_sparse_concat")
+      .doc("Joins tensors along an existing axis.")
+      .variadic_input("data", "num_args", "equal shapes but for the joined axis, one dtype")
+      .output("output", "sizes of the inputs; their sum in the joined axis")
+      .infer(infer_concat)
+      .cpu(run_concat)
+      .gradient(concat_gradient, Saves::nothing())
+      .sample({{2, 3}, {2, 1}, {2, 4}}, {{"num_args", "3"}})
+      .sample({{2, 3}, {4, 3}}, {{"num_args", "2"}, {"dim", "0"}})
+      .sample({{2, 3, 2}, {2, 3, 5}}, {{"num_args", "2"}, {"dim", "-1"}})
+      .sample({{2, 3}}, {{"num_args", "1"}});
+  ops.declare<ConcatParams>("_rnn_param_concat")
+      .alias("_npi_rnn_param_concat")
+      .doc("Joins flattened parameters of a recurrent layer; an unknown size follows from the output's.")
+      .variadic_input("data", "num_args", "equal shapes but for the joined axis, one dtype")
+      .output("output", "sizes of the inputs; their sum in the joined axis")
+      .infer(infer_concat)
+      .cpu(run_concat)
+      .gradient(concat_gradient, Saves::nothing())
+      .sample({{3}, {5}}, {{"num_args", "2"}, {"dim", "0"}});
+}
+
+}  // namespace hybridnet::ops
