@@ -101,6 +101,9 @@ class SpecMap {
   std::unordered_map<NodeEntry, TensorSpec, NodeEntryHash> specs_;
 };
 
+// What a variable declares of itself (__shape__, __dtype__).
+TensorSpec declared_spec(const Node& variable);
+
 // Inference over a whole graph, both ways, to a fixpoint. Errors carry op, node, block, input, and the Python line.
 bool infer_specs(const std::vector<NodeEntry>& outputs, SpecMap& specs, bool train);
 

@@ -1,0 +1,165 @@
+#include <set>
+#include <unordered_set>
+
+#include "graph/attr_text.h"
+#include "hybridnet/graph.h"
+
+namespace hybridnet {
+namespace {
+
+// Variables that feed an auxiliary slot of some op.
+std::unordered_set<const Node*> auxiliary_nodes(const std::vector<Node*>& order) {
+  std::unordered_set<const Node*> result;
+  for (const Node* node : order) {
+    if (node->is_variable() || node->op->variadic) continue;
+    for (size_t i = 0; i < node->inputs.size() && i < node->op->inputs.size(); ++i)
+      if (node->op->inputs[i].auxiliary && node->inputs[i].node->is_variable()) result.insert(node->inputs[i].node.get());
+  }
+  return result;
+}
+
+// Variables with a value of their own (constants of the graph) are no inputs.
+bool is_input(const Node* node) { return node->is_variable() && !node->constant; }
+
+std::vector<std::string> names_of(const Symbol& symbol, bool auxiliary) {
+  const std::vector<Node*> order = topological_order(symbol.outputs);
+  const auto aux = auxiliary_nodes(order);
+  std::vector<std::string> names;
+  for (const Node* node : order)
+    if (is_input(node) && aux.count(node) == (auxiliary ? 1u : 0u)) names.push_back(node->name);
+  return names;
+}
+
+std::string output_name_of(const NodeEntry& e) {
+  const Node& node = *e.node;
+  if (node.is_variable()) return node.name;
+  const void* p = node.params->data();
+  if (node.num_visible_outputs() == 1) return node.name + "_output";
+  const bool named = node.op->outputs.size() == static_cast<size_t>(node.num_outputs()) && node.op->outputs.size() > 1;
+  return node.name + "_" + (named ? node.op->output_name(p, static_cast<int>(e.index)) : "output" + std::to_string(e.index));
+}
+
+void learn(TensorSpec& spec, const TensorSpec& known, const std::string& name) {
+  if (known.dtype != DType::kUnknown) {
+    if (spec.dtype != DType::kUnknown && spec.dtype != known.dtype) {
+      throw DTypeError({.input = name, .expected = dtype_name(spec.dtype), .given = dtype_name(known.dtype),
+                        .because = "the variable declares its dtype"});
+    }
+    spec.dtype = known.dtype;
+  }
+  if (!known.shape.rank_known()) return;
+  bool agrees = !spec.shape.rank_known() || spec.shape.ndim() == known.shape.ndim();
+  if (agrees && !spec.shape.rank_known()) {
+    spec.shape = known.shape;
+  } else if (agrees) {
+    for (int i = 0; i < known.shape.ndim() && agrees; ++i) {
+      if (known.shape[i] == kUnknownDim) continue;
+      agrees = spec.shape[i] == kUnknownDim || spec.shape[i] == known.shape[i];
+      spec.shape[i] = known.shape[i];
+    }
+  }
+  if (!agrees) {
+    throw ShapeError({.input = name, .expected = "shape " + spec.shape.str(), .given = known.shape.str(),
+                      .because = "the variable declares its shape"});
+  }
+}
+
+}  // namespace
+
+TensorSpec declared_spec(const Node& variable) {
+  TensorSpec spec;
+  if (auto it = variable.attrs.find("__shape__"); it != variable.attrs.end()) {
+    AttrValue list;
+    if (parse_list(it->second, &list)) {
+      Shape shape = Shape::scalar();
+      for (const AttrValue& item : std::get<AttrValue::List>(list.value)) {
+        const int64_t* dim = std::get_if<int64_t>(&item.value);
+        shape.push_back(!dim || *dim < 0 || (*dim == 0 && !is_np_shape()) ? kUnknownDim : *dim);
+      }
+      if (shape.ndim() > 0 || is_np_shape()) spec.shape = shape;
+    }
+  }
+  if (auto it = variable.attrs.find("__dtype__"); it != variable.attrs.end()) {
+    int64_t code;
+    if (parse_int(it->second, &code) && code >= 0 && dtype_valid_code(static_cast<int>(code)))
+      spec.dtype = static_cast<DType>(code);
+  }
+  return spec;
+}
+
+std::vector<NodePtr> Symbol::list_inputs() const {
+  std::vector<NodePtr> result;
+  for (Node* node : topological_order(outputs))
+    if (is_input(node)) result.emplace_back(node);
+  return result;
+}
+
+std::vector<std::string> Symbol::list_arguments() const { return names_of(*this, false); }
+std::vector<std::string> Symbol::list_auxiliary_states() const { return names_of(*this, true); }
+
+std::vector<std::string> Symbol::list_outputs() const {
+  std::vector<std::string> names;
+  for (const NodeEntry& e : outputs) names.push_back(output_name_of(e));
+  return names;
+}
+
+Symbol Symbol::internals() const {
+  Symbol all;
+  for (Node* node : topological_order(outputs))
+    for (int i = 0; i < node->num_visible_outputs(); ++i) all.outputs.push_back({NodePtr(node), static_cast<uint32_t>(i)});
+  return all;
+}
+
+Symbol Symbol::children() const {
+  Symbol result;
+  std::set<const Node*> seen;
+  for (const NodeEntry& e : outputs) {
+    if (!seen.insert(e.node.get()).second) continue;
+    for (const NodeEntry& in : e.node->inputs) result.outputs.push_back(in);
+  }
+  return result;
+}
+
+Symbol::Specs Symbol::infer(const std::map<std::string, TensorSpec>& known, bool partial, bool train) const {
+  const std::vector<Node*> order = topological_order(outputs);
+  const auto aux = auxiliary_nodes(order);
+  SpecMap specs;
+  for (Node* node : order) {
+    if (!node->is_variable()) continue;
+    const NodeEntry entry{NodePtr(node), 0};
+    TensorSpec& spec = specs[entry];
+    spec = declared_spec(*node);
+    if (auto it = known.find(node->name); it != known.end()) learn(spec, it->second, node->name);
+  }
+  infer_specs(outputs, specs, train);
+  // What nothing determines is float32, as everywhere in the API.
+  bool defaulted = false;
+  for (Node* node : order) {
+    if (!node->is_variable()) continue;
+    TensorSpec& spec = specs[{NodePtr(node), 0}];
+    if (spec.dtype == DType::kUnknown) spec.dtype = DType::kFloat32, defaulted = true;
+  }
+  if (defaulted) infer_specs(outputs, specs, train);
+
+  Specs result;
+  result.complete = true;
+  std::string missing;
+  auto collect = [&](const NodeEntry& e, std::vector<TensorSpec>* list) {
+    const TensorSpec spec = specs.has(e) ? specs.at(e) : TensorSpec{};
+    if (!spec.known()) {
+      result.complete = false;
+      missing += (missing.empty() ? "" : ", ") + (e.node->is_variable() ? e.node->name : output_name_of(e)) + ": " + spec.str();
+    }
+    list->push_back(spec);
+  };
+  for (Node* node : order)
+    if (is_input(node)) collect({NodePtr(node), 0}, aux.count(node) ? &result.auxiliaries : &result.arguments);
+  for (const NodeEntry& e : outputs) collect(e, &result.outputs);
+  if (!result.complete && !partial) {
+    throw ShapeError({.message = "the shapes given do not determine all others", .because = "unknown remain " + missing,
+                      .fix = "give the shapes of more inputs, or use infer_shape_partial"});
+  }
+  return result;
+}
+
+}  // namespace hybridnet
