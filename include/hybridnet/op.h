@@ -226,7 +226,22 @@ class Op {
   struct Writeback { int input, output; };   // output's value becomes the input's (aux states, optimizer states)
   std::vector<InplacePair> inplace;          // output may reuse the input's memory
   std::vector<Writeback> writebacks;
+  // The same for variadic ops, where the pairs depend on the parameters: the input of an output, or -1.
+  std::function<int(const void* params, int output)> variadic_inplace, variadic_writeback;
   std::function<bool(const void* params, bool train)> writeback_active;   // null: always
+  bool has_writebacks() const { return !writebacks.empty() || variadic_writeback; }
+  int writeback_input(const void* params, int output) const {             // -1: none
+    if (variadic_writeback) return variadic_writeback(params, output);
+    for (const Writeback& w : writebacks)
+      if (w.output == output) return w.input;
+    return -1;
+  }
+  bool may_reuse(const void* params, int input, int output) const {       // output in the input's memory
+    if (variadic_inplace) return variadic_inplace(params, output) == input;
+    for (const InplacePair& p : inplace)
+      if (p.input == input && p.output == output) return true;
+    return false;
+  }
   std::function<bool(const void* params, bool train)> is_identity;        // output 0 equals input 0 (then removable)
   bool is_view = false;                      // output 0 has the bytes of input 0 under another shape
   bool commutative = false;                  // two inputs may be exchanged
@@ -319,6 +334,8 @@ class OpBuilder {
   OpBuilder& gradient(NotDifferentiable) { op_.gradient_declared_ = true; return *this; }
   OpBuilder& inplace(int in, int out) { op_.inplace.push_back({in, out}); return *this; }
   OpBuilder& writeback(int in, int out) { op_.writebacks.push_back({in, out}); return *this; }
+  OpBuilder& variadic_inplace(std::function<int(const P&, int output)> f) { op_.variadic_inplace = erase_pair(std::move(f)); return *this; }
+  OpBuilder& variadic_writeback(std::function<int(const P&, int output)> f) { op_.variadic_writeback = erase_pair(std::move(f)); return *this; }
   OpBuilder& writeback_active(std::function<bool(const P&, bool)> f) {
     op_.writeback_active = [f = std::move(f)](const void* p, bool t) { return f(*static_cast<const P*>(p), t); }; return *this;
   }
@@ -357,6 +374,9 @@ class OpBuilder {
  private:
   static std::function<int(const void*)> erase(std::function<int(const P&)> f) {
     return [f = std::move(f)](const void* p) { return f(*static_cast<const P*>(p)); };
+  }
+  static std::function<int(const void*, int)> erase_pair(std::function<int(const P&, int)> f) {
+    return [f = std::move(f)](const void* p, int output) { return f(*static_cast<const P*>(p), output); };
   }
   Op& op_;
 };

@@ -177,14 +177,11 @@ void run_dynamic(const Op& op, const ParamsPtr& params, std::span<const NDArray>
 }
 
 // May the kernel write output k into memory that one of its inputs occupies?
-bool may_share(const Op& op, std::span<const NDArray> inputs, const NDArray& out, size_t k) {
+bool may_share(const Op& op, const void* params, std::span<const NDArray> inputs, const NDArray& out, size_t k) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].shares_memory(out)) continue;
     const bool same_place = inputs[i].data() == out.data() && inputs[i].spec() == out.spec();
-    const bool declared = std::any_of(op.inplace.begin(), op.inplace.end(), [&](const Op::InplacePair& p) {
-      return p.input == static_cast<int>(i) && p.output == static_cast<int>(k);
-    });
-    if (!same_place || !declared) return false;
+    if (!same_place || !op.may_reuse(params, static_cast<int>(i), static_cast<int>(k))) return false;
   }
   return true;
 }
@@ -199,12 +196,6 @@ void copy_array(const NDArray& from, const NDArray& to) {
 bool wants_record(const Op& op, std::span<const NDArray> inputs) {
   return autograd_state().recording && op.differentiable() && !op.stops_gradient &&
          std::any_of(inputs.begin(), inputs.end(), [](const NDArray& a) { return needs_gradient(a); });
-}
-
-int output_of_writeback(const Op& op, size_t output) {
-  for (const Op::Writeback& w : op.writebacks)
-    if (w.output == static_cast<int>(output)) return w.input;
-  return -1;
 }
 
 }  // namespace
@@ -252,17 +243,17 @@ void invoke_into(const Op& op, const ParamsPtr& params, std::span<const NDArray>
   }
 
   const bool train = autograd_state().training;
-  const bool writes_back = !op.writebacks.empty() && (!op.writeback_active || op.writeback_active(p, train));
+  const bool writes_back = op.has_writebacks() && (!op.writeback_active || op.writeback_active(p, train));
   Scratch<NDArray, kMaxStackArrays> shared(num_outputs);  // outputs that others know of: ordered through the engine
   size_t num_shared = 0;
   bool copy_out = false;
   for (size_t i = 0; i < num_outputs; ++i) {
     NDArray& result = (*results)[i];
-    const int state = op.writebacks.empty() ? -1 : output_of_writeback(op, i);
+    const int state = op.has_writebacks() ? op.writeback_input(p, static_cast<int>(i)) : -1;
     if (state >= 0 && (writes_back || op.skips_unwanted_outputs)) {
       if (!writes_back) continue;  // stays null: the kernel leaves it out
       result = inputs[static_cast<size_t>(state)];
-    } else if (i < options.out.size() && may_share(op, inputs, options.out[i], i)) {
+    } else if (i < options.out.size() && may_share(op, p, inputs, options.out[i], i)) {
       result = options.out[i];
     } else {
       copy_out |= i < options.out.size();
