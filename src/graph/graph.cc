@@ -1,0 +1,474 @@
+#include <algorithm>
+#include <queue>
+
+#include "hybridnet/pass.h"
+
+namespace hybridnet {
+namespace {
+
+constexpr int64_t kLabelStride = int64_t{1} << 24;
+
+[[noreturn]] void throw_foreign(const Node* node) {
+  throw Error(ErrorKind::kError, {.op = node && node->op ? node->op->name : "",
+                                  .node = node ? node->name : "(none)",
+                                  .message = "the node does not belong to this graph"});
+}
+
+[[noreturn]] void throw_cycle(const Node& node) {
+  throw Error(ErrorKind::kError, {.op = node.op ? node.op->name : "",
+                                  .node = node.name,
+                                  .message = "the edit would make a cycle through this node"});
+}
+
+}  // namespace
+
+Graph::State& Graph::state(const Node* node) {
+  const auto it = states_.find(node);
+  if (it == states_.end()) throw_foreign(node);
+  return it->second;
+}
+
+const std::vector<Client>& Graph::clients(const Node& node, int output) const {
+  const auto it = states_.find(&node);
+  if (it == states_.end()) throw_foreign(&node);
+  return it->second.clients[static_cast<size_t>(output)];
+}
+
+const std::vector<Client>& Graph::clients(const NodeEntry& entry) const {
+  return clients(*entry.node, static_cast<int>(entry.index));
+}
+
+Node* Graph::only_reader(const NodeEntry& entry) const {
+  const std::vector<Client>& readers = clients(entry);
+  return readers.size() == 1 ? readers[0].node : nullptr;
+}
+
+int Graph::input_index(const Node* variable) const {
+  const auto it = input_numbers_.find(variable);
+  return it == input_numbers_.end() ? -1 : it->second;
+}
+
+Format Graph::format(const NodeEntry& entry) const {
+  const auto it = formats_.find(entry);
+  return it == formats_.end() ? Format::kPlain : it->second;
+}
+
+void Graph::set_format(const NodeEntry& entry, Format format) {
+  if (format == Format::kPlain) {
+    formats_.erase(entry);
+  } else {
+    formats_[entry] = format;
+  }
+}
+
+std::vector<Node*> Graph::order() const {
+  std::vector<Node*> nodes;
+  nodes.reserve(by_label_.size());
+  for (const auto& [label, node] : by_label_) nodes.push_back(node);
+  return nodes;
+}
+
+std::vector<Node*> Graph::schedule() const {
+  struct Later {
+    const std::unordered_map<const Node*, State>& states;
+    bool operator()(Node* a, Node* b) const {
+      const State& x = states.at(a);
+      const State& y = states.at(b);
+      return x.age != y.age ? x.age > y.age : x.label > y.label;
+    }
+  };
+  std::priority_queue<Node*, std::vector<Node*>, Later> ready(Later{states_});
+  std::unordered_map<const Node*, size_t> waiting;
+  for (const auto& [label, node] : by_label_) {
+    waiting[node] = node->inputs.size();
+    if (node->inputs.empty()) ready.push(node);
+  }
+  std::vector<Node*> nodes;
+  nodes.reserve(states_.size());
+  while (!ready.empty()) {
+    Node* node = ready.top();
+    ready.pop();
+    nodes.push_back(node);
+    for (const std::vector<Client>& readers : states_.at(node).clients) {
+      for (const Client& reader : readers) {
+        if (reader.node && --waiting[reader.node] == 0) ready.push(reader.node);
+      }
+    }
+  }
+  return nodes;
+}
+
+// ------------------------------------------------------------------------------------------------------------- labels
+
+void Graph::relabel() {
+  std::map<int64_t, Node*> fresh;
+  int64_t label = 0;
+  for (const auto& [before, node] : by_label_) {
+    states_.at(node).label = label;
+    fresh.emplace_hint(fresh.end(), label, node);
+    label += kLabelStride;
+  }
+  by_label_ = std::move(fresh);
+}
+
+int64_t Graph::label_after(const Node* node) {
+  if (by_label_.empty()) return 0;
+  if (node == nullptr) return by_label_.begin()->first - kLabelStride;
+  for (;;) {
+    const int64_t label = state(node).label;
+    const auto next = by_label_.upper_bound(label);
+    if (next == by_label_.end()) return label + kLabelStride;
+    if (next->first - label > 1) return label + (next->first - label) / 2;
+    relabel();
+  }
+}
+
+void Graph::move_behind(Node& node, Node& producer) {
+  const int64_t limit = state(&producer).label;
+  if (state(&node).label > limit) return;
+  // Everything downstream of node that stands in front of producer moves with it.
+  std::vector<Node*> moving{&node};
+  std::unordered_map<const Node*, bool> seen{{&node, true}};
+  for (size_t i = 0; i < moving.size(); ++i) {
+    for (const std::vector<Client>& readers : state(moving[i]).clients) {
+      for (const Client& reader : readers) {
+        if (reader.node == nullptr || state(reader.node).label > limit) continue;
+        if (reader.node == &producer) throw_cycle(node);
+        if (seen.try_emplace(reader.node, true).second) moving.push_back(reader.node);
+      }
+    }
+  }
+  if (&node == &producer) throw_cycle(node);
+  std::sort(moving.begin(), moving.end(), [&](Node* a, Node* b) { return state(a).label < state(b).label; });
+  Node* before = &producer;
+  for (Node* next : moving) {
+    const int64_t label = label_after(before);
+    State& s = state(next);
+    by_label_.erase(s.label);
+    s.label = label;
+    by_label_.emplace(label, next);
+    before = next;
+  }
+}
+
+// -------------------------------------------------------------------------------------------------------------- edges
+
+void Graph::link(const NodeEntry& entry, Client client) {
+  state(entry.node.get()).clients[entry.index].push_back(client);
+}
+
+void Graph::unlink(const NodeEntry& entry, const Client& client) {
+  std::vector<Client>& readers = state(entry.node.get()).clients[entry.index];
+  const auto it = std::find(readers.begin(), readers.end(), client);
+  if (it != readers.end()) readers.erase(it);
+}
+
+void Graph::insert(NodePtr node, int64_t label, int64_t age) {
+  Node* raw = node.get();
+  State s{std::move(node), label, age, std::vector<std::vector<Client>>(static_cast<size_t>(raw->num_outputs()))};
+  states_.emplace(raw, std::move(s));
+  by_label_.emplace(label, raw);
+  for (size_t i = 0; i < raw->inputs.size(); ++i) {
+    link(raw->inputs[i], {Client::Kind::kNode, raw, static_cast<int>(i)});
+  }
+}
+
+void Graph::erase(const Node* node) {
+  State& s = state(node);
+  for (size_t i = 0; i < node->inputs.size(); ++i) {
+    unlink(node->inputs[i], {Client::Kind::kNode, const_cast<Node*>(node), static_cast<int>(i)});
+  }
+  by_label_.erase(s.label);
+  states_.erase(node);
+}
+
+void Graph::rewire(const Client& client, const NodeEntry& entry) {
+  switch (client.kind) {
+    case Client::Kind::kNode: {
+      NodeEntry& slot = client.node->inputs[static_cast<size_t>(client.index)];
+      if (slot == entry) return;
+      move_behind(*client.node, *entry.node);  // throws before anything changed
+      unlink(slot, client);
+      remember({Edit::Kind::kInput, NodePtr(client.node), client.index, slot});
+      slot = entry;
+      break;
+    }
+    case Client::Kind::kOutput: {
+      NodeEntry& slot = outputs_[static_cast<size_t>(client.index)];
+      unlink(slot, client);
+      remember({Edit::Kind::kOutput, nullptr, client.index, slot});
+      slot = entry;
+      break;
+    }
+    case Client::Kind::kWriteback: {
+      NodeEntry& slot = writebacks_[static_cast<size_t>(client.index)].value;
+      unlink(slot, client);
+      remember({Edit::Kind::kWriteback, nullptr, client.index, slot});
+      slot = entry;
+      break;
+    }
+  }
+  link(entry, client);
+}
+
+void Graph::prune(std::vector<NodePtr> candidates) {
+  while (!candidates.empty()) {
+    NodePtr node = std::move(candidates.back());
+    candidates.pop_back();
+    if (!contains(node.get()) || is_root(*node) || (node->op && node->op->effect)) continue;
+    const State& s = state(node.get());
+    const bool read = std::any_of(s.clients.begin(), s.clients.end(), [](const auto& c) { return !c.empty(); });
+    if (read) continue;
+    for (const NodeEntry& input : node->inputs) candidates.push_back(input.node);
+    remember({Edit::Kind::kPrune, node, 0, {}, s.age});
+    erase(node.get());
+  }
+}
+
+// ----------------------------------------------------------------------------------------------------------- building
+
+NodePtr Graph::clone(const Node& node, const SpecMap* specs, EntryMap& map, int64_t age) {
+  const NodePtr original(const_cast<Node*>(&node));
+  auto copy = make_ref<Node>();
+  copy->op = node.op;
+  copy->name = node.name;
+  copy->params = node.params;
+  copy->attrs = node.attrs;
+  copy->subgraphs = node.subgraphs;
+  copy->where = node.where;
+  copy->block = node.block;
+  copy->constant = node.constant;
+  for (const NodeEntry& input : node.inputs) copy->inputs.push_back(map.at(input));
+  const auto n = static_cast<uint32_t>(node.num_outputs());
+  for (uint32_t i = 0; i < n; ++i) {
+    copy->specs.push_back(specs ? specs->at({original, i}) : node.specs.at(i));
+    map[{original, i}] = {copy, i};
+  }
+  insert(copy, by_label_.empty() ? 0 : by_label_.rbegin()->first + kLabelStride, age);
+  remember({Edit::Kind::kAdd, copy, 0, {}});
+  return copy;
+}
+
+std::vector<NodeEntry> Graph::import(const std::vector<NodeEntry>& outputs, const SpecMap* specs, EntryMap& map) {
+  for (Node* node : topological_order(outputs)) {
+    if (map.count({NodePtr(node), 0}) == 0) clone(*node, specs, map, next_age_++);
+  }
+  std::vector<NodeEntry> clones;
+  for (const NodeEntry& output : outputs) clones.push_back(map.at(output));
+  return clones;
+}
+
+std::vector<NodeEntry> Graph::import(const Graph& from, const std::vector<NodeEntry>& outputs, EntryMap& map) {
+  std::unordered_map<const Node*, bool> wanted;
+  std::vector<Node*> pending;
+  auto want = [&](const NodeEntry& entry) {
+    if (map.count(entry) == 0 && wanted.try_emplace(entry.node.get(), true).second) pending.push_back(entry.node.get());
+  };
+  for (const NodeEntry& output : outputs) want(output);
+  while (!pending.empty()) {
+    const Node* node = pending.back();
+    pending.pop_back();
+    for (const NodeEntry& input : node->inputs) want(input);
+  }
+  for (Node* node : from.schedule()) {
+    if (wanted.count(node) == 0 || map.count({NodePtr(node), 0}) != 0) continue;
+    const NodePtr copy = clone(*node, nullptr, map, next_age_++);
+    for (uint32_t i = 0; i < copy->specs.size(); ++i) set_format({copy, i}, from.format({NodePtr(node), i}));
+  }
+  std::vector<NodeEntry> clones;
+  for (const NodeEntry& output : outputs) clones.push_back(map.at(output));
+  return clones;
+}
+
+NodePtr Graph::add_input(std::string name, const TensorSpec& spec, Format format) {
+  NodePtr variable = make_variable(std::move(name));
+  variable->specs = {spec};
+  insert(variable, label_after(nullptr), next_age_++);
+  input_numbers_[variable.get()] = static_cast<int>(inputs_.size());
+  inputs_.push_back(variable);
+  set_format({variable, 0}, format);
+  return variable;
+}
+
+NodePtr Graph::add_constant(Ref<Object> array, const TensorSpec& spec) {
+  NodePtr variable = make_variable("_const");
+  variable->constant = std::move(array);
+  variable->specs = {spec};
+  insert(variable, label_after(nullptr), next_age_++);
+  remember({Edit::Kind::kAdd, variable, 0, {}});
+  return variable;
+}
+
+NodePtr Graph::add(const Op& op, ParamsPtr params, std::vector<NodeEntry> inputs, const Node* origin) {
+  NodePtr node = make_node(op, origin ? origin->name : op.name, std::move(params), std::move(inputs));
+  if (origin) {
+    node->block = origin->block;
+    node->where = origin->where;
+  }
+  std::vector<TensorSpec> in;
+  const Node* last = nullptr;
+  for (const NodeEntry& input : node->inputs) {
+    in.push_back(spec(input));
+    if (last == nullptr || label(*input.node) > label(*last)) last = input.node.get();
+  }
+  node->specs.resize(static_cast<size_t>(node->num_outputs()));
+  InferContext context(op, in, node->specs, train_);
+  try {
+    op.infer(node->params->data(), context);
+    for (size_t i = 0; i < node->specs.size(); ++i) {
+      if (node->specs[i].known()) continue;
+      throw ShapeError({.input = op.output_name(node->params->data(), static_cast<int>(i)),
+                        .message = "the spec of this output is not known: " + node->specs[i].str()});
+    }
+  } catch (Error& error) {
+    error.add_context({.op = op.name, .node = node->name, .block = node->block, .where = node->where});
+    throw;
+  }
+  const int64_t age = next_age_++;
+  insert(node, label_after(last), origin && contains(origin) ? state(origin).age : age);
+  remember({Edit::Kind::kAdd, node, 0, {}});
+  return node;
+}
+
+int Graph::add_output(NodeEntry entry) {
+  const int index = static_cast<int>(outputs_.size());
+  outputs_.push_back(entry);
+  link(entry, {Client::Kind::kOutput, nullptr, index});
+  return index;
+}
+
+void Graph::add_writeback(int input, NodeEntry value) {
+  const int index = static_cast<int>(writebacks_.size());
+  writebacks_.push_back({input, value});
+  link(value, {Client::Kind::kWriteback, nullptr, index});
+}
+
+// ------------------------------------------------------------------------------------------------------------ editing
+
+void Graph::set_input(Node& node, int index, const NodeEntry& entry) {
+  const NodePtr before = node.inputs[static_cast<size_t>(index)].node;
+  rewire({Client::Kind::kNode, &node, index}, entry);
+  prune({before});
+}
+
+void Graph::set_output(int index, const NodeEntry& entry) {
+  const NodePtr before = outputs_[static_cast<size_t>(index)].node;
+  rewire({Client::Kind::kOutput, nullptr, index}, entry);
+  prune({before});
+}
+
+void Graph::set_writeback(int index, const NodeEntry& entry) {
+  const NodePtr before = writebacks_[static_cast<size_t>(index)].value.node;
+  rewire({Client::Kind::kWriteback, nullptr, index}, entry);
+  prune({before});
+}
+
+void Graph::remove_output(int index) {
+  const NodePtr before = outputs_[static_cast<size_t>(index)].node;
+  for (size_t i = static_cast<size_t>(index); i < outputs_.size(); ++i) {
+    unlink(outputs_[i], {Client::Kind::kOutput, nullptr, static_cast<int>(i)});
+  }
+  outputs_.erase(outputs_.begin() + index);
+  for (size_t i = static_cast<size_t>(index); i < outputs_.size(); ++i) {
+    link(outputs_[i], {Client::Kind::kOutput, nullptr, static_cast<int>(i)});
+  }
+  prune({before});
+}
+
+void Graph::remove_writeback(int index) {
+  const NodePtr before = writebacks_[static_cast<size_t>(index)].value.node;
+  for (size_t i = static_cast<size_t>(index); i < writebacks_.size(); ++i) {
+    unlink(writebacks_[i].value, {Client::Kind::kWriteback, nullptr, static_cast<int>(i)});
+  }
+  writebacks_.erase(writebacks_.begin() + index);
+  for (size_t i = static_cast<size_t>(index); i < writebacks_.size(); ++i) {
+    link(writebacks_[i].value, {Client::Kind::kWriteback, nullptr, static_cast<int>(i)});
+  }
+  prune({before});
+}
+
+void Graph::replace(const NodeEntry& old, const NodeEntry& now) {
+  if (old == now) return;
+  if (!(spec(old) == spec(now)) || format(old) != format(now)) {
+    throw Error(ErrorKind::kError, {.op = old.node->op ? old.node->op->name : "",
+                                    .node = old.node->name,
+                                    .expected = spec(old).str(),
+                                    .given = spec(now).str(),
+                                    .message = "a replacement must have the spec of what it replaces"});
+  }
+  const std::vector<Client> readers = clients(old);
+  for (const Client& reader : readers) rewire(reader, now);
+  prune({old.node});
+}
+
+bool Graph::replace_validate(const Pairs& pairs, const std::vector<Node*>& remove, std::string* why) {
+  const Checkpoint start = checkpoint();
+  std::vector<NodePtr> doomed;
+  for (Node* node : remove) doomed.emplace_back(node);
+  try {
+    for (const auto& [old, now] : pairs) replace(old, now);
+    for (const NodePtr& node : doomed) {
+      if (contains(node.get())) {
+        throw Error(ErrorKind::kError, {.node = node->name, .message = "the node is still read and was not removed"});
+      }
+    }
+  } catch (const Error& error) {
+    if (why) *why = error.what();
+    revert(start);
+    release(start);
+    return false;
+  }
+  release(start);
+  return true;
+}
+
+int Graph::remove_unused() {
+  const size_t before = states_.size();
+  std::vector<NodePtr> all;
+  for (const auto& [label, node] : by_label_) all.emplace_back(node);
+  prune(std::move(all));
+  return static_cast<int>(before - states_.size());
+}
+
+Graph::Checkpoint Graph::checkpoint() {
+  ++open_checkpoints_;
+  return journal_.size();
+}
+
+void Graph::release(Checkpoint at) {
+  (void)at;
+  if (--open_checkpoints_ == 0) journal_.clear();
+}
+
+void Graph::revert(Checkpoint to) {
+  const int open = std::exchange(open_checkpoints_, 0);  // undoing is not remembered
+  while (journal_.size() > to) {
+    const Edit edit = std::move(journal_.back());
+    journal_.pop_back();
+    switch (edit.kind) {
+      case Edit::Kind::kAdd:
+        erase(edit.node.get());
+        break;
+      case Edit::Kind::kPrune: {
+        const Node* last = nullptr;
+        for (const NodeEntry& input : edit.node->inputs) {
+          if (last == nullptr || label(*input.node) > label(*last)) last = input.node.get();
+        }
+        insert(edit.node, label_after(last), edit.age);
+        break;
+      }
+      case Edit::Kind::kInput:
+        rewire({Client::Kind::kNode, edit.node.get(), edit.index}, edit.before);
+        break;
+      case Edit::Kind::kOutput:
+        rewire({Client::Kind::kOutput, nullptr, edit.index}, edit.before);
+        break;
+      case Edit::Kind::kWriteback:
+        rewire({Client::Kind::kWriteback, nullptr, edit.index}, edit.before);
+        break;
+    }
+  }
+  open_checkpoints_ = open;
+}
+
+}  // namespace hybridnet

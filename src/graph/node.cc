@@ -1,0 +1,93 @@
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "hybridnet/graph.h"
+
+namespace hybridnet {
+namespace {
+
+// Moves what node refers to into `pending`, so that no destructor recurses through it.
+void take_producers(Node& node, std::vector<NodePtr>& pending) {
+  for (NodeEntry& input : node.inputs) pending.push_back(std::move(input.node));
+  for (NodePtr& before : node.control) pending.push_back(std::move(before));
+  node.inputs.clear();
+  node.control.clear();
+}
+
+[[noreturn]] void throw_cycle(const Node& node) {
+  throw Error(ErrorKind::kError, {.op = node.op ? node.op->name : "",
+                                  .node = node.name,
+                                  .block = node.block,
+                                  .message = "the graph has a cycle through this node",
+                                  .where = node.where});
+}
+
+}  // namespace
+
+Node::~Node() {
+  std::vector<NodePtr> pending;
+  take_producers(*this, pending);
+  while (!pending.empty()) {
+    NodePtr last = std::move(pending.back());
+    pending.pop_back();
+    // Only the last holder may look inside; another thread that drops its handle at the same time sees a count above
+    // one and its own destructor call does this work.
+    if (last && last->ref_count() == 1) take_producers(*last, pending);
+  }
+}
+
+NodePtr make_variable(std::string name) {
+  auto node = make_ref<Node>();
+  node->name = std::move(name);
+  return node;
+}
+
+NodePtr make_node(const Op& op, std::string name, ParamsPtr params, std::vector<NodeEntry> inputs) {
+  auto node = make_ref<Node>();
+  node->op = &op;
+  node->name = std::move(name);
+  node->params = std::move(params);
+  node->inputs = std::move(inputs);
+  return node;
+}
+
+std::vector<Node*> topological_order(const std::vector<NodeEntry>& outputs) {
+  struct Frame {
+    Node* node;
+    size_t next;  // inputs first, then control producers
+  };
+  std::vector<Node*> order;
+  std::unordered_map<const Node*, bool> finished;  // absent: not seen; false: on the stack
+  std::vector<Frame> stack;
+  auto enter = [&](Node* node) {
+    const auto [state, is_new] = finished.try_emplace(node, false);
+    if (is_new) {
+      stack.push_back({node, 0});
+    } else if (!state->second) {
+      throw_cycle(*node);
+    }
+  };
+  for (const NodeEntry& output : outputs) {
+    if (!output.node) continue;
+    if (const auto seen = finished.find(output.node.get()); seen != finished.end()) continue;
+    enter(output.node.get());
+    while (!stack.empty()) {
+      Frame& top = stack.back();
+      Node* node = top.node;
+      const size_t index = top.next++;
+      if (index < node->inputs.size()) {
+        if (Node* producer = node->inputs[index].node.get()) enter(producer);
+      } else if (index < node->inputs.size() + node->control.size()) {
+        enter(node->control[index - node->inputs.size()].get());
+      } else {
+        finished[node] = true;
+        order.push_back(node);
+        stack.pop_back();
+      }
+    }
+  }
+  return order;
+}
+
+}  // namespace hybridnet

@@ -1,0 +1,167 @@
+#include "passes/gradient.h"
+
+#include <unordered_set>
+
+namespace hybridnet {
+namespace {
+
+const OpRef kAdd{"elemwise_add"};
+
+// Gradient rules written for this emitter add nodes behind the forward node they belong to.
+class GraphEmitter final : public Emitter {
+ public:
+  explicit GraphEmitter(Graph& graph) : graph_(graph) {}
+  void set_origin(const Node* forward) { origin_ = forward; }
+
+  Values emit(const Op& op, ParamsPtr params, std::span<const Value> inputs) override {
+    std::vector<NodeEntry> entries;
+    for (const Value& input : inputs) entries.push_back(to_entry(input));
+    const NodePtr node = graph_.add(op, std::move(params), std::move(entries), nullptr);
+    if (origin_) {
+      node->name = origin_->name + "_backward";
+      node->block = origin_->block;
+      node->where = origin_->where;
+    }
+    Values outputs;
+    for (uint32_t i = 0; i < node->specs.size(); ++i) outputs.push_back(to_value(NodeEntry{node, i}));
+    return outputs;
+  }
+  TensorSpec spec(const Value& v) const override { return graph_.spec(to_entry(v)); }
+
+ private:
+  Graph& graph_;
+  const Node* origin_ = nullptr;
+};
+
+class NodeGradientContext final : public GradientContext {
+ public:
+  NodeGradientContext(const Graph& graph, const Node& node, const Values& output_grads, const std::vector<bool>& wanted)
+      : graph_(graph), node_(node), output_grads_(output_grads), wanted_(wanted) {}
+
+  int num_inputs() const override { return static_cast<int>(node_.inputs.size()); }
+  int num_outputs() const override { return static_cast<int>(node_.specs.size()); }
+  Value input(int i) const override {
+    if (!node_.op->saves().input(i)) undeclared("input", i);
+    return to_value(node_.inputs[static_cast<size_t>(i)]);
+  }
+  Value output(int i) const override {
+    if (!node_.op->saves().output(i)) undeclared("output", i);
+    return to_value(NodeEntry{NodePtr(const_cast<Node*>(&node_)), static_cast<uint32_t>(i)});
+  }
+  Value output_grad(int i) const override { return output_grads_[static_cast<size_t>(i)]; }
+  const TensorSpec& input_spec(int i) const override { return graph_.spec(node_.inputs[static_cast<size_t>(i)]); }
+  const TensorSpec& output_spec(int i) const override { return node_.specs[static_cast<size_t>(i)]; }
+  bool wants(int i) const override { return wanted_[static_cast<size_t>(i)]; }
+  bool train() const override { return graph_.train(); }
+
+ private:
+  [[noreturn]] void undeclared(const char* what, int i) const {
+    throw Error(ErrorKind::kError, {.op = node_.op->name,
+                                    .message = std::string("the gradient rule reads ") + what + " " +
+                                               std::to_string(i) + ", which its Saves do not declare"});
+  }
+  const Graph& graph_;
+  const Node& node_;
+  const Values& output_grads_;
+  const std::vector<bool>& wanted_;
+};
+
+class Differentiation {
+ public:
+  Differentiation(Graph& graph, const std::vector<int>& wanted)
+      : graph_(graph), emitter_(graph), forward_(graph.order()) {
+    for (int input : wanted) active_.insert(graph.inputs()[static_cast<size_t>(input)].get());
+    for (const Node* node : forward_) {
+      if (node->is_variable() || node->op->stops_gradient) continue;
+      for (const NodeEntry& input : node->inputs) {
+        if (wants(input)) active_.insert(node);
+      }
+    }
+  }
+
+  Gradients run(const std::vector<int>& wanted) {
+    Gradients result;
+    seed(result);
+    const Emitter::Scope scope(emitter_);
+    for (auto it = forward_.rbegin(); it != forward_.rend(); ++it) {
+      if (!(*it)->is_variable() && active_.count(*it) != 0) differentiate(**it);
+    }
+    for (int input : wanted) {
+      const NodeEntry variable{graph_.inputs()[static_cast<size_t>(input)], 0};
+      emitter_.set_origin(variable.node.get());
+      result.of_inputs.push_back(to_entry(total(variable)));
+    }
+    return result;
+  }
+
+ private:
+  bool wants(const NodeEntry& entry) const {
+    return active_.count(entry.node.get()) != 0 && is_floating(graph_.spec(entry).dtype);
+  }
+
+  void seed(Gradients& result) {
+    const std::vector<NodeEntry> outputs = graph_.outputs();
+    for (const NodeEntry& output : outputs) {
+      if (!is_floating(graph_.spec(output).dtype)) {
+        result.heads.push_back(-1);
+        continue;
+      }
+      const NodePtr head = graph_.add_input(output.node->name + "_head_gradient", graph_.spec(output));
+      result.heads.push_back(graph_.input_index(head.get()));
+      if (active_.count(output.node.get()) != 0) arrived_[output].push_back(to_value(NodeEntry{head, 0}));
+    }
+  }
+
+  // Sum of what arrived at an entry; null when nothing did.
+  Value total(const NodeEntry& entry) {
+    const auto it = arrived_.find(entry);
+    if (it == arrived_.end()) return {};
+    Value sum = it->second[0];
+    // Pairwise sums are elementwise nodes, which fusion makes one pass of; a variadic sum could not join a chain.
+    for (size_t i = 1; i < it->second.size(); ++i) {
+      const Value terms[] = {sum, it->second[i]};
+      sum = emitter_.emit(kAdd.op(), kAdd.op().default_params, terms)[0];
+    }
+    arrived_.erase(it);
+    return sum;
+  }
+
+  void differentiate(Node& node) {
+    emitter_.set_origin(&node);
+    const NodePtr self(&node);
+    Values output_grads;
+    bool any = false;
+    for (uint32_t i = 0; i < node.specs.size(); ++i) {
+      output_grads.push_back(total({self, i}));
+      any = any || output_grads.back();
+    }
+    if (!any) return;
+    std::vector<bool> wanted;
+    for (const NodeEntry& input : node.inputs) wanted.push_back(wants(input));
+    const NodeGradientContext context(graph_, node, output_grads, wanted);
+    Values grads;
+    try {
+      grads = node.op->gradient(node.params->data(), context);
+    } catch (Error& error) {
+      error.add_context({.op = node.op->name, .node = node.name, .block = node.block, .where = node.where});
+      throw;
+    }
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (grads[i] && wanted[i]) arrived_[node.inputs[i]].push_back(grads[i]);
+    }
+  }
+
+  Graph& graph_;
+  GraphEmitter emitter_;
+  std::vector<Node*> forward_;
+  std::unordered_set<const Node*> active_;  // on a path from a wanted input
+  std::unordered_map<NodeEntry, Values, NodeEntryHash> arrived_;
+};
+
+}  // namespace
+
+Gradients add_gradients(Graph& graph, const std::vector<int>& wanted_inputs) {
+  return Differentiation(graph, wanted_inputs).run(wanted_inputs);
+}
+
+}  // namespace hybridnet

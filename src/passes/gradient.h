@@ -1,0 +1,33 @@
+// Gradients as graph nodes, and the cut between what runs forward and what runs backward.
+#pragma once
+
+#include <vector>
+
+#include "hybridnet/pass.h"
+
+namespace hybridnet {
+
+// Extends graph by the gradients of its outputs with respect to the listed inputs. One input per floating output is
+// added for the gradient that arrives there.
+struct Gradients {
+  std::vector<int> heads;            // per output at the time of the call: number of the new input, -1: not floating
+  std::vector<NodeEntry> of_inputs;  // parallel to the wanted inputs; null: zero
+};
+Gradients add_gradients(Graph& graph, const std::vector<int>& wanted_inputs);
+
+// Where an input of the backward graph comes from.
+struct BackwardInput {
+  enum class Kind : int8_t { kForwardInput, kForwardOutput, kResidual, kHead } kind;
+  int index = 0;
+};
+
+// A joint graph (outputs: first `num_outputs` of the model, then gradients) cut in two. The forward graph has the
+// model's inputs and outputs, then one output per residual: a value that only exists to be read by the backward graph.
+struct SplitGraph {
+  Graph forward, backward;
+  std::vector<BackwardInput> sources;  // per input of backward
+  int num_residuals = 0;
+};
+SplitGraph split_gradient(const Graph& joint, int num_inputs, int num_outputs);
+
+}  // namespace hybridnet

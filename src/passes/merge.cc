@@ -1,0 +1,75 @@
+// Nodes that compute the same from the same become one. Operands of commutative ops may stand in any order.
+#include <algorithm>
+#include <unordered_map>
+
+#include "passes/register_all.h"
+
+namespace hybridnet::passes {
+namespace {
+
+bool may_merge(const Node& node) {
+  return !node.is_variable() && !node.op->random && !node.op->effect && node.op->id >= 0 && node.control.empty() &&
+         node.attrs.count("__no_merge__") == 0;
+}
+
+uint64_t mix(uint64_t hash, uint64_t value) { return (hash ^ value) * 0x9e3779b97f4a7c15u + (hash >> 29); }
+
+// Inputs in the order that decides equality.
+std::vector<NodeEntry> operands(const Graph& graph, const Node& node) {
+  std::vector<NodeEntry> inputs = node.inputs;
+  if (node.op->commutative && inputs.size() >= 2) {
+    std::sort(inputs.begin(), inputs.begin() + 2, [&](const NodeEntry& a, const NodeEntry& b) {
+      const int64_t x = graph.label(*a.node), y = graph.label(*b.node);
+      return x != y ? x < y : a.index < b.index;
+    });
+  }
+  return inputs;
+}
+
+uint64_t hash_of(const Node& node, const std::vector<NodeEntry>& inputs) {
+  uint64_t hash = mix(node.op->schema->hash(node.params->data()), reinterpret_cast<uintptr_t>(node.op));
+  for (const NodeEntry& input : inputs) hash = mix(hash, NodeEntryHash()(input));
+  return hash;
+}
+
+bool same(const Graph& graph, const Node& a, const Node& b, const std::vector<NodeEntry>& b_inputs) {
+  if (a.op != b.op || !(a.specs == b.specs) || a.subgraphs.size() != b.subgraphs.size()) return false;
+  for (size_t i = 0; i < a.subgraphs.size(); ++i) {
+    if (!(a.subgraphs[i] == b.subgraphs[i])) return false;
+  }
+  return operands(graph, a) == b_inputs && a.op->schema->equal(a.params->data(), b.params->data());
+}
+
+bool merge(Graph& graph) {
+  bool changed = false;
+  std::unordered_multimap<uint64_t, Node*> known;
+  for (Node* node : graph.order()) {  // producers first, so one walk merges whole cones
+    if (!graph.contains(node) || !may_merge(*node)) continue;
+    const std::vector<NodeEntry> inputs = operands(graph, *node);
+    const uint64_t hash = hash_of(*node, inputs);
+    Node* twin = nullptr;
+    for (auto [it, end] = known.equal_range(hash); it != end; ++it) {
+      if (same(graph, *it->second, *node, inputs)) twin = it->second;
+    }
+    if (!twin) {
+      known.emplace(hash, node);
+      continue;
+    }
+    Graph::Pairs pairs;
+    for (uint32_t i = 0; i < node->specs.size(); ++i) {
+      pairs.push_back({NodeEntry{NodePtr(node), i}, NodeEntry{NodePtr(twin), i}});
+    }
+    changed = graph.replace_validate(pairs, {}) || changed;
+  }
+  return changed;
+}
+
+}  // namespace
+
+void register_merge(RewriteDatabase& db) {
+  db.pass("merge", merge).at(0.0).tags({"fast_compile", "fast_run", "cse"});
+  db.pass("merge_joint", merge).at(20).tags({"fast_compile", "fast_run", "cse"});
+  db.pass("merge_specialized", merge).at(44).tags({"fast_run", "cse"});
+}
+
+}  // namespace hybridnet::passes

@@ -1,0 +1,26 @@
+// The process' rewrite database: what is registered, in the order in which it runs (docs/graph-passes.md).
+#include "hybridnet/pass.h"
+#include "passes/register_all.h"
+
+namespace hybridnet {
+
+RewriteDatabase& rewrite_database() {
+  static RewriteDatabase* database = [] {
+    auto* db = new RewriteDatabase;
+    passes::register_all(*db);
+    return db;
+  }();
+  return *database;
+}
+
+}  // namespace hybridnet
+
+namespace hybridnet::passes {
+
+void register_all(RewriteDatabase& db) {
+  register_merge(db);
+  register_drop_identity(db);
+  register_remove_unused(db);
+}
+
+}  // namespace hybridnet::passes

@@ -1,0 +1,14 @@
+// Every register_* function of the passes.
+#pragma once
+
+#include "hybridnet/pass.h"
+
+namespace hybridnet::passes {
+
+void register_all(RewriteDatabase& db);
+
+void register_merge(RewriteDatabase& db);
+void register_drop_identity(RewriteDatabase& db);
+void register_remove_unused(RewriteDatabase& db);
+
+}  // namespace hybridnet::passes

@@ -1,0 +1,34 @@
+#include "hybridnet/plan.h"
+#include "plan/graph_function.h"
+
+namespace hybridnet {
+
+struct CachedOp::Impl {
+  Symbol symbol;
+  Ref<GraphFunction> function;
+};
+
+CachedOp::CachedOp(Symbol symbol, CachedOpConfig config) : impl_(std::make_unique<Impl>()) {
+  GraphDefinition definition;
+  definition.inputs = symbol.list_inputs();
+  definition.outputs = symbol.outputs;
+  CompileOptions options;
+  options.name = config.name;
+  options.passes = config.passes;
+  options.keep_arena = config.static_alloc;
+  impl_->function = make_ref<GraphFunction>(std::move(definition), std::move(options));
+  impl_->symbol = std::move(symbol);
+}
+
+CachedOp::~CachedOp() = default;
+
+std::vector<NDArray> CachedOp::call(std::span<const NDArray> inputs, std::span<const NDArray> out) {
+  return impl_->function->call(inputs, out);
+}
+
+const Symbol& CachedOp::symbol() const { return impl_->symbol; }
+size_t CachedOp::num_plans() const { return impl_->function->num_plans(); }
+std::string CachedOp::summary() const { return impl_->function->summary(); }
+std::string CachedOp::plan_text() const { return impl_->function->plan_text(); }
+
+}  // namespace hybridnet

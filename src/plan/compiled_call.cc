@@ -1,0 +1,202 @@
+#include "plan/compiled_call.h"
+
+#include <algorithm>
+
+#include "hybridnet/env.h"
+
+namespace hybridnet {
+namespace {
+
+const char kStreamAttribute[] = "__rng_stream__";           // read by the linker
+constexpr double kAutodiff = 10, kSplit = 32, kEnd = 1000;  // positions in the pipeline (docs/graph-passes.md)
+
+[[noreturn]] void throw_unknown(const Node& node, uint32_t index, const TensorSpec& spec) {
+  ErrorFields fields;
+  fields.op = node.op ? node.op->name : "";
+  fields.node = node.name;
+  fields.block = node.block;
+  fields.where = node.where;
+  fields.message = (node.is_variable() ? "the spec of variable '" + node.name + "'"
+                                       : "the spec of output " + std::to_string(index)) +
+                   " cannot be told from the inputs: " + spec.str();
+  fields.fix = "give its shape when the block or variable is made";
+  throw ShapeError(std::move(fields));
+}
+
+Query make_query(const std::string& passes) {
+  const std::string& everywhere = environment().passes;
+  Query query = Query::parse(passes.empty() ? everywhere : passes);
+  if (!passes.empty() && !everywhere.empty()) query.excluding(Query::parse(everywhere).exclude);
+  return query;
+}
+
+// The user's graph as a Graph: cloned, with specs, states as write-backs, and a stream number on every random node.
+class GraphMaker {
+ public:
+  GraphMaker(const GraphDefinition& definition, const CallSignature& signature)
+      : definition_(definition), signature_(signature), graph_(signature.train) {}
+
+  Graph run() {
+    SpecMap specs;
+    infer(specs);
+    EntryMap map;
+    for (size_t i = 0; i < definition_.inputs.size(); ++i) {
+      const NodePtr& variable = definition_.inputs[i];
+      map[{variable, 0}] = {graph_.add_input(variable->name, signature_.inputs[i]), 0};
+    }
+    for (const NodeEntry& clone : graph_.import(definition_.outputs, &specs, map)) graph_.add_output(clone);
+    uint64_t next_stream = 0;
+    for (Node* node : graph_.order()) {
+      if (const auto it = node->attrs.find(kStreamAttribute); it != node->attrs.end()) {
+        next_stream = std::max<uint64_t>(next_stream, std::stoull(it->second) + 1);
+      }
+    }
+    std::vector<int> writeback_of(graph_.inputs().size(), -1);
+    for (Node* node : graph_.schedule()) {
+      if (node->is_variable()) continue;
+      if (node->op->random && node->attrs.try_emplace(kStreamAttribute, std::to_string(next_stream)).second)
+        ++next_stream;
+      if (definition_.commits_writebacks) add_writebacks(*node, writeback_of);
+    }
+    return std::move(graph_);
+  }
+
+ private:
+  void infer(SpecMap& specs) {
+    for (size_t i = 0; i < definition_.inputs.size(); ++i) specs[{definition_.inputs[i], 0}] = signature_.inputs[i];
+    if (infer_specs(definition_.outputs, specs, signature_.train)) return;
+    for (Node* node : topological_order(definition_.outputs)) {
+      for (int i = 0; i < node->num_outputs(); ++i) {
+        const NodeEntry entry{NodePtr(node), static_cast<uint32_t>(i)};
+        if (!specs.at(entry).known()) throw_unknown(*node, entry.index, specs.at(entry));
+      }
+    }
+  }
+
+  // A state that several nodes update (a layer used twice) passes from one to the next.
+  void add_writebacks(Node& node, std::vector<int>& writeback_of) {
+    if (!node.op->has_writebacks()) return;
+    const void* params = node.params->data();
+    if (node.op->writeback_active && !node.op->writeback_active(params, graph_.train())) return;
+    for (int output = 0; output < static_cast<int>(node.specs.size()); ++output) {
+      const int state = node.op->writeback_input(params, output);
+      if (state < 0 || state >= static_cast<int>(node.inputs.size())) continue;
+      const int input = graph_.input_index(node.inputs[static_cast<size_t>(state)].node.get());
+      if (input < 0) continue;
+      const NodeEntry value{NodePtr(&node), static_cast<uint32_t>(output)};
+      int& writeback = writeback_of[static_cast<size_t>(input)];
+      if (writeback < 0) {
+        writeback = static_cast<int>(graph_.writebacks().size());
+        graph_.add_writeback(input, value);
+      } else {
+        graph_.set_input(node, state, graph_.writebacks()[static_cast<size_t>(writeback)].value);
+        graph_.set_writeback(writeback, value);
+      }
+    }
+  }
+
+  const GraphDefinition& definition_;
+  const CallSignature& signature_;
+  Graph graph_;
+};
+
+std::vector<int> wanted_inputs(const CallSignature& signature) {
+  std::vector<int> wanted;
+  for (size_t i = 0; i < signature.wants.size(); ++i) {
+    if (signature.wants[i] && is_floating(signature.inputs[i].dtype)) wanted.push_back(static_cast<int>(i));
+  }
+  return wanted;
+}
+
+std::vector<int> floating_outputs(const Gradients& gradients) {
+  std::vector<int> outputs;
+  for (size_t i = 0; i < gradients.heads.size(); ++i) {
+    if (gradients.heads[i] >= 0) outputs.push_back(static_cast<int>(i));
+  }
+  return outputs;
+}
+
+Ref<Plan> link_plan(const Graph& graph, const CompileOptions& options, int num_residuals, bool frozen_weights) {
+  Plan::Options plan_options;
+  plan_options.name = options.name;
+  plan_options.keep_arena = options.keep_arena;
+  plan_options.num_residuals = num_residuals;
+  plan_options.frozen_weights = frozen_weights;
+  return Plan::compile(graph, plan_options);
+}
+
+void compile_with_gradient(CompiledCall& call, Graph graph, const std::vector<int>& wanted, const Query& query,
+                           const CompileOptions& options) {
+  const int num_inputs = static_cast<int>(graph.inputs().size());
+  const int num_outputs = static_cast<int>(graph.outputs().size());
+  const Gradients gradients = add_gradients(graph, wanted);
+  int num_gradients = 0;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (!gradients.of_inputs[i].node) continue;
+    graph.add_output(gradients.of_inputs[i]);
+    call.gradient_of_input[static_cast<size_t>(wanted[i])] = num_gradients++;
+  }
+  run_pipeline(graph, query, kAutodiff, kSplit, &call.report);
+  SplitGraph split = split_gradient(graph, num_inputs, num_outputs);
+  run_pipeline(split.forward, query, kSplit, kEnd, &call.report);
+  // Values pass from plan to plan in the format that the forward plan has given them.
+  for (size_t i = 0; i < split.sources.size(); ++i) {
+    const BackwardInput& source = split.sources[i];
+    if (source.kind != BackwardInput::Kind::kResidual) continue;
+    const NodeEntry made = split.forward.outputs()[static_cast<size_t>(num_outputs + source.index)];
+    split.backward.set_format({split.backward.inputs()[i], 0}, split.forward.format(made));
+  }
+  run_pipeline(split.backward, query, kSplit, kEnd, &call.report);
+  call.forward = link_plan(split.forward, options, split.num_residuals, false);
+  call.graph_text = split.forward.text();
+  if (num_gradients == 0) return;
+  call.backward = link_plan(split.backward, options, 0, false);
+  call.graph_text += "backward:\n" + split.backward.text();
+  const std::vector<int> floating = floating_outputs(gradients);
+  call.sources = split.sources;
+  for (BackwardInput& source : call.sources) {
+    if (source.kind == BackwardInput::Kind::kHead) source.index = floating[static_cast<size_t>(source.index)];
+  }
+}
+
+}  // namespace
+
+Ref<CompiledCall> compile_call(const GraphDefinition& definition, const CallSignature& signature,
+                               const CompileOptions& options) {
+  auto call = make_ref<CompiledCall>();
+  call->signature = signature;
+  call->gradient_of_input.assign(signature.inputs.size(), -1);
+  const Query query = make_query(options.passes);
+  Graph graph = GraphMaker(definition, signature).run();
+  run_pipeline(graph, query, 0, kAutodiff, &call->report);
+  if (const std::vector<int> wanted = wanted_inputs(signature); !wanted.empty()) {
+    compile_with_gradient(*call, std::move(graph), wanted, query, options);
+    return call;
+  }
+  run_pipeline(graph, query, kAutodiff, kEnd, &call->report);
+  call->forward = link_plan(graph, options, 0, !signature.train);
+  call->graph_text = graph.text();
+  return call;
+}
+
+GradientDefinition make_gradient_definition(const GraphDefinition& definition, const CallSignature& signature,
+                                            const CompileOptions& options) {
+  GradientDefinition result;
+  GraphDefinition stateless = definition;
+  stateless.commits_writebacks = false;
+  Graph graph = GraphMaker(stateless, signature).run();
+  run_pipeline(graph, make_query(options.passes), 0, kAutodiff, nullptr);
+  const std::vector<int> wanted = wanted_inputs(signature);
+  const Gradients gradients = add_gradients(graph, wanted);
+  result.heads = floating_outputs(gradients);
+  result.graph.commits_writebacks = false;
+  result.graph.inputs = graph.inputs();
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (!gradients.of_inputs[i].node) continue;
+    result.graph.outputs.push_back(gradients.of_inputs[i]);
+    result.of_inputs.push_back(wanted[i]);
+  }
+  return result;
+}
+
+}  // namespace hybridnet

@@ -1,0 +1,329 @@
+#include "plan/graph_function.h"
+
+#include <algorithm>
+#include <cstring>
+#include <unordered_map>
+
+#include "plan/task.h"
+
+namespace hybridnet {
+namespace {
+
+constexpr size_t kMostPlans = 32;
+
+const OpRef kCopy{"_copy"}, kZerosLike{"zeros_like"};
+
+// A recorded call of a graph function: one step on the tape.
+class RecordedCall final : public RecordedFunction {
+ public:
+  RecordedCall(Ref<GraphFunction> function, std::span<const NDArray> inputs)
+      : function_(std::move(function)), inputs_(inputs.begin(), inputs.end()) {}
+  GraphFunction::Pending pending;
+
+  std::string name() const override { return function_->options().name; }
+  bool returns_fresh_arrays() const override { return true; }
+  std::vector<NDArray> backward(std::span<const NDArray> out_grads, bool create_graph) override {
+    return create_graph ? function_->run_differentiable_backward(pending, inputs_, out_grads)
+                        : function_->run_backward(pending, out_grads);
+  }
+  void release() override {
+    inputs_.clear();
+    pending.sources.clear();
+    pending.residuals = NDArray();
+  }
+
+ private:
+  Ref<GraphFunction> function_;
+  std::vector<NDArray> inputs_;
+};
+
+uint64_t overwrites_of(const NDArray& array) { return array.impl()->chunk->overwrites.load(std::memory_order_relaxed); }
+
+void copy_array(const NDArray& from, const NDArray& to) {
+  invoke(kCopy.op(), kCopy.op().default_params, {&from, 1}, {&to, 1});
+}
+
+}  // namespace
+
+// Gradients for one signature, themselves callable and differentiable.
+struct GraphFunction::GradientFunction {
+  GradientDefinition definition;
+  Ref<GraphFunction> function;
+};
+
+GraphFunction::GraphFunction(GraphDefinition definition, CompileOptions options)
+    : definition_(std::move(definition)), options_(std::move(options)) {
+  if (options_.name.empty()) options_.name = "CachedOp";
+  task_name_ = intern_file(options_.name);
+  for (const Node* node : topological_order(definition_.outputs)) {
+    dynamic_ = dynamic_ || (node->op && node->op->data_dependent_shape);
+  }
+}
+
+void GraphFunction::check_inputs(std::span<const NDArray> inputs) const {
+  if (inputs.size() != definition_.inputs.size()) {
+    throw TypeError({.op = options_.name,
+                     .expected = std::to_string(definition_.inputs.size()) + " inputs",
+                     .given = std::to_string(inputs.size())});
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i]) continue;
+    throw TypeError(
+        {.op = options_.name, .input = definition_.inputs[i]->name, .expected = "an array", .given = "none"});
+  }
+}
+
+std::vector<NDArray> GraphFunction::call(std::span<const NDArray> inputs, std::span<const NDArray> out,
+                                         std::optional<RngKey> key) {
+  check_inputs(inputs);
+  if (!out.empty() && out.size() != definition_.outputs.size()) {
+    throw TypeError({.op = options_.name,
+                     .input = "out",
+                     .expected = std::to_string(definition_.outputs.size()) + " arrays",
+                     .given = std::to_string(out.size())});
+  }
+  if (dynamic_) {
+    std::vector<NDArray> results = interpret(inputs);
+    for (size_t i = 0; i < out.size(); ++i) copy_array(results[i], out[i]);
+    return out.empty() ? results : std::vector<NDArray>(out.begin(), out.end());
+  }
+  CallSignature signature;
+  signature.train = autograd_state().training;
+  signature.inputs.reserve(inputs.size());
+  for (const NDArray& input : inputs) signature.inputs.push_back(input.spec());
+  bool recorded = false;
+  if (autograd_state().recording) {
+    signature.wants.reserve(inputs.size());
+    for (const NDArray& input : inputs) {
+      signature.wants.push_back(needs_gradient(input) ? 1 : 0);
+      recorded = recorded || signature.wants.back();
+    }
+    if (!recorded) signature.wants.clear();
+  }
+  const Ref<CompiledCall> compiled = compile(signature);
+  const RngKey call_key = key ? *key : compiled->forward->uses_random() ? next_rng_key() : RngKey{};
+  if (!recorded) return run_forward(compiled, inputs, out, call_key, nullptr);
+  auto function = make_ref<RecordedCall>(Ref<GraphFunction>(this), inputs);
+  std::vector<NDArray> results = run_forward(compiled, inputs, out, call_key, &function->pending);
+  record(Ref<RecordedFunction>(function.get()), inputs, results);
+  return results;
+}
+
+Ref<CompiledCall> GraphFunction::compile(const CallSignature& signature) {
+  const std::lock_guard lock(mutex_);
+  for (auto it = compiled_.begin(); it != compiled_.end(); ++it) {
+    if (!((*it)->signature == signature)) continue;
+    if (it != compiled_.begin()) compiled_.splice(compiled_.begin(), compiled_, it);
+    return compiled_.front();
+  }
+  try {
+    compiled_.push_front(compile_call(definition_, signature, options_));
+  } catch (Error& error) {
+    error.add_context({.block = options_.name});
+    throw;
+  }
+  if (compiled_.size() > kMostPlans) compiled_.pop_back();
+  return compiled_.front();
+}
+
+std::vector<NDArray> GraphFunction::run_forward(const Ref<CompiledCall>& compiled, std::span<const NDArray> inputs,
+                                                std::span<const NDArray> out, RngKey key, Pending* pending) {
+  const Plan& plan = *compiled->forward;
+  const Device device = inputs.empty() ? Device{} : inputs[0].device();
+  std::vector<NDArray> fresh;
+  fresh.reserve(plan.fresh_outputs().size());
+  for (const TensorSpec& spec : plan.fresh_outputs()) fresh.push_back(NDArray::empty(spec, device));
+  NDArray residuals;
+  if (plan.residual_bytes() > 0) residuals = NDArray::empty(Shape{plan.residual_bytes()}, DType::kUInt8, device);
+  for (const int input : plan.written_inputs()) note_overwrite(inputs[static_cast<size_t>(input)]);
+  push_plan(compiled->forward, {inputs, fresh, residuals}, key, task_name_);
+
+  std::vector<NDArray> results;
+  results.reserve(plan.outputs().size());
+  std::vector<bool> given(fresh.size());
+  for (const Plan::OutputInfo& info : plan.outputs()) {
+    const NDArray& array = fresh[static_cast<size_t>(info.fresh)];
+    const bool first = !given[static_cast<size_t>(info.fresh)];
+    given[static_cast<size_t>(info.fresh)] = true;
+    results.push_back(first && array.spec() == info.spec ? array : array.reshaped(info.spec.shape));
+  }
+  if (pending) {
+    pending->compiled = compiled;
+    pending->key = key;
+    pending->residuals = residuals;
+    for (const BackwardInput& source : compiled->sources) {
+      NDArray array;
+      if (source.kind == BackwardInput::Kind::kForwardInput) array = inputs[static_cast<size_t>(source.index)];
+      if (source.kind == BackwardInput::Kind::kForwardOutput)
+        array = results[static_cast<size_t>(source.index)].detached();
+      if (source.kind == BackwardInput::Kind::kResidual) {
+        const Plan::ResidualPlace& place = plan.residuals()[static_cast<size_t>(source.index)];
+        if (place.in_output) array = fresh[static_cast<size_t>(place.fresh)].detached();
+      }
+      pending->sources.push_back({array, array ? overwrites_of(array) : 0});
+    }
+  }
+  if (out.empty()) return results;
+  for (size_t i = 0; i < out.size(); ++i) copy_array(results[i], out[i]);
+  return {out.begin(), out.end()};
+}
+
+std::vector<NDArray> GraphFunction::run_backward(const Pending& pending, std::span<const NDArray> heads) {
+  const CompiledCall& compiled = *pending.compiled;
+  std::vector<NDArray> gradients(compiled.gradient_of_input.size());
+  if (!compiled.backward) return gradients;
+  const Plan& plan = *compiled.backward;
+  std::vector<NDArray> inputs;
+  inputs.reserve(compiled.sources.size());
+  for (size_t i = 0; i < compiled.sources.size(); ++i) {
+    const BackwardInput& source = compiled.sources[i];
+    const Pending::Saved& saved = pending.sources[i];
+    if (source.kind == BackwardInput::Kind::kHead) {
+      const TensorSpec& spec = compiled.forward->outputs()[static_cast<size_t>(source.index)].spec;
+      NDArray head = heads[static_cast<size_t>(source.index)];
+      if (!head) {
+        head = NDArray::empty(spec);
+        const NDArray zeros[] = {head};
+        run_task("zeros", {}, zeros, spec.bytes() / 16, [head](TaskContext&) {
+          if (head.bytes() > 0) std::memset(head.data(), 0, static_cast<size_t>(head.bytes()));
+        });
+      }
+      inputs.push_back(head);
+      continue;
+    }
+    if (saved.array) {
+      if (overwrites_of(saved.array) != saved.overwrites) throw_overwritten(source, saved.array);
+      inputs.push_back(saved.array);
+      continue;
+    }
+    const Plan::ResidualPlace& place = compiled.forward->residuals()[static_cast<size_t>(source.index)];
+    inputs.push_back(pending.residuals.sliced(place.offset, pending.residuals.size()));
+  }
+  const Device device = inputs.empty() ? Device{} : inputs[0].device();
+  std::vector<NDArray> fresh;
+  for (const TensorSpec& spec : plan.fresh_outputs()) fresh.push_back(NDArray::empty(spec, device));
+  push_plan(compiled.backward, {inputs, fresh, NDArray()}, pending.key, task_name_);
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    const int output = compiled.gradient_of_input[i];
+    if (output < 0) continue;
+    const Plan::OutputInfo& info = plan.outputs()[static_cast<size_t>(output)];
+    const NDArray& array = fresh[static_cast<size_t>(info.fresh)];
+    gradients[i] = array.spec() == info.spec ? array : array.reshaped(info.spec.shape);
+  }
+  return gradients;
+}
+
+void GraphFunction::throw_overwritten(const BackwardInput& source, const NDArray& array) const {
+  const Chunk& chunk = *array.impl()->chunk;
+  const SourceLocation written{chunk.overwrite_file.load(std::memory_order_relaxed),
+                               chunk.overwrite_line.load(std::memory_order_relaxed)};
+  ErrorFields fields;
+  fields.op = options_.name;
+  fields.input = source.kind == BackwardInput::Kind::kForwardInput
+                     ? definition_.inputs[static_cast<size_t>(source.index)]->name
+                     : "an output";
+  fields.message = "the value that its gradient needs was overwritten in place";
+  fields.because = "it was overwritten at " + (written.known() ? written.str() : std::string("an unknown line"));
+  fields.fix = "write to a new array (y = x + 1 instead of x += 1), or copy first: x.copy()";
+  throw GradientError(std::move(fields));
+}
+
+std::shared_ptr<GraphFunction::GradientFunction> GraphFunction::gradient_function(const CallSignature& signature) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [known, function] : gradients_) {
+    if (known == signature) return function;
+  }
+  auto made = std::make_shared<GradientFunction>();
+  made->definition = make_gradient_definition(definition_, signature, options_);
+  CompileOptions options = options_;
+  options.name += "_backward";
+  made->function = make_ref<GraphFunction>(made->definition.graph, options);
+  if (gradients_.size() >= kMostPlans) gradients_.erase(gradients_.begin());
+  gradients_.emplace_back(signature, made);
+  return made;
+}
+
+std::vector<NDArray> GraphFunction::run_differentiable_backward(const Pending& pending, std::span<const NDArray> inputs,
+                                                                std::span<const NDArray> heads) {
+  const std::shared_ptr<GradientFunction> gradient = gradient_function(pending.compiled->signature);
+  std::vector<NDArray> all(inputs.begin(), inputs.end());
+  for (const int output : gradient->definition.heads) {
+    NDArray head = heads[static_cast<size_t>(output)];
+    if (!head) {
+      const NDArray like = NDArray::empty(pending.compiled->forward->outputs()[static_cast<size_t>(output)].spec);
+      head = invoke_one(kZerosLike.op(), kZerosLike.op().default_params, {&like, 1});
+    }
+    all.push_back(head);
+  }
+  std::vector<NDArray> gradients(inputs.size());
+  if (gradient->definition.of_inputs.empty()) return gradients;
+  const AutogradState before = autograd_state();
+  autograd_state().training = pending.compiled->signature.train;  // as in the forward run that is repeated here
+  std::vector<NDArray> results;
+  try {
+    results = gradient->function->call(all, {}, pending.key);
+  } catch (...) {
+    autograd_state() = before;
+    throw;
+  }
+  autograd_state() = before;
+  for (size_t i = 0; i < results.size(); ++i) {
+    gradients[static_cast<size_t>(gradient->definition.of_inputs[i])] = results[i];
+  }
+  return gradients;
+}
+
+// Node by node, as if the user had called the ops: for graphs with shapes that only running tells.
+std::vector<NDArray> GraphFunction::interpret(std::span<const NDArray> inputs) {
+  std::unordered_map<const Node*, std::vector<NDArray>> values;
+  for (size_t i = 0; i < inputs.size(); ++i) values[definition_.inputs[i].get()] = {inputs[i]};
+  for (const Node* node : topological_order(definition_.outputs)) {
+    if (values.count(node) != 0) continue;
+    if (node->is_variable()) {
+      values[node] = {NDArray(Ref<ArrayImpl>(static_cast<ArrayImpl*>(node->constant.get())))};
+      continue;
+    }
+    std::vector<NDArray> arguments;
+    for (const NodeEntry& input : node->inputs) arguments.push_back(values.at(input.node.get())[input.index]);
+    try {
+      values[node] = invoke(*node->op, node->params, arguments);
+    } catch (Error& error) {
+      error.add_context({.op = node->op->name, .node = node->name, .block = node->block, .where = node->where});
+      throw;
+    }
+  }
+  std::vector<NDArray> results;
+  for (const NodeEntry& output : definition_.outputs) results.push_back(values.at(output.node.get())[output.index]);
+  return results;
+}
+
+size_t GraphFunction::num_plans() {
+  const std::lock_guard lock(mutex_);
+  return compiled_.size();
+}
+
+std::string GraphFunction::summary() {
+  const std::lock_guard lock(mutex_);
+  std::string text = options_.name + ": " + std::to_string(compiled_.size()) + " plans\n";
+  auto line = [&](const char* what, const Plan& plan) {
+    text += std::string("  ") + what + ": " + std::to_string(plan.num_instructions()) + " instructions, arena " +
+            std::to_string(plan.arena_bytes()) + " bytes, kept for backward " + std::to_string(plan.residual_bytes()) +
+            " bytes, about " + std::to_string(plan.cost_ns() / 1000) + " us\n";
+  };
+  for (const Ref<CompiledCall>& call : compiled_) {
+    text += call->signature.train ? " training" : " prediction";
+    for (const TensorSpec& spec : call->signature.inputs) text += " " + spec.str();
+    text += "\n";
+    line("forward", *call->forward);
+    if (call->backward) line("backward", *call->backward);
+    text += call->report.text();
+  }
+  return text;
+}
+
+std::string GraphFunction::plan_text() {
+  const std::lock_guard lock(mutex_);
+  return compiled_.empty() ? std::string() : compiled_.front()->graph_text;
+}
+
+}  // namespace hybridnet

@@ -1,0 +1,66 @@
+// A graph called on arrays: plans by signature, recording, gradients of any order. CachedOp and Executor stand on it.
+#pragma once
+
+#include <list>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "hybridnet/imperative.h"
+#include "hybridnet/ndarray.h"
+#include "plan/compiled_call.h"
+
+namespace hybridnet {
+
+class GraphFunction : public RefCounted<GraphFunction> {
+ public:
+  GraphFunction(GraphDefinition definition, CompileOptions options);
+
+  // Runs the plan for these inputs; records when the tape is on and some input needs a gradient. `out`: where results
+  // go. `key`: of the random draws; a fresh one when absent.
+  std::vector<NDArray> call(std::span<const NDArray> inputs, std::span<const NDArray> out,
+                            std::optional<RngKey> key = {});
+
+  // A forward run whose gradient will be asked for by run_backward.
+  struct Pending {
+    Ref<CompiledCall> compiled;
+    struct Saved {
+      NDArray array;
+      uint64_t overwrites = 0;
+    };
+    std::vector<Saved> sources;  // parallel to compiled->sources; heads are empty
+    NDArray residuals;
+    RngKey key;
+  };
+  Ref<CompiledCall> compile(const CallSignature& signature);
+  std::vector<NDArray> run_forward(const Ref<CompiledCall>& compiled, std::span<const NDArray> inputs,
+                                   std::span<const NDArray> out, RngKey key, Pending* pending);
+  // One gradient per input, null where it is zero or unwanted.
+  std::vector<NDArray> run_backward(const Pending& pending, std::span<const NDArray> heads);
+  // The same by a function that is recorded itself.
+  std::vector<NDArray> run_differentiable_backward(const Pending& pending, std::span<const NDArray> inputs,
+                                                   std::span<const NDArray> heads);
+
+  const GraphDefinition& definition() const { return definition_; }
+  const CompileOptions& options() const { return options_; }
+  size_t num_plans();
+  std::string summary();
+  std::string plan_text();
+
+ private:
+  struct GradientFunction;
+  std::vector<NDArray> interpret(std::span<const NDArray> inputs);
+  std::shared_ptr<GradientFunction> gradient_function(const CallSignature& signature);
+  [[noreturn]] void throw_overwritten(const BackwardInput& source, const NDArray& array) const;
+  void check_inputs(std::span<const NDArray> inputs) const;
+
+  const GraphDefinition definition_;
+  CompileOptions options_;
+  const char* task_name_;
+  bool dynamic_ = false;  // some output's shape depends on data: nodes are invoked one by one
+  std::mutex mutex_;
+  std::list<Ref<CompiledCall>> compiled_;  // most recent first
+  std::vector<std::pair<CallSignature, std::shared_ptr<GradientFunction>>> gradients_;
+};
+
+}  // namespace hybridnet

@@ -1,0 +1,375 @@
+// From a rewritten graph to a Plan: where every value lives, in which order nodes run, and their linked kernels.
+#include <algorithm>
+#include <unordered_map>
+
+#include "hybridnet/ndarray.h"
+#include "plan/plan.h"
+
+namespace hybridnet {
+namespace {
+
+using Kind = PlanStorage::Kind;
+
+uint64_t spread(uint64_t x) {  // splitmix64's finalizer: neighbouring numbers give unrelated streams
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+}  // namespace
+
+class PlanBuilder {
+ public:
+  PlanBuilder(const Graph& graph, const Plan::Options& options)
+      : graph_(graph), plan_(make_ref<Plan>()), num_visible_(graph.outputs().size() - options.num_residuals) {
+    plan_->options_ = options;
+    plan_->train_ = graph.train();
+    for (Node* node : graph.schedule()) {
+      if (!node->is_variable() && !is_free_view(*node)) steps_.push_back(node);
+    }
+    for (size_t i = 0; i < steps_.size(); ++i) step_of_[steps_[i]] = static_cast<int>(i);
+  }
+
+  Ref<Plan> run() {
+    find_roots();
+    find_last_readers();
+    place_outputs();
+    place_writebacks();
+    share_in_place();
+    emit_nodes();
+    emit_copies();
+    place_memory();
+    finish();
+    return plan_;
+  }
+
+ private:
+  // A view that needs no instruction: same bytes, read in place.
+  bool is_free_view(const Node& node) const {
+    return node.op->is_view && node.specs.size() == 1 && graph_.format(node.inputs[0]) == Format::kPlain;
+  }
+
+  // The entry whose bytes an entry shows: through views to what made them.
+  NodeEntry root(NodeEntry entry) const {
+    while (!entry.node->is_variable() && is_free_view(*entry.node)) entry = entry.node->inputs[0];
+    return entry;
+  }
+
+  PlanStorage& storage_of(const NodeEntry& entry) { return *storage_by_root_.at(root(entry)); }
+
+  PlanStorage* make_storage(Kind kind, int index, int64_t bytes) {
+    storages_.push_back({kind, index, bytes, 0, 0, -1});
+    return &storages_.back();
+  }
+
+  void find_roots() {
+    const auto& inputs = graph_.inputs();
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      storage_by_root_[{inputs[i], 0}] = make_storage(Kind::kInput, static_cast<int>(i), inputs[i]->specs[0].bytes());
+    }
+    for (Node* node : graph_.order()) {
+      if (!node->is_variable() || graph_.input_index(node) >= 0) continue;
+      if (!node->constant) {
+        throw Error(ErrorKind::kError,
+                    {.node = node->name, .message = "a variable of the graph is not among its inputs"});
+      }
+      const int index = static_cast<int>(plan_->constants_.size());
+      plan_->constants_.push_back(node->constant);
+      storage_by_root_[{NodePtr(node), 0}] = make_storage(Kind::kConstant, index, node->specs[0].bytes());
+    }
+    for (size_t step = 0; step < steps_.size(); ++step) {
+      Node* node = steps_[step];
+      for (uint32_t i = 0; i < node->specs.size(); ++i) {
+        PlanStorage* storage = make_storage(Kind::kTemporary, 0, node->specs[i].bytes());
+        storage->first = storage->last = static_cast<int>(step);
+        storage_by_root_[{NodePtr(node), i}] = storage;
+      }
+    }
+  }
+
+  void find_last_readers() {
+    for (size_t step = 0; step < steps_.size(); ++step) {
+      for (const NodeEntry& input : steps_[step]->inputs) {
+        PlanStorage& storage = storage_of(input);
+        storage.last = std::max(storage.last, static_cast<int>(step));
+      }
+    }
+  }
+
+  // ---------------------------------------------------------------------------------------- outputs and write-backs
+  void place_outputs() {
+    const auto& outputs = graph_.outputs();
+    std::unordered_map<const PlanStorage*, int> fresh_of;
+    for (size_t i = 0; i < num_visible_; ++i) {
+      const TensorSpec& spec = graph_.spec(outputs[i]);
+      PlanStorage& storage = storage_of(outputs[i]);
+      int fresh;
+      if (const auto it = fresh_of.find(&storage); it != fresh_of.end()) {
+        fresh = it->second;
+      } else {
+        fresh = static_cast<int>(plan_->fresh_.size());
+        plan_->fresh_.push_back(spec);
+        if (storage.kind == Kind::kTemporary) {
+          storage.kind = Kind::kOutput;
+          storage.index = fresh;
+        } else {
+          copies_.push_back({outputs[i], make_storage(Kind::kOutput, fresh, storage.bytes)});
+        }
+        fresh_of[&storage] = fresh;
+      }
+      plan_->outputs_.push_back({spec, fresh});
+    }
+    for (size_t i = num_visible_; i < outputs.size(); ++i) place_residual(outputs[i]);
+  }
+
+  void place_residual(const NodeEntry& entry) {
+    PlanStorage* storage = &storage_of(entry);
+    if (storage->kind == Kind::kInput || storage->kind == Kind::kConstant) {
+      PlanStorage* copy = make_storage(Kind::kResidual, 0, storage->bytes);
+      copies_.push_back({entry, copy});
+      storage = copy;
+    } else if (storage->kind == Kind::kTemporary) {
+      storage->kind = Kind::kResidual;
+    }
+    if (storage->kind == Kind::kResidual && storage->offset < 0) {
+      storage->offset = plan_->residual_bytes_;
+      plan_->residual_bytes_ += (storage->bytes + 63) / 64 * 64;
+    }
+    const bool in_output = storage->kind == Kind::kOutput;
+    plan_->residuals_.push_back({in_output, storage->index, in_output ? 0 : storage->offset});
+  }
+
+  // The new state goes straight into the input's memory when its maker declares that and nobody reads the old one
+  // later.
+  void place_writebacks() {
+    for (const Graph::Writeback& writeback : graph_.writebacks()) {
+      const NodeEntry variable{graph_.inputs()[static_cast<size_t>(writeback.input)], 0};
+      PlanStorage* input = storage_by_root_.at(variable);
+      PlanStorage& value = storage_of(writeback.value);
+      if (std::find(plan_->written_inputs_.begin(), plan_->written_inputs_.end(), writeback.input) ==
+          plan_->written_inputs_.end()) {
+        plan_->written_inputs_.push_back(writeback.input);
+      }
+      if (value.kind == Kind::kTemporary && writes_over(writeback, variable, *input)) {
+        value.kind = Kind::kInput;
+        value.index = writeback.input;
+      } else if (!(value.kind == Kind::kInput && value.index == writeback.input)) {
+        copies_.push_back({writeback.value, make_storage(Kind::kInput, writeback.input, value.bytes)});
+      }
+    }
+  }
+
+  bool writes_over(const Graph::Writeback& writeback, const NodeEntry& variable, const PlanStorage& input) const {
+    const Node& node = *writeback.value.node;
+    if (node.is_variable() || is_free_view(node)) return false;
+    const int step = step_of_.at(&node);
+    if (input.last > step) return false;
+    for (const Client& reader : graph_.clients(variable)) {
+      // Views of the state, and other uses in the same node, would see it change under them.
+      if (reader.node == nullptr || is_free_view(*reader.node)) return false;
+    }
+    const int state = node.op->writeback_input(node.params->data(), static_cast<int>(writeback.value.index));
+    int uses = 0;
+    for (const NodeEntry& input : node.inputs) uses += input == variable ? 1 : 0;
+    return uses == 1 && state >= 0 && node.inputs[static_cast<size_t>(state)] == variable;
+  }
+
+  // -------------------------------------------------------------------------------------------------------- in place
+  void share_in_place() {
+    // Last step first, so that a chain ends in the memory of an output when it can.
+    for (int step = static_cast<int>(steps_.size()) - 1; step >= 0; --step) {
+      const Node& node = *steps_[static_cast<size_t>(step)];
+      std::vector<bool> gives(node.inputs.size()), takes(node.specs.size());
+      for (const Op::InplacePair& pair : inplace_pairs(node)) {
+        const auto input = static_cast<size_t>(pair.input), output = static_cast<size_t>(pair.output);
+        if (input >= gives.size() || output >= takes.size() || gives[input] || takes[output]) continue;
+        gives[input] = takes[output] = share(node, step, pair);
+      }
+    }
+  }
+
+  static std::vector<Op::InplacePair> inplace_pairs(const Node& node) {
+    if (!node.op->variadic_inplace) return node.op->inplace;
+    std::vector<Op::InplacePair> pairs;
+    for (int output = 0; output < static_cast<int>(node.specs.size()); ++output) {
+      const int input = node.op->variadic_inplace(node.params->data(), output);
+      if (input >= 0) pairs.push_back({input, output});
+    }
+    return pairs;
+  }
+
+  bool share(const Node& node, int step, const Op::InplacePair& pair) {
+    const NodeEntry input = root(node.inputs[static_cast<size_t>(pair.input)]);
+    const NodeEntry output{NodePtr(const_cast<Node*>(&node)), static_cast<uint32_t>(pair.output)};
+    PlanStorage*& in = storage_by_root_.at(input);
+    PlanStorage* out = storage_by_root_.at(output);
+    if (in == out || in->kind != Kind::kTemporary || in->last != step || in->bytes != out->bytes) return false;
+    if (out->kind == Kind::kInput || !graph_.is_used(node, pair.output)) return false;
+    if (graph_.format(node.inputs[static_cast<size_t>(pair.input)]) != graph_.format(output)) return false;
+    // The memory is written while the node's other inputs are still read.
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (static_cast<int>(i) != pair.input && &storage_of(node.inputs[i]) == in) return false;
+    }
+    out->first = std::min(out->first, in->first);
+    PlanStorage* gone = in;
+    for (const NodeEntry& member : members(gone, input)) storage_by_root_[member] = out;
+    shared_[out].push_back(input);
+    for (const NodeEntry& member : shared_[gone]) shared_[out].push_back(member);
+    gone->bytes = 0;
+    return true;
+  }
+
+  std::vector<NodeEntry> members(PlanStorage* storage, const NodeEntry& root_entry) {
+    std::vector<NodeEntry> all{root_entry};
+    const auto it = shared_.find(storage);
+    if (it != shared_.end()) all.insert(all.end(), it->second.begin(), it->second.end());
+    return all;
+  }
+
+  // ------------------------------------------------------------------------------------------------------- emission
+  void add_arg(PlanStorage* storage, const TensorSpec& spec, Format format) {
+    Plan& plan = *plan_;
+    plan.specs_.push_back(spec);
+    TensorRef ref;
+    ref.shape = &plan.specs_.back().shape;
+    ref.dtype = spec.dtype;
+    ref.format = format;
+    const int arg = static_cast<int>(plan.args_.size());
+    if (storage) {
+      switch (storage->kind) {
+        case Kind::kTemporary:
+          temporaries_.push_back({arg, storage});
+          break;
+        case Kind::kInput:
+          plan.input_patches_.push_back({arg, storage->index, 0});
+          break;
+        case Kind::kOutput:
+          plan.output_patches_.push_back({arg, storage->index, 0});
+          break;
+        case Kind::kResidual:
+          plan.residual_patches_.push_back({arg, 0, storage->offset});
+          break;
+        case Kind::kConstant: {
+          const auto* array = static_cast<const ArrayImpl*>(plan.constants_[static_cast<size_t>(storage->index)].get());
+          ref.data = static_cast<char*>(array->chunk->block.data) + array->offset;
+          ref.version = 1;
+          break;
+        }
+      }
+    }
+    plan.args_.push_back(ref);
+  }
+
+  void emit_nodes() {
+    for (size_t step = 0; step < steps_.size(); ++step) emit(*steps_[step], static_cast<int>(step));
+  }
+
+  void emit(const Node& node, int step) {
+    Plan& plan = *plan_;
+    Plan::Instruction instruction;
+    instruction.params = node.params->data();
+    instruction.first_arg = static_cast<int>(plan.args_.size());
+    instruction.num_in = static_cast<int>(node.inputs.size());
+    instruction.num_out = static_cast<int>(node.specs.size());
+    instruction.random = node.op->random;
+    instruction.stream = stream_of(node, step);
+    plan.uses_random_ = plan.uses_random_ || node.op->random;
+
+    std::vector<TensorSpec> in;
+    std::vector<Format> in_format, out_format;
+    for (const NodeEntry& input : node.inputs) {
+      in.push_back(graph_.spec(input));
+      in_format.push_back(graph_.format(input));
+      add_arg(&storage_of(input), in.back(), in_format.back());
+    }
+    for (uint32_t i = 0; i < node.specs.size(); ++i) {
+      const NodeEntry output{NodePtr(const_cast<Node*>(&node)), i};
+      out_format.push_back(graph_.format(output));
+      const bool unwanted = i > 0 && node.op->skips_unwanted_outputs && !graph_.is_used(node, static_cast<int>(i));
+      add_arg(unwanted ? nullptr : &storage_of(output), node.specs[i], out_format.back());
+    }
+    LinkContext context;
+    context.params = instruction.params;
+    context.in = in;
+    context.out = node.specs;
+    context.in_format = in_format;
+    context.out_format = out_format;
+    context.device = plan.options_.device;
+    context.train = graph_.train();
+    context.frozen_weights = plan.options_.frozen_weights;
+    Plan::Origin origin{nullptr, node.params, node.op, node.name, node.block, node.where};
+    try {
+      origin.kernel = node.op->link(context);
+    } catch (Error& error) {
+      error.add_context({.op = node.op->name, .node = node.name, .block = node.block, .where = node.where});
+      throw;
+    }
+    instruction.kernel = origin.kernel.get();
+    if (const int64_t bytes = origin.kernel->workspace_bytes(); bytes > 0) {
+      PlanStorage* workspace = make_storage(Kind::kTemporary, 0, bytes);
+      workspace->first = workspace->last = step;
+      workspaces_.push_back({static_cast<int>(plan.instructions_.size()), workspace});
+    }
+    plan.cost_ns_ += node.op->cost_ns(instruction.params, in, node.specs);
+    plan.instructions_.push_back(instruction);
+    plan.origins_.push_back(std::move(origin));
+  }
+
+  // Random nodes draw from the stream of the node they were in the user's graph, wherever rewriting has put them.
+  static uint64_t stream_of(const Node& node, int step) {
+    if (!node.op->random) return 0;
+    const auto it = node.attrs.find("__rng_stream__");
+    return spread(it != node.attrs.end() ? std::stoull(it->second) : (uint64_t{1} << 32) + static_cast<uint64_t>(step));
+  }
+
+  void emit_copies() {
+    for (const auto& [entry, target] : copies_) {
+      Plan::Instruction instruction;
+      instruction.first_arg = static_cast<int>(plan_->args_.size());
+      instruction.num_in = instruction.num_out = 1;
+      PlanStorage& source = storage_of(entry);
+      source.last = static_cast<int>(steps_.size() + copies_.size());
+      add_arg(&source, graph_.spec(entry), graph_.format(entry));
+      add_arg(target, graph_.spec(entry), graph_.format(entry));
+      plan_->cost_ns_ += graph_.spec(entry).bytes() / 8;
+      plan_->instructions_.push_back(instruction);
+      plan_->origins_.push_back({nullptr, nullptr, nullptr, entry.node->name, entry.node->block, entry.node->where});
+    }
+  }
+
+  void place_memory() {
+    std::vector<PlanStorage*> temporaries;
+    for (PlanStorage& storage : storages_) {
+      if (storage.kind == Kind::kTemporary && storage.bytes > 0) temporaries.push_back(&storage);
+    }
+    plan_->num_temporaries_ = temporaries.size();
+    plan_->arena_bytes_ = place_in_arena(std::move(temporaries));
+  }
+
+  void finish() {
+    Plan& plan = *plan_;
+    for (const auto& [arg, storage] : temporaries_) {
+      if (storage->offset >= 0) plan.arena_patches_.push_back({arg, 0, storage->offset});
+    }
+    for (const auto& [instruction, storage] : workspaces_) {
+      plan.instructions_[static_cast<size_t>(instruction)].workspace = storage->offset;
+    }
+  }
+
+  const Graph& graph_;
+  Ref<Plan> plan_;
+  const size_t num_visible_;
+  std::vector<Node*> steps_;
+  std::unordered_map<const Node*, int> step_of_;
+  std::deque<PlanStorage> storages_;
+  std::unordered_map<NodeEntry, PlanStorage*, NodeEntryHash> storage_by_root_;
+  std::unordered_map<PlanStorage*, std::vector<NodeEntry>> shared_;  // further roots that live in a storage
+  std::vector<std::pair<NodeEntry, PlanStorage*>> copies_;
+  std::vector<std::pair<int, PlanStorage*>> temporaries_;  // argument number, storage
+  std::vector<std::pair<int, PlanStorage*>> workspaces_;   // instruction number, storage
+};
+
+Ref<Plan> Plan::compile(const Graph& graph, const Options& options) { return PlanBuilder(graph, options).run(); }
+
+}  // namespace hybridnet

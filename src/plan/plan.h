@@ -1,0 +1,137 @@
+// Executable form of a graph: linear instructions with linked kernels over one planned block of memory.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hybridnet/pass.h"
+
+namespace hybridnet {
+
+// Memory that instructions read and write. Several entries share one storage: views, in-place results, reused
+// temporaries.
+struct PlanStorage {
+  enum class Kind : int8_t {
+    kTemporary,  // in the arena, at `offset`
+    kInput,      // array number `index` of the call; also written when a write-back is done in place
+    kOutput,     // fresh array number `index` of the call
+    kResidual,   // in the block that the backward run reads, at `offset`
+    kConstant,   // constant number `index` of the plan
+  };
+  Kind kind = Kind::kTemporary;
+  int index = 0;
+  int64_t bytes = 0;
+  int first = 0, last = 0;  // instructions between which a temporary lives
+  int64_t offset = -1;
+};
+
+// Places temporaries so that those alive at one time do not overlap: largest first, at the lowest gap that is free all
+// the time. Sets offset; returns the bytes needed.
+int64_t place_in_arena(std::vector<PlanStorage*> temporaries);
+
+class Plan : public RefCounted<Plan> {
+ public:
+  struct Options {
+    std::string name;  // block path, for errors
+    Device device;
+    int num_residuals = 0;        // so many of the graph's last outputs live in one block, read by the backward plan
+    bool keep_arena = false;      // between calls
+    bool frozen_weights = false;  // inputs other than the data rarely change
+  };
+  // Throws what linking throws, with node, block and source line. The graph may be thrown away afterwards.
+  static Ref<Plan> compile(const Graph& graph, const Options& options);
+  Plan();
+  ~Plan();
+
+  struct InputBinding {
+    void* data = nullptr;
+    uint64_t version = 0;
+  };
+  struct Call {
+    std::span<const InputBinding> inputs;
+    std::span<void* const> outputs;  // one per entry of fresh_outputs()
+    void* residuals = nullptr;       // residual_bytes() bytes
+    RngKey rng;
+  };
+  // Runs on the calling thread, with the cores it has. Any number of threads at once. Throws what kernels throw, with
+  // node, block and source line.
+  void run(const Call& call);
+
+  // An output (residuals not counted): fresh array `fresh` seen with this spec. Two outputs may share one.
+  struct OutputInfo {
+    TensorSpec spec;
+    int fresh = 0;
+  };
+  struct ResidualPlace {
+    bool in_output = false;  // else in the residual block
+    int fresh = 0;
+    int64_t offset = 0;
+  };
+  const std::vector<OutputInfo>& outputs() const { return outputs_; }
+  const std::vector<TensorSpec>& fresh_outputs() const { return fresh_; }
+  const std::vector<ResidualPlace>& residuals() const { return residuals_; }
+  const std::vector<int>& written_inputs() const { return written_inputs_; }
+  int64_t residual_bytes() const { return residual_bytes_; }
+  int64_t arena_bytes() const { return arena_bytes_; }
+  int64_t cost_ns() const { return cost_ns_; }
+  size_t num_instructions() const { return instructions_.size(); }
+  size_t num_storages() const { return num_temporaries_; }
+  bool uses_random() const { return uses_random_; }
+  std::string text() const;  // one line per instruction: op, node, places of inputs and outputs
+  std::string op_name(size_t instruction) const;
+
+ private:
+  friend class PlanBuilder;
+  struct Instruction {
+    Kernel* kernel = nullptr;  // null: copies input 0 to output 0
+    const void* params = nullptr;
+    int first_arg = 0, num_in = 0, num_out = 0;
+    int64_t workspace = -1;  // offset in the arena
+    uint64_t stream = 0;
+    bool random = false;
+  };
+  struct Origin {  // for messages; keeps kernels and parameters alive
+    Ref<Kernel> kernel;
+    ParamsPtr params;
+    const Op* op = nullptr;
+    std::string node, block;
+    SourceLocation where;
+  };
+  struct Patch {
+    int arg = 0;
+    int index = 0;  // of the input or output
+    int64_t offset = 0;
+  };
+  struct Frame;  // what one running call writes to
+  std::unique_ptr<Frame> take_frame();
+  void give_frame(std::unique_ptr<Frame> frame);
+  void bind(Frame& frame, const Call& call);
+  [[noreturn]] void fail(size_t instruction);
+
+  Options options_;
+  bool train_ = false;
+  std::vector<Instruction> instructions_;
+  std::vector<Origin> origins_;
+  std::deque<TensorSpec> specs_;  // stable addresses: arguments point to the shapes
+  std::vector<TensorRef> args_;   // as a fresh frame starts: constants bound
+  std::vector<Patch> arena_patches_, input_patches_, output_patches_, residual_patches_;
+  std::vector<Ref<Object>> constants_;
+  std::vector<OutputInfo> outputs_;
+  std::vector<TensorSpec> fresh_;
+  std::vector<ResidualPlace> residuals_;
+  std::vector<int> written_inputs_;
+  int64_t arena_bytes_ = 0, residual_bytes_ = 0, cost_ns_ = 0;
+  size_t num_temporaries_ = 0;
+  bool uses_random_ = false;
+
+  std::atomic<Frame*> spare_{nullptr};
+  std::mutex frames_mutex_;
+  std::vector<std::unique_ptr<Frame>> frames_;
+};
+
+}  // namespace hybridnet

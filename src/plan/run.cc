@@ -1,0 +1,118 @@
+#include <cstring>
+
+#include "hybridnet/storage.h"
+#include "plan/plan.h"
+
+namespace hybridnet {
+
+// Arguments of every instruction, bound to one call, and the arena.
+struct Plan::Frame {
+  std::vector<TensorRef> args;
+  Storage::Block arena;
+  ~Frame() {
+    if (arena.data) storage(arena.device).free(arena);
+  }
+};
+
+Plan::Plan() = default;
+
+Plan::~Plan() { delete spare_.load(std::memory_order_acquire); }
+
+std::unique_ptr<Plan::Frame> Plan::take_frame() {
+  if (Frame* frame = spare_.exchange(nullptr, std::memory_order_acq_rel)) return std::unique_ptr<Frame>(frame);
+  {
+    const std::lock_guard lock(frames_mutex_);
+    if (!frames_.empty()) {
+      std::unique_ptr<Frame> frame = std::move(frames_.back());
+      frames_.pop_back();
+      return frame;
+    }
+  }
+  auto frame = std::make_unique<Frame>();
+  frame->args = args_;
+  return frame;
+}
+
+void Plan::give_frame(std::unique_ptr<Frame> frame) {
+  Frame* expected = nullptr;
+  if (spare_.compare_exchange_strong(expected, frame.get(), std::memory_order_acq_rel)) {
+    frame.release();
+    return;
+  }
+  const std::lock_guard lock(frames_mutex_);
+  frames_.push_back(std::move(frame));
+}
+
+void Plan::bind(Frame& frame, const Call& call) {
+  TensorRef* args = frame.args.data();
+  if (arena_bytes_ > 0 && !frame.arena.data) {
+    frame.arena = storage(options_.device).allocate(arena_bytes_);
+    char* base = static_cast<char*>(frame.arena.data);
+    for (const Patch& p : arena_patches_) args[p.arg].data = base + p.offset;
+  }
+  for (const Patch& p : input_patches_) {
+    const InputBinding& input = call.inputs[static_cast<size_t>(p.index)];
+    args[p.arg].data = input.data;
+    args[p.arg].version = input.version;
+  }
+  for (const Patch& p : output_patches_) args[p.arg].data = call.outputs[static_cast<size_t>(p.index)];
+  char* residuals = static_cast<char*>(call.residuals);
+  for (const Patch& p : residual_patches_) args[p.arg].data = residuals + p.offset;
+}
+
+void Plan::run(const Call& call) {
+  std::unique_ptr<Frame> frame = take_frame();
+  bind(*frame, call);
+  TensorRef* args = frame->args.data();
+  char* arena = static_cast<char*>(frame->arena.data);
+  KernelArgs kernel_args;
+  kernel_args.train = train_;
+  size_t at = 0;
+  try {
+    for (; at < instructions_.size(); ++at) {
+      const Instruction& instruction = instructions_[at];
+      TensorRef* in = args + instruction.first_arg;
+      TensorRef* out = in + instruction.num_in;
+      if (!instruction.kernel) {
+        if (const int64_t bytes = in->size() * dtype_size(in->dtype); bytes > 0)
+          std::memcpy(out->data, in->data, bytes);
+        continue;
+      }
+      kernel_args.params = instruction.params;
+      kernel_args.in = {in, static_cast<size_t>(instruction.num_in)};
+      kernel_args.out = {out, static_cast<size_t>(instruction.num_out)};
+      kernel_args.workspace = instruction.workspace >= 0 ? arena + instruction.workspace : nullptr;
+      if (instruction.random) kernel_args.rng = {call.rng.seed, call.rng.stream ^ instruction.stream};
+      instruction.kernel->run(kernel_args);
+    }
+  } catch (...) {
+    give_frame(std::move(frame));
+    fail(at);
+  }
+  if (!options_.keep_arena && frame->arena.data) {
+    storage(frame->arena.device).free(frame->arena);
+    frame->arena = {};
+  }
+  give_frame(std::move(frame));
+}
+
+void Plan::fail(size_t instruction) {
+  const Origin& origin = origins_[instruction];
+  const std::string op = origin.op ? origin.op->name : "copy";
+  try {
+    throw;
+  } catch (Error& error) {
+    error.add_context({.op = op, .node = origin.node, .block = origin.block, .where = origin.where});
+    throw;
+  } catch (const std::exception& error) {
+    throw Error(ErrorKind::kError,
+                {.op = op, .node = origin.node, .block = origin.block, .message = error.what(), .where = origin.where});
+  }
+}
+
+std::string Plan::op_name(size_t instruction) const {
+  const Origin& origin = origins_[instruction];
+  return origin.op ? origin.op->name : "copy";
+}
+
+}  // namespace hybridnet

@@ -1,0 +1,111 @@
+#include "plan/task.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "hybridnet/engine.h"
+
+namespace hybridnet {
+namespace {
+
+constexpr size_t kStackArrays = 16;
+
+// n objects on the stack if they fit there.
+template <typename T>
+class Buffer {
+ public:
+  explicit Buffer(size_t n) : data_(n <= kStackArrays ? stack_ : (heap_ = std::make_unique<T[]>(n)).get()) {}
+  T* data() { return data_; }
+
+ private:
+  std::unique_ptr<T[]> heap_;
+  T stack_[kStackArrays];
+  T* data_;
+};
+
+void run_now(Plan& plan, const PlanArrays& arrays, RngKey key) {
+  Buffer<Plan::InputBinding> inputs(arrays.inputs.size());
+  Buffer<void*> outputs(arrays.outputs.size());
+  for (size_t i = 0; i < arrays.inputs.size(); ++i) {
+    const NDArray& array = arrays.inputs[i];
+    inputs.data()[i] = {array.data(), array.var().version()};
+  }
+  for (size_t i = 0; i < arrays.outputs.size(); ++i) outputs.data()[i] = arrays.outputs[i].data();
+  Plan::Call call;
+  call.inputs = {inputs.data(), arrays.inputs.size()};
+  call.outputs = {outputs.data(), arrays.outputs.size()};
+  call.residuals = arrays.residuals ? arrays.residuals.data() : nullptr;
+  call.rng = key;
+  plan.run(call);
+}
+
+// Distinct variables to write, and distinct ones to read that are not written.
+class Ordering {
+ public:
+  Ordering(const Plan& plan, const PlanArrays& arrays)
+      : reads_(arrays.inputs.size()), writes_(arrays.outputs.size() + plan.written_inputs().size() + 1) {
+    for (const NDArray& array : arrays.outputs) writes_.data()[num_writes_++] = &array.var();
+    for (const int input : plan.written_inputs()) {
+      writes_.data()[num_writes_++] = &arrays.inputs[static_cast<size_t>(input)].var();
+    }
+    if (arrays.residuals) writes_.data()[num_writes_++] = &arrays.residuals.var();
+    num_writes_ = unique(writes_.data(), num_writes_);
+    for (const NDArray& array : arrays.inputs) {
+      Var* var = &array.var();
+      if (!std::binary_search(writes_.data(), writes_.data() + num_writes_, var)) reads_.data()[num_reads_++] = var;
+    }
+    num_reads_ = unique(reads_.data(), num_reads_);
+  }
+  Engine::Access access() { return {{reads_.data(), num_reads_}, {writes_.data(), num_writes_}}; }
+
+ private:
+  static size_t unique(Var** vars, size_t n) {
+    std::sort(vars, vars + n);
+    return static_cast<size_t>(std::unique(vars, vars + n) - vars);
+  }
+  Buffer<Var*> reads_, writes_;
+  size_t num_reads_ = 0, num_writes_ = 0;
+};
+
+// What a queued run keeps alive.
+struct QueuedRun {
+  Ref<Plan> plan;
+  std::vector<NDArray> inputs, outputs;
+  NDArray residuals;
+  RngKey key;
+};
+
+}  // namespace
+
+void push_plan(const Ref<Plan>& plan, const PlanArrays& arrays, RngKey key, const char* name) {
+  Ordering ordering(*plan, arrays);
+  const Engine::Access access = ordering.access();
+  Engine::Options options;
+  options.name = name;
+  options.cost_ns = plan->cost_ns();
+  Engine& e = engine();
+  if (e.try_begin_inline(access, options)) {
+    try {
+      run_now(*plan, arrays, key);
+    } catch (...) {
+      e.finish_inline(access);
+      throw;
+    }
+    e.finish_inline(access);
+    return;
+  }
+  options.where = current_location();
+  auto run = std::make_shared<QueuedRun>();
+  run->plan = plan;
+  run->inputs.assign(arrays.inputs.begin(), arrays.inputs.end());
+  run->outputs.assign(arrays.outputs.begin(), arrays.outputs.end());
+  run->residuals = arrays.residuals;
+  run->key = key;
+  e.push(
+      [run](TaskContext&) {
+        run_now(*run->plan, {run->inputs, run->outputs, run->residuals}, run->key);
+      },
+      access, options);
+}
+
+}  // namespace hybridnet

@@ -1,0 +1,21 @@
+// One run of a plan as one engine task.
+#pragma once
+
+#include <span>
+
+#include "hybridnet/ndarray.h"
+#include "plan/plan.h"
+
+namespace hybridnet {
+
+// The arrays of a run. `residuals`: null if the plan has none; written by a forward plan.
+struct PlanArrays {
+  std::span<const NDArray> inputs;   // parallel to the graph's inputs; residual inputs of a backward plan are views
+  std::span<const NDArray> outputs;  // parallel to Plan::fresh_outputs()
+  NDArray residuals;
+};
+
+// Runs plan now if it is cheap and nothing is in its way, else when the engine can. `name` is interned.
+void push_plan(const Ref<Plan>& plan, const PlanArrays& arrays, RngKey key, const char* name);
+
+}  // namespace hybridnet
