@@ -1,7 +1,8 @@
 // Runs tasks as soon as the variables they touch allow it.
 // Order:   two tasks sharing a variable, at least one of them writing it, run in push order; others may overlap.
-// Errors:  what a task throws is kept on the variables it writes, passes on to tasks that read them (those do not run),
-//          and is rethrown, once, by wait_for_var() or wait_all().
+// Errors:  what a task throws is kept on the variables it writes and passes on to tasks that read or write them (those do
+//          not run; a write may be partial, so it does not heal). A wait on such a variable rethrows it and clears it
+//          there; wait_all() rethrows the first one that no wait has thrown yet and clears all.
 // Threads: every member is safe from any thread; wait_* throws EngineError when called inside a task.
 // Owner:   Runtime. Tests make their own.
 #pragma once
@@ -11,7 +12,6 @@
 #include <exception>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 
@@ -20,16 +20,16 @@
 
 namespace hybridnet {
 
-class Engine;
-struct QueuedTask;
+class VarQueue;
+struct Slot;
+struct TaskError;
 
 // What tasks are ordered on. Embedded in the owner of the data it guards (NDArray's storage); tasks keep that owner alive.
 // state_: fast path without a lock. 0 = idle; low bits count running readers; a bit marks a running writer; a bit says
-// that tasks are queued (then everything goes through the mutex-guarded FIFO in the engine).
+// that tasks are queued (then everything goes through the mutex-guarded FIFO in the engine); a bit marks a stored error.
 class Var {
  public:
   Var() = default;
-  ~Var();
   Var(const Var&) = delete;
   Var& operator=(const Var&) = delete;
   uint64_t version() const { return version_.load(std::memory_order_acquire); }  // number of finished or inline writes
@@ -38,13 +38,13 @@ class Var {
   bool readable() const;
 
  private:
-  friend class Engine;
-  friend class ThreadedEngine;
-  friend class SerialEngine;
-  struct Queue;                           // FIFO of waiting tasks and the stored error; made on first contention
+  friend class VarQueue;                  // src/engine/var_queue.h: everything that engines do with a variable
   std::atomic<uint64_t> state_{0};
   std::atomic<uint64_t> version_{0};
-  std::atomic<Queue*> queue_{nullptr};
+  // Guarded by the engine's mutex:
+  Slot* first_waiting_ = nullptr;
+  Slot* last_waiting_ = nullptr;
+  std::shared_ptr<TaskError> error_;
 };
 
 // What a running task knows.
@@ -77,19 +77,22 @@ class Engine {
   virtual void push(TaskFn fn, Access access, const Options& options) = 0;
 
   // Inline fast path: if every variable is free of conflicting work and of stored errors and options.cost_ns is small
-  // (or the engine is serial), acquires them and returns true; the caller then runs its work on its own thread and MUST call
-  // finish_inline with the same access (with the exception if one was thrown: then it is NOT stored, the caller throws it).
-  // Returns false without side effects otherwise; the caller then uses push.
+  // (below the inline limit; a serial engine has none), acquires them and returns true; the caller then runs its work on
+  // its own thread and MUST call finish_inline with the same access, also when the work throws: such an exception is NOT
+  // stored, the caller throws it. Returns false without side effects otherwise; the caller then uses push.
   virtual bool try_begin_inline(Access access, const Options& options) = 0;
   virtual void finish_inline(Access access) = 0;
 
   virtual void wait_for_var(Var& var) = 0;       // until every task pushed before that touches var is done; rethrows its error
   virtual void wait_to_read(Var& var) = 0;       // until every writer pushed before is done; rethrows its error
   virtual void wait_all() = 0;                   // rethrows the first stored error, clears all
-  virtual void set_bulk_size(int tasks) = 0;     // engine.bulk: hint, returns nothing; 0 switches off
+  // engine.bulk, a hint. Running cheap tasks inline is what collecting them into one was for, so all it does is to raise
+  // the inline limit while it is above 0: the user says that many small tasks follow each other.
+  virtual void set_bulk_size(int tasks) = 0;
   virtual int bulk_size() const = 0;
   virtual const char* type_name() const = 0;     // "ThreadedEnginePerDevice" or "NaiveEngine"
-  // Before fork: drains and stops workers. After, in parent and child: starts them again on demand. Registered by Runtime.
+  // Before fork: drains and stops workers (except when called inside a task, which cannot wait for itself). After, in
+  // parent and child: starts them again on demand; tasks pushed in between run then. Registered by Runtime.
   virtual void stop_workers() = 0;
   virtual void start_workers() = 0;
   // Number of tasks that went each way since start: tests and profiles read it.
@@ -100,6 +103,9 @@ class Engine {
 // The process' engine; Runtime installs it before anything runs.
 Engine& engine();
 void set_engine(Engine* e);
+
+// How many cores a task of this declared cost should ask CoreLease for: 1 for a cheap one.
+int cores_worth_having(int64_t cost_ns);
 
 std::unique_ptr<Engine> make_threaded_engine(int workers_per_device = 0);  // 0: from the core budget
 std::unique_ptr<Engine> make_serial_engine();  // same promises on the caller's thread: debugging, tests

@@ -89,7 +89,7 @@ HYBRIDNET_DECLARE_ERROR(UnsupportedError, ErrorKind::kUnsupported);
 // The user's line that the current thread is executing for; set by front ends around calls, read by the engine at push
 // and by thrown errors. Cheap: two words in thread-local storage.
 SourceLocation current_location();
-void set_current_location(SourceLocation where);
+SourceLocation set_current_location(SourceLocation where);  // returns what was set before
 // Interns a file name; the pointer stays valid for the life of the process.
 const char* intern_file(std::string_view file);
 

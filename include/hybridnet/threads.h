@@ -10,6 +10,7 @@ namespace hybridnet {
 
 int cpu_cores();                      // cores this process may use: affinity, cgroup quota, HYBRIDNET_NUM_THREADS
 void set_cpu_cores(int cores);        // for tests and mx.engine users; >= 1
+int free_cores();                     // not claimed by a CoreLease at this moment
 
 // How many cores parallel regions opened by this thread may use now. 1 inside a parallel region or a cheap task. A thread
 // without a scope or lease may use what is free: parallel_for claims it for each region.

@@ -148,7 +148,7 @@ SourceLocation current_location() {
   return probe == nullptr ? SourceLocation{} : probe();
 }
 
-void set_current_location(SourceLocation where) { thread_location = where; }
+SourceLocation set_current_location(SourceLocation where) { return std::exchange(thread_location, where); }
 
 void set_location_probe(LocationProbe probe) { location_probe.store(probe, std::memory_order_release); }
 

@@ -177,6 +177,8 @@ void set_cpu_cores(int cores) {
   if (thread_cores == 0 && !thread_lost_team) omp_set_num_threads(cores);
 }
 
+int free_cores() { return std::max(0, budget().free.load(std::memory_order_relaxed)); }
+
 int current_cores() {
   if (thread_lost_team) return 1;
   return thread_cores > 0 ? thread_cores : cpu_cores();

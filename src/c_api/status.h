@@ -1,0 +1,34 @@
+// Exceptions become status codes here and nowhere else.
+#pragma once
+
+#include <exception>
+#include <new>
+
+#include "hybridnet/error.h"
+#include "hybridnet/runtime.h"
+
+namespace hybridnet::c_api {
+
+void set_last_error(const char* kind, const char* text);
+
+// Runs f; 0 if it returned, -1 with the error kept for hn_last_error() if it threw.
+template <typename F>
+int guarded(F&& f) {
+  try {
+    Runtime::get();
+    f();
+    return 0;
+  } catch (const Error& error) {
+    set_last_error(kind_name(error.kind()), error.what());
+  } catch (const std::bad_alloc&) {
+    set_last_error("OutOfMemoryError", "out of memory");
+  } catch (const std::exception& error) {
+    set_last_error("HybridNetError", error.what());
+  }
+  return -1;
+}
+
+// Throws ValueError naming the argument when p is null.
+void require(const void* p, const char* function, const char* argument);
+
+}  // namespace hybridnet::c_api

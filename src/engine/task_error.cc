@@ -1,0 +1,60 @@
+#include "engine/task_error.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+namespace hybridnet {
+namespace {
+
+TaskErrorRef stored(std::exception_ptr error) {
+  return std::make_shared<TaskError>(TaskError{.error = std::move(error)});
+}
+
+TaskErrorRef wrapped(ErrorKind kind, const char* message, const ErrorFields& context) {
+  Error error(kind, {.message = message});
+  error.add_context(context);
+  return stored(std::make_exception_ptr(std::move(error)));
+}
+
+}  // namespace
+
+TaskErrorRef capture_task_error(const Engine::Options& options) {
+  const ErrorFields context{.op = options.name, .where = options.where};
+  try {
+    throw;
+  } catch (Error& error) {
+    error.add_context(context);
+    return stored(std::current_exception());
+  } catch (const std::bad_alloc&) {
+    return wrapped(ErrorKind::kMemory, "out of memory", context);
+  } catch (const std::exception& error) {
+    return wrapped(ErrorKind::kError, error.what(), context);
+  } catch (...) {
+    return wrapped(ErrorKind::kError, "an exception that is no std::exception", context);
+  }
+}
+
+void ErrorLedger::add(TaskErrorRef error) {
+  // A program that fails often and never calls wait_all() must not grow: what was thrown and is held nowhere else goes,
+  // and beyond a number that nobody reads, so does what no variable holds any more.
+  constexpr size_t kPruneAbove = 64;
+  constexpr size_t kKeepUnheld = 1024;
+  if (errors_.size() >= kPruneAbove) {
+    const bool full = errors_.size() >= kKeepUnheld;
+    std::erase_if(errors_, [full](const TaskErrorRef& e) { return e.use_count() == 1 && (e->thrown || full); });
+  }
+  errors_.push_back(std::move(error));
+}
+
+std::exception_ptr ErrorLedger::clear() {
+  std::exception_ptr first;
+  for (const TaskErrorRef& error : errors_) {
+    if (!first && !error->thrown) first = error->error;
+    error->cleared = true;
+  }
+  errors_.clear();
+  return first;
+}
+
+}  // namespace hybridnet

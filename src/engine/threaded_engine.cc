@@ -1,0 +1,361 @@
+// Runs cheap unblocked work on the pushing thread and everything else on the workers of its device.
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <new>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+
+#include "engine/spin.h"
+#include "engine/task.h"
+#include "engine/task_error.h"
+#include "engine/thread_counter.h"
+#include "engine/var_queue.h"
+#include "engine/worker_pool.h"
+#include "hybridnet/engine.h"
+#include "hybridnet/env.h"
+#include "hybridnet/threads.h"
+
+namespace hybridnet {
+namespace {
+
+// Sleeping and being woken costs tens of microseconds; most waits are shorter.
+constexpr auto kSpinForWait = std::chrono::microseconds(20);
+constexpr int kBulkRaisesInlineLimit = 4;
+
+bool is_cpu(Device device) { return device.type != DeviceType::kGPU; }
+
+// Sets the user's line for errors and pushes of a task, puts back what was set before.
+class LocationScope {
+ public:
+  explicit LocationScope(SourceLocation where) : before_(set_current_location(where)) {}
+  ~LocationScope() { set_current_location(before_); }
+
+ private:
+  SourceLocation before_;
+};
+
+class ThreadedEngine final : public Engine {
+ public:
+  explicit ThreadedEngine(int workers_per_device);
+  ~ThreadedEngine() override;
+
+  void push(TaskFn fn, Access access, const Options& options) override;
+  bool try_begin_inline(Access access, const Options& options) override;
+  void finish_inline(Access access) override;
+  void wait_for_var(Var& var) override;
+  void wait_to_read(Var& var) override;
+  void wait_all() override;
+  void set_bulk_size(int tasks) override;
+  int bulk_size() const override { return bulk_size_.load(std::memory_order_relaxed); }
+  const char* type_name() const override { return "ThreadedEnginePerDevice"; }
+  void stop_workers() override;
+  void start_workers() override;
+  Counters counters() const override;
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+
+  WorkerPool& pool_of(Device device);
+  void submit(const std::vector<QueuedTask*>& tasks);
+  void run_task(QueuedTask* task, int cores, WorkerPool& pool, std::vector<QueuedTask*>& ready);
+  TaskErrorRef run_body(QueuedTask& task, int cores);
+  TaskErrorRef error_of_inputs(QueuedTask& task);
+  void end_accesses(QueuedTask& task, const TaskErrorRef& error, std::vector<QueuedTask*>& ready);
+  void end_task();
+  void dispatch_after_inline(Access access);
+  void wait_and_rethrow(Var& var, bool for_readers_too);
+  void wait_for_marker(WaitMarker& marker);
+  void wait_until_nothing_is_pending();
+
+  const int workers_per_device_;
+  const int64_t base_inline_limit_ns_ = environment().inline_limit_ns;
+  std::atomic<int64_t> inline_limit_ns_{base_inline_limit_ns_};
+  std::atomic<int> bulk_size_{0};
+  std::atomic<uint64_t> queued_{0};
+  std::atomic<uint64_t> failed_{0};
+  ThreadCounter inlined_;
+
+  std::mutex mutex_;  // variables' queues and errors, the ledger, gpu_pools_
+  ErrorLedger errors_;
+  std::atomic<int64_t> pending_{0};  // tasks pushed and not ended
+  std::atomic<int> drainers_{0};     // threads asleep until pending_ is 0
+  std::condition_variable drained_;
+  pid_t process_;
+  WorkerPool cpu_pool_;
+  std::unordered_map<int, std::unique_ptr<WorkerPool>> gpu_pools_;
+};
+
+WorkerPool::Policy cpu_policy(int workers_asked) {
+  if (workers_asked > 0) return {.max_workers = workers_asked, .shares_cores = true};
+  return {.max_workers = std::max(2, cpu_cores()), .shares_cores = true};
+}
+
+ThreadedEngine::ThreadedEngine(int workers_per_device)
+    : workers_per_device_(workers_per_device > 0 ? workers_per_device : environment().workers),
+      process_(getpid()),
+      cpu_pool_(cpu_policy(workers_per_device_), [this](QueuedTask* task, int cores, std::vector<QueuedTask*>& ready) {
+        run_task(task, cores, cpu_pool_, ready);
+      }) {}
+
+ThreadedEngine::~ThreadedEngine() {
+  start_workers();
+  wait_until_nothing_is_pending();
+}
+
+// --- pushing
+// ------------------------------------------------------------------------------------------------------------
+
+void ThreadedEngine::push(TaskFn fn, Access access, const Options& options) {
+  check_access(access, options);
+  auto* task = new QueuedTask(std::move(fn), access, options);  // deleted by run_task()
+  queued_.fetch_add(1, std::memory_order_relaxed);
+  pending_.fetch_add(1, std::memory_order_relaxed);
+  bool ready;
+  WorkerPool* pool = nullptr;
+  {
+    // One push at a time: if two tasks entered their variables' queues interleaved, each could wait for the other.
+    const Lock lock(mutex_);
+    task->waiting = 1;
+    for (Slot& slot : task->slots()) task->waiting += VarQueue::acquire_or_enqueue(slot) ? 0 : 1;
+    ready = --task->waiting == 0;
+    pool = &pool_of(options.device);
+  }
+  if (ready) pool->submit(&task, 1);
+}
+
+// Under mutex_.
+WorkerPool& ThreadedEngine::pool_of(Device device) {
+  if (is_cpu(device)) return cpu_pool_;
+  std::unique_ptr<WorkerPool>& pool = gpu_pools_[device.id];
+  if (!pool) {
+    const WorkerPool::Policy policy{.max_workers = std::max(1, workers_per_device_), .shares_cores = false};
+    pool = std::make_unique<WorkerPool>(
+        policy, [this, &pool](QueuedTask* task, int cores, auto& ready) { run_task(task, cores, *pool, ready); });
+  }
+  return *pool;
+}
+
+bool ThreadedEngine::try_begin_inline(Access access, const Options& options) {
+  if (options.cost_ns >= inline_limit_ns_.load(std::memory_order_relaxed) || !is_cpu(options.device)) return false;
+  size_t reads = 0;
+  size_t writes = 0;
+  while (reads < access.reads.size() && VarQueue::try_acquire_read(*access.reads[reads])) ++reads;
+  if (reads == access.reads.size()) {
+    while (writes < access.writes.size() && VarQueue::try_acquire_write(*access.writes[writes])) ++writes;
+    if (writes == access.writes.size()) {
+      TaskScope::enter();
+      inlined_.increment();
+      return true;
+    }
+  }
+  // Give back what was taken; others may have queued behind it meanwhile.
+  bool waited_for = false;
+  for (Var* var : access.reads.first(reads)) waited_for |= VarQueue::release_read(*var);
+  for (Var* var : access.writes.first(writes)) waited_for |= VarQueue::cancel_write(*var);
+  if (waited_for) dispatch_after_inline(access);
+  return false;
+}
+
+void ThreadedEngine::finish_inline(Access access) {
+  TaskScope::leave();
+  bool waited_for = false;
+  for (Var* var : access.writes) waited_for |= VarQueue::release_write(*var);
+  for (Var* var : access.reads) waited_for |= VarQueue::release_read(*var);
+  if (waited_for) dispatch_after_inline(access);
+}
+
+void ThreadedEngine::dispatch_after_inline(Access access) {
+  std::vector<QueuedTask*> ready;
+  {
+    const Lock lock(mutex_);
+    for (Var* var : access.writes) VarQueue::dispatch(*var, ready);
+    for (Var* var : access.reads) VarQueue::dispatch(*var, ready);
+  }
+  submit(ready);
+}
+
+void ThreadedEngine::submit(const std::vector<QueuedTask*>& tasks) {
+  for (QueuedTask* task : tasks) {
+    WorkerPool* pool;
+    {
+      const Lock lock(mutex_);
+      pool = &pool_of(task->options.device);
+    }
+    pool->submit(&task, 1);
+  }
+}
+
+// --- running
+// ------------------------------------------------------------------------------------------------------------
+
+void ThreadedEngine::run_task(QueuedTask* task, int cores, WorkerPool& pool, std::vector<QueuedTask*>& ready) {
+  TaskErrorRef error = run_body(*task, cores);
+  if (error) failed_.fetch_add(1, std::memory_order_relaxed);
+  end_accesses(*task, error, ready);
+  delete task;  // and what it kept alive, its variables included
+  error = nullptr;
+  // Tasks of another device go to their own workers.
+  std::vector<QueuedTask*> elsewhere;
+  std::erase_if(ready, [&](QueuedTask* next) {
+    const bool other = is_cpu(next->options.device) ? &pool != &cpu_pool_ : &pool == &cpu_pool_;
+    if (other) elsewhere.push_back(next);
+    return other;
+  });
+  submit(elsewhere);
+  end_task();
+}
+
+TaskErrorRef ThreadedEngine::run_body(QueuedTask& task, int cores) {
+  if (TaskErrorRef error = error_of_inputs(task)) return error;
+  const TaskScope inside;
+  const LocationScope location(task.options.where);
+  try {
+    TaskContext context{.device = task.options.device, .cores = cores};
+    task.fn(context);
+    return nullptr;
+  } catch (...) {
+    TaskErrorRef error = capture_task_error(task.options);
+    const Lock lock(mutex_);
+    errors_.add(error);
+    return error;
+  }
+}
+
+TaskErrorRef ThreadedEngine::error_of_inputs(QueuedTask& task) {
+  bool any = false;
+  for (const Slot& slot : task.slots()) any |= VarQueue::has_error_bit(*slot.var);
+  if (!any) return nullptr;
+  const Lock lock(mutex_);
+  for (const Slot& slot : task.slots()) {
+    if (TaskErrorRef error = VarQueue::error(*slot.var)) return error;
+  }
+  return nullptr;
+}
+
+void ThreadedEngine::end_accesses(QueuedTask& task, const TaskErrorRef& error, std::vector<QueuedTask*>& ready) {
+  if (error) {
+    const Lock lock(mutex_);
+    for (const Slot& slot : task.slots()) {
+      if (slot.write) VarQueue::set_error(*slot.var, error);
+    }
+  }
+  bool waited_for = false;
+  for (const Slot& slot : task.slots()) waited_for |= VarQueue::release(slot);
+  if (!waited_for) return;
+  const Lock lock(mutex_);
+  for (const Slot& slot : task.slots()) VarQueue::dispatch(*slot.var, ready);
+}
+
+void ThreadedEngine::end_task() {
+  if (pending_.fetch_sub(1) > 1 || drainers_.load() == 0) return;
+  const Lock lock(mutex_);
+  drained_.notify_all();
+}
+
+// --- waiting
+// ------------------------------------------------------------------------------------------------------------
+
+void ThreadedEngine::wait_for_var(Var& var) {
+  TaskScope::require_outside("wait_for_var");
+  if (!var.idle()) wait_and_rethrow(var, /*for_readers_too=*/true);
+}
+
+void ThreadedEngine::wait_to_read(Var& var) {
+  TaskScope::require_outside("wait_to_read");
+  if (!var.readable()) wait_and_rethrow(var, /*for_readers_too=*/false);
+}
+
+void ThreadedEngine::wait_and_rethrow(Var& var, bool for_readers_too) {
+  WaitMarker marker(var, for_readers_too);
+  bool waits;
+  {
+    const Lock lock(mutex_);
+    waits = !VarQueue::acquire_or_enqueue(marker);
+  }
+  if (waits) wait_for_marker(marker);
+  TaskErrorRef error;
+  {
+    // Also keeps the marker alive until the thread that signaled it has let go of it.
+    const Lock lock(mutex_);
+    error = VarQueue::take_error(var);
+    if (error) error->thrown = true;
+  }
+  if (error) std::rethrow_exception(error->error);
+}
+
+void ThreadedEngine::wait_for_marker(WaitMarker& marker) {
+  auto done = [&marker] { return marker.done.load(std::memory_order_acquire); };
+  while (!done() && cpu_pool_.help()) {
+  }
+  if (spin_until(done, kSpinForWait)) return;
+  Lock lock(mutex_);
+  marker.signaled.wait(lock, done);
+}
+
+void ThreadedEngine::wait_all() {
+  TaskScope::require_outside("wait_all");
+  wait_until_nothing_is_pending();
+  std::exception_ptr first;
+  {
+    const Lock lock(mutex_);
+    first = errors_.clear();
+  }
+  if (first) std::rethrow_exception(first);
+}
+
+void ThreadedEngine::wait_until_nothing_is_pending() {
+  auto done = [this] { return pending_.load() == 0; };
+  while (!done() && cpu_pool_.help()) {
+  }
+  if (spin_until(done, kSpinForWait)) return;
+  Lock lock(mutex_);
+  drainers_.fetch_add(1);
+  drained_.wait(lock, done);
+  drainers_.fetch_sub(1);
+}
+
+// --- life
+// ---------------------------------------------------------------------------------------------------------------
+
+void ThreadedEngine::set_bulk_size(int tasks) {
+  bulk_size_.store(std::max(tasks, 0), std::memory_order_relaxed);
+  const int64_t limit = base_inline_limit_ns_ * (tasks > 0 ? kBulkRaisesInlineLimit : 1);
+  inline_limit_ns_.store(limit, std::memory_order_relaxed);
+}
+
+void ThreadedEngine::stop_workers() {
+  if (TaskScope::inside()) return;  // this very task would have to end first
+  wait_until_nothing_is_pending();
+  cpu_pool_.join_workers();
+  for (auto& [id, pool] : gpu_pools_) pool->join_workers();
+}
+
+void ThreadedEngine::start_workers() {
+  if (process_ != getpid()) {
+    // The child of a fork. Other threads do not exist here, nor does what they had pushed or were waiting for.
+    process_ = getpid();
+    new (&mutex_) std::mutex();
+    new (&drained_) std::condition_variable();
+    pending_.store(TaskScope::inside() ? 1 : 0);
+    drainers_.store(0);
+    cpu_pool_.forget_after_fork();
+    for (auto& [id, pool] : gpu_pools_) pool->forget_after_fork();
+  }
+  cpu_pool_.resume();
+  for (auto& [id, pool] : gpu_pools_) pool->resume();
+}
+
+Engine::Counters ThreadedEngine::counters() const {
+  return {.inlined = inlined_.total(), .queued = queued_.load(), .failed = failed_.load()};
+}
+
+}  // namespace
+
+std::unique_ptr<Engine> make_threaded_engine(int workers_per_device) {
+  return std::make_unique<ThreadedEngine>(workers_per_device);
+}
+
+}  // namespace hybridnet

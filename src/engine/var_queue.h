@@ -1,0 +1,77 @@
+// Everything that engines do with a variable: acquiring it without a lock, its FIFO, its error.
+//
+// Var::state_ says who has it: the number of running readers, whether a writer runs, whether slots wait in the FIFO,
+// whether an error is stored. While nothing waits, accesses are granted and ended by one atomic operation each. A slot
+// that cannot be granted goes into the FIFO and sets kQueued; from then on every access goes through the FIFO, so order
+// is kept, and who ends an access and sees kQueued must dispatch. kQueued, the FIFO and the error change under the
+// engine's mutex only.
+#pragma once
+
+#include <condition_variable>
+#include <vector>
+
+#include "engine/task.h"
+#include "engine/task_error.h"
+
+namespace hybridnet {
+
+// A wait's place in a FIFO. It is done when it would be granted, and holds nothing, so it delays no task.
+struct WaitMarker : Slot {
+  WaitMarker(Var& waited, bool for_readers_too) { var = &waited, write = for_readers_too; }
+  std::atomic<bool> done{false};     // set under the engine's mutex
+  std::condition_variable signaled;  // with the engine's mutex
+};
+
+class VarQueue {
+ public:
+  // --- without a lock
+  // ------------------------------------------------------------------------------------------------- Takes the
+  // variable if nobody conflicts or waits and no error is stored.
+  static bool try_acquire_read(Var& var) {
+    uint64_t state = var.state_.load(std::memory_order_relaxed);
+    do {
+      if (state & ~kReaders) return false;
+    } while (!var.state_.compare_exchange_weak(state, state + 1, std::memory_order_acquire, std::memory_order_relaxed));
+    return true;
+  }
+  static bool try_acquire_write(Var& var) {
+    uint64_t free = 0;
+    return var.state_.compare_exchange_strong(free, kWriter, std::memory_order_acquire, std::memory_order_relaxed);
+  }
+  // Both return true when slots wait for the variable: the caller must dispatch() it.
+  static bool release_read(Var& var) { return var.state_.fetch_sub(1, std::memory_order_acq_rel) & kQueued; }
+  static bool release_write(Var& var) {  // counts as a write
+    var.version_.store(var.version_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    return cancel_write(var);
+  }
+  static bool cancel_write(Var& var) { return var.state_.fetch_sub(kWriter, std::memory_order_acq_rel) & kQueued; }
+  static bool release(const Slot& slot) { return slot.write ? release_write(*slot.var) : release_read(*slot.var); }
+
+  static bool idle_for_readers(const Var& var) { return (var.state_.load(std::memory_order_acquire) & ~kReaders) == 0; }
+  static bool has_error_bit(const Var& var) { return var.state_.load(std::memory_order_acquire) & kError; }
+
+  // --- under the engine's mutex
+  // --------------------------------------------------------------------------------------- True: granted at once.
+  // False: the slot waits and is granted by a later dispatch().
+  static bool acquire_or_enqueue(Slot& slot) noexcept;
+  // As above but never waits.
+  static bool try_acquire(const Slot& slot);
+  // Grants what can be granted from the front of the FIFO; tasks that wait for nothing else are appended to `ready`.
+  static void dispatch(Var& var, std::vector<QueuedTask*>& ready);
+
+  static TaskErrorRef error(Var& var);  // null if none is stored or it was cleared
+  static void set_error(Var& var, TaskErrorRef error);
+  static TaskErrorRef take_error(Var& var);
+
+ private:
+  static constexpr uint64_t kReaders = 0xffffffffu;
+  static constexpr uint64_t kWriter = uint64_t{1} << 32;
+  static constexpr uint64_t kQueued = uint64_t{1} << 33;
+  static constexpr uint64_t kError = uint64_t{1} << 34;
+
+  static bool compatible(uint64_t state, bool write) { return (state & (write ? kWriter | kReaders : kWriter)) == 0; }
+  // One atomic operation: takes the variable for the slot (a wait takes nothing), or marks it as queued.
+  static bool take_or_mark(const Slot& slot, bool mark) noexcept;
+};
+
+}  // namespace hybridnet

@@ -1,0 +1,55 @@
+// Both engines as a test parameter, and gates instead of sleeps.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "hybridnet/engine.h"
+
+namespace hybridnet {
+
+// Closed until open() is called; pass() blocks until then.
+class Gate {
+ public:
+  void open() { promise_.set_value(); }
+  void pass() const { future_.wait(); }
+
+ private:
+  std::promise<void> promise_;
+  std::shared_future<void> future_ = promise_.get_future().share();
+};
+
+using VarList = std::vector<Var*>;
+
+// Calls that tests write often, without the spans.
+class EngineUser {
+ public:
+  explicit EngineUser(std::unique_ptr<Engine> made) : engine(std::move(made)) {}
+
+  void push(VarList reads, VarList writes, std::function<void()> work, Engine::Options options = {}) {
+    engine->push([work = std::move(work)](TaskContext&) { work(); }, {reads, writes}, options);
+  }
+  bool begin(VarList reads, VarList writes, Engine::Options options = {}) {
+    return engine->try_begin_inline({reads, writes}, options);
+  }
+  void finish(VarList reads, VarList writes) { engine->finish_inline({reads, writes}); }
+
+  std::unique_ptr<Engine> engine;
+};
+
+class BothEngines : public testing::TestWithParam<std::string>, public EngineUser {
+ protected:
+  BothEngines() : EngineUser(GetParam() == "serial" ? make_serial_engine() : make_threaded_engine()) {}
+};
+
+class ThreadedEngineTest : public testing::Test, public EngineUser {
+ protected:
+  explicit ThreadedEngineTest(int workers = 4) : EngineUser(make_threaded_engine(workers)) {}
+};
+
+}  // namespace hybridnet

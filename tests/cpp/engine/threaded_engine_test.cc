@@ -1,0 +1,289 @@
+// What only the threaded engine promises: what may overlap does, and who runs what.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <latch>
+#include <thread>
+#include <vector>
+
+#include "engine/engine_fixture.h"
+#include "hybridnet/env.h"
+#include "hybridnet/threads.h"
+
+namespace hybridnet {
+namespace {
+
+TEST_F(ThreadedEngineTest, PushReturnsWhileTheTaskRuns) {
+  Var var;
+  Gate gate;
+  push({}, {&var}, [&gate] { gate.pass(); });
+  EXPECT_FALSE(var.readable());
+  gate.open();
+  engine->wait_for_var(var);
+}
+
+TEST_F(ThreadedEngineTest, ReadersOfOneVariableOverlap) {
+  Var shared, x, y;
+  std::latch both(2);
+  push({&shared}, {&x}, [&both] { both.arrive_and_wait(); });
+  push({&shared}, {&y}, [&both] { both.arrive_and_wait(); });
+  engine->wait_all();
+}
+
+TEST_F(ThreadedEngineTest, TasksWithoutACommonVariableOverlap) {
+  std::vector<Var> vars(4);
+  std::latch all(4);
+  for (Var& var : vars) push({}, {&var}, [&all] { all.arrive_and_wait(); });
+  engine->wait_all();
+}
+
+TEST_F(ThreadedEngineTest, AWriterWaitsForTheReadersBeforeItAndLaterReadersForTheWriter) {
+  Var data, x, y;
+  Gate gate;
+  std::vector<int> order;
+  push({&data}, {&x}, [&] {
+    gate.pass();
+    order.push_back(1);
+  });
+  push({}, {&data}, [&] { order.push_back(2); });
+  push({&data}, {&y}, [&] { order.push_back(3); });
+  EXPECT_FALSE(begin({&data}, {}));  // would overtake the writer
+  gate.open();
+  engine->wait_all();
+  EXPECT_EQ(order, (std::vector{1, 2, 3}));
+}
+
+TEST_F(ThreadedEngineTest, WaitToReadDoesNotWaitForReadersButWaitForVarDoes) {
+  Var data, x;
+  Gate gate;
+  bool read = false;
+  push({}, {&data}, [] {});
+  push({&data}, {&x}, [&] {
+    gate.pass();
+    read = true;
+  });
+  engine->wait_to_read(data);  // returns although the gate is closed
+  gate.open();
+  engine->wait_for_var(data);
+  EXPECT_TRUE(read);
+  engine->wait_all();
+}
+
+TEST_F(ThreadedEngineTest, AWaitDoesNotWaitForWhatIsPushedLater) {
+  Var var;
+  Gate first, later;
+  push({&var}, {}, [&] { first.pass(); });
+  std::thread waiter([&] { engine->wait_for_var(var); });
+  while (begin({&var}, {})) {  // refused as soon as the wait, for all accesses, stands in the queue
+    finish({&var}, {});
+    std::this_thread::yield();
+  }
+  push({}, {&var}, [&] { later.pass(); });
+  first.open();
+  waiter.join();  // returns although the later task cannot have ended
+  EXPECT_EQ(var.version(), 0u);
+  later.open();
+  engine->wait_for_var(var);
+  EXPECT_EQ(var.version(), 1u);
+}
+
+TEST_F(ThreadedEngineTest, CostlyWorkIsNotRunInline) {
+  Var var;
+  const int64_t limit = environment().inline_limit_ns;
+  EXPECT_FALSE(begin({}, {&var}, {.cost_ns = limit}));
+  EXPECT_TRUE(var.idle());
+  engine->set_bulk_size(15);  // raises the limit
+  ASSERT_TRUE(begin({}, {&var}, {.cost_ns = limit}));
+  finish({}, {&var});
+  engine->set_bulk_size(0);
+  EXPECT_FALSE(begin({}, {&var}, {.cost_ns = limit}));
+  EXPECT_FALSE(begin({}, {&var}, {.device = {DeviceType::kGPU, 0}}));
+}
+
+TEST_F(ThreadedEngineTest, AVariableWithQueuedTasksIsNotTakenInline) {
+  Var data, out;
+  Gate gate;
+  push({&data}, {&out}, [&gate] { gate.pass(); });
+  ASSERT_TRUE(begin({&data}, {}));  // beside the reader
+  finish({&data}, {});
+  push({}, {&data}, [] {});
+  EXPECT_FALSE(begin({&data}, {}));  // behind the writer
+  gate.open();
+  engine->wait_all();
+  ASSERT_TRUE(begin({&data}, {}));
+  finish({&data}, {});
+}
+
+class OneWorker : public ThreadedEngineTest {
+ protected:
+  OneWorker() : ThreadedEngineTest(1) {}
+};
+
+TEST_F(OneWorker, ReadyTasksRunByPriorityThenInPushOrder) {
+  Var blocked;
+  std::vector<Var> vars(6);
+  std::vector<int> order;
+  Gate begun, gate;
+  push({}, {&blocked}, [&] {
+    begun.open();
+    gate.pass();
+  });
+  begun.pass();
+  const std::vector<int> priorities{0, 5, 0, -3, 5, 9};
+  for (int i = 0; i < 6; ++i) {
+    push({}, {&vars[i]}, [&order, i] { order.push_back(i); }, {.priority = priorities[i]});
+  }
+  gate.open();
+  engine->wait_all();
+  EXPECT_EQ(order, (std::vector{5, 1, 4, 0, 2, 3}));
+}
+
+TEST_F(OneWorker, EachDeviceHasItsOwnWorkers) {
+  Var cpu, gpu0, gpu1;
+  std::latch all(3);
+  auto meet = [&all] { all.arrive_and_wait(); };
+  push({}, {&cpu}, meet);
+  push({}, {&gpu0}, meet, {.device = {DeviceType::kGPU, 0}});
+  push({}, {&gpu1}, meet, {.device = {DeviceType::kGPU, 1}});
+  engine->wait_all();
+}
+
+TEST_F(OneWorker, TasksOfDifferentDevicesAreOrderedByTheirVariables) {
+  Var var;
+  std::vector<int> order;
+  for (int i = 0; i < 100; ++i) {
+    push({}, {&var}, [&order, i] { order.push_back(i); },
+         {.device = {i % 2 == 0 ? DeviceType::kCPU : DeviceType::kGPU, 0}});
+  }
+  engine->wait_all();
+  ASSERT_EQ(order.size(), 100u);
+  EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+}
+
+TEST_F(ThreadedEngineTest, AWaitRunsAShortReadyTaskItselfWhileWorkersSleep) {
+  Var var;
+  std::thread::id ran_on;
+  engine->stop_workers();
+  push({}, {&var}, [&ran_on] { ran_on = std::this_thread::get_id(); }, {.cost_ns = 1000});
+  engine->wait_for_var(var);
+  EXPECT_EQ(ran_on, std::this_thread::get_id());
+  engine->start_workers();
+}
+
+TEST(ThreadedEngineCores, ACheapTaskGetsOneCoreAndACostlyOneAll) {
+  const int before = cpu_cores();
+  set_cpu_cores(4);
+  {
+    EngineUser user(make_threaded_engine());
+    Var var;
+    std::vector<int> cores;
+    const VarList writes{&var};
+    for (int64_t cost : {int64_t{0}, int64_t{10'000}, int64_t{60'000}, int64_t{50'000'000}}) {
+      user.engine->push(
+          [&cores](TaskContext& context) {
+            EXPECT_EQ(current_cores(), context.cores);
+            cores.push_back(context.cores);
+          },
+          {{}, writes}, {.cost_ns = cost});
+    }
+    user.engine->wait_all();
+    EXPECT_EQ(cores, (std::vector{1, 1, 2, 4}));
+  }
+  set_cpu_cores(before);
+}
+
+TEST(ThreadedEngineCores, CostlyTasksSideBySideShareTheCores) {
+  const int before = cpu_cores();
+  set_cpu_cores(4);
+  {
+    EngineUser user(make_threaded_engine());
+    std::vector<Var> vars(3);
+    Gate gate, begun;
+    std::latch both(2);
+    std::atomic<int> sum{0};
+    user.push({}, {&vars[0]},
+              [&] {
+                begun.open();
+                gate.pass();
+              },
+              {.cost_ns = 200'000'000});  // holds all cores until both of the next are ready
+    begun.pass();
+    for (int i = 1; i <= 2; ++i) {
+      const VarList writes{&vars[i]};
+      user.engine->push(
+          [&](TaskContext& context) {
+            sum += context.cores;
+            both.arrive_and_wait();
+          },
+          {{}, writes}, {.cost_ns = 200'000'000});
+    }
+    EXPECT_EQ(free_cores(), 0);
+    EXPECT_EQ(sum.load(), 0);
+    gate.open();
+    user.engine->wait_all();
+    EXPECT_EQ(sum.load(), 4);
+  }
+  EXPECT_EQ(free_cores(), 4);
+  set_cpu_cores(before);
+}
+
+TEST_F(ThreadedEngineTest, ThreadsThatComeAndGoAreCountedAll) {
+  for (int t = 0; t < 20; ++t) {
+    std::thread([this] {
+      Var var;
+      for (int i = 0; i < 10; ++i) {
+        ASSERT_TRUE(begin({}, {&var}));
+        finish({}, {&var});
+      }
+    }).join();
+  }
+  EXPECT_EQ(engine->counters().inlined, 200u);
+}
+
+TEST_F(ThreadedEngineTest, AnErrorWithManyUnreportedOnesDoesNotGrowForever) {
+  for (int i = 0; i < 5000; ++i) {
+    auto owned = std::make_shared<Var>();
+    push({}, {owned.get()}, [owned] { throw ValueError({.message = "nobody waits"}); });
+  }
+  EXPECT_THROW(engine->wait_all(), ValueError);
+  EXPECT_EQ(engine->counters().failed, 5000u);
+}
+
+#if !defined(__SANITIZE_THREAD__)  // its runtime does not follow a fork of a process with threads
+TEST_F(ThreadedEngineTest, AForkedChildHasAWorkingEngineAndTheParentGoesOn) {
+  Var var;
+  std::atomic<int> ran{0};
+  for (int i = 0; i < 100; ++i) push({}, {&var}, [&ran] { ++ran; });
+  engine->stop_workers();
+  EXPECT_EQ(ran.load(), 100);
+  const pid_t child = fork();
+  engine->start_workers();
+  if (child == 0) threads_after_fork_in_child();
+  for (int i = 0; i < 100; ++i) push({}, {&var}, [&ran] { ++ran; });
+  engine->wait_all();
+  if (child == 0) _exit(ran.load() == 200 && var.version() == 200 ? 0 : 1);
+  EXPECT_EQ(ran.load(), 200);
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+TEST_F(ThreadedEngineTest, AForkInsideATaskLeavesTheChildAbleToExit) {
+  Var var;
+  int status = -1;
+  push({}, {&var}, [&] {
+    engine->stop_workers();  // as the fork handler does; cannot wait for the task it is called in
+    const pid_t child = fork();
+    engine->start_workers();
+    if (child == 0) _exit(0);
+    waitpid(child, &status, 0);
+  });
+  engine->wait_all();
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+#endif
+
+}  // namespace
+}  // namespace hybridnet
