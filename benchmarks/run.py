@@ -1,0 +1,174 @@
+"""HybridNet beside its peer, in one run: medians and ratios, one row per budget.
+
+    python benchmarks/run.py [--only SUBSTRING] [--rounds 7] [--write]
+
+Each side runs in a process of its own and the two take turns, so both see the same state of the machine and neither's threads
+disturb the other's. A ratio is HybridNet / peer: lower is better. Without PyTorch only HybridNet's own times are shown.
+``--write`` puts the table into benchmarks/RESULTS.md with date and machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import datetime
+import importlib.util
+import json
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROUND_SECONDS = 0.25
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """One row: a name that both sides know, what it is, the budget (None: shown only), the peer's variant."""
+
+    name: str
+    what: str
+    budget: float | None
+    peer: str = "PyTorch eager"
+
+
+CASES = [
+    Case("add_4x4", "imperative a+b, 4x4", 0.8),
+    Case("record_backward_5", "record + backward of five ops, 4x4", 0.8),
+    Case("mlp_imperative", "MLP 784-512-512-10 train step, batch 128, imperative", 0.9),
+    Case("mlp_hybrid", "the same, hybridized", 0.75),
+    Case("lenet_hybrid", "LeNet train step, batch 64, hybridized", 0.9, "PyTorch channels-last"),
+    Case("resnet18_train", "ResNet-18 train step, batch 8, 224x224, hybridized", 1.0, "PyTorch channels-last"),
+    Case("resnet50_infer_1", "ResNet-50 inference, batch 1, hybridized", 0.6),
+    Case("resnet50_infer_16", "ResNet-50 inference, batch 16, hybridized", None),
+    Case("expression_16m", "tanh(a*x+b)*sigmoid(x)+x, 16M float32, hybridized", 0.25),
+    Case("linear_16m", "a*x+b*y+z, 16M float32, hybridized", None),
+    Case("loader_0", "DataLoader, 1024 samples of 3x64x64, batch 32, 0 workers", 1.0),
+    Case("loader_2", "the same, 2 workers", 1.0),
+]
+
+
+class Side:
+    """One framework in a process of its own, asked over a pipe."""
+
+    def __init__(self, script: str) -> None:
+        env = dict(os.environ)
+        env["PYTHONPATH"] = os.pathsep.join([str(HERE.parent / "python"), env.get("PYTHONPATH", "")])
+        self.process = subprocess.Popen(
+            [sys.executable, str(HERE / "sides" / script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env
+        )
+
+    def ask(self, **request) -> dict:
+        assert self.process.stdin and self.process.stdout
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError("a benchmark process ended early")
+        return json.loads(line)
+
+    def close(self) -> None:
+        if self.process.stdin:
+            self.process.stdin.close()
+        self.process.wait(timeout=30)
+
+
+def rounds_of(sides: dict[str, Side], case: Case, rounds: int) -> dict[str, list[float]]:
+    """Seconds per call, by side, one number a round; the sides take turns."""
+    repeats, times = {}, {}
+    for name, side in sides.items():
+        reply = side.ask(case=case.name, repeat=1)
+        if "error" in reply:
+            print(f"  {name}: {reply['error']}", file=sys.stderr)
+            continue
+        reply = side.ask(case=case.name, repeat=2)
+        repeats[name] = max(1, int(ROUND_SECONDS / max(reply["seconds"], 1e-9)))
+        times[name] = []
+    for _ in range(rounds):
+        for name in repeats:
+            times[name].append(sides[name].ask(case=case.name, repeat=repeats[name])["seconds"])
+    return times
+
+
+def import_seconds(module: str, rounds: int) -> float:
+    """Median wall time that `import module` adds to a bare interpreter."""
+    env = dict(os.environ, PYTHONPATH=str(HERE.parent / "python"))
+
+    def run(code: str) -> float:
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-c", code], env=env, check=True)
+        return time.perf_counter() - start
+
+    run(f"import {module}")
+    return statistics.median(run(f"import {module}") - run("pass") for _ in range(rounds))
+
+
+def unit(seconds: float) -> str:
+    for factor, name in ((1, "s"), (1e3, "ms"), (1e6, "us")):
+        if seconds * factor >= 1:
+            return f"{seconds * factor:.3g} {name}"
+    return f"{seconds * 1e9:.0f} ns"
+
+
+def row(what: str, peer: str, ours: float, theirs: float | None, budget: float | None) -> str:
+    ratio = f"{ours / theirs:.2f}" if theirs else "-"
+    met = "" if not (theirs and budget) else ("yes" if ours / theirs <= budget else "NO")
+    return f"| {what} | {peer} | {unit(ours)} | {unit(theirs) if theirs else '-'} | {ratio} | {budget or ''} | {met} |"
+
+
+def machine() -> str:
+    model = next(
+        (line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo", encoding="utf-8") if line.startswith("model name")),
+        platform.processor(),
+    )
+    return f"{model}, {len(os.sched_getaffinity(0))} cores, Python {platform.python_version()}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default="", help="run the cases whose name holds this")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--write", action="store_true", help="keep the table in benchmarks/RESULTS.md")
+    args = parser.parse_args()
+    sides = {"hybridnet": Side("hybridnet_side.py")}
+    has_torch = importlib.util.find_spec("torch") is not None
+    if has_torch:
+        sides["torch"] = Side("torch_side.py")
+    versions = {name: side.ask(case="version", repeat=0)["version"] for name, side in sides.items()}
+    lines = ["| work | peer | HybridNet | peer | ratio | budget | met |", "|---|---|---|---|---|---|---|"]
+    print("\n".join(lines))
+
+    def show(line: str) -> None:
+        lines.append(line)
+        print(line, flush=True)
+
+    for case in CASES:
+        if args.only not in case.name:
+            continue
+        times = rounds_of(sides, case, args.rounds)
+        if "hybridnet" not in times:
+            show(f"| {case.what} | {case.peer} | failed | | | {case.budget or ''} | NO |")
+            continue
+        theirs = statistics.median(times["torch"]) if times.get("torch") else None
+        show(row(case.what, case.peer, statistics.median(times["hybridnet"]), theirs, case.budget))
+    for side in sides.values():
+        side.close()
+    if args.only in "import":
+        ours = import_seconds("hybridnet", 5)
+        theirs = import_seconds("torch", 3) if has_torch else None
+        show(row("import (budget 0.25 s)", "import torch", ours, theirs, 0.3))
+    if args.write:
+        stamp = f"{datetime.date.today()}, {machine()}, " + ", ".join(f"{k} {v}" for k, v in versions.items())
+        (HERE / "RESULTS.md").write_text(
+            "# Measured side by side\n\nWritten by `tools/dev bench --write`; how it is measured stands in run.py. "
+            f"Ratios are HybridNet / peer, medians of {args.rounds} rounds.\n\n{stamp}\n\n" + "\n".join(lines) + "\n",
+            encoding="utf-8",
+        )
+
+
+if __name__ == "__main__":
+    main()
