@@ -59,7 +59,11 @@ class Side:
         env = dict(os.environ)
         env["PYTHONPATH"] = os.pathsep.join([str(HERE.parent / "python"), env.get("PYTHONPATH", "")])
         self.process = subprocess.Popen(
-            [sys.executable, str(HERE / "sides" / script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env
+            [sys.executable, str(HERE / "sides" / script)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=env,
         )
 
     def ask(self, **request) -> dict:
@@ -122,7 +126,11 @@ def row(what: str, peer: str, ours: float, theirs: float | None, budget: float |
 
 def machine() -> str:
     model = next(
-        (line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo", encoding="utf-8") if line.startswith("model name")),
+        (
+            line.split(":", 1)[1].strip()
+            for line in open("/proc/cpuinfo", encoding="utf-8")
+            if line.startswith("model name")
+        ),
         platform.processor(),
     )
     return f"{model}, {len(os.sched_getaffinity(0))} cores, Python {platform.python_version()}"

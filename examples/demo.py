@@ -10,9 +10,8 @@ import sys
 import tempfile
 import time
 
-import numpy as np
-
 import hybridnet as mx
+import numpy as np
 from hybridnet import autograd, gluon
 from hybridnet.gluon import nn
 
@@ -47,7 +46,9 @@ def conv_net() -> nn.HybridSequential:
     return net
 
 
-def train_step(net: gluon.Block, loss_of: gluon.loss.Loss, trainer: gluon.Trainer, data: mx.nd.NDArray, label: mx.nd.NDArray) -> mx.nd.NDArray:
+def train_step(
+    net: gluon.Block, loss_of: gluon.loss.Loss, trainer: gluon.Trainer, data: mx.nd.NDArray, label: mx.nd.NDArray
+) -> mx.nd.NDArray:
     with autograd.record():
         loss = loss_of(net(data), label)
     loss.backward()
@@ -82,8 +83,12 @@ def run_in_cpp(program: pathlib.Path, symbol: str, params: str, check: pathlib.P
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, default=30)
-    parser.add_argument("--classify", type=pathlib.Path, default=ROOT / "build/examples/export_to_cpp/classify",
-                        help="the program built from examples/export_to_cpp")
+    parser.add_argument(
+        "--classify",
+        type=pathlib.Path,
+        default=ROOT / "build/examples/export_to_cpp/classify",
+        help="the program built from examples/export_to_cpp",
+    )
     parser.add_argument("--out", type=pathlib.Path, default=None, help="folder for the exported files")
     args = parser.parse_args()
     mx.random.seed(1)
@@ -99,7 +104,9 @@ def main() -> None:
     net.hybridize(static_alloc=True)
     hybridized = seconds_per_step(20, *step)
 
-    loader = gluon.data.DataLoader(gluon.data.ArrayDataset(images, labels), batch_size=64, shuffle=True, last_batch="rollover")
+    loader = gluon.data.DataLoader(
+        gluon.data.ArrayDataset(images, labels), batch_size=64, shuffle=True, last_batch="rollover"
+    )
     for _ in range(args.epochs):
         for data, label in loader:
             train_step(net, loss_of, trainer, data, label)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-from serve import Step, serve
-
 import hybridnet as mx
+import numpy as np
 from hybridnet import autograd, gluon
 from hybridnet.gluon import nn
+from serve import Step, serve
 
 RNG = np.random.default_rng(0)
 

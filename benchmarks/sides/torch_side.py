@@ -82,7 +82,11 @@ class Basic(nn.Module):
     def __init__(self, inputs: int, width: int, stride: int) -> None:
         super().__init__()
         self.body = nn.Sequential(
-            conv(inputs, width, 3, stride), nn.BatchNorm2d(width), nn.ReLU(), conv(width, width, 3, 1), nn.BatchNorm2d(width)
+            conv(inputs, width, 3, stride),
+            nn.BatchNorm2d(width),
+            nn.ReLU(),
+            conv(width, width, 3, 1),
+            nn.BatchNorm2d(width),
         )
         self.shortcut = shortcut(inputs, width, stride)
 
