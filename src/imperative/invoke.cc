@@ -53,6 +53,11 @@ void infer_outputs(const Op& op, const ParamsPtr& params, std::span<const NDArra
   for (size_t i = 0; i < out.size(); ++i) (*out_specs)[i] = out[i].spec();
   InferContext context(op, in_specs->span(), out_specs->span(), autograd_state().training);
   op.infer(params->data(), context);
+  // An op without inputs leaves sizes open where its shape says 0 (classic MXNet); nobody else will tell, so they are 0.
+  if (inputs.empty()) {
+    for (TensorSpec& spec : out_specs->span())
+      for (int64_t& size : std::span(spec.shape.data(), spec.shape.dims().size())) size = std::max<int64_t>(size, 0);
+  }
   for (size_t i = 0; i < out_specs->size(); ++i)
     if (!(*out_specs)[i].known()) incomplete_output(op, (*out_specs)[i], static_cast<int>(i));
 }

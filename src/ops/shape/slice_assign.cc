@@ -1,4 +1,5 @@
 // x[begin:end:step] = y as functions: the result is x with the slice replaced. In place where x is not needed any more.
+#include "kernels/fill.h"
 #include "kernels/strided_copy.h"
 #include "ops/emit.h"
 #include "ops/shape/family.h"
@@ -59,7 +60,7 @@ void fill_slice(const std::vector<SliceRange>& ranges, double scalar, const Tens
   }
   dispatch_dtype(whole.dtype, [&](auto zero) {
     using T = decltype(zero);
-    const T value = static_cast<T>(scalar);
+    const T value = kernels::element_from<T>(scalar);
     copy.run(&value, whole.as<T>() + offset, sizeof(T));
   });
 }

@@ -1,0 +1,29 @@
+// Fills a tensor with one value.
+#pragma once
+
+#include <type_traits>
+
+#include "hybridnet/op.h"
+#include "hybridnet/threads.h"
+
+namespace hybridnet::kernels {
+
+// A number as an element; whole numbers beyond a narrow integer type wrap, as NumPy's astype does.
+template <typename T>
+T element_from(double value) {
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) return static_cast<T>(static_cast<int64_t>(value));
+  else return static_cast<T>(value);
+}
+
+inline void fill(const TensorRef& out, double value) {
+  dispatch_dtype(out.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    T* data = out.as<T>();
+    const T v = element_from<T>(value);
+    parallel_for(out.size(), (256 << 10) / static_cast<int64_t>(sizeof(T)), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) data[i] = v;
+    });
+  });
+}
+
+}  // namespace hybridnet::kernels

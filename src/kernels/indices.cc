@@ -1,0 +1,52 @@
+#include "kernels/indices.h"
+
+#include <algorithm>
+
+#include "hybridnet/error.h"
+
+namespace hybridnet::kernels {
+namespace {
+
+[[noreturn]] void out_of_bounds(int64_t index, int64_t size) {
+  throw IndexError({.expected = size == 0 ? "no index, for the axis has size 0"
+                                          : "indices in [" + std::to_string(-size) + ", " + std::to_string(size - 1) + "]",
+                    .given = std::to_string(index)});
+}
+
+}  // namespace
+
+Indices::Indices(int64_t count)
+    : size_(count),
+      heap_(count > kOnStack ? std::make_unique_for_overwrite<int64_t[]>(static_cast<size_t>(count)) : nullptr),
+      data_(heap_ ? heap_.get() : stack_) {}
+
+Indices::Indices(const TensorRef& tensor) : Indices(tensor.size()) {
+  dispatch_dtype(tensor.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const T* from = tensor.as<T>();
+    for (int64_t i = 0; i < size_; ++i) data_[i] = static_cast<int64_t>(from[i]);
+  });
+}
+
+void Indices::resolve(IndexMode mode, int64_t size) {
+  if (size_ > 0 && size == 0) out_of_bounds(data_[0], size);
+  switch (mode) {
+    case IndexMode::kClip:
+      for (int64_t i = 0; i < size_; ++i) data_[i] = std::clamp<int64_t>(data_[i], 0, size - 1);
+      return;
+    case IndexMode::kWrap:
+      for (int64_t i = 0; i < size_; ++i) {
+        if (data_[i] >= 0 && data_[i] < size) continue;
+        const int64_t rest = data_[i] % size;
+        data_[i] = rest < 0 ? rest + size : rest;
+      }
+      return;
+    case IndexMode::kRaise:
+      for (int64_t i = 0; i < size_; ++i) {
+        if (data_[i] < -size || data_[i] >= size) out_of_bounds(data_[i], size);
+        if (data_[i] < 0) data_[i] += size;
+      }
+  }
+}
+
+}  // namespace hybridnet::kernels

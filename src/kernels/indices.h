@@ -1,0 +1,40 @@
+// Index tensors of any dtype as int64, checked.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "hybridnet/op.h"
+
+namespace hybridnet::kernels {
+
+// What becomes of an index outside [0, size).
+enum class IndexMode : int32_t {
+  kClip,   // the nearest valid one; negative ones become 0
+  kWrap,   // modulo size
+  kRaise,  // negative ones count from the end; others are an IndexError
+};
+
+// A tensor's values as int64: on the stack if few, else on the heap. Floating values lose their fraction.
+class Indices {
+ public:
+  explicit Indices(const TensorRef& tensor);
+  explicit Indices(int64_t count);  // uninitialized
+
+  // Brings every index into [0, size). Throws IndexError as the mode says, and for any index where size is 0.
+  void resolve(IndexMode mode, int64_t size);
+
+  int64_t size() const { return size_; }
+  int64_t* data() { return data_; }
+  const int64_t* data() const { return data_; }
+  int64_t operator[](int64_t i) const { return data_[i]; }
+
+ private:
+  static constexpr int64_t kOnStack = 256;
+  int64_t size_;
+  std::unique_ptr<int64_t[]> heap_;
+  int64_t stack_[kOnStack];
+  int64_t* data_;
+};
+
+}  // namespace hybridnet::kernels

@@ -1,0 +1,77 @@
+// Embedding: rows of a weight matrix, named by an index tensor.
+#include "kernels/gather.h"
+#include "kernels/indices.h"
+#include "ops/emit.h"
+#include "ops/index/family.h"
+#include "ops/index/row_gradient.h"
+
+namespace hybridnet::ops {
+namespace {
+
+struct EmbeddingParams {
+  int64_t input_dim, output_dim;
+  DType dtype;
+  bool sparse_grad;
+  static void describe(ParamSchema<EmbeddingParams>& schema) {
+    schema.field("input_dim", &EmbeddingParams::input_dim).at_least(1).doc("Number of rows of weight.");
+    schema.field("output_dim", &EmbeddingParams::output_dim).at_least(1).doc("Length of a row of weight.");
+    schema.field("dtype", &EmbeddingParams::dtype).default_value("float32").doc("Dtype of weight where nothing else says it.");
+    schema.field("sparse_grad", &EmbeddingParams::sparse_grad).default_value(false).doc("Accepted; the gradient is dense.");
+  }
+};
+
+void infer_embedding(const EmbeddingParams& p, InferContext& c) {
+  c.unify_dtypes({1}, {0});
+  if (c.in_dtype(1) == DType::kUnknown) {
+    c.set_in_dtype(1, p.dtype);
+    c.set_out_dtype(0, p.dtype);
+  }
+  c.set_in_shape(1, Shape({p.input_dim, p.output_dim}));
+  if (c.in_shape(0).rank_known()) {
+    Shape out = c.in_shape(0);
+    out.push_back(p.output_dim);
+    c.set_out_shape(0, out);
+  }
+  if (c.out_shape(0).ndim() >= 1) {
+    const std::span<const int64_t> out = c.out_shape(0).dims();
+    c.set_in_shape(0, Shape(out.first(out.size() - 1)));
+  }
+}
+
+void run_embedding(const EmbeddingParams& p, const KernelArgs& a) {
+  kernels::Indices ids(a.in[0]);
+  ids.resolve(kernels::IndexMode::kClip, p.input_dim);
+  kernels::gather_rows(a.in[1].data, {1, p.input_dim, p.output_dim}, ids.data(), ids.size(), a.out[0].data,
+                       dtype_size(a.out[0].dtype));
+}
+
+Values embedding_gradient(const EmbeddingParams& p, const GradientContext& g) {
+  return {Value{}, add_rows(g.output_grad(0), g.input(0), 0, kernels::IndexMode::kClip, Shape({p.input_dim, p.output_dim}))};
+}
+
+OpBuilder<EmbeddingParams> declare_embedding(OpRegistry& ops, const char* name) {
+  Sample sample;
+  sample.inputs = {{2, 3}, {5, 4}};
+  sample.attrs = {{"input_dim", "5"}, {"output_dim", "4"}};
+  sample.low = 0;
+  sample.high = 4;
+  sample.integer_valued = true;
+  return ops.declare<EmbeddingParams>(name)
+      .doc("Rows of weight, named by data; indices out of range take the nearest row.")
+      .input("data", "any shape; whole numbers of any dtype")
+      .input("weight", "shape (input_dim, output_dim)")
+      .output("output", "shape of data with output_dim appended; dtype of weight")
+      .infer(infer_embedding)
+      .cpu(run_embedding)
+      .gradient(embedding_gradient, Saves::of({0}))
+      .sample(sample);
+}
+
+}  // namespace
+
+void register_embedding(OpRegistry& ops) {
+  declare_embedding(ops, "Embedding").alias("_npx_embedding").alias("_sparse_Embedding");
+  declare_embedding(ops, "_contrib_SparseEmbedding");
+}
+
+}  // namespace hybridnet::ops

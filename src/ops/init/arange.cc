@@ -1,0 +1,120 @@
+// _arange and _contrib_arange_like: evenly spaced values by their distance.
+#include <cmath>
+
+#include "hybridnet/threads.h"
+#include "kernels/fill.h"
+#include "ops/init/family.h"
+#include "ops/shape_param.h"
+
+namespace hybridnet::ops {
+namespace {
+
+struct ArangeParams {
+  double start;
+  std::optional<double> stop;
+  double step;
+  int32_t repeat;
+  bool infer_range;
+  std::string ctx;
+  DType dtype;
+  static void describe(ParamSchema<ArangeParams>& schema) {
+    schema.field("start", &ArangeParams::start).doc("First value; the end instead, with 0 as start, if stop is None.");
+    schema.field("stop", &ArangeParams::stop).none_by_default().doc("End, exclusive.");
+    schema.field("step", &ArangeParams::step).default_value(1.0).doc("Distance of neighbours; not 0.");
+    schema.field("repeat", &ArangeParams::repeat).default_value(1).at_least(1).doc("How often each value stands in a row.");
+    schema.field("infer_range", &ArangeParams::infer_range).default_value(false)
+        .doc("Take the number of values from where the output is used.");
+    describe_ctx<ArangeParams>(schema);
+    schema.field("dtype", &ArangeParams::dtype).default_value("float32").doc("Dtype of the output.");
+    schema.check([](const ArangeParams& p) {
+      if (p.step == 0.0 || !std::isfinite(p.step)) {
+        throw ParamError({.input = "step", .expected = "a finite number that is not 0", .given = AttrValue(p.step).str()});
+      }
+    });
+  }
+};
+
+struct ArangeLikeParams {
+  double start, step;
+  int32_t repeat;
+  std::string ctx;
+  std::optional<int32_t> axis;
+  static void describe(ParamSchema<ArangeLikeParams>& schema) {
+    schema.field("start", &ArangeLikeParams::start).default_value(0.0).doc("First value.");
+    schema.field("step", &ArangeLikeParams::step).default_value(1.0).doc("Distance of neighbours.");
+    schema.field("repeat", &ArangeLikeParams::repeat).default_value(1).at_least(1).doc("How often each value stands in a row.");
+    describe_ctx<ArangeLikeParams>(schema);
+    schema.field("axis", &ArangeLikeParams::axis).none_by_default().doc("Axis of data to count along; None: all elements.");
+  }
+};
+
+double first_value(const ArangeParams& p) { return p.stop || p.infer_range ? p.start : 0.0; }
+
+int64_t number_of_values(const ArangeParams& p) {
+  const double stop = p.stop ? *p.stop : p.start;
+  const double count = std::ceil((stop - first_value(p)) / p.step);
+  if (!(count < 0x1p62 / p.repeat)) {
+    throw ParamError({.input = "stop", .expected = "a finite range of fewer than 2**62 values", .given = AttrValue(stop).str()});
+  }
+  return count <= 0 ? 0 : static_cast<int64_t>(count) * p.repeat;
+}
+
+// Value i in double; exact for whole numbers up to 2^53.
+void fill_range(const TensorRef& out, double start, double step, int64_t repeat) {
+  dispatch_dtype(out.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    T* data = out.as<T>();
+    parallel_for(out.size(), 16 << 10, [&](int64_t begin, int64_t end) {
+      if (repeat == 1) {
+        for (int64_t i = begin; i < end; ++i) data[i] = kernels::element_from<T>(start + static_cast<double>(i) * step);
+      } else {
+        for (int64_t i = begin; i < end; ++i) data[i] = kernels::element_from<T>(start + static_cast<double>(i / repeat) * step);
+      }
+    });
+  });
+}
+
+void infer_arange_like(const ArangeLikeParams& p, InferContext& c) {
+  c.unify_dtypes();
+  const Shape& in = c.in_shape(0);
+  if (!p.axis) {
+    c.unify_shapes();
+  } else if (in.rank_known()) {
+    const int axis = normalize_axis(*p.axis, in.ndim());
+    c.set_out_shape(0, Shape({in[axis]}));
+    Shape learned = Shape::unknown(in.ndim());
+    learned[axis] = c.out_shape(0)[0];
+    c.set_in_shape(0, learned);
+  }
+}
+
+}  // namespace
+
+void register_arange(OpRegistry& ops) {
+  ops.declare<ArangeParams>("_arange")
+      .doc("Evenly spaced values from start, inclusive, to stop, exclusive.")
+      .output("output", "shape (ceil((stop - start) / step) * repeat,)")
+      .infer([](const ArangeParams& p, InferContext& c) {
+        c.set_out_dtype(0, p.dtype);
+        if (!p.infer_range || p.stop) c.set_out_shape(0, Shape({number_of_values(p)}));
+      })
+      .cpu([](const ArangeParams& p, const KernelArgs& a) { fill_range(a.out[0], first_value(p), p.step, p.repeat); })
+      .gradient(kNotDifferentiable)
+      .sample({}, {{"start", "5"}})
+      .sample({}, {{"start", "1"}, {"stop", "2"}, {"step", "0.3"}})
+      .sample({}, {{"start", "7"}, {"stop", "0"}, {"step", "-2"}, {"dtype", "int64"}})
+      .sample({}, {{"start", "0"}, {"stop", "3"}, {"repeat", "2"}});
+  ops.declare<ArangeLikeParams>("_contrib_arange_like")
+      .alias("_npx_arange_like")
+      .doc("Evenly spaced values, as many as data has elements, or as an axis of it is long.")
+      .input("data", "gives sizes and dtype only")
+      .output("output", "shape of data, or one axis of it; dtype of data")
+      .infer(infer_arange_like)
+      .cpu([](const ArangeLikeParams& p, const KernelArgs& a) { fill_range(a.out[0], p.start, p.step, p.repeat); })
+      .gradient(kNotDifferentiable)
+      .sample({{2, 3}}, {})
+      .sample({{2, 3}}, {{"axis", "-1"}, {"start", "1"}, {"step", "0.5"}})
+      .sample({{2, 4}}, {{"repeat", "2"}});
+}
+
+}  // namespace hybridnet::ops

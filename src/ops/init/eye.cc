@@ -1,0 +1,51 @@
+// _eye: ones on a diagonal.
+#include "kernels/strided_copy.h"
+#include "ops/init/family.h"
+#include "ops/shape_param.h"
+
+namespace hybridnet::ops {
+namespace {
+
+struct EyeParams {
+  int64_t N, M, k;
+  std::string ctx;
+  DType dtype;
+  static void describe(ParamSchema<EyeParams>& schema) {
+    schema.field("N", &EyeParams::N).at_least(0).doc("Number of rows.");
+    schema.field("M", &EyeParams::M).default_value(0).at_least(0).doc("Number of columns; 0: as many as rows.");
+    schema.field("k", &EyeParams::k).default_value(0).doc("Which diagonal: 0 the main one, positive above, negative below.");
+    describe_ctx<EyeParams>(schema);
+    schema.field("dtype", &EyeParams::dtype).default_value("float32").doc("Dtype of the output.");
+  }
+};
+
+void run_eye(const EyeParams& p, const KernelArgs& a) {
+  const int64_t rows = (*a.out[0].shape)[0], columns = (*a.out[0].shape)[1];
+  kernels::zero_bytes(a.out[0].data, a.out[0].size() * dtype_size(a.out[0].dtype));
+  dispatch_dtype(a.out[0].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    T* data = a.out[0].as<T>();
+    for (int64_t row = std::max<int64_t>(0, -p.k); row < rows && row + p.k < columns; ++row) {
+      data[row * columns + row + p.k] = static_cast<T>(1);
+    }
+  });
+}
+
+}  // namespace
+
+void register_eye(OpRegistry& ops) {
+  ops.declare<EyeParams>("_eye")
+      .doc("A matrix with ones on a diagonal and zeros elsewhere.")
+      .output("output", "shape (N, M)")
+      .infer([](const EyeParams& p, InferContext& c) {
+        c.set_out_dtype(0, p.dtype);
+        c.set_out_shape(0, Shape({p.N, p.M == 0 ? p.N : p.M}));
+      })
+      .cpu(run_eye)
+      .gradient(kNotDifferentiable)
+      .sample({}, {{"N", "3"}})
+      .sample({}, {{"N", "3"}, {"M", "5"}, {"k", "1"}})
+      .sample({}, {{"N", "4"}, {"M", "2"}, {"k", "-1"}, {"dtype", "int32"}});
+}
+
+}  // namespace hybridnet::ops

@@ -1,0 +1,98 @@
+// _zeros, _ones, _full: constant tensors.
+#include "kernels/fill.h"
+#include "ops/init/family.h"
+#include "ops/shape_param.h"
+
+namespace hybridnet::ops {
+namespace {
+
+struct ConstantParams {
+  Tuple shape;
+  std::string ctx;
+  DType dtype;
+  static void describe(ParamSchema<ConstantParams>& schema) {
+    schema.field("shape", &ConstantParams::shape).default_value(AttrValue(Tuple::scalar())).doc("Shape of the output.");
+    describe_ctx<ConstantParams>(schema);
+    schema.field("dtype", &ConstantParams::dtype).default_value("float32").doc("Dtype of the output.");
+  }
+};
+
+struct FullParams {
+  Tuple shape;
+  std::string ctx;
+  DType dtype;
+  double value;
+  static void describe(ParamSchema<FullParams>& schema) {
+    schema.field("shape", &FullParams::shape).doc("Shape of the output.");
+    describe_ctx<FullParams>(schema);
+    schema.field("dtype", &FullParams::dtype).default_value("float32").doc("Dtype of the output.");
+    schema.field("value", &FullParams::value).doc("Value of every element.");
+  }
+};
+
+struct ZerosOfContextParams {
+  Tuple shape;
+  std::string ctx;
+  int32_t dtype;
+  static void describe(ParamSchema<ZerosOfContextParams>& schema) {
+    schema.field("shape", &ZerosOfContextParams::shape).doc("Shape of the output.");
+    describe_ctx<ZerosOfContextParams>(schema);
+    schema.field("dtype", &ZerosOfContextParams::dtype).default_value(-1)
+        .doc("Code of the dtype; -1: that of where the output is used, else float32.");
+    schema.check([](const ZerosOfContextParams& p) {
+      if (p.dtype != -1 && !dtype_valid_code(p.dtype))
+        throw ParamError({.input = "dtype", .expected = "-1 or the code of a dtype", .given = std::to_string(p.dtype)});
+    });
+  }
+};
+
+// An empty shape is a scalar under NumPy shape semantics, else nothing is promised.
+void infer_constant_shape(const Tuple& shape, InferContext& c) {
+  if (shape.ndim() > 0 || is_np_shape()) set_out_from_shape_param(c, 0, shape);
+  else if (!c.out_shape(0).rank_known()) c.set_out_shape(0, shape);
+}
+
+}  // namespace
+
+void register_fill(OpRegistry& ops) {
+  auto declare_constant = [&](const char* name, const char* doc, double value) {
+    ops.declare<ConstantParams>(name)
+        .doc(doc)
+        .output("output", "as the parameters say")
+        .infer([](const ConstantParams& p, InferContext& c) {
+          infer_constant_shape(p.shape, c);
+          c.set_out_dtype(0, p.dtype);
+        })
+        .cpu([value](const ConstantParams&, const KernelArgs& a) { kernels::fill(a.out[0], value); })
+        .gradient(kNotDifferentiable)
+        .sample({}, {{"shape", "(2, 3)"}})
+        .sample({}, {{"shape", "(4,)"}, {"dtype", "int32"}});
+  };
+  declare_constant("_zeros", "A tensor of zeros.", 0.0);
+  declare_constant("_ones", "A tensor of ones.", 1.0);
+  ops.declare<FullParams>("_full")
+      .alias("_npi_full")
+      .doc("A tensor of one value.")
+      .output("output", "as the parameters say")
+      .infer([](const FullParams& p, InferContext& c) {
+        infer_constant_shape(p.shape, c);
+        c.set_out_dtype(0, p.dtype);
+      })
+      .cpu([](const FullParams& p, const KernelArgs& a) { kernels::fill(a.out[0], p.value); })
+      .gradient(kNotDifferentiable)
+      .sample({}, {{"shape", "(2, 3)"}, {"value", "1.5"}})
+      .sample({}, {{"shape", "(2,)"}, {"value", "-3"}, {"dtype", "int8"}});
+  ops.declare<ZerosOfContextParams>("_zeros_without_dtype")
+      .doc("A tensor of zeros whose dtype may come from where it is used.")
+      .output("output", "as the parameters say")
+      .infer([](const ZerosOfContextParams& p, InferContext& c) {
+        infer_constant_shape(p.shape, c);
+        if (p.dtype >= 0) c.set_out_dtype(0, static_cast<DType>(p.dtype));
+        if (c.out_dtype(0) == DType::kUnknown) c.set_out_dtype(0, DType::kFloat32);
+      })
+      .cpu([](const ZerosOfContextParams&, const KernelArgs& a) { kernels::fill(a.out[0], 0.0); })
+      .gradient(kNotDifferentiable)
+      .sample({}, {{"shape", "(2, 3)"}});
+}
+
+}  // namespace hybridnet::ops
