@@ -29,7 +29,7 @@ CPP_LINES: list[tuple[str, ...]] = [  # top to bottom
 ]
 CPP_ARROWS: dict[str, set[str]] = {"c_api": {"runtime"}, "plan": {"imperative"}}
 CPP_ONLY: dict[str, set[str]] = {  # rooms that see less than their line would allow
-    "kernels": {"base"},  # loops over spans: usable without the rest
+    "kernels": {"base", "op"},  # loops over memory that a TensorRef (op.h) describes; no arrays, nodes or tasks
     "cpp": {"c_api"},  # the C++ front end that users compile stands on the C ABI alone
 }
 # The room that keeps the promise of a public header.
