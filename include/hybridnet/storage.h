@@ -20,7 +20,7 @@ class Storage {
   struct Statistics {
     int64_t in_use = 0;        // bytes handed out
     int64_t pooled = 0;        // bytes held for reuse
-    int64_t peak_in_use = 0;   // since start or reset_peak()
+    int64_t peak_in_use = 0;   // since start or reset_peak(); blocks up to 64 KiB: to within 64 KiB per thread
     int64_t system_allocations = 0;
     int64_t allocations = 0;
   };
@@ -30,8 +30,12 @@ class Storage {
   virtual void release_pool() = 0;            // empty_cache: pooled memory goes back to the system
   virtual Statistics statistics() const = 0;
   virtual void reset_peak() = 0;
+  // Around a fork, on the thread that forks, so that the child finds the pool whole. Registered by Runtime.
+  virtual void before_fork() = 0;
+  virtual void after_fork(bool in_child) = 0;
 };
-std::unique_ptr<Storage> make_cpu_storage();
+std::unique_ptr<Storage> make_cpu_storage();                    // pool limit from the environment
+std::unique_ptr<Storage> make_cpu_storage(int64_t pool_limit);  // bytes kept for reuse; below 0: no limit
 
 // The process' memory of a device; throws UnsupportedError for a device that is not there. Runtime installs the CPU's.
 Storage& storage(Device device);

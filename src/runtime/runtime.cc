@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "hybridnet/env.h"
+#include "hybridnet/threads.h"
 #include "ops/register_all.h"
 
 namespace hybridnet {
@@ -28,6 +29,23 @@ std::unique_ptr<Engine> make_engine() {
 }
 
 Engine* g_fork_engine = nullptr;
+Storage* g_fork_storage = nullptr;
+
+void before_fork() {
+  g_fork_engine->stop_workers();
+  g_fork_storage->before_fork();
+}
+
+void after_fork_in_parent() {
+  g_fork_storage->after_fork(/*in_child=*/false);
+  g_fork_engine->start_workers();
+}
+
+void after_fork_in_child() {
+  threads_after_fork_in_child();
+  g_fork_storage->after_fork(/*in_child=*/true);
+  g_fork_engine->start_workers();
+}
 
 }  // namespace
 
@@ -41,8 +59,8 @@ Runtime::Runtime() : parts_(std::make_unique<Parts>()) {
   set_op_registry(&parts_->ops);
   // A forked child has none of the parent's threads: workers stop before and start again, on demand, on both sides.
   g_fork_engine = parts_->engine.get();
-  pthread_atfork([] { g_fork_engine->stop_workers(); }, [] { g_fork_engine->start_workers(); },
-                 [] { g_fork_engine->start_workers(); });
+  g_fork_storage = parts_->cpu_storage.get();
+  pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
 Runtime& Runtime::get() {

@@ -1,7 +1,7 @@
 #include <atomic>
 
-#include "hybridnet/storage.h"
 #include "hybridnet/error.h"
+#include "hybridnet/storage.h"
 
 namespace hybridnet {
 namespace {

@@ -1,0 +1,17 @@
+// Memory from the operating system, 64-byte aligned. Large blocks are mapped with huge pages: the first touch of fresh
+// memory costs a page fault per page, ten times what writing to it costs.
+#pragma once
+
+#include <cstdint>
+
+namespace hybridnet {
+
+void* system_allocate(int64_t bytes);  // null when the system has no more
+void system_free(void* data, int64_t bytes);
+void system_trim();  // gives back what the C library keeps of freed blocks
+
+// For address sanitizers, to which memory in the pool would look like memory in use. Elsewhere they do nothing.
+void forbid_access(void* data, int64_t bytes);
+void allow_access(void* data, int64_t bytes);
+
+}  // namespace hybridnet
