@@ -1,0 +1,92 @@
+// Adam (Kingma and Ba, 2015). The caller folds the bias correction into lr.
+#include <cmath>
+
+#include "ops/optimizer/declare_update.h"
+#include "ops/optimizer/family.h"
+
+namespace hybridnet::ops {
+namespace {
+
+template <typename P, typename S>
+void describe_betas(S& schema) {
+  schema.field("beta1", &P::beta1).default_value(0.9).doc("Decay rate of the mean of gradients.");
+  schema.field("beta2", &P::beta2).default_value(0.999).doc("Decay rate of the mean of squared gradients.");
+  schema.field("epsilon", &P::epsilon).default_value(1e-8).doc("Added to the root, against division by zero.");
+}
+
+struct AdamParams {
+  float lr, beta1, beta2, epsilon, wd, rescale_grad, clip_gradient;
+  bool lazy_update;
+  static void describe(ParamSchema<AdamParams>& schema) {
+    describe_lr<AdamParams>(schema);
+    describe_betas<AdamParams>(schema);
+    describe_wd<AdamParams>(schema);
+    describe_rescale_clip<AdamParams>(schema);
+    describe_lazy_update<AdamParams>(schema);
+  }
+};
+
+struct MultiAdamParams {
+  std::vector<double> lrs, wds;
+  float beta1, beta2, epsilon, rescale_grad, clip_gradient;
+  int32_t num_weights;
+  static void describe(ParamSchema<MultiAdamParams>& schema) {
+    describe_lrs_wds<MultiAdamParams>(schema);
+    describe_betas<MultiAdamParams>(schema);
+    describe_rescale_clip<MultiAdamParams>(schema);
+    describe_num_weights<MultiAdamParams>(schema);
+  }
+};
+
+template <typename A>
+struct AdamRule {
+  static constexpr int kStates = 2;
+  A lr, wd, beta1, rest1, beta2, rest2, epsilon, rescale, bound;
+  template <typename P>
+  static AdamRule make(const P& p, int i) {
+    return {static_cast<A>(lr_of(p, i)), static_cast<A>(wd_of(p, i)), static_cast<A>(p.beta1), A(1) - static_cast<A>(p.beta1),
+            static_cast<A>(p.beta2), A(1) - static_cast<A>(p.beta2), static_cast<A>(p.epsilon),
+            static_cast<A>(p.rescale_grad), clip_bound<A>(p.clip_gradient)};
+  }
+  A step(A w, A g, A* state) const {
+    const A grad = clip_to(g * rescale + w * wd, bound);
+    state[0] = beta1 * state[0] + rest1 * grad;
+    state[1] = beta2 * state[1] + rest2 * grad * grad;
+    return w - lr * state[0] / (std::sqrt(state[1]) + epsilon);
+  }
+};
+
+}  // namespace
+
+void register_adam(OpRegistry& ops) {
+  Sample one;
+  one.inputs = {{3, 4}, {3, 4}, {3, 4}, {3, 4}};
+  one.attrs = {{"lr", "0.1"}, {"wd", "0.01"}};
+  one.low = 0.1;
+  Sample clipped = one;
+  clipped.attrs = {{"lr", "0.1"}, {"clip_gradient", "0.5"}, {"beta1", "0.8"}, {"epsilon", "0.01"}};
+  declare_update<AdamRule, AdamParams>(ops, "adam_update", {"mean", "var"})
+      .alias("_sparse_adam_update")
+      .doc("g = clip(rescale_grad * grad + wd * weight); mean and var follow g and g * g; weight -= lr * mean / (sqrt(var) + epsilon)")
+      .sample(one)
+      .sample(clipped);
+  declare_update<AdamRule, AdamParams>(ops, "_mp_adam_update", {"mean", "var"}, true)
+      .doc("adam_update on a float32 copy of the weight; the weight is that copy, rounded.")
+      .internal()
+      .sample(mixed_sample({{3}, {3}, {3}, {3}, {3}}, {{"lr", "0.1"}}, 2, 5));
+  const std::vector<std::pair<std::string, std::string>> attrs = {{"lrs", "(0.1, 0.2)"}, {"wds", "(0, 0.1)"}, {"num_weights", "2"}};
+  Sample many;
+  many.inputs = {{3, 4}, {3, 4}, {3, 4}, {3, 4}, {5}, {5}, {5}, {5}};
+  many.attrs = attrs;
+  many.low = 0.1;
+  declare_multi_update<AdamRule, MultiAdamParams>(ops, "_multi_adam_update", false)
+      .doc("adam_update of several tensors at once.")
+      .internal()
+      .sample(many);
+  declare_multi_update<AdamRule, MultiAdamParams>(ops, "_multi_mp_adam_update", true)
+      .doc("adam_update of several tensors at once, on float32 copies of the weights.")
+      .internal()
+      .sample(mixed_sample({{3}, {3}, {3}, {3}, {3}, {2}, {2}, {2}, {2}, {2}}, attrs, 2, 5));
+}
+
+}  // namespace hybridnet::ops

@@ -1,0 +1,115 @@
+// Declares an optimizer update from its rule: the op for one tensor, its mixed-precision twin, and the forms for many tensors.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ops/optimizer/update_loop.h"
+
+namespace hybridnet::ops {
+
+// Fields that updates share. Each adds one field to a schema of parameters that has the member of that name.
+template <typename P, typename S>
+void describe_lr(S& schema) {
+  schema.field("lr", &P::lr).doc("Learning rate.");
+}
+template <typename P, typename S>
+void describe_wd(S& schema) {
+  schema.field("wd", &P::wd).default_value(0.0).doc("Weight decay: wd * weight is added to the gradient.");
+}
+template <typename P, typename S>
+void describe_rescale_clip(S& schema) {
+  schema.field("rescale_grad", &P::rescale_grad).default_value(1.0).doc("Factor applied to the gradient first.");
+  schema.field("clip_gradient", &P::clip_gradient).default_value(-1.0)
+      .doc("Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.");
+}
+template <typename P, typename S>
+void describe_lazy_update(S& schema) {
+  schema.field("lazy_update", &P::lazy_update).default_value(true).hidden().doc("Concerns sparse gradients only.");
+}
+template <typename P, typename S>
+void describe_lrs_wds(S& schema) {
+  schema.field("lrs", &P::lrs).doc("Learning rates, one per tensor.");
+  schema.field("wds", &P::wds).doc("Weight decays, one per tensor.");
+}
+template <typename P, typename S>
+void describe_num_weights(S& schema) {
+  schema.field("num_weights", &P::num_weights).default_value(1).at_least(1).doc("Number of tensors updated.");
+}
+
+// "weight, grad, mom" of one tensor. Rule<A> is made by Rule<A>::make(params, tensor).
+template <template <typename> class Rule, typename P>
+OpBuilder<P> declare_update(OpRegistry& ops, const char* name, std::vector<std::string> states, bool master = false) {
+  constexpr int kStates = Rule<float>::kStates;
+  const UpdateLayout layout{1, kStates, master};
+  auto builder = ops.declare<P>(name);
+  builder.input("weight", "floating tensor, any shape").input("grad", "shape and dtype of weight");
+  for (const std::string& s : states) builder.input(s, master ? "shape of weight, float32; replaced" : "like weight; replaced");
+  if (master) builder.input("weight32", "float32 copy of weight; replaced");
+  builder.output("weight_out", "updated weight");
+  for (const std::string& s : states) builder.output(s + "_out", "replaces " + s);
+  if (master) builder.output("weight32_out", "replaces weight32");
+  builder.visible_outputs(1).inplace(0, 0);
+  for (int k = 0; k < kStates + master; ++k) builder.inplace(2 + k, 1 + k).writeback(2 + k, 1 + k);
+  return builder.infer([layout](const P&, InferContext& c) { infer_updates(c, layout, false); })
+      .cpu(
+          [layout](const P& p, const KernelArgs& a) {
+            run_updates<kStates>(a, layout, false, [&](auto zero, int i) { return Rule<decltype(zero)>::make(p, i); });
+          },
+          kUpdateDTypes)
+      .gradient(kNotDifferentiable);
+}
+
+// Interleaved tensors: weight, grad, states, master of the first, then of the second, ... The parameters have num_weights.
+template <template <typename> class Rule, typename P>
+OpBuilder<P> declare_multi_update(OpRegistry& ops, const char* name, bool master) {
+  constexpr int kStates = Rule<float>::kStates;
+  auto layout_of = [master](const P& p) { return UpdateLayout{p.num_weights, kStates, master}; };
+  return ops.declare<P>(name)
+      .variadic_input("data", "", "weight, gradient and states of each tensor in turn; states are replaced")
+      .output("weight_out", "updated weights, then the replaced states")
+      .num_inputs([layout_of](const P& p) { return layout_of(p).num_inputs(); })
+      .num_outputs([layout_of](const P& p) { return layout_of(p).num_outputs(); })
+      .num_visible_outputs([](const P& p) { return p.num_weights; })
+      .variadic_inplace([layout_of](const P& p, int output) { return layout_of(p).inplace_input(output); })
+      .variadic_writeback([layout_of](const P& p, int output) { return layout_of(p).writeback_input(output); })
+      .infer([layout_of](const P& p, InferContext& c) {
+        check_per_tensor("lrs", p.lrs.size(), p.num_weights);
+        check_per_tensor("wds", p.wds.size(), p.num_weights);
+        infer_updates(c, layout_of(p), false);
+      })
+      .cpu(
+          [layout_of](const P& p, const KernelArgs& a) {
+            run_updates<kStates>(a, layout_of(p), false, [&](auto zero, int i) { return Rule<decltype(zero)>::make(p, i); });
+          },
+          kUpdateDTypes)
+      .gradient(kNotDifferentiable);
+}
+
+// Learning rate and weight decay of tensor i, from parameters for one tensor or for many.
+template <typename P>
+double lr_of(const P& p, int i) {
+  if constexpr (requires { p.lrs; }) return p.lrs[static_cast<size_t>(i)];
+  else return p.lr;
+}
+template <typename P>
+double wd_of(const P& p, int i) {
+  if constexpr (requires { p.wds; }) return p.wds[static_cast<size_t>(i)];
+  else return p.wd;
+}
+
+// Sample inputs for mixed precision: half weights and gradients, float32 states.
+inline Sample mixed_sample(std::vector<Shape> inputs, std::vector<std::pair<std::string, std::string>> attrs, int half_per_tensor,
+                           int stride) {
+  Sample s;
+  s.attrs = std::move(attrs);
+  s.low = 0.1;
+  s.high = 1.0;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    s.dtypes.push_back(static_cast<int>(i) % stride < half_per_tensor ? DType::kFloat16 : DType::kFloat32);
+  }
+  s.inputs = std::move(inputs);
+  return s;
+}
+
+}  // namespace hybridnet::ops

@@ -1,0 +1,69 @@
+// Nesterov's accelerated gradient.
+#include "ops/optimizer/declare_update.h"
+#include "ops/optimizer/family.h"
+
+namespace hybridnet::ops {
+namespace {
+
+struct NagParams {
+  float lr, momentum, wd, rescale_grad, clip_gradient;
+  static void describe(ParamSchema<NagParams>& schema) {
+    describe_lr<NagParams>(schema);
+    schema.field("momentum", &NagParams::momentum).default_value(0.0).doc("Factor of the previous step.");
+    describe_wd<NagParams>(schema);
+    describe_rescale_clip<NagParams>(schema);
+  }
+};
+
+struct MultiNagParams {
+  std::vector<double> lrs, wds;
+  float momentum, rescale_grad, clip_gradient;
+  int32_t num_weights;
+  static void describe(ParamSchema<MultiNagParams>& schema) {
+    describe_lrs_wds<MultiNagParams>(schema);
+    schema.field("momentum", &MultiNagParams::momentum).default_value(0.0).doc("Factor of the previous step.");
+    describe_rescale_clip<MultiNagParams>(schema);
+    describe_num_weights<MultiNagParams>(schema);
+  }
+};
+
+template <typename A>
+struct NagRule {
+  static constexpr int kStates = 1;
+  A lr, momentum, wd, rescale, bound;
+  template <typename P>
+  static NagRule make(const P& p, int i) {
+    return {static_cast<A>(lr_of(p, i)), static_cast<A>(p.momentum), static_cast<A>(wd_of(p, i)), static_cast<A>(p.rescale_grad),
+            clip_bound<A>(p.clip_gradient)};
+  }
+  A step(A w, A g, A* mom) const {
+    const A before = momentum * mom[0];
+    mom[0] = before - lr * (clip_to(rescale * g, bound) + wd * w);
+    return w - before + (momentum + A(1)) * mom[0];
+  }
+};
+
+}  // namespace
+
+void register_nag(OpRegistry& ops) {
+  const char* formula =
+      "mom = momentum * mom - lr * (clip(rescale_grad * grad) + wd * weight); weight moves by mom and once more by momentum times its change.";
+  declare_update<NagRule, NagParams>(ops, "nag_mom_update", {"mom"})
+      .doc(formula)
+      .sample({{3, 4}, {3, 4}, {3, 4}}, {{"lr", "0.1"}, {"wd", "0.01"}, {"momentum", "0.9"}});
+  declare_update<NagRule, NagParams>(ops, "mp_nag_mom_update", {"mom"}, true)
+      .doc("nag_mom_update on a float32 copy of the weight; the weight is that copy, rounded.")
+      .sample(mixed_sample({{3}, {3}, {3}, {3}}, {{"lr", "0.1"}, {"momentum", "0.9"}}, 2, 4));
+  const std::vector<std::pair<std::string, std::string>> attrs = {{"lrs", "(0.1, 0.2)"}, {"wds", "(0, 0.1)"},
+                                                                  {"momentum", "0.9"}, {"num_weights", "2"}};
+  declare_multi_update<NagRule, MultiNagParams>(ops, "_multi_nag_mom_update", false)
+      .doc("nag_mom_update of several tensors at once.")
+      .internal()
+      .sample({{3, 4}, {3, 4}, {3, 4}, {5}, {5}, {5}}, attrs);
+  declare_multi_update<NagRule, MultiNagParams>(ops, "_multi_mp_nag_mom_update", true)
+      .doc("mp_nag_mom_update of several tensors at once.")
+      .internal()
+      .sample(mixed_sample({{3}, {3}, {3}, {3}, {2}, {2}, {2}, {2}}, attrs, 2, 4));
+}
+
+}  // namespace hybridnet::ops

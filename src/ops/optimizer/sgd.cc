@@ -1,0 +1,215 @@
+// Stochastic gradient descent, with and without momentum, for one tensor and for many.
+#include "ops/optimizer/declare_update.h"
+#include "ops/optimizer/family.h"
+
+namespace hybridnet::ops {
+namespace {
+
+struct SgdParams {
+  float lr, wd, rescale_grad, clip_gradient;
+  bool lazy_update;
+  static void describe(ParamSchema<SgdParams>& schema) {
+    describe_lr<SgdParams>(schema);
+    describe_wd<SgdParams>(schema);
+    describe_rescale_clip<SgdParams>(schema);
+    describe_lazy_update<SgdParams>(schema);
+  }
+};
+
+struct SgdMomentumParams {
+  float lr, momentum, wd, rescale_grad, clip_gradient;
+  bool lazy_update;
+  static void describe(ParamSchema<SgdMomentumParams>& schema) {
+    describe_lr<SgdMomentumParams>(schema);
+    schema.field("momentum", &SgdMomentumParams::momentum).default_value(0.0).doc("Factor of the previous step.");
+    describe_wd<SgdMomentumParams>(schema);
+    describe_rescale_clip<SgdMomentumParams>(schema);
+    describe_lazy_update<SgdMomentumParams>(schema);
+  }
+};
+
+struct MultiSgdParams {
+  std::vector<double> lrs, wds;
+  float rescale_grad, clip_gradient;
+  int32_t num_weights;
+  static void describe(ParamSchema<MultiSgdParams>& schema) {
+    describe_lrs_wds<MultiSgdParams>(schema);
+    describe_rescale_clip<MultiSgdParams>(schema);
+    describe_num_weights<MultiSgdParams>(schema);
+  }
+};
+
+struct MultiSgdMomentumParams {
+  std::vector<double> lrs, wds;
+  float momentum, rescale_grad, clip_gradient;
+  int32_t num_weights;
+  static void describe(ParamSchema<MultiSgdMomentumParams>& schema) {
+    describe_lrs_wds<MultiSgdMomentumParams>(schema);
+    schema.field("momentum", &MultiSgdMomentumParams::momentum).default_value(0.0).doc("Factor of the previous step.");
+    describe_rescale_clip<MultiSgdMomentumParams>(schema);
+    describe_num_weights<MultiSgdMomentumParams>(schema);
+  }
+};
+
+struct PreloadedSgdParams {
+  float momentum = 0, rescale_grad, clip_gradient;
+  int32_t num_weights;
+  static void describe(ParamSchema<PreloadedSgdParams>& schema) {
+    describe_rescale_clip<PreloadedSgdParams>(schema);
+    describe_num_weights<PreloadedSgdParams>(schema);
+  }
+};
+
+struct PreloadedSgdMomentumParams {
+  float momentum, rescale_grad, clip_gradient;
+  int32_t num_weights;
+  static void describe(ParamSchema<PreloadedSgdMomentumParams>& schema) {
+    schema.field("momentum", &PreloadedSgdMomentumParams::momentum).default_value(0.0).doc("Factor of the previous step.");
+    describe_rescale_clip<PreloadedSgdMomentumParams>(schema);
+    describe_num_weights<PreloadedSgdMomentumParams>(schema);
+  }
+};
+
+template <typename A>
+struct SgdRule {
+  static constexpr int kStates = 0;
+  A lr, keep, rescale, bound;
+  static SgdRule make(double lr, double wd, double rescale, double clip) {
+    return {static_cast<A>(lr), static_cast<A>(1.0 - lr * wd), static_cast<A>(rescale), clip_bound<A>(clip)};
+  }
+  template <typename P>
+  static SgdRule make(const P& p, int i) {
+    return make(lr_of(p, i), wd_of(p, i), p.rescale_grad, p.clip_gradient);
+  }
+  A step(A w, A g, A*) const { return keep * w - lr * clip_to(rescale * g, bound); }
+};
+
+template <typename A>
+struct SgdMomentumRule {
+  static constexpr int kStates = 1;
+  A lr, momentum, decay, rescale, bound;
+  static SgdMomentumRule make(double lr, double wd, double momentum, double rescale, double clip) {
+    return {static_cast<A>(lr), static_cast<A>(momentum), static_cast<A>(lr * wd), static_cast<A>(rescale), clip_bound<A>(clip)};
+  }
+  template <typename P>
+  static SgdMomentumRule make(const P& p, int i) {
+    return make(lr_of(p, i), wd_of(p, i), p.momentum, p.rescale_grad, p.clip_gradient);
+  }
+  A step(A w, A g, A* mom) const {
+    mom[0] = momentum * mom[0] - decay * w - lr * clip_to(rescale * g, bound);
+    return w + mom[0];
+  }
+};
+
+// Learning rates and weight decays arrive as two float32 tensors after the others.
+template <template <typename> class Rule, typename P>
+OpBuilder<P> declare_preloaded(OpRegistry& ops, const char* name, bool master) {
+  constexpr int kStates = Rule<float>::kStates;
+  auto layout_of = [master](const P& p) { return UpdateLayout{p.num_weights, kStates, master}; };
+  return ops.declare<P>(name)
+      .variadic_input("data", "", "weight, gradient and states of each tensor in turn, then lrs and wds, each (num_weights,) float32")
+      .output("weight_out", "updated weights, then the replaced states")
+      .num_inputs([layout_of](const P& p) { return layout_of(p).num_inputs() + 2; })
+      .num_outputs([layout_of](const P& p) { return layout_of(p).num_outputs(); })
+      .num_visible_outputs([](const P& p) { return p.num_weights; })
+      .variadic_inplace([layout_of](const P& p, int output) { return layout_of(p).inplace_input(output); })
+      .variadic_writeback([layout_of](const P& p, int output) { return layout_of(p).writeback_input(output); })
+      .infer([layout_of](const P& p, InferContext& c) {
+        infer_updates(c, layout_of(p), false);
+        for (int i = layout_of(p).num_inputs(); i < c.num_in(); ++i) {
+          c.set_in_shape(i, Shape({p.num_weights}));
+          c.set_in_dtype(i, DType::kFloat32);
+        }
+      })
+      .cpu(
+          [layout_of](const P& p, const KernelArgs& a) {
+            const UpdateLayout layout = layout_of(p);
+            const float* lrs = a.in[static_cast<size_t>(layout.num_inputs())].template as<float>();
+            const float* wds = a.in[static_cast<size_t>(layout.num_inputs()) + 1].template as<float>();
+            run_updates<kStates>(a, layout, false, [&](auto zero, int i) {
+              using A = decltype(zero);
+              if constexpr (kStates == 0) return Rule<A>::make(lrs[i], wds[i], p.rescale_grad, p.clip_gradient);
+              else return Rule<A>::make(lrs[i], wds[i], p.momentum, p.rescale_grad, p.clip_gradient);
+            });
+          },
+          kUpdateDTypes)
+      .gradient(kNotDifferentiable);
+}
+
+void register_single(OpRegistry& ops) {
+  declare_update<SgdRule, SgdParams>(ops, "sgd_update", {})
+      .alias("_sparse_sgd_update")
+      .doc("weight = (1 - lr * wd) * weight - lr * clip(rescale_grad * grad)")
+      .sample({{3, 4}, {3, 4}}, {{"lr", "0.1"}, {"wd", "0.01"}})
+      .sample({{5}, {5}}, {{"lr", "0.1"}, {"clip_gradient", "0.5"}, {"rescale_grad", "2"}});
+  declare_update<SgdMomentumRule, SgdMomentumParams>(ops, "sgd_mom_update", {"mom"})
+      .alias("_sparse_sgd_mom_update")
+      .doc("mom = momentum * mom - lr * (wd * weight + clip(rescale_grad * grad)); weight = weight + mom")
+      .sample({{3, 4}, {3, 4}, {3, 4}}, {{"lr", "0.1"}, {"wd", "0.01"}, {"momentum", "0.9"}})
+      .sample({{5}, {5}, {5}}, {{"lr", "0.1"}, {"clip_gradient", "0.5"}});
+  declare_update<SgdRule, SgdParams>(ops, "mp_sgd_update", {}, true)
+      .doc("sgd_update on a float32 copy of the weight; the weight is that copy, rounded.")
+      .sample(mixed_sample({{3, 4}, {3, 4}, {3, 4}}, {{"lr", "0.1"}, {"wd", "0.01"}}, 2, 3));
+  declare_update<SgdMomentumRule, SgdMomentumParams>(ops, "mp_sgd_mom_update", {"mom"}, true)
+      .doc("sgd_mom_update on a float32 copy of the weight; the weight is that copy, rounded.")
+      .sample(mixed_sample({{3}, {3}, {3}, {3}}, {{"lr", "0.1"}, {"momentum", "0.9"}}, 2, 4));
+}
+
+void register_multi(OpRegistry& ops) {
+  const std::vector<std::pair<std::string, std::string>> attrs = {{"lrs", "(0.1, 0.2)"}, {"wds", "(0, 0.1)"}, {"num_weights", "2"}};
+  declare_multi_update<SgdRule, MultiSgdParams>(ops, "multi_sgd_update", false)
+      .doc("sgd_update of several tensors at once.")
+      .sample({{3, 4}, {3, 4}, {5}, {5}}, attrs);
+  declare_multi_update<SgdMomentumRule, MultiSgdMomentumParams>(ops, "multi_sgd_mom_update", false)
+      .doc("sgd_mom_update of several tensors at once.")
+      .sample({{3, 4}, {3, 4}, {3, 4}, {5}, {5}, {5}}, attrs);
+  declare_multi_update<SgdRule, MultiSgdParams>(ops, "multi_mp_sgd_update", true)
+      .doc("mp_sgd_update of several tensors at once.")
+      .sample(mixed_sample({{3}, {3}, {3}, {2}, {2}, {2}}, attrs, 2, 3));
+  declare_multi_update<SgdMomentumRule, MultiSgdMomentumParams>(ops, "multi_mp_sgd_mom_update", true)
+      .doc("mp_sgd_mom_update of several tensors at once.")
+      .sample(mixed_sample({{3}, {3}, {3}, {3}, {2}, {2}, {2}, {2}}, attrs, 2, 4));
+}
+
+Sample preloaded_sample(int stride, int half) {
+  Sample s;
+  s.low = 0.1;
+  s.high = 1.0;
+  for (int tensor = 0; tensor < 2; ++tensor) {
+    for (int k = 0; k < stride; ++k) {
+      s.inputs.push_back(Shape({3 - tensor}));
+      s.dtypes.push_back(k < half ? DType::kFloat16 : DType::kFloat32);
+    }
+  }
+  for (int k = 0; k < 2; ++k) {
+    s.inputs.push_back(Shape({2}));
+    s.dtypes.push_back(DType::kFloat32);
+  }
+  s.attrs = {{"num_weights", "2"}};
+  return s;
+}
+
+void register_preloaded(OpRegistry& ops) {
+  declare_preloaded<SgdRule, PreloadedSgdParams>(ops, "preloaded_multi_sgd_update", false)
+      .doc("multi_sgd_update with learning rates and weight decays from tensors.")
+      .sample(preloaded_sample(2, 0));
+  declare_preloaded<SgdMomentumRule, PreloadedSgdMomentumParams>(ops, "preloaded_multi_sgd_mom_update", false)
+      .doc("multi_sgd_mom_update with learning rates and weight decays from tensors.")
+      .sample(preloaded_sample(3, 0));
+  declare_preloaded<SgdRule, PreloadedSgdParams>(ops, "preloaded_multi_mp_sgd_update", true)
+      .doc("multi_mp_sgd_update with learning rates and weight decays from tensors.")
+      .sample(preloaded_sample(3, 2));
+  declare_preloaded<SgdMomentumRule, PreloadedSgdMomentumParams>(ops, "preloaded_multi_mp_sgd_mom_update", true)
+      .doc("multi_mp_sgd_mom_update with learning rates and weight decays from tensors.")
+      .sample(preloaded_sample(4, 2));
+}
+
+}  // namespace
+
+void register_sgd(OpRegistry& ops) {
+  register_single(ops);
+  register_multi(ops);
+  register_preloaded(ops);
+}
+
+}  // namespace hybridnet::ops

@@ -1,0 +1,174 @@
+// The loop that all optimizer updates share: one pass over weight, gradient and states, in place, for one tensor or for many.
+//
+// A rule says what happens to one element:
+//   template <typename A> struct Rule {                       // A: float, or double for float64 weights
+//     static constexpr int kStates = 2;
+//     A step(A weight, A grad, A* state) const;               // the new weight; states are replaced
+//   };
+#pragma once
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "hybridnet/op.h"
+#include "hybridnet/threads.h"
+
+namespace hybridnet::ops {
+
+// Elements that one core updates at a stretch.
+constexpr int64_t kUpdateChunk = 16 << 10;
+
+constexpr DTypeSet kUpdateDTypes = kFloating;
+
+// The tensors of one update. `master` is a float32 copy of the weight, or null.
+template <int kStates>
+struct UpdateTensors {
+  const void* weight;
+  const void* grad;
+  const void* state_in[kStates > 0 ? kStates : 1];
+  void* state_out[kStates > 0 ? kStates : 1];
+  const float* master_in = nullptr;
+  float* master_out = nullptr;
+  void* out;
+  int64_t size;
+};
+
+template <typename A>
+A clip_to(A value, A bound) {
+  return value < -bound ? -bound : value > bound ? bound : value;
+}
+// A negative bound means no clipping.
+template <typename A>
+A clip_bound(double clip) {
+  return clip < 0 ? std::numeric_limits<A>::infinity() : static_cast<A>(clip);
+}
+
+// In place or disjoint: no element depends on another one, which is what the pragma says.
+template <typename T, typename S, typename A, typename Rule>
+void update_elements(const Rule rule, const UpdateTensors<Rule::kStates>& t, int64_t begin, int64_t end) {
+  constexpr int kStates = Rule::kStates;
+  const T* const weight = static_cast<const T*>(t.weight);
+  const T* const grad = static_cast<const T*>(t.grad);
+  T* const out = static_cast<T*>(t.out);
+  const S* in[kStates + 1] = {};
+  S* to[kStates + 1] = {};
+  for (int k = 0; k < kStates; ++k) {
+    in[k] = static_cast<const S*>(t.state_in[k]);
+    to[k] = static_cast<S*>(t.state_out[k]);
+  }
+  if (t.master_in == nullptr) {
+#pragma omp simd
+    for (int64_t i = begin; i < end; ++i) {
+      A state[kStates + 1];
+      for (int k = 0; k < kStates; ++k) state[k] = static_cast<A>(in[k][i]);
+      const A w = rule.step(static_cast<A>(weight[i]), static_cast<A>(grad[i]), state);
+      for (int k = 0; k < kStates; ++k) to[k][i] = static_cast<S>(state[k]);
+      out[i] = static_cast<T>(w);
+    }
+    return;
+  }
+  const float* const master_in = t.master_in;
+  float* const master_out = t.master_out;
+#pragma omp simd
+  for (int64_t i = begin; i < end; ++i) {
+    A state[kStates + 1];
+    for (int k = 0; k < kStates; ++k) state[k] = static_cast<A>(in[k][i]);
+    const A w = rule.step(static_cast<A>(master_in[i]), static_cast<A>(grad[i]), state);
+    for (int k = 0; k < kStates; ++k) to[k][i] = static_cast<S>(state[k]);
+    master_out[i] = static_cast<float>(w);
+    out[i] = static_cast<T>(w);
+  }
+}
+
+// Calls f(T{}, S{}, A{}): element type of weights, of states, and the type to compute in. With a master copy, and where asked
+// for, states are float32; else they are of the weight's dtype.
+template <typename F>
+void dispatch_update(DType weight, bool float_states, F&& f) {
+  dispatch_floating(weight, [&](auto zero) {
+    using T = decltype(zero);
+    if (float_states) return f(zero, float{}, float{});
+    f(zero, zero, accumulator_t<T>{});
+  });
+}
+
+// Calls f(tensor, begin, end) for ranges that cover all elements of all tensors, on all cores that pay.
+template <typename Size, typename F>
+void for_each_update_range(int count, Size&& size_of, F&& f) {
+  if (count == 1) {
+    parallel_for(size_of(0), kUpdateChunk, [&](int64_t begin, int64_t end) { f(0, begin, end); });
+    return;
+  }
+  std::vector<int64_t> first_chunk(static_cast<size_t>(count) + 1, 0);
+  for (int i = 0; i < count; ++i) {
+    first_chunk[static_cast<size_t>(i) + 1] = first_chunk[static_cast<size_t>(i)] + (size_of(i) + kUpdateChunk - 1) / kUpdateChunk;
+  }
+  parallel_for(first_chunk.back(), 1, [&](int64_t begin, int64_t end) {
+    int tensor = static_cast<int>(std::upper_bound(first_chunk.begin(), first_chunk.end(), begin) - first_chunk.begin()) - 1;
+    for (int64_t chunk = begin; chunk < end;) {
+      while (first_chunk[static_cast<size_t>(tensor) + 1] <= chunk) ++tensor;
+      const int64_t base = first_chunk[static_cast<size_t>(tensor)];
+      const int64_t stop = std::min(end, first_chunk[static_cast<size_t>(tensor) + 1]);
+      f(tensor, (chunk - base) * kUpdateChunk, std::min(size_of(tensor), (stop - base) * kUpdateChunk));
+      chunk = stop;
+    }
+  });
+}
+
+// Where the tensors of update i stand among inputs and outputs. Inputs are interleaved: weight, grad, states, master. Outputs
+// are all weights, then all first states, ..., then all masters.
+struct UpdateLayout {
+  int count = 1, states = 0;
+  bool master = false;
+  int stride() const { return 2 + states + master; }
+  int num_inputs() const { return count * stride(); }
+  int num_outputs() const { return count * (1 + states + master); }
+  // The input that output k is written back to, -1 for weights.
+  int writeback_input(int output) const { return output < count ? -1 : output % count * stride() + 1 + output / count; }
+  int inplace_input(int output) const { return output < count ? output * stride() : writeback_input(output); }
+};
+
+template <int kStates>
+UpdateTensors<kStates> update_tensors(const KernelArgs& a, const UpdateLayout& layout, int i) {
+  UpdateTensors<kStates> t;
+  const size_t in = static_cast<size_t>(i * layout.stride()), count = static_cast<size_t>(layout.count);
+  const size_t out = static_cast<size_t>(i);
+  t.weight = a.in[in].data;
+  t.grad = a.in[in + 1].data;
+  t.size = a.in[in].size();
+  t.out = a.out[out].data;
+  for (size_t k = 0; k < kStates; ++k) {
+    t.state_in[k] = a.in[in + 2 + k].data;
+    t.state_out[k] = a.out[out + (1 + k) * count].data;
+  }
+  if (layout.master) {
+    t.master_in = a.in[in + 2 + kStates].as<float>();
+    t.master_out = a.out[out + (1 + kStates) * count].as<float>();
+  }
+  return t;
+}
+
+// Runs rule_of(A{}, i), the rule for tensor i, over every tensor.
+template <int kStates, typename RuleOf>
+void run_updates(const KernelArgs& a, const UpdateLayout& layout, bool float_states, RuleOf&& rule_of) {
+  dispatch_update(a.in[0].dtype, float_states || layout.master, [&](auto weight_zero, auto state_zero, auto compute_zero) {
+    using T = decltype(weight_zero);
+    using S = decltype(state_zero);
+    using A = decltype(compute_zero);
+    for_each_update_range(
+        layout.count, [&](int i) { return a.in[static_cast<size_t>(i * layout.stride())].size(); },
+        [&](int i, int64_t begin, int64_t end) {
+          update_elements<T, S, A>(rule_of(compute_zero, i), update_tensors<kStates>(a, layout, i), begin, end);
+        });
+  });
+}
+
+// Weights, gradients and updated weights have one dtype; masters and, where asked for, states are float32, else states have
+// the weights' dtype. All tensors of one update have one shape.
+void infer_updates(InferContext& c, const UpdateLayout& layout, bool float_states);
+
+// Throws ParamError where a tuple of per-tensor numbers has the wrong length.
+void check_per_tensor(const char* name, size_t given, int expected);
+
+}  // namespace hybridnet::ops
