@@ -1,0 +1,107 @@
+#include "hybridnet/cpp/model.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <thread>
+
+namespace {
+
+namespace hn = hybridnet::cpp;
+
+constexpr const char* kDense = R"json({"nodes": [
+  {"op": "null", "name": "data", "inputs": []}, {"op": "null", "name": "w", "inputs": []}, {"op": "null", "name": "b", "inputs": []},
+  {"op": "FullyConnected", "name": "fc", "attrs": {"num_hidden": "2"}, "inputs": [[0, 0, 0], [1, 0, 0], [2, 0, 0]]}],
+ "arg_nodes": [0, 1, 2], "heads": [[3, 0, 0]], "attrs": {"mxnet_version": ["int", 10901]}})json";
+
+// The bytes of a .params file with w = [[1, 2, 3], [4, 5, 6]], b = [10, 20].
+std::string parameters() {
+  const std::string path = testing::TempDir() + "model_test.params";
+  const auto w = hn::Array::from<float>({2, 3}, std::vector<float>{1, 2, 3, 4, 5, 6});
+  const auto b = hn::Array::from<float>({2}, std::vector<float>{10, 20});
+  const HnArray arrays[] = {w.get(), b.get()};
+  const char* const names[] = {"arg:w", "arg:b"};
+  EXPECT_EQ(hn_arrays_save(path.c_str(), 2, arrays, names), 0) << hn_last_error();
+  std::FILE* file = std::fopen(path.c_str(), "rb");
+  std::string bytes(4096, '\0');
+  bytes.resize(std::fread(bytes.data(), 1, bytes.size(), file));
+  std::fclose(file);
+  std::remove(path.c_str());
+  return bytes;
+}
+
+hn::Model dense() {
+  const std::string bytes = parameters();
+  return hn::Model::from_memory(kDense, std::as_bytes(std::span(bytes.data(), bytes.size())));
+}
+
+TEST(CppModel, RunsAndNamesItsInputsAndOutputs) {
+  const hn::Model model = dense();
+  EXPECT_EQ(model.input_names(), std::vector<std::string>{"data"});
+  EXPECT_EQ(model.output_names(), std::vector<std::string>{"fc_output"});
+  const auto out = model.run({hn::Array::from<float>({1, 3}, std::vector<float>{1, 1, 1})});
+  EXPECT_EQ(out[0].to_vector<float>(), (std::vector<float>{16, 35}));
+  EXPECT_EQ(model.infer_shapes({{7, 3}}), (std::vector<std::vector<int64_t>>{{7, 2}}));
+}
+
+TEST(CppModel, ManyThreadsRunOneModel) {
+  const hn::Model model = dense();
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 200; ++i) {
+        const float x = static_cast<float>(t * 1000 + i);
+        const auto out = model.run({hn::Array::from<float>({1, 3}, std::vector<float>{x, 0, 0})})[0].to_vector<float>();
+        wrong += out != std::vector<float>{x + 10, 4 * x + 20};
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+std::string error_of(auto&& f) {
+  try {
+    f();
+  } catch (const hn::Error& error) {
+    return error.kind() + ": " + error.what();
+  }
+  return "no error";
+}
+
+TEST(CppModel, ErrorsSayWhatToDo) {
+  const hn::Model model = dense();
+  EXPECT_NE(error_of([&] { model.run({}); }).find("expected 1, got 0"), std::string::npos);
+  const std::string shape = error_of([&] {
+    model.run({hn::Array::from<float>({1, 4}, std::vector<float>(4))})[0].to_vector<float>();
+  });
+  EXPECT_NE(shape.find("ShapeError"), std::string::npos) << shape;
+  EXPECT_NE(shape.find("FullyConnected"), std::string::npos) << shape;
+  EXPECT_NE(error_of([] { hn::Model("missing-symbol.json", "missing.params"); }).find("FileError"), std::string::npos);
+  EXPECT_NE(error_of([&] { model.run({hn::Array::zeros({1, 3})})[0].to_vector<double>(); }).find("DTypeError"), std::string::npos);
+}
+
+TEST(CApi, NullAndNonsenseArgumentsAreErrorsNotCrashes) {
+  EXPECT_EQ(hn_array_create(nullptr, 2, HN_FLOAT32, nullptr, nullptr), -1);
+  HnArray a = nullptr;
+  EXPECT_EQ(hn_array_create(nullptr, 2, HN_FLOAT32, nullptr, &a), -1);
+  const int64_t negative[] = {-1};
+  EXPECT_EQ(hn_array_create(negative, 1, HN_FLOAT32, nullptr, &a), -1);
+  const int64_t huge[] = {int64_t{1} << 62, 4};
+  EXPECT_EQ(hn_array_create(huge, 2, HN_FLOAT32, nullptr, &a), -1);
+  EXPECT_EQ(hn_array_create(negative, 0, 99, nullptr, &a), -1);
+  EXPECT_STREQ(hn_last_error_kind(), "DTypeError");
+  EXPECT_EQ(hn_array_free(nullptr), 0);
+  EXPECT_EQ(hn_model_free(nullptr), 0);
+  EXPECT_EQ(hn_model_run(nullptr, 0, nullptr, 0, nullptr), -1);
+  const int64_t two[] = {2};
+  ASSERT_EQ(hn_array_create(two, 1, HN_FLOAT32, nullptr, &a), 0);
+  float room[2];
+  EXPECT_EQ(hn_array_copy_to(a, room, 4), -1);
+  EXPECT_EQ(hn_array_copy_to(a, room, 8), 0);
+  EXPECT_EQ(room[1], 0.f);
+  hn_array_free(a);
+}
+
+}  // namespace
