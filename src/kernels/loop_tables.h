@@ -1,0 +1,13 @@
+// What the files kernels/*_loops.cc provide to pointwise.cc: each fills its rows of the table for this machine's SIMD target.
+#pragma once
+
+#include "kernels/pointwise.h"
+
+namespace hybridnet::kernels {
+
+void fill_arithmetic(SpanLoops* table);
+void fill_compare(SpanLoops* table);
+void fill_simple(SpanLoops* table);
+void fill_exponential(SpanLoops* table);
+
+}  // namespace hybridnet::kernels

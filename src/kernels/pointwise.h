@@ -1,0 +1,57 @@
+// Elementwise functions over contiguous spans: the one set of loops under operators, broadcasting and fused chains.
+// Every function exists for float32 and float64 (SIMD width chosen once per process) and, where it makes sense, for integers;
+// other dtypes are converted tile by tile: float16 and bfloat16 through float32, integers through float64.
+#pragma once
+
+#include <cstdint>
+
+#include "hybridnet/base.h"
+
+namespace hybridnet::kernels {
+
+// One row per function. A new function is: a name here, a functor and its `add<...>` line in the kernels/*_loops.cc file of
+// its kind.
+enum class Pointwise : int {
+  // arithmetic_loops.cc, two inputs
+  kAdd, kSub, kMul, kDiv, kMod, kMaximum, kMinimum,
+  // compare_loops.cc, two inputs; 1 or 0 in the dtype of the inputs
+  kEqual, kNotEqual, kGreater, kGreaterEqual, kLesser, kLesserEqual, kLogicalAnd, kLogicalOr, kLogicalXor,
+  // simple_loops.cc, one input
+  kCopy, kNegative, kAbs, kSign, kSquare, kRelu, kLogicalNot, kFloor, kCeil, kTrunc, kRint, kRound, kReciprocal, kSqrt,
+  kRsqrt, kScale, kClip,
+  // exponential_loops.cc, one input
+  kExp, kExpm1, kLog, kLog2, kLog10, kLog1p, kTanh, kSigmoid, kSoftrelu,
+  // gradients of hot functions: (output gradient, input or output)
+  kReluGrad, kSigmoidGrad, kTanhGrad, kSqrtGrad, kSquareGrad, kDivGrad,
+  kCount
+};
+
+// in: one pointer per input. scalars: parameters of the function (clip's bounds), null if it has none. `out` may be one of
+// the inputs exactly; other overlaps are not allowed.
+using SpanFn = void (*)(const void* const* in, void* out, int64_t n, const double* scalars);
+
+enum class Repeat : int { kNone = 0, kFirst = 1, kSecond = 2 };  // which input is one element, used n times
+
+struct SpanLoops {
+  SpanFn fn[3][kDTypeCodes] = {};  // [Repeat][dtype]; rows 1 and 2 exist for functions of two inputs
+  int arity = 0;
+  float cost_ns = 0;  // per float32 element on one core, data in cache
+};
+
+const SpanLoops& loops(Pointwise function);
+
+// Runs a function over n elements of one dtype; converts where the dtype has no loop of its own. Does not open threads.
+void apply(const SpanLoops& loops, DType dtype, const void* const* in, void* out, int64_t n, const double* scalars = nullptr,
+           Repeat repeat = Repeat::kNone);
+
+// The same split over cores.
+void apply_parallel(const SpanLoops& loops, DType dtype, const void* const* in, void* out, int64_t n,
+                    const double* scalars = nullptr, Repeat repeat = Repeat::kNone);
+
+// Elements that one thread should get at least when one element costs `cost_ns`.
+int64_t grain_size(double cost_ns);
+
+// Writes `value` as an element of dtype.
+void store_scalar(DType dtype, double value, void* out);
+
+}  // namespace hybridnet::kernels

@@ -1,0 +1,187 @@
+// Functions of one input (and gradients with the output gradient first) that need no transcendental mathematics.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/simple_loops.cc"
+#include <hwy/foreach_target.h>
+//
+#include <hwy/highway.h>
+
+#include <limits>
+#include <type_traits>
+
+#include "kernels/loop_tables.h"
+#include "kernels/span_loops.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace hybridnet::kernels::HWY_NAMESPACE {
+
+struct Copy {
+  template <class T> HWY_INLINE T operator()(T a) const { return a; }
+};
+struct Negative {
+  template <class T> HWY_INLINE T operator()(T a) const {
+    if constexpr (std::is_integral_v<T>) return static_cast<T>(0u - static_cast<std::make_unsigned_t<T>>(a));
+    return static_cast<T>(-a);
+  }
+};
+struct Abs {
+  template <class T> HWY_INLINE T operator()(T a) const {
+    if constexpr (std::is_floating_point_v<T>) return a < T(0) ? -a : a + T(0);  // -0 becomes 0
+    else if constexpr (std::is_unsigned_v<T>) return a;
+    else return a < T(0) ? static_cast<T>(0u - static_cast<std::make_unsigned_t<T>>(a)) : a;
+  }
+};
+struct Sign {
+  template <class T> HWY_INLINE T operator()(T a) const {
+    if constexpr (std::is_unsigned_v<T>) return a > T(0) ? T(1) : T(0);
+    else return static_cast<T>((a > T(0) ? T(1) : T(0)) - (a < T(0) ? T(1) : T(0)));
+  }
+};
+struct Square {
+  template <class T> HWY_INLINE T operator()(T a) const {
+    if constexpr (std::is_integral_v<T>) {
+      const auto u = static_cast<uint64_t>(a);
+      return static_cast<T>(u * u);
+    }
+    return static_cast<T>(a * a);
+  }
+};
+struct Relu {
+  template <class T> HWY_INLINE T operator()(T a) const { return a < T(0) ? T(0) : a; }  // NaN stays
+};
+struct LogicalNot {
+  template <class T> HWY_INLINE T operator()(T a) const { return a != T(0) ? T(0) : T(1); }
+};
+struct Reciprocal {
+  template <class T> HWY_INLINE T operator()(T a) const {
+    if constexpr (std::is_integral_v<T>) return a == T(0) ? T(0) : static_cast<T>(T(1) / a);
+    return T(1) / a;
+  }
+};
+
+// Rounding; integers stay as they are.
+struct Floor {
+  static constexpr bool kVector = true;
+  template <class D, class V> HWY_INLINE V operator()(D, V a) const { return hn::Floor(a); }
+};
+struct Ceil {
+  static constexpr bool kVector = true;
+  template <class D, class V> HWY_INLINE V operator()(D, V a) const { return hn::Ceil(a); }
+};
+struct Trunc {
+  static constexpr bool kVector = true;
+  template <class D, class V> HWY_INLINE V operator()(D, V a) const { return hn::Trunc(a); }
+};
+// To nearest; halves go down, as MXNet's rint does.
+struct Rint {
+  static constexpr bool kVector = true;
+  template <class D, class V> HWY_INLINE V operator()(D, V a) const {
+    const V low = hn::Floor(a), high = hn::Ceil(a);
+    return hn::IfThenElse(hn::Le(hn::Sub(a, low), hn::Sub(high, a)), low, high);
+  }
+};
+// To nearest; halves go away from zero.
+struct Round {
+  static constexpr bool kVector = true;
+  template <class D, class V> HWY_INLINE V operator()(D d, V a) const {
+    const V whole = hn::Trunc(a);
+    const V rest = hn::Abs(hn::Sub(a, whole));
+    const V one = hn::CopySign(hn::Set(d, 1), a);
+    return hn::IfThenElse(hn::Ge(rest, hn::Set(d, hn::TFromD<D>(0.5))), hn::Add(whole, one), whole);
+  }
+};
+struct Sqrt {
+  static constexpr bool kVector = true;
+  template <class D, class V> HWY_INLINE V operator()(D, V a) const { return hn::Sqrt(a); }
+};
+struct Rsqrt {
+  static constexpr bool kVector = true;
+  template <class D, class V> HWY_INLINE V operator()(D d, V a) const { return hn::Div(hn::Set(d, 1), hn::Sqrt(a)); }
+};
+
+// scalars[0] * a, exact in the element type (degrees, radians).
+template <class T>
+struct Scale {
+  explicit Scale(const double* scalars) : factor(static_cast<T>(scalars[0])) {}
+  HWY_INLINE T operator()(T a) const { return static_cast<T>(a * factor); }
+  T factor;
+};
+
+// Bounds beyond the range of an integer type mean its limits.
+template <class T>
+struct Clip {
+  explicit Clip(const double* scalars) : low(bound(scalars[0])), high(bound(scalars[1])) {}
+  static T bound(double x) {
+    if constexpr (std::is_integral_v<T>) {
+      if (!(x > static_cast<double>(std::numeric_limits<T>::min()))) return std::numeric_limits<T>::min();
+      if (x >= static_cast<double>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
+    }
+    return static_cast<T>(x);
+  }
+  HWY_INLINE T operator()(T a) const {
+    const T x = a < low ? low : a;
+    return x > high ? high : x;
+  }
+  T low, high;
+};
+
+struct ReluGrad {
+  template <class T> HWY_INLINE T operator()(T dy, T x) const { return x > T(0) ? dy : T(0); }
+};
+struct SigmoidGrad {  // y: the sigmoid
+  template <class T> HWY_INLINE T operator()(T dy, T y) const { return dy * (y * (T(1) - y)); }
+};
+struct TanhGrad {  // y: the tanh
+  template <class T> HWY_INLINE T operator()(T dy, T y) const { return dy * (T(1) - y * y); }
+};
+struct SqrtGrad {  // y: the root
+  template <class T> HWY_INLINE T operator()(T dy, T y) const { return dy * (T(0.5) / y); }
+};
+struct SquareGrad {
+  template <class T> HWY_INLINE T operator()(T dy, T x) const { return dy * (x + x); }
+};
+// Gradient of a / b to b: (dy, y, b) with y = a / b.
+struct DivGrad {
+  template <class T> HWY_INLINE T operator()(T dy, T y, T b) const { return -(dy * y) / b; }
+};
+
+void fill_simple(SpanLoops* table) {
+  add<Copy, 1>(table, Pointwise::kCopy, 0.1, AllTypes());
+  add<Negative, 1>(table, Pointwise::kNegative, 0.1, FloatsAndIntegers());
+  add<Abs, 1>(table, Pointwise::kAbs, 0.1, FloatsAndIntegers());
+  add<Sign, 1>(table, Pointwise::kSign, 0.1, FloatsAndIntegers());
+  add<Square, 1>(table, Pointwise::kSquare, 0.1, FloatsAndIntegers());
+  add<Relu, 1>(table, Pointwise::kRelu, 0.1, FloatsAndIntegers());
+  add<LogicalNot, 1>(table, Pointwise::kLogicalNot, 0.1, AllTypes());
+  add<Reciprocal, 1>(table, Pointwise::kReciprocal, 0.2, FloatsAndIntegers());
+  add<Floor, 1>(table, Pointwise::kFloor, 0.1, Floats());
+  add<Ceil, 1>(table, Pointwise::kCeil, 0.1, Floats());
+  add<Trunc, 1>(table, Pointwise::kTrunc, 0.1, Floats());
+  add<Rint, 1>(table, Pointwise::kRint, 0.1, Floats());
+  add<Round, 1>(table, Pointwise::kRound, 0.1, Floats());
+  add<Sqrt, 1>(table, Pointwise::kSqrt, 0.4, Floats());
+  add<Rsqrt, 1>(table, Pointwise::kRsqrt, 0.6, Floats());
+  add_typed<Scale, 1>(table, Pointwise::kScale, 0.1, Floats());
+  add_typed<Clip, 1>(table, Pointwise::kClip, 0.1, FloatsAndIntegers());
+  add<ReluGrad, 2>(table, Pointwise::kReluGrad, 0.1, FloatsAndIntegers());
+  add<SigmoidGrad, 2>(table, Pointwise::kSigmoidGrad, 0.1, Floats());
+  add<TanhGrad, 2>(table, Pointwise::kTanhGrad, 0.1, Floats());
+  add<SqrtGrad, 2>(table, Pointwise::kSqrtGrad, 0.2, Floats());
+  add<SquareGrad, 2>(table, Pointwise::kSquareGrad, 0.1, Floats());
+  add<DivGrad, 3>(table, Pointwise::kDivGrad, 0.2, Floats());
+  // Rounding leaves integers alone.
+  for (const Pointwise id : {Pointwise::kFloor, Pointwise::kCeil, Pointwise::kTrunc, Pointwise::kRint, Pointwise::kRound}) {
+    for (const DType t : {DType::kInt8, DType::kUInt8, DType::kInt32, DType::kInt64, DType::kBool}) {
+      table[static_cast<int>(id)].fn[0][static_cast<int>(t)] = table[static_cast<int>(Pointwise::kCopy)].fn[0][static_cast<int>(t)];
+    }
+  }
+}
+
+}  // namespace hybridnet::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace hybridnet::kernels {
+HWY_EXPORT(fill_simple);
+void fill_simple(SpanLoops* table) { HWY_DYNAMIC_DISPATCH(fill_simple)(table); }
+}  // namespace hybridnet::kernels
+#endif
