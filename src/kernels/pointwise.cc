@@ -29,10 +29,12 @@ const Table& table() {
 
 bool is_repeated(Repeat repeat, int input) { return static_cast<int>(repeat) == input + 1; }
 
-// Runs the loop of another dtype tile by tile.
-void apply_converted(const SpanLoops& loops, DType dtype, const void* const* in, void* out, int64_t n, const double* scalars,
-                     Repeat repeat) {
-  const DType through = is_floating(dtype) ? DType::kFloat32 : DType::kFloat64;
+}  // namespace
+
+const SpanLoops& loops(Pointwise function) { return table()[static_cast<size_t>(function)]; }
+
+void apply_through(const SpanLoops& loops, DType dtype, DType through, const void* const* in, void* out, int64_t n,
+                   const double* scalars, Repeat repeat) {
   const SpanFn fn = loops.fn[static_cast<int>(repeat)][static_cast<int>(through)];
   const ConvertFn widen = convert_fn(dtype, through), narrow = convert_fn(through, dtype);
   const int64_t size = dtype_size(dtype);
@@ -52,14 +54,10 @@ void apply_converted(const SpanLoops& loops, DType dtype, const void* const* in,
   }
 }
 
-}  // namespace
-
-const SpanLoops& loops(Pointwise function) { return table()[static_cast<size_t>(function)]; }
-
 void apply(const SpanLoops& loops, DType dtype, const void* const* in, void* out, int64_t n, const double* scalars,
            Repeat repeat) {
   if (const SpanFn fn = loops.fn[static_cast<int>(repeat)][static_cast<int>(dtype)]) return fn(in, out, n, scalars);
-  apply_converted(loops, dtype, in, out, n, scalars, repeat);
+  apply_through(loops, dtype, is_floating(dtype) ? DType::kFloat32 : DType::kFloat64, in, out, n, scalars, repeat);
 }
 
 int64_t grain_size(double cost_ns) {

@@ -48,6 +48,10 @@ void apply(const SpanLoops& loops, DType dtype, const void* const* in, void* out
 void apply_parallel(const SpanLoops& loops, DType dtype, const void* const* in, void* out, int64_t n,
                     const double* scalars = nullptr, Repeat repeat = Repeat::kNone);
 
+// The same with every element converted to `through`, which has a loop, and the result converted back.
+void apply_through(const SpanLoops& loops, DType dtype, DType through, const void* const* in, void* out, int64_t n,
+                   const double* scalars = nullptr, Repeat repeat = Repeat::kNone);
+
 // Elements that one thread should get at least when one element costs `cost_ns`.
 int64_t grain_size(double cost_ns);
 

@@ -1,7 +1,20 @@
+#include "ops/elementwise/family.h"
 #include "ops/register_all.h"
 
 namespace hybridnet::ops {
 
-void register_elementwise(OpRegistry& ops) { (void)ops; }
+void register_elementwise(OpRegistry& ops) {
+  register_copies(ops);
+  register_cast(ops);
+  register_exponentials(ops);
+  register_powers(ops);
+  register_signs(ops);
+  register_rectifiers(ops);
+  register_elemwise_arithmetic(ops);
+  register_scalar_arithmetic(ops);
+  register_scalar_comparisons(ops);
+  register_add_n(ops);
+  register_where(ops);
+}
 
 }  // namespace hybridnet::ops

@@ -1,0 +1,14 @@
+// Registration functions of src/ops/broadcast.
+#pragma once
+
+#include "hybridnet/op.h"
+
+namespace hybridnet::ops {
+
+void register_broadcast_arithmetic(OpRegistry& ops);
+void register_broadcast_to(OpRegistry& ops);
+
+// Both shapes broadcast to the output's by NumPy's rule; one dtype for all.
+void infer_broadcast_binary(InferContext& c);
+
+}  // namespace hybridnet::ops

@@ -1,0 +1,66 @@
+// Conversions between dtypes.
+#include "kernels/convert.h"
+#include "ops/elementwise/declare.h"
+#include "ops/elementwise/family.h"
+
+namespace hybridnet::ops {
+namespace {
+
+struct CastParams {
+  DType dtype;
+  static void describe(ParamSchema<CastParams>& schema) {
+    schema.field("dtype", &CastParams::dtype).doc("Dtype of the output.");
+  }
+};
+
+void infer_cast(const CastParams& p, InferContext& c) {
+  c.unify_shapes();
+  c.set_out_dtype(0, p.dtype);
+}
+
+void run_cast(const CastParams&, const KernelArgs& a) {
+  kernels::convert_parallel(a.in[0].dtype, a.in[0].data, a.out[0].dtype, a.out[0].data, a.out[0].size());
+}
+
+Values cast_gradient(const CastParams&, const GradientContext& g) {
+  const DType from = g.input_spec(0).dtype;
+  if (!is_floating(from)) return Values(1);
+  return {cast(g.output_grad(0), from)};
+}
+
+}  // namespace
+
+void register_cast(OpRegistry& ops) {
+  ops.declare<CastParams>("Cast")
+      .alias("cast")
+      .alias("_npi_cast")
+      .alias("_npx_cast")
+      .doc("Converts to another dtype. Floating to integer rounds toward zero; values that do not fit become the nearest "
+           "limit and NaN becomes 0. To bool: anything but 0 is true.")
+      .input("data", "array of any shape and dtype")
+      .output("out", "shape of data, dtype as asked for")
+      .infer(infer_cast)
+      .cpu(run_cast)
+      .format_agnostic()
+      .gradient(cast_gradient, Saves::nothing())
+      .sample({{3, 4}}, {{"dtype", "float64"}})
+      .sample({{3, 4}}, {{"dtype", "float32"}})
+      .sample({.inputs = {{3, 4}}, .attrs = {{"dtype", "int32"}}, .check_gradient = false, .note = "a step function"})
+      .sample({.inputs = {{0, 4}}, .attrs = {{"dtype", "float16"}}, .check_gradient = false, .note = "float16 rounds"});
+  ops.declare<CastParams>("amp_cast")
+      .doc("Converts to a floating dtype for mixed precision; integer inputs stay as they are.")
+      .input("data", "array of any shape and dtype")
+      .output("out", "shape of data")
+      .infer([](const CastParams& p, InferContext& c) {
+        c.unify_shapes();
+        const DType from = c.in_dtype(0);
+        if (from != DType::kUnknown) c.set_out_dtype(0, is_floating(from) ? p.dtype : from);
+      })
+      .cpu(run_cast)
+      .format_agnostic()
+      .gradient(cast_gradient, Saves::nothing())
+      .sample({{3, 4}}, {{"dtype", "float64"}})
+      .sample({{3, 4}}, {{"dtype", "float32"}});
+}
+
+}  // namespace hybridnet::ops

@@ -1,0 +1,89 @@
+// Operators whose output is the input or a constant of its shape.
+#include <cstring>
+
+#include "hybridnet/threads.h"
+#include "kernels/convert.h"
+#include "ops/elementwise/declare.h"
+#include "ops/elementwise/family.h"
+
+namespace hybridnet::ops {
+namespace {
+
+void run_copy(const NoParams&, const KernelArgs& a) {
+  if (a.out[0].data == a.in[0].data) return;
+  kernels::convert_parallel(a.in[0].dtype, a.in[0].data, a.out[0].dtype, a.out[0].data, a.out[0].size());
+}
+
+void fill(const TensorRef& out, double value) {
+  char item[8];
+  kernels::store_scalar(out.dtype, value, item);
+  const int64_t size = dtype_size(out.dtype);
+  parallel_for(out.size(), 65536, [&](int64_t begin, int64_t end) {
+    char* to = static_cast<char*>(out.data) + begin * size;
+    if (value == 0) {
+      std::memset(to, 0, static_cast<size_t>((end - begin) * size));
+      return;
+    }
+    const auto repeat = [&]<class U>(U bits) {
+      std::memcpy(&bits, item, sizeof(bits));
+      std::fill_n(reinterpret_cast<U*>(to), end - begin, bits);
+    };
+    switch (size) {
+      case 1: return repeat(uint8_t{});
+      case 2: return repeat(uint16_t{});
+      case 4: return repeat(uint32_t{});
+      default: return repeat(uint64_t{});
+    }
+  });
+}
+
+void infer_same(const NoParams&, InferContext& c) { infer_elementwise(c); }
+
+// data -> data; the gradient passes.
+OpBuilder<NoParams> identity_op(OpRegistry& ops, const char* name, const char* doc) {
+  auto op = ops.declare(name);
+  op.doc(doc)
+      .input("data", "array of any shape")
+      .output("out", "shape and dtype of data")
+      .infer(infer_same)
+      .cpu(run_copy)
+      .pointwise(&pointwise_span<kernels::Pointwise::kCopy>)
+      .inplace(0, 0)
+      .identity_when([](const NoParams&, bool) { return true; })
+      .sample({{3, 4}})
+      .sample({Shape{0, 4}});
+  return op;
+}
+
+OpBuilder<NoParams> constant_like(OpRegistry& ops, const char* name, double value, const char* doc) {
+  auto op = ops.declare(name);
+  op.doc(doc)
+      .input("data", "array of any shape; its values are not read")
+      .output("out", "shape and dtype of data")
+      .infer(infer_same)
+      .cpu([value](const NoParams&, const KernelArgs& a) { fill(a.out[0], value); })
+      .gradient([](const NoParams&, const GradientContext&) { return Values(1); }, Saves::nothing())
+      .format_agnostic()
+      .inplace(0, 0)
+      .sample({{3, 4}})
+      .sample({Shape{2, 0}});
+  return op;
+}
+
+Values pass(const NoParams&, const GradientContext& g) { return {g.output_grad(0)}; }
+Values stop(const NoParams&, const GradientContext&) { return Values(1); }
+
+}  // namespace
+
+void register_copies(OpRegistry& ops) {
+  identity_op(ops, "_copy", "Copies the input.").alias("identity").gradient(pass, Saves::nothing());
+  identity_op(ops, "BlockGrad", "Copies the input; no gradient passes through.")
+      .alias("stop_gradient")
+      .alias("_sparse_stop_gradient")
+      .gradient(stop, Saves::nothing())
+      .stops_gradient();
+  constant_like(ops, "zeros_like", 0.0, "Zeros of the input's shape and dtype.").alias("_sparse_zeros_like");
+  constant_like(ops, "ones_like", 1.0, "Ones of the input's shape and dtype.");
+}
+
+}  // namespace hybridnet::ops

@@ -1,0 +1,70 @@
+// Declaring elementwise operators over the span functions of kernels/pointwise.h: inference, kernel, cost, in-place and
+// fusing traits come with the choice of the function; the operator adds names, docs, gradient and samples.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "hybridnet/op.h"
+#include "kernels/pointwise.h"
+#include "ops/emit.h"
+
+namespace hybridnet::ops {
+
+// All inputs and outputs have one shape and one dtype.
+void infer_elementwise(InferContext& c);
+
+// Nanoseconds on one core for n elements: arithmetic or memory, whichever is slower.
+int64_t elementwise_cost(const kernels::SpanLoops& loops, std::span<const TensorSpec> in, std::span<const TensorSpec> out);
+
+template <kernels::Pointwise F>
+const kernels::SpanLoops& span_loops() {
+  static const kernels::SpanLoops& found = kernels::loops(F);
+  return found;
+}
+
+// The span function of an operator without parameters.
+template <kernels::Pointwise F>
+void pointwise_span(const void*, DType dtype, const void* const* in, void* out, int64_t n) {
+  kernels::apply(span_loops<F>(), dtype, in, out, n);
+}
+
+template <kernels::Pointwise F>
+void run_elementwise(const KernelArgs& a) {
+  const kernels::SpanLoops& loops = span_loops<F>();
+  const void* in[4];
+  for (int i = 0; i < loops.arity; ++i) in[i] = a.in[i].data;
+  kernels::apply_parallel(loops, a.in[0].dtype, in, a.out[0].data, a.out[0].size());
+}
+
+// out = F(inputs...), inputs of equal shapes and dtypes. The caller adds inputs' names first, then doc, gradient, samples.
+template <kernels::Pointwise F, class P = NoParams>
+OpBuilder<P>& elementwise(OpBuilder<P>& op, DTypeSet dtypes = kNumeric) {
+  for (int i = 0; i < kernels::loops(F).arity; ++i) op.inplace(i, 0);
+  return op.output("out", "shape and dtype of the inputs")
+      .infer([](const P&, InferContext& c) { infer_elementwise(c); })
+      .cpu([](const P&, const KernelArgs& a) { run_elementwise<F>(a); }, dtypes)
+      .pointwise(&pointwise_span<F>)
+      .cost([](const P&, auto in, auto out) { return elementwise_cost(span_loops<F>(), in, out); });
+}
+
+// One input named data.
+template <kernels::Pointwise F>
+OpBuilder<NoParams> unary(OpRegistry& ops, std::string name, std::string doc, DTypeSet dtypes = kNumeric) {
+  auto op = ops.declare(std::move(name));
+  op.doc(std::move(doc)).input("data", "array of any shape");
+  elementwise<F>(op, dtypes);
+  return op;
+}
+
+// Gradient helper of two inputs: hidden, named as in graphs of gradients.
+template <kernels::Pointwise F>
+OpBuilder<NoParams> gradient_helper(OpRegistry& ops, std::string name, std::string doc, std::string second) {
+  auto op = ops.declare(std::move(name));
+  op.doc(std::move(doc)).input("out_grad", "output gradient").input(std::move(second), "saved value").internal();
+  elementwise<F>(op, kNumeric);
+  return op;
+}
+
+}  // namespace hybridnet::ops

@@ -1,0 +1,20 @@
+// Registration functions of src/ops/elementwise.
+#pragma once
+
+#include "hybridnet/op.h"
+
+namespace hybridnet::ops {
+
+void register_copies(OpRegistry& ops);
+void register_cast(OpRegistry& ops);
+void register_exponentials(OpRegistry& ops);
+void register_powers(OpRegistry& ops);
+void register_signs(OpRegistry& ops);
+void register_rectifiers(OpRegistry& ops);
+void register_elemwise_arithmetic(OpRegistry& ops);
+void register_scalar_arithmetic(OpRegistry& ops);
+void register_scalar_comparisons(OpRegistry& ops);
+void register_add_n(OpRegistry& ops);
+void register_where(OpRegistry& ops);
+
+}  // namespace hybridnet::ops

@@ -1,0 +1,64 @@
+// Operators of an array and a number given as parameter: _plus_scalar and its family.
+#pragma once
+
+#include "kernels/convert.h"
+#include "ops/elementwise/declare.h"
+
+namespace hybridnet::ops {
+
+struct ScalarParams {
+  double scalar;
+  bool is_int;
+  static void describe(ParamSchema<ScalarParams>& schema);
+};
+
+// Integer arrays keep their dtype (the number is rounded toward zero) unless is_int is false: then the result is float64.
+// Bool arrays give int64 or float64.
+void infer_scalar(const ScalarParams& p, InferContext& c);
+
+template <kernels::Pointwise F, kernels::Repeat kScalarSide>
+void apply_scalar(double scalar, DType dtype, const void* data, void* out, int64_t n, bool parallel) {
+  alignas(8) char value[8];
+  kernels::store_scalar(dtype, scalar, value);
+  const void* in[2] = {data, data};
+  in[kScalarSide == kernels::Repeat::kFirst ? 0 : 1] = value;
+  const auto run = parallel ? kernels::apply_parallel : kernels::apply;
+  run(span_loops<F>(), dtype, in, out, n, nullptr, kScalarSide);
+}
+
+template <kernels::Pointwise F, kernels::Repeat kScalarSide>
+void scalar_span(const void* params, DType dtype, const void* const* in, void* out, int64_t n) {
+  apply_scalar<F, kScalarSide>(static_cast<const ScalarParams*>(params)->scalar, dtype, in[0], out, n, false);
+}
+
+template <kernels::Pointwise F, kernels::Repeat kScalarSide>
+void run_scalar(const ScalarParams& p, const KernelArgs& a) {
+  const TensorRef& in = a.in[0];
+  const TensorRef& out = a.out[0];
+  const void* data = in.data;
+  if (in.dtype != out.dtype) {
+    kernels::convert_parallel(in.dtype, in.data, out.dtype, out.data, out.size());
+    data = out.data;
+  }
+  apply_scalar<F, kScalarSide>(p.scalar, out.dtype, data, out.data, out.size(), true);
+}
+
+// scalar on the right: F(data, scalar); on the left: F(scalar, data).
+template <kernels::Pointwise F, kernels::Repeat kScalarSide>
+OpBuilder<ScalarParams> scalar_op(OpRegistry& ops, std::string name, std::string doc, DTypeSet dtypes = kAllDTypes) {
+  auto op = ops.declare<ScalarParams>(std::move(name));
+  op.doc(std::move(doc))
+      .input("data", "array of any shape")
+      .output("out", "shape of data; dtype of data, unless data is bool or is_int is false")
+      .infer(infer_scalar)
+      .cpu(run_scalar<F, kScalarSide>, dtypes)
+      .pointwise(&scalar_span<F, kScalarSide>)
+      .inplace(0, 0)
+      .cost([](const ScalarParams&, auto in, auto out) { return elementwise_cost(span_loops<F>(), in, out); });
+  return op;
+}
+
+inline constexpr kernels::Repeat kScalarLeft = kernels::Repeat::kFirst;
+inline constexpr kernels::Repeat kScalarRight = kernels::Repeat::kSecond;
+
+}  // namespace hybridnet::ops

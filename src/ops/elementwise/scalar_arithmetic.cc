@@ -1,0 +1,63 @@
+// Arithmetic of an array and a number.
+#include "ops/elementwise/family.h"
+#include "ops/elementwise/scalar.h"
+
+namespace hybridnet::ops {
+namespace {
+using kernels::Pointwise;
+
+const OpRef kDivGrad{"_backward_div_rhs"};
+
+Values pass(const ScalarParams&, const GradientContext& g) { return {g.output_grad(0)}; }
+
+}  // namespace
+
+void ScalarParams::describe(ParamSchema<ScalarParams>& schema) {
+  schema.field("scalar", &ScalarParams::scalar).default_value(1.0).doc("The number.");
+  schema.field("is_int", &ScalarParams::is_int)
+      .default_value(true)
+      .doc("False: an integer array gives float64 instead of keeping its dtype.");
+}
+
+void infer_scalar(const ScalarParams& p, InferContext& c) {
+  c.unify_shapes();
+  const DType in = c.in_dtype(0);
+  if (is_integer(in) && !p.is_int) return c.set_out_dtype(0, DType::kFloat64);
+  if (in == DType::kBool) return c.set_out_dtype(0, p.is_int ? DType::kInt64 : DType::kFloat64);
+  c.unify_dtypes();
+}
+
+void register_scalar_arithmetic(OpRegistry& ops) {
+  scalar_op<Pointwise::kAdd, kScalarRight>(ops, "_plus_scalar", "data + scalar.")
+      .alias("_PlusScalar")
+      .identity_when([](const ScalarParams& p, bool) { return p.scalar == 0 && p.is_int; })
+      .gradient(pass, Saves::nothing())
+      .sample({{3, 4}}, {{"scalar", "1.5"}})
+      .sample({Shape{0, 4}}, {{"scalar", "2"}});
+  scalar_op<Pointwise::kSub, kScalarRight>(ops, "_minus_scalar", "data - scalar.")
+      .alias("_MinusScalar")
+      .gradient(pass, Saves::nothing())
+      .sample({{3, 4}}, {{"scalar", "1.5"}});
+  scalar_op<Pointwise::kSub, kScalarLeft>(ops, "_rminus_scalar", "scalar - data.")
+      .alias("_RMinusScalar")
+      .gradient([](const ScalarParams&, const GradientContext& g) -> Values { return {-g.output_grad(0)}; }, Saves::nothing())
+      .sample({{3, 4}}, {{"scalar", "1.5"}});
+  scalar_op<Pointwise::kMul, kScalarRight>(ops, "_mul_scalar", "data * scalar.")
+      .alias("_MulScalar")
+      .gradient([](const ScalarParams& p, const GradientContext& g) -> Values { return {g.output_grad(0) * p.scalar}; },
+                Saves::nothing())
+      .sample({{3, 4}}, {{"scalar", "-2.5"}});
+  scalar_op<Pointwise::kDiv, kScalarRight>(ops, "_div_scalar", "data / scalar. Integers: rounded toward zero.")
+      .alias("_DivScalar")
+      .gradient([](const ScalarParams& p, const GradientContext& g) -> Values { return {g.output_grad(0) / p.scalar}; },
+                Saves::nothing())
+      .sample({{3, 4}}, {{"scalar", "2.5"}});
+  scalar_op<Pointwise::kDiv, kScalarLeft>(ops, "_rdiv_scalar", "scalar / data. Integers: rounded toward zero, 0 where data is 0.")
+      .alias("_RDivScalar")
+      .gradient([](const ScalarParams&, const GradientContext& g) -> Values {
+        return {call(kDivGrad, {g.output_grad(0), g.output(0), g.input(0)})};
+      }, Saves::all())
+      .sample({{3, 4}}, {{"scalar", "2.5"}}, 0.5, 2.0);
+}
+
+}  // namespace hybridnet::ops

@@ -1,0 +1,75 @@
+// Comparisons of an array with a number: 1 or 0 in the dtype of the array.
+#include <cmath>
+
+#include "hybridnet/threads.h"
+#include "ops/elementwise/family.h"
+#include "ops/elementwise/scalar.h"
+
+namespace hybridnet::ops {
+namespace {
+using kernels::Pointwise;
+
+// An integer array compared with 2.5 must not be compared with 2: such numbers are compared as float64.
+bool is_exact_in(DType dtype, double scalar) {
+  if (!is_integer(dtype)) return true;
+  int64_t stored = 0;
+  double back = 0;
+  kernels::store_scalar(dtype, scalar, &stored);
+  kernels::convert(dtype, &stored, DType::kFloat64, &back, 1);
+  return back == scalar;
+}
+
+template <Pointwise F>
+void compare_span(const void* params, DType dtype, const void* const* in, void* out, int64_t n) {
+  const double scalar = static_cast<const ScalarParams*>(params)->scalar;
+  if (is_exact_in(dtype, scalar)) return apply_scalar<F, kScalarRight>(scalar, dtype, in[0], out, n, false);
+  // The comparison's result fits any dtype, the number does not: narrow by hand.
+  constexpr int64_t kTile = 512;
+  double tile[kTile];
+  const int64_t size = dtype_size(dtype);
+  for (int64_t i = 0; i < n; i += kTile) {
+    const int64_t m = std::min(kTile, n - i);
+    kernels::convert(dtype, static_cast<const char*>(in[0]) + i * size, DType::kFloat64, tile, m);
+    apply_scalar<F, kScalarRight>(scalar, DType::kFloat64, tile, tile, m, false);
+    kernels::convert(DType::kFloat64, tile, dtype, static_cast<char*>(out) + i * size, m);
+  }
+}
+
+template <Pointwise F>
+void run_compare(const ScalarParams& p, const KernelArgs& a) {
+  const TensorRef& in = a.in[0];
+  const TensorRef& out = a.out[0];
+  if (in.dtype != out.dtype || is_exact_in(in.dtype, p.scalar)) return run_scalar<F, kScalarRight>(p, a);
+  const int64_t size = dtype_size(in.dtype);
+  parallel_for(out.size(), kernels::grain_size(1), [&](int64_t begin, int64_t end) {
+    const void* part[1] = {static_cast<const char*>(in.data) + begin * size};
+    compare_span<F>(&p, in.dtype, part, static_cast<char*>(out.data) + begin * size, end - begin);
+  });
+}
+
+template <Pointwise F>
+void comparison(OpRegistry& ops, const char* name, const char* alias, const char* doc) {
+  auto op = scalar_op<F, kScalarRight>(ops, name, doc);
+  op.alias(alias)
+      .cpu(run_compare<F>)
+      .pointwise(&compare_span<F>)
+      .gradient([](const ScalarParams&, const GradientContext&) { return Values(1); }, Saves::nothing())
+      .sample({.inputs = {{3, 4}}, .attrs = {{"scalar", "1"}}, .integer_valued = true})
+      .sample({{3, 4}}, {{"scalar", "0.5"}});
+}
+
+}  // namespace
+
+void register_scalar_comparisons(OpRegistry& ops) {
+  comparison<Pointwise::kEqual>(ops, "_equal_scalar", "_EqualScalar", "1 where data == scalar, else 0.");
+  comparison<Pointwise::kNotEqual>(ops, "_not_equal_scalar", "_NotEqualScalar", "1 where data != scalar, else 0.");
+  comparison<Pointwise::kGreater>(ops, "_greater_scalar", "_GreaterScalar", "1 where data > scalar, else 0.");
+  comparison<Pointwise::kGreaterEqual>(ops, "_greater_equal_scalar", "_GreaterEqualScalar", "1 where data >= scalar, else 0.");
+  comparison<Pointwise::kLesser>(ops, "_lesser_scalar", "_LesserScalar", "1 where data < scalar, else 0.");
+  comparison<Pointwise::kLesserEqual>(ops, "_lesser_equal_scalar", "_LesserEqualScalar", "1 where data <= scalar, else 0.");
+  comparison<Pointwise::kLogicalAnd>(ops, "_logical_and_scalar", "_LogicalAndScalar", "1 where data and scalar are both not 0.");
+  comparison<Pointwise::kLogicalOr>(ops, "_logical_or_scalar", "_LogicalOrScalar", "1 where data or scalar is not 0.");
+  comparison<Pointwise::kLogicalXor>(ops, "_logical_xor_scalar", "_LogicalXorScalar", "1 where exactly one of data and scalar is not 0.");
+}
+
+}  // namespace hybridnet::ops
