@@ -184,13 +184,13 @@ struct OutputInfo { std::string name, doc; };
 
 // What sweep tests run: inputs by shape (dtype float32 unless given), values drawn from [low, high].
 struct Sample {
-  std::vector<Shape> inputs;
-  std::vector<std::pair<std::string, std::string>> attrs;  // as in JSON
+  std::vector<Shape> inputs = {};
+  std::vector<std::pair<std::string, std::string>> attrs = {};  // as in JSON
   double low = -2.0, high = 2.0;
-  std::vector<DType> dtypes;   // per input; empty: the swept dtype for all
+  std::vector<DType> dtypes = {};  // per input; empty: the swept dtype for all
   bool integer_valued = false; // draw whole numbers in [low, high]
   bool check_gradient = true;  // false where the function is not smooth at random points; say why in `note`
-  std::string note;
+  std::string note = {};
 };
 
 // Elementwise ops over n contiguous elements of one dtype; what fused chains are made of. in: one pointer per input.

@@ -81,7 +81,7 @@ void register_where(OpRegistry& ops) {
       .gradient(where_gradient, Saves::of({0}))
       .sample({.inputs = {{3, 4}, {3, 4}, {3, 4}}, .low = -2, .high = 2, .integer_valued = true})
       .sample({.inputs = {{3}, {3, 4}, {3, 4}}, .low = 0, .high = 1, .integer_valued = true})
-      .sample({.inputs = {{0, 4}, {0, 4}, {0, 4}}});
+      .sample(std::vector<Shape>{{0, 4}, {0, 4}, {0, 4}});
 }
 
 }  // namespace hybridnet::ops
