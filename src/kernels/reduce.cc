@@ -17,12 +17,12 @@ constexpr int64_t kWidth = ReduceLoops::kMaxWidth;
 constexpr int64_t kNarrow = 32;       // narrower matrices are read as wide ones of several rows side by side
 
 const ReduceLoops& reduce_loops(Reduction reduction, DType dtype) {
-  static const auto table = [] {
-    auto t = std::make_unique<ReduceTable>();
-    fill_reduce(t[0]);
-    return t;
+  static const ReduceTable& table = [] () -> const ReduceTable& {
+    static ReduceTable filled;
+    fill_reduce(filled);
+    return filled;
   }();
-  return table[0][static_cast<int>(reduction)][static_cast<int>(dtype)];
+  return table[static_cast<int>(reduction)][static_cast<int>(dtype)];
 }
 
 // Axes merged where neighbours are both kept or both reduced; sizes of 1 dropped.

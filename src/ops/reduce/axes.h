@@ -1,0 +1,61 @@
+// Axes of reductions: the parameters axis, keepdims and exclude, the shapes that follow, and the way back.
+#pragma once
+
+#include <optional>
+
+#include "hybridnet/op.h"
+#include "kernels/reduce.h"
+#include "ops/emit.h"
+
+namespace hybridnet::ops {
+
+struct ReduceParams {
+  std::optional<Tuple> axis;
+  bool keepdims;
+  bool exclude;
+  static void describe(ParamSchema<ReduceParams>& schema);
+};
+
+// Bit i: axis i is reduced. No axes (None or ()) means all. Throws ParamError for axes out of range or given twice.
+uint32_t reduced_axes(const std::optional<Tuple>& axis, bool exclude, int ndim);
+
+// Shape after a reduction. Everything reduced without keepdims: (1,), or () under NumPy shapes. Unknown sizes stay unknown.
+Shape reduced_shape(const Shape& in, uint32_t axes, bool keepdims);
+
+// Number of elements that meet in one output.
+int64_t reduced_count(const Shape& in, uint32_t axes);
+
+void infer_reduce(const ReduceParams& p, InferContext& c);
+
+// The shape with every reduced size 1.
+Shape kept_shape(const Shape& in, uint32_t axes);
+
+// A reduced value repeated over the axes it was reduced over, to the shape `full`.
+Value spread(const Value& reduced, const Shape& full, uint32_t axes);
+
+Tuple axes_tuple(uint32_t axes);
+
+template <kernels::Reduction kReduction, kernels::Finish kFinish = kernels::Finish::kNone>
+void run_reduce(const ReduceParams& p, const KernelArgs& a) {
+  const Shape& shape = *a.in[0].shape;
+  kernels::reduce(kReduction, kFinish, a.in[0].dtype, a.in[0].data, shape, reduced_axes(p.axis, p.exclude, shape.ndim()),
+                  a.out[0].dtype, a.out[0].data);
+}
+
+// Names, docs, inference and kernel of a reduction; the caller adds the gradient.
+template <kernels::Reduction kReduction, kernels::Finish kFinish = kernels::Finish::kNone>
+OpBuilder<ReduceParams> reduction(OpRegistry& ops, std::string name, std::string doc) {
+  auto op = ops.declare<ReduceParams>(std::move(name));
+  op.doc(std::move(doc))
+      .input("data", "array of any shape")
+      .output("out", "dtype of data; the shape without the reduced axes, or with sizes 1 there (keepdims)")
+      .infer(infer_reduce)
+      .cpu(run_reduce<kReduction, kFinish>)
+      .sample({{3, 4}})
+      .sample({{2, 3, 4}}, {{"axis", "1"}})
+      .sample({{2, 3, 4}}, {{"axis", "(0, -1)"}, {"keepdims", "1"}})
+      .sample({{2, 3, 4}}, {{"axis", "1"}, {"exclude", "1"}});
+  return op;
+}
+
+}  // namespace hybridnet::ops

@@ -1,0 +1,48 @@
+// Sums and means.
+#include "ops/reduce/axes.h"
+#include "ops/reduce/family.h"
+
+namespace hybridnet::ops {
+namespace {
+using kernels::Finish;
+using kernels::Reduction;
+
+const OpRef kEqual{"_equal"};
+
+uint32_t axes_of(const ReduceParams& p, const GradientContext& g) {
+  return reduced_axes(p.axis, p.exclude, g.input_spec(0).shape.ndim());
+}
+
+Values sum_gradient(const ReduceParams& p, const GradientContext& g) {
+  return {spread(g.output_grad(0), g.input_spec(0).shape, axes_of(p, g))};
+}
+
+Values mean_gradient(const ReduceParams& p, const GradientContext& g) {
+  const Shape& shape = g.input_spec(0).shape;
+  const uint32_t axes = axes_of(p, g);
+  const auto count = static_cast<double>(reduced_count(shape, axes));
+  return {spread(g.output_grad(0) / count, shape, axes)};
+}
+
+// NaN elements get no gradient: x == x is 1 where x is a number.
+Values nansum_gradient(const ReduceParams& p, const GradientContext& g) {
+  const Value x = g.input(0);
+  return {spread(g.output_grad(0), g.input_spec(0).shape, axes_of(p, g)) * call(kEqual, {x, x})};
+}
+
+}  // namespace
+
+void register_sums(OpRegistry& ops) {
+  reduction<Reduction::kSum>(ops, "sum", "Sum over axes. float32 is summed in float64, integers in int64.")
+      .alias("sum_axis")
+      .alias("_sparse_sum")
+      .gradient(sum_gradient, Saves::nothing())
+      .sample(std::vector<Shape>{{0, 4}}, {{"axis", "0"}});
+  reduction<Reduction::kSum, Finish::kDivide>(ops, "mean", "Mean over axes.")
+      .alias("_sparse_mean")
+      .gradient(mean_gradient, Saves::nothing());
+  reduction<Reduction::kNansum>(ops, "nansum", "Sum over axes; NaN counts as 0.")
+      .gradient(nansum_gradient, Saves::all_inputs());
+}
+
+}  // namespace hybridnet::ops
