@@ -14,6 +14,7 @@ void register_rectifiers(OpRegistry& ops);
 void register_elemwise_arithmetic(OpRegistry& ops);
 void register_scalar_arithmetic(OpRegistry& ops);
 void register_scalar_comparisons(OpRegistry& ops);
+void register_comparisons(OpRegistry& ops);
 void register_add_n(OpRegistry& ops);
 void register_where(OpRegistry& ops);
 

@@ -13,6 +13,7 @@ void register_elementwise(OpRegistry& ops) {
   register_elemwise_arithmetic(ops);
   register_scalar_arithmetic(ops);
   register_scalar_comparisons(ops);
+  register_comparisons(ops);
   register_add_n(ops);
   register_where(ops);
 }
