@@ -40,6 +40,29 @@ HWY_INLINE hn::Vec<D> load(D d, const T* in, int64_t i) {
   }
 }
 
+// Fewer elements than a vector has lanes.
+template <class F, class T, int kRepeatMask, size_t... K>
+void short_span(const F& f, const void* const* in, T* out, int64_t n, std::index_sequence<K...>) {
+  const hn::ScalableTag<T> d;
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+  const auto wanted = hn::FirstN(d, static_cast<size_t>(n));
+  const auto part = [&](const T* from, bool repeated) HWY_ATTR {
+    return repeated ? hn::Set(d, from[0]) : hn::MaskedLoad(wanted, d, from);
+  };
+  hn::BlendedStore(f(d, part(static_cast<const T*>(in[K]), (kRepeatMask >> K & 1) != 0)...), wanted, d, out);
+#else
+  HWY_ALIGN T part[sizeof...(K)][HWY_MAX_BYTES / sizeof(T)];
+  HWY_ALIGN T result[HWY_MAX_BYTES / sizeof(T)];
+  const auto fill = [&](T* to, const T* from, bool repeated) HWY_ATTR {
+    hn::Store(hn::Set(d, from[0]), d, to);
+    for (int64_t j = 1; j < n && !repeated; ++j) to[j] = from[j];
+  };
+  (fill(part[K], static_cast<const T*>(in[K]), (kRepeatMask >> K & 1) != 0), ...);
+  hn::Store(f(d, hn::Load(d, part[K])...), d, result);
+  for (int64_t j = 0; j < n; ++j) out[j] = result[j];
+#endif
+}
+
 // kRepeatMask: bit k set means that input k is one element.
 template <class F, class T, int kRepeatMask, size_t... K>
 void vector_span(const void* const* in, void* out_memory, int64_t n, const double* scalars, std::index_sequence<K...>) {
@@ -47,24 +70,15 @@ void vector_span(const void* const* in, void* out_memory, int64_t n, const doubl
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   const F f = make_functor<F>(scalars);
   T* out = static_cast<T*>(out_memory);
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    hn::StoreU(f(d, load<(kRepeatMask >> K & 1) != 0>(d, static_cast<const T*>(in[K]), i)...), d, out + i);
-  }
-  if (i == n) return;
-  // The rest goes through full vectors on the stack: lanes past the end hold copies of the last element, so that they
-  // cannot raise slow paths that the data does not ask for.
-  HWY_ALIGN T rest[sizeof...(K)][HWY_MAX_BYTES / sizeof(T)];
-  HWY_ALIGN T result[HWY_MAX_BYTES / sizeof(T)];
-  const int64_t left = n - i;
-  const auto fill = [&](T* to, const T* from, bool repeated) {
-    if (repeated) return hn::Store(hn::Set(d, from[0]), d, to);
-    hn::Store(hn::Set(d, from[n - 1]), d, to);
-    for (int64_t j = 0; j < left; ++j) to[j] = from[i + j];
+  if (n < lanes) return short_span<F, T, kRepeatMask>(f, in, out, n, std::index_sequence<K...>());
+  const auto at = [&](int64_t i) HWY_ATTR {
+    return f(d, load<(kRepeatMask >> K & 1) != 0>(d, static_cast<const T*>(in[K]), i)...);
   };
-  (fill(rest[K], static_cast<const T*>(in[K]), (kRepeatMask >> K & 1) != 0), ...);
-  hn::Store(f(d, hn::Load(d, rest[K])...), d, result);
-  for (int64_t j = 0; j < left; ++j) out[i + j] = result[j];
+  // The last, overlapping vector is computed before anything is written (out may be an input) and stored at the end.
+  const bool rest = n % lanes != 0;
+  const auto last = rest ? at(n - lanes) : hn::Zero(d);
+  for (int64_t i = 0; i + lanes <= n; i += lanes) hn::StoreU(at(i), d, out + i);
+  if (rest) hn::StoreU(last, d, out + n - lanes);
 }
 
 template <class F, class T, int kRepeatMask, size_t... K>

@@ -34,7 +34,8 @@ HWY_INLINE V limit(D d, V x, double low, double high) {
 template <class D, class V>
 HWY_INLINE V exp(D d, V x) {
   // Outside these limits the result is 0 or infinity; Highway's exponent arithmetic would wrap around.
-  return hn::Exp(d, is_float32<D>() ? limit(d, x, -104.0, 89.0) : limit(d, x, -746.0, 710.0));
+  const V y = hn::Exp(d, is_float32<D>() ? limit(d, x, -104.0, 89.0) : limit(d, x, -746.0, 710.0));
+  return hn::IfThenElse(hn::Eq(x, x), y, x);
 }
 
 template <class D, class V>

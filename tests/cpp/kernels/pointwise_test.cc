@@ -1,0 +1,214 @@
+// Elementwise loops: accuracy against long double, limits, every length around a vector, in place, conversions of dtypes.
+#include "kernels/pointwise.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "kernels/convert.h"
+
+namespace hybridnet::kernels {
+namespace {
+
+using Exact = std::function<long double(long double)>;
+
+template <class T>
+double ulps(T got, long double want) {
+  const T rounded = static_cast<T>(want);
+  if (std::isnan(rounded) || std::isinf(rounded) || std::isinf(got)) {
+    return std::isnan(rounded) ? (std::isnan(got) ? 0 : 1e9) : (got == rounded ? 0 : 1e9);
+  }
+  const T magnitude = std::fabs(rounded);
+  const long double unit = std::nextafter(magnitude, std::numeric_limits<T>::infinity()) - magnitude;
+  return static_cast<double>(std::fabs((static_cast<long double>(got) - want) / unit));
+}
+
+template <class T>
+double worst_ulps(Pointwise function, const Exact& exact, double low, double high) {
+  std::mt19937_64 generator(7);
+  std::uniform_real_distribution<double> uniform(low, high);
+  std::vector<T> x(20011), y(x.size());
+  for (T& v : x) v = static_cast<T>(uniform(generator));
+  for (int i = 0; i < 70; ++i) {  // down to the smallest normal numbers
+    const double tiny = std::pow(10.0, -0.5 * i) * (i % 2 ? 1 : -1);
+    if (tiny >= low && tiny <= high) x[static_cast<size_t>(i)] = static_cast<T>(tiny);
+  }
+  const void* in[] = {x.data()};
+  apply(loops(function), dtype_of<T>::value, in, y.data(), static_cast<int64_t>(x.size()));
+  double worst = 0;
+  for (size_t i = 0; i < x.size(); ++i) worst = std::max(worst, ulps(y[i], exact(static_cast<long double>(x[i]))));
+  return worst;
+}
+
+struct Accuracy {
+  const char* name;
+  Pointwise function;
+  Exact exact;
+  double low, high, bound;
+};
+
+class PointwiseAccuracy : public testing::TestWithParam<Accuracy> {};
+
+TEST_P(PointwiseAccuracy, IsWithinItsBoundForFloat32) {
+  const Accuracy& a = GetParam();
+  EXPECT_LE(worst_ulps<float>(a.function, a.exact, a.low, a.high), a.bound);
+}
+TEST_P(PointwiseAccuracy, IsWithinItsBoundForFloat64) {
+  const Accuracy& a = GetParam();
+  EXPECT_LE(worst_ulps<double>(a.function, a.exact, a.low, a.high), a.bound);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Exponentials, PointwiseAccuracy,
+    testing::Values(Accuracy{"exp", Pointwise::kExp, [](long double x) { return std::exp(x); }, -87, 88, 1},
+                    Accuracy{"expm1", Pointwise::kExpm1, [](long double x) { return std::expm1(x); }, -20, 80, 4},
+                    Accuracy{"expm1_near_0", Pointwise::kExpm1, [](long double x) { return std::expm1(x); }, -1, 1, 4},
+                    Accuracy{"log", Pointwise::kLog, [](long double x) { return std::log(x); }, 0, 100, 1},
+                    Accuracy{"log_near_1", Pointwise::kLog, [](long double x) { return std::log(x); }, 0.5, 2, 1},
+                    Accuracy{"log2", Pointwise::kLog2, [](long double x) { return std::log2(x); }, 0.01, 100, 2},
+                    Accuracy{"log10", Pointwise::kLog10, [](long double x) { return std::log10(x); }, 0.01, 100, 2},
+                    Accuracy{"log1p", Pointwise::kLog1p, [](long double x) { return std::log1p(x); }, -0.99, 50, 3},
+                    Accuracy{"tanh", Pointwise::kTanh, [](long double x) { return std::tanh(x); }, -10, 10, 3},
+                    Accuracy{"tanh_near_0", Pointwise::kTanh, [](long double x) { return std::tanh(x); }, -1, 1, 3},
+                    Accuracy{"sigmoid", Pointwise::kSigmoid, [](long double x) { return 1 / (1 + std::exp(-x)); }, -80, 30, 3},
+                    Accuracy{"softrelu", Pointwise::kSoftrelu, [](long double x) { return std::log1p(std::exp(x)); }, -80, 30, 3},
+                    Accuracy{"sqrt", Pointwise::kSqrt, [](long double x) { return std::sqrt(x); }, 0, 100, 0.51}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+template <class T>
+std::vector<T> run(Pointwise function, std::vector<T> x, std::vector<double> scalars = {}) {
+  const void* in[] = {x.data()};
+  apply(loops(function), dtype_of<T>::value, in, x.data(), static_cast<int64_t>(x.size()), scalars.data());
+  return x;
+}
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+const float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+void expect_same(const std::vector<float>& got, const std::vector<float>& want) {
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    if (std::isnan(want[i])) {
+      EXPECT_TRUE(std::isnan(got[i])) << "element " << i;
+    } else {
+      EXPECT_EQ(got[i], want[i]) << "element " << i;
+      EXPECT_EQ(std::signbit(got[i]), std::signbit(want[i])) << "element " << i;
+    }
+  }
+}
+
+TEST(Pointwise, GivesTheLimitsOfExponentials) {
+  expect_same(run<float>(Pointwise::kExp, {kInf, -kInf, kNaN, 3000, -3000, 0}), {kInf, 0, kNaN, kInf, 0, 1});
+  expect_same(run<float>(Pointwise::kExpm1, {kInf, -kInf, kNaN, 3000, -3000, -0.0f}), {kInf, -1, kNaN, kInf, -1, -0.0f});
+  expect_same(run<float>(Pointwise::kLog, {kInf, 0, -0.0f, -1, kNaN, 1}), {kInf, -kInf, -kInf, kNaN, kNaN, 0});
+  expect_same(run<float>(Pointwise::kLog1p, {kInf, -1, -2, kNaN, -0.0f}), {kInf, -kInf, kNaN, kNaN, -0.0f});
+  expect_same(run<float>(Pointwise::kTanh, {kInf, -kInf, kNaN, 50, -0.0f}), {1, -1, kNaN, 1, -0.0f});
+  expect_same(run<float>(Pointwise::kSigmoid, {kInf, -kInf, kNaN, 0}), {1, 0, kNaN, 0.5f});
+  expect_same(run<float>(Pointwise::kSoftrelu, {kInf, -kInf, kNaN, 3000}), {kInf, 0, kNaN, 3000});
+}
+
+TEST(Pointwise, RoundsAsNamed) {
+  expect_same(run<float>(Pointwise::kRound, {0.5f, -0.5f, 2.5f, 0.49999997f, 8388609.0f, kNaN}),
+              {1, -1, 3, 0, 8388609.0f, kNaN});
+  expect_same(run<float>(Pointwise::kRint, {0.5f, 1.5f, -0.5f, -1.5f, 2.6f}), {0, 1, -1, -2, 3});
+  expect_same(run<float>(Pointwise::kTrunc, {1.7f, -1.7f}), {1, -1});
+  EXPECT_EQ(run<int32_t>(Pointwise::kFloor, {-3, 7}), (std::vector<int32_t>{-3, 7}));
+}
+
+TEST(Pointwise, KeepsNaNThroughRectifiersAndClip) {
+  expect_same(run<float>(Pointwise::kRelu, {kNaN, -1, 2}), {kNaN, 0, 2});
+  expect_same(run<float>(Pointwise::kClip, {kNaN, -5, 5, 0.5f}, {-1, 1}), {kNaN, -1, 1, 0.5f});
+}
+
+TEST(Pointwise, IntegersNeverTrap) {
+  const std::vector<int32_t> a = {std::numeric_limits<int32_t>::min(), 7, -7, 7, 5}, b = {-1, 0, 2, -2, -1};
+  std::vector<int32_t> out(5);
+  const void* in[] = {a.data(), b.data()};
+  apply(loops(Pointwise::kDiv), DType::kInt32, in, out.data(), 5);
+  EXPECT_EQ(out, (std::vector<int32_t>{std::numeric_limits<int32_t>::min(), 0, -3, -3, -5}));
+  apply(loops(Pointwise::kMod), DType::kInt32, in, out.data(), 5);
+  EXPECT_EQ(out, (std::vector<int32_t>{0, 0, 1, -1, 0}));
+  EXPECT_EQ(run<int8_t>(Pointwise::kNegative, {-128, 5}), (std::vector<int8_t>{-128, -5}));
+  EXPECT_EQ(run<int32_t>(Pointwise::kReciprocal, {0, 1, 2}), (std::vector<int32_t>{0, 1, 0}));
+}
+
+TEST(Pointwise, EveryLengthAndInPlace) {
+  for (int64_t n = 0; n < 70; ++n) {
+    std::vector<float> x(static_cast<size_t>(n) + 1), y;
+    for (size_t i = 0; i < x.size(); ++i) x[i] = 0.1f * static_cast<float>(i);
+    y = x;
+    const void* in[] = {x.data()};
+    apply(loops(Pointwise::kExp), DType::kFloat32, in, x.data(), n);
+    for (int64_t i = 0; i < n; ++i) EXPECT_NEAR(x[i], std::exp(y[i]), 1e-6 * x[i]) << n;
+    EXPECT_EQ(x[n], y[n]) << "wrote past the end, n = " << n;
+  }
+}
+
+TEST(Pointwise, RepeatsOneElement) {
+  const std::vector<double> a = {1, 2, 3}, s = {10};
+  std::vector<double> out(3);
+  const void* right[] = {a.data(), s.data()};
+  apply(loops(Pointwise::kSub), DType::kFloat64, right, out.data(), 3, nullptr, Repeat::kSecond);
+  EXPECT_EQ(out, (std::vector<double>{-9, -8, -7}));
+  const void* left[] = {s.data(), a.data()};
+  apply(loops(Pointwise::kSub), DType::kFloat64, left, out.data(), 3, nullptr, Repeat::kFirst);
+  EXPECT_EQ(out, (std::vector<double>{9, 8, 7}));
+}
+
+TEST(Pointwise, HalvesGoThroughFloat32) {
+  for (int64_t n : {1, 5, 600}) {
+    std::vector<float16> a(static_cast<size_t>(n)), out(a.size());
+    for (size_t i = 0; i < a.size(); ++i) a[i] = float16(0.01f * static_cast<float>(i % 300));
+    const void* in[] = {a.data()};
+    apply(loops(Pointwise::kTanh), DType::kFloat16, in, out.data(), n);
+    for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(float(out[i]), std::tanh(float(a[i])), 5e-4) << i;
+    const void* pair[] = {a.data(), a.data()};
+    apply(loops(Pointwise::kMul), DType::kFloat16, pair, out.data(), n, nullptr, Repeat::kSecond);
+    for (size_t i = 0; i < a.size(); ++i) EXPECT_EQ(float(out[i]), float(float16(float(a[i]) * float(a[0])))) << i;
+  }
+}
+
+TEST(Pointwise, SplitsGiveTheSameResult) {
+  const int64_t n = 300001;
+  std::vector<float> a(n), whole(n), split(n);
+  for (int64_t i = 0; i < n; ++i) a[static_cast<size_t>(i)] = static_cast<float>(i % 1000) * 0.01f;
+  const void* in[] = {a.data()};
+  apply(loops(Pointwise::kSigmoid), DType::kFloat32, in, whole.data(), n);
+  apply_parallel(loops(Pointwise::kSigmoid), DType::kFloat32, in, split.data(), n);
+  EXPECT_EQ(whole, split);
+}
+
+TEST(Convert, SaturatesAndTruncates) {
+  const std::vector<float> x = {1.9f, -1.9f, 3e9f, -3e9f, kNaN, kInf, 300, -0.5f};
+  std::vector<int32_t> i32(x.size());
+  convert(DType::kFloat32, x.data(), DType::kInt32, i32.data(), 8);
+  EXPECT_EQ(i32, (std::vector<int32_t>{1, -1, 2147483647, -2147483648, 0, 2147483647, 300, 0}));
+  std::vector<uint8_t> u8(x.size());
+  convert(DType::kFloat32, x.data(), DType::kUInt8, u8.data(), 8);
+  EXPECT_EQ(u8, (std::vector<uint8_t>{1, 0, 255, 0, 0, 255, 255, 0}));
+  bool truth[8];
+  convert(DType::kFloat32, x.data(), DType::kBool, truth, 8);
+  for (bool t : truth) EXPECT_TRUE(t);
+}
+
+TEST(Convert, HalfConversionsAreExactBothWays) {
+  for (const DType half : {DType::kFloat16, DType::kBFloat16}) {
+    std::vector<uint16_t> bits(65536), back(65536);
+    for (size_t i = 0; i < bits.size(); ++i) bits[i] = static_cast<uint16_t>(i);
+    std::vector<float> wide(65536);
+    convert(half, bits.data(), DType::kFloat32, wide.data(), 65536);
+    convert(DType::kFloat32, wide.data(), half, back.data(), 65536);
+    for (size_t i = 0; i < bits.size(); ++i) {
+      if (!std::isnan(wide[i])) {
+        ASSERT_EQ(back[i], bits[i]) << dtype_name(half);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hybridnet::kernels
