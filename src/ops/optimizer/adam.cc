@@ -15,7 +15,7 @@ void describe_betas(S& schema) {
 }
 
 struct AdamParams {
-  float lr, beta1, beta2, epsilon, wd, rescale_grad, clip_gradient;
+  double lr, beta1, beta2, epsilon, wd, rescale_grad, clip_gradient;
   bool lazy_update;
   static void describe(ParamSchema<AdamParams>& schema) {
     describe_lr<AdamParams>(schema);
@@ -28,7 +28,7 @@ struct AdamParams {
 
 struct MultiAdamParams {
   std::vector<double> lrs, wds;
-  float beta1, beta2, epsilon, rescale_grad, clip_gradient;
+  double beta1, beta2, epsilon, rescale_grad, clip_gradient;
   int32_t num_weights;
   static void describe(ParamSchema<MultiAdamParams>& schema) {
     describe_lrs_wds<MultiAdamParams>(schema);

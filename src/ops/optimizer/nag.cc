@@ -6,7 +6,7 @@ namespace hybridnet::ops {
 namespace {
 
 struct NagParams {
-  float lr, momentum, wd, rescale_grad, clip_gradient;
+  double lr, momentum, wd, rescale_grad, clip_gradient;
   static void describe(ParamSchema<NagParams>& schema) {
     describe_lr<NagParams>(schema);
     schema.field("momentum", &NagParams::momentum).default_value(0.0).doc("Factor of the previous step.");
@@ -17,7 +17,7 @@ struct NagParams {
 
 struct MultiNagParams {
   std::vector<double> lrs, wds;
-  float momentum, rescale_grad, clip_gradient;
+  double momentum, rescale_grad, clip_gradient;
   int32_t num_weights;
   static void describe(ParamSchema<MultiNagParams>& schema) {
     describe_lrs_wds<MultiNagParams>(schema);

@@ -6,7 +6,7 @@ namespace hybridnet::ops {
 namespace {
 
 struct SgdParams {
-  float lr, wd, rescale_grad, clip_gradient;
+  double lr, wd, rescale_grad, clip_gradient;
   bool lazy_update;
   static void describe(ParamSchema<SgdParams>& schema) {
     describe_lr<SgdParams>(schema);
@@ -17,7 +17,7 @@ struct SgdParams {
 };
 
 struct SgdMomentumParams {
-  float lr, momentum, wd, rescale_grad, clip_gradient;
+  double lr, momentum, wd, rescale_grad, clip_gradient;
   bool lazy_update;
   static void describe(ParamSchema<SgdMomentumParams>& schema) {
     describe_lr<SgdMomentumParams>(schema);
@@ -30,7 +30,7 @@ struct SgdMomentumParams {
 
 struct MultiSgdParams {
   std::vector<double> lrs, wds;
-  float rescale_grad, clip_gradient;
+  double rescale_grad, clip_gradient;
   int32_t num_weights;
   static void describe(ParamSchema<MultiSgdParams>& schema) {
     describe_lrs_wds<MultiSgdParams>(schema);
@@ -41,7 +41,7 @@ struct MultiSgdParams {
 
 struct MultiSgdMomentumParams {
   std::vector<double> lrs, wds;
-  float momentum, rescale_grad, clip_gradient;
+  double momentum, rescale_grad, clip_gradient;
   int32_t num_weights;
   static void describe(ParamSchema<MultiSgdMomentumParams>& schema) {
     describe_lrs_wds<MultiSgdMomentumParams>(schema);
@@ -52,7 +52,7 @@ struct MultiSgdMomentumParams {
 };
 
 struct PreloadedSgdParams {
-  float momentum = 0, rescale_grad, clip_gradient;
+  double momentum = 0, rescale_grad, clip_gradient;
   int32_t num_weights;
   static void describe(ParamSchema<PreloadedSgdParams>& schema) {
     describe_rescale_clip<PreloadedSgdParams>(schema);
@@ -61,7 +61,7 @@ struct PreloadedSgdParams {
 };
 
 struct PreloadedSgdMomentumParams {
-  float momentum, rescale_grad, clip_gradient;
+  double momentum, rescale_grad, clip_gradient;
   int32_t num_weights;
   static void describe(ParamSchema<PreloadedSgdMomentumParams>& schema) {
     schema.field("momentum", &PreloadedSgdMomentumParams::momentum).default_value(0.0).doc("Factor of the previous step.");
