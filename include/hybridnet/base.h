@@ -225,7 +225,7 @@ class Ref {
   Ref(const Ref& o) : Ref(o.p_) {}
   Ref(Ref&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
   Ref& operator=(Ref o) noexcept { std::swap(p_, o.p_); return *this; }
-  ~Ref() { if (p_) p_->release(); }
+  ~Ref() { if (p_) p_->T::RefCounted::release(); }  // T may have a release() of its own
   T* get() const { return p_; }
   T& operator*() const { return *p_; }
   T* operator->() const { return p_; }
