@@ -1,0 +1,217 @@
+#include "kernels/dnnl/convolution.h"
+
+#include <algorithm>
+
+namespace hybridnet::onednn {
+namespace {
+
+using dnnl::memory;
+using kernels::ConvGeometry;
+using Dims = memory::dims;
+
+// Slots of Program::run.
+enum Slot { kA, kWeights, kC, kD, kOut0, kOut1, kNumSlots };
+
+Dims spatial(const ConvGeometry& g, const std::array<int64_t, 3>& values) { return Dims(values.end() - g.spatial, values.end()); }
+
+// Dense strides of `dims` when the axes lie in memory in `order`, outermost first.
+Dims strides_in_order(const Dims& dims, const std::vector<size_t>& order) {
+  Dims strides(dims.size());
+  int64_t step = 1;
+  for (size_t i = order.size(); i-- > 0;) {
+    strides[order[i]] = step;
+    step *= std::max<int64_t>(dims[order[i]], 1);
+  }
+  return strides;
+}
+
+Desc plain_desc(const Dims& dims, memory::data_type type) {
+  std::vector<size_t> order(dims.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  return Desc(dims, type, strides_in_order(dims, order));
+}
+
+// (leading axes, channels, spatial...) with the channels moved to the end.
+Desc last_desc(const Dims& dims, memory::data_type type, size_t channel_axis) {
+  std::vector<size_t> order;
+  for (size_t i = 0; i < dims.size(); ++i)
+    if (i != channel_axis) order.push_back(i);
+  order.push_back(channel_axis);
+  return Desc(dims, type, strides_in_order(dims, order));
+}
+
+struct Descs {
+  Desc x, w, y, bias_x, bias_y;              // as the caller has them
+  Desc x_any, w_any, y_any;                  // what oneDNN may choose
+  Dims stride, dilate, pad_left, pad_right;
+
+  Descs(const ConvGeometry& g, memory::data_type type) {
+    Dims xd{g.n, g.c}, yd{g.n, g.o};
+    Dims wd = g.groups > 1 ? Dims{g.groups, g.o / g.groups, g.c / g.groups} : Dims{g.o, g.c};
+    for (int64_t v : spatial(g, g.in)) xd.push_back(v);
+    for (int64_t v : spatial(g, g.out)) yd.push_back(v);
+    for (int64_t v : spatial(g, g.kernel)) wd.push_back(v);
+    x = g.channels_last ? last_desc(xd, type, 1) : plain_desc(xd, type);
+    y = g.channels_last ? last_desc(yd, type, 1) : plain_desc(yd, type);
+    w = g.weights_last ? last_desc(wd, type, g.groups > 1 ? 2 : 1) : plain_desc(wd, type);
+    bias_x = plain_desc({g.c}, type);
+    bias_y = plain_desc({g.o}, type);
+    // Plain images are slow to convolve directly: copies into a blocked layout and back cost less.
+    x_any = g.channels_last ? x : Desc(xd, type, memory::format_tag::any);
+    y_any = g.channels_last ? y : Desc(yd, type, memory::format_tag::any);
+    w_any = Desc(wd, type, memory::format_tag::any);
+    stride = spatial(g, g.stride);
+    for (int64_t v : spatial(g, g.dilate)) dilate.push_back(v - 1);
+    pad_left = spatial(g, g.pad);
+    for (int i = 3 - g.spatial; i < 3; ++i) {
+      const size_t k = static_cast<size_t>(i);
+      const int64_t reach = (g.out[k] - 1) * g.stride[k] + (g.kernel[k] - 1) * g.dilate[k] + 1;
+      pad_right.push_back(reach - g.in[k] - g.pad[k]);  // negative: a rest of the input that no tap touches
+    }
+  }
+};
+
+}  // namespace
+
+Convolution::Convolution(const ConvGeometry& geometry, const Options& options) : g_(geometry), options_(options) {
+  const int cores = rounded_cores(current_cores());
+  workspace_bytes_ = variants_.get(cores, [this] { return make(); }).bytes();
+}
+
+Convolution::Variant Convolution::make() const {
+  switch (options_.kind) {
+    case ConvKind::kForward: return make_forward();
+    case ConvKind::kBackwardData: return make_backward_data();
+    default: return make_backward_weights();
+  }
+}
+
+Convolution::Variant Convolution::make_forward() const {
+  const Descs d(g_, data_type(options_.dtype));
+  dnnl::primitive_attr attributes = user_scratchpad();
+  dnnl::post_ops post;
+  const bool in_place_of_any = options_.add && !g_.channels_last;  // the addend is plain: the result must be too
+  const Desc y_any = in_place_of_any ? d.y : d.y_any;
+  if (options_.add) post.append_binary(dnnl::algorithm::binary_add, d.y);
+  append(post, options_.activation);
+  attributes.set_post_ops(post);
+  // forward_training and forward_inference pick the same implementations; only the latter needs no workspace.
+  const dnnl::convolution_forward::primitive_desc pd(cpu_engine(), dnnl::prop_kind::forward_inference,
+                                                     dnnl::algorithm::convolution_direct, d.x_any, d.w_any,
+                                                     options_.bias ? d.bias_y : Desc(), y_any, d.stride, d.dilate, d.pad_left,
+                                                     d.pad_right, attributes);
+  Variant v;
+  v.packed = pd.weights_desc();
+  v.packs = v.packed != d.w;
+  if (v.packs) v.pack.reorder_into(d.w, Place::tensor(0), v.packed, Place::tensor(1));
+  const Place x = v.main.reorder(d.x, Place::tensor(kA), pd.src_desc());
+  const bool direct = pd.dst_desc() == d.y;
+  const Place y = direct ? Place::tensor(kOut0) : v.main.reserve(pd.dst_desc());
+  std::vector<Program::Argument> arguments{{DNNL_ARG_SRC, pd.src_desc(), x},
+                                           {DNNL_ARG_WEIGHTS, v.packed, Place::tensor(kWeights)},
+                                           {DNNL_ARG_DST, pd.dst_desc(), y}};
+  if (options_.bias) arguments.push_back({DNNL_ARG_BIAS, d.bias_y, Place::tensor(kC)});
+  if (options_.add) arguments.push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, d.y, Place::tensor(kD)});
+  v.main.add(pd, std::move(arguments));
+  if (!direct) v.main.reorder_into(pd.dst_desc(), y, d.y, Place::tensor(kOut0));
+  return v;
+}
+
+Convolution::Variant Convolution::make_backward_data() const {
+  const Descs d(g_, data_type(options_.dtype));
+  const dnnl::convolution_forward::primitive_desc hint(cpu_engine(), dnnl::prop_kind::forward_training,
+                                                       dnnl::algorithm::convolution_direct, d.x_any, d.w_any, d.y_any, d.stride,
+                                                       d.dilate, d.pad_left, d.pad_right);
+  Variant v;
+  const auto finish = [&](const auto& pd, int source_id, const Desc& source, int result_id, const Desc& result) {
+    v.packed = pd.weights_desc();
+    v.packs = v.packed != d.w;
+    const Place dy = v.main.reorder(d.y, Place::tensor(kA), source);
+    const bool direct = result == d.x;
+    const Place dx = direct ? Place::tensor(kOut0) : v.main.reserve(result);
+    std::vector<Program::Argument> arguments{
+        {source_id, source, dy}, {DNNL_ARG_WEIGHTS, v.packed, Place::tensor(kWeights)}, {result_id, result, dx}};
+    if (options_.bias) arguments.push_back({DNNL_ARG_BIAS, d.bias_x, Place::tensor(kC)});
+    v.main.add(pd, std::move(arguments));
+    if (!direct) v.main.reorder_into(result, dx, d.x, Place::tensor(kOut0));
+  };
+  if (!options_.bias) {
+    const dnnl::convolution_backward_data::primitive_desc pd(cpu_engine(), dnnl::algorithm::convolution_direct, d.x_any, d.w_any,
+                                                             d.y_any, d.stride, d.dilate, d.pad_left, d.pad_right, hint,
+                                                             user_scratchpad());
+    finish(pd, DNNL_ARG_DIFF_DST, pd.diff_dst_desc(), DNNL_ARG_DIFF_SRC, pd.diff_src_desc());
+    if (v.packs) v.pack.reorder_into(d.w, Place::tensor(0), v.packed, Place::tensor(1));
+    return v;
+  }
+  // With a bias it is a deconvolution, whose weights are described with the roles of the two channel axes exchanged.
+  const size_t lead = g_.groups > 1 ? 1 : 0;
+  std::vector<int> exchange(static_cast<size_t>(d.w.get_ndims()));
+  for (size_t i = 0; i < exchange.size(); ++i) exchange[i] = static_cast<int>(i);
+  std::swap(exchange[lead], exchange[lead + 1]);
+  const Desc w = d.w.permute_axes(exchange);
+  const Desc w_any(w.get_dims(), w.get_data_type(), memory::format_tag::any);
+  const dnnl::deconvolution_forward::primitive_desc pd(cpu_engine(), dnnl::prop_kind::forward_inference,
+                                                       dnnl::algorithm::deconvolution_direct, d.y_any, w_any, d.bias_x, d.x_any,
+                                                       d.stride, d.dilate, d.pad_left, d.pad_right, user_scratchpad());
+  finish(pd, DNNL_ARG_SRC, pd.src_desc(), DNNL_ARG_DST, pd.dst_desc());
+  v.packs = v.packed != w;
+  if (v.packs) v.pack.reorder_into(w, Place::tensor(0), v.packed, Place::tensor(1));
+  return v;
+}
+
+Convolution::Variant Convolution::make_backward_weights() const {
+  const Descs d(g_, data_type(options_.dtype));
+  const Desc bias = options_.bias ? d.bias_y : Desc();
+  const dnnl::convolution_forward::primitive_desc hint(cpu_engine(), dnnl::prop_kind::forward_training,
+                                                       dnnl::algorithm::convolution_direct, d.x_any, d.w_any, bias, d.y_any,
+                                                       d.stride, d.dilate, d.pad_left, d.pad_right);
+  const dnnl::convolution_backward_weights::primitive_desc pd(cpu_engine(), dnnl::algorithm::convolution_direct, d.x_any,
+                                                              d.w_any, bias, d.y_any, d.stride, d.dilate, d.pad_left,
+                                                              d.pad_right, hint, user_scratchpad());
+  Variant v;
+  const Place x = v.main.reorder(d.x, Place::tensor(kA), pd.src_desc());
+  const Place dy = v.main.reorder(d.y, Place::tensor(kWeights), pd.diff_dst_desc());
+  const bool direct = pd.diff_weights_desc() == d.w;
+  const Place dw = direct ? Place::tensor(kOut0) : v.main.reserve(pd.diff_weights_desc());
+  std::vector<Program::Argument> arguments{{DNNL_ARG_SRC, pd.src_desc(), x},
+                                           {DNNL_ARG_DIFF_DST, pd.diff_dst_desc(), dy},
+                                           {DNNL_ARG_DIFF_WEIGHTS, pd.diff_weights_desc(), dw}};
+  if (options_.bias) arguments.push_back({DNNL_ARG_DIFF_BIAS, d.bias_y, Place::tensor(kOut1)});
+  v.main.add(pd, std::move(arguments));
+  if (!direct) v.main.reorder_into(pd.diff_weights_desc(), dw, d.w, Place::tensor(kOut0));
+  return v;
+}
+
+void Convolution::run(const Tensors& t) {
+  const CoreLease lease(current_cores());
+  const int cores = rounded_cores(lease.cores());
+  const CoreScope scope(cores);
+  const Variant& v = variants_.get(cores, [this] { return make(); });
+  std::unique_ptr<Buffer> larger;  // a variant for other cores may need more than was planned
+  char* workspace = static_cast<char*>(t.workspace);
+  if (v.bytes() > workspace_bytes_) {
+    larger = std::make_unique<Buffer>(v.bytes());
+    workspace = static_cast<char*>(larger->data());
+  }
+  void* slots[kNumSlots] = {const_cast<void*>(t.a), const_cast<void*>(t.b), const_cast<void*>(t.c),
+                            const_cast<void*>(t.d), t.out0, t.out1};
+  std::shared_ptr<const Buffer> remembered;
+  if (v.packs) {
+    char* scratch = workspace + v.packed_bytes();
+    const auto pack = [&](void* target) {
+      void* const tensors[] = {const_cast<void*>(t.b), target};
+      v.pack.run(tensors, scratch);
+    };
+    if (options_.remember && t.weight_version != 0) {
+      remembered = remembered_.get(t.b, t.weight_version, v.packed_bytes(), pack);
+      slots[kWeights] = remembered->data();
+    } else {
+      pack(workspace);
+      slots[kWeights] = workspace;
+    }
+    workspace = scratch;
+  }
+  v.main.run(slots, workspace);
+}
+
+}  // namespace hybridnet::onednn

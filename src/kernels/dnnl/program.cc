@@ -1,0 +1,137 @@
+#include "kernels/dnnl/program.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+
+#include "hybridnet/error.h"
+
+namespace hybridnet::onednn {
+namespace {
+
+constexpr int64_t kAlignment = 64;
+
+void check(dnnl_status_t status, const char* what) {
+  if (status == dnnl_success) return;
+  throw Error(ErrorKind::kError, {.message = std::string("oneDNN could not ") + what + ", status " + std::to_string(status)});
+}
+
+}  // namespace
+
+const dnnl::engine& cpu_engine() {
+  static const auto* engine = new dnnl::engine(dnnl::engine::kind::cpu, 0);  // kernels may outlive static destruction
+  return *engine;
+}
+
+dnnl_stream_t thread_stream() {
+  thread_local const dnnl::stream stream(cpu_engine());
+  return stream.get();
+}
+
+dnnl::memory::data_type data_type(DType dtype) {
+  return dtype == DType::kBFloat16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
+}
+
+bool has_bfloat16() {
+  static const bool has = [] {
+    const dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
+    return (isa & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core;
+  }();
+  return has;
+}
+
+dnnl::primitive_attr user_scratchpad() {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attributes;
+}
+
+int rounded_cores(int cores) {
+  if (cores <= 4 || cores == cpu_cores()) return std::max(cores, 1);
+  int power = 4;
+  while (power * 2 <= cores) power *= 2;
+  return power;
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Memory objects of all steps, in step order. One run uses them at a time; the next run takes them over.
+struct Program::Bound {
+  struct StepMemory {
+    std::vector<dnnl::memory> memories;
+    std::vector<dnnl_exec_arg_t> arguments;
+  };
+  std::vector<StepMemory> steps;
+};
+
+Program::~Program() {
+  if (slot_) delete slot_->idle.load(std::memory_order_acquire);
+}
+
+Place Program::reserve_bytes(int64_t bytes) {
+  Place place;
+  place.offset = bytes_;
+  bytes_ += (std::max<int64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
+  return place;
+}
+
+void Program::add(const dnnl::primitive_desc_base& pd, std::vector<Argument> arguments) {
+  const Desc scratch = pd.scratchpad_desc();
+  if (scratch.get_size() > 0) arguments.push_back({DNNL_ARG_SCRATCHPAD, scratch, reserve(scratch)});
+  dnnl_primitive_t primitive = nullptr;
+  check(dnnl_primitive_create(&primitive, pd.get()), "make a primitive");
+  steps_.push_back({dnnl::primitive(), std::move(arguments)});
+  steps_.back().primitive.reset(primitive);
+}
+
+void Program::reorder_into(const Desc& from, Place place, const Desc& to, Place target) {
+  const dnnl::reorder::primitive_desc pd(cpu_engine(), from, cpu_engine(), to, user_scratchpad());
+  add(pd, {{DNNL_ARG_FROM, from, place}, {DNNL_ARG_TO, to, target}});
+}
+
+Place Program::reorder(const Desc& from, Place place, const Desc& to) {
+  if (from == to) return place;
+  const Place target = reserve(to);
+  reorder_into(from, place, to, target);
+  return target;
+}
+
+std::unique_ptr<Program::Bound> Program::bind() const {
+  auto bound = std::make_unique<Bound>();
+  bound->steps.resize(steps_.size());
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    for (const Argument& a : steps_[i].arguments) {
+      bound->steps[i].memories.emplace_back(a.desc, cpu_engine(), nullptr);
+      bound->steps[i].arguments.push_back({a.id, bound->steps[i].memories.back().get()});
+    }
+  }
+  return bound;
+}
+
+void Program::run(std::span<void* const> externals, void* workspace) const {
+  if (steps_.empty()) return;
+  std::unique_ptr<Bound> bound(slot_->idle.exchange(nullptr, std::memory_order_acq_rel));
+  if (!bound) bound = bind();
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    Bound::StepMemory& m = bound->steps[i];
+    for (size_t j = 0; j < m.arguments.size(); ++j) {
+      const Place place = steps_[i].arguments[j].place;
+      void* data = place.external >= 0 ? externals[static_cast<size_t>(place.external)]
+                                       : static_cast<char*>(workspace) + place.offset;
+      check(dnnl_memory_set_data_handle(m.arguments[j].memory, data), "take a tensor");
+    }
+    check(dnnl_primitive_execute(steps_[i].primitive.get(), thread_stream(), static_cast<int>(m.arguments.size()),
+                                 m.arguments.data()),
+          "run a primitive");
+  }
+  delete slot_->idle.exchange(bound.release(), std::memory_order_acq_rel);
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+Buffer::Buffer(int64_t bytes)
+    : data_(std::aligned_alloc(kAlignment, static_cast<size_t>((std::max<int64_t>(bytes, 1) + kAlignment - 1) / kAlignment *
+                                                               kAlignment))) {
+  if (!data_) throw OutOfMemoryError({.message = "no memory for " + std::to_string(bytes) + " bytes of packed weights"});
+}
+Buffer::~Buffer() { std::free(data_); }
+
+}  // namespace hybridnet::onednn

@@ -1,0 +1,155 @@
+// oneDNN behind a small surface: a Program is a short list of primitives run one after the other on tensors of the caller
+// and on pieces of one workspace. Everything that can be decided ahead (implementations, layouts, offsets) is decided when
+// it is built; running it allocates nothing and takes no lock.
+#pragma once
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "hybridnet/base.h"
+#include "hybridnet/threads.h"
+
+namespace hybridnet::onednn {
+
+using Desc = dnnl::memory::desc;
+
+const dnnl::engine& cpu_engine();
+dnnl_stream_t thread_stream();  // of the calling thread; lives as long as the thread
+
+// float32 and bfloat16 only; the dtype must be one of them.
+dnnl::memory::data_type data_type(DType dtype);
+// Can this machine multiply bfloat16 in oneDNN? (AVX-512 at least.)
+bool has_bfloat16();
+
+// Where an argument of a primitive lies: tensor `external` of run(), or `offset` bytes into the workspace.
+struct Place {
+  int external = -1;
+  int64_t offset = -1;
+  static Place tensor(int slot) { return {slot, -1}; }
+};
+
+class Program {
+ public:
+  Program() = default;
+  Program(Program&&) = default;
+  Program& operator=(Program&&) = default;
+  ~Program();
+
+  // Room in the workspace for a tensor of this layout.
+  Place reserve(const Desc& desc) { return reserve_bytes(static_cast<int64_t>(desc.get_size())); }
+  Place reserve_bytes(int64_t bytes);
+  // Appends a primitive. Its scratchpad (if any) is reserved here; `pd` must have been made with user_scratchpad().
+  struct Argument {
+    int id;  // DNNL_ARG_*
+    Desc desc;
+    Place place;
+  };
+  void add(const dnnl::primitive_desc_base& pd, std::vector<Argument> arguments);
+  // Appends a copy between layouts, when they differ; returns where the result lies (`from` itself when they are equal).
+  Place reorder(const Desc& from, Place place, const Desc& to);
+  void reorder_into(const Desc& from, Place place, const Desc& to, Place target);
+
+  int64_t workspace_bytes() const { return bytes_; }
+  bool empty() const { return steps_.empty(); }
+  // `externals`: one pointer per slot that the places name. Safe from several threads at once.
+  void run(std::span<void* const> externals, void* workspace) const;
+
+ private:
+  struct Step {
+    dnnl::primitive primitive;
+    std::vector<Argument> arguments;
+  };
+  struct Bound;  // memory objects for one run at a time
+  std::unique_ptr<Bound> bind() const;
+  std::vector<Step> steps_;
+  int64_t bytes_ = 0;
+  struct Slot {  // movable holder of the idle Bound
+    std::atomic<Bound*> idle{nullptr};
+  };
+  std::unique_ptr<Slot> slot_ = std::make_unique<Slot>();
+};
+
+// Attributes whose scratchpad the caller provides.
+dnnl::primitive_attr user_scratchpad();
+
+// oneDNN fixes the number of threads when a primitive is made, so a kernel keeps one variant per number of cores it met.
+// Rounds down to a few numbers, so that a large machine does not collect dozens of variants.
+int rounded_cores(int cores);
+
+template <typename Variant>
+class PerCores {
+ public:
+  // make(): builds the variant for the cores of the calling thread's scope.
+  template <typename Make>
+  const Variant& get(int cores, Make&& make) const {
+    Entry* last = recent_.load(std::memory_order_acquire);
+    if (last && last->cores == cores) return last->variant;
+    const std::lock_guard lock(mutex_);
+    for (const auto& e : entries_) {
+      if (e->cores == cores) {
+        recent_.store(e.get(), std::memory_order_release);
+        return e->variant;
+      }
+    }
+    const CoreScope scope(cores);
+    entries_.push_back(std::make_unique<Entry>(Entry{cores, make()}));
+    recent_.store(entries_.back().get(), std::memory_order_release);
+    return entries_.back()->variant;
+  }
+
+ private:
+  struct Entry {
+    int cores;
+    Variant variant;
+  };
+  mutable std::atomic<Entry*> recent_{nullptr};
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<Entry>> entries_;
+};
+
+// 64-byte aligned memory for derived data (packed weights) and for the rare run that needs more than the planned workspace.
+class Buffer {
+ public:
+  explicit Buffer(int64_t bytes);
+  ~Buffer();
+  Buffer(const Buffer&) = delete;
+  void* data() const { return data_; }
+
+ private:
+  void* data_;
+};
+
+// A packed copy of a weight tensor, remade when the tensor was written or replaced. version 0: nothing is remembered.
+class PackedCopy {
+ public:
+  // pack(void* target): writes `bytes` bytes.
+  template <typename Pack>
+  std::shared_ptr<const Buffer> get(const void* source, uint64_t version, int64_t bytes, Pack&& pack) {
+    const std::lock_guard lock(mutex_);
+    if (!copy_ || source != source_ || version != version_ || bytes != bytes_) {
+      auto fresh = std::make_shared<Buffer>(bytes);
+      pack(fresh->data());
+      copy_ = std::move(fresh);
+      source_ = source;
+      version_ = version;
+      bytes_ = bytes;
+    }
+    return copy_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::shared_ptr<const Buffer> copy_;
+  const void* source_ = nullptr;
+  uint64_t version_ = 0;
+  int64_t bytes_ = 0;
+};
+
+}  // namespace hybridnet::onednn

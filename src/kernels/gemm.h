@@ -1,0 +1,54 @@
+// Matrix products over plain row-major memory: C = alpha * op(A) op(B) + beta * C, op transposing when asked.
+// op(A) is (m, k), op(B) is (k, n), C is (m, n); lda, ldb, ldc are the row lengths of A, B and C as they lie in memory.
+// With beta == 0, C is not read. Uses the cores that the calling thread may use. k == 0 gives beta * C.
+#pragma once
+
+#include <cstdint>
+
+#include "hybridnet/base.h"
+#include "hybridnet/threads.h"
+
+namespace hybridnet::kernels {
+
+struct GemmShape {
+  bool transpose_a = false, transpose_b = false;
+  int64_t m = 0, n = 0, k = 0;
+  int64_t lda = 0, ldb = 0, ldc = 0;
+
+  // Dense operands: row lengths follow from the sizes.
+  static GemmShape dense(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k) {
+    return {transpose_a, transpose_b, m, n, k, transpose_a ? m : k, transpose_b ? k : n, n};
+  }
+};
+
+void gemm(const GemmShape& s, float alpha, const float* a, const float* b, float beta, float* c);
+// Same bits for any number of cores.
+void gemm(const GemmShape& s, double alpha, const double* a, const double* b, double beta, double* c);
+
+// Any other type, accumulated in accumulator_t<T>: a plain loop, right but not fast.
+template <typename T>
+void gemm_plain(const GemmShape& s, const T* a, const T* b, T* c) {
+  using Acc = accumulator_t<T>;
+  const int64_t a_row = s.transpose_a ? 1 : s.lda, a_col = s.transpose_a ? s.lda : 1;
+  const int64_t b_row = s.transpose_b ? 1 : s.ldb, b_col = s.transpose_b ? s.ldb : 1;
+  const int64_t grain = 1 + 16384 / (1 + s.n * s.k);
+  parallel_for(s.m, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      for (int64_t j = 0; j < s.n; ++j) {
+        Acc sum = 0;
+        for (int64_t x = 0; x < s.k; ++x) {
+          sum += static_cast<Acc>(a[i * a_row + x * a_col]) * static_cast<Acc>(b[x * b_row + j * b_col]);
+        }
+        c[i * s.ldc + j] = static_cast<T>(sum);
+      }
+    }
+  });
+}
+
+// Nanoseconds that one core needs for the product, roughly; for cost estimates.
+inline int64_t gemm_cost_ns(int64_t m, int64_t n, int64_t k, DType dtype) {
+  const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  return static_cast<int64_t>(flops / (dtype == DType::kFloat64 ? 20.0 : is_floating(dtype) ? 50.0 : 1.0)) + 300;
+}
+
+}  // namespace hybridnet::kernels

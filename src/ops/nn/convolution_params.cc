@@ -1,0 +1,124 @@
+#include "ops/nn/convolution_params.h"
+
+#include "kernels/conv_reference.h"
+#include "ops/through_float.h"
+
+namespace hybridnet::ops {
+namespace {
+
+using kernels::ConvGeometry;
+using onednn::Convolution;
+using onednn::ConvKind;
+
+class DnnlConvKernel final : public Kernel {
+ public:
+  DnnlConvKernel(const ConvGeometry& g, const Convolution::Options& options) : options_(options), convolution_(g, options) {}
+  int64_t workspace_bytes() const override { return convolution_.workspace_bytes(); }
+  void run(const KernelArgs& args) override {
+    Convolution::Tensors t;
+    t.a = args.in[0].data;
+    t.b = args.in[1].data;
+    t.weight_version = args.in[1].version;
+    t.workspace = args.workspace;
+    size_t next = 2;
+    if (options_.kind != ConvKind::kBackwardWeights && options_.bias) t.c = args.in[next++].data;
+    if (options_.add) t.d = args.in[next].data;
+    t.out0 = args.out[0].data;
+    if (options_.kind == ConvKind::kBackwardWeights && options_.bias) t.out1 = args.out[1].data;
+    convolution_.run(t);
+  }
+
+ private:
+  Convolution::Options options_;
+  Convolution convolution_;
+};
+
+template <typename T>
+class ReferenceConvKernel final : public Kernel {
+ public:
+  ReferenceConvKernel(const ConvGeometry& g, const Convolution::Options& options) : g_(g), options_(options) {}
+  void run(const KernelArgs& args) override {
+    const T* a = args.in[0].as<T>();
+    const T* b = args.in[1].as<T>();
+    const T* bias = options_.kind != ConvKind::kBackwardWeights && options_.bias ? args.in[2].as<T>() : nullptr;
+    T* out = args.out[0].as<T>();
+    switch (options_.kind) {
+      case ConvKind::kForward: return kernels::conv_forward_reference(g_, a, b, bias, out);
+      case ConvKind::kBackwardData: return kernels::conv_backward_data_reference(g_, a, b, bias, out);
+      case ConvKind::kBackwardWeights:
+        return kernels::conv_backward_weights_reference(g_, a, b, out, options_.bias ? args.out[1].as<T>() : nullptr);
+    }
+  }
+
+ private:
+  ConvGeometry g_;
+  Convolution::Options options_;
+};
+
+}  // namespace
+
+void ConvolutionParams::describe(ParamSchema<ConvolutionParams>& schema) {
+  describe_convolution_fields(schema, false, 1024);
+  schema.check(check_convolution);
+}
+
+void check_convolution(const ConvolutionParams& p) {
+  const int sizes = p.kernel.ndim();
+  if (sizes < 1 || sizes > 3)
+    throw ParamError({.input = "kernel", .expected = "1, 2 or 3 sizes", .given = p.kernel.str()});
+  check_tuple("kernel", p.kernel, sizes, 1);
+  check_tuple("stride", p.stride, sizes, 1);
+  check_tuple("dilate", p.dilate, sizes, 1);
+  check_tuple("pad", p.pad, sizes, 0);
+  check_layout(p.layout, sizes);
+  if (p.num_filter % p.num_group != 0) {
+    throw ParamError({.input = "num_filter",
+                      .expected = "a multiple of num_group (" + std::to_string(p.num_group) + ")",
+                      .given = std::to_string(p.num_filter)});
+  }
+}
+
+ConvGeometry conv_geometry(const ConvolutionParams& p, const Shape& x, const Shape& y, bool linked_channels_last) {
+  const ImageAxes axes = p.axes();
+  const bool logical_last = is_channels_last(p.layout);
+  if (logical_last && linked_channels_last) {
+    throw UnsupportedError({.message = "channels-last memory was chosen for a node whose layout attribute has the channels "
+                                       "last already"});
+  }
+  ConvGeometry g;
+  g.spatial = axes.spatial;
+  g.n = x[0];
+  g.c = x[axes.channel];
+  g.o = y[axes.channel];
+  g.groups = p.num_group;
+  g.channels_last = logical_last || linked_channels_last;
+  g.weights_last = logical_last;
+  for (int i = 0; i < axes.spatial; ++i) {
+    const size_t k = static_cast<size_t>(3 - axes.spatial + i);
+    g.in[k] = x[axes.first + i];
+    g.out[k] = y[axes.first + i];
+    g.kernel[k] = p.kernel[i];
+    g.stride[k] = p.stride_at(i);
+    g.dilate[k] = p.dilate_at(i);
+    g.pad[k] = p.pad_at(i);
+  }
+  return g;
+}
+
+Ref<Kernel> link_conv(const LinkContext& c, const ConvGeometry& g, Convolution::Options options) {
+  const DType dtype = c.in[0].dtype;
+  if (is_half(dtype) && !(dtype == DType::kBFloat16 && onednn::has_bfloat16() && !g.empty())) {
+    return link_through_float(c, [&](const LinkContext& inner) { return link_conv(inner, g, options); });
+  }
+  if (dtype == DType::kFloat64) return Ref<Kernel>(new ReferenceConvKernel<double>(g, options));
+  if (g.empty()) return Ref<Kernel>(new ReferenceConvKernel<float>(g, options));  // oneDNN refuses some empty sizes
+  options.dtype = dtype;
+  options.remember = c.frozen_weights;
+  return Ref<Kernel>(new DnnlConvKernel(g, options));
+}
+
+int64_t conv_cost_ns(const ConvGeometry& g, DType dtype) {
+  return static_cast<int64_t>(g.flops() / (dtype == DType::kFloat64 ? 1.0 : 50.0)) + 1000;
+}
+
+}  // namespace hybridnet::ops

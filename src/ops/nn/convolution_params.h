@@ -1,0 +1,66 @@
+// Parameters, shapes and kernels that convolution, deconvolution and their gradients share.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "hybridnet/op.h"
+#include "kernels/conv_geometry.h"
+#include "kernels/dnnl/convolution.h"
+#include "ops/nn/image_layout.h"
+
+namespace hybridnet::ops {
+
+struct ConvolutionParams {
+  Tuple kernel, stride, dilate, pad;
+  int64_t num_filter = 0, num_group = 1, workspace = 0;
+  bool no_bias = false, cudnn_off = false;
+  std::optional<std::string> cudnn_tune;
+  std::optional<ImageLayout> layout;
+
+  int spatial() const { return kernel.ndim(); }
+  ImageAxes axes() const { return ImageAxes(spatial(), is_channels_last(layout)); }
+  int64_t stride_at(int i) const { return tuple_at(stride, i, 1); }
+  int64_t dilate_at(int i) const { return tuple_at(dilate, i, 1); }
+  int64_t pad_at(int i) const { return tuple_at(pad, i, 0); }
+  int64_t reach(int i) const { return (kernel[i] - 1) * dilate_at(i) + 1; }  // what a dilated kernel covers
+
+  static void describe(ParamSchema<ConvolutionParams>& schema);
+};
+
+// The fields of ConvolutionParams, also for structs derived from it.
+template <typename P>
+void describe_convolution_fields(ParamSchema<P>& schema, bool no_bias_default, int64_t workspace_default) {
+  const auto field = [&]<typename M>(const char* name, M ConvolutionParams::*member) {
+    return schema.field(name, static_cast<M P::*>(member));
+  };
+  field("kernel", &ConvolutionParams::kernel).doc("Window: (w,), (h, w) or (d, h, w).");
+  field("stride", &ConvolutionParams::stride).default_value(Tuple::scalar()).doc("Steps of the window; empty: 1 everywhere.");
+  field("dilate", &ConvolutionParams::dilate).default_value(Tuple::scalar()).doc("Distance between taps; empty: 1 everywhere.");
+  field("pad", &ConvolutionParams::pad).default_value(Tuple::scalar()).doc("Zeros added on both sides; empty: none.");
+  field("num_filter", &ConvolutionParams::num_filter).at_least(1).doc("Number of output channels.");
+  field("num_group", &ConvolutionParams::num_group).default_value(1).at_least(1)
+      .doc("Channels are split into this many groups that do not see each other.");
+  field("workspace", &ConvolutionParams::workspace).default_value(workspace_default).hidden();
+  field("no_bias", &ConvolutionParams::no_bias).default_value(no_bias_default).doc("Whether the bias input is absent.");
+  field("cudnn_tune", &ConvolutionParams::cudnn_tune).none_by_default().hidden();
+  field("cudnn_off", &ConvolutionParams::cudnn_off).default_value(false).hidden();
+  field("layout", &ConvolutionParams::layout).none_by_default()
+      .choice("NCW", ImageLayout::kNCW).choice("NCHW", ImageLayout::kNCHW).choice("NCDHW", ImageLayout::kNCDHW)
+      .choice("NWC", ImageLayout::kNWC).choice("NHWC", ImageLayout::kNHWC).choice("NDHWC", ImageLayout::kNDHWC)
+      .doc("Order of the axes of data, weight and output; None: channels second.");
+}
+
+// Throws ParamError where the fields contradict each other.
+void check_convolution(const ConvolutionParams& p);
+
+// Sizes of the convolution that maps x to y. Both shapes are logical; `w` is (o, c / groups, kernel) in the layout's order.
+kernels::ConvGeometry conv_geometry(const ConvolutionParams& p, const Shape& x, const Shape& y, bool linked_channels_last);
+
+// Kernels for the three products; dtypes of kFloating. Inputs and outputs in the order of onednn::Convolution::Tensors.
+Ref<Kernel> link_conv(const LinkContext& c, const kernels::ConvGeometry& g, onednn::Convolution::Options options);
+
+// Nanoseconds on one core.
+int64_t conv_cost_ns(const kernels::ConvGeometry& g, DType dtype);
+
+}  // namespace hybridnet::ops

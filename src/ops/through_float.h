@@ -1,0 +1,15 @@
+// float16 and bfloat16 for kernels written in float32: converts the inputs, runs the float32 kernel, converts the outputs.
+#pragma once
+
+#include <functional>
+
+#include "hybridnet/op.h"
+
+namespace hybridnet::ops {
+
+constexpr bool is_half(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
+
+// Links `link` for the specs of `c` with float32 in place of float16 and bfloat16.
+Ref<Kernel> link_through_float(const LinkContext& c, const std::function<Ref<Kernel>(const LinkContext&)>& link);
+
+}  // namespace hybridnet::ops
