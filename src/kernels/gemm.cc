@@ -144,7 +144,9 @@ bool gemm_trivial(const GemmShape& s, T alpha, const T* a, const T* b, T beta, T
 
 void gemm(const GemmShape& s, float alpha, const float* a, const float* b, float beta, float* c) {
   if (gemm_trivial(s, alpha, a, b, beta, c)) return;
-  const CoreLease lease(s.m * s.n * s.k < 64 * 64 * 64 ? 1 : current_cores());
+  // A core is worth waking for about a million operations.
+  const double millions = 2e-6 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
+  const CoreLease lease(millions < 1.0 ? 1 : static_cast<int>(std::min(millions + 1.0, static_cast<double>(current_cores()))));
   // A row of length 0 or 1 leaves its stride free; the library wants at least one.
   const dnnl_status_t status =
       dnnl_sgemm(s.transpose_a ? 'T' : 'N', s.transpose_b ? 'T' : 'N', s.m, s.n, s.k, alpha, a, std::max<int64_t>(s.lda, 1),

@@ -74,8 +74,11 @@ struct Descs {
 }  // namespace
 
 Convolution::Convolution(const ConvGeometry& geometry, const Options& options) : g_(geometry), options_(options) {
-  const int cores = rounded_cores(current_cores());
-  workspace_bytes_ = variants_.get(cores, [this] { return make(); }).bytes();
+  workspace_bytes_ = variants_.get(cores(), [this] { return make(); }).bytes();
+}
+
+int Convolution::cores() const {
+  return rounded_cores(static_cast<int>(std::min<int64_t>(current_cores(), worthwhile_cores(g_.flops()))));
 }
 
 Convolution::Variant Convolution::make() const {
@@ -183,7 +186,7 @@ Convolution::Variant Convolution::make_backward_weights() const {
 }
 
 void Convolution::run(const Tensors& t) {
-  const CoreLease lease(current_cores());
+  const CoreLease lease(cores());
   const int cores = rounded_cores(lease.cores());
   const CoreScope scope(cores);
   const Variant& v = variants_.get(cores, [this] { return make(); });

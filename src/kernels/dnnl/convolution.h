@@ -49,6 +49,7 @@ class Convolution {
     int64_t packed_bytes() const { return packs ? (static_cast<int64_t>(packed.get_size()) + 63) / 64 * 64 : 0; }
   };
   Variant make() const;
+  int cores() const;
   Variant make_forward() const;
   Variant make_backward_data() const;
   Variant make_backward_weights() const;

@@ -53,6 +53,11 @@ int rounded_cores(int cores) {
   return power;
 }
 
+int64_t worthwhile_cores(double flops) {
+  constexpr double kFlopsPerCore = 1.0e6;  // about 20 us of one core
+  return flops < kFlopsPerCore ? 1 : static_cast<int64_t>(std::min(flops / kFlopsPerCore + 1.0, 4096.0));
+}
+
 // ---------------------------------------------------------------------------------------------------------------------
 // Memory objects of all steps, in step order. One run uses them at a time; the next run takes them over.
 struct Program::Bound {

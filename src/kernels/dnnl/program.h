@@ -82,6 +82,8 @@ dnnl::primitive_attr user_scratchpad();
 // oneDNN fixes the number of threads when a primitive is made, so a kernel keeps one variant per number of cores it met.
 // Rounds down to a few numbers, so that a large machine does not collect dozens of variants.
 int rounded_cores(int cores);
+// More cores than this cost more in waking them than they save.
+int64_t worthwhile_cores(double flops);
 
 template <typename Variant>
 class PerCores {

@@ -6,5 +6,6 @@
 namespace hybridnet::ops {
 
 void register_convolution(OpRegistry& ops);
+void register_fully_connected(OpRegistry& ops);
 
 }  // namespace hybridnet::ops
