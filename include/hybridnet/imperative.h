@@ -34,7 +34,7 @@ class RecordedFunction : public RefCounted<RecordedFunction> {
   virtual std::vector<NDArray> backward(std::span<const NDArray> out_grads, bool create_graph) = 0;
   // True when backward() returns arrays that nobody else holds: gradient buffers may then take them over without a copy.
   virtual bool returns_fresh_arrays() const { return false; }
-  virtual void release() {}   // retain_graph=False: free residuals
+  virtual void free_residuals() {}   // retain_graph=False
 };
 // Marks outputs as produced by `function` from `inputs`. Does nothing when no input needs a gradient.
 void record(Ref<RecordedFunction> function, std::span<const NDArray> inputs, std::span<const NDArray> outputs);

@@ -269,7 +269,7 @@ class Backward {
     }
     if (!retain_) {
       keep_alive_.emplace_back(node);
-      node->release();
+      node->free_saved();
     }
   }
 

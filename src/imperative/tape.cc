@@ -45,11 +45,11 @@ GradReq grad_req_from_name(std::string_view name) {
 
 std::string TapeNode::name() const { return op ? op->name : function->name(); }
 
-void TapeNode::release() {
+void TapeNode::free_saved() {
   released = true;
   for (Input& i : inputs) i.saved.array = NDArray();
   for (Output& o : outputs) o.saved.array = NDArray();
-  if (function) function->release();
+  if (function) function->free_residuals();
 }
 
 void TapeNode::destroy(TapeNode* node) {

@@ -46,7 +46,7 @@ class TapeNode final : public RefCounted<TapeNode> {
   SourceLocation where;
 
   std::string name() const;
-  void release();                     // frees the saved values
+  void free_saved();                  // not "release": that gives up a reference
   static void destroy(TapeNode* node);  // iterative: a long tape does not overflow the stack
 };
 

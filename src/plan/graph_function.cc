@@ -26,7 +26,7 @@ class RecordedCall final : public RecordedFunction {
     return create_graph ? function_->run_differentiable_backward(pending, inputs_, out_grads)
                         : function_->run_backward(pending, out_grads);
   }
-  void release() override {
+  void free_residuals() override {
     inputs_.clear();
     pending.sources.clear();
     pending.residuals = NDArray();

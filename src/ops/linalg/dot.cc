@@ -120,9 +120,9 @@ void register_dot(OpRegistry& ops) {
       .sample({{4, 3}, {5, 4}}, {{"transpose_a", "True"}, {"transpose_b", "True"}})
       .sample({{2, 3, 4}, {4, 2, 2}})
       .sample({{4, 2, 3}, {2, 2, 4}}, {{"transpose_a", "True"}, {"transpose_b", "True"}})
-      .sample({{4}, {4}})
-      .sample({{3, 4}, {4}})
-      .sample({{4}, {4, 3}});
+      .sample({Shape{4}, Shape{4}})
+      .sample({Shape{3, 4}, Shape{4}})
+      .sample({Shape{4}, Shape{4, 3}});
 }
 
 }  // namespace hybridnet::ops
