@@ -15,8 +15,7 @@ TEST_P(ProductOps, HalvesAgreeWithFloat64) {
   check_dtype(GetParam(), DType::kBFloat16, 3e-2);
 }
 INSTANTIATE_TEST_SUITE_P(Samples, ProductOps,
-                         ::testing::Values("dot", "batch_dot", "_linalg_gemm", "_linalg_gemm2", "FullyConnected",
-                                           "_fused_fully_connected"));
+                         ::testing::Values("dot", "batch_dot", "_linalg_gemm", "_linalg_gemm2", "FullyConnected"));
 
 template <typename T>
 void check_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, T beta) {
@@ -58,7 +57,8 @@ TEST(Gemm, Float64GivesTheSameBitsForAnyNumberOfCores) {
     const CoreScope scope(cores);
     auto& out = cores == 1 ? first : other;
     kernels::gemm(kernels::GemmShape::dense(false, true, m, n, k), 1.0, a.data(), b.data(), 0.0, out.data());
-    if (cores > 1) EXPECT_EQ(first, other) << cores << " cores";
+    if (cores == 1) continue;
+    EXPECT_EQ(first, other) << cores << " cores";
   }
 }
 
