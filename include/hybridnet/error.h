@@ -90,6 +90,18 @@ HYBRIDNET_DECLARE_ERROR(UnsupportedError, ErrorKind::kUnsupported);
 // and by thrown errors. Cheap: two words in thread-local storage.
 SourceLocation current_location();
 SourceLocation set_current_location(SourceLocation where);  // returns what was set before
+// While it lives, current_location() of this thread is `where`, known or not, and no probe is asked: for work that a thread
+// does on behalf of a call made elsewhere.
+class LocationScope {
+ public:
+  explicit LocationScope(SourceLocation where);
+  ~LocationScope();
+  LocationScope(const LocationScope&) = delete;
+
+ private:
+  SourceLocation before_;
+  bool probing_before_;
+};
 // Interns a file name; the pointer stays valid for the life of the process.
 const char* intern_file(std::string_view file);
 

@@ -78,6 +78,7 @@ bool fill(std::string& inner, const std::string& outer) {
 }
 
 thread_local SourceLocation thread_location;
+thread_local bool thread_asks_probe = true;
 std::atomic<LocationProbe> location_probe{nullptr};
 
 }  // namespace
@@ -143,12 +144,20 @@ void Error::add_context(const ErrorFields& outer) {
 const char* Error::what() const noexcept { return text_.c_str(); }
 
 SourceLocation current_location() {
-  if (thread_location.known()) return thread_location;
+  if (thread_location.known() || !thread_asks_probe) return thread_location;
   const LocationProbe probe = location_probe.load(std::memory_order_acquire);
   return probe == nullptr ? SourceLocation{} : probe();
 }
 
 SourceLocation set_current_location(SourceLocation where) { return std::exchange(thread_location, where); }
+
+LocationScope::LocationScope(SourceLocation where)
+    : before_(set_current_location(where)), probing_before_(std::exchange(thread_asks_probe, false)) {}
+
+LocationScope::~LocationScope() {
+  thread_location = before_;
+  thread_asks_probe = probing_before_;
+}
 
 void set_location_probe(LocationProbe probe) { location_probe.store(probe, std::memory_order_release); }
 

@@ -111,6 +111,7 @@ TaskErrorRef SerialEngine::run_body(QueuedTask& task) {
     }
   }
   const TaskScope inside;
+  const LocationScope location(task.options.where);
   try {
     const CoreLease lease(cores_worth_having(task.options.cost_ns));
     TaskContext context{.device = task.options.device, .cores = lease.cores()};

@@ -27,16 +27,6 @@ constexpr int kBulkRaisesInlineLimit = 4;
 
 bool is_cpu(Device device) { return device.type != DeviceType::kGPU; }
 
-// Sets the user's line for errors and pushes of a task, puts back what was set before.
-class LocationScope {
- public:
-  explicit LocationScope(SourceLocation where) : before_(set_current_location(where)) {}
-  ~LocationScope() { set_current_location(before_); }
-
- private:
-  SourceLocation before_;
-};
-
 class ThreadedEngine final : public Engine {
  public:
   explicit ThreadedEngine(int workers_per_device);
@@ -102,11 +92,12 @@ ThreadedEngine::ThreadedEngine(int workers_per_device)
 
 ThreadedEngine::~ThreadedEngine() {
   start_workers();
+  cpu_pool_.resume(/*however_often_stopped=*/true);
+  for (auto& [id, pool] : gpu_pools_) pool->resume(/*however_often_stopped=*/true);
   wait_until_nothing_is_pending();
 }
 
-// --- pushing
-// ------------------------------------------------------------------------------------------------------------
+// --- pushing -------------------------------------------------------------------------------------------------------
 
 void ThreadedEngine::push(TaskFn fn, Access access, const Options& options) {
   check_access(access, options);
@@ -188,8 +179,7 @@ void ThreadedEngine::submit(const std::vector<QueuedTask*>& tasks) {
   }
 }
 
-// --- running
-// ------------------------------------------------------------------------------------------------------------
+// --- running -------------------------------------------------------------------------------------------------------
 
 void ThreadedEngine::run_task(QueuedTask* task, int cores, WorkerPool& pool, std::vector<QueuedTask*>& ready) {
   TaskErrorRef error = run_body(*task, cores);
@@ -255,8 +245,7 @@ void ThreadedEngine::end_task() {
   drained_.notify_all();
 }
 
-// --- waiting
-// ------------------------------------------------------------------------------------------------------------
+// --- waiting -------------------------------------------------------------------------------------------------------
 
 void ThreadedEngine::wait_for_var(Var& var) {
   TaskScope::require_outside("wait_for_var");
@@ -317,8 +306,7 @@ void ThreadedEngine::wait_until_nothing_is_pending() {
   drainers_.fetch_sub(1);
 }
 
-// --- life
-// ---------------------------------------------------------------------------------------------------------------
+// --- life ----------------------------------------------------------------------------------------------------------
 
 void ThreadedEngine::set_bulk_size(int tasks) {
   bulk_size_.store(std::max(tasks, 0), std::memory_order_relaxed);

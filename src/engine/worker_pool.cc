@@ -64,7 +64,7 @@ void WorkerPool::add_ready(QueuedTask* const* tasks, size_t count) {
 
 bool WorkerPool::may_start_next() const {
   if (ready_.empty()) return false;
-  if (!policy_.shares_cores || stopping_ || running_costly_ == 0 || !costly(ready_.front())) return true;
+  if (!policy_.shares_cores || stops_ > 0 || running_costly_ == 0 || !costly(ready_.front())) return true;
   return free_cores() > 0;
 }
 
@@ -79,7 +79,7 @@ QueuedTask* WorkerPool::take_ready() {
 
 // Sees to it that as many workers are awake as ready tasks may start.
 void WorkerPool::call_workers() {
-  if (stopping_ || static_cast<size_t>(looking_) >= ready_.size() || !may_start_next()) return;
+  if (stops_ > 0 || static_cast<size_t>(looking_) >= ready_.size() || !may_start_next()) return;
   ++looking_;
   if (!idle_.empty()) {
     Worker* worker = idle_.back();
@@ -137,19 +137,19 @@ void WorkerPool::work(Worker& self) {
       run_and_collect(lock, task);
       ++looking_;
       call_workers();
-    } else if (stopping_ && ready_.empty()) {
+    } else if (stops_ > 0 && ready_.empty()) {
       --looking_;
       return;
     } else {
       spin_for_work(lock);
-      if (!may_start_next() && !stopping_) sleep(lock, self);
+      if (!may_start_next() && stops_ == 0) sleep(lock, self);
     }
   }
 }
 
 // Tasks often come in quick succession; the first worker out of work stays awake for the next one a little.
 void WorkerPool::spin_for_work(Lock& lock) {
-  if (looking_ > 1 || !ready_.empty() || stopping_) return;
+  if (looking_ > 1 || !ready_.empty() || stops_ > 0) return;
   lock.unlock();
   spin_until([this] { return ready_count_.load(std::memory_order_acquire) > 0; }, kSpinForWork);
   lock.lock();
@@ -174,9 +174,11 @@ bool WorkerPool::help() {
 }
 
 void WorkerPool::join_workers() {
+  std::list<Worker> stopped;
   {
     const Lock lock(mutex_);
-    stopping_ = true;
+    ++stops_;
+    stopped.swap(workers_);
     for (Worker* worker : idle_) {
       worker->called = true;
       worker->woken.notify_one();
@@ -184,13 +186,12 @@ void WorkerPool::join_workers() {
     looking_ += static_cast<int>(idle_.size());
     idle_.clear();
   }
-  for (Worker& worker : workers_) worker.thread.join();  // nobody adds to the list while stopping
-  workers_.clear();
+  for (Worker& worker : stopped) worker.thread.join();
 }
 
-void WorkerPool::resume() {
+void WorkerPool::resume(bool however_often_stopped) {
   const Lock lock(mutex_);
-  stopping_ = false;
+  stops_ = however_often_stopped ? 0 : std::max(0, stops_ - 1);
   call_workers();
 }
 
@@ -203,7 +204,7 @@ void WorkerPool::forget_after_fork() {
   idle_.clear();
   ready_.clear();
   ready_count_.store(0, std::memory_order_release);
-  looking_ = running_ = running_costly_ = 0;
+  looking_ = running_ = running_costly_ = stops_ = 0;
 }
 
 }  // namespace hybridnet

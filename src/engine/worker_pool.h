@@ -36,8 +36,10 @@ class WorkerPool {
   // for.
   bool help();
 
-  void join_workers();  // after the ready tasks are done; submit() keeps tasks until resume()
-  void resume();
+  // After the ready tasks are done. submit() keeps tasks until resume() was called as often: two threads may fork at
+  // once.
+  void join_workers();
+  void resume(bool however_often_stopped = false);
   void forget_after_fork();  // in the child of a fork: what other threads held or had pushed does not exist here
 
  private:
@@ -69,7 +71,7 @@ class WorkerPool {
   int looking_ = 0;            // workers awake without a task: they take what is ready
   int running_ = 0;            // tasks running, also on helping threads
   int running_costly_ = 0;     // of these, the ones worth more than one core
-  bool stopping_ = false;
+  int stops_ = 0;              // calls of join_workers() without resume() so far
 };
 
 }  // namespace hybridnet

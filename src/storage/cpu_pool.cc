@@ -36,8 +36,7 @@ CpuPool::CpuPool(int64_t limit_bytes)
       limit_(limit_bytes),
       cache_limit_(limit_bytes < 0 ? kCacheBytes : std::min(limit_bytes, kCacheBytes)) {}
 
-// --- allocate and free
-// --------------------------------------------------------------------------------------------------
+// --- allocate and free ---------------------------------------------------------------------------------------------
 
 Storage::Block CpuPool::allocate(int64_t bytes, ThreadCache* cache) {
   if (bytes > kLargestRequest) throw_out_of_memory(bytes);
@@ -129,8 +128,7 @@ void CpuPool::flush(ThreadCache& cache, int size_class, int keep) {
   } while (count == moved.size());
 }
 
-// --- the lists
-// ----------------------------------------------------------------------------------------------------------
+// --- the lists -----------------------------------------------------------------------------------------------------
 
 // Under mutex_. May serve a block of the next larger class, and then says so in *bytes.
 void* CpuPool::take_pooled(int64_t* bytes) {
@@ -207,8 +205,7 @@ void CpuPool::release() {
   system_trim();
 }
 
-// --- caches of threads
-// --------------------------------------------------------------------------------------------------
+// --- caches of threads ---------------------------------------------------------------------------------------------
 
 ThreadCache* CpuPool::add_cache() {
   auto cache = std::make_unique<ThreadCache>();
@@ -239,8 +236,7 @@ void CpuPool::after_fork(bool in_child, const ThreadCache* own) {
   mutex_.unlock();
 }
 
-// --- statistics
-// ---------------------------------------------------------------------------------------------------------
+// --- statistics ----------------------------------------------------------------------------------------------------
 
 void CpuPool::add_in_use(int64_t bytes) {
   const int64_t now = in_use_.fetch_add(bytes, std::memory_order_relaxed) + bytes;

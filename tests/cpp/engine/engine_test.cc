@@ -6,6 +6,7 @@
 #include <atomic>
 #include <memory>
 #include <numeric>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -198,8 +199,48 @@ TEST_P(BothEngines, RemembersTheBulkSize) {
   EXPECT_EQ(engine->bulk_size(), 0);
 }
 
-// --- inline runs
-// ------------------------------------------------------------------------------------------------------
+TEST_P(BothEngines, ATasksLocationIsThatOfItsPushAndNoProbeIsAsked) {
+  Var var;
+  set_location_probe([] { return SourceLocation{"probed.py", 1}; });
+  std::vector<std::string> seen;
+  auto look = [&seen] { seen.push_back(current_location().str()); };
+  push({}, {&var}, look, {.where = {"pushed.py", 5}});
+  push({}, {&var}, look);
+  engine->wait_for_var(var);
+  EXPECT_EQ(current_location().str(), "probed.py:1");
+  set_location_probe(nullptr);
+  EXPECT_EQ(seen, (std::vector<std::string>{"pushed.py:5", ""}));
+}
+
+TEST_P(BothEngines, WorkersMayBeStoppedBySeveralThreadsAtOnce) {
+  Var var;
+  std::atomic<int> ran{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 50; ++i) {
+        push({}, {&var}, [&ran] { ++ran; });
+        engine->stop_workers();
+        engine->start_workers();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  engine->wait_all();
+  EXPECT_EQ(ran.load(), 150);
+}
+
+TEST_P(BothEngines, DestructionStartsStoppedWorkersAgain) {
+  auto owned = std::make_shared<Var>();
+  std::atomic<int> ran{0};
+  engine->stop_workers();
+  engine->stop_workers();
+  push({}, {owned.get()}, [owned, &ran] { ++ran; });
+  engine.reset();
+  EXPECT_EQ(ran.load(), 1);
+}
+
+// --- inline runs ---------------------------------------------------------------------------------------------------
 
 TEST_P(BothEngines, CheapWorkOnFreeVariablesRunsInline) {
   Var read, written;
@@ -277,8 +318,7 @@ TEST_P(BothEngines, AWaitEndsWhenAnInlineRunOfAnotherThreadDoes) {
   opener.join();
 }
 
-// --- errors
-// -----------------------------------------------------------------------------------------------------------
+// --- errors --------------------------------------------------------------------------------------------------------
 
 void fail(const char* message = "broken") { throw ValueError({.message = message}); }
 
