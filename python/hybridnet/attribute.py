@@ -1,0 +1,64 @@
+"""Attributes that every node made within a scope gets."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from .errors import ValueError as HybridNetValueError
+
+__all__ = ["AttrScope"]
+
+
+class _Current(threading.local):
+    """The scope in use, one per thread."""
+
+    def __init__(self) -> None:
+        self.value: AttrScope = AttrScope()
+
+
+class AttrScope:
+    """``with AttrScope(ctx_group='dev1'):`` gives nodes the attribute; keys of the form __key__ are hidden ones.
+
+    Raises ValueError for values that are not str.
+    """
+
+    _current: Any
+    _subgraph_names: dict[str, int] = {}
+
+    def __init__(self, **attributes: str) -> None:
+        for key, value in attributes.items():
+            if not isinstance(value, str):
+                raise HybridNetValueError(f"AttrScope: expected text for attribute {key!r}, got {type(value).__name__}")
+        self._attr = dict(attributes)
+        self._old_scope: AttrScope | None = None
+
+    def get(self, attr: dict[str, str] | None) -> dict[str, str]:
+        """attr on top of the attributes of this scope."""
+        if not self._attr:
+            return attr or {}
+        return {**self._attr, **(attr or {})}
+
+    def __enter__(self) -> AttrScope:
+        self._old_scope = AttrScope._current.value
+        merged = {**AttrScope._current.value._attr, **self._attr}
+        self._attr = merged
+        AttrScope._current.value = self
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        AttrScope._current.value = self._old_scope
+
+
+AttrScope._current = _Current()
+
+
+def current() -> AttrScope:
+    """The scope of the innermost ``with``."""
+    return AttrScope._current.value
+
+
+def attributes_for(attr: dict[str, str] | None) -> dict[str, str] | None:
+    """The attributes of a new node."""
+    scope = AttrScope._current.value
+    return scope.get(attr) if scope._attr else attr

@@ -1,0 +1,93 @@
+"""Names that programs expect in ``mx.base``, and the plumbing between Python values and ``_core``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from .errors import HybridNetError, MXNetError
+
+__all__ = ["HybridNetError", "MXNetError", "NotImplementedForSymbol", "integer_types", "numeric_types", "string_types"]
+
+integer_types = (int, np.integer)
+numeric_types = (float, int, np.generic)
+string_types = (str,)
+mx_real_t = np.float32
+mx_uint = int
+
+
+class _NullType:
+    """What an argument that was not given defaults to in generated MXNet signatures."""
+
+    def __repr__(self) -> str:
+        return "_Null"
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __reduce__(self) -> str:
+        return "_Null"
+
+
+_Null = _NullType()
+
+
+class NotImplementedForSymbol(MXNetError):
+    """A method that needs values was called on a Symbol."""
+
+    def __init__(self, function: Any, alias: str | None = None, *args: Any) -> None:
+        self.function = getattr(function, "__name__", str(function))
+        self.alias = alias
+        super().__init__(
+            f"{self.function}() needs values, which a Symbol has not"
+            + (f".\n  Fix: use {alias} on NDArrays." if alias else ".")
+        )
+
+
+def data_dir() -> str:
+    """Folder for downloaded data and models: ``$HYBRIDNET_HOME``, else ``~/.hybridnet``."""
+    return _core.home() or str(Path.home() / ".hybridnet")
+
+
+def py_str(value: Any) -> str:
+    """Text of bytes or str."""
+    return value.decode("utf-8") if isinstance(value, bytes) else str(value)
+
+
+def _as_list(value: Any) -> list[Any]:
+    """A list as it is; anything else as the only item of one."""
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _simple_value(value: Any) -> Any:
+    """Turns what users pass for parameters (dtypes, contexts, NumPy numbers) into plain values; others come back as they are."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, (np.dtype, type)):
+        try:
+            return np.dtype(value).name
+        except builtin_type_error:
+            return value
+    if isinstance(value, np.ndarray) and value.ndim <= 1:
+        return value.item() if value.ndim == 0 else tuple(value.tolist())
+    if isinstance(value, _core.NDArrayBase) and value.size == 1:
+        return _core.asnumpy(value).item()
+    if hasattr(value, "device_typeid"):  # a Context
+        return str(value)
+    if hasattr(value, "__index__"):
+        return value.__index__()
+    if isinstance(value, (range, set, frozenset)):
+        return tuple(value)
+    if hasattr(value, "__float__") and not isinstance(value, _core.NDArrayBase):
+        return float(value)
+    return value
+
+
+builtin_type_error = TypeError
+
+_core.set_not_given(_Null)
+_core.set_value_simplifier(_simple_value)
+_core.install_location_probe(str(Path(__file__).resolve().parent))

@@ -1,0 +1,132 @@
+"""Devices: where arrays live and operators run."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, ClassVar
+
+from . import _core
+from .errors import UnsupportedError
+from .errors import ValueError as HybridNetValueError
+
+__all__ = ["Context", "cpu", "cpu_pinned", "cpu_shared", "current_context", "gpu", "gpu_memory_info", "num_gpus"]
+
+
+class Context:
+    """A device, and with ``with`` the default one for new arrays of this thread.
+
+    Parameters
+    ----------
+    device_type : str or Context
+        'cpu', 'gpu', 'cpu_pinned' or 'cpu_shared'.
+    device_id : int, default 0
+        Which one; all CPU ids mean the same memory.
+    """
+
+    devtype2str: ClassVar[dict[int, str]] = {1: "cpu", 2: "gpu", 3: "cpu_pinned", 5: "cpu_shared"}
+    devstr2type: ClassVar[dict[str, int]] = {"cpu": 1, "gpu": 2, "cpu_pinned": 3, "cpu_shared": 5}
+    _default_ctx = threading.local()
+
+    def __init__(self, device_type: str | Context, device_id: int = 0) -> None:
+        if isinstance(device_type, Context):
+            self.device_typeid, self.device_id = device_type.device_typeid, device_type.device_id
+        elif device_type in Context.devstr2type:
+            self.device_typeid, self.device_id = Context.devstr2type[device_type], int(device_id)
+        else:
+            known = ", ".join(Context.devstr2type)
+            raise HybridNetValueError(f"Context: expected a device type of {known}, got {device_type!r}")
+        self._old_ctx: Context | None = None
+
+    @property
+    def device_type(self) -> str:
+        """'cpu', 'gpu', 'cpu_pinned' or 'cpu_shared'."""
+        return Context.devtype2str[self.device_typeid]
+
+    def __hash__(self) -> int:
+        return hash((self.device_typeid, self.device_id))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Context)
+            and self.device_typeid == other.device_typeid
+            and self.device_id == other.device_id
+        )
+
+    def __str__(self) -> str:
+        return f"{self.device_type}({self.device_id})"
+
+    __repr__ = __str__
+
+    def __enter__(self) -> Context:
+        self._old_ctx = current_context()
+        Context._default_ctx.value = self
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        Context._default_ctx.value = self._old_ctx
+
+    def empty_cache(self) -> None:
+        """Gives pooled memory that no array uses back to the system."""
+        _core.empty_cache(self.device_typeid, self.device_id)
+
+    @classmethod
+    def default_ctx(cls) -> Context:
+        """The context of the innermost ``with``; cpu(0) outside."""
+        return current_context()
+
+    @classmethod
+    def from_str(cls, text: str) -> Context:
+        """The context that ``str()`` shows as text, such as 'gpu(1)'."""
+        name, _, rest = text.partition("(")
+        try:
+            return cls(name, int(rest.rstrip(")")) if rest else 0)
+        except builtin_value_error:
+            raise HybridNetValueError(f"Context: expected a text such as 'cpu(0)', got {text!r}") from None
+
+
+builtin_value_error = ValueError
+_CPU = Context("cpu", 0)
+
+
+def cpu(device_id: int = 0) -> Context:
+    """The CPU."""
+    return Context("cpu", device_id)
+
+
+def cpu_pinned(device_id: int = 0) -> Context:
+    """CPU memory that a GPU copies from without detour; plain CPU memory where there is no GPU."""
+    return Context("cpu_pinned", device_id)
+
+
+def cpu_shared(device_id: int = 0) -> Context:
+    """CPU memory that processes share."""
+    return Context("cpu_shared", device_id)
+
+
+def gpu(device_id: int = 0) -> Context:
+    """A CUDA device. Naming one is free; using one without GPU support raises UnsupportedError."""
+    return Context("gpu", device_id)
+
+
+def num_gpus() -> int:
+    """Number of CUDA devices that arrays can live on."""
+    return 0
+
+
+def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
+    """(free, total) bytes of a CUDA device. Raises UnsupportedError where there is none."""
+    raise UnsupportedError(
+        f"gpu_memory_info: expected an existing device, got gpu({device_id}).\n"
+        "  Because: this build runs on the CPU only.\n"
+        "  Fix: use mx.cpu()."
+    )
+
+
+def current_context() -> Context:
+    """The context that new arrays get: of the innermost ``with Context``, else cpu(0)."""
+    return getattr(Context._default_ctx, "value", None) or _CPU
+
+
+def context_of_code(device_typeid: int, device_id: int) -> Context:
+    """The context of a device as C++ numbers it."""
+    return Context(Context.devtype2str[device_typeid], device_id)

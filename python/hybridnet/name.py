@@ -1,0 +1,66 @@
+"""How nodes and blocks get their names."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+__all__ = ["NameManager", "Prefix"]
+
+
+class _Current(threading.local):
+    """The manager in use, one per thread."""
+
+    def __init__(self) -> None:
+        self.value: NameManager = NameManager()
+
+
+class NameManager:
+    """Numbers names by their stem: convolution0, convolution1. Used with ``with``, a fresh count begins."""
+
+    _current: Any
+
+    def __init__(self) -> None:
+        self._counter: dict[str, int] = {}
+        self._old_manager: NameManager | None = None
+
+    def get(self, name: str | None, hint: str) -> str:
+        """name as given, or the hint with the next number."""
+        if name:
+            return name
+        number = self._counter.get(hint, 0)
+        self._counter[hint] = number + 1
+        return f"{hint}{number}"
+
+    def __enter__(self) -> NameManager:
+        self._old_manager = NameManager._current.value
+        NameManager._current.value = self
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        NameManager._current.value = self._old_manager
+
+
+class Prefix(NameManager):
+    """Puts prefix in front of every name, given or made up."""
+
+    def __init__(self, prefix: str) -> None:
+        super().__init__()
+        self._prefix = prefix
+
+    def get(self, name: str | None, hint: str) -> str:
+        """prefix + name, or prefix + hint with the next number."""
+        return self._prefix + super().get(name, hint)
+
+
+NameManager._current = _Current()
+
+
+def current() -> NameManager:
+    """The manager of the innermost ``with``."""
+    return NameManager._current.value
+
+
+def name_for(name: str | None, hint: str) -> str:
+    """The name of a new node."""
+    return NameManager._current.value.get(name, hint)

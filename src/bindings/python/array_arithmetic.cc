@@ -1,0 +1,219 @@
+#include "array_arithmetic.h"
+
+#include "hybridnet/imperative.h"
+#include "op_info.h"
+
+namespace hybridnet::python {
+
+const char* const kClassicOperatorNames[kBinaryCount][3] = {
+    {"broadcast_add", "_plus_scalar", "_plus_scalar"},
+    {"broadcast_sub", "_minus_scalar", "_rminus_scalar"},
+    {"broadcast_mul", "_mul_scalar", "_mul_scalar"},
+    {"broadcast_div", "_div_scalar", "_rdiv_scalar"},
+    {"broadcast_mod", "_mod_scalar", "_rmod_scalar"},
+    {"broadcast_power", "_power_scalar", "_rpower_scalar"},
+    {"broadcast_maximum", "_maximum_scalar", "_maximum_scalar"},
+    {"broadcast_minimum", "_minimum_scalar", "_minimum_scalar"},
+    {"broadcast_hypot", "_hypot_scalar", "_hypot_scalar"},
+    {"broadcast_equal", "_equal_scalar", "_equal_scalar"},
+    {"broadcast_not_equal", "_not_equal_scalar", "_not_equal_scalar"},
+    {"broadcast_greater", "_greater_scalar", "_lesser_scalar"},
+    {"broadcast_greater_equal", "_greater_equal_scalar", "_lesser_equal_scalar"},
+    {"broadcast_lesser", "_lesser_scalar", "_greater_scalar"},
+    {"broadcast_lesser_equal", "_lesser_equal_scalar", "_greater_equal_scalar"},
+    {"broadcast_logical_and", "_logical_and_scalar", "_logical_and_scalar"},
+    {"broadcast_logical_or", "_logical_or_scalar", "_logical_or_scalar"},
+    {"broadcast_logical_xor", "_logical_xor_scalar", "_logical_xor_scalar"},
+};
+
+namespace {
+
+PyObject* array_converter = nullptr;
+PyTypeObject* numpy_generic = nullptr;
+PyTypeObject* numpy_array = nullptr;
+
+void load_numpy_types() {
+  Owned numpy = checked(PyImport_ImportModule("numpy"));
+  numpy_generic = reinterpret_cast<PyTypeObject*>(checked(PyObject_GetAttrString(numpy.get(), "generic")).release());
+  numpy_array = reinterpret_cast<PyTypeObject*>(checked(PyObject_GetAttrString(numpy.get(), "ndarray")).release());
+}
+
+bool is_numpy_array(PyObject* object) {
+  if (numpy_array == nullptr) load_numpy_types();
+  return PyObject_TypeCheck(object, numpy_array);
+}
+
+void look_up_operators(ArrayClass& cls) {
+  const auto info = [](const char* name) -> const OpInfo* {
+    const Op* op = op_registry().find(name);
+    return op == nullptr ? nullptr : &op_info(*op);
+  };
+  for (int i = 0; i < kBinaryCount; ++i) {
+    cls.array_ops[i] = info(cls.names[i][0]);
+    cls.scalar_ops[i] = info(cls.names[i][1]);
+    cls.reverse_ops[i] = info(cls.names[i][2]);
+  }
+  cls.operators_ready = true;
+}
+
+const OpInfo& operator_of(ArrayClass& cls, Binary kind, int form) {
+  if (!cls.operators_ready) look_up_operators(cls);
+  const auto& table = form == 0 ? cls.array_ops : form == 1 ? cls.scalar_ops : cls.reverse_ops;
+  const OpInfo* info = table[static_cast<int>(kind)];
+  return info != nullptr ? *info : op_info(cls.names[static_cast<int>(kind)][form]);  // throws: unknown operator
+}
+
+PyObject* finish(const OpInfo& info, const ParamsPtr& params, std::span<const NDArray> inputs, ArrayClass& cls, PyObject* out) {
+  if (out == nullptr) return wrap_array(invoke_one(*info.op, params, inputs), cls);
+  invoke(*info.op, params, inputs, {&array_of(out), 1});
+  return Py_NewRef(out);
+}
+
+PyObject* with_array(Binary kind, PyObject* left, PyObject* right, PyObject* out) {
+  ArrayClass& cls = result_class(left);
+  const OpInfo& info = operator_of(cls, kind, 0);
+  const NDArray inputs[] = {array_of(left), array_of(right)};
+  return finish(info, info.op->default_params, inputs, cls, out);
+}
+
+PyObject* with_number(Binary kind, PyObject* array, double value, bool is_int, bool reverse, PyObject* out) {
+  ArrayClass& cls = result_class(array);
+  const OpInfo& info = operator_of(cls, kind, reverse ? 2 : 1);
+  return finish(info, info.scalar_params(value, is_int), {&array_of(array), 1}, cls, out);
+}
+
+// A NumPy array takes the dtype and device of the NDArray that it meets.
+Owned converted(PyObject* numpy_value, PyObject* beside) {
+  Owned context = checked(PyObject_GetAttrString(beside, "context"));
+  return checked(PyObject_CallFunctionObjArgs(array_converter, numpy_value, context.get(),
+                                              numpy_type(array_of(beside).dtype()), nullptr));
+}
+
+PyObject* with_other(Binary kind, PyObject* left, PyObject* right, PyObject* out) {
+  const bool reverse = !is_array(left);
+  PyObject* array = reverse ? right : left;
+  PyObject* other = reverse ? left : right;
+  double value = 0;
+  bool is_int = false;
+  if (number_of(other, &value, &is_int)) return with_number(kind, array, value, is_int, reverse, out);
+  if (array_converter == nullptr || !is_numpy_array(other)) return Py_NewRef(Py_NotImplemented);
+  Owned partner = converted(other, array);
+  return reverse ? with_array(kind, partner.get(), array, out) : with_array(kind, array, partner.get(), out);
+}
+
+template <Binary kKind>
+PyObject* binary_slot(PyObject* left, PyObject* right) {
+  return binary_operation(kKind, left, right);
+}
+template <Binary kKind>
+PyObject* inplace_slot(PyObject* left, PyObject* right) {
+  return binary_operation(kKind, left, right, left);
+}
+PyObject* power_slot(PyObject* left, PyObject* right, PyObject* modulus) {
+  if (modulus != Py_None) return Py_NewRef(Py_NotImplemented);
+  return binary_operation(Binary::kPower, left, right);
+}
+PyObject* inplace_power_slot(PyObject* left, PyObject* right, PyObject* modulus) {
+  if (modulus != Py_None) return Py_NewRef(Py_NotImplemented);
+  return binary_operation(Binary::kPower, left, right, left);
+}
+
+PyObject* compare(PyObject* left, PyObject* right, int op) {
+  constexpr Binary kKinds[] = {Binary::kLess, Binary::kLessEqual, Binary::kEqual, Binary::kNotEqual, Binary::kGreater, Binary::kGreaterEqual};
+  return binary_operation(kKinds[op], left, right);
+}
+
+PyObject* unary(const char* name, PyObject* self) {
+  return guarded<PyObject*>(nullptr, [&] {
+    const Op& op = op_registry().at(name);
+    return wrap_array(invoke_one(op, op.default_params, {&array_of(self), 1}), result_class(self));
+  });
+}
+PyObject* negative(PyObject* self) { return unary("negative", self); }
+PyObject* absolute(PyObject* self) { return unary("abs", self); }
+PyObject* positive(PyObject* self) { return Py_NewRef(self); }
+
+Py_hash_t identity_hash(PyObject* self) { return static_cast<Py_hash_t>(reinterpret_cast<uintptr_t>(self) >> 4); }
+
+// a // b: floor of the quotient. Whole numbers take the exact way, because their division truncates.
+PyObject* floor_divide(PyObject* left, PyObject* right) {
+  PyObject* array = is_array(left) ? left : right;
+  if (is_floating(array_of(array).dtype())) {
+    Owned quotient(binary_operation(Binary::kDivide, left, right));
+    if (!quotient || quotient.get() == Py_NotImplemented) return quotient.release();
+    return unary("floor", quotient.get());
+  }
+  Owned rest(binary_operation(Binary::kModulo, left, right));
+  if (!rest || rest.get() == Py_NotImplemented) return rest.release();
+  Owned whole(binary_operation(Binary::kSubtract, left, rest.get()));
+  return whole ? binary_operation(Binary::kDivide, whole.get(), right) : nullptr;
+}
+
+PyObject* inplace_floor_divide(PyObject* left, PyObject* right) {
+  Owned result(floor_divide(left, right));
+  if (!result || result.get() == Py_NotImplemented) return result.release();
+  return guarded<PyObject*>(nullptr, [&] {
+    const Op& copy = op_registry().at("_copy");
+    invoke(copy, copy.default_params, {&array_of(result.get()), 1}, {&array_of(left), 1});
+    return Py_NewRef(left);
+  });
+}
+
+template <typename F>
+PyType_Slot slot(int id, F function) { return {id, reinterpret_cast<void*>(function)}; }
+
+}  // namespace
+
+bool number_of(PyObject* object, double* value, bool* is_int) {
+  if (PyFloat_CheckExact(object)) {
+    *value = PyFloat_AS_DOUBLE(object);
+    *is_int = false;
+    return true;
+  }
+  if (!PyLong_Check(object) && !PyFloat_Check(object)) {
+    if (numpy_generic == nullptr) load_numpy_types();
+    if (!PyObject_TypeCheck(object, numpy_generic) || PyComplex_Check(object)) return false;
+  }
+  *is_int = PyIndex_Check(object);
+  *value = PyFloat_AsDouble(object);
+  if (*value == -1.0 && PyErr_Occurred()) throw PythonErrorIsSet();
+  return true;
+}
+
+void set_array_converter(PyObject* callable) {
+  Py_INCREF(callable);
+  Py_XSETREF(array_converter, callable);
+}
+
+PyObject* binary_operation(Binary kind, PyObject* left, PyObject* right, PyObject* out) {
+  return guarded<PyObject*>(nullptr, [&] {
+    if (is_array(left) && is_array(right)) return with_array(kind, left, right, out);
+    return with_other(kind, left, right, out);
+  });
+}
+
+void add_arithmetic_slots(std::vector<PyType_Slot>& slots) {
+  slots.insert(slots.end(), {
+      slot(Py_nb_add, binary_slot<Binary::kAdd>),
+      slot(Py_nb_subtract, binary_slot<Binary::kSubtract>),
+      slot(Py_nb_multiply, binary_slot<Binary::kMultiply>),
+      slot(Py_nb_true_divide, binary_slot<Binary::kDivide>),
+      slot(Py_nb_remainder, binary_slot<Binary::kModulo>),
+      slot(Py_nb_floor_divide, floor_divide),
+      slot(Py_nb_power, power_slot),
+      slot(Py_nb_inplace_add, inplace_slot<Binary::kAdd>),
+      slot(Py_nb_inplace_subtract, inplace_slot<Binary::kSubtract>),
+      slot(Py_nb_inplace_multiply, inplace_slot<Binary::kMultiply>),
+      slot(Py_nb_inplace_true_divide, inplace_slot<Binary::kDivide>),
+      slot(Py_nb_inplace_remainder, inplace_slot<Binary::kModulo>),
+      slot(Py_nb_inplace_floor_divide, inplace_floor_divide),
+      slot(Py_nb_inplace_power, inplace_power_slot),
+      slot(Py_nb_negative, negative),
+      slot(Py_nb_positive, positive),
+      slot(Py_nb_absolute, absolute),
+      slot(Py_tp_richcompare, compare),
+      slot(Py_tp_hash, identity_hash),
+  });
+}
+
+}  // namespace hybridnet::python

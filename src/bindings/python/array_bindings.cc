@@ -1,0 +1,179 @@
+// Making arrays, moving them to and from NumPy, views, files.
+#include <pybind11/numpy.h>
+
+#include <cstring>
+
+#include "array_arithmetic.h"
+#include "casters.h"
+#include "hybridnet/imperative.h"
+#include "hybridnet/ndarray.h"
+
+namespace hybridnet::python {
+namespace {
+
+constexpr int64_t kHoldGilBelow = 1 << 20;  // bytes; longer copies let other Python threads run
+
+Device device_of(int type, int id) { return {static_cast<DeviceType>(type), id}; }
+
+NDArray require(const NDArray& array, const char* what) {
+  if (!array) raise(ErrorKind::kType, {.input = what, .expected = "an NDArray", .given = "None"});
+  return array;
+}
+
+py::object make_numpy(const NDArray& array) {
+  std::vector<py::ssize_t> shape(array.shape().begin(), array.shape().end());
+  const py::dtype dtype = py::dtype::from_args(py::reinterpret_borrow<py::object>(numpy_type(array.dtype())));
+  return py::array(dtype, std::move(shape));
+}
+
+py::object asnumpy(const NDArray& source) {
+  const NDArray array = require(source, "array");
+  wait_interruptibly(array);
+  py::object result = make_numpy(array);
+  void* target = py::reinterpret_borrow<py::array>(result).mutable_data();
+  if (array.bytes() < kHoldGilBelow) {
+    array.copy_to(target);
+  } else {
+    ReleaseGil release(false);
+    array.copy_to(target);
+  }
+  return result;
+}
+
+// The bytes of a C-contiguous NumPy array whose dtype and shape are those of the target.
+const void* bytes_for(const NDArray& target, const py::array& source) {
+  const bool same_shape = source.ndim() == target.ndim() && std::equal(target.shape().begin(), target.shape().end(), source.shape());
+  if (!(source.flags() & py::array::c_style) || source.itemsize() != dtype_size(target.dtype()) || !same_shape)
+    raise(ErrorKind::kValue, {.message = "the NumPy array must be C-contiguous, of the array's dtype and shape"});
+  return source.data();
+}
+
+void copy_from_numpy(const NDArray& target, const py::array& source) {
+  const void* data = bytes_for(require(target, "target"), source);
+  note_overwrite(target);
+  if (target.bytes() < kHoldGilBelow && target.var().idle()) {
+    target.copy_from(data);
+  } else {
+    ReleaseGil release(true);
+    target.copy_from(data);
+  }
+}
+
+NDArray from_numpy_copy(const py::array& source, DType dtype, int device_type, int device_id) {
+  const Shape shape(std::span<const int64_t>(reinterpret_cast<const int64_t*>(source.shape()), static_cast<size_t>(source.ndim())));
+  NDArray array = NDArray::empty(shape, dtype, device_of(device_type, device_id));
+  copy_from_numpy(array, source);
+  return array;
+}
+
+// Shares the memory of a NumPy array, which stays alive as long as the result and its views.
+NDArray from_numpy_shared(const py::array& source, DType dtype) {
+  const Shape shape(std::span<const int64_t>(reinterpret_cast<const int64_t*>(source.shape()), static_cast<size_t>(source.ndim())));
+  PyObject* owner = source.inc_ref().ptr();
+  const auto release = [owner] {
+    if (!Py_IsInitialized()) return;
+    AcquireGil gil;
+    Py_DECREF(owner);
+  };
+  return NDArray::from_memory(const_cast<void*>(source.data()), {shape, dtype}, release);
+}
+
+// The shape that Reshape's codes (0, -1, -2, -3, -4) mean for this array: its own inference rule says.
+Shape resolve_reshape(const NDArray& array, const Shape& codes, bool reverse) {
+  const Op& op = op_registry().at("Reshape");
+  const ParamsPtr params = op.schema->parse(
+      std::vector<std::pair<std::string, AttrValue>>{{"shape", AttrValue(codes)}, {"reverse", AttrValue(reverse)}}, op.name);
+  TensorSpec in = array.spec(), out;
+  InferContext context(op, {&in, 1}, {&out, 1});
+  op.infer(params->data(), context);
+  return out.shape;
+}
+
+py::tuple load(const std::function<LoadedArrays()>& read) {
+  LoadedArrays loaded;
+  {
+    ReleaseGil release(false);
+    loaded = read();
+  }
+  py::list sparse;
+  for (const auto& parts : loaded.sparse)
+    sparse.append(parts ? py::object(py::make_tuple(parts->storage_type, parts->data, parts->aux)) : py::none());
+  return py::make_tuple(loaded.named, loaded.names, loaded.arrays, sparse);
+}
+
+void bind_classes(py::module_& m) {
+  m.def("register_array_class", [](const py::object& cls, bool numpy) { register_array_class(cls.ptr(), numpy); },
+        py::arg("cls"), py::arg("numpy") = false, "Makes cls the class of op results.");
+  m.def("set_array_converter", [](const py::object& f) { set_array_converter(f.ptr()); });
+  m.def("binary", [](int kind, const py::object& left, const py::object& right, const py::object& out) {
+    if (kind < 0 || kind >= kBinaryCount) raise(ErrorKind::kIndex, {.message = "no such binary operator"});
+    PyObject* result = binary_operation(static_cast<Binary>(kind), left.ptr(), right.ptr(), out.is_none() ? nullptr : out.ptr());
+    if (result == nullptr) throw py::error_already_set();
+    return py::reinterpret_steal<py::object>(result);
+  }, py::arg("kind"), py::arg("left"), py::arg("right"), py::arg("out") = py::none());
+}
+
+void bind_views(py::module_& m) {
+  m.def("reshaped", [](const py::object& a, const Shape& shape) { return wrap_like(expect_array(a.ptr(), "array").reshaped(shape), a); },
+        "View of another shape over the same memory.");
+  m.def("sliced", [](const py::object& a, int64_t begin, int64_t end) {
+    return wrap_like(expect_array(a.ptr(), "array").sliced(begin, end), a);
+  }, "View of rows [begin, end).");
+  m.def("at", [](const py::object& a, int64_t i) { return wrap_like(expect_array(a.ptr(), "array").at(i), a); }, "View of row i.");
+  m.def("detached", [](const py::object& a) { return wrap_like(expect_array(a.ptr(), "array").detached(), a); },
+        "The same memory without history.");
+  m.def("retyped", [](const py::object& a, const py::object& cls) {
+    NDArray array = expect_array(a.ptr(), "array");
+    if (!PyType_Check(cls.ptr()) || !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls.ptr()), array_base_type))
+      raise(ErrorKind::kType, {.input = "cls", .expected = "a subclass of NDArrayBase", .given = short_repr(cls.ptr())});
+    PyObject* result = wrap_array_as(std::move(array), reinterpret_cast<PyTypeObject*>(cls.ptr()));
+    if (result == nullptr) throw py::error_already_set();
+    return py::reinterpret_steal<py::object>(result);
+  }, "The same array (memory and history) as an object of cls.");
+  m.def("resolve_reshape", [](const NDArray& a, const Shape& codes, bool reverse) { return resolve_reshape(require(a, "array"), codes, reverse); });
+  m.def("shares_memory", [](const NDArray& a, const NDArray& b) { return require(a, "a").shares_memory(require(b, "b")); });
+  m.def("version", [](const NDArray& a) { return require(a, "array").var().version(); }, "Counts writes to the memory of the array.");
+}
+
+void bind_files(py::module_& m) {
+  m.def("load", [](const std::string& path) { return load([&] { return load_arrays(path); }); });
+  m.def("load_from_buffer", [](const py::bytes& bytes, const std::string& what) {
+    const std::string_view view(bytes);
+    return load([&] { return load_arrays_from_buffer(view, what); });
+  });
+  m.def("save", [](const std::string& path, const std::vector<NDArray>& arrays, const std::vector<std::string>& names, bool numpy_shape) {
+    ReleaseGil release(false);
+    save_arrays(path, arrays, names, numpy_shape);
+  });
+  m.def("save_to_buffer", [](const std::vector<NDArray>& arrays, const std::vector<std::string>& names, bool numpy_shape) {
+    std::string bytes;
+    {
+      ReleaseGil release(false);
+      bytes = save_arrays_to_buffer(arrays, names, numpy_shape);
+    }
+    return py::bytes(bytes);
+  });
+}
+
+}  // namespace
+
+void bind_arrays(py::module_& m) {
+  bind_classes(m);
+  m.def("empty", [](const Shape& shape, DType dtype, int device_type, int device_id) {
+    for (const int64_t dim : shape)
+      if (dim < 0) raise(ErrorKind::kShape, {.input = "shape", .expected = "sizes of at least 0", .given = shape.str()});
+    return NDArray::empty(shape, dtype, device_of(device_type, device_id));
+  });
+  m.def("asnumpy", &asnumpy);
+  m.def("copy_from_numpy", &copy_from_numpy);
+  m.def("from_numpy_copy", &from_numpy_copy);
+  m.def("from_numpy_shared", &from_numpy_shared);
+  m.def("note_overwrite", [](const NDArray& a) { note_overwrite(require(a, "array")); });
+  m.def("wait_all", &wait_all_interruptibly);
+  m.def("dtype_code", [](DType dtype) { return static_cast<int>(dtype); });
+  m.def("dtype_name", [](DType dtype) { return std::string(dtype_name(dtype)); });
+  bind_views(m);
+  bind_files(m);
+}
+
+}  // namespace hybridnet::python

@@ -1,0 +1,315 @@
+#include "array_object.h"
+
+#include <structmember.h>
+
+#include <condition_variable>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "array_arithmetic.h"
+#include "hybridnet/imperative.h"
+#include "hybridnet/runtime.h"
+
+namespace hybridnet::python {
+
+PyTypeObject* array_base_type = nullptr;
+ArrayClass nd_class, np_class;
+
+namespace {
+
+// Objects of the registered classes come and go with every op; their memory is kept here. Guarded by the GIL.
+constexpr int kMaxFree = 128;
+PyObject* free_objects[kMaxFree];
+int num_free = 0;
+
+bool pooled(PyTypeObject* type) { return type == nd_class.type || type == np_class.type; }
+
+PyObject* new_object(PyTypeObject* type) {
+  if (pooled(type) && num_free > 0) return PyObject_Init(free_objects[--num_free], type);
+  return type->tp_alloc(type, 0);
+}
+
+void array_dealloc(PyObject* self) {
+  auto* object = reinterpret_cast<ArrayObject*>(self);
+  PyTypeObject* type = Py_TYPE(self);
+  if (object->weakrefs != nullptr) PyObject_ClearWeakRefs(self);
+  object->array.~NDArray();
+  if (pooled(type) && num_free < kMaxFree) {
+    free_objects[num_free++] = self;
+  } else {
+    type->tp_free(self);
+  }
+  Py_DECREF(type);
+}
+
+PyObject* array_new(PyTypeObject* type, PyObject*, PyObject*) {
+  PyErr_Format(PyExc_TypeError, "%s objects are made by hybridnet.nd.array, zeros, empty and other functions, not by calling the class",
+               type->tp_name);
+  return nullptr;
+}
+
+// ------------------------------------------------------------------------------------------------- properties
+PyObject* get_shape(PyObject* self, void*) {
+  return guarded<PyObject*>(nullptr, [&] { return shape_to_tuple(array_of(self).shape()).release(); });
+}
+PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLong(array_of(self).ndim()); }
+PyObject* get_size(PyObject* self, void*) { return PyLong_FromLongLong(array_of(self).size()); }
+PyObject* get_dtype(PyObject* self, void*) {
+  return guarded<PyObject*>(nullptr, [&] { return Py_NewRef(numpy_type(array_of(self).dtype())); });
+}
+PyObject* get_stype(PyObject*, void*) { return PyUnicode_InternFromString("default"); }
+
+PyObject* get_context(PyObject* self, void*) {
+  return guarded<PyObject*>(nullptr, [&] {
+    static auto& contexts = *new std::vector<std::pair<Device, PyObject*>>;  // one Context per device
+    const Device device = array_of(self).device();
+    for (const auto& [known, context] : contexts)
+      if (known == device) return Py_NewRef(context);
+    Owned module = checked(PyImport_ImportModule("hybridnet.context"));
+    Owned context = checked(PyObject_CallMethod(module.get(), "context_of_code", "ii", static_cast<int>(device.type), device.id));
+    contexts.emplace_back(device, Py_NewRef(context.get()));
+    return context.release();
+  });
+}
+
+PyObject* get_grad(PyObject* self, void*) {
+  return guarded<PyObject*>(nullptr, [&] {
+    NDArray grad = grad_of(array_of(self));
+    return grad ? wrap_array(std::move(grad), result_class(self)) : Py_NewRef(Py_None);
+  });
+}
+
+PyGetSetDef properties[] = {
+    {"shape", get_shape, nullptr, "Tuple of the array's sizes, outermost first.", nullptr},
+    {"ndim", get_ndim, nullptr, "Number of axes.", nullptr},
+    {"size", get_size, nullptr, "Number of elements.", nullptr},
+    {"dtype", get_dtype, nullptr, "NumPy type of the elements, such as numpy.float32.", nullptr},
+    {"stype", get_stype, nullptr, "Storage type: 'default' (dense).", nullptr},
+    {"context", get_context, nullptr, "Device that holds the array.", nullptr},
+    {"ctx", get_context, nullptr, "Device that holds the array; the same as context.", nullptr},
+    {"grad", get_grad, nullptr, "Gradient buffer made by attach_grad(), or None.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr},
+};
+
+// ---------------------------------------------------------------------------------------------------- methods
+PyObject* wait_to_read(PyObject* self, PyObject*) {
+  return guarded<PyObject*>(nullptr, [&] {
+    wait_interruptibly(array_of(self));
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* wait_to_write(PyObject* self, PyObject*) {
+  return guarded<PyObject*>(nullptr, [&] {
+    wait_interruptibly(array_of(self), true);
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyMethodDef methods[] = {
+    {"wait_to_read", wait_to_read, METH_NOARGS,
+     "Waits until everything pushed before that writes this array is done; raises what failed on the way."},
+    {"wait_to_write", wait_to_write, METH_NOARGS,
+     "Waits until everything pushed before that reads or writes this array is done; raises what failed on the way."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+PyMemberDef members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(ArrayObject, weakrefs), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr},
+};
+
+// -------------------------------------------------------------------------------------------------- dtype names
+struct NumpyName { DType dtype; const char* module; const char* name; };
+constexpr NumpyName kNumpyNames[] = {
+    {DType::kFloat32, "numpy", "float32"}, {DType::kFloat64, "numpy", "float64"}, {DType::kFloat16, "numpy", "float16"},
+    {DType::kUInt8, "numpy", "uint8"},     {DType::kInt32, "numpy", "int32"},     {DType::kInt8, "numpy", "int8"},
+    {DType::kInt64, "numpy", "int64"},     {DType::kBool, "numpy", "bool_"},      {DType::kBFloat16, "ml_dtypes", "bfloat16"},
+};
+
+// ------------------------------------------------------------------------------------------------------ waiting
+// Tells a sleeping thread that a task is over, run or dropped: the last copy of the task's closure goes away either way.
+struct Signal {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool done = false;
+  void set() {
+    const std::lock_guard lock(mutex);
+    done = true;
+    changed.notify_all();
+  }
+};
+
+// Sleeps until the signal, looking for Ctrl-C now and then. Called with the GIL held.
+void sleep_until(Signal& signal) {
+  for (;;) {
+    {
+      ReleaseGil release(false);
+      std::unique_lock lock(signal.mutex);
+      if (signal.changed.wait_for(lock, std::chrono::milliseconds(50), [&] { return signal.done; })) return;
+    }
+    checked_status(PyErr_CheckSignals());
+  }
+}
+
+bool is_main_thread() {
+  static const unsigned long importing_thread = PyThread_get_thread_ident();
+  return PyThread_get_thread_ident() == importing_thread;
+}
+
+}  // namespace
+
+int init_array_type(PyObject* module) {
+  is_main_thread();  // remembers the importing thread
+  static std::vector<PyType_Slot> slots = {
+      {Py_tp_dealloc, reinterpret_cast<void*>(array_dealloc)},
+      {Py_tp_new, reinterpret_cast<void*>(array_new)},
+      {Py_tp_getset, properties},
+      {Py_tp_methods, methods},
+      {Py_tp_members, members},
+      {Py_tp_doc, const_cast<char*>("Dense tensor: the base that hybridnet.NDArray builds on.")},
+  };
+  add_arithmetic_slots(slots);
+  slots.push_back({0, nullptr});
+  static PyType_Spec spec = {"hybridnet._core.NDArrayBase", sizeof(ArrayObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+                             slots.data()};
+  array_base_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  if (array_base_type == nullptr) return -1;
+  nd_class.names = kClassicOperatorNames;
+  return PyModule_AddObjectRef(module, "NDArrayBase", reinterpret_cast<PyObject*>(array_base_type));
+}
+
+void register_array_class(PyObject* cls, bool numpy) {
+  if (!PyType_Check(cls) || !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), array_base_type) ||
+      reinterpret_cast<PyTypeObject*>(cls)->tp_basicsize != static_cast<Py_ssize_t>(sizeof(ArrayObject)))
+    raise(ErrorKind::kType, {.expected = "a subclass of NDArrayBase with __slots__ = ()", .given = short_repr(cls)});
+  auto* type = reinterpret_cast<PyTypeObject*>(cls);
+  // Python's generic deallocator would look for slots, finalizers and a garbage collector that such a class has not.
+  type->tp_dealloc = array_dealloc;
+  ArrayClass& target = numpy ? np_class : nd_class;
+  Py_INCREF(cls);
+  target.type = type;
+  if (target.names == nullptr) target.names = kClassicOperatorNames;
+}
+
+NDArray& expect_array(PyObject* object, const char* what) {
+  if (!is_array(object)) raise(ErrorKind::kType, {.input = what, .expected = "an NDArray", .given = type_name(object)});
+  return array_of(object);
+}
+
+PyObject* wrap_array_as(NDArray array, PyTypeObject* type) {
+  PyObject* self = new_object(type);
+  if (self == nullptr) return nullptr;
+  auto* object = reinterpret_cast<ArrayObject*>(self);
+  new (&object->array) NDArray(std::move(array));
+  object->weakrefs = nullptr;
+  return self;
+}
+
+PyObject* wrap_array(NDArray array, ArrayClass& cls) {
+  return wrap_array_as(std::move(array), cls.type != nullptr ? cls.type : array_base_type);
+}
+
+Owned shape_to_tuple(const Shape& shape) {
+  const int ndim = shape.ndim();
+  Owned tuple = checked(PyTuple_New(ndim > 0 ? ndim : 0));
+  for (int i = 0; i < ndim; ++i) PyTuple_SET_ITEM(tuple.get(), i, checked(PyLong_FromLongLong(shape[i])).release());
+  return tuple;
+}
+
+namespace {
+int64_t shape_item(PyObject* item, const char* what) {
+  if (PyFloat_Check(item) || !PyIndex_Check(item))
+    raise(ErrorKind::kType, {.input = what, .expected = "an int or a sequence of ints", .given = type_name(item)});
+  Owned index = checked(PyNumber_Index(item));
+  const int64_t value = PyLong_AsLongLong(index.get());
+  if (value == -1 && PyErr_Occurred()) throw PythonErrorIsSet();
+  return value;
+}
+}  // namespace
+
+Shape shape_from(PyObject* object, const char* what) {
+  if (PyIndex_Check(object)) return Shape{shape_item(object, what)};
+  if (!PySequence_Check(object) || PyUnicode_Check(object))
+    raise(ErrorKind::kType, {.input = what, .expected = "an int or a sequence of ints", .given = type_name(object)});
+  Owned items = checked(PySequence_Fast(object, "a sequence of ints was expected"));
+  Shape shape = Shape::scalar();
+  const Py_ssize_t size = PySequence_Fast_GET_SIZE(items.get());
+  for (Py_ssize_t i = 0; i < size; ++i) shape.push_back(shape_item(PySequence_Fast_GET_ITEM(items.get(), i), what));
+  return shape;
+}
+
+PyObject* numpy_type(DType dtype) {
+  static PyObject* types[kDTypeCodes] = {};
+  const int code = static_cast<int>(dtype);
+  if (code < 0 || code >= kDTypeCodes) return Py_None;
+  if (types[code] == nullptr) {
+    for (const NumpyName& entry : kNumpyNames) {
+      if (entry.dtype != dtype) continue;
+      Owned module = checked(PyImport_ImportModule(entry.module));
+      types[code] = checked(PyObject_GetAttrString(module.get(), entry.name)).release();
+    }
+  }
+  return types[code] != nullptr ? types[code] : Py_None;
+}
+
+DType dtype_from(PyObject* object) {
+  for (const NumpyName& entry : kNumpyNames)  // the usual case: numpy.float32 itself
+    if (entry.dtype != DType::kBFloat16 && numpy_type(entry.dtype) == object) return entry.dtype;
+  Owned name;
+  if (PyUnicode_Check(object)) {
+    name = Owned::borrowed(object);
+  } else {
+    Owned numpy = checked(PyImport_ImportModule("numpy"));
+    Owned dtype(PyObject_CallMethod(numpy.get(), "dtype", "O", object));
+    if (!dtype || object == Py_None) {
+      PyErr_Clear();
+      raise(ErrorKind::kDType, {.expected = "a dtype such as 'float32' or numpy.float32", .given = short_repr(object)});
+    }
+    name = checked(PyObject_GetAttrString(dtype.get(), "name"));
+  }
+  const char* text = PyUnicode_AsUTF8(name.get());
+  if (text == nullptr) throw PythonErrorIsSet();
+  return dtype_from_name(text);
+}
+
+void wait_interruptibly(const NDArray& array, bool to_write) {
+  Var& var = array.var();
+  if (to_write ? var.idle() && var.readable() : var.readable()) return;
+  const NDArray kept = array;  // the Python object may die while others run
+  if (is_main_thread() && !to_write) {  // a task that writes would count as a change of the data
+    auto signal = std::make_shared<Signal>();
+    std::shared_ptr<void> over(nullptr, [signal](void*) { signal->set(); });
+    Var* const reads[] = {&var};
+    engine().push([over = std::move(over), kept](TaskContext&) {}, {.reads = reads, .writes = {}},
+                  {.name = "wait", .device = array.device()});
+    sleep_until(*signal);
+  }
+  ReleaseGil release(false);
+  if (to_write) kept.wait_to_write();
+  else kept.wait_to_read();
+}
+
+void wait_all_interruptibly() {
+  if (!is_main_thread()) {
+    ReleaseGil release(false);
+    engine().wait_all();
+    return;
+  }
+  auto signal = std::make_shared<Signal>();
+  auto failure = std::make_shared<std::exception_ptr>();
+  std::thread([signal, failure] {
+    try {
+      engine().wait_all();
+    } catch (...) {
+      *failure = std::current_exception();
+    }
+    signal->set();
+  }).detach();
+  sleep_until(*signal);
+  if (*failure) std::rethrow_exception(*failure);
+}
+
+}  // namespace hybridnet::python

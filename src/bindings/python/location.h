@@ -1,0 +1,16 @@
+// The user's file:line that the current thread is executing for.
+#pragma once
+
+#include <string>
+
+#include "hybridnet/error.h"
+
+namespace hybridnet::python {
+
+// The innermost Python frame whose file lies outside `package_folder`; unknown without the GIL or without such a frame.
+SourceLocation python_location();
+
+// Frames of files below this folder are skipped. Installs python_location() as the library's location probe.
+void install_location_probe(const std::string& package_folder);
+
+}  // namespace hybridnet::python

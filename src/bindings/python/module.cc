@@ -1,0 +1,27 @@
+// hybridnet._core: what C++ offers to the Python front end. Nothing here is public API.
+#include "casters.h"
+#include "location.h"
+#include "op_function.h"
+
+PYBIND11_MODULE(_core, m) {
+  using namespace hybridnet::python;
+  m.doc() = "C++ side of the Python front end; use the hybridnet package instead.";
+  py::register_local_exception_translator([](std::exception_ptr failure) {
+    if (!failure) return;
+    try {
+      std::rethrow_exception(failure);
+    } catch (...) {
+      set_error_from_exception();
+    }
+  });
+  if (init_array_type(m.ptr()) < 0 || init_symbol_type(m.ptr()) < 0 || init_op_function_type(m.ptr()) < 0)
+    throw py::error_already_set();
+  m.def("install_location_probe", &install_location_probe, "Skips frames of files below the given folder.");
+  bind_arrays(m);
+  bind_dlpack(m);
+  bind_operators(m);
+  bind_autograd(m);
+  bind_symbols(m);
+  bind_plans(m);
+  bind_runtime(m);
+}

@@ -1,0 +1,434 @@
+#include "op_function.h"
+
+#include <structmember.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <vector>
+
+#include "array_object.h"
+#include "hybridnet/imperative.h"
+#include "symbol_object.h"
+
+namespace hybridnet::python {
+namespace {
+
+struct OpFunctionObject {
+  PyObject_HEAD
+  vectorcallfunc vectorcall;
+  const OpInfo* info;
+  PyObject* name;      // public name
+  PyObject* module;
+  const char* hint;    // lower-case public name: stem of node names
+  bool symbolic;
+  bool numpy;
+};
+
+PyTypeObject* op_function_type = nullptr;
+PyObject* not_given = nullptr;
+PyObject *key_out = nullptr, *key_name = nullptr, *key_attr = nullptr;
+
+// What one call brought along. Inputs are borrowed references; null: slot not given.
+struct Arguments {
+  static constexpr int kInline = 8;
+  std::array<PyObject*, kInline> few{};
+  std::vector<PyObject*> many;   // when there are more than kInline
+  Owned keep;
+  int num_inputs = 0;
+  bool any_symbol = false, any_array = false;
+  Ref<Params> params;            // null: nothing given
+  uint64_t fields_given = 0;
+  PyObject *out = nullptr, *name = nullptr, *attr = nullptr;
+  std::vector<std::pair<std::string, std::string>> hidden_attrs;
+
+  PyObject*& input(int i) { return num_inputs <= kInline ? few[static_cast<size_t>(i)] : many[static_cast<size_t>(i)]; }
+  void reserve_inputs(int n) {
+    num_inputs = n;
+    if (n > kInline) many.assign(static_cast<size_t>(n), nullptr);
+  }
+};
+
+bool absent(PyObject* value) { return value == Py_None || value == not_given; }
+
+class CallParser {
+ public:
+  CallParser(const OpFunctionObject& function, Arguments& a) : function_(function), info_(*function.info), op_(*info_.op), a_(a) {}
+
+  void parse(PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+    if (op_.variadic) parse_variadic(args, nargs);  // by value: keywords follow the caller's own arguments
+    else parse_positional(args, nargs);
+    const Py_ssize_t num_keywords = kwnames == nullptr ? 0 : PyTuple_GET_SIZE(kwnames);
+    for (Py_ssize_t i = 0; i < num_keywords; ++i) parse_keyword(PyTuple_GET_ITEM(kwnames, i), args[nargs + i]);
+    if (op_.variadic && !variadic_keywords_.empty()) append_variadic_keywords();
+  }
+
+ private:
+  void set_input(int i, PyObject* value) {
+    if (is_array(value)) a_.any_array = true;
+    else if (is_symbol(value)) a_.any_symbol = true;
+    else bad_input(i, value);
+    a_.input(i) = value;
+  }
+
+  [[noreturn]] void bad_input(int i, PyObject* value) {
+    const std::string input = op_.variadic ? op_.inputs[0].name + "[" + std::to_string(i) + "]" : op_.inputs[static_cast<size_t>(i)].name;
+    raise(ErrorKind::kType, {.op = op_.name, .input = input, .expected = "an NDArray or a Symbol",
+                             .given = type_name(value) + " " + short_repr(value),
+                             .fix = "wrap the value in mx.nd.array(...), or pass a parameter by keyword"});
+  }
+
+  void parse_positional(PyObject* const* args, Py_ssize_t nargs) {
+    const int declared = static_cast<int>(info_.input_names.size());
+    a_.reserve_inputs(declared);
+    const auto limit = static_cast<Py_ssize_t>(declared + info_.field_names.size());
+    if (nargs > limit)
+      raise(ErrorKind::kType, {.op = op_.name, .expected = "at most " + std::to_string(limit) + " positional arguments",
+                               .given = std::to_string(nargs)});
+    for (Py_ssize_t i = 0; i < nargs; ++i) {
+      if (args[i] == not_given) continue;
+      if (i >= declared) set_parameter(static_cast<int>(i) - declared, args[i]);
+      else if (args[i] != Py_None) set_input(static_cast<int>(i), args[i]);
+    }
+  }
+
+  // Inputs one by one, or all of them in a single list or tuple.
+  void parse_variadic(PyObject* const* args, Py_ssize_t nargs) {
+    if (nargs == 1 && (PyList_Check(args[0]) || PyTuple_Check(args[0]))) {
+      a_.keep = checked(PySequence_Tuple(args[0]));  // a list could change while other arguments are converted
+      nargs = PyTuple_GET_SIZE(a_.keep.get());
+      args = PySequence_Fast_ITEMS(a_.keep.get());
+    }
+    a_.reserve_inputs(static_cast<int>(nargs));
+    for (Py_ssize_t i = 0; i < nargs; ++i) set_input(static_cast<int>(i), args[i]);
+  }
+
+  void parse_keyword(PyObject* key, PyObject* value) {
+    if (key == key_out) { a_.out = absent(value) ? nullptr : value; return; }
+    if (key == key_name && info_.find_field(key) < 0) { a_.name = value; return; }
+    if (key == key_attr) { a_.attr = absent(value) ? nullptr : value; return; }
+    if (const int field = info_.find_field(key); field >= 0) {
+      if (value != not_given) set_parameter(field, value);
+      return;
+    }
+    if (const int input = info_.find_input(key); input >= 0) {
+      if (!absent(value)) {
+        if (a_.input(input) != nullptr) given_twice(key);
+        set_input(input, value);
+      }
+      return;
+    }
+    rare_keyword(key, value);
+  }
+
+  void rare_keyword(PyObject* key, PyObject* value) {
+    const char* text = PyUnicode_AsUTF8(key);
+    if (text == nullptr) throw PythonErrorIsSet();
+    const std::string name(text);
+    if (name == "out") { a_.out = absent(value) ? nullptr : value; return; }
+    if (name == "name") { a_.name = value; return; }
+    if (name == "attr") { a_.attr = absent(value) ? nullptr : value; return; }
+    if (op_.variadic && (is_array(value) || is_symbol(value))) {
+      variadic_keywords_.emplace_back(name, value);
+      return;
+    }
+    if (is_hidden_attribute(name)) {
+      Owned value_text = checked(PyObject_Str(value));
+      const char* utf8 = PyUnicode_AsUTF8(value_text.get());
+      if (utf8 == nullptr) throw PythonErrorIsSet();
+      a_.hidden_attrs.emplace_back(name, utf8);
+      return;
+    }
+    if (absent(value) && (name == "ctx" || name == "stype")) return;
+    unknown_keyword(name);
+  }
+
+  // Concat(arg0=x, arg1=y): in the order of the numbers at the end of the names, else as written.
+  void append_variadic_keywords() {
+    std::stable_sort(variadic_keywords_.begin(), variadic_keywords_.end(), [](const auto& a, const auto& b) {
+      const auto number = [](const std::string& s) {
+        const size_t digits = s.find_last_not_of("0123456789") + 1;
+        return digits < s.size() && s.size() - digits < 9 ? std::stoi(s.substr(digits)) : -1;
+      };
+      return number(a.first) < number(b.first);
+    });
+    std::vector<PyObject*> all;
+    for (int i = 0; i < a_.num_inputs; ++i) all.push_back(a_.input(i));
+    for (const auto& [name, value] : variadic_keywords_) all.push_back(value);
+    a_.reserve_inputs(static_cast<int>(all.size()));
+    for (size_t i = 0; i < all.size(); ++i) set_input(static_cast<int>(i), all[i]);
+  }
+
+  void set_parameter(int field, PyObject* value) {
+    if (value == not_given) return;
+    if (!a_.params) a_.params = op_.schema->copy(*info_.prototype);
+    if (field < 64) {
+      if (a_.fields_given >> field & 1) given_twice(info_.field_names[static_cast<size_t>(field)]);
+      a_.fields_given |= uint64_t{1} << field;
+    }
+    if (field == info_.count_field && value == Py_None) return;
+    set_field(info_, a_.params->data(), field, value);
+  }
+
+  [[noreturn]] void given_twice(PyObject* key) {
+    const char* text = PyUnicode_AsUTF8(key);
+    raise(ErrorKind::kType, {.op = op_.name, .input = text != nullptr ? text : "", .message = "got this argument twice"});
+  }
+
+  [[noreturn]] void unknown_keyword(const std::string& name) {
+    std::string known;
+    const auto add = [&](const std::string& n) { known += (known.empty() ? "" : ", ") + n; };
+    for (const InputInfo& input : op_.inputs) add(input.name);
+    for (const FieldInfo& field : op_.schema->fields())
+      if (!field.hidden) add(field.name);
+    std::string similar = most_similar(name);
+    raise(ErrorKind::kParam, {.op = op_.name, .input = name, .expected = known.empty() ? "no arguments" : "one of: " + known,
+                              .given = "'" + name + "'",
+                              .because = "the operator has no argument of this name",
+                              .fix = similar.empty() ? "" : "did you mean '" + similar + "'?"});
+  }
+
+  std::string most_similar(const std::string& name) const {
+    std::string best;
+    size_t best_distance = std::max<size_t>(2, name.size() / 3) + 1;
+    const auto consider = [&](const std::string& candidate) {
+      const size_t distance = edit_distance(name, candidate);
+      if (distance < best_distance) best = candidate, best_distance = distance;
+    };
+    for (const InputInfo& input : op_.inputs) consider(input.name);
+    for (const FieldInfo& field : op_.schema->fields()) consider(field.name);
+    return best;
+  }
+
+  static size_t edit_distance(const std::string& a, const std::string& b) {
+    std::vector<size_t> row(b.size() + 1);
+    for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+    for (size_t i = 1; i <= a.size(); ++i) {
+      size_t diagonal = row[0];
+      row[0] = i;
+      for (size_t j = 1; j <= b.size(); ++j) {
+        const size_t above = row[j];
+        row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
+        diagonal = above;
+      }
+    }
+    return row[b.size()];
+  }
+
+  const OpFunctionObject& function_;
+  const OpInfo& info_;
+  const Op& op_;
+  Arguments& a_;
+  std::vector<std::pair<std::string, PyObject*>> variadic_keywords_;
+};
+
+ParamsPtr final_params(const OpInfo& info, Arguments& a) {
+  const Op& op = *info.op;
+  const bool counts = info.count_field >= 0 && !(a.fields_given >> info.count_field & 1);
+  if (!a.params && !counts && op.default_params) return op.default_params;
+  if (!a.params) a.params = op.schema->copy(*info.prototype);
+  if (counts) {
+    op.schema->set(a.params->data(), info.count_field, AttrValue(static_cast<int64_t>(a.num_inputs)), op.name);
+    a.fields_given |= uint64_t{1} << info.count_field;
+  }
+  op.schema->finish(a.params->data(), a.fields_given, op.name);
+  return ParamsPtr(a.params.get());
+}
+
+// --------------------------------------------------------------------------------------------------- arrays: run
+[[noreturn]] void missing_input(const Op& op, Arguments& a, int wanted, int given) {
+  std::string missing;
+  for (const bool optional : {false, true})
+    for (size_t i = 0; i < op.inputs.size() && missing.empty(); ++i)
+      if (op.inputs[i].optional == optional && a.input(static_cast<int>(i)) == nullptr) missing = op.inputs[i].name;
+  raise(ErrorKind::kParam, {.op = op.name, .input = given > wanted ? "" : missing,
+                            .expected = std::to_string(wanted) + " inputs with these parameters", .given = std::to_string(given)});
+}
+
+std::vector<NDArray> out_arrays(PyObject* out) {
+  std::vector<NDArray> arrays;
+  if (!PyList_Check(out) && !PyTuple_Check(out)) return {expect_array(out, "out")};
+  const Py_ssize_t size = PySequence_Fast_GET_SIZE(out);
+  for (Py_ssize_t i = 0; i < size; ++i) arrays.push_back(expect_array(PySequence_Fast_GET_ITEM(out, i), "out"));
+  return arrays;
+}
+
+std::vector<NDArray> invoke_maybe_waiting(const Op& op, const ParamsPtr& params, std::span<const NDArray> in, std::span<const NDArray> out) {
+  if (!op.data_dependent_shape) return invoke(op, params, in, out);
+  ReleaseGil release(true);  // waits for its inputs to learn its shape
+  return invoke(op, params, in, out);
+}
+
+PyObject* run_on_arrays(const OpFunctionObject& function, Arguments& a, const ParamsPtr& params) {
+  const Op& op = *function.info->op;
+  std::array<NDArray, Arguments::kInline> few;
+  std::vector<NDArray> many;
+  const bool is_few = a.num_inputs <= Arguments::kInline;
+  if (!is_few) many.resize(static_cast<size_t>(a.num_inputs));
+  NDArray* inputs = is_few ? few.data() : many.data();
+  int given = 0;
+  PyObject* first = nullptr;
+  for (int i = 0; i < a.num_inputs; ++i) {
+    PyObject* input = a.input(i);
+    if (input == nullptr) continue;
+    if (first == nullptr) first = input;
+    inputs[given++] = array_of(input);
+  }
+  if (!op.variadic || op.num_inputs_) {
+    const int wanted = op.num_inputs(params->data());
+    if (given != wanted) missing_input(op, a, wanted, given);
+  }
+  const std::span<const NDArray> in(inputs, static_cast<size_t>(given));
+  ArrayClass& cls = first != nullptr ? result_class(first) : function.numpy ? np_class : nd_class;
+  const int visible = op.num_visible_outputs(params->data());
+  if (a.out != nullptr) {
+    const std::vector<NDArray> out = out_arrays(a.out);
+    invoke_maybe_waiting(op, params, in, out);
+    return Py_NewRef(a.out);
+  }
+  if (visible == 1 && is_few && !op.data_dependent_shape) return wrap_array(invoke_one(op, params, in), cls);
+  std::vector<NDArray> results = invoke_maybe_waiting(op, params, in, {});
+  if (visible == 1) return wrap_array(std::move(results[0]), cls);
+  Owned list = checked(PyList_New(visible));
+  for (int i = 0; i < visible; ++i)
+    PyList_SET_ITEM(list.get(), i, checked(wrap_array(std::move(results[static_cast<size_t>(i)]), cls)).release());
+  return list.release();
+}
+
+// ----------------------------------------------------------------------------------------------- symbols: compose
+PyObject* make_node_from(const OpFunctionObject& function, Arguments& a, ParamsPtr params) {
+  const Op& op = *function.info->op;
+  Composition c;
+  c.info = function.info;
+  c.params = std::move(params);
+  c.name = a.name;
+  c.attr = a.attr;
+  c.hint = function.hint;
+  c.hidden_attrs = std::move(a.hidden_attrs);
+  c.result = function.numpy ? numpy_symbol_class : nullptr;
+  c.inputs.resize(static_cast<size_t>(a.num_inputs));
+  for (int i = 0; i < a.num_inputs; ++i) {
+    PyObject* input = a.input(i);
+    if (input == nullptr) continue;
+    c.inputs[static_cast<size_t>(i)] = entry_of(input, op.inputs[op.variadic ? 0 : static_cast<size_t>(i)].name.c_str());
+    if (is_symbol(input)) c.result = result_symbol_class(input);
+  }
+  return compose(std::move(c));
+}
+
+PyObject* op_call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  const auto& function = *reinterpret_cast<OpFunctionObject*>(self);
+  return guarded<PyObject*>(nullptr, [&] {
+    Arguments a;
+    CallParser(function, a).parse(args, PyVectorcall_NARGS(nargsf), kwnames);
+    ParamsPtr params = final_params(*function.info, a);
+    const bool symbolic = a.any_symbol || (!a.any_array && (function.symbolic || trace_state().active)) ||
+                          (trace_state().active && function.info->op->random);
+    if (symbolic) return make_node_from(function, a, std::move(params));
+    return run_on_arrays(function, a, params);
+  });
+}
+
+// ------------------------------------------------------------------------------------------------------ the type
+PyObject* bind_as_method(PyObject* self, PyObject* instance, PyObject*) {
+  return instance == nullptr || instance == Py_None ? Py_NewRef(self) : PyMethod_New(self, instance);
+}
+
+PyObject* from_python(PyObject* self, const char* function) {
+  Owned module(PyImport_ImportModule("hybridnet.ops.describe"));
+  return module ? PyObject_CallMethod(module.get(), function, "O", self) : nullptr;
+}
+PyObject* get_doc(PyObject* self, void*) { return from_python(self, "docstring"); }
+PyObject* get_signature(PyObject* self, void*) { return from_python(self, "signature"); }
+PyObject* get_op_name(PyObject* self, void*) {
+  return PyUnicode_FromString(reinterpret_cast<OpFunctionObject*>(self)->info->op->name.c_str());
+}
+PyObject* get_symbolic(PyObject* self, void*) { return PyBool_FromLong(reinterpret_cast<OpFunctionObject*>(self)->symbolic); }
+
+PyObject* op_repr(PyObject* self) {
+  const auto* function = reinterpret_cast<OpFunctionObject*>(self);
+  return PyUnicode_FromFormat("<operator %U.%U>", function->module, function->name);
+}
+
+// Pickles as the attribute of its module, like a Python function.
+PyObject* op_reduce(PyObject* self, PyObject*) {
+  Owned module(PyImport_ImportModule("hybridnet.ops.describe"));
+  Owned find(module ? PyObject_GetAttrString(module.get(), "find_function") : nullptr);
+  const auto* function = reinterpret_cast<OpFunctionObject*>(self);
+  return find ? Py_BuildValue("O(OO)", find.get(), function->module, function->name) : nullptr;
+}
+
+void op_dealloc(PyObject* self) {
+  auto* function = reinterpret_cast<OpFunctionObject*>(self);
+  PyTypeObject* type = Py_TYPE(self);
+  Py_XDECREF(function->name);
+  Py_XDECREF(function->module);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyMemberDef members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(OpFunctionObject, vectorcall), READONLY, nullptr},
+    {"__name__", T_OBJECT, offsetof(OpFunctionObject, name), READONLY, nullptr},
+    {"__qualname__", T_OBJECT, offsetof(OpFunctionObject, name), READONLY, nullptr},
+    {"__module__", T_OBJECT, offsetof(OpFunctionObject, module), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr},
+};
+PyGetSetDef getset[] = {
+    {"__doc__", get_doc, nullptr, nullptr, nullptr},
+    {"__signature__", get_signature, nullptr, nullptr, nullptr},
+    {"op_name", get_op_name, nullptr, "Name in the registry and in files.", nullptr},
+    {"symbolic", get_symbolic, nullptr, "Whether a call without inputs makes a Symbol.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr},
+};
+PyMethodDef methods[] = {
+    {"__reduce__", op_reduce, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace
+
+int init_op_function_type(PyObject* module) {
+  key_out = PyUnicode_InternFromString("out");
+  key_name = PyUnicode_InternFromString("name");
+  key_attr = PyUnicode_InternFromString("attr");
+  PyType_Slot slots[] = {
+      {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+      {Py_tp_descr_get, reinterpret_cast<void*>(bind_as_method)},
+      {Py_tp_repr, reinterpret_cast<void*>(op_repr)},
+      {Py_tp_dealloc, reinterpret_cast<void*>(op_dealloc)},
+      {Py_tp_members, members},
+      {Py_tp_getset, getset},
+      {Py_tp_methods, methods},
+      {0, nullptr},
+  };
+  PyType_Spec spec = {"hybridnet._core.OpFunction", sizeof(OpFunctionObject), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR, slots};
+  op_function_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  if (op_function_type == nullptr) return -1;
+  return PyModule_AddObjectRef(module, "OpFunction", reinterpret_cast<PyObject*>(op_function_type));
+}
+
+Owned make_op_function(const std::string& op_name, const std::string& public_name, const std::string& module, bool symbolic, bool numpy) {
+  const OpInfo& info = op_info(op_name);
+  Owned self = checked(op_function_type->tp_alloc(op_function_type, 0));
+  auto* function = reinterpret_cast<OpFunctionObject*>(self.get());
+  function->vectorcall = op_call;
+  function->info = &info;
+  function->name = PyUnicode_InternFromString(public_name.c_str());
+  function->module = PyUnicode_InternFromString(module.c_str());
+  function->symbolic = symbolic;
+  function->numpy = numpy;
+  std::string hint = public_name;
+  std::transform(hint.begin(), hint.end(), hint.begin(), [](unsigned char c) { return std::tolower(c); });
+  function->hint = intern_file(hint);  // any string that outlives the object
+  if (function->name == nullptr || function->module == nullptr) throw PythonErrorIsSet();
+  return self;
+}
+
+void set_not_given(PyObject* object) {
+  Py_INCREF(object);
+  Py_XSETREF(not_given, object);
+}
+
+}  // namespace hybridnet::python

@@ -1,0 +1,127 @@
+// The operator registry as Python sees it: names, declarations, callable objects.
+#include "casters.h"
+#include "hybridnet/op.h"
+#include "op_function.h"
+#include "op_info.h"
+
+namespace hybridnet::python {
+namespace {
+
+const char* kind_text(FieldKind kind) {
+  switch (kind) {
+    case FieldKind::kBool: return "bool";
+    case FieldKind::kInt32:
+    case FieldKind::kInt64: return "int";
+    case FieldKind::kFloat:
+    case FieldKind::kDouble: return "float";
+    case FieldKind::kString: return "str";
+    case FieldKind::kEnum: return "choice";
+    case FieldKind::kTuple: return "tuple of int";
+    case FieldKind::kDType: return "dtype";
+    case FieldKind::kOptBool: return "bool or None";
+    case FieldKind::kOptInt32:
+    case FieldKind::kOptInt64: return "int or None";
+    case FieldKind::kOptFloat:
+    case FieldKind::kOptDouble: return "float or None";
+    case FieldKind::kOptTuple: return "tuple of int or None";
+    case FieldKind::kOptDType: return "dtype or None";
+    case FieldKind::kOptEnum: return "choice or None";
+    case FieldKind::kDoubles: return "tuple of float";
+    case FieldKind::kOptionalInts: return "tuple of int or None items";
+    case FieldKind::kOptString: return "str or None";
+  }
+  return "value";
+}
+
+py::dict describe_field(const FieldInfo& field) {
+  py::dict d;
+  d["name"] = field.name;
+  d["kind"] = kind_text(field.kind);
+  d["required"] = field.required;
+  d["doc"] = field.doc;
+  py::list choices;
+  for (const auto& [name, value] : field.choices) choices.append(name);
+  d["choices"] = choices;
+  d["minimum"] = field.minimum;
+  d["maximum"] = field.maximum;
+  d["default"] = field.required ? py::none() : py::reinterpret_steal<py::object>(from_attr_value(field.default_attr).release());
+  d["hidden"] = field.hidden;
+  return d;
+}
+
+py::dict describe_sample(const Sample& sample) {
+  py::dict d;
+  d["shapes"] = sample.inputs;
+  py::dict attrs;
+  for (const auto& [key, value] : sample.attrs) attrs[py::str(key)] = value;
+  d["attrs"] = attrs;
+  d["low"] = sample.low;
+  d["high"] = sample.high;
+  py::list dtypes;
+  for (const DType dtype : sample.dtypes) dtypes.append(dtype == DType::kUnknown ? py::none() : py::object(py::str(dtype_name(dtype))));
+  d["dtypes"] = dtypes;
+  d["integer_valued"] = sample.integer_valued;
+  d["check_gradient"] = sample.check_gradient;
+  d["note"] = sample.note;
+  return d;
+}
+
+py::dict describe_op(const std::string& name) {
+  const Op& op = op_registry().at(name);
+  py::dict d;
+  d["name"] = op.name;
+  d["doc"] = op.doc;
+  d["aliases"] = op.aliases;
+  py::list inputs, outputs, fields, samples, dtypes;
+  for (const InputInfo& input : op.inputs) {
+    py::dict i;
+    i["name"] = input.name;
+    i["doc"] = input.doc;
+    i["optional"] = input.optional;
+    i["auxiliary"] = input.auxiliary;
+    inputs.append(i);
+  }
+  for (const OutputInfo& output : op.outputs) outputs.append(py::make_tuple(output.name, output.doc));
+  for (const FieldInfo& field : op.schema->fields()) fields.append(describe_field(field));
+  for (const Sample& sample : op.samples) samples.append(describe_sample(sample));
+  for (int code = 0; code < kDTypeCodes; ++code)
+    if (dtype_valid_code(code) && op.dtypes.has(static_cast<DType>(code))) dtypes.append(dtype_name(static_cast<DType>(code)));
+  d["inputs"] = inputs;
+  d["outputs"] = outputs;
+  d["fields"] = fields;
+  d["samples"] = samples;
+  d["dtypes"] = dtypes;
+  d["variadic"] = op.variadic;
+  d["count_param"] = op.count_param;
+  d["differentiable"] = op.differentiable();
+  d["random"] = op.random;
+  d["internal"] = op.hidden;
+  d["data_dependent_shape"] = op.data_dependent_shape;
+  d["writebacks"] = op.writebacks.size();
+  d["subgraphs"] = op.subgraph_names;
+  return d;
+}
+
+}  // namespace
+
+void bind_operators(py::module_& m) {
+  m.def("op_names", [] {
+    py::list names;  // (primary name, aliases, internal)
+    for (const Op* op : op_registry().all()) names.append(py::make_tuple(op->name, op->aliases, op->hidden));
+    return names;
+  });
+  m.def("describe_op", &describe_op, "The declaration of an operator as plain values.");
+  m.def("op_function", [](const std::string& op, const std::string& name, const std::string& module, bool symbolic, bool numpy) {
+    return py::reinterpret_steal<py::object>(make_op_function(op, name, module, symbolic, numpy).release());
+  }, py::arg("op"), py::arg("name"), py::arg("module"), py::arg("symbolic") = false, py::arg("numpy") = false);
+  m.def("set_not_given", [](const py::object& o) { set_not_given(o.ptr()); });
+  m.def("set_value_simplifier", [](const py::object& f) { set_value_simplifier(f.ptr()); });
+  m.def("print_params", [](const std::string& name, const py::dict& attrs) {
+    const Op& op = op_registry().at(name);
+    std::vector<std::pair<std::string, AttrValue>> values;
+    for (const auto& [key, value] : attrs) values.emplace_back(py::str(key), to_attr_value(value.ptr(), "attrs"));
+    return op.schema->print(op.schema->parse(values, op.name)->data());
+  }, "Attributes as files show them.");
+}
+
+}  // namespace hybridnet::python

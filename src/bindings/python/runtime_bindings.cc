@@ -1,0 +1,68 @@
+// Engine, memory, random seed, threads, environment.
+#include "casters.h"
+#include "hybridnet/env.h"
+#include "hybridnet/imperative.h"
+#include "hybridnet/runtime.h"
+#include "hybridnet/threads.h"
+
+namespace hybridnet::python {
+namespace {
+
+py::dict memory_statistics(int device_type, int device_id) {
+  const Storage::Statistics s = Runtime::get().storage({static_cast<DeviceType>(device_type), device_id}).statistics();
+  py::dict d;
+  d["in_use"] = s.in_use;
+  d["pooled"] = s.pooled;
+  d["peak_in_use"] = s.peak_in_use;
+  d["system_allocations"] = s.system_allocations;
+  d["allocations"] = s.allocations;
+  return d;
+}
+
+}  // namespace
+
+void bind_runtime(py::module_& m) {
+  m.def("seed", &seed);
+  m.def("is_np_shape", &is_np_shape);
+  m.def("set_np_shape", &set_np_shape, "Returns what it was.");
+  m.def("engine_type", [] { return std::string(engine().type_name()); });
+  m.def("bulk_size", [] { return engine().bulk_size(); });
+  m.def("set_bulk_size", [](int size) {
+    const int before = engine().bulk_size();
+    engine().set_bulk_size(size);
+    return before;
+  }, "Returns what it was.");
+  m.def("engine_counters", [] {
+    const Engine::Counters c = engine().counters();
+    py::dict d;
+    d["inlined"] = c.inlined;
+    d["queued"] = c.queued;
+    d["failed"] = c.failed;
+    return d;
+  });
+  m.def("shutdown", [] {
+    ReleaseGil release(false);
+    Runtime::get().shutdown();
+  }, "Drains the engine; called when the interpreter ends.");
+  m.def("empty_cache", [](int device_type, int device_id) {
+    ReleaseGil release(false);
+    Runtime::get().storage({static_cast<DeviceType>(device_type), device_id}).release_pool();
+  });
+  m.def("memory_statistics", &memory_statistics);
+  m.def("reset_peak_memory", [](int device_type, int device_id) {
+    Runtime::get().storage({static_cast<DeviceType>(device_type), device_id}).reset_peak();
+  });
+  m.def("cpu_cores", &cpu_cores);
+  m.def("set_cpu_cores", &set_cpu_cores);
+  m.def("home", [] { return environment().home; }, "Folder for data and models, or ''.");
+  m.def("trace_state", [] { return py::make_tuple(trace_state().active, trace_state().block); });
+  m.def("set_trace_state", [](bool active, std::string block) {
+    TraceState& state = trace_state();
+    py::tuple before = py::make_tuple(state.active, state.block);
+    state.active = active;
+    state.block = std::move(block);
+    return before;
+  }, "Is a block being traced, and its path. Returns what it was.");
+}
+
+}  // namespace hybridnet::python

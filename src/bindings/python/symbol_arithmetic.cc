@@ -1,0 +1,151 @@
+#include "symbol_arithmetic.h"
+
+#include "array_arithmetic.h"
+#include "symbol_object.h"
+
+namespace hybridnet::python {
+namespace {
+
+// MXNet's operators behind Symbol's arithmetic and the stems of the names that it makes up, because files show both.
+// The elementwise form is used unless both shapes are known (while tracing) and differ.
+struct Row {
+  const char* equal_shapes;
+  const char* hint;
+  const char* broadcast;
+  const char* scalar;
+  const char* scalar_hint;
+  const char* reverse;
+  const char* reverse_hint;
+};
+constexpr Row kRows[kBinaryCount] = {
+    {"elemwise_add", "_plus", "broadcast_add", "_plus_scalar", "_plusscalar", "_plus_scalar", "_plusscalar"},
+    {"elemwise_sub", "_minus", "broadcast_sub", "_minus_scalar", "_minusscalar", "_rminus_scalar", "_rminusscalar"},
+    {"elemwise_mul", "_mul", "broadcast_mul", "_mul_scalar", "_mulscalar", "_mul_scalar", "_mulscalar"},
+    {"elemwise_div", "_div", "broadcast_div", "_div_scalar", "_divscalar", "_rdiv_scalar", "_rdivscalar"},
+    {"_mod", "_mod", "broadcast_mod", "_mod_scalar", "_modscalar", "_rmod_scalar", "_rmodscalar"},
+    {"_power", "_power", "broadcast_power", "_power_scalar", "_powerscalar", "_rpower_scalar", "_rpower_scalar"},
+    {"_maximum", "_maximum", "broadcast_maximum", "_maximum_scalar", "_maximumscalar", "_maximum_scalar", "_maximumscalar"},
+    {"_minimum", "_minimum", "broadcast_minimum", "_minimum_scalar", "_minimumscalar", "_minimum_scalar", "_minimumscalar"},
+    {"_hypot", "_hypot", "broadcast_hypot", "_hypot_scalar", "_hypotscalar", "_hypot_scalar", "_hypotscalar"},
+    {"_equal", "_equal", "broadcast_equal", "_equal_scalar", "_equalscalar", "_equal_scalar", "_equalscalar"},
+    {"_not_equal", "_not_equal", "broadcast_not_equal", "_not_equal_scalar", "_notequalscalar", "_not_equal_scalar", "_notequalscalar"},
+    {"_greater", "_greater", "broadcast_greater", "_greater_scalar", "_greaterscalar", "_lesser_scalar", "_lesserscalar"},
+    {"_greater_equal", "_greater_equal", "broadcast_greater_equal", "_greater_equal_scalar", "_greaterequalscalar",
+     "_lesser_equal_scalar", "_lesserequalscalar"},
+    {"_lesser", "_lesser", "broadcast_lesser", "_lesser_scalar", "_lesserscalar", "_greater_scalar", "_greaterscalar"},
+    {"_lesser_equal", "_lesser_equal", "broadcast_lesser_equal", "_lesser_equal_scalar", "_lesserequalscalar",
+     "_greater_equal_scalar", "_greaterequalscalar"},
+    {"_logical_and", "_logical_and", "broadcast_logical_and", "_logical_and_scalar", "_logicalandscalar", "_logical_and_scalar",
+     "_logicalandscalar"},
+    {"_logical_or", "_logical_or", "broadcast_logical_or", "_logical_or_scalar", "_logicalorscalar", "_logical_or_scalar",
+     "_logicalorscalar"},
+    {"_logical_xor", "_logical_xor", "broadcast_logical_xor", "_logical_xor_scalar", "_logicalxorscalar", "_logical_xor_scalar",
+     "_logicalxorscalar"},
+};
+
+bool shapes_differ(const NodeEntry& a, const NodeEntry& b) {
+  const TensorSpec *x = traced_spec(a), *y = traced_spec(b);
+  if (x == nullptr || y == nullptr || !x->shape.rank_known() || !y->shape.rank_known()) return false;
+  if (x->shape.ndim() != y->shape.ndim()) return true;
+  for (int i = 0; i < x->shape.ndim(); ++i)
+    if (x->shape[i] >= 0 && y->shape[i] >= 0 && x->shape[i] != y->shape[i]) return true;
+  return false;
+}
+
+PyObject* compose_binary(const Row& row, PyObject* left, PyObject* right) {
+  Composition c;
+  c.inputs = {entry_of(left, "lhs"), entry_of(right, "rhs")};
+  const bool broadcast = shapes_differ(c.inputs[0], c.inputs[1]);
+  c.info = &op_info(broadcast ? row.broadcast : row.equal_shapes);
+  c.params = c.info->op->default_params;
+  c.hint = broadcast ? row.broadcast : row.hint;
+  c.result = result_symbol_class(is_symbol(left) ? left : right);
+  return compose(std::move(c));
+}
+
+PyObject* with_number(const char* op, const char* hint, PyObject* symbol, double value, bool is_int) {
+  Composition c;
+  c.info = &op_info(op);
+  c.params = c.info->scalar_params(value, is_int);
+  c.inputs = {entry_of(symbol, "data")};
+  c.hint = hint;
+  c.result = result_symbol_class(symbol);
+  return compose(std::move(c));
+}
+
+template <Binary kKind>
+PyObject* binary_slot(PyObject* left, PyObject* right) {
+  return symbol_binary_operation(kKind, left, right);
+}
+PyObject* power_slot(PyObject* left, PyObject* right, PyObject* modulus) {
+  if (modulus != Py_None) return Py_NewRef(Py_NotImplemented);
+  return symbol_binary_operation(Binary::kPower, left, right);
+}
+
+PyObject* compare(PyObject* left, PyObject* right, int op) {
+  constexpr Binary kKinds[] = {Binary::kLess, Binary::kLessEqual, Binary::kEqual, Binary::kNotEqual, Binary::kGreater, Binary::kGreaterEqual};
+  return symbol_binary_operation(kKinds[op], left, right);
+}
+
+PyObject* negative(PyObject* self) {
+  return guarded<PyObject*>(nullptr, [&] { return with_number("_mul_scalar", "_mulscalar", self, -1.0, false); });
+}
+PyObject* positive(PyObject* self) { return Py_NewRef(self); }
+
+PyObject* compose_unary(const char* op, PyObject* self) {
+  return guarded<PyObject*>(nullptr, [&] {
+    Composition c;
+    c.info = &op_info(op);
+    c.params = c.info->op->default_params;
+    c.inputs = {entry_of(self, "data")};
+    c.hint = op;
+    c.result = result_symbol_class(self);
+    return compose(std::move(c));
+  });
+}
+PyObject* absolute(PyObject* self) { return compose_unary("abs", self); }
+
+PyObject* floor_divide(PyObject* left, PyObject* right) {
+  Owned quotient(symbol_binary_operation(Binary::kDivide, left, right));
+  if (!quotient || quotient.get() == Py_NotImplemented) return quotient.release();
+  return compose_unary("floor", quotient.get());
+}
+
+template <typename F>
+PyType_Slot slot(int id, F function) { return {id, reinterpret_cast<void*>(function)}; }
+
+}  // namespace
+
+PyObject* symbol_binary_operation(Binary kind, PyObject* left, PyObject* right) {
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    const Row& row = kRows[static_cast<int>(kind)];
+    const auto tensor = [](PyObject* o) { return is_symbol(o) || is_array(o); };
+    if (tensor(left) && tensor(right)) return compose_binary(row, left, right);
+    double value = 0;
+    bool is_int = false;
+    if (is_symbol(left)) {
+      if (!number_of(right, &value, &is_int)) return Py_NewRef(Py_NotImplemented);
+      return with_number(row.scalar, row.scalar_hint, left, value, is_int);
+    }
+    if (!number_of(left, &value, &is_int)) return Py_NewRef(Py_NotImplemented);
+    return with_number(row.reverse, row.reverse_hint, right, value, is_int);
+  });
+}
+
+void add_symbol_arithmetic_slots(std::vector<PyType_Slot>& slots) {
+  slots.insert(slots.end(), {
+      slot(Py_nb_add, binary_slot<Binary::kAdd>),
+      slot(Py_nb_subtract, binary_slot<Binary::kSubtract>),
+      slot(Py_nb_multiply, binary_slot<Binary::kMultiply>),
+      slot(Py_nb_true_divide, binary_slot<Binary::kDivide>),
+      slot(Py_nb_remainder, binary_slot<Binary::kModulo>),
+      slot(Py_nb_floor_divide, floor_divide),
+      slot(Py_nb_power, power_slot),
+      slot(Py_nb_negative, negative),
+      slot(Py_nb_positive, positive),
+      slot(Py_nb_absolute, absolute),
+      slot(Py_tp_richcompare, compare),
+  });
+}
+
+}  // namespace hybridnet::python

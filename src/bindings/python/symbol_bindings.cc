@@ -1,0 +1,226 @@
+// What Python's Symbol class asks of the C++ Symbol.
+#include "casters.h"
+#include "hybridnet/graph.h"
+#include "hybridnet/imperative.h"
+
+namespace hybridnet::python {
+namespace {
+
+py::object wrap(Symbol symbol, const py::handle& like) {
+  PyObject* object = wrap_symbol(std::move(symbol), result_symbol_class(like.ptr()));
+  if (object == nullptr) throw py::error_already_set();
+  return py::reinterpret_steal<py::object>(object);
+}
+
+py::object spec_tuple(const TensorSpec& spec) {
+  return py::make_tuple(py::cast(spec.shape), spec.dtype == DType::kUnknown ? py::none() : py::cast(spec.dtype));
+}
+
+py::list spec_list(const std::vector<TensorSpec>& specs) {
+  py::list list;
+  for (const TensorSpec& spec : specs) list.append(spec_tuple(spec));
+  return list;
+}
+
+TensorSpec spec_from(const py::handle& pair) {
+  const py::tuple t = py::reinterpret_borrow<py::tuple>(pair);
+  return {t[0].cast<Shape>(), t[1].cast<DType>()};
+}
+
+py::tuple infer(const Symbol& symbol, const py::dict& known, bool partial) {
+  std::map<std::string, TensorSpec> specs;
+  for (const auto& [name, pair] : known) specs[name.cast<std::string>()] = spec_from(pair);
+  const Symbol::Specs found = symbol.infer(specs, partial, autograd_state().training);
+  return py::make_tuple(found.complete, spec_list(found.arguments), spec_list(found.outputs), spec_list(found.auxiliaries));
+}
+
+const Node& single_node(const Symbol& symbol, const char* what) {
+  if (symbol.outputs.empty()) raise(ErrorKind::kValue, {.message = std::string(what) + " of an empty Symbol"});
+  for (const NodeEntry& e : symbol.outputs)
+    if (e.node != symbol.outputs[0].node) raise(ErrorKind::kValue, {.message = std::string(what) + " of a group of several nodes"});
+  return *symbol.outputs[0].node;
+}
+
+py::dict attributes_of(const Node& node, bool with_parameters) {
+  py::dict d;
+  if (with_parameters && node.op != nullptr)
+    for (const auto& [key, value] : node.op->schema->print(node.params->data())) d[py::str(key)] = value;
+  for (const auto& [key, value] : node.attrs) d[py::str(key)] = value;
+  return d;
+}
+
+// Replaces variables by entries; nodes on the way are copied, others shared.
+class Substitution {
+ public:
+  explicit Substitution(std::unordered_map<const Node*, NodeEntry> replaced) : replaced_(std::move(replaced)) {}
+
+  Symbol apply(const Symbol& symbol) {
+    for (Node* node : topological_order(symbol.outputs)) visit(*node);
+    Symbol result;
+    for (const NodeEntry& e : symbol.outputs) result.outputs.push_back(mapped(e));
+    return result;
+  }
+
+ private:
+  NodeEntry mapped(const NodeEntry& e) const {
+    if (const auto found = replaced_.find(e.node.get()); found != replaced_.end()) return found->second;
+    const auto copy = copies_.find(e.node.get());
+    return copy == copies_.end() ? e : NodeEntry{copy->second, e.index};
+  }
+
+  void visit(const Node& node) {
+    if (node.is_variable()) return;
+    std::vector<NodeEntry> inputs;
+    bool changed = false;
+    for (const NodeEntry& e : node.inputs) {
+      inputs.push_back(mapped(e));
+      changed |= !(inputs.back() == e);
+    }
+    if (!changed) return;
+    NodePtr copy = make_node(*node.op, node.name, node.params, std::move(inputs));
+    copy->attrs = node.attrs;
+    copy->control = node.control;
+    copy->subgraphs = node.subgraphs;
+    copy->where = node.where;
+    copy->block = node.block;
+    copies_[&node] = std::move(copy);
+  }
+
+  std::unordered_map<const Node*, NodeEntry> replaced_;
+  std::unordered_map<const Node*, NodePtr> copies_;
+};
+
+// Composition by call: net(data=other), net(other): variables become what is given.
+Symbol composed(const Symbol& symbol, const std::vector<py::object>& positional, const py::dict& named) {
+  std::unordered_map<const Node*, NodeEntry> replaced;
+  const std::vector<NodePtr> inputs = symbol.list_inputs();
+  if (positional.size() > inputs.size())
+    raise(ErrorKind::kType, {.expected = std::to_string(inputs.size()) + " inputs", .given = std::to_string(positional.size())});
+  for (size_t i = 0; i < positional.size(); ++i) replaced[inputs[i].get()] = entry_of(positional[i].ptr(), inputs[i]->name.c_str());
+  for (const auto& [key, value] : named) {
+    const std::string name = key.cast<std::string>();
+    const auto found = std::find_if(inputs.begin(), inputs.end(), [&](const NodePtr& n) { return n->name == name; });
+    if (found == inputs.end()) raise(ErrorKind::kValue, {.input = name, .message = "the Symbol has no variable of this name"});
+    replaced[found->get()] = entry_of(value.ptr(), name.c_str());
+  }
+  return Substitution(std::move(replaced)).apply(symbol);
+}
+
+void bind_making(py::module_& m) {
+  m.def("register_symbol_class", [](const py::object& cls, bool numpy) { register_symbol_class(cls.ptr(), numpy); },
+        py::arg("cls"), py::arg("numpy") = false);
+  m.def("set_symbol_hooks", [](const py::object& name_for, const py::object& attributes_for) {
+    set_symbol_hooks(name_for.ptr(), attributes_for.ptr());
+  });
+  m.def("variable", [](const std::string& name, const std::map<std::string, std::string>& attrs) {
+    NodePtr node = make_variable(name);
+    node->attrs = AttrDict(attrs.begin(), attrs.end());
+    node->block = trace_state().block;
+    node->where = current_location();
+    return Symbol{{{node, 0}}};
+  });
+  m.def("traced_variable", [](const std::string& name, const Shape& shape, DType dtype) {
+    return Symbol{{{make_traced_variable(name, {shape, dtype}), 0}}};
+  }, py::arg("name"), py::arg("shape") = py::none(), py::arg("dtype") = py::none(), "A variable of a block that is being traced.");
+  m.def("group", [](const std::vector<Symbol>& parts) {
+    Symbol all;
+    for (const Symbol& part : parts) all.outputs.insert(all.outputs.end(), part.outputs.begin(), part.outputs.end());
+    return all;
+  });
+  m.def("symbol_retyped", [](const py::object& symbol, const py::object& cls) {
+    PyObject* result = wrap_symbol(expect_symbol(symbol.ptr(), "symbol"), reinterpret_cast<PyTypeObject*>(cls.ptr()));
+    if (result == nullptr) throw py::error_already_set();
+    return py::reinterpret_steal<py::object>(result);
+  });
+  m.def("symbol_composed", [](const py::object& symbol, const std::vector<py::object>& positional, const py::dict& named) {
+    return wrap(composed(expect_symbol(symbol.ptr(), "symbol"), positional, named), symbol);
+  });
+  m.def("symbol_from_json", [](const std::string& text, const std::string& what) { return Symbol::from_json(text, what); });
+}
+
+void bind_asking(py::module_& m) {
+  m.def("symbol_list_inputs", [](const Symbol& s) {
+    std::vector<std::string> names;
+    for (const NodePtr& node : s.list_inputs()) names.push_back(node->name);
+    return names;
+  });
+  m.def("symbol_list_arguments", [](const Symbol& s) { return s.list_arguments(); });
+  m.def("symbol_list_auxiliary_states", [](const Symbol& s) { return s.list_auxiliary_states(); });
+  m.def("symbol_list_outputs", [](const Symbol& s) { return s.list_outputs(); });
+  m.def("symbol_internals", [](const py::object& s) { return wrap(expect_symbol(s.ptr(), "symbol").internals(), s); });
+  m.def("symbol_children", [](const py::object& s) { return wrap(expect_symbol(s.ptr(), "symbol").children(), s); });
+  m.def("symbol_num_outputs", [](const Symbol& s) { return s.outputs.size(); });
+  m.def("symbol_output", [](const py::object& s, size_t i) {
+    const Symbol& symbol = expect_symbol(s.ptr(), "symbol");
+    if (i >= symbol.outputs.size()) raise(ErrorKind::kIndex, {.message = "output index out of range"});
+    return wrap(Symbol{{symbol.outputs[i]}}, s);
+  });
+  m.def("symbol_tojson", [](const Symbol& s) { return s.tojson(); });
+  m.def("symbol_text", [](const Symbol& s) { return s.text(); });
+  m.def("symbol_infer", &infer, "known: name -> (shape or None, dtype or None). Returns complete, arguments, outputs, auxiliaries.");
+  m.def("symbol_specs", [](const Symbol& s) -> py::object {
+    py::list specs;
+    for (const NodeEntry& e : s.outputs) {
+      const TensorSpec* spec = traced_spec(e);
+      if (spec == nullptr) return py::none();
+      specs.append(spec_tuple(*spec));
+    }
+    return specs;
+  }, "(shape, dtype) of each output while tracing; None outside traces.");
+  m.def("symbol_input_specs", [](const Symbol& s) {
+    py::dict specs;
+    for (const NodePtr& node : s.list_inputs())
+      if (!node->specs.empty()) specs[py::str(node->name)] = spec_tuple(node->specs[0]);
+    return specs;
+  }, "name -> (shape, dtype) of the variables that a trace has made.");
+  m.def("symbol_constants", [](const Symbol& s) {
+    py::dict values;
+    for (const NodePtr& node : s.list_inputs())
+      if (node->constant) values[py::str(node->name)] = NDArray(Ref<ArrayImpl>(static_cast<ArrayImpl*>(node->constant.get())));
+    return values;
+  }, "name -> array of the variables whose value is known.");
+}
+
+void bind_attributes(py::module_& m) {
+  m.def("symbol_name", [](const Symbol& s) -> py::object {
+    if (s.outputs.empty()) return py::none();
+    for (const NodeEntry& e : s.outputs)
+      if (e.node != s.outputs[0].node) return py::none();
+    return py::str(s.outputs[0].node->name);
+  });
+  m.def("symbol_op", [](const Symbol& s) -> py::object {
+    const Node& node = single_node(s, "operator");
+    return node.op == nullptr ? py::none() : py::object(py::str(node.op->name));
+  });
+  m.def("symbol_attr", [](const Symbol& s, const std::string& key) -> py::object {
+    const Node& node = single_node(s, "attribute");
+    for (const std::string& k : {key, "__" + key + "__"})
+      if (const auto found = node.attrs.find(k); found != node.attrs.end()) return py::str(found->second);
+    if (node.op != nullptr)
+      for (const auto& [k, value] : node.op->schema->print(node.params->data()))
+        if (k == key) return py::str(value);
+    return py::none();
+  });
+  m.def("symbol_set_attr", [](const Symbol& s, const std::string& key, const std::string& value) {
+    for (const NodeEntry& e : s.outputs) e.node->attrs[key] = value;
+  });
+  m.def("symbol_list_attr", [](const Symbol& s) { return attributes_of(single_node(s, "attributes"), true); });
+  m.def("symbol_attr_dict", [](const Symbol& s) {
+    py::dict all;
+    for (const Node* node : topological_order(s.outputs)) {
+      py::dict attrs = attributes_of(*node, true);
+      if (!attrs.empty()) all[py::str(node->name)] = attrs;
+    }
+    return all;
+  });
+}
+
+}  // namespace
+
+void bind_symbols(py::module_& m) {
+  bind_making(m);
+  bind_asking(m);
+  bind_attributes(m);
+}
+
+}  // namespace hybridnet::python

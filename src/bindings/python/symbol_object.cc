@@ -1,0 +1,276 @@
+#include "symbol_object.h"
+
+#include <structmember.h>
+
+#include <algorithm>
+
+#include "array_object.h"
+#include "hybridnet/imperative.h"
+#include "location.h"
+#include "symbol_arithmetic.h"
+
+namespace hybridnet::python {
+
+PyTypeObject* symbol_base_type = nullptr;
+PyTypeObject* symbol_class = nullptr;
+PyTypeObject* numpy_symbol_class = nullptr;
+
+namespace {
+
+PyObject* name_hook = nullptr;
+PyObject* attribute_hook = nullptr;
+
+std::string text_of(PyObject* object) {
+  Owned text = checked(PyObject_Str(object));
+  Py_ssize_t size = 0;
+  const char* utf8 = PyUnicode_AsUTF8AndSize(text.get(), &size);
+  if (utf8 == nullptr) throw PythonErrorIsSet();
+  return {utf8, static_cast<size_t>(size)};
+}
+
+void symbol_dealloc(PyObject* self) {
+  auto* object = reinterpret_cast<SymbolObject*>(self);
+  PyTypeObject* type = Py_TYPE(self);
+  if (object->weakrefs != nullptr) PyObject_ClearWeakRefs(self);
+  object->symbol.~Symbol();
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyObject* symbol_new(PyTypeObject* type, PyObject*, PyObject*) {
+  PyErr_Format(PyExc_TypeError, "%s objects are made by hybridnet.sym.var and by operators, not by calling the class", type->tp_name);
+  return nullptr;
+}
+
+PyMemberDef members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(SymbolObject, weakrefs), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr},
+};
+
+Py_hash_t identity_hash(PyObject* self) { return static_cast<Py_hash_t>(reinterpret_cast<uintptr_t>(self) >> 4); }
+
+// ------------------------------------------------------------------------------------------- specs while tracing
+bool refine(TensorSpec& known, const TensorSpec& found) {
+  if (known == found) return false;
+  known = found;
+  return true;
+}
+
+// Runs inference of one node and hands what it learned to its inputs; nodes that learned something are appended.
+void infer_node(const Node& node, std::vector<const Node*>& learned) {
+  std::vector<TensorSpec> in;
+  in.reserve(node.inputs.size());
+  for (const NodeEntry& e : node.inputs) in.push_back(e.node->specs[e.index]);
+  InferContext context(*node.op, in, node.specs, autograd_state().training);
+  node.op->infer(node.params->data(), context);
+  for (size_t i = 0; i < in.size(); ++i) {
+    const NodeEntry& e = node.inputs[i];
+    if (refine(e.node->specs[e.index], in[i]) && !e.node->is_variable()) learned.push_back(e.node.get());
+  }
+}
+
+void infer_traced(const Node& node) {
+  for (const NodeEntry& e : node.inputs)
+    if (e.node->specs.size() <= e.index) return;  // not traced: specs come later, when all inputs are known
+  node.specs.resize(static_cast<size_t>(node.num_outputs()));
+  std::vector<const Node*> pending{&node};
+  while (!pending.empty()) {
+    const Node* next = pending.back();
+    pending.pop_back();
+    try {
+      infer_node(*next, pending);
+    } catch (Error& error) {
+      ErrorFields context;
+      context.node = next->name;
+      context.block = next->block;
+      context.where = next->where;
+      error.add_context(context);
+      throw;
+    }
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------- composing
+bool ends_with_hidden_name(std::string_view keyword) {
+  constexpr std::string_view kNames[] = {"lr_mult", "wd_mult", "ctx_group", "force_mirroring", "mirror_stage", "profiler_scope"};
+  return std::any_of(std::begin(kNames), std::end(kNames), [&](std::string_view n) {
+    return keyword == n || (keyword.size() > n.size() + 1 && keyword.ends_with(n) && keyword[keyword.size() - n.size() - 1] == '_');
+  });
+}
+
+// weight_lr_mult belongs to the input 'weight', lr_mult to the node.
+void set_hidden(Node& node, const std::string& keyword, const std::string& value) {
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const std::string prefix = node.op->input_name(node.params->data(), static_cast<int>(i)) + "_";
+    if (!keyword.starts_with(prefix) || !node.inputs[i].node->is_variable()) continue;
+    node.inputs[i].node->attrs["__" + keyword.substr(prefix.size()) + "__"] = value;
+    return;
+  }
+  node.attrs[keyword.starts_with("__") ? keyword : "__" + keyword + "__"] = value;
+}
+
+int given_inputs(const std::vector<NodeEntry>& inputs) {
+  return static_cast<int>(std::count_if(inputs.begin(), inputs.end(), [](const NodeEntry& e) { return static_cast<bool>(e.node); }));
+}
+
+// Which declared slots this use of the op has: those given, then the first empty ones until there are enough.
+std::vector<bool> used_slots(const Op& op, const std::vector<NodeEntry>& inputs, int wanted) {
+  std::vector<bool> used(inputs.size());
+  int missing = wanted;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].node) used[i] = true, --missing;
+  for (const bool optional : {false, true})
+    for (size_t i = 0; i < inputs.size() && missing > 0; ++i)
+      if (!used[i] && op.inputs[i].optional == optional) used[i] = true, --missing;
+  return used;
+}
+
+std::vector<NodeEntry> complete_inputs(const Composition& c, const std::string& name, const AttrDict& attrs) {
+  const Op& op = *c.info->op;
+  if (op.variadic) return c.inputs;
+  const int wanted = op.num_inputs(c.params->data());
+  const int given = given_inputs(c.inputs);
+  if (given > wanted)
+    raise(ErrorKind::kParam, {.op = op.name, .node = name, .expected = std::to_string(wanted) + " inputs with these parameters",
+                              .given = std::to_string(given)});
+  std::vector<NodeEntry> result;
+  const std::vector<bool> used = used_slots(op, c.inputs, wanted);
+  for (size_t i = 0; i < c.inputs.size(); ++i) {
+    if (!used[i]) continue;
+    NodeEntry entry = c.inputs[i];
+    if (!entry.node) {
+      entry.node = make_variable(name + "_" + op.inputs[i].name);
+      for (const auto& [key, value] : attrs)
+        if (key.starts_with("__")) entry.node->attrs[key] = value;
+      entry.node->where = python_location();
+      if (trace_state().active) entry.node->specs.resize(1);
+    }
+    result.push_back(std::move(entry));
+  }
+  return result;
+}
+
+}  // namespace
+
+TraceState& trace_state() {
+  thread_local TraceState state;
+  return state;
+}
+
+int init_symbol_type(PyObject* module) {
+  static std::vector<PyType_Slot> slots = {
+      {Py_tp_dealloc, reinterpret_cast<void*>(symbol_dealloc)},
+      {Py_tp_new, reinterpret_cast<void*>(symbol_new)},
+      {Py_tp_hash, reinterpret_cast<void*>(identity_hash)},
+      {Py_tp_members, members},
+      {Py_tp_doc, const_cast<char*>("Graph handle: the base that hybridnet.Symbol builds on.")},
+  };
+  add_symbol_arithmetic_slots(slots);
+  slots.push_back({0, nullptr});
+  static PyType_Spec spec = {"hybridnet._core.SymbolBase", sizeof(SymbolObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+                             slots.data()};
+  symbol_base_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  if (symbol_base_type == nullptr) return -1;
+  symbol_class = symbol_base_type;
+  return PyModule_AddObjectRef(module, "SymbolBase", reinterpret_cast<PyObject*>(symbol_base_type));
+}
+
+void register_symbol_class(PyObject* cls, bool numpy) {
+  if (!PyType_Check(cls) || !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), symbol_base_type))
+    raise(ErrorKind::kType, {.expected = "a subclass of SymbolBase", .given = short_repr(cls)});
+  Py_INCREF(cls);
+  (numpy ? numpy_symbol_class : symbol_class) = reinterpret_cast<PyTypeObject*>(cls);
+}
+
+Symbol& expect_symbol(PyObject* object, const char* what) {
+  if (!is_symbol(object)) raise(ErrorKind::kType, {.input = what, .expected = "a Symbol", .given = type_name(object)});
+  return symbol_of(object);
+}
+
+PyTypeObject* result_symbol_class(PyObject* object) {
+  return numpy_symbol_class != nullptr && PyObject_TypeCheck(object, numpy_symbol_class) ? numpy_symbol_class : symbol_class;
+}
+
+PyObject* wrap_symbol(Symbol symbol, PyTypeObject* type) {
+  PyObject* self = type->tp_alloc(type, 0);
+  if (self == nullptr) return nullptr;
+  new (&symbol_of(self)) Symbol(std::move(symbol));
+  return self;
+}
+
+NodeEntry entry_of(PyObject* object, const char* what) {
+  if (is_symbol(object)) {
+    const Symbol& symbol = symbol_of(object);
+    if (symbol.outputs.size() == 1) return symbol.outputs[0];
+    raise(ErrorKind::kType, {.input = what, .expected = "a Symbol with one output", .given = std::to_string(symbol.outputs.size()) + " outputs",
+                             .fix = "pick one by index, as in symbol[0]"});
+  }
+  if (is_array(object)) {
+    const NDArray& array = array_of(object);
+    NodePtr node = make_traced_variable(make_name(nullptr, "constant"), array.spec());
+    node->constant = Ref<Object>(array.impl());
+    return {node, 0};
+  }
+  raise(ErrorKind::kType, {.input = what, .expected = "a Symbol", .given = type_name(object)});
+}
+
+bool is_hidden_attribute(std::string_view keyword) {
+  return (keyword.size() > 4 && keyword.starts_with("__") && keyword.ends_with("__")) || ends_with_hidden_name(keyword);
+}
+
+void set_symbol_hooks(PyObject* name_for, PyObject* attributes_for) {
+  Py_INCREF(name_for);
+  Py_INCREF(attributes_for);
+  Py_XSETREF(name_hook, name_for);
+  Py_XSETREF(attribute_hook, attributes_for);
+}
+
+std::string make_name(PyObject* name, const char* hint) {
+  if (name == nullptr) name = Py_None;
+  if (name_hook == nullptr) return name == Py_None ? std::string(hint) : text_of(name);
+  Owned text = checked(PyUnicode_FromString(hint));
+  Owned made = checked(PyObject_CallFunctionObjArgs(name_hook, name, text.get(), nullptr));
+  return text_of(made.get());
+}
+
+AttrDict make_attributes(PyObject* attr) {
+  AttrDict result;
+  Owned dict = attribute_hook == nullptr ? Owned::borrowed(attr)
+                                         : checked(PyObject_CallOneArg(attribute_hook, attr == nullptr ? Py_None : attr));
+  if (!dict || dict.get() == Py_None) return result;
+  if (!PyDict_Check(dict.get())) raise(ErrorKind::kType, {.input = "attr", .expected = "a dict", .given = type_name(dict.get())});
+  PyObject *key = nullptr, *value = nullptr;
+  Py_ssize_t position = 0;
+  while (PyDict_Next(dict.get(), &position, &key, &value)) result[text_of(key)] = text_of(value);
+  return result;
+}
+
+NodePtr make_traced_variable(std::string name, TensorSpec spec) {
+  NodePtr node = make_variable(std::move(name));
+  node->specs.push_back(spec);
+  node->where = python_location();
+  node->block = trace_state().block;
+  return node;
+}
+
+const TensorSpec* traced_spec(const NodeEntry& entry) {
+  return entry.index < entry.node->specs.size() ? &entry.node->specs[entry.index] : nullptr;
+}
+
+PyObject* compose(Composition c) {
+  const Op& op = *c.info->op;
+  const std::string name = make_name(c.name, c.hint);
+  AttrDict attrs = make_attributes(c.attr);
+  NodePtr node = make_node(op, name, c.params, complete_inputs(c, name, attrs));
+  node->where = python_location();
+  node->block = trace_state().block;
+  node->attrs = std::move(attrs);
+  for (const auto& [keyword, value] : c.hidden_attrs) set_hidden(*node, keyword, value);
+  infer_traced(*node);
+  Symbol symbol;
+  const int visible = node->num_visible_outputs();
+  for (int i = 0; i < visible; ++i) symbol.outputs.push_back({node, static_cast<uint32_t>(i)});
+  return wrap_symbol(std::move(symbol), c.result != nullptr ? c.result : symbol_class);
+}
+
+}  // namespace hybridnet::python

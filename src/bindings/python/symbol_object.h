@@ -1,0 +1,73 @@
+// SymbolBase: the C part of hybridnet.Symbol, and how operators compose graphs.
+#pragma once
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <string>
+#include <vector>
+
+#include "hybridnet/graph.h"
+#include "hybridnet/ndarray.h"
+#include "op_info.h"
+#include "python_errors.h"
+
+namespace hybridnet::python {
+
+struct SymbolObject {
+  PyObject_HEAD
+  Symbol symbol;
+  PyObject* weakrefs;
+};
+
+// Per thread: is a block being traced, and which one. While tracing, operators without array inputs make nodes, so that
+// random numbers are drawn by each run of the graph and not once.
+struct TraceState {
+  bool active = false;
+  std::string block;
+};
+TraceState& trace_state();
+
+extern PyTypeObject* symbol_base_type;
+extern PyTypeObject* symbol_class;        // what compositions return: hybridnet.Symbol
+extern PyTypeObject* numpy_symbol_class;  // its mx.np twin; null until that is imported
+
+int init_symbol_type(PyObject* module);
+void register_symbol_class(PyObject* cls, bool numpy);
+
+inline bool is_symbol(PyObject* object) { return PyObject_TypeCheck(object, symbol_base_type); }
+inline Symbol& symbol_of(PyObject* object) { return reinterpret_cast<SymbolObject*>(object)->symbol; }
+Symbol& expect_symbol(PyObject* object, const char* what);
+PyTypeObject* result_symbol_class(PyObject* object);
+PyObject* wrap_symbol(Symbol symbol, PyTypeObject* type);
+
+// The entry that `object` (a Symbol of one output, or an NDArray, which becomes a constant) stands for.
+NodeEntry entry_of(PyObject* object, const char* what);
+
+// Everything that one composition needs beside the operator.
+struct Composition {
+  const OpInfo* info = nullptr;
+  ParamsPtr params;
+  std::vector<NodeEntry> inputs;             // by declared slot; null entries become variables NAME_weight
+  PyObject* name = nullptr;                  // borrowed; null or None: the name manager makes one
+  PyObject* attr = nullptr;                  // borrowed dict or null
+  std::vector<std::pair<std::string, std::string>> hidden_attrs;  // lr_mult=2, weight_lr_mult=2, __key__="text"
+  const char* hint = nullptr;                // stem of made-up names: "convolution"
+  PyTypeObject* result = nullptr;
+};
+PyObject* compose(Composition composition);
+
+// Keywords that become attributes of the node or of one of its variables instead of parameters.
+bool is_hidden_attribute(std::string_view keyword);
+
+// Registered by hybridnet.symbol: name_for(name, hint) -> str, attributes_for(attr) -> dict.
+void set_symbol_hooks(PyObject* name_for, PyObject* attributes_for);
+std::string make_name(PyObject* name, const char* hint);
+AttrDict make_attributes(PyObject* attr);
+
+// A variable whose spec is known (or partly known) while a block is traced.
+NodePtr make_traced_variable(std::string name, TensorSpec spec);
+// Spec of a traced entry, or null outside traces.
+const TensorSpec* traced_spec(const NodeEntry& entry);
+
+}  // namespace hybridnet::python
