@@ -1,0 +1,29 @@
+"""``mx.nd``: arrays, the functions that make them, and every operator.
+
+Submodules ``random``, ``linalg``, ``contrib``, ``image``, ``sparse``, ``op`` and ``_internal`` hold operators whose registered
+names begin with that word.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from ..ops.namespace import lazy_functions
+from . import _internal, ndarray, random
+from .ndarray import *
+from .ndarray import NDArray
+from .utils import load, load_frombuffer, save
+
+_lazy, _names = lazy_functions(globals(), "", symbolic=False)
+_SUBMODULES = ("contrib", "image", "linalg", "op", "sparse", "utils")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _SUBMODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    return _lazy(name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*_names(), *_SUBMODULES})

@@ -1,0 +1,772 @@
+"""NDArray: a dense tensor on a device, computed asynchronously; and the functions that make arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import _core
+from ..base import mx_real_t, numeric_types
+from ..context import Context, current_context
+from ..errors import HybridNetError
+from ..errors import TypeError as HybridNetTypeError
+from ..errors import ValueError as HybridNetValueError
+from . import _internal, indexing
+from .fluent import add_fluent_methods
+
+__all__ = [
+    "NDArray",
+    "add",
+    "arange",
+    "array",
+    "concatenate",
+    "divide",
+    "empty",
+    "equal",
+    "eye",
+    "from_dlpack",
+    "from_numpy",
+    "full",
+    "greater",
+    "greater_equal",
+    "histogram",
+    "hypot",
+    "imdecode",
+    "lesser",
+    "lesser_equal",
+    "linspace",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+    "maximum",
+    "minimum",
+    "modulo",
+    "moveaxis",
+    "multiply",
+    "not_equal",
+    "onehot_encode",
+    "ones",
+    "pow",
+    "power",
+    "split_v2",
+    "subtract",
+    "to_dlpack_for_read",
+    "to_dlpack_for_write",
+    "true_divide",
+    "waitall",
+    "zeros",
+]
+
+
+def _context(ctx: Context | str | None) -> Context:
+    if ctx is None:
+        return current_context()
+    return ctx if isinstance(ctx, Context) else Context.from_str(ctx)
+
+
+def _numpy_dtype(dtype: Any) -> np.dtype:
+    """NumPy dtype of what users call a dtype; 'bfloat16' is ml_dtypes'."""
+    if dtype is None:
+        return np.dtype(mx_real_t)
+    if isinstance(dtype, str) and dtype == "bfloat16":
+        import ml_dtypes
+
+        return np.dtype(ml_dtypes.bfloat16)
+    return np.dtype(dtype)
+
+
+class NDArray(_core.NDArrayBase):
+    """Dense tensor: shape, dtype, device. Made by :func:`array`, :func:`zeros` and others, and by every operator.
+
+    Arithmetic broadcasts; both arrays have one dtype, a number takes the array's. Operations are pushed to the engine
+    and return at once; reading values (``asnumpy``, ``asscalar``, printing) waits. Slices of leading axes and reshapes
+    share memory and write through.
+    """
+
+    __slots__ = ()
+    __array_priority__ = 1000.0
+
+    # ------------------------------------------------------------------------------------------------- to the outside
+    def asnumpy(self) -> np.ndarray:
+        """Waits and returns a NumPy copy. Raises what failed while computing the array."""
+        return _core.asnumpy(self)
+
+    def asscalar(self) -> Any:
+        """Waits and returns the only element as a NumPy number. Raises ValueError for any other size."""
+        if self.size != 1:
+            raise HybridNetValueError(
+                f"asscalar: expected an array of one element, got shape {self.shape}.\n  Fix: use asnumpy()."
+            )
+        return _core.asnumpy(self).reshape(-1)[0]
+
+    def item(self, *args: int) -> Any:
+        """Waits and returns one element as a Python number."""
+        return _core.asnumpy(self).item(*args)
+
+    def tolist(self) -> Any:
+        """Waits and returns nested lists of Python numbers."""
+        return _core.asnumpy(self).tolist()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if copy is False:
+            raise HybridNetValueError("numpy.asarray(copy=False): NDArray values are always copied to NumPy")
+        values = _core.asnumpy(self)
+        return values if dtype is None else values.astype(dtype, copy=False)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        operator = _UFUNC_OPERATORS.get(ufunc.__name__)
+        if method == "__call__" and operator is not None and not kwargs:
+            result = _core.binary(operator, *inputs)  # NumPy array on the left: the result is an NDArray
+            if result is not NotImplemented:
+                return result
+        converted = [_core.asnumpy(i) if isinstance(i, NDArray) else i for i in inputs]
+        targets = kwargs.get("out", ())
+        if any(isinstance(target, NDArray) for target in targets):
+            return NotImplemented
+        return getattr(ufunc, method)(*converted, **kwargs)
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return _core.to_dlpack(self, False)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+    def to_dlpack_for_read(self) -> Any:
+        """A DLPack capsule sharing this memory; the taker only reads."""
+        return _core.to_dlpack(self, False)
+
+    def to_dlpack_for_write(self) -> Any:
+        """A DLPack capsule sharing this memory; the taker may write."""
+        _core.note_overwrite(self)
+        return _core.to_dlpack(self, True)
+
+    def __bool__(self) -> bool:
+        size = self.size
+        if size == 1:
+            return bool(self.asscalar())
+        if size == 0:
+            return False
+        raise HybridNetValueError(
+            f"The truth value of an NDArray with multiple elements is ambiguous: its shape is {self.shape}.\n"
+            "  Fix: reduce it first, for example (x > 0).sum() > 0."
+        )
+
+    def __int__(self) -> int:
+        return int(self.asscalar())
+
+    def __float__(self) -> float:
+        return float(self.asscalar())
+
+    def __index__(self) -> int:
+        if not np.issubdtype(self.dtype, np.integer):
+            raise HybridNetTypeError(f"an array used as an index must be of an integer dtype, not {np.dtype(self.dtype)}")
+        return int(self.asscalar())
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise HybridNetTypeError("len() of a scalar array")
+        return self.shape[0]
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((_core.asnumpy(self) == value).any())
+
+    def __iter__(self) -> Iterator[NDArray]:
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        shape = "x".join(str(size) for size in self.shape)
+        return f"\n{_core.asnumpy(self)}\n<{type(self).__name__} {shape} @{self.context}>"
+
+    def __str__(self) -> str:
+        return self.__repr__()
+
+    def __format__(self, spec: str) -> str:
+        return format(self.asscalar(), spec) if spec and self.size == 1 else str(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (_core.save_to_buffer([self], [], True), str(self.context), type(self))
+
+    # A __reduce__ that rebuilds serves copy.copy and copy.deepcopy too, but slower than copying.
+    def __copy__(self) -> NDArray:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> NDArray:
+        return self.copy()
+
+    # ----------------------------------------------------------------------------------------------------- properties
+    @property
+    def T(self) -> NDArray:  # noqa: N802
+        """The axes in reverse order; a vector as it is."""
+        return self if self.ndim < 2 else self.transpose()
+
+    @property
+    def handle(self) -> NDArray:
+        """The array itself: what MXNet programs pass on as its handle."""
+        return self
+
+    # ------------------------------------------------------------------------------------------------------- indexing
+    def __getitem__(self, key: Any) -> NDArray:
+        return indexing.get_item(self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        indexing.set_item(self, key, value)
+
+    def __matmul__(self, other: Any) -> NDArray:
+        return _matmul(self, other)
+
+    # -------------------------------------------------------------------------------------------------- copy and move
+    def copy(self) -> NDArray:
+        """A new array with the same values on the same device."""
+        return _internal._copy(self)
+
+    def copyto(self, other: NDArray | Context) -> NDArray:
+        """Copies into another array (any dtype, same shape), or to a device. Returns the target."""
+        if isinstance(other, Context):
+            target = _core.empty(self.shape, self.dtype, other.device_typeid, other.device_id)
+            return _internal._copyto(self, out=target)
+        if not isinstance(other, NDArray):
+            raise HybridNetTypeError(f"copyto: expected an NDArray or a Context, got {type(other).__name__}")
+        if other is self:
+            return other
+        source = self if other.dtype is self.dtype else self.astype(other.dtype)
+        return _internal._copyto(source, out=other)
+
+    def as_in_context(self, context: Context) -> NDArray:
+        """This array if it is on the device already, else a copy there."""
+        return self if self.context == context else self.copyto(context)
+
+    as_in_ctx = as_in_context
+
+    def as_nd_ndarray(self) -> NDArray:
+        """This array as an ``mx.nd.NDArray``."""
+        return self if type(self) is NDArray else _core.retyped(self, NDArray)
+
+    def as_np_ndarray(self) -> Any:
+        """The same memory and history as an ``mx.np.ndarray``."""
+        from ..numpy import ndarray
+
+        return _core.retyped(self, ndarray)
+
+    def astype(self, dtype: Any, copy: bool = True) -> NDArray:
+        """A copy of another dtype; with copy=False this array itself if it has that dtype."""
+        target = _numpy_dtype(dtype)
+        if not copy and target == np.dtype(self.dtype):
+            return self
+        return _internal_cast(self, target)
+
+    def tostype(self, stype: str) -> NDArray:
+        """This array in another storage: 'default', 'row_sparse' or 'csr'."""
+        if stype == "default":
+            return self
+        from .sparse import cast_storage
+
+        return cast_storage(self, stype)
+
+    # ----------------------------------------------------------------------------------------------------------- shape
+    def reshape(self, *shape: Any, **kwargs: Any) -> NDArray:
+        """A view of another shape over the same memory.
+
+        Sizes may be 0 (copy this size), -1 (infer), -2 (copy all the rest), -3 (merge two), -4 (split into the two
+        that follow). ``reverse=True`` matches from the last axis. Raises ShapeError when the sizes do not multiply up.
+        """
+        if len(shape) == 1 and isinstance(shape[0], (list, tuple)):
+            shape = tuple(shape[0])
+        elif not shape:
+            if "shape" not in kwargs:
+                raise HybridNetTypeError("reshape: expected a shape, got none")
+            shape = kwargs["shape"]
+            shape = tuple(shape) if isinstance(shape, (list, tuple)) else (shape,)
+        unknown = set(kwargs) - {"shape", "reverse"}
+        if unknown:
+            raise HybridNetTypeError(f"reshape: expected keywords 'shape' and 'reverse', got {', '.join(sorted(unknown))}")
+        reverse = bool(kwargs.get("reverse", False))
+        if _core.is_recording() and _core.needs_gradient(self):
+            return _reshape(self, shape=shape, reverse=reverse)
+        if all(size > 0 for size in shape):
+            return _core.reshaped(self, shape)
+        return _core.reshaped(self, _core.resolve_reshape(self, shape, reverse))
+
+    def expand_dims(self, axis: int, inplace: bool = False) -> NDArray:
+        """A view with one more axis of size 1 at position axis."""
+        return _function("expand_dims")(self, axis=axis)
+
+    def flatten(self, inplace: bool = False) -> NDArray:
+        """A view as a matrix: the first axis stays, the others merge."""
+        return _function("Flatten")(self)
+
+    def squeeze(self, axis: int | tuple[int, ...] | None = None, inplace: bool = False) -> NDArray:
+        """A view without the axes of size 1 (all, or those named)."""
+        return _function("squeeze")(self, axis=axis)
+
+    def transpose(self, *axes: Any, **kwargs: Any) -> NDArray:
+        """The axes in another order; reversed when none is given."""
+        if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (list, tuple))):
+            axes = tuple(axes[0] or ())
+        return _function("transpose")(self, axes=kwargs.get("axes") or axes)
+
+    def broadcast_to(self, shape: Sequence[int]) -> NDArray:
+        """Repeats along axes of size 1 up to shape; 0 keeps a size, leading axes may be added."""
+        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        source = self
+        if len(shape) > self.ndim:
+            source = self.reshape((1,) * (len(shape) - self.ndim) + self.shape)
+        return _function("broadcast_to")(source, shape=shape)
+
+    def split_v2(self, *args: Any, **kwargs: Any) -> NDArray | list[NDArray]:
+        """See :func:`split_v2`."""
+        return split_v2(self, *args, **kwargs)
+
+    def slice_assign(self, rhs: NDArray, begin: Sequence[int], end: Sequence[int], step: Sequence[int] = ()) -> NDArray:
+        """Writes rhs into the slice [begin, end) with step, in place."""
+        return _internal._slice_assign(self, rhs, begin=begin, end=end, step=step, out=self)
+
+    def slice_assign_scalar(
+        self, value: float, begin: Sequence[int], end: Sequence[int], step: Sequence[int] = ()
+    ) -> NDArray:
+        """Writes value into every element of the slice [begin, end) with step, in place."""
+        return _internal._slice_assign_scalar(self, scalar=value, begin=begin, end=end, step=step, out=self)
+
+    def _full(self, value: float) -> NDArray:
+        """Writes value into every element."""
+        return indexing.fill(self, value)
+
+    def _slice(self, start: int | None, stop: int | None) -> NDArray:
+        return self[start:stop]
+
+    def _at(self, idx: int) -> NDArray:
+        return self[idx]
+
+    def _sync_copyfrom(self, source: Any) -> None:
+        """Copies NumPy values of the same shape, waiting for earlier users of this array."""
+        values = np.ascontiguousarray(source, dtype=self.dtype)
+        if values.shape != self.shape:
+            raise HybridNetValueError(f"copy: expected values of shape {self.shape}, got {np.shape(source)}")
+        _core.copy_from_numpy(self, values)
+
+    # -------------------------------------------------------------------------------------------------------- autograd
+    def attach_grad(self, grad_req: str = "write", stype: str | None = None) -> None:
+        """Makes this array a leaf whose gradient backward() computes, in a zeroed buffer ``grad``.
+
+        grad_req: 'write' replaces the buffer's values, 'add' adds to them, 'null' computes none.
+        """
+        grad = None if grad_req == "null" else _internal_zeros_like(self)
+        _core.mark_variable(self, grad, grad_req)
+
+    def detach(self) -> NDArray:
+        """The same memory, which gradients do not pass through."""
+        return _core.detached(self)
+
+    def backward(self, out_grad: NDArray | None = None, retain_graph: bool = False, train_mode: bool = True) -> None:
+        """Computes the gradients of this array with respect to the leaves it stems from, into their ``grad``.
+
+        out_grad: the gradient arriving here, ones if None. retain_graph: keep what a second call needs.
+        """
+        _core.backward([self], [out_grad], retain_graph, train_mode)
+
+    def zero_grad(self) -> None:
+        """Fills the gradient buffer with zeros."""
+        if self.grad is not None:
+            indexing.fill(self.grad, 0)
+
+
+def _rebuild(buffer: bytes, context: str, cls: type) -> NDArray:
+    """What a pickled array loads from."""
+    loaded = _core.load_from_buffer(buffer, "pickled NDArray")[2][0]
+    ctx = Context.from_str(context)
+    if ctx.device_type == "gpu":
+        loaded = loaded.as_in_context(ctx)
+    return loaded if cls is NDArray else _core.retyped(loaded, cls)
+
+
+_functions: dict[str, Any] = {}
+
+
+def _function(name: str) -> Any:
+    """An operator of the main namespace, also where a Python function shadows its name."""
+    made = _functions.get(name)
+    if made is None:
+        made = _functions[name] = _core.op_function(name, name, "hybridnet.ndarray")
+    return made
+
+
+def _reshape(data: NDArray, **kwargs: Any) -> NDArray:
+    return _function("Reshape")(data, **kwargs)
+
+
+def _internal_cast(data: NDArray, dtype: np.dtype) -> NDArray:
+    return _function("Cast")(data, dtype=dtype.name)
+
+
+def _internal_zeros_like(data: NDArray) -> NDArray:
+    return indexing.fill(_core.retyped(_core.empty(data.shape, data.dtype, *_device(data)), type(data)), 0)
+
+
+def _device(data: NDArray) -> tuple[int, int]:
+    ctx = data.context
+    return ctx.device_typeid, ctx.device_id
+
+
+def _matmul(left: Any, right: Any) -> Any:
+    """a @ b: vectors and matrices through dot, stacks of matrices through batch_dot."""
+    if not isinstance(right, _core.NDArrayBase):
+        return NotImplemented
+    if left.ndim <= 2 and right.ndim <= 2:
+        return _function("dot")(left, right)
+    if left.ndim == 3 and right.ndim == 3:
+        return _function("batch_dot")(left, right)
+    if left.ndim == 3 and right.ndim == 2:
+        return _function("dot")(left, right)
+    raise HybridNetValueError(
+        f"@: expected vectors, matrices or stacks of matrices, got shapes {left.shape} and {right.shape}.\n"
+        "  Fix: use nd.linalg.gemm2 or reshape."
+    )
+
+
+# ------------------------------------------------------------------------------------------------------ making arrays
+def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
+    """A new array with the values of a list, a NumPy array, a number or another array.
+
+    dtype: float32 if None, or the dtype of an NDArray source. Raises TypeError for what NumPy cannot convert.
+    """
+    ctx = _context(ctx)
+    if isinstance(source_array, NDArray):
+        result = source_array.astype(dtype) if dtype is not None else source_array.copy()
+        return result.as_in_context(ctx)
+    if hasattr(source_array, "tocsr") and hasattr(source_array, "indptr"):  # a SciPy matrix
+        from .sparse import array as sparse_array
+
+        return sparse_array(source_array, ctx=ctx, dtype=dtype)
+    target = _numpy_dtype(dtype)
+    try:
+        values = np.asarray(source_array, dtype=target, order="C")
+    except HybridNetError:
+        raise
+    except (ValueError, TypeError) as problem:
+        raise HybridNetTypeError(
+            f"array: expected numbers or nested sequences of numbers of equal length, got {type(source_array).__name__}.\n"
+            f"  Because: {problem}"
+        ) from problem
+    return _core.from_numpy_copy(values, target, ctx.device_typeid, ctx.device_id)
+
+
+def empty(shape: int | Sequence[int], ctx: Context | None = None, dtype: Any = None, stype: str | None = None) -> NDArray:
+    """A new array whose values are not set."""
+    if stype not in (None, "default"):
+        from .sparse import empty as sparse_empty
+
+        return sparse_empty(stype, shape, ctx, dtype)
+    ctx = _context(ctx)
+    return _core.empty(shape, _numpy_dtype(dtype), ctx.device_typeid, ctx.device_id)
+
+
+def _dtype_name(dtype: Any) -> str:
+    return _numpy_dtype(dtype).name
+
+
+def zeros(
+    shape: int | Sequence[int], ctx: Context | None = None, dtype: Any = None, stype: str | None = None, **kwargs: Any
+) -> NDArray:
+    """A new array of zeros, float32 if dtype is None."""
+    if stype not in (None, "default"):
+        from .sparse import zeros as sparse_zeros
+
+        return sparse_zeros(stype, shape, ctx, dtype)
+    return _internal._zeros(shape=shape, ctx=str(_context(ctx)), dtype=_dtype_name(dtype), **kwargs)
+
+
+def ones(shape: int | Sequence[int], ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:
+    """A new array of ones, float32 if dtype is None."""
+    return _internal._ones(shape=shape, ctx=str(_context(ctx)), dtype=_dtype_name(dtype), **kwargs)
+
+
+def full(
+    shape: int | Sequence[int], val: float, ctx: Context | None = None, dtype: Any = mx_real_t, out: NDArray | None = None
+) -> NDArray:
+    """A new array (or out) with val everywhere."""
+    if out is not None:
+        return indexing.fill(out, val)
+    return _internal._full(shape=shape, value=float(val), ctx=str(_context(ctx)), dtype=_dtype_name(dtype))
+
+
+def arange(
+    start: float,
+    stop: float | None = None,
+    step: float = 1.0,
+    repeat: int = 1,
+    infer_range: bool | None = None,
+    ctx: Context | None = None,
+    dtype: Any = mx_real_t,
+) -> NDArray:
+    """start, start + step, ... below stop, each ``repeat`` times; with one number, from 0 up to it."""
+    if stop is None and not infer_range:
+        start, stop = 0, start
+    return _internal._arange(
+        start=start, stop=stop, step=step, repeat=repeat, infer_range=bool(infer_range), ctx=str(_context(ctx)),
+        dtype=_dtype_name(dtype),
+    )  # fmt: skip
+
+
+def linspace(
+    start: float, stop: float, num: int, endpoint: bool = True, ctx: Context | None = None, dtype: Any = mx_real_t
+) -> NDArray:
+    """num numbers evenly spaced from start to stop (inclusive with endpoint)."""
+    return _as_array_values(np.linspace(start, stop, num, endpoint), ctx, dtype)
+
+
+def _as_array_values(values: np.ndarray, ctx: Context | None, dtype: Any) -> NDArray:
+    return array(values, ctx, _numpy_dtype(dtype))
+
+
+def eye(N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:  # noqa: N803
+    """A matrix (N, M or N) of zeros with ones on diagonal k."""
+    return _internal._eye(N=N, M=M, k=k, ctx=str(_context(ctx)), dtype=_dtype_name(dtype), **kwargs)
+
+
+def from_numpy(ndarray: np.ndarray, zero_copy: bool = True, array_cls: type = NDArray) -> NDArray:
+    """An array over the memory of a C-contiguous NumPy array (zero_copy), or a copy of it.
+
+    With zero_copy the NumPy array becomes read-only, because asynchronous operations read it later.
+    """
+    if not zero_copy:
+        return array(ndarray, dtype=ndarray.dtype)
+    if not ndarray.flags["C_CONTIGUOUS"]:
+        raise HybridNetValueError("from_numpy: only C-contiguous arrays can be shared.\n  Fix: pass zero_copy=False.")
+    ndarray.flags["WRITEABLE"] = False
+    shared = _core.from_numpy_shared(ndarray, ndarray.dtype)
+    return shared if array_cls is NDArray else _core.retyped(shared, array_cls)
+
+
+def from_dlpack(dlpack: Any) -> NDArray:
+    """An array over the memory of a DLPack capsule, or of an object with ``__dlpack__``."""
+    return _core.from_dlpack(dlpack.__dlpack__() if hasattr(dlpack, "__dlpack__") else dlpack)
+
+
+def to_dlpack_for_read(data: NDArray) -> Any:
+    """A DLPack capsule sharing data's memory; the taker only reads."""
+    return data.to_dlpack_for_read()
+
+
+def to_dlpack_for_write(data: NDArray) -> Any:
+    """A DLPack capsule sharing data's memory; the taker may write."""
+    return data.to_dlpack_for_write()
+
+
+def waitall() -> None:
+    """Waits until everything pushed so far is done; raises the first failure."""
+    _core.wait_all()
+
+
+# ------------------------------------------------------------------------------------- arrays and numbers, either side
+_BINARY = (
+    "add subtract multiply divide modulo power maximum minimum hypot equal not_equal greater greater_equal lesser "
+    "lesser_equal logical_and logical_or logical_xor"
+).split()
+_UFUNC_OPERATORS = {
+    "add": 0, "subtract": 1, "multiply": 2, "divide": 3, "true_divide": 3, "remainder": 4, "power": 5, "float_power": 5,
+    "equal": 9, "not_equal": 10, "greater": 11, "greater_equal": 12, "less": 13, "less_equal": 14,
+}  # fmt: skip
+_PYTHON_OPERATORS: dict[str, Any] = {
+    "add": lambda a, b: a + b,
+    "subtract": lambda a, b: a - b,
+    "multiply": lambda a, b: a * b,
+    "divide": lambda a, b: a / b,
+    "modulo": lambda a, b: a % b,
+    "power": lambda a, b: a**b,
+    "maximum": max,
+    "minimum": min,
+    "hypot": lambda a, b: (a * a + b * b) ** 0.5,
+    "equal": lambda a, b: float(a == b),
+    "not_equal": lambda a, b: float(a != b),
+    "greater": lambda a, b: float(a > b),
+    "greater_equal": lambda a, b: float(a >= b),
+    "lesser": lambda a, b: float(a < b),
+    "lesser_equal": lambda a, b: float(a <= b),
+    "logical_and": lambda a, b: float(bool(a) and bool(b)),
+    "logical_or": lambda a, b: float(bool(a) or bool(b)),
+    "logical_xor": lambda a, b: float(bool(a) != bool(b)),
+}
+
+
+def _binary(name: str, lhs: Any, rhs: Any) -> Any:
+    kind = _BINARY.index(name)
+    if isinstance(lhs, _core.SymbolBase) or isinstance(rhs, _core.SymbolBase):
+        return _core.symbol_binary(kind, lhs, rhs)
+    if isinstance(lhs, numeric_types) and isinstance(rhs, numeric_types):
+        return _PYTHON_OPERATORS[name](lhs, rhs)
+    result = _core.binary(kind, lhs, rhs)
+    if result is NotImplemented:
+        raise HybridNetTypeError(
+            f"{name}: expected NDArrays or numbers, got {type(lhs).__name__} and {type(rhs).__name__}"
+        )
+    return result
+
+
+def add(lhs: Any, rhs: Any) -> NDArray:
+    """lhs + rhs with broadcasting; either may be a number."""
+    return _binary("add", lhs, rhs)
+
+
+def subtract(lhs: Any, rhs: Any) -> NDArray:
+    """lhs - rhs with broadcasting; either may be a number."""
+    return _binary("subtract", lhs, rhs)
+
+
+def multiply(lhs: Any, rhs: Any) -> NDArray:
+    """lhs * rhs with broadcasting; either may be a number."""
+    return _binary("multiply", lhs, rhs)
+
+
+def divide(lhs: Any, rhs: Any) -> NDArray:
+    """lhs / rhs with broadcasting; either may be a number."""
+    return _binary("divide", lhs, rhs)
+
+
+true_divide = divide
+
+
+def modulo(lhs: Any, rhs: Any) -> NDArray:
+    """lhs % rhs with broadcasting; either may be a number."""
+    return _binary("modulo", lhs, rhs)
+
+
+def power(base: Any, exp: Any) -> NDArray:
+    """base ** exp with broadcasting; either may be a number."""
+    return _binary("power", base, exp)
+
+
+pow = power  # noqa: A001
+
+
+def maximum(lhs: Any, rhs: Any) -> NDArray:
+    """The larger of each pair, with broadcasting; either may be a number."""
+    return _binary("maximum", lhs, rhs)
+
+
+def minimum(lhs: Any, rhs: Any) -> NDArray:
+    """The smaller of each pair, with broadcasting; either may be a number."""
+    return _binary("minimum", lhs, rhs)
+
+
+def hypot(left: Any, right: Any) -> NDArray:
+    """sqrt(left**2 + right**2) with broadcasting; either may be a number."""
+    return _binary("hypot", left, right)
+
+
+def equal(lhs: Any, rhs: Any) -> NDArray:
+    """1 where equal, else 0, with broadcasting."""
+    return _binary("equal", lhs, rhs)
+
+
+def not_equal(lhs: Any, rhs: Any) -> NDArray:
+    """1 where different, else 0, with broadcasting."""
+    return _binary("not_equal", lhs, rhs)
+
+
+def greater(lhs: Any, rhs: Any) -> NDArray:
+    """1 where lhs > rhs, else 0, with broadcasting."""
+    return _binary("greater", lhs, rhs)
+
+
+def greater_equal(lhs: Any, rhs: Any) -> NDArray:
+    """1 where lhs >= rhs, else 0, with broadcasting."""
+    return _binary("greater_equal", lhs, rhs)
+
+
+def lesser(lhs: Any, rhs: Any) -> NDArray:
+    """1 where lhs < rhs, else 0, with broadcasting."""
+    return _binary("lesser", lhs, rhs)
+
+
+def lesser_equal(lhs: Any, rhs: Any) -> NDArray:
+    """1 where lhs <= rhs, else 0, with broadcasting."""
+    return _binary("lesser_equal", lhs, rhs)
+
+
+def logical_and(lhs: Any, rhs: Any) -> NDArray:
+    """1 where both are not zero, else 0, with broadcasting."""
+    return _binary("logical_and", lhs, rhs)
+
+
+def logical_or(lhs: Any, rhs: Any) -> NDArray:
+    """1 where at least one is not zero, else 0, with broadcasting."""
+    return _binary("logical_or", lhs, rhs)
+
+
+def logical_xor(lhs: Any, rhs: Any) -> NDArray:
+    """1 where exactly one is not zero, else 0, with broadcasting."""
+    return _binary("logical_xor", lhs, rhs)
+
+
+# ---------------------------------------------------------------------------------------------------------- rearranging
+def moveaxis(tensor: NDArray, source: int | Sequence[int], destination: int | Sequence[int]) -> NDArray:
+    """Moves axes to other positions; the others keep their order. Raises ValueError for axes that do not fit."""
+    sources = [source] if isinstance(source, int) else list(source)
+    targets = [destination] if isinstance(destination, int) else list(destination)
+    ndim = tensor.ndim
+
+    def checked(axes: list[int], what: str) -> list[int]:
+        for axis in axes:
+            if not -ndim <= axis < ndim:
+                raise HybridNetValueError(f"moveaxis: {what} {axis} is out of range for {ndim} axes")
+        normalized = [axis % ndim for axis in axes]
+        if len(set(normalized)) != len(normalized):
+            raise HybridNetValueError(f"moveaxis: an axis is repeated in {what} {tuple(axes)}")
+        return normalized
+
+    sources, targets = checked(sources, "source"), checked(targets, "destination")
+    if len(sources) != len(targets):
+        raise HybridNetValueError("moveaxis: source and destination must have the same number of axes")
+    order = [axis for axis in range(ndim) if axis not in sources]
+    for target, axis in sorted(zip(targets, sources, strict=True)):
+        order.insert(target, axis)
+    return _function("transpose")(tensor, axes=order)
+
+
+def concatenate(arrays: Sequence[NDArray], axis: int = 0, always_copy: bool = True) -> NDArray:
+    """Joins arrays along an existing axis; with always_copy=False a single array comes back as it is."""
+    if not isinstance(arrays, (list, tuple)) or not arrays:
+        raise HybridNetValueError("concatenate: expected a list of at least one array")
+    if len(arrays) == 1 and not always_copy:
+        return arrays[0]
+    return _function("Concat")(*arrays, dim=axis)
+
+
+def split_v2(
+    ary: NDArray, indices_or_sections: int | Sequence[int], axis: int = 0, squeeze_axis: bool = False
+) -> NDArray | list[NDArray]:
+    """Splits along axis into equal sections (int) or at the given positions (sequence)."""
+    if isinstance(indices_or_sections, int):
+        return _internal._split_v2(
+            ary, indices=(), axis=axis, squeeze_axis=squeeze_axis, sections=indices_or_sections
+        )
+    indices = [0, *indices_or_sections]
+    return _internal._split_v2(ary, indices=indices, axis=axis, squeeze_axis=squeeze_axis)
+
+
+def histogram(a: NDArray, bins: int | NDArray = 10, range: tuple[float, float] | None = None) -> list[NDArray]:  # noqa: A002
+    """Counts of values per bin, and the bin edges. bins: their number (with range), or their edges."""
+    if isinstance(bins, NDArray):
+        return _internal._histogram(a, bins)
+    if range is None:
+        range = (float(a.min().asscalar()), float(a.max().asscalar()))  # noqa: A001
+    return _internal._histogram(a, bin_cnt=bins, range=range)
+
+
+def onehot_encode(indices: NDArray, out: NDArray) -> NDArray:
+    """Writes one-hot rows of the indices into out."""
+    depth = out.shape[-1]
+    return _function("one_hot")(indices, depth=depth, dtype=np.dtype(out.dtype).name, out=out)
+
+
+def imdecode(str_img: bytes, **kwargs: Any) -> NDArray:
+    """Decodes an encoded image; see ``mx.image.imdecode``."""
+    from ..image import imdecode as decode
+
+    return decode(str_img, **kwargs)
+
+
+add_fluent_methods(NDArray, "hybridnet.ndarray", symbolic=False)
+_core.register_array_class(NDArray)
+_core.set_array_converter(array)

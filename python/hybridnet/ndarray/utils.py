@@ -1,0 +1,63 @@
+"""nd.save and nd.load: arrays in MXNet's .params files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from .. import _core
+from ..errors import TypeError as HybridNetTypeError
+from .ndarray import NDArray
+
+__all__ = ["load", "load_frombuffer", "save"]
+
+
+def load(fname: str | os.PathLike[str]) -> list[NDArray] | dict[str, NDArray]:
+    """The arrays of a file written by :func:`save` or by MXNet 1.x: a dict if they have names, else a list.
+
+    Raises FileError if the file cannot be read, FormatError saying where if it is broken.
+    """
+    return _collected(_core.load(os.fspath(fname)))
+
+
+def load_frombuffer(buf: bytes) -> list[NDArray] | dict[str, NDArray]:
+    """The arrays of a file's content."""
+    if not isinstance(buf, (bytes, bytearray, memoryview)):
+        raise HybridNetTypeError(f"load_frombuffer: expected bytes, got {type(buf).__name__}")
+    return _collected(_core.load_from_buffer(bytes(buf), "buffer"))
+
+
+def _collected(loaded: tuple[bool, list[str], list[Any], list[Any]]) -> list[NDArray] | dict[str, NDArray]:
+    named, names, arrays, sparse = loaded
+    if any(parts is not None for parts in sparse):
+        from .sparse import from_parts
+
+        arrays = [a if parts is None else from_parts(a, *parts) for a, parts in zip(arrays, sparse, strict=True)]
+    return dict(zip(names, arrays, strict=True)) if named else arrays
+
+
+def save(fname: str | os.PathLike[str], data: NDArray | Sequence[NDArray] | dict[str, NDArray]) -> None:
+    """Writes one array, a list of arrays or a dict from name to array. MXNet 1.x reads the file.
+
+    Raises TypeError for other data, FileError if the file cannot be written.
+    """
+    arrays, names = _split(data)
+    _core.save(os.fspath(fname), arrays, names, _core.is_np_shape())
+
+
+def _split(data: Any) -> tuple[list[NDArray], list[str]]:
+    if isinstance(data, _core.NDArrayBase):
+        return [data], []
+    if isinstance(data, dict):
+        names, arrays = list(data.keys()), list(data.values())
+        if not all(isinstance(name, str) for name in names):
+            raise HybridNetTypeError("save: expected names that are str")
+    elif isinstance(data, (list, tuple)):
+        names, arrays = [], list(data)
+    else:
+        raise HybridNetTypeError(f"save: expected an NDArray, a list or a dict of NDArrays, got {type(data).__name__}")
+    for array in arrays:
+        if not isinstance(array, _core.NDArrayBase):
+            raise HybridNetTypeError(f"save: expected NDArrays, got {type(array).__name__}")
+    return arrays, names

@@ -1,0 +1,89 @@
+"""Docstrings and signatures of operator functions, from their declarations."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import textwrap
+from typing import Any
+
+from .. import _core
+
+__all__ = ["docstring", "find_function", "parameter_default", "parameter_type", "signature"]
+
+
+def parameter_type(field: dict[str, Any]) -> str:
+    """How a parameter's type is shown: ``int``, ``{'relu', 'tanh'}``, ``tuple of int``."""
+    if field["choices"]:
+        choices = "{" + ", ".join(repr(choice) for choice in field["choices"]) + "}"
+        return choices + (" or None" if "None" in field["kind"] else "")
+    return field["kind"]
+
+
+def parameter_default(field: dict[str, Any]) -> Any:
+    """Default value, or ``inspect.Parameter.empty`` for required ones."""
+    return inspect.Parameter.empty if field["required"] else field["default"]
+
+
+def _range_text(field: dict[str, Any]) -> str:
+    low, high = field["minimum"], field["maximum"]
+    if low is None and high is None:
+        return ""
+    if high is None:
+        return f", at least {low:g}"
+    if low is None:
+        return f", at most {high:g}"
+    return f", range [{low:g}, {high:g}]"
+
+
+def _indented(text: str) -> str:
+    return textwrap.indent(textwrap.fill(text, 110), "    ") if text else ""
+
+
+def docstring(function: Any) -> str:
+    """NumPy-style documentation of an operator function."""
+    op = _core.describe_op(function.op_name)
+    tensor = "Symbol" if function.symbolic else "NDArray or Symbol"
+    lines = [op["doc"], "", "Parameters", "----------"]
+    for item in op["inputs"]:
+        name = f"*{item['name']}" if op["variadic"] else item["name"]
+        lines.append(f"{name} : {tensor}" + (", optional" if item["optional"] else ""))
+        lines.append(_indented(item["doc"]))
+    for field in op["fields"]:
+        if field["hidden"]:
+            continue
+        default = "required" if field["required"] else f"default {field['default']!r}"
+        lines.append(f"{field['name']} : {parameter_type(field)}, {default}{_range_text(field)}")
+        lines.append(_indented(field["doc"]))
+    lines += ["out : NDArray or list of NDArray, optional", "    Arrays to write the results into.", "name : str, optional"]
+    lines += ["    Name of the node, when a graph is made.", "", "Returns", "-------"]
+    for name, doc in op["outputs"]:
+        lines.append(f"{name} : {tensor}")
+        lines.append(_indented(doc))
+    return "\n".join(line for line in lines if line is not None).replace("\n\n\n", "\n\n")
+
+
+def signature(function: Any) -> inspect.Signature:
+    """What ``inspect.signature`` shows: inputs, then parameters in order, then out and name."""
+    op = _core.describe_op(function.op_name)
+    kind = inspect.Parameter.KEYWORD_ONLY if op["variadic"] else inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = []
+    for item in op["inputs"]:
+        if op["variadic"]:
+            parameters.append(inspect.Parameter(item["name"], inspect.Parameter.VAR_POSITIONAL))
+        else:
+            parameters.append(inspect.Parameter(item["name"], kind, default=None))
+    for field in op["fields"]:
+        default = parameter_default(field)
+        # After the inputs, which may all be left out in graphs, Python wants defaults.
+        parameters.append(inspect.Parameter(field["name"], kind, default=None if default is inspect.Parameter.empty else default))
+    taken = {parameter.name for parameter in parameters}
+    for name in ("out", "name"):
+        if name not in taken:
+            parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None))
+    return inspect.Signature(parameters)
+
+
+def find_function(module: str, name: str) -> Any:
+    """The function of a public name; what pickled operator functions load from."""
+    return getattr(importlib.import_module(module), name)

@@ -1,0 +1,76 @@
+"""Which operator stands under which public name: nd.X, nd.random.X, nd.linalg.X, nd.contrib.X, nd.image.X, nd._internal.X.
+
+Functions are made when they are first asked for, so that importing costs nothing per operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from .. import _core
+
+__all__ = ["function", "lazy_functions", "public_names"]
+
+_PREFIXES = {"_random_": "random", "_linalg_": "linalg", "_contrib_": "contrib", "_image_": "image", "_sparse_": "sparse"}
+# Names of mx.np and mx.npx, which have namespaces of their own.
+_NUMPY_PREFIXES = ("_np_", "_npi_", "_npx_")
+
+
+@cache
+def _sections() -> dict[str, dict[str, str]]:
+    """Section ('' for the main one) -> public name -> operator name."""
+    sections: dict[str, dict[str, str]] = {"": {}, "_internal": {}, **{name: {} for name in _PREFIXES.values()}}
+    for primary, aliases, internal in _core.op_names():
+        for name in (primary, *aliases):
+            section, public = _place(name)
+            if internal:
+                section, public = "_internal", name
+            sections[section].setdefault(public, primary)
+            if name.startswith("_"):
+                sections["_internal"].setdefault(name, primary)
+    return sections
+
+
+def _place(name: str) -> tuple[str, str]:
+    for prefix, section in _PREFIXES.items():
+        if name.startswith(prefix) and len(name) > len(prefix):
+            return section, name[len(prefix) :]
+    return ("_internal" if name.startswith("_") else ""), name
+
+
+def public_names(section: str = "") -> dict[str, str]:
+    """Public name -> operator name of a section: '', 'random', 'linalg', 'contrib', 'image', 'sparse', '_internal'."""
+    return _sections()[section]
+
+
+def function(section: str, name: str, module: str, *, symbolic: bool) -> Any:
+    """The function object of a public name. Raises AttributeError naming the module."""
+    names = public_names(section)
+    if name not in names:
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+    return _core.op_function(names[name], name, module, symbolic=symbolic)
+
+
+def lazy_functions(
+    variables: dict[str, Any], section: str, *, symbolic: bool, fallback: str | None = None
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` for a module whose globals are ``variables``; fallback names a second section."""
+    module = variables["__name__"]
+
+    def module_getattr(name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        source = fallback if fallback is not None and name not in public_names(section) else section
+        made = function(source, name, module, symbolic=symbolic)
+        variables[name] = made
+        return made
+
+    def module_dir() -> list[str]:
+        names = set(variables) | set(public_names(section))
+        if fallback is not None:
+            names |= set(public_names(fallback))
+        return sorted(name for name in names if not name.startswith(_NUMPY_PREFIXES))
+
+    return module_getattr, module_dir
