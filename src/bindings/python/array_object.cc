@@ -186,8 +186,14 @@ void register_array_class(PyObject* cls, bool numpy) {
       reinterpret_cast<PyTypeObject*>(cls)->tp_basicsize != static_cast<Py_ssize_t>(sizeof(ArrayObject)))
     raise(ErrorKind::kType, {.expected = "a subclass of NDArrayBase with __slots__ = ()", .given = short_repr(cls)});
   auto* type = reinterpret_cast<PyTypeObject*>(cls);
-  // Python's generic deallocator would look for slots, finalizers and a garbage collector that such a class has not.
+  // A class statement makes types that the garbage collector tracks and whose deallocator looks for slots and finalizers.
+  // Instances of this one refer to no Python object, so both would only cost time.
+  type->tp_flags &= ~Py_TPFLAGS_HAVE_GC;
+  type->tp_traverse = nullptr;
+  type->tp_clear = nullptr;
+  type->tp_free = PyObject_Free;
   type->tp_dealloc = array_dealloc;
+  PyType_Modified(type);
   ArrayClass& target = numpy ? np_class : nd_class;
   Py_INCREF(cls);
   target.type = type;

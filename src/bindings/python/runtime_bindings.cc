@@ -54,6 +54,10 @@ void bind_runtime(py::module_& m) {
   });
   m.def("cpu_cores", &cpu_cores);
   m.def("set_cpu_cores", &set_cpu_cores);
+  m.def("current_location", [] {
+    const SourceLocation where = current_location();
+    return where.known() ? where.str() : std::string();
+  }, "The user's file:line, or ''.");
   m.def("home", [] { return environment().home; }, "Folder for data and models, or ''.");
   m.def("trace_state", [] { return py::make_tuple(trace_state().active, trace_state().block); });
   m.def("set_trace_state", [](bool active, std::string block) {

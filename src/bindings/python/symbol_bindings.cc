@@ -2,6 +2,7 @@
 #include "casters.h"
 #include "hybridnet/graph.h"
 #include "hybridnet/imperative.h"
+#include "symbol_arithmetic.h"
 
 namespace hybridnet::python {
 namespace {
@@ -106,6 +107,19 @@ Symbol composed(const Symbol& symbol, const std::vector<py::object>& positional,
   return Substitution(std::move(replaced)).apply(symbol);
 }
 
+Symbol renamed(const Symbol& symbol, const std::string& name) {
+  const Node& node = single_node(symbol, "renaming");
+  NodePtr copy = node.is_variable() ? make_variable(name) : make_node(*node.op, name, node.params, node.inputs);
+  copy->attrs = node.attrs;
+  copy->control = node.control;
+  copy->subgraphs = node.subgraphs;
+  copy->where = node.where;
+  copy->block = node.block;
+  Symbol result;
+  for (const NodeEntry& e : symbol.outputs) result.outputs.push_back({copy, e.index});
+  return result;
+}
+
 void bind_making(py::module_& m) {
   m.def("register_symbol_class", [](const py::object& cls, bool numpy) { register_symbol_class(cls.ptr(), numpy); },
         py::arg("cls"), py::arg("numpy") = false);
@@ -134,6 +148,15 @@ void bind_making(py::module_& m) {
   });
   m.def("symbol_composed", [](const py::object& symbol, const std::vector<py::object>& positional, const py::dict& named) {
     return wrap(composed(expect_symbol(symbol.ptr(), "symbol"), positional, named), symbol);
+  });
+  m.def("symbol_renamed", [](const py::object& symbol, const std::string& name) {
+    return wrap(renamed(expect_symbol(symbol.ptr(), "symbol"), name), symbol);
+  }, "The same graph whose output node has another name.");
+  m.def("symbol_binary", [](int kind, const py::object& left, const py::object& right) {
+    if (kind < 0 || kind >= kBinaryCount) raise(ErrorKind::kIndex, {.message = "no such binary operator"});
+    PyObject* result = symbol_binary_operation(static_cast<Binary>(kind), left.ptr(), right.ptr());
+    if (result == nullptr) throw py::error_already_set();
+    return py::reinterpret_steal<py::object>(result);
   });
   m.def("symbol_from_json", [](const std::string& text, const std::string& what) { return Symbol::from_json(text, what); });
 }

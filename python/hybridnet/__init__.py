@@ -1,0 +1,126 @@
+"""HybridNet: deep learning in the manner of MXNet 1.9.1. ``import hybridnet as mx``.
+
+Write models as imperative Python, call ``hybridize()``, and the same model becomes a graph that a C++ runtime optimizes,
+runs, differentiates and exports. Submodules are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib
+import sys
+from typing import Any
+
+from . import _core, base, errors, libinfo
+from .libinfo import __version__
+from .base import MXNetError
+from .context import Context, cpu, cpu_pinned, current_context, gpu, num_gpus
+from .attribute import AttrScope
+from . import attribute, context, engine, name
+from . import ndarray, random, symbol, autograd, util
+from .util import is_np_array, is_np_shape, np_array, np_shape, set_np_shape, use_np, use_np_array, use_np_shape
+
+# Short names that MXNet programs use, as attributes and in import statements.
+_ALIASES = {
+    "nd": "ndarray",
+    "sym": "symbol",
+    "np": "numpy",
+    "npx": "numpy_extension",
+    "init": "initializer",
+    "kv": "kvstore",
+    "mod": "module",
+    "viz": "visualization",
+    "img": "image",
+    "mon": "monitor",
+    "rnd": "random",
+    "error": "errors",
+}
+_LAZY = {
+    "callback",
+    "contrib",
+    "dlpack",
+    "executor",
+    "gluon",
+    "image",
+    "initializer",
+    "io",
+    "kvstore",
+    "lr_scheduler",
+    "metric",
+    "model",
+    "module",
+    "monitor",
+    "numpy",
+    "numpy_extension",
+    "onnx",
+    "operator",
+    "ops",
+    "optimizer",
+    "profiler",
+    "recordio",
+    "rnn",
+    "runtime",
+    "test_utils",
+    "visualization",
+}
+
+nd = ndarray
+sym = symbol
+rnd = random
+error = errors
+for _short, _long in _ALIASES.items():
+    _module = sys.modules.get(f"{__name__}.{_long}")
+    if _module is not None:
+        sys.modules[f"{__name__}.{_short}"] = _module
+del _short, _long, _module
+
+
+class _AliasFinder:
+    """Makes ``import hybridnet.init`` and the like give the module of the long name."""
+
+    @staticmethod
+    def find_spec(fullname: str, path: Any = None, target: Any = None) -> Any:
+        parent, _, short = fullname.rpartition(".")
+        if parent != __name__ or short not in _ALIASES:
+            return None
+        from importlib.machinery import ModuleSpec
+
+        return ModuleSpec(fullname, _AliasLoader(f"{__name__}.{_ALIASES[short]}"))
+
+
+class _AliasLoader:
+    def __init__(self, target: str) -> None:
+        self.target = target
+
+    def create_module(self, spec: Any) -> Any:
+        module = importlib.import_module(self.target)
+        self.spec = module.__spec__
+        return module
+
+    def exec_module(self, module: Any) -> None:
+        module.__spec__ = self.spec  # the import system has just put the alias' own there
+
+
+sys.meta_path.append(_AliasFinder)  # type: ignore[arg-type]
+
+
+def __getattr__(name: str) -> Any:
+    target = _ALIASES.get(name, name)
+    if target not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        module = importlib.import_module(f"{__name__}.{target}")
+    except ModuleNotFoundError as problem:
+        if problem.name != f"{__name__}.{target}":
+            raise
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+    globals()[name] = module
+    return module
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_ALIASES, *_LAZY})
+
+
+# Work that is pushed but not done when the program ends is finished before the interpreter goes away.
+atexit.register(_core.shutdown)

@@ -1,0 +1,225 @@
+"""Recording and gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from . import _core
+from .errors import TypeError as HybridNetTypeError
+from .errors import ValueError as HybridNetValueError
+from .ndarray import NDArray, zeros
+
+__all__ = [
+    "Function",
+    "backward",
+    "grad",
+    "is_recording",
+    "is_training",
+    "mark_variables",
+    "pause",
+    "predict_mode",
+    "record",
+    "set_recording",
+    "set_training",
+    "train_mode",
+]
+
+is_recording = _core.is_recording
+is_training = _core.is_training
+
+
+def set_recording(is_recording: bool) -> bool:
+    """Switches recording for this thread; returns what it was."""
+    return _core.set_recording(bool(is_recording))
+
+
+def set_training(train_mode: bool) -> bool:
+    """Switches training mode (dropout drops, batch norm learns) for this thread; returns what it was."""
+    return _core.set_training(bool(train_mode))
+
+
+class _Mode:
+    """Recording and training within ``with``; None leaves a switch as it is."""
+
+    __slots__ = ("_before", "_recording", "_training")
+
+    def __init__(self, recording: bool | None, training: bool | None) -> None:
+        self._recording = recording
+        self._training = training
+        self._before: list[tuple[bool | None, bool | None]] = []
+
+    def __enter__(self) -> _Mode:
+        self._before.append(
+            (
+                None if self._recording is None else _core.set_recording(self._recording),
+                None if self._training is None else _core.set_training(self._training),
+            )
+        )
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        recording, training = self._before.pop()
+        if recording is not None:
+            _core.set_recording(recording)
+        if training is not None:
+            _core.set_training(training)
+
+
+def record(train_mode: bool = True) -> _Mode:
+    """``with record():`` remembers operations, so that backward() can compute gradients."""
+    return _Mode(True, train_mode)
+
+
+def pause(train_mode: bool = False) -> _Mode:
+    """``with pause():`` within record(): operations are not remembered."""
+    return _Mode(False, train_mode)
+
+
+def train_mode() -> _Mode:
+    """``with train_mode():`` dropout drops and batch norm learns, whatever is recorded."""
+    return _Mode(None, True)
+
+
+def predict_mode() -> _Mode:
+    """``with predict_mode():`` dropout passes and batch norm uses what it learned, whatever is recorded."""
+    return _Mode(None, False)
+
+
+def _listed(value: Any, what: str) -> list[Any]:
+    if isinstance(value, NDArray):
+        return [value]
+    if isinstance(value, (list, tuple)):
+        return list(value)
+    raise HybridNetTypeError(f"{what}: expected an NDArray or a list of them, got {type(value).__name__}")
+
+
+def mark_variables(
+    variables: NDArray | Sequence[NDArray],
+    gradients: NDArray | Sequence[NDArray],
+    grad_reqs: str | Sequence[str] = "write",
+) -> None:
+    """Makes variables leaves, with these arrays as gradient buffers."""
+    variables, gradients = _listed(variables, "variables"), _listed(gradients, "gradients")
+    requests = [grad_reqs] * len(variables) if isinstance(grad_reqs, str) else list(grad_reqs)
+    if not len(variables) == len(gradients) == len(requests):
+        raise HybridNetValueError(
+            f"mark_variables: expected as many gradients and requests as variables ({len(variables)}), "
+            f"got {len(gradients)} and {len(requests)}"
+        )
+    for variable, gradient, request in zip(variables, gradients, requests, strict=True):
+        _core.mark_variable(variable, gradient, request)
+
+
+def _head_gradients(heads: list[NDArray], head_grads: Any) -> list[NDArray | None]:
+    if head_grads is None:
+        return [None] * len(heads)
+    grads = [head_grads] if isinstance(head_grads, NDArray) else list(head_grads)
+    if len(grads) != len(heads):
+        raise HybridNetValueError(f"expected one head gradient per head ({len(heads)}), got {len(grads)}")
+    return grads
+
+
+def backward(
+    heads: NDArray | Sequence[NDArray],
+    head_grads: NDArray | Sequence[NDArray | None] | None = None,
+    retain_graph: bool = False,
+    train_mode: bool = True,
+) -> None:
+    """Computes gradients of heads with respect to the leaves they stem from, into the leaves' ``grad``."""
+    heads = _listed(heads, "heads")
+    _core.backward(heads, _head_gradients(heads, head_grads), retain_graph, train_mode)
+
+
+def grad(
+    heads: NDArray | Sequence[NDArray],
+    variables: NDArray | Sequence[NDArray],
+    head_grads: NDArray | Sequence[NDArray | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    train_mode: bool = True,
+) -> Any:
+    """Gradients of heads with respect to variables, as new arrays (one if variables is one array, else a list).
+
+    With create_graph=True they are recorded themselves, for gradients of gradients. Raises GradientError for a variable
+    that the heads do not stem from.
+    """
+    heads = _listed(heads, "heads")
+    wanted = _listed(variables, "variables")
+    if not wanted:
+        raise HybridNetValueError("grad: expected at least one variable")
+    keep = create_graph if retain_graph is None else retain_graph
+    found = _core.grad(heads, _head_gradients(heads, head_grads), wanted, keep, create_graph, train_mode)
+    return found[0] if isinstance(variables, NDArray) else found
+
+
+class Function:
+    """A step whose gradient is written by hand: override ``forward`` and ``backward``, then call the object.
+
+    Example::
+
+        class Sigmoid(mx.autograd.Function):
+            def forward(self, x):
+                y = 1 / (1 + mx.nd.exp(-x))
+                self.save_for_backward(y)
+                return y
+
+            def backward(self, dy):
+                (y,) = self.saved_tensors
+                return dy * y * (1 - y)
+    """
+
+    def __init__(self) -> None:
+        self._used = False
+        self.saved_tensors: tuple[NDArray, ...] = ()
+
+    def save_for_backward(self, *args: NDArray) -> None:
+        """Keeps arrays for backward() as ``saved_tensors``."""
+        self.saved_tensors = args
+
+    def __call__(self, *inputs: NDArray) -> Any:
+        if self._used:
+            raise HybridNetValueError(
+                f"{type(self).__name__}: a Function object can be called once.\n  Fix: make a new one for each call."
+            )
+        self._used = True
+        recording = set_recording(False)
+        try:
+            outputs = self.forward(*inputs)
+        finally:
+            set_recording(recording)
+        if not recording:
+            return outputs
+        return self._record(inputs, outputs)
+
+    def _record(self, inputs: tuple[NDArray, ...], outputs: Any) -> Any:
+        single = isinstance(outputs, NDArray)
+        results = [outputs] if single else list(outputs)
+        # An output that is an input (or a view of a recorded array) needs an identity of its own on the tape.
+        results = [result.detach() for result in results]
+        _core.record_function(type(self).__name__, self._backward_for(len(inputs), results), list(inputs), results)
+        return results[0] if single else type(outputs)(results)
+
+    def _backward_for(self, num_inputs: int, outputs: list[NDArray]) -> Any:
+        specs = [(output.shape, output.context, output.dtype) for output in outputs]
+
+        def run(out_grads: list[NDArray | None], create_graph: bool) -> list[NDArray | None]:
+            grads = self.backward(
+                *(zeros(*spec) if given is None else given for given, spec in zip(out_grads, specs, strict=True))
+            )
+            grads = [grads] if isinstance(grads, NDArray) or grads is None else list(grads)
+            if len(grads) != num_inputs:
+                raise HybridNetValueError(
+                    f"{type(self).__name__}.backward: expected one gradient per input ({num_inputs}), got {len(grads)}"
+                )
+            return grads
+
+        return run
+
+    def forward(self, *inputs: NDArray) -> Any:
+        """Computes outputs from inputs; override it."""
+        raise NotImplementedError(f"{type(self).__name__} must override forward()")
+
+    def backward(self, *output_grads: NDArray) -> Any:
+        """Computes input gradients from output gradients; override it."""
+        raise NotImplementedError(f"{type(self).__name__} must override backward()")

@@ -1,0 +1,5 @@
+"""DLPack under the name that MXNet gives it."""
+
+from .ndarray.ndarray import from_dlpack, from_numpy, to_dlpack_for_read, to_dlpack_for_write
+
+__all__ = ["from_dlpack", "from_numpy", "to_dlpack_for_read", "to_dlpack_for_write"]

@@ -1,0 +1,24 @@
+"""``mx.sym``: graphs, the functions that make their variables, and every operator, making nodes."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from ..ops.namespace import lazy_functions
+from . import _internal, random, symbol
+from .symbol import *
+from .symbol import Symbol
+
+_lazy, _names = lazy_functions(globals(), "", symbolic=True)
+_SUBMODULES = ("contrib", "image", "linalg", "op", "sparse")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _SUBMODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    return _lazy(name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*_names(), *_SUBMODULES})

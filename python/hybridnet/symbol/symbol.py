@@ -1,0 +1,639 @@
+"""Symbol: one or more outputs of a graph that is being built."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import _core
+from ..attribute import attributes_for
+from ..base import NotImplementedForSymbol, numeric_types
+from ..context import Context, current_context
+from ..errors import FileError, TraceError
+from ..errors import IndexError as HybridNetIndexError
+from ..errors import TypeError as HybridNetTypeError
+from ..errors import ValueError as HybridNetValueError
+from ..name import name_for
+from ..ndarray.fluent import add_fluent_methods
+from . import _internal
+from .traced_indexing import traced_item
+
+__all__ = [
+    "Group",
+    "Symbol",
+    "Variable",
+    "arange",
+    "concatenate",
+    "eye",
+    "full",
+    "histogram",
+    "hypot",
+    "linspace",
+    "load",
+    "load_json",
+    "maximum",
+    "minimum",
+    "ones",
+    "pow",
+    "power",
+    "split_v2",
+    "var",
+    "zeros",
+]
+
+
+def _refuse(symbol: Symbol, what: str, instead: str) -> TraceError:
+    where = _core.current_location()
+    return TraceError(
+        f"{what} of Symbol {symbol.name or symbol.list_outputs()}: it has no values while the graph is being built.\n"
+        f"  Because: the block is traced once and run many times, so Python cannot branch on what is computed.\n"
+        f"  Fix: {instead}" + (f"\n  At: {where}" if where else "")
+    )
+
+
+class Symbol(_core.SymbolBase):
+    """Outputs of graph nodes. Operators and arithmetic on Symbols make new nodes; nothing is computed before bind().
+
+    Inside a traced block a Symbol stands for an array: shape and dtype are known, values are not.
+    """
+
+    __slots__ = ()
+    __array_priority__ = 1000.0
+    __array_ufunc__ = None
+
+    # -------------------------------------------------------------------------------------------------- what is asked
+    def __repr__(self) -> str:
+        specs = _core.symbol_specs(self)
+        what = f" {specs[0][0]} {np.dtype(specs[0][1])}" if specs and len(specs) == 1 and None not in specs[0] else ""
+        name = self.name
+        if name is None:
+            return f"<{type(self).__name__} group [{', '.join(self.list_outputs())}]>"
+        return f"<{type(self).__name__} {name}{what}>"
+
+    @property
+    def name(self) -> str | None:
+        """Name of the node; None for a group of several nodes."""
+        return _core.symbol_name(self)
+
+    @property
+    def _spec(self) -> tuple[Any, Any]:
+        specs = _core.symbol_specs(self)
+        if specs is None or len(specs) != 1:
+            raise AttributeError("a Symbol has a shape and a dtype only while a block is traced; use infer_shape()")
+        return specs[0]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of a traced array. Raises TraceError while it is unknown, AttributeError outside traces."""
+        shape = self._spec[0]
+        if shape is None or -1 in shape:
+            raise _refuse(self, f"The shape {shape or ''}", "it depends on data; use operators such as reshape_like, slice_like, shape_array")
+        return shape
+
+    @property
+    def dtype(self) -> Any:
+        """NumPy type of a traced array's elements."""
+        dtype = self._spec[1]
+        if dtype is None:
+            raise _refuse(self, "The dtype", "cast the inputs of the block explicitly")
+        return dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes of a traced array."""
+        shape = self._spec[0]
+        if shape is None:
+            raise _refuse(self, "The number of axes", "give the block's inputs a known rank")
+        return len(shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements of a traced array."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def T(self) -> Symbol:  # noqa: N802
+        """The axes in reverse order."""
+        return self.transpose()
+
+    @property
+    def context(self) -> Context:
+        """The device that the traced block's inputs are on."""
+        return current_context()
+
+    ctx = context
+
+    @property
+    def stype(self) -> str:
+        """Storage type: 'default'."""
+        return "default"
+
+    def list_arguments(self) -> list[str]:
+        """Names of the variables that values must be given for."""
+        return _core.symbol_list_arguments(self)
+
+    def list_auxiliary_states(self) -> list[str]:
+        """Names of the variables that operators update, such as moving means."""
+        return _core.symbol_list_auxiliary_states(self)
+
+    def list_inputs(self) -> list[str]:
+        """Names of all variables, in the order that they are met."""
+        return _core.symbol_list_inputs(self)
+
+    def list_outputs(self) -> list[str]:
+        """Names of the outputs: 'fc_output', 'split_output1', a variable's own name."""
+        return _core.symbol_list_outputs(self)
+
+    @property
+    def num_outputs(self) -> int:
+        """Number of outputs."""
+        return _core.symbol_num_outputs(self)
+
+    def get_internals(self) -> Symbol:
+        """Every output of every node, as one group."""
+        return _core.symbol_internals(self)
+
+    def get_children(self) -> Symbol | None:
+        """The inputs of this node as a group; None for a variable."""
+        children = _core.symbol_children(self)
+        return children if children.num_outputs else None
+
+    def debug_str(self) -> str:
+        """The graph as text, one line per node."""
+        return _core.symbol_text(self)
+
+    # ------------------------------------------------------------------------------------------------------ attributes
+    def attr(self, key: str) -> str | None:
+        """An attribute of the node, or a parameter of its operator, as text."""
+        return _core.symbol_attr(self, key)
+
+    def list_attr(self, recursive: bool = False) -> dict[str, str]:
+        """Attributes and parameters of the node."""
+        if recursive:
+            raise HybridNetValueError("list_attr: recursive listing was removed.\n  Fix: use attr_dict().")
+        return _core.symbol_list_attr(self)
+
+    def attr_dict(self) -> dict[str, dict[str, str]]:
+        """Node name -> attributes and parameters, for all nodes."""
+        return _core.symbol_attr_dict(self)
+
+    def _set_attr(self, **kwargs: str) -> None:
+        for key, value in kwargs.items():
+            if not isinstance(value, str):
+                raise HybridNetValueError(f"_set_attr: expected text for {key!r}, got {type(value).__name__}")
+            _core.symbol_set_attr(self, key, value)
+
+    # ---------------------------------------------------------------------------------------------------- composition
+    def __call__(self, *args: Symbol, **kwargs: Any) -> Symbol:
+        """This graph with variables replaced: by position, or by name."""
+        name = kwargs.pop("name", None)
+        result = _core.symbol_composed(self, list(args), kwargs)
+        return result if name is None else _core.symbol_renamed(result, name)
+
+    def __copy__(self) -> Symbol:
+        return load_json(self.tojson())
+
+    def __deepcopy__(self, memo: Any) -> Symbol:
+        return load_json(self.tojson())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return load_json, (self.tojson(),)
+
+    def __getitem__(self, key: Any) -> Symbol:
+        """An output by number, name or slice; of a traced array, its elements."""
+        if self._is_traced_array and not isinstance(key, str):
+            return traced_item(self, key)
+        if isinstance(key, str):
+            return _core.symbol_output(self, self._output_number(key))
+        if isinstance(key, slice):
+            return Group([self[i] for i in range(*key.indices(self.num_outputs))])
+        if not isinstance(key, (int, np.integer)):
+            raise HybridNetTypeError(f"Symbol[...]: expected an output's number, name or a slice, got {type(key).__name__}")
+        if not -self.num_outputs <= key < self.num_outputs:
+            raise HybridNetIndexError(f"Symbol[{key}]: expected an output number below {self.num_outputs}")
+        return _core.symbol_output(self, int(key) % self.num_outputs)
+
+    def _output_number(self, name: str) -> int:
+        outputs = self.list_outputs()
+        found = [i for i, output in enumerate(outputs) if output == name]
+        if not found:
+            raise HybridNetValueError(f"Symbol[{name!r}]: there is no such output.\n  Because: the outputs are {', '.join(outputs)}")
+        if len(found) > 1:
+            raise HybridNetValueError(f"Symbol[{name!r}]: {len(found)} outputs have this name; index by number")
+        return found[0]
+
+    @property
+    def _is_traced_array(self) -> bool:
+        return self.num_outputs == 1 and _core.symbol_specs(self) is not None
+
+    def __len__(self) -> int:
+        if self._is_traced_array:
+            shape = self._spec[0]
+            if shape and shape[0] >= 0:
+                return shape[0]
+            raise _refuse(self, "len()", "loop with mx.nd.contrib.foreach or while_loop")
+        return self.num_outputs
+
+    def __iter__(self) -> Iterator[Symbol]:
+        if self._is_traced_array:
+            raise _refuse(self, "Iterating", "loop with mx.nd.contrib.foreach, or split the array with mx.nd.split")
+        return (self[i] for i in range(self.num_outputs))
+
+    # ------------------------------------------------------------------------------------------------ what is refused
+    def __bool__(self) -> bool:
+        raise _refuse(self, "The truth value", "branch with mx.nd.contrib.cond, or loop with mx.nd.contrib.while_loop")
+
+    def __int__(self) -> int:
+        raise _refuse(self, "int()", "branch with mx.nd.contrib.cond, or compute with operators")
+
+    def __float__(self) -> float:
+        raise _refuse(self, "float()", "branch with mx.nd.contrib.cond, or compute with operators")
+
+    def __index__(self) -> int:
+        raise _refuse(self, "Using the value as an index", "use take, or loop with mx.nd.contrib.foreach or while_loop")
+
+    def asnumpy(self) -> Any:
+        """Always raises TraceError: a graph has no values."""
+        raise _refuse(self, "asnumpy()", "branch with mx.nd.contrib.cond, loop with foreach or while_loop, or use operators")
+
+    def asscalar(self) -> Any:
+        """Always raises TraceError: a graph has no values."""
+        raise _refuse(self, "asscalar()", "branch with mx.nd.contrib.cond, loop with foreach or while_loop, or use operators")
+
+    item = asscalar
+
+    def wait_to_read(self) -> None:
+        """Always raises: a graph has no values."""
+        raise NotImplementedForSymbol(self.wait_to_read)
+
+    def backward(self, *args: Any, **kwargs: Any) -> None:
+        """Always raises: a graph has no values."""
+        raise NotImplementedForSymbol(self.backward, "backward")
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise _refuse(self, "Writing elements", "build the array with operators such as where, concat or scatter_nd")
+
+    # ------------------------------------------------------------------------------------------------------ array-like
+    def reshape(self, *shape: Any, **kwargs: Any) -> Symbol:
+        """Another shape, with the codes of NDArray.reshape."""
+        if len(shape) == 1 and isinstance(shape[0], (list, tuple)):
+            shape = tuple(shape[0])
+        if shape:
+            kwargs["shape"] = shape
+        return _op("Reshape")(self, **kwargs)
+
+    def astype(self, dtype: Any, copy: bool = True) -> Symbol:
+        """Elements converted to dtype."""
+        return _op("Cast")(self, dtype=dtype)
+
+    def transpose(self, *axes: Any, **kwargs: Any) -> Symbol:
+        """The axes in another order; reversed when none is given."""
+        if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (list, tuple))):
+            axes = tuple(axes[0] or ())
+        return _op("transpose")(self, axes=kwargs.get("axes") or axes)
+
+    def flatten(self, **kwargs: Any) -> Symbol:
+        """As a matrix: the first axis stays, the others merge."""
+        return _op("Flatten")(self)
+
+    def squeeze(self, axis: Any = None, **kwargs: Any) -> Symbol:
+        """Without the axes of size 1."""
+        return _op("squeeze")(self, axis=axis)
+
+    def expand_dims(self, axis: int, **kwargs: Any) -> Symbol:
+        """With one more axis of size 1."""
+        return _op("expand_dims")(self, axis=axis)
+
+    def split_v2(self, *args: Any, **kwargs: Any) -> Symbol:
+        """See :func:`split_v2`."""
+        return split_v2(self, *args, **kwargs)
+
+    def copy(self) -> Symbol:
+        """The same values in a node of its own."""
+        return _internal._copy(self)
+
+    def detach(self) -> Symbol:
+        """The same values, which gradients do not pass through."""
+        return _op("BlockGrad")(self)
+
+    def as_in_context(self, context: Context) -> Symbol:
+        """The array itself: a graph runs on one device."""
+        return self
+
+    as_in_ctx = as_in_context
+
+    def as_nd_ndarray(self) -> Symbol:
+        """This Symbol as a classic one."""
+        return self if type(self) is Symbol else _core.symbol_retyped(self, Symbol)
+
+    def as_np_ndarray(self) -> Any:
+        """This Symbol as one of ``mx.sym.np``."""
+        from ..numpy import symbol_class
+
+        return _core.symbol_retyped(self, symbol_class())
+
+    def __matmul__(self, other: Any) -> Symbol:
+        return _op("dot")(self, other)
+
+    # ------------------------------------------------------------------------------------------------------- inference
+    def infer_shape(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
+        """(argument shapes, output shapes, auxiliary shapes) from known ones, or (None, None, None) if too few are known.
+
+        Known shapes are given by position (in list_arguments() order, None to skip) or by name.
+        """
+        complete, arguments, outputs, auxiliaries = self._infer(args, kwargs, "shape", partial=True)
+        if not complete and any(_unknown_shape(s) for s, _ in [*arguments, *outputs, *auxiliaries]):
+            return None, None, None
+        return _firsts(arguments), _firsts(outputs), _firsts(auxiliaries)
+
+    def infer_shape_partial(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
+        """As infer_shape, but gives what can be known: () for unknown shapes, 0 for unknown sizes."""
+        _, arguments, outputs, auxiliaries = self._infer(args, kwargs, "shape", partial=True)
+
+        def shown(specs: list[Any]) -> list[tuple[int, ...]]:
+            return [() if shape is None else tuple(max(size, 0) for size in shape) for shape, _ in specs]
+
+        return shown(arguments), shown(outputs), shown(auxiliaries)
+
+    def infer_type(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
+        """(argument types, output types, auxiliary types) from known ones, or (None, None, None)."""
+        result = self.infer_type_partial(*args, **kwargs)
+        return (None, None, None) if any(t is None for part in result for t in part) else result
+
+    def infer_type_partial(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
+        """As infer_type, but gives what can be known: None for unknown types."""
+        _, arguments, outputs, auxiliaries = self._infer(args, kwargs, "dtype", partial=True)
+        return tuple([dtype for _, dtype in specs] for specs in (arguments, outputs, auxiliaries))  # type: ignore[return-value]
+
+    def _infer(self, args: tuple[Any, ...], kwargs: dict[str, Any], what: str, partial: bool) -> Any:
+        if args and kwargs:
+            raise HybridNetValueError(f"infer_{what}: expected {what}s by position or by name, not both")
+        names = self.list_arguments()
+        if len(args) > len(names):
+            raise HybridNetValueError(f"infer_{what}: expected at most {len(names)} {what}s, got {len(args)}")
+        given = dict(zip(names, args, strict=False)) if args else kwargs
+        known = set(self.list_inputs())
+        unknown = [name for name in given if name not in known]
+        if unknown and what == "dtype":
+            raise HybridNetValueError(f"infer_type: the Symbol has no argument {unknown[0]!r}")
+        specs = {}
+        for name, value in given.items():
+            if value is None or name not in known:
+                continue
+            specs[name] = (_known_shape(value), None) if what == "shape" else (None, value)
+        return _core.symbol_infer(self, specs, partial)
+
+    # --------------------------------------------------------------------------------------------------------- running
+    def bind(
+        self,
+        ctx: Context,
+        args: Any,
+        args_grad: Any = None,
+        grad_req: Any = "write",
+        aux_states: Any = None,
+        group2ctx: Any = None,
+        shared_exec: Any = None,
+    ) -> Any:
+        """Binds arrays to the variables; the Executor runs forward and backward over them."""
+        from ..executor import Executor
+
+        return Executor(self, ctx, args, args_grad, grad_req, aux_states)
+
+    def simple_bind(
+        self,
+        ctx: Context,
+        grad_req: Any = "write",
+        type_dict: dict[str, Any] | None = None,
+        stype_dict: Any = None,
+        group2ctx: Any = None,
+        shared_arg_names: Any = None,
+        shared_exec: Any = None,
+        shared_buffer: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Infers shapes from the given ones, allocates all arrays and binds them."""
+        from ..executor import simple_bind
+
+        return simple_bind(self, ctx, grad_req, type_dict, kwargs)
+
+    def eval(self, ctx: Context | None = None, **kwargs: Any) -> list[Any]:
+        """Runs the graph once on the given arrays; returns the outputs."""
+        return self.bind(ctx or current_context(), kwargs).forward()
+
+    _bind = bind
+    _simple_bind = simple_bind
+
+    # ----------------------------------------------------------------------------------------------------------- files
+    def tojson(self, remove_amp_cast: bool = True) -> str:
+        """The graph in MXNet's JSON dialect."""
+        return _core.symbol_tojson(self)
+
+    def save(self, fname: str | os.PathLike[str], remove_amp_cast: bool = True) -> None:
+        """Writes tojson() to a file. Raises FileError if it cannot be written."""
+        try:
+            with open(fname, "w", encoding="utf-8") as file:
+                file.write(self.tojson())
+        except OSError as problem:
+            raise FileError(f"Symbol.save: {os.fspath(fname)!r} cannot be written.\n  Because: {problem}") from problem
+
+
+def _unknown_shape(shape: Any) -> bool:
+    return shape is None or -1 in shape
+
+
+def _known_shape(value: Any) -> tuple[int, ...]:
+    """A shape as users give it: with NumPy shape semantics -1 is unknown, without also 0 is."""
+    sizes = (value,) if isinstance(value, (int, np.integer)) else tuple(value)
+    return sizes if _core.is_np_shape() else tuple(-1 if size == 0 else size for size in sizes)
+
+
+def _firsts(pairs: list[tuple[Any, Any]]) -> list[Any]:
+    return [first for first, _ in pairs]
+
+
+_functions: dict[str, Any] = {}
+
+
+def _op(name: str) -> Any:
+    made = _functions.get(name)
+    if made is None:
+        made = _functions[name] = _core.op_function(name, name, "hybridnet.symbol", symbolic=True)
+    return made
+
+
+# ------------------------------------------------------------------------------------------------------------ variables
+def var(
+    name: str,
+    attr: dict[str, str] | None = None,
+    shape: Sequence[int] | int | None = None,
+    lr_mult: float | None = None,
+    wd_mult: float | None = None,
+    dtype: Any = None,
+    init: Any = None,
+    stype: str | None = None,
+    profiler_scope: str | None = None,
+    **kwargs: str,
+) -> Symbol:
+    """A variable: an input of the graph. Further keywords must be hidden attributes of the form __key__="text"."""
+    if not isinstance(name, str):
+        raise HybridNetTypeError(f"var: expected a name, got {type(name).__name__}")
+    attributes = dict(attributes_for(attr) or {})
+    if shape is not None:
+        attributes["__shape__"] = str((shape,) if isinstance(shape, int) else tuple(shape))
+    if lr_mult is not None:
+        attributes["__lr_mult__"] = str(lr_mult)
+    if wd_mult is not None:
+        attributes["__wd_mult__"] = str(wd_mult)
+    if dtype is not None:
+        attributes["__dtype__"] = str(_core.dtype_code(dtype))
+    if init is not None:
+        attributes["__init__"] = init if isinstance(init, str) else init.dumps()
+    if stype is not None:
+        attributes["__storage_type__"] = str({"default": 0, "row_sparse": 1, "csr": 2}[stype])
+    if profiler_scope is not None:
+        attributes["__profiler_scope__"] = profiler_scope
+    for key, value in kwargs.items():
+        if not (key.startswith("__") and key.endswith("__")):
+            raise HybridNetValueError(f"var: expected attributes of the form __key__, got {key!r}")
+        attributes[key] = str(value)
+    return _core.variable(name, attributes)
+
+
+Variable = var
+
+
+def Group(symbols: Sequence[Symbol], create_fn: Any = None) -> Symbol:  # noqa: N802
+    """All outputs of the Symbols as one."""
+    symbols = list(symbols)
+    if not symbols or not all(isinstance(symbol, _core.SymbolBase) for symbol in symbols):
+        raise HybridNetTypeError("Group: expected a list of at least one Symbol")
+    return _core.group(symbols)
+
+
+def load(fname: str | os.PathLike[str]) -> Symbol:
+    """The graph of a JSON file of HybridNet or MXNet 1.x. Raises FileError, or FormatError saying where it is broken."""
+    try:
+        with open(fname, encoding="utf-8") as file:
+            text = file.read()
+    except (OSError, UnicodeDecodeError) as problem:
+        raise FileError(f"sym.load: {os.fspath(fname)!r} cannot be read.\n  Because: {problem}") from problem
+    return _core.symbol_from_json(text, os.fspath(fname))
+
+
+def load_json(json_str: str) -> Symbol:
+    """The graph of a JSON text."""
+    if not isinstance(json_str, str):
+        raise HybridNetTypeError(f"load_json: expected text, got {type(json_str).__name__}")
+    return _core.symbol_from_json(json_str, "text")
+
+
+# ---------------------------------------------------------------------------------------------------------- constant nodes
+def _dtype_name(dtype: Any) -> str:
+    from ..ndarray.ndarray import _dtype_name as name
+
+    return name(dtype)
+
+
+def zeros(shape: Any, dtype: Any = None, **kwargs: Any) -> Symbol:
+    """A node of zeros."""
+    return _internal._zeros(shape=shape, dtype=_dtype_name(dtype), **kwargs)
+
+
+def ones(shape: Any, dtype: Any = None, **kwargs: Any) -> Symbol:
+    """A node of ones."""
+    return _internal._ones(shape=shape, dtype=_dtype_name(dtype), **kwargs)
+
+
+def full(shape: Any, val: float, dtype: Any = None, **kwargs: Any) -> Symbol:
+    """A node with val everywhere."""
+    return _internal._full(shape=shape, value=float(val), dtype=_dtype_name(dtype), **kwargs)
+
+
+def eye(N: int, M: int = 0, k: int = 0, dtype: Any = None, **kwargs: Any) -> Symbol:  # noqa: N803
+    """A node of zeros with ones on diagonal k."""
+    return _internal._eye(N=N, M=M, k=k, dtype=_dtype_name(dtype), **kwargs)
+
+
+def arange(
+    start: float,
+    stop: float | None = None,
+    step: float = 1.0,
+    repeat: int = 1,
+    infer_range: bool = False,
+    name: str | None = None,
+    dtype: Any = None,
+) -> Symbol:
+    """A node of start, start + step, ... below stop, each ``repeat`` times."""
+    if stop is None and not infer_range:
+        start, stop = 0, start
+    return _internal._arange(
+        start=start, stop=stop, step=step, repeat=repeat, infer_range=infer_range, name=name, dtype=_dtype_name(dtype)
+    )
+
+
+def linspace(start: float, stop: float, num: int, endpoint: bool = True, name: str | None = None, dtype: Any = None) -> Symbol:
+    """A node of num numbers evenly spaced from start to stop."""
+    step = (stop - start) / max(num - 1 if endpoint else num, 1)
+    return _internal._arange(start=0, stop=float(num), step=1.0, dtype=_dtype_name(dtype), name=name) * step + start
+
+
+def concatenate(arrays: Sequence[Symbol], axis: int = 0, always_copy: bool = True) -> Symbol:
+    """Joins along an existing axis."""
+    return _op("Concat")(*arrays, dim=axis)
+
+
+def split_v2(ary: Symbol, indices_or_sections: Any, axis: int = 0, squeeze_axis: bool = False) -> Symbol:
+    """Splits along axis into equal sections (int) or at the given positions (sequence)."""
+    if isinstance(indices_or_sections, int):
+        return _internal._split_v2(ary, indices=(), axis=axis, squeeze_axis=squeeze_axis, sections=indices_or_sections)
+    return _internal._split_v2(ary, indices=[0, *indices_or_sections], axis=axis, squeeze_axis=squeeze_axis)
+
+
+def histogram(a: Symbol, bins: Any = 10, range: Any = None, **kwargs: Any) -> Symbol:  # noqa: A002
+    """Counts of values per bin, and the bin edges."""
+    if isinstance(bins, _core.SymbolBase):
+        return _internal._histogram(a, bins, **kwargs)
+    if range is None:
+        raise HybridNetValueError("sym.histogram: expected a range together with a number of bins")
+    return _internal._histogram(a, bin_cnt=bins, range=range, **kwargs)
+
+
+def _binary(kind: int, name: str, left: Any, right: Any) -> Any:
+    if isinstance(left, numeric_types) and isinstance(right, numeric_types):
+        from ..ndarray.ndarray import _PYTHON_OPERATORS
+
+        return _PYTHON_OPERATORS[name](left, right)
+    result = _core.symbol_binary(kind, left, right)
+    if result is NotImplemented:
+        raise HybridNetTypeError(f"{name}: expected Symbols or numbers, got {type(left).__name__} and {type(right).__name__}")
+    return result
+
+
+def maximum(left: Any, right: Any) -> Any:
+    """The larger of each pair; either may be a number."""
+    return _binary(6, "maximum", left, right)
+
+
+def minimum(left: Any, right: Any) -> Any:
+    """The smaller of each pair; either may be a number."""
+    return _binary(7, "minimum", left, right)
+
+
+def hypot(left: Any, right: Any) -> Any:
+    """sqrt(left**2 + right**2); either may be a number."""
+    return _binary(8, "hypot", left, right)
+
+
+def power(base: Any, exp: Any) -> Any:
+    """base ** exp; either may be a number."""
+    return _binary(5, "power", base, exp)
+
+
+pow = power  # noqa: A001
+
+add_fluent_methods(Symbol, "hybridnet.symbol", symbolic=True)
+_core.register_symbol_class(Symbol)
+_core.set_symbol_hooks(name_for, attributes_for)

@@ -1,0 +1,198 @@
+"""NumPy semantics switches, and small questions about the machine."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from . import _core
+from .context import gpu_memory_info, num_gpus
+from .errors import ValueError as HybridNetValueError
+
+__all__ = [
+    "get_gpu_count",
+    "get_gpu_memory",
+    "getenv",
+    "is_np_array",
+    "is_np_shape",
+    "np_array",
+    "np_shape",
+    "reset_np",
+    "set_module",
+    "set_np",
+    "set_np_shape",
+    "setenv",
+    "use_np",
+    "use_np_array",
+    "use_np_shape",
+]
+
+_T = TypeVar("_T")
+
+
+def is_np_shape() -> bool:
+    """Whether scalars are () and zero sizes are real (NumPy), or a full reduction gives (1,) (classic MXNet)."""
+    return _core.is_np_shape()
+
+
+def set_np_shape(active: bool) -> bool:
+    """Switches NumPy shape semantics for this thread; returns what it was."""
+    return _core.set_np_shape(bool(active))
+
+
+class _NumpyShapeScope:
+    """NumPy shape semantics within ``with``."""
+
+    def __init__(self, active: bool) -> None:
+        self._active = active
+        self._before: list[bool] = []
+
+    def __enter__(self) -> _NumpyShapeScope:
+        self._before.append(set_np_shape(self._active))
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        set_np_shape(self._before.pop())
+
+
+def np_shape(active: bool = True) -> _NumpyShapeScope:
+    """A scope with (or without) NumPy shape semantics."""
+    return _NumpyShapeScope(active)
+
+
+class _ArraySemantics(threading.local):
+    """Whether blocks make mx.np arrays; one per thread, starting from the process-wide default."""
+
+    default = False
+
+    def __init__(self) -> None:
+        self.active = _ArraySemantics.default
+
+
+_array_semantics = _ArraySemantics()
+
+
+def is_np_array() -> bool:
+    """Whether Gluon makes ``mx.np.ndarray`` objects."""
+    return _array_semantics.active
+
+
+def _set_np_array(active: bool) -> bool:
+    before, _array_semantics.active = _array_semantics.active, bool(active)
+    return before
+
+
+class _NumpyArrayScope:
+    """mx.np arrays within ``with``."""
+
+    def __init__(self, active: bool) -> None:
+        self._active = active
+        self._before: list[bool] = []
+
+    def __enter__(self) -> _NumpyArrayScope:
+        self._before.append(_set_np_array(self._active))
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        _set_np_array(self._before.pop())
+
+
+def np_array(active: bool = True) -> _NumpyArrayScope:
+    """A scope in which Gluon makes ``mx.np.ndarray`` objects (or does not)."""
+    return _NumpyArrayScope(active)
+
+
+def _within(scope: Callable[[], Any], target: Any) -> Any:
+    """target, a function or a class, whose calls (methods and property getters) run within a scope."""
+    if inspect.isclass(target):
+        for name, member in list(vars(target).items()):
+            if inspect.isfunction(member) and not name.startswith("__repr"):
+                setattr(target, name, _within(scope, member))
+            elif isinstance(member, property) and member.fget is not None:
+                setattr(target, name, property(_within(scope, member.fget), member.fset, member.fdel, member.__doc__))
+        return target
+    if not callable(target):
+        raise HybridNetValueError(f"expected a function or a class to decorate, got {type(target).__name__}")
+
+    @functools.wraps(target)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        with scope():
+            return target(*args, **kwargs)
+
+    return wrapped
+
+
+def use_np_shape(func: _T) -> _T:
+    """Decorates a function or class: its calls run with NumPy shape semantics."""
+    return _within(np_shape, func)
+
+
+def use_np_array(func: _T) -> _T:
+    """Decorates a function or class: its calls make ``mx.np.ndarray`` objects."""
+    return _within(np_array, func)
+
+
+def use_np(func: _T) -> _T:
+    """Decorates a function or class: NumPy shape semantics and ``mx.np.ndarray`` objects."""
+    return use_np_shape(use_np_array(func))
+
+
+def set_np(shape: bool = True, array: bool = True) -> None:
+    """Switches NumPy semantics for shapes and arrays. Raises ValueError for arrays without shapes."""
+    if array and not shape:
+        raise HybridNetValueError("set_np: expected shape=True together with array=True")
+    set_np_shape(shape)
+    _set_np_array(array)
+
+
+def reset_np() -> None:
+    """Back to classic MXNet semantics."""
+    set_np(shape=False, array=False)
+
+
+def set_module(module: str) -> Callable[[_T], _T]:
+    """Decorator: shows the object as defined in module."""
+
+    def decorate(target: _T) -> _T:
+        target.__module__ = module
+        return target
+
+    return decorate
+
+
+def np_ufunc_legal_option(key: str, value: Any) -> bool:
+    """Whether an option of a NumPy universal function has an effect that mx.np supports."""
+    return {
+        "where": value is True,
+        "casting": value == "same_kind",
+        "order": value in ("K", "C") or value is None,
+        "dtype": value is None or isinstance(value, (type, str)),
+        "subok": isinstance(value, bool),
+    }.get(key, False)
+
+
+def get_gpu_count() -> int:
+    """Number of CUDA devices."""
+    return num_gpus()
+
+
+def get_gpu_memory(gpu_dev_id: int) -> tuple[int, int]:
+    """(free, total) bytes of a CUDA device."""
+    return gpu_memory_info(gpu_dev_id)
+
+
+def getenv(name: str) -> str | None:
+    """An environment variable of this process, or None."""
+    return os.environ.get(name)
+
+
+def setenv(name: str, value: str | None) -> None:
+    """Sets an environment variable of this process for code that reads it later; None removes it."""
+    if value is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = value
