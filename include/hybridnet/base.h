@@ -28,7 +28,10 @@ class Shape {
   static Shape scalar() { return Shape::unknown(0); }
 
   Shape(const Shape& other) { assign(other); }
-  Shape& operator=(const Shape& other) { assign(other); return *this; }
+  Shape& operator=(const Shape& other) {
+    assign(other);
+    return *this;
+  }
 
   int ndim() const { return ndim_; }
   int64_t operator[](int axis) const { return dims_[axis]; }
@@ -39,11 +42,11 @@ class Shape {
   std::span<const int64_t> dims() const { return {dims_, static_cast<size_t>(ndim_ > 0 ? ndim_ : 0)}; }
 
   bool rank_known() const { return ndim_ >= 0; }
-  bool known() const;                                   // rank and every size
-  int64_t size() const;                                 // product of all sizes; only when known()
-  int64_t size(int first, int last) const;              // product of sizes of axes [first, last)
-  void push_back(int64_t dim);                          // throws ShapeError above kMaxDims
-  std::string str() const;                              // "(2, 3)", "(4,)", "()", "(?, 3)", "?"
+  bool known() const;                       // rank and every size
+  int64_t size() const;                     // product of all sizes; only when known()
+  int64_t size(int first, int last) const;  // product of sizes of axes [first, last)
+  void push_back(int64_t dim);              // throws ShapeError above kMaxDims
+  std::string str() const;                  // "(2, 3)", "(4,)", "()", "(?, 3)", "?"
 
   bool operator==(const Shape& other) const {
     return ndim_ == other.ndim_ && (ndim_ <= 0 || std::memcmp(dims_, other.dims_, sizeof(int64_t) * ndim_) == 0);
@@ -60,14 +63,22 @@ class Shape {
 
 // Codes are those of the .params format (shared with MXNet).
 enum class DType : int8_t {
-  kUnknown = -1, kFloat32 = 0, kFloat64 = 1, kFloat16 = 2, kUInt8 = 3, kInt32 = 4, kInt8 = 5, kInt64 = 6, kBool = 7,
+  kUnknown = -1,
+  kFloat32 = 0,
+  kFloat64 = 1,
+  kFloat16 = 2,
+  kUInt8 = 3,
+  kInt32 = 4,
+  kInt8 = 5,
+  kInt64 = 6,
+  kBool = 7,
   kBFloat16 = 12,
 };
 inline constexpr int kDTypeCodes = 13;  // codes are < kDTypeCodes
 
-int64_t dtype_size(DType dtype);                  // bytes of one element
-const char* dtype_name(DType dtype);              // "float32"
-DType dtype_from_name(std::string_view name);     // throws DTypeError naming the known ones
+int64_t dtype_size(DType dtype);               // bytes of one element
+const char* dtype_name(DType dtype);           // "float32"
+DType dtype_from_name(std::string_view name);  // throws DTypeError naming the known ones
 bool dtype_valid_code(int code);
 constexpr bool is_floating(DType d) {
   return d == DType::kFloat32 || d == DType::kFloat64 || d == DType::kFloat16 || d == DType::kBFloat16;
@@ -123,28 +134,59 @@ inline bfloat16::bfloat16(float value) {
 }
 inline bfloat16::operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
-template <typename T> struct dtype_of;
-template <> struct dtype_of<float> { static constexpr DType value = DType::kFloat32; };
-template <> struct dtype_of<double> { static constexpr DType value = DType::kFloat64; };
-template <> struct dtype_of<float16> { static constexpr DType value = DType::kFloat16; };
-template <> struct dtype_of<bfloat16> { static constexpr DType value = DType::kBFloat16; };
-template <> struct dtype_of<uint8_t> { static constexpr DType value = DType::kUInt8; };
-template <> struct dtype_of<int8_t> { static constexpr DType value = DType::kInt8; };
-template <> struct dtype_of<int32_t> { static constexpr DType value = DType::kInt32; };
-template <> struct dtype_of<int64_t> { static constexpr DType value = DType::kInt64; };
-template <> struct dtype_of<bool> { static constexpr DType value = DType::kBool; };
+template <typename T>
+struct dtype_of;
+template <>
+struct dtype_of<float> {
+  static constexpr DType value = DType::kFloat32;
+};
+template <>
+struct dtype_of<double> {
+  static constexpr DType value = DType::kFloat64;
+};
+template <>
+struct dtype_of<float16> {
+  static constexpr DType value = DType::kFloat16;
+};
+template <>
+struct dtype_of<bfloat16> {
+  static constexpr DType value = DType::kBFloat16;
+};
+template <>
+struct dtype_of<uint8_t> {
+  static constexpr DType value = DType::kUInt8;
+};
+template <>
+struct dtype_of<int8_t> {
+  static constexpr DType value = DType::kInt8;
+};
+template <>
+struct dtype_of<int32_t> {
+  static constexpr DType value = DType::kInt32;
+};
+template <>
+struct dtype_of<int64_t> {
+  static constexpr DType value = DType::kInt64;
+};
+template <>
+struct dtype_of<bool> {
+  static constexpr DType value = DType::kBool;
+};
 
 // A set of dtypes, for declarations: kFloating | DTypeSet(DType::kInt32).
 struct DTypeSet {
   uint32_t bits = 0;
   constexpr DTypeSet() = default;
   constexpr DTypeSet(DType d) : bits(1u << static_cast<int>(d)) {}  // NOLINT: implicit on purpose
-  constexpr DTypeSet operator|(DTypeSet o) const { DTypeSet r; r.bits = bits | o.bits; return r; }
+  constexpr DTypeSet operator|(DTypeSet o) const {
+    DTypeSet r;
+    r.bits = bits | o.bits;
+    return r;
+  }
   constexpr bool has(DType d) const { return d != DType::kUnknown && (bits >> static_cast<int>(d) & 1u); }
   std::string str() const;  // "float16, float32"
 };
-inline constexpr DTypeSet kFloating =
-    DTypeSet(DType::kFloat32) | DType::kFloat64 | DType::kFloat16 | DType::kBFloat16;
+inline constexpr DTypeSet kFloating = DTypeSet(DType::kFloat32) | DType::kFloat64 | DType::kFloat16 | DType::kBFloat16;
 inline constexpr DTypeSet kIntegers = DTypeSet(DType::kUInt8) | DType::kInt8 | DType::kInt32 | DType::kInt64;
 inline constexpr DTypeSet kNumeric = kFloating | kIntegers;
 inline constexpr DTypeSet kAllDTypes = kNumeric | DType::kBool;
@@ -153,35 +195,70 @@ inline constexpr DTypeSet kAllDTypes = kNumeric | DType::kBool;
 template <typename F>
 decltype(auto) dispatch_dtype(DType dtype, F&& f) {
   switch (dtype) {
-    case DType::kFloat64: return f(double{});
-    case DType::kFloat16: return f(float16{});
-    case DType::kBFloat16: return f(bfloat16{});
-    case DType::kUInt8: return f(uint8_t{});
-    case DType::kInt8: return f(int8_t{});
-    case DType::kInt32: return f(int32_t{});
-    case DType::kInt64: return f(int64_t{});
-    case DType::kBool: return f(bool{});
-    default: return f(float{});
+    case DType::kFloat64:
+      return f(double{});
+    case DType::kFloat16:
+      return f(float16{});
+    case DType::kBFloat16:
+      return f(bfloat16{});
+    case DType::kUInt8:
+      return f(uint8_t{});
+    case DType::kInt8:
+      return f(int8_t{});
+    case DType::kInt32:
+      return f(int32_t{});
+    case DType::kInt64:
+      return f(int64_t{});
+    case DType::kBool:
+      return f(bool{});
+    default:
+      return f(float{});
   }
 }
 template <typename F>
 decltype(auto) dispatch_floating(DType dtype, F&& f) {
   switch (dtype) {
-    case DType::kFloat64: return f(double{});
-    case DType::kFloat16: return f(float16{});
-    case DType::kBFloat16: return f(bfloat16{});
-    default: return f(float{});
+    case DType::kFloat64:
+      return f(double{});
+    case DType::kFloat16:
+      return f(float16{});
+    case DType::kBFloat16:
+      return f(bfloat16{});
+    default:
+      return f(float{});
   }
 }
 // Type in which values of T are accumulated or computed.
-template <typename T> struct accumulator { using type = T; };
-template <> struct accumulator<float16> { using type = float; };
-template <> struct accumulator<bfloat16> { using type = float; };
-template <> struct accumulator<int8_t> { using type = int64_t; };
-template <> struct accumulator<uint8_t> { using type = int64_t; };
-template <> struct accumulator<int32_t> { using type = int64_t; };
-template <> struct accumulator<bool> { using type = int64_t; };
-template <typename T> using accumulator_t = typename accumulator<T>::type;
+template <typename T>
+struct accumulator {
+  using type = T;
+};
+template <>
+struct accumulator<float16> {
+  using type = float;
+};
+template <>
+struct accumulator<bfloat16> {
+  using type = float;
+};
+template <>
+struct accumulator<int8_t> {
+  using type = int64_t;
+};
+template <>
+struct accumulator<uint8_t> {
+  using type = int64_t;
+};
+template <>
+struct accumulator<int32_t> {
+  using type = int64_t;
+};
+template <>
+struct accumulator<bool> {
+  using type = int64_t;
+};
+template <typename T>
+using accumulator_t = typename accumulator<T>::type;
 
 enum class DeviceType : int8_t { kCPU = 1, kGPU = 2, kCPUPinned = 3, kCPUShared = 5 };
 struct Device {
@@ -221,24 +298,37 @@ class Ref {
  public:
   Ref() = default;
   Ref(std::nullptr_t) {}  // NOLINT
-  explicit Ref(T* p) : p_(p) { if (p_) p_->add_ref(); }
+  explicit Ref(T* p) : p_(p) {
+    if (p_) p_->add_ref();
+  }
   Ref(const Ref& o) : Ref(o.p_) {}
   Ref(Ref&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
-  Ref& operator=(Ref o) noexcept { std::swap(p_, o.p_); return *this; }
-  ~Ref() { if (p_) p_->T::RefCounted::release(); }  // T may have a release() of its own
+  Ref& operator=(Ref o) noexcept {
+    std::swap(p_, o.p_);
+    return *this;
+  }
+  ~Ref() {
+    if (p_) p_->T::RefCounted::release();
+  }  // T may have a release() of its own
   T* get() const { return p_; }
   T& operator*() const { return *p_; }
   T* operator->() const { return p_; }
   explicit operator bool() const { return p_ != nullptr; }
   bool operator==(const Ref& o) const { return p_ == o.p_; }
   bool operator==(std::nullptr_t) const { return p_ == nullptr; }
-  T* detach() { return std::exchange(p_, nullptr); }                       // gives the count away
-  static Ref adopt(T* p) { Ref r; r.p_ = p; return r; }                    // takes a count over
+  T* detach() { return std::exchange(p_, nullptr); }  // gives the count away
+  static Ref adopt(T* p) {
+    Ref r;
+    r.p_ = p;
+    return r;
+  }  // takes a count over
 
  private:
   T* p_ = nullptr;
 };
 template <typename T, typename... A>
-Ref<T> make_ref(A&&... args) { return Ref<T>(new T(std::forward<A>(args)...)); }
+Ref<T> make_ref(A&&... args) {
+  return Ref<T>(new T(std::forward<A>(args)...));
+}
 
 }  // namespace hybridnet

@@ -1,6 +1,7 @@
 // Runs tasks as soon as the variables they touch allow it.
 // Order:   two tasks sharing a variable, at least one of them writing it, run in push order; others may overlap.
-// Errors:  what a task throws is kept on the variables it writes and passes on to tasks that read or write them (those do
+// Errors:  what a task throws is kept on the variables it writes and passes on to tasks that read or write them (those
+// do
 //          not run; a write may be partial, so it does not heal). A wait on such a variable rethrows it and clears it
 //          there; wait_all() rethrows the first one that no wait has thrown yet and clears all.
 // Threads: every member is safe from any thread; wait_* throws EngineError when called inside a task.
@@ -24,9 +25,10 @@ class VarQueue;
 struct Slot;
 struct TaskError;
 
-// What tasks are ordered on. Embedded in the owner of the data it guards (NDArray's storage); tasks keep that owner alive.
-// state_: fast path without a lock. 0 = idle; low bits count running readers; a bit marks a running writer; a bit says
-// that tasks are queued (then everything goes through the mutex-guarded FIFO in the engine); a bit marks a stored error.
+// What tasks are ordered on. Embedded in the owner of the data it guards (NDArray's storage); tasks keep that owner
+// alive. state_: fast path without a lock. 0 = idle; low bits count running readers; a bit marks a running writer; a
+// bit says that tasks are queued (then everything goes through the mutex-guarded FIFO in the engine); a bit marks a
+// stored error.
 class Var {
  public:
   Var() = default;
@@ -38,7 +40,7 @@ class Var {
   bool readable() const;
 
  private:
-  friend class VarQueue;                  // src/engine/var_queue.h: everything that engines do with a variable
+  friend class VarQueue;  // src/engine/var_queue.h: everything that engines do with a variable
   std::atomic<uint64_t> state_{0};
   std::atomic<uint64_t> version_{0};
   // Guarded by the engine's mutex:
@@ -50,7 +52,7 @@ class Var {
 // What a running task knows.
 struct TaskContext {
   Device device;
-  int cores = 1;          // how many cores it may use for parallel regions (see threads.h)
+  int cores = 1;  // how many cores it may use for parallel regions (see threads.h)
   bool inline_run = false;
 };
 
@@ -60,43 +62,46 @@ using TaskFn = std::function<void(TaskContext&)>;
 class Engine {
  public:
   struct Access {
-    std::span<Var* const> reads;   // no duplicates, disjoint from writes
+    std::span<Var* const> reads;  // no duplicates, disjoint from writes
     std::span<Var* const> writes;
   };
   struct Options {
-    const char* name = "";         // static or interned string: named in errors and profiles
+    const char* name = "";  // static or interned string: named in errors and profiles
     Device device = {};
-    int priority = 0;              // higher runs first among ready tasks
-    int64_t cost_ns = 0;           // declared cost; decides inline or queued, and how many cores are worth having
-    SourceLocation where = {};     // user's line; filled from current_location() by callers that know it
+    int priority = 0;           // higher runs first among ready tasks
+    int64_t cost_ns = 0;        // declared cost; decides inline or queued, and how many cores are worth having
+    SourceLocation where = {};  // user's line; filled from current_location() by callers that know it
   };
 
-  virtual ~Engine() = default;     // finishes what was pushed
+  virtual ~Engine() = default;  // finishes what was pushed
 
   // Returns at once. Throws EngineError if a variable is listed twice or in both lists.
   virtual void push(TaskFn fn, Access access, const Options& options) = 0;
 
   // Inline fast path: if every variable is free of conflicting work and of stored errors and options.cost_ns is small
-  // (below the inline limit; a serial engine has none), acquires them and returns true; the caller then runs its work on
-  // its own thread and MUST call finish_inline with the same access, also when the work throws: such an exception is NOT
-  // stored, the caller throws it. Returns false without side effects otherwise; the caller then uses push.
+  // (below the inline limit; a serial engine has none), acquires them and returns true; the caller then runs its work
+  // on its own thread and MUST call finish_inline with the same access, also when the work throws: such an exception is
+  // NOT stored, the caller throws it. Returns false without side effects otherwise; the caller then uses push.
   virtual bool try_begin_inline(Access access, const Options& options) = 0;
   virtual void finish_inline(Access access) = 0;
 
-  virtual void wait_for_var(Var& var) = 0;       // until every task pushed before that touches var is done; rethrows its error
-  virtual void wait_to_read(Var& var) = 0;       // until every writer pushed before is done; rethrows its error
-  virtual void wait_all() = 0;                   // rethrows the first stored error, clears all
-  // engine.bulk, a hint. Running cheap tasks inline is what collecting them into one was for, so all it does is to raise
-  // the inline limit while it is above 0: the user says that many small tasks follow each other.
+  virtual void wait_for_var(
+      Var& var) = 0;  // until every task pushed before that touches var is done; rethrows its error
+  virtual void wait_to_read(Var& var) = 0;  // until every writer pushed before is done; rethrows its error
+  virtual void wait_all() = 0;              // rethrows the first stored error, clears all
+  // engine.bulk, a hint. Running cheap tasks inline is what collecting them into one was for, so all it does is to
+  // raise the inline limit while it is above 0: the user says that many small tasks follow each other.
   virtual void set_bulk_size(int tasks) = 0;
   virtual int bulk_size() const = 0;
-  virtual const char* type_name() const = 0;     // "ThreadedEnginePerDevice" or "NaiveEngine"
+  virtual const char* type_name() const = 0;  // "ThreadedEnginePerDevice" or "NaiveEngine"
   // Before fork: drains and stops workers (except when called inside a task, which cannot wait for itself). After, in
   // parent and child: starts them again on demand; tasks pushed in between run then. Registered by Runtime.
   virtual void stop_workers() = 0;
   virtual void start_workers() = 0;
   // Number of tasks that went each way since start: tests and profiles read it.
-  struct Counters { uint64_t inlined = 0, queued = 0, failed = 0; };
+  struct Counters {
+    uint64_t inlined = 0, queued = 0, failed = 0;
+  };
   virtual Counters counters() const = 0;
 };
 

@@ -11,21 +11,21 @@ namespace hybridnet {
 
 // The class users catch. Python and Java have one class per kind, named as kind_name() says.
 enum class ErrorKind : int8_t {
-  kError,             // HybridNetError: none of the below
-  kParam,             // ParamError: an operator or layer parameter is missing, unknown, or out of range
-  kShape,             // ShapeError
-  kDType,             // DTypeError
-  kType,              // TypeError: an argument of the wrong kind
-  kValue,             // ValueError
-  kIndex,             // IndexError: index out of bounds
-  kFormat,            // FormatError: a file or string is not what its format promises
-  kFile,              // FileError: missing, unreadable, unwritable
-  kGradient,          // GradientError: not differentiable, overwritten in place, graph freed, not recorded
-  kTrace,             // TraceError: a traced (abstract) array was asked for a value
-  kDeferredInit,      // DeferredInitializationError
-  kEngine,            // EngineError
-  kMemory,            // OutOfMemoryError
-  kUnsupported,       // UnsupportedError: valid, but not on this device, dtype, or in this build
+  kError,         // HybridNetError: none of the below
+  kParam,         // ParamError: an operator or layer parameter is missing, unknown, or out of range
+  kShape,         // ShapeError
+  kDType,         // DTypeError
+  kType,          // TypeError: an argument of the wrong kind
+  kValue,         // ValueError
+  kIndex,         // IndexError: index out of bounds
+  kFormat,        // FormatError: a file or string is not what its format promises
+  kFile,          // FileError: missing, unreadable, unwritable
+  kGradient,      // GradientError: not differentiable, overwritten in place, graph freed, not recorded
+  kTrace,         // TraceError: a traced (abstract) array was asked for a value
+  kDeferredInit,  // DeferredInitializationError
+  kEngine,        // EngineError
+  kMemory,        // OutOfMemoryError
+  kUnsupported,   // UnsupportedError: valid, but not on this device, dtype, or in this build
 };
 const char* kind_name(ErrorKind kind);
 
@@ -58,7 +58,8 @@ class Error : public std::exception {
   const ErrorFields& fields() const { return fields_; }
   // Adds what an outer layer knows (block path, node, location); fields already set stay.
   void add_context(const ErrorFields& outer);
-  const char* what() const noexcept override;  // "operator 'X' (node 'n', block 'b'), input 'w': expected .., got ..\n  Because: ..\n  Fix: ..\n  At: f.py:3"
+  const char* what() const noexcept override;  // "operator 'X' (node 'n', block 'b'), input 'w': expected .., got ..\n
+                                               // Because: ..\n  Fix: ..\n  At: f.py:3"
 
  private:
   ErrorKind kind_;
@@ -66,10 +67,10 @@ class Error : public std::exception {
   std::string text_;
 };
 
-#define HYBRIDNET_DECLARE_ERROR(Name, kind)                                  \
-  class Name : public Error {                                                \
-   public:                                                                   \
-    explicit Name(ErrorFields fields) : Error(kind, std::move(fields)) {}    \
+#define HYBRIDNET_DECLARE_ERROR(Name, kind)                               \
+  class Name : public Error {                                             \
+   public:                                                                \
+    explicit Name(ErrorFields fields) : Error(kind, std::move(fields)) {} \
   }
 HYBRIDNET_DECLARE_ERROR(ParamError, ErrorKind::kParam);
 HYBRIDNET_DECLARE_ERROR(ShapeError, ErrorKind::kShape);
@@ -90,8 +91,8 @@ HYBRIDNET_DECLARE_ERROR(UnsupportedError, ErrorKind::kUnsupported);
 // and by thrown errors. Cheap: two words in thread-local storage.
 SourceLocation current_location();
 SourceLocation set_current_location(SourceLocation where);  // returns what was set before
-// While it lives, current_location() of this thread is `where`, known or not, and no probe is asked: for work that a thread
-// does on behalf of a call made elsewhere.
+// While it lives, current_location() of this thread is `where`, known or not, and no probe is asked: for work that a
+// thread does on behalf of a call made elsewhere.
 class LocationScope {
  public:
   explicit LocationScope(SourceLocation where);
@@ -105,8 +106,9 @@ class LocationScope {
 // Interns a file name; the pointer stays valid for the life of the process.
 const char* intern_file(std::string_view file);
 
-// Front ends that know where the user's call is only at a price (walking Python frames) install this; current_location()
-// calls it when nothing was set explicitly. It must be cheap, must not throw, and runs on the pushing thread only.
+// Front ends that know where the user's call is only at a price (walking Python frames) install this;
+// current_location() calls it when nothing was set explicitly. It must be cheap, must not throw, and runs on the
+// pushing thread only.
 using LocationProbe = SourceLocation (*)();
 void set_location_probe(LocationProbe probe);
 

@@ -18,9 +18,9 @@ class Storage {
     Device device;
   };
   struct Statistics {
-    int64_t in_use = 0;        // bytes handed out
-    int64_t pooled = 0;        // bytes held for reuse
-    int64_t peak_in_use = 0;   // since start or reset_peak(); blocks up to 64 KiB: to within 64 KiB per thread
+    int64_t in_use = 0;       // bytes handed out
+    int64_t pooled = 0;       // bytes held for reuse
+    int64_t peak_in_use = 0;  // since start or reset_peak(); blocks up to 64 KiB: to within 64 KiB per thread
     int64_t system_allocations = 0;
     int64_t allocations = 0;
   };

@@ -1,5 +1,5 @@
-// The core budget and the one way to run a loop in parallel. Everything that wants more than one core goes through here,
-// so that operators, oneDNN and engine workers never oversubscribe the machine.
+// The core budget and the one way to run a loop in parallel. Everything that wants more than one core goes through
+// here, so that operators, oneDNN and engine workers never oversubscribe the machine.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 
 namespace hybridnet {
 
-int cpu_cores();                      // cores this process may use: affinity, cgroup quota, HYBRIDNET_NUM_THREADS
-void set_cpu_cores(int cores);        // for tests and mx.engine users; >= 1
-int free_cores();                     // not claimed by a CoreLease at this moment
+int cpu_cores();                // cores this process may use: affinity, cgroup quota, HYBRIDNET_NUM_THREADS
+void set_cpu_cores(int cores);  // for tests and mx.engine users; >= 1
+int free_cores();               // not claimed by a CoreLease at this moment
 
-// How many cores parallel regions opened by this thread may use now. 1 inside a parallel region or a cheap task. A thread
-// without a scope or lease may use what is free: parallel_for claims it for each region.
+// How many cores parallel regions opened by this thread may use now. 1 inside a parallel region or a cheap task. A
+// thread without a scope or lease may use what is free: parallel_for claims it for each region.
 int current_cores();
 
 // Gives the calling thread `cores` for its lifetime (also to oneDNN on this thread), restores what was before.
@@ -27,8 +27,8 @@ class CoreScope {
   int before_;
 };
 
-// Claims up to `wanted` cores from the process-wide budget while a compute task runs (>= 1 always), gives them back after.
-// On a thread that has a scope or lease already it claims nothing and is bounded by that one.
+// Claims up to `wanted` cores from the process-wide budget while a compute task runs (>= 1 always), gives them back
+// after. On a thread that has a scope or lease already it claims nothing and is bounded by that one.
 class CoreLease {
  public:
   explicit CoreLease(int wanted);
@@ -43,8 +43,8 @@ class CoreLease {
   CoreScope scope_;
 };
 
-// Called in the child of a fork, on the thread that forked (Runtime registers it): an OpenMP team does not survive a fork,
-// so this thread runs its loops serially from now on; threads started by the child are not affected.
+// Called in the child of a fork, on the thread that forked (Runtime registers it): an OpenMP team does not survive a
+// fork, so this thread runs its loops serially from now on; threads started by the child are not affected.
 void threads_after_fork_in_child();
 
 namespace detail {
@@ -62,8 +62,9 @@ void parallel_for(int64_t count, int64_t grain, F&& f) {
     return;
   }
   using Fn = std::remove_reference_t<F>;
-  detail::parallel_ranges(count, grain, [](void* c, int64_t b, int64_t e) { (*static_cast<Fn*>(c))(b, e); },
-                          const_cast<void*>(static_cast<const void*>(&f)));
+  detail::parallel_ranges(
+      count, grain, [](void* c, int64_t b, int64_t e) { (*static_cast<Fn*>(c))(b, e); },
+      const_cast<void*>(static_cast<const void*>(&f)));
 }
 
 }  // namespace hybridnet
