@@ -125,7 +125,6 @@ void register_pick(OpRegistry& ops) {
   wrapped.attrs = {{"axis", "1"}, {"keepdims", "True"}, {"mode", "wrap"}};
   wrapped.low = -4;
   wrapped.high = 5;
-  wrapped.integer_valued = true;
   ops.declare<PickParams>("pick")
       .alias("_npx_pick")
       .alias("choose_element_0index")

@@ -78,7 +78,6 @@ void register_take(OpRegistry& ops) {
   along_last.attrs = {{"axis", "-1"}, {"mode", "wrap"}};
   along_last.low = 0;
   along_last.high = 6;
-  along_last.integer_valued = true;
   ops.declare<TakeParams>("take")
       .alias("_npi_take")
       .doc("Slices of a along an axis, in the order of indices.")

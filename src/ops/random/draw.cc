@@ -1,0 +1,265 @@
+// _random_x, _random_x_like and _sample_x for every distribution of distributions.h.
+#include <cmath>
+#include <string>
+
+#include "hybridnet/threads.h"
+#include "ops/random/distributions.h"
+#include "ops/random/family.h"
+#include "ops/shape_param.h"
+
+namespace hybridnet::ops {
+namespace {
+
+constexpr int64_t kGrain = 4096;  // elements; a multiple of what one batch of blocks covers
+
+template <typename D>
+struct DrawParams {
+  double first, second = 0.0;
+  std::optional<Tuple> shape;
+  std::string ctx;
+  std::optional<DType> dtype;
+  static void describe(ParamSchema<DrawParams>& schema) {
+    schema.field(D::kParameters[0].name, &DrawParams::first).default_value(D::kParameters[0].default_value).doc(D::kParameters[0].doc);
+    if constexpr (D::kParameters.size() > 1) {
+      schema.field(D::kParameters[1].name, &DrawParams::second).default_value(D::kParameters[1].default_value).doc(D::kParameters[1].doc);
+    }
+    schema.field("shape", &DrawParams::shape).none_by_default().doc("Shape of the output; None: that of out, else one number.");
+    describe_ctx<DrawParams>(schema);
+    schema.field("dtype", &DrawParams::dtype).none_by_default().doc("float16, float32, float64 or bfloat16; None: float32.");
+    schema.check([](const DrawParams& p) { D::check(p.first, p.second); });
+  }
+};
+
+template <typename D>
+struct DrawLikeParams {
+  double first, second = 0.0;
+  static void describe(ParamSchema<DrawLikeParams>& schema) {
+    schema.field(D::kParameters[0].name, &DrawLikeParams::first).default_value(D::kParameters[0].default_value)
+        .doc(D::kParameters[0].doc);
+    if constexpr (D::kParameters.size() > 1) {
+      schema.field(D::kParameters[1].name, &DrawLikeParams::second).default_value(D::kParameters[1].default_value)
+          .doc(D::kParameters[1].doc);
+    }
+    schema.check([](const DrawLikeParams& p) { D::check(p.first, p.second); });
+  }
+};
+
+struct SampleParams {
+  Tuple shape;
+  std::optional<DType> dtype;
+  static void describe(ParamSchema<SampleParams>& schema) {
+    schema.field("shape", &SampleParams::shape).default_value(AttrValue(Tuple::scalar()))
+        .doc("Shape drawn for every element of the parameters.");
+    schema.field("dtype", &SampleParams::dtype).none_by_default().doc("float16, float32, float64 or bfloat16; None: float32.");
+  }
+};
+
+// Four floats from one block; element i of a tensor belongs to block i / 4.
+void uniform_floats(RngKey key, int64_t begin, int64_t end, uint32_t* bits, auto&& store) {
+  constexpr int64_t kBatch = 256;
+  for (int64_t i = begin; i < end; i += kBatch) {
+    const int64_t n = std::min(kBatch, end - i);
+    kernels::philox_fill(key, static_cast<uint64_t>(i / 4), (n + 3) / 4, bits);
+    store(i, n, bits);
+  }
+}
+
+// What rounding to T could lift to `high` is taken back below it.
+template <typename T>
+void fill_uniform(T* out, int64_t n, RngKey key, double low, double high) {
+  const float from = static_cast<float>(low), range = static_cast<float>(high - low);
+  parallel_for((n + kGrain - 1) / kGrain, 1, [&](int64_t first, int64_t last) {
+    uint32_t bits[256];
+    uniform_floats(key, first * kGrain, std::min(n, last * kGrain), bits, [&](int64_t at, int64_t count, const uint32_t* words) {
+      for (int64_t k = 0; k < count; ++k) {
+        const T value = static_cast<T>(from + range * kernels::uniform_float(words[k]));
+        out[at + k] = value >= static_cast<T>(high) ? static_cast<T>(low) : value;
+      }
+    });
+  });
+}
+void fill_uniform(double* out, int64_t n, RngKey key, double low, double high) {
+  parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const kernels::PhiloxBlock block = kernels::philox(key, static_cast<uint64_t>(i / 2));
+      const int word = static_cast<int>(i % 2) * 2;
+      const double value = low + (high - low) * kernels::uniform_double(block.word[word], block.word[word + 1]);
+      out[i] = value >= high ? low : value;
+    }
+  });
+}
+
+// Box and Muller, both numbers of a pair; the first uniform is in (0, 1], down to 2^-33.
+template <typename T>
+void fill_normal(T* out, int64_t n, RngKey key, double loc, double scale) {
+  const float mean = static_cast<float>(loc), deviation = static_cast<float>(scale);
+  parallel_for((n + kGrain - 1) / kGrain, 1, [&](int64_t first, int64_t last) {
+    uint32_t bits[256];
+    uniform_floats(key, first * kGrain, std::min(n, last * kGrain), bits, [&](int64_t at, int64_t count, const uint32_t* words) {
+      for (int64_t k = 0; k < count; k += 2) {
+        const float u = (static_cast<float>(words[k]) + 0.5f) * 0x1p-32f;
+        const float radius = deviation * std::sqrt(-2.0f * std::log(u));
+        const float angle = 6.2831853f * kernels::uniform_float(words[k + 1]);
+        out[at + k] = static_cast<T>(mean + radius * std::cos(angle));
+        if (k + 1 < count) out[at + k + 1] = static_cast<T>(mean + radius * std::sin(angle));
+      }
+    });
+  });
+}
+void fill_normal(double* out, int64_t n, RngKey key, double loc, double scale) {
+  parallel_for((n + 1) / 2, kGrain / 2, [&](int64_t begin, int64_t end) {
+    for (int64_t pair = begin; pair < end; ++pair) {
+      const kernels::PhiloxBlock block = kernels::philox(key, static_cast<uint64_t>(pair));
+      const double radius = scale * std::sqrt(-2.0 * std::log(1.0 - kernels::uniform_double(block.word[0], block.word[1])));
+      const double angle = 6.283185307179586 * kernels::uniform_double(block.word[2], block.word[3]);
+      out[2 * pair] = loc + radius * std::cos(angle);
+      if (2 * pair + 1 < n) out[2 * pair + 1] = loc + radius * std::sin(angle);
+    }
+  });
+}
+
+template <typename D>
+void fill_drawn(const TensorRef& out, RngKey key, double first, double second) {
+  dispatch_floating(out.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    T* data = out.as<T>();
+    if constexpr (std::is_same_v<D, Uniform>) return fill_uniform(data, out.size(), key, first, second);
+    if constexpr (std::is_same_v<D, Normal>) return fill_normal(data, out.size(), key, first, second);
+    parallel_for(out.size(), kGrain / 16, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        kernels::ElementBits bits(key, static_cast<uint64_t>(i));
+        data[i] = static_cast<T>(D::draw(bits, first, second));
+      }
+    });
+  });
+}
+
+template <typename D>
+void fill_sampled(const KernelArgs& a) {
+  const TensorRef& out = a.out[0];
+  const int64_t parameters = a.in[0].size();
+  if (parameters == 0) return;
+  const int64_t per_parameter = out.size() / parameters;
+  dispatch_floating(out.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    T* data = out.as<T>();
+    dispatch_dtype(a.in[0].dtype, [&](auto parameter_zero) {
+      using P = decltype(parameter_zero);
+      const P* first = a.in[0].as<P>();
+      const P* second = a.in.size() > 1 ? a.in[1].as<P>() : nullptr;
+      parallel_for(out.size(), kGrain / 16, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t k = i / per_parameter;
+          kernels::ElementBits bits(a.rng, static_cast<uint64_t>(i));
+          data[i] = static_cast<T>(D::draw(bits, static_cast<double>(first[k]), second ? static_cast<double>(second[k]) : 0.0));
+        }
+      });
+    });
+  });
+}
+
+// A dtype asked for, that of where the output is used, or float32.
+void infer_drawn_dtype(InferContext& c, std::optional<DType> asked) {
+  if (asked && *asked != DType::kUnknown) {
+    if (!is_floating(*asked)) throw ParamError({.input = "dtype", .expected = kFloating.str(), .given = dtype_name(*asked)});
+    c.set_out_dtype(0, *asked);
+  }
+  if (c.out_dtype(0) == DType::kUnknown) c.set_out_dtype(0, DType::kFloat32);
+}
+
+template <typename D>
+void infer_draw(const DrawParams<D>& p, InferContext& c) {
+  infer_drawn_dtype(c, p.dtype);
+  if (p.shape) {
+    set_out_from_shape_param(c, 0, *p.shape);
+  } else if (!c.out_shape(0).rank_known()) {
+    c.set_out_shape(0, is_np_shape() ? Shape::scalar() : Shape({1}));
+  }
+}
+
+void infer_sample(const SampleParams& p, InferContext& c) {
+  infer_drawn_dtype(c, p.dtype);
+  if (c.num_in() == 2) {
+    c.unify_dtypes({0, 1}, {});
+    c.set_in_shape(1, c.in_shape(0));
+    c.set_in_shape(0, c.in_shape(1));
+  }
+  const Shape& out = c.out_shape(0);
+  if (!c.in_shape(0).rank_known() && out.rank_known() && out.ndim() >= p.shape.ndim()) {
+    const Shape parameters(out.dims().first(static_cast<size_t>(out.ndim() - p.shape.ndim())));
+    for (int i = 0; i < c.num_in(); ++i) c.set_in_shape(i, parameters);
+  }
+  if (!c.in_shape(0).rank_known()) return;
+  Shape shape = c.in_shape(0);
+  for (int64_t size : p.shape) shape.push_back(size);
+  c.set_out_shape(0, shape);
+}
+
+// Log, root and sine cost far more than moving the bytes.
+int64_t draw_cost(std::span<const TensorSpec> out, int64_t ns_per_element) { return out[0].shape.size() * ns_per_element; }
+
+template <typename D>
+void register_distribution(OpRegistry& ops, bool with_aliases, bool like) {
+  constexpr bool kCheap = std::is_same_v<D, Uniform> || std::is_same_v<D, Normal>;
+  constexpr int64_t kCost = std::is_same_v<D, Uniform> ? 2 : kCheap ? 8 : 80;
+  const std::string name = D::kName;
+  auto random = ops.declare<DrawParams<D>>("_random_" + name);
+  random.alias("random_" + name)
+      .doc(D::kDoc)
+      .output("output", "shape as given; floating")
+      .infer(infer_draw<D>)
+      .cpu([](const DrawParams<D>& p, const KernelArgs& a) { fill_drawn<D>(a.out[0], a.rng, p.first, p.second); }, kFloating)
+      .random()
+      .cost([](const DrawParams<D>&, auto, auto out) { return draw_cost(out, kCost); })
+      .gradient(kNotDifferentiable)
+      .sample({}, {{"shape", "(2, 3)"}});
+  if (with_aliases) random.alias(name);
+  if (like) {
+    ops.declare<DrawLikeParams<D>>("_random_" + name + "_like")
+        .doc(std::string(D::kDoc) + " As many as data has elements.")
+        .input("data", "gives shape and dtype only; floating")
+        .output("output", "shape and dtype of data")
+        .infer([](const DrawLikeParams<D>&, InferContext& c) {
+          c.unify_shapes();
+          c.unify_dtypes();
+        })
+        .cpu([](const DrawLikeParams<D>& p, const KernelArgs& a) { fill_drawn<D>(a.out[0], a.rng, p.first, p.second); }, kFloating)
+        .random()
+        .cost([](const DrawLikeParams<D>&, auto, auto out) { return draw_cost(out, kCost); })
+        .gradient(kNotDifferentiable)
+        .sample({{2, 3}}, {});
+  }
+  auto sample = ops.declare<SampleParams>("_sample_" + name);
+  sample.alias("sample_" + name).doc(std::string(D::kDoc) + " One or more per element of the parameters.");
+  Sample drawn;
+  drawn.attrs = {{"shape", "(3,)"}};
+  drawn.low = 0.2;
+  drawn.high = 0.9;
+  for (const ParameterInfo& p : D::kParameters) {
+    sample.input(p.tensor_name, p.doc);
+    drawn.inputs.push_back(Shape({2}));
+  }
+  drawn.check_gradient = false;
+  drawn.note = "random";
+  sample.output("output", "shape of the parameters followed by shape; floating")
+      .infer(infer_sample)
+      .cpu([](const SampleParams&, const KernelArgs& a) { fill_sampled<D>(a); })
+      .random()
+      .cost([](const SampleParams&, auto, auto out) { return draw_cost(out, 80); })
+      .gradient(kNotDifferentiable)
+      .sample(drawn);
+}
+
+}  // namespace
+
+void register_draw(OpRegistry& ops) {
+  register_distribution<Uniform>(ops, true, true);
+  register_distribution<Normal>(ops, true, true);
+  register_distribution<Gamma>(ops, false, true);
+  register_distribution<Exponential>(ops, false, true);
+  register_distribution<Poisson>(ops, false, true);
+  register_distribution<NegativeBinomial>(ops, false, true);
+  register_distribution<GeneralizedNegativeBinomial>(ops, false, true);
+}
+
+}  // namespace hybridnet::ops

@@ -1,0 +1,10 @@
+// Registration of the operators that draw random numbers.
+#pragma once
+
+#include "hybridnet/op.h"
+
+namespace hybridnet::ops {
+
+void register_draw(OpRegistry& ops);
+
+}  // namespace hybridnet::ops

@@ -1,0 +1,98 @@
+#include "ops/random/samplers.h"
+
+#include <cmath>
+
+namespace hybridnet::ops {
+namespace {
+
+constexpr double kTwoPi = 6.283185307179586;
+
+// log(k!) for k >= 0: exact for small k, else Stirling's series. std::lgamma writes a global, so it is no choice here.
+double log_factorial(double k) {
+  static constexpr double kExact[] = {0.0,
+                                      0.0,
+                                      0.69314718055994531,
+                                      1.79175946922805500,
+                                      3.17805383034794562,
+                                      4.78749174278204599,
+                                      6.57925121201010100,
+                                      8.52516136106541430,
+                                      10.6046029027452502,
+                                      12.8018274800814696};
+  if (k < 10) return kExact[static_cast<int>(k)];
+  const double x = k + 1, inverse = 1.0 / x, square = inverse * inverse;
+  return (x - 0.5) * std::log(x) - x + 0.91893853320467274 +
+         inverse * (1.0 / 12 - square * (1.0 / 360 - square * (1.0 / 1260 - square / 1680)));
+}
+
+// Multiplication of uniforms (Knuth, TAOCP 3.4.1): expected lam + 1 factors.
+double poisson_small(kernels::ElementBits& bits, double lam) {
+  const double limit = std::exp(-lam);
+  double product = bits.uniform_positive(), count = 0;
+  while (product > limit) {
+    product *= bits.uniform_positive();
+    ++count;
+  }
+  return count;
+}
+
+// Transformed rejection with squeeze, algorithm PTRS of Hoermann, "The transformed rejection method for generating Poisson
+// random variables", 1993; for lam >= 10.
+double poisson_large(kernels::ElementBits& bits, double lam) {
+  const double log_lam = std::log(lam);
+  const double b = 0.931 + 2.53 * std::sqrt(lam), a = -0.059 + 0.02483 * b;
+  const double inverse_alpha = 1.1239 + 1.1328 / (b - 3.4), v_r = 0.9277 - 3.6224 / (b - 2);
+  for (;;) {
+    const double u = bits.uniform() - 0.5, v = bits.uniform_positive();
+    const double us = 0.5 - std::fabs(u);
+    const double k = std::floor((2 * a / us + b) * u + lam + 0.43);
+    if (us >= 0.07 && v <= v_r) return k;
+    if (k < 0 || (us < 0.013 && v > us)) continue;
+    if (std::log(v) + std::log(inverse_alpha) - std::log(a / (us * us) + b) <= -lam + k * log_lam - log_factorial(k)) return k;
+  }
+}
+
+}  // namespace
+
+double draw_normal(kernels::ElementBits& bits) {
+  // Box and Muller, "A note on the generation of random normal deviates", 1958.
+  const double radius = std::sqrt(-2.0 * std::log(bits.uniform_positive()));
+  return radius * std::cos(kTwoPi * bits.uniform());
+}
+
+double draw_exponential(kernels::ElementBits& bits) { return -std::log(bits.uniform_positive()); }
+
+double draw_gamma(kernels::ElementBits& bits, double alpha) {
+  // Marsaglia and Tsang, "A simple method for generating gamma variables", 2000; below 1 by the boost of its section 6.
+  double boost = 1.0;
+  if (alpha < 1.0) {
+    boost = std::pow(bits.uniform_positive(), 1.0 / alpha);
+    alpha += 1.0;
+  }
+  const double d = alpha - 1.0 / 3.0, c = 1.0 / std::sqrt(9.0 * d);
+  for (;;) {
+    const double z = draw_normal(bits), root = 1.0 + c * z;
+    if (root <= 0) continue;
+    const double v = root * root * root;
+    if (std::log(bits.uniform_positive()) < 0.5 * z * z + d * (1.0 - v + std::log(v))) return d * v * boost;
+  }
+}
+
+double draw_poisson(kernels::ElementBits& bits, double lam) {
+  if (!(lam > 0)) return lam == 0 ? 0.0 : std::nan("");
+  if (std::isinf(lam)) return lam;
+  return lam < 10 ? poisson_small(bits, lam) : poisson_large(bits, lam);
+}
+
+double draw_negative_binomial(kernels::ElementBits& bits, double k, double p) {
+  // A Poisson variable whose mean is gamma distributed.
+  if (!(k > 0)) return k == 0 ? 0.0 : std::nan("");
+  return draw_poisson(bits, draw_gamma(bits, k) * (1.0 - p) / p);
+}
+
+double draw_generalized_negative_binomial(kernels::ElementBits& bits, double mu, double alpha) {
+  if (alpha == 0) return draw_poisson(bits, mu);
+  return draw_poisson(bits, draw_gamma(bits, 1.0 / alpha) * alpha * mu);
+}
+
+}  // namespace hybridnet::ops

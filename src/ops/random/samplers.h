@@ -1,0 +1,15 @@
+// One number from a distribution. All draw from the words of one element, so that results depend on nothing else.
+#pragma once
+
+#include "kernels/rng.h"
+
+namespace hybridnet::ops {
+
+double draw_normal(kernels::ElementBits& bits);                               // mean 0, deviation 1
+double draw_exponential(kernels::ElementBits& bits);                          // mean 1
+double draw_gamma(kernels::ElementBits& bits, double alpha);                  // shape alpha > 0, scale 1
+double draw_poisson(kernels::ElementBits& bits, double lam);                  // mean lam >= 0
+double draw_negative_binomial(kernels::ElementBits& bits, double k, double p);
+double draw_generalized_negative_binomial(kernels::ElementBits& bits, double mu, double alpha);
+
+}  // namespace hybridnet::ops
