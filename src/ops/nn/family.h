@@ -8,4 +8,9 @@ namespace hybridnet::ops {
 void register_convolution(OpRegistry& ops);
 void register_fully_connected(OpRegistry& ops);
 
+void register_dropout(OpRegistry& ops);
+void register_group_norm(OpRegistry& ops);
+void register_l2_normalization(OpRegistry& ops);
+void register_lrn(OpRegistry& ops);
+
 }  // namespace hybridnet::ops

@@ -14,6 +14,7 @@
 namespace hybridnet::testing {
 
 inline NDArray array_of(const Shape& shape, const std::vector<double>& values, DType dtype = DType::kFloat64) {
+  Runtime::get();  // owns the storage
   NDArray a = NDArray::empty(shape, dtype);
   dispatch_dtype(dtype, [&](auto zero) {
     using T = decltype(zero);
