@@ -25,10 +25,10 @@ class VarQueue;
 struct Slot;
 struct TaskError;
 
-// What tasks are ordered on. Embedded in the owner of the data it guards (NDArray's storage); tasks keep that owner
-// alive. state_: fast path without a lock. 0 = idle; low bits count running readers; a bit marks a running writer; a
-// bit says that tasks are queued (then everything goes through the mutex-guarded FIFO in the engine); a bit marks a
-// stored error.
+// What tasks are ordered on. Embedded in the owner of the data it guards (NDArray's storage); tasks keep it alive.
+//
+// state_ is the fast path without a lock. 0: idle; low bits count running readers; a bit marks a running writer; a bit
+// says that tasks are queued (then everything goes through the mutex-guarded FIFO); a bit marks a stored error.
 class Var {
  public:
   Var() = default;
@@ -85,10 +85,10 @@ class Engine {
   virtual bool try_begin_inline(Access access, const Options& options) = 0;
   virtual void finish_inline(Access access) = 0;
 
-  virtual void wait_for_var(
-      Var& var) = 0;  // until every task pushed before that touches var is done; rethrows its error
-  virtual void wait_to_read(Var& var) = 0;  // until every writer pushed before is done; rethrows its error
-  virtual void wait_all() = 0;              // rethrows the first stored error, clears all
+  // Each until the tasks pushed before are done: all that touch var, all that write it, all. Errors: see the top.
+  virtual void wait_for_var(Var& var) = 0;
+  virtual void wait_to_read(Var& var) = 0;
+  virtual void wait_all() = 0;
   // engine.bulk, a hint. Running cheap tasks inline is what collecting them into one was for, so all it does is to
   // raise the inline limit while it is above 0: the user says that many small tasks follow each other.
   virtual void set_bulk_size(int tasks) = 0;

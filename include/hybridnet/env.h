@@ -7,13 +7,13 @@
 namespace hybridnet {
 
 struct Environment {
-  std::string engine_type;  // HYBRIDNET_ENGINE_TYPE (else MXNET_ENGINE_TYPE): ThreadedEnginePerDevice | ThreadedEngine
-                            // | NaiveEngine
-  int num_threads = 0;      // HYBRIDNET_NUM_THREADS, else OMP_NUM_THREADS; 0: all cores
-  int workers = 0;          // HYBRIDNET_CPU_WORKER_NTHREADS; 0: default
+  // HYBRIDNET_ENGINE_TYPE (else MXNET_ENGINE_TYPE): ThreadedEnginePerDevice | ThreadedEngine | NaiveEngine
+  std::string engine_type;
+  int num_threads = 0;                // HYBRIDNET_NUM_THREADS, else OMP_NUM_THREADS; 0: all cores
+  int workers = 0;                    // HYBRIDNET_CPU_WORKER_NTHREADS; 0: default
   int64_t inline_limit_ns = 100'000;  // HYBRIDNET_INLINE_LIMIT_US: tasks declared cheaper run inline; 0: none does
-  int64_t pool_reserve_mb =
-      -1;  // HYBRIDNET_POOL_LIMIT_MB: above this much pooled memory, blocks go back to the system; -1: no limit
+  // HYBRIDNET_POOL_LIMIT_MB: above this much pooled memory, blocks go back to the system; -1: no limit
+  int64_t pool_reserve_mb = -1;
   std::string passes;            // HYBRIDNET_PASSES: pipeline query
   bool pass_dump = false;        // HYBRIDNET_PASS_DUMP
   std::string on_rewrite_error;  // HYBRIDNET_ON_REWRITE: warn | raise | ignore

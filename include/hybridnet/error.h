@@ -58,8 +58,8 @@ class Error : public std::exception {
   const ErrorFields& fields() const { return fields_; }
   // Adds what an outer layer knows (block path, node, location); fields already set stay.
   void add_context(const ErrorFields& outer);
-  const char* what() const noexcept override;  // "operator 'X' (node 'n', block 'b'), input 'w': expected .., got ..\n
-                                               // Because: ..\n  Fix: ..\n  At: f.py:3"
+  // "operator 'X' (node 'n', block 'b'), input 'w': expected .., got ..\n  Because: ..\n  Fix: ..\n  At: f.py:3"
+  const char* what() const noexcept override;
 
  private:
   ErrorKind kind_;
