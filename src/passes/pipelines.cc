@@ -21,6 +21,7 @@ void register_all(RewriteDatabase& db) {
   register_merge(db);
   register_drop_identity(db);
   register_remove_unused(db);
+  register_fuse_elementwise(db);
 }
 
 }  // namespace hybridnet::passes

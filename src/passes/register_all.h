@@ -10,5 +10,6 @@ void register_all(RewriteDatabase& db);
 void register_merge(RewriteDatabase& db);
 void register_drop_identity(RewriteDatabase& db);
 void register_remove_unused(RewriteDatabase& db);
+void register_fuse_elementwise(RewriteDatabase& db);
 
 }  // namespace hybridnet::passes

@@ -39,6 +39,33 @@ class RecordedCall final : public RecordedFunction {
 
 uint64_t overwrites_of(const NDArray& array) { return array.impl()->chunk->overwrites.load(std::memory_order_relaxed); }
 
+// One flag per array, on the stack for few.
+class ArrayFlags {
+ public:
+  explicit ArrayFlags(size_t n) : size_(n), heap_(n > sizeof(stack_) ? n : 0) {}
+  uint8_t* data() { return heap_.empty() ? stack_ : heap_.data(); }
+  std::span<const uint8_t> span() { return {data(), size_}; }
+
+ private:
+  size_t size_;
+  std::vector<uint8_t> heap_;
+  uint8_t stack_[64];
+};
+
+bool find_wanted(std::span<const NDArray> inputs, ArrayFlags& wants) {
+  bool any = false;
+  for (size_t i = 0; i < inputs.size(); ++i) any |= (wants.data()[i] = needs_gradient(inputs[i]) ? 1 : 0) != 0;
+  return any;
+}
+
+// May a plan write straight into `target`, while it reads `inputs`?
+bool may_write(const NDArray& target, const TensorSpec& spec, std::span<const NDArray> inputs,
+               const std::vector<NDArray>& others) {
+  auto shared = [&](const NDArray& other) { return other && other.shares_memory(target); };
+  return target.spec() == spec && std::none_of(inputs.begin(), inputs.end(), shared) &&
+         std::none_of(others.begin(), others.end(), shared);
+}
+
 void copy_array(const NDArray& from, const NDArray& to) {
   invoke(kCopy.op(), kCopy.op().default_params, {&from, 1}, {&to, 1});
 }
@@ -87,20 +114,10 @@ std::vector<NDArray> GraphFunction::call(std::span<const NDArray> inputs, std::s
     for (size_t i = 0; i < out.size(); ++i) copy_array(results[i], out[i]);
     return out.empty() ? results : std::vector<NDArray>(out.begin(), out.end());
   }
-  CallSignature signature;
-  signature.train = autograd_state().training;
-  signature.inputs.reserve(inputs.size());
-  for (const NDArray& input : inputs) signature.inputs.push_back(input.spec());
-  bool recorded = false;
-  if (autograd_state().recording) {
-    signature.wants.reserve(inputs.size());
-    for (const NDArray& input : inputs) {
-      signature.wants.push_back(needs_gradient(input) ? 1 : 0);
-      recorded = recorded || signature.wants.back();
-    }
-    if (!recorded) signature.wants.clear();
-  }
-  const Ref<CompiledCall> compiled = compile(signature);
+  ArrayFlags wants(inputs.size());
+  const bool recorded = autograd_state().recording && find_wanted(inputs, wants);
+  const Ref<CompiledCall> compiled =
+      compiled_for(inputs, recorded ? wants.span() : std::span<const uint8_t>(), autograd_state().training);
   const RngKey call_key = key ? *key : compiled->forward->uses_random() ? next_rng_key() : RngKey{};
   if (!recorded) return run_forward(compiled, inputs, out, call_key, nullptr);
   auto function = make_ref<RecordedCall>(Ref<GraphFunction>(this), inputs);
@@ -109,13 +126,29 @@ std::vector<NDArray> GraphFunction::call(std::span<const NDArray> inputs, std::s
   return results;
 }
 
-Ref<CompiledCall> GraphFunction::compile(const CallSignature& signature) {
+bool GraphFunction::matches(const CallSignature& known, std::span<const NDArray> inputs, std::span<const uint8_t> wants,
+                            bool train) const {
+  if (known.train != train || !std::equal(wants.begin(), wants.end(), known.wants.begin(), known.wants.end()))
+    return false;
+  if (options_.fixed_shapes) return true;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!(inputs[i].spec() == known.inputs[i])) return false;
+  }
+  return true;
+}
+
+Ref<CompiledCall> GraphFunction::compiled_for(std::span<const NDArray> inputs, std::span<const uint8_t> wants,
+                                              bool train) {
   const std::lock_guard lock(mutex_);
   for (auto it = compiled_.begin(); it != compiled_.end(); ++it) {
-    if (!((*it)->signature == signature)) continue;
+    if (!matches((*it)->signature, inputs, wants, train)) continue;
     if (it != compiled_.begin()) compiled_.splice(compiled_.begin(), compiled_, it);
     return compiled_.front();
   }
+  CallSignature signature;
+  for (const NDArray& input : inputs) signature.inputs.push_back(input.spec());
+  signature.wants.assign(wants.begin(), wants.end());
+  signature.train = train;
   try {
     compiled_.push_front(compile_call(definition_, signature, options_));
   } catch (Error& error) {
@@ -130,9 +163,19 @@ std::vector<NDArray> GraphFunction::run_forward(const Ref<CompiledCall>& compile
                                                 std::span<const NDArray> out, RngKey key, Pending* pending) {
   const Plan& plan = *compiled->forward;
   const Device device = inputs.empty() ? Device{} : inputs[0].device();
-  std::vector<NDArray> fresh;
-  fresh.reserve(plan.fresh_outputs().size());
-  for (const TensorSpec& spec : plan.fresh_outputs()) fresh.push_back(NDArray::empty(spec, device));
+  std::vector<NDArray> fresh(plan.fresh_outputs().size());
+  for (size_t i = 0; i < out.size(); ++i) {
+    const Plan::OutputInfo& info = plan.outputs()[i];
+    NDArray& place = fresh[static_cast<size_t>(info.fresh)];
+    note_overwrite(out[i]);
+    if (!place && plan.fresh_outputs()[static_cast<size_t>(info.fresh)] == info.spec &&
+        may_write(out[i], info.spec, inputs, fresh)) {
+      place = out[i];
+    }
+  }
+  for (size_t i = 0; i < fresh.size(); ++i) {
+    if (!fresh[i]) fresh[i] = NDArray::empty(plan.fresh_outputs()[i], device);
+  }
   NDArray residuals;
   if (plan.residual_bytes() > 0) residuals = NDArray::empty(Shape{plan.residual_bytes()}, DType::kUInt8, device);
   for (const int input : plan.written_inputs()) note_overwrite(inputs[static_cast<size_t>(input)]);
@@ -164,11 +207,14 @@ std::vector<NDArray> GraphFunction::run_forward(const Ref<CompiledCall>& compile
     }
   }
   if (out.empty()) return results;
-  for (size_t i = 0; i < out.size(); ++i) copy_array(results[i], out[i]);
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (!results[i].shares_memory(out[i])) copy_array(results[i], out[i]);
+  }
   return {out.begin(), out.end()};
 }
 
-std::vector<NDArray> GraphFunction::run_backward(const Pending& pending, std::span<const NDArray> heads) {
+std::vector<NDArray> GraphFunction::run_backward(const Pending& pending, std::span<const NDArray> heads,
+                                                 std::span<const NDArray> into) {
   const CompiledCall& compiled = *pending.compiled;
   std::vector<NDArray> gradients(compiled.gradient_of_input.size());
   if (!compiled.backward) return gradients;
@@ -200,8 +246,16 @@ std::vector<NDArray> GraphFunction::run_backward(const Pending& pending, std::sp
     inputs.push_back(pending.residuals.sliced(place.offset, pending.residuals.size()));
   }
   const Device device = inputs.empty() ? Device{} : inputs[0].device();
-  std::vector<NDArray> fresh;
-  for (const TensorSpec& spec : plan.fresh_outputs()) fresh.push_back(NDArray::empty(spec, device));
+  std::vector<NDArray> fresh(plan.fresh_outputs().size());
+  for (size_t i = 0; i < into.size(); ++i) {
+    const int output = compiled.gradient_of_input[i];
+    if (!into[i] || output < 0) continue;
+    NDArray& place = fresh[static_cast<size_t>(plan.outputs()[static_cast<size_t>(output)].fresh)];
+    if (!place && may_write(into[i], plan.outputs()[static_cast<size_t>(output)].spec, inputs, fresh)) place = into[i];
+  }
+  for (size_t i = 0; i < fresh.size(); ++i) {
+    if (!fresh[i]) fresh[i] = NDArray::empty(plan.fresh_outputs()[i], device);
+  }
   push_plan(compiled.backward, {inputs, fresh, NDArray()}, pending.key, task_name_);
   for (size_t i = 0; i < gradients.size(); ++i) {
     const int output = compiled.gradient_of_input[i];

@@ -32,11 +32,14 @@ class GraphFunction : public RefCounted<GraphFunction> {
     NDArray residuals;
     RngKey key;
   };
-  Ref<CompiledCall> compile(const CallSignature& signature);
+  // wants: per input whether its gradient is; empty: none.
+  Ref<CompiledCall> compiled_for(std::span<const NDArray> inputs, std::span<const uint8_t> wants, bool train);
   std::vector<NDArray> run_forward(const Ref<CompiledCall>& compiled, std::span<const NDArray> inputs,
                                    std::span<const NDArray> out, RngKey key, Pending* pending);
   // One gradient per input, null where it is zero or unwanted.
-  std::vector<NDArray> run_backward(const Pending& pending, std::span<const NDArray> heads);
+  // `into`: per input where its gradient goes, null for a fresh array; empty: all fresh.
+  std::vector<NDArray> run_backward(const Pending& pending, std::span<const NDArray> heads,
+                                    std::span<const NDArray> into = {});
   // The same by a function that is recorded itself.
   std::vector<NDArray> run_differentiable_backward(const Pending& pending, std::span<const NDArray> inputs,
                                                    std::span<const NDArray> heads);
@@ -53,6 +56,9 @@ class GraphFunction : public RefCounted<GraphFunction> {
   std::shared_ptr<GradientFunction> gradient_function(const CallSignature& signature);
   [[noreturn]] void throw_overwritten(const BackwardInput& source, const NDArray& array) const;
   void check_inputs(std::span<const NDArray> inputs) const;
+
+  bool matches(const CallSignature& known, std::span<const NDArray> inputs, std::span<const uint8_t> wants,
+               bool train) const;
 
   const GraphDefinition definition_;
   CompileOptions options_;

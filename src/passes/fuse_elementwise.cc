@@ -1,0 +1,208 @@
+// Groups of elementwise nodes over one shape become one node, so that what passes between them never leaves the cache.
+#include <algorithm>
+#include <memory>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "passes/pointwise_program.h"
+#include "passes/register_all.h"
+
+namespace hybridnet::passes {
+namespace {
+
+constexpr size_t kMostOutputs = 16;
+
+bool broadcasts_to(const Shape& from, const Shape& to) {
+  if (from.ndim() > to.ndim()) return false;
+  for (int i = 1; i <= from.ndim(); ++i) {
+    const int64_t size = from[from.ndim() - i];
+    if (size != 1 && size != to[to.ndim() - i]) return false;
+  }
+  return true;
+}
+
+bool may_fuse(const Graph& graph, const Node& node) {
+  if (node.is_variable() || !node.op->pointwise || node.specs.size() != 1 || node.op->random || node.op->effect ||
+      !node.control.empty() || node.inputs.empty() || node.inputs.size() > PointwiseProgram::kMostOperands) {
+    return false;
+  }
+  const TensorSpec& out = node.specs[0];
+  const Format format = graph.format({NodePtr(const_cast<Node*>(&node)), 0});
+  if (out.shape.size() == 0) return false;
+  return std::all_of(node.inputs.begin(), node.inputs.end(), [&](const NodeEntry& input) {
+    const TensorSpec& in = graph.spec(input);
+    if (in.dtype != out.dtype) return false;
+    return in.shape == out.shape ? graph.format(input) == format : broadcasts_to(in.shape, out.shape);
+  });
+}
+
+struct Group {
+  std::vector<Node*> members;
+  bool has(const Node* node) const { return std::find(members.begin(), members.end(), node) != members.end(); }
+};
+
+class Fusion {
+ public:
+  explicit Fusion(Graph& graph) : graph_(graph) {}
+
+  bool run() {
+    for (Node* node : graph_.schedule()) {
+      if (may_fuse(graph_, *node)) join(node);
+    }
+    bool changed = false;
+    for (const auto& group : groups_) {
+      if (group->members.size() >= 2) changed = build(*group) || changed;
+    }
+    return changed;
+  }
+
+ private:
+  using GroupPtr = std::shared_ptr<Group>;
+
+  // Joins node with the groups of its producers, as many as may become one.
+  void join(Node* node) {
+    auto own = std::make_shared<Group>();
+    own->members = {node};
+    for (const NodeEntry& input : node->inputs) {
+      const auto it = group_of_.find(input.node.get());
+      if (it == group_of_.end() || it->second == own || !agrees(*node, *input.node)) continue;
+      const GroupPtr other = it->second;
+      Group both = *own;
+      both.members.insert(both.members.end(), other->members.begin(), other->members.end());
+      if (!fits(both) || !convex(both)) continue;
+      for (Node* member : other->members) group_of_[member] = own;
+      own->members = std::move(both.members);
+      groups_.erase(std::find(groups_.begin(), groups_.end(), other));
+    }
+    group_of_[node] = own;
+    groups_.push_back(own);
+  }
+
+  bool agrees(const Node& a, const Node& b) const {
+    return a.specs[0] == b.specs[0] &&
+           graph_.format({NodePtr(const_cast<Node*>(&a)), 0}) == graph_.format({NodePtr(const_cast<Node*>(&b)), 0});
+  }
+
+  std::vector<NodeEntry> inputs_of(const Group& group) const {
+    std::vector<NodeEntry> inputs;
+    for (const Node* member : group.members) {
+      for (const NodeEntry& input : member->inputs) {
+        if (!group.has(input.node.get()) && std::find(inputs.begin(), inputs.end(), input) == inputs.end()) {
+          inputs.push_back(input);
+        }
+      }
+    }
+    return inputs;
+  }
+
+  bool read_outside(const Group& group, const Node& member) const {
+    const std::vector<Client>& readers = graph_.clients(member, 0);
+    return std::any_of(readers.begin(), readers.end(), [&](const Client& c) { return !c.node || !group.has(c.node); });
+  }
+
+  // Judged while the group still grows: readers that come later may still join, so outputs are counted in the end only.
+  bool fits(const Group& group) const {
+    return group.members.size() <= PointwiseProgram::kMostSteps &&
+           inputs_of(group).size() <= PointwiseProgram::kMostInputs;
+  }
+
+  // No value leaves the group and comes back through nodes outside: the group could not run as one.
+  bool convex(const Group& group) const {
+    int64_t lowest = graph_.label(*group.members[0]);
+    for (const Node* member : group.members) lowest = std::min(lowest, graph_.label(*member));
+    std::vector<const Node*> pending;
+    std::unordered_set<const Node*> seen;
+    auto visit = [&](const NodeEntry& entry) {
+      if (graph_.label(*entry.node) > lowest && seen.insert(entry.node.get()).second)
+        pending.push_back(entry.node.get());
+    };
+    for (const NodeEntry& input : inputs_of(group)) visit(input);
+    while (!pending.empty()) {
+      const Node* node = pending.back();
+      pending.pop_back();
+      if (group.has(node)) return false;
+      for (const NodeEntry& input : node->inputs) visit(input);
+    }
+    return true;
+  }
+
+  bool build(Group& group) {
+    // Groups grew against the graph as it was; building others has not changed what depends on what, only through whom.
+    if (!std::all_of(group.members.begin(), group.members.end(), [&](Node* m) { return graph_.contains(m); }))
+      return false;
+    if (!convex(group)) return false;
+    std::sort(group.members.begin(), group.members.end(),
+              [&](Node* a, Node* b) { return graph_.label(*a) < graph_.label(*b); });
+    const std::vector<NodeEntry> inputs = inputs_of(group);
+    PointwiseProgram program;
+    program.spec = group.members[0]->specs[0];
+    program.num_inputs = static_cast<int>(inputs.size());
+    std::vector<Node*> results;
+    std::unordered_map<const Node*, int> slot_of;
+    for (size_t s = 0; s < group.members.size(); ++s) {
+      Node* member = group.members[s];
+      PointwiseProgram::Step step{member->op, member->params, {}};
+      for (const NodeEntry& input : member->inputs) {
+        const auto made = slot_of.find(input.node.get());
+        step.in.push_back(made != slot_of.end()
+                              ? made->second
+                              : static_cast<int>(std::find(inputs.begin(), inputs.end(), input) - inputs.begin()));
+      }
+      const int slot = program.num_inputs + static_cast<int>(s);
+      slot_of[member] = slot;
+      program.steps.push_back(std::move(step));
+      if (!read_outside(group, *member)) continue;
+      program.outputs.push_back(slot);
+      results.push_back(member);
+    }
+    if (results.size() > kMostOutputs) return false;
+    choose_memory(program, inputs);
+    const Format format = graph_.format({NodePtr(group.members[0]), 0});
+    const Node* last = group.members.back();
+    const NodePtr fused = graph_.add(fused_elementwise_op(), make_program_params(std::move(program)), inputs, last);
+    Graph::Pairs pairs;
+    for (uint32_t i = 0; i < results.size(); ++i) {
+      graph_.set_format({fused, i}, format);
+      pairs.push_back({NodeEntry{NodePtr(results[i]), 0}, NodeEntry{fused, i}});
+    }
+    return graph_.replace_validate(pairs, group.members);
+  }
+
+  // An output may be written where an input lies once no later step reads that input. Inputs that only this node reads
+  // come first: their memory is free afterwards.
+  void choose_memory(PointwiseProgram& program, const std::vector<NodeEntry>& inputs) const {
+    program.memory_of.assign(program.outputs.size(), -1);
+    std::vector<bool> given(inputs.size());
+    for (size_t o = 0; o < program.outputs.size(); ++o) {
+      const int step = program.outputs[o] - program.num_inputs;
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        if (given[i] || inputs[i].node->is_variable() || !(graph_.spec(inputs[i]) == program.spec)) continue;
+        if (last_reader(program, static_cast<int>(i)) > step) continue;
+        program.memory_of[o] = static_cast<int>(i);
+        given[i] = true;
+        break;
+      }
+    }
+  }
+
+  static int last_reader(const PointwiseProgram& program, int slot) {
+    int last = -1;
+    for (size_t s = 0; s < program.steps.size(); ++s) {
+      const std::vector<int>& in = program.steps[s].in;
+      if (std::find(in.begin(), in.end(), slot) != in.end()) last = static_cast<int>(s);
+    }
+    return last;
+  }
+
+  Graph& graph_;
+  std::unordered_map<const Node*, GroupPtr> group_of_;
+  std::vector<GroupPtr> groups_;
+};
+
+}  // namespace
+
+void register_fuse_elementwise(RewriteDatabase& db) {
+  db.pass("fuse_elementwise", [](Graph& graph) { return Fusion(graph).run(); }).at(48).tags({"fast_run", "fusion"});
+}
+
+}  // namespace hybridnet::passes

@@ -1,0 +1,263 @@
+#include "passes/pointwise_program.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+
+#include "hybridnet/threads.h"
+
+namespace hybridnet {
+namespace {
+
+constexpr int64_t kTileBudget = 96 * 1024;  // bytes of all slots of a tile: inside the second level cache of one core
+constexpr size_t kMostSlots = PointwiseProgram::kMostInputs + PointwiseProgram::kMostSteps;
+constexpr int64_t kLongestTile = 4096, kShortestTile = 256;  // elements
+constexpr int64_t kGrain = 16 * 1024;                        // elements that are worth a core
+
+// How an input is read: at the element itself, or with zero strides along broadcast axes. Axes in the order of memory.
+class Operand {
+ public:
+  Operand(const TensorSpec& operand, const TensorSpec& whole, Format format) : bytes_(dtype_size(whole.dtype)) {
+    full_ = operand.shape.size() == whole.shape.size();
+    single_ = !full_ && operand.shape.size() == 1;
+    if (full_ || single_) return;
+    const int ndim = whole.shape.ndim();
+    std::vector<int64_t> strides(static_cast<size_t>(ndim), 0);
+    int64_t stride = 1;
+    for (int i = operand.shape.ndim() - 1, axis = ndim - 1; i >= 0; --i, --axis) {
+      if (operand.shape[i] != 1) strides[static_cast<size_t>(axis)] = stride;
+      stride *= operand.shape[i];
+    }
+    std::vector<int> order;
+    for (int axis = 0; axis < ndim; ++axis) order.push_back(axis);
+    if (format == Format::kChannelsLast && ndim > 2) std::rotate(order.begin() + 1, order.begin() + 2, order.end());
+    for (const int axis : order) push_axis(whole.shape[axis], strides[static_cast<size_t>(axis)]);
+  }
+  bool full() const { return full_; }
+  bool single() const { return single_; }
+
+  // Writes elements [begin, begin + n) of the broadcast operand.
+  void expand(const char* data, char* out, int64_t begin, int64_t n) const {
+    switch (bytes_) {
+      case 1:
+        return expand_as<uint8_t>(data, out, begin, n);
+      case 2:
+        return expand_as<uint16_t>(data, out, begin, n);
+      case 4:
+        return expand_as<uint32_t>(data, out, begin, n);
+      default:
+        return expand_as<uint64_t>(data, out, begin, n);
+    }
+  }
+
+ private:
+  struct Axis {
+    int64_t size, stride;
+  };
+
+  // Neighbours that step alike become one axis.
+  void push_axis(int64_t size, int64_t stride) {
+    if (size == 1) return;
+    if (!axes_.empty() && axes_.back().stride == stride * size) {
+      axes_.back() = {axes_.back().size * size, stride};
+    } else {
+      axes_.push_back({size, stride});
+    }
+  }
+
+  template <typename T>
+  void expand_as(const char* data, char* out, int64_t begin, int64_t n) const {
+    const T* from = reinterpret_cast<const T*>(data);
+    T* to = reinterpret_cast<T*>(out);
+    if (axes_.empty()) {
+      std::fill(to, to + n, from[0]);
+      return;
+    }
+    const Axis inner = axes_.back();
+    int64_t run = begin / inner.size;
+    int64_t at = begin % inner.size;
+    while (n > 0) {
+      const T* row = from + offset_of_run(run++);
+      const int64_t count = std::min(n, inner.size - at);
+      if (inner.stride == 0) {
+        std::fill(to, to + count, row[0]);
+      } else {
+        std::copy(row + at, row + at + count, to);  // the innermost axis of the operand itself: stride 1
+      }
+      to += count;
+      n -= count;
+      at = 0;
+    }
+  }
+
+  int64_t offset_of_run(int64_t run) const {
+    int64_t offset = 0;
+    for (size_t i = axes_.size() - 1; i-- > 0;) {
+      offset += run % axes_[i].size * axes_[i].stride;
+      run /= axes_[i].size;
+    }
+    return offset;
+  }
+
+  int64_t bytes_;
+  bool full_ = false, single_ = false;
+  std::vector<Axis> axes_;
+};
+
+// Tile memory of the calling thread; grows, is never given back before the thread ends.
+char* thread_scratch(size_t bytes) {
+  struct Free {
+    void operator()(char* p) const { std::free(p); }
+  };
+  thread_local std::unique_ptr<char, Free> memory;
+  thread_local size_t capacity = 0;
+  if (bytes > capacity) {
+    memory.reset(static_cast<char*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64)));
+    capacity = memory ? bytes : 0;
+    if (!memory) throw OutOfMemoryError({.message = "no memory for a tile of " + std::to_string(bytes) + " bytes"});
+  }
+  return memory.get();
+}
+
+class ProgramKernel final : public Kernel {
+ public:
+  ProgramKernel(const PointwiseProgram& program, const LinkContext& context)
+      : program_(program), bytes_(dtype_size(program.spec.dtype)), size_(program.spec.shape.size()) {
+    const Format format = context.out_format.empty() ? Format::kPlain : context.out_format[0];
+    for (const TensorSpec& in : context.in) operands_.emplace_back(in, program.spec, format);
+    place_slots();
+    const auto slots = static_cast<int64_t>(num_buffers_ + operands_.size() + program_.outputs.size());
+    tile_ = std::clamp(kTileBudget / std::max<int64_t>(1, slots * bytes_) / kShortestTile * kShortestTile,
+                       kShortestTile, kLongestTile);
+  }
+
+  void run(const KernelArgs& args) override {
+    parallel_for(size_, kGrain, [&](int64_t begin, int64_t end) { run_range(args, begin, end); });
+  }
+
+ private:
+  static constexpr int kInput = -1;  // the slot is read where it lies
+
+  // Gives every slot that lives in a tile a buffer; a buffer is free again after the last step that reads it.
+  void place_slots() {
+    const int num_inputs = program_.num_inputs;
+    const int num_slots = num_inputs + static_cast<int>(program_.steps.size());
+    std::vector<int> last(static_cast<size_t>(num_slots), -1);
+    for (size_t s = 0; s < program_.steps.size(); ++s) {
+      for (const int slot : program_.steps[s].in) last[static_cast<size_t>(slot)] = static_cast<int>(s);
+    }
+    output_of_.assign(static_cast<size_t>(num_slots), -1);
+    for (size_t i = 0; i < program_.outputs.size(); ++i)
+      output_of_[static_cast<size_t>(program_.outputs[i])] = static_cast<int>(i);
+    buffer_of_.assign(static_cast<size_t>(num_slots), kInput);
+    for (int slot = 0; slot < num_inputs; ++slot) {  // a single value fills its buffer once and keeps it
+      if (!operands_[static_cast<size_t>(slot)].full()) buffer_of_[static_cast<size_t>(slot)] = num_buffers_++;
+    }
+    std::vector<int> free;
+    for (size_t s = 0; s < program_.steps.size(); ++s) {
+      const auto slot = static_cast<size_t>(num_inputs) + s;
+      if (output_of_[slot] < 0) {
+        if (free.empty()) free.push_back(num_buffers_++);
+        buffer_of_[slot] = free.back();
+        free.pop_back();
+      }
+      // Elementwise functions may write over what they read, but a buffer is handed on only after its last reader.
+      for (size_t i = 0; i < program_.steps[s].in.size(); ++i) {
+        const int read = program_.steps[s].in[i];
+        const bool repeated =
+            std::find(program_.steps[s].in.begin(), program_.steps[s].in.begin() + static_cast<long>(i), read) !=
+            program_.steps[s].in.begin() + static_cast<long>(i);
+        if (repeated || read < num_inputs || last[static_cast<size_t>(read)] != static_cast<int>(s)) continue;
+        if (buffer_of_[static_cast<size_t>(read)] >= 0) free.push_back(buffer_of_[static_cast<size_t>(read)]);
+      }
+    }
+  }
+
+  void run_range(const KernelArgs& args, int64_t begin, int64_t end) const {
+    const int64_t buffer_bytes = tile_ * bytes_;
+    char* scratch = thread_scratch(static_cast<size_t>(num_buffers_ * buffer_bytes));
+    char* slots[kMostSlots];
+    for (size_t slot = 0; slot < buffer_of_.size(); ++slot) {
+      if (buffer_of_[slot] >= 0) slots[slot] = scratch + buffer_of_[slot] * buffer_bytes;
+    }
+    for (size_t i = 0; i < operands_.size(); ++i) {
+      if (operands_[i].single())
+        operands_[i].expand(static_cast<const char*>(args.in[i].data), slots[i], 0, std::min(tile_, end - begin));
+    }
+    for (int64_t at = begin; at < end; at += tile_) run_tile(args, slots, at, std::min(tile_, end - at));
+  }
+
+  void run_tile(const KernelArgs& args, char** slots, int64_t at, int64_t n) const {
+    for (size_t i = 0; i < operands_.size(); ++i) {
+      const char* data = static_cast<const char*>(args.in[i].data);
+      if (operands_[i].full()) {
+        slots[i] = const_cast<char*>(data) + at * bytes_;
+      } else if (!operands_[i].single()) {
+        operands_[i].expand(data, slots[i], at, n);
+      }
+    }
+    const void* in[PointwiseProgram::kMostOperands];
+    for (size_t s = 0; s < program_.steps.size(); ++s) {
+      const PointwiseProgram::Step& step = program_.steps[s];
+      const size_t slot = static_cast<size_t>(program_.num_inputs) + s;
+      if (const int output = output_of_[slot]; output >= 0) {
+        slots[slot] = static_cast<char*>(args.out[static_cast<size_t>(output)].data) + at * bytes_;
+      }
+      for (size_t i = 0; i < step.in.size(); ++i) in[i] = slots[static_cast<size_t>(step.in[i])];
+      step.op->pointwise(step.params->data(), program_.spec.dtype, in, slots[slot], n);
+    }
+  }
+
+  const PointwiseProgram program_;
+  const int64_t bytes_, size_;
+  std::vector<Operand> operands_;
+  std::vector<int> buffer_of_, output_of_;  // per slot
+  int num_buffers_ = 0;
+  int64_t tile_ = kShortestTile;
+};
+
+int64_t program_cost(const PointwiseProgram& program) {
+  const int64_t bytes = program.spec.bytes();
+  const auto streams = static_cast<int64_t>(program.outputs.size()) + program.num_inputs;
+  return bytes / 16 * static_cast<int64_t>(program.steps.size()) + bytes * streams / 16;
+}
+
+std::unique_ptr<Op> make_op() {
+  auto op = std::make_unique<Op>();
+  op->name = "_fused_elementwise";
+  op->schema = std::make_unique<ParamSchema<PointwiseProgram>>();
+  OpBuilder<PointwiseProgram>(*op)
+      .doc("A chain of elementwise operators in one pass over memory.")
+      .variadic_input("data", "")
+      .num_inputs([](const PointwiseProgram& p) { return p.num_inputs; })
+      .num_outputs([](const PointwiseProgram& p) { return static_cast<int>(p.outputs.size()); })
+      .infer([](const PointwiseProgram& p, InferContext& c) {
+        for (int i = 0; i < c.num_out(); ++i) {
+          c.set_out_shape(i, p.spec.shape);
+          c.set_out_dtype(i, p.spec.dtype);
+        }
+      })
+      .link([](const PointwiseProgram& p, const LinkContext& c) { return Ref<Kernel>(new ProgramKernel(p, c)); },
+            kAllDTypes)
+      .gradient(kNotDifferentiable)
+      .variadic_inplace([](const PointwiseProgram& p, int output) { return p.memory_of[static_cast<size_t>(output)]; })
+      .format_agnostic()
+      .internal()
+      .cost([](const PointwiseProgram& p, std::span<const TensorSpec>, std::span<const TensorSpec>) {
+        return program_cost(p);
+      });
+  return op;
+}
+
+}  // namespace
+
+const Op& fused_elementwise_op() {
+  static const Op& op = *make_op().release();  // lives as long as plans may
+  return op;
+}
+
+ParamsPtr make_program_params(PointwiseProgram program) {
+  return ParamSchema<PointwiseProgram>::box(std::move(program));
+}
+
+}  // namespace hybridnet

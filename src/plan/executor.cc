@@ -1,0 +1,144 @@
+// Symbol.bind: the same plans as CachedOp's, over arrays that were bound once.
+#include <cstring>
+
+#include "hybridnet/plan.h"
+#include "plan/graph_function.h"
+
+namespace hybridnet {
+namespace {
+
+const OpRef kAdd{"elemwise_add"}, kCopy{"_copy"}, kOnesLike{"ones_like"};
+
+[[noreturn]] void throw_count(const char* what, size_t expected, size_t given) {
+  throw ValueError(
+      {.op = "bind", .input = what, .expected = std::to_string(expected) + " arrays", .given = std::to_string(given)});
+}
+
+void fill_zero(const NDArray& array) {
+  const NDArray writes[] = {array};
+  run_task("zeros", {}, writes, array.bytes() / 16, [array](TaskContext&) {
+    if (array.bytes() > 0) std::memset(array.data(), 0, static_cast<size_t>(array.bytes()));
+  });
+}
+
+}  // namespace
+
+struct Executor::Impl {
+  Ref<GraphFunction> function;
+  std::vector<NDArray> inputs;     // in the order of list_inputs()
+  std::vector<NDArray> gradients;  // parallel to inputs
+  std::vector<GradReq> requests;
+  std::vector<uint8_t> wants;
+  bool any_wanted = false;
+  std::vector<NDArray> outputs;
+  GraphFunction::Pending pending;
+  bool can_backward = false;
+};
+
+Executor::Executor(Symbol symbol, std::vector<NDArray> arguments, std::vector<NDArray> gradients,
+                   std::vector<GradReq> requests, std::vector<NDArray> auxiliaries, CachedOpConfig config)
+    : impl_(std::make_unique<Impl>()) {
+  const std::vector<std::string> argument_names = symbol.list_arguments();
+  const std::vector<std::string> auxiliary_names = symbol.list_auxiliary_states();
+  if (arguments.size() != argument_names.size()) throw_count("args", argument_names.size(), arguments.size());
+  if (auxiliaries.size() != auxiliary_names.size())
+    throw_count("aux_states", auxiliary_names.size(), auxiliaries.size());
+  if (!gradients.empty() && gradients.size() != arguments.size())
+    throw_count("args_grad", arguments.size(), gradients.size());
+  if (!requests.empty() && requests.size() != arguments.size())
+    throw_count("grad_req", arguments.size(), requests.size());
+
+  GraphDefinition definition;
+  definition.inputs = symbol.list_inputs();
+  definition.outputs = symbol.outputs;
+  Impl& m = *impl_;
+  size_t argument = 0, auxiliary = 0;
+  for (const NodePtr& variable : definition.inputs) {
+    if (auxiliary < auxiliary_names.size() && auxiliary_names[auxiliary] == variable->name) {
+      m.inputs.push_back(auxiliaries[auxiliary++]);
+      m.gradients.emplace_back();
+      m.requests.push_back(GradReq::kNull);
+    } else {
+      m.inputs.push_back(arguments.at(argument));
+      m.gradients.push_back(gradients.empty() ? NDArray() : gradients[argument]);
+      m.requests.push_back(requests.empty() ? GradReq::kWrite : requests[argument]);
+      ++argument;
+    }
+    if (!m.gradients.back()) m.requests.back() = GradReq::kNull;
+    m.wants.push_back(m.requests.back() == GradReq::kNull ? 0 : 1);
+    m.any_wanted = m.any_wanted || m.wants.back();
+    if (!m.inputs.back())
+      throw ValueError({.op = "bind", .input = variable->name, .expected = "an array", .given = "none"});
+  }
+  CompileOptions options;
+  options.name = config.name.empty() ? "Executor" : config.name;
+  options.passes = config.passes;
+  options.keep_arena = true;  // bound arrays: the next call looks like this one
+  m.function = make_ref<GraphFunction>(std::move(definition), std::move(options));
+}
+
+Executor::~Executor() = default;
+
+const std::vector<NDArray>& Executor::forward(bool train) {
+  Impl& m = *impl_;
+  m.can_backward = train && m.any_wanted;
+  const std::span<const uint8_t> wants =
+      m.can_backward ? std::span<const uint8_t>(m.wants) : std::span<const uint8_t>();
+  const Ref<CompiledCall> compiled = m.function->compiled_for(m.inputs, wants, train);
+  // Results stay in the arrays that the caller may hold, unless their specs change.
+  bool reuse = m.outputs.size() == compiled->forward->outputs().size();
+  for (size_t i = 0; reuse && i < m.outputs.size(); ++i)
+    reuse = m.outputs[i].spec() == compiled->forward->outputs()[i].spec;
+  const RngKey key = compiled->forward->uses_random() ? next_rng_key() : RngKey{};
+  m.pending = {};
+  m.outputs = m.function->run_forward(compiled, m.inputs,
+                                      reuse ? std::span<const NDArray>(m.outputs) : std::span<const NDArray>(), key,
+                                      m.can_backward ? &m.pending : nullptr);
+  return m.outputs;
+}
+
+void Executor::backward(std::span<const NDArray> out_grads) {
+  Impl& m = *impl_;
+  if (!m.can_backward) {
+    throw GradientError({.op = m.function->options().name,
+                         .message = m.any_wanted ? "backward needs a forward run in training mode before it"
+                                                 : "no argument was bound with a gradient array",
+                         .fix = m.any_wanted ? "call forward(is_train=True) first" : "pass args_grad to bind"});
+  }
+  std::vector<NDArray> heads(out_grads.begin(), out_grads.end());
+  if (!heads.empty() && heads.size() != m.outputs.size()) throw_count("out_grads", m.outputs.size(), heads.size());
+  heads.resize(m.outputs.size());
+  for (size_t i = 0; i < heads.size(); ++i) {
+    if (out_grads.empty() && is_floating(m.outputs[i].dtype())) {
+      heads[i] = invoke_one(kOnesLike.op(), kOnesLike.op().default_params, {&m.outputs[i], 1});
+    }
+    if (heads[i] && !(heads[i].spec() == m.outputs[i].spec())) {
+      throw ShapeError({.op = m.function->options().name,
+                        .input = "out_grads[" + std::to_string(i) + "]",
+                        .expected = m.outputs[i].spec().str(),
+                        .given = heads[i].spec().str()});
+    }
+  }
+  std::vector<NDArray> into(m.inputs.size());
+  for (size_t i = 0; i < into.size(); ++i) {
+    if (m.requests[i] == GradReq::kWrite) into[i] = m.gradients[i];
+    if (m.requests[i] != GradReq::kNull) note_overwrite(m.gradients[i]);
+  }
+  const std::vector<NDArray> found = m.function->run_backward(m.pending, heads, into);
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (m.requests[i] == GradReq::kNull) continue;
+    const NDArray& target = m.gradients[i];
+    if (!found[i]) {
+      if (m.requests[i] == GradReq::kWrite) fill_zero(target);
+    } else if (m.requests[i] == GradReq::kAdd) {
+      const NDArray terms[] = {target, found[i]};
+      invoke(kAdd.op(), kAdd.op().default_params, terms, {&target, 1});
+    } else if (!found[i].shares_memory(target)) {
+      invoke(kCopy.op(), kCopy.op().default_params, {&found[i], 1}, {&target, 1});
+    }
+  }
+}
+
+const std::vector<NDArray>& Executor::outputs() const { return impl_->outputs; }
+
+}  // namespace hybridnet
