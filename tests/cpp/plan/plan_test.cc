@@ -1,0 +1,338 @@
+#include <thread>
+
+#include "graph/build_graph.h"
+#include "hybridnet/plan.h"
+#include "plan/plan.h"
+
+namespace hybridnet::testing {
+namespace {
+
+PlanStorage temporary(int64_t bytes, int first, int last) {
+  PlanStorage storage;
+  storage.bytes = bytes;
+  storage.first = first;
+  storage.last = last;
+  return storage;
+}
+
+TEST(PlaceInArena, NothingThatLivesTogetherOverlaps) {
+  uint32_t state = 7;
+  auto below = [&](uint32_t n) { return (state = state * 1664525u + 1013904223u) >> 8 % 24, (state >> 8) % n; };
+  std::vector<PlanStorage> storages;
+  for (int i = 0; i < 200; ++i) {
+    const int first = static_cast<int>(below(50));
+    storages.push_back(temporary(1 + below(1000), first, first + static_cast<int>(below(10))));
+  }
+  std::vector<PlanStorage*> pointers;
+  for (PlanStorage& s : storages) pointers.push_back(&s);
+  const int64_t total = place_in_arena(pointers);
+  for (const PlanStorage& a : storages) {
+    EXPECT_GE(a.offset, 0);
+    EXPECT_LE(a.offset + a.bytes, total);
+    EXPECT_EQ(a.offset % 64, 0);
+    for (const PlanStorage& b : storages) {
+      if (&a == &b || a.last < b.first || b.last < a.first) continue;
+      EXPECT_TRUE(a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset);
+    }
+  }
+}
+
+Ref<Plan> compile(const Graph& graph) { return Plan::compile(graph, {}); }
+
+TEST(Plan, AChainOfFiftyLayersNeedsTwoBuffers) {
+  const NodeEntry x = var("x"), w = var("w");
+  NodeEntry e = x;
+  for (int i = 0; i < 50; ++i) e = use("dot", {e, w});
+  Graph graph = make_graph({x, w}, {float32({16, 16}), float32({16, 16})}, {e});
+  const Ref<Plan> plan = compile(graph);
+  EXPECT_EQ(plan->num_instructions(), 50u);
+  EXPECT_LE(plan->arena_bytes(), 2 * 16 * 16 * 4 + 64 * 1024);  // plus the products' workspaces, if any
+}
+
+TEST(Plan, ElementwiseChainsRunInThePlaceOfTheOutput) {
+  const NodeEntry x = var("x");
+  NodeEntry e = x;
+  for (int i = 0; i < 20; ++i) e = use("tanh", {e});
+  Graph graph = make_graph({x}, {float32({1024})}, {e});
+  EXPECT_EQ(compile(graph)->arena_bytes(), 0);
+}
+
+TEST(Plan, ViewsCostNothing) {
+  const NodeEntry x = var("x");
+  const NodeEntry y = use("tanh", {use("Reshape", {use("sigmoid", {x})}, {{"shape", "(3, 2)"}})});
+  Graph graph = make_graph({x}, {float32({2, 3})}, {y});
+  EXPECT_EQ(compile(graph)->num_instructions(), 2u);
+}
+
+// Symbols with what they need, run in every way and compared.
+struct Model {
+  std::vector<NodeEntry> inputs;
+  std::vector<NDArray> arrays;
+  std::vector<NodeEntry> outputs;
+
+  NodeEntry input(const std::string& name, const Shape& shape) {
+    inputs.push_back(var(name));
+    arrays.push_back(random_array(shape, static_cast<uint32_t>(inputs.size())));
+    return inputs.back();
+  }
+  Symbol symbol() const { return Symbol{outputs}; }
+  std::vector<NDArray> in_symbol_order() const {
+    std::vector<NDArray> result;
+    for (const NodePtr& node : symbol().list_inputs()) {
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        if (inputs[i].node == node) result.push_back(arrays[i]);
+      }
+    }
+    return result;
+  }
+};
+
+Model elementwise_model() {
+  Model m;
+  const NodeEntry x = m.input("x", {8, 33}), a = m.input("a", {8, 33}), b = m.input("b", {8, 33});
+  const NodeEntry t = use("tanh", {use("elemwise_add", {use("elemwise_mul", {a, x}), b})});
+  const NodeEntry s = use("elemwise_mul", {t, use("sigmoid", {x})});
+  m.outputs = {use("elemwise_add", {s, x}), use("_mul_scalar", {t}, {{"scalar", "0.5"}})};
+  return m;
+}
+
+Model matrix_model() {
+  Model m;
+  const NodeEntry x = m.input("x", {6, 5}), w = m.input("w", {5, 7}), v = m.input("v", {7, 3}), b = m.input("b", {1, 7});
+  const NodeEntry hidden = use("relu", {use("broadcast_add", {use("dot", {x, w}), b})});
+  m.outputs = {use("tanh", {use("dot", {hidden, v})}), use("sum", {hidden}, {{"axis", "1"}})};
+  return m;
+}
+
+Model view_model() {
+  Model m;
+  const NodeEntry x = m.input("x", {4, 6});
+  const NodeEntry flat = use("Reshape", {use("tanh", {x})}, {{"shape", "(24,)"}});
+  m.outputs = {flat, use("Reshape", {x}, {{"shape", "(6, 4)"}}), flat, use("sigmoid", {flat})};
+  return m;
+}
+
+class Modes : public ::testing::TestWithParam<Model (*)()> {};
+
+TEST_P(Modes, PlansGiveWhatImperativeCallsGive) {
+  const Model m = GetParam()();
+  const std::vector<NDArray> expected = run_imperatively(m.inputs, m.arrays, m.outputs);
+  for (const char* passes : {"none", "fast_compile", "fast_run"}) {
+    for (const bool keep : {false, true}) {
+      CachedOpConfig config;
+      config.passes = passes;
+      config.static_alloc = keep;
+      auto op = make_ref<CachedOp>(m.symbol(), config);
+      for (int repeat = 0; repeat < 3; ++repeat) {
+        const std::vector<NDArray> found = op->call(m.in_symbol_order());
+        ASSERT_EQ(found.size(), expected.size());
+        for (size_t i = 0; i < found.size(); ++i) expect_close(found[i], expected[i]);
+      }
+      EXPECT_EQ(op->num_plans(), 1u);
+    }
+  }
+}
+
+std::vector<NDArray> gradients(const Model& m, const std::function<std::vector<NDArray>()>& forward) {
+  std::vector<NDArray> buffers;
+  for (const NDArray& array : m.arrays) {
+    buffers.push_back(NDArray::empty(array.spec()));
+    mark_variable(array, buffers.back(), GradReq::kWrite);
+  }
+  std::vector<NDArray> outputs, heads;
+  {
+    const Record record;
+    outputs = forward();
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) heads.push_back(random_array(outputs[i].shape(), 100 + static_cast<uint32_t>(i)));
+  backward(outputs, heads, false, true);
+  for (const NDArray& array : m.arrays) drop_grad(array);
+  return buffers;
+}
+
+TEST_P(Modes, GradientsOfPlansEqualThoseOfTheTape) {
+  const Model m = GetParam()();
+  const std::vector<NDArray> expected = gradients(m, [&] { return run_imperatively(m.inputs, m.arrays, m.outputs); });
+  for (const char* passes : {"none", "fast_compile", "fast_run"}) {
+    CachedOpConfig config;
+    config.passes = passes;
+    auto op = make_ref<CachedOp>(m.symbol(), config);
+    const std::vector<NDArray> found = gradients(m, [&] { return op->call(m.in_symbol_order()); });
+    for (size_t i = 0; i < found.size(); ++i) expect_close(found[i], expected[i], 1e-4);
+  }
+}
+
+TEST_P(Modes, SecondGradientsEqualThoseOfTheTape) {
+  const Model m = GetParam()();
+  auto second = [&](const std::function<std::vector<NDArray>()>& forward) {
+    std::vector<NDArray> buffers;
+    for (const NDArray& array : m.arrays) {
+      buffers.push_back(NDArray::empty(array.spec()));
+      mark_variable(array, buffers.back(), GradReq::kWrite);
+    }
+    std::vector<NDArray> first;
+    {
+      const Record record;
+      const std::vector<NDArray> outputs = forward();
+      first = grad(outputs, {}, m.arrays, true, true, true);
+    }
+    std::vector<NDArray> differentiable, heads;
+    for (const NDArray& g : first) {
+      if (needs_gradient(g)) differentiable.push_back(g);
+    }
+    if (!differentiable.empty()) {
+      for (const NDArray& b : buffers) std::memset(b.data(), 0, static_cast<size_t>(b.bytes()));
+      backward(differentiable, {}, false, true);
+    }
+    for (const NDArray& array : m.arrays) drop_grad(array);
+    return buffers;
+  };
+  const std::vector<NDArray> expected = second([&] { return run_imperatively(m.inputs, m.arrays, m.outputs); });
+  auto op = make_ref<CachedOp>(m.symbol(), CachedOpConfig{});
+  const std::vector<NDArray> found = second([&] { return op->call(m.in_symbol_order()); });
+  for (size_t i = 0; i < found.size(); ++i) expect_close(found[i], expected[i], 1e-4);
+}
+
+TEST_P(Modes, ExecutorsWriteAndAddGradients) {
+  const Model m = GetParam()();
+  const std::vector<NDArray> expected = gradients(m, [&] { return run_imperatively(m.inputs, m.arrays, m.outputs); });
+  const std::vector<NDArray> arguments = m.in_symbol_order();
+  std::vector<NDArray> buffers;
+  std::vector<GradReq> requests;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    buffers.push_back(make_array(arguments[i].shape(), std::vector<float>(static_cast<size_t>(arguments[i].size()), 1.0f)));
+    requests.push_back(i % 2 == 0 ? GradReq::kWrite : GradReq::kAdd);
+  }
+  auto executor = make_ref<Executor>(m.symbol(), arguments, buffers, requests, std::vector<NDArray>{});
+  const std::vector<NDArray> outputs = executor->forward(true);
+  std::vector<NDArray> heads;
+  for (size_t i = 0; i < outputs.size(); ++i) heads.push_back(random_array(outputs[i].shape(), 100 + static_cast<uint32_t>(i)));
+  executor->backward(heads);
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    size_t at = 0;
+    while (!(m.arrays[at].impl() == arguments[i].impl())) ++at;
+    std::vector<float> wanted = values_of(expected[at]);
+    if (requests[i] == GradReq::kAdd) {
+      for (float& v : wanted) v += 1.0f;
+    }
+    expect_close(buffers[i], make_array(arguments[i].shape(), wanted), 1e-4);
+  }
+  EXPECT_EQ(executor->forward(true)[0].data(), outputs[0].data());
+}
+
+TEST_P(Modes, CallsFromManyThreadsAgree) {
+  const Model m = GetParam()();
+  const std::vector<NDArray> expected = run_imperatively(m.inputs, m.arrays, m.outputs);
+  CachedOpConfig config;
+  config.static_alloc = true;
+  auto op = make_ref<CachedOp>(m.symbol(), config);
+  const std::vector<NDArray> arguments = m.in_symbol_order();
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  std::vector<std::vector<float>> wanted;
+  for (const NDArray& e : expected) wanted.push_back(values_of(e));
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int repeat = 0; repeat < 50; ++repeat) {
+        const std::vector<NDArray> found = op->call(arguments);
+        for (size_t i = 0; i < found.size(); ++i) {
+          const std::vector<float> values = values_of(found[i]);
+          for (size_t k = 0; k < values.size(); ++k) wrong += std::fabs(values[k] - wanted[i][k]) > 1e-4f ? 1 : 0;
+        }
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(wrong.load(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Plans, Modes, ::testing::Values(elementwise_model, matrix_model, view_model));
+
+TEST(CachedOp, MakesOnePlanPerSignature) {
+  const NodeEntry x = var("x");
+  auto op = make_ref<CachedOp>(Symbol{{use("tanh", {x})}}, CachedOpConfig{});
+  for (int64_t n : {1, 2, 1, 3, 2}) {
+    const NDArray input = random_array({n}, 1);
+    op->call({&input, 1});
+  }
+  EXPECT_EQ(op->num_plans(), 3u);
+}
+
+TEST(CachedOp, ForgetsTheOldestPlans) {
+  const NodeEntry x = var("x");
+  auto op = make_ref<CachedOp>(Symbol{{use("tanh", {x})}}, CachedOpConfig{});
+  for (int64_t n = 1; n <= 40; ++n) {
+    const NDArray input = random_array({n}, 1);
+    op->call({&input, 1});
+  }
+  EXPECT_EQ(op->num_plans(), 32u);
+}
+
+TEST(CachedOp, WritesIntoGivenArrays) {
+  const NodeEntry x = var("x");
+  auto op = make_ref<CachedOp>(Symbol{{use("tanh", {x})}}, CachedOpConfig{});
+  const NDArray input = random_array({5}, 1), target = random_array({5}, 2);
+  const void* memory = target.data();
+  const NDArray result = op->call({&input, 1}, {&target, 1})[0];
+  EXPECT_EQ(result.data(), memory);
+  expect_close(target, invoke(Runtime::get().ops().at("tanh"), Runtime::get().ops().at("tanh").default_params, {&input, 1})[0]);
+  op->call({&input, 1}, {&input, 1});  // over its own input
+  expect_close(input, target);
+}
+
+TEST(CachedOp, RefusesAWrongNumberOfInputs) {
+  const NodeEntry x = var("x"), y = var("y");
+  auto op = make_ref<CachedOp>(Symbol{{use("elemwise_add", {x, y})}}, CachedOpConfig{});
+  const NDArray input = random_array({5}, 1);
+  EXPECT_THROW(op->call({&input, 1}), TypeError);
+}
+
+TEST(CachedOp, NamesTheNodeWhenShapesDisagree) {
+  const NodeEntry x = var("x"), y = var("y");
+  const NodeEntry sum = use("elemwise_add", {x, y});
+  sum.node->where = {intern_file("model.py"), 5};
+  auto op = make_ref<CachedOp>(Symbol{{sum}}, CachedOpConfig{});
+  const NDArray inputs[] = {random_array({5}, 1), random_array({6}, 1)};
+  try {
+    op->call(inputs);
+    FAIL();
+  } catch (const ShapeError& error) {
+    EXPECT_EQ(error.fields().node, sum.node->name);
+    EXPECT_EQ(error.fields().where.str(), "model.py:5");
+  }
+}
+
+TEST(CachedOp, RefusesBackwardOverAnOverwrittenInput) {
+  const NodeEntry x = var("x");
+  auto op = make_ref<CachedOp>(Symbol{{use("square", {x})}}, CachedOpConfig{});
+  const NDArray input = random_array({5}, 1), buffer = random_array({5}, 2), other = random_array({5}, 3);
+  mark_variable(input, buffer, GradReq::kWrite);
+  NDArray y;
+  {
+    const Record record;
+    y = op->call({&input, 1})[0];
+  }
+  const Op& copy = Runtime::get().ops().at("_copy");
+  invoke(copy, copy.default_params, {&other, 1}, {&input, 1});
+  EXPECT_THROW(backward({&y, 1}, {}, false, true), GradientError);
+}
+
+TEST(CachedOp, ABackwardFreesWhatItKeptUnlessTold) {
+  const NodeEntry x = var("x");
+  auto op = make_ref<CachedOp>(Symbol{{use("tanh", {x})}}, CachedOpConfig{});
+  const NDArray input = random_array({5}, 1), buffer = random_array({5}, 2);
+  mark_variable(input, buffer, GradReq::kWrite);
+  NDArray y;
+  {
+    const Record record;
+    y = op->call({&input, 1})[0];
+  }
+  backward({&y, 1}, {}, true, true);
+  const std::vector<float> first = values_of(grad_of(input));
+  backward({&y, 1}, {}, false, true);
+  EXPECT_EQ(values_of(grad_of(input)), first);
+  EXPECT_THROW(backward({&y, 1}, {}, false, true), GradientError);
+}
+
+}  // namespace
+}  // namespace hybridnet::testing
