@@ -58,13 +58,12 @@ class Equilibrium {
     int64_t most_nodes = static_cast<int64_t>(graph_.num_nodes());
     states_.push_back(graph_.fingerprint());
     for (int sweep = 0;; ++sweep) {
-      fired_in_sweep_.clear();
       if (!run_sweep(most_nodes)) break;
       changed = true;
       most_nodes = std::max(most_nodes, static_cast<int64_t>(graph_.num_nodes()));
       if (exhausted_ || came_back() || sweep + 1 == kMostSweeps) {
         std::string names;
-        for (const std::string& name : fired_in_sweep_) names += (names.empty() ? "" : ", ") + name;
+        for (const std::string& name : fired_lately_) names += (names.empty() ? "" : ", ") + name;
         warn(report_, "rewriting does not come to an end; it was stopped while these rules fired: " + names);
         break;
       }
@@ -92,7 +91,7 @@ class Equilibrium {
         if (!counted.rule->tracks(*(*it)->op)) continue;
         if (!apply(counted, **it)) continue;
         changed = true;
-        fired_in_sweep_.insert(counted.rule->name);
+        fired_lately_.insert(counted.rule->name);
         if (++counted.fired > kFiringsPerNode * most_nodes) {
           exhausted_ = true;
           return true;
@@ -156,7 +155,7 @@ class Equilibrium {
   Graph& graph_;
   PassReport* report_;
   std::vector<Counted> rules_;
-  std::set<std::string> fired_in_sweep_;
+  std::set<std::string> fired_lately_;  // since the oldest remembered state
   std::set<std::string> failed_;
   std::deque<uint64_t> states_;
   bool exhausted_ = false;

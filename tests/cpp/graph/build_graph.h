@@ -13,7 +13,7 @@
 #include "hybridnet/pass.h"
 #include "hybridnet/runtime.h"
 
-namespace hybridnet::testing {
+namespace hybridnet::graph_testing {
 
 using TextAttrs = std::vector<std::pair<std::string, std::string>>;
 
@@ -114,4 +114,4 @@ struct Record {
   ~Record() { autograd_state() = before; }
 };
 
-}  // namespace hybridnet::testing
+}  // namespace hybridnet::graph_testing

@@ -2,7 +2,7 @@
 
 #include "graph/build_graph.h"
 
-namespace hybridnet::testing {
+namespace hybridnet::graph_testing {
 namespace {
 
 Graph sum_chain(int length) {
@@ -124,8 +124,10 @@ TEST(Graph, RevertRestoresPrunedNodes) {
   Graph graph = sum_chain(4);
   const uint64_t before = graph.fingerprint();
   const Graph::Checkpoint start = graph.checkpoint();
-  graph.replace(graph.outputs()[0], {graph.inputs()[1], 0});
+  const NodeEntry last = graph.outputs()[0];
+  graph.set_output(0, {graph.inputs()[1], 0});
   EXPECT_EQ(graph.num_nodes(), 2u);
+  EXPECT_FALSE(graph.contains(last.node.get()));
   graph.revert(start);
   graph.release(start);
   EXPECT_EQ(graph.fingerprint(), before);
@@ -183,4 +185,4 @@ TEST(Graph, KeepsItsBooksThroughRandomEdits) {
 }
 
 }  // namespace
-}  // namespace hybridnet::testing
+}  // namespace hybridnet::graph_testing

@@ -1,6 +1,6 @@
 #include "graph/build_graph.h"
 
-namespace hybridnet::testing {
+namespace hybridnet::graph_testing {
 namespace {
 
 Rewrite named(std::string name, std::set<std::string> tags) {
@@ -144,4 +144,4 @@ TEST(Equilibrium, VisitsOnlyWhatARuleTracks) {
 }
 
 }  // namespace
-}  // namespace hybridnet::testing
+}  // namespace hybridnet::graph_testing

@@ -1,7 +1,7 @@
 // Each rewrite: a graph on which it fires and one on which it must not.
 #include "graph/build_graph.h"
 
-namespace hybridnet::testing {
+namespace hybridnet::graph_testing {
 namespace {
 
 void run_only(Graph& graph, const std::string& name) {
@@ -26,7 +26,8 @@ TEST(Merge, JoinsEqualNodesWholeConesAtOnce) {
 
 TEST(Merge, SeesOperandsOfCommutativeOpsInAnyOrder) {
   const NodeEntry x = var("x"), y = var("y");
-  Graph graph = make_graph({x, y}, {float32({4}), float32({4})}, {use("elemwise_add", {x, y}), use("elemwise_add", {y, x})});
+  Graph graph =
+      make_graph({x, y}, {float32({4}), float32({4})}, {use("elemwise_add", {x, y}), use("elemwise_add", {y, x})});
   run_only(graph, "merge");
   EXPECT_EQ(count_ops(graph, "elemwise_add"), 1);
 }
@@ -34,8 +35,8 @@ TEST(Merge, SeesOperandsOfCommutativeOpsInAnyOrder) {
 TEST(Merge, KeepsOrderThatMattersAndParametersThatDiffer) {
   const NodeEntry x = var("x"), y = var("y");
   Graph graph = make_graph({x, y}, {float32({4}), float32({4})},
-                           {use("elemwise_sub", {x, y}), use("elemwise_sub", {y, x}), use("_plus_scalar", {x}, {{"scalar", "1"}}),
-                            use("_plus_scalar", {x}, {{"scalar", "2"}})});
+                           {use("elemwise_sub", {x, y}), use("elemwise_sub", {y, x}),
+                            use("_plus_scalar", {x}, {{"scalar", "1"}}), use("_plus_scalar", {x}, {{"scalar", "2"}})});
   run_only(graph, "merge");
   EXPECT_EQ(count_ops(graph, "elemwise_sub"), 2);
   EXPECT_EQ(count_ops(graph, "_plus_scalar"), 2);
@@ -112,4 +113,4 @@ TEST(FuseElementwise, KeepsShapesApart) {
 }
 
 }  // namespace
-}  // namespace hybridnet::testing
+}  // namespace hybridnet::graph_testing

@@ -1,10 +1,11 @@
+#include "hybridnet/plan.h"
+
 #include <thread>
 
 #include "graph/build_graph.h"
-#include "hybridnet/plan.h"
 #include "plan/plan.h"
 
-namespace hybridnet::testing {
+namespace hybridnet::graph_testing {
 namespace {
 
 PlanStorage temporary(int64_t bytes, int first, int last) {
@@ -98,7 +99,8 @@ Model elementwise_model() {
 
 Model matrix_model() {
   Model m;
-  const NodeEntry x = m.input("x", {6, 5}), w = m.input("w", {5, 7}), v = m.input("v", {7, 3}), b = m.input("b", {1, 7});
+  const NodeEntry x = m.input("x", {6, 5}), w = m.input("w", {5, 7}), v = m.input("v", {7, 3}),
+                  b = m.input("b", {1, 7});
   const NodeEntry hidden = use("relu", {use("broadcast_add", {use("dot", {x, w}), b})});
   m.outputs = {use("tanh", {use("dot", {hidden, v})}), use("sum", {hidden}, {{"axis", "1"}})};
   return m;
@@ -144,7 +146,8 @@ std::vector<NDArray> gradients(const Model& m, const std::function<std::vector<N
     const Record record;
     outputs = forward();
   }
-  for (size_t i = 0; i < outputs.size(); ++i) heads.push_back(random_array(outputs[i].shape(), 100 + static_cast<uint32_t>(i)));
+  for (size_t i = 0; i < outputs.size(); ++i)
+    heads.push_back(random_array(outputs[i].shape(), 100 + static_cast<uint32_t>(i)));
   backward(outputs, heads, false, true);
   for (const NDArray& array : m.arrays) drop_grad(array);
   return buffers;
@@ -180,10 +183,8 @@ TEST_P(Modes, SecondGradientsEqualThoseOfTheTape) {
     for (const NDArray& g : first) {
       if (needs_gradient(g)) differentiable.push_back(g);
     }
-    if (!differentiable.empty()) {
-      for (const NDArray& b : buffers) std::memset(b.data(), 0, static_cast<size_t>(b.bytes()));
-      backward(differentiable, {}, false, true);
-    }
+    for (const NDArray& b : buffers) std::memset(b.data(), 0, static_cast<size_t>(b.bytes()));
+    if (!differentiable.empty()) backward(differentiable, {}, false, true);
     for (const NDArray& array : m.arrays) drop_grad(array);
     return buffers;
   };
@@ -200,13 +201,15 @@ TEST_P(Modes, ExecutorsWriteAndAddGradients) {
   std::vector<NDArray> buffers;
   std::vector<GradReq> requests;
   for (size_t i = 0; i < arguments.size(); ++i) {
-    buffers.push_back(make_array(arguments[i].shape(), std::vector<float>(static_cast<size_t>(arguments[i].size()), 1.0f)));
+    buffers.push_back(
+        make_array(arguments[i].shape(), std::vector<float>(static_cast<size_t>(arguments[i].size()), 1.0f)));
     requests.push_back(i % 2 == 0 ? GradReq::kWrite : GradReq::kAdd);
   }
   auto executor = make_ref<Executor>(m.symbol(), arguments, buffers, requests, std::vector<NDArray>{});
   const std::vector<NDArray> outputs = executor->forward(true);
   std::vector<NDArray> heads;
-  for (size_t i = 0; i < outputs.size(); ++i) heads.push_back(random_array(outputs[i].shape(), 100 + static_cast<uint32_t>(i)));
+  for (size_t i = 0; i < outputs.size(); ++i)
+    heads.push_back(random_array(outputs[i].shape(), 100 + static_cast<uint32_t>(i)));
   executor->backward(heads);
   for (size_t i = 0; i < arguments.size(); ++i) {
     size_t at = 0;
@@ -275,7 +278,8 @@ TEST(CachedOp, WritesIntoGivenArrays) {
   const void* memory = target.data();
   const NDArray result = op->call({&input, 1}, {&target, 1})[0];
   EXPECT_EQ(result.data(), memory);
-  expect_close(target, invoke(Runtime::get().ops().at("tanh"), Runtime::get().ops().at("tanh").default_params, {&input, 1})[0]);
+  expect_close(target,
+               invoke(Runtime::get().ops().at("tanh"), Runtime::get().ops().at("tanh").default_params, {&input, 1})[0]);
   op->call({&input, 1}, {&input, 1});  // over its own input
   expect_close(input, target);
 }
@@ -335,4 +339,4 @@ TEST(CachedOp, ABackwardFreesWhatItKeptUnlessTold) {
 }
 
 }  // namespace
-}  // namespace hybridnet::testing
+}  // namespace hybridnet::graph_testing
