@@ -15,5 +15,11 @@ void register_slice_assign(OpRegistry& ops);
 void register_concat(OpRegistry& ops);
 void register_stack(OpRegistry& ops);
 void register_split(OpRegistry& ops);
+void register_tile(OpRegistry& ops);
+void register_reverse(OpRegistry& ops);
+void register_pad(OpRegistry& ops);
+void register_block_layout(OpRegistry& ops);
+void register_diag(OpRegistry& ops);
+void register_crop(OpRegistry& ops);
 
 }  // namespace hybridnet::ops

@@ -14,6 +14,12 @@ void register_shape(OpRegistry& ops) {
   register_concat(ops);
   register_stack(ops);
   register_split(ops);
+  register_tile(ops);
+  register_reverse(ops);
+  register_pad(ops);
+  register_block_layout(ops);
+  register_diag(ops);
+  register_crop(ops);
 }
 
 }  // namespace hybridnet::ops

@@ -125,6 +125,72 @@ def _squeeze(inputs, attrs):
     return [inputs[0].squeeze(axis)]
 
 
+def _repeat(inputs, attrs):
+    return [np.repeat(inputs[0], value(attrs, "repeats"), axis=value(attrs, "axis"))]
+
+
+def _pad(inputs, attrs):
+    (data,) = inputs
+    flat = tuple_value(attrs, "pad_width")
+    width = list(zip(flat[::2], flat[1::2]))
+    if attrs["mode"] == "constant":
+        return [np.pad(data, width, constant_values=value(attrs, "constant_value", 0.0))]
+    return [np.pad(data, width, mode=attrs["mode"])]
+
+
+def _backward_pad(inputs, attrs):
+    (grads,) = inputs
+    flat = tuple_value(attrs, "pad_width")
+    width = list(zip(flat[::2], flat[1::2]))
+    shape = tuple(n - a - b for n, (a, b) in zip(grads.shape, width))
+    source = np.pad(np.arange(int(np.prod(shape))).reshape(shape), width, mode=attrs["mode"])
+    out = np.zeros(shape, grads.dtype)
+    np.add.at(out.reshape(-1), source.reshape(-1), grads.reshape(-1))
+    return [out]
+
+
+def _depth_to_space(inputs, attrs):
+    (data,) = inputs
+    b = value(attrs, "block_size")
+    n, c, h, w = data.shape
+    blocks = data.reshape(n, b, b, c // (b * b), h, w)
+    return [blocks.transpose(0, 3, 4, 1, 5, 2).reshape(n, c // (b * b), h * b, w * b)]
+
+
+def _space_to_depth(inputs, attrs):
+    (data,) = inputs
+    b = value(attrs, "block_size")
+    n, c, h, w = data.shape
+    blocks = data.reshape(n, c, h // b, b, w // b, b)
+    return [blocks.transpose(0, 3, 5, 1, 2, 4).reshape(n, c * b * b, h // b, w // b)]
+
+
+def _diag(inputs, attrs):
+    (data,) = inputs
+    k = value(attrs, "k", 0)
+    if data.ndim == 1:
+        return [np.diag(data, k)]
+    return [np.diagonal(data, k, value(attrs, "axis1", 0), value(attrs, "axis2", 1))]
+
+
+def _backward_diag(inputs, attrs):
+    out = np.zeros(tuple_value(attrs, "shape"), inputs[0].dtype)
+    axis1, axis2, k = value(attrs, "axis1", 0), value(attrs, "axis2", 1), value(attrs, "k", 0)
+    moved = np.moveaxis(out, (axis1, axis2), (-2, -1))
+    for i in range(inputs[0].shape[-1]):
+        moved[..., i + max(0, -k), i + max(0, k)] = inputs[0][..., i]
+    return [out]
+
+
+def _crop(inputs, attrs):
+    data = inputs[0]
+    height, width = inputs[1].shape[2:] if len(inputs) == 2 else tuple_value(attrs, "h_w", (0, 0))
+    top, left = tuple_value(attrs, "offset", (0, 0))
+    if value(attrs, "center_crop", False):
+        top, left = (data.shape[2] - height) // 2, (data.shape[3] - width) // 2
+    return [data[:, :, top : top + height, left : left + width]]
+
+
 REFERENCES = {
     "Reshape": _reshape,
     "Flatten": lambda inputs, attrs: [inputs[0].reshape(inputs[0].shape[0], -1)],
@@ -144,4 +210,14 @@ REFERENCES = {
     "stack": lambda inputs, attrs: [np.stack(inputs, axis=value(attrs, "axis", 0))],
     "SliceChannel": _slice_channel,
     "_split_v2": _split_v2,
+    "tile": lambda inputs, attrs: [np.tile(inputs[0], tuple_value(attrs, "reps"))],
+    "repeat": _repeat,
+    "reverse": lambda inputs, attrs: [np.flip(inputs[0], tuple_value(attrs, "axis"))],
+    "Pad": _pad,
+    "_backward_pad": _backward_pad,
+    "depth_to_space": _depth_to_space,
+    "space_to_depth": _space_to_depth,
+    "diag": _diag,
+    "_backward_diag": _backward_diag,
+    "Crop": _crop,
 }
