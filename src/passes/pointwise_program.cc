@@ -9,9 +9,9 @@
 namespace hybridnet {
 namespace {
 
-constexpr int64_t kTileBudget = 96 * 1024;  // bytes of all slots of a tile: inside the second level cache of one core
+constexpr int64_t kTileBudget = 48 * 1024;  // bytes of all slots of a tile: about the first level cache of one core
 constexpr size_t kMostSlots = PointwiseProgram::kMostInputs + PointwiseProgram::kMostSteps;
-constexpr int64_t kLongestTile = 4096, kShortestTile = 256;  // elements
+constexpr int64_t kLongestTile = 2048, kShortestTile = 256;  // elements
 constexpr int64_t kGrain = 16 * 1024;                        // elements that are worth a core
 
 // How an input is read: at the element itself, or with zero strides along broadcast axes. Axes in the order of memory.
