@@ -21,6 +21,10 @@ void register_all(RewriteDatabase& db) {
   register_merge(db);
   register_drop_identity(db);
   register_remove_unused(db);
+  register_neutral_elements(db);
+  register_view_chains(db);
+  register_fold_constants(db);
+  register_fuse_activation(db);
   register_fuse_elementwise(db);
 }
 

@@ -10,6 +10,10 @@ void register_all(RewriteDatabase& db);
 void register_merge(RewriteDatabase& db);
 void register_drop_identity(RewriteDatabase& db);
 void register_remove_unused(RewriteDatabase& db);
+void register_neutral_elements(RewriteDatabase& db);
+void register_view_chains(RewriteDatabase& db);
+void register_fold_constants(RewriteDatabase& db);
+void register_fuse_activation(RewriteDatabase& db);
 void register_fuse_elementwise(RewriteDatabase& db);
 
 }  // namespace hybridnet::passes

@@ -74,6 +74,102 @@ TEST(DropTrivialView, RemovesReshapesToTheSameShape) {
   EXPECT_EQ(count_ops(other, "Reshape"), 1);
 }
 
+TEST(NeutralScalar, DropsOnlyWhatChangesNothing) {
+  const NodeEntry x = var("x");
+  for (const auto& [op, scalar, stays] :
+       std::vector<std::tuple<const char*, const char*, int>>{{"_mul_scalar", "1", 0},
+                                                              {"_div_scalar", "1", 0},
+                                                              {"_plus_scalar", "0", 0},
+                                                              {"_minus_scalar", "0", 0},
+                                                              {"_mul_scalar", "0", 1},
+                                                              {"_plus_scalar", "1", 1}}) {
+    Graph graph = make_graph({x}, {float32({4})}, {use("tanh", {use(op, {x}, {{"scalar", scalar}})})});
+    run_only(graph, "neutral_scalar");
+    EXPECT_EQ(count_ops(graph, op), stays) << op << " " << scalar;
+  }
+}
+
+TEST(NeutralTerm, DropsZerosOfTheSameShapeOnly) {
+  const NodeEntry x = var("x");
+  Graph same = make_graph({x}, {float32({4})}, {use("tanh", {use("elemwise_add", {x, use("zeros_like", {x})})})});
+  run_only(same, "neutral_term");
+  EXPECT_EQ(count_ops(same, "elemwise_add"), 0);
+  const NodeEntry zeros = use("_zeros", {}, {{"shape", "(3, 4)"}});
+  Graph wider = make_graph({x}, {float32({4})}, {use("tanh", {use("broadcast_add", {x, zeros})})});
+  run_only(wider, "neutral_term");
+  EXPECT_EQ(count_ops(wider, "broadcast_add"), 1);
+  Graph negated = make_graph({x}, {float32({4})}, {use("tanh", {use("elemwise_sub", {use("zeros_like", {x}), x})})});
+  run_only(negated, "neutral_term");
+  EXPECT_EQ(count_ops(negated, "elemwise_sub"), 1);
+}
+
+TEST(ShortenViews, DropsADetourAndKeepsAChange) {
+  const NodeEntry x = var("x");
+  const NodeEntry there = use("Reshape", {use("tanh", {x})}, {{"shape", "(6,)"}});
+  Graph back = make_graph({x}, {float32({2, 3})}, {use("sigmoid", {use("Reshape", {there}, {{"shape", "(2, 3)"}})})});
+  run_only(back, "shorten_views");
+  EXPECT_EQ(count_ops(back, "Reshape"), 0);
+  Graph on = make_graph({x}, {float32({2, 3})}, {use("sigmoid", {use("Reshape", {there}, {{"shape", "(3, 2)"}})})});
+  run_only(on, "shorten_views");
+  EXPECT_EQ(count_ops(on, "Reshape"), 2);
+}
+
+TEST(JoinTransposes, ComposesAndCancels) {
+  const NodeEntry x = var("x");
+  auto transpose = [](const NodeEntry& e, const char* axes) { return use("transpose", {e}, {{"axes", axes}}); };
+  Graph cancel =
+      make_graph({x}, {float32({2, 3, 4})}, {use("tanh", {transpose(transpose(x, "(1, 2, 0)"), "(2, 0, 1)")})});
+  run_only(cancel, "join_transposes");
+  EXPECT_EQ(count_ops(cancel, "transpose"), 0);
+  Graph join =
+      make_graph({x}, {float32({2, 3, 4})}, {use("tanh", {transpose(transpose(x, "(1, 2, 0)"), "(1, 2, 0)")})});
+  run_only(join, "join_transposes");
+  EXPECT_EQ(count_ops(join, "transpose"), 1);
+  Graph one = make_graph({x}, {float32({2, 3, 4})}, {use("tanh", {transpose(x, "(1, 2, 0)")})});
+  run_only(one, "join_transposes");
+  EXPECT_EQ(count_ops(one, "transpose"), 1);
+}
+
+TEST(FoldConstants, ComputesWhatNoInputReaches) {
+  const NodeEntry x = var("x");
+  const NodeEntry two = use("_plus_scalar", {use("_ones", {}, {{"shape", "(4,)"}})}, {{"scalar", "1"}});
+  Graph graph = make_graph({x}, {float32({4})}, {use("elemwise_mul", {x, two})});
+  run_only(graph, "fold_constants");
+  EXPECT_EQ(graph.num_nodes(), 3u);
+  const NodePtr folded = graph.outputs()[0].node->inputs[1].node;
+  ASSERT_TRUE(folded->constant);
+  EXPECT_EQ(values_of(NDArray(Ref<ArrayImpl>(static_cast<ArrayImpl*>(folded->constant.get())))),
+            std::vector<float>(4, 2.0f));
+}
+
+TEST(FoldConstants, LeavesLargeResultsAndRandomDraws) {
+  const NodeEntry x = var("x");
+  Graph large = make_graph({x}, {float32({1024, 1024})},
+                           {use("elemwise_mul", {x, use("_ones", {}, {{"shape", "(1024, 1024)"}})})});
+  run_only(large, "fold_constants");
+  EXPECT_EQ(count_ops(large, "_ones"), 1);
+}
+
+TEST(FuseActivation, JoinsALayerAndItsActivation) {
+  const NodeEntry x = var("x"), w = var("w"), b = var("b");
+  const NodeEntry dense = use("FullyConnected", {x, w, b}, {{"num_hidden", "5"}});
+  for (const NodeEntry& act :
+       {use("Activation", {dense}, {{"act_type", "tanh"}}), use("relu", {dense}), use("sigmoid", {dense})}) {
+    Graph graph = make_graph({x, w, b}, {float32({2, 3}), float32({5, 3}), float32({5})}, {act});
+    run_only(graph, "fuse_activation");
+    EXPECT_EQ(count_ops(graph, "_fused_fully_connected"), 1);
+    EXPECT_EQ(graph.num_nodes(), 4u);
+  }
+}
+
+TEST(FuseActivation, KeepsALayerThatOthersRead) {
+  const NodeEntry x = var("x"), w = var("w"), b = var("b");
+  const NodeEntry dense = use("FullyConnected", {x, w, b}, {{"num_hidden", "5"}});
+  Graph graph = make_graph({x, w, b}, {float32({2, 3}), float32({5, 3}), float32({5})}, {use("relu", {dense}), dense});
+  run_only(graph, "fuse_activation");
+  EXPECT_EQ(count_ops(graph, "_fused_fully_connected"), 0);
+}
+
 TEST(FuseElementwise, MakesOneNodeOfAChain) {
   const NodeEntry x = var("x"), a = var("a"), b = var("b");
   const NodeEntry inner = use("elemwise_add", {use("elemwise_mul", {a, x}), b});

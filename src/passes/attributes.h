@@ -1,0 +1,23 @@
+// Operator parameters by name, so that passes need not know the operators' structs.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "hybridnet/graph.h"
+
+namespace hybridnet::passes {
+
+// The value of a parameter; None when the op has no such parameter.
+AttrValue attribute(const Node& node, std::string_view name);
+double number_attribute(const Node& node, std::string_view name, double otherwise);
+bool bool_attribute(const Node& node, std::string_view name, bool otherwise);
+std::string text_attribute(const Node& node, std::string_view name);  // "" when absent or None
+
+// Parameters of `op`: fields that it shares with `from` (may be null) by name, then `attrs`.
+ParamsPtr make_params(const Op& op, const Node* from, const std::vector<std::pair<std::string, AttrValue>>& attrs);
+
+}  // namespace hybridnet::passes

@@ -1,0 +1,90 @@
+// A layer and the activation behind it as one node, whose kernel applies the activation while the result is in
+// registers.
+#include <optional>
+
+#include "passes/attributes.h"
+#include "passes/register_all.h"
+
+namespace hybridnet::passes {
+namespace {
+
+// Layers that have a form with an activation, and that form's name.
+const char* fused_name(const std::string& op) {
+  if (op == "FullyConnected") return "_fused_fully_connected";
+  if (op == "Convolution") return "_fused_convolution";
+  return nullptr;
+}
+
+using Attributes = std::vector<std::pair<std::string, AttrValue>>;
+
+// The activation of a node in the words of the fused ops: act_type, act_alpha, act_beta.
+std::optional<Attributes> activation_of(const Node& node) {
+  const std::string& op = node.op->name;
+  auto plain = [](const char* type) { return Attributes{{"act_type", type}}; };
+  if (op == "relu" || op == "sigmoid" || op == "tanh") return plain(op.c_str());
+  if (op == "Activation") {
+    const std::string type = text_attribute(node, "act_type");
+    if (type == "relu" || type == "sigmoid" || type == "tanh" || type == "softrelu") return plain(type.c_str());
+  }
+  if (op == "LeakyReLU") {
+    const std::string type = text_attribute(node, "act_type");
+    if (type == "gelu") return plain("gelu");
+    if (type == "elu" || type == "leaky") {
+      return Attributes{{"act_type", type}, {"act_alpha", number_attribute(node, "slope", 0.25)}};
+    }
+  }
+  if (op == "clip") {
+    return Attributes{{"act_type", "clip"},
+                      {"act_alpha", number_attribute(node, "a_min", 0)},
+                      {"act_beta", number_attribute(node, "a_max", 0)}};
+  }
+  return std::nullopt;
+}
+
+Replacement fuse_activation(Graph& graph, Node& node) {
+  const std::optional<Attributes> activation = activation_of(node);
+  if (!activation || node.inputs.size() != 1) return no_change();
+  const NodeEntry& before = node.inputs[0];
+  Node& layer = *before.node;
+  if (layer.is_variable() || graph.only_reader(before) != &node || !(graph.spec(before) == node.specs[0]))
+    return no_change();
+  const char* name = fused_name(layer.op->name);
+  const Op* fused = name ? op_registry().find(name) : nullptr;
+  if (!fused) return no_change();
+  return replace_with({graph.add(*fused, make_params(*fused, &layer, *activation), layer.inputs, &layer), 0});
+}
+
+// Before differentiation: the pair's own gradient needs neither the activation's input nor its output.
+Replacement fuse_batch_norm_relu(Graph& graph, Node& node) {
+  if (node.op->name == "Activation" && text_attribute(node, "act_type") != "relu") return no_change();
+  const NodeEntry& before = node.inputs[0];
+  Node& norm = *before.node;
+  if (norm.is_variable() || norm.op->name != "BatchNorm" || before.index != 0 || graph.only_reader(before) != &node) {
+    return no_change();
+  }
+  const Op* fused = op_registry().find("_contrib_BatchNormWithReLU");
+  if (!fused) return no_change();
+  const NodePtr both = graph.add(*fused, make_params(*fused, &norm, {}), norm.inputs, &norm);
+  Replacement result = replace_with({both, 0});
+  for (uint32_t i = 1; i < norm.specs.size(); ++i) {  // statistics and states
+    if (graph.is_used(norm, static_cast<int>(i)))
+      result.others.push_back({NodeEntry{NodePtr(&norm), i}, NodeEntry{both, i}});
+  }
+  result.remove = {&norm};
+  return result;
+}
+
+}  // namespace
+
+void register_fuse_activation(RewriteDatabase& db) {
+  db.local("batch_norm_relu", fuse_batch_norm_relu)
+      .tracks({"Activation", "relu"})
+      .at(5)
+      .tags({"fast_run", "fusion", "pre_grad"});
+  db.local("fuse_activation", fuse_activation)
+      .tracks({"Activation", "relu", "sigmoid", "tanh", "LeakyReLU", "clip"})
+      .at(40)
+      .tags({"fast_run", "fusion"});
+}
+
+}  // namespace hybridnet::passes

@@ -1,0 +1,85 @@
+// Chains of reshapes and of transposes: what leads back to the start disappears, the rest becomes one node.
+#include <algorithm>
+
+#include "passes/attributes.h"
+#include "passes/register_all.h"
+
+namespace hybridnet::passes {
+namespace {
+
+bool is_reshaping(const Node& node) { return node.op && node.op->is_view && node.specs.size() == 1; }
+
+bool feeds_border(const Graph& graph, const Node& node) {
+  const std::vector<Client>& readers = graph.clients(node, 0);
+  return std::any_of(readers.begin(), readers.end(), [](const Client& c) { return c.kind != Client::Kind::kNode; });
+}
+
+// reshape(reshape(x)) with the shape of x is x; a longer way round reads x directly.
+Replacement shorten_views(Graph& graph, Node& node) {
+  if (!is_reshaping(node) || !is_reshaping(*node.inputs[0].node)) return no_change();
+  NodeEntry start = node.inputs[0];
+  while (is_reshaping(*start.node)) {
+    start = start.node->inputs[0];
+    if (!(graph.spec(start) == node.specs[0])) continue;
+    if (start.node->is_variable() && feeds_border(graph, node)) return no_change();
+    return replace_with(start);
+  }
+  return no_change();
+}
+
+std::vector<int64_t> transposed_axes(const Graph& graph, const Node& node) {
+  const int ndim = graph.spec(node.inputs[0]).shape.ndim();
+  std::vector<int64_t> axes;
+  const AttrValue given = attribute(node, "axes");
+  if (const auto* list = std::get_if<AttrValue::List>(&given.value)) {
+    for (const AttrValue& axis : *list) {
+      const auto* value = std::get_if<int64_t>(&axis.value);
+      if (!value) return {};
+      axes.push_back(*value < 0 ? *value + ndim : *value);
+    }
+  }
+  if (axes.empty()) {
+    for (int i = ndim - 1; i >= 0; --i) axes.push_back(i);
+  }
+  return axes.size() == static_cast<size_t>(ndim) ? axes : std::vector<int64_t>();
+}
+
+Replacement join_transposes(Graph& graph, Node& node) {
+  const std::vector<int64_t> outer = transposed_axes(graph, node);
+  if (outer.empty()) return no_change();
+  std::vector<int64_t> all = outer;
+  NodeEntry start = node.inputs[0];
+  const bool pair = start.node->op && start.node->op->name == "transpose";
+  if (pair) {
+    const std::vector<int64_t> inner = transposed_axes(graph, *start.node);
+    if (inner.empty()) return no_change();
+    for (size_t i = 0; i < all.size(); ++i) all[i] = inner[static_cast<size_t>(outer[i])];
+    start = start.node->inputs[0];
+  }
+  if (std::is_sorted(all.begin(), all.end())) {
+    if (start.node->is_variable() && feeds_border(graph, node)) return no_change();
+    return replace_with(start);
+  }
+  if (!pair) return no_change();
+  AttrValue::List list(all.begin(), all.end());
+  return replace_with(
+      {graph.add(*node.op, make_params(*node.op, nullptr, {{"axes", AttrValue(list)}}), {start}, &node), 0});
+}
+
+}  // namespace
+
+void register_view_chains(RewriteDatabase& db) {
+  for (const double position : {1.0, 21.0}) {
+    const std::string suffix = position > 10 ? "_joint" : "";
+    db.local("shorten_views" + suffix, shorten_views)
+        .tracks(Trait::kView)
+        .at(position)
+        .tags({"fast_run", "canonicalize"});
+    db.local("join_transposes" + suffix, join_transposes)
+        .tracks({"transpose"})
+        .at(position)
+        .tags({"fast_run", "canonicalize"});
+  }
+}
+
+}  // namespace hybridnet::passes
