@@ -63,7 +63,7 @@ ENVIRONMENT_READERS = (
 PYTHON_LINES: list[tuple[str, ...]] = [  # top to bottom; modules of one line may import each other
     ("__init__", "test_utils"),
     ("gluon", "contrib", "module", "model", "rnn", "visualization", "monitor", "callback", "image", "onnx"),
-    ("initializer", "optimizer", "lr_scheduler", "metric", "io", "kvstore", "recordio", "profiler"),
+    ("initializer", "optimizer", "lr_scheduler", "metric", "registry", "io", "kvstore", "recordio", "profiler"),
     ("ndarray", "symbol", "numpy", "numpy_extension", "autograd", "random", "executor", "tensor", "operator", "ops"),
     ("base", "context", "errors", "engine", "runtime", "util", "name", "attribute", "libinfo", "_core"),
 ]

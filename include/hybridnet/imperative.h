@@ -45,6 +45,9 @@ void mark_variable(const NDArray& a, const NDArray& grad, GradReq req);
 NDArray grad_of(const NDArray& a);       // null handle if none
 GradReq grad_req_of(const NDArray& a);
 void drop_grad(const NDArray& a);
+// Has backward written the gradient of leaf `a` since this was last set to false? False for arrays that are no leaves.
+bool gradient_is_fresh(const NDArray& a);
+void set_gradient_fresh(const NDArray& a, bool fresh);
 
 // Runs backward from heads into the grad buffers. head_grads empty or null entries: ones.
 void backward(std::span<const NDArray> heads, std::span<const NDArray> head_grads, bool retain_graph, bool train_mode);

@@ -25,7 +25,8 @@ class Inference {
       Use use{node, {}, {}, false};
       for (int i = 0; i < node->num_outputs(); ++i) {
         TensorSpec& spec = specs[{self, static_cast<uint32_t>(i)}];
-        if (static_cast<size_t>(i) < node->specs.size()) learn(spec, node->specs[i]);
+        // What a trace found holds for the trace's inputs, not for every call: only a constant's spec is a fact here.
+        if (node->constant && !node->specs.empty()) learn(spec, node->specs[0]);
         if (node->is_variable()) learn(spec, declared_spec(*node));
         use.out.push_back(&spec);
       }

@@ -168,6 +168,7 @@ class Backward {
       Slot& slot = leaves_.at(mark);
       if (mark->req == GradReq::kNull || !mark->grad) continue;
       note_overwrite(mark->grad);
+      mark->fresh = true;
       if (mark->req == GradReq::kAdd) {
         const NDArray terms[] = {mark->grad, slot.array};
         invoke(kAdd.op(), kAdd.op().default_params, terms, {&mark->grad, 1});

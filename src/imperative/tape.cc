@@ -123,4 +123,12 @@ GradReq grad_req_of(const NDArray& a) {
 }
 void drop_grad(const NDArray& a) { a.impl()->tape = nullptr; }
 
+bool gradient_is_fresh(const NDArray& a) {
+  const TapeMark* mark = mark_of(a);
+  return mark != nullptr && mark->fresh;
+}
+void set_gradient_fresh(const NDArray& a, bool fresh) {
+  if (TapeMark* mark = mark_of(a)) mark->fresh = fresh;
+}
+
 }  // namespace hybridnet

@@ -89,6 +89,7 @@ class Symbol(_core.SymbolBase):
     def shape(self) -> tuple[int, ...]:
         """Shape of a traced array. Raises TraceError while it is unknown, AttributeError outside traces."""
         shape = self._spec[0]
+        _core.note_trace_read(1)
         if shape is None or -1 in shape:
             raise _refuse(self, f"The shape {shape or ''}", "it depends on data; use operators such as reshape_like, slice_like, shape_array")
         return shape
@@ -97,6 +98,7 @@ class Symbol(_core.SymbolBase):
     def dtype(self) -> Any:
         """NumPy type of a traced array's elements."""
         dtype = self._spec[1]
+        _core.note_trace_read(4)
         if dtype is None:
             raise _refuse(self, "The dtype", "cast the inputs of the block explicitly")
         return dtype
@@ -105,6 +107,7 @@ class Symbol(_core.SymbolBase):
     def ndim(self) -> int:
         """Number of axes of a traced array."""
         shape = self._spec[0]
+        _core.note_trace_read(2)
         if shape is None:
             raise _refuse(self, "The number of axes", "give the block's inputs a known rank")
         return len(shape)
@@ -232,6 +235,7 @@ class Symbol(_core.SymbolBase):
     def __len__(self) -> int:
         if self._is_traced_array:
             shape = self._spec[0]
+            _core.note_trace_read(1)
             if shape and shape[0] >= 0:
                 return shape[0]
             raise _refuse(self, "len()", "loop with mx.nd.contrib.foreach or while_loop")

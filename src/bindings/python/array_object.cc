@@ -81,6 +81,15 @@ PyObject* get_grad(PyObject* self, void*) {
   });
 }
 
+PyObject* get_fresh_grad(PyObject* self, void*) { return PyBool_FromLong(gradient_is_fresh(array_of(self))); }
+
+int set_fresh_grad(PyObject* self, PyObject* value, void*) {
+  const int fresh = value == nullptr ? 0 : PyObject_IsTrue(value);
+  if (fresh < 0) return -1;
+  set_gradient_fresh(array_of(self), fresh != 0);
+  return 0;
+}
+
 PyGetSetDef properties[] = {
     {"shape", get_shape, nullptr, "Tuple of the array's sizes, outermost first.", nullptr},
     {"ndim", get_ndim, nullptr, "Number of axes.", nullptr},
@@ -90,6 +99,7 @@ PyGetSetDef properties[] = {
     {"context", get_context, nullptr, "Device that holds the array.", nullptr},
     {"ctx", get_context, nullptr, "Device that holds the array; the same as context.", nullptr},
     {"grad", get_grad, nullptr, "Gradient buffer made by attach_grad(), or None.", nullptr},
+    {"_fresh_grad", get_fresh_grad, set_fresh_grad, "Has backward written the gradient since this was last set to False?", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 

@@ -49,7 +49,10 @@ class PythonFunction final : public RecordedFunction {
 
 void bind_state(py::module_& m) {
   m.def("is_recording", [] { return autograd_state().recording; });
-  m.def("is_training", [] { return autograd_state().training; });
+  m.def("is_training", [] {
+    if (TraceState& trace = trace_state(); trace.active) trace.reads |= kReadTraining;
+    return autograd_state().training;
+  });
   m.def("set_recording", [](bool on) { return std::exchange(autograd_state().recording, on); }, "Returns what it was.");
   m.def("set_training", [](bool on) { return std::exchange(autograd_state().training, on); }, "Returns what it was.");
 }

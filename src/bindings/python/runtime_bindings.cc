@@ -63,10 +63,17 @@ void bind_runtime(py::module_& m) {
   m.def("set_trace_state", [](bool active, std::string block) {
     TraceState& state = trace_state();
     py::tuple before = py::make_tuple(state.active, state.block);
+    if (active && !state.active) {
+      state.constants = 0;
+      state.reads = 0;
+    }
     state.active = active;
     state.block = std::move(block);
     return before;
   }, "Is a block being traced, and its path. Returns what it was.");
+  m.def("note_trace_read", [](unsigned bits) { trace_state().reads |= bits; },
+        "Python asks for a traced array's shape (1), rank (2) or dtype (4), or for the training mode (8).");
+  m.def("trace_reads", [] { return trace_state().reads; }, "What was asked since tracing began.");
 }
 
 }  // namespace hybridnet::python

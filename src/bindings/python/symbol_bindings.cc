@@ -136,6 +136,8 @@ void bind_making(py::module_& m) {
   m.def("traced_variable", [](const std::string& name, const Shape& shape, DType dtype) {
     return Symbol{{{make_traced_variable(name, {shape, dtype}), 0}}};
   }, py::arg("name"), py::arg("shape") = py::none(), py::arg("dtype") = py::none(), "A variable of a block that is being traced.");
+  m.def("traced_constant", [](const py::object& array) { return Symbol{{entry_of(array.ptr(), "constant")}}; },
+        "The array as a variable whose value is known.");
   m.def("group", [](const std::vector<Symbol>& parts) {
     Symbol all;
     for (const Symbol& part : parts) all.outputs.insert(all.outputs.end(), part.outputs.begin(), part.outputs.end());
@@ -202,6 +204,14 @@ void bind_asking(py::module_& m) {
       if (node->constant) values[py::str(node->name)] = NDArray(Ref<ArrayImpl>(static_cast<ArrayImpl*>(node->constant.get())));
     return values;
   }, "name -> array of the variables whose value is known.");
+  m.def("symbol_input_constants", [](const Symbol& s) {
+    py::list values;
+    for (const NodePtr& node : s.list_inputs()) {
+      if (node->constant) values.append(NDArray(Ref<ArrayImpl>(static_cast<ArrayImpl*>(node->constant.get()))));
+      else values.append(py::none());
+    }
+    return values;
+  }, "One entry per list_inputs(): the array of a variable whose value is known, else None.");
 }
 
 void bind_attributes(py::module_& m) {

@@ -198,6 +198,13 @@ PyObject* wrap_symbol(Symbol symbol, PyTypeObject* type) {
   return self;
 }
 
+// In a trace constants are numbered through, because a block that runs twice starts its own names anew each time.
+static std::string constant_name() {
+  TraceState& state = trace_state();
+  if (!state.active) return make_name(nullptr, "constant");
+  return "constant" + std::to_string(state.constants++);
+}
+
 NodeEntry entry_of(PyObject* object, const char* what) {
   if (is_symbol(object)) {
     const Symbol& symbol = symbol_of(object);
@@ -207,7 +214,7 @@ NodeEntry entry_of(PyObject* object, const char* what) {
   }
   if (is_array(object)) {
     const NDArray& array = array_of(object);
-    NodePtr node = make_traced_variable(make_name(nullptr, "constant"), array.spec());
+    NodePtr node = make_traced_variable(constant_name(), array.spec());
     node->constant = Ref<Object>(array.impl());
     return {node, 0};
   }

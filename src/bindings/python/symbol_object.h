@@ -25,7 +25,12 @@ struct SymbolObject {
 struct TraceState {
   bool active = false;
   std::string block;
+  int constants = 0;                 // arrays met so far; numbers their names
+  unsigned reads = 0;                // TraceRead bits
 };
+
+// What Python asked of traced arrays. A graph traced after such a question holds for equal answers only.
+enum TraceRead : unsigned { kReadShape = 1, kReadRank = 2, kReadDType = 4, kReadTraining = 8 };
 TraceState& trace_state();
 
 extern PyTypeObject* symbol_base_type;

@@ -1,0 +1,423 @@
+"""Block: the base of layers and models; children, parameters, names, hooks, files."""
+
+from __future__ import annotations
+
+import re
+import threading
+import warnings
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from .. import name as _name
+from .. import ndarray
+from ..errors import HybridNetError
+from .block_errors import add_block_path
+from .parameter import Parameter, ParameterDict, ParameterLoadError
+from .summary import print_summary
+from .utils import HookHandle, _brief_print_list, _indent
+
+if TYPE_CHECKING:
+    from ..context import Context
+
+__all__ = ["Block"]
+
+BlockT = TypeVar("BlockT", bound="Block")
+
+
+class _BlockScope:
+    """Names what is made inside ``with block.name_scope()``: prefixes count up per kind of block."""
+
+    _current = threading.local()
+
+    def __init__(self, block: Block) -> None:
+        self._block = block
+        self._counter: dict[str, int] = {}
+        # A stack: a scope may be entered again inside itself, and by several traces.
+        self._entered: list[tuple[_BlockScope | None, Any]] = []
+
+    @staticmethod
+    def create(prefix: str | None, params: ParameterDict | None, hint: str) -> tuple[str, ParameterDict]:
+        """Full prefix and parameter dict of a new block."""
+        current: _BlockScope | None = getattr(_BlockScope._current, "value", None)
+        if current is None:
+            if prefix is None:
+                prefix = _name.current().get(None, hint) + "_"
+            params = ParameterDict(prefix) if params is None else ParameterDict(params.prefix, params)
+            return prefix, params
+        if prefix is None:
+            count = current._counter.get(hint, 0)
+            prefix = f"{hint}{count}_"
+            current._counter[hint] = count + 1
+        if params is None:
+            parent = current._block.params
+            params = ParameterDict(parent.prefix + prefix, parent._shared)
+        else:
+            params = ParameterDict(params.prefix, params)
+        return current._block.prefix + prefix, params
+
+    def __enter__(self) -> _BlockScope:
+        if self._block._empty_prefix:
+            return self
+        names = _name.Prefix(self._block.prefix)
+        self._entered.append((getattr(_BlockScope._current, "value", None), names))
+        _BlockScope._current.value = self
+        names.__enter__()
+        return self
+
+    def __exit__(self, *details: Any) -> None:
+        if self._block._empty_prefix:
+            return
+        outer, names = self._entered.pop()
+        names.__exit__(*details)
+        _BlockScope._current.value = outer
+
+
+def _holds_unregistered(value: Any, children: set[int]) -> bool:
+    if isinstance(value, Block):
+        return id(value) not in children
+    if isinstance(value, (list, tuple)):
+        return any(_holds_unregistered(item, children) for item in value)
+    if isinstance(value, dict):
+        return any(_holds_unregistered(item, children) for item in value.values())
+    return False
+
+
+class Block:
+    """Base of layers and models. Subclasses write ``forward``.
+
+    Blocks and Parameters set as attributes become children and own parameters::
+
+        class Model(gluon.Block):
+            def __init__(self, **kwargs):
+                super().__init__(**kwargs)
+                with self.name_scope():
+                    self.hidden = nn.Dense(20)
+                    self.out = nn.Dense(10)
+
+            def forward(self, x):
+                return self.out(mx.nd.relu(self.hidden(x)))
+
+    Parameters
+    ----------
+    prefix : str, optional
+        In front of the names of parameters and children; default: class name and a number.
+    params : ParameterDict, optional
+        Parameters to share: ``nn.Dense(20, params=other.collect_params())``.
+    """
+
+    def __init__(self, prefix: str | None = None, params: ParameterDict | None = None) -> None:
+        self._empty_prefix = prefix == ""
+        self._prefix, self._params = _BlockScope.create(prefix, params, self._alias())
+        self._name = self._prefix[:-1] if self._prefix.endswith("_") else self._prefix
+        self._scope = _BlockScope(self)
+        self._children: OrderedDict[str, Block] = OrderedDict()
+        self._reg_params: dict[str, Parameter] = {}
+        self._forward_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        self._forward_pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+
+    def __repr__(self) -> str:
+        lines = [f"  ({key}): {_indent(repr(b), 2)}" for key, b in self.__dict__.items() if isinstance(b, Block)]
+        return "{}(\n{}\n)".format(type(self).__name__, "\n".join(lines))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        existing = self.__dict__.get(name)
+        if isinstance(existing, (Parameter, Block)) and not isinstance(value, type(existing)):
+            raise TypeError(
+                f"Changing attribute type for {name} from {type(existing)} to {type(value)} is not allowed."
+            )
+        if isinstance(value, Block):
+            self.register_child(value, name)
+        elif isinstance(value, Parameter):
+            if self._reg_params.get(name, value) is not value:
+                raise ValueError(
+                    f"Overriding Parameter attribute {name} is not allowed. If you want to share parameters between "
+                    "blocks, please set 'params' at Block construction instead."
+                )
+            self._reg_params[name] = value
+        super().__setattr__(name, value)
+
+    def _check_container_with_block(self) -> None:
+        children = {id(child) for child in self._children.values()}
+        for key, value in self.__dict__.items():
+            if key.startswith("_") or not isinstance(value, (list, tuple, dict)):
+                continue
+            if _holds_unregistered(value, children):
+                warnings.warn(
+                    f'"{type(self).__name__}.{key}" is an unregistered container with Blocks. Note that Blocks inside '
+                    "the list, tuple or dict will not be registered automatically. Make sure to register them using "
+                    "register_child() or switching to nn.Sequential/nn.HybridSequential instead. ",
+                    stacklevel=3,
+                )
+
+    def _alias(self) -> str:
+        return type(self).__name__.lower()
+
+    @property
+    def prefix(self) -> str:
+        """In front of the names of parameters and children."""
+        return self._prefix
+
+    @property
+    def name(self) -> str:
+        """The prefix without the '_' at its end."""
+        return self._name
+
+    def name_scope(self) -> _BlockScope:
+        """Context in which new children and parameters get this block's prefix."""
+        return self._scope
+
+    @property
+    def params(self) -> ParameterDict:
+        """This block's own parameters, without those of its children."""
+        return self._params
+
+    def collect_params(self, select: str | None = None) -> ParameterDict:
+        """Parameters of this block and all blocks below.
+
+        select: regular expression matched from the start of the names, such as ``".*weight|.*bias"``.
+        """
+        self._check_container_with_block()
+        result = ParameterDict(self._params.prefix)
+        if select:
+            pattern = re.compile(select)
+            result.update({name: value for name, value in self.params.items() if pattern.match(name)})
+        else:
+            result.update(self.params)
+        for child in self._children.values():
+            result.update(child.collect_params(select=select))
+        return result
+
+    def _collect_params_with_prefix(self, prefix: str = "") -> dict[str, Parameter]:
+        """Parameters by structural name: ``features.0.weight``."""
+        if prefix:
+            prefix += "."
+        result = {prefix + key: value for key, value in self._reg_params.items()}
+        for name, child in self._children.items():
+            result.update(child._collect_params_with_prefix(prefix + name))
+        return result
+
+    # -- files ------------------------------------------------------------------------------------------------------
+
+    def save_parameters(self, filename: str, deduplicate: bool = False) -> None:
+        """Writes the parameters, by structural name, to a ``.params`` file for load_parameters.
+
+        deduplicate: whether a parameter shared by several blocks is written once only.
+        """
+        params = self._collect_params_with_prefix()
+        if deduplicate:
+            last_name = {param: name for name, param in params.items()}
+            params = {name: param for param, name in last_name.items()}
+        ndarray.save(filename, {name: param._reduce() for name, param in params.items()})
+
+    def save_params(self, filename: str) -> None:
+        """Deprecated: writes the parameters by name without prefix. Use save_parameters."""
+        warnings.warn("save_params is deprecated. Please use save_parameters.", DeprecationWarning, stacklevel=2)
+        self.collect_params().save(filename, strip_prefix=self.prefix)
+
+    def load_parameters(
+        self,
+        filename: str,
+        ctx: Context | Sequence[Context] | None = None,
+        allow_missing: bool = False,
+        ignore_extra: bool = False,
+        cast_dtype: bool = False,
+        dtype_source: str = "current",
+    ) -> None:
+        """Reads parameters that save_parameters (or ParameterDict.save) wrote.
+
+        Parameters
+        ----------
+        filename : str
+        ctx : Context or list of Context, optional
+            Where parameters that were not initialized go; default: cpu().
+        allow_missing : bool, default False
+            Whether parameters that the file lacks keep their value.
+        ignore_extra : bool, default False
+            Whether arrays that no parameter wants are skipped.
+        cast_dtype : bool, default False
+            Whether element types may differ; dtype_source 'current' casts the file's arrays, 'saved' the parameters.
+
+        Raises FileError or FormatError for the file itself, ParameterLoadError (a ValueError) if names, shapes, element
+        types or contexts do not fit.
+        """
+        loaded = ndarray.load(filename)
+        params = self._collect_params_with_prefix()
+        if not loaded and not params:
+            return
+        if not isinstance(loaded, dict):
+            raise ParameterLoadError(
+                f"file '{filename}' holds a list of {len(loaded)} arrays without names, which cannot be matched with "
+                "parameters.\n  Fix: write it with save_parameters."
+            )
+        # Names with prefixes, as ParameterDict.save and old versions of MXNet wrote them. The names of a block without
+        # children have no dot either way.
+        if not any("." in name for name in loaded) and not set(loaded) & set(params):
+            self.collect_params().load(
+                filename,
+                ctx,
+                allow_missing,
+                ignore_extra,
+                self.prefix,
+                cast_dtype=cast_dtype,
+                dtype_source=dtype_source,
+            )
+            return
+        if not allow_missing:
+            self._check_nothing_missing(params, loaded, filename)
+        for name, array in loaded.items():
+            if name in params:
+                params[name]._load_init(array, ctx, cast_dtype=cast_dtype, dtype_source=dtype_source)
+            elif not ignore_extra:
+                raise ParameterLoadError(
+                    f"Parameter '{name}' loaded from file '{filename}' is not present in this block, which contains "
+                    f"parameters {_brief_print_list(params)}. Set ignore_extra=True to ignore. "
+                )
+
+    @staticmethod
+    def _check_nothing_missing(params: dict[str, Parameter], loaded: dict[str, Any], filename: str) -> None:
+        # A shared parameter has several names; one of them in the file is enough.
+        names = defaultdict(list)
+        for name, param in params.items():
+            names[param].append(name)
+        for name, param in params.items():
+            if not any(alias in loaded for alias in names[param]):
+                raise ParameterLoadError(
+                    f"Parameter '{name}' is missing in file '{filename}', which contains parameters: "
+                    f"{_brief_print_list(loaded)}. Set allow_missing=True to ignore missing parameters."
+                )
+
+    def load_params(
+        self, filename: str, ctx: Any = None, allow_missing: bool = False, ignore_extra: bool = False
+    ) -> None:
+        """Deprecated: same as load_parameters."""
+        warnings.warn("load_params is deprecated. Please use load_parameters.", DeprecationWarning, stacklevel=2)
+        self.load_parameters(filename, ctx, allow_missing, ignore_extra)
+
+    # -- children and hooks -----------------------------------------------------------------------------------------
+
+    def register_child(self, block: Block, name: str | None = None) -> None:
+        """Makes block a child; attributes that are blocks are registered by themselves."""
+        self._children[str(len(self._children)) if name is None else name] = block
+
+    def register_forward_pre_hook(self, hook: Callable[[Block, tuple[Any, ...]], None]) -> HookHandle:
+        """Calls ``hook(block, inputs)`` before every forward. The hook must not modify them."""
+        handle = HookHandle()
+        handle.attach(self._forward_pre_hooks, hook)
+        return handle
+
+    def register_forward_hook(self, hook: Callable[[Block, tuple[Any, ...], Any], None]) -> HookHandle:
+        """Calls ``hook(block, inputs, outputs)`` after every forward. The hook must not modify them."""
+        handle = HookHandle()
+        handle.attach(self._forward_hooks, hook)
+        return handle
+
+    def register_op_hook(self, callback: Callable[..., None], monitor_all: bool = False) -> None:
+        """Calls ``callback(name, op name, array)`` for operators' outputs (with monitor_all, inputs too) of all
+        hybridized blocks below."""
+        for child in self._children.values():
+            child.register_op_hook(callback, monitor_all)
+
+    def apply(self: BlockT, fn: Callable[[Block], Any]) -> BlockT:
+        """Calls fn on every block below, then on this one. Returns this block."""
+        for child in self._children.values():
+            child.apply(fn)
+        fn(self)
+        return self
+
+    def initialize(
+        self,
+        init: Any = None,
+        ctx: Context | Sequence[Context] | None = None,
+        verbose: bool = False,
+        force_reinit: bool = False,
+    ) -> None:
+        """Initializes all parameters.
+
+        Parameters
+        ----------
+        init : Initializer or str, default Uniform()
+            For parameters without their own.
+        ctx : Context or list of Context, optional
+            Default: the current context.
+        verbose : bool, default False
+            Logs each array.
+        force_reinit : bool, default False
+            Whether parameters that have a value start over.
+        """
+        self.collect_params().initialize(init, ctx, verbose, force_reinit)
+
+    def hybridize(self, active: bool = True, **kwargs: Any) -> None:
+        """Hybridizes the HybridBlocks below."""
+        for child in self._children.values():
+            child.hybridize(active, **kwargs)
+
+    def cast(self, dtype: Any) -> None:
+        """Converts all parameters to another element type."""
+        for child in self._children.values():
+            child.cast(dtype)
+        for param in self.params.values():
+            param.cast(dtype)
+
+    def zero_grad(self) -> None:
+        """Sets all gradients to zero."""
+        self.collect_params().zero_grad()
+
+    def reset_ctx(self, ctx: Context | Sequence[Context]) -> None:
+        """Moves all parameters to other contexts."""
+        for param in self.collect_params().values():
+            param.reset_ctx(ctx)
+
+    def share_parameters(self: BlockT, shared: ParameterDict | dict[str, Parameter]) -> BlockT:
+        """Uses the given parameters, by structural name (``features.0.weight``), instead of its own. Returns itself.
+
+        Raises ValueError if a name is not one of this block's parameters.
+        """
+        shared = dict(shared.items())
+        unknown = set(shared) - set(self._collect_params_with_prefix())
+        if unknown:
+            raise ValueError(
+                f"share_parameters: no parameter {_brief_print_list(sorted(unknown))} in this block, which contains "
+                f"{_brief_print_list(self._collect_params_with_prefix())}"
+            )
+        self._take_shared(shared, "")
+        return self
+
+    def _take_shared(self, shared: dict[str, Parameter], prefix: str) -> None:
+        for key, own in list(self._reg_params.items()):
+            param = shared.get(prefix + key)
+            if param is None or param is own:
+                continue
+            self._params._params = OrderedDict(
+                (param.name, param) if value is own else (name, value) for name, value in self._params._params.items()
+            )
+            self._reg_params[key] = param
+            object.__setattr__(self, key, param)
+        for name, child in self._children.items():
+            child._take_shared(shared, f"{prefix}{name}.")
+
+    # -- calling ----------------------------------------------------------------------------------------------------
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs hooks and forward."""
+        for hook in tuple(self._forward_pre_hooks.values()):
+            hook(self, args)
+        try:
+            out = self.forward(*args, **kwargs)
+        except HybridNetError as error:
+            add_block_path(error, self)
+            raise
+        for hook in tuple(self._forward_hooks.values()):
+            hook(self, args, out)
+        return out
+
+    def forward(self, *args: Any) -> Any:
+        """Computes the outputs; subclasses override it."""
+        raise NotImplementedError(f"{type(self).__name__} must override forward")
+
+    def summary(self, *inputs: Any) -> None:
+        """Prints layers, output shapes and parameter counts for one run on inputs.
+
+        Raises ValueError if the block is hybridized, RuntimeError if it is not initialized.
+        """
+        print_summary(self, inputs)

@@ -1,0 +1,46 @@
+"""Adds the path of the block that was running to an error on its way up: "block 'net0.body.0'"."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .block import Block
+
+_OPERATOR = re.compile(r"^(operator '[^']*')( \((?P<inside>[^)]*)\))?")
+
+
+def _child_name(parent: Block, child: Block) -> str:
+    for name, block in parent._children.items():
+        if block is child:
+            return name
+    return child.name
+
+
+def _with_path(text: str, path: str) -> str:
+    """Puts the path where the operator is named, else on a line of its own."""
+    found = _OPERATOR.match(text)
+    if not found:
+        return f"{text}\n  Block: {path}"
+    inside = f"{found['inside']}, " if found["inside"] else ""
+    return f"{found[1]} ({inside}block '{path}'){text[found.end() :]}"
+
+
+def add_block_path(error: Exception, block: Block) -> None:
+    """Called for each block that the error passes, innermost first.
+
+    An error that has a path from a traced graph keeps it.
+    """
+    inner = getattr(error, "_inner_block", None)
+    if inner is None:
+        if getattr(error, "block", None) or not error.args or not isinstance(error.args[0], str):
+            return
+        error._text_without_block = error.args[0]  # type: ignore[attr-defined]
+        error._path_below = ""  # type: ignore[attr-defined]
+    elif inner is not block:
+        error._path_below = f".{_child_name(block, inner)}{error._path_below}"  # type: ignore[attr-defined]
+    error._inner_block = block  # type: ignore[attr-defined]
+    path = block.name + error._path_below  # type: ignore[attr-defined]
+    error.block = path  # type: ignore[attr-defined]
+    error.args = (_with_path(error._text_without_block, path), *error.args[1:])  # type: ignore[attr-defined]

@@ -1,0 +1,293 @@
+"""DataLoader: batches of a dataset, made here, by threads, or by worker processes."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ... import ndarray
+from ...errors import ParamError
+from . import sampler as _sampler
+from .batchify import default_batchify
+from .dataset import ArrayDataset
+
+if TYPE_CHECKING:
+    from ...context import Context
+    from .worker_pool import WorkerPool
+
+__all__ = ["DataLoader", "default_batchify_fn", "default_mp_batchify_fn"]
+
+
+def _to_arrays(batch: Any) -> Any:
+    if isinstance(batch, list):
+        return [_to_arrays(part) for part in batch]
+    return ndarray.array(batch, dtype=batch.dtype)
+
+
+def default_batchify_fn(data: Sequence[Any]) -> Any:
+    """Stacks samples: arrays and numbers become one NDArray, tuples a list of NDArrays."""
+    if isinstance(data[0], ndarray.NDArray):
+        if len({sample.shape for sample in data}) == 1:
+            return ndarray.stack(*data)
+    elif isinstance(data[0], tuple):
+        return [default_batchify_fn(part) for part in zip(*data, strict=False)]
+    return _to_arrays(default_batchify(data, np.empty))
+
+
+def default_mp_batchify_fn(data: Sequence[Any]) -> Any:
+    """Same as default_batchify_fn; worker processes put its arrays into shared memory."""
+    return default_batchify_fn(data)
+
+
+def _as_in_context(data: Any, ctx: Context) -> Any:
+    """Arrays, also inside lists, moved to ctx."""
+    if isinstance(data, ndarray.NDArray):
+        return data.as_in_context(ctx)
+    if isinstance(data, (list, tuple)):
+        return [_as_in_context(part, ctx) for part in data]
+    return data
+
+
+class DataLoader:
+    """Gives the batches of a dataset, as often as it is iterated over.
+
+    Parameters
+    ----------
+    dataset : Dataset, or anything with length and indices
+    batch_size : int
+    shuffle : bool, default False
+        Whether each round has a new random order (from numpy.random).
+    sampler : Sampler, optional
+        Order of the samples, instead of shuffle.
+    last_batch : {'keep', 'discard', 'rollover'}, default 'keep'
+        See BatchSampler.
+    batch_sampler : iterable of lists of indices, optional
+        Instead of batch_size, shuffle, sampler and last_batch.
+    batchify_fn : callable, optional
+        Makes a batch of a list of samples; default: stacks.
+    num_workers : int, default 0
+        Processes (or threads) that make batches ahead of time; 0: batches are made when asked for.
+    pin_memory, pin_device_id
+        Accepted; host memory is what CPU contexts use.
+    prefetch : int, optional
+        Batches made ahead, default 2 * num_workers.
+    thread_pool : bool, default False
+        Whether workers are threads: for datasets that spend their time outside of Python.
+    timeout : float, default 120
+        Seconds to wait for a batch of a worker.
+    auto_reload : bool, default False
+        Whether the next round is prefetched when one ends.
+
+    Batches come in order. Workers are processes that start with the first round and stay; they get one seed per batch,
+    drawn from numpy.random, so random transforms do not depend on the number of workers.
+
+    Raises ParamError for contradicting arguments; while iterating: what the dataset raises, WorkerDied within seconds
+    of a worker's death, DataLoaderTimeout.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int | None = None,
+        shuffle: bool = False,
+        sampler: Any = None,
+        last_batch: str | None = None,
+        batch_sampler: Any = None,
+        batchify_fn: Callable[[list[Any]], Any] | None = None,
+        num_workers: int = 0,
+        pin_memory: bool = False,
+        pin_device_id: int = 0,
+        prefetch: int | None = None,
+        thread_pool: bool = False,
+        timeout: float = 120,
+        auto_reload: bool = False,
+    ) -> None:
+        if timeout <= 0:
+            raise ParamError(f"timeout must be positive, given {timeout}")
+        self._dataset = dataset
+        self._batch_sampler = self._make_batch_sampler(dataset, batch_size, shuffle, sampler, last_batch, batch_sampler)
+        self._batchify_fn = batchify_fn or default_batchify_fn
+        self._own_batchify = None if self._batchify_fn in (default_batchify_fn, default_mp_batchify_fn) else batchify_fn
+        self._num_workers = max(num_workers, 0)
+        self._prefetch = max(0, 2 * self._num_workers if prefetch is None else int(prefetch))
+        self._thread_pool = thread_pool
+        self._timeout = timeout
+        self._pin_memory = pin_memory
+        self._pin_device_id = pin_device_id
+        self._pool: WorkerPool | None = None
+        self._pool_owner = 0
+        self._threads: Any = None
+        self.auto_reload = auto_reload
+        self._iter: Iterator[Any] | None = None
+        if auto_reload:
+            self.refresh()
+
+    @staticmethod
+    def _make_batch_sampler(
+        dataset: Any, batch_size: int | None, shuffle: bool, sampler: Any, last_batch: str | None, batch_sampler: Any
+    ) -> Any:
+        if batch_sampler is not None:
+            if batch_size is not None or shuffle or sampler is not None or last_batch is not None:
+                raise ParamError(
+                    "batch_size, shuffle, sampler and last_batch must not be specified if batch_sampler is specified."
+                )
+            return batch_sampler
+        if batch_size is None:
+            raise ParamError("batch_size must be specified unless batch_sampler is specified")
+        if sampler is not None and shuffle:
+            raise ParamError("shuffle must not be specified if sampler is specified")
+        if sampler is None:
+            order = _sampler.RandomSampler if shuffle else _sampler.SequentialSampler
+            sampler = order(len(dataset))
+        return _sampler.BatchSampler(sampler, batch_size, last_batch or "keep")
+
+    def __len__(self) -> int:
+        return len(self._batch_sampler)
+
+    def __iter__(self) -> Iterator[Any]:
+        if self._iter is None:
+            self.refresh()
+        round_, self._iter = self._iter, None
+        yield from round_  # type: ignore[misc]
+        if self._iter is None and self.auto_reload:
+            self.refresh()
+
+    def refresh(self) -> None:
+        """Starts prefetching a new round."""
+        if self._num_workers == 0:
+            self._iter = self._iterate_here()
+        elif self._thread_pool:
+            self._iter = _Prefetched(self._submit_to_threads(), self._batch_sampler, self._prefetch)
+        else:
+            self._iter = _Prefetched(_ProcessRound(self._workers(), self._timeout), self._batch_sampler, self._prefetch)
+
+    def clean(self) -> None:
+        """Forgets a prefetched round."""
+        self._iter = None
+
+    # -- in this process --------------------------------------------------------------------------------------------
+
+    def _make(self, indices: Sequence[Any]) -> Any:
+        dataset = self._dataset
+        if type(dataset) is ArrayDataset and self._own_batchify is None:
+            batch = dataset._gather(indices)
+            if batch is not None:
+                return batch
+        return self._batchify_fn([dataset[i] for i in indices])
+
+    def _iterate_here(self) -> Iterator[Any]:
+        for indices in self._batch_sampler:
+            yield self._make(indices)
+
+    # -- threads and processes --------------------------------------------------------------------------------------
+
+    def _submit_to_threads(self) -> _ThreadRound:
+        if self._threads is None:
+            from concurrent.futures import ThreadPoolExecutor
+
+            self._threads = ThreadPoolExecutor(self._num_workers, thread_name_prefix="hybridnet-dataloader")
+        return _ThreadRound(self._threads, self._make, self._timeout)
+
+    def _workers(self) -> WorkerPool:
+        # A pool belongs to the process that made it: after a fork a new one is needed.
+        if self._pool is None or not self._pool.alive or self._pool_owner != os.getpid():
+            from .worker_pool import WorkerPool
+
+            self._pool = WorkerPool(self._num_workers, self._dataset, self._own_batchify)
+            self._pool_owner = os.getpid()
+        return self._pool
+
+    def __del__(self) -> None:
+        pool = getattr(self, "_pool", None)
+        if pool is not None and self._pool_owner == os.getpid():
+            pool.stop()
+        threads = getattr(self, "_threads", None)
+        if threads is not None:
+            threads.shutdown(wait=False, cancel_futures=True)
+
+
+class _ThreadRound:
+    """Batches made by threads."""
+
+    def __init__(self, threads: Any, make: Callable[[Sequence[Any]], Any], timeout: float) -> None:
+        self._threads = threads
+        self._make = make
+        self._timeout = timeout
+
+    def submit(self, indices: Sequence[Any]) -> Any:
+        return self._threads.submit(self._make, indices)
+
+    def get(self, ticket: Any) -> Any:
+        from concurrent.futures import TimeoutError as FutureTimeout
+
+        from .worker_pool import DataLoaderTimeout
+
+        try:
+            return ticket.result(self._timeout)
+        except FutureTimeout:
+            if ticket.done():
+                raise
+            raise DataLoaderTimeout(f"Worker timed out after {self._timeout} seconds.") from None
+
+    def abandon(self, tickets: Sequence[Any]) -> None:
+        for ticket in tickets:
+            ticket.cancel()
+
+
+class _ProcessRound:
+    """Batches made by worker processes."""
+
+    def __init__(self, pool: WorkerPool, timeout: float) -> None:
+        self._pool = pool
+        self._timeout = timeout
+        self._seeds = np.random.RandomState(np.random.randint(1 << 31))
+
+    def submit(self, indices: Sequence[Any]) -> int:
+        return self._pool.submit(indices, int(self._seeds.randint(1 << 31)))
+
+    def get(self, ticket: int) -> Any:
+        return self._pool.get(ticket, self._timeout)
+
+    def abandon(self, tickets: Sequence[int]) -> None:
+        if self._pool.alive:
+            self._pool.abandon(tickets)
+
+
+class _Prefetched:
+    """One round: keeps `prefetch` batches asked for beyond the one being waited for, and gives them in order."""
+
+    def __init__(self, source: Any, batch_sampler: Any, prefetch: int) -> None:
+        self._source = source
+        self._length = len(batch_sampler)
+        self._batches = iter(batch_sampler)
+        self._tickets: deque[Any] = deque()
+        for _ in range(prefetch):
+            self._ask()
+
+    def _ask(self) -> None:
+        indices = next(self._batches, None)
+        if indices is not None:
+            self._tickets.append(self._source.submit(indices))
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        self._ask()
+        if not self._tickets:
+            raise StopIteration
+        return self._source.get(self._tickets.popleft())
+
+    next = __next__
+
+    def __del__(self) -> None:
+        tickets = getattr(self, "_tickets", None)
+        if tickets:
+            self._source.abandon(list(tickets))

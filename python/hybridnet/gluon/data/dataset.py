@@ -1,0 +1,200 @@
+"""Datasets: what has a length and gives samples by number."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ... import ndarray
+from ...errors import ParamError
+from .sampler import FilterSampler, Sampler, SequentialSampler
+
+__all__ = ["ArrayDataset", "Dataset", "RecordFileDataset", "SimpleDataset"]
+
+
+class Dataset:
+    """Base of datasets. Subclasses write ``__getitem__`` and ``__len__``."""
+
+    def __getitem__(self, idx: int) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} must override __getitem__")
+
+    def __len__(self) -> int:
+        raise NotImplementedError(f"{type(self).__name__} must override __len__")
+
+    def filter(self, fn: Callable[[Any], bool]) -> Dataset:
+        """The samples for which fn(sample) is true; fn runs on all of them now."""
+        return _SampledDataset(self, FilterSampler(fn, self))
+
+    def shard(self, num_shards: int, index: int) -> Dataset:
+        """Part number index of num_shards contiguous parts whose lengths differ by at most one.
+
+        Raises ParamError unless 0 <= index < num_shards.
+        """
+        if num_shards <= 0:
+            raise ParamError(f"Number of shards must be greater than 0, got {num_shards}")
+        if not 0 <= index < num_shards:
+            raise ParamError(f"Shard index of out bound: {index} out of {num_shards}")
+        each, rest = divmod(len(self), num_shards)
+        start = each * index + min(index, rest)
+        return _SampledDataset(self, SequentialSampler(each + (index < rest), start))
+
+    def take(self, count: int | None) -> Dataset:
+        """The first count samples; all for None or a larger count."""
+        length = len(self)
+        return _SampledDataset(self, SequentialSampler(length if count is None else min(count, length)))
+
+    def sample(self, sampler: Sampler) -> Dataset:
+        """The samples that sampler names, in its order. Raises TypeError unless it is a Sampler."""
+        if not isinstance(sampler, Sampler):
+            raise TypeError(f"Invalid sampler type: {type(sampler)}. Expected gluon.data.Sampler instead.")
+        return _SampledDataset(self, sampler)
+
+    def transform(self, fn: Callable[..., Any], lazy: bool = True) -> Dataset:
+        """fn applied to each sample (to its parts, if it is a tuple); lazy: when a sample is asked for."""
+        transformed = _LazyTransformDataset(self, fn)
+        return transformed if lazy else SimpleDataset([transformed[i] for i in range(len(transformed))])
+
+    def transform_first(self, fn: Callable[[Any], Any], lazy: bool = True) -> Dataset:
+        """fn applied to the first part of each sample, such as the image of (image, label)."""
+        return self.transform(_TransformFirstClosure(fn), lazy)
+
+
+class SimpleDataset(Dataset):
+    """A list, or anything with length and indices, as a Dataset."""
+
+    def __init__(self, data: Any) -> None:
+        self._data = data
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def __getitem__(self, idx: int) -> Any:
+        return self._data[idx]
+
+
+class _LazyTransformDataset(Dataset):
+    def __init__(self, data: Dataset, fn: Callable[..., Any]) -> None:
+        self._data = data
+        self._fn = fn
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def __getitem__(self, idx: int) -> Any:
+        item = self._data[idx]
+        return self._fn(*item) if isinstance(item, tuple) else self._fn(item)
+
+
+class _TransformFirstClosure:
+    """A class instead of a closure, so that it can be pickled."""
+
+    def __init__(self, fn: Callable[[Any], Any]) -> None:
+        self._fn = fn
+
+    def __call__(self, x: Any, *args: Any) -> Any:
+        return (self._fn(x), *args) if args else self._fn(x)
+
+
+class _SampledDataset(Dataset):
+    def __init__(self, dataset: Dataset, sampler: Sampler) -> None:
+        self._dataset = dataset
+        self._sampler = sampler
+        self._indices = list(sampler)
+
+    def __len__(self) -> int:
+        return len(self._indices)
+
+    def __getitem__(self, idx: int) -> Any:
+        return self._dataset[self._indices[idx]]
+
+
+class ArrayDataset(Dataset):
+    """Arrays of equal length side by side: sample i is (a[i], b[i], ...), or a[i] if there is one.
+
+    args: NDArrays, NumPy arrays, lists. Raises ParamError if there is none or lengths differ.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        if not args:
+            raise ParamError("Needs at least 1 arrays")
+        self._length = len(args[0])
+        self._data: list[Any] = []
+        for i, data in enumerate(args):
+            if len(data) != self._length:
+                raise ParamError(
+                    f"All arrays must have the same length; array[0] has length {self._length} while array[{i}] has "
+                    f"{len(data)}."
+                )
+            # Labels: numbers instead of arrays of one element each.
+            if isinstance(data, ndarray.NDArray) and len(data.shape) == 1:
+                data = data.asnumpy()
+            self._data.append(data)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, idx: int) -> Any:
+        if len(self._data) == 1:
+            return self._data[0][idx]
+        return tuple(data[idx] for data in self._data)
+
+    def _gather(self, indices: Sequence[int]) -> Any | None:
+        """The batch of these samples as default_batchify_fn makes it; None if a part is neither NDArray nor NumPy."""
+        if not all(isinstance(data, (np.ndarray, ndarray.NDArray)) for data in self._data):
+            return None
+        rows = np.asarray(indices)
+        if rows.dtype.kind not in "iu":
+            return None
+        columns = []
+        for data in self._data:
+            if isinstance(data, np.ndarray):
+                if data.dtype.kind not in "biuf":
+                    return None
+                batch = data[rows]
+                columns.append(ndarray.array(batch, dtype=batch.dtype))
+            else:
+                columns.append(ndarray.take(data, ndarray.array(rows, dtype="int64"), axis=0, mode="clip"))
+        return columns[0] if len(columns) == 1 else columns
+
+
+class RecordFileDataset(Dataset):
+    """Raw records of a RecordIO file that has an index file (``.idx``) beside it."""
+
+    def __init__(self, filename: str) -> None:
+        from ... import recordio
+
+        self.idx_file = os.path.splitext(filename)[0] + ".idx"
+        self.filename = filename
+        self._record = recordio.MXIndexedRecordIO(self.idx_file, self.filename, "r")
+
+    def __len__(self) -> int:
+        return len(self._record.keys)
+
+    def __getitem__(self, idx: int) -> Any:
+        return self._record.read_idx(self._record.keys[idx])
+
+
+class _DownloadedDataset(Dataset):
+    """Base of datasets whose files lie in a folder: images and labels read at once."""
+
+    def __init__(self, root: str, transform: Callable[[Any, Any], Any] | None) -> None:
+        self._transform = transform
+        self._data: Any = None
+        self._label: Any = None
+        self._root = os.path.expanduser(root)
+        os.makedirs(self._root, exist_ok=True)
+        self._get_data()
+
+    def __len__(self) -> int:
+        return len(self._label)
+
+    def __getitem__(self, idx: int) -> Any:
+        if self._transform is not None:
+            return self._transform(self._data[idx], self._label[idx])
+        return self._data[idx], self._label[idx]
+
+    def _get_data(self) -> None:
+        raise NotImplementedError(f"{type(self).__name__} must override _get_data")

@@ -1,0 +1,123 @@
+"""Samplers: orders in which samples are taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ...errors import ParamError
+
+__all__ = ["BatchSampler", "FilterSampler", "IntervalSampler", "RandomSampler", "Sampler", "SequentialSampler"]
+
+
+class Sampler:
+    """Base of samplers. Subclasses write ``__iter__`` and ``__len__``."""
+
+    def __iter__(self) -> Iterator[Any]:
+        raise NotImplementedError(f"{type(self).__name__} must override __iter__")
+
+    def __len__(self) -> int:
+        raise NotImplementedError(f"{type(self).__name__} must override __len__")
+
+
+class SequentialSampler(Sampler):
+    """start, start + 1, ..., start + length - 1."""
+
+    def __init__(self, length: int, start: int = 0) -> None:
+        self._length = length
+        self._start = start
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(self._start, self._start + self._length))
+
+    def __len__(self) -> int:
+        return self._length
+
+
+class RandomSampler(Sampler):
+    """0 to length - 1 in a new random order each time, from numpy.random."""
+
+    def __init__(self, length: int) -> None:
+        self._length = length
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(np.random.permutation(self._length).tolist())
+
+    def __len__(self) -> int:
+        return self._length
+
+
+class FilterSampler(Sampler):
+    """Numbers of the samples for which fn(sample) is true."""
+
+    def __init__(self, fn: Callable[[Any], bool], dataset: Any) -> None:
+        self._fn = fn
+        self._dataset = dataset
+        self._indices = [i for i in range(len(dataset)) if fn(dataset[i])]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._indices)
+
+    def __len__(self) -> int:
+        return len(self._indices)
+
+
+class BatchSampler(Sampler):
+    """Groups what sampler gives into lists of batch_size.
+
+    last_batch: what becomes of an incomplete last group: 'keep' gives it, 'discard' drops it, 'rollover' puts it in
+    front of the next round. Raises ParamError for other values or batch_size < 1.
+    """
+
+    def __init__(self, sampler: Sampler, batch_size: int, last_batch: str = "keep") -> None:
+        if last_batch not in ("keep", "discard", "rollover"):
+            raise ParamError(f"last_batch must be one of 'keep', 'discard', or 'rollover', but got {last_batch}")
+        if batch_size < 1:
+            raise ParamError(f"batch_size must be at least 1, got {batch_size}")
+        self._sampler = sampler
+        self._batch_size = batch_size
+        self._last_batch = last_batch
+        self._prev: list[Any] = []
+
+    def __iter__(self) -> Iterator[list[Any]]:
+        batch, self._prev = self._prev, []
+        for index in self._sampler:
+            batch.append(index)
+            if len(batch) == self._batch_size:
+                yield batch
+                batch = []
+        if batch and self._last_batch == "keep":
+            yield batch
+        elif batch and self._last_batch == "rollover":
+            self._prev = batch
+
+    def __len__(self) -> int:
+        total = len(self._sampler)
+        if self._last_batch == "keep":
+            return (total + self._batch_size - 1) // self._batch_size
+        if self._last_batch == "discard":
+            return total // self._batch_size
+        return (len(self._prev) + total) // self._batch_size
+
+
+class IntervalSampler(Sampler):
+    """0, interval, 2 * interval, ...; with rollover then 1, 1 + interval, ... until all of length are given.
+
+    Raises ParamError unless 1 <= interval <= length.
+    """
+
+    def __init__(self, length: int, interval: int, rollover: bool = True) -> None:
+        if not 1 <= interval <= length:
+            raise ParamError(f"Interval {interval} must be between 1 and length {length}")
+        self._length = length
+        self._interval = interval
+        self._rollover = rollover
+
+    def __iter__(self) -> Iterator[int]:
+        for start in range(self._interval if self._rollover else 1):
+            yield from range(start, self._length, self._interval)
+
+    def __len__(self) -> int:
+        return self._length if self._rollover else (self._length + self._interval - 1) // self._interval

@@ -1,0 +1,4 @@
+"""Image datasets and transforms."""
+
+from . import transforms
+from .datasets import *

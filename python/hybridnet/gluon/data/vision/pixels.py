@@ -1,0 +1,235 @@
+"""Geometry and colour of images as NumPy arrays, height x width x channels, on the host."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+
+from ....errors import ParamError, ShapeError
+
+__all__ = [
+    "adjust_brightness",
+    "adjust_contrast",
+    "adjust_hue",
+    "adjust_saturation",
+    "center_crop",
+    "crop",
+    "random_size_crop",
+    "resize",
+    "resize_short",
+    "rotate",
+]
+
+# Weights of red, green and blue in luminance: ITU-R BT.601.
+_LUMINANCE = np.array([0.299, 0.587, 0.114], np.float32)
+
+
+def check_image(image: np.ndarray) -> None:
+    """Raises ShapeError unless image is height x width x channels with no empty side."""
+    if image.ndim != 3 or 0 in image.shape:
+        raise ShapeError(f"an image has shape (height, width, channels), got {image.shape}")
+
+
+def _cubic(distance: np.ndarray) -> np.ndarray:
+    """Keys' kernel with a = -0.75, as OpenCV uses it."""
+    a, d = -0.75, np.abs(distance)
+    near = (a + 2) * d**3 - (a + 3) * d**2 + 1
+    far = a * (d**3 - 5 * d**2 + 8 * d - 4)
+    return np.where(d <= 1, near, np.where(d < 2, far, 0.0))
+
+
+def _lanczos(distance: np.ndarray) -> np.ndarray:
+    return np.where(np.abs(distance) < 4, np.sinc(distance) * np.sinc(distance / 4), 0.0)
+
+
+def _linear(distance: np.ndarray) -> np.ndarray:
+    return np.maximum(1 - np.abs(distance), 0.0)
+
+
+_KERNELS = {1: (_linear, 1), 2: (_cubic, 2), 4: (_lanczos, 4)}
+
+
+def _taps(old: int, new: int, interpolation: int) -> tuple[np.ndarray, np.ndarray]:
+    """Which old positions make each new one, and their weights: two arrays (new, taps)."""
+    if interpolation == 0:
+        index = np.minimum((np.arange(new) * (old / new)).astype(np.int64), old - 1)
+        return index[:, None], np.ones((new, 1))
+    if interpolation == 3 and new < old:
+        return _area_taps(old, new)
+    kernel, reach = _KERNELS[1 if interpolation == 3 else interpolation]
+    centre = (np.arange(new) + 0.5) * (old / new) - 0.5
+    index = np.floor(centre).astype(np.int64)[:, None] + np.arange(1 - reach, reach + 1)
+    weights = kernel(centre[:, None] - index)
+    return index.clip(0, old - 1), weights / weights.sum(axis=1, keepdims=True)
+
+
+def _area_taps(old: int, new: int) -> tuple[np.ndarray, np.ndarray]:
+    scale = old / new
+    begin = np.arange(new) * scale
+    index = np.floor(begin).astype(np.int64)[:, None] + np.arange(int(np.ceil(scale)) + 1)
+    covered = np.minimum(index + 1, (begin + scale)[:, None]) - np.maximum(index, begin[:, None])
+    weights = np.maximum(covered, 0.0)
+    return index.clip(0, old - 1), weights / weights.sum(axis=1, keepdims=True)
+
+
+def _method(interpolation: int, old: tuple[int, int], new: tuple[int, int]) -> int:
+    if interpolation == 9:  # chosen by direction: area to shrink, cubic to enlarge, linear otherwise
+        if new[0] > old[0] and new[1] > old[1]:
+            return 2
+        return 3 if new[0] < old[0] and new[1] < old[1] else 1
+    if interpolation == 10:
+        return random.randint(0, 4)
+    if interpolation not in (0, 1, 2, 3, 4):
+        raise ParamError(
+            f"interpolation must be 0 (nearest), 1 (bilinear), 2 (bicubic), 3 (area), 4 (Lanczos), 9 (automatic) or 10 "
+            f"(random), got {interpolation}"
+        )
+    return interpolation
+
+
+def _like(values: np.ndarray, image: np.ndarray) -> np.ndarray:
+    """Float values in the image's element type: rounded and clipped for integers."""
+    if image.dtype.kind in "iu":
+        limits = np.iinfo(image.dtype)
+        return np.rint(values).clip(limits.min, limits.max).astype(image.dtype)
+    return values.astype(image.dtype)
+
+
+def resize(image: np.ndarray, width: int, height: int, interpolation: int = 1) -> np.ndarray:
+    """The image at another size.
+
+    Pixel centres are half-integers, as in OpenCV. Raises ParamError for an unknown method or a size < 1.
+    """
+    check_image(image)
+    if width < 1 or height < 1:
+        raise ParamError(f"an image cannot be resized to width {width}, height {height}")
+    if image.shape[:2] == (height, width):
+        return image
+    method = _method(interpolation, image.shape[:2], (height, width))
+    rows, row_weights = _taps(image.shape[0], height, method)
+    columns, column_weights = _taps(image.shape[1], width, method)
+    if method == 0:
+        return np.ascontiguousarray(image[rows[:, 0]][:, columns[:, 0]])
+    values = image.astype(np.float32)
+    values = sum(values[rows[:, k]] * row_weights[:, k, None, None].astype(np.float32) for k in range(rows.shape[1]))
+    values = sum(
+        values[:, columns[:, k]] * column_weights[None, :, k, None].astype(np.float32) for k in range(columns.shape[1])
+    )
+    return _like(values, image)
+
+
+def resize_short(image: np.ndarray, size: int, interpolation: int = 1) -> np.ndarray:
+    """The image with its shorter side at size, proportions kept."""
+    height, width = image.shape[:2]
+    if height > width:
+        return resize(image, size, size * height // width, interpolation)
+    return resize(image, size * width // height, size, interpolation)
+
+
+def crop(image: np.ndarray, x: int, y: int, width: int, height: int) -> np.ndarray:
+    """The rectangle with its corner at column x, row y. Raises ParamError if it leaves the image."""
+    check_image(image)
+    if x < 0 or y < 0 or width < 1 or height < 1 or x + width > image.shape[1] or y + height > image.shape[0]:
+        raise ParamError(
+            f"crop of width {width}, height {height} at ({x}, {y}) leaves the image of width {image.shape[1]}, height "
+            f"{image.shape[0]}"
+        )
+    return np.ascontiguousarray(image[y : y + height, x : x + width])
+
+
+def center_crop(image: np.ndarray, width: int, height: int, interpolation: int = 1) -> np.ndarray:
+    """The middle of the image, resized to width x height if the image is smaller."""
+    check_image(image)
+    old_height, old_width = image.shape[:2]
+    new_width, new_height = width, height
+    if old_height < new_height:
+        new_width, new_height = new_width * old_height / new_height, old_height
+    if old_width < new_width:
+        new_width, new_height = old_width, new_height * old_width / new_width
+    new_width, new_height = max(int(new_width), 1), max(int(new_height), 1)
+    part = crop(image, (old_width - new_width) // 2, (old_height - new_height) // 2, new_width, new_height)
+    return resize(part, width, height, interpolation)
+
+
+def random_size_crop(
+    image: np.ndarray,
+    size: tuple[int, int],
+    area: float | tuple[float, float],
+    ratio: tuple[float, float],
+    interpolation: int = 1,
+) -> np.ndarray:
+    """A random part of the image, by share of its area and by ratio of its sides, resized to size (width, height).
+
+    Source: Szegedy et al., Going Deeper with Convolutions, arXiv 1409.4842. If ten draws do not fit, the centre.
+    """
+    check_image(image)
+    height, width = image.shape[:2]
+    least, most = (area, 1.0) if isinstance(area, (int, float)) else area
+    for _ in range(10):
+        target = random.uniform(least, most) * height * width
+        sides = np.exp(random.uniform(np.log(ratio[0]), np.log(ratio[1])))
+        new_width, new_height = round((target * sides) ** 0.5), round((target / sides) ** 0.5)
+        if 0 < new_width <= width and 0 < new_height <= height:
+            x, y = random.randint(0, width - new_width), random.randint(0, height - new_height)
+            return resize(crop(image, x, y, new_width, new_height), *size, interpolation)
+    return center_crop(image, *size, interpolation)
+
+
+def rotate(image: np.ndarray, degrees: float, zoom_in: bool = False, zoom_out: bool = False) -> np.ndarray:
+    """channels x height x width turned counter-clockwise around its centre, bilinear, zeros outside.
+
+    zoom_in: as large as leaves no zeros; zoom_out: as small as shows all corners. Raises ParamError for both.
+    """
+    if zoom_in and zoom_out:
+        raise ParamError("`zoom_in` and `zoom_out` cannot be both True")
+    _, height, width = image.shape
+    angle = np.deg2rad(degrees)
+    cos, sin = np.cos(angle), np.sin(angle)
+    scale = 1.0
+    if zoom_in or zoom_out:
+        wide = (abs(width * cos) + abs(height * sin)) / width
+        tall = (abs(width * sin) + abs(height * cos)) / height
+        scale = max(wide, tall) if zoom_out else 1 / max(wide, tall)
+    y, x = np.meshgrid(np.arange(height) - (height - 1) / 2, np.arange(width) - (width - 1) / 2, indexing="ij")
+    source_x = (x * cos - y * sin) * scale + (width - 1) / 2
+    source_y = (x * sin + y * cos) * scale + (height - 1) / 2
+    left, top = np.floor(source_x).astype(np.int64), np.floor(source_y).astype(np.int64)
+    result = np.zeros(image.shape, np.float32)
+    for dy in (0, 1):
+        for dx in (0, 1):
+            column, row = left + dx, top + dy
+            weight = (1 - np.abs(source_x - column)) * (1 - np.abs(source_y - row))
+            inside = (column >= 0) & (column < width) & (row >= 0) & (row < height)
+            result += image[:, row.clip(0, height - 1), column.clip(0, width - 1)] * (weight * inside)
+    return result.astype(image.dtype)
+
+
+def adjust_brightness(image: np.ndarray, factor: float) -> np.ndarray:
+    """All values times factor."""
+    return _like(image.astype(np.float32) * factor, image)
+
+
+def _gray(values: np.ndarray) -> np.ndarray:
+    return (values * _LUMINANCE).sum(axis=2, keepdims=True) if values.shape[2] == 3 else values
+
+
+def adjust_contrast(image: np.ndarray, factor: float) -> np.ndarray:
+    """Distance from the mean luminance times factor."""
+    values = image.astype(np.float32)
+    return _like(values * factor + _gray(values).mean() * (1 - factor), image)
+
+
+def adjust_saturation(image: np.ndarray, factor: float) -> np.ndarray:
+    """Distance from each pixel's luminance times factor."""
+    values = image.astype(np.float32)
+    return _like(values * factor + _gray(values) * (1 - factor), image)
+
+
+def adjust_hue(image: np.ndarray, turn: float) -> np.ndarray:
+    """Colours turned by that share of half a circle, in the YIQ space."""
+    u, w = np.cos(turn * np.pi), np.sin(turn * np.pi)
+    to_yiq = np.array([[0.299, 0.587, 0.114], [0.596, -0.274, -0.321], [0.211, -0.523, 0.311]])
+    to_rgb = np.array([[1.0, 0.956, 0.621], [1.0, -0.272, -0.647], [1.0, -1.107, 1.705]])
+    turned = to_rgb @ np.array([[1.0, 0.0, 0.0], [0.0, u, -w], [0.0, w, u]]) @ to_yiq
+    return _like(image.astype(np.float32) @ turned.T.astype(np.float32), image)

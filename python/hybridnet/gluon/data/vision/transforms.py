@@ -1,0 +1,402 @@
+"""Transforms of images, as blocks. Images are NDArrays height x width x channels; ToTensor turns them around."""
+
+from __future__ import annotations
+
+import numbers
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .... import ndarray
+from ....errors import DTypeError, ParamError
+from ...block import Block
+from ...hybrid_block import HybridBlock
+from ...nn import HybridSequential, Sequential
+from . import pixels
+
+__all__ = [
+    "Cast",
+    "CenterCrop",
+    "Compose",
+    "CropResize",
+    "HybridCompose",
+    "Normalize",
+    "RandomApply",
+    "RandomBrightness",
+    "RandomColorJitter",
+    "RandomContrast",
+    "RandomCrop",
+    "RandomFlipLeftRight",
+    "RandomFlipTopBottom",
+    "RandomHue",
+    "RandomLighting",
+    "RandomResizedCrop",
+    "RandomRotation",
+    "RandomSaturation",
+    "Resize",
+    "Rotate",
+    "ToTensor",
+]
+
+
+class Compose(Sequential):
+    """Transforms one after the other; neighbours that are HybridBlocks are hybridized together."""
+
+    def __init__(self, transforms: Sequence[Block]) -> None:
+        super().__init__()
+        hybrid: list[HybridBlock] = []
+        for transform in [*transforms, None]:
+            if isinstance(transform, HybridBlock):
+                hybrid.append(transform)
+                continue
+            if len(hybrid) == 1:
+                self.add(hybrid[0])
+            elif hybrid:
+                group = HybridSequential()
+                group.add(*hybrid)
+                group.hybridize()
+                self.add(group)
+            hybrid = []
+            if transform is not None:
+                self.add(transform)
+
+
+class HybridCompose(HybridSequential):
+    """HybridBlock transforms one after the other, hybridized. Raises ParamError if one is no HybridBlock."""
+
+    def __init__(self, transforms: Sequence[HybridBlock]) -> None:
+        super().__init__()
+        for transform in transforms:
+            if not isinstance(transform, HybridBlock):
+                raise ParamError(f"{type(transform)} is not a HybridBlock, try use `Compose` instead")
+            self.add(transform)
+        self.hybridize()
+
+
+class Cast(HybridBlock):
+    """Converts to another element type."""
+
+    def __init__(self, dtype: Any = "float32") -> None:
+        super().__init__()
+        self._dtype = dtype
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        return F.cast(x, dtype=self._dtype)
+
+
+class ToTensor(HybridBlock):
+    """(H, W, C) or (N, H, W, C) with values 0 to 255 becomes float32 (C, H, W) or (N, C, H, W) with values 0 to 1."""
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        return F.image.to_tensor(x)
+
+
+class Normalize(HybridBlock):
+    """``(x - mean) / std`` of float (C, H, W) or (N, C, H, W); mean and std: a number or one per channel."""
+
+    def __init__(self, mean: float | Sequence[float] = 0.0, std: float | Sequence[float] = 1.0) -> None:
+        super().__init__()
+        self._mean = (float(mean),) if isinstance(mean, numbers.Number) else tuple(float(v) for v in mean)
+        self._std = (float(std),) if isinstance(std, numbers.Number) else tuple(float(v) for v in std)
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        return F.image.normalize(x, mean=self._mean, std=self._std)
+
+
+class _HostTransform(Block):
+    """A transform that works on NumPy arrays, single images or batches (N, H, W, C) of them."""
+
+    def _apply(self, image: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+    def forward(self, x: Any) -> Any:
+        values = x.asnumpy() if isinstance(x, ndarray.NDArray) else np.asarray(x)
+        if values.ndim == 4:
+            out = np.stack([self._apply(image) for image in values])
+        else:
+            out = self._apply(values)
+        return ndarray.array(out, dtype=out.dtype)
+
+
+def _pair(size: int | Sequence[int]) -> tuple[int, int]:
+    """(width, height)."""
+    return (int(size), int(size)) if isinstance(size, numbers.Integral) else (int(size[0]), int(size[1]))
+
+
+class Resize(_HostTransform):
+    """Resizes.
+
+    Parameters
+    ----------
+    size : int or (width, height)
+        An int: a square, or with keep_ratio the shorter side.
+    keep_ratio : bool, default False
+    interpolation : int, default 1
+        0 nearest, 1 bilinear, 2 bicubic, 3 area, 4 Lanczos, 9 automatic, 10 random.
+    """
+
+    def __init__(self, size: int | Sequence[int], keep_ratio: bool = False, interpolation: int = 1) -> None:
+        super().__init__()
+        self._keep = keep_ratio
+        self._size = size
+        self._interpolation = interpolation
+
+    def _apply(self, image: np.ndarray) -> np.ndarray:
+        if self._keep and isinstance(self._size, numbers.Integral):
+            return pixels.resize_short(image, int(self._size), self._interpolation)
+        return pixels.resize(image, *_pair(self._size), self._interpolation)
+
+
+class CenterCrop(_HostTransform):
+    """The middle, size (an int or (width, height)); resized if the image is smaller."""
+
+    def __init__(self, size: int | Sequence[int], interpolation: int = 1) -> None:
+        super().__init__()
+        self._size = _pair(size)
+        self._interpolation = interpolation
+
+    def _apply(self, image: np.ndarray) -> np.ndarray:
+        return pixels.center_crop(image, *self._size, self._interpolation)
+
+
+class CropResize(_HostTransform):
+    """A fixed rectangle, with its corner at column x, row y, resized to size if given."""
+
+    def __init__(
+        self,
+        x: int,
+        y: int,
+        width: int,
+        height: int,
+        size: int | Sequence[int] | None = None,
+        interpolation: int | None = None,
+    ) -> None:
+        super().__init__()
+        self._rectangle = (x, y, width, height)
+        self._size = size
+        self._interpolation = 1 if interpolation is None else interpolation
+
+    def _apply(self, image: np.ndarray) -> np.ndarray:
+        part = pixels.crop(image, *self._rectangle)
+        return part if self._size is None else pixels.resize(part, *_pair(self._size), self._interpolation)
+
+
+class RandomCrop(_HostTransform):
+    """A random part of size (an int or (width, height)), after pad zeros were put around the image.
+
+    Images that are smaller are enlarged first.
+    """
+
+    def __init__(self, size: int | Sequence[int], pad: int | None = None, interpolation: int = 1) -> None:
+        super().__init__()
+        self._size = _pair(size)
+        self._pad = pad or 0
+        self._interpolation = interpolation
+
+    def _apply(self, image: np.ndarray) -> np.ndarray:
+        pixels.check_image(image)
+        image = np.pad(image, ((self._pad, self._pad), (self._pad, self._pad), (0, 0)))
+        width, height = self._size
+        if image.shape[1] < width or image.shape[0] < height:
+            image = pixels.resize(image, max(width, image.shape[1]), max(height, image.shape[0]), self._interpolation)
+        x, y = random.randint(0, image.shape[1] - width), random.randint(0, image.shape[0] - height)
+        return pixels.crop(image, x, y, width, height)
+
+
+class RandomResizedCrop(_HostTransform):
+    """A random part, by share of the area (scale) and ratio of the sides, resized to size."""
+
+    def __init__(
+        self,
+        size: int | Sequence[int],
+        scale: tuple[float, float] = (0.08, 1.0),
+        ratio: tuple[float, float] = (3.0 / 4.0, 4.0 / 3.0),
+        interpolation: int = 1,
+    ) -> None:
+        super().__init__()
+        self._args = (_pair(size), scale, ratio, interpolation)
+
+    def _apply(self, image: np.ndarray) -> np.ndarray:
+        return pixels.random_size_crop(image, *self._args)
+
+
+class RandomFlipLeftRight(_HostTransform):
+    """Mirrors left and right with probability p."""
+
+    def __init__(self, p: float = 0.5) -> None:
+        super().__init__()
+        self._p = p
+
+    def _apply(self, image: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(image[:, ::-1]) if random.random() < self._p else image
+
+
+class RandomFlipTopBottom(_HostTransform):
+    """Mirrors top and bottom with probability p."""
+
+    def __init__(self, p: float = 0.5) -> None:
+        super().__init__()
+        self._p = p
+
+    def _apply(self, image: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(image[::-1]) if random.random() < self._p else image
+
+
+class _RandomFactor(_HostTransform):
+    """A colour change by a factor drawn from [max(0, 1 - amount), 1 + amount]."""
+
+    _change: Callable[[np.ndarray, float], np.ndarray]
+
+    def __init__(self, amount: float) -> None:
+        super().__init__()
+        if amount < 0:
+            raise ParamError(f"{type(self).__name__}: expected a number >= 0, got {amount}")
+        self._amount = amount
+
+    def _apply(self, image: np.ndarray) -> np.ndarray:
+        pixels.check_image(image)
+        factor = random.uniform(max(0.0, 1 - self._amount), 1 + self._amount)
+        return type(self)._change(image, factor)
+
+
+class RandomBrightness(_RandomFactor):
+    """Brightness times a factor from [max(0, 1 - brightness), 1 + brightness]."""
+
+    _change = staticmethod(pixels.adjust_brightness)
+
+    def __init__(self, brightness: float) -> None:
+        super().__init__(brightness)
+
+
+class RandomContrast(_RandomFactor):
+    """Contrast times a factor from [max(0, 1 - contrast), 1 + contrast]."""
+
+    _change = staticmethod(pixels.adjust_contrast)
+
+    def __init__(self, contrast: float) -> None:
+        super().__init__(contrast)
+
+
+class RandomSaturation(_RandomFactor):
+    """Saturation times a factor from [max(0, 1 - saturation), 1 + saturation]."""
+
+    _change = staticmethod(pixels.adjust_saturation)
+
+    def __init__(self, saturation: float) -> None:
+        super().__init__(saturation)
+
+
+class RandomHue(_HostTransform):
+    """Hue turned by a share of half a circle from [-hue, hue]."""
+
+    def __init__(self, hue: float) -> None:
+        super().__init__()
+        self._hue = hue
+
+    def _apply(self, image: np.ndarray) -> np.ndarray:
+        pixels.check_image(image)
+        return pixels.adjust_hue(image, random.uniform(-self._hue, self._hue))
+
+
+class RandomColorJitter(_HostTransform):
+    """Brightness, contrast, saturation and hue changed at random, in random order."""
+
+    def __init__(self, brightness: float = 0, contrast: float = 0, saturation: float = 0, hue: float = 0) -> None:
+        super().__init__()
+        kinds = (
+            (RandomBrightness, brightness),
+            (RandomContrast, contrast),
+            (RandomSaturation, saturation),
+            (RandomHue, hue),
+        )
+        self._changes = [kind(amount)._apply for kind, amount in kinds if amount > 0]
+
+    def _apply(self, image: np.ndarray) -> np.ndarray:
+        for change in random.sample(self._changes, len(self._changes)):
+            image = change(image)
+        return image
+
+
+class RandomLighting(_HostTransform):
+    """Noise along the principal components of ImageNet's colours, with standard deviation alpha.
+
+    Source: Krizhevsky et al., ImageNet Classification with Deep Convolutional Neural Networks, 2012, section 4.1.
+    """
+
+    _VALUES = np.array([55.46, 4.794, 1.148])
+    _VECTORS = np.array([[-0.5675, 0.7192, 0.4009], [-0.5808, -0.0045, -0.8140], [-0.5836, -0.6948, 0.4203]])
+
+    def __init__(self, alpha: float) -> None:
+        super().__init__()
+        self._alpha = alpha
+
+    def _apply(self, image: np.ndarray) -> np.ndarray:
+        pixels.check_image(image)
+        noise = self._VECTORS @ (np.random.normal(0, self._alpha, 3) * self._VALUES)
+        return pixels._like(image.astype(np.float32) + noise.astype(np.float32), image)
+
+
+def _rotated(x: Any, degrees: float, zoom_in: bool, zoom_out: bool) -> Any:
+    if np.dtype(x.dtype) != np.float32:
+        raise DTypeError("This transformation only supports float32. Consider calling it after ToTensor")
+    values = x.asnumpy()
+    images = values if values.ndim == 4 else values[None]
+    out = np.stack([pixels.rotate(image, degrees, zoom_in, zoom_out) for image in images])
+    return ndarray.array(out if values.ndim == 4 else out[0])
+
+
+class Rotate(Block):
+    """Turns float32 (C, H, W) or (N, C, H, W) counter-clockwise by degrees. zoom_in, zoom_out: see pixels.rotate.
+
+    Raises DTypeError for other element types.
+    """
+
+    def __init__(self, rotation_degrees: float, zoom_in: bool = False, zoom_out: bool = False) -> None:
+        super().__init__()
+        self._args = (rotation_degrees, zoom_in, zoom_out)
+
+    def forward(self, x: Any) -> Any:
+        return _rotated(x, *self._args)
+
+
+class RandomRotation(Block):
+    """Turns by an angle from angle_limits (degrees) with probability rotate_with_proba. Otherwise as Rotate.
+
+    Raises ParamError for unordered limits or a probability outside [0, 1].
+    """
+
+    def __init__(
+        self,
+        angle_limits: tuple[float, float],
+        zoom_in: bool = False,
+        zoom_out: bool = False,
+        rotate_with_proba: float = 1.0,
+    ) -> None:
+        super().__init__()
+        lower, upper = angle_limits
+        if lower >= upper:
+            raise ParamError("`angle_limits` must be an ordered tuple")
+        if not 0 <= rotate_with_proba <= 1:
+            raise ParamError("Probability of rotating the image should be between 0 and 1")
+        self._limits = (lower, upper)
+        self._args = (zoom_in, zoom_out)
+        self._rotate_with_proba = rotate_with_proba
+
+    def forward(self, x: Any) -> Any:
+        if random.random() > self._rotate_with_proba:
+            return x
+        return _rotated(x, random.uniform(*self._limits), *self._args)
+
+
+class RandomApply(Sequential):
+    """Applies transforms (a block or function) with probability p."""
+
+    def __init__(self, transforms: Callable[[Any], Any], p: float = 0.5) -> None:
+        super().__init__()
+        self.transforms = transforms
+        self.p = p
+
+    def forward(self, x: Any) -> Any:
+        return x if self.p < random.random() else self.transforms(x)

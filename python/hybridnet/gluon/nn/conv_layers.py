@@ -1,0 +1,392 @@
+"""Convolutions and transposed convolutions in one, two and three dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...errors import ParamError
+from ..hybrid_block import HybridBlock
+from .activations import Activation
+from .arguments import one_of, positive, sizes, unknown_or_positive
+
+__all__ = ["Conv1D", "Conv1DTranspose", "Conv2D", "Conv2DTranspose", "Conv3D", "Conv3DTranspose"]
+
+
+def _weight_shape(
+    transposed: bool, channels: int, in_channels: int, groups: int, kernel: tuple[int, ...], layout: str
+) -> tuple[int, ...]:
+    """Convolution: (channels, in / groups, kernel...); transposed: (in, channels / groups, kernel...). With the
+    channels last in layout, they come behind the kernel."""
+    first, second = (in_channels, channels // groups) if transposed else (channels, in_channels // groups)
+    return (first, *kernel, second) if layout.endswith("C") else (first, second, *kernel)
+
+
+class _Conv(HybridBlock):
+    """What all convolutions share. Shapes and errors: see Conv2D."""
+
+    _dimensions = 2
+    _layouts: tuple[str, ...] = ()
+    _transposed = False
+
+    def __init__(
+        self,
+        channels: int,
+        kernel_size: Any,
+        strides: Any,
+        padding: Any,
+        dilation: Any,
+        groups: int,
+        layout: str,
+        in_channels: int = 0,
+        activation: str | None = None,
+        use_bias: bool = True,
+        weight_initializer: Any = None,
+        bias_initializer: Any = "zeros",
+        op_name: str | None = None,
+        adj: Any = None,
+        prefix: str | None = None,
+        params: Any = None,
+    ) -> None:
+        super().__init__(prefix=prefix, params=params)
+        who, n = type(self).__name__, self._dimensions
+        if self._layouts:
+            one_of(f"{who}.layout", layout, self._layouts)
+        self._channels = positive(f"{who}.channels", channels)
+        self._in_channels = unknown_or_positive(f"{who}.in_channels", in_channels)
+        groups = positive(f"{who}.groups", groups)
+        if channels % groups or self._in_channels % groups:
+            raise ParamError(
+                f"{who}: channels and in_channels must be multiples of groups, got channels={channels}, "
+                f"in_channels={self._in_channels}, groups={groups}"
+            )
+        kernel = sizes(f"{who}.kernel_size", kernel_size, n, 1)
+        self._op_name = op_name or ("Deconvolution" if self._transposed else "Convolution")
+        self._kwargs: dict[str, Any] = {
+            "kernel": kernel,
+            "stride": sizes(f"{who}.strides", strides, n, 1),
+            "dilate": sizes(f"{who}.dilation", dilation, n, 1),
+            "pad": sizes(f"{who}.padding", padding, n, 0),
+            "num_filter": self._channels,
+            "num_group": groups,
+            "no_bias": not use_bias,
+            "layout": layout,
+        }
+        if adj is not None:
+            self._kwargs["adj"] = self.outpad = sizes(f"{who}.output_padding", adj, n, 0)
+        shape = _weight_shape(self._transposed, self._channels, self._in_channels, groups, kernel, layout)
+        with self.name_scope():
+            self.weight = self.params.get("weight", shape=shape, init=weight_initializer, allow_deferred_init=True)
+            self.bias = (
+                self.params.get("bias", shape=(self._channels,), init=bias_initializer, allow_deferred_init=True)
+                if use_bias
+                else None
+            )
+            self.act = Activation(activation, prefix=activation + "_") if activation is not None else None
+
+    def hybrid_forward(self, F: Any, x: Any, weight: Any, bias: Any = None) -> Any:
+        op = getattr(F, self._op_name)
+        if bias is None:
+            out = op(x, weight, name="fwd", **self._kwargs)
+        else:
+            out = op(x, weight, bias, name="fwd", **self._kwargs)
+        return out if self.act is None else self.act(out)
+
+    def _alias(self) -> str:
+        return "conv"
+
+    def __repr__(self) -> str:
+        k, n, shape = self._kwargs, self._dimensions, self.weight.shape
+        text = f"{type(self).__name__}({shape[1] if shape[1] > 0 else None} -> {shape[0]}"
+        text += f", kernel_size={k['kernel']}, stride={k['stride']}"
+        if k["pad"] != (0,) * n:
+            text += f", padding={k['pad']}"
+        if k["dilate"] != (1,) * n:
+            text += f", dilation={k['dilate']}"
+        if k.get("adj", (0,) * n) != (0,) * n:
+            text += f", output_padding={k['adj']}"
+        if k["num_group"] != 1:
+            text += f", groups={k['num_group']}"
+        if self.bias is None:
+            text += ", bias=False"
+        if self.act:
+            text += f", {self.act}"
+        return text + ")"
+
+
+class Conv1D(_Conv):
+    """Convolution over one axis of positions. Layout NCW; arguments as Conv2D."""
+
+    _dimensions = 1
+    _layouts = ("NCW",)
+
+    def __init__(
+        self,
+        channels: int,
+        kernel_size: int | Sequence[int],
+        strides: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
+        groups: int = 1,
+        layout: str = "NCW",
+        activation: str | None = None,
+        use_bias: bool = True,
+        weight_initializer: Any = None,
+        bias_initializer: Any = "zeros",
+        in_channels: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            channels,
+            kernel_size,
+            strides,
+            padding,
+            dilation,
+            groups,
+            layout,
+            in_channels,
+            activation,
+            use_bias,
+            weight_initializer,
+            bias_initializer,
+            **kwargs,
+        )
+
+
+class Conv2D(_Conv):
+    """Convolution over height and width (a cross-correlation, as everywhere in deep learning).
+
+    Shapes (layout NCHW): data (N, in_channels, H, W); weight (channels, in_channels / groups, kernel height, kernel
+    width); bias (channels,); out (N, channels, H', W') with
+    H' = floor((H + 2 * padding - dilation * (kernel - 1) - 1) / stride) + 1. Layout NHWC: channels last, in the weight
+    too.
+
+    Parameters
+    ----------
+    channels : int
+        Channels of the output, >= 1.
+    kernel_size, strides, padding, dilation : int or 2 ints
+    groups : int, default 1
+        Divides channels and in_channels; each group of outputs sees its group of inputs only.
+    layout : {'NCHW', 'NHWC'}
+    activation : str, optional
+        See Activation.
+    use_bias : bool, default True
+    weight_initializer, bias_initializer : Initializer or str, optional
+    in_channels : int, default 0
+        0: the first batch will tell.
+
+    Raises ParamError for values out of range; ShapeError if a batch disagrees with in_channels or is too small.
+    """
+
+    _dimensions = 2
+    _layouts = ("NCHW", "NHWC")
+
+    def __init__(
+        self,
+        channels: int,
+        kernel_size: int | Sequence[int],
+        strides: int | Sequence[int] = (1, 1),
+        padding: int | Sequence[int] = (0, 0),
+        dilation: int | Sequence[int] = (1, 1),
+        groups: int = 1,
+        layout: str = "NCHW",
+        activation: str | None = None,
+        use_bias: bool = True,
+        weight_initializer: Any = None,
+        bias_initializer: Any = "zeros",
+        in_channels: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            channels,
+            kernel_size,
+            strides,
+            padding,
+            dilation,
+            groups,
+            layout,
+            in_channels,
+            activation,
+            use_bias,
+            weight_initializer,
+            bias_initializer,
+            **kwargs,
+        )
+
+
+class Conv3D(_Conv):
+    """Convolution over depth, height and width. Layouts NCDHW and NDHWC; arguments as Conv2D."""
+
+    _dimensions = 3
+    _layouts = ("NCDHW", "NDHWC")
+
+    def __init__(
+        self,
+        channels: int,
+        kernel_size: int | Sequence[int],
+        strides: int | Sequence[int] = (1, 1, 1),
+        padding: int | Sequence[int] = (0, 0, 0),
+        dilation: int | Sequence[int] = (1, 1, 1),
+        groups: int = 1,
+        layout: str = "NCDHW",
+        activation: str | None = None,
+        use_bias: bool = True,
+        weight_initializer: Any = None,
+        bias_initializer: Any = "zeros",
+        in_channels: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            channels,
+            kernel_size,
+            strides,
+            padding,
+            dilation,
+            groups,
+            layout,
+            in_channels,
+            activation,
+            use_bias,
+            weight_initializer,
+            bias_initializer,
+            **kwargs,
+        )
+
+
+class Conv1DTranspose(_Conv):
+    """Transposed convolution over one axis. Layout NCW; arguments as Conv2DTranspose."""
+
+    _dimensions = 1
+    _layouts = ("NCW",)
+    _transposed = True
+
+    def __init__(
+        self,
+        channels: int,
+        kernel_size: int | Sequence[int],
+        strides: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        output_padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
+        groups: int = 1,
+        layout: str = "NCW",
+        activation: str | None = None,
+        use_bias: bool = True,
+        weight_initializer: Any = None,
+        bias_initializer: Any = "zeros",
+        in_channels: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            channels,
+            kernel_size,
+            strides,
+            padding,
+            dilation,
+            groups,
+            layout,
+            in_channels,
+            activation,
+            use_bias,
+            weight_initializer,
+            bias_initializer,
+            adj=output_padding,
+            **kwargs,
+        )
+
+
+class Conv2DTranspose(_Conv):
+    """Transposed convolution over height and width: the gradient of Conv2D as a layer.
+
+    Shapes (layout NCHW): data (N, in_channels, H, W); weight (in_channels, channels / groups, kernel height, kernel
+    width); out (N, channels, H', W') with
+    H' = stride * (H - 1) + dilation * (kernel - 1) + 1 - 2 * padding + output_padding.
+
+    Parameters
+    ----------
+    output_padding : int or 2 ints, default 0
+        Rows and columns added at one side of the output, smaller than the stride.
+    others
+        As Conv2D.
+    """
+
+    _dimensions = 2
+    _layouts = ("NCHW", "NHWC")
+    _transposed = True
+
+    def __init__(
+        self,
+        channels: int,
+        kernel_size: int | Sequence[int],
+        strides: int | Sequence[int] = (1, 1),
+        padding: int | Sequence[int] = (0, 0),
+        output_padding: int | Sequence[int] = (0, 0),
+        dilation: int | Sequence[int] = (1, 1),
+        groups: int = 1,
+        layout: str = "NCHW",
+        activation: str | None = None,
+        use_bias: bool = True,
+        weight_initializer: Any = None,
+        bias_initializer: Any = "zeros",
+        in_channels: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            channels,
+            kernel_size,
+            strides,
+            padding,
+            dilation,
+            groups,
+            layout,
+            in_channels,
+            activation,
+            use_bias,
+            weight_initializer,
+            bias_initializer,
+            adj=output_padding,
+            **kwargs,
+        )
+
+
+class Conv3DTranspose(_Conv):
+    """Transposed convolution over depth, height and width. Layouts NCDHW and NDHWC; arguments as Conv2DTranspose."""
+
+    _dimensions = 3
+    _layouts = ("NCDHW", "NDHWC")
+    _transposed = True
+
+    def __init__(
+        self,
+        channels: int,
+        kernel_size: int | Sequence[int],
+        strides: int | Sequence[int] = (1, 1, 1),
+        padding: int | Sequence[int] = (0, 0, 0),
+        output_padding: int | Sequence[int] = (0, 0, 0),
+        dilation: int | Sequence[int] = (1, 1, 1),
+        groups: int = 1,
+        layout: str = "NCDHW",
+        activation: str | None = None,
+        use_bias: bool = True,
+        weight_initializer: Any = None,
+        bias_initializer: Any = "zeros",
+        in_channels: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            channels,
+            kernel_size,
+            strides,
+            padding,
+            dilation,
+            groups,
+            layout,
+            in_channels,
+            activation,
+            use_bias,
+            weight_initializer,
+            bias_initializer,
+            adj=output_padding,
+            **kwargs,
+        )

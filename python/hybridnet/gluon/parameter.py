@@ -1,0 +1,783 @@
+"""Parameter, Constant and ParameterDict: the values that blocks learn, on one or more devices."""
+
+from __future__ import annotations
+
+import warnings
+from collections import OrderedDict
+from collections.abc import ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import _core, autograd, initializer, ndarray, symbol
+from ..context import Context, cpu, current_context
+from ..errors import DeferredInitializationError, HybridNetError, UnsupportedError
+from ..util import is_np_shape
+from . import trace
+from .utils import _brief_print_list, _indent, shape_is_known
+
+if TYPE_CHECKING:
+    from ..ndarray import NDArray
+    from ..symbol import Symbol
+
+__all__ = [
+    "Constant",
+    "DeferredInitializationError",
+    "Parameter",
+    "ParameterDict",
+    "ParameterLoadError",
+    "tensor_types",
+]
+
+tensor_types = (symbol.Symbol, ndarray.NDArray)
+
+_STORAGE_TYPES = ("default", "row_sparse", "csr")
+
+
+class ParameterLoadError(HybridNetError, ValueError, AssertionError):
+    """A parameter file does not fit the block. Also an AssertionError, which MXNet raised here."""
+
+
+def _same_dtype(a: Any, b: Any) -> bool:
+    return np.dtype(a) == np.dtype(b)
+
+
+def _dtype_name(dtype: Any) -> str:
+    return np.dtype(dtype).name
+
+
+def _context_list(ctx: Context | Sequence[Context] | None) -> list[Context]:
+    if ctx is None:
+        return [current_context()]
+    if isinstance(ctx, Context):
+        return [ctx]
+    return list(ctx)
+
+
+class Parameter:
+    """A named value that a block uses, with its gradient, on one or more contexts.
+
+    Parameters
+    ----------
+    name : str
+    grad_req : {'write', 'add', 'null'}, default 'write'
+        Whether backward overwrites the gradient, adds to it (clear it with zero_grad), or leaves it out.
+    shape : tuple of int or int, optional
+        Sizes that are 0 or -1 are unknown until the first batch (if allow_deferred_init).
+    dtype : numpy dtype or str, default float32
+    lr_mult, wd_mult : float, default 1.0
+        Factors of the learning rate and of the weight decay.
+    init : Initializer or str, optional
+        Its own initializer; default: the one given to initialize().
+    allow_deferred_init : bool, default False
+        Whether initialize() may be called before the shape is known.
+    differentiable : bool, default True
+        False: grad_req is always 'null'.
+    stype, grad_stype : {'default', 'row_sparse', 'csr'}
+        Storage of value and gradient. Values are dense here; gradients asked as 'row_sparse' are dense with the same
+        numbers.
+
+    Raises ValueError for unknown grad_req or storage types, UnsupportedError for a sparse stype.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        grad_req: str = "write",
+        shape: Sequence[int] | int | None = None,
+        dtype: Any = np.float32,
+        lr_mult: float = 1.0,
+        wd_mult: float = 1.0,
+        init: Any = None,
+        allow_deferred_init: bool = False,
+        differentiable: bool = True,
+        stype: str = "default",
+        grad_stype: str = "default",
+    ) -> None:
+        for what, value in (("stype", stype), ("grad_stype", grad_stype)):
+            if value not in _STORAGE_TYPES:
+                raise ValueError(f"{what} for Parameter '{name}' must be one of {_STORAGE_TYPES}, but got '{value}'")
+        if stype != "default":
+            raise UnsupportedError(
+                f"Parameter '{name}': stype='{stype}' is not supported.\n"
+                "  Because: arrays are dense.\n  Fix: leave stype at 'default'; results are the same."
+            )
+        self._var: Symbol | None = None
+        self._data: list[NDArray] | None = None
+        self._grad: list[NDArray] | None = None
+        self._ctx_list: list[Context] | None = None
+        self._trainer: Any = None
+        self._deferred_init: tuple[Any, ...] = ()
+        self._differentiable = differentiable
+        self._allow_deferred_init = allow_deferred_init
+        self._grad_req: str | None = None
+        self._shape = (shape,) if isinstance(shape, int) else (None if shape is None else tuple(shape))
+        self._dtype = dtype
+        self._stype = stype
+        self._grad_stype = grad_stype
+        self.name = name
+        self.lr_mult = lr_mult
+        self.wd_mult = wd_mult
+        self.grad_req = grad_req
+        self.init = init
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__} {self.name} (shape={self.shape}, dtype={self.dtype})"
+
+    # -- attributes -------------------------------------------------------------------------------------------------
+
+    @property
+    def grad_req(self) -> str:
+        """'write', 'add' or 'null'. Setting 'null' frees the gradient, setting another makes it."""
+        return self._grad_req  # type: ignore[return-value]
+
+    @grad_req.setter
+    def grad_req(self, req: str) -> None:
+        if req not in ("write", "add", "null"):
+            raise ValueError(f"grad_req must be one of 'write', 'add', or 'null', but got '{req}'")
+        if not self._differentiable:
+            req = "null"
+        if self._grad_req == req:
+            return
+        self._grad_req = req
+        if self._data is None:
+            return
+        if req == "null":
+            self._grad = None
+            self._data = [array.detach() for array in self._data]
+        else:
+            self._init_grad()
+
+    @property
+    def dtype(self) -> Any:
+        """Element type. Setting it casts the value."""
+        return self._dtype
+
+    @dtype.setter
+    def dtype(self, dtype: Any) -> None:
+        self.cast(dtype)
+
+    @property
+    def shape(self) -> tuple[int, ...] | None:
+        """Sizes; unknown ones are 0, or -1 under NumPy shape semantics. None: nothing is known."""
+        if self._shape is None:
+            return None
+        if is_np_shape():
+            return tuple(-1 if size == 0 else size for size in self._shape)
+        return self._shape
+
+    @shape.setter
+    def shape(self, new_shape: Sequence[int]) -> None:
+        new_shape = tuple(new_shape)
+        old = self._shape
+        if old is not None and (
+            len(old) != len(new_shape)
+            or any(size not in (-1, 0, new) for new, size in zip(new_shape, old, strict=False))
+        ):
+            raise ParameterLoadError(
+                f"Parameter '{self.name}': Expected shape {new_shape} is incompatible with given shape {old}."
+            )
+        self._shape = new_shape
+
+    @property
+    def stype(self) -> str:
+        """Storage type of the value."""
+        return self._stype
+
+    @property
+    def grad_stype(self) -> str:
+        """Storage type asked for the gradient."""
+        return self._grad_stype
+
+    def _set_trainer(self, trainer: Any) -> None:
+        self._trainer = trainer
+
+    # -- initialization ---------------------------------------------------------------------------------------------
+
+    def initialize(
+        self,
+        init: Any = None,
+        ctx: Context | Sequence[Context] | None = None,
+        default_init: Any = None,
+        force_reinit: bool = False,
+    ) -> None:
+        """Makes value and gradient, now or, if the shape is not known, at the first batch.
+
+        Parameters
+        ----------
+        init : Initializer or str, optional
+            Goes before the parameter's own and default_init.
+        ctx : Context or list of Context, optional
+            Where copies are made; default: the current context.
+        default_init : Initializer or str, default Uniform()
+        force_reinit : bool, default False
+            Whether to start over if there is a value; otherwise a warning is given and nothing happens.
+
+        Raises ValueError if the shape is not known and allow_deferred_init is False.
+        """
+        if self._data is not None and not force_reinit:
+            warnings.warn(
+                f"Parameter '{self.name}' is already initialized, ignoring. Set force_reinit=True to re-initialize.",
+                stacklevel=2,
+            )
+            return
+        self._data = self._grad = None
+        if default_init is None:
+            default_init = initializer.Uniform()
+        if init is None:
+            init = default_init if self.init is None else self.init
+        if not shape_is_known(self.shape) and not self._allow_deferred_init:
+            raise ValueError(
+                f"Cannot initialize Parameter '{self.name}' because it has invalid shape: {self.shape}.\n"
+                "  Fix: give every size, or allow_deferred_init=True to wait for the first batch."
+            )
+        self._deferred_init = (init, _context_list(ctx), default_init, None)
+        if shape_is_known(self.shape):
+            self._finish_deferred_init()
+
+    def _finish_deferred_init(self) -> None:
+        """Makes value and gradient now that the shape is known; does nothing if that was done.
+
+        Raises ValueError if the shape is still not known.
+        """
+        if not self._deferred_init:
+            return
+        init, ctx, default_init, data = self._deferred_init
+        if not shape_is_known(self.shape):
+            raise ValueError(
+                f"Cannot initialize Parameter '{self.name}' because it has invalid shape: {self.shape}. "
+                "Please specify in_units, in_channels, etc for `Block`s."
+            )
+        self._deferred_init = ()
+        with autograd.pause():
+            if data is None:
+                data = ndarray.zeros(self.shape, ctx=cpu(), dtype=self.dtype)
+                desc = initializer.InitDesc(self.name, {"__init__": init})
+                initializer.create(default_init)(desc, data)
+            self._init_impl(data, ctx)
+
+    def _init_impl(self, data: NDArray, ctx_list: Sequence[Context]) -> None:
+        self._ctx_list = list(ctx_list)
+        self._data = [data.copyto(ctx) for ctx in self._ctx_list]
+        self._init_grad()
+
+    def _init_grad(self) -> None:
+        if self.grad_req == "null":
+            self._grad = None
+            return
+        self._grad = [ndarray.zeros(a.shape, ctx=a.context, dtype=a.dtype) for a in self._data or ()]
+        autograd.mark_variables(self._data, self._grad, self.grad_req)
+
+    def _load_init(self, data: NDArray, ctx: Any, cast_dtype: bool = False, dtype_source: str = "current") -> None:
+        """Takes its value from data, initializing if needed.
+
+        cast_dtype allows another element type: dtype_source 'current' casts data, 'saved' casts the parameter.
+        Raises ParameterLoadError if shape, element type or contexts do not fit.
+        """
+        if dtype_source not in ("current", "saved"):
+            raise ValueError(f"dtype_source must be 'current' or 'saved', got {dtype_source!r}")
+        self._check_loaded_shape(data.shape)
+        data = self._check_loaded_dtype(data, cast_dtype, dtype_source)
+        ctx = None if ctx is None else _context_list(ctx)
+        if ctx is not None and (self._data is not None or self._deferred_init) and set(ctx) != set(self.list_ctx()):
+            raise ParameterLoadError(
+                f"Failed to load Parameter '{self.name}' on {ctx} because it was previous initialized on "
+                f"{self.list_ctx()}.\n  Fix: leave ctx out, or call reset_ctx first."
+            )
+        if self._data is not None:
+            self.set_data(data)
+        else:
+            place = self._deferred_init[1] if self._deferred_init else ctx or [cpu()]
+            with autograd.pause():
+                self._init_impl(data, place)
+        self._deferred_init = ()
+
+    def _check_loaded_shape(self, saved: tuple[int, ...]) -> None:
+        own = self._shape
+        if own is None:
+            self._shape = tuple(saved)
+            return
+        if len(own) != len(saved) or any(size not in (-1, 0, new) for size, new in zip(own, saved, strict=False)):
+            raise ParameterLoadError(
+                f"Failed loading Parameter '{self.name}' from saved params: shape incompatible expected {self.shape} "
+                f"vs saved {tuple(saved)}"
+            )
+        self._shape = tuple(saved)
+
+    def _check_loaded_dtype(self, data: NDArray, cast_dtype: bool, dtype_source: str) -> NDArray:
+        if self.dtype is None or _same_dtype(self.dtype, data.dtype):
+            return data
+        if not cast_dtype:
+            raise ParameterLoadError(
+                f"Failed loading Parameter '{self.name}' from saved params: dtype incompatible expected "
+                f"{_dtype_name(self.dtype)} vs saved {_dtype_name(data.dtype)}. "
+                "Set cast_dtype=True to cast the dtype of saved params."
+            )
+        if dtype_source == "saved":
+            self.dtype = data.dtype
+            return data
+        return data.astype(self.dtype)
+
+    def reset_ctx(self, ctx: Context | Sequence[Context] | None) -> None:
+        """Moves the parameter to other contexts. Raises ValueError if it was never initialized."""
+        places = _context_list(ctx)
+        if self._data is not None:
+            data = self._reduce()
+            with autograd.pause():
+                self._init_impl(data, places)
+        elif self._deferred_init:
+            init, _, default_init, data = self._deferred_init
+            self._deferred_init = (init, places, default_init, data)
+        else:
+            raise ValueError(f"Cannot reset context for Parameter '{self.name}' because it has not been initialized.")
+
+    def set_data(self, data: Any) -> None:
+        """Overwrites the value on all contexts. Raises ParameterLoadError if the shape does not fit."""
+        self.shape = data.shape
+        if self._data is None:
+            if not self._deferred_init:
+                raise ParameterLoadError(f"Parameter '{self.name}' has not been initialized")
+            self._deferred_init = (*self._deferred_init[:3], data)
+            return
+        for array in self._data:
+            array[:] = data
+
+    def cast(self, dtype: Any) -> None:
+        """Converts value and gradient to another element type."""
+        self._dtype = dtype
+        self._var = None
+        if self._data is None:
+            return
+        with autograd.pause():
+            self._data = [array.astype(dtype) for array in self._data]
+            self._init_grad()
+
+    def zero_grad(self) -> None:
+        """Sets the gradient to zero on all contexts, if there is one."""
+        for grad in self._grad or ():
+            grad[:] = 0
+
+    def _reduce(self) -> NDArray:
+        """The value on the CPU: the mean over contexts."""
+        arrays = self.list_data()
+        if len(arrays) == 1:
+            return arrays[0].copyto(cpu())
+        return ndarray.add_n(*(array.copyto(cpu()) for array in arrays)) / len(arrays)
+
+    # -- access -----------------------------------------------------------------------------------------------------
+
+    def _uninitialized(self) -> Exception:
+        if self._deferred_init:
+            return DeferredInitializationError(
+                f"Parameter '{self.name}' has not been initialized yet because initialization was deferred. Actual "
+                "initialization happens during the first forward pass. Please pass one batch of data through the "
+                "network before accessing Parameters. You can also avoid deferred initialization by specifying "
+                "in_units, num_features, etc., for network layers."
+            )
+        return RuntimeError(
+            f"Parameter '{self.name}' has not been initialized.\n"
+            "  Fix: call net.initialize() before the first batch. Note that you should initialize parameters and "
+            "create Trainer with Block.collect_params() instead of Block.params because the later does not include "
+            "Parameters of nested child Blocks"
+        )
+
+    def _check_and_get(self, arrays: list[NDArray] | None, ctx: Any) -> Any:
+        if arrays is None:
+            raise self._uninitialized()
+        if ctx is list:
+            return arrays
+        if ctx is None:
+            if len(arrays) == 1:
+                return arrays[0]
+            ctx = current_context()
+        for place, array in zip(self._ctx_list or (), arrays, strict=False):
+            if place == ctx:
+                return array
+        raise RuntimeError(
+            f"Parameter '{self.name}' was not initialized on context {ctx}. "
+            f"It was only initialized on {self._ctx_list}."
+        )
+
+    def data(self, ctx: Context | None = None) -> Any:
+        """The value on ctx (default: the only one, or the current context). While a block is traced: its variable.
+
+        Raises RuntimeError if not initialized (there), DeferredInitializationError if the shape is not known yet.
+        """
+        scope = trace.current()
+        if scope is not None:
+            return scope.variable(self)
+        return self._check_and_get(self._data, ctx)
+
+    def list_data(self) -> list[NDArray]:
+        """The values on all contexts. Raises as data()."""
+        return self._check_and_get(self._data, list)
+
+    def _check_has_grad(self) -> None:
+        if self._data is not None and self._grad is None:
+            raise RuntimeError(f"Cannot get gradient array for Parameter '{self.name}' because grad_req='null'")
+
+    def grad(self, ctx: Context | None = None) -> NDArray:
+        """The gradient on ctx. Raises as data(), and RuntimeError if grad_req is 'null'."""
+        self._check_has_grad()
+        return self._check_and_get(self._grad, ctx)
+
+    def list_grad(self) -> list[NDArray]:
+        """The gradients on all contexts. Raises as grad()."""
+        self._check_has_grad()
+        return self._check_and_get(self._grad, list)
+
+    def list_ctx(self) -> list[Context]:
+        """Contexts it is or will be initialized on. Raises RuntimeError if not initialized."""
+        if self._data is not None:
+            return self._ctx_list  # type: ignore[return-value]
+        if self._deferred_init:
+            return self._deferred_init[1]
+        raise RuntimeError(f"Parameter '{self.name}' has not been initialized")
+
+    def row_sparse_data(self, row_id: NDArray) -> NDArray:
+        """For sparse parameters only. Raises RuntimeError."""
+        raise RuntimeError(
+            f"Cannot return a copy of Parameter {self.name} via row_sparse_data() because its storage type is "
+            f"{self._stype}. Please use data() instead."
+        )
+
+    def list_row_sparse_data(self, row_id: NDArray) -> list[NDArray]:
+        """For sparse parameters only. Raises RuntimeError."""
+        raise RuntimeError(
+            f"Cannot return copies of Parameter '{self.name}' on all contexts via list_row_sparse_data() because its "
+            f"storage type is {self._stype}. Please use data() instead."
+        )
+
+    # -- graphs -----------------------------------------------------------------------------------------------------
+
+    def var(self) -> Symbol:
+        """The variable that stands for the parameter in a graph."""
+        scope = trace.current()
+        return scope.variable(self) if scope is not None else self._make_var()
+
+    def _make_var(self) -> Symbol:
+        if self._var is None:
+            self._var = symbol.var(
+                self.name,
+                shape=self.shape,
+                dtype=self.dtype,
+                lr_mult=self.lr_mult,
+                wd_mult=self.wd_mult,
+                init=self.init,
+                stype=self._stype,
+            )
+        return self._var
+
+    def _make_traced(self, name: str) -> Symbol:
+        shape = self._shape
+        if shape is not None:
+            unknown = (-1,) if is_np_shape() else (0, -1)
+            shape = tuple(-1 if size in unknown else size for size in shape)
+        variable = _core.traced_variable(name, shape, self.dtype)
+        # What MXNet writes beside a parameter's variable; old tools read it back.
+        variable._set_attr(__lr_mult__=str(self.lr_mult), __wd_mult__=str(self.wd_mult), __storage_type__="0")
+        return variable
+
+    def _take_traced_shape(self, variable: Symbol) -> None:
+        """Learns unknown sizes from what inference found for the variable of a trace."""
+        shape = variable.shape
+        if shape is not None and all(size >= 0 for size in shape):
+            self.shape = shape
+
+
+class Constant(Parameter):
+    """A value that is saved with the block but never trained: grad_req is always 'null'.
+
+    Parameters
+    ----------
+    name : str
+    value : NDArray, numpy array or nested list
+    """
+
+    def __init__(self, name: str, value: Any) -> None:
+        if not isinstance(value, ndarray.NDArray):
+            value = ndarray.array(value)
+        self.value = value
+        super().__init__(name, grad_req="null", shape=value.shape, dtype=value.dtype, init=initializer.Constant(value))
+
+    @property
+    def grad_req(self) -> str:
+        """Always 'null'."""
+        return "null"
+
+    @grad_req.setter
+    def grad_req(self, req: str) -> None:
+        if req != "null":
+            warnings.warn(
+                f'Constant parameter "{self.name}" does not support grad_req other than "null", and new value '
+                f'"{req}" is ignored.',
+                stacklevel=2,
+            )
+
+
+def _merge_shapes(wanted: Sequence[int], stored: Sequence[int]) -> tuple[int, ...] | None:
+    """The sizes known from either shape, or None if they contradict each other."""
+    merged = []
+    for a, b in zip(wanted, stored, strict=False):
+        if a != b and a > 0 and b > 0:
+            return None
+        merged.append(b if a in (0, -1) else a)
+    return tuple(merged)
+
+
+class ParameterDict:
+    """Parameters by full name, in order; makes new ones under its prefix.
+
+    Parameters
+    ----------
+    prefix : str, default ''
+        Put in front of the names given to get().
+    shared : ParameterDict, optional
+        Where get() looks before it makes a new parameter: blocks share weights through it.
+    """
+
+    def __init__(self, prefix: str = "", shared: ParameterDict | None = None) -> None:
+        self._prefix = prefix
+        self._params: OrderedDict[str, Parameter] = OrderedDict()
+        self._shared = shared
+
+    def __repr__(self) -> str:
+        name = self._prefix + " " if self._prefix else ""
+        content = "\n".join(_indent(f"  {value}", 2) for value in self.values())
+        return f"{name}(\n{content}\n)"
+
+    def __getitem__(self, key: str) -> Parameter:
+        return self._params[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._params)
+
+    def __len__(self) -> int:
+        return len(self._params)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._params
+
+    def items(self) -> ItemsView[str, Parameter]:
+        """(name, Parameter) pairs."""
+        return self._params.items()
+
+    def keys(self) -> KeysView[str]:
+        """Full names."""
+        return self._params.keys()
+
+    def values(self) -> ValuesView[Parameter]:
+        """Parameters."""
+        return self._params.values()
+
+    @property
+    def prefix(self) -> str:
+        """What is put in front of names."""
+        return self._prefix
+
+    def _get_impl(self, name: str) -> Parameter | None:
+        found = self._params.get(name)
+        if found is None and self._shared is not None:
+            # Through _get_impl, so that what a parent shares is found also below blocks of blocks.
+            found = self._shared._get_impl(name)
+            if found is not None:
+                self._params[name] = found
+        return found
+
+    def get(self, name: str, **kwargs: Any) -> Parameter:
+        """The parameter prefix + name; made with kwargs (see Parameter) if there is none.
+
+        Raises ValueError if there is one whose attributes contradict kwargs.
+        """
+        name = self.prefix + name
+        param = self._get_impl(name)
+        if param is None:
+            param = self._params[name] = Parameter(name, **kwargs)
+            return param
+        for key, value in kwargs.items():
+            self._reconcile(param, key, value)
+        return param
+
+    @staticmethod
+    def _reconcile(param: Parameter, key: str, value: Any) -> None:
+        existing = getattr(param, key, None)
+        if existing is None:
+            setattr(param, key, value)
+            return
+        if key == "shape" and value is not None:
+            value = (value,) if isinstance(value, int) else tuple(value)
+            if len(value) == len(existing):
+                merged = _merge_shapes(value, existing)
+                if merged is not None:
+                    param._shape = merged
+                    return
+        elif key == "dtype" and value is not None and _same_dtype(value, existing):
+            return
+        if value is not None and value != existing:
+            raise ParameterLoadError(
+                f"Cannot retrieve Parameter '{param.name}' because desired attribute does not match with stored for "
+                f"attribute '{key}': desired '{value}' vs stored '{existing}'."
+            )
+
+    def get_constant(self, name: str, value: Any = None) -> Constant:
+        """The constant prefix + name; made from value if there is none.
+
+        Raises KeyError if there is none and no value, ValueError if there is one with another value.
+        """
+        name = self.prefix + name
+        param = self._get_impl(name)
+        if param is None:
+            if value is None:
+                raise KeyError(
+                    f"No constant named '{name}'. Please specify value if you want to create a new constant."
+                )
+            constant = Constant(name, value)
+            self._params[name] = constant
+            return constant
+        if not isinstance(param, Constant):
+            raise ParameterLoadError(f"Parameter '{name}' already exists but it is not a constant.")
+        if value is not None:
+            value = value.asnumpy() if isinstance(value, ndarray.NDArray) else np.asarray(value)
+            if param.shape != value.shape or not (param.value.asnumpy() == value).all():
+                raise ParameterLoadError(f"Constant '{name}' already exists but it's value doesn't match new value")
+        return param
+
+    def update(self, other: ParameterDict | Mapping[str, Parameter]) -> None:
+        """Takes over all parameters of other. Raises ValueError if a name stands for two different parameters."""
+        for name, param in other.items():
+            if self._params.setdefault(name, param) is not param:
+                raise ParameterLoadError(
+                    f"Cannot update self with other because they have different Parameters with the same name '{name}'"
+                )
+
+    def initialize(
+        self,
+        init: Any = None,
+        ctx: Context | Sequence[Context] | None = None,
+        verbose: bool = False,
+        force_reinit: bool = False,
+    ) -> None:
+        """Initializes all parameters; init (default Uniform()) serves those that have none of their own."""
+        if init is None:
+            init = initializer.Uniform()
+        if verbose:
+            init.set_verbosity(verbose=verbose)
+        for param in self.values():
+            param.initialize(None, ctx, init, force_reinit=force_reinit)
+
+    def zero_grad(self) -> None:
+        """Sets all gradients to zero."""
+        grads = [grad for param in self.values() for grad in param._grad or ()]
+        if grads:
+            ndarray.reset_arrays(*grads, num_arrays=len(grads))
+
+    def reset_ctx(self, ctx: Context | Sequence[Context] | None) -> None:
+        """Moves all parameters to other contexts."""
+        for param in self.values():
+            param.reset_ctx(ctx)
+
+    def list_ctx(self) -> list[Context]:
+        """All contexts that parameters are initialized on."""
+        return list(dict.fromkeys(ctx for param in self.values() for ctx in param.list_ctx()))
+
+    def setattr(self, name: str, value: Any) -> None:
+        """Sets an attribute of every parameter: ``params.setattr("grad_req", "null")``."""
+        for param in self.values():
+            setattr(param, name, value)
+
+    def save(self, filename: str, strip_prefix: str = "") -> None:
+        """Writes all values to a ``.params`` file, names without strip_prefix.
+
+        Raises ValueError if a name does not start with strip_prefix.
+        """
+        arrays = {}
+        for param in self.values():
+            if not param.name.startswith(strip_prefix):
+                raise ValueError(
+                    f"Prefix '{strip_prefix}' is to be striped before saving, but Parameter's name '{param.name}' does "
+                    f"not start with '{strip_prefix}'. this may be due to your Block shares parameters from other "
+                    "Blocks or you forgot to use 'with name_scope()' when creating child blocks."
+                )
+            arrays[param.name[len(strip_prefix) :]] = param._reduce()
+        ndarray.save(filename, arrays)
+
+    def load(
+        self,
+        filename: str,
+        ctx: Any = None,
+        allow_missing: bool = False,
+        ignore_extra: bool = False,
+        restore_prefix: str = "",
+        cast_dtype: bool = False,
+        dtype_source: str = "current",
+    ) -> None:
+        """Reads values from a ``.params`` file whose names get restore_prefix in front. Raises as load_dict."""
+        if restore_prefix:
+            for name in self.keys():
+                if not name.startswith(restore_prefix):
+                    raise ParameterLoadError(
+                        f"restore_prefix is '{restore_prefix}' but Parameters name '{name}' does not start with "
+                        f"'{restore_prefix}'."
+                    )
+        self.load_dict(
+            ndarray.load(filename),
+            ctx,
+            allow_missing,
+            ignore_extra,
+            restore_prefix,
+            filename,
+            cast_dtype,
+            dtype_source,
+        )
+
+    def load_dict(
+        self,
+        param_dict: Mapping[str, NDArray] | Sequence[tuple[str, NDArray]],
+        ctx: Any = None,
+        allow_missing: bool = False,
+        ignore_extra: bool = False,
+        restore_prefix: str = "",
+        filename: str | None = None,
+        cast_dtype: bool = False,
+        dtype_source: str = "current",
+    ) -> None:
+        """Takes values from named arrays; ``arg:`` and ``aux:`` in front of names are dropped.
+
+        Parameters
+        ----------
+        allow_missing : bool
+            Whether parameters that param_dict lacks keep their value.
+        ignore_extra : bool
+            Whether arrays that no parameter wants are skipped.
+        cast_dtype, dtype_source
+            See Parameter._load_init.
+
+        Raises ParameterLoadError if names, shapes, element types or contexts do not fit.
+        """
+        if isinstance(param_dict, list) and not all(isinstance(item, tuple) for item in param_dict):
+            raise ParameterLoadError(
+                f"file '{filename}' holds a list of {len(param_dict)} arrays without names, which cannot be matched "
+                "with parameters.\n  Fix: save a dict, as save_parameters and ParameterDict.save do."
+            )
+        pairs = param_dict.items() if isinstance(param_dict, Mapping) else param_dict
+        arrays = {
+            restore_prefix + (name[4:] if name.startswith(("arg:", "aux:")) else name): array for name, array in pairs
+        }
+        source = f"file: {filename}" if filename else "param_dict"
+        strip = len(restore_prefix)
+        naming = "Please make sure source and target networks have the same prefix."
+        if not allow_missing:
+            for name in self.keys():
+                if name not in arrays:
+                    raise ParameterLoadError(
+                        f"Parameter '{name[strip:]}' is missing in {source}, which contains parameters: "
+                        f"{_brief_print_list(arrays.keys())}. {naming} Set allow_missing=True to ignore."
+                    )
+        for name, array in arrays.items():
+            if name in self._params:
+                self[name]._load_init(array, ctx, cast_dtype=cast_dtype, dtype_source=dtype_source)
+            elif not ignore_extra:
+                raise ParameterLoadError(
+                    f"Parameter '{name[strip:]}' loaded from {source} is not present in ParameterDict, choices are: "
+                    f"{_brief_print_list(self._params.keys())}. Set ignore_extra to True to ignore. {naming}"
+                )

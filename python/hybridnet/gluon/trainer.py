@@ -1,0 +1,259 @@
+"""Trainer: applies an optimizer to parameters after each backward."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .. import ndarray
+from .. import optimizer as opt
+from ..errors import FileError, ParamError, UnsupportedError
+from .parameter import Parameter, ParameterDict
+
+if TYPE_CHECKING:
+    from ..context import Context
+    from ..ndarray import NDArray
+
+__all__ = ["Trainer"]
+
+# Key-value stores of a single process: summing over contexts is all they do, and the trainer does it itself.
+_LOCAL_STORES = {
+    "local",
+    "device",
+    "nccl",
+    "local_update_cpu",
+    "local_allreduce_cpu",
+    "local_allreduce_device",
+}
+
+
+def _parameter_list(params: Any) -> list[Parameter]:
+    if isinstance(params, (dict, ParameterDict)):
+        params = [params[key] for key in sorted(params.keys())]
+    if not isinstance(params, (list, tuple)):
+        raise ParamError(f"First argument must be a list or dict of Parameters, got {type(params)}.")
+    for param in params:
+        if not isinstance(param, Parameter):
+            raise ParamError(f"First argument must be a list or dict of Parameters, got list of {type(param)}.")
+    return list(params)
+
+
+class Trainer:
+    """Updates parameters by an optimizer::
+
+        trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1, "momentum": 0.9})
+        with autograd.record():
+            loss = loss_fn(net(data), label)
+        loss.backward()
+        trainer.step(batch_size)
+
+    Parameters
+    ----------
+    params : ParameterDict, dict or list of Parameter
+        From ``net.collect_params()``; must be initialized (or waiting for the first batch).
+    optimizer : str or Optimizer
+    optimizer_params : dict, optional
+        Arguments of the optimizer given by name: learning_rate, wd, clip_gradient, lr_scheduler, ...
+    kvstore : str, object or None, default 'device'
+        How gradients of several contexts or processes are summed. Names of single-process stores are all the same here;
+        an object must have ``pushpull(key, values, out=...)``.
+    compression_params : dict, optional
+        Handed to ``kvstore.set_gradient_compression`` if kvstore is an object.
+    update_on_kvstore : bool, optional
+        Accepted as in MXNet; True forbids allreduce_grads() and update(), which would have nothing to do there.
+
+    Raises ParamError for wrong arguments, RuntimeError for uninitialized parameters, UnsupportedError for distributed
+    stores.
+    """
+
+    def __init__(
+        self,
+        params: ParameterDict | Mapping[str, Parameter] | Sequence[Parameter],
+        optimizer: str | opt.Optimizer,
+        optimizer_params: Mapping[str, Any] | None = None,
+        kvstore: Any = "device",
+        compression_params: Mapping[str, Any] | None = None,
+        update_on_kvstore: bool | None = None,
+    ) -> None:
+        self._params = _parameter_list(params)
+        self._param2idx = {param.name: i for i, param in enumerate(self._params)}
+        for param in self._params:
+            param._set_trainer(self)
+        self._contexts = self._check_contexts()
+        self._init_optimizer(optimizer, dict(optimizer_params or {}))
+        self._scale = self._optimizer.rescale_grad
+        self._kvstore = self._check_kvstore(kvstore, compression_params)
+        self._update_on_kvstore = bool(update_on_kvstore)
+
+    @staticmethod
+    def _check_kvstore(kvstore: Any, compression_params: Any) -> Any:
+        if kvstore is None or (isinstance(kvstore, str) and kvstore in _LOCAL_STORES):
+            return None
+        if isinstance(kvstore, str):
+            if kvstore.startswith(("dist", "horovod", "byteps")):
+                raise UnsupportedError(
+                    f"Trainer: kvstore '{kvstore}' needs several processes.\n"
+                    "  Because: training runs in one process so far.\n  Fix: use kvstore='device' or None."
+                )
+            raise ParamError(f"Trainer: unknown kvstore '{kvstore}', known: {', '.join(sorted(_LOCAL_STORES))}")
+        if not hasattr(kvstore, "pushpull"):
+            raise ParamError(f"Trainer: kvstore must be a name or have pushpull(), got {type(kvstore).__name__}")
+        if compression_params:
+            kvstore.set_gradient_compression(compression_params)
+        return kvstore
+
+    def _check_contexts(self) -> list[Context]:
+        contexts: list[Context] | None = None
+        for param in self._params:
+            own = param.list_ctx()
+            if contexts is not None and contexts != own:
+                raise ParamError(
+                    "All Parameters must be initialized on the same set of contexts, but Parameter "
+                    f"{param.name} is initialized on {own} while previous Parameters are initialized on {contexts}."
+                )
+            contexts = own
+        return contexts or []
+
+    def _init_optimizer(self, optimizer: Any, optimizer_params: dict[str, Any]) -> None:
+        param_dict = dict(enumerate(self._params))
+        if isinstance(optimizer, opt.Optimizer):
+            if optimizer_params:
+                raise ParamError(
+                    "optimizer_params must be None if optimizer is an instance of Optimizer instead of str"
+                )
+            self._optimizer = optimizer
+            optimizer.param_dict = param_dict
+        else:
+            self._optimizer = opt.create(optimizer, param_dict=param_dict, **optimizer_params)
+        self._updaters = [opt.get_updater(self._optimizer) for _ in self._contexts]
+
+    # -- settings ---------------------------------------------------------------------------------------------------
+
+    @property
+    def optimizer(self) -> opt.Optimizer:
+        """The optimizer."""
+        return self._optimizer
+
+    @property
+    def learning_rate(self) -> float:
+        """The current learning rate."""
+        return self._optimizer.learning_rate
+
+    def set_learning_rate(self, lr: float) -> None:
+        """Sets a fixed learning rate. Raises UserWarning if the optimizer has a scheduler."""
+        self._optimizer.set_learning_rate(lr)
+
+    # -- stepping ---------------------------------------------------------------------------------------------------
+
+    def step(self, batch_size: float, ignore_stale_grad: bool = False) -> None:
+        """Sums gradients over contexts and updates all parameters. Call it after backward, outside of record().
+
+        Parameters
+        ----------
+        batch_size : int
+            Gradients are divided by it; 1 if the loss is a mean already.
+        ignore_stale_grad : bool, default False
+            Whether parameters that the last backward did not reach are left alone instead of raising UserWarning.
+        """
+        self._set_scale(batch_size)
+        self._allreduce_grads()
+        self._update(ignore_stale_grad)
+
+    def allreduce_grads(self) -> None:
+        """Only sums gradients over contexts: for clipping before update(). Raises ParamError with update_on_kvstore."""
+        self._refuse_on_kvstore("allreduce_grads()")
+        self._allreduce_grads()
+
+    def update(self, batch_size: float, ignore_stale_grad: bool = False) -> None:
+        """Only updates, after allreduce_grads(). Arguments as step. Raises ParamError with update_on_kvstore."""
+        self._refuse_on_kvstore("update()")
+        self._set_scale(batch_size)
+        self._update(ignore_stale_grad)
+
+    def _refuse_on_kvstore(self, what: str) -> None:
+        if self._update_on_kvstore:
+            raise ParamError(
+                f"{what} when parameters are updated on kvstore is not supported. Try setting `update_on_kvstore` to "
+                "False when creating trainer."
+            )
+
+    def _set_scale(self, batch_size: float) -> None:
+        if not batch_size > 0:
+            raise ParamError(f"Trainer: batch_size must be positive, got {batch_size}")
+        self._optimizer.rescale_grad = self._scale / batch_size
+
+    def _allreduce_grads(self) -> None:
+        if self._kvstore is None and len(self._contexts) < 2:
+            return
+        for i, param in enumerate(self._params):
+            if param.grad_req == "null":
+                continue
+            grads = param.list_grad()
+            if self._kvstore is not None:
+                self._kvstore.pushpull(i, grads, out=grads, priority=-i)
+            else:
+                total = ndarray.add_n(*(grad.as_in_context(grads[0].context) for grad in grads))
+                for grad in grads:
+                    grad[:] = total.as_in_context(grad.context)
+
+    def _update(self, ignore_stale_grad: bool) -> None:
+        scaler = getattr(self, "_amp_loss_scaler", None)
+        if scaler is not None and scaler.has_overflow(self._params):
+            return
+        for place, updater in enumerate(self._updaters):
+            indices: list[int] = []
+            weights: list[NDArray] = []
+            grads: list[NDArray] = []
+            for i, param in enumerate(self._params):
+                if param._grad_req == "null":
+                    continue
+                if param._data is None:
+                    raise param._uninitialized()
+                weight = param._data[place]
+                if not weight._fresh_grad:
+                    if ignore_stale_grad:
+                        continue
+                    self._complain_stale(param, weight)
+                indices.append(i)
+                weights.append(weight)
+                grads.append(param._grad[place])  # type: ignore[index]
+            updater(indices, grads, weights)
+            # Only now, so that a step that raised can be repeated.
+            for weight in weights:
+                weight._fresh_grad = False
+
+    @staticmethod
+    def _complain_stale(param: Parameter, weight: NDArray) -> None:
+        raise UserWarning(
+            f"Gradient of Parameter `{param.name}` on context {weight.context} has not been updated by backward since "
+            "last `step`. This could mean a bug in your model that made it only use a subset of the Parameters "
+            "(Blocks) for this iteration. If you are intentionally only using a subset, call step with "
+            "ignore_stale_grad=True to suppress this warning and skip updating of Parameters with stale gradient"
+        )
+
+    # -- files ------------------------------------------------------------------------------------------------------
+
+    def save_states(self, fname: str) -> None:
+        """Writes the optimizer's states (momentum, counts, settings) to a file. lr_mult and wd_mult stay out."""
+        if not self._updaters:
+            raise ParamError("Trainer.save_states: there are no parameters, so there are no states")
+        with open(fname, "wb") as file:
+            file.write(self._updaters[0].get_states(dump_optimizer=True))
+
+    def load_states(self, fname: str) -> None:
+        """Reads what save_states wrote; lr_mult and wd_mult are those of this trainer's parameters.
+
+        Raises FileError if the file cannot be read, FormatError if it holds no states.
+        """
+        try:
+            with open(fname, "rb") as file:
+                states = file.read()
+        except OSError as error:
+            raise FileError(f"Trainer.load_states: cannot read '{fname}': {error.strerror}") from error
+        for updater in self._updaters:
+            updater.set_states(states)
+        if self._updaters:
+            self._optimizer = self._updaters[0].optimizer
+        for updater in self._updaters:
+            updater.optimizer = self._optimizer
+        self._optimizer.param_dict = dict(enumerate(self._params))

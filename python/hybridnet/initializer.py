@@ -1,0 +1,595 @@
+"""Initializers: how parameters get their first values. `mx.init` is this module.
+
+An initializer is called with an InitDesc (a name with attributes) and the array to fill. The name's ending decides what
+happens (weight, bias, gamma, beta, ...), unless the parameter brought its own initializer.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import re
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import registry
+
+if TYPE_CHECKING:
+    from .ndarray import NDArray
+
+__all__ = [
+    "Bilinear",
+    "Constant",
+    "FusedRNN",
+    "InitDesc",
+    "Initializer",
+    "LSTMBias",
+    "Load",
+    "MSRAPrelu",
+    "Mixed",
+    "Normal",
+    "One",
+    "Orthogonal",
+    "Uniform",
+    "Xavier",
+    "Zero",
+    "alias",
+    "create",
+    "register",
+]
+
+
+class InitDesc(str):
+    """Name of a parameter together with what decides its initialization.
+
+    Parameters
+    ----------
+    name : str
+    attrs : dict of str to str, optional
+        Attributes of the variable; ``__init__`` names its own initializer.
+    global_init : Initializer, optional
+        What to fall back to.
+    """
+
+    attrs: Mapping[str, Any]
+    global_init: Initializer | None
+
+    def __new__(
+        cls, name: str, attrs: Mapping[str, Any] | None = None, global_init: Initializer | None = None
+    ) -> InitDesc:
+        desc = super().__new__(cls, name)
+        desc.attrs = attrs or {}
+        desc.global_init = global_init
+        return desc
+
+
+def _rms(array: NDArray) -> str:
+    values = array.asnumpy().astype(np.float64)
+    return str(np.linalg.norm(values.ravel()) / math.sqrt(max(values.size, 1)))
+
+
+class Initializer:
+    """Base of initializers. Keyword arguments are what ``dumps`` writes and what equality compares."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        self._kwargs = kwargs
+        self._verbose = False
+        self._print_func: Callable[[NDArray], str] | None = None
+
+    def set_verbosity(self, verbose: bool = False, print_func: Callable[[NDArray], str] | None = None) -> Initializer:
+        """Logs every initialized array; print_func turns an array into text (default: root mean square)."""
+        self._verbose = verbose
+        self._print_func = print_func or _rms
+        return self
+
+    def _verbose_print(self, desc: str, init: str, arr: NDArray) -> None:
+        if self._verbose and self._print_func:
+            logging.info("Initialized %s as %s: %s", desc, init, self._print_func(arr))
+
+    def dumps(self) -> str:
+        """JSON text from which ``create`` makes an equal initializer: ``'["normal", {"sigma": 0.5}]'``."""
+        return json.dumps([type(self).__name__.lower(), self._kwargs])
+
+    # Endings of names in the order they are tried, with the method that serves them.
+    _ENDINGS = (
+        ("weight", "_init_weight"),
+        ("bias", "_init_bias"),
+        ("gamma", "_init_gamma"),
+        ("beta", "_init_beta"),
+        ("min", "_init_zero"),
+        ("max", "_init_one"),
+        ("weight_quantize", "_init_quantized_weight"),
+        ("bias_quantize", "_init_quantized_bias"),
+    )
+    # Auxiliary states of symbolic programs, which carry no initializer of their own.
+    _STATE_ENDINGS = (
+        ("moving_mean", "_init_zero"),
+        ("moving_var", "_init_one"),
+        ("moving_inv_var", "_init_zero"),
+        ("moving_avg", "_init_zero"),
+    )
+
+    def __call__(self, desc: InitDesc | str, arr: NDArray) -> None:
+        """Fills arr, in place, according to the name's ending.
+
+        Raises ValueError if no rule covers the name.
+        """
+        if not isinstance(desc, InitDesc):
+            self._legacy_init(desc, arr)
+            return
+        if desc.global_init is None:
+            desc.global_init = self
+        own = desc.attrs.get("__init__", "")
+        if own:
+            create(own)._init_weight(desc, arr)
+            self._verbose_print(desc, str(own), arr)
+            return
+        for ending, method in self._ENDINGS:
+            if desc.endswith(ending):
+                getattr(self, method)(desc, arr)
+                self._verbose_print(desc, ending, arr)
+                return
+        self._init_default(desc, arr)
+
+    def _legacy_init(self, name: str, arr: NDArray) -> None:
+        warnings.warn(
+            "Calling initializer with init(str, NDArray) has been deprecated. "
+            "Please use init(mx.init.InitDesc(...), NDArray) instead.",
+            DeprecationWarning,
+            stacklevel=3,
+        )
+        if not isinstance(name, str):
+            raise TypeError(f"name must be a string, got {name!r}")
+        if not hasattr(arr, "asnumpy"):
+            raise TypeError(f"arr must be an NDArray, got {type(arr).__name__}")
+        if name.startswith("upsampling"):
+            self._init_bilinear(name, arr)
+            return
+        if name.startswith("stn_loc") and name.endswith("weight"):
+            self._init_zero(name, arr)
+            return
+        if name.startswith("stn_loc") and name.endswith("bias"):
+            self._init_loc_bias(name, arr)
+            return
+        for ending, method in self._ENDINGS[:4] + self._STATE_ENDINGS + self._ENDINGS[4:6]:
+            if name.endswith(ending):
+                getattr(self, method)(name, arr)
+                return
+        self._init_default(name, arr)
+
+    def _init_bilinear(self, _: str, arr: NDArray) -> None:
+        arr[:] = _bilinear_kernel(arr.shape)
+
+    def _init_loc_bias(self, _: str, arr: NDArray) -> None:
+        if arr.shape[0] != 6:
+            raise ValueError(f"an affine transform has 6 values, got shape {arr.shape}")
+        arr[:] = np.array([1.0, 0, 0, 0, 1.0, 0])
+
+    def _init_zero(self, _: str, arr: NDArray) -> None:
+        arr[:] = 0.0
+
+    def _init_one(self, _: str, arr: NDArray) -> None:
+        arr[:] = 1.0
+
+    def _init_bias(self, _: str, arr: NDArray) -> None:
+        arr[:] = 0.0
+
+    def _init_gamma(self, _: str, arr: NDArray) -> None:
+        arr[:] = 1.0
+
+    def _init_beta(self, _: str, arr: NDArray) -> None:
+        arr[:] = 0.0
+
+    def _init_quantized_bias(self, _: str, arr: NDArray) -> None:
+        arr[:] = 0
+
+    def _init_quantized_weight(self, _: str, arr: NDArray) -> None:
+        from . import random
+
+        arr[:] = random.randint(-127, 127, shape=arr.shape, dtype="int32").asnumpy().astype(np.int8)
+
+    def _init_weight(self, name: str, arr: NDArray) -> None:
+        raise NotImplementedError(f"{type(self).__name__} must override _init_weight")
+
+    def _init_default(self, name: str, _: NDArray) -> None:
+        raise ValueError(
+            f"Unknown initialization pattern for {name}. Default initialization is now limited to "
+            '"weight", "bias", "gamma" (1.0), and "beta" (0.0). '
+            "Please use mx.sym.Variable(init=mx.init.*) to set initialization pattern"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Initializer):
+            return NotImplemented
+        return type(self) is type(other) and self._kwargs == other._kwargs
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.dumps()))
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(f"{k}={v!r}" for k, v in self._kwargs.items())
+        return f"{type(self).__name__}({arguments})"
+
+
+_register = registry.get_register_func(Initializer, "initializer")
+alias = registry.get_alias_func(Initializer, "initializer")
+create = registry.get_create_func(Initializer, "initializer")
+
+
+def register(klass: type) -> type:
+    """Class decorator: makes an Initializer subclass available by its lower-case name."""
+    return _register(klass)
+
+
+class Load:
+    """Fills arrays from a ``.params`` file or a dict; ``arg:`` and ``aux:`` in front of names are dropped.
+
+    Parameters
+    ----------
+    param : str or dict of str to NDArray
+    default_init : Initializer, optional
+        For names that are not in param.
+    verbose : bool, default False
+        Logs where each array came from.
+
+    Raises ValueError if a shape differs or a name is missing and there is no default_init.
+    """
+
+    def __init__(
+        self,
+        param: str | Mapping[str, NDArray],
+        default_init: Callable[[str, NDArray], None] | None = None,
+        verbose: bool = False,
+    ) -> None:
+        if isinstance(param, str):
+            from . import ndarray
+
+            param = ndarray.load(param)
+        if not isinstance(param, dict):
+            raise TypeError(f"Load: param must be a dict or a file with named arrays, got {type(param).__name__}")
+        self.param = {(name[4:] if name.startswith(("arg:", "aux:")) else name): array for name, array in param.items()}
+        self.default_init = default_init
+        self.verbose = verbose
+
+    def __call__(self, name: str, arr: NDArray) -> None:
+        loaded = self.param.get(str(name))
+        if loaded is not None:
+            if arr.shape != loaded.shape:
+                raise ValueError(
+                    f"Parameter {name} cannot be initialized from loading. "
+                    f"Shape mismatch, target {arr.shape} vs loaded {loaded.shape}"
+                )
+            arr[:] = loaded
+        elif self.default_init is None:
+            raise ValueError(
+                f"Cannot Initialize {name}. Not found in loaded param and no default Initializer is provided."
+            )
+        else:
+            self.default_init(name, arr)
+        if self.verbose:
+            logging.info("Initialized %s by %s", name, "loading" if loaded is not None else "default")
+
+
+class Mixed:
+    """Chooses an initializer by the first regular expression that matches the name.
+
+    Raises ValueError if the lists differ in length or no pattern matches.
+    """
+
+    def __init__(self, patterns: Sequence[str], initializers: Sequence[Callable[[str, NDArray], None]]) -> None:
+        if len(patterns) != len(initializers):
+            raise ValueError(f"Mixed: {len(patterns)} patterns but {len(initializers)} initializers")
+        self.map = [(re.compile(pattern), init) for pattern, init in zip(patterns, initializers, strict=False)]
+
+    def __call__(self, name: str, arr: NDArray) -> None:
+        for pattern, init in self.map:
+            if pattern.match(name):
+                init(name, arr)
+                return
+        raise ValueError(
+            f'Parameter name {name} did not match any pattern. Consider adding a ".*" pattern at the end with a '
+            "default Initializer."
+        )
+
+
+@register
+@alias("zeros")
+class Zero(Initializer):
+    """All zeros."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def _init_weight(self, _: str, arr: NDArray) -> None:
+        arr[:] = 0
+
+
+@register
+@alias("ones")
+class One(Initializer):
+    """All ones."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def _init_weight(self, _: str, arr: NDArray) -> None:
+        arr[:] = 1
+
+
+@register
+class Constant(Initializer):
+    """One value everywhere, or the values of an array of the parameter's shape."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__(value=value)
+        self.value = value
+
+    def _init_weight(self, _: str, arr: NDArray) -> None:
+        arr[:] = self.value
+
+    def _plain_value(self) -> Any:
+        value = self._kwargs["value"]
+        if hasattr(value, "asnumpy"):
+            value = value.asnumpy()
+        return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
+
+    def dumps(self) -> str:
+        return json.dumps([type(self).__name__.lower(), {"value": self._plain_value()}])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Initializer):
+            return NotImplemented
+        return type(self) is type(other) and self.dumps() == other.dumps()
+
+    __hash__ = Initializer.__hash__
+
+
+def _fill_uniform(arr: NDArray, bound: float) -> None:
+    from . import random
+
+    if arr.dtype == np.float32:
+        random.uniform(-bound, bound, arr.shape, out=arr)
+    else:
+        arr[:] = random.uniform(-bound, bound, arr.shape)
+
+
+def _fill_normal(arr: NDArray, sigma: float) -> None:
+    from . import random
+
+    if arr.dtype == np.float32:
+        random.normal(0, sigma, arr.shape, out=arr)
+    else:
+        arr[:] = random.normal(0, sigma, arr.shape)
+
+
+@register
+class Uniform(Initializer):
+    """Uniform on [-scale, scale)."""
+
+    def __init__(self, scale: float = 0.07) -> None:
+        super().__init__(scale=scale)
+        self.scale = scale
+
+    def _init_weight(self, _: str, arr: NDArray) -> None:
+        _fill_uniform(arr, self.scale)
+
+
+@register
+class Normal(Initializer):
+    """Normal with mean 0 and standard deviation sigma."""
+
+    def __init__(self, sigma: float = 0.01) -> None:
+        super().__init__(sigma=sigma)
+        self.sigma = sigma
+
+    def _init_weight(self, _: str, arr: NDArray) -> None:
+        _fill_normal(arr, self.sigma)
+
+
+@register
+class Orthogonal(Initializer):
+    """Orthogonal rows (or columns, whichever are fewer) times scale; trailing axes count as one.
+
+    Source: Saxe et al., Exact solutions to the nonlinear dynamics of learning in deep linear neural networks,
+    arXiv 1312.6120.
+
+    Parameters
+    ----------
+    scale : float, default 1.414
+    rand_type : {'uniform', 'normal'}
+        Distribution of the matrix that is orthogonalized.
+    """
+
+    def __init__(self, scale: float = 1.414, rand_type: str = "uniform") -> None:
+        super().__init__(scale=scale, rand_type=rand_type)
+        if rand_type not in ("uniform", "normal"):
+            raise ValueError(f"Orthogonal: rand_type must be 'uniform' or 'normal', got {rand_type!r}")
+        self.scale = scale
+        self.rand_type = rand_type
+
+    def _init_weight(self, _: str, arr: NDArray) -> None:
+        from . import random
+
+        shape = (arr.shape[0], math.prod(arr.shape[1:]))
+        if self.rand_type == "uniform":
+            start = random.uniform(-1.0, 1.0, shape=shape)
+        else:
+            start = random.normal(0.0, 1.0, shape=shape)
+        left, _, right = np.linalg.svd(start.asnumpy().astype(np.float64), full_matrices=False)
+        basis = left if left.shape == shape else right
+        arr[:] = (self.scale * basis).reshape(arr.shape).astype(np.float32)
+
+
+@register
+class Xavier(Initializer):
+    """Random values scaled by the number of inputs and outputs of the layer: variance magnitude / factor.
+
+    Source: Glorot and Bengio, Understanding the difficulty of training deep feedforward neural networks, 2010.
+    'uniform' draws from [-c, c] with c = sqrt(magnitude / factor), 'gaussian' uses c as standard deviation.
+
+    Parameters
+    ----------
+    rnd_type : {'uniform', 'gaussian'}
+    factor_type : {'avg', 'in', 'out'}
+        Which of fan-in and fan-out make the factor.
+    magnitude : float, default 3
+
+    Raises ValueError for arrays with fewer than two axes and for unknown types.
+    """
+
+    def __init__(self, rnd_type: str = "uniform", factor_type: str = "avg", magnitude: float = 3) -> None:
+        super().__init__(rnd_type=rnd_type, factor_type=factor_type, magnitude=magnitude)
+        self.rnd_type = rnd_type
+        self.factor_type = factor_type
+        self.magnitude = float(magnitude)
+
+    def _init_weight(self, name: str, arr: NDArray) -> None:
+        shape = arr.shape
+        if len(shape) < 2:
+            raise ValueError(
+                f"Xavier initializer cannot be applied to vector {name}. It requires at least 2D, got shape {shape}."
+            )
+        area = math.prod(shape[2:])
+        fan_in, fan_out = shape[1] * area, shape[0] * area
+        if self.factor_type == "avg":
+            factor = (fan_in + fan_out) / 2.0
+        elif self.factor_type == "in":
+            factor = fan_in
+        elif self.factor_type == "out":
+            factor = fan_out
+        else:
+            raise ValueError(f"Incorrect factor type {self.factor_type!r}: expected 'avg', 'in' or 'out'")
+        scale = math.sqrt(self.magnitude / max(factor, 1e-30))
+        if self.rnd_type == "uniform":
+            _fill_uniform(arr, scale)
+        elif self.rnd_type == "gaussian":
+            _fill_normal(arr, scale)
+        else:
+            raise ValueError(f"Unknown random type {self.rnd_type!r}: expected 'uniform' or 'gaussian'")
+
+
+@register
+class MSRAPrelu(Xavier):
+    """Xavier with a normal distribution and magnitude 2 / (1 + slope^2), for layers followed by (P)ReLU.
+
+    Source: He et al., Delving Deep into Rectifiers, arXiv 1502.01852.
+    """
+
+    def __init__(self, factor_type: str = "avg", slope: float = 0.25) -> None:
+        super().__init__("gaussian", factor_type, 2.0 / (1 + slope**2))
+        self._kwargs = {"factor_type": factor_type, "slope": slope}
+
+
+def _bilinear_kernel(shape: tuple[int, ...]) -> np.ndarray:
+    height, width = shape[2], shape[3]
+    factor = np.ceil(width / 2.0)
+    centre = (2 * factor - 1 - factor % 2) / (2.0 * factor)
+    x = 1 - np.abs(np.arange(width) / factor - centre)
+    y = 1 - np.abs(np.arange(height) / factor - centre)
+    return np.broadcast_to(np.outer(y, x), shape).astype(np.float32)
+
+
+@register
+class Bilinear(Initializer):
+    """Kernel of a bilinear upsampling, for weights (out, in, height, width)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def _init_weight(self, _: str, arr: NDArray) -> None:
+        arr[:] = _bilinear_kernel(arr.shape)
+
+
+@register
+class LSTMBias(Initializer):
+    """Zero, except for the forget gate (second quarter), which gets forget_bias."""
+
+    def __init__(self, forget_bias: float = 1.0) -> None:
+        super().__init__(forget_bias=forget_bias)
+        self.forget_bias = forget_bias
+
+    def _init_weight(self, name: str, arr: NDArray) -> None:
+        arr[:] = 0.0
+        hidden = arr.shape[0] // 4
+        arr[hidden : 2 * hidden] = self.forget_bias
+
+
+@register
+class FusedRNN(Initializer):
+    """Fills the one flat parameter vector of the fused ``RNN`` operator as if its matrices were separate.
+
+    Parameters
+    ----------
+    init : Initializer, JSON text of one, or None
+        For weights; None: the global initializer. Biases are zero, the forget gate's is forget_bias.
+    num_hidden, num_layers : int
+    mode : {'rnn_relu', 'rnn_tanh', 'lstm', 'gru'}
+    bidirectional : bool, default False
+    forget_bias : float, default 1.0
+    """
+
+    _GATES = {"rnn_relu": 1, "rnn_tanh": 1, "lstm": 4, "gru": 3}
+
+    def __init__(
+        self,
+        init: Initializer | str | None,
+        num_hidden: int,
+        num_layers: int,
+        mode: str,
+        bidirectional: bool = False,
+        forget_bias: float = 1.0,
+    ) -> None:
+        if mode not in self._GATES:
+            raise ValueError(f"FusedRNN: mode must be one of {sorted(self._GATES)}, got {mode!r}")
+        if isinstance(init, str):
+            init = create(init)
+        super().__init__(
+            init=init.dumps() if init is not None else None,
+            num_hidden=num_hidden,
+            num_layers=num_layers,
+            mode=mode,
+            bidirectional=bidirectional,
+            forget_bias=forget_bias,
+        )
+        self._init = init
+        self._num_hidden = num_hidden
+        self._num_layers = num_layers
+        self._mode = mode
+        self._bidirectional = bidirectional
+        self._forget_bias = forget_bias
+
+    def _input_size(self, total: int) -> int:
+        gates, hidden, directions = self._GATES[self._mode], self._num_hidden, 1 + self._bidirectional
+        deeper = (self._num_layers - 1) * (directions * hidden + hidden + 2)
+        size, rest = divmod(total, gates * hidden * directions)
+        inputs = size - deeper - hidden - 2
+        if rest or inputs <= 0:
+            raise ValueError(f"FusedRNN: a vector of {total} values does not fit the given sizes")
+        return inputs
+
+    def _init_weight(self, desc: str, arr: NDArray) -> None:
+        from . import ndarray
+
+        init = self._init or getattr(desc, "global_init", None)
+        if init is None:
+            raise ValueError("FusedRNN: no initializer for the weights; pass init=")
+        rows, hidden = self._GATES[self._mode] * self._num_hidden, self._num_hidden
+        directions = 1 + self._bidirectional
+        inputs = self._input_size(math.prod(arr.shape))
+        parts = []
+        for layer in range(self._num_layers):
+            width = inputs if layer == 0 else hidden * directions
+            for _ in range(directions):
+                for columns in (width, hidden):
+                    matrix = ndarray.zeros((rows, columns))
+                    init(InitDesc(f"{desc}_weight", global_init=init), matrix)
+                    parts.append(matrix.asnumpy().ravel())
+        bias = np.zeros(rows, np.float32)
+        if self._mode == "lstm":
+            bias[hidden : 2 * hidden] = self._forget_bias
+        parts.extend([bias] * (2 * directions * self._num_layers))
+        arr[:] = np.concatenate(parts).reshape(arr.shape)

@@ -1,0 +1,292 @@
+"""Optimizer: the base of update rules, and their registry."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import ndarray
+
+if TYPE_CHECKING:
+    from ..lr_scheduler import LRScheduler
+    from ..ndarray import NDArray
+    from ..symbol import Symbol
+
+__all__ = ["Optimizer", "create", "register"]
+
+# aggregate_num of optimizers that update any number of weights in one operator call.
+AGGREGATE_ALL = 1 << 30
+
+
+class Optimizer:
+    """Base of optimizers. Subclasses write create_state and update.
+
+    Parameters
+    ----------
+    rescale_grad : float, default 1.0
+        Factor of the gradient, often 1 / batch size (Trainer.step sets it).
+    param_idx2name : dict of int to str, optional
+        Names of the parameters, for multipliers given by name.
+    wd : float, default 0.0
+        Weight decay.
+    clip_gradient : float, optional
+        The rescaled gradient is clipped to [-clip_gradient, clip_gradient].
+    learning_rate : float, optional
+        Default 0.01, or the scheduler's; if given, it replaces the scheduler's base_lr.
+    lr_scheduler : LRScheduler, optional
+    sym : Symbol, optional
+        Its variables' attributes __lr_mult__ and __wd_mult__ are used.
+    begin_num_update : int, default 0
+    multi_precision : bool, default False
+        Whether float16 and bfloat16 weights are updated through a float32 copy.
+    param_dict : dict of int to Parameter, optional
+        Their lr_mult and wd_mult go before those given by name.
+    """
+
+    opt_registry: dict[str, type[Optimizer]] = {}
+
+    def __init__(
+        self,
+        rescale_grad: float = 1.0,
+        param_idx2name: Mapping[int, str] | None = None,
+        wd: float = 0.0,
+        clip_gradient: float | None = None,
+        learning_rate: float | None = None,
+        lr_scheduler: LRScheduler | None = None,
+        sym: Symbol | None = None,
+        begin_num_update: int = 0,
+        multi_precision: bool = False,
+        param_dict: Mapping[int, Any] | None = None,
+    ) -> None:
+        self.rescale_grad = rescale_grad
+        self.lr_scheduler = lr_scheduler
+        if lr_scheduler is None and learning_rate is None:
+            learning_rate = 0.01
+        self.lr = learning_rate
+        if lr_scheduler is not None and learning_rate is not None and lr_scheduler.base_lr != learning_rate:
+            warnings.warn(
+                "learning rate from ``lr_scheduler`` has been overwritten by ``learning_rate`` in optimizer.",
+                UserWarning,
+                stacklevel=3,
+            )
+            lr_scheduler.base_lr = learning_rate
+        self.wd = wd
+        self.lr_mult: dict[Any, float] = {}
+        self.wd_mult: dict[Any, float] = {}
+        self.begin_num_update = begin_num_update
+        self.num_update = begin_num_update
+        self._all_index_update_counts: dict[int, dict[Any, int]] = {0: {}}
+        self._index_update_count = self._all_index_update_counts[0]
+        self.clip_gradient = clip_gradient
+        self.multi_precision = multi_precision
+        self.aggregate_num = 0
+        if param_idx2name is not None and not isinstance(param_idx2name, dict):
+            raise TypeError(f"param_idx2name should be a dict of param indexes to names, got {param_idx2name!r}")
+        self.idx2name = dict(param_idx2name or {})
+        self.sym_info = (sym.attr_dict(), sym.list_arguments()) if sym is not None else ()
+        self.param_dict = param_dict or {}
+        self.set_lr_mult({})
+        self.set_wd_mult({})
+
+    # -- registry ---------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def register(klass: type[Optimizer]) -> type[Optimizer]:
+        """Class decorator: makes an Optimizer available by its lower-case name."""
+        name = klass.__name__.lower()
+        old = Optimizer.opt_registry.get(name)
+        if old is not None:
+            warnings.warn(
+                f"WARNING: New optimizer {klass.__module__}.{klass.__name__} is overriding existing optimizer "
+                f"{old.__module__}.{old.__name__}",
+                stacklevel=2,
+            )
+        Optimizer.opt_registry[name] = klass
+        return klass
+
+    @staticmethod
+    def create_optimizer(name: str, **kwargs: Any) -> Optimizer:
+        """An optimizer by its name, in any case. Raises ValueError for unknown names."""
+        klass = Optimizer.opt_registry.get(name.lower())
+        if klass is None:
+            known = ", ".join(sorted(Optimizer.opt_registry))
+            raise ValueError(f"Cannot find optimizer {name}. Known optimizers: {known}")
+        return klass(**kwargs)
+
+    # -- learning rate ----------------------------------------------------------------------------------------------
+
+    @property
+    def learning_rate(self) -> float:
+        """The current learning rate: the scheduler's for the number of updates so far, or the fixed one."""
+        if self.lr_scheduler is not None:
+            return self.lr_scheduler(self.num_update)
+        return self.lr  # type: ignore[return-value]
+
+    def set_learning_rate(self, lr: float) -> None:
+        """Sets a fixed learning rate. Raises UserWarning (as MXNet) if there is a scheduler."""
+        if self.lr_scheduler is not None:
+            raise UserWarning(
+                "LRScheduler of the optimizer has already been defined. Note that set_learning_rate can mutate the "
+                "value of the learning rate of the optimizer only when the LRScheduler of the optimizer is undefined."
+            )
+        self.lr = lr
+
+    def _attribute_of_variables(self, key: str) -> dict[str, float]:
+        if not self.sym_info:
+            return {}
+        attributes, names = self.sym_info
+        return {name: float(attributes[name][key]) for name in names if key in attributes.get(name, {})}
+
+    def set_lr_mult(self, args_lr_mult: Mapping[Any, float]) -> None:
+        """Factors of the learning rate by parameter name (or index)."""
+        self.lr_mult = {**self._attribute_of_variables("__lr_mult__"), **args_lr_mult}
+
+    def _decays(self, name: str) -> bool:
+        """Whether a parameter of that name decays when names are known and nothing else is said."""
+        return name.endswith(("_weight", "_gamma"))
+
+    def set_wd_mult(self, args_wd_mult: Mapping[Any, float]) -> None:
+        """Factors of the weight decay by parameter name (or index).
+
+        Where names are known, only those that end in _weight or _gamma decay by default.
+        """
+        plain = {name: 0.0 for name in self.idx2name.values() if not self._decays(name)}
+        self.wd_mult = {**plain, **self._attribute_of_variables("__wd_mult__"), **args_wd_mult}
+
+    def _multiplied(
+        self, base: float, indices: Sequence[Any], attribute: str, table: Mapping[Any, float]
+    ) -> list[float]:
+        values = []
+        for index in indices:
+            param = self.param_dict.get(index)
+            if param is not None:
+                values.append(base * getattr(param, attribute))
+            elif index in table:
+                values.append(base * table[index])
+            else:
+                values.append(base * table.get(self.idx2name.get(index), 1.0))
+        return values
+
+    def _get_lrs(self, indices: Sequence[Any]) -> list[float]:
+        """Learning rates of the weights with these indices."""
+        return self._multiplied(self.learning_rate, indices, "lr_mult", self.lr_mult)
+
+    def _get_lr(self, index: Any) -> float:
+        """Learning rate of one weight."""
+        return self._get_lrs([index])[0]
+
+    def _get_wds(self, indices: Sequence[Any]) -> list[float]:
+        """Weight decays of the weights with these indices."""
+        return self._multiplied(self.wd, indices, "wd_mult", self.wd_mult)
+
+    def _get_wd(self, index: Any) -> float:
+        """Weight decay of one weight."""
+        return self._get_wds([index])[0]
+
+    # -- counting ---------------------------------------------------------------------------------------------------
+
+    def _set_current_context(self, device_id: int) -> None:
+        """Each device counts its updates by itself."""
+        self._index_update_count = self._all_index_update_counts.setdefault(device_id, {})
+
+    def _update_count(self, index: Any) -> None:
+        """Counts an update of the weights with these indices."""
+        counts = self._index_update_count
+        for i in index if isinstance(index, (list, tuple)) else (index,):
+            count = counts.get(i, self.begin_num_update) + 1
+            counts[i] = count
+            if count > self.num_update:
+                self.num_update = count
+
+    # -- updating ---------------------------------------------------------------------------------------------------
+
+    def create_state(self, index: Any, weight: NDArray) -> Any:
+        """What update keeps for a weight: None, an array, or a tuple of these."""
+        return None
+
+    def _uses_master_copy(self, weight: NDArray) -> bool:
+        return self.multi_precision and np.dtype(weight.dtype).itemsize == 2
+
+    def _warn_about_low_precision(self, weight: NDArray) -> None:
+        if np.dtype(weight.dtype).itemsize == 2 and not self.multi_precision:
+            warnings.warn(
+                f"Accumulating with {np.dtype(weight.dtype).name} in optimizer can lead to poor accuracy or slow "
+                "convergence. Consider using multi_precision=True option of the optimizer",
+                stacklevel=3,
+            )
+
+    def create_state_multi_precision(self, index: Any, weight: NDArray) -> Any:
+        """State of a weight; with multi_precision and a 16-bit weight: (float32 copy, state)."""
+        if self._uses_master_copy(weight):
+            master = weight.astype("float32")
+            return (master, self.create_state(index, master))
+        self._warn_about_low_precision(weight)
+        return self.create_state(index, weight)
+
+    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+        """Changes weight and state in place. With aggregate_num > 0, lists of each arrive."""
+        raise NotImplementedError(f"{type(self).__name__} must override update")
+
+    def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
+        """update, through the float32 copy where there is one."""
+        if isinstance(index, (list, tuple)):
+            if not weight or not self._uses_master_copy(weight[0]):
+                self.update(index, weight, grad, state)
+                return
+            masters = [s[0] for s in state]
+            self.update(index, masters, [g.astype("float32") for g in grad], [s[1] for s in state])
+            for master, w in zip(masters, weight, strict=False):
+                w[:] = master.astype(w.dtype)
+        elif self._uses_master_copy(weight):
+            self.update(index, state[0], grad.astype("float32"), state[1])
+            weight[:] = state[0].astype(weight.dtype)
+        else:
+            self.update(index, weight, grad, state)
+
+    def _begin(self, index: Any) -> tuple[float, float]:
+        """Counts an update of one weight and gives its learning rate and weight decay."""
+        self._update_count(index)
+        return self._get_lr(index), self._get_wd(index)
+
+    def _gradient_arguments(self) -> dict[str, float]:
+        """rescale_grad and, if set, clip_gradient: what every update operator takes."""
+        arguments = {"rescale_grad": self.rescale_grad}
+        if self.clip_gradient:
+            arguments["clip_gradient"] = self.clip_gradient
+        return arguments
+
+    def _scaled(self, grad: NDArray) -> NDArray:
+        """The gradient rescaled and clipped, as a new array."""
+        grad = grad * self.rescale_grad
+        if self.clip_gradient is not None:
+            grad = ndarray.clip(grad, -self.clip_gradient, self.clip_gradient)
+        return grad
+
+    def __getstate__(self) -> dict[str, Any]:
+        # param_dict belongs to a Trainer, which sets it again.
+        state = self.__dict__.copy()
+        del state["param_dict"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ = state
+        self.param_dict = {}
+
+
+def zeros_like(weight: NDArray, dtype: Any = None) -> NDArray:
+    """Zeros of the weight's shape on its context."""
+    return ndarray.zeros(weight.shape, ctx=weight.context, dtype=dtype or weight.dtype)
+
+
+def as_lists(index: Any, weight: Any, grad: Any, state: Any) -> tuple[list[Any], list[Any], list[Any], list[Any]]:
+    """One weight as lists of one; lists as they are."""
+    if isinstance(index, (list, tuple)):
+        return list(index), list(weight), list(grad), list(state)
+    return [index], [weight], [grad], [state]
+
+
+register = Optimizer.register
+create = Optimizer.create_optimizer
