@@ -1,0 +1,333 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/pooling.cc"
+#include "hwy/foreach_target.h"  // compiles this file once per SIMD target
+#include "hwy/highway.h"
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "hybridnet/threads.h"
+#include "kernels/pooling.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace hybridnet::kernels {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Position = std::array<int64_t, 3>;
+
+constexpr int64_t kChannelBlock = 64;  // channels that one task of a channels-last backward owns
+
+Position position_at(int64_t index, const Position& sizes) {
+  return {index / (sizes[1] * sizes[2]), index / sizes[2] % sizes[1], index % sizes[2]};
+}
+
+struct Window {
+  Position first, last;
+  Window(const PoolGeometry& g, const Position& o) {
+    for (int a = 0; a < 3; ++a) {
+      first[static_cast<size_t>(a)] = g.first(a, o[static_cast<size_t>(a)]);
+      last[static_cast<size_t>(a)] = g.last(a, o[static_cast<size_t>(a)]);
+    }
+  }
+  // f(index of the input position)
+  template <typename F>
+  void for_each(const PoolGeometry& g, F&& f) const {
+    for (int64_t i = first[0]; i < last[0]; ++i)
+      for (int64_t j = first[1]; j < last[1]; ++j)
+        for (int64_t k = first[2]; k < last[2]; ++k) f((i * g.in[1] + j) * g.in[2] + k);
+  }
+};
+
+template <typename T>
+T factor_at(const PoolGeometry& g, const Position& o) {
+  if (g.type != PoolType::kAvg) return T(1);
+  const int64_t count = g.counted(0, o[0]) * g.counted(1, o[1]) * g.counted(2, o[2]);
+  return count > 0 ? T(1) / static_cast<T>(count) : T(0);
+}
+
+template <typename T>
+T start_value(const PoolGeometry& g) {
+  return g.type == PoolType::kMax ? -std::numeric_limits<T>::infinity() : T(0);
+}
+
+template <class V>
+HWY_INLINE V combine(const PoolGeometry& g, V acc, V x) {
+  switch (g.type) {
+    case PoolType::kMax: return hn::Max(acc, x);
+    case PoolType::kLp: return g.power == 1 ? hn::Add(acc, x) : g.power == 2 ? hn::MulAdd(x, x, acc) : hn::MulAdd(hn::Mul(x, x), x, acc);
+    default: return hn::Add(acc, x);
+  }
+}
+
+template <typename T>
+T finish(const PoolGeometry& g, T value, T factor) {
+  switch (g.type) {
+    case PoolType::kMax: return value;
+    case PoolType::kLp: return g.power == 1 ? value : g.power == 2 ? std::sqrt(value) : std::cbrt(value);
+    default: return value * factor;
+  }
+}
+
+// Calls f(tag, offset) over n elements: whole vectors, then single elements.
+template <typename T, typename F>
+HWY_INLINE void for_each_vector(int64_t n, F&& f) {
+  const hn::ScalableTag<T> d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) f(d, i);
+  for (; i < n; ++i) f(hn::CappedTag<T, 1>(), i);
+}
+
+// ---- forward ---------------------------------------------------------------------------------------------------------
+template <typename T>
+void forward_last(const PoolGeometry& g, const T* x, T* y) {
+  const int64_t outputs = g.out_size();
+  parallel_for(g.n * outputs, 1 + 65536 / (1 + g.kernel_size() * g.c), [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      const Position o = position_at(t % outputs, g.out);
+      const Window window(g, o);
+      const T* from = x + t / outputs * g.in_size() * g.c;
+      T* to = y + t * g.c;
+      const T factor = factor_at<T>(g, o);
+      for_each_vector<T>(g.c, [&](auto d, int64_t c) {
+        auto acc = hn::Set(d, start_value<T>(g));
+        window.for_each(g, [&](int64_t i) { acc = combine(g, acc, hn::LoadU(d, from + i * g.c + c)); });
+        if (g.type == PoolType::kAvg) acc = hn::Mul(acc, hn::Set(d, factor));
+        hn::StoreU(acc, d, to + c);
+      });
+      if (g.type == PoolType::kLp && g.power > 1)
+        for (int64_t c = 0; c < g.c; ++c) to[c] = finish(g, to[c], factor);
+    }
+  });
+}
+
+// First the rows of a window, as vectors along the row; then the columns, one output at a time.
+template <typename T>
+void forward_plain(const PoolGeometry& g, const T* x, T* y) {
+  const int64_t width = g.in[2];
+  parallel_for(g.n * g.c, 1 + 65536 / (1 + g.in_size()), [&](int64_t begin, int64_t end) {
+    std::vector<T> rows(static_cast<size_t>(width));
+    for (int64_t plane = begin; plane < end; ++plane) {
+      const T* from = x + plane * g.in_size();
+      T* to = y + plane * g.out_size();
+      for (int64_t r = 0; r < g.out[0] * g.out[1]; ++r) {
+        Position o{r / g.out[1], r % g.out[1], 0};
+        const Window window(g, o);
+        std::fill(rows.begin(), rows.end(), start_value<T>(g));
+        for (int64_t i = window.first[0]; i < window.last[0]; ++i) {
+          for (int64_t j = window.first[1]; j < window.last[1]; ++j) {
+            const T* row = from + (i * g.in[1] + j) * width;
+            for_each_vector<T>(width, [&](auto d, int64_t k) {
+              hn::StoreU(combine(g, hn::LoadU(d, rows.data() + k), hn::LoadU(d, row + k)), d, rows.data() + k);
+            });
+          }
+        }
+        for (o[2] = 0; o[2] < g.out[2]; ++o[2]) {
+          T value = start_value<T>(g);
+          const int64_t last = g.last(2, o[2]);
+          if (g.type == PoolType::kMax) {
+            for (int64_t k = g.first(2, o[2]); k < last; ++k) value = std::max(value, rows[static_cast<size_t>(k)]);
+          } else {
+            for (int64_t k = g.first(2, o[2]); k < last; ++k) value += rows[static_cast<size_t>(k)];
+          }
+          *to++ = finish(g, value, factor_at<T>(g, o));
+        }
+      }
+    }
+  });
+}
+
+// ---- maximum: gradient and its adjoint -------------------------------------------------------------------------------
+// One output position, channels [c, c + lanes): `hit(mask, input index)` for the first element that equals the maximum.
+template <typename T, class D, typename F>
+HWY_INLINE void first_maximum(const PoolGeometry& g, const Window& window, D d, const T* x, const T* y, int64_t c, F&& hit) {
+  const auto maximum = hn::LoadU(d, y + c);
+  auto open = hn::Eq(maximum, maximum);  // a NaN equals nothing: it has no gradient
+  window.for_each(g, [&](int64_t i) {
+    const auto here = hn::And(open, hn::Eq(hn::LoadU(d, x + i * g.c + c), maximum));
+    open = hn::AndNot(here, open);
+    hit(here, i);
+  });
+}
+
+template <typename T>
+void max_backward_last(const PoolGeometry& g, const T* dy, const T* x, const T* y, T* dx) {
+  const int64_t blocks = (g.c + kChannelBlock - 1) / kChannelBlock, outputs = g.out_size(), inputs = g.in_size();
+  parallel_for(g.n * blocks, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t n = t / blocks, first = t % blocks * kChannelBlock, count = std::min(kChannelBlock, g.c - first);
+      T* to = dx + n * inputs * g.c + first;
+      const T* from = x + n * inputs * g.c + first;
+      for (int64_t i = 0; i < inputs; ++i) std::fill(to + i * g.c, to + i * g.c + count, T(0));
+      for (int64_t p = 0; p < outputs; ++p) {
+        const Window window(g, position_at(p, g.out));
+        const int64_t at = (n * outputs + p) * g.c + first;
+        for_each_vector<T>(count, [&](auto d, int64_t c) {
+          const auto gradient = hn::LoadU(d, dy + at + c);
+          first_maximum(g, window, d, from, y + at, c, [&](auto here, int64_t i) {
+            T* target = to + i * g.c + c;
+            hn::StoreU(hn::Add(hn::LoadU(d, target), hn::IfThenElseZero(here, gradient)), d, target);
+          });
+        });
+      }
+    }
+  });
+}
+
+template <typename T>
+void max_gather_last(const PoolGeometry& g, const T* v, const T* x, const T* y, T* out) {
+  const int64_t outputs = g.out_size(), inputs = g.in_size();
+  parallel_for(g.n * outputs, 1 + 65536 / (1 + g.kernel_size() * g.c), [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      const Window window(g, position_at(t % outputs, g.out));
+      const T* from = x + t / outputs * inputs * g.c;
+      const T* values = v + t / outputs * inputs * g.c;
+      for_each_vector<T>(g.c, [&](auto d, int64_t c) {
+        auto taken = hn::Zero(d);
+        first_maximum(g, window, d, from, y + t * g.c, c, [&](auto here, int64_t i) {
+          taken = hn::IfThenElse(here, hn::LoadU(d, values + i * g.c + c), taken);
+        });
+        hn::StoreU(taken, d, out + t * g.c + c);
+      });
+    }
+  });
+}
+
+// Index of the first element of the window that equals `maximum`; -1 if none does.
+template <typename T>
+int64_t first_index(const PoolGeometry& g, const Window& w, const T* x, T maximum) {
+  for (int64_t i = w.first[0]; i < w.last[0]; ++i)
+    for (int64_t j = w.first[1]; j < w.last[1]; ++j)
+      for (int64_t k = w.first[2]; k < w.last[2]; ++k)
+        if (const int64_t at = (i * g.in[1] + j) * g.in[2] + k; x[at] == maximum) return at;
+  return -1;
+}
+
+// f(plane, output index, input index or -1) for planes of (n, c, space) memory.
+template <typename T, typename F>
+void for_each_plain_maximum(const PoolGeometry& g, const T* x, const T* y, F&& f) {
+  const int64_t outputs = g.out_size(), inputs = g.in_size();
+  parallel_for(g.n * g.c, 1 + 65536 / (1 + g.kernel_size() * outputs), [&](int64_t begin, int64_t end) {
+    for (int64_t plane = begin; plane < end; ++plane) {
+      for (int64_t p = 0; p < outputs; ++p)
+        f(plane, p, first_index(g, Window(g, position_at(p, g.out)), x + plane * inputs, y[plane * outputs + p]));
+    }
+  });
+}
+
+// ---- sum: gradient ---------------------------------------------------------------------------------------------------
+template <typename T>
+void sum_backward(const PoolGeometry& g, const T* dy, T* dx) {
+  const int64_t outputs = g.out_size(), inputs = g.in_size();
+  std::vector<T> factors(static_cast<size_t>(outputs));
+  for (int64_t p = 0; p < outputs; ++p) factors[static_cast<size_t>(p)] = factor_at<T>(g, position_at(p, g.out));
+  // f(output index, its factor) for every window that holds input position i.
+  const auto for_each_output = [&](const Position& i, auto&& f) {
+    for (int64_t a = g.first_output(0, i[0]); a < g.last_output(0, i[0]); ++a)
+      for (int64_t b = g.first_output(1, i[1]); b < g.last_output(1, i[1]); ++b)
+        for (int64_t c = g.first_output(2, i[2]); c < g.last_output(2, i[2]); ++c) {
+          const int64_t p = (a * g.out[1] + b) * g.out[2] + c;
+          f(p, factors[static_cast<size_t>(p)]);
+        }
+  };
+  if (g.channels_last) {
+    parallel_for(g.n * inputs, 1 + 65536 / (1 + g.c), [&](int64_t begin, int64_t end) {
+      for (int64_t t = begin; t < end; ++t) {
+        const Position i = position_at(t % inputs, g.in);
+        const T* from = dy + t / inputs * outputs * g.c;
+        for_each_vector<T>(g.c, [&](auto d, int64_t c) {
+          auto sum = hn::Zero(d);
+          for_each_output(i, [&](int64_t p, T factor) { sum = hn::MulAdd(hn::LoadU(d, from + p * g.c + c), hn::Set(d, factor), sum); });
+          hn::StoreU(sum, d, dx + t * g.c + c);
+        });
+      }
+    });
+    return;
+  }
+  parallel_for(g.n * g.c, 1 + 65536 / (1 + inputs), [&](int64_t begin, int64_t end) {
+    for (int64_t plane = begin; plane < end; ++plane) {
+      const T* from = dy + plane * outputs;
+      T* to = dx + plane * inputs;
+      for (int64_t t = 0; t < inputs; ++t) {
+        T sum = 0;
+        for_each_output(position_at(t, g.in), [&](int64_t p, T factor) { sum += from[p] * factor; });
+        to[t] = sum;
+      }
+    }
+  });
+}
+
+#define HYBRIDNET_POOL_ENTRIES(T)                                                                                  \
+  void forward_last_##T(const PoolGeometry& g, const T* x, T* y) { forward_last(g, x, y); }                        \
+  void forward_plain_##T(const PoolGeometry& g, const T* x, T* y) { forward_plain(g, x, y); }                      \
+  void max_backward_last_##T(const PoolGeometry& g, const T* dy, const T* x, const T* y, T* dx) {                  \
+    max_backward_last(g, dy, x, y, dx);                                                                            \
+  }                                                                                                                \
+  void max_gather_last_##T(const PoolGeometry& g, const T* v, const T* x, const T* y, T* out) {                    \
+    max_gather_last(g, v, x, y, out);                                                                              \
+  }                                                                                                                \
+  void max_backward_plain_##T(const PoolGeometry& g, const T* dy, const T* x, const T* y, T* dx) {                 \
+    const int64_t outputs = g.out_size(), inputs = g.in_size();                                                    \
+    std::fill(dx, dx + g.n * g.c * inputs, T(0));                                                                  \
+    for_each_plain_maximum(g, x, y, [&](int64_t plane, int64_t p, int64_t i) {                                     \
+      if (i >= 0) dx[plane * inputs + i] += dy[plane * outputs + p];                                               \
+    });                                                                                                            \
+  }                                                                                                                \
+  void max_gather_plain_##T(const PoolGeometry& g, const T* v, const T* x, const T* y, T* out) {                   \
+    const int64_t outputs = g.out_size(), inputs = g.in_size();                                                    \
+    for_each_plain_maximum(g, x, y, [&](int64_t plane, int64_t p, int64_t i) {                                     \
+      out[plane * outputs + p] = i >= 0 ? v[plane * inputs + i] : T(0);                                            \
+    });                                                                                                            \
+  }                                                                                                                \
+  void sum_backward_##T(const PoolGeometry& g, const T* dy, T* dx) { sum_backward(g, dy, dx); }
+HYBRIDNET_POOL_ENTRIES(float)
+HYBRIDNET_POOL_ENTRIES(double)
+#undef HYBRIDNET_POOL_ENTRIES
+
+}  // namespace HWY_NAMESPACE
+}  // namespace hybridnet::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace hybridnet::kernels {
+namespace {
+#define HYBRIDNET_POOL_EXPORT(T)   \
+  HWY_EXPORT(forward_last_##T);       \
+  HWY_EXPORT(forward_plain_##T);      \
+  HWY_EXPORT(max_backward_last_##T);  \
+  HWY_EXPORT(max_backward_plain_##T); \
+  HWY_EXPORT(max_gather_last_##T);    \
+  HWY_EXPORT(max_gather_plain_##T);   \
+  HWY_EXPORT(sum_backward_##T);
+HYBRIDNET_POOL_EXPORT(float)
+HYBRIDNET_POOL_EXPORT(double)
+#undef HYBRIDNET_POOL_EXPORT
+}  // namespace
+
+#define HYBRIDNET_POOL_API(T)                                                                                   \
+  template <>                                                                                                   \
+  void pool_forward(const PoolGeometry& g, const T* x, T* y) {                                                  \
+    g.channels_last ? HWY_DYNAMIC_DISPATCH(forward_last_##T)(g, x, y) : HWY_DYNAMIC_DISPATCH(forward_plain_##T)(g, x, y); \
+  }                                                                                                             \
+  template <>                                                                                                   \
+  void max_pool_backward(const PoolGeometry& g, const T* dy, const T* x, const T* y, T* dx) {                   \
+    g.channels_last ? HWY_DYNAMIC_DISPATCH(max_backward_last_##T)(g, dy, x, y, dx)                              \
+                    : HWY_DYNAMIC_DISPATCH(max_backward_plain_##T)(g, dy, x, y, dx);                            \
+  }                                                                                                             \
+  template <>                                                                                                   \
+  void max_pool_gather(const PoolGeometry& g, const T* v, const T* x, const T* y, T* out) {                     \
+    g.channels_last ? HWY_DYNAMIC_DISPATCH(max_gather_last_##T)(g, v, x, y, out)                                \
+                    : HWY_DYNAMIC_DISPATCH(max_gather_plain_##T)(g, v, x, y, out);                              \
+  }                                                                                                             \
+  template <>                                                                                                   \
+  void sum_pool_backward(const PoolGeometry& g, const T* dy, T* dx) {                                           \
+    HWY_DYNAMIC_DISPATCH(sum_backward_##T)(g, dy, dx);                                                          \
+  }
+HYBRIDNET_POOL_API(float)
+HYBRIDNET_POOL_API(double)
+#undef HYBRIDNET_POOL_API
+
+}  // namespace hybridnet::kernels
+#endif  // HWY_ONCE
