@@ -256,6 +256,7 @@ class Op {
   PointwiseFn pointwise = nullptr;
   DTypeSet dtypes = kAllDTypes;              // what kernels exist for (dtype of input 0, or of the output without inputs)
   std::vector<int> image_inputs, image_outputs;  // these may be channels-last (all of them together), rank 3 to 5
+  std::function<bool(const void* params)> image_active;  // null: always; false: this use takes plain memory only
   bool format_agnostic = false;              // same-shape elementwise: any format if all inputs and outputs share it
   std::vector<Sample> samples;
   // For ops with data_dependent_shape: computes outputs itself; allocate(i, spec) gives memory for output i.
@@ -354,6 +355,9 @@ class OpBuilder {
   OpBuilder& pointwise(PointwiseFn f) { op_.pointwise = f; op_.format_agnostic = true; return *this; }
   OpBuilder& format_agnostic() { op_.format_agnostic = true; return *this; }
   OpBuilder& image(std::vector<int> in, std::vector<int> out) { op_.image_inputs = std::move(in); op_.image_outputs = std::move(out); return *this; }
+  OpBuilder& image_when(std::function<bool(const P&)> f) {
+    op_.image_active = [f = std::move(f)](const void* p) { return f(*static_cast<const P*>(p)); }; return *this;
+  }
   OpBuilder& cost(std::function<int64_t(const P&, std::span<const TensorSpec>, std::span<const TensorSpec>)> f) {
     op_.cost_ = [f = std::move(f)](const void* p, auto in, auto out) { return f(*static_cast<const P*>(p), in, out); }; return *this;
   }

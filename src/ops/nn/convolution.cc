@@ -180,6 +180,7 @@ void register_convolution(OpRegistry& ops) {
       })
       .gradient(convolution_gradient, Saves::of({0, 1}))
       .image({0}, {0})
+      .image_when([](const ConvolutionParams& p) { return !is_channels_last(p.layout); })
       .cost([](const ConvolutionParams& p, auto in, auto out) {
         return conv_cost_ns(conv_geometry(p, in[0].shape, out[0].shape, false), in[0].dtype);
       })
@@ -205,6 +206,7 @@ void register_convolution(OpRegistry& ops) {
       })
       .gradient(backward_data_gradient, Saves::of({0, 1}))
       .image({0}, {0})
+      .image_when([](const ConvolutionParams& p) { return !is_channels_last(p.layout); })
       .cost([](const ConvolutionGradientParams& p, auto in, auto out) {
         return conv_cost_ns(conv_geometry(p, out[0].shape, in[0].shape, false), in[0].dtype);
       })
@@ -226,6 +228,7 @@ void register_convolution(OpRegistry& ops) {
       })
       .gradient(backward_weights_gradient, Saves::of({0, 1}))
       .image({0, 1}, {})
+      .image_when([](const ConvolutionParams& p) { return !is_channels_last(p.layout); })
       .cost([](const ConvolutionGradientParams& p, auto in, auto out) {
         (void)out;
         return conv_cost_ns(conv_geometry(p, in[0].shape, in[1].shape, false), in[0].dtype);

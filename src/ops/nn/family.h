@@ -8,6 +8,7 @@ namespace hybridnet::ops {
 void register_convolution(OpRegistry& ops);
 void register_fully_connected(OpRegistry& ops);
 void register_pooling(OpRegistry& ops);
+void register_batch_norm(OpRegistry& ops);
 
 void register_dropout(OpRegistry& ops);
 void register_group_norm(OpRegistry& ops);

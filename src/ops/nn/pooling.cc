@@ -284,6 +284,7 @@ void register_backward(OpRegistry& ops) {
       })
       .gradient(max_backward_gradient, Saves::of({1, 2}))
       .image({0, 1, 2}, {0})
+      .image_when([](const PoolingParams& p) { return !is_channels_last(p.layout); })
       .cost([](const PoolingParams& p, auto in, auto) { return pool_cost_ns(pool_geometry(p, in[1].shape, in[0].shape, false)); })
       .sample(Sample{.inputs = {{2, 2, 2, 2}, {2, 2, 4, 4}, {2, 2, 2, 2}},
                      .attrs = {{"kernel", "(2, 2)"}, {"stride", "(2, 2)"}},
@@ -300,6 +301,7 @@ void register_backward(OpRegistry& ops) {
       })
       .gradient(max_gather_gradient, Saves::of({1, 2}))
       .image({0, 1, 2}, {0})
+      .image_when([](const PoolingParams& p) { return !is_channels_last(p.layout); })
       .cost([](const PoolingParams& p, auto in, auto) { return pool_cost_ns(pool_geometry(p, in[1].shape, in[2].shape, false)); })
       .sample(Sample{.inputs = {{2, 2, 4, 4}, {2, 2, 4, 4}, {2, 2, 2, 2}},
                      .attrs = {{"kernel", "(2, 2)"}, {"stride", "(2, 2)"}},
@@ -316,6 +318,7 @@ void register_backward(OpRegistry& ops) {
       })
       .gradient(sum_backward_gradient, Saves::nothing())
       .image({0}, {0})
+      .image_when([](const SumBackwardParams& p) { return !is_channels_last(p.layout); })
       .cost([](const SumBackwardParams& p, auto in, auto out) { return pool_cost_ns(pool_geometry(p, out[0].shape, in[0].shape, false)); })
       .sample({{2, 3, 3, 2}}, {{"kernel", "(3, 2)"}, {"stride", "(2, 2)"}, {"pad", "(1, 0)"}, {"pool_type", "avg"}, {"data_size", "(5, 4)"}});
 }
@@ -334,6 +337,7 @@ void register_pooling(OpRegistry& ops) {
       })
       .gradient(pooling_gradient)
       .image({0}, {0})
+      .image_when([](const PoolingParams& p) { return !is_channels_last(p.layout); })
       .cost([](const PoolingParams& p, auto in, auto out) { return pool_cost_ns(pool_geometry(p, in[0].shape, out[0].shape, false)); })
       .sample({{2, 3, 6, 5}}, {{"kernel", "(2, 2)"}, {"stride", "(2, 2)"}})
       .sample({{2, 3, 6, 5}}, {{"kernel", "(3, 3)"}, {"stride", "(2, 2)"}, {"pad", "(1, 1)"}, {"pooling_convention", "full"}})
