@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from . import _core
 
-__all__ = ["bulk", "set_bulk_size"]
+__all__ = ["bulk", "set_bulk_size", "type_name"]
 
 
 def set_bulk_size(size: int) -> int:
@@ -23,3 +23,11 @@ def bulk(size: int) -> Iterator[None]:
         yield
     finally:
         set_bulk_size(before)
+
+
+def type_name() -> str:
+    """The engine in use: ``ThreadedEnginePerDevice``, or ``NaiveEngine`` (the serial twin, for debugging).
+
+    Chosen by the environment variable ``HYBRIDNET_ENGINE_TYPE`` (or ``MXNET_ENGINE_TYPE``) before the import.
+    """
+    return _core.engine_type()
