@@ -76,7 +76,7 @@ Values stop(const NoParams&, const GradientContext&) { return Values(1); }
 }  // namespace
 
 void register_copies(OpRegistry& ops) {
-  identity_op(ops, "_copy", "Copies the input.").alias("identity").gradient(pass, Saves::nothing());
+  identity_op(ops, "_copy", "Copies the input.").alias("identity").alias("_copyto").alias("_npi_copyto").gradient(pass, Saves::nothing());
   identity_op(ops, "BlockGrad", "Copies the input; no gradient passes through.")
       .alias("stop_gradient")
       .alias("_sparse_stop_gradient")
