@@ -12,45 +12,57 @@
 HWY_BEFORE_NAMESPACE();
 namespace hybridnet::kernels::HWY_NAMESPACE {
 
-// The rounds of kernels/rng.h over kLanes blocks side by side, written as loops that the compiler turns into vectors of the
-// target's width.
-constexpr int kLanes = 16;
+namespace hn = hwy::HWY_NAMESPACE;
 
-void philox_lanes(RngKey key, uint64_t first, uint32_t* out) {
-  uint64_t c0[kLanes], c1[kLanes], c2[kLanes], c3[kLanes];  // the low 32 bits count
-  for (int l = 0; l < kLanes; ++l) {
-    const uint64_t block = first + static_cast<uint64_t>(l);
-    c0[l] = block & 0xFFFFFFFFu;
-    c1[l] = block >> 32;
-    c2[l] = key.stream & 0xFFFFFFFFu;
-    c3[l] = key.stream >> 32;
-  }
+// The rounds of kernels/rng.h over vectors of blocks, one 64-bit lane per block and word: the low half counts, the high half
+// holds leftovers. Two vectors side by side hide the latency of the products. Writes the words block after block.
+template <class D>
+HWY_INLINE void philox_vectors(D d, RngKey key, uint64_t first, uint64_t* out) {
+  using V = hn::Vec<D>;
+  const hn::Repartition<uint32_t, D> d32;
+  const auto round = [&](V& c0, V& c1, V& c2, V& c3, uint32_t k0, uint32_t k1) HWY_ATTR {
+    const V p0 = hn::MulEven(hn::BitCast(d32, c0), hn::Set(d32, 0xD2511F53u));
+    const V p1 = hn::MulEven(hn::BitCast(d32, c2), hn::Set(d32, 0xCD9E8D57u));
+    c0 = hn::Xor(hn::Xor(hn::ShiftRight<32>(p1), c1), hn::Set(d, uint64_t{k0}));
+    c2 = hn::Xor(hn::Xor(hn::ShiftRight<32>(p0), c3), hn::Set(d, uint64_t{k1}));
+    c1 = p1;
+    c3 = p0;
+  };
+  const size_t lanes = hn::Lanes(d);
+  const V stream_low = hn::Set(d, key.stream), stream_high = hn::Set(d, key.stream >> 32);
+  V a0 = hn::Iota(d, first), a1 = hn::ShiftRight<32>(a0), a2 = stream_low, a3 = stream_high;
+  V b0 = hn::Iota(d, first + lanes), b1 = hn::ShiftRight<32>(b0), b2 = stream_low, b3 = stream_high;
   uint32_t k0 = static_cast<uint32_t>(key.seed), k1 = static_cast<uint32_t>(key.seed >> 32);
-  for (int round = 0; round < 10; ++round) {
-    for (int l = 0; l < kLanes; ++l) {
-      const uint64_t p0 = 0xD2511F53ull * c0[l], p1 = 0xCD9E8D57ull * c2[l];
-      c0[l] = (p1 >> 32) ^ c1[l] ^ k0;
-      c2[l] = (p0 >> 32) ^ c3[l] ^ k1;
-      c1[l] = p1 & 0xFFFFFFFFu;
-      c3[l] = p0 & 0xFFFFFFFFu;
-    }
+  for (int i = 0; i < 10; ++i) {
+    round(a0, a1, a2, a3, k0, k1);
+    round(b0, b1, b2, b3, k0, k1);
     k0 += 0x9E3779B9u;
     k1 += 0xBB67AE85u;
   }
-  for (int l = 0; l < kLanes; ++l) {
-    out[4 * l] = static_cast<uint32_t>(c0[l]);
-    out[4 * l + 1] = static_cast<uint32_t>(c1[l]);
-    out[4 * l + 2] = static_cast<uint32_t>(c2[l]);
-    out[4 * l + 3] = static_cast<uint32_t>(c3[l]);
-  }
+  const auto pair = [&](V low, V high) HWY_ATTR {
+    return hn::Or(hn::And(low, hn::Set(d, uint64_t{0xFFFFFFFFu})), hn::ShiftLeft<32>(high));
+  };
+  hn::StoreInterleaved2(pair(a0, a1), pair(a2, a3), d, out);
+  hn::StoreInterleaved2(pair(b0, b1), pair(b2, b3), d, out + 2 * lanes);
 }
 
 void fill(RngKey key, uint32_t below, int64_t begin, int64_t n, uint8_t* mask) {
-  uint32_t words[4 * kLanes];
-  for (int64_t i = 0; i < n; i += 4 * kLanes) {
-    philox_lanes(key, static_cast<uint64_t>(begin + i) / 4, words);
-    const int64_t count = std::min<int64_t>(n - i, 4 * kLanes);
-    for (int64_t j = 0; j < count; ++j) mask[i + j] = words[j] < below;
+  const hn::ScalableTag<uint64_t> d;
+  const hn::Repartition<uint32_t, decltype(d)> d32;
+  const hn::Rebind<uint8_t, decltype(d32)> d8;
+  HWY_ALIGN uint64_t words[4 * HWY_MAX_BYTES / sizeof(uint64_t)];
+  const int64_t step = static_cast<int64_t>(8 * hn::Lanes(d)), width = static_cast<int64_t>(hn::Lanes(d32));
+  const auto* numbers = reinterpret_cast<const uint32_t*>(words);
+  const auto limit = hn::Set(d32, below), one = hn::Set(d32, 1u);
+  for (int64_t i = 0; i < n; i += step) {
+    philox_vectors(d, key, static_cast<uint64_t>(begin + i) / 4, words);
+    const int64_t count = std::min(n - i, step);
+    int64_t j = 0;
+    for (; j + width <= count; j += width) {
+      const auto kept = hn::IfThenElseZero(hn::Lt(hn::Load(d32, numbers + j), limit), one);
+      hn::StoreU(hn::TruncateTo(d8, kept), d8, mask + i + j);
+    }
+    for (; j < count; ++j) mask[i + j] = numbers[j] < below;
   }
 }
 
