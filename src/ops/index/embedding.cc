@@ -54,7 +54,7 @@ OpBuilder<EmbeddingParams> declare_embedding(OpRegistry& ops, const char* name) 
   sample.inputs = {{2, 3}, {5, 4}};
   sample.attrs = {{"input_dim", "5"}, {"output_dim", "4"}};
   sample.low = 0.0;
-  sample.high = 4.9;
+  sample.high = 4.4;
   return ops.declare<EmbeddingParams>(name)
       .doc("Rows of weight, named by data; indices out of range take the nearest row.")
       .input("data", "any shape; whole numbers of any dtype")

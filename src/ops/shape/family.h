@@ -21,5 +21,6 @@ void register_pad(OpRegistry& ops);
 void register_block_layout(OpRegistry& ops);
 void register_diag(OpRegistry& ops);
 void register_crop(OpRegistry& ops);
+void register_shape_array(OpRegistry& ops);
 
 }  // namespace hybridnet::ops

@@ -20,6 +20,7 @@ void register_shape(OpRegistry& ops) {
   register_block_layout(ops);
   register_diag(ops);
   register_crop(ops);
+  register_shape_array(ops);
 }
 
 }  // namespace hybridnet::ops

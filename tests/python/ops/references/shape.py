@@ -220,4 +220,6 @@ REFERENCES = {
     "diag": _diag,
     "_backward_diag": _backward_diag,
     "Crop": _crop,
+    "shape_array": lambda inputs, attrs: [np.array(inputs[0].shape, "int64")],
+    "size_array": lambda inputs, attrs: [np.array([inputs[0].size], "int64")],
 }

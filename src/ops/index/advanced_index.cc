@@ -1,0 +1,260 @@
+// NumPy's indexing with arrays: x[..., i, j, ...] for index arrays on consecutive axes, read and write.
+#include <vector>
+
+#include "kernels/gather.h"
+#include "kernels/indices.h"
+#include "kernels/strided_copy.h"
+#include "ops/emit.h"
+#include "ops/index/family.h"
+#include "ops/shape/reshape_codes.h"
+
+namespace hybridnet::ops {
+namespace {
+
+struct AdvancedIndexParams {
+  int32_t num_args, axis;
+  static void describe(ParamSchema<AdvancedIndexParams>& schema) {
+    schema.field("num_args", &AdvancedIndexParams::num_args).at_least(2).doc("Number of inputs.");
+    schema.field("axis", &AdvancedIndexParams::axis).default_value(0).at_least(0).doc("The axis that the first index array names.");
+  }
+};
+
+struct AdvancedIndexGradParams {
+  int32_t num_args, axis;
+  Tuple shape;
+  static void describe(ParamSchema<AdvancedIndexGradParams>& schema) {
+    schema.field("num_args", &AdvancedIndexGradParams::num_args).at_least(2).doc("Number of inputs.");
+    schema.field("axis", &AdvancedIndexGradParams::axis).default_value(0).at_least(0).doc("The axis that the first index array names.");
+    schema.field("shape", &AdvancedIndexGradParams::shape).doc("Shape of the output.");
+  }
+};
+
+[[noreturn]] void do_not_broadcast(const Shape& a, const Shape& b) {
+  throw ShapeError({.input = "indices", .expected = "shapes that broadcast together", .given = a.str() + " and " + b.str()});
+}
+
+Shape broadcast(const Shape& a, const Shape& b) {
+  if (!a.rank_known() || !b.rank_known()) return Shape();
+  Shape out = a.ndim() >= b.ndim() ? a : b;
+  const Shape& other = a.ndim() >= b.ndim() ? b : a;
+  const int lead = out.ndim() - other.ndim();
+  for (int i = 0; i < other.ndim(); ++i) {
+    int64_t& size = out[lead + i];
+    if (size == other[i] || other[i] == 1) continue;
+    if (size == 1 || size < 0) size = other[i];
+    else if (other[i] >= 0) do_not_broadcast(a, b);
+  }
+  return out;
+}
+
+void check_axes(const Shape& data, int axis, int arrays) {
+  if (axis + arrays <= data.ndim()) return;
+  throw IndexError({.input = "indices", .expected = "at most " + std::to_string(data.ndim()) + " indices", .given = std::to_string(axis + arrays),
+                    .because = "the array has shape " + data.str()});
+}
+
+// Axes before the indexed ones, the indices' common shape, axes after.
+Shape indexed_shape(const Shape& data, int axis, int arrays, const Shape& common) {
+  check_axes(data, axis, arrays);
+  Shape out = Shape::scalar();
+  for (int i = 0; i < axis; ++i) out.push_back(data[i]);
+  for (int64_t size : common) out.push_back(size);
+  for (int i = axis + arrays; i < data.ndim(); ++i) out.push_back(data[i]);
+  return out;
+}
+
+// Common shape of inputs [first, end); unknown if one of them is.
+Shape common_shape(const InferContext& c, int first) {
+  Shape common = c.in_shape(first);
+  for (int i = first + 1; i < c.num_in(); ++i) common = broadcast(common, c.in_shape(i));
+  return common;
+}
+
+// The index arrays, broadcast together, as row numbers of the data's indexed axes taken as one.
+class IndexedRows {
+ public:
+  IndexedRows(std::span<const TensorRef> arrays, int axis, const Shape& data) : rows_(count_of(arrays)) {
+    const int last = axis + static_cast<int>(arrays.size());
+    layout = {data.size(0, axis), data.size(axis, last), data.size(last, data.ndim())};
+    std::fill_n(rows_.data(), rows_.size(), int64_t{0});
+    for (size_t k = 0; k < arrays.size(); ++k) {
+      const int64_t size = data[axis + static_cast<int>(k)];
+      kernels::Indices ids(arrays[k]);
+      ids.resolve(kernels::IndexMode::kRaise, size);
+      add(ids, *arrays[k].shape, size);
+    }
+  }
+  const int64_t* data() const { return rows_.data(); }
+  int64_t size() const { return rows_.size(); }
+  kernels::RowLayout layout;
+
+ private:
+  int64_t count_of(std::span<const TensorRef> arrays) {
+    common_ = *arrays[0].shape;
+    for (const TensorRef& a : arrays.subspan(1)) common_ = broadcast(common_, *a.shape);
+    return common_.size();
+  }
+  void add(const kernels::Indices& ids, const Shape& shape, int64_t size) {
+    if (shape == common_) {
+      for (int64_t i = 0; i < rows_.size(); ++i) rows_.data()[i] = rows_[i] * size + ids[i];
+      return;
+    }
+    std::vector<int64_t> spread(static_cast<size_t>(rows_.size()));
+    const kernels::Strides from(shape), to(common_);
+    kernels::StridedCopy copy;
+    const int lead = common_.ndim() - shape.ndim();
+    for (int i = 0; i < common_.ndim(); ++i) {
+      const bool repeated = i < lead || shape[i - lead] == 1;
+      copy.add_axis(common_[i], repeated ? 0 : from[i - lead], to[i]);
+    }
+    copy.run(ids.data(), spread.data(), sizeof(int64_t));
+    for (int64_t i = 0; i < rows_.size(); ++i) rows_.data()[i] = rows_[i] * size + spread[static_cast<size_t>(i)];
+  }
+  Shape common_;
+  kernels::Indices rows_;
+};
+
+void infer_get(const AdvancedIndexParams& p, InferContext& c) {
+  c.unify_dtypes({0}, {0});
+  const Shape common = common_shape(c, 1);
+  if (c.in_shape(0).rank_known() && common.rank_known()) {
+    c.set_out_shape(0, indexed_shape(c.in_shape(0), p.axis, c.num_in() - 1, common));
+  }
+}
+
+void run_get(const AdvancedIndexParams& p, const KernelArgs& a) {
+  const IndexedRows rows(a.in.subspan(1), p.axis, *a.in[0].shape);
+  kernels::gather_rows(a.in[0].data, rows.layout, rows.data(), rows.size(), a.out[0].data, dtype_size(a.in[0].dtype));
+}
+
+const OpRef kGet{"_advanced_index_get"}, kGrad{"_backward_advanced_index"}, kSet{"_advanced_index_set"};
+
+Value get(const Value& data, const GradientContext& g, int first, int axis) {
+  Values inputs{data};
+  for (int i = first; i < g.num_inputs(); ++i) inputs.push_back(g.input(i));
+  return call_all(kGet, inputs, {{"num_args", static_cast<int64_t>(inputs.size())}, {"axis", axis}})[0];
+}
+
+Values get_gradient(const AdvancedIndexParams& p, const GradientContext& g) {
+  if (!g.output_grad(0)) return {};
+  Values inputs{g.output_grad(0)};
+  for (int i = 1; i < g.num_inputs(); ++i) inputs.push_back(g.input(i));
+  return {call_all(kGrad, inputs, ParamSchema<AdvancedIndexGradParams>::box({p.num_args, p.axis, g.input_spec(0).shape}))[0]};
+}
+
+void infer_set(const AdvancedIndexParams& p, InferContext& c) {
+  c.unify_dtypes({0, 1}, {0});
+  c.set_out_shape(0, c.in_shape(0));
+  c.set_in_shape(0, c.out_shape(0));
+  const Shape common = common_shape(c, 2);
+  const Shape& value = c.in_shape(1);
+  if (!c.in_shape(0).known() || !common.known() || !value.known()) return;
+  const Shape target = indexed_shape(c.in_shape(0), p.axis, c.num_in() - 2, common);
+  bool fits = value.ndim() <= target.ndim();
+  for (int i = 0; fits && i < value.ndim(); ++i) {
+    const int64_t size = target[target.ndim() - value.ndim() + i];
+    fits = value[i] == size || value[i] == 1;
+  }
+  if (!fits) {
+    throw ShapeError({.input = "value", .expected = "a shape that broadcasts to " + target.str(), .given = value.str()});
+  }
+}
+
+void run_set(const AdvancedIndexParams& p, const KernelArgs& a) {
+  copy_first_input(a);
+  const Shape& data = *a.in[0].shape;
+  const Shape& value = *a.in[1].shape;
+  const IndexedRows rows(a.in.subspan(2), p.axis, data);
+  const int64_t bytes = dtype_size(a.in[0].dtype);
+  Shape common = *a.in[2].shape;
+  for (size_t i = 3; i < a.in.size(); ++i) common = broadcast(common, *a.in[i].shape);
+  const Shape target = indexed_shape(data, p.axis, static_cast<int>(a.in.size()) - 2, common);
+  if (target.size() == 0) return;
+  const void* values = a.in[1].data;
+  std::vector<char> spread;
+  if (!(value == target)) {
+    spread.resize(static_cast<size_t>(target.size() * bytes));
+    const kernels::Strides from(value), to(target);
+    kernels::StridedCopy copy;
+    const int lead = target.ndim() - value.ndim();
+    for (int i = 0; i < target.ndim(); ++i) {
+      copy.add_axis(target[i], i < lead || value[i - lead] == 1 ? 0 : from[i - lead], to[i]);
+    }
+    copy.run(values, spread.data(), bytes);
+    values = spread.data();
+  }
+  kernels::scatter_rows(values, rows.layout, rows.data(), rows.size(), a.out[0].data, bytes);
+}
+
+Values set_gradient(const AdvancedIndexParams& p, const GradientContext& g) {
+  const Value out = g.output_grad(0);
+  if (!out) return {};
+  Values grads(static_cast<size_t>(g.num_inputs()));
+  if (g.wants(0)) {
+    Values inputs{out, zeros(Shape({1}), g.input_spec(0).dtype)};
+    for (int i = 2; i < g.num_inputs(); ++i) inputs.push_back(g.input(i));
+    grads[0] = call_all(kSet, inputs, {{"num_args", g.num_inputs()}, {"axis", p.axis}})[0];
+  }
+  if (g.wants(1)) grads[1] = sum_to(get(out, g, 2, p.axis), g.input_spec(1).shape);
+  return grads;
+}
+
+Sample index_sample(std::vector<Shape> inputs, std::vector<std::pair<std::string, std::string>> attrs, double high) {
+  Sample s;
+  s.inputs = std::move(inputs);
+  s.attrs = std::move(attrs);
+  s.low = 0.0;
+  s.high = high;
+  return s;
+}
+
+}  // namespace
+
+void register_advanced_index(OpRegistry& ops) {
+  ops.declare<AdvancedIndexParams>("_advanced_index_get")
+      .doc("data[..., i, j, ...] with index arrays on consecutive axes, broadcast together as in NumPy.")
+      .variadic_input("data", "num_args", "the array, then one array of whole numbers per indexed axis; negative ones from the end")
+      .output("output", "axes before, the common shape of the index arrays, axes after")
+      .infer(infer_get)
+      .cpu(run_get)
+      .may_raise()
+      .internal()
+      .gradient(get_gradient, Saves::all_inputs())
+      .sample(index_sample({{2, 3, 4}, {2, 1}, {3}}, {{"num_args", "3"}, {"axis", "0"}}, 1.4))
+      .sample(index_sample({{2, 3, 4}, {5}}, {{"num_args", "2"}, {"axis", "1"}}, 2.4));
+  ops.declare<AdvancedIndexGradParams>("_backward_advanced_index")
+      .doc("Zeros with slices added where index arrays say: the gradient of _advanced_index_get.")
+      .variadic_input("data", "num_args", "the output's gradient, then the index arrays")
+      .output("output", "shape as given")
+      .infer([](const AdvancedIndexGradParams& p, InferContext& c) {
+        c.unify_dtypes({0}, {0});
+        c.set_out_shape(0, p.shape);
+      })
+      .cpu([](const AdvancedIndexGradParams& p, const KernelArgs& a) {
+        const IndexedRows rows(a.in.subspan(1), p.axis, p.shape);
+        kernels::scatter_add_rows(a.in[0], rows.layout, rows.data(), rows.size(), a.out[0]);
+      })
+      .may_raise()
+      .internal()
+      .gradient(
+          [](const AdvancedIndexGradParams& p, const GradientContext& g) {
+            if (!g.output_grad(0)) return Values{};
+            return Values{get(g.output_grad(0), g, 1, p.axis)};
+          },
+          Saves::all_inputs())
+      .sample(index_sample({{2, 5, 4}, {5}}, {{"num_args", "2"}, {"axis", "1"}, {"shape", "(2, 3, 4)"}}, 2.4));
+  ops.declare<AdvancedIndexParams>("_advanced_index_set")
+      .doc("data after data[..., i, j, ...] = value; where indices repeat, the last one stays.")
+      .variadic_input("data", "num_args", "the array, the value (broadcast), then one array of whole numbers per indexed axis")
+      .output("output", "shape and dtype of data")
+      .infer(infer_set)
+      .cpu(run_set)
+      .inplace(0, 0)
+      .may_raise()
+      .internal()
+      .gradient(set_gradient, Saves::all_inputs())
+      .sample(index_sample({{2, 3, 4}, {4}, {1}, {1}}, {{"num_args", "4"}, {"axis", "0"}}, 1.4))
+      .sample(index_sample({{2, 3, 4}, {2, 1, 1}, {1}}, {{"num_args", "3"}, {"axis", "1"}}, 2.4));
+}
+
+}  // namespace hybridnet::ops

@@ -1,0 +1,195 @@
+// gather_nd, scatter_nd and their like: elements or slices named by tuples of indices.
+#include "kernels/gather.h"
+#include "kernels/indices.h"
+#include "kernels/strided_copy.h"
+#include "ops/emit.h"
+#include "ops/index/family.h"
+#include "ops/shape/reshape_codes.h"
+
+namespace hybridnet::ops {
+namespace {
+
+struct ScatterParams {
+  Tuple shape;
+  static void describe(ParamSchema<ScatterParams>& schema) {
+    schema.field("shape", &ScatterParams::shape).doc("Shape of the output.");
+  }
+};
+
+// Tuples stand in the columns of `indices` (M, ...): row m holds the indices of axis m. A slice is what M indices leave.
+struct TupleIndices {
+  kernels::Indices rows;        // the slice that each tuple names
+  kernels::RowLayout layout;    // the tensor as slices
+  TupleIndices(const TensorRef& indices, const Shape& data) : rows(count_of(indices)) {
+    const int depth = static_cast<int>((*indices.shape)[0]);
+    layout = {1, data.size(0, depth), data.size(depth, data.ndim())};
+    kernels::Indices all(indices);
+    std::fill_n(rows.data(), rows.size(), int64_t{0});
+    for (int m = 0; m < depth; ++m) {
+      const int64_t* one = all.data() + m * rows.size();
+      for (int64_t i = 0; i < rows.size(); ++i) {
+        const int64_t index = one[i] < 0 ? one[i] + data[m] : one[i];
+        if (index < 0 || index >= data[m]) {
+          throw IndexError({.input = "indices",
+                            .expected = "indices in [" + std::to_string(-data[m]) + ", " + std::to_string(data[m] - 1) +
+                                        "] for axis " + std::to_string(m),
+                            .given = std::to_string(one[i])});
+        }
+        rows.data()[i] = rows[i] * data[m] + index;
+      }
+    }
+  }
+  static int64_t count_of(const TensorRef& indices) { return indices.shape->size(1, indices.shape->ndim()); }
+};
+
+// Shape of the gathered slices; unknown until both shapes are.
+Shape gathered_shape(const Shape& data, const Shape& indices) {
+  if (!data.rank_known() || !indices.rank_known()) return Shape();
+  if (indices.ndim() < 1) {
+    throw ShapeError({.input = "indices", .expected = "at least 1 dimension: indices of axis m in row m", .given = indices.str()});
+  }
+  if (indices[0] < 0) return Shape();
+  if (indices[0] > data.ndim()) {
+    throw ShapeError({.input = "indices", .expected = "at most " + std::to_string(data.ndim()) + " rows, one per axis of the data",
+                      .given = indices.str(), .because = "the data has shape " + data.str()});
+  }
+  Shape out = Shape::scalar();
+  for (int i = 1; i < indices.ndim(); ++i) out.push_back(indices[i]);
+  for (int i = static_cast<int>(indices[0]); i < data.ndim(); ++i) out.push_back(data[i]);
+  if (out.ndim() == 0 && !is_np_shape()) out.push_back(1);
+  return out;
+}
+
+const OpRef kGather{"gather_nd"}, kAccumulate{"_backward_gather_nd"}, kScatterSet{"_scatter_set_nd"}, kScatter{"scatter_nd"};
+
+Value gather(const Value& data, const Value& indices) { return data ? call(kGather, {data, indices}) : data; }
+
+void run_gather(const NoParams&, const KernelArgs& a) {
+  const TupleIndices ids(a.in[1], *a.in[0].shape);
+  kernels::gather_rows(a.in[0].data, ids.layout, ids.rows.data(), ids.rows.size(), a.out[0].data, dtype_size(a.in[0].dtype));
+}
+
+void infer_scatter(const ScatterParams& p, InferContext& c) {
+  c.unify_dtypes({0}, {0});
+  c.set_out_shape(0, p.shape);
+  c.set_in_shape(0, gathered_shape(p.shape, c.in_shape(1)));
+}
+
+void infer_scatter_set(const ScatterParams& p, InferContext& c) {
+  c.unify_dtypes({0, 1}, {0});
+  if (p.shape.ndim() > 0) c.set_in_shape(0, p.shape);
+  c.set_out_shape(0, c.in_shape(0));
+  c.set_in_shape(0, c.out_shape(0));
+  c.set_in_shape(1, gathered_shape(c.in_shape(0), c.in_shape(2)));
+}
+
+void scatter_into(const TensorRef& values, const TensorRef& indices, const TensorRef& out) {
+  const TupleIndices ids(indices, *out.shape);
+  kernels::scatter_rows(values.data, ids.layout, ids.rows.data(), ids.rows.size(), out.data, dtype_size(out.dtype));
+}
+
+Sample index_sample(std::vector<Shape> inputs, std::vector<std::pair<std::string, std::string>> attrs, double high) {
+  Sample s;
+  s.inputs = std::move(inputs);
+  s.attrs = std::move(attrs);
+  s.low = 0.0;
+  s.high = high;
+  return s;
+}
+
+}  // namespace
+
+void register_gather_nd(OpRegistry& ops) {
+  ops.declare("gather_nd")
+      .alias("_npi_gather_nd")
+      .alias("_npx_gather_nd")
+      .doc("Elements or slices of data named by tuples: out[y...] = data[indices[0, y...], indices[1, y...], ...].")
+      .input("data", "any shape, any dtype")
+      .input("indices", "shape (M, ...), M at most the dimensions of data; whole numbers, negative ones from the end")
+      .output("output", "shape of indices without its first axis, then the axes of data after the first M")
+      .infer([](const NoParams&, InferContext& c) {
+        c.unify_dtypes({0}, {0});
+        c.set_out_shape(0, gathered_shape(c.in_shape(0), c.in_shape(1)));
+      })
+      .cpu(run_gather)
+      .may_raise()
+      .gradient(
+          [](const NoParams&, const GradientContext& g) {
+            if (!g.output_grad(0)) return Values{};
+            return Values{call(kAccumulate, {g.output_grad(0), g.input(1)},
+                               ParamSchema<ScatterParams>::box({g.input_spec(0).shape})), Value{}};
+          },
+          Saves::of({1}))
+      .sample(index_sample({{2, 3}, {2, 4}}, {}, 1.4))
+      .sample(index_sample({{2, 3, 4}, {1, 2, 2}}, {}, 1.4));
+  ops.declare<ScatterParams>("_backward_gather_nd")
+      .doc("Zeros with slices added where tuples say: the gradient of gather_nd.")
+      .input("data", "shape of gather_nd's output")
+      .input("indices", "as given to gather_nd")
+      .output("output", "shape as given")
+      .infer(infer_scatter)
+      .cpu([](const ScatterParams& p, const KernelArgs& a) {
+        const TupleIndices ids(a.in[1], p.shape);
+        kernels::scatter_add_rows(a.in[0], ids.layout, ids.rows.data(), ids.rows.size(), a.out[0]);
+      })
+      .may_raise()
+      .gradient(
+          [](const ScatterParams&, const GradientContext& g) { return Values{gather(g.output_grad(0), g.input(1)), Value{}}; },
+          Saves::of({1}))
+      .internal()
+      .sample(index_sample({{4}, {2, 4}}, {{"shape", "(2, 3)"}}, 1.4));
+  ops.declare<ScatterParams>("scatter_nd")
+      .doc("Zeros with slices of data where tuples say; where tuples repeat, the last one stays.")
+      .input("data", "shape of indices without its first axis, then the axes of the output after the first M")
+      .input("indices", "shape (M, ...); whole numbers, negative ones from the end")
+      .output("output", "shape as given")
+      .infer(infer_scatter)
+      .cpu([](const ScatterParams&, const KernelArgs& a) {
+        kernels::zero_bytes(a.out[0].data, a.out[0].size() * dtype_size(a.out[0].dtype));
+        scatter_into(a.in[0], a.in[1], a.out[0]);
+      })
+      .may_raise()
+      .gradient(
+          [](const ScatterParams&, const GradientContext& g) { return Values{gather(g.output_grad(0), g.input(1)), Value{}}; },
+          Saves::of({1}))
+      .sample([] {
+        Sample s = index_sample({{2, 3}, {1, 2}}, {{"shape", "(4, 3)"}}, 3.4);
+        s.check_gradient = false;
+        s.note = "tuples drawn at random may repeat; then all but the last have no gradient, which the rule does not know";
+        return s;
+      }());
+  ops.declare<ScatterParams>("_scatter_set_nd")
+      .alias("_npi_scatter_set_nd")
+      .doc("lhs with slices replaced by rhs where tuples say; where tuples repeat, the last one stays.")
+      .input("lhs", "any shape, any dtype")
+      .input("rhs", "shape of indices without its first axis, then the axes of lhs after the first M")
+      .input("indices", "shape (M, ...); whole numbers, negative ones from the end")
+      .output("output", "shape and dtype of lhs")
+      .infer(infer_scatter_set)
+      .cpu([](const ScatterParams&, const KernelArgs& a) {
+        copy_first_input(a);
+        scatter_into(a.in[1], a.in[2], a.out[0]);
+      })
+      .inplace(0, 0)
+      .may_raise()
+      .gradient(
+          [](const ScatterParams& p, const GradientContext& g) {
+            const Value out = g.output_grad(0), indices = g.input(2);
+            if (!out) return Values{};
+            Values grads(3);
+            if (g.wants(0)) {
+              const TensorSpec& rhs = g.input_spec(1);
+              grads[0] = call(kScatterSet, {out, zeros(rhs.shape, rhs.dtype), indices}, ParamSchema<ScatterParams>::box(p));
+            }
+            if (g.wants(1)) grads[1] = gather(out, indices);
+            return grads;
+          },
+          Saves::of({2}))
+      .sample([] {
+        Sample s = index_sample({{4, 3}, {1, 3}, {1, 1}}, {{"shape", "(4, 3)"}}, 3.4);
+        s.note = "one tuple, so that none repeats";
+        return s;
+      }());
+}
+
+}  // namespace hybridnet::ops

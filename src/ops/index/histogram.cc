@@ -1,0 +1,94 @@
+// _histogram: how many values fall into each bin.
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "kernels/strided_copy.h"
+#include "ops/index/family.h"
+
+namespace hybridnet::ops {
+namespace {
+
+struct HistogramParams {
+  std::optional<int32_t> bin_cnt;
+  std::vector<double> range;
+  static void describe(ParamSchema<HistogramParams>& schema) {
+    schema.field("bin_cnt", &HistogramParams::bin_cnt).none_by_default().at_least(1)
+        .doc("Number of bins of equal width; None: the second input holds the edges.");
+    schema.field("range", &HistogramParams::range).default_value(AttrValue::List{}).doc("(low, high), with bin_cnt.");
+    schema.check([](const HistogramParams& p) {
+      if (p.bin_cnt && (p.range.size() != 2 || !(p.range[0] < p.range[1]))) {
+        throw ParamError({.input = "range", .expected = "(low, high) with low < high, for bin_cnt is given",
+                          .given = std::to_string(p.range.size()) + " numbers"});
+      }
+    });
+  }
+};
+
+void infer_histogram(const HistogramParams& p, InferContext& c) {
+  c.set_out_dtype(0, DType::kInt64);
+  if (p.bin_cnt) {
+    c.unify_dtypes({0}, {1});
+    c.set_out_shape(0, Shape({*p.bin_cnt}));
+    c.set_out_shape(1, Shape({*p.bin_cnt + 1}));
+    return;
+  }
+  c.unify_dtypes({1}, {1});
+  c.set_in_shape(1, Shape::unknown(1));
+  const int64_t edges = c.in_shape(1)[0];
+  if (edges < 0) return;
+  if (edges < 2) throw ShapeError({.input = "bins", .expected = "at least 2 edges", .given = c.in_shape(1).str()});
+  c.set_out_shape(0, Shape({edges - 1}));
+  c.set_out_shape(1, Shape({edges}));
+}
+
+// Bins are half open, but for the last one, which includes its upper edge.
+int64_t bin_of(double value, const std::vector<double>& edges) {
+  if (!(value >= edges.front() && value <= edges.back())) return -1;
+  const int64_t bin = std::upper_bound(edges.begin(), edges.end(), value) - edges.begin() - 1;
+  return std::min<int64_t>(bin, static_cast<int64_t>(edges.size()) - 2);
+}
+
+void run_histogram(const HistogramParams& p, const KernelArgs& a) {
+  std::vector<double> edges(static_cast<size_t>(a.out[1].size()));
+  if (p.bin_cnt) {
+    const double width = (p.range[1] - p.range[0]) / *p.bin_cnt;
+    for (size_t i = 0; i < edges.size(); ++i) edges[i] = p.range[0] + static_cast<double>(i) * width;
+    edges.back() = p.range[1];
+  } else {
+    dispatch_dtype(a.in[1].dtype, [&](auto zero) {
+      for (size_t i = 0; i < edges.size(); ++i) edges[i] = static_cast<double>(a.in[1].as<decltype(zero)>()[i]);
+    });
+  }
+  dispatch_dtype(a.out[1].dtype, [&](auto zero) {
+    for (size_t i = 0; i < edges.size(); ++i) a.out[1].as<decltype(zero)>()[i] = static_cast<decltype(zero)>(edges[i]);
+  });
+  int64_t* counts = a.out[0].as<int64_t>();
+  std::fill_n(counts, a.out[0].size(), int64_t{0});
+  dispatch_dtype(a.in[0].dtype, [&](auto zero) {
+    const auto* data = a.in[0].as<decltype(zero)>();
+    for (int64_t i = 0; i < a.in[0].size(); ++i) {
+      const int64_t bin = bin_of(static_cast<double>(data[i]), edges);
+      if (bin >= 0) ++counts[bin];
+    }
+  });
+}
+
+}  // namespace
+
+void register_histogram(OpRegistry& ops) {
+  ops.declare<HistogramParams>("_histogram")
+      .alias("_npi_histogram")
+      .doc("Counts the values of data that fall into each bin; the last bin includes its upper edge.")
+      .input("data", "any shape, any dtype")
+      .optional_input("bins", "rising edges of the bins, shape (n + 1,); not with bin_cnt")
+      .num_inputs([](const HistogramParams& p) { return p.bin_cnt ? 1 : 2; })
+      .output("counts", "shape (n,), int64")
+      .output("bin_edges", "shape (n + 1,)")
+      .infer(infer_histogram)
+      .cpu(run_histogram)
+      .gradient(kNotDifferentiable)
+      .sample({{4, 5}}, {{"bin_cnt", "5"}, {"range", "(-2, 2)"}});
+}
+
+}  // namespace hybridnet::ops

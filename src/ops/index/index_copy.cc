@@ -1,0 +1,119 @@
+// _contrib_index_copy and _contrib_index_array.
+#include "hybridnet/threads.h"
+#include "kernels/gather.h"
+#include "kernels/indices.h"
+#include "ops/emit.h"
+#include "ops/index/family.h"
+#include "ops/shape/reshape_codes.h"
+
+namespace hybridnet::ops {
+namespace {
+
+kernels::RowLayout rows_of(const Shape& shape) { return {1, shape[0], shape.size(1, shape.ndim())}; }
+
+void infer_index_copy(const NoParams&, InferContext& c) {
+  c.unify_dtypes({0, 2}, {0});
+  c.set_out_shape(0, c.in_shape(0));
+  c.set_in_shape(0, c.out_shape(0));
+  const Shape& old = c.in_shape(0);
+  c.set_in_shape(1, Shape::unknown(1));
+  if (!old.rank_known()) return;
+  if (old.ndim() == 0) throw ShapeError({.input = "old_tensor", .expected = "at least 1 dimension", .given = "()"});
+  Shape rows = old;
+  rows[0] = c.in_shape(1)[0];
+  c.set_in_shape(2, rows);
+  c.set_in_shape(1, Shape({c.in_shape(2)[0]}));
+}
+
+void run_index_copy(const NoParams&, const KernelArgs& a) {
+  copy_first_input(a);
+  const Shape& shape = *a.out[0].shape;
+  kernels::Indices ids(a.in[1]);
+  ids.resolve(kernels::IndexMode::kRaise, shape[0]);
+  kernels::scatter_rows(a.in[2].data, rows_of(shape), ids.data(), ids.size(), a.out[0].data, dtype_size(a.out[0].dtype));
+}
+
+Values index_copy_gradient(const NoParams&, const GradientContext& g) {
+  static const OpRef kCopy{"_contrib_index_copy"}, kTake{"take"};
+  const Value out = g.output_grad(0), ids = g.input(1);
+  if (!out) return {};
+  Values grads(3);
+  const TensorSpec& rows = g.input_spec(2);
+  if (g.wants(0)) grads[0] = call(kCopy, {out, ids, zeros(rows.shape, rows.dtype)});
+  if (g.wants(2)) grads[2] = call(kTake, {out, ids}, {{"mode", "raise"}});
+  return grads;
+}
+
+struct IndexArrayParams {
+  std::optional<Tuple> axes;
+  static void describe(ParamSchema<IndexArrayParams>& schema) {
+    schema.field("axes", &IndexArrayParams::axes).none_by_default().doc("The axes whose indices are wanted; None: all.");
+  }
+};
+
+Tuple axes_of(const IndexArrayParams& p, int ndim) {
+  Tuple axes = Tuple::scalar();
+  if (!p.axes) {
+    for (int i = 0; i < ndim; ++i) axes.push_back(i);
+  } else {
+    for (int64_t axis : *p.axes) axes.push_back(normalize_axis(axis, ndim, "axes"));
+  }
+  return axes;
+}
+
+void run_index_array(const IndexArrayParams& p, const KernelArgs& a) {
+  const Shape& data = *a.in[0].shape;
+  const Tuple axes = axes_of(p, data.ndim());
+  int64_t* out = a.out[0].as<int64_t>();
+  parallel_for(a.in[0].size(), 8192, [&](int64_t begin, int64_t end) {
+    int64_t index[kMaxDims];
+    int64_t rest = begin;
+    for (int i = data.ndim() - 1; i >= 0; --i) {
+      index[i] = rest % data[i];
+      rest /= data[i];
+    }
+    for (int64_t at = begin; at < end; ++at) {
+      for (int k = 0; k < axes.ndim(); ++k) out[at * axes.ndim() + k] = index[axes[k]];
+      for (int i = data.ndim() - 1; i >= 0 && ++index[i] == data[i]; --i) index[i] = 0;
+    }
+  });
+}
+
+}  // namespace
+
+void register_index_copy(OpRegistry& ops) {
+  Sample sample;
+  sample.inputs = {{4, 3}, {1}, {1, 3}};
+  sample.low = 0.0;
+  sample.high = 3.4;
+  sample.note = "one index, so that none repeats";
+  ops.declare("_contrib_index_copy")
+      .doc("old_tensor with the rows that index_vector names replaced by those of new_tensor; the last one stays.")
+      .input("old_tensor", "shape (N, ...), any dtype")
+      .input("index_vector", "shape (M,); whole numbers of any dtype, negative ones from the end")
+      .input("new_tensor", "shape (M, ...)")
+      .output("output", "shape and dtype of old_tensor")
+      .infer(infer_index_copy)
+      .cpu(run_index_copy)
+      .inplace(0, 0)
+      .may_raise()
+      .gradient(index_copy_gradient, Saves::of({1}))
+      .sample(sample);
+  ops.declare<IndexArrayParams>("_contrib_index_array")
+      .doc("The index of every element of data.")
+      .input("data", "gives sizes only")
+      .output("output", "shape of data followed by the number of axes; int64")
+      .infer([](const IndexArrayParams& p, InferContext& c) {
+        c.set_out_dtype(0, DType::kInt64);
+        if (!c.in_shape(0).rank_known()) return;
+        Shape out = c.in_shape(0);
+        out.push_back(axes_of(p, out.ndim()).ndim());
+        c.set_out_shape(0, out);
+      })
+      .cpu(run_index_array)
+      .gradient(kNotDifferentiable)
+      .sample({{2, 3}}, {})
+      .sample({{2, 3, 2}}, {{"axes", "(2, 0)"}});
+}
+
+}  // namespace hybridnet::ops

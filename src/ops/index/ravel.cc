@@ -1,0 +1,101 @@
+// _ravel_multi_index and _unravel_index: tuples of indices as places in a flat tensor, and back.
+#include "kernels/fill.h"
+#include "kernels/indices.h"
+#include "ops/index/family.h"
+
+namespace hybridnet::ops {
+namespace {
+
+struct RavelParams {
+  Tuple shape;
+  static void describe(ParamSchema<RavelParams>& schema) {
+    schema.field("shape", &RavelParams::shape).doc("Shape of the tensor that the indices belong to; its first size may be -1.");
+  }
+};
+
+void infer_ravel(const RavelParams& p, InferContext& c) {
+  c.unify_dtypes();
+  const Shape& in = c.in_shape(0);
+  if (!in.rank_known()) return;
+  if (in.ndim() < 1 || (in[0] >= 0 && in[0] != p.shape.ndim())) {
+    throw ShapeError({.input = "data", .expected = std::to_string(p.shape.ndim()) + " rows, one per axis of shape=" + p.shape.str(),
+                      .given = in.str()});
+  }
+  Shape out = Shape::scalar();
+  for (int i = 1; i < in.ndim(); ++i) out.push_back(in[i]);
+  if (out.ndim() == 0 && !is_np_shape()) out.push_back(1);
+  c.set_out_shape(0, out);
+}
+
+void run_ravel(const RavelParams& p, const KernelArgs& a) {
+  const kernels::Indices ids(a.in[0]);
+  const int64_t count = a.out[0].size();
+  dispatch_dtype(a.out[0].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    T* out = a.out[0].as<T>();
+    for (int64_t i = 0; i < count; ++i) {
+      int64_t flat = 0;
+      for (int axis = 0; axis < p.shape.ndim(); ++axis) flat = flat * p.shape[axis] + ids[axis * count + i];
+      out[i] = static_cast<T>(flat);
+    }
+  });
+}
+
+void infer_unravel(const RavelParams& p, InferContext& c) {
+  c.unify_dtypes();
+  if (!c.in_shape(0).rank_known()) return;
+  Shape out({p.shape.ndim()});
+  for (int64_t size : c.in_shape(0)) out.push_back(size);
+  c.set_out_shape(0, out);
+}
+
+void run_unravel(const RavelParams& p, const KernelArgs& a) {
+  const kernels::Indices ids(a.in[0]);
+  dispatch_dtype(a.out[0].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    T* out = a.out[0].as<T>();
+    for (int64_t i = 0; i < ids.size(); ++i) {
+      int64_t rest = ids[i];
+      for (int axis = p.shape.ndim() - 1; axis > 0; --axis) {
+        const int64_t size = std::max<int64_t>(1, p.shape[axis]);
+        out[axis * ids.size() + i] = static_cast<T>(rest % size);
+        rest /= size;
+      }
+      if (p.shape.ndim() > 0) out[i] = static_cast<T>(rest);
+    }
+  });
+}
+
+}  // namespace
+
+void register_ravel(OpRegistry& ops) {
+  Sample tuples;
+  tuples.inputs = {{2, 4}};
+  tuples.attrs = {{"shape", "(3, 5)"}};
+  tuples.low = 0;
+  tuples.high = 2;
+  tuples.integer_valued = true;
+  ops.declare<RavelParams>("_ravel_multi_index")
+      .alias("ravel_multi_index")
+      .doc("Tuples of indices, one per column, as places in a flat tensor of the given shape.")
+      .input("data", "shape (M, ...), M the number of axes of shape")
+      .output("output", "shape of data without its first axis; dtype of data")
+      .infer(infer_ravel)
+      .cpu(run_ravel)
+      .gradient(kNotDifferentiable)
+      .sample(tuples);
+  Sample places = tuples;
+  places.inputs = {{4}};
+  places.high = 14;
+  ops.declare<RavelParams>("_unravel_index")
+      .alias("unravel_index")
+      .doc("Places in a flat tensor of the given shape as tuples of indices, one per column.")
+      .input("data", "any shape")
+      .output("output", "shape (M, ...), M the number of axes of shape; dtype of data")
+      .infer(infer_unravel)
+      .cpu(run_unravel)
+      .gradient(kNotDifferentiable)
+      .sample(places);
+}
+
+}  // namespace hybridnet::ops

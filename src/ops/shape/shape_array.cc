@@ -1,0 +1,35 @@
+// shape_array and size_array: sizes as tensors.
+#include "ops/shape/family.h"
+
+namespace hybridnet::ops {
+
+void register_shape_array(OpRegistry& ops) {
+  ops.declare("shape_array")
+      .alias("_npx_shape_array")
+      .doc("The shape of data as a tensor.")
+      .input("data", "gives sizes only")
+      .output("output", "shape (ndim,), int64")
+      .infer([](const NoParams&, InferContext& c) {
+        c.set_out_dtype(0, DType::kInt64);
+        if (c.in_shape(0).rank_known()) c.set_out_shape(0, Shape({c.in_shape(0).ndim()}));
+      })
+      .cpu([](const NoParams&, const KernelArgs& a) {
+        const Shape& shape = *a.in[0].shape;
+        for (int i = 0; i < shape.ndim(); ++i) a.out[0].as<int64_t>()[i] = shape[i];
+      })
+      .gradient(kNotDifferentiable)
+      .sample({{2, 3, 4}}, {});
+  ops.declare("size_array")
+      .doc("The number of elements of data as a tensor.")
+      .input("data", "gives sizes only")
+      .output("output", "shape (1,), int64")
+      .infer([](const NoParams&, InferContext& c) {
+        c.set_out_dtype(0, DType::kInt64);
+        c.set_out_shape(0, Shape({1}));
+      })
+      .cpu([](const NoParams&, const KernelArgs& a) { a.out[0].as<int64_t>()[0] = a.in[0].size(); })
+      .gradient(kNotDifferentiable)
+      .sample({{2, 3, 4}}, {});
+}
+
+}  // namespace hybridnet::ops
