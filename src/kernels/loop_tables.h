@@ -9,5 +9,8 @@ void fill_arithmetic(SpanLoops* table);
 void fill_compare(SpanLoops* table);
 void fill_simple(SpanLoops* table);
 void fill_exponential(SpanLoops* table);
+void fill_trigonometric(SpanLoops* table);
+void fill_special(SpanLoops* table);
+void fill_activation(SpanLoops* table);
 
 }  // namespace hybridnet::kernels

@@ -22,6 +22,9 @@ const Table& table() {
     fill_compare(t.data());
     fill_simple(t.data());
     fill_exponential(t.data());
+    fill_trigonometric(t.data());
+    fill_special(t.data());
+    fill_activation(t.data());
     return t;
   }();
   return filled;

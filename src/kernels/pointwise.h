@@ -18,11 +18,19 @@ enum class Pointwise : int {
   kEqual, kNotEqual, kGreater, kGreaterEqual, kLesser, kLesserEqual, kLogicalAnd, kLogicalOr, kLogicalXor,
   // simple_loops.cc, one input
   kCopy, kNegative, kAbs, kSign, kSquare, kRelu, kLogicalNot, kFloor, kCeil, kTrunc, kRint, kRound, kReciprocal, kSqrt,
-  kRsqrt, kScale, kClip,
+  kRsqrt, kScale /*factor*/, kClip /*low, high*/,
   // exponential_loops.cc, one input
   kExp, kExpm1, kLog, kLog2, kLog10, kLog1p, kTanh, kSigmoid, kSoftrelu,
+  // trigonometric_loops.cc, one input
+  kSin, kCos, kTan, kArcsin, kArccos, kArctan, kSinh, kCosh, kArcsinh, kArccosh, kArctanh,
+  // special_loops.cc: one input; power, hypot and arctan2 two. Polygamma's order is scalars[0].
+  kErf, kErfinv, kGamma, kGammaln, kPolygamma, kCbrt, kRcbrt, kPower, kHypot, kArctan2,
+  // activation_loops.cc, one input; scalars in parentheses
+  kGelu, kLeaky /*slope*/, kElu /*slope*/, kSelu, kSoftsign, kHardSigmoid /*alpha, beta*/, kSmoothL1 /*sigma*/,
+  kPrelu /*two inputs*/,
   // gradients of hot functions: (output gradient, input or output)
-  kReluGrad, kSigmoidGrad, kTanhGrad, kSqrtGrad, kSquareGrad, kDivGrad,
+  kReluGrad, kSigmoidGrad, kTanhGrad, kSqrtGrad, kSquareGrad, kDivGrad, kSoftreluGrad, kGeluGrad, kLeakyGrad, kEluGrad /*slope, scale*/,
+  kSoftsignGrad, kHardSigmoidGrad, kSmoothL1Grad, kClipGrad,
   kCount
 };
 

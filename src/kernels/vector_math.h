@@ -1,5 +1,5 @@
 // Vector mathematics for float32 and float64 on top of Highway's contrib/math: exact limits, NaN and infinities, and the
-// functions it lacks. Errors measured against float64 (float32) and mpmath (float64) are in docs/accuracy.md.
+// functions it lacks. Errors measured against long double are bounded in tests/cpp/kernels/pointwise_test.cc.
 // Included once per SIMD target, hence the toggled guard.
 #if defined(HYBRIDNET_VECTOR_MATH_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HYBRIDNET_VECTOR_MATH_H_
@@ -11,6 +11,7 @@
 #include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
 
+#include <cmath>
 #include <limits>
 
 HWY_BEFORE_NAMESPACE();
@@ -94,6 +95,147 @@ HWY_INLINE V softplus(D d, V x) {
   const V e = exp(d, hn::Neg(hn::Abs(x)));
   const V positive = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x);  // NaN stays
   return hn::Add(positive, hn::Log1p(d, e));
+}
+
+// ------------------------------------------------------------------------------------------------ trigonometry
+// y where |x| is within `bound`; beyond it, where the vector code's range reduction loses digits, `exact` lane by lane.
+template <class D, class V, class Exact>
+HWY_INLINE V with_large(D d, V x, V y, double bound, Exact exact) {
+  using T = hn::TFromD<D>;
+  const auto large = hn::Gt(hn::Abs(x), constant(d, bound));
+  if (HWY_LIKELY(hn::AllFalse(d, large))) return y;
+  HWY_ALIGN T in[HWY_MAX_BYTES / sizeof(T)];
+  HWY_ALIGN T out[HWY_MAX_BYTES / sizeof(T)];
+  hn::Store(x, d, in);
+  hn::Store(y, d, out);
+  for (size_t i = 0; i < hn::Lanes(d); ++i) {
+    if (!(std::fabs(in[i]) <= static_cast<T>(bound))) out[i] = exact(in[i]);
+  }
+  return hn::Load(d, out);
+}
+
+inline constexpr double kTrigonometricBound = 39000;
+
+template <class D, class V>
+HWY_INLINE V sin(D d, V x) {
+  const V y = hn::IfThenElse(hn::Eq(x, hn::Zero(d)), x, hn::Sin(d, x));  // keeps -0
+  return with_large(d, x, y, kTrigonometricBound, [](auto v) { return std::sin(v); });
+}
+template <class D, class V>
+HWY_INLINE V cos(D d, V x) {
+  return with_large(d, x, hn::Cos(d, x), kTrigonometricBound, [](auto v) { return std::cos(v); });
+}
+
+// Odd polynomials of the Cephes library (S. Moshier, tanf.c and tan.c) over [-pi/4, pi/4].
+template <class V>
+HWY_INLINE V tan_kernel(hn::ScalableTag<float> d, V r) {
+  const V z = hn::Mul(r, r);
+  V p = constant(d, 9.38540185543E-3);
+  for (const double c : {3.11992232697E-3, 2.44301354525E-2, 5.34112807005E-2, 1.33387994085E-1, 3.33331568548E-1}) {
+    p = hn::MulAdd(p, z, constant(d, c));
+  }
+  return hn::MulAdd(hn::Mul(p, z), r, r);
+}
+template <class V>
+HWY_INLINE V tan_kernel(hn::ScalableTag<double> d, V r) {
+  const V z = hn::Mul(r, r);
+  V p = constant(d, -1.30936939181383734205E4);
+  for (const double c : {1.15351664838587416140E6, -1.79565251976484877988E7}) p = hn::MulAdd(p, z, constant(d, c));
+  V q = hn::Add(z, constant(d, 1.36812963470692954678E4));
+  for (const double c : {-1.32089234440210967447E6, 2.50083801823357915839E7, -5.38695755929454629881E7}) {
+    q = hn::MulAdd(q, z, constant(d, c));
+  }
+  return hn::MulAdd(hn::Div(hn::Mul(p, z), q), r, r);
+}
+
+template <class D, class V>
+HWY_INLINE V tan(D d, V x) {
+  // r = x - n pi/2 with pi/2 in three parts (Cody and Waite); odd n turn tan into -1/tan.
+  const V n = hn::Round(hn::Mul(x, constant(d, 0.63661977236758134308)));
+  V r = x;
+  if constexpr (is_float32<D>()) {
+    for (const double part : {0.5 * 3.140625, 0.5 * 0.0009670257568359375, 0.5 * 6.2771141529083251953e-7, 0.5 * 1.2154201256553420762e-10}) {
+      r = hn::NegMulAdd(n, constant(d, part), r);
+    }
+  } else {
+    for (const double part : {0.5 * 3.1415926218032836914, 0.5 * 3.1786509424591713469e-8, 0.5 * 1.2246467864107188502e-16,
+                              0.5 * 1.2736634327021899816e-24}) {
+      r = hn::NegMulAdd(n, constant(d, part), r);
+    }
+  }
+  const V t = tan_kernel(d, r);
+  const V half = hn::Mul(n, constant(d, 0.5));
+  V y = hn::IfThenElse(hn::Eq(half, hn::Floor(half)), t, hn::Div(constant(d, -1.0), t));
+  y = hn::IfThenElse(hn::Eq(x, hn::Zero(d)), x, y);
+  return with_large(d, x, y, kTrigonometricBound, [](auto v) { return std::tan(v); });
+}
+
+template <class D, class V>
+HWY_INLINE V sinh(D d, V x) {
+  const V magnitude = hn::Abs(x);
+  const V small = hn::Sinh(d, limit(d, magnitude, 0.0, 20.0));
+  const V e = exp(d, hn::Mul(magnitude, constant(d, 0.5)));  // squared: e^x itself would overflow before its half does
+  const V large = hn::Mul(hn::Mul(e, constant(d, 0.5)), e);
+  return hn::CopySign(hn::IfThenElse(hn::Gt(magnitude, constant(d, 20.0)), large, small), x);
+}
+
+template <class D, class V>
+HWY_INLINE V cosh(D d, V x) {
+  const V e = exp(d, hn::Mul(hn::Abs(x), constant(d, 0.5)));
+  const V half = hn::Mul(e, constant(d, 0.5));
+  return hn::MulAdd(half, e, hn::Div(constant(d, 0.5), hn::Mul(e, e)));
+}
+
+// x where it is NaN or infinite, y elsewhere.
+template <class D, class V>
+HWY_INLINE V keep_nonfinite(D d, V x, V y) {
+  const auto finite = hn::Lt(hn::Abs(x), constant(d, std::numeric_limits<double>::infinity()));
+  return hn::IfThenElse(finite, y, x);
+}
+
+template <class D, class V>
+HWY_INLINE V arcsinh(D d, V x) {
+  return keep_nonfinite(d, x, hn::Asinh(d, x));
+}
+template <class D, class V>
+HWY_INLINE V arccosh(D d, V x) {
+  const V y = hn::IfThenElse(hn::Lt(x, constant(d, 1.0)), constant(d, std::numeric_limits<double>::quiet_NaN()), hn::Acosh(d, x));
+  return hn::IfThenElse(hn::Eq(x, constant(d, -std::numeric_limits<double>::infinity())),
+                        constant(d, std::numeric_limits<double>::quiet_NaN()), keep_nonfinite(d, x, y));
+}
+template <class D, class V>
+HWY_INLINE V arctanh(D d, V x) {
+  const V magnitude = hn::Abs(x);
+  const V argument = hn::Div(hn::Add(magnitude, magnitude), hn::Sub(constant(d, 1.0), magnitude));
+  // Beyond 1 the argument lies below -1, where log1p is NaN.
+  return hn::CopySign(hn::Mul(log1p(d, argument), constant(d, 0.5)), x);
+}
+
+// ------------------------------------------------------------------------------------------------ error function
+// float32: two polynomials, N. Juffa's erff (error below 1 ulp): near 0 odd, beyond it 1 - exp(-p(|x|)).
+template <class V>
+HWY_INLINE V erf(hn::ScalableTag<float> d, V x) {
+  const V t = hn::Abs(x), s = hn::Mul(x, x);
+  const auto fma = [&](V a, V b, double c) HWY_ATTR { return hn::MulAdd(a, b, constant(d, c)); };
+  V r = fma(constant(d, -1.72853470e-5), t, 3.83197126e-4);
+  const V u = fma(constant(d, -3.88396438e-3), t, 2.42546219e-2);
+  r = hn::MulAdd(r, s, u);
+  r = fma(r, t, -1.06777877e-1);
+  r = fma(r, t, -6.34846687e-1);
+  r = fma(r, t, -1.28717512e-1);
+  r = hn::MulSub(r, t, t);
+  const V far = hn::CopySign(hn::Sub(constant(d, 1.0), exp(d, r)), x);
+  V q = constant(d, -5.96761703e-4);
+  for (const double c : {4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1, 1.28379166e-1}) q = fma(q, s, c);
+  const V near = hn::MulAdd(q, x, x);
+  return hn::IfThenElse(hn::Gt(t, constant(d, 0.927734375)), far, near);
+}
+template <class V>
+HWY_INLINE V erf(hn::ScalableTag<double> d, V x) {
+  HWY_ALIGN double lanes[HWY_MAX_BYTES / sizeof(double)];
+  hn::Store(x, d, lanes);
+  for (size_t i = 0; i < hn::Lanes(d); ++i) lanes[i] = std::erf(lanes[i]);
+  return hn::Load(d, lanes);
 }
 
 }  // namespace hybridnet::kernels::HWY_NAMESPACE

@@ -49,6 +49,29 @@ OpBuilder<P>& elementwise(OpBuilder<P>& op, DTypeSet dtypes = kNumeric) {
       .cost([](const P&, auto in, auto out) { return elementwise_cost(span_loops<F>(), in, out); });
 }
 
+// The same for parameters P that have `void scalars(double* s) const`, the function's own scalars (at most 2).
+template <kernels::Pointwise F, class P>
+void scalars_span(const void* params, DType dtype, const void* const* in, void* out, int64_t n) {
+  double scalars[2];
+  static_cast<const P*>(params)->scalars(scalars);
+  kernels::apply(span_loops<F>(), dtype, in, out, n, scalars);
+}
+
+template <kernels::Pointwise F, class P>
+void run_with_scalars(const P& p, const KernelArgs& a) {
+  double scalars[2];
+  p.scalars(scalars);
+  const kernels::SpanLoops& loops = span_loops<F>();
+  const void* in[4];
+  for (int i = 0; i < loops.arity; ++i) in[i] = a.in[i].data;
+  kernels::apply_parallel(loops, a.in[0].dtype, in, a.out[0].data, a.out[0].size(), scalars);
+}
+
+template <kernels::Pointwise F, class P>
+OpBuilder<P>& elementwise_with_scalars(OpBuilder<P>& op, DTypeSet dtypes = kNumeric) {
+  return elementwise<F, P>(op, dtypes).cpu(run_with_scalars<F, P>, dtypes).pointwise(&scalars_span<F, P>);
+}
+
 // One input named data.
 template <kernels::Pointwise F>
 OpBuilder<NoParams> unary(OpRegistry& ops, std::string name, std::string doc, DTypeSet dtypes = kNumeric) {

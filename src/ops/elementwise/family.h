@@ -17,5 +17,18 @@ void register_scalar_comparisons(OpRegistry& ops);
 void register_comparisons(OpRegistry& ops);
 void register_add_n(OpRegistry& ops);
 void register_where(OpRegistry& ops);
+void register_trigonometry(OpRegistry& ops);
+void register_rounding(OpRegistry& ops);
+void register_special(OpRegistry& ops);
+void register_elemwise_extremes(OpRegistry& ops);
+void register_scalar_extremes(OpRegistry& ops);
+void register_piecewise(OpRegistry& ops);
+void register_activation(OpRegistry& ops);
+void register_losses(OpRegistry& ops);
+void register_shape_queries(OpRegistry& ops);
+void register_leaky_relu(OpRegistry& ops);
+void register_amp(OpRegistry& ops);
+void register_dense_of_sparse(OpRegistry& ops);
+void register_contrib_scales(OpRegistry& ops);
 
 }  // namespace hybridnet::ops

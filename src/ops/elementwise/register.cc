@@ -16,6 +16,19 @@ void register_elementwise(OpRegistry& ops) {
   register_comparisons(ops);
   register_add_n(ops);
   register_where(ops);
+  register_trigonometry(ops);
+  register_rounding(ops);
+  register_special(ops);
+  register_elemwise_extremes(ops);
+  register_scalar_extremes(ops);
+  register_piecewise(ops);
+  register_activation(ops);
+  register_losses(ops);
+  register_shape_queries(ops);
+  register_leaky_relu(ops);
+  register_amp(ops);
+  register_dense_of_sparse(ops);
+  register_contrib_scales(ops);
 }
 
 }  // namespace hybridnet::ops

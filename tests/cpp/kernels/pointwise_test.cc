@@ -76,6 +76,25 @@ INSTANTIATE_TEST_SUITE_P(
                     Accuracy{"tanh_near_0", Pointwise::kTanh, [](long double x) { return std::tanh(x); }, -1, 1, 3},
                     Accuracy{"sigmoid", Pointwise::kSigmoid, [](long double x) { return 1 / (1 + std::exp(-x)); }, -80, 30, 3},
                     Accuracy{"softrelu", Pointwise::kSoftrelu, [](long double x) { return std::log1p(std::exp(x)); }, -80, 30, 3},
+                    Accuracy{"sin", Pointwise::kSin, [](long double x) { return std::sin(x); }, -100, 100, 4},
+                    Accuracy{"sin_far", Pointwise::kSin, [](long double x) { return std::sin(x); }, -1000000.0, 1000000.0, 4},
+                    Accuracy{"cos", Pointwise::kCos, [](long double x) { return std::cos(x); }, -100, 100, 4},
+                    Accuracy{"tan", Pointwise::kTan, [](long double x) { return std::tan(x); }, -100, 100, 4},
+                    Accuracy{"tan_far", Pointwise::kTan, [](long double x) { return std::tan(x); }, -1000000.0, 1000000.0, 4},
+                    Accuracy{"arcsin", Pointwise::kArcsin, [](long double x) { return std::asin(x); }, -1, 1, 3},
+                    Accuracy{"arccos", Pointwise::kArccos, [](long double x) { return std::acos(x); }, -1, 1, 3},
+                    Accuracy{"arctan", Pointwise::kArctan, [](long double x) { return std::atan(x); }, -30, 30, 3},
+                    Accuracy{"sinh", Pointwise::kSinh, [](long double x) { return std::sinh(x); }, -88, 88, 4},
+                    Accuracy{"sinh_near_0", Pointwise::kSinh, [](long double x) { return std::sinh(x); }, -1, 1, 4},
+                    Accuracy{"cosh", Pointwise::kCosh, [](long double x) { return std::cosh(x); }, -88, 88, 4},
+                    Accuracy{"arcsinh", Pointwise::kArcsinh, [](long double x) { return std::asinh(x); }, -50, 50, 4},
+                    Accuracy{"arccosh", Pointwise::kArccosh, [](long double x) { return std::acosh(x); }, 1, 50, 4},
+                    Accuracy{"arctanh", Pointwise::kArctanh, [](long double x) { return std::atanh(x); }, -0.999, 0.999, 4},
+                    Accuracy{"erf", Pointwise::kErf, [](long double x) { return std::erf(x); }, -6, 6, 1.5},
+                    Accuracy{"gamma", Pointwise::kGamma, [](long double x) { return std::tgamma(x); }, 0.1, 30, 10},
+                    Accuracy{"cbrt", Pointwise::kCbrt, [](long double x) { return std::cbrt(x); }, -100, 100, 3},
+                    Accuracy{"rcbrt", Pointwise::kRcbrt, [](long double x) { return 1 / std::cbrt(x); }, 0.1, 100, 4},
+                    Accuracy{"gammaln", Pointwise::kGammaln, [](long double x) { return std::lgamma(x); }, 3, 100, 4},
                     Accuracy{"sqrt", Pointwise::kSqrt, [](long double x) { return std::sqrt(x); }, 0, 100, 0.51}),
     [](const auto& info) { return std::string(info.param.name); });
 
@@ -109,6 +128,46 @@ TEST(Pointwise, GivesTheLimitsOfExponentials) {
   expect_same(run<float>(Pointwise::kTanh, {kInf, -kInf, kNaN, 50, -0.0f}), {1, -1, kNaN, 1, -0.0f});
   expect_same(run<float>(Pointwise::kSigmoid, {kInf, -kInf, kNaN, 0}), {1, 0, kNaN, 0.5f});
   expect_same(run<float>(Pointwise::kSoftrelu, {kInf, -kInf, kNaN, 3000}), {kInf, 0, kNaN, 3000});
+}
+
+TEST(Pointwise, GivesTheLimitsOfTrigonometry) {
+  expect_same(run<float>(Pointwise::kSin, {kInf, kNaN, -0.0f}), {kNaN, kNaN, -0.0f});
+  expect_same(run<float>(Pointwise::kCos, {-kInf, kNaN, 0}), {kNaN, kNaN, 1});
+  expect_same(run<float>(Pointwise::kTan, {kInf, kNaN, -0.0f}), {kNaN, kNaN, -0.0f});
+  expect_same(run<float>(Pointwise::kArcsin, {1.5f, kNaN, -0.0f}), {kNaN, kNaN, -0.0f});
+  expect_same(run<float>(Pointwise::kArccos, {-1.5f, kNaN, 1}), {kNaN, kNaN, 0});
+  expect_same(run<float>(Pointwise::kArctan, {kInf, kNaN, -0.0f}), {1.57079632679f, kNaN, -0.0f});
+  expect_same(run<float>(Pointwise::kSinh, {kInf, -kInf, kNaN, -0.0f, 100}), {kInf, -kInf, kNaN, -0.0f, kInf});
+  expect_same(run<float>(Pointwise::kCosh, {kInf, -kInf, kNaN, 0, 100}), {kInf, kInf, kNaN, 1, kInf});
+  expect_same(run<float>(Pointwise::kArcsinh, {kInf, -kInf, kNaN, -0.0f}), {kInf, -kInf, kNaN, -0.0f});
+  expect_same(run<float>(Pointwise::kArccosh, {kInf, -kInf, kNaN, 0.5f, 1, -3}), {kInf, kNaN, kNaN, kNaN, 0, kNaN});
+  expect_same(run<float>(Pointwise::kArctanh, {1, -1, kNaN, 2, -0.0f}), {kInf, -kInf, kNaN, kNaN, -0.0f});
+  expect_same(run<float>(Pointwise::kErf, {kInf, -kInf, kNaN, -0.0f, 20}), {1, -1, kNaN, -0.0f, 1});
+  expect_same(run<float>(Pointwise::kErfinv, {1, -1, 2, kNaN, 0}), {kInf, -kInf, kNaN, kNaN, 0});
+}
+
+TEST(Pointwise, InverseErrorFunctionInvertsIt) {
+  for (const double x : {1e-20, 1e-8, 0.1, 0.5, 0.84, 0.86, 0.99, 0.999999}) {
+    for (const double signed_x : {x, -x}) {
+      const double y = run<double>(Pointwise::kErfinv, {signed_x})[0];
+      EXPECT_NEAR(std::erf(y) / signed_x, 1, 1e-15) << signed_x;
+    }
+  }
+}
+
+// Values by mpmath at 30 digits.
+TEST(Pointwise, Polygamma) {
+  const auto value = [](double order, double x) { return run<double>(Pointwise::kPolygamma, {x}, {order})[0]; };
+  EXPECT_NEAR(value(0, 1), -0.57721566490153286, 1e-15);
+  EXPECT_NEAR(value(0, 0.1), -10.423754940411076, 1e-14);
+  EXPECT_NEAR(value(0, 50.5), 3.9120230054, 2e-3);
+  EXPECT_NEAR(value(0, -0.5), 0.03648997397857652, 1e-15);
+  EXPECT_NEAR(value(1, 1), 1.6449340668482264, 1e-15);
+  EXPECT_NEAR(value(1, -0.5), 8.9348022005446793, 1e-14);
+  EXPECT_NEAR(value(2, 1), -2.4041138063191886, 1e-14);
+  EXPECT_NEAR(value(0, -30.25) - value(0, -29.25), 1 / 30.25, 1e-13);
+  EXPECT_NEAR(value(1, -30.25) - value(1, -29.25), 1 / (30.25 * 30.25), 1e-13);
+  EXPECT_TRUE(std::isnan(value(0, -3)));
 }
 
 TEST(Pointwise, RoundsAsNamed) {

@@ -1,0 +1,101 @@
+// Activation and the functions only it has: softrelu, softsign.
+#include "ops/elementwise/declare.h"
+#include "ops/elementwise/family.h"
+
+namespace hybridnet::ops {
+namespace {
+using kernels::Pointwise;
+
+const OpRef kReluGrad{"_backward_relu"}, kSigmoidGrad{"_backward_sigmoid"}, kTanhGrad{"_backward_tanh"},
+    kSoftreluGrad{"_backward_softrelu"}, kSoftsignGrad{"_backward_softsign"}, kSign{"sign"}, kAbs{"abs"};
+
+enum class ActType : int32_t { kRelu, kSigmoid, kTanh, kSoftrelu, kSoftsign };
+
+struct ActivationParams {
+  ActType act_type;
+  static void describe(ParamSchema<ActivationParams>& schema) {
+    schema.field("act_type", &ActivationParams::act_type)
+        .choice("relu", ActType::kRelu)
+        .choice("sigmoid", ActType::kSigmoid)
+        .choice("softrelu", ActType::kSoftrelu)
+        .choice("softsign", ActType::kSoftsign)
+        .choice("tanh", ActType::kTanh)
+        .doc("Which function.");
+  }
+};
+
+const kernels::SpanLoops& loops_of(ActType type) {
+  switch (type) {
+    case ActType::kRelu: return span_loops<Pointwise::kRelu>();
+    case ActType::kSigmoid: return span_loops<Pointwise::kSigmoid>();
+    case ActType::kTanh: return span_loops<Pointwise::kTanh>();
+    case ActType::kSoftrelu: return span_loops<Pointwise::kSoftrelu>();
+    default: return span_loops<Pointwise::kSoftsign>();
+  }
+}
+
+void activation_span(const void* params, DType dtype, const void* const* in, void* out, int64_t n) {
+  kernels::apply(loops_of(static_cast<const ActivationParams*>(params)->act_type), dtype, in, out, n);
+}
+
+void run_activation(const ActivationParams& p, const KernelArgs& a) {
+  const void* in[] = {a.in[0].data};
+  kernels::apply_parallel(loops_of(p.act_type), a.in[0].dtype, in, a.out[0].data, a.out[0].size());
+}
+
+// By the output alone: the input need not be kept.
+Values activation_gradient(const ActivationParams& p, const GradientContext& g) {
+  const OpRef& helper = p.act_type == ActType::kRelu       ? kReluGrad
+                        : p.act_type == ActType::kSigmoid  ? kSigmoidGrad
+                        : p.act_type == ActType::kTanh     ? kTanhGrad
+                        : p.act_type == ActType::kSoftrelu ? kSoftreluGrad
+                                                           : kSoftsignGrad;
+  return {call(helper, {g.output_grad(0), g.output(0)})};
+}
+
+void register_helpers(OpRegistry& ops) {
+  gradient_helper<Pointwise::kSoftreluGrad>(ops, "_backward_softrelu", "out_grad * (1 - e^-output).", "output")
+      .gradient([](const NoParams&, const GradientContext& g) -> Values {
+        const Value dy = g.output_grad(0), y = g.input(1);
+        Value to_output;
+        if (g.wants(1)) {
+          const Value product = dy * g.input(0);
+          to_output = product - call(kSoftreluGrad, {product, y});
+        }
+        return {g.wants(0) ? call(kSoftreluGrad, {dy, y}) : Value{}, to_output};
+      }, Saves::all_inputs())
+      .sample({{3, 4}, {3, 4}}, {}, 0.1, 2.0);
+  gradient_helper<Pointwise::kSoftsignGrad>(ops, "_backward_softsign", "out_grad * (1 - |output|)^2.", "output")
+      .gradient([](const NoParams&, const GradientContext& g) -> Values {
+        const Value dy = g.output_grad(0), y = g.input(1);
+        Value to_output;
+        if (g.wants(1)) to_output = dy * g.input(0) * (call(kAbs, {y}) * 2.0 - 2.0) * call(kSign, {y});
+        return {g.wants(0) ? call(kSoftsignGrad, {dy, y}) : Value{}, to_output};
+      }, Saves::all_inputs())
+      .sample({{3, 4}, {3, 4}}, {}, 0.1, 0.9);
+}
+
+}  // namespace
+
+void register_activation(OpRegistry& ops) {
+  auto op = ops.declare<ActivationParams>("Activation");
+  op.alias("_npx_activation")
+      .doc("Applies relu, sigmoid, softrelu (log(1 + e^x)), softsign (x / (1 + |x|)) or tanh.")
+      .input("data", "array of any shape")
+      .output("out", "shape and dtype of data")
+      .infer([](const ActivationParams&, InferContext& c) { infer_elementwise(c); })
+      .cpu(run_activation, kFloating | kIntegers)
+      .pointwise(&activation_span)
+      .inplace(0, 0)
+      .cost([](const ActivationParams& p, auto in, auto out) { return elementwise_cost(loops_of(p.act_type), in, out); })
+      .gradient(activation_gradient, Saves::all_outputs());
+  for (const char* type : {"relu", "sigmoid", "tanh", "softrelu", "softsign"}) op.sample({{3, 4}}, {{"act_type", type}});
+  unary<Pointwise::kSoftsign>(ops, "softsign", "x / (1 + |x|).")
+      .gradient([](const NoParams&, const GradientContext& g) -> Values {
+        return {call(kSoftsignGrad, {g.output_grad(0), g.output(0)})};
+      }, Saves::all_outputs())
+      .sample({{3, 4}});
+  register_helpers(ops);
+}
+
+}  // namespace hybridnet::ops
