@@ -26,9 +26,5 @@ void register_piecewise(OpRegistry& ops);
 void register_activation(OpRegistry& ops);
 void register_losses(OpRegistry& ops);
 void register_shape_queries(OpRegistry& ops);
-void register_leaky_relu(OpRegistry& ops);
-void register_amp(OpRegistry& ops);
-void register_dense_of_sparse(OpRegistry& ops);
-void register_contrib_scales(OpRegistry& ops);
 
 }  // namespace hybridnet::ops

@@ -25,10 +25,6 @@ void register_elementwise(OpRegistry& ops) {
   register_activation(ops);
   register_losses(ops);
   register_shape_queries(ops);
-  register_leaky_relu(ops);
-  register_amp(ops);
-  register_dense_of_sparse(ops);
-  register_contrib_scales(ops);
 }
 
 }  // namespace hybridnet::ops
