@@ -55,6 +55,7 @@ FOREIGN_HEADERS: dict[str, set[str]] = {  # libhybridnet.so knows no Python and 
     "pybind11/": {"bindings"},
     "jni.h": {"bindings"},
 }
+FOREIGN_QUOTED = ("hwy/",)  # foreach_target.h and what must follow it, as Highway's documentation writes them
 ENVIRONMENT_READERS = (
     Path("src/base/env.cc"),
     Path("src/base/gomp_spin.cc"),  # a library of its own, run before any other: bounds the spin of libgomp's threads
@@ -64,9 +65,11 @@ PYTHON_LINES: list[tuple[str, ...]] = [  # top to bottom; modules of one line ma
     ("__init__", "test_utils"),
     ("gluon", "contrib", "module", "model", "rnn", "visualization", "monitor", "callback", "image", "onnx"),
     ("initializer", "optimizer", "lr_scheduler", "metric", "registry", "io", "kvstore", "recordio", "profiler"),
-    ("ndarray", "symbol", "numpy", "numpy_extension", "autograd", "random", "executor", "tensor", "operator", "ops"),
+    ("ndarray", "symbol", "dlpack", "numpy", "numpy_extension", "autograd", "random", "executor", "tensor", "operator", "ops"),
     ("base", "context", "errors", "engine", "runtime", "util", "name", "attribute", "libinfo", "_core"),
 ]
+# Names that MXNet keeps in a lower namespace (nd.contrib.foreach, nd.imdecode): a function there may fetch them when asked.
+PYTHON_DOORS: set[tuple[str, str]] = {("ndarray", "contrib"), ("symbol", "contrib"), ("ndarray", "image")}
 PYTHON_SAME_ROOM: dict[str, str] = {  # short public names and their rooms
     "nd": "ndarray", "sym": "symbol", "np": "numpy", "npx": "numpy_extension", "init": "initializer",
     "viz": "visualization", "kv": "kvstore", "mod": "module", "error": "errors",
@@ -126,7 +129,7 @@ def _included_path(root: Path, file: Path, quote: str, target: str) -> Path | No
     """The file of this repository that an include names, relative to root; None for other people's headers."""
     if target.startswith("hybridnet/"):
         return Path("include") / target
-    if quote == "<":
+    if quote == "<" or target.startswith(FOREIGN_QUOTED):
         return None
     beside = (root / file.parent / target).resolve()
     if beside.is_file():
@@ -197,16 +200,16 @@ def _is_type_checking(test: ast.expr) -> bool:
     )
 
 
-def _imports(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
-    """Every import that runs, at module level or later; those under ``if TYPE_CHECKING`` do not."""
+def _imports(tree: ast.AST, lazy: bool = False) -> Iterator[tuple[ast.Import | ast.ImportFrom, bool]]:
+    """Every import that runs, and whether only when a function is called; those under ``if TYPE_CHECKING`` never run."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.If) and _is_type_checking(node.test):
             for branch in node.orelse:
-                yield from _imports(branch)
+                yield from _imports(branch, lazy)
         elif isinstance(node, ast.Import | ast.ImportFrom):
-            yield node
+            yield node, lazy
         else:
-            yield from _imports(node)
+            yield from _imports(node, lazy or isinstance(node, ast.FunctionDef))
 
 
 def _imported_modules(node: ast.Import | ast.ImportFrom, package: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
@@ -249,10 +252,12 @@ def check_python(root: Path) -> Iterator[Break]:
                 "name it in PYTHON_LINES in tools/check_layers.py",
             )  # fmt: skip
             continue
-        for node in _imports(ast.parse(path.read_text(encoding="utf-8"), str(path))):
+        for node, lazy in _imports(ast.parse(path.read_text(encoding="utf-8"), str(path))):
             for module in _imported_modules(node, parts[:-1]):
                 other = _python_room(module)
                 if module == () or other is None or other == room:  # names that __init__ defines itself are no modules
+                    continue
+                if lazy and (room, other) in PYTHON_DOORS:
                     continue
                 if _line_of(PYTHON_LINES, other) < _line_of(PYTHON_LINES, room):
                     yield Break(
