@@ -14,12 +14,25 @@
 
 namespace hybridnet {
 
+namespace detail {
+uint64_t refill_chunk_ids();
+// Unique and never 0; drawn from blocks of the calling thread, so that it costs an addition.
+inline uint64_t next_chunk_id() {
+  thread_local uint64_t next = 0;
+  if ((next & 0xffff) == 0) next = refill_chunk_ids();
+  return next++;
+}
+}  // namespace detail
+
 // Memory plus the variable that orders its users; shared by all views.
 class Chunk : public RefCounted<Chunk> {
  public:
   Chunk() = default;
   ~Chunk();
   Var var;
+  const uint64_t id = detail::next_chunk_id();
+  // Differs between any two states of any two chunks of the process: what derived data (packed weights) is remembered by.
+  uint64_t data_version() const { return (id << 24) + var.version(); }
   Storage::Block block;
   // Writes counted when they are pushed (Var::version counts them when they ran), and where the last one was pushed: how the
   // tape tells that a value it saved is gone.
@@ -62,7 +75,7 @@ class NDArray {
   Device device() const { return impl_->chunk->block.device; }
   Var& var() const { return impl_->chunk->var; }
   void* data() const { return static_cast<char*>(impl_->chunk->block.data) + impl_->offset; }
-  TensorRef ref() const { return {data(), &impl_->spec.shape, impl_->spec.dtype, Format::kPlain, var().version()}; }
+  TensorRef ref() const { return {data(), &impl_->spec.shape, impl_->spec.dtype, Format::kPlain, impl_->chunk->data_version()}; }
   ArrayImpl* impl() const { return impl_.get(); }
   const Ref<ArrayImpl>& handle() const { return impl_; }
   bool operator==(const NDArray& o) const { return impl_ == o.impl_; }  // the same array, not equal values

@@ -1,8 +1,14 @@
 #include "hybridnet/ndarray.h"
 
+#include <atomic>
 #include <cstring>
 
 namespace hybridnet {
+
+uint64_t detail::refill_chunk_ids() {
+  static std::atomic<uint64_t> blocks{0};
+  return (blocks.fetch_add(1, std::memory_order_relaxed) << 16) + 1;
+}
 
 Chunk::~Chunk() {
   if (deleter) {

@@ -64,7 +64,8 @@ Replacement fold(Graph& graph, Node& node) {
   Replacement replacement;
   for (size_t i = 0; i < results.size(); ++i) {
     NodeEntry entry;
-    if (graph.is_used(node, static_cast<int>(i))) entry = {graph.add_constant(Ref<Object>(results[i].impl()), node.specs[i]), 0};
+    if (graph.is_used(node, static_cast<int>(i)))
+      entry = {graph.add_constant(Ref<Object>(results[i].impl()), node.specs[i]), 0};
     replacement.outputs.push_back(entry);
   }
   return replacement;

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "passes/pointwise_program.h"
+#include "passes/preparation.h"
 #include "passes/register_all.h"
 
 namespace hybridnet::passes {
@@ -23,7 +24,8 @@ bool broadcasts_to(const Shape& from, const Shape& to) {
 
 bool may_fuse(const Graph& graph, const Node& node) {
   if (node.is_variable() || !node.op->pointwise || node.specs.size() != 1 || node.op->random || node.op->effect ||
-      !node.control.empty() || node.inputs.empty() || node.inputs.size() > PointwiseProgram::kMostOperands) {
+      !node.control.empty() || is_preparation(node) || node.inputs.empty() ||
+      node.inputs.size() > PointwiseProgram::kMostOperands) {
     return false;
   }
   const TensorSpec& out = node.specs[0];

@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "hybridnet/ndarray.h"
+#include "passes/preparation.h"
 #include "plan/plan.h"
 
 namespace hybridnet {
@@ -370,6 +371,19 @@ class PlanBuilder {
   std::vector<std::pair<int, PlanStorage*>> workspaces_;   // instruction number, storage
 };
 
-Ref<Plan> Plan::compile(const Graph& graph, const Options& options) { return PlanBuilder(graph, options).run(); }
+Ref<Plan> Plan::compile(const Graph& graph, const Options& options) {
+  return has_preparation(graph) ? compile_prepared(graph, options) : PlanBuilder(graph, options).run();
+}
+
+Ref<Plan> Plan::compile_prepared(const Graph& graph, const Options& options) {
+  const PreparationSplit split = split_preparation(graph);
+  Options preparation_options;
+  preparation_options.name = options.name;
+  preparation_options.device = options.device;
+  Ref<Plan> plan = PlanBuilder(split.main, options).run();
+  plan->preparation_ = PlanBuilder(split.preparation, preparation_options).run();
+  plan->prepared_reads_ = split.reads;
+  return plan;
+}
 
 }  // namespace hybridnet

@@ -76,6 +76,7 @@ class Plan : public RefCounted<Plan> {
   const std::vector<TensorSpec>& fresh_outputs() const { return fresh_; }
   const std::vector<ResidualPlace>& residuals() const { return residuals_; }
   const std::vector<int>& written_inputs() const { return written_inputs_; }
+  size_t num_preparations() const { return num_preparations_.load(std::memory_order_relaxed); }  // so far
   int64_t residual_bytes() const { return residual_bytes_; }
   int64_t arena_bytes() const { return arena_bytes_; }
   int64_t cost_ns() const { return cost_ns_; }
@@ -87,6 +88,11 @@ class Plan : public RefCounted<Plan> {
 
  private:
   friend class PlanBuilder;
+  // Values that depend on parameters only, for one set of parameters.
+  struct Prepared;
+  static Ref<Plan> compile_prepared(const Graph& graph, const Options& options);
+  std::shared_ptr<const Prepared> prepared_for(const Call& call);
+  void run_instructions(const Call& call);
   struct Instruction {
     Kernel* kernel = nullptr;  // null: copies input 0 to output 0
     const void* params = nullptr;
@@ -112,6 +118,12 @@ class Plan : public RefCounted<Plan> {
   void give_frame(std::unique_ptr<Frame> frame);
   void bind(Frame& frame, const Call& call);
   [[noreturn]] void fail(size_t instruction);
+
+  Ref<Plan> preparation_;            // null: nothing to prepare. Else its outputs are this plan's last inputs
+  std::vector<int> prepared_reads_;  // inputs that the preparation depends on
+  std::mutex prepared_mutex_;
+  std::shared_ptr<const Prepared> prepared_;
+  std::atomic<size_t> num_preparations_{0};
 
   Options options_;
   bool train_ = false;

@@ -28,7 +28,7 @@ void run_now(Plan& plan, const PlanArrays& arrays, RngKey key) {
   Buffer<void*> outputs(arrays.outputs.size());
   for (size_t i = 0; i < arrays.inputs.size(); ++i) {
     const NDArray& array = arrays.inputs[i];
-    inputs.data()[i] = {array.data(), array.var().version()};
+    inputs.data()[i] = {array.data(), array.impl()->chunk->data_version()};
   }
   for (size_t i = 0; i < arrays.outputs.size(); ++i) outputs.data()[i] = arrays.outputs[i].data();
   Plan::Call call;

@@ -1,0 +1,65 @@
+#include "passes/preparation.h"
+
+#include <algorithm>
+
+namespace hybridnet {
+namespace {
+
+const char kAttribute[] = "__preparation__";
+
+EntryMap copy_inputs(const Graph& from, Graph& to) {
+  EntryMap map;
+  for (const NodePtr& input : from.inputs()) {
+    const NodeEntry entry{input, 0};
+    map[entry] = {to.add_input(input->name, input->specs[0], from.format(entry)), 0};
+  }
+  return map;
+}
+
+}  // namespace
+
+void mark_as_preparation(Node& node) { node.attrs[kAttribute] = "1"; }
+bool is_preparation(const Node& node) { return node.attrs.count(kAttribute) != 0; }
+
+bool has_preparation(const Graph& graph) {
+  const std::vector<Node*> nodes = graph.order();
+  return std::any_of(nodes.begin(), nodes.end(), [](const Node* node) { return is_preparation(*node); });
+}
+
+PreparationSplit split_preparation(const Graph& graph) {
+  std::vector<NodeEntry> crossing;
+  auto cross = [&](const NodeEntry& entry) {
+    if (is_preparation(*entry.node) && std::find(crossing.begin(), crossing.end(), entry) == crossing.end()) {
+      crossing.push_back(entry);
+    }
+  };
+  for (const Node* node : graph.schedule()) {
+    if (is_preparation(*node)) continue;
+    for (const NodeEntry& input : node->inputs) cross(input);
+  }
+  for (const NodeEntry& output : graph.outputs()) cross(output);
+
+  PreparationSplit split{Graph(graph.train()), Graph(graph.train()), {}, static_cast<int>(crossing.size())};
+  EntryMap prepared = copy_inputs(graph, split.preparation);
+  for (const NodeEntry& clone : split.preparation.import(graph, crossing, prepared))
+    split.preparation.add_output(clone);
+  for (size_t i = 0; i < graph.inputs().size(); ++i) {
+    if (split.preparation.is_used(*split.preparation.inputs()[i], 0)) split.reads.push_back(static_cast<int>(i));
+  }
+
+  EntryMap main = copy_inputs(graph, split.main);
+  for (const NodeEntry& entry : crossing) {
+    main[entry] = {split.main.add_input(entry.node->name, graph.spec(entry), graph.format(entry)), 0};
+  }
+  std::vector<NodeEntry> wanted = graph.outputs();
+  for (const Graph::Writeback& writeback : graph.writebacks()) wanted.push_back(writeback.value);
+  const std::vector<NodeEntry> clones = split.main.import(graph, wanted, main);
+  const size_t num_outputs = graph.outputs().size();
+  for (size_t i = 0; i < num_outputs; ++i) split.main.add_output(clones[i]);
+  for (size_t i = num_outputs; i < clones.size(); ++i) {
+    split.main.add_writeback(graph.writebacks()[i - num_outputs].input, clones[i]);
+  }
+  return split;
+}
+
+}  // namespace hybridnet
