@@ -1,0 +1,196 @@
+"""Executor: a graph bound to arrays, run forward and backward over them. What ``Symbol.bind`` makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from .context import Context
+from .errors import ShapeError
+from .errors import TypeError as HybridNetTypeError
+from .errors import ValueError as HybridNetValueError
+from .ndarray import NDArray, zeros
+
+__all__ = ["Executor", "simple_bind"]
+
+
+class Executor:
+    """Runs a Symbol over arrays that stay bound to its variables.
+
+    Change the values of ``arg_dict`` in place and call ``forward``; ``backward`` fills ``grad_dict``.
+
+    Attributes: ``arg_arrays``, ``grad_arrays`` (None where no gradient is asked for) and ``aux_arrays``, in the order of
+    the Symbol's lists; ``arg_dict``, ``grad_dict``, ``aux_dict`` by name; ``outputs``, ``output_dict`` after forward().
+    """
+
+    def __init__(
+        self, symbol: Any, ctx: Context, args: Any, args_grad: Any = None, grad_req: Any = "write", aux_states: Any = None
+    ) -> None:
+        names, aux_names = symbol.list_arguments(), symbol.list_auxiliary_states()
+        self._symbol = symbol
+        self._ctx = ctx
+        self.arg_arrays = _by_name(args, names, "args", required=True)
+        self.aux_arrays = _by_name(aux_states, aux_names, "aux_states", required=True)
+        self._requests = _requests(grad_req, names)
+        grads = _by_name(args_grad, names, "args_grad", required=False)
+        self._requests = [r if g is not None else "null" for r, g in zip(self._requests, grads, strict=True)]
+        self.grad_arrays = [g if r != "null" else None for g, r in zip(grads, self._requests, strict=True)]
+        self._core = _core.Executor(symbol, self.arg_arrays, self.grad_arrays, self._requests, self.aux_arrays)
+        self._names, self._aux_names = names, aux_names
+        self._monitor: Callable[[str, NDArray], None] | None = None
+        self._ran = False
+
+    @property
+    def arg_dict(self) -> dict[str, NDArray]:
+        """Variable name -> bound array."""
+        return dict(zip(self._names, self.arg_arrays, strict=True))
+
+    @property
+    def grad_dict(self) -> dict[str, NDArray | None]:
+        """Variable name -> gradient array, None where none is asked for."""
+        return dict(zip(self._names, self.grad_arrays, strict=True))
+
+    @property
+    def aux_dict(self) -> dict[str, NDArray]:
+        """Auxiliary state name -> bound array."""
+        return dict(zip(self._aux_names, self.aux_arrays, strict=True))
+
+    @property
+    def outputs(self) -> list[NDArray]:
+        """Results of the last forward()."""
+        if not self._ran:
+            self.forward()
+        return self._core.outputs()
+
+    @property
+    def output_dict(self) -> dict[str, NDArray]:
+        """Output name -> result of the last forward()."""
+        return dict(zip(self._symbol.list_outputs(), self.outputs, strict=True))
+
+    def forward(self, is_train: bool = False, **kwargs: Any) -> list[NDArray]:
+        """Runs the graph; keywords replace the values of variables first. Returns the outputs."""
+        known = self.arg_dict
+        for name, value in kwargs.items():
+            if name not in known:
+                raise HybridNetTypeError(f"Executor.forward: the graph has no argument {name!r}; it has {', '.join(known)}")
+            _check_shape(name, known[name], value)
+            known[name][:] = value
+        self._core.forward(bool(is_train))
+        self._ran = True
+        results = self._core.outputs()
+        if self._monitor is not None:
+            for name, array in zip(self._symbol.list_outputs(), results, strict=True):
+                self._monitor(name, array)
+        return results
+
+    def backward(self, out_grads: Any = None, is_train: bool = True) -> None:
+        """Computes gradients into ``grad_arrays``. out_grads: gradients arriving at the outputs; ones if None."""
+        if out_grads is None:
+            grads: list[Any] = []
+        elif isinstance(out_grads, NDArray):
+            grads = [out_grads]
+        elif isinstance(out_grads, dict):
+            grads = [out_grads[name] for name in self._symbol.list_outputs()]
+        else:
+            grads = list(out_grads)
+        self._core.backward(grads)
+
+    def copy_params_from(
+        self, arg_params: dict[str, NDArray], aux_params: dict[str, NDArray] | None = None, allow_extra_params: bool = False
+    ) -> None:
+        """Copies values into the bound arrays by name. Raises ValueError for unknown names, unless extra ones are allowed."""
+        for what, known, given in (("argument", self.arg_dict, arg_params), ("auxiliary state", self.aux_dict, aux_params or {})):
+            for name, value in given.items():
+                if name in known:
+                    _check_shape(name, known[name], value)
+                    value.astype(known[name].dtype, copy=False).copyto(known[name])
+                elif not allow_extra_params:
+                    raise HybridNetValueError(f"copy_params_from: the graph has no {what} {name!r}")
+
+    def reshape(self, partial_shaping: bool = False, allow_up_sizing: bool = False, **kwargs: Any) -> Executor:
+        """An executor for other input shapes that shares the arrays whose shape stays the same."""
+        shapes, _, aux_shapes = self._symbol.infer_shape(**kwargs)
+        if shapes is None:
+            raise HybridNetValueError(f"Executor.reshape: the given shapes do not determine all others: {kwargs}")
+        args, grads = [], []
+        for name, shape, array, grad in zip(self._names, shapes, self.arg_arrays, self.grad_arrays, strict=True):
+            same = tuple(shape) == array.shape
+            if not same and not partial_shaping and name not in kwargs:
+                raise ShapeError(
+                    f"Executor.reshape: {name!r} would change from {array.shape} to {tuple(shape)}.\n"
+                    "  Fix: pass partial_shaping=True to allocate it anew."
+                )
+            args.append(array if same else zeros(shape, self._ctx, array.dtype))
+            grads.append(grad if same or grad is None else zeros(shape, self._ctx, grad.dtype))
+        aux = [a if tuple(s) == a.shape else zeros(s, self._ctx, a.dtype) for s, a in zip(aux_shapes, self.aux_arrays, strict=True)]
+        return Executor(self._symbol, self._ctx, args, grads, self._requests, aux)
+
+    def set_monitor_callback(self, callback: Callable[[str, NDArray], None], monitor_all: bool = False) -> None:
+        """callback(name, array) is called for each output after forward()."""
+        self._monitor = callback
+
+    def debug_str(self) -> str:
+        """The graph as text."""
+        return self._symbol.debug_str()
+
+
+def _by_name(arrays: Any, names: Sequence[str], what: str, required: bool) -> list[Any]:
+    """Arrays in the order of names, from a dict or a list; None for those missing."""
+    if arrays is None:
+        arrays = {}
+    if isinstance(arrays, dict):
+        unknown = [name for name in arrays if name not in names]
+        if unknown and not required:
+            raise HybridNetValueError(f"bind: {what} has {unknown[0]!r}, which is no argument of the graph")
+        listed = [arrays.get(name) for name in names]
+    else:
+        listed = list(arrays)
+        if len(listed) != len(names):
+            raise HybridNetValueError(f"bind: {what} must have {len(names)} arrays ({', '.join(names)}), got {len(listed)}")
+    if required:
+        for name, array in zip(names, listed, strict=True):
+            if not isinstance(array, NDArray):
+                given = "nothing" if array is None else type(array).__name__
+                raise HybridNetValueError(f"bind: {what}: expected an NDArray for {name!r}, got {given}")
+    return listed
+
+
+def _requests(grad_req: Any, names: Sequence[str]) -> list[str]:
+    if isinstance(grad_req, str):
+        return [grad_req] * len(names)
+    if isinstance(grad_req, dict):
+        return [grad_req.get(name, "null") for name in names]
+    if len(grad_req) != len(names):
+        raise HybridNetValueError(f"bind: expected {len(names)} gradient requests, got {len(grad_req)}")
+    return list(grad_req)
+
+
+def _check_shape(name: str, bound: NDArray, value: Any) -> None:
+    shape = np.shape(value) if not isinstance(value, NDArray) else value.shape
+    if shape not in ((), bound.shape):
+        raise ShapeError(
+            f"Executor: {name!r}: expected shape {bound.shape}, got {tuple(shape)}.\n"
+            "  Fix: make an executor for the new shape with reshape()."
+        )
+
+
+def simple_bind(symbol: Any, ctx: Context, grad_req: Any, type_dict: dict[str, Any] | None, shapes: dict[str, Any]) -> Executor:
+    """An Executor over newly allocated zeros, with all shapes and types inferred from those given."""
+    names = symbol.list_arguments()
+    arg_shapes, _, aux_shapes = symbol.infer_shape(**shapes)
+    if arg_shapes is None:
+        missing = [n for n, s in zip(names, symbol.infer_shape_partial(**shapes)[0], strict=True) if not s or 0 in s]
+        raise HybridNetValueError(
+            f"simple_bind: the given shapes do not determine the shape of {', '.join(repr(n) for n in missing)}.\n"
+            "  Fix: pass more shapes by keyword."
+        )
+    types = {name: np.float32 for name in names if name in shapes} | (type_dict or {})
+    arg_types, _, aux_types = symbol.infer_type_partial(**types)
+    args = [zeros(s, ctx, t or np.float32) for s, t in zip(arg_shapes, arg_types, strict=True)]
+    aux = [zeros(s, ctx, t or np.float32) for s, t in zip(aux_shapes, aux_types, strict=True)]
+    requests = _requests(grad_req, names)
+    grads = [None if r == "null" else zeros(a.shape, ctx, a.dtype) for r, a in zip(requests, args, strict=True)]
+    return Executor(symbol, ctx, args, grads, requests, aux)
