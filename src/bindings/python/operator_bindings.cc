@@ -97,6 +97,8 @@ py::dict describe_op(const std::string& name) {
   d["random"] = op.random;
   d["internal"] = op.hidden;
   d["data_dependent_shape"] = op.data_dependent_shape;
+  d["variable_outputs"] = static_cast<bool>(op.num_outputs_);
+  d["num_visible"] = op.num_outputs_ ? static_cast<int>(op.outputs.size()) : op.num_visible_outputs(op_info(op).prototype->data());
   d["writebacks"] = op.writebacks.size();
   d["subgraphs"] = op.subgraph_names;
   return d;
