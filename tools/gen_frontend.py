@@ -140,7 +140,8 @@ def stub(op: dict[str, Any]) -> str:
         line = f"def {op['name']}(\n    {body}\n) -> {result(op)}:"
     doc = documentation(op).replace("\\", "\\\\").replace('"""', "'''")
     text = f'{line}\n    """' + textwrap.indent(doc, "    ").strip() + '\n    """\n'
-    names = [alias for alias in op["aliases"] if alias.isidentifier() and not keyword.iskeyword(alias)]
+    aliases = (a for a in op["aliases"] if not a.startswith(("_np_", "_npi_", "_npx_")))
+    names = [a for a in aliases if a.isidentifier() and not keyword.iskeyword(a)]
     return text + "".join(f"\n{alias} = {op['name']}" for alias in sorted(names)) + ("\n" if names else "")
 
 

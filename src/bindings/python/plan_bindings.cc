@@ -91,7 +91,7 @@ void bind_executor(py::module_& m) {
 
 void bind_plans(py::module_& m) {
   bind_cached_op(m);
-  // bind_executor(m);
+  bind_executor(m);
 }
 
 }  // namespace hybridnet::python
