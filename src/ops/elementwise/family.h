@@ -25,6 +25,5 @@ void register_scalar_extremes(OpRegistry& ops);
 void register_piecewise(OpRegistry& ops);
 void register_activation(OpRegistry& ops);
 void register_losses(OpRegistry& ops);
-void register_shape_queries(OpRegistry& ops);
 
 }  // namespace hybridnet::ops

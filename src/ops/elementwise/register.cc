@@ -24,7 +24,6 @@ void register_elementwise(OpRegistry& ops) {
   register_piecewise(ops);
   register_activation(ops);
   register_losses(ops);
-  register_shape_queries(ops);
 }
 
 }  // namespace hybridnet::ops

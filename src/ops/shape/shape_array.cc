@@ -17,7 +17,7 @@ void register_shape_array(OpRegistry& ops) {
         const Shape& shape = *a.in[0].shape;
         for (int i = 0; i < shape.ndim(); ++i) a.out[0].as<int64_t>()[i] = shape[i];
       })
-      .gradient(kNotDifferentiable)
+      .gradient([](const NoParams&, const GradientContext&) { return Values(1); }, Saves::nothing())
       .sample({{2, 3, 4}}, {});
   ops.declare("size_array")
       .doc("The number of elements of data as a tensor.")
@@ -28,7 +28,7 @@ void register_shape_array(OpRegistry& ops) {
         c.set_out_shape(0, Shape({1}));
       })
       .cpu([](const NoParams&, const KernelArgs& a) { a.out[0].as<int64_t>()[0] = a.in[0].size(); })
-      .gradient(kNotDifferentiable)
+      .gradient([](const NoParams&, const GradientContext&) { return Values(1); }, Saves::nothing())
       .sample({{2, 3, 4}}, {});
 }
 
