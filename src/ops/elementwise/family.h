@@ -25,5 +25,6 @@ void register_scalar_extremes(OpRegistry& ops);
 void register_piecewise(OpRegistry& ops);
 void register_activation(OpRegistry& ops);
 void register_losses(OpRegistry& ops);
+void register_quadratic(OpRegistry& ops);
 
 }  // namespace hybridnet::ops

@@ -24,6 +24,7 @@ void register_elementwise(OpRegistry& ops) {
   register_piecewise(ops);
   register_activation(ops);
   register_losses(ops);
+  register_quadratic(ops);
 }
 
 }  // namespace hybridnet::ops

@@ -1,0 +1,84 @@
+// Elementwise operators whose loop is a formula in the operator's own file: the parameter struct is callable,
+//
+//   struct SquarePlus {
+//     double b;
+//     template <typename T>
+//     T operator()(T x) const { return (x + std::sqrt(x * x + T(b))) / 2; }   // T: float or double
+//   };
+//
+// One to three arguments. The compiler vectorizes what it can; a function that deserves hand-written vectors gets a row
+// in kernels/pointwise.h instead. Either way the operator runs in place, on all cores, and joins fused chains.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+#include "hybridnet/op.h"
+#include "hybridnet/threads.h"
+#include "ops/elementwise/declare.h"
+
+namespace hybridnet::ops {
+namespace detail {
+
+template <class F>
+constexpr int formula_arity() {
+  if constexpr (std::is_invocable_v<const F&, double>) {
+    return 1;
+  } else if constexpr (std::is_invocable_v<const F&, double, double>) {
+    return 2;
+  } else {
+    static_assert(std::is_invocable_v<const F&, double, double, double>, "a formula takes one to three arguments");
+    return 3;
+  }
+}
+
+// What a formula computes in: float for 16-bit floats, double for integers, as the vector kernels do.
+template <typename T>
+using formula_type = std::conditional_t<std::is_same_v<T, double> || std::is_integral_v<T>, double, float>;
+
+template <class F, typename T, size_t... I>
+void formula_loop(const F& formula, const void* const* in, void* out, int64_t n, std::index_sequence<I...>) {
+  using C = formula_type<T>;
+  const F f = formula;  // a copy that the loop's writes cannot change keeps the parameters in registers
+  T* result = static_cast<T*>(out);
+  for (int64_t i = 0; i < n; ++i) result[i] = static_cast<T>(f(static_cast<C>(static_cast<const T*>(in[I])[i])...));
+}
+
+template <class F>
+void formula_span(const void* params, DType dtype, const void* const* in, void* out, int64_t n) {
+  dispatch_dtype(dtype, [&](auto zero) {
+    formula_loop<F, decltype(zero)>(*static_cast<const F*>(params), in, out, n,
+                                    std::make_index_sequence<formula_arity<F>()>{});
+  });
+}
+
+template <class F>
+void run_formula(const F& f, const KernelArgs& a, double cost_ns) {
+  const TensorRef& out = a.out[0];
+  const int64_t bytes = dtype_size(out.dtype);
+  parallel_for(out.size(), kernels::grain_size(cost_ns), [&](int64_t begin, int64_t end) {
+    const void* in[formula_arity<F>()];
+    for (int i = 0; i < formula_arity<F>(); ++i) in[i] = a.in[i].as<char>() + begin * bytes;
+    formula_span<F>(&f, out.dtype, in, out.as<char>() + begin * bytes, end - begin);
+  });
+}
+
+}  // namespace detail
+
+// out = p(inputs...), inputs of equal shapes and dtypes. The caller names the inputs first, then adds doc, gradient and
+// samples. cost_ns: one float32 element on one core.
+template <class P>
+OpBuilder<P>& formula(OpBuilder<P>& op, double cost_ns = 1, DTypeSet dtypes = kNumeric) {
+  for (int i = 0; i < detail::formula_arity<P>(); ++i) op.inplace(i, 0);
+  return op.output("out", "shape and dtype of the inputs")
+      .infer([](const P&, InferContext& c) { infer_elementwise(c); })
+      .cpu([cost_ns](const P& p, const KernelArgs& a) { detail::run_formula(p, a, cost_ns); }, dtypes)
+      .pointwise(&detail::formula_span<P>)
+      .cost([cost_ns](const P&, auto, auto out) {
+        return static_cast<int64_t>(static_cast<double>(out[0].shape.size()) * cost_ns);
+      });
+}
+
+}  // namespace hybridnet::ops
