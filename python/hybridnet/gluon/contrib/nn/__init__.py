@@ -1,0 +1,3 @@
+"""Further layers."""
+
+from .basic_layers import *

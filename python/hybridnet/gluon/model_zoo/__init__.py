@@ -1,0 +1,3 @@
+"""Networks that are ready to use."""
+
+from . import model_store, vision
