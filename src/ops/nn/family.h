@@ -15,4 +15,6 @@ void register_group_norm(OpRegistry& ops);
 void register_l2_normalization(OpRegistry& ops);
 void register_lrn(OpRegistry& ops);
 
+void register_rnn(OpRegistry& ops);
+
 }  // namespace hybridnet::ops

@@ -12,6 +12,8 @@ void register_nn(OpRegistry& ops) {
   register_group_norm(ops);
   register_l2_normalization(ops);
   register_lrn(ops);
+
+  register_rnn(ops);
 }
 
 }  // namespace hybridnet::ops

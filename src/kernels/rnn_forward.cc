@@ -1,0 +1,153 @@
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "hybridnet/threads.h"
+#include "kernels/bernoulli.h"
+#include "kernels/gemm.h"
+#include "kernels/rnn.h"
+
+namespace hybridnet::kernels {
+namespace {
+
+template <typename T>
+void copy(const T* from, int64_t n, T* to) {
+  if (n > 0) std::memcpy(to, from, static_cast<size_t>(n) * sizeof(T));
+}
+
+template <typename T>
+class Forward {
+ public:
+  Forward(const RnnGeometry& g, const RnnForward<T>& a) : g_(g), a_(a) {
+    T* at = a.workspace;
+    const auto take = [&at](int64_t n) { return std::exchange(at, at + n); };
+    states_[0] = take(g.batch * g.recurrent());
+    states_[1] = take(g.batch * g.recurrent());
+    if (g.mode == RnnMode::kGru) product_ = take(g.batch * g.gate_size());
+    if (g.projection > 0) hidden_ = take(g.batch * g.hidden);
+    if (g.dropout > 0) dropped_ = take(g.positions() * g.output());
+  }
+
+  void run() {
+    const T* in = a_.data;
+    for (int64_t layer = 0; layer < g_.layers; ++layer) {
+      const bool last = layer == g_.layers - 1;
+      T* out = last ? a_.out : a_.reserve + g_.layer_output_offset(layer);
+      for (int64_t direction = 0; direction < g_.directions; ++direction) run_cell(layer, direction, in, out);
+      in = !last && a_.drop ? drop(layer, out) : out;
+    }
+  }
+
+ private:
+  // Gates start as what the input and the biases give; in GRU, the state's bias of n stays apart.
+  void start_gates(int64_t layer, const RnnGeometry::CellParameters& p, const T* in, T* gates) const {
+    const int64_t size = g_.gate_size(), shared = g_.mode == RnnMode::kGru ? 2 * g_.hidden : size;
+    const T *bias = a_.parameters + p.i2h_bias, *state_bias = a_.parameters + p.h2h_bias;
+    parallel_for(g_.positions(), 1 + 16384 / size, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        T* to = gates + row * size;
+        for (int64_t i = 0; i < shared; ++i) to[i] = bias[i] + state_bias[i];
+        for (int64_t i = shared; i < size; ++i) to[i] = bias[i];
+      }
+    });
+    const int64_t inputs = g_.layer_input(layer);
+    gemm(GemmShape::dense(false, true, g_.positions(), size, inputs), T(1), in, a_.parameters + p.i2h, T(1), gates);
+  }
+
+  void run_cell(int64_t layer, int64_t direction, const T* in, T* out) {
+    const auto p = g_.parameters_of(layer, direction);
+    const auto r = g_.reserve_of(layer, direction);
+    const int64_t cell = layer * g_.directions + direction, R = g_.recurrent(), H = g_.hidden, N = g_.batch;
+    T *gates = a_.reserve + r.gates, *extra = a_.reserve + r.extra;
+    start_gates(layer, p, in, gates);
+    // Where states of all steps lie one after the other, a step writes its state in place.
+    T* sequence = g_.masked ? a_.reserve + r.states : g_.directions == 1 ? out : nullptr;
+    const T* state = a_.state + cell * N * R;
+    const T* cell_state = a_.cell ? a_.cell + cell * N * H : nullptr;
+    for (int64_t i = 0; i < g_.steps; ++i) {
+      const int64_t t = direction == 0 ? i : g_.steps - 1 - i;
+      T* next = sequence ? sequence + t * N * R : states_[i % 2];
+      T* next_cell = g_.mode == RnnMode::kLstm ? extra + t * N * H : nullptr;
+      step(p, gates + t * N * g_.gate_size(), extra + t * N * H, state, cell_state, next, next_cell);
+      freeze_finished(t, state, cell_state, next, next_cell);
+      if (next != out + t * N * R) write_output(t, direction, next, out);
+      state = next;
+      cell_state = next_cell;
+    }
+    if (a_.state_out) copy(state, N * R, a_.state_out + cell * N * R);
+    if (a_.cell_out) copy(cell_state, N * H, a_.cell_out + cell * N * H);
+  }
+
+  void step(const RnnGeometry::CellParameters& p, T* gates, T* extra, const T* state, const T* cell_state, T* next, T* next_cell) {
+    const int64_t N = g_.batch, H = g_.hidden, R = g_.recurrent();
+    const GemmShape shape = GemmShape::dense(false, true, N, g_.gate_size(), R);
+    const T* weights = a_.parameters + p.h2h;
+    switch (g_.mode) {
+      case RnnMode::kLstm: {
+        gemm(shape, T(1), state, weights, T(1), gates);
+        T* hidden = g_.projection > 0 ? hidden_ : next;
+        lstm_step(LstmStep<T>{N, H, gates, cell_state, next_cell, hidden, g_.clip});
+        if (g_.projection > 0)
+          gemm(GemmShape::dense(false, true, N, R, H), T(1), hidden, a_.parameters + p.h2r, T(0), next);
+        break;
+      }
+      case RnnMode::kGru:
+        gemm(shape, T(1), state, weights, T(0), product_);
+        gru_step(GruStep<T>{N, H, gates, product_, a_.parameters + p.h2h_bias + 2 * H, extra, state, next});
+        break;
+      case RnnMode::kRelu:
+      case RnnMode::kTanh:
+        gemm(shape, T(1), state, weights, T(1), gates);
+        plain_step(g_.mode == RnnMode::kRelu, N * H, gates, next);
+        break;
+    }
+  }
+
+  // Examples that are shorter than t steps keep their states.
+  void freeze_finished(int64_t t, const T* state, const T* cell_state, T* next, T* next_cell) const {
+    if (!g_.masked) return;
+    for (int64_t n = 0; n < g_.batch; ++n) {
+      if (t < a_.lengths[n]) continue;
+      copy(state + n * g_.recurrent(), g_.recurrent(), next + n * g_.recurrent());
+      if (next_cell) copy(cell_state + n * g_.hidden, g_.hidden, next_cell + n * g_.hidden);
+    }
+  }
+
+  void write_output(int64_t t, int64_t direction, const T* state, T* out) const {
+    const int64_t R = g_.recurrent();
+    for (int64_t n = 0; n < g_.batch; ++n) {
+      T* to = out + (t * g_.batch + n) * g_.output() + direction * R;
+      if (g_.masked && t >= a_.lengths[n]) std::fill_n(to, R, T(0));
+      else copy(state + n * R, R, to);
+    }
+  }
+
+  const T* drop(int64_t layer, const T* out) {
+    T* multipliers = a_.reserve + g_.multiplier_offset(layer);
+    const int64_t n = g_.positions() * g_.output(), first = layer * ((n + 3) / 4 * 4);
+    const T scale = static_cast<T>(g_.dropout < 1 ? 1 / (1 - g_.dropout) : 0);
+    constexpr int64_t kTile = 4096;
+    parallel_for((n + kTile - 1) / kTile, 4, [&](int64_t begin, int64_t end) {
+      uint8_t keep[kTile];
+      for (int64_t tile = begin; tile < end; ++tile) {
+        const int64_t at = tile * kTile, count = std::min(n - at, kTile);
+        fill_bernoulli(a_.rng, 1 - g_.dropout, first + at, count, keep);
+        for (int64_t i = 0; i < count; ++i) multipliers[at + i] = keep[i] ? scale : T(0);
+        for (int64_t i = 0; i < count; ++i) dropped_[at + i] = out[at + i] * multipliers[at + i];
+      }
+    });
+    return dropped_;
+  }
+
+  const RnnGeometry& g_;
+  const RnnForward<T>& a_;
+  T* states_[2];
+  T *product_ = nullptr, *hidden_ = nullptr, *dropped_ = nullptr;
+};
+
+}  // namespace
+
+void rnn_forward(const RnnGeometry& g, const RnnForward<float>& a) { Forward<float>(g, a).run(); }
+void rnn_forward(const RnnGeometry& g, const RnnForward<double>& a) { Forward<double>(g, a).run(); }
+
+}  // namespace hybridnet::kernels

@@ -1,0 +1,94 @@
+"""What the recurrent operators compute, in NumPy, one example and one step at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .attributes import value
+
+_GATES = {"rnn_relu": 1, "rnn_tanh": 1, "lstm": 4, "gru": 3}
+
+
+def _sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def _unpack(flat, attrs, inputs):
+    """Matrices and biases of every (layer, direction): a list of dicts."""
+    hidden, layers = value(attrs, "state_size"), value(attrs, "num_layers")
+    directions = 2 if value(attrs, "bidirectional", False) else 1
+    projection = value(attrs, "projection_size")
+    fed_back = projection or hidden
+    rows = _GATES[attrs["mode"]] * hidden
+    cells = [{} for _ in range(layers * directions)]
+    at = 0
+
+    def take(*shape):
+        nonlocal at
+        count = int(np.prod(shape))
+        at += count
+        return flat[at - count : at].reshape(shape)
+
+    for i, cell in enumerate(cells):
+        cell["i2h"] = take(rows, inputs if i < directions else directions * fed_back)
+        cell["h2h"] = take(rows, fed_back)
+        if projection:
+            cell["h2r"] = take(projection, hidden)
+    for cell in cells:
+        cell["i2h_bias"], cell["h2h_bias"] = take(rows), take(rows)
+    assert at == flat.size
+    return cells, directions
+
+
+def _step(mode, w, x, h, c, clip):
+    from_x, from_h = w["i2h"] @ x + w["i2h_bias"], w["h2h"] @ h + w["h2h_bias"]
+    if mode == "rnn_relu":
+        return np.maximum(from_x + from_h, 0), None
+    if mode == "rnn_tanh":
+        return np.tanh(from_x + from_h), None
+    if mode == "gru":
+        (xr, xz, xn), (hr, hz, hn) = np.split(from_x, 3), np.split(from_h, 3)
+        z = _sigmoid(xz + hz)
+        return (1 - z) * np.tanh(xn + _sigmoid(xr + hr) * hn) + z * h, None
+    i, f, g, o = np.split(from_x + from_h, 4)
+    c = _sigmoid(f) * c + _sigmoid(i) * np.tanh(g)
+    if clip is not None:
+        c = np.clip(c, *clip)
+    h = _sigmoid(o) * np.tanh(c)
+    return (w["h2r"] @ h if "h2r" in w else h), c
+
+
+def _rnn(inputs, attrs):
+    data, flat, state = inputs[:3]
+    mode = attrs["mode"]
+    cells, directions = _unpack(flat, attrs, data.shape[2])
+    state_cell = inputs[3] if mode == "lstm" else None
+    steps, batch = data.shape[:2]
+    lengths = np.clip(np.asarray(inputs[-1]).astype(int), 0, steps) if value(attrs, "use_sequence_length", False) else np.full(batch, steps)
+    clip = None
+    if value(attrs, "lstm_state_clip_min") is not None:
+        clip = value(attrs, "lstm_state_clip_min"), value(attrs, "lstm_state_clip_max")
+    last_state = np.array(state)
+    last_cell = None if state_cell is None else np.array(state_cell)
+    layer_in = data
+    for first in range(0, len(cells), directions):
+        out = np.zeros((steps, batch, directions * state.shape[2]), data.dtype)
+        for direction in range(directions):
+            k = first + direction
+            part = slice(direction * state.shape[2], (direction + 1) * state.shape[2])
+            for n in range(batch):
+                order = range(lengths[n]) if direction == 0 else reversed(range(lengths[n]))
+                for t in order:
+                    c = None if last_cell is None else last_cell[k, n]
+                    last_state[k, n], c = _step(mode, cells[k], layer_in[t, n], last_state[k, n], c, clip)
+                    if c is not None:
+                        last_cell[k, n] = c
+                    out[t, n, part] = last_state[k, n]
+        layer_in = out
+    results = [layer_in]
+    if value(attrs, "state_outputs", False):
+        results += [last_state] if last_cell is None else [last_state, last_cell]
+    return results
+
+
+REFERENCES = {"RNN": _rnn}
