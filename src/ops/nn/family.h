@@ -9,6 +9,8 @@ void register_convolution(OpRegistry& ops);
 void register_fully_connected(OpRegistry& ops);
 void register_pooling(OpRegistry& ops);
 void register_batch_norm(OpRegistry& ops);
+void register_softmax(OpRegistry& ops);
+void register_layer_norm(OpRegistry& ops);
 
 void register_dropout(OpRegistry& ops);
 void register_group_norm(OpRegistry& ops);

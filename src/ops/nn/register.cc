@@ -8,6 +8,8 @@ void register_nn(OpRegistry& ops) {
   register_convolution(ops);
   register_pooling(ops);
   register_batch_norm(ops);
+  register_softmax(ops);
+  register_layer_norm(ops);
   register_dropout(ops);
   register_group_norm(ops);
   register_l2_normalization(ops);

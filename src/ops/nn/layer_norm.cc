@@ -1,0 +1,233 @@
+// LayerNorm: normalizes along one axis.
+//   Ba, Kiros, Hinton: Layer normalization, 2016.
+#include "kernels/layer_norm.h"
+
+#include "kernels/softmax.h"
+#include "kernels/strided_copy.h"
+#include "ops/emit.h"
+#include "ops/float_kernel.h"
+#include "ops/nn/family.h"
+
+namespace hybridnet::ops {
+namespace {
+
+using kernels::NormRows;
+using kernels::RowShape;
+
+const OpRef kBackward{"_layer_norm_backward"};
+
+struct LayerNormParams {
+  int32_t axis = -1;
+  float eps = 1e-5f;
+  bool output_mean_var = false;
+  static void describe(ParamSchema<LayerNormParams>& schema) {
+    schema.field("axis", &LayerNormParams::axis).default_value(-1).doc("Axis to normalize along.");
+    schema.field("eps", &LayerNormParams::eps).default_value(1e-5f).at_least(0).doc("Added to the variance.");
+    schema.field("output_mean_var", &LayerNormParams::output_mean_var)
+        .default_value(false)
+        .doc("Return mean and std too.");
+  }
+};
+
+// ---- shapes
+void infer_layer_norm(const LayerNormParams& p, InferContext& c) {
+  c.unify_dtypes();
+  c.set_in_shape(0, c.out_shape(0));
+  c.set_out_shape(0, c.in_shape(0));
+  for (int i = 1; i < 3; ++i) c.set_in_shape(i, Shape::unknown(1));
+  if (!c.in_shape(0).rank_known()) return;
+  const int axis = normalize_axis(p.axis, c.in_shape(0).ndim());
+  for (int i = 1; i < 3; ++i) {
+    Shape learned = Shape::unknown(c.in_shape(0).ndim());
+    learned[axis] = c.in_shape(i)[0];
+    c.set_in_shape(0, learned);
+    c.set_out_shape(0, learned);
+  }
+  const Shape width{c.in_shape(0)[axis]};
+  for (int i = 1; i < 3; ++i) c.set_in_shape(i, width);
+  Shape moments = c.in_shape(0);
+  moments[axis] = 1;
+  for (int i = 1; i < 3; ++i) c.set_out_shape(i, moments);
+}
+
+// ---- forward
+template <typename T>
+class LayerNormKernel final : public Kernel {
+ public:
+  LayerNormKernel(const LayerNormParams& p, const Shape& data)
+      : eps_(static_cast<double>(p.eps)), memory_(RowShape::along(data, normalize_axis(p.axis, data.ndim()))) {}
+
+  // An inner axis is moved last and back.
+  int64_t workspace_bytes() const override {
+    return memory_.inner == 1 ? 0 : memory_.size() * static_cast<int64_t>(sizeof(T));
+  }
+
+  void run(const KernelArgs& a) override {
+    const T *x = a.in[0].as<T>(), *gamma = a.in[1].as<T>(), *beta = a.in[2].as<T>();
+    T *y = a.out[0].as<T>(), *mean = a.out[1].as<T>(), *std = a.out[2].as<T>();
+    const NormRows rows{memory_.rows(), memory_.length};
+    if (memory_.inner == 1) return kernels::layer_norm(rows, x, gamma, beta, eps_, y, mean, std);
+    T* space = static_cast<T*>(a.workspace);
+    exchange(x, space, memory_.length, memory_.inner);
+    kernels::layer_norm<T>(rows, space, gamma, beta, eps_, space, mean, std);
+    exchange(space, y, memory_.inner, memory_.length);
+  }
+
+ private:
+  // (outer, first, second) to (outer, second, first).
+  void exchange(const T* from, T* to, int64_t first, int64_t second) const {
+    kernels::StridedCopy copy;
+    copy.add_axis(memory_.outer, first * second, first * second);
+    copy.add_axis(second, 1, first);
+    copy.add_axis(first, second, 1);
+    copy.run(from, to, sizeof(T));
+  }
+  double eps_;
+  RowShape memory_;
+};
+
+Ref<Kernel> link_layer_norm(const LayerNormParams& p, const LinkContext& c) {
+  if (is_half(c.in[0].dtype))
+    return link_through_float(c, [&](const LinkContext& inner) { return link_layer_norm(p, inner); });
+  if (c.in[0].dtype == DType::kFloat64) return Ref<Kernel>(new LayerNormKernel<double>(p, c.in[0].shape));
+  return Ref<Kernel>(new LayerNormKernel<float>(p, c.in[0].shape));
+}
+
+// ---- backward along the last axis: (dy, data, gamma, mean, std) -> (dx, dgamma, dbeta)
+template <typename T>
+class BackwardKernel final : public Kernel {
+ public:
+  explicit BackwardKernel(const Shape& data) : rows_{data.size(0, data.ndim() - 1), data[data.ndim() - 1]} {}
+  int64_t workspace_bytes() const override { return kernels::layer_norm_gradient_workspace(rows_, sizeof(T)); }
+  void run(const KernelArgs& a) override {
+    kernels::layer_norm_gradient<T>(rows_, a.in[0].as<T>(), a.in[1].as<T>(), a.in[2].as<T>(), a.in[3].as<T>(),
+                                    a.in[4].as<T>(), a.out[0].as<T>(), a.out[1].as<T>(), a.out[2].as<T>(), a.workspace);
+  }
+
+ private:
+  NormRows rows_;
+};
+
+Ref<Kernel> link_backward(const NoParams& p, const LinkContext& c) {
+  if (is_half(c.in[0].dtype))
+    return link_through_float(c, [&](const LinkContext& inner) { return link_backward(p, inner); });
+  if (c.in[0].dtype == DType::kFloat64) return Ref<Kernel>(new BackwardKernel<double>(c.in[1].shape));
+  return Ref<Kernel>(new BackwardKernel<float>(c.in[1].shape));
+}
+
+void infer_backward(const NoParams&, InferContext& c) {
+  c.unify_dtypes();
+  c.set_in_shape(0, c.in_shape(1));
+  c.set_in_shape(1, c.in_shape(0));
+  c.set_out_shape(0, c.in_shape(1));
+  for (int i = 1; i < 3; ++i) c.set_out_shape(i, c.in_shape(2));
+}
+
+// ---- gradients
+// Exchanges an axis with the last one.
+Value with_last(const Value& v, int axis, int ndim) {
+  if (axis == ndim - 1) return v;
+  Tuple axes = Tuple::scalar();
+  for (int i = 0; i < ndim; ++i) axes.push_back(i == axis ? ndim - 1 : i == ndim - 1 ? axis : i);
+  return transpose(v, axes);
+}
+
+Values layer_norm_gradient(const LayerNormParams& p, const GradientContext& g) {
+  const Shape& shape = g.input_spec(0).shape;
+  const int ndim = shape.ndim(), axis = normalize_axis(p.axis, ndim);
+  const auto turned = [&](const Value& v) { return with_last(v, axis, ndim); };
+  Values grads(3);
+  if (g.output_grad(0)) {
+    grads = call_all(kBackward, {turned(g.output_grad(0)), turned(g.input(0)), g.input(1), turned(g.output(1)),
+                                 turned(g.output(2))});
+    grads[0] = turned(grads[0]);
+  }
+  const double count = static_cast<double>(shape[axis]);
+  if (const Value d = g.output_grad(1)) grads[0] = grads[0] + broadcast_to(d / count, shape);
+  if (const Value d = g.output_grad(2)) grads[0] = grads[0] + (g.input(0) - g.output(1)) * (d / (g.output(2) * count));
+  return grads;
+}
+
+// With h = (x - mean) / std, w = gamma dy and P(u) = (u - mean(u) - h mean(u h)) / std, the helper computes P(w),
+// sum(dy h), sum(dy). P is symmetric, so the products with u, v, z are sum(w P(u)) + sum(v dy h) + sum(z dy).
+Values backward_gradient(const NoParams&, const GradientContext& g) {
+  const Shape& shape = g.input_spec(1).shape;
+  const int last = shape.ndim() - 1;
+  Values grads(5);
+  if (shape.size() == 0) return grads;
+  const Value dy = g.input(0), gamma = g.input(2), inverse = 1.0 / g.input(4);
+  const Value h = (g.input(1) - g.input(3)) * inverse;
+  const double width = static_cast<double>(shape[last]);
+  const auto row_sum = [&](const Value& v) { return sum(v, Tuple{last}, true); };
+  const auto row_mean = [&](const Value& v) { return row_sum(v) / width; };
+  Value of_h, of_inverse;
+  if (const Value u = g.output_grad(0)) {
+    const Value w = dy * gamma, uh = row_mean(u * h), projected = (u - row_mean(u) - h * uh) * inverse;
+    grads[0] = projected * gamma;
+    grads[2] = sum_to(dy * projected, g.input_spec(2).shape);
+    of_h = -((u * row_mean(w * h) + w * uh) * inverse);
+    of_inverse = row_sum(w * projected) * g.input(4);
+  }
+  if (const Value v = g.output_grad(1)) {
+    grads[0] = grads[0] + h * v;
+    of_h = of_h + dy * v;
+  }
+  if (const Value z = g.output_grad(2)) {
+    Shape row = shape;
+    for (int i = 0; i < last; ++i) row[i] = 1;
+    grads[0] = grads[0] + broadcast_to(reshape(z, row), shape);
+  }
+  if (!of_h) return grads;
+  grads[1] = of_h * inverse;
+  grads[3] = -row_sum(grads[1]);
+  of_inverse = of_inverse + row_sum(of_h * h) * g.input(4);
+  grads[4] = -(of_inverse * inverse * inverse);
+  return grads;
+}
+
+int64_t cost_ns(const TensorSpec& data) { return data.shape.size() / 2 + 300; }
+
+}  // namespace
+
+void register_layer_norm(OpRegistry& ops) {
+  ops.declare<LayerNormParams>("LayerNorm")
+      .alias("_npx_layer_norm")
+      .doc("Normalizes each row along an axis to mean 0 and variance 1, then scales by gamma and shifts by beta.")
+      .input("data", "at least one axis")
+      .input("gamma", "(size of the axis,): factor after normalization")
+      .input("beta", "(size of the axis,): summand after normalization")
+      .output("output", "shape of data")
+      .output("mean", "shape of data with 1 for the axis")
+      .output("std", "as mean: sqrt(variance + eps)")
+      .num_visible_outputs([](const LayerNormParams& p) { return p.output_mean_var ? 3 : 1; })
+      .infer(infer_layer_norm)
+      .link(link_layer_norm)
+      .gradient(layer_norm_gradient, Saves::of({0, 1}, {1, 2}))
+      .skips_unwanted_outputs()
+      .cost([](const LayerNormParams&, auto in, auto) { return cost_ns(in[0]); })
+      .sample({{3, 5}, Shape{5}, Shape{5}})
+      .sample({{2, 4, 3}, Shape{4}, Shape{4}}, {{"axis", "1"}, {"eps", "0.01"}})
+      .sample({{2, 3, 4}, Shape{4}, Shape{4}}, {{"output_mean_var", "True"}})
+      .sample({{3, 2}, Shape{3}, Shape{3}}, {{"axis", "0"}, {"output_mean_var", "True"}})
+      .sample({{0, 3}, Shape{3}, Shape{3}});
+  ops.declare("_layer_norm_backward")
+      .internal()
+      .doc("Gradient of LayerNorm along the last axis, given the moments of its data.")
+      .input("output_grad", "as data")
+      .input("data", "at least one axis")
+      .input("gamma", "(width,)")
+      .input("mean", "of each row")
+      .input("std", "of each row")
+      .output("data_grad", "as data")
+      .output("gamma_grad", "(width,)")
+      .output("beta_grad", "(width,)")
+      .infer(infer_backward)
+      .link(link_backward)
+      .gradient(backward_gradient, Saves::all_inputs())
+      .inplace(0, 0)
+      .skips_unwanted_outputs()
+      .cost([](const NoParams&, auto in, auto) { return 2 * cost_ns(in[1]); })
+      .sample(Sample{.inputs = {{3, 5}, {3, 5}, Shape{5}, {3, 1}, {3, 1}}, .low = 0.5});
+}
+
+}  // namespace hybridnet::ops

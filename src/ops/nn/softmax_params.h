@@ -1,0 +1,31 @@
+// What softmax, log_softmax and softmin share.
+#pragma once
+
+#include <optional>
+
+#include "hybridnet/op.h"
+
+namespace hybridnet::ops {
+
+struct SoftmaxParams {
+  int32_t axis = -1;
+  std::optional<double> temperature;
+  std::optional<DType> dtype;
+  std::optional<bool> use_length;
+  static void describe(ParamSchema<SoftmaxParams>& schema);
+};
+
+// Of the ops without a length input: use_length is accepted, but may not be true.
+struct LogSoftmaxParams : SoftmaxParams {
+  static void describe(ParamSchema<LogSoftmaxParams>& schema);
+};
+
+enum class SoftmaxKind { kSoftmax, kLogSoftmax, kSoftmin };
+
+// Factor of the data before the exponential.
+double softmax_scale(const SoftmaxParams& p, SoftmaxKind kind);
+
+// Gradient rule: needs output 0 only.
+Values softmax_gradient(const SoftmaxParams& p, SoftmaxKind kind, const GradientContext& g);
+
+}  // namespace hybridnet::ops
