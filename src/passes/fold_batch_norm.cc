@@ -56,8 +56,12 @@ class Folding {
     }
     const ParamsPtr params = make_params(*layer_.op, &layer_, {{"no_bias", false}});
     const NodePtr folded = graph_.add(*layer_.op, params, {layer_.inputs[0], weight, bias}, &layer_);
+    const Format format = graph_.format({NodePtr(norm_.node), 0});
+    graph_.set_format({folded, 0}, format);
     if (!norm_.relu) return {folded, 0};
-    return {graph_.add(kRelu.op(), kRelu.op().default_params, {NodeEntry{folded, 0}}, norm_.node), 0};
+    const NodePtr relu = graph_.add(kRelu.op(), kRelu.op().default_params, {NodeEntry{folded, 0}}, norm_.node);
+    graph_.set_format({relu, 0}, format);
+    return {relu, 0};
   }
 
  private:

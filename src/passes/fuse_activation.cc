@@ -51,7 +51,44 @@ Replacement fuse_activation(Graph& graph, Node& node) {
   const char* name = fused_name(layer.op->name);
   const Op* fused = name ? op_registry().find(name) : nullptr;
   if (!fused) return no_change();
-  return replace_with({graph.add(*fused, make_params(*fused, &layer, *activation), layer.inputs, &layer), 0});
+  const NodeEntry both{graph.add(*fused, make_params(*fused, &layer, *activation), layer.inputs, &layer), 0};
+  graph.set_format(both, graph.format(before));
+  return replace_with(both);
+}
+
+// relu(Convolution(...) + other), also without the relu: the sum is taken while the product is in registers.
+Replacement fuse_addend(Graph& graph, Node& node) {
+  const Op* fused = op_registry().find("_fused_convolution");
+  if (!fused || node.inputs.size() != 2) return no_change();
+  for (const int side : {0, 1}) {
+    const NodeEntry& before = node.inputs[static_cast<size_t>(side)];
+    const NodeEntry& other = node.inputs[static_cast<size_t>(1 - side)];
+    Node& layer = *before.node;
+    if (layer.is_variable() || layer.op->name != "Convolution" || graph.only_reader(before) != &node) continue;
+    if (!(graph.spec(before) == node.specs[0]) || !(graph.spec(other) == node.specs[0])) continue;
+    if (graph.format(other) != graph.format(before) || graph.label(*other.node) >= graph.label(node)) continue;
+    std::vector<NodeEntry> inputs = layer.inputs;
+    inputs.push_back(other);
+    const NodeEntry both{graph.add(*fused, make_params(*fused, &layer, {{"with_addend", true}}), inputs, &node), 0};
+    graph.set_format(both, graph.format(before));
+    return replace_with(both);
+  }
+  return no_change();
+}
+
+// relu behind a convolution with an addend.
+Replacement fuse_activation_of_sum(Graph& graph, Node& node) {
+  const std::optional<Attributes> activation = activation_of(node);
+  if (!activation || node.inputs.size() != 1) return no_change();
+  const NodeEntry& before = node.inputs[0];
+  Node& layer = *before.node;
+  if (layer.is_variable() || layer.op->name != "_fused_convolution" || text_attribute(layer, "act_type") != "none" ||
+      graph.only_reader(before) != &node || !(graph.spec(before) == node.specs[0])) {
+    return no_change();
+  }
+  const NodeEntry both{graph.add(*layer.op, make_params(*layer.op, &layer, *activation), layer.inputs, &layer), 0};
+  graph.set_format(both, graph.format(before));
+  return replace_with(both);
 }
 
 // Before differentiation: the pair's own gradient needs neither the activation's input nor its output.
@@ -84,6 +121,14 @@ void register_fuse_activation(RewriteDatabase& db) {
   db.local("fuse_activation", fuse_activation)
       .tracks({"Activation", "relu", "sigmoid", "tanh", "LeakyReLU", "clip"})
       .at(40)
+      .tags({"fast_run", "fusion"});
+  db.local("fuse_addend", fuse_addend)
+      .tracks({"elemwise_add", "broadcast_add"})
+      .at(41)
+      .tags({"fast_run", "fusion"});
+  db.local("fuse_activation_of_sum", fuse_activation_of_sum)
+      .tracks({"Activation", "relu", "sigmoid", "tanh", "LeakyReLU", "clip"})
+      .at(42)
       .tags({"fast_run", "fusion"});
 }
 

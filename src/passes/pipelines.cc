@@ -24,6 +24,7 @@ void register_all(RewriteDatabase& db) {
   register_neutral_elements(db);
   register_view_chains(db);
   register_fold_constants(db);
+  register_choose_layout(db);
   register_fold_batch_norm(db);
   register_fuse_activation(db);
   register_fuse_elementwise(db);

@@ -62,6 +62,8 @@ int64_t output_size(const InferContext& c, const ConvolutionParams& p, int i, in
   return room / p.stride_at(i) + 1;
 }
 
+}  // namespace
+
 void infer_convolution(const ConvolutionParams& p, InferContext& c) {
   c.unify_dtypes();
   const ImageAxes axes = p.axes();
@@ -88,6 +90,8 @@ void infer_convolution(const ConvolutionParams& p, InferContext& c) {
   }
   c.set_in_shape(0, data);
 }
+
+namespace {
 
 Values convolution_gradient(const ConvolutionParams& p, const GradientContext& g) {
   const Value dy = g.output_grad(0);

@@ -54,6 +54,9 @@ void describe_convolution_fields(ParamSchema<P>& schema, bool no_bias_default, i
 // Throws ParamError where the fields contradict each other.
 void check_convolution(const ConvolutionParams& p);
 
+// Shapes of (data, weight, bias unless no_bias) -> output; further inputs have the dtype only.
+void infer_convolution(const ConvolutionParams& p, InferContext& c);
+
 // Sizes of the convolution that maps x to y. Both shapes are logical; `w` is (o, c / groups, kernel) in the layout's order.
 kernels::ConvGeometry conv_geometry(const ConvolutionParams& p, const Shape& x, const Shape& y, bool linked_channels_last);
 

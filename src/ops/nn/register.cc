@@ -6,6 +6,7 @@ namespace hybridnet::ops {
 void register_nn(OpRegistry& ops) {
   register_fully_connected(ops);
   register_convolution(ops);
+  register_fused_convolution(ops);
   register_pooling(ops);
   register_batch_norm(ops);
   register_softmax(ops);

@@ -1,0 +1,270 @@
+// Which values lie channels-last. Convolutions are fastest there, and copies between the orders cost as much as the
+// elementwise work they surround: so islands of image and elementwise nodes around convolutions change together, and
+// only what enters or leaves an island is copied. Runs on forward and backward at once, so that what the backward run
+// reads of the forward run is in the right order already.
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "passes/change_format.h"
+#include "passes/register_all.h"
+
+namespace hybridnet::passes {
+namespace {
+
+bool is_image(const TensorSpec& spec) {
+  return is_floating(spec.dtype) && spec.shape.ndim() >= 3 && spec.shape.ndim() <= 5;
+}
+
+bool all_images(const Node& node, const Graph& graph, const std::vector<int>& inputs, const std::vector<int>& outputs) {
+  auto fits = [](const auto& numbers, size_t count, auto spec_of) {
+    return std::all_of(numbers.begin(), numbers.end(), [&](int i) {
+      return i >= static_cast<int>(count) || is_image(spec_of(static_cast<size_t>(i)));
+    });
+  };
+  return fits(inputs, node.inputs.size(), [&](size_t i) { return graph.spec(node.inputs[i]); }) &&
+         fits(outputs, node.specs.size(), [&](size_t i) { return node.specs[i]; });
+}
+
+bool is_convolution(const Op& op) {
+  return op.name == "Convolution" || op.name == "Deconvolution" || op.name == "_conv_backward_data" ||
+         op.name == "_conv_backward_weights";
+}
+
+// A node that can be in either order, and the inputs and outputs that change with it.
+struct Member {
+  Node* node = nullptr;
+  std::vector<int> inputs, outputs;
+  bool last = true;
+  int island = -1;
+};
+
+class Layout {
+ public:
+  explicit Layout(Graph& graph) : graph_(graph) {}
+
+  bool run() {
+    collect();
+    find_islands();
+    if (islands_.empty()) return false;
+    std::vector<Member*> order;
+    for (Node* node : graph_.order()) {
+      if (Member* member = find(node); member && member->last) order.push_back(member);
+    }
+    trim(order);
+    give_up_poor_islands();
+    return apply();
+  }
+
+ private:
+  void collect() {
+    for (Node* node : graph_.order()) {
+      if (node->is_variable() || !node->control.empty()) continue;
+      Member member{node, {}, {}};
+      const Op& op = *node->op;
+      if (!op.image_inputs.empty() || !op.image_outputs.empty()) {
+        if (op.image_active && !op.image_active(node->params->data())) continue;
+        if (!all_images(*node, graph_, op.image_inputs, op.image_outputs)) continue;
+        for (const int i : op.image_inputs) {
+          if (i < static_cast<int>(node->inputs.size())) member.inputs.push_back(i);
+        }
+        for (const int i : op.image_outputs) {
+          if (i < static_cast<int>(node->specs.size())) member.outputs.push_back(i);
+        }
+      } else if (!is_elementwise(*node)) {
+        continue;
+      } else {
+        for (int i = 0; i < static_cast<int>(node->inputs.size()); ++i) member.inputs.push_back(i);
+        member.outputs = {0};
+      }
+      members_.emplace(node, std::move(member));
+    }
+  }
+
+  // Computes the same whatever the order, as long as all operands share it.
+  bool is_elementwise(const Node& node) const {
+    const Op& op = *node.op;
+    if (!(op.format_agnostic || op.pointwise) || op.random || op.effect || node.specs.size() != 1 ||
+        node.inputs.empty() || node.specs[0].shape.ndim() < 3 || node.specs[0].shape.ndim() > 5) {
+      return false;
+    }
+    return std::all_of(node.inputs.begin(), node.inputs.end(), [&](const NodeEntry& input) {
+      return graph_.spec(input).shape == node.specs[0].shape;
+    });
+  }
+
+  Member* find(const Node* node) {
+    const auto it = members_.find(node);
+    return it == members_.end() ? nullptr : &it->second;
+  }
+
+  static bool has(const std::vector<int>& numbers, int i) {
+    return std::find(numbers.begin(), numbers.end(), i) != numbers.end();
+  }
+
+  // The member that makes an entry in its own order; null: the entry is always plain.
+  Member* maker(const NodeEntry& entry) {
+    Member* member = find(entry.node.get());
+    return member && has(member->outputs, static_cast<int>(entry.index)) ? member : nullptr;
+  }
+  // The member that reads it in its own order.
+  Member* reader(const Client& client) {
+    Member* member = client.kind == Client::Kind::kNode ? find(client.node) : nullptr;
+    return member && has(member->inputs, client.index) ? member : nullptr;
+  }
+
+  // Members that hang together are one island; those without a convolution stay plain.
+  void find_islands() {
+    for (Node* node : graph_.order()) {
+      Member* start = find(node);
+      if (!start || !is_convolution(*node->op) || start->island >= 0) continue;
+      const int island = static_cast<int>(islands_.size());
+      islands_.emplace_back();
+      std::vector<Member*> pending{start};
+      start->island = island;
+      auto visit = [&](Member* member) {
+        if (!member || member->island >= 0) return;
+        member->island = island;
+        pending.push_back(member);
+      };
+      while (!pending.empty()) {
+        Member* member = pending.back();
+        pending.pop_back();
+        islands_.back().push_back(member);
+        for (const int i : member->inputs) visit(maker(member->node->inputs[static_cast<size_t>(i)]));
+        for (const int i : member->outputs) {
+          for (const Client& client : graph_.clients(*member->node, i)) visit(reader(client));
+        }
+      }
+    }
+    for (auto& [node, member] : members_) member.last = member.island >= 0;
+  }
+
+  // Bytes copied between the orders around an entry.
+  int64_t copied(const NodeEntry& entry) {
+    const Member* made_by = maker(entry);
+    const bool last = made_by && made_by->last;
+    for (const Client& client : graph_.clients(entry)) {
+      const Member* read_by = reader(client);
+      if ((read_by && read_by->last) != last) return graph_.spec(entry).bytes();
+    }
+    return 0;
+  }
+
+  // Entries whose copies depend on the order of a member.
+  std::vector<NodeEntry> border(const Member& member) {
+    std::vector<NodeEntry> entries;
+    for (const int i : member.inputs) {
+      const NodeEntry& entry = member.node->inputs[static_cast<size_t>(i)];
+      if (std::find(entries.begin(), entries.end(), entry) == entries.end()) entries.push_back(entry);
+    }
+    for (const int i : member.outputs) entries.push_back({NodePtr(member.node), static_cast<uint32_t>(i)});
+    return entries;
+  }
+
+  int64_t bytes_of(const Member& member) {
+    int64_t bytes = 0;
+    for (const NodeEntry& entry : border(member)) bytes += graph_.spec(entry).bytes();
+    return bytes;
+  }
+
+  // Bytes that a member costs: copies around it, and those that a convolution makes inside when its images are plain.
+  int64_t cost(const Member& member) {
+    int64_t bytes = is_convolution(*member.node->op) && !member.last ? bytes_of(member) : 0;
+    for (const NodeEntry& entry : border(member)) bytes += copied(entry);
+    return bytes;
+  }
+
+  // Members at the rim go back to plain memory where that moves the copy to a smaller value.
+  void trim(const std::vector<Member*>& order) {
+    for (int sweep = 0; sweep < 8; ++sweep) {
+      bool changed = false;
+      auto consider = [&](Member* member) {
+        const int64_t before = cost(*member);
+        member->last = !member->last;
+        if (cost(*member) < before) {
+          changed = true;
+        } else {
+          member->last = !member->last;
+        }
+      };
+      for (Member* member : order) consider(member);
+      for (auto it = order.rbegin(); it != order.rend(); ++it) consider(*it);
+      if (!changed) return;
+    }
+  }
+
+  void give_up_poor_islands() {
+    for (const std::vector<Member*>& island : islands_) {
+      int64_t plain = 0, chosen = 0;
+      std::unordered_set<NodeEntry, NodeEntryHash> entries;
+      for (const Member* member : island) {
+        const bool convolution = is_convolution(*member->node->op);
+        if (convolution) plain += bytes_of(*member);
+        if (convolution && !member->last) chosen += bytes_of(*member);
+        for (const NodeEntry& entry : border(*member)) entries.insert(entry);
+      }
+      for (const NodeEntry& entry : entries) chosen += copied(entry);
+      if (chosen < plain) continue;
+      for (Member* member : island) member->last = false;
+    }
+  }
+
+  bool apply() {
+    bool changed = false;
+    for (Node* node : graph_.order()) {
+      const Member* member = find(node);
+      if (!member || !member->last) continue;
+      changed = true;
+      for (const int i : member->outputs)
+        graph_.set_format({NodePtr(node), static_cast<uint32_t>(i)}, Format::kChannelsLast);
+    }
+    if (!changed) return false;
+    for (Node* node : graph_.order()) {
+      for (uint32_t i = 0; i < node->specs.size(); ++i) copy_for_readers({NodePtr(node), i});
+    }
+    return true;
+  }
+
+  // One copy serves all readers that want the other order.
+  void copy_for_readers(const NodeEntry& entry) {
+    const Format made = graph_.format(entry);
+    const std::vector<Client> clients = graph_.clients(entry);
+    NodeEntry copy;
+    for (const Client& client : clients) {
+      const Member* read_by = reader(client);
+      const Format wanted = read_by && read_by->last ? Format::kChannelsLast : Format::kPlain;
+      if (wanted == made) continue;
+      if (!copy.node) {
+        const Op& op = change_format_op(wanted);
+        // Made when it is needed for what the call was given, else right behind its maker, while it is in the cache.
+        const Node* origin = entry.node->is_variable() && client.node ? client.node : entry.node.get();
+        copy = {graph_.add(op, op.default_params, {entry}, origin), 0};
+        graph_.set_format(copy, wanted);
+      }
+      switch (client.kind) {
+        case Client::Kind::kNode:
+          graph_.set_input(*client.node, client.index, copy);
+          break;
+        case Client::Kind::kOutput:
+          graph_.set_output(client.index, copy);
+          break;
+        case Client::Kind::kWriteback:
+          graph_.set_writeback(client.index, copy);
+          break;
+      }
+    }
+  }
+
+  Graph& graph_;
+  std::unordered_map<const Node*, Member> members_;
+  std::vector<std::vector<Member*>> islands_;
+};
+
+}  // namespace
+
+void register_choose_layout(RewriteDatabase& db) {
+  db.pass("channels_last", [](Graph& graph) { return Layout(graph).run(); }).at(30).tags({"fast_run", "layout"});
+}
+
+}  // namespace hybridnet::passes
