@@ -90,6 +90,11 @@ struct Prelu {
   template <class T> HWY_INLINE T operator()(T x, T slope) const { return x > T(0) ? x : x * slope; }
 };
 
+// The slope of Prelu.
+struct PreluSlope {
+  template <class T> HWY_INLINE T operator()(T x, T slope) const { return x > T(0) ? T(1) : slope; }
+};
+
 template <class T>
 struct HardSigmoid {
   explicit HardSigmoid(const double* scalars) : alpha(static_cast<T>(scalars[0])), beta(static_cast<T>(scalars[1])) {}
@@ -147,6 +152,7 @@ void fill_activation(SpanLoops* table) {
   add_typed<EluGrad, 2>(table, Pointwise::kEluGrad, 0.7, Floats());
   add<Selu, 1>(table, Pointwise::kSelu, 0.7, Floats());
   add<Prelu, 2>(table, Pointwise::kPrelu, 0.1, Floats());
+  add<PreluSlope, 2>(table, Pointwise::kPreluSlope, 0.1, Floats());
   add<Softsign, 1>(table, Pointwise::kSoftsign, 0.3, Floats());
   add<SoftsignGrad, 2>(table, Pointwise::kSoftsignGrad, 0.3, Floats());
   add_typed<HardSigmoid, 1>(table, Pointwise::kHardSigmoid, 0.1, Floats());

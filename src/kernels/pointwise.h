@@ -27,7 +27,7 @@ enum class Pointwise : int {
   kErf, kErfinv, kGamma, kGammaln, kPolygamma, kCbrt, kRcbrt, kPower, kHypot, kArctan2,
   // activation_loops.cc, one input; scalars in parentheses
   kGelu, kLeaky /*slope*/, kElu /*slope*/, kSelu, kSoftsign, kHardSigmoid /*alpha, beta*/, kSmoothL1 /*sigma*/,
-  kPrelu /*two inputs*/,
+  kPrelu /*two inputs*/, kPreluSlope /*two inputs*/,
   // gradients of hot functions: (output gradient, input or output)
   kReluGrad, kSigmoidGrad, kTanhGrad, kSqrtGrad, kSquareGrad, kDivGrad, kSoftreluGrad, kGeluGrad, kLeakyGrad, kEluGrad /*slope, scale*/,
   kSoftsignGrad, kHardSigmoidGrad, kSmoothL1Grad, kClipGrad,

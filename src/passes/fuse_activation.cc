@@ -26,7 +26,7 @@ std::optional<Attributes> activation_of(const Node& node) {
     const std::string type = text_attribute(node, "act_type");
     if (type == "relu" || type == "sigmoid" || type == "tanh" || type == "softrelu") return plain(type.c_str());
   }
-  if (op == "LeakyReLU") {
+  if (op == "LeakyReLU" || op == "_plain_leaky_relu") {
     const std::string type = text_attribute(node, "act_type");
     if (type == "gelu") return plain("gelu");
     if (type == "elu" || type == "leaky") {
@@ -119,7 +119,7 @@ void register_fuse_activation(RewriteDatabase& db) {
       .at(5)
       .tags({"fast_run", "fusion", "pre_grad"});
   db.local("fuse_activation", fuse_activation)
-      .tracks({"Activation", "relu", "sigmoid", "tanh", "LeakyReLU", "clip"})
+      .tracks({"Activation", "relu", "sigmoid", "tanh", "LeakyReLU", "_plain_leaky_relu", "clip"})
       .at(40)
       .tags({"fast_run", "fusion"});
   db.local("fuse_addend", fuse_addend)

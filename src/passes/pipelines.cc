@@ -26,6 +26,7 @@ void register_all(RewriteDatabase& db) {
   register_fold_constants(db);
   register_choose_layout(db);
   register_fold_batch_norm(db);
+  register_plain_leaky_relu(db);
   register_fuse_activation(db);
   register_fuse_elementwise(db);
 }

@@ -1,4 +1,5 @@
 // Repeating an array along axes of size 1.
+#include <optional>
 #include "kernels/broadcast.h"
 
 #include "ops/broadcast/family.h"
@@ -53,7 +54,105 @@ void infer_broadcast_to(const BroadcastToParams& p, InferContext& c) {
   c.set_out_shape(0, out);
 }
 
+// ---- broadcast_axis
+struct BroadcastAxisParams {
+  Tuple axis, size;
+  static void describe(ParamSchema<BroadcastAxisParams>& schema) {
+    schema.field("axis", &BroadcastAxisParams::axis).default_value(AttrValue(Tuple::scalar())).doc("Axes of size 1 to repeat.");
+    schema.field("size", &BroadcastAxisParams::size)
+        .default_value(AttrValue(Tuple::scalar()))
+        .doc("How often each of them is repeated.");
+    schema.check([](const BroadcastAxisParams& p) {
+      if (p.axis.ndim() == p.size.ndim()) return;
+      throw ParamError({.input = "size", .expected = "as many numbers as axis " + p.axis.str() + " has", .given = p.size.str()});
+    });
+  }
+};
+
+void infer_broadcast_axis(const BroadcastAxisParams& p, InferContext& c) {
+  c.unify_dtypes();
+  const Shape& in = c.in_shape(0);
+  if (!in.rank_known()) return;
+  Shape out = in;
+  for (int i = 0; i < p.axis.ndim(); ++i) {
+    const int axis = normalize_axis(p.axis[i], in.ndim());
+    if (in[axis] != 1 && in[axis] != kUnknownDim) {
+      throw ShapeError({.input = "data",
+                        .expected = "size 1 along axis " + std::to_string(axis),
+                        .given = in.str(),
+                        .fix = "use tile or repeat for axes of other sizes"});
+    }
+    out[axis] = p.size[i];
+  }
+  c.set_out_shape(0, out);
+}
+
+// ---- broadcast_like
+struct BroadcastLikeParams {
+  std::optional<Tuple> lhs_axes, rhs_axes;
+  static void describe(ParamSchema<BroadcastLikeParams>& schema) {
+    schema.field("lhs_axes", &BroadcastLikeParams::lhs_axes).none_by_default().doc("Axes of lhs to repeat; None: all.");
+    schema.field("rhs_axes", &BroadcastLikeParams::rhs_axes).none_by_default().doc("Axes of rhs that give their sizes; None: all.");
+    schema.check([](const BroadcastLikeParams& p) {
+      if (p.lhs_axes.has_value() == p.rhs_axes.has_value() &&
+          (!p.lhs_axes || (p.lhs_axes->ndim() == p.rhs_axes->ndim() && p.lhs_axes->ndim() > 0))) return;
+      throw ParamError({.input = "rhs_axes",
+                        .expected = "as many axes as lhs_axes has, at least one, or None for both",
+                        .given = p.rhs_axes ? p.rhs_axes->str() : "None"});
+    });
+  }
+};
+
+Shape like_shape(const BroadcastLikeParams& p, const Shape& lhs, const Shape& rhs) {
+  if (!p.lhs_axes) {
+    if (lhs.ndim() == rhs.ndim() || (is_np_shape() && lhs.ndim() < rhs.ndim())) return rhs;
+    throw ShapeError({.input = "lhs",
+                      .expected = "rank " + std::to_string(rhs.ndim()) + " as rhs " + rhs.str() + " has",
+                      .given = lhs.str(),
+                      .fix = "give lhs_axes and rhs_axes, or reshape lhs first"});
+  }
+  Shape out = lhs;
+  for (int i = 0; i < p.lhs_axes->ndim(); ++i) {
+    out[normalize_axis((*p.lhs_axes)[i], lhs.ndim(), "lhs_axes")] = rhs[normalize_axis((*p.rhs_axes)[i], rhs.ndim(), "rhs_axes")];
+  }
+  return out;
+}
+
+void infer_broadcast_like(const BroadcastLikeParams& p, InferContext& c) {
+  c.unify_dtypes({0}, {0});
+  const Shape &lhs = c.in_shape(0), &rhs = c.in_shape(1);
+  if (!lhs.rank_known() || !rhs.rank_known()) return;
+  const Shape out = like_shape(p, lhs, rhs);
+  check_repeats(lhs, out, "those of rhs");
+  c.set_out_shape(0, out);
+}
+
 }  // namespace
+
+void register_broadcast_axes(OpRegistry& ops) {
+  ops.declare<BroadcastAxisParams>("broadcast_axis")
+      .alias("broadcast_axes")
+      .doc("Repeats the input along axes of size 1.")
+      .input("data", "array whose size along every axis of axis is 1")
+      .output("out", "dtype of data; its shape with the given sizes")
+      .infer(infer_broadcast_axis)
+      .cpu([](const BroadcastAxisParams&, const KernelArgs& a) { run_repeat(a); })
+      .gradient([](const BroadcastAxisParams&, const GradientContext& g) { return repeat_gradient(g); }, Saves::nothing())
+      .sample({{1, 3, 1}}, {{"axis", "(0, 2)"}, {"size", "(2, 4)"}})
+      .sample({{3, 1}}, {{"axis", "-1"}, {"size", "2"}});
+  ops.declare<BroadcastLikeParams>("broadcast_like")
+      .doc("Repeats lhs along its axes of size 1 until it has the shape of rhs, or the sizes of some axes of rhs.")
+      .input("lhs", "array whose sizes are 1 or those to reach")
+      .input("rhs", "array that gives the shape; its values are not read")
+      .output("out", "dtype of lhs")
+      .infer(infer_broadcast_like)
+      .cpu([](const BroadcastLikeParams&, const KernelArgs& a) { run_repeat(a); })
+      .gradient([](const BroadcastLikeParams&, const GradientContext& g) -> Values {
+        return {repeat_gradient(g)[0], {}};
+      }, Saves::nothing())
+      .sample({{1, 3}, {4, 3}})
+      .sample({{2, 1, 3}, {5, 4}}, {{"lhs_axes", "(1,)"}, {"rhs_axes", "(-1,)"}});
+}
 
 void register_broadcast_to(OpRegistry& ops) {
   ops.declare<BroadcastToParams>("broadcast_to")

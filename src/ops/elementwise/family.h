@@ -26,5 +26,6 @@ void register_piecewise(OpRegistry& ops);
 void register_activation(OpRegistry& ops);
 void register_losses(OpRegistry& ops);
 void register_quadratic(OpRegistry& ops);
+void register_leaky_relu(OpRegistry& ops);
 
 }  // namespace hybridnet::ops

@@ -25,6 +25,7 @@ void register_elementwise(OpRegistry& ops) {
   register_activation(ops);
   register_losses(ops);
   register_quadratic(ops);
+  register_leaky_relu(ops);
 }
 
 }  // namespace hybridnet::ops

@@ -1,0 +1,28 @@
+// Parameters of LeakyReLU, and the forms of it that are a function of the data alone.
+#pragma once
+
+#include "hybridnet/op.h"
+#include "kernels/pointwise.h"
+
+namespace hybridnet::ops {
+
+enum class LeakyType : int32_t { kElu, kGelu, kLeaky, kPrelu, kRrelu, kSelu };
+
+struct LeakyReluParams {
+  LeakyType act_type;
+  double slope, lower_bound, upper_bound;
+  static void describe(ParamSchema<LeakyReluParams>& schema);
+  void scalars(double* s) const { s[0] = slope, s[1] = 1; }
+};
+
+// leaky with the mean of the slopes that rrelu draws.
+LeakyReluParams mean_of_random(LeakyReluParams p);
+
+// For leaky, elu, selu, gelu; others count as leaky.
+const kernels::SpanLoops& plain_leaky_loops(const LeakyReluParams& p);
+void run_plain_leaky(const LeakyReluParams& p, const KernelArgs& a);
+Value plain_leaky_gradient(const LeakyReluParams& p, const Value& dy, const Value& x);
+
+void register_plain_leaky_relu(OpRegistry& ops);
+
+}  // namespace hybridnet::ops
