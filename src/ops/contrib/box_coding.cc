@@ -1,0 +1,171 @@
+// _contrib_box_encode and _contrib_box_decode: boxes as offsets from anchors, and back.
+//   Girshick et al.: Rich feature hierarchies for accurate object detection, CVPR 2014, appendix C.
+#include "hybridnet/threads.h"
+#include "kernels/indices.h"
+#include "ops/contrib/boxes.h"
+#include "ops/contrib/family.h"
+
+namespace hybridnet::ops {
+namespace {
+
+struct BoxDecodeParams {
+  double std0, std1, std2, std3, clip;
+  BoxFormat format;
+  static void describe(ParamSchema<BoxDecodeParams>& schema) {
+    schema.field("std0", &BoxDecodeParams::std0).default_value(1.0).doc("Factor of the first encoded number, x.");
+    schema.field("std1", &BoxDecodeParams::std1).default_value(1.0).doc("Factor of the second, y.");
+    schema.field("std2", &BoxDecodeParams::std2).default_value(1.0).doc("Factor of the third, width.");
+    schema.field("std3", &BoxDecodeParams::std3).default_value(1.0).doc("Factor of the fourth, height.");
+    schema.field("clip", &BoxDecodeParams::clip).default_value(-1.0).doc("Upper bound of log sizes; none if it is not positive.");
+    box_format_field(schema, "format", &BoxDecodeParams::format).default_value("center")
+        .doc("Coordinates of the anchors: corner (left, top, right, bottom) or center (x, y, width, height).");
+  }
+};
+
+// Center and size of a box.
+template <typename A>
+struct Extent {
+  A x, y, w, h;
+  template <typename T>
+  static Extent load(const T* p, BoxFormat format) {
+    const A a = static_cast<A>(p[0]), b = static_cast<A>(p[1]), c = static_cast<A>(p[2]), d = static_cast<A>(p[3]);
+    if (format == BoxFormat::kCenter) return {a, b, c, d};
+    return {a + (c - a) / 2, b + (d - b) / 2, c - a, d - b};
+  }
+};
+
+void infer_box_encode(const NoParams&, InferContext& c) {
+  c.unify_dtypes();
+  require_ndim(c, 0, 2, "batch, boxes");
+  require_ndim(c, 1, 2, "batch, boxes");
+  require_ndim(c, 2, 3, "batch, boxes, 4");
+  require_ndim(c, 3, 3, "batch, references, 4");
+  require_axis_size(c, 2, 2, 4, "a box has 4 coordinates");
+  require_axis_size(c, 3, 2, 4, "a box has 4 coordinates");
+  c.set_in_shape(4, Shape({4}));
+  c.set_in_shape(5, Shape({4}));
+  Shape boxes = Shape::unknown(3);
+  boxes[2] = 4;
+  c.set_in_shape(2, boxes);
+  for (int i = 0; i < 2; ++i) {
+    c.set_out_shape(i, c.in_shape(2));
+    c.set_in_shape(2, c.out_shape(i));
+  }
+  const Shape& anchors = c.in_shape(2);
+  c.set_in_shape(0, Shape({anchors[0], anchors[1]}));
+  c.set_in_shape(1, Shape({anchors[0], anchors[1]}));
+  c.set_in_shape(3, Shape({anchors[0], kUnknownDim, 4}));
+}
+
+template <typename T, typename A>
+void encode(const T* anchor, const T* reference, const T* means, const T* stds, T* out) {
+  const Extent<A> a = Extent<A>::load(anchor, BoxFormat::kCorner), r = Extent<A>::load(reference, BoxFormat::kCorner);
+  const A encoded[4] = {(r.x - a.x) / a.w, (r.y - a.y) / a.h, std::log(r.w / a.w), std::log(r.h / a.h)};
+  for (int k = 0; k < 4; ++k) out[k] = static_cast<T>((encoded[k] - static_cast<A>(means[k])) / static_cast<A>(stds[k]));
+}
+
+void run_box_encode(const NoParams&, const KernelArgs& a) {
+  const int64_t count = a.in[0].size(), boxes = (*a.in[0].shape)[1], references = (*a.in[3].shape)[1];
+  kernels::Indices matches(a.in[1]);
+  dispatch_floating(a.in[0].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    using A = accumulator_t<T>;
+    const T *samples = a.in[0].as<T>(), *anchors = a.in[2].as<T>(), *refs = a.in[3].as<T>();
+    T *targets = a.out[0].as<T>(), *masks = a.out[1].as<T>();
+    for (int64_t i = 0; i < count; ++i) {
+      const bool positive = static_cast<A>(samples[i]) > A(0.5);
+      std::fill_n(masks + 4 * i, 4, static_cast<T>(positive ? 1.0f : 0.0f));
+      std::fill_n(targets + 4 * i, 4, static_cast<T>(0.0f));
+      if (!positive) continue;
+      if (matches[i] < 0 || matches[i] >= references) {
+        throw IndexError({.input = "matches", .expected = "for positive samples a reference in [0, " + std::to_string(references - 1) + "]",
+                          .given = std::to_string(matches[i])});
+      }
+      encode<T, A>(anchors + 4 * i, refs + 4 * (i / boxes * references + matches[i]), a.in[4].as<T>(), a.in[5].as<T>(), targets + 4 * i);
+    }
+  });
+}
+
+void infer_box_decode(const BoxDecodeParams&, InferContext& c) {
+  c.unify_dtypes();
+  require_ndim(c, 0, 3, "batch, boxes, 4");
+  require_ndim(c, 1, 3, "1, boxes, 4");
+  require_axis_size(c, 0, 2, 4, "a box has 4 numbers");
+  require_axis_size(c, 1, 0, 1, "all examples share the anchors");
+  c.set_out_shape(0, c.in_shape(0));
+  c.set_in_shape(0, c.out_shape(0));
+  if (c.in_shape(0).rank_known()) c.set_in_shape(1, Shape({1, c.in_shape(0)[1], 4}));
+}
+
+void run_box_decode(const BoxDecodeParams& p, const KernelArgs& a) {
+  const int64_t count = a.in[0].size() / 4, boxes = (*a.in[0].shape)[1];
+  dispatch_floating(a.in[0].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    using A = accumulator_t<T>;
+    parallel_for(count, 1024, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const T* x = a.in[0].as<T>() + 4 * i;
+        T* out = a.out[0].as<T>() + 4 * i;
+        const Extent<A> anchor = Extent<A>::load(a.in[1].as<T>() + 4 * (i % boxes), p.format);
+        const A cx = static_cast<A>(x[0]) * static_cast<A>(p.std0) * anchor.w + anchor.x;
+        const A cy = static_cast<A>(x[1]) * static_cast<A>(p.std1) * anchor.h + anchor.y;
+        A log_w = static_cast<A>(x[2]) * static_cast<A>(p.std2), log_h = static_cast<A>(x[3]) * static_cast<A>(p.std3);
+        if (p.clip > 0) {
+          log_w = std::min(log_w, static_cast<A>(p.clip));
+          log_h = std::min(log_h, static_cast<A>(p.clip));
+        }
+        const A half_w = std::exp(log_w) * anchor.w / 2, half_h = std::exp(log_h) * anchor.h / 2;
+        out[0] = static_cast<T>(cx - half_w);
+        out[1] = static_cast<T>(cy - half_h);
+        out[2] = static_cast<T>(cx + half_w);
+        out[3] = static_cast<T>(cy + half_h);
+      }
+    });
+  });
+}
+
+}  // namespace
+
+void register_box_coding(OpRegistry& ops) {
+  const char* note = "gradients are zero by definition, as MXNet has them";
+  Sample encode;
+  encode.inputs = {{2, 3}, {2, 3}, {2, 3, 4}, {2, 2, 4}, {4}, {4}};
+  encode.low = 0.1;
+  encode.high = 1.9;
+  encode.check_gradient = false;
+  encode.note = "logarithms of sizes that may be negative give NaN, here as in the reference; " + std::string(note);
+  ops.declare("_contrib_box_encode")
+      .doc("Boxes as offsets from anchors: ((x - ax) / aw, (y - ay) / ah, log(w / aw), log(h / ah)), minus means, by stds; zero for "
+           "anchors without a positive sample. Gradients are zero.")
+      .input("samples", "(batch, boxes): 1 positive, -1 negative, 0 ignored")
+      .input("matches", "(batch, boxes): the reference that belongs to each anchor")
+      .input("anchors", "(batch, boxes, 4): left, top, right, bottom")
+      .input("refs", "(batch, references, 4): left, top, right, bottom")
+      .input("means", "(4,), subtracted from the offsets")
+      .input("stds", "(4,), divide the offsets")
+      .output("targets", "(batch, boxes, 4)")
+      .output("masks", "(batch, boxes, 4): 1 for positive samples, else 0")
+      .infer(infer_box_encode)
+      .cpu(run_box_encode, kFloating)
+      .may_raise()
+      .gradient([](const NoParams&, const GradientContext&) { return Values{}; }, Saves::nothing())
+      .sample(encode);
+  Sample decode;
+  decode.inputs = {{2, 3, 4}, {1, 3, 4}};
+  decode.check_gradient = false;
+  decode.note = note;
+  Sample corner = decode;
+  corner.attrs = {{"format", "corner"}, {"clip", "0.5"}, {"std0", "0.1"}, {"std1", "0.1"}, {"std2", "0.2"}, {"std3", "0.2"}};
+  ops.declare<BoxDecodeParams>("_contrib_box_decode")
+      .doc("Boxes (left, top, right, bottom) from offsets and anchors: what _contrib_box_encode undoes. Gradients are zero.")
+      .input("data", "(batch, boxes, 4): offsets")
+      .input("anchors", "(1, boxes, 4)")
+      .output("output", "(batch, boxes, 4)")
+      .infer(infer_box_decode)
+      .cpu(run_box_decode, kFloating)
+      .gradient([](const BoxDecodeParams&, const GradientContext&) { return Values{}; }, Saves::nothing())
+      .sample(decode)
+      .sample(corner);
+}
+
+}  // namespace hybridnet::ops
