@@ -166,7 +166,7 @@ def _multibox_prior(inputs, attrs):
 def _target_of_one(anchors, labels, scores, attrs):
     count = len(anchors)
     loc, mask = np.zeros((count, 4)), np.zeros((count, 4))
-    classes = np.full(count, value(attrs, "ignore_label", -1.0))
+    classes = np.full(count, float(value(attrs, "ignore_label", -1.0)))
     ends = np.flatnonzero(labels[:, 0] == -1.0)
     objects = labels[: ends[0]] if len(ends) else labels
     if not len(objects):
