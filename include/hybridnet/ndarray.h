@@ -42,6 +42,11 @@ class Chunk : public RefCounted<Chunk> {
   std::function<void()> deleter;   // foreign memory (DLPack, NumPy): called instead of returning block to the pool
 };
 
+// From now on writes into this memory remember where they were pushed, because somebody saved its value.
+inline void watch_overwrites(Chunk& chunk) {
+  if (chunk.overwrite_line.load(std::memory_order_relaxed) == 0) chunk.overwrite_line.store(-1, std::memory_order_relaxed);
+}
+
 // Where an array stands in the tape; defined in imperative/tape. Held by the array, dies with it or with detach().
 class TapeInfo : public RefCounted<TapeInfo> {
  public:

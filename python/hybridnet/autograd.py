@@ -141,8 +141,8 @@ def grad(
 ) -> Any:
     """Gradients of heads with respect to variables, as new arrays (one if variables is one array, else a list).
 
-    With create_graph=True they are recorded themselves, for gradients of gradients. Raises GradientError for a variable
-    that the heads do not stem from.
+    With create_graph=True they are recorded themselves, for gradients of gradients. A variable that the heads do not stem
+    from has a gradient of zeros. Raises GradientError if heads were not recorded or a variable has no gradient buffer.
     """
     heads = _listed(heads, "heads")
     wanted = _listed(variables, "variables")
@@ -196,14 +196,21 @@ class Function:
         single = isinstance(outputs, NDArray)
         results = [outputs] if single else list(outputs)
         # An output that is an input (or a view of a recorded array) needs an identity of its own on the tape.
+        places = [[i for i, result in enumerate(results) if result is saved][:1] for saved in self.saved_tensors]
         results = [result.detach() for result in results]
-        _core.record_function(type(self).__name__, self._backward_for(len(inputs), results), list(inputs), results)
+        run = self._backward_for(len(inputs), [(result.shape, result.context, result.dtype) for result in results], places)
+        _core.record_function(type(self).__name__, run, list(inputs), results)
         return results[0] if single else type(outputs)(results)
 
-    def _backward_for(self, num_inputs: int, outputs: list[NDArray]) -> Any:
-        specs = [(output.shape, output.context, output.dtype) for output in outputs]
+    def _backward_for(self, num_inputs: int, specs: list[Any], places: list[list[int]]) -> Any:
+        """What the tape calls; places[k] holds the output, if any, that was saved as saved_tensors[k]."""
 
-        def run(out_grads: list[NDArray | None], create_graph: bool) -> list[NDArray | None]:
+        def run(out_grads: list[NDArray | None], create_graph: bool, recorded: Any) -> list[NDArray | None]:
+            if recorded is not None:
+                self.saved_tensors = tuple(
+                    recorded(saved, place[0]) if place else saved
+                    for saved, place in zip(self.saved_tensors, places, strict=True)
+                )
             grads = self.backward(
                 *(zeros(*spec) if given is None else given for given, spec in zip(out_grads, specs, strict=True))
             )

@@ -1,6 +1,7 @@
 #include "imperative/invoke.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 
 #include "imperative/kernel_cache.h"
@@ -45,6 +46,29 @@ using Specs = Scratch<TensorSpec, kMaxStackArrays>;
   e.message = "the shape of output " + std::to_string(index) + " cannot be told from the inputs: " + spec.str();
   e.fix = "give the missing sizes explicitly";
   throw ShapeError(std::move(e));
+}
+
+// The device that an op without inputs names in its parameter ctx, such as "cpu(1)".
+Device requested_device(const Op& op, const void* params) {
+  const int field = op.schema->find("ctx");
+  if (field < 0) return {};
+  const AttrValue value = op.schema->get(params, field);
+  const std::string* text = std::get_if<std::string>(&value.value);
+  if (text == nullptr || text->empty()) return {};
+  const size_t open = text->find('(');
+  for (const DeviceType type : {DeviceType::kCPU, DeviceType::kGPU, DeviceType::kCPUPinned, DeviceType::kCPUShared}) {
+    Device device{type, 0};
+    if (text->substr(0, open) != device.str().substr(0, device.str().find('('))) continue;
+    if (open == std::string::npos) return device;
+    const auto [end, problem] = std::from_chars(text->data() + open + 1, text->data() + text->size(), device.id);
+    if (problem == std::errc() && *end == ')') return device;
+  }
+  throw ParamError({.op = op.name, .input = "ctx", .expected = "a device such as cpu(0) or gpu(0)", .given = *text});
+}
+
+Device device_for(const Op& op, const void* params, std::span<const NDArray> inputs, std::span<const NDArray> out) {
+  if (!inputs.empty()) return inputs[0].device();
+  return out.empty() ? requested_device(op, params) : out[0].device();
 }
 
 void infer_outputs(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, std::span<const NDArray> out,
@@ -208,7 +232,7 @@ bool wants_record(const Op& op, std::span<const NDArray> inputs) {
 void note_overwrite(const NDArray& a) {
   Chunk& chunk = *a.impl()->chunk;
   chunk.overwrites.fetch_add(1, std::memory_order_relaxed);
-  if (!autograd_state().recording) return;
+  if (chunk.overwrite_line.load(std::memory_order_relaxed) == 0) return;  // nobody has saved a value of this memory
   const SourceLocation where = current_location();
   chunk.overwrite_file.store(where.file, std::memory_order_relaxed);
   chunk.overwrite_line.store(where.line, std::memory_order_relaxed);
@@ -239,7 +263,7 @@ void invoke_into(const Op& op, const ParamsPtr& params, std::span<const NDArray>
 
   Specs in_specs(inputs.size()), out_specs(num_outputs);
   infer_outputs(op, params, inputs, options.out, &in_specs, &out_specs);
-  const Device device = !inputs.empty() ? inputs[0].device() : !options.out.empty() ? options.out[0].device() : Device{};
+  const Device device = device_for(op, p, inputs, options.out);
 
   if (op.is_view && options.share_views && options.out.empty()) {
     (*results)[0] = inputs[0].reshaped(out_specs[0].shape);

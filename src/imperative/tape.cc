@@ -7,7 +7,11 @@ namespace {
 
 std::atomic<uint64_t> g_sequence{0};
 
-TapeNode::Saved save(const NDArray& a) { return {a, a.impl()->chunk->overwrites.load(std::memory_order_relaxed)}; }
+TapeNode::Saved save(const NDArray& a) {
+  Chunk& chunk = *a.impl()->chunk;
+  watch_overwrites(chunk);
+  return {a, chunk.overwrites.load(std::memory_order_relaxed)};
+}
 
 Ref<TapeNode> make_tape_node(std::span<const NDArray> inputs) {
   Ref<TapeNode> node = make_ref<TapeNode>();

@@ -25,9 +25,10 @@ NDArray NDArray::empty(const TensorSpec& spec, Device device) {
   const int64_t bytes = spec.bytes();
   if (bytes > 0) {
     impl->chunk->block = storage(device).allocate(bytes);
-  } else {
-    impl->chunk->block.device = device;
+  } else if (device.type == DeviceType::kGPU) {
+    storage(device);  // throws where there is none
   }
+  impl->chunk->block.device = device;  // all CPU devices share one storage
   return NDArray(std::move(impl));
 }
 

@@ -203,6 +203,7 @@ std::vector<NDArray> GraphFunction::run_forward(const Ref<CompiledCall>& compile
         const Plan::ResidualPlace& place = plan.residuals()[static_cast<size_t>(source.index)];
         if (place.in_output) array = fresh[static_cast<size_t>(place.fresh)].detached();
       }
+      if (array) watch_overwrites(*array.impl()->chunk);
       pending->sources.push_back({array, array ? overwrites_of(array) : 0});
     }
   }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from os.path import commonpath
+from os.path import commonprefix
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +24,7 @@ __all__ = ["SymbolBlock"]
 
 
 def _common_prefix(names: Sequence[str]) -> str:
-    return commonpath(list(names))
+    return commonprefix(list(names))
 
 
 def _entries(inputs: Any) -> list[Symbol]:

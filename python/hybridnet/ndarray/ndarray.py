@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -121,6 +123,10 @@ class NDArray(_core.NDArrayBase):
             result = _core.binary(operator, *inputs)  # NumPy array on the left: the result is an NDArray
             if result is not NotImplemented:
                 return result
+        if method == "__call__" and ufunc is np.floor_divide and not kwargs:
+            dtype = next(i.dtype for i in inputs if isinstance(i, NDArray))
+            left, right = (array(i, dtype=dtype) if isinstance(i, (np.ndarray, np.generic)) else i for i in inputs)
+            return left // right
         converted = [_core.asnumpy(i) if isinstance(i, NDArray) else i for i in inputs]
         targets = kwargs.get("out", ())
         if any(isinstance(target, NDArray) for target in targets):
@@ -284,7 +290,7 @@ class NDArray(_core.NDArrayBase):
         reverse = bool(kwargs.get("reverse", False))
         if _core.is_recording() and _core.needs_gradient(self):
             return _reshape(self, shape=shape, reverse=reverse)
-        if all(size > 0 for size in shape):
+        if all(size > 0 for size in shape) and math.prod(shape) == self.size:
             return _core.reshaped(self, shape)
         return _core.reshaped(self, _core.resolve_reshape(self, shape, reverse))
 
@@ -440,6 +446,8 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
         return sparse_array(source_array, ctx=ctx, dtype=dtype)
     target = _numpy_dtype(dtype)
     try:
+        if source_array is None:
+            raise builtins.TypeError("None has no elements")
         values = np.asarray(source_array, dtype=target, order="C")
     except HybridNetError:
         raise

@@ -1,6 +1,7 @@
 // Recording, gradients, and functions whose backward is Python code.
 #include "casters.h"
 #include "hybridnet/imperative.h"
+#include "imperative/tape.h"
 
 namespace hybridnet::python {
 namespace {
@@ -15,36 +16,56 @@ std::vector<NDArray> arrays_from(const py::object& list, const char* what, bool 
   return arrays;
 }
 
-// backward(out_grads: list, create_graph: bool) -> list of arrays or None, one per input.
+// backward(out_grads: list, create_graph: bool, recorded) -> list of arrays or None, one per input. recorded(array, i) is the
+// array as output i of this step, so that gradients of gradients find their way through saved outputs; None unless create_graph.
 class PythonFunction final : public RecordedFunction {
  public:
-  PythonFunction(std::string name, py::object backward, py::object like)
-      : name_(std::move(name)), backward_(std::move(backward)), like_(std::move(like)) {}
+  PythonFunction(std::string name, py::object backward, ArrayClass& array_class)
+      : name_(std::move(name)), backward_(std::move(backward)), array_class_(array_class) {}
 
   ~PythonFunction() override {
     if (!Py_IsInitialized()) {
       backward_.release();
-      like_.release();
       return;
     }
     AcquireGil gil;
     backward_ = py::object();
-    like_ = py::object();
   }
 
   std::string name() const override { return name_; }
 
+  // The step on the tape that owns this function.
+  void set_node(TapeNode* node) { node_ = node; }
+
   std::vector<NDArray> backward(std::span<const NDArray> out_grads, bool create_graph) override {
     AcquireGil gil;
     py::list grads;
-    for (const NDArray& grad : out_grads) grads.append(wrap_like(grad, like_));
-    const py::object result = backward_(grads, create_graph);
+    for (const NDArray& grad : out_grads) grads.append(wrapped(grad));
+    py::object recorded = py::none();
+    if (create_graph && node_ != nullptr) recorded = py::cpp_function([this, node = Ref<TapeNode>(node_)](const NDArray& array, uint32_t index) {
+      NDArray output = array.detached();
+      Ref<TapeMark> mark = make_ref<TapeMark>();
+      mark->node = node;
+      mark->index = index;
+      output.impl()->tape = Ref<TapeInfo>(mark.get());
+      return wrapped(output);
+    });
+    const py::object result = backward_(grads, create_graph, recorded);
     return arrays_from(result, "gradient", true);
   }
 
  private:
+  py::object wrapped(const NDArray& array) const {
+    if (!array) return py::none();
+    PyObject* object = wrap_array(array, array_class_);
+    if (object == nullptr) throw py::error_already_set();
+    return py::reinterpret_steal<py::object>(object);
+  }
+
   std::string name_;
-  py::object backward_, like_;
+  py::object backward_;
+  ArrayClass& array_class_;
+  TapeNode* node_ = nullptr;
 };
 
 void bind_state(py::module_& m) {
@@ -86,9 +107,12 @@ void bind_gradients(py::module_& m) {
   m.def("record_function", [](const std::string& name, const py::object& backward, const py::object& inputs, const py::object& outputs) {
     const auto in = arrays_from(inputs, "inputs", false), out = arrays_from(outputs, "outputs", false);
     if (out.empty()) raise(ErrorKind::kValue, {.op = name, .expected = "at least one output", .given = "none"});
-    const auto like = py::reinterpret_borrow<py::object>(*py::iter(outputs));
-    record(Ref<RecordedFunction>(new PythonFunction(name, backward, like)), in, out);
-  }, "Makes outputs stem from inputs through a step whose gradient is backward(out_grads, create_graph).");
+    ArrayClass& array_class = result_class((*py::iter(outputs)).ptr());
+    Ref<PythonFunction> function(new PythonFunction(name, backward, array_class));
+    record(Ref<RecordedFunction>(function.get()), in, out);
+    if (TapeMark* mark = mark_of(out[0]); mark != nullptr && mark->node && mark->node->function.get() == function.get())
+      function->set_node(mark->node.get());
+  }, "Makes outputs stem from inputs through a step whose gradient is backward(out_grads, create_graph, recorded).");
 }
 
 }  // namespace

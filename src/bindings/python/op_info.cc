@@ -1,5 +1,6 @@
 #include "op_info.h"
 
+#include <algorithm>
 #include <bit>
 #include <memory>
 
@@ -67,7 +68,15 @@ bool int_sequence(PyObject* value, Tuple* result) {
   return true;
 }
 
-// Stores the common exact types without an AttrValue; ranges are checked by finish().
+bool in_range(const FieldInfo& field, double value) {
+  return (!field.minimum || value >= *field.minimum) && (!field.maximum || value <= *field.maximum);
+}
+
+bool in_range(const FieldInfo& field, const Tuple& values) {
+  return std::all_of(values.begin(), values.end(), [&](int64_t value) { return in_range(field, static_cast<double>(value)); });
+}
+
+// Stores the common exact types without an AttrValue; false leaves a value out of range to the schema and its error text.
 bool set_directly(const FieldInfo& field, void* params, PyObject* value) {
   int64_t number = 0;
   switch (field.kind) {
@@ -76,11 +85,11 @@ bool set_directly(const FieldInfo& field, void* params, PyObject* value) {
       member<bool>(params, field) = value == Py_True;
       return true;
     case FieldKind::kInt32:
-      if (!small_int(value, &number) || number != static_cast<int32_t>(number)) return false;
+      if (!small_int(value, &number) || number != static_cast<int32_t>(number) || !in_range(field, static_cast<double>(number))) return false;
       member<int32_t>(params, field) = static_cast<int32_t>(number);
       return true;
     case FieldKind::kInt64:
-      if (!small_int(value, &number)) return false;
+      if (!small_int(value, &number) || !in_range(field, static_cast<double>(number))) return false;
       member<int64_t>(params, field) = number;
       return true;
     case FieldKind::kDouble:
@@ -89,24 +98,25 @@ bool set_directly(const FieldInfo& field, void* params, PyObject* value) {
       if (PyFloat_CheckExact(value)) real = PyFloat_AS_DOUBLE(value);
       else if (small_int(value, &number)) real = static_cast<double>(number);
       else return false;
+      if (!in_range(field, real)) return false;
       if (field.kind == FieldKind::kDouble) member<double>(params, field) = real;
       else member<float>(params, field) = static_cast<float>(real);
       return true;
     }
     case FieldKind::kTuple:
-      return int_sequence(value, &member<Tuple>(params, field));
     case FieldKind::kOptTuple: {
       Tuple tuple;
-      if (!int_sequence(value, &tuple)) return false;
-      member<std::optional<Tuple>>(params, field) = tuple;
+      if (!int_sequence(value, &tuple) || !in_range(field, tuple)) return false;
+      if (field.kind == FieldKind::kTuple) member<Tuple>(params, field) = tuple;
+      else member<std::optional<Tuple>>(params, field) = tuple;
       return true;
     }
     case FieldKind::kOptInt32:
-      if (!small_int(value, &number) || number != static_cast<int32_t>(number)) return false;
+      if (!small_int(value, &number) || number != static_cast<int32_t>(number) || !in_range(field, static_cast<double>(number))) return false;
       member<std::optional<int32_t>>(params, field) = static_cast<int32_t>(number);
       return true;
     case FieldKind::kOptInt64:
-      if (!small_int(value, &number)) return false;
+      if (!small_int(value, &number) || !in_range(field, static_cast<double>(number))) return false;
       member<std::optional<int64_t>>(params, field) = number;
       return true;
     default:

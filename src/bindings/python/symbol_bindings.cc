@@ -200,10 +200,10 @@ void bind_asking(py::module_& m) {
   }, "name -> (shape, dtype) of the variables that a trace has made.");
   m.def("symbol_constants", [](const Symbol& s) {
     py::dict values;
-    for (const NodePtr& node : s.list_inputs())
+    for (const Node* node : topological_order(s.outputs))
       if (node->constant) values[py::str(node->name)] = NDArray(Ref<ArrayImpl>(static_cast<ArrayImpl*>(node->constant.get())));
     return values;
-  }, "name -> array of the variables whose value is known.");
+  }, "name -> array of the values that the graph holds itself.");
   m.def("symbol_input_constants", [](const Symbol& s) {
     py::list values;
     for (const NodePtr& node : s.list_inputs()) {

@@ -154,8 +154,7 @@ def test_grad_of_an_unrelated_variable():
     x, w = leaf([1.0]), leaf([1.0])
     with autograd.record():
         y = x * 2
-    with pytest.raises(mx.errors.GradientError):
-        autograd.grad(y, w)
+    np.testing.assert_array_equal(autograd.grad(y, w).asnumpy(), [0])
 
 
 @pytest.mark.parametrize("order", [2, 3])
@@ -176,7 +175,7 @@ def test_an_overwritten_value_is_an_error_that_names_both_lines():
         y = x * x
         z = y * y
     y[:] = 0
-    with pytest.raises(mx.errors.GradientError, match=r"recorded at .*test_autograd.py.*overwritten at .*test_autograd.py"):
+    with pytest.raises(mx.errors.GradientError, match=r"recorded at .*test_autograd.py:176 and overwritten at .*test_autograd.py:177"):
         z.backward()
 
 
