@@ -11,26 +11,6 @@ using onednn::ConvKind;
 
 const OpRef kConvolution{"Convolution"}, kBackwardData{"_conv_backward_data"}, kBackwardWeights{"_conv_backward_weights"};
 
-// The gradients are told the spatial sizes of x, which the output does not determine when the stride is above 1.
-struct ConvolutionGradientParams : ConvolutionParams {
-  Tuple data_size;  // _conv_backward_data only
-  static void describe(ParamSchema<ConvolutionGradientParams>& schema) {
-    describe_convolution_fields(schema, false, 1024);
-    schema.field("data_size", &ConvolutionGradientParams::data_size).default_value(Tuple::scalar())
-        .doc("Spatial sizes of the convolution's data.");
-    schema.check([](const ConvolutionGradientParams& p) { check_convolution(p); });
-  }
-};
-
-ParamsPtr gradient_params(const ConvolutionParams& p, const Shape& x, bool no_bias) {
-  ConvolutionGradientParams q;
-  static_cast<ConvolutionParams&>(q) = p;
-  q.no_bias = no_bias;
-  q.data_size = Tuple::scalar();
-  for (int i = 0; i < p.spatial(); ++i) q.data_size.push_back(x[p.axes().first + i]);
-  return ParamSchema<ConvolutionGradientParams>::box(std::move(q));
-}
-
 // (channels, kernel) of the weights in the layout's order: (o, c / groups, kernel...) or (o, kernel..., c / groups).
 Shape weight_shape(const ConvolutionParams& p, int64_t channels) {
   const ImageAxes axes = p.axes();
@@ -98,10 +78,10 @@ Values convolution_gradient(const ConvolutionParams& p, const GradientContext& g
   Values grads(static_cast<size_t>(g.num_inputs()));
   if (!dy) return grads;
   const Shape& x = g.input_spec(0).shape;
-  if (g.wants(0)) grads[0] = call(kBackwardData, {dy, g.input(1)}, gradient_params(p, x, true));
+  if (g.wants(0)) grads[0] = call(kBackwardData, {dy, g.input(1)}, conv_gradient_params(p, x, true));
   const bool wants_bias = !p.no_bias && g.wants(2);
   if (g.wants(1) || wants_bias) {
-    const Values d = call_all(kBackwardWeights, {g.input(0), dy}, gradient_params(p, x, !wants_bias));
+    const Values d = call_all(kBackwardWeights, {g.input(0), dy}, conv_gradient_params(p, x, !wants_bias));
     grads[1] = d[0];
     if (wants_bias) grads[2] = d[1];
   }
@@ -129,7 +109,7 @@ Values backward_data_gradient(const ConvolutionGradientParams& p, const Gradient
   ConvolutionParams forward = p;
   forward.no_bias = true;
   if (g.wants(0)) grads[0] = call(kConvolution, {d, g.input(1)}, ParamSchema<ConvolutionParams>::box(forward));
-  if (g.wants(1)) grads[1] = call(kBackwardWeights, {d, g.input(0)}, gradient_params(p, g.output_spec(0).shape, true));
+  if (g.wants(1)) grads[1] = call(kBackwardWeights, {d, g.input(0)}, conv_gradient_params(p, g.output_spec(0).shape, true));
   return grads;
 }
 
@@ -147,7 +127,7 @@ Values backward_weights_gradient(const ConvolutionGradientParams& p, const Gradi
   const Value dw = g.output_grad(0);
   const Value db = p.no_bias ? Value{} : g.output_grad(1);
   Values grads(2);
-  if (dw && g.wants(0)) grads[0] = call(kBackwardData, {g.input(1), dw}, gradient_params(p, g.input_spec(0).shape, true));
+  if (dw && g.wants(0)) grads[0] = call(kBackwardData, {g.input(1), dw}, conv_gradient_params(p, g.input_spec(0).shape, true));
   if (!g.wants(1)) return grads;
   ConvolutionParams forward = p;
   forward.no_bias = !(dw && db);

@@ -62,6 +62,23 @@ void ConvolutionParams::describe(ParamSchema<ConvolutionParams>& schema) {
   schema.check(check_convolution);
 }
 
+void ConvolutionGradientParams::describe(ParamSchema<ConvolutionGradientParams>& schema) {
+  describe_convolution_fields(schema, false, 1024);
+  schema.field("data_size", &ConvolutionGradientParams::data_size)
+      .default_value(Tuple::scalar())
+      .doc("Spatial sizes of the convolution's data.");
+  schema.check(check_convolution);
+}
+
+ParamsPtr conv_gradient_params(const ConvolutionParams& p, const Shape& x, bool no_bias) {
+  ConvolutionGradientParams q;
+  static_cast<ConvolutionParams&>(q) = p;
+  q.no_bias = no_bias;
+  q.data_size = Tuple::scalar();
+  for (int i = 0; i < p.spatial(); ++i) q.data_size.push_back(x[p.axes().first + i]);
+  return ParamSchema<ConvolutionGradientParams>::box(std::move(q));
+}
+
 void check_convolution(const ConvolutionParams& p) {
   const int sizes = p.kernel.ndim();
   if (sizes < 1 || sizes > 3)

@@ -51,6 +51,14 @@ void describe_convolution_fields(ParamSchema<P>& schema, bool no_bias_default, i
       .doc("Order of the axes of data, weight and output; None: channels second.");
 }
 
+// Parameters of _conv_backward_data and _conv_backward_weights. They are told the spatial sizes of x, which the output does not
+// determine when the stride is above 1.
+struct ConvolutionGradientParams : ConvolutionParams {
+  Tuple data_size;
+  static void describe(ParamSchema<ConvolutionGradientParams>& schema);
+};
+ParamsPtr conv_gradient_params(const ConvolutionParams& p, const Shape& x, bool no_bias);
+
 // Throws ParamError where the fields contradict each other.
 void check_convolution(const ConvolutionParams& p);
 

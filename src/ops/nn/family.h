@@ -7,6 +7,7 @@ namespace hybridnet::ops {
 
 void register_convolution(OpRegistry& ops);
 void register_fused_convolution(OpRegistry& ops);
+void register_deconvolution(OpRegistry& ops);
 void register_fully_connected(OpRegistry& ops);
 void register_pooling(OpRegistry& ops);
 void register_batch_norm(OpRegistry& ops);

@@ -7,6 +7,7 @@ void register_nn(OpRegistry& ops) {
   register_fully_connected(ops);
   register_convolution(ops);
   register_fused_convolution(ops);
+  register_deconvolution(ops);
   register_pooling(ops);
   register_batch_norm(ops);
   register_softmax(ops);
