@@ -1,0 +1,91 @@
+"""What tests of models and operators need, under the names that MXNet gives them.
+
+Comparing (:mod:`.compare`), random inputs (:mod:`.random_inputs`), checks of symbols against numbers and finite
+differences (:mod:`.symbol_checks`), of blocks and optimizers (:mod:`.training_checks`), of random generators
+(:mod:`.statistics`), and the world around a test (:mod:`.surroundings`).
+"""
+
+import logging
+import os
+import sys
+
+import numpy as np
+import numpy.random as rnd
+
+import hybridnet as mx  # tests written for MXNet get this and the modules above from their ``import *``
+
+from ..context import current_context
+from ..ndarray import array
+from ..util import use_np
+from .compare import (
+    almost_equal,
+    assert_allclose,
+    assert_almost_equal,
+    assert_almost_equal_ignore_nan,
+    assert_almost_equal_with_err,
+    assert_exception,
+    checkShapes,
+    collapse_sum_like,
+    compare_ndarray_tuple,
+    default_atols,
+    default_dtype,
+    default_numeric_eps,
+    default_rtols,
+    effective_dtype,
+    find_max_violation,
+    get_atol,
+    get_etol,
+    get_rtol,
+    get_tolerance,
+    get_tols,
+    np_reduce,
+    same,
+    same_array,
+)
+from .random_inputs import (
+    assign_each,
+    assign_each2,
+    create_2d_tensor,
+    create_vector,
+    get_identity_mat,
+    get_identity_mat_batch,
+    new_matrix_with_real_eigvals_2d,
+    new_matrix_with_real_eigvals_nd,
+    new_orthonormal_matrix_2d,
+    new_sym_matrix_with_real_eigvals_2d,
+    new_sym_matrix_with_real_eigvals_nd,
+    rand_coord_2d,
+    rand_ndarray,
+    rand_shape_2d,
+    rand_shape_3d,
+    rand_shape_nd,
+    rand_sparse_ndarray,
+    random_arrays,
+    random_sample,
+    random_uniform_arrays,
+)
+from .statistics import chi_square_check, gen_buckets_probs_with_ppf, mean_check, var_check, verify_generator
+from .surroundings import (
+    default_context,
+    discard_stderr,
+    download,
+    environment,
+    has_tvm_ops,
+    is_aarch64_run,
+    is_cd_run,
+    is_op_runnable,
+    list_gpus,
+    retry,
+    set_default_context,
+)
+from .symbol_checks import (
+    check_consistency,
+    check_numeric_gradient,
+    check_speed,
+    check_symbolic_backward,
+    check_symbolic_forward,
+    numeric_grad,
+    same_symbol_structure,
+    simple_forward,
+)
+from .training_checks import DummyIter, check_gluon_hybridize_consistency, compare_optimizer
