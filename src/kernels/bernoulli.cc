@@ -14,8 +14,8 @@ namespace hybridnet::kernels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The rounds of kernels/rng.h over vectors of blocks, one 64-bit lane per block and word: the low half counts, the high half
-// holds leftovers. Two vectors side by side hide the latency of the products. Writes the words block after block.
+// The rounds of kernels/rng.h over vectors of blocks, one 64-bit lane per block and word: the low half counts, the high
+// half holds leftovers. Two vectors side by side hide the latency of the products. Writes the words block after block.
 template <class D>
 HWY_INLINE void philox_vectors(D d, RngKey key, uint64_t first, uint64_t* out) {
   using V = hn::Vec<D>;

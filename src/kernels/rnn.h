@@ -1,8 +1,8 @@
 // Layers of recurrent cells over a sequence, forward and backward: what the RNN operator computes.
 //
-// Packed parameters: for each layer, for each direction, the weights of the input (gates * hidden, inputs), of the state
-// (gates * hidden, recurrent) and of the projection (projection, hidden) if there is one; then, in the same order, the biases
-// of input and state, gates * hidden each. Gates: LSTM i, f, g, o; GRU r, z, n.
+// Packed parameters: for each layer, for each direction, the weights of the input (gates * hidden, inputs), of the
+// state (gates * hidden, recurrent) and of the projection (projection, hidden) if there is one; then, in the same
+// order, the biases of input and state, gates * hidden each. Gates: LSTM i, f, g, o; GRU r, z, n.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@ struct RnnGeometry {
   int64_t layers = 1, directions = 1;
   int64_t steps = 0, batch = 0, input = 0;
   int64_t hidden = 0;
-  int64_t projection = 0;     // size of the projected state; 0: none
+  int64_t projection = 0;  // size of the projected state; 0: none
   CellClip clip;
-  bool masked = false;        // examples have lengths of their own
-  double dropout = 0;         // probability, between layers
+  bool masked = false;  // examples have lengths of their own
+  double dropout = 0;   // probability, between layers
 
   int64_t gates() const { return mode == RnnMode::kLstm ? 4 : mode == RnnMode::kGru ? 3 : 1; }
   int64_t gate_size() const { return gates() * hidden; }
@@ -40,9 +40,9 @@ struct RnnGeometry {
   CellParameters parameters_of(int64_t layer, int64_t direction) const;
   int64_t parameter_count() const;
 
-  // What the backward pass needs of the forward pass, in elements. Per cell: activations of the gates, cell states (LSTM) or
-  // the recurrent part of n (GRU), and states if masked (otherwise they are the outputs). Per layer but the last: its outputs
-  // and the dropout multipliers.
+  // What the backward pass needs of the forward pass, in elements. Per cell: activations of the gates, cell states
+  // (LSTM) or the recurrent part of n (GRU), and states if masked (otherwise they are the outputs). Per layer but the
+  // last: its outputs and the dropout multipliers.
   struct Reserve {
     int64_t gates, extra, states;
   };
@@ -51,17 +51,17 @@ struct RnnGeometry {
   int64_t multiplier_offset(int64_t layer) const;
   int64_t reserve_size() const;
 
-  int64_t forward_workspace() const;   // elements
+  int64_t forward_workspace() const;  // elements
   int64_t backward_workspace() const;
 };
 
 template <typename T>
 struct RnnForward {
-  const T *data, *parameters, *state, *cell;   // cell: LSTM
-  const int64_t* lengths;                      // one per example, in [0, steps]; null if not masked
-  T *out, *state_out, *cell_out;               // states may be null
+  const T *data, *parameters, *state, *cell;  // cell: LSTM
+  const int64_t* lengths;                     // one per example, in [0, steps]; null if not masked
+  T *out, *state_out, *cell_out;              // states may be null
   T *reserve, *workspace;
-  bool drop;                                   // apply dropout
+  bool drop;  // apply dropout
   RngKey rng;
 };
 void rnn_forward(const RnnGeometry& g, const RnnForward<float>& a);
@@ -72,7 +72,7 @@ struct RnnBackward {
   const T *data, *parameters, *state, *cell;
   const int64_t* lengths;
   const T *out, *reserve;
-  const T *dout, *dstate_out, *dcell_out;      // the last two may be null: zero
+  const T *dout, *dstate_out, *dcell_out;  // the last two may be null: zero
   T *ddata, *dparameters, *dstate, *dcell;
   T* workspace;
   bool drop;

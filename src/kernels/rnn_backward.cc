@@ -109,8 +109,10 @@ class Backward {
   }
 
   static void start(const T* gradients, int64_t cell, int64_t n, T* to) {
-    if (gradients) copy(gradients + cell * n, n, to);
-    else std::fill_n(to, n, T(0));
+    if (gradients)
+      copy(gradients + cell * n, n, to);
+    else
+      std::fill_n(to, n, T(0));
   }
 
   void add_output_gradient(int64_t t, int64_t direction, const T* dout) {
@@ -142,9 +144,11 @@ class Backward {
     }
   }
 
-  // With zero gradients arriving, a finished example's gates get zero gradients. before: the step that ran ahead of t, or -1.
+  // With zero gradients arriving, a finished example's gates get zero gradients. before: the step that ran ahead of t,
+  // or -1.
   void step(int64_t layer, int64_t direction, const RnnGeometry::CellParameters& p, int64_t t, int64_t before) {
-    const int64_t cell = layer * g_.directions + direction, N = g_.batch, R = g_.recurrent(), H = g_.hidden, G = g_.gate_size();
+    const int64_t cell = layer * g_.directions + direction, N = g_.batch, R = g_.recurrent(), H = g_.hidden,
+                  G = g_.gate_size();
     const auto r = g_.reserve_of(layer, direction);
     const T *gates = a_.reserve + r.gates + t * N * G, *extra = a_.reserve + r.extra;
     T *dgates = dgates_ + t * N * G, *drecurrent = drecurrent_ + t * N * G;
@@ -159,7 +163,8 @@ class Backward {
           dhidden = dhidden_;
         }
         const T* c_prev = before < 0 ? a_.cell + cell * N * H : extra + before * N * H;
-        lstm_backward_step(LstmBackwardStep<T>{N, H, gates, c_prev, extra + t * N * H, dhidden, dcell_, dgates, g_.clip});
+        lstm_backward_step(
+            LstmBackwardStep<T>{N, H, gates, c_prev, extra + t * N * H, dhidden, dcell_, dgates, g_.clip});
         gemm(down, T(1), dgates, weights, T(0), dstate_);
         break;
       }
@@ -182,12 +187,14 @@ class Backward {
     const auto p = g_.parameters_of(layer, direction);
     const int64_t P = g_.positions(), G = g_.gate_size(), inputs = g_.layer_input(layer);
     gemm(GemmShape::dense(true, false, G, inputs, P), T(1), dgates_, in, T(0), a_.dparameters + p.i2h);
-    gemm(GemmShape::dense(false, false, P, inputs, G), T(1), dgates_, a_.parameters + p.i2h, direction == 0 ? T(0) : T(1), din);
+    gemm(GemmShape::dense(false, false, P, inputs, G), T(1), dgates_, a_.parameters + p.i2h,
+         direction == 0 ? T(0) : T(1), din);
     state_weight_gradient(layer, direction, p);
     if (g_.projection > 0) {
       const auto r = g_.reserve_of(layer, direction);
       lstm_hidden(P, g_.hidden, a_.reserve + r.gates, a_.reserve + r.extra, hidden_);
-      gemm(GemmShape::dense(true, false, g_.projection, g_.hidden, P), T(1), dprojected_, hidden_, T(0), a_.dparameters + p.h2r);
+      gemm(GemmShape::dense(true, false, g_.projection, g_.hidden, P), T(1), dprojected_, hidden_, T(0),
+           a_.dparameters + p.h2r);
     }
     sum_rows(dgates_, a_.dparameters + p.i2h_bias);
     sum_rows(drecurrent_, a_.dparameters + p.h2h_bias);
@@ -200,9 +207,12 @@ class Backward {
     const StateSequence<T> s = states(layer, direction);
     GemmShape shape = GemmShape::dense(true, false, G, R, rest);
     shape.ldb = s.stride;
-    if (rest == 0) std::fill_n(to, G * R, T(0));
-    else if (direction == 0) gemm(shape, T(1), drecurrent_ + N * G, s.data, T(0), to);
-    else gemm(shape, T(1), drecurrent_, s.data + N * s.stride, T(0), to);
+    if (rest == 0)
+      std::fill_n(to, G * R, T(0));
+    else if (direction == 0)
+      gemm(shape, T(1), drecurrent_ + N * G, s.data, T(0), to);
+    else
+      gemm(shape, T(1), drecurrent_, s.data + N * s.stride, T(0), to);
     if (g_.steps == 0) return;
     const T* first = direction == 0 ? drecurrent_ : drecurrent_ + rest * G;
     const T* state = a_.state + (layer * g_.directions + direction) * N * R;

@@ -162,8 +162,12 @@ void gru_backward_float(const GruBackwardStep<float>& s) { gru_backward_rows(s);
 void gru_backward_double(const GruBackwardStep<double>& s) { gru_backward_rows(s); }
 void plain_float(bool relu, int64_t n, const float* g, float* h) { plain(relu, n, g, h); }
 void plain_double(bool relu, int64_t n, const double* g, double* h) { plain(relu, n, g, h); }
-void plain_backward_float(bool r, int64_t n, const float* h, const float* dh, float* dg) { plain_backward(r, n, h, dh, dg); }
-void plain_backward_double(bool r, int64_t n, const double* h, const double* dh, double* dg) { plain_backward(r, n, h, dh, dg); }
+void plain_backward_float(bool r, int64_t n, const float* h, const float* dh, float* dg) {
+  plain_backward(r, n, h, dh, dg);
+}
+void plain_backward_double(bool r, int64_t n, const double* h, const double* dh, double* dg) {
+  plain_backward(r, n, h, dh, dg);
+}
 
 }  // namespace hybridnet::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -200,8 +204,12 @@ void gru_step(const GruStep<float>& s) { HWY_DYNAMIC_DISPATCH(gru_float)(s); }
 void gru_step(const GruStep<double>& s) { HWY_DYNAMIC_DISPATCH(gru_double)(s); }
 void gru_backward_step(const GruBackwardStep<float>& s) { HWY_DYNAMIC_DISPATCH(gru_backward_float)(s); }
 void gru_backward_step(const GruBackwardStep<double>& s) { HWY_DYNAMIC_DISPATCH(gru_backward_double)(s); }
-void plain_step(bool relu, int64_t n, const float* gates, float* h) { HWY_DYNAMIC_DISPATCH(plain_float)(relu, n, gates, h); }
-void plain_step(bool relu, int64_t n, const double* gates, double* h) { HWY_DYNAMIC_DISPATCH(plain_double)(relu, n, gates, h); }
+void plain_step(bool relu, int64_t n, const float* gates, float* h) {
+  HWY_DYNAMIC_DISPATCH(plain_float)(relu, n, gates, h);
+}
+void plain_step(bool relu, int64_t n, const double* gates, double* h) {
+  HWY_DYNAMIC_DISPATCH(plain_double)(relu, n, gates, h);
+}
 void plain_backward_step(bool relu, int64_t n, const float* h, const float* dh, float* dgates) {
   HWY_DYNAMIC_DISPATCH(plain_backward_float)(relu, n, h, dh, dgates);
 }

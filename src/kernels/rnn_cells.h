@@ -29,9 +29,9 @@ template <typename T>
 struct LstmBackwardStep {
   int64_t rows, hidden;
   const T *gates, *c_prev, *c;
-  const T* dh;   // (rows, hidden)
-  T* dc;         // in: gradient that arrives at c from the next step; out: the gradient of c_prev
-  T* dgates;     // (rows, 4 hidden): gradients of the pre-activations
+  const T* dh;  // (rows, hidden)
+  T* dc;        // in: gradient that arrives at c from the next step; out: the gradient of c_prev
+  T* dgates;    // (rows, 4 hidden): gradients of the pre-activations
   CellClip clip;
 };
 void lstm_backward_step(const LstmBackwardStep<float>& s);
@@ -45,12 +45,12 @@ void lstm_hidden(int64_t rows, int64_t hidden, const double* gates, const double
 template <typename T>
 struct GruStep {
   int64_t rows, hidden;
-  T* gates;             // (rows, 3 hidden): from the input; receives r, z, n
-  const T* recurrent;   // (rows, 3 hidden): h_prev times the recurrent weights
-  const T* bias;        // (hidden): of the recurrent part of n
-  T* recurrent_n;       // (rows, hidden): receives recurrent_n + bias_n
-  const T* h_prev;      // (rows, hidden)
-  T* h;                 // (rows, hidden)
+  T* gates;            // (rows, 3 hidden): from the input; receives r, z, n
+  const T* recurrent;  // (rows, 3 hidden): h_prev times the recurrent weights
+  const T* bias;       // (hidden): of the recurrent part of n
+  T* recurrent_n;      // (rows, hidden): receives recurrent_n + bias_n
+  const T* h_prev;     // (rows, hidden)
+  T* h;                // (rows, hidden)
 };
 void gru_step(const GruStep<float>& s);
 void gru_step(const GruStep<double>& s);
@@ -59,9 +59,9 @@ template <typename T>
 struct GruBackwardStep {
   int64_t rows, hidden;
   const T *gates, *recurrent_n, *h_prev;
-  T* dh;            // in: gradient of h; out: the part of h_prev's gradient that does not go through the product
-  T* dgates;        // (rows, 3 hidden): gradients of the pre-activations on the side of the input
-  T* drecurrent;    // (rows, 3 hidden): on the side of h_prev
+  T* dh;          // in: gradient of h; out: the part of h_prev's gradient that does not go through the product
+  T* dgates;      // (rows, 3 hidden): gradients of the pre-activations on the side of the input
+  T* drecurrent;  // (rows, 3 hidden): on the side of h_prev
 };
 void gru_backward_step(const GruBackwardStep<float>& s);
 void gru_backward_step(const GruBackwardStep<double>& s);

@@ -78,7 +78,8 @@ class Forward {
     if (a_.cell_out) copy(cell_state, N * H, a_.cell_out + cell * N * H);
   }
 
-  void step(const RnnGeometry::CellParameters& p, T* gates, T* extra, const T* state, const T* cell_state, T* next, T* next_cell) {
+  void step(const RnnGeometry::CellParameters& p, T* gates, T* extra, const T* state, const T* cell_state, T* next,
+            T* next_cell) {
     const int64_t N = g_.batch, H = g_.hidden, R = g_.recurrent();
     const GemmShape shape = GemmShape::dense(false, true, N, g_.gate_size(), R);
     const T* weights = a_.parameters + p.h2h;
@@ -117,8 +118,10 @@ class Forward {
     const int64_t R = g_.recurrent();
     for (int64_t n = 0; n < g_.batch; ++n) {
       T* to = out + (t * g_.batch + n) * g_.output() + direction * R;
-      if (g_.masked && t >= a_.lengths[n]) std::fill_n(to, R, T(0));
-      else copy(state + n * R, R, to);
+      if (g_.masked && t >= a_.lengths[n])
+        std::fill_n(to, R, T(0));
+      else
+        copy(state + n * R, R, to);
     }
   }
 

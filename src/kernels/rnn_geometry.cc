@@ -16,7 +16,9 @@ RnnGeometry::CellParameters RnnGeometry::parameters_of(int64_t layer, int64_t di
   return p;
 }
 
-int64_t RnnGeometry::parameter_count() const { return parameters_of(layers - 1, directions - 1).h2h_bias + gate_size(); }
+int64_t RnnGeometry::parameter_count() const {
+  return parameters_of(layers - 1, directions - 1).h2h_bias + gate_size();
+}
 
 RnnGeometry::Reserve RnnGeometry::reserve_of(int64_t layer, int64_t direction) const {
   const int64_t extra = mode == RnnMode::kLstm || mode == RnnMode::kGru ? hidden : 0;
@@ -31,18 +33,20 @@ RnnGeometry::Reserve RnnGeometry::reserve_of(int64_t layer, int64_t direction) c
 int64_t RnnGeometry::layer_output_offset(int64_t layer) const {
   return reserve_of(layers, 0).gates + layer * output() * positions() * (dropout > 0 ? 2 : 1);
 }
-int64_t RnnGeometry::multiplier_offset(int64_t layer) const { return layer_output_offset(layer) + output() * positions(); }
+int64_t RnnGeometry::multiplier_offset(int64_t layer) const {
+  return layer_output_offset(layer) + output() * positions();
+}
 int64_t RnnGeometry::reserve_size() const { return layer_output_offset(layers - 1); }
 
 // States of this step and the one before, the product with the state (GRU), the hidden state before its projection, the
 // dropped outputs of a layer.
 int64_t RnnGeometry::forward_workspace() const {
-  return 2 * batch * recurrent() + (mode == RnnMode::kGru ? batch * gate_size() : 0) + (projection > 0 ? batch * hidden : 0) +
-         (dropout > 0 ? positions() * output() : 0);
+  return 2 * batch * recurrent() + (mode == RnnMode::kGru ? batch * gate_size() : 0) +
+         (projection > 0 ? batch * hidden : 0) + (dropout > 0 ? positions() * output() : 0);
 }
 
-// Gradients of the gates (twice for GRU), of two layers' inputs, of states, cells, kept rows and copies of states, of the
-// projected states with the hidden states again, and the dropped outputs of a layer.
+// Gradients of the gates (twice for GRU), of two layers' inputs, of states, cells, kept rows and copies of states, of
+// the projected states with the hidden states again, and the dropped outputs of a layer.
 int64_t RnnGeometry::backward_workspace() const {
   const int64_t sequences = gate_size() * (mode == RnnMode::kGru ? 2 : 1) + 2 * output() * (layers > 1 ? 1 : 0) +
                             (projection > 0 ? projection + hidden : 0) + (dropout > 0 ? output() : 0);

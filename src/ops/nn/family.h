@@ -20,5 +20,10 @@ void register_l2_normalization(OpRegistry& ops);
 void register_lrn(OpRegistry& ops);
 
 void register_rnn(OpRegistry& ops);
+void register_softmax_activation(OpRegistry& ops);
+void register_softmax_output(OpRegistry& ops);
+void register_softmax_cross_entropy(OpRegistry& ops);
+void register_regression_output(OpRegistry& ops);
+void register_svm_output(OpRegistry& ops);
 
 }  // namespace hybridnet::ops

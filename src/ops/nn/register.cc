@@ -18,6 +18,11 @@ void register_nn(OpRegistry& ops) {
   register_lrn(ops);
 
   register_rnn(ops);
+  register_softmax_activation(ops);
+  register_softmax_output(ops);
+  register_softmax_cross_entropy(ops);
+  register_regression_output(ops);
+  register_svm_output(ops);
 }
 
 }  // namespace hybridnet::ops

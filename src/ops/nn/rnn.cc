@@ -1,9 +1,10 @@
 // RNN: layers of recurrent cells over a whole sequence.
+#include "kernels/rnn.h"
+
 #include <algorithm>
 #include <vector>
 
 #include "kernels/gemm.h"
-#include "kernels/rnn.h"
 #include "ops/emit.h"
 #include "ops/nn/family.h"
 #include "ops/through_float.h"
@@ -43,38 +44,63 @@ struct RnnBackwardParams : RnnParams {
 
 template <typename P>
 void describe_fields(ParamSchema<P>& schema) {
-  const auto field = [&]<typename M>(const char* name, M RnnParams::*member) { return schema.field(name, static_cast<M P::*>(member)); };
+  const auto field = [&]<typename M>(const char* name, M RnnParams::*member) {
+    return schema.field(name, static_cast<M P::*>(member));
+  };
   field("state_size", &RnnParams::state_size).at_least(1).doc("Size of the state of each layer and direction.");
   field("num_layers", &RnnParams::num_layers).at_least(1).doc("Number of stacked layers.");
-  field("bidirectional", &RnnParams::bidirectional).default_value(false).doc("Each layer also reads the sequence backwards.");
+  field("bidirectional", &RnnParams::bidirectional)
+      .default_value(false)
+      .doc("Each layer also reads the sequence backwards.");
   field("mode", &RnnParams::mode)
-      .choice("gru", RnnMode::kGru).choice("lstm", RnnMode::kLstm).choice("rnn_relu", RnnMode::kRelu).choice("rnn_tanh", RnnMode::kTanh)
+      .choice("gru", RnnMode::kGru)
+      .choice("lstm", RnnMode::kLstm)
+      .choice("rnn_relu", RnnMode::kRelu)
+      .choice("rnn_tanh", RnnMode::kTanh)
       .doc("The cell.");
-  field("p", &RnnParams::p).default_value(0.0).range(0, 1)
+  field("p", &RnnParams::p)
+      .default_value(0.0)
+      .range(0, 1)
       .doc("Dropout probability, in training, of the outputs of each layer but the last.");
-  field("state_outputs", &RnnParams::state_outputs).default_value(false).doc("Whether the final states are outputs too.");
-  field("projection_size", &RnnParams::projection_size).none_by_default().at_least(1)
+  field("state_outputs", &RnnParams::state_outputs)
+      .default_value(false)
+      .doc("Whether the final states are outputs too.");
+  field("projection_size", &RnnParams::projection_size)
+      .none_by_default()
+      .at_least(1)
       .doc("LSTM: size to which the state is projected before it is output and fed back.");
-  field("lstm_state_clip_min", &RnnParams::lstm_state_clip_min).none_by_default().doc("Lower limit of LSTM cells; needs the upper one.");
-  field("lstm_state_clip_max", &RnnParams::lstm_state_clip_max).none_by_default().doc("Upper limit of LSTM cells; needs the lower one.");
-  field("lstm_state_clip_nan", &RnnParams::lstm_state_clip_nan).default_value(false)
+  field("lstm_state_clip_min", &RnnParams::lstm_state_clip_min)
+      .none_by_default()
+      .doc("Lower limit of LSTM cells; needs the upper one.");
+  field("lstm_state_clip_max", &RnnParams::lstm_state_clip_max)
+      .none_by_default()
+      .doc("Upper limit of LSTM cells; needs the lower one.");
+  field("lstm_state_clip_nan", &RnnParams::lstm_state_clip_nan)
+      .default_value(false)
       .doc("Whether limits turn NaN into the lower limit.");
-  field("use_sequence_length", &RnnParams::use_sequence_length).default_value(false)
+  field("use_sequence_length", &RnnParams::use_sequence_length)
+      .default_value(false)
       .doc("Whether examples have lengths of their own, given as last input.");
 }
 
 void check_rnn(const RnnParams& p) {
   if (p.projection_size && !p.lstm()) {
-    throw ParamError({.input = "projection_size", .expected = "None", .given = std::to_string(*p.projection_size),
+    throw ParamError({.input = "projection_size",
+                      .expected = "None",
+                      .given = std::to_string(*p.projection_size),
                       .because = "only mode lstm projects its state"});
   }
   if (p.lstm_state_clip_min.has_value() != p.lstm_state_clip_max.has_value()) {
-    throw ParamError({.input = "lstm_state_clip_min", .expected = "both limits or none", .given = "one of them",
+    throw ParamError({.input = "lstm_state_clip_min",
+                      .expected = "both limits or none",
+                      .given = "one of them",
                       .fix = "give lstm_state_clip_min and lstm_state_clip_max"});
   }
   if (p.lstm_state_clip_min && *p.lstm_state_clip_min > *p.lstm_state_clip_max) {
-    throw ParamError({.input = "lstm_state_clip_min", .expected = "at most " + std::to_string(*p.lstm_state_clip_max),
-                      .given = std::to_string(*p.lstm_state_clip_min), .because = "lstm_state_clip_max is that"});
+    throw ParamError({.input = "lstm_state_clip_min",
+                      .expected = "at most " + std::to_string(*p.lstm_state_clip_max),
+                      .given = std::to_string(*p.lstm_state_clip_min),
+                      .because = "lstm_state_clip_max is that"});
   }
 }
 
@@ -85,8 +111,12 @@ void RnnParams::describe(ParamSchema<RnnParams>& schema) {
 void RnnBackwardParams::describe(ParamSchema<RnnBackwardParams>& schema) {
   describe_fields(schema);
   schema.field("dropped", &RnnBackwardParams::dropped).default_value(false).doc("Whether dropout was applied.");
-  schema.field("state_grad", &RnnBackwardParams::state_grad).default_value(false).doc("Whether the final state has a gradient.");
-  schema.field("cell_grad", &RnnBackwardParams::cell_grad).default_value(false).doc("Whether the final cell has a gradient.");
+  schema.field("state_grad", &RnnBackwardParams::state_grad)
+      .default_value(false)
+      .doc("Whether the final state has a gradient.");
+  schema.field("cell_grad", &RnnBackwardParams::cell_grad)
+      .default_value(false)
+      .doc("Whether the final cell has a gradient.");
 }
 
 RnnGeometry geometry_of(const RnnParams& p, int64_t steps, int64_t batch, int64_t input) {
@@ -106,8 +136,9 @@ RnnGeometry geometry_of(const RnnParams& p, int64_t steps, int64_t batch, int64_
 }
 RnnGeometry geometry_of(const RnnParams& p, const Shape& data) { return geometry_of(p, data[0], data[1], data[2]); }
 
-// ---- inference -------------------------------------------------------------------------------------------------------
-// The number of inputs follows from the number of parameters.
+// ---- inference
+// ------------------------------------------------------------------------------------------------------- The number of
+// inputs follows from the number of parameters.
 int64_t input_size_of(const RnnParams& p, int64_t parameters) {
   const RnnGeometry none = geometry_of(p, 0, 0, 0);
   const int64_t per_input = none.directions * none.gate_size(), rest = parameters - none.parameter_count();
@@ -124,10 +155,14 @@ void infer_states(const RnnParams& p, InferContext& c, const RnnGeometry& g, int
 }
 
 void infer_rnn_dtypes(const RnnParams& p, InferContext& c) {
-  if (p.lstm() && p.state_outputs) c.unify_dtypes({0, 1, 2, 3}, {0, 1, 2});
-  else if (p.lstm()) c.unify_dtypes({0, 1, 2, 3}, {0});
-  else if (p.state_outputs) c.unify_dtypes({0, 1, 2}, {0, 1});
-  else c.unify_dtypes({0, 1, 2}, {0});
+  if (p.lstm() && p.state_outputs)
+    c.unify_dtypes({0, 1, 2, 3}, {0, 1, 2});
+  else if (p.lstm())
+    c.unify_dtypes({0, 1, 2, 3}, {0});
+  else if (p.state_outputs)
+    c.unify_dtypes({0, 1, 2}, {0, 1});
+  else
+    c.unify_dtypes({0, 1, 2}, {0});
   const DType dtype = c.in_dtype(0);
   if (dtype == DType::kUnknown) return;
   c.set_out_dtype(p.reserve_output(), is_half(dtype) ? DType::kFloat32 : dtype);
@@ -146,7 +181,8 @@ void infer_rnn(const RnnParams& p, InferContext& c) {
   c.set_out_shape(0, Shape{c.in_shape(0)[0], c.in_shape(0)[1], g.output()});
   c.set_in_shape(0, Shape{c.out_shape(0)[0], c.out_shape(0)[1], kUnknownDim});
   c.set_in_shape(0, Shape{kUnknownDim, c.in_shape(2)[1], kUnknownDim});
-  if (c.in_shape(1)[0] >= 0 && c.in_shape(0)[2] < 0) c.set_in_shape(0, Shape{kUnknownDim, kUnknownDim, input_size_of(p, c.in_shape(1)[0])});
+  if (c.in_shape(1)[0] >= 0 && c.in_shape(0)[2] < 0)
+    c.set_in_shape(0, Shape{kUnknownDim, kUnknownDim, input_size_of(p, c.in_shape(1)[0])});
   infer_states(p, c, g, c.in_shape(0)[1]);
   c.set_out_shape(0, Shape{c.in_shape(0)[0], c.in_shape(0)[1], g.output()});
   if (c.in_shape(0)[2] >= 0) {
@@ -163,7 +199,8 @@ void infer_backward(const RnnBackwardParams& p, InferContext& c) {
   }
 }
 
-// ---- kernels ---------------------------------------------------------------------------------------------------------
+// ---- kernels
+// ---------------------------------------------------------------------------------------------------------
 std::vector<int64_t> lengths_of(const TensorRef& t, int64_t steps) {
   std::vector<int64_t> lengths(static_cast<size_t>(t.size()));
   dispatch_dtype(t.dtype, [&](auto zero) {
@@ -241,7 +278,8 @@ class BackwardKernel final : public Kernel {
 
 template <template <typename> class KernelOf, typename P>
 Ref<Kernel> link_rnn(const P& p, const LinkContext& c) {
-  if (is_half(c.in[0].dtype)) return link_through_float(c, [&p](const LinkContext& wide) { return link_rnn<KernelOf>(p, wide); });
+  if (is_half(c.in[0].dtype))
+    return link_through_float(c, [&p](const LinkContext& wide) { return link_rnn<KernelOf>(p, wide); });
   const RnnGeometry g = geometry_of(p, c.in[0].shape);
   if (c.in[0].dtype == DType::kFloat64) return Ref<Kernel>(new KernelOf<double>(p, g));
   return Ref<Kernel>(new KernelOf<float>(p, g));
@@ -251,11 +289,13 @@ int64_t rnn_cost_ns(const RnnParams& p, const TensorSpec& data) {
   const RnnGeometry g = geometry_of(p, data.shape);
   int64_t cost = 300;
   for (int64_t layer = 0; layer < g.layers; ++layer)
-    cost += g.directions * kernels::gemm_cost_ns(g.positions(), g.gate_size(), g.layer_input(layer) + g.recurrent(), data.dtype);
+    cost += g.directions *
+            kernels::gemm_cost_ns(g.positions(), g.gate_size(), g.layer_input(layer) + g.recurrent(), data.dtype);
   return cost;
 }
 
-// ---- gradient --------------------------------------------------------------------------------------------------------
+// ---- gradient
+// --------------------------------------------------------------------------------------------------------
 Values rnn_gradient(const RnnParams& p, const GradientContext& g) {
   Values grads(static_cast<size_t>(p.num_inputs()));
   RnnBackwardParams q;
@@ -280,7 +320,10 @@ Values rnn_gradient(const RnnParams& p, const GradientContext& g) {
 
 Sample rnn_sample(const RnnParams& p, std::vector<std::pair<std::string, std::string>> attrs, Shape data) {
   const RnnGeometry g = geometry_of(p, data);
-  Sample s{.inputs = {data, Shape{g.parameter_count()}, Shape{g.cells(), g.batch, g.recurrent()}}, .attrs = std::move(attrs), .low = -1, .high = 1};
+  Sample s{.inputs = {data, Shape{g.parameter_count()}, Shape{g.cells(), g.batch, g.recurrent()}},
+           .attrs = std::move(attrs),
+           .low = -1,
+           .high = 1};
   if (p.lstm()) s.inputs.push_back(Shape{g.cells(), g.batch, g.hidden});
   s.attrs.emplace_back("state_size", std::to_string(p.state_size));
   s.attrs.emplace_back("num_layers", std::to_string(p.num_layers));
@@ -300,12 +343,21 @@ void register_backward(OpRegistry& ops) {
   ops.declare<RnnBackwardParams>("_backward_RNN")
       .internal()
       .doc("Gradient of RNN. After the inputs of RNN come its output, its reserve and the gradients of its outputs.")
-      .input("data", "as in RNN").input("parameters", "as in RNN").input("state", "as in RNN")
-      .input("argument3", "cell, lengths or output").input("argument4", "lengths, output or reserve").input("argument5", "the next one")
-      .optional_input("argument6", "the next one").optional_input("argument7", "the next one")
-      .optional_input("argument8", "the next one").optional_input("argument9", "the next one")
+      .input("data", "as in RNN")
+      .input("parameters", "as in RNN")
+      .input("state", "as in RNN")
+      .input("argument3", "cell, lengths or output")
+      .input("argument4", "lengths, output or reserve")
+      .input("argument5", "the next one")
+      .optional_input("argument6", "the next one")
+      .optional_input("argument7", "the next one")
+      .optional_input("argument8", "the next one")
+      .optional_input("argument9", "the next one")
       .num_inputs([](const RnnBackwardParams& q) { return q.num_inputs(); })
-      .output("data_grad", "as data").output("parameters_grad", "as parameters").output("state_grad", "as state").output("cell_grad", "as state_cell")
+      .output("data_grad", "as data")
+      .output("parameters_grad", "as parameters")
+      .output("state_grad", "as state")
+      .output("cell_grad", "as state_cell")
       .num_outputs([](const RnnBackwardParams& q) { return 3 + q.lstm(); })
       .infer(infer_backward)
       .link(link_rnn<BackwardKernel, RnnBackwardParams>)
@@ -327,22 +379,28 @@ void register_rnn(OpRegistry& ops) {
   };
   RnnParams projected = params(RnnMode::kLstm, 3, 2, true);
   projected.projection_size = 2;
-  Sample lengths = rnn_sample(params(RnnMode::kLstm, 2, 2, true), {{"mode", "lstm"}, {"use_sequence_length", "True"}, {"state_outputs", "True"}}, {4, 3, 2});
+  Sample lengths =
+      rnn_sample(params(RnnMode::kLstm, 2, 2, true),
+                 {{"mode", "lstm"}, {"use_sequence_length", "True"}, {"state_outputs", "True"}}, {4, 3, 2});
   lengths.inputs.push_back({3});
   lengths.low = -1.5;  // lengths from 0 (negative ones count as 0) to 3
   lengths.high = 3.5;
   lengths.dtypes = {DType::kUnknown, DType::kUnknown, DType::kUnknown, DType::kUnknown, DType::kInt32};
   ops.declare<RnnParams>("RNN")
       .alias("_npx_rnn")
-      .doc("Runs layers of recurrent cells over a sequence. Packed parameters: for each layer and direction the weights of the input "
-           "(gates * state_size, inputs), of the state (gates * state_size, state) and of the projection (projection_size, state_size); "
-           "then, in the same order, the biases of input and state. Gates: LSTM i, f, g, o; GRU r, z, n. "
-           "The gradient cannot be differentiated again.")
+      .doc(
+          "Runs layers of recurrent cells over a sequence. Packed parameters: for each layer and direction the weights "
+          "of the input "
+          "(gates * state_size, inputs), of the state (gates * state_size, state) and of the projection "
+          "(projection_size, state_size); "
+          "then, in the same order, the biases of input and state. Gates: LSTM i, f, g, o; GRU r, z, n. "
+          "The gradient cannot be differentiated again.")
       .input("data", "(steps, batch, inputs)")
       .input("parameters", "all weights, then all biases, in one vector")
       .input("state", "initial states (layers * directions, batch, state_size or projection_size)")
       .optional_input("state_cell", "LSTM: initial cells (layers * directions, batch, state_size)")
-      .optional_input("sequence_length", "use_sequence_length: (batch,), steps of each example; what lies behind gives 0")
+      .optional_input("sequence_length",
+                      "use_sequence_length: (batch,), steps of each example; what lies behind gives 0")
       .num_inputs([](const RnnParams& p) { return p.num_inputs(); })
       .output("output", "(steps, batch, directions * (state_size or projection_size))")
       .output("state_output", "state_outputs: states after the last step, shape of state")
@@ -359,14 +417,17 @@ void register_rnn(OpRegistry& ops) {
       .sample(rnn_sample(params(RnnMode::kLstm, 3, 1, false), {{"mode", "lstm"}}, {3, 2, 4}))
       .sample(rnn_sample(params(RnnMode::kLstm, 2, 2, true), {{"mode", "lstm"}, {"state_outputs", "True"}}, {3, 2, 3}))
       .sample(rnn_sample(params(RnnMode::kGru, 3, 2, true), {{"mode", "gru"}, {"state_outputs", "True"}}, {3, 2, 2}))
-      .sample(rnn_sample(params(RnnMode::kTanh, 3, 2, false), {{"mode", "rnn_tanh"}, {"state_outputs", "True"}}, {4, 2, 2}))
+      .sample(
+          rnn_sample(params(RnnMode::kTanh, 3, 2, false), {{"mode", "rnn_tanh"}, {"state_outputs", "True"}}, {4, 2, 2}))
       .sample(rnn_sample(params(RnnMode::kRelu, 3, 1, true), {{"mode", "rnn_relu"}}, {3, 2, 2}))
       .sample(rnn_sample(projected, {{"mode", "lstm"}, {"state_outputs", "True"}}, {3, 2, 2}))
       .sample(rnn_sample(params(RnnMode::kLstm, 3, 1, false),
-                         {{"mode", "lstm"}, {"lstm_state_clip_min", "-0.4"}, {"lstm_state_clip_max", "0.5"}}, {3, 2, 2}))
+                         {{"mode", "lstm"}, {"lstm_state_clip_min", "-0.4"}, {"lstm_state_clip_max", "0.5"}},
+                         {3, 2, 2}))
       .sample(std::move(lengths))
       .sample(rnn_sample(params(RnnMode::kGru, 2, 1, false), {{"mode", "gru"}, {"state_outputs", "True"}}, {0, 2, 3}))
-      .sample(rnn_sample(params(RnnMode::kLstm, 2, 1, false), {{"mode", "lstm"}, {"state_outputs", "True"}}, {2, 0, 3}));
+      .sample(
+          rnn_sample(params(RnnMode::kLstm, 2, 1, false), {{"mode", "lstm"}, {"state_outputs", "True"}}, {2, 0, 3}));
   register_backward(ops);
 }
 

@@ -1,4 +1,4 @@
-// softmax, log_softmax, and their gradients.
+// softmax, log_softmax, softmin, and their gradients.
 #include "kernels/softmax.h"
 
 #include <algorithm>
@@ -194,6 +194,12 @@ void register_softmax(OpRegistry& ops) {
       .sample({{3, 4}})
       .sample({{2, 3, 4}}, {{"axis", "1"}, {"temperature", "2.0"}})
       .sample({{3, 5}}, {{"axis", "0"}})
+      .sample({{0, 5}})
+      .sample({{2, 3}}, {{"dtype", "float64"}});
+  declare<LogSoftmaxParams, SoftmaxKind::kSoftmin>(ops, "softmin")
+      .doc("softmax of -data / temperature along an axis.")
+      .sample({{3, 4}})
+      .sample({{2, 3, 4}}, {{"axis", "1"}, {"temperature", "0.5"}})
       .sample({{0, 5}})
       .sample({{2, 3}}, {{"dtype", "float64"}});
   ops.declare<BackwardParams>("_softmax_backward")

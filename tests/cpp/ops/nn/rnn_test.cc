@@ -26,7 +26,8 @@ TEST(Rnn, StepsBehindAnExamplesLengthChangeNothing) {
   const NDArray data = random_array({4, 2, 3}, 1), parameters = random_array({2 * kLstmParameters}, 2);
   const NDArray state = random_array({2, 2, 2}, 3), cell = random_array({2, 2, 2}, 4), lengths = array_of({2}, {2, 2});
   const TextAttrs attrs = with(kLstm, "bidirectional", "True");
-  const auto masked = call_op("RNN", {data, parameters, state, cell, lengths}, with(attrs, "use_sequence_length", "True"));
+  const auto masked =
+      call_op("RNN", {data, parameters, state, cell, lengths}, with(attrs, "use_sequence_length", "True"));
   const auto cut = call_op("RNN", {data.sliced(0, 2), parameters, state, cell}, attrs);
   const std::vector<double> all = values_of(masked[0]), first = values_of(cut[0]);
   for (size_t i = 0; i < all.size(); ++i) ASSERT_NEAR(all[i], i < first.size() ? first[i] : 0.0, 1e-12) << i;
@@ -48,7 +49,8 @@ TEST(Rnn, LimitsTurnNanCellsIntoTheLowerOne) {
 
 TEST(Rnn, DropsOutputsBetweenLayersInTrainingOnly) {
   const TextAttrs plain = {{"mode", "rnn_tanh"}, {"state_size", "8"}, {"num_layers", "2"}};
-  const NDArray data = random_array({5, 4, 3}, 1), parameters = random_array({8 * (3 + 8 + 2) + 8 * (8 + 8 + 2)}, 2, DType::kFloat64, -0.3, 0.3);
+  const NDArray data = random_array({5, 4, 3}, 1),
+                parameters = random_array({8 * (3 + 8 + 2) + 8 * (8 + 8 + 2)}, 2, DType::kFloat64, -0.3, 0.3);
   const NDArray state = random_array({2, 4, 8}, 3);
   const auto run = [&](const TextAttrs& attrs, bool training) {
     Recording on(training);
@@ -76,7 +78,8 @@ TEST(Rnn, DroppedInputsPassNoGradient) {
 TEST(Rnn, SameBitsForAnyNumberOfCores) {
   const TextAttrs attrs = {{"mode", "lstm"}, {"state_size", "64"}, {"num_layers", "2"}, {"bidirectional", "True"}};
   const NDArray data = random_array({7, 9, 33}, 1, DType::kFloat64);
-  const NDArray parameters = random_array({2 * 256 * (33 + 64 + 2) + 2 * 256 * (128 + 64 + 2)}, 2, DType::kFloat64, -0.1, 0.1);
+  const NDArray parameters =
+      random_array({2 * 256 * (33 + 64 + 2) + 2 * 256 * (128 + 64 + 2)}, 2, DType::kFloat64, -0.1, 0.1);
   const NDArray state = random_array({4, 9, 64}, 3), cell = random_array({4, 9, 64}, 4);
   std::vector<double> one, two;
   {
@@ -97,7 +100,8 @@ TEST(Rnn, SaysWhatItNeeds) {
   EXPECT_THROW(call_op("RNN", {data, parameters, random_array({1, 3, 2}, 3), state}, kLstm), ShapeError);
   EXPECT_THROW(call_op("RNN", {random_array({4, 2}, 1), parameters, state, state}, kLstm), ShapeError);
   EXPECT_THROW(call_op("RNN", {data, parameters, state, state}, with(kLstm, "lstm_state_clip_max", "1")), ParamError);
-  EXPECT_THROW(call_op("RNN", {data, parameters, state}, {{"mode", "gru"}, {"state_size", "2"}, {"num_layers", "1"}, {"projection_size", "1"}}),
+  EXPECT_THROW(call_op("RNN", {data, parameters, state},
+                       {{"mode", "gru"}, {"state_size", "2"}, {"num_layers", "1"}, {"projection_size", "1"}}),
                ParamError);
 }
 

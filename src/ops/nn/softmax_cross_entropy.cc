@@ -1,0 +1,80 @@
+// softmax_cross_entropy: the loss of a whole batch as one number.
+#include <cmath>
+#include <limits>
+
+#include "ops/emit.h"
+#include "ops/float_kernel.h"
+#include "ops/nn/class_labels.h"
+#include "ops/nn/family.h"
+
+namespace hybridnet::ops {
+namespace {
+
+const OpRef kSoftmax{"softmax"}, kOneHot{"one_hot"};
+constexpr double kLeastProbability = 1e-8;
+
+void infer_cross_entropy(const NoParams&, InferContext& c) {
+  c.unify_dtypes();
+  c.set_in_shape(0, Shape::unknown(2));
+  c.set_in_shape(1, Shape{c.in_shape(0)[0]});
+  c.set_in_shape(0, Shape{c.in_shape(1)[0], kUnknownDim});
+  c.set_out_shape(0, is_np_shape() ? Shape::scalar() : Shape{1});
+}
+
+template <typename T>
+double row_loss(const T* row, int64_t classes, int64_t label) {
+  double largest = -std::numeric_limits<double>::infinity(), total = 0;
+  for (int64_t k = 0; k < classes; ++k) largest = std::max(largest, static_cast<double>(row[k]));
+  for (int64_t k = 0; k < classes; ++k) total += std::exp(static_cast<double>(row[k]) - largest);
+  const double most = -std::log(kLeastProbability);
+  if (label < 0 || label >= classes) return most;
+  const double loss = largest + std::log(total) - static_cast<double>(row[label]);
+  return loss > most ? most : loss;  // NaN stays
+}
+
+template <typename T>
+void run(const KernelArgs& a) {
+  const int64_t rows = (*a.in[0].shape)[0], classes = (*a.in[0].shape)[1];
+  double total = 0;
+  for (int64_t i = 0; i < rows; ++i)
+    total += row_loss(a.in[0].as<T>() + i * classes, classes, class_of(a.in[1].as<T>()[i]));
+  *a.out[0].as<T>() = static_cast<T>(total);
+}
+
+void run_cross_entropy(const NoParams&, const KernelArgs& a) {
+  a.in[0].dtype == DType::kFloat64 ? run<double>(a) : run<float>(a);
+}
+
+// As in MXNet, the lower limit of the probability does not stop the gradient.
+Values cross_entropy_gradient(const NoParams&, const GradientContext& g) {
+  if (!g.output_grad(0)) return Values(2);
+  const TensorSpec& data = g.input_spec(0);
+  const Value target = call(kOneHot, {g.input(1)}, {{"depth", data.shape[1]}, {"dtype", dtype_name(data.dtype)}});
+  return {(call(kSoftmax, {g.input(0)}) - target) * reshape(g.output_grad(0), Shape{1, 1}), Value{}};
+}
+
+}  // namespace
+
+void register_softmax_cross_entropy(OpRegistry& ops) {
+  ops.declare("softmax_cross_entropy")
+      .doc(
+          "Sum over the batch of -log(softmax(data)[label]), with probabilities of at least 1e-8. A label that is no "
+          "class "
+          "has probability 0.")
+      .input("data", "(batch, classes)")
+      .input("label", "class numbers (batch,), dtype of data; no gradient")
+      .output("output", "one number: shape (1,), with NumPy shapes ()")
+      .infer(infer_cross_entropy)
+      .link(float_kernel(run_cross_entropy))
+      .gradient(cross_entropy_gradient, Saves::all_inputs())
+      .cost([](const NoParams&, auto in, auto) { return in[0].shape.size() * 10 + 300; })
+      .sample(Sample{.inputs = {{3, 4}, {3}},
+                     .low = 0,
+                     .high = 3,
+                     .integer_valued = true,
+                     .check_gradient = false,
+                     .note = "labels have no gradient"})
+      .sample(Sample{.inputs = {{0, 4}, Shape{0}}, .check_gradient = false, .note = "labels have no gradient"});
+}
+
+}  // namespace hybridnet::ops
