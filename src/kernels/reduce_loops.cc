@@ -58,7 +58,7 @@ struct MaxStep : Identity {
   }
   template <class A> static HWY_INLINE A combine(A a, A b) { return b > a || b != b ? b : a; }
   template <class D, class V> static HWY_INLINE V combine(D, V a, V b) {
-    return hn::IfThenElse(hn::Or(hn::Gt(b, a), hn::Ne(b, b)), b, a);
+    return hn::IfThenElse(hn::Or(hn::Gt(b, a), hn::IsNaN(b)), b, a);
   }
 };
 struct MinStep : Identity {
@@ -69,7 +69,7 @@ struct MinStep : Identity {
   }
   template <class A> static HWY_INLINE A combine(A a, A b) { return b < a || b != b ? b : a; }
   template <class D, class V> static HWY_INLINE V combine(D, V a, V b) {
-    return hn::IfThenElse(hn::Or(hn::Lt(b, a), hn::Ne(b, b)), b, a);
+    return hn::IfThenElse(hn::Or(hn::Lt(b, a), hn::IsNaN(b)), b, a);
   }
 };
 

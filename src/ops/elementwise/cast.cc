@@ -48,13 +48,14 @@ void register_cast(OpRegistry& ops) {
       .sample({.inputs = {{3, 4}}, .attrs = {{"dtype", "int32"}}, .check_gradient = false, .note = "a step function"})
       .sample({.inputs = {{0, 4}}, .attrs = {{"dtype", "float16"}}, .check_gradient = false, .note = "float16 rounds"});
   ops.declare<CastParams>("amp_cast")
-      .doc("Converts to a floating dtype for mixed precision; integer inputs stay as they are.")
+      .doc("Converts float32, float16 and bfloat16 for mixed precision; other inputs stay as they are.")
       .input("data", "array of any shape and dtype")
       .output("out", "shape of data")
       .infer([](const CastParams& p, InferContext& c) {
         c.unify_shapes();
         const DType from = c.in_dtype(0);
-        if (from != DType::kUnknown) c.set_out_dtype(0, is_floating(from) ? p.dtype : from);
+        const bool stays = !is_floating(from) || from == DType::kFloat64;
+        if (from != DType::kUnknown) c.set_out_dtype(0, stays ? from : p.dtype);
       })
       .cpu(run_cast)
       .format_agnostic()

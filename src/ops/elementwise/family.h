@@ -27,5 +27,6 @@ void register_activation(OpRegistry& ops);
 void register_losses(OpRegistry& ops);
 void register_quadratic(OpRegistry& ops);
 void register_leaky_relu(OpRegistry& ops);
+void register_mixed_precision(OpRegistry& ops);
 
 }  // namespace hybridnet::ops

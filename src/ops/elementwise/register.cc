@@ -26,6 +26,7 @@ void register_elementwise(OpRegistry& ops) {
   register_losses(ops);
   register_quadratic(ops);
   register_leaky_relu(ops);
+  register_mixed_precision(ops);
 }
 
 }  // namespace hybridnet::ops

@@ -10,5 +10,8 @@ void register_sums(OpRegistry& ops);
 void register_products(OpRegistry& ops);
 void register_extremes(OpRegistry& ops);
 void register_norm(OpRegistry& ops);
+void register_arg_extremes(OpRegistry& ops);
+void register_cumsum(OpRegistry& ops);
+void register_moments(OpRegistry& ops);
 
 }  // namespace hybridnet::ops

@@ -9,6 +9,9 @@ void register_reduce(OpRegistry& ops) {
   register_products(ops);
   register_extremes(ops);
   register_norm(ops);
+  register_arg_extremes(ops);
+  register_cumsum(ops);
+  register_moments(ops);
 }
 
 }  // namespace hybridnet::ops

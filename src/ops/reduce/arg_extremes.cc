@@ -1,0 +1,85 @@
+// argmax and argmin.
+#include "kernels/arg_extreme.h"
+
+#include "ops/reduce/axes.h"
+#include "ops/reduce/family.h"
+
+namespace hybridnet::ops {
+namespace {
+using kernels::Extreme;
+
+struct ArgParams {
+  std::optional<int32_t> axis;
+  bool keepdims;
+  static void describe(ParamSchema<ArgParams>& schema) {
+    schema.field("axis", &ArgParams::axis).none_by_default().doc("Axis to search; None: all elements in row-major order.");
+    schema.field("keepdims", &ArgParams::keepdims).default_value(false).doc("Keep reduced axes with size 1.");
+  }
+};
+
+uint32_t searched_axes(const ArgParams& p, int ndim) {
+  return p.axis ? 1u << normalize_axis(*p.axis, ndim) : (1u << ndim) - 1;
+}
+
+void infer_arg(const ArgParams& p, InferContext& c) {
+  c.unify_dtypes();
+  const Shape& in = c.in_shape(0);
+  if (!in.rank_known()) return;
+  const uint32_t axes = searched_axes(p, in.ndim());
+  c.set_out_shape(0, reduced_shape(in, axes, p.keepdims));
+  if (!in.known() || reduced_count(in, axes) > 0) return;
+  throw ShapeError({.input = "data",
+                    .expected = "at least one element along the searched axis",
+                    .given = in.str(),
+                    .because = "no elements have no largest or smallest one"});
+}
+
+void search(Extreme extreme, const ArgParams& p, const KernelArgs& a) {
+  const Shape& shape = *a.in[0].shape;
+  int64_t outer = 1, length = shape.size(), inner = 1;
+  if (p.axis) {
+    const int axis = normalize_axis(*p.axis, shape.ndim());
+    outer = shape.size(0, axis);
+    length = shape[axis];
+    inner = shape.size(axis + 1, shape.ndim());
+  }
+  kernels::arg_extreme(extreme, a.in[0].dtype, a.in[0].data, outer, length, inner, a.out[0].dtype, a.out[0].data);
+}
+
+template <Extreme E>
+void arg_op(OpRegistry& ops, const char* name, const char* which) {
+  ops.declare<ArgParams>(name)
+      .doc("Position of the " + std::string(which) + " element along an axis: the first one of equals, the first NaN if there is "
+           "any. The result has the dtype of data, as in MXNet: positions above 2^24 are rounded in float32, above 2048 in "
+           "float16.")
+      .input("data", "array of any shape with at least one element along the axis")
+      .output("out", "dtype of data; the shape without the searched axis, or with size 1 there (keepdims)")
+      .infer(infer_arg)
+      .cpu([](const ArgParams& p, const KernelArgs& a) { search(E, p, a); })
+      .gradient([](const ArgParams&, const GradientContext&) { return Values(1); }, Saves::nothing())
+      .cost([](const ArgParams&, auto in, auto) { return in[0].shape.size() / 4; })
+      .sample({{3, 4}})
+      .sample({{2, 3, 4}}, {{"axis", "1"}})
+      .sample({{2, 3, 4}}, {{"axis", "-1"}, {"keepdims", "1"}});
+}
+
+}  // namespace
+
+void register_arg_extremes(OpRegistry& ops) {
+  arg_op<Extreme::kMax>(ops, "argmax", "largest");
+  arg_op<Extreme::kMin>(ops, "argmin", "smallest");
+  ops.declare("argmax_channel")
+      .doc("argmax along axis 1.")
+      .input("data", "array of rank 2 or more, or of rank 1")
+      .output("out", "dtype of data, the shape without axis 1")
+      .infer([](const NoParams&, InferContext& c) {
+        infer_arg({.axis = c.in_shape(0).ndim() == 1 ? 0 : 1, .keepdims = false}, c);
+      })
+      .cpu([](const NoParams&, const KernelArgs& a) {
+        search(Extreme::kMax, {.axis = a.in[0].shape->ndim() == 1 ? 0 : 1, .keepdims = false}, a);
+      })
+      .gradient([](const NoParams&, const GradientContext&) { return Values(1); }, Saves::nothing())
+      .sample({{3, 4}});
+}
+
+}  // namespace hybridnet::ops
