@@ -7,6 +7,13 @@ void register_optimizer(OpRegistry& ops) {
   register_sgd(ops);
   register_nag(ops);
   register_adam(ops);
+  register_adamw(ops);
+  register_lamb(ops);
+  register_rmsprop(ops);
+  register_adagrad(ops);
+  register_leaders(ops);
+  register_sign(ops);
+  register_many_arrays(ops);
 }
 
 }  // namespace hybridnet::ops

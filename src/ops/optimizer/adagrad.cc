@@ -1,0 +1,115 @@
+// AdaGrad (Duchi et al., 2011): one rate per value, and one per row.
+#include <cmath>
+
+#include "ops/optimizer/declare_update.h"
+#include "ops/optimizer/family.h"
+
+namespace hybridnet::ops {
+namespace {
+
+struct AdagradParams {
+  double lr, epsilon, wd, rescale_grad, clip_gradient;
+  static void describe(ParamSchema<AdagradParams>& schema) {
+    describe_lr<AdagradParams>(schema);
+    schema.field("epsilon", &AdagradParams::epsilon).default_value(1e-7).doc("Added under the root, against division by zero.");
+    schema.field("wd", &AdagradParams::wd).default_value(0.0).doc("Weight decay: lr * wd * weight is subtracted besides.");
+    describe_rescale_clip<AdagradParams>(schema);
+  }
+};
+
+struct GroupAdagradParams {
+  double lr, rescale_grad, clip_gradient, epsilon;
+  static void describe(ParamSchema<GroupAdagradParams>& schema) {
+    describe_lr<GroupAdagradParams>(schema);
+    describe_rescale_clip<GroupAdagradParams>(schema);
+    schema.field("epsilon", &GroupAdagradParams::epsilon).default_value(1e-5).doc("Added under the root, against division by zero.");
+  }
+};
+
+template <typename A>
+struct AdagradRule {
+  static constexpr int kStates = 1;
+  A lr, epsilon, wd, rescale, bound;
+  template <typename P>
+  static AdagradRule make(const P& p, int) {
+    return {static_cast<A>(p.lr), static_cast<A>(p.epsilon), static_cast<A>(p.wd), static_cast<A>(p.rescale_grad),
+            clip_bound<A>(p.clip_gradient)};
+  }
+  A step(A w, A g, A* history) const {
+    const A grad = clip_to(rescale * g, bound);
+    history[0] += grad * grad;
+    return w - lr * (grad / std::sqrt(history[0] + epsilon) + wd * w);
+  }
+};
+
+// weight and grad (rows, ...), history (rows, 1).
+void infer_group(const GroupAdagradParams&, InferContext& c) {
+  c.unify_dtypes();
+  c.set_in_shape(0, c.out_shape(0));
+  c.set_in_shape(0, c.in_shape(1));
+  const Shape weight = c.in_shape(0);
+  c.set_in_shape(1, weight);
+  c.set_out_shape(0, weight);
+  if (!weight.rank_known()) return;
+  if (weight.ndim() < 1) throw ShapeError({.input = "weight", .expected = "at least one axis", .given = weight.str()});
+  const Shape history({weight[0], 1});
+  c.set_in_shape(2, history);
+  c.set_out_shape(1, history);
+}
+
+template <typename T, typename A>
+void update_rows(const GroupAdagradParams& p, const KernelArgs& a) {
+  const int64_t rows = (*a.in[0].shape)[0], width = rows == 0 ? 0 : a.in[0].size() / rows;
+  if (width == 0) return;
+  const A lr = static_cast<A>(p.lr), rescale = static_cast<A>(p.rescale_grad), epsilon = static_cast<A>(p.epsilon);
+  const A bound = clip_bound<A>(p.clip_gradient);
+  const T *weight = a.in[0].as<T>(), *grad = a.in[1].as<T>(), *before = a.in[2].as<T>();
+  T *out = a.out[0].as<T>(), *history = a.out[1].as<T>();
+  parallel_for(rows, std::max<int64_t>(1, kUpdateChunk / width), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const int64_t base = row * width;
+      A squares = 0;
+      for (int64_t i = base; i < base + width; ++i) {
+        const A g = clip_to(static_cast<A>(grad[i]) * rescale, bound);
+        squares += g * g;
+      }
+      const A sum = static_cast<A>(before[row]) + squares / static_cast<A>(width);
+      history[row] = static_cast<T>(sum);
+      const A rate = lr / std::sqrt(sum + epsilon);
+      for (int64_t i = base; i < base + width; ++i) {
+        out[i] = static_cast<T>(static_cast<A>(weight[i]) - rate * clip_to(static_cast<A>(grad[i]) * rescale, bound));
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void register_adagrad(OpRegistry& ops) {
+  declare_update<AdagradRule, AdagradParams>(ops, "_sparse_adagrad_update", {"history"})
+      .doc("g = clip(rescale_grad * grad); history += g * g; weight -= lr * (g / sqrt(history + epsilon) + wd * weight)")
+      .sample({{3, 4}, {3, 4}, {3, 4}}, {{"lr", "0.1"}, {"wd", "0.01"}}, 0.1, 2.0)
+      .sample({{5}, {5}, {5}}, {{"lr", "0.1"}, {"clip_gradient", "0.5"}, {"epsilon", "0.1"}}, 0.1, 2.0);
+  ops.declare<GroupAdagradParams>("_contrib_group_adagrad_update")
+      .doc("g = clip(rescale_grad * grad); history += mean of g * g over the row; weight -= lr * g / sqrt(history + epsilon)")
+      .input("weight", "floating tensor (rows, ...)")
+      .input("grad", "shape and dtype of weight")
+      .input("history", "(rows, 1); replaced")
+      .output("weight_out", "updated weight")
+      .output("history_out", "replaces history")
+      .visible_outputs(1)
+      .inplace(0, 0)
+      .inplace(2, 1)
+      .writeback(2, 1)
+      .infer(infer_group)
+      .cpu(
+          [](const GroupAdagradParams& p, const KernelArgs& a) {
+            dispatch_floating(a.in[0].dtype, [&](auto zero) { update_rows<decltype(zero), accumulator_t<decltype(zero)>>(p, a); });
+          },
+          kUpdateDTypes)
+      .gradient(kNotDifferentiable)
+      .sample({{3, 4}, {3, 4}, {3, 1}}, {{"lr", "0.1"}}, 0.1, 2.0)
+      .sample({{2, 3, 2}, {2, 3, 2}, {2, 1}}, {{"lr", "0.1"}, {"clip_gradient", "0.5"}, {"rescale_grad", "2"}}, 0.1, 2.0);
+}
+
+}  // namespace hybridnet::ops

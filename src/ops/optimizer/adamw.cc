@@ -1,0 +1,161 @@
+// Adam with decoupled weight decay (Loshchilov and Hutter, arXiv 1711.05101). The factor of the gradient is a tensor, so that a
+// loss scaler can find it on the device; an update whose factor is 0, infinite or not a number is skipped.
+#include <cmath>
+
+#include "ops/optimizer/declare_update.h"
+#include "ops/optimizer/family.h"
+
+namespace hybridnet::ops {
+namespace {
+
+template <typename P, typename S>
+void describe_betas(S& schema) {
+  schema.field("beta1", &P::beta1).default_value(0.9).doc("Decay rate of the mean of gradients.");
+  schema.field("beta2", &P::beta2).default_value(0.999).doc("Decay rate of the mean of squared gradients.");
+  schema.field("epsilon", &P::epsilon).default_value(1e-8).doc("Added to the root, against division by zero.");
+}
+
+template <typename P, typename S>
+void describe_clip(S& schema) {
+  schema.field("clip_gradient", &P::clip_gradient).default_value(-1.0)
+      .doc("Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.");
+}
+
+struct AdamWParams {
+  double lr, beta1, beta2, epsilon, wd, eta, clip_gradient;
+  static constexpr int num_weights = 1;
+  static void describe(ParamSchema<AdamWParams>& schema) {
+    describe_lr<AdamWParams>(schema);
+    describe_betas<AdamWParams>(schema);
+    schema.field("wd", &AdamWParams::wd).default_value(0.0).doc("Weight decay: eta * wd * weight is subtracted.");
+    schema.field("eta", &AdamWParams::eta).doc("Factor of the whole step.");
+    describe_clip<AdamWParams>(schema);
+  }
+};
+
+struct MultiAdamWParams {
+  std::vector<double> lrs;
+  double beta1, beta2, epsilon;
+  std::vector<double> wds, etas;
+  double clip_gradient;
+  int32_t num_weights;
+  static void describe(ParamSchema<MultiAdamWParams>& schema) {
+    schema.field("lrs", &MultiAdamWParams::lrs).doc("Learning rates, one per tensor.");
+    describe_betas<MultiAdamWParams>(schema);
+    schema.field("wds", &MultiAdamWParams::wds).doc("Weight decays, one per tensor.");
+    schema.field("etas", &MultiAdamWParams::etas).doc("Factors of the whole steps, one per tensor.");
+    describe_clip<MultiAdamWParams>(schema);
+    describe_num_weights<MultiAdamWParams>(schema);
+  }
+};
+
+template <typename A>
+struct AdamWRule {
+  static constexpr int kStates = 2;
+  A rate, beta1, rest1, beta2, rest2, epsilon, keep, rescale, bound;
+  bool skip;
+  template <typename P>
+  static AdamWRule make(const P& p, int i, double rescale) {
+    double eta = 0;
+    if constexpr (requires { p.etas; }) eta = p.etas[static_cast<size_t>(i)];
+    else eta = p.eta;
+    return {static_cast<A>(eta * lr_of(p, i)), static_cast<A>(p.beta1), A(1) - static_cast<A>(p.beta1), static_cast<A>(p.beta2),
+            A(1) - static_cast<A>(p.beta2), static_cast<A>(p.epsilon), static_cast<A>(1.0 - eta * wd_of(p, i)), static_cast<A>(rescale),
+            clip_bound<A>(p.clip_gradient), !std::isfinite(rescale) || rescale == 0.0};
+  }
+  A step(A w, A g, A* state) const {
+    if (skip) return w;
+    const A grad = clip_to(g * rescale, bound);
+    state[0] = beta1 * state[0] + rest1 * grad;
+    state[1] = beta2 * state[1] + rest2 * grad * grad;
+    return keep * w - rate * state[0] / (std::sqrt(state[1]) + epsilon);
+  }
+};
+
+double scalar_of(const TensorRef& tensor) {
+  double value = 0;
+  dispatch_floating(tensor.dtype, [&](auto zero) { value = static_cast<double>(*tensor.as<decltype(zero)>()); });
+  return value;
+}
+
+template <typename P>
+void infer_adamw(const P& p, InferContext& c, const UpdateLayout& layout) {
+  if constexpr (requires { p.lrs; }) {
+    check_per_tensor("lrs", p.lrs.size(), p.num_weights);
+    check_per_tensor("wds", p.wds.size(), p.num_weights);
+    check_per_tensor("etas", p.etas.size(), p.num_weights);
+  }
+  if (c.num_in() != layout.num_inputs() + 1) {
+    throw ParamError({.expected = std::to_string(layout.num_inputs()) + " tensors and rescale_grad", .given = std::to_string(c.num_in())});
+  }
+  infer_updates(c, layout, false);
+  const Shape& factor = c.in_shape(layout.num_inputs());
+  if (factor.known() && factor.size() != 1) {
+    throw ShapeError({.input = "rescale_grad", .expected = "one element", .given = factor.str()});
+  }
+  if (!factor.rank_known()) c.set_in_shape(layout.num_inputs(), Shape({1}));
+  if (c.in_dtype(layout.num_inputs()) == DType::kUnknown) c.set_in_dtype(layout.num_inputs(), DType::kFloat32);
+  c.require_dtype(layout.num_inputs(), kFloating);
+}
+
+template <typename P>
+void run_adamw(const P& p, const KernelArgs& a, const UpdateLayout& layout) {
+  const double rescale = scalar_of(a.in[static_cast<size_t>(layout.num_inputs())]);
+  run_updates<2>(a, layout, false, [&](auto zero, int i) { return AdamWRule<decltype(zero)>::make(p, i, rescale); });
+}
+
+OpBuilder<AdamWParams> declare_one(OpRegistry& ops, const char* name, bool master) {
+  const UpdateLayout layout{1, 2, master};
+  auto builder = ops.declare<AdamWParams>(name);
+  builder.input("weight", "floating tensor, any shape").input("grad", "shape and dtype of weight");
+  for (const char* state : {"mean", "var"}) builder.input(state, master ? "shape of weight, float32; replaced" : "like weight; replaced");
+  if (master) builder.input("weight32", "float32 copy of weight; replaced");
+  builder.input("rescale_grad", "one element: factor applied to the gradient first; 0, infinite or nan skips the update");
+  builder.output("weight_out", "updated weight").output("mean_out", "replaces mean").output("var_out", "replaces var");
+  if (master) builder.output("weight32_out", "replaces weight32");
+  builder.visible_outputs(1).inplace(0, 0);
+  for (int k = 0; k < 2 + master; ++k) builder.inplace(2 + k, 1 + k).writeback(2 + k, 1 + k);
+  return builder.infer([layout](const AdamWParams& p, InferContext& c) { infer_adamw(p, c, layout); })
+      .cpu([layout](const AdamWParams& p, const KernelArgs& a) { run_adamw(p, a, layout); }, kUpdateDTypes)
+      .gradient(kNotDifferentiable);
+}
+
+OpBuilder<MultiAdamWParams> declare_many(OpRegistry& ops, const char* name, bool master) {
+  auto layout_of = [master](const MultiAdamWParams& p) { return UpdateLayout{p.num_weights, 2, master}; };
+  return ops.declare<MultiAdamWParams>(name)
+      .variadic_input("data", "", "weight, gradient, mean and var of each tensor in turn, then rescale_grad; states are replaced")
+      .output("weight_out", "updated weights, then the replaced states")
+      .num_inputs([layout_of](const MultiAdamWParams& p) { return layout_of(p).num_inputs() + 1; })
+      .num_outputs([layout_of](const MultiAdamWParams& p) { return layout_of(p).num_outputs(); })
+      .num_visible_outputs([](const MultiAdamWParams& p) { return p.num_weights; })
+      .variadic_inplace([layout_of](const MultiAdamWParams& p, int output) { return layout_of(p).inplace_input(output); })
+      .variadic_writeback([layout_of](const MultiAdamWParams& p, int output) { return layout_of(p).writeback_input(output); })
+      .infer([layout_of](const MultiAdamWParams& p, InferContext& c) { infer_adamw(p, c, layout_of(p)); })
+      .cpu([layout_of](const MultiAdamWParams& p, const KernelArgs& a) { run_adamw(p, a, layout_of(p)); }, kUpdateDTypes)
+      .gradient(kNotDifferentiable);
+}
+
+}  // namespace
+
+void register_adamw(OpRegistry& ops) {
+  const std::vector<std::pair<std::string, std::string>> one = {{"lr", "0.1"}, {"eta", "0.5"}, {"wd", "0.01"}};
+  const std::vector<std::pair<std::string, std::string>> many = {
+      {"lrs", "(0.1, 0.2)"}, {"wds", "(0, 0.1)"}, {"etas", "(1, 0.5)"}, {"num_weights", "2"}};
+  declare_one(ops, "_adamw_update", false)
+      .doc("g = clip(rescale_grad * grad); mean and var follow g and g * g; weight -= eta * (lr * mean / (sqrt(var) + epsilon) + wd * weight)")
+      .sample({{3, 4}, {3, 4}, {3, 4}, {3, 4}, {1}}, one, 0.1, 2.0)
+      .sample({{5}, {5}, {5}, {5}, {1}}, {{"lr", "0.1"}, {"eta", "1"}, {"clip_gradient", "0.5"}, {"epsilon", "0.01"}}, 0.1, 2.0);
+  declare_one(ops, "_mp_adamw_update", true)
+      .doc("_adamw_update on a float32 copy of the weight; the weight is that copy, rounded.")
+      .sample(mixed_sample({{3}, {3}, {3}, {3}, {3}, {1}}, one, 2, 6));
+  declare_many(ops, "_multi_adamw_update", false)
+      .doc("_adamw_update of several tensors at once.")
+      .sample({{3, 4}, {3, 4}, {3, 4}, {3, 4}, {5}, {5}, {5}, {5}, {1}}, many, 0.1, 2.0);
+  Sample mixed = mixed_sample({{3}, {3}, {3}, {3}, {3}, {2}, {2}, {2}, {2}, {2}, {1}}, many, 2, 5);
+  mixed.dtypes.back() = DType::kFloat32;
+  declare_many(ops, "_multi_mp_adamw_update", true)
+      .doc("_adamw_update of several tensors at once, on float32 copies of the weights.")
+      .sample(std::move(mixed));
+}
+
+}  // namespace hybridnet::ops

@@ -1,0 +1,181 @@
+// LAMB (You et al., arXiv 1904.00962): Adam's step, scaled for each tensor by the norm of the weight over the norm of the step.
+// Two operators per update, because the norms are taken between them.
+#include <cmath>
+
+#include "ops/optimizer/declare_update.h"
+#include "ops/optimizer/family.h"
+
+namespace hybridnet::ops {
+namespace {
+
+struct LambStepParams {
+  double beta1, beta2, epsilon;
+  int32_t t;
+  bool bias_correction;
+  double wd, rescale_grad, clip_gradient;
+  static void describe(ParamSchema<LambStepParams>& schema) {
+    schema.field("beta1", &LambStepParams::beta1).default_value(0.9).doc("Decay rate of the mean of gradients.");
+    schema.field("beta2", &LambStepParams::beta2).default_value(0.999).doc("Decay rate of the mean of squared gradients.");
+    schema.field("epsilon", &LambStepParams::epsilon).default_value(1e-6).doc("Added to the root, against division by zero.");
+    schema.field("t", &LambStepParams::t).at_least(1).doc("Number of this update, from 1.");
+    schema.field("bias_correction", &LambStepParams::bias_correction).default_value(true).doc("Whether the moments' bias is corrected.");
+    schema.field("wd", &LambStepParams::wd).doc("Weight decay: wd * weight is added to the step.");
+    describe_rescale_clip<LambStepParams>(schema);
+  }
+};
+
+struct LambApplyParams {
+  double lr, lower_bound, upper_bound;
+  static void describe(ParamSchema<LambApplyParams>& schema) {
+    describe_lr<LambApplyParams>(schema);
+    schema.field("lower_bound", &LambApplyParams::lower_bound).default_value(-1.0).doc("Least norm of the weight; negative: none.");
+    schema.field("upper_bound", &LambApplyParams::upper_bound).default_value(-1.0).doc("Largest norm of the weight; negative: none.");
+  }
+};
+
+// The step and the moments of one element; inputs: weight, grad, mean, var and, with a float32 copy, weight32.
+template <typename T, typename S, typename A>
+void compute_steps(const LambStepParams& p, const KernelArgs& a, bool master) {
+  const A beta1 = static_cast<A>(p.beta1), beta2 = static_cast<A>(p.beta2), epsilon = static_cast<A>(p.epsilon), wd = static_cast<A>(p.wd);
+  const A rescale = static_cast<A>(p.rescale_grad), bound = clip_bound<A>(p.clip_gradient);
+  const A scale1 = static_cast<A>(p.bias_correction ? 1.0 / (1.0 - std::pow(p.beta1, p.t)) : 1.0);
+  const A scale2 = static_cast<A>(p.bias_correction ? 1.0 / (1.0 - std::pow(p.beta2, p.t)) : 1.0);
+  const T *weight = a.in[0].as<T>(), *grad = a.in[1].as<T>();
+  const float* copy = master ? a.in[4].as<float>() : nullptr;
+  const S *mean_in = a.in[2].as<S>(), *var_in = a.in[3].as<S>();
+  S *step = a.out[0].as<S>(), *mean = a.out[1].as<S>(), *var = a.out[2].as<S>();
+  parallel_for(a.in[0].size(), kUpdateChunk, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const A g = clip_to(static_cast<A>(grad[i]) * rescale, bound);
+      const A m = beta1 * static_cast<A>(mean_in[i]) + (A(1) - beta1) * g;
+      const A v = beta2 * static_cast<A>(var_in[i]) + (A(1) - beta2) * g * g;
+      const A w = copy != nullptr ? static_cast<A>(copy[i]) : static_cast<A>(weight[i]);
+      mean[i] = static_cast<S>(m);
+      var[i] = static_cast<S>(v);
+      step[i] = static_cast<S>(m * scale1 / (std::sqrt(v * scale2) + epsilon) + wd * w);
+    }
+  });
+}
+
+template <typename S>
+double ratio_of(const LambApplyParams& p, const KernelArgs& a) {
+  double weight_norm = static_cast<double>(*a.in[2].as<S>());
+  const double step_norm = static_cast<double>(*a.in[3].as<S>());
+  if (p.lower_bound >= 0) weight_norm = std::max(weight_norm, p.lower_bound);
+  if (p.upper_bound >= 0) weight_norm = std::min(weight_norm, p.upper_bound);
+  return weight_norm == 0 || step_norm == 0 ? 1.0 : weight_norm / step_norm;
+}
+
+template <typename T, typename S, typename A>
+void apply_steps(const LambApplyParams& p, const KernelArgs& a, bool master) {
+  const A rate = static_cast<A>(p.lr * ratio_of<S>(p, a));
+  const T* weight = a.in[0].as<T>();
+  const S* step = a.in[1].as<S>();
+  T* out = a.out[0].as<T>();
+  const float* copy_in = master ? a.in[4].as<float>() : nullptr;
+  float* copy_out = master ? a.out[1].as<float>() : nullptr;
+  parallel_for(a.in[0].size(), kUpdateChunk, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const A w = (master ? static_cast<A>(copy_in[i]) : static_cast<A>(weight[i])) - rate * static_cast<A>(step[i]);
+      if (master) copy_out[i] = static_cast<float>(w);
+      out[i] = static_cast<T>(w);
+    }
+  });
+}
+
+// Tensors of one shape: inputs and outputs in the lists. All of `floats` (with a master) are float32, the rest has the weight's dtype.
+void infer_tensors(InferContext& c, std::initializer_list<int> in, std::initializer_list<int> out, std::initializer_list<int> float_in,
+                   std::initializer_list<int> float_out, bool master) {
+  Shape known;
+  for (int i : in) {
+    c.set_in_shape(i, known);
+    known = c.in_shape(i);
+  }
+  for (int i : out) {
+    c.set_out_shape(i, known);
+    known = c.out_shape(i);
+  }
+  for (int i : in) c.set_in_shape(i, known);
+  for (int i : out) c.set_out_shape(i, known);
+  const DType state = master ? DType::kFloat32 : c.in_dtype(0);
+  for (int i : float_in) c.set_in_dtype(i, state);
+  for (int i : float_out) c.set_out_dtype(i, state);
+}
+
+void declare_step(OpRegistry& ops, const char* name, bool master, Sample sample, const char* doc) {
+  auto builder = ops.declare<LambStepParams>(name);
+  builder.doc(doc).input("weight", "floating tensor, any shape").input("grad", "shape and dtype of weight");
+  builder.input("mean", "replaced").input("var", "replaced");
+  if (master) builder.input("weight32", "float32 copy of weight");
+  builder.output("g", "the step").output("mean_out", "replaces mean").output("var_out", "replaces var");
+  builder.visible_outputs(1).inplace(2, 1).inplace(3, 2).writeback(2, 1).writeback(3, 2);
+  builder
+      .infer([master](const LambStepParams&, InferContext& c) {
+        c.set_in_dtype(1, c.in_dtype(0));
+        if (master) infer_tensors(c, {0, 1, 2, 3, 4}, {0, 1, 2}, {2, 3, 4}, {0, 1, 2}, true);
+        else infer_tensors(c, {0, 1, 2, 3}, {0, 1, 2}, {2, 3}, {0, 1, 2}, false);
+      })
+      .cpu(
+          [master](const LambStepParams& p, const KernelArgs& a) {
+            dispatch_update(a.in[0].dtype, master, [&](auto t, auto s, auto c) {
+              compute_steps<decltype(t), decltype(s), decltype(c)>(p, a, master);
+            });
+          },
+          kUpdateDTypes)
+      .gradient(kNotDifferentiable)
+      .sample(std::move(sample));
+}
+
+void declare_apply(OpRegistry& ops, const char* name, bool master, Sample sample, const char* doc) {
+  auto builder = ops.declare<LambApplyParams>(name);
+  builder.doc(doc).input("weight", "floating tensor, any shape").input("g", "the step, from phase 1");
+  builder.input("r1", "norm of weight, one element").input("r2", "norm of g, one element");
+  if (master) builder.input("weight32", "float32 copy of weight; replaced");
+  builder.output("weight_out", "updated weight").inplace(0, 0).visible_outputs(1);
+  if (master) builder.output("weight32_out", "replaces weight32").inplace(4, 1).writeback(4, 1);
+  builder
+      .infer([master](const LambApplyParams&, InferContext& c) {
+        c.set_out_dtype(0, c.in_dtype(0));
+        if (master) infer_tensors(c, {0, 1, 4}, {0, 1}, {1, 2, 3, 4}, {1}, true);
+        else infer_tensors(c, {0, 1}, {0}, {1, 2, 3}, {0}, false);
+        for (int i : {2, 3}) {
+          const Shape& norm = c.in_shape(i);
+          if (norm.known() && norm.size() != 1) throw ShapeError({.input = c.input_name(i), .expected = "one element", .given = norm.str()});
+          if (!norm.rank_known()) c.set_in_shape(i, Shape({1}));
+        }
+      })
+      .cpu(
+          [master](const LambApplyParams& p, const KernelArgs& a) {
+            dispatch_update(a.in[0].dtype, master, [&](auto t, auto s, auto c) {
+              apply_steps<decltype(t), decltype(s), decltype(c)>(p, a, master);
+            });
+          },
+          kUpdateDTypes)
+      .gradient(kNotDifferentiable)
+      .sample(std::move(sample));
+}
+
+Sample sample_of(std::vector<Shape> inputs, std::vector<std::pair<std::string, std::string>> attrs) {
+  Sample s;
+  s.inputs = std::move(inputs);
+  s.attrs = std::move(attrs);
+  s.low = 0.1;
+  return s;
+}
+
+}  // namespace
+
+void register_lamb(OpRegistry& ops) {
+  const std::vector<std::pair<std::string, std::string>> step = {{"t", "2"}, {"wd", "0.01"}}, apply = {{"lr", "0.1"}, {"upper_bound", "0.5"}};
+  declare_step(ops, "lamb_update_phase1", false, sample_of({{3, 4}, {3, 4}, {3, 4}, {3, 4}}, step),
+               "Adam's step: g = clip(rescale_grad * grad); mean and var follow g and g * g; the result is mean / (sqrt(var) + epsilon) + wd * "
+               "weight, of corrected moments if bias_correction.");
+  declare_step(ops, "mp_lamb_update_phase1", true, mixed_sample({{3}, {3}, {3}, {3}, {3}}, step, 2, 5),
+               "lamb_update_phase1 with float32 moments, step and copy of the weight.");
+  declare_apply(ops, "lamb_update_phase2", false, sample_of({{3, 4}, {3, 4}, {1}, {1}}, apply),
+                "weight -= lr * ratio * g; ratio = r1, kept in [lower_bound, upper_bound], over r2, or 1 if one of them is 0.");
+  declare_apply(ops, "mp_lamb_update_phase2", true, mixed_sample({{3}, {3}, {1}, {1}, {3}}, apply, 1, 5),
+                "lamb_update_phase2 on a float32 copy of the weight; the weight is that copy, rounded.");
+}
+
+}  // namespace hybridnet::ops

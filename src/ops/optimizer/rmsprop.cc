@@ -1,0 +1,96 @@
+// RMSProp: plain (Tieleman and Hinton, 2012) and centred (Graves, arXiv 1308.0850, eq. 38-45).
+#include <cmath>
+
+#include "ops/optimizer/declare_update.h"
+#include "ops/optimizer/family.h"
+
+namespace hybridnet::ops {
+namespace {
+
+template <typename P, typename S>
+void describe_rmsprop(S& schema) {
+  describe_lr<P>(schema);
+  schema.field("gamma1", &P::gamma1).default_value(0.95).doc("Decay rate of the running means.");
+}
+
+template <typename P, typename S>
+void describe_tail(S& schema) {
+  schema.field("epsilon", &P::epsilon).default_value(1e-8).doc("Added under the root, against division by zero.");
+  describe_wd<P>(schema);
+  describe_rescale_clip<P>(schema);
+  schema.field("clip_weights", &P::clip_weights).default_value(-1.0)
+      .doc("Weights are cut to [-clip_weights, clip_weights]; negative: not at all.");
+}
+
+struct RmsPropParams {
+  double lr, gamma1, epsilon, wd, rescale_grad, clip_gradient, clip_weights;
+  static void describe(ParamSchema<RmsPropParams>& schema) {
+    describe_rmsprop<RmsPropParams>(schema);
+    describe_tail<RmsPropParams>(schema);
+  }
+};
+
+struct CentredParams {
+  double lr, gamma1, gamma2, epsilon, wd, rescale_grad, clip_gradient, clip_weights;
+  static void describe(ParamSchema<CentredParams>& schema) {
+    describe_rmsprop<CentredParams>(schema);
+    schema.field("gamma2", &CentredParams::gamma2).default_value(0.9).doc("Factor of the previous step.");
+    describe_tail<CentredParams>(schema);
+  }
+};
+
+template <typename A>
+struct RmsPropRule {
+  static constexpr int kStates = 1;
+  A lr, keep, rest, epsilon, wd, rescale, bound, weight_bound;
+  template <typename P>
+  static RmsPropRule make(const P& p, int) {
+    return {static_cast<A>(p.lr), static_cast<A>(p.gamma1), A(1) - static_cast<A>(p.gamma1), static_cast<A>(p.epsilon),
+            static_cast<A>(p.wd), static_cast<A>(p.rescale_grad), clip_bound<A>(p.clip_gradient), clip_bound<A>(p.clip_weights)};
+  }
+  A step(A w, A g, A* state) const {
+    const A grad = clip_to(rescale * g + wd * w, bound);
+    state[0] = rest * (grad * grad) + keep * state[0];
+    return clip_to(w - lr * (grad / std::sqrt(state[0] + epsilon)), weight_bound);
+  }
+};
+
+template <typename A>
+struct CentredRule {
+  static constexpr int kStates = 3;
+  A lr, keep, rest, momentum, epsilon, wd, rescale, bound, weight_bound;
+  template <typename P>
+  static CentredRule make(const P& p, int) {
+    return {static_cast<A>(p.lr), static_cast<A>(p.gamma1), A(1) - static_cast<A>(p.gamma1), static_cast<A>(p.gamma2),
+            static_cast<A>(p.epsilon), static_cast<A>(p.wd), static_cast<A>(p.rescale_grad), clip_bound<A>(p.clip_gradient),
+            clip_bound<A>(p.clip_weights)};
+  }
+  A step(A w, A g, A* state) const {
+    const A grad = clip_to(rescale * g + wd * w, bound);
+    state[0] = rest * grad * grad + keep * state[0];
+    state[1] = rest * grad + keep * state[1];
+    state[2] = momentum * state[2] - lr * grad / std::sqrt(state[0] - state[1] * state[1] + epsilon);
+    return clip_to(w + state[2], weight_bound);
+  }
+};
+
+}  // namespace
+
+void register_rmsprop(OpRegistry& ops) {
+  // The running mean of squares is at least the square of the running mean, as it is whenever both come from gradients.
+  Sample centred;
+  centred.inputs = {{3, 4}, {3, 4}, {3, 4}, {3, 4}, {3, 4}};
+  centred.attrs = {{"lr", "0.1"}, {"wd", "0.01"}, {"clip_weights", "1.5"}};
+  centred.low = 0.1;
+  centred.high = 0.9;
+  declare_update<RmsPropRule, RmsPropParams>(ops, "rmsprop_update", {"n"})
+      .doc("g = clip(rescale_grad * grad + wd * weight); n follows g * g; weight -= lr * g / sqrt(n + epsilon), then cut to clip_weights.")
+      .sample({{3, 4}, {3, 4}, {3, 4}}, {{"lr", "0.1"}, {"wd", "0.01"}}, 0.1, 2.0)
+      .sample({{5}, {5}, {5}}, {{"lr", "0.1"}, {"clip_gradient", "0.5"}, {"clip_weights", "1"}, {"epsilon", "0.1"}}, 0.1, 2.0);
+  declare_update<CentredRule, CentredParams>(ops, "rmspropalex_update", {"n", "g", "delta"})
+      .doc("As rmsprop_update with the variance (n - g * g, g following the gradient) and momentum: delta = gamma2 * delta - lr * gradient / "
+           "sqrt(n - g * g + epsilon); weight += delta.")
+      .sample(centred);
+}
+
+}  // namespace hybridnet::ops
