@@ -121,7 +121,7 @@ class AdamW(_Moments):
         arguments = {"clip_gradient": self.clip_gradient} if self.clip_gradient else {}
         ndarray._internal._multi_adamw_update(
             *interleave(weights, grads, means, variances),
-            ndarray.full((1,), self.rescale_grad, ctx=weights[0].context),
+            ndarray.full((1,), self.rescale_grad, ctx=weights[0].context, dtype=weights[0].dtype),
             out=weights,
             num_weights=len(weights),
             lrs=lrs,

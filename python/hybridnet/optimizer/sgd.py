@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from .. import ndarray
 from .optimizer import AGGREGATE_ALL, Optimizer, as_lists, register, zeros_like
 
@@ -235,14 +237,17 @@ class LARS(_MomentumOptimizer):
         param = self.param_dict.get(index)
         return param.name if param is not None else self.idx2name.get(index, str(index))
 
-    def _layer_lr(self, index: Any, weight: NDArray, grad: NDArray, lr: float, wd: float) -> float:
-        if self._name(index).endswith(("gamma", "beta", "bias")):
-            return lr
-        weight_norm = _norm(weight)
-        grad_norm = _norm(grad) * self.rescale_grad
-        if weight_norm > 0.0 and grad_norm > 0.0:
-            lr *= self.eta * weight_norm / (grad_norm + wd * weight_norm + self.eps)
-        return lr
+    def _layer_lrs(self, indices: list[Any], weights: list[Any], grads: list[Any], wds: list[float]) -> list[float]:
+        scaled = [i for i, index in enumerate(indices) if not self._name(index).endswith(("gamma", "beta", "bias"))]
+        lrs = self._get_lrs(indices)
+        if not scaled:
+            return lrs
+        arrays = [weights[i] for i in scaled] + [grads[i] for i in scaled]
+        norms = np.sqrt(ndarray.multi_sum_sq(*arrays, num_arrays=len(arrays)).asnumpy().astype("float64"))
+        for i, weight, grad in zip(scaled, norms, norms[len(scaled) :] * self.rescale_grad, strict=False):
+            if weight > 0.0 and grad > 0.0:
+                lrs[i] *= float(self.eta * weight / (grad + wds[i] * weight + self.eps))
+        return lrs
 
     def _corrected_momentum(self) -> float:
         lr = self.learning_rate
@@ -253,10 +258,7 @@ class LARS(_MomentumOptimizer):
         indices, weights, grads, states = as_lists(index, weight, grad, state)
         self._update_count(indices)
         wds = self._get_wds(indices)
-        lrs = [
-            self._layer_lr(i, w, g, lr, wd)
-            for i, w, g, lr, wd in zip(indices, weights, grads, self._get_lrs(indices), wds, strict=False)
-        ]
+        lrs = self._layer_lrs(indices, weights, grads, wds)
         arguments = self._arguments()
         if "momentum" in arguments:
             arguments["momentum"] = self._corrected_momentum()

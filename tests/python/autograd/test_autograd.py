@@ -175,7 +175,9 @@ def test_an_overwritten_value_is_an_error_that_names_both_lines():
         y = x * x
         z = y * y
     y[:] = 0
-    with pytest.raises(mx.errors.GradientError, match=r"recorded at .*test_autograd.py:176 and overwritten at .*test_autograd.py:177"):
+    with pytest.raises(
+        mx.errors.GradientError, match=r"recorded at .*test_autograd.py:176 and overwritten at .*test_autograd.py:177"
+    ):
         z.backward()
 
 

@@ -240,7 +240,7 @@ def test_share_parameters_takes_structural_names():
     second(x)
     second.share_parameters(first._collect_params_with_prefix())
     np.testing.assert_array_equal(first(x).asnumpy(), second(x).asnumpy())
-    with pytest.raises(ValueError, match="no parameter '7.weight'"):
+    with pytest.raises(ValueError, match=r"no parameter '7.weight'"):
         second.share_parameters({"7.weight": first[0].weight})
 
 

@@ -28,7 +28,9 @@ def test_arrays(op, dtype, rng):
     expected = op(a, b)
     if op is operator.truediv and dtype.startswith("int"):
         expected = np.trunc(expected)
-    np.testing.assert_allclose(result.asnumpy().astype("float64"), expected.astype("float64"), rtol=2e-3 if dtype == "float16" else 1e-5)
+    np.testing.assert_allclose(
+        result.asnumpy().astype("float64"), expected.astype("float64"), rtol=2e-3 if dtype == "float16" else 1e-5
+    )
 
 
 @pytest.mark.parametrize("op", BINARY + COMPARE, ids=lambda op: op.__name__)
@@ -50,7 +52,9 @@ def test_numpy_arrays_on_either_side(op, rng):
         np.testing.assert_allclose(result.asnumpy(), op(a, b).astype("float32"), rtol=1e-5)
 
 
-@pytest.mark.parametrize("shapes", [((2, 3), (3,)), ((2, 1), (1, 3)), ((4, 1, 3), (2, 1)), ((1,), (5,)), ((0, 3), (1, 3))], ids=repr)
+@pytest.mark.parametrize(
+    "shapes", [((2, 3), (3,)), ((2, 1), (1, 3)), ((4, 1, 3), (2, 1)), ((1,), (5,)), ((0, 3), (1, 3))], ids=repr
+)
 def test_broadcasting(shapes, rng):
     a, b = (rng.normal(size=shape).astype("float32") for shape in shapes)
     np.testing.assert_allclose((mx.nd.array(a) + mx.nd.array(b)).asnumpy(), a + b, rtol=1e-6)

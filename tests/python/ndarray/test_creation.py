@@ -46,7 +46,9 @@ def test_an_array_keeps_its_dtype_and_is_copied():
     np.testing.assert_array_equal(x.asnumpy(), [1, 1])
 
 
-@pytest.mark.parametrize("source", [["a"], [[1], [2, 3]], object(), None, {"a": 1}], ids=["str", "ragged", "object", "None", "dict"])
+@pytest.mark.parametrize(
+    "source", [["a"], [[1], [2, 3]], object(), None, {"a": 1}], ids=["str", "ragged", "object", "None", "dict"]
+)
 def test_what_is_no_array_is_refused(source):
     with pytest.raises(TypeError, match="array"):
         mx.nd.array(source)
@@ -106,7 +108,9 @@ def test_copies_and_moves():
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_astype(dtype):
     x = mx.nd.array([0.0, 1.0, 2.5])
-    np.testing.assert_array_equal(x.astype(dtype).asnumpy().astype(float), np.array([0, 1, 2.5]).astype(numpy_dtype(dtype)).astype(float))
+    np.testing.assert_array_equal(
+        x.astype(dtype).asnumpy().astype(float), np.array([0, 1, 2.5]).astype(numpy_dtype(dtype)).astype(float)
+    )
     assert x.astype("float32", copy=False) is x
     assert x.astype(np.float32) is not x
 

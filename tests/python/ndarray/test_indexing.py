@@ -60,7 +60,9 @@ def test_writing_agrees_with_numpy(key, kind):
     np.testing.assert_array_equal(x.asnumpy(), expected)
 
 
-@pytest.mark.parametrize("key", [0, -1, slice(1, 3), (1, slice(0, 2)), (1, 2), (slice(0, 1), 2), (2, None), Ellipsis], ids=repr)
+@pytest.mark.parametrize(
+    "key", [0, -1, slice(1, 3), (1, slice(0, 2)), (1, 2), (slice(0, 1), 2), (2, None), Ellipsis], ids=repr
+)
 def test_slices_in_one_piece_of_memory_write_through(key):
     x = mx.nd.array(values())
     expected = values()
@@ -75,7 +77,11 @@ def test_other_slices_are_copies():
     np.testing.assert_array_equal(x.asnumpy(), values())
 
 
-@pytest.mark.parametrize("key", [mx.nd.array([2, 0]), mx.nd.array([2, -1], dtype="int32"), mx.nd.array([[0, 1], [2, 3]], dtype="int64")], ids=["float32", "int32", "int64"])
+@pytest.mark.parametrize(
+    "key",
+    [mx.nd.array([2, 0]), mx.nd.array([2, -1], dtype="int32"), mx.nd.array([[0, 1], [2, 3]], dtype="int64")],
+    ids=["float32", "int32", "int64"],
+)
 def test_arrays_as_keys(key):
     expected = values()[key.asnumpy().astype(int)]
     np.testing.assert_array_equal(mx.nd.array(values())[key].asnumpy(), expected)
@@ -160,7 +166,9 @@ def test_gradient_of_reading(key):
     np.testing.assert_allclose(x.grad.asnumpy(), expected)
 
 
-@pytest.mark.parametrize("key", [slice(1, 3), (slice(None), 1), [0, 2], (slice(None, None, 2), slice(None), [1, 1])], ids=repr)
+@pytest.mark.parametrize(
+    "key", [slice(1, 3), (slice(None), 1), [0, 2], (slice(None, None, 2), slice(None), [1, 1])], ids=repr
+)
 def test_gradient_of_writing_a_recorded_value(key):
     v = mx.nd.array(np.ones_like(values()[key]))
     v.attach_grad()

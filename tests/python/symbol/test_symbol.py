@@ -150,7 +150,16 @@ def test_shapes_of_variables_are_used():
 def test_json_and_files(tmp_path):
     net = dense_net()
     text = net.tojson()
-    assert {node["name"] for node in json.loads(text)["nodes"]} == {"data", "fc1_weight", "fc1_bias", "fc1", "relu1", "fc2_weight", "fc2_bias", "fc2"}
+    assert {node["name"] for node in json.loads(text)["nodes"]} == {
+        "data",
+        "fc1_weight",
+        "fc1_bias",
+        "fc1",
+        "relu1",
+        "fc2_weight",
+        "fc2_bias",
+        "fc2",
+    }
     for again in (sym.load_json(text), copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
         assert again.tojson() == text
     path = tmp_path / "net-symbol.json"
@@ -217,7 +226,9 @@ def test_cached_op_runs_a_graph_with_gradient(rng):
     with mx.autograd.record():
         y = op(*arrays)
         y2 = mx.nd.FullyConnected(
-            mx.nd.Activation(mx.nd.FullyConnected(*arrays[:3], num_hidden=4), act_type="relu"), *arrays[3:], num_hidden=2
+            mx.nd.Activation(mx.nd.FullyConnected(*arrays[:3], num_hidden=4), act_type="relu"),
+            *arrays[3:],
+            num_hidden=2,
         )
     np.testing.assert_allclose(y.asnumpy(), y2.asnumpy(), rtol=1e-5, atol=1e-6)
     grads = []
@@ -232,7 +243,9 @@ def test_cached_op_runs_a_graph_with_gradient(rng):
 
 
 def test_constant_nodes():
-    net = sym.zeros((2, 3)) + sym.ones((2, 3)) * sym.full((2, 3), 5) + sym.arange(3).reshape((1, 3)).broadcast_to((2, 3))
+    net = (
+        sym.zeros((2, 3)) + sym.ones((2, 3)) * sym.full((2, 3), 5) + sym.arange(3).reshape((1, 3)).broadcast_to((2, 3))
+    )
     np.testing.assert_allclose(net.eval()[0].asnumpy(), np.full((2, 3), 5) + np.arange(3))
     np.testing.assert_allclose(sym.eye(3).eval()[0].asnumpy(), np.eye(3))
     np.testing.assert_allclose(sym.linspace(0, 1, 5).eval()[0].asnumpy(), np.linspace(0, 1, 5), rtol=1e-6)

@@ -57,7 +57,10 @@ def _nms_rows(rows, attrs):
         if id_index >= 0 and not value(attrs, "force_suppress", False):
             rivals = [j for j in chosen if int(rows[j][id_index]) == int(rows[i][id_index])]
         here = _corners(rows[i][start : start + 4], form)
-        if all(_iou(_corners(rows[j][start : start + 4], form), here) <= value(attrs, "overlap_thresh", 0.5) for j in rivals):
+        if all(
+            _iou(_corners(rows[j][start : start + 4], form), here) <= value(attrs, "overlap_thresh", 0.5)
+            for j in rivals
+        ):
             chosen.append(i)
     return chosen
 
@@ -89,7 +92,9 @@ def _moved(inputs, attrs, forward):
     data, record = inputs
     matrix = np.eye(data.shape[-1])
     start = value(attrs, "coord_start", 2)
-    matrix[start : start + 4, start : start + 4] = _format_matrix(attrs.get("in_format", "corner"), attrs.get("out_format", "corner"))
+    matrix[start : start + 4, start : start + 4] = _format_matrix(
+        attrs.get("in_format", "corner"), attrs.get("out_format", "corner")
+    )
     out = np.zeros(data.shape)
     for index in np.ndindex(data.shape[:-1]):
         named = index[:-1] + (int(record[index][0]),)
@@ -109,7 +114,9 @@ def _box_encode(inputs, attrs):
     center = lambda b: (b[..., :2] + b[..., 2:]) / 2  # noqa: E731
     size = lambda b: b[..., 2:] - b[..., :2]  # noqa: E731
     with np.errstate(all="ignore"):
-        codes = np.concatenate([(center(picked) - center(anchors)) / size(anchors), np.log(size(picked) / size(anchors))], -1)
+        codes = np.concatenate(
+            [(center(picked) - center(anchors)) / size(anchors), np.log(size(picked) / size(anchors))], -1
+        )
         targets = np.where(positive[..., None], (codes - means) / stds, 0.0)
     masks = np.broadcast_to(positive[..., None], targets.shape)
     return [targets.astype(inputs[0].dtype), masks.astype(inputs[0].dtype)]
@@ -193,7 +200,17 @@ def _target_of_one(anchors, labels, scores, attrs):
     for j, k in owner.items():
         classes[j], mask[j] = objects[k][0] + 1, 1.0
         samples, matches = np.ones((1, 1)), np.zeros((1, 1))
-        coded = _box_encode([samples, matches, anchors[None, j : j + 1], objects[None, k : k + 1, 1:5], np.zeros(4), np.array(variances)], {})
+        coded = _box_encode(
+            [
+                samples,
+                matches,
+                anchors[None, j : j + 1],
+                objects[None, k : k + 1, 1:5],
+                np.zeros(4),
+                np.array(variances),
+            ],
+            {},
+        )
         loc[j] = coded[0][0, 0]
     return loc, mask, classes
 

@@ -32,7 +32,9 @@ def _arange_like(inputs, attrs):
 
 
 def _linspace(inputs, attrs):
-    values = np.linspace(value(attrs, "start"), value(attrs, "stop"), value(attrs, "num"), endpoint=value(attrs, "endpoint", True))
+    values = np.linspace(
+        value(attrs, "start"), value(attrs, "stop"), value(attrs, "num"), endpoint=value(attrs, "endpoint", True)
+    )
     return [values.astype(attrs.get("dtype", "float32"))]
 
 

@@ -64,7 +64,11 @@ def _rnn(inputs, attrs):
     cells, directions = _unpack(flat, attrs, data.shape[2])
     state_cell = inputs[3] if mode == "lstm" else None
     steps, batch = data.shape[:2]
-    lengths = np.clip(np.asarray(inputs[-1]).astype(int), 0, steps) if value(attrs, "use_sequence_length", False) else np.full(batch, steps)
+    lengths = (
+        np.clip(np.asarray(inputs[-1]).astype(int), 0, steps)
+        if value(attrs, "use_sequence_length", False)
+        else np.full(batch, steps)
+    )
     clip = None
     if value(attrs, "lstm_state_clip_min") is not None:
         clip = value(attrs, "lstm_state_clip_min"), value(attrs, "lstm_state_clip_max")
