@@ -161,10 +161,6 @@ def _lamb_apply(master):
     return reference
 
 
-def _all_finite(inputs, attrs):
-    return [np.array([all(np.isfinite(np.asarray(x, "float64")).all() for x in inputs)], "float32")]
-
-
 def _sum_of_squares(inputs, attrs):
     return [np.array([(np.asarray(x, "float64") ** 2).sum() for x in inputs], "float32")]
 
@@ -241,9 +237,6 @@ REFERENCES = {
     "mp_lamb_update_phase1": _lamb_step(True),
     "lamb_update_phase2": _lamb_apply(False),
     "mp_lamb_update_phase2": _lamb_apply(True),
-    "all_finite": _all_finite,
-    "multi_all_finite": _all_finite,
     "multi_sum_sq": _sum_of_squares,
     "multi_lars": _lars,
-    "reset_arrays": lambda inputs, attrs: [np.zeros_like(x) for x in inputs],
 }
