@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from .errors import HybridNetError, MXNetError
+from .errors import HybridNetError, MXNetError, TraceError
 
 __all__ = ["HybridNetError", "MXNetError", "NotImplementedForSymbol", "integer_types", "numeric_types", "string_types"]
 
@@ -35,16 +35,8 @@ class _NullType:
 _Null = _NullType()
 
 
-class NotImplementedForSymbol(MXNetError):
-    """A method that needs values was called on a Symbol."""
-
-    def __init__(self, function: Any, alias: str | None = None, *args: Any) -> None:
-        self.function = getattr(function, "__name__", str(function))
-        self.alias = alias
-        super().__init__(
-            f"{self.function}() needs values, which a Symbol has not"
-            + (f".\n  Fix: use {alias} on NDArrays." if alias else ".")
-        )
+class NotImplementedForSymbol(TraceError):
+    """What needs values was asked of a Symbol."""
 
 
 def data_dir() -> str:

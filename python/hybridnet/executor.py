@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -27,7 +28,13 @@ class Executor:
     """
 
     def __init__(
-        self, symbol: Any, ctx: Context, args: Any, args_grad: Any = None, grad_req: Any = "write", aux_states: Any = None
+        self,
+        symbol: Any,
+        ctx: Context,
+        args: Any,
+        args_grad: Any = None,
+        grad_req: Any = "write",
+        aux_states: Any = None,
     ) -> None:
         names, aux_names = symbol.list_arguments(), symbol.list_auxiliary_states()
         self._symbol = symbol
@@ -75,7 +82,9 @@ class Executor:
         known = self.arg_dict
         for name, value in kwargs.items():
             if name not in known:
-                raise HybridNetTypeError(f"Executor.forward: the graph has no argument {name!r}; it has {', '.join(known)}")
+                raise HybridNetTypeError(
+                    f"Executor.forward: the graph has no argument {name!r}; it has {', '.join(known)}"
+                )
             _check_shape(name, known[name], value)
             known[name][:] = value
         self._core.forward(bool(is_train))
@@ -96,13 +105,19 @@ class Executor:
             grads = [out_grads[name] for name in self._symbol.list_outputs()]
         else:
             grads = list(out_grads)
-        self._core.backward(grads)
+        self._core.backward([_of_type(grad, output) for grad, output in zip(grads, self.outputs, strict=False)])
 
     def copy_params_from(
-        self, arg_params: dict[str, NDArray], aux_params: dict[str, NDArray] | None = None, allow_extra_params: bool = False
+        self,
+        arg_params: dict[str, NDArray],
+        aux_params: dict[str, NDArray] | None = None,
+        allow_extra_params: bool = False,
     ) -> None:
         """Copies values into the bound arrays by name. Raises ValueError for unknown names, unless extra ones are allowed."""
-        for what, known, given in (("argument", self.arg_dict, arg_params), ("auxiliary state", self.aux_dict, aux_params or {})):
+        for what, known, given in (
+            ("argument", self.arg_dict, arg_params),
+            ("auxiliary state", self.aux_dict, aux_params or {}),
+        ):
             for name, value in given.items():
                 if name in known:
                     _check_shape(name, known[name], value)
@@ -111,7 +126,10 @@ class Executor:
                     raise HybridNetValueError(f"copy_params_from: the graph has no {what} {name!r}")
 
     def reshape(self, partial_shaping: bool = False, allow_up_sizing: bool = False, **kwargs: Any) -> Executor:
-        """An executor for other input shapes that shares the arrays whose shape stays the same."""
+        """An executor for other input shapes over the same memory where that is large enough.
+
+        partial_shaping: arrays not named may change, too. allow_up_sizing: larger arrays may be allocated anew.
+        """
         shapes, _, aux_shapes = self._symbol.infer_shape(**kwargs)
         if shapes is None:
             raise HybridNetValueError(f"Executor.reshape: the given shapes do not determine all others: {kwargs}")
@@ -123,9 +141,12 @@ class Executor:
                     f"Executor.reshape: {name!r} would change from {array.shape} to {tuple(shape)}.\n"
                     "  Fix: pass partial_shaping=True to allocate it anew."
                 )
-            args.append(array if same else zeros(shape, self._ctx, array.dtype))
-            grads.append(grad if same or grad is None else zeros(shape, self._ctx, grad.dtype))
-        aux = [a if tuple(s) == a.shape else zeros(s, self._ctx, a.dtype) for s, a in zip(aux_shapes, self.aux_arrays, strict=True)]
+            args.append(_resized(array, shape, allow_up_sizing, name))
+            grads.append(grad if grad is None else _resized(grad, shape, allow_up_sizing, name))
+        aux = [
+            a if tuple(s) == a.shape else zeros(s, self._ctx, a.dtype)
+            for s, a in zip(aux_shapes, self.aux_arrays, strict=True)
+        ]
         return Executor(self._symbol, self._ctx, args, grads, self._requests, aux)
 
     def set_monitor_callback(self, callback: Callable[[str, NDArray], None], monitor_all: bool = False) -> None:
@@ -149,13 +170,35 @@ def _by_name(arrays: Any, names: Sequence[str], what: str, required: bool) -> li
     else:
         listed = list(arrays)
         if len(listed) != len(names):
-            raise HybridNetValueError(f"bind: {what} must have {len(names)} arrays ({', '.join(names)}), got {len(listed)}")
+            raise HybridNetValueError(
+                f"bind: {what} must have {len(names)} arrays ({', '.join(names)}), got {len(listed)}"
+            )
     if required:
         for name, array in zip(names, listed, strict=True):
             if not isinstance(array, NDArray):
                 given = "nothing" if array is None else type(array).__name__
                 raise HybridNetValueError(f"bind: {what}: expected an NDArray for {name!r}, got {given}")
     return listed
+
+
+def _of_type(grad: Any, output: NDArray) -> Any:
+    return grad.astype(output.dtype) if isinstance(grad, NDArray) and grad.dtype != output.dtype else grad
+
+
+def _resized(array: NDArray, shape: Sequence[int], allow_up_sizing: bool, name: str) -> NDArray:
+    """The first elements of array in another shape; a new array of zeros if it has too few."""
+    shape = tuple(shape)
+    if shape == array.shape:
+        return array
+    size = math.prod(shape)
+    if size <= array.size:
+        return array.reshape((-1,))[:size].reshape(shape)
+    if not allow_up_sizing:
+        raise ShapeError(
+            f"Executor.reshape: {name!r} would grow from {array.shape} to {shape}.\n"
+            "  Fix: pass allow_up_sizing=True to allocate it anew."
+        )
+    return zeros(shape, array.context, array.dtype)
 
 
 def _requests(grad_req: Any, names: Sequence[str]) -> list[str]:
@@ -177,7 +220,9 @@ def _check_shape(name: str, bound: NDArray, value: Any) -> None:
         )
 
 
-def simple_bind(symbol: Any, ctx: Context, grad_req: Any, type_dict: dict[str, Any] | None, shapes: dict[str, Any]) -> Executor:
+def simple_bind(
+    symbol: Any, ctx: Context, grad_req: Any, type_dict: dict[str, Any] | None, shapes: dict[str, Any]
+) -> Executor:
     """An Executor over newly allocated zeros, with all shapes and types inferred from those given."""
     names = symbol.list_arguments()
     arg_shapes, _, aux_shapes = symbol.infer_shape(**shapes)

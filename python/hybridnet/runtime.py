@@ -31,20 +31,61 @@ class Feature:
         return f"{'✔' if self._enabled else '✖'} {self._name}"
 
 
-_ENABLED = {"CPU_AVX2": True, "CPU_SSE": True, "F16C": True, "INT64_TENSOR_SIZE": True, "MKLDNN": True, "ONEDNN": True, "OPENMP": True}
-_ABSENT = ("CAFFE", "CUDA", "CUDNN", "CUDA_RTC", "DIST_KVSTORE", "NCCL", "OPENCV", "TENSORRT", "TVM_OP")
+_BUILT = (
+    "BLAS_ONEDNN",
+    "F16C",
+    "INT64_TENSOR_SIZE",
+    "LAPACK",
+    "MKLDNN",
+    "ONEDNN",
+    "OPENMP",
+    "PROFILER",
+    "SIGNAL_HANDLER",
+)
+_ABSENT = (
+    "BLAS_APPLE", "BLAS_ATLAS", "BLAS_MKL", "BLAS_OPEN", "CAFFE", "CUDA", "CUDA_RTC", "CUDNN", "CXX14", "DEBUG", "DIST_KVSTORE",
+    "JEMALLOC", "NCCL", "OPENCV", "SSE", "TENSORRT", "TVM_OP",
+)  # fmt: skip
+# Instruction sets are chosen when the process starts: feature -> flag of /proc/cpuinfo.
+_INSTRUCTIONS = {
+    "CPU_SSE": "sse", "CPU_SSE2": "sse2", "CPU_SSE3": "pni", "CPU_SSE4_1": "sse4_1", "CPU_SSE4_2": "sse4_2", "CPU_SSE4A": "sse4a",
+    "CPU_AVX": "avx", "CPU_AVX2": "avx2",
+}  # fmt: skip
+
+
+def _cpu_flags() -> set[str]:
+    try:
+        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
+            line = next((line for line in file if line.startswith("flags")), "")
+    except OSError:
+        return set()
+    return set(line.partition(":")[2].split())
 
 
 def feature_list() -> list[Feature]:
     """Every feature that MXNet names, with what this build has."""
-    return [Feature(name, on) for name, on in sorted({**_ENABLED, **dict.fromkeys(_ABSENT, False)}.items())]
+    flags = _cpu_flags()
+    found = dict.fromkeys(_BUILT, True) | dict.fromkeys(_ABSENT, False)
+    found |= {name: flag in flags for name, flag in _INSTRUCTIONS.items()}
+    return [Feature(name, on) for name, on in sorted(found.items())]
 
 
 class Features(OrderedDict):
-    """Feature name -> Feature."""
+    """Feature name -> Feature. There is one for the process."""
+
+    _instance: Features | None = None
+
+    def __new__(cls) -> Features:
+        if cls._instance is None:
+            cls._instance = super().__new__(cls)
+            OrderedDict.__init__(cls._instance, ((feature.name, feature) for feature in feature_list()))
+        return cls._instance
 
     def __init__(self) -> None:
-        super().__init__((feature.name, feature) for feature in feature_list())
+        """The table is filled once, by the first use."""
+
+    def __repr__(self) -> str:
+        return f"[{', '.join(map(repr, self.values()))}]"
 
     def is_enabled(self, feature_name: str) -> bool:
         """Whether the build has the feature. Raises ValueError for a name that nobody knows."""

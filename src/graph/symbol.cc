@@ -39,29 +39,16 @@ std::string output_name_of(const NodeEntry& e) {
   return node.name + "_" + (named ? node.op->output_name(p, static_cast<int>(e.index)) : "output" + std::to_string(e.index));
 }
 
-void learn(TensorSpec& spec, const TensorSpec& known, const std::string& name) {
-  if (known.dtype != DType::kUnknown) {
-    if (spec.dtype != DType::kUnknown && spec.dtype != known.dtype) {
-      throw DTypeError({.input = name, .expected = dtype_name(spec.dtype), .given = dtype_name(known.dtype),
-                        .because = "the variable declares its dtype"});
-    }
-    spec.dtype = known.dtype;
-  }
+// What the caller says replaces what the variable declares; sizes that the caller leaves open stay as declared.
+void learn(TensorSpec& spec, const TensorSpec& known) {
+  if (known.dtype != DType::kUnknown) spec.dtype = known.dtype;
   if (!known.shape.rank_known()) return;
-  bool agrees = !spec.shape.rank_known() || spec.shape.ndim() == known.shape.ndim();
-  if (agrees && !spec.shape.rank_known()) {
+  if (!spec.shape.rank_known() || spec.shape.ndim() != known.shape.ndim()) {
     spec.shape = known.shape;
-  } else if (agrees) {
-    for (int i = 0; i < known.shape.ndim() && agrees; ++i) {
-      if (known.shape[i] == kUnknownDim) continue;
-      agrees = spec.shape[i] == kUnknownDim || spec.shape[i] == known.shape[i];
-      spec.shape[i] = known.shape[i];
-    }
+    return;
   }
-  if (!agrees) {
-    throw ShapeError({.input = name, .expected = "shape " + spec.shape.str(), .given = known.shape.str(),
-                      .because = "the variable declares its shape"});
-  }
+  for (int i = 0; i < known.shape.ndim(); ++i)
+    if (known.shape[i] != kUnknownDim) spec.shape[i] = known.shape[i];
 }
 
 }  // namespace
@@ -129,7 +116,7 @@ Symbol::Specs Symbol::infer(const std::map<std::string, TensorSpec>& known, bool
     const NodeEntry entry{NodePtr(node), 0};
     TensorSpec& spec = specs[entry];
     spec = declared_spec(*node);
-    if (auto it = known.find(node->name); it != known.end()) learn(spec, it->second, node->name);
+    if (auto it = known.find(node->name); it != known.end()) learn(spec, it->second);
   }
   infer_specs(outputs, specs, train);
   // What nothing determines is float32, as everywhere in the API.

@@ -31,8 +31,15 @@ struct Executor::Impl {
   std::vector<uint8_t> wants;
   bool any_wanted = false;
   std::vector<NDArray> outputs;
-  GraphFunction::Pending pending;
-  bool can_backward = false;
+  GraphFunction::Pending pending;  // what backward needs; empty after a run in prediction mode
+  RngKey key;                      // of the last run
+  bool ran = false;
+
+  // Runs the graph in prediction mode once more, now keeping what backward needs.
+  void remember() {
+    const Ref<CompiledCall> compiled = function->compiled_for(inputs, wants, false);
+    function->run_forward(compiled, inputs, {}, key, &pending);
+  }
 };
 
 Executor::Executor(Symbol symbol, std::vector<NDArray> arguments, std::vector<NDArray> gradients,
@@ -81,30 +88,31 @@ Executor::~Executor() = default;
 
 const std::vector<NDArray>& Executor::forward(bool train) {
   Impl& m = *impl_;
-  m.can_backward = train && m.any_wanted;
-  const std::span<const uint8_t> wants =
-      m.can_backward ? std::span<const uint8_t>(m.wants) : std::span<const uint8_t>();
+  const bool keep = train && m.any_wanted;
+  const std::span<const uint8_t> wants = keep ? std::span<const uint8_t>(m.wants) : std::span<const uint8_t>();
   const Ref<CompiledCall> compiled = m.function->compiled_for(m.inputs, wants, train);
   // Results stay in the arrays that the caller may hold, unless their specs change.
   bool reuse = m.outputs.size() == compiled->forward->outputs().size();
   for (size_t i = 0; reuse && i < m.outputs.size(); ++i)
     reuse = m.outputs[i].spec() == compiled->forward->outputs()[i].spec;
-  const RngKey key = compiled->forward->uses_random() ? next_rng_key() : RngKey{};
+  m.key = compiled->forward->uses_random() ? next_rng_key() : RngKey{};
+  m.ran = true;
   m.pending = {};
   m.outputs = m.function->run_forward(compiled, m.inputs,
-                                      reuse ? std::span<const NDArray>(m.outputs) : std::span<const NDArray>(), key,
-                                      m.can_backward ? &m.pending : nullptr);
+                                      reuse ? std::span<const NDArray>(m.outputs) : std::span<const NDArray>(), m.key,
+                                      keep ? &m.pending : nullptr);
   return m.outputs;
 }
 
 void Executor::backward(std::span<const NDArray> out_grads) {
   Impl& m = *impl_;
-  if (!m.can_backward) {
+  if (!m.any_wanted || !m.ran) {
     throw GradientError({.op = m.function->options().name,
-                         .message = m.any_wanted ? "backward needs a forward run in training mode before it"
+                         .message = m.any_wanted ? "backward needs a forward run before it"
                                                  : "no argument was bound with a gradient array",
                          .fix = m.any_wanted ? "call forward(is_train=True) first" : "pass args_grad to bind"});
   }
+  if (!m.pending.compiled) m.remember();
   std::vector<NDArray> heads(out_grads.begin(), out_grads.end());
   if (!heads.empty() && heads.size() != m.outputs.size()) throw_count("out_grads", m.outputs.size(), heads.size());
   heads.resize(m.outputs.size());

@@ -2,7 +2,25 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 from . import control_flow
 from .control_flow import cond, foreach, while_loop
 
 __all__ = ["cond", "control_flow", "foreach", "while_loop"]
+
+# Under MXNet's names; imported when asked for.
+_ELSEWHERE = {
+    "autograd": "hybridnet.contrib.autograd",
+    "ndarray": "hybridnet.ndarray.contrib",
+    "nd": "hybridnet.ndarray.contrib",
+    "symbol": "hybridnet.symbol.contrib",
+    "sym": "hybridnet.symbol.contrib",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ELSEWHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return importlib.import_module(_ELSEWHERE[name])

@@ -62,6 +62,10 @@ __all__ = [
 ]
 
 
+py_slice = slice  # this module's own name: ``slice`` is an operator here
+_STORAGE_TYPE_STR_TO_ID = {"undefined": -1, "default": 0, "row_sparse": 1, "csr": 2}  # as parameter files number them
+
+
 def _context(ctx: Context | str | None) -> Context:
     if ctx is None:
         return current_context()
@@ -203,7 +207,7 @@ class NDArray(_core.NDArrayBase):
 
     # ----------------------------------------------------------------------------------------------------- properties
     @property
-    def T(self) -> NDArray:  # noqa: N802
+    def T(self) -> NDArray:
         """The axes in reverse order; a vector as it is."""
         return self if self.ndim < 2 else self.transpose()
 
@@ -295,16 +299,20 @@ class NDArray(_core.NDArrayBase):
         return _core.reshaped(self, _core.resolve_reshape(self, shape, reverse))
 
     def expand_dims(self, axis: int, inplace: bool = False) -> NDArray:
-        """A view with one more axis of size 1 at position axis."""
-        return _function("expand_dims")(self, axis=axis)
+        """One more axis of size 1 at position axis; inplace: as a view of this array."""
+        if not inplace:
+            return _function("expand_dims")(self, axis=axis)
+        at = axis if axis >= 0 else axis + self.ndim + 1
+        return self.reshape((*self.shape[:at], 1, *self.shape[at:]))
 
     def flatten(self, inplace: bool = False) -> NDArray:
-        """A view as a matrix: the first axis stays, the others merge."""
-        return _function("Flatten")(self)
+        """A matrix: the first axis stays, the others merge; inplace: as a view of this array."""
+        return self.reshape((0, -1)) if inplace and self.size else _function("Flatten")(self)
 
     def squeeze(self, axis: int | tuple[int, ...] | None = None, inplace: bool = False) -> NDArray:
-        """A view without the axes of size 1 (all, or those named)."""
-        return _function("squeeze")(self, axis=axis)
+        """Without the axes of size 1 (all, or those named); inplace: as a view of this array."""
+        squeezed = _function("squeeze")(self, axis=axis)
+        return self.reshape(squeezed.shape) if inplace else squeezed
 
     def transpose(self, *axes: Any, **kwargs: Any) -> NDArray:
         """The axes in another order; reversed when none is given."""
@@ -527,7 +535,7 @@ def _as_array_values(values: np.ndarray, ctx: Context | None, dtype: Any) -> NDA
     return array(values, ctx, _numpy_dtype(dtype))
 
 
-def eye(N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:  # noqa: N803
+def eye(N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:
     """A matrix (N, M or N) of zeros with ones on diagonal k."""
     return _internal._eye(N=N, M=M, k=k, ctx=str(_context(ctx)), dtype=_dtype_name(dtype), **kwargs)
 
@@ -567,10 +575,7 @@ def waitall() -> None:
 
 
 # ------------------------------------------------------------------------------------- arrays and numbers, either side
-_BINARY = (
-    "add subtract multiply divide modulo power maximum minimum hypot equal not_equal greater greater_equal lesser "
-    "lesser_equal logical_and logical_or logical_xor"
-).split()
+_BINARY = ["add", "subtract", "multiply", "divide", "modulo", "power", "maximum", "minimum", "hypot", "equal", "not_equal", "greater", "greater_equal", "lesser", "lesser_equal", "logical_and", "logical_or", "logical_xor"]
 _UFUNC_OPERATORS = {
     "add": 0, "subtract": 1, "multiply": 2, "divide": 3, "true_divide": 3, "remainder": 4, "power": 5, "float_power": 5,
     "equal": 9, "not_equal": 10, "greater": 11, "greater_equal": 12, "less": 13, "less_equal": 14,
@@ -644,7 +649,7 @@ def power(base: Any, exp: Any) -> NDArray:
     return _binary("power", base, exp)
 
 
-pow = power  # noqa: A001
+pow = power
 
 
 def maximum(lhs: Any, rhs: Any) -> NDArray:
@@ -753,12 +758,12 @@ def split_v2(
     return _internal._split_v2(ary, indices=indices, axis=axis, squeeze_axis=squeeze_axis)
 
 
-def histogram(a: NDArray, bins: int | NDArray = 10, range: tuple[float, float] | None = None) -> list[NDArray]:  # noqa: A002
+def histogram(a: NDArray, bins: int | NDArray = 10, range: tuple[float, float] | None = None) -> list[NDArray]:
     """Counts of values per bin, and the bin edges. bins: their number (with range), or their edges."""
     if isinstance(bins, NDArray):
         return _internal._histogram(a, bins)
     if range is None:
-        range = (float(a.min().asscalar()), float(a.max().asscalar()))  # noqa: A001
+        range = (float(a.min().asscalar()), float(a.max().asscalar()))
     return _internal._histogram(a, bin_cnt=bins, range=range)
 
 

@@ -12,12 +12,13 @@ from .. import _core
 from ..attribute import attributes_for
 from ..base import NotImplementedForSymbol, numeric_types
 from ..context import Context, current_context
-from ..errors import FileError, TraceError
+from ..errors import FileError
 from ..errors import IndexError as HybridNetIndexError
 from ..errors import TypeError as HybridNetTypeError
 from ..errors import ValueError as HybridNetValueError
 from ..name import name_for
 from ..ndarray.fluent import add_fluent_methods
+from ..util import is_np_shape
 from . import _internal
 from .traced_indexing import traced_item
 
@@ -45,9 +46,9 @@ __all__ = [
 ]
 
 
-def _refuse(symbol: Symbol, what: str, instead: str) -> TraceError:
+def _refuse(symbol: Symbol, what: str, instead: str) -> NotImplementedForSymbol:
     where = _core.current_location()
-    return TraceError(
+    return NotImplementedForSymbol(
         f"{what} of Symbol {symbol.name or symbol.list_outputs()}: it has no values while the graph is being built.\n"
         f"  Because: the block is traced once and run many times, so Python cannot branch on what is computed.\n"
         f"  Fix: {instead}" + (f"\n  At: {where}" if where else "")
@@ -118,7 +119,7 @@ class Symbol(_core.SymbolBase):
         return int(np.prod(self.shape, dtype=np.int64))
 
     @property
-    def T(self) -> Symbol:  # noqa: N802
+    def T(self) -> Symbol:
         """The axes in reverse order."""
         return self.transpose()
 
@@ -271,11 +272,11 @@ class Symbol(_core.SymbolBase):
 
     def wait_to_read(self) -> None:
         """Always raises: a graph has no values."""
-        raise NotImplementedForSymbol(self.wait_to_read)
+        raise _refuse(self, "wait_to_read()", "bind the Symbol and wait for its outputs")
 
     def backward(self, *args: Any, **kwargs: Any) -> None:
         """Always raises: a graph has no values."""
-        raise NotImplementedForSymbol(self.backward, "backward")
+        raise _refuse(self, "backward()", "call backward() on an NDArray that was recorded")
 
     def __setitem__(self, key: Any, value: Any) -> None:
         raise _refuse(self, "Writing elements", "build the array with operators such as where, concat or scatter_nd")
@@ -354,11 +355,15 @@ class Symbol(_core.SymbolBase):
         return _firsts(arguments), _firsts(outputs), _firsts(auxiliaries)
 
     def infer_shape_partial(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
-        """As infer_shape, but gives what can be known: () for unknown shapes, 0 for unknown sizes."""
-        _, arguments, outputs, auxiliaries = self._infer(args, kwargs, "shape", partial=True)
+        """As infer_shape, but gives what can be known.
 
-        def shown(specs: list[Any]) -> list[tuple[int, ...]]:
-            return [() if shape is None else tuple(max(size, 0) for size in shape) for shape, _ in specs]
+        Unknown shapes are (), unknown sizes 0; with NumPy shape semantics, where these mean something, None and -1.
+        """
+        _, arguments, outputs, auxiliaries = self._infer(args, kwargs, "shape", partial=True)
+        unknown_shape, least = (None, -1) if is_np_shape() else ((), 0)
+
+        def shown(specs: list[Any]) -> list[Any]:
+            return [unknown_shape if shape is None else tuple(max(size, least) for size in shape) for shape, _ in specs]
 
         return shown(arguments), shown(outputs), shown(auxiliaries)
 
@@ -509,7 +514,7 @@ def var(
 Variable = var
 
 
-def Group(symbols: Sequence[Symbol], create_fn: Any = None) -> Symbol:  # noqa: N802
+def Group(symbols: Sequence[Symbol], create_fn: Any = None) -> Symbol:
     """All outputs of the Symbols as one."""
     symbols = list(symbols)
     if not symbols or not all(isinstance(symbol, _core.SymbolBase) for symbol in symbols):
@@ -556,7 +561,7 @@ def full(shape: Any, val: float, dtype: Any = None, **kwargs: Any) -> Symbol:
     return _internal._full(shape=shape, value=float(val), dtype=_dtype_name(dtype), **kwargs)
 
 
-def eye(N: int, M: int = 0, k: int = 0, dtype: Any = None, **kwargs: Any) -> Symbol:  # noqa: N803
+def eye(N: int, M: int = 0, k: int = 0, dtype: Any = None, **kwargs: Any) -> Symbol:
     """A node of zeros with ones on diagonal k."""
     return _internal._eye(N=N, M=M, k=k, dtype=_dtype_name(dtype), **kwargs)
 
@@ -596,7 +601,7 @@ def split_v2(ary: Symbol, indices_or_sections: Any, axis: int = 0, squeeze_axis:
     return _internal._split_v2(ary, indices=[0, *indices_or_sections], axis=axis, squeeze_axis=squeeze_axis)
 
 
-def histogram(a: Symbol, bins: Any = 10, range: Any = None, **kwargs: Any) -> Symbol:  # noqa: A002
+def histogram(a: Symbol, bins: Any = 10, range: Any = None, **kwargs: Any) -> Symbol:
     """Counts of values per bin, and the bin edges."""
     if isinstance(bins, _core.SymbolBase):
         return _internal._histogram(a, bins, **kwargs)
@@ -636,7 +641,7 @@ def power(base: Any, exp: Any) -> Any:
     return _binary(5, "power", base, exp)
 
 
-pow = power  # noqa: A001
+pow = power
 
 add_fluent_methods(Symbol, "hybridnet.symbol", symbolic=True)
 _core.register_symbol_class(Symbol)

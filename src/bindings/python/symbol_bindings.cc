@@ -42,11 +42,19 @@ const Node& single_node(const Symbol& symbol, const char* what) {
   return *symbol.outputs[0].node;
 }
 
+// Attributes that MXNet programs write with and without the underscores that hide them.
+constexpr std::string_view kReserved[] = {"ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirror_stage"};
+
 py::dict attributes_of(const Node& node, bool with_parameters) {
   py::dict d;
   if (with_parameters && node.op != nullptr)
     for (const auto& [key, value] : node.op->schema->print(node.params->data())) d[py::str(key)] = value;
   for (const auto& [key, value] : node.attrs) d[py::str(key)] = value;
+  for (const std::string_view plain : kReserved) {
+    const std::string key(plain), hidden = "__" + key + "__";
+    if (const auto found = node.attrs.find(hidden); found != node.attrs.end()) d[py::str(key)] = found->second;
+    if (const auto found = node.attrs.find(key); found != node.attrs.end()) d[py::str(hidden)] = found->second;
+  }
   return d;
 }
 
@@ -227,7 +235,8 @@ void bind_attributes(py::module_& m) {
   });
   m.def("symbol_attr", [](const Symbol& s, const std::string& key) -> py::object {
     const Node& node = single_node(s, "attribute");
-    for (const std::string& k : {key, "__" + key + "__"})
+    const bool hidden = key.size() > 4 && key.starts_with("__") && key.ends_with("__");
+    for (const std::string& k : {key, "__" + key + "__", hidden ? key.substr(2, key.size() - 4) : key})
       if (const auto found = node.attrs.find(k); found != node.attrs.end()) return py::str(found->second);
     if (node.op != nullptr)
       for (const auto& [k, value] : node.op->schema->print(node.params->data()))

@@ -55,6 +55,20 @@ OpBuilder<NoParams> identity_op(OpRegistry& ops, const char* name, const char* d
   return op;
 }
 
+// lhs -> lhs; rhs only lends what it knows about shape and dtype.
+void register_identity_like(OpRegistry& ops) {
+  ops.declare("_identity_with_attr_like_rhs")
+      .doc("lhs unchanged; its shape and dtype are those of rhs, whichever of the two is known.")
+      .input("lhs", "array of any shape")
+      .input("rhs", "gives shape and dtype only")
+      .output("out", "shape and dtype of both")
+      .infer(infer_same)
+      .cpu(run_copy)
+      .inplace(0, 0)
+      .gradient([](const NoParams&, const GradientContext& g) -> Values { return {g.output_grad(0), {}}; }, Saves::nothing())
+      .sample({{3, 4}, {3, 4}});
+}
+
 OpBuilder<NoParams> constant_like(OpRegistry& ops, const char* name, double value, const char* doc) {
   auto op = ops.declare(name);
   op.doc(doc)
@@ -76,6 +90,7 @@ Values stop(const NoParams&, const GradientContext&) { return Values(1); }
 }  // namespace
 
 void register_copies(OpRegistry& ops) {
+  register_identity_like(ops);
   identity_op(ops, "_copy", "Copies the input.").alias("identity").alias("_copyto").alias("_npi_copyto").gradient(pass, Saves::nothing());
   identity_op(ops, "BlockGrad", "Copies the input; no gradient passes through.")
       .alias("stop_gradient")

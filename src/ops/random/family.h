@@ -6,5 +6,7 @@
 namespace hybridnet::ops {
 
 void register_draw(OpRegistry& ops);
+void register_randint(OpRegistry& ops);
+void register_shuffle(OpRegistry& ops);
 
 }  // namespace hybridnet::ops

@@ -3,6 +3,10 @@
 
 namespace hybridnet::ops {
 
-void register_random(OpRegistry& ops) { register_draw(ops); }
+void register_random(OpRegistry& ops) {
+  register_draw(ops);
+  register_randint(ops);
+  register_shuffle(ops);
+}
 
 }  // namespace hybridnet::ops

@@ -204,7 +204,9 @@ def test_simple_bind_allocates_everything():
     with pytest.raises(ValueError, match="other"):
         executor.copy_params_from({"other": mx.nd.ones((1,))})
     executor.copy_params_from({"other": mx.nd.ones((1,))}, allow_extra_params=True)
-    bigger = executor.reshape(data=(16, 3))
+    with pytest.raises(mx.errors.ShapeError, match="allow_up_sizing"):
+        executor.reshape(data=(16, 3))
+    bigger = executor.reshape(data=(16, 3), allow_up_sizing=True)
     assert bigger.forward()[0].shape == (16, 2)
     assert bigger.arg_dict["fc1_weight"] is executor.arg_dict["fc1_weight"]
     with pytest.raises(ValueError, match="data"):
@@ -271,3 +273,40 @@ def test_symbols_have_no_values():
         x.shape
     with pytest.raises(mx.errors.TraceError):
         x[0:1] = 3
+
+
+def test_smaller_shapes_reuse_the_memory_of_the_executor():
+    executor = dense_net().simple_bind(mx.cpu(), data=(8, 3))
+    executor.arg_dict["data"][:] = 2
+    smaller = executor.reshape(data=(4, 3))
+    np.testing.assert_array_equal(smaller.arg_dict["data"].asnumpy(), np.full((4, 3), 2))
+    smaller.arg_dict["data"][:] = 5
+    assert executor.arg_dict["data"][3, 2].asscalar() == 5
+    assert executor.arg_dict["data"][4, 0].asscalar() == 2
+
+
+def test_backward_after_a_run_in_prediction_mode():
+    x = mx.nd.array([1.0, 2.0])
+    grad = mx.nd.zeros((2,))
+    executor = (sym.var("x") ** 2).bind(mx.cpu(), args=[x], args_grad=[grad])
+    with pytest.raises(mx.errors.GradientError, match="forward"):
+        executor.backward()
+    executor.forward()
+    executor.backward(mx.nd.ones((2,), dtype="float16"))
+    np.testing.assert_array_equal(grad.asnumpy(), [2, 4])
+
+
+def test_given_shapes_replace_declared_ones():
+    a = sym.var("a", shape=(2, 3))
+    assert (a + sym.var("b")).infer_shape()[0] == [(2, 3), (2, 3)]
+    assert (a + sym.var("b")).infer_shape(a=(5, 6))[0] == [(5, 6), (5, 6)]
+    with mx.np_shape():
+        assert sym.sin(sym.var("x")).infer_shape_partial()[0] == [None]
+    assert sym.sin(sym.var("x")).infer_shape_partial()[0] == [()]
+
+
+def test_multipliers_are_found_with_and_without_underscores():
+    x = sym.var("x", lr_mult=2, attr={"force_mirroring": "True"})
+    assert x.attr("lr_mult") == x.attr("__lr_mult__") == "2"
+    assert x.attr("__force_mirroring__") == "True"
+    assert {"__lr_mult__": "2", "lr_mult": "2"}.items() <= x.list_attr().items()
