@@ -123,7 +123,9 @@ HWY_INLINE V sin(D d, V x) {
 }
 template <class D, class V>
 HWY_INLINE V cos(D d, V x) {
-  return with_large(d, x, hn::Cos(d, x), kTrigonometricBound, [](auto v) { return std::cos(v); });
+  const auto tiny = hn::Lt(hn::Abs(x), constant(d, is_float32<D>() ? 1e-4 : 1e-8));  // 1 - x^2 / 2 rounds to 1
+  const V y = hn::IfThenElse(tiny, constant(d, 1.0), hn::Cos(d, x));
+  return with_large(d, x, y, kTrigonometricBound, [](auto v) { return std::cos(v); });
 }
 
 // Odd polynomials of the Cephes library (S. Moshier, tanf.c and tan.c) over [-pi/4, pi/4].

@@ -19,31 +19,34 @@ bool is_exact_in(DType dtype, double scalar) {
   return back == scalar;
 }
 
+// The comparison's result fits any dtype, the number does not: widened and narrowed by hand.
+template <Pointwise F>
+void compare_wide(double scalar, DType from, const void* in, DType to, void* out, int64_t n) {
+  constexpr int64_t kTile = 512;
+  double tile[kTile];
+  for (int64_t i = 0; i < n; i += kTile) {
+    const int64_t m = std::min(kTile, n - i);
+    kernels::convert(from, static_cast<const char*>(in) + i * dtype_size(from), DType::kFloat64, tile, m);
+    apply_scalar<F, kScalarRight>(scalar, DType::kFloat64, tile, tile, m, false);
+    kernels::convert(DType::kFloat64, tile, to, static_cast<char*>(out) + i * dtype_size(to), m);
+  }
+}
+
 template <Pointwise F>
 void compare_span(const void* params, DType dtype, const void* const* in, void* out, int64_t n) {
   const double scalar = static_cast<const ScalarParams*>(params)->scalar;
   if (is_exact_in(dtype, scalar)) return apply_scalar<F, kScalarRight>(scalar, dtype, in[0], out, n, false);
-  // The comparison's result fits any dtype, the number does not: narrow by hand.
-  constexpr int64_t kTile = 512;
-  double tile[kTile];
-  const int64_t size = dtype_size(dtype);
-  for (int64_t i = 0; i < n; i += kTile) {
-    const int64_t m = std::min(kTile, n - i);
-    kernels::convert(dtype, static_cast<const char*>(in[0]) + i * size, DType::kFloat64, tile, m);
-    apply_scalar<F, kScalarRight>(scalar, DType::kFloat64, tile, tile, m, false);
-    kernels::convert(DType::kFloat64, tile, dtype, static_cast<char*>(out) + i * size, m);
-  }
+  compare_wide<F>(scalar, dtype, in[0], dtype, out, n);
 }
 
 template <Pointwise F>
 void run_compare(const ScalarParams& p, const KernelArgs& a) {
   const TensorRef& in = a.in[0];
   const TensorRef& out = a.out[0];
-  if (in.dtype != out.dtype || is_exact_in(in.dtype, p.scalar)) return run_scalar<F, kScalarRight>(p, a);
-  const int64_t size = dtype_size(in.dtype);
+  if (is_exact_in(out.dtype, p.scalar)) return run_scalar<F, kScalarRight>(p, a);
   parallel_for(out.size(), kernels::grain_size(1), [&](int64_t begin, int64_t end) {
-    const void* part[1] = {static_cast<const char*>(in.data) + begin * size};
-    compare_span<F>(&p, in.dtype, part, static_cast<char*>(out.data) + begin * size, end - begin);
+    compare_wide<F>(p.scalar, in.dtype, in.as<char>() + begin * dtype_size(in.dtype), out.dtype,
+                    out.as<char>() + begin * dtype_size(out.dtype), end - begin);
   });
 }
 

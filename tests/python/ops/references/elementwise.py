@@ -1,8 +1,314 @@
-"""What the operators of src/ops/elementwise compute, in NumPy."""
+"""What the operators of src/ops/elementwise compute, in NumPy: functions of one array, of one array and a number."""
 
 from __future__ import annotations
 
+import math
+import statistics
+
+import numpy as np
+
 from .attributes import value
+
+
+def _each(function, *, outside=math.nan):
+    """A function of one Python float, over arrays; `outside` where it is not defined."""
+
+    def at(x):
+        try:
+            return function(float(x))
+        except (ValueError, OverflowError):
+            return outside
+
+    return np.vectorize(at, otypes=["float64"])
+
+
+def _digamma(x):
+    """By the recurrence up to 12, then the asymptotic series."""
+    total = 0.0
+    while x < 12:
+        total -= 1 / x
+        x += 1
+    y = 1 / (x * x)
+    series = y * (1 / 12 - y * (1 / 120 - y * (1 / 252 - y * (1 / 240 - y / 132))))
+    return total + math.log(x) - 1 / (2 * x) - series
+
+
+def _trigamma(x):
+    total = 0.0
+    while x < 12:
+        total += 1 / (x * x)
+        x += 1
+    y = 1 / (x * x)
+    return total + 1 / x + y / 2 + (1 / x) * y * (1 / 6 - y * (1 / 30 - y * (1 / 42 - y * (1 / 30 - y * 5 / 66))))
+
+
+def _erfinv(x):
+    if abs(x) == 1:
+        return math.copysign(math.inf, x)
+    tail = (1 - abs(x)) / 2  # of the normal distribution; it keeps the digits that 1 - tail loses
+    return math.copysign(-statistics.NormalDist().inv_cdf(tail) / math.sqrt(2), x)
+
+
+def _unary(function):
+    def reference(inputs, attrs):
+        x = inputs[0]
+        return [function(x.astype("float64") if x.dtype == bool else x)]
+
+    return reference
+
+
+def _wide(function):
+    """Computed in float64, also for integers."""
+    return _unary(lambda x: function(np.asarray(x, "float64")))
+
+
+def _integer_reciprocal(x):
+    if x.dtype.kind == "f":
+        return 1 / x
+    return np.where(np.abs(x.astype("int64")) == 1, x, 0)
+
+
+def _rint(x):
+    """Halves go down."""
+    low, high = np.floor(x), np.ceil(x)
+    return np.where(x - low <= high - x, low, high)
+
+
+def _sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def _softrelu(x):
+    return np.logaddexp(0, x)
+
+
+def _softsign(x):
+    return x / (1 + np.abs(x))
+
+
+def _phi(x):
+    return 0.5 * (1 + _each(math.erf)(x / math.sqrt(2)))
+
+
+def _gelu(x):
+    return x * _phi(x)
+
+
+_SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
+
+UNARY = {
+    "abs": _unary(np.abs),
+    "negative": _unary(np.negative),
+    "sign": _unary(np.sign),
+    "square": _unary(np.square),
+    "reciprocal": _unary(_integer_reciprocal),
+    "sqrt": _wide(np.sqrt),
+    "rsqrt": _wide(lambda x: 1 / np.sqrt(x)),
+    "cbrt": _wide(np.cbrt),
+    "rcbrt": _wide(lambda x: 1 / np.cbrt(x)),
+    "exp": _wide(np.exp),
+    "expm1": _wide(np.expm1),
+    "log": _wide(np.log),
+    "log2": _wide(np.log2),
+    "log10": _wide(np.log10),
+    "log1p": _wide(np.log1p),
+    "sin": _wide(np.sin),
+    "cos": _wide(np.cos),
+    "tan": _wide(np.tan),
+    "arcsin": _wide(np.arcsin),
+    "arccos": _wide(np.arccos),
+    "arctan": _wide(np.arctan),
+    "sinh": _wide(np.sinh),
+    "cosh": _wide(np.cosh),
+    "tanh": _wide(np.tanh),
+    "arcsinh": _wide(np.arcsinh),
+    "arccosh": _wide(np.arccosh),
+    "arctanh": _wide(np.arctanh),
+    "degrees": _wide(np.degrees),
+    "radians": _wide(np.radians),
+    "erf": _wide(_each(math.erf)),
+    "erfinv": _wide(_each(_erfinv)),
+    "gamma": _wide(_each(math.gamma)),
+    "gammaln": _wide(_each(math.lgamma, outside=math.inf)),
+    "relu": _unary(lambda x: np.maximum(x, 0)),
+    "sigmoid": _wide(_sigmoid),
+    "softsign": _wide(_softsign),
+    "logical_not": _unary(lambda x: x == 0),
+    "floor": _unary(np.floor),
+    "ceil": _unary(np.ceil),
+    "trunc": _unary(np.trunc),
+    "fix": _unary(np.trunc),
+    "rint": _unary(_rint),
+    "round": _unary(lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x)),
+    "_contrib_round_ste": _unary(lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x)),
+    "_contrib_sign_ste": _unary(np.sign),
+}
+
+
+def _scalar_result(x, attrs):
+    """The dtype of array-and-number operators."""
+    is_int = value(attrs, "is_int", True)
+    is_int = is_int in (True, 1, "True", "true")
+    if x.dtype == bool:
+        return np.dtype("int64" if is_int else "float64")
+    return x.dtype if x.dtype.kind == "f" or is_int else np.dtype("float64")
+
+
+def _with_scalar(function, *, reverse=False, compares=False):
+    def reference(inputs, attrs):
+        x, s = inputs[0], float(value(attrs, "scalar", 1.0))
+        dtype = _scalar_result(x, attrs)
+        if compares:
+            return [function(x.astype("float64"), s).astype(dtype)]
+        if dtype.kind != "f":  # numbers that do not fit become the nearest limit
+            s = int(np.clip(int(s), np.iinfo(dtype).min, np.iinfo(dtype).max))
+        x = x.astype(dtype)
+        s = np.asarray(s).astype(dtype)
+        return [(function(s, x) if reverse else function(x, s)).astype(dtype)]
+
+    return reference
+
+
+def divide(a, b):
+    """Integers: rounded toward zero, 0 where b is 0."""
+    if np.result_type(a, b).kind == "f":
+        return a / b
+    safe = np.where(b == 0, 1, b)
+    quotient = (
+        np.abs(a.astype("int64"))
+        // np.abs(safe.astype("int64"))
+        * np.sign(a.astype("int64"))
+        * np.sign(safe.astype("int64"))
+    )
+    return np.where(b == 0, 0, quotient)
+
+
+def remainder(a, b):
+    """The sign of b; 0 where b is 0."""
+    return np.where(b == 0, 0, np.mod(a, np.where(b == 0, 1, b)))
+
+
+def power(a, b):
+    """Integers wrap around; 1 / a^-b rounded toward zero for negative exponents."""
+    if np.result_type(a, b).kind == "f":
+        return np.power(a, b)
+    dtype = np.result_type(a, b)
+
+    def one(x, y):
+        x, y = int(x), int(y)
+        if y < 0:
+            return 0 if abs(x) != 1 else x ** (-y)
+        bits = 8 * dtype.itemsize
+        wrapped = pow(x, y, 1 << bits)
+        return wrapped - (1 << bits) if dtype.kind == "i" and wrapped >> (bits - 1) else wrapped
+
+    return np.vectorize(one, otypes=[dtype])(a, b)
+
+
+def hypotenuse(a, b):
+    return np.hypot(np.asarray(a, "float64"), np.asarray(b, "float64"))
+
+
+ARITHMETIC = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": divide,
+    "mod": remainder,
+    "power": power,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "hypot": hypotenuse,
+}
+COMPARISONS = {
+    "equal": np.equal,
+    "not_equal": np.not_equal,
+    "greater": np.greater,
+    "greater_equal": np.greater_equal,
+    "lesser": np.less,
+    "lesser_equal": np.less_equal,
+    "logical_and": np.logical_and,
+    "logical_or": np.logical_or,
+    "logical_xor": np.logical_xor,
+}
+
+
+def binary(function):
+    """Two arrays of one dtype; bool arithmetic is done on 0 and 1, the result is true where it is not 0."""
+
+    def reference(inputs, attrs):
+        a, b = inputs
+        if a.dtype == bool:
+            return [np.asarray(function(a.astype("int64"), b.astype("int64"))) != 0]
+        return [np.asarray(function(a, b)).astype(a.dtype)]
+
+    return reference
+
+
+BINARY = {
+    f"_{name}": binary(f)
+    for name, f in {**ARITHMETIC, **COMPARISONS}.items()
+    if name not in ("add", "sub", "mul", "div")
+}
+BINARY |= {f"elemwise_{name}": binary(ARITHMETIC[name]) for name in ("add", "sub", "mul", "div")}
+BINARY["_grad_add"] = binary(np.add)
+
+_SCALAR_NAMES = {"add": "plus", "sub": "minus"}
+SCALAR = {f"_{_SCALAR_NAMES.get(name, name)}_scalar": _with_scalar(f) for name, f in ARITHMETIC.items()}
+SCALAR |= {f"_r{n}_scalar": _with_scalar(ARITHMETIC[f], reverse=True) for n, f in
+           {"minus": "sub", "div": "div", "mod": "mod", "power": "power"}.items()}  # fmt: skip
+SCALAR |= {f"_{name}_scalar": _with_scalar(f, compares=True) for name, f in COMPARISONS.items()}
+
+
+def _clip(inputs, attrs):
+    x = inputs[0]
+    low, high = float(value(attrs, "a_min")), float(value(attrs, "a_max"))
+    if x.dtype.kind != "f":
+        limits = np.iinfo(x.dtype)
+        low, high = int(max(low, limits.min)), int(min(high, limits.max))
+    return [np.clip(x, low, high)]
+
+
+def _hard_sigmoid(inputs, attrs):
+    return [np.clip(value(attrs, "alpha", 0.2) * inputs[0] + value(attrs, "beta", 0.5), 0, 1)]
+
+
+def _smooth_l1(inputs, attrs):
+    x, sigma2 = inputs[0], float(value(attrs, "scalar", 1.0)) ** 2
+    return [np.where(np.abs(x) < 1 / sigma2, 0.5 * sigma2 * x * x, np.abs(x) - 0.5 / sigma2)]
+
+
+def _activation(inputs, attrs):
+    x = inputs[0]
+    functions = {
+        "relu": lambda v: np.maximum(v, 0),
+        "sigmoid": _sigmoid,
+        "tanh": np.tanh,
+        "softrelu": _softrelu,
+        "softsign": _softsign,
+    }
+    return [functions[attrs["act_type"]](x if attrs["act_type"] == "relu" else x.astype("float64"))]
+
+
+def _leaky_relu(inputs, attrs):
+    """In inference mode, where random slopes are their mean."""
+    x, kind = inputs[0], attrs.get("act_type", "leaky")
+    slope = float(value(attrs, "slope", 0.25))
+    if kind == "gelu":
+        return [_gelu(x)]
+    if kind == "selu":
+        return [_SELU_SCALE * np.where(x > 0, x, _SELU_ALPHA * np.expm1(x))]
+    if kind == "elu":
+        return [np.where(x > 0, x, slope * np.expm1(x))]
+    if kind == "prelu":
+        gamma = inputs[1]
+        shape = [1] * x.ndim
+        if gamma.size > 1:
+            shape[2 - gamma.ndim : 2] = gamma.shape
+        slope = gamma.reshape(shape) if gamma.size > 1 else gamma.reshape(())
+    if kind == "rrelu":
+        slope = (float(value(attrs, "lower_bound", 0.125)) + float(value(attrs, "upper_bound", 0.334))) / 2
+    return [np.where(x > 0, x, slope * x)]
 
 
 def _quadratic(inputs, attrs):
@@ -11,4 +317,113 @@ def _quadratic(inputs, attrs):
     return [(a * x**2 + b * x + c).astype(inputs[0].dtype)]
 
 
-REFERENCES = {"_contrib_quadratic": _quadratic}
+def _convert(x, name):
+    if name == "bool":
+        return x.astype(bool)
+    dtype = np.dtype("float32" if name == "bfloat16" else name)
+    if x.dtype.kind == "f" and dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        return np.clip(np.nan_to_num(np.trunc(x)), limits.min, limits.max).astype(dtype)
+    return x.astype(dtype)
+
+
+def _cast(inputs, attrs):
+    return [_convert(inputs[0], attrs["dtype"])]
+
+
+def _where(inputs, attrs):
+    condition, x, y = inputs
+    chosen = condition != 0
+    if condition.ndim == 1 and x.ndim > 1:
+        chosen = chosen.reshape((-1,) + (1,) * (x.ndim - 1))
+    return [np.where(chosen, x, y)]
+
+
+def _same(inputs, attrs):
+    return [inputs[0]]
+
+
+def _sum_of_all(inputs, attrs):
+    return [sum(inputs[1:], inputs[0])] if inputs[0].dtype != bool else [np.any(inputs, axis=0)]
+
+
+def _finite(inputs, attrs):
+    return [np.array([float(all(np.isfinite(x).all() for x in inputs))], "float32")]
+
+
+def _multicast(inputs, attrs):
+    return list(inputs)
+
+
+def _polygamma(inputs, attrs):
+    return [_each({0: _digamma, 1: _trigamma}[value(attrs, "order", 0)])(inputs[0])]
+
+
+def _gradient(slope):
+    """out_grad times the slope at the saved value."""
+
+    def reference(inputs, attrs):
+        dy, saved = (np.asarray(x, "float64") for x in inputs)
+        dx = dy * slope(saved, attrs)
+        return [np.maximum(dx, 0) if inputs[0].dtype.kind == "u" else dx]
+
+    return reference
+
+
+def _gelu_slope(x, attrs):
+    return _phi(x) + x * np.exp(-x * x / 2) / math.sqrt(2 * math.pi)
+
+
+def _elu_slope(x, attrs):
+    return np.where(x > 0, 1, value(attrs, "slope", 0.25) * np.exp(x)) * value(attrs, "scale", 1.0)
+
+
+def _clip_slope(x, attrs):
+    return (x >= value(attrs, "a_min")) & (x <= value(attrs, "a_max"))
+
+
+def _smooth_l1_slope(x, attrs):
+    return np.clip(float(value(attrs, "scalar", 1.0)) ** 2 * x, -1, 1)
+
+
+GRADIENTS = {
+    "_backward_relu": _gradient(lambda y, attrs: y > 0),
+    "_backward_sigmoid": _gradient(lambda y, attrs: y * (1 - y)),
+    "_backward_tanh": _gradient(lambda y, attrs: 1 - y * y),
+    "_backward_softrelu": _gradient(lambda y, attrs: -np.expm1(-y.astype("float64"))),
+    "_backward_gelu": _gradient(_gelu_slope),
+    "_backward_elu": _gradient(_elu_slope),
+    "_backward_leaky": _gradient(lambda x, attrs: np.where(x > 0, 1, value(attrs, "slope", 0.25))),
+    "_backward_clip": _gradient(_clip_slope),
+    "_backward_smooth_l1": _gradient(_smooth_l1_slope),
+    "_backward_square": _gradient(lambda x, attrs: 2 * x),
+}
+
+REFERENCES = {
+    **UNARY,
+    **BINARY,
+    **SCALAR,
+    **GRADIENTS,
+    "Activation": _activation,
+    "LeakyReLU": _leaky_relu,
+    "_plain_leaky_relu": _leaky_relu,
+    "_polygamma": _polygamma,
+    "clip": _clip,
+    "hard_sigmoid": _hard_sigmoid,
+    "smooth_l1": _smooth_l1,
+    "_contrib_quadratic": _quadratic,
+    "Cast": _cast,
+    "amp_cast": lambda inputs, attrs: [inputs[0]],
+    "amp_multicast": _multicast,
+    "all_finite": _finite,
+    "multi_all_finite": _finite,
+    "reset_arrays": lambda inputs, attrs: [np.zeros_like(x) for x in inputs],
+    "where": _where,
+    "add_n": _sum_of_all,
+    "_copy": _same,
+    "BlockGrad": _same,
+    "MakeLoss": _same,
+    "make_loss": _same,
+    "ones_like": lambda inputs, attrs: [np.ones_like(inputs[0])],
+    "zeros_like": lambda inputs, attrs: [np.zeros_like(inputs[0])],
+}
