@@ -105,7 +105,8 @@ class Executor:
             grads = [out_grads[name] for name in self._symbol.list_outputs()]
         else:
             grads = list(out_grads)
-        self._core.backward([_of_type(grad, output) for grad, output in zip(grads, self.outputs, strict=False)])
+        outputs = self._core.outputs()  # none before the first run: the call below says so
+        self._core.backward([_of_type(g, outputs[i]) if i < len(outputs) else g for i, g in enumerate(grads)])
 
     def copy_params_from(
         self,
