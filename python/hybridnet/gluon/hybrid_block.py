@@ -21,6 +21,7 @@ from ..symbol import Symbol
 from . import structure, trace
 from .block import Block
 from .block_errors import add_block_path
+from .op_hooks import ObservedGraph
 from .parameter import DeferredInitializationError, Parameter, ParameterDict
 
 if TYPE_CHECKING:
@@ -352,8 +353,7 @@ class HybridBlock(Block):
 
     def _compile(self, graph: _Graph) -> None:
         if self._callback is not None:
-            graph.op = _core.CachedOp(graph.outputs, name=self.name, passes="none")
-            graph.op._register_op_hook(self._callback, self._monitor_all)
+            graph.op = ObservedGraph(graph.outputs, self._callback, self._monitor_all)
         else:
             graph.op = _core.CachedOp(graph.outputs, name=self.name, **self._flags)
 

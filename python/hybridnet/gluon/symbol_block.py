@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from os.path import commonprefix
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +23,10 @@ __all__ = ["SymbolBlock"]
 
 
 def _common_prefix(names: Sequence[str]) -> str:
-    return commonprefix(list(names))
+    # What the smallest and the largest share, all share.
+    first, last = min(names, default=""), max(names, default="")
+    length = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
+    return first[:length]
 
 
 def _entries(inputs: Any) -> list[Symbol]:

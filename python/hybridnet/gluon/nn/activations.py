@@ -11,11 +11,11 @@ from .arguments import one_of, positive
 
 __all__ = ["ELU", "GELU", "SELU", "Activation", "LeakyReLU", "PReLU", "SiLU", "Swish"]
 
-_ACTIVATIONS = ("relu", "sigmoid", "tanh", "softrelu", "softsign", "log_sigmoid", "mish")
+_ACTIVATIONS = ("relu", "sigmoid", "tanh", "softrelu", "softsign")
 
 
 class Activation(HybridBlock):
-    """The activation of that name: relu, sigmoid, tanh, softrelu, softsign, log_sigmoid, mish.
+    """The activation of that name: relu, sigmoid, tanh, softrelu, softsign.
 
     Raises ParamError for other names.
     """
