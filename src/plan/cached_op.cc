@@ -16,7 +16,6 @@ CachedOp::CachedOp(Symbol symbol, CachedOpConfig config) : impl_(std::make_uniqu
   options.name = config.name;
   options.passes = config.passes;
   options.keep_arena = config.static_alloc;
-  options.fixed_shapes = config.static_shape;
   impl_->function = make_ref<GraphFunction>(std::move(definition), std::move(options));
   impl_->symbol = std::move(symbol);
 }

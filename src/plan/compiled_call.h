@@ -27,7 +27,6 @@ struct CompileOptions {
   std::string name;
   std::string passes;
   bool keep_arena = false;
-  bool fixed_shapes = false;  // inputs keep the specs of the first call: not compared again
 };
 
 class CompiledCall : public RefCounted<CompiledCall> {

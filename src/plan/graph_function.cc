@@ -130,7 +130,6 @@ bool GraphFunction::matches(const CallSignature& known, std::span<const NDArray>
                             bool train) const {
   if (known.train != train || !std::equal(wants.begin(), wants.end(), known.wants.begin(), known.wants.end()))
     return false;
-  if (options_.fixed_shapes) return true;
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!(inputs[i].spec() == known.inputs[i])) return false;
   }

@@ -1,0 +1,122 @@
+// Which values the layout pass puts channels-last, and what it copies for that.
+#include "graph/build_graph.h"
+
+namespace hybridnet::graph_testing {
+namespace {
+
+const TextAttrs kSame3x3{{"kernel", "(3, 3)"}, {"num_filter", "16"}, {"pad", "(1, 1)"}, {"no_bias", "True"}};
+
+struct Net {
+  std::vector<NodeEntry> inputs;
+  std::vector<TensorSpec> specs;
+  NodeEntry input(const std::string& name, std::initializer_list<int64_t> dims) {
+    inputs.push_back(var(name));
+    specs.push_back(float32(dims));
+    return inputs.back();
+  }
+  NodeEntry convolution(const NodeEntry& x, const std::string& weight) {
+    return use("Convolution", {x, input(weight, {16, 16, 3, 3})}, kSame3x3);
+  }
+  Graph graph(const std::vector<NodeEntry>& outputs) const { return make_graph(inputs, specs, outputs); }
+};
+
+void choose(Graph& graph) {
+  const Rewrite* rewrite = rewrite_database().find("channels_last");
+  ASSERT_NE(rewrite, nullptr);
+  rewrite->pass(graph);
+  graph.check();
+  for (const NodeEntry& output : graph.outputs()) EXPECT_EQ(graph.format(output), Format::kPlain);
+}
+
+int copies(const Graph& graph) { return count_ops(graph, "_to_channels_last") + count_ops(graph, "_to_plain"); }
+
+int channels_last_nodes(const Graph& graph) {
+  int count = 0;
+  for (Node* node : graph.order()) count += graph.format({NodePtr(node), 0}) == Format::kChannelsLast ? 1 : 0;
+  return count;
+}
+
+TEST(ChannelsLast, CopiesWhatEntersAndLeavesAChainOnly) {
+  Net net;
+  const NodeEntry x = net.input("x", {2, 16, 12, 12});
+  NodeEntry e = x;
+  for (int i = 0; i < 4; ++i) e = use("relu", {net.convolution(e, "w" + std::to_string(i))});
+  Graph graph = net.graph({e});
+  choose(graph);
+  EXPECT_EQ(count_ops(graph, "_to_channels_last"), 1);
+  EXPECT_EQ(count_ops(graph, "_to_plain"), 1);
+  EXPECT_EQ(channels_last_nodes(graph), 9);
+}
+
+TEST(ChannelsLast, OneConvolutionAloneGainsNothing) {
+  Net net;
+  const NodeEntry x = net.input("x", {2, 16, 12, 12});
+  Graph graph = net.graph({net.convolution(x, "w")});
+  choose(graph);
+  EXPECT_EQ(copies(graph), 0);
+  EXPECT_EQ(channels_last_nodes(graph), 0);
+}
+
+TEST(ChannelsLast, ElementwiseGraphsStayAsTheyAre) {
+  Net net;
+  const NodeEntry x = net.input("x", {2, 16, 12, 12});
+  Graph graph = net.graph({use("relu", {use("elemwise_add", {x, use("tanh", {x})})})});
+  choose(graph);
+  EXPECT_EQ(channels_last_nodes(graph), 0);
+}
+
+TEST(ChannelsLast, OneCopyServesAllReaders) {
+  Net net;
+  const NodeEntry x = net.input("x", {2, 16, 12, 12});
+  const NodeEntry a = net.convolution(x, "a"), b = net.convolution(x, "b");
+  const NodeEntry sum = use("elemwise_add", {use("elemwise_add", {a, b}), x});
+  Graph graph = net.graph({use("relu", {sum})});
+  choose(graph);
+  EXPECT_EQ(count_ops(graph, "_to_channels_last"), 1);
+  EXPECT_EQ(count_ops(graph, "_to_plain"), 1);
+}
+
+TEST(ChannelsLast, TheCopyMovesBehindAPooling) {
+  Net net;
+  const NodeEntry x = net.input("x", {2, 16, 12, 12});
+  const NodeEntry y = net.convolution(net.convolution(x, "a"), "b");
+  const NodeEntry pooled = use("Pooling", {use("relu", {y})}, {{"global_pool", "True"}, {"kernel", "(1, 1)"}});
+  Graph graph = net.graph({use("Flatten", {pooled})});
+  choose(graph);
+  ASSERT_EQ(count_ops(graph, "_to_plain"), 1);
+  for (const Node* node : graph.order()) {
+    if (!node->op || node->op->name != "_to_plain") continue;
+    EXPECT_EQ(node->inputs[0].node->op->name, "Pooling");
+  }
+}
+
+TEST(ChannelsLast, NodesWithoutThatOrderArePlain) {
+  Net net;
+  const NodeEntry x = net.input("x", {2, 16, 12, 12}), scale = net.input("scale", {1, 16, 1, 1});
+  const NodeEntry y = use("broadcast_mul", {net.convolution(net.convolution(x, "a"), "b"), scale});
+  Graph graph = net.graph({net.convolution(net.convolution(y, "c"), "d")});
+  choose(graph);
+  EXPECT_EQ(count_ops(graph, "_to_channels_last"), 2);
+  EXPECT_EQ(count_ops(graph, "_to_plain"), 2);
+  for (Node* node : graph.order()) {
+    if (!node->op || node->op->name != "broadcast_mul") continue;
+    EXPECT_EQ(graph.format({NodePtr(node), 0}), Format::kPlain);
+  }
+}
+
+TEST(ChannelsLast, LayoutsWithTheChannelsLastAlreadyAreLeftAlone) {
+  Net net;
+  const NodeEntry x = net.input("x", {2, 12, 12, 16});
+  TextAttrs attrs = kSame3x3;
+  attrs.emplace_back("layout", "NHWC");
+  NodeEntry e = x;
+  for (int i = 0; i < 3; ++i) {
+    e = use("Convolution", {e, net.input("w" + std::to_string(i), {16, 3, 3, 16})}, attrs);
+  }
+  Graph graph = net.graph({e});
+  choose(graph);
+  EXPECT_EQ(copies(graph), 0);
+}
+
+}  // namespace
+}  // namespace hybridnet::graph_testing

@@ -1,0 +1,276 @@
+"""How graphs are called: shapes that change, aliases, inputs that are outputs, constants, threads."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import hybridnet as mx
+import numpy as np
+import pytest
+from hybridnet import autograd, gluon
+from hybridnet.gluon import nn
+from networks import NETWORKS, make
+
+STATIC = [{}, {"static_alloc": True}, {"static_alloc": True, "static_shape": True}]
+
+
+class Function(gluon.HybridBlock):
+    """A block made of a function of F and arrays."""
+
+    def __init__(self, function: Any, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._function = function
+
+    def hybrid_forward(self, F: Any, *args: Any) -> Any:  # noqa: N803: MXNet's name
+        return self._function(F, *args)
+
+
+def hybrid(function: Any, **flags: Any) -> Function:
+    block = Function(function)
+    block.hybridize(**flags)
+    return block
+
+
+def array(*values: float) -> mx.nd.NDArray:
+    return mx.nd.array(values)
+
+
+@pytest.mark.parametrize("flags", STATIC, ids=str)
+@pytest.mark.parametrize("name", ["norm_chain", "residual", "mlp"])
+def test_shapes_change_between_calls(name: str, flags: dict[str, bool], rng: np.random.Generator) -> None:
+    net, x = make(name, 7)
+    inputs = [mx.nd.array(rng.standard_normal((n, *x.shape[1:]), dtype="float32")) for n in (1, 4, 2, 4, 1, 7)]
+    expected = [net(i).asnumpy() for i in inputs]
+    net.hybridize(**flags)
+    for _ in range(2):
+        for i, e in zip(inputs, expected, strict=True):
+            np.testing.assert_allclose(net(i).asnumpy(), e, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("flags", STATIC, ids=str)
+def test_results_of_earlier_calls_keep_their_values(flags: dict[str, bool]) -> None:
+    block = hybrid(lambda F, x: F.tanh(x) * 2 + x, **flags)
+    results = [block(array(float(i), i + 0.5)) for i in range(20)]
+    for i, result in enumerate(results):
+        x = np.array([i, i + 0.5], dtype="float32")
+        np.testing.assert_allclose(result.asnumpy(), np.tanh(x) * 2 + x, rtol=1e-5)
+
+
+@pytest.mark.parametrize("flags", STATIC, ids=str)
+def test_one_array_given_twice(flags: dict[str, bool]) -> None:
+    block = hybrid(lambda F, x, y: F.exp(x) * y - y, **flags)
+    x, y = array(1, 2), array(3, 4)
+    block(x, y)
+    np.testing.assert_allclose(block(x, x).asnumpy(), np.exp([1, 2]) * [1, 2] - [1, 2], rtol=1e-5)
+    x.attach_grad()
+    with autograd.record():
+        z = block(x, x)
+    z.backward()
+    np.testing.assert_allclose(x.grad.asnumpy(), np.exp([1, 2]) * [1, 2] + np.exp([1, 2]) - 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize("flags", STATIC, ids=str)
+def test_an_output_that_is_an_input(flags: dict[str, bool]) -> None:
+    block = hybrid(lambda F, x, y: (x, x + y, y), **flags)
+    x, y = array(1, 2), array(3, 4)
+    first, total, last = block(x, y)
+    np.testing.assert_array_equal(first.asnumpy(), [1, 2])
+    np.testing.assert_array_equal(total.asnumpy(), [4, 6])
+    np.testing.assert_array_equal(last.asnumpy(), [3, 4])
+    first[:] = 100  # a result is the caller's: writing to it changes no input
+    np.testing.assert_array_equal(x.asnumpy(), [1, 2])
+
+
+@pytest.mark.parametrize("flags", STATIC, ids=str)
+def test_one_value_as_two_outputs(flags: dict[str, bool]) -> None:
+    def twice(F: Any, x: Any) -> tuple[Any, Any, Any]:  # noqa: N803: MXNet's name
+        y = F.tanh(x)
+        return y, y, F.reshape(y, shape=(2, 1))
+
+    block = hybrid(twice, **flags)
+    x = array(0.5, -1)
+    x.attach_grad()
+    with autograd.record():
+        a, b, c = block(x)
+        loss = (a + 2 * b).sum() + (c * 3).sum()
+    loss.backward()
+    assert c.shape == (2, 1)
+    np.testing.assert_allclose(x.grad.asnumpy(), 6 * (1 - np.tanh([0.5, -1]) ** 2), rtol=1e-5)
+
+
+def test_constants_in_the_graph() -> None:
+    block = hybrid(lambda F, x: x * (F.ones(shape=(2,)) * 3) + F.arange(0, 2))
+    np.testing.assert_array_equal(block(array(1, 2)).asnumpy(), [3, 7])
+    np.testing.assert_array_equal(block(array(5, 6)).asnumpy(), [15, 19])
+
+
+def test_an_output_without_inputs() -> None:
+    block = hybrid(lambda F, x: (x + 1, F.zeros(shape=(3,)) + 2))
+    _, constant = block(array(1))
+    np.testing.assert_array_equal(constant.asnumpy(), [2, 2, 2])
+    constant[:] = 9
+    np.testing.assert_array_equal(block(array(1))[1].asnumpy(), [2, 2, 2])
+
+
+@pytest.mark.filterwarnings("ignore:The 1-th input")
+def test_inputs_that_nothing_reads() -> None:
+    block = hybrid(lambda F, x, unused: F.square(x))
+    x, unused = array(1, 2), array(7)
+    x.attach_grad()
+    unused.attach_grad()
+    with autograd.record():
+        y = block(x, unused)
+    y.backward()
+    np.testing.assert_array_equal(x.grad.asnumpy(), [2, 4])
+    np.testing.assert_array_equal(unused.grad.asnumpy(), [0])
+
+
+def test_empty_arrays() -> None:
+    block = hybrid(lambda F, x: F.tanh(x) * 2 + 1)
+    with mx.util.np_shape(True):
+        assert block(mx.nd.zeros((0, 3))).shape == (0, 3)
+
+
+def test_updates_in_place_between_calls_are_seen() -> None:
+    net, x = make("norm_chain", 8)
+    net.hybridize(static_alloc=True, static_shape=True)
+    net(x)
+    for factor in (2.0, 0.5, -1.0):
+        for param in net.collect_params().values():
+            if not param.name.endswith("running_var"):
+                param.data()[:] = param.data() * factor
+        compiled = net(x).asnumpy()
+        net.hybridize(False)
+        expected = net(x).asnumpy()
+        net.hybridize(static_alloc=True, static_shape=True)
+        np.testing.assert_allclose(compiled, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_folded_weights_follow_training() -> None:
+    net, x = make("norm_chain", 9)
+    net.hybridize(static_alloc=True)
+    trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})
+    for _ in range(3):
+        before = net(x).asnumpy()
+        with autograd.record():
+            loss = (net(x) ** 2).mean()
+        loss.backward()
+        trainer.step(1)
+        after = net(x).asnumpy()
+        assert np.abs(after - before).max() > 1e-4
+        net.hybridize(False)
+        np.testing.assert_allclose(after, net(x).asnumpy(), rtol=1e-4, atol=1e-5)
+        net.hybridize(static_alloc=True)
+
+
+def test_states_change_in_training_only() -> None:
+    net, x = make("residual", 10)
+    net.hybridize()
+    states = {k: p for k, p in net.collect_params().items() if "running" in k}
+    before = {k: p.data().asnumpy() for k, p in states.items()}
+    net(x)
+    with autograd.record(train_mode=False):
+        net(x)
+    for k, p in states.items():
+        np.testing.assert_array_equal(p.data().asnumpy(), before[k])
+    with autograd.train_mode():
+        net(x)
+    for k, p in states.items():
+        assert np.abs(p.data().asnumpy() - before[k]).max() > 0
+
+
+def test_a_layer_used_twice_updates_its_state_twice() -> None:
+    class Twice(gluon.HybridBlock):
+        def __init__(self, **kwargs: Any) -> None:
+            super().__init__(**kwargs)
+            self.norm = nn.BatchNorm(momentum=0.5)
+
+        def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803: MXNet's name
+            return self.norm(self.norm(x) + 3)
+
+    x = mx.nd.array(np.random.default_rng(0).standard_normal((4, 3), dtype="float32"))
+    means = []
+    for flags in ({"active": False}, {"active": True}):
+        block = Twice()
+        block.initialize()
+        block.hybridize(**flags)
+        with autograd.train_mode():
+            block(x)
+            block(x)
+        means.append(block.norm.running_mean.data().asnumpy())
+    np.testing.assert_allclose(means[1], means[0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("flags", STATIC, ids=str)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_two_threads_call_one_network(name: str, flags: dict[str, bool], rng: np.random.Generator) -> None:
+    net, x = make(name, 11)
+    inputs = [mx.nd.array(rng.standard_normal(x.shape, dtype="float32")) for _ in range(2)]
+    expected = [net(i).asnumpy() for i in inputs]
+    net.hybridize(**flags)
+    net(x)
+    failures: list[BaseException] = []
+
+    def work(k: int) -> None:
+        try:
+            for _ in range(25):
+                np.testing.assert_allclose(net(inputs[k]).asnumpy(), expected[k], rtol=1e-4, atol=1e-5)
+        except BaseException as error:  # noqa: BLE001: reported by the test's own thread
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures[0]
+
+
+def test_threads_train_copies_of_one_network() -> None:
+    """Recording is per thread; plans are shared."""
+    net, x = make("norm_chain", 12)
+    net.hybridize()
+    failures: list[BaseException] = []
+    with autograd.record():
+        net(x)
+
+    def work(seed: int) -> None:
+        try:
+            data = mx.nd.array(np.random.default_rng(seed).standard_normal(x.shape, dtype="float32"))
+            data.attach_grad()
+            first = None
+            for _ in range(10):
+                with autograd.record(train_mode=False):
+                    y = net(data)
+                grad = autograd.grad(y, [data])[0].asnumpy()
+                first = grad if first is None else first
+                np.testing.assert_allclose(grad, first, rtol=1e-5, atol=1e-6)
+        except BaseException as error:  # noqa: BLE001: reported by the test's own thread
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures[0]
+
+
+def test_backward_twice_and_overwritten_inputs() -> None:
+    block = hybrid(lambda F, x: F.exp(x) * x)
+    x = array(1, 2)
+    x.attach_grad()
+    with autograd.record():
+        y = block(x)
+    y.backward(retain_graph=True)
+    first = x.grad.asnumpy()
+    y.backward()
+    np.testing.assert_array_equal(x.grad.asnumpy(), first)
+    with pytest.raises(mx.MXNetError):
+        y.backward()
+    with autograd.record():
+        y = block(x)
+    x[:] = 5
+    with pytest.raises(mx.MXNetError, match="overwritten"):
+        y.backward()
