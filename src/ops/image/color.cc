@@ -1,0 +1,111 @@
+// Colors of an image changed by drawn amounts, one kind of change at a time; _image_adjust_lighting by given ones.
+#include <cmath>
+
+#include "kernels/rng.h"
+#include "ops/image/color_changes.h"
+#include "ops/image/family.h"
+
+namespace hybridnet::ops {
+namespace {
+
+struct EnhanceParams {
+  double min_factor, max_factor;
+  static void describe(ParamSchema<EnhanceParams>& schema) {
+    schema.field("min_factor", &EnhanceParams::min_factor).at_least(0).doc("Smallest factor drawn.");
+    schema.field("max_factor", &EnhanceParams::max_factor).at_least(0).doc("Largest factor drawn.");
+    schema.check([](const EnhanceParams& p) {
+      if (p.min_factor <= p.max_factor) return;
+      throw ParamError({.input = "max_factor", .expected = "at least min_factor, " + AttrValue(p.min_factor).str(),
+                        .given = AttrValue(p.max_factor).str()});
+    });
+  }
+};
+
+struct LightingParams {
+  std::vector<double> alpha;
+  static void describe(ParamSchema<LightingParams>& schema) {
+    schema.field("alpha", &LightingParams::alpha).doc("How far to go along the three principal components of colors.");
+    schema.check([](const LightingParams& p) {
+      if (p.alpha.size() != 3) throw ParamError({.input = "alpha", .expected = "3 numbers", .given = std::to_string(p.alpha.size())});
+    });
+  }
+};
+
+struct RandomLightingParams {
+  double alpha_std;
+  static void describe(ParamSchema<RandomLightingParams>& schema) {
+    schema.field("alpha_std", &RandomLightingParams::alpha_std).default_value(0.05).at_least(0)
+        .doc("Standard deviation of how far to go along the principal components of colors.");
+  }
+};
+
+template <typename P>
+OpBuilder<P> declare_color(OpRegistry& ops, const std::string& name) {
+  return ops.declare<P>("_image_" + name)
+      .alias("_npx__image_" + name)
+      .input("data", "(height, width, channels), 1 or 3 channels; bytes stay in [0, 255]")
+      .output("output", "shape and dtype of data")
+      .inplace(0, 0)
+      .infer([](const P&, InferContext& c) { infer_color(c); })
+      .gradient(kNotDifferentiable);
+}
+
+void declare_enhancement(OpRegistry& ops, const std::string& name, void (ColorImage::*change)(float), const char* doc) {
+  declare_color<EnhanceParams>(ops, name)
+      .doc(doc)
+      .cpu(
+          [change](const EnhanceParams& p, const KernelArgs& a) {
+            const double drawn = kernels::ElementBits(a.rng, 0).uniform();
+            ColorImage image(a.in[0]);
+            (image.*change)(static_cast<float>(p.min_factor + (p.max_factor - p.min_factor) * drawn));
+            image.store(a.out[0]);
+          },
+          kNumeric)
+      .random()
+      .sample({{3, 4, 3}}, {{"min_factor", "0.5"}, {"max_factor", "1.5"}}, 0.0, 255.0)
+      .sample({{2, 2, 1}}, {{"min_factor", "0.5"}, {"max_factor", "0.5"}}, 0.0, 255.0);
+}
+
+void run_lighting(const KernelArgs& a, const float (&alpha)[3]) {
+  ColorImage image(a.in[0]);
+  image.light(alpha);
+  image.store(a.out[0]);
+}
+
+}  // namespace
+
+void register_image_color(OpRegistry& ops) {
+  declare_enhancement(ops, "random_brightness", &ColorImage::scale, "All values times a factor drawn between min_factor and max_factor.");
+  declare_enhancement(ops, "random_contrast", &ColorImage::contrast,
+                      "Distances of values from the image's mean luminance times a drawn factor.");
+  declare_enhancement(ops, "random_saturation", &ColorImage::saturation,
+                      "Distances of values from their pixel's luminance times a drawn factor.");
+  declare_enhancement(ops, "random_hue", &ColorImage::rotate_hue, "Hues moved by a drawn part of the color circle.");
+  declare_color<LightingParams>(ops, "adjust_lighting")
+      .doc("Colors moved along the principal components of ImageNet's colors (Krizhevsky et al., NIPS 2012, section 4.1).")
+      .cpu(
+          [](const LightingParams& p, const KernelArgs& a) {
+            run_lighting(a, {static_cast<float>(p.alpha[0]), static_cast<float>(p.alpha[1]), static_cast<float>(p.alpha[2])});
+          },
+          kNumeric)
+      .gradient([](const LightingParams&, const GradientContext& g) { return Values{g.output_grad(0)}; }, Saves::nothing())
+      .sample({{3, 4, 3}}, {{"alpha", "(0.1, -0.2, 0.3)"}}, 0.0, 255.0)
+      .sample({{2, 2, 1}}, {{"alpha", "(1, 1, 1)"}}, 0.0, 255.0);
+  declare_color<RandomLightingParams>(ops, "random_lighting")
+      .doc("_image_adjust_lighting by drawn amounts, normally distributed.")
+      .cpu(
+          [](const RandomLightingParams& p, const KernelArgs& a) {
+            float alpha[3];
+            for (uint64_t i = 0; i < 3; ++i) {
+              kernels::ElementBits bits(a.rng, i);
+              const double radius = std::sqrt(-2.0 * std::log(bits.uniform_positive()));
+              alpha[i] = static_cast<float>(p.alpha_std * radius * std::cos(6.283185307179586 * bits.uniform()));
+            }
+            run_lighting(a, alpha);
+          },
+          kNumeric)
+      .random()
+      .sample({{3, 4, 3}}, {{"alpha_std", "0.1"}}, 0.0, 255.0);
+}
+
+}  // namespace hybridnet::ops

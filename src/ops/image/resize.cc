@@ -1,0 +1,283 @@
+// _image_resize: images at another size. Along each axis a new pixel is a weighted sum of old ones, so both axes are one table of
+// taps each. Pixel centers are half-integers and kernels are not widened when shrinking, as in OpenCV.
+#include <cmath>
+#include <numbers>
+
+#include "hybridnet/threads.h"
+#include "ops/emit.h"
+#include "ops/image/family.h"
+#include "ops/image/image_size.h"
+
+namespace hybridnet::ops {
+namespace {
+
+enum Interpolation : int32_t { kNearest = 0, kLinear = 1, kCubic = 2, kArea = 3, kLanczos = 4 };
+
+struct ResizeParams {
+  Tuple size;
+  bool keep_ratio;
+  int32_t interp;
+  static void describe(ParamSchema<ResizeParams>& schema) {
+    schema.field("size", &ResizeParams::size).default_value(AttrValue(Tuple::scalar())).doc("(width, height), or one number for both.");
+    schema.field("keep_ratio", &ResizeParams::keep_ratio).default_value(false)
+        .doc("Whether one number is the size of the shorter side; the other keeps the ratio.");
+    schema.field("interp", &ResizeParams::interp).default_value(1).range(0, 4)
+        .doc("0: nearest, 1: bilinear, 2: bicubic, 3: area, 4: Lanczos over 8x8 pixels.");
+    schema.check([](const ResizeParams& p) {
+      bool good = p.size.ndim() == 1 || p.size.ndim() == 2;
+      for (int64_t s : p.size) good = good && s > 0;
+      if (!good) throw ParamError({.input = "size", .expected = "one or two positive numbers: width, height", .given = p.size.str()});
+    });
+  }
+};
+
+struct UnresizeParams {
+  Tuple shape;
+  int32_t interp;
+  static void describe(ParamSchema<UnresizeParams>& schema) {
+    schema.field("shape", &UnresizeParams::shape).doc("Shape of the image.");
+    schema.field("interp", &UnresizeParams::interp).default_value(1).range(0, 4).doc("As given to _image_resize.");
+  }
+};
+
+// (height, width) of the result.
+std::pair<int64_t, int64_t> new_size(const ResizeParams& p, int64_t height, int64_t width) {
+  if (p.size.ndim() == 2) return {p.size[1], p.size[0]};
+  const int64_t size = p.size[0];
+  if (!p.keep_ratio || height == 0 || width == 0) return {size, size};
+  if (height > width) return {height * size / width, size};
+  return {size, width * size / height};
+}
+
+void infer_resize(const ResizeParams& p, InferContext& c) {
+  c.unify_dtypes();
+  require_image(c);
+  const Shape& in = c.in_shape(0);
+  if (!in.rank_known()) return;
+  const int n = in.ndim();
+  Shape out = in;
+  out[n - 3] = out[n - 2] = kUnknownDim;
+  if (in[n - 3] == 0 || in[n - 2] == 0) {
+    throw ShapeError({.input = "data", .expected = "images with at least one pixel", .given = "shape " + in.str()});
+  }
+  if ((in[n - 3] != kUnknownDim && in[n - 2] != kUnknownDim) || !p.keep_ratio || p.size.ndim() == 2) {
+    std::tie(out[n - 3], out[n - 2]) = new_size(p, in[n - 3], in[n - 2]);
+  }
+  c.set_out_shape(0, out);
+}
+
+// Old pixels of each new one, `count` of them, with their weights.
+struct Taps {
+  int64_t count = 0;
+  std::vector<int64_t> index;
+  std::vector<float> weight;
+};
+
+// R. Keys: Cubic Convolution Interpolation for Digital Image Processing, IEEE TASSP 1981; a = -0.75 as in OpenCV.
+double cubic(double x) {
+  constexpr double a = -0.75;
+  const double d = std::abs(x);
+  if (d <= 1) return ((a + 2) * d - (a + 3)) * d * d + 1;
+  return d < 2 ? ((a * d - 5 * a) * d + 8 * a) * d - 4 * a : 0.0;
+}
+double sinc(double x) { return x == 0 ? 1.0 : std::sin(std::numbers::pi * x) / (std::numbers::pi * x); }
+double lanczos(double x) { return std::abs(x) < 4 ? sinc(x) * sinc(x / 4) : 0.0; }
+double linear(double x) { return std::max(1 - std::abs(x), 0.0); }
+
+void normalize_weights(Taps& t, int64_t size) {
+  for (int64_t i = 0; i < size; ++i) {
+    float* w = t.weight.data() + i * t.count;
+    float sum = 0;
+    for (int64_t k = 0; k < t.count; ++k) sum += w[k];
+    for (int64_t k = 0; k < t.count; ++k) w[k] /= sum;
+  }
+}
+
+Taps area_taps(int64_t from, int64_t to) {
+  const double scale = static_cast<double>(from) / static_cast<double>(to);
+  Taps t;
+  t.count = static_cast<int64_t>(std::ceil(scale)) + 1;
+  for (int64_t i = 0; i < to; ++i) {
+    const double begin = static_cast<double>(i) * scale, end = begin + scale;
+    const int64_t first = static_cast<int64_t>(begin);
+    for (int64_t k = 0; k < t.count; ++k) {
+      const double left = static_cast<double>(first + k);
+      t.index.push_back(std::min(first + k, from - 1));
+      t.weight.push_back(static_cast<float>(std::max(std::min(left + 1, end) - std::max(left, begin), 0.0)));
+    }
+  }
+  normalize_weights(t, to);
+  return t;
+}
+
+Taps nearest_taps(int64_t from, int64_t to) {
+  Taps t;
+  t.count = 1;
+  t.weight.assign(static_cast<size_t>(to), 1.0f);
+  const double scale = static_cast<double>(from) / static_cast<double>(to);
+  for (int64_t i = 0; i < to; ++i) t.index.push_back(std::min(static_cast<int64_t>(static_cast<double>(i) * scale), from - 1));
+  return t;
+}
+
+Taps make_taps(int64_t from, int64_t to, int32_t method) {
+  if (method == kNearest) return nearest_taps(from, to);
+  if (method == kArea && to < from) return area_taps(from, to);
+  const auto kernel = method == kCubic ? cubic : method == kLanczos ? lanczos : linear;
+  const int64_t reach = method == kCubic ? 2 : method == kLanczos ? 4 : 1;
+  const double scale = static_cast<double>(from) / static_cast<double>(to);
+  Taps t;
+  t.count = 2 * reach;
+  for (int64_t i = 0; i < to; ++i) {
+    const double center = (static_cast<double>(i) + 0.5) * scale - 0.5;
+    const int64_t base = static_cast<int64_t>(std::floor(center));
+    for (int64_t k = 1 - reach; k <= reach; ++k) {
+      t.index.push_back(std::clamp<int64_t>(base + k, 0, from - 1));
+      t.weight.push_back(static_cast<float>(kernel(center - static_cast<double>(base + k))));
+    }
+  }
+  normalize_weights(t, to);
+  return t;
+}
+
+// Integers are rounded and kept in range.
+template <typename T, typename A>
+T from_sum(A value) {
+  if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(std::clamp(std::nearbyint(static_cast<double>(value)), static_cast<double>(std::numeric_limits<T>::min()),
+                                     static_cast<double>(std::numeric_limits<T>::max())));
+  } else {
+    return static_cast<T>(value);
+  }
+}
+
+template <typename T>
+using sum_t = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+struct Tables {
+  Taps rows, columns;
+  Tables(const ImageSize& from, const ImageSize& to, int32_t method)
+      : rows(make_taps(from.height, to.height, method)), columns(make_taps(from.width, to.width, method)) {}
+};
+
+// One new row: old rows summed first, then along the row.
+template <typename T>
+void resize_row(const Tables& t, const ImageSize& from, const ImageSize& to, const T* in, int64_t row, T* out, sum_t<T>* line) {
+  using A = sum_t<T>;
+  const int64_t line_size = from.width * from.channels;
+  std::fill_n(line, line_size, A(0));
+  for (int64_t k = 0; k < t.rows.count; ++k) {
+    const size_t tap = static_cast<size_t>(row * t.rows.count + k);
+    const A weight = static_cast<A>(t.rows.weight[tap]);
+    const T* source = in + t.rows.index[tap] * line_size;
+    for (int64_t j = 0; j < line_size; ++j) line[j] += weight * static_cast<A>(source[j]);
+  }
+  for (int64_t x = 0; x < to.width; ++x) {
+    for (int64_t c = 0; c < to.channels; ++c) {
+      A sum = 0;
+      for (int64_t k = 0; k < t.columns.count; ++k) {
+        const size_t tap = static_cast<size_t>(x * t.columns.count + k);
+        sum += static_cast<A>(t.columns.weight[tap]) * line[t.columns.index[tap] * from.channels + c];
+      }
+      out[x * to.channels + c] = from_sum<T>(sum);
+    }
+  }
+}
+
+void run_resize(const ResizeParams& p, const KernelArgs& a) {
+  const ImageSize from(*a.in[0].shape), to(*a.out[0].shape);
+  const Tables tables(from, to, p.interp);
+  dispatch_dtype(a.in[0].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    parallel_for(to.batch * to.height, 1 + 8192 / (to.width * to.channels + 1), [&](int64_t begin, int64_t end) {
+      std::vector<sum_t<T>> line(static_cast<size_t>(from.width * from.channels));
+      for (int64_t i = begin; i < end; ++i) {
+        resize_row(tables, from, to, a.in[0].as<T>() + i / to.height * from.elements(), i % to.height,
+                   a.out[0].as<T>() + i * to.width * to.channels, line.data());
+      }
+    });
+  });
+}
+
+// The transposed map: what a new pixel took from an old one flows back to it.
+template <typename T>
+void unresize_image(const Tables& t, const ImageSize& from, const ImageSize& to, const T* grad, T* out) {
+  using A = sum_t<T>;
+  std::vector<A> sums(static_cast<size_t>(from.elements()), A(0));
+  for (int64_t y = 0; y < to.height; ++y) {
+    for (int64_t j = 0; j < t.rows.count; ++j) {
+      const size_t row = static_cast<size_t>(y * t.rows.count + j);
+      A* target = sums.data() + t.rows.index[row] * from.width * from.channels;
+      for (int64_t x = 0; x < to.width; ++x) {
+        for (int64_t k = 0; k < t.columns.count; ++k) {
+          const size_t column = static_cast<size_t>(x * t.columns.count + k);
+          const A weight = static_cast<A>(t.rows.weight[row]) * static_cast<A>(t.columns.weight[column]);
+          for (int64_t c = 0; c < to.channels; ++c) {
+            target[t.columns.index[column] * from.channels + c] +=
+                weight * static_cast<A>(grad[(y * to.width + x) * to.channels + c]);
+          }
+        }
+      }
+    }
+  }
+  for (size_t i = 0; i < sums.size(); ++i) out[i] = static_cast<T>(sums[i]);
+}
+
+void run_unresize(const UnresizeParams& p, const KernelArgs& a) {
+  const ImageSize from(*a.out[0].shape), to(*a.in[0].shape);
+  const Tables tables(from, to, p.interp);
+  dispatch_floating(a.in[0].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    parallel_for(from.batch, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        unresize_image(tables, from, to, a.in[0].as<T>() + i * to.elements(), a.out[0].as<T>() + i * from.elements());
+    });
+  });
+}
+
+Values resize_gradient(const ResizeParams& p, const GradientContext& g) {
+  static const OpRef kUnresize{"_backward_image_resize"};
+  if (!g.output_grad(0) || !is_floating(g.input_spec(0).dtype)) return {};
+  return {call(kUnresize, {g.output_grad(0)}, ParamSchema<UnresizeParams>::box({g.input_spec(0).shape, p.interp}))};
+}
+
+Values unresize_gradient(const UnresizeParams& p, const GradientContext& g) {
+  static const OpRef kResize{"_image_resize"};
+  if (!g.output_grad(0)) return {};
+  const ImageSize to(g.input_spec(0).shape);
+  return {call(kResize, {g.output_grad(0)}, ParamSchema<ResizeParams>::box({Tuple({to.width, to.height}), false, p.interp}))};
+}
+
+}  // namespace
+
+void register_image_resize(OpRegistry& ops) {
+  ops.declare<ResizeParams>("_image_resize")
+      .alias("_npx__image_resize")
+      .doc("Images at another size.")
+      .input("data", "(height, width, channels), or a batch of those")
+      .output("output", "data with the new height and width; integers are rounded")
+      .infer(infer_resize)
+      .cpu(run_resize, kNumeric)
+      .cost([](const ResizeParams&, auto in, auto out) { return 500 + in[0].shape.size() * 2 + out[0].shape.size() * 4; })
+      .gradient(resize_gradient, Saves::nothing())
+      .sample({{4, 5, 3}}, {{"size", "(3, 6)"}})
+      .sample({{2, 3, 4, 1}}, {{"size", "5"}, {"keep_ratio", "True"}, {"interp", "0"}})
+      .sample({{5, 4, 1}}, {{"size", "(7, 3)"}, {"interp", "2"}})
+      .sample({{7, 5, 2}}, {{"size", "(3, 3)"}, {"interp", "3"}})
+      .sample({{6, 6, 1}}, {{"size", "9"}, {"interp", "4"}});
+  ops.declare<UnresizeParams>("_backward_image_resize")
+      .doc("The gradient of _image_resize: its transposed map.")
+      .input("output_grad", "gradient of the resized images")
+      .output("output", "shape as given")
+      .infer([](const UnresizeParams& p, InferContext& c) {
+        c.unify_dtypes();
+        require_image(c);
+        c.set_out_shape(0, p.shape);
+      })
+      .cpu(run_unresize, kFloating)
+      .gradient(unresize_gradient, Saves::nothing())
+      .internal()
+      .sample({{6, 3, 3}}, {{"shape", "(4, 5, 3)"}})
+      .sample({{2, 3, 3, 1}}, {{"shape", "(2, 7, 5, 1)"}, {"interp", "3"}});
+}
+
+}  // namespace hybridnet::ops
