@@ -50,14 +50,14 @@ OpBuilder<P> declare_color(OpRegistry& ops, const std::string& name) {
       .gradient(kNotDifferentiable);
 }
 
-void declare_enhancement(OpRegistry& ops, const std::string& name, void (ColorImage::*change)(float), const char* doc) {
+void declare_enhancement(OpRegistry& ops, const std::string& name, void (ColorImage::*change)(double), const char* doc) {
   declare_color<EnhanceParams>(ops, name)
       .doc(doc)
       .cpu(
           [change](const EnhanceParams& p, const KernelArgs& a) {
             const double drawn = kernels::ElementBits(a.rng, 0).uniform();
             ColorImage image(a.in[0]);
-            (image.*change)(static_cast<float>(p.min_factor + (p.max_factor - p.min_factor) * drawn));
+            (image.*change)(p.min_factor + (p.max_factor - p.min_factor) * drawn);
             image.store(a.out[0]);
           },
           kNumeric)
@@ -66,7 +66,7 @@ void declare_enhancement(OpRegistry& ops, const std::string& name, void (ColorIm
       .sample({{2, 2, 1}}, {{"min_factor", "0.5"}, {"max_factor", "0.5"}}, 0.0, 255.0);
 }
 
-void run_lighting(const KernelArgs& a, const float (&alpha)[3]) {
+void run_lighting(const KernelArgs& a, const double (&alpha)[3]) {
   ColorImage image(a.in[0]);
   image.light(alpha);
   image.store(a.out[0]);
@@ -85,7 +85,7 @@ void register_image_color(OpRegistry& ops) {
       .doc("Colors moved along the principal components of ImageNet's colors (Krizhevsky et al., NIPS 2012, section 4.1).")
       .cpu(
           [](const LightingParams& p, const KernelArgs& a) {
-            run_lighting(a, {static_cast<float>(p.alpha[0]), static_cast<float>(p.alpha[1]), static_cast<float>(p.alpha[2])});
+            run_lighting(a, {p.alpha[0], p.alpha[1], p.alpha[2]});
           },
           kNumeric)
       .gradient([](const LightingParams&, const GradientContext& g) { return Values{g.output_grad(0)}; }, Saves::nothing())
@@ -95,11 +95,11 @@ void register_image_color(OpRegistry& ops) {
       .doc("_image_adjust_lighting by drawn amounts, normally distributed.")
       .cpu(
           [](const RandomLightingParams& p, const KernelArgs& a) {
-            float alpha[3];
+            double alpha[3];
             for (uint64_t i = 0; i < 3; ++i) {
               kernels::ElementBits bits(a.rng, i);
               const double radius = std::sqrt(-2.0 * std::log(bits.uniform_positive()));
-              alpha[i] = static_cast<float>(p.alpha_std * radius * std::cos(6.283185307179586 * bits.uniform()));
+              alpha[i] = p.alpha_std * radius * std::cos(6.283185307179586 * bits.uniform());
             }
             run_lighting(a, alpha);
           },

@@ -21,7 +21,7 @@ struct JitterParams {
 void run_jitter(const JitterParams& p, const KernelArgs& a) {
   struct Change {
     double range, center;
-    void (ColorImage::*apply)(float);
+    void (ColorImage::*apply)(double);
   };
   Change changes[] = {{p.brightness, 1.0, &ColorImage::scale},
                       {p.contrast, 1.0, &ColorImage::contrast},
@@ -32,7 +32,7 @@ void run_jitter(const JitterParams& p, const KernelArgs& a) {
   ColorImage image(a.in[0]);
   for (const Change& change : changes) {
     const double drawn = 2.0 * bits.uniform() - 1.0;
-    if (change.range > 0) (image.*change.apply)(static_cast<float>(change.center + change.range * drawn));
+    if (change.range > 0) (image.*change.apply)(change.center + change.range * drawn);
   }
   image.store(a.out[0]);
 }

@@ -70,7 +70,7 @@ void infer_resize(const ResizeParams& p, InferContext& c) {
 struct Taps {
   int64_t count = 0;
   std::vector<int64_t> index;
-  std::vector<float> weight;
+  std::vector<double> weight;
 };
 
 // R. Keys: Cubic Convolution Interpolation for Digital Image Processing, IEEE TASSP 1981; a = -0.75 as in OpenCV.
@@ -86,8 +86,8 @@ double linear(double x) { return std::max(1 - std::abs(x), 0.0); }
 
 void normalize_weights(Taps& t, int64_t size) {
   for (int64_t i = 0; i < size; ++i) {
-    float* w = t.weight.data() + i * t.count;
-    float sum = 0;
+    double* w = t.weight.data() + i * t.count;
+    double sum = 0;
     for (int64_t k = 0; k < t.count; ++k) sum += w[k];
     for (int64_t k = 0; k < t.count; ++k) w[k] /= sum;
   }
@@ -103,7 +103,7 @@ Taps area_taps(int64_t from, int64_t to) {
     for (int64_t k = 0; k < t.count; ++k) {
       const double left = static_cast<double>(first + k);
       t.index.push_back(std::min(first + k, from - 1));
-      t.weight.push_back(static_cast<float>(std::max(std::min(left + 1, end) - std::max(left, begin), 0.0)));
+      t.weight.push_back(std::max(std::min(left + 1, end) - std::max(left, begin), 0.0));
     }
   }
   normalize_weights(t, to);
@@ -113,7 +113,7 @@ Taps area_taps(int64_t from, int64_t to) {
 Taps nearest_taps(int64_t from, int64_t to) {
   Taps t;
   t.count = 1;
-  t.weight.assign(static_cast<size_t>(to), 1.0f);
+  t.weight.assign(static_cast<size_t>(to), 1.0);
   const double scale = static_cast<double>(from) / static_cast<double>(to);
   for (int64_t i = 0; i < to; ++i) t.index.push_back(std::min(static_cast<int64_t>(static_cast<double>(i) * scale), from - 1));
   return t;
@@ -132,7 +132,7 @@ Taps make_taps(int64_t from, int64_t to, int32_t method) {
     const int64_t base = static_cast<int64_t>(std::floor(center));
     for (int64_t k = 1 - reach; k <= reach; ++k) {
       t.index.push_back(std::clamp<int64_t>(base + k, 0, from - 1));
-      t.weight.push_back(static_cast<float>(kernel(center - static_cast<double>(base + k))));
+      t.weight.push_back(kernel(center - static_cast<double>(base + k)));
     }
   }
   normalize_weights(t, to);

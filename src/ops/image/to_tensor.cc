@@ -31,7 +31,8 @@ void infer_to_tensor(const NoParams&, InferContext& c) {
 
 template <typename T>
 struct Scale {
-  float operator()(T value) const { return static_cast<float>(value) / 255.0f; }
+  using Real = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  float operator()(T value) const { return static_cast<float>(static_cast<Real>(value) / Real(255)); }
 };
 // Every byte divided once.
 template <>
