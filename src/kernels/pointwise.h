@@ -17,7 +17,7 @@ enum class Pointwise : int {
   // compare_loops.cc, two inputs; 1 or 0 in the dtype of the inputs
   kEqual, kNotEqual, kGreater, kGreaterEqual, kLesser, kLesserEqual, kLogicalAnd, kLogicalOr, kLogicalXor,
   // simple_loops.cc, one input
-  kCopy, kNegative, kAbs, kSign, kSquare, kRelu, kLogicalNot, kFloor, kCeil, kTrunc, kRint, kRound, kReciprocal, kSqrt,
+  kCopy, kNegative, kAbs, kSign, kSquare, kCube, kRelu, kLogicalNot, kFloor, kCeil, kTrunc, kRint, kRound, kReciprocal, kSqrt,
   kRsqrt, kScale /*factor*/, kClip /*low, high*/,
   // exponential_loops.cc, one input
   kExp, kExpm1, kLog, kLog2, kLog10, kLog1p, kTanh, kSigmoid, kSoftrelu,

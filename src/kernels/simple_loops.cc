@@ -45,6 +45,15 @@ struct Square {
     return static_cast<T>(a * a);
   }
 };
+struct Cube {
+  template <class T> HWY_INLINE T operator()(T a) const {
+    if constexpr (std::is_integral_v<T>) {
+      const auto u = static_cast<uint64_t>(a);
+      return static_cast<T>(u * u * u);
+    }
+    return static_cast<T>(a * a * a);
+  }
+};
 struct Relu {
   template <class T> HWY_INLINE T operator()(T a) const { return a < T(0) ? T(0) : a; }  // NaN stays
 };
@@ -150,6 +159,7 @@ void fill_simple(SpanLoops* table) {
   add<Abs, 1>(table, Pointwise::kAbs, 0.1, FloatsAndIntegers());
   add<Sign, 1>(table, Pointwise::kSign, 0.1, FloatsAndIntegers());
   add<Square, 1>(table, Pointwise::kSquare, 0.1, FloatsAndIntegers());
+  add<Cube, 1>(table, Pointwise::kCube, 0.1, FloatsAndIntegers());
   add<Relu, 1>(table, Pointwise::kRelu, 0.1, FloatsAndIntegers());
   add<LogicalNot, 1>(table, Pointwise::kLogicalNot, 0.1, AllTypes());
   add<Reciprocal, 1>(table, Pointwise::kReciprocal, 0.2, FloatsAndIntegers());

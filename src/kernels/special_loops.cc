@@ -62,6 +62,10 @@ struct Power {
     return static_cast<T>(result);
   }
 };
+struct PowerOfFloats {
+  static constexpr bool kVector = true;
+  template <class D, class V> HWY_INLINE V operator()(D d, V a, V b) const { return power(d, a, b); }
+};
 struct Hypot {
   template <class T> T operator()(T a, T b) const {
     if constexpr (std::is_same_v<T, float>) {  // squares of float32 neither overflow nor lose digits in float64
@@ -84,7 +88,8 @@ void fill_special(SpanLoops* table) {
   add_typed<Polygamma, 1>(table, Pointwise::kPolygamma, 40, Floats());
   add<Cbrt, 1>(table, Pointwise::kCbrt, 8, Floats());
   add<Rcbrt, 1>(table, Pointwise::kRcbrt, 9, Floats());
-  add<Power, 2>(table, Pointwise::kPower, 8, FloatsAndIntegers());
+  add<Power, 2>(table, Pointwise::kPower, 2, FloatsAndIntegers());
+  set_loops<float, PowerOfFloats, 2>(table[static_cast<int>(Pointwise::kPower)]);
   add<Hypot, 2>(table, Pointwise::kHypot, 1, Floats());
   add<Arctan2, 2>(table, Pointwise::kArctan2, 15, Floats());
 }

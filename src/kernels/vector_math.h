@@ -213,6 +213,35 @@ HWY_INLINE V arctanh(D d, V x) {
   return hn::CopySign(hn::Mul(log1p(d, argument), constant(d, 0.5)), x);
 }
 
+// ------------------------------------------------------------------------------------------------ powers
+// |a|^b from logarithm and exponential, then what the signs of a and b make of it (IEEE 754 pow). Where |b log a| is large
+// the result loses digits: good enough for float32, whose largest results leave 2^-46 of float64.
+template <class D, class V>
+HWY_INLINE V power_of_wide(D d, V a, V b) {
+  const V zero = hn::Zero(d), one = constant(d, 1.0), magnitude = hn::Abs(a);
+  V y = exp(d, hn::Mul(b, log(d, magnitude)));
+  const V half = hn::Mul(b, constant(d, 0.5));
+  const auto whole = hn::Eq(hn::Round(b), b), even = hn::Eq(hn::Floor(half), half);
+  const V signed_zero_or_less = hn::CopySign(one, a);
+  const auto negative = hn::Lt(signed_zero_or_less, zero);
+  y = hn::IfThenElse(hn::And(negative, hn::AndNot(even, whole)), hn::Neg(y), y);
+  const auto undefined = hn::AndNot(whole, hn::And(hn::Lt(a, zero), hn::Lt(magnitude, constant(d, std::numeric_limits<double>::infinity()))));
+  y = hn::IfThenElse(undefined, constant(d, std::numeric_limits<double>::quiet_NaN()), y);
+  const auto infinite_exponent = hn::Eq(hn::Abs(b), constant(d, std::numeric_limits<double>::infinity()));
+  const auto is_one = hn::Or(hn::Or(hn::Eq(a, one), hn::Eq(b, zero)), hn::And(hn::Eq(magnitude, one), infinite_exponent));
+  return hn::IfThenElse(is_one, one, y);
+}
+
+// float32 in float64: half a vector at a time.
+template <class V>
+HWY_INLINE V power(hn::ScalableTag<float> d, V a, V b) {
+  const hn::Repartition<double, decltype(d)> wide;
+  const hn::Half<decltype(d)> half;
+  const auto low = power_of_wide(wide, hn::PromoteTo(wide, hn::LowerHalf(half, a)), hn::PromoteTo(wide, hn::LowerHalf(half, b)));
+  const auto high = power_of_wide(wide, hn::PromoteTo(wide, hn::UpperHalf(half, a)), hn::PromoteTo(wide, hn::UpperHalf(half, b)));
+  return hn::Combine(d, hn::DemoteTo(half, high), hn::DemoteTo(half, low));
+}
+
 // ------------------------------------------------------------------------------------------------ error function
 // float32: two polynomials, N. Juffa's erff (error below 1 ulp): near 0 odd, beyond it 1 - exp(-p(|x|)).
 template <class V>

@@ -21,8 +21,10 @@ auto chosen_gradient(const OpRef& takes_data) {
 bool run_easy_power(double exponent, DType dtype, const void* data, void* out, int64_t n, bool parallel) {
   Pointwise function;
   if (exponent == 2) function = Pointwise::kSquare;
+  else if (exponent == 3) function = Pointwise::kCube;
   else if (exponent == 1) function = Pointwise::kCopy;
   else if (exponent == -1 && is_floating(dtype)) function = Pointwise::kReciprocal;
+  else if (exponent == 0.5 && is_floating(dtype)) function = Pointwise::kSqrt;
   else return false;
   const void* in[] = {data};
   (parallel ? kernels::apply_parallel : kernels::apply)(kernels::loops(function), dtype, in, out, n, nullptr, kernels::Repeat::kNone);

@@ -133,6 +133,22 @@ TEST(Reduce, OfNothing) {
   EXPECT_EQ(ints, (std::vector<int32_t>{0, 0, 0}));
 }
 
+TEST(Reduce, NaNWinsWhereverItIs) {
+  for (const int64_t n : {3, 16, 33, 1000, 70000}) {
+    for (const int64_t at : {int64_t{0}, n / 2, n - 1}) {
+      std::vector<float> row(static_cast<size_t>(n), 1.0f);
+      row[static_cast<size_t>(at)] = std::nanf("");
+      float most = 0;
+      std::vector<float> columns(static_cast<size_t>(2 * n), 1.0f), least(static_cast<size_t>(n));
+      columns[static_cast<size_t>(n + at)] = std::nanf("");
+      reduce(Reduction::kMax, Finish::kNone, DType::kFloat32, row.data(), {n}, 1, DType::kFloat32, &most);
+      reduce(Reduction::kMin, Finish::kNone, DType::kFloat32, columns.data(), {2, n}, 1, DType::kFloat32, least.data());
+      EXPECT_TRUE(std::isnan(most)) << n << " at " << at;
+      for (int64_t i = 0; i < n; ++i) EXPECT_EQ(std::isnan(least[static_cast<size_t>(i)]), i == at) << n << " at " << at;
+    }
+  }
+}
+
 TEST(Reduce, NaN) {
   const float nan = std::nanf("");
   const std::vector<float> x = {1, nan, 3, 4, 5, 6};

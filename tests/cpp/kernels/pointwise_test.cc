@@ -95,6 +95,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Accuracy{"cbrt", Pointwise::kCbrt, [](long double x) { return std::cbrt(x); }, -100, 100, 3},
                     Accuracy{"rcbrt", Pointwise::kRcbrt, [](long double x) { return 1 / std::cbrt(x); }, 0.1, 100, 4},
                     Accuracy{"gammaln", Pointwise::kGammaln, [](long double x) { return std::lgamma(x); }, 3, 100, 4},
+                    Accuracy{"gelu", Pointwise::kGelu,
+                             [](long double x) { return x / 2 * (1 + std::erf(x / std::sqrt(2.0L))); }, -1, 6, 4},
                     Accuracy{"sqrt", Pointwise::kSqrt, [](long double x) { return std::sqrt(x); }, 0, 100, 0.51}),
     [](const auto& info) { return std::string(info.param.name); });
 
@@ -205,6 +207,37 @@ TEST(Pointwise, EveryLengthAndInPlace) {
     for (int64_t i = 0; i < n; ++i) EXPECT_NEAR(x[i], std::exp(y[i]), 1e-6 * x[i]) << n;
     EXPECT_EQ(x[n], y[n]) << "wrote past the end, n = " << n;
   }
+}
+
+TEST(Pointwise, PowersFollowTheStandardAtTheirLimits) {
+  std::vector<float> edges = {0,    -0.0f, 1,    -1, kInf, -kInf, kNaN, 2,      -2,   0.5f,
+                              -0.5f, 3,     -3,   1e30f, -1e30f, 2.5f, 1e-40f, 16777217.0f};
+  std::vector<float> a, b, want;
+  for (const float x : edges) {
+    for (const float y : edges) {
+      a.push_back(x);
+      b.push_back(y);
+      want.push_back(std::pow(x, y));
+    }
+  }
+  std::vector<float> got(a.size());
+  const void* in[] = {a.data(), b.data()};
+  apply(loops(Pointwise::kPower), DType::kFloat32, in, got.data(), static_cast<int64_t>(a.size()));
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (std::isnan(want[i])) {
+      EXPECT_TRUE(std::isnan(got[i])) << a[i] << " ^ " << b[i];
+    } else if (std::isinf(want[i]) || want[i] == 0) {
+      EXPECT_EQ(got[i], want[i]) << a[i] << " ^ " << b[i];
+      EXPECT_EQ(std::signbit(got[i]), std::signbit(want[i])) << a[i] << " ^ " << b[i];
+    } else {
+      EXPECT_NEAR(got[i], want[i], 2e-7 * std::fabs(want[i])) << a[i] << " ^ " << b[i];
+    }
+  }
+}
+
+TEST(Pointwise, CosineOfZeroIsOne) {
+  EXPECT_EQ(run<double>(Pointwise::kCos, {0.0, -0.0, 1e-9})[0], 1.0);
+  EXPECT_EQ(run<float>(Pointwise::kCos, {0.0f, -0.0f, 1e-5f}), (std::vector<float>{1, 1, 1}));
 }
 
 TEST(Pointwise, RepeatsOneElement) {
