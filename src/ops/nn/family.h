@@ -25,5 +25,15 @@ void register_softmax_output(OpRegistry& ops);
 void register_softmax_cross_entropy(OpRegistry& ops);
 void register_regression_output(OpRegistry& ops);
 void register_svm_output(OpRegistry& ops);
+void register_resample(OpRegistry& ops);
+void register_bilinear_resize(OpRegistry& ops);
+void register_adaptive_avg_pooling(OpRegistry& ops);
+void register_upsampling(OpRegistry& ops);
+void register_point_sampling(OpRegistry& ops);
+void register_bilinear_sampler(OpRegistry& ops);
+void register_grid_generator(OpRegistry& ops);
+void register_spatial_transformer(OpRegistry& ops);
+void register_roi_pooling(OpRegistry& ops);
+void register_roi_align(OpRegistry& ops);
 
 }  // namespace hybridnet::ops

@@ -23,6 +23,16 @@ void register_nn(OpRegistry& ops) {
   register_softmax_cross_entropy(ops);
   register_regression_output(ops);
   register_svm_output(ops);
+  register_resample(ops);
+  register_bilinear_resize(ops);
+  register_adaptive_avg_pooling(ops);
+  register_upsampling(ops);
+  register_point_sampling(ops);
+  register_bilinear_sampler(ops);
+  register_grid_generator(ops);
+  register_spatial_transformer(ops);
+  register_roi_pooling(ops);
+  register_roi_align(ops);
 }
 
 }  // namespace hybridnet::ops
