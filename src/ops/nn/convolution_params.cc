@@ -1,18 +1,21 @@
 #include "ops/nn/convolution_params.h"
 
 #include "kernels/conv_reference.h"
+#include "kernels/winograd.h"
+#include "ops/nn/activation_params.h"
 #include "ops/through_float.h"
 
 namespace hybridnet::ops {
 namespace {
 
 using kernels::ConvGeometry;
-using onednn::Convolution;
 using onednn::ConvKind;
+using onednn::Convolution;
 
 class DnnlConvKernel final : public Kernel {
  public:
-  DnnlConvKernel(const ConvGeometry& g, const Convolution::Options& options) : options_(options), convolution_(g, options) {}
+  DnnlConvKernel(const ConvGeometry& g, const Convolution::Options& options)
+      : options_(options), convolution_(g, options) {}
   int64_t workspace_bytes() const override { return convolution_.workspace_bytes(); }
   void run(const KernelArgs& args) override {
     Convolution::Tensors t;
@@ -33,6 +36,43 @@ class DnnlConvKernel final : public Kernel {
   Convolution convolution_;
 };
 
+// Forward with weights that rarely change, so that transforming them pays.
+class WinogradKernel final : public Kernel {
+ public:
+  WinogradKernel(const ConvGeometry& g, const Convolution::Options& options)
+      : g_(g), options_(options), weight_bytes_(kernels::winograd_weight_bytes(g)) {}
+
+  // The transformed weights are kept beside the workspace, except of weights that may change unseen.
+  int64_t workspace_bytes() const override { return kernels::winograd_workspace_bytes(g_); }
+
+  void run(const KernelArgs& args) override {
+    const float* w = args.in[1].as<float>();
+    kernels::WinogradEnd end;
+    size_t next = 2;
+    if (options_.bias) end.bias = args.in[next++].as<float>();
+    if (options_.add) end.addend = args.in[next].as<float>();
+    end.relu = options_.activation.kind == onednn::ActivationKind::kRelu;
+    float* y = args.out[0].as<float>();
+    const auto pack = [&](void* target) { kernels::winograd_pack(g_, w, static_cast<float*>(target)); };
+    std::shared_ptr<const onednn::Buffer> packed;
+    if (args.in[1].version != 0) {
+      packed = remembered_.get(w, args.in[1].version, weight_bytes_, pack);
+    } else {
+      packed = std::make_shared<const onednn::Buffer>(weight_bytes_);
+      pack(packed->data());
+    }
+    kernels::winograd_forward(g_, args.in[0].as<float>(), static_cast<const float*>(packed->data()), end, y,
+                              args.workspace);
+    if (!end.relu) apply_activation(options_.activation, y, args.out[0].size());
+  }
+
+ private:
+  ConvGeometry g_;
+  Convolution::Options options_;
+  int64_t weight_bytes_;
+  onednn::PackedCopy remembered_;
+};
+
 template <typename T>
 class ReferenceConvKernel final : public Kernel {
  public:
@@ -43,8 +83,10 @@ class ReferenceConvKernel final : public Kernel {
     const T* bias = options_.kind != ConvKind::kBackwardWeights && options_.bias ? args.in[2].as<T>() : nullptr;
     T* out = args.out[0].as<T>();
     switch (options_.kind) {
-      case ConvKind::kForward: return kernels::conv_forward_reference(g_, a, b, bias, out);
-      case ConvKind::kBackwardData: return kernels::conv_backward_data_reference(g_, a, b, bias, out);
+      case ConvKind::kForward:
+        return kernels::conv_forward_reference(g_, a, b, bias, out);
+      case ConvKind::kBackwardData:
+        return kernels::conv_backward_data_reference(g_, a, b, bias, out);
       case ConvKind::kBackwardWeights:
         return kernels::conv_backward_weights_reference(g_, a, b, out, options_.bias ? args.out[1].as<T>() : nullptr);
     }
@@ -99,8 +141,9 @@ ConvGeometry conv_geometry(const ConvolutionParams& p, const Shape& x, const Sha
   const ImageAxes axes = p.axes();
   const bool logical_last = is_channels_last(p.layout);
   if (logical_last && linked_channels_last) {
-    throw UnsupportedError({.message = "channels-last memory was chosen for a node whose layout attribute has the channels "
-                                       "last already"});
+    throw UnsupportedError({.message =
+                                "channels-last memory was chosen for a node whose layout attribute has the channels "
+                                "last already"});
   }
   ConvGeometry g;
   g.spatial = axes.spatial;
@@ -129,6 +172,9 @@ Ref<Kernel> link_conv(const LinkContext& c, const ConvGeometry& g, Convolution::
   }
   if (dtype == DType::kFloat64) return Ref<Kernel>(new ReferenceConvKernel<double>(g, options));
   if (g.empty()) return Ref<Kernel>(new ReferenceConvKernel<float>(g, options));  // oneDNN refuses some empty sizes
+  if (dtype == DType::kFloat32 && c.frozen_weights && options.kind == ConvKind::kForward &&
+      kernels::winograd_applies(g))
+    return Ref<Kernel>(new WinogradKernel(g, options));
   options.dtype = dtype;
   options.remember = c.frozen_weights;
   return Ref<Kernel>(new DnnlConvKernel(g, options));

@@ -1,0 +1,265 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/winograd.cc"
+#include <hwy/foreach_target.h>
+//
+#include <hwy/highway.h>
+
+#include <algorithm>
+
+#include "hybridnet/threads.h"
+#include "kernels/winograd.h"
+
+#ifndef HYBRIDNET_KERNELS_WINOGRAD_TILES
+#define HYBRIDNET_KERNELS_WINOGRAD_TILES
+namespace hybridnet::kernels {
+// Every 2x2 outputs are a tile, computed from 4x4 inputs; tiles are numbered over images, rows, columns.
+struct WinogradTiles {
+  static constexpr int64_t kPoints = 16;                // products per tile and pair of channels
+  static constexpr int64_t kBlock = 24;                 // tiles whose products one task keeps in its cache
+  static constexpr int64_t kGroupFloats = 1536 * 1024;  // transformed inputs that exist at a time
+  int64_t down, across, count, group;
+  explicit WinogradTiles(const ConvGeometry& g)
+      : down((g.out[1] + 1) / 2),
+        across((g.out[2] + 1) / 2),
+        count(g.n * down * across),
+        group(std::min(count, std::max<int64_t>(8 * kBlock, kGroupFloats / (kPoints * g.c)))) {}
+};
+}  // namespace hybridnet::kernels
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace hybridnet::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+namespace {
+
+using D = hn::CappedTag<float, 16>;
+using V = hn::Vec<D>;
+constexpr int64_t kPoints = WinogradTiles::kPoints, kBlock = WinogradTiles::kBlock;
+// The micro kernel keeps kRows x kVectors accumulators in registers: 32 of them exist with AVX-512, 16 elsewhere.
+constexpr int64_t kRows = HWY_TARGET <= HWY_AVX3 ? 6 : 4;
+constexpr int64_t kVectors = HWY_TARGET <= HWY_AVX3 ? 4 : 2;
+constexpr int64_t kMaxLanes = 16;
+
+HWY_INLINE int64_t lanes() { return static_cast<int64_t>(hn::Lanes(D())); }
+HWY_INLINE int64_t panel_width() { return kVectors * lanes(); }
+
+// ---- weights: (panel of outputs, point, input channel, output within the panel)
+void pack_weights(const ConvGeometry& g, const float* w, float* packed) {
+  const ConvStrides s = ConvStrides::of(g.c, g.kernel, g.weights_last);
+  const int64_t width = panel_width(), panels = (g.o + width - 1) / width;
+  parallel_for(panels, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) {
+      float* out = packed + p * kPoints * g.c * width;
+      for (int64_t c = 0; c < g.c; ++c) {
+        for (int64_t i = 0; i < width; ++i) {
+          const int64_t o = p * width + i;
+          double half[4][3], point[4][4];  // G w and G w G^T with G = (1 0 0; 1 1 1; 1 -1 1; 0 0 1), middle rows halved
+          for (int64_t q = 0; q < 3; ++q) {
+            const auto at = [&](int64_t r) -> double {
+              return o < g.o ? w[o * s.n + c * s.c + r * s.spatial[1] + q * s.spatial[2]] : 0.0F;
+            };
+            half[0][q] = at(0);
+            half[1][q] = (at(0) + at(1) + at(2)) / 2;
+            half[2][q] = (at(0) - at(1) + at(2)) / 2;
+            half[3][q] = at(2);
+          }
+          for (int r = 0; r < 4; ++r) {
+            point[r][0] = half[r][0];
+            point[r][1] = (half[r][0] + half[r][1] + half[r][2]) / 2;
+            point[r][2] = (half[r][0] - half[r][1] + half[r][2]) / 2;
+            point[r][3] = half[r][2];
+          }
+          for (int64_t k = 0; k < kPoints; ++k)
+            out[(k * g.c + c) * width + i] = static_cast<float>(point[k / 4][k % 4]);
+        }
+      }
+    }
+  });
+}
+
+// ---- input: 4x4 pixels d to B^T d B with B^T = (1 0 -1 0; 0 1 1 0; 0 -1 1 0; 0 1 0 -1)
+HWY_INLINE void transform_four(V& a, V& b, V& c, V& d) {
+  const V first = hn::Sub(a, c), second = hn::Add(b, c), third = hn::Sub(c, b), fourth = hn::Sub(b, d);
+  a = first;
+  b = second;
+  c = third;
+  d = fourth;
+}
+
+void transform_tile(const ConvGeometry& g, const WinogradTiles& t, const float* x, int64_t tile, float* out,
+                    int64_t point_step) {
+  const D d;
+  const int64_t step = lanes();
+  const int64_t column = tile % t.across, row = tile / t.across % t.down, n = tile / t.across / t.down;
+  const int64_t top = row * 2 - g.pad[1], left = column * 2 - g.pad[2];
+  const float* image = x + n * g.in[1] * g.in[2] * g.c;
+  const float* pixel[16];
+  for (int64_t i = 0; i < 16; ++i) {
+    const int64_t r = top + i / 4, q = left + i % 4;
+    const bool inside = r >= 0 && r < g.in[1] && q >= 0 && q < g.in[2];
+    pixel[i] = inside ? image + (r * g.in[2] + q) * g.c : nullptr;
+  }
+  for (int64_t c = 0; c < g.c; c += step) {
+    V v[16];
+    for (int i = 0; i < 16; ++i) v[i] = pixel[i] ? hn::LoadU(d, pixel[i] + c) : hn::Zero(d);
+    for (int i = 0; i < 4; ++i) transform_four(v[i], v[4 + i], v[8 + i], v[12 + i]);
+    for (int i = 0; i < 16; i += 4) transform_four(v[i], v[i + 1], v[i + 2], v[i + 3]);
+    for (int64_t i = 0; i < 16; ++i) hn::StoreU(v[i], d, out + i * point_step + c);
+  }
+}
+
+// ---- products: rows x (kVectors vectors), over all input channels
+template <int64_t kR>
+HWY_INLINE void multiply(int64_t channels, const float* HWY_RESTRICT a, const float* HWY_RESTRICT b,
+                         float* HWY_RESTRICT out) {
+  const D d;
+  const int64_t step = lanes(), width = kVectors * step;
+  V acc[kR][kVectors];
+  for (int64_t r = 0; r < kR; ++r)
+    for (int64_t v = 0; v < kVectors; ++v) acc[r][v] = hn::Zero(d);
+  for (int64_t c = 0; c < channels; ++c) {
+    V right[kVectors];
+    for (int64_t v = 0; v < kVectors; ++v) right[v] = hn::LoadU(d, b + c * width + v * step);
+    for (int64_t r = 0; r < kR; ++r) {
+      const V left = hn::Set(d, a[r * channels + c]);
+      for (int64_t v = 0; v < kVectors; ++v) acc[r][v] = hn::MulAdd(left, right[v], acc[r][v]);
+    }
+  }
+  for (int64_t r = 0; r < kR; ++r)
+    for (int64_t v = 0; v < kVectors; ++v) hn::StoreU(acc[r][v], d, out + r * width + v * step);
+}
+
+void multiply_rows(int64_t rows, int64_t channels, const float* a, const float* b, float* out) {
+  const int64_t width = panel_width();
+  int64_t r = 0;
+  for (; r + kRows <= rows; r += kRows) multiply<kRows>(channels, a + r * channels, b, out + r * width);
+  a += r * channels;
+  out += r * width;
+  switch (rows - r) {
+    case 1:
+      return multiply<1>(channels, a, b, out);
+    case 2:
+      return multiply<2>(channels, a, b, out);
+    case 3:
+      return multiply<3>(channels, a, b, out);
+    case 4:
+      return multiply<4>(channels, a, b, out);
+    case 5:
+      return multiply<5>(channels, a, b, out);
+    default:
+      return;
+  }
+}
+
+// ---- output: m to A^T m A with A^T = (1 1 1 0; 0 1 -1 -1)
+HWY_INLINE void finish_four(V a, V b, V c, V d, V& first, V& second) {
+  first = hn::Add(hn::Add(a, b), c);
+  second = hn::Sub(hn::Sub(b, c), d);
+}
+
+// `m`: products of one tile, one point every `point_step`; writes channels [first, first + count) of the tile's pixels.
+void finish_tile(const ConvGeometry& g, const WinogradTiles& t, int64_t tile, const float* m, int64_t point_step,
+                 int64_t first, int64_t count, const WinogradEnd& end, float* y) {
+  const D d;
+  const int64_t column = tile % t.across * 2, row = tile / t.across % t.down * 2, n = tile / t.across / t.down;
+  for (int64_t c = 0; c < count; c += lanes()) {
+    V v[16], left[4], right[4], out[2][2];
+    for (int64_t i = 0; i < 16; ++i) v[i] = hn::LoadU(d, m + i * point_step + c);
+    for (int i = 0; i < 4; ++i) finish_four(v[4 * i], v[4 * i + 1], v[4 * i + 2], v[4 * i + 3], left[i], right[i]);
+    finish_four(left[0], left[1], left[2], left[3], out[0][0], out[1][0]);
+    finish_four(right[0], right[1], right[2], right[3], out[0][1], out[1][1]);
+    const V bias = end.bias ? hn::LoadU(d, end.bias + first + c) : hn::Zero(d);
+    for (int64_t i = 0; i < 2 && row + i < g.out[1]; ++i) {
+      for (int64_t j = 0; j < 2 && column + j < g.out[2]; ++j) {
+        const int64_t at = ((n * g.out[1] + row + i) * g.out[2] + column + j) * g.o + first + c;
+        V value = hn::Add(out[i][j], bias);
+        if (end.addend) value = hn::Add(value, hn::LoadU(d, end.addend + at));
+        if (end.relu) value = hn::Max(value, hn::Zero(d));
+        hn::StoreU(value, d, y + at);
+      }
+    }
+  }
+}
+
+void forward(const ConvGeometry& g, const float* x, const float* packed, const WinogradEnd& end, float* y,
+             void* workspace) {
+  const WinogradTiles t(g);
+  const int64_t width = panel_width(), panels = (g.o + width - 1) / width;
+  float* const transformed = static_cast<float*>(workspace);  // (point, tile of the group, channel)
+  const int64_t point_step = t.group * g.c;
+  for (int64_t start = 0; start < t.count; start += t.group) {
+    const int64_t tiles = std::min(t.group, t.count - start);
+    parallel_for(tiles, 1 + 2048 / g.c, [&](int64_t begin, int64_t stop) {
+      for (int64_t i = begin; i < stop; ++i) transform_tile(g, t, x, start + i, transformed + i * g.c, point_step);
+    });
+    const int64_t blocks = (tiles + kBlock - 1) / kBlock;
+    parallel_for(blocks * panels, 1, [&](int64_t begin, int64_t stop) {
+      HWY_ALIGN float products[kPoints * kBlock * kVectors * kMaxLanes];
+      for (int64_t task = begin; task < stop; ++task) {
+        const int64_t panel = task / blocks, block = task % blocks;
+        const int64_t from = tiles * block / blocks, rows = tiles * (block + 1) / blocks - from;
+        const float* weights = packed + panel * kPoints * g.c * width;
+        for (int64_t k = 0; k < kPoints; ++k) {
+          multiply_rows(rows, g.c, transformed + k * point_step + from * g.c, weights + k * g.c * width,
+                        products + k * kBlock * width);
+        }
+        const int64_t first = panel * width, count = std::min(width, g.o - first);
+        for (int64_t i = 0; i < rows; ++i)
+          finish_tile(g, t, start + from + i, products + i * width, kBlock * width, first, count, end, y);
+      }
+    });
+  }
+}
+
+int64_t weight_floats(const ConvGeometry& g) {
+  const int64_t width = panel_width();
+  return (g.o + width - 1) / width * width * kPoints * g.c;
+}
+
+}  // namespace
+
+// Names for the dispatch.
+void winograd_pack_weights(const ConvGeometry& g, const float* w, float* packed) { pack_weights(g, w, packed); }
+void winograd_run(const ConvGeometry& g, const float* x, const float* packed, const WinogradEnd& end, float* y,
+                  void* workspace) {
+  forward(g, x, packed, end, y, workspace);
+}
+int64_t winograd_weight_floats(const ConvGeometry& g) { return weight_floats(g); }
+
+}  // namespace hybridnet::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace hybridnet::kernels {
+namespace {
+HWY_EXPORT(winograd_pack_weights);
+HWY_EXPORT(winograd_run);
+HWY_EXPORT(winograd_weight_floats);
+}  // namespace
+
+bool winograd_applies(const ConvGeometry& g) {
+  constexpr int64_t kVector = 16;  // of the widest target; narrower ones divide it
+  const auto all = [](const std::array<int64_t, 3>& values, int64_t expected) {
+    return values[1] == expected && values[2] == expected;
+  };
+  return g.spatial == 2 && g.groups == 1 && g.channels_last && !g.empty() && all(g.kernel, 3) && all(g.stride, 1) &&
+         all(g.dilate, 1) && g.c % kVector == 0 && g.o % kVector == 0 && g.c >= 32 && g.o >= 32 && g.out[1] >= 4 &&
+         g.out[2] >= 4;
+}
+
+int64_t winograd_weight_bytes(const ConvGeometry& g) {
+  return HWY_DYNAMIC_DISPATCH(winograd_weight_floats)(g) * static_cast<int64_t>(sizeof(float));
+}
+void winograd_pack(const ConvGeometry& g, const float* w, float* packed) {
+  HWY_DYNAMIC_DISPATCH(winograd_pack_weights)(g, w, packed);
+}
+int64_t winograd_workspace_bytes(const ConvGeometry& g) {
+  return WinogradTiles::kPoints * WinogradTiles(g).group * g.c * static_cast<int64_t>(sizeof(float));
+}
+void winograd_forward(const ConvGeometry& g, const float* x, const float* packed, const WinogradEnd& end, float* y,
+                      void* workspace) {
+  HWY_DYNAMIC_DISPATCH(winograd_run)(g, x, packed, end, y, workspace);
+}
+
+}  // namespace hybridnet::kernels
+#endif

@@ -1,0 +1,31 @@
+// Convolution with 3x3 kernels and stride 1 by Winograd's minimal filtering F(2x2, 3x3): 16 products in place of 36 for
+// every four outputs. Channels-last float32 images; the transformed weights are made once. Only additions and halvings
+// surround the products, so results are as accurate as those of the plain sum.
+//   Winograd: Arithmetic Complexity of Computations, 1980.   Lavin, Gray: Fast algorithms for convolutional neural
+//   networks, 2016.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/conv_geometry.h"
+
+namespace hybridnet::kernels {
+
+// Is this convolution of the right form, and large enough to gain?
+bool winograd_applies(const ConvGeometry& g);
+
+int64_t winograd_weight_bytes(const ConvGeometry& g);
+void winograd_pack(const ConvGeometry& g, const float* w, float* packed);
+
+int64_t winograd_workspace_bytes(const ConvGeometry& g);
+
+struct WinogradEnd {
+  const float* bias = nullptr;    // (o,), or null
+  const float* addend = nullptr;  // as y, or null
+  bool relu = false;
+};
+// y = [relu](conv(x, w) + bias + addend).
+void winograd_forward(const ConvGeometry& g, const float* x, const float* packed, const WinogradEnd& end, float* y,
+                      void* workspace);
+
+}  // namespace hybridnet::kernels

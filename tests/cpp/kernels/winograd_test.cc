@@ -1,0 +1,90 @@
+#include "kernels/winograd.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "kernels/conv_reference.h"
+
+namespace hybridnet::kernels {
+namespace {
+
+std::vector<float> random_values(int64_t count, unsigned seed) {
+  std::mt19937 generator(seed);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  std::vector<float> values(static_cast<size_t>(count));
+  for (float& v : values) v = uniform(generator);
+  return values;
+}
+
+ConvGeometry geometry(int64_t n, int64_t c, int64_t o, int64_t height, int64_t width, int64_t pad) {
+  ConvGeometry g;
+  g.n = n;
+  g.c = c;
+  g.o = o;
+  g.in = {1, height, width};
+  g.kernel = {1, 3, 3};
+  g.pad = {0, pad, pad};
+  g.out = {1, height + 2 * pad - 2, width + 2 * pad - 2};
+  g.channels_last = true;
+  return g;
+}
+
+std::vector<float> winograd(const ConvGeometry& g, const std::vector<float>& x, const std::vector<float>& w,
+                            const WinogradEnd& end) {
+  std::vector<float> packed(static_cast<size_t>(winograd_weight_bytes(g)) / sizeof(float));
+  std::vector<float> workspace(static_cast<size_t>(winograd_workspace_bytes(g)) / sizeof(float));
+  std::vector<float> y(static_cast<size_t>(g.n * g.o * g.out_size()), NAN);
+  winograd_pack(g, w.data(), packed.data());
+  winograd_forward(g, x.data(), packed.data(), end, y.data(), workspace.data());
+  return y;
+}
+
+void expect_equals_sum(const ConvGeometry& g, bool with_end) {
+  ASSERT_TRUE(winograd_applies(g));
+  const auto x = random_values(g.n * g.c * g.in_size(), 1), w = random_values(g.o * g.c * 9, 2),
+             bias = random_values(g.o, 3);
+  const auto addend = random_values(g.n * g.o * g.out_size(), 4);
+  std::vector<float> expected(addend.size());
+  conv_forward_reference(g, x.data(), w.data(), with_end ? bias.data() : nullptr, expected.data());
+  if (with_end)
+    for (size_t i = 0; i < expected.size(); ++i) expected[i] = std::max(expected[i] + addend[i], 0.0F);
+  const WinogradEnd end = with_end ? WinogradEnd{bias.data(), addend.data(), true} : WinogradEnd{};
+  const auto y = winograd(g, x, w, end);
+  const float tolerance = 2e-6F * static_cast<float>(g.c);
+  for (size_t i = 0; i < y.size(); ++i) ASSERT_NEAR(y[i], expected[i], tolerance) << "element " << i;
+}
+
+TEST(Winograd, EqualsTheSumForEvenAndOddSizes) {
+  expect_equals_sum(geometry(1, 32, 64, 8, 8, 1), false);
+  expect_equals_sum(geometry(2, 48, 80, 9, 7, 1), true);
+  expect_equals_sum(geometry(3, 32, 32, 5, 13, 2), true);
+  expect_equals_sum(geometry(1, 64, 48, 6, 7, 0), false);
+}
+
+TEST(Winograd, EqualsTheSumWhenTheImageTakesSeveralGroups) { expect_equals_sum(geometry(3, 512, 32, 16, 17, 1), true); }
+
+TEST(Winograd, TakesWeightsWithChannelsLast) {
+  ConvGeometry g = geometry(1, 32, 32, 6, 6, 1);
+  g.weights_last = true;
+  expect_equals_sum(g, false);
+}
+
+TEST(Winograd, DeclinesOtherForms) {
+  const ConvGeometry fits = geometry(1, 32, 32, 8, 8, 1);
+  for (const auto change : {+[](ConvGeometry& g) { g.stride[1] = 2; }, +[](ConvGeometry& g) { g.dilate[2] = 2; },
+                            +[](ConvGeometry& g) { g.kernel[1] = 1; }, +[](ConvGeometry& g) { g.groups = 2; },
+                            +[](ConvGeometry& g) { g.channels_last = false; }, +[](ConvGeometry& g) { g.c = 40; },
+                            +[](ConvGeometry& g) { g.spatial = 3; }, +[](ConvGeometry& g) { g.n = 0; }}) {
+    ConvGeometry g = fits;
+    change(g);
+    EXPECT_FALSE(winograd_applies(g));
+  }
+  EXPECT_TRUE(winograd_applies(fits));
+}
+
+}  // namespace
+}  // namespace hybridnet::kernels
