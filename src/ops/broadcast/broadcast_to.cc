@@ -2,7 +2,7 @@
 #include <optional>
 #include "kernels/broadcast.h"
 
-#include "ops/broadcast/family.h"
+#include "hybridnet/op.h"
 #include "ops/emit.h"
 
 namespace hybridnet::ops {

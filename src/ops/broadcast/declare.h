@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/broadcast.h"
-#include "ops/broadcast/family.h"
+#include "ops/broadcast/infer_broadcast.h"
 #include "ops/elementwise/declare.h"
 
 namespace hybridnet::ops {

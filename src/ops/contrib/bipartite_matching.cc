@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "hybridnet/threads.h"
-#include "ops/contrib/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

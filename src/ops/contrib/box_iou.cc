@@ -1,7 +1,7 @@
 // _contrib_box_iou: how much boxes overlap.
 #include "hybridnet/threads.h"
 #include "ops/contrib/boxes.h"
-#include "ops/contrib/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

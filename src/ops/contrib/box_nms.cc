@@ -3,7 +3,7 @@
 
 #include "hybridnet/threads.h"
 #include "ops/contrib/boxes.h"
-#include "ops/contrib/family.h"
+#include "hybridnet/op.h"
 #include "ops/emit.h"
 
 namespace hybridnet::ops {

@@ -2,7 +2,7 @@
 //   Liu et al.: SSD: Single Shot MultiBox Detector, ECCV 2016.
 #include "hybridnet/threads.h"
 #include "ops/contrib/boxes.h"
-#include "ops/contrib/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "hybridnet/threads.h"
 #include "ops/contrib/boxes.h"
-#include "ops/contrib/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

@@ -1,6 +1,6 @@
 // Activation and the functions only it has: softrelu, softsign.
 #include "ops/elementwise/declare.h"
-#include "ops/elementwise/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

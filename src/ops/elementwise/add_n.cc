@@ -2,7 +2,7 @@
 #include "kernels/add_n.h"
 
 #include "ops/elementwise/declare.h"
-#include "ops/elementwise/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

@@ -1,7 +1,7 @@
 // Conversions between dtypes.
 #include "kernels/convert.h"
 #include "ops/elementwise/declare.h"
-#include "ops/elementwise/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

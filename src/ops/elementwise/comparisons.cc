@@ -1,6 +1,6 @@
 // Comparisons and logic of two arrays of equal shape and dtype: 1 or 0 in that dtype.
 #include "ops/elementwise/declare.h"
-#include "ops/elementwise/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

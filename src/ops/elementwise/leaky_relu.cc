@@ -5,7 +5,7 @@
 #include "kernels/convert.h"
 #include "kernels/rng.h"
 #include "ops/broadcast/declare.h"
-#include "ops/elementwise/family.h"
+#include "hybridnet/op.h"
 #include "ops/elementwise/leaky_relu.h"
 
 namespace hybridnet::ops {
@@ -127,7 +127,6 @@ LeakyReluParams mean_of_random(LeakyReluParams p) {
 }
 
 void register_leaky_relu(OpRegistry& ops) {
-  register_plain_leaky_relu(ops);
   auto op = ops.declare<LeakyReluParams>("LeakyReLU");
   op.alias("_npx_leaky_relu")
       .doc("Activations with values below 0. For x <= 0: leaky: slope * x; prelu: gamma * x, gamma learned; rrelu: a random\n"

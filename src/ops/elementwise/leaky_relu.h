@@ -23,6 +23,4 @@ const kernels::SpanLoops& plain_leaky_loops(const LeakyReluParams& p);
 void run_plain_leaky(const LeakyReluParams& p, const KernelArgs& a);
 Value plain_leaky_gradient(const LeakyReluParams& p, const Value& dy, const Value& x);
 
-void register_plain_leaky_relu(OpRegistry& ops);
-
 }  // namespace hybridnet::ops

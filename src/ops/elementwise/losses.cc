@@ -1,6 +1,6 @@
 // Operators that start a backward pass: identity forward, a constant gradient whatever arrives from above.
 #include "ops/elementwise/declare.h"
-#include "ops/elementwise/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

@@ -4,7 +4,7 @@
 #include "kernels/convert.h"
 #include "kernels/finite.h"
 #include "ops/elementwise/declare.h"
-#include "ops/elementwise/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

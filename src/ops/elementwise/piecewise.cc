@@ -1,6 +1,6 @@
 // Clipping, hard sigmoid, smooth L1: piecewise functions with parameters.
 #include "ops/elementwise/declare.h"
-#include "ops/elementwise/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

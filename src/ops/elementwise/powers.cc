@@ -1,6 +1,6 @@
 // Squares, roots, reciprocals.
 #include "ops/elementwise/declare.h"
-#include "ops/elementwise/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

@@ -1,6 +1,6 @@
 // relu, sigmoid, tanh and their gradients, which need only the output.
 #include "ops/elementwise/declare.h"
-#include "ops/elementwise/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

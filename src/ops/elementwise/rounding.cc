@@ -1,6 +1,6 @@
 // Rounding; no gradient passes, except through the straight-through estimators.
 #include "ops/elementwise/declare.h"
-#include "ops/elementwise/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

@@ -1,5 +1,5 @@
 // Arithmetic of an array and a number.
-#include "ops/elementwise/family.h"
+#include "hybridnet/op.h"
 #include "ops/elementwise/scalar.h"
 
 namespace hybridnet::ops {

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "hybridnet/threads.h"
-#include "ops/elementwise/family.h"
+#include "hybridnet/op.h"
 #include "ops/elementwise/scalar.h"
 
 namespace hybridnet::ops {

@@ -1,7 +1,7 @@
 // Maximum, minimum, power, remainder, hypotenuse of an array and a number.
 #include <cmath>
 
-#include "ops/elementwise/family.h"
+#include "hybridnet/op.h"
 #include "ops/elementwise/scalar.h"
 
 namespace hybridnet::ops {

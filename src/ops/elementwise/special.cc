@@ -1,6 +1,6 @@
 // Error functions, gamma functions, cube roots.
 #include "ops/elementwise/declare.h"
-#include "ops/elementwise/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

@@ -1,6 +1,6 @@
 // Trigonometric and hyperbolic functions and their inverses.
 #include "ops/elementwise/declare.h"
-#include "ops/elementwise/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "kernels/rng.h"
 #include "ops/image/color_changes.h"
-#include "ops/image/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

@@ -1,7 +1,7 @@
 // _image_crop: a rectangle of an image.
 #include "ops/emit.h"
 #include "kernels/strided_copy.h"
-#include "ops/image/family.h"
+#include "hybridnet/op.h"
 #include "ops/image/image_size.h"
 
 namespace hybridnet::ops {

@@ -2,7 +2,7 @@
 #include "kernels/rng.h"
 #include "kernels/strided_copy.h"
 #include "ops/emit.h"
-#include "ops/image/family.h"
+#include "hybridnet/op.h"
 #include "ops/image/image_size.h"
 
 namespace hybridnet::ops {

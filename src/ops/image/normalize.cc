@@ -1,7 +1,7 @@
 // _image_normalize: every channel minus its mean, by its deviation.
 #include "hybridnet/threads.h"
 #include "ops/emit.h"
-#include "ops/image/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

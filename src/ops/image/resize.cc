@@ -5,7 +5,7 @@
 
 #include "hybridnet/threads.h"
 #include "ops/emit.h"
-#include "ops/image/family.h"
+#include "hybridnet/op.h"
 #include "ops/image/image_size.h"
 
 namespace hybridnet::ops {

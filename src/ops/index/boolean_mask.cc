@@ -5,7 +5,7 @@
 #include "kernels/indices.h"
 #include "kernels/strided_copy.h"
 #include "ops/emit.h"
-#include "ops/index/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

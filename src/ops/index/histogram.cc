@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "kernels/strided_copy.h"
-#include "ops/index/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

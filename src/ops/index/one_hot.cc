@@ -2,7 +2,7 @@
 #include "hybridnet/threads.h"
 #include "kernels/fill.h"
 #include "kernels/indices.h"
-#include "ops/index/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

@@ -1,7 +1,7 @@
 // _ravel_multi_index and _unravel_index: tuples of indices as places in a flat tensor, and back.
 #include "kernels/fill.h"
 #include "kernels/indices.h"
-#include "ops/index/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

@@ -7,7 +7,7 @@
 #include "kernels/fill.h"
 #include "ops/emit.h"
 #include "ops/index/along_axis.h"
-#include "ops/index/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

@@ -2,7 +2,7 @@
 #include "kernels/gather.h"
 #include "kernels/indices.h"
 #include "ops/emit.h"
-#include "ops/index/family.h"
+#include "hybridnet/op.h"
 #include "ops/index/row_gradient.h"
 
 namespace hybridnet::ops {

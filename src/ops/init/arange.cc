@@ -3,7 +3,7 @@
 
 #include "hybridnet/threads.h"
 #include "kernels/fill.h"
-#include "ops/init/family.h"
+#include "hybridnet/op.h"
 #include "ops/shape_param.h"
 
 namespace hybridnet::ops {

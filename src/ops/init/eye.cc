@@ -1,6 +1,6 @@
 // _eye: ones on a diagonal.
 #include "kernels/strided_copy.h"
-#include "ops/init/family.h"
+#include "hybridnet/op.h"
 #include "ops/shape_param.h"
 
 namespace hybridnet::ops {

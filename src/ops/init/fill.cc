@@ -1,6 +1,6 @@
 // _zeros, _ones, _full: constant tensors.
 #include "kernels/fill.h"
-#include "ops/init/family.h"
+#include "hybridnet/op.h"
 #include "ops/shape_param.h"
 
 namespace hybridnet::ops {

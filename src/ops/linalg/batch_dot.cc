@@ -1,7 +1,7 @@
 // batch_dot: the matrix product of each pair of matrices in two stacks.
 #include "kernels/dnnl/matmul.h"
 #include "ops/emit.h"
-#include "ops/linalg/family.h"
+#include "hybridnet/op.h"
 #include "ops/linalg/product.h"
 
 namespace hybridnet::ops {

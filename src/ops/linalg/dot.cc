@@ -1,6 +1,6 @@
 // dot: contracts the last axis of lhs with the first axis of rhs (or, transposed, the first with the last).
 #include "ops/emit.h"
-#include "ops/linalg/family.h"
+#include "hybridnet/op.h"
 #include "ops/linalg/product.h"
 
 namespace hybridnet::ops {

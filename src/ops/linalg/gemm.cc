@@ -3,7 +3,7 @@
 
 #include "ops/emit.h"
 #include "kernels/gemm.h"
-#include "ops/linalg/family.h"
+#include "hybridnet/op.h"
 #include "ops/through_float.h"
 
 namespace hybridnet::ops {

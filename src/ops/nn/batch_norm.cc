@@ -3,7 +3,7 @@
 
 #include "kernels/batch_norm.h"
 #include "ops/emit.h"
-#include "ops/nn/family.h"
+#include "hybridnet/op.h"
 #include "ops/nn/image_layout.h"
 #include "ops/through_float.h"
 

@@ -1,7 +1,7 @@
 // Convolution and the two products that are its gradients. Each of the three is differentiated by the other two.
 #include "ops/emit.h"
 #include "ops/nn/convolution_params.h"
-#include "ops/nn/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

@@ -2,7 +2,7 @@
 // that convolution's weight gradient.
 #include "ops/emit.h"
 #include "ops/nn/convolution_params.h"
-#include "ops/nn/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

@@ -7,7 +7,7 @@
 #include "hybridnet/threads.h"
 #include "kernels/bernoulli.h"
 #include "ops/emit.h"
-#include "ops/nn/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

@@ -6,7 +6,7 @@
 #include "kernels/gemm.h"
 #include "ops/emit.h"
 #include "ops/nn/activation_params.h"
-#include "ops/nn/family.h"
+#include "hybridnet/op.h"
 #include "ops/through_float.h"
 
 namespace hybridnet::ops {

@@ -2,7 +2,7 @@
 // it after differentiation.
 #include "ops/nn/activation_params.h"
 #include "ops/nn/convolution_params.h"
-#include "ops/nn/family.h"
+#include "hybridnet/op.h"
 #include "ops/through_float.h"
 
 namespace hybridnet::ops {

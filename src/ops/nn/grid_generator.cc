@@ -3,7 +3,7 @@
 #include "kernels/affine_grid.h"
 #include "ops/emit.h"
 #include "ops/float_kernel.h"
-#include "ops/nn/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

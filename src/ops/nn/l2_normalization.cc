@@ -7,7 +7,7 @@
 #include "kernels/row_sums.h"
 #include "ops/emit.h"
 #include "ops/float_kernel.h"
-#include "ops/nn/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

@@ -6,7 +6,7 @@
 #include "kernels/strided_copy.h"
 #include "ops/emit.h"
 #include "ops/float_kernel.h"
-#include "ops/nn/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

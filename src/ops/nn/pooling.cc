@@ -1,6 +1,6 @@
 // Pooling and the products that differentiate it.
 #include "ops/emit.h"
-#include "ops/nn/family.h"
+#include "hybridnet/op.h"
 #include "ops/nn/image_layout.h"
 #include "ops/through_float.h"
 #include "kernels/pooling.h"

@@ -3,7 +3,7 @@
 #include "kernels/convert.h"
 #include "kernels/pointwise.h"
 #include "ops/emit.h"
-#include "ops/nn/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

@@ -6,7 +6,7 @@
 #include "hybridnet/threads.h"
 #include "ops/emit.h"
 #include "ops/float_kernel.h"
-#include "ops/nn/family.h"
+#include "hybridnet/op.h"
 #include "ops/nn/roi_params.h"
 
 namespace hybridnet::ops {

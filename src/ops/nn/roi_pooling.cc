@@ -4,7 +4,7 @@
 
 #include "hybridnet/threads.h"
 #include "ops/emit.h"
-#include "ops/nn/family.h"
+#include "hybridnet/op.h"
 #include "ops/nn/roi_params.h"
 #include "ops/through_float.h"
 

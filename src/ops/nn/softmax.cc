@@ -5,7 +5,7 @@
 
 #include "kernels/convert.h"
 #include "ops/emit.h"
-#include "ops/nn/family.h"
+#include "hybridnet/op.h"
 #include "ops/nn/softmax_params.h"
 #include "ops/through_float.h"
 

@@ -4,7 +4,7 @@
 #include "ops/emit.h"
 #include "ops/float_kernel.h"
 #include "ops/nn/class_labels.h"
-#include "ops/nn/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

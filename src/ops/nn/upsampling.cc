@@ -1,6 +1,6 @@
 // UpSampling: images enlarged by a whole factor, by repetition or by a transposed convolution.
 #include "ops/emit.h"
-#include "ops/nn/family.h"
+#include "hybridnet/op.h"
 #include "ops/nn/resample.h"
 #include "ops/through_float.h"
 

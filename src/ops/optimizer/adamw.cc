@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "ops/optimizer/declare_update.h"
-#include "ops/optimizer/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

@@ -1,6 +1,6 @@
 // Nesterov's accelerated gradient.
 #include "ops/optimizer/declare_update.h"
-#include "ops/optimizer/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

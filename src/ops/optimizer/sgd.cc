@@ -1,6 +1,6 @@
 // Stochastic gradient descent, with and without momentum, for one tensor and for many.
 #include "ops/optimizer/declare_update.h"
-#include "ops/optimizer/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

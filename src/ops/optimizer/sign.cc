@@ -1,6 +1,6 @@
 // Steps by signs (Bernstein et al., arXiv 1802.04434).
 #include "ops/optimizer/declare_update.h"
-#include "ops/optimizer/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

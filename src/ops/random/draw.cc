@@ -4,7 +4,7 @@
 
 #include "hybridnet/threads.h"
 #include "ops/random/distributions.h"
-#include "ops/random/family.h"
+#include "hybridnet/op.h"
 #include "ops/shape_param.h"
 
 namespace hybridnet::ops {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "kernels/rng.h"
-#include "ops/random/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

@@ -2,7 +2,7 @@
 #include "kernels/arg_extreme.h"
 
 #include "ops/reduce/axes.h"
-#include "ops/reduce/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

@@ -2,7 +2,7 @@
 #include "kernels/cumsum.h"
 
 #include "ops/reduce/axes.h"
-#include "ops/reduce/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

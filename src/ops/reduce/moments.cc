@@ -4,7 +4,7 @@
 #include "kernels/broadcast.h"
 #include "kernels/convert.h"
 #include "ops/reduce/axes.h"
-#include "ops/reduce/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

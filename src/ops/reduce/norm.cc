@@ -1,6 +1,6 @@
 // L1 and L2 norms.
 #include "ops/reduce/axes.h"
-#include "ops/reduce/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

@@ -1,7 +1,7 @@
 // The way back from a reduction: a value repeated over the axes that were reduced.
 #include "kernels/broadcast.h"
 #include "ops/reduce/axes.h"
-#include "ops/reduce/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

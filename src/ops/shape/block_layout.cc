@@ -1,7 +1,7 @@
 // depth_to_space and space_to_depth: blocks of pixels as channels and back.
 #include "kernels/strided_copy.h"
 #include "ops/emit.h"
-#include "ops/shape/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

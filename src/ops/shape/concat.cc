@@ -1,7 +1,7 @@
 // Concat, and _rnn_param_concat, which differs in inference only.
 #include "kernels/strided_copy.h"
 #include "ops/emit.h"
-#include "ops/shape/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

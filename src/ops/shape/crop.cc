@@ -1,6 +1,6 @@
 // Crop: an image cut to a size, or to the size of another image.
 #include "ops/emit.h"
-#include "ops/shape/family.h"
+#include "hybridnet/op.h"
 #include "ops/shape/slice_ranges.h"
 
 namespace hybridnet::ops {

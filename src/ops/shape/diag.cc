@@ -1,7 +1,7 @@
 // diag: a vector as a diagonal matrix, or the diagonals of a tensor.
 #include "kernels/strided_copy.h"
 #include "ops/emit.h"
-#include "ops/shape/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

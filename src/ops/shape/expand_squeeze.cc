@@ -1,6 +1,6 @@
 // expand_dims and squeeze: insert and drop axes of size 1.
 #include "ops/emit.h"
-#include "ops/shape/family.h"
+#include "hybridnet/op.h"
 #include "ops/shape/reshape_codes.h"
 
 namespace hybridnet::ops {

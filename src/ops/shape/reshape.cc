@@ -1,6 +1,6 @@
 // Reshape and Flatten: the same elements under another shape.
 #include "ops/emit.h"
-#include "ops/shape/family.h"
+#include "hybridnet/op.h"
 #include "ops/shape/reshape_codes.h"
 
 namespace hybridnet::ops {

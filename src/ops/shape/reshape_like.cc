@@ -1,6 +1,6 @@
 // reshape_like: takes sizes, or a range of them, from a second tensor.
 #include "ops/emit.h"
-#include "ops/shape/family.h"
+#include "hybridnet/op.h"
 #include "ops/shape/reshape_codes.h"
 
 namespace hybridnet::ops {

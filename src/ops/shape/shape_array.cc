@@ -1,5 +1,5 @@
 // shape_array and size_array: sizes as tensors.
-#include "ops/shape/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 

@@ -1,7 +1,7 @@
 // slice, and _backward_slice, which puts its input into zeros.
 #include "kernels/strided_copy.h"
 #include "ops/emit.h"
-#include "ops/shape/family.h"
+#include "hybridnet/op.h"
 #include "ops/shape/slice_ranges.h"
 
 namespace hybridnet::ops {

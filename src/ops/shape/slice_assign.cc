@@ -2,7 +2,7 @@
 #include "kernels/fill.h"
 #include "kernels/strided_copy.h"
 #include "ops/emit.h"
-#include "ops/shape/family.h"
+#include "hybridnet/op.h"
 #include "ops/shape/reshape_codes.h"
 #include "ops/shape/slice_ranges.h"
 

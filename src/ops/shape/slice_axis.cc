@@ -1,6 +1,6 @@
 // slice_axis and slice_like: slices with bounds on some axes only.
 #include "ops/emit.h"
-#include "ops/shape/family.h"
+#include "hybridnet/op.h"
 #include "ops/shape/slice_ranges.h"
 
 namespace hybridnet::ops {

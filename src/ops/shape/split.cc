@@ -1,7 +1,7 @@
 // SliceChannel (split) and _split_v2: cut a tensor along an axis.
 #include "kernels/strided_copy.h"
 #include "ops/emit.h"
-#include "ops/shape/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

@@ -1,7 +1,7 @@
 // tile and repeat: the data several times over, as a whole or element by element.
 #include "kernels/strided_copy.h"
 #include "ops/emit.h"
-#include "ops/shape/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "ops/broadcast/family.h"
+#include "ops/broadcast/infer_broadcast.h"
 
 namespace hybridnet::ops {
 namespace {

@@ -1,6 +1,6 @@
 // Arithmetic of two arrays of equal shape and dtype.
 #include "ops/elementwise/declare.h"
-#include "ops/elementwise/family.h"
+#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

@@ -1,0 +1,11 @@
+// Shapes by NumPy's broadcasting rule.
+#pragma once
+
+#include "hybridnet/op.h"
+
+namespace hybridnet::ops {
+
+// Both shapes broadcast to the output's; one dtype for all.
+void infer_broadcast_binary(InferContext& c);
+
+}  // namespace hybridnet::ops
