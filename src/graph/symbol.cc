@@ -107,6 +107,43 @@ Symbol Symbol::children() const {
   return result;
 }
 
+namespace {
+
+// The first of float32, int32, int64, bool that no reader of the variable refuses.
+void fill_dtype(const std::vector<NodeEntry>& outputs, const NodeEntry& variable, bool train, SpecMap* specs) {
+  for (const DType candidate : {DType::kFloat32, DType::kInt32, DType::kInt64, DType::kBool}) {
+    SpecMap tried = *specs;
+    tried[variable].dtype = candidate;
+    try {
+      infer_specs(outputs, tried, train);
+    } catch (const DTypeError&) {
+      if (candidate == DType::kBool) throw;
+      continue;
+    }
+    *specs = std::move(tried);
+    return;
+  }
+}
+
+// What nothing determines is float32, as everywhere in the API; an input that takes whole numbers only gets those.
+void fill_undetermined_dtypes(const std::vector<NodeEntry>& outputs, const std::vector<Node*>& order, bool train, SpecMap* specs) {
+  std::vector<NodeEntry> unknown;
+  for (Node* node : order)
+    if (node->is_variable() && (*specs)[{NodePtr(node), 0}].dtype == DType::kUnknown) unknown.push_back({NodePtr(node), 0});
+  if (unknown.empty()) return;
+  SpecMap all_floating = *specs;
+  for (const NodeEntry& variable : unknown) all_floating[variable].dtype = DType::kFloat32;
+  try {
+    infer_specs(outputs, all_floating, train);
+    *specs = std::move(all_floating);
+  } catch (const DTypeError&) {
+    for (const NodeEntry& variable : unknown)
+      if ((*specs)[variable].dtype == DType::kUnknown) fill_dtype(outputs, variable, train, specs);
+  }
+}
+
+}  // namespace
+
 Symbol::Specs Symbol::infer(const std::map<std::string, TensorSpec>& known, bool partial, bool train) const {
   const std::vector<Node*> order = topological_order(outputs);
   const auto aux = auxiliary_nodes(order);
@@ -119,14 +156,7 @@ Symbol::Specs Symbol::infer(const std::map<std::string, TensorSpec>& known, bool
     if (auto it = known.find(node->name); it != known.end()) learn(spec, it->second);
   }
   infer_specs(outputs, specs, train);
-  // What nothing determines is float32, as everywhere in the API.
-  bool defaulted = false;
-  for (Node* node : order) {
-    if (!node->is_variable()) continue;
-    TensorSpec& spec = specs[{NodePtr(node), 0}];
-    if (spec.dtype == DType::kUnknown) spec.dtype = DType::kFloat32, defaulted = true;
-  }
-  if (defaulted) infer_specs(outputs, specs, train);
+  fill_undetermined_dtypes(outputs, order, train, &specs);
 
   Specs result;
   result.complete = true;

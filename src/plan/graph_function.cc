@@ -243,6 +243,10 @@ std::vector<NDArray> GraphFunction::run_backward(const Pending& pending, std::sp
       continue;
     }
     const Plan::ResidualPlace& place = compiled.forward->residuals()[static_cast<size_t>(source.index)];
+    if (!pending.residuals) {  // all that was kept has no elements
+      inputs.push_back(NDArray::empty(Shape{0}, DType::kUInt8));
+      continue;
+    }
     inputs.push_back(pending.residuals.sliced(place.offset, pending.residuals.size()));
   }
   const Device device = inputs.empty() ? Device{} : inputs[0].device();

@@ -96,11 +96,35 @@ py::dict describe_op(const std::string& name) {
   d["differentiable"] = op.differentiable();
   d["random"] = op.random;
   d["internal"] = op.hidden;
+  d["stops_gradient"] = op.stops_gradient;
+  d["train_sensitive"] = op.train_sensitive;
   d["data_dependent_shape"] = op.data_dependent_shape;
   d["variable_outputs"] = static_cast<bool>(op.num_outputs_);
   d["num_visible"] = op.num_outputs_ ? static_cast<int>(op.outputs.size()) : op.num_visible_outputs(op_info(op).prototype->data());
   d["writebacks"] = op.writebacks.size();
   d["subgraphs"] = op.subgraph_names;
+  return d;
+}
+
+// What depends on the parameters of one use.
+py::dict describe_use(const std::string& name, const py::dict& attrs) {
+  const Op& op = op_registry().at(name);
+  std::vector<std::pair<std::string, AttrValue>> values;
+  for (const auto& [key, value] : attrs) values.emplace_back(py::str(key), to_attr_value(value.ptr(), "attrs"));
+  const ParamsPtr params = op.schema->parse(values, op.name);
+  const void* p = params->data();
+  py::dict d;
+  py::list inputs, outputs, writebacks;
+  for (int i = 0; i < op.num_inputs(p); ++i) inputs.append(op.input_name(p, i));
+  for (int i = 0; i < op.num_outputs(p); ++i) {
+    outputs.append(op.output_name(p, i));
+    writebacks.append(op.writeback_input(p, i));
+  }
+  d["inputs"] = inputs;
+  d["outputs"] = outputs;
+  d["num_visible"] = op.num_visible_outputs(p);
+  d["writebacks"] = writebacks;  // per output: the input that it replaces, or -1
+  d["attrs"] = op.schema->print(p);
   return d;
 }
 
@@ -118,12 +142,7 @@ void bind_operators(py::module_& m) {
   }, py::arg("op"), py::arg("name"), py::arg("module"), py::arg("symbolic") = false, py::arg("numpy") = false);
   m.def("set_not_given", [](const py::object& o) { set_not_given(o.ptr()); });
   m.def("set_value_simplifier", [](const py::object& f) { set_value_simplifier(f.ptr()); });
-  m.def("print_params", [](const std::string& name, const py::dict& attrs) {
-    const Op& op = op_registry().at(name);
-    std::vector<std::pair<std::string, AttrValue>> values;
-    for (const auto& [key, value] : attrs) values.emplace_back(py::str(key), to_attr_value(value.ptr(), "attrs"));
-    return op.schema->print(op.schema->parse(values, op.name)->data());
-  }, "Attributes as files show them.");
+  m.def("describe_use", &describe_use, py::arg("name"), py::arg("attrs"), "Inputs, outputs and attributes of an operator with these parameters.");
 }
 
 }  // namespace hybridnet::python

@@ -51,6 +51,7 @@ void infer_target(const TargetParams&, InferContext& c) {
     throw ShapeError({.input = "label", .expected = "at least 5 numbers per object: class, left, top, right, bottom",
                       .given = "shape " + label.str()});
   }
+  if (classes[1] == 0) throw ShapeError({.input = "cls_pred", .expected = "at least the background class", .given = "shape " + classes.str()});
   const int64_t anchors = known(anchor[1], classes[2]), batch = known(label[0], classes[0]);
   c.set_in_shape(0, Shape({1, anchors, 4}));
   c.set_in_shape(1, Shape({batch, label[1], label[2]}));

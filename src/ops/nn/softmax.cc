@@ -181,7 +181,7 @@ void register_softmax(OpRegistry& ops) {
                      .attrs = {{"use_length", "True"}},
                      .low = 0,
                      .high = 4,
-                     .dtypes = {DType::kFloat32, DType::kInt32}})
+                     .dtypes = {DType::kUnknown, DType::kInt32}})
       .sample(Sample{.inputs = {{2, 4, 3}, {2, 3}},
                      .attrs = {{"use_length", "True"}, {"axis", "1"}},
                      .low = 0,

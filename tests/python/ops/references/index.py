@@ -78,7 +78,10 @@ def _tuples(indices):
 
 
 def _gather_nd(inputs, attrs):
-    return [inputs[0][_tuples(inputs[1])]]
+    data, indices = inputs
+    if not len(indices):  # no axis is indexed: every place holds all of data
+        return [np.broadcast_to(data, indices.shape[1:] + data.shape)]
+    return [data[_tuples(indices)]]
 
 
 def _backward_gather_nd(inputs, attrs):

@@ -1,0 +1,131 @@
+"""Samples of the registry as NumPy inputs, and what the references say about them."""
+
+from __future__ import annotations
+
+import importlib
+import pathlib
+import sys
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from hybridnet import _core
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+# Relative to the largest magnitude of a result: what the fewer digits of a dtype leave.
+TOLERANCE = {"float16": 1e-2, "bfloat16": 6e-2, "float32": 5e-5, "float64": 1e-7}
+
+
+def numpy_dtype(name: str) -> np.dtype:
+    return np.dtype(ml_dtypes.bfloat16) if name == "bfloat16" else np.dtype(name)
+
+
+def load_references() -> dict[str, Callable[..., list[np.ndarray]]]:
+    """Operator name -> reference(inputs, attrs), of all files in references/."""
+    found: dict[str, Callable[..., list[np.ndarray]]] = {}
+    for path in sorted((pathlib.Path(__file__).parent / "references").glob("*.py")):
+        if path.stem not in ("__init__", "attributes"):
+            found.update(importlib.import_module(f"references.{path.stem}").REFERENCES)
+    return found
+
+
+REFERENCES = load_references()
+OPS: dict[str, dict[str, Any]] = {name: _core.describe_op(name) for name, _, _ in _core.op_names()}
+
+
+@dataclass(frozen=True)
+class Use:
+    """One sample of one operator."""
+
+    op: str
+    index: int
+
+    def __str__(self) -> str:
+        return f"{self.op}-{self.index}"
+
+    @property
+    def described(self) -> dict[str, Any]:
+        return OPS[self.op]
+
+    @property
+    def sample(self) -> dict[str, Any]:
+        return self.described["samples"][self.index]
+
+    @property
+    def attrs(self) -> dict[str, str]:
+        return self.sample["attrs"]
+
+    @cached_property
+    def use(self) -> dict[str, Any]:
+        count = self.described["count_param"]
+        implied = {count: len(self.sample["shapes"])} if count else {}
+        use = _core.describe_use(self.op, {**implied, **self.attrs})
+        if self.described["variadic"]:
+            use["inputs"] = [f"arg{i}" for i in range(len(self.sample["shapes"]))]
+        return use
+
+    def dtypes(self, swept: str) -> list[str]:
+        given = self.sample["dtypes"]
+        return [(given[i] if i < len(given) else None) or swept for i in range(len(self.sample["shapes"]))]
+
+    def inputs(self, swept: str = "float32", shapes: Any = None) -> list[np.ndarray]:
+        """Values as the sample wants them; the same for every call."""
+        rng = np.random.default_rng(zlib.crc32(str(self).encode()))
+        low, high = self.sample["low"], self.sample["high"]
+        values = []
+        for shape, name in zip(shapes or self.sample["shapes"], self.dtypes(swept), strict=True):
+            if name == "bool":
+                values.append(rng.random(shape) < 0.5)
+            elif self.sample["integer_valued"] or name not in FLOATS:
+                least = max(low, 0) if name.startswith("uint") else low
+                values.append(rng.integers(int(np.ceil(least)), int(np.floor(high)) + 1, shape).astype(numpy_dtype(name)))
+            else:
+                values.append(rng.uniform(low, high, shape).astype(numpy_dtype(name)))
+        return values
+
+    def differentiated(self) -> list[int]:
+        """Inputs that gradients are checked for."""
+        named = self.described["inputs"]
+        auxiliary = {i for i, item in enumerate(named) if item["auxiliary"]} if not self.described["variadic"] else set()
+        return [i for i, name in enumerate(self.dtypes("float64")) if name in FLOATS and i not in auxiliary]
+
+    def gradient_dtype(self) -> str:
+        return "float64" if "float64" in self.described["dtypes"] else "float32"
+
+
+def uses(select: Callable[[dict[str, Any]], bool] = lambda op: True) -> list[Use]:
+    return [Use(name, i) for name, op in OPS.items() if select(op) for i in range(len(op["samples"]))]
+
+
+def wide(value: np.ndarray) -> np.ndarray:
+    """Floating values in float64, whole numbers as they are."""
+    return value.astype("float64") if value.dtype.name in FLOATS else value
+
+
+def reference_outputs(use: Use, inputs: list[np.ndarray]) -> list[np.ndarray]:
+    """Of inputs in float64, so that the reference has no rounding of its own to speak of."""
+    attrs = dict(use.attrs)
+    outputs = REFERENCES[use.op]([wide(value) for value in inputs], attrs)
+    return [np.asarray(output) for output in outputs]
+
+
+def assert_agrees(actual: np.ndarray, expected: np.ndarray, dtype: str, what: str) -> None:
+    """Same shape; values within what the dtype can hold."""
+    assert tuple(actual.shape) == tuple(expected.shape), f"{what}: expected shape {expected.shape}, got {actual.shape}"
+    if actual.dtype.name not in FLOATS:
+        np.testing.assert_array_equal(actual, expected.astype(actual.dtype), err_msg=what)
+        return
+    got, want = actual.astype("float64"), np.asarray(expected).astype("float64")
+    with np.errstate(over="ignore"):
+        want = want.astype(actual.dtype).astype("float64") if actual.dtype.name == "float16" else want
+    tolerance = TOLERANCE[dtype if dtype in FLOATS else "float32"]
+    finite = np.abs(want[np.isfinite(want)])
+    scale = float(finite.max(initial=0.0))
+    np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance * max(scale, 1e-3), equal_nan=True, err_msg=what)
