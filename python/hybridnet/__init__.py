@@ -11,13 +11,11 @@ import importlib
 import sys
 from typing import Any
 
-from . import _core, base, errors, libinfo
-from .libinfo import __version__
+from . import _core, attribute, autograd, base, context, engine, errors, libinfo, name, ndarray, random, symbol, util
+from .attribute import AttrScope
 from .base import MXNetError
 from .context import Context, cpu, cpu_pinned, current_context, gpu, num_gpus
-from .attribute import AttrScope
-from . import attribute, context, engine, name
-from . import ndarray, random, symbol, autograd, util
+from .libinfo import __version__
 from .util import is_np_array, is_np_shape, np_array, np_shape, set_np_shape, use_np, use_np_array, use_np_shape
 
 # Short names that MXNet programs use, as attributes and in import statements.

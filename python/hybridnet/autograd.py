@@ -198,7 +198,9 @@ class Function:
         # An output that is an input (or a view of a recorded array) needs an identity of its own on the tape.
         places = [[i for i, result in enumerate(results) if result is saved][:1] for saved in self.saved_tensors]
         results = [result.detach() for result in results]
-        run = self._backward_for(len(inputs), [(result.shape, result.context, result.dtype) for result in results], places)
+        run = self._backward_for(
+            len(inputs), [(result.shape, result.context, result.dtype) for result in results], places
+        )
         _core.record_function(type(self).__name__, run, list(inputs), results)
         return results[0] if single else type(outputs)(results)
 

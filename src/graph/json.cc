@@ -248,12 +248,11 @@ class Loader {
     if (!op) {
       try {
         op_registry().at(raw.op);
-      } catch (Error& error) {
-        ErrorFields outer;
-        outer.node = raw.name;
-        outer.because = "the file " + what_ + " uses it at " + where;
-        error.add_context(outer);
-        throw;
+      } catch (const Error& unknown) {
+        ErrorFields fields = unknown.fields();
+        fields.node = raw.name;
+        fields.because = "the file " + what_ + " uses it at " + where;
+        throw FormatError(std::move(fields));
       }
     }
     // Steps of gradients and passes trust what made them; indexing with arrays is the only one that a model consists of.

@@ -34,7 +34,9 @@ def isfinite(data: NDArray) -> NDArray:
     return (data.abs() != float("inf")) * (data == data)
 
 
-def rand_zipfian(true_classes: NDArray, num_sampled: int, range_max: int, ctx: Any = None) -> tuple[NDArray, NDArray, NDArray]:
+def rand_zipfian(
+    true_classes: NDArray, num_sampled: int, range_max: int, ctx: Any = None
+) -> tuple[NDArray, NDArray, NDArray]:
     """Classes drawn with probability log((c + 2) / (c + 1)) / log(range_max + 1), and expected counts of both kinds."""
     from . import random
     from .ndarray import _function

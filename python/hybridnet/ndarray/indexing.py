@@ -42,7 +42,9 @@ def set_item(data: Any, key: Any, value: Any) -> None:
 def fill(data: Any, value: float) -> Any:
     """Writes value into every element of data; returns data."""
     if data.size:
-        _op("_full")(shape=data.shape, value=float(value), dtype=np.dtype(data.dtype).name, ctx=str(data.context), out=data)
+        _op("_full")(
+            shape=data.shape, value=float(value), dtype=np.dtype(data.dtype).name, ctx=str(data.context), out=data
+        )
     return data
 
 
@@ -237,7 +239,11 @@ def _slice_by_operator(data: Any, region: _Region) -> Any:
     result = data
     if not region.is_everything:
         result = _op("slice")(data, begin=region.begin, end=region.ends(), step=region.step)
-    return result if result.shape == region.visible and result is not data else _reshaped_by_operator(result, region.visible)
+    return (
+        result
+        if result.shape == region.visible and result is not data
+        else _reshaped_by_operator(result, region.visible)
+    )
 
 
 def _reshaped_by_operator(data: Any, shape: tuple[int, ...]) -> Any:
@@ -272,7 +278,11 @@ def _single_array_axis(key: list[Any]) -> int | None:
     arrays = [i for i, item in enumerate(key) if isinstance(item, np.ndarray)]
     if len(arrays) != 1 or key[arrays[0]].dtype == np.bool_:
         return None
-    return arrays[0] if all(i == arrays[0] or (isinstance(item, slice) and item == _FULL) for i, item in enumerate(key)) else None
+    return (
+        arrays[0]
+        if all(i == arrays[0] or (isinstance(item, slice) and item == _FULL) for i, item in enumerate(key))
+        else None
+    )
 
 
 def _get_advanced(data: Any, key: list[Any]) -> Any:
@@ -352,7 +362,9 @@ def _numpy_values(value: Any, dtype: Any) -> np.ndarray:
     try:
         return np.asarray(value, dtype=dtype, order="C")
     except (ValueError, TypeError) as problem:
-        raise HybridNetTypeError(f"assignment: expected numbers or arrays, got {type(value).__name__}: {problem}") from problem
+        raise HybridNetTypeError(
+            f"assignment: expected numbers or arrays, got {type(value).__name__}: {problem}"
+        ) from problem
 
 
 def _squeezed_shape(given: tuple[int, ...], target: tuple[int, ...]) -> tuple[int, ...]:
@@ -360,7 +372,9 @@ def _squeezed_shape(given: tuple[int, ...], target: tuple[int, ...]) -> tuple[in
     shape = given
     while len(shape) > len(target) and shape[0] == 1:
         shape = shape[1:]
-    fits = len(shape) <= len(target) and all(a in (1, b) for a, b in zip(reversed(shape), reversed(target), strict=False))
+    fits = len(shape) <= len(target) and all(
+        a in (1, b) for a, b in zip(reversed(shape), reversed(target), strict=False)
+    )
     if not fits:
         raise ShapeError(f"assignment: expected values that broadcast to shape {target}, got shape {given}")
     return shape

@@ -171,7 +171,9 @@ class NDArray(_core.NDArrayBase):
 
     def __index__(self) -> int:
         if not np.issubdtype(self.dtype, np.integer):
-            raise HybridNetTypeError(f"an array used as an index must be of an integer dtype, not {np.dtype(self.dtype)}")
+            raise HybridNetTypeError(
+                f"an array used as an index must be of an integer dtype, not {np.dtype(self.dtype)}"
+            )
         return int(self.asscalar())
 
     def __len__(self) -> int:
@@ -290,7 +292,9 @@ class NDArray(_core.NDArrayBase):
             shape = tuple(shape) if isinstance(shape, (list, tuple)) else (shape,)
         unknown = set(kwargs) - {"shape", "reverse"}
         if unknown:
-            raise HybridNetTypeError(f"reshape: expected keywords 'shape' and 'reverse', got {', '.join(sorted(unknown))}")
+            raise HybridNetTypeError(
+                f"reshape: expected keywords 'shape' and 'reverse', got {', '.join(sorted(unknown))}"
+            )
         reverse = bool(kwargs.get("reverse", False))
         if _core.is_recording() and _core.needs_gradient(self):
             return _reshape(self, shape=shape, reverse=reverse)
@@ -467,7 +471,9 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
     return _core.from_numpy_copy(values, target, ctx.device_typeid, ctx.device_id)
 
 
-def empty(shape: int | Sequence[int], ctx: Context | None = None, dtype: Any = None, stype: str | None = None) -> NDArray:
+def empty(
+    shape: int | Sequence[int], ctx: Context | None = None, dtype: Any = None, stype: str | None = None
+) -> NDArray:
     """A new array whose values are not set."""
     if stype not in (None, "default"):
         from .sparse import empty as sparse_empty
@@ -498,7 +504,11 @@ def ones(shape: int | Sequence[int], ctx: Context | None = None, dtype: Any = No
 
 
 def full(
-    shape: int | Sequence[int], val: float, ctx: Context | None = None, dtype: Any = mx_real_t, out: NDArray | None = None
+    shape: int | Sequence[int],
+    val: float,
+    ctx: Context | None = None,
+    dtype: Any = mx_real_t,
+    out: NDArray | None = None,
 ) -> NDArray:
     """A new array (or out) with val everywhere."""
     if out is not None:
@@ -575,7 +585,30 @@ def waitall() -> None:
 
 
 # ------------------------------------------------------------------------------------- arrays and numbers, either side
+<<<<<<< HEAD
 _BINARY = ["add", "subtract", "multiply", "divide", "modulo", "power", "maximum", "minimum", "hypot", "equal", "not_equal", "greater", "greater_equal", "lesser", "lesser_equal", "logical_and", "logical_or", "logical_xor"]
+=======
+_BINARY = [
+    "add",
+    "subtract",
+    "multiply",
+    "divide",
+    "modulo",
+    "power",
+    "maximum",
+    "minimum",
+    "hypot",
+    "equal",
+    "not_equal",
+    "greater",
+    "greater_equal",
+    "lesser",
+    "lesser_equal",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+]
+>>>>>>> 6f3231d (References for all operators, moments of draws; cos(0) is 1; a file with an unknown operator is a format error)
 _UFUNC_OPERATORS = {
     "add": 0, "subtract": 1, "multiply": 2, "divide": 3, "true_divide": 3, "remainder": 4, "power": 5, "float_power": 5,
     "equal": 9, "not_equal": 10, "greater": 11, "greater_equal": 12, "less": 13, "less_equal": 14,
@@ -751,9 +784,7 @@ def split_v2(
 ) -> NDArray | list[NDArray]:
     """Splits along axis into equal sections (int) or at the given positions (sequence)."""
     if isinstance(indices_or_sections, int):
-        return _internal._split_v2(
-            ary, indices=(), axis=axis, squeeze_axis=squeeze_axis, sections=indices_or_sections
-        )
+        return _internal._split_v2(ary, indices=(), axis=axis, squeeze_axis=squeeze_axis, sections=indices_or_sections)
     indices = [0, *indices_or_sections]
     return _internal._split_v2(ary, indices=indices, axis=axis, squeeze_axis=squeeze_axis)
 

@@ -33,7 +33,14 @@ def __getattr__(name: str) -> Any:
 
 
 def _draw(
-    random: str, sampler: str, params: dict[str, Any], shape: Any, dtype: Any, ctx: Any, out: Any, kwargs: dict[str, Any]
+    random: str,
+    sampler: str,
+    params: dict[str, Any],
+    shape: Any,
+    dtype: Any,
+    ctx: Any,
+    out: Any,
+    kwargs: dict[str, Any],
 ) -> Any:
     arrays = [isinstance(value, (_core.NDArrayBase, _core.SymbolBase)) for value in params.values()]
     if dtype is not _Null and dtype is not None:
@@ -55,12 +62,22 @@ def _draw(
     return getattr(_internal, random)(**params, ctx=str(ctx or current_context()), **kwargs)
 
 
-def uniform(low: Any = 0, high: Any = 1, shape: Any = _Null, dtype: Any = _Null, ctx: Any = None, out: Any = None, **kwargs: Any) -> Any:
+def uniform(
+    low: Any = 0, high: Any = 1, shape: Any = _Null, dtype: Any = _Null, ctx: Any = None, out: Any = None, **kwargs: Any
+) -> Any:
     """Uniform in [low, high)."""
     return _draw("_random_uniform", "_sample_uniform", {"low": low, "high": high}, shape, dtype, ctx, out, kwargs)
 
 
-def normal(loc: Any = 0, scale: Any = 1, shape: Any = _Null, dtype: Any = _Null, ctx: Any = None, out: Any = None, **kwargs: Any) -> Any:
+def normal(
+    loc: Any = 0,
+    scale: Any = 1,
+    shape: Any = _Null,
+    dtype: Any = _Null,
+    ctx: Any = None,
+    out: Any = None,
+    **kwargs: Any,
+) -> Any:
     """Normal with mean loc and standard deviation scale."""
     if isinstance(loc, (_core.NDArrayBase, _core.SymbolBase)):
         return _draw("_random_normal", "_sample_normal", {"mu": loc, "sigma": scale}, shape, dtype, ctx, out, kwargs)
@@ -74,24 +91,40 @@ def randn(*shape: int, **kwargs: Any) -> Any:
     return normal(loc, scale, shape or (1,), dtype, ctx, out, **kwargs)
 
 
-def poisson(lam: Any = 1, shape: Any = _Null, dtype: Any = _Null, ctx: Any = None, out: Any = None, **kwargs: Any) -> Any:
+def poisson(
+    lam: Any = 1, shape: Any = _Null, dtype: Any = _Null, ctx: Any = None, out: Any = None, **kwargs: Any
+) -> Any:
     """Poisson with rate lam."""
     return _draw("_random_poisson", "_sample_poisson", {"lam": lam}, shape, dtype, ctx, out, kwargs)
 
 
-def exponential(scale: Any = 1, shape: Any = _Null, dtype: Any = _Null, ctx: Any = None, out: Any = None, **kwargs: Any) -> Any:
+def exponential(
+    scale: Any = 1, shape: Any = _Null, dtype: Any = _Null, ctx: Any = None, out: Any = None, **kwargs: Any
+) -> Any:
     """Exponential with mean scale."""
     return _draw("_random_exponential", "_sample_exponential", {"lam": 1.0 / scale}, shape, dtype, ctx, out, kwargs)
 
 
-def gamma(alpha: Any = 1, beta: Any = 1, shape: Any = _Null, dtype: Any = _Null, ctx: Any = None, out: Any = None, **kwargs: Any) -> Any:
+def gamma(
+    alpha: Any = 1,
+    beta: Any = 1,
+    shape: Any = _Null,
+    dtype: Any = _Null,
+    ctx: Any = None,
+    out: Any = None,
+    **kwargs: Any,
+) -> Any:
     """Gamma with shape alpha and scale beta."""
     return _draw("_random_gamma", "_sample_gamma", {"alpha": alpha, "beta": beta}, shape, dtype, ctx, out, kwargs)
 
 
-def negative_binomial(k: Any = 1, p: Any = 1, shape: Any = _Null, dtype: Any = _Null, ctx: Any = None, out: Any = None, **kwargs: Any) -> Any:
+def negative_binomial(
+    k: Any = 1, p: Any = 1, shape: Any = _Null, dtype: Any = _Null, ctx: Any = None, out: Any = None, **kwargs: Any
+) -> Any:
     """Failures before k successes of probability p."""
-    return _draw("_random_negative_binomial", "_sample_negative_binomial", {"k": k, "p": p}, shape, dtype, ctx, out, kwargs)
+    return _draw(
+        "_random_negative_binomial", "_sample_negative_binomial", {"k": k, "p": p}, shape, dtype, ctx, out, kwargs
+    )
 
 
 def generalized_negative_binomial(
@@ -104,12 +137,16 @@ def generalized_negative_binomial(
     )  # fmt: skip
 
 
-def multinomial(data: Any, shape: Any = _Null, get_prob: bool = False, out: Any = None, dtype: Any = "int32", **kwargs: Any) -> Any:
+def multinomial(
+    data: Any, shape: Any = _Null, get_prob: bool = False, out: Any = None, dtype: Any = "int32", **kwargs: Any
+) -> Any:
     """Class indices drawn with the probabilities in the last axis of data."""
     return _internal._sample_multinomial(data, shape=shape, get_prob=get_prob, out=out, dtype=dtype, **kwargs)
 
 
-def randint(low: int, high: int, shape: Any = _Null, dtype: Any = _Null, ctx: Any = None, out: Any = None, **kwargs: Any) -> Any:
+def randint(
+    low: int, high: int, shape: Any = _Null, dtype: Any = _Null, ctx: Any = None, out: Any = None, **kwargs: Any
+) -> Any:
     """Integers in [low, high), int32 if dtype is not given."""
     return _draw("_random_randint", "_random_randint", {"low": low, "high": high}, shape, dtype, ctx, out, kwargs)
 
@@ -117,4 +154,3 @@ def randint(low: int, high: int, shape: Any = _Null, dtype: Any = _Null, ctx: An
 def shuffle(data: Any, **kwargs: Any) -> Any:
     """The rows of data in random order."""
     return _internal._shuffle(data, **kwargs)
-

@@ -208,7 +208,9 @@ def _extent(rows: int, columns: np.ndarray) -> tuple[int, int]:
     return rows, int(columns.max()) + 1 if columns.size else 0
 
 
-def _from_coordinates(data: np.ndarray, rows: Any, columns: Any, shape: Sequence[int], ctx: Any, dtype: Any) -> CSRNDArray:
+def _from_coordinates(
+    data: np.ndarray, rows: Any, columns: Any, shape: Sequence[int], ctx: Any, dtype: Any
+) -> CSRNDArray:
     rows, columns = rows.astype(np.int64), columns.astype(np.int64)
     if len(data) != len(rows) or len(data) != len(columns):
         raise HybridNetValueError(f"csr_matrix: {len(data)} values have {len(rows)} rows and {len(columns)} columns")
@@ -219,7 +221,9 @@ def _from_coordinates(data: np.ndarray, rows: Any, columns: Any, shape: Sequence
     return cast_storage(dense.array(values, ctx, dtype or data.dtype), "csr")  # type: ignore[return-value]
 
 
-def row_sparse_array(arg1: Any, shape: Sequence[int] | None = None, ctx: Any = None, dtype: Any = None) -> RowSparseNDArray:
+def row_sparse_array(
+    arg1: Any, shape: Sequence[int] | None = None, ctx: Any = None, dtype: Any = None
+) -> RowSparseNDArray:
     """An array from (data, row numbers), a shape, or dense values."""
     if isinstance(arg1, tuple) and len(arg1) == 2 and not isinstance(arg1[0], (int, np.integer)):
         data, rows = _numpy(arg1[0]), _numpy(arg1[1]).astype(np.int64)

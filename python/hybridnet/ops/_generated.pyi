@@ -28,7 +28,6 @@ def BlockGrad(data: TensorT, *, out: Any = None, name: str | None = None) -> Ten
 _sparse_stop_gradient = BlockGrad
 stop_gradient = BlockGrad
 
-
 def Cast(data: TensorT, dtype: DType, *, out: Any = None, name: str | None = None) -> TensorT:
     """Converts to another dtype. Floating to integer rounds toward zero; values that do not fit become the nearest
     limit and NaN becomes 0. To bool: anything but 0 is true.
@@ -46,7 +45,6 @@ def Cast(data: TensorT, dtype: DType, *, out: Any = None, name: str | None = Non
 _npi_cast = Cast
 _npx_cast = Cast
 cast = Cast
-
 
 def Concat(*data: TensorT, num_args: int = ..., dim: int = 1, out: Any = None, name: str | None = None) -> TensorT:
     """Joins tensors along an existing axis.
@@ -66,13 +64,24 @@ def Concat(*data: TensorT, num_args: int = ..., dim: int = 1, out: Any = None, n
 _sparse_concat = Concat
 concat = Concat
 
-
 def Convolution(
-    data: TensorT, weight: TensorT, bias: TensorT | None = None, kernel: int | Sequence[int] = ..., stride: int |
-    Sequence[int] = (), dilate: int | Sequence[int] = (), pad: int | Sequence[int] = (), num_filter: int = ...,
-    num_group: int = 1, workspace: int = 1024, no_bias: bool = False, cudnn_tune: str | None = None, cudnn_off: bool =
-    False, layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = None, *, out: Any = None, name: str
-    | None = None
+    data: TensorT,
+    weight: TensorT,
+    bias: TensorT | None = None,
+    kernel: int | Sequence[int] = ...,
+    stride: int | Sequence[int] = (),
+    dilate: int | Sequence[int] = (),
+    pad: int | Sequence[int] = (),
+    num_filter: int = ...,
+    num_group: int = 1,
+    workspace: int = 1024,
+    no_bias: bool = False,
+    cudnn_tune: str | None = None,
+    cudnn_off: bool = False,
+    layout: Literal["NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC"] | None = None,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """Slides num_filter kernels over data and sums products: out[n, o, p] = bias[o] + sum over channels i and taps q
     of data[n, i, p * stride + q * dilate - pad] * weight[o, i, q].
@@ -108,10 +117,14 @@ def Convolution(
 
 _npx_convolution = Convolution
 
-
 def Crop(
-    *data: TensorT, num_args: int = ..., offset: int | Sequence[int] = (0, 0), h_w: int | Sequence[int] = (0, 0),
-    center_crop: bool = False, out: Any = None, name: str | None = None
+    *data: TensorT,
+    num_args: int = ...,
+    offset: int | Sequence[int] = (0, 0),
+    h_w: int | Sequence[int] = (0, 0),
+    center_crop: bool = False,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """Cuts images to h_w, or to the height and width of a second tensor.
 
@@ -131,10 +144,15 @@ def Crop(
     Returns: output: shape (N, C, height, width)
     """
 
-
 def Dropout(
-    data: TensorT, p: float = 0.5, mode: Literal['training', 'always'] = 'training', axes: int | Sequence[int] = (),
-    cudnn_off: bool | None = False, *, out: Any = None, name: str | None = None
+    data: TensorT,
+    p: float = 0.5,
+    mode: Literal["training", "always"] = "training",
+    axes: int | Sequence[int] = (),
+    cudnn_off: bool | None = False,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """In training, sets elements to 0 with probability p and divides the others by 1 - p; the identity otherwise.
     Srivastava et al.: Dropout: a simple way to prevent neural networks from overfitting, JMLR 15 (2014).
@@ -156,10 +174,16 @@ def Dropout(
 
 _npx_dropout = Dropout
 
-
 def Embedding(
-    data: TensorT, weight: TensorT, input_dim: int, output_dim: int, dtype: DType = 'float32', sparse_grad: bool =
-    False, *, out: Any = None, name: str | None = None
+    data: TensorT,
+    weight: TensorT,
+    input_dim: int,
+    output_dim: int,
+    dtype: DType = "float32",
+    sparse_grad: bool = False,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """Rows of weight, named by data; indices out of range take the nearest row.
 
@@ -184,7 +208,6 @@ def Embedding(
 _npx_embedding = Embedding
 _sparse_Embedding = Embedding
 
-
 def Flatten(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Merges all dimensions but the first into one.
 
@@ -199,10 +222,16 @@ def Flatten(data: TensorT, *, out: Any = None, name: str | None = None) -> Tenso
 _npx_batch_flatten = Flatten
 flatten = Flatten
 
-
 def FullyConnected(
-    data: TensorT, weight: TensorT, bias: TensorT | None = None, num_hidden: int = ..., no_bias: bool = False, flatten:
-    bool = True, *, out: Any = None, name: str | None = None
+    data: TensorT,
+    weight: TensorT,
+    bias: TensorT | None = None,
+    num_hidden: int = ...,
+    no_bias: bool = False,
+    flatten: bool = True,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """Affine map of each row: data weight^T + bias.
 
@@ -227,10 +256,16 @@ def FullyConnected(
 _npx_fully_connected = FullyConnected
 _sparse_FullyConnected = FullyConnected
 
-
 def GroupNorm(
-    data: TensorT, gamma: TensorT, beta: TensorT, num_groups: int = 1, eps: float = 1e-05, output_mean_var: bool =
-    False, *, out: Any = None, name: str | None = None
+    data: TensorT,
+    gamma: TensorT,
+    beta: TensorT,
+    num_groups: int = 1,
+    eps: float = 1e-05,
+    output_mean_var: bool = False,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """Normalizes groups of channels of each example to mean 0 and variance 1, then scales and shifts each group.
 
@@ -253,7 +288,6 @@ def GroupNorm(
     eps)
     """
 
-
 def InstanceNorm(
     data: TensorT, gamma: TensorT, beta: TensorT, eps: float = 0.001, *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -273,10 +307,13 @@ def InstanceNorm(
     Returns: output: shape and dtype of data; mean: (batch, channels); var: (batch, channels)
     """
 
-
 def L2Normalization(
-    data: TensorT, eps: float = 1e-10, mode: Literal['instance', 'channel', 'spatial'] = 'instance', *, out: Any =
-    None, name: str | None = None
+    data: TensorT,
+    eps: float = 1e-10,
+    mode: Literal["instance", "channel", "spatial"] = "instance",
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """Divides by the Euclidean norm over the axes that mode names: data / sqrt(sum(data^2) + eps).
 
@@ -292,10 +329,15 @@ def L2Normalization(
     Returns: output: shape and dtype of data; norm: the norms: (batch,), (batch, 1, ...) or (batch, channels)
     """
 
-
 def LRN(
-    data: TensorT, alpha: float = 0.0001, beta: float = 0.75, knorm: float = 2.0, nsize: int = ..., *, out: Any = None,
-    name: str | None = None
+    data: TensorT,
+    alpha: float = 0.0001,
+    beta: float = 0.75,
+    knorm: float = 2.0,
+    nsize: int = ...,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """Divides by (knorm + alpha / nsize * sum of squares over nsize neighbouring channels) ^ beta.
 
@@ -315,10 +357,14 @@ def LRN(
     Returns: output: shape and dtype of data; tmp_norm: what was raised to the power beta; shape of data
     """
 
-
 def Pad(
-    data: TensorT, mode: Literal['constant', 'edge', 'reflect'], pad_width: int | Sequence[int], constant_value: float
-    = 0.0, *, out: Any = None, name: str | None = None
+    data: TensorT,
+    mode: Literal["constant", "edge", "reflect"],
+    pad_width: int | Sequence[int],
+    constant_value: float = 0.0,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """Data in a frame of constants, of its repeated borders, or of itself mirrored.
 
@@ -338,10 +384,15 @@ def Pad(
 
 pad = Pad
 
-
 def Reshape(
-    data: TensorT, shape: int | Sequence[int] = (), reverse: bool = False, target_shape: int | Sequence[int] = (),
-    keep_highest: bool = False, *, out: Any = None, name: str | None = None
+    data: TensorT,
+    shape: int | Sequence[int] = (),
+    reverse: bool = False,
+    target_shape: int | Sequence[int] = (),
+    keep_highest: bool = False,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """The same elements, in the same order, under another shape.
 
@@ -364,10 +415,14 @@ def Reshape(
 
 reshape = Reshape
 
-
 def SliceChannel(
-    data: TensorT, num_outputs: int, axis: int = 1, squeeze_axis: bool = False, *, out: Any = None, name: str | None =
-    None
+    data: TensorT,
+    num_outputs: int,
+    axis: int = 1,
+    squeeze_axis: bool = False,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> Any:
     """Cuts data into num_outputs equal parts along an axis.
 
@@ -387,7 +442,6 @@ def SliceChannel(
 
 split = SliceChannel
 
-
 def SwapAxis(data: TensorT, dim1: int = 0, dim2: int = 0, *, out: Any = None, name: str | None = None) -> TensorT:
     """Exchanges two axes.
 
@@ -406,7 +460,6 @@ def SwapAxis(data: TensorT, dim1: int = 0, dim2: int = 0, *, out: Any = None, na
 _npi_swapaxes = SwapAxis
 swapaxes = SwapAxis
 
-
 def abs(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Magnitude; its gradient at 0 is 0.
 
@@ -422,11 +475,22 @@ _npi_abs = abs
 _npi_absolute = abs
 _sparse_abs = abs
 
-
 def adam_update(
-    weight: TensorT, grad: TensorT, mean: TensorT, var: TensorT, lr: float, beta1: float = 0.9, beta2: float = 0.999,
-    epsilon: float = 1e-08, wd: float = 0.0, rescale_grad: float = 1.0, clip_gradient: float = -1.0, lazy_update: bool
-    = True, *, out: Any = None, name: str | None = None
+    weight: TensorT,
+    grad: TensorT,
+    mean: TensorT,
+    var: TensorT,
+    lr: float,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float = 1e-08,
+    wd: float = 0.0,
+    rescale_grad: float = 1.0,
+    clip_gradient: float = -1.0,
+    lazy_update: bool = True,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """g = clip(rescale_grad * grad + wd * weight); mean and var follow g and g * g; weight -= lr * mean / (sqrt(var) +
     epsilon)
@@ -462,7 +526,6 @@ def adam_update(
 
 _sparse_adam_update = adam_update
 
-
 def add_n(*args: TensorT, num_args: int = ..., out: Any = None, name: str | None = None) -> TensorT:
     """Sum of several arrays of equal shape and dtype, in one pass over memory.
 
@@ -480,7 +543,6 @@ ElementWiseSum = add_n
 _sparse_ElementWiseSum = add_n
 _sparse_add_n = add_n
 
-
 def amp_cast(data: TensorT, dtype: DType, *, out: Any = None, name: str | None = None) -> TensorT:
     """Converts to a floating dtype for mixed precision; integer inputs stay as they are.
 
@@ -494,10 +556,15 @@ def amp_cast(data: TensorT, dtype: DType, *, out: Any = None, name: str | None =
     Returns: out: shape of data
     """
 
-
 def batch_dot(
-    lhs: TensorT, rhs: TensorT, transpose_a: bool = False, transpose_b: bool = False, forward_stype: str | None = None,
-    *, out: Any = None, name: str | None = None
+    lhs: TensorT,
+    rhs: TensorT,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    forward_stype: str | None = None,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """Matrix products of two stacks of matrices: out[b...] = lhs[b...] rhs[b...].
 
@@ -517,7 +584,6 @@ def batch_dot(
 
 _npx_batch_dot = batch_dot
 
-
 def batch_take(a: TensorT, indices: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Element indices[i] of each row i.
 
@@ -530,7 +596,6 @@ def batch_take(a: TensorT, indices: TensorT, *, out: Any = None, name: str | Non
 
     Returns: output: shape (N,)
     """
-
 
 def broadcast_add(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """lhs + rhs with broadcasting.
@@ -549,7 +614,6 @@ _sparse_broadcast_add = broadcast_add
 _sparse_broadcast_plus = broadcast_add
 broadcast_plus = broadcast_add
 
-
 def broadcast_div(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """lhs / rhs with broadcasting. Integers: rounded toward zero, 0 where rhs is 0.
 
@@ -565,7 +629,6 @@ def broadcast_div(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | No
 
 _sparse_broadcast_div = broadcast_div
 
-
 def broadcast_mul(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """lhs * rhs with broadcasting.
 
@@ -580,7 +643,6 @@ def broadcast_mul(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | No
     """
 
 _sparse_broadcast_mul = broadcast_mul
-
 
 def broadcast_sub(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """lhs - rhs with broadcasting.
@@ -599,7 +661,6 @@ _sparse_broadcast_minus = broadcast_sub
 _sparse_broadcast_sub = broadcast_sub
 broadcast_minus = broadcast_sub
 
-
 def broadcast_to(
     data: TensorT, shape: int | Sequence[int] = (), *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -617,7 +678,6 @@ def broadcast_to(
 
 _npi_broadcast_to = broadcast_to
 
-
 def depth_to_space(data: TensorT, block_size: int, *, out: Any = None, name: str | None = None) -> TensorT:
     """Channels spread out as blocks of pixels: element (n, (r, s, c), h, w) becomes (n, c, h * b + r, w * b + s).
 
@@ -630,7 +690,6 @@ def depth_to_space(data: TensorT, block_size: int, *, out: Any = None, name: str
 
     Returns: output: shape (N, C, H * b, W * b)
     """
-
 
 def diag(
     data: TensorT, k: int = 0, axis1: int = 0, axis2: int = 1, *, out: Any = None, name: str | None = None
@@ -651,10 +710,15 @@ def diag(
     Returns: output: data without the two axes, the diagonal last; for a vector (n + |k|, n + |k|)
     """
 
-
 def dot(
-    lhs: TensorT, rhs: TensorT, transpose_a: bool = False, transpose_b: bool = False, forward_stype: str | None = None,
-    *, out: Any = None, name: str | None = None
+    lhs: TensorT,
+    rhs: TensorT,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    forward_stype: str | None = None,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """Product of two arrays: out[i..., j...] = sum over x of lhs[i..., x] * rhs[x, j...]. For matrices the matrix
     product, for vectors the inner product (shape (1,), under NumPy shapes ()).
@@ -675,7 +739,6 @@ def dot(
 
 _sparse_dot = dot
 
-
 def elemwise_add(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """lhs + rhs; equal shapes.
 
@@ -694,7 +757,6 @@ _add = elemwise_add
 _plus = elemwise_add
 _sparse_elemwise_add = elemwise_add
 
-
 def elemwise_div(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """lhs / rhs; equal shapes. Integers: rounded toward zero, 0 where rhs is 0.
 
@@ -712,7 +774,6 @@ _Div = elemwise_div
 _div = elemwise_div
 _sparse_elemwise_div = elemwise_div
 
-
 def elemwise_mul(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """lhs * rhs; equal shapes.
 
@@ -729,7 +790,6 @@ def elemwise_mul(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | Non
 _Mul = elemwise_mul
 _mul = elemwise_mul
 _sparse_elemwise_mul = elemwise_mul
-
 
 def elemwise_sub(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """lhs - rhs; equal shapes.
@@ -749,7 +809,6 @@ _minus = elemwise_sub
 _sparse_elemwise_sub = elemwise_sub
 _sub = elemwise_sub
 
-
 def exp(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """e to the power of x.
 
@@ -763,7 +822,6 @@ def exp(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
 
 _npi_exp = exp
 _sparse_exp = exp
-
 
 def expand_dims(data: TensorT, axis: int, *, out: Any = None, name: str | None = None) -> TensorT:
     """Inserts an axis of size 1.
@@ -780,7 +838,6 @@ def expand_dims(data: TensorT, axis: int, *, out: Any = None, name: str | None =
 
 _npi_expand_dims = expand_dims
 
-
 def expm1(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """e to the power of x, minus 1, exact for small x.
 
@@ -794,7 +851,6 @@ def expm1(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT
 
 _npi_expm1 = expm1
 _sparse_expm1 = expm1
-
 
 def log(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Natural logarithm.
@@ -810,7 +866,6 @@ def log(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
 _npi_log = log
 _sparse_log = log
 
-
 def log10(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Logarithm to base 10.
 
@@ -824,7 +879,6 @@ def log10(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT
 
 _npi_log10 = log10
 _sparse_log10 = log10
-
 
 def log1p(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """log(1 + x), exact for small x.
@@ -840,7 +894,6 @@ def log1p(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT
 _npi_log1p = log1p
 _sparse_log1p = log1p
 
-
 def log2(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Logarithm to base 2.
 
@@ -855,10 +908,14 @@ def log2(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
 _npi_log2 = log2
 _sparse_log2 = log2
 
-
 def max(
-    data: TensorT, axis: int | Sequence[int] | None = None, keepdims: bool = False, exclude: bool = False, *, out: Any
-    = None, name: str | None = None
+    data: TensorT,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    exclude: bool = False,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """Largest element over axes; NaN wins.
 
@@ -878,10 +935,14 @@ def max(
 
 max_axis = max
 
-
 def mean(
-    data: TensorT, axis: int | Sequence[int] | None = None, keepdims: bool = False, exclude: bool = False, *, out: Any
-    = None, name: str | None = None
+    data: TensorT,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    exclude: bool = False,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """Mean over axes.
 
@@ -901,10 +962,14 @@ def mean(
 
 _sparse_mean = mean
 
-
 def min(
-    data: TensorT, axis: int | Sequence[int] | None = None, keepdims: bool = False, exclude: bool = False, *, out: Any
-    = None, name: str | None = None
+    data: TensorT,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    exclude: bool = False,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """Smallest element over axes; NaN wins.
 
@@ -924,10 +989,19 @@ def min(
 
 min_axis = min
 
-
 def mp_nag_mom_update(
-    weight: TensorT, grad: TensorT, mom: TensorT, weight32: TensorT, lr: float, momentum: float = 0.0, wd: float = 0.0,
-    rescale_grad: float = 1.0, clip_gradient: float = -1.0, *, out: Any = None, name: str | None = None
+    weight: TensorT,
+    grad: TensorT,
+    mom: TensorT,
+    weight32: TensorT,
+    lr: float,
+    momentum: float = 0.0,
+    wd: float = 0.0,
+    rescale_grad: float = 1.0,
+    clip_gradient: float = -1.0,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """nag_mom_update on a float32 copy of the weight; the weight is that copy, rounded.
 
@@ -956,11 +1030,20 @@ def mp_nag_mom_update(
     Not differentiable.
     """
 
-
 def mp_sgd_mom_update(
-    weight: TensorT, grad: TensorT, mom: TensorT, weight32: TensorT, lr: float, momentum: float = 0.0, wd: float = 0.0,
-    rescale_grad: float = 1.0, clip_gradient: float = -1.0, lazy_update: bool = True, *, out: Any = None, name: str |
-    None = None
+    weight: TensorT,
+    grad: TensorT,
+    mom: TensorT,
+    weight32: TensorT,
+    lr: float,
+    momentum: float = 0.0,
+    wd: float = 0.0,
+    rescale_grad: float = 1.0,
+    clip_gradient: float = -1.0,
+    lazy_update: bool = True,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """sgd_mom_update on a float32 copy of the weight; the weight is that copy, rounded.
 
@@ -989,10 +1072,18 @@ def mp_sgd_mom_update(
     Not differentiable.
     """
 
-
 def mp_sgd_update(
-    weight: TensorT, grad: TensorT, weight32: TensorT, lr: float, wd: float = 0.0, rescale_grad: float = 1.0,
-    clip_gradient: float = -1.0, lazy_update: bool = True, *, out: Any = None, name: str | None = None
+    weight: TensorT,
+    grad: TensorT,
+    weight32: TensorT,
+    lr: float,
+    wd: float = 0.0,
+    rescale_grad: float = 1.0,
+    clip_gradient: float = -1.0,
+    lazy_update: bool = True,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """sgd_update on a float32 copy of the weight; the weight is that copy, rounded.
 
@@ -1017,10 +1108,16 @@ def mp_sgd_update(
     Not differentiable.
     """
 
-
 def multi_mp_sgd_mom_update(
-    *data: TensorT, lrs: Sequence[float] = ..., wds: Sequence[float] = ..., momentum: float = 0.0, rescale_grad: float
-    = 1.0, clip_gradient: float = -1.0, num_weights: int = 1, out: Any = None, name: str | None = None
+    *data: TensorT,
+    lrs: Sequence[float] = ...,
+    wds: Sequence[float] = ...,
+    momentum: float = 0.0,
+    rescale_grad: float = 1.0,
+    clip_gradient: float = -1.0,
+    num_weights: int = 1,
+    out: Any = None,
+    name: str | None = None,
 ) -> Any:
     """mp_sgd_mom_update of several tensors at once.
 
@@ -1045,10 +1142,15 @@ def multi_mp_sgd_mom_update(
     Not differentiable.
     """
 
-
 def multi_mp_sgd_update(
-    *data: TensorT, lrs: Sequence[float] = ..., wds: Sequence[float] = ..., rescale_grad: float = 1.0, clip_gradient:
-    float = -1.0, num_weights: int = 1, out: Any = None, name: str | None = None
+    *data: TensorT,
+    lrs: Sequence[float] = ...,
+    wds: Sequence[float] = ...,
+    rescale_grad: float = 1.0,
+    clip_gradient: float = -1.0,
+    num_weights: int = 1,
+    out: Any = None,
+    name: str | None = None,
 ) -> Any:
     """mp_sgd_update of several tensors at once.
 
@@ -1071,10 +1173,16 @@ def multi_mp_sgd_update(
     Not differentiable.
     """
 
-
 def multi_sgd_mom_update(
-    *data: TensorT, lrs: Sequence[float] = ..., wds: Sequence[float] = ..., momentum: float = 0.0, rescale_grad: float
-    = 1.0, clip_gradient: float = -1.0, num_weights: int = 1, out: Any = None, name: str | None = None
+    *data: TensorT,
+    lrs: Sequence[float] = ...,
+    wds: Sequence[float] = ...,
+    momentum: float = 0.0,
+    rescale_grad: float = 1.0,
+    clip_gradient: float = -1.0,
+    num_weights: int = 1,
+    out: Any = None,
+    name: str | None = None,
 ) -> Any:
     """sgd_mom_update of several tensors at once.
 
@@ -1099,10 +1207,15 @@ def multi_sgd_mom_update(
     Not differentiable.
     """
 
-
 def multi_sgd_update(
-    *data: TensorT, lrs: Sequence[float] = ..., wds: Sequence[float] = ..., rescale_grad: float = 1.0, clip_gradient:
-    float = -1.0, num_weights: int = 1, out: Any = None, name: str | None = None
+    *data: TensorT,
+    lrs: Sequence[float] = ...,
+    wds: Sequence[float] = ...,
+    rescale_grad: float = 1.0,
+    clip_gradient: float = -1.0,
+    num_weights: int = 1,
+    out: Any = None,
+    name: str | None = None,
 ) -> Any:
     """sgd_update of several tensors at once.
 
@@ -1125,10 +1238,18 @@ def multi_sgd_update(
     Not differentiable.
     """
 
-
 def nag_mom_update(
-    weight: TensorT, grad: TensorT, mom: TensorT, lr: float, momentum: float = 0.0, wd: float = 0.0, rescale_grad:
-    float = 1.0, clip_gradient: float = -1.0, *, out: Any = None, name: str | None = None
+    weight: TensorT,
+    grad: TensorT,
+    mom: TensorT,
+    lr: float,
+    momentum: float = 0.0,
+    wd: float = 0.0,
+    rescale_grad: float = 1.0,
+    clip_gradient: float = -1.0,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """mom = momentum * mom - lr * (clip(rescale_grad * grad) + wd * weight); weight moves by mom and once more by
     momentum times its change.
@@ -1156,10 +1277,14 @@ def nag_mom_update(
     Not differentiable.
     """
 
-
 def nanprod(
-    data: TensorT, axis: int | Sequence[int] | None = None, keepdims: bool = False, exclude: bool = False, *, out: Any
-    = None, name: str | None = None
+    data: TensorT,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    exclude: bool = False,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """Product over axes; NaN counts as 1.
 
@@ -1177,10 +1302,14 @@ def nanprod(
     Returns: out: dtype of data; the shape without the reduced axes, or with sizes 1 there (keepdims)
     """
 
-
 def nansum(
-    data: TensorT, axis: int | Sequence[int] | None = None, keepdims: bool = False, exclude: bool = False, *, out: Any
-    = None, name: str | None = None
+    data: TensorT,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    exclude: bool = False,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """Sum over axes; NaN counts as 0.
 
@@ -1198,7 +1327,6 @@ def nansum(
     Returns: out: dtype of data; the shape without the reduced axes, or with sizes 1 there (keepdims)
     """
 
-
 def negative(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """-x.
 
@@ -1213,10 +1341,15 @@ def negative(data: TensorT, *, out: Any = None, name: str | None = None) -> Tens
 _npi_negative = negative
 _sparse_negative = negative
 
-
 def norm(
-    data: TensorT, ord: int = 2, axis: int | Sequence[int] | None = None, out_dtype: DType | None = None, keepdims:
-    bool = False, *, out: Any = None, name: str | None = None
+    data: TensorT,
+    ord: int = 2,
+    axis: int | Sequence[int] | None = None,
+    out_dtype: DType | None = None,
+    keepdims: bool = False,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """L1 or L2 norm over axes.
 
@@ -1238,10 +1371,15 @@ def norm(
 
 _sparse_norm = norm
 
-
 def one_hot(
-    indices: TensorT, depth: int, on_value: float = 1.0, off_value: float = 0.0, dtype: DType = 'float32', *, out: Any
-    = None, name: str | None = None
+    indices: TensorT,
+    depth: int,
+    on_value: float = 1.0,
+    off_value: float = 0.0,
+    dtype: DType = "float32",
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """Rows of off_value with on_value where the index points; none for an index out of range.
 
@@ -1264,7 +1402,6 @@ def one_hot(
 
 _npx_one_hot = one_hot
 
-
 def ones_like(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Ones of the input's shape and dtype.
 
@@ -1276,10 +1413,15 @@ def ones_like(data: TensorT, *, out: Any = None, name: str | None = None) -> Ten
     Returns: out: shape and dtype of data
     """
 
-
 def pick(
-    data: TensorT, index: TensorT, axis: int | None = -1, keepdims: bool = False, mode: Literal['clip', 'wrap'] =
-    'clip', *, out: Any = None, name: str | None = None
+    data: TensorT,
+    index: TensorT,
+    axis: int | None = -1,
+    keepdims: bool = False,
+    mode: Literal["clip", "wrap"] = "clip",
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """One element per position of the other axes, named by index.
 
@@ -1302,10 +1444,14 @@ def pick(
 _npx_pick = pick
 choose_element_0index = pick
 
-
 def preloaded_multi_mp_sgd_mom_update(
-    *data: TensorT, momentum: float = 0.0, rescale_grad: float = 1.0, clip_gradient: float = -1.0, num_weights: int =
-    1, out: Any = None, name: str | None = None
+    *data: TensorT,
+    momentum: float = 0.0,
+    rescale_grad: float = 1.0,
+    clip_gradient: float = -1.0,
+    num_weights: int = 1,
+    out: Any = None,
+    name: str | None = None,
 ) -> Any:
     """multi_mp_sgd_mom_update with learning rates and weight decays from tensors.
 
@@ -1326,10 +1472,13 @@ def preloaded_multi_mp_sgd_mom_update(
     Not differentiable.
     """
 
-
 def preloaded_multi_mp_sgd_update(
-    *data: TensorT, rescale_grad: float = 1.0, clip_gradient: float = -1.0, num_weights: int = 1, out: Any = None,
-    name: str | None = None
+    *data: TensorT,
+    rescale_grad: float = 1.0,
+    clip_gradient: float = -1.0,
+    num_weights: int = 1,
+    out: Any = None,
+    name: str | None = None,
 ) -> Any:
     """multi_mp_sgd_update with learning rates and weight decays from tensors.
 
@@ -1348,10 +1497,14 @@ def preloaded_multi_mp_sgd_update(
     Not differentiable.
     """
 
-
 def preloaded_multi_sgd_mom_update(
-    *data: TensorT, momentum: float = 0.0, rescale_grad: float = 1.0, clip_gradient: float = -1.0, num_weights: int =
-    1, out: Any = None, name: str | None = None
+    *data: TensorT,
+    momentum: float = 0.0,
+    rescale_grad: float = 1.0,
+    clip_gradient: float = -1.0,
+    num_weights: int = 1,
+    out: Any = None,
+    name: str | None = None,
 ) -> Any:
     """multi_sgd_mom_update with learning rates and weight decays from tensors.
 
@@ -1372,10 +1525,13 @@ def preloaded_multi_sgd_mom_update(
     Not differentiable.
     """
 
-
 def preloaded_multi_sgd_update(
-    *data: TensorT, rescale_grad: float = 1.0, clip_gradient: float = -1.0, num_weights: int = 1, out: Any = None,
-    name: str | None = None
+    *data: TensorT,
+    rescale_grad: float = 1.0,
+    clip_gradient: float = -1.0,
+    num_weights: int = 1,
+    out: Any = None,
+    name: str | None = None,
 ) -> Any:
     """multi_sgd_update with learning rates and weight decays from tensors.
 
@@ -1394,10 +1550,14 @@ def preloaded_multi_sgd_update(
     Not differentiable.
     """
 
-
 def prod(
-    data: TensorT, axis: int | Sequence[int] | None = None, keepdims: bool = False, exclude: bool = False, *, out: Any
-    = None, name: str | None = None
+    data: TensorT,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    exclude: bool = False,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """Product over axes.
 
@@ -1415,7 +1575,6 @@ def prod(
     Returns: out: dtype of data; the shape without the reduced axes, or with sizes 1 there (keepdims)
     """
 
-
 def reciprocal(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 / x; integers: rounded toward zero, 0 for 0.
 
@@ -1428,7 +1587,6 @@ def reciprocal(data: TensorT, *, out: Any = None, name: str | None = None) -> Te
     """
 
 _npi_reciprocal = reciprocal
-
 
 def relu(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """max(x, 0).
@@ -1443,7 +1601,6 @@ def relu(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
 
 _npx_relu = relu
 _sparse_relu = relu
-
 
 def repeat(
     data: TensorT, repeats: int, axis: int | None = None, *, out: Any = None, name: str | None = None
@@ -1464,10 +1621,16 @@ def repeat(
 
 _np_repeat = repeat
 
-
 def reshape_like(
-    lhs: TensorT, rhs: TensorT, lhs_begin: int | None = None, lhs_end: int | None = None, rhs_begin: int | None = None,
-    rhs_end: int | None = None, *, out: Any = None, name: str | None = None
+    lhs: TensorT,
+    rhs: TensorT,
+    lhs_begin: int | None = None,
+    lhs_end: int | None = None,
+    rhs_begin: int | None = None,
+    rhs_end: int | None = None,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """lhs under the shape of rhs, or with some of its axes replaced by axes of rhs.
 
@@ -1491,7 +1654,6 @@ def reshape_like(
 
 _npx_reshape_like = reshape_like
 
-
 def reverse(data: TensorT, axis: int | Sequence[int], *, out: Any = None, name: str | None = None) -> TensorT:
     """Turns the order of elements around along the given axes.
 
@@ -1507,7 +1669,6 @@ def reverse(data: TensorT, axis: int | Sequence[int], *, out: Any = None, name: 
 
 flip = reverse
 
-
 def rsqrt(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 / sqrt(x).
 
@@ -1521,10 +1682,19 @@ def rsqrt(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT
 
 _sparse_rsqrt = rsqrt
 
-
 def sgd_mom_update(
-    weight: TensorT, grad: TensorT, mom: TensorT, lr: float, momentum: float = 0.0, wd: float = 0.0, rescale_grad:
-    float = 1.0, clip_gradient: float = -1.0, lazy_update: bool = True, *, out: Any = None, name: str | None = None
+    weight: TensorT,
+    grad: TensorT,
+    mom: TensorT,
+    lr: float,
+    momentum: float = 0.0,
+    wd: float = 0.0,
+    rescale_grad: float = 1.0,
+    clip_gradient: float = -1.0,
+    lazy_update: bool = True,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """mom = momentum * mom - lr * (wd * weight + clip(rescale_grad * grad)); weight = weight + mom
 
@@ -1553,10 +1723,17 @@ def sgd_mom_update(
 
 _sparse_sgd_mom_update = sgd_mom_update
 
-
 def sgd_update(
-    weight: TensorT, grad: TensorT, lr: float, wd: float = 0.0, rescale_grad: float = 1.0, clip_gradient: float = -1.0,
-    lazy_update: bool = True, *, out: Any = None, name: str | None = None
+    weight: TensorT,
+    grad: TensorT,
+    lr: float,
+    wd: float = 0.0,
+    rescale_grad: float = 1.0,
+    clip_gradient: float = -1.0,
+    lazy_update: bool = True,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """weight = (1 - lr * wd) * weight - lr * clip(rescale_grad * grad)
 
@@ -1581,7 +1758,6 @@ def sgd_update(
 
 _sparse_sgd_update = sgd_update
 
-
 def sigmoid(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 / (1 + e^-x).
 
@@ -1595,7 +1771,6 @@ def sigmoid(data: TensorT, *, out: Any = None, name: str | None = None) -> Tenso
 
 _npx_sigmoid = sigmoid
 _sparse_sigmoid = sigmoid
-
 
 def sign(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """-1, 0 or 1; its gradient is 0.
@@ -1611,10 +1786,14 @@ def sign(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
 _npi_sign = sign
 _sparse_sign = sign
 
-
 def slice(
-    data: TensorT, begin: int | Sequence[int | None], end: int | Sequence[int | None], step: int | Sequence[int | None]
-    = (), *, out: Any = None, name: str | None = None
+    data: TensorT,
+    begin: int | Sequence[int | None],
+    end: int | Sequence[int | None],
+    step: int | Sequence[int | None] = (),
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """Copies the elements that begin, end and step select, axis by axis.
 
@@ -1637,7 +1816,6 @@ _npx_slice = slice
 _sparse_slice = slice
 crop = slice
 
-
 def slice_axis(
     data: TensorT, axis: int, begin: int, end: int | None, *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -1657,7 +1835,6 @@ def slice_axis(
     Returns: output: shape of data; size end - begin in the axis
     """
 
-
 def slice_like(
     data: TensorT, shape_like: TensorT, axes: int | Sequence[int] = (), *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -1675,7 +1852,6 @@ def slice_like(
     Returns: output: dtype of data
     """
 
-
 def space_to_depth(data: TensorT, block_size: int, *, out: Any = None, name: str | None = None) -> TensorT:
     """Blocks of pixels gathered as channels: the inverse of depth_to_space.
 
@@ -1688,7 +1864,6 @@ def space_to_depth(data: TensorT, block_size: int, *, out: Any = None, name: str
 
     Returns: output: shape (N, C * b * b, H, W)
     """
-
 
 def sqrt(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Square root; NaN for negative x.
@@ -1704,7 +1879,6 @@ def sqrt(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
 _npi_sqrt = sqrt
 _sparse_sqrt = sqrt
 
-
 def square(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """x * x.
 
@@ -1718,7 +1892,6 @@ def square(data: TensorT, *, out: Any = None, name: str | None = None) -> Tensor
 
 _npi_square = square
 _sparse_square = square
-
 
 def squeeze(
     data: TensorT, axis: int | Sequence[int] | None = None, *, out: Any = None, name: str | None = None
@@ -1735,7 +1908,6 @@ def squeeze(
     Returns: output: data without the dropped axes
     """
 
-
 def stack(*data: TensorT, axis: int = 0, num_args: int = ..., out: Any = None, name: str | None = None) -> TensorT:
     """Joins tensors of one shape along a new axis.
 
@@ -1751,10 +1923,14 @@ def stack(*data: TensorT, axis: int = 0, num_args: int = ..., out: Any = None, n
     Returns: output: shape of the inputs with the number of inputs inserted at axis
     """
 
-
 def sum(
-    data: TensorT, axis: int | Sequence[int] | None = None, keepdims: bool = False, exclude: bool = False, *, out: Any
-    = None, name: str | None = None
+    data: TensorT,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    exclude: bool = False,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """Sum over axes. float32 is summed in float64, integers in int64.
 
@@ -1775,10 +1951,14 @@ def sum(
 _sparse_sum = sum
 sum_axis = sum
 
-
 def take(
-    a: TensorT, indices: TensorT, axis: int = 0, mode: Literal['clip', 'raise', 'wrap'] = 'clip', *, out: Any = None,
-    name: str | None = None
+    a: TensorT,
+    indices: TensorT,
+    axis: int = 0,
+    mode: Literal["clip", "raise", "wrap"] = "clip",
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """Slices of a along an axis, in the order of indices.
 
@@ -1798,7 +1978,6 @@ def take(
 
 _npi_take = take
 
-
 def tanh(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Hyperbolic tangent.
 
@@ -1812,7 +1991,6 @@ def tanh(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
 
 _npi_tanh = tanh
 _sparse_tanh = tanh
-
 
 def tile(data: TensorT, reps: int | Sequence[int], *, out: Any = None, name: str | None = None) -> TensorT:
     """data repeated as a whole along its axes.
@@ -1829,7 +2007,6 @@ def tile(data: TensorT, reps: int | Sequence[int], *, out: Any = None, name: str
 
 _npi_tile = tile
 
-
 def transpose(data: TensorT, axes: int | Sequence[int] = (), *, out: Any = None, name: str | None = None) -> TensorT:
     """Permutes the axes.
 
@@ -1842,7 +2019,6 @@ def transpose(data: TensorT, axes: int | Sequence[int] = (), *, out: Any = None,
 
     Returns: output: shape of data with its sizes permuted
     """
-
 
 def where(condition: TensorT, x: TensorT, y: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Elements of x where the condition is not 0, of y elsewhere. No gradient passes to the condition.
@@ -1861,7 +2037,6 @@ def where(condition: TensorT, x: TensorT, y: TensorT, *, out: Any = None, name: 
 
 _sparse_where = where
 
-
 def zeros_like(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Zeros of the input's shape and dtype.
 
@@ -1875,10 +2050,17 @@ def zeros_like(data: TensorT, *, out: Any = None, name: str | None = None) -> Te
 
 _sparse_zeros_like = zeros_like
 
-
 def _arange(
-    start: float, stop: float | None = None, step: float = 1.0, repeat: int = 1, infer_range: bool = False, ctx: str =
-    '', dtype: DType = 'float32', *, out: Any = None, name: str | None = None
+    start: float,
+    stop: float | None = None,
+    step: float = 1.0,
+    repeat: int = 1,
+    infer_range: bool = False,
+    ctx: str = "",
+    dtype: DType = "float32",
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> Any:
     """Evenly spaced values from start, inclusive, to stop, exclusive.
 
@@ -1901,10 +2083,16 @@ def _arange(
     Not differentiable.
     """
 
-
 def _contrib_SparseEmbedding(
-    data: TensorT, weight: TensorT, input_dim: int, output_dim: int, dtype: DType = 'float32', sparse_grad: bool =
-    False, *, out: Any = None, name: str | None = None
+    data: TensorT,
+    weight: TensorT,
+    input_dim: int,
+    output_dim: int,
+    dtype: DType = "float32",
+    sparse_grad: bool = False,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """Rows of weight, named by data; indices out of range take the nearest row.
 
@@ -1926,10 +2114,16 @@ def _contrib_SparseEmbedding(
     Returns: output: shape of data with output_dim appended; dtype of weight
     """
 
-
 def _contrib_arange_like(
-    data: TensorT, start: float = 0.0, step: float = 1.0, repeat: int = 1, ctx: str = '', axis: int | None = None, *,
-    out: Any = None, name: str | None = None
+    data: TensorT,
+    start: float = 0.0,
+    step: float = 1.0,
+    repeat: int = 1,
+    ctx: str = "",
+    axis: int | None = None,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """Evenly spaced values, as many as data has elements, or as an axis of it is long.
 
@@ -1952,7 +2146,6 @@ def _contrib_arange_like(
 
 _npx_arange_like = _contrib_arange_like
 
-
 def _copy(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Copies the input.
 
@@ -1965,7 +2158,6 @@ def _copy(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT
     """
 
 identity = _copy
-
 
 def _div_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
@@ -1986,7 +2178,6 @@ def _div_scalar(
 
 _DivScalar = _div_scalar
 
-
 def _equal(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 where lhs == rhs, else 0.
 
@@ -2001,7 +2192,6 @@ def _equal(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = No
     """
 
 _Equal = _equal
-
 
 def _equal_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
@@ -2022,10 +2212,8 @@ def _equal_scalar(
 
 _EqualScalar = _equal_scalar
 
-
 def _eye(
-    N: int, M: int = 0, k: int = 0, ctx: str = '', dtype: DType = 'float32', *, out: Any = None, name: str | None =
-    None
+    N: int, M: int = 0, k: int = 0, ctx: str = "", dtype: DType = "float32", *, out: Any = None, name: str | None = None
 ) -> Any:
     """A matrix with ones on a diagonal and zeros elsewhere.
 
@@ -2044,10 +2232,14 @@ def _eye(
     Not differentiable.
     """
 
-
 def _full(
-    shape: int | Sequence[int], ctx: str = '', dtype: DType = 'float32', value: float = ..., *, out: Any = None, name:
-    str | None = None
+    shape: int | Sequence[int],
+    ctx: str = "",
+    dtype: DType = "float32",
+    value: float = ...,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> Any:
     """A tensor of one value.
 
@@ -2066,7 +2258,6 @@ def _full(
 
 _npi_full = _full
 
-
 def _grad_add(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """lhs + rhs, where gradients of several uses meet.
 
@@ -2079,7 +2270,6 @@ def _grad_add(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None =
 
     Returns: out: shape and dtype of the inputs
     """
-
 
 def _greater(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 where lhs > rhs, else 0.
@@ -2096,7 +2286,6 @@ def _greater(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = 
 
 _Greater = _greater
 
-
 def _greater_equal(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 where lhs >= rhs, else 0.
 
@@ -2111,7 +2300,6 @@ def _greater_equal(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | N
     """
 
 _Greater_Equal = _greater_equal
-
 
 def _greater_equal_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
@@ -2132,7 +2320,6 @@ def _greater_equal_scalar(
 
 _GreaterEqualScalar = _greater_equal_scalar
 
-
 def _greater_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -2152,7 +2339,6 @@ def _greater_scalar(
 
 _GreaterScalar = _greater_scalar
 
-
 def _lesser(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 where lhs < rhs, else 0.
 
@@ -2168,7 +2354,6 @@ def _lesser(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = N
 
 _Lesser = _lesser
 
-
 def _lesser_equal(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 where lhs <= rhs, else 0.
 
@@ -2183,7 +2368,6 @@ def _lesser_equal(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | No
     """
 
 _Lesser_Equal = _lesser_equal
-
 
 def _lesser_equal_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
@@ -2204,7 +2388,6 @@ def _lesser_equal_scalar(
 
 _LesserEqualScalar = _lesser_equal_scalar
 
-
 def _lesser_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -2224,10 +2407,18 @@ def _lesser_scalar(
 
 _LesserScalar = _lesser_scalar
 
-
 def _linalg_gemm(
-    A: TensorT, B: TensorT, C: TensorT, transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0, beta:
-    float = 1.0, axis: int = -2, *, out: Any = None, name: str | None = None
+    A: TensorT,
+    B: TensorT,
+    C: TensorT,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    axis: int = -2,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """Matrix products of two stacks of matrices plus a third stack: alpha * op(A) op(B) + beta * C.
 
@@ -2255,10 +2446,16 @@ def _linalg_gemm(
 
 linalg_gemm = _linalg_gemm
 
-
 def _linalg_gemm2(
-    A: TensorT, B: TensorT, transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0, axis: int = -2,
-    *, out: Any = None, name: str | None = None
+    A: TensorT,
+    B: TensorT,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    alpha: float = 1.0,
+    axis: int = -2,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """Matrix products of two stacks of matrices: alpha * op(A) op(B).
 
@@ -2282,10 +2479,19 @@ def _linalg_gemm2(
 
 linalg_gemm2 = _linalg_gemm2
 
-
 def _linspace(
-    start: float, stop: float, num: int, endpoint: bool = True, ctx: str = '', dtype: DType = 'float32', step: float =
-    1.0, repeat: int = 1, infer_range: bool = False, *, out: Any = None, name: str | None = None
+    start: float,
+    stop: float,
+    num: int,
+    endpoint: bool = True,
+    ctx: str = "",
+    dtype: DType = "float32",
+    step: float = 1.0,
+    repeat: int = 1,
+    infer_range: bool = False,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> Any:
     """num evenly spaced values from start to stop.
 
@@ -2308,7 +2514,6 @@ def _linspace(
 
 _npi_linspace = _linspace
 
-
 def _logical_and(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 where both are not 0.
 
@@ -2323,7 +2528,6 @@ def _logical_and(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | Non
     """
 
 _Logical_And = _logical_and
-
 
 def _logical_and_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
@@ -2344,7 +2548,6 @@ def _logical_and_scalar(
 
 _LogicalAndScalar = _logical_and_scalar
 
-
 def _logical_or(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 where either is not 0.
 
@@ -2359,7 +2562,6 @@ def _logical_or(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None
     """
 
 _Logical_Or = _logical_or
-
 
 def _logical_or_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
@@ -2380,7 +2582,6 @@ def _logical_or_scalar(
 
 _LogicalOrScalar = _logical_or_scalar
 
-
 def _logical_xor(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 where exactly one is not 0.
 
@@ -2395,7 +2596,6 @@ def _logical_xor(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | Non
     """
 
 _Logical_Xor = _logical_xor
-
 
 def _logical_xor_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
@@ -2416,7 +2616,6 @@ def _logical_xor_scalar(
 
 _LogicalXorScalar = _logical_xor_scalar
 
-
 def _minus_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -2435,7 +2634,6 @@ def _minus_scalar(
     """
 
 _MinusScalar = _minus_scalar
-
 
 def _mul_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
@@ -2456,7 +2654,6 @@ def _mul_scalar(
 
 _MulScalar = _mul_scalar
 
-
 def _not_equal(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 where lhs != rhs, else 0.
 
@@ -2471,7 +2668,6 @@ def _not_equal(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None 
     """
 
 _Not_Equal = _not_equal
-
 
 def _not_equal_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
@@ -2492,10 +2688,13 @@ def _not_equal_scalar(
 
 _NotEqualScalar = _not_equal_scalar
 
-
 def _ones(
-    shape: int | Sequence[int] = (), ctx: str = '', dtype: DType = 'float32', *, out: Any = None, name: str | None =
-    None
+    shape: int | Sequence[int] = (),
+    ctx: str = "",
+    dtype: DType = "float32",
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> Any:
     """A tensor of ones.
 
@@ -2509,7 +2708,6 @@ def _ones(
     Returns: output: as the parameters say
     Not differentiable.
     """
-
 
 def _plus_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
@@ -2530,10 +2728,14 @@ def _plus_scalar(
 
 _PlusScalar = _plus_scalar
 
-
 def _random_exponential(
-    lam: float = 1.0, shape: int | Sequence[int] | None = None, ctx: str = '', dtype: DType | None = None, *, out: Any
-    = None, name: str | None = None
+    lam: float = 1.0,
+    shape: int | Sequence[int] | None = None,
+    ctx: str = "",
+    dtype: DType | None = None,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> Any:
     """Exponentially distributed numbers.
 
@@ -2552,7 +2754,6 @@ def _random_exponential(
 
 random_exponential = _random_exponential
 
-
 def _random_exponential_like(data: TensorT, lam: float = 1.0, *, out: Any = None, name: str | None = None) -> TensorT:
     """Exponentially distributed numbers. As many as data has elements.
 
@@ -2567,10 +2768,15 @@ def _random_exponential_like(data: TensorT, lam: float = 1.0, *, out: Any = None
     Not differentiable.
     """
 
-
 def _random_gamma(
-    alpha: float = 1.0, beta: float = 1.0, shape: int | Sequence[int] | None = None, ctx: str = '', dtype: DType | None
-    = None, *, out: Any = None, name: str | None = None
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    shape: int | Sequence[int] | None = None,
+    ctx: str = "",
+    dtype: DType | None = None,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> Any:
     """Gamma distributed numbers.
 
@@ -2591,7 +2797,6 @@ def _random_gamma(
 
 random_gamma = _random_gamma
 
-
 def _random_gamma_like(
     data: TensorT, alpha: float = 1.0, beta: float = 1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -2610,10 +2815,15 @@ def _random_gamma_like(
     Not differentiable.
     """
 
-
 def _random_generalized_negative_binomial(
-    mu: float = 1.0, alpha: float = 1.0, shape: int | Sequence[int] | None = None, ctx: str = '', dtype: DType | None =
-    None, *, out: Any = None, name: str | None = None
+    mu: float = 1.0,
+    alpha: float = 1.0,
+    shape: int | Sequence[int] | None = None,
+    ctx: str = "",
+    dtype: DType | None = None,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> Any:
     """Negative binomial whole numbers by mean and dispersion, as floating values.
 
@@ -2634,7 +2844,6 @@ def _random_generalized_negative_binomial(
 
 random_generalized_negative_binomial = _random_generalized_negative_binomial
 
-
 def _random_generalized_negative_binomial_like(
     data: TensorT, mu: float = 1.0, alpha: float = 1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -2653,10 +2862,15 @@ def _random_generalized_negative_binomial_like(
     Not differentiable.
     """
 
-
 def _random_negative_binomial(
-    k: float = 1.0, p: float = 1.0, shape: int | Sequence[int] | None = None, ctx: str = '', dtype: DType | None =
-    None, *, out: Any = None, name: str | None = None
+    k: float = 1.0,
+    p: float = 1.0,
+    shape: int | Sequence[int] | None = None,
+    ctx: str = "",
+    dtype: DType | None = None,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> Any:
     """Number of failures before k successes of probability p, as floating values.
 
@@ -2677,7 +2891,6 @@ def _random_negative_binomial(
 
 random_negative_binomial = _random_negative_binomial
 
-
 def _random_negative_binomial_like(
     data: TensorT, k: float = 1.0, p: float = 1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -2696,10 +2909,15 @@ def _random_negative_binomial_like(
     Not differentiable.
     """
 
-
 def _random_normal(
-    loc: float = 0.0, scale: float = 1.0, shape: int | Sequence[int] | None = None, ctx: str = '', dtype: DType | None
-    = None, *, out: Any = None, name: str | None = None
+    loc: float = 0.0,
+    scale: float = 1.0,
+    shape: int | Sequence[int] | None = None,
+    ctx: str = "",
+    dtype: DType | None = None,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> Any:
     """Normally distributed numbers.
 
@@ -2721,7 +2939,6 @@ def _random_normal(
 normal = _random_normal
 random_normal = _random_normal
 
-
 def _random_normal_like(
     data: TensorT, loc: float = 0.0, scale: float = 1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -2740,10 +2957,14 @@ def _random_normal_like(
     Not differentiable.
     """
 
-
 def _random_poisson(
-    lam: float = 1.0, shape: int | Sequence[int] | None = None, ctx: str = '', dtype: DType | None = None, *, out: Any
-    = None, name: str | None = None
+    lam: float = 1.0,
+    shape: int | Sequence[int] | None = None,
+    ctx: str = "",
+    dtype: DType | None = None,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> Any:
     """Poisson distributed whole numbers, as floating values.
 
@@ -2762,7 +2983,6 @@ def _random_poisson(
 
 random_poisson = _random_poisson
 
-
 def _random_poisson_like(data: TensorT, lam: float = 1.0, *, out: Any = None, name: str | None = None) -> TensorT:
     """Poisson distributed whole numbers, as floating values. As many as data has elements.
 
@@ -2777,10 +2997,15 @@ def _random_poisson_like(data: TensorT, lam: float = 1.0, *, out: Any = None, na
     Not differentiable.
     """
 
-
 def _random_uniform(
-    low: float = 0.0, high: float = 1.0, shape: int | Sequence[int] | None = None, ctx: str = '', dtype: DType | None =
-    None, *, out: Any = None, name: str | None = None
+    low: float = 0.0,
+    high: float = 1.0,
+    shape: int | Sequence[int] | None = None,
+    ctx: str = "",
+    dtype: DType | None = None,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> Any:
     """Uniformly distributed numbers in [low, high).
 
@@ -2802,7 +3027,6 @@ def _random_uniform(
 random_uniform = _random_uniform
 uniform = _random_uniform
 
-
 def _random_uniform_like(
     data: TensorT, low: float = 0.0, high: float = 1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -2820,7 +3044,6 @@ def _random_uniform_like(
     Returns: output: shape and dtype of data
     Not differentiable.
     """
-
 
 def _rdiv_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
@@ -2841,7 +3064,6 @@ def _rdiv_scalar(
 
 _RDivScalar = _rdiv_scalar
 
-
 def _rminus_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -2860,7 +3082,6 @@ def _rminus_scalar(
     """
 
 _RMinusScalar = _rminus_scalar
-
 
 def _rnn_param_concat(
     *data: TensorT, num_args: int = ..., dim: int = 1, out: Any = None, name: str | None = None
@@ -2881,10 +3102,13 @@ def _rnn_param_concat(
 
 _npi_rnn_param_concat = _rnn_param_concat
 
-
 def _sample_exponential(
-    lam: TensorT, shape: int | Sequence[int] = (), dtype: DType | None = None, *, out: Any = None, name: str | None =
-    None
+    lam: TensorT,
+    shape: int | Sequence[int] = (),
+    dtype: DType | None = None,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """Exponentially distributed numbers. One or more per element of the parameters.
 
@@ -2903,10 +3127,14 @@ def _sample_exponential(
 
 sample_exponential = _sample_exponential
 
-
 def _sample_gamma(
-    alpha: TensorT, beta: TensorT, shape: int | Sequence[int] = (), dtype: DType | None = None, *, out: Any = None,
-    name: str | None = None
+    alpha: TensorT,
+    beta: TensorT,
+    shape: int | Sequence[int] = (),
+    dtype: DType | None = None,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """Gamma distributed numbers. One or more per element of the parameters.
 
@@ -2927,10 +3155,14 @@ def _sample_gamma(
 
 sample_gamma = _sample_gamma
 
-
 def _sample_generalized_negative_binomial(
-    mu: TensorT, alpha: TensorT, shape: int | Sequence[int] = (), dtype: DType | None = None, *, out: Any = None, name:
-    str | None = None
+    mu: TensorT,
+    alpha: TensorT,
+    shape: int | Sequence[int] = (),
+    dtype: DType | None = None,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """Negative binomial whole numbers by mean and dispersion, as floating values. One or more per element of the
     parameters.
@@ -2952,10 +3184,14 @@ def _sample_generalized_negative_binomial(
 
 sample_generalized_negative_binomial = _sample_generalized_negative_binomial
 
-
 def _sample_negative_binomial(
-    k: TensorT, p: TensorT, shape: int | Sequence[int] = (), dtype: DType | None = None, *, out: Any = None, name: str
-    | None = None
+    k: TensorT,
+    p: TensorT,
+    shape: int | Sequence[int] = (),
+    dtype: DType | None = None,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """Number of failures before k successes of probability p, as floating values. One or more per element of the
     parameters.
@@ -2977,10 +3213,14 @@ def _sample_negative_binomial(
 
 sample_negative_binomial = _sample_negative_binomial
 
-
 def _sample_normal(
-    mu: TensorT, sigma: TensorT, shape: int | Sequence[int] = (), dtype: DType | None = None, *, out: Any = None, name:
-    str | None = None
+    mu: TensorT,
+    sigma: TensorT,
+    shape: int | Sequence[int] = (),
+    dtype: DType | None = None,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """Normally distributed numbers. One or more per element of the parameters.
 
@@ -3001,10 +3241,13 @@ def _sample_normal(
 
 sample_normal = _sample_normal
 
-
 def _sample_poisson(
-    lam: TensorT, shape: int | Sequence[int] = (), dtype: DType | None = None, *, out: Any = None, name: str | None =
-    None
+    lam: TensorT,
+    shape: int | Sequence[int] = (),
+    dtype: DType | None = None,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """Poisson distributed whole numbers, as floating values. One or more per element of the parameters.
 
@@ -3023,10 +3266,14 @@ def _sample_poisson(
 
 sample_poisson = _sample_poisson
 
-
 def _sample_uniform(
-    low: TensorT, high: TensorT, shape: int | Sequence[int] = (), dtype: DType | None = None, *, out: Any = None, name:
-    str | None = None
+    low: TensorT,
+    high: TensorT,
+    shape: int | Sequence[int] = (),
+    dtype: DType | None = None,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """Uniformly distributed numbers in [low, high). One or more per element of the parameters.
 
@@ -3047,10 +3294,15 @@ def _sample_uniform(
 
 sample_uniform = _sample_uniform
 
-
 def _slice_assign(
-    lhs: TensorT, rhs: TensorT, begin: int | Sequence[int | None], end: int | Sequence[int | None], step: int |
-    Sequence[int | None] = (), *, out: Any = None, name: str | None = None
+    lhs: TensorT,
+    rhs: TensorT,
+    begin: int | Sequence[int | None],
+    end: int | Sequence[int | None],
+    step: int | Sequence[int | None] = (),
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """lhs with the slice that begin, end and step select replaced by rhs.
 
@@ -3073,10 +3325,15 @@ def _slice_assign(
 _crop_assign = _slice_assign
 _npi_slice_assign = _slice_assign
 
-
 def _slice_assign_scalar(
-    data: TensorT, scalar: float = 0.0, begin: int | Sequence[int | None] = ..., end: int | Sequence[int | None] = ...,
-    step: int | Sequence[int | None] = (), *, out: Any = None, name: str | None = None
+    data: TensorT,
+    scalar: float = 0.0,
+    begin: int | Sequence[int | None] = ...,
+    end: int | Sequence[int | None] = ...,
+    step: int | Sequence[int | None] = (),
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> TensorT:
     """data with the slice that begin, end and step select set to a scalar.
 
@@ -3099,10 +3356,15 @@ def _slice_assign_scalar(
 _crop_assign_scalar = _slice_assign_scalar
 _npi_slice_assign_scalar = _slice_assign_scalar
 
-
 def _split_v2(
-    data: TensorT, indices: int | Sequence[int], axis: int = 1, squeeze_axis: bool = False, sections: int = 0, *, out:
-    Any = None, name: str | None = None
+    data: TensorT,
+    indices: int | Sequence[int],
+    axis: int = 1,
+    squeeze_axis: bool = False,
+    sections: int = 0,
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> Any:
     """Cuts data along an axis where indices say, or into sections.
 
@@ -3124,10 +3386,13 @@ def _split_v2(
 
 _npi_split = _split_v2
 
-
 def _zeros(
-    shape: int | Sequence[int] = (), ctx: str = '', dtype: DType = 'float32', *, out: Any = None, name: str | None =
-    None
+    shape: int | Sequence[int] = (),
+    ctx: str = "",
+    dtype: DType = "float32",
+    *,
+    out: Any = None,
+    name: str | None = None,
 ) -> Any:
     """A tensor of zeros.
 
@@ -3142,9 +3407,8 @@ def _zeros(
     Not differentiable.
     """
 
-
 def _zeros_without_dtype(
-    shape: int | Sequence[int], ctx: str = '', dtype: int = -1, *, out: Any = None, name: str | None = None
+    shape: int | Sequence[int], ctx: str = "", dtype: int = -1, *, out: Any = None, name: str | None = None
 ) -> Any:
     """A tensor of zeros whose dtype may come from where it is used.
 

@@ -55,7 +55,11 @@ def docstring(function: Any) -> str:
         default = "required" if field["required"] else f"default {field['default']!r}"
         lines.append(f"{field['name']} : {parameter_type(field)}, {default}{_range_text(field)}")
         lines.append(_indented(field["doc"]))
-    lines += ["out : NDArray or list of NDArray, optional", "    Arrays to write the results into.", "name : str, optional"]
+    lines += [
+        "out : NDArray or list of NDArray, optional",
+        "    Arrays to write the results into.",
+        "name : str, optional",
+    ]
     lines += ["    Name of the node, when a graph is made.", "", "Returns", "-------"]
     for name, doc in op["outputs"]:
         lines.append(f"{name} : {tensor}")
@@ -76,7 +80,9 @@ def signature(function: Any) -> inspect.Signature:
     for field in op["fields"]:
         default = parameter_default(field)
         # After the inputs, which may all be left out in graphs, Python wants defaults.
-        parameters.append(inspect.Parameter(field["name"], kind, default=None if default is inspect.Parameter.empty else default))
+        parameters.append(
+            inspect.Parameter(field["name"], kind, default=None if default is inspect.Parameter.empty else default)
+        )
     taken = {parameter.name for parameter in parameters}
     for name in ("out", "name"):
         if name not in taken:

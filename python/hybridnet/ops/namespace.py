@@ -13,7 +13,13 @@ from .. import _core
 
 __all__ = ["function", "lazy_functions", "public_names"]
 
-_PREFIXES = {"_random_": "random", "_linalg_": "linalg", "_contrib_": "contrib", "_image_": "image", "_sparse_": "sparse"}
+_PREFIXES = {
+    "_random_": "random",
+    "_linalg_": "linalg",
+    "_contrib_": "contrib",
+    "_image_": "image",
+    "_sparse_": "sparse",
+}
 # Names of mx.np and mx.npx, which have namespaces of their own.
 _NUMPY_PREFIXES = ("_np_", "_npi_", "_npx_")
 

@@ -78,7 +78,9 @@ def negative_binomial(k: Any = 1, p: Any = 1, shape: Any = _Null, dtype: Any = _
     return _draw("_random_negative_binomial", "_sample_negative_binomial", {"k": k, "p": p}, shape, dtype, kwargs)
 
 
-def generalized_negative_binomial(mu: Any = 1, alpha: Any = 1, shape: Any = _Null, dtype: Any = _Null, **kwargs: Any) -> Any:
+def generalized_negative_binomial(
+    mu: Any = 1, alpha: Any = 1, shape: Any = _Null, dtype: Any = _Null, **kwargs: Any
+) -> Any:
     """Poisson whose rate is Gamma distributed, with mean mu and dispersion alpha."""
     name = "generalized_negative_binomial"
     return _draw(f"_random_{name}", f"_sample_{name}", {"mu": mu, "alpha": alpha}, shape, dtype, kwargs)

@@ -92,7 +92,11 @@ class Symbol(_core.SymbolBase):
         shape = self._spec[0]
         _core.note_trace_read(1)
         if shape is None or -1 in shape:
-            raise _refuse(self, f"The shape {shape or ''}", "it depends on data; use operators such as reshape_like, slice_like, shape_array")
+            raise _refuse(
+                self,
+                f"The shape {shape or ''}",
+                "it depends on data; use operators such as reshape_like, slice_like, shape_array",
+            )
         return shape
 
     @property
@@ -215,7 +219,9 @@ class Symbol(_core.SymbolBase):
         if isinstance(key, slice):
             return Group([self[i] for i in range(*key.indices(self.num_outputs))])
         if not isinstance(key, (int, np.integer)):
-            raise HybridNetTypeError(f"Symbol[...]: expected an output's number, name or a slice, got {type(key).__name__}")
+            raise HybridNetTypeError(
+                f"Symbol[...]: expected an output's number, name or a slice, got {type(key).__name__}"
+            )
         if not -self.num_outputs <= key < self.num_outputs:
             raise HybridNetIndexError(f"Symbol[{key}]: expected an output number below {self.num_outputs}")
         return _core.symbol_output(self, int(key) % self.num_outputs)
@@ -224,7 +230,9 @@ class Symbol(_core.SymbolBase):
         outputs = self.list_outputs()
         found = [i for i, output in enumerate(outputs) if output == name]
         if not found:
-            raise HybridNetValueError(f"Symbol[{name!r}]: there is no such output.\n  Because: the outputs are {', '.join(outputs)}")
+            raise HybridNetValueError(
+                f"Symbol[{name!r}]: there is no such output.\n  Because: the outputs are {', '.join(outputs)}"
+            )
         if len(found) > 1:
             raise HybridNetValueError(f"Symbol[{name!r}]: {len(found)} outputs have this name; index by number")
         return found[0]
@@ -262,11 +270,15 @@ class Symbol(_core.SymbolBase):
 
     def asnumpy(self) -> Any:
         """Always raises TraceError: a graph has no values."""
-        raise _refuse(self, "asnumpy()", "branch with mx.nd.contrib.cond, loop with foreach or while_loop, or use operators")
+        raise _refuse(
+            self, "asnumpy()", "branch with mx.nd.contrib.cond, loop with foreach or while_loop, or use operators"
+        )
 
     def asscalar(self) -> Any:
         """Always raises TraceError: a graph has no values."""
-        raise _refuse(self, "asscalar()", "branch with mx.nd.contrib.cond, loop with foreach or while_loop, or use operators")
+        raise _refuse(
+            self, "asscalar()", "branch with mx.nd.contrib.cond, loop with foreach or while_loop, or use operators"
+        )
 
     item = asscalar
 
@@ -583,7 +595,9 @@ def arange(
     )
 
 
-def linspace(start: float, stop: float, num: int, endpoint: bool = True, name: str | None = None, dtype: Any = None) -> Symbol:
+def linspace(
+    start: float, stop: float, num: int, endpoint: bool = True, name: str | None = None, dtype: Any = None
+) -> Symbol:
     """A node of num numbers evenly spaced from start to stop."""
     step = (stop - start) / max(num - 1 if endpoint else num, 1)
     return _internal._arange(start=0, stop=float(num), step=1.0, dtype=_dtype_name(dtype), name=name) * step + start
@@ -617,7 +631,9 @@ def _binary(kind: int, name: str, left: Any, right: Any) -> Any:
         return _PYTHON_OPERATORS[name](left, right)
     result = _core.symbol_binary(kind, left, right)
     if result is NotImplemented:
-        raise HybridNetTypeError(f"{name}: expected Symbols or numbers, got {type(left).__name__} and {type(right).__name__}")
+        raise HybridNetTypeError(
+            f"{name}: expected Symbols or numbers, got {type(left).__name__} and {type(right).__name__}"
+        )
     return result
 
 

@@ -17,9 +17,9 @@ def traced_item(data: Any, key: Any) -> Any:
         return _op("take")(data, key, axis=0, mode="wrap")
     items = list(key) if isinstance(key, tuple) else [key]
     for item in items:
-        if not (item is None or item is Ellipsis or isinstance(item, slice) or hasattr(item, "__index__")) or isinstance(
-            item, _core.SymbolBase
-        ):
+        if not (
+            item is None or item is Ellipsis or isinstance(item, slice) or hasattr(item, "__index__")
+        ) or isinstance(item, _core.SymbolBase):
             raise HybridNetTypeError(
                 f"index of a traced array: expected ints, slices, None or ..., got {type(item).__name__}.\n"
                 "  Fix: use take, pick, gather_nd or boolean_mask."
@@ -77,7 +77,9 @@ def _check_bounds(data: Any, begin: list[int | None], squeezed: list[int]) -> No
     for axis in squeezed:
         index, size = begin[axis], shape[axis]
         if index is not None and size >= 0 and not -size <= index < size:
-            raise HybridNetIndexError(f"index {index} is out of bounds for axis {axis} with size {size}, shape is {shape}")
+            raise HybridNetIndexError(
+                f"index {index} is out of bounds for axis {axis} with size {size}, shape is {shape}"
+            )
 
 
 _functions: dict[str, Any] = {}

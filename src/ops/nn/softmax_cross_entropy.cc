@@ -18,7 +18,7 @@ void infer_cross_entropy(const NoParams&, InferContext& c) {
   c.set_in_shape(0, Shape::unknown(2));
   c.set_in_shape(1, Shape{c.in_shape(0)[0]});
   c.set_in_shape(0, Shape{c.in_shape(1)[0], kUnknownDim});
-  c.set_out_shape(0, is_np_shape() ? Shape::scalar() : Shape{1});
+  c.set_out_shape(0, Shape{1});
 }
 
 template <typename T>

@@ -57,7 +57,7 @@ TEST_F(SymbolJson, ShapesAreInferredFromTheData) {
 }
 
 TEST_F(SymbolJson, AnUnknownOperatorIsNamedWithSimilarOnes) {
-  const std::string text = error_of<ParamError>(replaced(kMlp, "\"FullyConnected\"", "\"FulyConnected\""));
+  const std::string text = error_of<FormatError>(replaced(kMlp, "\"FullyConnected\"", "\"FulyConnected\""));
   EXPECT_NE(text.find("FulyConnected"), std::string::npos) << text;
   EXPECT_NE(text.find("net-symbol.json"), std::string::npos) << text;
 }

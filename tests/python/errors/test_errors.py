@@ -9,10 +9,9 @@ import subprocess
 import sys
 import textwrap
 
+import hybridnet as mx
 import numpy as np
 import pytest
-
-import hybridnet as mx
 from hybridnet import errors
 
 

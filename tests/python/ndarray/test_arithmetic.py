@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import operator
 
+import hybridnet as mx
 import numpy as np
 import pytest
-
-import hybridnet as mx
 
 BINARY = [operator.add, operator.sub, operator.mul, operator.truediv, operator.mod, operator.pow, operator.floordiv]
 COMPARE = [operator.eq, operator.ne, operator.gt, operator.ge, operator.lt, operator.le]

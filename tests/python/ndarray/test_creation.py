@@ -7,11 +7,10 @@ import gc
 import pickle
 import weakref
 
+import hybridnet as mx
 import ml_dtypes
 import numpy as np
 import pytest
-
-import hybridnet as mx
 
 DTYPES = ["float16", "bfloat16", "float32", "float64", "bool", "int8", "uint8", "int32", "int64"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import pathlib
 import sys
 import zlib
@@ -13,7 +14,6 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-
 from hybridnet import _core
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
@@ -21,6 +21,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 # Relative to the largest magnitude of a result: what the fewer digits of a dtype leave.
 TOLERANCE = {"float16": 1e-2, "bfloat16": 6e-2, "float32": 5e-5, "float64": 1e-7}
+# Beside data of half precision their parameters stay in float32.
+FLOAT32_PARAMETERS = {"BatchNorm", "_contrib_SyncBatchNorm", "_contrib_BatchNormWithReLU"}
 
 
 def numpy_dtype(name: str) -> np.dtype:
@@ -73,6 +75,8 @@ class Use:
 
     def dtypes(self, swept: str) -> list[str]:
         given = self.sample["dtypes"]
+        if self.op in FLOAT32_PARAMETERS and swept in ("float16", "bfloat16"):
+            given = [None, "float32", "float32", "float32", "float32"]
         return [(given[i] if i < len(given) else None) or swept for i in range(len(self.sample["shapes"]))]
 
     def inputs(self, swept: str = "float32", shapes: Any = None) -> list[np.ndarray]:
@@ -85,7 +89,9 @@ class Use:
                 values.append(rng.random(shape) < 0.5)
             elif self.sample["integer_valued"] or name not in FLOATS:
                 least = max(low, 0) if name.startswith("uint") else low
-                values.append(rng.integers(int(np.ceil(least)), int(np.floor(high)) + 1, shape).astype(numpy_dtype(name)))
+                values.append(
+                    rng.integers(int(np.ceil(least)), int(np.floor(high)) + 1, shape).astype(numpy_dtype(name))
+                )
             else:
                 values.append(rng.uniform(low, high, shape).astype(numpy_dtype(name)))
         return values
@@ -93,7 +99,9 @@ class Use:
     def differentiated(self) -> list[int]:
         """Inputs that gradients are checked for."""
         named = self.described["inputs"]
-        auxiliary = {i for i, item in enumerate(named) if item["auxiliary"]} if not self.described["variadic"] else set()
+        auxiliary = (
+            {i for i, item in enumerate(named) if item["auxiliary"]} if not self.described["variadic"] else set()
+        )
         return [i for i, name in enumerate(self.dtypes("float64")) if name in FLOATS and i not in auxiliary]
 
     def gradient_dtype(self) -> str:
@@ -109,11 +117,12 @@ def wide(value: np.ndarray) -> np.ndarray:
     return value.astype("float64") if value.dtype.name in FLOATS else value
 
 
-def reference_outputs(use: Use, inputs: list[np.ndarray]) -> list[np.ndarray]:
-    """Of inputs in float64, so that the reference has no rounding of its own to speak of."""
-    attrs = dict(use.attrs)
-    outputs = REFERENCES[use.op]([wide(value) for value in inputs], attrs)
-    return [np.asarray(output) for output in outputs]
+def reference_outputs(use: Use, inputs: list[np.ndarray], train: bool = False) -> list[np.ndarray | None]:
+    """Of inputs in float64, so that the reference has no rounding of its own to speak of. None: not to be compared."""
+    reference = REFERENCES[use.op]
+    mode = {"train": train} if "train" in inspect.signature(reference).parameters else {}
+    outputs = reference([wide(value) for value in inputs], dict(use.attrs), **mode)
+    return [None if output is None else np.asarray(output) for output in outputs]
 
 
 def assert_agrees(actual: np.ndarray, expected: np.ndarray, dtype: str, what: str) -> None:
@@ -128,4 +137,6 @@ def assert_agrees(actual: np.ndarray, expected: np.ndarray, dtype: str, what: st
     tolerance = TOLERANCE[dtype if dtype in FLOATS else "float32"]
     finite = np.abs(want[np.isfinite(want)])
     scale = float(finite.max(initial=0.0))
-    np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance * max(scale, 1e-3), equal_nan=True, err_msg=what)
+    np.testing.assert_allclose(
+        got, want, rtol=tolerance, atol=tolerance * max(scale, 1e-3), equal_nan=True, err_msg=what
+    )

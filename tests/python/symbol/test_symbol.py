@@ -6,10 +6,9 @@ import copy
 import json
 import pickle
 
+import hybridnet as mx
 import numpy as np
 import pytest
-
-import hybridnet as mx
 from hybridnet import sym
 
 

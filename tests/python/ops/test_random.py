@@ -1,0 +1,104 @@
+"""Draws have the moments of their distribution; the same seed gives the same bits."""
+
+from __future__ import annotations
+
+import hybridnet as mx
+import numpy as np
+import pytest
+
+COUNT = 40_000
+# Name, parameters by MXNet's names, mean, variance.
+DISTRIBUTIONS = [
+    ("uniform", {"low": -1.0, "high": 3.0}, 1.0, 16 / 12),
+    ("normal", {"loc": 2.0, "scale": 1.5}, 2.0, 2.25),
+    ("gamma", {"alpha": 3.0, "beta": 0.5}, 1.5, 0.75),
+    ("gamma", {"alpha": 0.4, "beta": 2.0}, 0.8, 1.6),
+    ("exponential", {"lam": 4.0}, 0.25, 1 / 16),
+    ("poisson", {"lam": 3.5}, 3.5, 3.5),
+    ("poisson", {"lam": 60.0}, 60.0, 60.0),
+    ("negative_binomial", {"k": 4, "p": 0.4}, 6.0, 15.0),
+    ("generalized_negative_binomial", {"mu": 2.0, "alpha": 0.3}, 2.0, 2.0 + 0.3 * 4.0),
+]
+IDS = [f"{name}-{index}" for index, (name, *_) in enumerate(DISTRIBUTIONS)]
+# What the operators with array parameters call them, where it is not the same.
+SAMPLED = {"normal": {"loc": "mu", "scale": "sigma"}}
+
+
+def assert_moments(draws: np.ndarray, mean: float, variance: float) -> None:
+    """Within six standard errors: one failure in 10**8 runs, and the seed is fixed."""
+    assert np.isfinite(draws).all()
+    assert abs(draws.mean() - mean) < 6 * (variance / draws.size) ** 0.5
+    fourth = np.mean((draws - draws.mean()) ** 4)
+    assert abs(draws.var() - variance) < 6 * ((fourth - variance**2) / draws.size) ** 0.5 + 1e-6
+
+
+@pytest.mark.parametrize(("name", "params", "mean", "variance"), DISTRIBUTIONS, ids=IDS)
+def test_moments(name, params, mean, variance, rng):
+    draws = getattr(mx.nd, f"random_{name}")(**params, shape=(COUNT,))
+    assert draws.dtype == np.float32
+    assert_moments(draws.asnumpy().astype("float64"), mean, variance)
+
+
+@pytest.mark.parametrize(("name", "params", "mean", "variance"), DISTRIBUTIONS, ids=IDS)
+def test_moments_of_like(name, params, mean, variance, rng):
+    like = mx.nd.zeros((200, COUNT // 200))
+    draws = getattr(mx.nd._internal, f"_random_{name}_like")(like, **params)
+    assert draws.shape == like.shape
+    assert_moments(draws.asnumpy().astype("float64"), mean, variance)
+
+
+@pytest.mark.parametrize(("name", "params", "mean", "variance"), DISTRIBUTIONS, ids=IDS)
+def test_one_distribution_per_element(name, params, mean, variance, rng):
+    names = SAMPLED.get(name, {})
+    arrays = {names.get(key, key): mx.nd.full((2,), value) for key, value in params.items()}
+    draws = getattr(mx.nd._internal, f"_sample_{name}")(**arrays, shape=(COUNT,))
+    assert draws.shape == (2, COUNT)
+    rows = draws.asnumpy().astype("float64")
+    for row in rows:
+        assert_moments(row, mean, variance)
+    assert (rows[0] != rows[1]).any()
+
+
+@pytest.mark.parametrize("name", sorted({name for name, *_ in DISTRIBUTIONS}))
+def test_the_seed_decides(name):
+    params = next(params for other, params, *_ in DISTRIBUTIONS if other == name)
+    draw = getattr(mx.nd, f"random_{name}")
+
+    def three(seed):
+        mx.random.seed(seed)
+        return [draw(**params, shape=(5, 7)).asnumpy() for _ in range(3)]
+
+    first, again, other = three(7), three(7), three(8)
+    np.testing.assert_array_equal(first, again)
+    assert any((a != b).any() for a, b in zip(first, other, strict=True))
+    assert (first[0] != first[1]).any()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_floating_dtypes(dtype):
+    draws = mx.nd.random.normal(shape=(2000,), dtype=dtype)
+    assert str(np.dtype(draws.dtype)) == dtype
+    assert abs(draws.asnumpy().astype("float64").mean()) < 0.2
+
+
+def test_uniform_stays_below_high():
+    draws = mx.nd.random.uniform(0, 1, shape=(100_000,)).asnumpy()
+    assert draws.min() >= 0
+    assert draws.max() < 1
+    counts, _ = np.histogram(draws, bins=20, range=(0, 1))
+    assert np.abs(counts - 5000).max() < 6 * 5000**0.5
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: mx.nd.random.uniform(0, 1, shape=(-2,)), "shape"),
+        (lambda: mx.nd.random.normal(0, -1.0, shape=(2,)), "scale"),
+        (lambda: mx.nd.random.gamma(-1.0, 1.0, shape=(2,)), "alpha"),
+        (lambda: mx.nd.random.poisson(-1.0, shape=(2,)), "lam"),
+        (lambda: mx.nd.random.uniform(mx.nd.zeros((2,)), 1.0), "numbers or all arrays"),
+    ],
+)
+def test_bad_parameters_are_named(call, message):
+    with pytest.raises(mx.MXNetError, match=message):
+        call()
