@@ -142,13 +142,8 @@ class Executor:
                     f"Executor.reshape: {name!r} would change from {array.shape} to {tuple(shape)}.\n"
                     "  Fix: pass partial_shaping=True to allocate it anew."
                 )
-<<<<<<< HEAD
             args.append(_resized(array, shape, allow_up_sizing, name))
             grads.append(grad if grad is None else _resized(grad, shape, allow_up_sizing, name))
-=======
-            args.append(array if same else zeros(shape, self._ctx, array.dtype))
-            grads.append(grad if same or grad is None else zeros(shape, self._ctx, grad.dtype))
->>>>>>> 6f3231d (References for all operators, moments of draws; cos(0) is 1; a file with an unknown operator is a format error)
         aux = [
             a if tuple(s) == a.shape else zeros(s, self._ctx, a.dtype)
             for s, a in zip(aux_shapes, self.aux_arrays, strict=True)

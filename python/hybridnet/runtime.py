@@ -31,7 +31,6 @@ class Feature:
         return f"{'✔' if self._enabled else '✖'} {self._name}"
 
 
-<<<<<<< HEAD
 _BUILT = (
     "BLAS_ONEDNN",
     "F16C",
@@ -61,18 +60,6 @@ def _cpu_flags() -> set[str]:
     except OSError:
         return set()
     return set(line.partition(":")[2].split())
-=======
-_ENABLED = {
-    "CPU_AVX2": True,
-    "CPU_SSE": True,
-    "F16C": True,
-    "INT64_TENSOR_SIZE": True,
-    "MKLDNN": True,
-    "ONEDNN": True,
-    "OPENMP": True,
-}
-_ABSENT = ("CAFFE", "CUDA", "CUDNN", "CUDA_RTC", "DIST_KVSTORE", "NCCL", "OPENCV", "TENSORRT", "TVM_OP")
->>>>>>> 6f3231d (References for all operators, moments of draws; cos(0) is 1; a file with an unknown operator is a format error)
 
 
 def feature_list() -> list[Feature]:

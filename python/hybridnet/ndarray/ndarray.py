@@ -585,9 +585,6 @@ def waitall() -> None:
 
 
 # ------------------------------------------------------------------------------------- arrays and numbers, either side
-<<<<<<< HEAD
-_BINARY = ["add", "subtract", "multiply", "divide", "modulo", "power", "maximum", "minimum", "hypot", "equal", "not_equal", "greater", "greater_equal", "lesser", "lesser_equal", "logical_and", "logical_or", "logical_xor"]
-=======
 _BINARY = [
     "add",
     "subtract",
@@ -608,7 +605,6 @@ _BINARY = [
     "logical_or",
     "logical_xor",
 ]
->>>>>>> 6f3231d (References for all operators, moments of draws; cos(0) is 1; a file with an unknown operator is a format error)
 _UFUNC_OPERATORS = {
     "add": 0, "subtract": 1, "multiply": 2, "divide": 3, "true_divide": 3, "remainder": 4, "power": 5, "float_power": 5,
     "equal": 9, "not_equal": 10, "greater": 11, "greater_equal": 12, "less": 13, "less_equal": 14,

@@ -121,7 +121,7 @@ struct Region {
   int64_t image;
   RegionAxis<T> x, y;
   Region(const RoiAlignParams& p, const T* roi, const Shape& data)
-      : image(image_of(roi[0], data[0])),
+      : image(data[2] * data[3] == 0 ? -1 : image_of(roi[0], data[0])),  // -1: nothing to read
         x(p, roi[1], roi[3], data[3], p.pooled_size[1]),
         y(p, roi[2], roi[4], data[2], p.pooled_size[0]) {}
 

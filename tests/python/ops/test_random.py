@@ -102,3 +102,16 @@ def test_uniform_stays_below_high():
 def test_bad_parameters_are_named(call, message):
     with pytest.raises(mx.MXNetError, match=message):
         call()
+def test_randint_covers_its_range_evenly():
+    draws = mx.nd.random.randint(-3, 5, shape=(80_000,))
+    assert np.dtype(draws.dtype) == np.int32
+    values, counts = np.unique(draws.asnumpy(), return_counts=True)
+    np.testing.assert_array_equal(values, np.arange(-3, 5))
+    assert np.abs(counts - 10_000).max() < 600
+
+
+def test_shuffle_permutes_rows():
+    rows = mx.nd.arange(0, 60).reshape((30, 2))
+    shuffled = mx.nd.random.shuffle(rows).asnumpy()
+    assert sorted(map(tuple, shuffled)) == sorted(map(tuple, rows.asnumpy()))
+    assert (shuffled != rows.asnumpy()).any()

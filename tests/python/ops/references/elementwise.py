@@ -400,6 +400,7 @@ GRADIENTS = {
 }
 
 REFERENCES = {
+    "_identity_with_attr_like_rhs": lambda inputs, attrs: [inputs[0]],
     **UNARY,
     **BINARY,
     **SCALAR,
