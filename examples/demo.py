@@ -82,7 +82,7 @@ def run_in_cpp(program: pathlib.Path, symbol: str, params: str, check: pathlib.P
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--epochs", type=int, default=15)
     parser.add_argument(
         "--classify",
         type=pathlib.Path,
@@ -98,7 +98,7 @@ def main() -> None:
     net = conv_net()
     net.initialize(mx.init.Xavier())
     loss_of = gluon.loss.SoftmaxCrossEntropyLoss()
-    trainer = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 2e-3})
+    trainer = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 3e-3})
     step = (net, loss_of, trainer, mx.nd.array(images[:64]), mx.nd.array(labels[:64]))
     imperative = seconds_per_step(20, *step)
     net.hybridize(static_alloc=True)
