@@ -57,6 +57,7 @@ void register_elemwise_arithmetic(OpRegistry& ops) {
       .alias("_div")
       .alias("_Div")
       .alias("_sparse_elemwise_div")
+      .alias("_scatter_elemwise_div")
       .gradient([](const NoParams&, const GradientContext& g) -> Values {
         const Value dy = g.output_grad(0);
         return {g.wants(0) ? dy / g.input(1) : Value{},

@@ -30,12 +30,14 @@ void infer_scalar(const ScalarParams& p, InferContext& c) {
 void register_scalar_arithmetic(OpRegistry& ops) {
   scalar_op<Pointwise::kAdd, kScalarRight>(ops, "_plus_scalar", "data + scalar.")
       .alias("_PlusScalar")
+      .alias("_scatter_plus_scalar")
       .identity_when([](const ScalarParams& p, bool) { return p.scalar == 0 && p.is_int; })
       .gradient(pass, Saves::nothing())
       .sample({{3, 4}}, {{"scalar", "1.5"}})
       .sample({Shape{0, 4}}, {{"scalar", "2"}});
   scalar_op<Pointwise::kSub, kScalarRight>(ops, "_minus_scalar", "data - scalar.")
       .alias("_MinusScalar")
+      .alias("_scatter_minus_scalar")
       .gradient(pass, Saves::nothing())
       .sample({{3, 4}}, {{"scalar", "1.5"}});
   scalar_op<Pointwise::kSub, kScalarLeft>(ops, "_rminus_scalar", "scalar - data.")

@@ -41,6 +41,10 @@ void register_sums(OpRegistry& ops) {
   reduction<Reduction::kSum, Finish::kDivide>(ops, "mean", "Mean over axes.")
       .alias("_sparse_mean")
       .gradient(mean_gradient, Saves::nothing());
+  reduction<Reduction::kSumSquares>(ops, "_square_sum", "Sum of squares over axes.")
+      .gradient([](const ReduceParams& p, const GradientContext& g) -> Values {
+        return {spread(g.output_grad(0) * 2.0, g.input_spec(0).shape, axes_of(p, g)) * g.input(0)};
+      }, Saves::all_inputs());
   reduction<Reduction::kNansum>(ops, "nansum", "Sum over axes; NaN counts as 0.")
       .gradient(nansum_gradient, Saves::all_inputs());
 }

@@ -290,8 +290,8 @@ def _activation(inputs, attrs):
     return [functions[attrs["act_type"]](x if attrs["act_type"] == "relu" else x.astype("float64"))]
 
 
-def _leaky_relu(inputs, attrs):
-    """In inference mode, where random slopes are their mean."""
+def _leaky_relu(inputs, attrs, train=False):
+    """Random slopes are their mean, except in training."""
     x, kind = inputs[0], attrs.get("act_type", "leaky")
     slope = float(value(attrs, "slope", 0.25))
     if kind == "gelu":
@@ -306,6 +306,8 @@ def _leaky_relu(inputs, attrs):
         if gamma.size > 1:
             shape[2 - gamma.ndim : 2] = gamma.shape
         slope = gamma.reshape(shape) if gamma.size > 1 else gamma.reshape(())
+    if kind == "rrelu" and train:
+        return [None]
     if kind == "rrelu":
         slope = (float(value(attrs, "lower_bound", 0.125)) + float(value(attrs, "upper_bound", 0.334))) / 2
     return [np.where(x > 0, x, slope * x)]
@@ -409,6 +411,9 @@ REFERENCES = {
     "LeakyReLU": _leaky_relu,
     "_plain_leaky_relu": _leaky_relu,
     "_polygamma": _polygamma,
+    "_contrib_div_sqrt_dim": lambda inputs, attrs: [inputs[0] / math.sqrt(inputs[0].shape[-1])],
+    "_contrib_gradientmultiplier": _same,
+    "IdentityAttachKLSparseReg": _same,
     "clip": _clip,
     "hard_sigmoid": _hard_sigmoid,
     "smooth_l1": _smooth_l1,

@@ -51,6 +51,11 @@ def _norm(inputs, attrs):
     return [np.asarray(out).astype(x.dtype)]
 
 
+def _allclose(inputs, attrs):
+    close = np.allclose(*inputs, rtol=value(attrs, "rtol", 1e-5), atol=value(attrs, "atol", 1e-8), equal_nan=True)
+    return [np.array(close, "uint8")]
+
+
 def _moments(inputs, attrs):
     x = inputs[0]
     axes, keepdims = _axes(attrs, x.ndim, "axes"), _is_on(attrs, "keepdims")
@@ -91,6 +96,8 @@ REFERENCES = {
     "nanprod": _reduction(np.nanprod),
     "max": _reduction(np.max),
     "min": _reduction(np.min),
+    "_square_sum": _reduction(lambda x, **axes: np.square(x).sum(**axes)),
+    "_contrib_allclose": _allclose,
     "norm": _norm,
     "moments": _moments,
     "argmax": _position(np.argmax),
