@@ -106,7 +106,9 @@ REFERENCES = {
     "_backward_image_crop": _uncrop,
     "_image_flip_left_right": lambda inputs, attrs: [np.flip(inputs[0], -2)],
     "_image_flip_top_bottom": lambda inputs, attrs: [np.flip(inputs[0], -3)],
-    "_image_reverse_if": lambda inputs, attrs: [np.flip(inputs[0], value(attrs, "axis")) if inputs[1][0] else inputs[0]],
+    "_image_reverse_if": lambda inputs, attrs: [
+        np.flip(inputs[0], value(attrs, "axis")) if inputs[1][0] else inputs[0]
+    ],
     "_image_resize": _resize,
     "_backward_image_resize": _unresize,
     "_image_adjust_lighting": _adjust_lighting,

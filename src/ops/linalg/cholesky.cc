@@ -1,0 +1,92 @@
+// _linalg_potrf and _linalg_potri: Cholesky factors of symmetric positive definite matrices, and inverses from them.
+//   Gradients: Seeger et al., Auto-Differentiating Linear Algebra, arXiv 1710.08717.
+#include "kernels/factorizations.h"
+#include "kernels/gemm.h"
+#include "hybridnet/op.h"
+#include "ops/linalg/matrices.h"
+#include "ops/linalg/matrix_rules.h"
+
+namespace hybridnet::ops {
+namespace {
+
+void run_potrf(const NoParams&, const KernelArgs& args) {
+  const Matrices m(*args.in[0].shape);
+  copy_tensor(args.in[0], args.out[0]);
+  dispatch_factor(args.in[0].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    for_each_matrix(m.count, m.rows * m.step(), [&](int64_t i) {
+      const int64_t bad = kernels::cholesky(m.rows, args.out[0].as<T>() + i * m.step());
+      if (bad < 0) return;
+      throw ValueError({.input = "A", .expected = "symmetric positive definite matrices",
+                        .given = "matrix " + std::to_string(i) + " whose leading " + std::to_string(bad + 1) + " rows are not",
+                        .fix = "add a small multiple of the identity, or check that the matrix is a covariance"});
+    });
+  });
+}
+
+// A = L L^T: dA is the symmetric part of L^-T lower(L^T dL) L^-1, with the diagonal of lower() halved.
+Values potrf_gradient(const NoParams&, const GradientContext& g) {
+  if (!g.output_grad(0)) return {};
+  const Value l = g.output(0);
+  const Value inner = keep_triangle(matrix_product(l, g.output_grad(0), true, false), {true, 0.5, 1.0});
+  const Value left = triangular_solve(l, inner, {true, false, true, 1.0});
+  const Value both = triangular_solve(l, left, {false, true, true, 1.0});
+  return {(both + matrix_transpose(both)) * 0.5};
+}
+
+void run_potri(const NoParams&, const KernelArgs& args) {
+  const Matrices m(*args.in[0].shape);
+  const int64_t n = m.rows;
+  dispatch_factor(args.in[0].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    for_each_matrix(m.count, n * m.step(), [&](int64_t i) {
+      std::vector<T> inverse(static_cast<size_t>(n * n), T(0));
+      for (int64_t k = 0; k < n; ++k) inverse[static_cast<size_t>(k * n + k)] = 1;
+      kernels::solve_triangular({true, false}, n, n, args.in[0].as<T>() + i * m.step(), n, inverse.data(), n);
+      kernels::gemm(kernels::GemmShape::dense(true, false, n, n, n), T(1), inverse.data(), inverse.data(), T(0),
+                    args.out[0].as<T>() + i * m.step());
+    });
+  });
+}
+
+// B = (L L^T)^-1: dL = -lower(B (dB + dB^T) L^-T).
+Values potri_gradient(const NoParams&, const GradientContext& g) {
+  const Value out = g.output_grad(0);
+  if (!out) return {};
+  const Value product = matrix_product(g.output(0), out + matrix_transpose(out), false, false, -1.0);
+  return {keep_triangle(triangular_solve(g.input(0), product, {true, true, true, 1.0}), {true, 1.0, 1.0})};
+}
+
+}  // namespace
+
+void register_cholesky(OpRegistry& ops) {
+  Sample positive;
+  positive.inputs = {{3, 1, 1}};
+  positive.low = 0.5;
+  positive.note = "random matrices are positive definite only if they are numbers; larger ones have their own tests";
+  ops.declare("_linalg_potrf")
+      .alias("linalg_potrf")
+      .doc("Cholesky factors: the lower triangular L with A = L L^T. Only the lower triangle of A is read; its gradient is symmetric.")
+      .input("A", "stack of symmetric positive definite matrices (..., n, n)")
+      .output("output", "shape and dtype of A; zeros above the diagonal")
+      .inplace(0, 0)
+      .infer([](const NoParams&, InferContext& c) { infer_square(c); })
+      .cpu(run_potrf, kFactorDTypes)
+      .may_raise()
+      .cost([](const NoParams&, auto in, auto out) { return cubic_cost(out.empty() ? in[0].shape : out[0].shape); })
+      .gradient(potrf_gradient, Saves::of({}, {0}))
+      .sample(positive);
+  ops.declare("_linalg_potri")
+      .alias("linalg_potri")
+      .doc("The inverse of L L^T from the lower triangular L, such as _linalg_potrf gives.")
+      .input("A", "stack of lower triangular matrices (..., n, n)")
+      .output("output", "shape and dtype of A")
+      .infer([](const NoParams&, InferContext& c) { infer_square(c); })
+      .cpu(run_potri, kFactorDTypes)
+      .cost([](const NoParams&, auto in, auto out) { return 3 * cubic_cost(out.empty() ? in[0].shape : out[0].shape); })
+      .gradient(potri_gradient, Saves::of({0}, {0}))
+      .sample({{3, 3}}, {}, 0.5, 1.5)
+      .sample({{2, 2, 2}}, {}, 0.5, 1.5);
+}
+
+}  // namespace hybridnet::ops

@@ -1,0 +1,66 @@
+// _linalg_syrk: products of matrices with their own transposes.
+#include "kernels/gemm.h"
+#include "hybridnet/op.h"
+#include "ops/linalg/matrices.h"
+#include "ops/linalg/matrix_rules.h"
+
+namespace hybridnet::ops {
+namespace {
+
+struct SyrkParams {
+  bool transpose;
+  double alpha;
+  static void describe(ParamSchema<SyrkParams>& schema) {
+    schema.field("transpose", &SyrkParams::transpose).default_value(false).doc("A^T A instead of A A^T.");
+    schema.field("alpha", &SyrkParams::alpha).default_value(1.0).doc("Factor of the product.");
+  }
+};
+
+void infer_syrk(const SyrkParams& p, InferContext& c) {
+  c.unify_dtypes();
+  require_matrices(c, 0, false);
+  const Shape& a = c.in_shape(0);
+  if (!a.rank_known()) return;
+  const int n = a.ndim();
+  Shape out = a;
+  out[n - 1] = out[n - 2] = p.transpose ? a[n - 1] : a[n - 2];
+  c.set_out_shape(0, out);
+}
+
+void run_syrk(const SyrkParams& p, const KernelArgs& args) {
+  const Matrices a(*args.in[0].shape), out(*args.out[0].shape);
+  const int64_t inner = p.transpose ? a.rows : a.columns;
+  const auto sizes = kernels::GemmShape::dense(p.transpose, !p.transpose, out.rows, out.rows, inner);
+  dispatch_factor(args.in[0].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    for_each_matrix(a.count, out.rows * a.step(), [&](int64_t i) {
+      const T* matrix = args.in[0].as<T>() + i * a.step();
+      kernels::gemm(sizes, static_cast<T>(p.alpha), matrix, matrix, T(0), args.out[0].as<T>() + i * out.step());
+    });
+  });
+}
+
+Values syrk_gradient(const SyrkParams& p, const GradientContext& g) {
+  const Value out = g.output_grad(0);
+  if (!out) return {};
+  const Value both = out + matrix_transpose(out);
+  return {p.transpose ? matrix_product(g.input(0), both, false, false, p.alpha) : matrix_product(both, g.input(0), false, false, p.alpha)};
+}
+
+}  // namespace
+
+void register_syrk(OpRegistry& ops) {
+  ops.declare<SyrkParams>("_linalg_syrk")
+      .alias("linalg_syrk")
+      .doc("alpha A A^T, or alpha A^T A, of every matrix.")
+      .input("A", "stack of matrices (..., rows, columns)")
+      .output("output", "(..., rows, rows), or (..., columns, columns) when transpose")
+      .infer(infer_syrk)
+      .cpu(run_syrk, kFactorDTypes)
+      .cost([](const SyrkParams&, auto in, auto out) { return 500 + out[0].shape.size() * Matrices(in[0].shape).rows / 5; })
+      .gradient(syrk_gradient, Saves::of({0}))
+      .sample({{2, 3}}, {{"alpha", "0.5"}})
+      .sample({{2, 3, 2}}, {{"transpose", "True"}});
+}
+
+}  // namespace hybridnet::ops

@@ -1,0 +1,187 @@
+// _linalg_trsm and _linalg_trmm: systems and products with triangular matrices.
+#include "kernels/factorizations.h"
+#include "kernels/gemm.h"
+#include "hybridnet/op.h"
+#include "ops/linalg/matrices.h"
+#include "ops/linalg/matrix_rules.h"
+
+namespace hybridnet::ops {
+namespace {
+
+const OpRef kTrsm{"_linalg_trsm"}, kTrmm{"_linalg_trmm"};
+
+void infer_triangular(const TriangleParams& p, InferContext& c) {
+  c.unify_dtypes();
+  require_matrices(c, 0, true);
+  require_matrices(c, 1, false);
+  c.set_out_shape(0, c.in_shape(1));
+  c.set_in_shape(1, c.out_shape(0));
+  const Shape& b = c.in_shape(1);
+  if (!b.rank_known()) return;
+  const int n = b.ndim();
+  const int64_t size = p.rightside ? b[n - 1] : b[n - 2];
+  Shape a = b;
+  a[n - 1] = a[n - 2] = size;
+  c.set_in_shape(0, a);
+}
+
+template <typename T>
+void transpose_into(int64_t rows, int64_t columns, const T* from, T* to) {
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j) to[j * rows + i] = from[i * columns + j];
+}
+
+// X op(A) = B is op(A)^T X^T = B^T.
+template <typename T>
+void solve_right(const TriangleParams& p, int64_t rows, int64_t n, const T* a, T* b) {
+  std::vector<T> turned(static_cast<size_t>(rows * n));
+  transpose_into(rows, n, b, turned.data());
+  kernels::solve_triangular({p.lower, !p.transpose}, n, rows, a, n, turned.data(), rows);
+  transpose_into(n, rows, turned.data(), b);
+}
+
+void run_trsm(const TriangleParams& p, const KernelArgs& args) {
+  const Matrices a(*args.in[0].shape), b(*args.in[1].shape);
+  copy_tensor(args.in[1], args.out[0]);
+  dispatch_factor(args.in[0].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    for_each_matrix(a.count, a.rows * b.step(), [&](int64_t i) {
+      const T* triangle = args.in[0].as<T>() + i * a.step();
+      T* x = args.out[0].as<T>() + i * b.step();
+      if (p.alpha != 1.0) std::transform(x, x + b.step(), x, [&](T v) { return v * static_cast<T>(p.alpha); });
+      if (p.rightside) solve_right(p, b.rows, a.rows, triangle, x);
+      else kernels::solve_triangular({p.lower, p.transpose}, a.rows, b.columns, triangle, a.rows, x, b.columns);
+    });
+  });
+}
+
+void run_trmm(const TriangleParams& p, const KernelArgs& args) {
+  const Matrices a(*args.in[0].shape), b(*args.in[1].shape);
+  const int64_t n = a.rows;
+  const kernels::GemmShape sizes = p.rightside ? kernels::GemmShape::dense(false, p.transpose, b.rows, b.columns, n)
+                                               : kernels::GemmShape::dense(p.transpose, false, b.rows, b.columns, n);
+  dispatch_factor(args.in[0].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    for_each_matrix(a.count, n * b.step(), [&](int64_t i) {
+      std::vector<T> triangle(static_cast<size_t>(a.step()), T(0));
+      const T* source = args.in[0].as<T>() + i * a.step();
+      for (int64_t r = 0; r < n; ++r) {
+        const int64_t begin = p.lower ? 0 : r, end = p.lower ? r + 1 : n;
+        std::copy(source + r * n + begin, source + r * n + end, triangle.begin() + r * n + begin);
+      }
+      const T* other = args.in[1].as<T>() + i * b.step();
+      kernels::gemm(sizes, static_cast<T>(p.alpha), p.rightside ? other : triangle.data(), p.rightside ? triangle.data() : other, T(0),
+                    args.out[0].as<T>() + i * b.step());
+    });
+  });
+}
+
+// Of a matrix that stands as op(A): `first second^T` is the gradient of op(A) itself.
+Value triangle_gradient(const TriangleParams& p, const Value& first, const Value& second, bool turn_inputs, double alpha) {
+  const Value grad = p.transpose ? matrix_product(second, first, turn_inputs, !turn_inputs, alpha)
+                                 : matrix_product(first, second, turn_inputs, !turn_inputs, alpha);
+  return keep_triangle(grad, {p.lower, 1.0, 1.0});
+}
+
+Values trsm_gradient(const TriangleParams& p, const GradientContext& g) {
+  if (!g.output_grad(0)) return {};
+  TriangleParams turned = p;
+  turned.transpose = !p.transpose;
+  turned.alpha = 1.0;
+  const Value moved = triangular_solve(g.input(0), g.output_grad(0), turned);  // the gradient of alpha * B
+  Values grads(2);
+  if (g.wants(0)) {
+    // op(A) X = alpha B: -moved X^T. X op(A) = alpha B: -X^T moved.
+    grads[0] = p.rightside ? triangle_gradient(p, g.output(0), moved, true, -1.0) : triangle_gradient(p, moved, g.output(0), false, -1.0);
+  }
+  if (g.wants(1)) grads[1] = moved * p.alpha;
+  return grads;
+}
+
+Values trmm_gradient(const TriangleParams& p, const GradientContext& g) {
+  const Value out = g.output_grad(0);
+  if (!out) return {};
+  Values grads(2);
+  if (g.wants(0)) {
+    grads[0] = p.rightside ? triangle_gradient(p, g.input(1), out, true, p.alpha) : triangle_gradient(p, out, g.input(1), false, p.alpha);
+  }
+  if (g.wants(1)) {
+    TriangleParams turned = p;
+    turned.transpose = !p.transpose;
+    grads[1] = call(kTrmm, {g.input(0), out}, ParamSchema<TriangleParams>::box(turned));
+  }
+  return grads;
+}
+
+OpBuilder<TriangleParams> declare_triangular(OpRegistry& ops, const std::string& name) {
+  return ops.declare<TriangleParams>("_linalg_" + name)
+      .alias("linalg_" + name)
+      .input("A", "stack of triangular matrices (..., n, n)")
+      .input("B", "stack of matrices (..., n, columns), or (..., rows, n) when rightside")
+      .output("output", "shape and dtype of B")
+      .infer(infer_triangular)
+      .cost([](const TriangleParams&, auto in, auto out) {
+        (void)out;
+        return 500 + Matrices(in[0].shape).rows * in[1].shape.size() / 5;
+      })
+      .sample({{3, 3}, {3, 2}}, {{"alpha", "2"}}, 0.5, 1.5)
+      .sample({{2, 3, 3}, {2, 2, 3}}, {{"rightside", "True"}, {"lower", "False"}}, 0.5, 1.5)
+      .sample({{3, 3}, {3, 4}}, {{"transpose", "True"}}, 0.5, 1.5)
+      .sample({{2, 2}, {3, 2}}, {{"transpose", "True"}, {"rightside", "True"}, {"alpha", "-1"}}, 0.5, 1.5);
+}
+
+void run_keep(const KeepTriangleParams& p, const KernelArgs& args) {
+  const Matrices m(*args.in[0].shape);
+  dispatch_floating(args.in[0].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    using A = accumulator_t<T>;
+    const A diagonal = static_cast<A>(p.diagonal), factor = static_cast<A>(p.factor);
+    parallel_for(m.count * m.rows, 1 + 8192 / (m.columns + 1), [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const int64_t i = row % m.rows;
+        const T* in = args.in[0].as<T>() + row * m.columns;
+        T* out = args.out[0].as<T>() + row * m.columns;
+        for (int64_t j = 0; j < m.columns; ++j) {
+          const bool kept = p.lower ? j < i : j > i;
+          const A scale = j == i ? diagonal : kept ? factor : A(0);
+          out[j] = scale == A(0) ? static_cast<T>(A(0)) : static_cast<T>(static_cast<A>(in[j]) * scale);
+        }
+      }
+    });
+  });
+}
+
+}  // namespace
+
+void register_triangular(OpRegistry& ops) {
+  declare_triangular(ops, "trsm")
+      .doc("The X with op(A) X = alpha B, or with rightside X op(A) = alpha B, for triangular A.")
+      .cpu(run_trsm, kFactorDTypes)
+      .inplace(1, 0)
+      .gradient(trsm_gradient, Saves::of({0}, {0}));
+  declare_triangular(ops, "trmm")
+      .doc("alpha op(A) B, or with rightside alpha B op(A), for triangular A.")
+      .cpu(run_trmm, kFactorDTypes)
+      .gradient(trmm_gradient, Saves::of({0, 1}));
+  ops.declare<KeepTriangleParams>("_linalg_keep_triangle")
+      .doc("One triangle of every matrix; zeros elsewhere.")
+      .input("A", "stack of matrices")
+      .output("output", "shape and dtype of A")
+      .inplace(0, 0)
+      .infer([](const KeepTriangleParams&, InferContext& c) {
+        c.unify_dtypes();
+        c.unify_shapes();
+        require_matrices(c, 0, false);
+      })
+      .cpu(run_keep, kFloating)
+      .gradient(
+          [](const KeepTriangleParams& p, const GradientContext& g) {
+            return g.output_grad(0) ? Values{keep_triangle(g.output_grad(0), p)} : Values{};
+          },
+          Saves::nothing())
+      .internal()
+      .sample({{2, 3, 3}}, {{"diagonal", "0.5"}})
+      .sample({{3, 2}}, {{"lower", "False"}, {"factor", "2"}});
+}
+
+}  // namespace hybridnet::ops
