@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from .attributes import value
@@ -53,6 +55,38 @@ def _logistic(inputs, attrs):
     return [1 / (1 + np.exp(-inputs[0]))]
 
 
+def _collapse(path, blank):
+    return tuple(a for i, a in enumerate(path) if a != blank and (i == 0 or a != path[i - 1]))
+
+
+def _ctc_loss(inputs, attrs):
+    """Sums the probabilities of all paths that collapse to the label."""
+    data, label = inputs[:2]
+    first = attrs.get("blank_label", "first") == "first"
+    steps, batch, symbols = data.shape
+    blank = 0 if first else symbols - 1
+    lengths = list(inputs[2:])
+    data_lengths = (
+        np.clip(lengths.pop(0), 0, steps) if value(attrs, "use_data_lengths", False) else np.full(batch, steps)
+    )
+    out = np.zeros(batch)
+    for n in range(batch):
+        symbols_of = [int(v) for v in label[n]]
+        if value(attrs, "use_label_lengths", False):
+            symbols_of = symbols_of[: int(np.clip(lengths[0][n], 0, label.shape[1]))]
+        elif (padding := 0 if first else -1) in symbols_of:
+            symbols_of = symbols_of[: symbols_of.index(padding)]
+        count = int(data_lengths[n])
+        p = _softmax(data[:count, n], 1)
+        total = sum(
+            np.prod([p[t, a] for t, a in enumerate(path)])
+            for path in itertools.product(range(symbols), repeat=count)
+            if _collapse(path, blank) == tuple(symbols_of)
+        )
+        out[n] = -np.log(total) if total > 0 else 0
+    return [out]
+
+
 REFERENCES = {
     "softmin": _softmin,
     "SoftmaxActivation": _softmax_activation,
@@ -63,4 +97,5 @@ REFERENCES = {
     "MAERegressionOutput": _same,
     "LogisticRegressionOutput": _logistic,
     "SVMOutput": _same,
+    "CTCLoss": _ctc_loss,
 }
