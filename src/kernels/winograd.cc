@@ -44,35 +44,62 @@ HWY_INLINE int64_t lanes() { return static_cast<int64_t>(hn::Lanes(D())); }
 HWY_INLINE int64_t panel_width() { return kVectors * lanes(); }
 
 // ---- weights: (panel of outputs, point, input channel, output within the panel)
-void pack_weights(const ConvGeometry& g, const float* w, float* packed) {
-  const ConvStrides s = ConvStrides::of(g.c, g.kernel, g.weights_last);
-  const int64_t width = panel_width(), panels = (g.o + width - 1) / width;
-  parallel_for(panels, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; ++p) {
-      float* out = packed + p * kPoints * g.c * width;
-      for (int64_t c = 0; c < g.c; ++c) {
-        for (int64_t i = 0; i < width; ++i) {
-          const int64_t o = p * width + i;
-          double half[4][3], point[4][4];  // G w and G w G^T with G = (1 0 0; 1 1 1; 1 -1 1; 0 0 1), middle rows halved
-          for (int64_t q = 0; q < 3; ++q) {
-            const auto at = [&](int64_t r) -> double {
-              return o < g.o ? w[o * s.n + c * s.c + r * s.spatial[1] + q * s.spatial[2]] : 0.0F;
-            };
-            half[0][q] = at(0);
-            half[1][q] = (at(0) + at(1) + at(2)) / 2;
-            half[2][q] = (at(0) - at(1) + at(2)) / 2;
-            half[3][q] = at(2);
-          }
-          for (int r = 0; r < 4; ++r) {
-            point[r][0] = half[r][0];
-            point[r][1] = (half[r][0] + half[r][1] + half[r][2]) / 2;
-            point[r][2] = (half[r][0] - half[r][1] + half[r][2]) / 2;
-            point[r][3] = half[r][2];
-          }
-          for (int64_t k = 0; k < kPoints; ++k)
-            out[(k * g.c + c) * width + i] = static_cast<float>(point[k / 4][k % 4]);
-        }
-      }
+struct Weights {
+  const float* data;
+  int64_t out_step, in_step, row_step, column_step;
+  Weights(const ConvGeometry& g, const float* w, bool of_mirrored) {
+    const ConvStrides s = ConvStrides::of(of_mirrored ? g.o : g.c, g.kernel, g.weights_last);
+    data = of_mirrored ? w + 2 * s.spatial[1] + 2 * s.spatial[2] : w;
+    out_step = of_mirrored ? s.c : s.n;
+    in_step = of_mirrored ? s.n : s.c;
+    row_step = of_mirrored ? -s.spatial[1] : s.spatial[1];
+    column_step = of_mirrored ? -s.spatial[2] : s.spatial[2];
+  }
+};
+
+// w to G w with G = (1 0 0; 1 1 1; 1 -1 1; 0 0 1), middle rows halved.
+HWY_INLINE void transform_three(V a, V b, V c, V* out, int64_t step) {
+  const V half = hn::Set(D(), 0.5F), outer = hn::Mul(half, hn::Add(a, c)), inner = hn::Mul(half, b);
+  out[0] = a;
+  out[step] = hn::Add(outer, inner);
+  out[2 * step] = hn::Sub(outer, inner);
+  out[3 * step] = c;
+}
+
+// One panel, some input channels: `taps` is room for (channels, 9, panel width).
+void pack_block(const ConvGeometry& g, const Weights& w, int64_t panel, int64_t first, int64_t channels, float* taps,
+                float* packed) {
+  const D d;
+  const int64_t width = panel_width(), present = std::min(width, g.o - panel * width);
+  std::fill_n(taps, channels * 9 * width, 0.0F);
+  for (int64_t i = 0; i < present; ++i) {
+    for (int64_t c = 0; c < channels; ++c) {
+      const float* from = w.data + (panel * width + i) * w.out_step + (first + c) * w.in_step;
+      float* to = taps + c * 9 * width + i;
+      for (int64_t t = 0; t < 9; ++t) to[t * width] = from[t / 3 * w.row_step + t % 3 * w.column_step];
+    }
+  }
+  for (int64_t c = 0; c < channels; ++c) {
+    for (int64_t i = 0; i < width; i += lanes()) {
+      V tap[9], half[12], point[16];
+      for (int64_t t = 0; t < 9; ++t) tap[t] = hn::LoadU(d, taps + (c * 9 + t) * width + i);
+      for (int q = 0; q < 3; ++q) transform_three(tap[q], tap[3 + q], tap[6 + q], half + q, 3);
+      for (int r = 0; r < 4; ++r) transform_three(half[3 * r], half[3 * r + 1], half[3 * r + 2], point + 4 * r, 1);
+      for (int64_t k = 0; k < kPoints; ++k)
+        hn::StoreU(point[k], d, packed + ((panel * kPoints + k) * g.c + first + c) * width + i);
+    }
+  }
+}
+
+void pack_weights(const ConvGeometry& g, const float* data, bool of_mirrored, float* packed) {
+  constexpr int64_t kChannels = 8;
+  const Weights w(g, data, of_mirrored);
+  const int64_t width = panel_width(), panels = (g.o + width - 1) / width, blocks = (g.c + kChannels - 1) / kChannels;
+  parallel_for(panels * blocks, 1 + 32 / blocks, [&](int64_t begin, int64_t end) {
+    HWY_ALIGN float taps[kChannels * 9 * kVectors * kMaxLanes];
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t first = task % blocks * kChannels;
+      pack_block(g, w, task / blocks, first, std::min(kChannels, g.c - first), taps, packed);
     }
   });
 }
@@ -219,7 +246,9 @@ int64_t weight_floats(const ConvGeometry& g) {
 }  // namespace
 
 // Names for the dispatch.
-void winograd_pack_weights(const ConvGeometry& g, const float* w, float* packed) { pack_weights(g, w, packed); }
+void winograd_pack_weights(const ConvGeometry& g, const float* w, bool of_mirrored, float* packed) {
+  pack_weights(g, w, of_mirrored, packed);
+}
 void winograd_run(const ConvGeometry& g, const float* x, const float* packed, const WinogradEnd& end, float* y,
                   void* workspace) {
   forward(g, x, packed, end, y, workspace);
@@ -237,6 +266,14 @@ HWY_EXPORT(winograd_run);
 HWY_EXPORT(winograd_weight_floats);
 }  // namespace
 
+ConvGeometry mirrored(const ConvGeometry& g) {
+  ConvGeometry m = g;
+  std::swap(m.c, m.o);
+  std::swap(m.in, m.out);
+  for (size_t i = 0; i < 3; ++i) m.pad[i] = g.kernel[i] - 1 - g.pad[i];
+  return m;
+}
+
 bool winograd_applies(const ConvGeometry& g) {
   constexpr int64_t kVector = 16;  // of the widest target; narrower ones divide it
   const auto all = [](const std::array<int64_t, 3>& values, int64_t expected) {
@@ -244,14 +281,14 @@ bool winograd_applies(const ConvGeometry& g) {
   };
   return g.spatial == 2 && g.groups == 1 && g.channels_last && !g.empty() && all(g.kernel, 3) && all(g.stride, 1) &&
          all(g.dilate, 1) && g.c % kVector == 0 && g.o % kVector == 0 && g.c >= 32 && g.o >= 32 && g.out[1] >= 4 &&
-         g.out[2] >= 4;
+         g.out[2] >= 4 && g.pad[1] >= 0 && g.pad[2] >= 0;
 }
 
 int64_t winograd_weight_bytes(const ConvGeometry& g) {
   return HWY_DYNAMIC_DISPATCH(winograd_weight_floats)(g) * static_cast<int64_t>(sizeof(float));
 }
-void winograd_pack(const ConvGeometry& g, const float* w, float* packed) {
-  HWY_DYNAMIC_DISPATCH(winograd_pack_weights)(g, w, packed);
+void winograd_pack(const ConvGeometry& g, const float* w, bool of_mirrored, float* packed) {
+  HWY_DYNAMIC_DISPATCH(winograd_pack_weights)(g, w, of_mirrored, packed);
 }
 int64_t winograd_workspace_bytes(const ConvGeometry& g) {
   return WinogradTiles::kPoints * WinogradTiles(g).group * g.c * static_cast<int64_t>(sizeof(float));

@@ -14,8 +14,13 @@ namespace hybridnet::kernels {
 // Is this convolution of the right form, and large enough to gain?
 bool winograd_applies(const ConvGeometry& g);
 
+// The convolution that maps gradients of y to gradients of x: its weights are those of g with channels exchanged and
+// taps reversed. Meant for winograd_applies(); stride, dilation and grouping are not looked at.
+ConvGeometry mirrored(const ConvGeometry& g);
+
 int64_t winograd_weight_bytes(const ConvGeometry& g);
-void winograd_pack(const ConvGeometry& g, const float* w, float* packed);
+// `of_mirrored`: g is mirrored(original), and w the weights of the original.
+void winograd_pack(const ConvGeometry& g, const float* w, bool of_mirrored, float* packed);
 
 int64_t winograd_workspace_bytes(const ConvGeometry& g);
 

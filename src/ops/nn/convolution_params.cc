@@ -36,14 +36,25 @@ class DnnlConvKernel final : public Kernel {
   Convolution convolution_;
 };
 
-// Forward with weights that rarely change, so that transforming them pays.
+// The forward product or, as a convolution of its own, the data gradient.
 class WinogradKernel final : public Kernel {
  public:
   WinogradKernel(const ConvGeometry& g, const Convolution::Options& options)
-      : g_(g), options_(options), weight_bytes_(kernels::winograd_weight_bytes(g)) {}
+      : backward_(options.kind == ConvKind::kBackwardData),
+        g_(backward_ ? kernels::mirrored(g) : g),
+        options_(options),
+        weight_bytes_((kernels::winograd_weight_bytes(g_) + 63) / 64 * 64) {}
 
-  // The transformed weights are kept beside the workspace, except of weights that may change unseen.
-  int64_t workspace_bytes() const override { return kernels::winograd_workspace_bytes(g_); }
+  static bool applies(const ConvGeometry& g, const Convolution::Options& options, bool frozen_weights) {
+    if (options.kind == ConvKind::kBackwardWeights) return false;
+    // Weights that change are transformed each time, which pays for large images and batches only.
+    if (!frozen_weights && g.n * g.out_size() < 256) return false;
+    return kernels::winograd_applies(options.kind == ConvKind::kForward ? g : kernels::mirrored(g));
+  }
+
+  int64_t workspace_bytes() const override {
+    return kernels::winograd_workspace_bytes(g_) + (options_.remember ? 0 : weight_bytes_);
+  }
 
   void run(const KernelArgs& args) override {
     const float* w = args.in[1].as<float>();
@@ -53,20 +64,31 @@ class WinogradKernel final : public Kernel {
     if (options_.add) end.addend = args.in[next].as<float>();
     end.relu = options_.activation.kind == onednn::ActivationKind::kRelu;
     float* y = args.out[0].as<float>();
-    const auto pack = [&](void* target) { kernels::winograd_pack(g_, w, static_cast<float*>(target)); };
-    std::shared_ptr<const onednn::Buffer> packed;
-    if (args.in[1].version != 0) {
-      packed = remembered_.get(w, args.in[1].version, weight_bytes_, pack);
+    char* workspace = static_cast<char*>(args.workspace);
+    const auto pack = [&](void* target) { kernels::winograd_pack(g_, w, backward_, static_cast<float*>(target)); };
+    std::shared_ptr<const onednn::Buffer> remembered;
+    const void* packed = workspace;
+    if (options_.remember) {
+      const uint64_t version = args.in[1].version;
+      remembered = version != 0 ? remembered_.get(w, version, weight_bytes_, pack) : pack_once(pack);
+      packed = remembered->data();
     } else {
-      packed = std::make_shared<const onednn::Buffer>(weight_bytes_);
-      pack(packed->data());
+      pack(workspace);
+      workspace += weight_bytes_;
     }
-    kernels::winograd_forward(g_, args.in[0].as<float>(), static_cast<const float*>(packed->data()), end, y,
-                              args.workspace);
+    kernels::winograd_forward(g_, args.in[0].as<float>(), static_cast<const float*>(packed), end, y, workspace);
     if (!end.relu) apply_activation(options_.activation, y, args.out[0].size());
   }
 
  private:
+  template <typename Pack>
+  std::shared_ptr<const onednn::Buffer> pack_once(Pack&& pack) const {
+    auto buffer = std::make_shared<onednn::Buffer>(weight_bytes_);
+    pack(buffer->data());
+    return buffer;
+  }
+
+  bool backward_;
   ConvGeometry g_;
   Convolution::Options options_;
   int64_t weight_bytes_;
@@ -172,11 +194,10 @@ Ref<Kernel> link_conv(const LinkContext& c, const ConvGeometry& g, Convolution::
   }
   if (dtype == DType::kFloat64) return Ref<Kernel>(new ReferenceConvKernel<double>(g, options));
   if (g.empty()) return Ref<Kernel>(new ReferenceConvKernel<float>(g, options));  // oneDNN refuses some empty sizes
-  if (dtype == DType::kFloat32 && c.frozen_weights && options.kind == ConvKind::kForward &&
-      kernels::winograd_applies(g))
-    return Ref<Kernel>(new WinogradKernel(g, options));
   options.dtype = dtype;
   options.remember = c.frozen_weights;
+  if (dtype == DType::kFloat32 && WinogradKernel::applies(g, options, c.frozen_weights))
+    return Ref<Kernel>(new WinogradKernel(g, options));
   return Ref<Kernel>(new DnnlConvKernel(g, options));
 }
 

@@ -38,7 +38,7 @@ std::vector<float> winograd(const ConvGeometry& g, const std::vector<float>& x, 
   std::vector<float> packed(static_cast<size_t>(winograd_weight_bytes(g)) / sizeof(float));
   std::vector<float> workspace(static_cast<size_t>(winograd_workspace_bytes(g)) / sizeof(float));
   std::vector<float> y(static_cast<size_t>(g.n * g.o * g.out_size()), NAN);
-  winograd_pack(g, w.data(), packed.data());
+  winograd_pack(g, w.data(), false, packed.data());
   winograd_forward(g, x.data(), packed.data(), end, y.data(), workspace.data());
   return y;
 }
@@ -73,12 +73,36 @@ TEST(Winograd, TakesWeightsWithChannelsLast) {
   expect_equals_sum(g, false);
 }
 
+void expect_gradient_equals_sum(ConvGeometry g) {
+  const ConvGeometry m = mirrored(g);
+  ASSERT_TRUE(winograd_applies(m));
+  const auto dy = random_values(g.n * g.o * g.out_size(), 1), w = random_values(g.o * g.c * 9, 2);
+  std::vector<float> expected(static_cast<size_t>(g.n * g.c * g.in_size())), dx(expected.size(), NAN);
+  conv_backward_data_reference<float>(g, dy.data(), w.data(), nullptr, expected.data());
+  std::vector<float> packed(static_cast<size_t>(winograd_weight_bytes(m)) / sizeof(float));
+  std::vector<float> workspace(static_cast<size_t>(winograd_workspace_bytes(m)) / sizeof(float));
+  winograd_pack(m, w.data(), true, packed.data());
+  winograd_forward(m, dy.data(), packed.data(), {}, dx.data(), workspace.data());
+  const float tolerance = 2e-6F * static_cast<float>(g.o);
+  for (size_t i = 0; i < dx.size(); ++i) ASSERT_NEAR(dx[i], expected[i], tolerance) << "element " << i;
+}
+
+TEST(Winograd, MirroredItIsTheGradientOfTheData) {
+  expect_gradient_equals_sum(geometry(2, 48, 80, 9, 7, 1));
+  expect_gradient_equals_sum(geometry(1, 32, 64, 8, 8, 0));
+  expect_gradient_equals_sum(geometry(1, 64, 32, 6, 5, 2));
+  ConvGeometry last = geometry(1, 32, 48, 6, 6, 1);
+  last.weights_last = true;
+  expect_gradient_equals_sum(last);
+}
+
 TEST(Winograd, DeclinesOtherForms) {
   const ConvGeometry fits = geometry(1, 32, 32, 8, 8, 1);
   for (const auto change : {+[](ConvGeometry& g) { g.stride[1] = 2; }, +[](ConvGeometry& g) { g.dilate[2] = 2; },
                             +[](ConvGeometry& g) { g.kernel[1] = 1; }, +[](ConvGeometry& g) { g.groups = 2; },
                             +[](ConvGeometry& g) { g.channels_last = false; }, +[](ConvGeometry& g) { g.c = 40; },
-                            +[](ConvGeometry& g) { g.spatial = 3; }, +[](ConvGeometry& g) { g.n = 0; }}) {
+                            +[](ConvGeometry& g) { g.spatial = 3; }, +[](ConvGeometry& g) { g.n = 0; },
+                            +[](ConvGeometry& g) { g.pad[1] = -1; }}) {
     ConvGeometry g = fits;
     change(g);
     EXPECT_FALSE(winograd_applies(g));
