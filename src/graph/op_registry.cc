@@ -61,14 +61,14 @@ void Op::infer(const void* params, InferContext& c) const {
 Ref<Kernel> Op::link(const LinkContext& c) const {
   if (!link_) {
     ErrorFields e;
-    e.op = name;
+    e.op = name.substr(0, 200);
     e.message = data_dependent_shape ? "the output's shape depends on the data, so the operator cannot be linked ahead"
                                      : "no kernel for " + c.device.str();
     throw UnsupportedError(std::move(e));
   }
   if (c.device.type == DeviceType::kGPU) {
     ErrorFields e;
-    e.op = name;
+    e.op = name.substr(0, 200);
     e.message = "no kernel for " + c.device.str();
     e.fix = "move the arrays to the CPU with .as_in_context(mx.cpu())";
     throw UnsupportedError(std::move(e));
@@ -76,7 +76,7 @@ Ref<Kernel> Op::link(const LinkContext& c) const {
   const DType dtype = !c.in.empty() ? c.in[0].dtype : c.out.empty() ? DType::kFloat32 : c.out[0].dtype;
   if (!dtypes.has(dtype)) {
     ErrorFields e;
-    e.op = name;
+    e.op = name.substr(0, 200);
     e.input = !c.in.empty() ? input_name(c.params, 0) : "dtype";
     e.expected = "one of " + dtypes.str();
     e.given = dtype_name(dtype);
@@ -116,24 +116,49 @@ const Op* OpRegistry::find(std::string_view name) const {
   return it == by_name_.end() ? nullptr : it->second;
 }
 
-const Op& OpRegistry::at(std::string_view name) const {
-  if (const Op* op = find(name)) return *op;
-  ErrorFields e;
-  e.op = name;
-  e.message = "unknown operator '" + std::string(name) + "'";
-  const std::string wanted = lower(name);
-  std::string similar;
-  int count = 0;
-  for (const auto& [known, op] : by_name_) {
-    if (op->hidden || count >= 5) continue;
-    const std::string k = lower(known);
-    if (k == wanted || (wanted.size() > 3 && (k.find(wanted) != std::string::npos || (k.size() > 3 && wanted.find(k) != std::string::npos)))) {
-      similar += (similar.empty() ? "" : ", ") + known;
-      ++count;
+namespace {
+
+size_t edit_distance(const std::string& a, const std::string& b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t above = row[j];
+      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
+      diagonal = above;
     }
   }
-  e.fix = similar.empty() ? "list the operators with mx.operator.get_all_registered_operators()"
-                          : "operators of similar names: " + similar;
+  return row[b.size()];
+}
+
+// How far a known name is from what was asked for; beyond `limit` there is no likeness.
+size_t unlikeness(const std::string& known, const std::string& wanted, size_t limit) {
+  const size_t lengths = known.size() > wanted.size() ? known.size() - wanted.size() : wanted.size() - known.size();
+  const bool part = known.size() > 3 && wanted.size() > 3 && (known.find(wanted) != std::string::npos || wanted.find(known) != std::string::npos);
+  if (part) return std::min(lengths, limit);
+  return lengths > limit ? limit + 1 : edit_distance(known, wanted);
+}
+
+}  // namespace
+
+const Op& OpRegistry::at(std::string_view name) const {
+  if (const Op* op = find(name)) return *op;
+  const std::string wanted = lower(name);
+  const size_t limit = std::max<size_t>(1, wanted.size() / 4);
+  std::vector<std::pair<size_t, std::string_view>> similar;
+  for (const auto& [known, op] : by_name_) {
+    const size_t distance = unlikeness(lower(known), wanted, limit);
+    if (!op->hidden && distance <= limit) similar.emplace_back(distance, known);
+  }
+  std::sort(similar.begin(), similar.end());
+  std::string names;
+  for (size_t i = 0; i < std::min<size_t>(similar.size(), 5); ++i) names += (names.empty() ? "" : ", ") + std::string(similar[i].second);
+  ErrorFields e;
+  e.op = name.substr(0, 200);
+  e.message = "unknown operator '" + std::string(name.substr(0, 200)) + "'";
+  e.fix = names.empty() ? "list the operators with mx.operator.get_all_registered_operators()" : "operators of similar names: " + names;
   throw ParamError(std::move(e));
 }
 

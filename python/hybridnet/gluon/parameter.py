@@ -374,7 +374,7 @@ class Parameter:
                 "network before accessing Parameters. You can also avoid deferred initialization by specifying "
                 "in_units, num_features, etc., for network layers."
             )
-        return RuntimeError(
+        return HybridNetError(
             f"Parameter '{self.name}' has not been initialized.\n"
             "  Fix: call net.initialize() before the first batch. Note that you should initialize parameters and "
             "create Trainer with Block.collect_params() instead of Block.params because the later does not include "

@@ -89,6 +89,13 @@ Shape resolve_reshape(const NDArray& array, const Shape& codes, bool reverse) {
   return out.shape;
 }
 
+py::object text_of_name(const std::string& bytes) {
+  PyObject* text = PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), nullptr);
+  if (text != nullptr) return py::reinterpret_steal<py::object>(text);
+  PyErr_Clear();
+  raise(ErrorKind::kFormat, {.message = "a name in the file is no text in UTF-8", .fix = "the file is damaged; save or copy it again"});
+}
+
 py::tuple load(const std::function<LoadedArrays()>& read) {
   LoadedArrays loaded;
   {
@@ -98,7 +105,9 @@ py::tuple load(const std::function<LoadedArrays()>& read) {
   py::list sparse;
   for (const auto& parts : loaded.sparse)
     sparse.append(parts ? py::object(py::make_tuple(parts->storage_type, parts->data, parts->aux)) : py::none());
-  return py::make_tuple(loaded.named, loaded.names, loaded.arrays, sparse);
+  py::list names;
+  for (const std::string& name : loaded.names) names.append(text_of_name(name));
+  return py::make_tuple(loaded.named, names, loaded.arrays, sparse);
 }
 
 void bind_classes(py::module_& m) {

@@ -69,7 +69,10 @@ void infer_fully_connected(const FullyConnectedParams& p, InferContext& c) {
                       .expected = "shape " + Shape{p.num_hidden, features}.str(),
                       .given = c.in_shape(1).str(),
                       .because = "data has shape " + data.str() + ", so there are " + std::to_string(features) + " input features",
-                      .fix = p.flatten && data.ndim() > 2 ? "pass flatten=False to apply the layer to the last axis only" : ""});
+                      .fix = p.flatten && data.ndim() > 2
+                                 ? "pass flatten=False to apply the layer to the last axis only"
+                                 : "build the layer with in_units=" + std::to_string(features) + ", or pass data with " +
+                                       std::to_string(c.in_shape(1)[1]) + " features"});
   }
   c.set_in_shape(1, Shape{p.num_hidden, features});
   Shape out = Shape::unknown(rows + 1);
