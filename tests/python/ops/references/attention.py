@@ -1,0 +1,80 @@
+"""What the attention operators of src/ops/contrib compute, in NumPy, as MXNet's documentation spells them out."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .attributes import value
+
+
+def _part(projection, heads, parts, which):
+    """(length, batch, heads * parts * size) to (batch * heads, length, size)."""
+    length, batch, _ = projection.shape
+    split = np.asarray(projection, "float64").reshape(length, batch, heads, parts, -1)[:, :, :, which]
+    return split.transpose(1, 2, 0, 3).reshape(batch * heads, length, -1)
+
+
+def _joined(matrices, heads, parts=1, which=0):
+    """The way back; other parts are zero."""
+    batch, (length, size) = matrices.shape[0] // heads, matrices.shape[1:]
+    out = np.zeros((length, batch, heads, parts, size))
+    out[:, :, :, which] = matrices.reshape(batch, heads, length, size).transpose(2, 0, 1, 3)
+    return out.reshape(length, batch, -1)
+
+
+def _scores(a, b):
+    return a @ b.transpose(0, 2, 1)
+
+
+def _self_scores(inputs, attrs):
+    heads = value(attrs, "heads")
+    queries, keys = (_part(inputs[0], heads, 3, k) for k in (0, 1))
+    return [(_scores(queries, keys) / np.sqrt(queries.shape[-1])).astype(inputs[0].dtype)]
+
+
+def _cross_scores(inputs, attrs):
+    heads = value(attrs, "heads")
+    queries, keys = _part(inputs[0], heads, 1, 0), _part(inputs[1], heads, 2, 0)
+    return [(_scores(queries, keys) / np.sqrt(queries.shape[-1])).astype(inputs[0].dtype)]
+
+
+def _values(parts):
+    def reference(inputs, attrs):
+        heads = value(attrs, "heads")
+        mixed = np.asarray(inputs[1], "float64") @ _part(inputs[0], heads, parts, parts - 1)
+        return [_joined(mixed, heads).astype(inputs[0].dtype)]
+
+    return reference
+
+
+def _general_scores(inputs, attrs):
+    heads = value(attrs, "heads")
+    a = _part(inputs[0], heads, value(attrs, "parts_a", 1), value(attrs, "part_a", 0))
+    b = _part(inputs[1], heads, value(attrs, "parts_b", 1), value(attrs, "part_b", 0))
+    return [(value(attrs, "scale", 1.0) * _scores(a, b)).astype(inputs[0].dtype)]
+
+
+def _general_mix(inputs, attrs):
+    heads, scores = value(attrs, "heads"), np.asarray(inputs[0], "float64")
+    values = _part(inputs[1], heads, value(attrs, "parts_values", 1), value(attrs, "part_values", 0))
+    mixed = (scores.transpose(0, 2, 1) if value(attrs, "transpose", False) else scores) @ values
+    out = _joined(value(attrs, "scale", 1.0) * mixed, heads, value(attrs, "parts_out", 1), value(attrs, "part_out", 0))
+    return [out.astype(inputs[0].dtype)]
+
+
+def _khatri_rao(inputs, attrs):
+    out = inputs[0]
+    for matrix in inputs[1:]:
+        out = (out[:, None] * matrix[None]).reshape(-1, matrix.shape[1])
+    return [out]
+
+
+REFERENCES = {
+    "_contrib_interleaved_matmul_selfatt_qk": _self_scores,
+    "_contrib_interleaved_matmul_encdec_qk": _cross_scores,
+    "_contrib_interleaved_matmul_selfatt_valatt": _values(3),
+    "_contrib_interleaved_matmul_encdec_valatt": _values(2),
+    "_attention_scores": _general_scores,
+    "_attention_mix": _general_mix,
+    "khatri_rao": _khatri_rao,
+}
