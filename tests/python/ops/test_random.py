@@ -102,6 +102,8 @@ def test_uniform_stays_below_high():
 def test_bad_parameters_are_named(call, message):
     with pytest.raises(mx.MXNetError, match=message):
         call()
+
+
 def test_randint_covers_its_range_evenly():
     draws = mx.nd.random.randint(-3, 5, shape=(80_000,))
     assert np.dtype(draws.dtype) == np.int32

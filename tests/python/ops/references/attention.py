@@ -29,13 +29,13 @@ def _scores(a, b):
 def _self_scores(inputs, attrs):
     heads = value(attrs, "heads")
     queries, keys = (_part(inputs[0], heads, 3, k) for k in (0, 1))
-    return [(_scores(queries, keys) / np.sqrt(queries.shape[-1])).astype(inputs[0].dtype)]
+    return [(_scores(queries, keys) / np.sqrt(max(queries.shape[-1], 1))).astype(inputs[0].dtype)]
 
 
 def _cross_scores(inputs, attrs):
     heads = value(attrs, "heads")
     queries, keys = _part(inputs[0], heads, 1, 0), _part(inputs[1], heads, 2, 0)
-    return [(_scores(queries, keys) / np.sqrt(queries.shape[-1])).astype(inputs[0].dtype)]
+    return [(_scores(queries, keys) / np.sqrt(max(queries.shape[-1], 1))).astype(inputs[0].dtype)]
 
 
 def _values(parts):
