@@ -49,7 +49,8 @@ class Graph {
   NodePtr add_input(std::string name, const TensorSpec& spec, Format format = Format::kPlain);
   NodePtr add_constant(Ref<Object> array, const TensorSpec& spec);
   // Adds a node and infers its specs; `origin` gives name, block and source line. Throws what inference throws.
-  NodePtr add(const Op& op, ParamsPtr params, std::vector<NodeEntry> inputs, const Node* origin = nullptr);
+  NodePtr add(const Op& op, ParamsPtr params, std::vector<NodeEntry> inputs, const Node* origin = nullptr,
+              std::vector<Ref<Subgraph>> bodies = {});
   int add_output(NodeEntry entry);
   void add_writeback(int input, NodeEntry value);
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <queue>
 
+#include "graph/control_flow.h"
 #include "hybridnet/pass.h"
 
 namespace hybridnet {
@@ -299,7 +300,8 @@ NodePtr Graph::add_constant(Ref<Object> array, const TensorSpec& spec) {
   return variable;
 }
 
-NodePtr Graph::add(const Op& op, ParamsPtr params, std::vector<NodeEntry> inputs, const Node* origin) {
+NodePtr Graph::add(const Op& op, ParamsPtr params, std::vector<NodeEntry> inputs, const Node* origin,
+                   std::vector<Ref<Subgraph>> bodies) {
   NodePtr node = make_node(op, origin ? origin->name : op.name, std::move(params), std::move(inputs));
   if (origin) {
     node->block = origin->block;
@@ -312,9 +314,9 @@ NodePtr Graph::add(const Op& op, ParamsPtr params, std::vector<NodeEntry> inputs
     if (last == nullptr || label(*input.node) > label(*last)) last = input.node.get();
   }
   node->specs.resize(static_cast<size_t>(node->num_outputs()));
-  InferContext context(op, in, node->specs, train_);
+  node->subgraphs = std::move(bodies);
   try {
-    op.infer(node->params->data(), context);
+    infer_node(*node, in, node->specs, train_);
     for (size_t i = 0; i < node->specs.size(); ++i) {
       if (node->specs[i].known()) continue;
       throw ShapeError({.input = op.output_name(node->params->data(), static_cast<int>(i)),

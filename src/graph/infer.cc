@@ -1,7 +1,7 @@
 // Inference over a graph: every node's rule forwards, then backwards, until nothing more is learnt.
 #include <algorithm>
 
-#include "hybridnet/graph.h"
+#include "graph/control_flow.h"
 
 namespace hybridnet {
 namespace {
@@ -85,9 +85,8 @@ class Inference {
   }
 
   void infer(const Node& node) {
-    InferContext context(*node.op, in_, out_, train_);
     try {
-      node.op->infer(node.params->data(), context);
+      infer_node(node, in_, out_, train_);
     } catch (Error& error) {
       error.add_context({.op = node.op->name, .node = node.name, .block = node.block, .where = node.where});
       throw;

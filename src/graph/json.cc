@@ -1,8 +1,10 @@
 // The symbol JSON of MXNet 1.x, read and written: docs/formats.md. Every index and count is checked before use.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
 #include "graph/attr_text.h"
+#include "graph/control_flow.h"
 #include "hybridnet/graph.h"
 
 namespace hybridnet {
@@ -15,8 +17,11 @@ constexpr int kVersionWithoutAttr = 800;   // files without mxnet_version
 constexpr int kMaxSubgraphDepth = 64;
 
 // ---------------------------------------------------------------------------------------------------- writing
-Json graph_json(const std::vector<NodeEntry>& outputs) {
-  const std::vector<Node*> order = topological_order(outputs);
+// inputs: variables that are written although no output may read them (slots of a body).
+Json graph_json(const std::vector<NodeEntry>& outputs, const std::vector<NodePtr>& inputs = {}) {
+  std::vector<Node*> order = topological_order(outputs);
+  for (const NodePtr& input : inputs)
+    if (std::find(order.begin(), order.end(), input.get()) == order.end()) order.push_back(input.get());
   std::unordered_map<const Node*, int> ids;
   Json nodes = Json::array(), arg_nodes = Json::array(), row_ptr = Json::array({0});
   int64_t total = 0;
@@ -45,7 +50,7 @@ Json graph_json(const std::vector<NodeEntry>& outputs) {
     }
     if (!node->subgraphs.empty()) {
       Json subs = Json::array();
-      for (const Ref<Subgraph>& sub : node->subgraphs) subs.push_back(graph_json(sub->outputs));
+      for (const Ref<Subgraph>& sub : node->subgraphs) subs.push_back(graph_json(sub->outputs, sub->inputs));
       j["subgraphs"] = std::move(subs);
     }
     if (node->is_variable()) arg_nodes.push_back(id);
@@ -288,6 +293,7 @@ class Loader {
     NodePtr node = make_node(*op, raw.name, parsed, std::move(inputs));
     node->attrs = std::move(hidden);
     load_subgraphs(*op, raw, where, depth, node.get());
+    check_control_node(*node);
     return node;
   }
 
@@ -308,9 +314,14 @@ class Loader {
       fail(where + ".subgraphs", "operator '" + op.name + "' has the wrong number of subgraphs", std::to_string(op.subgraph_names.size()), std::to_string(given));
     for (size_t i = 0; i < given; ++i) {
       Ref<Subgraph> sub = make_ref<Subgraph>();
-      sub->outputs = load((*raw.subgraphs)[i], where + ".subgraphs[" + std::to_string(i) + "]", depth + 1);
+      std::vector<NodePtr> all;
+      sub->outputs = load((*raw.subgraphs)[i], where + ".subgraphs[" + std::to_string(i) + "]", depth + 1, &all);
       for (Node* inner : topological_order(sub->outputs))
         if (inner->is_variable()) sub->inputs.emplace_back(inner);
+      for (const NodePtr& inner : all) {
+        if (!inner->is_variable()) continue;
+        if (std::find(sub->inputs.begin(), sub->inputs.end(), inner) == sub->inputs.end()) sub->inputs.push_back(inner);
+      }
       node->subgraphs.push_back(std::move(sub));
     }
   }

@@ -168,7 +168,7 @@ void OpRegistry::seal() {
     if (!op->infer_) incomplete(*op, "inference (infer)");
     if (!op->link_ && !op->run_dynamic) incomplete(*op, "a kernel (cpu or link)");
     if (!op->gradient_declared_) incomplete(*op, "a gradient (or kNotDifferentiable)");
-    if (op->samples.empty()) incomplete(*op, "a sample");
+    if (op->samples.empty() && op->subgraph_names.empty()) incomplete(*op, "a sample");
     bool required = false;
     for (const FieldInfo& f : op->schema->fields()) required |= f.required;
     if (!required) op->default_params = ParamsPtr(op->schema->create().get());

@@ -2,7 +2,7 @@
 #include <unordered_set>
 
 #include "graph/attr_text.h"
-#include "hybridnet/graph.h"
+#include "graph/control_flow.h"
 
 namespace hybridnet {
 namespace {
@@ -11,9 +11,9 @@ namespace {
 std::unordered_set<const Node*> auxiliary_nodes(const std::vector<Node*>& order) {
   std::unordered_set<const Node*> result;
   for (const Node* node : order) {
-    if (node->is_variable() || node->op->variadic) continue;
-    for (size_t i = 0; i < node->inputs.size() && i < node->op->inputs.size(); ++i)
-      if (node->op->inputs[i].auxiliary && node->inputs[i].node->is_variable()) result.insert(node->inputs[i].node.get());
+    if (node->is_variable()) continue;
+    for (size_t i = 0; i < node->inputs.size(); ++i)
+      if (node->inputs[i].node->is_variable() && is_auxiliary_input(*node, i)) result.insert(node->inputs[i].node.get());
   }
   return result;
 }

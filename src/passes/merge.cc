@@ -2,13 +2,14 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "graph/control_flow.h"
 #include "passes/register_all.h"
 
 namespace hybridnet::passes {
 namespace {
 
 bool may_merge(const Node& node) {
-  return !node.is_variable() && !node.op->random && !node.op->effect && node.op->id >= 0 && node.control.empty() &&
+  return !node.is_variable() && !is_random(node) && !has_effect(node) && node.op->id >= 0 && node.control.empty() &&
          node.attrs.count("__no_merge__") == 0;
 }
 

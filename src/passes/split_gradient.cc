@@ -1,5 +1,6 @@
 #include <unordered_set>
 
+#include "graph/control_flow.h"
 #include "passes/gradient.h"
 
 namespace hybridnet {
@@ -31,7 +32,7 @@ class Splitter {
     for (const Graph::Writeback& writeback : joint_.writebacks()) visit(writeback.value);
     // Random draws happen once, in the forward run, wherever they are read.
     for (Node* node : joint_.order()) {
-      if (node->op && (node->op->random || node->op->effect)) visit({NodePtr(node), 0});
+      if (is_random(*node) || has_effect(*node)) visit({NodePtr(node), 0});
     }
     while (!pending.empty()) {
       const Node* node = pending.back();

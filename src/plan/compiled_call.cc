@@ -3,11 +3,11 @@
 #include <algorithm>
 
 #include "hybridnet/env.h"
+#include "passes/body_graph.h"
 
 namespace hybridnet {
 namespace {
 
-const char kStreamAttribute[] = "__rng_stream__";           // read by the linker
 constexpr double kAutodiff = 10, kSplit = 32, kEnd = 1000;  // positions in the pipeline (docs/graph-passes.md)
 
 [[noreturn]] void throw_unknown(const Node& node, uint32_t index, const TensorSpec& spec) {
@@ -45,17 +45,10 @@ class GraphMaker {
       map[{variable, 0}] = {graph_.add_input(variable->name, signature_.inputs[i]), 0};
     }
     for (const NodeEntry& clone : graph_.import(definition_.outputs, &specs, map)) graph_.add_output(clone);
-    uint64_t next_stream = 0;
-    for (Node* node : graph_.order()) {
-      if (const auto it = node->attrs.find(kStreamAttribute); it != node->attrs.end()) {
-        next_stream = std::max<uint64_t>(next_stream, std::stoull(it->second) + 1);
-      }
-    }
+    number_random_nodes(graph_);
     std::vector<int> writeback_of(graph_.inputs().size(), -1);
     for (Node* node : graph_.schedule()) {
       if (node->is_variable()) continue;
-      if (node->op->random && node->attrs.try_emplace(kStreamAttribute, std::to_string(next_stream)).second)
-        ++next_stream;
       if (definition_.commits_writebacks) add_writebacks(*node, writeback_of);
     }
     return std::move(graph_);
@@ -167,6 +160,7 @@ Ref<CompiledCall> compile_call(const GraphDefinition& definition, const CallSign
   call->signature = signature;
   call->gradient_of_input.assign(signature.inputs.size(), -1);
   const Query query = make_query(options.passes);
+  const PipelineScope scope(query);
   Graph graph = GraphMaker(definition, signature).run();
   run_pipeline(graph, query, 0, kAutodiff, &call->report);
   if (const std::vector<int> wanted = wanted_inputs(signature); !wanted.empty()) {
@@ -185,7 +179,9 @@ GradientDefinition make_gradient_definition(const GraphDefinition& definition, c
   GraphDefinition stateless = definition;
   stateless.commits_writebacks = false;
   Graph graph = GraphMaker(stateless, signature).run();
-  run_pipeline(graph, make_query(options.passes), 0, kAutodiff, nullptr);
+  const Query query = make_query(options.passes);
+  const PipelineScope scope(query);
+  run_pipeline(graph, query, 0, kAutodiff, nullptr);
   const std::vector<int> wanted = wanted_inputs(signature);
   const Gradients gradients = add_gradients(graph, wanted);
   result.heads = floating_outputs(gradients);

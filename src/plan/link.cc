@@ -4,6 +4,7 @@
 
 #include "hybridnet/ndarray.h"
 #include "passes/preparation.h"
+#include "plan/control_kernel.h"
 #include "plan/plan.h"
 
 namespace hybridnet {
@@ -273,9 +274,9 @@ class PlanBuilder {
     instruction.first_arg = static_cast<int>(plan.args_.size());
     instruction.num_in = static_cast<int>(node.inputs.size());
     instruction.num_out = static_cast<int>(node.specs.size());
-    instruction.random = node.op->random;
-    instruction.stream = stream_of(node, step);
-    plan.uses_random_ = plan.uses_random_ || node.op->random;
+    instruction.random = is_random(node);
+    instruction.stream = instruction.random ? stream_of(node, step) : 0;
+    plan.uses_random_ = plan.uses_random_ || instruction.random;
 
     std::vector<TensorSpec> in;
     std::vector<Format> in_format, out_format;
@@ -300,8 +301,16 @@ class PlanBuilder {
     context.train = graph_.train();
     context.frozen_weights = plan.options_.frozen_weights;
     Plan::Origin origin{nullptr, node.params, node.op, node.name, node.block, node.where};
+    int64_t cost = 0;
     try {
-      origin.kernel = node.op->link(context);
+      if (node.subgraphs.empty()) {
+        origin.kernel = node.op->link(context);
+        cost = node.op->cost_ns(instruction.params, in, node.specs);
+      } else {
+        const Ref<ControlKernel> control = link_control(node, context, plan.options_.name);
+        origin.kernel = Ref<Kernel>(control.get());
+        cost = control->cost_ns();
+      }
     } catch (Error& error) {
       error.add_context({.op = node.op->name, .node = node.name, .block = node.block, .where = node.where});
       throw;
@@ -312,14 +321,13 @@ class PlanBuilder {
       workspace->first = workspace->last = step;
       workspaces_.push_back({static_cast<int>(plan.instructions_.size()), workspace});
     }
-    plan.cost_ns_ += node.op->cost_ns(instruction.params, in, node.specs);
+    plan.cost_ns_ += cost;
     plan.instructions_.push_back(instruction);
     plan.origins_.push_back(std::move(origin));
   }
 
   // Random nodes draw from the stream of the node they were in the user's graph, wherever rewriting has put them.
   static uint64_t stream_of(const Node& node, int step) {
-    if (!node.op->random) return 0;
     const auto it = node.attrs.find("__rng_stream__");
     return spread(it != node.attrs.end() ? std::stoull(it->second) : (uint64_t{1} << 32) + static_cast<uint64_t>(step));
   }

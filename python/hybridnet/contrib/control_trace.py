@@ -1,4 +1,4 @@
-"""foreach, while_loop and cond in graphs: the functions run once on abstract arrays, what they leave becomes one node."""
+"""foreach, while_loop and cond in graphs: functions run once on abstract arrays, what they leave becomes one node."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from .. import _core, autograd, errors
+from .. import _core, autograd, errors, symbol
 from ..gluon import trace
 from ..name import NameManager
 from ..ndarray import NDArray
 from ..symbol import Symbol
 from ..util import is_np_shape
-from . import control_eager
+from . import control_eager, nests
 from . import control_rules as rules
 from .control_calls import Cond, Foreach, Step, WhileLoop
 
@@ -60,25 +60,170 @@ def abstract_step(call: Foreach | WhileLoop, states: list[Any]) -> tuple[Step, l
     return step, arrays
 
 
-def _unsupported(construct: str) -> None:
-    rules.fail(
-        errors.UnsupportedError,
-        construct,
-        "loops and branches cannot be traced into a graph yet",
-        fix="call the block without hybridize()",
-    )
+def _line(call):
+    return rules.line_of(call.function) or rules.caller_line()
 
 
+class _Body:
+    """A body while its function runs: what is made inside belongs to it."""
+
+    def __init__(self, description: str, line: str) -> None:
+        self._id = _core.control_open(description, line)
+        self._slots: list[Symbol] = []
+        self.handle: Any = None
+
+    def slot(self, name: str, like: Any, is_slice: bool = False) -> Symbol:
+        """The variable that stands for a state like `like`, or for a slice of it."""
+        variable = _core.control_slot(self._id, name, like, is_slice, is_np_shape())
+        self._slots.append(variable)
+        return variable
+
+    def close(self, results: list[Any], keep_unread: bool = True, hoist: bool = True) -> None:
+        self.handle = _core.control_close(self._id, results, self._slots, keep_unread, hoist)
+
+    def __enter__(self) -> _Body:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        if self.handle is None:
+            _core.control_abandon(self._id)
+
+
+def _symbol(value: Any) -> Symbol:
+    return value if isinstance(value, Symbol) else _core.traced_constant(value)
+
+
+def _parts(symbol: Symbol) -> list[Symbol]:
+    return [_core.symbol_output(symbol, i) for i in range(_core.symbol_num_outputs(symbol))]
+
+
+def _checkpoint(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+# ------------------------------------------------------------------------------------------------------------- foreach
 def foreach(call: Foreach) -> tuple[Any, Any]:
     """Makes the node of a loop over data."""
-    _unsupported(call.construct)
+    data = [_symbol(a) for a in call.data]
+    size = rules.leading_size(call.construct, data, call.data_nest.paths("data"), call.length)
+    if call.with_index:
+        if size is None:
+            rules.fail(
+                errors.ValueError,
+                call.construct,
+                "with_index needs the number of iterations",
+                because="the shape of the data is not known here",
+                fix="pass length=",
+            )
+        data = [symbol.arange(size, dtype="int64"), *data]
+    body: Any = None
+
+    def run(states: list[Any]) -> Step:
+        nonlocal body
+        with _Body("the body of foreach", _line(call)) as body:
+            slices = [body.slot(f"data{i}", a, True) for i, a in enumerate(data)]
+            slots = [body.slot(f"state{i}", a) for i, a in enumerate(states)]
+            index = slices.pop(0) if call.with_index else None
+            step = call.step(index, slices, slots)
+            body.close([*step.outs, *step.states])
+        return step
+
+    states, step = control_eager.settle_numbers(call, call.states, run)
+    options = {
+        "reverse": call.reverse,
+        "scalar_slices": is_np_shape(),
+        "truncate_gradient": call.truncate_gradient,
+        "detach_every": call.detach_every,
+        "checkpoint": _checkpoint(call.checkpoint),
+    }
+    if not data:
+        options["length"] = size
+    parts = _parts(_core.control_foreach(body.handle, data, [_symbol(s) for s in states], options, call.name))
+    count = len(step.outs)
+    return nests.restore(step.out_nest, parts[:count]), nests.restore(call.state_nest, parts[count:])
 
 
+# ---------------------------------------------------------------------------------------------------------- while_loop
 def while_loop(call: WhileLoop) -> tuple[Any, Any, Any]:
     """Makes the node of a loop with a condition."""
-    _unsupported(call.construct)
+    _check_while_options(call)
+    condition: Any = None
+    body: Any = None
+
+    def run(states: list[Any]) -> Step:
+        nonlocal condition, body
+        with _Body("the condition of while_loop", rules.line_of(call.cond)) as condition:
+            test = call.test([condition.slot(f"var{i}", s) for i, s in enumerate(states)])
+            if rules.is_number(test):
+                test = control_eager._array_of_number(test)
+            rules.check_pred(call.construct, test, call.cond)
+            condition.close([test], keep_unread=False)
+        with _Body("the body of while_loop", rules.line_of(call.func)) as body:
+            step = call.step([body.slot(f"var{i}", s) for i, s in enumerate(states)])
+            body.close([*step.outs, *step.states])
+        return step
+
+    states, step = control_eager.settle_numbers(call, call.states, run)
+    options: dict[str, Any] = {"scalar_slices": is_np_shape(), "checkpoint": ""}
+    limit = call.max_iterations
+    if isinstance(limit, int):
+        options["max_iterations"] = limit
+    else:
+        options["unbounded"] = True
+    parts = _parts(
+        _core.control_while_loop(
+            condition.handle,
+            body.handle,
+            [_symbol(s) for s in states],
+            limit if isinstance(limit, Symbol) else None,
+            options,
+            call.name,
+        )
+    )
+    count = len(step.outs)
+    outs = nests.restore(step.out_nest, parts[:count])
+    return outs, nests.restore(call.state_nest, parts[count:-1]), parts[-1]
 
 
+def _check_while_options(call: WhileLoop) -> None:
+    if isinstance(call.max_iterations, NDArray):
+        call.max_iterations = control_eager._limit(call)
+    if call.on_limit != "stop":
+        rules.fail(
+            errors.UnsupportedError,
+            call.construct,
+            f"on_limit={call.on_limit!r} in a graph",
+            fix="use return_count=True and compare the count with the limit after the call",
+        )
+    if any(len(sizes) for sizes in call.free_sizes):
+        rules.fail(
+            errors.UnsupportedError,
+            call.construct,
+            "variables that change their shape in a graph",
+            fix="keep them in an array of the largest shape, with a counter beside it",
+        )
+    if call.has_outputs and (call.exact or not isinstance(call.max_iterations, int)):
+        rules.fail(
+            errors.UnsupportedError,
+            call.construct,
+            "outputs whose number of rows only running tells, in a graph",
+            because="the shapes of a compiled graph are known before it runs",
+            fix="pass max_iterations as an int and exact=False; return_count=True tells how many rows count",
+        )
+
+
+# ---------------------------------------------------------------------------------------------------------------- cond
 def cond(call: Cond) -> Any:
     """Makes the node of a branch."""
-    _unsupported(call.construct)
+    branches = []
+    for taken, function, what in ((True, call.then_func, "then branch"), (False, call.else_func, "else branch")):
+        with _Body(f"the {what} of cond", rules.line_of(function)) as body:
+            outs, nest = call.branch(taken)
+            body.close(outs, keep_unread=False, hoist=False)
+        branches.append((body.handle, outs, nest))
+    (then_body, then_outs, nest), (else_body, else_outs, else_nest) = branches
+    call.strict_shape = True
+    call.check_branches(then_outs, nest, else_outs, else_nest)
+    if not then_outs:
+        return nests.restore(nest, [])
+    return nests.restore(nest, _parts(_core.control_cond(_symbol(call.pred), then_body, else_body, call.name)))

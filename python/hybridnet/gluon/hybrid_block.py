@@ -339,6 +339,8 @@ class HybridBlock(Block):
             outputs: list[Any] = []
             out_key = structure.flatten(out, outputs)
             outputs = [o if isinstance(o, Symbol) else _core.traced_constant(o) for o in outputs]
+            if outputs:
+                _core.control_check_leaks(symbol.Group(outputs))
         if not outputs:
             raise ValueError(f"Block '{self.name}': forward gives no array when hybridized, got {out!r}")
         variables = {variable.name: param for param, variable in scope.variables.items()}

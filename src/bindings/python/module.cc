@@ -24,6 +24,7 @@ PYBIND11_MODULE(_core, m) {
   bind_operators(m);
   bind_autograd(m);
   bind_symbols(m);
+  bind_control_flow(m);
   bind_plans(m);
   bind_runtime(m);
 }

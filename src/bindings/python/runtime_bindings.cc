@@ -1,5 +1,6 @@
 // Engine, memory, random seed, threads, environment.
 #include "casters.h"
+#include "control_bodies.h"
 #include "hybridnet/env.h"
 #include "hybridnet/imperative.h"
 #include "hybridnet/runtime.h"
@@ -66,8 +67,10 @@ void bind_runtime(py::module_& m) {
     if (active && !state.active) {
       state.constants = 0;
       state.reads = 0;
+      forget_closed_bodies();
     }
     state.active = active;
+    if (!active) forget_closed_bodies();
     state.block = std::move(block);
     return before;
   }, "Is a block being traced, and its path. Returns what it was.");

@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "array_object.h"
+#include "control_bodies.h"
+#include "graph/control_flow.h"
 #include "hybridnet/imperative.h"
 #include "location.h"
 #include "symbol_arithmetic.h"
@@ -57,36 +59,14 @@ bool refine(TensorSpec& known, const TensorSpec& found) {
 }
 
 // Runs inference of one node and hands what it learned to its inputs; nodes that learned something are appended.
-void infer_node(const Node& node, std::vector<const Node*>& learned) {
+void infer_and_pass_on(const Node& node, std::vector<const Node*>& learned) {
   std::vector<TensorSpec> in;
   in.reserve(node.inputs.size());
   for (const NodeEntry& e : node.inputs) in.push_back(e.node->specs[e.index]);
-  InferContext context(*node.op, in, node.specs, autograd_state().training);
-  node.op->infer(node.params->data(), context);
+  hybridnet::infer_node(node, in, node.specs, autograd_state().training);
   for (size_t i = 0; i < in.size(); ++i) {
     const NodeEntry& e = node.inputs[i];
     if (refine(e.node->specs[e.index], in[i]) && !e.node->is_variable()) learned.push_back(e.node.get());
-  }
-}
-
-void infer_traced(const Node& node) {
-  for (const NodeEntry& e : node.inputs)
-    if (e.node->specs.size() <= e.index) return;  // not traced: specs come later, when all inputs are known
-  node.specs.resize(static_cast<size_t>(node.num_outputs()));
-  std::vector<const Node*> pending{&node};
-  while (!pending.empty()) {
-    const Node* next = pending.back();
-    pending.pop_back();
-    try {
-      infer_node(*next, pending);
-    } catch (Error& error) {
-      ErrorFields context;
-      context.node = next->name;
-      context.block = next->block;
-      context.where = next->where;
-      error.add_context(context);
-      throw;
-    }
   }
 }
 
@@ -151,6 +131,27 @@ std::vector<NodeEntry> complete_inputs(const Composition& c, const std::string& 
 }
 
 }  // namespace
+
+void infer_made_node(const Node& node) {
+  for (const NodeEntry& e : node.inputs)
+    if (e.node->specs.size() <= e.index) return;  // not traced: specs come later, when all inputs are known
+  node.specs.resize(static_cast<size_t>(node.num_outputs()));
+  std::vector<const Node*> pending{&node};
+  while (!pending.empty()) {
+    const Node* next = pending.back();
+    pending.pop_back();
+    try {
+      infer_and_pass_on(*next, pending);
+    } catch (Error& error) {
+      ErrorFields context;
+      context.node = next->name;
+      context.block = next->block;
+      context.where = next->where;
+      error.add_context(context);
+      throw;
+    }
+  }
+}
 
 TraceState& trace_state() {
   thread_local TraceState state;
@@ -273,7 +274,8 @@ PyObject* compose(Composition c) {
   node->block = trace_state().block;
   node->attrs = std::move(attrs);
   for (const auto& [keyword, value] : c.hidden_attrs) set_hidden(*node, keyword, value);
-  infer_traced(*node);
+  note_made_node(node);
+  infer_made_node(*node);
   Symbol symbol;
   const int visible = node->num_visible_outputs();
   for (int i = 0; i < visible; ++i) symbol.outputs.push_back({node, static_cast<uint32_t>(i)});

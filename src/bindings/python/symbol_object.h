@@ -62,6 +62,9 @@ struct Composition {
 };
 PyObject* compose(Composition composition);
 
+// In a trace: runs the inference of a new node and hands on what it tells about older ones.
+void infer_made_node(const Node& node);
+
 // Keywords that become attributes of the node or of one of its variables instead of parameters.
 bool is_hidden_attribute(std::string_view keyword);
 

@@ -1,0 +1,267 @@
+// foreach, while_loop and cond while they are traced: bodies are opened, run by Python, cut out, and put into a node.
+#include <unordered_map>
+#include <unordered_set>
+
+#include "casters.h"
+#include "control_bodies.h"
+#include "graph/control_flow.h"
+#include "location.h"
+
+namespace hybridnet::python {
+namespace {
+
+struct OpenBody {
+  int id = 0;
+  std::string description;  // "the body of foreach at file:line"
+  std::unordered_map<const Node*, NodePtr> made;
+};
+
+// What belongs to closed bodies may not be read from outside them. Nodes are held, so that no address is used twice.
+struct Bodies {
+  std::vector<OpenBody> open;
+  struct Closed {
+    NodePtr node;
+    std::string description;
+  };
+  std::unordered_map<const Node*, Closed> closed;
+  int next_id = 1;
+};
+
+Bodies& bodies() {
+  thread_local Bodies state;
+  return state;
+}
+
+[[noreturn]] void throw_leak(const Node& node, const std::string& description) {
+  ErrorFields e;
+  e.op = description.substr(0, description.find(' '));
+  e.node = node.name;
+  e.message = "a value made inside " + description + " is read outside of it";
+  if (node.where.known()) e.because = "the value '" + node.name + "' is made at " + node.where.str() + ", and exists only while that runs";
+  e.fix = "return it as an output or a state";
+  e.where = python_location();
+  raise(ErrorKind::kTrace, std::move(e));
+}
+
+void check_not_closed(const Node* node) {
+  const auto found = bodies().closed.find(node);
+  if (found != bodies().closed.end()) throw_leak(*node, found->second.description);
+}
+
+int open_body(const std::string& construct, const std::string& line) {
+  Bodies& state = bodies();
+  state.open.push_back({state.next_id++, construct + (line.empty() ? "" : " (" + line + ")"), {}});
+  return state.open.back().id;
+}
+
+OpenBody& open_body_of(int id) {
+  Bodies& state = bodies();
+  if (state.open.empty() || state.open.back().id != id)
+    raise(ErrorKind::kError, {.message = "bodies of control flow are closed in the order in which they were opened"});
+  return state.open.back();
+}
+
+// A variable for a state (the spec of `like`) or for its slices.
+Symbol make_slot(int id, const std::string& name, const py::object& like, bool slice, bool scalar_slices) {
+  OpenBody& body = open_body_of(id);
+  const NodePtr variable = make_variable(name);
+  variable->where = python_location();
+  TensorSpec spec;
+  bool traced = true;
+  if (is_array(like.ptr())) {
+    spec = array_of(like.ptr()).spec();
+  } else if (const TensorSpec* known = traced_spec(entry_of(like.ptr(), name.c_str()))) {
+    spec = *known;
+  } else {
+    traced = false;
+  }
+  if (traced) variable->specs = {slice ? slice_spec(spec, scalar_slices) : spec};
+  body.made.emplace(variable.get(), variable);
+  return Symbol{{{variable, 0}}};
+}
+
+struct BodyHandle {
+  CapturedBody captured;
+};
+
+void close(Bodies& state, const CapturedBody* captured) {
+  OpenBody body = std::move(state.open.back());
+  state.open.pop_back();
+  if (captured) {
+    // What stays outside belongs to the surrounding body from now on.
+    for (const NodeEntry& entry : captured->captured) {
+      for (Node* node : topological_order({entry})) {
+        const auto found = body.made.find(node);
+        if (found == body.made.end()) continue;
+        if (!state.open.empty()) state.open.back().made.insert(*found);
+        body.made.erase(found);
+      }
+    }
+  }
+  if (!trace_state().active && state.open.empty()) {
+    state.closed.clear();
+    return;
+  }
+  for (auto& [node, keep] : body.made) state.closed[node] = {keep, body.description};
+}
+
+BodyHandle close_body(int id, const std::vector<py::object>& results, const std::vector<Symbol>& slots, bool keep_unread, bool hoist) {
+  OpenBody& body = open_body_of(id);
+  std::vector<NodeEntry> entries;
+  for (const py::object& result : results) entries.push_back(entry_of(result.ptr(), "result"));
+  std::vector<NodePtr> variables;
+  for (const Symbol& slot : slots) variables.push_back(slot.outputs.at(0).node);
+  CaptureOptions options;
+  options.keep_unread_slots = keep_unread;
+  options.hoist = hoist;
+  options.made_inside = [&](const Node* node) { return body.made.count(node) != 0; };
+  options.check_node = check_not_closed;
+  BodyHandle handle{capture_body(entries, variables, options)};
+  close(bodies(), &handle.captured);
+  return handle;
+}
+
+void abandon_body(int id) {
+  Bodies& state = bodies();
+  while (!state.open.empty() && state.open.back().id >= id) close(state, nullptr);
+}
+
+// Positions of captured values among the node's inputs; each value is an input once.
+class Inputs {
+ public:
+  explicit Inputs(std::vector<NodeEntry> first) : entries_(std::move(first)), num_first_(entries_.size()) {}
+  int find(const NodeEntry& entry) {
+    for (size_t i = num_first_; i < entries_.size(); ++i)
+      if (entries_[i] == entry) return static_cast<int>(i);
+    entries_.push_back(entry);
+    return static_cast<int>(entries_.size()) - 1;
+  }
+  // Where each input of the body comes from; slot s is node input first_slot + s.
+  std::vector<int> sources(const CapturedBody& body, int first_slot) {
+    std::vector<int> result(body.body->inputs.size(), -1);
+    for (size_t s = 0; s < body.slot_positions.size(); ++s)
+      if (body.slot_positions[s] >= 0) result[static_cast<size_t>(body.slot_positions[s])] = first_slot + static_cast<int>(s);
+    for (size_t i = 0; i < body.captured.size(); ++i) result[static_cast<size_t>(body.captured_positions[i])] = find(body.captured[i]);
+    return result;
+  }
+  std::vector<NodeEntry> take() { return std::move(entries_); }
+  void append(const NodeEntry& entry) { entries_.push_back(entry); }
+  int count() const { return static_cast<int>(entries_.size()); }
+
+ private:
+  std::vector<NodeEntry> entries_;
+  const size_t num_first_;
+};
+
+std::vector<NodeEntry> entries_of(const std::vector<py::object>& objects) {
+  std::vector<NodeEntry> entries;
+  for (const py::object& object : objects) entries.push_back(entry_of(object.ptr(), "input"));
+  return entries;
+}
+
+template <typename P>
+Symbol make_control_node(const char* op, P params, std::vector<Ref<Subgraph>> subgraphs, std::vector<NodeEntry> inputs, const py::object& name) {
+  params.num_args = static_cast<int32_t>(inputs.size());
+  const NodePtr node = make_node(op_registry().at(op), make_name(name.ptr(), op + 1), ParamSchema<P>::box(std::move(params)), std::move(inputs));
+  node->subgraphs = std::move(subgraphs);
+  node->where = python_location();
+  node->block = trace_state().block;
+  node->attrs = make_attributes(nullptr);
+  note_made_node(node);
+  infer_made_node(*node);
+  Symbol symbol;
+  for (int i = 0; i < node->num_outputs(); ++i) symbol.outputs.push_back({node, static_cast<uint32_t>(i)});
+  return symbol;
+}
+
+template <typename T>
+T option(const py::dict& options, const char* key, T otherwise) {
+  return options.contains(key) ? options[key].cast<T>() : otherwise;
+}
+
+Symbol make_foreach(const BodyHandle& handle, const std::vector<py::object>& data, const std::vector<py::object>& states, const py::dict& options,
+                    const py::object& name) {
+  const CapturedBody& body = handle.captured;
+  std::vector<NodeEntry> inputs = entries_of(data);
+  for (const NodeEntry& state : entries_of(states)) inputs.push_back(state);
+  ForeachParams p;
+  const auto num_data = static_cast<long>(data.size());
+  p.in_data_locs = to_locs({body.slot_positions.begin(), body.slot_positions.begin() + num_data});
+  p.in_state_locs = to_locs({body.slot_positions.begin() + num_data, body.slot_positions.end()});
+  p.remain_locs = to_locs(body.captured_positions);
+  inputs.insert(inputs.end(), body.captured.begin(), body.captured.end());
+  p.num_outputs = static_cast<int32_t>(body.body->outputs.size());
+  p.num_out_data = p.num_outputs - static_cast<int32_t>(states.size());
+  p.reverse = option(options, "reverse", false);
+  p.scalar_slices = option(options, "scalar_slices", false);
+  p.length = option<int64_t>(options, "length", -1);
+  p.truncate_gradient = option<int64_t>(options, "truncate_gradient", 0);
+  p.detach_every = option<int64_t>(options, "detach_every", 0);
+  p.checkpoint = option<std::string>(options, "checkpoint", "");
+  return make_control_node("_foreach", std::move(p), {body.body}, std::move(inputs), name);
+}
+
+Symbol make_while_loop(const BodyHandle& condition, const BodyHandle& function, const std::vector<py::object>& variables, const py::object& limit,
+                       const py::dict& options, const py::object& name) {
+  Inputs inputs(entries_of(variables));
+  WhileLoopParams p;
+  p.cond_input_locs = to_locs(inputs.sources(condition.captured, 0));
+  p.func_input_locs = to_locs(inputs.sources(function.captured, 0));
+  p.func_var_locs = to_locs(function.captured.slot_positions);
+  p.num_outputs = static_cast<int32_t>(function.captured.body->outputs.size());
+  p.num_out_data = p.num_outputs - static_cast<int32_t>(variables.size());
+  p.max_iterations = option<int64_t>(options, "max_iterations", 0);
+  p.unbounded = option(options, "unbounded", false);
+  p.scalar_slices = option(options, "scalar_slices", false);
+  p.checkpoint = option<std::string>(options, "checkpoint", "");
+  if (!limit.is_none()) {
+    p.limited = true;
+    inputs.append(entry_of(limit.ptr(), "max_iterations"));
+  }
+  return make_control_node("_while_loop", std::move(p), {condition.captured.body, function.captured.body}, inputs.take(), name);
+}
+
+Symbol make_cond(const py::object& pred, const BodyHandle& then_branch, const BodyHandle& else_branch, const py::object& name) {
+  static const OpRef copy{"_copy"};
+  const NodeEntry test = entry_of(pred.ptr(), "pred");
+  auto pred_body = make_ref<Subgraph>();
+  const NodePtr variable = make_variable("pred");
+  pred_body->inputs.push_back(variable);
+  pred_body->outputs.push_back({make_node(copy.op(), "pred_copy", copy.op().default_params, {{variable, 0}}), 0});
+  Inputs inputs({test});
+  CondParams p;
+  p.cond_input_locs = to_locs({0});
+  p.then_input_locs = to_locs(inputs.sources(then_branch.captured, 0));
+  p.else_input_locs = to_locs(inputs.sources(else_branch.captured, 0));
+  p.num_outputs = static_cast<int32_t>(then_branch.captured.body->outputs.size());
+  return make_control_node("_cond", std::move(p), {pred_body, then_branch.captured.body, else_branch.captured.body}, inputs.take(), name);
+}
+
+}  // namespace
+
+void note_made_node(const NodePtr& node) {
+  Bodies& state = bodies();
+  if (!state.open.empty()) state.open.back().made.emplace(node.get(), node);
+}
+
+void forget_closed_bodies() {
+  Bodies& state = bodies();
+  if (state.open.empty()) state.closed.clear();
+}
+
+void bind_control_flow(py::module_& m) {
+  py::class_<BodyHandle>(m, "ControlBody", "A traced body of a loop or branch.");
+  m.def("control_open", &open_body, py::arg("construct"), py::arg("line"), "Opens a body; what is made from now on belongs to it.");
+  m.def("control_slot", &make_slot, "A variable of the open body, with the spec of an array or of its slices.");
+  m.def("control_close", &close_body, "Cuts the open body out: results of its slots.");
+  m.def("control_abandon", &abandon_body, "Closes a body whose function failed, and those inside it.");
+  m.def("control_foreach", &make_foreach);
+  m.def("control_while_loop", &make_while_loop);
+  m.def("control_cond", &make_cond);
+  m.def("control_check_leaks", [](const Symbol& outputs) {
+    if (bodies().closed.empty()) return;
+    for (const Node* node : topological_order(outputs.outputs)) check_not_closed(node);
+  }, "Raises TraceError if outputs read what belongs to a closed body.");
+}
+
+}  // namespace hybridnet::python

@@ -1,0 +1,13 @@
+// Bodies of loops and branches while Python functions are traced: which is open, what was made in it.
+#pragma once
+
+#include "hybridnet/graph.h"
+
+namespace hybridnet::python {
+
+// Called for every node that Python makes.
+void note_made_node(const NodePtr& node);
+// Forgets the nodes of closed bodies; called when a block's trace begins or ends.
+void forget_closed_bodies();
+
+}  // namespace hybridnet::python

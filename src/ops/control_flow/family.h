@@ -1,0 +1,31 @@
+#pragma once
+
+#include "hybridnet/op.h"
+
+namespace hybridnet::ops {
+
+// What all control-flow operators share: any number of inputs, bodies, and that only graphs run them.
+template <typename P>
+OpBuilder<P> declare_control(OpRegistry& ops, std::string name, std::vector<std::string> bodies) {
+  OpBuilder<P> builder = ops.declare<P>(name);
+  builder.op().subgraph_names = std::move(bodies);
+  builder.variadic_input("data", "num_args", "initial values, data and captured values, as the attributes say")
+      .output("out")
+      .infer([name](const P&, InferContext&) {
+        throw Error(ErrorKind::kError, {.op = name, .message = "the operator is inferred together with its bodies"});
+      })
+      .link(
+          [name](const P&, const LinkContext&) -> Ref<Kernel> {
+            throw UnsupportedError({.op = name,
+                                    .message = "the operator runs in graphs only",
+                                    .fix = "call mx.contrib.foreach, while_loop or cond"});
+          },
+          kAllDTypes)
+      .gradient([name](const P&, const GradientContext&) -> Values {
+        throw UnsupportedError({.op = name, .message = "no gradient can be made here: it needs the bodies of the node"});
+      })
+      .internal();
+  return builder;
+}
+
+}  // namespace hybridnet::ops

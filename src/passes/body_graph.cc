@@ -1,0 +1,103 @@
+#include "passes/body_graph.h"
+
+#include <algorithm>
+
+#include "graph/control_flow.h"
+
+namespace hybridnet {
+namespace {
+
+const char kStreamAttribute[] = "__rng_stream__";  // read by the linker
+const OpRef kCopy{"_copy"};
+
+thread_local const Query* current_query = nullptr;
+
+void require_known(const Node& node, const std::vector<NodeEntry>& outputs, const SpecMap& specs) {
+  for (Node* inner : topological_order(outputs)) {
+    for (int i = 0; i < inner->num_outputs(); ++i) {
+      const TensorSpec& spec = specs.at({NodePtr(inner), static_cast<uint32_t>(i)});
+      if (spec.known()) continue;
+      throw ShapeError({.op = inner->op ? inner->op->name : node.op->name,
+                        .node = node.name + "." + inner->name,
+                        .block = inner->block,
+                        .message = "the spec of a value in the body cannot be told from the inputs: " + spec.str(),
+                        .fix = "give its shape; ops whose shape depends on values cannot stand in a compiled loop",
+                        .where = inner->where});
+    }
+  }
+}
+
+}  // namespace
+
+PipelineScope::PipelineScope(const Query& query) : before_(current_query) { current_query = &query; }
+PipelineScope::~PipelineScope() { current_query = before_; }
+
+const Query& PipelineScope::current() {
+  static const Query usual = Query::parse("");
+  return current_query ? *current_query : usual;
+}
+
+std::vector<TensorSpec> body_input_specs(const Node& node, size_t body, std::span<const TensorSpec> node_inputs) {
+  std::vector<TensorSpec> specs;
+  size_t num_slices = 0;
+  bool scalar_slices = false;
+  if (control_kind(node) == ControlKind::kForeach) {
+    num_slices = params_of<ForeachParams>(node).in_data_locs.size();
+    scalar_slices = params_of<ForeachParams>(node).scalar_slices;
+  }
+  for (int source : body_sources(node, body)) {
+    const TensorSpec& spec = node_inputs[static_cast<size_t>(source)];
+    specs.push_back(static_cast<size_t>(source) < num_slices ? slice_spec(spec, scalar_slices) : spec);
+  }
+  return specs;
+}
+
+void number_random_nodes(Graph& graph) {
+  uint64_t next = 0;
+  for (Node* node : graph.order()) {
+    if (const auto it = node->attrs.find(kStreamAttribute); it != node->attrs.end())
+      next = std::max<uint64_t>(next, std::stoull(it->second) + 1);
+  }
+  for (Node* node : graph.schedule()) {
+    if (is_random(*node) && node->attrs.try_emplace(kStreamAttribute, std::to_string(next)).second) ++next;
+  }
+}
+
+Graph body_graph(const Node& node, size_t body, std::span<const TensorSpec> inputs, bool train) {
+  const Subgraph& subgraph = *node.subgraphs[body];
+  SpecMap specs;
+  for (size_t i = 0; i < subgraph.inputs.size(); ++i) specs[{subgraph.inputs[i], 0}] = inputs[i];
+  if (!infer_specs(subgraph.outputs, specs, train)) require_known(node, subgraph.outputs, specs);
+  Graph graph(train);
+  EntryMap map;
+  for (size_t i = 0; i < subgraph.inputs.size(); ++i) {
+    const NodePtr& variable = subgraph.inputs[i];
+    map[{variable, 0}] = {graph.add_input(variable->name, inputs[i]), 0};
+  }
+  for (const NodeEntry& output : graph.import(subgraph.outputs, &specs, map)) graph.add_output(output);
+  number_random_nodes(graph);
+  return graph;
+}
+
+Ref<Subgraph> freeze(const Graph& graph) {
+  Graph copy(graph.train());
+  EntryMap map;
+  auto body = make_ref<Subgraph>();
+  for (const NodePtr& input : graph.inputs()) {
+    const NodePtr variable = copy.add_input(input->name, input->specs[0]);
+    map[{input, 0}] = {variable, 0};
+    body->inputs.push_back(variable);
+  }
+  for (const NodeEntry& output : copy.import(graph, graph.outputs(), map)) {
+    if (!output.node->is_variable()) {
+      body->outputs.push_back(output);
+      continue;
+    }
+    const NodePtr head = make_node(kCopy.op(), output.node->name + "_copy", kCopy.op().default_params, {output});
+    head->specs = output.node->specs;
+    body->outputs.push_back({head, 0});
+  }
+  return body;
+}
+
+}  // namespace hybridnet

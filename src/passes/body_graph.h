@@ -1,0 +1,31 @@
+// Bodies of loops and branches as graphs of their own: made, optimized, frozen again.
+#pragma once
+
+#include "hybridnet/pass.h"
+
+namespace hybridnet {
+
+// Which rewrites bodies get: those of the graph that is being compiled on this thread.
+class PipelineScope {
+ public:
+  explicit PipelineScope(const Query& query);
+  ~PipelineScope();
+  static const Query& current();  // the default pipeline outside any scope
+
+ private:
+  const Query* before_;
+};
+
+// Specs of a body's inputs, from those of the node's inputs.
+std::vector<TensorSpec> body_input_specs(const Node& node, size_t body, std::span<const TensorSpec> node_inputs);
+
+// The body with every spec known; random nodes are numbered. Throws ShapeError when a spec stays unknown.
+Graph body_graph(const Node& node, size_t body, std::span<const TensorSpec> inputs, bool train);
+
+// Numbers the random nodes of a graph: each draws from a stream of its own, wherever rewriting puts it.
+void number_random_nodes(Graph& graph);
+
+// The graph as a body; its nodes are copied.
+Ref<Subgraph> freeze(const Graph& graph);
+
+}  // namespace hybridnet

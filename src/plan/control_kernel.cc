@@ -1,0 +1,410 @@
+// A loop is a C++ loop over the runs of one linked plan, whatever its trip count: one arena serves all iterations, states
+// pass on by pointer between two buffers, and stacked outputs are written straight into their row.
+#include "plan/control_kernel.h"
+
+#include <cstring>
+
+#include "passes/body_graph.h"
+
+namespace hybridnet {
+namespace {
+
+constexpr double kWholePipeline = 1000;
+constexpr int64_t kGuessedIterations = 16;  // of loops whose trip count is known only when they run
+
+int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+uint64_t mix(uint64_t a, uint64_t b) {
+  uint64_t x = a ^ (b + 0x9e3779b97f4a7c15u + (a << 6) + (a >> 2));
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+Ref<Plan> compile_body(const Node& node, size_t body, const LinkContext& context, const std::string& name) {
+  Graph graph = body_graph(node, body, body_input_specs(node, body, context.in), context.train);
+  run_pipeline(graph, PipelineScope::current(), 0, kWholePipeline, nullptr);
+  Plan::Options options;
+  options.name = name;
+  options.device = context.device;
+  options.keep_arena = true;
+  options.frozen_weights = context.frozen_weights;
+  return Plan::compile(graph, options);
+}
+
+double number_at(const TensorRef& value) {
+  switch (value.dtype) {
+    case DType::kFloat32:
+      return *value.as<float>();
+    case DType::kFloat64:
+      return *value.as<double>();
+    case DType::kFloat16:
+      return (*value.as<uint16_t>() & 0x7fff) != 0;
+    case DType::kBFloat16:
+      return (*value.as<uint16_t>() & 0x7fff) != 0;
+    case DType::kInt32:
+      return *value.as<int32_t>();
+    case DType::kInt64:
+      return static_cast<double>(*value.as<int64_t>());
+    case DType::kInt8:
+      return *value.as<int8_t>();
+    default:
+      return *value.as<uint8_t>();
+  }
+}
+
+bool is_true(const TensorRef& value) { return number_at(value) != 0; }
+
+// A failure inside a body says where in the loop it happened.
+[[noreturn]] void fail_in(const std::string& place) {
+  try {
+    throw;
+  } catch (const Error& error) {
+    ErrorFields fields = error.fields();
+    fields.node = place + (fields.node.empty() ? "" : ": " + fields.node);
+    throw Error(error.kind(), std::move(fields));
+  }
+}
+
+// ------------------------------------------------------------------------------------------------------- loop bodies
+// One plan run over and over. Fresh outputs go to a row of a stacked output where there is one, else to one of two
+// buffers in turn, because the run before is still being read as the state.
+class LoopBody {
+ public:
+  LoopBody(Ref<Plan> plan, size_t num_stacked, std::vector<int> state_inputs) : plan_(std::move(plan)), state_inputs_(std::move(state_inputs)) {
+    const size_t num_fresh = plan_->fresh_outputs().size();
+    row_of_fresh_.assign(num_fresh, -1);
+    buffer_of_fresh_.assign(num_fresh, -1);
+    for (size_t i = 0; i < num_stacked; ++i) {
+      const Plan::OutputInfo& info = plan_->outputs()[i];
+      row_bytes_.push_back(info.spec.bytes());
+      int& row = row_of_fresh_[static_cast<size_t>(info.fresh)];
+      if (row < 0) row = static_cast<int>(i);
+      else copies_.push_back({static_cast<int>(i), info.fresh});
+    }
+    for (size_t s = 0; s < state_inputs_.size(); ++s) {
+      const Plan::OutputInfo& info = plan_->outputs()[num_stacked + s];
+      fresh_of_state_.push_back(info.fresh);
+      state_bytes_.push_back(info.spec.bytes());
+      const auto fresh = static_cast<size_t>(info.fresh);
+      if (row_of_fresh_[fresh] >= 0 || buffer_of_fresh_[fresh] >= 0) continue;
+      buffer_of_fresh_[fresh] = static_cast<int>(buffer_bytes_);
+      buffer_bytes_ += 2 * aligned(info.spec.bytes());
+    }
+  }
+
+  const Plan& plan() const { return *plan_; }
+  int64_t workspace_bytes() const { return buffer_bytes_; }
+
+  // What one run of the loop works on.
+  struct Run {
+    std::vector<Plan::InputBinding> inputs;  // those of slices and states change
+    std::vector<void*> fresh;
+    std::vector<char*> stacked;
+    char* buffers = nullptr;
+  };
+
+  // The iteration number `done` writes row `row`.
+  void step(Run& run, int64_t done, int64_t row, RngKey key) const {
+    for (size_t f = 0; f < run.fresh.size(); ++f) {
+      if (const int out = row_of_fresh_[f]; out >= 0) {
+        run.fresh[f] = run.stacked[static_cast<size_t>(out)] + row * row_bytes_[static_cast<size_t>(out)];
+      } else {
+        const int64_t bytes = aligned(plan_->fresh_outputs()[f].bytes());
+        run.fresh[f] = run.buffers + buffer_of_fresh_[f] + (done & 1) * bytes;
+      }
+    }
+    plan_->run({run.inputs, run.fresh, nullptr, key});
+    for (const auto& [out, fresh] : copies_) {
+      const int64_t bytes = row_bytes_[static_cast<size_t>(out)];
+      if (bytes > 0) std::memcpy(run.stacked[static_cast<size_t>(out)] + row * bytes, run.fresh[static_cast<size_t>(fresh)], static_cast<size_t>(bytes));
+    }
+    for (size_t s = 0; s < state_inputs_.size(); ++s)
+      run.inputs[static_cast<size_t>(state_inputs_[s])] = {run.fresh[static_cast<size_t>(fresh_of_state_[s])], 0};
+  }
+
+  // Final states and rows that no iteration wrote.
+  void finish(const Run& run, std::span<const TensorRef> final_states, int64_t first_unwritten, int64_t rows) const {
+    for (size_t s = 0; s < state_inputs_.size(); ++s) {
+      const void* last = run.inputs[static_cast<size_t>(state_inputs_[s])].data;
+      if (state_bytes_[s] > 0 && final_states[s].data) std::memcpy(final_states[s].data, last, static_cast<size_t>(state_bytes_[s]));
+    }
+    for (size_t i = 0; i < run.stacked.size(); ++i) {
+      const int64_t bytes = (rows - first_unwritten) * row_bytes_[i];
+      if (bytes > 0) std::memset(run.stacked[i] + first_unwritten * row_bytes_[i], 0, static_cast<size_t>(bytes));
+    }
+  }
+
+  Run begin(const KernelArgs& args, const std::vector<int>& sources) const {
+    Run run;
+    run.inputs.reserve(sources.size());
+    for (int source : sources) {
+      const TensorRef& in = args.in[static_cast<size_t>(source)];
+      run.inputs.push_back({in.data, in.version});
+    }
+    for (int input : state_inputs_) run.inputs[static_cast<size_t>(input)].version = 0;
+    run.fresh.resize(row_of_fresh_.size());
+    for (size_t i = 0; i < row_bytes_.size(); ++i) run.stacked.push_back(static_cast<char*>(args.out[i].data));
+    run.buffers = static_cast<char*>(args.workspace);
+    return run;
+  }
+
+ private:
+  Ref<Plan> plan_;
+  const std::vector<int> state_inputs_;
+  std::vector<int> row_of_fresh_, buffer_of_fresh_, fresh_of_state_;
+  std::vector<int64_t> row_bytes_, state_bytes_;
+  struct Copy {
+    int out, fresh;
+  };
+  std::vector<Copy> copies_;
+  int64_t buffer_bytes_ = 0;
+};
+
+// ------------------------------------------------------------------------------------------------------------- foreach
+class ForeachKernel final : public ControlKernel {
+ public:
+  ForeachKernel(const Node& node, const LinkContext& context, const std::string& name)
+      : name_(node.name),
+        params_(node.params),
+        sources_(body_sources(node, 0)),
+        random_(is_random(node)),
+        body_(compile_body(node, 0, context, name), static_cast<size_t>(p().num_out_data), to_ints(p().in_state_locs)) {
+    num_data_ = p().in_data_locs.size();
+    rows_ = num_data_ > 0 ? context.in[0].shape[0] : p().length;
+    for (int at : to_ints(p().in_data_locs)) {
+      const auto source = static_cast<size_t>(sources_[static_cast<size_t>(at)]);
+      slices_.push_back({at, context.in[source].shape[0] == 0 ? 0 : context.in[source].bytes() / context.in[source].shape[0]});
+    }
+  }
+
+  int64_t workspace_bytes() const override { return body_.workspace_bytes(); }
+  int64_t cost_ns() const override { return rows_ * (body_.plan().cost_ns() + 100); }
+
+  void run(const KernelArgs& args) override {
+    int64_t count = rows_;
+    if (p().counted) count = std::clamp<int64_t>(static_cast<int64_t>(number_at(args.in.back())), 0, rows_);
+    LoopBody::Run run = body_.begin(args, sources_);
+    std::vector<char*> bases;
+    for (const Slice& slice : slices_) bases.push_back(static_cast<char*>(run.inputs[static_cast<size_t>(slice.input)].data));
+    int64_t done = 0;
+    try {
+      for (; done < count; ++done) {
+        const int64_t row = p().reverse ? count - 1 - done : done;
+        for (size_t i = 0; i < slices_.size(); ++i)
+          run.inputs[static_cast<size_t>(slices_[i].input)] = {bases[i] + row * slices_[i].bytes, 0};
+        body_.step(run, done, row, random_ ? RngKey{args.rng.seed, mix(args.rng.stream, static_cast<uint64_t>(row))} : RngKey{});
+      }
+    } catch (const Error&) {
+      fail_in(name_ + ", iteration " + std::to_string(done));
+    }
+    body_.finish(run, args.out.subspan(static_cast<size_t>(p().num_out_data)), count, rows_);
+  }
+
+ private:
+  const ForeachParams& p() const { return params_->as<ForeachParams>(); }
+  struct Slice {
+    int input;
+    int64_t bytes;
+  };
+  const std::string name_;
+  const ParamsPtr params_;
+  const std::vector<int> sources_;
+  const bool random_;
+  LoopBody body_;
+  size_t num_data_ = 0;
+  int64_t rows_ = 0;
+  std::vector<Slice> slices_;
+};
+
+// ---------------------------------------------------------------------------------------------------------- while_loop
+class WhileLoopKernel final : public ControlKernel {
+ public:
+  WhileLoopKernel(const Node& node, const LinkContext& context, const std::string& name)
+      : name_(node.name),
+        params_(node.params),
+        cond_sources_(body_sources(node, 0)),
+        sources_(body_sources(node, 1)),
+        random_(is_random(node)),
+        condition_(compile_body(node, 0, context, name)),
+        body_(compile_body(node, 1, context, name), static_cast<size_t>(p().num_out_data), to_ints(p().func_var_locs)) {
+    test_spec_ = condition_->outputs()[0].spec;
+    // Condition inputs that are loop variables follow them.
+    const std::vector<int> variables = to_ints(p().func_var_locs);
+    for (size_t k = 0; k < cond_sources_.size(); ++k) {
+      for (int variable : variables) {
+        if (sources_[static_cast<size_t>(variable)] == cond_sources_[k]) followed_.push_back({static_cast<int>(k), variable});
+      }
+    }
+  }
+
+  int64_t workspace_bytes() const override { return body_.workspace_bytes() + 64; }
+  int64_t cost_ns() const override {
+    const int64_t trips = p().unbounded ? kGuessedIterations : std::min(p().max_iterations, kGuessedIterations * 64);
+    return trips * (body_.plan().cost_ns() + condition_->cost_ns() + 200);
+  }
+
+  void run(const KernelArgs& args) override {
+    int64_t limit = p().unbounded ? INT64_MAX : p().max_iterations;
+    if (p().limited) limit = std::min(limit, static_cast<int64_t>(number_at(args.in.back())));
+    LoopBody::Run run = body_.begin(args, sources_);
+    std::vector<Plan::InputBinding> test_inputs;
+    for (int source : cond_sources_) {
+      const TensorRef& in = args.in[static_cast<size_t>(source)];
+      test_inputs.push_back({in.data, in.version});
+    }
+    TensorRef test{static_cast<char*>(args.workspace) + body_.workspace_bytes(), &test_spec_.shape, test_spec_.dtype};
+    int64_t done = 0;
+    try {
+      while (done < limit && holds(test_inputs, run, test, key_of(args.rng, 2 * done))) {
+        body_.step(run, done, done, key_of(args.rng, 2 * done + 1));
+        ++done;
+      }
+    } catch (const Error&) {
+      fail_in(name_ + ", iteration " + std::to_string(done));
+    }
+    const size_t num_out_data = static_cast<size_t>(p().num_out_data);
+    body_.finish(run, args.out.subspan(num_out_data), done, p().max_iterations);
+    if (void* count = args.out.back().data) *static_cast<int64_t*>(count) = done;
+  }
+
+ private:
+  const WhileLoopParams& p() const { return params_->as<WhileLoopParams>(); }
+  RngKey key_of(const RngKey& key, int64_t step) const {
+    return random_ ? RngKey{key.seed, mix(key.stream, static_cast<uint64_t>(step))} : RngKey{};
+  }
+  bool holds(std::vector<Plan::InputBinding>& inputs, const LoopBody::Run& run, const TensorRef& test, RngKey key) {
+    for (const auto& [input, variable] : followed_) inputs[static_cast<size_t>(input)] = run.inputs[static_cast<size_t>(variable)];
+    void* const outputs[] = {test.data};
+    condition_->run({inputs, outputs, nullptr, key});
+    return is_true(test);
+  }
+  struct Followed {
+    int input, variable;
+  };
+  const std::string name_;
+  const ParamsPtr params_;
+  const std::vector<int> cond_sources_, sources_;
+  const bool random_;
+  Ref<Plan> condition_;
+  LoopBody body_;
+  TensorSpec test_spec_;
+  std::vector<Followed> followed_;
+};
+
+// ---------------------------------------------------------------------------------------------------------------- cond
+class CondKernel final : public ControlKernel {
+ public:
+  CondKernel(const Node& node, const LinkContext& context, const std::string& name)
+      : name_(node.name), params_(node.params), random_(is_random(node)) {
+    const Subgraph& pred = *node.subgraphs[0];
+    const Node& head = *pred.outputs[0].node;
+    pred_sources_ = body_sources(node, 0);
+    if (head.op->name == "_copy" && head.inputs[0].node->is_variable() && !pred.inputs.empty()) {
+      direct_pred_ = pred_sources_[0];  // the predicate is a value computed outside
+    } else {
+      pred_ = compile_body(node, 0, context, name);
+      pred_spec_ = pred_->outputs()[0].spec;
+    }
+    const int common = p().num_outputs - p().then_extra - p().else_extra;
+    then_ = make_branch(node, 1, context, name, common, common);
+    else_ = make_branch(node, 2, context, name, common, common + p().then_extra);
+  }
+
+  int64_t workspace_bytes() const override { return 64; }
+  int64_t cost_ns() const override {
+    return std::max(then_.plan->cost_ns(), else_.plan->cost_ns()) + (pred_ ? pred_->cost_ns() : 0) + 100;
+  }
+
+  void run(const KernelArgs& args) override {
+    const bool taken = choose(args);
+    const Branch& branch = taken ? then_ : else_;
+    try {
+      Bindings bound(args, branch.sources);
+      std::vector<void*> fresh(branch.plan->fresh_outputs().size());
+      for (const auto& [output, index] : branch.first_of_fresh) fresh[static_cast<size_t>(index)] = args.out[static_cast<size_t>(output)].data;
+      branch.plan->run({bound.span(), fresh, nullptr, key_of(args.rng, taken ? 1 : 2)});
+      for (const auto& [output, index] : branch.copies) {
+        const TensorRef& out = args.out[static_cast<size_t>(output)];
+        if (const int64_t bytes = out.size() * dtype_size(out.dtype); bytes > 0)
+          std::memcpy(out.data, fresh[static_cast<size_t>(index)], static_cast<size_t>(bytes));
+      }
+    } catch (const Error&) {
+      fail_in(name_ + (taken ? ", then branch" : ", else branch"));
+    }
+  }
+
+ private:
+  struct OutputOfFresh {
+    int output, fresh;
+  };
+  struct Branch {
+    Ref<Plan> plan;
+    std::vector<int> sources;
+    std::vector<OutputOfFresh> first_of_fresh, copies;
+  };
+  struct Bindings {
+    std::vector<Plan::InputBinding> inputs;
+    Bindings(const KernelArgs& args, const std::vector<int>& sources) {
+      inputs.reserve(sources.size());
+      for (int source : sources) {
+        const TensorRef& in = args.in[static_cast<size_t>(source)];
+        inputs.push_back({in.data, in.version});
+      }
+    }
+    std::span<const Plan::InputBinding> span() const { return inputs; }
+  };
+
+  static Branch make_branch(const Node& node, size_t index, const LinkContext& context, const std::string& name, int common,
+                            int first_extra) {
+    Branch branch{compile_body(node, index, context, name), body_sources(node, index), {}, {}};
+    std::vector<bool> seen(branch.plan->fresh_outputs().size());
+    for (size_t i = 0; i < branch.plan->outputs().size(); ++i) {
+      const int number = static_cast<int>(i);
+      const int output = number < common ? number : first_extra + number - common;
+      const int fresh = branch.plan->outputs()[i].fresh;
+      (seen[static_cast<size_t>(fresh)] ? branch.copies : branch.first_of_fresh).push_back({output, fresh});
+      seen[static_cast<size_t>(fresh)] = true;
+    }
+    return branch;
+  }
+
+  bool choose(const KernelArgs& args) {
+    if (direct_pred_ >= 0) return is_true(args.in[static_cast<size_t>(direct_pred_)]);
+    try {
+      Bindings bound(args, pred_sources_);
+      void* const outputs[] = {args.workspace};
+      pred_->run({bound.span(), outputs, nullptr, key_of(args.rng, 0)});
+    } catch (const Error&) {
+      fail_in(name_ + ", predicate");
+    }
+    return is_true({args.workspace, &pred_spec_.shape, pred_spec_.dtype});
+  }
+
+  const CondParams& p() const { return params_->as<CondParams>(); }
+  RngKey key_of(const RngKey& key, uint64_t part) const { return random_ ? RngKey{key.seed, mix(key.stream, part)} : RngKey{}; }
+
+  const std::string name_;
+  const ParamsPtr params_;
+  const bool random_;
+  std::vector<int> pred_sources_;
+  int direct_pred_ = -1;
+  Ref<Plan> pred_;
+  TensorSpec pred_spec_;
+  Branch then_, else_;
+};
+
+}  // namespace
+
+Ref<ControlKernel> link_control(const Node& node, const LinkContext& context, const std::string& name) {
+  switch (control_kind(node)) {
+    case ControlKind::kForeach:
+      return Ref<ControlKernel>(new ForeachKernel(node, context, name));
+    case ControlKind::kWhileLoop:
+      return Ref<ControlKernel>(new WhileLoopKernel(node, context, name));
+    default:
+      return Ref<ControlKernel>(new CondKernel(node, context, name));
+  }
+}
+
+}  // namespace hybridnet

@@ -1,0 +1,17 @@
+// Loops and branches inside a plan: kernels that run linked sub-plans.
+#pragma once
+
+#include "graph/control_flow.h"
+#include "plan/plan.h"
+
+namespace hybridnet {
+
+class ControlKernel : public Kernel {
+ public:
+  virtual int64_t cost_ns() const = 0;  // of one run, estimated
+};
+
+// Compiles the bodies of node for these specs. Throws what compiling them throws.
+Ref<ControlKernel> link_control(const Node& node, const LinkContext& context, const std::string& name);
+
+}  // namespace hybridnet
