@@ -1,8 +1,7 @@
 // Loops and branches as nodes. What their bodies mean for inference is in graph/control_infer.cc, their gradients are in
 // passes/control_gradient.cc, and plan/control_kernel.cc runs them.
 #include "graph/control_flow.h"
-#include "ops/control_flow/family.h"
-#include "ops/register_all.h"
+#include "ops/control_flow/declare_control.h"
 
 namespace hybridnet::ops {
 
