@@ -79,7 +79,7 @@ Graph body_graph(const Node& node, size_t body, std::span<const TensorSpec> inpu
   return graph;
 }
 
-Ref<Subgraph> freeze(const Graph& graph) {
+Ref<Subgraph> freeze(const Graph& graph, const std::vector<NodeEntry>& outputs) {
   Graph copy(graph.train());
   EntryMap map;
   auto body = make_ref<Subgraph>();
@@ -88,7 +88,7 @@ Ref<Subgraph> freeze(const Graph& graph) {
     map[{input, 0}] = {variable, 0};
     body->inputs.push_back(variable);
   }
-  for (const NodeEntry& output : copy.import(graph, graph.outputs(), map)) {
+  for (const NodeEntry& output : copy.import(graph, outputs, map)) {
     if (!output.node->is_variable()) {
       body->outputs.push_back(output);
       continue;

@@ -25,7 +25,7 @@ Graph body_graph(const Node& node, size_t body, std::span<const TensorSpec> inpu
 // Numbers the random nodes of a graph: each draws from a stream of its own, wherever rewriting puts it.
 void number_random_nodes(Graph& graph);
 
-// The graph as a body; its nodes are copied.
-Ref<Subgraph> freeze(const Graph& graph);
+// The graph as a body that gives these values; its nodes are copied.
+Ref<Subgraph> freeze(const Graph& graph, const std::vector<NodeEntry>& outputs);
 
 }  // namespace hybridnet

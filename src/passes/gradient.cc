@@ -2,6 +2,8 @@
 
 #include <unordered_set>
 
+#include "passes/control_gradient.h"
+
 namespace hybridnet {
 namespace {
 
@@ -79,9 +81,9 @@ class Differentiation {
     }
   }
 
-  Gradients run(const std::vector<int>& wanted) {
+  Gradients run(const std::vector<int>& wanted, const std::vector<bool>* heads) {
     Gradients result;
-    seed(result);
+    seed(result, heads);
     const Emitter::Scope scope(emitter_);
     for (auto it = forward_.rbegin(); it != forward_.rend(); ++it) {
       if (!(*it)->is_variable() && active_.count(*it) != 0) differentiate(**it);
@@ -99,10 +101,10 @@ class Differentiation {
     return active_.count(entry.node.get()) != 0 && is_floating(graph_.spec(entry).dtype);
   }
 
-  void seed(Gradients& result) {
+  void seed(Gradients& result, const std::vector<bool>* heads) {
     const std::vector<NodeEntry> outputs = graph_.outputs();
     for (const NodeEntry& output : outputs) {
-      if (!is_floating(graph_.spec(output).dtype)) {
+      if (!is_floating(graph_.spec(output).dtype) || (heads && !(*heads)[result.heads.size()])) {
         result.heads.push_back(-1);
         continue;
       }
@@ -138,10 +140,14 @@ class Differentiation {
     if (!any) return;
     std::vector<bool> wanted;
     for (const NodeEntry& input : node.inputs) wanted.push_back(wants(input));
-    const NodeGradientContext context(graph_, node, output_grads, wanted);
     Values grads;
     try {
-      grads = node.op->gradient(node.params->data(), context);
+      if (node.subgraphs.empty()) {
+        const NodeGradientContext context(graph_, node, output_grads, wanted);
+        grads = node.op->gradient(node.params->data(), context);
+      } else {
+        grads = differentiate_control_node(node, output_grads, wanted);
+      }
     } catch (Error& error) {
       error.add_context({.op = node.op->name, .node = node.name, .block = node.block, .where = node.where});
       throw;
@@ -149,6 +155,24 @@ class Differentiation {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (grads[i] && wanted[i]) arrived_[node.inputs[i]].push_back(grads[i]);
     }
+  }
+
+  // A loop or branch is replaced by one that keeps what its gradient reads; what already refers to it follows.
+  Values differentiate_control_node(Node& node, const Values& output_grads, const std::vector<bool>& wanted) {
+    std::vector<NodeEntry> arrived;
+    for (const Value& gradient : output_grads) arrived.push_back(to_entry(gradient));
+    const ControlGradient made = differentiate_control(graph_, node, arrived, wanted);
+    if (!made.replaced.empty()) {
+      for (auto& [entry, terms] : arrived_) {
+        for (Value& term : terms) {
+          const auto found = made.replaced.find(to_entry(term));
+          if (found != made.replaced.end()) term = to_value(found->second);
+        }
+      }
+    }
+    Values grads;
+    for (const NodeEntry& gradient : made.of_inputs) grads.push_back(gradient.node ? to_value(gradient) : Value());
+    return grads;
   }
 
   Graph& graph_;
@@ -160,8 +184,8 @@ class Differentiation {
 
 }  // namespace
 
-Gradients add_gradients(Graph& graph, const std::vector<int>& wanted_inputs) {
-  return Differentiation(graph, wanted_inputs).run(wanted_inputs);
+Gradients add_gradients(Graph& graph, const std::vector<int>& wanted_inputs, const std::vector<bool>* heads) {
+  return Differentiation(graph, wanted_inputs).run(wanted_inputs, heads);
 }
 
 }  // namespace hybridnet

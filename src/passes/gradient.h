@@ -13,7 +13,8 @@ struct Gradients {
   std::vector<int> heads;            // per output at the time of the call: number of the new input, -1: not floating
   std::vector<NodeEntry> of_inputs;  // parallel to the wanted inputs; null: zero
 };
-Gradients add_gradients(Graph& graph, const std::vector<int>& wanted_inputs);
+// heads: at which outputs a gradient arrives; null: at all floating ones.
+Gradients add_gradients(Graph& graph, const std::vector<int>& wanted_inputs, const std::vector<bool>* heads = nullptr);
 
 // Where an input of the backward graph comes from.
 struct BackwardInput {

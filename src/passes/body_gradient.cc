@@ -1,0 +1,93 @@
+#include "passes/body_gradient.h"
+
+#include <unordered_set>
+
+#include "passes/body_graph.h"
+
+namespace hybridnet {
+namespace {
+
+constexpr double kAutodiff = 10, kSplit = 32;  // positions in the pipeline (docs/graph-passes.md)
+
+using NodeSet = std::unordered_set<const Node*>;
+
+bool passes_gradient(const Node& node) { return !node.is_variable() && !node.op->stops_gradient; }
+
+// Nodes that depend on a marked input.
+NodeSet downstream(const Graph& body, const std::vector<bool>& inputs) {
+  NodeSet reached;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i]) reached.insert(body.inputs()[i].get());
+  for (const Node* node : body.order()) {
+    if (!passes_gradient(*node)) continue;
+    for (const NodeEntry& input : node->inputs)
+      if (reached.count(input.node.get()) != 0 && is_floating(body.spec(input).dtype)) reached.insert(node);
+  }
+  return reached;
+}
+
+// Nodes that a marked output depends on.
+NodeSet upstream(const Graph& body, const std::vector<bool>& outputs) {
+  NodeSet reached;
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (outputs[i]) reached.insert(body.outputs()[i].node.get());
+  const std::vector<Node*> order = body.order();
+  for (auto it = order.rbegin(); it != order.rend(); ++it) {
+    if (reached.count(*it) == 0 || !passes_gradient(**it)) continue;
+    for (const NodeEntry& input : (*it)->inputs)
+      if (is_floating(body.spec(input).dtype)) reached.insert(input.node.get());
+  }
+  return reached;
+}
+
+}  // namespace
+
+void close_over_iterations(const Graph& body, const std::vector<int>& state_inputs, int first_state, std::vector<bool>& wanted,
+                           std::vector<bool>& heads) {
+  auto floating = [&](size_t s) { return is_floating(body.spec(body.outputs()[static_cast<size_t>(first_state) + s]).dtype); };
+  for (bool changed = true; changed;) {
+    changed = false;
+    const NodeSet reached = downstream(body, wanted);
+    for (size_t s = 0; s < state_inputs.size(); ++s) {
+      const auto input = static_cast<size_t>(state_inputs[s]);
+      const NodeEntry& next = body.outputs()[static_cast<size_t>(first_state) + s];
+      if (wanted[input] || !floating(s) || reached.count(next.node.get()) == 0) continue;
+      wanted[input] = changed = true;
+    }
+  }
+  const NodeSet reached = downstream(body, wanted);
+  for (size_t i = 0; i < heads.size(); ++i)
+    heads[i] = heads[i] && reached.count(body.outputs()[i].node.get()) != 0 && is_floating(body.spec(body.outputs()[i]).dtype);
+  for (bool changed = true; changed;) {
+    changed = false;
+    const NodeSet leading = upstream(body, heads);
+    for (size_t s = 0; s < state_inputs.size(); ++s) {
+      const auto input = static_cast<size_t>(state_inputs[s]), output = static_cast<size_t>(first_state) + s;
+      if (heads[output] || !wanted[input] || leading.count(body.inputs()[input].get()) == 0) continue;
+      heads[output] = changed = true;
+    }
+  }
+}
+
+BodyGradient differentiate_body(Graph body, const std::vector<bool>& wanted, const std::vector<bool>& heads) {
+  BodyGradient result;
+  const int num_inputs = static_cast<int>(body.inputs().size()), num_outputs = static_cast<int>(body.outputs().size());
+  result.grad_of_input.assign(static_cast<size_t>(num_inputs), -1);
+  std::vector<int> wanted_inputs;
+  for (size_t i = 0; i < wanted.size(); ++i)
+    if (wanted[i]) wanted_inputs.push_back(static_cast<int>(i));
+  const Gradients gradients = add_gradients(body, wanted_inputs, &heads);
+  for (size_t i = 0; i < gradients.heads.size(); ++i)
+    if (gradients.heads[i] >= 0) result.output_of_head.push_back(static_cast<int>(i));
+  int num_gradients = 0;
+  for (size_t i = 0; i < wanted_inputs.size(); ++i) {
+    if (!gradients.of_inputs[i].node) continue;
+    body.add_output(gradients.of_inputs[i]);
+    result.grad_of_input[static_cast<size_t>(wanted_inputs[i])] = num_gradients++;
+  }
+  run_pipeline(body, PipelineScope::current(), kAutodiff, kSplit, nullptr);
+  result.split = split_gradient(body, num_inputs, num_outputs);
+  return result;
+}
+
+}  // namespace hybridnet
