@@ -261,7 +261,7 @@ class Loader {
       }
     }
     // Steps of gradients and passes trust what made them; indexing with arrays is the only one that a model consists of.
-    if (op->hidden && !op->name.starts_with("_advanced_index"))
+    if (op->hidden && op->subgraph_names.empty() && !op->name.starts_with("_advanced_index"))
       fail(where, "operator '" + op->name + "' is internal", "an operator that models are made of", op->name);
     std::vector<std::pair<std::string, std::string>> params;
     AttrDict hidden;
