@@ -60,6 +60,9 @@ void infer_ctc_loss(const CtcLossParams&, InferContext& c) {
   const Shape& data = c.in_shape(0);
   c.set_in_shape(1, Shape{data[1], kUnknownDim});
   for (int i = 2; i < c.num_in(); ++i) c.set_in_shape(i, Shape{data[1]});
+  if (data[0] == 0 || data[2] == 0) {
+    throw ShapeError({.input = "data", .expected = "at least one step and one symbol, the blank", .given = "shape " + data.str()});
+  }
   const int64_t steps = data[0], longest = c.in_shape(1)[1];
   if (steps != kUnknownDim && longest > steps) {
     throw ShapeError({.input = "label",
