@@ -1,0 +1,3 @@
+"""Further recurrent cells."""
+
+from .rnn_cell import *

@@ -1,0 +1,163 @@
+"""Variational dropout, and LSTM with projection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...nn.arguments import positive
+from ...parameter import tensor_types
+from ...rnn.modifier_cells import ModifierCell, _check_steps
+from ...rnn.rnn_cell import LSTMCell, RecurrentCell
+from ...rnn.sequences import begin_state_of, format_sequence, mask_beyond
+
+__all__ = ["LSTMPCell", "VariationalDropoutCell"]
+
+
+class VariationalDropoutCell(ModifierCell):
+    """Dropout with one mask for all steps of a sequence, in training. Source: Gal and Ghahramani, arXiv 1512.05287.
+
+    Parameters
+    ----------
+    base_cell : RecurrentCell
+    drop_inputs, drop_states, drop_outputs : float, default 0
+        Rates; of the states the first one is dropped.
+
+    Raises ParamError for drop_states of a BidirectionalCell, which has no steps.
+    """
+
+    def __init__(
+        self, base_cell: RecurrentCell, drop_inputs: float = 0.0, drop_states: float = 0.0, drop_outputs: float = 0.0
+    ) -> None:
+        if drop_states:
+            _check_steps(base_cell, "variational state dropout")
+        super().__init__(base_cell)
+        self.drop_inputs = drop_inputs
+        self.drop_states = drop_states
+        self.drop_outputs = drop_outputs
+        self._masks: dict[str, Any] = {}
+
+    def _alias(self) -> str:
+        return "vardrop"
+
+    def reset(self) -> None:
+        """Forgets the masks: the next step draws new ones."""
+        super().reset()
+        self._masks = {}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(p_out = {self.drop_outputs}, p_state = {self.drop_states})"
+
+    def _drop(self, F: Any, what: str, rate: float, value: Any) -> Any:
+        if not rate:
+            return value
+        mask = self._masks.get(what)
+        # A mask of another mode (an array while tracing, or the reverse) belongs to another sequence.
+        if type(mask) is not type(value):
+            mask = self._masks[what] = F.Dropout(F.ones_like(value), p=rate)
+        return value * mask
+
+    def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> Any:  # type: ignore[override]
+        first = self._drop(F, "states", self.drop_states, states[0])
+        inputs = self._drop(F, "inputs", self.drop_inputs, inputs)
+        output, states = self.base_cell(inputs, [first, *states[1:]])
+        return self._drop(F, "outputs", self.drop_outputs, output), states
+
+    def unroll(
+        self,
+        length: int,
+        inputs: Any,
+        begin_state: Any = None,
+        layout: str = "NTC",
+        merge_outputs: bool | None = None,
+        valid_length: Any = None,
+    ) -> tuple[Any, list[Any]]:
+        """Runs the wrapped cell with one mask for all steps. Arguments as RecurrentCell.unroll."""
+        if self.drop_states:
+            return super().unroll(length, inputs, begin_state, layout, merge_outputs, valid_length)
+        self.reset()
+        inputs, axis, functions, batch_size = format_sequence(length, inputs, layout, True)
+        states = begin_state_of(self, functions, begin_state, inputs, batch_size)
+        if self.drop_inputs:
+            inputs = functions.Dropout(inputs, p=self.drop_inputs, axes=(axis,))
+        with self._unwrapped() as cell:
+            outputs, states = cell.unroll(length, inputs, states, layout, True, valid_length)
+        if self.drop_outputs:
+            outputs = functions.Dropout(outputs, p=self.drop_outputs, axes=(axis,))
+        if merge_outputs is None:
+            merge_outputs = isinstance(outputs, tensor_types)
+        if valid_length is not None:
+            outputs = mask_beyond(functions, outputs, length, valid_length, axis, True)
+        return format_sequence(length, outputs, layout, merge_outputs)[0], states
+
+
+class LSTMPCell(LSTMCell):
+    """LSTM whose output is projected to projection_size. Source: Sak et al., arXiv 1402.1128.
+
+    States: output (N, projection_size) and memory (N, hidden_size).
+
+    Parameters
+    ----------
+    hidden_size, projection_size : int
+    i2h_weight_initializer, h2h_weight_initializer, h2r_weight_initializer, i2h_bias_initializer, h2h_bias_initializer
+    input_size : int, default 0
+        0: the first batch will tell.
+    """
+
+    def __init__(
+        self,
+        hidden_size: int,
+        projection_size: int,
+        i2h_weight_initializer: Any = None,
+        h2h_weight_initializer: Any = None,
+        h2r_weight_initializer: Any = None,
+        i2h_bias_initializer: Any = "zeros",
+        h2h_bias_initializer: Any = "zeros",
+        input_size: int = 0,
+        prefix: str | None = None,
+        params: Any = None,
+    ) -> None:
+        self._projection_size = positive("LSTMPCell.projection_size", projection_size)
+        super().__init__(
+            hidden_size,
+            i2h_weight_initializer,
+            h2h_weight_initializer,
+            i2h_bias_initializer,
+            h2h_bias_initializer,
+            input_size,
+            prefix,
+            params,
+        )
+        self.h2r_weight = self._make("h2r_weight", (projection_size, hidden_size), h2r_weight_initializer)
+
+    def _recurrent_size(self) -> int:
+        return self._projection_size
+
+    def _alias(self) -> str:
+        return "lstmp"
+
+    def _extra_repr(self) -> str:
+        return f" -> {self._projection_size}"
+
+    def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
+        """Output (N, projection_size) and memory (N, hidden_size)."""
+        sizes = (self._projection_size, self._hidden_size)
+        return [{"shape": (batch_size, size), "__layout__": "NC"} for size in sizes]
+
+    def hybrid_forward(  # type: ignore[override]
+        self,
+        F: Any,
+        inputs: Any,
+        states: Any,
+        i2h_weight: Any,
+        h2h_weight: Any,
+        i2h_bias: Any,
+        h2h_bias: Any,
+        h2r_weight: Any,
+    ) -> Any:
+        t = f"t{self._counter}_"
+        i2h, h2h = self._maps(F, inputs, states[0], t, (i2h_weight, h2h_weight), (i2h_bias, h2h_bias))
+        hidden, memory = self._next(F, i2h, h2h, states[1], t)
+        output = F.FullyConnected(
+            hidden, weight=h2r_weight, num_hidden=self._projection_size, no_bias=True, name=t + "projected"
+        )
+        return output, [output, memory]

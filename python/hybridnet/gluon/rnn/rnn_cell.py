@@ -1,0 +1,387 @@
+"""Recurrent cells: the base, and RNN, LSTM and GRU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ... import ndarray
+from ...errors import ParamError
+from ..block import Block
+from ..hybrid_block import HybridBlock
+from ..nn.activations import LeakyReLU
+from ..nn.arguments import positive, unknown_or_positive
+from .sequences import begin_state_of, format_sequence, mask_beyond
+
+__all__ = [
+    "BidirectionalCell",
+    "DropoutCell",
+    "GRUCell",
+    "HybridRecurrentCell",
+    "HybridSequentialRNNCell",
+    "LSTMCell",
+    "ModifierCell",
+    "RNNCell",
+    "RecurrentCell",
+    "ResidualCell",
+    "SequentialRNNCell",
+    "ZoneoutCell",
+]
+
+
+class RecurrentCell(Block):
+    """Base of cells. A call is one step: ``output, states = cell(input, states)``.
+
+    Subclasses write state_info and forward(inputs, states) or, derived from HybridRecurrentCell, hybrid_forward.
+    """
+
+    def __init__(self, prefix: str | None = None, params: Any = None) -> None:
+        super().__init__(prefix=prefix, params=params)
+        self._modified = False
+        self.reset()
+
+    def reset(self) -> None:
+        """Forgets how many steps were made; unroll calls it."""
+        self._init_counter = -1
+        self._counter = -1
+        for cell in self._children.values():
+            if isinstance(cell, RecurrentCell):
+                cell.reset()
+
+    def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
+        """Shape and layout of each state: ``[{"shape": (batch_size, n), "__layout__": "NC"}]``."""
+        raise NotImplementedError(f"{type(self).__name__} must override state_info")
+
+    def begin_state(self, batch_size: int = 0, func: Callable[..., Any] = ndarray.zeros, **kwargs: Any) -> list[Any]:
+        """States before the first step.
+
+        Parameters
+        ----------
+        batch_size : int, default 0
+            0 only with functions of mx.sym: inference finds it.
+        func : callable, default mx.nd.zeros
+            Makes a state from name=, shape= and kwargs: mx.nd.ones, mx.sym.zeros, mx.sym.var.
+
+        Raises ParamError if a modifier (ZoneoutCell, ...) holds this cell.
+        """
+        self._check_not_modified()
+        states = []
+        for info in self.state_info(batch_size):
+            self._init_counter += 1
+            states.append(func(name=f"{self._prefix}begin_state_{self._init_counter}", **{**(info or {}), **kwargs}))
+        return states
+
+    def _check_not_modified(self) -> None:
+        if self._modified:
+            raise ParamError(
+                f"cell {self.name} is inside a modifier cell (such as ZoneoutCell), which changes how it steps.\n"
+                "  Fix: call the modifier cell instead."
+            )
+
+    def unroll(
+        self,
+        length: int,
+        inputs: Any,
+        begin_state: Any = None,
+        layout: str = "NTC",
+        merge_outputs: bool | None = None,
+        valid_length: Any = None,
+    ) -> tuple[Any, list[Any]]:
+        """Runs the cell over a sequence.
+
+        Parameters
+        ----------
+        length : int
+            Number of steps.
+        inputs : NDArray or Symbol, or list of them
+            A whole sequence in layout, or one (N, C) per step.
+        begin_state : list, optional
+            Default: zeros.
+        layout : str, default 'NTC'
+            Of inputs, if they are one array, and of merged outputs.
+        merge_outputs : bool, optional
+            True: one array; False: a list of steps; None: whichever is at hand.
+        valid_length : NDArray or Symbol (N,), optional
+            Outputs beyond are zero, and the states are those after each sample's last valid step.
+
+        Returns (outputs, states). Raises ShapeError if length disagrees with inputs, ParamError for a bad layout.
+        """
+        self.reset()
+        inputs, axis, functions, batch_size = format_sequence(length, inputs, layout, False)
+        states = begin_state_of(self, functions, begin_state, inputs, batch_size)
+        outputs: Any = []
+        all_states = []
+        for i in range(length):
+            output, states = self(inputs[i], states)
+            outputs.append(output)
+            if valid_length is not None:
+                all_states.append(states)
+        if valid_length is not None:
+            states = [
+                functions.SequenceLast(
+                    functions.stack(*steps, axis=0), sequence_length=valid_length, use_sequence_length=True, axis=0
+                )
+                for steps in zip(*all_states, strict=True)
+            ]
+            outputs = mask_beyond(functions, outputs, length, valid_length, axis, True)
+        outputs, _, _, _ = format_sequence(length, outputs, layout, merge_outputs)
+        return outputs, states
+
+    def _get_activation(self, F: Any, inputs: Any, activation: Any, **kwargs: Any) -> Any:
+        """activation applied to inputs: a name, a LeakyReLU layer, or anything callable."""
+        if isinstance(activation, str):
+            function = {"tanh": "tanh", "relu": "relu", "sigmoid": "sigmoid", "softsign": "softsign"}.get(activation)
+            if function is not None:
+                return getattr(F, function)(inputs, **kwargs)
+            return F.Activation(inputs, act_type=activation, **kwargs)
+        if isinstance(activation, LeakyReLU):
+            return F.LeakyReLU(inputs, act_type="leaky", slope=activation._alpha, **kwargs)
+        return activation(inputs, **kwargs)
+
+    def __call__(self, inputs: Any, states: Any, *args: Any, **kwargs: Any) -> Any:
+        """One step: (output, next states)."""
+        self._counter += 1
+        return super().__call__(inputs, states, *args, **kwargs)
+
+
+class HybridRecurrentCell(RecurrentCell, HybridBlock):
+    """Base of cells that can be hybridized; subclasses write hybrid_forward(F, inputs, states, ...)."""
+
+    def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} must override hybrid_forward")
+
+
+class _GatedCell(HybridRecurrentCell):
+    """What RNN, LSTM and GRU share: input-to-hidden and hidden-to-hidden maps of all gates at once."""
+
+    _gates = 1
+    _states = 1
+
+    def __init__(
+        self,
+        hidden_size: int,
+        i2h_weight_initializer: Any,
+        h2h_weight_initializer: Any,
+        i2h_bias_initializer: Any,
+        h2h_bias_initializer: Any,
+        input_size: int,
+        prefix: str | None,
+        params: Any,
+    ) -> None:
+        super().__init__(prefix=prefix, params=params)
+        who = type(self).__name__
+        self._hidden_size = positive(f"{who}.hidden_size", hidden_size)
+        self._input_size = unknown_or_positive(f"{who}.input_size", input_size)
+        rows = self._gates * hidden_size
+        self.i2h_weight = self._make("i2h_weight", (rows, self._input_size), i2h_weight_initializer)
+        self.h2h_weight = self._make("h2h_weight", (rows, self._recurrent_size()), h2h_weight_initializer)
+        self.i2h_bias = self._make("i2h_bias", (rows,), i2h_bias_initializer)
+        self.h2h_bias = self._make("h2h_bias", (rows,), h2h_bias_initializer)
+
+    def _make(self, name: str, shape: tuple[int, ...], init: Any) -> Any:
+        return self.params.get(name, shape=shape, init=init, allow_deferred_init=True)
+
+    def _recurrent_size(self) -> int:
+        return self._hidden_size
+
+    def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
+        """One state (N, hidden_size); LSTM: output and memory."""
+        return [{"shape": (batch_size, self._hidden_size), "__layout__": "NC"} for _ in range(self._states)]
+
+    def _maps(self, F: Any, inputs: Any, state: Any, t: str, weights: tuple[Any, Any], biases: tuple[Any, Any]) -> Any:
+        rows = self._gates * self._hidden_size
+        i2h = F.FullyConnected(data=inputs, weight=weights[0], bias=biases[0], num_hidden=rows, name=t + "i2h")
+        h2h = F.FullyConnected(data=state, weight=weights[1], bias=biases[1], num_hidden=rows, name=t + "h2h")
+        return i2h, h2h
+
+    def __repr__(self) -> str:
+        rows, inputs = self.i2h_weight.shape
+        return f"{type(self).__name__}({inputs if inputs > 0 else None} -> {rows}{self._extra_repr()})"
+
+    def _extra_repr(self) -> str:
+        return ""
+
+
+class RNNCell(_GatedCell):
+    """``h' = activation(i2h_weight x + i2h_bias + h2h_weight h + h2h_bias)``.
+
+    Shapes: input (N, input_size), state (N, hidden_size), output (N, hidden_size).
+
+    Parameters
+    ----------
+    hidden_size : int
+    activation : str or callable, default 'tanh'
+    i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer
+    input_size : int, default 0
+        0: the first batch will tell.
+    """
+
+    def __init__(
+        self,
+        hidden_size: int,
+        activation: Any = "tanh",
+        i2h_weight_initializer: Any = None,
+        h2h_weight_initializer: Any = None,
+        i2h_bias_initializer: Any = "zeros",
+        h2h_bias_initializer: Any = "zeros",
+        input_size: int = 0,
+        prefix: str | None = None,
+        params: Any = None,
+    ) -> None:
+        super().__init__(
+            hidden_size,
+            i2h_weight_initializer,
+            h2h_weight_initializer,
+            i2h_bias_initializer,
+            h2h_bias_initializer,
+            input_size,
+            prefix,
+            params,
+        )
+        self._activation = activation
+
+    def _alias(self) -> str:
+        return "rnn"
+
+    def _extra_repr(self) -> str:
+        return f", {self._activation}"
+
+    def hybrid_forward(
+        self, F: Any, inputs: Any, states: Any, i2h_weight: Any, h2h_weight: Any, i2h_bias: Any, h2h_bias: Any
+    ) -> Any:
+        t = f"t{self._counter}_"
+        i2h, h2h = self._maps(F, inputs, states[0], t, (i2h_weight, h2h_weight), (i2h_bias, h2h_bias))
+        total = F.elemwise_add(i2h, h2h, name=t + "plus0")
+        output = self._get_activation(F, total, self._activation, name=t + "out")
+        return output, [output]
+
+
+class LSTMCell(_GatedCell):
+    """Long short-term memory: gates in the order input, forget, candidate, output.
+
+    ``c' = f * c + i * g; h' = o * tanh(c')``. States: [h, c], (N, hidden_size) each.
+    Source: Hochreiter and Schmidhuber, 1997; forget gate: Gers et al., 2000.
+
+    Parameters
+    ----------
+    hidden_size : int
+    i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer
+    input_size : int, default 0
+        0: the first batch will tell.
+    activation : str, default 'tanh'
+        Of candidate and memory.
+    recurrent_activation : str, default 'sigmoid'
+        Of the gates.
+    """
+
+    _gates = 4
+    _states = 2
+
+    def __init__(
+        self,
+        hidden_size: int,
+        i2h_weight_initializer: Any = None,
+        h2h_weight_initializer: Any = None,
+        i2h_bias_initializer: Any = "zeros",
+        h2h_bias_initializer: Any = "zeros",
+        input_size: int = 0,
+        prefix: str | None = None,
+        params: Any = None,
+        activation: Any = "tanh",
+        recurrent_activation: Any = "sigmoid",
+    ) -> None:
+        super().__init__(
+            hidden_size,
+            i2h_weight_initializer,
+            h2h_weight_initializer,
+            i2h_bias_initializer,
+            h2h_bias_initializer,
+            input_size,
+            prefix,
+            params,
+        )
+        self._activation = activation
+        self._recurrent_activation = recurrent_activation
+
+    def _alias(self) -> str:
+        return "lstm"
+
+    def _next(self, F: Any, i2h: Any, h2h: Any, memory: Any, t: str) -> tuple[Any, Any]:
+        """Output gate times activated memory, and the memory."""
+        gates = F.SliceChannel(F.elemwise_add(i2h, h2h, name=t + "plus0"), num_outputs=4, name=t + "slice")
+        in_gate = self._get_activation(F, gates[0], self._recurrent_activation, name=t + "i")
+        forget = self._get_activation(F, gates[1], self._recurrent_activation, name=t + "f")
+        candidate = self._get_activation(F, gates[2], self._activation, name=t + "c")
+        out_gate = self._get_activation(F, gates[3], self._recurrent_activation, name=t + "o")
+        kept = F.elemwise_mul(forget, memory, name=t + "mul0")
+        memory = F.elemwise_add(kept, F.elemwise_mul(in_gate, candidate, name=t + "mul1"), name=t + "state")
+        shown = self._get_activation(F, memory, self._activation, name=t + "activation0")
+        return F.elemwise_mul(out_gate, shown, name=t + "out"), memory
+
+    def hybrid_forward(
+        self, F: Any, inputs: Any, states: Any, i2h_weight: Any, h2h_weight: Any, i2h_bias: Any, h2h_bias: Any
+    ) -> Any:
+        t = f"t{self._counter}_"
+        i2h, h2h = self._maps(F, inputs, states[0], t, (i2h_weight, h2h_weight), (i2h_bias, h2h_bias))
+        output, memory = self._next(F, i2h, h2h, states[1], t)
+        return output, [output, memory]
+
+
+class GRUCell(_GatedCell):
+    """Gated recurrent unit: gates in the order reset, update, candidate; the reset gate is applied after the product.
+
+    ``h' = (1 - z) * tanh(i2h_n + r * h2h_n) + z * h``. Source: Cho et al., arXiv 1406.1078, as cuDNN computes it.
+    Arguments: hidden_size, initializers and input_size as RNNCell.
+    """
+
+    _gates = 3
+
+    def __init__(
+        self,
+        hidden_size: int,
+        i2h_weight_initializer: Any = None,
+        h2h_weight_initializer: Any = None,
+        i2h_bias_initializer: Any = "zeros",
+        h2h_bias_initializer: Any = "zeros",
+        input_size: int = 0,
+        prefix: str | None = None,
+        params: Any = None,
+    ) -> None:
+        super().__init__(
+            hidden_size,
+            i2h_weight_initializer,
+            h2h_weight_initializer,
+            i2h_bias_initializer,
+            h2h_bias_initializer,
+            input_size,
+            prefix,
+            params,
+        )
+
+    def _alias(self) -> str:
+        return "gru"
+
+    def hybrid_forward(
+        self, F: Any, inputs: Any, states: Any, i2h_weight: Any, h2h_weight: Any, i2h_bias: Any, h2h_bias: Any
+    ) -> Any:
+        t = f"t{self._counter}_"
+        before = states[0]
+        i2h, h2h = self._maps(F, inputs, before, t, (i2h_weight, h2h_weight), (i2h_bias, h2h_bias))
+        i2h_r, i2h_z, i2h_n = F.SliceChannel(i2h, num_outputs=3, name=t + "i2h_slice")
+        h2h_r, h2h_z, h2h_n = F.SliceChannel(h2h, num_outputs=3, name=t + "h2h_slice")
+        reset = F.Activation(F.elemwise_add(i2h_r, h2h_r, name=t + "plus0"), act_type="sigmoid", name=t + "r_act")
+        update = F.Activation(F.elemwise_add(i2h_z, h2h_z, name=t + "plus1"), act_type="sigmoid", name=t + "z_act")
+        candidate = F.elemwise_add(i2h_n, F.elemwise_mul(reset, h2h_n, name=t + "mul0"), name=t + "plus2")
+        candidate = F.Activation(candidate, act_type="tanh", name=t + "h_act")
+        rest = F.elemwise_sub(F.ones_like(update, name=t + "ones_like0"), update, name=t + "minus0")
+        output = F.elemwise_add(
+            F.elemwise_mul(rest, candidate, name=t + "mul1"),
+            F.elemwise_mul(update, before, name=t + "mul20"),
+            name=t + "out",
+        )
+        return output, [output]
+
+
+# They build on the base above, and MXNet has all cells in this module.
+from .cell_containers import BidirectionalCell, HybridSequentialRNNCell, SequentialRNNCell  # noqa: E402
+from .modifier_cells import DropoutCell, ModifierCell, ResidualCell, ZoneoutCell  # noqa: E402

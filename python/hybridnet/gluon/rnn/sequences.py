@@ -1,0 +1,101 @@
+"""Sequences as one array with a time axis or as a list with one array per step; masks and reversal by valid length."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ... import ndarray, symbol
+from ...errors import ParamError, ShapeError
+from ...ndarray import NDArray
+from ...symbol import Symbol
+
+__all__ = ["begin_state_of", "format_sequence", "mask_beyond", "namespace_of", "reversed_in_time"]
+
+_TENSORS = (NDArray, Symbol)
+
+
+def namespace_of(value: Any) -> Any:
+    """mx.sym for a Symbol (or a list that starts with one), else mx.nd."""
+    first = value[0] if isinstance(value, (list, tuple)) else value
+    return symbol if isinstance(first, Symbol) else ndarray
+
+
+def _axis(layout: str, letter: str) -> int:
+    axis = layout.find(letter)
+    if axis < 0:
+        raise ParamError(f"unroll: layout must contain N, T and C, such as 'NTC' or 'TNC', got {layout!r}")
+    return axis
+
+
+def _check_length(length: int | None, given: int) -> None:
+    if length is not None and length != given:
+        raise ShapeError(f"unroll: length is {length} but the inputs have {given} steps")
+
+
+def _split(inputs: Any, length: int | None, axis: int) -> list[Any]:
+    if isinstance(inputs, NDArray):
+        _check_length(length, inputs.shape[axis])
+        length = inputs.shape[axis]
+    if length is None:
+        raise ParamError("unroll: a Symbol needs length to be cut into steps")
+    steps = namespace_of(inputs).split(inputs, axis=axis, num_outputs=length, squeeze_axis=1)
+    return [steps] if length == 1 and isinstance(steps, NDArray) else list(steps)
+
+
+def format_sequence(
+    length: int | None, inputs: Any, layout: str, merge: bool | None, in_layout: str | None = None
+) -> tuple[Any, int, Any, int]:
+    """inputs as a list of steps (merge False), as one array in layout (merge True), or as they are (None).
+
+    Returns (inputs, time axis of layout, mx.nd or mx.sym, batch size; 0 for Symbols: inference finds it).
+    Raises ParamError for a layout without T or N and if inputs is None, ShapeError if length disagrees.
+    """
+    if inputs is None:
+        raise ParamError("unroll: inputs is None; make the input variables outside of unroll")
+    axis, batch_axis = _axis(layout, "T"), _axis(layout, "N")
+    in_axis = axis if in_layout is None else _axis(in_layout, "T")
+    batch_size = 0
+    functions = namespace_of(inputs)
+    if isinstance(inputs, _TENSORS):
+        if isinstance(inputs, NDArray):
+            batch_size = inputs.shape[batch_axis]
+        if merge is False:
+            inputs = _split(inputs, length, in_axis)
+        elif axis != in_axis:
+            inputs = functions.swapaxes(inputs, dim1=axis, dim2=in_axis)
+    else:
+        _check_length(length, len(inputs))
+        if functions is ndarray:
+            batch_size = inputs[0].shape[0]
+        if merge is True:
+            inputs = functions.stack(*inputs, axis=axis)
+    return inputs, axis, functions, batch_size
+
+
+def mask_beyond(functions: Any, data: Any, length: int, valid_length: Any, axis: int, merge: bool) -> Any:
+    """data with zeros behind each sample's valid length; one array if merge, else a list of steps."""
+    if not isinstance(data, _TENSORS):
+        data = functions.stack(*data, axis=axis)
+    data = functions.SequenceMask(data, sequence_length=valid_length, use_sequence_length=True, axis=axis)
+    return data if merge else _split(data, length, axis)
+
+
+def reversed_in_time(steps: Sequence[Any], length: int, valid_length: Any = None) -> list[Any]:
+    """The steps backwards; with valid_length, each sample's valid part only, the rest stays where it is."""
+    if valid_length is None:
+        return list(reversed(steps))
+    functions = namespace_of(steps)
+    stacked = functions.stack(*steps, axis=0)
+    turned = functions.SequenceReverse(stacked, sequence_length=valid_length, use_sequence_length=True)
+    return _split(turned, length, 0)
+
+
+def begin_state_of(cell: Any, functions: Any, begin_state: Any, inputs: Any, batch_size: int) -> Any:
+    """begin_state, or the cell's zeros for the inputs' batch size and context."""
+    if begin_state is not None:
+        return begin_state
+    if functions is ndarray:
+        with (inputs if isinstance(inputs, _TENSORS) else inputs[0]).context:
+            return cell.begin_state(func=functions.zeros, batch_size=batch_size)
+    return cell.begin_state(func=functions.zeros, batch_size=batch_size)

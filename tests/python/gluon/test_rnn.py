@@ -1,0 +1,549 @@
+"""Recurrent cells and layers: MXNet's numbers, NumPy's numbers, cells against layers, lengths, modifiers, errors."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+
+import hybridnet as mx
+import numpy as np
+import pytest
+from hybridnet import autograd, gluon
+from hybridnet.gluon import rnn
+from hybridnet.gluon.contrib import rnn as contrib_rnn
+
+FIXTURES = pathlib.Path(__file__).resolve().parents[2] / "fixtures"
+
+
+class Model(gluon.HybridBlock):
+    """A block made of a function body(self, F, *inputs)."""
+
+    def __init__(self, body, children):
+        super().__init__(prefix="net_")
+        self._body = body
+        with self.name_scope():
+            for name, make in children.items():
+                setattr(self, name, make())
+
+    def hybrid_forward(self, F, *inputs):
+        return self._body(self, F, *inputs)
+
+
+def _unrolled(s, F, x, h, c, g, r):
+    first, lstm = s.lstm.unroll(4, x, begin_state=[h, c], layout="NTC", merge_outputs=True)
+    second, gru = s.gru.unroll(4, first, begin_state=[g], layout="NTC", merge_outputs=True)
+    third, plain = s.rnn.unroll(4, second, begin_state=[r], layout="NTC", merge_outputs=True)
+    return third, lstm[0], lstm[1], gru[0], plain[0]
+
+
+def _bidirectional(s, F, x):
+    out, states = s.b.unroll(3, x, layout="TNC", merge_outputs=True)
+    return out, states[0], states[1], states[2]
+
+
+# The models that MXNet 1.9.1 made and ran.
+MODELS = {
+    "lstm_bi2": (
+        lambda s, F, x, h, c: s.r(x, [h, c]),
+        {"r": lambda: rnn.LSTM(5, num_layers=2, bidirectional=True, input_size=4)},
+    ),
+    "lstm_default_state": (
+        lambda s, F, x: s.d(s.r(x)),
+        {
+            "r": lambda: rnn.LSTM(6, num_layers=1, layout="NTC", input_size=3),
+            "d": lambda: gluon.nn.Dense(4, flatten=False, in_units=6),
+        },
+    ),
+    "gru_fused": (lambda s, F, x, h: s.r(x, h), {"r": lambda: rnn.GRU(4, num_layers=2, input_size=3)}),
+    "rnn_fused_tanh_relu": (
+        lambda s, F, x, h: (s.a(x, h), s.b(x, h)),
+        {
+            "a": lambda: rnn.RNN(4, activation="tanh", input_size=3, bidirectional=True),
+            "b": lambda: rnn.RNN(4, activation="relu", input_size=3, bidirectional=True),
+        },
+    ),
+    "rnn_cells_unrolled": (
+        _unrolled,
+        {
+            "lstm": lambda: rnn.LSTMCell(4, input_size=3),
+            "gru": lambda: rnn.GRUCell(5, input_size=4),
+            "rnn": lambda: rnn.ResidualCell(rnn.RNNCell(5, input_size=5)),
+        },
+    ),
+    "rnn_bidirectional_cells": (
+        _bidirectional,
+        {"b": lambda: rnn.BidirectionalCell(rnn.LSTMCell(3, input_size=2), rnn.GRUCell(4, input_size=2))},
+    ),
+}
+
+
+def flatten(value):
+    if isinstance(value, (list, tuple)):
+        return [item for part in value for item in flatten(part)]
+    return [value]
+
+
+@pytest.mark.parametrize("hybridize", [False, True])
+@pytest.mark.parametrize("case", sorted(MODELS))
+def test_models_of_mxnet_have_its_parameters_and_numbers(case, hybridize):
+    folder = FIXTURES / case
+    description = json.loads((folder / "case.json").read_text())
+    net = Model(*MODELS[case])
+    net.collect_params().load(str(folder / f"{case}-0000.params"))
+    if hybridize:
+        net.hybridize()
+    inputs, outputs = np.load(folder / "inputs.npz"), np.load(folder / "outputs.npz")
+    for run in description["runs"]:
+        arrays = [mx.nd.array(inputs[f"{run}/{spec['name']}"]) for spec in description["inputs"]]
+        for i, out in enumerate(flatten(net(*arrays))):
+            np.testing.assert_allclose(out.asnumpy(), outputs[f"{run}/{i}"], rtol=1e-4, atol=1e-5)
+
+
+# -- cells by hand --------------------------------------------------------------------------------------------------
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def rnn_step(x, states, w, act=np.tanh):
+    h = act(x @ w["i2h_weight"].T + w["i2h_bias"] + states[0] @ w["h2h_weight"].T + w["h2h_bias"])
+    return h, [h]
+
+
+def lstm_step(x, states, w):
+    gates = x @ w["i2h_weight"].T + w["i2h_bias"] + states[0] @ w["h2h_weight"].T + w["h2h_bias"]
+    i, f, g, o = np.split(gates, 4, axis=1)
+    c = sigmoid(f) * states[1] + sigmoid(i) * np.tanh(g)
+    h = sigmoid(o) * np.tanh(c)
+    if "h2r_weight" in w:
+        h = h @ w["h2r_weight"].T
+    return h, [h, c]
+
+
+def gru_step(x, states, w):
+    a = np.split(x @ w["i2h_weight"].T + w["i2h_bias"], 3, axis=1)
+    b = np.split(states[0] @ w["h2h_weight"].T + w["h2h_bias"], 3, axis=1)
+    r, z = sigmoid(a[0] + b[0]), sigmoid(a[1] + b[1])
+    h = (1 - z) * np.tanh(a[2] + r * b[2]) + z * states[0]
+    return h, [h]
+
+
+CELLS = [
+    (lambda: rnn.RNNCell(4), rnn_step),
+    (lambda: rnn.RNNCell(4, activation="relu"), lambda x, s, w: rnn_step(x, s, w, lambda v: np.maximum(v, 0))),
+    (
+        lambda: rnn.RNNCell(4, activation=gluon.nn.LeakyReLU(0.1)),
+        lambda x, s, w: rnn_step(x, s, w, lambda v: np.where(v > 0, v, 0.1 * v)),
+    ),
+    (lambda: rnn.LSTMCell(4), lstm_step),
+    (lambda: rnn.GRUCell(4), gru_step),
+    (lambda: contrib_rnn.LSTMPCell(4, 3), lstm_step),
+]
+IDS = ["rnn", "relu", "leaky", "lstm", "gru", "lstmp"]
+
+
+def weights(cell):
+    return {name: param.data().asnumpy().astype("float64") for name, param in cell._reg_params.items()}
+
+
+def ready(block):
+    block.initialize(mx.init.Uniform(1))
+    for param in block.collect_params(".*bias").values():
+        param.initialize(mx.init.Uniform(1), force_reinit=True)
+    return block
+
+
+def floats(rng, *shape):
+    return mx.nd.array(rng.normal(size=shape).astype("float32"))
+
+
+@pytest.mark.parametrize(("make", "step"), CELLS, ids=IDS)
+@pytest.mark.parametrize("hybridize", [False, True])
+def test_cells_step_by_their_formula(make, step, hybridize, rng):
+    cell = ready(make())
+    cell.hybridize(hybridize)
+    states = [floats(rng, *info["shape"]) for info in cell.state_info(2)]
+    expected = [s.asnumpy().astype("float64") for s in states]
+    for _ in range(3):
+        x = floats(rng, 2, 5)
+        output, states = cell(x, states)
+        wanted, expected = step(x.asnumpy(), expected, weights(cell))
+        np.testing.assert_allclose(output.asnumpy(), wanted, rtol=1e-4, atol=1e-5)
+        for a, b in zip(states, expected, strict=True):
+            np.testing.assert_allclose(a.asnumpy(), b, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("make", "step"), CELLS, ids=IDS)
+@pytest.mark.parametrize("layout", ["NTC", "TNC"])
+@pytest.mark.parametrize("merge", [True, False, None])
+def test_unrolling_is_stepping(make, step, layout, merge, rng):
+    cell = ready(make())
+    x = floats(rng, 2, 3, 5) if layout == "NTC" else floats(rng, 3, 2, 5)
+    outputs, states = cell.unroll(3, x, layout=layout, merge_outputs=merge)
+    expected = [np.zeros(info["shape"]) for info in cell.state_info(2)]
+    steps = []
+    for i in range(3):
+        row = x.asnumpy()[:, i] if layout == "NTC" else x.asnumpy()[i]
+        out, expected = step(row, expected, weights(cell))
+        steps.append(out)
+    axis = layout.find("T")
+    if merge:
+        np.testing.assert_allclose(outputs.asnumpy(), np.stack(steps, axis), rtol=1e-4, atol=1e-5)
+    else:
+        assert isinstance(outputs, list)
+        for a, b in zip(outputs, steps, strict=True):
+            np.testing.assert_allclose(a.asnumpy(), b, rtol=1e-4, atol=1e-5)
+    for a, b in zip(states, expected, strict=True):
+        np.testing.assert_allclose(a.asnumpy(), b, rtol=1e-4, atol=1e-5)
+
+
+def test_inputs_may_be_a_list_of_steps(rng):
+    cell = ready(rnn.LSTMCell(4))
+    x = floats(rng, 2, 3, 5)
+    whole, _ = cell.unroll(3, x, merge_outputs=True)
+    parts, _ = cell.unroll(3, [x[:, i] for i in range(3)], merge_outputs=True)
+    np.testing.assert_array_equal(whole.asnumpy(), parts.asnumpy())
+
+
+def _cells():
+    stack = rnn.HybridSequentialRNNCell()
+    stack.add(rnn.LSTMCell(4))
+    stack.add(rnn.ResidualCell(rnn.GRUCell(4)))
+    return stack
+
+
+VARIABLE = [
+    lambda: rnn.LSTMCell(4),
+    lambda: rnn.GRUCell(4),
+    _cells,
+    lambda: rnn.BidirectionalCell(rnn.LSTMCell(3), rnn.GRUCell(2)),
+    lambda: rnn.ZoneoutCell(rnn.RNNCell(4), 0.5, 0.5),
+    lambda: contrib_rnn.VariationalDropoutCell(rnn.LSTMCell(4), 0.5, 0.0, 0.5),
+]
+
+
+@pytest.mark.parametrize("make", VARIABLE)
+@pytest.mark.parametrize("layout", ["NTC", "TNC"])
+@pytest.mark.parametrize("merge", [True, False])
+def test_valid_lengths_give_what_shorter_sequences_give(make, layout, merge, rng):
+    cell = ready(make())
+    axis = layout.find("T")
+    lengths = [2, 5, 1, 4]
+    x = floats(rng, 4, 5, 3)
+    whole = x if layout == "NTC" else x.swapaxes(0, 1)
+    outputs, states = cell.unroll(5, whole, layout=layout, merge_outputs=merge, valid_length=mx.nd.array(lengths))
+    if not merge:
+        outputs = mx.nd.stack(*outputs, axis=axis)
+    outputs = outputs.asnumpy() if layout == "NTC" else outputs.asnumpy().swapaxes(0, 1)
+    for i, length in enumerate(lengths):
+        one, its_states = cell.unroll(length, x[i : i + 1, :length], layout="NTC", merge_outputs=True)
+        np.testing.assert_allclose(outputs[i, :length], one.asnumpy()[0], rtol=1e-4, atol=1e-5)
+        assert (outputs[i, length:] == 0).all()
+        for a, b in zip(states, its_states, strict=True):
+            np.testing.assert_allclose(a.asnumpy()[i], b.asnumpy()[0], rtol=1e-4, atol=1e-5)
+
+
+# -- layers ---------------------------------------------------------------------------------------------------------
+
+LAYERS = [
+    lambda **k: rnn.RNN(4, **k),
+    lambda **k: rnn.RNN(4, activation="tanh", **k),
+    lambda **k: rnn.LSTM(4, **k),
+    lambda **k: rnn.GRU(4, **k),
+]
+
+
+@pytest.mark.parametrize("make", LAYERS, ids=["relu", "tanh", "lstm", "gru"])
+@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize("num_layers", [1, 2])
+@pytest.mark.parametrize("layout", ["TNC", "NTC"])
+def test_layers_agree_with_their_cells_in_value_and_gradient(make, bidirectional, num_layers, layout, rng):
+    layer = ready(make(num_layers=num_layers, bidirectional=bidirectional, layout=layout))
+    x = floats(rng, 5, 3, 6)
+    x.attach_grad()
+    results = []
+    cells = None
+    for mode in ("layer", "hybrid", "cells"):
+        layer.hybridize(mode == "hybrid")
+        with autograd.record():
+            if mode == "cells":
+                cells = layer._unfuse()
+                axis = layout.find("T")
+                out, states = cells.unroll(x.shape[axis], x, layout=layout, merge_outputs=True)
+            else:
+                states = layer.begin_state(x.shape[layout.find("N")])
+                out, states = layer(x, states)
+            loss = (out * out).sum()
+        loss.backward()
+        gradients = [p.grad().asnumpy().copy() for p in layer.collect_params().values()]
+        results.append([out.asnumpy(), x.grad.asnumpy().copy(), *gradients])
+        if mode == "layer":
+            np.testing.assert_array_equal(layer(x).asnumpy(), out.asnumpy())
+            assert states[0].shape == layer.state_info(x.shape[layout.find("N")])[0]["shape"]
+    for other in results[1:]:
+        for a, b in zip(results[0], other, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4)
+
+
+def test_final_states_are_those_of_the_cells(rng):
+    layer = ready(rnn.LSTM(4, num_layers=2, bidirectional=True))
+    x = floats(rng, 5, 3, 6)
+    _, states = layer(x, layer.begin_state(3))
+    _, unfused = layer._unfuse().unroll(5, x, layout="TNC")
+    h, c = states[0].asnumpy(), states[1].asnumpy()
+    np.testing.assert_allclose(h, [s.asnumpy() for s in unfused[0::2]], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(c, [s.asnumpy() for s in unfused[1::2]], rtol=1e-4, atol=1e-5)
+
+
+def test_projection_agrees_with_its_cell(rng):
+    layer = ready(rnn.LSTM(4, projection_size=3))
+    x = floats(rng, 5, 2, 6)
+    out, states = layer(x, layer.begin_state(2))
+    assert out.shape == (5, 2, 3)
+    assert [s.shape for s in states] == [(1, 2, 3), (1, 2, 4)]
+    expected = [np.zeros((2, 3)), np.zeros((2, 4))]
+    w = {name[3:]: value for name, value in weights(layer).items()}
+    for i in range(5):
+        step, expected = lstm_step(x.asnumpy()[i], expected, w)
+        np.testing.assert_allclose(out.asnumpy()[i], step, rtol=1e-4, atol=1e-5)
+
+
+def test_layers_with_lengths(rng):
+    layer = ready(rnn.GRU(4, bidirectional=True, use_sequence_length=True))
+    x = floats(rng, 5, 3, 6)
+    lengths = [2, 5, 3]
+    out, _ = layer(x, layer.begin_state(3), mx.nd.array(lengths))
+    expected, _ = layer._unfuse().unroll(5, x, layout="TNC", merge_outputs=True, valid_length=mx.nd.array(lengths))
+    np.testing.assert_allclose(out.asnumpy(), expected.asnumpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_dropout_between_layers_acts_in_training_only(rng):
+    layer = ready(rnn.LSTM(8, num_layers=2, dropout=0.5))
+    x = floats(rng, 4, 3, 6)
+    np.testing.assert_array_equal(layer(x).asnumpy(), layer(x).asnumpy())
+    with autograd.train_mode():
+        assert (layer(x).asnumpy() != layer(x).asnumpy()).any()
+
+
+def test_parameters_have_the_names_that_files_of_mxnet_use(tmp_path, rng):
+    layer = ready(rnn.LSTM(4, num_layers=2, bidirectional=True, prefix="lstm_"))
+    x = floats(rng, 5, 3, 6)
+    expected = layer(x).asnumpy()
+    assert "lstm_r1_h2h_weight" in layer.collect_params()
+    file = str(tmp_path / "layer.params")
+    layer.save_parameters(file)
+    assert "_unfused.1.r_cell.h2h_weight" in mx.nd.load(file)
+    other = rnn.LSTM(4, num_layers=2, bidirectional=True)
+    other.load_parameters(file)
+    np.testing.assert_array_equal(other(x).asnumpy(), expected)
+    single = ready(rnn.GRU(4))
+    single(x)
+    single.save_parameters(file)
+    assert sorted(mx.nd.load(file))[0] == "_unfused.0.h2h_bias"
+
+
+@pytest.mark.parametrize("make", [lambda: rnn.LSTM(4, 2, bidirectional=True), lambda: rnn.GRU(4, layout="NTC")])
+def test_layers_inside_hybridized_nets_and_exports(make, tmp_path, rng):
+    net = gluon.nn.HybridSequential()
+    net.add(make(), gluon.nn.Dense(2, flatten=False))
+    net.initialize(mx.init.Uniform(1))
+    x, y = floats(rng, 5, 3, 6), floats(rng, 4, 2, 6)
+    net.hybridize()
+    got = net(x).asnumpy(), net(y).asnumpy()
+    symbol, params = net.export(str(tmp_path / "net"))
+    net.hybridize(False)
+    for hybrid, array in zip(got, (x, y), strict=True):
+        np.testing.assert_allclose(hybrid, net(array).asnumpy(), rtol=1e-4, atol=1e-5)
+    loaded = gluon.SymbolBlock.imports(symbol, ["data"], params)
+    np.testing.assert_allclose(loaded(y).asnumpy(), got[1], rtol=1e-4, atol=1e-5)
+
+
+def test_cells_in_hybridized_nets_take_any_batch(tmp_path, rng):
+    class Net(gluon.HybridBlock):
+        def __init__(self):
+            super().__init__()
+            with self.name_scope():
+                self.cell = rnn.LSTMCell(4)
+
+        def hybrid_forward(self, F, x):
+            return self.cell.unroll(3, x, layout="NTC", merge_outputs=True)[0]
+
+    net = Net()
+    net.initialize(mx.init.Uniform(1))
+    small, large = floats(rng, 2, 3, 5), floats(rng, 6, 3, 5)
+    expected = [net(x).asnumpy() for x in (small, large)]
+    net.hybridize()
+    for x, wanted in zip((small, large), expected, strict=True):
+        np.testing.assert_allclose(net(x).asnumpy(), wanted, rtol=1e-4, atol=1e-5)
+    symbol, params = net.export(str(tmp_path / "net"))
+    loaded = gluon.SymbolBlock.imports(symbol, ["data"], params)
+    np.testing.assert_allclose(loaded(large).asnumpy(), expected[1], rtol=1e-4, atol=1e-5)
+
+
+def test_wrong_states_and_arguments_are_named(rng):
+    layer = ready(rnn.LSTM(4))
+    x = floats(rng, 5, 3, 6)
+    with pytest.raises(ValueError, match=r"Expecting \(1, 3, 4\), got \(1, 2, 4\)"):
+        layer(x, [mx.nd.zeros((1, 2, 4)), mx.nd.zeros((1, 3, 4))])
+    with pytest.raises(ValueError, match="expected 2 recurrent states, got 1"):
+        layer(x, mx.nd.zeros((1, 3, 4)))
+    for make, text in [
+        (lambda: rnn.LSTM(0), "hidden_size"),
+        (lambda: rnn.LSTM(4, 0), "num_layers"),
+        (lambda: rnn.LSTM(4, layout="CTN"), "layout"),
+        (lambda: rnn.RNN(4, activation="sigmoid"), "activation"),
+        (lambda: rnn.GRU(4, dropout=2), "dropout"),
+        (lambda: rnn.LSTMCell(0), "hidden_size"),
+        (lambda: rnn.DropoutCell("half"), "rate"),
+        (lambda: rnn.ZoneoutCell(rnn.BidirectionalCell(rnn.RNNCell(1), rnn.RNNCell(1))), "BidirectionalCell"),
+    ]:
+        with pytest.raises(ValueError, match=text):
+            make()
+    with pytest.raises(mx.errors.UnsupportedError, match="projection"):
+        rnn.LSTM(4, projection_size=2)._unfuse()
+
+
+def test_unroll_names_what_does_not_fit(rng):
+    cell = ready(rnn.RNNCell(4))
+    x = floats(rng, 2, 3, 5)
+    with pytest.raises(ValueError, match="length is 4 but the inputs have 3 steps"):
+        cell.unroll(4, x)
+    with pytest.raises(ValueError, match="layout"):
+        cell.unroll(3, x, layout="ABC")
+    with pytest.raises(ValueError, match="inputs is None"):
+        cell.unroll(3, None)
+
+
+# -- containers and modifiers ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [rnn.SequentialRNNCell, rnn.HybridSequentialRNNCell])
+def test_stacks_step_and_unroll_alike(kind, rng):
+    stack = kind()
+    stack.add(rnn.LSTMCell(4))
+    stack.add(rnn.DropoutCell(0.5))
+    stack.add(rnn.GRUCell(3))
+    ready(stack)
+    assert len(stack) == 3
+    assert isinstance(stack[2], rnn.GRUCell)
+    assert [info["shape"] for info in stack.state_info(2)] == [(2, 4), (2, 4), (2, 3)]
+    x = floats(rng, 2, 3, 5)
+    outputs, states = stack.unroll(3, x, merge_outputs=True)
+    step_states = stack.begin_state(batch_size=2)
+    for i in range(3):
+        out, step_states = stack(x[:, i], step_states)
+        np.testing.assert_allclose(out.asnumpy(), outputs.asnumpy()[:, i], rtol=1e-4, atol=1e-5)
+    for a, b in zip(states, step_states, strict=True):
+        np.testing.assert_allclose(a.asnumpy(), b.asnumpy(), rtol=1e-4, atol=1e-5)
+    if kind is rnn.HybridSequentialRNNCell:
+        stack.hybridize()
+        out, _ = stack(x[:, 0], stack.begin_state(batch_size=2))
+        np.testing.assert_allclose(out.asnumpy(), outputs.asnumpy()[:, 0], rtol=1e-4, atol=1e-5)
+
+
+def test_bidirectional_cells_have_no_step(rng):
+    cell = rnn.BidirectionalCell(rnn.RNNCell(2), rnn.RNNCell(3))
+    with pytest.raises(NotImplementedError, match=r"(?s)cannot be stepped.*unroll"):
+        cell(floats(rng, 1, 2), [])
+    ready(cell)
+    outputs, states = cell.unroll(4, floats(rng, 2, 4, 5))
+    assert [out.shape for out in outputs] == [(2, 5)] * 4
+    assert [state.shape for state in states] == [(2, 2), (2, 3)]
+
+
+def test_zoneout_keeps_values_of_the_step_before(rng):
+    cell = ready(rnn.ZoneoutCell(rnn.RNNCell(50), zoneout_outputs=0.5, zoneout_states=0.5))
+    x = floats(rng, 8, 2, 5)
+    with autograd.train_mode():
+        outputs, states = cell.unroll(2, x)
+    first, second = (out.asnumpy() for out in outputs)
+    assert (first == 0).mean() == pytest.approx(0.5, abs=0.1)
+    assert (second == first).mean() == pytest.approx(0.5, abs=0.1)
+    assert states[0].shape == (8, 50)
+    base = rnn.RNNCell(2)
+    rnn.ZoneoutCell(base)
+    with pytest.raises(ValueError, match="call the modifier cell"):
+        base.begin_state(batch_size=1)
+    with pytest.raises(ValueError, match="already modified"):
+        rnn.ResidualCell(base)
+
+
+def test_residual_cells_add_their_input(rng):
+    base = rnn.GRUCell(5)
+    cell = ready(rnn.ResidualCell(base))
+    x = floats(rng, 2, 3, 5)
+    outputs, _ = cell.unroll(3, x, merge_outputs=True)
+    with cell._unwrapped():
+        plain, _ = base.unroll(3, x, merge_outputs=True)
+    np.testing.assert_allclose(outputs.asnumpy(), plain.asnumpy() + x.asnumpy(), rtol=1e-5)
+    assert base._modified
+    step, _ = cell(x[:, 0], cell.begin_state(func=mx.nd.zeros, batch_size=2))
+    np.testing.assert_allclose(step.asnumpy(), outputs.asnumpy()[:, 0], rtol=1e-5)
+    assert cell.collect_params().keys() == base.collect_params().keys()
+
+
+def test_variational_dropout_has_one_mask_per_sequence(rng):
+    cell = ready(contrib_rnn.VariationalDropoutCell(rnn.RNNCell(40), drop_outputs=0.5))
+    x = floats(rng, 2, 4, 5)
+    with autograd.train_mode():
+        outputs, _ = cell.unroll(4, x, merge_outputs=False)
+        zero = [out.asnumpy() == 0 for out in outputs]
+    assert 0.2 < zero[0].mean() < 0.8
+    assert all((step == zero[0]).all() for step in zero)
+    states = contrib_rnn.VariationalDropoutCell(rnn.RNNCell(6), drop_states=0.5)
+    ready(states)
+    with autograd.train_mode():
+        assert states.unroll(3, x[:, :3], merge_outputs=True)[0].shape == (2, 3, 6)
+    np.testing.assert_array_equal(
+        states.unroll(3, x[:, :3], merge_outputs=True)[0].asnumpy(),
+        states.unroll(3, x[:, :3], merge_outputs=True)[0].asnumpy(),
+    )
+
+
+def test_begin_states_are_made_by_any_function():
+    cell = rnn.LSTMCell(4, prefix="cell_")
+    ones = cell.begin_state(batch_size=2, func=mx.nd.ones)
+    assert [s.shape for s in ones] == [(2, 4)] * 2
+    assert (ones[0].asnumpy() == 1).all()
+    variables = rnn.LSTMCell(4, prefix="cell_").begin_state(func=mx.sym.Variable)
+    assert [v.name for v in variables] == ["cell_begin_state_0", "cell_begin_state_1"]
+
+
+def test_symbols_are_unrolled_too():
+    cell = rnn.RNNCell(3, prefix="rnn_")
+    inputs = [mx.sym.Variable(f"x{i}") for i in range(2)]
+    outputs, _ = cell.unroll(2, inputs, begin_state=cell.begin_state(func=mx.sym.zeros, batch_size=4))
+    group = mx.sym.Group(outputs)
+    assert sorted(cell.collect_params()) == ["rnn_h2h_bias", "rnn_h2h_weight", "rnn_i2h_bias", "rnn_i2h_weight"]
+    assert group.list_outputs() == ["rnn_t0_out_output", "rnn_t1_out_output"]
+    _, shapes, _ = group.infer_shape(x0=(4, 5), x1=(4, 5))
+    assert shapes == [(4, 3), (4, 3)]
+
+
+def test_representations():
+    assert repr(rnn.LSTMCell(4, input_size=3)) == "LSTMCell(3 -> 16)"
+    assert repr(rnn.RNNCell(4)) == "RNNCell(None -> 4, tanh)"
+    assert repr(rnn.LSTM(4, 2, input_size=3, bidirectional=True)) == "LSTM(3 -> 4, TNC, num_layers=2, bidirectional)"
+    assert repr(rnn.ResidualCell(rnn.GRUCell(4))) == "ResidualCell(GRUCell(None -> 12))"
+
+
+def test_a_layer_learns_to_sum(rng):
+    mx.random.seed(3)
+    net = gluon.nn.HybridSequential()
+    net.add(rnn.GRU(16, layout="NTC"), gluon.nn.HybridLambda(lambda F, x: F.slice_axis(x, axis=1, begin=-1, end=None)))
+    net.add(gluon.nn.Dense(1))
+    net.initialize(mx.init.Xavier())
+    net.hybridize()
+    trainer = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 0.01})
+    loss_of = gluon.loss.L2Loss()
+    x = mx.nd.array(rng.uniform(-0.5, 0.5, size=(64, 6, 1)).astype("float32"))
+    y = x.sum(axis=1)
+    losses = []
+    for _ in range(150):
+        with autograd.record():
+            loss = loss_of(net(x), y)
+        loss.backward()
+        trainer.step(64)
+        losses.append(float(loss.mean().asscalar()))
+    assert losses[-1] < 0.1 * losses[0]
