@@ -30,7 +30,7 @@ struct HardSigmoidParams {
 struct SmoothL1Params {
   double scalar;
   static void describe(ParamSchema<SmoothL1Params>& schema) {
-    schema.field("scalar", &SmoothL1Params::scalar).doc("sigma: the function is quadratic where |x| < 1 / sigma^2.");
+    schema.field("scalar", &SmoothL1Params::scalar).default_value(1.0).doc("sigma: the function is quadratic where |x| < 1 / sigma^2.");
   }
   void scalars(double* s) const { s[0] = scalar, s[1] = 0; }
 };

@@ -27,7 +27,7 @@ void infer_allclose(const AllcloseParams&, InferContext& c) {
   c.set_in_shape(0, c.in_shape(1));
   c.set_in_shape(1, c.in_shape(0));
   c.set_out_dtype(0, DType::kUInt8);
-  c.set_out_shape(0, is_np_shape() ? Shape::scalar() : Shape{1});
+  c.set_out_shape(0, Shape::scalar());
 }
 
 void run_allclose(const AllcloseParams& p, const KernelArgs& a) {
@@ -51,7 +51,7 @@ void register_allclose(OpRegistry& ops) {
       .doc("1 when |a - b| <= atol + rtol * |b| for all elements, else 0.")
       .input("a", "array of any shape")
       .input("b", "shape and dtype of a")
-      .output("out", "uint8, one element")
+      .output("out", "uint8 ()")
       .infer(infer_allclose)
       .cpu(run_allclose)
       .gradient(kNotDifferentiable)
