@@ -233,7 +233,8 @@ def simple_bind(
             f"simple_bind: the given shapes do not determine the shape of {', '.join(repr(n) for n in missing)}.\n"
             "  Fix: pass more shapes by keyword."
         )
-    types = {name: np.float32 for name in names if name in shapes} | (type_dict or {})
+    declared = {name for name, attributes in symbol.attr_dict().items() if "__dtype__" in attributes}
+    types = {name: np.float32 for name in names if name in shapes and name not in declared} | (type_dict or {})
     arg_types, _, aux_types = symbol.infer_type_partial(**types)
     args = [zeros(s, ctx, t or np.float32) for s, t in zip(arg_shapes, arg_types, strict=True)]
     aux = [zeros(s, ctx, t or np.float32) for s, t in zip(aux_shapes, aux_types, strict=True)]

@@ -480,6 +480,7 @@ def empty(
 
         return sparse_empty(stype, shape, ctx, dtype)
     ctx = _context(ctx)
+    shape = tuple(shape) if isinstance(shape, np.ndarray) else shape
     return _core.empty(shape, _numpy_dtype(dtype), ctx.device_typeid, ctx.device_id)
 
 
