@@ -32,6 +32,8 @@ struct RnnGeometry {
   int64_t layer_input(int64_t layer) const { return layer == 0 ? input : output(); }
   int64_t positions() const { return steps * batch; }
   int64_t cells() const { return layers * directions; }
+  // Are there enough steps to pay for packing the recurrent weights?
+  bool packs_weights() const { return gates() > 1 && steps >= 4; }
 
   // Offsets into the packed parameters.
   struct CellParameters {

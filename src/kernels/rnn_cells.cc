@@ -6,7 +6,7 @@
 //
 #include <hwy/highway.h>
 
-#include "kernels/vector_math.h"
+#include "kernels/cell_math.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace hybridnet::kernels::HWY_NAMESPACE {
@@ -22,13 +22,6 @@ HWY_INLINE void for_vectors(int64_t n, const F& f) {
   for (; i < n; ++i) f(one, i);
 }
 
-template <class D, class V>
-HWY_INLINE V clipped(D d, V c, const CellClip& clip) {
-  const V low = constant(d, clip.low), high = constant(d, clip.high);
-  const V inside = hn::IfThenElse(hn::Gt(c, high), high, hn::IfThenElse(hn::Lt(c, low), low, c));
-  return clip.nan ? hn::IfThenElse(hn::Eq(c, c), inside, low) : inside;
-}
-
 template <typename T>
 void lstm_rows(const LstmStep<T>& s) {
   const int64_t H = s.hidden;
@@ -36,16 +29,8 @@ void lstm_rows(const LstmStep<T>& s) {
     T *gates = s.gates + row * 4 * H, *c = s.c + row * H, *h = s.h + row * H;
     const T* c_prev = s.c_prev + row * H;
     for_vectors<T>(H, [&](auto d, int64_t j) HWY_ATTR {
-      const auto i = sigmoid(d, hn::LoadU(d, gates + j)), f = sigmoid(d, hn::LoadU(d, gates + H + j));
-      const auto g = tanh(d, hn::LoadU(d, gates + 2 * H + j)), o = sigmoid(d, hn::LoadU(d, gates + 3 * H + j));
-      auto cell = hn::MulAdd(f, hn::LoadU(d, c_prev + j), hn::Mul(i, g));
-      if (s.clip.on) cell = clipped(d, cell, s.clip);
-      hn::StoreU(i, d, gates + j);
-      hn::StoreU(f, d, gates + H + j);
-      hn::StoreU(g, d, gates + 2 * H + j);
-      hn::StoreU(o, d, gates + 3 * H + j);
-      hn::StoreU(cell, d, c + j);
-      hn::StoreU(hn::Mul(o, tanh(d, cell)), d, h + j);
+      lstm_cell(d, j, H, hn::LoadU(d, gates + j), hn::LoadU(d, gates + H + j), hn::LoadU(d, gates + 2 * H + j),
+                hn::LoadU(d, gates + 3 * H + j), s.clip, gates, c_prev, c, h);
     });
   }
 }
@@ -95,15 +80,8 @@ void gru_rows(const GruStep<T>& s) {
     T *gates = s.gates + row * 3 * H, *h = s.h + row * H, *recurrent_n = s.recurrent_n + row * H;
     const T *recurrent = s.recurrent + row * 3 * H, *h_prev = s.h_prev + row * H;
     for_vectors<T>(H, [&](auto d, int64_t j) HWY_ATTR {
-      const auto r = sigmoid(d, hn::Add(hn::LoadU(d, gates + j), hn::LoadU(d, recurrent + j)));
-      const auto z = sigmoid(d, hn::Add(hn::LoadU(d, gates + H + j), hn::LoadU(d, recurrent + H + j)));
-      const auto rec = hn::Add(hn::LoadU(d, recurrent + 2 * H + j), hn::LoadU(d, s.bias + j));
-      const auto n = tanh(d, hn::MulAdd(r, rec, hn::LoadU(d, gates + 2 * H + j)));
-      hn::StoreU(r, d, gates + j);
-      hn::StoreU(z, d, gates + H + j);
-      hn::StoreU(n, d, gates + 2 * H + j);
-      hn::StoreU(rec, d, recurrent_n + j);
-      hn::StoreU(hn::MulAdd(z, hn::Sub(hn::LoadU(d, h_prev + j), n), n), d, h + j);
+      gru_cell(d, j, H, hn::LoadU(d, recurrent + j), hn::LoadU(d, recurrent + H + j), hn::LoadU(d, recurrent + 2 * H + j), s.bias,
+               gates, recurrent_n, h_prev, h);
     });
   }
 }

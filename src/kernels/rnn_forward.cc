@@ -5,6 +5,7 @@
 #include "hybridnet/threads.h"
 #include "kernels/bernoulli.h"
 #include "kernels/gemm.h"
+#include "kernels/recurrent_step.h"
 #include "kernels/rnn.h"
 
 namespace hybridnet::kernels {
@@ -21,9 +22,10 @@ class Forward {
   Forward(const RnnGeometry& g, const RnnForward<T>& a) : g_(g), a_(a) {
     T* at = a.workspace;
     const auto take = [&at](int64_t n) { return std::exchange(at, at + n); };
+    if (g.packs_weights()) packed_ = take(packed_recurrent_size(g.gates(), g.hidden, g.recurrent()));
     states_[0] = take(g.batch * g.recurrent());
     states_[1] = take(g.batch * g.recurrent());
-    if (g.mode == RnnMode::kGru) product_ = take(g.batch * g.gate_size());
+    if (g.mode == RnnMode::kGru && !packed_) product_ = take(g.batch * g.gate_size());
     if (g.projection > 0) hidden_ = take(g.batch * g.hidden);
     if (g.dropout > 0) dropped_ = take(g.positions() * g.output());
   }
@@ -60,6 +62,7 @@ class Forward {
     const int64_t cell = layer * g_.directions + direction, R = g_.recurrent(), H = g_.hidden, N = g_.batch;
     T *gates = a_.reserve + r.gates, *extra = a_.reserve + r.extra;
     start_gates(layer, p, in, gates);
+    if (packed_) pack_recurrent(static_cast<int>(g_.gates()), H, R, a_.parameters + p.h2h, packed_);
     // Where states of all steps lie one after the other, a step writes its state in place.
     T* sequence = g_.masked ? a_.reserve + r.states : g_.directions == 1 ? out : nullptr;
     const T* state = a_.state + cell * N * R;
@@ -85,17 +88,28 @@ class Forward {
     const T* weights = a_.parameters + p.h2h;
     switch (g_.mode) {
       case RnnMode::kLstm: {
-        gemm(shape, T(1), state, weights, T(1), gates);
         T* hidden = g_.projection > 0 ? hidden_ : next;
-        lstm_step(LstmStep<T>{N, H, gates, cell_state, next_cell, hidden, g_.clip});
+        const LstmStep<T> s{N, H, gates, cell_state, next_cell, hidden, g_.clip};
+        if (packed_) {
+          lstm_step(packed_, R, state, s);
+        } else {
+          gemm(shape, T(1), state, weights, T(1), gates);
+          lstm_step(s);
+        }
         if (g_.projection > 0)
           gemm(GemmShape::dense(false, true, N, R, H), T(1), hidden, a_.parameters + p.h2r, T(0), next);
         break;
       }
-      case RnnMode::kGru:
-        gemm(shape, T(1), state, weights, T(0), product_);
-        gru_step(GruStep<T>{N, H, gates, product_, a_.parameters + p.h2h_bias + 2 * H, extra, state, next});
+      case RnnMode::kGru: {
+        const GruStep<T> s{N, H, gates, product_, a_.parameters + p.h2h_bias + 2 * H, extra, state, next};
+        if (packed_) {
+          gru_step(packed_, R, state, s);
+        } else {
+          gemm(shape, T(1), state, weights, T(0), product_);
+          gru_step(s);
+        }
         break;
+      }
       case RnnMode::kRelu:
       case RnnMode::kTanh:
         gemm(shape, T(1), state, weights, T(1), gates);
@@ -145,7 +159,7 @@ class Forward {
   const RnnGeometry& g_;
   const RnnForward<T>& a_;
   T* states_[2];
-  T *product_ = nullptr, *hidden_ = nullptr, *dropped_ = nullptr;
+  T *product_ = nullptr, *packed_ = nullptr, *hidden_ = nullptr, *dropped_ = nullptr;
 };
 
 }  // namespace
