@@ -1,4 +1,5 @@
-// The arithmetic of LSTM and GRU cells on vectors of hidden units. Included once per SIMD target, hence the toggled guard.
+// The arithmetic of LSTM and GRU cells on vectors of hidden units. Included once per SIMD target, hence the toggled
+// guard.
 #if defined(HYBRIDNET_CELL_MATH_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HYBRIDNET_CELL_MATH_H_
 #undef HYBRIDNET_CELL_MATH_H_
@@ -23,7 +24,8 @@ HWY_INLINE V clipped(D d, V c, const CellClip& clip) {
   return clip.nan ? hn::IfThenElse(hn::Eq(c, c), inside, low) : inside;
 }
 
-// Units j to j + lanes of one example: `gates`, `c_prev`, `c`, `h` are that example's rows; i, f, g, o its pre-activations.
+// Units j to j + lanes of one example: `gates`, `c_prev`, `c`, `h` are that example's rows; i, f, g, o its
+// pre-activations.
 template <class D, class V, typename T = hn::TFromD<D>>
 HWY_INLINE void lstm_cell(D d, int64_t j, int64_t hidden, V pre_i, V pre_f, V pre_g, V pre_o, const CellClip& clip,
                           T* gates, const T* c_prev, T* c, T* h) {

@@ -12,9 +12,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace hybridnet::kernels::HWY_NAMESPACE {
 
-// Hidden units are taken in blocks: whole vectors, then vectors of half the length each as long as units remain. Within a block
-// the packed weights hold, for each element of the state, one vector for each gate. A block of units [j, j + width) begins
-// at packed + gates * j * recurrent.
+// Hidden units are taken in blocks: whole vectors, then vectors of half the length each as long as units remain. Within
+// a block the packed weights hold, for each element of the state, one vector for each gate. A block of units [j, j +
+// width) begins at packed + gates * j * recurrent.
 
 // f(d, j, width) for the blocks of [begin, end), where begin is a whole number of the longest vectors.
 template <typename T, size_t kLanes, class F>
@@ -55,13 +55,18 @@ template <typename T>
 struct LstmCell {
   static constexpr int kGates = 4;
   const LstmStep<T>& s;
+  template <class D>
+  HWY_INLINE hn::Vec<D> start(D d, int gate, int64_t j) const {
+    return s.bias ? hn::LoadU(d, s.bias + gate * s.hidden + j) : hn::Zero(d);
+  }
   template <class D, class V>
   HWY_INLINE void operator()(D d, int64_t row, int64_t j, const V* product) const {
     const int64_t H = s.hidden;
     T* gates = s.gates + row * 4 * H;
     lstm_cell(d, j, H, hn::Add(product[0], hn::LoadU(d, gates + j)), hn::Add(product[1], hn::LoadU(d, gates + H + j)),
-              hn::Add(product[2], hn::LoadU(d, gates + 2 * H + j)), hn::Add(product[3], hn::LoadU(d, gates + 3 * H + j)),
-              s.clip, gates, s.c_prev + row * H, s.c + row * H, s.h + row * H);
+              hn::Add(product[2], hn::LoadU(d, gates + 2 * H + j)),
+              hn::Add(product[3], hn::LoadU(d, gates + 3 * H + j)), s.clip, gates, s.c_prev + row * H, s.c + row * H,
+              s.h + row * H);
   }
 };
 
@@ -69,6 +74,10 @@ template <typename T>
 struct GruCell {
   static constexpr int kGates = 3;
   const GruStep<T>& s;
+  template <class D>
+  HWY_INLINE hn::Vec<D> start(D d, int, int64_t) const {
+    return hn::Zero(d);
+  }
   template <class D, class V>
   HWY_INLINE void operator()(D d, int64_t row, int64_t j, const V* product) const {
     const int64_t H = s.hidden;
@@ -79,13 +88,14 @@ struct GruCell {
 
 // kRows examples and one block of units: kRows * kGates sums in registers.
 template <int kRows, class D, class Cell, typename T = hn::TFromD<D>>
-HWY_INLINE void step_tile(D d, const T* block, int64_t recurrent, const T* state, const Cell& cell, int64_t row, int64_t j) {
+HWY_INLINE void step_tile(D d, const T* block, int64_t recurrent, const T* state, const Cell& cell, int64_t row,
+                          int64_t j) {
   constexpr int kGates = Cell::kGates;
   using V = hn::Vec<D>;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   V sums[kRows][kGates];
   for (int r = 0; r < kRows; ++r)
-    for (int g = 0; g < kGates; ++g) sums[r][g] = hn::Zero(d);
+    for (int g = 0; g < kGates; ++g) sums[r][g] = cell.start(d, g, j);
   const T* from = state + row * recurrent;
   for (int64_t k = 0; k < recurrent; ++k) {
     V weight[kGates];
@@ -108,13 +118,16 @@ void step(const T* packed, int64_t recurrent, const T* state, int64_t rows, int6
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(longest)), vectors = (hidden + lanes - 1) / lanes;
   const int64_t work = 1 + rows * recurrent * Cell::kGates * lanes;  // products of one block
   parallel_for(vectors, 1 + 250000 / work, [&](int64_t begin, int64_t end) {
-    for_blocks<T, kMostLanes<T>>(begin * lanes, std::min(end * lanes, hidden), [&](auto d, int64_t j, int64_t) HWY_ATTR {
-      const T* block = packed + Cell::kGates * j * recurrent;
-      int64_t row = 0;
-      for (; row + kMostRows <= rows; row += kMostRows) step_tile<kMostRows>(d, block, recurrent, state, cell, row, j);
-      for (; row + 2 <= rows; row += 2) step_tile<2>(d, block, recurrent, state, cell, row, j);
-      for (; row < rows; ++row) step_tile<1>(d, block, recurrent, state, cell, row, j);
-    });
+    for_blocks<T, kMostLanes<T>>(begin * lanes, std::min(end * lanes, hidden),
+                                 [&](auto d, int64_t j, int64_t) HWY_ATTR {
+                                   const T* block = packed + Cell::kGates * j * recurrent;
+                                   int64_t row = 0;
+                                   for (; row + kMostRows <= rows; row += kMostRows)
+                                     step_tile<kMostRows>(d, block, recurrent, state, cell, row, j);
+                                   for (; row + 2 <= rows; row += 2)
+                                     step_tile<2>(d, block, recurrent, state, cell, row, j);
+                                   for (; row < rows; ++row) step_tile<1>(d, block, recurrent, state, cell, row, j);
+                                 });
   });
 }
 

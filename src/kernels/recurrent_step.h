@@ -1,6 +1,6 @@
-// One time step of an LSTM or GRU layer at once: the product of the state with its weights, kept in registers, and the cell's
-// arithmetic. The weights are packed once for a whole sequence. float32 and float64. Uses the cores of the calling thread;
-// the bits do not depend on their number.
+// One time step of an LSTM or GRU layer at once: the product of the state with its weights, kept in registers, and the
+// cell's arithmetic. The weights are packed once for a whole sequence. float32 and float64. Uses the cores of the
+// calling thread; the bits do not depend on their number.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,16 @@
 namespace hybridnet::kernels {
 
 // Elements of packed weights.
-inline int64_t packed_recurrent_size(int64_t gates, int64_t hidden, int64_t recurrent) { return gates * hidden * recurrent; }
+inline int64_t packed_recurrent_size(int64_t gates, int64_t hidden, int64_t recurrent) {
+  return gates * hidden * recurrent;
+}
 
 // packed = weights (gates * hidden, recurrent) in the order in which steps read them.
 void pack_recurrent(int gates, int64_t hidden, int64_t recurrent, const float* weights, float* packed);
 void pack_recurrent(int gates, int64_t hidden, int64_t recurrent, const double* weights, double* packed);
 
-// state (rows, recurrent): the one before the step. s.gates holds what the input and the biases give, and receives activations.
+// state (rows, recurrent): the one before the step. s.gates holds what the input and the biases give, and receives
+// activations.
 void lstm_step(const float* packed, int64_t recurrent, const float* state, const LstmStep<float>& s);
 void lstm_step(const double* packed, int64_t recurrent, const double* state, const LstmStep<double>& s);
 // s.recurrent is not read.

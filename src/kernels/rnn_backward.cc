@@ -144,6 +144,12 @@ class Backward {
     }
   }
 
+  // f(first row, rows) over the batch, on as many cores as the arithmetic of a step is worth.
+  template <typename F>
+  void for_rows(const F& f) const {
+    parallel_for(g_.batch, 1 + 4096 / g_.hidden, [&f](int64_t begin, int64_t end) { f(begin, end - begin); });
+  }
+
   // With zero gradients arriving, a finished example's gates get zero gradients. before: the step that ran ahead of t,
   // or -1.
   void step(int64_t layer, int64_t direction, const RnnGeometry::CellParameters& p, int64_t t, int64_t before) {
@@ -163,14 +169,23 @@ class Backward {
           dhidden = dhidden_;
         }
         const T* c_prev = before < 0 ? a_.cell + cell * N * H : extra + before * N * H;
-        lstm_backward_step(
-            LstmBackwardStep<T>{N, H, gates, c_prev, extra + t * N * H, dhidden, dcell_, dgates, g_.clip});
+        const T* c = extra + t * N * H;
+        for_rows([&](int64_t first, int64_t rows) {
+          const int64_t at = first * H;
+          lstm_backward_step(LstmBackwardStep<T>{rows, H, gates + 4 * at, c_prev + at, c + at, dhidden + at,
+                                                 dcell_ + at, dgates + 4 * at, g_.clip});
+        });
         gemm(down, T(1), dgates, weights, T(0), dstate_);
         break;
       }
       case RnnMode::kGru: {
         const T* h_prev = before < 0 ? a_.state + cell * N * R : state_at(states(layer, direction), before);
-        gru_backward_step(GruBackwardStep<T>{N, H, gates, extra + t * N * H, h_prev, up_, dgates, drecurrent});
+        const T* recurrent_n = extra + t * N * H;
+        for_rows([&](int64_t first, int64_t rows) {
+          const int64_t at = first * H;
+          gru_backward_step(GruBackwardStep<T>{rows, H, gates + 3 * at, recurrent_n + at, h_prev + at, up_ + at,
+                                               dgates + 3 * at, drecurrent + 3 * at});
+        });
         gemm(down, T(1), drecurrent, weights, T(1), up_);
         std::swap(up_, dstate_);
         break;

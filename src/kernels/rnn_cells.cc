@@ -80,8 +80,8 @@ void gru_rows(const GruStep<T>& s) {
     T *gates = s.gates + row * 3 * H, *h = s.h + row * H, *recurrent_n = s.recurrent_n + row * H;
     const T *recurrent = s.recurrent + row * 3 * H, *h_prev = s.h_prev + row * H;
     for_vectors<T>(H, [&](auto d, int64_t j) HWY_ATTR {
-      gru_cell(d, j, H, hn::LoadU(d, recurrent + j), hn::LoadU(d, recurrent + H + j), hn::LoadU(d, recurrent + 2 * H + j), s.bias,
-               gates, recurrent_n, h_prev, h);
+      gru_cell(d, j, H, hn::LoadU(d, recurrent + j), hn::LoadU(d, recurrent + H + j),
+               hn::LoadU(d, recurrent + 2 * H + j), s.bias, gates, recurrent_n, h_prev, h);
     });
   }
 }

@@ -21,6 +21,7 @@ struct LstmStep {
   T* c;             // (rows, hidden)
   T* h;             // (rows, hidden)
   CellClip clip;
+  const T* bias = nullptr;  // (4 hidden), added to the pre-activations; steps with packed weights only
 };
 void lstm_step(const LstmStep<float>& s);
 void lstm_step(const LstmStep<double>& s);

@@ -23,6 +23,7 @@ class Forward {
     T* at = a.workspace;
     const auto take = [&at](int64_t n) { return std::exchange(at, at + n); };
     if (g.packs_weights()) packed_ = take(packed_recurrent_size(g.gates(), g.hidden, g.recurrent()));
+    bias_ = take(g.gate_size());
     states_[0] = take(g.batch * g.recurrent());
     states_[1] = take(g.batch * g.recurrent());
     if (g.mode == RnnMode::kGru && !packed_) product_ = take(g.batch * g.gate_size());
@@ -41,19 +42,24 @@ class Forward {
   }
 
  private:
-  // Gates start as what the input and the biases give; in GRU, the state's bias of n stays apart.
-  void start_gates(int64_t layer, const RnnGeometry::CellParameters& p, const T* in, T* gates) const {
+  // Biases of input and state together; in GRU, the state's bias of n stays apart.
+  void add_biases(const RnnGeometry::CellParameters& p) {
     const int64_t size = g_.gate_size(), shared = g_.mode == RnnMode::kGru ? 2 * g_.hidden : size;
     const T *bias = a_.parameters + p.i2h_bias, *state_bias = a_.parameters + p.h2h_bias;
-    parallel_for(g_.positions(), 1 + 16384 / size, [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) {
-        T* to = gates + row * size;
-        for (int64_t i = 0; i < shared; ++i) to[i] = bias[i] + state_bias[i];
-        for (int64_t i = shared; i < size; ++i) to[i] = bias[i];
-      }
-    });
-    const int64_t inputs = g_.layer_input(layer);
-    gemm(GemmShape::dense(false, true, g_.positions(), size, inputs), T(1), in, a_.parameters + p.i2h, T(1), gates);
+    for (int64_t i = 0; i < size; ++i) bias_[i] = i < shared ? bias[i] + state_bias[i] : bias[i];
+  }
+
+  // Gates start as what the input and the biases give; packed steps of LSTM add the biases themselves.
+  void start_gates(int64_t layer, const RnnGeometry::CellParameters& p, const T* in, T* gates) const {
+    const int64_t size = g_.gate_size(), inputs = g_.layer_input(layer);
+    const bool with_bias = !(packed_ && g_.mode == RnnMode::kLstm);
+    if (with_bias) {
+      parallel_for(g_.positions(), 1 + 16384 / size, [&](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; ++row) copy(bias_, size, gates + row * size);
+      });
+    }
+    gemm(GemmShape::dense(false, true, g_.positions(), size, inputs), T(1), in, a_.parameters + p.i2h, T(with_bias),
+         gates);
   }
 
   void run_cell(int64_t layer, int64_t direction, const T* in, T* out) {
@@ -61,6 +67,7 @@ class Forward {
     const auto r = g_.reserve_of(layer, direction);
     const int64_t cell = layer * g_.directions + direction, R = g_.recurrent(), H = g_.hidden, N = g_.batch;
     T *gates = a_.reserve + r.gates, *extra = a_.reserve + r.extra;
+    add_biases(p);
     start_gates(layer, p, in, gates);
     if (packed_) pack_recurrent(static_cast<int>(g_.gates()), H, R, a_.parameters + p.h2h, packed_);
     // Where states of all steps lie one after the other, a step writes its state in place.
@@ -89,7 +96,7 @@ class Forward {
     switch (g_.mode) {
       case RnnMode::kLstm: {
         T* hidden = g_.projection > 0 ? hidden_ : next;
-        const LstmStep<T> s{N, H, gates, cell_state, next_cell, hidden, g_.clip};
+        const LstmStep<T> s{N, H, gates, cell_state, next_cell, hidden, g_.clip, bias_};
         if (packed_) {
           lstm_step(packed_, R, state, s);
         } else {
@@ -158,7 +165,7 @@ class Forward {
 
   const RnnGeometry& g_;
   const RnnForward<T>& a_;
-  T* states_[2];
+  T *bias_, *states_[2];
   T *product_ = nullptr, *packed_ = nullptr, *hidden_ = nullptr, *dropped_ = nullptr;
 };
 

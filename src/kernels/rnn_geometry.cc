@@ -38,11 +38,12 @@ int64_t RnnGeometry::multiplier_offset(int64_t layer) const {
 }
 int64_t RnnGeometry::reserve_size() const { return layer_output_offset(layers - 1); }
 
-// States of this step and the one before, the product with the state (GRU), the hidden state before its projection, the
-// dropped outputs of a layer, packed weights.
+// Biases; states of this step and the one before, the product with the state (GRU), the hidden state before its
+// projection, the dropped outputs of a layer, packed weights.
 int64_t RnnGeometry::forward_workspace() const {
-  return (packs_weights() ? gate_size() * recurrent() : 0) + 2 * batch * recurrent() + (mode == RnnMode::kGru && !packs_weights() ? batch * gate_size() : 0) +
-         (projection > 0 ? batch * hidden : 0) + (dropout > 0 ? positions() * output() : 0);
+  return gate_size() + (packs_weights() ? gate_size() * recurrent() : 0) + 2 * batch * recurrent() +
+         (mode == RnnMode::kGru && !packs_weights() ? batch * gate_size() : 0) + (projection > 0 ? batch * hidden : 0) +
+         (dropout > 0 ? positions() * output() : 0);
 }
 
 // Gradients of the gates (twice for GRU), of two layers' inputs, of states, cells, kept rows and copies of states, of
