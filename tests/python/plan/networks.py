@@ -22,7 +22,7 @@ class Residual(gluon.HybridBlock):
             self.body.add(nn.Conv2D(channels, 3, padding=1, use_bias=False), nn.BatchNorm(), nn.Activation("relu"))
             self.body.add(nn.Conv2D(channels, 3, padding=1), nn.BatchNorm(scale=False))
 
-    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         y = self.body(x)
         return F.relu(x + y if self._flipped else y + x)
 
@@ -38,7 +38,7 @@ class Branches(gluon.HybridBlock):
             self.gate = nn.Dense(16, activation="sigmoid")
             self.last = nn.Conv2D(4, 3, strides=2)
 
-    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         both = F.concat(self.left(x), self.right(x), dim=1)
         gate = self.gate(F.mean(both, axis=(2, 3)))
         both = F.broadcast_mul(both, F.reshape(gate, shape=(0, 0, 1, 1)))

@@ -22,7 +22,7 @@ class Function(gluon.HybridBlock):
         super().__init__(**kwargs)
         self._function = function
 
-    def hybrid_forward(self, F: Any, *args: Any) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: Any, *args: Any) -> Any:
         return self._function(F, *args)
 
 
@@ -84,7 +84,7 @@ def test_an_output_that_is_an_input(flags: dict[str, bool]) -> None:
 
 @pytest.mark.parametrize("flags", STATIC, ids=str)
 def test_one_value_as_two_outputs(flags: dict[str, bool]) -> None:
-    def twice(F: Any, x: Any) -> tuple[Any, Any, Any]:  # noqa: N803
+    def twice(F: Any, x: Any) -> tuple[Any, Any, Any]:
         y = F.tanh(x)
         return y, y, F.reshape(y, shape=(2, 1))
 
@@ -186,7 +186,7 @@ def test_a_layer_used_twice_updates_its_state_twice() -> None:
             super().__init__(**kwargs)
             self.norm = nn.BatchNorm(momentum=0.5)
 
-        def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+        def hybrid_forward(self, F: Any, x: Any) -> Any:
             return self.norm(self.norm(x) + 3)
 
     x = mx.nd.array(np.random.default_rng(0).standard_normal((4, 3), dtype="float32"))
@@ -216,7 +216,7 @@ def test_two_threads_call_one_network(name: str, flags: dict[str, bool], rng: np
         try:
             for _ in range(25):
                 np.testing.assert_allclose(net(inputs[k]).asnumpy(), expected[k], rtol=1e-4, atol=1e-5)
-        except BaseException as error:  # noqa: BLE001
+        except BaseException as error:
             failures.append(error)
 
     threads = [threading.Thread(target=work, args=(k,)) for k in range(2)]
@@ -246,7 +246,7 @@ def test_threads_train_copies_of_one_network() -> None:
                 grad = autograd.grad(y, [data])[0].asnumpy()
                 first = grad if first is None else first
                 np.testing.assert_allclose(grad, first, rtol=1e-5, atol=1e-6)
-        except BaseException as error:  # noqa: BLE001
+        except BaseException as error:
             failures.append(error)
 
     threads = [threading.Thread(target=work, args=(k,)) for k in range(2)]
