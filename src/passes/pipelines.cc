@@ -28,6 +28,7 @@ void register_all(RewriteDatabase& db) {
   register_fold_batch_norm(db);
   register_plain_leaky_relu(db);
   register_fuse_activation(db);
+  register_use_winograd(db);
   register_fuse_elementwise(db);
 }
 

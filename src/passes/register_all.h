@@ -17,6 +17,7 @@ void register_choose_layout(RewriteDatabase& db);
 void register_fold_batch_norm(RewriteDatabase& db);
 void register_plain_leaky_relu(RewriteDatabase& db);
 void register_fuse_activation(RewriteDatabase& db);
+void register_use_winograd(RewriteDatabase& db);
 void register_fuse_elementwise(RewriteDatabase& db);
 
 }  // namespace hybridnet::passes

@@ -37,6 +37,7 @@ Matmul::Variant Matmul::make() const {
   }
   dnnl::primitive_attr attributes = user_scratchpad();
   dnnl::post_ops post;
+  if (o.accumulate) post.append_sum(1.0f);
   append(post, o.activation);
   attributes.set_post_ops(post);
   const dnnl::matmul::primitive_desc pd(cpu_engine(), a, b_any, bias, out, attributes);

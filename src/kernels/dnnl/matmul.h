@@ -15,6 +15,7 @@ class Matmul {
     DType dtype = DType::kFloat32;
     bool bias = false;      // (n), added to each row
     bool remember = false;  // b rarely changes: keep a packed copy
+    bool accumulate = false;  // out += a b
     Activation activation = {};
   };
   explicit Matmul(const Options& options);

@@ -1,0 +1,47 @@
+// 3x3 convolutions and both of their gradients by Winograd's algorithm: transforms around 36 matrix products. Channels-last
+// float32, stride 1, one group. Chunks of tiles pass through all steps while they are in the cache.
+#pragma once
+
+#include <memory>
+
+#include "kernels/conv_geometry.h"
+#include "kernels/dnnl/convolution.h"
+#include "kernels/dnnl/matmul.h"
+#include "kernels/winograd_tiles.h"
+
+namespace hybridnet::onednn {
+
+class Winograd {
+ public:
+  // Can it, and is it likely to be faster than the direct sum? `packed`: the weights' transforms are kept between runs.
+  static bool pays(const kernels::ConvGeometry& g, ConvKind kind, bool packed);
+
+  // options.activation: none or relu. Needs pays(); options and tensors mean what they do in Convolution.
+  Winograd(const kernels::ConvGeometry& g, const Convolution::Options& options);
+  int64_t workspace_bytes() const;
+  void run(const Convolution::Tensors& t);
+
+ private:
+  struct Lane {  // memory of one chunk under way
+    float *from, *to;
+    void* product;
+  };
+  void run_images(const Convolution::Tensors& t, char* workspace);
+  void run_weights(const Convolution::Tensors& t, char* workspace);
+  void run_chunk(const Convolution::Tensors& t, const float* weights, uint64_t version, int64_t chunk, const Lane& lane);
+  void choose_chunks();
+  Lane lane(char* workspace, int64_t i) const;
+  int64_t lane_bytes() const;
+  int64_t matrices_bytes() const;
+
+  Convolution::Options options_;
+  kernels::WinogradImage in_, out_;  // of this product: the gradient of the data goes from y to x
+  kernels::WinogradGrid grid_;       // of tiles of out_; of y for the gradient of the weights
+  kernels::WinogradWeights weights_;
+  int64_t pad_rows_ = 0, pad_columns_ = 0;
+  int64_t chunk_tiles_ = 0, chunks_ = 0, lanes_ = 1;
+  std::unique_ptr<Matmul> product_, further_product_;  // the second one adds to what is there
+  PackedCopy remembered_;
+};
+
+}  // namespace hybridnet::onednn
