@@ -82,20 +82,20 @@ HWY_INLINE void transform_kernel_gradient(V u0, V u1, V u2, V u3, V u4, V u5, V 
 }
 
 // ---- tiles ----------------------------------------------------------------------------------------------------------
-struct Place {
+struct TilePlace {
   int64_t n, i, j;
-  Place(const WinogradGrid& grid, int64_t tile)
+  TilePlace(const WinogradGrid& grid, int64_t tile)
       : n(tile / (grid.down * grid.across)), i(tile / grid.across % grid.down), j(tile % grid.across) {}
 };
 
 // Rows or columns [first, first + count) of a patch lie inside of the image.
-struct Inside {
+struct InsideImage {
   int64_t from, to;
-  Inside(int64_t start, int64_t length, int64_t size)
+  InsideImage(int64_t start, int64_t length, int64_t size)
       : from(std::clamp<int64_t>(-start, 0, length)), to(std::clamp<int64_t>(size - start, from, length)) {}
 };
 
-void input_tile(const WinogradImage& x, const float* patch, Inside rows, Inside columns, float* products, int64_t stride) {
+void input_tile(const WinogradImage& x, const float* patch, InsideImage rows, InsideImage columns, float* products, int64_t stride) {
   const D d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), line = x.width * x.channels;
   const bool whole = rows.from == 0 && rows.to == 6 && columns.from == 0 && columns.to == 6;
@@ -126,10 +126,10 @@ void input_tiles(const WinogradImage& x, const WinogradGrid& grid, int64_t pad_r
                  int64_t begin, int64_t end, float* products, int64_t stride) {
   parallel_for(end - begin, kTransformGrain, [&](int64_t first, int64_t last) {
     for (int64_t t = first; t < last; ++t) {
-      const Place at(grid, begin + t);
+      const TilePlace at(grid, begin + t);
       const int64_t row = at.i * kWinogradTile - pad_rows, column = at.j * kWinogradTile - pad_columns;
       const float* patch = data + ((at.n * x.height + row) * x.width + column) * x.channels;
-      input_tile(x, patch, Inside(row, 6, x.height), Inside(column, 6, x.width), products + t * x.channels, stride);
+      input_tile(x, patch, InsideImage(row, 6, x.height), InsideImage(column, 6, x.width), products + t * x.channels, stride);
     }
   });
 }
@@ -164,7 +164,7 @@ void output_tiles(const WinogradImage& y, const WinogradGrid& grid, const Winogr
                   int64_t stride, int64_t begin, int64_t end, float* data) {
   parallel_for(end - begin, kTransformGrain, [&](int64_t first, int64_t last) {
     for (int64_t t = first; t < last; ++t) {
-      const Place at(grid, begin + t);
+      const TilePlace at(grid, begin + t);
       const int64_t row = at.i * kWinogradTile, column = at.j * kWinogradTile;
       output_tile(y, epilogue, products + t * y.channels, stride, std::min(kWinogradTile, y.height - row),
                   std::min(kWinogradTile, y.width - column), ((at.n * y.height + row) * y.width + column) * y.channels, data);
@@ -196,7 +196,7 @@ void gradient_tiles(const WinogradImage& y, const WinogradGrid& grid, const floa
                     float* products, int64_t stride) {
   parallel_for(end - begin, kTransformGrain, [&](int64_t first, int64_t last) {
     for (int64_t t = first; t < last; ++t) {
-      const Place at(grid, begin + t);
+      const TilePlace at(grid, begin + t);
       const int64_t row = at.i * kWinogradTile, column = at.j * kWinogradTile;
       gradient_tile(y, dy + ((at.n * y.height + row) * y.width + column) * y.channels, std::min(kWinogradTile, y.height - row),
                     std::min(kWinogradTile, y.width - column), products + t * y.channels, stride);
