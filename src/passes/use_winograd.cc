@@ -131,7 +131,7 @@ Replacement use_winograd(Graph& graph, Node& node) {
   } else if (!activation.empty() && activation != "none") {
     return no_change();
   }
-  if (!Winograd::pays(p.geometry, p.options.kind, !graph.train())) return no_change();
+  if (!Winograd::pays(p.geometry, p.options.kind)) return no_change();
   p.outputs = node.specs;
   const NodePtr fast =
       graph.add(winograd_op(), ParamSchema<WinogradParams>::box(std::move(p)), node.inputs, &node);

@@ -19,16 +19,20 @@ int64_t divided_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
 
-bool Winograd::pays(const ConvGeometry& g, ConvKind kind, bool packed) {
+bool Winograd::pays(const ConvGeometry& g, ConvKind kind) {
   if (g.spatial != 2 || !g.channels_last || g.weights_last || g.groups != 1 || g.empty()) return false;
   for (const size_t k : {size_t{1}, size_t{2}}) {
     if (g.kernel[k] != 3 || g.stride[k] != 1 || g.dilate[k] != 1 || g.pad[k] > 2) return false;
   }
   if (!kernels::winograd_channels(g.c) || !kernels::winograd_channels(g.o)) return false;
-  // Narrow layers spend their time in the transforms; few tiles, in reading 36 matrices instead of 9.
-  const int64_t tiles = g.n * divided_up(g.out[1], 4) * divided_up(g.out[2], 4);
+  // Measured: narrow layers spend their time in the transforms, wide ones in reading 36 matrices where others read 9 or 16.
+  // The gradient of the weights has no such rival.
+  if (std::min(g.c, g.o) < 32) return false;
+  const int64_t tiles = g.n * divided_up(g.out[1], 4) * divided_up(g.out[2], 4), pairs = g.c * g.o;
   const double waste = static_cast<double>(tiles * 16) / static_cast<double>(g.n * g.out[1] * g.out[2]);
-  return std::min(g.c, g.o) >= 32 && tiles >= (packed ? 12 : 24) && waste < 1.8 && kind <= ConvKind::kBackwardWeights;
+  if (waste > 1.8) return false;
+  if (kind == ConvKind::kBackwardWeights) return tiles >= (pairs <= 256 * 256 ? 12 : 24);
+  return pairs <= 128 * 160 ? tiles >= 12 : pairs <= 256 * 256 && tiles >= 96;
 }
 
 Winograd::Winograd(const ConvGeometry& g, const Convolution::Options& options) : options_(options) {

@@ -13,8 +13,8 @@ namespace hybridnet::onednn {
 
 class Winograd {
  public:
-  // Can it, and is it likely to be faster than the direct sum? `packed`: the weights' transforms are kept between runs.
-  static bool pays(const kernels::ConvGeometry& g, ConvKind kind, bool packed);
+  // Can it, and is it likely to be faster than the direct sum and than kernels/winograd.h with its smaller tiles?
+  static bool pays(const kernels::ConvGeometry& g, ConvKind kind);
 
   // options.activation: none or relu. Needs pays(); options and tensors mean what they do in Convolution.
   Winograd(const kernels::ConvGeometry& g, const Convolution::Options& options);

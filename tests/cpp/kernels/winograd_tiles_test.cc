@@ -156,11 +156,11 @@ TEST(WinogradTiles, NotANumberGoesToItsTileOnly) {
 
 TEST(WinogradTiles, PaysForLargeUnitStrideLayersOnly) {
   const ConvGeometry good = geometry(8, 64, 64, 28, 28, 1, 1);
-  EXPECT_TRUE(Winograd::pays(good, ConvKind::kForward, false));
+  EXPECT_TRUE(Winograd::pays(good, ConvKind::kForward));
   const auto with = [&](auto change) {
     ConvGeometry g = good;
     change(g);
-    return Winograd::pays(g, ConvKind::kForward, false);
+    return Winograd::pays(g, ConvKind::kForward);
   };
   EXPECT_FALSE(with([](ConvGeometry& g) { g.stride[1] = 2; }));
   EXPECT_FALSE(with([](ConvGeometry& g) { g.dilate[2] = 2; }));

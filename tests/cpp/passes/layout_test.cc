@@ -118,5 +118,41 @@ TEST(ChannelsLast, LayoutsWithTheChannelsLastAlreadyAreLeftAlone) {
   EXPECT_EQ(copies(graph), 0);
 }
 
+// A chain of convolutions large enough for Winograd's algorithm, channels-last.
+Graph large_chain(Net& net, const char* kernel, const char* pad) {
+  NodeEntry e = net.input("x", {2, 64, 24, 24});
+  for (int i = 0; i < 2; ++i) {
+    const NodeEntry w = net.input("w" + std::to_string(i), {64, 64, kernel[1] - '0', kernel[1] - '0'});
+    e = use("Convolution", {e, w}, {{"kernel", kernel}, {"num_filter", "64"}, {"pad", pad}, {"no_bias", "True"}});
+  }
+  Graph graph = net.graph({e});
+  choose(graph);
+  const Rewrite* rewrite = rewrite_database().find("winograd");
+  run_to_equilibrium(graph, {rewrite}, nullptr);
+  graph.check();
+  return graph;
+}
+
+TEST(UseWinograd, TakesLarge3x3KernelsAndKeepsTheirFormat) {
+  Net net;
+  const Graph graph = large_chain(net, "(3, 3)", "(1, 1)");
+  EXPECT_EQ(count_ops(graph, "_winograd_convolution"), 2);
+  EXPECT_EQ(channels_last_nodes(graph), 3);
+}
+
+TEST(UseWinograd, LeavesOtherKernels) {
+  Net net;
+  const Graph graph = large_chain(net, "(5, 5)", "(2, 2)");
+  EXPECT_EQ(count_ops(graph, "_winograd_convolution"), 0);
+}
+
+TEST(UseWinograd, LeavesPlainImages) {
+  Net net;
+  const NodeEntry x = net.input("x", {2, 64, 24, 24}), w = net.input("w", {64, 64, 3, 3});
+  Graph graph = net.graph({use("Convolution", {x, w}, {{"kernel", "(3, 3)"}, {"num_filter", "64"}, {"no_bias", "True"}})});
+  run_to_equilibrium(graph, {rewrite_database().find("winograd")}, nullptr);
+  EXPECT_EQ(count_ops(graph, "Convolution"), 1);
+}
+
 }  // namespace
 }  // namespace hybridnet::graph_testing

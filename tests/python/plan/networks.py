@@ -90,6 +90,12 @@ NETWORKS: dict[str, tuple[Callable[[], gluon.HybridBlock], Sequence[int]]] = {
         ),
         (2, 4, 12, 12),
     ),
+    "wide": (
+        lambda: sequential(
+            nn.Conv2D(32, 3, padding=1), Residual(32), nn.Conv2D(48, 3, activation="relu"), nn.Conv2D(4, 3)
+        ),
+        (2, 3, 18, 17),
+    ),
     "line": (lambda: sequential(nn.Conv1D(8, 3), nn.BatchNorm(), nn.Conv1D(4, 3), nn.Activation("relu")), (2, 3, 15)),
     "volume": (lambda: sequential(nn.Conv3D(4, 3), nn.BatchNorm(), nn.Conv3D(2, 1), nn.MaxPool3D(2)), (1, 2, 6, 7, 8)),
 }
