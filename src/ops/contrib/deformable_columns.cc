@@ -21,7 +21,7 @@ void infer_columns(const ColumnsParams& p, InferContext& c) {
 
 void infer_spread(const ColumnsParams& p, InferContext& c) {
   c.unify_dtypes();
-  c.set_out_shape(0, p.image);
+  c.set_out_shape(0, p.image_shape);
 }
 
 void run_columns(const ColumnsParams& p, const KernelArgs& a) {
@@ -42,7 +42,7 @@ Values columns_gradient(const ColumnsParams& p, const GradientContext& g) {
   const Value out = g.output_grad(0);
   if (!out) return {};
   ColumnsParams back = p;
-  back.image = g.input_spec(0).shape;
+  back.image_shape = g.input_spec(0).shape;
   Values grads(2);
   if (g.wants(0)) grads[0] = deformable_image_of(out, g.input(1), back);
   if (g.wants(1)) grads[1] = deformable_offset_gradient(out, g.input(0), g.input(1), p);
@@ -79,13 +79,13 @@ void register_deformable_columns(OpRegistry& ops) {
       .doc("The adjoint of _deformable_columns: column values added to the pixels they were read from.")
       .input("columns", "(channels, taps, batch, out height * out width)")
       .input("offset", "(batch, groups * taps * 2, out height, out width)")
-      .output("output", "shape image")
+      .output("output", "shape image_shape")
       .infer(infer_spread)
       .link(float_kernel(run_spread))
       .cost([](const ColumnsParams&, auto in, auto) { return sampling_cost(in[0].shape); })
       .gradient(spread_gradient, Saves::all_inputs())
       .internal()
-      .sample({{2, 4, 1, 9}, {1, 8, 3, 3}}, {{"kernel", "(2, 2)"}, {"image", "(1, 2, 4, 4)"}, {"zero_border", "True"}}, -0.9, 0.9);
+      .sample({{2, 4, 1, 9}, {1, 8, 3, 3}}, {{"kernel", "(2, 2)"}, {"image_shape", "(1, 2, 4, 4)"}, {"zero_border", "True"}}, -0.9, 0.9);
 }
 
 }  // namespace hybridnet::ops

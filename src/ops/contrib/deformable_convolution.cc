@@ -18,7 +18,7 @@ struct DeformableParams : TapGeometry {
     ColumnsParams c;
     static_cast<TapGeometry&>(c) = *this;
     c.zero_border = modulated;
-    c.image = Tuple::scalar();
+    c.image_shape = Tuple::scalar();
     return c;
   }
 };
@@ -149,7 +149,7 @@ Values deformable_gradient(const DeformableParams& p, const GradientContext& g) 
   }
   const Value arriving = reshape(mask ? products * mask : products, Shape({channels, taps, batch, points}));
   ColumnsParams back = sampling;
-  back.image = data;
+  back.image_shape = data;
   if (g.wants(0)) grads[0] = deformable_image_of(arriving, g.input(1), back);
   if (g.wants(1)) grads[1] = deformable_offset_gradient(arriving, g.input(0), g.input(1), sampling);
   return grads;

@@ -71,14 +71,14 @@ inline void check_taps(const TapGeometry& p) {
 // Parameters of _deformable_columns and _deformable_spread.
 struct ColumnsParams : TapGeometry {
   bool zero_border = false, along_y = false, along_x = false;
-  Tuple image;  // shape of the image that _deformable_spread makes
+  Tuple image_shape;  // shape of the image that _deformable_spread makes
   static void describe(ParamSchema<ColumnsParams>& schema) {
     describe_taps(schema);
     schema.field("zero_border", &ColumnsParams::zero_border).default_value(false)
         .doc("Zeros around the image; else its last row and column reach to the edge.");
     schema.field("along_y", &ColumnsParams::along_y).default_value(false).doc("Differentiated by the points' y.");
     schema.field("along_x", &ColumnsParams::along_x).default_value(false).doc("Differentiated by the points' x.");
-    schema.field("image", &ColumnsParams::image).default_value(AttrValue(Tuple::scalar())).doc("Shape of the image.");
+    schema.field("image_shape", &ColumnsParams::image_shape).default_value(AttrValue(Tuple::scalar())).doc("Shape of the image.");
     schema.check([](const ColumnsParams& p) { check_taps(p); });
   }
 };

@@ -73,7 +73,7 @@ def _columns(inputs, attrs):
 
 def _spread(inputs, attrs):
     columns, offset = (np.asarray(x, "float64") for x in inputs)
-    shape = tuple_value(attrs, "image")
+    shape = tuple_value(attrs, "image_shape")
     weights = _sampling(shape, offset, attrs, value(attrs, "zero_border", False), _along(attrs))
     grouped = columns.reshape((weights.shape[0], -1) + columns.shape[1:])
     return [np.einsum("gtnphw,gctnp->ngchw", weights, grouped).reshape(shape).astype(inputs[0].dtype)]
