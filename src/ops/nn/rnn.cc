@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "hybridnet/op.h"
 #include "kernels/gemm.h"
 #include "ops/emit.h"
-#include "hybridnet/op.h"
 #include "ops/through_float.h"
 
 namespace hybridnet::ops {
@@ -425,6 +425,8 @@ void register_rnn(OpRegistry& ops) {
                          {{"mode", "lstm"}, {"lstm_state_clip_min", "-0.4"}, {"lstm_state_clip_max", "0.5"}},
                          {3, 2, 2}))
       .sample(std::move(lengths))
+      .sample(rnn_sample(params(RnnMode::kGru, 5, 1, true), {{"mode", "gru"}, {"state_outputs", "True"}}, {5, 3, 2}))
+      .sample(rnn_sample(params(RnnMode::kLstm, 5, 1, false), {{"mode", "lstm"}}, {4, 3, 2}))
       .sample(rnn_sample(params(RnnMode::kGru, 2, 1, false), {{"mode", "gru"}, {"state_outputs", "True"}}, {0, 2, 3}))
       .sample(
           rnn_sample(params(RnnMode::kLstm, 2, 1, false), {{"mode", "lstm"}, {"state_outputs", "True"}}, {2, 0, 3}));

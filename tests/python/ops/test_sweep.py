@@ -28,7 +28,6 @@ CLASSIC_SHAPES = {"broadcast_to"}
 # Gradients whose own gradient is not offered, and why.
 FIRST_ORDER_ONLY = {
     "RNN": "its gradient runs as one primitive",
-    "CTCLoss": "its gradient comes out of the forward pass",
 }
 
 
