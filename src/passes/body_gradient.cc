@@ -7,7 +7,9 @@
 namespace hybridnet {
 namespace {
 
-constexpr double kAutodiff = 10, kSplit = 32;  // positions in the pipeline (docs/graph-passes.md)
+// Positions in the pipeline (docs/graph-passes.md). Later rules must wait until the body is linked: they drop what a further
+// derivative needs (stop_gradient) and choose memory formats, which a frozen body does not carry.
+constexpr double kAutodiff = 10, kJoint = 20.5;
 
 using NodeSet = std::unordered_set<const Node*>;
 
@@ -85,7 +87,7 @@ BodyGradient differentiate_body(Graph body, const std::vector<bool>& wanted, con
     body.add_output(gradients.of_inputs[i]);
     result.grad_of_input[static_cast<size_t>(wanted_inputs[i])] = num_gradients++;
   }
-  run_pipeline(body, PipelineScope::current(), kAutodiff, kSplit, nullptr);
+  run_pipeline(body, PipelineScope::current(), kAutodiff, kJoint, nullptr);
   result.split = split_gradient(body, num_inputs, num_outputs);
   return result;
 }

@@ -4,6 +4,7 @@
 
 #include "hybridnet/env.h"
 #include "passes/body_graph.h"
+#include "passes/commit_states.h"
 
 namespace hybridnet {
 namespace {
@@ -46,11 +47,7 @@ class GraphMaker {
     }
     for (const NodeEntry& clone : graph_.import(definition_.outputs, &specs, map)) graph_.add_output(clone);
     number_random_nodes(graph_);
-    std::vector<int> writeback_of(graph_.inputs().size(), -1);
-    for (Node* node : graph_.schedule()) {
-      if (node->is_variable()) continue;
-      if (definition_.commits_writebacks) add_writebacks(*node, writeback_of);
-    }
+    if (definition_.commits_writebacks) commit_states(graph_);
     return std::move(graph_);
   }
 
@@ -62,28 +59,6 @@ class GraphMaker {
       for (int i = 0; i < node->num_outputs(); ++i) {
         const NodeEntry entry{NodePtr(node), static_cast<uint32_t>(i)};
         if (!specs.at(entry).known()) throw_unknown(*node, entry.index, specs.at(entry));
-      }
-    }
-  }
-
-  // A state that several nodes update (a layer used twice) passes from one to the next.
-  void add_writebacks(Node& node, std::vector<int>& writeback_of) {
-    if (!node.op->has_writebacks()) return;
-    const void* params = node.params->data();
-    if (node.op->writeback_active && !node.op->writeback_active(params, graph_.train())) return;
-    for (int output = 0; output < static_cast<int>(node.specs.size()); ++output) {
-      const int state = node.op->writeback_input(params, output);
-      if (state < 0 || state >= static_cast<int>(node.inputs.size())) continue;
-      const int input = graph_.input_index(node.inputs[static_cast<size_t>(state)].node.get());
-      if (input < 0) continue;
-      const NodeEntry value{NodePtr(&node), static_cast<uint32_t>(output)};
-      int& writeback = writeback_of[static_cast<size_t>(input)];
-      if (writeback < 0) {
-        writeback = static_cast<int>(graph_.writebacks().size());
-        graph_.add_writeback(input, value);
-      } else {
-        graph_.set_input(node, state, graph_.writebacks()[static_cast<size_t>(writeback)].value);
-        graph_.set_writeback(writeback, value);
       }
     }
   }

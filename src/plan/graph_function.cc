@@ -331,6 +331,33 @@ std::vector<NDArray> GraphFunction::run_differentiable_backward(const Pending& p
   return gradients;
 }
 
+// A loop or branch alone, as a graph function of its own.
+std::vector<NDArray> GraphFunction::call_control(const Node& node, std::span<const NDArray> arguments) {
+  Ref<GraphFunction> function;
+  {
+    const std::lock_guard lock(mutex_);
+    Ref<GraphFunction>& known = controls_[&node];
+    if (!known) {
+      const NodePtr alone = make_node(*node.op, node.name, node.params, {});
+      alone->attrs = node.attrs;
+      alone->subgraphs = node.subgraphs;
+      alone->where = node.where;
+      alone->block = node.block;
+      GraphDefinition definition;
+      for (const NodeEntry& input : node.inputs) {
+        definition.inputs.push_back(make_variable(input.node->name));
+        alone->inputs.push_back({definition.inputs.back(), 0});
+      }
+      for (int i = 0; i < node.num_outputs(); ++i) definition.outputs.push_back({alone, static_cast<uint32_t>(i)});
+      CompileOptions options = options_;
+      options.name = node.name;
+      known = make_ref<GraphFunction>(std::move(definition), std::move(options));
+    }
+    function = known;
+  }
+  return function->call(arguments, {});
+}
+
 // Node by node, as if the user had called the ops: for graphs with shapes that only running tells.
 std::vector<NDArray> GraphFunction::interpret(std::span<const NDArray> inputs) {
   std::unordered_map<const Node*, std::vector<NDArray>> values;
@@ -344,7 +371,7 @@ std::vector<NDArray> GraphFunction::interpret(std::span<const NDArray> inputs) {
     std::vector<NDArray> arguments;
     for (const NodeEntry& input : node->inputs) arguments.push_back(values.at(input.node.get())[input.index]);
     try {
-      values[node] = invoke(*node->op, node->params, arguments);
+      values[node] = node->subgraphs.empty() ? invoke(*node->op, node->params, arguments) : call_control(*node, arguments);
     } catch (Error& error) {
       error.add_context({.op = node->op->name, .node = node->name, .block = node->block, .where = node->where});
       throw;

@@ -4,6 +4,7 @@
 #include <list>
 #include <mutex>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "hybridnet/imperative.h"
@@ -53,6 +54,7 @@ class GraphFunction : public RefCounted<GraphFunction> {
  private:
   struct GradientFunction;
   std::vector<NDArray> interpret(std::span<const NDArray> inputs);
+  std::vector<NDArray> call_control(const Node& node, std::span<const NDArray> arguments);
   std::shared_ptr<GradientFunction> gradient_function(const CallSignature& signature);
   [[noreturn]] void throw_overwritten(const BackwardInput& source, const NDArray& array) const;
   void check_inputs(std::span<const NDArray> inputs) const;
@@ -65,6 +67,7 @@ class GraphFunction : public RefCounted<GraphFunction> {
   const char* task_name_;
   bool dynamic_ = false;  // some output's shape depends on data: nodes are invoked one by one
   std::mutex mutex_;
+  std::unordered_map<const Node*, Ref<GraphFunction>> controls_;  // of interpret(): one per loop and branch
   std::list<Ref<CompiledCall>> compiled_;  // most recent first
   std::vector<std::pair<CallSignature, std::shared_ptr<GradientFunction>>> gradients_;
 };

@@ -46,7 +46,7 @@ def abstract_step(call: Foreach | WhileLoop, states: list[Any]) -> tuple[Step, l
     """One iteration on abstract arrays: specs of what the body gives. Also the states as arrays."""
 
     def run(arrays: list[Any]) -> Step:
-        slots = [_core.traced_variable(f"state{i}", a.shape, np.dtype(a.dtype)) for i, a in enumerate(arrays)]
+        slots = [_core.traced_variable(f"state{i}", *(rules.spec_of(a) or (None, None))) for i, a in enumerate(arrays)]
         if isinstance(call, WhileLoop):
             return call.step(slots)
         slices = [
@@ -57,6 +57,10 @@ def abstract_step(call: Foreach | WhileLoop, states: list[Any]) -> tuple[Step, l
 
     with autograd.pause(train_mode=autograd.is_training()), _Abstract(), NameManager():
         arrays, step = control_eager.settle_numbers(call, states, run)
+        dtypes = [rules.spec_of(array) for array in arrays]
+    for i, (state, spec) in enumerate(zip(states, dtypes, strict=True)):
+        if rules.is_number(state):
+            arrays[i] = control_eager._array_of_number(state, None if spec is None else spec[1])
     return step, arrays
 
 

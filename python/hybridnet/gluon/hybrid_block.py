@@ -612,5 +612,6 @@ class HybridBlock(Block):
             if not is_input:
                 value = param._reduce() if isinstance(param, Parameter) else param
                 arrays[f"{'aux' if name in auxiliary else 'arg'}:{name}"] = value
+        arrays.update({f"arg:{name}": value for name, value in _core.symbol_constants(graph.outputs).items()})
         ndarray.save(params_file, arrays)
         return symbol_file, params_file

@@ -34,7 +34,8 @@ Bodies& bodies() {
 
 [[noreturn]] void throw_leak(const Node& node, const std::string& description) {
   ErrorFields e;
-  e.op = description.substr(0, description.find(' '));
+  for (const char* construct : {"foreach", "while_loop", "cond"})
+    if (description.find(construct) != std::string::npos) e.op = construct;
   e.node = node.name;
   e.message = "a value made inside " + description + " is read outside of it";
   if (node.where.known()) e.because = "the value '" + node.name + "' is made at " + node.where.str() + ", and exists only while that runs";

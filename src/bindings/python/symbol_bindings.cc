@@ -211,7 +211,7 @@ void bind_asking(py::module_& m) {
     for (const Node* node : topological_order(s.outputs))
       if (node->constant) values[py::str(node->name)] = NDArray(Ref<ArrayImpl>(static_cast<ArrayImpl*>(node->constant.get())));
     return values;
-  }, "name -> array of the values that the graph holds itself.");
+  }, "name -> array of the variables whose value is known.");
   m.def("symbol_input_constants", [](const Symbol& s) {
     py::list values;
     for (const NodePtr& node : s.list_inputs()) {

@@ -1,0 +1,12 @@
+// Running statistics and other states that ops update: after a run they hold what the graph computed.
+#pragma once
+
+#include "hybridnet/pass.h"
+
+namespace hybridnet {
+
+// Makes a write-back of every new state. Inside bodies of loops and branches a state becomes a carried value, which the
+// node gives out at its end: statistics advance once per iteration that ran, and only when the whole run succeeded.
+void commit_states(Graph& graph);
+
+}  // namespace hybridnet
