@@ -64,8 +64,8 @@ void apply(const SpanLoops& loops, DType dtype, const void* const* in, void* out
 }
 
 int64_t grain_size(double cost_ns) {
-  // A team costs a few microseconds to wake: a share below 10 us does not pay.
-  constexpr double kShareNs = 10000;
+  // A team costs a few microseconds to wake, more on a busy machine: a share below 20 us does not pay.
+  constexpr double kShareNs = 20000;
   const double elements = kShareNs / (cost_ns > 0.25 ? cost_ns : 0.25);
   return elements < 64 ? 64 : static_cast<int64_t>(elements);
 }

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "hybridnet/threads.h"
+#include "kernels/pointwise.h"
 
 namespace hybridnet {
 namespace {
@@ -12,7 +13,6 @@ namespace {
 constexpr int64_t kTileBudget = 48 * 1024;  // bytes of all slots of a tile: about the first level cache of one core
 constexpr size_t kMostSlots = PointwiseProgram::kMostInputs + PointwiseProgram::kMostSteps;
 constexpr int64_t kLongestTile = 2048, kShortestTile = 256;  // elements
-constexpr int64_t kGrain = 16 * 1024;                        // elements that are worth a core
 
 // How an input is read: at the element itself, or with zero strides along broadcast axes. Axes in the order of memory.
 class Operand {
@@ -119,6 +119,22 @@ char* thread_scratch(size_t bytes) {
   return memory.get();
 }
 
+// A step by itself waits for memory or computes, whichever takes longer; in a tile only its computing is left.
+int64_t step_cost(const PointwiseProgram& program, const PointwiseProgram::Step& step) {
+  const int64_t bytes = program.spec.bytes();
+  const std::vector<TensorSpec> in(step.in.size(), program.spec);
+  const int64_t alone = step.op->cost_ns(step.params->data(), in, {&program.spec, 1});
+  const int64_t waiting = bytes * static_cast<int64_t>(step.in.size() + 1) / 16;
+  return alone > waiting ? alone : std::min(alone, bytes / 40);
+}
+
+// Nanoseconds that one core computes, all operands in the cache.
+int64_t computing_cost(const PointwiseProgram& program) {
+  int64_t cost = 0;
+  for (const PointwiseProgram::Step& step : program.steps) cost += step_cost(program, step);
+  return cost;
+}
+
 class ProgramKernel final : public Kernel {
  public:
   ProgramKernel(const PointwiseProgram& program, const LinkContext& context)
@@ -129,10 +145,12 @@ class ProgramKernel final : public Kernel {
     const auto slots = static_cast<int64_t>(num_buffers_ + operands_.size() + program_.outputs.size());
     tile_ = std::clamp(kTileBudget / std::max<int64_t>(1, slots * bytes_) / kShortestTile * kShortestTile,
                        kShortestTile, kLongestTile);
+    const auto size = static_cast<double>(std::max<int64_t>(1, size_));
+    grain_ = kernels::grain_size(static_cast<double>(computing_cost(program)) / size);
   }
 
   void run(const KernelArgs& args) override {
-    parallel_for(size_, kGrain, [&](int64_t begin, int64_t end) { run_range(args, begin, end); });
+    parallel_for(size_, grain_, [&](int64_t begin, int64_t end) { run_range(args, begin, end); });
   }
 
  private:
@@ -213,13 +231,12 @@ class ProgramKernel final : public Kernel {
   std::vector<Operand> operands_;
   std::vector<int> buffer_of_, output_of_;  // per slot
   int num_buffers_ = 0;
-  int64_t tile_ = kShortestTile;
+  int64_t tile_ = kShortestTile, grain_ = 1;  // elements: of a tile, of what is worth a core
 };
 
 int64_t program_cost(const PointwiseProgram& program) {
-  const int64_t bytes = program.spec.bytes();
   const auto streams = static_cast<int64_t>(program.outputs.size()) + program.num_inputs;
-  return bytes / 16 * static_cast<int64_t>(program.steps.size()) + bytes * streams / 16;
+  return program.spec.bytes() * streams / 16 + computing_cost(program);
 }
 
 std::unique_ptr<Op> make_op() {
