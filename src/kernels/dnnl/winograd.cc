@@ -55,7 +55,8 @@ void Winograd::choose_chunks() {
   const int64_t cores = std::min<int64_t>(current_cores(), worthwhile_cores(flops));
   const bool small = matrices_bytes() <= kSmallMatricesBytes;
   lanes_ = !weights && small && tiles >= 2 * cores * kFewestTiles ? cores : 1;
-  const int64_t room = small && (lanes_ > 1 || cores == 1) ? kChunkBytes : kSharedChunkBytes;
+  int64_t room = small && (lanes_ > 1 || cores == 1) ? kChunkBytes : kSharedChunkBytes;
+  if (weights) room = std::max(room, matrices_bytes());  // every chunk passes over all sums once more
   chunk_tiles_ = std::clamp(room / tile_bytes, std::min(kFewestTiles, tiles), tiles);
   if (lanes_ > 1) chunk_tiles_ = std::min(chunk_tiles_, divided_up(tiles, lanes_));
   chunks_ = divided_up(tiles, chunk_tiles_);
