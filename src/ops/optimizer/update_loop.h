@@ -127,11 +127,16 @@ void for_each_update_range(int count, Size&& size_of, F&& f) {
     return;
   }
   std::vector<int64_t> first_chunk(static_cast<size_t>(count) + 1, 0);
+  int64_t elements = 0;
   for (int i = 0; i < count; ++i) {
+    elements += size_of(i);
     first_chunk[static_cast<size_t>(i) + 1] =
         first_chunk[static_cast<size_t>(i)] + (size_of(i) + kUpdateChunk - 1) / kUpdateChunk;
   }
-  parallel_for(first_chunk.back(), 1, [&](int64_t begin, int64_t end) {
+  if (elements == 0) return;
+  // Chunks of small tensors are not full: a core gets as many as hold the elements that are worth it.
+  const int64_t grain = (first_chunk.back() * kUpdateChunk + elements - 1) / elements;
+  parallel_for(first_chunk.back(), grain, [&](int64_t begin, int64_t end) {
     int tensor =
         static_cast<int>(std::upper_bound(first_chunk.begin(), first_chunk.end(), begin) - first_chunk.begin()) - 1;
     for (int64_t chunk = begin; chunk < end;) {
