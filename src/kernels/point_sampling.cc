@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "hybridnet/threads.h"
 
@@ -29,45 +30,88 @@ struct Neighbours {
   }
 };
 
-// f(offset in the plane, weight) for the pixels that a point is read from.
+// The four pixels that each point of one example is read from. Pixels outside have weight 0, and the first one's place.
+template <typename T>
+class Taps {
+ public:
+  explicit Taps(const PointSampling& s)
+      : s_(s), places(static_cast<size_t>(4 * s.points())), weights(static_cast<size_t>(4 * s.points())) {}
+
+  void find(const T* grid) {
+    const int64_t points = s_.points();
+    for (int64_t p = 0; p < points; ++p) {
+      const Neighbours<T> x(grid[p], s_.width, s_.along_x), y(grid[points + p], s_.height, s_.along_y);
+      for (int j = 0; j < 2; ++j)
+        for (int i = 0; i < 2; ++i) {
+          const bool inside = y.inside[j] && x.inside[i];
+          const auto at = static_cast<size_t>(4 * p + 2 * j + i);
+          places[at] = inside ? (y.low + j) * s_.width + x.low + i : 0;
+          weights[at] = inside ? y.weight[j] * x.weight[i] : T(0);
+        }
+    }
+  }
+
+ private:
+  const PointSampling& s_;
+
+ public:
+  std::vector<int64_t> places;
+  std::vector<T> weights;
+};
+
+// What lies outside adds nothing, also where the first pixel is infinite or NaN.
+template <typename T>
+T share(T weight, T value) {
+  return weight == T(0) ? T(0) : weight * value;
+}
+
+// f(plane, taps of its example) for the planes of the batch, each on one thread.
 template <typename T, typename F>
-void for_pixels(const PointSampling& s, const T* grid, int64_t point, const F& f) {
-  const Neighbours<T> x(grid[point], s.width, s.along_x), y(grid[s.points() + point], s.height, s.along_y);
-  for (int j = 0; j < 2; ++j)
-    for (int i = 0; i < 2; ++i)
-      if (y.inside[j] && x.inside[i]) f((y.low + j) * s.width + x.low + i, y.weight[j] * x.weight[i]);
+void for_planes(const PointSampling& s, const T* grid, const F& f) {
+  const int64_t work = 1 + 8 * s.points() + s.image();
+  parallel_for(s.batch * s.channels, 1 + 65536 / work, [&](int64_t begin, int64_t end) {
+    Taps<T> taps(s);
+    int64_t example = -1;
+    for (int64_t plane = begin; plane < end; ++plane) {
+      if (plane / s.channels != example) {
+        example = plane / s.channels;
+        taps.find(grid + example * 2 * s.points());
+      }
+      f(plane, taps);
+    }
+  });
 }
 
 }  // namespace
 
 template <typename T>
 void sample_points(const PointSampling& s, const T* image, const T* grid, T* out) {
-  const int64_t points = s.points();
-  parallel_for(s.batch * points, 1 + 2048 / std::max<int64_t>(s.channels, 1), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t n = i / points, point = i % points;
-      const T* plane = image + n * s.channels * s.image();
-      T* to = out + n * s.channels * points + point;
-      for (int64_t c = 0; c < s.channels; ++c) to[c * points] = 0;
-      for_pixels(s, grid + n * 2 * points, point, [&](int64_t offset, T weight) {
-        for (int64_t c = 0; c < s.channels; ++c) to[c * points] += weight * plane[c * s.image() + offset];
-      });
-    }
+  if (s.image() == 0) {  // nothing but the outside
+    std::fill_n(out, s.batch * s.channels * s.points(), T(0));
+    return;
+  }
+  for_planes(s, grid, [&](int64_t plane, const Taps<T>& taps) {
+    const T* from = image + plane * s.image();
+    T* to = out + plane * s.points();
+    const int64_t* at = taps.places.data();
+    const T* w = taps.weights.data();
+    for (int64_t p = 0; p < s.points(); ++p, at += 4, w += 4)
+      to[p] = share(w[0], from[at[0]]) + share(w[1], from[at[1]]) + share(w[2], from[at[2]]) + share(w[3], from[at[3]]);
   });
 }
 
 // One plane belongs to one thread, so that every pixel is summed in the order of the points.
 template <typename T>
 void spread_points(const PointSampling& s, const T* values, const T* grid, T* image) {
-  const int64_t points = s.points();
-  parallel_for(s.batch * s.channels, 1 + 2048 / std::max<int64_t>(points, 1), [&](int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; ++p) {
-      T* plane = image + p * s.image();
-      const T *value = values + p * points, *at = grid + p / s.channels * 2 * points;
-      std::fill_n(plane, s.image(), T(0));
-      for (int64_t point = 0; point < points; ++point)
-        for_pixels(s, at, point, [&](int64_t offset, T weight) { plane[offset] += weight * value[point]; });
-    }
+  if (s.image() == 0) return;
+  for_planes(s, grid, [&](int64_t plane, const Taps<T>& taps) {
+    const T* from = values + plane * s.points();
+    T* to = image + plane * s.image();
+    const int64_t* at = taps.places.data();
+    const T* w = taps.weights.data();
+    std::fill_n(to, s.image(), T(0));
+    for (int64_t p = 0; p < s.points(); ++p, at += 4, w += 4)
+      for (int k = 0; k < 4; ++k) to[at[k]] += share(w[k], from[p]);
   });
 }
 
