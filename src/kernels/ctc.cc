@@ -5,6 +5,8 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/log_rows.h"
+
 namespace hybridnet::kernels {
 namespace {
 
@@ -17,11 +19,6 @@ struct Dual {
 };
 Dual operator+(Dual a, Dual b) { return {a.value + b.value, a.slope + b.slope}; }
 Dual operator-(Dual a, Dual b) { return {a.value - b.value, a.slope - b.slope}; }
-Dual exp(Dual a) {
-  const double e = std::exp(a.value);
-  return {e, e == 0 ? 0 : e * a.slope};
-}
-double exp(double a) { return std::exp(a); }
 double value_of(double a) { return a; }
 double value_of(Dual a) { return a.value; }
 void set_never(double& a) { a = kNever; }
@@ -39,6 +36,24 @@ Dual log_add(Dual a, Dual b) {
   return {high.value + std::log1p(e), high.slope + share * (low.slope - high.slope)};
 }
 
+using kernels::exp_row;
+using kernels::log_sum3;
+
+// Rows of Dual as kernels/log_rows.h has them for double.
+void log_sum3(const Dual* a, const Dual* b, const Dual* c, const Dual* gate, const Dual* add, int64_t n, Dual* out) {
+  for (int64_t i = 0; i < n; ++i) {
+    const Dual sum = log_add(log_add(a[i], b[i]), c[i] + gate[i]);
+    out[i] = sum.value == kNever ? Dual{kNever, 0} : sum + add[i];
+  }
+}
+void exp_row(const Dual* a, Dual shift, int64_t n, Dual* out) {
+  for (int64_t i = 0; i < n; ++i) {
+    const Dual x = a[i] - shift;
+    const double e = std::exp(x.value);
+    out[i] = {e, e == 0 ? 0 : e * x.slope};
+  }
+}
+
 // Steps that a label needs: one for each symbol and one for the blank between equal neighbours.
 int64_t least_steps(std::span<const int64_t> label) {
   int64_t steps = static_cast<int64_t>(label.size());
@@ -46,18 +61,30 @@ int64_t least_steps(std::span<const int64_t> label) {
   return steps;
 }
 
-// Probabilities of prefixes and suffixes of the label with blanks around its symbols ("states"), as logarithms.
+// Probabilities of prefixes and suffixes of the label with blanks around its symbols ("states"), as logarithms. Rows of
+// states have two impossible ones at each end, so that neighbours can be read everywhere.
 template <typename S>
 class Lattice {
  public:
   Lattice(const CtcSequence& s, std::vector<S> log_probabilities)
-      : s_(s), states_(2 * static_cast<int64_t>(s.label.size()) + 1), log_(std::move(log_probabilities)) {
+      : s_(s),
+        states_(2 * static_cast<int64_t>(s.label.size()) + 1),
+        width_(states_ + 4),
+        log_(std::move(log_probabilities)),
+        gate_(static_cast<size_t>(width_)),
+        none_(static_cast<size_t>(width_)) {
+    for (int64_t i = 0; i < states_; ++i) {
+      symbols_.push_back(i % 2 == 0 ? s.blank : s.label[static_cast<size_t>(i / 2)]);
+      // Over a blank, from two states before: only between different symbols.
+      if (i % 2 == 0 || i < 2 || symbols_[static_cast<size_t>(i)] == symbols_[static_cast<size_t>(i - 2)])
+        set_never(gate_[at(i)]);
+    }
     forward();
   }
 
   S log_probability() const {
     if (s_.steps == 0) return S{};
-    const S* last = &alpha_[at(s_.steps - 1, 0)];
+    const S* last = alpha(s_.steps - 1);
     return states_ > 1 ? log_add(last[states_ - 1], last[states_ - 2]) : last[0];
   }
 
@@ -65,85 +92,88 @@ class Lattice {
   template <typename F>
   void gradient(const F& f) const {
     const S total = log_probability();
-    std::vector<S> beta(static_cast<size_t>(states_)), before, paths(static_cast<size_t>(s_.symbols));
+    const bool possible = value_of(total) != kNever;
+    std::vector<S> beta = impossible_row(), ahead = impossible_row();
+    std::vector<S> paths(static_cast<size_t>(states_)), used(static_cast<size_t>(s_.symbols)), p(used.size());
     for (int64_t t = s_.steps - 1; t >= 0; --t) {
-      t == s_.steps - 1 ? end(beta) : step_back(t, before, beta);
-      for (S& p : paths) set_never(p);
-      for (int64_t i = 0; i < states_; ++i) {
-        S& sum = paths[static_cast<size_t>(symbol(i))];
-        sum = log_add(sum, alpha_[at(t, i)] + beta[static_cast<size_t>(i)]);
+      if (t == s_.steps - 1)
+        end(beta);
+      else
+        step_back(t, ahead, beta);
+      for (int64_t i = 0; i < states_; ++i) paths[static_cast<size_t>(i)] = alpha(t)[i] + beta[at(i)];
+      exp_row(paths.data(), total, states_, paths.data());
+      std::fill(used.begin(), used.end(), S{});
+      for (int64_t i = 0; possible && i < states_; ++i) {
+        S& sum = used[static_cast<size_t>(symbols_[static_cast<size_t>(i)])];
+        sum = sum + paths[static_cast<size_t>(i)];
       }
-      for (int64_t a = 0; a < s_.symbols; ++a) {
-        const S used = paths[static_cast<size_t>(a)];
-        const S share = value_of(used) == kNever ? S{} : exp(used - total);
-        f(t, a, exp(log_[static_cast<size_t>(t * s_.symbols + a)]) - share);
-      }
-      std::swap(before, beta);
-      beta.resize(static_cast<size_t>(states_));
+      exp_row(&log_[static_cast<size_t>(t * s_.symbols)], S{}, s_.symbols, p.data());
+      for (int64_t a = 0; a < s_.symbols; ++a) f(t, a, p[static_cast<size_t>(a)] - used[static_cast<size_t>(a)]);
     }
   }
 
  private:
-  size_t at(int64_t t, int64_t state) const { return static_cast<size_t>(t * states_ + state); }
-  int64_t symbol(int64_t state) const { return state % 2 == 0 ? s_.blank : s_.label[static_cast<size_t>(state / 2)]; }
-  bool may_skip_to(int64_t state) const {  // from two states before, over a blank
-    return state % 2 == 1 && state > 1 && symbol(state) != symbol(state - 2);
+  static size_t at(int64_t state) { return static_cast<size_t>(state + 2); }
+  const S* alpha(int64_t t) const { return &alpha_[static_cast<size_t>(t * width_ + 2)]; }
+  S* alpha(int64_t t) { return &alpha_[static_cast<size_t>(t * width_ + 2)]; }
+  std::vector<S> impossible_row() const {
+    std::vector<S> row(static_cast<size_t>(width_));
+    for (S& x : row) set_never(x);
+    return row;
   }
-  S log_at(int64_t t, int64_t state) const { return log_[static_cast<size_t>(t * s_.symbols + symbol(state))]; }
+  S log_at(int64_t t, int64_t state) const {
+    return log_[static_cast<size_t>(t * s_.symbols + symbols_[static_cast<size_t>(state)])];
+  }
 
   void forward() {
-    alpha_.resize(static_cast<size_t>(s_.steps * states_));
+    alpha_.resize(static_cast<size_t>(s_.steps * width_));
     for (S& a : alpha_) set_never(a);
-    for (int64_t i = 0; s_.steps > 0 && i < std::min<int64_t>(states_, 2); ++i) alpha_[at(0, i)] = log_at(0, i);
+    for (int64_t i = 0; s_.steps > 0 && i < std::min<int64_t>(states_, 2); ++i) alpha(0)[i] = log_at(0, i);
+    std::vector<S> here(static_cast<size_t>(states_));
     for (int64_t t = 1; t < s_.steps; ++t) {
       // What can neither be reached yet nor reach the end any more stays impossible.
       const int64_t first = std::max<int64_t>(0, states_ - 2 * (s_.steps - t)), last = std::min(states_, 2 * (t + 1));
-      for (int64_t i = first; i < last; ++i) {
-        S sum = alpha_[at(t - 1, i)];
-        if (i > 0) sum = log_add(sum, alpha_[at(t - 1, i - 1)]);
-        if (may_skip_to(i)) sum = log_add(sum, alpha_[at(t - 1, i - 2)]);
-        if (value_of(sum) != kNever) alpha_[at(t, i)] = sum + log_at(t, i);
-      }
+      for (int64_t i = first; i < last; ++i) here[static_cast<size_t>(i)] = log_at(t, i);
+      const S* from = alpha(t - 1) + first;
+      log_sum3(from, from - 1, from - 2, &gate_[at(first)], &here[static_cast<size_t>(first)], last - first,
+               alpha(t) + first);
     }
   }
 
   void end(std::vector<S>& beta) const {
-    for (S& b : beta) set_never(b);
-    beta[static_cast<size_t>(states_ - 1)] = S{};
-    if (states_ > 1) beta[static_cast<size_t>(states_ - 2)] = S{};
+    beta[at(states_ - 1)] = S{};
+    if (states_ > 1) beta[at(states_ - 2)] = S{};
   }
 
-  // beta of step t, without the symbol at t, from `next` of step t + 1.
-  void step_back(int64_t t, const std::vector<S>& next, std::vector<S>& beta) const {
-    const auto reach = [&](int64_t state) {
-      const S b = next[static_cast<size_t>(state)];
-      return value_of(b) == kNever ? b : b + log_at(t + 1, state);
-    };
-    for (int64_t i = 0; i < states_; ++i) {
-      S sum = reach(i);
-      if (i + 1 < states_) sum = log_add(sum, reach(i + 1));
-      if (i + 2 < states_ && may_skip_to(i + 2)) sum = log_add(sum, reach(i + 2));
-      beta[static_cast<size_t>(i)] = sum;
-    }
+  // beta of step t, without the symbol at t, from that of step t + 1, which it replaces.
+  void step_back(int64_t t, std::vector<S>& ahead, std::vector<S>& beta) const {
+    for (int64_t i = 0; i < states_; ++i) ahead[at(i)] = beta[at(i)] + log_at(t + 1, i);
+    const S* from = &ahead[at(0)];
+    log_sum3(from, from + 1, from + 2, &gate_[at(2)], none_.data(), states_, &beta[at(0)]);
   }
 
   const CtcSequence& s_;
-  int64_t states_;
-  std::vector<S> log_, alpha_;
+  int64_t states_, width_;
+  std::vector<S> log_, gate_, none_, alpha_;
+  std::vector<int64_t> symbols_;
 };
 
 // log softmax of every step.
 template <typename T>
 std::vector<double> log_softmax(const CtcSequence& s, const T* data) {
-  std::vector<double> log(static_cast<size_t>(s.steps * s.symbols));
+  std::vector<double> log(static_cast<size_t>(s.steps * s.symbols)), e(static_cast<size_t>(s.symbols));
   for (int64_t t = 0; t < s.steps; ++t) {
     const T* row = data + t * s.stride;
     double* out = log.data() + t * s.symbols;
     double high = kNever, total = 0;
-    for (int64_t a = 0; a < s.symbols; ++a) high = std::max(high, static_cast<double>(row[a]));
-    for (int64_t a = 0; a < s.symbols; ++a) total += std::exp(static_cast<double>(row[a]) - high);
+    for (int64_t a = 0; a < s.symbols; ++a) {
+      out[a] = static_cast<double>(row[a]);
+      high = std::max(high, out[a]);
+    }
+    exp_row(out, high, s.symbols, e.data());
+    for (double x : e) total += x;
     const double shift = high + std::log(total);
-    for (int64_t a = 0; a < s.symbols; ++a) out[a] = static_cast<double>(row[a]) - shift;
+    for (int64_t a = 0; a < s.symbols; ++a) out[a] -= shift;
   }
   return log;
 }
