@@ -1,6 +1,7 @@
 #include "passes/control_gradient.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "graph/control_flow.h"
 #include "hybridnet/ndarray.h"
@@ -13,7 +14,7 @@ namespace {
 constexpr double kAutodiff = 10;  // position in the pipeline
 
 const OpRef kAdd{"elemwise_add"}, kZeros{"_zeros"}, kReshape{"Reshape"}, kSliceAxis{"slice_axis"}, kConcat{"Concat"}, kCopy{"_copy"},
-    kWhere{"where"}, kBroadcastTo{"broadcast_to"};
+    kWhere{"where"}, kBroadcastTo{"broadcast_to"}, kDot{"dot"}, kSum{"sum"};
 
 using Kind = BackwardInput::Kind;
 using TextAttrs = std::vector<std::pair<std::string, std::string>>;
@@ -164,16 +165,107 @@ class LoopGradient {
     gradients_ = backward.outputs();
     bind_sources(backward);
     for (size_t s = 0; s < num_states(); ++s) add_carry(backward, static_cast<int>(s));
+    if (loop_.detach_every > 0) detach(backward);
+    if (loop_.truncate > 0 && loop_.truncate < loop_.rows) cut_rows();
     for (size_t k = 0; k < loop_.sources.size(); ++k) {
       const int gradient = gradient_.grad_of_input[k];
       if (gradient < 0 || loop_.is_slice[k] || state_of_input(static_cast<int>(k)) >= 0) continue;
-      const NodeEntry value = gradients_[static_cast<size_t>(gradient)];
-      const NodePtr slot = backward.add_input("sum", backward.spec(value));
-      accumulators_.push_back({static_cast<int>(k), slot, sum(backward, {slot, 0}, value, nullptr)});
+      NodeEntry rest;
+      for (const NodeEntry& term : terms_of(gradients_[static_cast<size_t>(gradient)]))
+        if (!sum_outside(backward, static_cast<int>(k), term)) rest = sum(backward, rest, term, nullptr);
+      if (!rest.node) continue;
+      const NodePtr slot = backward.add_input("sum", backward.spec(rest));
+      accumulators_.push_back({static_cast<int>(k), slot, sum(backward, {slot, 0}, rest, nullptr)});
     }
-    if (loop_.detach_every > 0) detach(backward);
-    if (loop_.truncate > 0 && loop_.truncate < loop_.rows) cut_rows();
-    hand_out(backward, add_loop(backward));
+    hand_out(add_loop(backward));
+  }
+
+  // ------------------------------------------------------------------------------------------- sums over iterations
+  // A sum of products over the iterations is one product of stacked operands: one large product behind the loop instead of
+  // a small one and a sum in each iteration.
+  struct Stacked {
+    NodeEntry outer;  // already a stacked value outside, or
+    int output = -1;  // number among stacked_outputs_
+    Shape row;
+  };
+  struct OutsideSum {
+    int input;  // of the forward body
+    ParamsPtr params;
+    const Op* op;
+    std::vector<Stacked> operands;
+  };
+
+  static void collect_terms(const NodeEntry& value, std::vector<NodeEntry>& terms) {
+    const Node& node = *value.node;
+    if (node.op == &kAdd.op()) {
+      for (const NodeEntry& input : node.inputs) collect_terms(input, terms);
+    } else {
+      terms.push_back(value);
+    }
+  }
+  static std::vector<NodeEntry> terms_of(const NodeEntry& value) {
+    std::vector<NodeEntry> terms;
+    collect_terms(value, terms);
+    return terms;
+  }
+
+  static std::string attribute(const Node& node, const char* name) {
+    const SchemaBase& schema = *node.op->schema;
+    const int field = schema.find(name);
+    return field < 0 ? std::string() : schema.get(node.params->data(), field).str();
+  }
+
+  // dot(a, b, transpose_a=True) of matrices, and sums over axis 0: both add up over the rows of their operands.
+  static bool adds_over_rows(const Graph& body, const Node& node) {
+    if (node.op == &kDot.op()) {
+      return attribute(node, "transpose_a") == "True" && attribute(node, "transpose_b") == "False" &&
+             body.spec(node.inputs[0]).shape.ndim() == 2 && body.spec(node.inputs[1]).shape.ndim() == 2;
+    }
+    return node.op == &kSum.op() && attribute(node, "axis") == "(0,)" && attribute(node, "keepdims") == "False" &&
+           attribute(node, "exclude") == "False" && body.spec(node.inputs[0]).shape.ndim() == 2;
+  }
+
+  bool sum_outside(const Graph& backward, int input, const NodeEntry& term) {
+    const Node& node = *term.node;
+    if (loop_.count.node || node.is_variable() || !adds_over_rows(backward, node)) return false;
+    OutsideSum made{input, node.params, node.op, {}};
+    const size_t before = stacked_outputs_.size();
+    for (const NodeEntry& operand : node.inputs) {
+      std::optional<Stacked> stacked = stack(backward, operand, node.op == &kDot.op());
+      if (!stacked) {
+        stacked_outputs_.resize(before);
+        return false;
+      }
+      made.operands.push_back(*stacked);
+    }
+    outside_sums_.push_back(std::move(made));
+    return true;
+  }
+
+  // The values of an entry of all iterations; null where they would have to be copied for it.
+  std::optional<Stacked> stack(const Graph& backward, const NodeEntry& entry, bool may_add) {
+    const Shape& row = backward.spec(entry).shape;
+    NodeEntry root = entry;
+    while (!root.node->is_variable() && root.node->op->is_view && root.node->specs.size() == 1) root = root.node->inputs[0];
+    for (const auto& [slot, data] : slices_)
+      if (slot == root.node) return Stacked{data, -1, row};
+    if (root.node->is_variable()) return std::nullopt;
+    const auto known = std::find(stacked_outputs_.begin(), stacked_outputs_.end(), root);
+    if (known == stacked_outputs_.end() && !may_add) return std::nullopt;
+    const int output = static_cast<int>(known - stacked_outputs_.begin());
+    if (known == stacked_outputs_.end()) stacked_outputs_.push_back(root);
+    return Stacked{{}, output, row};
+  }
+
+  NodeEntry add_outside(const OutsideSum& one, const NodePtr& made, uint32_t first) {
+    std::vector<NodeEntry> operands;
+    for (const Stacked& stacked : one.operands) {
+      const NodeEntry rows = stacked.outer.node ? stacked.outer : NodeEntry{made, first + static_cast<uint32_t>(stacked.output)};
+      Shape shape = stacked.row;
+      shape[0] *= graph_.spec(rows).shape[0];
+      operands.push_back(reshaped(graph_, rows, shape, &node_));
+    }
+    return {graph_.add(*one.op, one.params, std::move(operands), &node_), 0};
   }
 
   NodeEntry outer_input(int body_input) const { return node_.inputs[static_cast<size_t>(loop_.sources[static_cast<size_t>(body_input)])]; }
@@ -259,6 +351,7 @@ class LoopGradient {
     std::vector<NodeEntry> outputs, states;
     for (size_t k = 0; k < loop_.sources.size(); ++k)
       if (loop_.is_slice[k] && gradient_.grad_of_input[k] >= 0) outputs.push_back(gradients_[static_cast<size_t>(gradient_.grad_of_input[k])]);
+    outputs.insert(outputs.end(), stacked_outputs_.begin(), stacked_outputs_.end());
     p.num_out_data = static_cast<int32_t>(outputs.size());
     for (const auto& [slot, data] : slices_) bind(p.in_data_locs, slot, data);
     for (const Carry& carry : carries_) {
@@ -285,7 +378,7 @@ class LoopGradient {
     return made;
   }
 
-  void hand_out(const Graph& backward, const NodePtr& made) {
+  void hand_out(const NodePtr& made) {
     uint32_t output = 0;
     auto give = [&](int body_input, NodeEntry value) {
       const auto source = static_cast<size_t>(loop_.sources[static_cast<size_t>(body_input)]);
@@ -298,6 +391,8 @@ class LoopGradient {
       if (truncated) value = with_zero_rows(value);
       give(static_cast<int>(k), reshaped(graph_, value, graph_.spec(outer_input(static_cast<int>(k))).shape, &node_));
     }
+    for (const OutsideSum& one : outside_sums_) give(one.input, add_outside(one, made, output));
+    output += static_cast<uint32_t>(stacked_outputs_.size());
     for (const Carry& carry : carries_) {
       const NodeEntry value{made, output++};
       const int input = loop_.state_inputs[static_cast<size_t>(carry.state)];
@@ -305,7 +400,6 @@ class LoopGradient {
         give(input, value);
     }
     for (const Accumulator& one : accumulators_) give(one.input, {made, output++});
-    (void)backward;
   }
 
   NodeEntry with_zero_rows(const NodeEntry& rows) {
@@ -330,6 +424,8 @@ class LoopGradient {
   std::vector<NodePtr> head_slot_;      // per state
   std::vector<Carry> carries_;
   std::vector<Accumulator> accumulators_;
+  std::vector<NodeEntry> stacked_outputs_;  // values of the backward body that are summed outside
+  std::vector<OutsideSum> outside_sums_;
   ControlGradient result_;
 };
 
