@@ -20,6 +20,9 @@ namespace {
 
 // 0: the thread has no scope of its own; it claims cores for each parallel region.
 thread_local int thread_cores = 0;
+// The largest team that this thread opened. libgomp ends the threads that a smaller team does not need and makes new ones for
+// the next larger team, at tens of microseconds each: so teams do not shrink, and those without a part only pass through.
+thread_local int thread_team = 1;
 // Set in the child of a fork for the thread that forked: its OpenMP team did not survive, so it must never open one.
 thread_local bool thread_lost_team = false;
 
@@ -151,10 +154,12 @@ void run_part(int part, int parts, int64_t count, detail::RangeFn fn, void* clos
 
 // Unchecked: threads of the team read this frame before they can call thread_begins().
 HYBRIDNET_UNCHECKED_FRAME void run_on_team(int parts, int64_t count, detail::RangeFn fn, void* closure) {
+  const int team = std::max(parts, std::min(thread_team, cpu_cores()));
+  thread_team = team;
   FirstException first;
   RegionEdges edges;
   edges.opens();
-#pragma omp parallel num_threads(parts)
+#pragma omp parallel num_threads(team)
   {
     edges.thread_begins();
 #pragma omp for schedule(static, 1) nowait
@@ -186,6 +191,7 @@ int current_cores() {
 
 CoreScope::CoreScope(int cores) : before_(thread_cores) {
   thread_cores = thread_lost_team ? 1 : std::max(cores, 1);
+  thread_team = std::max(thread_team, thread_cores);
   if (thread_cores != before_) omp_set_num_threads(thread_cores);
 }
 

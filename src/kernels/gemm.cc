@@ -105,6 +105,7 @@ HWY_AFTER_NAMESPACE();
 #include <oneapi/dnnl/dnnl.h>
 
 #include "hybridnet/error.h"
+#include "kernels/dnnl/program.h"
 
 namespace hybridnet::kernels {
 namespace {
@@ -144,9 +145,8 @@ bool gemm_trivial(const GemmShape& s, T alpha, const T* a, const T* b, T beta, T
 
 void gemm(const GemmShape& s, float alpha, const float* a, const float* b, float beta, float* c) {
   if (gemm_trivial(s, alpha, a, b, beta, c)) return;
-  // A core is worth waking for about a million operations.
-  const double millions = 2e-6 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
-  const CoreLease lease(millions < 1.0 ? 1 : static_cast<int>(std::min(millions + 1.0, static_cast<double>(current_cores()))));
+  const double flops = 2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
+  const CoreLease lease(static_cast<int>(std::min<int64_t>(onednn::worthwhile_cores(flops), current_cores())));
   // A row of length 0 or 1 leaves its stride free; the library wants at least one.
   const dnnl_status_t status =
       dnnl_sgemm(s.transpose_a ? 'T' : 'N', s.transpose_b ? 'T' : 'N', s.m, s.n, s.k, alpha, a, std::max<int64_t>(s.lda, 1),

@@ -13,7 +13,8 @@ constexpr int64_t kAlignment = 64;
 
 void check(dnnl_status_t status, const char* what) {
   if (status == dnnl_success) return;
-  throw Error(ErrorKind::kError, {.message = std::string("oneDNN could not ") + what + ", status " + std::to_string(status)});
+  throw Error(ErrorKind::kError,
+              {.message = std::string("oneDNN could not ") + what + ", status " + std::to_string(status)});
 }
 
 }  // namespace
@@ -54,8 +55,10 @@ int rounded_cores(int cores) {
 }
 
 int64_t worthwhile_cores(double flops) {
-  constexpr double kFlopsPerCore = 1.0e6;  // about 20 us of one core
-  return flops < kFlopsPerCore ? 1 : static_cast<int64_t>(std::min(flops / kFlopsPerCore + 1.0, 4096.0));
+  constexpr double kFlopsPerCore = 1.0e6;  // about 10 us of one core
+  constexpr int64_t kSmallMachine = 8;     // on which teams of one size are cheaper than teams of the right size
+  if (flops < 2 * kFlopsPerCore) return 1;
+  return std::max(kSmallMachine, static_cast<int64_t>(std::min(flops / kFlopsPerCore, 4096.0)));
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -133,9 +136,10 @@ void Program::run(std::span<void* const> externals, void* workspace) const {
 
 // ---------------------------------------------------------------------------------------------------------------------
 Buffer::Buffer(int64_t bytes)
-    : data_(std::aligned_alloc(kAlignment, static_cast<size_t>((std::max<int64_t>(bytes, 1) + kAlignment - 1) / kAlignment *
-                                                               kAlignment))) {
-  if (!data_) throw OutOfMemoryError({.message = "no memory for " + std::to_string(bytes) + " bytes of packed weights"});
+    : data_(std::aligned_alloc(
+          kAlignment, static_cast<size_t>((std::max<int64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment))) {
+  if (!data_)
+    throw OutOfMemoryError({.message = "no memory for " + std::to_string(bytes) + " bytes of packed weights"});
 }
 Buffer::~Buffer() { std::free(data_); }
 

@@ -1,5 +1,4 @@
 // batch_dot: the matrix product of each pair of matrices in two stacks.
-#include "kernels/dnnl/matmul.h"
 #include "ops/emit.h"
 #include "hybridnet/op.h"
 #include "ops/linalg/product.h"
@@ -72,28 +71,12 @@ class PlainBatchDot final : public Kernel {
   BatchDotParams p_;
 };
 
-class DnnlBatchDot final : public Kernel {
- public:
-  explicit DnnlBatchDot(const onednn::Matmul::Options& o) : matmul_(o) {}
-  int64_t workspace_bytes() const override { return matmul_.workspace_bytes(); }
-  void run(const KernelArgs& args) override {
-    matmul_.run(args.in[0].data, args.in[1].data, nullptr, args.out[0].data, 0, args.workspace);
-  }
-
- private:
-  onednn::Matmul matmul_;
-};
-
 Ref<Kernel> link_batch_dot(const BatchDotParams& p, const LinkContext& c) {
   const Shape& a = c.in[0].shape;
   const kernels::GemmShape s = matrix_sizes(p, a, c.in[1].shape);
   const int64_t batch = a.size(0, a.ndim() - 2);
   const DType dtype = c.in[0].dtype;
-  const bool dnnl_dtype = dtype == DType::kFloat32 || (dtype == DType::kBFloat16 && onednn::has_bfloat16());
-  if (dnnl_dtype && batch * s.m * s.n * s.k >= 4096) {
-    return Ref<Kernel>(new DnnlBatchDot({.batch = batch, .m = s.m, .n = s.n, .k = s.k, .transpose_a = p.transpose_a,
-                                         .transpose_b = p.transpose_b, .dtype = dtype}));
-  }
+  if (DnnlProduct::supports(dtype) && batch * s.m * s.n * s.k >= 4096) return Ref<Kernel>(new DnnlProduct(dtype, batch, s));
   return Ref<Kernel>(new PlainBatchDot(p));
 }
 
