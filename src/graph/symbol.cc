@@ -111,7 +111,7 @@ namespace {
 
 // The first of float32, int32, int64, bool that no reader of the variable refuses.
 void fill_dtype(const std::vector<NodeEntry>& outputs, const NodeEntry& variable, bool train, SpecMap* specs) {
-  for (const DType candidate : {DType::kFloat32, DType::kInt32, DType::kInt64, DType::kBool}) {
+  for (const DType candidate : {DType::kFloat32, DType::kInt32, DType::kInt64, DType::kUInt8, DType::kBool}) {
     SpecMap tried = *specs;
     tried[variable].dtype = candidate;
     try {

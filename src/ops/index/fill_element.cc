@@ -1,0 +1,51 @@
+// fill_element_0index: one element per row replaced.
+#include "kernels/indices.h"
+#include "kernels/strided_copy.h"
+#include "hybridnet/op.h"
+
+namespace hybridnet::ops {
+namespace {
+
+void infer_fill_element(const NoParams&, InferContext& c) {
+  c.unify_dtypes({0, 1}, {0});
+  c.set_in_shape(0, Shape::unknown(2));
+  c.set_out_shape(0, c.in_shape(0));
+  c.set_in_shape(0, c.out_shape(0));
+  const int64_t rows = c.in_shape(0)[0];
+  c.set_in_shape(1, Shape({rows}));
+  c.set_in_shape(2, Shape({rows}));
+}
+
+void run_fill_element(const NoParams&, const KernelArgs& a) {
+  const int64_t columns = (*a.in[0].shape)[1];
+  kernels::Indices places(a.in[2]);
+  if (places.size() > 0) places.resolve(kernels::IndexMode::kRaise, columns);
+  if (a.in[0].data != a.out[0].data) kernels::copy_bytes(a.in[0].data, a.out[0].data, a.in[0].size() * dtype_size(a.in[0].dtype));
+  dispatch_dtype(a.in[0].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    for (int64_t i = 0; i < places.size(); ++i) a.out[0].as<T>()[i * columns + places[i]] = a.in[1].as<T>()[i];
+  });
+}
+
+}  // namespace
+
+void register_fill_element(OpRegistry& ops) {
+  Sample s;
+  s.inputs = {{3, 4}, {3}, {3}};
+  s.low = 0.0;
+  s.high = 3.4;
+  ops.declare("fill_element_0index")
+      .doc("lhs with lhs[i, rhs[i]] replaced by mhs[i].")
+      .input("lhs", "(rows, columns), any dtype")
+      .input("mhs", "(rows,), dtype of lhs")
+      .input("rhs", "(rows,): columns, whole numbers; negative ones from the end")
+      .output("output", "shape and dtype of lhs")
+      .inplace(0, 0)
+      .infer(infer_fill_element)
+      .cpu(run_fill_element)
+      .may_raise()
+      .gradient(kNotDifferentiable)
+      .sample(s);
+}
+
+}  // namespace hybridnet::ops
