@@ -128,7 +128,7 @@ class Initializer:
             create(own)._init_weight(desc, arr)
             self._verbose_print(desc, str(own), arr)
             return
-        for ending, method in self._ENDINGS:
+        for ending, method in self._ENDINGS + self._STATE_ENDINGS:
             if desc.endswith(ending):
                 getattr(self, method)(desc, arr)
                 self._verbose_print(desc, ending, arr)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import ndarray
 from .. import optimizer as opt
-from ..errors import FileError, ParamError, UnsupportedError
+from ..errors import FileError, ParamError
 from .parameter import Parameter, ParameterDict
 
 if TYPE_CHECKING:
@@ -90,12 +90,9 @@ class Trainer:
         if kvstore is None or (isinstance(kvstore, str) and kvstore in _LOCAL_STORES):
             return None
         if isinstance(kvstore, str):
-            if kvstore.startswith(("dist", "horovod", "byteps")):
-                raise UnsupportedError(
-                    f"Trainer: kvstore '{kvstore}' needs several processes.\n"
-                    "  Because: training runs in one process so far.\n  Fix: use kvstore='device' or None."
-                )
-            raise ParamError(f"Trainer: unknown kvstore '{kvstore}', known: {', '.join(sorted(_LOCAL_STORES))}")
+            from ..kvstore import create
+
+            kvstore = create(kvstore)
         if not hasattr(kvstore, "pushpull"):
             raise ParamError(f"Trainer: kvstore must be a name or have pushpull(), got {type(kvstore).__name__}")
         if compression_params:

@@ -1,0 +1,6 @@
+"""Data iterators: batches for Module.fit and training loops."""
+
+from .array_iter import *
+from .batches import *
+from .file_iters import *
+from .wrapping_iters import *

@@ -1,0 +1,6 @@
+"""Key-value stores: sums over devices, and optimizers that update what is stored."""
+
+from .base import KVStoreBase, create
+from .kvstore import KVStore
+
+__all__ = ["KVStore", "KVStoreBase", "create"]

@@ -1,0 +1,95 @@
+"""The interface of key-value stores, their registry, and create."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..errors import ParamError, UnsupportedError
+from ..errors import TypeError as HybridNetTypeError
+
+__all__ = ["KVStoreBase", "create"]
+
+_LOCAL = ("local", "device", "nccl", "local_update_cpu", "local_allreduce_cpu", "local_allreduce_device")
+
+
+class KVStoreBase:
+    """Interface for Trainer and Module. Own stores derive from it and are registered::
+
+    @mx.kvstore.KVStoreBase.register
+    class MyStore(mx.kvstore.KVStoreBase): ...
+
+    store = mx.kv.create("mystore")
+    """
+
+    OPTIMIZER = "optimizer"
+    kv_registry: dict[str, type[KVStoreBase]] = {}
+
+    def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
+        """Copies value of the root to all arrays of out."""
+        raise NotImplementedError(f"{type(self).__name__} must override broadcast")
+
+    def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
+        """Sums the arrays of value, over devices and processes, into all arrays of out (default: value)."""
+        raise NotImplementedError(f"{type(self).__name__} must override pushpull")
+
+    def set_optimizer(self, optimizer: Any) -> None:
+        """Updates what is stored by optimizer."""
+        raise NotImplementedError(f"{type(self).__name__} must override set_optimizer")
+
+    @staticmethod
+    def is_capable(capability: str) -> bool:
+        """Whether the store can do that: 'optimizer'."""
+        raise NotImplementedError("a store must override is_capable")
+
+    def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:
+        """Writes the optimizer's states."""
+        raise NotImplementedError(f"{type(self).__name__} must override save_optimizer_states")
+
+    def load_optimizer_states(self, fname: str) -> None:
+        """Reads the optimizer's states."""
+        raise NotImplementedError(f"{type(self).__name__} must override load_optimizer_states")
+
+    @property
+    def type(self) -> str:
+        """Name it was created by."""
+        raise NotImplementedError(f"{self.__class__.__name__} must override type")
+
+    @property
+    def rank(self) -> int:
+        """Number of this process."""
+        raise NotImplementedError(f"{self.__class__.__name__} must override rank")
+
+    @property
+    def num_workers(self) -> int:
+        """Number of processes."""
+        raise NotImplementedError(f"{self.__class__.__name__} must override num_workers")
+
+    @staticmethod
+    def register(klass: Any) -> Any:
+        """Class decorator: makes a store available by its lower-case name."""
+        KVStoreBase.kv_registry[klass.__name__.lower()] = klass
+        return klass
+
+
+def create(name: str = "local") -> KVStoreBase:
+    """A store by name: 'local', 'device', 'nccl' (all the same in one process), or one that was registered.
+
+    Raises TypeError unless name is text, UnsupportedError for distributed stores, ParamError for unknown names.
+    """
+    if not isinstance(name, str):
+        raise HybridNetTypeError(f"kvstore.create: name must be a string, got {type(name).__name__}")
+    lower = name.lower()
+    if lower in KVStoreBase.kv_registry:
+        return KVStoreBase.kv_registry[lower]()
+    if lower in _LOCAL:
+        from .kvstore import KVStore
+
+        return KVStore(lower)
+    if lower.startswith(("dist", "p3", "horovod", "byteps")):
+        raise UnsupportedError(
+            f"kvstore '{name}' needs several processes.\n  Because: training runs in one process so far.\n"
+            "  Fix: use 'device' or 'local'."
+        )
+    known: Sequence[str] = (*_LOCAL, *KVStoreBase.kv_registry)
+    raise ParamError(f"kvstore.create: unknown store '{name}', known: {', '.join(known)}")

@@ -1,0 +1,197 @@
+"""KVStore: arrays by key, in one process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import ndarray
+from .. import optimizer as opt
+from ..errors import FileError, ParamError, ShapeError, UnsupportedError
+from ..ndarray import NDArray
+from .base import KVStoreBase
+
+__all__ = ["KVStore"]
+
+
+def _pairs(key: Any, value: Any) -> list[tuple[Any, list[NDArray]]]:
+    """(key, arrays) from one key with an array or a list of them, or lists of both."""
+    if isinstance(key, (list, tuple)):
+        if not isinstance(value, (list, tuple)) or len(key) != len(value):
+            raise ParamError("KVStore: a list of keys needs an equally long list of values")
+        return [pair for k, v in zip(key, value, strict=True) for pair in _pairs(k, v)]
+    if not isinstance(key, (int, str)):
+        raise ParamError(f"KVStore: keys are int or str, got {type(key).__name__}")
+    arrays = list(value) if isinstance(value, (list, tuple)) else [value]
+    for array in arrays:
+        if not isinstance(array, NDArray):
+            raise ParamError(f"KVStore: key {key!r}: values are NDArrays, got {type(array).__name__}")
+    return [(key, arrays)]
+
+
+def _total(arrays: list[NDArray]) -> NDArray:
+    """The sum on the first array's context; the array itself if it is the only one."""
+    if len(arrays) == 1:
+        return arrays[0]
+    return ndarray.add_n(*(array.as_in_context(arrays[0].context) for array in arrays))
+
+
+class KVStore(KVStoreBase):
+    """Arrays by key: ``init`` once, ``push`` sums, ``pull`` reads. ``mx.kv.create('local')`` makes one.
+
+    With an optimizer or updater, what is pushed are gradients that update what is stored.
+    """
+
+    def __init__(self, name: str = "local") -> None:
+        self._name = name
+        self._stored: dict[Any, NDArray] = {}
+        self._updater: Callable[..., None] | None = None
+        self._optimizer_updater: opt.Updater | None = None
+        self._compression: dict[str, Any] | None = None
+
+    # -- values -----------------------------------------------------------------------------------------------------
+
+    def init(self, key: Any, value: Any) -> None:
+        """Stores first values: a key with an array, or lists of both. Raises ParamError if a key has one."""
+        for k, arrays in _pairs(key, value):
+            if k in self._stored:
+                raise ParamError(f"KVStore.init: key {k!r} was initialized already")
+            self._stored[k] = arrays[0].copy()
+
+    def _at(self, key: Any) -> NDArray:
+        if key not in self._stored:
+            known = ", ".join(map(repr, list(self._stored)[:8])) or "none"
+            raise ParamError(
+                f"KVStore: key {key!r} was not initialized.\n  Because: known keys: {known}.\n  Fix: init it."
+            )
+        return self._stored[key]
+
+    def push(self, key: Any, value: Any, priority: int = 0) -> None:
+        """Sums the arrays of each key; the sum goes to the updater, or replaces what is stored.
+
+        Raises ParamError for unknown keys, ShapeError if shapes differ.
+        """
+        for k, arrays in _pairs(key, value):
+            stored = self._at(k)
+            for array in arrays:
+                if array.shape != stored.shape:
+                    raise ShapeError(f"KVStore.push: key {k!r}: expected shape {stored.shape}, got {array.shape}")
+            merged = _total(arrays).as_in_context(stored.context)
+            if self._updater is not None:
+                self._updater(k, merged, stored)
+            else:
+                stored[:] = merged
+
+    def pull(self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True) -> None:
+        """Copies what is stored into the arrays of out. Raises ParamError for unknown keys and without out."""
+        if out is None:
+            raise ParamError("KVStore.pull: out is missing: the arrays to copy into")
+        for k, arrays in _pairs(key, out):
+            stored = self._at(k)
+            for array in arrays:
+                array[:] = stored.as_in_context(array.context)
+
+    def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
+        """push, then pull into out (default: value). Without an updater keys need no init: it only sums."""
+        out = value if out is None else out
+        for (k, arrays), (_, targets) in zip(_pairs(key, value), _pairs(key, out), strict=True):
+            if self._updater is not None:
+                self.push(k, arrays, priority)
+                self.pull(k, targets, priority)
+                continue
+            merged = _total(arrays)
+            if k in self._stored:
+                self._stored[k][:] = merged.as_in_context(self._stored[k].context)
+            for target in targets:
+                if target is not merged:
+                    target[:] = merged.as_in_context(target.context)
+
+    def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
+        """Stores value and copies it into the arrays of out."""
+        for (k, arrays), (_, targets) in zip(_pairs(key, value), _pairs(key, out), strict=True):
+            self._stored[k] = arrays[0].copy()
+            self.pull(k, targets, priority)
+
+    def row_sparse_pull(self, key: Any, out: Any = None, priority: int = 0, row_ids: Any = None) -> None:
+        """Copies the rows row_ids of what is stored into out; other rows become 0. Arrays are dense.
+
+        Raises ParamError without out or row_ids.
+        """
+        if out is None or row_ids is None:
+            raise ParamError("KVStore.row_sparse_pull: out and row_ids are needed")
+        for k, arrays in _pairs(key, out):
+            stored = self._at(k)
+            ids = row_ids if isinstance(row_ids, (list, tuple)) else [row_ids] * len(arrays)
+            for array, rows in zip(arrays, ids, strict=True):
+                picked = sorted({int(row) for row in rows.asnumpy().ravel()})
+                array[:] = 0
+                for row in picked:
+                    array[row] = stored[row].as_in_context(array.context)
+
+    # -- updating ---------------------------------------------------------------------------------------------------
+
+    def set_optimizer(self, optimizer: opt.Optimizer) -> None:
+        """Pushed values are gradients that update what is stored by optimizer."""
+        self._optimizer_updater = opt.get_updater(optimizer)
+        self._set_updater(self._optimizer_updater)
+
+    def set_updater(self, updater: Callable[[Any, NDArray, NDArray], None]) -> None:
+        """Calls updater(key, pushed sum, stored array), which changes the stored array in place."""
+        self._updater = updater
+
+    _set_updater = set_updater
+
+    @staticmethod
+    def is_capable(capability: str) -> bool:
+        """True for 'optimizer'. Raises ParamError for unknown capabilities."""
+        if capability.lower() == KVStoreBase.OPTIMIZER:
+            return True
+        raise ParamError(f"Unknown capability: {capability}")
+
+    def set_gradient_compression(self, compression_params: dict[str, Any]) -> None:
+        """Raises UnsupportedError unless the type is 'none': nothing is sent anywhere in one process."""
+        if compression_params.get("type", "none") not in ("none", None):
+            raise UnsupportedError(
+                "Gradient compression is not supported for this type of kvstore.\n"
+                "  Because: within one process nothing is sent.\n  Fix: leave compression_params out."
+            )
+
+    def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:
+        """Writes the optimizer's states; with dump_optimizer its settings, too. Raises ParamError without optimizer."""
+        if self._optimizer_updater is None:
+            raise ParamError("Cannot save states for distributed training: there is no optimizer; call set_optimizer")
+        with open(fname, "wb") as file:
+            file.write(self._optimizer_updater.get_states(dump_optimizer))
+
+    def load_optimizer_states(self, fname: str) -> None:
+        """Reads what save_optimizer_states wrote. Raises FileError, FormatError, ParamError without optimizer."""
+        if self._optimizer_updater is None:
+            raise ParamError("KVStore.load_optimizer_states: there is no optimizer; call set_optimizer first")
+        try:
+            with open(fname, "rb") as file:
+                states = file.read()
+        except OSError as error:
+            raise FileError(f"KVStore.load_optimizer_states: cannot read '{fname}': {error.strerror}") from error
+        self._optimizer_updater.set_states(states)
+
+    # -- processes --------------------------------------------------------------------------------------------------
+
+    @property
+    def type(self) -> str:
+        """Name it was created by."""
+        return self._name
+
+    @property
+    def rank(self) -> int:
+        """0: there is one process."""
+        return 0
+
+    @property
+    def num_workers(self) -> int:
+        """1: there is one process."""
+        return 1
+
+    def barrier(self) -> None:
+        """Waits for the other processes, of which there are none."""
+
+    _barrier = barrier

@@ -1,0 +1,9 @@
+"""Modules: a symbol, its parameters, and training by ``fit``."""
+
+from .base_module import BaseModule
+from .bucketing_module import BucketingModule
+from .executor_group import DataParallelExecutorGroup
+from .module import Module
+from .sequential_module import SequentialModule
+
+__all__ = ["BaseModule", "BucketingModule", "DataParallelExecutorGroup", "Module", "SequentialModule"]

@@ -1,0 +1,536 @@
+"""Module: a symbol with its parameters and optimizer."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from .. import ndarray
+from .. import optimizer as opt
+from ..context import Context, cpu
+from ..errors import FileError, ParamError
+from ..initializer import InitDesc, Uniform
+from ..io import DataBatch, DataDesc
+from ..model import load_checkpoint
+from .base_module import BaseModule, check_input_names, describe_inputs
+from .executor_group import DataParallelExecutorGroup
+
+__all__ = ["Module"]
+
+
+class Module(BaseModule):
+    """Trains and runs a symbol::
+
+        mod = mx.mod.Module(symbol, data_names=["data"], label_names=["softmax_label"])
+        mod.fit(train_iter, eval_iter, optimizer_params={"learning_rate": 0.1}, num_epoch=10)
+
+    Parameters
+    ----------
+    symbol : Symbol
+    data_names, label_names : list of str
+        Its inputs; arguments that are neither these nor states are parameters.
+    logger : default logging
+    context : Context or list of Context, default cpu()
+        Each batch is split among them.
+    work_load_list : list of float, optional
+        Shares of the batch.
+    fixed_param_names : list of str, optional
+        Parameters that are not trained.
+    state_names : list of str, optional
+        Inputs that keep their values between batches.
+    group2ctxs, compression_params : accepted
+
+    Raises ParamError for names that the symbol does not have.
+    """
+
+    def __init__(
+        self,
+        symbol: Any,
+        data_names: Sequence[str] | None = ("data",),
+        label_names: Sequence[str] | None = ("softmax_label",),
+        logger: Any = logging,
+        context: Context | Sequence[Context] | None = None,
+        work_load_list: Sequence[float] | None = None,
+        fixed_param_names: Sequence[str] | None = None,
+        state_names: Sequence[str] | None = None,
+        group2ctxs: Any = None,
+        compression_params: Any = None,
+    ) -> None:
+        super().__init__(logger=logger)
+        context = cpu() if context is None else context
+        self._context = [context] if isinstance(context, Context) else list(context)
+        self._work_load_list = list(work_load_list or [1] * len(self._context))
+        if len(self._work_load_list) != len(self._context):
+            raise ParamError("Module: work_load_list needs one number per context")
+        self._symbol = symbol
+        self._data_names = list(data_names or ())
+        self._label_names = list(label_names or ())
+        self._state_names = list(state_names or ())
+        self._fixed_param_names = list(fixed_param_names or ())
+        check_input_names(symbol, self._data_names, "data", True)
+        check_input_names(symbol, self._label_names, "label", False)
+        check_input_names(symbol, self._state_names, "state", True)
+        check_input_names(symbol, self._fixed_param_names, "fixed_param", True)
+        inputs = {*self._data_names, *self._label_names, *self._state_names}
+        self._param_names = [name for name in symbol.list_arguments() if name not in inputs]
+        self._aux_names = symbol.list_auxiliary_states()
+        self._output_names = symbol.list_outputs()
+        self._compression_params = compression_params
+        self._arg_params: dict[str, Any] | None = None
+        self._aux_params: dict[str, Any] | None = None
+        # Whether the executors' parameters are newer than _arg_params.
+        self._params_dirty = False
+        self._optimizer: Any = None
+        self._kvstore: Any = None
+        self._update_on_kvstore = False
+        self._updater: Any = None
+        self._preload_opt_states: str | None = None
+        self._grad_req: Any = None
+        self._exec_group: Any = None
+        self._data_shapes: Any = None
+        self._label_shapes: Any = None
+
+    # -- files ------------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def load(prefix: str, epoch: int, load_optimizer_states: bool = False, **kwargs: Any) -> Module:
+        """A module from what save_checkpoint wrote; kwargs as the constructor. Bind it before use."""
+        symbol, arguments, states = load_checkpoint(prefix, epoch)
+        mod = Module(symbol=symbol, **kwargs)
+        mod._arg_params = arguments
+        mod._aux_params = states
+        mod.params_initialized = True
+        if load_optimizer_states:
+            mod._preload_opt_states = f"{prefix}-{epoch:04d}.states"
+        return mod
+
+    def save_checkpoint(
+        self, prefix: str, epoch: int, save_optimizer_states: bool = False, remove_amp_cast: bool = True
+    ) -> None:
+        """Writes prefix-symbol.json, prefix-0001.params for epoch 1, and prefix-0001.states if asked for."""
+        self._symbol.save(f"{prefix}-symbol.json", remove_amp_cast=remove_amp_cast)
+        name = f"{prefix}-{epoch:04d}.params"
+        self.save_params(name)
+        logging.info('Saved checkpoint to "%s"', name)
+        if save_optimizer_states:
+            name = f"{prefix}-{epoch:04d}.states"
+            self.save_optimizer_states(name)
+            logging.info('Saved optimizer state to "%s"', name)
+
+    def save_optimizer_states(self, fname: str) -> None:
+        """Writes the optimizer's states."""
+        self._need("save_optimizer_states", optimizer=True)
+        if self._update_on_kvstore:
+            self._kvstore.save_optimizer_states(fname)
+        else:
+            with open(fname, "wb") as file:
+                file.write(self._updater.get_states())
+
+    def load_optimizer_states(self, fname: str) -> None:
+        """Reads what save_optimizer_states wrote. Raises FileError, FormatError."""
+        self._need("load_optimizer_states", optimizer=True)
+        if self._update_on_kvstore:
+            self._kvstore.load_optimizer_states(fname)
+            return
+        try:
+            with open(fname, "rb") as file:
+                states = file.read()
+        except OSError as error:
+            raise FileError(f"Module.load_optimizer_states: cannot read '{fname}': {error.strerror}") from error
+        self._updater.set_states(states)
+
+    # -- descriptions -----------------------------------------------------------------------------------------------
+
+    @property
+    def data_names(self) -> list[str]:
+        """Names of the data inputs."""
+        return self._data_names
+
+    @property
+    def label_names(self) -> list[str]:
+        """Names of the labels."""
+        return self._label_names
+
+    @property
+    def output_names(self) -> list[str]:
+        """Names of the outputs."""
+        return self._output_names
+
+    @property
+    def data_shapes(self) -> list[DataDesc]:
+        """Descriptions of the data inputs."""
+        self._need("data_shapes", params=False)
+        return self._data_shapes
+
+    @property
+    def label_shapes(self) -> list[DataDesc] | None:
+        """Descriptions of the labels."""
+        self._need("label_shapes", params=False)
+        return self._label_shapes
+
+    @property
+    def output_shapes(self) -> list[tuple[str, tuple[int, ...]]]:
+        """(name, shape) of the outputs."""
+        self._need("output_shapes", params=False)
+        return self._exec_group.get_output_shapes()
+
+    # -- parameters -------------------------------------------------------------------------------------------------
+
+    def get_params(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """(arguments, auxiliary states) by name, on the CPU."""
+        self._need("get_params")
+        if self._params_dirty:
+            self._sync_params_from_devices()
+        return self._arg_params, self._aux_params  # type: ignore[return-value]
+
+    def _sync_params_from_devices(self) -> None:
+        self._exec_group.get_params(self._arg_params, self._aux_params)
+        self._params_dirty = False
+
+    def init_params(
+        self,
+        initializer: Any = None,
+        arg_params: dict[str, Any] | None = None,
+        aux_params: dict[str, Any] | None = None,
+        allow_missing: bool = False,
+        force_init: bool = False,
+        allow_extra: bool = False,
+    ) -> None:
+        """Initializes parameters.
+
+        Parameters
+        ----------
+        initializer : default Uniform(0.01)
+            For what the dicts do not have.
+        arg_params, aux_params : dict of str to NDArray, optional
+            Values.
+        allow_missing : bool, default False
+            Whether the dicts may lack names.
+        force_init : bool, default False
+            Whether to start over if parameters are initialized.
+        allow_extra : bool, default False
+            Whether the dicts may have names that the symbol does not have.
+
+        Raises RuntimeError for a missing name, ValueError for an extra one.
+        """
+        if self.params_initialized and not force_init:
+            warnings.warn(
+                "Parameters already initialized and force_init=False. init_params call ignored.", stacklevel=2
+            )
+            return
+        self._need("init_params", params=False)
+        if initializer is None and arg_params is None and aux_params is None:
+            initializer = Uniform(0.01)
+        attributes = self._symbol.attr_dict()
+        for own, given in ((self._arg_params, arg_params), (self._aux_params, aux_params)):
+            for name, array in sorted(own.items()):  # type: ignore[union-attr]
+                self._init_one(InitDesc(name, attributes.get(name)), array, given, initializer, allow_missing)
+        if not allow_extra:
+            self._refuse_extra(arg_params, self._arg_params)
+            self._refuse_extra(aux_params, self._aux_params)
+        self.params_initialized = True
+        self._params_dirty = False
+        self._exec_group.set_params(self._arg_params, self._aux_params)
+
+    @staticmethod
+    def _init_one(desc: InitDesc, array: Any, given: Any, initializer: Any, allow_missing: bool) -> None:
+        if given is not None and str(desc) in given:
+            if given[desc] is not array:
+                array[:] = given[desc].as_in_context(array.context)
+        elif given is not None and not allow_missing:
+            raise RuntimeError(f"{desc} is not presented")
+        elif initializer is not None:
+            initializer(desc, array)
+
+    @staticmethod
+    def _refuse_extra(given: dict[str, Any] | None, own: dict[str, Any] | None) -> None:
+        extra = sorted(set(given or ()) - set(own or ()))
+        if extra:
+            raise ParamError(
+                f"Module: the symbol has no parameter '{extra[0]}'.\n  Fix: pass allow_extra=True to ignore such names."
+            )
+
+    def set_params(
+        self,
+        arg_params: dict[str, Any],
+        aux_params: dict[str, Any],
+        allow_missing: bool = False,
+        force_init: bool = True,
+        allow_extra: bool = False,
+    ) -> None:
+        """Takes over values. Arguments and errors as init_params; names that are missing keep theirs."""
+        if not allow_missing:
+            self.init_params(None, arg_params, aux_params, allow_missing, force_init, allow_extra)
+            return
+        if self.params_initialized and not force_init:
+            warnings.warn("Parameters already initialized and force_init=False. set_params call ignored.", stacklevel=2)
+            return
+        self._need("set_params", params=False)
+        self._exec_group.set_params(arg_params, aux_params, allow_extra=allow_extra)
+        self._params_dirty = True
+        self.params_initialized = True
+
+    # -- memory -----------------------------------------------------------------------------------------------------
+
+    def bind(
+        self,
+        data_shapes: Any,
+        label_shapes: Any = None,
+        for_training: bool = True,
+        inputs_need_grad: bool = False,
+        force_rebind: bool = False,
+        shared_module: Any = None,
+        grad_req: Any = "write",
+    ) -> None:
+        """Makes memory for inputs of these shapes.
+
+        Parameters
+        ----------
+        data_shapes, label_shapes : list of DataDesc or (name, shape)
+        for_training : bool, default True
+            Whether there are gradients.
+        inputs_need_grad : bool, default False
+            Whether the data have gradients, too.
+        force_rebind : bool, default False
+            Whether to bind again.
+        shared_module : Module, optional
+            Whose parameters are used.
+        grad_req : str, list or dict, default 'write'
+
+        Raises ParamError for wrong names, ShapeError if shapes do not determine those of the parameters.
+        """
+        if force_rebind:
+            if self.binded and self._params_dirty:
+                self._sync_params_from_devices()
+            self.binded = False
+            self._exec_group = None
+        if self.binded:
+            self.logger.warning("Already bound, ignoring bind()")
+            return
+        if inputs_need_grad and not for_training:
+            raise ParamError("Module.bind: inputs_need_grad needs for_training=True")
+        self.for_training = for_training
+        self.inputs_need_grad = inputs_need_grad
+        self._grad_req = grad_req
+        self._describe(data_shapes, label_shapes)
+        if shared_module is not None:
+            shared_module._need("bind (as shared_module)")
+        self._exec_group = DataParallelExecutorGroup(
+            self._symbol,
+            self._context,
+            self._work_load_list,
+            self._data_shapes,
+            self._label_shapes,
+            self._param_names,
+            for_training,
+            inputs_need_grad,
+            None if shared_module is None else shared_module._exec_group,
+            logger=self.logger,
+            fixed_param_names=self._fixed_param_names,
+            grad_req=grad_req,
+            state_names=self._state_names,
+        )
+        self.binded = True
+        if shared_module is not None:
+            self._take_over(shared_module)
+        elif self.params_initialized:
+            self._exec_group.set_params(self._arg_params, self._aux_params)
+        else:
+            self._arg_params = self._like(self._param_names, self._exec_group.param_arrays)
+            self._aux_params = self._like(self._aux_names, self._exec_group.aux_arrays)
+
+    @staticmethod
+    def _like(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> dict[str, Any]:
+        return {
+            name: ndarray.zeros(arrays[0].shape, dtype=arrays[0].dtype)
+            for name, arrays in zip(names, columns, strict=True)
+        }
+
+    def _take_over(self, shared: Module) -> None:
+        """Uses the parameters of a module whose executors share theirs."""
+        self._arg_params = self._like(self._param_names, self._exec_group.param_arrays)
+        self._aux_params = self._like(self._aux_names, self._exec_group.aux_arrays)
+        arguments, states = shared.get_params()
+        for own, theirs, arrays in (
+            (self._arg_params, arguments, self._exec_group.param_arrays),
+            (self._aux_params, states, self._exec_group.aux_arrays),
+        ):
+            for (name, array), column in zip(own.items(), arrays, strict=True):
+                if name in theirs:
+                    array[:] = theirs[name]
+                else:
+                    for target in column:
+                        target[:] = array
+        self.params_initialized = True
+        self._params_dirty = True
+        if shared.optimizer_initialized:
+            self.borrow_optimizer(shared)
+
+    def _describe(self, data_shapes: Any, label_shapes: Any) -> None:
+        self._data_shapes = describe_inputs(self._data_names, data_shapes, "data", True)
+        self._label_shapes = describe_inputs(self._label_names, label_shapes, "label", False)
+
+    def reshape(self, data_shapes: Any, label_shapes: Any = None) -> None:
+        """Binds for inputs of other shapes; parameters stay."""
+        self._need("reshape", params=False)
+        self._describe(data_shapes, label_shapes)
+        self._exec_group.reshape(self._data_shapes, self._label_shapes)
+
+    # -- optimizer --------------------------------------------------------------------------------------------------
+
+    def init_optimizer(
+        self,
+        kvstore: Any = "local",
+        optimizer: Any = "sgd",
+        optimizer_params: Any = (("learning_rate", 0.01),),
+        force_init: bool = False,
+    ) -> None:
+        """Makes the optimizer.
+
+        Parameters
+        ----------
+        kvstore : str, KVStore or None
+            Sums gradients of several contexts.
+        optimizer : str or Optimizer
+        optimizer_params : dict or pairs
+            Its arguments, if optimizer is a name; rescale_grad is 1 / batch size by default.
+        force_init : bool, default False
+            Whether to start over if there is one.
+        """
+        self._need("init_optimizer")
+        if self.optimizer_initialized and not force_init:
+            self.logger.warning("optimizer already initialized, ignoring...")
+            return
+        if self._params_dirty:
+            self._sync_params_from_devices()
+        self._kvstore = self._make_store(kvstore)
+        count = len(self._context)
+        names = {i * count + k: name for i, name in enumerate(self._param_names) for k in range(count)}
+        self._optimizer = self._make_optimizer(optimizer, optimizer_params, names)
+        self._updater = opt.get_updater(self._optimizer)
+        self.optimizer_initialized = True
+        if self._preload_opt_states is not None:
+            self.load_optimizer_states(self._preload_opt_states)
+            self._preload_opt_states = None
+
+    def _make_store(self, kvstore: Any) -> Any:
+        if kvstore is None or (isinstance(kvstore, str) and len(self._context) == 1 and "dist" not in kvstore):
+            return None
+        if isinstance(kvstore, str):
+            from ..kvstore import create
+
+            return create(kvstore)
+        return kvstore
+
+    def _make_optimizer(self, optimizer: Any, params: Any, names: dict[int, str]) -> opt.Optimizer:
+        rescale = 1.0 / self._exec_group.batch_size
+        if isinstance(optimizer, str):
+            params = dict(params)
+            params.setdefault("rescale_grad", rescale)
+            return opt.create(optimizer, sym=self._symbol, param_idx2name=names, **params)
+        if not isinstance(optimizer, opt.Optimizer):
+            raise ParamError(f"init_optimizer: expected a name or an Optimizer, got {type(optimizer).__name__}")
+        if optimizer.rescale_grad != rescale:
+            warnings.warn(
+                "Optimizer created manually outside Module but rescale_grad is not normalized to 1.0/batch_size/"
+                f"num_workers ({optimizer.rescale_grad} vs. {rescale}). Is this intended?",
+                stacklevel=3,
+            )
+        if not optimizer.idx2name:
+            optimizer.idx2name = dict(names)
+        return optimizer
+
+    def borrow_optimizer(self, shared_module: Module) -> None:
+        """Uses the optimizer, and its states, of another module."""
+        shared_module._need("borrow_optimizer", optimizer=True)
+        self._optimizer = shared_module._optimizer
+        self._kvstore = shared_module._kvstore
+        self._update_on_kvstore = shared_module._update_on_kvstore
+        self._updater = shared_module._updater
+        self.optimizer_initialized = True
+
+    # -- running ----------------------------------------------------------------------------------------------------
+
+    def forward(self, data_batch: DataBatch, is_train: bool | None = None) -> None:
+        """Runs the graph; binds again first if the batch has other shapes. is_train: default for_training."""
+        self._need("forward")
+        shapes = [tuple(array.shape) for array in data_batch.data or ()]
+        if shapes != [tuple(desc.shape) for desc in self._data_shapes]:
+            self._reshape_for(data_batch, shapes)
+        self._exec_group.forward(data_batch, is_train)
+
+    def _reshape_for(self, batch: DataBatch, shapes: list[tuple[int, ...]]) -> None:
+        data = getattr(batch, "provide_data", None) or [
+            DataDesc(desc.name, shape, desc.dtype, desc.layout)
+            for desc, shape in zip(self._data_shapes, shapes, strict=True)
+        ]
+        label = getattr(batch, "provide_label", None)
+        if not label and batch.label and self._label_shapes:
+            label = [
+                DataDesc(desc.name, array.shape, desc.dtype, desc.layout)
+                for desc, array in zip(self._label_shapes, batch.label, strict=True)
+            ]
+        if not label and self._label_shapes:
+            # Labels are not needed to predict, but the graph has inputs for them: of the new batch size.
+            label = [
+                DataDesc(desc.name, (shapes[0][0], *desc.shape[1:]), desc.dtype, desc.layout)
+                for desc in self._label_shapes
+            ]
+        self.reshape(data, label)
+
+    def backward(self, out_grads: Any = None) -> None:
+        """Computes gradients; out_grads arrive at the outputs of graphs that do not end in a loss."""
+        self._need("backward")
+        self._exec_group.backward(out_grads=out_grads)
+
+    def update(self) -> None:
+        """Updates parameters by the gradients of the last backward."""
+        self._need("update", optimizer=True)
+        self._params_dirty = True
+        group = self._exec_group
+        count = len(self._context)
+        columns: list[list[tuple[int, Any, Any]]] = [[] for _ in range(count)]
+        for i, (arrays, grads) in enumerate(zip(group.param_arrays, group.grad_arrays, strict=True)):
+            if grads[0] is None:
+                continue
+            if self._kvstore is not None:
+                self._kvstore.pushpull(self._param_names[i], grads, out=grads, priority=-i)
+            for k, (array, grad) in enumerate(zip(arrays, grads, strict=True)):
+                columns[k].append((i * count + k, grad, array))
+        for column in columns:
+            if column:
+                indices, grads, arrays = (list(part) for part in zip(*column, strict=True))
+                self._updater(indices, grads, arrays)
+
+    def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:
+        """Outputs of the last forward, joined over contexts (or a list per output)."""
+        self._need("get_outputs")
+        return self._exec_group.get_outputs(merge_multi_context)
+
+    def get_input_grads(self, merge_multi_context: bool = True) -> list[Any]:
+        """Gradients of the data. Raises ParamError unless bound with inputs_need_grad=True."""
+        self._need("get_input_grads")
+        if not self.inputs_need_grad:
+            raise ParamError("Module.get_input_grads: bind with inputs_need_grad=True")
+        return self._exec_group.get_input_grads(merge_multi_context)
+
+    def get_states(self, merge_multi_context: bool = True) -> list[Any]:
+        """Values of the states."""
+        self._need("get_states")
+        return self._exec_group.get_states(merge_multi_context)
+
+    def set_states(self, states: Any = None, value: Any = None) -> None:
+        """Sets states from get_states(merge_multi_context=False), or all to a number."""
+        self._need("set_states")
+        self._exec_group.set_states(states, value)
+
+    def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool = False) -> None:
+        """Adds the outputs of the last forward to a metric."""
+        self._exec_group.update_metric(eval_metric, labels, pre_sliced)
+
+    def install_monitor(self, mon: Any) -> None:
+        """Watches the executors."""
+        self._need("install_monitor", params=False)
+        self._exec_group.install_monitor(mon)

@@ -1,0 +1,97 @@
+"""Monitor: statistics of a bound graph's arrays while it trains."""
+
+from __future__ import annotations
+
+import logging
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+from . import ndarray
+from .ndarray import NDArray
+
+__all__ = ["Monitor"]
+
+
+def _root_mean_square(array: NDArray) -> NDArray:
+    return ndarray.norm(array) / math.sqrt(max(array.size, 1))
+
+
+class Monitor:
+    """Collects statistics of outputs, parameters and auxiliary states every interval batches.
+
+    Parameters
+    ----------
+    interval : int
+    stat_func : callable (NDArray) -> NDArray or list of NDArray, optional
+        Default: root mean square.
+    pattern : str, default '.*'
+        Regular expression; names that match are watched.
+    sort : bool, default False
+        Whether results are sorted by name.
+    monitor_all : bool, default False
+        Whether inputs of operators are watched, too.
+
+    Use: install() on executors (Module.install_monitor does); tic() before a batch, toc() or toc_print() behind it.
+    """
+
+    def __init__(
+        self,
+        interval: int,
+        stat_func: Callable[[NDArray], Any] | None = None,
+        pattern: str = ".*",
+        sort: bool = False,
+        monitor_all: bool = False,
+    ) -> None:
+        self.stat_func = stat_func or _root_mean_square
+        self.interval = interval
+        self.activated = False
+        self.queue: list[tuple[int, str, Any]] = []
+        self.step = 0
+        self.exes: list[Any] = []
+        self.re_prog = re.compile(pattern)
+        self.sort = sort
+        self.monitor_all = monitor_all
+
+    def stat_helper(self, name: str, array: NDArray) -> None:
+        """Callback of executors."""
+        if self.activated and self.re_prog.match(name):
+            self.queue.append((self.step, name, self.stat_func(array)))
+
+    def install(self, exe: Any) -> None:
+        """Watches an executor."""
+        exe.set_monitor_callback(self.stat_helper, self.monitor_all)
+        self.exes.append(exe)
+
+    def tic(self) -> None:
+        """Starts collecting for the batch that follows, if it is its turn."""
+        if self.step % self.interval == 0:
+            self.queue = []
+            self.activated = True
+        self.step += 1
+
+    def toc(self) -> list[tuple[int, str, str]]:
+        """(step, name, statistics as text) of the batch, or [] if it was not its turn."""
+        if not self.activated:
+            return []
+        for exe in self.exes:
+            for name, array in [*exe.arg_dict.items(), *exe.aux_dict.items()]:
+                if self.re_prog.match(name):
+                    self.queue.append((self.step, name, self.stat_func(array)))
+        self.activated = False
+        if self.sort:
+            self.queue.sort(key=lambda item: item[1])
+        found = [(step, name, self._text(values)) for step, name, values in self.queue]
+        self.queue = []
+        return found
+
+    @staticmethod
+    def _text(values: Any) -> str:
+        listed = values if isinstance(values, (list, tuple)) else [values]
+        return "".join(f"{v.asscalar() if v.size == 1 else v.asnumpy()}\t" for v in listed)
+
+    def toc_print(self) -> None:
+        """toc, logged."""
+        for step, name, text in self.toc():
+            logging.info("Batch: %7d %30s %s", step, name, text)

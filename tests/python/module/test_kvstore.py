@@ -1,0 +1,130 @@
+"""Key-value stores of one process."""
+
+from __future__ import annotations
+
+import hybridnet as mx
+import numpy as np
+import pytest
+from hybridnet import kvstore
+
+
+def value(array):
+    return array.asnumpy().tolist()
+
+
+def test_values_are_stored_summed_and_read():
+    store = mx.kv.create("local")
+    store.init(3, mx.nd.ones((2,)))
+    out = mx.nd.zeros((2,))
+    store.pull(3, out=out)
+    assert value(out) == [1, 1]
+    store.push(3, [mx.nd.ones((2,)), mx.nd.ones((2,)) * 2])
+    store.pull(3, out=[out])
+    assert value(out) == [3, 3]
+    assert (store.type, store.rank, store.num_workers) == ("local", 0, 1)
+
+
+def test_lists_of_keys():
+    store = mx.kv.create("device")
+    store.init(["a", "b"], [mx.nd.ones((1,)), mx.nd.ones((2,))])
+    outs = [mx.nd.zeros((1,)), mx.nd.zeros((2,))]
+    store.push(["a", "b"], [mx.nd.ones((1,)) * 5, [mx.nd.ones((2,)), mx.nd.ones((2,))]])
+    store.pull(["a", "b"], out=outs)
+    assert [value(out) for out in outs] == [[5], [2, 2]]
+
+
+def test_updaters_change_what_is_stored():
+    store = mx.kv.create()
+    store.init("w", mx.nd.ones((2,)))
+
+    def update(key, pushed, stored):
+        assert key == "w"
+        stored += pushed * 2
+
+    store._set_updater(update)
+    store.push("w", [mx.nd.ones((2,)), mx.nd.ones((2,))])
+    out = mx.nd.zeros((2,))
+    store.pull("w", out=out)
+    assert value(out) == [5, 5]
+
+
+def test_optimizers_update_and_their_states_are_saved(tmp_path):
+    file = str(tmp_path / "states")
+    stores = []
+    for _ in range(2):
+        store = mx.kv.create()
+        store.init(0, mx.nd.ones((2,)))
+        store.set_optimizer(mx.optimizer.SGD(learning_rate=0.5, momentum=0.5))
+        stores.append(store)
+    first, second = stores
+    outs = [mx.nd.zeros((2,)), mx.nd.zeros((2,))]
+    first.pushpull(0, mx.nd.ones((2,)), out=outs)
+    assert [value(out) for out in outs] == [[0.5, 0.5]] * 2
+    first.save_optimizer_states(file)
+    second.pushpull(0, mx.nd.zeros((2,)), out=outs[0])
+    second.load_optimizer_states(file)
+    second.pushpull(0, mx.nd.zeros((2,)), out=outs[0])
+    assert value(outs[0]) == [0.75, 0.75]
+    assert kvstore.KVStore.is_capable("optimizer")
+    with pytest.raises(OSError, match="nowhere"):
+        second.load_optimizer_states(str(tmp_path / "nowhere"))
+
+
+def test_pushpull_only_sums_without_updater():
+    store = mx.kv.create()
+    grads = [mx.nd.ones((2,)), mx.nd.ones((2,), ctx=mx.cpu(1)) * 3]
+    store.pushpull("never initialized", grads)
+    assert [value(g) for g in grads] == [[4, 4], [4, 4]]
+    assert grads[1].context == mx.cpu(1)
+
+
+def test_broadcast_and_rows():
+    store = mx.kv.create()
+    outs = [mx.nd.zeros((3, 2)), mx.nd.zeros((3, 2), ctx=mx.cpu(1))]
+    store.broadcast("w", mx.nd.array([[1, 2], [3, 4], [5, 6]]), out=outs)
+    assert value(outs[1]) == [[1, 2], [3, 4], [5, 6]]
+    rows = mx.nd.zeros((3, 2))
+    store.row_sparse_pull("w", out=rows, row_ids=mx.nd.array([2, 0, 2]))
+    assert value(rows) == [[1, 2], [0, 0], [5, 6]]
+
+
+def test_own_stores_are_created_by_name_and_train():
+    @kvstore.KVStoreBase.register
+    class Doubling(kvstore.KVStoreBase):
+        def pushpull(self, key, value, out=None, priority=0):
+            for array in out:
+                array *= 2
+
+    assert isinstance(mx.kv.create("Doubling"), Doubling)
+    net = mx.gluon.nn.Dense(1, in_units=1, use_bias=False)
+    net.initialize(mx.init.One())
+    trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 1.0}, kvstore="doubling")
+    with mx.autograd.record():
+        loss = net(mx.nd.ones((1, 1)))
+    loss.backward()
+    trainer.step(1)
+    assert net.weight.data().asscalar() == -1
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda s: s.init("a", mx.nd.ones((1,))), ValueError, "initialized already"),
+        (lambda s: s.push("b", mx.nd.ones((1,))), ValueError, "'b' was not initialized"),
+        (lambda s: s.pull("a"), ValueError, "out is missing"),
+        (lambda s: s.push("a", mx.nd.ones((2,))), ValueError, r"expected shape \(1,\), got \(2,\)"),
+        (lambda s: s.push("a", np.ones(1)), ValueError, "NDArrays, got ndarray"),
+        (lambda s: s.push(1.5, mx.nd.ones((1,))), ValueError, "int or str"),
+        (lambda s: s.push(["a"], []), ValueError, "equally long"),
+        (lambda s: s.save_optimizer_states("x"), ValueError, "no optimizer"),
+        (lambda s: s.set_gradient_compression({"type": "2bit"}), NotImplementedError, "compression"),
+        (lambda s: mx.kv.create("dist_sync"), NotImplementedError, "several processes"),
+        (lambda s: mx.kv.create("other"), ValueError, "unknown store 'other'"),
+        (lambda s: mx.kv.create(3), TypeError, "must be a string"),
+    ],
+)
+def test_wrong_uses_are_named(call, error, text):
+    store = mx.kv.create()
+    store.init("a", mx.nd.ones((1,)))
+    with pytest.raises(error, match=text):
+        call(store)
