@@ -17,7 +17,8 @@ namespace hybridnet::kernels::HWY_NAMESPACE {
 // x * Phi(x), Phi the distribution function of the normal distribution.
 struct Gelu {
   static constexpr bool kVector = true;
-  template <class D, class V> HWY_INLINE V operator()(D d, V x) const {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
     const V half = hn::Mul(x, constant(d, 0.5));
     return hn::MulAdd(half, erf(d, hn::Mul(x, constant(d, 0.70710678118654752440))), half);
   }
@@ -25,7 +26,8 @@ struct Gelu {
 // dy * (Phi(x) + x * phi(x))
 struct GeluGrad {
   static constexpr bool kVector = true;
-  template <class D, class V> HWY_INLINE V operator()(D d, V dy, V x) const {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V dy, V x) const {
     const V half = constant(d, 0.5);
     const V phi = hn::MulAdd(erf(d, hn::Mul(x, constant(d, 0.70710678118654752440))), half, half);
     const V density = hn::Mul(exp(d, hn::Mul(hn::Mul(x, x), constant(d, -0.5))), constant(d, 0.39894228040143267794));
@@ -50,7 +52,8 @@ template <class T>
 struct Elu {
   static constexpr bool kVector = true;
   explicit Elu(const double* scalars) : slope(static_cast<T>(scalars[0])) {}
-  template <class D, class V> HWY_INLINE V operator()(D d, V x) const {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
     return hn::IfThenElse(hn::Gt(x, hn::Zero(d)), x, hn::Mul(hn::Set(d, slope), expm1(d, x)));
   }
   T slope;
@@ -59,9 +62,12 @@ struct Elu {
 template <class T>
 struct EluGrad {
   static constexpr bool kVector = true;
-  explicit EluGrad(const double* scalars) : below(static_cast<T>(scalars[0] * scalars[1])), above(static_cast<T>(scalars[1])) {}
-  template <class D, class V> HWY_INLINE V operator()(D d, V dy, V x) const {
-    return hn::Mul(dy, hn::IfThenElse(hn::Gt(x, hn::Zero(d)), hn::Set(d, above), hn::Mul(hn::Set(d, below), exp(d, x))));
+  explicit EluGrad(const double* scalars)
+      : below(static_cast<T>(scalars[0] * scalars[1])), above(static_cast<T>(scalars[1])) {}
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V dy, V x) const {
+    return hn::Mul(dy,
+                   hn::IfThenElse(hn::Gt(x, hn::Zero(d)), hn::Set(d, above), hn::Mul(hn::Set(d, below), exp(d, x))));
   }
   T below, above;
 };
@@ -70,16 +76,21 @@ struct EluGrad {
 inline constexpr double kSeluScale = 1.0507009873554804934193349852946, kSeluAlpha = 1.6732632423543772848170429916717;
 struct Selu {
   static constexpr bool kVector = true;
-  template <class D, class V> HWY_INLINE V operator()(D d, V x) const {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
     const V negative = hn::Mul(constant(d, kSeluAlpha), expm1(d, x));
     return hn::Mul(constant(d, kSeluScale), hn::IfThenElse(hn::Gt(x, hn::Zero(d)), x, negative));
   }
 };
 struct Softsign {
-  template <class T> HWY_INLINE T operator()(T x) const { return x / (T(1) + (x < T(0) ? -x : x)); }
+  template <class T>
+  HWY_INLINE T operator()(T x) const {
+    return x / (T(1) + (x < T(0) ? -x : x));
+  }
 };
 struct SoftsignGrad {  // y: the output; 1 / (1 + |x|) is 1 - |y|
-  template <class T> HWY_INLINE T operator()(T dy, T y) const {
+  template <class T>
+  HWY_INLINE T operator()(T dy, T y) const {
     const T m = T(1) - (y < T(0) ? -y : y);
     return dy * (m * m);
   }
@@ -87,12 +98,18 @@ struct SoftsignGrad {  // y: the output; 1 / (1 + |x|) is 1 - |y|
 
 // Below 0 times a slope given per element.
 struct Prelu {
-  template <class T> HWY_INLINE T operator()(T x, T slope) const { return x > T(0) ? x : x * slope; }
+  template <class T>
+  HWY_INLINE T operator()(T x, T slope) const {
+    return x > T(0) ? x : x * slope;
+  }
 };
 
 // The slope of Prelu.
 struct PreluSlope {
-  template <class T> HWY_INLINE T operator()(T x, T slope) const { return x > T(0) ? T(1) : slope; }
+  template <class T>
+  HWY_INLINE T operator()(T x, T slope) const {
+    return x > T(0) ? T(1) : slope;
+  }
 };
 
 template <class T>
@@ -124,7 +141,8 @@ struct SmoothL1 {
 };
 template <class T>
 struct SmoothL1Grad {
-  explicit SmoothL1Grad(const double* scalars) : square(static_cast<T>(scalars[0] * scalars[0])), bound(T(1) / square) {}
+  explicit SmoothL1Grad(const double* scalars)
+      : square(static_cast<T>(scalars[0] * scalars[0])), bound(T(1) / square) {}
   HWY_INLINE T operator()(T dy, T x) const { return dy * (x > bound ? T(1) : x < -bound ? T(-1) : square * x); }
   T square, bound;
 };
@@ -138,7 +156,8 @@ struct ClipGrad {  // x: the input; the bounds themselves pass the gradient
 
 struct SoftreluGrad {  // y: the output; 1 - e^-y
   static constexpr bool kVector = true;
-  template <class D, class V> HWY_INLINE V operator()(D d, V dy, V y) const {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V dy, V y) const {
     return hn::Mul(dy, hn::Neg(expm1(d, hn::Neg(y))));
   }
 };

@@ -23,13 +23,20 @@ const ArgExtremeLoops& loops_of(Extreme extreme, DType dtype) {
 }
 
 // Elements that are searched in another dtype, which holds them exactly.
-bool is_native(DType dtype) { return dtype == DType::kFloat32 || dtype == DType::kFloat64 || dtype == DType::kInt32 || dtype == DType::kInt64; }
+bool is_native(DType dtype) {
+  return dtype == DType::kFloat32 || dtype == DType::kFloat64 || dtype == DType::kInt32 || dtype == DType::kInt64;
+}
 
 class Search {
  public:
   Search(Extreme extreme, DType dtype, const void* in, int64_t length, int64_t inner)
-      : native_(is_native(dtype)), dtype_(dtype), searched_(native_ ? dtype : DType::kFloat32),
-        loops_(loops_of(extreme, searched_)), in_(static_cast<const char*>(in)), size_(dtype_size(dtype)), length_(length),
+      : native_(is_native(dtype)),
+        dtype_(dtype),
+        searched_(native_ ? dtype : DType::kFloat32),
+        loops_(loops_of(extreme, searched_)),
+        in_(static_cast<const char*>(in)),
+        size_(dtype_size(dtype)),
+        length_(length),
         inner_(inner) {}
 
   // Columns [k, k + width) of rows [first, last) of outer index o. values: 8 bytes per column at most.
@@ -64,7 +71,8 @@ class Search {
     }
     dispatch(tile, count, width, width, values, positions);
   }
-  void dispatch(const void* from, int64_t count, int64_t stride, int64_t width, void* values, int64_t* positions) const {
+  void dispatch(const void* from, int64_t count, int64_t stride, int64_t width, void* values,
+                int64_t* positions) const {
     if (stride == 1) return loops_.row(from, count, values, positions);
     loops_.columns(from, count, stride, width, values, positions);
   }
@@ -78,8 +86,8 @@ class Search {
 
 }  // namespace
 
-void arg_extreme(Extreme extreme, DType dtype, const void* in, int64_t outer, int64_t length, int64_t inner, DType out_dtype,
-                 void* out) {
+void arg_extreme(Extreme extreme, DType dtype, const void* in, int64_t outer, int64_t length, int64_t inner,
+                 DType out_dtype, void* out) {
   constexpr int64_t kTasks = 64, kMinBlock = 16384;
   if (outer == 0 || inner == 0) return;
   const Search search(extreme, dtype, in, length, inner);

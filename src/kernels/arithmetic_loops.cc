@@ -26,23 +26,27 @@ HWY_INLINE T wrapping(T a, T b, Op op) {
 }
 
 struct Add {
-  template <class T> HWY_INLINE T operator()(T a, T b) const {
+  template <class T>
+  HWY_INLINE T operator()(T a, T b) const {
     return wrapping(a, b, [](auto x, auto y) { return x + y; });
   }
 };
 struct Sub {
-  template <class T> HWY_INLINE T operator()(T a, T b) const {
+  template <class T>
+  HWY_INLINE T operator()(T a, T b) const {
     return wrapping(a, b, [](auto x, auto y) { return x - y; });
   }
 };
 struct Mul {
-  template <class T> HWY_INLINE T operator()(T a, T b) const {
+  template <class T>
+  HWY_INLINE T operator()(T a, T b) const {
     return wrapping(a, b, [](auto x, auto y) { return x * y; });
   }
 };
 // Integer division truncates; by zero it gives 0, and the most negative number divided by -1 wraps around.
 struct Div {
-  template <class T> HWY_INLINE T operator()(T a, T b) const {
+  template <class T>
+  HWY_INLINE T operator()(T a, T b) const {
     if constexpr (std::is_integral_v<T>) {
       if (b == T(0)) return T(0);
       if constexpr (std::is_signed_v<T>) {
@@ -56,7 +60,8 @@ struct Div {
 };
 // The result has the divisor's sign, as in Python; a zero divisor gives 0.
 struct Mod {
-  template <class T> HWY_INLINE T operator()(T a, T b) const {
+  template <class T>
+  HWY_INLINE T operator()(T a, T b) const {
     if constexpr (std::is_integral_v<T>) {
       if (b == T(0)) return T(0);
       if constexpr (std::is_signed_v<T>) {
@@ -75,10 +80,16 @@ struct Mod {
 };
 // NaN wins whichever side it is on.
 struct Maximum {
-  template <class T> HWY_INLINE T operator()(T a, T b) const { return a > b || a != a ? a : b; }
+  template <class T>
+  HWY_INLINE T operator()(T a, T b) const {
+    return a > b || a != a ? a : b;
+  }
 };
 struct Minimum {
-  template <class T> HWY_INLINE T operator()(T a, T b) const { return a < b || a != a ? a : b; }
+  template <class T>
+  HWY_INLINE T operator()(T a, T b) const {
+    return a < b || a != a ? a : b;
+  }
 };
 
 void fill_arithmetic(SpanLoops* table) {

@@ -8,8 +8,8 @@
 namespace hybridnet::kernels {
 namespace {
 
-constexpr int64_t kShortRow = 48;      // shorter rows cost more in calls than in work: they are gathered into tiles
-constexpr int64_t kTileBytes = 8192;   // per operand
+constexpr int64_t kShortRow = 48;     // shorter rows cost more in calls than in work: they are gathered into tiles
+constexpr int64_t kTileBytes = 8192;  // per operand
 
 // Position of a row: the index along all axes but the innermost, and where each operand stands.
 struct RowCursor {
@@ -183,13 +183,17 @@ void apply_broadcast(const SpanLoops& loops, DType dtype, const void* a, const S
   });
 }
 
-void expand_rows(const BroadcastLayout& layout, int operand, const void* in, int64_t item_size, int64_t begin, int64_t end,
-                 void* out) {
+void expand_rows(const BroadcastLayout& layout, int operand, const void* in, int64_t item_size, int64_t begin,
+                 int64_t end, void* out) {
   switch (item_size) {
-    case 1: return expand_typed(layout, operand, static_cast<const uint8_t*>(in), begin, end, static_cast<uint8_t*>(out));
-    case 2: return expand_typed(layout, operand, static_cast<const uint16_t*>(in), begin, end, static_cast<uint16_t*>(out));
-    case 4: return expand_typed(layout, operand, static_cast<const uint32_t*>(in), begin, end, static_cast<uint32_t*>(out));
-    default: return expand_typed(layout, operand, static_cast<const uint64_t*>(in), begin, end, static_cast<uint64_t*>(out));
+    case 1:
+      return expand_typed(layout, operand, static_cast<const uint8_t*>(in), begin, end, static_cast<uint8_t*>(out));
+    case 2:
+      return expand_typed(layout, operand, static_cast<const uint16_t*>(in), begin, end, static_cast<uint16_t*>(out));
+    case 4:
+      return expand_typed(layout, operand, static_cast<const uint32_t*>(in), begin, end, static_cast<uint32_t*>(out));
+    default:
+      return expand_typed(layout, operand, static_cast<const uint64_t*>(in), begin, end, static_cast<uint64_t*>(out));
   }
 }
 

@@ -1,5 +1,5 @@
-// Elementwise functions over inputs of different, broadcastable shapes. Axes that all inputs see alike are merged first, so
-// that the innermost loop is as long as the shapes allow; it is one call of a span function.
+// Elementwise functions over inputs of different, broadcastable shapes. Axes that all inputs see alike are merged
+// first, so that the innermost loop is as long as the shapes allow; it is one call of a span function.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@ namespace hybridnet::kernels {
 // How up to kMaxOperands contiguous inputs map onto an output. Strides are in elements; 0 repeats.
 struct BroadcastLayout {
   static constexpr int kMaxOperands = 4;
-  int ndim = 0;                            // >= 1, after merging
+  int ndim = 0;  // >= 1, after merging
   int operands = 0;
   int64_t dims[kMaxDims];
   int64_t strides[kMaxOperands][kMaxDims];
   int64_t inner() const { return dims[ndim - 1]; }
-  int64_t rows() const;                    // product of all but the innermost size
+  int64_t rows() const;  // product of all but the innermost size
   int64_t inner_stride(int operand) const { return strides[operand][ndim - 1]; }
-  bool whole(int operand) const;           // the operand has the output's size and order
+  bool whole(int operand) const;  // the operand has the output's size and order
 };
 // Shapes must broadcast to `out` by NumPy's rule (aligned at the last axis).
 BroadcastLayout broadcast_layout(const Shape& out, std::initializer_list<const Shape*> inputs);
@@ -30,8 +30,8 @@ void apply_broadcast(const SpanLoops& loops, DType dtype, const void* a, const S
                      const Shape& b_shape, void* out, const Shape& out_shape);
 
 // Copies rows [begin, end) of the layout's operand, repeated as the layout says, to contiguous `out`. item_size: bytes.
-void expand_rows(const BroadcastLayout& layout, int operand, const void* in, int64_t item_size, int64_t begin, int64_t end,
-                 void* out);
+void expand_rows(const BroadcastLayout& layout, int operand, const void* in, int64_t item_size, int64_t begin,
+                 int64_t end, void* out);
 
 // out = in, repeated to out_shape. Splits over cores.
 void broadcast_copy(const void* in, const Shape& in_shape, int64_t item_size, void* out, const Shape& out_shape);

@@ -12,31 +12,58 @@ HWY_BEFORE_NAMESPACE();
 namespace hybridnet::kernels::HWY_NAMESPACE {
 
 struct Equal {
-  template <class T> HWY_INLINE T operator()(T a, T b) const { return a == b ? T(1) : T(0); }
+  template <class T>
+  HWY_INLINE T operator()(T a, T b) const {
+    return a == b ? T(1) : T(0);
+  }
 };
 struct NotEqual {
-  template <class T> HWY_INLINE T operator()(T a, T b) const { return a != b ? T(1) : T(0); }
+  template <class T>
+  HWY_INLINE T operator()(T a, T b) const {
+    return a != b ? T(1) : T(0);
+  }
 };
 struct Greater {
-  template <class T> HWY_INLINE T operator()(T a, T b) const { return a > b ? T(1) : T(0); }
+  template <class T>
+  HWY_INLINE T operator()(T a, T b) const {
+    return a > b ? T(1) : T(0);
+  }
 };
 struct GreaterEqual {
-  template <class T> HWY_INLINE T operator()(T a, T b) const { return a >= b ? T(1) : T(0); }
+  template <class T>
+  HWY_INLINE T operator()(T a, T b) const {
+    return a >= b ? T(1) : T(0);
+  }
 };
 struct Lesser {
-  template <class T> HWY_INLINE T operator()(T a, T b) const { return a < b ? T(1) : T(0); }
+  template <class T>
+  HWY_INLINE T operator()(T a, T b) const {
+    return a < b ? T(1) : T(0);
+  }
 };
 struct LesserEqual {
-  template <class T> HWY_INLINE T operator()(T a, T b) const { return a <= b ? T(1) : T(0); }
+  template <class T>
+  HWY_INLINE T operator()(T a, T b) const {
+    return a <= b ? T(1) : T(0);
+  }
 };
 struct LogicalAnd {
-  template <class T> HWY_INLINE T operator()(T a, T b) const { return (a != T(0)) & (b != T(0)) ? T(1) : T(0); }
+  template <class T>
+  HWY_INLINE T operator()(T a, T b) const {
+    return (a != T(0)) & (b != T(0)) ? T(1) : T(0);
+  }
 };
 struct LogicalOr {
-  template <class T> HWY_INLINE T operator()(T a, T b) const { return (a != T(0)) | (b != T(0)) ? T(1) : T(0); }
+  template <class T>
+  HWY_INLINE T operator()(T a, T b) const {
+    return (a != T(0)) | (b != T(0)) ? T(1) : T(0);
+  }
 };
 struct LogicalXor {
-  template <class T> HWY_INLINE T operator()(T a, T b) const { return (a != T(0)) != (b != T(0)) ? T(1) : T(0); }
+  template <class T>
+  HWY_INLINE T operator()(T a, T b) const {
+    return (a != T(0)) != (b != T(0)) ? T(1) : T(0);
+  }
 };
 
 void fill_compare(SpanLoops* table) {

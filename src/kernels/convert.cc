@@ -106,15 +106,17 @@ void convert_span(const void* in_memory, void* out_memory, int64_t n) {
 template <class From>
 void fill_row(ConvertFn* row) {
   const auto set = [row]<class To>(To) { row[static_cast<int>(dtype_of<To>::value)] = &convert_span<From, To>; };
-  set(float{}), set(double{}), set(float16{}), set(bfloat16{}), set(int8_t{}), set(uint8_t{}), set(int32_t{}), set(int64_t{}),
-      set(bool{});
+  set(float{}), set(double{}), set(float16{}), set(bfloat16{}), set(int8_t{}), set(uint8_t{}), set(int32_t{}),
+      set(int64_t{}), set(bool{});
 }
 
 using ConvertTable = std::array<std::array<ConvertFn, kDTypeCodes>, kDTypeCodes>;
 void fill_convert(ConvertTable& table) {
-  const auto row = [&table]<class From>(From) { fill_row<From>(table[static_cast<int>(dtype_of<From>::value)].data()); };
-  row(float{}), row(double{}), row(float16{}), row(bfloat16{}), row(int8_t{}), row(uint8_t{}), row(int32_t{}), row(int64_t{}),
-      row(bool{});
+  const auto row = [&table]<class From>(From) {
+    fill_row<From>(table[static_cast<int>(dtype_of<From>::value)].data());
+  };
+  row(float{}), row(double{}), row(float16{}), row(bfloat16{}), row(int8_t{}), row(uint8_t{}), row(int32_t{}),
+      row(int64_t{}), row(bool{});
 }
 
 }  // namespace hybridnet::kernels::HWY_NAMESPACE

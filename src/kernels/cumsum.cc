@@ -55,13 +55,21 @@ struct Sums {
 
 }  // namespace
 
-void cumsum(DType dtype, const void* in, int64_t outer, int64_t length, int64_t inner, bool from_end, DType out_dtype, void* out) {
+void cumsum(DType dtype, const void* in, int64_t outer, int64_t length, int64_t inner, bool from_end, DType out_dtype,
+            void* out) {
   if (outer * length * inner == 0) return;
   // Unsigned: integer sums wrap around.
   const bool floating = is_floating(dtype) || is_floating(out_dtype);
   const DType wide = floating ? DType::kFloat64 : DType::kInt64;
-  const Sums sums{convert_fn(dtype, wide), convert_fn(wide, out_dtype), static_cast<const char*>(in), static_cast<char*>(out),
-                  dtype_size(dtype), dtype_size(out_dtype), length, inner, from_end};
+  const Sums sums{convert_fn(dtype, wide),
+                  convert_fn(wide, out_dtype),
+                  static_cast<const char*>(in),
+                  static_cast<char*>(out),
+                  dtype_size(dtype),
+                  dtype_size(out_dtype),
+                  length,
+                  inner,
+                  from_end};
   const int64_t tiles = (inner + kWidth - 1) / kWidth;
   const int64_t grain = std::max<int64_t>(1, grain_size(1.5) / (length * std::min(inner, kWidth)));
   parallel_for(outer * tiles, grain, [&](int64_t begin, int64_t end) {

@@ -25,11 +25,16 @@ bool is_span_finite(const void* memory, int64_t n, Bits exponent) {
 
 bool is_span_finite(DType dtype, const void* in, int64_t n) {
   switch (dtype) {
-    case DType::kFloat32: return is_span_finite<uint32_t>(in, n, 0x7F800000u);
-    case DType::kFloat64: return is_span_finite<uint64_t>(in, n, 0x7FF0000000000000u);
-    case DType::kFloat16: return is_span_finite<uint16_t>(in, n, 0x7C00u);
-    case DType::kBFloat16: return is_span_finite<uint16_t>(in, n, 0x7F80u);
-    default: return true;
+    case DType::kFloat32:
+      return is_span_finite<uint32_t>(in, n, 0x7F800000u);
+    case DType::kFloat64:
+      return is_span_finite<uint64_t>(in, n, 0x7FF0000000000000u);
+    case DType::kFloat16:
+      return is_span_finite<uint16_t>(in, n, 0x7C00u);
+    case DType::kBFloat16:
+      return is_span_finite<uint16_t>(in, n, 0x7F80u);
+    default:
+      return true;
   }
 }
 
@@ -40,7 +45,8 @@ bool all_finite(DType dtype, const void* in, int64_t n) {
   const int64_t size = dtype_size(dtype);
   parallel_for(n, grain_size(0.2), [&](int64_t begin, int64_t end) {
     if (!finite.load(std::memory_order_relaxed)) return;
-    if (!is_span_finite(dtype, static_cast<const char*>(in) + begin * size, end - begin)) finite.store(false, std::memory_order_relaxed);
+    if (!is_span_finite(dtype, static_cast<const char*>(in) + begin * size, end - begin))
+      finite.store(false, std::memory_order_relaxed);
   });
   return finite.load();
 }

@@ -70,8 +70,8 @@ int64_t grain_size(double cost_ns) {
   return elements < 64 ? 64 : static_cast<int64_t>(elements);
 }
 
-void apply_parallel(const SpanLoops& loops, DType dtype, const void* const* in, void* out, int64_t n, const double* scalars,
-                    Repeat repeat) {
+void apply_parallel(const SpanLoops& loops, DType dtype, const void* const* in, void* out, int64_t n,
+                    const double* scalars, Repeat repeat) {
   const int64_t grain = grain_size(loops.cost_ns);
   if (n <= grain) return apply(loops, dtype, in, out, n, scalars, repeat);
   const int64_t size = dtype_size(dtype);

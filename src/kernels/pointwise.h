@@ -1,6 +1,6 @@
 // Elementwise functions over contiguous spans: the one set of loops under operators, broadcasting and fused chains.
-// Every function exists for float32 and float64 (SIMD width chosen once per process) and, where it makes sense, for integers;
-// other dtypes are converted tile by tile: float16 and bfloat16 through float32, integers through float64.
+// Every function exists for float32 and float64 (SIMD width chosen once per process) and, where it makes sense, for
+// integers; other dtypes are converted tile by tile: float16 and bfloat16 through float32, integers through float64.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,17 @@
 
 namespace hybridnet::kernels {
 
-// One row per function. A new function is: a name here, a functor and its `add<...>` line in the kernels/*_loops.cc file of
-// its kind.
+// One row per function. A new function is: a name here, a functor and its `add<...>` line in the kernels/*_loops.cc
+// file of its kind.
+// clang-format off
 enum class Pointwise : int {
   // arithmetic_loops.cc, two inputs
   kAdd, kSub, kMul, kDiv, kMod, kMaximum, kMinimum,
   // compare_loops.cc, two inputs; 1 or 0 in the dtype of the inputs
   kEqual, kNotEqual, kGreater, kGreaterEqual, kLesser, kLesserEqual, kLogicalAnd, kLogicalOr, kLogicalXor,
   // simple_loops.cc, one input
-  kCopy, kNegative, kAbs, kSign, kSquare, kCube, kRelu, kLogicalNot, kFloor, kCeil, kTrunc, kRint, kRound, kReciprocal, kSqrt,
-  kRsqrt, kScale /*factor*/, kClip /*low, high*/,
+  kCopy, kNegative, kAbs, kSign, kSquare, kCube, kRelu, kLogicalNot, kFloor, kCeil, kTrunc, kRint, kRound, kReciprocal,
+  kSqrt, kRsqrt, kScale /*factor*/, kClip /*low, high*/,
   // exponential_loops.cc, one input
   kExp, kExpm1, kLog, kLog2, kLog10, kLog1p, kTanh, kSigmoid, kSoftrelu,
   // trigonometric_loops.cc, one input
@@ -29,13 +30,14 @@ enum class Pointwise : int {
   kGelu, kLeaky /*slope*/, kElu /*slope*/, kSelu, kSoftsign, kHardSigmoid /*alpha, beta*/, kSmoothL1 /*sigma*/,
   kPrelu /*two inputs*/, kPreluSlope /*two inputs*/,
   // gradients of hot functions: (output gradient, input or output)
-  kReluGrad, kSigmoidGrad, kTanhGrad, kSqrtGrad, kSquareGrad, kDivGrad, kSoftreluGrad, kGeluGrad, kLeakyGrad, kEluGrad /*slope, scale*/,
-  kSoftsignGrad, kHardSigmoidGrad, kSmoothL1Grad, kClipGrad,
+  kReluGrad, kSigmoidGrad, kTanhGrad, kSqrtGrad, kSquareGrad, kDivGrad, kSoftreluGrad, kGeluGrad, kLeakyGrad,
+  kEluGrad /*slope, scale*/, kSoftsignGrad, kHardSigmoidGrad, kSmoothL1Grad, kClipGrad,
   kCount
 };
+// clang-format on
 
-// in: one pointer per input. scalars: parameters of the function (clip's bounds), null if it has none. `out` may be one of
-// the inputs exactly; other overlaps are not allowed.
+// in: one pointer per input. scalars: parameters of the function (clip's bounds), null if it has none. `out` may be one
+// of the inputs exactly; other overlaps are not allowed.
 using SpanFn = void (*)(const void* const* in, void* out, int64_t n, const double* scalars);
 
 enum class Repeat : int { kNone = 0, kFirst = 1, kSecond = 2 };  // which input is one element, used n times
@@ -49,8 +51,8 @@ struct SpanLoops {
 const SpanLoops& loops(Pointwise function);
 
 // Runs a function over n elements of one dtype; converts where the dtype has no loop of its own. Does not open threads.
-void apply(const SpanLoops& loops, DType dtype, const void* const* in, void* out, int64_t n, const double* scalars = nullptr,
-           Repeat repeat = Repeat::kNone);
+void apply(const SpanLoops& loops, DType dtype, const void* const* in, void* out, int64_t n,
+           const double* scalars = nullptr, Repeat repeat = Repeat::kNone);
 
 // The same split over cores.
 void apply_parallel(const SpanLoops& loops, DType dtype, const void* const* in, void* out, int64_t n,

@@ -14,10 +14,10 @@ namespace {
 
 constexpr int64_t kRowBlock = 32768;  // elements of a contiguous run that one accumulator takes before it is merged
 constexpr int64_t kWidth = ReduceLoops::kMaxWidth;
-constexpr int64_t kNarrow = 32;       // narrower matrices are read as wide ones of several rows side by side
+constexpr int64_t kNarrow = 32;  // narrower matrices are read as wide ones of several rows side by side
 
 const ReduceLoops& reduce_loops(Reduction reduction, DType dtype) {
-  static const ReduceTable& table = [] () -> const ReduceTable& {
+  static const ReduceTable& table = []() -> const ReduceTable& {
     static ReduceTable filled;
     fill_reduce(filled);
     return filled;
@@ -50,8 +50,13 @@ Groups group_axes(const Shape& shape, uint32_t axes) {
 class Store {
  public:
   Store(Finish finish, int64_t reduced_count, DType accumulator, DType out_dtype, void* out)
-      : finish_(finish), count_(reduced_count), accumulator_(accumulator), out_dtype_(out_dtype),
-        out_size_(dtype_size(out_dtype)), narrow_(convert_fn(accumulator, out_dtype)), out_(static_cast<char*>(out)) {}
+      : finish_(finish),
+        count_(reduced_count),
+        accumulator_(accumulator),
+        out_dtype_(out_dtype),
+        out_size_(dtype_size(out_dtype)),
+        narrow_(convert_fn(accumulator, out_dtype)),
+        out_(static_cast<char*>(out)) {}
 
   void operator()(void* acc, int64_t first, int64_t n) const {
     if (finish_ == Finish::kDivide) divide(acc, n);
@@ -94,7 +99,7 @@ struct Stage {
   const ReduceLoops& loops;
   bool of_accumulators;  // the input is made of accumulators
   const char* in;
-  int64_t in_size;       // bytes of an input element
+  int64_t in_size;  // bytes of an input element
   int64_t acc_size;
   int64_t outer, reduced, inner;
 
@@ -175,7 +180,8 @@ struct Stage {
     const int64_t rows_per_block = std::max(kMinRows, (reduced + wanted - 1) / wanted);
     const int64_t blocks = (reduced + rows_per_block - 1) / rows_per_block;
     const int64_t work = rows_per_block * std::min(inner, kWidth);
-    const int64_t grain = std::max<int64_t>(1, grain_size(0.25) / std::max<int64_t>(1, std::min(work, reduced * inner)));
+    const int64_t grain =
+        std::max<int64_t>(1, grain_size(0.25) / std::max<int64_t>(1, std::min(work, reduced * inner)));
     const auto width_of = [&](int64_t tile) { return std::min(kWidth, inner - tile * kWidth); };
     if (blocks == 1) {
       return parallel_for(units, grain, [&](int64_t begin, int64_t end) {

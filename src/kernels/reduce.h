@@ -1,5 +1,5 @@
-// Reductions over any set of axes. float32 and half sums run in float64, integers in int64, in blocks fixed by the shape
-// alone: results have the same bits for any number of threads.
+// Reductions over any set of axes. float32 and half sums run in float64, integers in int64, in blocks fixed by the
+// shape alone: results have the same bits for any number of threads.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@ enum class Reduction : int { kSum, kNansum, kProd, kNanprod, kMax, kMin, kSumAbs
 // What is done with a finished accumulator before it is stored.
 enum class Finish : int { kNone, kDivide, kSqrt };
 
-// out = reduction of in over the axes whose bit in `axes` is set. out holds the kept sizes in order. kDivide divides by the
-// number of reduced elements (floating: NaN if there are none; integers: rounded toward zero, 0 if there are none).
+// out = reduction of in over the axes whose bit in `axes` is set. out holds the kept sizes in order. kDivide divides by
+// the number of reduced elements (floating: NaN if there are none; integers: rounded toward zero, 0 if there are none).
 // Max and min of nothing give the smallest and largest value of the dtype; NaN wins. Splits over cores.
-void reduce(Reduction reduction, Finish finish, DType dtype, const void* in, const Shape& shape, uint32_t axes, DType out_dtype,
-            void* out);
+void reduce(Reduction reduction, Finish finish, DType dtype, const void* in, const Shape& shape, uint32_t axes,
+            DType out_dtype, void* out);
 
 // ---- below: between reduce.cc and the loops of reduce_loops.cc
 struct ReduceLoops {

@@ -19,61 +19,120 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // What a reduction does with an element (map) and with two accumulators (combine), for scalars and for vectors.
 struct Identity {
-  template <class A> static HWY_INLINE A map(A x) { return x; }
-  template <class D, class V> static HWY_INLINE V map(D, V x) { return x; }
+  template <class A>
+  static HWY_INLINE A map(A x) {
+    return x;
+  }
+  template <class D, class V>
+  static HWY_INLINE V map(D, V x) {
+    return x;
+  }
 };
 struct SumStep : Identity {
   static constexpr bool kSelects = false;
-  template <class A> static A identity() { return A(0); }
-  template <class A> static HWY_INLINE A combine(A a, A b) { return a + b; }
-  template <class D, class V> static HWY_INLINE V combine(D, V a, V b) { return hn::Add(a, b); }
+  template <class A>
+  static A identity() {
+    return A(0);
+  }
+  template <class A>
+  static HWY_INLINE A combine(A a, A b) {
+    return a + b;
+  }
+  template <class D, class V>
+  static HWY_INLINE V combine(D, V a, V b) {
+    return hn::Add(a, b);
+  }
 };
 struct SumAbsStep : SumStep {
-  template <class A> static HWY_INLINE A map(A x) { return x < A(0) ? -x : x; }
-  template <class D, class V> static HWY_INLINE V map(D, V x) { return hn::Abs(x); }
+  template <class A>
+  static HWY_INLINE A map(A x) {
+    return x < A(0) ? -x : x;
+  }
+  template <class D, class V>
+  static HWY_INLINE V map(D, V x) {
+    return hn::Abs(x);
+  }
 };
 struct SumSquaresStep : SumStep {
-  template <class A> static HWY_INLINE A map(A x) { return x * x; }
-  template <class D, class V> static HWY_INLINE V map(D, V x) { return hn::Mul(x, x); }
+  template <class A>
+  static HWY_INLINE A map(A x) {
+    return x * x;
+  }
+  template <class D, class V>
+  static HWY_INLINE V map(D, V x) {
+    return hn::Mul(x, x);
+  }
 };
 struct NansumStep : SumStep {
-  template <class A> static HWY_INLINE A map(A x) { return x == x ? x : A(0); }
-  template <class D, class V> static HWY_INLINE V map(D d, V x) { return hn::IfThenElse(hn::Eq(x, x), x, hn::Zero(d)); }
+  template <class A>
+  static HWY_INLINE A map(A x) {
+    return x == x ? x : A(0);
+  }
+  template <class D, class V>
+  static HWY_INLINE V map(D d, V x) {
+    return hn::IfThenElse(hn::Eq(x, x), x, hn::Zero(d));
+  }
 };
 struct ProdStep : Identity {
   static constexpr bool kSelects = false;
-  template <class A> static A identity() { return A(1); }
-  template <class A> static HWY_INLINE A combine(A a, A b) { return a * b; }
-  template <class D, class V> static HWY_INLINE V combine(D, V a, V b) { return hn::Mul(a, b); }
+  template <class A>
+  static A identity() {
+    return A(1);
+  }
+  template <class A>
+  static HWY_INLINE A combine(A a, A b) {
+    return a * b;
+  }
+  template <class D, class V>
+  static HWY_INLINE V combine(D, V a, V b) {
+    return hn::Mul(a, b);
+  }
 };
 struct NanprodStep : ProdStep {
-  template <class A> static HWY_INLINE A map(A x) { return x == x ? x : A(1); }
-  template <class D, class V> static HWY_INLINE V map(D d, V x) { return hn::IfThenElse(hn::Eq(x, x), x, hn::Set(d, 1)); }
+  template <class A>
+  static HWY_INLINE A map(A x) {
+    return x == x ? x : A(1);
+  }
+  template <class D, class V>
+  static HWY_INLINE V map(D d, V x) {
+    return hn::IfThenElse(hn::Eq(x, x), x, hn::Set(d, 1));
+  }
 };
 struct MaxStep : Identity {
   static constexpr bool kSelects = true;  // the result is one of the elements: no wider accumulator
-  template <class A> static A identity() {
+  template <class A>
+  static A identity() {
     if constexpr (std::is_floating_point_v<A>) return -std::numeric_limits<A>::infinity();
     return std::numeric_limits<A>::lowest();
   }
-  template <class A> static HWY_INLINE A combine(A a, A b) { return b > a || b != b ? b : a; }
-  template <class D, class V> static HWY_INLINE V combine(D, V a, V b) {
+  template <class A>
+  static HWY_INLINE A combine(A a, A b) {
+    return b > a || b != b ? b : a;
+  }
+  template <class D, class V>
+  static HWY_INLINE V combine(D, V a, V b) {
     return hn::IfThenElse(hn::Or(hn::Gt(b, a), hn::IsNaN(b)), b, a);
   }
 };
 struct MinStep : Identity {
   static constexpr bool kSelects = true;
-  template <class A> static A identity() {
+  template <class A>
+  static A identity() {
     if constexpr (std::is_floating_point_v<A>) return std::numeric_limits<A>::infinity();
     return std::numeric_limits<A>::max();
   }
-  template <class A> static HWY_INLINE A combine(A a, A b) { return b < a || b != b ? b : a; }
-  template <class D, class V> static HWY_INLINE V combine(D, V a, V b) {
+  template <class A>
+  static HWY_INLINE A combine(A a, A b) {
+    return b < a || b != b ? b : a;
+  }
+  template <class D, class V>
+  static HWY_INLINE V combine(D, V a, V b) {
     return hn::IfThenElse(hn::Or(hn::Lt(b, a), hn::IsNaN(b)), b, a);
   }
 };
 
-template <class T> constexpr bool kIsHalf = std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
+template <class T>
+constexpr bool kIsHalf = std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
 
 template <class Step, class T>
 using Accumulator = std::conditional_t<
@@ -108,9 +167,8 @@ HWY_INLINE A float_row(const T* in, int64_t n) {
   if (n >= lanes) {
     // Four independent sums hide the latency of an addition.
     auto a0 = hn::Set(d, result), a1 = a0, a2 = a0, a3 = a0;
-    const auto step = [&](auto& acc, int64_t at) HWY_ATTR {
-      acc = Step::combine(d, acc, Step::map(d, load_as<A>(d, in + at)));
-    };
+    const auto step = [&](auto& acc, int64_t at)
+                          HWY_ATTR { acc = Step::combine(d, acc, Step::map(d, load_as<A>(d, in + at))); };
     for (; i + 4 * lanes <= n; i += 4 * lanes) {
       step(a0, i), step(a1, i + lanes), step(a2, i + 2 * lanes), step(a3, i + 3 * lanes);
     }
@@ -165,8 +223,10 @@ void column_span(const T* in, int64_t count, int64_t stride, int64_t width, A* a
     const auto lanes = static_cast<int64_t>(hn::Lanes(d));
     const auto load = [&](const T* from) HWY_ATTR {
       const auto x = load_as<A>(d, from);
-      if constexpr (kMap) return Step::map(d, x);
-      else return x;
+      if constexpr (kMap)
+        return Step::map(d, x);
+      else
+        return x;
     };
     for (; r + 4 <= count; r += 4) {  // four rows at a time touch the accumulators once
       const T *p0 = in + r * stride, *p1 = p0 + stride, *p2 = p1 + stride, *p3 = p2 + stride;
@@ -235,7 +295,8 @@ void fill_row(ReduceLoops* row) {
     loops.merge = &merge<Step, A>;
     loops.clear = &clear<Step, A>;
   };
-  set(float{}), set(double{}), set(float16{}), set(bfloat16{}), set(int8_t{}), set(uint8_t{}), set(int32_t{}), set(int64_t{});
+  set(float{}), set(double{}), set(float16{}), set(bfloat16{}), set(int8_t{}), set(uint8_t{}), set(int32_t{}),
+      set(int64_t{});
 }
 
 void fill_reduce(ReduceTable& table) {

@@ -16,7 +16,8 @@ void select_span(const bool* condition, const void* x_memory, const void* y_memo
   U* out = static_cast<U*>(out_memory);
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) {
-    const U chosen = static_cast<U>(-static_cast<U>(condition[i]));  // all bits or none: both sides are read, nothing jumps
+    const U chosen =
+        static_cast<U>(-static_cast<U>(condition[i]));  // all bits or none: both sides are read, nothing jumps
     out[i] = static_cast<U>((x[i] & chosen) | (y[i] & static_cast<U>(~chosen)));
   }
 }
@@ -24,16 +25,21 @@ void select_span(const bool* condition, const void* x_memory, const void* y_memo
 using SelectFn = void (*)(const bool*, const void*, const void*, void*, int64_t);
 SelectFn select_fn(int64_t item_size) {
   switch (item_size) {
-    case 1: return select_span<uint8_t>;
-    case 2: return select_span<uint16_t>;
-    case 4: return select_span<uint32_t>;
-    default: return select_span<uint64_t>;
+    case 1:
+      return select_span<uint8_t>;
+    case 2:
+      return select_span<uint16_t>;
+    case 4:
+      return select_span<uint32_t>;
+    default:
+      return select_span<uint64_t>;
   }
 }
 
 }  // namespace
 
-void select(DType condition_dtype, const void* condition, int64_t item_size, const void* x, const void* y, void* out, int64_t n) {
+void select(DType condition_dtype, const void* condition, int64_t item_size, const void* x, const void* y, void* out,
+            int64_t n) {
   const SelectFn fn = select_fn(item_size);
   const ConvertFn to_bool = convert_fn(condition_dtype, DType::kBool);
   const int64_t condition_size = dtype_size(condition_dtype);

@@ -15,29 +15,41 @@ HWY_BEFORE_NAMESPACE();
 namespace hybridnet::kernels::HWY_NAMESPACE {
 
 struct Copy {
-  template <class T> HWY_INLINE T operator()(T a) const { return a; }
+  template <class T>
+  HWY_INLINE T operator()(T a) const {
+    return a;
+  }
 };
 struct Negative {
-  template <class T> HWY_INLINE T operator()(T a) const {
+  template <class T>
+  HWY_INLINE T operator()(T a) const {
     if constexpr (std::is_integral_v<T>) return static_cast<T>(0u - static_cast<std::make_unsigned_t<T>>(a));
     return static_cast<T>(-a);
   }
 };
 struct Abs {
-  template <class T> HWY_INLINE T operator()(T a) const {
-    if constexpr (std::is_floating_point_v<T>) return a < T(0) ? -a : a + T(0);  // -0 becomes 0
-    else if constexpr (std::is_unsigned_v<T>) return a;
-    else return a < T(0) ? static_cast<T>(0u - static_cast<std::make_unsigned_t<T>>(a)) : a;
+  template <class T>
+  HWY_INLINE T operator()(T a) const {
+    if constexpr (std::is_floating_point_v<T>)
+      return a < T(0) ? -a : a + T(0);  // -0 becomes 0
+    else if constexpr (std::is_unsigned_v<T>)
+      return a;
+    else
+      return a < T(0) ? static_cast<T>(0u - static_cast<std::make_unsigned_t<T>>(a)) : a;
   }
 };
 struct Sign {
-  template <class T> HWY_INLINE T operator()(T a) const {
-    if constexpr (std::is_unsigned_v<T>) return a > T(0) ? T(1) : T(0);
-    else return static_cast<T>((a > T(0) ? T(1) : T(0)) - (a < T(0) ? T(1) : T(0)));
+  template <class T>
+  HWY_INLINE T operator()(T a) const {
+    if constexpr (std::is_unsigned_v<T>)
+      return a > T(0) ? T(1) : T(0);
+    else
+      return static_cast<T>((a > T(0) ? T(1) : T(0)) - (a < T(0) ? T(1) : T(0)));
   }
 };
 struct Square {
-  template <class T> HWY_INLINE T operator()(T a) const {
+  template <class T>
+  HWY_INLINE T operator()(T a) const {
     if constexpr (std::is_integral_v<T>) {
       const auto u = static_cast<uint64_t>(a);
       return static_cast<T>(u * u);
@@ -46,7 +58,8 @@ struct Square {
   }
 };
 struct Cube {
-  template <class T> HWY_INLINE T operator()(T a) const {
+  template <class T>
+  HWY_INLINE T operator()(T a) const {
     if constexpr (std::is_integral_v<T>) {
       const auto u = static_cast<uint64_t>(a);
       return static_cast<T>(u * u * u);
@@ -55,13 +68,20 @@ struct Cube {
   }
 };
 struct Relu {
-  template <class T> HWY_INLINE T operator()(T a) const { return a < T(0) ? T(0) : a; }  // NaN stays
+  template <class T>
+  HWY_INLINE T operator()(T a) const {
+    return a < T(0) ? T(0) : a;
+  }  // NaN stays
 };
 struct LogicalNot {
-  template <class T> HWY_INLINE T operator()(T a) const { return a != T(0) ? T(0) : T(1); }
+  template <class T>
+  HWY_INLINE T operator()(T a) const {
+    return a != T(0) ? T(0) : T(1);
+  }
 };
 struct Reciprocal {
-  template <class T> HWY_INLINE T operator()(T a) const {
+  template <class T>
+  HWY_INLINE T operator()(T a) const {
     if constexpr (std::is_integral_v<T>) return a == T(0) ? T(0) : static_cast<T>(T(1) / a);
     return T(1) / a;
   }
@@ -70,20 +90,30 @@ struct Reciprocal {
 // Rounding; integers stay as they are.
 struct Floor {
   static constexpr bool kVector = true;
-  template <class D, class V> HWY_INLINE V operator()(D, V a) const { return hn::Floor(a); }
+  template <class D, class V>
+  HWY_INLINE V operator()(D, V a) const {
+    return hn::Floor(a);
+  }
 };
 struct Ceil {
   static constexpr bool kVector = true;
-  template <class D, class V> HWY_INLINE V operator()(D, V a) const { return hn::Ceil(a); }
+  template <class D, class V>
+  HWY_INLINE V operator()(D, V a) const {
+    return hn::Ceil(a);
+  }
 };
 struct Trunc {
   static constexpr bool kVector = true;
-  template <class D, class V> HWY_INLINE V operator()(D, V a) const { return hn::Trunc(a); }
+  template <class D, class V>
+  HWY_INLINE V operator()(D, V a) const {
+    return hn::Trunc(a);
+  }
 };
 // To nearest; halves go down, as MXNet's rint does.
 struct Rint {
   static constexpr bool kVector = true;
-  template <class D, class V> HWY_INLINE V operator()(D, V a) const {
+  template <class D, class V>
+  HWY_INLINE V operator()(D, V a) const {
     const V low = hn::Floor(a), high = hn::Ceil(a);
     return hn::IfThenElse(hn::Le(hn::Sub(a, low), hn::Sub(high, a)), low, high);
   }
@@ -91,7 +121,8 @@ struct Rint {
 // To nearest; halves go away from zero.
 struct Round {
   static constexpr bool kVector = true;
-  template <class D, class V> HWY_INLINE V operator()(D d, V a) const {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V a) const {
     const V whole = hn::Trunc(a);
     const V rest = hn::Abs(hn::Sub(a, whole));
     const V one = hn::CopySign(hn::Set(d, 1), a);
@@ -100,11 +131,17 @@ struct Round {
 };
 struct Sqrt {
   static constexpr bool kVector = true;
-  template <class D, class V> HWY_INLINE V operator()(D, V a) const { return hn::Sqrt(a); }
+  template <class D, class V>
+  HWY_INLINE V operator()(D, V a) const {
+    return hn::Sqrt(a);
+  }
 };
 struct Rsqrt {
   static constexpr bool kVector = true;
-  template <class D, class V> HWY_INLINE V operator()(D d, V a) const { return hn::Div(hn::Set(d, 1), hn::Sqrt(a)); }
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V a) const {
+    return hn::Div(hn::Set(d, 1), hn::Sqrt(a));
+  }
 };
 
 // scalars[0] * a, exact in the element type (degrees, radians).
@@ -134,23 +171,41 @@ struct Clip {
 };
 
 struct ReluGrad {
-  template <class T> HWY_INLINE T operator()(T dy, T x) const { return x > T(0) ? dy : T(0); }
+  template <class T>
+  HWY_INLINE T operator()(T dy, T x) const {
+    return x > T(0) ? dy : T(0);
+  }
 };
 struct SigmoidGrad {  // y: the sigmoid
-  template <class T> HWY_INLINE T operator()(T dy, T y) const { return dy * (y * (T(1) - y)); }
+  template <class T>
+  HWY_INLINE T operator()(T dy, T y) const {
+    return dy * (y * (T(1) - y));
+  }
 };
 struct TanhGrad {  // y: the tanh
-  template <class T> HWY_INLINE T operator()(T dy, T y) const { return dy * (T(1) - y * y); }
+  template <class T>
+  HWY_INLINE T operator()(T dy, T y) const {
+    return dy * (T(1) - y * y);
+  }
 };
 struct SqrtGrad {  // y: the root
-  template <class T> HWY_INLINE T operator()(T dy, T y) const { return dy * (T(0.5) / y); }
+  template <class T>
+  HWY_INLINE T operator()(T dy, T y) const {
+    return dy * (T(0.5) / y);
+  }
 };
 struct SquareGrad {
-  template <class T> HWY_INLINE T operator()(T dy, T x) const { return dy * (x + x); }
+  template <class T>
+  HWY_INLINE T operator()(T dy, T x) const {
+    return dy * (x + x);
+  }
 };
 // Gradient of a / b to b: (dy, y, b) with y = a / b.
 struct DivGrad {
-  template <class T> HWY_INLINE T operator()(T dy, T y, T b) const { return -(dy * y) / b; }
+  template <class T>
+  HWY_INLINE T operator()(T dy, T y, T b) const {
+    return -(dy * y) / b;
+  }
 };
 
 void fill_simple(SpanLoops* table) {
@@ -179,9 +234,11 @@ void fill_simple(SpanLoops* table) {
   add<SquareGrad, 2>(table, Pointwise::kSquareGrad, 0.1, Floats());
   add<DivGrad, 3>(table, Pointwise::kDivGrad, 0.2, Floats());
   // Rounding leaves integers alone.
-  for (const Pointwise id : {Pointwise::kFloor, Pointwise::kCeil, Pointwise::kTrunc, Pointwise::kRint, Pointwise::kRound}) {
+  for (const Pointwise id :
+       {Pointwise::kFloor, Pointwise::kCeil, Pointwise::kTrunc, Pointwise::kRint, Pointwise::kRound}) {
     for (const DType t : {DType::kInt8, DType::kUInt8, DType::kInt32, DType::kInt64, DType::kBool}) {
-      table[static_cast<int>(id)].fn[0][static_cast<int>(t)] = table[static_cast<int>(Pointwise::kCopy)].fn[0][static_cast<int>(t)];
+      table[static_cast<int>(id)].fn[0][static_cast<int>(t)] =
+          table[static_cast<int>(Pointwise::kCopy)].fn[0][static_cast<int>(t)];
     }
   }
 }

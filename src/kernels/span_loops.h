@@ -1,9 +1,10 @@
 // Turns functors into span functions, once per SIMD target. Included by kernels/*_loops.cc inside Highway's per-target
 // compilation (hwy/foreach_target.h), hence the toggled guard.
 //
-// A functor is either plain, `template <class T> T operator()(T...) const`, compiled for all its dtypes and vectorized by the
-// compiler, or a vector functor (kVector), `template <class D, class V> V operator()(D, V...) const`, for float32 and float64.
-// Functors with parameters are templates over the element type and constructed from `const double* scalars`.
+// A functor is either plain, `template <class T> T operator()(T...) const`, compiled for all its dtypes and vectorized
+// by the compiler, or a vector functor (kVector), `template <class D, class V> V operator()(D, V...) const`, for
+// float32 and float64. Functors with parameters are templates over the element type and constructed from `const double*
+// scalars`.
 #if defined(HYBRIDNET_SPAN_LOOPS_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HYBRIDNET_SPAN_LOOPS_H_
 #undef HYBRIDNET_SPAN_LOOPS_H_
@@ -46,9 +47,8 @@ void short_span(const F& f, const void* const* in, T* out, int64_t n, std::index
   const hn::ScalableTag<T> d;
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
   const auto wanted = hn::FirstN(d, static_cast<size_t>(n));
-  const auto part = [&](const T* from, bool repeated) HWY_ATTR {
-    return repeated ? hn::Set(d, from[0]) : hn::MaskedLoad(wanted, d, from);
-  };
+  const auto part = [&](const T* from, bool repeated)
+                        HWY_ATTR { return repeated ? hn::Set(d, from[0]) : hn::MaskedLoad(wanted, d, from); };
   hn::BlendedStore(f(d, part(static_cast<const T*>(in[K]), (kRepeatMask >> K & 1) != 0)...), wanted, d, out);
 #else
   HWY_ALIGN T part[sizeof...(K)][HWY_MAX_BYTES / sizeof(T)];

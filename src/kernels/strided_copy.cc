@@ -14,24 +14,40 @@ namespace {
 constexpr int64_t kGrainBytes = 64 << 10;
 // Rows longer than this are cut, so that few long rows occupy all cores.
 constexpr int64_t kRowPieceBytes = 256 << 10;
-// Edge of the squares in which two axes are exchanged: a side of source and of destination stays in the first-level cache.
+// Edge of the squares in which two axes are exchanged: a side of source and of destination stays in the first-level
+// cache.
 constexpr int64_t kTile = 32;
 
 // Words of any alignment that may alias everything.
-struct __attribute__((packed, may_alias)) Word1 { uint8_t v; };
-struct __attribute__((packed, may_alias)) Word2 { uint16_t v; };
-struct __attribute__((packed, may_alias)) Word4 { uint32_t v; };
-struct __attribute__((packed, may_alias)) Word8 { uint64_t v; };
-struct __attribute__((packed, may_alias)) Word16 { uint64_t v[2]; };
+struct __attribute__((packed, may_alias)) Word1 {
+  uint8_t v;
+};
+struct __attribute__((packed, may_alias)) Word2 {
+  uint16_t v;
+};
+struct __attribute__((packed, may_alias)) Word4 {
+  uint32_t v;
+};
+struct __attribute__((packed, may_alias)) Word8 {
+  uint64_t v;
+};
+struct __attribute__((packed, may_alias)) Word16 {
+  uint64_t v[2];
+};
 
 template <typename F>
 void with_word(int64_t bytes, F&& f) {
   switch (bytes) {
-    case 1: return f(Word1{});
-    case 2: return f(Word2{});
-    case 4: return f(Word4{});
-    case 8: return f(Word8{});
-    default: return f(Word16{});
+    case 1:
+      return f(Word1{});
+    case 2:
+      return f(Word2{});
+    case 4:
+      return f(Word4{});
+    case 8:
+      return f(Word8{});
+    default:
+      return f(Word16{});
   }
 }
 
@@ -45,7 +61,8 @@ void store4(Word4* p, Vec4 v) { std::memcpy(p, &v, sizeof v); }
 
 // dst[j * dst_stride + i] = src[i * src_stride + j] for four i and four j.
 void exchange_4x4(const Word4* src, int64_t src_stride, Word4* dst, int64_t dst_stride) {
-  const Vec4 a = load4(src), b = load4(src + src_stride), c = load4(src + 2 * src_stride), d = load4(src + 3 * src_stride);
+  const Vec4 a = load4(src), b = load4(src + src_stride), c = load4(src + 2 * src_stride),
+             d = load4(src + 3 * src_stride);
   const Vec4 ac0 = __builtin_shufflevector(a, c, 0, 4, 1, 5), ac1 = __builtin_shufflevector(a, c, 2, 6, 3, 7);
   const Vec4 bd0 = __builtin_shufflevector(b, d, 0, 4, 1, 5), bd1 = __builtin_shufflevector(b, d, 2, 6, 3, 7);
   store4(dst, __builtin_shufflevector(ac0, bd0, 0, 4, 1, 5));
@@ -61,7 +78,8 @@ void exchange_tile(const W* src, int64_t src_stride, W* dst, int64_t dst_stride,
   if constexpr (sizeof(W) == 4) {
     for (; j + 4 <= nj; j += 4) {
       int64_t i = 0;
-      for (; i + 4 <= ni; i += 4) exchange_4x4(src + i * src_stride + j, src_stride, dst + j * dst_stride + i, dst_stride);
+      for (; i + 4 <= ni; i += 4)
+        exchange_4x4(src + i * src_stride + j, src_stride, dst + j * dst_stride + i, dst_stride);
       for (; i < ni; ++i) {
         for (int64_t k = j; k < j + 4; ++k) dst[k * dst_stride + i] = src[i * src_stride + k];
       }
@@ -83,7 +101,8 @@ void exchange_tile(const W* src, int64_t src_stride, W* dst, int64_t dst_stride,
 void copy_bytes(const void* src, void* dst, int64_t bytes) {
   if (src == dst || bytes == 0) return;
   parallel_for(bytes, 4 * kGrainBytes, [&](int64_t begin, int64_t end) {
-    std::memcpy(static_cast<char*>(dst) + begin, static_cast<const char*>(src) + begin, static_cast<size_t>(end - begin));
+    std::memcpy(static_cast<char*>(dst) + begin, static_cast<const char*>(src) + begin,
+                static_cast<size_t>(end - begin));
   });
 }
 
@@ -123,7 +142,8 @@ struct StridedCopy::Program {
       if (a.size != 1) axes[count++] = a;
     }
     if (empty) return;
-    std::stable_sort(axes, axes + count, [](const Axis& a, const Axis& b) { return std::abs(a.dst) > std::abs(b.dst); });
+    std::stable_sort(axes, axes + count,
+                     [](const Axis& a, const Axis& b) { return std::abs(a.dst) > std::abs(b.dst); });
     merge();
     widen();
   }
@@ -205,18 +225,20 @@ void copy_runs(const Program& p) {
   const int64_t pieces = run_bytes <= kRowPieceBytes ? 1 : (run_bytes + kRowPieceBytes - 1) / kRowPieceBytes;
   const int64_t piece_bytes = pieces == 1 ? run_bytes : kRowPieceBytes;
   const int64_t rows = p.outer_size(p.count - 1);
-  parallel_for(rows * pieces, std::max<int64_t>(1, kGrainBytes / std::max<int64_t>(piece_bytes, 1)), [&](int64_t begin, int64_t end) {
-    Walk walk(p.axes, p.count - 1, begin / pieces);
-    int64_t piece = begin % pieces;
-    for (int64_t item = begin; item < end; ++item) {
-      const int64_t from = piece * piece_bytes, n = std::min(piece_bytes, run_bytes - from);
-      std::memcpy(p.dst + walk.dst * p.bytes + from, p.src + walk.src * p.bytes + from, static_cast<size_t>(n));
-      if (++piece == pieces) {
-        piece = 0;
-        walk.next();
-      }
-    }
-  });
+  parallel_for(rows * pieces, std::max<int64_t>(1, kGrainBytes / std::max<int64_t>(piece_bytes, 1)),
+               [&](int64_t begin, int64_t end) {
+                 Walk walk(p.axes, p.count - 1, begin / pieces);
+                 int64_t piece = begin % pieces;
+                 for (int64_t item = begin; item < end; ++item) {
+                   const int64_t from = piece * piece_bytes, n = std::min(piece_bytes, run_bytes - from);
+                   std::memcpy(p.dst + walk.dst * p.bytes + from, p.src + walk.src * p.bytes + from,
+                               static_cast<size_t>(n));
+                   if (++piece == pieces) {
+                     piece = 0;
+                     walk.next();
+                   }
+                 }
+               });
 }
 
 // Axis `other` is contiguous in the source, the last one in the destination.
@@ -236,23 +258,24 @@ void copy_exchanged(const Program& p, int other) {
   int64_t rest = 1;
   for (int k = 0; k < outer_count; ++k) rest *= outer[k].size;
   const int64_t tile_bytes = ti * tj * static_cast<int64_t>(sizeof(W));
-  parallel_for(rest * tiles_i * tiles_j, std::max<int64_t>(1, kGrainBytes / tile_bytes), [&](int64_t begin, int64_t end) {
-    int64_t i_tile = begin % tiles_i, j_tile = begin / tiles_i % tiles_j;
-    Walk walk(outer, outer_count, begin / (tiles_i * tiles_j));
-    for (int64_t item = begin; item < end; ++item) {
-      const int64_t i = i_tile * ti, j = j_tile * tj;
-      const W* s = reinterpret_cast<const W*>(p.src) + walk.src + i * ai.src + j;
-      W* d = reinterpret_cast<W*>(p.dst) + walk.dst + j * aj.dst + i;
-      exchange_tile(s, ai.src, d, aj.dst, std::min(ti, ai.size - i), std::min(tj, aj.size - j));
-      if (++i_tile == tiles_i) {
-        i_tile = 0;
-        if (++j_tile == tiles_j) {
-          j_tile = 0;
-          walk.next();
-        }
-      }
-    }
-  });
+  parallel_for(rest * tiles_i * tiles_j, std::max<int64_t>(1, kGrainBytes / tile_bytes),
+               [&](int64_t begin, int64_t end) {
+                 int64_t i_tile = begin % tiles_i, j_tile = begin / tiles_i % tiles_j;
+                 Walk walk(outer, outer_count, begin / (tiles_i * tiles_j));
+                 for (int64_t item = begin; item < end; ++item) {
+                   const int64_t i = i_tile * ti, j = j_tile * tj;
+                   const W* s = reinterpret_cast<const W*>(p.src) + walk.src + i * ai.src + j;
+                   W* d = reinterpret_cast<W*>(p.dst) + walk.dst + j * aj.dst + i;
+                   exchange_tile(s, ai.src, d, aj.dst, std::min(ti, ai.size - i), std::min(tj, aj.size - j));
+                   if (++i_tile == tiles_i) {
+                     i_tile = 0;
+                     if (++j_tile == tiles_j) {
+                       j_tile = 0;
+                       walk.next();
+                     }
+                   }
+                 }
+               });
 }
 
 template <typename W>

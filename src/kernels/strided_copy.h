@@ -1,5 +1,5 @@
-// Moves elements between two strided layouts of equal logical shape: what transpose, slice, reverse, tile, concat, split and
-// their gradients are made of. Knows element sizes only, never dtypes.
+// Moves elements between two strided layouts of equal logical shape: what transpose, slice, reverse, tile, concat,
+// split and their gradients are made of. Knows element sizes only, never dtypes.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ void copy_bytes(const void* src, void* dst, int64_t bytes);
 // memset to zero over as many cores as pay.
 void zero_bytes(void* dst, int64_t bytes);
 
-// Describes the copy axis by axis, outermost first, then runs it. Strides count elements; those of the source may be zero
-// (broadcast) or negative (reverse). Destination elements must be distinct.
+// Describes the copy axis by axis, outermost first, then runs it. Strides count elements; those of the source may be
+// zero (broadcast) or negative (reverse). Destination elements must be distinct.
 class StridedCopy {
  public:
   static constexpr int kMaxAxes = 3 * kMaxDims;

@@ -14,47 +14,80 @@ namespace hybridnet::kernels::HWY_NAMESPACE {
 
 struct Sin {
   static constexpr bool kVector = true;
-  template <class D, class V> HWY_INLINE V operator()(D d, V x) const { return sin(d, x); }
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    return sin(d, x);
+  }
 };
 struct Cos {
   static constexpr bool kVector = true;
-  template <class D, class V> HWY_INLINE V operator()(D d, V x) const { return cos(d, x); }
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    return cos(d, x);
+  }
 };
 struct Tan {
   static constexpr bool kVector = true;
-  template <class D, class V> HWY_INLINE V operator()(D d, V x) const { return tan(d, x); }
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    return tan(d, x);
+  }
 };
 struct Arcsin {
   static constexpr bool kVector = true;
-  template <class D, class V> HWY_INLINE V operator()(D d, V x) const { return hn::Asin(d, x); }
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    return hn::Asin(d, x);
+  }
 };
 struct Arccos {
   static constexpr bool kVector = true;
-  template <class D, class V> HWY_INLINE V operator()(D d, V x) const { return hn::Acos(d, x); }
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    return hn::Acos(d, x);
+  }
 };
 struct Arctan {
   static constexpr bool kVector = true;
-  template <class D, class V> HWY_INLINE V operator()(D d, V x) const { return hn::Atan(d, x); }
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    return hn::Atan(d, x);
+  }
 };
 struct Sinh {
   static constexpr bool kVector = true;
-  template <class D, class V> HWY_INLINE V operator()(D d, V x) const { return sinh(d, x); }
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    return sinh(d, x);
+  }
 };
 struct Cosh {
   static constexpr bool kVector = true;
-  template <class D, class V> HWY_INLINE V operator()(D d, V x) const { return cosh(d, x); }
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    return cosh(d, x);
+  }
 };
 struct Arcsinh {
   static constexpr bool kVector = true;
-  template <class D, class V> HWY_INLINE V operator()(D d, V x) const { return arcsinh(d, x); }
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    return arcsinh(d, x);
+  }
 };
 struct Arccosh {
   static constexpr bool kVector = true;
-  template <class D, class V> HWY_INLINE V operator()(D d, V x) const { return arccosh(d, x); }
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    return arccosh(d, x);
+  }
 };
 struct Arctanh {
   static constexpr bool kVector = true;
-  template <class D, class V> HWY_INLINE V operator()(D d, V x) const { return arctanh(d, x); }
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    return arctanh(d, x);
+  }
 };
 
 void fill_trigonometric(SpanLoops* table) {

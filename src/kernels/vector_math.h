@@ -1,5 +1,5 @@
-// Vector mathematics for float32 and float64 on top of Highway's contrib/math: exact limits, NaN and infinities, and the
-// functions it lacks. Errors measured against long double are bounded in tests/cpp/kernels/pointwise_test.cc.
+// Vector mathematics for float32 and float64 on top of Highway's contrib/math: exact limits, NaN and infinities, and
+// the functions it lacks. Errors measured against long double are bounded in tests/cpp/kernels/pointwise_test.cc.
 // Included once per SIMD target, hence the toggled guard.
 #if defined(HYBRIDNET_VECTOR_MATH_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HYBRIDNET_VECTOR_MATH_H_
@@ -23,7 +23,9 @@ HWY_INLINE hn::Vec<D> constant(D d, double value) {
   return hn::Set(d, static_cast<hn::TFromD<D>>(value));
 }
 template <class D>
-constexpr bool is_float32() { return sizeof(hn::TFromD<D>) == 4; }
+constexpr bool is_float32() {
+  return sizeof(hn::TFromD<D>) == 4;
+}
 
 // x limited to [low, high]; NaN stays.
 template <class D, class V>
@@ -50,7 +52,8 @@ template <class D, class V>
 HWY_INLINE V log_limits(D d, V x, V y, double pole) {
   const V at = constant(d, pole);
   const V infinity = constant(d, std::numeric_limits<double>::infinity());
-  const V below = hn::IfThenElse(hn::Eq(x, at), hn::Neg(infinity), constant(d, std::numeric_limits<double>::quiet_NaN()));
+  const V below =
+      hn::IfThenElse(hn::Eq(x, at), hn::Neg(infinity), constant(d, std::numeric_limits<double>::quiet_NaN()));
   const V inside = hn::IfThenElse(hn::Eq(x, infinity), infinity, y);
   return hn::IfThenElse(hn::Gt(x, at), inside, below);  // NaN compares false
 }
@@ -156,12 +159,13 @@ HWY_INLINE V tan(D d, V x) {
   const V n = hn::Round(hn::Mul(x, constant(d, 0.63661977236758134308)));
   V r = x;
   if constexpr (is_float32<D>()) {
-    for (const double part : {0.5 * 3.140625, 0.5 * 0.0009670257568359375, 0.5 * 6.2771141529083251953e-7, 0.5 * 1.2154201256553420762e-10}) {
+    for (const double part : {0.5 * 3.140625, 0.5 * 0.0009670257568359375, 0.5 * 6.2771141529083251953e-7,
+                              0.5 * 1.2154201256553420762e-10}) {
       r = hn::NegMulAdd(n, constant(d, part), r);
     }
   } else {
-    for (const double part : {0.5 * 3.1415926218032836914, 0.5 * 3.1786509424591713469e-8, 0.5 * 1.2246467864107188502e-16,
-                              0.5 * 1.2736634327021899816e-24}) {
+    for (const double part : {0.5 * 3.1415926218032836914, 0.5 * 3.1786509424591713469e-8,
+                              0.5 * 1.2246467864107188502e-16, 0.5 * 1.2736634327021899816e-24}) {
       r = hn::NegMulAdd(n, constant(d, part), r);
     }
   }
@@ -201,7 +205,8 @@ HWY_INLINE V arcsinh(D d, V x) {
 }
 template <class D, class V>
 HWY_INLINE V arccosh(D d, V x) {
-  const V y = hn::IfThenElse(hn::Lt(x, constant(d, 1.0)), constant(d, std::numeric_limits<double>::quiet_NaN()), hn::Acosh(d, x));
+  const V y = hn::IfThenElse(hn::Lt(x, constant(d, 1.0)), constant(d, std::numeric_limits<double>::quiet_NaN()),
+                             hn::Acosh(d, x));
   return hn::IfThenElse(hn::Eq(x, constant(d, -std::numeric_limits<double>::infinity())),
                         constant(d, std::numeric_limits<double>::quiet_NaN()), keep_nonfinite(d, x, y));
 }
@@ -214,8 +219,8 @@ HWY_INLINE V arctanh(D d, V x) {
 }
 
 // ------------------------------------------------------------------------------------------------ powers
-// |a|^b from logarithm and exponential, then what the signs of a and b make of it (IEEE 754 pow). Where |b log a| is large
-// the result loses digits: good enough for float32, whose largest results leave 2^-46 of float64.
+// |a|^b from logarithm and exponential, then what the signs of a and b make of it (IEEE 754 pow). Where |b log a| is
+// large the result loses digits: good enough for float32, whose largest results leave 2^-46 of float64.
 template <class D, class V>
 HWY_INLINE V power_of_wide(D d, V a, V b) {
   const V zero = hn::Zero(d), one = constant(d, 1.0), magnitude = hn::Abs(a);
@@ -225,10 +230,12 @@ HWY_INLINE V power_of_wide(D d, V a, V b) {
   const V signed_zero_or_less = hn::CopySign(one, a);
   const auto negative = hn::Lt(signed_zero_or_less, zero);
   y = hn::IfThenElse(hn::And(negative, hn::AndNot(even, whole)), hn::Neg(y), y);
-  const auto undefined = hn::AndNot(whole, hn::And(hn::Lt(a, zero), hn::Lt(magnitude, constant(d, std::numeric_limits<double>::infinity()))));
+  const auto undefined = hn::AndNot(
+      whole, hn::And(hn::Lt(a, zero), hn::Lt(magnitude, constant(d, std::numeric_limits<double>::infinity()))));
   y = hn::IfThenElse(undefined, constant(d, std::numeric_limits<double>::quiet_NaN()), y);
   const auto infinite_exponent = hn::Eq(hn::Abs(b), constant(d, std::numeric_limits<double>::infinity()));
-  const auto is_one = hn::Or(hn::Or(hn::Eq(a, one), hn::Eq(b, zero)), hn::And(hn::Eq(magnitude, one), infinite_exponent));
+  const auto is_one =
+      hn::Or(hn::Or(hn::Eq(a, one), hn::Eq(b, zero)), hn::And(hn::Eq(magnitude, one), infinite_exponent));
   return hn::IfThenElse(is_one, one, y);
 }
 
@@ -237,8 +244,10 @@ template <class V>
 HWY_INLINE V power(hn::ScalableTag<float> d, V a, V b) {
   const hn::Repartition<double, decltype(d)> wide;
   const hn::Half<decltype(d)> half;
-  const auto low = power_of_wide(wide, hn::PromoteTo(wide, hn::LowerHalf(half, a)), hn::PromoteTo(wide, hn::LowerHalf(half, b)));
-  const auto high = power_of_wide(wide, hn::PromoteTo(wide, hn::UpperHalf(half, a)), hn::PromoteTo(wide, hn::UpperHalf(half, b)));
+  const auto low =
+      power_of_wide(wide, hn::PromoteTo(wide, hn::LowerHalf(half, a)), hn::PromoteTo(wide, hn::LowerHalf(half, b)));
+  const auto high =
+      power_of_wide(wide, hn::PromoteTo(wide, hn::UpperHalf(half, a)), hn::PromoteTo(wide, hn::UpperHalf(half, b)));
   return hn::Combine(d, hn::DemoteTo(half, high), hn::DemoteTo(half, low));
 }
 

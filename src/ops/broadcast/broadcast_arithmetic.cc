@@ -19,7 +19,8 @@ Values sub_gradient(const NoParams&, const GradientContext& g) {
 
 Values mul_gradient(const NoParams&, const GradientContext& g) {
   const Value dy = g.output_grad(0);
-  return {g.wants(0) ? to_operand(g, 0, dy * g.input(1)) : Value{}, g.wants(1) ? to_operand(g, 1, dy * g.input(0)) : Value{}};
+  return {g.wants(0) ? to_operand(g, 0, dy * g.input(1)) : Value{},
+          g.wants(1) ? to_operand(g, 1, dy * g.input(0)) : Value{}};
 }
 
 Values div_gradient(const NoParams&, const GradientContext& g) {

@@ -5,8 +5,8 @@ namespace hybridnet::ops {
 namespace {
 using kernels::Pointwise;
 
-const OpRef kGreaterEqual{"broadcast_greater_equal"}, kLesserEqual{"broadcast_lesser_equal"}, kGreater{"broadcast_greater"},
-    kLesser{"broadcast_lesser"}, kPower{"broadcast_power"}, kLog{"log"}, kFloor{"floor"};
+const OpRef kGreaterEqual{"broadcast_greater_equal"}, kLesserEqual{"broadcast_lesser_equal"},
+    kGreater{"broadcast_greater"}, kLesser{"broadcast_lesser"}, kPower{"broadcast_power"}, kLog{"log"}, kFloor{"floor"};
 
 // Where both are equal the gradient goes to lhs.
 auto chosen_gradient(const OpRef& takes_lhs, const OpRef& takes_rhs) {
@@ -50,8 +50,8 @@ void register_broadcast_extremes(OpRegistry& ops) {
       .commutative()
       .sample({{3, 4}, {3, 4}})
       .sample({{2, 3, 4}, {3, 1}});
-  broadcast_op<Pointwise::kPower>(ops, "broadcast_power",
-                                  "lhs to the power of rhs, with broadcasting. Integers wrap around; 1 / lhs^-rhs below 0.")
+  broadcast_op<Pointwise::kPower>(
+      ops, "broadcast_power", "lhs to the power of rhs, with broadcasting. Integers wrap around; 1 / lhs^-rhs below 0.")
       .gradient(power_gradient, Saves::all())
       .sample({{3, 4}, {3, 4}}, {}, 0.5, 2.0)
       .sample({{2, 3, 1}, {1, 4}}, {}, 0.5, 2.0);

@@ -1,8 +1,8 @@
 // Repeating an array along axes of size 1.
 #include <optional>
-#include "kernels/broadcast.h"
 
 #include "hybridnet/op.h"
+#include "kernels/broadcast.h"
 #include "ops/emit.h"
 
 namespace hybridnet::ops {
@@ -58,13 +58,16 @@ void infer_broadcast_to(const BroadcastToParams& p, InferContext& c) {
 struct BroadcastAxisParams {
   Tuple axis, size;
   static void describe(ParamSchema<BroadcastAxisParams>& schema) {
-    schema.field("axis", &BroadcastAxisParams::axis).default_value(AttrValue(Tuple::scalar())).doc("Axes of size 1 to repeat.");
+    schema.field("axis", &BroadcastAxisParams::axis)
+        .default_value(AttrValue(Tuple::scalar()))
+        .doc("Axes of size 1 to repeat.");
     schema.field("size", &BroadcastAxisParams::size)
         .default_value(AttrValue(Tuple::scalar()))
         .doc("How often each of them is repeated.");
     schema.check([](const BroadcastAxisParams& p) {
       if (p.axis.ndim() == p.size.ndim()) return;
-      throw ParamError({.input = "size", .expected = "as many numbers as axis " + p.axis.str() + " has", .given = p.size.str()});
+      throw ParamError(
+          {.input = "size", .expected = "as many numbers as axis " + p.axis.str() + " has", .given = p.size.str()});
     });
   }
 };
@@ -92,10 +95,13 @@ struct BroadcastLikeParams {
   std::optional<Tuple> lhs_axes, rhs_axes;
   static void describe(ParamSchema<BroadcastLikeParams>& schema) {
     schema.field("lhs_axes", &BroadcastLikeParams::lhs_axes).none_by_default().doc("Axes of lhs to repeat; None: all.");
-    schema.field("rhs_axes", &BroadcastLikeParams::rhs_axes).none_by_default().doc("Axes of rhs that give their sizes; None: all.");
+    schema.field("rhs_axes", &BroadcastLikeParams::rhs_axes)
+        .none_by_default()
+        .doc("Axes of rhs that give their sizes; None: all.");
     schema.check([](const BroadcastLikeParams& p) {
       if (p.lhs_axes.has_value() == p.rhs_axes.has_value() &&
-          (!p.lhs_axes || (p.lhs_axes->ndim() == p.rhs_axes->ndim() && p.lhs_axes->ndim() > 0))) return;
+          (!p.lhs_axes || (p.lhs_axes->ndim() == p.rhs_axes->ndim() && p.lhs_axes->ndim() > 0)))
+        return;
       throw ParamError({.input = "rhs_axes",
                         .expected = "as many axes as lhs_axes has, at least one, or None for both",
                         .given = p.rhs_axes ? p.rhs_axes->str() : "None"});
@@ -113,7 +119,8 @@ Shape like_shape(const BroadcastLikeParams& p, const Shape& lhs, const Shape& rh
   }
   Shape out = lhs;
   for (int i = 0; i < p.lhs_axes->ndim(); ++i) {
-    out[normalize_axis((*p.lhs_axes)[i], lhs.ndim(), "lhs_axes")] = rhs[normalize_axis((*p.rhs_axes)[i], rhs.ndim(), "rhs_axes")];
+    out[normalize_axis((*p.lhs_axes)[i], lhs.ndim(), "lhs_axes")] =
+        rhs[normalize_axis((*p.rhs_axes)[i], rhs.ndim(), "rhs_axes")];
   }
   return out;
 }
@@ -137,7 +144,8 @@ void register_broadcast_axes(OpRegistry& ops) {
       .output("out", "dtype of data; its shape with the given sizes")
       .infer(infer_broadcast_axis)
       .cpu([](const BroadcastAxisParams&, const KernelArgs& a) { run_repeat(a); })
-      .gradient([](const BroadcastAxisParams&, const GradientContext& g) { return repeat_gradient(g); }, Saves::nothing())
+      .gradient([](const BroadcastAxisParams&, const GradientContext& g) { return repeat_gradient(g); },
+                Saves::nothing())
       .sample({{1, 3, 1}}, {{"axis", "(0, 2)"}, {"size", "(2, 4)"}})
       .sample({{3, 1}}, {{"axis", "-1"}, {"size", "2"}});
   ops.declare<BroadcastLikeParams>("broadcast_like")
@@ -147,9 +155,11 @@ void register_broadcast_axes(OpRegistry& ops) {
       .output("out", "dtype of lhs")
       .infer(infer_broadcast_like)
       .cpu([](const BroadcastLikeParams&, const KernelArgs& a) { run_repeat(a); })
-      .gradient([](const BroadcastLikeParams&, const GradientContext& g) -> Values {
-        return {repeat_gradient(g)[0], {}};
-      }, Saves::nothing())
+      .gradient(
+          [](const BroadcastLikeParams&, const GradientContext& g) -> Values {
+            return {repeat_gradient(g)[0], {}};
+          },
+          Saves::nothing())
       .sample({{1, 3}, {4, 3}})
       .sample({{2, 1, 3}, {5, 4}}, {{"lhs_axes", "(1,)"}, {"rhs_axes", "(-1,)"}});
 }

@@ -1,6 +1,6 @@
-#include <algorithm>
-
 #include "ops/broadcast/infer_broadcast.h"
+
+#include <algorithm>
 
 namespace hybridnet::ops {
 namespace {

@@ -1,6 +1,6 @@
 // Activation and the functions only it has: softrelu, softsign.
-#include "ops/elementwise/declare.h"
 #include "hybridnet/op.h"
+#include "ops/elementwise/declare.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -26,11 +26,16 @@ struct ActivationParams {
 
 const kernels::SpanLoops& loops_of(ActType type) {
   switch (type) {
-    case ActType::kRelu: return span_loops<Pointwise::kRelu>();
-    case ActType::kSigmoid: return span_loops<Pointwise::kSigmoid>();
-    case ActType::kTanh: return span_loops<Pointwise::kTanh>();
-    case ActType::kSoftrelu: return span_loops<Pointwise::kSoftrelu>();
-    default: return span_loops<Pointwise::kSoftsign>();
+    case ActType::kRelu:
+      return span_loops<Pointwise::kRelu>();
+    case ActType::kSigmoid:
+      return span_loops<Pointwise::kSigmoid>();
+    case ActType::kTanh:
+      return span_loops<Pointwise::kTanh>();
+    case ActType::kSoftrelu:
+      return span_loops<Pointwise::kSoftrelu>();
+    default:
+      return span_loops<Pointwise::kSoftsign>();
   }
 }
 
@@ -55,23 +60,27 @@ Values activation_gradient(const ActivationParams& p, const GradientContext& g) 
 
 void register_helpers(OpRegistry& ops) {
   gradient_helper<Pointwise::kSoftreluGrad>(ops, "_backward_softrelu", "out_grad * (1 - e^-output).", "output")
-      .gradient([](const NoParams&, const GradientContext& g) -> Values {
-        const Value dy = g.output_grad(0), y = g.input(1);
-        Value to_output;
-        if (g.wants(1)) {
-          const Value product = dy * g.input(0);
-          to_output = product - call(kSoftreluGrad, {product, y});
-        }
-        return {g.wants(0) ? call(kSoftreluGrad, {dy, y}) : Value{}, to_output};
-      }, Saves::all_inputs())
+      .gradient(
+          [](const NoParams&, const GradientContext& g) -> Values {
+            const Value dy = g.output_grad(0), y = g.input(1);
+            Value to_output;
+            if (g.wants(1)) {
+              const Value product = dy * g.input(0);
+              to_output = product - call(kSoftreluGrad, {product, y});
+            }
+            return {g.wants(0) ? call(kSoftreluGrad, {dy, y}) : Value{}, to_output};
+          },
+          Saves::all_inputs())
       .sample({{3, 4}, {3, 4}}, {}, 0.1, 2.0);
   gradient_helper<Pointwise::kSoftsignGrad>(ops, "_backward_softsign", "out_grad * (1 - |output|)^2.", "output")
-      .gradient([](const NoParams&, const GradientContext& g) -> Values {
-        const Value dy = g.output_grad(0), y = g.input(1);
-        Value to_output;
-        if (g.wants(1)) to_output = dy * g.input(0) * (call(kAbs, {y}) * 2.0 - 2.0) * call(kSign, {y});
-        return {g.wants(0) ? call(kSoftsignGrad, {dy, y}) : Value{}, to_output};
-      }, Saves::all_inputs())
+      .gradient(
+          [](const NoParams&, const GradientContext& g) -> Values {
+            const Value dy = g.output_grad(0), y = g.input(1);
+            Value to_output;
+            if (g.wants(1)) to_output = dy * g.input(0) * (call(kAbs, {y}) * 2.0 - 2.0) * call(kSign, {y});
+            return {g.wants(0) ? call(kSoftsignGrad, {dy, y}) : Value{}, to_output};
+          },
+          Saves::all_inputs())
       .sample({{3, 4}, {3, 4}}, {}, 0.1, 0.9);
 }
 
@@ -87,13 +96,17 @@ void register_activation(OpRegistry& ops) {
       .cpu(run_activation, kFloating | kIntegers)
       .pointwise(&activation_span)
       .inplace(0, 0)
-      .cost([](const ActivationParams& p, auto in, auto out) { return elementwise_cost(loops_of(p.act_type), in, out); })
+      .cost(
+          [](const ActivationParams& p, auto in, auto out) { return elementwise_cost(loops_of(p.act_type), in, out); })
       .gradient(activation_gradient, Saves::all_outputs());
-  for (const char* type : {"relu", "sigmoid", "tanh", "softrelu", "softsign"}) op.sample({{3, 4}}, {{"act_type", type}});
+  for (const char* type : {"relu", "sigmoid", "tanh", "softrelu", "softsign"})
+    op.sample({{3, 4}}, {{"act_type", type}});
   unary<Pointwise::kSoftsign>(ops, "softsign", "x / (1 + |x|).")
-      .gradient([](const NoParams&, const GradientContext& g) -> Values {
-        return {call(kSoftsignGrad, {g.output_grad(0), g.output(0)})};
-      }, Saves::all_outputs())
+      .gradient(
+          [](const NoParams&, const GradientContext& g) -> Values {
+            return {call(kSoftsignGrad, {g.output_grad(0), g.output(0)})};
+          },
+          Saves::all_outputs())
       .sample({{3, 4}});
   register_helpers(ops);
 }

@@ -1,8 +1,8 @@
 // Sum of any number of arrays.
 #include "kernels/add_n.h"
 
-#include "ops/elementwise/declare.h"
 #include "hybridnet/op.h"
+#include "ops/elementwise/declare.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -38,9 +38,9 @@ void register_add_n(OpRegistry& ops) {
       .cpu(run_add_n)
       .format_agnostic()
       .inplace(0, 0)
-      .gradient([](const AddNParams&, const GradientContext& g) {
-        return Values(static_cast<size_t>(g.num_inputs()), g.output_grad(0));
-      }, Saves::nothing())
+      .gradient([](const AddNParams&,
+                   const GradientContext& g) { return Values(static_cast<size_t>(g.num_inputs()), g.output_grad(0)); },
+                Saves::nothing())
       .sample({{3, 4}, {3, 4}, {3, 4}}, {{"num_args", "3"}})
       .sample({Shape{2, 3}}, {{"num_args", "1"}});
 }

@@ -1,7 +1,7 @@
 // Conversions between dtypes.
+#include "hybridnet/op.h"
 #include "kernels/convert.h"
 #include "ops/elementwise/declare.h"
-#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -35,8 +35,10 @@ void register_cast(OpRegistry& ops) {
       .alias("cast")
       .alias("_npi_cast")
       .alias("_npx_cast")
-      .doc("Converts to another dtype. Floating to integer rounds toward zero; values that do not fit become the nearest "
-           "limit and NaN becomes 0. To bool: anything but 0 is true.")
+      .doc(
+          "Converts to another dtype. Floating to integer rounds toward zero; values that do not fit become the "
+          "nearest "
+          "limit and NaN becomes 0. To bool: anything but 0 is true.")
       .input("data", "array of any shape and dtype")
       .output("out", "shape of data, dtype as asked for")
       .infer(infer_cast)

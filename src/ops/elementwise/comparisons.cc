@@ -1,6 +1,6 @@
 // Comparisons and logic of two arrays of equal shape and dtype: 1 or 0 in that dtype.
-#include "ops/elementwise/declare.h"
 #include "hybridnet/op.h"
+#include "ops/elementwise/declare.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -12,7 +12,12 @@ void comparison(OpRegistry& ops, const char* name, const char* alias, const char
   op.doc(doc).alias(alias).input("lhs", "first array").input("rhs", "second array, shape and dtype of lhs");
   elementwise<F>(op, kAllDTypes)
       .gradient([](const NoParams&, const GradientContext&) { return Values(2); }, Saves::nothing())
-      .sample({.inputs = {{3, 4}, {3, 4}}, .low = -1, .high = 1, .integer_valued = true, .check_gradient = false, .note = "steps at equal values"});
+      .sample({.inputs = {{3, 4}, {3, 4}},
+               .low = -1,
+               .high = 1,
+               .integer_valued = true,
+               .check_gradient = false,
+               .note = "steps at equal values"});
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
 // Operators whose output is the input or a constant of its shape.
 #include <cstring>
 
+#include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "kernels/convert.h"
 #include "ops/elementwise/declare.h"
-#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -29,10 +29,14 @@ void fill(const TensorRef& out, double value) {
       std::fill_n(reinterpret_cast<U*>(to), end - begin, bits);
     };
     switch (size) {
-      case 1: return repeat(uint8_t{});
-      case 2: return repeat(uint16_t{});
-      case 4: return repeat(uint32_t{});
-      default: return repeat(uint64_t{});
+      case 1:
+        return repeat(uint8_t{});
+      case 2:
+        return repeat(uint16_t{});
+      case 4:
+        return repeat(uint32_t{});
+      default:
+        return repeat(uint64_t{});
     }
   });
 }
@@ -65,7 +69,11 @@ void register_identity_like(OpRegistry& ops) {
       .infer(infer_same)
       .cpu(run_copy)
       .inplace(0, 0)
-      .gradient([](const NoParams&, const GradientContext& g) -> Values { return {g.output_grad(0), {}}; }, Saves::nothing())
+      .gradient(
+          [](const NoParams&, const GradientContext& g) -> Values {
+            return {g.output_grad(0), {}};
+          },
+          Saves::nothing())
       .sample({{3, 4}, {3, 4}});
 }
 
@@ -91,7 +99,11 @@ Values stop(const NoParams&, const GradientContext&) { return Values(1); }
 
 void register_copies(OpRegistry& ops) {
   register_identity_like(ops);
-  identity_op(ops, "_copy", "Copies the input.").alias("identity").alias("_copyto").alias("_npi_copyto").gradient(pass, Saves::nothing());
+  identity_op(ops, "_copy", "Copies the input.")
+      .alias("identity")
+      .alias("_copyto")
+      .alias("_npi_copyto")
+      .gradient(pass, Saves::nothing());
   identity_op(ops, "BlockGrad", "Copies the input; no gradient passes through.")
       .alias("stop_gradient")
       .alias("_sparse_stop_gradient")

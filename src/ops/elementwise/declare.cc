@@ -17,7 +17,8 @@ void infer_elementwise(InferContext& c) {
   c.unify_dtypes();
 }
 
-int64_t elementwise_cost(const kernels::SpanLoops& loops, std::span<const TensorSpec> in, std::span<const TensorSpec> out) {
+int64_t elementwise_cost(const kernels::SpanLoops& loops, std::span<const TensorSpec> in,
+                         std::span<const TensorSpec> out) {
   constexpr double kNsPerByte = 0.0625;  // 0.25 ns per float32 element of each array
   double bytes = 0;
   for (const TensorSpec& s : in) bytes += static_cast<double>(s.bytes());

@@ -16,7 +16,8 @@ namespace hybridnet::ops {
 void infer_elementwise(InferContext& c);
 
 // Nanoseconds on one core for n elements: arithmetic or memory, whichever is slower.
-int64_t elementwise_cost(const kernels::SpanLoops& loops, std::span<const TensorSpec> in, std::span<const TensorSpec> out);
+int64_t elementwise_cost(const kernels::SpanLoops& loops, std::span<const TensorSpec> in,
+                         std::span<const TensorSpec> out);
 
 template <kernels::Pointwise F>
 const kernels::SpanLoops& span_loops() {
@@ -38,7 +39,8 @@ void run_elementwise(const KernelArgs& a) {
   kernels::apply_parallel(loops, a.in[0].dtype, in, a.out[0].data, a.out[0].size());
 }
 
-// out = F(inputs...), inputs of equal shapes and dtypes. The caller adds inputs' names first, then doc, gradient, samples.
+// out = F(inputs...), inputs of equal shapes and dtypes. The caller adds inputs' names first, then doc, gradient,
+// samples.
 template <kernels::Pointwise F, class P = NoParams>
 OpBuilder<P>& elementwise(OpBuilder<P>& op, DTypeSet dtypes = kNumeric) {
   for (int i = 0; i < kernels::loops(F).arity; ++i) op.inplace(i, 0);

@@ -1,6 +1,6 @@
 // Arithmetic of two arrays of equal shape and dtype.
-#include "ops/elementwise/declare.h"
 #include "hybridnet/op.h"
+#include "ops/elementwise/declare.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -24,14 +24,20 @@ void register_elemwise_arithmetic(OpRegistry& ops) {
       .alias("_Plus")
       .alias("_add")
       .alias("_sparse_elemwise_add")
-      .gradient([](const NoParams&, const GradientContext& g) -> Values { return {g.output_grad(0), g.output_grad(0)}; },
-                Saves::nothing())
+      .gradient(
+          [](const NoParams&, const GradientContext& g) -> Values {
+            return {g.output_grad(0), g.output_grad(0)};
+          },
+          Saves::nothing())
       .commutative()
       .sample({{3, 4}, {3, 4}})
       .sample({Shape{0, 4}, Shape{0, 4}});
   binary<Pointwise::kAdd>(ops, "_grad_add", "lhs + rhs, where gradients of several uses meet.")
-      .gradient([](const NoParams&, const GradientContext& g) -> Values { return {g.output_grad(0), g.output_grad(0)}; },
-                Saves::nothing())
+      .gradient(
+          [](const NoParams&, const GradientContext& g) -> Values {
+            return {g.output_grad(0), g.output_grad(0)};
+          },
+          Saves::nothing())
       .commutative()
       .sample({{3, 4}, {3, 4}});
   binary<Pointwise::kSub>(ops, "elemwise_sub", "lhs - rhs; equal shapes.")
@@ -39,30 +45,37 @@ void register_elemwise_arithmetic(OpRegistry& ops) {
       .alias("_Minus")
       .alias("_sub")
       .alias("_sparse_elemwise_sub")
-      .gradient([](const NoParams&, const GradientContext& g) -> Values {
-        return {g.output_grad(0), g.wants(1) ? -g.output_grad(0) : Value{}};
-      }, Saves::nothing())
+      .gradient(
+          [](const NoParams&, const GradientContext& g) -> Values {
+            return {g.output_grad(0), g.wants(1) ? -g.output_grad(0) : Value{}};
+          },
+          Saves::nothing())
       .sample({{3, 4}, {3, 4}});
   binary<Pointwise::kMul>(ops, "elemwise_mul", "lhs * rhs; equal shapes.")
       .alias("_mul")
       .alias("_Mul")
       .alias("_sparse_elemwise_mul")
-      .gradient([](const NoParams&, const GradientContext& g) -> Values {
-        const Value dy = g.output_grad(0);
-        return {g.wants(0) ? dy * g.input(1) : Value{}, g.wants(1) ? dy * g.input(0) : Value{}};
-      }, Saves::all_inputs())
+      .gradient(
+          [](const NoParams&, const GradientContext& g) -> Values {
+            const Value dy = g.output_grad(0);
+            return {g.wants(0) ? dy * g.input(1) : Value{}, g.wants(1) ? dy * g.input(0) : Value{}};
+          },
+          Saves::all_inputs())
       .commutative()
       .sample({{3, 4}, {3, 4}});
-  binary<Pointwise::kDiv>(ops, "elemwise_div", "lhs / rhs; equal shapes. Integers: rounded toward zero, 0 where rhs is 0.")
+  binary<Pointwise::kDiv>(ops, "elemwise_div",
+                          "lhs / rhs; equal shapes. Integers: rounded toward zero, 0 where rhs is 0.")
       .alias("_div")
       .alias("_Div")
       .alias("_sparse_elemwise_div")
       .alias("_scatter_elemwise_div")
-      .gradient([](const NoParams&, const GradientContext& g) -> Values {
-        const Value dy = g.output_grad(0);
-        return {g.wants(0) ? dy / g.input(1) : Value{},
-                g.wants(1) ? call(kDivGrad, {dy, g.output(0), g.input(1)}) : Value{}};
-      }, Saves::of({1}, {0}))
+      .gradient(
+          [](const NoParams&, const GradientContext& g) -> Values {
+            const Value dy = g.output_grad(0);
+            return {g.wants(0) ? dy / g.input(1) : Value{},
+                    g.wants(1) ? call(kDivGrad, {dy, g.output(0), g.input(1)}) : Value{}};
+          },
+          Saves::of({1}, {0}))
       .sample({{3, 4}, {3, 4}}, {}, 0.5, 2.0);
 
   auto helper = ops.declare("_backward_div_rhs");
@@ -72,12 +85,14 @@ void register_elemwise_arithmetic(OpRegistry& ops) {
       .input("rhs", "divisor")
       .internal();
   elementwise<Pointwise::kDivGrad>(helper, kNumeric)
-      .gradient([](const NoParams&, const GradientContext& g) -> Values {
-        const Value dy = g.output_grad(0), rhs = g.input(2);
-        return {g.wants(0) ? call(kDivGrad, {dy, g.input(1), rhs}) : Value{},
-                g.wants(1) ? call(kDivGrad, {dy, g.input(0), rhs}) : Value{},
-                g.wants(2) ? call(kDivGrad, {dy, g.output(0), rhs}) : Value{}};
-      }, Saves::all())
+      .gradient(
+          [](const NoParams&, const GradientContext& g) -> Values {
+            const Value dy = g.output_grad(0), rhs = g.input(2);
+            return {g.wants(0) ? call(kDivGrad, {dy, g.input(1), rhs}) : Value{},
+                    g.wants(1) ? call(kDivGrad, {dy, g.input(0), rhs}) : Value{},
+                    g.wants(2) ? call(kDivGrad, {dy, g.output(0), rhs}) : Value{}};
+          },
+          Saves::all())
       .sample({{3, 4}, {3, 4}, {3, 4}}, {}, 0.5, 2.0);
 }
 

@@ -1,6 +1,6 @@
 // Maximum, minimum, power, remainder, hypotenuse of two arrays of equal shape and dtype.
-#include "ops/elementwise/declare.h"
 #include "hybridnet/op.h"
+#include "ops/elementwise/declare.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -10,7 +10,8 @@ const OpRef kGreaterEqual{"_greater_equal"}, kLesserEqual{"_lesser_equal"}, kGre
     kPower{"_power"}, kLog{"log"}, kFloor{"floor"};
 
 template <Pointwise F>
-OpBuilder<NoParams> binary(OpRegistry& ops, const char* name, const char* alias, const char* doc, DTypeSet dtypes = kNumeric) {
+OpBuilder<NoParams> binary(OpRegistry& ops, const char* name, const char* alias, const char* doc,
+                           DTypeSet dtypes = kNumeric) {
   auto op = ops.declare(name);
   op.doc(doc).alias(alias).input("lhs", "first array").input("rhs", "second array, shape and dtype of lhs");
   elementwise<F>(op, dtypes);
@@ -52,12 +53,14 @@ void register_elemwise_extremes(OpRegistry& ops) {
       .gradient(chosen_gradient(kLesserEqual, kGreater), Saves::all_inputs())
       .commutative()
       .sample({{3, 4}, {3, 4}});
-  binary<Pointwise::kPower>(ops, "_power", "_Power", "lhs to the power of rhs. Integers wrap around; 1 / lhs^-rhs below 0.")
+  binary<Pointwise::kPower>(ops, "_power", "_Power",
+                            "lhs to the power of rhs. Integers wrap around; 1 / lhs^-rhs below 0.")
       .gradient(power_gradient, Saves::all())
       .sample({{3, 4}, {3, 4}}, {}, 0.5, 2.0);
   binary<Pointwise::kMod>(ops, "_mod", "_Mod", "Remainder of lhs / rhs with the sign of rhs; 0 where rhs is 0.")
       .gradient(mod_gradient, Saves::all_inputs())
-      .sample({.inputs = {{3, 4}, {3, 4}}, .low = 0.5, .high = 2.0, .check_gradient = false, .note = "jumps at multiples"});
+      .sample(
+          {.inputs = {{3, 4}, {3, 4}}, .low = 0.5, .high = 2.0, .check_gradient = false, .note = "jumps at multiples"});
   binary<Pointwise::kHypot>(ops, "_hypot", "_Hypot", "sqrt(lhs^2 + rhs^2) without overflow.")
       .gradient(hypot_gradient, Saves::all())
       .commutative()

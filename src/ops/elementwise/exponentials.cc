@@ -1,6 +1,6 @@
 // Exponentials and logarithms.
-#include "ops/elementwise/declare.h"
 #include "hybridnet/op.h"
+#include "ops/elementwise/declare.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -28,8 +28,9 @@ void register_exponentials(OpRegistry& ops) {
   unary<Pointwise::kExpm1>(ops, "expm1", "e to the power of x, minus 1, exact for small x.")
       .alias("_sparse_expm1")
       .alias("_npi_expm1")
-      .gradient([](const NoParams&, const GradientContext& g) -> Values { return {g.output_grad(0) * (g.output(0) + 1.0)}; },
-                Saves::all_outputs())
+      .gradient(
+          [](const NoParams&, const GradientContext& g) -> Values { return {g.output_grad(0) * (g.output(0) + 1.0)}; },
+          Saves::all_outputs())
       .sample({{3, 4}});
   unary<Pointwise::kLog>(ops, "log", "Natural logarithm.")
       .alias("_sparse_log")

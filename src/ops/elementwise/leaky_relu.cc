@@ -1,12 +1,13 @@
 // LeakyReLU: activations that differ from the identity below 0, with a fixed, learned or random slope there; and gelu.
+#include "ops/elementwise/leaky_relu.h"
+
 #include <algorithm>
 
+#include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "kernels/convert.h"
 #include "kernels/rng.h"
 #include "ops/broadcast/declare.h"
-#include "hybridnet/op.h"
-#include "ops/elementwise/leaky_relu.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -114,7 +115,10 @@ void add_samples(OpBuilder<LeakyReluParams>& op) {
       .sample({{2, 3, 4}, {3}}, {{"act_type", "prelu"}})
       .sample({{2, 3, 4}, {1}}, {{"act_type", "prelu"}})
       .sample({{2, 3}, {2, 3}}, {{"act_type", "prelu"}})
-      .sample({.inputs = {{3, 4}}, .attrs = {{"act_type", "rrelu"}}, .check_gradient = false, .note = "random slopes in training"})
+      .sample({.inputs = {{3, 4}},
+               .attrs = {{"act_type", "rrelu"}},
+               .check_gradient = false,
+               .note = "random slopes in training"})
       .sample({Shape{0, 4}});
 }
 
@@ -129,10 +133,12 @@ LeakyReluParams mean_of_random(LeakyReluParams p) {
 void register_leaky_relu(OpRegistry& ops) {
   auto op = ops.declare<LeakyReluParams>("LeakyReLU");
   op.alias("_npx_leaky_relu")
-      .doc("Activations with values below 0. For x <= 0: leaky: slope * x; prelu: gamma * x, gamma learned; rrelu: a random\n"
-           "slope between lower_bound and upper_bound per element in training, their mean otherwise;\n"
-           "elu: slope * (e^x - 1); selu: scaled elu with fixed constants. For x > 0 these give x (selu: 1.0507 x).\n"
-           "gelu: x times the normal distribution function of x, everywhere.")
+      .doc(
+          "Activations with values below 0. For x <= 0: leaky: slope * x; prelu: gamma * x, gamma learned; rrelu: a "
+          "random\n"
+          "slope between lower_bound and upper_bound per element in training, their mean otherwise;\n"
+          "elu: slope * (e^x - 1); selu: scaled elu with fixed constants. For x > 0 these give x (selu: 1.0507 x).\n"
+          "gelu: x times the normal distribution function of x, everywhere.")
       .input("data", "floating array of any shape, channels at axis 1")
       .optional_input("gamma", "slopes, for prelu: (1,), (channels,) or (batch, channels)")
       .output("output", "shape and dtype of data")
@@ -152,10 +158,12 @@ void register_leaky_relu(OpRegistry& ops) {
 
   broadcast_op<Pointwise::kPreluSlope>(ops, "_prelu_slope", "1 where lhs is above 0, rhs elsewhere.", kFloating)
       .internal()
-      .gradient([](const NoParams&, const GradientContext& g) -> Values {
-        if (!g.wants(1)) return Values(2);
-        return {{}, to_operand(g, 1, g.output_grad(0) * (1.0 - greater(g.input(0), 0)))};
-      }, Saves::of({0}))
+      .gradient(
+          [](const NoParams&, const GradientContext& g) -> Values {
+            if (!g.wants(1)) return Values(2);
+            return {{}, to_operand(g, 1, g.output_grad(0) * (1.0 - greater(g.input(0), 0)))};
+          },
+          Saves::of({0}))
       .sample({{3, 4}, {3, 4}})
       .sample({{2, 3, 4}, {1, 3, 1}});
 }

@@ -1,6 +1,6 @@
 // Operators that start a backward pass: identity forward, a constant gradient whatever arrives from above.
-#include "ops/elementwise/declare.h"
 #include "hybridnet/op.h"
+#include "ops/elementwise/declare.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -65,9 +65,11 @@ void register_losses(OpRegistry& ops) {
   auto make_loss = ops.declare("make_loss");
   make_loss.alias("_sparse_make_loss").doc("Copies the input and starts a backward pass with a gradient of ones.");
   identity(make_loss)
-      .gradient([](const NoParams&, const GradientContext& g) -> Values {
-        return {full(g.input_spec(0).shape, g.input_spec(0).dtype, 1.0)};
-      }, Saves::nothing())
+      .gradient(
+          [](const NoParams&, const GradientContext& g) -> Values {
+            return {full(g.input_spec(0).shape, g.input_spec(0).dtype, 1.0)};
+          },
+          Saves::nothing())
       .sample({.inputs = {{3, 4}}, .check_gradient = false, .note = "the gradient is a constant by definition"});
 }
 

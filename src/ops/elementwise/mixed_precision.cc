@@ -1,10 +1,11 @@
-// What mixed precision training needs besides its layers: common dtypes of several arrays, tests for overflow, arrays set to 0.
+// What mixed precision training needs besides its layers: common dtypes of several arrays, tests for overflow, arrays
+// set to 0.
 #include <cstring>
 
+#include "hybridnet/op.h"
 #include "kernels/convert.h"
 #include "kernels/finite.h"
 #include "ops/elementwise/declare.h"
-#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -21,7 +22,9 @@ struct MulticastParams {
   }
 };
 
-bool is_converted(DType dtype) { return dtype == DType::kFloat32 || dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
+bool is_converted(DType dtype) {
+  return dtype == DType::kFloat32 || dtype == DType::kFloat16 || dtype == DType::kBFloat16;
+}
 
 // float32 when any input has it (any has not, for narrow), else the 16-bit dtype of the first that is converted.
 DType common_dtype(const MulticastParams& p, const InferContext& c) {
@@ -29,7 +32,8 @@ DType common_dtype(const MulticastParams& p, const InferContext& c) {
   bool any_wide = false;
   for (int i = 0; i < c.num_in(); ++i) {
     if (c.in_dtype(i) == DType::kFloat32) any_wide = true;
-    if (c.in_dtype(i) != DType::kFloat32 && is_converted(c.in_dtype(i)) && narrow == DType::kUnknown) narrow = c.in_dtype(i);
+    if (c.in_dtype(i) != DType::kFloat32 && is_converted(c.in_dtype(i)) && narrow == DType::kUnknown)
+      narrow = c.in_dtype(i);
   }
   if (narrow == DType::kUnknown || (any_wide && !p.cast_narrow)) return DType::kFloat32;
   return narrow;
@@ -69,7 +73,9 @@ struct FiniteParams {
   static void describe(ParamSchema<FiniteParams>& schema) {
     schema.field("init_output", &FiniteParams::init_output)
         .default_value(true)
-        .doc("Accepted for compatibility: the result always tells about the arrays given, whatever the output held before.");
+        .doc(
+            "Accepted for compatibility: the result always tells about the arrays given, whatever the output held "
+            "before.");
   }
 };
 struct MultiFiniteParams {
@@ -79,7 +85,9 @@ struct MultiFiniteParams {
     schema.field("num_arrays", &MultiFiniteParams::num_arrays).default_value(1).at_least(1).doc("Number of arrays.");
     schema.field("init_output", &MultiFiniteParams::init_output)
         .default_value(true)
-        .doc("Accepted for compatibility: the result always tells about the arrays given, whatever the output held before.");
+        .doc(
+            "Accepted for compatibility: the result always tells about the arrays given, whatever the output held "
+            "before.");
   }
 };
 

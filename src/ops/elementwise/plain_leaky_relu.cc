@@ -32,11 +32,15 @@ void plain_span(const void* params, DType dtype, const void* const* in, void* ou
 
 void register_leaky_helper(OpRegistry& ops) {
   auto op = ops.declare<SlopeParams>("_backward_leaky");
-  op.doc("out_grad where data is above 0, out_grad * slope elsewhere.").input("out_grad", "output gradient").input("data", "input");
+  op.doc("out_grad where data is above 0, out_grad * slope elsewhere.")
+      .input("out_grad", "output gradient")
+      .input("data", "input");
   elementwise_with_scalars<Pointwise::kLeakyGrad>(op.internal(), kFloating)
-      .gradient([](const SlopeParams& p, const GradientContext& g) -> Values {
-        return {call(kLeakyGrad, {g.output_grad(0), g.input(1)}, ParamSchema<SlopeParams>::box(p)), {}};
-      }, Saves::of({1}))
+      .gradient(
+          [](const SlopeParams& p, const GradientContext& g) -> Values {
+            return {call(kLeakyGrad, {g.output_grad(0), g.input(1)}, ParamSchema<SlopeParams>::box(p)), {}};
+          },
+          Saves::of({1}))
       .sample({{3, 4}, {3, 4}});
 }
 
@@ -46,28 +50,34 @@ void register_elu_helper(OpRegistry& ops) {
       .input("out_grad", "output gradient")
       .input("data", "input");
   elementwise_with_scalars<Pointwise::kEluGrad>(op.internal(), kFloating)
-      .gradient([](const SlopeParams& p, const GradientContext& g) -> Values {
-        const Value dy = g.output_grad(0), x = g.input(1);
-        const auto slope_times = [&](const Value& v) { return call(kEluGrad, {v, x}, ParamSchema<SlopeParams>::box(p)); };
-        // Below 0 the slope is its own derivative, above it is constant.
-        return {g.wants(0) ? slope_times(dy) : Value{},
-                g.wants(1) ? slope_times(dy * g.input(0)) * (1.0 - greater(x, 0)) : Value{}};
-      }, Saves::all_inputs())
+      .gradient(
+          [](const SlopeParams& p, const GradientContext& g) -> Values {
+            const Value dy = g.output_grad(0), x = g.input(1);
+            const auto slope_times = [&](const Value& v) {
+              return call(kEluGrad, {v, x}, ParamSchema<SlopeParams>::box(p));
+            };
+            // Below 0 the slope is its own derivative, above it is constant.
+            return {g.wants(0) ? slope_times(dy) : Value{},
+                    g.wants(1) ? slope_times(dy * g.input(0)) * (1.0 - greater(x, 0)) : Value{}};
+          },
+          Saves::all_inputs())
       .sample({{3, 4}, {3, 4}});
 }
 
 void register_gelu_helper(OpRegistry& ops) {
   gradient_helper<Pointwise::kGeluGrad>(ops, "_backward_gelu", "out_grad * (Phi(data) + data * phi(data)).", "data")
-      .gradient([](const NoParams&, const GradientContext& g) -> Values {
-        const Value dy = g.output_grad(0), x = g.input(1);
-        Value to_x;
-        if (g.wants(1)) {
-          const Value square = call(kSquare, {x});
-          const Value density = call(kExp, {square * -0.5}) * kInverseRootTwoPi;
-          to_x = dy * g.input(0) * (density * (2.0 - square));
-        }
-        return {g.wants(0) ? call(kGeluGrad, {dy, x}) : Value{}, to_x};
-      }, Saves::all_inputs())
+      .gradient(
+          [](const NoParams&, const GradientContext& g) -> Values {
+            const Value dy = g.output_grad(0), x = g.input(1);
+            Value to_x;
+            if (g.wants(1)) {
+              const Value square = call(kSquare, {x});
+              const Value density = call(kExp, {square * -0.5}) * kInverseRootTwoPi;
+              to_x = dy * g.input(0) * (density * (2.0 - square));
+            }
+            return {g.wants(0) ? call(kGeluGrad, {dy, x}) : Value{}, to_x};
+          },
+          Saves::all_inputs())
       .sample({{3, 4}, {3, 4}});
 }
 
@@ -83,17 +93,23 @@ void LeakyReluParams::describe(ParamSchema<LeakyReluParams>& schema) {
       .choice("selu", LeakyType::kSelu)
       .default_value("leaky")
       .doc("Which function.");
-  schema.field("slope", &LeakyReluParams::slope).default_value(0.25).doc("Slope below 0 (leaky), limit -slope at -inf (elu).");
+  schema.field("slope", &LeakyReluParams::slope)
+      .default_value(0.25)
+      .doc("Slope below 0 (leaky), limit -slope at -inf (elu).");
   schema.field("lower_bound", &LeakyReluParams::lower_bound).default_value(0.125).doc("Smallest random slope (rrelu).");
   schema.field("upper_bound", &LeakyReluParams::upper_bound).default_value(0.334).doc("Largest random slope (rrelu).");
 }
 
 const kernels::SpanLoops& plain_leaky_loops(const LeakyReluParams& p) {
   switch (p.act_type) {
-    case LeakyType::kElu: return span_loops<Pointwise::kElu>();
-    case LeakyType::kSelu: return span_loops<Pointwise::kSelu>();
-    case LeakyType::kGelu: return span_loops<Pointwise::kGelu>();
-    default: return span_loops<Pointwise::kLeaky>();
+    case LeakyType::kElu:
+      return span_loops<Pointwise::kElu>();
+    case LeakyType::kSelu:
+      return span_loops<Pointwise::kSelu>();
+    case LeakyType::kGelu:
+      return span_loops<Pointwise::kGelu>();
+    default:
+      return span_loops<Pointwise::kLeaky>();
   }
 }
 
@@ -109,10 +125,14 @@ Value plain_leaky_gradient(const LeakyReluParams& p, const Value& dy, const Valu
     return call(helper, {dy, x}, ParamSchema<SlopeParams>::box({slope, scale}));
   };
   switch (p.act_type) {
-    case LeakyType::kElu: return with(kEluGrad, p.slope, 1);
-    case LeakyType::kSelu: return with(kEluGrad, kSeluAlpha, kSeluScale);
-    case LeakyType::kGelu: return call(kGeluGrad, {dy, x});
-    default: return with(kLeakyGrad, p.slope, 1);
+    case LeakyType::kElu:
+      return with(kEluGrad, p.slope, 1);
+    case LeakyType::kSelu:
+      return with(kEluGrad, kSeluAlpha, kSeluScale);
+    case LeakyType::kGelu:
+      return call(kGeluGrad, {dy, x});
+    default:
+      return with(kLeakyGrad, p.slope, 1);
   }
 }
 
@@ -127,9 +147,11 @@ void register_plain_leaky_relu(OpRegistry& ops) {
       .pointwise(&plain_span)
       .inplace(0, 0)
       .cost([](const LeakyReluParams& p, auto in, auto out) { return elementwise_cost(plain_leaky_loops(p), in, out); })
-      .gradient([](const LeakyReluParams& p, const GradientContext& g) -> Values {
-        return {plain_leaky_gradient(p, g.output_grad(0), g.input(0))};
-      }, Saves::all_inputs());
+      .gradient(
+          [](const LeakyReluParams& p, const GradientContext& g) -> Values {
+            return {plain_leaky_gradient(p, g.output_grad(0), g.input(0))};
+          },
+          Saves::all_inputs());
   for (const char* type : {"leaky", "elu", "selu", "gelu"}) op.sample({{3, 4}}, {{"act_type", type}});
   register_leaky_helper(ops);
   register_elu_helper(ops);

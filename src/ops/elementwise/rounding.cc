@@ -1,6 +1,6 @@
 // Rounding; no gradient passes, except through the straight-through estimators.
-#include "ops/elementwise/declare.h"
 #include "hybridnet/op.h"
+#include "ops/elementwise/declare.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -19,10 +19,14 @@ Values pass(const NoParams&, const GradientContext& g) { return {g.output_grad(0
 
 void register_rounding(OpRegistry& ops) {
   rounding<Pointwise::kRound>(ops, "round", "To the nearest integer; halves away from zero.").alias("_sparse_round");
-  rounding<Pointwise::kRint>(ops, "rint", "To the nearest integer; halves to the lower one.").alias("_sparse_rint").alias("_npi_rint");
+  rounding<Pointwise::kRint>(ops, "rint", "To the nearest integer; halves to the lower one.")
+      .alias("_sparse_rint")
+      .alias("_npi_rint");
   rounding<Pointwise::kCeil>(ops, "ceil", "To the next integer upward.").alias("_sparse_ceil").alias("_npi_ceil");
   rounding<Pointwise::kFloor>(ops, "floor", "To the next integer downward.").alias("_sparse_floor").alias("_npi_floor");
-  rounding<Pointwise::kTrunc>(ops, "trunc", "To the next integer toward zero.").alias("_sparse_trunc").alias("_npi_trunc");
+  rounding<Pointwise::kTrunc>(ops, "trunc", "To the next integer toward zero.")
+      .alias("_sparse_trunc")
+      .alias("_npi_trunc");
   rounding<Pointwise::kTrunc>(ops, "fix", "To the next integer toward zero.").alias("_sparse_fix").alias("_npi_fix");
   rounding<Pointwise::kLogicalNot>(ops, "logical_not", "1 where x is 0, else 0.");
   unary<Pointwise::kRound>(ops, "_contrib_round_ste", "Rounds to the nearest integer; the gradient passes unchanged.")

@@ -12,8 +12,8 @@ struct ScalarParams {
   static void describe(ParamSchema<ScalarParams>& schema);
 };
 
-// Integer arrays keep their dtype (the number is rounded toward zero) unless is_int is false: then the result is float64.
-// Bool arrays give int64 or float64.
+// Integer arrays keep their dtype (the number is rounded toward zero) unless is_int is false: then the result is
+// float64. Bool arrays give int64 or float64.
 void infer_scalar(const ScalarParams& p, InferContext& c);
 
 template <kernels::Pointwise F, kernels::Repeat kScalarSide>

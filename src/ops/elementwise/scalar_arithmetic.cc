@@ -42,7 +42,8 @@ void register_scalar_arithmetic(OpRegistry& ops) {
       .sample({{3, 4}}, {{"scalar", "1.5"}});
   scalar_op<Pointwise::kSub, kScalarLeft>(ops, "_rminus_scalar", "scalar - data.")
       .alias("_RMinusScalar")
-      .gradient([](const ScalarParams&, const GradientContext& g) -> Values { return {-g.output_grad(0)}; }, Saves::nothing())
+      .gradient([](const ScalarParams&, const GradientContext& g) -> Values { return {-g.output_grad(0)}; },
+                Saves::nothing())
       .sample({{3, 4}}, {{"scalar", "1.5"}});
   scalar_op<Pointwise::kMul, kScalarRight>(ops, "_mul_scalar", "data * scalar.")
       .alias("_MulScalar")
@@ -54,11 +55,14 @@ void register_scalar_arithmetic(OpRegistry& ops) {
       .gradient([](const ScalarParams& p, const GradientContext& g) -> Values { return {g.output_grad(0) / p.scalar}; },
                 Saves::nothing())
       .sample({{3, 4}}, {{"scalar", "2.5"}});
-  scalar_op<Pointwise::kDiv, kScalarLeft>(ops, "_rdiv_scalar", "scalar / data. Integers: rounded toward zero, 0 where data is 0.")
+  scalar_op<Pointwise::kDiv, kScalarLeft>(ops, "_rdiv_scalar",
+                                          "scalar / data. Integers: rounded toward zero, 0 where data is 0.")
       .alias("_RDivScalar")
-      .gradient([](const ScalarParams&, const GradientContext& g) -> Values {
-        return {call(kDivGrad, {g.output_grad(0), g.output(0), g.input(0)})};
-      }, Saves::all())
+      .gradient(
+          [](const ScalarParams&, const GradientContext& g) -> Values {
+            return {call(kDivGrad, {g.output_grad(0), g.output(0), g.input(0)})};
+          },
+          Saves::all())
       .sample({{3, 4}}, {{"scalar", "2.5"}}, 0.5, 2.0);
 }
 

@@ -1,8 +1,8 @@
 // Comparisons of an array with a number: 1 or 0 in the dtype of the array.
 #include <cmath>
 
-#include "hybridnet/threads.h"
 #include "hybridnet/op.h"
+#include "hybridnet/threads.h"
 #include "ops/elementwise/scalar.h"
 
 namespace hybridnet::ops {
@@ -57,7 +57,11 @@ void comparison(OpRegistry& ops, const char* name, const char* alias, const char
       .cpu(run_compare<F>)
       .pointwise(&compare_span<F>)
       .gradient([](const ScalarParams&, const GradientContext&) { return Values(1); }, Saves::nothing())
-      .sample({.inputs = {{3, 4}}, .attrs = {{"scalar", "1"}}, .integer_valued = true, .check_gradient = false, .note = "steps at equal values"})
+      .sample({.inputs = {{3, 4}},
+               .attrs = {{"scalar", "1"}},
+               .integer_valued = true,
+               .check_gradient = false,
+               .note = "steps at equal values"})
       .sample({{3, 4}}, {{"scalar", "0.5"}});
 }
 
@@ -67,12 +71,16 @@ void register_scalar_comparisons(OpRegistry& ops) {
   comparison<Pointwise::kEqual>(ops, "_equal_scalar", "_EqualScalar", "1 where data == scalar, else 0.");
   comparison<Pointwise::kNotEqual>(ops, "_not_equal_scalar", "_NotEqualScalar", "1 where data != scalar, else 0.");
   comparison<Pointwise::kGreater>(ops, "_greater_scalar", "_GreaterScalar", "1 where data > scalar, else 0.");
-  comparison<Pointwise::kGreaterEqual>(ops, "_greater_equal_scalar", "_GreaterEqualScalar", "1 where data >= scalar, else 0.");
+  comparison<Pointwise::kGreaterEqual>(ops, "_greater_equal_scalar", "_GreaterEqualScalar",
+                                       "1 where data >= scalar, else 0.");
   comparison<Pointwise::kLesser>(ops, "_lesser_scalar", "_LesserScalar", "1 where data < scalar, else 0.");
-  comparison<Pointwise::kLesserEqual>(ops, "_lesser_equal_scalar", "_LesserEqualScalar", "1 where data <= scalar, else 0.");
-  comparison<Pointwise::kLogicalAnd>(ops, "_logical_and_scalar", "_LogicalAndScalar", "1 where data and scalar are both not 0.");
+  comparison<Pointwise::kLesserEqual>(ops, "_lesser_equal_scalar", "_LesserEqualScalar",
+                                      "1 where data <= scalar, else 0.");
+  comparison<Pointwise::kLogicalAnd>(ops, "_logical_and_scalar", "_LogicalAndScalar",
+                                     "1 where data and scalar are both not 0.");
   comparison<Pointwise::kLogicalOr>(ops, "_logical_or_scalar", "_LogicalOrScalar", "1 where data or scalar is not 0.");
-  comparison<Pointwise::kLogicalXor>(ops, "_logical_xor_scalar", "_LogicalXorScalar", "1 where exactly one of data and scalar is not 0.");
+  comparison<Pointwise::kLogicalXor>(ops, "_logical_xor_scalar", "_LogicalXorScalar",
+                                     "1 where exactly one of data and scalar is not 0.");
 }
 
 }  // namespace hybridnet::ops

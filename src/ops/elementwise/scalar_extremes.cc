@@ -20,14 +20,21 @@ auto chosen_gradient(const OpRef& takes_data) {
 // Powers that need no logarithm, bit-equal to what they are short for or closer to the truth.
 bool run_easy_power(double exponent, DType dtype, const void* data, void* out, int64_t n, bool parallel) {
   Pointwise function;
-  if (exponent == 2) function = Pointwise::kSquare;
-  else if (exponent == 3) function = Pointwise::kCube;
-  else if (exponent == 1) function = Pointwise::kCopy;
-  else if (exponent == -1 && is_floating(dtype)) function = Pointwise::kReciprocal;
-  else if (exponent == 0.5 && is_floating(dtype)) function = Pointwise::kSqrt;
-  else return false;
+  if (exponent == 2)
+    function = Pointwise::kSquare;
+  else if (exponent == 3)
+    function = Pointwise::kCube;
+  else if (exponent == 1)
+    function = Pointwise::kCopy;
+  else if (exponent == -1 && is_floating(dtype))
+    function = Pointwise::kReciprocal;
+  else if (exponent == 0.5 && is_floating(dtype))
+    function = Pointwise::kSqrt;
+  else
+    return false;
   const void* in[] = {data};
-  (parallel ? kernels::apply_parallel : kernels::apply)(kernels::loops(function), dtype, in, out, n, nullptr, kernels::Repeat::kNone);
+  (parallel ? kernels::apply_parallel : kernels::apply)(kernels::loops(function), dtype, in, out, n, nullptr,
+                                                        kernels::Repeat::kNone);
   return true;
 }
 
@@ -39,7 +46,8 @@ void power_span(const void* params, DType dtype, const void* const* in, void* ou
 
 void run_power(const ScalarParams& p, const KernelArgs& a) {
   if (a.in[0].dtype == a.out[0].dtype &&
-      run_easy_power(p.scalar, a.in[0].dtype, a.in[0].data, a.out[0].data, a.out[0].size(), true)) return;
+      run_easy_power(p.scalar, a.in[0].dtype, a.in[0].data, a.out[0].data, a.out[0].size(), true))
+    return;
   run_scalar<Pointwise::kPower, kScalarRight>(p, a);
 }
 
@@ -60,23 +68,36 @@ void register_powers_of_numbers(OpRegistry& ops) {
       .sample({{3, 4}}, {{"scalar", "3"}});
   scalar_op<Pointwise::kPower, kScalarLeft>(ops, "_rpower_scalar", "scalar to the power of data.")
       .alias("_RPowerScalar")
-      .gradient([](const ScalarParams& p, const GradientContext& g) -> Values {
-        return {g.output_grad(0) * g.output(0) * std::log(p.scalar)};
-      }, Saves::all_outputs())
+      .gradient(
+          [](const ScalarParams& p, const GradientContext& g) -> Values {
+            return {g.output_grad(0) * g.output(0) * std::log(p.scalar)};
+          },
+          Saves::all_outputs())
       .sample({{3, 4}}, {{"scalar", "1.5"}});
 }
 
 void register_remainders(OpRegistry& ops) {
-  scalar_op<Pointwise::kMod, kScalarRight>(ops, "_mod_scalar", "Remainder of data / scalar with the sign of scalar; 0 for scalar 0.")
+  scalar_op<Pointwise::kMod, kScalarRight>(ops, "_mod_scalar",
+                                           "Remainder of data / scalar with the sign of scalar; 0 for scalar 0.")
       .alias("_ModScalar")
-      .gradient([](const ScalarParams&, const GradientContext& g) -> Values { return {g.output_grad(0)}; }, Saves::nothing())
-      .sample({.inputs = {{3, 4}}, .attrs = {{"scalar", "1.5"}}, .check_gradient = false, .note = "jumps at multiples"});
-  scalar_op<Pointwise::kMod, kScalarLeft>(ops, "_rmod_scalar", "Remainder of scalar / data with the sign of data; 0 where data is 0.")
+      .gradient([](const ScalarParams&, const GradientContext& g) -> Values { return {g.output_grad(0)}; },
+                Saves::nothing())
+      .sample(
+          {.inputs = {{3, 4}}, .attrs = {{"scalar", "1.5"}}, .check_gradient = false, .note = "jumps at multiples"});
+  scalar_op<Pointwise::kMod, kScalarLeft>(ops, "_rmod_scalar",
+                                          "Remainder of scalar / data with the sign of data; 0 where data is 0.")
       .alias("_RModScalar")
-      .gradient([](const ScalarParams& p, const GradientContext& g) -> Values {
-        return {-(g.output_grad(0) * call(kFloor, {call(kRDivScalar, {g.input(0)}, {{"scalar", p.scalar}})}))};
-      }, Saves::all_inputs())
-      .sample({.inputs = {{3, 4}}, .attrs = {{"scalar", "5.5"}}, .low = 0.7, .high = 2, .check_gradient = false, .note = "jumps"});
+      .gradient(
+          [](const ScalarParams& p, const GradientContext& g) -> Values {
+            return {-(g.output_grad(0) * call(kFloor, {call(kRDivScalar, {g.input(0)}, {{"scalar", p.scalar}})}))};
+          },
+          Saves::all_inputs())
+      .sample({.inputs = {{3, 4}},
+               .attrs = {{"scalar", "5.5"}},
+               .low = 0.7,
+               .high = 2,
+               .check_gradient = false,
+               .note = "jumps"});
 }
 
 }  // namespace
@@ -97,9 +118,9 @@ void register_scalar_extremes(OpRegistry& ops) {
   scalar_op<Pointwise::kHypot, kScalarRight>(ops, "_hypot_scalar", "sqrt(data^2 + scalar^2) without overflow.")
       .alias("_HypotScalar")
       .alias("_npi_hypot_scalar")
-      .gradient([](const ScalarParams&, const GradientContext& g) -> Values {
-        return {g.output_grad(0) * (g.input(0) / g.output(0))};
-      }, Saves::all())
+      .gradient([](const ScalarParams&,
+                   const GradientContext& g) -> Values { return {g.output_grad(0) * (g.input(0) / g.output(0))}; },
+                Saves::all())
       .sample({{3, 4}}, {{"scalar", "1.5"}});
 }
 

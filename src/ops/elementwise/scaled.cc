@@ -12,7 +12,10 @@ const OpRef kDivSqrtDim{"_contrib_div_sqrt_dim"};
 void infer_div_sqrt_dim(const NoParams&, InferContext& c) {
   infer_elementwise(c);
   if (c.in_shape(0).ndim() == 0) {
-    throw ShapeError({.input = "data", .expected = "at least one axis", .given = "()", .because = "the last axis gives the divisor"});
+    throw ShapeError({.input = "data",
+                      .expected = "at least one axis",
+                      .given = "()",
+                      .because = "the last axis gives the divisor"});
   }
 }
 
@@ -36,13 +39,15 @@ void register_scaled(OpRegistry& ops) {
       .infer(infer_div_sqrt_dim)
       .cpu(run_div_sqrt_dim, kFloating)
       .inplace(0, 0)
-      .gradient([](const NoParams&, const GradientContext& g) -> Values { return {call(kDivSqrtDim, {g.output_grad(0)})}; },
-                Saves::nothing())
+      .gradient(
+          [](const NoParams&, const GradientContext& g) -> Values { return {call(kDivSqrtDim, {g.output_grad(0)})}; },
+          Saves::nothing())
       .sample({{2, 3, 4}});
   ops.declare<ScalarParams>("_contrib_gradientmultiplier")
       .alias("_contrib_backward_gradientmultiplier")
-      .doc("Copies the input; the gradient that passes back is multiplied by scalar. A negative scalar reverses it, as\n"
-           "adversarial training of domains wants (Ganin and Lempitsky, ICML 2015).")
+      .doc(
+          "Copies the input; the gradient that passes back is multiplied by scalar. A negative scalar reverses it, as\n"
+          "adversarial training of domains wants (Ganin and Lempitsky, ICML 2015).")
       .input("data", "array of any shape")
       .output("out", "shape and dtype of data")
       .infer([](const ScalarParams&, InferContext& c) { infer_elementwise(c); })
@@ -51,7 +56,10 @@ void register_scaled(OpRegistry& ops) {
       .gradient([](const ScalarParams& p, const GradientContext& g) -> Values { return {g.output_grad(0) * p.scalar}; },
                 Saves::nothing())
       .sample({{3, 4}})
-      .sample({.inputs = {{3, 4}}, .attrs = {{"scalar", "-2"}}, .check_gradient = false, .note = "not the derivative, by definition"});
+      .sample({.inputs = {{3, 4}},
+               .attrs = {{"scalar", "-2"}},
+               .check_gradient = false,
+               .note = "not the derivative, by definition"});
 }
 
 }  // namespace hybridnet::ops

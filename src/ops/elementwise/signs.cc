@@ -1,6 +1,6 @@
 // Sign and magnitude.
-#include "ops/elementwise/declare.h"
 #include "hybridnet/op.h"
+#include "ops/elementwise/declare.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -12,15 +12,16 @@ void register_signs(OpRegistry& ops) {
   unary<Pointwise::kNegative>(ops, "negative", "-x.")
       .alias("_sparse_negative")
       .alias("_npi_negative")
-      .gradient([](const NoParams&, const GradientContext& g) -> Values { return {-g.output_grad(0)}; }, Saves::nothing())
+      .gradient([](const NoParams&, const GradientContext& g) -> Values { return {-g.output_grad(0)}; },
+                Saves::nothing())
       .sample({{3, 4}});
   unary<Pointwise::kAbs>(ops, "abs", "Magnitude; its gradient at 0 is 0.")
       .alias("_sparse_abs")
       .alias("_npi_absolute")
       .alias("_npi_abs")
-      .gradient([](const NoParams&, const GradientContext& g) -> Values {
-        return {g.output_grad(0) * call(kSign, {g.input(0)})};
-      }, Saves::all_inputs())
+      .gradient([](const NoParams&,
+                   const GradientContext& g) -> Values { return {g.output_grad(0) * call(kSign, {g.input(0)})}; },
+                Saves::all_inputs())
       .sample({{3, 4}});
   unary<Pointwise::kSign>(ops, "sign", "-1, 0 or 1; its gradient is 0.")
       .alias("_sparse_sign")

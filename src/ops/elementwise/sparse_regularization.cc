@@ -46,8 +46,8 @@ void run_sparse_reg(const SparseRegParams& p, const KernelArgs& a) {
       return;
     }
     std::vector<double> mean(static_cast<size_t>(units));
-    kernels::reduce(kernels::Reduction::kSum, kernels::Finish::kDivide, data.dtype, data.data, *data.shape, 1u, DType::kFloat64,
-                    mean.data());
+    kernels::reduce(kernels::Reduction::kSum, kernels::Finish::kDivide, data.dtype, data.data, *data.shape, 1u,
+                    DType::kFloat64, mean.data());
     for (int64_t i = 0; i < units; ++i) {
       const double old = static_cast<double>(before[i]);
       after[i] = static_cast<T>(p.momentum * old + (1 - p.momentum) * mean[static_cast<size_t>(i)]);
@@ -59,15 +59,19 @@ void run_sparse_reg(const SparseRegParams& p, const KernelArgs& a) {
 Values sparse_reg_gradient(const SparseRegParams& p, const GradientContext& g) {
   const Value mean = g.output(1);
   const Value slope = (1 - p.sparseness_target) / (1.0 - mean) - p.sparseness_target / mean;
-  return {g.output_grad(0) + broadcast_to(reshape(slope * p.penalty, Shape{1, g.input_spec(1).shape[0]}), g.input_spec(0).shape), {}};
+  return {g.output_grad(0) +
+              broadcast_to(reshape(slope * p.penalty, Shape{1, g.input_spec(1).shape[0]}), g.input_spec(0).shape),
+          {}};
 }
 
 }  // namespace
 
 void register_sparse_regularization(OpRegistry& ops) {
   ops.declare<SparseRegParams>("IdentityAttachKLSparseReg")
-      .doc("Copies the input and adds to its gradient that of a penalty: the divergence between a target and the moving mean of\n"
-           "each unit. For outputs of sigmoid only: the moving mean must lie inside (0, 1).")
+      .doc(
+          "Copies the input and adds to its gradient that of a penalty: the divergence between a target and the moving "
+          "mean of\n"
+          "each unit. For outputs of sigmoid only: the moving mean must lie inside (0, 1).")
       .input("data", "(batch, units), values in (0, 1)")
       .auxiliary("moving_avg", "(units,): moving mean of the activations, updated in training")
       .output("out", "shape and dtype of data")
@@ -81,7 +85,11 @@ void register_sparse_regularization(OpRegistry& ops) {
       .writeback_active([](const SparseRegParams&, bool train) { return train; })
       .train_sensitive()
       .gradient(sparse_reg_gradient, Saves::of({}, {1}))
-      .sample({.inputs = {{3, 4}, {4}}, .low = 0.2, .high = 0.8, .check_gradient = false, .note = "adds a penalty by definition"});
+      .sample({.inputs = {{3, 4}, {4}},
+               .low = 0.2,
+               .high = 0.8,
+               .check_gradient = false,
+               .note = "adds a penalty by definition"});
 }
 
 }  // namespace hybridnet::ops

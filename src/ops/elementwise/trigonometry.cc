@@ -1,6 +1,6 @@
 // Trigonometric and hyperbolic functions and their inverses.
-#include "ops/elementwise/declare.h"
 #include "hybridnet/op.h"
+#include "ops/elementwise/declare.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -14,7 +14,8 @@ Value rsqrt(const Value& x) { return call(kRsqrt, {x}); }
 // d/dx = slope(x), computed from the input.
 template <typename Slope>
 auto by_input(Slope slope) {
-  return [slope](const NoParams&, const GradientContext& g) -> Values { return {g.output_grad(0) * slope(g.input(0))}; };
+  return
+      [slope](const NoParams&, const GradientContext& g) -> Values { return {g.output_grad(0) * slope(g.input(0))}; };
 }
 
 void register_circular(OpRegistry& ops) {
@@ -31,9 +32,9 @@ void register_circular(OpRegistry& ops) {
   unary<Pointwise::kTan>(ops, "tan", "Tangent; x in radians.")
       .alias("_sparse_tan")
       .alias("_npi_tan")
-      .gradient([](const NoParams&, const GradientContext& g) -> Values {
-        return {g.output_grad(0) * (square(g.output(0)) + 1.0)};
-      }, Saves::all_outputs())
+      .gradient([](const NoParams&,
+                   const GradientContext& g) -> Values { return {g.output_grad(0) * (square(g.output(0)) + 1.0)}; },
+                Saves::all_outputs())
       .sample({{3, 4}}, {}, -1.2, 1.2);
   unary<Pointwise::kArcsin>(ops, "arcsin", "Inverse sine, in [-pi/2, pi/2]; NaN outside [-1, 1].")
       .alias("_sparse_arcsin")
@@ -48,9 +49,9 @@ void register_circular(OpRegistry& ops) {
   unary<Pointwise::kArctan>(ops, "arctan", "Inverse tangent, in [-pi/2, pi/2].")
       .alias("_sparse_arctan")
       .alias("_npi_arctan")
-      .gradient([](const NoParams&, const GradientContext& g) -> Values {
-        return {g.output_grad(0) / (square(g.input(0)) + 1.0)};
-      }, Saves::all_inputs())
+      .gradient([](const NoParams&,
+                   const GradientContext& g) -> Values { return {g.output_grad(0) / (square(g.input(0)) + 1.0)}; },
+                Saves::all_inputs())
       .sample({{3, 4}});
 }
 
@@ -78,9 +79,9 @@ void register_hyperbolic(OpRegistry& ops) {
   unary<Pointwise::kArctanh>(ops, "arctanh", "Inverse hyperbolic tangent; NaN outside [-1, 1].")
       .alias("_sparse_arctanh")
       .alias("_npi_arctanh")
-      .gradient([](const NoParams&, const GradientContext& g) -> Values {
-        return {g.output_grad(0) / (1.0 - square(g.input(0)))};
-      }, Saves::all_inputs())
+      .gradient([](const NoParams&,
+                   const GradientContext& g) -> Values { return {g.output_grad(0) / (1.0 - square(g.input(0)))}; },
+                Saves::all_inputs())
       .sample({{3, 4}}, {}, -0.9, 0.9);
 }
 
@@ -95,10 +96,13 @@ void scale_span(const void*, DType dtype, const void* const* in, void* out, int6
 template <const double& kFactor>
 OpBuilder<NoParams> scale(OpRegistry& ops, const char* name, const char* doc) {
   auto op = unary<Pointwise::kScale>(ops, name, doc);
-  op.cpu([](const NoParams&, const KernelArgs& a) {
-      const void* in[] = {a.in[0].data};
-      kernels::apply_parallel(span_loops<Pointwise::kScale>(), a.in[0].dtype, in, a.out[0].data, a.out[0].size(), &kFactor);
-    }, kNumeric)
+  op.cpu(
+        [](const NoParams&, const KernelArgs& a) {
+          const void* in[] = {a.in[0].data};
+          kernels::apply_parallel(span_loops<Pointwise::kScale>(), a.in[0].dtype, in, a.out[0].data, a.out[0].size(),
+                                  &kFactor);
+        },
+        kNumeric)
       .pointwise(&scale_span<kFactor>)
       .gradient([](const NoParams&, const GradientContext& g) -> Values { return {g.output_grad(0) * kFactor}; },
                 Saves::nothing())

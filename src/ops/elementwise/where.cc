@@ -1,10 +1,10 @@
 // Choice between two arrays.
 #include <cstring>
 
+#include "hybridnet/op.h"
 #include "kernels/convert.h"
 #include "kernels/select.h"
 #include "ops/elementwise/declare.h"
-#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

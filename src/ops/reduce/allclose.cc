@@ -2,8 +2,8 @@
 #include <atomic>
 #include <cmath>
 
-#include "hybridnet/threads.h"
 #include "hybridnet/op.h"
+#include "hybridnet/threads.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -37,7 +37,8 @@ void run_allclose(const AllcloseParams& p, const KernelArgs& a) {
     const T *x = a.in[0].as<T>(), *y = a.in[1].as<T>();
     parallel_for(a.in[0].size(), 32768, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end && close.load(std::memory_order_relaxed); ++i) {
-        if (!p.close(static_cast<double>(x[i]), static_cast<double>(y[i]))) close.store(false, std::memory_order_relaxed);
+        if (!p.close(static_cast<double>(x[i]), static_cast<double>(y[i])))
+          close.store(false, std::memory_order_relaxed);
       }
     });
   });

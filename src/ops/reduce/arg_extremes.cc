@@ -1,8 +1,7 @@
 // argmax and argmin.
-#include "kernels/arg_extreme.h"
-
-#include "ops/reduce/axes.h"
 #include "hybridnet/op.h"
+#include "kernels/arg_extreme.h"
+#include "ops/reduce/axes.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -12,7 +11,9 @@ struct ArgParams {
   std::optional<int32_t> axis;
   bool keepdims;
   static void describe(ParamSchema<ArgParams>& schema) {
-    schema.field("axis", &ArgParams::axis).none_by_default().doc("Axis to search; None: all elements in row-major order.");
+    schema.field("axis", &ArgParams::axis)
+        .none_by_default()
+        .doc("Axis to search; None: all elements in row-major order.");
     schema.field("keepdims", &ArgParams::keepdims).default_value(false).doc("Keep reduced axes with size 1.");
   }
 };
@@ -49,8 +50,10 @@ void search(Extreme extreme, const ArgParams& p, const KernelArgs& a) {
 template <Extreme E>
 void arg_op(OpRegistry& ops, const char* name, const char* which) {
   ops.declare<ArgParams>(name)
-      .doc("Position of the " + std::string(which) + " element along an axis: the first one of equals, the first NaN if there is "
-           "any. The result has the dtype of data, as in MXNet: positions above 2^24 are rounded in float32, above 2048 in "
+      .doc("Position of the " + std::string(which) +
+           " element along an axis: the first one of equals, the first NaN if there is "
+           "any. The result has the dtype of data, as in MXNet: positions above 2^24 are rounded in float32, above "
+           "2048 in "
            "float16.")
       .input("data", "array of any shape with at least one element along the axis")
       .output("out", "dtype of data; the shape without the searched axis, or with size 1 there (keepdims)")

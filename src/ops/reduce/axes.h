@@ -19,7 +19,8 @@ struct ReduceParams {
 // Bit i: axis i is reduced. No axes (None or ()) means all. Throws ParamError for axes out of range or given twice.
 uint32_t reduced_axes(const std::optional<Tuple>& axis, bool exclude, int ndim);
 
-// Shape after a reduction. Everything reduced without keepdims: (1,), or () under NumPy shapes. Unknown sizes stay unknown.
+// Shape after a reduction. Everything reduced without keepdims: (1,), or () under NumPy shapes. Unknown sizes stay
+// unknown.
 Shape reduced_shape(const Shape& in, uint32_t axes, bool keepdims);
 
 // Number of elements that meet in one output.
@@ -38,8 +39,8 @@ Tuple axes_tuple(uint32_t axes);
 template <kernels::Reduction kReduction, kernels::Finish kFinish = kernels::Finish::kNone>
 void run_reduce(const ReduceParams& p, const KernelArgs& a) {
   const Shape& shape = *a.in[0].shape;
-  kernels::reduce(kReduction, kFinish, a.in[0].dtype, a.in[0].data, shape, reduced_axes(p.axis, p.exclude, shape.ndim()),
-                  a.out[0].dtype, a.out[0].data);
+  kernels::reduce(kReduction, kFinish, a.in[0].dtype, a.in[0].data, shape,
+                  reduced_axes(p.axis, p.exclude, shape.ndim()), a.out[0].dtype, a.out[0].data);
 }
 
 // Names, docs, inference and kernel of a reduction; the caller adds the gradient.

@@ -1,8 +1,8 @@
 // Cumulative sums.
 #include "kernels/cumsum.h"
 
-#include "ops/reduce/axes.h"
 #include "hybridnet/op.h"
+#include "ops/reduce/axes.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -13,8 +13,12 @@ struct CumsumParams {
   std::optional<int32_t> axis;
   std::optional<DType> dtype;
   static void describe(ParamSchema<CumsumParams>& schema) {
-    schema.field("axis", &CumsumParams::axis).none_by_default().doc("Axis to sum along; None: all elements in row-major order.");
-    schema.field("dtype", &CumsumParams::dtype).none_by_default().doc("Dtype of the output; None: that of a, int64 for bool.");
+    schema.field("axis", &CumsumParams::axis)
+        .none_by_default()
+        .doc("Axis to sum along; None: all elements in row-major order.");
+    schema.field("dtype", &CumsumParams::dtype)
+        .none_by_default()
+        .doc("Dtype of the output; None: that of a, int64 for bool.");
   }
 };
 
@@ -77,8 +81,8 @@ OpBuilder<CumsumParams> cumsum_op(OpRegistry& ops, const char* name, const char*
 }  // namespace
 
 void register_cumsum(OpRegistry& ops) {
-  cumsum_op(ops, "_np_cumsum", "Sum of all elements up to each one along an axis. Floating sums run in float64, integers in int64.",
-            false)
+  cumsum_op(ops, "_np_cumsum",
+            "Sum of all elements up to each one along an axis. Floating sums run in float64, integers in int64.", false)
       .alias("cumsum")
       .gradient(gradient_by(kBackward), Saves::nothing());
   cumsum_op(ops, "_backward_np_cumsum", "Sum of all elements from each one to the end of an axis.", true)

@@ -1,6 +1,6 @@
 // Largest and smallest elements.
-#include "ops/reduce/axes.h"
 #include "hybridnet/op.h"
+#include "ops/reduce/axes.h"
 
 namespace hybridnet::ops {
 namespace {

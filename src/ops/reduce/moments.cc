@@ -1,10 +1,10 @@
 // Mean and variance in one operator.
 #include <memory>
 
+#include "hybridnet/op.h"
 #include "kernels/broadcast.h"
 #include "kernels/convert.h"
 #include "ops/reduce/axes.h"
-#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -43,7 +43,8 @@ void run_moments(const MomentsParams& p, const KernelArgs& a) {
   }
   kernels::reduce(kernels::Reduction::kSum, kernels::Finish::kDivide, dtype, in, shape, axes, dtype, mean.get());
   kernels::convert(dtype, mean.get(), a.out[0].dtype, a.out[0].data, kept.size());
-  kernels::apply_broadcast(kernels::loops(kernels::Pointwise::kSub), dtype, in, shape, mean.get(), kept, difference.get(), shape);
+  kernels::apply_broadcast(kernels::loops(kernels::Pointwise::kSub), dtype, in, shape, mean.get(), kept,
+                           difference.get(), shape);
   kernels::reduce(kernels::Reduction::kSumSquares, kernels::Finish::kDivide, dtype, difference.get(), shape, axes,
                   a.out[1].dtype, a.out[1].data);
 }

@@ -1,6 +1,6 @@
 // L1 and L2 norms.
-#include "ops/reduce/axes.h"
 #include "hybridnet/op.h"
+#include "ops/reduce/axes.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -15,7 +15,10 @@ struct NormParams {
   std::optional<DType> out_dtype;
   bool keepdims;
   static void describe(ParamSchema<NormParams>& schema) {
-    schema.field("ord", &NormParams::ord).default_value(2).range(1, 2).doc("1: sum of magnitudes; 2: root of the sum of squares.");
+    schema.field("ord", &NormParams::ord)
+        .default_value(2)
+        .range(1, 2)
+        .doc("1: sum of magnitudes; 2: root of the sum of squares.");
     schema.field("axis", &NormParams::axis).none_by_default().doc("Axis or axes of the norm; None or () takes all.");
     schema.field("out_dtype", &NormParams::out_dtype).none_by_default().doc("Dtype of the output; None: that of data.");
     schema.field("keepdims", &NormParams::keepdims).default_value(false).doc("Keep reduced axes with size 1.");
@@ -35,7 +38,8 @@ void infer_norm(const NormParams& p, InferContext& c) {
 void run_norm(const NormParams& p, const KernelArgs& a) {
   const Shape& shape = *a.in[0].shape;
   kernels::reduce(p.ord == 1 ? Reduction::kSumAbs : Reduction::kSumSquares, p.ord == 1 ? Finish::kNone : Finish::kSqrt,
-                  a.in[0].dtype, a.in[0].data, shape, reduced_axes(p.axis, false, shape.ndim()), a.out[0].dtype, a.out[0].data);
+                  a.in[0].dtype, a.in[0].data, shape, reduced_axes(p.axis, false, shape.ndim()), a.out[0].dtype,
+                  a.out[0].data);
 }
 
 Values norm_gradient(const NormParams& p, const GradientContext& g) {

@@ -1,6 +1,6 @@
 // Products.
-#include "ops/reduce/axes.h"
 #include "hybridnet/op.h"
+#include "ops/reduce/axes.h"
 
 namespace hybridnet::ops {
 namespace {

@@ -1,7 +1,7 @@
 // The way back from a reduction: a value repeated over the axes that were reduced.
+#include "hybridnet/op.h"
 #include "kernels/broadcast.h"
 #include "ops/reduce/axes.h"
-#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -32,7 +32,8 @@ void infer_spread(const SpreadParams& p, InferContext& c) {
 }
 
 void run_spread(const SpreadParams& p, const KernelArgs& a) {
-  kernels::broadcast_copy(a.in[0].data, kept_shape(p.shape, mask(p)), dtype_size(a.in[0].dtype), a.out[0].data, p.shape);
+  kernels::broadcast_copy(a.in[0].data, kept_shape(p.shape, mask(p)), dtype_size(a.in[0].dtype), a.out[0].data,
+                          p.shape);
 }
 
 Values spread_gradient(const SpreadParams& p, const GradientContext& g) {

@@ -1,6 +1,6 @@
 // Sums and means.
-#include "ops/reduce/axes.h"
 #include "hybridnet/op.h"
+#include "ops/reduce/axes.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -42,9 +42,11 @@ void register_sums(OpRegistry& ops) {
       .alias("_sparse_mean")
       .gradient(mean_gradient, Saves::nothing());
   reduction<Reduction::kSumSquares>(ops, "_square_sum", "Sum of squares over axes.")
-      .gradient([](const ReduceParams& p, const GradientContext& g) -> Values {
-        return {spread(g.output_grad(0) * 2.0, g.input_spec(0).shape, axes_of(p, g)) * g.input(0)};
-      }, Saves::all_inputs());
+      .gradient(
+          [](const ReduceParams& p, const GradientContext& g) -> Values {
+            return {spread(g.output_grad(0) * 2.0, g.input_spec(0).shape, axes_of(p, g)) * g.input(0)};
+          },
+          Saves::all_inputs());
   reduction<Reduction::kNansum>(ops, "nansum", "Sum over axes; NaN counts as 0.")
       .gradient(nansum_gradient, Saves::all_inputs());
 }

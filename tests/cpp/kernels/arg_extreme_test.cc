@@ -54,8 +54,8 @@ class ArgExtreme : public testing::TestWithParam<Layout> {};
 TEST_P(ArgExtreme, AgreesWithPlainLoopsForEveryDtype) {
   const Layout l = GetParam();
   const std::vector<float> in = small_numbers(l.outer * l.length * l.inner, 3);
-  for (const DType dtype : {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16, DType::kInt8, DType::kUInt8,
-                            DType::kInt32, DType::kInt64}) {
+  for (const DType dtype : {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16, DType::kInt8,
+                            DType::kUInt8, DType::kInt32, DType::kInt64}) {
     for (const Extreme extreme : {Extreme::kMax, Extreme::kMin}) {
       EXPECT_EQ(found(extreme, dtype, in, l), expected(extreme, in, l)) << dtype_name(dtype);
     }
@@ -73,9 +73,10 @@ TEST_P(ArgExtreme, FindsTheFirstNaN) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, ArgExtreme,
-                         testing::Values(Layout{1, 1, 1}, Layout{1, 7, 1}, Layout{3, 16, 1}, Layout{5, 33, 1}, Layout{2, 5000, 1},
-                                         Layout{1, 200000, 1}, Layout{1, 4, 3}, Layout{3, 4, 16}, Layout{2, 9, 513},
-                                         Layout{2, 1000, 2}, Layout{1, 70000, 3}, Layout{100, 3, 40}));
+                         testing::Values(Layout{1, 1, 1}, Layout{1, 7, 1}, Layout{3, 16, 1}, Layout{5, 33, 1},
+                                         Layout{2, 5000, 1}, Layout{1, 200000, 1}, Layout{1, 4, 3}, Layout{3, 4, 16},
+                                         Layout{2, 9, 513}, Layout{2, 1000, 2}, Layout{1, 70000, 3},
+                                         Layout{100, 3, 40}));
 
 TEST(ArgExtremeLimits, InfinitiesAreFoundAndNothingIsNotRead) {
   constexpr float kInf = std::numeric_limits<float>::infinity();

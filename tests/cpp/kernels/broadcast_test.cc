@@ -42,14 +42,22 @@ struct Case {
 
 TEST(Broadcast, AgreesWithIndexArithmetic) {
   const std::vector<Case> cases = {
-      {{3, 4}, {3, 4}, {3, 4}},          {{3, 4}, {4}, {3, 4}},
-      {{3, 1}, {1, 4}, {3, 4}},          {{2, 3, 4}, {3, 1}, {2, 3, 4}},
-      {{2, 3, 100}, {3, 1}, {2, 3, 100}}, {{1}, {5, 7}, {5, 7}},
-      {{700, 3}, {3}, {700, 3}},         {{700, 3}, {700, 1}, {700, 3}},
-      {{2, 1, 5, 1}, {1, 3, 1, 6}, {2, 3, 5, 6}}, {{4, 1, 90}, {1, 5, 90}, {4, 5, 90}},
-      {Shape::scalar(), {2, 2}, {2, 2}}, {{1, 1}, {1, 1}, {1, 1}},
-      {{6, 40, 50}, {40, 1}, {6, 40, 50}}, {{300, 200}, {300, 1}, {300, 200}},
-      {{0, 4}, {1, 4}, {0, 4}},          {{2, 3, 2, 3}, {3, 1, 3}, {2, 3, 2, 3}},
+      {{3, 4}, {3, 4}, {3, 4}},
+      {{3, 4}, {4}, {3, 4}},
+      {{3, 1}, {1, 4}, {3, 4}},
+      {{2, 3, 4}, {3, 1}, {2, 3, 4}},
+      {{2, 3, 100}, {3, 1}, {2, 3, 100}},
+      {{1}, {5, 7}, {5, 7}},
+      {{700, 3}, {3}, {700, 3}},
+      {{700, 3}, {700, 1}, {700, 3}},
+      {{2, 1, 5, 1}, {1, 3, 1, 6}, {2, 3, 5, 6}},
+      {{4, 1, 90}, {1, 5, 90}, {4, 5, 90}},
+      {Shape::scalar(), {2, 2}, {2, 2}},
+      {{1, 1}, {1, 1}, {1, 1}},
+      {{6, 40, 50}, {40, 1}, {6, 40, 50}},
+      {{300, 200}, {300, 1}, {300, 200}},
+      {{0, 4}, {1, 4}, {0, 4}},
+      {{2, 3, 2, 3}, {3, 1, 3}, {2, 3, 2, 3}},
   };
   for (const Case& c : cases) {
     const std::vector<float> a = numbers(c.a.size(), 1), b = numbers(c.b.size(), 2);
@@ -76,27 +84,41 @@ std::vector<long double> reference(Reduction r, const std::vector<double>& in, c
   Shape kept = shape;
   for (int i = 0; i < shape.ndim(); ++i)
     if (axes >> i & 1u) kept[i] = 1;
-  const long double start = r == Reduction::kProd ? 1 : r == Reduction::kMax ? -INFINITY : r == Reduction::kMin ? INFINITY : 0;
+  const long double start = r == Reduction::kProd  ? 1
+                            : r == Reduction::kMax ? -INFINITY
+                            : r == Reduction::kMin ? INFINITY
+                                                   : 0;
   std::vector<long double> out(static_cast<size_t>(kept.size()), start);
   for (int64_t i = 0; i < shape.size(); ++i) {
     long double& o = out[static_cast<size_t>(source(shape, kept, i))];
     const long double x = in[static_cast<size_t>(i)];
     switch (r) {
-      case Reduction::kProd: o *= x; break;
-      case Reduction::kMax: o = std::max(o, x); break;
-      case Reduction::kMin: o = std::min(o, x); break;
-      case Reduction::kSumAbs: o += std::fabs(x); break;
-      case Reduction::kSumSquares: o += x * x; break;
-      default: o += x;
+      case Reduction::kProd:
+        o *= x;
+        break;
+      case Reduction::kMax:
+        o = std::max(o, x);
+        break;
+      case Reduction::kMin:
+        o = std::min(o, x);
+        break;
+      case Reduction::kSumAbs:
+        o += std::fabs(x);
+        break;
+      case Reduction::kSumSquares:
+        o += x * x;
+        break;
+      default:
+        o += x;
     }
   }
   return out;
 }
 
 TEST(Reduce, AgreesWithThePlainWayOverAllAxes) {
-  const std::vector<Shape> shapes = {{7},       {3, 4},        {2, 3, 4},    {5, 1, 6},   {100, 3},     {3, 1000},  {4, 5, 600},
-                                     {70000},   {2, 40000},    {40000, 2},   {9000, 17},  {3, 700, 40}, {2, 3, 4, 5}, {1, 1},
-                                     Shape::scalar()};
+  const std::vector<Shape> shapes = {{7},        {3, 4},       {2, 3, 4},    {5, 1, 6},  {100, 3},
+                                     {3, 1000},  {4, 5, 600},  {70000},      {2, 40000}, {40000, 2},
+                                     {9000, 17}, {3, 700, 40}, {2, 3, 4, 5}, {1, 1},     Shape::scalar()};
   for (const Shape& shape : shapes) {
     std::vector<double> x(static_cast<size_t>(shape.size()));
     std::mt19937 generator(3);
@@ -104,7 +126,8 @@ TEST(Reduce, AgreesWithThePlainWayOverAllAxes) {
     for (double& v : x) v = static_cast<float>(uniform(generator));
     const std::vector<float> x32(x.begin(), x.end());
     for (uint32_t axes = 0; axes < (1u << shape.ndim()); ++axes) {
-      for (const Reduction r : {Reduction::kSum, Reduction::kMax, Reduction::kMin, Reduction::kSumAbs, Reduction::kSumSquares}) {
+      for (const Reduction r :
+           {Reduction::kSum, Reduction::kMax, Reduction::kMin, Reduction::kSumAbs, Reduction::kSumSquares}) {
         const std::vector<long double> want = reference(r, x, shape, axes);
         std::vector<float> got(want.size());
         std::vector<double> got64(want.size());
@@ -112,8 +135,10 @@ TEST(Reduce, AgreesWithThePlainWayOverAllAxes) {
         reduce(r, Finish::kNone, DType::kFloat64, x.data(), shape, axes, DType::kFloat64, got64.data());
         for (size_t i = 0; i < want.size(); ++i) {
           const auto expected = static_cast<double>(want[i]);
-          ASSERT_NEAR(got[i], expected, 1e-6 + 1e-7 * std::fabs(expected)) << shape.str() << " axes " << axes << " at " << i;
-          ASSERT_NEAR(got64[i], expected, 1e-12 + 1e-14 * std::fabs(expected)) << shape.str() << " axes " << axes << " at " << i;
+          ASSERT_NEAR(got[i], expected, 1e-6 + 1e-7 * std::fabs(expected))
+              << shape.str() << " axes " << axes << " at " << i;
+          ASSERT_NEAR(got64[i], expected, 1e-12 + 1e-14 * std::fabs(expected))
+              << shape.str() << " axes " << axes << " at " << i;
         }
       }
     }
@@ -144,7 +169,8 @@ TEST(Reduce, NaNWinsWhereverItIs) {
       reduce(Reduction::kMax, Finish::kNone, DType::kFloat32, row.data(), {n}, 1, DType::kFloat32, &most);
       reduce(Reduction::kMin, Finish::kNone, DType::kFloat32, columns.data(), {2, n}, 1, DType::kFloat32, least.data());
       EXPECT_TRUE(std::isnan(most)) << n << " at " << at;
-      for (int64_t i = 0; i < n; ++i) EXPECT_EQ(std::isnan(least[static_cast<size_t>(i)]), i == at) << n << " at " << at;
+      for (int64_t i = 0; i < n; ++i)
+        EXPECT_EQ(std::isnan(least[static_cast<size_t>(i)]), i == at) << n << " at " << at;
     }
   }
 }

@@ -1,4 +1,5 @@
-// Elementwise loops: accuracy against long double, limits, every length around a vector, in place, conversions of dtypes.
+// Elementwise loops: accuracy against long double, limits, every length around a vector, in place, conversions of
+// dtypes.
 #include "kernels/pointwise.h"
 
 #include <gtest/gtest.h>
@@ -64,40 +65,41 @@ TEST_P(PointwiseAccuracy, IsWithinItsBoundForFloat64) {
 
 INSTANTIATE_TEST_SUITE_P(
     Exponentials, PointwiseAccuracy,
-    testing::Values(Accuracy{"exp", Pointwise::kExp, [](long double x) { return std::exp(x); }, -87, 88, 1},
-                    Accuracy{"expm1", Pointwise::kExpm1, [](long double x) { return std::expm1(x); }, -20, 80, 4},
-                    Accuracy{"expm1_near_0", Pointwise::kExpm1, [](long double x) { return std::expm1(x); }, -1, 1, 4},
-                    Accuracy{"log", Pointwise::kLog, [](long double x) { return std::log(x); }, 0, 100, 1},
-                    Accuracy{"log_near_1", Pointwise::kLog, [](long double x) { return std::log(x); }, 0.5, 2, 1},
-                    Accuracy{"log2", Pointwise::kLog2, [](long double x) { return std::log2(x); }, 0.01, 100, 2},
-                    Accuracy{"log10", Pointwise::kLog10, [](long double x) { return std::log10(x); }, 0.01, 100, 2},
-                    Accuracy{"log1p", Pointwise::kLog1p, [](long double x) { return std::log1p(x); }, -0.99, 50, 3},
-                    Accuracy{"tanh", Pointwise::kTanh, [](long double x) { return std::tanh(x); }, -10, 10, 3},
-                    Accuracy{"tanh_near_0", Pointwise::kTanh, [](long double x) { return std::tanh(x); }, -1, 1, 3},
-                    Accuracy{"sigmoid", Pointwise::kSigmoid, [](long double x) { return 1 / (1 + std::exp(-x)); }, -80, 30, 3},
-                    Accuracy{"softrelu", Pointwise::kSoftrelu, [](long double x) { return std::log1p(std::exp(x)); }, -80, 30, 3},
-                    Accuracy{"sin", Pointwise::kSin, [](long double x) { return std::sin(x); }, -100, 100, 4},
-                    Accuracy{"sin_far", Pointwise::kSin, [](long double x) { return std::sin(x); }, -1000000.0, 1000000.0, 4},
-                    Accuracy{"cos", Pointwise::kCos, [](long double x) { return std::cos(x); }, -100, 100, 4},
-                    Accuracy{"tan", Pointwise::kTan, [](long double x) { return std::tan(x); }, -100, 100, 4},
-                    Accuracy{"tan_far", Pointwise::kTan, [](long double x) { return std::tan(x); }, -1000000.0, 1000000.0, 4},
-                    Accuracy{"arcsin", Pointwise::kArcsin, [](long double x) { return std::asin(x); }, -1, 1, 3},
-                    Accuracy{"arccos", Pointwise::kArccos, [](long double x) { return std::acos(x); }, -1, 1, 3},
-                    Accuracy{"arctan", Pointwise::kArctan, [](long double x) { return std::atan(x); }, -30, 30, 3},
-                    Accuracy{"sinh", Pointwise::kSinh, [](long double x) { return std::sinh(x); }, -88, 88, 4},
-                    Accuracy{"sinh_near_0", Pointwise::kSinh, [](long double x) { return std::sinh(x); }, -1, 1, 4},
-                    Accuracy{"cosh", Pointwise::kCosh, [](long double x) { return std::cosh(x); }, -88, 88, 4},
-                    Accuracy{"arcsinh", Pointwise::kArcsinh, [](long double x) { return std::asinh(x); }, -50, 50, 4},
-                    Accuracy{"arccosh", Pointwise::kArccosh, [](long double x) { return std::acosh(x); }, 1, 50, 4},
-                    Accuracy{"arctanh", Pointwise::kArctanh, [](long double x) { return std::atanh(x); }, -0.999, 0.999, 4},
-                    Accuracy{"erf", Pointwise::kErf, [](long double x) { return std::erf(x); }, -6, 6, 1.5},
-                    Accuracy{"gamma", Pointwise::kGamma, [](long double x) { return std::tgamma(x); }, 0.1, 30, 10},
-                    Accuracy{"cbrt", Pointwise::kCbrt, [](long double x) { return std::cbrt(x); }, -100, 100, 3},
-                    Accuracy{"rcbrt", Pointwise::kRcbrt, [](long double x) { return 1 / std::cbrt(x); }, 0.1, 100, 4},
-                    Accuracy{"gammaln", Pointwise::kGammaln, [](long double x) { return std::lgamma(x); }, 3, 100, 4},
-                    Accuracy{"gelu", Pointwise::kGelu,
-                             [](long double x) { return x / 2 * (1 + std::erf(x / std::sqrt(2.0L))); }, -1, 6, 4},
-                    Accuracy{"sqrt", Pointwise::kSqrt, [](long double x) { return std::sqrt(x); }, 0, 100, 0.51}),
+    testing::Values(
+        Accuracy{"exp", Pointwise::kExp, [](long double x) { return std::exp(x); }, -87, 88, 1},
+        Accuracy{"expm1", Pointwise::kExpm1, [](long double x) { return std::expm1(x); }, -20, 80, 4},
+        Accuracy{"expm1_near_0", Pointwise::kExpm1, [](long double x) { return std::expm1(x); }, -1, 1, 4},
+        Accuracy{"log", Pointwise::kLog, [](long double x) { return std::log(x); }, 0, 100, 1},
+        Accuracy{"log_near_1", Pointwise::kLog, [](long double x) { return std::log(x); }, 0.5, 2, 1},
+        Accuracy{"log2", Pointwise::kLog2, [](long double x) { return std::log2(x); }, 0.01, 100, 2},
+        Accuracy{"log10", Pointwise::kLog10, [](long double x) { return std::log10(x); }, 0.01, 100, 2},
+        Accuracy{"log1p", Pointwise::kLog1p, [](long double x) { return std::log1p(x); }, -0.99, 50, 3},
+        Accuracy{"tanh", Pointwise::kTanh, [](long double x) { return std::tanh(x); }, -10, 10, 3},
+        Accuracy{"tanh_near_0", Pointwise::kTanh, [](long double x) { return std::tanh(x); }, -1, 1, 3},
+        Accuracy{"sigmoid", Pointwise::kSigmoid, [](long double x) { return 1 / (1 + std::exp(-x)); }, -80, 30, 3},
+        Accuracy{"softrelu", Pointwise::kSoftrelu, [](long double x) { return std::log1p(std::exp(x)); }, -80, 30, 3},
+        Accuracy{"sin", Pointwise::kSin, [](long double x) { return std::sin(x); }, -100, 100, 4},
+        Accuracy{"sin_far", Pointwise::kSin, [](long double x) { return std::sin(x); }, -1000000.0, 1000000.0, 4},
+        Accuracy{"cos", Pointwise::kCos, [](long double x) { return std::cos(x); }, -100, 100, 4},
+        Accuracy{"tan", Pointwise::kTan, [](long double x) { return std::tan(x); }, -100, 100, 4},
+        Accuracy{"tan_far", Pointwise::kTan, [](long double x) { return std::tan(x); }, -1000000.0, 1000000.0, 4},
+        Accuracy{"arcsin", Pointwise::kArcsin, [](long double x) { return std::asin(x); }, -1, 1, 3},
+        Accuracy{"arccos", Pointwise::kArccos, [](long double x) { return std::acos(x); }, -1, 1, 3},
+        Accuracy{"arctan", Pointwise::kArctan, [](long double x) { return std::atan(x); }, -30, 30, 3},
+        Accuracy{"sinh", Pointwise::kSinh, [](long double x) { return std::sinh(x); }, -88, 88, 4},
+        Accuracy{"sinh_near_0", Pointwise::kSinh, [](long double x) { return std::sinh(x); }, -1, 1, 4},
+        Accuracy{"cosh", Pointwise::kCosh, [](long double x) { return std::cosh(x); }, -88, 88, 4},
+        Accuracy{"arcsinh", Pointwise::kArcsinh, [](long double x) { return std::asinh(x); }, -50, 50, 4},
+        Accuracy{"arccosh", Pointwise::kArccosh, [](long double x) { return std::acosh(x); }, 1, 50, 4},
+        Accuracy{"arctanh", Pointwise::kArctanh, [](long double x) { return std::atanh(x); }, -0.999, 0.999, 4},
+        Accuracy{"erf", Pointwise::kErf, [](long double x) { return std::erf(x); }, -6, 6, 1.5},
+        Accuracy{"gamma", Pointwise::kGamma, [](long double x) { return std::tgamma(x); }, 0.1, 30, 10},
+        Accuracy{"cbrt", Pointwise::kCbrt, [](long double x) { return std::cbrt(x); }, -100, 100, 3},
+        Accuracy{"rcbrt", Pointwise::kRcbrt, [](long double x) { return 1 / std::cbrt(x); }, 0.1, 100, 4},
+        Accuracy{"gammaln", Pointwise::kGammaln, [](long double x) { return std::lgamma(x); }, 3, 100, 4},
+        Accuracy{"gelu", Pointwise::kGelu, [](long double x) { return x / 2 * (1 + std::erf(x / std::sqrt(2.0L))); },
+                 -1, 6, 4},
+        Accuracy{"sqrt", Pointwise::kSqrt, [](long double x) { return std::sqrt(x); }, 0, 100, 0.51}),
     [](const auto& info) { return std::string(info.param.name); });
 
 template <class T>
@@ -124,7 +126,8 @@ void expect_same(const std::vector<float>& got, const std::vector<float>& want) 
 
 TEST(Pointwise, GivesTheLimitsOfExponentials) {
   expect_same(run<float>(Pointwise::kExp, {kInf, -kInf, kNaN, 3000, -3000, 0}), {kInf, 0, kNaN, kInf, 0, 1});
-  expect_same(run<float>(Pointwise::kExpm1, {kInf, -kInf, kNaN, 3000, -3000, -0.0f}), {kInf, -1, kNaN, kInf, -1, -0.0f});
+  expect_same(run<float>(Pointwise::kExpm1, {kInf, -kInf, kNaN, 3000, -3000, -0.0f}),
+              {kInf, -1, kNaN, kInf, -1, -0.0f});
   expect_same(run<float>(Pointwise::kLog, {kInf, 0, -0.0f, -1, kNaN, 1}), {kInf, -kInf, -kInf, kNaN, kNaN, 0});
   expect_same(run<float>(Pointwise::kLog1p, {kInf, -1, -2, kNaN, -0.0f}), {kInf, -kInf, kNaN, kNaN, -0.0f});
   expect_same(run<float>(Pointwise::kTanh, {kInf, -kInf, kNaN, 50, -0.0f}), {1, -1, kNaN, 1, -0.0f});
@@ -210,8 +213,8 @@ TEST(Pointwise, EveryLengthAndInPlace) {
 }
 
 TEST(Pointwise, PowersFollowTheStandardAtTheirLimits) {
-  std::vector<float> edges = {0,    -0.0f, 1,    -1, kInf, -kInf, kNaN, 2,      -2,   0.5f,
-                              -0.5f, 3,     -3,   1e30f, -1e30f, 2.5f, 1e-40f, 16777217.0f};
+  std::vector<float> edges = {0,    -0.0f, 1, -1, kInf,  -kInf,  kNaN, 2,      -2,
+                              0.5f, -0.5f, 3, -3, 1e30f, -1e30f, 2.5f, 1e-40f, 16777217.0f};
   std::vector<float> a, b, want;
   for (const float x : edges) {
     for (const float y : edges) {
