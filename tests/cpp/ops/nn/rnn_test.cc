@@ -6,7 +6,7 @@ namespace {
 
 using namespace hybridnet::testing;
 
-TEST(Rnn, GradientsEqualCentralDifferences) { check_gradients("RNN", false); }
+TEST(Rnn, GradientsEqualCentralDifferencesToSecondOrder) { check_gradients("RNN"); }
 TEST(Rnn, Float32AgreesWithFloat64) { check_dtype("RNN", DType::kFloat32, 2e-5); }
 TEST(Rnn, HalvesAgreeWithFloat64) {
   check_dtype("RNN", DType::kFloat16, 2e-2);

@@ -1,0 +1,107 @@
+// The gradient of RNN.
+#include <utility>
+#include <vector>
+
+#include "ops/emit.h"
+#include "ops/nn/rnn_params.h"
+
+namespace hybridnet::ops {
+namespace {
+
+const OpRef kSecondOrder{"_rnn_second_order"};
+
+void infer_backward(const RnnBackwardParams& p, InferContext& c) {
+  for (int i = 0; i < 3 + p.lstm(); ++i) {
+    c.set_out_shape(i, c.in_shape(i));
+    c.set_out_dtype(i, c.in_dtype(i));
+  }
+}
+
+template <typename T>
+class BackwardKernel final : public Kernel {
+ public:
+  BackwardKernel(const RnnBackwardParams& p, const RnnGeometry& g) : p_(p), g_(g) {}
+  int64_t workspace_bytes() const override { return g_.backward_workspace() * static_cast<int64_t>(sizeof(T)); }
+  void run(const KernelArgs& a) override {
+    kernels::RnnBackward<T> b{};
+    const std::vector<int64_t> lengths = lengths_of(p_, a, g_.steps);
+    b.data = a.in[0].as<T>();
+    b.parameters = a.in[1].as<T>();
+    b.state = a.in[2].as<T>();
+    b.cell = p_.lstm() ? a.in[static_cast<size_t>(p_.cell_input())].as<T>() : nullptr;
+    b.lengths = lengths.data();
+    size_t next = static_cast<size_t>(p_.forward_inputs());
+    b.out = a.in[next++].as<T>();
+    b.reserve = a.in[next++].as<T>();
+    b.dout = a.in[next++].as<T>();
+    b.dstate_out = p_.state_grad ? a.in[next++].as<T>() : nullptr;
+    b.dcell_out = p_.cell_grad ? a.in[next++].as<T>() : nullptr;
+    b.ddata = a.out[0].as<T>();
+    b.dparameters = a.out[1].as<T>();
+    b.dstate = a.out[2].as<T>();
+    b.dcell = p_.lstm() ? a.out[3].as<T>() : nullptr;
+    b.workspace = static_cast<T*>(a.workspace);
+    b.drop = p_.dropped;
+    kernels::rnn_backward(g_, b);
+  }
+
+ private:
+  RnnBackwardParams p_;
+  RnnGeometry g_;
+};
+
+// The output and the reserve follow from the other inputs: their parts of the gradient are among those of the others.
+Values rnn_backward_gradient(const RnnBackwardParams& p, const GradientContext& g) {
+  const int inputs = p.forward_inputs(), differentiable = 3 + p.lstm(), heads = p.num_inputs() - inputs - 2;
+  Values grads(static_cast<size_t>(g.num_inputs())), in;
+  bool any = false;
+  for (int i = 0; i < differentiable; ++i) any = any || g.output_grad(i);
+  if (!any) return grads;
+  for (int i = 0; i < inputs; ++i) in.push_back(g.input(i));
+  for (int i = inputs + 1; i < p.num_inputs(); ++i) in.push_back(g.input(i));
+  for (int i = 0; i < differentiable; ++i) in.push_back(g.output_grad(i) ? g.output_grad(i) : zeros_like(g.input(i)));
+  const Values found = call_all(kSecondOrder, in, ParamSchema<RnnBackwardParams>::box(p));
+  for (int i = 0; i < differentiable; ++i) grads[static_cast<size_t>(i)] = found[static_cast<size_t>(i)];
+  for (int i = 0; i < heads; ++i) grads[static_cast<size_t>(inputs + 2 + i)] = found[static_cast<size_t>(differentiable + i)];
+  return grads;
+}
+
+}  // namespace
+
+void register_rnn_backward(OpRegistry& ops) {
+  RnnParams p;
+  p.mode = RnnMode::kTanh;
+  p.state_size = 2;
+  Sample sample = rnn_sample(p, {{"mode", "rnn_tanh"}}, {3, 2, 2});
+  sample.check_gradient = false;
+  sample.note = "the output and the reserve are taken as those of the other inputs";
+  sample.inputs.push_back({3, 2, 2});
+  sample.inputs.push_back({geometry_of(p, 3, 2, 2).reserve_size()});
+  sample.inputs.push_back({3, 2, 2});
+  ops.declare<RnnBackwardParams>("_backward_RNN")
+      .internal()
+      .doc("Gradient of RNN. After the inputs of RNN come its output, its reserve and the gradients of its outputs.")
+      .input("data", "as in RNN")
+      .input("parameters", "as in RNN")
+      .input("state", "as in RNN")
+      .input("argument3", "cell, lengths or output")
+      .input("argument4", "lengths, output or reserve")
+      .input("argument5", "the next one")
+      .optional_input("argument6", "the next one")
+      .optional_input("argument7", "the next one")
+      .optional_input("argument8", "the next one")
+      .optional_input("argument9", "the next one")
+      .num_inputs([](const RnnBackwardParams& q) { return q.num_inputs(); })
+      .output("data_grad", "as data")
+      .output("parameters_grad", "as parameters")
+      .output("state_grad", "as state")
+      .output("cell_grad", "as state_cell")
+      .num_outputs([](const RnnBackwardParams& q) { return 3 + q.lstm(); })
+      .infer(infer_backward)
+      .link(link_rnn<BackwardKernel, RnnBackwardParams>)
+      .gradient(rnn_backward_gradient, Saves::all_inputs())
+      .cost([](const RnnBackwardParams& q, auto in, auto) { return 2 * rnn_cost_ns(q, in[0]); })
+      .sample(std::move(sample));
+}
+
+}  // namespace hybridnet::ops

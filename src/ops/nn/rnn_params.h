@@ -1,0 +1,66 @@
+// Parameters, sizes and samples that RNN and its gradients share.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "hybridnet/op.h"
+#include "kernels/rnn.h"
+#include "ops/through_float.h"
+
+namespace hybridnet::ops {
+
+using kernels::RnnGeometry;
+using kernels::RnnMode;
+
+struct RnnParams {
+  int32_t state_size = 0, num_layers = 1;
+  RnnMode mode = RnnMode::kLstm;
+  bool bidirectional = false, state_outputs = false, lstm_state_clip_nan = false, use_sequence_length = false;
+  float p = 0;
+  std::optional<int32_t> projection_size;
+  std::optional<double> lstm_state_clip_min, lstm_state_clip_max;
+
+  bool lstm() const { return mode == RnnMode::kLstm; }
+  int num_inputs() const { return 3 + lstm() + use_sequence_length; }
+  int cell_input() const { return 3; }
+  int length_input() const { return 3 + lstm(); }
+  int state_results() const { return state_outputs ? 1 + lstm() : 0; }
+  int reserve_output() const { return 1 + state_results(); }
+  static void describe(ParamSchema<RnnParams>& schema);
+};
+
+// Also says which optional inputs are there.
+struct RnnBackwardParams : RnnParams {
+  bool dropped = false, state_grad = false, cell_grad = false;
+  int forward_inputs() const { return RnnParams::num_inputs(); }
+  int num_inputs() const { return forward_inputs() + 3 + state_grad + cell_grad; }
+  static void describe(ParamSchema<RnnBackwardParams>& schema);
+};
+
+RnnGeometry geometry_of(const RnnParams& p, int64_t steps, int64_t batch, int64_t input);
+inline RnnGeometry geometry_of(const RnnParams& p, const Shape& data) {
+  return geometry_of(p, data[0], data[1], data[2]);
+}
+
+// The input sequence_length as numbers from 0 to steps, or nothing.
+std::vector<int64_t> lengths_of(const RnnParams& p, const KernelArgs& a, int64_t steps);
+
+// KernelOf<float> or KernelOf<double> for the dtype of the data; halves through float32.
+template <template <typename> class KernelOf, typename P>
+Ref<Kernel> link_rnn(const P& p, const LinkContext& c) {
+  if (is_half(c.in[0].dtype))
+    return link_through_float(c, [&p](const LinkContext& wide) { return link_rnn<KernelOf>(p, wide); });
+  const RnnGeometry g = geometry_of(p, c.in[0].shape);
+  if (c.in[0].dtype == DType::kFloat64) return Ref<Kernel>(new KernelOf<double>(p, g));
+  return Ref<Kernel>(new KernelOf<float>(p, g));
+}
+
+int64_t rnn_cost_ns(const RnnParams& p, const TensorSpec& data);
+
+// Inputs and attributes of a use of RNN on data of this shape; `attrs` names the mode and what else differs from a default.
+Sample rnn_sample(const RnnParams& p, std::vector<std::pair<std::string, std::string>> attrs, Shape data);
+
+}  // namespace hybridnet::ops
