@@ -14,7 +14,8 @@ namespace {
 template <typename T>
 class SecondOrder {
  public:
-  SecondOrder(const RnnGeometry& g, const RnnSecondOrder<T>& a) : g_(g), a_(a), cells_(static_cast<size_t>(g.cells())) {}
+  SecondOrder(const RnnGeometry& g, const RnnSecondOrder<T>& a)
+      : g_(g), a_(a), cells_(static_cast<size_t>(g.cells())) {}
 
   void run() {
     DualSpan<const T> in{a_.data, a_.ddata};
@@ -74,7 +75,8 @@ class SecondOrder {
 
   // ---- forward
   void forward(int64_t layer, int64_t d, DualSpan<const T> in, DualSpan<T> out) {
-    const int64_t N = g_.batch, R = g_.recurrent(), H = g_.hidden, G = g_.gate_size(), index = layer * g_.directions + d;
+    const int64_t N = g_.batch, R = g_.recurrent(), H = g_.hidden, G = g_.gate_size(),
+                  index = layer * g_.directions + d;
     const auto p = g_.parameters_of(layer, d);
     Cell& c = cell(layer, d);
     c.gates = DualArray<T>(g_.positions() * G);
@@ -105,11 +107,13 @@ class SecondOrder {
     if (a_.cell_slope) std::copy_n(cell_state.slope, N * H, a_.cell_slope + index * N * H);
   }
 
-  void start_gates(const RnnGeometry::CellParameters& p, DualSpan<const T> in, int64_t inputs, DualSpan<T> gates) const {
+  void start_gates(const RnnGeometry::CellParameters& p, DualSpan<const T> in, int64_t inputs,
+                   DualSpan<T> gates) const {
     const int64_t G = g_.gate_size(), shared = g_.mode == RnnMode::kGru ? 2 * g_.hidden : G;
     const DualSpan<const T> bias = parameters(p.i2h_bias), state_bias = parameters(p.h2h_bias);
     for (int64_t row = 0; row < g_.positions(); ++row)
-      for (int64_t i = 0; i < G; ++i) gates.set(row * G + i, i < shared ? bias.get(i) + state_bias.get(i) : bias.get(i));
+      for (int64_t i = 0; i < G; ++i)
+        gates.set(row * G + i, i < shared ? bias.get(i) + state_bias.get(i) : bias.get(i));
     gemm(GemmShape::dense(false, true, g_.positions(), G, inputs), in, parameters(p.i2h), T(1), gates);
   }
 
@@ -143,7 +147,8 @@ class SecondOrder {
         }
       }
     }
-    if (g_.projection > 0) gemm(GemmShape::dense(false, true, N, R, H), DualSpan<const T>(hidden), parameters(p.h2r), T(0), next);
+    if (g_.projection > 0)
+      gemm(GemmShape::dense(false, true, N, R, H), DualSpan<const T>(hidden), parameters(p.h2r), T(0), next);
   }
 
   void store(DualSpan<T> gates, int64_t at, std::initializer_list<Dual<T>> activations) const {
@@ -152,7 +157,9 @@ class SecondOrder {
       at += g_.hidden;
     }
   }
-  bool inside(T c) const { return !g_.clip.on || (c > static_cast<T>(g_.clip.low) && c < static_cast<T>(g_.clip.high)); }
+  bool inside(T c) const {
+    return !g_.clip.on || (c > static_cast<T>(g_.clip.low) && c < static_cast<T>(g_.clip.high));
+  }
   Dual<T> clipped(Dual<T> c) const {
     if (inside(c.value) || (std::isnan(c.value) && !g_.clip.nan)) return c;
     return {std::isnan(c.value) ? static_cast<T>(g_.clip.low)
@@ -253,8 +260,9 @@ class SecondOrder {
           const Dual<T> squashed = tanh(extra.get(at));
           Dual<T> dc = up * o * one_minus(squashed * squashed) + dcell.get(at);
           if (!inside(extra.get(at).value)) dc = {};
-          store(dgates, gate, {dc * g * i * one_minus(i), dc * cell_before.get(at) * f * one_minus(f),
-                               dc * i * one_minus(g * g), up * squashed * o * one_minus(o)});
+          store(dgates, gate,
+                {dc * g * i * one_minus(i), dc * cell_before.get(at) * f * one_minus(f), dc * i * one_minus(g * g),
+                 up * squashed * o * one_minus(o)});
           dcell.set(at, dc * f);
         } else if (g_.mode == RnnMode::kGru) {
           const Dual<T> r = activation(0), z = activation(1), x = activation(2);

@@ -1,5 +1,5 @@
-// What differentiates rnn_backward: how the gradients of a layer move when its inputs move along a direction. For the gradient
-// of a sum of outputs, that is the product of its (symmetric) second derivatives with the direction.
+// What differentiates rnn_backward: how the gradients of a layer move when its inputs move along a direction. For the
+// gradient of a sum of outputs, that is the product of its (symmetric) second derivatives with the direction.
 #pragma once
 
 #include <cstdint>

@@ -62,7 +62,8 @@ Values rnn_backward_gradient(const RnnBackwardParams& p, const GradientContext& 
   for (int i = 0; i < differentiable; ++i) in.push_back(g.output_grad(i) ? g.output_grad(i) : zeros_like(g.input(i)));
   const Values found = call_all(kSecondOrder, in, ParamSchema<RnnBackwardParams>::box(p));
   for (int i = 0; i < differentiable; ++i) grads[static_cast<size_t>(i)] = found[static_cast<size_t>(i)];
-  for (int i = 0; i < heads; ++i) grads[static_cast<size_t>(inputs + 2 + i)] = found[static_cast<size_t>(differentiable + i)];
+  for (int i = 0; i < heads; ++i)
+    grads[static_cast<size_t>(inputs + 2 + i)] = found[static_cast<size_t>(differentiable + i)];
   return grads;
 }
 

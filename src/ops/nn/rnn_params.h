@@ -60,7 +60,8 @@ Ref<Kernel> link_rnn(const P& p, const LinkContext& c) {
 
 int64_t rnn_cost_ns(const RnnParams& p, const TensorSpec& data);
 
-// Inputs and attributes of a use of RNN on data of this shape; `attrs` names the mode and what else differs from a default.
+// Inputs and attributes of a use of RNN on data of this shape; `attrs` names the mode and what else differs from a
+// default.
 Sample rnn_sample(const RnnParams& p, std::vector<std::pair<std::string, std::string>> attrs, Shape data);
 
 }  // namespace hybridnet::ops

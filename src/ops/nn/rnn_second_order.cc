@@ -1,15 +1,17 @@
 // The gradient of RNN's gradient.
+#include "kernels/rnn_second_order.h"
+
 #include <utility>
 #include <vector>
 
-#include "kernels/rnn_second_order.h"
 #include "ops/emit.h"
 #include "ops/nn/rnn_params.h"
 
 namespace hybridnet::ops {
 namespace {
 
-// Inputs: those of RNN, its reserve, the gradients of its outputs, the direction (shapes of data, parameters, state, cell).
+// Inputs: those of RNN, its reserve, the gradients of its outputs, the direction (shapes of data, parameters, state,
+// cell).
 int differentiable_inputs(const RnnBackwardParams& p) { return 3 + p.lstm(); }
 int output_grads(const RnnBackwardParams& p) { return 1 + p.state_grad + p.cell_grad; }
 
@@ -76,14 +78,16 @@ void register_rnn_second_order(OpRegistry& ops) {
   for (const Shape& shape : inputs) sample.inputs.push_back(shape);
   auto op = ops.declare<RnnBackwardParams>("_rnn_second_order");
   op.internal()
-      .doc("Gradient of _backward_RNN: its outputs' slopes, and those of RNN's outputs, when the inputs move along a "
-           "direction. After the inputs of RNN come its reserve, the gradients of its outputs and the direction.")
+      .doc(
+          "Gradient of _backward_RNN: its outputs' slopes, and those of RNN's outputs, when the inputs move along a "
+          "direction. After the inputs of RNN come its reserve, the gradients of its outputs and the direction.")
       .input("data", "as in RNN")
       .input("parameters", "as in RNN")
       .input("state", "as in RNN");
   for (int i = 3; i < 8; ++i) op.input("argument" + std::to_string(i), "the next one");
   for (int i = 8; i < 13; ++i) op.optional_input("argument" + std::to_string(i), "the next one");
-  op.num_inputs([](const RnnBackwardParams& q) { return q.forward_inputs() + 1 + output_grads(q) + differentiable_inputs(q); })
+  op.num_inputs(
+        [](const RnnBackwardParams& q) { return q.forward_inputs() + 1 + output_grads(q) + differentiable_inputs(q); })
       .output("data_result", "as data")
       .output("parameters_result", "as parameters")
       .output("state_result", "as state")

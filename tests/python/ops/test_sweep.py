@@ -25,10 +25,6 @@ WITHOUT_REFERENCE = {
 RANDOM_PREFIXES = ("_random_", "_sample_", "_shuffle", "_image_random_")
 # Their samples use 0 in a shape for "as it was", which classic shapes allow.
 CLASSIC_SHAPES = {"broadcast_to"}
-# Gradients whose own gradient is not offered, and why.
-FIRST_ORDER_ONLY = {
-    "RNN": "its gradient runs as one primitive",
-}
 
 
 @cache
@@ -192,7 +188,7 @@ def test_gradient_agrees_with_central_differences(use: Use):
         check_gradient(use, train, 0)
 
 
-@pytest.mark.parametrize("use", [use for use in CHECKED if use.op not in FIRST_ORDER_ONLY], ids=str)
+@pytest.mark.parametrize("use", CHECKED, ids=str)
 def test_gradient_of_gradient_agrees_with_central_differences(use: Use):
     for train in train_modes(use):
         check_gradient(use, train, 1)
