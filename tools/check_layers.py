@@ -43,6 +43,7 @@ PUBLIC_HEADERS: dict[str, str] = {
     "ndarray.h": "ndarray",
     "op.h": "op",
     "params.h": "op",
+    "custom.h": "ops",
     "graph.h": "graph",
     "pass.h": "graph",
     "imperative.h": "imperative",

@@ -1,12 +1,114 @@
-"""What operators there are and what they take."""
+"""Operators written in Python: subclass :class:`CustomOp` and :class:`CustomOpProp`, register the latter, then call
+``mx.nd.Custom(..., op_type="name")`` on arrays, ``mx.sym.Custom`` in graphs, ``F.Custom`` in blocks.
+
+The code runs on the thread that calls, with plain arrays: it may wait for them and use NumPy. Graphs that hold such an
+operator run node by node.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from . import _core
+import numpy as np
 
-__all__ = ["OperatorArguments", "get_all_registered_operators", "get_operator_arguments"]
+from . import _core, autograd
+from .attribute import attributes_for
+from .context import Context
+from .errors import GradientError, ParamError, ShapeError
+from .errors import TypeError as HybridNetTypeError
+from .ndarray import NDArray, empty, zeros
+
+__all__ = ["Custom", "CustomOp", "CustomOpProp", "get_all_registered_operators", "get_operator_arguments", "register"]
+
+
+class CustomOp:
+    """The code of an operator: override ``forward`` and ``backward``. One object serves one call and its gradient."""
+
+    def forward(
+        self, is_train: bool, req: list[str], in_data: list[NDArray], out_data: list[NDArray], aux: list[NDArray]
+    ) -> None:
+        """Computes outputs: ``self.assign(out_data[i], req[i], value)``. req is 'null', 'write' or 'add' per output."""
+        raise NotImplementedError(f"{type(self).__name__} must override forward()")
+
+    def backward(
+        self,
+        req: list[str],
+        out_grad: list[NDArray],
+        in_data: list[NDArray],
+        out_data: list[NDArray],
+        in_grad: list[NDArray],
+        aux: list[NDArray],
+    ) -> None:
+        """Computes input gradients: ``self.assign(in_grad[i], req[i], value)``."""
+        raise NotImplementedError(f"{type(self).__name__} must override backward()")
+
+    def assign(self, dst: NDArray, req: str, src: Any) -> None:
+        """Puts src into dst as req says: 'write' and 'inplace' replace, 'add' adds, 'null' does nothing."""
+        if req in ("write", "inplace"):
+            dst[:] = src
+        elif req == "add":
+            dst[:] += src
+
+
+class CustomOpProp:
+    """What is known of an operator before it runs; ``__init__`` receives the keyword arguments of the call as texts.
+
+    need_top_grad: False for operators that end a network and make their gradient without being given one.
+    """
+
+    def __init__(self, need_top_grad: bool = True) -> None:
+        self.need_top_grad_ = need_top_grad
+
+    def infer_shape(self, in_shape: list[tuple[int, ...]]) -> tuple[Any, ...]:
+        """Shapes of the inputs, the outputs and (may be left out) the auxiliary states. Default: all like input 0."""
+        return in_shape, [in_shape[0]] * len(self.list_outputs()), []
+
+    def infer_type(self, in_type: list[Any]) -> tuple[Any, ...]:
+        """Dtypes of the inputs, the outputs and the auxiliary states. Default: all like input 0."""
+        first = in_type[0]
+        return (
+            [first] * len(self.list_arguments()),
+            [first] * len(self.list_outputs()),
+            [first] * len(self.list_auxiliary_states()),
+        )
+
+    def list_arguments(self) -> list[str]:
+        """Names of the inputs."""
+        return ["data"]
+
+    def list_outputs(self) -> list[str]:
+        """Names of the outputs."""
+        return ["output"]
+
+    def list_auxiliary_states(self) -> list[str]:
+        """Names of the states that forward() and backward() may change; they follow the inputs in a call."""
+        return []
+
+    def declare_backward_dependency(self, out_grad: list[int], in_data: list[int], out_data: list[int]) -> list[int]:
+        """Which values backward() reads. All are kept, so this only documents."""
+        return ([*out_grad] if self.need_top_grad_ else []) + [*in_data, *out_data]
+
+    def create_operator(self, ctx: str, in_shapes: list[tuple[int, ...]], in_dtypes: list[Any]) -> CustomOp:
+        """The operator for inputs of these shapes and dtypes."""
+        raise NotImplementedError(f"{type(self).__name__} must override create_operator()")
+
+
+_REGISTERED: dict[str, Callable[..., CustomOpProp]] = {}
+
+
+def register(reg_name: str) -> Callable[[type[CustomOpProp]], type[CustomOpProp]]:
+    """Class decorator that makes a CustomOpProp known as op_type reg_name; a later one of the name replaces it."""
+
+    def do_register(prop_cls: type[CustomOpProp]) -> type[CustomOpProp]:
+        if not (isinstance(prop_cls, type) and issubclass(prop_cls, CustomOpProp)):
+            raise HybridNetTypeError(f"operator.register: expected a subclass of CustomOpProp, got {prop_cls!r}")
+        _REGISTERED[reg_name] = prop_cls
+        _core.forget_custom_operators()
+        return prop_cls
+
+    return do_register
 
 
 class OperatorArguments(NamedTuple):
@@ -38,3 +140,186 @@ def _type_text(field: dict[str, Any]) -> str:
     """Such as "float, optional, default=0.9", the form that MXNet prints."""
     kind = "{" + ", ".join(map(repr, field["choices"])) + "}" if field.get("choices") else field["kind"]
     return f"{kind}, required" if field["required"] else f"{kind}, optional, default={field['default']}"
+
+
+def get_all_registered_operators_grouped() -> dict[str, list[str]]:
+    """Operator name -> its name and aliases."""
+    return {primary: [primary, *aliases] for primary, aliases, internal in _core.op_names() if not internal}
+
+
+# ------------------------------------------------------------------------------------------------------------- calling
+def _prop(op_type: str, attributes: str) -> CustomOpProp:
+    made = _REGISTERED.get(op_type)
+    if made is None:
+        known = ", ".join(sorted(_REGISTERED)) or "none"
+        raise ParamError(
+            f"operator 'Custom', input 'op_type': expected a registered operator ({known}), got {op_type!r}.\n"
+            f"  Fix: decorate its CustomOpProp with @mx.operator.register({op_type!r}), before the model is loaded."
+        )
+    return made(**json.loads(attributes))
+
+
+def _three(answer: Any, what: str, op_type: str) -> tuple[list[Any], list[Any], list[Any]]:
+    """An answer of infer_shape or infer_type with the third part, which may be left out."""
+    parts = [list(part) for part in answer]
+    if len(parts) not in (2, 3):
+        raise HybridNetTypeError(f"operator {op_type!r}: {what} must return two or three lists, got {len(parts)}")
+    return parts[0], parts[1], parts[2] if len(parts) == 3 else []
+
+
+def _shapes(prop: CustomOpProp, given: list[Any], op_type: str) -> tuple[list[Any], list[Any], list[Any]]:
+    inputs, outputs, states = _three(prop.infer_shape(given), "infer_shape", op_type)
+    wanted = (len(prop.list_arguments()), len(prop.list_outputs()), len(prop.list_auxiliary_states()))
+    if (len(inputs), len(outputs), len(states)) != wanted:
+        raise ShapeError(
+            f"operator {op_type!r}: infer_shape must return shapes of {wanted[0]} inputs, {wanted[1]} outputs and "
+            f"{wanted[2]} auxiliary states, got {len(inputs)}, {len(outputs)} and {len(states)}"
+        )
+    return inputs, outputs, states
+
+
+class LibraryHooks:
+    """What the operator ``Custom`` of the library asks Python."""
+
+    @staticmethod
+    def num_outputs(op_type: str, attributes: str) -> int:
+        return len(_prop(op_type, attributes).list_outputs())
+
+    @staticmethod
+    def infer(op_type: str, attributes: str, shapes: list[Any], dtypes: list[Any]) -> tuple[list[Any], ...]:
+        prop = _prop(op_type, attributes)
+        count, outputs = len(prop.list_arguments()), len(prop.list_outputs())
+        in_shapes, out_shapes = list(shapes), [None] * outputs
+        in_types, out_types = list(dtypes), [None] * outputs
+        if count == 0 or shapes[0] is not None:
+            args, out_shapes, states = _shapes(prop, [s if s is not None else () for s in shapes[:count]], op_type)
+            in_shapes = [
+                tuple(shape) if len(shape) or known == () else known for shape, known in zip(args + states, shapes)
+            ]
+        if count == 0 or dtypes[0] is not None:
+            known = [dtype if dtype is not None else dtypes[0] for dtype in dtypes[:count]]
+            args, out_types, states = _three(prop.infer_type(known), "infer_type", op_type)
+            in_types = args + states
+        return in_shapes, in_types, [None if s is None else tuple(s) for s in out_shapes], out_types
+
+    @staticmethod
+    def call(op_type: str, attributes: str, inputs: list[NDArray]) -> list[NDArray]:
+        return _Call(op_type, _prop(op_type, attributes), inputs).run()
+
+
+class _Call:
+    """One call and what its gradient needs."""
+
+    def __init__(self, op_type: str, prop: CustomOpProp, inputs: Sequence[NDArray]) -> None:
+        count = len(prop.list_arguments())
+        wanted = count + len(prop.list_auxiliary_states())
+        if len(inputs) != wanted:
+            names = ", ".join([*prop.list_arguments(), *prop.list_auxiliary_states()])
+            raise ParamError(f"operator {op_type!r}: expected {wanted} inputs ({names}), got {len(inputs)}")
+        self.op_type, self.prop = op_type, prop
+        self.inputs = list(inputs[:count])
+        self.args = [array.detach() for array in self.inputs]
+        self.states = [array.detach() for array in inputs[count:]]
+        self.ctx = inputs[0].context if inputs else Context.default_ctx()
+
+    def run(self) -> list[NDArray]:
+        """Outputs, recorded if the caller records."""
+        shapes, out_shapes, _ = _shapes(self.prop, [array.shape for array in self.args], self.op_type)
+        types, out_types, _ = _three(
+            self.prop.infer_type([array.dtype for array in self.args]), "infer_type", self.op_type
+        )
+        self.op = self.prop.create_operator(str(self.ctx), shapes, types)
+        outputs = [empty(tuple(s), ctx=self.ctx, dtype=t) for s, t in zip(out_shapes, out_types, strict=True)]
+        training, recording = autograd.is_training(), autograd.is_recording()
+        with autograd.pause(train_mode=training):
+            self.op.forward(
+                is_train=training, req=["write"] * len(outputs), in_data=self.args, out_data=outputs, aux=self.states
+            )
+        if not (recording and any(_core.needs_gradient(array) for array in self.inputs)):
+            return outputs
+        self.outputs = [output.detach() for output in outputs]
+        self.versions = [_core.overwrites(array) for array in self.args + self.outputs]
+        inputs, self.inputs = self.inputs, []  # the tape holds what it needs of them
+        _core.record_function(self.op_type, self.backward, inputs, outputs)
+        return outputs
+
+    def backward(self, out_grads: list[NDArray | None], create_graph: bool, recorded: Any) -> list[NDArray]:
+        """What the tape calls."""
+        if create_graph:
+            raise GradientError(
+                f"operator {self.op_type!r}: a custom operator has no gradient of its gradient.\n"
+                "  Fix: write it as mx.autograd.Function, whose backward() may be made of operators."
+            )
+        if self.versions != [_core.overwrites(array) for array in self.args + self.outputs]:
+            raise GradientError(
+                f"operator {self.op_type!r}: a value that its gradient needs was overwritten in place.\n"
+                "  Fix: write to a new array (y = x + 1 instead of x += 1), or copy first: x.copy()."
+            )
+        given = [
+            zeros(output.shape, ctx=self.ctx, dtype=output.dtype) if grad is None else grad
+            for grad, output in zip(out_grads, self.outputs, strict=True)
+        ]
+        grads = [zeros(array.shape, ctx=self.ctx, dtype=array.dtype) for array in self.args]
+        with autograd.pause(train_mode=True):
+            self.op.backward(
+                req=["write"] * len(grads),
+                out_grad=given,
+                in_data=self.args,
+                out_data=self.outputs,
+                in_grad=grads,
+                aux=self.states,
+            )
+        return grads
+
+
+def Custom(*inputs: Any, op_type: str | None = None, name: str | None = None, out: Any = None, **kwargs: Any) -> Any:
+    """Runs (arrays) or adds to the graph (Symbols) the operator registered as op_type.
+
+    inputs: in the order of list_arguments() and list_auxiliary_states(), or by these names; in graphs, what is left out
+    becomes a variable. Other keywords go to the CustomOpProp as texts. Raises ParamError for an unknown op_type.
+    """
+    if op_type is None:
+        raise ParamError("operator 'Custom', input 'op_type': expected the name of a registered operator, got nothing")
+    attr = kwargs.pop("attr", None)
+    tensors = {key: kwargs.pop(key) for key in list(kwargs) if isinstance(kwargs[key], (NDArray, _core.SymbolBase))}
+    attributes = json.dumps({key: _text(value) for key, value in kwargs.items()})
+    prop = _prop(op_type, attributes)
+    names = [*prop.list_arguments(), *prop.list_auxiliary_states()]
+    symbolic = any(isinstance(value, _core.SymbolBase) for value in (*inputs, *tensors.values())) or not (
+        inputs or tensors
+    )
+    given = _in_order(op_type, names, inputs, tensors)
+    fields = {"op_type": op_type, "open_attributes": attributes}
+    if not symbolic:
+        missing = [key for key, value in zip(names, given, strict=True) if value is None]
+        if missing:
+            raise ParamError(f"operator {op_type!r}: expected {len(names)} inputs, got no {', '.join(missing)}")
+        return _core.op_function("Custom", "Custom", "hybridnet.ndarray")(*given, **fields, out=out)
+    from .name import current
+    from .symbol import var
+
+    stem = current().get(name, op_type.lower())
+    given = [var(f"{stem}_{key}") if value is None else value for key, value in zip(names, given, strict=True)]
+    make = _core.op_function("Custom", "Custom", "hybridnet.symbol", symbolic=True)
+    return make(*given, **fields, name=stem, attr=attributes_for(attr))
+
+
+def _text(value: Any) -> str:
+    return np.dtype(value).name if isinstance(value, type) and issubclass(value, np.generic) else str(value)
+
+
+def _in_order(op_type: str, names: list[str], inputs: tuple[Any, ...], tensors: dict[str, Any]) -> list[Any]:
+    if len(inputs) == 1 and isinstance(inputs[0], (list, tuple)):
+        inputs = tuple(inputs[0])
+    if len(inputs) > len(names):
+        raise ParamError(
+            f"operator {op_type!r}: expected at most {len(names)} inputs ({', '.join(names)}), got {len(inputs)}"
+        )
+    given: list[Any] = [*inputs, *[None] * (len(names) - len(inputs))]
+    for key, value in tensors.items():
+        if key not in names:
+            raise ParamError(f"operator {op_type!r}: expected inputs named {', '.join(names)}, got {key!r}")
+        if given[names.index(key)] is not None:
+            raise HybridNetTypeError(f"operator {op_type!r}: input {key!r} is given twice")
+        given[names.index(key)] = value
+    return given

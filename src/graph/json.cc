@@ -16,7 +16,21 @@ constexpr int kMxnetVersion = 10901;       // the dialect written
 constexpr int kVersionWithoutAttr = 800;   // files without mxnet_version
 constexpr int kMaxSubgraphDepth = 64;
 
+// Operators with a field of this name take attributes that their schema does not know: in files they stand beside the
+// others, in the field they are a JSON object of texts.
+constexpr const char* kOpenAttributes = "open_attributes";
+
 // ---------------------------------------------------------------------------------------------------- writing
+void spread_open_attributes(std::map<std::string, std::string>* attrs) {
+  const auto it = attrs->find(kOpenAttributes);
+  if (it == attrs->end()) return;
+  const Json open = Json::parse(it->second, nullptr, false);
+  attrs->erase(it);
+  if (!open.is_object()) return;
+  for (const auto& [key, value] : open.items())
+    if (value.is_string()) attrs->emplace(key, value.get<std::string>());
+}
+
 // inputs: variables that are written although no output may read them (slots of a body).
 Json graph_json(const std::vector<NodeEntry>& outputs, const std::vector<NodePtr>& inputs = {}) {
   std::vector<Node*> order = topological_order(outputs);
@@ -35,6 +49,7 @@ Json graph_json(const std::vector<NodeEntry>& outputs, const std::vector<NodePtr
     std::map<std::string, std::string> attrs(node->attrs.begin(), node->attrs.end());
     if (!node->is_variable())
       for (auto& [key, value] : node->op->schema->print(node->params->data())) attrs[key] = std::move(value);
+    spread_open_attributes(&attrs);
     if (!attrs.empty()) {
       Json a = Json::object();
       for (const auto& [key, value] : attrs) a[key] = value;
@@ -265,8 +280,12 @@ class Loader {
       fail(where, "operator '" + op->name + "' is internal", "an operator that models are made of", op->name);
     std::vector<std::pair<std::string, std::string>> params;
     AttrDict hidden;
+    const bool is_open = op->schema->find(kOpenAttributes) >= 0;
+    Json open = Json::object();
     for (const auto& [key, value] : raw.attrs) {
-      if (op->schema->find(key) < 0 || is_hidden_key(key)) {
+      if (is_open && op->schema->find(key) < 0 && !is_hidden_key(key)) {
+        open[key] = value;
+      } else if (op->schema->find(key) < 0 || is_hidden_key(key)) {
         hidden.emplace(key, value);
       } else if (!(version_ < 905 && (op->name == "argmax" || op->name == "argmin") && key == "axis" && value == "-1")) {
         params.emplace_back(key, value);
@@ -274,6 +293,7 @@ class Loader {
     }
     if (op->variadic && !op->count_param.empty() && !raw.attrs.count(op->count_param))
       params.emplace_back(op->count_param, std::to_string(raw.inputs.size()));
+    if (!open.empty()) params.emplace_back(kOpenAttributes, open.dump());
     ParamsPtr parsed;
     try {
       parsed = op->schema->parse(params, op->name, true);

@@ -61,14 +61,14 @@ void Op::infer(const void* params, InferContext& c) const {
 Ref<Kernel> Op::link(const LinkContext& c) const {
   if (!link_) {
     ErrorFields e;
-    e.op = name.substr(0, 200);
+    e.op = name;
     e.message = data_dependent_shape ? "the output's shape depends on the data, so the operator cannot be linked ahead"
                                      : "no kernel for " + c.device.str();
     throw UnsupportedError(std::move(e));
   }
   if (c.device.type == DeviceType::kGPU) {
     ErrorFields e;
-    e.op = name.substr(0, 200);
+    e.op = name;
     e.message = "no kernel for " + c.device.str();
     e.fix = "move the arrays to the CPU with .as_in_context(mx.cpu())";
     throw UnsupportedError(std::move(e));
@@ -76,7 +76,7 @@ Ref<Kernel> Op::link(const LinkContext& c) const {
   const DType dtype = !c.in.empty() ? c.in[0].dtype : c.out.empty() ? DType::kFloat32 : c.out[0].dtype;
   if (!dtypes.has(dtype)) {
     ErrorFields e;
-    e.op = name.substr(0, 200);
+    e.op = name;
     e.input = !c.in.empty() ? input_name(c.params, 0) : "dtype";
     e.expected = "one of " + dtypes.str();
     e.given = dtype_name(dtype);

@@ -4,11 +4,14 @@
 #include <charconv>
 #include <cstring>
 
+#include "hybridnet/custom.h"
 #include "imperative/kernel_cache.h"
 #include "imperative/tape.h"
 
 namespace hybridnet {
 namespace {
+
+const OpRef kCustom{"Custom"};
 
 // An array of N on the stack, on the heap only beyond.
 template <typename T, int N>
@@ -247,9 +250,14 @@ void invoke_into(const Op& op, const ParamsPtr& params, std::span<const NDArray>
   }
   const size_t num_outputs = static_cast<size_t>(op.num_outputs(p));
   results->resize(num_outputs);
-  const bool recorded = wants_record(op, inputs);
+  bool recorded = wants_record(op, inputs);
   if (op.data_dependent_shape) {
-    run_dynamic(op, params, inputs, results);
+    if (&op == &kCustom.op()) {
+      *results = custom_operators(params->as<CustomParams>()).call(params->as<CustomParams>(), inputs);
+      recorded = false;  // it has recorded itself
+    } else {
+      run_dynamic(op, params, inputs, results);
+    }
     for (size_t i = 0; i < options.out.size(); ++i) {
       if (!(options.out[i].spec() == (*results)[i].spec()))
         throw ShapeError({.op = op.name, .input = "out", .expected = (*results)[i].spec().str(), .given = options.out[i].spec().str()});

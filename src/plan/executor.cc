@@ -1,5 +1,6 @@
 // Symbol.bind: the same plans as CachedOp's, over arrays that were bound once.
 #include <cstring>
+#include <utility>
 
 #include "hybridnet/plan.h"
 #include "plan/graph_function.h"
@@ -34,6 +35,38 @@ struct Executor::Impl {
   GraphFunction::Pending pending;  // what backward needs; empty after a run in prediction mode
   RngKey key;                      // of the last run
   bool ran = false;
+  // Graphs that run node by node: what the tape knows of the last run.
+  std::vector<NDArray> leaves, recorded;
+
+  void run_dynamic(bool train, bool keep) {
+    leaves.clear();
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      leaves.push_back(inputs[i].detached());
+      if (keep && wants[i] != 0) mark_variable(leaves[i], gradients[i], requests[i]);
+    }
+    const AutogradState before = std::exchange(autograd_state(), AutogradState{.recording = keep, .training = train});
+    try {
+      recorded = function->call(leaves, {});
+    } catch (...) {
+      autograd_state() = before;
+      throw;
+    }
+    autograd_state() = before;
+    if (!keep) leaves.clear();
+  }
+
+  void backward_dynamic(const std::vector<NDArray>& heads) {
+    std::vector<NDArray> roots, root_grads;
+    for (size_t i = 0; i < recorded.size(); ++i) {
+      if (!heads[i] || !needs_gradient(recorded[i])) continue;
+      roots.push_back(recorded[i]);
+      root_grads.push_back(heads[i]);
+    }
+    for (const NDArray& leaf : leaves) set_gradient_fresh(leaf, false);
+    if (!roots.empty()) hybridnet::backward(roots, root_grads, true, true);
+    for (size_t i = 0; i < leaves.size(); ++i)
+      if (requests[i] == GradReq::kWrite && !gradient_is_fresh(leaves[i])) fill_zero(gradients[i]);
+  }
 
   // Runs the graph in prediction mode once more, now keeping what backward needs.
   void remember() {
@@ -89,6 +122,13 @@ Executor::~Executor() = default;
 const std::vector<NDArray>& Executor::forward(bool train) {
   Impl& m = *impl_;
   const bool keep = train && m.any_wanted;
+  if (m.function->dynamic()) {
+    m.run_dynamic(train, keep);
+    m.ran = true;
+    m.outputs.clear();
+    for (const NDArray& result : m.recorded) m.outputs.push_back(result.detached());
+    return m.outputs;
+  }
   const std::span<const uint8_t> wants = keep ? std::span<const uint8_t>(m.wants) : std::span<const uint8_t>();
   const Ref<CompiledCall> compiled = m.function->compiled_for(m.inputs, wants, train);
   // Results stay in the arrays that the caller may hold, unless their specs change.
@@ -112,7 +152,8 @@ void Executor::backward(std::span<const NDArray> out_grads) {
                                                  : "no argument was bound with a gradient array",
                          .fix = m.any_wanted ? "call forward(is_train=True) first" : "pass args_grad to bind"});
   }
-  if (!m.pending.compiled) m.remember();
+  if (!m.function->dynamic() && !m.pending.compiled) m.remember();
+  if (m.function->dynamic() && m.leaves.empty()) m.run_dynamic(false, true);
   std::vector<NDArray> heads(out_grads.begin(), out_grads.end());
   if (!heads.empty() && heads.size() != m.outputs.size()) throw_count("out_grads", m.outputs.size(), heads.size());
   heads.resize(m.outputs.size());
@@ -127,6 +168,7 @@ void Executor::backward(std::span<const NDArray> out_grads) {
                         .given = heads[i].spec().str()});
     }
   }
+  if (m.function->dynamic()) return m.backward_dynamic(heads);
   std::vector<NDArray> into(m.inputs.size());
   for (size_t i = 0; i < into.size(); ++i) {
     if (m.requests[i] == GradReq::kWrite) into[i] = m.gradients[i];

@@ -47,6 +47,7 @@ class GraphFunction : public RefCounted<GraphFunction> {
 
   const GraphDefinition& definition() const { return definition_; }
   const CompileOptions& options() const { return options_; }
+  bool dynamic() const { return dynamic_; }  // only call() works then
   size_t num_plans();
   std::string summary();
   std::string plan_text();

@@ -15,6 +15,8 @@ _SUBMODULES = ("contrib", "image", "linalg", "op", "sparse")
 
 
 def __getattr__(name: str) -> Any:
+    if name == "Custom":
+        return importlib.import_module("hybridnet.operator").Custom
     if name in _SUBMODULES:
         return importlib.import_module(f"{__name__}.{name}")
     return _lazy(name)

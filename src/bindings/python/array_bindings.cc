@@ -141,6 +141,11 @@ void bind_views(py::module_& m) {
   }, "The same array (memory and history) as an object of cls.");
   m.def("resolve_reshape", [](const NDArray& a, const Shape& codes, bool reverse) { return resolve_reshape(require(a, "array"), codes, reverse); });
   m.def("shares_memory", [](const NDArray& a, const NDArray& b) { return require(a, "a").shares_memory(require(b, "b")); });
+  m.def("overwrites", [](const NDArray& a) {
+    Chunk& chunk = *require(a, "array").impl()->chunk;
+    watch_overwrites(chunk);
+    return chunk.overwrites.load(std::memory_order_relaxed);
+  }, "Counts writes into existing memory when they are pushed: tells whether a value that was kept is gone.");
   m.def("version", [](const NDArray& a) { return require(a, "array").var().version(); }, "Counts writes to the memory of the array.");
 }
 

@@ -81,6 +81,7 @@ void bind_arrays(py::module_& m);
 void bind_dlpack(py::module_& m);
 void bind_operators(py::module_& m);
 void bind_autograd(py::module_& m);
+void bind_custom(py::module_& m);
 void bind_symbols(py::module_& m);
 void bind_control_flow(py::module_& m);
 void bind_plans(py::module_& m);

@@ -23,6 +23,7 @@ PYBIND11_MODULE(_core, m) {
   bind_dlpack(m);
   bind_operators(m);
   bind_autograd(m);
+  bind_custom(m);
   bind_symbols(m);
   bind_control_flow(m);
   bind_plans(m);

@@ -1,0 +1,88 @@
+// Operators written in Python: what the operator `Custom` asks for goes to a Python object (hybridnet.operator).
+#include <map>
+#include <mutex>
+
+#include "casters.h"
+#include "hybridnet/custom.h"
+
+namespace hybridnet::python {
+namespace {
+
+py::object as_object(const Shape& shape) {
+  return shape.rank_known() ? py::reinterpret_steal<py::object>(shape_to_tuple(shape).release()) : py::none();
+}
+
+// hybridnet.operator.LibraryHooks, imported when the first custom operator is met, has
+//   num_outputs(type, attributes) -> int
+//   infer(type, attributes, shapes, dtypes) -> (in shapes, in dtypes, out shapes, out dtypes), None where not known
+//   call(type, attributes, inputs) -> list of arrays
+class PythonOperators final : public CustomOperators {
+ public:
+  int num_outputs(const CustomParams& use) override {
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto it = counts_.find({use.op_type, use.open_attributes}); it != counts_.end()) return it->second;
+    }
+    AcquireGil gil;
+    const int count = py::cast<int>(hooks().attr("num_outputs")(use.op_type, use.open_attributes));
+    const std::lock_guard lock(mutex_);
+    counts_[{use.op_type, use.open_attributes}] = count;
+    return count;
+  }
+
+  void infer(const CustomParams& use, InferContext& c) override {
+    AcquireGil gil;
+    py::list shapes, dtypes;
+    for (int i = 0; i < c.num_in(); ++i) {
+      shapes.append(c.in_shape(i).known() ? as_object(c.in_shape(i)) : py::object(py::none()));
+      dtypes.append(c.in_dtype(i) == DType::kUnknown ? py::object(py::none())
+                                                     : py::reinterpret_borrow<py::object>(numpy_type(c.in_dtype(i))));
+    }
+    const py::tuple found = hooks().attr("infer")(use.op_type, use.open_attributes, shapes, dtypes);
+    for (int i = 0; i < c.num_in(); ++i) {
+      c.set_in_shape(i, item<Shape>(found[0], i, Shape()));
+      c.set_in_dtype(i, item<DType>(found[1], i, DType::kUnknown));
+    }
+    for (int i = 0; i < c.num_out(); ++i) {
+      c.set_out_shape(i, item<Shape>(found[2], i, Shape()));
+      c.set_out_dtype(i, item<DType>(found[3], i, DType::kUnknown));
+    }
+  }
+
+  std::vector<NDArray> call(const CustomParams& use, std::span<const NDArray> inputs) override {
+    AcquireGil gil;
+    py::list list;
+    for (const NDArray& input : inputs) list.append(input);
+    std::vector<NDArray> results;
+    for (const py::handle result : py::list(hooks().attr("call")(use.op_type, use.open_attributes, list)))
+      results.push_back(expect_array(result.ptr(), "output"));
+    return results;
+  }
+
+  void forget() {
+    const std::lock_guard lock(mutex_);
+    counts_.clear();
+  }
+
+ private:
+  template <typename T>
+  static T item(const py::handle& values, int i, T unknown) {
+    const py::object value = py::list(py::reinterpret_borrow<py::object>(values))[static_cast<size_t>(i)];
+    return value.is_none() ? unknown : py::cast<T>(value);
+  }
+
+  static py::object hooks() { return py::module_::import("hybridnet.operator").attr("LibraryHooks"); }
+
+  std::mutex mutex_;
+  std::map<std::pair<std::string, std::string>, int> counts_;
+};
+
+}  // namespace
+
+void bind_custom(py::module_& m) {
+  auto* operators = new PythonOperators;  // never destroyed: graphs may ask until the process ends
+  install_custom_operators(operators);
+  m.def("forget_custom_operators", [operators] { operators->forget(); }, "A name has a new meaning.");
+}
+
+}  // namespace hybridnet::python
