@@ -1,6 +1,6 @@
 // _contrib_AdaptiveAvgPooling2D: averages over as many windows as the output has elements.
-#include "ops/emit.h"
 #include "hybridnet/op.h"
+#include "ops/emit.h"
 #include "ops/nn/resample.h"
 
 namespace hybridnet::ops {

@@ -1,6 +1,6 @@
 // _contrib_BilinearResize2D: images of another size by bilinear interpolation.
-#include "ops/emit.h"
 #include "hybridnet/op.h"
+#include "ops/emit.h"
 #include "ops/nn/resample.h"
 
 namespace hybridnet::ops {

@@ -1,7 +1,7 @@
 // BilinearSampler: images read at the points of a grid.
+#include "hybridnet/op.h"
 #include "ops/emit.h"
 #include "ops/float_kernel.h"
-#include "hybridnet/op.h"
 #include "ops/nn/point_sampling.h"
 
 namespace hybridnet::ops {

@@ -1,9 +1,9 @@
 // GridGenerator: points for BilinearSampler, from affine transformations or from displacements.
+#include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "kernels/affine_grid.h"
 #include "ops/emit.h"
 #include "ops/float_kernel.h"
-#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

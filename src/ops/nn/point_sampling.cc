@@ -1,8 +1,8 @@
 #include "ops/nn/point_sampling.h"
 
+#include "hybridnet/op.h"
 #include "ops/emit.h"
 #include "ops/float_kernel.h"
-#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

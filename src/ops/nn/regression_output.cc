@@ -1,9 +1,9 @@
 // LinearRegressionOutput, LogisticRegressionOutput, MAERegressionOutput: ends of networks whose gradient is that of a
 // loss.
+#include "hybridnet/op.h"
 #include "kernels/convert.h"
 #include "kernels/pointwise.h"
 #include "ops/emit.h"
-#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

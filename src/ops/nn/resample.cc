@@ -1,7 +1,7 @@
 #include "ops/nn/resample.h"
 
-#include "ops/emit.h"
 #include "hybridnet/op.h"
+#include "ops/emit.h"
 #include "ops/through_float.h"
 
 namespace hybridnet::ops {

@@ -3,10 +3,10 @@
 #include <cmath>
 #include <vector>
 
+#include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "ops/emit.h"
 #include "ops/float_kernel.h"
-#include "hybridnet/op.h"
 #include "ops/nn/roi_params.h"
 
 namespace hybridnet::ops {

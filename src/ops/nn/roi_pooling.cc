@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "ops/emit.h"
-#include "hybridnet/op.h"
 #include "ops/nn/roi_params.h"
 #include "ops/through_float.h"
 

@@ -1,8 +1,8 @@
 // SoftmaxActivation: softmax over the last axis or over the channels.
+#include "hybridnet/op.h"
 #include "kernels/softmax.h"
 #include "ops/emit.h"
 #include "ops/float_kernel.h"
-#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

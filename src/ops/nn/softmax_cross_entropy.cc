@@ -2,10 +2,10 @@
 #include <cmath>
 #include <limits>
 
+#include "hybridnet/op.h"
 #include "ops/emit.h"
 #include "ops/float_kernel.h"
 #include "ops/nn/class_labels.h"
-#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

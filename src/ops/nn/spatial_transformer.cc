@@ -1,7 +1,7 @@
 // SpatialTransformer: images under affine transformations that a network has found (Jaderberg et al., 2015).
+#include "hybridnet/op.h"
 #include "kernels/affine_grid.h"
 #include "ops/emit.h"
-#include "hybridnet/op.h"
 #include "ops/nn/point_sampling.h"
 #include "ops/through_float.h"
 

@@ -1,7 +1,7 @@
 // SVMOutput: the end of a network whose gradient is that of a support vector machine's loss.
+#include "hybridnet/op.h"
 #include "kernels/convert.h"
 #include "ops/emit.h"
-#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

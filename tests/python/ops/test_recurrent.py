@@ -1,4 +1,4 @@
-"""Recurrent layers where samples of the sweep do not reach: dropout between layers, and sequences of their own length."""
+"""Recurrent layers where the sweep does not reach: dropout between layers, sequences of their own length."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def _adaptive_avg_pooling(inputs, attrs):
     size = tuple_value(attrs, "output_size") or (1,)
     rows, columns = size if len(size) == 2 else size * 2
     h, w = data.shape[2:]
-    out = np.zeros(data.shape[:2] + (rows, columns))
+    out = np.zeros((*data.shape[:2], rows, columns))
     for i in range(rows):
         for j in range(columns):
             window = data[
@@ -96,7 +96,7 @@ def _read(plane, y, x):
 def _bilinear_sampler(inputs, attrs):
     data, grid = inputs
     n, c, h, w = data.shape
-    out = np.zeros((n, c) + grid.shape[2:])
+    out = np.zeros((n, c, *grid.shape[2:]))
     for index in np.ndindex(*out.shape):
         b, ch, i, j = index
         out[index] = _read(data[b, ch], (grid[b, 1, i, j] + 1) * (h - 1) / 2, (grid[b, 0, i, j] + 1) * (w - 1) / 2)
