@@ -32,6 +32,11 @@ class RecordedFunction : public RefCounted<RecordedFunction> {
   virtual std::string name() const = 0;
   // out_grads[i] may be null (zero). Returns one array per input (null = zero). Called with recording set to create_graph.
   virtual std::vector<NDArray> backward(std::span<const NDArray> out_grads, bool create_graph) = 0;
+  // The same without create_graph; the gradient of input i may be written straight into into[i], where that is not null.
+  virtual std::vector<NDArray> backward_into(std::span<const NDArray> out_grads, std::span<const NDArray> into) {
+    (void)into;
+    return backward(out_grads, false);
+  }
   // True when backward() returns arrays that nobody else holds: gradient buffers may then take them over without a copy.
   virtual bool returns_fresh_arrays() const { return false; }
   virtual void free_residuals() {}   // retain_graph=False

@@ -188,6 +188,7 @@ class Backward {
   void write(Slot& slot, const NDArray& grad) {
     const ArrayImpl& from = *slot.array.impl();
     ArrayImpl& to = *grad.impl();
+    if (from.chunk.get() == to.chunk.get() && from.offset == to.offset && from.spec == to.spec) return;  // is there already
     if (slot.owned && to.chunk->var.idle() && to.chunk->ref_count() == 1 && to.offset == 0 && !from.chunk->deleter &&
         !to.chunk->deleter && from.spec == to.spec) {
       from.chunk->overwrites.store(to.chunk->overwrites.load(std::memory_order_relaxed), std::memory_order_relaxed);
@@ -292,9 +293,25 @@ class Backward {
   void run_function(TapeNode* node, std::vector<Slot>& out_grads) {
     std::vector<NDArray> arrays(out_grads.size());
     for (size_t i = 0; i < arrays.size(); ++i) arrays[i] = out_grads[i].array;
-    std::vector<NDArray> grads = node->function->backward(arrays, create_);
+    std::vector<NDArray> grads =
+        node == order_.back() && !create_ ? node->function->backward_into(arrays, buffers_of(*node))
+                                         : node->function->backward(arrays, create_);
     grads.resize(node->inputs.size());
     deliver_all(node, grads, [&](const Chunk*) { return node->function->returns_fresh_arrays(); });
+  }
+
+  // Gradient buffers that only this node, the last one to run, contributes to: it may write into them. Nodes that run later
+  // could still read what a buffer held before.
+  std::vector<NDArray> buffers_of(const TapeNode& node) const {
+    std::vector<NDArray> buffers(node.inputs.size());
+    std::unordered_set<const TapeMark*> met, twice;
+    for (const TapeNode::Input& in : node.inputs)
+      if (in.mark && !met.insert(in.mark.get()).second) twice.insert(in.mark.get());
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      TapeMark* mark = node.inputs[i].mark.get();
+      if (mark && !mark->node && mark->req == GradReq::kWrite && !leaves_.contains(mark) && !twice.contains(mark)) buffers[i] = mark->grad;
+    }
+    return buffers;
   }
 
   template <typename Fresh>

@@ -26,6 +26,9 @@ class RecordedCall final : public RecordedFunction {
     return create_graph ? function_->run_differentiable_backward(pending, inputs_, out_grads)
                         : function_->run_backward(pending, out_grads);
   }
+  std::vector<NDArray> backward_into(std::span<const NDArray> out_grads, std::span<const NDArray> into) override {
+    return function_->run_backward(pending, out_grads, into);
+  }
   void free_residuals() override {
     inputs_.clear();
     pending.sources.clear();
