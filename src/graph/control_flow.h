@@ -60,6 +60,9 @@ void infer_node(const Node& node, std::span<TensorSpec> in, std::span<TensorSpec
 
 // Does the node draw random numbers, itself or in a body?
 bool is_random(const Node& node);
+// Does it draw what another node has drawn before (same stream), to have the value again?
+bool repeats_draws(const Node& node);
+void mark_as_repeating(Node& node, const Node& of);
 // May running it have an effect beside its outputs?
 bool has_effect(const Node& node);
 // Does it, or a body of it, read and write auxiliary states through this input?

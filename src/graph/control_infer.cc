@@ -317,6 +317,15 @@ bool is_random(const Node& node) {
   });
 }
 
+bool repeats_draws(const Node& node) { return node.attrs.count("__repeats_draws__") != 0; }
+
+void mark_as_repeating(Node& node, const Node& of) {
+  const auto stream = of.attrs.find("__rng_stream__");
+  if (stream == of.attrs.end()) return;
+  node.attrs["__rng_stream__"] = stream->second;
+  node.attrs["__repeats_draws__"] = "1";
+}
+
 bool has_effect(const Node& node) {
   if (!node.op) return false;
   if (node.op->effect) return true;

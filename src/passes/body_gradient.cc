@@ -71,7 +71,7 @@ void close_over_iterations(const Graph& body, const std::vector<int>& state_inpu
   }
 }
 
-BodyGradient differentiate_body(Graph body, const std::vector<bool>& wanted, const std::vector<bool>& heads) {
+BodyGradient differentiate_body(Graph body, const std::vector<bool>& wanted, const std::vector<bool>& heads, bool recompute) {
   BodyGradient result;
   const int num_inputs = static_cast<int>(body.inputs().size()), num_outputs = static_cast<int>(body.outputs().size());
   result.grad_of_input.assign(static_cast<size_t>(num_inputs), -1);
@@ -88,7 +88,7 @@ BodyGradient differentiate_body(Graph body, const std::vector<bool>& wanted, con
     result.grad_of_input[static_cast<size_t>(wanted_inputs[i])] = num_gradients++;
   }
   run_pipeline(body, PipelineScope::current(), kAutodiff, kJoint, nullptr);
-  result.split = split_gradient(body, num_inputs, num_outputs);
+  result.split = split_gradient(body, num_inputs, num_outputs, recompute);
   return result;
 }
 

@@ -12,7 +12,8 @@ struct BodyGradient {
 };
 
 // wanted: inputs of the body whose gradients are asked for. heads: outputs at which a gradient arrives.
-BodyGradient differentiate_body(Graph body, const std::vector<bool>& wanted, const std::vector<bool>& heads);
+// recompute: the backward body reads inputs only; the forward body stays as it is.
+BodyGradient differentiate_body(Graph body, const std::vector<bool>& wanted, const std::vector<bool>& heads, bool recompute = false);
 
 // For loops: which states carry something that depends on a wanted input, and at which states a gradient arrives, in this
 // or a later iteration. Both grow to a fixpoint over the iterations.

@@ -7,6 +7,7 @@
 #include "hybridnet/ndarray.h"
 #include "passes/body_gradient.h"
 #include "passes/body_graph.h"
+#include "passes/checkpoint_loops.h"
 
 namespace hybridnet {
 namespace {
@@ -76,6 +77,7 @@ struct Loop {
   bool reverse = false;
   NodeEntry count;                // run-time number of iterations, null: `rows`
   int64_t truncate = 0, detach_every = 0;
+  bool recompute = false;         // keep the states of each iteration, compute everything else again
   std::function<ParamsPtr(int32_t)> widen;  // parameters of the same loop with more stacked outputs
 };
 
@@ -88,7 +90,8 @@ class LoopGradient {
     result_.of_inputs.resize(node_.inputs.size());
     Graph body = prepared_body(graph_, node_, loop_.body);
     find_active(body);
-    gradient_ = differentiate_body(std::move(body), wanted_inputs_, heads_);
+    gradient_ = differentiate_body(std::move(body), wanted_inputs_, heads_, loop_.recompute);
+    if (loop_.recompute) gradient_.split.forward = prepared_body(graph_, node_, loop_.body);
     if (std::all_of(gradient_.grad_of_input.begin(), gradient_.grad_of_input.end(), [](int g) { return g < 0; }))
       return std::move(result_);
     make_forward();
@@ -375,6 +378,7 @@ class LoopGradient {
     const NodePtr made = graph_.add(OpRef("_foreach").op(), ParamSchema<ForeachParams>::box(std::move(p)), std::move(inputs), &node_,
                                     {freeze(backward, outputs)});
     made->name = node_.name + "_backward";
+    if (loop_.recompute) mark_as_repeating(*made, node_);
     return made;
   }
 
@@ -452,6 +456,7 @@ Loop loop_of_foreach(const Graph& graph, const Node& node) {
   if (p.counted) loop.count = node.inputs.back();
   loop.truncate = p.truncate_gradient;
   loop.detach_every = p.detach_every;
+  loop.recompute = p.checkpoint == kRecompute;
   loop.widen = widen_params<ForeachParams>(node);
   return loop;
 }
@@ -474,6 +479,7 @@ Loop loop_of_while(const Node& node) {
   loop.is_slice.assign(loop.sources.size(), false);
   loop.num_out_data = p.num_out_data;
   loop.rows = p.max_iterations;
+  loop.recompute = !p.checkpoint.empty();
   loop.count = {NodePtr(const_cast<Node*>(&node)), static_cast<uint32_t>(node.specs.size()) - 1};
   loop.widen = widen_params<WhileLoopParams>(node);
   return loop;

@@ -2,6 +2,7 @@
 
 #include <unordered_set>
 
+#include "passes/checkpoint_loops.h"
 #include "passes/control_gradient.h"
 
 namespace hybridnet {
@@ -185,6 +186,7 @@ class Differentiation {
 }  // namespace
 
 Gradients add_gradients(Graph& graph, const std::vector<int>& wanted_inputs, const std::vector<bool>* heads) {
+  lower_checkpoints(graph);
   return Differentiation(graph, wanted_inputs).run(wanted_inputs, heads);
 }
 

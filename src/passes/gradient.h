@@ -29,6 +29,9 @@ struct SplitGraph {
   std::vector<BackwardInput> sources;  // per input of backward
   int num_residuals = 0;
 };
-SplitGraph split_gradient(const Graph& joint, int num_inputs, int num_outputs);
+// On nodes that are made again rather than kept for the backward run.
+inline constexpr char kCheapAttribute[] = "__cheap__";
+// recompute: the backward graph makes every value of the forward one again, from the inputs alone.
+SplitGraph split_gradient(const Graph& joint, int num_inputs, int num_outputs, bool recompute = false);
 
 }  // namespace hybridnet

@@ -8,8 +8,8 @@ namespace {
 
 class Splitter {
  public:
-  Splitter(const Graph& joint, int num_inputs, int num_outputs)
-      : joint_(joint), num_inputs_(num_inputs), num_outputs_(num_outputs) {
+  Splitter(const Graph& joint, int num_inputs, int num_outputs, bool recompute)
+      : joint_(joint), num_inputs_(num_inputs), num_outputs_(num_outputs), recompute_(recompute) {
     result_.forward = Graph(joint.train());
     result_.backward = Graph(joint.train());
   }
@@ -32,7 +32,7 @@ class Splitter {
     for (const Graph::Writeback& writeback : joint_.writebacks()) visit(writeback.value);
     // Random draws happen once, in the forward run, wherever they are read.
     for (Node* node : joint_.order()) {
-      if (is_random(*node) || has_effect(*node)) visit({NodePtr(node), 0});
+      if ((is_random(*node) && !repeats_draws(*node)) || has_effect(*node)) visit({NodePtr(node), 0});
     }
     while (!pending.empty()) {
       const Node* node = pending.back();
@@ -44,7 +44,7 @@ class Splitter {
   // Values that cost nothing to make again are made again instead of being kept.
   static bool is_free(const Node& node) {
     return node.op && !node.op->random && !node.op->effect &&
-           ((node.op->is_view && node.specs.size() == 1) || node.inputs.empty());
+           ((node.op->is_view && node.specs.size() == 1) || node.inputs.empty() || node.attrs.count(kCheapAttribute) != 0);
   }
 
   void build_backward() {
@@ -70,7 +70,7 @@ class Splitter {
     const Node& node = *entry.node;
     if (joint_.input_index(&node) >= 0) return true;
     if (node.is_variable()) return false;  // a constant is cloned
-    return forward_.count(&node) != 0 && !is_free(node);
+    return !recompute_ && forward_.count(&node) != 0 && !is_free(node);
   }
 
   void add_source(const NodeEntry& entry) {
@@ -112,6 +112,7 @@ class Splitter {
 
   const Graph& joint_;
   const int num_inputs_, num_outputs_;
+  const bool recompute_;
   std::unordered_set<const Node*> forward_;
   std::vector<NodeEntry> residuals_;
   EntryMap map_;  // joint -> backward
@@ -120,8 +121,8 @@ class Splitter {
 
 }  // namespace
 
-SplitGraph split_gradient(const Graph& joint, int num_inputs, int num_outputs) {
-  return Splitter(joint, num_inputs, num_outputs).run();
+SplitGraph split_gradient(const Graph& joint, int num_inputs, int num_outputs, bool recompute) {
+  return Splitter(joint, num_inputs, num_outputs, recompute).run();
 }
 
 }  // namespace hybridnet

@@ -256,8 +256,8 @@ class WhileLoopKernel final : public ControlKernel {
     TensorRef test{static_cast<char*>(args.workspace) + body_.workspace_bytes(), &test_spec_.shape, test_spec_.dtype};
     int64_t done = 0;
     try {
-      while (done < limit && holds(test_inputs, run, test, key_of(args.rng, 2 * done))) {
-        body_.step(run, done, done, key_of(args.rng, 2 * done + 1));
+      while (done < limit && holds(test_inputs, run, test, key_of(args.rng, ~done))) {
+        body_.step(run, done, done, key_of(args.rng, done));
         ++done;
       }
     } catch (const Error&) {

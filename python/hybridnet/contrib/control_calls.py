@@ -67,6 +67,7 @@ class WhileLoop:
     exact: bool
     has_outputs: bool
     on_limit: str
+    checkpoint: Any = None
     free_sizes: list[Sequence[Any]] = field(default_factory=list)  # per state
     name: str | None = None
     construct: str = "while_loop"

@@ -139,7 +139,8 @@ def while_loop(
     return_count : bool, default False
         Also return the number of iterations.
     checkpoint : None, "sqrt", or int, optional
-        As in foreach.
+        In a graph, anything but None: keep only the variables of each iteration for the gradient and compute the rest
+        again.
     name : str, optional
         As the fifth positional argument, text is taken as the name (MXNet's order).
 
@@ -167,7 +168,7 @@ def while_loop(
         rules.fail(errors.ValueError, "while_loop", "loop_vars must hold at least one array", fix="carry a counter")
     limit = _checked_limit(max_iterations, exact, has_outputs)
     spread = nest.kind in ("list", "tuple", "namedtuple")
-    call = WhileLoop(cond, func, states, nest, spread, limit, bool(exact), bool(has_outputs), on_limit, name=name)
+    call = WhileLoop(cond, func, states, nest, spread, limit, bool(exact), bool(has_outputs), on_limit, checkpoint, name=name)
     call.free_sizes = _free_sizes(call, shape_invariants)
     if _traced([*states, limit]):
         from . import control_trace

@@ -168,7 +168,7 @@ def while_loop(call: WhileLoop) -> tuple[Any, Any, Any]:
         return step
 
     states, step = control_eager.settle_numbers(call, call.states, run)
-    options: dict[str, Any] = {"scalar_slices": is_np_shape(), "checkpoint": ""}
+    options: dict[str, Any] = {"scalar_slices": is_np_shape(), "checkpoint": _checkpoint(call.checkpoint)}
     limit = call.max_iterations
     if isinstance(limit, int):
         options["max_iterations"] = limit
