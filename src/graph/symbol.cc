@@ -109,7 +109,7 @@ Symbol Symbol::children() const {
 
 namespace {
 
-// The first of float32, int32, int64, bool that no reader of the variable refuses.
+// The first of float32, int32, int64, uint8, bool that no reader of the variable refuses.
 void fill_dtype(const std::vector<NodeEntry>& outputs, const NodeEntry& variable, bool train, SpecMap* specs) {
   for (const DType candidate : {DType::kFloat32, DType::kInt32, DType::kInt64, DType::kUInt8, DType::kBool}) {
     SpecMap tried = *specs;

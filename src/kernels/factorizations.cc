@@ -20,6 +20,14 @@ void subtract_product(bool transpose_a, bool transpose_b, int64_t m, int64_t n, 
   gemm(GemmShape{transpose_a, transpose_b, m, n, k, lda, ldb, ldc}, T(-1), a, b, T(1), c);
 }
 
+template <typename T>
+T dot(int64_t n, const T* a, const T* b) {
+  T sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < n; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
 // Cholesky of one diagonal block; returns the failing row or -1.
 template <typename T>
 int64_t cholesky_block(int64_t n, T* a, int64_t lda) {
@@ -27,12 +35,9 @@ int64_t cholesky_block(int64_t n, T* a, int64_t lda) {
     T* row = a + j * lda;
     for (int64_t i = 0; i < j; ++i) {
       const T* other = a + i * lda;
-      T sum = row[i];
-      for (int64_t k = 0; k < i; ++k) sum -= row[k] * other[k];
-      row[i] = sum / other[i];
+      row[i] = (row[i] - dot(i, row, other)) / other[i];
     }
-    T pivot = row[j];
-    for (int64_t k = 0; k < j; ++k) pivot -= row[k] * row[k];
+    const T pivot = row[j] - dot(j, row, row);
     if (!(pivot > 0)) return j;
     row[j] = std::sqrt(pivot);
   }
@@ -61,8 +66,7 @@ void solve_block(Triangle t, int64_t n, int64_t columns, const T* a, int64_t lda
 // I - beta v v^T. *norm gets the mapped first element.
 template <typename T>
 T make_reflector(int64_t n, T* v, T* norm) {
-  T tail = 0;
-  for (int64_t i = 1; i < n; ++i) tail += v[i] * v[i];
+  const T tail = dot(n - 1, v + 1, v + 1);
   const T first = v[0];
   v[0] = 1;
   *norm = first;
@@ -77,10 +81,8 @@ T make_reflector(int64_t n, T* v, T* norm) {
 // row -= beta (row . v) v
 template <typename T>
 void reflect_row(int64_t n, T* row, const T* v, T beta) {
-  T dot = 0;
-  for (int64_t i = 0; i < n; ++i) dot += row[i] * v[i];
-  dot *= beta;
-  for (int64_t i = 0; i < n; ++i) row[i] -= dot * v[i];
+  const T along = beta * dot(n, row, v);
+  for (int64_t i = 0; i < n; ++i) row[i] -= along * v[i];
 }
 
 // The symmetric matrix a becomes tridiagonal: diagonal d, below it e[0 .. n-2]; a is replaced by the rows of Q with
@@ -98,15 +100,9 @@ void tridiagonalize(int64_t n, T* a, T* d, T* e) {
     betas[static_cast<size_t>(k)] = beta;
     if (beta == 0) continue;
     // a' = H a H on the trailing part: p = beta a v, w = p - beta/2 (p . v) v, a -= v w^T + w v^T.
-    T dot = 0;
-    for (int64_t i = 0; i < m; ++i) {
-      const T* row = a + (k + 1 + i) * n + k + 1;
-      T sum = 0;
-      for (int64_t j = 0; j < m; ++j) sum += row[j] * v[j];
-      p[static_cast<size_t>(i)] = beta * sum;
-      dot += p[static_cast<size_t>(i)] * v[i];
-    }
-    for (int64_t i = 0; i < m; ++i) p[static_cast<size_t>(i)] -= beta / 2 * dot * v[i];
+    for (int64_t i = 0; i < m; ++i) p[static_cast<size_t>(i)] = beta * dot(m, a + (k + 1 + i) * n + k + 1, v);
+    const T along = beta / 2 * dot(m, p.data(), v);
+    for (int64_t i = 0; i < m; ++i) p[static_cast<size_t>(i)] -= along * v[i];
     for (int64_t i = 0; i < m; ++i) {
       T* row = a + (k + 1 + i) * n + k + 1;
       for (int64_t j = 0; j < m; ++j) row[j] -= v[i] * p[static_cast<size_t>(j)] + p[static_cast<size_t>(i)] * v[j];
@@ -188,7 +184,12 @@ int64_t cholesky(int64_t n, T* a) {
     if (const int64_t bad = cholesky_block(size, block, n); bad >= 0) return k + bad;
     // The panel below: X L^T = A, row by row.
     T* panel = block + size * n;
-    for (int64_t i = 0; i < rest; ++i) solve_block({true, false}, size, 1, block, n, panel + i * n, 1);
+    parallel_for(rest, 32, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        T* row = panel + i * n;
+        for (int64_t j = 0; j < size; ++j) row[j] = (row[j] - dot(j, row, block + j * n)) / block[j * n + j];
+      }
+    });
     subtract_product(false, true, rest, rest, size, panel, n, panel, n, panel + size, n);
   }
   for (int64_t i = 0; i < n; ++i) std::fill(a + i * n + i + 1, a + (i + 1) * n, T(0));

@@ -1,10 +1,9 @@
 // sort, argsort and topk: order along an axis. Equal elements keep their order; NaN counts as the largest.
 #include <algorithm>
-#include <numeric>
-#include <vector>
 
 #include "hybridnet/threads.h"
 #include "kernels/fill.h"
+#include "kernels/row_order.h"
 #include "ops/emit.h"
 #include "ops/index/along_axis.h"
 #include "hybridnet/op.h"
@@ -72,37 +71,13 @@ Shape chosen_shape(const std::optional<int32_t>& axis, int64_t k, const Shape& d
   return out;
 }
 
-template <typename T>
-bool before(T a, T b) {
-  if constexpr (!std::is_integral_v<T>) {
-    using A = accumulator_t<T>;
-    const A x = static_cast<A>(a), y = static_cast<A>(b);
-    return x < y || (y != y && x == x);
-  } else {
-    return a < b;
-  }
-}
-
 // Calls f(outer * inner position, order) for every row; order[0..k) are positions within the row.
 template <typename T, typename F>
 void each_ordered_row(const T* data, kernels::RowLayout l, int64_t k, bool ascending, F&& f) {
   parallel_for(l.outer * l.inner, std::max<int64_t>(1, 2048 / std::max<int64_t>(1, l.rows)), [&](int64_t begin, int64_t end) {
-    std::vector<T> row(static_cast<size_t>(l.rows));
-    std::vector<int64_t> order(static_cast<size_t>(l.rows));
-    for (int64_t item = begin; item < end; ++item) {
-      const T* from = data + item / l.inner * l.rows * l.inner + item % l.inner;
-      for (int64_t i = 0; i < l.rows; ++i) row[static_cast<size_t>(i)] = from[i * l.inner];
-      std::iota(order.begin(), order.end(), int64_t{0});
-      auto less = [&](int64_t a, int64_t b) {
-        const T x = row[static_cast<size_t>(a)], y = row[static_cast<size_t>(b)];
-        if (ascending ? before(x, y) : before(y, x)) return true;
-        if (ascending ? before(y, x) : before(x, y)) return false;
-        return a < b;
-      };
-      if (k < l.rows) std::partial_sort(order.begin(), order.begin() + k, order.end(), less);
-      else std::sort(order.begin(), order.end(), less);
-      f(item, order);
-    }
+    kernels::RowOrder order;
+    for (int64_t item = begin; item < end; ++item)
+      f(item, order.find(data + item / l.inner * l.rows * l.inner + item % l.inner, l.rows, l.inner, k, ascending));
   });
 }
 
@@ -111,8 +86,11 @@ int64_t place(int64_t item, int64_t rank, int64_t count, int64_t inner) {
   return (item / inner * count + rank) * inner + item % inner;
 }
 
-void write_indices(const TensorRef& out, int64_t at, int64_t index) {
-  dispatch_dtype(out.dtype, [&](auto zero) { out.as<decltype(zero)>()[at] = static_cast<decltype(zero)>(index); });
+void write_indices(const TensorRef& out, int64_t item, const int64_t* order, int64_t count, int64_t inner) {
+  dispatch_dtype(out.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    for (int64_t rank = 0; rank < count; ++rank) out.as<T>()[place(item, rank, count, inner)] = static_cast<T>(order[rank]);
+  });
 }
 
 // values, positions (int64) and indices (any dtype) may be absent.
@@ -123,20 +101,17 @@ void order_rows(const TensorRef& data, kernels::RowLayout l, int64_t count, bool
     using T = decltype(zero);
     const T* from = data.as<T>();
     T* to = static_cast<T*>(values);
-    each_ordered_row(from, l, count, ascending, [&](int64_t item, const std::vector<int64_t>& order) {
+    each_ordered_row(from, l, count, ascending, [&](int64_t item, const int64_t* order) {
       const T* row = from + item / l.inner * l.rows * l.inner + item % l.inner;
-      for (int64_t rank = 0; rank < count; ++rank) {
-        const int64_t index = order[static_cast<size_t>(rank)], at = place(item, rank, count, l.inner);
-        if (to) to[at] = row[index * l.inner];
-        if (positions) positions[at] = index;
-        if (indices) write_indices(*indices, at, index);
-      }
+      for (int64_t rank = 0; to && rank < count; ++rank) to[place(item, rank, count, l.inner)] = row[order[rank] * l.inner];
+      for (int64_t rank = 0; positions && rank < count; ++rank) positions[place(item, rank, count, l.inner)] = order[rank];
+      if (indices) write_indices(*indices, item, order, count, l.inner);
     });
   });
 }
 
 int64_t order_cost(const TensorSpec& data) {
-  return data.shape.size() * 30;  // compares, about log2 of a row's length per element
+  return data.shape.size() * 12;
 }
 
 Values ordered_gradient(const GradientContext& g, const std::optional<int32_t>& axis, int positions) {
@@ -175,9 +150,9 @@ void run_topk_mask(const TopkParams& p, const KernelArgs& a, kernels::RowLayout 
   dispatch_dtype(a.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     T* to = a.out[0].as<T>();
-    each_ordered_row(a.in[0].as<T>(), l, count, p.is_ascend, [&](int64_t item, const std::vector<int64_t>& order) {
+    each_ordered_row(a.in[0].as<T>(), l, count, p.is_ascend, [&](int64_t item, const int64_t* order) {
       for (int64_t rank = 0; rank < count; ++rank) {
-        to[place(item, order[static_cast<size_t>(rank)], l.rows, l.inner)] = static_cast<T>(1.0f);
+        to[place(item, order[rank], l.rows, l.inner)] = static_cast<T>(1.0f);
       }
     });
   });

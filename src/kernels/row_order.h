@@ -1,0 +1,33 @@
+// The order of the elements of a row: stable, NaN counted as the largest, 0 and -0 as equal.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "hybridnet/base.h"
+
+namespace hybridnet::kernels {
+
+// Memory for ordering rows, used again from row to row by one thread.
+class RowOrder {
+ public:
+  // Positions of the first k elements in order, best first. The row's elements lie `stride` apart. Valid until the next call.
+  template <typename T>
+  const int64_t* find(const T* row, int64_t rows, int64_t stride, int64_t k, bool ascending);
+
+ private:
+  struct Wide {
+    uint64_t key;
+    int64_t position;
+    bool operator<(const Wide& o) const { return key != o.key ? key < o.key : position < o.position; }
+  };
+  template <typename Item>
+  static void select(std::vector<Item>& items, int64_t k);
+  void radix_sort();
+
+  std::vector<uint64_t> packed_, spare_;  // key in the upper half, position in the lower
+  std::vector<Wide> wide_;
+  std::vector<int64_t> order_;
+};
+
+}  // namespace hybridnet::kernels
