@@ -21,14 +21,15 @@ uint64_t mix(uint64_t a, uint64_t b) {
   return x ^ (x >> 31);
 }
 
-Ref<Plan> compile_body(const Node& node, size_t body, const LinkContext& context, const std::string& name) {
+// repeated: the plan runs many times with the same captured values, so packing weights pays even in training.
+Ref<Plan> compile_body(const Node& node, size_t body, const LinkContext& context, const std::string& name, bool repeated) {
   Graph graph = body_graph(node, body, body_input_specs(node, body, context.in), context.train);
   run_pipeline(graph, PipelineScope::current(), 0, kWholePipeline, nullptr);
   Plan::Options options;
   options.name = name;
   options.device = context.device;
   options.keep_arena = true;
-  options.frozen_weights = context.frozen_weights;
+  options.frozen_weights = context.frozen_weights || repeated;
   return Plan::compile(graph, options);
 }
 
@@ -169,7 +170,7 @@ class ForeachKernel final : public ControlKernel {
         params_(node.params),
         sources_(body_sources(node, 0)),
         random_(is_random(node)),
-        body_(compile_body(node, 0, context, name), static_cast<size_t>(p().num_out_data), to_ints(p().in_state_locs)) {
+        body_(compile_body(node, 0, context, name, true), static_cast<size_t>(p().num_out_data), to_ints(p().in_state_locs)) {
     num_data_ = p().in_data_locs.size();
     rows_ = num_data_ > 0 ? context.in[0].shape[0] : p().length;
     for (int at : to_ints(p().in_data_locs)) {
@@ -226,8 +227,8 @@ class WhileLoopKernel final : public ControlKernel {
         cond_sources_(body_sources(node, 0)),
         sources_(body_sources(node, 1)),
         random_(is_random(node)),
-        condition_(compile_body(node, 0, context, name)),
-        body_(compile_body(node, 1, context, name), static_cast<size_t>(p().num_out_data), to_ints(p().func_var_locs)) {
+        condition_(compile_body(node, 0, context, name, true)),
+        body_(compile_body(node, 1, context, name, true), static_cast<size_t>(p().num_out_data), to_ints(p().func_var_locs)) {
     test_spec_ = condition_->outputs()[0].spec;
     // Condition inputs that are loop variables follow them.
     const std::vector<int> variables = to_ints(p().func_var_locs);
@@ -303,7 +304,7 @@ class CondKernel final : public ControlKernel {
     if (head.op->name == "_copy" && head.inputs[0].node->is_variable() && !pred.inputs.empty()) {
       direct_pred_ = pred_sources_[0];  // the predicate is a value computed outside
     } else {
-      pred_ = compile_body(node, 0, context, name);
+      pred_ = compile_body(node, 0, context, name, false);
       pred_spec_ = pred_->outputs()[0].spec;
     }
     const int common = p().num_outputs - p().then_extra - p().else_extra;
@@ -357,7 +358,7 @@ class CondKernel final : public ControlKernel {
 
   static Branch make_branch(const Node& node, size_t index, const LinkContext& context, const std::string& name, int common,
                             int first_extra) {
-    Branch branch{compile_body(node, index, context, name), body_sources(node, index), {}, {}};
+    Branch branch{compile_body(node, index, context, name, false), body_sources(node, index), {}, {}};
     std::vector<bool> seen(branch.plan->fresh_outputs().size());
     for (size_t i = 0; i < branch.plan->outputs().size(); ++i) {
       const int number = static_cast<int>(i);

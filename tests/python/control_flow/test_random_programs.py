@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import hybridnet as mx
 
+from . import c_model
 from . import random_programs as programs
 
 EXAMPLES = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -72,6 +73,8 @@ def test_arrays_graphs_and_files_agree(tmp_path, seed, depth):
     if given_names:
         out = loaded(*(arrays[int(n[-1])] for n in given_names))
         np.testing.assert_allclose(out.asnumpy(), eager, rtol=1e-10, atol=1e-12)
+        (out,) = c_model.run(symbol_file, params_file, {f"data{i}": v for i, v in enumerate(values)})
+        np.testing.assert_allclose(out, eager, rtol=1e-10, atol=1e-12)
 
 
 @EXAMPLES

@@ -10,6 +10,8 @@ import hybridnet as mx
 from hybridnet import errors, gluon
 from hybridnet.contrib import cond, foreach, while_loop
 
+from . import c_model
+
 nd = mx.nd
 
 
@@ -70,6 +72,8 @@ def test_hybridized_and_exported_as_on_arrays(name, tmp_path):
     got = flat(block(x))
     files = block.export(str(tmp_path / "m"))
     loaded = flat(gluon.SymbolBlock.imports(files[0], ["data"], files[1])(x))
+    for one, two in zip(c_model.run(*files, {"data": x.asnumpy()}), loaded, strict=True):
+        np.testing.assert_array_equal(one, two.asnumpy())
     assert len(got) == len(want) == len(loaded)
     for a, b, c in zip(got, want, loaded, strict=True):
         assert a.shape == b.shape == c.shape and a.dtype == b.dtype == c.dtype
