@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "passes/axis_order.h"
 #include "passes/change_format.h"
 #include "passes/register_all.h"
 
@@ -71,11 +72,14 @@ class Layout {
         for (const int i : op.image_outputs) {
           if (i < static_cast<int>(node->specs.size())) member.outputs.push_back(i);
         }
-      } else if (!is_elementwise(*node)) {
-        continue;
-      } else {
+      } else if (is_elementwise(*node)) {
         for (int i = 0; i < static_cast<int>(node->inputs.size()); ++i) member.inputs.push_back(i);
         member.outputs = {0};
+      } else if (const std::optional<AxisOrder> order = axis_order(graph_, *node)) {
+        member.inputs = order->inputs;
+        member.outputs = order->outputs;
+      } else {
+        continue;
       }
       members_.emplace(node, std::move(member));
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "hybridnet/env.h"
+#include "passes/axis_order.h"
 #include "passes/body_graph.h"
 #include "passes/commit_states.h"
 
@@ -84,7 +85,8 @@ std::vector<int> floating_outputs(const Gradients& gradients) {
   return outputs;
 }
 
-Ref<Plan> link_plan(const Graph& graph, const CompileOptions& options, int num_residuals, bool frozen_weights) {
+Ref<Plan> link_plan(Graph& graph, const CompileOptions& options, int num_residuals, bool frozen_weights) {
+  passes::renumber_axes(graph);
   Plan::Options plan_options;
   plan_options.name = options.name;
   plan_options.keep_arena = options.keep_arena;

@@ -82,11 +82,11 @@ int Convolution::cores() const {
 }
 
 Convolution::Variant Convolution::make() const {
-  switch (options_.kind) {
-    case ConvKind::kForward: return make_forward();
-    case ConvKind::kBackwardData: return make_backward_data();
-    default: return make_backward_weights();
-  }
+  Variant v = options_.kind == ConvKind::kForward        ? make_forward()
+              : options_.kind == ConvKind::kBackwardData ? make_backward_data()
+                                                         : make_backward_weights();
+  v.remembers = options_.remember;
+  return v;
 }
 
 Convolution::Variant Convolution::make_forward() const {
@@ -200,13 +200,19 @@ void Convolution::run(const Tensors& t) {
                             const_cast<void*>(t.d), t.out0, t.out1};
   std::shared_ptr<const Buffer> remembered;
   if (v.packs) {
-    char* scratch = workspace + v.packed_bytes();
+    char* scratch = v.remembers ? workspace : workspace + v.packed_bytes();
     const auto pack = [&](void* target) {
       void* const tensors[] = {const_cast<void*>(t.b), target};
       v.pack.run(tensors, scratch);
     };
-    if (options_.remember && t.weight_version != 0) {
-      remembered = remembered_.get(t.b, t.weight_version, v.packed_bytes(), pack);
+    if (v.remembers) {
+      if (t.weight_version != 0) {
+        remembered = remembered_.get(t.b, t.weight_version, v.packed_bytes(), pack);
+      } else {
+        auto fresh = std::make_shared<Buffer>(v.packed_bytes());
+        pack(fresh->data());
+        remembered = std::move(fresh);
+      }
       slots[kWeights] = remembered->data();
     } else {
       pack(workspace);

@@ -44,8 +44,10 @@ class Convolution {
     Program pack;  // plain weights -> packed weights
     Program main;
     Desc packed;
-    bool packs = false;
-    int64_t bytes() const { return std::max(pack.workspace_bytes(), main.workspace_bytes()) + packed_bytes(); }
+    bool packs = false, remembers = false;
+    int64_t bytes() const {
+      return std::max(pack.workspace_bytes(), main.workspace_bytes()) + (remembers ? 0 : packed_bytes());
+    }
     int64_t packed_bytes() const { return packs ? (static_cast<int64_t>(packed.get_size()) + 63) / 64 * 64 : 0; }
   };
   Variant make() const;

@@ -69,19 +69,18 @@ void Matmul::run(const void* a, const void* b, const void* bias, void* out, uint
   void* slots[kNumSlots] = {const_cast<void*>(a), const_cast<void*>(b), const_cast<void*>(bias), out};
   std::shared_ptr<const Buffer> remembered;
   if (v.packed_bytes > 0) {
-    char* scratch = space + v.packed_bytes;
     const auto pack = [&](void* target) {
       void* const tensors[] = {const_cast<void*>(b), target};
-      v.pack.run(tensors, scratch);
+      v.pack.run(tensors, space);
     };
-    if (b_version != 0) {
+    if (options_.remember && b_version != 0) {
       remembered = remembered_.get(b, b_version, v.packed_bytes, pack);
-      slots[kB] = remembered->data();
     } else {
-      pack(space);
-      slots[kB] = space;
+      auto fresh = std::make_shared<Buffer>(v.packed_bytes);
+      pack(fresh->data());
+      remembered = std::move(fresh);
     }
-    space = scratch;
+    slots[kB] = remembered->data();
   }
   v.main.run(slots, space);
 }

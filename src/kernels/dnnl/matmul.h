@@ -27,7 +27,7 @@ class Matmul {
   struct Variant {
     Program pack, main;
     int64_t packed_bytes = 0;  // 0: b is used as it is
-    int64_t bytes() const { return std::max(pack.workspace_bytes(), main.workspace_bytes()) + packed_bytes; }
+    int64_t bytes() const { return std::max(pack.workspace_bytes(), main.workspace_bytes()); }
   };
   Variant make() const;
   int cores() const;

@@ -1,5 +1,6 @@
 // Which values the layout pass puts channels-last, and what it copies for that.
 #include "graph/build_graph.h"
+#include "passes/axis_order.h"
 
 namespace hybridnet::graph_testing {
 namespace {
@@ -92,14 +93,14 @@ TEST(ChannelsLast, TheCopyMovesBehindAPooling) {
 
 TEST(ChannelsLast, NodesWithoutThatOrderArePlain) {
   Net net;
-  const NodeEntry x = net.input("x", {2, 16, 12, 12}), scale = net.input("scale", {1, 16, 1, 1});
-  const NodeEntry y = use("broadcast_mul", {net.convolution(net.convolution(x, "a"), "b"), scale});
+  const NodeEntry x = net.input("x", {2, 16, 12, 12});
+  const NodeEntry y = use("transpose", {net.convolution(net.convolution(x, "a"), "b")}, {{"axes", "(0, 1, 3, 2)"}});
   Graph graph = net.graph({net.convolution(net.convolution(y, "c"), "d")});
   choose(graph);
   EXPECT_EQ(count_ops(graph, "_to_channels_last"), 2);
   EXPECT_EQ(count_ops(graph, "_to_plain"), 2);
   for (Node* node : graph.order()) {
-    if (!node->op || node->op->name != "broadcast_mul") continue;
+    if (!node->op || node->op->name != "transpose") continue;
     EXPECT_EQ(graph.format({NodePtr(node), 0}), Format::kPlain);
   }
 }
@@ -116,6 +117,34 @@ TEST(ChannelsLast, LayoutsWithTheChannelsLastAlreadyAreLeftAlone) {
   Graph graph = net.graph({e});
   choose(graph);
   EXPECT_EQ(copies(graph), 0);
+}
+
+// Concat, slices, scaling by channel and means over space between convolutions.
+TEST(ChannelsLast, AxesAreRenumberedInsideOfAnIsland) {
+  Net net;
+  const NodeEntry x = net.input("x", {2, 16, 12, 12}), scale = net.input("scale", {1, 16, 1, 1});
+  const NodeEntry a = net.convolution(x, "a"), b = net.convolution(x, "b");
+  const NodeEntry both = use("Concat", {a, b}, {{"dim", "1"}});
+  const NodeEntry half = use("slice_axis", {both}, {{"axis", "1"}, {"begin", "4"}, {"end", "20"}});
+  const NodeEntry scaled = use("broadcast_mul", {net.convolution(half, "c"), scale});
+  const NodeEntry mean = use("mean", {net.convolution(scaled, "d")}, {{"axis", "(2, 3)"}});
+  Graph graph = net.graph({mean});
+  choose(graph);
+  EXPECT_EQ(count_ops(graph, "_to_channels_last"), 1);
+  EXPECT_EQ(count_ops(graph, "_to_plain"), 0);
+  EXPECT_TRUE(passes::renumber_axes(graph));
+  graph.check();
+  EXPECT_EQ(count_ops(graph, "_in_memory_order"), 4);
+  EXPECT_EQ(count_ops(graph, "Concat") + count_ops(graph, "slice_axis") + count_ops(graph, "mean"), 0);
+}
+
+TEST(ChannelsLast, AxesOfPlainImagesKeepTheirNumbers) {
+  Net net;
+  const NodeEntry x = net.input("x", {2, 16, 12, 12});
+  Graph graph = net.graph({use("Concat", {x, use("tanh", {x})}, {{"dim", "1"}})});
+  choose(graph);
+  EXPECT_FALSE(passes::renumber_axes(graph));
+  EXPECT_EQ(count_ops(graph, "Concat"), 1);
 }
 
 // A chain of convolutions large enough for Winograd's algorithm, channels-last.

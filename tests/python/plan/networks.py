@@ -45,6 +45,26 @@ class Branches(gluon.HybridBlock):
         return self.last(both)
 
 
+class Dense(gluon.HybridBlock):
+    """Layers that read all layers before them, parts of the result, and the means over space."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        with self.name_scope():
+            self.layers = nn.HybridSequential()
+            for _ in range(3):
+                self.layers.add(nn.Conv2D(4, 3, padding=1, activation="relu"))
+            self.last = nn.Conv2D(6, 1)
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+        for layer in self.layers:
+            x = F.concat(x, layer(x), dim=1)
+        first, second, third = F.split(F.slice_axis(x, axis=1, begin=1, end=13), num_outputs=3, axis=1)
+        y = F.slice_axis(F.concat(first + second, third, second, dim=-3), axis=3, begin=1, end=None)
+        y = F.broadcast_add(y, F.sum(y, axis=(2, 3), keepdims=True) * 0.01)
+        return F.mean(self.last(y), axis=(-1, -2))
+
+
 def sequential(*layers: gluon.HybridBlock) -> nn.HybridSequential:
     net = nn.HybridSequential()
     net.add(*layers)
@@ -80,6 +100,7 @@ NETWORKS: dict[str, tuple[Callable[[], gluon.HybridBlock], Sequence[int]]] = {
     ),
     "residual": (lambda: sequential(nn.Conv2D(8, 3, padding=1), Residual(8), Residual(8, flipped=True)), (2, 3, 8, 8)),
     "branches": (lambda: Branches(), (2, 3, 11, 10)),
+    "dense": (lambda: Dense(), (2, 3, 9, 8)),
     "grouped": (
         lambda: sequential(
             nn.Conv2D(8, 3, groups=4, padding=1, strides=2),

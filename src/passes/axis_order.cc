@@ -1,0 +1,222 @@
+#include "passes/axis_order.h"
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+
+#include "passes/attributes.h"
+
+namespace hybridnet::passes {
+namespace {
+
+// (batch, channels, spatial...) in the order of channels-last memory.
+Shape in_memory_order(const Shape& shape) {
+  Shape result = shape;
+  for (int i = 2; i < shape.ndim(); ++i) result[i - 1] = shape[i];
+  result[shape.ndim() - 1] = shape[1];
+  return result;
+}
+
+int64_t in_memory_order(int64_t axis, int ndim) {
+  if (axis < 0) axis += ndim;
+  return axis == 0 ? 0 : axis == 1 ? ndim - 1 : axis - 1;
+}
+
+struct ReorderedParams {
+  const Op* op = nullptr;
+  ParamsPtr params;
+  std::vector<uint8_t> inputs, outputs;  // whose shapes are permuted
+  std::vector<TensorSpec> specs;         // of the outputs, in logical order
+};
+
+class ReorderedKernel final : public Kernel {
+ public:
+  ReorderedKernel(const ReorderedParams& p, const LinkContext& c) : params_(p.params) {
+    const std::vector<TensorSpec> in = permuted(c.in, p.inputs), out = permuted(c.out, p.outputs);
+    for (const TensorSpec& spec : in) shapes_.push_back(spec.shape);
+    for (const TensorSpec& spec : out) shapes_.push_back(spec.shape);
+    LinkContext inner = c;
+    inner.params = params_->data();
+    inner.in = in;
+    inner.out = out;
+    inner.in_format = {};
+    inner.out_format = {};
+    kernel_ = p.op->link(inner);
+  }
+  int64_t workspace_bytes() const override { return kernel_->workspace_bytes(); }
+
+  void run(const KernelArgs& args) override {
+    TensorRef few[kFew];
+    std::unique_ptr<TensorRef[]> many;
+    TensorRef* refs = few;
+    if (shapes_.size() > kFew) refs = (many = std::make_unique<TensorRef[]>(shapes_.size())).get();
+    std::copy(args.in.begin(), args.in.end(), refs);
+    std::copy(args.out.begin(), args.out.end(), refs + args.in.size());
+    for (size_t i = 0; i < shapes_.size(); ++i) {
+      refs[i].shape = &shapes_[i];
+      refs[i].format = Format::kPlain;
+    }
+    KernelArgs inner = args;
+    inner.params = params_->data();
+    inner.in = {refs, args.in.size()};
+    inner.out = {refs + args.in.size(), args.out.size()};
+    kernel_->run(inner);
+  }
+
+ private:
+  static constexpr size_t kFew = 12;
+  static std::vector<TensorSpec> permuted(std::span<const TensorSpec> specs, const std::vector<uint8_t>& which) {
+    std::vector<TensorSpec> result(specs.begin(), specs.end());
+    for (size_t i = 0; i < result.size(); ++i) {
+      if (which[i]) result[i].shape = in_memory_order(result[i].shape);
+    }
+    return result;
+  }
+
+  const ParamsPtr params_;
+  Ref<Kernel> kernel_;
+  std::vector<Shape> shapes_;  // of inputs, then of outputs
+};
+
+std::unique_ptr<Op> make_op() {
+  auto op = std::make_unique<Op>();
+  op->name = "_in_memory_order";
+  op->schema = std::make_unique<ParamSchema<ReorderedParams>>();
+  OpBuilder<ReorderedParams>(*op)
+      .doc("An operator on images whose axes are numbered in the order of channels-last memory.")
+      .variadic_input("data", "")
+      .num_outputs([](const ReorderedParams& p) { return static_cast<int>(p.specs.size()); })
+      .infer([](const ReorderedParams& p, InferContext& c) {
+        for (int i = 0; i < c.num_out(); ++i) {
+          c.set_out_shape(i, p.specs[static_cast<size_t>(i)].shape);
+          c.set_out_dtype(i, p.specs[static_cast<size_t>(i)].dtype);
+        }
+      })
+      .link([](const ReorderedParams& p, const LinkContext& c) { return Ref<Kernel>(new ReorderedKernel(p, c)); })
+      .gradient(kNotDifferentiable)
+      .internal()
+      .cost([](const ReorderedParams& p, std::span<const TensorSpec> in, std::span<const TensorSpec> out) {
+        return p.op->cost_ns(p.params->data(), in, out);
+      });
+  return op;
+}
+
+const Op& reordered_op() {
+  static const Op& op = *make_op().release();  // lives as long as plans may
+  return op;
+}
+
+bool is_image(const TensorSpec& spec) {
+  return is_floating(spec.dtype) && spec.shape.ndim() >= 3 && spec.shape.ndim() <= 5;
+}
+
+std::vector<int> count_up(size_t n) {
+  std::vector<int> numbers(n);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
+}
+
+// Ops with one axis parameter, all of whose inputs and outputs are images of one rank.
+std::optional<AxisOrder> along_axis(const Graph& graph, const Node& node, const char* name) {
+  const int ndim = graph.spec(node.inputs[0]).shape.ndim();
+  auto fits = [&](const TensorSpec& spec) { return is_image(spec) && spec.shape.ndim() == ndim; };
+  for (const NodeEntry& input : node.inputs) {
+    if (!fits(graph.spec(input))) return std::nullopt;
+  }
+  if (!std::all_of(node.specs.begin(), node.specs.end(), fits)) return std::nullopt;
+  const auto axis = static_cast<int64_t>(number_attribute(node, name, 1));
+  ParamsPtr params = make_params(*node.op, &node, {{name, AttrValue(in_memory_order(axis, ndim))}});
+  return AxisOrder{std::move(params), count_up(node.inputs.size()), count_up(node.specs.size()), {}};
+}
+
+// Elementwise with broadcasting: images of the full shape, and others that have one value per channel or image.
+std::optional<AxisOrder> broadcasting(const Graph& graph, const Node& node) {
+  if (node.specs.size() != 1 || !is_image(node.specs[0])) return std::nullopt;
+  const Shape& whole = node.specs[0].shape;
+  AxisOrder order{node.params, {}, {0}, {}};
+  for (int i = 0; i < static_cast<int>(node.inputs.size()); ++i) {
+    const Shape& shape = graph.spec(node.inputs[static_cast<size_t>(i)]).shape;
+    if (shape == whole) {
+      order.inputs.push_back(i);
+    } else if (shape.ndim() == whole.ndim() && shape.size(2, shape.ndim()) == 1) {
+      order.reshaped.push_back(i);
+    } else if (shape.size() != 1) {
+      return std::nullopt;
+    }
+  }
+  // Where all shapes are equal the order makes no difference.
+  if (order.inputs.empty() || order.inputs.size() == node.inputs.size()) return std::nullopt;
+  return order;
+}
+
+// Sums and means over all of space: what they give has no space that could have an order.
+std::optional<AxisOrder> over_space(const Graph& graph, const Node& node) {
+  const TensorSpec& in = graph.spec(node.inputs[0]);
+  if (!is_image(in) || bool_attribute(node, "exclude", false)) return std::nullopt;
+  const AttrValue axis = attribute(node, "axis");
+  const auto* list = std::get_if<AttrValue::List>(&axis.value);
+  if (!list || static_cast<int>(list->size()) != in.shape.ndim() - 2) return std::nullopt;
+  AttrValue::List renamed;
+  for (const AttrValue& v : *list) {
+    const auto* number = std::get_if<int64_t>(&v.value);
+    if (!number) return std::nullopt;
+    renamed.emplace_back(in_memory_order(*number, in.shape.ndim()));
+    const int64_t now = std::get<int64_t>(renamed.back().value);
+    if (now == 0 || now == in.shape.ndim() - 1) return std::nullopt;
+  }
+  return AxisOrder{make_params(*node.op, &node, {{"axis", AttrValue(renamed)}}), {0}, {}, {}};
+}
+
+}  // namespace
+
+std::optional<AxisOrder> axis_order(const Graph& graph, const Node& node) {
+  if (node.inputs.empty() || node.op->random || node.op->effect) return std::nullopt;
+  const std::string& name = node.op->name;
+  if (name == "Concat") return along_axis(graph, node, "dim");
+  if (name == "slice_axis" || (name == "SliceChannel" && !bool_attribute(node, "squeeze_axis", false)))
+    return along_axis(graph, node, "axis");
+  if (name == "sum" || name == "mean") return over_space(graph, node);
+  if (node.op->pointwise && name.starts_with("broadcast_")) return broadcasting(graph, node);
+  return std::nullopt;
+}
+
+namespace {
+
+NodePtr add_in_axis_order(Graph& graph, const Node& node, const AxisOrder& order) {
+  ReorderedParams p;
+  p.op = node.op;
+  p.params = order.params;
+  p.inputs.assign(node.inputs.size(), 0);
+  p.outputs.assign(node.specs.size(), 0);
+  for (const int i : order.inputs) p.inputs[static_cast<size_t>(i)] = 1;
+  for (const int i : order.reshaped) p.inputs[static_cast<size_t>(i)] = 1;
+  for (const int i : order.outputs) p.outputs[static_cast<size_t>(i)] = 1;
+  if (order.outputs.empty() && node.specs[0].shape.ndim() == graph.spec(node.inputs[0]).shape.ndim()) {
+    p.outputs[0] = 1;  // keepdims: space is 1 in either order
+  }
+  p.specs = node.specs;
+  const NodePtr made =
+      graph.add(reordered_op(), ParamSchema<ReorderedParams>::box(std::move(p)), node.inputs, &node);
+  for (const int i : order.outputs) graph.set_format({made, static_cast<uint32_t>(i)}, Format::kChannelsLast);
+  return made;
+}
+
+}  // namespace
+
+bool renumber_axes(Graph& graph) {
+  bool changed = false;
+  for (Node* node : graph.order()) {
+    if (!graph.contains(node) || node->is_variable()) continue;
+    const std::optional<AxisOrder> order = axis_order(graph, *node);
+    if (!order || graph.format(node->inputs[static_cast<size_t>(order->inputs[0])]) != Format::kChannelsLast) continue;
+    const NodePtr made = add_in_axis_order(graph, *node, *order);
+    Graph::Pairs pairs;
+    for (uint32_t i = 0; i < node->specs.size(); ++i) {
+      pairs.push_back({NodeEntry{NodePtr(node), i}, NodeEntry{made, i}});
+    }
+    changed = graph.replace_validate(pairs, {}) || changed;
+  }
+  return changed;
+}
+
+}  // namespace hybridnet::passes
