@@ -3,4 +3,5 @@
 from .array_iter import *
 from .batches import *
 from .file_iters import *
+from .record_iter import *
 from .wrapping_iters import *

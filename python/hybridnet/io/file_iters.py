@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from ..errors import FileError, FormatError, ShapeError
 from .array_iter import NDArrayIter
+from .idx_files import read_idx
 
 __all__ = ["CSVIter", "LibSVMIter", "MNISTIter"]
 
@@ -180,13 +180,8 @@ class MNISTIter(NDArrayIter):
         label_name: str = "softmax_label",
         **_: Any,
     ) -> None:
-        from ..gluon.data.vision.datasets import _read_idx
-
-        for path in (image, label):
-            if not os.path.exists(path):
-                raise FileError(f"MNISTIter: there is no file '{path}'")
-        labels = _read_idx(label, 8)
-        pixels = _read_idx(image, 16)
+        labels = read_idx(label, 8)
+        pixels = read_idx(image, 16)
         if pixels.size != labels.size * 784:
             raise FormatError(
                 f"MNISTIter: '{image}' holds {pixels.size} bytes, {labels.size} images of 784 were expected"

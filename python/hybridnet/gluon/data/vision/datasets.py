@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import tarfile
 import warnings
@@ -13,7 +12,9 @@ import numpy as np
 
 from .... import ndarray
 from ....base import data_dir
-from ....errors import FileError, FormatError, UnsupportedError
+from ....errors import FileError, FormatError
+from ....io.idx_files import read_idx
+from ....io.image_files import decode_image, read_image
 from ...utils import _get_repo_file_url, check_sha1, download
 from .. import dataset
 
@@ -22,19 +23,6 @@ __all__ = ["CIFAR10", "CIFAR100", "MNIST", "FashionMNIST", "ImageFolderDataset",
 
 def _default_root(name: str) -> str:
     return os.path.join(data_dir(), "datasets", name)
-
-
-def _read_idx(path: str, header: int) -> np.ndarray:
-    """Bytes of an IDX file (gzip or plain) behind its header."""
-    opener = gzip.open if path.endswith(".gz") else open
-    try:
-        with opener(path, "rb") as file:
-            content = file.read()
-    except (OSError, EOFError) as error:
-        raise FormatError(f"cannot read '{path}': {error}") from error
-    if len(content) < header:
-        raise FormatError(f"'{path}' is too short for an IDX file: {len(content)} bytes")
-    return np.frombuffer(content, dtype=np.uint8, offset=header)
 
 
 class MNIST(dataset._DownloadedDataset):
@@ -81,9 +69,9 @@ class MNIST(dataset._DownloadedDataset):
             ) from error
 
     def _get_data(self) -> None:
-        labels = _read_idx(self._path(*self._files[self._train, "labels"]), 8)
+        labels = read_idx(self._path(*self._files[self._train, "labels"]), 8)
         path = self._path(*self._files[self._train, "images"])
-        images = _read_idx(path, 16)
+        images = read_idx(path, 16)
         if images.size != labels.size * 784:
             raise FormatError(f"'{path}' holds {images.size} bytes, {labels.size} images of 784 were expected")
         self._data = ndarray.array(images.reshape(-1, 28, 28, 1), dtype=np.uint8)
@@ -191,23 +179,6 @@ class CIFAR100(CIFAR10):
         super().__init__(root, train, transform)
 
 
-def _decode(source: Any, flag: int) -> Any:
-    """An image file (path or bytes) as NDArray (H, W, C) uint8: flag 1 colour, 0 gray, -1 as it is."""
-    try:
-        from PIL import Image, UnidentifiedImageError
-    except ImportError as error:
-        raise UnsupportedError("reading image files needs Pillow.\n  Fix: pip install pillow") from error
-    try:
-        with Image.open(source) as image:
-            mode = {1: "RGB", 0: "L"}.get(flag)
-            values = np.asarray(image.convert(mode) if mode else image)
-    except FileNotFoundError as error:
-        raise FileError(f"image file '{source}' does not exist") from error
-    except (UnidentifiedImageError, OSError) as error:
-        raise FormatError(f"cannot decode an image: {error}") from error
-    return ndarray.array(values[:, :, None] if values.ndim == 2 else values, dtype=np.uint8)
-
-
 class ImageRecordDataset(dataset.RecordFileDataset):
     """Images and labels of a RecordIO file made by im2rec. transform: callable (image, label)."""
 
@@ -217,12 +188,10 @@ class ImageRecordDataset(dataset.RecordFileDataset):
         self._transform = transform
 
     def __getitem__(self, idx: int) -> Any:
-        import io
-
         from .... import recordio
 
         header, content = recordio.unpack(super().__getitem__(idx))
-        image = _decode(io.BytesIO(content), self._flag)
+        image = ndarray.array(decode_image(content, self._flag), dtype=np.uint8)
         if self._transform is not None:
             return self._transform(image, header.label)
         return image, header.label
@@ -272,5 +241,5 @@ class ImageFolderDataset(dataset.Dataset):
 
     def __getitem__(self, idx: int) -> Any:
         path, label = self.items[idx]
-        image = _decode(path, self._flag)
+        image = ndarray.array(read_image(path, self._flag), dtype=np.uint8)
         return self._transform(image, label) if self._transform is not None else (image, label)

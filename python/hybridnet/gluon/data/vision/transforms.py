@@ -11,10 +11,10 @@ import numpy as np
 
 from .... import ndarray
 from ....errors import DTypeError, ParamError
+from ....io import pixels
 from ...block import Block
 from ...hybrid_block import HybridBlock
 from ...nn import HybridSequential, Sequential
-from . import pixels
 
 __all__ = [
     "Cast",
@@ -391,11 +391,11 @@ class RandomRotation(Block):
 
 
 class RandomApply(Sequential):
-    """Applies transforms (a block or function) with probability p."""
+    """Applies transforms (a block or function, or a list of blocks) with probability p."""
 
-    def __init__(self, transforms: Callable[[Any], Any], p: float = 0.5) -> None:
+    def __init__(self, transforms: Callable[[Any], Any] | Sequence[Block], p: float = 0.5) -> None:
         super().__init__()
-        self.transforms = transforms
+        self.transforms = transforms if callable(transforms) else Compose(transforms)
         self.p = p
 
     def forward(self, x: Any) -> Any:

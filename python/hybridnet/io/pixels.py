@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 
-from ....errors import ParamError, ShapeError
+from ..errors import ParamError, ShapeError
 
 __all__ = [
     "adjust_brightness",

@@ -1,0 +1,122 @@
+"""PNG files, read and written without another library (https://www.w3.org/TR/png): 8-bit, not interlaced."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+
+import numpy as np
+
+from ..errors import FormatError, UnsupportedError
+
+__all__ = ["SIGNATURE", "decode_png", "encode_png"]
+
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
+# Colour type -> channels in the file.
+_CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
+# A header may claim any size; more pixels than this are refused before memory is asked for.
+_MAX_PIXELS = 1 << 28
+
+
+def _chunks(content: bytes) -> dict[bytes, bytes]:
+    """Chunks by type; those of one type joined."""
+    found: dict[bytes, bytes] = {}
+    position = len(SIGNATURE)
+    while position + 12 <= len(content):
+        (length,) = struct.unpack_from(">I", content, position)
+        kind, end = content[position + 4 : position + 8], position + 8 + length
+        if end + 4 > len(content):
+            raise FormatError("PNG: the file ends inside a chunk")
+        found[kind] = found.get(kind, b"") + content[position + 8 : end]
+        position = end + 4
+        if kind == b"IEND":
+            return found
+    raise FormatError("PNG: the file ends before its last chunk")
+
+
+def _average(row: np.ndarray, above: np.ndarray, step: int) -> None:
+    values, over = row.tolist(), above.tolist()
+    for i in range(len(values)):
+        left = values[i - step] if i >= step else 0
+        values[i] = (values[i] + (left + over[i]) // 2) & 0xFF
+    row[:] = values
+
+
+def _paeth(row: np.ndarray, above: np.ndarray, step: int) -> None:
+    values, over = row.tolist(), above.tolist()
+    for i in range(len(values)):
+        left, corner = (values[i - step], over[i - step]) if i >= step else (0, 0)
+        up = over[i]
+        a, b, c = abs(up - corner), abs(left - corner), abs(left + up - 2 * corner)
+        nearest = left if a <= b and a <= c else up if b <= c else corner
+        values[i] = (values[i] + nearest) & 0xFF
+    row[:] = values
+
+
+def _unfilter(lines: np.ndarray, step: int) -> np.ndarray:
+    """Rows without their filters. lines: (height, 1 + bytes per row), the first byte says which filter."""
+    rows = lines[:, 1:].copy()
+    above = np.zeros(rows.shape[1], np.uint8)
+    for kind, row in zip(lines[:, 0].tolist(), rows, strict=True):
+        if kind == 1:
+            pixels = row.reshape(-1, step)
+            pixels[:] = np.cumsum(pixels, axis=0, dtype=np.uint8)
+        elif kind == 2:
+            row += above
+        elif kind == 3:
+            _average(row, above, step)
+        elif kind == 4:
+            _paeth(row, above, step)
+        elif kind != 0:
+            raise FormatError(f"PNG: unknown filter {kind}")
+        above = row
+    return rows
+
+
+def decode_png(content: bytes) -> np.ndarray:
+    """(height, width, channels) uint8: 1 gray, 2 gray and alpha, 3 colour, 4 colour and alpha; palettes become colour.
+
+    Raises FormatError for broken files, UnsupportedError for 1, 2, 4 and 16 bits and interlacing.
+    """
+    chunks = _chunks(content)
+    if len(chunks.get(b"IHDR", b"")) != 13:
+        raise FormatError("PNG: there is no header")
+    width, height, bits, colour, _, _, interlaced = struct.unpack(">IIBBBBB", chunks[b"IHDR"])
+    if colour not in _CHANNELS or not 0 < width * height <= _MAX_PIXELS:
+        raise FormatError(f"PNG: broken header: {width} x {height} pixels, colour type {colour}")
+    if bits != 8 or interlaced:
+        raise UnsupportedError(
+            f"PNG files with {bits} bits{' and interlacing' if interlaced else ''} need another library.\n"
+            "  Fix: pip install pillow"
+        )
+    channels = _CHANNELS[colour]
+    size = height * (1 + width * channels)
+    try:
+        data = zlib.decompressobj().decompress(chunks.get(b"IDAT", b""), size)
+    except zlib.error as error:
+        raise FormatError(f"PNG: broken data: {error}") from error
+    if len(data) < size:
+        raise FormatError(f"PNG: {size} bytes of pixels are needed, the file has {len(data)}")
+    lines = np.frombuffer(data, np.uint8).reshape(height, 1 + width * channels)
+    image = _unfilter(lines, channels).reshape(height, width, channels)
+    if colour != 3:
+        return image
+    palette = np.frombuffer(chunks.get(b"PLTE", b""), np.uint8)
+    if palette.size % 3 or image.max(initial=0) * 3 >= palette.size:
+        raise FormatError("PNG: a pixel's colour is not in the palette")
+    return palette.reshape(-1, 3)[image[:, :, 0]]
+
+
+def _chunk(kind: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+def encode_png(image: np.ndarray, level: int = 6) -> bytes:
+    """A file of (height, width, 1, 2, 3 or 4 channels) uint8. level: 0 fast to 9 small."""
+    height, width, channels = image.shape
+    colour = {1: 0, 2: 4, 3: 2, 4: 6}[channels]
+    rows = np.zeros((height, 1 + width * channels), np.uint8)
+    rows[:, 1:] = image.reshape(height, -1)
+    header = struct.pack(">IIBBBBB", width, height, 8, colour, 0, 0, 0)
+    data = zlib.compress(rows.tobytes(), min(max(level, 0), 9))
+    return SIGNATURE + _chunk(b"IHDR", header) + _chunk(b"IDAT", data) + _chunk(b"IEND", b"")
