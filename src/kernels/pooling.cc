@@ -103,9 +103,35 @@ void forward_last(const PoolGeometry& g, const T* x, T* y) {
   });
 }
 
+// The window is the whole image: each plane gives one output.
+bool is_global(const PoolGeometry& g) {
+  return g.out_size() == 1 && g.kernel == g.in && g.pad == Position{0, 0, 0} && !g.channels_last;
+}
+
+template <typename T>
+void forward_global(const PoolGeometry& g, const T* x, T* y) {
+  const int64_t size = g.in_size();
+  const T factor = factor_at<T>(g, {0, 0, 0});
+  parallel_for(g.n * g.c, 1 + 65536 / (1 + size), [&](int64_t begin, int64_t end) {
+    const hn::ScalableTag<T> d;
+    const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+    for (int64_t plane = begin; plane < end; ++plane) {
+      const T* from = x + plane * size;
+      auto acc = hn::Set(d, start_value<T>(g));
+      int64_t i = 0;
+      for (; i + lanes <= size; i += lanes) acc = combine(g, acc, hn::LoadU(d, from + i));
+      T value = hn::GetLane(g.type == PoolType::kMax ? hn::MaxOfLanes(d, acc) : hn::SumOfLanes(d, acc));
+      const hn::CappedTag<T, 1> one;
+      for (; i < size; ++i) value = hn::GetLane(combine(g, hn::Set(one, value), hn::LoadU(one, from + i)));
+      y[plane] = finish(g, value, factor);
+    }
+  });
+}
+
 // First the rows of a window, as vectors along the row; then the columns, one output at a time.
 template <typename T>
 void forward_plain(const PoolGeometry& g, const T* x, T* y) {
+  if (is_global(g)) return forward_global(g, x, y);
   const int64_t width = g.in[2];
   parallel_for(g.n * g.c, 1 + 65536 / (1 + g.in_size()), [&](int64_t begin, int64_t end) {
     std::vector<T> rows(static_cast<size_t>(width));
@@ -195,29 +221,72 @@ void max_gather_last(const PoolGeometry& g, const T* v, const T* x, const T* y, 
   });
 }
 
-// Index of the first element of the window that equals `maximum`; -1 if none does.
+// Index of the first element of the rows' part [first, last) that equals `maximum`; -1 if none does.
 template <typename T>
-int64_t first_index(const PoolGeometry& g, const Window& w, const T* x, T maximum) {
-  for (int64_t i = w.first[0]; i < w.last[0]; ++i)
-    for (int64_t j = w.first[1]; j < w.last[1]; ++j)
-      for (int64_t k = w.first[2]; k < w.last[2]; ++k)
-        if (const int64_t at = (i * g.in[1] + j) * g.in[2] + k; x[at] == maximum) return at;
+HWY_INLINE int64_t first_index(const PoolGeometry& g, const Window& rows, int64_t first, int64_t last, const T* x, T maximum) {
+  for (int64_t i = rows.first[0]; i < rows.last[0]; ++i) {
+    for (int64_t j = rows.first[1]; j < rows.last[1]; ++j) {
+      const int64_t row = (i * g.in[1] + j) * g.in[2];
+      for (int64_t k = first; k < last; ++k)
+        if (x[row + k] == maximum) return row + k;
+    }
+  }
   return -1;
 }
 
-// f(plane, output index, input index or -1) for planes of (n, c, space) memory.
-template <typename T, typename F>
-void for_each_plain_maximum(const PoolGeometry& g, const T* x, const T* y, F&& f) {
+// begin(plane), then f(plane, output index, input index or -1) for planes of (n, c, space) memory.
+template <typename T, typename Begin, typename F>
+void for_each_plain_maximum(const PoolGeometry& g, const T* x, const T* y, Begin&& begin_plane, F&& f) {
   const int64_t outputs = g.out_size(), inputs = g.in_size();
   parallel_for(g.n * g.c, 1 + 65536 / (1 + g.kernel_size() * outputs), [&](int64_t begin, int64_t end) {
     for (int64_t plane = begin; plane < end; ++plane) {
-      for (int64_t p = 0; p < outputs; ++p)
-        f(plane, p, first_index(g, Window(g, position_at(p, g.out)), x + plane * inputs, y[plane * outputs + p]));
+      begin_plane(plane);
+      int64_t p = 0;
+      for (int64_t r = 0; r < g.out[0] * g.out[1]; ++r) {
+        const Window rows(g, {r / g.out[1], r % g.out[1], 0});
+        for (int64_t o = 0; o < g.out[2]; ++o, ++p)
+          f(plane, p, first_index(g, rows, g.first(2, o), g.last(2, o), x + plane * inputs, y[plane * outputs + p]));
+      }
     }
   });
 }
 
 // ---- sum: gradient ---------------------------------------------------------------------------------------------------
+// What one row of outputs gives to each column of its window, then as vectors to all rows of the window.
+template <typename T>
+void sum_backward_plain(const PoolGeometry& g, const std::vector<T>& factors, const T* dy, T* dx) {
+  const int64_t outputs = g.out_size(), inputs = g.in_size(), width = g.in[2];
+  parallel_for(g.n * g.c, 1 + 65536 / (1 + inputs), [&](int64_t begin, int64_t end) {
+    if (is_global(g)) {
+      for (int64_t plane = begin; plane < end; ++plane) std::fill_n(dx + plane * inputs, inputs, dy[plane] * factors[0]);
+      return;
+    }
+    std::vector<T> columns(static_cast<size_t>(width));
+    for (int64_t plane = begin; plane < end; ++plane) {
+      T* to = dx + plane * inputs;
+      std::fill_n(to, inputs, T(0));
+      int64_t p = 0;
+      for (int64_t r = 0; r < g.out[0] * g.out[1]; ++r) {
+        const Window window(g, {r / g.out[1], r % g.out[1], 0});
+        std::fill(columns.begin(), columns.end(), T(0));
+        for (int64_t o = 0; o < g.out[2]; ++o, ++p) {
+          const T share = dy[plane * outputs + p] * factors[static_cast<size_t>(p)];
+          const int64_t last = g.last(2, o);
+          for (int64_t k = g.first(2, o); k < last; ++k) columns[static_cast<size_t>(k)] += share;
+        }
+        for (int64_t i = window.first[0]; i < window.last[0]; ++i) {
+          for (int64_t j = window.first[1]; j < window.last[1]; ++j) {
+            T* row = to + (i * g.in[1] + j) * width;
+            for_each_vector<T>(width, [&](auto d, int64_t k) {
+              hn::StoreU(hn::Add(hn::LoadU(d, row + k), hn::LoadU(d, columns.data() + k)), d, row + k);
+            });
+          }
+        }
+      }
+    }
+  });
+}
+
 template <typename T>
 void sum_backward(const PoolGeometry& g, const T* dy, T* dx) {
   const int64_t outputs = g.out_size(), inputs = g.in_size();
@@ -246,17 +315,7 @@ void sum_backward(const PoolGeometry& g, const T* dy, T* dx) {
     });
     return;
   }
-  parallel_for(g.n * g.c, 1 + 65536 / (1 + inputs), [&](int64_t begin, int64_t end) {
-    for (int64_t plane = begin; plane < end; ++plane) {
-      const T* from = dy + plane * outputs;
-      T* to = dx + plane * inputs;
-      for (int64_t t = 0; t < inputs; ++t) {
-        T sum = 0;
-        for_each_output(position_at(t, g.in), [&](int64_t p, T factor) { sum += from[p] * factor; });
-        to[t] = sum;
-      }
-    }
-  });
+  sum_backward_plain(g, factors, dy, dx);
 }
 
 #define HYBRIDNET_POOL_ENTRIES(T)                                                                                  \
@@ -270,14 +329,14 @@ void sum_backward(const PoolGeometry& g, const T* dy, T* dx) {
   }                                                                                                                \
   void max_backward_plain_##T(const PoolGeometry& g, const T* dy, const T* x, const T* y, T* dx) {                 \
     const int64_t outputs = g.out_size(), inputs = g.in_size();                                                    \
-    std::fill(dx, dx + g.n * g.c * inputs, T(0));                                                                  \
-    for_each_plain_maximum(g, x, y, [&](int64_t plane, int64_t p, int64_t i) {                                     \
+    const auto clear = [&](int64_t plane) { std::fill_n(dx + plane * inputs, inputs, T(0)); };                     \
+    for_each_plain_maximum(g, x, y, clear, [&](int64_t plane, int64_t p, int64_t i) {                              \
       if (i >= 0) dx[plane * inputs + i] += dy[plane * outputs + p];                                               \
     });                                                                                                            \
   }                                                                                                                \
   void max_gather_plain_##T(const PoolGeometry& g, const T* v, const T* x, const T* y, T* out) {                   \
     const int64_t outputs = g.out_size(), inputs = g.in_size();                                                    \
-    for_each_plain_maximum(g, x, y, [&](int64_t plane, int64_t p, int64_t i) {                                     \
+    for_each_plain_maximum(g, x, y, [](int64_t) {}, [&](int64_t plane, int64_t p, int64_t i) {                     \
       out[plane * outputs + p] = i >= 0 ? v[plane * inputs + i] : T(0);                                            \
     });                                                                                                            \
   }                                                                                                                \
