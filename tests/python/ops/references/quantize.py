@@ -62,7 +62,14 @@ def _fill_element(inputs, attrs):
     return [out]
 
 
+def _retain(inputs, attrs):
+    out, rows = np.zeros_like(inputs[0]), inputs[1].astype(int)
+    out[rows] = inputs[0][rows]
+    return [out]
+
+
 REFERENCES = {
+    "_sparse_retain": _retain,
     "_contrib_quantize": _quantize,
     "_contrib_quantize_v2": lambda inputs, attrs: _calibrated(inputs[0], attrs),
     "_contrib_requantize": _requantize,

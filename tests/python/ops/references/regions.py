@@ -141,7 +141,70 @@ def _rotated_back(inputs, attrs):
     return [np.einsum("rijnhw,rcij->nchw", matrix, grad).astype(inputs[0].dtype)]
 
 
+def _neighbours(position, size):
+    """Weights of `size` places at a position held inside, and how they change with it."""
+    inside, position = 0 <= position <= size - 1, np.clip(position, 0, size - 1)
+    first = min(int(position), size - 1)
+    weights, change = np.zeros((2, size))
+    second, part = min(first + 1, size - 1), position - first
+    weights[first] += 1 - part
+    weights[second] += part
+    change[first] -= inside
+    change[second] += inside
+    return weights, change
+
+
+def _moved_bins(data_shape, rois, trans, attrs):
+    """Per output: weights of all data elements, their changes with x and y, the places of x and y in trans."""
+    scale, dim, bins, groups = (value(attrs, k) for k in ("spatial_scale", "output_dim", "pooled_size", "group_size"))
+    parts, samples = value(attrs, "part_size", 0) or bins, value(attrs, "sample_per_part", 1)
+    std, (_, _, height, width) = value(attrs, "trans_std", 0.0), data_shape
+    for r, c, i, j in np.ndindex(len(rois), dim, bins, bins):
+        start = _round(rois[r, 1:3]) * scale - 0.5
+        size = np.maximum((_round(rois[r, 3:5]) + 1) * scale - 0.5 - start, 0.1)
+        at, move = None, np.zeros(2)
+        if trans is not None:
+            kind = c // (dim // (trans.shape[1] // 2))
+            at = [(r, 2 * kind + k, i * parts // bins, j * parts // bins) for k in (0, 1)]
+            move = np.array([trans[p] for p in at]) * std
+        weights, along = np.zeros(data_shape), np.zeros((2, *data_shape))
+        plane, points = (c * groups + i * groups // bins) * groups + j * groups // bins, 0
+        for b, a in np.ndindex(samples, samples):
+            x, y = start + move * size + size / bins * (np.array([j, i]) + np.array([a, b]) / samples)
+            if not (-0.5 <= x <= width - 0.5 and -0.5 <= y <= height - 0.5):
+                continue
+            points += 1
+            rows, rows_change = _neighbours(y, height)
+            columns, columns_change = _neighbours(x, width)
+            target = (int(rois[r, 0]), plane)
+            weights[target] += np.outer(rows, columns)
+            along[0][target] += np.outer(rows, columns_change) * std * size[0]
+            along[1][target] += np.outer(rows_change, columns) * std * size[1]
+        yield (r, c, i, j), weights / max(points, 1), along / max(points, 1), at, points
+
+
+def _deformable_psroi(inputs, attrs):
+    data, rois, *trans = (np.asarray(x, "float64") for x in inputs)
+    shape = (len(rois), value(attrs, "output_dim")) + (value(attrs, "pooled_size"),) * 2
+    out, count = np.zeros((2, *shape))
+    for place, weights, _, _, points in _moved_bins(data.shape, rois, trans[0] if trans else None, attrs):
+        out[place], count[place] = (weights * data).sum(), points
+    return [out.astype(inputs[0].dtype), count.astype(inputs[0].dtype)]
+
+
+def _deformable_psroi_back(inputs, attrs):
+    grad, data, rois, trans = (np.asarray(x, "float64") for x in inputs)
+    data_grad, trans_grad = np.zeros(data.shape), np.zeros(trans.shape)
+    for place, weights, along, at, _ in _moved_bins(data.shape, rois, trans, attrs):
+        data_grad += grad[place] * weights
+        for k in (0, 1):
+            trans_grad[at[k]] += grad[place] * (along[k] * data).sum()
+    return [data_grad.astype(inputs[0].dtype), trans_grad.astype(inputs[0].dtype)]
+
+
 REFERENCES = {
+    "_contrib_DeformablePSROIPooling": _deformable_psroi,
+    "_backward_DeformablePSROIPooling": _deformable_psroi_back,
     "_contrib_Proposal": _proposal,
     "_contrib_MultiProposal": _proposal,
     "_contrib_PSROIPooling": _psroi,
