@@ -20,6 +20,31 @@ constexpr int64_t kColumns = 256;  // rows that lie side by side (inner > 1) and
 template <typename T>
 constexpr T kLowest = -std::numeric_limits<T>::infinity();
 
+// e^x for x <= 0, as everything is after the maximum was taken off; results below 1.2e-38 become 0, NaN stays. Cephes'
+// expf.
+template <class D, class V>
+HWY_INLINE V exp_to_one(D d, V x) {
+  if constexpr (sizeof(hn::TFromD<D>) == 8) {
+    return exp(d, x);
+  } else {
+    const hn::RebindToSigned<D> di;
+    const V least = hn::Set(d, -87.3F);
+    const V bounded = hn::Max(least, x);
+    const V power = hn::Round(hn::Mul(bounded, hn::Set(d, 1.44269504088896341F)));
+    V r = hn::NegMulAdd(power, hn::Set(d, 0.693359375F), bounded);
+    r = hn::NegMulAdd(power, hn::Set(d, -2.12194440e-4F), r);
+    V p = hn::MulAdd(hn::Set(d, 1.9875691500e-4F), r, hn::Set(d, 1.3981999507e-3F));
+    p = hn::MulAdd(p, r, hn::Set(d, 8.3334519073e-3F));
+    p = hn::MulAdd(p, r, hn::Set(d, 4.1665795894e-2F));
+    p = hn::MulAdd(p, r, hn::Set(d, 1.6666665459e-1F));
+    p = hn::MulAdd(p, r, hn::Set(d, 5.0000001201e-1F));
+    p = hn::Add(hn::MulAdd(p, hn::Mul(r, r), r), hn::Set(d, 1.0F));
+    const auto exponent = hn::ShiftLeft<23>(hn::ConvertTo(di, power));
+    const V scaled = hn::BitCast(d, hn::Add(hn::BitCast(di, p), exponent));
+    return hn::IfThenElse(hn::Eq(x, x), hn::IfThenZeroElse(hn::Lt(x, least), scaled), x);
+  }
+}
+
 // ---- rows in contiguous memory
 template <typename T>
 HWY_INLINE void softmax_row(int64_t n, const T* x, T scale, bool log, T* y) {
@@ -31,7 +56,7 @@ HWY_INLINE void softmax_row(int64_t n, const T* x, T scale, bool log, T* y) {
   const auto top = hn::MaxOfLanes(d, highest);
   auto sum = hn::Zero(d);
   along_row<T>(n, [&](auto at, int64_t i) {
-    const auto e = exp(d, hn::MulSub(factor, at.load(x + i), top));
+    const auto e = exp_to_one(d, hn::MulSub(factor, at.load(x + i), top));
     sum = hn::Add(sum, at.keep(e, T(0)));
     if (!log) at.store(e, y + i);
   });
@@ -53,7 +78,7 @@ HWY_INLINE void gradient_row(int64_t n, const T* dy, const T* y, T scale, bool l
   if (log) {
     const auto total = hn::Set(d, sum_row<T>(n, [&](auto at, int64_t i) { return at.load(dy + i); }));
     along_row<T>(n, [&](auto at, int64_t i) {
-      at.store(hn::Mul(factor, hn::NegMulAdd(exp(d, at.load(y + i)), total, at.load(dy + i))), dx + i);
+      at.store(hn::Mul(factor, hn::NegMulAdd(exp_to_one(d, at.load(y + i)), total, at.load(dy + i))), dx + i);
     });
   } else {
     const auto total =
@@ -79,7 +104,7 @@ void softmax_columns(int64_t columns, int64_t n, int64_t stride, const T* x, T s
   }
   for (int64_t j = 0; j < n; ++j) {
     along_row<T>(columns, [&](auto at, int64_t i) {
-      const auto e = exp(d, hn::MulSub(factor, at.load(x + j * stride + i), at.load(top + i)));
+      const auto e = exp_to_one(d, hn::MulSub(factor, at.load(x + j * stride + i), at.load(top + i)));
       at.store(hn::Add(at.load(sum + i), e), sum + i);
       if (!log) at.store(e, y + j * stride + i);
     });
@@ -113,7 +138,7 @@ void gradient_columns(int64_t columns, int64_t n, int64_t stride, const T* dy, c
   for (int64_t j = 0; j < n; ++j) {
     along_row<T>(columns, [&](auto at, int64_t i) {
       const auto g = at.load(dy + j * stride + i), v = at.load(y + j * stride + i), total = at.load(sum + i);
-      const auto change = log ? hn::NegMulAdd(exp(d, v), total, g) : hn::Mul(v, hn::Sub(g, total));
+      const auto change = log ? hn::NegMulAdd(exp_to_one(d, v), total, g) : hn::Mul(v, hn::Sub(g, total));
       at.store(hn::Mul(factor, change), dx + j * stride + i);
     });
   }
