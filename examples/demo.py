@@ -1,6 +1,7 @@
-"""From data to C++: train a small convolutional net on real digits, hybridize it, export it, run the export without Python.
+"""From data to C++: train a small convolutional net on real digits, hybridize, export, run the export without Python.
 
-Run by ``tools/dev demo``, which also builds examples/export_to_cpp. By hand: ``python examples/demo.py [--classify PROGRAM]``.
+Run by ``tools/dev demo``, which also builds examples/export_to_cpp.
+By hand: ``python examples/demo.py [--classify PROGRAM]``.
 """
 
 import argparse

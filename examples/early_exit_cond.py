@@ -1,0 +1,125 @@
+"""An early-exit net: easy images leave after two cheap layers, only doubtful ones pay for convolutions.
+
+Both classifiers are trained together on scikit-learn's digits. The hybridized net is then one foreach over the images
+of a batch with a cond in it: sure of an image, it returns the cheap answer, else it runs the convolutions. Each branch
+marks its answers, and the clock tells that the other one did not run. By hand: ``python examples/early_exit_cond.py``.
+"""
+
+import sys
+import time
+
+import hybridnet as mx
+import numpy as np
+from hybridnet import autograd, gluon
+from hybridnet.gluon import nn
+
+CONFIDENCE = 0.8
+
+
+class EarlyExitNet(gluon.HybridBlock):
+    """Classifies images (N, 1, 8, 8) by two layers and, where that is in doubt, by convolutions.
+
+    In training: the scores (N, 10) of both. In inference: one of them, image by image, and which it was, 0 or 1 (N, 1).
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cheap = nn.HybridSequential()
+        self.cheap.add(nn.Dense(32, activation="relu", in_units=64), nn.Dense(10, in_units=32))
+        self.deep = nn.HybridSequential()
+        self.deep.add(
+            nn.Conv2D(32, kernel_size=3, padding=1, activation="relu", in_channels=1),
+            nn.Conv2D(32, kernel_size=3, padding=1, activation="relu", in_channels=32),
+            nn.MaxPool2D(),
+            nn.Dense(64, activation="relu", in_units=32 * 4 * 4),
+            nn.Dense(10, in_units=64),
+        )
+
+    def hybrid_forward(self, F, images):
+        if autograd.is_training():
+            return self.cheap(images), self.deep(images)
+
+        def classify(image, nothing):
+            image = image.expand_dims(0)
+            scores = self.cheap(image)
+            sure = F.max(F.softmax(scores)) > CONFIDENCE
+
+            out, which = F.contrib.cond(
+                sure,
+                lambda: [scores, F.zeros((1,))],
+                lambda: [self.deep(image), F.ones((1,))],
+            )
+            return [out.reshape((-1,)), which], nothing
+
+        return F.contrib.foreach(classify, images, [])[0]
+
+
+def digits() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """1797 scanned digits, 8x8 pixels: images (N, 1, 8, 8) in [0, 1] and labels, split 4 to 1."""
+    try:
+        from sklearn.datasets import load_digits
+    except ImportError:
+        sys.exit("this example needs scikit-learn for its data: pip install scikit-learn")
+    images, labels = load_digits(return_X_y=True)
+    images = (images / 16).astype("float32").reshape(-1, 1, 8, 8)
+    order = np.random.default_rng(0).permutation(len(images))
+    test, train = order[: len(order) // 5], order[len(order) // 5 :]
+    return images[train], labels[train].astype("float32"), images[test], labels[test].astype("float32")
+
+
+def train(net: EarlyExitNet, images: np.ndarray, labels: np.ndarray, epochs: int) -> None:
+    """Sum of both exits' losses."""
+    loss_of = gluon.loss.SoftmaxCrossEntropyLoss()
+    trainer = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 3e-3})
+    dataset = gluon.data.ArrayDataset(images, labels)
+    for _ in range(epochs):
+        for data, label in gluon.data.DataLoader(dataset, batch_size=64, shuffle=True):
+            with autograd.record():
+                cheap, deep = net(data)
+                loss = loss_of(cheap, label) + loss_of(deep, label)
+            loss.backward()
+            trainer.step(len(data))
+
+
+def accuracy(scores: mx.nd.NDArray, labels: np.ndarray) -> float:
+    return float((scores.asnumpy().argmax(1) == labels).mean())
+
+
+def microseconds(net: EarlyExitNet, images: np.ndarray) -> float:
+    """Least time per image of ten runs."""
+    data, times = mx.nd.array(images), []
+    for _ in range(10):
+        start = time.perf_counter()
+        net(data)[0].wait_to_read()
+        times.append(time.perf_counter() - start)
+    return min(times) / len(images) * 1e6
+
+
+def main() -> None:
+    mx.random.seed(1)
+    np.random.seed(1)
+    images, labels, test_images, test_labels = digits()
+    net = EarlyExitNet()
+    net.initialize(mx.init.Xavier())
+    net.hybridize()
+    train(net, images, labels, epochs=8)
+
+    data = mx.nd.array(test_images)
+    scores, which = net(data)
+    doubtful = which.asnumpy().ravel().astype(bool)
+    unsure = net.cheap(data).softmax().max(axis=1).asnumpy() <= CONFIDENCE
+    reached, cheap, deep = (accuracy(s, test_labels) for s in (scores, net.cheap(data), net.deep(data)))
+    easy, hard = (microseconds(net, test_images[rows]) for rows in (~doubtful, doubtful))
+    print(f"test accuracy: early exit {reached:.4f}, cheap layers alone {cheap:.4f}, convolutions alone {deep:.4f}")
+    print(f"the cheap branch ran {(~doubtful).sum()} times, {easy:.1f} us each")
+    print(f"the deep branch ran {doubtful.sum()} times, {hard:.1f} us each")
+    if (doubtful != unsure).any():
+        sys.exit("the branches did not follow the confidence of the cheap layers")
+    if reached < 0.95 or reached <= cheap or doubtful.mean() > 0.6:
+        sys.exit("the early exit should be better than the cheap layers, and spare much of the work")
+    if easy > hard / 2:
+        sys.exit("images that leave early take too long: did the convolutions run for them?")
+
+
+if __name__ == "__main__":
+    main()

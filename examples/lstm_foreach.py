@@ -1,0 +1,115 @@
+"""A language model of characters: two LSTM layers in one foreach, trained on Python's own manual.
+
+The text comes with Python (what ``help("assignment")`` prints). Training is truncated backpropagation through time: the
+states that a stretch of text ends with are the ones that the next begins with, without their history. Hybridized,
+the time loop is one node of the graph, its gradient another loop, and neither runs Python.
+By hand: ``python examples/lstm_foreach.py``.
+"""
+
+import math
+import pydoc_data.topics
+import sys
+import time
+
+import hybridnet as mx
+import numpy as np
+from hybridnet import autograd, gluon
+from hybridnet.gluon import nn, rnn
+
+TOPICS = ["assignment", "calls", "compound", "debugger", "execmodel", "import", "strings", "types"]
+ALPHABET = " abcdefghijklmnopqrstuvwxyz.,:;()'\"=_-"
+BATCH, STRETCH, EPOCHS = 32, 32, 3
+BOUND = 5.0  # of the perplexity on text not seen; counting pairs of letters reaches 11.3
+
+
+class LanguageModel(gluon.HybridBlock):
+    """Scores (T, N, len(ALPHABET)) of what follows each of the letters (T, N); and the states after the last."""
+
+    def __init__(self, width: int = 128) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(len(ALPHABET), 32)
+        self.cells = rnn.HybridSequentialRNNCell()
+        self.cells.add(rnn.LSTMCell(width, input_size=32))
+        self.cells.add(rnn.LSTMCell(width, input_size=width))
+        self.score = nn.Dense(len(ALPHABET), flatten=False, in_units=width)
+
+    def hybrid_forward(self, F, letters, *states):
+        outs, states = F.contrib.foreach(self.cells, self.embed(letters), list(states))
+        return self.score(outs), *states
+
+
+def texts() -> tuple[np.ndarray, np.ndarray]:
+    """Letters as positions in ALPHABET, columns of text (T, BATCH): to learn from, and to judge by."""
+    text = " ".join(pydoc_data.topics.topics.get(topic, "") for topic in TOPICS)
+    letters = np.array([ALPHABET.index(c) for c in " ".join(text.lower().split()) if c in ALPHABET], dtype="float32")
+    columns = letters[: len(letters) // BATCH * BATCH].reshape(BATCH, -1).T
+    border = len(columns) * 9 // 10
+    return columns[:border], columns[border:]
+
+
+def stretches(columns: np.ndarray):
+    """Pairs of inputs and what follows them, in order."""
+    for t in range(0, len(columns) - STRETCH, STRETCH):
+        yield mx.nd.array(columns[t : t + STRETCH]), mx.nd.array(columns[t + 1 : t + STRETCH + 1])
+
+
+def train_epoch(net: LanguageModel, trainer: gluon.Trainer, columns: np.ndarray) -> float:
+    """Perplexity while learning."""
+    loss_of, losses = gluon.loss.SoftmaxCrossEntropyLoss(), []
+    loss_of.hybridize()
+    states = net.cells.begin_state(batch_size=BATCH)
+    for data, following in stretches(columns):
+        with autograd.record():
+            scores, *states = net(data, *states)
+            loss = loss_of(scores.reshape((-1, len(ALPHABET))), following.reshape((-1,))).mean()
+        loss.backward()
+        gluon.utils.clip_global_norm([p.grad() for p in net.collect_params().values()], 1.0)
+        trainer.step(1)
+        states = [state.detach() for state in states]  # the truncation: the next gradient stops here
+        losses.append(loss)
+    return math.exp(float(mx.nd.concat(*losses, dim=0).mean().asscalar()))
+
+
+def perplexity(net: LanguageModel, columns: np.ndarray) -> float:
+    loss_of, losses = gluon.loss.SoftmaxCrossEntropyLoss(), []
+    states = net.cells.begin_state(batch_size=BATCH)
+    for data, following in stretches(columns):
+        scores, *states = net(data, *states)
+        losses.append(loss_of(scores.reshape((-1, len(ALPHABET))), following.reshape((-1,))).mean())
+    return math.exp(float(mx.nd.concat(*losses, dim=0).mean().asscalar()))
+
+
+def sample(net: LanguageModel, start: str, count: int, rng: np.random.Generator) -> str:
+    """Start, and count letters that the model draws, somewhat on the safe side."""
+    states, text = net.cells.begin_state(batch_size=1), start
+    letters = start
+    for _ in range(count):
+        scores, *states = net(mx.nd.array([[ALPHABET.index(c)] for c in letters]), *states)
+        chances = mx.nd.softmax(scores[-1, 0] / 0.6).asnumpy().astype("float64")
+        letters = ALPHABET[rng.choice(len(ALPHABET), p=chances / chances.sum())]
+        text += letters
+    return text
+
+
+def main() -> None:
+    mx.random.seed(1)
+    np.random.seed(1)
+    train, test = texts()
+    net = LanguageModel()
+    net.initialize(mx.init.Xavier())
+    net.hybridize()
+    trainer = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 4e-3})
+    print(f"{train.size} letters to learn from; untrained perplexity {perplexity(net, test):.1f}")
+    for epoch in range(EPOCHS):
+        start = time.perf_counter()
+        learned = train_epoch(net, trainer, train)
+        seconds = time.perf_counter() - start
+        print(f"epoch {epoch}: perplexity {learned:.2f}, not seen {perplexity(net, test):.2f}, {seconds:.1f} s")
+    reached = perplexity(net, test)
+    print(sample(net, "the value of ", 200, np.random.default_rng(2)))
+    if not reached < BOUND:
+        sys.exit(f"the model did not learn: perplexity {reached:.2f}, bound {BOUND}")
+
+
+if __name__ == "__main__":
+    main()
