@@ -1,0 +1,34 @@
+"""Whether a metric got better: what checkpoints and early stopping ask."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["comparison_for", "worst"]
+
+
+def _greater(a: float, b: float) -> bool:
+    return a > b
+
+
+def _less(a: float, b: float) -> bool:
+    return a < b
+
+
+def comparison_for(mode: str, monitor: Any, who: str) -> Callable[[float, float], bool]:
+    """greater or less, by mode 'max', 'min' or 'auto': greater for accuracy and F1, else less."""
+    if mode not in ("auto", "min", "max"):
+        warnings.warn(f"{who}: mode {mode} is unknown, fallback to auto mode", RuntimeWarning, stacklevel=3)
+        mode = "auto"
+    if mode == "auto":
+        name = str(monitor.get()[0]).lower()
+        mode = "max" if "acc" in name or "f1" in name else "min"
+    return _greater if mode == "max" else _less
+
+
+def worst(comparison: Callable[[float, float], bool]) -> float:
+    """A value that every other one beats."""
+    return -math.inf if comparison is _greater else math.inf

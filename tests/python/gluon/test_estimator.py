@@ -1,0 +1,229 @@
+"""Estimator: loops, events, checkpoints, early stopping, errors."""
+
+from __future__ import annotations
+
+import logging
+
+import hybridnet as mx
+import numpy as np
+import pytest
+from hybridnet import gluon
+from hybridnet.gluon.contrib import estimator as est
+from hybridnet.gluon.contrib.estimator import Estimator
+
+
+def loader(rng, count=48, batch=16):
+    labels = rng.integers(0, 2, size=count)
+    data = (np.array([[2.0, 1], [-1, -2]])[labels] + 0.3 * rng.normal(size=(count, 2))).astype("float32")
+    return gluon.data.DataLoader(gluon.data.ArrayDataset(data, labels.astype("float32")), batch)
+
+
+def make(rng, rate=0.5, **kwargs):
+    net = gluon.nn.HybridSequential()
+    net.add(gluon.nn.Dense(8, activation="relu"), gluon.nn.Dense(2))
+    net.initialize(mx.init.Xavier())
+    net.hybridize()
+    trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": rate})
+    estimator = Estimator(net, gluon.loss.SoftmaxCrossEntropyLoss(), trainer=trainer, **kwargs)
+    estimator.logger.handlers.clear()
+    return estimator
+
+
+def lines(estimator):
+    found = []
+
+    class Keep(logging.Handler):
+        def emit(self, record):
+            found.append(record.getMessage())
+
+    estimator.logger.addHandler(Keep())
+    return found
+
+
+@pytest.mark.parametrize("context", [None, mx.cpu(), [mx.cpu(0), mx.cpu(1)]])
+def test_fit_trains_and_validates(context, rng):
+    mx.random.seed(1)
+    if isinstance(context, list):
+        net = gluon.nn.Dense(2)
+        net.initialize(ctx=context)
+        trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.5})
+        estimator = Estimator(net, gluon.loss.SoftmaxCELoss(), trainer=trainer, context=context)
+        estimator.logger.handlers.clear()
+    else:
+        estimator = make(rng, context=context)
+    estimator.fit(loader(rng), loader(rng), epochs=10)
+    names = [metric.name for metric in estimator.train_metrics + estimator.val_metrics]
+    assert names == [
+        "training accuracy",
+        "training softmaxcrossentropyloss",
+        "validation accuracy",
+        "validation softmaxcrossentropyloss",
+    ]
+    assert estimator.train_metrics[0].get()[1] > 0.95
+    assert estimator.val_metrics[0].get()[1] > 0.95
+
+
+class Recorder(est.TrainBegin, est.TrainEnd, est.EpochBegin, est.EpochEnd, est.BatchBegin, est.BatchEnd):
+    def __init__(self, stop_at=None):
+        self.events = []
+        self.stop_at = stop_at
+
+    def train_begin(self, estimator, *args, **kwargs):
+        self.events.append("train_begin")
+
+    def train_end(self, estimator, *args, **kwargs):
+        self.events.append("train_end")
+
+    def epoch_begin(self, estimator, *args, **kwargs):
+        self.events.append("epoch_begin")
+
+    def epoch_end(self, estimator, *args, **kwargs):
+        self.events.append("epoch_end")
+        return self.events.count("epoch_end") == self.stop_at
+
+    def batch_begin(self, estimator, *args, **kwargs):
+        assert set(kwargs) == {"batch"}
+        self.events.append("batch_begin")
+
+    def batch_end(self, estimator, *args, **kwargs):
+        assert set(kwargs) == {"batch", "pred", "label", "loss"}
+        self.events.append("batch_end")
+
+
+def test_events_come_in_order(rng):
+    recorder = Recorder()
+    make(rng).fit(loader(rng, 32), epochs=2, event_handlers=recorder)
+    batch = ["batch_begin", "batch_end"]
+    epoch = ["epoch_begin", *batch, *batch, "epoch_end"]
+    assert recorder.events == ["train_begin", *epoch, *epoch, "train_end"]
+
+
+def test_training_stops_by_batches_and_by_handlers(rng):
+    recorder = Recorder()
+    make(rng).fit(loader(rng), batches=4, event_handlers=[recorder])
+    assert recorder.events.count("batch_end") == 4
+    recorder = Recorder(stop_at=3)
+    make(rng).fit(loader(rng), epochs=10, event_handlers=[recorder])
+    assert recorder.events.count("epoch_end") == 3
+
+
+def test_logging_tells_epochs_and_batches(rng):
+    estimator = make(rng)
+    text = lines(estimator)
+    estimator.fit(loader(rng), loader(rng), epochs=1)
+    assert text[0].startswith("Training begin: using optimizer SGD with current learning rate 0.5000")
+    assert "Train for 1 epochs." in text
+    assert any(line.startswith("[Epoch 0] Finished in") and "training accuracy: " in line for line in text)
+    assert "Validation Begin" in text
+    assert text[-1].startswith("Train finished using total")
+    estimator = make(rng)
+    text = lines(estimator)
+    handler = est.LoggingHandler(log_interval=2, metrics=estimator.train_metrics)
+    estimator.fit(loader(rng), epochs=1, event_handlers=[handler])
+    assert sum("[Batch" in line for line in text) == 2
+    with pytest.raises(ValueError, match="log_interval"):
+        est.LoggingHandler(log_interval="batch")
+
+
+def test_validation_periods(rng):
+    estimator = make(rng)
+    calls = []
+    handler = est.ValidationHandler(loader(rng), lambda **k: calls.append(k), epoch_period=2, batch_period=3)
+    estimator.fit(loader(rng), epochs=4, event_handlers=[handler])
+    assert len(calls) == 2 + 4
+    assert set(calls[0]) == {"val_data", "batch_axis", "event_handlers"}
+
+
+def test_checkpoints_are_kept_and_training_goes_on(tmp_path, rng):
+    folder = str(tmp_path)
+    estimator = make(rng)
+    monitor = estimator.train_metrics[0]
+    handler = est.CheckpointHandler(folder, "net", monitor=monitor, save_best=True, max_checkpoints=2)
+    estimator.fit(loader(rng), epochs=4, event_handlers=[handler])
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == [
+        "net-best.params",
+        "net-best.states",
+        "net-epoch2batch9.params",
+        "net-epoch2batch9.states",
+        "net-epoch3batch12.params",
+        "net-epoch3batch12.states",
+        "net-symbol.json",
+    ]
+    other = make(rng)
+    recorder = Recorder()
+    handler = est.CheckpointHandler(folder, "net", resume_from_checkpoint=True, max_checkpoints=2)
+    other.fit(loader(rng), epochs=6, event_handlers=[handler, recorder])
+    assert recorder.events.count("epoch_end") == 2
+    assert (tmp_path / "net-epoch5batch18.params").exists()
+    handler = est.CheckpointHandler(folder, "net", resume_from_checkpoint=True)
+    with pytest.raises(ValueError, match="maximum number of epoch 6 reached"):
+        make(rng).fit(loader(rng), epochs=6, event_handlers=[handler])
+    handler = est.CheckpointHandler(folder, "net", resume_from_checkpoint=True)
+    with pytest.raises(ValueError, match="same type of period"):
+        make(rng).fit(loader(rng), batches=6, event_handlers=[handler])
+    with pytest.raises(ValueError, match="provide one of the metric objects"):
+        est.CheckpointHandler(folder, save_best=True)
+
+
+def test_training_stops_early(rng):
+    estimator = make(rng, rate=1e-9)
+    recorder = Recorder()
+    stopping = est.EarlyStoppingHandler(estimator.train_metrics[1], min_delta=0.1, patience=2)
+    text = lines(estimator)
+    estimator.fit(loader(rng), epochs=20, event_handlers=[stopping, recorder])
+    assert recorder.events.count("epoch_end") == 3
+    assert any("early stopping" in line for line in text)
+    assert est.EarlyStoppingHandler(mx.metric.Accuracy()).monitor_op(2, 1)
+    assert est.EarlyStoppingHandler(mx.metric.MSE()).monitor_op(1, 2)
+    assert est.EarlyStoppingHandler(mx.metric.MSE(), mode="max").monitor_op(2, 1)
+    with pytest.warns(RuntimeWarning, match="mode other is unknown"):
+        est.EarlyStoppingHandler(mx.metric.MSE(), mode="other")
+    with pytest.raises(ValueError, match="CompositeEvalMetric"):
+        est.EarlyStoppingHandler(mx.metric.CompositeEvalMetric())
+    with pytest.raises(ValueError, match="metric objects"):
+        est.EarlyStoppingHandler("accuracy")
+
+
+def test_own_batch_processors_and_nets(rng):
+    class Swapped(est.BatchProcessor):
+        def _get_data_and_label(self, batch, ctx, batch_axis=0):
+            data, label = super()._get_data_and_label(batch, ctx, batch_axis)
+            return data, [1 - y for y in label]
+
+    estimator = make(rng, batch_processor=Swapped())
+    estimator.fit(loader(rng), epochs=6)
+    plain = Estimator(estimator.net, gluon.loss.SoftmaxCELoss(), trainer=estimator.trainer)
+    plain.logger.handlers.clear()
+    plain.evaluate(loader(rng))
+    assert plain.val_metrics[0].get()[1] < 0.1
+
+
+def test_wrong_arguments_are_named(rng):
+    net = gluon.nn.Dense(2)
+    loss = gluon.loss.L2Loss()
+    for arguments, text in [
+        ((net, "loss"), "must be a Loss"),
+        ((net, loss, "metric"), "must be a Metric"),
+    ]:
+        with pytest.raises(ValueError, match=text):
+            Estimator(*arguments)
+    with pytest.raises(ValueError, match="must be a Gluon Trainer"):
+        Estimator(net, loss, trainer="sgd")
+    with pytest.raises(ValueError, match="must be a Context"):
+        Estimator(net, loss, context="cpu")
+    with pytest.raises(ValueError, match="fit_batch"):
+        Estimator(net, loss, trainer=gluon.Trainer(net.collect_params(), "sgd"), batch_processor=3)
+    estimator = make(rng)
+    with pytest.raises(ValueError, match="exactly one type of iteration"):
+        estimator.fit(loader(rng))
+    with pytest.raises(ValueError, match="DataLoader; got list"):
+        estimator.fit([], epochs=1)
+    with pytest.raises(ValueError, match="EventHandler"):
+        estimator.fit(loader(rng), epochs=1, event_handlers=[print])
+    with pytest.raises(ValueError, match="outside of the known"):
+        estimator.fit(loader(rng), epochs=1, event_handlers=[est.MetricHandler(mx.metric.Accuracy())])
+    with pytest.warns(UserWarning, match="default SGD"):
+        Estimator(gluon.nn.Dense(2), loss)
+    with pytest.warns(UserWarning, match="already fully initialized"):
+        Estimator(net, loss, initializer=mx.init.One(), trainer=gluon.Trainer(net.collect_params(), "sgd"))
