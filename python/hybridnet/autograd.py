@@ -12,6 +12,7 @@ from .ndarray import NDArray, zeros
 
 __all__ = [
     "Function",
+    "NDArray",
     "backward",
     "grad",
     "is_recording",

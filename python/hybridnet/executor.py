@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -222,9 +223,17 @@ def _check_shape(name: str, bound: NDArray, value: Any) -> None:
 
 
 def simple_bind(
-    symbol: Any, ctx: Context, grad_req: Any, type_dict: dict[str, Any] | None, shapes: dict[str, Any]
+    symbol: Any,
+    ctx: Context,
+    grad_req: Any,
+    type_dict: dict[str, Any] | None,
+    shapes: dict[str, Any],
+    group2ctx: dict[str, Context] | None = None,
 ) -> Executor:
-    """An Executor over newly allocated zeros, with all shapes and types inferred from those given."""
+    """An Executor over newly allocated zeros, with all shapes and types inferred from those given.
+
+    group2ctx: where variables with the attribute ctx_group live, by its value; the others live on ctx.
+    """
     names = symbol.list_arguments()
     arg_shapes, _, aux_shapes = symbol.infer_shape(**shapes)
     if arg_shapes is None:
@@ -236,8 +245,31 @@ def simple_bind(
     declared = {name for name, attributes in symbol.attr_dict().items() if "__dtype__" in attributes}
     types = {name: np.float32 for name in names if name in shapes and name not in declared} | (type_dict or {})
     arg_types, _, aux_types = symbol.infer_type_partial(**types)
-    args = [zeros(s, ctx, t or np.float32) for s, t in zip(arg_shapes, arg_types, strict=True)]
-    aux = [zeros(s, ctx, t or np.float32) for s, t in zip(aux_shapes, aux_types, strict=True)]
+    args = [
+        zeros(s, place, t or np.float32)
+        for s, t, place in zip(arg_shapes, arg_types, _places(symbol, names, ctx, group2ctx), strict=True)
+    ]
+    aux = [
+        zeros(s, place, t or np.float32)
+        for s, t, place in zip(
+            aux_shapes, aux_types, _places(symbol, symbol.list_auxiliary_states(), ctx, group2ctx), strict=True
+        )
+    ]
     requests = _requests(grad_req, names)
-    grads = [None if r == "null" else zeros(a.shape, ctx, a.dtype) for r, a in zip(requests, args, strict=True)]
+    grads = [None if r == "null" else zeros(a.shape, a.context, a.dtype) for r, a in zip(requests, args, strict=True)]
     return Executor(symbol, ctx, args, grads, requests, aux)
+
+
+def _places(symbol: Any, names: Sequence[str], ctx: Context, group2ctx: dict[str, Context] | None) -> list[Context]:
+    if not group2ctx:
+        return [ctx] * len(names)
+    groups: dict[str, str] = {}
+    nodes = json.loads(symbol.tojson())["nodes"]
+    for node in nodes:
+        group = node.get("attrs", {}).get("__ctx_group__")
+        if group is None:
+            continue
+        groups[node["name"]] = group
+        for index, *_ in node["inputs"]:  # a variable without a group lives where it is read first
+            groups.setdefault(nodes[index]["name"], group)
+    return [group2ctx.get(groups.get(name, ""), ctx) for name in names]

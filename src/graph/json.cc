@@ -1,5 +1,6 @@
 // The symbol JSON of MXNet 1.x, read and written: docs/formats.md. Every index and count is checked before use.
 #include <algorithm>
+#include <cctype>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
@@ -86,7 +87,9 @@ Json graph_json(const std::vector<NodeEntry>& outputs, const std::vector<NodePtr
 // ---------------------------------------------------------------------------------------------------- reading
 class Loader {
  public:
-  Loader(const std::string& what, int version) : what_(what), version_(version) {}
+  // zero_is_unknown: the file means unknown sizes by the zeros of its __shape__ attributes, although zeros are sizes now.
+  Loader(const std::string& what, int version, bool zero_is_unknown)
+      : what_(what), version_(version), zero_is_unknown_(zero_is_unknown) {}
 
   std::vector<NodeEntry> load(const Json& graph, const std::string& path, int depth, std::vector<NodePtr>* all_nodes = nullptr) {
     if (depth > kMaxSubgraphDepth) fail(path, "subgraphs nest too deeply", "at most " + std::to_string(kMaxSubgraphDepth) + " levels", "more");
@@ -186,6 +189,20 @@ class Loader {
     return raw;
   }
 
+  static void mark_unknown_sizes(std::vector<Raw>& raw) {
+    for (Raw& node : raw) {
+      const auto it = node.attrs.find("__shape__");
+      if (it == node.attrs.end()) continue;
+      std::string text;
+      for (size_t i = 0; i < it->second.size(); ++i) {
+        const char before = i == 0 ? '(' : it->second[i - 1], after = i + 1 < it->second.size() ? it->second[i + 1] : ')';
+        const bool whole = !std::isdigit(static_cast<unsigned char>(before)) && !std::isdigit(static_cast<unsigned char>(after));
+        text += it->second[i] == '0' && whole ? std::string("-1") : std::string(1, it->second[i]);
+      }
+      it->second = text;
+    }
+  }
+
   // Files before 1.9.1: ctx_group and friends become __ctx_group__; `weight_lr_mult` moves to the variable `weight`.
   void upgrade_hidden_keys(std::vector<Raw>& raw) const {
     static const char* const kWords[] = {"ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirror_stage"};
@@ -246,6 +263,7 @@ class Loader {
 
   std::vector<NodePtr> build(std::vector<Raw>& raw, const std::string& path, int depth) {
     if (version_ < kMxnetVersion && depth == 0) upgrade_hidden_keys(raw);
+    if (zero_is_unknown_) mark_unknown_sizes(raw);
     std::vector<NodePtr> nodes(raw.size());
     for (size_t i : order_of(raw, path)) {
       const std::string where = path + ".nodes[" + std::to_string(i) + "] ('" + raw[i].name + "')";
@@ -348,6 +366,7 @@ class Loader {
 
   const std::string& what_;
   int version_;
+  bool zero_is_unknown_;
 };
 
 int version_of(const Json& document) {
@@ -356,6 +375,13 @@ int version_of(const Json& document) {
   auto it = attrs->find("mxnet_version");
   if (it == attrs->end() || !it->is_array() || it->size() != 2 || !(*it)[1].is_number_integer()) return kVersionWithoutAttr;
   return (*it)[1].get<int>();
+}
+
+bool means_numpy_shapes(const Json& document) {
+  const auto attrs = document.find("attrs");
+  if (attrs == document.end() || !attrs->is_object()) return false;
+  const auto it = attrs->find("is_np_shape");
+  return it != attrs->end() && it->is_array() && it->size() == 2 && (*it)[1].is_number_integer() && (*it)[1].get<int>() != 0;
 }
 
 // Several variable nodes of one name mean one array: the first stands for all.
@@ -390,7 +416,7 @@ Symbol Symbol::from_json(std::string_view text, const std::string& what) {
                        .because = error.what(),
                        .fix = "the file is damaged or is no symbol JSON; save or copy it again"});
   }
-  Loader loader(what, version_of(document));
+  Loader loader(what, version_of(document), is_np_shape() && !means_numpy_shapes(document));
   Symbol symbol;
   std::vector<NodePtr> nodes;
   symbol.outputs = loader.load(document, "the graph", 0, &nodes);

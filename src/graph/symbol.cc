@@ -156,7 +156,7 @@ Symbol::Specs Symbol::infer(const std::map<std::string, TensorSpec>& known, bool
     if (auto it = known.find(node->name); it != known.end()) learn(spec, it->second);
   }
   infer_specs(outputs, specs, train);
-  fill_undetermined_dtypes(outputs, order, train, &specs);
+  if (!partial) fill_undetermined_dtypes(outputs, order, train, &specs);
 
   Specs result;
   result.complete = true;

@@ -1,5 +1,6 @@
 #include "imperative/tape.h"
 
+#include <algorithm>
 #include <atomic>
 
 namespace hybridnet {
@@ -31,6 +32,12 @@ void mark_output(const Ref<TapeNode>& node, size_t index, const NDArray& array) 
   mark->node = node;
   mark->index = static_cast<uint32_t>(index);
   array.impl()->tape = Ref<TapeInfo>(mark.get());
+}
+
+// Whole numbers have gradients only where the user has asked for those of whole numbers; indices and counts have none.
+bool carries_gradient(DType output, std::span<const NDArray> inputs) {
+  if (is_floating(output)) return true;
+  return std::any_of(inputs.begin(), inputs.end(), [&](const NDArray& a) { return a.dtype() == output && needs_gradient(a); });
 }
 
 }  // namespace
@@ -75,7 +82,10 @@ void TapeNode::destroy(TapeNode* node) {
 
 bool needs_gradient(const NDArray& a) {
   const TapeMark* mark = a ? mark_of(a) : nullptr;
-  return mark && (mark->node || mark->req != GradReq::kNull);
+  if (!mark) return false;
+  // What stems from a graph that a backward has freed is a constant for what is computed from now on, as in MXNet: states
+  // carried from one training step to the next end the gradient there.
+  return mark->node ? !mark->node->released : mark->req != GradReq::kNull;
 }
 
 void record_op(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, std::vector<NDArray>& outputs) {
@@ -91,7 +101,7 @@ void record_op(const Op& op, const ParamsPtr& params, std::span<const NDArray> i
     if (!outputs[i]) continue;
     node->outputs[i].spec = outputs[i].spec();
     if (saves.output(static_cast<int>(i))) node->outputs[i].saved = save(outputs[i].detached());
-    if (static_cast<int>(i) < visible && is_floating(outputs[i].dtype())) mark_output(node, i, outputs[i]);
+    if (static_cast<int>(i) < visible && carries_gradient(outputs[i].dtype(), inputs)) mark_output(node, i, outputs[i]);
   }
 }
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..ops.namespace import lazy_functions
 from . import _internal, ndarray, random
+from .cached_op import CachedOp
 from .ndarray import *
 from .ndarray import NDArray
 from .utils import load, load_frombuffer, save

@@ -247,7 +247,7 @@ def _slice_by_operator(data: Any, region: _Region) -> Any:
 
 
 def _reshaped_by_operator(data: Any, shape: tuple[int, ...]) -> Any:
-    return _op("Reshape")(data, shape=shape) if shape else _core.reshaped(data, shape)
+    return _op("Reshape")(data, shape=shape)
 
 
 def _device(data: Any) -> tuple[int, int]:

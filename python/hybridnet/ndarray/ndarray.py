@@ -23,11 +23,13 @@ __all__ = [
     "add",
     "arange",
     "array",
+    "choose_element_0index",
     "concatenate",
     "divide",
     "empty",
     "equal",
     "eye",
+    "fill_element_0index",
     "from_dlpack",
     "from_numpy",
     "full",
@@ -136,6 +138,10 @@ class NDArray(_core.NDArrayBase):
         if any(isinstance(target, NDArray) for target in targets):
             return NotImplemented
         return getattr(ufunc, method)(*converted, **kwargs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """Other functions of NumPy see the values and give NumPy arrays; ``mx.np`` has them for arrays."""
+        return func(*_as_numpy(args), **_as_numpy(kwargs))
 
     def __dlpack__(self, **_: Any) -> Any:
         return _core.to_dlpack(self, False)
@@ -585,6 +591,17 @@ def waitall() -> None:
     _core.wait_all()
 
 
+def _as_numpy(value: Any) -> Any:
+    """value with NumPy arrays for arrays, within lists, tuples and dicts too."""
+    if isinstance(value, NDArray):
+        return _core.asnumpy(value)
+    if isinstance(value, (list, tuple)):
+        return type(value)(_as_numpy(item) for item in value)
+    if isinstance(value, dict):
+        return {key: _as_numpy(item) for key, item in value.items()}
+    return value
+
+
 # ------------------------------------------------------------------------------------- arrays and numbers, either side
 _BINARY = [
     "add",
@@ -799,6 +816,18 @@ def onehot_encode(indices: NDArray, out: NDArray) -> NDArray:
     """Writes one-hot rows of the indices into out."""
     depth = out.shape[-1]
     return _function("one_hot")(indices, depth=depth, dtype=np.dtype(out.dtype).name, out=out)
+
+
+def choose_element_0index(lhs: NDArray, rhs: NDArray) -> NDArray:
+    """Of each row of lhs the element that rhs names: ``pick`` along the last axis."""
+    return _function("pick")(lhs, rhs)
+
+
+def fill_element_0index(lhs: NDArray, mhs: NDArray, rhs: NDArray) -> NDArray:
+    """lhs (rows, columns) with lhs[i, rhs[i]] = mhs[i]."""
+    result = lhs.copy()
+    result[arange(0, lhs.shape[0], dtype="int32"), rhs.astype("int32")] = mhs
+    return result
 
 
 def imdecode(str_img: bytes, **kwargs: Any) -> NDArray:

@@ -438,7 +438,7 @@ class Symbol(_core.SymbolBase):
         """Infers shapes from the given ones, allocates all arrays and binds them."""
         from ..executor import simple_bind
 
-        return simple_bind(self, ctx, grad_req, type_dict, kwargs)
+        return simple_bind(self, ctx, grad_req, type_dict, kwargs, group2ctx)
 
     def eval(self, ctx: Context | None = None, **kwargs: Any) -> list[Any]:
         """Runs the graph once on the given arrays; returns the outputs."""

@@ -101,6 +101,8 @@ Shape checked_shape(const DLTensor& t) {
 }
 
 NDArray from_dlpack(const py::object& capsule) {
+  if (!PyCapsule_CheckExact(capsule.ptr()))
+    raise(ErrorKind::kType, {.op = "from_dlpack", .expected = "an object with __dlpack__, or a DLPack capsule", .given = short_repr(capsule.ptr())});
   if (!PyCapsule_IsValid(capsule.ptr(), kFresh))
     raise(ErrorKind::kValue, {.op = "from_dlpack", .expected = "a DLPack capsule that was not used before", .given = short_repr(capsule.ptr())});
   auto* managed = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), kFresh));

@@ -134,6 +134,24 @@ def test_retain_graph_allows_a_second_backward():
         y.backward()
 
 
+def test_states_of_an_earlier_step_are_constants():
+    w, state = leaf([2.0]), mx.nd.array([1.0])
+    for expected in (1, 2, 4):
+        with autograd.record():
+            state = state * w
+        state.backward()
+        np.testing.assert_allclose(w.grad.asnumpy(), [expected])
+
+
+def test_whole_numbers_have_gradients_if_asked_for():
+    x = mx.nd.array([[3, 1, 2]], dtype="int32")
+    x.attach_grad()
+    with autograd.record():
+        y = mx.nd.topk(x * 2, k=2, ret_typ="value")
+    y.backward()
+    np.testing.assert_array_equal(x.grad.asnumpy(), [[2, 0, 2]])
+
+
 def test_backward_of_what_was_not_recorded():
     with pytest.raises(mx.errors.GradientError, match="record"):
         (mx.nd.ones((1,)) * 2).backward()

@@ -1,0 +1,37 @@
+"""A Symbol made executable once and run many times: what hybridized blocks are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from .. import _core
+
+if TYPE_CHECKING:
+    from ..symbol import Symbol
+
+__all__ = ["CachedOp"]
+
+
+class CachedOp:
+    """Runs the graph of a Symbol on arrays given in the order of ``sym.list_inputs()``, recorded as one step.
+
+    flags: (name, value) pairs; ``static_alloc`` and ``static_shape`` are used, the others of MXNet are accepted.
+    """
+
+    def __init__(self, sym: Symbol, flags: Iterable[tuple[str, Any]] = ()) -> None:
+        chosen = {name: str(value).lower() in ("1", "true") for name, value in dict(flags).items()}
+        self.symbol = sym
+        self._op = _core.CachedOp(
+            sym,
+            static_alloc=chosen.get("static_alloc", False),
+            static_shape=chosen.get("static_shape", False),
+        )
+
+    def __call__(self, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+        """One array, or a list of them if the graph has several outputs; out: arrays to write them into."""
+        return self._op(*args, out=out)
+
+    def get_optimized_symbol(self) -> Symbol:
+        """The graph that was given: what plans make of it is no Symbol."""
+        return self.symbol
