@@ -47,6 +47,10 @@ CASES = [
     Case("resnet50_infer_16", "ResNet-50 inference, batch 16, hybridized", None),
     Case("expression_16m", "tanh(a*x+b)*sigmoid(x)+x, 16M float32, hybridized", 0.25),
     Case("linear_16m", "a*x+b*y+z, 16M float32, hybridized", None),
+    Case("lstm_foreach", "LSTM 2x256 by foreach, batch 32, length 35, forward, hybridized", 1.0),
+    Case("lstm_foreach_train", "the same, forward and backward", 1.0),
+    Case("while_1000", "while_loop of 1000 tiny iterations, hybridized", 0.1),
+    Case("cond_call", "cond of two tiny branches, hybridized", 0.8),
     Case("loader_0", "DataLoader, 1024 samples of 3x64x64, batch 32, 0 workers", 1.0),
     Case("loader_2", "the same, 2 workers", 1.0),
 ]

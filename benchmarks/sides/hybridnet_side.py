@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hybridnet as mx
+import hybridnet_control_flow as control_flow
 import numpy as np
 from hybridnet import autograd, gluon
 from hybridnet.gluon import nn
@@ -161,5 +162,6 @@ if __name__ == "__main__":
             "linear_16m": lambda: elementwise(Linear(), 5),
             "loader_0": lambda: loader(0),
             "loader_2": lambda: loader(2),
+            **control_flow.CASES,
         },
     )

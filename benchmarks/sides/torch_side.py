@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812: PyTorch's habit
+import torch_control_flow as control_flow
 from serve import Step, serve
 from torch import nn
 
@@ -196,5 +197,6 @@ if __name__ == "__main__":
             "linear_16m": linear_16m,
             "loader_0": lambda: loader(0),
             "loader_2": lambda: loader(2),
+            **control_flow.CASES,
         },
     )

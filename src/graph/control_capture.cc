@@ -35,7 +35,8 @@ class Capture {
         inside = inside || inside_.count(input.node.get()) != 0;
       }
       if (depends) reads_slot_.insert(node);
-      if (depends || inside || (options_.made_inside && options_.made_inside(node) && !(options_.hoist && may_hoist(*node))))
+      if (depends || inside ||
+          (options_.made_inside && options_.made_inside(node) && !(options_.hoist && may_hoist(*node))))
         inside_.insert(node);
     }
   }
@@ -75,7 +76,8 @@ class Capture {
 
   std::string unique_name(const NodeEntry& entry) {
     std::string name = entry.node->name;
-    if (!entry.node->is_variable()) name += entry.node->num_outputs() > 1 ? "_output" + std::to_string(entry.index) : "_output";
+    if (!entry.node->is_variable())
+      name += entry.node->num_outputs() > 1 ? "_output" + std::to_string(entry.index) : "_output";
     std::string candidate = name;
     for (int number = 1; !names_.insert(candidate).second; ++number) candidate = name + "_" + std::to_string(number);
     return candidate;

@@ -2,7 +2,8 @@
 // body is cut out of the graph that a trace has made.
 //
 // Parameters say which input of the node (a number below "locs") feeds which input of a body; names and meaning are
-// those of MXNet's symbol JSON (docs/formats.md). What MXNet does not have is left out of files when it has its default.
+// those of MXNet's symbol JSON (docs/formats.md). What MXNet does not have is left out of files when it has its
+// default.
 #pragma once
 
 #include <functional>
@@ -40,8 +41,8 @@ struct WhileLoopParams {
   static void describe(ParamSchema<WhileLoopParams>& schema);
 };
 
-// Outputs: those of both branches, then (made by gradients) then_extra that only the then branch gives and else_extra that
-// only the other gives; what a branch that did not run would give is undefined.
+// Outputs: those of both branches, then (made by gradients) then_extra that only the then branch gives and else_extra
+// that only the other gives; what a branch that did not run would give is undefined.
 struct CondParams {
   int32_t num_args = 0, num_outputs = 0, then_extra = 0, else_extra = 0;
   OptionalInts cond_input_locs, then_input_locs, else_input_locs;
@@ -76,16 +77,16 @@ TensorSpec slice_spec(const TensorSpec& array, bool scalar_slices);
 
 // ------------------------------------------------------------------------------------------------------------ capture
 struct CapturedBody {
-  Ref<Subgraph> body;                // closed; inputs in the order in which the outputs reach them, unread slots last
-  std::vector<int> slot_positions;   // per slot: its place among the inputs, -1: dropped because nothing reads it
-  std::vector<NodeEntry> captured;   // values of the surrounding graph that the body reads ...
+  Ref<Subgraph> body;               // closed; inputs in the order in which the outputs reach them, unread slots last
+  std::vector<int> slot_positions;  // per slot: its place among the inputs, -1: dropped because nothing reads it
+  std::vector<NodeEntry> captured;  // values of the surrounding graph that the body reads ...
   std::vector<int> captured_positions;  // ... and their places
 };
 struct CaptureOptions {
   bool keep_unread_slots = true;
-  bool hoist = false;                                   // pure work that reads no slot stays outside
-  std::function<bool(const Node*)> made_inside;         // was this node made while the body was traced?
-  std::function<void(const Node*)> check_node;          // throws for what belongs to another, closed body
+  bool hoist = false;                            // pure work that reads no slot stays outside
+  std::function<bool(const Node*)> made_inside;  // was this node made while the body was traced?
+  std::function<void(const Node*)> check_node;   // throws for what belongs to another, closed body
 };
 // Copies what results need and slots feed. The surrounding graph is not changed.
 CapturedBody capture_body(const std::vector<NodeEntry>& results, const std::vector<NodePtr>& slots,

@@ -85,8 +85,8 @@ void learn(TensorSpec& spec, const TensorSpec& known, const Node& node, const st
   spec = merged;
 }
 
-[[noreturn]] void throw_state_changes(const Node& node, Body& body, size_t state, size_t output, const TensorSpec& before,
-                                      const TensorSpec& after) {
+[[noreturn]] void throw_state_changes(const Node& node, Body& body, size_t state, size_t output,
+                                      const TensorSpec& before, const TensorSpec& after) {
   ErrorFields e;
   e.op = node.op->name;
   e.node = node.name;
@@ -139,15 +139,22 @@ void infer_foreach(const Node& node, std::span<TensorSpec> in, std::span<TensorS
     const int64_t given = rows_of(spec);
     if (given == kUnknownDim) return;
     if (rows != kUnknownDim && rows != given) {
-      throw ShapeError({.op = node.op->name, .node = node.name, .input = what, .expected = "length " + std::to_string(rows),
-                        .given = spec.str(), .because = "all data of a loop have one length along axis 0"});
+      throw ShapeError({.op = node.op->name,
+                        .node = node.name,
+                        .input = what,
+                        .expected = "length " + std::to_string(rows),
+                        .given = spec.str(),
+                        .because = "all data of a loop have one length along axis 0"});
     }
     rows = given;
   };
   for (size_t i = 0; i < num_data; ++i) {
     if (in[i].shape.rank_known() && in[i].shape.ndim() == 0) {
-      throw ShapeError({.op = node.op->name, .node = node.name, .input = "data " + std::to_string(i),
-                        .expected = "at least one axis", .given = in[i].str()});
+      throw ShapeError({.op = node.op->name,
+                        .node = node.name,
+                        .input = "data " + std::to_string(i),
+                        .expected = "at least one axis",
+                        .given = in[i].str()});
     }
     see_rows(in[i], "data " + std::to_string(i));
   }
@@ -200,22 +207,28 @@ void infer_while_loop(const Node& node, std::span<TensorSpec> in, std::span<Tens
   for (size_t k = 0; k < condition.num_inputs(); ++k) condition.input(k) = in[static_cast<size_t>(cond_sources[k])];
   condition.run();
   for (size_t k = 0; k < condition.num_inputs(); ++k)
-    learn(in[static_cast<size_t>(cond_sources[k])], condition.input(k), node, "input " + std::to_string(cond_sources[k]));
+    learn(in[static_cast<size_t>(cond_sources[k])], condition.input(k), node,
+          "input " + std::to_string(cond_sources[k]));
   const TensorSpec test = condition.output(0);
   if (test.shape.known() && test.shape.size() != 1) {
-    throw ShapeError({.op = node.op->name, .node = node.name, .input = "cond", .expected = "one element",
-                      .given = test.str(), .fix = "reduce the condition with max() (any) or min() (all)"});
+    throw ShapeError({.op = node.op->name,
+                      .node = node.name,
+                      .input = "cond",
+                      .expected = "one element",
+                      .given = test.str(),
+                      .fix = "reduce the condition with max() (any) or min() (all)"});
   }
   for (size_t i = 0; i < num_out_data; ++i)
     learn(out[i], with_rows(body.output(i), rows), node, "output " + std::to_string(i));
   for (size_t s = 0; s < variables.size(); ++s)
     learn(out[num_out_data + s], body.input(static_cast<size_t>(variables[s])), node, "variable " + std::to_string(s));
-  learn(out[num_out_data + variables.size()], {p.scalar_slices ? Shape::scalar() : Shape{1}, DType::kInt64}, node, "count");
+  learn(out[num_out_data + variables.size()], {p.scalar_slices ? Shape::scalar() : Shape{1}, DType::kInt64}, node,
+        "count");
 }
 
 // ---------------------------------------------------------------------------------------------------------------- cond
-[[noreturn]] void throw_branches_differ(const Node& node, size_t i, Body& then_body, const TensorSpec& one, Body& else_body,
-                                        const TensorSpec& other) {
+[[noreturn]] void throw_branches_differ(const Node& node, size_t i, Body& then_body, const TensorSpec& one,
+                                        Body& else_body, const TensorSpec& other) {
   ErrorFields e;
   e.op = node.op->name;
   e.node = node.name;
@@ -245,8 +258,12 @@ void infer_cond(const Node& node, std::span<TensorSpec> in, std::span<TensorSpec
   run(pred, 0);
   const TensorSpec test = pred.output(0);
   if (test.shape.known() && test.shape.size() != 1) {
-    throw ShapeError({.op = node.op->name, .node = node.name, .input = "pred", .expected = "one element",
-                      .given = test.str(), .fix = "reduce it with max() (any) or min() (all)"});
+    throw ShapeError({.op = node.op->name,
+                      .node = node.name,
+                      .input = "pred",
+                      .expected = "one element",
+                      .given = test.str(),
+                      .fix = "reduce it with max() (any) or min() (all)"});
   }
   run(then_body, 1);
   run(else_body, 2);
@@ -270,7 +287,8 @@ void check_body(const Node& node) {
 }  // namespace
 
 TensorSpec slice_spec(const TensorSpec& array, bool scalar_slices) {
-  if (array.shape.rank_known() && array.shape.ndim() == 1) return {scalar_slices ? Shape::scalar() : Shape{1}, array.dtype};
+  if (array.shape.rank_known() && array.shape.ndim() == 1)
+    return {scalar_slices ? Shape::scalar() : Shape{1}, array.dtype};
   return without_rows(array);
 }
 
@@ -347,7 +365,8 @@ bool is_auxiliary_input(const Node& node, size_t input) {
         const NodePtr& variable = inner->inputs[i].node;
         if (!variable->is_variable()) continue;
         const auto at = std::find(body.inputs.begin(), body.inputs.end(), variable);
-        if (at == body.inputs.end() || sources[static_cast<size_t>(at - body.inputs.begin())] != static_cast<int>(input))
+        if (at == body.inputs.end() ||
+            sources[static_cast<size_t>(at - body.inputs.begin())] != static_cast<int>(input))
           continue;
         if (is_auxiliary_input(*inner, i)) return true;
       }

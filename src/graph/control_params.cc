@@ -50,12 +50,8 @@ void WhileLoopParams::describe(ParamSchema<WhileLoopParams>& schema) {
 void CondParams::describe(ParamSchema<CondParams>& schema) {
   schema.field("num_args", &CondParams::num_args).at_least(0).doc("Number of inputs.");
   schema.field("num_outputs", &CondParams::num_outputs).at_least(0).doc("Number of outputs.");
-  schema.field("then_extra", &CondParams::then_extra)
-      .default_value(0)
-      .doc("Outputs that the then branch alone gives.");
-  schema.field("else_extra", &CondParams::else_extra)
-      .default_value(0)
-      .doc("Outputs that the else branch alone gives.");
+  schema.field("then_extra", &CondParams::then_extra).default_value(0).doc("Outputs that the then branch alone gives.");
+  schema.field("else_extra", &CondParams::else_extra).default_value(0).doc("Outputs that the else branch alone gives.");
   schema.field("cond_input_locs", &CondParams::cond_input_locs).doc("Node input of each input of the predicate.");
   schema.field("then_input_locs", &CondParams::then_input_locs).doc("Node input of each input of the then branch.");
   schema.field("else_input_locs", &CondParams::else_input_locs).doc("Node input of each input of the else branch.");
@@ -76,12 +72,14 @@ class NodeCheck {
  public:
   explicit NodeCheck(const Node& node) : node_(node), num_inputs_(static_cast<int64_t>(node.inputs.size())) {}
 
-  void foreach() const {
+  void foreach () const {
     const auto& p = params_of<ForeachParams>(node_);
     const Subgraph& body = *node_.subgraphs[0];
     const size_t slots = p.in_data_locs.size() + p.in_state_locs.size() + p.remain_locs.size();
-    require(slots == body.inputs.size(), "in_data_locs, in_state_locs and remain_locs name each input of the body once");
-    require(static_cast<int64_t>(slots) + (p.counted ? 1 : 0) == num_inputs_, "there is one node input per input of the body");
+    require(slots == body.inputs.size(),
+            "in_data_locs, in_state_locs and remain_locs name each input of the body once");
+    require(static_cast<int64_t>(slots) + (p.counted ? 1 : 0) == num_inputs_,
+            "there is one node input per input of the body");
     std::vector<bool> seen(slots);
     for (const OptionalInts* list : {&p.in_data_locs, &p.in_state_locs, &p.remain_locs}) {
       in_range(*list, static_cast<int64_t>(slots), "an input of the body");
@@ -128,8 +126,7 @@ class NodeCheck {
                        .fix = "save the model again"});
   }
   void in_range(const OptionalInts& list, int64_t size, const char* what) const {
-    for (const std::optional<int64_t>& at : list)
-      require(at.has_value() && *at >= 0 && *at < size, what);
+    for (const std::optional<int64_t>& at : list) require(at.has_value() && *at >= 0 && *at < size, what);
   }
   void sources(const OptionalInts& list, size_t body) const {
     require(list.size() == node_.subgraphs[body]->inputs.size(), "input_locs name a node input per input of the body");
@@ -150,7 +147,7 @@ void check_control_node(const Node& node) {
   const NodeCheck check(node);
   switch (control_kind(node)) {
     case ControlKind::kForeach:
-      return check.foreach();
+      return check.foreach ();
     case ControlKind::kWhileLoop:
       return check.while_loop();
     case ControlKind::kCond:

@@ -7,8 +7,8 @@
 namespace hybridnet {
 namespace {
 
-// Positions in the pipeline (docs/graph-passes.md). Later rules must wait until the body is linked: they drop what a further
-// derivative needs (stop_gradient) and choose memory formats, which a frozen body does not carry.
+// Positions in the pipeline (docs/graph-passes.md). Later rules must wait until the body is linked: they drop what a
+// further derivative needs (stop_gradient) and choose memory formats, which a frozen body does not carry.
 constexpr double kAutodiff = 10, kJoint = 20.5;
 
 using NodeSet = std::unordered_set<const Node*>;
@@ -44,9 +44,11 @@ NodeSet upstream(const Graph& body, const std::vector<bool>& outputs) {
 
 }  // namespace
 
-void close_over_iterations(const Graph& body, const std::vector<int>& state_inputs, int first_state, std::vector<bool>& wanted,
-                           std::vector<bool>& heads) {
-  auto floating = [&](size_t s) { return is_floating(body.spec(body.outputs()[static_cast<size_t>(first_state) + s]).dtype); };
+void close_over_iterations(const Graph& body, const std::vector<int>& state_inputs, int first_state,
+                           std::vector<bool>& wanted, std::vector<bool>& heads) {
+  auto floating = [&](size_t s) {
+    return is_floating(body.spec(body.outputs()[static_cast<size_t>(first_state) + s]).dtype);
+  };
   for (bool changed = true; changed;) {
     changed = false;
     const NodeSet reached = downstream(body, wanted);
@@ -59,7 +61,8 @@ void close_over_iterations(const Graph& body, const std::vector<int>& state_inpu
   }
   const NodeSet reached = downstream(body, wanted);
   for (size_t i = 0; i < heads.size(); ++i)
-    heads[i] = heads[i] && reached.count(body.outputs()[i].node.get()) != 0 && is_floating(body.spec(body.outputs()[i]).dtype);
+    heads[i] =
+        heads[i] && reached.count(body.outputs()[i].node.get()) != 0 && is_floating(body.spec(body.outputs()[i]).dtype);
   for (bool changed = true; changed;) {
     changed = false;
     const NodeSet leading = upstream(body, heads);
@@ -71,7 +74,8 @@ void close_over_iterations(const Graph& body, const std::vector<int>& state_inpu
   }
 }
 
-BodyGradient differentiate_body(Graph body, const std::vector<bool>& wanted, const std::vector<bool>& heads, bool recompute) {
+BodyGradient differentiate_body(Graph body, const std::vector<bool>& wanted, const std::vector<bool>& heads,
+                                bool recompute) {
   BodyGradient result;
   const int num_inputs = static_cast<int>(body.inputs().size()), num_outputs = static_cast<int>(body.outputs().size());
   result.grad_of_input.assign(static_cast<size_t>(num_inputs), -1);

@@ -1,6 +1,6 @@
-// T iterations in segments of s: a loop over T / s segments whose body is a loop over s iterations, and a loop over what is
-// left. Only the outer loop's states are kept; with s = sqrt(T) these are sqrt(T), and as many values of one segment while
-// its gradient is computed (Chen et al. 2016, "Training deep nets with sublinear memory cost").
+// T iterations in segments of s: a loop over T / s segments whose body is a loop over s iterations, and a loop over
+// what is left. Only the outer loop's states are kept; with s = sqrt(T) these are sqrt(T), and as many values of one
+// segment while its gradient is computed (Chen et al. 2016, "Training deep nets with sublinear memory cost").
 #include "passes/checkpoint_loops.h"
 
 #include <algorithm>
@@ -39,7 +39,8 @@ class Lowering {
     if (rest_ > 0) outputs = append_rest(outputs);
     const NodePtr self(&node_);
     for (uint32_t i = 0; i < outputs.size(); ++i)
-      if (graph_.contains(self.get()) && graph_.is_used(*self, static_cast<int>(i))) graph_.replace({self, i}, outputs[i]);
+      if (graph_.contains(self.get()) && graph_.is_used(*self, static_cast<int>(i)))
+        graph_.replace({self, i}, outputs[i]);
   }
 
  private:
@@ -48,7 +49,8 @@ class Lowering {
   }
   NodeEntry rows_between(const NodeEntry& data, int64_t begin, int64_t end) {
     if (begin == 0 && end == graph_.spec(data).shape[0]) return data;
-    const NodeEntry rows = emit(kSliceAxis, {data}, {{"axis", "0"}, {"begin", std::to_string(begin)}, {"end", std::to_string(end)}});
+    const NodeEntry rows =
+        emit(kSliceAxis, {data}, {{"axis", "0"}, {"begin", std::to_string(begin)}, {"end", std::to_string(end)}});
     rows.node->attrs[kCheapAttribute] = "1";
     return rows;
   }
@@ -79,19 +81,24 @@ class Lowering {
       NodeEntry value = node_.inputs[i];
       TensorSpec spec = graph_.spec(value);
       if (i < num_data_) {
-        value = reshaped(rows_between(value, first_row(), first_row() + num_segments_ * segment_), {num_segments_, segment_}, 1);
+        value = reshaped(rows_between(value, first_row(), first_row() + num_segments_ * segment_),
+                         {num_segments_, segment_}, 1);
         spec.shape[0] = segment_;
       }
       outer_inputs.push_back(value);
       inner_inputs.push_back({body.add_input(node_.inputs[i].node->name, spec), 0});
-      (i < num_data_ ? outer.in_data_locs : i < num_data_ + p_.in_state_locs.size() ? outer.in_state_locs : outer.remain_locs)
+      (i < num_data_                             ? outer.in_data_locs
+       : i < num_data_ + p_.in_state_locs.size() ? outer.in_state_locs
+                                                 : outer.remain_locs)
           .push_back(static_cast<int64_t>(i));
     }
-    const NodePtr step = body.add(*node_.op, ParamSchema<ForeachParams>::box(inner), inner_inputs, nullptr, node_.subgraphs);
+    const NodePtr step =
+        body.add(*node_.op, ParamSchema<ForeachParams>::box(inner), inner_inputs, nullptr, node_.subgraphs);
     describe(*step);
     std::vector<NodeEntry> results;
     for (int i = 0; i < p_.num_outputs; ++i) results.push_back({step, static_cast<uint32_t>(i)});
-    const NodePtr made = graph_.add(*node_.op, ParamSchema<ForeachParams>::box(outer), std::move(outer_inputs), &node_, {freeze(body, results)});
+    const NodePtr made = graph_.add(*node_.op, ParamSchema<ForeachParams>::box(outer), std::move(outer_inputs), &node_,
+                                    {freeze(body, results)});
     made->attrs = node_.attrs;
     return made;
   }
@@ -110,13 +117,18 @@ class Lowering {
     std::vector<NodeEntry> inputs;
     for (size_t i = 0; i < node_.inputs.size(); ++i) {
       const bool is_state = i >= num_data_ && i < num_data_ + p.in_state_locs.size();
-      if (i < num_data_) inputs.push_back(p.reverse ? rows_between(node_.inputs[i], 0, rest_) : rows_between(node_.inputs[i], rows_ - rest_, rows_));
-      else inputs.push_back(is_state ? before[static_cast<size_t>(p.num_out_data) + i - num_data_] : node_.inputs[i]);
+      if (i < num_data_)
+        inputs.push_back(p.reverse ? rows_between(node_.inputs[i], 0, rest_)
+                                   : rows_between(node_.inputs[i], rows_ - rest_, rows_));
+      else
+        inputs.push_back(is_state ? before[static_cast<size_t>(p.num_out_data) + i - num_data_] : node_.inputs[i]);
     }
-    const NodePtr last = graph_.add(*node_.op, ParamSchema<ForeachParams>::box(p), std::move(inputs), &node_, node_.subgraphs);
+    const NodePtr last =
+        graph_.add(*node_.op, ParamSchema<ForeachParams>::box(p), std::move(inputs), &node_, node_.subgraphs);
     last->attrs = node_.attrs;
     if (const auto stream = last->attrs.find("__rng_stream__"); stream != last->attrs.end())
-      stream->second = std::to_string(std::stoull(stream->second) + (uint64_t{1} << 40));  // other draws than the segments
+      stream->second =
+          std::to_string(std::stoull(stream->second) + (uint64_t{1} << 40));  // other draws than the segments
     std::vector<NodeEntry> outputs;
     for (int i = 0; i < p.num_outputs; ++i) {
       NodeEntry output{last, static_cast<uint32_t>(i)};
@@ -145,7 +157,8 @@ int64_t segment_of(const ForeachParams& p, int64_t rows) {
 
 void lower(Graph& graph, Node& node) {
   const auto& p = params_of<ForeachParams>(node);
-  if (p.checkpoint.empty() || p.checkpoint == kRecompute || p.counted || p.truncate_gradient > 0 || p.detach_every > 0) return;
+  if (p.checkpoint.empty() || p.checkpoint == kRecompute || p.counted || p.truncate_gradient > 0 || p.detach_every > 0)
+    return;
   const int64_t rows = p.in_data_locs.empty() ? p.length : graph.spec(node.inputs[0]).shape[0];
   const int64_t segment = segment_of(p, rows);
   if (segment < rows && rows > 1) Lowering(graph, node, segment).run();

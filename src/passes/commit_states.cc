@@ -11,10 +11,13 @@ namespace {
 
 bool updates_states(const Node& node, bool train) {
   if (node.is_variable()) return false;
-  if (node.op->has_writebacks() && (!node.op->writeback_active || node.op->writeback_active(node.params->data(), train))) return true;
+  if (node.op->has_writebacks() &&
+      (!node.op->writeback_active || node.op->writeback_active(node.params->data(), train)))
+    return true;
   return std::any_of(node.subgraphs.begin(), node.subgraphs.end(), [train](const Ref<Subgraph>& body) {
     const std::vector<Node*> nodes = topological_order(body->outputs);
-    return std::any_of(nodes.begin(), nodes.end(), [train](const Node* inner) { return updates_states(*inner, train); });
+    return std::any_of(nodes.begin(), nodes.end(),
+                       [train](const Node* inner) { return updates_states(*inner, train); });
   });
 }
 
@@ -25,8 +28,10 @@ class StateCommitter {
   void run() {
     for (Node* node : graph_.schedule()) {
       if (!updates_states(*node, graph_.train())) continue;
-      if (node->subgraphs.empty()) commit(*node);
-      else lift(*node);
+      if (node->subgraphs.empty())
+        commit(*node);
+      else
+        lift(*node);
     }
   }
 
@@ -89,7 +94,8 @@ class StateCommitter {
   };
 
   // New states of a loop's body that are states of this graph.
-  std::vector<Lifted> lifted_states(const Node& node, const Graph& body, const std::vector<int>& sources, const std::vector<int>& carried) {
+  std::vector<Lifted> lifted_states(const Node& node, const Graph& body, const std::vector<int>& sources,
+                                    const std::vector<int>& carried) {
     std::vector<Lifted> result;
     for (const Graph::Writeback& writeback : body.writebacks()) {
       const int number = state_number(node.inputs[static_cast<size_t>(sources[static_cast<size_t>(writeback.input)])]);
@@ -109,7 +115,8 @@ class StateCommitter {
     made->attrs = node.attrs;
     const NodePtr self(&node);
     for (uint32_t i = 0; i < node.specs.size() && graph_.contains(&node); ++i)
-      if (graph_.is_used(node, static_cast<int>(i))) graph_.replace({self, i}, {made, i < first_moved ? i : i + moved_by});
+      if (graph_.is_used(node, static_cast<int>(i)))
+        graph_.replace({self, i}, {made, i < first_moved ? i : i + moved_by});
   }
 
   void lift_foreach(Node& node) {
@@ -124,7 +131,8 @@ class StateCommitter {
     }
     std::vector<NodeEntry> inputs;
     for (const OptionalInts* list : {&p.in_data_locs, &p.in_state_locs, &p.remain_locs})
-      for (int at : to_ints(*list)) inputs.push_back(latest(node.inputs[static_cast<size_t>(sources[static_cast<size_t>(at)])]));
+      for (int at : to_ints(*list))
+        inputs.push_back(latest(node.inputs[static_cast<size_t>(sources[static_cast<size_t>(at)])]));
     if (p.counted) inputs.push_back(node.inputs.back());
     const auto before = static_cast<uint32_t>(p.num_outputs);
     p.num_outputs += static_cast<int32_t>(states.size());
@@ -158,7 +166,8 @@ class StateCommitter {
     for (size_t b = 0; b < 2; ++b) {
       for (const Graph::Writeback& writeback : bodies[b].writebacks()) {
         const int source = to_ints(*locs[b])[static_cast<size_t>(writeback.input)];
-        if (const int number = state_number(node.inputs[static_cast<size_t>(source)]); number >= 0) written[source] = number;
+        if (const int number = state_number(node.inputs[static_cast<size_t>(source)]); number >= 0)
+          written[source] = number;
       }
     }
     if (written.empty()) return;
@@ -168,7 +177,8 @@ class StateCommitter {
     for (const NodeEntry& input : node.inputs) inputs.push_back(latest(input));
     const auto before = static_cast<uint32_t>(p.num_outputs);
     p.num_outputs += static_cast<int32_t>(written.size());
-    const NodePtr made = graph_.add(*node.op, ParamSchema<CondParams>::box(std::move(p)), std::move(inputs), &node, std::move(subgraphs));
+    const NodePtr made = graph_.add(*node.op, ParamSchema<CondParams>::box(std::move(p)), std::move(inputs), &node,
+                                    std::move(subgraphs));
     uint32_t output = before;
     for (const auto& [source, number] : written) write(number, {made, output++});
     replace(node, made, before, 0);

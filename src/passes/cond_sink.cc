@@ -1,4 +1,5 @@
-// Work that only one branch reads moves into that branch: it runs, forwards and backwards, only when the branch is taken.
+// Work that only one branch reads moves into that branch: it runs, forwards and backwards, only when the branch is
+// taken.
 #include <algorithm>
 #include <unordered_set>
 
@@ -27,8 +28,8 @@ class Sink {
 
  private:
   bool is_pure(const Node& node) const {
-    if (node.is_variable() || node.op->has_writebacks() || is_random(node) || has_effect(node) || is_preparation(node) ||
-        node.op->data_dependent_shape || !node.control.empty())
+    if (node.is_variable() || node.op->has_writebacks() || is_random(node) || has_effect(node) ||
+        is_preparation(node) || node.op->data_dependent_shape || !node.control.empty())
       return false;
     auto plain = [this](const NodeEntry& entry) { return graph_.format(entry) == Format::kPlain; };
     for (uint32_t i = 0; i < node.specs.size(); ++i)
@@ -71,7 +72,8 @@ class Sink {
       return static_cast<int>(inputs.size()) - 1;
     };
     p.cond_input_locs.clear();
-    for (int source : body_sources(node_, 0)) p.cond_input_locs.push_back(input_number(node_.inputs[static_cast<size_t>(source)]));
+    for (int source : body_sources(node_, 0))
+      p.cond_input_locs.push_back(input_number(node_.inputs[static_cast<size_t>(source)]));
     std::vector<Ref<Subgraph>> bodies{node_.subgraphs[0]};
     for (size_t body = 1; body < 3; ++body) {
       std::vector<NodeEntry> outside;
@@ -81,11 +83,13 @@ class Sink {
       for (const NodeEntry& entry : outside) locs.push_back(input_number(entry));
     }
     p.num_args = static_cast<int32_t>(inputs.size());
-    const NodePtr made = graph_.add(*node_.op, ParamSchema<CondParams>::box(std::move(p)), std::move(inputs), &node_, std::move(bodies));
+    const NodePtr made =
+        graph_.add(*node_.op, ParamSchema<CondParams>::box(std::move(p)), std::move(inputs), &node_, std::move(bodies));
     made->attrs = node_.attrs;
     const NodePtr self(&node_);
     for (uint32_t i = 0; i < self->specs.size(); ++i)
-      if (graph_.contains(self.get()) && graph_.is_used(*self, static_cast<int>(i))) graph_.replace({self, i}, {made, i});
+      if (graph_.contains(self.get()) && graph_.is_used(*self, static_cast<int>(i)))
+        graph_.replace({self, i}, {made, i});
   }
 
   // The branch with the moved nodes in front; outside: the value of each of its inputs.
@@ -135,7 +139,8 @@ bool sink_into_branches(Graph& graph) {
 }  // namespace
 
 void register_cond_sink(RewriteDatabase& db) {
-  // Before differentiation, so that the backward work of what moves becomes conditional too; and once more for gradients.
+  // Before differentiation, so that the backward work of what moves becomes conditional too; and once more for
+  // gradients.
   db.pass("cond_sink", sink_into_branches).at(4.0).tags({"fast_run", "lazy"});
   db.pass("cond_sink_joint", sink_into_branches).at(35).tags({"fast_run", "lazy"});
 }

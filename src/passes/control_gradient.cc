@@ -14,13 +14,14 @@ namespace {
 
 constexpr double kAutodiff = 10;  // position in the pipeline
 
-const OpRef kAdd{"elemwise_add"}, kZeros{"_zeros"}, kReshape{"Reshape"}, kSliceAxis{"slice_axis"}, kConcat{"Concat"}, kCopy{"_copy"},
-    kWhere{"where"}, kBroadcastTo{"broadcast_to"}, kDot{"dot"}, kSum{"sum"};
+const OpRef kAdd{"elemwise_add"}, kZeros{"_zeros"}, kReshape{"Reshape"}, kSliceAxis{"slice_axis"}, kConcat{"Concat"},
+    kCopy{"_copy"}, kWhere{"where"}, kBroadcastTo{"broadcast_to"}, kDot{"dot"}, kSum{"sum"};
 
 using Kind = BackwardInput::Kind;
 using TextAttrs = std::vector<std::pair<std::string, std::string>>;
 
-NodeEntry emit(Graph& graph, const OpRef& op, std::vector<NodeEntry> inputs, const TextAttrs& attrs, const Node* origin) {
+NodeEntry emit(Graph& graph, const OpRef& op, std::vector<NodeEntry> inputs, const TextAttrs& attrs,
+               const Node* origin) {
   ParamsPtr params = attrs.empty() ? op.op().default_params : op.op().schema->parse(attrs, op.op().name, false);
   return {graph.add(op.op(), std::move(params), std::move(inputs), origin), 0};
 }
@@ -53,14 +54,15 @@ Graph prepared_body(const Graph& graph, const Node& node, size_t body) {
 }
 
 // Puts a node with more outputs in node's place. new_index: per old output its number in the new node.
-NodePtr replace_node(Graph& graph, Node& node, ParamsPtr params, std::vector<NodeEntry> inputs, std::vector<Ref<Subgraph>> bodies,
-                     const std::vector<uint32_t>& new_index, EntryMap& replaced) {
+NodePtr replace_node(Graph& graph, Node& node, ParamsPtr params, std::vector<NodeEntry> inputs,
+                     std::vector<Ref<Subgraph>> bodies, const std::vector<uint32_t>& new_index, EntryMap& replaced) {
   const NodePtr self(&node);
   const NodePtr made = graph.add(*node.op, std::move(params), std::move(inputs), &node, std::move(bodies));
   made->attrs = node.attrs;
   for (uint32_t i = 0; i < new_index.size(); ++i) {
     replaced[{self, i}] = {made, new_index[i]};
-    if (graph.contains(self.get()) && graph.is_used(*self, static_cast<int>(i))) graph.replace({self, i}, {made, new_index[i]});
+    if (graph.contains(self.get()) && graph.is_used(*self, static_cast<int>(i)))
+      graph.replace({self, i}, {made, new_index[i]});
   }
   return made;
 }
@@ -73,17 +75,18 @@ struct Loop {
   std::vector<int> state_inputs;  // input of the body per state
   std::vector<bool> is_slice;     // per input of the body
   int num_out_data = 0;
-  int64_t rows = 0;               // of stacked outputs
+  int64_t rows = 0;  // of stacked outputs
   bool reverse = false;
-  NodeEntry count;                // run-time number of iterations, null: `rows`
+  NodeEntry count;  // run-time number of iterations, null: `rows`
   int64_t truncate = 0, detach_every = 0;
-  bool recompute = false;         // keep the states of each iteration, compute everything else again
+  bool recompute = false;                   // keep the states of each iteration, compute everything else again
   std::function<ParamsPtr(int32_t)> widen;  // parameters of the same loop with more stacked outputs
 };
 
 class LoopGradient {
  public:
-  LoopGradient(Graph& graph, Node& node, const std::vector<NodeEntry>& output_grads, const std::vector<bool>& wanted, Loop loop)
+  LoopGradient(Graph& graph, Node& node, const std::vector<NodeEntry>& output_grads, const std::vector<bool>& wanted,
+               Loop loop)
       : graph_(graph), node_(node), output_grads_(output_grads), wanted_(wanted), loop_(std::move(loop)) {}
 
   ControlGradient run() {
@@ -108,7 +111,8 @@ class LoopGradient {
 
   void find_active(const Graph& body) {
     for (size_t k = 0; k < loop_.sources.size(); ++k)
-      wanted_inputs_.push_back(wanted_[static_cast<size_t>(loop_.sources[k])] && is_floating(body.inputs()[k]->specs[0].dtype));
+      wanted_inputs_.push_back(wanted_[static_cast<size_t>(loop_.sources[k])] &&
+                               is_floating(body.inputs()[k]->specs[0].dtype));
     for (size_t i = 0; i < body.outputs().size(); ++i) heads_.push_back(static_cast<bool>(output_grads_[i].node));
     close_over_iterations(body, loop_.state_inputs, loop_.num_out_data, wanted_inputs_, heads_);
   }
@@ -129,10 +133,12 @@ class LoopGradient {
     for (size_t i = 0; i < split.sources.size(); ++i) {
       const BackwardInput& source = split.sources[i];
       const auto index = static_cast<size_t>(source.index);
-      if (source.kind == Kind::kForwardInput && state_of_input(source.index) >= 0) stack(i, {forward.inputs()[index], 0});
+      if (source.kind == Kind::kForwardInput && state_of_input(source.index) >= 0)
+        stack(i, {forward.inputs()[index], 0});
       if (source.kind == Kind::kResidual) stack(i, forward.outputs()[num_outputs + index]);
       if (source.kind == Kind::kForwardOutput && source.index >= loop_.num_out_data) stack(i, forward.outputs()[index]);
-      if (source.kind == Kind::kForwardOutput && source.index < loop_.num_out_data) stacked_of_source_[i] = source.index;
+      if (source.kind == Kind::kForwardOutput && source.index < loop_.num_out_data)
+        stacked_of_source_[i] = source.index;
     }
     forward_ = NodePtr(&node_);
     if (extra.empty()) return;
@@ -146,19 +152,19 @@ class LoopGradient {
     for (uint32_t i = 0; i < node_.specs.size(); ++i) new_index.push_back(i < num_out_data ? i : i + added);
     std::vector<Ref<Subgraph>> bodies = node_.subgraphs;
     bodies[loop_.body] = freeze(forward, outputs);
-    forward_ = replace_node(graph_, node_, loop_.widen(static_cast<int32_t>(added)), node_.inputs, std::move(bodies), new_index,
-                            result_.replaced);
+    forward_ = replace_node(graph_, node_, loop_.widen(static_cast<int32_t>(added)), node_.inputs, std::move(bodies),
+                            new_index, result_.replaced);
     if (loop_.count.node.get() == &node_) loop_.count = result_.replaced.at(loop_.count);
   }
 
   // ----------------------------------------------------------------------------------------------- the backward loop
   struct Carry {
-    int state;               // of the forward loop
+    int state;  // of the forward loop
     NodePtr slot;
     NodeEntry initial, next;
   };
   struct Accumulator {
-    int input;               // of the forward body
+    int input;  // of the forward body
     NodePtr slot;
     NodeEntry next;
   };
@@ -184,8 +190,8 @@ class LoopGradient {
   }
 
   // ------------------------------------------------------------------------------------------- sums over iterations
-  // A sum of products over the iterations is one product of stacked operands: one large product behind the loop instead of
-  // a small one and a sum in each iteration.
+  // A sum of products over the iterations is one product of stacked operands: one large product behind the loop instead
+  // of a small one and a sum in each iteration.
   struct Stacked {
     NodeEntry outer;  // already a stacked value outside, or
     int output = -1;  // number among stacked_outputs_
@@ -249,7 +255,8 @@ class LoopGradient {
   std::optional<Stacked> stack(const Graph& backward, const NodeEntry& entry, bool may_add) {
     const Shape& row = backward.spec(entry).shape;
     NodeEntry root = entry;
-    while (!root.node->is_variable() && root.node->op->is_view && root.node->specs.size() == 1) root = root.node->inputs[0];
+    while (!root.node->is_variable() && root.node->op->is_view && root.node->specs.size() == 1)
+      root = root.node->inputs[0];
     for (const auto& [slot, data] : slices_)
       if (slot == root.node) return Stacked{data, -1, row};
     if (root.node->is_variable()) return std::nullopt;
@@ -263,7 +270,8 @@ class LoopGradient {
   NodeEntry add_outside(const OutsideSum& one, const NodePtr& made, uint32_t first) {
     std::vector<NodeEntry> operands;
     for (const Stacked& stacked : one.operands) {
-      const NodeEntry rows = stacked.outer.node ? stacked.outer : NodeEntry{made, first + static_cast<uint32_t>(stacked.output)};
+      const NodeEntry rows =
+          stacked.outer.node ? stacked.outer : NodeEntry{made, first + static_cast<uint32_t>(stacked.output)};
       Shape shape = stacked.row;
       shape[0] *= graph_.spec(rows).shape[0];
       operands.push_back(reshaped(graph_, rows, shape, &node_));
@@ -271,7 +279,9 @@ class LoopGradient {
     return {graph_.add(*one.op, one.params, std::move(operands), &node_), 0};
   }
 
-  NodeEntry outer_input(int body_input) const { return node_.inputs[static_cast<size_t>(loop_.sources[static_cast<size_t>(body_input)])]; }
+  NodeEntry outer_input(int body_input) const {
+    return node_.inputs[static_cast<size_t>(loop_.sources[static_cast<size_t>(body_input)])];
+  }
 
   // Slices of vectors have shape (1,) in older graphs; here data gets a second axis instead.
   NodeEntry as_rows(const NodeEntry& data, const TensorSpec& slice) {
@@ -288,8 +298,10 @@ class LoopGradient {
       const TensorSpec& spec = slot->specs[0];
       if (sources[i].kind == Kind::kHead) {
         const int output = gradient_.output_of_head[static_cast<size_t>(sources[i].index)];
-        if (output < loop_.num_out_data) slices_.push_back({slot, as_rows(output_grads_[static_cast<size_t>(output)], spec)});
-        else head_slot_[static_cast<size_t>(output - loop_.num_out_data)] = slot;
+        if (output < loop_.num_out_data)
+          slices_.push_back({slot, as_rows(output_grads_[static_cast<size_t>(output)], spec)});
+        else
+          head_slot_[static_cast<size_t>(output - loop_.num_out_data)] = slot;
       } else if (stacked_of_source_[i] >= 0) {
         slices_.push_back({slot, as_rows({forward_, static_cast<uint32_t>(stacked_of_source_[i])}, spec)});
       } else if (loop_.is_slice[static_cast<size_t>(sources[i].index)]) {
@@ -336,7 +348,9 @@ class LoopGradient {
   void cut_rows() {
     const int64_t begin = loop_.reverse ? 0 : loop_.rows - loop_.truncate;
     for (auto& [slot, data] : slices_) {
-      data = emit(graph_, kSliceAxis, {data}, {{"axis", "0"}, {"begin", std::to_string(begin)}, {"end", std::to_string(begin + loop_.truncate)}}, &node_);
+      data = emit(graph_, kSliceAxis, {data},
+                  {{"axis", "0"}, {"begin", std::to_string(begin)}, {"end", std::to_string(begin + loop_.truncate)}},
+                  &node_);
     }
   }
 
@@ -353,7 +367,8 @@ class LoopGradient {
     };
     std::vector<NodeEntry> outputs, states;
     for (size_t k = 0; k < loop_.sources.size(); ++k)
-      if (loop_.is_slice[k] && gradient_.grad_of_input[k] >= 0) outputs.push_back(gradients_[static_cast<size_t>(gradient_.grad_of_input[k])]);
+      if (loop_.is_slice[k] && gradient_.grad_of_input[k] >= 0)
+        outputs.push_back(gradients_[static_cast<size_t>(gradient_.grad_of_input[k])]);
     outputs.insert(outputs.end(), stacked_outputs_.begin(), stacked_outputs_.end());
     p.num_out_data = static_cast<int32_t>(outputs.size());
     for (const auto& [slot, data] : slices_) bind(p.in_data_locs, slot, data);
@@ -375,8 +390,8 @@ class LoopGradient {
       inputs.push_back(loop_.count);
     }
     p.num_args = static_cast<int32_t>(inputs.size());
-    const NodePtr made = graph_.add(OpRef("_foreach").op(), ParamSchema<ForeachParams>::box(std::move(p)), std::move(inputs), &node_,
-                                    {freeze(backward, outputs)});
+    const NodePtr made = graph_.add(OpRef("_foreach").op(), ParamSchema<ForeachParams>::box(std::move(p)),
+                                    std::move(inputs), &node_, {freeze(backward, outputs)});
     made->name = node_.name + "_backward";
     if (loop_.recompute) mark_as_repeating(*made, node_);
     return made;
@@ -400,7 +415,8 @@ class LoopGradient {
     for (const Carry& carry : carries_) {
       const NodeEntry value{made, output++};
       const int input = loop_.state_inputs[static_cast<size_t>(carry.state)];
-      if (!truncated && gradient_.grad_of_input[static_cast<size_t>(input)] >= 0 && wanted_[static_cast<size_t>(loop_.sources[static_cast<size_t>(input)])])
+      if (!truncated && gradient_.grad_of_input[static_cast<size_t>(input)] >= 0 &&
+          wanted_[static_cast<size_t>(loop_.sources[static_cast<size_t>(input)])])
         give(input, value);
     }
     for (const Accumulator& one : accumulators_) give(one.input, {made, output++});
@@ -410,7 +426,8 @@ class LoopGradient {
     TensorSpec spec = graph_.spec(rows);
     spec.shape[0] = loop_.rows - loop_.truncate;
     const NodeEntry padding = zeros(graph_, spec, &node_);
-    const std::vector<NodeEntry> parts = loop_.reverse ? std::vector<NodeEntry>{rows, padding} : std::vector<NodeEntry>{padding, rows};
+    const std::vector<NodeEntry> parts =
+        loop_.reverse ? std::vector<NodeEntry>{rows, padding} : std::vector<NodeEntry>{padding, rows};
     return emit(graph_, kConcat, parts, {{"dim", "0"}, {"num_args", "2"}}, &node_);
   }
 
@@ -421,11 +438,12 @@ class LoopGradient {
   Loop loop_;
   std::vector<bool> wanted_inputs_, heads_;
   BodyGradient gradient_;
-  std::vector<int> stacked_of_source_;  // per source of the backward body: number of the forward loop's output, -1: none
+  std::vector<int>
+      stacked_of_source_;  // per source of the backward body: number of the forward loop's output, -1: none
   NodePtr forward_;
-  std::vector<NodeEntry> gradients_;    // outputs of the backward body
+  std::vector<NodeEntry> gradients_;                              // outputs of the backward body
   std::vector<std::pair<NodePtr, NodeEntry>> slices_, captured_;  // slot of the backward body, value outside
-  std::vector<NodePtr> head_slot_;      // per state
+  std::vector<NodePtr> head_slot_;                                // per state
   std::vector<Carry> carries_;
   std::vector<Accumulator> accumulators_;
   std::vector<NodeEntry> stacked_outputs_;  // values of the backward body that are summed outside
@@ -465,12 +483,13 @@ Loop loop_of_foreach(const Graph& graph, const Node& node) {
 Loop loop_of_while(const Node& node) {
   const auto& p = params_of<WhileLoopParams>(node);
   if (p.unbounded) {
-    throw GradientError({.op = node.op->name,
-                         .node = node.name,
-                         .message = "no gradient of a loop without max_iterations",
-                         .because = "the values of each iteration are kept for the gradient, and how many there are is not known",
-                         .fix = "pass max_iterations as an int",
-                         .where = node.where});
+    throw GradientError(
+        {.op = node.op->name,
+         .node = node.name,
+         .message = "no gradient of a loop without max_iterations",
+         .because = "the values of each iteration are kept for the gradient, and how many there are is not known",
+         .fix = "pass max_iterations as an int",
+         .where = node.where});
   }
   Loop loop;
   loop.body = 1;
@@ -510,8 +529,8 @@ class CondGradient {
  private:
   struct Branch {
     BodyGradient gradient;
-    std::vector<int> sources;        // node input of each input of the body
-    std::vector<NodeEntry> values;   // outside value of each input of the backward body
+    std::vector<int> sources;       // node input of each input of the body
+    std::vector<NodeEntry> values;  // outside value of each input of the backward body
   };
 
   // Number of the node's output that a body's output is.
@@ -525,7 +544,8 @@ class CondGradient {
     Graph body = prepared_body(graph_, node_, b + 1);
     std::vector<bool> wanted, heads;
     for (size_t k = 0; k < branch.sources.size(); ++k)
-      wanted.push_back(wanted_[static_cast<size_t>(branch.sources[k])] && is_floating(body.inputs()[k]->specs[0].dtype));
+      wanted.push_back(wanted_[static_cast<size_t>(branch.sources[k])] &&
+                       is_floating(body.inputs()[k]->specs[0].dtype));
     for (size_t i = 0; i < body.outputs().size(); ++i) {
       const auto number = static_cast<size_t>(output_number(b, static_cast<int>(i)));
       heads.push_back(output_grads_[number].node && is_floating(body.spec(body.outputs()[i]).dtype));
@@ -553,7 +573,8 @@ class CondGradient {
       return node_.inputs[static_cast<size_t>(sources[0])];
     const Graph body = prepared_body(graph_, node_, 0);
     EntryMap map;
-    for (size_t k = 0; k < sources.size(); ++k) map[{body.inputs()[k], 0}] = node_.inputs[static_cast<size_t>(sources[k])];
+    for (size_t k = 0; k < sources.size(); ++k)
+      map[{body.inputs()[k], 0}] = node_.inputs[static_cast<size_t>(sources[k])];
     return graph_.import(body, body.outputs(), map)[0];
   }
 
@@ -590,19 +611,22 @@ class CondGradient {
       for (int i = 0; i < common_ + then_extra_ + else_extra_; ++i)
         new_index.push_back(static_cast<uint32_t>(i < common_ + then_extra_ ? i : i + added_then));
       std::vector<Ref<Subgraph>> bodies{pass_through(graph_.spec(pred))};
-      for (size_t b = 0; b < 2; ++b) bodies.push_back(freeze(branches_[b].gradient.split.forward, branches_[b].gradient.split.forward.outputs()));
-      forward_ = replace_node(graph_, node_, ParamSchema<CondParams>::box(std::move(p)), std::move(inputs), std::move(bodies), new_index,
-                              result_.replaced);
+      for (size_t b = 0; b < 2; ++b)
+        bodies.push_back(freeze(branches_[b].gradient.split.forward, branches_[b].gradient.split.forward.outputs()));
+      forward_ = replace_node(graph_, node_, ParamSchema<CondParams>::box(std::move(p)), std::move(inputs),
+                              std::move(bodies), new_index, result_.replaced);
     }
     for (size_t b = 0; b < 2; ++b) {
       for (const BackwardInput& source : branches_[b].gradient.split.sources) {
         int number = source.index;
         switch (source.kind) {
           case Kind::kForwardInput:
-            branches_[b].values.push_back(node_.inputs[static_cast<size_t>(branches_[b].sources[static_cast<size_t>(number)])]);
+            branches_[b].values.push_back(
+                node_.inputs[static_cast<size_t>(branches_[b].sources[static_cast<size_t>(number)])]);
             continue;
           case Kind::kHead:
-            branches_[b].values.push_back(output_grads_[static_cast<size_t>(output_number(b, branches_[b].gradient.output_of_head[static_cast<size_t>(number)]))]);
+            branches_[b].values.push_back(output_grads_[static_cast<size_t>(
+                output_number(b, branches_[b].gradient.output_of_head[static_cast<size_t>(number)]))]);
             continue;
           case Kind::kForwardOutput:
             number = number < common_ || b == 0 ? number : number + then_extra_ + added_then;
@@ -635,17 +659,21 @@ class CondGradient {
         NodeEntry total;
         for (size_t k = 0; k < branches_[b].sources.size(); ++k) {
           const int gradient = branches_[b].gradient.grad_of_input[k];
-          if (branches_[b].sources[k] == input && gradient >= 0) total = sum(backward, total, gradients[static_cast<size_t>(gradient)], nullptr);
+          if (branches_[b].sources[k] == input && gradient >= 0)
+            total = sum(backward, total, gradients[static_cast<size_t>(gradient)], nullptr);
         }
-        outputs.push_back(total.node ? total : zeros(backward, graph_.spec(node_.inputs[static_cast<size_t>(input)]), nullptr));
+        outputs.push_back(total.node ? total
+                                     : zeros(backward, graph_.spec(node_.inputs[static_cast<size_t>(input)]), nullptr));
       }
       bodies.push_back(freeze(backward, outputs));
     }
     p.num_args = static_cast<int32_t>(inputs.size());
     p.num_outputs = static_cast<int32_t>(given_.size());
-    const NodePtr made = graph_.add(*node_.op, ParamSchema<CondParams>::box(std::move(p)), std::move(inputs), &node_, std::move(bodies));
+    const NodePtr made =
+        graph_.add(*node_.op, ParamSchema<CondParams>::box(std::move(p)), std::move(inputs), &node_, std::move(bodies));
     made->name = node_.name + "_backward";
-    for (size_t i = 0; i < given_.size(); ++i) result_.of_inputs[static_cast<size_t>(given_[i])] = {made, static_cast<uint32_t>(i)};
+    for (size_t i = 0; i < given_.size(); ++i)
+      result_.of_inputs[static_cast<size_t>(given_[i])] = {made, static_cast<uint32_t>(i)};
   }
 
   Graph& graph_;

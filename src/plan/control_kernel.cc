@@ -1,5 +1,5 @@
-// A loop is a C++ loop over the runs of one linked plan, whatever its trip count: one arena serves all iterations, states
-// pass on by pointer between two buffers, and stacked outputs are written straight into their row.
+// A loop is a C++ loop over the runs of one linked plan, whatever its trip count: one arena serves all iterations,
+// states pass on by pointer between two buffers, and stacked outputs are written straight into their row.
 #include "plan/control_kernel.h"
 
 #include <cstring>
@@ -22,7 +22,8 @@ uint64_t mix(uint64_t a, uint64_t b) {
 }
 
 // repeated: the plan runs many times with the same captured values, so packing weights pays even in training.
-Ref<Plan> compile_body(const Node& node, size_t body, const LinkContext& context, const std::string& name, bool repeated) {
+Ref<Plan> compile_body(const Node& node, size_t body, const LinkContext& context, const std::string& name,
+                       bool repeated) {
   Graph graph = body_graph(node, body, body_input_specs(node, body, context.in), context.train);
   run_pipeline(graph, PipelineScope::current(), 0, kWholePipeline, nullptr);
   Plan::Options options;
@@ -72,7 +73,8 @@ bool is_true(const TensorRef& value) { return number_at(value) != 0; }
 // buffers in turn, because the run before is still being read as the state.
 class LoopBody {
  public:
-  LoopBody(Ref<Plan> plan, size_t num_stacked, std::vector<int> state_inputs) : plan_(std::move(plan)), state_inputs_(std::move(state_inputs)) {
+  LoopBody(Ref<Plan> plan, size_t num_stacked, std::vector<int> state_inputs)
+      : plan_(std::move(plan)), state_inputs_(std::move(state_inputs)) {
     const size_t num_fresh = plan_->fresh_outputs().size();
     row_of_fresh_.assign(num_fresh, -1);
     buffer_of_fresh_.assign(num_fresh, -1);
@@ -80,8 +82,10 @@ class LoopBody {
       const Plan::OutputInfo& info = plan_->outputs()[i];
       row_bytes_.push_back(info.spec.bytes());
       int& row = row_of_fresh_[static_cast<size_t>(info.fresh)];
-      if (row < 0) row = static_cast<int>(i);
-      else copies_.push_back({static_cast<int>(i), info.fresh});
+      if (row < 0)
+        row = static_cast<int>(i);
+      else
+        copies_.push_back({static_cast<int>(i), info.fresh});
     }
     for (size_t s = 0; s < state_inputs_.size(); ++s) {
       const Plan::OutputInfo& info = plan_->outputs()[num_stacked + s];
@@ -118,7 +122,9 @@ class LoopBody {
     plan_->run({run.inputs, run.fresh, nullptr, key});
     for (const auto& [out, fresh] : copies_) {
       const int64_t bytes = row_bytes_[static_cast<size_t>(out)];
-      if (bytes > 0) std::memcpy(run.stacked[static_cast<size_t>(out)] + row * bytes, run.fresh[static_cast<size_t>(fresh)], static_cast<size_t>(bytes));
+      if (bytes > 0)
+        std::memcpy(run.stacked[static_cast<size_t>(out)] + row * bytes, run.fresh[static_cast<size_t>(fresh)],
+                    static_cast<size_t>(bytes));
     }
     for (size_t s = 0; s < state_inputs_.size(); ++s)
       run.inputs[static_cast<size_t>(state_inputs_[s])] = {run.fresh[static_cast<size_t>(fresh_of_state_[s])], 0};
@@ -128,7 +134,8 @@ class LoopBody {
   void finish(const Run& run, std::span<const TensorRef> final_states, int64_t first_unwritten, int64_t rows) const {
     for (size_t s = 0; s < state_inputs_.size(); ++s) {
       const void* last = run.inputs[static_cast<size_t>(state_inputs_[s])].data;
-      if (state_bytes_[s] > 0 && final_states[s].data) std::memcpy(final_states[s].data, last, static_cast<size_t>(state_bytes_[s]));
+      if (state_bytes_[s] > 0 && final_states[s].data)
+        std::memcpy(final_states[s].data, last, static_cast<size_t>(state_bytes_[s]));
     }
     for (size_t i = 0; i < run.stacked.size(); ++i) {
       const int64_t bytes = (rows - first_unwritten) * row_bytes_[i];
@@ -170,12 +177,14 @@ class ForeachKernel final : public ControlKernel {
         params_(node.params),
         sources_(body_sources(node, 0)),
         random_(is_random(node)),
-        body_(compile_body(node, 0, context, name, true), static_cast<size_t>(p().num_out_data), to_ints(p().in_state_locs)) {
+        body_(compile_body(node, 0, context, name, true), static_cast<size_t>(p().num_out_data),
+              to_ints(p().in_state_locs)) {
     num_data_ = p().in_data_locs.size();
     rows_ = num_data_ > 0 ? context.in[0].shape[0] : p().length;
     for (int at : to_ints(p().in_data_locs)) {
       const auto source = static_cast<size_t>(sources_[static_cast<size_t>(at)]);
-      slices_.push_back({at, context.in[source].shape[0] == 0 ? 0 : context.in[source].bytes() / context.in[source].shape[0]});
+      slices_.push_back(
+          {at, context.in[source].shape[0] == 0 ? 0 : context.in[source].bytes() / context.in[source].shape[0]});
     }
   }
 
@@ -187,14 +196,16 @@ class ForeachKernel final : public ControlKernel {
     if (p().counted) count = std::clamp<int64_t>(static_cast<int64_t>(number_at(args.in.back())), 0, rows_);
     LoopBody::Run run = body_.begin(args, sources_);
     std::vector<char*> bases;
-    for (const Slice& slice : slices_) bases.push_back(static_cast<char*>(run.inputs[static_cast<size_t>(slice.input)].data));
+    for (const Slice& slice : slices_)
+      bases.push_back(static_cast<char*>(run.inputs[static_cast<size_t>(slice.input)].data));
     int64_t done = 0;
     try {
       for (; done < count; ++done) {
         const int64_t row = p().reverse ? count - 1 - done : done;
         for (size_t i = 0; i < slices_.size(); ++i)
           run.inputs[static_cast<size_t>(slices_[i].input)] = {bases[i] + row * slices_[i].bytes, 0};
-        body_.step(run, done, row, random_ ? RngKey{args.rng.seed, mix(args.rng.stream, static_cast<uint64_t>(row))} : RngKey{});
+        body_.step(run, done, row,
+                   random_ ? RngKey{args.rng.seed, mix(args.rng.stream, static_cast<uint64_t>(row))} : RngKey{});
       }
     } catch (const Error&) {
       fail_in(name_ + ", iteration " + std::to_string(done));
@@ -228,13 +239,15 @@ class WhileLoopKernel final : public ControlKernel {
         sources_(body_sources(node, 1)),
         random_(is_random(node)),
         condition_(compile_body(node, 0, context, name, true)),
-        body_(compile_body(node, 1, context, name, true), static_cast<size_t>(p().num_out_data), to_ints(p().func_var_locs)) {
+        body_(compile_body(node, 1, context, name, true), static_cast<size_t>(p().num_out_data),
+              to_ints(p().func_var_locs)) {
     test_spec_ = condition_->outputs()[0].spec;
     // Condition inputs that are loop variables follow them.
     const std::vector<int> variables = to_ints(p().func_var_locs);
     for (size_t k = 0; k < cond_sources_.size(); ++k) {
       for (int variable : variables) {
-        if (sources_[static_cast<size_t>(variable)] == cond_sources_[k]) followed_.push_back({static_cast<int>(k), variable});
+        if (sources_[static_cast<size_t>(variable)] == cond_sources_[k])
+          followed_.push_back({static_cast<int>(k), variable});
       }
     }
   }
@@ -275,7 +288,8 @@ class WhileLoopKernel final : public ControlKernel {
     return random_ ? RngKey{key.seed, mix(key.stream, static_cast<uint64_t>(step))} : RngKey{};
   }
   bool holds(std::vector<Plan::InputBinding>& inputs, const LoopBody::Run& run, const TensorRef& test, RngKey key) {
-    for (const auto& [input, variable] : followed_) inputs[static_cast<size_t>(input)] = run.inputs[static_cast<size_t>(variable)];
+    for (const auto& [input, variable] : followed_)
+      inputs[static_cast<size_t>(input)] = run.inputs[static_cast<size_t>(variable)];
     void* const outputs[] = {test.data};
     condition_->run({inputs, outputs, nullptr, key});
     return is_true(test);
@@ -323,7 +337,8 @@ class CondKernel final : public ControlKernel {
     try {
       Bindings bound(args, branch.sources);
       std::vector<void*> fresh(branch.plan->fresh_outputs().size());
-      for (const auto& [output, index] : branch.first_of_fresh) fresh[static_cast<size_t>(index)] = args.out[static_cast<size_t>(output)].data;
+      for (const auto& [output, index] : branch.first_of_fresh)
+        fresh[static_cast<size_t>(index)] = args.out[static_cast<size_t>(output)].data;
       branch.plan->run({bound.span(), fresh, nullptr, key_of(args.rng, taken ? 1 : 2)});
       for (const auto& [output, index] : branch.copies) {
         const TensorRef& out = args.out[static_cast<size_t>(output)];
@@ -356,8 +371,8 @@ class CondKernel final : public ControlKernel {
     std::span<const Plan::InputBinding> span() const { return inputs; }
   };
 
-  static Branch make_branch(const Node& node, size_t index, const LinkContext& context, const std::string& name, int common,
-                            int first_extra) {
+  static Branch make_branch(const Node& node, size_t index, const LinkContext& context, const std::string& name,
+                            int common, int first_extra) {
     Branch branch{compile_body(node, index, context, name, false), body_sources(node, index), {}, {}};
     std::vector<bool> seen(branch.plan->fresh_outputs().size());
     for (size_t i = 0; i < branch.plan->outputs().size(); ++i) {
@@ -383,7 +398,9 @@ class CondKernel final : public ControlKernel {
   }
 
   const CondParams& p() const { return params_->as<CondParams>(); }
-  RngKey key_of(const RngKey& key, uint64_t part) const { return random_ ? RngKey{key.seed, mix(key.stream, part)} : RngKey{}; }
+  RngKey key_of(const RngKey& key, uint64_t part) const {
+    return random_ ? RngKey{key.seed, mix(key.stream, part)} : RngKey{};
+  }
 
   const std::string name_;
   const ParamsPtr params_;

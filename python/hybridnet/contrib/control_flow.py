@@ -168,7 +168,9 @@ def while_loop(
         rules.fail(errors.ValueError, "while_loop", "loop_vars must hold at least one array", fix="carry a counter")
     limit = _checked_limit(max_iterations, exact, has_outputs)
     spread = nest.kind in ("list", "tuple", "namedtuple")
-    call = WhileLoop(cond, func, states, nest, spread, limit, bool(exact), bool(has_outputs), on_limit, checkpoint, name=name)
+    call = WhileLoop(
+        cond, func, states, nest, spread, limit, bool(exact), bool(has_outputs), on_limit, checkpoint, name=name
+    )
     call.free_sizes = _free_sizes(call, shape_invariants)
     if _traced([*states, limit]):
         from . import control_trace

@@ -99,7 +99,7 @@ def take_apart(construct: str, value: Any, path: str, numbers: bool = False) -> 
             construct,
             str(error),
             because=f"{path} must be built of {kinds}, and lists, tuples, namedtuples and dicts of these",
-            fix="convert it with mx.nd.array(...), or keep it out of the loop: functions may use values from around them",
+            fix="convert it with mx.nd.array(...), or let the functions take it from around them",
         )
 
 

@@ -38,7 +38,8 @@ Bodies& bodies() {
     if (description.find(construct) != std::string::npos) e.op = construct;
   e.node = node.name;
   e.message = "a value made inside " + description + " is read outside of it";
-  if (node.where.known()) e.because = "the value '" + node.name + "' is made at " + node.where.str() + ", and exists only while that runs";
+  if (node.where.known())
+    e.because = "the value '" + node.name + "' is made at " + node.where.str() + ", and exists only while that runs";
   e.fix = "return it as an output or a state";
   e.where = python_location();
   raise(ErrorKind::kTrace, std::move(e));
@@ -106,7 +107,8 @@ void close(Bodies& state, const CapturedBody* captured) {
   for (auto& [node, keep] : body.made) state.closed[node] = {keep, body.description};
 }
 
-BodyHandle close_body(int id, const std::vector<py::object>& results, const std::vector<Symbol>& slots, bool keep_unread, bool hoist) {
+BodyHandle close_body(int id, const std::vector<py::object>& results, const std::vector<Symbol>& slots,
+                      bool keep_unread, bool hoist) {
   OpenBody& body = open_body_of(id);
   std::vector<NodeEntry> entries;
   for (const py::object& result : results) entries.push_back(entry_of(result.ptr(), "result"));
@@ -141,8 +143,10 @@ class Inputs {
   std::vector<int> sources(const CapturedBody& body, int first_slot) {
     std::vector<int> result(body.body->inputs.size(), -1);
     for (size_t s = 0; s < body.slot_positions.size(); ++s)
-      if (body.slot_positions[s] >= 0) result[static_cast<size_t>(body.slot_positions[s])] = first_slot + static_cast<int>(s);
-    for (size_t i = 0; i < body.captured.size(); ++i) result[static_cast<size_t>(body.captured_positions[i])] = find(body.captured[i]);
+      if (body.slot_positions[s] >= 0)
+        result[static_cast<size_t>(body.slot_positions[s])] = first_slot + static_cast<int>(s);
+    for (size_t i = 0; i < body.captured.size(); ++i)
+      result[static_cast<size_t>(body.captured_positions[i])] = find(body.captured[i]);
     return result;
   }
   std::vector<NodeEntry> take() { return std::move(entries_); }
@@ -161,9 +165,11 @@ std::vector<NodeEntry> entries_of(const std::vector<py::object>& objects) {
 }
 
 template <typename P>
-Symbol make_control_node(const char* op, P params, std::vector<Ref<Subgraph>> subgraphs, std::vector<NodeEntry> inputs, const py::object& name) {
+Symbol make_control_node(const char* op, P params, std::vector<Ref<Subgraph>> subgraphs, std::vector<NodeEntry> inputs,
+                         const py::object& name) {
   params.num_args = static_cast<int32_t>(inputs.size());
-  const NodePtr node = make_node(op_registry().at(op), make_name(name.ptr(), op + 1), ParamSchema<P>::box(std::move(params)), std::move(inputs));
+  const NodePtr node = make_node(op_registry().at(op), make_name(name.ptr(), op + 1),
+                                 ParamSchema<P>::box(std::move(params)), std::move(inputs));
   node->subgraphs = std::move(subgraphs);
   node->where = python_location();
   node->block = trace_state().block;
@@ -180,8 +186,8 @@ T option(const py::dict& options, const char* key, T otherwise) {
   return options.contains(key) ? options[key].cast<T>() : otherwise;
 }
 
-Symbol make_foreach(const BodyHandle& handle, const std::vector<py::object>& data, const std::vector<py::object>& states, const py::dict& options,
-                    const py::object& name) {
+Symbol make_foreach(const BodyHandle& handle, const std::vector<py::object>& data,
+                    const std::vector<py::object>& states, const py::dict& options, const py::object& name) {
   const CapturedBody& body = handle.captured;
   std::vector<NodeEntry> inputs = entries_of(data);
   for (const NodeEntry& state : entries_of(states)) inputs.push_back(state);
@@ -202,8 +208,9 @@ Symbol make_foreach(const BodyHandle& handle, const std::vector<py::object>& dat
   return make_control_node("_foreach", std::move(p), {body.body}, std::move(inputs), name);
 }
 
-Symbol make_while_loop(const BodyHandle& condition, const BodyHandle& function, const std::vector<py::object>& variables, const py::object& limit,
-                       const py::dict& options, const py::object& name) {
+Symbol make_while_loop(const BodyHandle& condition, const BodyHandle& function,
+                       const std::vector<py::object>& variables, const py::object& limit, const py::dict& options,
+                       const py::object& name) {
   Inputs inputs(entries_of(variables));
   WhileLoopParams p;
   p.cond_input_locs = to_locs(inputs.sources(condition.captured, 0));
@@ -219,10 +226,12 @@ Symbol make_while_loop(const BodyHandle& condition, const BodyHandle& function, 
     p.limited = true;
     inputs.append(entry_of(limit.ptr(), "max_iterations"));
   }
-  return make_control_node("_while_loop", std::move(p), {condition.captured.body, function.captured.body}, inputs.take(), name);
+  return make_control_node("_while_loop", std::move(p), {condition.captured.body, function.captured.body},
+                           inputs.take(), name);
 }
 
-Symbol make_cond(const py::object& pred, const BodyHandle& then_branch, const BodyHandle& else_branch, const py::object& name) {
+Symbol make_cond(const py::object& pred, const BodyHandle& then_branch, const BodyHandle& else_branch,
+                 const py::object& name) {
   static const OpRef copy{"_copy"};
   const NodeEntry test = entry_of(pred.ptr(), "pred");
   auto pred_body = make_ref<Subgraph>();
@@ -235,7 +244,8 @@ Symbol make_cond(const py::object& pred, const BodyHandle& then_branch, const Bo
   p.then_input_locs = to_locs(inputs.sources(then_branch.captured, 0));
   p.else_input_locs = to_locs(inputs.sources(else_branch.captured, 0));
   p.num_outputs = static_cast<int32_t>(then_branch.captured.body->outputs.size());
-  return make_control_node("_cond", std::move(p), {pred_body, then_branch.captured.body, else_branch.captured.body}, inputs.take(), name);
+  return make_control_node("_cond", std::move(p), {pred_body, then_branch.captured.body, else_branch.captured.body},
+                           inputs.take(), name);
 }
 
 }  // namespace
@@ -252,17 +262,21 @@ void forget_closed_bodies() {
 
 void bind_control_flow(py::module_& m) {
   py::class_<BodyHandle>(m, "ControlBody", "A traced body of a loop or branch.");
-  m.def("control_open", &open_body, py::arg("construct"), py::arg("line"), "Opens a body; what is made from now on belongs to it.");
+  m.def("control_open", &open_body, py::arg("construct"), py::arg("line"),
+        "Opens a body; what is made from now on belongs to it.");
   m.def("control_slot", &make_slot, "A variable of the open body, with the spec of an array or of its slices.");
   m.def("control_close", &close_body, "Cuts the open body out: results of its slots.");
   m.def("control_abandon", &abandon_body, "Closes a body whose function failed, and those inside it.");
   m.def("control_foreach", &make_foreach);
   m.def("control_while_loop", &make_while_loop);
   m.def("control_cond", &make_cond);
-  m.def("control_check_leaks", [](const Symbol& outputs) {
-    if (bodies().closed.empty()) return;
-    for (const Node* node : topological_order(outputs.outputs)) check_not_closed(node);
-  }, "Raises TraceError if outputs read what belongs to a closed body.");
+  m.def(
+      "control_check_leaks",
+      [](const Symbol& outputs) {
+        if (bodies().closed.empty()) return;
+        for (const Node* node : topological_order(outputs.outputs)) check_not_closed(node);
+      },
+      "Raises TraceError if outputs read what belongs to a closed body.");
 }
 
 }  // namespace hybridnet::python

@@ -22,7 +22,8 @@ OpBuilder<P> declare_control(OpRegistry& ops, std::string name, std::vector<std:
           },
           kAllDTypes)
       .gradient([name](const P&, const GradientContext&) -> Values {
-        throw UnsupportedError({.op = name, .message = "no gradient can be made here: it needs the bodies of the node"});
+        throw UnsupportedError(
+            {.op = name, .message = "no gradient can be made here: it needs the bodies of the node"});
       })
       .internal();
   return builder;

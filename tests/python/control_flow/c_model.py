@@ -5,9 +5,8 @@ from __future__ import annotations
 import ctypes
 import pathlib
 
-import numpy as np
-
 import hybridnet
+import numpy as np
 
 LIBRARY = ctypes.CDLL(str(pathlib.Path(hybridnet.__file__).parent / "libhybridnet.so"))
 LIBRARY.hn_last_error.restype = ctypes.c_char_p
@@ -31,7 +30,14 @@ def run(symbol_file: str, params_file: str, inputs: dict[str, np.ndarray]) -> li
         value = np.ascontiguousarray(inputs[name.value.decode()])  # type: ignore[union-attr]
         shape = (ctypes.c_int64 * value.ndim)(*value.shape)
         slot = ctypes.c_void_p()
-        _call("hn_array_create", shape, value.ndim, CODES[value.dtype], value.ctypes.data_as(ctypes.c_void_p), ctypes.byref(slot))
+        _call(
+            "hn_array_create",
+            shape,
+            value.ndim,
+            CODES[value.dtype],
+            value.ctypes.data_as(ctypes.c_void_p),
+            ctypes.byref(slot),
+        )
         arrays[i] = slot
     outputs_count = ctypes.c_size_t()
     _call("hn_model_num_outputs", model, ctypes.byref(outputs_count))

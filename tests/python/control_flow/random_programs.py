@@ -88,7 +88,9 @@ def _while(tree: Tree, env: list[Any], rows: Any) -> Any:
         inside = [*env, value]
         return [run(o, inside, rows).sin() for o in outs], [run(inner, inside, rows).tanh() + value * 0.9]
 
-    stacked, (last,) = while_loop(lambda v: (v * v).sum() < bound, body, [run(initial, env, rows)], max_iterations=limit + 1)
+    stacked, (last,) = while_loop(
+        lambda v: (v * v).sum() < bound, body, [run(initial, env, rows)], max_iterations=limit + 1
+    )
     for part in stacked:
         last = last + part.sum(axis=0) * 0.3
     return last

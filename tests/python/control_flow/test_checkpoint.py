@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import hybridnet as mx
 import numpy as np
 import pytest
-
-import hybridnet as mx
 from hybridnet import errors, gluon
 from hybridnet.contrib import foreach, while_loop
 
@@ -62,7 +61,11 @@ def test_loops_over_data(count, checkpoint, reverse, order):
 def test_loops_with_a_condition(order):
     def function(x, w, checkpoint=None):
         outs, (_, last) = while_loop(
-            lambda i, v: i < 4, lambda i, v: (v * w, (i + 1, (v * w).sin() + x)), (x[:1] * 0, x), 6, checkpoint=checkpoint
+            lambda i, v: i < 4,
+            lambda i, v: (v * w, (i + 1, (v * w).sin() + x)),
+            (x[:1] * 0, x),
+            6,
+            checkpoint=checkpoint,
         )
         return outs.sum(axis=0) + last
 

@@ -1,12 +1,10 @@
-# ruff: noqa: E501
 """Branches that are not taken cost nothing, upstream work and gradients included."""
 
 from __future__ import annotations
 
+import hybridnet as mx
 import numpy as np
 import pytest
-
-import hybridnet as mx
 from hybridnet import errors, gluon
 from hybridnet.contrib import cond, foreach
 
@@ -63,7 +61,9 @@ class TestWhatRuns:
 
         x = nd.arange(3)
         assert run(function, x, nd.zeros((1,)), BAD, train=train).asscalar() == 0
-        np.testing.assert_allclose(run(function, x, nd.ones((1,)), GOOD, train=train).asscalar(), np.sin(6) + 2, rtol=1e-5)
+        np.testing.assert_allclose(
+            run(function, x, nd.ones((1,)), GOOD, train=train).asscalar(), np.sin(6) + 2, rtol=1e-5
+        )
         with pytest.raises(errors.HybridNetError):
             run(function, x, nd.ones((1,)), BAD, train=train).asscalar()
 
@@ -134,7 +134,11 @@ def test_the_callers_thread_does_not_wait_for_a_loop():
 
     from hybridnet.contrib import while_loop
 
-    block = Block(lambda i, x: while_loop(lambda i, x: i < 400, lambda i, x: (i + 1, mx.sym.dot(x, x) * 1e-3), (i, x), 400, has_outputs=False))
+    block = Block(
+        lambda i, x: while_loop(
+            lambda i, x: i < 400, lambda i, x: (i + 1, mx.sym.dot(x, x) * 1e-3), (i, x), 400, has_outputs=False
+        )
+    )
     block.hybridize()
     i, x = nd.zeros((1,)), nd.ones((300, 300))
     block(i, x)[1].wait_to_read()

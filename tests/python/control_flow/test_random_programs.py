@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import hybridnet as mx
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
-import hybridnet as mx
 
 from . import c_model
 from . import random_programs as programs

@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
+import hybridnet as mx
 import numpy as np
 import pytest
-
-import hybridnet as mx
 from hybridnet import errors, gluon
 from hybridnet.contrib import cond, foreach, while_loop
 
@@ -93,23 +92,38 @@ def test_no_iterations_in_numpy_shapes():
 class TestClosures:
     def test_arrays_become_constants_of_the_graph(self, tmp_path):
         constant, x = nd.array([[1.0, 2.0, 3.0]]), rows()
-        block = Block(lambda x: foreach(lambda d, s: (d * constant, cond(s.sum() > 0, lambda: s + constant.reshape((3,)), lambda: s)), x, x[0]))
+        block = Block(
+            lambda x: foreach(
+                lambda d, s: (d * constant, cond(s.sum() > 0, lambda: s + constant.reshape((3,)), lambda: s)), x, x[0]
+            )
+        )
         want = block(x)[0].asnumpy()
         block.hybridize()
         np.testing.assert_allclose(block(x)[0].asnumpy(), want, rtol=1e-6)
         files = block.export(str(tmp_path / "m"))
-        np.testing.assert_allclose(gluon.SymbolBlock.imports(files[0], ["data"], files[1])(x)[0].asnumpy(), want, rtol=1e-6)
+        np.testing.assert_allclose(
+            gluon.SymbolBlock.imports(files[0], ["data"], files[1])(x)[0].asnumpy(), want, rtol=1e-6
+        )
 
     def test_deferred_parameters_inside_nested_bodies(self):
         inner, outer = gluon.nn.Dense(5), gluon.nn.Dense(2)
-        block = Block(lambda x: foreach(lambda a, s: foreach(lambda b, t: (outer(inner(b.reshape((1, -1)))), t), a.expand_dims(0), s), x, x[0]), inner, outer)
+        block = Block(
+            lambda x: foreach(
+                lambda a, s: foreach(lambda b, t: (outer(inner(b.reshape((1, -1)))), t), a.expand_dims(0), s), x, x[0]
+            ),
+            inner,
+            outer,
+        )
         block.hybridize()
         assert block(rows())[0].shape == (4, 1, 1, 2)
         assert inner.weight.shape == (5, 3) and outer.weight.shape == (2, 5)
 
     def test_parameters_get_gradients(self):
         dense = gluon.nn.Dense(3, in_units=3)
-        block, x = Block(lambda x: foreach(lambda d, s: (dense(s), dense(s).tanh() + d), x.expand_dims(1), x[:1])[0], dense), rows()
+        block, x = (
+            Block(lambda x: foreach(lambda d, s: (dense(s), dense(s).tanh() + d), x.expand_dims(1), x[:1])[0], dense),
+            rows(),
+        )
         gradients = []
         for hybridized in (False, True):
             block.hybridize(hybridized)
@@ -150,7 +164,9 @@ class TestLeaks:
 
     def test_work_that_reads_nothing_of_the_loop_may_be_kept(self):
         kept = []
-        block = Block(lambda x: (foreach(lambda d, s: (d + (kept.append(x.sum()) or kept[-1]), s), x, x[0]), kept[-1] * 2)[1])
+        block = Block(
+            lambda x: (foreach(lambda d, s: (d + (kept.append(x.sum()) or kept[-1]), s), x, x[0]), kept[-1] * 2)[1]
+        )
         block.hybridize()
         np.testing.assert_allclose(block(rows()).asnumpy(), 2 * rows().asnumpy().sum(), rtol=1e-5)
 
@@ -195,7 +211,10 @@ class TestMisuse:
         np.testing.assert_allclose(good(rows()).asnumpy(), rows().asnumpy() * 2)
 
     def test_gradient_without_a_limit(self):
-        block, x = Block(lambda x: while_loop(lambda v: v.sum() < 9, lambda v: v * 2, x, has_outputs=False)), nd.ones((2,))
+        block, x = (
+            Block(lambda x: while_loop(lambda v: v.sum() < 9, lambda v: v * 2, x, has_outputs=False)),
+            nd.ones((2,)),
+        )
         block.hybridize()
         np.testing.assert_array_equal(block(x).asnumpy(), [8, 8])
         x.attach_grad()
@@ -219,7 +238,9 @@ class TestTruncation:
     ])  # fmt: skip
     @pytest.mark.parametrize("reverse", [False, True])
     def test_reference_numbers(self, options, want, reverse):
-        block = Block(lambda w, one: foreach(lambda x, h: (h * w, h * w), [], one, length=5, reverse=reverse, **options)[0].sum())
+        block = Block(
+            lambda w, one: foreach(lambda x, h: (h * w, h * w), [], one, length=5, reverse=reverse, **options)[0].sum()
+        )
         block.hybridize()
         w, one = nd.array([2.0]), nd.ones((1,))
         w.attach_grad()
@@ -230,7 +251,9 @@ class TestTruncation:
     @pytest.mark.parametrize("reverse", [False, True])
     @pytest.mark.parametrize("options", [{"truncate_gradient": 2}, {"detach_every": 2}])
     def test_gradients_of_data_and_states_as_on_arrays(self, options, reverse):
-        block = Block(lambda x, s: foreach(lambda d, h: ((h * d).sin(), h * 0.5 + d), x, s, reverse=reverse, **options)[0].sum())
+        block = Block(
+            lambda x, s: foreach(lambda d, h: ((h * d).sin(), h * 0.5 + d), x, s, reverse=reverse, **options)[0].sum()
+        )
         gradients = []
         for hybridized in (False, True):
             block.hybridize(hybridized)
@@ -270,7 +293,17 @@ class TestStatesAndRandomness:
 
     def test_statistics_in_a_while_loop_in_a_loop(self):
         norm = gluon.nn.BatchNorm(in_channels=3)
-        block = Block(lambda x: foreach(lambda d, s: (while_loop(lambda v: v.max() < 4, lambda v: norm(v) * 0 + v + 1, d, 6, has_outputs=False), s), x, [])[0], norm)
+        block = Block(
+            lambda x: foreach(
+                lambda d, s: (
+                    while_loop(lambda v: v.max() < 4, lambda v: norm(v) * 0 + v + 1, d, 6, has_outputs=False),
+                    s,
+                ),
+                x,
+                [],
+            )[0],
+            norm,
+        )
         x = nd.array(np.random.default_rng(2).normal(size=(2, 4, 3)).astype("float32"))
         found = []
         for hybridized in (False, True):
@@ -298,7 +331,11 @@ class TestStatesAndRandomness:
                 assert 0.4 < (kept[a] == kept[b]).mean() < 0.6
 
     def test_a_draw_outside_is_the_same_in_all_iterations(self):
-        block = Block(lambda x: (lambda mask: foreach(lambda d, s: (d * mask, s), x, [])[0])(mx.sym.random.uniform(shape=(50,)) if isinstance(x, mx.sym.Symbol) else nd.random.uniform(shape=(50,))))
+        block = Block(
+            lambda x: (lambda mask: foreach(lambda d, s: (d * mask, s), x, [])[0])(
+                mx.sym.random.uniform(shape=(50,)) if isinstance(x, mx.sym.Symbol) else nd.random.uniform(shape=(50,))
+            )
+        )
         block.hybridize()
         out = block(nd.ones((3, 50))).asnumpy()
         np.testing.assert_array_equal(out[0], out[1])
