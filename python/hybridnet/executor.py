@@ -164,10 +164,7 @@ def _by_name(arrays: Any, names: Sequence[str], what: str, required: bool) -> li
     """Arrays in the order of names, from a dict or a list; None for those missing."""
     if arrays is None:
         arrays = {}
-    if isinstance(arrays, dict):
-        unknown = [name for name in arrays if name not in names]
-        if unknown and not required:
-            raise HybridNetValueError(f"bind: {what} has {unknown[0]!r}, which is no argument of the graph")
+    if isinstance(arrays, dict):  # names of other graphs that share it are passed over
         listed = [arrays.get(name) for name in names]
     else:
         listed = list(arrays)

@@ -146,12 +146,12 @@ const std::vector<NDArray>& Executor::forward(bool train) {
 
 void Executor::backward(std::span<const NDArray> out_grads) {
   Impl& m = *impl_;
-  if (!m.any_wanted || !m.ran) {
+  if (!m.ran) {
     throw GradientError({.op = m.function->options().name,
-                         .message = m.any_wanted ? "backward needs a forward run before it"
-                                                 : "no argument was bound with a gradient array",
-                         .fix = m.any_wanted ? "call forward(is_train=True) first" : "pass args_grad to bind"});
+                         .message = "backward needs a forward run before it",
+                         .fix = "call forward(is_train=True) first"});
   }
+  if (!m.any_wanted) return;
   if (!m.function->dynamic() && !m.pending.compiled) m.remember();
   if (m.function->dynamic() && m.leaves.empty()) m.run_dynamic(false, true);
   std::vector<NDArray> heads(out_grads.begin(), out_grads.end());

@@ -14,6 +14,81 @@ from ..symbol.symbol import Symbol
 TensorT = TypeVar("TensorT", NDArray, Symbol)
 DType = Any
 
+def Activation(
+    data: TensorT, act_type: Literal['relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'], *, out: Any = None, name: str
+    | None = None
+) -> TensorT:
+    """Applies relu, sigmoid, softrelu (log(1 + e^x)), softsign (x / (1 + |x|)) or tanh.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    act_type : {'relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'}
+        Which function.
+
+    Returns: out: shape and dtype of data
+    """
+
+
+def BatchNorm(
+    data: TensorT, gamma: TensorT, beta: TensorT, moving_mean: TensorT, moving_var: TensorT, eps: float =
+    0.0010000000474974513, momentum: float = 0.8999999761581421, fix_gamma: bool = True, use_global_stats: bool =
+    False, output_mean_var: bool = False, axis: int = 1, cudnn_off: bool = False, min_calib_range: float | None = None,
+    max_calib_range: float | None = None, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Normalizes each channel to mean 0 and variance 1 (biased), then scales by gamma and shifts by beta. In training
+    the statistics are those of the batch, and moving = momentum * moving + (1 - momentum) * batch.
+
+    Parameters
+    ----------
+    data : tensor
+        any shape with a channel axis
+    gamma : tensor
+        (channels,): factor after normalization
+    beta : tensor
+        (channels,): summand after normalization
+    moving_mean : tensor
+        (channels,): running mean, used at inference
+    moving_var : tensor
+        (channels,): running variance, used at inference
+    eps : float, at least 0
+        Added to the variance.
+    momentum : float
+        Share of the old moving statistics that stays.
+    fix_gamma : bool
+        gamma acts as 1 and gets no gradient.
+    use_global_stats : bool
+        Normalize by the moving statistics also in training.
+    output_mean_var : bool
+        Also give the mean and var outputs.
+    axis : int
+        Axis of the channels.
+
+    Returns: output: shape of data; mean: (channels,): mean that was used; var: (channels,): 1 / sqrt(variance +
+    eps); new_moving_mean: (channels,); new_moving_var: (channels,)
+    """
+
+BatchNorm_v1 = BatchNorm
+
+
+def BilinearSampler(
+    data: TensorT, grid: TensorT, cudnn_off: bool | None = None, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Images read at points by bilinear interpolation. Along each axis -1 is the center of the first pixel and 1 that
+    of the last; outside of the image there are zeros.
+
+    Parameters
+    ----------
+    data : tensor
+        (batch, channels, height, width)
+    grid : tensor
+        points (batch, 2, out height, out width): x in the first plane, y in the second
+
+    Returns: output: (batch, channels, out height, out width)
+    """
+
+
 def BlockGrad(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Copies the input; no gradient passes through.
 
@@ -27,6 +102,41 @@ def BlockGrad(data: TensorT, *, out: Any = None, name: str | None = None) -> Ten
 
 _sparse_stop_gradient = BlockGrad
 stop_gradient = BlockGrad
+
+
+def CTCLoss(
+    data: TensorT, label: TensorT, data_lengths: TensorT | None = None, label_lengths: TensorT | None = None,
+    use_data_lengths: bool = False, use_label_lengths: bool = False, blank_label: Literal['first', 'last'] = 'first',
+    *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """-log of the probability of a label under all alignments with a sequence: connectionist temporal classification.
+    The softmax of data is included. A label that needs more steps than there are has loss 0.
+
+    Parameters
+    ----------
+    data : tensor
+        activations (steps, batch, symbols)
+    label : tensor
+        symbols (batch, longest label), any dtype, padded at the end; no gradient
+    data_lengths : tensor, optional
+        use_data_lengths: steps of each example (batch,)
+    label_lengths : tensor, optional
+        use_label_lengths: symbols of each label (batch,)
+    use_data_lengths : bool
+        Whether the input data_lengths is given; otherwise every example has all steps.
+    use_label_lengths : bool
+        Whether the input label_lengths is given; otherwise labels end before their first padding: 0 with
+        blank_label first, -1 with blank_label last.
+    blank_label : {'first', 'last'}
+        Which symbol is the blank.
+
+    Returns: out: losses (batch,); grad: gradient of each loss, shape of data
+    """
+
+_contrib_CTCLoss = CTCLoss
+_contrib_ctc_loss = CTCLoss
+ctc_loss = CTCLoss
+
 
 def Cast(data: TensorT, dtype: DType, *, out: Any = None, name: str | None = None) -> TensorT:
     """Converts to another dtype. Floating to integer rounds toward zero; values that do not fit become the nearest
@@ -42,9 +152,8 @@ def Cast(data: TensorT, dtype: DType, *, out: Any = None, name: str | None = Non
     Returns: out: shape of data, dtype as asked for
     """
 
-_npi_cast = Cast
-_npx_cast = Cast
 cast = Cast
+
 
 def Concat(*data: TensorT, num_args: int = ..., dim: int = 1, out: Any = None, name: str | None = None) -> TensorT:
     """Joins tensors along an existing axis.
@@ -64,24 +173,13 @@ def Concat(*data: TensorT, num_args: int = ..., dim: int = 1, out: Any = None, n
 _sparse_concat = Concat
 concat = Concat
 
+
 def Convolution(
-    data: TensorT,
-    weight: TensorT,
-    bias: TensorT | None = None,
-    kernel: int | Sequence[int] = ...,
-    stride: int | Sequence[int] = (),
-    dilate: int | Sequence[int] = (),
-    pad: int | Sequence[int] = (),
-    num_filter: int = ...,
-    num_group: int = 1,
-    workspace: int = 1024,
-    no_bias: bool = False,
-    cudnn_tune: str | None = None,
-    cudnn_off: bool = False,
-    layout: Literal["NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC"] | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, weight: TensorT, bias: TensorT | None = None, kernel: int | Sequence[int] = ..., stride: int |
+    Sequence[int] = (), dilate: int | Sequence[int] = (), pad: int | Sequence[int] = (), num_filter: int = ...,
+    num_group: int = 1, workspace: int = 1024, no_bias: bool = False, cudnn_tune: str | None = None, cudnn_off: bool =
+    False, layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = None, *, out: Any = None, name: str
+    | None = None
 ) -> TensorT:
     """Slides num_filter kernels over data and sums products: out[n, o, p] = bias[o] + sum over channels i and taps q
     of data[n, i, p * stride + q * dilate - pad] * weight[o, i, q].
@@ -115,16 +213,12 @@ def Convolution(
     + 1
     """
 
-_npx_convolution = Convolution
+Convolution_v1 = Convolution
+
 
 def Crop(
-    *data: TensorT,
-    num_args: int = ...,
-    offset: int | Sequence[int] = (0, 0),
-    h_w: int | Sequence[int] = (0, 0),
-    center_crop: bool = False,
-    out: Any = None,
-    name: str | None = None,
+    *data: TensorT, num_args: int = ..., offset: int | Sequence[int] = (0, 0), h_w: int | Sequence[int] = (0, 0),
+    center_crop: bool = False, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Cuts images to h_w, or to the height and width of a second tensor.
 
@@ -144,15 +238,73 @@ def Crop(
     Returns: output: shape (N, C, height, width)
     """
 
+
+def Custom(
+    *data: TensorT, op_type: str = ..., open_attributes: str = '{}', num_args: int = 0, out: Any = None, name: str |
+    None = None
+) -> Any:
+    """An operator written in Python: a subclass of mx.operator.CustomOp, registered under the name op_type.
+
+    Parameters
+    ----------
+    data : tensor
+        what the operator's list_arguments() names, then its auxiliary states
+    op_type : str
+        Name that the operator was registered with.
+    open_attributes : str
+        Arguments of the operator: a JSON object of texts.
+
+    Returns: output: as the operator's infer_shape() and infer_type() say
+    """
+
+
+def Deconvolution(
+    data: TensorT, weight: TensorT, bias: TensorT | None = None, kernel: int | Sequence[int] = ..., stride: int |
+    Sequence[int] = (), dilate: int | Sequence[int] = (), pad: int | Sequence[int] = (), num_filter: int = ...,
+    num_group: int = 1, workspace: int = 512, no_bias: bool = True, cudnn_tune: str | None = None, cudnn_off: bool =
+    False, layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = None, adj: int | Sequence[int] =
+    (), target_shape: int | Sequence[int] = (), *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Transposed convolution: each element of data adds its multiple of the kernels to the output, stride apart:
+    out[n, o, p * stride + q * dilate - pad] += data[n, i, p] * weight[i, o, q], plus bias[o].
+
+    Parameters
+    ----------
+    data : tensor
+        (batch, channels, spatial...), 1 to 3 spatial axes; with layout N...C the channels come last
+    weight : tensor
+        (channels, num_filter / num_group, kernel...), or (channels, kernel..., num_filter / num_group)
+    bias : tensor, optional
+        (num_filter,)
+    kernel : tuple of int
+        Window: (w,), (h, w) or (d, h, w).
+    stride : tuple of int
+        Steps of the window; empty: 1 everywhere.
+    dilate : tuple of int
+        Distance between taps; empty: 1 everywhere.
+    pad : tuple of int
+        Zeros added on both sides; empty: none.
+    num_filter : int, at least 1
+        Number of output channels.
+    num_group : int, at least 1
+        Channels are split into this many groups that do not see each other.
+    no_bias : bool
+        Whether the bias input is absent.
+    layout : {'NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'} or None
+        Order of the axes of data, weight and output; None: channels second.
+    adj : tuple of int
+        Elements added at the end of the output, less than stride; empty: none.
+    target_shape : tuple of int
+        Spatial sizes of the output, instead of pad and adj; empty: as pad and adj say.
+
+    Returns: output: (batch, num_filter, out...) with out = stride (size - 1) + dilate (kernel - 1) + 1 - 2 pad +
+    adj
+    """
+
+
 def Dropout(
-    data: TensorT,
-    p: float = 0.5,
-    mode: Literal["training", "always"] = "training",
-    axes: int | Sequence[int] = (),
-    cudnn_off: bool | None = False,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, p: float = 0.5, mode: Literal['training', 'always'] = 'training', axes: int | Sequence[int] = (),
+    cudnn_off: bool | None = False, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """In training, sets elements to 0 with probability p and divides the others by 1 - p; the identity otherwise.
     Srivastava et al.: Dropout: a simple way to prevent neural networks from overfitting, JMLR 15 (2014).
@@ -172,18 +324,10 @@ def Dropout(
     along axes
     """
 
-_npx_dropout = Dropout
 
 def Embedding(
-    data: TensorT,
-    weight: TensorT,
-    input_dim: int,
-    output_dim: int,
-    dtype: DType = "float32",
-    sparse_grad: bool = False,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, weight: TensorT, input_dim: int, output_dim: int, dtype: DType = 'float32', sparse_grad: bool =
+    False, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Rows of weight, named by data; indices out of range take the nearest row.
 
@@ -205,8 +349,8 @@ def Embedding(
     Returns: output: shape of data with output_dim appended; dtype of weight
     """
 
-_npx_embedding = Embedding
 _sparse_Embedding = Embedding
+
 
 def Flatten(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Merges all dimensions but the first into one.
@@ -219,19 +363,12 @@ def Flatten(data: TensorT, *, out: Any = None, name: str | None = None) -> Tenso
     Returns: output: shape (N, product of the rest)
     """
 
-_npx_batch_flatten = Flatten
 flatten = Flatten
 
+
 def FullyConnected(
-    data: TensorT,
-    weight: TensorT,
-    bias: TensorT | None = None,
-    num_hidden: int = ...,
-    no_bias: bool = False,
-    flatten: bool = True,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, weight: TensorT, bias: TensorT | None = None, num_hidden: int = ..., no_bias: bool = False, flatten:
+    bool = True, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Affine map of each row: data weight^T + bias.
 
@@ -253,19 +390,33 @@ def FullyConnected(
     Returns: output: (batch, num_hidden), or (..., num_hidden) with flatten=False
     """
 
-_npx_fully_connected = FullyConnected
 _sparse_FullyConnected = FullyConnected
 
+
+def GridGenerator(
+    data: TensorT, transform_type: Literal['affine', 'warp'], target_shape: int | Sequence[int] = (0, 0), *, out: Any =
+    None, name: str | None = None
+) -> TensorT:
+    """Points for BilinearSampler. affine: matrix * (x, y, 1) for every point of a regular grid from -1 to 1; warp:
+    every pixel, moved by its displacement.
+
+    Parameters
+    ----------
+    data : tensor
+        affine: (batch, 6), rows of 2 x 3 matrices; warp: (batch, 2, height, width), x and y in pixels
+    transform_type : {'affine', 'warp'}
+        affine: data holds 2 x 3 matrices; warp: data holds displacements in pixels.
+    target_shape : tuple of int
+        affine: (height, width) of the grid.
+
+    Returns: output: (batch, 2, height, width); grid_dst: the grid before: affine (3, height * width), warp (2,
+    height, width)
+    """
+
+
 def GroupNorm(
-    data: TensorT,
-    gamma: TensorT,
-    beta: TensorT,
-    num_groups: int = 1,
-    eps: float = 1e-05,
-    output_mean_var: bool = False,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, gamma: TensorT, beta: TensorT, num_groups: int = 1, eps: float = 1e-05, output_mean_var: bool =
+    False, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Normalizes groups of channels of each example to mean 0 and variance 1, then scales and shifts each group.
 
@@ -288,6 +439,31 @@ def GroupNorm(
     eps)
     """
 
+
+def IdentityAttachKLSparseReg(
+    data: TensorT, moving_avg: TensorT, sparseness_target: float = 0.1, penalty: float = 0.001, momentum: float = 0.9,
+    *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Copies the input and adds to its gradient that of a penalty: the divergence between a target and the moving mean
+    of each unit. For outputs of sigmoid only: the moving mean must lie inside (0, 1).
+
+    Parameters
+    ----------
+    data : tensor
+        (batch, units), values in (0, 1)
+    moving_avg : tensor
+        (units,): moving mean of the activations, updated in training
+    sparseness_target : float, range [0, 1]
+        Mean activation that is wanted.
+    penalty : float
+        Weight of the penalty.
+    momentum : float, range [0, 1]
+        Of the moving mean.
+
+    Returns: out: shape and dtype of data; new_moving_avg: (units,)
+    """
+
+
 def InstanceNorm(
     data: TensorT, gamma: TensorT, beta: TensorT, eps: float = 0.001, *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -307,13 +483,10 @@ def InstanceNorm(
     Returns: output: shape and dtype of data; mean: (batch, channels); var: (batch, channels)
     """
 
+
 def L2Normalization(
-    data: TensorT,
-    eps: float = 1e-10,
-    mode: Literal["instance", "channel", "spatial"] = "instance",
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, eps: float = 1e-10, mode: Literal['instance', 'channel', 'spatial'] = 'instance', *, out: Any =
+    None, name: str | None = None
 ) -> TensorT:
     """Divides by the Euclidean norm over the axes that mode names: data / sqrt(sum(data^2) + eps).
 
@@ -329,15 +502,10 @@ def L2Normalization(
     Returns: output: shape and dtype of data; norm: the norms: (batch,), (batch, 1, ...) or (batch, channels)
     """
 
+
 def LRN(
-    data: TensorT,
-    alpha: float = 0.0001,
-    beta: float = 0.75,
-    knorm: float = 2.0,
-    nsize: int = ...,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, alpha: float = 0.0001, beta: float = 0.75, knorm: float = 2.0, nsize: int = ..., *, out: Any = None,
+    name: str | None = None
 ) -> TensorT:
     """Divides by (knorm + alpha / nsize * sum of squares over nsize neighbouring channels) ^ beta.
 
@@ -357,14 +525,148 @@ def LRN(
     Returns: output: shape and dtype of data; tmp_norm: what was raised to the power beta; shape of data
     """
 
+
+def LayerNorm(
+    data: TensorT, gamma: TensorT, beta: TensorT, axis: int = -1, eps: float = 9.999999747378752e-06, output_mean_var:
+    bool = False, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Normalizes each row along an axis to mean 0 and variance 1, then scales by gamma and shifts by beta.
+
+    Parameters
+    ----------
+    data : tensor
+        at least one axis
+    gamma : tensor
+        (size of the axis,): factor after normalization
+    beta : tensor
+        (size of the axis,): summand after normalization
+    axis : int
+        Axis to normalize along.
+    eps : float, at least 0
+        Added to the variance.
+    output_mean_var : bool
+        Return mean and std too.
+
+    Returns: output: shape of data; mean: shape of data with 1 for the axis; std: as mean: sqrt(variance + eps)
+    """
+
+
+def LeakyReLU(
+    data: TensorT, gamma: TensorT | None = None, act_type: Literal['elu', 'gelu', 'leaky', 'prelu', 'rrelu', 'selu'] =
+    'leaky', slope: float = 0.25, lower_bound: float = 0.125, upper_bound: float = 0.334, *, out: Any = None, name: str
+    | None = None
+) -> Any:
+    """Activations with values below 0. For x <= 0: leaky: slope * x; prelu: gamma * x, gamma learned; rrelu: a random
+    slope between lower_bound and upper_bound per element in training, their mean otherwise; elu: slope * (e^x - 1);
+    selu: scaled elu with fixed constants. For x > 0 these give x (selu: 1.0507 x). gelu: x times the normal
+    distribution function of x, everywhere.
+
+    Parameters
+    ----------
+    data : tensor
+        floating array of any shape, channels at axis 1
+    gamma : tensor, optional
+        slopes, for prelu: (1,), (channels,) or (batch, channels)
+    act_type : {'elu', 'gelu', 'leaky', 'prelu', 'rrelu', 'selu'}
+        Which function.
+    slope : float
+        Slope below 0 (leaky), limit -slope at -inf (elu).
+    lower_bound : float
+        Smallest random slope (rrelu).
+    upper_bound : float
+        Largest random slope (rrelu).
+
+    Returns: output: shape and dtype of data; mask: for rrelu: the slopes that were used
+    """
+
+
+def LinearRegressionOutput(
+    data: TensorT, label: TensorT, grad_scale: float = 1.0, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """The data itself. Its gradient is that of half the squared distance to the label, divided by the outputs of one
+    example, whatever arrives from behind.
+
+    Parameters
+    ----------
+    data : tensor
+        floating tensor (batch, ...)
+    label : tensor
+        as many elements as data, same batch; no gradient
+    grad_scale : float
+        Factor of the gradient.
+
+    Returns: output: shape and dtype of data
+    """
+
+_sparse_LinearRegressionOutput = LinearRegressionOutput
+
+
+def LogisticRegressionOutput(
+    data: TensorT, label: TensorT, grad_scale: float = 1.0, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """sigmoid(data). Its gradient is that of the cross entropy with the label, divided by the outputs of one example,
+    whatever arrives from behind.
+
+    Parameters
+    ----------
+    data : tensor
+        floating tensor (batch, ...)
+    label : tensor
+        as many elements as data, same batch; no gradient
+    grad_scale : float
+        Factor of the gradient.
+
+    Returns: output: shape and dtype of data
+    """
+
+_sparse_LogisticRegressionOutput = LogisticRegressionOutput
+
+
+def MAERegressionOutput(
+    data: TensorT, label: TensorT, grad_scale: float = 1.0, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """The data itself. Its gradient is that of the absolute distance to the label, divided by the outputs of one
+    example, whatever arrives from behind.
+
+    Parameters
+    ----------
+    data : tensor
+        floating tensor (batch, ...)
+    label : tensor
+        as many elements as data, same batch; no gradient
+    grad_scale : float
+        Factor of the gradient.
+
+    Returns: output: shape and dtype of data
+    """
+
+_sparse_MAERegressionOutput = MAERegressionOutput
+
+
+def MakeLoss(
+    data: TensorT, grad_scale: float = 1.0, valid_thresh: float = 0.0, normalization: Literal['batch', 'null', 'valid']
+    = 'null', *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Copies the input and starts a backward pass with a constant gradient.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    grad_scale : float
+        The gradient of every element.
+    valid_thresh : float
+        Elements above it are valid (normalization='valid').
+    normalization : {'batch', 'null', 'valid'}
+        batch: divide by the size of the first axis; valid: by the number of valid elements.
+
+    Returns: out: shape and dtype of data
+    """
+
+
 def Pad(
-    data: TensorT,
-    mode: Literal["constant", "edge", "reflect"],
-    pad_width: int | Sequence[int],
-    constant_value: float = 0.0,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, mode: Literal['constant', 'edge', 'reflect'], pad_width: int | Sequence[int], constant_value: float
+    = 0.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Data in a frame of constants, of its repeated borders, or of itself mirrored.
 
@@ -384,15 +686,125 @@ def Pad(
 
 pad = Pad
 
+
+def Pooling(
+    data: TensorT, kernel: int | Sequence[int] = (), pool_type: Literal['max', 'avg', 'sum', 'lp'] = 'max',
+    global_pool: bool = False, cudnn_off: bool = False, pooling_convention: Literal['full', 'valid', 'same'] = 'valid',
+    stride: int | Sequence[int] = (), pad: int | Sequence[int] = (), p_value: int | None = None, count_include_pad:
+    bool | None = None, layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = None, *, out: Any =
+    None, name: str | None = None
+) -> TensorT:
+    """Summarizes windows of an image: maximum, average, sum, or (sum of x^p)^(1/p).
+
+    Parameters
+    ----------
+    data : tensor
+        (batch, channels, spatial...), 1 to 3 spatial axes; with layout N...C the channels come last
+    kernel : tuple of int
+        Window: (w,), (h, w) or (d, h, w).
+    pool_type : {'max', 'avg', 'sum', 'lp'}
+        What becomes of a window.
+    global_pool : bool
+        The window is the whole image.
+    pooling_convention : {'full', 'valid', 'same'}
+        valid: only whole steps of the window; full: also the rest; same: ceil(size / stride) outputs.
+    stride : tuple of int
+        Steps of the window; empty: 1 everywhere.
+    pad : tuple of int
+        Padding on both sides; empty: none.
+    p_value : int or None, range [1, 3]
+        Exponent of pool_type lp.
+    count_include_pad : bool or None
+        Whether an average counts padding; None: it does.
+    layout : {'NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'} or None
+        Order of the axes; None: channels second.
+
+    Returns: output: spatial sizes valid: floor((size + 2 pad - kernel) / stride) + 1, full: ceil of it, same:
+    ceil(size / stride)
+    """
+
+Pooling_v1 = Pooling
+
+
+def RNN(
+    data: TensorT, parameters: TensorT, state: TensorT, state_cell: TensorT | None = None, sequence_length: TensorT |
+    None = None, state_size: int = ..., num_layers: int = ..., bidirectional: bool = False, mode: Literal['gru',
+    'lstm', 'rnn_relu', 'rnn_tanh'] = ..., p: float = 0.0, state_outputs: bool = False, projection_size: int | None =
+    None, lstm_state_clip_min: float | None = None, lstm_state_clip_max: float | None = None, lstm_state_clip_nan: bool
+    = False, use_sequence_length: bool = False, *, out: Any = None, name: str | None = None
+) -> Any:
+    """Runs layers of recurrent cells over a sequence. Packed parameters: for each layer and direction the weights of
+    the input (gates * state_size, inputs), of the state (gates * state_size, state) and of the projection
+    (projection_size, state_size); then, in the same order, the biases of input and state. Gates: LSTM i, f, g, o;
+    GRU r, z, n. Differentiable twice.
+
+    Parameters
+    ----------
+    data : tensor
+        (steps, batch, inputs)
+    parameters : tensor
+        all weights, then all biases, in one vector
+    state : tensor
+        initial states (layers * directions, batch, state_size or projection_size)
+    state_cell : tensor, optional
+        LSTM: initial cells (layers * directions, batch, state_size)
+    sequence_length : tensor, optional
+        use_sequence_length: (batch,), steps of each example; what lies behind gives 0
+    state_size : int, at least 1
+        Size of the state of each layer and direction.
+    num_layers : int, at least 1
+        Number of stacked layers.
+    bidirectional : bool
+        Each layer also reads the sequence backwards.
+    mode : {'gru', 'lstm', 'rnn_relu', 'rnn_tanh'}
+        The cell.
+    p : float, range [0, 1]
+        Dropout probability, in training, of the outputs of each layer but the last.
+    state_outputs : bool
+        Whether the final states are outputs too.
+    projection_size : int or None, at least 1
+        LSTM: size to which the state is projected before it is output and fed back.
+    lstm_state_clip_min : float or None
+        Lower limit of LSTM cells; needs the upper one.
+    lstm_state_clip_max : float or None
+        Upper limit of LSTM cells; needs the lower one.
+    lstm_state_clip_nan : bool
+        Whether limits turn NaN into the lower limit.
+    use_sequence_length : bool
+        Whether examples have lengths of their own, given as last input.
+
+    Returns: output: (steps, batch, directions * (state_size or projection_size)); state_output: state_outputs:
+    states after the last step, shape of state; statecell_output: state_outputs of LSTM: cells after the last step,
+    shape of state_cell; reserve: what the gradient needs of the steps
+    """
+
+
+def ROIPooling(
+    data: TensorT, rois: TensorT, pooled_size: int | Sequence[int], spatial_scale: float, *, out: Any = None, name: str
+    | None = None
+) -> TensorT:
+    """Maxima of pooled_size windows over each region of interest. Corners are scaled and rounded; a region covers both
+    of them and at least one pixel. Empty windows, and regions of images that do not exist, give 0.
+
+    Parameters
+    ----------
+    data : tensor
+        (batch, channels, height, width)
+    rois : tensor
+        (regions, 5): number of the image, then left, top, right and bottom; no gradient
+    pooled_size : tuple of int
+        (height, width) of the output.
+    spatial_scale : float, range [0, 1]
+        Size of a pixel of the image that rois speak of, in pixels of data.
+
+    Returns: output: (regions, channels, pooled_size); maxidx: where in data each maximum stands; -1 for an empty
+    window
+    """
+
+
 def Reshape(
-    data: TensorT,
-    shape: int | Sequence[int] = (),
-    reverse: bool = False,
-    target_shape: int | Sequence[int] = (),
-    keep_highest: bool = False,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, shape: int | Sequence[int] = (), reverse: bool = False, target_shape: int | Sequence[int] = (),
+    keep_highest: bool = False, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """The same elements, in the same order, under another shape.
 
@@ -415,14 +827,99 @@ def Reshape(
 
 reshape = Reshape
 
+
+def SVMOutput(
+    data: TensorT, label: TensorT, margin: float = 1.0, regularization_coefficient: float = 1.0, use_linear: bool =
+    False, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """The data itself. Its gradient is that of the hinge loss of every score, or of its square, whatever arrives from
+    behind.
+
+    Parameters
+    ----------
+    data : tensor
+        scores (..., classes), floating
+    label : tensor
+        class numbers, shape of data without the last axis; no gradient
+    margin : float
+        Scores of the label have to be above it, the others below its negative.
+    regularization_coefficient : float
+        Factor of the gradient.
+    use_linear : bool
+        Hinge loss; otherwise its square.
+
+    Returns: output: shape and dtype of data
+    """
+
+
+def SequenceLast(
+    data: TensorT, sequence_length: TensorT | None = None, use_sequence_length: bool = False, axis: int = 0, *, out:
+    Any = None, name: str | None = None
+) -> TensorT:
+    """The last element of each sequence.
+
+    Parameters
+    ----------
+    data : tensor
+        shape (T, N, ...), or (N, T, ...) with axis=1; any dtype
+    sequence_length : tensor, optional
+        shape (N,); lengths as whole numbers of any dtype
+    use_sequence_length : bool
+        Take lengths from the second input; else every sequence has full length.
+    axis : int, range [0, 1]
+        The time axis; the other of the first two is the batch.
+
+    Returns: output: data without the time axis
+    """
+
+
+def SequenceMask(
+    data: TensorT, sequence_length: TensorT | None = None, use_sequence_length: bool = False, value: float = 0.0, axis:
+    int = 0, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Overwrites what stands behind the end of each sequence.
+
+    Parameters
+    ----------
+    data : tensor
+        shape (T, N, ...), or (N, T, ...) with axis=1; any dtype
+    sequence_length : tensor, optional
+        shape (N,); lengths as whole numbers of any dtype
+    use_sequence_length : bool
+        Take lengths from the second input; else every sequence has full length.
+    value : float
+        Written behind the end of a sequence.
+    axis : int, range [0, 1]
+        The time axis; the other of the first two is the batch.
+
+    Returns: output: shape and dtype of data
+    """
+
+
+def SequenceReverse(
+    data: TensorT, sequence_length: TensorT | None = None, use_sequence_length: bool = False, axis: int = 0, *, out:
+    Any = None, name: str | None = None
+) -> TensorT:
+    """Each sequence backwards; what stands behind its end stays.
+
+    Parameters
+    ----------
+    data : tensor
+        shape (T, N, ...), or (N, T, ...) with axis=1; any dtype
+    sequence_length : tensor, optional
+        shape (N,); lengths as whole numbers of any dtype
+    use_sequence_length : bool
+        Take lengths from the second input; else every sequence has full length.
+    axis : int, range [0, 0]
+        The time axis: 0.
+
+    Returns: output: shape and dtype of data
+    """
+
+
 def SliceChannel(
-    data: TensorT,
-    num_outputs: int,
-    axis: int = 1,
-    squeeze_axis: bool = False,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, num_outputs: int, axis: int = 1, squeeze_axis: bool = False, *, out: Any = None, name: str | None =
+    None
 ) -> Any:
     """Cuts data into num_outputs equal parts along an axis.
 
@@ -442,6 +939,85 @@ def SliceChannel(
 
 split = SliceChannel
 
+
+def SoftmaxActivation(
+    data: TensorT, mode: Literal['instance', 'channel'] = 'instance', *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Softmax over the last axis, or, with mode channel, over the second. The operator softmax does the same.
+
+    Parameters
+    ----------
+    data : tensor
+        floating tensor; mode channel: at least 3 axes
+    mode : {'instance', 'channel'}
+        What sums to 1. instance: the last axis; channel: the second.
+
+    Returns: output: shape and dtype of data
+    """
+
+
+def SoftmaxOutput(
+    data: TensorT, label: TensorT, grad_scale: float = 1.0, ignore_label: float = -1.0, multi_output: bool = False,
+    use_ignore: bool = False, preserve_shape: bool = False, normalization: Literal['batch', 'null', 'valid'] = 'null',
+    out_grad: bool = False, smooth_alpha: float = 0.0, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Softmax for the end of a network. Its gradient is that of the cross entropy with the label, output - label,
+    whatever arrives from behind (unless out_grad).
+
+    Parameters
+    ----------
+    data : tensor
+        floating tensor (batch, ...)
+    label : tensor
+        class numbers, shape of data without the normalized axis; or probabilities, shape of data
+    grad_scale : float
+        Factor of the gradient.
+    ignore_label : float
+        With use_ignore, rows with this label have no gradient.
+    multi_output : bool
+        Softmax along axis 1, one label for each position of the other axes.
+    use_ignore : bool
+        Whether ignore_label is looked at; not with probabilities as label.
+    preserve_shape : bool
+        Softmax along the last axis; otherwise along all axes but the first.
+    normalization : {'batch', 'null', 'valid'}
+        What the gradient is divided by. null: nothing; batch: the labels, with multi_output the size of the
+        data without channels; valid: the labels that are not ignore_label. With multi_output, null divides by
+        the positions of one example.
+    out_grad : bool
+        Whether the gradient is multiplied by the output's, which is left out otherwise.
+    smooth_alpha : float, range [0, 1]
+        Share of the label's probability that goes to the other classes; not with multi_output.
+
+    Returns: output: shape and dtype of data
+    """
+
+Softmax = SoftmaxOutput
+
+
+def SpatialTransformer(
+    data: TensorT, loc: TensorT, target_shape: int | Sequence[int] = (0, 0), transform_type: Literal['affine'] = ...,
+    sampler_type: Literal['bilinear'] = ..., cudnn_off: bool | None = None, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Images under affine transformations: BilinearSampler at the grid that GridGenerator makes of loc.
+
+    Parameters
+    ----------
+    data : tensor
+        (batch, channels, height, width)
+    loc : tensor
+        (batch, 6): rows of 2 x 3 matrices that act on (x, y, 1)
+    target_shape : tuple of int
+        (height, width) of the output.
+    transform_type : {'affine'}
+        Kind of transformation.
+    sampler_type : {'bilinear'}
+        Kind of interpolation.
+
+    Returns: output: (batch, channels, target_shape)
+    """
+
+
 def SwapAxis(data: TensorT, dim1: int = 0, dim2: int = 0, *, out: Any = None, name: str | None = None) -> TensorT:
     """Exchanges two axes.
 
@@ -457,8 +1033,36 @@ def SwapAxis(data: TensorT, dim1: int = 0, dim2: int = 0, *, out: Any = None, na
     Returns: output: shape of data with two sizes exchanged
     """
 
-_npi_swapaxes = SwapAxis
 swapaxes = SwapAxis
+
+
+def UpSampling(
+    *data: TensorT, scale: int = ..., num_filter: int = 0, sample_type: Literal['bilinear', 'nearest'] = ...,
+    multi_input_mode: Literal['concat', 'sum'] = 'concat', num_args: int = ..., workspace: int = 512, out: Any = None,
+    name: str | None = None
+) -> TensorT:
+    """Images enlarged by a whole factor.
+
+    Parameters
+    ----------
+    data : tensor
+        nearest: images (batch, channels, height, width), whose sizes divide the output's; bilinear: the image
+        and a weight (channels, 1, kernel, kernel) with kernel = 2 scale - scale % 2
+    scale : int, at least 1
+        Factor of height and width of the first input.
+    num_filter : int
+        Channels of data; bilinear, where it may be left out.
+    sample_type : {'bilinear', 'nearest'}
+        nearest: repeats elements; bilinear: a transposed convolution of each channel with a weight that is
+        learned.
+    multi_input_mode : {'concat', 'sum'}
+        nearest: whether enlarged inputs are joined along the channels or added.
+    num_args : int, at least 1
+        Number of inputs; bilinear: 2.
+
+    Returns: output: (batch, channels, scale * height, scale * width) with the sizes of the first input
+    """
+
 
 def abs(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Magnitude; its gradient at 0 is 0.
@@ -471,26 +1075,13 @@ def abs(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     Returns: out: shape and dtype of the inputs
     """
 
-_npi_abs = abs
-_npi_absolute = abs
 _sparse_abs = abs
 
+
 def adam_update(
-    weight: TensorT,
-    grad: TensorT,
-    mean: TensorT,
-    var: TensorT,
-    lr: float,
-    beta1: float = 0.9,
-    beta2: float = 0.999,
-    epsilon: float = 1e-08,
-    wd: float = 0.0,
-    rescale_grad: float = 1.0,
-    clip_gradient: float = -1.0,
-    lazy_update: bool = True,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    weight: TensorT, grad: TensorT, mean: TensorT, var: TensorT, lr: float, beta1: float = 0.9, beta2: float = 0.999,
+    epsilon: float = 1e-08, wd: float = 0.0, rescale_grad: float = 1.0, clip_gradient: float = -1.0, lazy_update: bool
+    = True, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """g = clip(rescale_grad * grad + wd * weight); mean and var follow g and g * g; weight -= lr * mean / (sqrt(var) +
     epsilon)
@@ -526,6 +1117,7 @@ def adam_update(
 
 _sparse_adam_update = adam_update
 
+
 def add_n(*args: TensorT, num_args: int = ..., out: Any = None, name: str | None = None) -> TensorT:
     """Sum of several arrays of equal shape and dtype, in one pass over memory.
 
@@ -543,8 +1135,25 @@ ElementWiseSum = add_n
 _sparse_ElementWiseSum = add_n
 _sparse_add_n = add_n
 
+
+def all_finite(data: TensorT, init_output: bool = True, *, out: Any = None, name: str | None = None) -> TensorT:
+    """1 when no element is infinite or NaN, else 0.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    init_output : bool
+        Accepted for compatibility: the result always tells about the arrays given, whatever the output held
+        before.
+
+    Returns: out: float32 (1,)
+    Not differentiable.
+    """
+
+
 def amp_cast(data: TensorT, dtype: DType, *, out: Any = None, name: str | None = None) -> TensorT:
-    """Converts to a floating dtype for mixed precision; integer inputs stay as they are.
+    """Converts float32, float16 and bfloat16 for mixed precision; other inputs stay as they are.
 
     Parameters
     ----------
@@ -556,15 +1165,184 @@ def amp_cast(data: TensorT, dtype: DType, *, out: Any = None, name: str | None =
     Returns: out: shape of data
     """
 
+
+def amp_multicast(
+    *data: TensorT, num_outputs: int = ..., cast_narrow: bool = False, out: Any = None, name: str | None = None
+) -> Any:
+    """Converts floating arrays of 32 and 16 bits to the widest dtype among them; others stay as they are.
+
+    Parameters
+    ----------
+    data : tensor
+        arrays of any shapes
+    num_outputs : int, at least 1
+        Number of arrays.
+    cast_narrow : bool
+        Convert to the narrowest dtype among the inputs instead of the widest.
+
+    Returns: out: the inputs, converted
+    """
+
+
+def arccos(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Inverse cosine, in [0, pi]; NaN outside [-1, 1].
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of the inputs
+    """
+
+_sparse_arccos = arccos
+
+
+def arccosh(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Inverse hyperbolic cosine; NaN below 1.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of the inputs
+    """
+
+_sparse_arccosh = arccosh
+
+
+def arcsin(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Inverse sine, in [-pi/2, pi/2]; NaN outside [-1, 1].
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of the inputs
+    """
+
+_sparse_arcsin = arcsin
+
+
+def arcsinh(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Inverse hyperbolic sine.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of the inputs
+    """
+
+_sparse_arcsinh = arcsinh
+
+
+def arctan(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Inverse tangent, in [-pi/2, pi/2].
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of the inputs
+    """
+
+_sparse_arctan = arctan
+
+
+def arctanh(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Inverse hyperbolic tangent; NaN outside [-1, 1].
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of the inputs
+    """
+
+_sparse_arctanh = arctanh
+
+
+def argmax(
+    data: TensorT, axis: int | None = None, keepdims: bool = False, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Position of the largest element along an axis: the first one of equals, the first NaN if there is any. The
+    result has the dtype of data, as in MXNet: positions above 2^24 are rounded in float32, above 2048 in float16.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape with at least one element along the axis
+    axis : int or None
+        Axis to search; None: all elements in row-major order.
+    keepdims : bool
+        Keep reduced axes with size 1.
+
+    Returns: out: dtype of data; the shape without the searched axis, or with size 1 there (keepdims)
+    """
+
+
+def argmax_channel(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """argmax along axis 1.
+
+    Parameters
+    ----------
+    data : tensor
+        array of rank 2 or more, or of rank 1
+
+    Returns: out: dtype of data, the shape without axis 1
+    """
+
+
+def argmin(
+    data: TensorT, axis: int | None = None, keepdims: bool = False, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Position of the smallest element along an axis: the first one of equals, the first NaN if there is any. The
+    result has the dtype of data, as in MXNet: positions above 2^24 are rounded in float32, above 2048 in float16.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape with at least one element along the axis
+    axis : int or None
+        Axis to search; None: all elements in row-major order.
+    keepdims : bool
+        Keep reduced axes with size 1.
+
+    Returns: out: dtype of data; the shape without the searched axis, or with size 1 there (keepdims)
+    """
+
+
+def argsort(
+    data: TensorT, axis: int | None = -1, is_ascend: bool = True, dtype: DType = 'float32', *, out: Any = None, name:
+    str | None = None
+) -> TensorT:
+    """The indices that sort data along an axis.
+
+    Parameters
+    ----------
+    data : tensor
+        any shape, any dtype
+    axis : int or None
+        The axis to sort along; None: data is flattened.
+    is_ascend : bool
+        Smallest first.
+    dtype : dtype
+        Dtype of the indices.
+
+    Returns: output: shape of data; flat without axis
+    Not differentiable.
+    """
+
+
 def batch_dot(
-    lhs: TensorT,
-    rhs: TensorT,
-    transpose_a: bool = False,
-    transpose_b: bool = False,
-    forward_stype: str | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    lhs: TensorT, rhs: TensorT, transpose_a: bool = False, transpose_b: bool = False, forward_stype: str | None = None,
+    *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Matrix products of two stacks of matrices: out[b...] = lhs[b...] rhs[b...].
 
@@ -582,7 +1360,6 @@ def batch_dot(
     Returns: output: (batch..., m, n)
     """
 
-_npx_batch_dot = batch_dot
 
 def batch_take(a: TensorT, indices: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Element indices[i] of each row i.
@@ -596,6 +1373,7 @@ def batch_take(a: TensorT, indices: TensorT, *, out: Any = None, name: str | Non
 
     Returns: output: shape (N,)
     """
+
 
 def broadcast_add(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """lhs + rhs with broadcasting.
@@ -614,6 +1392,28 @@ _sparse_broadcast_add = broadcast_add
 _sparse_broadcast_plus = broadcast_add
 broadcast_plus = broadcast_add
 
+
+def broadcast_axis(
+    data: TensorT, axis: int | Sequence[int] = (), size: int | Sequence[int] = (), *, out: Any = None, name: str | None
+    = None
+) -> TensorT:
+    """Repeats the input along axes of size 1.
+
+    Parameters
+    ----------
+    data : tensor
+        array whose size along every axis of axis is 1
+    axis : tuple of int
+        Axes of size 1 to repeat.
+    size : tuple of int
+        How often each of them is repeated.
+
+    Returns: out: dtype of data; its shape with the given sizes
+    """
+
+broadcast_axes = broadcast_axis
+
+
 def broadcast_div(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """lhs / rhs with broadcasting. Integers: rounded toward zero, 0 where rhs is 0.
 
@@ -629,6 +1429,196 @@ def broadcast_div(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | No
 
 _sparse_broadcast_div = broadcast_div
 
+
+def broadcast_equal(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """1 where lhs == rhs, else 0, with broadcasting.
+
+    Parameters
+    ----------
+    lhs : tensor
+        first array
+    rhs : tensor
+        second array, same dtype; sizes are equal, or one of them is 1
+
+    Returns: out: dtype of the inputs, shape by NumPy's broadcasting rule
+    """
+
+
+def broadcast_greater(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """1 where lhs > rhs, else 0, with broadcasting.
+
+    Parameters
+    ----------
+    lhs : tensor
+        first array
+    rhs : tensor
+        second array, same dtype; sizes are equal, or one of them is 1
+
+    Returns: out: dtype of the inputs, shape by NumPy's broadcasting rule
+    """
+
+
+def broadcast_greater_equal(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """1 where lhs >= rhs, else 0, with broadcasting.
+
+    Parameters
+    ----------
+    lhs : tensor
+        first array
+    rhs : tensor
+        second array, same dtype; sizes are equal, or one of them is 1
+
+    Returns: out: dtype of the inputs, shape by NumPy's broadcasting rule
+    """
+
+
+def broadcast_hypot(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """sqrt(lhs^2 + rhs^2) without overflow, with broadcasting.
+
+    Parameters
+    ----------
+    lhs : tensor
+        first array
+    rhs : tensor
+        second array, same dtype; sizes are equal, or one of them is 1
+
+    Returns: out: dtype of the inputs, shape by NumPy's broadcasting rule
+    """
+
+
+def broadcast_lesser(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """1 where lhs < rhs, else 0, with broadcasting.
+
+    Parameters
+    ----------
+    lhs : tensor
+        first array
+    rhs : tensor
+        second array, same dtype; sizes are equal, or one of them is 1
+
+    Returns: out: dtype of the inputs, shape by NumPy's broadcasting rule
+    """
+
+
+def broadcast_lesser_equal(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """1 where lhs <= rhs, else 0, with broadcasting.
+
+    Parameters
+    ----------
+    lhs : tensor
+        first array
+    rhs : tensor
+        second array, same dtype; sizes are equal, or one of them is 1
+
+    Returns: out: dtype of the inputs, shape by NumPy's broadcasting rule
+    """
+
+
+def broadcast_like(
+    lhs: TensorT, rhs: TensorT, lhs_axes: int | Sequence[int] | None = None, rhs_axes: int | Sequence[int] | None =
+    None, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Repeats lhs along its axes of size 1 until it has the shape of rhs, or the sizes of some axes of rhs.
+
+    Parameters
+    ----------
+    lhs : tensor
+        array whose sizes are 1 or those to reach
+    rhs : tensor
+        array that gives the shape; its values are not read
+    lhs_axes : tuple of int or None
+        Axes of lhs to repeat; None: all.
+    rhs_axes : tuple of int or None
+        Axes of rhs that give their sizes; None: all.
+
+    Returns: out: dtype of lhs
+    """
+
+
+def broadcast_logical_and(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """1 where both are not 0, with broadcasting.
+
+    Parameters
+    ----------
+    lhs : tensor
+        first array
+    rhs : tensor
+        second array, same dtype; sizes are equal, or one of them is 1
+
+    Returns: out: dtype of the inputs, shape by NumPy's broadcasting rule
+    """
+
+
+def broadcast_logical_or(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """1 where either is not 0, with broadcasting.
+
+    Parameters
+    ----------
+    lhs : tensor
+        first array
+    rhs : tensor
+        second array, same dtype; sizes are equal, or one of them is 1
+
+    Returns: out: dtype of the inputs, shape by NumPy's broadcasting rule
+    """
+
+
+def broadcast_logical_xor(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """1 where exactly one is not 0, with broadcasting.
+
+    Parameters
+    ----------
+    lhs : tensor
+        first array
+    rhs : tensor
+        second array, same dtype; sizes are equal, or one of them is 1
+
+    Returns: out: dtype of the inputs, shape by NumPy's broadcasting rule
+    """
+
+
+def broadcast_maximum(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """The larger element, with broadcasting; NaN wins.
+
+    Parameters
+    ----------
+    lhs : tensor
+        first array
+    rhs : tensor
+        second array, same dtype; sizes are equal, or one of them is 1
+
+    Returns: out: dtype of the inputs, shape by NumPy's broadcasting rule
+    """
+
+
+def broadcast_minimum(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """The smaller element, with broadcasting; NaN wins.
+
+    Parameters
+    ----------
+    lhs : tensor
+        first array
+    rhs : tensor
+        second array, same dtype; sizes are equal, or one of them is 1
+
+    Returns: out: dtype of the inputs, shape by NumPy's broadcasting rule
+    """
+
+
+def broadcast_mod(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Remainder of lhs / rhs with the sign of rhs, with broadcasting; 0 where rhs is 0.
+
+    Parameters
+    ----------
+    lhs : tensor
+        first array
+    rhs : tensor
+        second array, same dtype; sizes are equal, or one of them is 1
+
+    Returns: out: dtype of the inputs, shape by NumPy's broadcasting rule
+    """
+
+
 def broadcast_mul(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """lhs * rhs with broadcasting.
 
@@ -643,6 +1633,35 @@ def broadcast_mul(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | No
     """
 
 _sparse_broadcast_mul = broadcast_mul
+
+
+def broadcast_not_equal(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """1 where lhs != rhs, else 0, with broadcasting.
+
+    Parameters
+    ----------
+    lhs : tensor
+        first array
+    rhs : tensor
+        second array, same dtype; sizes are equal, or one of them is 1
+
+    Returns: out: dtype of the inputs, shape by NumPy's broadcasting rule
+    """
+
+
+def broadcast_power(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """lhs to the power of rhs, with broadcasting. Integers wrap around; 1 / lhs^-rhs below 0.
+
+    Parameters
+    ----------
+    lhs : tensor
+        first array
+    rhs : tensor
+        second array, same dtype; sizes are equal, or one of them is 1
+
+    Returns: out: dtype of the inputs, shape by NumPy's broadcasting rule
+    """
+
 
 def broadcast_sub(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """lhs - rhs with broadcasting.
@@ -661,6 +1680,7 @@ _sparse_broadcast_minus = broadcast_sub
 _sparse_broadcast_sub = broadcast_sub
 broadcast_minus = broadcast_sub
 
+
 def broadcast_to(
     data: TensorT, shape: int | Sequence[int] = (), *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -676,7 +1696,94 @@ def broadcast_to(
     Returns: out: dtype of data, shape as given
     """
 
-_npi_broadcast_to = broadcast_to
+
+def cbrt(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Cube root.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of the inputs
+    """
+
+_sparse_cbrt = cbrt
+
+
+def ceil(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """To the next integer upward.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of the inputs
+    """
+
+_sparse_ceil = ceil
+
+
+def clip(data: TensorT, a_min: float, a_max: float, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Limits values to [a_min, a_max]; NaN stays.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    a_min : float
+        Smallest value of the output.
+    a_max : float
+        Largest value of the output.
+
+    Returns: out: shape and dtype of the inputs
+    """
+
+_sparse_clip = clip
+
+
+def cos(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Cosine; x in radians.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of the inputs
+    """
+
+_sparse_cos = cos
+
+
+def cosh(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Hyperbolic cosine.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of the inputs
+    """
+
+_sparse_cosh = cosh
+
+
+def degrees(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Radians to degrees.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of the inputs
+    """
+
+_sparse_degrees = degrees
+
 
 def depth_to_space(data: TensorT, block_size: int, *, out: Any = None, name: str | None = None) -> TensorT:
     """Channels spread out as blocks of pixels: element (n, (r, s, c), h, w) becomes (n, c, h * b + r, w * b + s).
@@ -690,6 +1797,7 @@ def depth_to_space(data: TensorT, block_size: int, *, out: Any = None, name: str
 
     Returns: output: shape (N, C, H * b, W * b)
     """
+
 
 def diag(
     data: TensorT, k: int = 0, axis1: int = 0, axis2: int = 1, *, out: Any = None, name: str | None = None
@@ -710,15 +1818,10 @@ def diag(
     Returns: output: data without the two axes, the diagonal last; for a vector (n + |k|, n + |k|)
     """
 
+
 def dot(
-    lhs: TensorT,
-    rhs: TensorT,
-    transpose_a: bool = False,
-    transpose_b: bool = False,
-    forward_stype: str | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    lhs: TensorT, rhs: TensorT, transpose_a: bool = False, transpose_b: bool = False, forward_stype: str | None = None,
+    *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Product of two arrays: out[i..., j...] = sum over x of lhs[i..., x] * rhs[x, j...]. For matrices the matrix
     product, for vectors the inner product (shape (1,), under NumPy shapes ()).
@@ -739,6 +1842,7 @@ def dot(
 
 _sparse_dot = dot
 
+
 def elemwise_add(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """lhs + rhs; equal shapes.
 
@@ -757,6 +1861,7 @@ _add = elemwise_add
 _plus = elemwise_add
 _sparse_elemwise_add = elemwise_add
 
+
 def elemwise_div(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """lhs / rhs; equal shapes. Integers: rounded toward zero, 0 where rhs is 0.
 
@@ -772,7 +1877,9 @@ def elemwise_div(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | Non
 
 _Div = elemwise_div
 _div = elemwise_div
+_scatter_elemwise_div = elemwise_div
 _sparse_elemwise_div = elemwise_div
+
 
 def elemwise_mul(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """lhs * rhs; equal shapes.
@@ -790,6 +1897,7 @@ def elemwise_mul(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | Non
 _Mul = elemwise_mul
 _mul = elemwise_mul
 _sparse_elemwise_mul = elemwise_mul
+
 
 def elemwise_sub(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """lhs - rhs; equal shapes.
@@ -809,6 +1917,31 @@ _minus = elemwise_sub
 _sparse_elemwise_sub = elemwise_sub
 _sub = elemwise_sub
 
+
+def erf(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Error function, 2/sqrt(pi) times the integral of exp(-t^2) from 0 to x.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of the inputs
+    """
+
+
+def erfinv(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Inverse of the error function; NaN outside [-1, 1].
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of the inputs
+    """
+
+
 def exp(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """e to the power of x.
 
@@ -820,8 +1953,8 @@ def exp(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     Returns: out: shape and dtype of the inputs
     """
 
-_npi_exp = exp
 _sparse_exp = exp
+
 
 def expand_dims(data: TensorT, axis: int, *, out: Any = None, name: str | None = None) -> TensorT:
     """Inserts an axis of size 1.
@@ -836,7 +1969,6 @@ def expand_dims(data: TensorT, axis: int, *, out: Any = None, name: str | None =
     Returns: output: one dimension more than data
     """
 
-_npi_expand_dims = expand_dims
 
 def expm1(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """e to the power of x, minus 1, exact for small x.
@@ -849,8 +1981,276 @@ def expm1(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT
     Returns: out: shape and dtype of the inputs
     """
 
-_npi_expm1 = expm1
 _sparse_expm1 = expm1
+
+
+def fill_element_0index(
+    lhs: TensorT, mhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """lhs with lhs[i, rhs[i]] replaced by mhs[i].
+
+    Parameters
+    ----------
+    lhs : tensor
+        (rows, columns), any dtype
+    mhs : tensor
+        (rows,), dtype of lhs
+    rhs : tensor
+        (rows,): columns, whole numbers; negative ones from the end
+
+    Returns: output: shape and dtype of lhs
+    Not differentiable.
+    """
+
+
+def fix(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """To the next integer toward zero.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of the inputs
+    """
+
+_sparse_fix = fix
+
+
+def floor(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """To the next integer downward.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of the inputs
+    """
+
+_sparse_floor = floor
+
+
+def ftml_update(
+    weight: TensorT, grad: TensorT, d: TensorT, v: TensorT, z: TensorT, lr: float, beta1: float = 0.6, beta2: float =
+    0.999, epsilon: float = 1e-08, t: int = ..., wd: float = 0.0, rescale_grad: float = 1.0, clip_grad: float = -1.0,
+    *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """g = clip(rescale_grad * grad + wd * weight); v follows g * g; d = (1 - beta1^t) / lr * (sqrt(v / (1 - beta2^t))
+    + epsilon); z = beta1 * z + (1 - beta1) * g - (d - beta1 * d before) * weight; weight = -z / d
+
+    Parameters
+    ----------
+    weight : tensor
+        floating tensor, any shape
+    grad : tensor
+        shape and dtype of weight
+    d : tensor
+        like weight; replaced
+    v : tensor
+        like weight; replaced
+    z : tensor
+        like weight; replaced
+    lr : float
+        Learning rate.
+    beta1 : float, range [0, 1]
+        Decay rate of the leader.
+    beta2 : float, range [0, 1]
+        Decay rate of the squared gradients.
+    epsilon : float
+        Added to the root, against division by zero.
+    t : int, at least 1
+        Number of this update, from 1.
+    wd : float
+        Weight decay: wd * weight is added to the gradient.
+    rescale_grad : float
+        Factor applied to the gradient first.
+    clip_grad : float
+        Gradients are cut to [-clip_grad, clip_grad]; negative: not at all.
+
+    Returns: weight_out: updated weight; d_out: replaces d; v_out: replaces v; z_out: replaces z
+    Not differentiable.
+    """
+
+
+def ftrl_update(
+    weight: TensorT, grad: TensorT, z: TensorT, n: TensorT, lr: float, lamda1: float = 0.01, beta: float = 1.0, wd:
+    float = 0.0, rescale_grad: float = 1.0, clip_gradient: float = -1.0, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """g = clip(rescale_grad * grad); z += g - (sqrt(n + g * g) - sqrt(n)) * weight / lr; n += g * g; weight = (sign(z)
+    * lamda1 - z) / ((beta + sqrt(n)) / lr + wd) where |z| > lamda1, else 0
+
+    Parameters
+    ----------
+    weight : tensor
+        floating tensor, any shape
+    grad : tensor
+        shape and dtype of weight
+    z : tensor
+        like weight; replaced
+    n : tensor
+        like weight; replaced
+    lr : float
+        Learning rate.
+    lamda1 : float
+        L1 penalty.
+    beta : float
+        Slows the rate of rarely seen weights.
+    wd : float
+        Weight decay: wd * weight is added to the gradient.
+    rescale_grad : float
+        Factor applied to the gradient first.
+    clip_gradient : float
+        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+
+    Returns: weight_out: updated weight; z_out: replaces z; n_out: replaces n
+    Not differentiable.
+    """
+
+_sparse_ftrl_update = ftrl_update
+
+
+def gamma(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Gamma function.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of the inputs
+    """
+
+_sparse_gamma = gamma
+
+
+def gammaln(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Logarithm of the magnitude of the gamma function.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of the inputs
+    """
+
+_sparse_gammaln = gammaln
+
+
+def gather_nd(data: TensorT, indices: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Elements or slices of data named by tuples: out[y...] = data[indices[0, y...], indices[1, y...], ...].
+
+    Parameters
+    ----------
+    data : tensor
+        any shape, any dtype
+    indices : tensor
+        shape (M, ...), M at most the dimensions of data; whole numbers, negative ones from the end
+
+    Returns: output: shape of indices without its first axis, then the axes of data after the first M
+    """
+
+
+def hard_sigmoid(
+    data: TensorT, alpha: float = 0.2, beta: float = 0.5, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """alpha * x + beta, limited to [0, 1].
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    alpha : float
+        Slope.
+    beta : float
+        Value at 0.
+
+    Returns: out: shape and dtype of the inputs
+    """
+
+
+def khatri_rao(*args: TensorT, num_args: int = ..., out: Any = None, name: str | None = None) -> TensorT:
+    """The matrix whose columns are the outer products of the matrices' columns.
+
+    Parameters
+    ----------
+    args : tensor
+        matrices with the same number of columns
+    num_args : int, at least 1
+        Number of matrices.
+
+    Returns: output: (product of the numbers of rows, columns)
+    """
+
+
+def lamb_update_phase1(
+    weight: TensorT, grad: TensorT, mean: TensorT, var: TensorT, beta1: float = 0.9, beta2: float = 0.999, epsilon:
+    float = 1e-06, t: int = ..., bias_correction: bool = True, wd: float = ..., rescale_grad: float = 1.0,
+    clip_gradient: float = -1.0, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Adam's step: g = clip(rescale_grad * grad); mean and var follow g and g * g; the result is mean / (sqrt(var) +
+    epsilon) + wd * weight, of corrected moments if bias_correction.
+
+    Parameters
+    ----------
+    weight : tensor
+        floating tensor, any shape
+    grad : tensor
+        shape and dtype of weight
+    mean : tensor
+        replaced
+    var : tensor
+        replaced
+    beta1 : float
+        Decay rate of the mean of gradients.
+    beta2 : float
+        Decay rate of the mean of squared gradients.
+    epsilon : float
+        Added to the root, against division by zero.
+    t : int, at least 1
+        Number of this update, from 1.
+    bias_correction : bool
+        Whether the moments' bias is corrected.
+    wd : float
+        Weight decay: wd * weight is added to the step.
+    rescale_grad : float
+        Factor applied to the gradient first.
+    clip_gradient : float
+        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+
+    Returns: g: the step; mean_out: replaces mean; var_out: replaces var
+    Not differentiable.
+    """
+
+
+def lamb_update_phase2(
+    weight: TensorT, g: TensorT, r1: TensorT, r2: TensorT, lr: float, lower_bound: float = -1.0, upper_bound: float =
+    -1.0, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """weight -= lr * ratio * g; ratio = r1, kept in [lower_bound, upper_bound], over r2, or 1 if one of them is 0.
+
+    Parameters
+    ----------
+    weight : tensor
+        floating tensor, any shape
+    g : tensor
+        the step, from phase 1
+    r1 : tensor
+        norm of weight, one element
+    r2 : tensor
+        norm of g, one element
+    lr : float
+        Learning rate.
+    lower_bound : float
+        Least norm of the weight; negative: none.
+    upper_bound : float
+        Largest norm of the weight; negative: none.
+
+    Returns: weight_out: updated weight
+    Not differentiable.
+    """
+
 
 def log(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Natural logarithm.
@@ -863,8 +2263,8 @@ def log(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     Returns: out: shape and dtype of the inputs
     """
 
-_npi_log = log
 _sparse_log = log
+
 
 def log10(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Logarithm to base 10.
@@ -877,8 +2277,8 @@ def log10(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT
     Returns: out: shape and dtype of the inputs
     """
 
-_npi_log10 = log10
 _sparse_log10 = log10
+
 
 def log1p(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """log(1 + x), exact for small x.
@@ -891,8 +2291,8 @@ def log1p(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT
     Returns: out: shape and dtype of the inputs
     """
 
-_npi_log1p = log1p
 _sparse_log1p = log1p
+
 
 def log2(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Logarithm to base 2.
@@ -905,17 +2305,61 @@ def log2(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     Returns: out: shape and dtype of the inputs
     """
 
-_npi_log2 = log2
 _sparse_log2 = log2
 
+
+def log_softmax(
+    data: TensorT, axis: int = -1, temperature: float | None = None, dtype: DType | None = None, use_length: bool |
+    None = False, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Logarithm of softmax along an axis, computed without underflow.
+
+    Parameters
+    ----------
+    data : tensor
+        floating tensor with at least one axis
+    axis : int
+        Axis along which the outputs sum to 1.
+    temperature : float or None
+        Divides data; None: 1.
+    dtype : dtype or None
+        Of the output: float16, float32 or float64; None: that of data.
+    use_length : bool or None
+        Whether the length input is given.
+
+    Returns: output: shape of data
+    """
+
+
+def logical_not(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """1 where x is 0, else 0.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of the inputs
+    """
+
+
+def make_loss(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Copies the input and starts a backward pass with a gradient of ones.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of data
+    """
+
+_sparse_make_loss = make_loss
+
+
 def max(
-    data: TensorT,
-    axis: int | Sequence[int] | None = None,
-    keepdims: bool = False,
-    exclude: bool = False,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, axis: int | Sequence[int] | None = None, keepdims: bool = False, exclude: bool = False, *, out: Any
+    = None, name: str | None = None
 ) -> TensorT:
     """Largest element over axes; NaN wins.
 
@@ -935,14 +2379,10 @@ def max(
 
 max_axis = max
 
+
 def mean(
-    data: TensorT,
-    axis: int | Sequence[int] | None = None,
-    keepdims: bool = False,
-    exclude: bool = False,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, axis: int | Sequence[int] | None = None, keepdims: bool = False, exclude: bool = False, *, out: Any
+    = None, name: str | None = None
 ) -> TensorT:
     """Mean over axes.
 
@@ -962,14 +2402,10 @@ def mean(
 
 _sparse_mean = mean
 
+
 def min(
-    data: TensorT,
-    axis: int | Sequence[int] | None = None,
-    keepdims: bool = False,
-    exclude: bool = False,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, axis: int | Sequence[int] | None = None, keepdims: bool = False, exclude: bool = False, *, out: Any
+    = None, name: str | None = None
 ) -> TensorT:
     """Smallest element over axes; NaN wins.
 
@@ -989,19 +2425,101 @@ def min(
 
 min_axis = min
 
+
+def moments(
+    data: TensorT, axes: int | Sequence[int] | None = None, keepdims: bool = False, *, out: Any = None, name: str |
+    None = None
+) -> Any:
+    """Mean and variance (of the whole population: divided by the number of elements) over axes.
+
+    Parameters
+    ----------
+    data : tensor
+        floating array of any shape
+    axes : tuple of int or None
+        Axes to reduce; None or () takes all.
+    keepdims : bool
+        Keep reduced axes with size 1.
+
+    Returns: mean: dtype of data; the shape without the reduced axes, or with sizes 1 there (keepdims); var: shape
+    and dtype of mean
+    """
+
+
+def mp_lamb_update_phase1(
+    weight: TensorT, grad: TensorT, mean: TensorT, var: TensorT, weight32: TensorT, beta1: float = 0.9, beta2: float =
+    0.999, epsilon: float = 1e-06, t: int = ..., bias_correction: bool = True, wd: float = ..., rescale_grad: float =
+    1.0, clip_gradient: float = -1.0, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """lamb_update_phase1 with float32 moments, step and copy of the weight.
+
+    Parameters
+    ----------
+    weight : tensor
+        floating tensor, any shape
+    grad : tensor
+        shape and dtype of weight
+    mean : tensor
+        replaced
+    var : tensor
+        replaced
+    weight32 : tensor
+        float32 copy of weight
+    beta1 : float
+        Decay rate of the mean of gradients.
+    beta2 : float
+        Decay rate of the mean of squared gradients.
+    epsilon : float
+        Added to the root, against division by zero.
+    t : int, at least 1
+        Number of this update, from 1.
+    bias_correction : bool
+        Whether the moments' bias is corrected.
+    wd : float
+        Weight decay: wd * weight is added to the step.
+    rescale_grad : float
+        Factor applied to the gradient first.
+    clip_gradient : float
+        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+
+    Returns: g: the step; mean_out: replaces mean; var_out: replaces var
+    Not differentiable.
+    """
+
+
+def mp_lamb_update_phase2(
+    weight: TensorT, g: TensorT, r1: TensorT, r2: TensorT, weight32: TensorT, lr: float, lower_bound: float = -1.0,
+    upper_bound: float = -1.0, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """lamb_update_phase2 on a float32 copy of the weight; the weight is that copy, rounded.
+
+    Parameters
+    ----------
+    weight : tensor
+        floating tensor, any shape
+    g : tensor
+        the step, from phase 1
+    r1 : tensor
+        norm of weight, one element
+    r2 : tensor
+        norm of g, one element
+    weight32 : tensor
+        float32 copy of weight; replaced
+    lr : float
+        Learning rate.
+    lower_bound : float
+        Least norm of the weight; negative: none.
+    upper_bound : float
+        Largest norm of the weight; negative: none.
+
+    Returns: weight_out: updated weight; weight32_out: replaces weight32
+    Not differentiable.
+    """
+
+
 def mp_nag_mom_update(
-    weight: TensorT,
-    grad: TensorT,
-    mom: TensorT,
-    weight32: TensorT,
-    lr: float,
-    momentum: float = 0.0,
-    wd: float = 0.0,
-    rescale_grad: float = 1.0,
-    clip_gradient: float = -1.0,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    weight: TensorT, grad: TensorT, mom: TensorT, weight32: TensorT, lr: float, momentum: float = 0.0, wd: float = 0.0,
+    rescale_grad: float = 1.0, clip_gradient: float = -1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """nag_mom_update on a float32 copy of the weight; the weight is that copy, rounded.
 
@@ -1030,20 +2548,11 @@ def mp_nag_mom_update(
     Not differentiable.
     """
 
+
 def mp_sgd_mom_update(
-    weight: TensorT,
-    grad: TensorT,
-    mom: TensorT,
-    weight32: TensorT,
-    lr: float,
-    momentum: float = 0.0,
-    wd: float = 0.0,
-    rescale_grad: float = 1.0,
-    clip_gradient: float = -1.0,
-    lazy_update: bool = True,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    weight: TensorT, grad: TensorT, mom: TensorT, weight32: TensorT, lr: float, momentum: float = 0.0, wd: float = 0.0,
+    rescale_grad: float = 1.0, clip_gradient: float = -1.0, lazy_update: bool = True, *, out: Any = None, name: str |
+    None = None
 ) -> TensorT:
     """sgd_mom_update on a float32 copy of the weight; the weight is that copy, rounded.
 
@@ -1072,18 +2581,10 @@ def mp_sgd_mom_update(
     Not differentiable.
     """
 
+
 def mp_sgd_update(
-    weight: TensorT,
-    grad: TensorT,
-    weight32: TensorT,
-    lr: float,
-    wd: float = 0.0,
-    rescale_grad: float = 1.0,
-    clip_gradient: float = -1.0,
-    lazy_update: bool = True,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    weight: TensorT, grad: TensorT, weight32: TensorT, lr: float, wd: float = 0.0, rescale_grad: float = 1.0,
+    clip_gradient: float = -1.0, lazy_update: bool = True, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """sgd_update on a float32 copy of the weight; the weight is that copy, rounded.
 
@@ -1108,16 +2609,59 @@ def mp_sgd_update(
     Not differentiable.
     """
 
+
+def multi_all_finite(
+    *data: TensorT, num_arrays: int = 1, init_output: bool = True, out: Any = None, name: str | None = None
+) -> TensorT:
+    """1 when no element is infinite or NaN, else 0.
+
+    Parameters
+    ----------
+    data : tensor
+        arrays of any shapes and dtypes
+    num_arrays : int, at least 1
+        Number of arrays.
+    init_output : bool
+        Accepted for compatibility: the result always tells about the arrays given, whatever the output held
+        before.
+
+    Returns: out: float32 (1,)
+    Not differentiable.
+    """
+
+
+def multi_lars(
+    lrs: TensorT, weights_sum_sq: TensorT, grads_sum_sq: TensorT, wds: TensorT, eta: float, eps: float, rescale_grad:
+    float = 1.0, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Learning rates of LARS: lr * eta * |weight| / (rescale_grad * |grad| + wd * |weight| + eps), or lr where a norm
+    is 0.
+
+    Parameters
+    ----------
+    lrs : tensor
+        float32 (n,)
+    weights_sum_sq : tensor
+        float32 (n,), from multi_sum_sq
+    grads_sum_sq : tensor
+        float32 (n,), from multi_sum_sq
+    wds : tensor
+        float32 (n,)
+    eta : float
+        Trust coefficient.
+    eps : float
+        Added to the denominator.
+    rescale_grad : float
+        Factor applied to the gradients.
+
+    Returns: out: float32 (n,)
+    Not differentiable.
+    """
+
+
 def multi_mp_sgd_mom_update(
-    *data: TensorT,
-    lrs: Sequence[float] = ...,
-    wds: Sequence[float] = ...,
-    momentum: float = 0.0,
-    rescale_grad: float = 1.0,
-    clip_gradient: float = -1.0,
-    num_weights: int = 1,
-    out: Any = None,
-    name: str | None = None,
+    *data: TensorT, lrs: Sequence[float] = ..., wds: Sequence[float] = ..., momentum: float = 0.0, rescale_grad: float
+    = 1.0, clip_gradient: float = -1.0, num_weights: int = 1, out: Any = None, name: str | None = None
 ) -> Any:
     """mp_sgd_mom_update of several tensors at once.
 
@@ -1142,15 +2686,10 @@ def multi_mp_sgd_mom_update(
     Not differentiable.
     """
 
+
 def multi_mp_sgd_update(
-    *data: TensorT,
-    lrs: Sequence[float] = ...,
-    wds: Sequence[float] = ...,
-    rescale_grad: float = 1.0,
-    clip_gradient: float = -1.0,
-    num_weights: int = 1,
-    out: Any = None,
-    name: str | None = None,
+    *data: TensorT, lrs: Sequence[float] = ..., wds: Sequence[float] = ..., rescale_grad: float = 1.0, clip_gradient:
+    float = -1.0, num_weights: int = 1, out: Any = None, name: str | None = None
 ) -> Any:
     """mp_sgd_update of several tensors at once.
 
@@ -1173,16 +2712,10 @@ def multi_mp_sgd_update(
     Not differentiable.
     """
 
+
 def multi_sgd_mom_update(
-    *data: TensorT,
-    lrs: Sequence[float] = ...,
-    wds: Sequence[float] = ...,
-    momentum: float = 0.0,
-    rescale_grad: float = 1.0,
-    clip_gradient: float = -1.0,
-    num_weights: int = 1,
-    out: Any = None,
-    name: str | None = None,
+    *data: TensorT, lrs: Sequence[float] = ..., wds: Sequence[float] = ..., momentum: float = 0.0, rescale_grad: float
+    = 1.0, clip_gradient: float = -1.0, num_weights: int = 1, out: Any = None, name: str | None = None
 ) -> Any:
     """sgd_mom_update of several tensors at once.
 
@@ -1207,15 +2740,10 @@ def multi_sgd_mom_update(
     Not differentiable.
     """
 
+
 def multi_sgd_update(
-    *data: TensorT,
-    lrs: Sequence[float] = ...,
-    wds: Sequence[float] = ...,
-    rescale_grad: float = 1.0,
-    clip_gradient: float = -1.0,
-    num_weights: int = 1,
-    out: Any = None,
-    name: str | None = None,
+    *data: TensorT, lrs: Sequence[float] = ..., wds: Sequence[float] = ..., rescale_grad: float = 1.0, clip_gradient:
+    float = -1.0, num_weights: int = 1, out: Any = None, name: str | None = None
 ) -> Any:
     """sgd_update of several tensors at once.
 
@@ -1238,18 +2766,25 @@ def multi_sgd_update(
     Not differentiable.
     """
 
+
+def multi_sum_sq(*data: TensorT, num_arrays: int = ..., out: Any = None, name: str | None = None) -> TensorT:
+    """Sum of squares of each array.
+
+    Parameters
+    ----------
+    data : tensor
+        floating tensors
+    num_arrays : int, at least 1
+        Number of arrays.
+
+    Returns: out: float32 (num_arrays,)
+    Not differentiable.
+    """
+
+
 def nag_mom_update(
-    weight: TensorT,
-    grad: TensorT,
-    mom: TensorT,
-    lr: float,
-    momentum: float = 0.0,
-    wd: float = 0.0,
-    rescale_grad: float = 1.0,
-    clip_gradient: float = -1.0,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    weight: TensorT, grad: TensorT, mom: TensorT, lr: float, momentum: float = 0.0, wd: float = 0.0, rescale_grad:
+    float = 1.0, clip_gradient: float = -1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """mom = momentum * mom - lr * (clip(rescale_grad * grad) + wd * weight); weight moves by mom and once more by
     momentum times its change.
@@ -1277,14 +2812,10 @@ def nag_mom_update(
     Not differentiable.
     """
 
+
 def nanprod(
-    data: TensorT,
-    axis: int | Sequence[int] | None = None,
-    keepdims: bool = False,
-    exclude: bool = False,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, axis: int | Sequence[int] | None = None, keepdims: bool = False, exclude: bool = False, *, out: Any
+    = None, name: str | None = None
 ) -> TensorT:
     """Product over axes; NaN counts as 1.
 
@@ -1302,14 +2833,10 @@ def nanprod(
     Returns: out: dtype of data; the shape without the reduced axes, or with sizes 1 there (keepdims)
     """
 
+
 def nansum(
-    data: TensorT,
-    axis: int | Sequence[int] | None = None,
-    keepdims: bool = False,
-    exclude: bool = False,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, axis: int | Sequence[int] | None = None, keepdims: bool = False, exclude: bool = False, *, out: Any
+    = None, name: str | None = None
 ) -> TensorT:
     """Sum over axes; NaN counts as 0.
 
@@ -1327,6 +2854,7 @@ def nansum(
     Returns: out: dtype of data; the shape without the reduced axes, or with sizes 1 there (keepdims)
     """
 
+
 def negative(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """-x.
 
@@ -1338,18 +2866,12 @@ def negative(data: TensorT, *, out: Any = None, name: str | None = None) -> Tens
     Returns: out: shape and dtype of the inputs
     """
 
-_npi_negative = negative
 _sparse_negative = negative
 
+
 def norm(
-    data: TensorT,
-    ord: int = 2,
-    axis: int | Sequence[int] | None = None,
-    out_dtype: DType | None = None,
-    keepdims: bool = False,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, ord: int = 2, axis: int | Sequence[int] | None = None, out_dtype: DType | None = None, keepdims:
+    bool = False, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """L1 or L2 norm over axes.
 
@@ -1371,15 +2893,10 @@ def norm(
 
 _sparse_norm = norm
 
+
 def one_hot(
-    indices: TensorT,
-    depth: int,
-    on_value: float = 1.0,
-    off_value: float = 0.0,
-    dtype: DType = "float32",
-    *,
-    out: Any = None,
-    name: str | None = None,
+    indices: TensorT, depth: int, on_value: float = 1.0, off_value: float = 0.0, dtype: DType = 'float32', *, out: Any
+    = None, name: str | None = None
 ) -> TensorT:
     """Rows of off_value with on_value where the index points; none for an index out of range.
 
@@ -1400,7 +2917,6 @@ def one_hot(
     Not differentiable.
     """
 
-_npx_one_hot = one_hot
 
 def ones_like(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Ones of the input's shape and dtype.
@@ -1413,15 +2929,10 @@ def ones_like(data: TensorT, *, out: Any = None, name: str | None = None) -> Ten
     Returns: out: shape and dtype of data
     """
 
+
 def pick(
-    data: TensorT,
-    index: TensorT,
-    axis: int | None = -1,
-    keepdims: bool = False,
-    mode: Literal["clip", "wrap"] = "clip",
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, index: TensorT, axis: int | None = -1, keepdims: bool = False, mode: Literal['clip', 'wrap'] =
+    'clip', *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """One element per position of the other axes, named by index.
 
@@ -1441,17 +2952,12 @@ def pick(
     Returns: output: shape of data without the axis, or with size 1 there
     """
 
-_npx_pick = pick
 choose_element_0index = pick
 
+
 def preloaded_multi_mp_sgd_mom_update(
-    *data: TensorT,
-    momentum: float = 0.0,
-    rescale_grad: float = 1.0,
-    clip_gradient: float = -1.0,
-    num_weights: int = 1,
-    out: Any = None,
-    name: str | None = None,
+    *data: TensorT, momentum: float = 0.0, rescale_grad: float = 1.0, clip_gradient: float = -1.0, num_weights: int =
+    1, out: Any = None, name: str | None = None
 ) -> Any:
     """multi_mp_sgd_mom_update with learning rates and weight decays from tensors.
 
@@ -1472,13 +2978,10 @@ def preloaded_multi_mp_sgd_mom_update(
     Not differentiable.
     """
 
+
 def preloaded_multi_mp_sgd_update(
-    *data: TensorT,
-    rescale_grad: float = 1.0,
-    clip_gradient: float = -1.0,
-    num_weights: int = 1,
-    out: Any = None,
-    name: str | None = None,
+    *data: TensorT, rescale_grad: float = 1.0, clip_gradient: float = -1.0, num_weights: int = 1, out: Any = None,
+    name: str | None = None
 ) -> Any:
     """multi_mp_sgd_update with learning rates and weight decays from tensors.
 
@@ -1497,14 +3000,10 @@ def preloaded_multi_mp_sgd_update(
     Not differentiable.
     """
 
+
 def preloaded_multi_sgd_mom_update(
-    *data: TensorT,
-    momentum: float = 0.0,
-    rescale_grad: float = 1.0,
-    clip_gradient: float = -1.0,
-    num_weights: int = 1,
-    out: Any = None,
-    name: str | None = None,
+    *data: TensorT, momentum: float = 0.0, rescale_grad: float = 1.0, clip_gradient: float = -1.0, num_weights: int =
+    1, out: Any = None, name: str | None = None
 ) -> Any:
     """multi_sgd_mom_update with learning rates and weight decays from tensors.
 
@@ -1525,13 +3024,10 @@ def preloaded_multi_sgd_mom_update(
     Not differentiable.
     """
 
+
 def preloaded_multi_sgd_update(
-    *data: TensorT,
-    rescale_grad: float = 1.0,
-    clip_gradient: float = -1.0,
-    num_weights: int = 1,
-    out: Any = None,
-    name: str | None = None,
+    *data: TensorT, rescale_grad: float = 1.0, clip_gradient: float = -1.0, num_weights: int = 1, out: Any = None,
+    name: str | None = None
 ) -> Any:
     """multi_sgd_update with learning rates and weight decays from tensors.
 
@@ -1550,14 +3046,10 @@ def preloaded_multi_sgd_update(
     Not differentiable.
     """
 
+
 def prod(
-    data: TensorT,
-    axis: int | Sequence[int] | None = None,
-    keepdims: bool = False,
-    exclude: bool = False,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, axis: int | Sequence[int] | None = None, keepdims: bool = False, exclude: bool = False, *, out: Any
+    = None, name: str | None = None
 ) -> TensorT:
     """Product over axes.
 
@@ -1575,6 +3067,33 @@ def prod(
     Returns: out: dtype of data; the shape without the reduced axes, or with sizes 1 there (keepdims)
     """
 
+
+def radians(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Degrees to radians.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of the inputs
+    """
+
+_sparse_radians = radians
+
+
+def rcbrt(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """1 / cube root.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of the inputs
+    """
+
+
 def reciprocal(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 / x; integers: rounded toward zero, 0 for 0.
 
@@ -1586,7 +3105,6 @@ def reciprocal(data: TensorT, *, out: Any = None, name: str | None = None) -> Te
     Returns: out: shape and dtype of the inputs
     """
 
-_npi_reciprocal = reciprocal
 
 def relu(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """max(x, 0).
@@ -1599,8 +3117,8 @@ def relu(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     Returns: out: shape and dtype of the inputs
     """
 
-_npx_relu = relu
 _sparse_relu = relu
+
 
 def repeat(
     data: TensorT, repeats: int, axis: int | None = None, *, out: Any = None, name: str | None = None
@@ -1619,18 +3137,25 @@ def repeat(
     Returns: output: shape of data with the axis repeats times as long; flat without axis
     """
 
-_np_repeat = repeat
+
+def reset_arrays(*data: TensorT, num_arrays: int = ..., out: Any = None, name: str | None = None) -> Any:
+    """Sets arrays to zero, in place.
+
+    Parameters
+    ----------
+    data : tensor
+        arrays of any shapes and dtypes
+    num_arrays : int, at least 1
+        Number of arrays.
+
+    Returns: out: the arrays
+    Not differentiable.
+    """
+
 
 def reshape_like(
-    lhs: TensorT,
-    rhs: TensorT,
-    lhs_begin: int | None = None,
-    lhs_end: int | None = None,
-    rhs_begin: int | None = None,
-    rhs_end: int | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    lhs: TensorT, rhs: TensorT, lhs_begin: int | None = None, lhs_end: int | None = None, rhs_begin: int | None = None,
+    rhs_end: int | None = None, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """lhs under the shape of rhs, or with some of its axes replaced by axes of rhs.
 
@@ -1652,7 +3177,6 @@ def reshape_like(
     Returns: output: dtype of lhs
     """
 
-_npx_reshape_like = reshape_like
 
 def reverse(data: TensorT, axis: int | Sequence[int], *, out: Any = None, name: str | None = None) -> TensorT:
     """Turns the order of elements around along the given axes.
@@ -1669,6 +3193,113 @@ def reverse(data: TensorT, axis: int | Sequence[int], *, out: Any = None, name: 
 
 flip = reverse
 
+
+def rint(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """To the nearest integer; halves to the lower one.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of the inputs
+    """
+
+_sparse_rint = rint
+
+
+def rmsprop_update(
+    weight: TensorT, grad: TensorT, n: TensorT, lr: float, gamma1: float = 0.95, epsilon: float = 1e-08, wd: float =
+    0.0, rescale_grad: float = 1.0, clip_gradient: float = -1.0, clip_weights: float = -1.0, *, out: Any = None, name:
+    str | None = None
+) -> TensorT:
+    """g = clip(rescale_grad * grad + wd * weight); n follows g * g; weight -= lr * g / sqrt(n + epsilon), then cut to
+    clip_weights.
+
+    Parameters
+    ----------
+    weight : tensor
+        floating tensor, any shape
+    grad : tensor
+        shape and dtype of weight
+    n : tensor
+        like weight; replaced
+    lr : float
+        Learning rate.
+    gamma1 : float
+        Decay rate of the running means.
+    epsilon : float
+        Added under the root, against division by zero.
+    wd : float
+        Weight decay: wd * weight is added to the gradient.
+    rescale_grad : float
+        Factor applied to the gradient first.
+    clip_gradient : float
+        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+    clip_weights : float
+        Weights are cut to [-clip_weights, clip_weights]; negative: not at all.
+
+    Returns: weight_out: updated weight; n_out: replaces n
+    Not differentiable.
+    """
+
+
+def rmspropalex_update(
+    weight: TensorT, grad: TensorT, n: TensorT, g: TensorT, delta: TensorT, lr: float, gamma1: float = 0.95, gamma2:
+    float = 0.9, epsilon: float = 1e-08, wd: float = 0.0, rescale_grad: float = 1.0, clip_gradient: float = -1.0,
+    clip_weights: float = -1.0, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """As rmsprop_update with the variance (n - g * g, g following the gradient) and momentum: delta = gamma2 * delta -
+    lr * gradient / sqrt(n - g * g + epsilon); weight += delta.
+
+    Parameters
+    ----------
+    weight : tensor
+        floating tensor, any shape
+    grad : tensor
+        shape and dtype of weight
+    n : tensor
+        like weight; replaced
+    g : tensor
+        like weight; replaced
+    delta : tensor
+        like weight; replaced
+    lr : float
+        Learning rate.
+    gamma1 : float
+        Decay rate of the running means.
+    gamma2 : float
+        Factor of the previous step.
+    epsilon : float
+        Added under the root, against division by zero.
+    wd : float
+        Weight decay: wd * weight is added to the gradient.
+    rescale_grad : float
+        Factor applied to the gradient first.
+    clip_gradient : float
+        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+    clip_weights : float
+        Weights are cut to [-clip_weights, clip_weights]; negative: not at all.
+
+    Returns: weight_out: updated weight; n_out: replaces n; g_out: replaces g; delta_out: replaces delta
+    Not differentiable.
+    """
+
+
+def round(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """To the nearest integer; halves away from zero.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of the inputs
+    """
+
+_sparse_round = round
+
+
 def rsqrt(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 / sqrt(x).
 
@@ -1682,19 +3313,28 @@ def rsqrt(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT
 
 _sparse_rsqrt = rsqrt
 
+
+def scatter_nd(
+    data: TensorT, indices: TensorT, shape: int | Sequence[int], *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Zeros with slices of data where tuples say; where tuples repeat, the last one stays.
+
+    Parameters
+    ----------
+    data : tensor
+        shape of indices without its first axis, then the axes of the output after the first M
+    indices : tensor
+        shape (M, ...); whole numbers, negative ones from the end
+    shape : tuple of int
+        Shape of the output.
+
+    Returns: output: shape as given
+    """
+
+
 def sgd_mom_update(
-    weight: TensorT,
-    grad: TensorT,
-    mom: TensorT,
-    lr: float,
-    momentum: float = 0.0,
-    wd: float = 0.0,
-    rescale_grad: float = 1.0,
-    clip_gradient: float = -1.0,
-    lazy_update: bool = True,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    weight: TensorT, grad: TensorT, mom: TensorT, lr: float, momentum: float = 0.0, wd: float = 0.0, rescale_grad:
+    float = 1.0, clip_gradient: float = -1.0, lazy_update: bool = True, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """mom = momentum * mom - lr * (wd * weight + clip(rescale_grad * grad)); weight = weight + mom
 
@@ -1723,17 +3363,10 @@ def sgd_mom_update(
 
 _sparse_sgd_mom_update = sgd_mom_update
 
+
 def sgd_update(
-    weight: TensorT,
-    grad: TensorT,
-    lr: float,
-    wd: float = 0.0,
-    rescale_grad: float = 1.0,
-    clip_gradient: float = -1.0,
-    lazy_update: bool = True,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    weight: TensorT, grad: TensorT, lr: float, wd: float = 0.0, rescale_grad: float = 1.0, clip_gradient: float = -1.0,
+    lazy_update: bool = True, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """weight = (1 - lr * wd) * weight - lr * clip(rescale_grad * grad)
 
@@ -1758,6 +3391,19 @@ def sgd_update(
 
 _sparse_sgd_update = sgd_update
 
+
+def shape_array(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """The shape of data as a tensor.
+
+    Parameters
+    ----------
+    data : tensor
+        gives sizes only
+
+    Returns: output: shape (ndim,), int64
+    """
+
+
 def sigmoid(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 / (1 + e^-x).
 
@@ -1769,8 +3415,8 @@ def sigmoid(data: TensorT, *, out: Any = None, name: str | None = None) -> Tenso
     Returns: out: shape and dtype of the inputs
     """
 
-_npx_sigmoid = sigmoid
 _sparse_sigmoid = sigmoid
+
 
 def sign(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """-1, 0 or 1; its gradient is 0.
@@ -1783,17 +3429,111 @@ def sign(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     Returns: out: shape and dtype of the inputs
     """
 
-_npi_sign = sign
 _sparse_sign = sign
 
+
+def signsgd_update(
+    weight: TensorT, grad: TensorT, lr: float, wd: float = 0.0, rescale_grad: float = 1.0, clip_gradient: float = -1.0,
+    *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """weight = (1 - lr * wd) * weight - lr * sign(grad)
+
+    Parameters
+    ----------
+    weight : tensor
+        floating tensor, any shape
+    grad : tensor
+        shape and dtype of weight
+    lr : float
+        Learning rate.
+    wd : float
+        Weight decay: wd * weight is added to the gradient.
+    rescale_grad : float
+        Factor applied to the gradient first.
+    clip_gradient : float
+        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+
+    Returns: weight_out: updated weight
+    Not differentiable.
+    """
+
+
+def signum_update(
+    weight: TensorT, grad: TensorT, mom: TensorT, lr: float, momentum: float = 0.0, wd: float = 0.0, rescale_grad:
+    float = 1.0, clip_gradient: float = -1.0, wd_lh: float = 0.0, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """mom = momentum * mom - (1 - momentum) * (clip(rescale_grad * grad) + wd * weight); weight = (1 - lr * wd_lh) *
+    weight + lr * sign(mom)
+
+    Parameters
+    ----------
+    weight : tensor
+        floating tensor, any shape
+    grad : tensor
+        shape and dtype of weight
+    mom : tensor
+        like weight; replaced
+    lr : float
+        Learning rate.
+    momentum : float
+        Decay rate of the mean of gradients.
+    wd : float
+        Weight decay: wd * weight is added to the gradient.
+    rescale_grad : float
+        Factor applied to the gradient first.
+    clip_gradient : float
+        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+    wd_lh : float
+        Weight decay that is not subject to the sign.
+
+    Returns: weight_out: updated weight; mom_out: replaces mom
+    Not differentiable.
+    """
+
+
+def sin(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Sine; x in radians.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of the inputs
+    """
+
+_sparse_sin = sin
+
+
+def sinh(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Hyperbolic sine.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of the inputs
+    """
+
+_sparse_sinh = sinh
+
+
+def size_array(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """The number of elements of data as a tensor.
+
+    Parameters
+    ----------
+    data : tensor
+        gives sizes only
+
+    Returns: output: shape (1,), int64
+    """
+
+
 def slice(
-    data: TensorT,
-    begin: int | Sequence[int | None],
-    end: int | Sequence[int | None],
-    step: int | Sequence[int | None] = (),
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, begin: int | Sequence[int | None], end: int | Sequence[int | None], step: int | Sequence[int | None]
+    = (), *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Copies the elements that begin, end and step select, axis by axis.
 
@@ -1811,10 +3551,9 @@ def slice(
     Returns: output: one size per axis: the number of selected indices
     """
 
-_npi_slice = slice
-_npx_slice = slice
 _sparse_slice = slice
 crop = slice
+
 
 def slice_axis(
     data: TensorT, axis: int, begin: int, end: int | None, *, out: Any = None, name: str | None = None
@@ -1835,6 +3574,7 @@ def slice_axis(
     Returns: output: shape of data; size end - begin in the axis
     """
 
+
 def slice_like(
     data: TensorT, shape_like: TensorT, axes: int | Sequence[int] = (), *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -1852,6 +3592,115 @@ def slice_like(
     Returns: output: dtype of data
     """
 
+
+def smooth_l1(data: TensorT, scalar: float = 1.0, *, out: Any = None, name: str | None = None) -> TensorT:
+    """0.5 (sigma x)^2 where |x| < 1 / sigma^2, |x| - 0.5 / sigma^2 elsewhere.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    scalar : float
+        sigma: the function is quadratic where |x| < 1 / sigma^2.
+
+    Returns: out: shape and dtype of the inputs
+    """
+
+
+def softmax(
+    data: TensorT, length: TensorT | None = None, axis: int = -1, temperature: float | None = None, dtype: DType | None
+    = None, use_length: bool | None = False, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """exp(data / temperature), divided by its sum along an axis. With use_length only the first length elements of
+    each row take part; the others become 0.
+
+    Parameters
+    ----------
+    data : tensor
+        floating tensor with at least one axis
+    length : tensor, optional
+        int32 or int64, shape of data without the axis
+    axis : int
+        Axis along which the outputs sum to 1.
+    temperature : float or None
+        Divides data; None: 1.
+    dtype : dtype or None
+        Of the output: float16, float32 or float64; None: that of data.
+    use_length : bool or None
+        Whether the length input is given.
+
+    Returns: output: shape of data
+    """
+
+
+def softmax_cross_entropy(data: TensorT, label: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Sum over the batch of -log(softmax(data)[label]), with probabilities of at least 1e-8. A label that is no class
+    has probability 0.
+
+    Parameters
+    ----------
+    data : tensor
+        (batch, classes)
+    label : tensor
+        class numbers (batch,), dtype of data; no gradient
+
+    Returns: output: one number: shape (1,), with NumPy shapes ()
+    """
+
+
+def softmin(
+    data: TensorT, axis: int = -1, temperature: float | None = None, dtype: DType | None = None, use_length: bool |
+    None = False, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """softmax of -data / temperature along an axis.
+
+    Parameters
+    ----------
+    data : tensor
+        floating tensor with at least one axis
+    axis : int
+        Axis along which the outputs sum to 1.
+    temperature : float or None
+        Divides data; None: 1.
+    dtype : dtype or None
+        Of the output: float16, float32 or float64; None: that of data.
+    use_length : bool or None
+        Whether the length input is given.
+
+    Returns: output: shape of data
+    """
+
+
+def softsign(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """x / (1 + |x|).
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of the inputs
+    """
+
+
+def sort(
+    data: TensorT, axis: int | None = -1, is_ascend: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """data sorted along an axis.
+
+    Parameters
+    ----------
+    data : tensor
+        any shape, any dtype
+    axis : int or None
+        The axis to sort along; None: data is flattened.
+    is_ascend : bool
+        Smallest first.
+
+    Returns: output: shape of data; flat without axis; positions: where the elements stood, int64
+    """
+
+
 def space_to_depth(data: TensorT, block_size: int, *, out: Any = None, name: str | None = None) -> TensorT:
     """Blocks of pixels gathered as channels: the inverse of depth_to_space.
 
@@ -1865,6 +3714,7 @@ def space_to_depth(data: TensorT, block_size: int, *, out: Any = None, name: str
     Returns: output: shape (N, C * b * b, H, W)
     """
 
+
 def sqrt(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Square root; NaN for negative x.
 
@@ -1876,8 +3726,8 @@ def sqrt(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     Returns: out: shape and dtype of the inputs
     """
 
-_npi_sqrt = sqrt
 _sparse_sqrt = sqrt
+
 
 def square(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """x * x.
@@ -1890,8 +3740,8 @@ def square(data: TensorT, *, out: Any = None, name: str | None = None) -> Tensor
     Returns: out: shape and dtype of the inputs
     """
 
-_npi_square = square
 _sparse_square = square
+
 
 def squeeze(
     data: TensorT, axis: int | Sequence[int] | None = None, *, out: Any = None, name: str | None = None
@@ -1908,6 +3758,7 @@ def squeeze(
     Returns: output: data without the dropped axes
     """
 
+
 def stack(*data: TensorT, axis: int = 0, num_args: int = ..., out: Any = None, name: str | None = None) -> TensorT:
     """Joins tensors of one shape along a new axis.
 
@@ -1923,14 +3774,10 @@ def stack(*data: TensorT, axis: int = 0, num_args: int = ..., out: Any = None, n
     Returns: output: shape of the inputs with the number of inputs inserted at axis
     """
 
+
 def sum(
-    data: TensorT,
-    axis: int | Sequence[int] | None = None,
-    keepdims: bool = False,
-    exclude: bool = False,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, axis: int | Sequence[int] | None = None, keepdims: bool = False, exclude: bool = False, *, out: Any
+    = None, name: str | None = None
 ) -> TensorT:
     """Sum over axes. float32 is summed in float64, integers in int64.
 
@@ -1951,14 +3798,10 @@ def sum(
 _sparse_sum = sum
 sum_axis = sum
 
+
 def take(
-    a: TensorT,
-    indices: TensorT,
-    axis: int = 0,
-    mode: Literal["clip", "raise", "wrap"] = "clip",
-    *,
-    out: Any = None,
-    name: str | None = None,
+    a: TensorT, indices: TensorT, axis: int = 0, mode: Literal['clip', 'raise', 'wrap'] = 'clip', *, out: Any = None,
+    name: str | None = None
 ) -> TensorT:
     """Slices of a along an axis, in the order of indices.
 
@@ -1976,7 +3819,20 @@ def take(
     Returns: output: shape of a with the axis replaced by the shape of indices; dtype of a
     """
 
-_npi_take = take
+
+def tan(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Tangent; x in radians.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of the inputs
+    """
+
+_sparse_tan = tan
+
 
 def tanh(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Hyperbolic tangent.
@@ -1989,8 +3845,8 @@ def tanh(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     Returns: out: shape and dtype of the inputs
     """
 
-_npi_tanh = tanh
 _sparse_tanh = tanh
+
 
 def tile(data: TensorT, reps: int | Sequence[int], *, out: Any = None, name: str | None = None) -> TensorT:
     """data repeated as a whole along its axes.
@@ -2005,7 +3861,32 @@ def tile(data: TensorT, reps: int | Sequence[int], *, out: Any = None, name: str
     Returns: output: sizes of data times reps; as many axes as the longer of the two
     """
 
-_npi_tile = tile
+
+def topk(
+    data: TensorT, axis: int | None = -1, k: int = 1, ret_typ: Literal['value', 'indices', 'mask', 'both'] = 'indices',
+    is_ascend: bool = False, dtype: DType = 'float32', *, out: Any = None, name: str | None = None
+) -> Any:
+    """The k largest, or smallest, elements along an axis.
+
+    Parameters
+    ----------
+    data : tensor
+        any shape, any dtype
+    axis : int or None
+        The axis to choose along; None: data is flattened.
+    k : int
+        Number of elements; below 1: all of them.
+    ret_typ : {'value', 'indices', 'mask', 'both'}
+        What to return: values, their indices, values and indices, or a mask of ones like data.
+    is_ascend : bool
+        The smallest instead of the largest.
+    dtype : dtype
+        Dtype of the indices.
+
+    Returns: output: data's shape with k in the axis; data's shape for a mask; indices: with ret_typ both: the
+    indices, dtype as given; positions: the indices as int64
+    """
+
 
 def transpose(data: TensorT, axes: int | Sequence[int] = (), *, out: Any = None, name: str | None = None) -> TensorT:
     """Permutes the axes.
@@ -2019,6 +3900,21 @@ def transpose(data: TensorT, axes: int | Sequence[int] = (), *, out: Any = None,
 
     Returns: output: shape of data with its sizes permuted
     """
+
+
+def trunc(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """To the next integer toward zero.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of the inputs
+    """
+
+_sparse_trunc = trunc
+
 
 def where(condition: TensorT, x: TensorT, y: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Elements of x where the condition is not 0, of y elsewhere. No gradient passes to the condition.
@@ -2037,6 +3933,7 @@ def where(condition: TensorT, x: TensorT, y: TensorT, *, out: Any = None, name: 
 
 _sparse_where = where
 
+
 def zeros_like(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Zeros of the input's shape and dtype.
 
@@ -2050,17 +3947,50 @@ def zeros_like(data: TensorT, *, out: Any = None, name: str | None = None) -> Te
 
 _sparse_zeros_like = zeros_like
 
+
+def _adamw_update(
+    weight: TensorT, grad: TensorT, mean: TensorT, var: TensorT, rescale_grad: TensorT, lr: float, beta1: float = 0.9,
+    beta2: float = 0.999, epsilon: float = 1e-08, wd: float = 0.0, eta: float = ..., clip_gradient: float = -1.0, *,
+    out: Any = None, name: str | None = None
+) -> TensorT:
+    """g = clip(rescale_grad * grad); mean and var follow g and g * g; weight -= eta * (lr * mean / (sqrt(var) +
+    epsilon) + wd * weight)
+
+    Parameters
+    ----------
+    weight : tensor
+        floating tensor, any shape
+    grad : tensor
+        shape and dtype of weight
+    mean : tensor
+        like weight; replaced
+    var : tensor
+        like weight; replaced
+    rescale_grad : tensor
+        one element: factor applied to the gradient first; 0, infinite or nan skips the update
+    lr : float
+        Learning rate.
+    beta1 : float
+        Decay rate of the mean of gradients.
+    beta2 : float
+        Decay rate of the mean of squared gradients.
+    epsilon : float
+        Added to the root, against division by zero.
+    wd : float
+        Weight decay: eta * wd * weight is subtracted.
+    eta : float
+        Factor of the whole step.
+    clip_gradient : float
+        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+
+    Returns: weight_out: updated weight; mean_out: replaces mean; var_out: replaces var
+    Not differentiable.
+    """
+
+
 def _arange(
-    start: float,
-    stop: float | None = None,
-    step: float = 1.0,
-    repeat: int = 1,
-    infer_range: bool = False,
-    ctx: str = "",
-    dtype: DType = "float32",
-    *,
-    out: Any = None,
-    name: str | None = None,
+    start: float, stop: float | None = None, step: float = 1.0, repeat: int = 1, infer_range: bool = False, ctx: str =
+    '', dtype: DType = 'float32', *, out: Any = None, name: str | None = None
 ) -> Any:
     """Evenly spaced values from start, inclusive, to stop, exclusive.
 
@@ -2083,16 +4013,469 @@ def _arange(
     Not differentiable.
     """
 
+
+def _contrib_AdaptiveAvgPooling2D(
+    data: TensorT, output_size: int | Sequence[int] = (), *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Averages of windows that cover the image, output_size of them; element k of an axis averages elements floor(k
+    size / n) to ceil((k + 1) size / n) - 1.
+
+    Parameters
+    ----------
+    data : tensor
+        (batch, channels, height, width)
+    output_size : tuple of int
+        (height, width), or one number for both; empty: 1.
+
+    Returns: output: (batch, channels, output_size)
+    """
+
+
+def _contrib_BatchNormWithReLU(
+    data: TensorT, gamma: TensorT, beta: TensorT, moving_mean: TensorT, moving_var: TensorT, eps: float =
+    0.0010000000474974513, momentum: float = 0.8999999761581421, fix_gamma: bool = True, use_global_stats: bool =
+    False, output_mean_var: bool = False, axis: int = 1, cudnn_off: bool = False, min_calib_range: float | None = None,
+    max_calib_range: float | None = None, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """BatchNorm followed by max(., 0).
+
+    Parameters
+    ----------
+    data : tensor
+        any shape with a channel axis
+    gamma : tensor
+        (channels,): factor after normalization
+    beta : tensor
+        (channels,): summand after normalization
+    moving_mean : tensor
+        (channels,): running mean, used at inference
+    moving_var : tensor
+        (channels,): running variance, used at inference
+    eps : float, at least 0
+        Added to the variance.
+    momentum : float
+        Share of the old moving statistics that stays.
+    fix_gamma : bool
+        gamma acts as 1 and gets no gradient.
+    use_global_stats : bool
+        Normalize by the moving statistics also in training.
+    output_mean_var : bool
+        Also give the mean and var outputs.
+    axis : int
+        Axis of the channels.
+
+    Returns: output: shape of data; mean: (channels,): mean that was used; var: (channels,): 1 / sqrt(variance +
+    eps); new_moving_mean: (channels,); new_moving_var: (channels,)
+    """
+
+
+def _contrib_BilinearResize2D(
+    data: TensorT, like: TensorT | None = None, height: int = 1, width: int = 1, scale_height: float | None = None,
+    scale_width: float | None = None, mode: Literal['size', 'odd_scale', 'like', 'to_even_down', 'to_even_up',
+    'to_odd_down', 'to_odd_up'] = 'size', align_corners: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Images of another height and width by bilinear interpolation.
+
+    Parameters
+    ----------
+    data : tensor
+        (batch, channels, height, width)
+    like : tensor, optional
+        mode like: an image of the wanted height and width; no gradient
+    height : int, at least 1
+        Height of the output; mode size without scale_height.
+    width : int, at least 1
+        Width of the output; mode size without scale_width.
+    scale_height : float or None
+        Factor of the height; modes size and odd_scale.
+    scale_width : float or None
+        Factor of the width; modes size and odd_scale.
+    mode : {'size', 'odd_scale', 'like', 'to_even_down', 'to_even_up', 'to_odd_down', 'to_odd_up'}
+        Where the new sizes come from. size: the parameters; like: the second input; odd_scale: the scaled size,
+        (size - 1) * scale + 1 for odd ones; to_even_down ... to_odd_up: the next even or odd size.
+    align_corners : bool
+        Whether the centers of the corner pixels meet; otherwise the corners of the images do.
+
+    Returns: output: (batch, channels, new height, new width)
+    """
+
+
+def _contrib_DeformableConvolution(
+    data: TensorT, offset: TensorT, weight: TensorT, bias: TensorT | None = None, kernel: int | Sequence[int] = ...,
+    stride: int | Sequence[int] = (), dilate: int | Sequence[int] = (), pad: int | Sequence[int] = (),
+    num_deformable_group: int = 1, num_filter: int = ..., num_group: int = 1, no_bias: bool = False, workspace: int =
+    1024, layout: Literal['NCW', 'NCHW', 'NCDHW'] | None = None, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Convolution whose kernel points are moved by offsets, per output pixel; between pixels by bilinear
+    interpolation.
+
+    Parameters
+    ----------
+    data : tensor
+        (batch, channels, height, width)
+    offset : tensor
+        (batch, groups * taps * 2, out height, out width): y, then x, of every kernel point
+    weight : tensor
+        (num_filter, channels / num_group, kernel height, kernel width)
+    bias : tensor, optional
+        (num_filter,)
+    kernel : tuple of int
+        Size of the kernel, (height, width).
+    stride : tuple of int
+        Step between outputs; () is (1, 1).
+    dilate : tuple of int
+        Distance of kernel points; () is (1, 1).
+    pad : tuple of int
+        Width of the border around data; () is (0, 0).
+    num_deformable_group : int, at least 1
+        Groups of channels that have offsets of their own.
+    num_filter : int, at least 1
+        Channels of the output.
+    num_group : int, at least 1
+        Groups of channels that do not see each other.
+    no_bias : bool
+        Whether there is no bias.
+
+    Returns: output: (batch, num_filter, out height, out width)
+    """
+
+
+def _contrib_DeformablePSROIPooling(
+    data: TensorT, rois: TensorT, trans: TensorT | None = None, spatial_scale: float = ..., output_dim: int = ...,
+    group_size: int = ..., pooled_size: int = ..., part_size: int = 0, sample_per_part: int = 1, trans_std: float =
+    0.0, no_trans: bool = False, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Means of points in the bins of regions, read by bilinear interpolation; bins are moved by offsets.
+
+    Parameters
+    ----------
+    data : tensor
+        (batch, output_dim * group_size^2, height, width)
+    rois : tensor
+        (regions, 5): image, left, top, right, bottom in the image's pixels
+    trans : tensor, optional
+        (regions, 2 * classes, part_size, part_size): x and y per class, as parts of the region; absent with
+        no_trans
+    spatial_scale : float
+        Size of data by size of the image that regions are given in.
+    output_dim : int, at least 1
+        Channels of the output.
+    group_size : int, at least 1
+        Groups of channels along each side of a region.
+    pooled_size : int, at least 1
+        Bins along each side of a region.
+    part_size : int, at least 0
+        Offsets along each side; 0: pooled_size.
+    sample_per_part : int, at least 1
+        Points per bin along each side.
+    trans_std : float
+        Factor of the offsets, which are parts of a region.
+    no_trans : bool
+        Whether bins stay where they are.
+
+    Returns: output: (regions, output_dim, pooled_size, pooled_size); top_count: shape of output: points inside of
+    the image
+    """
+
+
+def _contrib_ModulatedDeformableConvolution(
+    data: TensorT, offset: TensorT, mask: TensorT, weight: TensorT, bias: TensorT | None = None, kernel: int |
+    Sequence[int] = ..., stride: int | Sequence[int] = (), dilate: int | Sequence[int] = (), pad: int | Sequence[int] =
+    (), num_deformable_group: int = 1, num_filter: int = ..., num_group: int = 1, no_bias: bool = False, workspace: int
+    = 1024, layout: Literal['NCW', 'NCHW', 'NCDHW'] | None = None, im2col_step: int = 64, *, out: Any = None, name: str
+    | None = None
+) -> TensorT:
+    """Deformable convolution whose kernel points have factors, the mask, per output pixel.
+
+    Parameters
+    ----------
+    data : tensor
+        (batch, channels, height, width)
+    offset : tensor
+        (batch, groups * taps * 2, out height, out width): y, then x, of every kernel point
+    mask : tensor
+        (batch, groups * taps, out height, out width): factors of what is read
+    weight : tensor
+        (num_filter, channels / num_group, kernel height, kernel width)
+    bias : tensor, optional
+        (num_filter,)
+    kernel : tuple of int
+        Size of the kernel, (height, width).
+    stride : tuple of int
+        Step between outputs; () is (1, 1).
+    dilate : tuple of int
+        Distance of kernel points; () is (1, 1).
+    pad : tuple of int
+        Width of the border around data; () is (0, 0).
+    num_deformable_group : int, at least 1
+        Groups of channels that have offsets of their own.
+    num_filter : int, at least 1
+        Channels of the output.
+    num_group : int, at least 1
+        Groups of channels that do not see each other.
+    no_bias : bool
+        Whether there is no bias.
+
+    Returns: output: (batch, num_filter, out height, out width)
+    """
+
+
+def _contrib_MultiBoxDetection(
+    cls_prob: TensorT, loc_pred: TensorT, anchor: TensorT, clip: bool = True, threshold: float = 0.01, background_id:
+    int = 0, nms_threshold: float = 0.5, force_suppress: bool = False, nms_topk: int = -1, variances: Sequence[float] =
+    (0.1, 0.1, 0.2, 0.2), *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Boxes of the most probable classes, sorted by falling probability; class -1 marks boxes that overlap a better
+    one of their class and, at the end, nothing. Gradients are zero.
+
+    Parameters
+    ----------
+    cls_prob : tensor
+        (batch, classes, anchors); class 0 is background
+    loc_pred : tensor
+        (batch, anchors * 4): offsets from the anchors
+    anchor : tensor
+        (1, anchors, 4): left, top, right, bottom
+    clip : bool
+        Whether boxes are cut at the border of the image.
+    threshold : float
+        Lowest probability of a detection.
+    nms_threshold : float
+        A box goes that overlaps a better one by as much or more; outside (0, 1]: none goes.
+    force_suppress : bool
+        Boxes of other classes go as well.
+    nms_topk : int
+        How many of the best boxes are kept; not positive: all.
+    variances : tuple of float
+        Factors of the offsets of x, y, width and height.
+
+    Returns: output: (batch, anchors, 6): class - 1, probability, left, top, right, bottom
+    """
+
+
+def _contrib_MultiBoxPrior(
+    data: TensorT, sizes: Sequence[float] = (1.0,), ratios: Sequence[float] = (1.0,), clip: bool = False, steps:
+    Sequence[float] = (-1.0, -1.0), offsets: Sequence[float] = (0.5, 0.5), *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Anchors (left, top, right, bottom), as parts of the image, around every pixel of data: each size with the first
+    ratio, the first size with the other ratios.
+
+    Parameters
+    ----------
+    data : tensor
+        feature map (batch, channels, height, width); only its size matters
+    sizes : tuple of float
+        Heights of the anchors, as parts of the image.
+    ratios : tuple of float
+        Width by height. The first goes with every size, the others with the first size.
+    clip : bool
+        Whether anchors are cut at the border of the image.
+    steps : tuple of float
+        Distances of pixels along y and x, as parts of the image; not positive: the image's pixels fill it.
+    offsets : tuple of float
+        Where in a pixel anchors have their center, along y and x, each in [0, 1].
+
+    Returns: output: (1, height * width * (sizes + ratios - 1), 4)
+    """
+
+
+def _contrib_MultiBoxTarget(
+    anchor: TensorT, label: TensorT, cls_pred: TensorT, overlap_threshold: float = 0.5, ignore_label: float = -1.0,
+    negative_mining_ratio: float = -1.0, negative_mining_thresh: float = 0.5, minimum_negative_samples: int = 0,
+    variances: Sequence[float] = (0.1, 0.1, 0.2, 0.2), *, out: Any = None, name: str | None = None
+) -> Any:
+    """Training targets of anchors: every object takes the anchor that overlaps it most, every anchor that overlaps an
+    object enough belongs to it, the others are background. Gradients are zero.
+
+    Parameters
+    ----------
+    anchor : tensor
+        (1, anchors, 4): left, top, right, bottom
+    label : tensor
+        (batch, objects, 5 or more): class, left, top, right, bottom; class -1 ends the objects of an example
+    cls_pred : tensor
+        (batch, classes, anchors): scores, class 0 is background; for mining
+    overlap_threshold : float
+        An anchor that overlaps an object by more is positive; not positive: only the best anchor of each object
+        is.
+    ignore_label : float
+        Class target of anchors that do not count.
+    negative_mining_ratio : float
+        Negative anchors per positive one, those that look least like background; not positive: all are
+        negative.
+    negative_mining_thresh : float
+        Mined anchors overlap every object by less.
+    variances : tuple of float
+        Divide the offsets of x, y, width and height.
+
+    Returns: loc_target: (batch, anchors * 4): offsets from the anchors; loc_mask: (batch, anchors * 4): 1 for
+    positive anchors; cls_target: (batch, anchors): class + 1, 0 for background, ignore_label for what does not
+    count
+    """
+
+
+def _contrib_MultiProposal(
+    cls_prob: TensorT, bbox_pred: TensorT, im_info: TensorT, rpn_pre_nms_top_n: int = 6000, rpn_post_nms_top_n: int =
+    300, threshold: float = 0.7, rpn_min_size: int = 16, scales: Sequence[float] = (4.0, 8.0, 16.0, 32.0), ratios:
+    Sequence[float] = (0.5, 1.0, 2.0), feature_stride: int = 16, output_score: bool = False, iou_loss: bool = False, *,
+    out: Any = None, name: str | None = None
+) -> TensorT:
+    """Regions of interest from a region proposal network: anchors moved by predicted offsets, the best of those that
+    overlap. Gradients are zero.
+
+    Parameters
+    ----------
+    cls_prob : tensor
+        (batch, 2 * anchors, height, width): scores of background, then of objects
+    bbox_pred : tensor
+        (batch, 4 * anchors, height, width): offsets
+    im_info : tensor
+        (batch, 3): height and width of the image without padding, and its scale
+    rpn_pre_nms_top_n : int
+        How many of the best anchors take part; not positive: all.
+    rpn_post_nms_top_n : int, at least 0
+        Regions per image.
+    threshold : float
+        A region goes that overlaps a better one by more.
+    rpn_min_size : int
+        Least height and width of a region, in input pixels.
+    scales : tuple of float
+        Sizes of anchors, in strides.
+    ratios : tuple of float
+        Height by width of anchors.
+    feature_stride : int, at least 1
+        Image pixels per pixel of the scores.
+    output_score : bool
+        Whether scores are a second output.
+    iou_loss : bool
+        Whether offsets are of corners, not of center and log size.
+
+    Returns: output: (batch * rpn_post_nms_top_n, 5): image, left, top, right, bottom; score: (batch *
+    rpn_post_nms_top_n, 1)
+    """
+
+
+def _contrib_PSROIPooling(
+    data: TensorT, rois: TensorT, spatial_scale: float, output_dim: int, pooled_size: int, group_size: int = 0, *, out:
+    Any = None, name: str | None = None
+) -> TensorT:
+    """Means of the bins of regions; bin (y, x) of output channel c is read from channel (c * group_size + gy) *
+    group_size + gx.
+
+    Parameters
+    ----------
+    data : tensor
+        (batch, output_dim * group_size^2, height, width)
+    rois : tensor
+        (regions, 5): image, left, top, right, bottom in the image's pixels
+    spatial_scale : float
+        Size of data by size of the image that regions are given in.
+    output_dim : int, at least 1
+        Channels of the output.
+    pooled_size : int, at least 1
+        Bins along each side of a region.
+    group_size : int, at least 0
+        Groups of channels along each side; 0: pooled_size.
+
+    Returns: output: (regions, output_dim, pooled_size, pooled_size)
+    """
+
+
+def _contrib_Proposal(
+    cls_prob: TensorT, bbox_pred: TensorT, im_info: TensorT, rpn_pre_nms_top_n: int = 6000, rpn_post_nms_top_n: int =
+    300, threshold: float = 0.7, rpn_min_size: int = 16, scales: Sequence[float] = (4.0, 8.0, 16.0, 32.0), ratios:
+    Sequence[float] = (0.5, 1.0, 2.0), feature_stride: int = 16, output_score: bool = False, iou_loss: bool = False, *,
+    out: Any = None, name: str | None = None
+) -> TensorT:
+    """Regions of interest from a region proposal network: anchors moved by predicted offsets, the best of those that
+    overlap. Gradients are zero.
+
+    Parameters
+    ----------
+    cls_prob : tensor
+        (batch, 2 * anchors, height, width): scores of background, then of objects
+    bbox_pred : tensor
+        (batch, 4 * anchors, height, width): offsets
+    im_info : tensor
+        (batch, 3): height and width of the image without padding, and its scale
+    rpn_pre_nms_top_n : int
+        How many of the best anchors take part; not positive: all.
+    rpn_post_nms_top_n : int, at least 0
+        Regions per image.
+    threshold : float
+        A region goes that overlaps a better one by more.
+    rpn_min_size : int
+        Least height and width of a region, in input pixels.
+    scales : tuple of float
+        Sizes of anchors, in strides.
+    ratios : tuple of float
+        Height by width of anchors.
+    feature_stride : int, at least 1
+        Image pixels per pixel of the scores.
+    output_score : bool
+        Whether scores are a second output.
+    iou_loss : bool
+        Whether offsets are of corners, not of center and log size.
+
+    Returns: output: (batch * rpn_post_nms_top_n, 5): image, left, top, right, bottom; score: (batch *
+    rpn_post_nms_top_n, 1)
+    """
+
+
+def _contrib_ROIAlign(
+    data: TensorT, rois: TensorT, pooled_size: int | Sequence[int], spatial_scale: float, sample_ratio: int = -1,
+    position_sensitive: bool = False, aligned: bool = False, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Averages of interpolated points in pooled_size windows over each region of interest. Nothing is rounded. Regions
+    of images that do not exist give 0.
+
+    Parameters
+    ----------
+    data : tensor
+        (batch, channels, height, width)
+    rois : tensor
+        (regions, 5): number of the image, then left, top, right and bottom; no gradient
+    pooled_size : tuple of int
+        (height, width) of the output.
+    spatial_scale : float, range [0, 1]
+        Size of a pixel of the image that rois speak of, in pixels of data.
+    sample_ratio : int
+        Points along each axis of a window; not positive: as many as it has pixels.
+    position_sensitive : bool
+        Each window reads channels of its own: channels of data = channels of output * windows.
+    aligned : bool
+        Whether pixels' centers lie at halves, and regions may be smaller than a pixel.
+
+    Returns: output: (regions, channels, pooled_size); position_sensitive: channels / windows
+    """
+
+
+def _contrib_RROIAlign(
+    data: TensorT, rois: TensorT, pooled_size: int | Sequence[int], spatial_scale: float, sampling_ratio: int = -1, *,
+    out: Any = None, name: str | None = None
+) -> TensorT:
+    """Means of points in the bins of rotated regions, read by bilinear interpolation. Gradients of regions are zero.
+
+    Parameters
+    ----------
+    data : tensor
+        (batch, channels, height, width)
+    rois : tensor
+        (regions, 6): image, x and y of the center, width, height, angle in degrees
+    pooled_size : tuple of int
+        Bins of a region: (height, width).
+    spatial_scale : float
+        Size of data by size of the image that regions are given in.
+    sampling_ratio : int
+        Points per bin along each side; not positive: as many as a bin has pixels, rounded up.
+
+    Returns: output: (regions, channels, pooled height, pooled width)
+    """
+
+
 def _contrib_SparseEmbedding(
-    data: TensorT,
-    weight: TensorT,
-    input_dim: int,
-    output_dim: int,
-    dtype: DType = "float32",
-    sparse_grad: bool = False,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, weight: TensorT, input_dim: int, output_dim: int, dtype: DType = 'float32', sparse_grad: bool =
+    False, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Rows of weight, named by data; indices out of range take the nearest row.
 
@@ -2114,16 +4497,71 @@ def _contrib_SparseEmbedding(
     Returns: output: shape of data with output_dim appended; dtype of weight
     """
 
+
+def _contrib_SyncBatchNorm(
+    data: TensorT, gamma: TensorT, beta: TensorT, moving_mean: TensorT, moving_var: TensorT, eps: float =
+    0.0010000000474974513, momentum: float = 0.8999999761581421, fix_gamma: bool = True, use_global_stats: bool =
+    False, output_mean_var: bool = False, ndev: int = 1, key: str = ..., *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """BatchNorm with statistics over the devices of one process group; on one device they are those of its batch.
+
+    Parameters
+    ----------
+    data : tensor
+        any shape with a channel axis
+    gamma : tensor
+        (channels,): factor after normalization
+    beta : tensor
+        (channels,): summand after normalization
+    moving_mean : tensor
+        (channels,): running mean, used at inference
+    moving_var : tensor
+        (channels,): running variance, used at inference
+    eps : float, at least 0
+        Added to the variance.
+    momentum : float
+        Share of the old moving statistics that stays.
+    fix_gamma : bool
+        gamma acts as 1 and gets no gradient.
+    use_global_stats : bool
+        Normalize by the moving statistics also in training.
+    output_mean_var : bool
+        Also give the mean and var outputs.
+    key : str
+        Name of the group of layers that share statistics.
+
+    Returns: output: shape of data; mean: (channels,): mean that was used; var: (channels,): variance that was used;
+    new_moving_mean: (channels,); new_moving_var: (channels,)
+    """
+
+
+def _contrib_allclose(
+    a: TensorT, b: TensorT, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = True, *, out: Any = None, name:
+    str | None = None
+) -> TensorT:
+    """1 when |a - b| <= atol + rtol * |b| for all elements, else 0.
+
+    Parameters
+    ----------
+    a : tensor
+        array of any shape
+    b : tensor
+        shape and dtype of a
+    rtol : float
+        Tolerance relative to |b|.
+    atol : float
+        Absolute tolerance.
+    equal_nan : bool
+        NaN equals NaN.
+
+    Returns: out: uint8 ()
+    Not differentiable.
+    """
+
+
 def _contrib_arange_like(
-    data: TensorT,
-    start: float = 0.0,
-    step: float = 1.0,
-    repeat: int = 1,
-    ctx: str = "",
-    axis: int | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, start: float = 0.0, step: float = 1.0, repeat: int = 1, ctx: str = '', axis: int | None = None, *,
+    out: Any = None, name: str | None = None
 ) -> TensorT:
     """Evenly spaced values, as many as data has elements, or as an axis of it is long.
 
@@ -2144,7 +4582,533 @@ def _contrib_arange_like(
     Not differentiable.
     """
 
-_npx_arange_like = _contrib_arange_like
+
+def _contrib_bipartite_matching(
+    data: TensorT, is_ascend: bool = False, threshold: float = ..., topk: int = -1, *, out: Any = None, name: str |
+    None = None
+) -> Any:
+    """Pairs of rows and columns: the best score that is left makes a pair, whose row and column are then taken.
+    Gradients are zero.
+
+    Parameters
+    ----------
+    data : tensor
+        scores (..., rows, columns)
+    is_ascend : bool
+        Whether small scores are good ones.
+    threshold : float
+        Scores must be better than this.
+    topk : int
+        At most this many pairs; not positive: no limit.
+
+    Returns: rows: (..., rows): the column of each row, -1 without one; columns: (..., columns): the row of each
+    column, -1 without one
+    """
+
+
+def _contrib_boolean_mask(
+    data: TensorT, index: TensorT, axis: int = 0, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """The slices of data along an axis whose mask value is not zero.
+
+    Parameters
+    ----------
+    data : tensor
+        any shape of at least 1 dimension, any dtype
+    index : tensor
+        mask, one value of any dtype per slice
+    axis : int
+        The axis that is selected from.
+
+    Returns: output: data with as many slices as the mask marks
+    """
+
+
+def _contrib_box_decode(
+    data: TensorT, anchors: TensorT, std0: float = 1.0, std1: float = 1.0, std2: float = 1.0, std3: float = 1.0, clip:
+    float = -1.0, format: Literal['corner', 'center'] = 'center', *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Boxes (left, top, right, bottom) from offsets and anchors: what _contrib_box_encode undoes. Gradients are zero.
+
+    Parameters
+    ----------
+    data : tensor
+        (batch, boxes, 4): offsets
+    anchors : tensor
+        (1, boxes, 4)
+    std0 : float
+        Factor of the first encoded number, x.
+    std1 : float
+        Factor of the second, y.
+    std2 : float
+        Factor of the third, width.
+    std3 : float
+        Factor of the fourth, height.
+    clip : float
+        Upper bound of log sizes; none if it is not positive.
+    format : {'corner', 'center'}
+        Coordinates of the anchors: corner (left, top, right, bottom) or center (x, y, width, height).
+
+    Returns: output: (batch, boxes, 4)
+    """
+
+
+def _contrib_box_encode(
+    samples: TensorT, matches: TensorT, anchors: TensorT, refs: TensorT, means: TensorT, stds: TensorT, *, out: Any =
+    None, name: str | None = None
+) -> Any:
+    """Boxes as offsets from anchors: ((x - ax) / aw, (y - ay) / ah, log(w / aw), log(h / ah)), minus means, by stds;
+    zero for anchors without a positive sample. Gradients are zero.
+
+    Parameters
+    ----------
+    samples : tensor
+        (batch, boxes): 1 positive, -1 negative, 0 ignored
+    matches : tensor
+        (batch, boxes): the reference that belongs to each anchor
+    anchors : tensor
+        (batch, boxes, 4): left, top, right, bottom
+    refs : tensor
+        (batch, references, 4): left, top, right, bottom
+    means : tensor
+        (4,), subtracted from the offsets
+    stds : tensor
+        (4,), divide the offsets
+
+    Returns: targets: (batch, boxes, 4); masks: (batch, boxes, 4): 1 for positive samples, else 0
+    """
+
+
+def _contrib_box_iou(
+    lhs: TensorT, rhs: TensorT, format: Literal['corner', 'center'] = 'corner', *, out: Any = None, name: str | None =
+    None
+) -> TensorT:
+    """Intersection over union of every box of lhs with every box of rhs. Gradients are zero.
+
+    Parameters
+    ----------
+    lhs : tensor
+        boxes (..., 4)
+    rhs : tensor
+        boxes (..., 4)
+    format : {'corner', 'center'}
+        Coordinates: corner (left, top, right, bottom) or center (x, y, width, height).
+
+    Returns: output: the axes of lhs before its last one, then those of rhs
+    """
+
+
+def _contrib_box_nms(
+    data: TensorT, overlap_thresh: float = 0.5, valid_thresh: float = 0.0, topk: int = -1, coord_start: int = 2,
+    score_index: int = 1, id_index: int = -1, background_id: int = -1, force_suppress: bool = False, in_format:
+    Literal['corner', 'center'] = 'corner', out_format: Literal['corner', 'center'] = 'corner', *, out: Any = None,
+    name: str | None = None
+) -> TensorT:
+    """Non-maximum suppression: boxes sorted by falling score, without those that overlap a better one of their class;
+    what is left over at the end is filled with -1. Gradients go to the boxes that stayed.
+
+    Parameters
+    ----------
+    data : tensor
+        shape (..., boxes, numbers of a box): coordinates, score, class and anything else
+    overlap_thresh : float
+        A box goes when its intersection over union with a better one is larger.
+    valid_thresh : float
+        Boxes take part whose score is larger.
+    topk : int
+        How many of the best boxes take part; negative: all; 0: the output is data.
+    coord_start : int, at least 0
+        Where the 4 coordinates of a box start.
+    score_index : int, at least 0
+        Where the score of a box stands.
+    id_index : int
+        Where the class of a box stands; negative: there is none.
+    background_id : int
+        Boxes of this class do not take part.
+    force_suppress : bool
+        Boxes of other classes go as well.
+    in_format : {'corner', 'center'}
+        Coordinates of data: corner (left, top, right, bottom) or center (x, y, width, height).
+    out_format : {'corner', 'center'}
+        Coordinates of the output.
+
+    Returns: output: shape of data; record: (..., boxes, 1) int64: the box that stands there, -1 where none does
+    """
+
+_contrib_box_non_maximum_suppression = _contrib_box_nms
+
+
+def _contrib_dequantize(
+    data: TensorT, min_range: TensorT, max_range: TensorT, out_type: DType = 'float32', *, out: Any = None, name: str |
+    None = None
+) -> TensorT:
+    """Bytes as the floats that they stand for.
+
+    Parameters
+    ----------
+    data : tensor
+        uint8 or int8, any shape
+    min_range : tensor
+        (1,): what the least byte stands for
+    max_range : tensor
+        (1,): what the largest byte stands for
+    out_type : dtype
+        float32.
+
+    Returns: output: float32, shape of data
+    Not differentiable.
+    """
+
+
+def _contrib_div_sqrt_dim(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Divides by the square root of the size of the last axis, as attention scores are.
+
+    Parameters
+    ----------
+    data : tensor
+        floating array of rank 1 or more
+
+    Returns: out: shape and dtype of data
+    """
+
+
+def _contrib_edge_id(data: TensorT, u: TensorT, v: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """The values of a sparse matrix at (u[i], v[i]), -1 where none is stored.
+
+    Parameters
+    ----------
+    data : tensor
+        (rows, columns): numbers of edges, from 1
+    u : tensor
+        (edges,): rows
+    v : tensor
+        (edges,): columns
+
+    Returns: output: (edges,), dtype of data
+    Not differentiable.
+    """
+
+
+def _contrib_getnnz(data: TensorT, axis: int | None = None, *, out: Any = None, name: str | None = None) -> TensorT:
+    """The number of stored values of a sparse matrix: those that are not zero.
+
+    Parameters
+    ----------
+    data : tensor
+        (rows, columns)
+    axis : int or None
+        None: of the whole matrix, 0: of every column, 1: of every row.
+
+    Returns: output: int64 (1,), (columns,) or (rows,)
+    Not differentiable.
+    """
+
+
+def _contrib_gradientmultiplier(
+    data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Copies the input; the gradient that passes back is multiplied by scalar. A negative scalar reverses it, as
+    adversarial training of domains wants (Ganin and Lempitsky, ICML 2015).
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    scalar : float
+        The number.
+    is_int : bool
+        False: an integer array gives float64 instead of keeping its dtype.
+
+    Returns: out: shape and dtype of data
+    """
+
+_contrib_backward_gradientmultiplier = _contrib_gradientmultiplier
+
+
+def _contrib_group_adagrad_update(
+    weight: TensorT, grad: TensorT, history: TensorT, lr: float, rescale_grad: float = 1.0, clip_gradient: float =
+    -1.0, epsilon: float = 1e-05, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """g = clip(rescale_grad * grad); history += mean of g * g over the row; weight -= lr * g / sqrt(history + epsilon)
+
+    Parameters
+    ----------
+    weight : tensor
+        floating tensor (rows, ...)
+    grad : tensor
+        shape and dtype of weight
+    history : tensor
+        (rows, 1); replaced
+    lr : float
+        Learning rate.
+    rescale_grad : float
+        Factor applied to the gradient first.
+    clip_gradient : float
+        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+    epsilon : float
+        Added under the root, against division by zero.
+
+    Returns: weight_out: updated weight; history_out: replaces history
+    Not differentiable.
+    """
+
+
+def _contrib_hawkesll(
+    lda: TensorT, alpha: TensorT, beta: TensorT, state: TensorT, lags: TensorT, marks: TensorT, valid_length: TensorT,
+    max_time: TensorT, *, out: Any = None, name: str | None = None
+) -> Any:
+    """Log likelihood of Hawkes processes: intensity lda + alpha * sum of beta * exp(-beta * (t - t_i)) over past
+    events. lda, alpha and beta have gradients.
+
+    Parameters
+    ----------
+    lda : tensor
+        (samples, processes): background intensities
+    alpha : tensor
+        (processes,): branching ratios
+    beta : tensor
+        (processes,): decay rates
+    state : tensor
+        (samples, processes): decayed number of events before the first
+    lags : tensor
+        (samples, points): times since the point before
+    marks : tensor
+        (samples, points) int32: the process of each point
+    valid_length : tensor
+        (samples,): how many points count
+    max_time : tensor
+        (samples,): length of the observation
+
+    Returns: output: (samples,): log likelihoods; out_state: (samples, processes): the state at max_time
+    """
+
+
+def _contrib_index_array(
+    data: TensorT, axes: int | Sequence[int] | None = None, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """The index of every element of data.
+
+    Parameters
+    ----------
+    data : tensor
+        gives sizes only
+    axes : tuple of int or None
+        The axes whose indices are wanted; None: all.
+
+    Returns: output: shape of data followed by the number of axes; int64
+    Not differentiable.
+    """
+
+
+def _contrib_index_copy(
+    old_tensor: TensorT, index_vector: TensorT, new_tensor: TensorT, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """old_tensor with the rows that index_vector names replaced by those of new_tensor; the last one stays.
+
+    Parameters
+    ----------
+    old_tensor : tensor
+        shape (N, ...), any dtype
+    index_vector : tensor
+        shape (M,); whole numbers of any dtype, negative ones from the end
+    new_tensor : tensor
+        shape (M, ...)
+
+    Returns: output: shape and dtype of old_tensor
+    """
+
+
+def _contrib_interleaved_matmul_encdec_qk(
+    queries: TensorT, keys_values: TensorT, heads: int, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Scores of attention to an encoder: queries times keys, by the root of the head size.
+
+    Parameters
+    ----------
+    queries : tensor
+        (length, batch, heads * size)
+    keys_values : tensor
+        (length of keys, batch, heads * 2 * size): per head key, value
+    heads : int, at least 1
+        Number of heads.
+
+    Returns: output: (batch * heads, length, length of keys)
+    """
+
+
+def _contrib_interleaved_matmul_encdec_valatt(
+    keys_values: TensorT, attention: TensorT, heads: int, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Values of an encoder, mixed by attention weights.
+
+    Parameters
+    ----------
+    keys_values : tensor
+        (length of values, batch, heads * 2 * size)
+    attention : tensor
+        weights (batch * heads, length, length of values)
+    heads : int, at least 1
+        Number of heads.
+
+    Returns: output: (length, batch, heads * size)
+    """
+
+
+def _contrib_interleaved_matmul_selfatt_qk(
+    queries_keys_values: TensorT, heads: int, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Scores of self-attention: queries times keys, by the root of the head size.
+
+    Parameters
+    ----------
+    queries_keys_values : tensor
+        (length, batch, heads * 3 * size): per head query, key, value
+    heads : int, at least 1
+        Number of heads.
+
+    Returns: output: (batch * heads, length, length)
+    """
+
+
+def _contrib_interleaved_matmul_selfatt_valatt(
+    queries_keys_values: TensorT, attention: TensorT, heads: int, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Values of self-attention, mixed by attention weights.
+
+    Parameters
+    ----------
+    queries_keys_values : tensor
+        (length, batch, heads * 3 * size)
+    attention : tensor
+        weights (batch * heads, length, length of values)
+    heads : int, at least 1
+        Number of heads.
+
+    Returns: output: (length, batch, heads * size)
+    """
+
+
+def _contrib_quadratic(
+    data: TensorT, a: float = 0.0, b: float = 0.0, c: float = 0.0, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """a * data^2 + b * data + c, element by element.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    a : float
+        Factor of data squared.
+    b : float
+        Factor of data.
+    c : float
+        Constant.
+
+    Returns: out: shape and dtype of the inputs
+    """
+
+
+def _contrib_quantize(
+    data: TensorT, min_range: TensorT, max_range: TensorT, out_type: Literal['int8', 'uint8'] = 'uint8', *, out: Any =
+    None, name: str | None = None
+) -> Any:
+    """Floats as bytes: uint8 for [min_range, max_range], or int8 for values around zero.
+
+    Parameters
+    ----------
+    data : tensor
+        float32, any shape
+    min_range : tensor
+        (1,): the least value
+    max_range : tensor
+        (1,): the largest value
+    out_type : {'int8', 'uint8'}
+        dtype of the output.
+
+    Returns: output: shape of data; min_output: (1,): what the least byte stands for; max_output: (1,): what the
+    largest byte stands for
+    Not differentiable.
+    """
+
+
+def _contrib_quantize_v2(
+    data: TensorT, out_type: Literal['auto', 'int8', 'uint8'] = 'int8', min_calib_range: float | None = None,
+    max_calib_range: float | None = None, *, out: Any = None, name: str | None = None
+) -> Any:
+    """Floats as bytes, for a given range or that of the data.
+
+    Parameters
+    ----------
+    data : tensor
+        float32, any shape; bytes stay as they are
+    out_type : {'auto', 'int8', 'uint8'}
+        dtype of the output; auto: uint8 if min_calib_range is not negative.
+    min_calib_range : float or None
+        Least value; None: that of data.
+    max_calib_range : float or None
+        Largest value; None: that of data.
+
+    Returns: output: shape of data; min_output: (1,): what the least byte stands for; max_output: (1,): what the
+    largest byte stands for
+    Not differentiable.
+    """
+
+
+def _contrib_requantize(
+    data: TensorT, min_range: TensorT, max_range: TensorT, out_type: Literal['auto', 'int8', 'uint8'] = 'int8',
+    min_calib_range: float | None = None, max_calib_range: float | None = None, *, out: Any = None, name: str | None =
+    None
+) -> Any:
+    """32-bit integers, such as products of bytes give, as bytes.
+
+    Parameters
+    ----------
+    data : tensor
+        int32, any shape
+    min_range : tensor
+        (1,): what the least integer stands for
+    max_range : tensor
+        (1,): what the largest integer stands for
+    out_type : {'auto', 'int8', 'uint8'}
+        dtype of the output; auto: uint8 if min_calib_range is not negative.
+    min_calib_range : float or None
+        Least value; None: that of data.
+    max_calib_range : float or None
+        Largest value; None: that of data.
+
+    Returns: output: shape of data; min_output: (1,): what the least byte stands for; max_output: (1,): what the
+    largest byte stands for
+    Not differentiable.
+    """
+
+
+def _contrib_round_ste(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Rounds to the nearest integer; the gradient passes unchanged.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of the inputs
+    """
+
+_sparse__contrib_round_ste = _contrib_round_ste
+
+
+def _contrib_sign_ste(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """-1, 0 or 1; the gradient passes unchanged.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of the inputs
+    """
+
+_sparse__contrib_sign_ste = _contrib_sign_ste
+
 
 def _copy(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Copies the input.
@@ -2157,7 +5121,9 @@ def _copy(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT
     Returns: out: shape and dtype of data
     """
 
+_copyto = _copy
 identity = _copy
+
 
 def _div_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
@@ -2178,6 +5144,7 @@ def _div_scalar(
 
 _DivScalar = _div_scalar
 
+
 def _equal(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 where lhs == rhs, else 0.
 
@@ -2192,6 +5159,7 @@ def _equal(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = No
     """
 
 _Equal = _equal
+
 
 def _equal_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
@@ -2212,8 +5180,10 @@ def _equal_scalar(
 
 _EqualScalar = _equal_scalar
 
+
 def _eye(
-    N: int, M: int = 0, k: int = 0, ctx: str = "", dtype: DType = "float32", *, out: Any = None, name: str | None = None
+    N: int, M: int = 0, k: int = 0, ctx: str = '', dtype: DType = 'float32', *, out: Any = None, name: str | None =
+    None
 ) -> Any:
     """A matrix with ones on a diagonal and zeros elsewhere.
 
@@ -2232,14 +5202,10 @@ def _eye(
     Not differentiable.
     """
 
+
 def _full(
-    shape: int | Sequence[int],
-    ctx: str = "",
-    dtype: DType = "float32",
-    value: float = ...,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    shape: int | Sequence[int], ctx: str = '', dtype: DType = 'float32', value: float = ..., *, out: Any = None, name:
+    str | None = None
 ) -> Any:
     """A tensor of one value.
 
@@ -2256,7 +5222,6 @@ def _full(
     Not differentiable.
     """
 
-_npi_full = _full
 
 def _grad_add(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """lhs + rhs, where gradients of several uses meet.
@@ -2270,6 +5235,7 @@ def _grad_add(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None =
 
     Returns: out: shape and dtype of the inputs
     """
+
 
 def _greater(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 where lhs > rhs, else 0.
@@ -2286,6 +5252,7 @@ def _greater(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = 
 
 _Greater = _greater
 
+
 def _greater_equal(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 where lhs >= rhs, else 0.
 
@@ -2300,6 +5267,7 @@ def _greater_equal(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | N
     """
 
 _Greater_Equal = _greater_equal
+
 
 def _greater_equal_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
@@ -2320,6 +5288,7 @@ def _greater_equal_scalar(
 
 _GreaterEqualScalar = _greater_equal_scalar
 
+
 def _greater_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -2339,6 +5308,334 @@ def _greater_scalar(
 
 _GreaterScalar = _greater_scalar
 
+
+def _histogram(
+    data: TensorT, bins: TensorT | None = None, bin_cnt: int | None = None, range: Sequence[float] = (), *, out: Any =
+    None, name: str | None = None
+) -> Any:
+    """Counts the values of data that fall into each bin; the last bin includes its upper edge.
+
+    Parameters
+    ----------
+    data : tensor
+        any shape, any dtype
+    bins : tensor, optional
+        rising edges of the bins, shape (n + 1,); not with bin_cnt
+    bin_cnt : int or None, at least 1
+        Number of bins of equal width; None: the second input holds the edges.
+    range : tuple of float
+        (low, high), with bin_cnt.
+
+    Returns: counts: shape (n,), int64; bin_edges: shape (n + 1,)
+    Not differentiable.
+    """
+
+
+def _hypot(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """sqrt(lhs^2 + rhs^2) without overflow.
+
+    Parameters
+    ----------
+    lhs : tensor
+        first array
+    rhs : tensor
+        second array, shape and dtype of lhs
+
+    Returns: out: shape and dtype of the inputs
+    """
+
+_Hypot = _hypot
+
+
+def _hypot_scalar(
+    data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """sqrt(data^2 + scalar^2) without overflow.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    scalar : float
+        The number.
+    is_int : bool
+        False: an integer array gives float64 instead of keeping its dtype.
+
+    Returns: out: shape of data; dtype of data, unless data is bool or is_int is false
+    """
+
+_HypotScalar = _hypot_scalar
+
+
+def _identity_with_attr_like_rhs(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """lhs unchanged; its shape and dtype are those of rhs, whichever of the two is known.
+
+    Parameters
+    ----------
+    lhs : tensor
+        array of any shape
+    rhs : tensor
+        gives shape and dtype only
+
+    Returns: out: shape and dtype of both
+    """
+
+
+def _image_adjust_lighting(
+    data: TensorT, alpha: Sequence[float], *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Colors moved along the principal components of ImageNet's colors (Krizhevsky et al., NIPS 2012, section 4.1).
+
+    Parameters
+    ----------
+    data : tensor
+        (height, width, channels), 1 or 3 channels; bytes stay in [0, 255]
+    alpha : tuple of float
+        How far to go along the three principal components of colors.
+
+    Returns: output: shape and dtype of data
+    """
+
+
+def _image_crop(
+    data: TensorT, x: int, y: int, width: int, height: int, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """The rectangle of an image that starts at (x, y).
+
+    Parameters
+    ----------
+    data : tensor
+        (height, width, channels), or a batch of those, any dtype
+    x : int, at least 0
+        Left border of the rectangle.
+    y : int, at least 0
+        Upper border of the rectangle.
+    width : int, at least 1
+        Width of the rectangle.
+    height : int, at least 1
+        Height of the rectangle.
+
+    Returns: output: data with the rectangle's height and width
+    """
+
+
+def _image_flip_left_right(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Turns images around: left becomes right.
+
+    Parameters
+    ----------
+    data : tensor
+        (height, width, channels), or a batch of those, any dtype
+
+    Returns: output: shape and dtype of data
+    """
+
+
+def _image_flip_top_bottom(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Turns images around: top becomes bottom.
+
+    Parameters
+    ----------
+    data : tensor
+        (height, width, channels), or a batch of those, any dtype
+
+    Returns: output: shape and dtype of data
+    """
+
+
+def _image_normalize(
+    data: TensorT, mean: Sequence[float] = (0.0, 0.0, 0.0, 0.0), std: Sequence[float] = (1.0, 1.0, 1.0, 1.0), *, out:
+    Any = None, name: str | None = None
+) -> TensorT:
+    """(data - mean) / std, channel by channel.
+
+    Parameters
+    ----------
+    data : tensor
+        floating (channels, height, width), or a batch of those
+    mean : tuple of float
+        Means of the channels, or one for all.
+    std : tuple of float
+        Standard deviations of the channels, or one for all.
+
+    Returns: output: shape and dtype of data
+    """
+
+
+def _image_random_brightness(
+    data: TensorT, min_factor: float, max_factor: float, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """All values times a factor drawn between min_factor and max_factor.
+
+    Parameters
+    ----------
+    data : tensor
+        (height, width, channels), 1 or 3 channels; bytes stay in [0, 255]
+    min_factor : float, at least 0
+        Smallest factor drawn.
+    max_factor : float, at least 0
+        Largest factor drawn.
+
+    Returns: output: shape and dtype of data
+    Not differentiable.
+    """
+
+
+def _image_random_color_jitter(
+    data: TensorT, brightness: float, contrast: float, saturation: float, hue: float, *, out: Any = None, name: str |
+    None = None
+) -> TensorT:
+    """Brightness, contrast, saturation and hue changed by drawn amounts, in a drawn order.
+
+    Parameters
+    ----------
+    data : tensor
+        (height, width, channels), 1 or 3 channels; bytes stay in [0, 255]
+    brightness : float, at least 0
+        The factor is drawn from 1 - brightness to 1 + brightness.
+    contrast : float, at least 0
+        The factor is drawn from 1 - contrast to 1 + contrast.
+    saturation : float, at least 0
+        The factor is drawn from 1 - saturation to 1 + saturation.
+    hue : float, at least 0
+        The part of the color circle is drawn from -hue to hue.
+
+    Returns: output: shape and dtype of data
+    Not differentiable.
+    """
+
+
+def _image_random_contrast(
+    data: TensorT, min_factor: float, max_factor: float, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Distances of values from the image's mean luminance times a drawn factor.
+
+    Parameters
+    ----------
+    data : tensor
+        (height, width, channels), 1 or 3 channels; bytes stay in [0, 255]
+    min_factor : float, at least 0
+        Smallest factor drawn.
+    max_factor : float, at least 0
+        Largest factor drawn.
+
+    Returns: output: shape and dtype of data
+    Not differentiable.
+    """
+
+
+def _image_random_flip_left_right(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Turns images around, left becomes right, or not, with equal probability.
+
+    Parameters
+    ----------
+    data : tensor
+        (height, width, channels), or a batch of those, any dtype
+
+    Returns: output: shape and dtype of data; flipped: (1,) int32: 1 if the images were turned around
+    """
+
+
+def _image_random_flip_top_bottom(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Turns images around, top becomes bottom, or not, with equal probability.
+
+    Parameters
+    ----------
+    data : tensor
+        (height, width, channels), or a batch of those, any dtype
+
+    Returns: output: shape and dtype of data; flipped: (1,) int32: 1 if the images were turned around
+    """
+
+
+def _image_random_hue(
+    data: TensorT, min_factor: float, max_factor: float, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Hues moved by a drawn part of the color circle.
+
+    Parameters
+    ----------
+    data : tensor
+        (height, width, channels), 1 or 3 channels; bytes stay in [0, 255]
+    min_factor : float, at least 0
+        Smallest factor drawn.
+    max_factor : float, at least 0
+        Largest factor drawn.
+
+    Returns: output: shape and dtype of data
+    Not differentiable.
+    """
+
+
+def _image_random_lighting(
+    data: TensorT, alpha_std: float = 0.05, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """_image_adjust_lighting by drawn amounts, normally distributed.
+
+    Parameters
+    ----------
+    data : tensor
+        (height, width, channels), 1 or 3 channels; bytes stay in [0, 255]
+    alpha_std : float, at least 0
+        Standard deviation of how far to go along the principal components of colors.
+
+    Returns: output: shape and dtype of data
+    Not differentiable.
+    """
+
+
+def _image_random_saturation(
+    data: TensorT, min_factor: float, max_factor: float, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Distances of values from their pixel's luminance times a drawn factor.
+
+    Parameters
+    ----------
+    data : tensor
+        (height, width, channels), 1 or 3 channels; bytes stay in [0, 255]
+    min_factor : float, at least 0
+        Smallest factor drawn.
+    max_factor : float, at least 0
+        Largest factor drawn.
+
+    Returns: output: shape and dtype of data
+    Not differentiable.
+    """
+
+
+def _image_resize(
+    data: TensorT, size: int | Sequence[int] = (), keep_ratio: bool = False, interp: int = 1, *, out: Any = None, name:
+    str | None = None
+) -> TensorT:
+    """Images at another size.
+
+    Parameters
+    ----------
+    data : tensor
+        (height, width, channels), or a batch of those
+    size : tuple of int
+        (width, height), or one number for both.
+    keep_ratio : bool
+        Whether one number is the size of the shorter side; the other keeps the ratio.
+    interp : int, range [0, 4]
+        0: nearest, 1: bilinear, 2: bicubic, 3: area, 4: Lanczos over 8x8 pixels.
+
+    Returns: output: data with the new height and width; integers are rounded
+    """
+
+
+def _image_to_tensor(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Images with values in [0, 255] and channels last as tensors with values in [0, 1] and channels first.
+
+    Parameters
+    ----------
+    data : tensor
+        (height, width, channels), or a batch of those, any dtype
+
+    Returns: output: float32 (channels, height, width), or a batch of those
+    """
+
+
 def _lesser(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 where lhs < rhs, else 0.
 
@@ -2354,6 +5651,7 @@ def _lesser(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = N
 
 _Lesser = _lesser
 
+
 def _lesser_equal(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 where lhs <= rhs, else 0.
 
@@ -2368,6 +5666,7 @@ def _lesser_equal(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | No
     """
 
 _Lesser_Equal = _lesser_equal
+
 
 def _lesser_equal_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
@@ -2388,6 +5687,7 @@ def _lesser_equal_scalar(
 
 _LesserEqualScalar = _lesser_equal_scalar
 
+
 def _lesser_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -2407,18 +5707,76 @@ def _lesser_scalar(
 
 _LesserScalar = _lesser_scalar
 
+
+def _linalg_det(A: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """The determinant of every matrix. Its gradient is zero where it is zero.
+
+    Parameters
+    ----------
+    A : tensor
+        stack of square matrices (..., n, n)
+
+    Returns: output: the axes of A before the last two; (1,) for a single matrix
+    """
+
+linalg_det = _linalg_det
+
+
+def _linalg_extractdiag(A: TensorT, offset: int = 0, *, out: Any = None, name: str | None = None) -> TensorT:
+    """A diagonal of every matrix.
+
+    Parameters
+    ----------
+    A : tensor
+        stack of square matrices (..., n, n)
+    offset : int
+        Which diagonal: positive above the main one, negative below.
+
+    Returns: output: (..., elements)
+    """
+
+linalg_extractdiag = _linalg_extractdiag
+
+
+def _linalg_extracttrian(
+    A: TensorT, offset: int = 0, lower: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """A triangle of every matrix, row by row.
+
+    Parameters
+    ----------
+    A : tensor
+        stack of square matrices (..., n, n)
+    offset : int
+        The diagonal that bounds the triangle: positive: upper triangles from above the main diagonal, negative:
+        lower ones.
+    lower : bool
+        Which triangle, where offset is 0.
+
+    Returns: output: (..., elements)
+    """
+
+linalg_extracttrian = _linalg_extracttrian
+
+
+def _linalg_gelqf(A: TensorT, *, out: Any = None, name: str | None = None) -> Any:
+    """LQ factorization: A = L Q with lower triangular L and orthonormal rows of Q. Gradients need matrices of full
+    rank.
+
+    Parameters
+    ----------
+    A : tensor
+        stack of matrices (..., rows, columns), rows <= columns
+
+    Returns: Q: (..., rows, columns); L: (..., rows, rows)
+    """
+
+linalg_gelqf = _linalg_gelqf
+
+
 def _linalg_gemm(
-    A: TensorT,
-    B: TensorT,
-    C: TensorT,
-    transpose_a: bool = False,
-    transpose_b: bool = False,
-    alpha: float = 1.0,
-    beta: float = 1.0,
-    axis: int = -2,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    A: TensorT, B: TensorT, C: TensorT, transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0, beta:
+    float = 1.0, axis: int = -2, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Matrix products of two stacks of matrices plus a third stack: alpha * op(A) op(B) + beta * C.
 
@@ -2446,16 +5804,10 @@ def _linalg_gemm(
 
 linalg_gemm = _linalg_gemm
 
+
 def _linalg_gemm2(
-    A: TensorT,
-    B: TensorT,
-    transpose_a: bool = False,
-    transpose_b: bool = False,
-    alpha: float = 1.0,
-    axis: int = -2,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    A: TensorT, B: TensorT, transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0, axis: int = -2,
+    *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Matrix products of two stacks of matrices: alpha * op(A) op(B).
 
@@ -2479,19 +5831,207 @@ def _linalg_gemm2(
 
 linalg_gemm2 = _linalg_gemm2
 
+
+def _linalg_inverse(A: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """The inverse of every matrix. Raises ValueError for a singular one.
+
+    Parameters
+    ----------
+    A : tensor
+        stack of square matrices (..., n, n)
+
+    Returns: output: shape and dtype of A
+    """
+
+linalg_inverse = _linalg_inverse
+
+
+def _linalg_makediag(A: TensorT, offset: int = 0, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Matrices that are zero but for one diagonal.
+
+    Parameters
+    ----------
+    A : tensor
+        (..., elements)
+    offset : int
+        Which diagonal: positive above the main one, negative below.
+
+    Returns: output: stack of square matrices (..., n, n)
+    """
+
+linalg_makediag = _linalg_makediag
+
+
+def _linalg_maketrian(
+    A: TensorT, offset: int = 0, lower: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Matrices that are zero but for one triangle, given row by row.
+
+    Parameters
+    ----------
+    A : tensor
+        (..., elements)
+    offset : int
+        The diagonal that bounds the triangle: positive: upper triangles from above the main diagonal, negative:
+        lower ones.
+    lower : bool
+        Which triangle, where offset is 0.
+
+    Returns: output: stack of square matrices (..., n, n)
+    """
+
+linalg_maketrian = _linalg_maketrian
+
+
+def _linalg_potrf(A: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Cholesky factors: the lower triangular L with A = L L^T. Only the lower triangle of A is read; its gradient is
+    symmetric.
+
+    Parameters
+    ----------
+    A : tensor
+        stack of symmetric positive definite matrices (..., n, n)
+
+    Returns: output: shape and dtype of A; zeros above the diagonal
+    """
+
+linalg_potrf = _linalg_potrf
+
+
+def _linalg_potri(A: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """The inverse of L L^T from the lower triangular L, such as _linalg_potrf gives.
+
+    Parameters
+    ----------
+    A : tensor
+        stack of lower triangular matrices (..., n, n)
+
+    Returns: output: shape and dtype of A
+    """
+
+linalg_potri = _linalg_potri
+
+
+def _linalg_slogdet(A: TensorT, *, out: Any = None, name: str | None = None) -> Any:
+    """The sign and the logarithm of the absolute value of every determinant: 0 and -inf for a singular matrix.
+
+    Parameters
+    ----------
+    A : tensor
+        stack of square matrices (..., n, n)
+
+    Returns: sign: -1, 0 or 1; the axes of A before the last two; (1,) for a single matrix; logabsdet: shape of sign
+    """
+
+linalg_slogdet = _linalg_slogdet
+
+
+def _linalg_sumlogdiag(A: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """The sum of the logarithms of the diagonal of every matrix.
+
+    Parameters
+    ----------
+    A : tensor
+        stack of square matrices (..., n, n) with positive diagonals
+
+    Returns: output: the axes of A before the last two; (1,) for a single matrix
+    """
+
+linalg_sumlogdiag = _linalg_sumlogdiag
+
+
+def _linalg_syevd(A: TensorT, *, out: Any = None, name: str | None = None) -> Any:
+    """Eigenvectors U, as rows, and eigenvalues L, rising, of symmetric matrices: U A = diag(L) U. The lower triangle
+    is read. Gradients need eigenvalues that differ.
+
+    Parameters
+    ----------
+    A : tensor
+        stack of symmetric matrices (..., n, n)
+
+    Returns: U: (..., n, n); L: (..., n)
+    """
+
+linalg_syevd = _linalg_syevd
+
+
+def _linalg_syrk(
+    A: TensorT, transpose: bool = False, alpha: float = 1.0, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """alpha A A^T, or alpha A^T A, of every matrix.
+
+    Parameters
+    ----------
+    A : tensor
+        stack of matrices (..., rows, columns)
+    transpose : bool
+        A^T A instead of A A^T.
+    alpha : float
+        Factor of the product.
+
+    Returns: output: (..., rows, rows), or (..., columns, columns) when transpose
+    """
+
+linalg_syrk = _linalg_syrk
+
+
+def _linalg_trmm(
+    A: TensorT, B: TensorT, transpose: bool = False, rightside: bool = False, lower: bool = True, alpha: float = 1.0,
+    *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """alpha op(A) B, or with rightside alpha B op(A), for triangular A.
+
+    Parameters
+    ----------
+    A : tensor
+        stack of triangular matrices (..., n, n)
+    B : tensor
+        stack of matrices (..., n, columns), or (..., rows, n) when rightside
+    transpose : bool
+        Transpose the triangular matrices.
+    rightside : bool
+        The triangular matrix stands on the right.
+    lower : bool
+        Lower or upper triangle; the other one is not read.
+    alpha : float
+        Factor of the result.
+
+    Returns: output: shape and dtype of B
+    """
+
+linalg_trmm = _linalg_trmm
+
+
+def _linalg_trsm(
+    A: TensorT, B: TensorT, transpose: bool = False, rightside: bool = False, lower: bool = True, alpha: float = 1.0,
+    *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """The X with op(A) X = alpha B, or with rightside X op(A) = alpha B, for triangular A.
+
+    Parameters
+    ----------
+    A : tensor
+        stack of triangular matrices (..., n, n)
+    B : tensor
+        stack of matrices (..., n, columns), or (..., rows, n) when rightside
+    transpose : bool
+        Transpose the triangular matrices.
+    rightside : bool
+        The triangular matrix stands on the right.
+    lower : bool
+        Lower or upper triangle; the other one is not read.
+    alpha : float
+        Factor of the result.
+
+    Returns: output: shape and dtype of B
+    """
+
+linalg_trsm = _linalg_trsm
+
+
 def _linspace(
-    start: float,
-    stop: float,
-    num: int,
-    endpoint: bool = True,
-    ctx: str = "",
-    dtype: DType = "float32",
-    step: float = 1.0,
-    repeat: int = 1,
-    infer_range: bool = False,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    start: float, stop: float, num: int, endpoint: bool = True, ctx: str = '', dtype: DType = 'float32', step: float =
+    1.0, repeat: int = 1, infer_range: bool = False, *, out: Any = None, name: str | None = None
 ) -> Any:
     """num evenly spaced values from start to stop.
 
@@ -2512,7 +6052,6 @@ def _linspace(
     Not differentiable.
     """
 
-_npi_linspace = _linspace
 
 def _logical_and(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 where both are not 0.
@@ -2528,6 +6067,7 @@ def _logical_and(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | Non
     """
 
 _Logical_And = _logical_and
+
 
 def _logical_and_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
@@ -2548,6 +6088,7 @@ def _logical_and_scalar(
 
 _LogicalAndScalar = _logical_and_scalar
 
+
 def _logical_or(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 where either is not 0.
 
@@ -2562,6 +6103,7 @@ def _logical_or(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None
     """
 
 _Logical_Or = _logical_or
+
 
 def _logical_or_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
@@ -2582,6 +6124,7 @@ def _logical_or_scalar(
 
 _LogicalOrScalar = _logical_or_scalar
 
+
 def _logical_xor(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 where exactly one is not 0.
 
@@ -2596,6 +6139,7 @@ def _logical_xor(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | Non
     """
 
 _Logical_Xor = _logical_xor
+
 
 def _logical_xor_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
@@ -2616,6 +6160,79 @@ def _logical_xor_scalar(
 
 _LogicalXorScalar = _logical_xor_scalar
 
+
+def _maximum(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """The larger element; NaN wins.
+
+    Parameters
+    ----------
+    lhs : tensor
+        first array
+    rhs : tensor
+        second array, shape and dtype of lhs
+
+    Returns: out: shape and dtype of the inputs
+    """
+
+_Maximum = _maximum
+
+
+def _maximum_scalar(
+    data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """The larger of data and scalar.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    scalar : float
+        The number.
+    is_int : bool
+        False: an integer array gives float64 instead of keeping its dtype.
+
+    Returns: out: shape of data; dtype of data, unless data is bool or is_int is false
+    """
+
+_MaximumScalar = _maximum_scalar
+
+
+def _minimum(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """The smaller element; NaN wins.
+
+    Parameters
+    ----------
+    lhs : tensor
+        first array
+    rhs : tensor
+        second array, shape and dtype of lhs
+
+    Returns: out: shape and dtype of the inputs
+    """
+
+_Minimum = _minimum
+
+
+def _minimum_scalar(
+    data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """The smaller of data and scalar.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    scalar : float
+        The number.
+    is_int : bool
+        False: an integer array gives float64 instead of keeping its dtype.
+
+    Returns: out: shape of data; dtype of data, unless data is bool or is_int is false
+    """
+
+_MinimumScalar = _minimum_scalar
+
+
 def _minus_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -2634,6 +6251,86 @@ def _minus_scalar(
     """
 
 _MinusScalar = _minus_scalar
+_scatter_minus_scalar = _minus_scalar
+
+
+def _mod(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Remainder of lhs / rhs with the sign of rhs; 0 where rhs is 0.
+
+    Parameters
+    ----------
+    lhs : tensor
+        first array
+    rhs : tensor
+        second array, shape and dtype of lhs
+
+    Returns: out: shape and dtype of the inputs
+    """
+
+_Mod = _mod
+
+
+def _mod_scalar(
+    data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Remainder of data / scalar with the sign of scalar; 0 for scalar 0.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    scalar : float
+        The number.
+    is_int : bool
+        False: an integer array gives float64 instead of keeping its dtype.
+
+    Returns: out: shape of data; dtype of data, unless data is bool or is_int is false
+    """
+
+_ModScalar = _mod_scalar
+
+
+def _mp_adamw_update(
+    weight: TensorT, grad: TensorT, mean: TensorT, var: TensorT, weight32: TensorT, rescale_grad: TensorT, lr: float,
+    beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-08, wd: float = 0.0, eta: float = ..., clip_gradient:
+    float = -1.0, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """_adamw_update on a float32 copy of the weight; the weight is that copy, rounded.
+
+    Parameters
+    ----------
+    weight : tensor
+        floating tensor, any shape
+    grad : tensor
+        shape and dtype of weight
+    mean : tensor
+        shape of weight, float32; replaced
+    var : tensor
+        shape of weight, float32; replaced
+    weight32 : tensor
+        float32 copy of weight; replaced
+    rescale_grad : tensor
+        one element: factor applied to the gradient first; 0, infinite or nan skips the update
+    lr : float
+        Learning rate.
+    beta1 : float
+        Decay rate of the mean of gradients.
+    beta2 : float
+        Decay rate of the mean of squared gradients.
+    epsilon : float
+        Added to the root, against division by zero.
+    wd : float
+        Weight decay: eta * wd * weight is subtracted.
+    eta : float
+        Factor of the whole step.
+    clip_gradient : float
+        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+
+    Returns: weight_out: updated weight; mean_out: replaces mean; var_out: replaces var; weight32_out: replaces
+    weight32
+    Not differentiable.
+    """
+
 
 def _mul_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
@@ -2654,6 +6351,73 @@ def _mul_scalar(
 
 _MulScalar = _mul_scalar
 
+
+def _multi_adamw_update(
+    *data: TensorT, lrs: Sequence[float] = ..., beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-08, wds:
+    Sequence[float] = ..., etas: Sequence[float] = ..., clip_gradient: float = -1.0, num_weights: int = 1, out: Any =
+    None, name: str | None = None
+) -> Any:
+    """_adamw_update of several tensors at once.
+
+    Parameters
+    ----------
+    data : tensor
+        weight, gradient, mean and var of each tensor in turn, then rescale_grad; states are replaced
+    lrs : tuple of float
+        Learning rates, one per tensor.
+    beta1 : float
+        Decay rate of the mean of gradients.
+    beta2 : float
+        Decay rate of the mean of squared gradients.
+    epsilon : float
+        Added to the root, against division by zero.
+    wds : tuple of float
+        Weight decays, one per tensor.
+    etas : tuple of float
+        Factors of the whole steps, one per tensor.
+    clip_gradient : float
+        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+    num_weights : int, at least 1
+        Number of tensors updated.
+
+    Returns: weight_out: updated weights, then the replaced states
+    Not differentiable.
+    """
+
+
+def _multi_mp_adamw_update(
+    *data: TensorT, lrs: Sequence[float] = ..., beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-08, wds:
+    Sequence[float] = ..., etas: Sequence[float] = ..., clip_gradient: float = -1.0, num_weights: int = 1, out: Any =
+    None, name: str | None = None
+) -> Any:
+    """_adamw_update of several tensors at once, on float32 copies of the weights.
+
+    Parameters
+    ----------
+    data : tensor
+        weight, gradient, mean and var of each tensor in turn, then rescale_grad; states are replaced
+    lrs : tuple of float
+        Learning rates, one per tensor.
+    beta1 : float
+        Decay rate of the mean of gradients.
+    beta2 : float
+        Decay rate of the mean of squared gradients.
+    epsilon : float
+        Added to the root, against division by zero.
+    wds : tuple of float
+        Weight decays, one per tensor.
+    etas : tuple of float
+        Factors of the whole steps, one per tensor.
+    clip_gradient : float
+        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+    num_weights : int, at least 1
+        Number of tensors updated.
+
+    Returns: weight_out: updated weights, then the replaced states
+    Not differentiable.
+    """
+
+
 def _not_equal(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 where lhs != rhs, else 0.
 
@@ -2668,6 +6432,7 @@ def _not_equal(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None 
     """
 
 _Not_Equal = _not_equal
+
 
 def _not_equal_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
@@ -2688,13 +6453,30 @@ def _not_equal_scalar(
 
 _NotEqualScalar = _not_equal_scalar
 
+
+def _np_cumsum(
+    a: TensorT, axis: int | None = None, dtype: DType | None = None, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Sum of all elements up to each one along an axis. Floating sums run in float64, integers in int64.
+
+    Parameters
+    ----------
+    a : tensor
+        array of any shape
+    axis : int or None
+        Axis to sum along; None: all elements in row-major order.
+    dtype : dtype or None
+        Dtype of the output; None: that of a, int64 for bool.
+
+    Returns: out: shape of a, or (a.size,) when axis is None
+    """
+
+cumsum = _np_cumsum
+
+
 def _ones(
-    shape: int | Sequence[int] = (),
-    ctx: str = "",
-    dtype: DType = "float32",
-    *,
-    out: Any = None,
-    name: str | None = None,
+    shape: int | Sequence[int] = (), ctx: str = '', dtype: DType = 'float32', *, out: Any = None, name: str | None =
+    None
 ) -> Any:
     """A tensor of ones.
 
@@ -2708,6 +6490,7 @@ def _ones(
     Returns: output: as the parameters say
     Not differentiable.
     """
+
 
 def _plus_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
@@ -2727,15 +6510,48 @@ def _plus_scalar(
     """
 
 _PlusScalar = _plus_scalar
+_scatter_plus_scalar = _plus_scalar
+
+
+def _power(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """lhs to the power of rhs. Integers wrap around; 1 / lhs^-rhs below 0.
+
+    Parameters
+    ----------
+    lhs : tensor
+        first array
+    rhs : tensor
+        second array, shape and dtype of lhs
+
+    Returns: out: shape and dtype of the inputs
+    """
+
+_Power = _power
+
+
+def _power_scalar(
+    data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """data to the power of scalar.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    scalar : float
+        The number.
+    is_int : bool
+        False: an integer array gives float64 instead of keeping its dtype.
+
+    Returns: out: shape of data; dtype of data, unless data is bool or is_int is false
+    """
+
+_PowerScalar = _power_scalar
+
 
 def _random_exponential(
-    lam: float = 1.0,
-    shape: int | Sequence[int] | None = None,
-    ctx: str = "",
-    dtype: DType | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    lam: float = 1.0, shape: int | Sequence[int] | None = None, ctx: str = '', dtype: DType | None = None, *, out: Any
+    = None, name: str | None = None
 ) -> Any:
     """Exponentially distributed numbers.
 
@@ -2754,6 +6570,7 @@ def _random_exponential(
 
 random_exponential = _random_exponential
 
+
 def _random_exponential_like(data: TensorT, lam: float = 1.0, *, out: Any = None, name: str | None = None) -> TensorT:
     """Exponentially distributed numbers. As many as data has elements.
 
@@ -2768,15 +6585,10 @@ def _random_exponential_like(data: TensorT, lam: float = 1.0, *, out: Any = None
     Not differentiable.
     """
 
+
 def _random_gamma(
-    alpha: float = 1.0,
-    beta: float = 1.0,
-    shape: int | Sequence[int] | None = None,
-    ctx: str = "",
-    dtype: DType | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    alpha: float = 1.0, beta: float = 1.0, shape: int | Sequence[int] | None = None, ctx: str = '', dtype: DType | None
+    = None, *, out: Any = None, name: str | None = None
 ) -> Any:
     """Gamma distributed numbers.
 
@@ -2797,6 +6609,7 @@ def _random_gamma(
 
 random_gamma = _random_gamma
 
+
 def _random_gamma_like(
     data: TensorT, alpha: float = 1.0, beta: float = 1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -2815,15 +6628,10 @@ def _random_gamma_like(
     Not differentiable.
     """
 
+
 def _random_generalized_negative_binomial(
-    mu: float = 1.0,
-    alpha: float = 1.0,
-    shape: int | Sequence[int] | None = None,
-    ctx: str = "",
-    dtype: DType | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    mu: float = 1.0, alpha: float = 1.0, shape: int | Sequence[int] | None = None, ctx: str = '', dtype: DType | None =
+    None, *, out: Any = None, name: str | None = None
 ) -> Any:
     """Negative binomial whole numbers by mean and dispersion, as floating values.
 
@@ -2844,6 +6652,7 @@ def _random_generalized_negative_binomial(
 
 random_generalized_negative_binomial = _random_generalized_negative_binomial
 
+
 def _random_generalized_negative_binomial_like(
     data: TensorT, mu: float = 1.0, alpha: float = 1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -2862,15 +6671,10 @@ def _random_generalized_negative_binomial_like(
     Not differentiable.
     """
 
+
 def _random_negative_binomial(
-    k: float = 1.0,
-    p: float = 1.0,
-    shape: int | Sequence[int] | None = None,
-    ctx: str = "",
-    dtype: DType | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    k: float = 1.0, p: float = 1.0, shape: int | Sequence[int] | None = None, ctx: str = '', dtype: DType | None =
+    None, *, out: Any = None, name: str | None = None
 ) -> Any:
     """Number of failures before k successes of probability p, as floating values.
 
@@ -2891,6 +6695,7 @@ def _random_negative_binomial(
 
 random_negative_binomial = _random_negative_binomial
 
+
 def _random_negative_binomial_like(
     data: TensorT, k: float = 1.0, p: float = 1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -2909,15 +6714,10 @@ def _random_negative_binomial_like(
     Not differentiable.
     """
 
+
 def _random_normal(
-    loc: float = 0.0,
-    scale: float = 1.0,
-    shape: int | Sequence[int] | None = None,
-    ctx: str = "",
-    dtype: DType | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    loc: float = 0.0, scale: float = 1.0, shape: int | Sequence[int] | None = None, ctx: str = '', dtype: DType | None
+    = None, *, out: Any = None, name: str | None = None
 ) -> Any:
     """Normally distributed numbers.
 
@@ -2939,6 +6739,7 @@ def _random_normal(
 normal = _random_normal
 random_normal = _random_normal
 
+
 def _random_normal_like(
     data: TensorT, loc: float = 0.0, scale: float = 1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -2957,14 +6758,10 @@ def _random_normal_like(
     Not differentiable.
     """
 
+
 def _random_poisson(
-    lam: float = 1.0,
-    shape: int | Sequence[int] | None = None,
-    ctx: str = "",
-    dtype: DType | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    lam: float = 1.0, shape: int | Sequence[int] | None = None, ctx: str = '', dtype: DType | None = None, *, out: Any
+    = None, name: str | None = None
 ) -> Any:
     """Poisson distributed whole numbers, as floating values.
 
@@ -2983,6 +6780,7 @@ def _random_poisson(
 
 random_poisson = _random_poisson
 
+
 def _random_poisson_like(data: TensorT, lam: float = 1.0, *, out: Any = None, name: str | None = None) -> TensorT:
     """Poisson distributed whole numbers, as floating values. As many as data has elements.
 
@@ -2997,15 +6795,34 @@ def _random_poisson_like(data: TensorT, lam: float = 1.0, *, out: Any = None, na
     Not differentiable.
     """
 
+
+def _random_randint(
+    low: int, high: int, shape: int | Sequence[int] | None = None, ctx: str = '', dtype: DType | None = None, *, out:
+    Any = None, name: str | None = None
+) -> Any:
+    """Whole numbers in [low, high), all equally likely.
+
+    Parameters
+    ----------
+    low : int
+        Smallest number.
+    high : int
+        One above the largest number.
+    shape : tuple of int or None
+        Shape of the output; None: that of out, else one number.
+    dtype : dtype or None
+        int32 or int64; None: int32.
+
+    Returns: output: shape as given; int32 or int64
+    Not differentiable.
+    """
+
+random_randint = _random_randint
+
+
 def _random_uniform(
-    low: float = 0.0,
-    high: float = 1.0,
-    shape: int | Sequence[int] | None = None,
-    ctx: str = "",
-    dtype: DType | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    low: float = 0.0, high: float = 1.0, shape: int | Sequence[int] | None = None, ctx: str = '', dtype: DType | None =
+    None, *, out: Any = None, name: str | None = None
 ) -> Any:
     """Uniformly distributed numbers in [low, high).
 
@@ -3027,6 +6844,7 @@ def _random_uniform(
 random_uniform = _random_uniform
 uniform = _random_uniform
 
+
 def _random_uniform_like(
     data: TensorT, low: float = 0.0, high: float = 1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -3044,6 +6862,26 @@ def _random_uniform_like(
     Returns: output: shape and dtype of data
     Not differentiable.
     """
+
+
+def _ravel_multi_index(
+    data: TensorT, shape: int | Sequence[int], *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Tuples of indices, one per column, as places in a flat tensor of the given shape.
+
+    Parameters
+    ----------
+    data : tensor
+        shape (M, ...), M the number of axes of shape
+    shape : tuple of int
+        Shape of the tensor that the indices belong to; its first size may be -1.
+
+    Returns: output: shape of data without its first axis; dtype of data
+    Not differentiable.
+    """
+
+ravel_multi_index = _ravel_multi_index
+
 
 def _rdiv_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
@@ -3064,6 +6902,7 @@ def _rdiv_scalar(
 
 _RDivScalar = _rdiv_scalar
 
+
 def _rminus_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -3083,6 +6922,27 @@ def _rminus_scalar(
 
 _RMinusScalar = _rminus_scalar
 
+
+def _rmod_scalar(
+    data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Remainder of scalar / data with the sign of data; 0 where data is 0.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    scalar : float
+        The number.
+    is_int : bool
+        False: an integer array gives float64 instead of keeping its dtype.
+
+    Returns: out: shape of data; dtype of data, unless data is bool or is_int is false
+    """
+
+_RModScalar = _rmod_scalar
+
+
 def _rnn_param_concat(
     *data: TensorT, num_args: int = ..., dim: int = 1, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -3100,15 +6960,30 @@ def _rnn_param_concat(
     Returns: output: sizes of the inputs; their sum in the joined axis
     """
 
-_npi_rnn_param_concat = _rnn_param_concat
+
+def _rpower_scalar(
+    data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """scalar to the power of data.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    scalar : float
+        The number.
+    is_int : bool
+        False: an integer array gives float64 instead of keeping its dtype.
+
+    Returns: out: shape of data; dtype of data, unless data is bool or is_int is false
+    """
+
+_RPowerScalar = _rpower_scalar
+
 
 def _sample_exponential(
-    lam: TensorT,
-    shape: int | Sequence[int] = (),
-    dtype: DType | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    lam: TensorT, shape: int | Sequence[int] = (), dtype: DType | None = None, *, out: Any = None, name: str | None =
+    None
 ) -> TensorT:
     """Exponentially distributed numbers. One or more per element of the parameters.
 
@@ -3127,14 +7002,10 @@ def _sample_exponential(
 
 sample_exponential = _sample_exponential
 
+
 def _sample_gamma(
-    alpha: TensorT,
-    beta: TensorT,
-    shape: int | Sequence[int] = (),
-    dtype: DType | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    alpha: TensorT, beta: TensorT, shape: int | Sequence[int] = (), dtype: DType | None = None, *, out: Any = None,
+    name: str | None = None
 ) -> TensorT:
     """Gamma distributed numbers. One or more per element of the parameters.
 
@@ -3155,14 +7026,10 @@ def _sample_gamma(
 
 sample_gamma = _sample_gamma
 
+
 def _sample_generalized_negative_binomial(
-    mu: TensorT,
-    alpha: TensorT,
-    shape: int | Sequence[int] = (),
-    dtype: DType | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    mu: TensorT, alpha: TensorT, shape: int | Sequence[int] = (), dtype: DType | None = None, *, out: Any = None, name:
+    str | None = None
 ) -> TensorT:
     """Negative binomial whole numbers by mean and dispersion, as floating values. One or more per element of the
     parameters.
@@ -3184,14 +7051,35 @@ def _sample_generalized_negative_binomial(
 
 sample_generalized_negative_binomial = _sample_generalized_negative_binomial
 
+
+def _sample_multinomial(
+    data: TensorT, shape: int | Sequence[int] = (), get_prob: bool = False, dtype: DType = 'int32', *, out: Any = None,
+    name: str | None = None
+) -> Any:
+    """Outcomes drawn from distributions over the last axis of data.
+
+    Parameters
+    ----------
+    data : tensor
+        floating (..., outcomes): probabilities; each distribution is divided by its sum
+    shape : tuple of int
+        Shape drawn from every distribution.
+    get_prob : bool
+        Whether the logarithms of the outcomes' probabilities come as a second output; its gradient reaches
+        data.
+    dtype : dtype
+        uint8, int32, float16, float32 or float64.
+
+    Returns: output: outcomes in [0, outcomes): the axes of data before the last, then shape; log_prob: with
+    get_prob: logarithms of the outcomes' probabilities
+    """
+
+sample_multinomial = _sample_multinomial
+
+
 def _sample_negative_binomial(
-    k: TensorT,
-    p: TensorT,
-    shape: int | Sequence[int] = (),
-    dtype: DType | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    k: TensorT, p: TensorT, shape: int | Sequence[int] = (), dtype: DType | None = None, *, out: Any = None, name: str
+    | None = None
 ) -> TensorT:
     """Number of failures before k successes of probability p, as floating values. One or more per element of the
     parameters.
@@ -3213,14 +7101,10 @@ def _sample_negative_binomial(
 
 sample_negative_binomial = _sample_negative_binomial
 
+
 def _sample_normal(
-    mu: TensorT,
-    sigma: TensorT,
-    shape: int | Sequence[int] = (),
-    dtype: DType | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    mu: TensorT, sigma: TensorT, shape: int | Sequence[int] = (), dtype: DType | None = None, *, out: Any = None, name:
+    str | None = None
 ) -> TensorT:
     """Normally distributed numbers. One or more per element of the parameters.
 
@@ -3241,13 +7125,10 @@ def _sample_normal(
 
 sample_normal = _sample_normal
 
+
 def _sample_poisson(
-    lam: TensorT,
-    shape: int | Sequence[int] = (),
-    dtype: DType | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    lam: TensorT, shape: int | Sequence[int] = (), dtype: DType | None = None, *, out: Any = None, name: str | None =
+    None
 ) -> TensorT:
     """Poisson distributed whole numbers, as floating values. One or more per element of the parameters.
 
@@ -3266,14 +7147,10 @@ def _sample_poisson(
 
 sample_poisson = _sample_poisson
 
+
 def _sample_uniform(
-    low: TensorT,
-    high: TensorT,
-    shape: int | Sequence[int] = (),
-    dtype: DType | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    low: TensorT, high: TensorT, shape: int | Sequence[int] = (), dtype: DType | None = None, *, out: Any = None, name:
+    str | None = None
 ) -> TensorT:
     """Uniformly distributed numbers in [low, high). One or more per element of the parameters.
 
@@ -3294,15 +7171,65 @@ def _sample_uniform(
 
 sample_uniform = _sample_uniform
 
+
+def _sample_unique_zipfian(
+    range_max: int, shape: int | Sequence[int] | None = None, *, out: Any = None, name: str | None = None
+) -> Any:
+    """Classes drawn without replacement, the first ones most often: class k is round(exp(u log(range_max))) - 1 for
+    uniform u.
+
+    Parameters
+    ----------
+    range_max : int, at least 1
+        Number of classes.
+    shape : tuple of int or None
+        (rows, classes drawn per row); None: that of out.
+
+    Returns: samples: int64 (rows, classes drawn per row), no class twice in a row; num_tries: int64 (rows,): how
+    often was drawn until a row was full
+    Not differentiable.
+    """
+
+
+def _scatter_set_nd(
+    lhs: TensorT, rhs: TensorT, indices: TensorT, shape: int | Sequence[int], *, out: Any = None, name: str | None =
+    None
+) -> TensorT:
+    """lhs with slices replaced by rhs where tuples say; where tuples repeat, the last one stays.
+
+    Parameters
+    ----------
+    lhs : tensor
+        any shape, any dtype
+    rhs : tensor
+        shape of indices without its first axis, then the axes of lhs after the first M
+    indices : tensor
+        shape (M, ...); whole numbers, negative ones from the end
+    shape : tuple of int
+        Shape of the output.
+
+    Returns: output: shape and dtype of lhs
+    """
+
+
+def _shuffle(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """The slices of data along its first axis in random order, every order equally likely.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+
+    Returns: output: shape and dtype of data
+    Not differentiable.
+    """
+
+shuffle = _shuffle
+
+
 def _slice_assign(
-    lhs: TensorT,
-    rhs: TensorT,
-    begin: int | Sequence[int | None],
-    end: int | Sequence[int | None],
-    step: int | Sequence[int | None] = (),
-    *,
-    out: Any = None,
-    name: str | None = None,
+    lhs: TensorT, rhs: TensorT, begin: int | Sequence[int | None], end: int | Sequence[int | None], step: int |
+    Sequence[int | None] = (), *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """lhs with the slice that begin, end and step select replaced by rhs.
 
@@ -3323,17 +7250,11 @@ def _slice_assign(
     """
 
 _crop_assign = _slice_assign
-_npi_slice_assign = _slice_assign
+
 
 def _slice_assign_scalar(
-    data: TensorT,
-    scalar: float = 0.0,
-    begin: int | Sequence[int | None] = ...,
-    end: int | Sequence[int | None] = ...,
-    step: int | Sequence[int | None] = (),
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, scalar: float = 0.0, begin: int | Sequence[int | None] = ..., end: int | Sequence[int | None] = ...,
+    step: int | Sequence[int | None] = (), *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """data with the slice that begin, end and step select set to a scalar.
 
@@ -3354,17 +7275,55 @@ def _slice_assign_scalar(
     """
 
 _crop_assign_scalar = _slice_assign_scalar
-_npi_slice_assign_scalar = _slice_assign_scalar
+
+
+def _sparse_adagrad_update(
+    weight: TensorT, grad: TensorT, history: TensorT, lr: float, epsilon: float = 1e-07, wd: float = 0.0, rescale_grad:
+    float = 1.0, clip_gradient: float = -1.0, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """g = clip(rescale_grad * grad); history += g * g; weight -= lr * (g / sqrt(history + epsilon) + wd * weight)
+
+    Parameters
+    ----------
+    weight : tensor
+        floating tensor, any shape
+    grad : tensor
+        shape and dtype of weight
+    history : tensor
+        like weight; replaced
+    lr : float
+        Learning rate.
+    epsilon : float
+        Added under the root, against division by zero.
+    wd : float
+        Weight decay: lr * wd * weight is subtracted besides.
+    rescale_grad : float
+        Factor applied to the gradient first.
+    clip_gradient : float
+        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+
+    Returns: weight_out: updated weight; history_out: replaces history
+    Not differentiable.
+    """
+
+
+def _sparse_retain(data: TensorT, indices: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """data with only the rows that indices name; other rows are zero.
+
+    Parameters
+    ----------
+    data : tensor
+        (rows, ...), any dtype
+    indices : tensor
+        (count,): rows, whole numbers; negative ones from the end
+
+    Returns: output: shape and dtype of data
+    """
+
 
 def _split_v2(
-    data: TensorT,
-    indices: int | Sequence[int],
-    axis: int = 1,
-    squeeze_axis: bool = False,
-    sections: int = 0,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, indices: int | Sequence[int], axis: int = 1, squeeze_axis: bool = False, sections: int = 0, *, out:
+    Any = None, name: str | None = None
 ) -> Any:
     """Cuts data along an axis where indices say, or into sections.
 
@@ -3384,15 +7343,48 @@ def _split_v2(
     Returns: output: one per part, dtype of data
     """
 
-_npi_split = _split_v2
+
+def _square_sum(
+    data: TensorT, axis: int | Sequence[int] | None = None, keepdims: bool = False, exclude: bool = False, *, out: Any
+    = None, name: str | None = None
+) -> TensorT:
+    """Sum of squares over axes.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    axis : tuple of int or None
+        Axis or axes to reduce; negative ones count from the end; None or () reduces all.
+    keepdims : bool
+        Keep reduced axes with size 1.
+    exclude : bool
+        Reduce the axes that are not listed.
+
+    Returns: out: dtype of data; the shape without the reduced axes, or with sizes 1 there (keepdims)
+    """
+
+
+def _unravel_index(data: TensorT, shape: int | Sequence[int], *, out: Any = None, name: str | None = None) -> TensorT:
+    """Places in a flat tensor of the given shape as tuples of indices, one per column.
+
+    Parameters
+    ----------
+    data : tensor
+        any shape
+    shape : tuple of int
+        Shape of the tensor that the indices belong to; its first size may be -1.
+
+    Returns: output: shape (M, ...), M the number of axes of shape; dtype of data
+    Not differentiable.
+    """
+
+unravel_index = _unravel_index
+
 
 def _zeros(
-    shape: int | Sequence[int] = (),
-    ctx: str = "",
-    dtype: DType = "float32",
-    *,
-    out: Any = None,
-    name: str | None = None,
+    shape: int | Sequence[int] = (), ctx: str = '', dtype: DType = 'float32', *, out: Any = None, name: str | None =
+    None
 ) -> Any:
     """A tensor of zeros.
 
@@ -3407,8 +7399,9 @@ def _zeros(
     Not differentiable.
     """
 
+
 def _zeros_without_dtype(
-    shape: int | Sequence[int], ctx: str = "", dtype: int = -1, *, out: Any = None, name: str | None = None
+    shape: int | Sequence[int], ctx: str = '', dtype: int = -1, *, out: Any = None, name: str | None = None
 ) -> Any:
     """A tensor of zeros whose dtype may come from where it is used.
 

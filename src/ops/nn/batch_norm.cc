@@ -377,7 +377,7 @@ Sample sample_of(const Shape& data, int axis, std::vector<std::pair<std::string,
 
 void register_batch_norm(OpRegistry& ops) {
   declare<BatchNormParams, false, VarOutput::kInverseDeviation>(ops, "BatchNorm")
-      .alias("_npx_batch_norm")
+      .alias("_npx_batch_norm").alias("BatchNorm_v1")
       .doc("Normalizes each channel to mean 0 and variance 1 (biased), then scales by gamma and shifts by beta. In training the "
            "statistics are those of the batch, and moving = momentum * moving + (1 - momentum) * batch.")
       .sample(sample_of({3, 2, 4, 3}, 1, {{"fix_gamma", "False"}}))

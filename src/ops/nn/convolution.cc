@@ -149,7 +149,7 @@ int bias_inputs(const ConvolutionParams& p) { return p.no_bias ? 2 : 3; }
 
 void register_convolution(OpRegistry& ops) {
   ops.declare<ConvolutionParams>("Convolution")
-      .alias("_npx_convolution")
+      .alias("_npx_convolution").alias("Convolution_v1")
       .doc("Slides num_filter kernels over data and sums products: "
            "out[n, o, p] = bias[o] + sum over channels i and taps q of data[n, i, p * stride + q * dilate - pad] * weight[o, i, q].")
       .input("data", "(batch, channels, spatial...), 1 to 3 spatial axes; with layout N...C the channels come last")

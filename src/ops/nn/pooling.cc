@@ -74,7 +74,8 @@ void check_pooling(const PoolingParams& p) {
   if (p.global_pool) return;
   check_tuple("kernel", p.kernel, sizes, 1);
   check_tuple("stride", p.stride, sizes, 1);
-  check_tuple("pad", p.pad, sizes, 0);
+  const bool no_pad = std::all_of(p.pad.begin(), p.pad.end(), [](int64_t v) { return v == 0; });
+  if (!no_pad) check_tuple("pad", p.pad, sizes, 0);  // zeros say the same however many there are
   check_layout(p.layout, sizes);
   if (p.pooling_convention == PoolConvention::kSame)
     for (int i = 0; i < p.pad.ndim(); ++i)
@@ -327,7 +328,7 @@ void register_backward(OpRegistry& ops) {
 
 void register_pooling(OpRegistry& ops) {
   ops.declare<PoolingParams>("Pooling")
-      .alias("_npx_pooling")
+      .alias("_npx_pooling").alias("Pooling_v1")
       .doc("Summarizes windows of an image: maximum, average, sum, or (sum of x^p)^(1/p).")
       .input("data", "(batch, channels, spatial...), 1 to 3 spatial axes; with layout N...C the channels come last")
       .output("output", "spatial sizes valid: floor((size + 2 pad - kernel) / stride) + 1, full: ceil of it, same: ceil(size / stride)")
