@@ -1,5 +1,5 @@
-// What an operator is. Declared in one file under src/ops, registered by a function that ops/register_all.cc calls;
-// front ends, gradients, plans, files, docs and sweep tests all follow from the declaration.
+// What an operator is. Declared in one file under src/ops by a register_ function that the build collects
+// (cmake/collect_operators.cmake); front ends, gradients, plans, files, docs and sweep tests all follow from the declaration.
 #pragma once
 
 #include <functional>
@@ -276,14 +276,43 @@ class Op {
 };
 
 namespace detail {
-template <typename P>
+template <typename P, typename F>
 class FunctionKernel final : public Kernel {
  public:
-  explicit FunctionKernel(std::function<void(const P&, const KernelArgs&)> f) : f_(std::move(f)) {}
+  explicit FunctionKernel(F f) : f_(std::move(f)) {}
   void run(const KernelArgs& a) override { f_(*static_cast<const P*>(a.params), a); }
 
  private:
-  std::function<void(const P&, const KernelArgs&)> f_;
+  F f_;
+};
+
+}  // namespace detail
+
+// A stateless kernel that calls f(const P&, const KernelArgs&).
+template <typename P, typename F>
+Ref<Kernel> function_kernel(F f) { return Ref<Kernel>(new detail::FunctionKernel<P, F>(std::move(f))); }
+
+namespace detail {
+// f(parameters of type P, ...) as a function of (pointer to parameters, ...).
+template <typename P, typename F>
+auto with_params(F f) {
+  return [f = std::move(f)](const void* p, auto&&... rest) {
+    return f(*static_cast<const P*>(p), std::forward<decltype(rest)>(rest)...);
+  };
+}
+
+// What a declaration says without knowing its parameter type. Out of line: declarations run once, at start.
+class DeclarationBase {
+ protected:
+  explicit DeclarationBase(Op& op) : op_(op) {}
+  void add_input(std::string_view name, std::string_view doc, bool optional, bool auxiliary);
+  void add_output(std::string_view name, std::string_view doc);
+  void add_alias(std::string_view name);
+  void add_sample(std::vector<Shape> inputs, std::vector<std::pair<std::string, std::string>> attrs, double low, double high);
+  void set_doc(std::string_view text);
+  void set_variadic(std::string_view count_param);
+  void set_kernel(Ref<Kernel> kernel, DTypeSet dtypes);
+  Op& op_;
 };
 }  // namespace detail
 
@@ -291,58 +320,51 @@ struct NotDifferentiable {};
 inline constexpr NotDifferentiable kNotDifferentiable;
 
 template <typename P>
-class OpBuilder {
+class OpBuilder : detail::DeclarationBase {
  public:
-  explicit OpBuilder(Op& op) : op_(op) {}
-  OpBuilder& doc(std::string t) { op_.doc = std::move(t); return *this; }
-  OpBuilder& alias(std::string n) { op_.aliases.push_back(std::move(n)); return *this; }
-  OpBuilder& input(std::string name, std::string doc = "") { op_.inputs.push_back({std::move(name), std::move(doc)}); return *this; }
+  explicit OpBuilder(Op& op) : DeclarationBase(op) {}
+  OpBuilder& doc(std::string_view t) { set_doc(t); return *this; }
+  OpBuilder& alias(std::string_view n) { add_alias(n); return *this; }
+  OpBuilder& input(std::string_view name, std::string_view doc = "") { add_input(name, doc, false, false); return *this; }
   // Trailing inputs that num_inputs() may leave out (bias).
-  OpBuilder& optional_input(std::string name, std::string doc = "") { op_.inputs.push_back({std::move(name), std::move(doc), true}); return *this; }
-  OpBuilder& auxiliary(std::string name, std::string doc = "") { op_.inputs.push_back({std::move(name), std::move(doc), false, true}); return *this; }
+  OpBuilder& optional_input(std::string_view name, std::string_view doc = "") { add_input(name, doc, true, false); return *this; }
+  OpBuilder& auxiliary(std::string_view name, std::string_view doc = "") { add_input(name, doc, false, true); return *this; }
   // Any number of inputs; the field count_param (if any) receives their number.
-  OpBuilder& variadic_input(std::string name, std::string count_param, std::string doc = "") {
-    op_.inputs.push_back({std::move(name), std::move(doc)}); op_.variadic = true; op_.count_param = std::move(count_param); return *this;
+  OpBuilder& variadic_input(std::string_view name, std::string_view count_param, std::string_view doc = "") {
+    add_input(name, doc, false, false); set_variadic(count_param); return *this;
   }
-  OpBuilder& output(std::string name, std::string doc = "") { op_.outputs.push_back({std::move(name), std::move(doc)}); return *this; }
-  OpBuilder& num_inputs(std::function<int(const P&)> f) { op_.num_inputs_ = erase(std::move(f)); return *this; }
-  OpBuilder& num_outputs(std::function<int(const P&)> f) { op_.num_outputs_ = erase(std::move(f)); return *this; }
-  OpBuilder& num_visible_outputs(std::function<int(const P&)> f) { op_.num_visible_ = erase(std::move(f)); return *this; }
+  OpBuilder& output(std::string_view name, std::string_view doc = "") { add_output(name, doc); return *this; }
+  // int(const P&)
+  template <typename F> OpBuilder& num_inputs(F f) { op_.num_inputs_ = erased(std::move(f)); return *this; }
+  template <typename F> OpBuilder& num_outputs(F f) { op_.num_outputs_ = erased(std::move(f)); return *this; }
+  template <typename F> OpBuilder& num_visible_outputs(F f) { op_.num_visible_ = erased(std::move(f)); return *this; }
   OpBuilder& visible_outputs(int n) { op_.num_visible_ = [n](const void*) { return n; }; return *this; }
-  OpBuilder& infer(std::function<void(const P&, InferContext&)> f) {
-    op_.infer_ = [f = std::move(f)](const void* p, InferContext& c) { f(*static_cast<const P*>(p), c); }; return *this;
+  // void(const P&, InferContext&)
+  template <typename F> OpBuilder& infer(F f) { op_.infer_ = erased(std::move(f)); return *this; }
+  // Stateless kernel, void(const P&, const KernelArgs&). `dtypes`: what it is written for.
+  template <typename F> OpBuilder& cpu(F f, DTypeSet dtypes = kAllDTypes) {
+    set_kernel(function_kernel<P>(std::move(f)), dtypes); return *this;
   }
-  // Stateless kernel. `dtypes`: what it is written for.
-  OpBuilder& cpu(std::function<void(const P&, const KernelArgs&)> f, DTypeSet dtypes = kAllDTypes) {
-    op_.dtypes = dtypes;
-    Ref<Kernel> kernel(new detail::FunctionKernel<P>(std::move(f)));
-    op_.stateless = kernel;
-    op_.link_ = [kernel](const LinkContext&) { return kernel; };
-    return *this;
-  }
-  // Linked kernel: called once per node (or found in a cache by signature for imperative calls).
-  OpBuilder& link(std::function<Ref<Kernel>(const P&, const LinkContext&)> f, DTypeSet dtypes = kFloating) {
+  // Linked kernel, Ref<Kernel>(const P&, const LinkContext&): called once per node (or found in a cache by signature for
+  // imperative calls).
+  template <typename F> OpBuilder& link(F f, DTypeSet dtypes = kFloating) {
     op_.dtypes = dtypes;
     op_.link_ = [f = std::move(f)](const LinkContext& c) { return f(*static_cast<const P*>(c.params), c); };
     return *this;
   }
-  OpBuilder& gradient(std::function<Values(const P&, const GradientContext&)> f, Saves saves = Saves::all()) {
-    op_.gradient_ = [f = std::move(f)](const void* p, const GradientContext& g) { return f(*static_cast<const P*>(p), g); };
-    op_.saves_ = saves;
-    op_.gradient_declared_ = true;
-    return *this;
+  // Values(const P&, const GradientContext&)
+  template <typename F> OpBuilder& gradient(F f, Saves saves = Saves::all()) {
+    op_.gradient_ = erased(std::move(f)); op_.saves_ = saves; op_.gradient_declared_ = true; return *this;
   }
   OpBuilder& gradient(NotDifferentiable) { op_.gradient_declared_ = true; return *this; }
   OpBuilder& inplace(int in, int out) { op_.inplace.push_back({in, out}); return *this; }
   OpBuilder& writeback(int in, int out) { op_.writebacks.push_back({in, out}); return *this; }
-  OpBuilder& variadic_inplace(std::function<int(const P&, int output)> f) { op_.variadic_inplace = erase_pair(std::move(f)); return *this; }
-  OpBuilder& variadic_writeback(std::function<int(const P&, int output)> f) { op_.variadic_writeback = erase_pair(std::move(f)); return *this; }
-  OpBuilder& writeback_active(std::function<bool(const P&, bool)> f) {
-    op_.writeback_active = [f = std::move(f)](const void* p, bool t) { return f(*static_cast<const P*>(p), t); }; return *this;
-  }
-  OpBuilder& identity_when(std::function<bool(const P&, bool train)> f) {
-    op_.is_identity = [f = std::move(f)](const void* p, bool t) { return f(*static_cast<const P*>(p), t); }; return *this;
-  }
+  // int(const P&, int output): the input, or -1
+  template <typename F> OpBuilder& variadic_inplace(F f) { op_.variadic_inplace = erased(std::move(f)); return *this; }
+  template <typename F> OpBuilder& variadic_writeback(F f) { op_.variadic_writeback = erased(std::move(f)); return *this; }
+  // bool(const P&, bool train)
+  template <typename F> OpBuilder& writeback_active(F f) { op_.writeback_active = erased(std::move(f)); return *this; }
+  template <typename F> OpBuilder& identity_when(F f) { op_.is_identity = erased(std::move(f)); return *this; }
   OpBuilder& view() { op_.is_view = true; return *this; }
   OpBuilder& commutative() { op_.commutative = true; return *this; }
   OpBuilder& random() { op_.random = true; return *this; }
@@ -355,13 +377,12 @@ class OpBuilder {
   OpBuilder& pointwise(PointwiseFn f) { op_.pointwise = f; op_.format_agnostic = true; return *this; }
   OpBuilder& format_agnostic() { op_.format_agnostic = true; return *this; }
   OpBuilder& image(std::vector<int> in, std::vector<int> out) { op_.image_inputs = std::move(in); op_.image_outputs = std::move(out); return *this; }
-  OpBuilder& image_when(std::function<bool(const P&)> f) {
-    op_.image_active = [f = std::move(f)](const void* p) { return f(*static_cast<const P*>(p)); }; return *this;
-  }
-  OpBuilder& cost(std::function<int64_t(const P&, std::span<const TensorSpec>, std::span<const TensorSpec>)> f) {
-    op_.cost_ = [f = std::move(f)](const void* p, auto in, auto out) { return f(*static_cast<const P*>(p), in, out); }; return *this;
-  }
-  OpBuilder& dynamic(std::function<void(const P&, const KernelArgs&, const Op::Allocate&)> f) {
+  // bool(const P&)
+  template <typename F> OpBuilder& image_when(F f) { op_.image_active = erased(std::move(f)); return *this; }
+  // int64_t(const P&, std::span<const TensorSpec> in, std::span<const TensorSpec> out): nanoseconds on one core
+  template <typename F> OpBuilder& cost(F f) { op_.cost_ = erased(std::move(f)); return *this; }
+  // void(const P&, const KernelArgs&, const Op::Allocate&)
+  template <typename F> OpBuilder& dynamic(F f) {
     op_.data_dependent_shape = true;
     op_.run_dynamic = [f = std::move(f)](const KernelArgs& a, const Op::Allocate& alloc) { f(*static_cast<const P*>(a.params), a, alloc); };
     return *this;
@@ -369,27 +390,19 @@ class OpBuilder {
   OpBuilder& sample(Sample s) { op_.samples.push_back(std::move(s)); return *this; }
   // Short form: shapes of the inputs, attrs as in JSON.
   OpBuilder& sample(std::vector<Shape> inputs, std::vector<std::pair<std::string, std::string>> attrs = {}, double low = -2.0, double high = 2.0) {
-    Sample s;
-    s.inputs = std::move(inputs); s.attrs = std::move(attrs); s.low = low; s.high = high;
-    return sample(std::move(s));
+    add_sample(std::move(inputs), std::move(attrs), low, high); return *this;
   }
   Op& op() { return op_; }
 
  private:
-  static std::function<int(const void*)> erase(std::function<int(const P&)> f) {
-    return [f = std::move(f)](const void* p) { return f(*static_cast<const P*>(p)); };
-  }
-  static std::function<int(const void*, int)> erase_pair(std::function<int(const P&, int)> f) {
-    return [f = std::move(f)](const void* p, int output) { return f(*static_cast<const P*>(p), output); };
-  }
-  Op& op_;
+  template <typename F> static auto erased(F f) { return detail::with_params<P>(std::move(f)); }
 };
 
-// Owner: Runtime. Filled by ops/register_all.cc, then sealed.
+// Owner: Runtime. Filled by ops::register_all, then sealed.
 class OpRegistry {
  public:
   template <typename P = NoParams>
-  OpBuilder<P> declare(std::string name) { return OpBuilder<P>(add(std::move(name), std::make_unique<ParamSchema<P>>())); }
+  OpBuilder<P> declare(std::string_view name) { return OpBuilder<P>(add(std::string(name), std::make_unique<ParamSchema<P>>())); }
   const Op* find(std::string_view name) const;   // by name or alias; null if unknown
   const Op& at(std::string_view name) const;     // throws ParamError naming similar ones
   const std::vector<const Op*>& all() const { return order_; }

@@ -102,6 +102,8 @@ class Params : public RefCounted<Params> {
 };
 using ParamsPtr = Ref<const Params>;
 
+class FieldBuilder;
+
 class SchemaBase {
  public:
   virtual ~SchemaBase() = default;
@@ -125,7 +127,32 @@ class SchemaBase {
   uint64_t hash(const void* params) const;
 
  protected:
+  FieldBuilder add_field(std::string_view name, FieldKind kind, size_t offset);
   std::vector<FieldInfo> fields_;
+};
+
+// What ParamSchema::field() returns, to be described further. Out of line and for all operators alike: descriptions run once.
+class FieldBuilder {
+ public:
+  explicit FieldBuilder(FieldInfo& info) : info_(info) {}
+  FieldBuilder& default_value(bool v);
+  FieldBuilder& default_value(int v);
+  FieldBuilder& default_value(int64_t v);
+  FieldBuilder& default_value(double v);
+  FieldBuilder& default_value(const char* v);
+  FieldBuilder& default_value(AttrValue v);
+  FieldBuilder& none_by_default();                                  // for optional<> members
+  FieldBuilder& range(double low, double high);
+  FieldBuilder& at_least(double low);
+  FieldBuilder& doc(std::string_view text);
+  FieldBuilder& one_of(std::initializer_list<const char*> names);   // for std::string members
+  FieldBuilder& hidden();
+  template <typename E>
+  FieldBuilder& choice(std::string_view name, E v) { return add_choice(name, static_cast<int>(v)); }
+
+ private:
+  FieldBuilder& add_choice(std::string_view name, int v);
+  FieldInfo& info_;  // the schema's last field: good until the next one is described
 };
 
 template <typename P>
@@ -133,38 +160,12 @@ class ParamSchema final : public SchemaBase {
  public:
   ParamSchema() { if constexpr (requires { P::describe(*this); }) P::describe(*this); }
 
-  class Field {
-   public:
-    Field(ParamSchema* schema, size_t index) : schema_(schema), index_(index) {}
-    Field& default_value(AttrValue v) { info().default_attr = std::move(v); info().required = false; return *this; }
-    Field& none_by_default() { return default_value(AttrValue()); }          // for optional<> members
-    Field& range(double low, double high) { info().minimum = low; info().maximum = high; return *this; }
-    Field& at_least(double low) { info().minimum = low; return *this; }
-    Field& doc(std::string text) { info().doc = std::move(text); return *this; }
-    template <typename E>
-    Field& choice(std::string name, E v) { info().choices.emplace_back(std::move(name), static_cast<int>(v)); return *this; }
-    Field& one_of(std::initializer_list<const char*> names) {                 // for std::string members
-      for (const char* n : names) info().choices.emplace_back(n, 0);
-      return *this;
-    }
-    Field& hidden() { info().hidden = true; return *this; }
-
-   private:
-    FieldInfo& info() { return schema_->fields_[index_]; }
-    ParamSchema* schema_;
-    size_t index_;
-  };
-
   // schema.field("slope", &P::slope).default_value(0.25).doc("...")
   template <typename M>
-  Field field(std::string name, M P::*member) {
-    FieldInfo info;
-    info.name = std::move(name);
-    info.kind = detail::field_kind<M>::value;
+  FieldBuilder field(std::string_view name, M P::*member) {
     P probe{};
-    info.offset = static_cast<size_t>(reinterpret_cast<char*>(&(probe.*member)) - reinterpret_cast<char*>(&probe));
-    fields_.push_back(std::move(info));
-    return Field(this, fields_.size() - 1);
+    const auto offset = reinterpret_cast<char*>(&(probe.*member)) - reinterpret_cast<char*>(&probe);
+    return add_field(name, detail::field_kind<M>::value, static_cast<size_t>(offset));
   }
   // Called by finish(): schema.check([](const P& p) { if (...) throw ParamError({...}); });
   void check(std::function<void(const P&)> f) { check_ = std::move(f); }

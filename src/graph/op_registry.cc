@@ -200,4 +200,35 @@ const OpRegistry& op_registry() {
 }
 void set_op_registry(const OpRegistry* r) { g_registry.store(r, std::memory_order_release); }
 
+namespace detail {
+
+void DeclarationBase::add_input(std::string_view name, std::string_view doc, bool optional, bool auxiliary) {
+  op_.inputs.push_back({std::string(name), std::string(doc), optional, auxiliary});
+}
+void DeclarationBase::add_output(std::string_view name, std::string_view doc) {
+  op_.outputs.push_back({std::string(name), std::string(doc)});
+}
+void DeclarationBase::add_alias(std::string_view name) { op_.aliases.emplace_back(name); }
+void DeclarationBase::add_sample(std::vector<Shape> inputs, std::vector<std::pair<std::string, std::string>> attrs, double low,
+                                 double high) {
+  Sample s;
+  s.inputs = std::move(inputs);
+  s.attrs = std::move(attrs);
+  s.low = low;
+  s.high = high;
+  op_.samples.push_back(std::move(s));
+}
+void DeclarationBase::set_doc(std::string_view text) { op_.doc = text; }
+void DeclarationBase::set_variadic(std::string_view count_param) {
+  op_.variadic = true;
+  op_.count_param = count_param;
+}
+void DeclarationBase::set_kernel(Ref<Kernel> kernel, DTypeSet dtypes) {
+  op_.dtypes = dtypes;
+  op_.stateless = kernel;
+  op_.link_ = [kernel](const LinkContext&) { return kernel; };
+}
+
+}  // namespace detail
+
 }  // namespace hybridnet

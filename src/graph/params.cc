@@ -497,4 +497,56 @@ uint64_t SchemaBase::hash(const void* params) const {
   return h;
 }
 
+FieldBuilder SchemaBase::add_field(std::string_view name, FieldKind kind, size_t offset) {
+  FieldInfo info;
+  info.name = name;
+  info.kind = kind;
+  info.offset = offset;
+  fields_.push_back(std::move(info));
+  return FieldBuilder(fields_.back());
+}
+
+FieldBuilder& FieldBuilder::default_value(AttrValue v) {
+  info_.default_attr = std::move(v);
+  info_.required = false;
+  return *this;
+}
+FieldBuilder& FieldBuilder::default_value(bool v) { return default_value(AttrValue(v)); }
+FieldBuilder& FieldBuilder::default_value(int v) { return default_value(AttrValue(v)); }
+FieldBuilder& FieldBuilder::default_value(int64_t v) { return default_value(AttrValue(v)); }
+FieldBuilder& FieldBuilder::default_value(double v) { return default_value(AttrValue(v)); }
+FieldBuilder& FieldBuilder::default_value(const char* v) { return default_value(AttrValue(v)); }
+FieldBuilder& FieldBuilder::none_by_default() { return default_value(AttrValue()); }
+
+FieldBuilder& FieldBuilder::range(double low, double high) {
+  info_.minimum = low;
+  info_.maximum = high;
+  return *this;
+}
+
+FieldBuilder& FieldBuilder::at_least(double low) {
+  info_.minimum = low;
+  return *this;
+}
+
+FieldBuilder& FieldBuilder::doc(std::string_view text) {
+  info_.doc = text;
+  return *this;
+}
+
+FieldBuilder& FieldBuilder::one_of(std::initializer_list<const char*> names) {
+  for (const char* name : names) info_.choices.emplace_back(name, 0);
+  return *this;
+}
+
+FieldBuilder& FieldBuilder::hidden() {
+  info_.hidden = true;
+  return *this;
+}
+
+FieldBuilder& FieldBuilder::add_choice(std::string_view name, int v) {
+  info_.choices.emplace_back(name, v);
+  return *this;
+}
+
 }  // namespace hybridnet

@@ -11,7 +11,7 @@ Ref<Kernel> link_float_kernel(const LinkContext& c, void (*run)(const P&, const 
   const DType dtype = c.in.empty() ? c.out[0].dtype : c.in[0].dtype;
   if (is_half(dtype))
     return link_through_float(c, [run](const LinkContext& inner) { return link_float_kernel<P>(inner, run); });
-  return Ref<Kernel>(new detail::FunctionKernel<P>(run));
+  return function_kernel<P>(run);
 }
 
 // For OpBuilder::link.

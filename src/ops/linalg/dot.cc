@@ -79,7 +79,7 @@ Ref<Kernel> link_dot(const DotParams& p, const LinkContext& c) {
   constexpr int64_t kRows = 32, kWork = 32 * 32 * 32;
   if (DnnlProduct::supports(c.in[0].dtype) && s.m >= kRows && s.m * s.n * s.k >= kWork)
     return Ref<Kernel>(new DnnlProduct(c.in[0].dtype, 1, s));
-  static const Ref<Kernel> plain(new detail::FunctionKernel<DotParams>(run_dot));
+  static const Ref<Kernel> plain = function_kernel<DotParams>(run_dot);
   return plain;
 }
 

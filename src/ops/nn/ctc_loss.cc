@@ -173,7 +173,7 @@ template <void (*narrow)(const CtcLossParams&, const KernelArgs&),
 Ref<Kernel> link_typed(const CtcLossParams& p, const LinkContext& c) {
   if (is_half(c.in[0].dtype))
     return link_through_float(c, [&p](const LinkContext& inner) { return link_typed<narrow, wide>(p, inner); });
-  return Ref<Kernel>(new detail::FunctionKernel<CtcLossParams>(c.in[0].dtype == DType::kFloat64 ? wide : narrow));
+  return function_kernel<CtcLossParams>(c.in[0].dtype == DType::kFloat64 ? wide : narrow);
 }
 
 // The gradient was found along with the loss. Where it is differentiated in turn, its own gradient is the product with

@@ -94,7 +94,7 @@ Ref<Kernel> link_typed(const LinkContext& c, void (*narrow)(const P&, const Kern
                        void (*wide)(const P&, const KernelArgs&)) {
   if (is_half(c.in[0].dtype))
     return link_through_float(c, [=](const LinkContext& inner) { return link_typed<P>(inner, narrow, wide); });
-  return Ref<Kernel>(new detail::FunctionKernel<P>(c.in[0].dtype == DType::kFloat64 ? wide : narrow));
+  return function_kernel<P>(c.in[0].dtype == DType::kFloat64 ? wide : narrow);
 }
 
 // ---- gradient: values go to the places of the maxima, or are taken from them ----------------------------------------

@@ -114,7 +114,7 @@ Ref<Kernel> link_backward(const BackwardParams& p, const LinkContext& c) {
   };
   const Run narrow = [](const BackwardParams& p, const KernelArgs& a) { decltype(run){}(p, a, float{}); };
   const Run wide = [](const BackwardParams& p, const KernelArgs& a) { decltype(run){}(p, a, double{}); };
-  return Ref<Kernel>(new detail::FunctionKernel<BackwardParams>(c.in[0].dtype == DType::kFloat64 ? wide : narrow));
+  return function_kernel<BackwardParams>(c.in[0].dtype == DType::kFloat64 ? wide : narrow);
 }
 
 // softmax:     dx = s y (dy - <dy, y>), symmetric in how it acts on dy.
