@@ -106,8 +106,9 @@ class Executor:
             grads = [out_grads[name] for name in self._symbol.list_outputs()]
         else:
             grads = list(out_grads)
-        outputs = self._core.outputs()  # none before the first run: the call below says so
-        self._core.backward([_of_type(g, outputs[i]) if i < len(outputs) else g for i, g in enumerate(grads)])
+        if not self._ran:
+            self.forward(is_train=is_train)
+        self._core.backward([_of_type(grad, output) for grad, output in zip(grads, self._core.outputs(), strict=False)])
 
     def copy_params_from(
         self,
