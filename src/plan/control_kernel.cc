@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "passes/axis_order.h"
 #include "passes/body_graph.h"
 
 namespace hybridnet {
@@ -26,6 +27,7 @@ Ref<Plan> compile_body(const Node& node, size_t body, const LinkContext& context
                        bool repeated) {
   Graph graph = body_graph(node, body, body_input_specs(node, body, context.in), context.train);
   run_pipeline(graph, PipelineScope::current(), 0, kWholePipeline, nullptr);
+  passes::renumber_axes(graph);
   Plan::Options options;
   options.name = name;
   options.device = context.device;

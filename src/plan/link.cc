@@ -291,6 +291,7 @@ class PlanBuilder {
       const bool unwanted = i > 0 && node.op->skips_unwanted_outputs && !graph_.is_used(node, static_cast<int>(i));
       add_arg(unwanted ? nullptr : &storage_of(output), node.specs[i], out_format.back());
     }
+    check_formats(node, in_format);
     LinkContext context;
     context.params = instruction.params;
     context.in = in;
@@ -324,6 +325,20 @@ class PlanBuilder {
     plan.cost_ns_ += cost;
     plan.instructions_.push_back(instruction);
     plan.origins_.push_back(std::move(origin));
+  }
+
+  // Registered operators that know plain memory only must not be given anything else.
+  static void check_formats(const Node& node, const std::vector<Format>& in) {
+    const Op& op = *node.op;
+    const bool image = !op.image_inputs.empty() || !op.image_outputs.empty() || op.name == "_fused_convolution";
+    if (op.id < 0 || image || op.format_agnostic || op.pointwise) return;
+    if (std::find(in.begin(), in.end(), Format::kChannelsLast) == in.end()) return;
+    throw Error(ErrorKind::kError, {.op = op.name,
+                                    .node = node.name,
+                                    .block = node.block,
+                                    .message = "a value in channels-last memory reached an operator of plain memory",
+                                    .fix = "report this; HYBRIDNET_PASSES=fast_run,-channels_last goes around it",
+                                    .where = node.where});
   }
 
   // Random nodes draw from the stream of the node they were in the user's graph, wherever rewriting has put them.

@@ -57,6 +57,7 @@ class Plan : public RefCounted<Plan> {
     std::span<void* const> outputs;  // one per entry of fresh_outputs()
     void* residuals = nullptr;       // residual_bytes() bytes
     RngKey rng;
+    std::span<const InputBinding> prepared;  // filled by run(): inputs behind the given ones
   };
   // Runs on the calling thread, with the cores it has. Any number of threads at once. Throws what kernels throw, with
   // node, block and source line.

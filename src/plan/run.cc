@@ -61,7 +61,9 @@ void Plan::bind(Frame& frame, const Call& call) {
     for (const Patch& p : arena_patches_) args[p.arg].data = base + p.offset;
   }
   for (const Patch& p : input_patches_) {
-    const InputBinding& input = call.inputs[static_cast<size_t>(p.index)];
+    const auto index = static_cast<size_t>(p.index);
+    const InputBinding& input =
+        index < call.inputs.size() ? call.inputs[index] : call.prepared[index - call.inputs.size()];
     args[p.arg].data = input.data;
     args[p.arg].version = input.version;
   }
@@ -94,7 +96,7 @@ std::shared_ptr<const Plan::Prepared> Plan::prepared_for(const Call& call) {
   const uint64_t version = (uint64_t{1} << 63) + num_preparations_.fetch_add(1, std::memory_order_relaxed) + 1;
   for (const OutputInfo& info : preparation_->outputs_)
     fresh->values.push_back({outputs[static_cast<size_t>(info.fresh)], version});
-  preparation_->run({call.inputs, outputs, nullptr, {}});
+  preparation_->run({.inputs = call.inputs, .outputs = outputs, .residuals = nullptr, .rng = {}, .prepared = {}});
   prepared_ = fresh;  // calls that run with the former values hold them
   return fresh;
 }
@@ -102,10 +104,8 @@ std::shared_ptr<const Plan::Prepared> Plan::prepared_for(const Call& call) {
 void Plan::run(const Call& call) {
   if (!preparation_) return run_instructions(call);
   const std::shared_ptr<const Prepared> prepared = prepared_for(call);
-  std::vector<InputBinding> inputs(call.inputs.begin(), call.inputs.end());
-  inputs.insert(inputs.end(), prepared->values.begin(), prepared->values.end());
   Call extended = call;
-  extended.inputs = inputs;
+  extended.prepared = prepared->values;
   run_instructions(extended);
 }
 

@@ -296,6 +296,18 @@ class HybridBlock(Block):
             raise ValueError("In HybridBlock, there must be one NDArray or one Symbol in the input.")
         self._find_graph(key, flat)
 
+    def pass_report(self) -> str:
+        """The plans of the graph that ran last: memory, estimated time, and how often each rewrite fired in which time.
+
+        Raises RuntimeError before the first hybridized call.
+        """
+        graph = self._last_graph
+        if graph is None or graph.op is None:
+            raise RuntimeError(
+                f"Block '{self.name}' has no graph yet. Fix: call hybridize(), then the block once, before pass_report()"
+            )
+        return graph.op.summary()
+
     def cast(self, dtype: Any) -> None:
         """Converts parameters to another element type; graphs are traced again."""
         self._clear_cached_op()

@@ -135,7 +135,7 @@ TEST(Preparation, RunsOncePerSetOfParameters) {
     std::vector<Plan::InputBinding> in;
     for (const NDArray& a : arrays) in.push_back({a.data(), a.impl()->chunk->data_version()});
     void* const outputs[] = {out.data()};
-    plan.run({in, outputs, nullptr, {}});
+    plan.run({in, outputs, nullptr, {}, {}});
     return out;
   };
   const NDArray expected = run(*Plan::compile(graph, {}));

@@ -56,7 +56,7 @@ class Dense(gluon.HybridBlock):
                 self.layers.add(nn.Conv2D(4, 3, padding=1, activation="relu"))
             self.last = nn.Conv2D(6, 1)
 
-    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         for layer in self.layers:
             x = F.concat(x, layer(x), dim=1)
         first, second, third = F.split(F.slice_axis(x, axis=1, begin=1, end=13), num_outputs=3, axis=1)

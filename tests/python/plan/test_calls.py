@@ -275,3 +275,49 @@ def test_backward_twice_and_overwritten_inputs() -> None:
     x[:] = 5
     with pytest.raises(mx.MXNetError, match="overwritten"):
         y.backward()
+
+
+def test_image_layers_in_a_loop_body(rng: np.random.Generator) -> None:
+    class Loop(gluon.HybridBlock):
+        def __init__(self, **kwargs: Any) -> None:
+            super().__init__(**kwargs)
+            with self.name_scope():
+                self.first = nn.Conv2D(6, 3, padding=1, in_channels=8, activation="relu")
+                self.second = nn.Conv2D(4, 3, padding=1, in_channels=10)
+
+        def hybrid_forward(self, F: Any, steps: Any, state: Any) -> Any:
+            def body(x: Any, s: Any) -> Any:
+                both = F.concat(x, s, dim=1)
+                y = self.second(F.concat(self.first(both), s, dim=1))
+                return F.mean(y, axis=(2, 3)), y
+
+            return F.contrib.foreach(body, steps, state)
+
+    block = Loop()
+    block.initialize(mx.init.Xavier())
+    steps = mx.nd.array(rng.standard_normal((3, 2, 4, 9, 7), dtype="float32"))
+    state = mx.nd.array(rng.standard_normal((2, 4, 9, 7), dtype="float32"))
+    results = []
+    for active in (False, True):
+        block.hybridize(active)
+        state.attach_grad()
+        with autograd.record():
+            means, last = block(steps, state)
+            loss = means.sum() + (last * last).sum()
+        loss.backward()
+        results.append([means.asnumpy(), last.asnumpy(), state.grad.asnumpy()])
+    for actual, expected in zip(results[1], results[0], strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_pass_report() -> None:
+    net, x = make("norm_chain", 13)
+    with pytest.raises(RuntimeError, match="has no graph yet"):
+        net.pass_report()
+    net.hybridize(static_alloc=True)
+    net(x)
+    report = net.pass_report()
+    assert "forward: " in report
+    fired = {line.split()[0]: int(line.split()[2]) for line in report.splitlines() if " fired " in line}
+    assert fired["conv_bn_fold"] == 2
+    assert fired["batch_norm_relu"] == 2
