@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "engine/profile.h"
 #include "hybridnet/custom.h"
 #include "imperative/kernel_cache.h"
 #include "imperative/tape.h"
@@ -102,6 +103,7 @@ struct QueuedCall {
 
 void run_kernel(const Op& op, const ParamsPtr& params, Kernel* kernel, std::span<const NDArray> in,
                 std::span<const NDArray> out, RngKey rng, bool train) {
+  const profile::Scope scope(op.name.c_str(), "operator");
   Scratch<TensorRef, kMaxStackArrays> in_refs(in.size()), out_refs(out.size());
   for (size_t i = 0; i < in.size(); ++i) in_refs[i] = in[i].ref();
   for (size_t i = 0; i < out.size(); ++i)

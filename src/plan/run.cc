@@ -1,5 +1,6 @@
 #include <cstring>
 
+#include "engine/profile.h"
 #include "hybridnet/storage.h"
 #include "plan/plan.h"
 
@@ -132,6 +133,7 @@ void Plan::run_instructions(const Call& call) {
       kernel_args.out = {out, static_cast<size_t>(instruction.num_out)};
       kernel_args.workspace = instruction.workspace >= 0 ? arena + instruction.workspace : nullptr;
       if (instruction.random) kernel_args.rng = {call.rng.seed, call.rng.stream ^ instruction.stream};
+      const profile::Scope scope(profile::active() ? origins_[at].op->name.c_str() : nullptr, "operator");
       instruction.kernel->run(kernel_args);
     }
   } catch (...) {

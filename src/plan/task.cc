@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "engine/profile.h"
 #include "hybridnet/engine.h"
 
 namespace hybridnet {
@@ -23,7 +24,8 @@ class Buffer {
   T* data_;
 };
 
-void run_now(Plan& plan, const PlanArrays& arrays, RngKey key) {
+void run_now(Plan& plan, const PlanArrays& arrays, RngKey key, const char* name) {
+  const profile::Scope scope(name, "graph");
   Buffer<Plan::InputBinding> inputs(arrays.inputs.size());
   Buffer<void*> outputs(arrays.outputs.size());
   for (size_t i = 0; i < arrays.inputs.size(); ++i) {
@@ -86,7 +88,7 @@ void push_plan(const Ref<Plan>& plan, const PlanArrays& arrays, RngKey key, cons
   Engine& e = engine();
   if (e.try_begin_inline(access, options)) {
     try {
-      run_now(*plan, arrays, key);
+      run_now(*plan, arrays, key, name);
     } catch (...) {
       e.finish_inline(access);
       throw;
@@ -102,8 +104,8 @@ void push_plan(const Ref<Plan>& plan, const PlanArrays& arrays, RngKey key, cons
   run->residuals = arrays.residuals;
   run->key = key;
   e.push(
-      [run](TaskContext&) {
-        run_now(*run->plan, {run->inputs, run->outputs, run->residuals}, run->key);
+      [run, name](TaskContext&) {
+        run_now(*run->plan, {run->inputs, run->outputs, run->residuals}, run->key, name);
       },
       access, options);
 }

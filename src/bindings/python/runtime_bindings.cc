@@ -1,6 +1,7 @@
 // Engine, memory, random seed, threads, environment.
 #include "casters.h"
 #include "control_bodies.h"
+#include "engine/profile.h"
 #include "hybridnet/env.h"
 #include "hybridnet/imperative.h"
 #include "hybridnet/runtime.h"
@@ -22,7 +23,21 @@ py::dict memory_statistics(int device_type, int device_id) {
 
 }  // namespace
 
+// Starts, stops and empties what src/engine/profile.h records.
+void bind_profile(py::module_& m) {
+  m.def("profile_start", &profile::start);
+  m.def("profile_stop", &profile::stop);
+  m.def("profile_active", &profile::active);
+  m.def("profile_now", &profile::now_ns, "Nanoseconds on the clock of the recorded events.");
+  m.def("profile_take", [] {
+    py::list events;
+    for (const profile::Event& e : profile::take()) events.append(py::make_tuple(e.name, e.category, e.begin_ns, e.end_ns, e.thread));
+    return events;
+  }, "Events since the last call: (name, category, begin, end, thread), times in nanoseconds.");
+}
+
 void bind_runtime(py::module_& m) {
+  bind_profile(m);
   m.def("seed", &seed);
   m.def("is_np_shape", &is_np_shape);
   m.def("set_np_shape", &set_np_shape, "Returns what it was.");

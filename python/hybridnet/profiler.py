@@ -1,0 +1,381 @@
+"""Recording what runs when: operators, hybridized graphs, and the tasks, frames, events, counters and markers of a program.
+
+Example::
+
+    mx.profiler.set_config(profile_all=True, filename="profile.json")
+    mx.profiler.start()
+    train()
+    mx.profiler.stop()
+    print(mx.profiler.dumps())   # a table
+    mx.profiler.dump()           # profile.json, for chrome://tracing or Perfetto
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from . import _core
+from .errors import FileError
+from .errors import ValueError as HybridNetValueError
+from .ndarray import waitall
+
+__all__ = [
+    "Counter",
+    "Domain",
+    "Event",
+    "Frame",
+    "Marker",
+    "Task",
+    "dump",
+    "dumps",
+    "pause",
+    "profiler_set_config",
+    "profiler_set_state",
+    "resume",
+    "scope",
+    "set_config",
+    "set_kvstore_handle",
+    "set_state",
+    "start",
+    "stop",
+]
+
+_CONFIG: dict[str, Any] = {
+    "filename": "profile.json",
+    "aggregate_stats": False,
+    "profile_imperative": True,
+    "profile_symbolic": True,
+}
+# Known to MXNet: accepted, and of no consequence where everything is recorded anyway.
+_ACCEPTED = {
+    "profile_all", "profile_symbolic", "profile_imperative", "profile_memory", "profile_api", "filename", "continuous_dump",
+    "dump_period", "aggregate_stats", "profile_process", "gpu_memory_profile_filename_prefix",
+}  # fmt: skip
+_CATEGORIES = {"operator": "profile_imperative", "graph": "profile_symbolic"}
+
+
+class _Recorded:
+    """Events of this process: (name, category, begin, end, thread) with times in ns, counters and markers."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.events: list[tuple[str, str, int, int, int]] = []
+        self.counters: list[tuple[str, str, int, float]] = []
+        self.markers: list[tuple[str, str, int, str]] = []
+
+    def collect(self) -> None:
+        """Takes over what the library has recorded so far."""
+        with self.lock:
+            self.events += _core.profile_take()
+
+    def clear(self) -> None:
+        with self.lock:
+            self.events, self.counters, self.markers = [], [], []
+
+
+_recorded = _Recorded()
+
+
+# ------------------------------------------------------------------------------------------------------------- switches
+def set_config(**kwargs: Any) -> None:
+    """Settings: ``filename`` of dump(), ``profile_all``, ``profile_imperative`` (operators), ``profile_symbolic``
+    (hybridized graphs), ``aggregate_stats``; the others of MXNet are accepted. Raises ValueError for unknown ones."""
+    unknown = set(kwargs) - _ACCEPTED
+    if unknown:
+        raise HybridNetValueError(
+            f"profiler.set_config: expected {', '.join(sorted(_ACCEPTED))}, got {', '.join(sorted(unknown))}"
+        )
+    if kwargs.get("profile_all"):
+        kwargs = {**kwargs, "profile_imperative": True, "profile_symbolic": True}
+    _CONFIG.update(kwargs)
+
+
+def set_state(state: str = "stop", profile_process: str = "worker") -> None:
+    """'run' starts recording, 'stop' ends it; both wait for the work pushed before."""
+    if state not in ("run", "stop"):
+        raise HybridNetValueError(f"profiler.set_state: expected 'run' or 'stop', got {state!r}")
+    waitall()
+    if state == "run":
+        _core.profile_start()
+    else:
+        _core.profile_stop()
+        _recorded.collect()
+
+
+def start(profile_process: str = "worker") -> None:
+    """Starts recording."""
+    set_state("run", profile_process)
+
+
+def stop(profile_process: str = "worker") -> None:
+    """Ends recording."""
+    set_state("stop", profile_process)
+
+
+def pause(profile_process: str = "worker") -> None:
+    """Ends recording until resume()."""
+    set_state("stop", profile_process)
+
+
+def resume(profile_process: str = "worker") -> None:
+    """Goes on recording after pause()."""
+    set_state("run", profile_process)
+
+
+def profiler_set_config(mode: str = "symbolic", filename: str = "profile.json") -> None:
+    """The form of set_config() before MXNet 1.0."""
+    set_config(filename=filename, profile_all=mode == "all", profile_symbolic=True)
+
+
+def profiler_set_state(state: str = "stop") -> None:
+    """The form of set_state() before MXNet 1.0."""
+    set_state(state)
+
+
+def set_kvstore_handle(handle: Any) -> None:
+    """Accepted: servers of parameters are not profiled."""
+
+
+@contextlib.contextmanager
+def scope(name: str = "<unk>:", append_mode: bool = True) -> Iterator[None]:
+    """``with scope("net:"):`` records the time within as one event of that name."""
+    task = Task(Domain("scope"), name)
+    task.start()
+    try:
+        yield
+    finally:
+        task.stop()
+
+
+# --------------------------------------------------------------------------------------------------------------- output
+def _events() -> list[tuple[str, str, int, int, int]]:
+    _recorded.collect()
+    return [e for e in _recorded.events if _CONFIG.get(_CATEGORIES.get(e[1], ""), True)]
+
+
+def _trace() -> dict[str, Any]:
+    process = os.getpid()
+    events: list[dict[str, Any]] = [
+        {
+            "name": name,
+            "cat": category,
+            "ph": "X",
+            "ts": begin / 1e3,
+            "dur": (end - begin) / 1e3,
+            "pid": process,
+            "tid": thread,
+        }
+        for name, category, begin, end, thread in _events()
+    ]
+    for domain, name, at, value in _recorded.counters:
+        events.append({"name": name, "cat": domain, "ph": "C", "ts": at / 1e3, "pid": process, "args": {name: value}})
+    for domain, name, at, reach in _recorded.markers:
+        events.append(
+            {
+                "name": name,
+                "cat": domain,
+                "ph": "i",
+                "ts": at / 1e3,
+                "pid": process,
+                "tid": 0,
+                "s": {"global": "g", "process": "p"}.get(reach, "t"),
+            }
+        )
+    return {"traceEvents": sorted(events, key=lambda event: event["ts"]), "displayTimeUnit": "ms"}
+
+
+def dump(finished: bool = True, profile_process: str = "worker") -> None:
+    """Writes the events to the configured file, in Chrome's trace format; finished: recording ends and starts anew.
+
+    Raises FileError if the file cannot be written.
+    """
+    if finished:
+        set_state("stop")
+    try:
+        with open(_CONFIG["filename"], "w", encoding="utf-8") as file:
+            json.dump(_trace(), file)
+    except OSError as problem:
+        raise FileError(f"profiler.dump: {_CONFIG['filename']!r} cannot be written.\n  Because: {problem}") from problem
+    if finished:
+        _recorded.clear()
+
+
+dump_profile = dump
+
+
+def _statistics(sort_by: str, ascending: bool) -> dict[str, dict[str, dict[str, float]]]:
+    """Category -> name -> Count, Total, Min, Max, Avg in milliseconds, in the order asked for."""
+    groups: dict[str, dict[str, list[float]]] = {}
+    for name, category, begin, end, _ in _events():
+        groups.setdefault(category, {}).setdefault(name, []).append((end - begin) / 1e6)
+    key = {"total": "Total", "avg": "Avg", "min": "Min", "max": "Max", "count": "Count"}[sort_by]
+    tables = {}
+    for category, names in sorted(groups.items()):
+        rows = {
+            name: {"Count": len(t), "Total": sum(t), "Min": min(t), "Max": max(t), "Avg": sum(t) / len(t)}
+            for name, t in names.items()
+        }
+        tables[category] = dict(sorted(rows.items(), key=lambda row: row[1][key], reverse=not ascending))
+    return tables
+
+
+def dumps(reset: bool = False, format: str = "table", sort_by: str = "total", ascending: bool = False) -> str:
+    """Times per name: ``format`` 'table' or 'json', ``sort_by`` 'total', 'avg', 'min', 'max' or 'count'.
+
+    reset: forget the events afterwards. Raises ValueError for other formats and keys.
+    """
+    if format not in ("table", "json"):
+        raise HybridNetValueError(f"profiler.dumps: expected format 'table' or 'json', got {format!r}")
+    if sort_by not in ("total", "avg", "min", "max", "count"):
+        raise HybridNetValueError(
+            f"profiler.dumps: expected sort_by 'total', 'avg', 'min', 'max' or 'count', got {sort_by!r}"
+        )
+    waitall()
+    tables = _statistics(sort_by, ascending)
+    if reset:
+        _recorded.clear()
+    if format == "json":
+        return json.dumps({"Time": tables, "Unit": {"Time": "ms"}})
+    lines = ["", "Profile Statistics:"]
+    columns = ("Total", "Min", "Max", "Avg")
+    for category, rows in tables.items():
+        lines += ["", category, "=" * len(category)]
+        lines.append(f"{'Name':<40}{'Total Count':>12}" + "".join(f"{f'{c} (ms)':>14}" for c in columns))
+        for name, row in rows.items():
+            lines.append(f"{name:<40}{row['Count']:>12.0f}" + "".join(f"{row[c]:>14.4f}" for c in columns))
+    return "\n".join(lines) + "\n"
+
+
+# ---------------------------------------------------------------------------------------------------- the program's own
+class Domain:
+    """A name that tasks, frames, counters and markers are grouped under."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __str__(self) -> str:
+        return self.name
+
+    def new_task(self, name: str) -> Task:
+        """A Task of this domain."""
+        return Task(self, name)
+
+    def new_frame(self, name: str) -> Frame:
+        """A Frame of this domain."""
+        return Frame(self, name)
+
+    def new_counter(self, name: str, value: float | None = None) -> Counter:
+        """A Counter of this domain."""
+        return Counter(self, name, value)
+
+    def new_marker(self, name: str) -> Marker:
+        """A Marker of this domain."""
+        return Marker(self, name)
+
+
+class _Span:
+    """Something with a beginning and an end; recorded when it ends while the profiler runs. Usable with ``with``."""
+
+    def __init__(self, name: str, category: str) -> None:
+        self.name, self._category = name, category
+        self._begin: int | None = None
+
+    def start(self) -> None:
+        """The beginning is now."""
+        self._begin = _core.profile_now() if _core.profile_active() else None
+
+    def stop(self) -> None:
+        """The end is now."""
+        if self._begin is not None and _core.profile_active():
+            event = (self.name, self._category, self._begin, _core.profile_now(), threading.get_native_id())
+            with _recorded.lock:
+                _recorded.events.append(event)
+        self._begin = None
+
+    def __enter__(self) -> _Span:
+        self.start()
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self.stop()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Task(_Span):
+    """A piece of work of a domain."""
+
+    def __init__(self, domain: Domain, name: str) -> None:
+        super().__init__(name, domain.name)
+
+
+class Frame(_Span):
+    """One of a row of like pieces of work of a domain, such as the handling of an image."""
+
+    def __init__(self, domain: Domain, name: str) -> None:
+        super().__init__(name, domain.name)
+
+
+class Event(_Span):
+    """A piece of work without a domain."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, "event")
+
+
+class Counter:
+    """A number that changes while the program runs; its values are recorded while the profiler runs."""
+
+    def __init__(self, domain: Domain, name: str, value: float | None = None) -> None:
+        self.name, self._domain, self._value = name, domain.name, 0.0
+        if value is not None:
+            self.set_value(value)
+
+    def set_value(self, value: float) -> None:
+        """The number is value from now on."""
+        self._value = value
+        if _core.profile_active():
+            with _recorded.lock:
+                _recorded.counters.append((self._domain, self.name, _core.profile_now(), value))
+
+    def increment(self, delta: float = 1) -> None:
+        """Adds delta."""
+        self.set_value(self._value + delta)
+
+    def decrement(self, delta: float = 1) -> None:
+        """Subtracts delta."""
+        self.set_value(self._value - delta)
+
+    def __iadd__(self, delta: float) -> Counter:
+        self.increment(delta)
+        return self
+
+    def __isub__(self, delta: float) -> Counter:
+        self.decrement(delta)
+        return self
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Marker:
+    """A moment worth seeing."""
+
+    def __init__(self, domain: Domain, name: str) -> None:
+        self.name, self._domain = name, domain.name
+
+    def mark(self, scope: str = "process") -> None:
+        """It is now. scope: what it concerns, 'global', 'process', 'thread', 'task' or 'marker'."""
+        if scope not in ("global", "process", "thread", "task", "marker"):
+            raise HybridNetValueError(
+                f"Marker.mark: expected scope 'global', 'process', 'thread', 'task' or 'marker', got {scope!r}"
+            )
+        if _core.profile_active():
+            with _recorded.lock:
+                _recorded.markers.append((self._domain, self.name, _core.profile_now(), scope))

@@ -1,0 +1,55 @@
+#include "engine/profile.h"
+
+#include <chrono>
+#include <mutex>
+#include <utility>
+
+namespace hybridnet::profile {
+namespace {
+
+constexpr size_t kMostEvents = size_t{1} << 22;  // 168 MB; a profile that is never taken must not eat the memory
+
+// Never destroyed: workers may end a scope while the process ends.
+struct Recording {
+  std::mutex mutex;
+  std::vector<Event> events;
+};
+Recording& recording() {
+  static auto& r = *new Recording;
+  return r;
+}
+
+int thread_number() {
+  static std::atomic<int> next{0};
+  thread_local const int number = next.fetch_add(1, std::memory_order_relaxed);
+  return number;
+}
+
+}  // namespace
+
+int64_t now_ns() {
+  using Clock = std::chrono::steady_clock;
+  static const Clock::time_point origin = Clock::now();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - origin).count();
+}
+
+void start() {
+  now_ns();  // sets the origin
+  detail::active.store(true, std::memory_order_relaxed);
+}
+
+void stop() { detail::active.store(false, std::memory_order_relaxed); }
+
+std::vector<Event> take() {
+  const std::lock_guard lock(recording().mutex);
+  return std::exchange(recording().events, {});
+}
+
+void detail::add(const char* name, const char* category, int64_t begin_ns) {
+  const int64_t end_ns = now_ns();
+  const int thread = thread_number();
+  const std::lock_guard lock(recording().mutex);
+  if (recording().events.size() < kMostEvents) recording().events.push_back({name, category, begin_ns, end_ns, thread});
+}
+
+}  // namespace hybridnet::profile

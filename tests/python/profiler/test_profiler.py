@@ -1,0 +1,146 @@
+"""What the profiler records, and the forms in which it tells."""
+
+from __future__ import annotations
+
+import json
+
+import hybridnet as mx
+import pytest
+from hybridnet import gluon, profiler
+
+
+@pytest.fixture
+def profile(tmp_path):
+    """Path of the trace; the profiler is off and empty before and after."""
+    path = tmp_path / "profile.json"
+    profiler.set_config(profile_all=True, filename=str(path), aggregate_stats=True)
+    profiler.dumps(reset=True)
+    yield path
+    profiler.stop()
+    profiler.dumps(reset=True)
+
+
+def table() -> dict:
+    return json.loads(profiler.dumps(format="json"))["Time"]
+
+
+def test_operators_are_recorded_between_start_and_stop(profile):
+    x = mx.nd.ones((4, 4))
+    profiler.start()
+    for _ in range(3):
+        y = mx.nd.dot(x, x)
+    y.wait_to_read()
+    profiler.stop()
+    mx.nd.exp(x).wait_to_read()
+    rows = table()["operator"]
+    assert rows["dot"]["Count"] == 3
+    assert "exp" not in rows
+    assert rows["dot"]["Min"] <= rows["dot"]["Avg"] <= rows["dot"]["Max"] <= rows["dot"]["Total"]
+
+
+def test_work_of_workers_is_recorded(profile):
+    x = mx.nd.ones((400, 400))
+    profiler.start()
+    for _ in range(5):
+        x = mx.nd.dot(x, x) * 0
+    profiler.stop()
+    assert table()["operator"]["dot"]["Count"] == 5
+
+
+def test_hybridized_graphs_and_their_operators(profile):
+    net = gluon.nn.Dense(3, in_units=4, activation="tanh")
+    net.initialize()
+    net.hybridize()
+    x = mx.nd.ones((2, 4))
+    net(x).wait_to_read()
+    profiler.start()
+    net(x).wait_to_read()
+    profiler.stop()
+    rows = table()
+    assert [row["Count"] for row in rows["graph"].values()] == [1]
+    assert sum(row["Count"] for row in rows["operator"].values()) >= 1
+    profiler.set_config(profile_symbolic=False)
+    assert "graph" not in table()
+    profiler.set_config(profile_all=True)
+
+
+def test_dump_is_a_trace(profile):
+    profiler.start()
+    mx.nd.relu(mx.nd.ones((2,))).wait_to_read()
+    domain = profiler.Domain("mine")
+    with domain.new_task("work"):
+        mx.nd.waitall()
+    domain.new_counter("things", 3).increment(2)
+    domain.new_marker("here").mark()
+    profiler.dump()
+    events = json.loads(profile.read_text())["traceEvents"]
+    by_kind = {kind: [e for e in events if e["ph"] == kind] for kind in "XCi"}
+    assert {"relu", "work"} <= {e["name"] for e in by_kind["X"]}
+    assert [e["args"]["things"] for e in by_kind["C"]] == [3, 5]
+    assert by_kind["i"][0]["name"] == "here"
+    assert all(e["dur"] >= 0 for e in by_kind["X"])
+    assert [e["ts"] for e in events] == sorted(e["ts"] for e in events)
+    assert "relu" not in profiler.dumps()  # dump() begins anew
+
+
+def test_pause_resume_and_scope(profile):
+    x = mx.nd.ones((2,))
+    profiler.start()
+    profiler.pause()
+    mx.nd.sin(x).wait_to_read()
+    profiler.resume()
+    with profiler.scope("block:"):
+        mx.nd.cos(x).wait_to_read()
+    profiler.stop()
+    rows = table()
+    assert "sin" not in rows["operator"]
+    assert rows["operator"]["cos"]["Count"] == 1
+    assert rows["scope"]["block:"]["Count"] == 1
+
+
+def test_objects_of_the_program(profile):
+    domain = profiler.Domain("mine")
+    task, frame, event = domain.new_task("t"), domain.new_frame("f"), profiler.Event("e")
+    counter = domain.new_counter("c")
+    profiler.start()
+    for span in (task, frame, event):
+        span.start()
+        span.stop()
+        span.stop()  # nothing was begun
+    counter += 5
+    counter -= 2
+    assert str(task), str(counter) == ("t", "c")
+    profiler.stop()
+    task.start()
+    task.stop()
+    rows = table()
+    assert rows["mine"]["t"]["Count"] == rows["mine"]["f"]["Count"] == rows["event"]["e"]["Count"] == 1
+
+
+def test_the_table(profile):
+    profiler.start()
+    for _ in range(2):
+        mx.nd.exp(mx.nd.ones((2,))).wait_to_read()
+    profiler.stop()
+    text = profiler.dumps(sort_by="count", ascending=True)
+    assert "Profile Statistics" in text
+    line = next(line for line in text.splitlines() if line.startswith("exp "))
+    assert line.split()[1] == "2"
+    assert "exp" in profiler.dumps(reset=True)
+    assert "exp" not in profiler.dumps()
+
+
+def test_bad_settings_are_named(profile, tmp_path):
+    with pytest.raises(ValueError, match="colour"):
+        profiler.set_config(colour="red")
+    with pytest.raises(ValueError, match="walk"):
+        profiler.set_state("walk")
+    with pytest.raises(ValueError, match="xml"):
+        profiler.dumps(format="xml")
+    with pytest.raises(ValueError, match="name"):
+        profiler.dumps(sort_by="name")
+    with pytest.raises(ValueError, match="planet"):
+        profiler.Domain("d").new_marker("m").mark("planet")
+    profiler.set_config(filename=str(tmp_path / "no" / "such.json"))
+    with pytest.raises(OSError, match=r"such\.json"):
+        profiler.dump()
