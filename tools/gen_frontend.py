@@ -27,8 +27,8 @@ WIDTH = 120
 HEADER = '''# Written by tools/gen_frontend.py from the operator registry; `tools/dev gen` writes it again. ruff: noqa
 """Every operator once. nd.X and sym.X are these functions: given arrays they run, given Symbols they make nodes.
 
-Names with an underscore stand under nd._internal, nd.random (_random_), nd.linalg (_linalg_), nd.contrib (_contrib_) and
-nd.image (_image_).
+Names with an underscore stand under nd._internal, nd.random (_random_), nd.linalg (_linalg_), nd.contrib (_contrib_)
+and nd.image (_image_).
 """
 
 from collections.abc import Sequence
@@ -161,7 +161,9 @@ def main() -> int:
     if wanted == present:
         return 0
     if options.check:
-        difference = difflib.unified_diff(present.splitlines(), wanted.splitlines(), str(TARGET), "registry", lineterm="")
+        difference = difflib.unified_diff(
+            present.splitlines(), wanted.splitlines(), str(TARGET), "registry", lineterm=""
+        )
         print("\n".join(list(difference)[:60]))
         print(f"\n{TARGET.relative_to(ROOT)} is not what the operator registry says.\nFix: run `tools/dev gen`.")
         return 1

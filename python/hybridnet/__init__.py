@@ -1,7 +1,7 @@
 """HybridNet: deep learning in the manner of MXNet 1.9.1. ``import hybridnet as mx``.
 
-Write models as imperative Python, call ``hybridize()``, and the same model becomes a graph that a C++ runtime optimizes,
-runs, differentiates and exports. Submodules are imported when they are first used.
+Write models as imperative Python, call ``hybridize()``, and the same model becomes a graph that a C++ runtime
+optimizes, runs, differentiates and exports. Submodules are imported when they are first used.
 """
 
 from __future__ import annotations
@@ -102,17 +102,17 @@ class _AliasLoader:
 sys.meta_path.append(_AliasFinder)  # type: ignore[arg-type]
 
 
-def __getattr__(name: str) -> Any:
-    target = _ALIASES.get(name, name)
+def __getattr__(member: str) -> Any:
+    target = _ALIASES.get(member, member)
     if target not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise AttributeError(f"module {__name__!r} has no attribute {member!r}")
     try:
         module = importlib.import_module(f"{__name__}.{target}")
     except ModuleNotFoundError as problem:
         if problem.name != f"{__name__}.{target}":
             raise
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
-    globals()[name] = module
+        raise AttributeError(f"module {__name__!r} has no attribute {member!r}") from None
+    globals()[member] = module
     return module
 
 

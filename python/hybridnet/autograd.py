@@ -142,8 +142,9 @@ def grad(
 ) -> Any:
     """Gradients of heads with respect to variables, as new arrays (one if variables is one array, else a list).
 
-    With create_graph=True they are recorded themselves, for gradients of gradients. A variable that the heads do not stem
-    from has a gradient of zeros. Raises GradientError if heads were not recorded or a variable has no gradient buffer.
+    With create_graph=True they are recorded themselves, for gradients of gradients. A variable that the heads do not
+    stem from has a gradient of zeros. Raises GradientError if heads were not recorded or a variable has no gradient
+    buffer.
     """
     heads = _listed(heads, "heads")
     wanted = _listed(variables, "variables")

@@ -55,7 +55,7 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def _simple_value(value: Any) -> Any:
-    """Turns what users pass for parameters (dtypes, contexts, NumPy numbers) into plain values; others come back as they are."""
+    """Plain values for what users pass as parameters (dtypes, contexts, NumPy numbers); others stay as they are."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, (np.dtype, type)):

@@ -1,8 +1,9 @@
 """Every exception the package raises. Each says who failed, what was expected, what came, why, and how to fix it.
 
-All derive from :class:`HybridNetError` (``mx.base.MXNetError`` is the same class) and from the builtin that fits, so both
-``except mx.MXNetError`` and ``except ValueError`` work. The parts of the text are attributes: ``op``, ``node``,
-``block``, ``input``, ``expected``, ``given``, ``because``, ``fix``, ``where`` (``file:line`` of the call); None if unknown.
+All derive from :class:`HybridNetError` (``mx.base.MXNetError`` is the same class) and from the builtin that fits, so
+both ``except mx.MXNetError`` and ``except ValueError`` work. The parts of the text are attributes: ``op``, ``node``,
+``block``, ``input``, ``expected``, ``given``, ``because``, ``fix``, ``where`` (``file:line`` of the call); None if
+unknown.
 """
 
 from __future__ import annotations

@@ -24,8 +24,9 @@ class Executor:
 
     Change the values of ``arg_dict`` in place and call ``forward``; ``backward`` fills ``grad_dict``.
 
-    Attributes: ``arg_arrays``, ``grad_arrays`` (None where no gradient is asked for) and ``aux_arrays``, in the order of
-    the Symbol's lists; ``arg_dict``, ``grad_dict``, ``aux_dict`` by name; ``outputs``, ``output_dict`` after forward().
+    Attributes: ``arg_arrays``, ``grad_arrays`` (None where no gradient is asked for) and ``aux_arrays``, in the order
+    of the Symbol's lists; ``arg_dict``, ``grad_dict``, ``aux_dict`` by name; ``outputs`` and ``output_dict`` after
+    forward().
     """
 
     def __init__(
@@ -116,7 +117,7 @@ class Executor:
         aux_params: dict[str, NDArray] | None = None,
         allow_extra_params: bool = False,
     ) -> None:
-        """Copies values into the bound arrays by name. Raises ValueError for unknown names, unless extra ones are allowed."""
+        """Copies values into the bound arrays by name. Raises ValueError for unknown names, unless they are allowed."""
         for what, known, given in (
             ("argument", self.arg_dict, arg_params),
             ("auxiliary state", self.aux_dict, aux_params or {}),

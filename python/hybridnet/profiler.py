@@ -1,4 +1,4 @@
-"""Recording what runs when: operators, hybridized graphs, and the tasks, frames, events, counters and markers of a program.
+"""Recording what runs when: operators, hybridized graphs, and a program's own tasks, frames, events, counters, markers.
 
 Example::
 
@@ -53,8 +53,8 @@ _CONFIG: dict[str, Any] = {
 }
 # Known to MXNet: accepted, and of no consequence where everything is recorded anyway.
 _ACCEPTED = {
-    "profile_all", "profile_symbolic", "profile_imperative", "profile_memory", "profile_api", "filename", "continuous_dump",
-    "dump_period", "aggregate_stats", "profile_process", "gpu_memory_profile_filename_prefix",
+    "profile_all", "profile_symbolic", "profile_imperative", "profile_memory", "profile_api", "filename",
+    "continuous_dump", "dump_period", "aggregate_stats", "profile_process", "gpu_memory_profile_filename_prefix",
 }  # fmt: skip
 _CATEGORIES = {"operator": "profile_imperative", "graph": "profile_symbolic"}
 

@@ -43,14 +43,35 @@ _BUILT = (
     "SIGNAL_HANDLER",
 )
 _ABSENT = (
-    "BLAS_APPLE", "BLAS_ATLAS", "BLAS_MKL", "BLAS_OPEN", "CAFFE", "CUDA", "CUDA_RTC", "CUDNN", "CXX14", "DEBUG", "DIST_KVSTORE",
-    "JEMALLOC", "NCCL", "OPENCV", "SSE", "TENSORRT", "TVM_OP",
-)  # fmt: skip
+    "BLAS_APPLE",
+    "BLAS_ATLAS",
+    "BLAS_MKL",
+    "BLAS_OPEN",
+    "CAFFE",
+    "CUDA",
+    "CUDA_RTC",
+    "CUDNN",
+    "CXX14",
+    "DEBUG",
+    "DIST_KVSTORE",
+    "JEMALLOC",
+    "NCCL",
+    "OPENCV",
+    "SSE",
+    "TENSORRT",
+    "TVM_OP",
+)
 # Instruction sets are chosen when the process starts: feature -> flag of /proc/cpuinfo.
 _INSTRUCTIONS = {
-    "CPU_SSE": "sse", "CPU_SSE2": "sse2", "CPU_SSE3": "pni", "CPU_SSE4_1": "sse4_1", "CPU_SSE4_2": "sse4_2", "CPU_SSE4A": "sse4a",
-    "CPU_AVX": "avx", "CPU_AVX2": "avx2",
-}  # fmt: skip
+    "CPU_SSE": "sse",
+    "CPU_SSE2": "sse2",
+    "CPU_SSE3": "pni",
+    "CPU_SSE4_1": "sse4_1",
+    "CPU_SSE4_2": "sse4_2",
+    "CPU_SSE4A": "sse4a",
+    "CPU_AVX": "avx",
+    "CPU_AVX2": "avx2",
+}
 
 
 def _cpu_flags() -> set[str]:

@@ -1,7 +1,7 @@
 """``mx.nd``: arrays, the functions that make them, and every operator.
 
-Submodules ``random``, ``linalg``, ``contrib``, ``image``, ``sparse``, ``op`` and ``_internal`` hold operators whose registered
-names begin with that word.
+Submodules ``random``, ``linalg``, ``contrib``, ``image``, ``sparse``, ``op`` and ``_internal`` hold operators whose
+registered names begin with that word.
 """
 
 from __future__ import annotations

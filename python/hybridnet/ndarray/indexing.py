@@ -80,7 +80,8 @@ def _row(data: Any, index: int) -> Any:
 def _out_of_bounds(index: int, axis: int, shape: tuple[int, ...]) -> HybridNetIndexError:
     size = shape[axis]
     return HybridNetIndexError(
-        f"index {index} is out of bounds for axis {axis} with size {size}: expected {-size} to {size - 1}, shape is {shape}"
+        f"index {index} is out of bounds for axis {axis} with size {size}: expected {-size} to {size - 1}, "
+        f"shape is {shape}"
     )
 
 

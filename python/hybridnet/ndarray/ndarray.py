@@ -471,7 +471,8 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
         raise
     except (ValueError, TypeError) as problem:
         raise HybridNetTypeError(
-            f"array: expected numbers or nested sequences of numbers of equal length, got {type(source_array).__name__}.\n"
+            "array: expected numbers or nested sequences of numbers of equal length, got "
+            f"{type(source_array).__name__}.\n"
             f"  Because: {problem}"
         ) from problem
     return _core.from_numpy_copy(values, target, ctx.device_typeid, ctx.device_id)

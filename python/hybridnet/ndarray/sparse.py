@@ -184,7 +184,7 @@ def _numpy(value: Any) -> np.ndarray:
 
 
 def csr_matrix(arg1: Any, shape: Sequence[int] | None = None, ctx: Any = None, dtype: Any = None) -> CSRNDArray:
-    """A csr matrix from (data, indices, indptr), (data, (rows, columns)), a shape, a matrix of SciPy, or dense values."""
+    """A csr matrix from (data, indices, indptr), (data, (rows, columns)), a shape, a SciPy matrix, or dense values."""
     if isinstance(arg1, tuple) and len(arg1) == 3:
         data, indices, indptr = (_numpy(part) for part in arg1)
         rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr.astype(np.int64)))

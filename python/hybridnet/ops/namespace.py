@@ -1,4 +1,4 @@
-"""Which operator stands under which public name: nd.X, nd.random.X, nd.linalg.X, nd.contrib.X, nd.image.X, nd._internal.X.
+"""Which operator has which public name: nd.X, nd.random.X, nd.linalg.X, nd.contrib.X, nd.image.X, nd._internal.X.
 
 Functions are made when they are first asked for, so that importing costs nothing per operator.
 """

@@ -357,7 +357,7 @@ class Symbol(_core.SymbolBase):
 
     # ------------------------------------------------------------------------------------------------------- inference
     def infer_shape(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
-        """(argument shapes, output shapes, auxiliary shapes) from known ones, or (None, None, None) if too few are known.
+        """(argument shapes, output shapes, auxiliary shapes) from known ones; (None, None, None) if too few are known.
 
         Known shapes are given by position (in list_arguments() order, None to skip) or by name.
         """
@@ -535,7 +535,7 @@ def Group(symbols: Sequence[Symbol], create_fn: Any = None) -> Symbol:
 
 
 def load(fname: str | os.PathLike[str]) -> Symbol:
-    """The graph of a JSON file of HybridNet or MXNet 1.x. Raises FileError, or FormatError saying where it is broken."""
+    """The graph of a JSON file of HybridNet or MXNet 1.x. Raises FileError, or FormatError naming the broken place."""
     try:
         with open(fname, encoding="utf-8") as file:
             text = file.read()
@@ -551,7 +551,7 @@ def load_json(json_str: str) -> Symbol:
     return _core.symbol_from_json(json_str, "text")
 
 
-# ---------------------------------------------------------------------------------------------------------- constant nodes
+# ------------------------------------------------------------------------------------------------------- constant nodes
 def _dtype_name(dtype: Any) -> str:
     from ..ndarray.ndarray import _dtype_name as name
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 import hybridnet as mx
+import numpy as np
 from hybridnet import autograd, gluon
 
 

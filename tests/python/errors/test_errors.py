@@ -17,11 +17,23 @@ from hybridnet import errors
 
 @pytest.mark.parametrize(
     ("cls", "builtin"),
-    [("ShapeError", "ValueError"), ("ParamError", "ValueError"), ("ParamError", "TypeError"), ("DTypeError", "TypeError"),
-     ("TypeError", "TypeError"), ("ValueError", "ValueError"), ("IndexError", "IndexError"), ("FormatError", "ValueError"),
-     ("FileError", "OSError"), ("TraceError", "TypeError"), ("OutOfMemoryError", "MemoryError"),
-     ("UnsupportedError", "NotImplementedError"), ("GradientError", "RuntimeError"), ("EngineError", "RuntimeError")],
-)  # fmt: skip
+    [
+        ("ShapeError", "ValueError"),
+        ("ParamError", "ValueError"),
+        ("ParamError", "TypeError"),
+        ("DTypeError", "TypeError"),
+        ("TypeError", "TypeError"),
+        ("ValueError", "ValueError"),
+        ("IndexError", "IndexError"),
+        ("FormatError", "ValueError"),
+        ("FileError", "OSError"),
+        ("TraceError", "TypeError"),
+        ("OutOfMemoryError", "MemoryError"),
+        ("UnsupportedError", "NotImplementedError"),
+        ("GradientError", "RuntimeError"),
+        ("EngineError", "RuntimeError"),
+    ],
+)
 def test_classes_derive_from_the_builtin_that_fits(cls, builtin):
     error = getattr(errors, cls)
     assert issubclass(error, getattr(builtins, builtin))
@@ -68,7 +80,7 @@ def test_a_list_that_contains_itself():
 
 @pytest.mark.parametrize("value", [1, "x", np.ones(2), [mx.nd.ones((1,))]], ids=["int", "str", "numpy", "list"])
 def test_inputs_must_be_arrays(value):
-    with pytest.raises(TypeError, match="data.*NDArray"):
+    with pytest.raises(TypeError, match=r"data.*NDArray"):
         mx.nd.Flatten(value)
 
 
@@ -104,9 +116,9 @@ def test_out_of_the_wrong_shape_or_dtype():
 
 def test_unknown_names():
     with pytest.raises(AttributeError, match="NoSuchOperator"):
-        mx.nd.NoSuchOperator
+        _ = mx.nd.NoSuchOperator
     with pytest.raises(AttributeError, match="no_such_module"):
-        mx.no_such_module
+        _ = mx.no_such_module
     with pytest.raises(ImportError):
         from hybridnet import no_such_module  # noqa: F401
 
@@ -155,7 +167,7 @@ def test_pending_work_is_finished_at_exit():
         for _ in range(50):
             x = mx.nd.dot(x, x) * 0
     """)
-    out, err = process.communicate(timeout=60)
+    _out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
     assert err == ""
 

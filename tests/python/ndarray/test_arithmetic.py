@@ -60,9 +60,10 @@ def test_broadcasting(shapes, rng):
 
 
 @pytest.mark.parametrize(
-    "op", [operator.iadd, operator.isub, operator.imul, operator.itruediv, operator.imod, operator.ipow, operator.ifloordiv],
+    "op",
+    [operator.iadd, operator.isub, operator.imul, operator.itruediv, operator.imod, operator.ipow, operator.ifloordiv],
     ids=lambda op: op.__name__,
-)  # fmt: skip
+)
 @pytest.mark.parametrize("other", ["number", "array", "numpy"])
 def test_in_place_writes_into_the_same_memory(op, other, rng):
     a, b = pair(rng)

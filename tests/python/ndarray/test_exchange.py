@@ -34,7 +34,7 @@ def test_dlpack_from_numpy(dtype):
     assert x[0, 0].asscalar() == 7
 
 
-@pytest.mark.parametrize("dtype", DTYPES + ["bfloat16", "bool"])
+@pytest.mark.parametrize("dtype", [*DTYPES, "bfloat16", "bool"])
 def test_torch_both_ways(dtype):
     torch = pytest.importorskip("torch")
     t = torch.arange(6).reshape(2, 3).to(getattr(torch, dtype))
@@ -95,7 +95,7 @@ def test_ufuncs_of_both_kinds_give_our_arrays(function):
         np.testing.assert_allclose(result.asnumpy(), function(a, b))
 
 
-# --------------------------------------------------------------------------------------------------- dtypes among another
+# ------------------------------------------------------------------------------------------------ dtypes among another
 @pytest.mark.parametrize("left", DTYPES)
 @pytest.mark.parametrize("right", DTYPES)
 def test_one_dtype_for_both_sides(left, right):
@@ -109,7 +109,7 @@ def test_one_dtype_for_both_sides(left, right):
     assert np.dtype((x + y).dtype) == left
 
 
-@pytest.mark.parametrize("dtype", DTYPES + ["bfloat16"])
+@pytest.mark.parametrize("dtype", [*DTYPES, "bfloat16"])
 def test_numbers_take_the_dtype_of_the_array(dtype):
     x = mx.nd.array([2, 4, 6], dtype=dtype)
     for result, expected in ((x + 1, [3, 5, 7]), (x * 2, [4, 8, 12]), (8 - x, [6, 4, 2]), (x / 2, [1, 2, 3])):

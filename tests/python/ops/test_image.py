@@ -73,7 +73,7 @@ def test_random_flips_turn_half_of_the_images_and_their_gradients(rng, name, axi
 
 
 def test_color_jitter_draws_anew_and_by_the_seed(pixels):
-    jitter = dict(brightness=0.3, contrast=0.3, saturation=0.3, hue=0.1)
+    jitter = {"brightness": 0.3, "contrast": 0.3, "saturation": 0.3, "hue": 0.1}
     mx.random.seed(3)
     first, second = (mx.nd.image.random_color_jitter(array(pixels), **jitter).asnumpy() for _ in range(2))
     mx.random.seed(3)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import hybridnet as mx
 import numpy as np
 import pytest
-
-import hybridnet as mx
 from hybridnet import autograd
 from hybridnet.errors import ShapeError
 

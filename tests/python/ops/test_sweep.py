@@ -1,8 +1,8 @@
 """Every operator of the registry, run from its samples in every way that a user can reach it.
 
-Forward agrees with the NumPy reference in every declared dtype; gradients agree with central differences, first and second
-order; imperative, compiled and saved-and-loaded graphs agree; zero sizes give empty results or an error, never a crash;
-every name is documented.
+Forward agrees with the NumPy reference in every declared dtype; gradients agree with central differences, first and
+second order; imperative, compiled and saved-and-loaded graphs agree; zero sizes give empty results or an error, never a
+crash; every name is documented.
 """
 
 from __future__ import annotations

@@ -74,10 +74,25 @@ def test_arithmetic_makes_nodes():
     a, b = sym.var("a"), sym.var("b")
     values = {"a": mx.nd.array([4.0, 9.0]), "b": mx.nd.array([2.0, 3.0])}
     for net, expected in (
-        (a + b, [6, 12]), (a - b, [2, 6]), (a * b, [8, 27]), (a / b, [2, 3]), (a % b, [0, 0]), (a**2, [16, 81]), (2**b, [4, 8]),
-        (1 - a, [-3, -8]), (36 / a, [9, 4]), (-a, [-4, -9]), (a > 5, [0, 1]), (a == 4, [1, 0]), (a <= b, [0, 0]), (abs(-a), [4, 9]),
-        (sym.maximum(a, 5), [5, 9]), (sym.minimum(a, b), [2, 3]), (sym.hypot(a, 3.0), [5, np.hypot(9, 3)]), (sym.pow(a, b), [16, 729]),
-    ):  # fmt: skip
+        (a + b, [6, 12]),
+        (a - b, [2, 6]),
+        (a * b, [8, 27]),
+        (a / b, [2, 3]),
+        (a % b, [0, 0]),
+        (a**2, [16, 81]),
+        (2**b, [4, 8]),
+        (1 - a, [-3, -8]),
+        (36 / a, [9, 4]),
+        (-a, [-4, -9]),
+        (a > 5, [0, 1]),
+        (a == 4, [1, 0]),
+        (a <= b, [0, 0]),
+        (abs(-a), [4, 9]),
+        (sym.maximum(a, 5), [5, 9]),
+        (sym.minimum(a, b), [2, 3]),
+        (sym.hypot(a, 3.0), [5, np.hypot(9, 3)]),
+        (sym.pow(a, b), [16, 729]),
+    ):
         names = net.list_arguments()
         (out,) = net.eval(**{name: values[name] for name in names})
         np.testing.assert_allclose(out.asnumpy(), expected, rtol=1e-6)
@@ -269,7 +284,7 @@ def test_symbols_have_no_values():
     with pytest.raises(mx.MXNetError):
         x.wait_to_read()
     with pytest.raises(AttributeError):
-        x.shape
+        _ = x.shape
     with pytest.raises(mx.errors.TraceError):
         x[0:1] = 3
 

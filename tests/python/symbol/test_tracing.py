@@ -65,7 +65,7 @@ def test_arithmetic_broadcasts_like_arrays(traced):
 
 def test_arrays_become_constants(traced):
     y = traced("x", (2, 3)) + mx.nd.array([[1.0, 2.0, 3.0]])
-    assert list(mx._core.symbol_constants(y).values())[0].shape == (1, 3)
+    assert next(iter(mx._core.symbol_constants(y).values())).shape == (1, 3)
 
 
 def test_creation_and_random_functions_make_nodes_while_tracing(traced):
@@ -75,10 +75,22 @@ def test_creation_and_random_functions_make_nodes_while_tracing(traced):
 
 @pytest.mark.parametrize(
     "key",
-    [0, -1, slice(1, None), (slice(None), 1), (0, 1), (Ellipsis, 0), None, (None, 0), (slice(None), None, slice(0, 2)), (1, slice(None, None, -1)),
-     (0, 1, 2), (slice(None, None, 2), Ellipsis, slice(1, 3))],
+    [
+        0,
+        -1,
+        slice(1, None),
+        (slice(None), 1),
+        (0, 1),
+        (Ellipsis, 0),
+        None,
+        (None, 0),
+        (slice(None), None, slice(0, 2)),
+        (1, slice(None, None, -1)),
+        (0, 1, 2),
+        (slice(None, None, 2), Ellipsis, slice(1, 3)),
+    ],
     ids=repr,
-)  # fmt: skip
+)
 def test_indexing_agrees_with_arrays(traced, key):
     values = np.arange(60, dtype="float32").reshape(4, 3, 5)
     y = traced("x", (4, 3, 5))[key]
@@ -103,7 +115,7 @@ def test_values_are_refused_with_the_line_and_the_remedy(traced):
     for use, remedy in (
         (lambda: bool(x.sum() > 0), "cond"),
         (lambda: float(x.sum()), "cond"),
-        (lambda: [row for row in x], "foreach"),
+        (lambda: list(x), "foreach"),
         (lambda: x.asnumpy(), "foreach"),
     ):
         with pytest.raises(mx.errors.TraceError, match=remedy) as caught:

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def value(attrs: dict[str, str], name: str, default: Any = None) -> Any:
-    """The attribute as a number, bool, None or tuple where its text is one, else the text; `default` if it is not given."""
+    """The attribute as a number, bool, None or tuple where its text is one, else the text; `default` if not given."""
     if name not in attrs:
         return default
     try:

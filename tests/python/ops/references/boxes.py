@@ -69,17 +69,17 @@ def _box_nms(inputs, attrs):
     data = np.asarray(inputs[0], "float64")
     if value(attrs, "topk", -1) == 0:
         count = data.shape[-2]
-        return [inputs[0], np.broadcast_to(np.arange(count)[:, None], data.shape[:-1] + (1,))]
-    out, record = np.full_like(data, -1.0), np.full(data.shape[:-1] + (1,), -1, "int64")
+        return [inputs[0], np.broadcast_to(np.arange(count)[:, None], (*data.shape[:-1], 1))]
+    out, record = np.full_like(data, -1.0), np.full((*data.shape[:-1], 1), -1, "int64")
     start = value(attrs, "coord_start", 2)
     source, target = attrs.get("in_format", "corner"), attrs.get("out_format", "corner")
     for batch in np.ndindex(data.shape[:-2]):
         for place, row in enumerate(_nms_rows(data[batch], attrs)):
-            out[batch + (place,)] = data[batch + (row,)]
+            out[(*batch, place)] = data[(*batch, row)]
             if source != target:
-                box = _changed(data[batch + (row,)][start : start + 4], source, target)
-                out[batch + (place,)][start : start + 4] = box
-            record[batch + (place,)] = row
+                box = _changed(data[(*batch, row)][start : start + 4], source, target)
+                out[(*batch, place)][start : start + 4] = box
+            record[(*batch, place)] = row
     return [out.astype(inputs[0].dtype), record]
 
 
@@ -97,7 +97,7 @@ def _moved(inputs, attrs, forward):
     )
     out = np.zeros(data.shape)
     for index in np.ndindex(data.shape[:-1]):
-        named = index[:-1] + (int(record[index][0]),)
+        named = (*index[:-1], int(record[index][0]))
         if named[-1] < 0:
             continue
         if forward:

@@ -58,7 +58,7 @@ def _grouped(image, groups):
 def _columns_of(image, offset, attrs, zero_border, along=(False, False)):
     weights = _sampling(image.shape, offset, attrs, zero_border, along)
     columns = np.einsum("gtnphw,ngchw->gctnp", weights, _grouped(image, weights.shape[0]))
-    return columns.reshape((image.shape[1],) + columns.shape[2:])
+    return columns.reshape((image.shape[1], *columns.shape[2:]))
 
 
 def _along(attrs):
@@ -75,7 +75,7 @@ def _spread(inputs, attrs):
     columns, offset = (np.asarray(x, "float64") for x in inputs)
     shape = tuple_value(attrs, "image_shape")
     weights = _sampling(shape, offset, attrs, value(attrs, "zero_border", False), _along(attrs))
-    grouped = columns.reshape((weights.shape[0], -1) + columns.shape[1:])
+    grouped = columns.reshape((weights.shape[0], -1, *columns.shape[1:]))
     return [np.einsum("gtnphw,gctnp->ngchw", weights, grouped).reshape(shape).astype(inputs[0].dtype)]
 
 

@@ -26,7 +26,7 @@ def _backward_take(inputs, attrs):
     moved = np.moveaxis(out, axis, 0)
     before = tuple(range(axis))
     flat = np.transpose(grads, tuple(range(axis, axis + ids.ndim)) + before + tuple(range(axis + ids.ndim, grads.ndim)))
-    np.add.at(moved, ids.reshape(-1), flat.reshape((ids.size,) + moved.shape[1:]))
+    np.add.at(moved, ids.reshape(-1), flat.reshape((ids.size, *moved.shape[1:])))
     return [out]
 
 

@@ -78,7 +78,7 @@ def _round(x):
 
 def _psroi_matrix(attrs, rois, shape):
     """(regions, output channels, bins, bins) by data elements: what every output takes."""
-    batch, channels, height, width = shape
+    _batch, _channels, height, width = shape
     scale, dim, bins = (value(attrs, k) for k in ("spatial_scale", "output_dim", "pooled_size"))
     groups = value(attrs, "group_size", 0) or bins
     out = np.zeros((len(rois), dim, bins, bins, *shape))
