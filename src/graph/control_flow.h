@@ -37,6 +37,7 @@ struct WhileLoopParams {
   bool unbounded = false;
   bool limited = false;        // the last input holds the limit of this run, at most max_iterations (unless unbounded)
   bool scalar_slices = false;  // the number of iterations is 0-d, else (1,)
+  bool exact = false;          // outputs have as many rows as there were iterations
   std::string checkpoint;
   static void describe(ParamSchema<WhileLoopParams>& schema);
 };
@@ -46,6 +47,7 @@ struct WhileLoopParams {
 struct CondParams {
   int32_t num_args = 0, num_outputs = 0, then_extra = 0, else_extra = 0;
   OptionalInts cond_input_locs, then_input_locs, else_input_locs;
+  bool dynamic = false;  // sizes may differ between the branches
   static void describe(ParamSchema<CondParams>& schema);
 };
 
@@ -59,6 +61,8 @@ void check_control_node(const Node& node);
 // Inference of one node, control flow included.
 void infer_node(const Node& node, std::span<TensorSpec> in, std::span<TensorSpec> out, bool train);
 
+// Does only running the node tell the shapes of its outputs?
+bool has_dynamic_shape(const Node& node);
 // Does the node draw random numbers, itself or in a body?
 bool is_random(const Node& node);
 // Does it draw what another node has drawn before (same stream), to have the value again?

@@ -193,7 +193,7 @@ void infer_while_loop(const Node& node, std::span<TensorSpec> in, std::span<Tens
   const std::vector<int> cond_sources = body_sources(node, 0), sources = body_sources(node, 1);
   const std::vector<int> variables = to_ints(p.func_var_locs);
   const size_t num_out_data = static_cast<size_t>(p.num_out_data);
-  const int64_t rows = p.max_iterations;
+  const int64_t rows = p.exact ? kUnknownDim : p.max_iterations;
 
   Body condition(node, 0, train), body(node, 1, train);
   for (size_t k = 0; k < body.num_inputs(); ++k) body.input(k) = in[static_cast<size_t>(sources[k])];
@@ -242,13 +242,22 @@ void infer_while_loop(const Node& node, std::span<TensorSpec> in, std::span<Tens
   throw ShapeError(std::move(e));
 }
 
+// What both branches agree on; sizes that differ are unknown.
+TensorSpec join(const TensorSpec& one, const TensorSpec& other) {
+  TensorSpec both = one;
+  if (!one.shape.rank_known() || !other.shape.rank_known()) return both;
+  for (int i = 0; i < both.shape.ndim(); ++i)
+    if (i >= other.shape.ndim() || both.shape[i] != other.shape[i]) both.shape[i] = kUnknownDim;
+  return both;
+}
+
 void infer_cond(const Node& node, std::span<TensorSpec> in, std::span<TensorSpec> out, bool train) {
   const auto& p = params_of<CondParams>(node);
   const size_t common = static_cast<size_t>(p.num_outputs - p.then_extra - p.else_extra);
   auto run = [&](Body& body, size_t index) {
     const std::vector<int> sources = body_sources(node, index);
     for (size_t k = 0; k < body.num_inputs(); ++k) body.input(k) = in[static_cast<size_t>(sources[k])];
-    if (index > 0)
+    if (index > 0 && !p.dynamic)
       for (size_t i = 0; i < common; ++i) body.learn_output(i, out[i]);
     body.run();
     for (size_t k = 0; k < body.num_inputs(); ++k)
@@ -270,7 +279,10 @@ void infer_cond(const Node& node, std::span<TensorSpec> in, std::span<TensorSpec
   for (size_t i = 0; i < common; ++i) {
     const TensorSpec one = then_body.output(i), other = else_body.output(i);
     TensorSpec both = one;
-    if (!unify(both, other)) throw_branches_differ(node, i, then_body, one, else_body, other);
+    if (p.dynamic)
+      both = join(one, other);
+    else if (!unify(both, other))
+      throw_branches_differ(node, i, then_body, one, else_body, other);
     learn(out[i], both, node, "output " + std::to_string(i));
   }
   const size_t then_extra = static_cast<size_t>(p.then_extra);
@@ -324,6 +336,13 @@ std::vector<int> body_sources(const Node& node, size_t body) {
       return sources;
     }
   }
+}
+
+bool has_dynamic_shape(const Node& node) {
+  if (!node.op) return false;
+  if (node.op->data_dependent_shape) return true;
+  if (control_kind(node) == ControlKind::kCond) return params_of<CondParams>(node).dynamic;
+  return control_kind(node) == ControlKind::kWhileLoop && params_of<WhileLoopParams>(node).exact;
 }
 
 bool is_random(const Node& node) {

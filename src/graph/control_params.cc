@@ -44,6 +44,9 @@ void WhileLoopParams::describe(ParamSchema<WhileLoopParams>& schema) {
   schema.field("scalar_slices", &WhileLoopParams::scalar_slices)
       .default_value(false)
       .doc("Whether the number of iterations has shape () instead of (1,).");
+  schema.field("exact", &WhileLoopParams::exact)
+      .default_value(false)
+      .doc("Whether outputs have as many rows as there were iterations, instead of max_iterations.");
   schema.field("checkpoint", &WhileLoopParams::checkpoint).default_value("").doc("What is kept for the gradient.");
 }
 
@@ -52,6 +55,9 @@ void CondParams::describe(ParamSchema<CondParams>& schema) {
   schema.field("num_outputs", &CondParams::num_outputs).at_least(0).doc("Number of outputs.");
   schema.field("then_extra", &CondParams::then_extra).default_value(0).doc("Outputs that the then branch alone gives.");
   schema.field("else_extra", &CondParams::else_extra).default_value(0).doc("Outputs that the else branch alone gives.");
+  schema.field("dynamic", &CondParams::dynamic)
+      .default_value(false)
+      .doc("Whether the sizes of outputs may differ between the branches.");
   schema.field("cond_input_locs", &CondParams::cond_input_locs).doc("Node input of each input of the predicate.");
   schema.field("then_input_locs", &CondParams::then_input_locs).doc("Node input of each input of the then branch.");
   schema.field("else_input_locs", &CondParams::else_input_locs).doc("Node input of each input of the else branch.");

@@ -57,8 +57,6 @@ double number_at(const TensorRef& value) {
   }
 }
 
-bool is_true(const TensorRef& value) { return number_at(value) != 0; }
-
 // A failure inside a body says where in the loop it happened.
 [[noreturn]] void fail_in(const std::string& place) {
   try {
@@ -415,6 +413,8 @@ class CondKernel final : public ControlKernel {
 };
 
 }  // namespace
+
+bool is_true(const TensorRef& value) { return number_at(value) != 0; }
 
 Ref<ControlKernel> link_control(const Node& node, const LinkContext& context, const std::string& name) {
   switch (control_kind(node)) {

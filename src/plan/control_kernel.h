@@ -11,6 +11,9 @@ class ControlKernel : public Kernel {
   virtual int64_t cost_ns() const = 0;  // of one run, estimated
 };
 
+// Is the one element of value not zero?
+bool is_true(const TensorRef& value);
+
 // Compiles the bodies of node for these specs. Throws what compiling them throws.
 Ref<ControlKernel> link_control(const Node& node, const LinkContext& context, const std::string& name);
 

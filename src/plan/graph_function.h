@@ -1,10 +1,11 @@
 // A graph called on arrays: plans by signature, recording, gradients of any order. CachedOp and Executor stand on it.
 #pragma once
 
+#include <functional>
 #include <list>
+#include <map>
 #include <mutex>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 #include "hybridnet/imperative.h"
@@ -55,7 +56,10 @@ class GraphFunction : public RefCounted<GraphFunction> {
  private:
   struct GradientFunction;
   std::vector<NDArray> interpret(std::span<const NDArray> inputs);
+  Ref<GraphFunction> function_of(const Node& node, int number, const std::function<GraphDefinition()>& make);
   std::vector<NDArray> call_control(const Node& node, std::span<const NDArray> arguments);
+  std::vector<NDArray> call_dynamic_cond(const Node& node, std::span<const NDArray> arguments);
+  static void cut_to_count(int num_out_data, std::vector<NDArray>& results);
   std::shared_ptr<GradientFunction> gradient_function(const CallSignature& signature);
   [[noreturn]] void throw_overwritten(const BackwardInput& source, const NDArray& array) const;
   void check_inputs(std::span<const NDArray> inputs) const;
@@ -68,8 +72,8 @@ class GraphFunction : public RefCounted<GraphFunction> {
   const char* task_name_;
   bool dynamic_ = false;  // some output's shape depends on data: nodes are invoked one by one
   std::mutex mutex_;
-  std::unordered_map<const Node*, Ref<GraphFunction>> controls_;  // of interpret(): one per loop and branch
-  std::list<Ref<CompiledCall>> compiled_;  // most recent first
+  std::map<std::pair<const Node*, int>, Ref<GraphFunction>> controls_;  // of interpret(): loops and branches
+  std::list<Ref<CompiledCall>> compiled_;                               // most recent first
   std::vector<std::pair<CallSignature, std::shared_ptr<GradientFunction>>> gradients_;
 };
 

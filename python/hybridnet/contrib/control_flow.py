@@ -205,7 +205,7 @@ def cond(
     inputs : sequence, default ()
         Arguments of both functions. As the fourth positional argument, text is taken as `name` (MXNet's order).
     strict_shape : bool, default False
-        Whether outputs that differ in a size are refused. In a graph they always are.
+        Whether outputs that differ in a size are refused.
     name : str, optional
 
     Returns what the chosen function returned.

@@ -169,6 +169,7 @@ def while_loop(call: WhileLoop) -> tuple[Any, Any, Any]:
 
     states, step = control_eager.settle_numbers(call, call.states, run)
     options: dict[str, Any] = {"scalar_slices": is_np_shape(), "checkpoint": _checkpoint(call.checkpoint)}
+    options["exact"] = call.exact and bool(step.outs)
     limit = call.max_iterations
     if isinstance(limit, int):
         options["max_iterations"] = limit
@@ -206,13 +207,13 @@ def _check_while_options(call: WhileLoop) -> None:
             "variables that change their shape in a graph",
             fix="keep them in an array of the largest shape, with a counter beside it",
         )
-    if call.has_outputs and (call.exact or not isinstance(call.max_iterations, int)):
+    if call.has_outputs and not isinstance(call.max_iterations, int):
         rules.fail(
             errors.UnsupportedError,
             call.construct,
-            "outputs whose number of rows only running tells, in a graph",
-            because="the shapes of a compiled graph are known before it runs",
-            fix="pass max_iterations as an int and exact=False; return_count=True tells how many rows count",
+            "outputs without an upper bound on their number of rows, in a graph",
+            because="room for them is made before the loop runs",
+            fix="pass max_iterations as an int; with exact=True the outputs still have one row per iteration",
         )
 
 
@@ -226,8 +227,9 @@ def cond(call: Cond) -> Any:
             body.close(outs, keep_unread=False, hoist=False)
         branches.append((body.handle, outs, nest))
     (then_body, then_outs, nest), (else_body, else_outs, else_nest) = branches
-    call.strict_shape = True
     call.check_branches(then_outs, nest, else_outs, else_nest)
     if not then_outs:
         return nests.restore(nest, [])
-    return nests.restore(nest, _parts(_core.control_cond(_symbol(call.pred), then_body, else_body, call.name)))
+    specs = [(rules.spec_of(one), rules.spec_of(two)) for one, two in zip(then_outs, else_outs, strict=True)]
+    dynamic = any(one is not None and two is not None and one != two for one, two in specs)
+    return nests.restore(nest, _parts(_core.control_cond(_symbol(call.pred), then_body, else_body, dynamic, call.name)))

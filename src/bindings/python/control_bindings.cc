@@ -220,6 +220,7 @@ Symbol make_while_loop(const BodyHandle& condition, const BodyHandle& function,
   p.num_out_data = p.num_outputs - static_cast<int32_t>(variables.size());
   p.max_iterations = option<int64_t>(options, "max_iterations", 0);
   p.unbounded = option(options, "unbounded", false);
+  p.exact = option(options, "exact", false);
   p.scalar_slices = option(options, "scalar_slices", false);
   p.checkpoint = option<std::string>(options, "checkpoint", "");
   if (!limit.is_none()) {
@@ -230,7 +231,7 @@ Symbol make_while_loop(const BodyHandle& condition, const BodyHandle& function,
                            inputs.take(), name);
 }
 
-Symbol make_cond(const py::object& pred, const BodyHandle& then_branch, const BodyHandle& else_branch,
+Symbol make_cond(const py::object& pred, const BodyHandle& then_branch, const BodyHandle& else_branch, bool dynamic,
                  const py::object& name) {
   static const OpRef copy{"_copy"};
   const NodeEntry test = entry_of(pred.ptr(), "pred");
@@ -244,6 +245,7 @@ Symbol make_cond(const py::object& pred, const BodyHandle& then_branch, const Bo
   p.then_input_locs = to_locs(inputs.sources(then_branch.captured, 0));
   p.else_input_locs = to_locs(inputs.sources(else_branch.captured, 0));
   p.num_outputs = static_cast<int32_t>(then_branch.captured.body->outputs.size());
+  p.dynamic = dynamic;
   return make_control_node("_cond", std::move(p), {pred_body, then_branch.captured.body, else_branch.captured.body},
                            inputs.take(), name);
 }

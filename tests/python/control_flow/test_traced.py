@@ -178,8 +178,9 @@ class TestMisuse:
         (lambda x: while_loop(lambda v: v, lambda v: (v, v), x, 3), errors.ShapeError, ("one element", "max()")),
         (lambda x: cond(x > 0, lambda: x, lambda: x), errors.ShapeError, ("cond", "one element")),
         (lambda x: cond(x.sum() > 0, lambda: x, lambda: [x, x]), errors.TypeError, ("an array", "a list of 2")),
-        (lambda x: cond(x.sum() > 0, lambda: x[:2], lambda: x[:3]), errors.ShapeError, ("(2, 3)", "(3, 3)")),
-        (lambda x: while_loop(lambda v: v.sum() > 0, lambda v: (v, v), x, exact=True), errors.UnsupportedError, ("max_iterations", "return_count")),
+        (lambda x: cond(x.sum() > 0, lambda: x[:2], lambda: x[:3], strict_shape=True), errors.ShapeError, ("(2, 3)", "(3, 3)")),
+        (lambda x: cond(x.sum() > 0, lambda: x, lambda: x[0]), errors.ShapeError, ("(4, 3)", "(3,)")),
+        (lambda x: while_loop(lambda v: v.sum() > 0, lambda v: (v, v), x, exact=True), errors.UnsupportedError, ("max_iterations", "upper bound")),
         (lambda x: while_loop(lambda v: v.sum() > 0, lambda v: (v, v), x, 2, on_limit="warn"), errors.UnsupportedError, ("on_limit", "return_count")),
     ])  # fmt: skip
     def test_errors_name_construct_line_and_fix(self, function, kind, parts):
@@ -220,6 +221,39 @@ class TestMisuse:
         x.attach_grad()
         with mx.autograd.record(), pytest.raises(errors.GradientError, match="max_iterations"):
             block(x)
+
+
+class TestShapesThatOnlyRunningTells:
+    FUNCTIONS = {
+        "branches of different sizes": lambda x: cond(x.sum() > 0, lambda: x[:2] * 3, lambda: x[:3] * 2).sum(axis=1),
+        "one row per iteration": lambda x: while_loop(lambda i, v: i < 3 + v.min(), lambda i, v: (v * 2, (i + 1, v * 1.5)), (0, x), 6, exact=True)[0],
+        "no iteration": lambda x: while_loop(lambda i, v: i < 0, lambda i, v: (v * 2, (i + 1, v * 1.5)), (0, x), 6, exact=True)[0].sum(axis=0) + x,
+    }  # fmt: skip
+
+    @pytest.mark.parametrize("sign", [1, -1])
+    @pytest.mark.parametrize("name", FUNCTIONS)
+    def test_as_on_arrays(self, name, sign, tmp_path):
+        with mx.util.np_shape(True):
+            found = []
+            for hybridized in (False, True):
+                block, x = Block(self.FUNCTIONS[name]), nd.ones((4, 3)) * sign
+                block.hybridize(hybridized)
+                x.attach_grad()
+                with mx.autograd.record():
+                    out = block(x)
+                    (out * out).sum().backward()
+                found.append((out.asnumpy(), x.grad.asnumpy()))
+            for one, two in zip(*found, strict=True):
+                np.testing.assert_allclose(one, two, rtol=1e-6)
+            files = block.export(str(tmp_path / "m"))
+            loaded = gluon.SymbolBlock.imports(files[0], ["data"], files[1])(x)
+            np.testing.assert_allclose(loaded.asnumpy(), found[0][0], rtol=1e-6)
+
+    def test_in_a_loop_they_are_refused(self):
+        block = Block(lambda x: foreach(lambda d, s: (cond(d.sum() > 0, lambda: x[:2], lambda: x[:3]).sum(axis=0), s), x, [])[0])
+        block.hybridize()
+        with pytest.raises(errors.ShapeError, match="cannot stand in a compiled loop"):
+            block(rows())
 
 
 class TestRunTimeLimit:
