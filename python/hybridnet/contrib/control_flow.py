@@ -216,7 +216,7 @@ def cond(
         pred has not one element, or (in a graph) the branches do not fit.
     """
     if isinstance(inputs, str):
-        inputs, name = (), inputs
+        name, inputs = inputs, ()
     rules.check_function("cond", then_func, "then_func")
     rules.check_function("cond", else_func, "else_func")
     if not isinstance(inputs, (list, tuple)):
