@@ -174,6 +174,13 @@ bool diagonalize(int64_t n, T* d, T* e, T* u) {
   return std::all_of(d, d + n, [](T v) { return std::isfinite(v); });
 }
 
+// Eigenvectors have no sign of their own: the first of their largest elements becomes positive.
+template <typename T>
+void turn_sign(int64_t n, T* v) {
+  const T* largest = std::max_element(v, v + n, [](T a, T b) { return std::abs(a) < std::abs(b); });
+  if (*largest < 0) std::transform(v, v + n, v, [](T x) { return -x; });
+}
+
 }  // namespace
 
 template <typename T>
@@ -303,6 +310,7 @@ bool symmetric_eigen(int64_t n, T* a, T* values) {
     const int64_t from = order[static_cast<size_t>(i)];
     values[i] = unsorted[static_cast<size_t>(from)];
     std::copy_n(vectors.data() + from * n, n, a + i * n);
+    turn_sign(n, a + i * n);
   }
   return true;
 }

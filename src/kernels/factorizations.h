@@ -43,6 +43,7 @@ template <typename T>
 void lq(int64_t rows, int64_t columns, T* a, T* l);
 
 // A = U^T diag(values) U for symmetric a (n, n), of which the lower triangle is read: replaces a by U and fills values, rising.
+// The largest element of every row of U is positive.
 // Returns false if the iteration does not converge (values that are not finite).
 template <typename T>
 bool symmetric_eigen(int64_t n, T* a, T* values);

@@ -2,6 +2,7 @@
 // lists, one reading, one adding.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -28,7 +29,7 @@ struct RegionReads {
 // The image that a region names in its first number.
 template <typename T>
 int64_t image_of_region(const T* region, int64_t batch) {
-  const double given = static_cast<double>(region[0]);
+  const double given = std::trunc(static_cast<double>(region[0]));
   if (given >= 0 && given < static_cast<double>(batch)) return static_cast<int64_t>(given);
   throw IndexError({.input = "rois", .expected = "image numbers in [0, " + std::to_string(batch - 1) + "] in the first column",
                     .given = AttrValue(given).str()});

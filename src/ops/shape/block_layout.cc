@@ -19,6 +19,12 @@ struct BlockParams {
                     .given = in.str()});
 }
 
+// Classic shapes know no empty images: there a size of 0 means that somebody forgot to give it.
+void require_pixels(const Shape& in) {
+  if (is_np_shape() || (in[1] != 0 && in[2] != 0 && in[3] != 0)) return;
+  throw ShapeError({.input = "data", .expected = "channels, height and width of at least 1", .given = in.str()});
+}
+
 int64_t times(int64_t size, int64_t factor) { return size < 0 ? kUnknownDim : size * factor; }
 int64_t over(int64_t size, int64_t factor) { return size < 0 ? kUnknownDim : size / factor; }
 
@@ -28,6 +34,7 @@ void infer_depth_to_space(const BlockParams& p, InferContext& c) {
   c.set_out_shape(0, Shape::unknown(4));
   const Shape in = c.in_shape(0);
   const int64_t b = p.block_size;
+  require_pixels(in);
   if (in[1] >= 0 && in[1] % (b * b) != 0) does_not_divide("channels", p, in);
   c.set_out_shape(0, Shape({in[0], over(in[1], b * b), times(in[2], b), times(in[3], b)}));
   const Shape out = c.out_shape(0);
@@ -40,6 +47,7 @@ void infer_space_to_depth(const BlockParams& p, InferContext& c) {
   c.set_out_shape(0, Shape::unknown(4));
   const Shape in = c.in_shape(0);
   const int64_t b = p.block_size;
+  require_pixels(in);
   if ((in[2] >= 0 && in[2] % b != 0) || (in[3] >= 0 && in[3] % b != 0)) does_not_divide("height and width", p, in);
   c.set_out_shape(0, Shape({in[0], times(in[1], b * b), over(in[2], b), over(in[3], b)}));
   const Shape out = c.out_shape(0);

@@ -40,6 +40,10 @@ struct Diagonals {
     const int64_t rows = data[axis1], columns = data[axis2];
     length = rows < 0 || columns < 0 ? kUnknownDim
                                      : std::max<int64_t>(0, k >= 0 ? std::min(rows, columns - k) : std::min(rows + k, columns));
+    if (length == 0 && rows > 0 && columns > 0 && !is_np_shape()) {
+      throw ParamError({.input = "k", .expected = "a diagonal of the matrices, in (-" + std::to_string(rows) + ", " + std::to_string(columns) + ")",
+                        .given = std::to_string(k)});
+    }
     first = 0;
     if (data.known()) {
       const kernels::Strides strides(data);

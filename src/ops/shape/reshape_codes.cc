@@ -16,12 +16,8 @@ class CodeReader {
     const int n = target_.ndim();
     for (int i = 0; i < n; ++i) {
       const int64_t code = at(i);
-      // Seen from the right, -4 comes after the two sizes it belongs to.
-      if (reverse_ && i + 2 < n && at(i + 2) == -4) {
-        split(at(i + 1), at(i), code);
-        i += 2;
-      } else if (code == -4) {
-        if (reverse_ || i + 2 >= n) bad_code(code, "to have two sizes after it");
+      if (code == -4) {
+        if (i + 2 >= n) bad_code(code, reverse_ ? "to have two sizes before it, as codes are read from the right" : "to have two sizes after it");
         split(at(i + 1), at(i + 2), code);
         i += 2;
       } else {
@@ -69,7 +65,7 @@ class CodeReader {
     }
   }
 
-  // Source size into left x right, in the order in which they stand in the target.
+  // Source size into left x right, in the order in which they are read.
   void split(int64_t left, int64_t right, int64_t code) {
     const int64_t whole = take(code);
     if (left == -1 && right == -1) bad_code(-4, "to have at most one -1 after it");
@@ -86,8 +82,8 @@ class CodeReader {
                           .given = std::to_string(left) + " and " + std::to_string(right)});
       }
     }
-    out_.push_back(reverse_ ? right : left);
-    out_.push_back(reverse_ ? left : right);
+    out_.push_back(left);
+    out_.push_back(right);
   }
 
   void infer_rest() {

@@ -56,10 +56,21 @@ def test_potrf_gives_the_cholesky_factor(rng, n):
     np.testing.assert_allclose(factor, np.linalg.cholesky(a), rtol=1e-10, atol=1e-10)
 
 
-def test_potrf_gradient_is_that_of_symmetric_matrices(rng):
+@pytest.mark.parametrize("lower", [True, False])
+def test_potrf_gradient_is_that_of_symmetric_matrices(rng, lower):
     a, w = positive_definite(rng, 4, 4), rng.normal(size=(4, 4))
-    got = gradient_of(mx.nd.linalg_potrf, a, [w])
-    np.testing.assert_allclose(got, symmetric_differences(mx.nd.linalg_potrf, a, [w]), rtol=1e-6, atol=1e-8)
+
+    def factor(x):
+        return mx.nd.linalg_potrf(x, lower=lower)
+
+    np.testing.assert_allclose(gradient_of(factor, a, [w]), symmetric_differences(factor, a, [w]), rtol=1e-6, atol=1e-8)
+
+
+def test_potrf_reads_one_triangle(rng):
+    a = positive_definite(rng, 5, 5)
+    upper = mx.nd.linalg_potrf(array(np.triu(a)), lower=False).asnumpy()
+    np.testing.assert_allclose(upper.T @ upper, a, rtol=1e-10)
+    np.testing.assert_allclose(mx.nd.linalg_potri(array(upper), lower=False).asnumpy(), np.linalg.inv(a), rtol=1e-8)
 
 
 def test_potrf_names_the_matrix_that_is_not_positive_definite(rng):
@@ -120,6 +131,7 @@ def test_syevd_gives_rising_eigenvalues_and_their_vectors(rng, n):
     u, values = (x.asnumpy() for x in mx.nd.linalg.syevd(array(a)))
     np.testing.assert_allclose(values, np.linalg.eigvalsh(a), atol=1e-10 * n)
     np.testing.assert_allclose(u @ a, values[..., None] * u, atol=1e-10 * n)
+    assert (np.take_along_axis(u, np.abs(u).argmax(-1)[..., None], -1) > 0).all()
     np.testing.assert_allclose(u @ np.swapaxes(u, -1, -2), np.broadcast_to(np.eye(n), a.shape), atol=1e-11 * n)
 
 

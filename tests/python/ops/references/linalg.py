@@ -48,8 +48,14 @@ def _syrk(inputs, attrs):
     return value(attrs, "alpha", 1.0) * a @ _turn(a)
 
 
+def _potrf(inputs, attrs):
+    if value(attrs, "lower", True):
+        return np.linalg.cholesky(inputs[0])
+    return _turn(np.linalg.cholesky(_turn(inputs[0])))
+
+
 def _potri(inputs, attrs):
-    lower = np.tril(inputs[0])
+    lower = np.tril(inputs[0]) if value(attrs, "lower", True) else _turn(np.triu(inputs[0]))
     return np.linalg.inv(lower @ _turn(lower))
 
 
@@ -100,7 +106,7 @@ REFERENCES = {
     "_linalg_trmm": _each(_trmm),
     "_linalg_keep_triangle": _each(_keep),
     "_linalg_syrk": _each(_syrk),
-    "_linalg_potrf": _each(lambda inputs, attrs: np.linalg.cholesky(inputs[0])),
+    "_linalg_potrf": _each(_potrf),
     "_linalg_potri": _each(_potri),
     "_linalg_inverse": _each(lambda inputs, attrs: np.linalg.inv(inputs[0])),
     "_linalg_inverse_or_zero": _each(lambda inputs, attrs: np.linalg.inv(inputs[0])),
