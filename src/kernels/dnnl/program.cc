@@ -71,8 +71,26 @@ struct Program::Bound {
   std::vector<StepMemory> steps;
 };
 
-Program::~Program() {
-  if (slot_) delete slot_->idle.load(std::memory_order_acquire);
+Program::~Program() = default;
+
+Program::Idle::~Idle() {
+  for (const std::atomic<Bound*>& slot : slots) delete slot.load(std::memory_order_acquire);
+}
+
+Program::Bound* Program::Idle::take() {
+  for (std::atomic<Bound*>& slot : slots) {
+    if (slot.load(std::memory_order_relaxed) == nullptr) continue;
+    if (Bound* bound = slot.exchange(nullptr, std::memory_order_acq_rel)) return bound;
+  }
+  return nullptr;
+}
+
+void Program::Idle::give(Bound* bound) {
+  for (std::atomic<Bound*>& slot : slots) {
+    Bound* expected = nullptr;
+    if (slot.compare_exchange_strong(expected, bound, std::memory_order_acq_rel)) return;
+  }
+  delete bound;
 }
 
 Place Program::reserve_bytes(int64_t bytes) {
@@ -117,7 +135,7 @@ std::unique_ptr<Program::Bound> Program::bind() const {
 
 void Program::run(std::span<void* const> externals, void* workspace) const {
   if (steps_.empty()) return;
-  std::unique_ptr<Bound> bound(slot_->idle.exchange(nullptr, std::memory_order_acq_rel));
+  std::unique_ptr<Bound> bound(idle_->take());
   if (!bound) bound = bind();
   for (size_t i = 0; i < steps_.size(); ++i) {
     Bound::StepMemory& m = bound->steps[i];
@@ -131,7 +149,7 @@ void Program::run(std::span<void* const> externals, void* workspace) const {
                                  m.arguments.data()),
           "run a primitive");
   }
-  delete slot_->idle.exchange(bound.release(), std::memory_order_acq_rel);
+  idle_->give(bound.release());
 }
 
 // ---------------------------------------------------------------------------------------------------------------------

@@ -70,10 +70,13 @@ class Program {
   std::unique_ptr<Bound> bind() const;
   std::vector<Step> steps_;
   int64_t bytes_ = 0;
-  struct Slot {  // movable holder of the idle Bound
-    std::atomic<Bound*> idle{nullptr};
+  struct Idle {  // of what several threads at once need; the rest is made and thrown away
+    std::atomic<Bound*> slots[4] = {};
+    ~Idle();
+    Bound* take();
+    void give(Bound* bound);
   };
-  std::unique_ptr<Slot> slot_ = std::make_unique<Slot>();
+  std::unique_ptr<Idle> idle_ = std::make_unique<Idle>();
 };
 
 // Attributes whose scratchpad the caller provides.

@@ -36,7 +36,7 @@ class RandomNetwork(gluon.HybridBlock):
                 else:
                     self.layers.add(nn.MaxPool2D(3, 1, 1) if i % 2 else nn.AvgPool2D(3, 1, 1))
 
-    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         rng = np.random.default_rng(self._seed + 1000)
         values = [F.tile(x, reps=(1, 4, 1, 1))]
         for layer in self.layers:
@@ -44,7 +44,7 @@ class RandomNetwork(gluon.HybridBlock):
         means = F.mean(values[-1], axis=(2, 3))
         return F.tanh(values[-1]), means, F.relu(values[len(values) // 2]), F.sum(values[-2], axis=1)
 
-    def _step(self, F: Any, rng: np.random.Generator, values: list[Any], layer: Any) -> Any:  # noqa: N803
+    def _step(self, F: Any, rng: np.random.Generator, values: list[Any], layer: Any) -> Any:
         """All values have 8 channels and one size."""
 
         def pick() -> Any:
