@@ -1,9 +1,10 @@
-"""HybridNet beside its peer, in one run: medians and ratios, one row per budget.
+"""HybridNet beside its peers, in one run: medians and ratios, one row per budget.
 
     python benchmarks/run.py [--only SUBSTRING] [--rounds 7] [--write]
 
-Each side runs in a process of its own and the two take turns, so both see the same state of the machine and neither's threads
-disturb the other's. A ratio is HybridNet / peer: lower is better. Without PyTorch only HybridNet's own times are shown.
+Each side runs in a process of its own and the two take turns, so both see the same state of the machine and neither's
+threads disturb the other's. A ratio is HybridNet / peer: lower is better. Where a peer is not installed, HybridNet's
+own time is shown alone.
 ``--write`` puts the table into benchmarks/RESULTS.md with date and machine.
 """
 
@@ -28,12 +29,18 @@ ROUND_SECONDS = 0.25
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """One row: a name that both sides know, what it is, the budget (None: shown only), the peer's variant."""
+    """One row: a name that both sides know, what it is, the budget (None: shown only), the peer's variant.
+
+    side: who the peer is. theirs: what the case is called there, if otherwise. limit: a budget in seconds.
+    """
 
     name: str
     what: str
     budget: float | None
     peer: str = "PyTorch eager"
+    side: str = "torch"
+    theirs: str = ""
+    limit: float | None = None
 
 
 CASES = [
@@ -47,13 +54,20 @@ CASES = [
     Case("resnet50_infer_16", "ResNet-50 inference, batch 16, hybridized", None),
     Case("expression_16m", "tanh(a*x+b)*sigmoid(x)+x, 16M float32, hybridized", 0.25),
     Case("linear_16m", "a*x+b*y+z, 16M float32, hybridized", None),
-    Case("lstm_foreach", "LSTM 2x256 by foreach, batch 32, length 35, forward, hybridized", 1.0),
-    Case("lstm_foreach_train", "the same, forward and backward", 1.0),
-    Case("while_1000", "while_loop of 1000 tiny iterations, hybridized", 0.1),
-    Case("cond_call", "cond of two tiny branches, hybridized", 0.8),
     Case("loader_0", "DataLoader, 1024 samples of 3x64x64, batch 32, 0 workers", 1.0),
     Case("loader_2", "the same, 2 workers", 1.0),
+    Case("lstm_foreach", "LSTM 2x256 by foreach, batch 32, length 35, forward, hybridized", 1.0, "PyTorch, cells"),
+    Case("lstm_foreach", "the same", 1.0, "PyTorch nn.LSTM", theirs="lstm_fused"),
+    Case("lstm_foreach", "the same", 1.0, "jax.lax.scan", "jax"),
+    Case("lstm_foreach_train", "LSTM 2x256 by foreach, forward and backward", 1.0, "PyTorch, cells"),
+    Case("lstm_foreach_train", "the same", 1.0, "PyTorch nn.LSTM", theirs="lstm_fused_train"),
+    Case("lstm_foreach_train", "the same", 1.0, "jax.lax.scan", "jax"),
+    Case("while_1000", "while_loop of 1000 tiny iterations, hybridized, at most 1 ms", 0.1, limit=1e-3),
+    Case("while_1000", "the same", None, "jax.lax.while_loop", "jax", limit=1e-3),
+    Case("cond_call", "cond of two tiny branches, hybridized", 0.8),
+    Case("cond_call", "the same", None, "jax.lax.cond", "jax"),
 ]
+PEERS = ("torch", "jax")
 
 
 class Side:
@@ -88,17 +102,18 @@ class Side:
 def rounds_of(sides: dict[str, Side], case: Case, rounds: int) -> dict[str, list[float]]:
     """Seconds per call, by side, one number a round; the sides take turns."""
     repeats, times = {}, {}
+    called = {name: (case.theirs or case.name) if name in PEERS else case.name for name in sides}
     for name, side in sides.items():
-        reply = side.ask(case=case.name, repeat=1)
+        reply = side.ask(case=called[name], repeat=1)
         if "error" in reply:
             print(f"  {name}: {reply['error']}", file=sys.stderr)
             continue
-        reply = side.ask(case=case.name, repeat=2)
+        reply = side.ask(case=called[name], repeat=2)
         repeats[name] = max(1, int(ROUND_SECONDS / max(reply["seconds"], 1e-9)))
         times[name] = []
     for _ in range(rounds):
         for name in repeats:
-            times[name].append(sides[name].ask(case=case.name, repeat=repeats[name])["seconds"])
+            times[name].append(sides[name].ask(case=called[name], repeat=repeats[name])["seconds"])
     return times
 
 
@@ -122,20 +137,21 @@ def unit(seconds: float) -> str:
     return f"{seconds * 1e9:.0f} ns"
 
 
-def row(what: str, peer: str, ours: float, theirs: float | None, budget: float | None) -> str:
+def row(
+    what: str, peer: str, ours: float, theirs: float | None, budget: float | None, limit: float | None = None
+) -> str:
     ratio = f"{ours / theirs:.2f}" if theirs else "-"
-    met = "" if not (theirs and budget) else ("yes" if ours / theirs <= budget else "NO")
+    kept = [ours <= limit] if limit else []
+    if theirs and budget:
+        kept.append(ours / theirs <= budget)
+    met = ("yes" if all(kept) else "NO") if kept else ""
     return f"| {what} | {peer} | {unit(ours)} | {unit(theirs) if theirs else '-'} | {ratio} | {budget or ''} | {met} |"
 
 
 def machine() -> str:
+    lines = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     model = next(
-        (
-            line.split(":", 1)[1].strip()
-            for line in open("/proc/cpuinfo", encoding="utf-8")
-            if line.startswith("model name")
-        ),
-        platform.processor(),
+        (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.processor()
     )
     return f"{model}, {len(os.sched_getaffinity(0))} cores, Python {platform.python_version()}"
 
@@ -147,9 +163,9 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="keep the table in benchmarks/RESULTS.md")
     args = parser.parse_args()
     sides = {"hybridnet": Side("hybridnet_side.py")}
-    has_torch = importlib.util.find_spec("torch") is not None
-    if has_torch:
-        sides["torch"] = Side("torch_side.py")
+    for name in PEERS:
+        if importlib.util.find_spec(name) is not None:
+            sides[name] = Side(f"{name}_side.py")
     versions = {name: side.ask(case="version", repeat=0)["version"] for name, side in sides.items()}
     lines = ["| work | peer | HybridNet | peer | ratio | budget | met |", "|---|---|---|---|---|---|---|"]
     print("\n".join(lines))
@@ -161,17 +177,18 @@ def main() -> None:
     for case in CASES:
         if args.only not in case.name:
             continue
-        times = rounds_of(sides, case, args.rounds)
+        pair = {name: side for name, side in sides.items() if name in ("hybridnet", case.side)}
+        times = rounds_of(pair, case, args.rounds)
         if "hybridnet" not in times:
             show(f"| {case.what} | {case.peer} | failed | | | {case.budget or ''} | NO |")
             continue
-        theirs = statistics.median(times["torch"]) if times.get("torch") else None
-        show(row(case.what, case.peer, statistics.median(times["hybridnet"]), theirs, case.budget))
+        theirs = statistics.median(times[case.side]) if times.get(case.side) else None
+        show(row(case.what, case.peer, statistics.median(times["hybridnet"]), theirs, case.budget, case.limit))
     for side in sides.values():
         side.close()
     if args.only in "import":
         ours = import_seconds("hybridnet", 5)
-        theirs = import_seconds("torch", 3) if has_torch else None
+        theirs = import_seconds("torch", 3) if "torch" in sides else None
         show(row("import (budget 0.25 s)", "import torch", ours, theirs, 0.3))
     if args.write:
         stamp = f"{datetime.date.today()}, {machine()}, " + ", ".join(f"{k} {v}" for k, v in versions.items())

@@ -113,12 +113,12 @@ def resnet50_infer(batch: int) -> Step:
 
 
 class Expression(gluon.HybridBlock):
-    def hybrid_forward(self, F, x, a, b):  # noqa: N803: MXNet's name
+    def hybrid_forward(self, F, x, a, b):
         return F.tanh(a * x + b) * F.sigmoid(x) + x
 
 
 class Linear(gluon.HybridBlock):
-    def hybrid_forward(self, F, x, y, z, a, b):  # noqa: N803: MXNet's name
+    def hybrid_forward(self, F, x, y, z, a, b):
         return a * x + b * y + z
 
 

@@ -23,8 +23,8 @@ def serve(version: str, cases: dict[str, Callable[[], Step]]) -> None:
             try:
                 if name != current:  # one case's arrays at a time
                     ready.clear()
-                    current = name
                     ready[name] = cases[name]()
+                    current = name
                 start = time.perf_counter()
                 ready[name](request["repeat"])
                 reply = {"seconds": (time.perf_counter() - start) / max(1, request["repeat"])}

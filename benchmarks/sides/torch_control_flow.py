@@ -9,47 +9,53 @@ from torch import nn
 HIDDEN, BATCH, LENGTH = 256, 32, 35
 
 
-class Lstm(nn.Module):
+class Cells(nn.Module):
+    """Two layers, a Python loop over data (T, N, HIDDEN)."""
+
     def __init__(self) -> None:
         super().__init__()
-        self.of_input = nn.ModuleList(nn.Linear(HIDDEN, 4 * HIDDEN) for _ in range(2))
-        self.of_state = nn.ModuleList(nn.Linear(HIDDEN, 4 * HIDDEN) for _ in range(2))
+        self.cells = nn.ModuleList(nn.LSTMCell(HIDDEN, HIDDEN) for _ in range(2))
 
-    def forward(self, data: torch.Tensor, states: list[torch.Tensor]) -> torch.Tensor:
-        states, outputs = list(states), []
+    def forward(self, data: torch.Tensor) -> torch.Tensor:
+        zeros = torch.zeros(BATCH, HIDDEN)
+        states, outputs = [(zeros, zeros), (zeros, zeros)], []
         for x in data:
-            for layer in range(2):
-                h, c = states[2 * layer], states[2 * layer + 1]
-                i, f, g, o = (self.of_input[layer](x) + self.of_state[layer](h)).chunk(4, 1)
-                c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
-                x = torch.sigmoid(o) * torch.tanh(c)
-                states[2 * layer], states[2 * layer + 1] = x, c
+            for layer, cell in enumerate(self.cells):
+                states[layer] = cell(x, states[layer])
+                x = states[layer][0]
             outputs.append(x)
         return torch.stack(outputs)
 
 
-def arguments() -> tuple[torch.Tensor, list[torch.Tensor]]:
-    return torch.randn(LENGTH, BATCH, HIDDEN), [torch.zeros(BATCH, HIDDEN) for _ in range(4)]
+class Fused(nn.Module):
+    """The same as one operator of PyTorch's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(HIDDEN, HIDDEN, num_layers=2)
+
+    def forward(self, data: torch.Tensor) -> torch.Tensor:
+        return self.lstm(data)[0]
 
 
-def lstm_foreach() -> Step:
-    net, args = Lstm(), arguments()
+def forward(net: nn.Module) -> Step:
+    data = torch.randn(LENGTH, BATCH, HIDDEN)
 
-    @torch.no_grad()
+    @torch.inference_mode()
     def step(repeat: int) -> None:
         for _ in range(repeat):
-            net(*args)
+            net(data)
 
     return step
 
 
-def lstm_foreach_train() -> Step:
-    net, args = Lstm(), arguments()
+def forward_backward(net: nn.Module) -> Step:
+    data = torch.randn(LENGTH, BATCH, HIDDEN)
 
     def step(repeat: int) -> None:
         for _ in range(repeat):
             net.zero_grad(set_to_none=True)
-            net(*args).sum().backward()
+            net(data).sum().backward()
 
     return step
 
@@ -77,8 +83,10 @@ def cond_call() -> Step:
 
 
 CASES = {
-    "lstm_foreach": lstm_foreach,
-    "lstm_foreach_train": lstm_foreach_train,
+    "lstm_foreach": lambda: forward(Cells()),
+    "lstm_fused": lambda: forward(Fused()),
+    "lstm_foreach_train": lambda: forward_backward(Cells()),
+    "lstm_fused_train": lambda: forward_backward(Fused()),
     "while_1000": while_1000,
     "cond_call": cond_call,
 }

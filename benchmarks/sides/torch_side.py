@@ -1,10 +1,13 @@
-"""PyTorch's half of the benchmarks; mirrors hybridnet_side.py case by case. ResNets are written out: there is no torchvision."""
+"""PyTorch's half of the benchmarks; mirrors hybridnet_side.py case by case.
+
+ResNets are written out: there is no torchvision.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import torch
-import torch.nn.functional as F  # noqa: N812: PyTorch's habit
+import torch.nn.functional as F
 import torch_control_flow as control_flow
 from serve import Step, serve
 from torch import nn

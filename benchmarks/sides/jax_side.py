@@ -1,0 +1,87 @@
+"""JAX's part of the benchmarks: the loops and branches of hybridnet_control_flow.py, compiled by jax.jit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from serve import Step, serve
+
+RNG = np.random.default_rng(0)
+
+
+def array(*shape: int) -> jax.Array:
+    return jnp.asarray(RNG.standard_normal(shape, dtype="float32"))
+
+
+def repeated(function: Callable[..., Any], *inputs: jax.Array) -> Step:
+    """Compiled now; the results of all calls are waited for at the end."""
+    compiled = jax.jit(function)
+    jax.block_until_ready(compiled(*inputs))
+
+    def step(repeat: int) -> None:
+        for _ in range(repeat):
+            out = compiled(*inputs)
+        jax.block_until_ready(out)
+
+    return step
+
+
+def lstm_weights() -> list[jax.Array]:
+    """For each of two layers of 256: weights of input and state, one bias."""
+    weights = []
+    for _ in range(2):
+        weights += [array(256, 1024) / 16, array(256, 1024) / 16, jnp.zeros(1024)]
+    return weights
+
+
+def run_lstm(weights: list[jax.Array], data: jax.Array) -> jax.Array:
+    def cell(x, state, input_weight, state_weight, bias):
+        h, c = state
+        i, f, g, o = jnp.split(x @ input_weight + h @ state_weight + bias, 4, axis=1)
+        c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
+        h = jax.nn.sigmoid(o) * jnp.tanh(c)
+        return h, c
+
+    def body(states, x):
+        low = cell(x, states[0], *weights[:3])
+        high = cell(low[0], states[1], *weights[3:])
+        return (low, high), high[0]
+
+    zeros = jnp.zeros((data.shape[1], 256))
+    return jax.lax.scan(body, ((zeros, zeros), (zeros, zeros)), data)[1]
+
+
+def lstm_foreach() -> Step:
+    return repeated(run_lstm, lstm_weights(), array(35, 32, 256))
+
+
+def lstm_foreach_train() -> Step:
+    gradient = jax.value_and_grad(lambda weights, data: run_lstm(weights, data).sum())
+    return repeated(gradient, lstm_weights(), array(35, 32, 256))
+
+
+def while_1000() -> Step:
+    def count(i, x):
+        return jax.lax.while_loop(lambda v: v[0] < 1000, lambda v: (v[0] + 1, v[1] * 0.999), (i, x))
+
+    return repeated(count, jnp.zeros(()), jnp.ones(8))
+
+
+def cond_call() -> Step:
+    return repeated(lambda x: jax.lax.cond(x.sum() > 0, lambda: x * 2, lambda: x * 3), jnp.ones(8))
+
+
+if __name__ == "__main__":
+    serve(
+        jax.__version__,
+        {
+            "lstm_foreach": lstm_foreach,
+            "lstm_foreach_train": lstm_foreach_train,
+            "while_1000": while_1000,
+            "cond_call": cond_call,
+        },
+    )

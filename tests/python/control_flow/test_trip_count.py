@@ -1,0 +1,121 @@
+# ruff: noqa: E501
+"""How often a loop runs changes neither the time to trace it nor its file nor the memory it runs in."""
+
+from __future__ import annotations
+
+import gc
+import pathlib
+import re
+import time
+
+import hybridnet as mx
+import numpy as np
+import pytest
+from hybridnet import _core, gluon
+from hybridnet.contrib import foreach, while_loop
+
+nd = mx.nd
+FEW, MANY = 10, 10_000
+CPU = (1, 0)
+
+
+class Loop(gluon.HybridBlock):
+    """build(F, x, n): a loop of n iterations over x (n, 16), around a dense layer; the last state comes out."""
+
+    def __init__(self, build, count: int) -> None:
+        super().__init__()
+        self.dense = gluon.nn.Dense(16, in_units=16, activation="tanh")
+        self.build, self.count = build, count
+        self.initialize()
+        self.hybridize()
+
+    def forward(self, x):
+        return self.build(self, x.reshape((-1, 1, 16)), self.count)
+
+
+BUILD = {
+    "foreach": lambda net, x, n: foreach(lambda d, s: ([], net.dense(s) + d), x, x[0])[1],
+    "while_loop": lambda net, x, n: while_loop(lambda i, s: i < n, lambda i, s: (i + 1, net.dense(s)), (0, x[0]), n, has_outputs=False)[1],
+    "nested": lambda net, x, n: foreach(lambda d, s: ([], foreach(lambda e, t: ([], net.dense(t) + e), d.expand_dims(0), s)[1]), x, x[0])[1],
+}  # fmt: skip
+
+
+def data(count: int) -> mx.nd.NDArray:
+    return nd.array(np.random.default_rng(0).normal(size=(count, 16)).astype("float32"))
+
+
+def traced(build, count: int, x: mx.nd.NDArray) -> tuple[Loop, float]:
+    """A block that has run once, and the seconds of this thread from the call to a graph that is ready to run."""
+    net = Loop(build, count)
+    gc.collect()
+    start = time.thread_time()
+    net(x)  # returns before the loop has ended
+    seconds = time.thread_time() - start
+    nd.waitall()
+    return net, seconds
+
+
+def within_a_tenth(few: float, many: float) -> bool:
+    return abs(many - few) <= 0.1 * few
+
+
+@pytest.mark.parametrize("name", BUILD)
+def test_time_to_trace(name):
+    arrays = {count: data(count) for count in (FEW, MANY)}
+    times = {FEW: [], MANY: []}
+    for _ in range(200):  # the least of many, taken in turns: other programs slow down some of them
+        for count, x in arrays.items():
+            times[count].append(traced(BUILD[name], count, x)[1])
+        if len(times[FEW]) >= 20 and within_a_tenth(min(times[FEW]), min(times[MANY])):
+            return
+    pytest.fail(f"{min(times[FEW])} s for {FEW} iterations, {min(times[MANY])} s for {MANY}")
+
+
+@pytest.mark.parametrize("name", BUILD)
+def test_size_of_the_exported_files(name, tmp_path):
+    sizes = []
+    for count in (FEW, MANY):
+        net = traced(BUILD[name], count, data(count))[0]
+        files = [pathlib.Path(file) for file in net.export(str(tmp_path / f"m{count}"))]
+        sizes.append([file.stat().st_size for file in files])
+    for few, many in zip(*sizes, strict=True):
+        assert within_a_tenth(few, many), sizes
+
+
+@pytest.mark.parametrize("name", BUILD)
+def test_memory_of_the_plan(name):
+    arenas = []
+    for count in (FEW, MANY):
+        summary = traced(BUILD[name], count, data(count))[0]._cached_op.summary()
+        arenas.append(int(re.search(r"arena (\d+) bytes", summary)[1]))
+        assert "kept for backward 0 bytes" in summary
+    assert arenas[0] > 0
+    assert within_a_tenth(*arenas), arenas
+
+
+@pytest.mark.parametrize("name", BUILD)
+def test_memory_while_running(name):
+    """What a block takes beyond its inputs, at the worst moment, as the allocator counts it."""
+    peaks = []
+    for count in (FEW, MANY):
+        x = data(count)
+        x.wait_to_read()
+        gc.collect()
+        before = _core.memory_statistics(*CPU)["in_use"]
+        _core.reset_peak_memory(*CPU)
+        net, _ = traced(BUILD[name], count, x)
+        net(x).wait_to_read()
+        nd.waitall()
+        peaks.append(_core.memory_statistics(*CPU)["peak_in_use"] - before)
+        del net
+    assert peaks[0] >= 16 * 17 * 4  # the parameters alone
+    assert within_a_tenth(*peaks), peaks
+
+
+def test_stacked_outputs_are_all_that_grows():
+    arenas = []
+    for count in (FEW, MANY):
+        net = Loop(lambda net, x, n: foreach(lambda d, s: (s, net.dense(s) + d), x, x[0])[0], count)
+        net(data(count)).wait_to_read()
+        arenas.append(int(re.search(r"arena (\d+) bytes", net._cached_op.summary())[1]))
+    assert within_a_tenth(*arenas), arenas
