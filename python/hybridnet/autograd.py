@@ -13,6 +13,7 @@ from .ndarray import NDArray, zeros
 __all__ = [
     "Function",
     "NDArray",
+    "NDArray",
     "backward",
     "grad",
     "is_recording",

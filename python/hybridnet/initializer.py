@@ -325,20 +325,12 @@ class Constant(Initializer):
     """One value everywhere, or the values of an array of the parameter's shape."""
 
     def __init__(self, value: Any) -> None:
-        super().__init__(value=value)
+        plain = value.asnumpy() if hasattr(value, "asnumpy") else value
+        super().__init__(value=plain.tolist() if isinstance(plain, (np.ndarray, np.generic)) else plain)
         self.value = value
 
     def _init_weight(self, _: str, arr: NDArray) -> None:
         arr[:] = self.value
-
-    def _plain_value(self) -> Any:
-        value = self._kwargs["value"]
-        if hasattr(value, "asnumpy"):
-            value = value.asnumpy()
-        return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
-
-    def dumps(self) -> str:
-        return json.dumps([type(self).__name__.lower(), {"value": self._plain_value()}])
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Initializer):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..ops.contrib import isfinite, isinf, isnan, zipfian_classes
 from ..ops.namespace import lazy_functions
 from .ndarray import NDArray
 
@@ -19,40 +20,11 @@ def __getattr__(name: str) -> Any:
     return _lazy(name)
 
 
-def isinf(data: NDArray) -> NDArray:
-    """1 where data is infinite, else 0."""
-    return data.abs() == float("inf")
-
-
-def isnan(data: NDArray) -> NDArray:
-    """1 where data is not a number, else 0."""
-    return data != data
-
-
-def isfinite(data: NDArray) -> NDArray:
-    """1 where data is a finite number, else 0."""
-    return (data.abs() != float("inf")) * (data == data)
-
-
 def rand_zipfian(
     true_classes: NDArray, num_sampled: int, range_max: int, ctx: Any = None
 ) -> tuple[NDArray, NDArray, NDArray]:
-    """Classes drawn with probability log((c + 2) / (c + 1)) / log(range_max + 1), and expected counts of both kinds."""
-    from . import random
-    from .ndarray import _function
+    """Classes drawn with a log-uniform (Zipfian) probability, and expected counts; see ops.contrib.zipfian_classes."""
+    from .. import ndarray
 
-    log_range = _log(float(range_max + 1))
-    drawn = random.uniform(0, log_range, shape=(num_sampled,), dtype="float64", ctx=ctx).exp().astype("int64") - 1
-    sampled = drawn % range_max
-
-    def expected(classes: NDArray) -> NDArray:
-        wide = classes.astype("float64")
-        return _function("log")((wide + 2.0) / (wide + 1.0)) / log_range * num_sampled
-
-    return sampled, expected(true_classes.as_in_context(sampled.context)), expected(sampled)
-
-
-def _log(value: float) -> float:
-    import math
-
-    return math.log(value)
+    where = true_classes.context if ctx is None else ctx
+    return zipfian_classes(ndarray, true_classes, num_sampled, range_max, ctx=where)

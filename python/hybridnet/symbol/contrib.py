@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..ops.contrib import isfinite, isinf, isnan, zipfian_classes
 from ..ops.namespace import lazy_functions
 from .symbol import Symbol
 
@@ -19,16 +20,8 @@ def __getattr__(name: str) -> Any:
     return _lazy(name)
 
 
-def isinf(data: Symbol) -> Symbol:
-    """1 where data is infinite, else 0."""
-    return data.abs() == float("inf")
+def rand_zipfian(true_classes: Symbol, num_sampled: int, range_max: int) -> tuple[Symbol, Symbol, Symbol]:
+    """Nodes of classes drawn with a log-uniform (Zipfian) probability, and of expected counts."""
+    from .. import symbol
 
-
-def isnan(data: Symbol) -> Symbol:
-    """1 where data is not a number, else 0."""
-    return data != data
-
-
-def isfinite(data: Symbol) -> Symbol:
-    """1 where data is a finite number, else 0."""
-    return (data.abs() != float("inf")) * (data == data)
+    return zipfian_classes(symbol, true_classes, num_sampled, range_max)
