@@ -18,11 +18,12 @@ struct WinogradTiles {
   static constexpr int64_t kBlock = 24;                 // tiles whose products one task keeps in its cache
   static constexpr int64_t kGroupFloats = 1536 * 1024;  // transformed inputs that exist at a time
   int64_t down, across, count, group;
-  explicit WinogradTiles(const ConvGeometry& g)
+  // `channels`: floats that a transformed tile has per point.
+  WinogradTiles(const ConvGeometry& g, int64_t channels)
       : down((g.out[1] + 1) / 2),
         across((g.out[2] + 1) / 2),
         count(g.n * down * across),
-        group(std::min(count, std::max<int64_t>(8 * kBlock, kGroupFloats / (kPoints * g.c)))) {}
+        group(std::min(count, std::max<int64_t>(8 * kBlock, kGroupFloats / (kPoints * channels)))) {}
 };
 }  // namespace hybridnet::kernels
 #endif
@@ -210,7 +211,7 @@ void finish_tile(const ConvGeometry& g, const WinogradTiles& t, int64_t tile, co
 
 void forward(const ConvGeometry& g, const float* x, const float* packed, const WinogradEnd& end, float* y,
              void* workspace) {
-  const WinogradTiles t(g);
+  const WinogradTiles t(g, g.c);
   const int64_t width = panel_width(), panels = (g.o + width - 1) / width;
   float* const transformed = static_cast<float*>(workspace);  // (point, tile of the group, channel)
   const int64_t point_step = t.group * g.c;
@@ -243,9 +244,168 @@ int64_t weight_floats(const ConvGeometry& g) {
   return (g.o + width - 1) / width * width * kPoints * g.c;
 }
 
+// ---- gradient of the weights: sum over tiles of (B^T d B) (A dy A^T) per point, then G^T . G
+HWY_INLINE void spread_two(V a, V b, V* out, int64_t step) {
+  out[0] = a;
+  out[step] = hn::Add(a, b);
+  out[2 * step] = hn::Sub(a, b);
+  out[3 * step] = hn::Neg(b);
+}
+
+// `stride`: floats per tile of `out`, g.o rounded up to whole panels.
+void spread_tile(const ConvGeometry& g, const WinogradTiles& t, const float* dy, int64_t tile, float* out,
+                 int64_t stride, int64_t point_step) {
+  const D d;
+  const int64_t column = tile % t.across * 2, row = tile / t.across % t.down * 2, n = tile / t.across / t.down;
+  const float* pixel[4];
+  for (int64_t i = 0; i < 4; ++i) {
+    const int64_t r = row + i / 2, q = column + i % 2;
+    pixel[i] = r < g.out[1] && q < g.out[2] ? dy + ((n * g.out[1] + r) * g.out[2] + q) * g.o : nullptr;
+  }
+  for (int64_t o = 0; o < stride; o += lanes()) {
+    V v[4], half[8], point[16];
+    for (int i = 0; i < 4; ++i) v[i] = pixel[i] && o < g.o ? hn::LoadU(d, pixel[i] + o) : hn::Zero(d);
+    for (int q = 0; q < 2; ++q) spread_two(v[q], v[2 + q], half + q, 2);
+    for (int r = 0; r < 4; ++r) spread_two(half[2 * r], half[2 * r + 1], point + 4 * r, 1);
+    for (int64_t k = 0; k < kPoints; ++k) hn::StoreU(point[k], d, out + k * point_step + o);
+  }
+}
+
+// sums (kR input channels, one panel) += over tiles of a[tile][channel] * b[tile][output].
+template <int64_t kR>
+HWY_INLINE void accumulate(int64_t tiles, const float* HWY_RESTRICT a, int64_t a_stride, const float* HWY_RESTRICT b,
+                           int64_t b_stride, float* HWY_RESTRICT sums) {
+  const D d;
+  const int64_t step = lanes();
+  V acc[kR][kVectors];
+  for (int64_t r = 0; r < kR; ++r)
+    for (int64_t v = 0; v < kVectors; ++v) acc[r][v] = hn::LoadU(d, sums + r * b_stride + v * step);
+  for (int64_t t = 0; t < tiles; ++t) {
+    V right[kVectors];
+    for (int64_t v = 0; v < kVectors; ++v) right[v] = hn::LoadU(d, b + t * b_stride + v * step);
+    for (int64_t r = 0; r < kR; ++r) {
+      const V left = hn::Set(d, a[t * a_stride + r]);
+      for (int64_t v = 0; v < kVectors; ++v) acc[r][v] = hn::MulAdd(left, right[v], acc[r][v]);
+    }
+  }
+  for (int64_t r = 0; r < kR; ++r)
+    for (int64_t v = 0; v < kVectors; ++v) hn::StoreU(acc[r][v], d, sums + r * b_stride + v * step);
+}
+
+void accumulate_channels(int64_t channels, int64_t tiles, const float* a, const float* b, int64_t b_stride,
+                         float* sums) {
+  int64_t c = 0;
+  for (; c + kRows <= channels; c += kRows) accumulate<kRows>(tiles, a + c, channels, b, b_stride, sums + c * b_stride);
+  a += c;
+  sums += c * b_stride;
+  switch (channels - c) {
+    case 1:
+      return accumulate<1>(tiles, a, channels, b, b_stride, sums);
+    case 2:
+      return accumulate<2>(tiles, a, channels, b, b_stride, sums);
+    case 3:
+      return accumulate<3>(tiles, a, channels, b, b_stride, sums);
+    case 4:
+      return accumulate<4>(tiles, a, channels, b, b_stride, sums);
+    case 5:
+      return accumulate<5>(tiles, a, channels, b, b_stride, sums);
+    default:
+      return;
+  }
+}
+
+// G^T . G of one panel and some input channels; `taps` is room for (channels, 9, panel width).
+HWY_INLINE void gather_four(V a, V b, V c, V d, V* out, int64_t step) {
+  const V half = hn::Set(D(), 0.5F), sum = hn::Mul(half, hn::Add(b, c));
+  out[0] = hn::Add(a, sum);
+  out[step] = hn::Mul(half, hn::Sub(b, c));
+  out[2 * step] = hn::Add(d, sum);
+}
+
+void gather_block(const ConvGeometry& g, const float* sums, int64_t stride, int64_t panel, int64_t first,
+                  int64_t channels, float* taps, float* dw) {
+  const D d;
+  const ConvStrides s = ConvStrides::of(g.c, g.kernel, g.weights_last);
+  const int64_t width = panel_width(), present = std::min(width, g.o - panel * width);
+  for (int64_t c = 0; c < channels; ++c) {
+    for (int64_t i = 0; i < width; i += lanes()) {
+      V point[16], half[12], tap[9];
+      for (int64_t k = 0; k < kPoints; ++k)
+        point[k] = hn::LoadU(d, sums + (k * g.c + first + c) * stride + panel * width + i);
+      for (int q = 0; q < 4; ++q) gather_four(point[q], point[4 + q], point[8 + q], point[12 + q], half + q, 4);
+      for (int r = 0; r < 3; ++r)
+        gather_four(half[4 * r], half[4 * r + 1], half[4 * r + 2], half[4 * r + 3], tap + 3 * r, 1);
+      for (int64_t t = 0; t < 9; ++t) hn::StoreU(tap[t], d, taps + (c * 9 + t) * width + i);
+    }
+  }
+  for (int64_t i = 0; i < present; ++i) {
+    for (int64_t c = 0; c < channels; ++c) {
+      float* to = dw + (panel * width + i) * s.n + (first + c) * s.c;
+      for (int64_t t = 0; t < 9; ++t) to[t / 3 * s.spatial[1] + t % 3 * s.spatial[2]] = taps[(c * 9 + t) * width + i];
+    }
+  }
+}
+
+// Workspace: transformed x, transformed dy, then the sums (point, input channel, output).
+struct GradientSpace {
+  int64_t stride, x_floats, dy_floats, sum_floats;
+  GradientSpace(const ConvGeometry& g, const WinogradTiles& t)
+      : stride((g.o + panel_width() - 1) / panel_width() * panel_width()),
+        x_floats(kPoints * t.group * g.c),
+        dy_floats(kPoints * t.group * stride),
+        sum_floats(kPoints * g.c * stride) {}
+  int64_t floats() const { return x_floats + dy_floats + sum_floats; }
+};
+
+WinogradTiles gradient_tiles(const ConvGeometry& g) { return WinogradTiles(g, std::max(g.c, g.o)); }
+
+void backward_weights(const ConvGeometry& g, const float* x, const float* dy, float* dw, void* workspace) {
+  constexpr int64_t kTilesAtOnce = 96, kChannels = 8;
+  const WinogradTiles t = gradient_tiles(g);
+  const GradientSpace space(g, t);
+  const int64_t width = panel_width(), panels = space.stride / width;
+  float* const from_x = static_cast<float*>(workspace);
+  float* const from_dy = from_x + space.x_floats;
+  float* const sums = from_dy + space.dy_floats;
+  const int64_t x_step = t.group * g.c, dy_step = t.group * space.stride;
+  parallel_for(space.sum_floats, 1 << 16,
+               [&](int64_t begin, int64_t end) { std::fill(sums + begin, sums + end, 0.0F); });
+  for (int64_t start = 0; start < t.count; start += t.group) {
+    const int64_t tiles = std::min(t.group, t.count - start);
+    parallel_for(tiles, 1 + 2048 / g.c, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        transform_tile(g, t, x, start + i, from_x + i * g.c, x_step);
+        spread_tile(g, t, dy, start + i, from_dy + i * space.stride, space.stride, dy_step);
+      }
+    });
+    parallel_for(kPoints * panels, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t task = begin; task < end; ++task) {
+        const int64_t k = task / panels, panel = task % panels;
+        for (int64_t i = 0; i < tiles; i += kTilesAtOnce) {
+          accumulate_channels(g.c, std::min(kTilesAtOnce, tiles - i), from_x + k * x_step + i * g.c,
+                              from_dy + k * dy_step + i * space.stride + panel * width, space.stride,
+                              sums + k * g.c * space.stride + panel * width);
+        }
+      }
+    });
+  }
+  const int64_t blocks = (g.c + kChannels - 1) / kChannels;
+  parallel_for(panels * blocks, 1 + 32 / blocks, [&](int64_t begin, int64_t end) {
+    HWY_ALIGN float taps[kChannels * 9 * kVectors * kMaxLanes];
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t first = task % blocks * kChannels;
+      gather_block(g, sums, space.stride, task / blocks, first, std::min(kChannels, g.c - first), taps, dw);
+    }
+  });
+}
+
 }  // namespace
 
 // Names for the dispatch.
+void winograd_gradient(const ConvGeometry& g, const float* x, const float* dy, float* dw, void* workspace) {
+  backward_weights(g, x, dy, dw, workspace);
+}
+int64_t winograd_gradient_floats(const ConvGeometry& g) { return GradientSpace(g, gradient_tiles(g)).floats(); }
 void winograd_pack_weights(const ConvGeometry& g, const float* w, bool of_mirrored, float* packed) {
   pack_weights(g, w, of_mirrored, packed);
 }
@@ -264,6 +424,8 @@ namespace {
 HWY_EXPORT(winograd_pack_weights);
 HWY_EXPORT(winograd_run);
 HWY_EXPORT(winograd_weight_floats);
+HWY_EXPORT(winograd_gradient);
+HWY_EXPORT(winograd_gradient_floats);
 }  // namespace
 
 ConvGeometry mirrored(const ConvGeometry& g) {
@@ -291,11 +453,18 @@ void winograd_pack(const ConvGeometry& g, const float* w, bool of_mirrored, floa
   HWY_DYNAMIC_DISPATCH(winograd_pack_weights)(g, w, of_mirrored, packed);
 }
 int64_t winograd_workspace_bytes(const ConvGeometry& g) {
-  return WinogradTiles::kPoints * WinogradTiles(g).group * g.c * static_cast<int64_t>(sizeof(float));
+  return WinogradTiles::kPoints * WinogradTiles(g, g.c).group * g.c * static_cast<int64_t>(sizeof(float));
 }
 void winograd_forward(const ConvGeometry& g, const float* x, const float* packed, const WinogradEnd& end, float* y,
                       void* workspace) {
   HWY_DYNAMIC_DISPATCH(winograd_run)(g, x, packed, end, y, workspace);
+}
+
+int64_t winograd_backward_weights_workspace_bytes(const ConvGeometry& g) {
+  return HWY_DYNAMIC_DISPATCH(winograd_gradient_floats)(g) * static_cast<int64_t>(sizeof(float));
+}
+void winograd_backward_weights(const ConvGeometry& g, const float* x, const float* dy, float* dw, void* workspace) {
+  HWY_DYNAMIC_DISPATCH(winograd_gradient)(g, x, dy, dw, workspace);
 }
 
 }  // namespace hybridnet::kernels

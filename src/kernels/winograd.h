@@ -33,4 +33,9 @@ struct WinogradEnd {
 void winograd_forward(const ConvGeometry& g, const float* x, const float* packed, const WinogradEnd& end, float* y,
                       void* workspace);
 
+// The gradient of w, by the transposed algorithm: as many products as the forward needs. For g with
+// winograd_applies(g).
+int64_t winograd_backward_weights_workspace_bytes(const ConvGeometry& g);
+void winograd_backward_weights(const ConvGeometry& g, const float* x, const float* dy, float* dw, void* workspace);
+
 }  // namespace hybridnet::kernels

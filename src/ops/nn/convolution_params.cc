@@ -95,6 +95,24 @@ class WinogradKernel final : public Kernel {
   onednn::PackedCopy remembered_;
 };
 
+class WinogradWeightsKernel final : public Kernel {
+ public:
+  explicit WinogradWeightsKernel(const ConvGeometry& g) : g_(g) {}
+  // Transforming the result costs as much as 50 tiles or so.
+  static bool applies(const ConvGeometry& g, const Convolution::Options& options) {
+    return options.kind == ConvKind::kBackwardWeights && !options.bias && g.n * g.out_size() >= 512 &&
+           kernels::winograd_applies(g);
+  }
+  int64_t workspace_bytes() const override { return kernels::winograd_backward_weights_workspace_bytes(g_); }
+  void run(const KernelArgs& args) override {
+    kernels::winograd_backward_weights(g_, args.in[0].as<float>(), args.in[1].as<float>(), args.out[0].as<float>(),
+                                       args.workspace);
+  }
+
+ private:
+  ConvGeometry g_;
+};
+
 template <typename T>
 class ReferenceConvKernel final : public Kernel {
  public:
@@ -198,6 +216,8 @@ Ref<Kernel> link_conv(const LinkContext& c, const ConvGeometry& g, Convolution::
   options.remember = c.frozen_weights;
   if (dtype == DType::kFloat32 && WinogradKernel::applies(g, options, c.frozen_weights))
     return Ref<Kernel>(new WinogradKernel(g, options));
+  if (dtype == DType::kFloat32 && WinogradWeightsKernel::applies(g, options))
+    return Ref<Kernel>(new WinogradWeightsKernel(g));
   return Ref<Kernel>(new DnnlConvKernel(g, options));
 }
 

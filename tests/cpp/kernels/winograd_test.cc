@@ -96,6 +96,27 @@ TEST(Winograd, MirroredItIsTheGradientOfTheData) {
   expect_gradient_equals_sum(last);
 }
 
+void expect_weight_gradient_equals_sum(const ConvGeometry& g) {
+  ASSERT_TRUE(winograd_applies(g));
+  const auto x = random_values(g.n * g.c * g.in_size(), 1), dy = random_values(g.n * g.o * g.out_size(), 2);
+  std::vector<float> expected(static_cast<size_t>(g.o * g.c * 9)), dw(expected.size(), NAN);
+  conv_backward_weights_reference<float>(g, x.data(), dy.data(), expected.data(), nullptr);
+  std::vector<float> workspace(static_cast<size_t>(winograd_backward_weights_workspace_bytes(g)) / sizeof(float));
+  winograd_backward_weights(g, x.data(), dy.data(), dw.data(), workspace.data());
+  const float tolerance = 1e-6F * static_cast<float>(g.n * g.out_size() + 32);
+  for (size_t i = 0; i < dw.size(); ++i) ASSERT_NEAR(dw[i], expected[i], tolerance) << "element " << i;
+}
+
+TEST(Winograd, GivesTheGradientOfTheWeights) {
+  expect_weight_gradient_equals_sum(geometry(2, 48, 80, 9, 7, 1));
+  expect_weight_gradient_equals_sum(geometry(1, 32, 64, 8, 8, 0));
+  expect_weight_gradient_equals_sum(geometry(3, 64, 32, 21, 20, 2));
+  expect_weight_gradient_equals_sum(geometry(3, 512, 32, 16, 17, 1));
+  ConvGeometry last = geometry(1, 32, 48, 6, 6, 1);
+  last.weights_last = true;
+  expect_weight_gradient_equals_sum(last);
+}
+
 TEST(Winograd, DeclinesOtherForms) {
   const ConvGeometry fits = geometry(1, 32, 32, 8, 8, 1);
   for (const auto change : {+[](ConvGeometry& g) { g.stride[1] = 2; }, +[](ConvGeometry& g) { g.dilate[2] = 2; },
