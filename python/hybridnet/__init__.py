@@ -83,7 +83,7 @@ class _AliasFinder:
             return None
         from importlib.machinery import ModuleSpec
 
-        return ModuleSpec(fullname, _AliasLoader(f"{__name__}.{_ALIASES[short]}"))
+        return ModuleSpec(fullname, _AliasLoader(f"{__name__}.{_ALIASES[short]}"))  # type: ignore[arg-type]  # has a loader's methods
 
 
 class _AliasLoader:
@@ -99,7 +99,7 @@ class _AliasLoader:
         module.__spec__ = self.spec  # the import system has just put the alias' own there
 
 
-sys.meta_path.append(_AliasFinder)  # type: ignore[arg-type]
+sys.meta_path.append(_AliasFinder)
 
 
 def __getattr__(member: str) -> Any:

@@ -29,7 +29,8 @@ class Context:
 
     def __init__(self, device_type: str | Context, device_id: int = 0) -> None:
         if isinstance(device_type, Context):
-            self.device_typeid, self.device_id = device_type.device_typeid, device_type.device_id
+            self.device_typeid: int = device_type.device_typeid
+            self.device_id: int = device_type.device_id
         elif device_type in Context.devstr2type:
             self.device_typeid, self.device_id = Context.devstr2type[device_type], int(device_id)
         else:

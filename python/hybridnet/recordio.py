@@ -13,7 +13,7 @@ import os
 import struct
 from collections import namedtuple
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -34,6 +34,9 @@ def _cut(data: bytes) -> list[bytes]:
             begin = position + 4
         position = data.find(_MAGIC, position + (4 if position % 4 == 0 else 1))
     return [*parts, data[begin:]]
+
+
+RecordT = TypeVar("RecordT", bound="MXRecordIO")
 
 
 class MXRecordIO:
@@ -79,7 +82,7 @@ class MXRecordIO:
     def __del__(self) -> None:
         self.close()
 
-    def __enter__(self) -> MXRecordIO:
+    def __enter__(self: RecordT) -> RecordT:
         return self
 
     def __exit__(self, *_: Any) -> None:
@@ -242,7 +245,7 @@ class MXIndexedRecordIO(MXRecordIO):
 
 
 # What goes in front of an image: flag is the number of labels where there is not exactly one; id and id2 are free.
-IRHeader = namedtuple("HEADER", ["flag", "label", "id", "id2"])
+IRHeader = namedtuple("HEADER", ["flag", "label", "id", "id2"])  # type: ignore[name-match]  # MXNet's repr shows this name
 _IR_FORMAT = "IfQQ"
 _IR_SIZE = struct.calcsize(_IR_FORMAT)
 

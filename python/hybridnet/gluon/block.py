@@ -137,6 +137,10 @@ class Block:
             self._reg_params[name] = value
         super().__setattr__(name, value)
 
+    if TYPE_CHECKING:
+        # Subclasses set children and parameters under names that they make while running.
+        def __getattr__(self, name: str) -> Any: ...
+
     def _check_container_with_block(self) -> None:
         children = {id(child) for child in self._children.values()}
         for key, value in self.__dict__.items():

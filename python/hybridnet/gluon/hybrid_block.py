@@ -304,7 +304,7 @@ class HybridBlock(Block):
         graph = self._last_graph
         if graph is None or graph.op is None:
             raise RuntimeError(
-                f"Block '{self.name}' has no graph yet. Fix: call hybridize(), then the block once, before pass_report()"
+                f"Block '{self.name}' has no graph yet. Fix: call hybridize(), then the block, before pass_report()"
             )
         return graph.op.summary()
 
@@ -355,7 +355,7 @@ class HybridBlock(Block):
                 _core.control_check_leaks(symbol.Group(outputs))
         if not outputs:
             raise ValueError(f"Block '{self.name}': forward gives no array when hybridized, got {out!r}")
-        variables = {variable.name: param for param, variable in scope.variables.items()}
+        variables = {str(variable.name): param for param, variable in scope.variables.items()}
         return _Graph(inputs, symbol.Group(outputs), out_key, variables, trained), scope, reads
 
     def _learn_shapes(self, scope: trace.Trace) -> None:
@@ -575,12 +575,12 @@ class HybridBlock(Block):
         flat: list[Any] = []
         key = structure.flatten(args, flat)
         graph, scope, _ = self._trace(key, flat)
-        known = {variable.name: a.dtype for variable, a in zip(graph.inputs, flat, strict=False)}
+        known = {str(variable.name): a.dtype for variable, a in zip(graph.inputs, flat, strict=False)}
         args_types, _, aux_types = graph.outputs.infer_type(**known)
         names = [*graph.outputs.list_arguments(), *graph.outputs.list_auxiliary_states()]
         found = dict(zip(names, [*(args_types or ()), *(aux_types or ())], strict=False))
         for param, variable in scope.variables.items():
-            dtype = found.get(variable.name)
+            dtype = found.get(str(variable.name))
             if dtype is not None:
                 param.dtype = dtype
 

@@ -243,7 +243,8 @@ class Parameter:
         if not self._deferred_init:
             return
         init, ctx, default_init, data = self._deferred_init
-        if not shape_is_known(self.shape):
+        shape = self.shape
+        if shape is None or not shape_is_known(shape):
             raise ValueError(
                 f"Cannot initialize Parameter '{self.name}' because it has invalid shape: {self.shape}. "
                 "Please specify in_units, in_channels, etc for `Block`s."
@@ -251,7 +252,7 @@ class Parameter:
         self._deferred_init = ()
         with autograd.pause():
             if data is None:
-                data = ndarray.zeros(self.shape, ctx=cpu(), dtype=self.dtype)
+                data = ndarray.zeros(shape, ctx=cpu(), dtype=self.dtype)
                 desc = initializer.InitDesc(self.name, {"__init__": init})
                 initializer.create(default_init)(desc, data)
             self._init_impl(data, ctx)
@@ -265,8 +266,9 @@ class Parameter:
         if self.grad_req == "null":
             self._grad = None
             return
-        self._grad = [ndarray.zeros(a.shape, ctx=a.context, dtype=a.dtype) for a in self._data or ()]
-        autograd.mark_variables(self._data, self._grad, self.grad_req)
+        values = self._data or []
+        self._grad = [ndarray.zeros(a.shape, ctx=a.context, dtype=a.dtype) for a in values]
+        autograd.mark_variables(values, self._grad, self.grad_req)
 
     def _load_init(self, data: NDArray, ctx: Any, cast_dtype: bool = False, dtype_source: str = "current") -> None:
         """Takes its value from data, initializing if needed.
@@ -733,7 +735,7 @@ class ParameterDict:
 
     def load_dict(
         self,
-        param_dict: Mapping[str, NDArray] | Sequence[tuple[str, NDArray]],
+        param_dict: Mapping[str, NDArray] | Sequence[Any],
         ctx: Any = None,
         allow_missing: bool = False,
         ignore_extra: bool = False,

@@ -74,7 +74,7 @@ def print_summary(block: Block, inputs: tuple[Any, ...]) -> None:
         for handle in handles:
             handle.detach()
     rows = [_Row("Input", _shape_text(inputs), 0, 0, 0), *recorder.rows]
-    total, trainable, shared = (sum(row[i] for row in rows) for i in (2, 3, 4))
+    total, trainable, shared = (sum(int(row[i]) for row in rows) for i in (2, 3, 4))
     print("-" * 80)
     print(f"{'Layer (type)':>20}  {'Output Shape':>42} {'Param #':>15}")
     print("=" * 80)

@@ -38,12 +38,12 @@ def _entries(inputs: Any) -> list[Symbol]:
 def _parameter_dtypes(inputs: Sequence[Symbol], outputs: Symbol) -> dict[str, Any]:
     """Element types that inference finds when the inputs' types are known; float32 for what it does not tell."""
     names = [*outputs.list_arguments(), *outputs.list_auxiliary_states()]
-    known = {}
+    known: dict[str, Any] = {}
     for variable in inputs:
         types = variable.infer_type()[0]
         if not types or types[0] is None:
             return dict.fromkeys(names, np.float32)
-        known[variable.name] = types[0]
+        known[str(variable.name)] = types[0]
     try:
         arguments, _, auxiliaries = outputs.infer_type(**known)
     except HybridNetError:
@@ -219,7 +219,7 @@ class SymbolBlock(HybridBlock):
         return self._put_on(scope, flat)
 
     def _put_on(self, scope: trace.Scope | None, flat: Sequence[Symbol]) -> Any:
-        feeds: dict[str, Symbol] = {variable.name: value for variable, value in zip(self._inputs, flat, strict=False)}
+        feeds: dict[str, Symbol] = {str(v.name): value for v, value in zip(self._inputs, flat, strict=False)}
         if scope is not None:
             feeds.update({name: scope.variable(param) for name, param in self._params.items()})
         used = set(self._outputs.list_inputs())

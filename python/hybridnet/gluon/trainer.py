@@ -92,12 +92,14 @@ class Trainer:
         if isinstance(kvstore, str):
             from ..kvstore import create
 
-            kvstore = create(kvstore)
-        if not hasattr(kvstore, "pushpull"):
-            raise ParamError(f"Trainer: kvstore must be a name or have pushpull(), got {type(kvstore).__name__}")
+            store: Any = create(kvstore)
+        else:
+            store = kvstore
+        if not hasattr(store, "pushpull"):
+            raise ParamError(f"Trainer: kvstore must be a name or have pushpull(), got {type(store).__name__}")
         if compression_params:
-            kvstore.set_gradient_compression(compression_params)
-        return kvstore
+            store.set_gradient_compression(compression_params)
+        return store
 
     def _check_contexts(self) -> list[Context]:
         contexts: list[Context] | None = None

@@ -113,7 +113,7 @@ class ForceResizeAug(Augmenter):
 
     def __call__(self, src: NDArray) -> NDArray:
         sizes = (src.shape[0], src.shape[1], self.size[1], self.size[0])
-        return imresize(src, *self.size, interp=_get_interp_method(self.interp, sizes))
+        return imresize(src, self.size[0], self.size[1], interp=_get_interp_method(self.interp, sizes))
 
 
 class RandomCropAug(Augmenter):

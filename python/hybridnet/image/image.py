@@ -148,7 +148,7 @@ def fixed_crop(
     """The rectangle at column x0, row y0; resized to size (width, height) if given. Raises ParamError outside."""
     part = pixels.crop(_numpy(src), int(x0), int(y0), int(w), int(h))
     if size is not None and (w, h) != tuple(size):
-        return imresize(part, *size, interp=_get_interp_method(interp, (h, w, size[1], size[0])))
+        return imresize(part, size[0], size[1], interp=_get_interp_method(interp, (h, w, size[1], size[0])))
     return nd.array(part, dtype=part.dtype)
 
 
@@ -181,7 +181,8 @@ def random_size_crop(
     if kwargs:
         raise ParamError(f"random_size_crop: unexpected keyword argument '{next(iter(kwargs))}'")
     h, w, _ = src.shape
-    least, most = (area, 1.0) if isinstance(area, numbers.Number) else area
+    bounds: Any = (area, 1.0) if isinstance(area, numbers.Number) else area
+    least, most = bounds
     for _ in range(10):
         target = random.uniform(least, most) * h * w
         sides = np.exp(random.uniform(np.log(ratio[0]), np.log(ratio[1])))
@@ -223,7 +224,7 @@ def imrotate(src: NDArray, rotation_degrees: Any, zoom_in: bool = False, zoom_ou
         raise ShapeError(f"imrotate: only 3D and 4D are supported by this function, got {src.shape}")
     images = src.asnumpy()[None] if src.ndim == 3 else src.asnumpy()
     angles = (
-        [float(rotation_degrees)] * len(images)
+        [float(rotation_degrees)] * len(images)  # type: ignore[arg-type]  # float() raises for complex numbers
         if isinstance(rotation_degrees, numbers.Number)
         else _numpy(rotation_degrees).tolist()
     )

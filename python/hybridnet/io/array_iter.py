@@ -128,12 +128,12 @@ class NDArrayIter(DataIter):
         ]
 
     @property
-    def provide_data(self) -> list[DataDesc]:  # type: ignore[override]
+    def provide_data(self) -> list[DataDesc]:
         """Descriptions of the data of a batch."""
         return self._describe(self.data)
 
     @property
-    def provide_label(self) -> list[DataDesc]:  # type: ignore[override]
+    def provide_label(self) -> list[DataDesc]:
         """Descriptions of the labels of a batch."""
         return self._describe(self.label)
 

@@ -40,8 +40,8 @@ _NEUTRAL = {
 def _record_positions(path: str, index: str | None) -> list[int]:
     """Where the records of a file begin: from the index, else by reading through."""
     if index and os.path.exists(index):
-        with recordio.MXIndexedRecordIO(index, path, "r") as reader:
-            return [reader.idx[key] for key in reader.keys]
+        with recordio.MXIndexedRecordIO(index, path, "r") as indexed:
+            return [indexed.idx[key] for key in indexed.keys]
     positions = []
     with recordio.MXRecordIO(path, "r") as reader:
         while True:
@@ -188,7 +188,7 @@ class ImageRecordIter(DataIter):
             record = self._reader.read()
             self._coming.append(self._threads.submit(self._make, record, self._random.random(), self._random.random()))
 
-    def _make(self, record: bytes, where: float, flip: float) -> tuple[np.ndarray, np.ndarray]:
+    def _make(self, record: Any, where: float, flip: float) -> tuple[np.ndarray, np.ndarray]:
         header, content = recordio.unpack(record)
         label = np.atleast_1d(np.asarray(header.label, np.float32))
         if label.size < self._label_width:
@@ -245,4 +245,4 @@ class ImageRecordUInt8Iter(ImageRecordIter):
     """ImageRecordIter whose images are uint8, without mean and scale."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, dtype="uint8", **kwargs)
+        super().__init__(*args, dtype="uint8", **kwargs)  # type: ignore[misc]  # args end before dtype

@@ -95,7 +95,7 @@ class PrefetchingIter(DataIter):
         rename_label: Sequence[dict[str, str]] | None = None,
     ) -> None:
         super().__init__()
-        self.iters = list(iters) if isinstance(iters, (list, tuple)) else [iters]
+        self.iters: list[Any] = list(iters) if isinstance(iters, (list, tuple)) else [iters]
         if not self.iters:
             raise ParamError("PrefetchingIter: needs at least one iterator")
         self.n_iter = len(self.iters)
@@ -119,12 +119,12 @@ class PrefetchingIter(DataIter):
         return [desc for its, new in zip(lists, names, strict=True) for desc in _renamed(its, new)]
 
     @property
-    def provide_data(self) -> list[DataDesc]:  # type: ignore[override]
+    def provide_data(self) -> list[DataDesc]:
         """Descriptions of the data of all iterators."""
         return self._descriptions("provide_data", self.rename_data)
 
     @property
-    def provide_label(self) -> list[DataDesc]:  # type: ignore[override]
+    def provide_label(self) -> list[DataDesc]:
         """Descriptions of the labels of all iterators."""
         return self._descriptions("provide_label", self.rename_label)
 
@@ -146,15 +146,14 @@ class PrefetchingIter(DataIter):
 
     def iter_next(self) -> bool:
         """Moves to the next batch; False behind the last one. Raises what an iterator raised."""
-        batches = [future.result() for future in self._coming]
-        if batches[0] is None:
-            if any(batch is not None for batch in batches):
-                raise ParamError("PrefetchingIter: number of entry mismatches between iterators")
+        results = [future.result() for future in self._coming]
+        batches = [batch for batch in results if batch is not None]
+        if not batches:
             return False
-        if any(batch is None or batch.pad != batches[0].pad for batch in batches):
+        if len(batches) != len(results) or any(batch.pad != batches[0].pad for batch in batches):
             raise ParamError("PrefetchingIter: number of entry mismatches between iterators")
         self.current_batch = DataBatch(
-            [array for batch in batches for array in batch.data],
+            [array for batch in batches for array in batch.data or ()],
             [array for batch in batches for array in batch.label or ()],
             batches[0].pad,
             batches[0].index,

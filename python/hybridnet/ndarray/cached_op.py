@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .. import _core
 
 if TYPE_CHECKING:
-    from ..symbol import Symbol
+    from ..symbol.symbol import Symbol
 
 __all__ = ["CachedOp"]
 

@@ -187,7 +187,7 @@ def csr_matrix(arg1: Any, shape: Sequence[int] | None = None, ctx: Any = None, d
     """A csr matrix from (data, indices, indptr), (data, (rows, columns)), a shape, a SciPy matrix, or dense values."""
     if isinstance(arg1, tuple) and len(arg1) == 3:
         data, indices, indptr = (_numpy(part) for part in arg1)
-        rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr.astype(np.int64)))
+        rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr.astype(np.int64)).astype(np.int64))
         return _from_coordinates(data, rows, indices, shape or _extent(len(indptr) - 1, indices), ctx, dtype)
     if isinstance(arg1, tuple) and len(arg1) == 2 and isinstance(arg1[1], tuple):
         data, (rows, columns) = _numpy(arg1[0]), (_numpy(part) for part in arg1[1])

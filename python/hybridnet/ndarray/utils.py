@@ -47,9 +47,11 @@ def save(fname: str | os.PathLike[str], data: NDArray | Sequence[NDArray] | dict
 
 
 def _split(data: Any) -> tuple[list[NDArray], list[str]]:
+    names: list[str]
+    arrays: list[Any]
     if isinstance(data, _core.NDArrayBase):
-        return [data], []
-    if isinstance(data, dict):
+        names, arrays = [], [data]
+    elif isinstance(data, dict):
         names, arrays = list(data.keys()), list(data.values())
         if not all(isinstance(name, str) for name in names):
             raise HybridNetTypeError("save: expected names that are str")

@@ -226,7 +226,7 @@ class Optimizer:
         self._warn_about_low_precision(weight)
         return self.create_state(index, weight)
 
-    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         """Changes weight and state in place. With aggregate_num > 0, lists of each arrive."""
         raise NotImplementedError(f"{type(self).__name__} must override update")
 

@@ -20,7 +20,7 @@ def positive(what: str, value: int) -> int:
 
 def unknown_or_positive(what: str, value: int) -> int:
     """value if it is an int >= 1, or 0 or -1 for a size that the first batch will tell. Raises ParamError."""
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < -1:
+    if not isinstance(value, (int, numbers.Integral)) or isinstance(value, bool) or value < -1:
         raise ParamError(f"{what}: expected an int >= 1, or 0 or -1 for unknown, got {value!r}")
     return max(int(value), 0)
 
@@ -34,7 +34,7 @@ def sizes(what: str, value: int | Sequence[int], count: int, minimum: int) -> tu
             result = tuple(value)  # type: ignore[arg-type]
         except TypeError:
             result = (None,)
-    if len(result) != count or not all(isinstance(v, numbers.Integral) and v >= minimum for v in result):
+    if len(result) != count or not all(isinstance(v, numbers.Integral) and int(v) >= minimum for v in result):
         raise ParamError(f"{what}: expected an int or {count} ints >= {minimum}, got {value!r}")
     return tuple(int(v) for v in result)
 

@@ -168,7 +168,7 @@ class Dense(HybridBlock):
         return out if self.act is None else self.act(out)
 
     def __repr__(self) -> str:
-        units, in_units = self.weight.shape
+        units, in_units = self.weight.shape or (0, 0)
         return f"{type(self).__name__}({in_units if in_units > 0 else None} -> {units}, {self.act or 'linear'})"
 
 

@@ -96,7 +96,7 @@ class _Conv(HybridBlock):
         return "conv"
 
     def __repr__(self) -> str:
-        k, n, shape = self._kwargs, self._dimensions, self.weight.shape
+        k, n, shape = self._kwargs, self._dimensions, self.weight.shape or (0, 0)
         text = f"{type(self).__name__}({shape[1] if shape[1] > 0 else None} -> {shape[0]}"
         text += f", kernel_size={k['kernel']}, stride={k['stride']}"
         if k["pad"] != (0,) * n:

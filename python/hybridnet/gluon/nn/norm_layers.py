@@ -41,7 +41,7 @@ class _Norm(HybridBlock):
         return ", ".join(f"{key}={value!r}" for key, value in self._kwargs.items())
 
     def __repr__(self) -> str:
-        size = self.gamma.shape[0]
+        size = (self.gamma.shape or (0,))[0]
         return f"{type(self).__name__}({self._content()}, in_channels={size if size > 0 else None})"
 
 

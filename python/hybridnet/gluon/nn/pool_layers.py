@@ -253,7 +253,7 @@ class ReflectionPad2D(HybridBlock):
 
     def __init__(self, padding: int | Sequence[int] = 0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        if isinstance(padding, numbers.Integral):
+        if isinstance(padding, (int, numbers.Integral)):
             padding = (0, 0, 0, 0) + (int(padding),) * 4
         if len(padding) != 8:
             raise ParamError(f"ReflectionPad2D.padding: expected an int or 8 ints, got {padding!r}")

@@ -84,7 +84,7 @@ class _Stack(_CellContainer):
 class SequentialRNNCell(_Stack):
     """Cells on top of each other: the output of one is the input of the next. Add them with add()."""
 
-    def forward(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:  # type: ignore[override]
+    def forward(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
         """One step through all cells."""
         return self._step(inputs, states)
 
@@ -92,7 +92,7 @@ class SequentialRNNCell(_Stack):
 class HybridSequentialRNNCell(_Stack, HybridRecurrentCell):
     """Hybrid cells on top of each other, hybridized as one graph. Add them with add()."""
 
-    def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> tuple[Any, list[Any]]:  # type: ignore[override]
+    def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
         return self._step(inputs, states)
 
 

@@ -40,7 +40,7 @@ class DropoutCell(HybridRecurrentCell):
     def _alias(self) -> str:
         return "dropout"
 
-    def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> Any:  # type: ignore[override]
+    def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> Any:
         if self._rate > 0:
             inputs = F.Dropout(inputs, p=self._rate, axes=self._axes, name=f"t{self._counter}_fwd")
         return inputs, states
@@ -99,7 +99,7 @@ class ModifierCell(HybridRecurrentCell):
         with self._unwrapped() as cell:
             return cell.begin_state(func=func, **kwargs)
 
-    def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> Any:  # type: ignore[override]
+    def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} must override hybrid_forward")
 
     def __repr__(self) -> str:
@@ -150,7 +150,7 @@ class ZoneoutCell(ModifierCell):
     def _mix(F: Any, rate: float, new: Any, old: Any) -> Any:
         return F.where(F.Dropout(F.ones_like(new), p=rate), new, old)
 
-    def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> Any:  # type: ignore[override]
+    def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> Any:
         output, next_states = self.base_cell(inputs, states)
         if self.zoneout_outputs:
             before = self._prev_output
@@ -171,7 +171,7 @@ class ResidualCell(ModifierCell):
     Source: Wu et al., arXiv 1609.08144.
     """
 
-    def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> Any:  # type: ignore[override]
+    def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> Any:
         output, states = self.base_cell(inputs, states)
         return F.elemwise_add(output, inputs, name=f"t{self._counter}_fwd"), states
 

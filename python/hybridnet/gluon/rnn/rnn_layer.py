@@ -78,7 +78,7 @@ class _RNNLayer(HybridBlock):
         outputs = self._projection_size or self._hidden_size
         for layer in range(self._num_layers):
             for direction in "lr"[: self._dir]:
-                shapes = {"i2h_weight": (rows, inputs), "h2h_weight": (rows, outputs)}
+                shapes: dict[str, tuple[int, ...]] = {"i2h_weight": (rows, inputs), "h2h_weight": (rows, outputs)}
                 shapes.update(i2h_bias=(rows,), h2h_bias=(rows,))
                 for name, shape in shapes.items():
                     self._make(f"{direction}{layer}_{name}", shape, self._initializers[f"{name}_initializer"])
@@ -165,7 +165,9 @@ class _RNNLayer(HybridBlock):
             if state.shape != info["shape"]:
                 raise ShapeError(f"Invalid recurrent state shape. Expecting {info['shape']}, got {state.shape}.")
 
-    def hybrid_forward(self, F: Any, inputs: Any, states: Any, sequence_length: Any = None, **kwargs: Any) -> Any:
+    def hybrid_forward(  # type: ignore[override]  # states and lengths by name, parameters in kwargs
+        self, F: Any, inputs: Any, states: Any, sequence_length: Any = None, **kwargs: Any
+    ) -> Any:
         if self._layout == "NTC":
             inputs = F.swapaxes(inputs, 0, 1)
         if self._use_sequence_length:
@@ -190,7 +192,7 @@ class _RNNLayer(HybridBlock):
 
     def _packed(self, F: Any, params: dict[str, Any]) -> Any:
         """All weights, then all biases, as one vector: layer by layer, direction by direction."""
-        parts = []
+        parts: list[Any] = []
         for kind in ("weight", "bias"):
             groups = ("i2h", "h2h", "h2r") if self._projection_size and kind == "weight" else ("i2h", "h2h")
             for layer in range(self._num_layers):

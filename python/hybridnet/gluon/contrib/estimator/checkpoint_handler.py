@@ -17,7 +17,7 @@ __all__ = ["CheckpointHandler"]
 
 
 class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
-    """Writes ``prefix-epoch0batch9.params`` and ``.states`` into a folder, of hybridized nets ``prefix-symbol.json`` too.
+    """Writes ``prefix-epoch0batch9.params`` and ``.states`` into a folder, and a ``prefix-symbol.json`` if hybridized.
 
     Parameters
     ----------

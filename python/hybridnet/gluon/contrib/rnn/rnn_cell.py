@@ -56,7 +56,7 @@ class VariationalDropoutCell(ModifierCell):
             mask = self._masks[what] = F.Dropout(F.ones_like(value), p=rate)
         return value * mask
 
-    def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> Any:  # type: ignore[override]
+    def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> Any:
         first = self._drop(F, "states", self.drop_states, states[0])
         inputs = self._drop(F, "inputs", self.drop_inputs, inputs)
         output, states = self.base_cell(inputs, [first, *states[1:]])

@@ -98,8 +98,8 @@ class Normalize(HybridBlock):
 
     def __init__(self, mean: float | Sequence[float] = 0.0, std: float | Sequence[float] = 1.0) -> None:
         super().__init__()
-        self._mean = (float(mean),) if isinstance(mean, numbers.Number) else tuple(float(v) for v in mean)
-        self._std = (float(std),) if isinstance(std, numbers.Number) else tuple(float(v) for v in std)
+        self._mean = (float(mean),) if isinstance(mean, (int, float, numbers.Real)) else tuple(float(v) for v in mean)
+        self._std = (float(std),) if isinstance(std, (int, float, numbers.Real)) else tuple(float(v) for v in std)
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         return F.image.normalize(x, mean=self._mean, std=self._std)

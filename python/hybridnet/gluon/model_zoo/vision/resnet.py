@@ -240,7 +240,7 @@ resnet_spec = {
     152: ("bottle_neck", [3, 8, 36, 3], [64, 256, 512, 1024, 2048]),
 }
 resnet_net_versions = [ResNetV1, ResNetV2]
-resnet_block_versions = [
+resnet_block_versions: list[dict[str, Any]] = [
     {"basic_block": BasicBlockV1, "bottle_neck": BottleneckV1},
     {"basic_block": BasicBlockV2, "bottle_neck": BottleneckV2},
 ]
@@ -248,7 +248,7 @@ resnet_block_versions = [
 
 def get_resnet(
     version: int, num_layers: int, pretrained: bool = False, ctx: Any = None, root: str | None = None, **kwargs: Any
-) -> ResNetV1 | ResNetV2:
+) -> Any:
     """A ResNet.
 
     Parameters
