@@ -46,6 +46,8 @@ from .random_inputs import (
     assign_each,
     assign_each2,
     create_2d_tensor,
+    create_sparse_array,
+    create_sparse_array_zd,
     create_vector,
     get_identity_mat,
     get_identity_mat_batch,

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ..context import Context
-from ..errors import UnsupportedError
 from ..ndarray import NDArray, array
 from .compare import default_dtype
 
@@ -63,24 +62,66 @@ def rand_ndarray(
     distribution: str | None = None,
     ctx: Context | None = None,
 ) -> NDArray:
-    """A standard normal array. Raises UnsupportedError for storage types other than "default"."""
+    """A standard normal array; one of another storage type is uniform in [0, 1) where it keeps elements."""
     if stype != "default":
-        raise _no_sparse_arrays("rand_ndarray", stype)
+        return rand_sparse_ndarray(shape, stype, density, dtype, distribution, modifier_func=modifier_func, ctx=ctx)[0]
     values = random_arrays(shape)
-    return array(
-        values if modifier_func is None else assign_each(values, modifier_func), ctx=ctx, dtype=dtype or default_dtype()
-    )
+    values = values if modifier_func is None else assign_each(values, modifier_func)
+    return array(values, ctx=ctx, dtype=dtype or default_dtype())
 
 
-def rand_sparse_ndarray(shape: Sequence[int], stype: str, *args: Any, **kwargs: Any) -> Any:
-    """Raises UnsupportedError: arrays are dense here."""
-    raise _no_sparse_arrays("rand_sparse_ndarray", stype)
+def rand_sparse_ndarray(
+    shape: Sequence[int],
+    stype: str,
+    density: float | None = None,
+    dtype: Any = None,
+    distribution: str | None = None,
+    data_init: float | None = None,
+    rsp_indices: Any = None,
+    modifier_func: Callable[[Any], Any] | None = None,
+    shuffle_csr_indices: bool = False,
+    ctx: Context | None = None,
+) -> tuple[NDArray, tuple[Any, ...]]:
+    """(sparse array, its parts): (values, row indices) of "row_sparse", (indptr, indices, data) of "csr".
+
+    Rows or elements are kept with probability density (random if None), uniform in [0, 1) or data_init; rsp_indices
+    names the rows instead. modifier_func is applied to every value kept.
+    """
+    if stype not in ("row_sparse", "csr"):
+        raise ValueError(f"rand_sparse_ndarray: stype is {stype!r}; expected 'row_sparse' or 'csr'")
+    shape, density = tuple(shape), np.random.rand() if density is None else density
+    values = np.random.rand(*shape) if data_init is None else np.full(shape, data_init, dtype="float64")
+    values = values if modifier_func is None else assign_each(values, modifier_func)
+    kept = np.random.rand(*(shape[:1] if stype == "row_sparse" else shape)) < density
+    if rsp_indices is not None:
+        kept = np.isin(np.arange(shape[0]), np.asarray(rsp_indices))
+    values = np.where(kept.reshape(kept.shape + (1,) * (len(shape) - kept.ndim)), values, 0)
+    result = array(values, ctx=ctx, dtype=dtype or default_dtype()).tostype(stype)
+    if stype == "row_sparse":
+        return result, (result.data.asnumpy(), result.indices.asnumpy())
+    return result, (result.indptr, result.indices, result.data)
 
 
-def _no_sparse_arrays(who: str, stype: str) -> UnsupportedError:
-    return UnsupportedError(
-        f"{who}: storage type {stype!r} does not exist.\n  Because: HybridNet's arrays are dense"
-        " (docs/differences-from-mxnet.md).\n  Fix: stype='default'."
+def create_sparse_array(
+    shape: Sequence[int],
+    stype: str,
+    data_init: float | None = None,
+    rsp_indices: Any = None,
+    dtype: Any = None,
+    modifier_func: Callable[[Any], Any] | None = None,
+    density: float = 0.5,
+    shuffle_csr_indices: bool = False,
+) -> NDArray:
+    """The array of :func:`rand_sparse_ndarray`."""
+    return rand_sparse_ndarray(shape, stype, density, dtype, None, data_init, rsp_indices, modifier_func)[0]
+
+
+def create_sparse_array_zd(
+    shape: Sequence[int], stype: str, density: float, rsp_indices: Any = None, **kwargs: Any
+) -> NDArray:
+    """:func:`create_sparse_array` whose rows are only those of rsp_indices."""
+    return create_sparse_array(
+        shape, stype, rsp_indices=rsp_indices, density=0.0 if stype == "row_sparse" else density, **kwargs
     )
 
 

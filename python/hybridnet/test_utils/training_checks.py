@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import autograd, initializer
 from .. import random as mx_random
+from ..ndarray import NDArray
 from ..util import use_np
 from .compare import assert_almost_equal, compare_ndarray_tuple
 
@@ -96,6 +97,10 @@ def _run(net: Any, inputs: list[Any], recorded: bool) -> tuple[np.ndarray, list[
     return out.asnumpy(), [value.grad.asnumpy() for value in inputs]
 
 
+def _of_storage(value: NDArray, stype: str) -> NDArray:
+    return value if stype == "default" else value.tostype(stype)
+
+
 def compare_optimizer(
     opt1: Any,
     opt2: Any,
@@ -112,13 +117,12 @@ def compare_optimizer(
 
     shape: of the weight; a list of shapes checks opt2's update of many weights at once against opt1's, one by one.
     """
-    if w_stype != "default" or g_stype != "default":
-        from .random_inputs import _no_sparse_arrays
-
-        raise _no_sparse_arrays("compare_optimizer", g_stype if w_stype == "default" else w_stype)
     several = isinstance(shape, list)
     shapes = shape if several else [shape]
-    first, grads = ([mx_random.uniform(shape=s, dtype=dtype) for s in shapes] for _ in range(2))
+    first = [mx_random.uniform(shape=s, dtype=dtype) for s in shapes]
+    grads = [_of_storage(mx_random.uniform(shape=s, dtype=dtype), g_stype) for s in shapes]
+    if w_stype != "default":  # every row is there
+        first = [_of_storage(weight, w_stype) for weight in first]
     second = [weight.copy() for weight in first]
     states1 = [opt1.create_state_multi_precision(i, weight) for i, weight in enumerate(first)]
     states2 = [opt2.create_state_multi_precision(i, weight) for i, weight in enumerate(second)]

@@ -132,6 +132,13 @@ def test_hybridized_blocks_are_compared_with_plain_ones() -> None:
     )
 
 
-def test_other_storage_is_refused_with_the_reason() -> None:
-    with pytest.raises(mx.errors.UnsupportedError, match="dense"):
-        tu.rand_ndarray((2, 3), "csr")
+def test_sparse_arrays_keep_what_they_were_told_to() -> None:
+    rows, (values, indices) = tu.rand_sparse_ndarray((6, 2), "row_sparse", rsp_indices=[1, 4], data_init=3)
+    assert rows.stype == "row_sparse"
+    np.testing.assert_array_equal(indices, [1, 4])
+    np.testing.assert_array_equal(values, np.full((2, 2), 3))
+    assert not tu.rand_ndarray((5, 5), "csr", density=0).asnumpy().any()
+    full = tu.rand_ndarray((5, 5), "csr", density=1, modifier_func=lambda v: v + 1)
+    assert full.asnumpy().min() >= 1
+    with pytest.raises(ValueError, match="row_sparse"):
+        tu.rand_sparse_ndarray((2, 2), "other")
