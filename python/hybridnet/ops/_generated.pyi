@@ -1,8 +1,8 @@
 # Written by tools/gen_frontend.py from the operator registry; `tools/dev gen` writes it again. ruff: noqa
 """Every operator once. nd.X and sym.X are these functions: given arrays they run, given Symbols they make nodes.
 
-Names with an underscore stand under nd._internal, nd.random (_random_), nd.linalg (_linalg_), nd.contrib (_contrib_) and
-nd.image (_image_).
+Names with an underscore stand under nd._internal, nd.random (_random_), nd.linalg (_linalg_), nd.contrib (_contrib_)
+and nd.image (_image_).
 """
 
 from collections.abc import Sequence
@@ -15,11 +15,8 @@ TensorT = TypeVar("TensorT", NDArray, Symbol)
 DType = Any
 
 def Activation(
-    data: TensorT,
-    act_type: Literal["relu", "sigmoid", "softrelu", "softsign", "tanh"],
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, act_type: Literal['relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'], *, out: Any = None, name: str
+    | None = None
 ) -> TensorT:
     """Applies relu, sigmoid, softrelu (log(1 + e^x)), softsign (x / (1 + |x|)) or tanh.
 
@@ -33,24 +30,12 @@ def Activation(
     Returns: out: shape and dtype of data
     """
 
+
 def BatchNorm(
-    data: TensorT,
-    gamma: TensorT,
-    beta: TensorT,
-    moving_mean: TensorT,
-    moving_var: TensorT,
-    eps: float = 0.0010000000474974513,
-    momentum: float = 0.8999999761581421,
-    fix_gamma: bool = True,
-    use_global_stats: bool = False,
-    output_mean_var: bool = False,
-    axis: int = 1,
-    cudnn_off: bool = False,
-    min_calib_range: float | None = None,
-    max_calib_range: float | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, gamma: TensorT, beta: TensorT, moving_mean: TensorT, moving_var: TensorT, eps: float =
+    0.0010000000474974513, momentum: float = 0.8999999761581421, fix_gamma: bool = True, use_global_stats: bool =
+    False, output_mean_var: bool = False, axis: int = 1, cudnn_off: bool = False, min_calib_range: float | None = None,
+    max_calib_range: float | None = None, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Normalizes each channel to mean 0 and variance 1 (biased), then scales by gamma and shifts by beta. In training
     the statistics are those of the batch, and moving = momentum * moving + (1 - momentum) * batch.
@@ -86,6 +71,7 @@ def BatchNorm(
 
 BatchNorm_v1 = BatchNorm
 
+
 def BilinearSampler(
     data: TensorT, grid: TensorT, cudnn_off: bool | None = None, *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -102,6 +88,7 @@ def BilinearSampler(
     Returns: output: (batch, channels, out height, out width)
     """
 
+
 def BlockGrad(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Copies the input; no gradient passes through.
 
@@ -116,17 +103,11 @@ def BlockGrad(data: TensorT, *, out: Any = None, name: str | None = None) -> Ten
 _sparse_stop_gradient = BlockGrad
 stop_gradient = BlockGrad
 
+
 def CTCLoss(
-    data: TensorT,
-    label: TensorT,
-    data_lengths: TensorT | None = None,
-    label_lengths: TensorT | None = None,
-    use_data_lengths: bool = False,
-    use_label_lengths: bool = False,
-    blank_label: Literal["first", "last"] = "first",
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, label: TensorT, data_lengths: TensorT | None = None, label_lengths: TensorT | None = None,
+    use_data_lengths: bool = False, use_label_lengths: bool = False, blank_label: Literal['first', 'last'] = 'first',
+    *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """-log of the probability of a label under all alignments with a sequence: connectionist temporal classification.
     The softmax of data is included. A label that needs more steps than there are has loss 0.
@@ -156,6 +137,7 @@ _contrib_CTCLoss = CTCLoss
 _contrib_ctc_loss = CTCLoss
 ctc_loss = CTCLoss
 
+
 def Cast(data: TensorT, dtype: DType, *, out: Any = None, name: str | None = None) -> TensorT:
     """Converts to another dtype. Floating to integer rounds toward zero; values that do not fit become the nearest
     limit and NaN becomes 0. To bool: anything but 0 is true.
@@ -171,6 +153,7 @@ def Cast(data: TensorT, dtype: DType, *, out: Any = None, name: str | None = Non
     """
 
 cast = Cast
+
 
 def Concat(*data: TensorT, num_args: int = ..., dim: int = 1, out: Any = None, name: str | None = None) -> TensorT:
     """Joins tensors along an existing axis.
@@ -190,24 +173,13 @@ def Concat(*data: TensorT, num_args: int = ..., dim: int = 1, out: Any = None, n
 _sparse_concat = Concat
 concat = Concat
 
+
 def Convolution(
-    data: TensorT,
-    weight: TensorT,
-    bias: TensorT | None = None,
-    kernel: int | Sequence[int] = ...,
-    stride: int | Sequence[int] = (),
-    dilate: int | Sequence[int] = (),
-    pad: int | Sequence[int] = (),
-    num_filter: int = ...,
-    num_group: int = 1,
-    workspace: int = 1024,
-    no_bias: bool = False,
-    cudnn_tune: str | None = None,
-    cudnn_off: bool = False,
-    layout: Literal["NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC"] | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, weight: TensorT, bias: TensorT | None = None, kernel: int | Sequence[int] = ..., stride: int |
+    Sequence[int] = (), dilate: int | Sequence[int] = (), pad: int | Sequence[int] = (), num_filter: int = ...,
+    num_group: int = 1, workspace: int = 1024, no_bias: bool = False, cudnn_tune: str | None = None, cudnn_off: bool =
+    False, layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = None, *, out: Any = None, name: str
+    | None = None
 ) -> TensorT:
     """Slides num_filter kernels over data and sums products: out[n, o, p] = bias[o] + sum over channels i and taps q
     of data[n, i, p * stride + q * dilate - pad] * weight[o, i, q].
@@ -243,14 +215,10 @@ def Convolution(
 
 Convolution_v1 = Convolution
 
+
 def Crop(
-    *data: TensorT,
-    num_args: int = ...,
-    offset: int | Sequence[int] = (0, 0),
-    h_w: int | Sequence[int] = (0, 0),
-    center_crop: bool = False,
-    out: Any = None,
-    name: str | None = None,
+    *data: TensorT, num_args: int = ..., offset: int | Sequence[int] = (0, 0), h_w: int | Sequence[int] = (0, 0),
+    center_crop: bool = False, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Cuts images to h_w, or to the height and width of a second tensor.
 
@@ -270,13 +238,10 @@ def Crop(
     Returns: output: shape (N, C, height, width)
     """
 
+
 def Custom(
-    *data: TensorT,
-    op_type: str = ...,
-    open_attributes: str = "{}",
-    num_args: int = 0,
-    out: Any = None,
-    name: str | None = None,
+    *data: TensorT, op_type: str = ..., open_attributes: str = '{}', num_args: int = 0, out: Any = None, name: str |
+    None = None
 ) -> Any:
     """An operator written in Python: a subclass of mx.operator.CustomOp, registered under the name op_type.
 
@@ -292,26 +257,13 @@ def Custom(
     Returns: output: as the operator's infer_shape() and infer_type() say
     """
 
+
 def Deconvolution(
-    data: TensorT,
-    weight: TensorT,
-    bias: TensorT | None = None,
-    kernel: int | Sequence[int] = ...,
-    stride: int | Sequence[int] = (),
-    dilate: int | Sequence[int] = (),
-    pad: int | Sequence[int] = (),
-    num_filter: int = ...,
-    num_group: int = 1,
-    workspace: int = 512,
-    no_bias: bool = True,
-    cudnn_tune: str | None = None,
-    cudnn_off: bool = False,
-    layout: Literal["NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC"] | None = None,
-    adj: int | Sequence[int] = (),
-    target_shape: int | Sequence[int] = (),
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, weight: TensorT, bias: TensorT | None = None, kernel: int | Sequence[int] = ..., stride: int |
+    Sequence[int] = (), dilate: int | Sequence[int] = (), pad: int | Sequence[int] = (), num_filter: int = ...,
+    num_group: int = 1, workspace: int = 512, no_bias: bool = True, cudnn_tune: str | None = None, cudnn_off: bool =
+    False, layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = None, adj: int | Sequence[int] =
+    (), target_shape: int | Sequence[int] = (), *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Transposed convolution: each element of data adds its multiple of the kernels to the output, stride apart:
     out[n, o, p * stride + q * dilate - pad] += data[n, i, p] * weight[i, o, q], plus bias[o].
@@ -349,15 +301,10 @@ def Deconvolution(
     adj
     """
 
+
 def Dropout(
-    data: TensorT,
-    p: float = 0.5,
-    mode: Literal["training", "always"] = "training",
-    axes: int | Sequence[int] = (),
-    cudnn_off: bool | None = False,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, p: float = 0.5, mode: Literal['training', 'always'] = 'training', axes: int | Sequence[int] = (),
+    cudnn_off: bool | None = False, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """In training, sets elements to 0 with probability p and divides the others by 1 - p; the identity otherwise.
     Srivastava et al.: Dropout: a simple way to prevent neural networks from overfitting, JMLR 15 (2014).
@@ -377,16 +324,10 @@ def Dropout(
     along axes
     """
 
+
 def Embedding(
-    data: TensorT,
-    weight: TensorT,
-    input_dim: int,
-    output_dim: int,
-    dtype: DType = "float32",
-    sparse_grad: bool = False,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, weight: TensorT, input_dim: int, output_dim: int, dtype: DType = 'float32', sparse_grad: bool =
+    False, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Rows of weight, named by data; indices out of range take the nearest row.
 
@@ -410,6 +351,7 @@ def Embedding(
 
 _sparse_Embedding = Embedding
 
+
 def Flatten(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Merges all dimensions but the first into one.
 
@@ -423,16 +365,10 @@ def Flatten(data: TensorT, *, out: Any = None, name: str | None = None) -> Tenso
 
 flatten = Flatten
 
+
 def FullyConnected(
-    data: TensorT,
-    weight: TensorT,
-    bias: TensorT | None = None,
-    num_hidden: int = ...,
-    no_bias: bool = False,
-    flatten: bool = True,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, weight: TensorT, bias: TensorT | None = None, num_hidden: int = ..., no_bias: bool = False, flatten:
+    bool = True, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Affine map of each row: data weight^T + bias.
 
@@ -456,13 +392,10 @@ def FullyConnected(
 
 _sparse_FullyConnected = FullyConnected
 
+
 def GridGenerator(
-    data: TensorT,
-    transform_type: Literal["affine", "warp"],
-    target_shape: int | Sequence[int] = (0, 0),
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, transform_type: Literal['affine', 'warp'], target_shape: int | Sequence[int] = (0, 0), *, out: Any =
+    None, name: str | None = None
 ) -> TensorT:
     """Points for BilinearSampler. affine: matrix * (x, y, 1) for every point of a regular grid from -1 to 1; warp:
     every pixel, moved by its displacement.
@@ -480,16 +413,10 @@ def GridGenerator(
     height, width)
     """
 
+
 def GroupNorm(
-    data: TensorT,
-    gamma: TensorT,
-    beta: TensorT,
-    num_groups: int = 1,
-    eps: float = 1e-05,
-    output_mean_var: bool = False,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, gamma: TensorT, beta: TensorT, num_groups: int = 1, eps: float = 1e-05, output_mean_var: bool =
+    False, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Normalizes groups of channels of each example to mean 0 and variance 1, then scales and shifts each group.
 
@@ -512,15 +439,10 @@ def GroupNorm(
     eps)
     """
 
+
 def IdentityAttachKLSparseReg(
-    data: TensorT,
-    moving_avg: TensorT,
-    sparseness_target: float = 0.1,
-    penalty: float = 0.001,
-    momentum: float = 0.9,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, moving_avg: TensorT, sparseness_target: float = 0.1, penalty: float = 0.001, momentum: float = 0.9,
+    *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Copies the input and adds to its gradient that of a penalty: the divergence between a target and the moving mean
     of each unit. For outputs of sigmoid only: the moving mean must lie inside (0, 1).
@@ -541,6 +463,7 @@ def IdentityAttachKLSparseReg(
     Returns: out: shape and dtype of data; new_moving_avg: (units,)
     """
 
+
 def InstanceNorm(
     data: TensorT, gamma: TensorT, beta: TensorT, eps: float = 0.001, *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -560,13 +483,10 @@ def InstanceNorm(
     Returns: output: shape and dtype of data; mean: (batch, channels); var: (batch, channels)
     """
 
+
 def L2Normalization(
-    data: TensorT,
-    eps: float = 1e-10,
-    mode: Literal["instance", "channel", "spatial"] = "instance",
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, eps: float = 1e-10, mode: Literal['instance', 'channel', 'spatial'] = 'instance', *, out: Any =
+    None, name: str | None = None
 ) -> TensorT:
     """Divides by the Euclidean norm over the axes that mode names: data / sqrt(sum(data^2) + eps).
 
@@ -582,15 +502,10 @@ def L2Normalization(
     Returns: output: shape and dtype of data; norm: the norms: (batch,), (batch, 1, ...) or (batch, channels)
     """
 
+
 def LRN(
-    data: TensorT,
-    alpha: float = 0.0001,
-    beta: float = 0.75,
-    knorm: float = 2.0,
-    nsize: int = ...,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, alpha: float = 0.0001, beta: float = 0.75, knorm: float = 2.0, nsize: int = ..., *, out: Any = None,
+    name: str | None = None
 ) -> TensorT:
     """Divides by (knorm + alpha / nsize * sum of squares over nsize neighbouring channels) ^ beta.
 
@@ -610,16 +525,10 @@ def LRN(
     Returns: output: shape and dtype of data; tmp_norm: what was raised to the power beta; shape of data
     """
 
+
 def LayerNorm(
-    data: TensorT,
-    gamma: TensorT,
-    beta: TensorT,
-    axis: int = -1,
-    eps: float = 9.999999747378752e-06,
-    output_mean_var: bool = False,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, gamma: TensorT, beta: TensorT, axis: int = -1, eps: float = 9.999999747378752e-06, output_mean_var:
+    bool = False, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Normalizes each row along an axis to mean 0 and variance 1, then scales by gamma and shifts by beta.
 
@@ -641,16 +550,11 @@ def LayerNorm(
     Returns: output: shape of data; mean: shape of data with 1 for the axis; std: as mean: sqrt(variance + eps)
     """
 
+
 def LeakyReLU(
-    data: TensorT,
-    gamma: TensorT | None = None,
-    act_type: Literal["elu", "gelu", "leaky", "prelu", "rrelu", "selu"] = "leaky",
-    slope: float = 0.25,
-    lower_bound: float = 0.125,
-    upper_bound: float = 0.334,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, gamma: TensorT | None = None, act_type: Literal['elu', 'gelu', 'leaky', 'prelu', 'rrelu', 'selu'] =
+    'leaky', slope: float = 0.25, lower_bound: float = 0.125, upper_bound: float = 0.334, *, out: Any = None, name: str
+    | None = None
 ) -> Any:
     """Activations with values below 0. For x <= 0: leaky: slope * x; prelu: gamma * x, gamma learned; rrelu: a random
     slope between lower_bound and upper_bound per element in training, their mean otherwise; elu: slope * (e^x - 1);
@@ -675,6 +579,7 @@ def LeakyReLU(
     Returns: output: shape and dtype of data; mask: for rrelu: the slopes that were used
     """
 
+
 def LinearRegressionOutput(
     data: TensorT, label: TensorT, grad_scale: float = 1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -694,6 +599,7 @@ def LinearRegressionOutput(
     """
 
 _sparse_LinearRegressionOutput = LinearRegressionOutput
+
 
 def LogisticRegressionOutput(
     data: TensorT, label: TensorT, grad_scale: float = 1.0, *, out: Any = None, name: str | None = None
@@ -715,6 +621,7 @@ def LogisticRegressionOutput(
 
 _sparse_LogisticRegressionOutput = LogisticRegressionOutput
 
+
 def MAERegressionOutput(
     data: TensorT, label: TensorT, grad_scale: float = 1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -735,14 +642,10 @@ def MAERegressionOutput(
 
 _sparse_MAERegressionOutput = MAERegressionOutput
 
+
 def MakeLoss(
-    data: TensorT,
-    grad_scale: float = 1.0,
-    valid_thresh: float = 0.0,
-    normalization: Literal["batch", "null", "valid"] = "null",
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, grad_scale: float = 1.0, valid_thresh: float = 0.0, normalization: Literal['batch', 'null', 'valid']
+    = 'null', *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Copies the input and starts a backward pass with a constant gradient.
 
@@ -760,14 +663,10 @@ def MakeLoss(
     Returns: out: shape and dtype of data
     """
 
+
 def Pad(
-    data: TensorT,
-    mode: Literal["constant", "edge", "reflect"],
-    pad_width: int | Sequence[int],
-    constant_value: float = 0.0,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, mode: Literal['constant', 'edge', 'reflect'], pad_width: int | Sequence[int], constant_value: float
+    = 0.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Data in a frame of constants, of its repeated borders, or of itself mirrored.
 
@@ -787,21 +686,13 @@ def Pad(
 
 pad = Pad
 
+
 def Pooling(
-    data: TensorT,
-    kernel: int | Sequence[int] = (),
-    pool_type: Literal["max", "avg", "sum", "lp"] = "max",
-    global_pool: bool = False,
-    cudnn_off: bool = False,
-    pooling_convention: Literal["full", "valid", "same"] = "valid",
-    stride: int | Sequence[int] = (),
-    pad: int | Sequence[int] = (),
-    p_value: int | None = None,
-    count_include_pad: bool | None = None,
-    layout: Literal["NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC"] | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, kernel: int | Sequence[int] = (), pool_type: Literal['max', 'avg', 'sum', 'lp'] = 'max',
+    global_pool: bool = False, cudnn_off: bool = False, pooling_convention: Literal['full', 'valid', 'same'] = 'valid',
+    stride: int | Sequence[int] = (), pad: int | Sequence[int] = (), p_value: int | None = None, count_include_pad:
+    bool | None = None, layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = None, *, out: Any =
+    None, name: str | None = None
 ) -> TensorT:
     """Summarizes windows of an image: maximum, average, sum, or (sum of x^p)^(1/p).
 
@@ -834,26 +725,13 @@ def Pooling(
 
 Pooling_v1 = Pooling
 
+
 def RNN(
-    data: TensorT,
-    parameters: TensorT,
-    state: TensorT,
-    state_cell: TensorT | None = None,
-    sequence_length: TensorT | None = None,
-    state_size: int = ...,
-    num_layers: int = ...,
-    bidirectional: bool = False,
-    mode: Literal["gru", "lstm", "rnn_relu", "rnn_tanh"] = ...,
-    p: float = 0.0,
-    state_outputs: bool = False,
-    projection_size: int | None = None,
-    lstm_state_clip_min: float | None = None,
-    lstm_state_clip_max: float | None = None,
-    lstm_state_clip_nan: bool = False,
-    use_sequence_length: bool = False,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, parameters: TensorT, state: TensorT, state_cell: TensorT | None = None, sequence_length: TensorT |
+    None = None, state_size: int = ..., num_layers: int = ..., bidirectional: bool = False, mode: Literal['gru',
+    'lstm', 'rnn_relu', 'rnn_tanh'] = ..., p: float = 0.0, state_outputs: bool = False, projection_size: int | None =
+    None, lstm_state_clip_min: float | None = None, lstm_state_clip_max: float | None = None, lstm_state_clip_nan: bool
+    = False, use_sequence_length: bool = False, *, out: Any = None, name: str | None = None
 ) -> Any:
     """Runs layers of recurrent cells over a sequence. Packed parameters: for each layer and direction the weights of
     the input (gates * state_size, inputs), of the state (gates * state_size, state) and of the projection
@@ -900,14 +778,10 @@ def RNN(
     shape of state_cell; reserve: what the gradient needs of the steps
     """
 
+
 def ROIPooling(
-    data: TensorT,
-    rois: TensorT,
-    pooled_size: int | Sequence[int],
-    spatial_scale: float,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, rois: TensorT, pooled_size: int | Sequence[int], spatial_scale: float, *, out: Any = None, name: str
+    | None = None
 ) -> TensorT:
     """Maxima of pooled_size windows over each region of interest. Corners are scaled and rounded; a region covers both
     of them and at least one pixel. Empty windows, and regions of images that do not exist, give 0.
@@ -927,15 +801,10 @@ def ROIPooling(
     window
     """
 
+
 def Reshape(
-    data: TensorT,
-    shape: int | Sequence[int] = (),
-    reverse: bool = False,
-    target_shape: int | Sequence[int] = (),
-    keep_highest: bool = False,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, shape: int | Sequence[int] = (), reverse: bool = False, target_shape: int | Sequence[int] = (),
+    keep_highest: bool = False, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """The same elements, in the same order, under another shape.
 
@@ -958,15 +827,10 @@ def Reshape(
 
 reshape = Reshape
 
+
 def SVMOutput(
-    data: TensorT,
-    label: TensorT,
-    margin: float = 1.0,
-    regularization_coefficient: float = 1.0,
-    use_linear: bool = False,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, label: TensorT, margin: float = 1.0, regularization_coefficient: float = 1.0, use_linear: bool =
+    False, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """The data itself. Its gradient is that of the hinge loss of every score, or of its square, whatever arrives from
     behind.
@@ -987,14 +851,10 @@ def SVMOutput(
     Returns: output: shape and dtype of data
     """
 
+
 def SequenceLast(
-    data: TensorT,
-    sequence_length: TensorT | None = None,
-    use_sequence_length: bool = False,
-    axis: int = 0,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, sequence_length: TensorT | None = None, use_sequence_length: bool = False, axis: int = 0, *, out:
+    Any = None, name: str | None = None
 ) -> TensorT:
     """The last element of each sequence.
 
@@ -1012,15 +872,10 @@ def SequenceLast(
     Returns: output: data without the time axis
     """
 
+
 def SequenceMask(
-    data: TensorT,
-    sequence_length: TensorT | None = None,
-    use_sequence_length: bool = False,
-    value: float = 0.0,
-    axis: int = 0,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, sequence_length: TensorT | None = None, use_sequence_length: bool = False, value: float = 0.0, axis:
+    int = 0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Overwrites what stands behind the end of each sequence.
 
@@ -1040,14 +895,10 @@ def SequenceMask(
     Returns: output: shape and dtype of data
     """
 
+
 def SequenceReverse(
-    data: TensorT,
-    sequence_length: TensorT | None = None,
-    use_sequence_length: bool = False,
-    axis: int = 0,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, sequence_length: TensorT | None = None, use_sequence_length: bool = False, axis: int = 0, *, out:
+    Any = None, name: str | None = None
 ) -> TensorT:
     """Each sequence backwards; what stands behind its end stays.
 
@@ -1065,14 +916,10 @@ def SequenceReverse(
     Returns: output: shape and dtype of data
     """
 
+
 def SliceChannel(
-    data: TensorT,
-    num_outputs: int,
-    axis: int = 1,
-    squeeze_axis: bool = False,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, num_outputs: int, axis: int = 1, squeeze_axis: bool = False, *, out: Any = None, name: str | None =
+    None
 ) -> Any:
     """Cuts data into num_outputs equal parts along an axis.
 
@@ -1092,8 +939,9 @@ def SliceChannel(
 
 split = SliceChannel
 
+
 def SoftmaxActivation(
-    data: TensorT, mode: Literal["instance", "channel"] = "instance", *, out: Any = None, name: str | None = None
+    data: TensorT, mode: Literal['instance', 'channel'] = 'instance', *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Softmax over the last axis, or, with mode channel, over the second. The operator softmax does the same.
 
@@ -1107,20 +955,11 @@ def SoftmaxActivation(
     Returns: output: shape and dtype of data
     """
 
+
 def SoftmaxOutput(
-    data: TensorT,
-    label: TensorT,
-    grad_scale: float = 1.0,
-    ignore_label: float = -1.0,
-    multi_output: bool = False,
-    use_ignore: bool = False,
-    preserve_shape: bool = False,
-    normalization: Literal["batch", "null", "valid"] = "null",
-    out_grad: bool = False,
-    smooth_alpha: float = 0.0,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, label: TensorT, grad_scale: float = 1.0, ignore_label: float = -1.0, multi_output: bool = False,
+    use_ignore: bool = False, preserve_shape: bool = False, normalization: Literal['batch', 'null', 'valid'] = 'null',
+    out_grad: bool = False, smooth_alpha: float = 0.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Softmax for the end of a network. Its gradient is that of the cross entropy with the label, output - label,
     whatever arrives from behind (unless out_grad).
@@ -1155,16 +994,10 @@ def SoftmaxOutput(
 
 Softmax = SoftmaxOutput
 
+
 def SpatialTransformer(
-    data: TensorT,
-    loc: TensorT,
-    target_shape: int | Sequence[int] = (0, 0),
-    transform_type: Literal["affine"] = ...,
-    sampler_type: Literal["bilinear"] = ...,
-    cudnn_off: bool | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, loc: TensorT, target_shape: int | Sequence[int] = (0, 0), transform_type: Literal['affine'] = ...,
+    sampler_type: Literal['bilinear'] = ..., cudnn_off: bool | None = None, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Images under affine transformations: BilinearSampler at the grid that GridGenerator makes of loc.
 
@@ -1184,6 +1017,7 @@ def SpatialTransformer(
     Returns: output: (batch, channels, target_shape)
     """
 
+
 def SwapAxis(data: TensorT, dim1: int = 0, dim2: int = 0, *, out: Any = None, name: str | None = None) -> TensorT:
     """Exchanges two axes.
 
@@ -1201,16 +1035,11 @@ def SwapAxis(data: TensorT, dim1: int = 0, dim2: int = 0, *, out: Any = None, na
 
 swapaxes = SwapAxis
 
+
 def UpSampling(
-    *data: TensorT,
-    scale: int = ...,
-    num_filter: int = 0,
-    sample_type: Literal["bilinear", "nearest"] = ...,
-    multi_input_mode: Literal["concat", "sum"] = "concat",
-    num_args: int = ...,
-    workspace: int = 512,
-    out: Any = None,
-    name: str | None = None,
+    *data: TensorT, scale: int = ..., num_filter: int = 0, sample_type: Literal['bilinear', 'nearest'] = ...,
+    multi_input_mode: Literal['concat', 'sum'] = 'concat', num_args: int = ..., workspace: int = 512, out: Any = None,
+    name: str | None = None
 ) -> TensorT:
     """Images enlarged by a whole factor.
 
@@ -1234,6 +1063,7 @@ def UpSampling(
     Returns: output: (batch, channels, scale * height, scale * width) with the sizes of the first input
     """
 
+
 def abs(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Magnitude; its gradient at 0 is 0.
 
@@ -1247,22 +1077,11 @@ def abs(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
 
 _sparse_abs = abs
 
+
 def adam_update(
-    weight: TensorT,
-    grad: TensorT,
-    mean: TensorT,
-    var: TensorT,
-    lr: float,
-    beta1: float = 0.9,
-    beta2: float = 0.999,
-    epsilon: float = 1e-08,
-    wd: float = 0.0,
-    rescale_grad: float = 1.0,
-    clip_gradient: float = -1.0,
-    lazy_update: bool = True,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    weight: TensorT, grad: TensorT, mean: TensorT, var: TensorT, lr: float, beta1: float = 0.9, beta2: float = 0.999,
+    epsilon: float = 1e-08, wd: float = 0.0, rescale_grad: float = 1.0, clip_gradient: float = -1.0, lazy_update: bool
+    = True, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """g = clip(rescale_grad * grad + wd * weight); mean and var follow g and g * g; weight -= lr * mean / (sqrt(var) +
     epsilon)
@@ -1298,6 +1117,7 @@ def adam_update(
 
 _sparse_adam_update = adam_update
 
+
 def add_n(*args: TensorT, num_args: int = ..., out: Any = None, name: str | None = None) -> TensorT:
     """Sum of several arrays of equal shape and dtype, in one pass over memory.
 
@@ -1315,6 +1135,7 @@ ElementWiseSum = add_n
 _sparse_ElementWiseSum = add_n
 _sparse_add_n = add_n
 
+
 def all_finite(data: TensorT, init_output: bool = True, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 when no element is infinite or NaN, else 0.
 
@@ -1330,6 +1151,7 @@ def all_finite(data: TensorT, init_output: bool = True, *, out: Any = None, name
     Not differentiable.
     """
 
+
 def amp_cast(data: TensorT, dtype: DType, *, out: Any = None, name: str | None = None) -> TensorT:
     """Converts float32, float16 and bfloat16 for mixed precision; other inputs stay as they are.
 
@@ -1342,6 +1164,7 @@ def amp_cast(data: TensorT, dtype: DType, *, out: Any = None, name: str | None =
 
     Returns: out: shape of data
     """
+
 
 def amp_multicast(
     *data: TensorT, num_outputs: int = ..., cast_narrow: bool = False, out: Any = None, name: str | None = None
@@ -1360,6 +1183,7 @@ def amp_multicast(
     Returns: out: the inputs, converted
     """
 
+
 def arccos(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Inverse cosine, in [0, pi]; NaN outside [-1, 1].
 
@@ -1372,6 +1196,7 @@ def arccos(data: TensorT, *, out: Any = None, name: str | None = None) -> Tensor
     """
 
 _sparse_arccos = arccos
+
 
 def arccosh(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Inverse hyperbolic cosine; NaN below 1.
@@ -1386,6 +1211,7 @@ def arccosh(data: TensorT, *, out: Any = None, name: str | None = None) -> Tenso
 
 _sparse_arccosh = arccosh
 
+
 def arcsin(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Inverse sine, in [-pi/2, pi/2]; NaN outside [-1, 1].
 
@@ -1398,6 +1224,7 @@ def arcsin(data: TensorT, *, out: Any = None, name: str | None = None) -> Tensor
     """
 
 _sparse_arcsin = arcsin
+
 
 def arcsinh(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Inverse hyperbolic sine.
@@ -1412,6 +1239,7 @@ def arcsinh(data: TensorT, *, out: Any = None, name: str | None = None) -> Tenso
 
 _sparse_arcsinh = arcsinh
 
+
 def arctan(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Inverse tangent, in [-pi/2, pi/2].
 
@@ -1425,6 +1253,7 @@ def arctan(data: TensorT, *, out: Any = None, name: str | None = None) -> Tensor
 
 _sparse_arctan = arctan
 
+
 def arctanh(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Inverse hyperbolic tangent; NaN outside [-1, 1].
 
@@ -1437,6 +1266,7 @@ def arctanh(data: TensorT, *, out: Any = None, name: str | None = None) -> Tenso
     """
 
 _sparse_arctanh = arctanh
+
 
 def argmax(
     data: TensorT, axis: int | None = None, keepdims: bool = False, *, out: Any = None, name: str | None = None
@@ -1456,6 +1286,7 @@ def argmax(
     Returns: out: dtype of data; the shape without the searched axis, or with size 1 there (keepdims)
     """
 
+
 def argmax_channel(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """argmax along axis 1.
 
@@ -1466,6 +1297,7 @@ def argmax_channel(data: TensorT, *, out: Any = None, name: str | None = None) -
 
     Returns: out: dtype of data, the shape without axis 1
     """
+
 
 def argmin(
     data: TensorT, axis: int | None = None, keepdims: bool = False, *, out: Any = None, name: str | None = None
@@ -1485,14 +1317,10 @@ def argmin(
     Returns: out: dtype of data; the shape without the searched axis, or with size 1 there (keepdims)
     """
 
+
 def argsort(
-    data: TensorT,
-    axis: int | None = -1,
-    is_ascend: bool = True,
-    dtype: DType = "float32",
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, axis: int | None = -1, is_ascend: bool = True, dtype: DType = 'float32', *, out: Any = None, name:
+    str | None = None
 ) -> TensorT:
     """The indices that sort data along an axis.
 
@@ -1511,15 +1339,10 @@ def argsort(
     Not differentiable.
     """
 
+
 def batch_dot(
-    lhs: TensorT,
-    rhs: TensorT,
-    transpose_a: bool = False,
-    transpose_b: bool = False,
-    forward_stype: str | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    lhs: TensorT, rhs: TensorT, transpose_a: bool = False, transpose_b: bool = False, forward_stype: str | None = None,
+    *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Matrix products of two stacks of matrices: out[b...] = lhs[b...] rhs[b...].
 
@@ -1537,6 +1360,7 @@ def batch_dot(
     Returns: output: (batch..., m, n)
     """
 
+
 def batch_take(a: TensorT, indices: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Element indices[i] of each row i.
 
@@ -1549,6 +1373,7 @@ def batch_take(a: TensorT, indices: TensorT, *, out: Any = None, name: str | Non
 
     Returns: output: shape (N,)
     """
+
 
 def broadcast_add(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """lhs + rhs with broadcasting.
@@ -1567,13 +1392,10 @@ _sparse_broadcast_add = broadcast_add
 _sparse_broadcast_plus = broadcast_add
 broadcast_plus = broadcast_add
 
+
 def broadcast_axis(
-    data: TensorT,
-    axis: int | Sequence[int] = (),
-    size: int | Sequence[int] = (),
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, axis: int | Sequence[int] = (), size: int | Sequence[int] = (), *, out: Any = None, name: str | None
+    = None
 ) -> TensorT:
     """Repeats the input along axes of size 1.
 
@@ -1591,6 +1413,7 @@ def broadcast_axis(
 
 broadcast_axes = broadcast_axis
 
+
 def broadcast_div(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """lhs / rhs with broadcasting. Integers: rounded toward zero, 0 where rhs is 0.
 
@@ -1606,6 +1429,7 @@ def broadcast_div(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | No
 
 _sparse_broadcast_div = broadcast_div
 
+
 def broadcast_equal(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 where lhs == rhs, else 0, with broadcasting.
 
@@ -1618,6 +1442,7 @@ def broadcast_equal(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | 
 
     Returns: out: dtype of the inputs, shape by NumPy's broadcasting rule
     """
+
 
 def broadcast_greater(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 where lhs > rhs, else 0, with broadcasting.
@@ -1632,6 +1457,7 @@ def broadcast_greater(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str 
     Returns: out: dtype of the inputs, shape by NumPy's broadcasting rule
     """
 
+
 def broadcast_greater_equal(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 where lhs >= rhs, else 0, with broadcasting.
 
@@ -1644,6 +1470,7 @@ def broadcast_greater_equal(lhs: TensorT, rhs: TensorT, *, out: Any = None, name
 
     Returns: out: dtype of the inputs, shape by NumPy's broadcasting rule
     """
+
 
 def broadcast_hypot(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """sqrt(lhs^2 + rhs^2) without overflow, with broadcasting.
@@ -1658,6 +1485,7 @@ def broadcast_hypot(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | 
     Returns: out: dtype of the inputs, shape by NumPy's broadcasting rule
     """
 
+
 def broadcast_lesser(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 where lhs < rhs, else 0, with broadcasting.
 
@@ -1670,6 +1498,7 @@ def broadcast_lesser(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str |
 
     Returns: out: dtype of the inputs, shape by NumPy's broadcasting rule
     """
+
 
 def broadcast_lesser_equal(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 where lhs <= rhs, else 0, with broadcasting.
@@ -1684,14 +1513,10 @@ def broadcast_lesser_equal(lhs: TensorT, rhs: TensorT, *, out: Any = None, name:
     Returns: out: dtype of the inputs, shape by NumPy's broadcasting rule
     """
 
+
 def broadcast_like(
-    lhs: TensorT,
-    rhs: TensorT,
-    lhs_axes: int | Sequence[int] | None = None,
-    rhs_axes: int | Sequence[int] | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    lhs: TensorT, rhs: TensorT, lhs_axes: int | Sequence[int] | None = None, rhs_axes: int | Sequence[int] | None =
+    None, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Repeats lhs along its axes of size 1 until it has the shape of rhs, or the sizes of some axes of rhs.
 
@@ -1709,6 +1534,7 @@ def broadcast_like(
     Returns: out: dtype of lhs
     """
 
+
 def broadcast_logical_and(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 where both are not 0, with broadcasting.
 
@@ -1721,6 +1547,7 @@ def broadcast_logical_and(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: 
 
     Returns: out: dtype of the inputs, shape by NumPy's broadcasting rule
     """
+
 
 def broadcast_logical_or(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 where either is not 0, with broadcasting.
@@ -1735,6 +1562,7 @@ def broadcast_logical_or(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: s
     Returns: out: dtype of the inputs, shape by NumPy's broadcasting rule
     """
 
+
 def broadcast_logical_xor(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 where exactly one is not 0, with broadcasting.
 
@@ -1747,6 +1575,7 @@ def broadcast_logical_xor(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: 
 
     Returns: out: dtype of the inputs, shape by NumPy's broadcasting rule
     """
+
 
 def broadcast_maximum(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """The larger element, with broadcasting; NaN wins.
@@ -1761,6 +1590,7 @@ def broadcast_maximum(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str 
     Returns: out: dtype of the inputs, shape by NumPy's broadcasting rule
     """
 
+
 def broadcast_minimum(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """The smaller element, with broadcasting; NaN wins.
 
@@ -1774,6 +1604,7 @@ def broadcast_minimum(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str 
     Returns: out: dtype of the inputs, shape by NumPy's broadcasting rule
     """
 
+
 def broadcast_mod(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Remainder of lhs / rhs with the sign of rhs, with broadcasting; 0 where rhs is 0.
 
@@ -1786,6 +1617,7 @@ def broadcast_mod(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | No
 
     Returns: out: dtype of the inputs, shape by NumPy's broadcasting rule
     """
+
 
 def broadcast_mul(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """lhs * rhs with broadcasting.
@@ -1802,6 +1634,7 @@ def broadcast_mul(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | No
 
 _sparse_broadcast_mul = broadcast_mul
 
+
 def broadcast_not_equal(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 where lhs != rhs, else 0, with broadcasting.
 
@@ -1815,6 +1648,7 @@ def broadcast_not_equal(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: st
     Returns: out: dtype of the inputs, shape by NumPy's broadcasting rule
     """
 
+
 def broadcast_power(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """lhs to the power of rhs, with broadcasting. Integers wrap around; 1 / lhs^-rhs below 0.
 
@@ -1827,6 +1661,7 @@ def broadcast_power(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | 
 
     Returns: out: dtype of the inputs, shape by NumPy's broadcasting rule
     """
+
 
 def broadcast_sub(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """lhs - rhs with broadcasting.
@@ -1845,6 +1680,7 @@ _sparse_broadcast_minus = broadcast_sub
 _sparse_broadcast_sub = broadcast_sub
 broadcast_minus = broadcast_sub
 
+
 def broadcast_to(
     data: TensorT, shape: int | Sequence[int] = (), *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -1860,6 +1696,7 @@ def broadcast_to(
     Returns: out: dtype of data, shape as given
     """
 
+
 def cbrt(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Cube root.
 
@@ -1873,6 +1710,7 @@ def cbrt(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
 
 _sparse_cbrt = cbrt
 
+
 def ceil(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """To the next integer upward.
 
@@ -1885,6 +1723,7 @@ def ceil(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """
 
 _sparse_ceil = ceil
+
 
 def clip(data: TensorT, a_min: float, a_max: float, *, out: Any = None, name: str | None = None) -> TensorT:
     """Limits values to [a_min, a_max]; NaN stays.
@@ -1903,6 +1742,7 @@ def clip(data: TensorT, a_min: float, a_max: float, *, out: Any = None, name: st
 
 _sparse_clip = clip
 
+
 def cos(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Cosine; x in radians.
 
@@ -1915,6 +1755,7 @@ def cos(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """
 
 _sparse_cos = cos
+
 
 def cosh(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Hyperbolic cosine.
@@ -1929,6 +1770,7 @@ def cosh(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
 
 _sparse_cosh = cosh
 
+
 def degrees(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Radians to degrees.
 
@@ -1942,6 +1784,7 @@ def degrees(data: TensorT, *, out: Any = None, name: str | None = None) -> Tenso
 
 _sparse_degrees = degrees
 
+
 def depth_to_space(data: TensorT, block_size: int, *, out: Any = None, name: str | None = None) -> TensorT:
     """Channels spread out as blocks of pixels: element (n, (r, s, c), h, w) becomes (n, c, h * b + r, w * b + s).
 
@@ -1954,6 +1797,7 @@ def depth_to_space(data: TensorT, block_size: int, *, out: Any = None, name: str
 
     Returns: output: shape (N, C, H * b, W * b)
     """
+
 
 def diag(
     data: TensorT, k: int = 0, axis1: int = 0, axis2: int = 1, *, out: Any = None, name: str | None = None
@@ -1974,15 +1818,10 @@ def diag(
     Returns: output: data without the two axes, the diagonal last; for a vector (n + |k|, n + |k|)
     """
 
+
 def dot(
-    lhs: TensorT,
-    rhs: TensorT,
-    transpose_a: bool = False,
-    transpose_b: bool = False,
-    forward_stype: str | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    lhs: TensorT, rhs: TensorT, transpose_a: bool = False, transpose_b: bool = False, forward_stype: str | None = None,
+    *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Product of two arrays: out[i..., j...] = sum over x of lhs[i..., x] * rhs[x, j...]. For matrices the matrix
     product, for vectors the inner product (shape (1,), under NumPy shapes ()).
@@ -2003,6 +1842,7 @@ def dot(
 
 _sparse_dot = dot
 
+
 def elemwise_add(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """lhs + rhs; equal shapes.
 
@@ -2020,6 +1860,7 @@ _Plus = elemwise_add
 _add = elemwise_add
 _plus = elemwise_add
 _sparse_elemwise_add = elemwise_add
+
 
 def elemwise_div(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """lhs / rhs; equal shapes. Integers: rounded toward zero, 0 where rhs is 0.
@@ -2039,6 +1880,7 @@ _div = elemwise_div
 _scatter_elemwise_div = elemwise_div
 _sparse_elemwise_div = elemwise_div
 
+
 def elemwise_mul(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """lhs * rhs; equal shapes.
 
@@ -2055,6 +1897,7 @@ def elemwise_mul(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | Non
 _Mul = elemwise_mul
 _mul = elemwise_mul
 _sparse_elemwise_mul = elemwise_mul
+
 
 def elemwise_sub(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """lhs - rhs; equal shapes.
@@ -2074,6 +1917,7 @@ _minus = elemwise_sub
 _sparse_elemwise_sub = elemwise_sub
 _sub = elemwise_sub
 
+
 def erf(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Error function, 2/sqrt(pi) times the integral of exp(-t^2) from 0 to x.
 
@@ -2085,6 +1929,7 @@ def erf(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     Returns: out: shape and dtype of the inputs
     """
 
+
 def erfinv(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Inverse of the error function; NaN outside [-1, 1].
 
@@ -2095,6 +1940,7 @@ def erfinv(data: TensorT, *, out: Any = None, name: str | None = None) -> Tensor
 
     Returns: out: shape and dtype of the inputs
     """
+
 
 def exp(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """e to the power of x.
@@ -2109,6 +1955,7 @@ def exp(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
 
 _sparse_exp = exp
 
+
 def expand_dims(data: TensorT, axis: int, *, out: Any = None, name: str | None = None) -> TensorT:
     """Inserts an axis of size 1.
 
@@ -2122,6 +1969,7 @@ def expand_dims(data: TensorT, axis: int, *, out: Any = None, name: str | None =
     Returns: output: one dimension more than data
     """
 
+
 def expm1(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """e to the power of x, minus 1, exact for small x.
 
@@ -2134,6 +1982,7 @@ def expm1(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT
     """
 
 _sparse_expm1 = expm1
+
 
 def fill_element_0index(
     lhs: TensorT, mhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None
@@ -2153,6 +2002,7 @@ def fill_element_0index(
     Not differentiable.
     """
 
+
 def fix(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """To the next integer toward zero.
 
@@ -2165,6 +2015,7 @@ def fix(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """
 
 _sparse_fix = fix
+
 
 def floor(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """To the next integer downward.
@@ -2179,23 +2030,11 @@ def floor(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT
 
 _sparse_floor = floor
 
+
 def ftml_update(
-    weight: TensorT,
-    grad: TensorT,
-    d: TensorT,
-    v: TensorT,
-    z: TensorT,
-    lr: float,
-    beta1: float = 0.6,
-    beta2: float = 0.999,
-    epsilon: float = 1e-08,
-    t: int = ...,
-    wd: float = 0.0,
-    rescale_grad: float = 1.0,
-    clip_grad: float = -1.0,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    weight: TensorT, grad: TensorT, d: TensorT, v: TensorT, z: TensorT, lr: float, beta1: float = 0.6, beta2: float =
+    0.999, epsilon: float = 1e-08, t: int = ..., wd: float = 0.0, rescale_grad: float = 1.0, clip_grad: float = -1.0,
+    *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """g = clip(rescale_grad * grad + wd * weight); v follows g * g; d = (1 - beta1^t) / lr * (sqrt(v / (1 - beta2^t))
     + epsilon); z = beta1 * z + (1 - beta1) * g - (d - beta1 * d before) * weight; weight = -z / d
@@ -2233,20 +2072,10 @@ def ftml_update(
     Not differentiable.
     """
 
+
 def ftrl_update(
-    weight: TensorT,
-    grad: TensorT,
-    z: TensorT,
-    n: TensorT,
-    lr: float,
-    lamda1: float = 0.01,
-    beta: float = 1.0,
-    wd: float = 0.0,
-    rescale_grad: float = 1.0,
-    clip_gradient: float = -1.0,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    weight: TensorT, grad: TensorT, z: TensorT, n: TensorT, lr: float, lamda1: float = 0.01, beta: float = 1.0, wd:
+    float = 0.0, rescale_grad: float = 1.0, clip_gradient: float = -1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """g = clip(rescale_grad * grad); z += g - (sqrt(n + g * g) - sqrt(n)) * weight / lr; n += g * g; weight = (sign(z)
     * lamda1 - z) / ((beta + sqrt(n)) / lr + wd) where |z| > lamda1, else 0
@@ -2280,6 +2109,7 @@ def ftrl_update(
 
 _sparse_ftrl_update = ftrl_update
 
+
 def gamma(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Gamma function.
 
@@ -2292,6 +2122,7 @@ def gamma(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT
     """
 
 _sparse_gamma = gamma
+
 
 def gammaln(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Logarithm of the magnitude of the gamma function.
@@ -2306,6 +2137,7 @@ def gammaln(data: TensorT, *, out: Any = None, name: str | None = None) -> Tenso
 
 _sparse_gammaln = gammaln
 
+
 def gather_nd(data: TensorT, indices: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Elements or slices of data named by tuples: out[y...] = data[indices[0, y...], indices[1, y...], ...].
 
@@ -2318,6 +2150,7 @@ def gather_nd(data: TensorT, indices: TensorT, *, out: Any = None, name: str | N
 
     Returns: output: shape of indices without its first axis, then the axes of data after the first M
     """
+
 
 def hard_sigmoid(
     data: TensorT, alpha: float = 0.2, beta: float = 0.5, *, out: Any = None, name: str | None = None
@@ -2336,6 +2169,7 @@ def hard_sigmoid(
     Returns: out: shape and dtype of the inputs
     """
 
+
 def khatri_rao(*args: TensorT, num_args: int = ..., out: Any = None, name: str | None = None) -> TensorT:
     """The matrix whose columns are the outer products of the matrices' columns.
 
@@ -2349,22 +2183,11 @@ def khatri_rao(*args: TensorT, num_args: int = ..., out: Any = None, name: str |
     Returns: output: (product of the numbers of rows, columns)
     """
 
+
 def lamb_update_phase1(
-    weight: TensorT,
-    grad: TensorT,
-    mean: TensorT,
-    var: TensorT,
-    beta1: float = 0.9,
-    beta2: float = 0.999,
-    epsilon: float = 1e-06,
-    t: int = ...,
-    bias_correction: bool = True,
-    wd: float = ...,
-    rescale_grad: float = 1.0,
-    clip_gradient: float = -1.0,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    weight: TensorT, grad: TensorT, mean: TensorT, var: TensorT, beta1: float = 0.9, beta2: float = 0.999, epsilon:
+    float = 1e-06, t: int = ..., bias_correction: bool = True, wd: float = ..., rescale_grad: float = 1.0,
+    clip_gradient: float = -1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Adam's step: g = clip(rescale_grad * grad); mean and var follow g and g * g; the result is mean / (sqrt(var) +
     epsilon) + wd * weight, of corrected moments if bias_correction.
@@ -2400,17 +2223,10 @@ def lamb_update_phase1(
     Not differentiable.
     """
 
+
 def lamb_update_phase2(
-    weight: TensorT,
-    g: TensorT,
-    r1: TensorT,
-    r2: TensorT,
-    lr: float,
-    lower_bound: float = -1.0,
-    upper_bound: float = -1.0,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    weight: TensorT, g: TensorT, r1: TensorT, r2: TensorT, lr: float, lower_bound: float = -1.0, upper_bound: float =
+    -1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """weight -= lr * ratio * g; ratio = r1, kept in [lower_bound, upper_bound], over r2, or 1 if one of them is 0.
 
@@ -2435,6 +2251,7 @@ def lamb_update_phase2(
     Not differentiable.
     """
 
+
 def log(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Natural logarithm.
 
@@ -2447,6 +2264,7 @@ def log(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """
 
 _sparse_log = log
+
 
 def log10(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Logarithm to base 10.
@@ -2461,6 +2279,7 @@ def log10(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT
 
 _sparse_log10 = log10
 
+
 def log1p(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """log(1 + x), exact for small x.
 
@@ -2473,6 +2292,7 @@ def log1p(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT
     """
 
 _sparse_log1p = log1p
+
 
 def log2(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Logarithm to base 2.
@@ -2487,15 +2307,10 @@ def log2(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
 
 _sparse_log2 = log2
 
+
 def log_softmax(
-    data: TensorT,
-    axis: int = -1,
-    temperature: float | None = None,
-    dtype: DType | None = None,
-    use_length: bool | None = False,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, axis: int = -1, temperature: float | None = None, dtype: DType | None = None, use_length: bool |
+    None = False, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Logarithm of softmax along an axis, computed without underflow.
 
@@ -2515,6 +2330,7 @@ def log_softmax(
     Returns: output: shape of data
     """
 
+
 def logical_not(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 where x is 0, else 0.
 
@@ -2525,6 +2341,7 @@ def logical_not(data: TensorT, *, out: Any = None, name: str | None = None) -> T
 
     Returns: out: shape and dtype of the inputs
     """
+
 
 def make_loss(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Copies the input and starts a backward pass with a gradient of ones.
@@ -2539,14 +2356,10 @@ def make_loss(data: TensorT, *, out: Any = None, name: str | None = None) -> Ten
 
 _sparse_make_loss = make_loss
 
+
 def max(
-    data: TensorT,
-    axis: int | Sequence[int] | None = None,
-    keepdims: bool = False,
-    exclude: bool = False,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, axis: int | Sequence[int] | None = None, keepdims: bool = False, exclude: bool = False, *, out: Any
+    = None, name: str | None = None
 ) -> TensorT:
     """Largest element over axes; NaN wins.
 
@@ -2566,14 +2379,10 @@ def max(
 
 max_axis = max
 
+
 def mean(
-    data: TensorT,
-    axis: int | Sequence[int] | None = None,
-    keepdims: bool = False,
-    exclude: bool = False,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, axis: int | Sequence[int] | None = None, keepdims: bool = False, exclude: bool = False, *, out: Any
+    = None, name: str | None = None
 ) -> TensorT:
     """Mean over axes.
 
@@ -2593,14 +2402,10 @@ def mean(
 
 _sparse_mean = mean
 
+
 def min(
-    data: TensorT,
-    axis: int | Sequence[int] | None = None,
-    keepdims: bool = False,
-    exclude: bool = False,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, axis: int | Sequence[int] | None = None, keepdims: bool = False, exclude: bool = False, *, out: Any
+    = None, name: str | None = None
 ) -> TensorT:
     """Smallest element over axes; NaN wins.
 
@@ -2620,13 +2425,10 @@ def min(
 
 min_axis = min
 
+
 def moments(
-    data: TensorT,
-    axes: int | Sequence[int] | None = None,
-    keepdims: bool = False,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, axes: int | Sequence[int] | None = None, keepdims: bool = False, *, out: Any = None, name: str |
+    None = None
 ) -> Any:
     """Mean and variance (of the whole population: divided by the number of elements) over axes.
 
@@ -2643,23 +2445,11 @@ def moments(
     and dtype of mean
     """
 
+
 def mp_lamb_update_phase1(
-    weight: TensorT,
-    grad: TensorT,
-    mean: TensorT,
-    var: TensorT,
-    weight32: TensorT,
-    beta1: float = 0.9,
-    beta2: float = 0.999,
-    epsilon: float = 1e-06,
-    t: int = ...,
-    bias_correction: bool = True,
-    wd: float = ...,
-    rescale_grad: float = 1.0,
-    clip_gradient: float = -1.0,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    weight: TensorT, grad: TensorT, mean: TensorT, var: TensorT, weight32: TensorT, beta1: float = 0.9, beta2: float =
+    0.999, epsilon: float = 1e-06, t: int = ..., bias_correction: bool = True, wd: float = ..., rescale_grad: float =
+    1.0, clip_gradient: float = -1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """lamb_update_phase1 with float32 moments, step and copy of the weight.
 
@@ -2696,18 +2486,10 @@ def mp_lamb_update_phase1(
     Not differentiable.
     """
 
+
 def mp_lamb_update_phase2(
-    weight: TensorT,
-    g: TensorT,
-    r1: TensorT,
-    r2: TensorT,
-    weight32: TensorT,
-    lr: float,
-    lower_bound: float = -1.0,
-    upper_bound: float = -1.0,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    weight: TensorT, g: TensorT, r1: TensorT, r2: TensorT, weight32: TensorT, lr: float, lower_bound: float = -1.0,
+    upper_bound: float = -1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """lamb_update_phase2 on a float32 copy of the weight; the weight is that copy, rounded.
 
@@ -2734,19 +2516,10 @@ def mp_lamb_update_phase2(
     Not differentiable.
     """
 
+
 def mp_nag_mom_update(
-    weight: TensorT,
-    grad: TensorT,
-    mom: TensorT,
-    weight32: TensorT,
-    lr: float,
-    momentum: float = 0.0,
-    wd: float = 0.0,
-    rescale_grad: float = 1.0,
-    clip_gradient: float = -1.0,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    weight: TensorT, grad: TensorT, mom: TensorT, weight32: TensorT, lr: float, momentum: float = 0.0, wd: float = 0.0,
+    rescale_grad: float = 1.0, clip_gradient: float = -1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """nag_mom_update on a float32 copy of the weight; the weight is that copy, rounded.
 
@@ -2775,20 +2548,11 @@ def mp_nag_mom_update(
     Not differentiable.
     """
 
+
 def mp_sgd_mom_update(
-    weight: TensorT,
-    grad: TensorT,
-    mom: TensorT,
-    weight32: TensorT,
-    lr: float,
-    momentum: float = 0.0,
-    wd: float = 0.0,
-    rescale_grad: float = 1.0,
-    clip_gradient: float = -1.0,
-    lazy_update: bool = True,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    weight: TensorT, grad: TensorT, mom: TensorT, weight32: TensorT, lr: float, momentum: float = 0.0, wd: float = 0.0,
+    rescale_grad: float = 1.0, clip_gradient: float = -1.0, lazy_update: bool = True, *, out: Any = None, name: str |
+    None = None
 ) -> TensorT:
     """sgd_mom_update on a float32 copy of the weight; the weight is that copy, rounded.
 
@@ -2817,18 +2581,10 @@ def mp_sgd_mom_update(
     Not differentiable.
     """
 
+
 def mp_sgd_update(
-    weight: TensorT,
-    grad: TensorT,
-    weight32: TensorT,
-    lr: float,
-    wd: float = 0.0,
-    rescale_grad: float = 1.0,
-    clip_gradient: float = -1.0,
-    lazy_update: bool = True,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    weight: TensorT, grad: TensorT, weight32: TensorT, lr: float, wd: float = 0.0, rescale_grad: float = 1.0,
+    clip_gradient: float = -1.0, lazy_update: bool = True, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """sgd_update on a float32 copy of the weight; the weight is that copy, rounded.
 
@@ -2853,6 +2609,7 @@ def mp_sgd_update(
     Not differentiable.
     """
 
+
 def multi_all_finite(
     *data: TensorT, num_arrays: int = 1, init_output: bool = True, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -2872,17 +2629,10 @@ def multi_all_finite(
     Not differentiable.
     """
 
+
 def multi_lars(
-    lrs: TensorT,
-    weights_sum_sq: TensorT,
-    grads_sum_sq: TensorT,
-    wds: TensorT,
-    eta: float,
-    eps: float,
-    rescale_grad: float = 1.0,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    lrs: TensorT, weights_sum_sq: TensorT, grads_sum_sq: TensorT, wds: TensorT, eta: float, eps: float, rescale_grad:
+    float = 1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Learning rates of LARS: lr * eta * |weight| / (rescale_grad * |grad| + wd * |weight| + eps), or lr where a norm
     is 0.
@@ -2908,16 +2658,10 @@ def multi_lars(
     Not differentiable.
     """
 
+
 def multi_mp_sgd_mom_update(
-    *data: TensorT,
-    lrs: Sequence[float] = ...,
-    wds: Sequence[float] = ...,
-    momentum: float = 0.0,
-    rescale_grad: float = 1.0,
-    clip_gradient: float = -1.0,
-    num_weights: int = 1,
-    out: Any = None,
-    name: str | None = None,
+    *data: TensorT, lrs: Sequence[float] = ..., wds: Sequence[float] = ..., momentum: float = 0.0, rescale_grad: float
+    = 1.0, clip_gradient: float = -1.0, num_weights: int = 1, out: Any = None, name: str | None = None
 ) -> Any:
     """mp_sgd_mom_update of several tensors at once.
 
@@ -2942,15 +2686,10 @@ def multi_mp_sgd_mom_update(
     Not differentiable.
     """
 
+
 def multi_mp_sgd_update(
-    *data: TensorT,
-    lrs: Sequence[float] = ...,
-    wds: Sequence[float] = ...,
-    rescale_grad: float = 1.0,
-    clip_gradient: float = -1.0,
-    num_weights: int = 1,
-    out: Any = None,
-    name: str | None = None,
+    *data: TensorT, lrs: Sequence[float] = ..., wds: Sequence[float] = ..., rescale_grad: float = 1.0, clip_gradient:
+    float = -1.0, num_weights: int = 1, out: Any = None, name: str | None = None
 ) -> Any:
     """mp_sgd_update of several tensors at once.
 
@@ -2973,16 +2712,10 @@ def multi_mp_sgd_update(
     Not differentiable.
     """
 
+
 def multi_sgd_mom_update(
-    *data: TensorT,
-    lrs: Sequence[float] = ...,
-    wds: Sequence[float] = ...,
-    momentum: float = 0.0,
-    rescale_grad: float = 1.0,
-    clip_gradient: float = -1.0,
-    num_weights: int = 1,
-    out: Any = None,
-    name: str | None = None,
+    *data: TensorT, lrs: Sequence[float] = ..., wds: Sequence[float] = ..., momentum: float = 0.0, rescale_grad: float
+    = 1.0, clip_gradient: float = -1.0, num_weights: int = 1, out: Any = None, name: str | None = None
 ) -> Any:
     """sgd_mom_update of several tensors at once.
 
@@ -3007,15 +2740,10 @@ def multi_sgd_mom_update(
     Not differentiable.
     """
 
+
 def multi_sgd_update(
-    *data: TensorT,
-    lrs: Sequence[float] = ...,
-    wds: Sequence[float] = ...,
-    rescale_grad: float = 1.0,
-    clip_gradient: float = -1.0,
-    num_weights: int = 1,
-    out: Any = None,
-    name: str | None = None,
+    *data: TensorT, lrs: Sequence[float] = ..., wds: Sequence[float] = ..., rescale_grad: float = 1.0, clip_gradient:
+    float = -1.0, num_weights: int = 1, out: Any = None, name: str | None = None
 ) -> Any:
     """sgd_update of several tensors at once.
 
@@ -3038,6 +2766,7 @@ def multi_sgd_update(
     Not differentiable.
     """
 
+
 def multi_sum_sq(*data: TensorT, num_arrays: int = ..., out: Any = None, name: str | None = None) -> TensorT:
     """Sum of squares of each array.
 
@@ -3052,18 +2781,10 @@ def multi_sum_sq(*data: TensorT, num_arrays: int = ..., out: Any = None, name: s
     Not differentiable.
     """
 
+
 def nag_mom_update(
-    weight: TensorT,
-    grad: TensorT,
-    mom: TensorT,
-    lr: float,
-    momentum: float = 0.0,
-    wd: float = 0.0,
-    rescale_grad: float = 1.0,
-    clip_gradient: float = -1.0,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    weight: TensorT, grad: TensorT, mom: TensorT, lr: float, momentum: float = 0.0, wd: float = 0.0, rescale_grad:
+    float = 1.0, clip_gradient: float = -1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """mom = momentum * mom - lr * (clip(rescale_grad * grad) + wd * weight); weight moves by mom and once more by
     momentum times its change.
@@ -3091,14 +2812,10 @@ def nag_mom_update(
     Not differentiable.
     """
 
+
 def nanprod(
-    data: TensorT,
-    axis: int | Sequence[int] | None = None,
-    keepdims: bool = False,
-    exclude: bool = False,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, axis: int | Sequence[int] | None = None, keepdims: bool = False, exclude: bool = False, *, out: Any
+    = None, name: str | None = None
 ) -> TensorT:
     """Product over axes; NaN counts as 1.
 
@@ -3116,14 +2833,10 @@ def nanprod(
     Returns: out: dtype of data; the shape without the reduced axes, or with sizes 1 there (keepdims)
     """
 
+
 def nansum(
-    data: TensorT,
-    axis: int | Sequence[int] | None = None,
-    keepdims: bool = False,
-    exclude: bool = False,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, axis: int | Sequence[int] | None = None, keepdims: bool = False, exclude: bool = False, *, out: Any
+    = None, name: str | None = None
 ) -> TensorT:
     """Sum over axes; NaN counts as 0.
 
@@ -3141,6 +2854,7 @@ def nansum(
     Returns: out: dtype of data; the shape without the reduced axes, or with sizes 1 there (keepdims)
     """
 
+
 def negative(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """-x.
 
@@ -3154,15 +2868,10 @@ def negative(data: TensorT, *, out: Any = None, name: str | None = None) -> Tens
 
 _sparse_negative = negative
 
+
 def norm(
-    data: TensorT,
-    ord: int = 2,
-    axis: int | Sequence[int] | None = None,
-    out_dtype: DType | None = None,
-    keepdims: bool = False,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, ord: int = 2, axis: int | Sequence[int] | None = None, out_dtype: DType | None = None, keepdims:
+    bool = False, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """L1 or L2 norm over axes.
 
@@ -3184,15 +2893,10 @@ def norm(
 
 _sparse_norm = norm
 
+
 def one_hot(
-    indices: TensorT,
-    depth: int,
-    on_value: float = 1.0,
-    off_value: float = 0.0,
-    dtype: DType = "float32",
-    *,
-    out: Any = None,
-    name: str | None = None,
+    indices: TensorT, depth: int, on_value: float = 1.0, off_value: float = 0.0, dtype: DType = 'float32', *, out: Any
+    = None, name: str | None = None
 ) -> TensorT:
     """Rows of off_value with on_value where the index points; none for an index out of range.
 
@@ -3213,6 +2917,7 @@ def one_hot(
     Not differentiable.
     """
 
+
 def ones_like(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Ones of the input's shape and dtype.
 
@@ -3224,15 +2929,10 @@ def ones_like(data: TensorT, *, out: Any = None, name: str | None = None) -> Ten
     Returns: out: shape and dtype of data
     """
 
+
 def pick(
-    data: TensorT,
-    index: TensorT,
-    axis: int | None = -1,
-    keepdims: bool = False,
-    mode: Literal["clip", "wrap"] = "clip",
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, index: TensorT, axis: int | None = -1, keepdims: bool = False, mode: Literal['clip', 'wrap'] =
+    'clip', *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """One element per position of the other axes, named by index.
 
@@ -3254,14 +2954,10 @@ def pick(
 
 choose_element_0index = pick
 
+
 def preloaded_multi_mp_sgd_mom_update(
-    *data: TensorT,
-    momentum: float = 0.0,
-    rescale_grad: float = 1.0,
-    clip_gradient: float = -1.0,
-    num_weights: int = 1,
-    out: Any = None,
-    name: str | None = None,
+    *data: TensorT, momentum: float = 0.0, rescale_grad: float = 1.0, clip_gradient: float = -1.0, num_weights: int =
+    1, out: Any = None, name: str | None = None
 ) -> Any:
     """multi_mp_sgd_mom_update with learning rates and weight decays from tensors.
 
@@ -3282,13 +2978,10 @@ def preloaded_multi_mp_sgd_mom_update(
     Not differentiable.
     """
 
+
 def preloaded_multi_mp_sgd_update(
-    *data: TensorT,
-    rescale_grad: float = 1.0,
-    clip_gradient: float = -1.0,
-    num_weights: int = 1,
-    out: Any = None,
-    name: str | None = None,
+    *data: TensorT, rescale_grad: float = 1.0, clip_gradient: float = -1.0, num_weights: int = 1, out: Any = None,
+    name: str | None = None
 ) -> Any:
     """multi_mp_sgd_update with learning rates and weight decays from tensors.
 
@@ -3307,14 +3000,10 @@ def preloaded_multi_mp_sgd_update(
     Not differentiable.
     """
 
+
 def preloaded_multi_sgd_mom_update(
-    *data: TensorT,
-    momentum: float = 0.0,
-    rescale_grad: float = 1.0,
-    clip_gradient: float = -1.0,
-    num_weights: int = 1,
-    out: Any = None,
-    name: str | None = None,
+    *data: TensorT, momentum: float = 0.0, rescale_grad: float = 1.0, clip_gradient: float = -1.0, num_weights: int =
+    1, out: Any = None, name: str | None = None
 ) -> Any:
     """multi_sgd_mom_update with learning rates and weight decays from tensors.
 
@@ -3335,13 +3024,10 @@ def preloaded_multi_sgd_mom_update(
     Not differentiable.
     """
 
+
 def preloaded_multi_sgd_update(
-    *data: TensorT,
-    rescale_grad: float = 1.0,
-    clip_gradient: float = -1.0,
-    num_weights: int = 1,
-    out: Any = None,
-    name: str | None = None,
+    *data: TensorT, rescale_grad: float = 1.0, clip_gradient: float = -1.0, num_weights: int = 1, out: Any = None,
+    name: str | None = None
 ) -> Any:
     """multi_sgd_update with learning rates and weight decays from tensors.
 
@@ -3360,14 +3046,10 @@ def preloaded_multi_sgd_update(
     Not differentiable.
     """
 
+
 def prod(
-    data: TensorT,
-    axis: int | Sequence[int] | None = None,
-    keepdims: bool = False,
-    exclude: bool = False,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, axis: int | Sequence[int] | None = None, keepdims: bool = False, exclude: bool = False, *, out: Any
+    = None, name: str | None = None
 ) -> TensorT:
     """Product over axes.
 
@@ -3385,6 +3067,7 @@ def prod(
     Returns: out: dtype of data; the shape without the reduced axes, or with sizes 1 there (keepdims)
     """
 
+
 def radians(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Degrees to radians.
 
@@ -3398,6 +3081,7 @@ def radians(data: TensorT, *, out: Any = None, name: str | None = None) -> Tenso
 
 _sparse_radians = radians
 
+
 def rcbrt(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 / cube root.
 
@@ -3409,6 +3093,7 @@ def rcbrt(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT
     Returns: out: shape and dtype of the inputs
     """
 
+
 def reciprocal(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 / x; integers: rounded toward zero, 0 for 0.
 
@@ -3419,6 +3104,7 @@ def reciprocal(data: TensorT, *, out: Any = None, name: str | None = None) -> Te
 
     Returns: out: shape and dtype of the inputs
     """
+
 
 def relu(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """max(x, 0).
@@ -3432,6 +3118,7 @@ def relu(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """
 
 _sparse_relu = relu
+
 
 def repeat(
     data: TensorT, repeats: int, axis: int | None = None, *, out: Any = None, name: str | None = None
@@ -3450,6 +3137,7 @@ def repeat(
     Returns: output: shape of data with the axis repeats times as long; flat without axis
     """
 
+
 def reset_arrays(*data: TensorT, num_arrays: int = ..., out: Any = None, name: str | None = None) -> Any:
     """Sets arrays to zero, in place.
 
@@ -3464,16 +3152,10 @@ def reset_arrays(*data: TensorT, num_arrays: int = ..., out: Any = None, name: s
     Not differentiable.
     """
 
+
 def reshape_like(
-    lhs: TensorT,
-    rhs: TensorT,
-    lhs_begin: int | None = None,
-    lhs_end: int | None = None,
-    rhs_begin: int | None = None,
-    rhs_end: int | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    lhs: TensorT, rhs: TensorT, lhs_begin: int | None = None, lhs_end: int | None = None, rhs_begin: int | None = None,
+    rhs_end: int | None = None, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """lhs under the shape of rhs, or with some of its axes replaced by axes of rhs.
 
@@ -3495,6 +3177,7 @@ def reshape_like(
     Returns: output: dtype of lhs
     """
 
+
 def reverse(data: TensorT, axis: int | Sequence[int], *, out: Any = None, name: str | None = None) -> TensorT:
     """Turns the order of elements around along the given axes.
 
@@ -3510,6 +3193,7 @@ def reverse(data: TensorT, axis: int | Sequence[int], *, out: Any = None, name: 
 
 flip = reverse
 
+
 def rint(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """To the nearest integer; halves to the lower one.
 
@@ -3523,20 +3207,11 @@ def rint(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
 
 _sparse_rint = rint
 
+
 def rmsprop_update(
-    weight: TensorT,
-    grad: TensorT,
-    n: TensorT,
-    lr: float,
-    gamma1: float = 0.95,
-    epsilon: float = 1e-08,
-    wd: float = 0.0,
-    rescale_grad: float = 1.0,
-    clip_gradient: float = -1.0,
-    clip_weights: float = -1.0,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    weight: TensorT, grad: TensorT, n: TensorT, lr: float, gamma1: float = 0.95, epsilon: float = 1e-08, wd: float =
+    0.0, rescale_grad: float = 1.0, clip_gradient: float = -1.0, clip_weights: float = -1.0, *, out: Any = None, name:
+    str | None = None
 ) -> TensorT:
     """g = clip(rescale_grad * grad + wd * weight); n follows g * g; weight -= lr * g / sqrt(n + epsilon), then cut to
     clip_weights.
@@ -3568,23 +3243,11 @@ def rmsprop_update(
     Not differentiable.
     """
 
+
 def rmspropalex_update(
-    weight: TensorT,
-    grad: TensorT,
-    n: TensorT,
-    g: TensorT,
-    delta: TensorT,
-    lr: float,
-    gamma1: float = 0.95,
-    gamma2: float = 0.9,
-    epsilon: float = 1e-08,
-    wd: float = 0.0,
-    rescale_grad: float = 1.0,
-    clip_gradient: float = -1.0,
-    clip_weights: float = -1.0,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    weight: TensorT, grad: TensorT, n: TensorT, g: TensorT, delta: TensorT, lr: float, gamma1: float = 0.95, gamma2:
+    float = 0.9, epsilon: float = 1e-08, wd: float = 0.0, rescale_grad: float = 1.0, clip_gradient: float = -1.0,
+    clip_weights: float = -1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """As rmsprop_update with the variance (n - g * g, g following the gradient) and momentum: delta = gamma2 * delta -
     lr * gradient / sqrt(n - g * g + epsilon); weight += delta.
@@ -3622,6 +3285,7 @@ def rmspropalex_update(
     Not differentiable.
     """
 
+
 def round(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """To the nearest integer; halves away from zero.
 
@@ -3635,6 +3299,7 @@ def round(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT
 
 _sparse_round = round
 
+
 def rsqrt(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 / sqrt(x).
 
@@ -3647,6 +3312,7 @@ def rsqrt(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT
     """
 
 _sparse_rsqrt = rsqrt
+
 
 def scatter_nd(
     data: TensorT, indices: TensorT, shape: int | Sequence[int], *, out: Any = None, name: str | None = None
@@ -3665,19 +3331,10 @@ def scatter_nd(
     Returns: output: shape as given
     """
 
+
 def sgd_mom_update(
-    weight: TensorT,
-    grad: TensorT,
-    mom: TensorT,
-    lr: float,
-    momentum: float = 0.0,
-    wd: float = 0.0,
-    rescale_grad: float = 1.0,
-    clip_gradient: float = -1.0,
-    lazy_update: bool = True,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    weight: TensorT, grad: TensorT, mom: TensorT, lr: float, momentum: float = 0.0, wd: float = 0.0, rescale_grad:
+    float = 1.0, clip_gradient: float = -1.0, lazy_update: bool = True, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """mom = momentum * mom - lr * (wd * weight + clip(rescale_grad * grad)); weight = weight + mom
 
@@ -3706,17 +3363,10 @@ def sgd_mom_update(
 
 _sparse_sgd_mom_update = sgd_mom_update
 
+
 def sgd_update(
-    weight: TensorT,
-    grad: TensorT,
-    lr: float,
-    wd: float = 0.0,
-    rescale_grad: float = 1.0,
-    clip_gradient: float = -1.0,
-    lazy_update: bool = True,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    weight: TensorT, grad: TensorT, lr: float, wd: float = 0.0, rescale_grad: float = 1.0, clip_gradient: float = -1.0,
+    lazy_update: bool = True, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """weight = (1 - lr * wd) * weight - lr * clip(rescale_grad * grad)
 
@@ -3741,6 +3391,7 @@ def sgd_update(
 
 _sparse_sgd_update = sgd_update
 
+
 def shape_array(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """The shape of data as a tensor.
 
@@ -3751,6 +3402,7 @@ def shape_array(data: TensorT, *, out: Any = None, name: str | None = None) -> T
 
     Returns: output: shape (ndim,), int64
     """
+
 
 def sigmoid(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 / (1 + e^-x).
@@ -3765,6 +3417,7 @@ def sigmoid(data: TensorT, *, out: Any = None, name: str | None = None) -> Tenso
 
 _sparse_sigmoid = sigmoid
 
+
 def sign(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """-1, 0 or 1; its gradient is 0.
 
@@ -3778,16 +3431,10 @@ def sign(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
 
 _sparse_sign = sign
 
+
 def signsgd_update(
-    weight: TensorT,
-    grad: TensorT,
-    lr: float,
-    wd: float = 0.0,
-    rescale_grad: float = 1.0,
-    clip_gradient: float = -1.0,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    weight: TensorT, grad: TensorT, lr: float, wd: float = 0.0, rescale_grad: float = 1.0, clip_gradient: float = -1.0,
+    *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """weight = (1 - lr * wd) * weight - lr * sign(grad)
 
@@ -3810,19 +3457,10 @@ def signsgd_update(
     Not differentiable.
     """
 
+
 def signum_update(
-    weight: TensorT,
-    grad: TensorT,
-    mom: TensorT,
-    lr: float,
-    momentum: float = 0.0,
-    wd: float = 0.0,
-    rescale_grad: float = 1.0,
-    clip_gradient: float = -1.0,
-    wd_lh: float = 0.0,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    weight: TensorT, grad: TensorT, mom: TensorT, lr: float, momentum: float = 0.0, wd: float = 0.0, rescale_grad:
+    float = 1.0, clip_gradient: float = -1.0, wd_lh: float = 0.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """mom = momentum * mom - (1 - momentum) * (clip(rescale_grad * grad) + wd * weight); weight = (1 - lr * wd_lh) *
     weight + lr * sign(mom)
@@ -3852,6 +3490,7 @@ def signum_update(
     Not differentiable.
     """
 
+
 def sin(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Sine; x in radians.
 
@@ -3864,6 +3503,7 @@ def sin(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """
 
 _sparse_sin = sin
+
 
 def sinh(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Hyperbolic sine.
@@ -3878,6 +3518,7 @@ def sinh(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
 
 _sparse_sinh = sinh
 
+
 def size_array(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """The number of elements of data as a tensor.
 
@@ -3889,14 +3530,10 @@ def size_array(data: TensorT, *, out: Any = None, name: str | None = None) -> Te
     Returns: output: shape (1,), int64
     """
 
+
 def slice(
-    data: TensorT,
-    begin: int | Sequence[int | None],
-    end: int | Sequence[int | None],
-    step: int | Sequence[int | None] = (),
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, begin: int | Sequence[int | None], end: int | Sequence[int | None], step: int | Sequence[int | None]
+    = (), *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Copies the elements that begin, end and step select, axis by axis.
 
@@ -3917,6 +3554,7 @@ def slice(
 _sparse_slice = slice
 crop = slice
 
+
 def slice_axis(
     data: TensorT, axis: int, begin: int, end: int | None, *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -3936,6 +3574,7 @@ def slice_axis(
     Returns: output: shape of data; size end - begin in the axis
     """
 
+
 def slice_like(
     data: TensorT, shape_like: TensorT, axes: int | Sequence[int] = (), *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -3953,6 +3592,7 @@ def slice_like(
     Returns: output: dtype of data
     """
 
+
 def smooth_l1(data: TensorT, scalar: float = 1.0, *, out: Any = None, name: str | None = None) -> TensorT:
     """0.5 (sigma x)^2 where |x| < 1 / sigma^2, |x| - 0.5 / sigma^2 elsewhere.
 
@@ -3966,16 +3606,10 @@ def smooth_l1(data: TensorT, scalar: float = 1.0, *, out: Any = None, name: str 
     Returns: out: shape and dtype of the inputs
     """
 
+
 def softmax(
-    data: TensorT,
-    length: TensorT | None = None,
-    axis: int = -1,
-    temperature: float | None = None,
-    dtype: DType | None = None,
-    use_length: bool | None = False,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, length: TensorT | None = None, axis: int = -1, temperature: float | None = None, dtype: DType | None
+    = None, use_length: bool | None = False, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """exp(data / temperature), divided by its sum along an axis. With use_length only the first length elements of
     each row take part; the others become 0.
@@ -3998,6 +3632,7 @@ def softmax(
     Returns: output: shape of data
     """
 
+
 def softmax_cross_entropy(data: TensorT, label: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Sum over the batch of -log(softmax(data)[label]), with probabilities of at least 1e-8. A label that is no class
     has probability 0.
@@ -4012,15 +3647,10 @@ def softmax_cross_entropy(data: TensorT, label: TensorT, *, out: Any = None, nam
     Returns: output: one number: shape (1,), with NumPy shapes ()
     """
 
+
 def softmin(
-    data: TensorT,
-    axis: int = -1,
-    temperature: float | None = None,
-    dtype: DType | None = None,
-    use_length: bool | None = False,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, axis: int = -1, temperature: float | None = None, dtype: DType | None = None, use_length: bool |
+    None = False, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """softmax of -data / temperature along an axis.
 
@@ -4040,6 +3670,7 @@ def softmin(
     Returns: output: shape of data
     """
 
+
 def softsign(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """x / (1 + |x|).
 
@@ -4050,6 +3681,7 @@ def softsign(data: TensorT, *, out: Any = None, name: str | None = None) -> Tens
 
     Returns: out: shape and dtype of the inputs
     """
+
 
 def sort(
     data: TensorT, axis: int | None = -1, is_ascend: bool = True, *, out: Any = None, name: str | None = None
@@ -4068,6 +3700,7 @@ def sort(
     Returns: output: shape of data; flat without axis; positions: where the elements stood, int64
     """
 
+
 def space_to_depth(data: TensorT, block_size: int, *, out: Any = None, name: str | None = None) -> TensorT:
     """Blocks of pixels gathered as channels: the inverse of depth_to_space.
 
@@ -4080,6 +3713,7 @@ def space_to_depth(data: TensorT, block_size: int, *, out: Any = None, name: str
 
     Returns: output: shape (N, C * b * b, H, W)
     """
+
 
 def sqrt(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Square root; NaN for negative x.
@@ -4094,6 +3728,7 @@ def sqrt(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
 
 _sparse_sqrt = sqrt
 
+
 def square(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """x * x.
 
@@ -4106,6 +3741,7 @@ def square(data: TensorT, *, out: Any = None, name: str | None = None) -> Tensor
     """
 
 _sparse_square = square
+
 
 def squeeze(
     data: TensorT, axis: int | Sequence[int] | None = None, *, out: Any = None, name: str | None = None
@@ -4122,6 +3758,7 @@ def squeeze(
     Returns: output: data without the dropped axes
     """
 
+
 def stack(*data: TensorT, axis: int = 0, num_args: int = ..., out: Any = None, name: str | None = None) -> TensorT:
     """Joins tensors of one shape along a new axis.
 
@@ -4137,14 +3774,10 @@ def stack(*data: TensorT, axis: int = 0, num_args: int = ..., out: Any = None, n
     Returns: output: shape of the inputs with the number of inputs inserted at axis
     """
 
+
 def sum(
-    data: TensorT,
-    axis: int | Sequence[int] | None = None,
-    keepdims: bool = False,
-    exclude: bool = False,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, axis: int | Sequence[int] | None = None, keepdims: bool = False, exclude: bool = False, *, out: Any
+    = None, name: str | None = None
 ) -> TensorT:
     """Sum over axes. float32 is summed in float64, integers in int64.
 
@@ -4165,14 +3798,10 @@ def sum(
 _sparse_sum = sum
 sum_axis = sum
 
+
 def take(
-    a: TensorT,
-    indices: TensorT,
-    axis: int = 0,
-    mode: Literal["clip", "raise", "wrap"] = "clip",
-    *,
-    out: Any = None,
-    name: str | None = None,
+    a: TensorT, indices: TensorT, axis: int = 0, mode: Literal['clip', 'raise', 'wrap'] = 'clip', *, out: Any = None,
+    name: str | None = None
 ) -> TensorT:
     """Slices of a along an axis, in the order of indices.
 
@@ -4190,6 +3819,7 @@ def take(
     Returns: output: shape of a with the axis replaced by the shape of indices; dtype of a
     """
 
+
 def tan(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Tangent; x in radians.
 
@@ -4202,6 +3832,7 @@ def tan(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """
 
 _sparse_tan = tan
+
 
 def tanh(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Hyperbolic tangent.
@@ -4216,6 +3847,7 @@ def tanh(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
 
 _sparse_tanh = tanh
 
+
 def tile(data: TensorT, reps: int | Sequence[int], *, out: Any = None, name: str | None = None) -> TensorT:
     """data repeated as a whole along its axes.
 
@@ -4229,16 +3861,10 @@ def tile(data: TensorT, reps: int | Sequence[int], *, out: Any = None, name: str
     Returns: output: sizes of data times reps; as many axes as the longer of the two
     """
 
+
 def topk(
-    data: TensorT,
-    axis: int | None = -1,
-    k: int = 1,
-    ret_typ: Literal["value", "indices", "mask", "both"] = "indices",
-    is_ascend: bool = False,
-    dtype: DType = "float32",
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, axis: int | None = -1, k: int = 1, ret_typ: Literal['value', 'indices', 'mask', 'both'] = 'indices',
+    is_ascend: bool = False, dtype: DType = 'float32', *, out: Any = None, name: str | None = None
 ) -> Any:
     """The k largest, or smallest, elements along an axis.
 
@@ -4261,6 +3887,7 @@ def topk(
     indices, dtype as given; positions: the indices as int64
     """
 
+
 def transpose(data: TensorT, axes: int | Sequence[int] = (), *, out: Any = None, name: str | None = None) -> TensorT:
     """Permutes the axes.
 
@@ -4274,6 +3901,7 @@ def transpose(data: TensorT, axes: int | Sequence[int] = (), *, out: Any = None,
     Returns: output: shape of data with its sizes permuted
     """
 
+
 def trunc(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """To the next integer toward zero.
 
@@ -4286,6 +3914,7 @@ def trunc(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT
     """
 
 _sparse_trunc = trunc
+
 
 def where(condition: TensorT, x: TensorT, y: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Elements of x where the condition is not 0, of y elsewhere. No gradient passes to the condition.
@@ -4304,6 +3933,7 @@ def where(condition: TensorT, x: TensorT, y: TensorT, *, out: Any = None, name: 
 
 _sparse_where = where
 
+
 def zeros_like(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Zeros of the input's shape and dtype.
 
@@ -4317,22 +3947,11 @@ def zeros_like(data: TensorT, *, out: Any = None, name: str | None = None) -> Te
 
 _sparse_zeros_like = zeros_like
 
+
 def _adamw_update(
-    weight: TensorT,
-    grad: TensorT,
-    mean: TensorT,
-    var: TensorT,
-    rescale_grad: TensorT,
-    lr: float,
-    beta1: float = 0.9,
-    beta2: float = 0.999,
-    epsilon: float = 1e-08,
-    wd: float = 0.0,
-    eta: float = ...,
-    clip_gradient: float = -1.0,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    weight: TensorT, grad: TensorT, mean: TensorT, var: TensorT, rescale_grad: TensorT, lr: float, beta1: float = 0.9,
+    beta2: float = 0.999, epsilon: float = 1e-08, wd: float = 0.0, eta: float = ..., clip_gradient: float = -1.0, *,
+    out: Any = None, name: str | None = None
 ) -> TensorT:
     """g = clip(rescale_grad * grad); mean and var follow g and g * g; weight -= eta * (lr * mean / (sqrt(var) +
     epsilon) + wd * weight)
@@ -4368,17 +3987,10 @@ def _adamw_update(
     Not differentiable.
     """
 
+
 def _arange(
-    start: float,
-    stop: float | None = None,
-    step: float = 1.0,
-    repeat: int = 1,
-    infer_range: bool = False,
-    ctx: str = "",
-    dtype: DType = "float32",
-    *,
-    out: Any = None,
-    name: str | None = None,
+    start: float, stop: float | None = None, step: float = 1.0, repeat: int = 1, infer_range: bool = False, ctx: str =
+    '', dtype: DType = 'float32', *, out: Any = None, name: str | None = None
 ) -> Any:
     """Evenly spaced values from start, inclusive, to stop, exclusive.
 
@@ -4401,6 +4013,7 @@ def _arange(
     Not differentiable.
     """
 
+
 def _contrib_AdaptiveAvgPooling2D(
     data: TensorT, output_size: int | Sequence[int] = (), *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -4417,24 +4030,12 @@ def _contrib_AdaptiveAvgPooling2D(
     Returns: output: (batch, channels, output_size)
     """
 
+
 def _contrib_BatchNormWithReLU(
-    data: TensorT,
-    gamma: TensorT,
-    beta: TensorT,
-    moving_mean: TensorT,
-    moving_var: TensorT,
-    eps: float = 0.0010000000474974513,
-    momentum: float = 0.8999999761581421,
-    fix_gamma: bool = True,
-    use_global_stats: bool = False,
-    output_mean_var: bool = False,
-    axis: int = 1,
-    cudnn_off: bool = False,
-    min_calib_range: float | None = None,
-    max_calib_range: float | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, gamma: TensorT, beta: TensorT, moving_mean: TensorT, moving_var: TensorT, eps: float =
+    0.0010000000474974513, momentum: float = 0.8999999761581421, fix_gamma: bool = True, use_global_stats: bool =
+    False, output_mean_var: bool = False, axis: int = 1, cudnn_off: bool = False, min_calib_range: float | None = None,
+    max_calib_range: float | None = None, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """BatchNorm followed by max(., 0).
 
@@ -4467,18 +4068,11 @@ def _contrib_BatchNormWithReLU(
     eps); new_moving_mean: (channels,); new_moving_var: (channels,)
     """
 
+
 def _contrib_BilinearResize2D(
-    data: TensorT,
-    like: TensorT | None = None,
-    height: int = 1,
-    width: int = 1,
-    scale_height: float | None = None,
-    scale_width: float | None = None,
-    mode: Literal["size", "odd_scale", "like", "to_even_down", "to_even_up", "to_odd_down", "to_odd_up"] = "size",
-    align_corners: bool = True,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, like: TensorT | None = None, height: int = 1, width: int = 1, scale_height: float | None = None,
+    scale_width: float | None = None, mode: Literal['size', 'odd_scale', 'like', 'to_even_down', 'to_even_up',
+    'to_odd_down', 'to_odd_up'] = 'size', align_corners: bool = True, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Images of another height and width by bilinear interpolation.
 
@@ -4505,24 +4099,12 @@ def _contrib_BilinearResize2D(
     Returns: output: (batch, channels, new height, new width)
     """
 
+
 def _contrib_DeformableConvolution(
-    data: TensorT,
-    offset: TensorT,
-    weight: TensorT,
-    bias: TensorT | None = None,
-    kernel: int | Sequence[int] = ...,
-    stride: int | Sequence[int] = (),
-    dilate: int | Sequence[int] = (),
-    pad: int | Sequence[int] = (),
-    num_deformable_group: int = 1,
-    num_filter: int = ...,
-    num_group: int = 1,
-    no_bias: bool = False,
-    workspace: int = 1024,
-    layout: Literal["NCW", "NCHW", "NCDHW"] | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, offset: TensorT, weight: TensorT, bias: TensorT | None = None, kernel: int | Sequence[int] = ...,
+    stride: int | Sequence[int] = (), dilate: int | Sequence[int] = (), pad: int | Sequence[int] = (),
+    num_deformable_group: int = 1, num_filter: int = ..., num_group: int = 1, no_bias: bool = False, workspace: int =
+    1024, layout: Literal['NCW', 'NCHW', 'NCDHW'] | None = None, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Convolution whose kernel points are moved by offsets, per output pixel; between pixels by bilinear
     interpolation.
@@ -4557,21 +4139,11 @@ def _contrib_DeformableConvolution(
     Returns: output: (batch, num_filter, out height, out width)
     """
 
+
 def _contrib_DeformablePSROIPooling(
-    data: TensorT,
-    rois: TensorT,
-    trans: TensorT | None = None,
-    spatial_scale: float = ...,
-    output_dim: int = ...,
-    group_size: int = ...,
-    pooled_size: int = ...,
-    part_size: int = 0,
-    sample_per_part: int = 1,
-    trans_std: float = 0.0,
-    no_trans: bool = False,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, rois: TensorT, trans: TensorT | None = None, spatial_scale: float = ..., output_dim: int = ...,
+    group_size: int = ..., pooled_size: int = ..., part_size: int = 0, sample_per_part: int = 1, trans_std: float =
+    0.0, no_trans: bool = False, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Means of points in the bins of regions, read by bilinear interpolation; bins are moved by offsets.
 
@@ -4605,26 +4177,13 @@ def _contrib_DeformablePSROIPooling(
     the image
     """
 
+
 def _contrib_ModulatedDeformableConvolution(
-    data: TensorT,
-    offset: TensorT,
-    mask: TensorT,
-    weight: TensorT,
-    bias: TensorT | None = None,
-    kernel: int | Sequence[int] = ...,
-    stride: int | Sequence[int] = (),
-    dilate: int | Sequence[int] = (),
-    pad: int | Sequence[int] = (),
-    num_deformable_group: int = 1,
-    num_filter: int = ...,
-    num_group: int = 1,
-    no_bias: bool = False,
-    workspace: int = 1024,
-    layout: Literal["NCW", "NCHW", "NCDHW"] | None = None,
-    im2col_step: int = 64,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, offset: TensorT, mask: TensorT, weight: TensorT, bias: TensorT | None = None, kernel: int |
+    Sequence[int] = ..., stride: int | Sequence[int] = (), dilate: int | Sequence[int] = (), pad: int | Sequence[int] =
+    (), num_deformable_group: int = 1, num_filter: int = ..., num_group: int = 1, no_bias: bool = False, workspace: int
+    = 1024, layout: Literal['NCW', 'NCHW', 'NCDHW'] | None = None, im2col_step: int = 64, *, out: Any = None, name: str
+    | None = None
 ) -> TensorT:
     """Deformable convolution whose kernel points have factors, the mask, per output pixel.
 
@@ -4660,20 +4219,11 @@ def _contrib_ModulatedDeformableConvolution(
     Returns: output: (batch, num_filter, out height, out width)
     """
 
+
 def _contrib_MultiBoxDetection(
-    cls_prob: TensorT,
-    loc_pred: TensorT,
-    anchor: TensorT,
-    clip: bool = True,
-    threshold: float = 0.01,
-    background_id: int = 0,
-    nms_threshold: float = 0.5,
-    force_suppress: bool = False,
-    nms_topk: int = -1,
-    variances: Sequence[float] = (0.1, 0.1, 0.2, 0.2),
-    *,
-    out: Any = None,
-    name: str | None = None,
+    cls_prob: TensorT, loc_pred: TensorT, anchor: TensorT, clip: bool = True, threshold: float = 0.01, background_id:
+    int = 0, nms_threshold: float = 0.5, force_suppress: bool = False, nms_topk: int = -1, variances: Sequence[float] =
+    (0.1, 0.1, 0.2, 0.2), *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Boxes of the most probable classes, sorted by falling probability; class -1 marks boxes that overlap a better
     one of their class and, at the end, nothing. Gradients are zero.
@@ -4702,16 +4252,10 @@ def _contrib_MultiBoxDetection(
     Returns: output: (batch, anchors, 6): class - 1, probability, left, top, right, bottom
     """
 
+
 def _contrib_MultiBoxPrior(
-    data: TensorT,
-    sizes: Sequence[float] = (1.0,),
-    ratios: Sequence[float] = (1.0,),
-    clip: bool = False,
-    steps: Sequence[float] = (-1.0, -1.0),
-    offsets: Sequence[float] = (0.5, 0.5),
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, sizes: Sequence[float] = (1.0,), ratios: Sequence[float] = (1.0,), clip: bool = False, steps:
+    Sequence[float] = (-1.0, -1.0), offsets: Sequence[float] = (0.5, 0.5), *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Anchors (left, top, right, bottom), as parts of the image, around every pixel of data: each size with the first
     ratio, the first size with the other ratios.
@@ -4734,19 +4278,11 @@ def _contrib_MultiBoxPrior(
     Returns: output: (1, height * width * (sizes + ratios - 1), 4)
     """
 
+
 def _contrib_MultiBoxTarget(
-    anchor: TensorT,
-    label: TensorT,
-    cls_pred: TensorT,
-    overlap_threshold: float = 0.5,
-    ignore_label: float = -1.0,
-    negative_mining_ratio: float = -1.0,
-    negative_mining_thresh: float = 0.5,
-    minimum_negative_samples: int = 0,
-    variances: Sequence[float] = (0.1, 0.1, 0.2, 0.2),
-    *,
-    out: Any = None,
-    name: str | None = None,
+    anchor: TensorT, label: TensorT, cls_pred: TensorT, overlap_threshold: float = 0.5, ignore_label: float = -1.0,
+    negative_mining_ratio: float = -1.0, negative_mining_thresh: float = 0.5, minimum_negative_samples: int = 0,
+    variances: Sequence[float] = (0.1, 0.1, 0.2, 0.2), *, out: Any = None, name: str | None = None
 ) -> Any:
     """Training targets of anchors: every object takes the anchor that overlaps it most, every anchor that overlaps an
     object enough belongs to it, the others are background. Gradients are zero.
@@ -4777,22 +4313,12 @@ def _contrib_MultiBoxTarget(
     count
     """
 
+
 def _contrib_MultiProposal(
-    cls_prob: TensorT,
-    bbox_pred: TensorT,
-    im_info: TensorT,
-    rpn_pre_nms_top_n: int = 6000,
-    rpn_post_nms_top_n: int = 300,
-    threshold: float = 0.7,
-    rpn_min_size: int = 16,
-    scales: Sequence[float] = (4.0, 8.0, 16.0, 32.0),
-    ratios: Sequence[float] = (0.5, 1.0, 2.0),
-    feature_stride: int = 16,
-    output_score: bool = False,
-    iou_loss: bool = False,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    cls_prob: TensorT, bbox_pred: TensorT, im_info: TensorT, rpn_pre_nms_top_n: int = 6000, rpn_post_nms_top_n: int =
+    300, threshold: float = 0.7, rpn_min_size: int = 16, scales: Sequence[float] = (4.0, 8.0, 16.0, 32.0), ratios:
+    Sequence[float] = (0.5, 1.0, 2.0), feature_stride: int = 16, output_score: bool = False, iou_loss: bool = False, *,
+    out: Any = None, name: str | None = None
 ) -> TensorT:
     """Regions of interest from a region proposal network: anchors moved by predicted offsets, the best of those that
     overlap. Gradients are zero.
@@ -4828,16 +4354,10 @@ def _contrib_MultiProposal(
     rpn_post_nms_top_n, 1)
     """
 
+
 def _contrib_PSROIPooling(
-    data: TensorT,
-    rois: TensorT,
-    spatial_scale: float,
-    output_dim: int,
-    pooled_size: int,
-    group_size: int = 0,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, rois: TensorT, spatial_scale: float, output_dim: int, pooled_size: int, group_size: int = 0, *, out:
+    Any = None, name: str | None = None
 ) -> TensorT:
     """Means of the bins of regions; bin (y, x) of output channel c is read from channel (c * group_size + gy) *
     group_size + gx.
@@ -4860,22 +4380,12 @@ def _contrib_PSROIPooling(
     Returns: output: (regions, output_dim, pooled_size, pooled_size)
     """
 
+
 def _contrib_Proposal(
-    cls_prob: TensorT,
-    bbox_pred: TensorT,
-    im_info: TensorT,
-    rpn_pre_nms_top_n: int = 6000,
-    rpn_post_nms_top_n: int = 300,
-    threshold: float = 0.7,
-    rpn_min_size: int = 16,
-    scales: Sequence[float] = (4.0, 8.0, 16.0, 32.0),
-    ratios: Sequence[float] = (0.5, 1.0, 2.0),
-    feature_stride: int = 16,
-    output_score: bool = False,
-    iou_loss: bool = False,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    cls_prob: TensorT, bbox_pred: TensorT, im_info: TensorT, rpn_pre_nms_top_n: int = 6000, rpn_post_nms_top_n: int =
+    300, threshold: float = 0.7, rpn_min_size: int = 16, scales: Sequence[float] = (4.0, 8.0, 16.0, 32.0), ratios:
+    Sequence[float] = (0.5, 1.0, 2.0), feature_stride: int = 16, output_score: bool = False, iou_loss: bool = False, *,
+    out: Any = None, name: str | None = None
 ) -> TensorT:
     """Regions of interest from a region proposal network: anchors moved by predicted offsets, the best of those that
     overlap. Gradients are zero.
@@ -4911,17 +4421,10 @@ def _contrib_Proposal(
     rpn_post_nms_top_n, 1)
     """
 
+
 def _contrib_ROIAlign(
-    data: TensorT,
-    rois: TensorT,
-    pooled_size: int | Sequence[int],
-    spatial_scale: float,
-    sample_ratio: int = -1,
-    position_sensitive: bool = False,
-    aligned: bool = False,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, rois: TensorT, pooled_size: int | Sequence[int], spatial_scale: float, sample_ratio: int = -1,
+    position_sensitive: bool = False, aligned: bool = False, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Averages of interpolated points in pooled_size windows over each region of interest. Nothing is rounded. Regions
     of images that do not exist give 0.
@@ -4946,15 +4449,10 @@ def _contrib_ROIAlign(
     Returns: output: (regions, channels, pooled_size); position_sensitive: channels / windows
     """
 
+
 def _contrib_RROIAlign(
-    data: TensorT,
-    rois: TensorT,
-    pooled_size: int | Sequence[int],
-    spatial_scale: float,
-    sampling_ratio: int = -1,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, rois: TensorT, pooled_size: int | Sequence[int], spatial_scale: float, sampling_ratio: int = -1, *,
+    out: Any = None, name: str | None = None
 ) -> TensorT:
     """Means of points in the bins of rotated regions, read by bilinear interpolation. Gradients of regions are zero.
 
@@ -4974,16 +4472,10 @@ def _contrib_RROIAlign(
     Returns: output: (regions, channels, pooled height, pooled width)
     """
 
+
 def _contrib_SparseEmbedding(
-    data: TensorT,
-    weight: TensorT,
-    input_dim: int,
-    output_dim: int,
-    dtype: DType = "float32",
-    sparse_grad: bool = False,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, weight: TensorT, input_dim: int, output_dim: int, dtype: DType = 'float32', sparse_grad: bool =
+    False, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Rows of weight, named by data; indices out of range take the nearest row.
 
@@ -5005,22 +4497,11 @@ def _contrib_SparseEmbedding(
     Returns: output: shape of data with output_dim appended; dtype of weight
     """
 
+
 def _contrib_SyncBatchNorm(
-    data: TensorT,
-    gamma: TensorT,
-    beta: TensorT,
-    moving_mean: TensorT,
-    moving_var: TensorT,
-    eps: float = 0.0010000000474974513,
-    momentum: float = 0.8999999761581421,
-    fix_gamma: bool = True,
-    use_global_stats: bool = False,
-    output_mean_var: bool = False,
-    ndev: int = 1,
-    key: str = ...,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, gamma: TensorT, beta: TensorT, moving_mean: TensorT, moving_var: TensorT, eps: float =
+    0.0010000000474974513, momentum: float = 0.8999999761581421, fix_gamma: bool = True, use_global_stats: bool =
+    False, output_mean_var: bool = False, ndev: int = 1, key: str = ..., *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """BatchNorm with statistics over the devices of one process group; on one device they are those of its batch.
 
@@ -5053,15 +4534,10 @@ def _contrib_SyncBatchNorm(
     new_moving_mean: (channels,); new_moving_var: (channels,)
     """
 
+
 def _contrib_allclose(
-    a: TensorT,
-    b: TensorT,
-    rtol: float = 1e-05,
-    atol: float = 1e-08,
-    equal_nan: bool = True,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    a: TensorT, b: TensorT, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = True, *, out: Any = None, name:
+    str | None = None
 ) -> TensorT:
     """1 when |a - b| <= atol + rtol * |b| for all elements, else 0.
 
@@ -5082,16 +4558,10 @@ def _contrib_allclose(
     Not differentiable.
     """
 
+
 def _contrib_arange_like(
-    data: TensorT,
-    start: float = 0.0,
-    step: float = 1.0,
-    repeat: int = 1,
-    ctx: str = "",
-    axis: int | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, start: float = 0.0, step: float = 1.0, repeat: int = 1, ctx: str = '', axis: int | None = None, *,
+    out: Any = None, name: str | None = None
 ) -> TensorT:
     """Evenly spaced values, as many as data has elements, or as an axis of it is long.
 
@@ -5112,14 +4582,10 @@ def _contrib_arange_like(
     Not differentiable.
     """
 
+
 def _contrib_bipartite_matching(
-    data: TensorT,
-    is_ascend: bool = False,
-    threshold: float = ...,
-    topk: int = -1,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, is_ascend: bool = False, threshold: float = ..., topk: int = -1, *, out: Any = None, name: str |
+    None = None
 ) -> Any:
     """Pairs of rows and columns: the best score that is left makes a pair, whose row and column are then taken.
     Gradients are zero.
@@ -5139,6 +4605,7 @@ def _contrib_bipartite_matching(
     column, -1 without one
     """
 
+
 def _contrib_boolean_mask(
     data: TensorT, index: TensorT, axis: int = 0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -5156,18 +4623,10 @@ def _contrib_boolean_mask(
     Returns: output: data with as many slices as the mask marks
     """
 
+
 def _contrib_box_decode(
-    data: TensorT,
-    anchors: TensorT,
-    std0: float = 1.0,
-    std1: float = 1.0,
-    std2: float = 1.0,
-    std3: float = 1.0,
-    clip: float = -1.0,
-    format: Literal["corner", "center"] = "center",
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, anchors: TensorT, std0: float = 1.0, std1: float = 1.0, std2: float = 1.0, std3: float = 1.0, clip:
+    float = -1.0, format: Literal['corner', 'center'] = 'center', *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Boxes (left, top, right, bottom) from offsets and anchors: what _contrib_box_encode undoes. Gradients are zero.
 
@@ -5193,16 +4652,10 @@ def _contrib_box_decode(
     Returns: output: (batch, boxes, 4)
     """
 
+
 def _contrib_box_encode(
-    samples: TensorT,
-    matches: TensorT,
-    anchors: TensorT,
-    refs: TensorT,
-    means: TensorT,
-    stds: TensorT,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    samples: TensorT, matches: TensorT, anchors: TensorT, refs: TensorT, means: TensorT, stds: TensorT, *, out: Any =
+    None, name: str | None = None
 ) -> Any:
     """Boxes as offsets from anchors: ((x - ax) / aw, (y - ay) / ah, log(w / aw), log(h / ah)), minus means, by stds;
     zero for anchors without a positive sample. Gradients are zero.
@@ -5225,13 +4678,10 @@ def _contrib_box_encode(
     Returns: targets: (batch, boxes, 4); masks: (batch, boxes, 4): 1 for positive samples, else 0
     """
 
+
 def _contrib_box_iou(
-    lhs: TensorT,
-    rhs: TensorT,
-    format: Literal["corner", "center"] = "corner",
-    *,
-    out: Any = None,
-    name: str | None = None,
+    lhs: TensorT, rhs: TensorT, format: Literal['corner', 'center'] = 'corner', *, out: Any = None, name: str | None =
+    None
 ) -> TensorT:
     """Intersection over union of every box of lhs with every box of rhs. Gradients are zero.
 
@@ -5247,21 +4697,12 @@ def _contrib_box_iou(
     Returns: output: the axes of lhs before its last one, then those of rhs
     """
 
+
 def _contrib_box_nms(
-    data: TensorT,
-    overlap_thresh: float = 0.5,
-    valid_thresh: float = 0.0,
-    topk: int = -1,
-    coord_start: int = 2,
-    score_index: int = 1,
-    id_index: int = -1,
-    background_id: int = -1,
-    force_suppress: bool = False,
-    in_format: Literal["corner", "center"] = "corner",
-    out_format: Literal["corner", "center"] = "corner",
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, overlap_thresh: float = 0.5, valid_thresh: float = 0.0, topk: int = -1, coord_start: int = 2,
+    score_index: int = 1, id_index: int = -1, background_id: int = -1, force_suppress: bool = False, in_format:
+    Literal['corner', 'center'] = 'corner', out_format: Literal['corner', 'center'] = 'corner', *, out: Any = None,
+    name: str | None = None
 ) -> TensorT:
     """Non-maximum suppression: boxes sorted by falling score, without those that overlap a better one of their class;
     what is left over at the end is filled with -1. Gradients go to the boxes that stayed.
@@ -5296,14 +4737,10 @@ def _contrib_box_nms(
 
 _contrib_box_non_maximum_suppression = _contrib_box_nms
 
+
 def _contrib_dequantize(
-    data: TensorT,
-    min_range: TensorT,
-    max_range: TensorT,
-    out_type: DType = "float32",
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, min_range: TensorT, max_range: TensorT, out_type: DType = 'float32', *, out: Any = None, name: str |
+    None = None
 ) -> TensorT:
     """Bytes as the floats that they stand for.
 
@@ -5322,6 +4759,7 @@ def _contrib_dequantize(
     Not differentiable.
     """
 
+
 def _contrib_div_sqrt_dim(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Divides by the square root of the size of the last axis, as attention scores are.
 
@@ -5332,6 +4770,7 @@ def _contrib_div_sqrt_dim(data: TensorT, *, out: Any = None, name: str | None = 
 
     Returns: out: shape and dtype of data
     """
+
 
 def _contrib_edge_id(data: TensorT, u: TensorT, v: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """The values of a sparse matrix at (u[i], v[i]), -1 where none is stored.
@@ -5349,6 +4788,7 @@ def _contrib_edge_id(data: TensorT, u: TensorT, v: TensorT, *, out: Any = None, 
     Not differentiable.
     """
 
+
 def _contrib_getnnz(data: TensorT, axis: int | None = None, *, out: Any = None, name: str | None = None) -> TensorT:
     """The number of stored values of a sparse matrix: those that are not zero.
 
@@ -5362,6 +4802,7 @@ def _contrib_getnnz(data: TensorT, axis: int | None = None, *, out: Any = None, 
     Returns: output: int64 (1,), (columns,) or (rows,)
     Not differentiable.
     """
+
 
 def _contrib_gradientmultiplier(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
@@ -5383,17 +4824,10 @@ def _contrib_gradientmultiplier(
 
 _contrib_backward_gradientmultiplier = _contrib_gradientmultiplier
 
+
 def _contrib_group_adagrad_update(
-    weight: TensorT,
-    grad: TensorT,
-    history: TensorT,
-    lr: float,
-    rescale_grad: float = 1.0,
-    clip_gradient: float = -1.0,
-    epsilon: float = 1e-05,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    weight: TensorT, grad: TensorT, history: TensorT, lr: float, rescale_grad: float = 1.0, clip_gradient: float =
+    -1.0, epsilon: float = 1e-05, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """g = clip(rescale_grad * grad); history += mean of g * g over the row; weight -= lr * g / sqrt(history + epsilon)
 
@@ -5418,18 +4852,10 @@ def _contrib_group_adagrad_update(
     Not differentiable.
     """
 
+
 def _contrib_hawkesll(
-    lda: TensorT,
-    alpha: TensorT,
-    beta: TensorT,
-    state: TensorT,
-    lags: TensorT,
-    marks: TensorT,
-    valid_length: TensorT,
-    max_time: TensorT,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    lda: TensorT, alpha: TensorT, beta: TensorT, state: TensorT, lags: TensorT, marks: TensorT, valid_length: TensorT,
+    max_time: TensorT, *, out: Any = None, name: str | None = None
 ) -> Any:
     """Log likelihood of Hawkes processes: intensity lda + alpha * sum of beta * exp(-beta * (t - t_i)) over past
     events. lda, alpha and beta have gradients.
@@ -5456,6 +4882,7 @@ def _contrib_hawkesll(
     Returns: output: (samples,): log likelihoods; out_state: (samples, processes): the state at max_time
     """
 
+
 def _contrib_index_array(
     data: TensorT, axes: int | Sequence[int] | None = None, *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -5471,6 +4898,7 @@ def _contrib_index_array(
     Returns: output: shape of data followed by the number of axes; int64
     Not differentiable.
     """
+
 
 def _contrib_index_copy(
     old_tensor: TensorT, index_vector: TensorT, new_tensor: TensorT, *, out: Any = None, name: str | None = None
@@ -5489,6 +4917,7 @@ def _contrib_index_copy(
     Returns: output: shape and dtype of old_tensor
     """
 
+
 def _contrib_interleaved_matmul_encdec_qk(
     queries: TensorT, keys_values: TensorT, heads: int, *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -5505,6 +4934,7 @@ def _contrib_interleaved_matmul_encdec_qk(
 
     Returns: output: (batch * heads, length, length of keys)
     """
+
 
 def _contrib_interleaved_matmul_encdec_valatt(
     keys_values: TensorT, attention: TensorT, heads: int, *, out: Any = None, name: str | None = None
@@ -5523,6 +4953,7 @@ def _contrib_interleaved_matmul_encdec_valatt(
     Returns: output: (length, batch, heads * size)
     """
 
+
 def _contrib_interleaved_matmul_selfatt_qk(
     queries_keys_values: TensorT, heads: int, *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -5537,6 +4968,7 @@ def _contrib_interleaved_matmul_selfatt_qk(
 
     Returns: output: (batch * heads, length, length)
     """
+
 
 def _contrib_interleaved_matmul_selfatt_valatt(
     queries_keys_values: TensorT, attention: TensorT, heads: int, *, out: Any = None, name: str | None = None
@@ -5554,6 +4986,7 @@ def _contrib_interleaved_matmul_selfatt_valatt(
 
     Returns: output: (length, batch, heads * size)
     """
+
 
 def _contrib_quadratic(
     data: TensorT, a: float = 0.0, b: float = 0.0, c: float = 0.0, *, out: Any = None, name: str | None = None
@@ -5574,14 +5007,10 @@ def _contrib_quadratic(
     Returns: out: shape and dtype of the inputs
     """
 
+
 def _contrib_quantize(
-    data: TensorT,
-    min_range: TensorT,
-    max_range: TensorT,
-    out_type: Literal["int8", "uint8"] = "uint8",
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, min_range: TensorT, max_range: TensorT, out_type: Literal['int8', 'uint8'] = 'uint8', *, out: Any =
+    None, name: str | None = None
 ) -> Any:
     """Floats as bytes: uint8 for [min_range, max_range], or int8 for values around zero.
 
@@ -5601,14 +5030,10 @@ def _contrib_quantize(
     Not differentiable.
     """
 
+
 def _contrib_quantize_v2(
-    data: TensorT,
-    out_type: Literal["auto", "int8", "uint8"] = "int8",
-    min_calib_range: float | None = None,
-    max_calib_range: float | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, out_type: Literal['auto', 'int8', 'uint8'] = 'int8', min_calib_range: float | None = None,
+    max_calib_range: float | None = None, *, out: Any = None, name: str | None = None
 ) -> Any:
     """Floats as bytes, for a given range or that of the data.
 
@@ -5628,16 +5053,11 @@ def _contrib_quantize_v2(
     Not differentiable.
     """
 
+
 def _contrib_requantize(
-    data: TensorT,
-    min_range: TensorT,
-    max_range: TensorT,
-    out_type: Literal["auto", "int8", "uint8"] = "int8",
-    min_calib_range: float | None = None,
-    max_calib_range: float | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, min_range: TensorT, max_range: TensorT, out_type: Literal['auto', 'int8', 'uint8'] = 'int8',
+    min_calib_range: float | None = None, max_calib_range: float | None = None, *, out: Any = None, name: str | None =
+    None
 ) -> Any:
     """32-bit integers, such as products of bytes give, as bytes.
 
@@ -5661,6 +5081,7 @@ def _contrib_requantize(
     Not differentiable.
     """
 
+
 def _contrib_round_ste(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Rounds to the nearest integer; the gradient passes unchanged.
 
@@ -5673,6 +5094,7 @@ def _contrib_round_ste(data: TensorT, *, out: Any = None, name: str | None = Non
     """
 
 _sparse__contrib_round_ste = _contrib_round_ste
+
 
 def _contrib_sign_ste(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """-1, 0 or 1; the gradient passes unchanged.
@@ -5687,6 +5109,7 @@ def _contrib_sign_ste(data: TensorT, *, out: Any = None, name: str | None = None
 
 _sparse__contrib_sign_ste = _contrib_sign_ste
 
+
 def _copy(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Copies the input.
 
@@ -5700,6 +5123,7 @@ def _copy(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT
 
 _copyto = _copy
 identity = _copy
+
 
 def _div_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
@@ -5720,6 +5144,7 @@ def _div_scalar(
 
 _DivScalar = _div_scalar
 
+
 def _equal(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 where lhs == rhs, else 0.
 
@@ -5734,6 +5159,7 @@ def _equal(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = No
     """
 
 _Equal = _equal
+
 
 def _equal_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
@@ -5754,8 +5180,10 @@ def _equal_scalar(
 
 _EqualScalar = _equal_scalar
 
+
 def _eye(
-    N: int, M: int = 0, k: int = 0, ctx: str = "", dtype: DType = "float32", *, out: Any = None, name: str | None = None
+    N: int, M: int = 0, k: int = 0, ctx: str = '', dtype: DType = 'float32', *, out: Any = None, name: str | None =
+    None
 ) -> Any:
     """A matrix with ones on a diagonal and zeros elsewhere.
 
@@ -5774,14 +5202,10 @@ def _eye(
     Not differentiable.
     """
 
+
 def _full(
-    shape: int | Sequence[int],
-    ctx: str = "",
-    dtype: DType = "float32",
-    value: float = ...,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    shape: int | Sequence[int], ctx: str = '', dtype: DType = 'float32', value: float = ..., *, out: Any = None, name:
+    str | None = None
 ) -> Any:
     """A tensor of one value.
 
@@ -5798,6 +5222,7 @@ def _full(
     Not differentiable.
     """
 
+
 def _grad_add(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """lhs + rhs, where gradients of several uses meet.
 
@@ -5810,6 +5235,7 @@ def _grad_add(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None =
 
     Returns: out: shape and dtype of the inputs
     """
+
 
 def _greater(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 where lhs > rhs, else 0.
@@ -5826,6 +5252,7 @@ def _greater(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = 
 
 _Greater = _greater
 
+
 def _greater_equal(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 where lhs >= rhs, else 0.
 
@@ -5840,6 +5267,7 @@ def _greater_equal(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | N
     """
 
 _Greater_Equal = _greater_equal
+
 
 def _greater_equal_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
@@ -5860,6 +5288,7 @@ def _greater_equal_scalar(
 
 _GreaterEqualScalar = _greater_equal_scalar
 
+
 def _greater_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -5879,14 +5308,10 @@ def _greater_scalar(
 
 _GreaterScalar = _greater_scalar
 
+
 def _histogram(
-    data: TensorT,
-    bins: TensorT | None = None,
-    bin_cnt: int | None = None,
-    range: Sequence[float] = (),
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, bins: TensorT | None = None, bin_cnt: int | None = None, range: Sequence[float] = (), *, out: Any =
+    None, name: str | None = None
 ) -> Any:
     """Counts the values of data that fall into each bin; the last bin includes its upper edge.
 
@@ -5905,6 +5330,7 @@ def _histogram(
     Not differentiable.
     """
 
+
 def _hypot(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """sqrt(lhs^2 + rhs^2) without overflow.
 
@@ -5919,6 +5345,7 @@ def _hypot(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = No
     """
 
 _Hypot = _hypot
+
 
 def _hypot_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
@@ -5939,6 +5366,7 @@ def _hypot_scalar(
 
 _HypotScalar = _hypot_scalar
 
+
 def _identity_with_attr_like_rhs(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """lhs unchanged; its shape and dtype are those of rhs, whichever of the two is known.
 
@@ -5951,6 +5379,7 @@ def _identity_with_attr_like_rhs(lhs: TensorT, rhs: TensorT, *, out: Any = None,
 
     Returns: out: shape and dtype of both
     """
+
 
 def _image_adjust_lighting(
     data: TensorT, alpha: Sequence[float], *, out: Any = None, name: str | None = None
@@ -5966,6 +5395,7 @@ def _image_adjust_lighting(
 
     Returns: output: shape and dtype of data
     """
+
 
 def _image_crop(
     data: TensorT, x: int, y: int, width: int, height: int, *, out: Any = None, name: str | None = None
@@ -5988,6 +5418,7 @@ def _image_crop(
     Returns: output: data with the rectangle's height and width
     """
 
+
 def _image_flip_left_right(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Turns images around: left becomes right.
 
@@ -5998,6 +5429,7 @@ def _image_flip_left_right(data: TensorT, *, out: Any = None, name: str | None =
 
     Returns: output: shape and dtype of data
     """
+
 
 def _image_flip_top_bottom(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Turns images around: top becomes bottom.
@@ -6010,13 +5442,10 @@ def _image_flip_top_bottom(data: TensorT, *, out: Any = None, name: str | None =
     Returns: output: shape and dtype of data
     """
 
+
 def _image_normalize(
-    data: TensorT,
-    mean: Sequence[float] = (0.0, 0.0, 0.0, 0.0),
-    std: Sequence[float] = (1.0, 1.0, 1.0, 1.0),
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, mean: Sequence[float] = (0.0, 0.0, 0.0, 0.0), std: Sequence[float] = (1.0, 1.0, 1.0, 1.0), *, out:
+    Any = None, name: str | None = None
 ) -> TensorT:
     """(data - mean) / std, channel by channel.
 
@@ -6031,6 +5460,7 @@ def _image_normalize(
 
     Returns: output: shape and dtype of data
     """
+
 
 def _image_random_brightness(
     data: TensorT, min_factor: float, max_factor: float, *, out: Any = None, name: str | None = None
@@ -6050,15 +5480,10 @@ def _image_random_brightness(
     Not differentiable.
     """
 
+
 def _image_random_color_jitter(
-    data: TensorT,
-    brightness: float,
-    contrast: float,
-    saturation: float,
-    hue: float,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, brightness: float, contrast: float, saturation: float, hue: float, *, out: Any = None, name: str |
+    None = None
 ) -> TensorT:
     """Brightness, contrast, saturation and hue changed by drawn amounts, in a drawn order.
 
@@ -6079,6 +5504,7 @@ def _image_random_color_jitter(
     Not differentiable.
     """
 
+
 def _image_random_contrast(
     data: TensorT, min_factor: float, max_factor: float, *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -6097,6 +5523,7 @@ def _image_random_contrast(
     Not differentiable.
     """
 
+
 def _image_random_flip_left_right(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Turns images around, left becomes right, or not, with equal probability.
 
@@ -6108,6 +5535,7 @@ def _image_random_flip_left_right(data: TensorT, *, out: Any = None, name: str |
     Returns: output: shape and dtype of data; flipped: (1,) int32: 1 if the images were turned around
     """
 
+
 def _image_random_flip_top_bottom(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Turns images around, top becomes bottom, or not, with equal probability.
 
@@ -6118,6 +5546,7 @@ def _image_random_flip_top_bottom(data: TensorT, *, out: Any = None, name: str |
 
     Returns: output: shape and dtype of data; flipped: (1,) int32: 1 if the images were turned around
     """
+
 
 def _image_random_hue(
     data: TensorT, min_factor: float, max_factor: float, *, out: Any = None, name: str | None = None
@@ -6137,6 +5566,7 @@ def _image_random_hue(
     Not differentiable.
     """
 
+
 def _image_random_lighting(
     data: TensorT, alpha_std: float = 0.05, *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -6152,6 +5582,7 @@ def _image_random_lighting(
     Returns: output: shape and dtype of data
     Not differentiable.
     """
+
 
 def _image_random_saturation(
     data: TensorT, min_factor: float, max_factor: float, *, out: Any = None, name: str | None = None
@@ -6171,14 +5602,10 @@ def _image_random_saturation(
     Not differentiable.
     """
 
+
 def _image_resize(
-    data: TensorT,
-    size: int | Sequence[int] = (),
-    keep_ratio: bool = False,
-    interp: int = 1,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, size: int | Sequence[int] = (), keep_ratio: bool = False, interp: int = 1, *, out: Any = None, name:
+    str | None = None
 ) -> TensorT:
     """Images at another size.
 
@@ -6196,6 +5623,7 @@ def _image_resize(
     Returns: output: data with the new height and width; integers are rounded
     """
 
+
 def _image_to_tensor(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Images with values in [0, 255] and channels last as tensors with values in [0, 1] and channels first.
 
@@ -6206,6 +5634,7 @@ def _image_to_tensor(data: TensorT, *, out: Any = None, name: str | None = None)
 
     Returns: output: float32 (channels, height, width), or a batch of those
     """
+
 
 def _lesser(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 where lhs < rhs, else 0.
@@ -6222,6 +5651,7 @@ def _lesser(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = N
 
 _Lesser = _lesser
 
+
 def _lesser_equal(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 where lhs <= rhs, else 0.
 
@@ -6236,6 +5666,7 @@ def _lesser_equal(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | No
     """
 
 _Lesser_Equal = _lesser_equal
+
 
 def _lesser_equal_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
@@ -6256,6 +5687,7 @@ def _lesser_equal_scalar(
 
 _LesserEqualScalar = _lesser_equal_scalar
 
+
 def _lesser_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -6275,6 +5707,7 @@ def _lesser_scalar(
 
 _LesserScalar = _lesser_scalar
 
+
 def _linalg_det(A: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """The determinant of every matrix. Its gradient is zero where it is zero.
 
@@ -6287,6 +5720,7 @@ def _linalg_det(A: TensorT, *, out: Any = None, name: str | None = None) -> Tens
     """
 
 linalg_det = _linalg_det
+
 
 def _linalg_extractdiag(A: TensorT, offset: int = 0, *, out: Any = None, name: str | None = None) -> TensorT:
     """A diagonal of every matrix.
@@ -6302,6 +5736,7 @@ def _linalg_extractdiag(A: TensorT, offset: int = 0, *, out: Any = None, name: s
     """
 
 linalg_extractdiag = _linalg_extractdiag
+
 
 def _linalg_extracttrian(
     A: TensorT, offset: int = 0, lower: bool = True, *, out: Any = None, name: str | None = None
@@ -6323,6 +5758,7 @@ def _linalg_extracttrian(
 
 linalg_extracttrian = _linalg_extracttrian
 
+
 def _linalg_gelqf(A: TensorT, *, out: Any = None, name: str | None = None) -> Any:
     """LQ factorization: A = L Q with lower triangular L and orthonormal rows of Q. Gradients need matrices of full
     rank.
@@ -6337,18 +5773,10 @@ def _linalg_gelqf(A: TensorT, *, out: Any = None, name: str | None = None) -> An
 
 linalg_gelqf = _linalg_gelqf
 
+
 def _linalg_gemm(
-    A: TensorT,
-    B: TensorT,
-    C: TensorT,
-    transpose_a: bool = False,
-    transpose_b: bool = False,
-    alpha: float = 1.0,
-    beta: float = 1.0,
-    axis: int = -2,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    A: TensorT, B: TensorT, C: TensorT, transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0, beta:
+    float = 1.0, axis: int = -2, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Matrix products of two stacks of matrices plus a third stack: alpha * op(A) op(B) + beta * C.
 
@@ -6376,16 +5804,10 @@ def _linalg_gemm(
 
 linalg_gemm = _linalg_gemm
 
+
 def _linalg_gemm2(
-    A: TensorT,
-    B: TensorT,
-    transpose_a: bool = False,
-    transpose_b: bool = False,
-    alpha: float = 1.0,
-    axis: int = -2,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    A: TensorT, B: TensorT, transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0, axis: int = -2,
+    *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Matrix products of two stacks of matrices: alpha * op(A) op(B).
 
@@ -6409,6 +5831,7 @@ def _linalg_gemm2(
 
 linalg_gemm2 = _linalg_gemm2
 
+
 def _linalg_inverse(A: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """The inverse of every matrix. Raises ValueError for a singular one.
 
@@ -6421,6 +5844,7 @@ def _linalg_inverse(A: TensorT, *, out: Any = None, name: str | None = None) -> 
     """
 
 linalg_inverse = _linalg_inverse
+
 
 def _linalg_makediag(A: TensorT, offset: int = 0, *, out: Any = None, name: str | None = None) -> TensorT:
     """Matrices that are zero but for one diagonal.
@@ -6436,6 +5860,7 @@ def _linalg_makediag(A: TensorT, offset: int = 0, *, out: Any = None, name: str 
     """
 
 linalg_makediag = _linalg_makediag
+
 
 def _linalg_maketrian(
     A: TensorT, offset: int = 0, lower: bool = True, *, out: Any = None, name: str | None = None
@@ -6457,7 +5882,8 @@ def _linalg_maketrian(
 
 linalg_maketrian = _linalg_maketrian
 
-def _linalg_potrf(A: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+
+def _linalg_potrf(A: TensorT, lower: bool = True, *, out: Any = None, name: str | None = None) -> TensorT:
     """Cholesky factors: the lower triangular L with A = L L^T. Only the lower triangle of A is read; its gradient is
     symmetric.
 
@@ -6465,24 +5891,32 @@ def _linalg_potrf(A: TensorT, *, out: Any = None, name: str | None = None) -> Te
     ----------
     A : tensor
         stack of symmetric positive definite matrices (..., n, n)
+    lower : bool
+        Lower triangular factors L with L L^T, or upper triangular ones U with U^T U. The other triangle is not
+        read.
 
     Returns: output: shape and dtype of A; zeros above the diagonal
     """
 
 linalg_potrf = _linalg_potrf
 
-def _linalg_potri(A: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+
+def _linalg_potri(A: TensorT, lower: bool = True, *, out: Any = None, name: str | None = None) -> TensorT:
     """The inverse of L L^T from the lower triangular L, such as _linalg_potrf gives.
 
     Parameters
     ----------
     A : tensor
         stack of lower triangular matrices (..., n, n)
+    lower : bool
+        Lower triangular factors L with L L^T, or upper triangular ones U with U^T U. The other triangle is not
+        read.
 
     Returns: output: shape and dtype of A
     """
 
 linalg_potri = _linalg_potri
+
 
 def _linalg_slogdet(A: TensorT, *, out: Any = None, name: str | None = None) -> Any:
     """The sign and the logarithm of the absolute value of every determinant: 0 and -inf for a singular matrix.
@@ -6497,6 +5931,7 @@ def _linalg_slogdet(A: TensorT, *, out: Any = None, name: str | None = None) -> 
 
 linalg_slogdet = _linalg_slogdet
 
+
 def _linalg_sumlogdiag(A: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """The sum of the logarithms of the diagonal of every matrix.
 
@@ -6509,6 +5944,7 @@ def _linalg_sumlogdiag(A: TensorT, *, out: Any = None, name: str | None = None) 
     """
 
 linalg_sumlogdiag = _linalg_sumlogdiag
+
 
 def _linalg_syevd(A: TensorT, *, out: Any = None, name: str | None = None) -> Any:
     """Eigenvectors U, as rows, and eigenvalues L, rising, of symmetric matrices: U A = diag(L) U. The lower triangle
@@ -6523,6 +5959,7 @@ def _linalg_syevd(A: TensorT, *, out: Any = None, name: str | None = None) -> An
     """
 
 linalg_syevd = _linalg_syevd
+
 
 def _linalg_syrk(
     A: TensorT, transpose: bool = False, alpha: float = 1.0, *, out: Any = None, name: str | None = None
@@ -6543,16 +5980,10 @@ def _linalg_syrk(
 
 linalg_syrk = _linalg_syrk
 
+
 def _linalg_trmm(
-    A: TensorT,
-    B: TensorT,
-    transpose: bool = False,
-    rightside: bool = False,
-    lower: bool = True,
-    alpha: float = 1.0,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    A: TensorT, B: TensorT, transpose: bool = False, rightside: bool = False, lower: bool = True, alpha: float = 1.0,
+    *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """alpha op(A) B, or with rightside alpha B op(A), for triangular A.
 
@@ -6576,16 +6007,10 @@ def _linalg_trmm(
 
 linalg_trmm = _linalg_trmm
 
+
 def _linalg_trsm(
-    A: TensorT,
-    B: TensorT,
-    transpose: bool = False,
-    rightside: bool = False,
-    lower: bool = True,
-    alpha: float = 1.0,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    A: TensorT, B: TensorT, transpose: bool = False, rightside: bool = False, lower: bool = True, alpha: float = 1.0,
+    *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """The X with op(A) X = alpha B, or with rightside X op(A) = alpha B, for triangular A.
 
@@ -6609,19 +6034,10 @@ def _linalg_trsm(
 
 linalg_trsm = _linalg_trsm
 
+
 def _linspace(
-    start: float,
-    stop: float,
-    num: int,
-    endpoint: bool = True,
-    ctx: str = "",
-    dtype: DType = "float32",
-    step: float = 1.0,
-    repeat: int = 1,
-    infer_range: bool = False,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    start: float, stop: float, num: int, endpoint: bool = True, ctx: str = '', dtype: DType = 'float32', step: float =
+    1.0, repeat: int = 1, infer_range: bool = False, *, out: Any = None, name: str | None = None
 ) -> Any:
     """num evenly spaced values from start to stop.
 
@@ -6642,6 +6058,7 @@ def _linspace(
     Not differentiable.
     """
 
+
 def _logical_and(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 where both are not 0.
 
@@ -6656,6 +6073,7 @@ def _logical_and(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | Non
     """
 
 _Logical_And = _logical_and
+
 
 def _logical_and_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
@@ -6676,6 +6094,7 @@ def _logical_and_scalar(
 
 _LogicalAndScalar = _logical_and_scalar
 
+
 def _logical_or(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 where either is not 0.
 
@@ -6690,6 +6109,7 @@ def _logical_or(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None
     """
 
 _Logical_Or = _logical_or
+
 
 def _logical_or_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
@@ -6710,6 +6130,7 @@ def _logical_or_scalar(
 
 _LogicalOrScalar = _logical_or_scalar
 
+
 def _logical_xor(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 where exactly one is not 0.
 
@@ -6724,6 +6145,7 @@ def _logical_xor(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | Non
     """
 
 _Logical_Xor = _logical_xor
+
 
 def _logical_xor_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
@@ -6744,6 +6166,7 @@ def _logical_xor_scalar(
 
 _LogicalXorScalar = _logical_xor_scalar
 
+
 def _maximum(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """The larger element; NaN wins.
 
@@ -6758,6 +6181,7 @@ def _maximum(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = 
     """
 
 _Maximum = _maximum
+
 
 def _maximum_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
@@ -6778,6 +6202,7 @@ def _maximum_scalar(
 
 _MaximumScalar = _maximum_scalar
 
+
 def _minimum(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """The smaller element; NaN wins.
 
@@ -6792,6 +6217,7 @@ def _minimum(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = 
     """
 
 _Minimum = _minimum
+
 
 def _minimum_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
@@ -6811,6 +6237,7 @@ def _minimum_scalar(
     """
 
 _MinimumScalar = _minimum_scalar
+
 
 def _minus_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
@@ -6832,6 +6259,7 @@ def _minus_scalar(
 _MinusScalar = _minus_scalar
 _scatter_minus_scalar = _minus_scalar
 
+
 def _mod(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Remainder of lhs / rhs with the sign of rhs; 0 where rhs is 0.
 
@@ -6846,6 +6274,7 @@ def _mod(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None
     """
 
 _Mod = _mod
+
 
 def _mod_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
@@ -6866,23 +6295,11 @@ def _mod_scalar(
 
 _ModScalar = _mod_scalar
 
+
 def _mp_adamw_update(
-    weight: TensorT,
-    grad: TensorT,
-    mean: TensorT,
-    var: TensorT,
-    weight32: TensorT,
-    rescale_grad: TensorT,
-    lr: float,
-    beta1: float = 0.9,
-    beta2: float = 0.999,
-    epsilon: float = 1e-08,
-    wd: float = 0.0,
-    eta: float = ...,
-    clip_gradient: float = -1.0,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    weight: TensorT, grad: TensorT, mean: TensorT, var: TensorT, weight32: TensorT, rescale_grad: TensorT, lr: float,
+    beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-08, wd: float = 0.0, eta: float = ..., clip_gradient:
+    float = -1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """_adamw_update on a float32 copy of the weight; the weight is that copy, rounded.
 
@@ -6920,6 +6337,7 @@ def _mp_adamw_update(
     Not differentiable.
     """
 
+
 def _mul_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -6939,18 +6357,11 @@ def _mul_scalar(
 
 _MulScalar = _mul_scalar
 
+
 def _multi_adamw_update(
-    *data: TensorT,
-    lrs: Sequence[float] = ...,
-    beta1: float = 0.9,
-    beta2: float = 0.999,
-    epsilon: float = 1e-08,
-    wds: Sequence[float] = ...,
-    etas: Sequence[float] = ...,
-    clip_gradient: float = -1.0,
-    num_weights: int = 1,
-    out: Any = None,
-    name: str | None = None,
+    *data: TensorT, lrs: Sequence[float] = ..., beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-08, wds:
+    Sequence[float] = ..., etas: Sequence[float] = ..., clip_gradient: float = -1.0, num_weights: int = 1, out: Any =
+    None, name: str | None = None
 ) -> Any:
     """_adamw_update of several tensors at once.
 
@@ -6979,18 +6390,11 @@ def _multi_adamw_update(
     Not differentiable.
     """
 
+
 def _multi_mp_adamw_update(
-    *data: TensorT,
-    lrs: Sequence[float] = ...,
-    beta1: float = 0.9,
-    beta2: float = 0.999,
-    epsilon: float = 1e-08,
-    wds: Sequence[float] = ...,
-    etas: Sequence[float] = ...,
-    clip_gradient: float = -1.0,
-    num_weights: int = 1,
-    out: Any = None,
-    name: str | None = None,
+    *data: TensorT, lrs: Sequence[float] = ..., beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-08, wds:
+    Sequence[float] = ..., etas: Sequence[float] = ..., clip_gradient: float = -1.0, num_weights: int = 1, out: Any =
+    None, name: str | None = None
 ) -> Any:
     """_adamw_update of several tensors at once, on float32 copies of the weights.
 
@@ -7019,6 +6423,7 @@ def _multi_mp_adamw_update(
     Not differentiable.
     """
 
+
 def _not_equal(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """1 where lhs != rhs, else 0.
 
@@ -7033,6 +6438,7 @@ def _not_equal(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None 
     """
 
 _Not_Equal = _not_equal
+
 
 def _not_equal_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
@@ -7053,6 +6459,7 @@ def _not_equal_scalar(
 
 _NotEqualScalar = _not_equal_scalar
 
+
 def _np_cumsum(
     a: TensorT, axis: int | None = None, dtype: DType | None = None, *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -7072,13 +6479,10 @@ def _np_cumsum(
 
 cumsum = _np_cumsum
 
+
 def _ones(
-    shape: int | Sequence[int] = (),
-    ctx: str = "",
-    dtype: DType = "float32",
-    *,
-    out: Any = None,
-    name: str | None = None,
+    shape: int | Sequence[int] = (), ctx: str = '', dtype: DType = 'float32', *, out: Any = None, name: str | None =
+    None
 ) -> Any:
     """A tensor of ones.
 
@@ -7092,6 +6496,7 @@ def _ones(
     Returns: output: as the parameters say
     Not differentiable.
     """
+
 
 def _plus_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
@@ -7113,6 +6518,7 @@ def _plus_scalar(
 _PlusScalar = _plus_scalar
 _scatter_plus_scalar = _plus_scalar
 
+
 def _power(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """lhs to the power of rhs. Integers wrap around; 1 / lhs^-rhs below 0.
 
@@ -7127,6 +6533,7 @@ def _power(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = No
     """
 
 _Power = _power
+
 
 def _power_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
@@ -7147,14 +6554,10 @@ def _power_scalar(
 
 _PowerScalar = _power_scalar
 
+
 def _random_exponential(
-    lam: float = 1.0,
-    shape: int | Sequence[int] | None = None,
-    ctx: str = "",
-    dtype: DType | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    lam: float = 1.0, shape: int | Sequence[int] | None = None, ctx: str = '', dtype: DType | None = None, *, out: Any
+    = None, name: str | None = None
 ) -> Any:
     """Exponentially distributed numbers.
 
@@ -7173,6 +6576,7 @@ def _random_exponential(
 
 random_exponential = _random_exponential
 
+
 def _random_exponential_like(data: TensorT, lam: float = 1.0, *, out: Any = None, name: str | None = None) -> TensorT:
     """Exponentially distributed numbers. As many as data has elements.
 
@@ -7187,15 +6591,10 @@ def _random_exponential_like(data: TensorT, lam: float = 1.0, *, out: Any = None
     Not differentiable.
     """
 
+
 def _random_gamma(
-    alpha: float = 1.0,
-    beta: float = 1.0,
-    shape: int | Sequence[int] | None = None,
-    ctx: str = "",
-    dtype: DType | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    alpha: float = 1.0, beta: float = 1.0, shape: int | Sequence[int] | None = None, ctx: str = '', dtype: DType | None
+    = None, *, out: Any = None, name: str | None = None
 ) -> Any:
     """Gamma distributed numbers.
 
@@ -7216,6 +6615,7 @@ def _random_gamma(
 
 random_gamma = _random_gamma
 
+
 def _random_gamma_like(
     data: TensorT, alpha: float = 1.0, beta: float = 1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -7234,15 +6634,10 @@ def _random_gamma_like(
     Not differentiable.
     """
 
+
 def _random_generalized_negative_binomial(
-    mu: float = 1.0,
-    alpha: float = 1.0,
-    shape: int | Sequence[int] | None = None,
-    ctx: str = "",
-    dtype: DType | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    mu: float = 1.0, alpha: float = 1.0, shape: int | Sequence[int] | None = None, ctx: str = '', dtype: DType | None =
+    None, *, out: Any = None, name: str | None = None
 ) -> Any:
     """Negative binomial whole numbers by mean and dispersion, as floating values.
 
@@ -7263,6 +6658,7 @@ def _random_generalized_negative_binomial(
 
 random_generalized_negative_binomial = _random_generalized_negative_binomial
 
+
 def _random_generalized_negative_binomial_like(
     data: TensorT, mu: float = 1.0, alpha: float = 1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -7281,15 +6677,10 @@ def _random_generalized_negative_binomial_like(
     Not differentiable.
     """
 
+
 def _random_negative_binomial(
-    k: float = 1.0,
-    p: float = 1.0,
-    shape: int | Sequence[int] | None = None,
-    ctx: str = "",
-    dtype: DType | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    k: float = 1.0, p: float = 1.0, shape: int | Sequence[int] | None = None, ctx: str = '', dtype: DType | None =
+    None, *, out: Any = None, name: str | None = None
 ) -> Any:
     """Number of failures before k successes of probability p, as floating values.
 
@@ -7310,6 +6701,7 @@ def _random_negative_binomial(
 
 random_negative_binomial = _random_negative_binomial
 
+
 def _random_negative_binomial_like(
     data: TensorT, k: float = 1.0, p: float = 1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -7328,15 +6720,10 @@ def _random_negative_binomial_like(
     Not differentiable.
     """
 
+
 def _random_normal(
-    loc: float = 0.0,
-    scale: float = 1.0,
-    shape: int | Sequence[int] | None = None,
-    ctx: str = "",
-    dtype: DType | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    loc: float = 0.0, scale: float = 1.0, shape: int | Sequence[int] | None = None, ctx: str = '', dtype: DType | None
+    = None, *, out: Any = None, name: str | None = None
 ) -> Any:
     """Normally distributed numbers.
 
@@ -7358,6 +6745,7 @@ def _random_normal(
 normal = _random_normal
 random_normal = _random_normal
 
+
 def _random_normal_like(
     data: TensorT, loc: float = 0.0, scale: float = 1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -7376,14 +6764,10 @@ def _random_normal_like(
     Not differentiable.
     """
 
+
 def _random_poisson(
-    lam: float = 1.0,
-    shape: int | Sequence[int] | None = None,
-    ctx: str = "",
-    dtype: DType | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    lam: float = 1.0, shape: int | Sequence[int] | None = None, ctx: str = '', dtype: DType | None = None, *, out: Any
+    = None, name: str | None = None
 ) -> Any:
     """Poisson distributed whole numbers, as floating values.
 
@@ -7402,6 +6786,7 @@ def _random_poisson(
 
 random_poisson = _random_poisson
 
+
 def _random_poisson_like(data: TensorT, lam: float = 1.0, *, out: Any = None, name: str | None = None) -> TensorT:
     """Poisson distributed whole numbers, as floating values. As many as data has elements.
 
@@ -7416,15 +6801,10 @@ def _random_poisson_like(data: TensorT, lam: float = 1.0, *, out: Any = None, na
     Not differentiable.
     """
 
+
 def _random_randint(
-    low: int,
-    high: int,
-    shape: int | Sequence[int] | None = None,
-    ctx: str = "",
-    dtype: DType | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    low: int, high: int, shape: int | Sequence[int] | None = None, ctx: str = '', dtype: DType | None = None, *, out:
+    Any = None, name: str | None = None
 ) -> Any:
     """Whole numbers in [low, high), all equally likely.
 
@@ -7445,15 +6825,10 @@ def _random_randint(
 
 random_randint = _random_randint
 
+
 def _random_uniform(
-    low: float = 0.0,
-    high: float = 1.0,
-    shape: int | Sequence[int] | None = None,
-    ctx: str = "",
-    dtype: DType | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    low: float = 0.0, high: float = 1.0, shape: int | Sequence[int] | None = None, ctx: str = '', dtype: DType | None =
+    None, *, out: Any = None, name: str | None = None
 ) -> Any:
     """Uniformly distributed numbers in [low, high).
 
@@ -7475,6 +6850,7 @@ def _random_uniform(
 random_uniform = _random_uniform
 uniform = _random_uniform
 
+
 def _random_uniform_like(
     data: TensorT, low: float = 0.0, high: float = 1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -7493,6 +6869,7 @@ def _random_uniform_like(
     Not differentiable.
     """
 
+
 def _ravel_multi_index(
     data: TensorT, shape: int | Sequence[int], *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -7510,6 +6887,7 @@ def _ravel_multi_index(
     """
 
 ravel_multi_index = _ravel_multi_index
+
 
 def _rdiv_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
@@ -7530,6 +6908,7 @@ def _rdiv_scalar(
 
 _RDivScalar = _rdiv_scalar
 
+
 def _rminus_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -7548,6 +6927,7 @@ def _rminus_scalar(
     """
 
 _RMinusScalar = _rminus_scalar
+
 
 def _rmod_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
@@ -7568,6 +6948,7 @@ def _rmod_scalar(
 
 _RModScalar = _rmod_scalar
 
+
 def _rnn_param_concat(
     *data: TensorT, num_args: int = ..., dim: int = 1, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -7584,6 +6965,7 @@ def _rnn_param_concat(
 
     Returns: output: sizes of the inputs; their sum in the joined axis
     """
+
 
 def _rpower_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
@@ -7604,13 +6986,10 @@ def _rpower_scalar(
 
 _RPowerScalar = _rpower_scalar
 
+
 def _sample_exponential(
-    lam: TensorT,
-    shape: int | Sequence[int] = (),
-    dtype: DType | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    lam: TensorT, shape: int | Sequence[int] = (), dtype: DType | None = None, *, out: Any = None, name: str | None =
+    None
 ) -> TensorT:
     """Exponentially distributed numbers. One or more per element of the parameters.
 
@@ -7629,14 +7008,10 @@ def _sample_exponential(
 
 sample_exponential = _sample_exponential
 
+
 def _sample_gamma(
-    alpha: TensorT,
-    beta: TensorT,
-    shape: int | Sequence[int] = (),
-    dtype: DType | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    alpha: TensorT, beta: TensorT, shape: int | Sequence[int] = (), dtype: DType | None = None, *, out: Any = None,
+    name: str | None = None
 ) -> TensorT:
     """Gamma distributed numbers. One or more per element of the parameters.
 
@@ -7657,14 +7032,10 @@ def _sample_gamma(
 
 sample_gamma = _sample_gamma
 
+
 def _sample_generalized_negative_binomial(
-    mu: TensorT,
-    alpha: TensorT,
-    shape: int | Sequence[int] = (),
-    dtype: DType | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    mu: TensorT, alpha: TensorT, shape: int | Sequence[int] = (), dtype: DType | None = None, *, out: Any = None, name:
+    str | None = None
 ) -> TensorT:
     """Negative binomial whole numbers by mean and dispersion, as floating values. One or more per element of the
     parameters.
@@ -7686,14 +7057,10 @@ def _sample_generalized_negative_binomial(
 
 sample_generalized_negative_binomial = _sample_generalized_negative_binomial
 
+
 def _sample_multinomial(
-    data: TensorT,
-    shape: int | Sequence[int] = (),
-    get_prob: bool = False,
-    dtype: DType = "int32",
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, shape: int | Sequence[int] = (), get_prob: bool = False, dtype: DType = 'int32', *, out: Any = None,
+    name: str | None = None
 ) -> Any:
     """Outcomes drawn from distributions over the last axis of data.
 
@@ -7715,14 +7082,10 @@ def _sample_multinomial(
 
 sample_multinomial = _sample_multinomial
 
+
 def _sample_negative_binomial(
-    k: TensorT,
-    p: TensorT,
-    shape: int | Sequence[int] = (),
-    dtype: DType | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    k: TensorT, p: TensorT, shape: int | Sequence[int] = (), dtype: DType | None = None, *, out: Any = None, name: str
+    | None = None
 ) -> TensorT:
     """Number of failures before k successes of probability p, as floating values. One or more per element of the
     parameters.
@@ -7744,14 +7107,10 @@ def _sample_negative_binomial(
 
 sample_negative_binomial = _sample_negative_binomial
 
+
 def _sample_normal(
-    mu: TensorT,
-    sigma: TensorT,
-    shape: int | Sequence[int] = (),
-    dtype: DType | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    mu: TensorT, sigma: TensorT, shape: int | Sequence[int] = (), dtype: DType | None = None, *, out: Any = None, name:
+    str | None = None
 ) -> TensorT:
     """Normally distributed numbers. One or more per element of the parameters.
 
@@ -7772,13 +7131,10 @@ def _sample_normal(
 
 sample_normal = _sample_normal
 
+
 def _sample_poisson(
-    lam: TensorT,
-    shape: int | Sequence[int] = (),
-    dtype: DType | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    lam: TensorT, shape: int | Sequence[int] = (), dtype: DType | None = None, *, out: Any = None, name: str | None =
+    None
 ) -> TensorT:
     """Poisson distributed whole numbers, as floating values. One or more per element of the parameters.
 
@@ -7797,14 +7153,10 @@ def _sample_poisson(
 
 sample_poisson = _sample_poisson
 
+
 def _sample_uniform(
-    low: TensorT,
-    high: TensorT,
-    shape: int | Sequence[int] = (),
-    dtype: DType | None = None,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    low: TensorT, high: TensorT, shape: int | Sequence[int] = (), dtype: DType | None = None, *, out: Any = None, name:
+    str | None = None
 ) -> TensorT:
     """Uniformly distributed numbers in [low, high). One or more per element of the parameters.
 
@@ -7825,6 +7177,7 @@ def _sample_uniform(
 
 sample_uniform = _sample_uniform
 
+
 def _sample_unique_zipfian(
     range_max: int, shape: int | Sequence[int] | None = None, *, out: Any = None, name: str | None = None
 ) -> Any:
@@ -7843,14 +7196,10 @@ def _sample_unique_zipfian(
     Not differentiable.
     """
 
+
 def _scatter_set_nd(
-    lhs: TensorT,
-    rhs: TensorT,
-    indices: TensorT,
-    shape: int | Sequence[int],
-    *,
-    out: Any = None,
-    name: str | None = None,
+    lhs: TensorT, rhs: TensorT, indices: TensorT, shape: int | Sequence[int], *, out: Any = None, name: str | None =
+    None
 ) -> TensorT:
     """lhs with slices replaced by rhs where tuples say; where tuples repeat, the last one stays.
 
@@ -7868,6 +7217,7 @@ def _scatter_set_nd(
     Returns: output: shape and dtype of lhs
     """
 
+
 def _shuffle(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """The slices of data along its first axis in random order, every order equally likely.
 
@@ -7882,15 +7232,10 @@ def _shuffle(data: TensorT, *, out: Any = None, name: str | None = None) -> Tens
 
 shuffle = _shuffle
 
+
 def _slice_assign(
-    lhs: TensorT,
-    rhs: TensorT,
-    begin: int | Sequence[int | None],
-    end: int | Sequence[int | None],
-    step: int | Sequence[int | None] = (),
-    *,
-    out: Any = None,
-    name: str | None = None,
+    lhs: TensorT, rhs: TensorT, begin: int | Sequence[int | None], end: int | Sequence[int | None], step: int |
+    Sequence[int | None] = (), *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """lhs with the slice that begin, end and step select replaced by rhs.
 
@@ -7912,15 +7257,10 @@ def _slice_assign(
 
 _crop_assign = _slice_assign
 
+
 def _slice_assign_scalar(
-    data: TensorT,
-    scalar: float = 0.0,
-    begin: int | Sequence[int | None] = ...,
-    end: int | Sequence[int | None] = ...,
-    step: int | Sequence[int | None] = (),
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, scalar: float = 0.0, begin: int | Sequence[int | None] = ..., end: int | Sequence[int | None] = ...,
+    step: int | Sequence[int | None] = (), *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """data with the slice that begin, end and step select set to a scalar.
 
@@ -7942,18 +7282,10 @@ def _slice_assign_scalar(
 
 _crop_assign_scalar = _slice_assign_scalar
 
+
 def _sparse_adagrad_update(
-    weight: TensorT,
-    grad: TensorT,
-    history: TensorT,
-    lr: float,
-    epsilon: float = 1e-07,
-    wd: float = 0.0,
-    rescale_grad: float = 1.0,
-    clip_gradient: float = -1.0,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    weight: TensorT, grad: TensorT, history: TensorT, lr: float, epsilon: float = 1e-07, wd: float = 0.0, rescale_grad:
+    float = 1.0, clip_gradient: float = -1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """g = clip(rescale_grad * grad); history += g * g; weight -= lr * (g / sqrt(history + epsilon) + wd * weight)
 
@@ -7980,6 +7312,7 @@ def _sparse_adagrad_update(
     Not differentiable.
     """
 
+
 def _sparse_retain(data: TensorT, indices: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """data with only the rows that indices name; other rows are zero.
 
@@ -7993,15 +7326,10 @@ def _sparse_retain(data: TensorT, indices: TensorT, *, out: Any = None, name: st
     Returns: output: shape and dtype of data
     """
 
+
 def _split_v2(
-    data: TensorT,
-    indices: int | Sequence[int],
-    axis: int = 1,
-    squeeze_axis: bool = False,
-    sections: int = 0,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, indices: int | Sequence[int], axis: int = 1, squeeze_axis: bool = False, sections: int = 0, *, out:
+    Any = None, name: str | None = None
 ) -> Any:
     """Cuts data along an axis where indices say, or into sections.
 
@@ -8021,14 +7349,10 @@ def _split_v2(
     Returns: output: one per part, dtype of data
     """
 
+
 def _square_sum(
-    data: TensorT,
-    axis: int | Sequence[int] | None = None,
-    keepdims: bool = False,
-    exclude: bool = False,
-    *,
-    out: Any = None,
-    name: str | None = None,
+    data: TensorT, axis: int | Sequence[int] | None = None, keepdims: bool = False, exclude: bool = False, *, out: Any
+    = None, name: str | None = None
 ) -> TensorT:
     """Sum of squares over axes.
 
@@ -8046,6 +7370,7 @@ def _square_sum(
     Returns: out: dtype of data; the shape without the reduced axes, or with sizes 1 there (keepdims)
     """
 
+
 def _unravel_index(data: TensorT, shape: int | Sequence[int], *, out: Any = None, name: str | None = None) -> TensorT:
     """Places in a flat tensor of the given shape as tuples of indices, one per column.
 
@@ -8062,13 +7387,10 @@ def _unravel_index(data: TensorT, shape: int | Sequence[int], *, out: Any = None
 
 unravel_index = _unravel_index
 
+
 def _zeros(
-    shape: int | Sequence[int] = (),
-    ctx: str = "",
-    dtype: DType = "float32",
-    *,
-    out: Any = None,
-    name: str | None = None,
+    shape: int | Sequence[int] = (), ctx: str = '', dtype: DType = 'float32', *, out: Any = None, name: str | None =
+    None
 ) -> Any:
     """A tensor of zeros.
 
@@ -8083,8 +7405,9 @@ def _zeros(
     Not differentiable.
     """
 
+
 def _zeros_without_dtype(
-    shape: int | Sequence[int], ctx: str = "", dtype: int = -1, *, out: Any = None, name: str | None = None
+    shape: int | Sequence[int], ctx: str = '', dtype: int = -1, *, out: Any = None, name: str | None = None
 ) -> Any:
     """A tensor of zeros whose dtype may come from where it is used.
 
