@@ -76,6 +76,9 @@ bool is_auxiliary_input(const Node& node, size_t input);
 // Where one loop or branch takes its body's inputs from: for body input k, the number of the node's input.
 std::vector<int> body_sources(const Node& node, size_t body);
 
+// The bodies of a node as text, indented; empty for other nodes.
+std::string text_of_bodies(const Node& node);
+
 // The spec of one slice of an array along axis 0.
 TensorSpec slice_spec(const TensorSpec& array, bool scalar_slices);
 

@@ -1,6 +1,7 @@
 // What a Graph says about itself: fingerprint, text, and the check of its own books.
 #include <algorithm>
 
+#include "graph/control_flow.h"
 #include "hybridnet/pass.h"
 
 namespace hybridnet {
@@ -75,7 +76,7 @@ std::string Graph::text() const {
       text += " " + node->specs[i].str();
       if (format({NodePtr(node), static_cast<uint32_t>(i)}) == Format::kChannelsLast) text += "/channels_last";
     }
-    text += "  # " + node->name + "\n";
+    text += "  # " + node->name + "\n" + text_of_bodies(*node);
   }
   for (const NodeEntry& output : outputs_) text += "output " + name(output) + "\n";
   for (const Writeback& writeback : writebacks_) {

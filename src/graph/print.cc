@@ -1,8 +1,23 @@
+#include <sstream>
 #include <unordered_map>
 
+#include "graph/control_flow.h"
 #include "hybridnet/graph.h"
 
 namespace hybridnet {
+
+std::string text_of_bodies(const Node& node) {
+  std::string text;
+  for (size_t i = 0; i < node.subgraphs.size(); ++i) {
+    const Subgraph& body = *node.subgraphs[i];
+    text += "  " + node.op->subgraph_names[i] + "(";
+    for (size_t k = 0; k < body.inputs.size(); ++k) text += (k ? ", " : "") + body.inputs[k]->name;
+    text += "):\n";
+    std::istringstream lines(Symbol{body.outputs}.text());
+    for (std::string line; std::getline(lines, line);) text += "    " + line + "\n";
+  }
+  return text;
+}
 
 // One line per node: `%3 = FullyConnected(%0, %1, %2) {num_hidden=10} : float32(2, 10)  # dense0_fwd @ net.py:12`.
 std::string Symbol::text() const {
@@ -26,14 +41,11 @@ std::string Symbol::text() const {
       for (const auto& [key, value] : node->op->schema->print(node->params->data()))
         attrs += (attrs.empty() ? "" : ", ") + key + "=" + value;
       if (!attrs.empty()) out += " {" + attrs + "}";
-      for (size_t i = 0; i < node->subgraphs.size(); ++i)
-        out += " [" + (i < node->op->subgraph_names.size() ? node->op->subgraph_names[i] : "subgraph") + ": " +
-               std::to_string(node->subgraphs[i]->inputs.size()) + " inputs]";
     }
     for (size_t i = 0; i < node->specs.size(); ++i) out += (i ? ", " : " : ") + node->specs[i].str();
     out += "  # " + node->name;
     if (node->where.known()) out += " @ " + node->where.str();
-    out += "\n";
+    out += "\n" + text_of_bodies(*node);
   }
   out += "return";
   for (size_t i = 0; i < outputs.size(); ++i) out += (i ? ", " : " ") + ref(outputs[i]);

@@ -25,6 +25,7 @@ void register_all(RewriteDatabase& db) {
   register_view_chains(db);
   register_fold_constants(db);
   register_choose_layout(db);
+  register_trim_control(db);
   register_cond_sink(db);
   register_fold_batch_norm(db);
   register_plain_leaky_relu(db);

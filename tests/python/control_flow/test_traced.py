@@ -396,3 +396,41 @@ def test_trip_count_changes_neither_graph_nor_memory():
         return len(block._cached_graph[1].tojson()), summary.split("arena ")[1].split(" bytes")[0]
 
     assert compiled(10) == compiled(10_000)
+
+
+class TestUnreadOutputs:
+    """What nobody reads is not computed, and what is read stays the same, gradients included."""
+
+    FUNCTIONS = {
+        "foreach state": lambda x: foreach(lambda d, s: ([d * 2, s[0]], [s[0] + d, s[1] * d, s[2] + s[1]]), x, [x[0], x[1], x[2]])[1][0],
+        "foreach out": lambda x: foreach(lambda d, s: ([d * 2, s[0] * d], [s[0] + d, s[1] * d]), x, [x[0], x[1]])[0][1],
+        "foreach without data": lambda x: foreach(lambda d, s: ([d[0], s[0]], [s[0] * 1.5, s[1] + d[1]]), [x, x], [x[0], x[1]])[1][0],
+        "while variable": lambda x: while_loop(lambda i, a, b: i < 3, lambda i, a, b: (a * b, (i + 1, a * 1.1, b + a)), (0, x, x), 5)[1][1],
+        "while count": lambda x: while_loop(lambda i, a: i < 3, lambda i, a: (a, (i + 1, a * 2)), (0, x), 5, return_count=True)[2].astype("float32") * x,
+        "while condition": lambda x: while_loop(lambda a, b: b.sum() < 9, lambda a, b: (a, (a + 1, b + 1 + b * b * 0.1)), (x, x), 7)[1][0],
+        "cond": lambda x: cond(x.sum() > -99, lambda: [x * 2, x.sin()], lambda: [x * 3, x])[1],
+        "nested": lambda x: foreach(lambda d, s: (foreach(lambda e, t: ([e, t[0] * e], [t[0] + e]), d, [s])[0][1], s), x, x[0, :1])[0],
+    }  # fmt: skip
+
+    @pytest.mark.parametrize("name", FUNCTIONS)
+    @pytest.mark.filterwarnings("ignore:The 0-th input")
+    def test_results_and_gradients(self, name):
+        found = []
+        for hybridized in (False, True):
+            block, x = Block(self.FUNCTIONS[name]), rows()
+            block.hybridize(hybridized)
+            x.attach_grad()
+            with mx.autograd.record():
+                out = block(x)
+                (out * out).sum().backward()
+            found.append((out.asnumpy(), x.grad.asnumpy()))
+        for one, two in zip(*found, strict=True):
+            np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-5)
+
+    def test_the_graph_shrinks_and_shows_its_bodies(self):
+        block = Block(self.FUNCTIONS["foreach state"])
+        block.hybridize()
+        block(rows())
+        text = block._cached_op.plan_text()
+        assert "num_outputs=1, num_out_data=0" in text
+        assert "body(" in text and "elemwise_add" in text
