@@ -94,3 +94,21 @@ def test_region_pooling_reaches_the_data(rng):
         [0],
         rng.normal(size=(2, 2, 2, 3)),
     )
+
+
+def test_probabilities_of_whole_numbers_reach_their_parameters(rng):
+    counts = rng.integers(0, 5, (3, 4)).astype("float64")
+    for is_log in (False, True):
+        weights = rng.normal(size=(3, 4))
+        agree(
+            lambda *a, log=is_log: mx.nd.random_pdf_poisson(*a, is_log=log),
+            [counts, rng.uniform(0.5, 3, 3)],
+            [1],
+            weights,
+        )
+        for density, second in (
+            (mx.nd.random_pdf_negative_binomial, rng.uniform(0.2, 0.8, 3)),
+            (mx.nd.random_pdf_generalized_negative_binomial, rng.uniform(0.3, 2.0, 3)),
+        ):
+            arrays = [counts, rng.uniform(0.5, 3, 3), second]
+            agree(lambda *a, f=density, log=is_log: f(*a, is_log=log), arrays, [1, 2], weights)
