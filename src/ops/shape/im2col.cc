@@ -1,0 +1,204 @@
+// im2col and col2im: the pixels under a kernel as columns of a matrix, and columns added back to where they were.
+#include <algorithm>
+
+#include "hybridnet/threads.h"
+#include "kernels/strided_copy.h"
+#include "ops/emit.h"
+
+namespace hybridnet::ops {
+namespace {
+
+const OpRef kIm2col{"im2col"}, kCol2im{"col2im"};
+
+struct WindowParams {
+  Tuple kernel, stride, dilate, pad, output_size;
+};
+struct Im2colParams : WindowParams {
+  static void describe(ParamSchema<Im2colParams>& schema);
+};
+struct Col2imParams : WindowParams {
+  static void describe(ParamSchema<Col2imParams>& schema);
+};
+
+void check_tuple(const char* field, const Tuple& t, int axes, int64_t least) {
+  bool good = axes >= 1 && axes <= 3 && (t.ndim() == axes || t.ndim() == 0);
+  for (int64_t v : t) good = good && v >= least;
+  if (good) return;
+  throw ParamError({.input = field, .expected = "1 to 3 numbers of at least " + std::to_string(least) + ", one per axis of the image", .given = t.str()});
+}
+
+template <typename P>
+void describe_window(ParamSchema<P>& schema) {
+  const auto field = [&](const char* name, Tuple WindowParams::*member) { return schema.field(name, static_cast<Tuple P::*>(member)); };
+  field("kernel", &WindowParams::kernel).doc("Size of the kernel along every axis of the image, 1 to 3 of them.");
+  field("stride", &WindowParams::stride).default_value(AttrValue(Tuple::scalar())).doc("Steps of the kernel; () is 1.");
+  field("dilate", &WindowParams::dilate).default_value(AttrValue(Tuple::scalar())).doc("Distances of kernel points; () is 1.");
+  field("pad", &WindowParams::pad).default_value(AttrValue(Tuple::scalar())).doc("Zeros on each side of the image; () is 0.");
+  schema.check([](const P& p) {
+    check_tuple("kernel", p.kernel, p.kernel.ndim(), 1);
+    check_tuple("stride", p.stride, p.kernel.ndim(), 1);
+    check_tuple("dilate", p.dilate, p.kernel.ndim(), 1);
+    check_tuple("pad", p.pad, p.kernel.ndim(), 0);
+  });
+}
+void Im2colParams::describe(ParamSchema<Im2colParams>& schema) { describe_window(schema); }
+void Col2imParams::describe(ParamSchema<Col2imParams>& schema) {
+  schema.field("output_size", static_cast<Tuple Col2imParams::*>(&WindowParams::output_size)).doc("Size of the image.");
+  describe_window(schema);
+}
+
+// Three axes, the missing ones of size 1.
+struct Windows {
+  int64_t image[3], kernel[3], stride[3], dilate[3], pad[3], steps[3];
+  Windows(const WindowParams& p, std::span<const int64_t> size) {
+    const int missing = 3 - p.kernel.ndim();
+    for (int i = 0; i < 3; ++i) {
+      const int k = i - missing;
+      const auto of = [k](const Tuple& t, int64_t otherwise) { return k >= 0 && t.ndim() > 0 ? t[k] : otherwise; };
+      image[i] = k >= 0 ? size[static_cast<size_t>(k)] : 1;
+      kernel[i] = of(p.kernel, 1);
+      stride[i] = of(p.stride, 1);
+      dilate[i] = of(p.dilate, 1);
+      pad[i] = of(p.pad, 0);
+      steps[i] = (image[i] + 2 * pad[i] - dilate[i] * (kernel[i] - 1) - 1) / stride[i] + 1;
+      if (image[i] + 2 * pad[i] < dilate[i] * (kernel[i] - 1) + 1) {
+        throw ShapeError({.input = "data", .expected = "images of at least the kernel's size", .given = "size " + std::to_string(image[i]) + " along axis " + std::to_string(k),
+                          .because = "the kernel covers " + std::to_string(dilate[i] * (kernel[i] - 1) + 1) + ", the border is " + std::to_string(pad[i]) + " wide"});
+      }
+    }
+  }
+  int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
+  int64_t positions() const { return steps[0] * steps[1] * steps[2]; }
+  int64_t pixels() const { return image[0] * image[1] * image[2]; }
+
+  // Steps [first, last) of an axis at which kernel point `tap` is inside of the image.
+  void inside(int axis, int64_t tap, int64_t* first, int64_t* last) const {
+    const int64_t at = tap * dilate[axis] - pad[axis];  // where the point is at step 0
+    *first = at >= 0 ? 0 : std::min((-at + stride[axis] - 1) / stride[axis], steps[axis]);
+    *last = at >= image[axis] ? *first : std::max(*first, std::min(steps[axis], (image[axis] - 1 - at) / stride[axis] + 1));
+  }
+
+  // Calls f(pixel, position, count) for runs along the last axis that kernel point `tap` reads: pixels lie stride[2] apart.
+  template <typename F>
+  void for_each_run(int64_t tap, F&& f) const {
+    const int64_t points[3] = {tap / (kernel[1] * kernel[2]), tap / kernel[2] % kernel[1], tap % kernel[2]};
+    int64_t first[3], last[3];
+    for (int i = 0; i < 3; ++i) inside(i, points[i], &first[i], &last[i]);
+    const auto pixel = [&](int axis, int64_t step) { return step * stride[axis] + points[axis] * dilate[axis] - pad[axis]; };
+    if (first[2] >= last[2]) return;
+    for (int64_t z = first[0]; z < last[0]; ++z)
+      for (int64_t y = first[1]; y < last[1]; ++y)
+        f((pixel(0, z) * image[1] + pixel(1, y)) * image[2] + pixel(2, first[2]), (z * steps[1] + y) * steps[2] + first[2], last[2] - first[2]);
+  }
+};
+
+void infer_im2col(const Im2colParams& p, InferContext& c) {
+  c.unify_dtypes();
+  const int axes = p.kernel.ndim();
+  c.set_in_shape(0, Shape::unknown(axes + 2));
+  const Shape& data = c.in_shape(0);
+  int64_t taps = 1;
+  for (int64_t k : p.kernel) taps *= k;
+  const bool sized = std::all_of(data.begin() + 2, data.end(), [](int64_t s) { return s != kUnknownDim; });
+  c.set_out_shape(0, Shape({data[0], data[1] == kUnknownDim ? kUnknownDim : data[1] * taps,
+                            sized ? Windows(p, data.dims().subspan(2)).positions() : kUnknownDim}));
+}
+
+void infer_col2im(const Col2imParams& p, InferContext& c) {
+  c.unify_dtypes();
+  if (p.output_size.ndim() != p.kernel.ndim())
+    throw ParamError({.input = "output_size", .expected = "as many numbers as kernel " + p.kernel.str(), .given = p.output_size.str()});
+  const Windows w(p, p.output_size.dims());
+  c.set_in_shape(0, Shape({kUnknownDim, kUnknownDim, w.positions()}));
+  const Shape& columns = c.in_shape(0);
+  if (columns[1] != kUnknownDim && columns[1] % w.taps() != 0)
+    throw ShapeError({.input = "data", .expected = "channels * " + std::to_string(w.taps()) + " rows", .given = "shape " + columns.str()});
+  Shape out({columns[0], columns[1] == kUnknownDim ? kUnknownDim : columns[1] / w.taps()});
+  for (int64_t size : p.output_size) out.push_back(size);
+  c.set_out_shape(0, out);
+}
+
+void run_im2col(const Im2colParams& p, const KernelArgs& a) {
+  const Shape& data = *a.in[0].shape;
+  const Windows w(p, data.dims().subspan(2));
+  kernels::zero_bytes(a.out[0].data, a.out[0].size() * dtype_size(a.out[0].dtype));
+  dispatch_dtype(a.in[0].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    parallel_for(data[0] * data[1] * w.taps(), 1 + 16384 / (w.positions() + 1), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const T* image = a.in[0].as<T>() + i / w.taps() * w.pixels();
+        T* out = a.out[0].as<T>() + i * w.positions();
+        w.for_each_run(i % w.taps(), [&](int64_t pixel, int64_t position, int64_t count) {
+          for (int64_t x = 0; x < count; ++x) out[position + x] = image[pixel + x * w.stride[2]];
+        });
+      }
+    });
+  });
+}
+
+void run_col2im(const Col2imParams& p, const KernelArgs& a) {
+  const Windows w(p, p.output_size.dims());
+  const int64_t planes = w.pixels() > 0 ? a.out[0].size() / w.pixels() : 0;
+  dispatch_dtype(a.in[0].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    using A = accumulator_t<T>;
+    parallel_for(planes, 1 + 16384 / (w.positions() * w.taps() + 1), [&](int64_t begin, int64_t end) {
+      std::vector<A> sums(static_cast<size_t>(w.pixels()));
+      for (int64_t plane = begin; plane < end; ++plane) {
+        std::fill(sums.begin(), sums.end(), A(0));
+        for (int64_t tap = 0; tap < w.taps(); ++tap) {
+          const T* in = a.in[0].as<T>() + (plane * w.taps() + tap) * w.positions();
+          w.for_each_run(tap, [&](int64_t pixel, int64_t position, int64_t count) {
+            for (int64_t x = 0; x < count; ++x) sums[static_cast<size_t>(pixel + x * w.stride[2])] += static_cast<A>(in[position + x]);
+          });
+        }
+        std::transform(sums.begin(), sums.end(), a.out[0].as<T>() + plane * w.pixels(), [](A v) { return static_cast<T>(v); });
+      }
+    });
+  });
+}
+
+template <typename To, typename From>
+ParamsPtr as_params(const From& p, const Tuple& output_size) {
+  To q;
+  static_cast<WindowParams&>(q) = p;
+  q.output_size = output_size;
+  return ParamSchema<To>::box(q);
+}
+
+}  // namespace
+
+void register_im2col(OpRegistry& ops) {
+  ops.declare<Im2colParams>("im2col")
+      .doc("The pixels that every point of a kernel reads, at every position of the kernel.")
+      .input("data", "(batch, channels, image...), 1 to 3 axes of image")
+      .output("output", "(batch, channels * kernel points, positions)")
+      .infer(infer_im2col)
+      .cpu(run_im2col, kNumeric)
+      .gradient(
+          [](const Im2colParams& p, const GradientContext& g) {
+            if (!g.output_grad(0)) return Values{};
+            const Tuple size{g.input_spec(0).shape.dims().subspan(2)};
+            return Values{call(kCol2im, {g.output_grad(0)}, as_params<Col2imParams>(p, size))};
+          },
+          Saves::nothing())
+      .sample({{2, 2, 4, 5}}, {{"kernel", "(2, 3)"}})
+      .sample({{1, 3, 7}}, {{"kernel", "(3,)"}, {"stride", "(2,)"}, {"dilate", "(2,)"}, {"pad", "(2,)"}})
+      .sample({{1, 1, 3, 4, 3}}, {{"kernel", "(2, 2, 2)"}, {"pad", "(1, 0, 1)"}, {"stride", "(2, 1, 2)"}});
+  ops.declare<Col2imParams>("col2im")
+      .doc("Images from the columns of im2col: values of one pixel are added.")
+      .input("data", "(batch, channels * kernel points, positions)")
+      .output("output", "(batch, channels, output_size...)")
+      .infer(infer_col2im)
+      .cpu(run_col2im, kNumeric)
+      .gradient(
+          [](const Col2imParams& p, const GradientContext& g) {
+            if (!g.output_grad(0)) return Values{};
+            return Values{call(kIm2col, {g.output_grad(0)}, as_params<Im2colParams>(p, Tuple::scalar()))};
+          },
+          Saves::nothing())
+      .sample({{2, 12, 9}}, {{"kernel", "(2, 3)"}, {"output_size", "(4, 5)"}})
+      .sample({{1, 9, 4}}, {{"kernel", "(3,)"}, {"stride", "(2,)"}, {"dilate", "(2,)"}, {"pad", "(2,)"}, {"output_size", "(7,)"}});
+}
+
+}  // namespace hybridnet::ops
