@@ -12,7 +12,20 @@ from .errors import ValueError as HybridNetValueError
 __all__ = ["Context", "cpu", "cpu_pinned", "cpu_shared", "current_context", "gpu", "gpu_memory_info", "num_gpus"]
 
 
-class Context:
+class _ContextType(type):
+    """Type of Context: its attribute default_ctx belongs to the class, not to the contexts."""
+
+    @property
+    def default_ctx(cls) -> Context:
+        """The context of the innermost ``with``; cpu(0) outside."""
+        return current_context()
+
+    @default_ctx.setter
+    def default_ctx(cls, ctx: Context) -> None:
+        Context._default_ctx.value = ctx
+
+
+class Context(metaclass=_ContextType):
     """A device, and with ``with`` the default one for new arrays of this thread.
 
     Parameters
@@ -69,11 +82,6 @@ class Context:
     def empty_cache(self) -> None:
         """Gives pooled memory that no array uses back to the system."""
         _core.empty_cache(self.device_typeid, self.device_id)
-
-    @classmethod
-    def default_ctx(cls) -> Context:
-        """The context of the innermost ``with``; cpu(0) outside."""
-        return current_context()
 
     @classmethod
     def from_str(cls, text: str) -> Context:

@@ -220,7 +220,7 @@ class _Call:
         self.inputs = list(inputs[:count])
         self.args = [array.detach() for array in self.inputs]
         self.states = [array.detach() for array in inputs[count:]]
-        self.ctx = inputs[0].context if inputs else Context.default_ctx()
+        self.ctx = inputs[0].context if inputs else Context.default_ctx
 
     def run(self) -> list[NDArray]:
         """Outputs, recorded if the caller records."""

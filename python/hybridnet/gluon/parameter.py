@@ -96,7 +96,9 @@ class Parameter:
     ) -> None:
         for what, value in (("stype", stype), ("grad_stype", grad_stype)):
             if value not in _STORAGE_TYPES:
-                raise ValueError(f"{what} for Parameter '{name}' must be one of {_STORAGE_TYPES}, but got '{value}'")
+                raise ParameterLoadError(
+                    f"{what} for Parameter '{name}' must be one of {_STORAGE_TYPES}, but got '{value}'"
+                )
         if stype != "default":
             raise UnsupportedError(
                 f"Parameter '{name}': stype='{stype}' is not supported.\n"
@@ -473,8 +475,7 @@ class Parameter:
     def _make_traced(self, name: str) -> Symbol:
         shape = self._shape
         if shape is not None:
-            unknown = (-1,) if is_np_shape() else (0, -1)
-            shape = tuple(-1 if size in unknown else size for size in shape)
+            shape = tuple(-1 if size in (0, -1) else size for size in shape)
         variable = _core.traced_variable(name, shape, self.dtype)
         # What MXNet writes beside a parameter's variable; old tools read it back.
         variable._set_attr(__lr_mult__=str(self.lr_mult), __wd_mult__=str(self.wd_mult), __storage_type__="0")

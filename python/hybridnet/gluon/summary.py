@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..errors import HybridNetError
 from ..ndarray import NDArray
 
 if TYPE_CHECKING:
     from .block import Block
+
+
+class HybridizedError(HybridNetError, ValueError, AssertionError):
+    """A summary needs every layer to run by itself. Also an AssertionError, which MXNet raised here."""
 
 
 class _Row(NamedTuple):
@@ -63,7 +68,7 @@ def print_summary(block: Block, inputs: tuple[Any, ...]) -> None:
 
     def watch(layer: Block) -> None:
         if isinstance(layer, HybridBlock) and layer._active:
-            raise ValueError(f'"{layer.name}" must not be hybridized to print summary.')
+            raise HybridizedError(f'"{layer.name}" must not be hybridized to print summary.')
         if not isinstance(layer, (Sequential, HybridSequential)):
             handles.append(layer.register_forward_hook(recorder))
 

@@ -96,7 +96,15 @@ def scale_down(src_size: Sequence[int], size: Sequence[int]) -> tuple[int, int]:
 
 
 def copyMakeBorder(
-    src: Any, top: int, bot: int, left: int, right: int, type: int = 0, value: float = 0.0, values: Sequence[float] = ()
+    src: Any,
+    top: int,
+    bot: int,
+    left: int,
+    right: int,
+    type: int = 0,
+    value: float = 0.0,
+    values: Sequence[float] = (),
+    out: NDArray | None = None,
 ) -> NDArray:
     """The image with a border.
 
@@ -105,18 +113,23 @@ def copyMakeBorder(
     """
     image = _numpy(src)
     pixels.check_image(image)
+    if min(top, bot, left, right) < 0:
+        raise ParamError(f"copyMakeBorder: borders must be at least 0, got {(top, bot, left, right)}")
     width = ((top, bot), (left, right), (0, 0))
     modes = {1: "edge", 2: "symmetric", 3: "wrap", 4: "reflect"}
     if type in modes:
-        out = np.pad(image, width, modes[type])
+        bordered = np.pad(image, width, modes[type])
     elif type == 0:
         fill = np.asarray(values if len(values) else value)
-        out = np.empty((image.shape[0] + top + bot, image.shape[1] + left + right, image.shape[2]), image.dtype)
-        out[:] = fill
-        out[top : top + image.shape[0], left : left + image.shape[1]] = image
+        bordered = np.empty((image.shape[0] + top + bot, image.shape[1] + left + right, image.shape[2]), image.dtype)
+        bordered[:] = fill
+        bordered[top : top + image.shape[0], left : left + image.shape[1]] = image
     else:
         raise ParamError(f"copyMakeBorder: type must be 0 to 4, got {type}")
-    return nd.array(out, dtype=out.dtype)
+    if out is not None:
+        out[:] = bordered
+        return out
+    return nd.array(bordered, dtype=bordered.dtype)
 
 
 def _get_interp_method(interp: int, sizes: Sequence[int] = ()) -> int:

@@ -226,6 +226,7 @@ class ImageIter(DataIter):
     def next(self) -> DataBatch:
         """The next batch. Raises StopIteration behind the last one."""
         samples, self._rest = self._rest, []
+        left_over = len(samples)
         self._fill(samples)
         pad = self.batch_size - len(samples)
         if pad == self.batch_size or (pad and self.last_batch_handle == "discard"):
@@ -247,4 +248,5 @@ class ImageIter(DataIter):
         data = nd.array(np.stack([image for image, _ in samples]))
         labels = np.stack([label[: self.label_width] for _, label in samples])
         label = nd.array(labels[:, 0] if self.label_width == 1 else labels, dtype=self.dtype)
-        return DataBatch([data], [label], pad=pad)
+        # With samples of the last round first, MXNet counts the new ones as padding.
+        return DataBatch([data], [label], pad=self.batch_size - left_over if left_over else pad)

@@ -172,7 +172,7 @@ class NDArrayIter(DataIter):
         """The next batch. Raises StopIteration behind the last one."""
         if not self.iter_next():
             raise StopIteration
-        return DataBatch(data=self.getdata(), label=self.getlabel(), pad=self.getpad(), index=None)
+        return DataBatch(self._arrays(), self._labels(), pad=self.getpad(), index=None)
 
     def _slice(self, arrays: Sequence[tuple[str, NDArray]], begin: int, end: int) -> list[NDArray]:
         return [ndarray.slice_axis(array, axis=self._axis, begin=begin, end=end) for _, array in arrays]
@@ -198,13 +198,19 @@ class NDArrayIter(DataIter):
             self._slice(arrays, self.cursor, self.num_data), *whole, self._slice(arrays, 0, more) if more else []
         )
 
+    def _arrays(self) -> list[NDArray]:
+        return self._batch(self.data, self._rest[0] if self._rest else None)
+
+    def _labels(self) -> list[NDArray]:
+        return self._batch(self.label, self._rest[1] if self._rest else None)
+
     def getdata(self) -> list[NDArray]:
         """Arrays of the current batch."""
-        return self._batch(self.data, self._rest[0] if self._rest else None)
+        return self._arrays()
 
     def getlabel(self) -> list[NDArray]:
         """Labels of the current batch."""
-        return self._batch(self.label, self._rest[1] if self._rest else None)
+        return self._labels()
 
     def getpad(self) -> int:
         """Samples from the beginning that fill the current batch up; with 'roll_over' those of the last round."""

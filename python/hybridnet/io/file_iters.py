@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import FileError, FormatError, ShapeError
+from ..ndarray import NDArray
 from .array_iter import NDArrayIter
 from .idx_files import read_idx
 
@@ -30,7 +31,19 @@ def _read_table(path: str, shape: Sequence[int], dtype: Any, who: str) -> np.nda
     return table.reshape(-1, *shape)
 
 
-class CSVIter(NDArrayIter):
+class _FileIter(NDArrayIter):
+    """One array and one label per batch; getdata and getlabel give them outside of lists, as MXNet does for files."""
+
+    def getdata(self) -> NDArray:  # type: ignore[override]
+        """Array of the current batch."""
+        return self._arrays()[0]
+
+    def getlabel(self) -> NDArray:  # type: ignore[override]
+        """Labels of the current batch."""
+        return self._labels()[0]
+
+
+class CSVIter(_FileIter):
     """Batches of the rows of a file of comma-separated numbers.
 
     Parameters
@@ -109,7 +122,7 @@ def _read_libsvm(path: str, size: int) -> tuple[np.ndarray, np.ndarray]:
     return np.array(labels, np.float32), np.stack(rows) if rows else np.zeros((0, size), np.float32)
 
 
-class LibSVMIter(NDArrayIter):
+class LibSVMIter(_FileIter):
     """Batches of a LibSVM file; rows are dense arrays.
 
     Parameters
@@ -150,7 +163,7 @@ class LibSVMIter(NDArrayIter):
         )
 
 
-class MNISTIter(NDArrayIter):
+class MNISTIter(_FileIter):
     """Batches of MNIST's files: float32 images in [0, 1) of shape (N, 1, 28, 28), or (N, 784) with flat, and labels.
 
     Parameters

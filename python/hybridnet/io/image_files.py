@@ -73,6 +73,8 @@ def decode_image(content: bytes, flag: int = 1) -> np.ndarray:
     formats that need Pillow or OpenCV where neither is installed.
     """
     content = bytes(content)
+    if not content:
+        raise FormatError("cannot decode an image: its buffer is empty")
     if (image := _pillow()) is not None:
         try:
             with image.open(io.BytesIO(content)) as opened:
@@ -85,7 +87,10 @@ def decode_image(content: bytes, flag: int = 1) -> np.ndarray:
     if content[:2] in (b"P5", b"P6"):
         return _with_channels(_decode_pnm(content), flag)
     if (cv2 := _opencv()) is not None:
-        decoded = cv2.imdecode(np.frombuffer(content, np.uint8), {1: 1, 0: 0}.get(flag, -1))
+        try:
+            decoded = cv2.imdecode(np.frombuffer(content, np.uint8), {1: 1, 0: 0}.get(flag, -1))
+        except cv2.error as error:
+            raise FormatError(f"cannot decode an image: {error}") from error
         if decoded is None:
             raise FormatError("cannot decode an image: OpenCV does not know its format")
         return _with_channels(decoded[:, :, :3][:, :, ::-1] if decoded.ndim == 3 else decoded, flag)

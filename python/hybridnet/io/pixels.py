@@ -53,7 +53,8 @@ _KERNELS = {1: (_linear, 1), 2: (_cubic, 2), 4: (_lanczos, 4)}
 def _taps(old: int, new: int, interpolation: int) -> tuple[np.ndarray, np.ndarray]:
     """Which old positions make each new one, and their weights: two arrays (new, taps)."""
     if interpolation == 0:
-        index = np.minimum((np.arange(new) * (old / new)).astype(np.int64), old - 1)
+        # The step rounded as OpenCV rounds it, or some pixels come from a neighbour.
+        index = np.minimum(np.floor(np.arange(new) * (1 / (new / old))).astype(np.int64), old - 1)
         return index[:, None], np.ones((new, 1))
     if interpolation == 3 and new < old:
         return _area_taps(old, new)

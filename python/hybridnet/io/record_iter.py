@@ -228,13 +228,19 @@ class ImageRecordIter(DataIter):
         )
         return True
 
+    def next(self) -> DataBatch:
+        """The next batch. Raises StopIteration behind the last one, and what decoding raised."""
+        if not self.iter_next():
+            raise StopIteration
+        return self._batch  # type: ignore[return-value]
+
     def getdata(self) -> Any:
-        """Images of the current batch."""
-        return self._batch.data  # type: ignore[union-attr]
+        """Images of the current batch: one array."""
+        return self._batch.data[0]  # type: ignore[union-attr]
 
     def getlabel(self) -> Any:
-        """Labels of the current batch."""
-        return self._batch.label  # type: ignore[union-attr]
+        """Labels of the current batch: one array."""
+        return self._batch.label[0]  # type: ignore[union-attr]
 
     def getpad(self) -> int:
         """Images that only fill the current batch up."""

@@ -2,5 +2,6 @@
 
 from .base import KVStoreBase, create
 from .kvstore import KVStore
+from .smallest_store import TestStore
 
-__all__ = ["KVStore", "KVStoreBase", "create"]
+__all__ = ["KVStore", "KVStoreBase", "TestStore", "create"]

@@ -45,15 +45,27 @@ class KVStore(KVStoreBase):
     def __init__(self, name: str = "local") -> None:
         self._name = name
         self._stored: dict[Any, NDArray] = {}
+        self._key_type: type | None = None
         self._updater: Callable[..., None] | None = None
         self._optimizer_updater: opt.Updater | None = None
         self._compression: dict[str, Any] | None = None
+
+    def _pairs(self, key: Any, value: Any) -> list[tuple[Any, list[NDArray]]]:
+        pairs = _pairs(key, value)
+        for k, _ in pairs:
+            kind = str if isinstance(k, str) else int
+            self._key_type = self._key_type or kind
+            if kind is not self._key_type:
+                raise ParamError(
+                    f"KVStore: expected keys of type {self._key_type.__name__}, got {k!r}: keys do not mix"
+                )
+        return pairs
 
     # -- values -----------------------------------------------------------------------------------------------------
 
     def init(self, key: Any, value: Any) -> None:
         """Stores first values: a key with an array, or lists of both. Raises ParamError if a key has one."""
-        for k, arrays in _pairs(key, value):
+        for k, arrays in self._pairs(key, value):
             if k in self._stored:
                 raise ParamError(f"KVStore.init: key {k!r} was initialized already")
             self._stored[k] = arrays[0].copy()
@@ -71,7 +83,7 @@ class KVStore(KVStoreBase):
 
         Raises ParamError for unknown keys, ShapeError if shapes differ.
         """
-        for k, arrays in _pairs(key, value):
+        for k, arrays in self._pairs(key, value):
             stored = self._at(k)
             for array in arrays:
                 if array.shape != stored.shape:
@@ -86,7 +98,7 @@ class KVStore(KVStoreBase):
         """Copies what is stored into the arrays of out. Raises ParamError for unknown keys and without out."""
         if out is None:
             raise ParamError("KVStore.pull: out is missing: the arrays to copy into")
-        for k, arrays in _pairs(key, out):
+        for k, arrays in self._pairs(key, out):
             stored = self._at(k)
             for array in arrays:
                 array[:] = stored.as_in_context(array.context)
@@ -94,7 +106,7 @@ class KVStore(KVStoreBase):
     def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
         """push, then pull into out (default: value). Without an updater keys need no init: it only sums."""
         out = value if out is None else out
-        for (k, arrays), (_, targets) in zip(_pairs(key, value), _pairs(key, out), strict=True):
+        for (k, arrays), (_, targets) in zip(self._pairs(key, value), self._pairs(key, out), strict=True):
             if self._updater is not None:
                 self.push(k, arrays, priority)
                 self.pull(k, targets, priority)
@@ -108,7 +120,7 @@ class KVStore(KVStoreBase):
 
     def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
         """Stores value and copies it into the arrays of out."""
-        for (k, arrays), (_, targets) in zip(_pairs(key, value), _pairs(key, out), strict=True):
+        for (k, arrays), (_, targets) in zip(self._pairs(key, value), self._pairs(key, out), strict=True):
             self._stored[k] = arrays[0].copy()
             self.pull(k, targets, priority)
 
@@ -119,7 +131,7 @@ class KVStore(KVStoreBase):
         """
         if out is None or row_ids is None:
             raise ParamError("KVStore.row_sparse_pull: out and row_ids are needed")
-        for k, arrays in _pairs(key, out):
+        for k, arrays in self._pairs(key, out):
             stored = self._at(k)
             ids = row_ids if isinstance(row_ids, (list, tuple)) else [row_ids] * len(arrays)
             for array, rows in zip(arrays, ids, strict=True):

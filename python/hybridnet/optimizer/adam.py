@@ -237,6 +237,10 @@ class LAMB(_Moments):
         return {name: value for name, value in bounds.items() if value}
 
     def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
+        if isinstance(index, (list, tuple)):
+            for each in zip(index, weight, grad, state, strict=True):
+                self.update(*each)
+            return
         lr, wd = self._begin(index)
         mean, variance = state
         step = ndarray.lamb_update_phase1(

@@ -262,3 +262,10 @@ def test_workers_may_use_operators():
     mx.nd.dot(mx.nd.ones((200, 200)), mx.nd.ones((200, 200)))
     out = np.concatenate([batch.asnumpy() for batch in DataLoader(dataset, 3, num_workers=2)])
     np.testing.assert_array_equal(out.ravel(), np.maximum(np.arange(8) - 3, 0))
+
+
+def test_pinned_batches():
+    dataset = data.ArrayDataset(np.arange(4.0, dtype="float32"), np.arange(4.0, dtype="float32"))
+    for image, label in DataLoader(dataset, 2, pin_memory=True, pin_device_id=1):
+        assert image.context == label.context == mx.cpu_pinned(1)
+    assert next(iter(DataLoader(np.arange(4.0), 2))).context == mx.cpu()

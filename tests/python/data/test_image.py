@@ -368,3 +368,30 @@ def test_areas_of_random_crops_follow_their_bounds(rng):
     shares = [math.prod(image.random_size_crop(pixels, (4, 4), (0.1, 0.5), (0.5, 2))[1][2:]) / 1e4 for _ in range(50)]
     assert min(shares) > 0.08
     assert max(shares) < 0.52
+
+
+def test_borders_into_an_array():
+    source = mx.nd.array(np.arange(12).reshape(2, 2, 3), dtype="uint8")
+    out = mx.nd.zeros((4, 3, 3), dtype="uint8")
+    assert image.copyMakeBorder(source, 1, 1, 0, 1, type=1, out=out) is out
+    np.testing.assert_array_equal(out.asnumpy(), image.copyMakeBorder(source, 1, 1, 0, 1, type=1).asnumpy())
+    with pytest.raises(ValueError, match="at least 0"):
+        image.copyMakeBorder(source, -1, 0, 0, 0)
+
+
+def test_nothing_is_no_image():
+    with pytest.raises(mx.base.HybridNetError, match="empty"):
+        image.imdecode(b"")
+
+
+@pytest.mark.parametrize("size", [(1, 2, 3), (0, 2), -3])
+def test_resize_refuses_sizes(size):
+    with pytest.raises(ValueError):
+        transforms.Resize(size, keep_ratio=True)
+
+
+@pytest.mark.parametrize(("old", "new"), [(10, 7), (49, 49 * 3), (6, 15)])
+def test_nearest_takes_the_pixel_at_the_rounded_down_place(old, new):
+    source = mx.nd.array(np.arange(old).reshape(old, 1, 1), dtype="uint8")
+    resized = image.imresize(source, 1, new, interp=0).asnumpy().ravel()
+    np.testing.assert_array_equal(resized, np.arange(new) * old // new)

@@ -189,3 +189,13 @@ def test_mnist_files(tmp_path, rng):
     assert next(flat).data[0].shape == (7, 784)
     with pytest.raises(OSError, match="nowhere"):
         mx.io.MNISTIter(str(tmp_path / "nowhere"), str(label))
+
+
+def test_iterators_over_files_give_arrays_themselves(tmp_path):
+    table = tmp_path / "data.csv"
+    table.write_text("1,2\n3,4\n")
+    it = mx.io.CSVIter(str(table), (2,), batch_size=2)
+    assert it.iter_next()
+    assert it.getdata().shape == (2, 2) and it.getlabel().shape == (2,)
+    it.reset()
+    assert it.next().data[0].shape == (2, 2)

@@ -385,3 +385,10 @@ def test_deepcopy_of_an_initialized_net_is_independent():
     twin.weight.set_data(mx.nd.zeros((2, 2)))
     assert (net.weight.data().asnumpy() == 1).all()
     assert (twin.weight.data().asnumpy() == 0).all()
+
+
+@pytest.mark.parametrize("what", ["stype", "grad_stype"])
+def test_an_unknown_storage_type_is_refused(what):
+    for kind in (AssertionError, ValueError, mx.base.HybridNetError):
+        with pytest.raises(kind, match=what):
+            gluon.Parameter("w", shape=(2,), **{what: "dense"})

@@ -547,3 +547,130 @@ def test_a_layer_learns_to_sum(rng):
         trainer.step(64)
         losses.append(float(loss.mean().asscalar()))
     assert losses[-1] < 0.1 * losses[0]
+
+
+# -- convolutional cells, loops ---------------------------------------------------------------------------------------
+
+
+def _correlate(x, weight, pad):
+    """Plain convolution over one spatial axis: x (N, C, W), weight (O, C, K)."""
+    x = np.pad(x, ((0, 0), (0, 0), (pad, pad)))
+    windows = np.lib.stride_tricks.sliding_window_view(x, weight.shape[2], axis=2)
+    return np.einsum("ncwk,ock->now", windows, weight)
+
+
+def _sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def _conv_step(kind, i2h, h2h, states):
+    if kind == "RNN":
+        return [np.tanh(i2h + h2h)]
+    if kind == "LSTM":
+        i, f, g, o = np.split(i2h + h2h, 4, axis=1)
+        memory = _sigmoid(f) * states[1] + _sigmoid(i) * np.tanh(g)
+        return [_sigmoid(o) * np.tanh(memory), memory]
+    (ir, iz, io), (hr, hz, ho) = np.split(i2h, 3, axis=1), np.split(h2h, 3, axis=1)
+    update = _sigmoid(iz + hz)
+    return [(1 - update) * np.tanh(io + _sigmoid(ir + hr) * ho) + update * states[0]]
+
+
+@pytest.mark.parametrize("hybridize", [False, True])
+@pytest.mark.parametrize("kind", ["RNN", "LSTM", "GRU"])
+def test_convolutional_cells_step_as_their_formula_says(kind, hybridize):
+    cell = getattr(contrib_rnn, f"Conv1D{kind}Cell")((3, 7), 4, i2h_kernel=3, h2h_kernel=5)
+    cell.initialize(mx.init.Normal(0.4))
+    if hybridize:
+        cell.hybridize()
+    x = np.random.randn(2, 3, 7).astype("float32")
+    states = [np.random.randn(2, 4, 5).astype("float32") for _ in cell.state_info()]
+    output, after = cell(mx.nd.array(x), [mx.nd.array(state) for state in states])
+    values = {name[len(cell.prefix) :]: param.data().asnumpy() for name, param in cell.params.items()}
+    i2h = _correlate(x, values["i2h_weight"], 0) + values["i2h_bias"][:, None]
+    h2h = _correlate(states[0], values["h2h_weight"], 2) + values["h2h_bias"][:, None]
+    expected = _conv_step(kind, i2h, h2h, states)
+    for ours, theirs in zip([output, *after], [expected[0], *expected], strict=True):
+        np.testing.assert_allclose(ours.asnumpy(), theirs, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+@pytest.mark.parametrize("kind", ["RNN", "LSTM", "GRU"])
+def test_convolutional_cells_unroll_as_symbols_and_arrays(kind, dims):
+    sizes = (9, 7, 5)[:dims]
+    cell = getattr(contrib_rnn, f"Conv{dims}D{kind}Cell")((2, *sizes), 6, 3, 3, prefix="rnn_")
+    names = [mx.sym.var(f"x{i}") for i in range(2)]
+    outputs = mx.sym.Group(cell.unroll(2, names)[0])
+    assert outputs.list_outputs() == ["rnn_t0_out_output", "rnn_t1_out_output"]
+    shapes = outputs.infer_shape(**{f"x{i}": (1, 2, *sizes) for i in range(2)})[1]
+    assert shapes == [(1, 6, *(size - 2 for size in sizes))] * 2
+    cell.initialize()
+    x = mx.nd.random.normal(shape=(1, 2, 2, *sizes))
+    x.attach_grad()
+    with autograd.record():
+        layout = "NTC" + "DHW"[-dims:] if dims > 1 else "NTCW"
+        total = cell.unroll(2, x, layout=layout, merge_outputs=True)[0].sum()
+    total.backward()
+    assert float(x.grad.abs().sum().asscalar()) > 0
+
+
+def test_convolutional_cells_learn_channels_and_know_channels_last():
+    cell = contrib_rnn.Conv1DLSTMCell((0, 7), 4, 3, 3)
+    cell.hybridize()
+    cell.initialize()
+    cell.unroll(2, mx.nd.ones((2, 2, 5, 7)), layout="NTCW")
+    assert cell.i2h_weight.shape == (16, 5, 3)
+    last = contrib_rnn.Conv2DGRUCell((6, 7, 3), 4, 3, 3, conv_layout="NHWC")
+    assert last.i2h_weight.shape == (12, 3, 3, 3) and last.state_info(2)[0]["shape"] == (2, 4, 5, 4)
+    assert repr(last) == "Conv2DGRUCell(3 -> 12, tanh, NHWC)"
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"h2h_kernel": 2}, {"i2h_kernel": (3, 3)}, {"conv_layout": "NCHW"}, {"input_shape": (3,)}]
+)
+def test_convolutional_cells_refuse_what_does_not_fit(arguments):
+    with pytest.raises(ValueError):
+        contrib_rnn.Conv1DRNNCell(
+            **{"input_shape": (3, 7), "hidden_channels": 2, "i2h_kernel": 3, "h2h_kernel": 3, **arguments}
+        )
+
+
+@pytest.mark.parametrize("layout", ["TNC", "NTC"])
+@pytest.mark.parametrize("lengths", [None, [2, 4, 1]])
+@pytest.mark.parametrize("kind", [rnn.RNNCell, rnn.LSTMCell, rnn.GRUCell])
+def test_dynamic_unroll_equals_unroll(kind, lengths, layout):
+    cell = kind(5, input_size=3)
+    cell.initialize(mx.init.Normal(0.5))
+    x = mx.nd.random.normal(shape=(4, 3, 3) if layout == "TNC" else (3, 4, 3))
+    states = [mx.nd.random.normal(shape=(3, 5)) for _ in cell.state_info()]
+    lengths = None if lengths is None else mx.nd.array(lengths)
+    expected, expected_states = cell.unroll(4, x, states, layout, True, valid_length=lengths)
+    outputs, after = contrib_rnn.dynamic_unroll(cell, x, states, layout=layout, valid_length=lengths)
+    for ours, theirs in zip([outputs, *after], [expected, *expected_states], strict=True):
+        np.testing.assert_allclose(ours.asnumpy(), theirs.asnumpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_dynamic_unroll_drops_out_with_one_mask():
+    class Same(rnn.HybridRecurrentCell):
+        def state_info(self, batch_size=0):
+            return [{"shape": (batch_size, 2)}]
+
+        def hybrid_forward(self, F, inputs, states):
+            return inputs, states
+
+    x = mx.nd.ones((3, 2, 50))
+    with autograd.train_mode():
+        outputs, _ = contrib_rnn.dynamic_unroll(Same(), x, [mx.nd.zeros((2, 2))], drop_inputs=0.5)
+    outputs = outputs.asnumpy()
+    assert 0 < (outputs == 0).sum() < outputs.size and (outputs == outputs[:1]).all()
+
+
+def test_a_layer_infers_shapes_without_running():
+    layer = rnn.LSTM(5, bidirectional=True)
+    layer.infer_shape(mx.nd.ones((3, 2, 7)), layer.begin_state(2))
+    assert layer.l0_i2h_weight.shape == (20, 7) and layer.r0_i2h_weight.shape == (20, 7)
+
+
+def test_one_step_of_a_symbol():
+    cell = rnn.GRUCell(4, input_size=3)
+    outputs, _ = cell.unroll(1, mx.sym.var("x"), merge_outputs=False)
+    assert len(outputs) == 1 and outputs[0].infer_shape(x=(2, 1, 3))[1] == [(2, 4)]

@@ -74,3 +74,9 @@ def test_download_keeps_what_is_there_and_reads_urls(tmp_path):
     assert not (tmp_path / "other").exists()
     with pytest.raises(ValueError, match="retries"):
         utils.download(source.as_uri(), retries=-1)
+
+
+def test_the_default_context_is_an_attribute():
+    assert mx.Context.default_ctx == mx.cpu()
+    with mx.cpu(1):
+        assert mx.Context.default_ctx == mx.cpu(1)

@@ -128,3 +128,29 @@ def test_wrong_uses_are_named(call, error, text):
     store.init("a", mx.nd.ones((1,)))
     with pytest.raises(error, match=text):
         call(store)
+
+
+def test_keys_do_not_mix():
+    store = mx.kv.create()
+    store.init(3, mx.nd.ones(2))
+    with pytest.raises(mx.base.HybridNetError, match="do not mix"):
+        store.init("a", mx.nd.ones(2))
+
+
+def test_the_smallest_store_trains():
+    store = mx.kv.create("teststore")
+    assert store.type == "teststore" and (store.rank, store.num_workers) == (0, 1)
+    a, b = mx.nd.ones(2), mx.nd.ones(2) * 2
+    store.pushpull(0, [a, b])
+    np.testing.assert_array_equal(b.asnumpy(), [3, 3])
+    store.broadcast(0, mx.nd.ones(2) * 5, [a, b])
+    np.testing.assert_array_equal(a.asnumpy(), [5, 5])
+    assert not store.is_capable("optimizer")
+    param = mx.gluon.Parameter("w", shape=(2,))
+    param.initialize(mx.init.One())
+    trainer = mx.gluon.Trainer([param], "sgd", {"learning_rate": 0.5}, kvstore="teststore")
+    with mx.autograd.record():
+        loss = (param.data() * 2).sum()
+    loss.backward()
+    trainer.step(1)
+    np.testing.assert_array_equal(param.data().asnumpy(), [0, 0])

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import ndarray
+from ...context import Context, cpu_pinned
 from ...errors import ParamError
 from . import sampler as _sampler
 from .batchify import default_batchify
 from .dataset import ArrayDataset
 
 if TYPE_CHECKING:
-    from ...context import Context
     from .worker_pool import WorkerPool
 
 __all__ = ["DataLoader", "default_batchify_fn", "default_mp_batchify_fn"]
@@ -71,8 +71,9 @@ class DataLoader:
         Makes a batch of a list of samples; default: stacks.
     num_workers : int, default 0
         Processes (or threads) that make batches ahead of time; 0: batches are made when asked for.
-    pin_memory, pin_device_id
-        Accepted; host memory is what CPU contexts use.
+    pin_memory : bool, default False
+        Whether arrays of batches are on mx.cpu_pinned(pin_device_id), from which devices copy faster.
+    pin_device_id : int, default 0
     prefetch : int, optional
         Batches made ahead, default 2 * num_workers.
     thread_pool : bool, default False
@@ -152,6 +153,9 @@ class DataLoader:
         if self._iter is None:
             self.refresh()
         round_, self._iter = self._iter, None
+        if self._pin_memory:
+            pinned = cpu_pinned(self._pin_device_id)
+            round_ = (_moved(batch, pinned) for batch in round_)  # type: ignore[union-attr]
         yield from round_  # type: ignore[misc]
         if self._iter is None and self.auto_reload:
             self.refresh()
@@ -208,6 +212,12 @@ class DataLoader:
         threads = getattr(self, "_threads", None)
         if threads is not None:
             threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _moved(batch: Any, ctx: Context) -> Any:
+    if isinstance(batch, ndarray.NDArray):
+        return batch.as_in_context(ctx)
+    return [_moved(part, ctx) for part in batch] if isinstance(batch, (list, tuple)) else batch
 
 
 class _ThreadRound:

@@ -306,7 +306,7 @@ class LSTMCell(_GatedCell):
     def _alias(self) -> str:
         return "lstm"
 
-    def _next(self, F: Any, i2h: Any, h2h: Any, memory: Any, t: str) -> tuple[Any, Any]:
+    def _next(self, F: Any, i2h: Any, h2h: Any, memory: Any, t: str, name: str = "out") -> tuple[Any, Any]:
         """Output gate times activated memory, and the memory."""
         gates = F.SliceChannel(F.elemwise_add(i2h, h2h, name=t + "plus0"), num_outputs=4, name=t + "slice")
         in_gate = self._get_activation(F, gates[0], self._recurrent_activation, name=t + "i")
@@ -316,7 +316,7 @@ class LSTMCell(_GatedCell):
         kept = F.elemwise_mul(forget, memory, name=t + "mul0")
         memory = F.elemwise_add(kept, F.elemwise_mul(in_gate, candidate, name=t + "mul1"), name=t + "state")
         shown = self._get_activation(F, memory, self._activation, name=t + "activation0")
-        return F.elemwise_mul(out_gate, shown, name=t + "out"), memory
+        return F.elemwise_mul(out_gate, shown, name=t + name), memory
 
     def hybrid_forward(
         self, F: Any, inputs: Any, states: Any, i2h_weight: Any, h2h_weight: Any, i2h_bias: Any, h2h_bias: Any

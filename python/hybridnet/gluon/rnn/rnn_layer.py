@@ -157,6 +157,11 @@ class _RNNLayer(HybridBlock):
                 param = self._reg_params[f"{direction}0_i2h_weight"]
                 param.shape = (param.shape[0], shape[2])
 
+    def infer_shape(self, inputs: Any, *args: Any) -> None:
+        """Fills in the parameters' unknown sizes. Arguments as forward."""
+        self._learn_input_size(inputs)
+        super().infer_shape(inputs, *args)
+
     def _check_states(self, inputs: NDArray, states: list[Any]) -> None:
         expected = self.state_info(inputs.shape[self._layout.find("N")])
         if len(states) != len(expected):

@@ -40,7 +40,7 @@ def _split(inputs: Any, length: int | None, axis: int) -> list[Any]:
     if length is None:
         raise ParamError("unroll: a Symbol needs length to be cut into steps")
     steps = namespace_of(inputs).split(inputs, axis=axis, num_outputs=length, squeeze_axis=1)
-    return [steps] if length == 1 and isinstance(steps, NDArray) else list(steps)
+    return [steps] if isinstance(steps, NDArray) else [steps[i] for i in range(length)]
 
 
 def format_sequence(

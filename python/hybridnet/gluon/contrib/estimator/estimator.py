@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ....context import Context, cpu, gpu, num_gpus
-from ....errors import ParamError
+from ....errors import ParamError, UnsupportedError
 from ....metric import EvalMetric
 from ....metric import Loss as LossMetric
 from ...data import DataLoader
@@ -22,6 +22,11 @@ from .events import BatchBegin, BatchEnd, EpochBegin, EpochEnd, EventHandler, Tr
 from .metrics import check_known, metric_list, suggested_metric
 
 __all__ = ["Estimator"]
+
+
+class UnavailableContextError(UnsupportedError, AssertionError):
+    """The machine lacks a device. Also an AssertionError, which MXNet raised here."""
+
 
 _EVENTS = (TrainBegin, EpochBegin, BatchBegin, BatchEnd, EpochEnd, TrainEnd)
 
@@ -109,6 +114,9 @@ class Estimator:
                 "context must be a Context or a list of Context, for example mx.cpu() or [mx.gpu(0), mx.gpu(1)], got "
                 f"{context!r}"
             )
+        missing = [ctx for ctx in listed if ctx.device_type == "gpu" and ctx.device_id >= num_gpus()]
+        if missing:
+            raise UnavailableContextError(f"context {missing[0]} is not available: there are {num_gpus()} GPUs")
         return list(listed)
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""Variational dropout, and LSTM with projection."""
+"""Variational dropout, LSTM with projection, and unrolling by a loop operator."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...rnn.modifier_cells import ModifierCell, _check_steps
 from ...rnn.rnn_cell import LSTMCell, RecurrentCell
 from ...rnn.sequences import begin_state_of, format_sequence, mask_beyond
 
-__all__ = ["LSTMPCell", "VariationalDropoutCell"]
+__all__ = ["LSTMPCell", "VariationalDropoutCell", "dynamic_unroll"]
 
 
 class VariationalDropoutCell(ModifierCell):
@@ -156,8 +156,65 @@ class LSTMPCell(LSTMCell):
     ) -> Any:
         t = f"t{self._counter}_"
         i2h, h2h = self._maps(F, inputs, states[0], t, (i2h_weight, h2h_weight), (i2h_bias, h2h_bias))
-        hidden, memory = self._next(F, i2h, h2h, states[1], t)
+        hidden, memory = self._next(F, i2h, h2h, states[1], t, "hidden")
         output = F.FullyConnected(
-            hidden, weight=h2r_weight, num_hidden=self._projection_size, no_bias=True, name=t + "projected"
+            hidden, weight=h2r_weight, num_hidden=self._projection_size, no_bias=True, name=t + "out"
         )
         return output, [output, memory]
+
+
+def _loop_body(F: Any, cell: RecurrentCell, valid_length: Any) -> Any:
+    """What foreach does per step. With valid_length the last state counts steps, and states stop changing there."""
+    if valid_length is None:
+        return cell
+
+    def step(inputs: Any, states: list[Any]) -> tuple[Any, list[Any]]:
+        *old, count = states
+        output, new = cell(inputs, old)
+        valid = F.broadcast_greater(valid_length, count)
+        return output, [*(F.where(valid, after, before) for after, before in zip(new, old, strict=True)), count + 1]
+
+    return step
+
+
+def dynamic_unroll(
+    cell: RecurrentCell,
+    inputs: Any,
+    begin_state: Any,
+    drop_inputs: float = 0,
+    drop_outputs: float = 0,
+    layout: str = "TNC",
+    valid_length: Any = None,
+) -> tuple[Any, list[Any]]:
+    """Runs a cell over a sequence of any length by the operator foreach: the graph holds one step only.
+
+    Parameters
+    ----------
+    cell : RecurrentCell
+    inputs : NDArray or Symbol
+        (T, N, C), which is fastest, or (N, T, C) with layout 'NTC'.
+    begin_state : list of NDArray or Symbol
+    drop_inputs, drop_outputs : float, default 0
+        Rates of dropout, with one mask for all steps.
+    valid_length : NDArray or Symbol (N,), optional
+        Outputs beyond are zero, and the states are those after each sample's last valid step.
+
+    Returns (outputs in layout, states).
+    """
+    inputs, axis, F, _ = format_sequence(None, inputs, layout, True)
+    if axis != 0:
+        inputs = F.swapaxes(inputs, dim1=0, dim2=axis)
+    states = [begin_state] if isinstance(begin_state, tensor_types) else list(begin_state)
+    if drop_inputs:
+        inputs = F.Dropout(inputs, p=drop_inputs, axes=(0,))
+    if valid_length is not None:
+        states.append(F.zeros((1,)))
+    outputs, states = F.contrib.foreach(_loop_body(F, cell, valid_length), inputs, states)
+    if drop_outputs:
+        outputs = F.Dropout(outputs, p=drop_outputs, axes=(0,))
+    if valid_length is not None:
+        outputs = F.SequenceMask(outputs, sequence_length=valid_length, use_sequence_length=True, axis=0)
+        states = states[:-1]
+    if axis != 0:
+        outputs = F.swapaxes(outputs, dim1=0, dim2=axis)
+    return outputs, states

@@ -121,8 +121,11 @@ class _HostTransform(Block):
 
 
 def _pair(size: int | Sequence[int]) -> tuple[int, int]:
-    """(width, height)."""
-    return (int(size), int(size)) if isinstance(size, numbers.Integral) else (int(size[0]), int(size[1]))
+    """(width, height). Raises ParamError unless size is an int or two."""
+    sizes = [size, size] if isinstance(size, numbers.Integral) else list(size)
+    if len(sizes) != 2:
+        raise ParamError(f"size must be an int or (width, height), got {size!r}")
+    return int(sizes[0]), int(sizes[1])
 
 
 class Resize(_HostTransform):
@@ -139,6 +142,8 @@ class Resize(_HostTransform):
 
     def __init__(self, size: int | Sequence[int], keep_ratio: bool = False, interpolation: int = 1) -> None:
         super().__init__()
+        if min(_pair(size)) < 1:
+            raise ParamError(f"Resize: size must be positive, got {size}")
         self._keep = keep_ratio
         self._size = size
         self._interpolation = interpolation

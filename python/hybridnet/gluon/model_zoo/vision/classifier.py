@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...hybrid_block import HybridBlock
-from ..model_store import get_model_file
+from .. import model_store
 
 __all__ = ["Classifier", "load_pretrained"]
 
@@ -24,5 +24,5 @@ class Classifier(HybridBlock):
 def load_pretrained(net: HybridBlock, name: str, pretrained: bool, ctx: Any, root: str | None) -> Any:
     """net, with published parameters if pretrained. Raises FileError if they are not on this machine."""
     if pretrained:
-        net.load_parameters(get_model_file(name, root=root), ctx=ctx)
+        net.load_parameters(model_store.get_model_file(name, root=root), ctx=ctx)
     return net
