@@ -124,7 +124,7 @@ std::optional<AxisOrder> along_axis(const Graph& graph, const Node& node, const 
     if (!fits(graph.spec(input))) return std::nullopt;
   }
   if (!std::all_of(node.specs.begin(), node.specs.end(), fits)) return std::nullopt;
-  const auto axis = static_cast<int64_t>(number_attribute(node, name, 1));
+  const auto axis = static_cast<int64_t>(number_attribute(node, name, 0));
   ParamsPtr params = make_params(*node.op, &node, {{name, AttrValue(in_memory_order(axis, ndim))}});
   return AxisOrder{std::move(params), count_up(node.inputs.size()), count_up(node.specs.size()), {}};
 }
@@ -173,8 +173,8 @@ std::optional<AxisOrder> axis_order(const Graph& graph, const Node& node) {
   if (node.inputs.empty() || node.op->random || node.op->effect) return std::nullopt;
   const std::string& name = node.op->name;
   if (name == "Concat") return along_axis(graph, node, "dim");
-  if (name == "slice_axis" || (name == "SliceChannel" && !bool_attribute(node, "squeeze_axis", false)))
-    return along_axis(graph, node, "axis");
+  const bool splits = (name == "SliceChannel" || name == "_split_v2") && !bool_attribute(node, "squeeze_axis", false);
+  if (splits || name == "slice_axis") return along_axis(graph, node, "axis");
   if (name == "sum" || name == "mean") return over_space(graph, node);
   if (node.op->pointwise && name.starts_with("broadcast_")) return broadcasting(graph, node);
   return std::nullopt;

@@ -54,7 +54,9 @@ std::vector<NDArray> evaluate(const Graph& graph, const Node& node) {
 }
 
 Replacement fold(Graph& graph, Node& node) {
-  if (!may_fold(graph, node)) return no_change();
+  bool used = false;
+  for (int i = 0; i < static_cast<int>(node.specs.size()); ++i) used = used || graph.is_used(node, i);
+  if (!used || !may_fold(graph, node)) return no_change();
   std::vector<NDArray> results;
   try {
     results = evaluate(graph, node);

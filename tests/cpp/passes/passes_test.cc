@@ -142,6 +142,17 @@ TEST(FoldConstants, ComputesWhatNoInputReaches) {
             std::vector<float>(4, 2.0f));
 }
 
+TEST(FoldConstants, LeavesWhatNobodyReads) {
+  const NodeEntry x = var("x");
+  Graph graph = make_graph({x}, {float32({4})}, {use("tanh", {x})});
+  const Op& zeros = Runtime::get().ops().at("_zeros");
+  graph.add(zeros, parse_params(zeros, {{"shape", "(3, 4)"}}, 0), {});
+  PassReport report;
+  EXPECT_FALSE(run_to_equilibrium(graph, {rewrite_database().find("fold_constants")}, &report));
+  EXPECT_TRUE(report.warnings.empty());
+  EXPECT_EQ(graph.remove_unused(), 1);
+}
+
 TEST(FoldConstants, LeavesLargeResultsAndRandomDraws) {
   const NodeEntry x = var("x");
   Graph large = make_graph({x}, {float32({1024, 1024})},

@@ -132,6 +132,21 @@ def test_empty_arrays() -> None:
         assert block(mx.nd.zeros((0, 3))).shape == (0, 3)
 
 
+@pytest.mark.parametrize("name", NETWORKS)
+def test_batches_without_images(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    net, x = make(name, 14)
+    net.hybridize(static_alloc=True)
+    with mx.util.np_shape(True):
+        empty = mx.nd.zeros((0, *x.shape[1:]))
+        empty.attach_grad()
+        with autograd.record(train_mode=False):
+            y = net(empty)
+        y.backward()
+        assert y.shape == (0, *net(x).shape[1:])
+        assert empty.grad.shape == empty.shape
+    assert capfd.readouterr().err == ""  # no rewrite complains
+
+
 def test_updates_in_place_between_calls_are_seen() -> None:
     net, x = make("norm_chain", 8)
     net.hybridize(static_alloc=True, static_shape=True)
