@@ -100,8 +100,9 @@ class WinogradWeightsKernel final : public Kernel {
   explicit WinogradWeightsKernel(const ConvGeometry& g) : g_(g) {}
   // Transforming the result costs as much as 50 tiles or so.
   static bool applies(const ConvGeometry& g, const Convolution::Options& options) {
+    constexpr int64_t kMostWeights = 1 << 20;  // whose sums still fit memory beside the tensors
     return options.kind == ConvKind::kBackwardWeights && !options.bias && g.n * g.out_size() >= 512 &&
-           kernels::winograd_applies(g);
+           g.c * g.o <= kMostWeights && kernels::winograd_applies(g);
   }
   int64_t workspace_bytes() const override { return kernels::winograd_backward_weights_workspace_bytes(g_); }
   void run(const KernelArgs& args) override {
