@@ -66,10 +66,13 @@ PYTHON_LINES: list[tuple[str, ...]] = [  # top to bottom; modules of one line ma
     ("__init__", "test_utils"),
     ("gluon", "contrib", "module", "model", "rnn", "visualization", "monitor", "callback", "image", "onnx"),
     ("initializer", "optimizer", "lr_scheduler", "metric", "registry", "io", "kvstore", "recordio", "profiler"),
-    ("ndarray", "symbol", "dlpack", "numpy", "numpy_extension", "autograd", "random", "executor", "tensor", "operator", "ops"),
+    (
+        *("ndarray", "symbol", "dlpack", "numpy", "numpy_extension", "autograd", "random", "executor", "tensor"),
+        *("operator", "ops"),
+    ),
     ("base", "context", "errors", "engine", "runtime", "util", "name", "attribute", "libinfo", "_core"),
 ]
-# Names that MXNet keeps in a lower namespace (nd.contrib.foreach, nd.imdecode): a function there may fetch them when asked.
+# Names that MXNet keeps in a lower namespace (nd.contrib.foreach, nd.imdecode): a function there may fetch them.
 PYTHON_DOORS: set[tuple[str, str]] = {("ndarray", "contrib"), ("symbol", "contrib"), ("ndarray", "image")}
 PYTHON_SAME_ROOM: dict[str, str] = {  # short public names and their rooms
     "nd": "ndarray", "sym": "symbol", "np": "numpy", "npx": "numpy_extension", "init": "initializer",
@@ -202,7 +205,7 @@ def _is_type_checking(test: ast.expr) -> bool:
 
 
 def _imports(tree: ast.AST, lazy: bool = False) -> Iterator[tuple[ast.Import | ast.ImportFrom, bool]]:
-    """Every import that runs, and whether only when a function is called; those under ``if TYPE_CHECKING`` never run."""
+    """Every import that runs, and whether only when a function is called; those under ``if TYPE_CHECKING`` do not."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.If) and _is_type_checking(node.test):
             for branch in node.orelse:

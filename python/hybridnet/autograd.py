@@ -13,7 +13,6 @@ from .ndarray import NDArray, zeros
 __all__ = [
     "Function",
     "NDArray",
-    "NDArray",
     "backward",
     "grad",
     "is_recording",

@@ -1,4 +1,4 @@
-"""Functions of ``nd.contrib`` and ``sym.contrib`` that are made of operators: written once, for arrays and for Symbols."""
+"""Functions of ``nd.contrib`` and ``sym.contrib`` made of operators: written once, for arrays and for Symbols."""
 
 from __future__ import annotations
 
@@ -24,11 +24,13 @@ def isfinite(data: Any) -> Any:
     return (data.abs() != float("inf")) * (data == data)
 
 
-def zipfian_classes(F: ModuleType, true_classes: Any, num_sampled: int, range_max: int, **where: Any) -> tuple[Any, Any, Any]:  # fmt: skip
+def zipfian_classes(
+    F: ModuleType, true_classes: Any, num_sampled: int, range_max: int, **where: Any
+) -> tuple[Any, Any, Any]:
     """(sampled classes, expected counts of true_classes, expected counts of the sampled ones).
 
-    F: ``nd`` or ``sym``. Class c in [0, range_max) is drawn with probability log((c + 2) / (c + 1)) / log(range_max + 1),
-    num_sampled times with replacement.
+    F: ``nd`` or ``sym``. Class c in [0, range_max) is drawn num_sampled times, with replacement, with probability
+    log((c + 2) / (c + 1)) / log(range_max + 1).
     """
     log_range = math.log(range_max + 1)
     drawn = F.random.uniform(0, log_range, shape=(num_sampled,), dtype="float64", **where).exp().astype("int64") - 1

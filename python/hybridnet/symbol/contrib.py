@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ops.contrib import isfinite, isinf, isnan, zipfian_classes
+from ..ops.contrib import isfinite as isfinite
+from ..ops.contrib import isinf as isinf
+from ..ops.contrib import isnan as isnan
+from ..ops.contrib import zipfian_classes
 from ..ops.namespace import lazy_functions
 from .symbol import Symbol
 

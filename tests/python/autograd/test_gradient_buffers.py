@@ -15,7 +15,7 @@ class Scale(gluon.HybridBlock):
         with self.name_scope():
             self.w = self.params.get("w", shape=(4,), init=mx.init.Constant(3.0))
 
-    def hybrid_forward(self, F, x, w):  # noqa: N803: MXNet's name
+    def hybrid_forward(self, F, x, w):
         return F.broadcast_mul(x, w)
 
 

@@ -123,7 +123,8 @@ def test_random_draws_stay_where_they_are():
 
 def test_without_the_rule_upstream_work_runs():
     def function(x, c, index):
-        return cond(c > 0, lambda p=picky(x, index): p * 2, lambda: x[:1])
+        upstream = picky(x, index)
+        return cond(c > 0, lambda: upstream * 2, lambda: x[:1])
 
     with pytest.raises(errors.HybridNetError):
         run(function, nd.arange(3), nd.zeros((1,)), BAD, passes="fast_run,-lazy").asscalar()

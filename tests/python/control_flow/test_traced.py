@@ -250,7 +250,9 @@ class TestShapesThatOnlyRunningTells:
             np.testing.assert_allclose(loaded.asnumpy(), found[0][0], rtol=1e-6)
 
     def test_in_a_loop_they_are_refused(self):
-        block = Block(lambda x: foreach(lambda d, s: (cond(d.sum() > 0, lambda: x[:2], lambda: x[:3]).sum(axis=0), s), x, [])[0])
+        block = Block(
+            lambda x: foreach(lambda d, s: (cond(d.sum() > 0, lambda: x[:2], lambda: x[:3]).sum(axis=0), s), x, [])[0]
+        )
         block.hybridize()
         with pytest.raises(errors.ShapeError, match="cannot stand in a compiled loop"):
             block(rows())
@@ -382,7 +384,7 @@ def test_an_error_names_loop_iteration_and_line():
 
     block = Block(lambda x, i: foreach(body, x, i)[0])
     block.hybridize()
-    with pytest.raises(errors.HybridNetError, match="foreach0, iteration 2: .*take") as caught:
+    with pytest.raises(errors.HybridNetError, match=r"foreach0, iteration 2: .*take") as caught:
         block(rows(4, 3), nd.ones((1,))).wait_to_read()
     assert "test_traced.py:" in str(caught.value)
 
