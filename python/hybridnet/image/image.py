@@ -116,7 +116,7 @@ def copyMakeBorder(
     if min(top, bot, left, right) < 0:
         raise ParamError(f"copyMakeBorder: borders must be at least 0, got {(top, bot, left, right)}")
     width = ((top, bot), (left, right), (0, 0))
-    modes = {1: "edge", 2: "symmetric", 3: "wrap", 4: "reflect"}
+    modes: dict[int, Any] = {1: "edge", 2: "symmetric", 3: "wrap", 4: "reflect"}
     if type in modes:
         bordered = np.pad(image, width, modes[type])
     elif type == 0:

@@ -153,7 +153,7 @@ class ImageRecordIter(DataIter):
         self.provide_label = [DataDesc(label_name, labels)]
         self._reader = recordio.MXRecordIO(path_imgrec, "r")
         self._threads = ThreadPoolExecutor(max(1, preprocess_threads), thread_name_prefix="hybridnet-images")
-        self._batch: DataBatch | None = None
+        self._batch: Any = None  # a DataBatch behind iter_next()
         self._coming: list[Future[Any]] = []
         self.reset()
 
@@ -232,19 +232,19 @@ class ImageRecordIter(DataIter):
         """The next batch. Raises StopIteration behind the last one, and what decoding raised."""
         if not self.iter_next():
             raise StopIteration
-        return self._batch  # type: ignore[return-value]
+        return self._batch
 
     def getdata(self) -> Any:
         """Images of the current batch: one array."""
-        return self._batch.data[0]  # type: ignore[union-attr]
+        return self._batch.data[0]
 
     def getlabel(self) -> Any:
         """Labels of the current batch: one array."""
-        return self._batch.label[0]  # type: ignore[union-attr]
+        return self._batch.label[0]
 
     def getpad(self) -> int:
         """Images that only fill the current batch up."""
-        return self._batch.pad  # type: ignore[union-attr,return-value]
+        return self._batch.pad
 
 
 class ImageRecordUInt8Iter(ImageRecordIter):

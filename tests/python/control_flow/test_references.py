@@ -1,12 +1,10 @@
-# ruff: noqa: E501
 """Known sequences and gradients, on arrays and in graphs."""
 
 from __future__ import annotations
 
+import hybridnet as mx
 import numpy as np
 import pytest
-
-import hybridnet as mx
 from hybridnet import gluon
 from hybridnet.contrib import cond, foreach, while_loop
 
@@ -29,10 +27,25 @@ def backwards(x, s):
 
 SEQUENCES = {
     "cumulative sum": (lambda x, s: foreach(lambda d, s: (s + d, s + d), x, s)[0], [1, 2, 3, 4], 0, [1, 3, 6, 10]),
-    "Fibonacci": (lambda x, s: foreach(lambda d, s: (s[0] + s[1], [s[1], s[0] + s[1]]), x, [s, s + 1])[0], [0] * 6, 0, [1, 2, 3, 5, 8, 13]),
+    "Fibonacci": (
+        lambda x, s: foreach(lambda d, s: (s[0] + s[1], [s[1], s[0] + s[1]]), x, [s, s + 1])[0],
+        [0] * 6,
+        0,
+        [1, 2, 3, 5, 8, 13],
+    ),
     "backwards": (backwards, [0, 1, 2, 3], 0, [3, 8, 17, 34]),
-    "two taps": (lambda x, s: foreach(lambda d, s: (10 * d[0] + d[1], s), [x[:4], x[2:]], [])[0], [0, 1, 2, 3, 4, 5], 0, [2, 13, 24, 35]),
-    "doubled until it exceeds 10": (lambda x, s: while_loop(lambda h: h <= 10, lambda h: (h * 2, h * 2), s + x[0], 6)[0], [1], 0, [2, 4, 8, 16, 0, 0]),
+    "two taps": (
+        lambda x, s: foreach(lambda d, s: (10 * d[0] + d[1], s), [x[:4], x[2:]], [])[0],
+        [0, 1, 2, 3, 4, 5],
+        0,
+        [2, 13, 24, 35],
+    ),
+    "doubled until it exceeds 10": (
+        lambda x, s: while_loop(lambda h: h <= 10, lambda h: (h * 2, h * 2), s + x[0], 6)[0],
+        [1],
+        0,
+        [2, 4, 8, 16, 0, 0],
+    ),
 }
 
 

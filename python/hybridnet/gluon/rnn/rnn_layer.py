@@ -155,7 +155,7 @@ class _RNNLayer(HybridBlock):
         if shape is not None and len(shape) == 3 and shape[2] > 0:
             for direction in "lr"[: self._dir]:
                 param = self._reg_params[f"{direction}0_i2h_weight"]
-                param.shape = (param.shape[0], shape[2])
+                param.shape = ((param.shape or (0,))[0], shape[2])
 
     def infer_shape(self, inputs: Any, *args: Any) -> None:
         """Fills in the parameters' unknown sizes. Arguments as forward."""

@@ -30,7 +30,7 @@ def _matrix(attrs, size):
 
 def _im2col(inputs, attrs):
     data = np.asarray(inputs[0], "float64")
-    flat = data.reshape(data.shape[:2] + (-1,))
+    flat = data.reshape((*data.shape[:2], -1))
     out = np.einsum("kpi,nci->nckp", _matrix(attrs, data.shape[2:]), flat)
     return [out.reshape(data.shape[0], -1, out.shape[-1]).astype(inputs[0].dtype)]
 

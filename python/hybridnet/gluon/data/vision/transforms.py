@@ -122,7 +122,7 @@ class _HostTransform(Block):
 
 def _pair(size: int | Sequence[int]) -> tuple[int, int]:
     """(width, height). Raises ParamError unless size is an int or two."""
-    sizes = [size, size] if isinstance(size, numbers.Integral) else list(size)
+    sizes = [size, size] if isinstance(size, (int, numbers.Integral)) else list(size)
     if len(sizes) != 2:
         raise ParamError(f"size must be an int or (width, height), got {size!r}")
     return int(sizes[0]), int(sizes[1])
