@@ -23,8 +23,8 @@ constexpr int64_t kStreamBytes = 16 << 20;
 HWY_INLINE V times(V x, float factor) { return hn::Mul(x, hn::Set(D(), factor)); }
 HWY_INLINE V plus_times(V sum, V x, float factor) { return hn::MulAdd(x, hn::Set(D(), factor), sum); }
 
-// The polynomials are evaluated at 0, +-a, +-b and infinity with a^2 = 1/2, b^2 = 2: rounding errors are half of those of the
-// usual 0, +-1, +-2.
+// The polynomials are evaluated at 0, +-a, +-b and infinity with a^2 = 1/2, b^2 = 2: rounding errors are half of those
+// of the usual 0, +-1, +-2.
 constexpr float kA = 0.70710678118654752f, kB = 1.4142135623730950f;
 constexpr float kA3 = kA / 2, kB3 = kB * 2;  // cubes
 
@@ -95,7 +95,8 @@ struct InsideImage {
       : from(std::clamp<int64_t>(-start, 0, length)), to(std::clamp<int64_t>(size - start, from, length)) {}
 };
 
-void input_tile(const WinogradImage& x, const float* patch, InsideImage rows, InsideImage columns, float* products, int64_t stride) {
+void input_tile(const WinogradImage& x, const float* patch, InsideImage rows, InsideImage columns, float* products,
+                int64_t stride) {
   const D d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), line = x.width * x.channels;
   const bool whole = rows.from == 0 && rows.to == 6 && columns.from == 0 && columns.to == 6;
@@ -122,20 +123,21 @@ void input_tile(const WinogradImage& x, const float* patch, InsideImage rows, In
   }
 }
 
-void input_tiles(const WinogradImage& x, const WinogradGrid& grid, int64_t pad_rows, int64_t pad_columns, const float* data,
-                 int64_t begin, int64_t end, float* products, int64_t stride) {
+void input_tiles(const WinogradImage& x, const WinogradGrid& grid, int64_t pad_rows, int64_t pad_columns,
+                 const float* data, int64_t begin, int64_t end, float* products, int64_t stride) {
   parallel_for(end - begin, kTransformGrain, [&](int64_t first, int64_t last) {
     for (int64_t t = first; t < last; ++t) {
       const TilePlace at(grid, begin + t);
       const int64_t row = at.i * kWinogradTile - pad_rows, column = at.j * kWinogradTile - pad_columns;
       const float* patch = data + ((at.n * x.height + row) * x.width + column) * x.channels;
-      input_tile(x, patch, InsideImage(row, 6, x.height), InsideImage(column, 6, x.width), products + t * x.channels, stride);
+      input_tile(x, patch, InsideImage(row, 6, x.height), InsideImage(column, 6, x.width), products + t * x.channels,
+                 stride);
     }
   });
 }
 
-void output_tile(const WinogradImage& y, const WinogradEpilogue& epilogue, const float* products, int64_t stride, int64_t rows,
-                 int64_t columns, int64_t place, float* data) {
+void output_tile(const WinogradImage& y, const WinogradEpilogue& epilogue, const float* products, int64_t stride,
+                 int64_t rows, int64_t columns, int64_t place, float* data) {
   const D d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), line = y.width * y.channels;
   for (int64_t c = 0; c < y.channels; c += lanes) {
@@ -160,19 +162,21 @@ void output_tile(const WinogradImage& y, const WinogradEpilogue& epilogue, const
   }
 }
 
-void output_tiles(const WinogradImage& y, const WinogradGrid& grid, const WinogradEpilogue& epilogue, const float* products,
-                  int64_t stride, int64_t begin, int64_t end, float* data) {
+void output_tiles(const WinogradImage& y, const WinogradGrid& grid, const WinogradEpilogue& epilogue,
+                  const float* products, int64_t stride, int64_t begin, int64_t end, float* data) {
   parallel_for(end - begin, kTransformGrain, [&](int64_t first, int64_t last) {
     for (int64_t t = first; t < last; ++t) {
       const TilePlace at(grid, begin + t);
       const int64_t row = at.i * kWinogradTile, column = at.j * kWinogradTile;
       output_tile(y, epilogue, products + t * y.channels, stride, std::min(kWinogradTile, y.height - row),
-                  std::min(kWinogradTile, y.width - column), ((at.n * y.height + row) * y.width + column) * y.channels, data);
+                  std::min(kWinogradTile, y.width - column), ((at.n * y.height + row) * y.width + column) * y.channels,
+                  data);
     }
   });
 }
 
-void gradient_tile(const WinogradImage& y, const float* tile, int64_t rows, int64_t columns, float* products, int64_t stride) {
+void gradient_tile(const WinogradImage& y, const float* tile, int64_t rows, int64_t columns, float* products,
+                   int64_t stride) {
   const D d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), line = y.width * y.channels;
   for (int64_t c = 0; c < y.channels; c += lanes) {
@@ -198,8 +202,9 @@ void gradient_tiles(const WinogradImage& y, const WinogradGrid& grid, const floa
     for (int64_t t = first; t < last; ++t) {
       const TilePlace at(grid, begin + t);
       const int64_t row = at.i * kWinogradTile, column = at.j * kWinogradTile;
-      gradient_tile(y, dy + ((at.n * y.height + row) * y.width + column) * y.channels, std::min(kWinogradTile, y.height - row),
-                    std::min(kWinogradTile, y.width - column), products + t * y.channels, stride);
+      gradient_tile(y, dy + ((at.n * y.height + row) * y.width + column) * y.channels,
+                    std::min(kWinogradTile, y.height - row), std::min(kWinogradTile, y.width - column),
+                    products + t * y.channels, stride);
     }
   });
 }
@@ -215,7 +220,8 @@ struct WeightOrder {
         column_step(w.backward ? 9 : w.inputs * 9) {}
 };
 
-void weight_rows(const WeightOrder& order, bool turned, const float* weights, int64_t begin, int64_t end, float* transformed) {
+void weight_rows(const WeightOrder& order, bool turned, const float* weights, int64_t begin, int64_t end,
+                 float* transformed) {
   const D d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), stride = order.rows * order.columns;
   HWY_ALIGN float kernel[9][16];
@@ -248,12 +254,12 @@ void weight_rows(const WeightOrder& order, bool turned, const float* weights, in
 
 void transform_weights(const WinogradWeights& w, const float* weights, float* transformed) {
   const WeightOrder order(w);
-  parallel_for(order.rows, std::max<int64_t>(1, 1024 / order.columns), [&](int64_t begin, int64_t end) {
-    weight_rows(order, w.backward, weights, begin, end, transformed);
-  });
+  parallel_for(order.rows, std::max<int64_t>(1, 1024 / order.columns),
+               [&](int64_t begin, int64_t end) { weight_rows(order, w.backward, weights, begin, end, transformed); });
 }
 
-void weight_gradient_rows(const WinogradWeights& w, const float* products, int64_t begin, int64_t end, float* gradient) {
+void weight_gradient_rows(const WinogradWeights& w, const float* products, int64_t begin, int64_t end,
+                          float* gradient) {
   const D d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), stride = w.inputs * w.outputs;
   HWY_ALIGN float kernel[9][16];
@@ -280,27 +286,27 @@ void weight_gradient_rows(const WinogradWeights& w, const float* products, int64
 }
 
 void transform_weights_gradient(const WinogradWeights& w, const float* products, float* gradient) {
-  parallel_for(w.inputs, std::max<int64_t>(1, 1024 / w.outputs), [&](int64_t begin, int64_t end) {
-    weight_gradient_rows(w, products, begin, end, gradient);
-  });
+  parallel_for(w.inputs, std::max<int64_t>(1, 1024 / w.outputs),
+               [&](int64_t begin, int64_t end) { weight_gradient_rows(w, products, begin, end, gradient); });
 }
 
 void channel_totals(const WinogradImage& y, const float* data, float* sums) {
   const D d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), pixels = y.batch * y.height * y.width;
-  parallel_for(y.channels / lanes, std::max<int64_t>(1, 65536 / std::max<int64_t>(1, pixels * lanes)), [&](int64_t begin, int64_t end) {
-    for (int64_t block = begin; block < end; ++block) {
-      const float* from = data + block * lanes;
-      V even = hn::Zero(d), odd = hn::Zero(d);
-      int64_t p = 0;
-      for (; p + 2 <= pixels; p += 2) {
-        even = hn::Add(even, hn::LoadU(d, from + p * y.channels));
-        odd = hn::Add(odd, hn::LoadU(d, from + (p + 1) * y.channels));
-      }
-      if (p < pixels) even = hn::Add(even, hn::LoadU(d, from + p * y.channels));
-      hn::StoreU(hn::Add(even, odd), d, sums + block * lanes);
-    }
-  });
+  parallel_for(y.channels / lanes, std::max<int64_t>(1, 65536 / std::max<int64_t>(1, pixels * lanes)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t block = begin; block < end; ++block) {
+                   const float* from = data + block * lanes;
+                   V even = hn::Zero(d), odd = hn::Zero(d);
+                   int64_t p = 0;
+                   for (; p + 2 <= pixels; p += 2) {
+                     even = hn::Add(even, hn::LoadU(d, from + p * y.channels));
+                     odd = hn::Add(odd, hn::LoadU(d, from + (p + 1) * y.channels));
+                   }
+                   if (p < pixels) even = hn::Add(even, hn::LoadU(d, from + p * y.channels));
+                   hn::StoreU(hn::Add(even, odd), d, sums + block * lanes);
+                 }
+               });
 }
 
 }  // namespace hybridnet::kernels::HWY_NAMESPACE
@@ -317,16 +323,16 @@ HWY_EXPORT(transform_weights_gradient);
 HWY_EXPORT(channel_totals);
 }  // namespace
 
-void winograd_input(const WinogradImage& x, const WinogradGrid& grid, int64_t pad_rows, int64_t pad_columns, const float* data,
-                    int64_t begin, int64_t end, float* products, int64_t stride) {
+void winograd_input(const WinogradImage& x, const WinogradGrid& grid, int64_t pad_rows, int64_t pad_columns,
+                    const float* data, int64_t begin, int64_t end, float* products, int64_t stride) {
   HWY_DYNAMIC_DISPATCH(input_tiles)(x, grid, pad_rows, pad_columns, data, begin, end, products, stride);
 }
-void winograd_output(const WinogradImage& y, const WinogradGrid& grid, const WinogradEpilogue& epilogue, const float* products,
-                     int64_t stride, int64_t begin, int64_t end, float* data) {
+void winograd_output(const WinogradImage& y, const WinogradGrid& grid, const WinogradEpilogue& epilogue,
+                     const float* products, int64_t stride, int64_t begin, int64_t end, float* data) {
   HWY_DYNAMIC_DISPATCH(output_tiles)(y, grid, epilogue, products, stride, begin, end, data);
 }
-void winograd_output_gradient(const WinogradImage& y, const WinogradGrid& grid, const float* dy, int64_t begin, int64_t end,
-                              float* products, int64_t stride) {
+void winograd_output_gradient(const WinogradImage& y, const WinogradGrid& grid, const float* dy, int64_t begin,
+                              int64_t end, float* products, int64_t stride) {
   HWY_DYNAMIC_DISPATCH(gradient_tiles)(y, grid, dy, begin, end, products, stride);
 }
 void winograd_weights(const WinogradWeights& w, const float* weights, float* transformed) {

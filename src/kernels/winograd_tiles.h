@@ -1,8 +1,8 @@
 // Winograd's short convolution F(4x4, 3x3): 3x3 kernels over channels-last float32 images with a quarter of the
 // multiplications. A tile of 6x6 pixels gives 4x4 results through 36 independent products per pair of channels:
 //   y = A' [ (G w G') * (B' x B) ] A
-// Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2016. Rounding errors are larger than those of the
-// direct sum: some 1e-6 of the largest result.
+// Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2016. Rounding errors are larger than those of
+// the direct sum: some 1e-6 of the largest result.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace hybridnet::kernels {
 
 constexpr int64_t kWinogradTile = 4, kWinogradPatch = 6, kWinogradProducts = 36;
 
-// An image tensor (batch, height, width, channels), cut into tiles of 4x4. Tile t covers rows 4 i.. and columns 4 j.. where
-// t = (n * tiles_down + i) * tiles_across + j.
+// An image tensor (batch, height, width, channels), cut into tiles of 4x4. Tile t covers rows 4 i.. and columns 4 j..
+// where t = (n * tiles_down + i) * tiles_across + j.
 struct WinogradImage {
   int64_t batch = 0, height = 0, width = 0, channels = 0;
 };
@@ -24,10 +24,10 @@ struct WinogradGrid {
 // Whole vectors of channels only.
 constexpr bool winograd_channels(int64_t channels) { return channels % 16 == 0; }
 
-// products[p][t - begin][c] = (B' patch B)[p], p = 0..35, for tiles [begin, end); a patch starts pad rows and columns before
-// its tile and is zero outside of the image. `stride`: elements from one product to the next.
-void winograd_input(const WinogradImage& x, const WinogradGrid& grid, int64_t pad_rows, int64_t pad_columns, const float* data,
-                    int64_t begin, int64_t end, float* products, int64_t stride);
+// products[p][t - begin][c] = (B' patch B)[p], p = 0..35, for tiles [begin, end); a patch starts pad rows and columns
+// before its tile and is zero outside of the image. `stride`: elements from one product to the next.
+void winograd_input(const WinogradImage& x, const WinogradGrid& grid, int64_t pad_rows, int64_t pad_columns,
+                    const float* data, int64_t begin, int64_t end, float* products, int64_t stride);
 
 // What the results get before they are stored.
 struct WinogradEpilogue {
@@ -36,15 +36,15 @@ struct WinogradEpilogue {
   bool relu = false;
 };
 // y tile = A' products A for tiles [begin, end), clipped to the image.
-void winograd_output(const WinogradImage& y, const WinogradGrid& grid, const WinogradEpilogue& epilogue, const float* products,
-                     int64_t stride, int64_t begin, int64_t end, float* data);
+void winograd_output(const WinogradImage& y, const WinogradGrid& grid, const WinogradEpilogue& epilogue,
+                     const float* products, int64_t stride, int64_t begin, int64_t end, float* data);
 
 // products = A tile A', the transposed of winograd_output: how much each product counts in the gradient dy.
-void winograd_output_gradient(const WinogradImage& y, const WinogradGrid& grid, const float* dy, int64_t begin, int64_t end,
-                              float* products, int64_t stride);
+void winograd_output_gradient(const WinogradImage& y, const WinogradGrid& grid, const float* dy, int64_t begin,
+                              int64_t end, float* products, int64_t stride);
 
-// Weights (o, c, 3, 3), dense. transformed[p][i][j] = (G w G')[p] with i = c, j = o; for the gradient of the data i = o,
-// j = c and the kernels are turned by 180 degrees.
+// Weights (o, c, 3, 3), dense. transformed[p][i][j] = (G w G')[p] with i = c, j = o; for the gradient of the data i =
+// o, j = c and the kernels are turned by 180 degrees.
 struct WinogradWeights {
   int64_t outputs = 0, inputs = 0;
   bool backward = false;

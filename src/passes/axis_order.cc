@@ -195,8 +195,7 @@ NodePtr add_in_axis_order(Graph& graph, const Node& node, const AxisOrder& order
     p.outputs[0] = 1;  // keepdims: space is 1 in either order
   }
   p.specs = node.specs;
-  const NodePtr made =
-      graph.add(reordered_op(), ParamSchema<ReorderedParams>::box(std::move(p)), node.inputs, &node);
+  const NodePtr made = graph.add(reordered_op(), ParamSchema<ReorderedParams>::box(std::move(p)), node.inputs, &node);
   for (const int i : order.outputs) graph.set_format({made, static_cast<uint32_t>(i)}, Format::kChannelsLast);
   return made;
 }

@@ -17,8 +17,8 @@ struct AxisOrder {
 // Null: the node has no such form, or no image of rank 3 to 5.
 std::optional<AxisOrder> axis_order(const Graph& graph, const Node& node);
 
-// Replaces such nodes where the layout pass made their images channels-last. Runs behind all passes: fusion takes some of
-// them into its groups.
+// Replaces such nodes where the layout pass made their images channels-last. Runs behind all passes: fusion takes some
+// of them into its groups.
 bool renumber_axes(Graph& graph);
 
 }  // namespace hybridnet::passes

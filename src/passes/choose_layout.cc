@@ -92,9 +92,8 @@ class Layout {
         node.inputs.empty() || node.specs[0].shape.ndim() < 3 || node.specs[0].shape.ndim() > 5) {
       return false;
     }
-    return std::all_of(node.inputs.begin(), node.inputs.end(), [&](const NodeEntry& input) {
-      return graph_.spec(input).shape == node.specs[0].shape;
-    });
+    return std::all_of(node.inputs.begin(), node.inputs.end(),
+                       [&](const NodeEntry& input) { return graph_.spec(input).shape == node.specs[0].shape; });
   }
 
   Member* find(const Node* node) {

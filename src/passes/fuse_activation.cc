@@ -122,10 +122,7 @@ void register_fuse_activation(RewriteDatabase& db) {
       .tracks({"Activation", "relu", "sigmoid", "tanh", "LeakyReLU", "_plain_leaky_relu", "clip"})
       .at(40)
       .tags({"fast_run", "fusion"});
-  db.local("fuse_addend", fuse_addend)
-      .tracks({"elemwise_add", "broadcast_add"})
-      .at(41)
-      .tags({"fast_run", "fusion"});
+  db.local("fuse_addend", fuse_addend).tracks({"elemwise_add", "broadcast_add"}).at(41).tags({"fast_run", "fusion"});
   db.local("fuse_activation_of_sum", fuse_activation_of_sum)
       .tracks({"Activation", "relu", "sigmoid", "tanh", "LeakyReLU", "clip"})
       .at(42)

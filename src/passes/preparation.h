@@ -10,11 +10,11 @@ namespace hybridnet {
 void mark_as_preparation(Node& node);
 bool is_preparation(const Node& node);
 
-// A graph cut in two: `preparation` has the graph's inputs and one output per value that crosses; `main` has the graph's
-// inputs, then one per crossing value, and the graph's outputs. Nothing is cut where no node is marked.
+// A graph cut in two: `preparation` has the graph's inputs and one output per value that crosses; `main` has the
+// graph's inputs, then one per crossing value, and the graph's outputs. Nothing is cut where no node is marked.
 struct PreparationSplit {
   Graph preparation, main;
-  std::vector<int> reads;   // inputs that the preparation depends on
+  std::vector<int> reads;  // inputs that the preparation depends on
   int num_prepared = 0;
 };
 PreparationSplit split_preparation(const Graph& graph);

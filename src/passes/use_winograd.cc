@@ -1,6 +1,6 @@
-// 3x3 convolutions over channels-last images that are large enough go through Winograd's algorithm, forward and backward.
-// Late, so that bias, sum and activation are in the node already. Rounding differs from the direct sum's: exclude
-// "winograd" where that matters.
+// 3x3 convolutions over channels-last images that are large enough go through Winograd's algorithm, forward and
+// backward. Late, so that bias, sum and activation are in the node already. Rounding differs from the direct sum's:
+// exclude "winograd" where that matters.
 #include <memory>
 
 #include "kernels/dnnl/winograd.h"
@@ -11,8 +11,8 @@ namespace hybridnet::passes {
 namespace {
 
 using kernels::ConvGeometry;
-using onednn::Convolution;
 using onednn::ConvKind;
+using onednn::Convolution;
 using onednn::Winograd;
 
 // One such convolution; inputs and outputs are those of the node that it replaces.
@@ -24,7 +24,8 @@ struct WinogradParams {
 
 class WinogradKernel final : public Kernel {
  public:
-  WinogradKernel(const ConvGeometry& g, const Convolution::Options& options) : options_(options), winograd_(g, options) {}
+  WinogradKernel(const ConvGeometry& g, const Convolution::Options& options)
+      : options_(options), winograd_(g, options) {}
   int64_t workspace_bytes() const override { return winograd_.workspace_bytes(); }
   void run(const KernelArgs& args) override {
     Convolution::Tensors t;
@@ -133,8 +134,7 @@ Replacement use_winograd(Graph& graph, Node& node) {
   }
   if (!Winograd::pays(p.geometry, p.options.kind)) return no_change();
   p.outputs = node.specs;
-  const NodePtr fast =
-      graph.add(winograd_op(), ParamSchema<WinogradParams>::box(std::move(p)), node.inputs, &node);
+  const NodePtr fast = graph.add(winograd_op(), ParamSchema<WinogradParams>::box(std::move(p)), node.inputs, &node);
   Replacement replacement;
   for (uint32_t i = 0; i < node.specs.size(); ++i) {
     graph.set_format({fast, i}, graph.format({NodePtr(&node), i}));

@@ -77,7 +77,8 @@ std::shared_ptr<const Plan::Prepared> Plan::prepared_for(const Call& call) {
   const std::lock_guard lock(prepared_mutex_);
   auto same = [&](size_t i) {
     const InputBinding& now = call.inputs[static_cast<size_t>(prepared_reads_[i])];
-    return now.version != 0 && prepared_->made_from[i].data == now.data && prepared_->made_from[i].version == now.version;
+    return now.version != 0 && prepared_->made_from[i].data == now.data &&
+           prepared_->made_from[i].version == now.version;
   };
   bool current = prepared_ != nullptr;
   for (size_t i = 0; current && i < prepared_reads_.size(); ++i) current = same(i);

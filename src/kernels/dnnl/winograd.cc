@@ -9,10 +9,10 @@ namespace {
 using kernels::ConvGeometry;
 using kernels::kWinogradProducts;
 
-constexpr int64_t kChunkBytes = 768 << 10;        // of one core's chunk: it stays in the second level cache
-constexpr int64_t kSharedChunkBytes = 4 << 20;    // of a chunk that several cores share, or that large weights meet
+constexpr int64_t kChunkBytes = 768 << 10;           // of one core's chunk: it stays in the second level cache
+constexpr int64_t kSharedChunkBytes = 4 << 20;       // of a chunk that several cores share, or that large weights meet
 constexpr int64_t kSmallMatricesBytes = 2560 << 10;  // weights that every core may read for itself
-constexpr int64_t kFewestTiles = 16;              // of a chunk: fewer rows waste the reading of the weights
+constexpr int64_t kFewestTiles = 16;                 // of a chunk: fewer rows waste the reading of the weights
 
 int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 int64_t divided_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -25,8 +25,8 @@ bool Winograd::pays(const ConvGeometry& g, ConvKind kind) {
     if (g.kernel[k] != 3 || g.stride[k] != 1 || g.dilate[k] != 1 || g.pad[k] > 2) return false;
   }
   if (!kernels::winograd_channels(g.c) || !kernels::winograd_channels(g.o)) return false;
-  // Measured: narrow layers spend their time in the transforms, wide ones in reading 36 matrices where others read 9 or 16.
-  // The gradient of the weights has no such rival.
+  // Measured: narrow layers spend their time in the transforms, wide ones in reading 36 matrices where others read 9
+  // or 16. The gradient of the weights has no such rival.
   if (std::min(g.c, g.o) < 32) return false;
   const int64_t tiles = g.n * divided_up(g.out[1], 4) * divided_up(g.out[2], 4), pairs = g.c * g.o;
   const double waste = static_cast<double>(tiles * 16) / static_cast<double>(g.n * g.out[1] * g.out[2]);
@@ -51,7 +51,8 @@ void Winograd::choose_chunks() {
   const bool weights = options_.kind == ConvKind::kBackwardWeights;
   const int64_t tiles = grid_.tiles(), channels = in_.channels + out_.channels;
   const int64_t tile_bytes = kWinogradProducts * channels * static_cast<int64_t>(sizeof(float));
-  const double flops = 2.0 * kWinogradProducts * static_cast<double>(tiles * in_.channels) * static_cast<double>(out_.channels);
+  const double flops =
+      2.0 * kWinogradProducts * static_cast<double>(tiles * in_.channels) * static_cast<double>(out_.channels);
   const int64_t cores = std::min<int64_t>(current_cores(), worthwhile_cores(flops));
   const bool small = matrices_bytes() <= kSmallMatricesBytes;
   lanes_ = !weights && small && tiles >= 2 * cores * kFewestTiles ? cores : 1;
@@ -80,7 +81,8 @@ int64_t Winograd::matrices_bytes() const {
 
 int64_t Winograd::lane_bytes() const {
   const int64_t values = kWinogradProducts * chunk_tiles_ * static_cast<int64_t>(sizeof(float));
-  const int64_t product = std::max(product_->workspace_bytes(), further_product_ ? further_product_->workspace_bytes() : 0);
+  const int64_t product =
+      std::max(product_->workspace_bytes(), further_product_ ? further_product_->workspace_bytes() : 0);
   return aligned(values * in_.channels) + aligned(values * out_.channels) + aligned(product);
 }
 
@@ -119,7 +121,8 @@ void Winograd::run_images(const Convolution::Tensors& t, char* workspace) {
     matrices = fresh;
   }
   if (lanes_ == 1) {
-    for (int64_t chunk = 0; chunk < chunks_; ++chunk) run_chunk(t, matrices, t.weight_version, chunk, lane(workspace, 0));
+    for (int64_t chunk = 0; chunk < chunks_; ++chunk)
+      run_chunk(t, matrices, t.weight_version, chunk, lane(workspace, 0));
     return;
   }
   parallel_for(lanes_, 1, [&](int64_t begin, int64_t end) {
@@ -132,10 +135,12 @@ void Winograd::run_images(const Convolution::Tensors& t, char* workspace) {
   });
 }
 
-void Winograd::run_chunk(const Convolution::Tensors& t, const float* matrices, uint64_t version, int64_t chunk, const Lane& l) {
+void Winograd::run_chunk(const Convolution::Tensors& t, const float* matrices, uint64_t version, int64_t chunk,
+                         const Lane& l) {
   const int64_t begin = chunk * chunk_tiles_, end = std::min(begin + chunk_tiles_, grid_.tiles());
   const int64_t in_stride = chunk_tiles_ * in_.channels, out_stride = chunk_tiles_ * out_.channels;
-  kernels::winograd_input(in_, grid_, pad_rows_, pad_columns_, static_cast<const float*>(t.a), begin, end, l.from, in_stride);
+  kernels::winograd_input(in_, grid_, pad_rows_, pad_columns_, static_cast<const float*>(t.a), begin, end, l.from,
+                          in_stride);
   product_->run(l.from, matrices, nullptr, l.to, version, l.product);
   const kernels::WinogradEpilogue epilogue{static_cast<const float*>(t.c), static_cast<const float*>(t.d),
                                            options_.activation.kind == ActivationKind::kRelu};
@@ -149,8 +154,10 @@ void Winograd::run_weights(const Convolution::Tensors& t, char* workspace) {
   const int64_t channels = out_.channels, in_stride = chunk_tiles_ * in_.channels, out_stride = chunk_tiles_ * channels;
   if (bias) kernels::winograd_bias_gradient(out_, static_cast<const float*>(t.b), bias);
   for (int64_t chunk = 0; chunk < chunks_; ++chunk) {
-    const int64_t begin = chunk * chunk_tiles_, end = std::min(begin + chunk_tiles_, grid_.tiles()), count = end - begin;
-    kernels::winograd_input(in_, grid_, pad_rows_, pad_columns_, static_cast<const float*>(t.a), begin, end, l.from, in_stride);
+    const int64_t begin = chunk * chunk_tiles_, end = std::min(begin + chunk_tiles_, grid_.tiles()),
+                  count = end - begin;
+    kernels::winograd_input(in_, grid_, pad_rows_, pad_columns_, static_cast<const float*>(t.a), begin, end, l.from,
+                            in_stride);
     kernels::winograd_output_gradient(out_, grid_, static_cast<const float*>(t.b), begin, end, l.to, out_stride);
     for (int64_t p = 0; p < kWinogradProducts && count < chunk_tiles_; ++p) {  // missing tiles count as zero
       std::fill_n(l.from + p * in_stride + count * in_.channels, (chunk_tiles_ - count) * in_.channels, 0.0f);

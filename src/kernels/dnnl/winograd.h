@@ -1,5 +1,5 @@
-// 3x3 convolutions and both of their gradients by Winograd's algorithm: transforms around 36 matrix products. Channels-last
-// float32, stride 1, one group. Chunks of tiles pass through all steps while they are in the cache.
+// 3x3 convolutions and both of their gradients by Winograd's algorithm: transforms around 36 matrix products.
+// Channels-last float32, stride 1, one group. Chunks of tiles pass through all steps while they are in the cache.
 #pragma once
 
 #include <memory>
@@ -28,7 +28,8 @@ class Winograd {
   };
   void run_images(const Convolution::Tensors& t, char* workspace);
   void run_weights(const Convolution::Tensors& t, char* workspace);
-  void run_chunk(const Convolution::Tensors& t, const float* weights, uint64_t version, int64_t chunk, const Lane& lane);
+  void run_chunk(const Convolution::Tensors& t, const float* weights, uint64_t version, int64_t chunk,
+                 const Lane& lane);
   void choose_chunks();
   Lane lane(char* workspace, int64_t i) const;
   int64_t lane_bytes() const;

@@ -1,8 +1,8 @@
-// Convolution that adds another tensor and applies an activation before its result is stored. Prediction only: passes make
-// it after differentiation.
+// Convolution that adds another tensor and applies an activation before its result is stored. Prediction only: passes
+// make it after differentiation.
+#include "hybridnet/op.h"
 #include "ops/nn/activation_params.h"
 #include "ops/nn/convolution_params.h"
-#include "hybridnet/op.h"
 #include "ops/through_float.h"
 
 namespace hybridnet::ops {
@@ -15,7 +15,8 @@ struct FusedConvolutionParams : ConvolutionParams, FusedActivation {
   static void describe(ParamSchema<FusedConvolutionParams>& schema) {
     describe_convolution_fields(schema, false, 1024);
     FusedActivation::describe(schema);
-    schema.field("with_addend", &FusedConvolutionParams::with_addend).default_value(false)
+    schema.field("with_addend", &FusedConvolutionParams::with_addend)
+        .default_value(false)
         .doc("Whether the last input is added to the product.");
     schema.check([](const FusedConvolutionParams& p) { check_convolution(p); });
   }
@@ -50,7 +51,11 @@ Ref<Kernel> link_fused(const FusedConvolutionParams& p, const LinkContext& c) {
   const kernels::ConvGeometry g = conv_geometry(p, c.in[0].shape, c.out[0].shape, linked_channels_last(c));
   const DType dtype = c.in[0].dtype;
   if (dtype != DType::kFloat64 && !g.empty()) {
-    return link_conv(c, g, {.kind = ConvKind::kForward, .bias = !p.no_bias, .add = p.with_addend, .activation = p.FusedActivation::kernel()});
+    return link_conv(c, g,
+                     {.kind = ConvKind::kForward,
+                      .bias = !p.no_bias,
+                      .add = p.with_addend,
+                      .activation = p.FusedActivation::kernel()});
   }
   if (is_half(dtype)) return link_through_float(c, [&](const LinkContext& inner) { return link_fused(p, inner); });
   const Ref<Kernel> product = link_conv(c, g, {.kind = ConvKind::kForward, .bias = !p.no_bias});
@@ -84,8 +89,11 @@ void register_fused_convolution(OpRegistry& ops) {
         return conv_cost_ns(conv_geometry(p, in[0].shape, out[0].shape, false), in[0].dtype);
       })
       .sample({{2, 4, 5, 6}, {4, 4, 3, 3}, {4}}, {{"kernel", "(3, 3)"}, {"num_filter", "4"}, {"act_type", "relu"}})
-      .sample({{2, 4, 5, 6}, {4, 4, 3, 3}, {2, 4, 3, 4}},
-              {{"kernel", "(3, 3)"}, {"num_filter", "4"}, {"act_type", "relu"}, {"no_bias", "True"}, {"with_addend", "True"}})
+      .sample({{2, 4, 5, 6}, {4, 4, 3, 3}, {2, 4, 3, 4}}, {{"kernel", "(3, 3)"},
+                                                           {"num_filter", "4"},
+                                                           {"act_type", "relu"},
+                                                           {"no_bias", "True"},
+                                                           {"with_addend", "True"}})
       .sample({{2, 4, 5, 6}, {4, 4, 3, 3}, {4}, {2, 4, 3, 4}},
               {{"kernel", "(3, 3)"}, {"num_filter", "4"}, {"act_type", "tanh"}, {"with_addend", "True"}});
 }

@@ -1,6 +1,4 @@
 // Winograd's algorithm against the direct sum in double precision: all three products, odd sizes, every padding.
-#include "kernels/dnnl/winograd.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -8,13 +6,14 @@
 
 #include "hybridnet/threads.h"
 #include "kernels/conv_reference.h"
+#include "kernels/dnnl/winograd.h"
 
 namespace hybridnet {
 namespace {
 
 using kernels::ConvGeometry;
-using onednn::Convolution;
 using onednn::ConvKind;
+using onednn::Convolution;
 using onednn::Winograd;
 
 std::vector<float> random_values(int64_t count, uint32_t seed) {
@@ -65,8 +64,9 @@ void expect_near(const std::vector<float>& found, const std::vector<double>& exp
   EXPECT_LT(error, 5e-6 * largest);
 }
 
-std::vector<float> run(const Case& c, const Convolution::Options& options, const float* a, const float* b, int64_t results,
-                       const float* bias = nullptr, const float* addend = nullptr, float* out1 = nullptr) {
+std::vector<float> run(const Case& c, const Convolution::Options& options, const float* a, const float* b,
+                       int64_t results, const float* bias = nullptr, const float* addend = nullptr,
+                       float* out1 = nullptr) {
   Winograd winograd(c.g, options);
   std::vector<float> out(static_cast<size_t>(results), NAN);
   std::vector<char> workspace(static_cast<size_t>(winograd.workspace_bytes()) + 64);
@@ -105,8 +105,8 @@ TEST_P(WinogradTilesTest, BiasSumAndRelu) {
   std::vector<double> expected(c.y.size());
   kernels::conv_forward_reference<double>(c.g, c.x.data(), c.w.data(), wide.data(), expected.data());
   for (size_t i = 0; i < expected.size(); ++i) expected[i] = std::max(expected[i] + c.y[i], 0.0);
-  const Convolution::Options options{.kind = ConvKind::kForward, .bias = true, .add = true,
-                                     .activation = {onednn::ActivationKind::kRelu}};
+  const Convolution::Options options{
+      .kind = ConvKind::kForward, .bias = true, .add = true, .activation = {onednn::ActivationKind::kRelu}};
   expect_near(run(c, options, c.x32.data(), c.w32.data(), static_cast<int64_t>(c.y.size()), bias.data(), c.y32.data()),
               expected);
 }
@@ -125,8 +125,9 @@ TEST_P(WinogradTilesTest, BackwardWeights) {
   kernels::conv_backward_weights_reference<double>(c.g, c.x.data(), c.y.data(), expected.data(), expected_bias.data());
   std::vector<float> bias(static_cast<size_t>(c.g.o), NAN);
   const Convolution::Options options{.kind = ConvKind::kBackwardWeights, .bias = true};
-  expect_near(run(c, options, c.x32.data(), c.y32.data(), static_cast<int64_t>(c.w.size()), nullptr, nullptr, bias.data()),
-              expected);
+  expect_near(
+      run(c, options, c.x32.data(), c.y32.data(), static_cast<int64_t>(c.w.size()), nullptr, nullptr, bias.data()),
+      expected);
   expect_near(bias, expected_bias);
 }
 
@@ -135,7 +136,8 @@ TEST_P(WinogradTilesTest, OnOneCore) {
   const Case c(GetParam());
   std::vector<double> expected(c.y.size());
   kernels::conv_forward_reference<double>(c.g, c.x.data(), c.w.data(), nullptr, expected.data());
-  expect_near(run(c, {.kind = ConvKind::kForward}, c.x32.data(), c.w32.data(), static_cast<int64_t>(c.y.size())), expected);
+  expect_near(run(c, {.kind = ConvKind::kForward}, c.x32.data(), c.w32.data(), static_cast<int64_t>(c.y.size())),
+              expected);
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, WinogradTilesTest,
@@ -147,9 +149,8 @@ INSTANTIATE_TEST_SUITE_P(Sizes, WinogradTilesTest,
 TEST(WinogradTiles, NotANumberGoesToItsTileOnly) {
   Case c(geometry(1, 32, 32, 16, 16, 1, 1));
   c.x32[0] = NAN;
-  const std::vector<float> y =
-      run(c, {.kind = ConvKind::kForward, .activation = {onednn::ActivationKind::kRelu}}, c.x32.data(), c.w32.data(),
-          static_cast<int64_t>(c.y.size()));
+  const std::vector<float> y = run(c, {.kind = ConvKind::kForward, .activation = {onednn::ActivationKind::kRelu}},
+                                   c.x32.data(), c.w32.data(), static_cast<int64_t>(c.y.size()));
   EXPECT_TRUE(std::isnan(y[0]));
   EXPECT_FALSE(std::isnan(y[8 * 32]));
 }

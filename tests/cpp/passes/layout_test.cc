@@ -178,7 +178,8 @@ TEST(UseWinograd, LeavesOtherKernels) {
 TEST(UseWinograd, LeavesPlainImages) {
   Net net;
   const NodeEntry x = net.input("x", {2, 64, 24, 24}), w = net.input("w", {64, 64, 3, 3});
-  Graph graph = net.graph({use("Convolution", {x, w}, {{"kernel", "(3, 3)"}, {"num_filter", "64"}, {"no_bias", "True"}})});
+  Graph graph =
+      net.graph({use("Convolution", {x, w}, {{"kernel", "(3, 3)"}, {"num_filter", "64"}, {"no_bias", "True"}})});
   run_to_equilibrium(graph, {rewrite_database().find("winograd")}, nullptr);
   EXPECT_EQ(count_ops(graph, "Convolution"), 1);
 }
