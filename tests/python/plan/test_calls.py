@@ -336,3 +336,19 @@ def test_pass_report() -> None:
     fired = {line.split()[0]: int(line.split()[2]) for line in report.splitlines() if " fired " in line}
     assert fired["conv_bn_fold"] == 2
     assert fired["batch_norm_relu"] == 2
+
+
+def test_weights_in_memory_of_others_are_read_in_every_call(rng: np.random.Generator) -> None:
+    def layer(F: Any, x: Any, weight: Any, gamma: Any, beta: Any, mean: Any, var: Any) -> Any:
+        y = F.Convolution(x, weight, kernel=(3, 3), num_filter=8, no_bias=True)
+        return F.BatchNorm(y, gamma, beta, mean, var, fix_gamma=False)
+
+    theirs = rng.standard_normal((8, 4, 3, 3), dtype="float32")
+    vectors = [mx.nd.array(rng.uniform(0.5, 1, 8).astype("float32")) for _ in range(4)]
+    x = mx.nd.array(rng.standard_normal((2, 4, 6, 6), dtype="float32"))
+    weight = mx.nd.from_dlpack(theirs)
+    compiled, plain = hybrid(layer, static_alloc=True), Function(layer)
+    for factor in (1, 2, -1):
+        theirs *= factor
+        result = compiled(x, weight, *vectors).asnumpy()
+        np.testing.assert_allclose(result, plain(x, weight, *vectors).asnumpy(), rtol=1e-4, atol=1e-5)
