@@ -9,6 +9,12 @@ from ..ops.contrib import isinf as isinf
 from ..ops.contrib import isnan as isnan
 from ..ops.contrib import zipfian_classes
 from ..ops.namespace import lazy_functions
+from .contrib_updates import adamw_update as adamw_update
+from .contrib_updates import mp_adamw_update as mp_adamw_update
+from .contrib_updates import multi_adamw_update as multi_adamw_update
+from .contrib_updates import multi_lamb_update as multi_lamb_update
+from .contrib_updates import multi_mp_adamw_update as multi_mp_adamw_update
+from .contrib_updates import multi_mp_lamb_update as multi_mp_lamb_update
 from .ndarray import NDArray
 
 _lazy, __dir__ = lazy_functions(globals(), "contrib", symbolic=False)

@@ -115,7 +115,7 @@ void run_backward(const CorrelationParams& p, const KernelArgs& a) {
           const A arriving = static_cast<A>(grad[out]) * scale;
           for (int64_t c = 0; c < channels; ++c) {
             const A x = read<A>(first + c * plane, i), y = read<A>(second + c * plane, j);
-            const A sign = x > y ? A(1) : x < y ? A(-1) : A(0);
+            const A sign = x >= y ? A(1) : A(-1);  // equal pixels count as MXNet counts them
             if (i >= 0) first_grad[static_cast<size_t>(c * plane + i)] += arriving * (p.is_multiply ? y : sign);
             if (j >= 0) second_grad[static_cast<size_t>(c * plane + j)] += arriving * (p.is_multiply ? x : -sign);
           }

@@ -42,6 +42,9 @@ struct TileAxes {
 
 void infer_tile(const TileParams& p, InferContext& c) {
   c.unify_dtypes();
+  // Classic shapes know no empty results.
+  if (!is_np_shape() && std::find(p.reps.begin(), p.reps.end(), 0) != p.reps.end())
+    throw ParamError({.input = "reps", .expected = "positive numbers", .given = p.reps.str()});
   if (!c.in_shape(0).rank_known()) return;
   const TileAxes axes(c.in_shape(0), p.reps);
   Shape out = Shape::unknown(axes.ndim);

@@ -200,7 +200,33 @@ def _multi(rule, states, master=False, preloaded=False):
     return reference
 
 
+def _multi_lamb(master):
+    """Adam's step plus decay, scaled by the norm of the weight over the norm of the step."""
+
+    def reference(inputs, attrs):
+        stride, columns = 4 + master, []
+        beta1, beta2 = value(attrs, "beta1", 0.9), value(attrs, "beta2", 0.999)
+        for i in range(value(attrs, "num_tensors", 1)):
+            tensors = inputs[i * stride : (i + 1) * stride]
+            weight, grad, mean, var = (np.asarray(x, "float64") for x in tensors[:4])
+            weight = np.asarray(tensors[-1], "float64") if master else weight
+            grad = _gradient(grad, attrs)
+            t = tuple_value(attrs, "step_count")[i]
+            mean, var = beta1 * mean + (1 - beta1) * grad, beta2 * var + (1 - beta2) * grad**2
+            step = mean / (1 - beta1**t) / (np.sqrt(var / (1 - beta2**t)) + value(attrs, "epsilon", 1e-6))
+            step = step + tuple_value(attrs, "wds")[i] * weight
+            ratio = np.linalg.norm(weight) / np.linalg.norm(step) if weight.any() and step.any() else 1.0
+            new = weight - tuple_value(attrs, "learning_rates")[i] * ratio * step
+            kinds = [tensors[0].dtype] + [x.dtype for x in tensors[2:]]
+            columns.append([x.astype(k) for x, k in zip([new, mean, var] + [new] * master, kinds, strict=True)])
+        return [column[k] for k in range(3 + master) for column in columns]
+
+    return reference
+
+
 REFERENCES = {
+    "_multi_lamb_update": _multi_lamb(False),
+    "_multi_mp_lamb_update": _multi_lamb(True),
     "sgd_update": _single(_sgd),
     "mp_sgd_update": _single(_sgd, True),
     "multi_sgd_update": _multi(_sgd, 0),

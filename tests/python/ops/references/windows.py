@@ -91,7 +91,7 @@ def _correlation_back(inputs, attrs):
         if value(attrs, "is_multiply", True):
             changes = b, a
         else:
-            changes = np.sign(a - b), np.sign(b - a)
+            changes = np.where(a >= b, 1.0, -1.0), np.where(a >= b, -1.0, 1.0)
         grads[0][(slice(None), slice(None), *one)] += arriving * changes[0]
         grads[1][(slice(None), slice(None), *two)] += arriving * changes[1]
     inner = slice(pad, None if pad == 0 else -pad)

@@ -1,0 +1,142 @@
+// _multi_lamb_update and _multi_mp_lamb_update: whole LAMB updates of several tensors, norms included.
+//   You et al.: Large Batch Optimization for Deep Learning: Training BERT in 76 minutes, ICLR 2020, algorithm 2.
+#include <cmath>
+
+#include "hybridnet/op.h"
+#include "ops/optimizer/declare_update.h"
+#include "ops/optimizer/sum_squares.h"
+
+namespace hybridnet::ops {
+namespace {
+
+struct MultiLambParams {
+  std::vector<double> learning_rates, wds;
+  double beta1, beta2, epsilon, rescale_grad, clip_gradient, lower_bound, upper_bound;
+  bool bias_correction;
+  Tuple step_count;
+  int32_t num_tensors;
+  static void describe(ParamSchema<MultiLambParams>& schema) {
+    schema.field("learning_rates", &MultiLambParams::learning_rates).doc("Learning rates, one per tensor.");
+    schema.field("beta1", &MultiLambParams::beta1).default_value(0.9).doc("Decay rate of the mean of gradients.");
+    schema.field("beta2", &MultiLambParams::beta2).default_value(0.999).doc("Decay rate of the mean of squared gradients.");
+    schema.field("epsilon", &MultiLambParams::epsilon).default_value(1e-6).doc("Added to the root, against division by zero.");
+    schema.field("bias_correction", &MultiLambParams::bias_correction).default_value(true).doc("Whether the means are corrected for starting at zero.");
+    schema.field("wds", &MultiLambParams::wds).doc("Weight decays, one per tensor.");
+    describe_rescale_clip<MultiLambParams>(schema);
+    schema.field("lower_bound", &MultiLambParams::lower_bound).default_value(-1.0).doc("The weight's norm counts as at least this; negative: no bound.");
+    schema.field("upper_bound", &MultiLambParams::upper_bound).default_value(-1.0).doc("The weight's norm counts as at most this; negative: no bound.");
+    schema.field("step_count", &MultiLambParams::step_count).doc("Numbers of this update, from 1, one per tensor.");
+    schema.field("num_tensors", &MultiLambParams::num_tensors).default_value(1).at_least(1).doc("Number of tensors updated.");
+  }
+};
+
+// step() gives the direction, not the new weight.
+template <typename A>
+struct LambRule {
+  A wd, beta1, rest1, beta2, rest2, correct1, correct2, epsilon, rescale, bound;
+  static LambRule make(const MultiLambParams& p, int i) {
+    const double t = static_cast<double>(p.step_count[i]);
+    return {static_cast<A>(p.wds[static_cast<size_t>(i)]), static_cast<A>(p.beta1), A(1) - static_cast<A>(p.beta1), static_cast<A>(p.beta2),
+            A(1) - static_cast<A>(p.beta2), static_cast<A>(p.bias_correction ? 1.0 / (1.0 - std::pow(p.beta1, t)) : 1.0),
+            static_cast<A>(p.bias_correction ? 1.0 / (1.0 - std::pow(p.beta2, t)) : 1.0), static_cast<A>(p.epsilon),
+            static_cast<A>(p.rescale_grad), clip_bound<A>(p.clip_gradient)};
+  }
+  A step(A w, A g, A* state) const {
+    const A grad = clip_to(g * rescale, bound);
+    state[0] = beta1 * state[0] + rest1 * grad;
+    state[1] = beta2 * state[1] + rest2 * grad * grad;
+    return state[0] * correct1 / (std::sqrt(state[1] * correct2) + epsilon) + wd * w;
+  }
+};
+
+// Learning rate times the ratio of norms, which is 1 where one of them is zero.
+double trusted_rate(const MultiLambParams& p, double lr, double weight_norm, double step_norm) {
+  if (p.lower_bound >= 0) weight_norm = std::max(weight_norm, p.lower_bound);
+  if (p.upper_bound >= 0) weight_norm = std::min(weight_norm, p.upper_bound);
+  return weight_norm == 0.0 || step_norm == 0.0 ? lr : lr * weight_norm / step_norm;
+}
+
+// Directions of elements [begin, end) of one tensor. W: type of the weight that counts, G: of gradients, S: of states.
+template <typename W, typename G, typename S, typename A>
+void directions(const LambRule<A>& rule, const W* weight, const G* grad, const S* mean_in, const S* var_in, S* mean, S* var, A* out,
+                int64_t begin, int64_t end) {
+#pragma omp simd
+  for (int64_t i = begin; i < end; ++i) {
+    A state[2] = {static_cast<A>(mean_in[i]), static_cast<A>(var_in[i])};
+    out[i] = rule.step(static_cast<A>(weight[i]), static_cast<A>(grad[i]), state);
+    mean[i] = static_cast<S>(state[0]);
+    var[i] = static_cast<S>(state[1]);
+  }
+}
+
+// T: weights and gradients; S: states; W: the weight that counts.
+template <typename T, typename S, typename W>
+void update_tensor(const MultiLambParams& p, const UpdateTensors<2>& t, const W* weight, W* master_out, int i) {
+  using A = accumulator_t<S>;
+  const auto rule = LambRule<A>::make(p, i);
+  std::vector<A> step(static_cast<size_t>(t.size));
+  parallel_for(t.size, kUpdateChunk, [&](int64_t begin, int64_t end) {
+    directions(rule, weight, static_cast<const T*>(t.grad), static_cast<const S*>(t.state_in[0]), static_cast<const S*>(t.state_in[1]),
+               static_cast<S*>(t.state_out[0]), static_cast<S*>(t.state_out[1]), step.data(), begin, end);
+  });
+  const double weight_norm = std::sqrt(sum_squares(weight, t.size)), step_norm = std::sqrt(sum_squares(step.data(), t.size));
+  const A rate = static_cast<A>(trusted_rate(p, p.learning_rates[static_cast<size_t>(i)], weight_norm, step_norm));
+  T* out = static_cast<T*>(t.out);
+  parallel_for(t.size, kUpdateChunk, [&](int64_t begin, int64_t end) {
+    for (int64_t j = begin; j < end; ++j) {
+      const A w = static_cast<A>(weight[j]) - rate * step[static_cast<size_t>(j)];
+      if (master_out != nullptr) master_out[j] = static_cast<W>(w);
+      out[j] = static_cast<T>(w);
+    }
+  });
+}
+
+void run_multi(const MultiLambParams& p, const KernelArgs& a, const UpdateLayout& layout) {
+  dispatch_update(a.in[0].dtype, layout.master, [&](auto weight_zero, auto state_zero, auto) {
+    using T = decltype(weight_zero);
+    using S = decltype(state_zero);
+    for (int i = 0; i < layout.count; ++i) {
+      const UpdateTensors<2> t = update_tensors<2>(a, layout, i);
+      if (layout.master) update_tensor<T, S, float>(p, t, t.master_in, t.master_out, i);
+      else update_tensor<T, S, T>(p, t, static_cast<const T*>(t.weight), nullptr, i);
+    }
+  });
+}
+
+void declare_multi(OpRegistry& ops, const char* name, bool master, Sample sample) {
+  auto layout_of = [master](const MultiLambParams& p) { return UpdateLayout{p.num_tensors, 2, master}; };
+  ops.declare<MultiLambParams>(name)
+      .doc(master ? "LAMB updates of several tensors at once, on float32 copies of the weights." : "LAMB updates of several tensors at once.")
+      .variadic_input("data", "", "weight, gradient, mean, var (and float32 weight) of each tensor in turn; all but gradients are replaced")
+      .output("weight_out", "updated weights, then the replaced states")
+      .num_inputs([layout_of](const MultiLambParams& p) { return layout_of(p).num_inputs(); })
+      .num_outputs([layout_of](const MultiLambParams& p) { return layout_of(p).num_outputs(); })
+      .num_visible_outputs([](const MultiLambParams& p) { return p.num_tensors; })
+      .variadic_inplace([layout_of](const MultiLambParams& p, int output) { return layout_of(p).inplace_input(output); })
+      .variadic_writeback([layout_of](const MultiLambParams& p, int output) { return layout_of(p).writeback_input(output); })
+      .infer([layout_of](const MultiLambParams& p, InferContext& c) {
+        check_per_tensor("learning_rates", p.learning_rates.size(), p.num_tensors);
+        check_per_tensor("wds", p.wds.size(), p.num_tensors);
+        check_per_tensor("step_count", static_cast<size_t>(p.step_count.ndim()), p.num_tensors);
+        infer_updates(c, layout_of(p), false);
+      })
+      .cpu([layout_of](const MultiLambParams& p, const KernelArgs& a) { run_multi(p, a, layout_of(p)); }, kUpdateDTypes)
+      .gradient(kNotDifferentiable)
+      .sample(std::move(sample));
+}
+
+}  // namespace
+
+void register_multi_lamb(OpRegistry& ops) {
+  const std::vector<std::pair<std::string, std::string>> attrs = {
+      {"learning_rates", "(0.1, 0.2)"}, {"wds", "(0, 0.1)"}, {"step_count", "(1, 3)"}, {"num_tensors", "2"}};
+  Sample many;
+  many.inputs = {{3, 4}, {3, 4}, {3, 4}, {3, 4}, {5}, {5}, {5}, {5}};
+  many.attrs = attrs;
+  many.low = 0.1;
+  declare_multi(ops, "_multi_lamb_update", false, many);
+  declare_multi(ops, "_multi_mp_lamb_update", true,
+                mixed_sample({{3}, {3}, {3}, {3}, {3}, {2}, {2}, {2}, {2}, {2}}, attrs, 2, 5));
+}
+
+}  // namespace hybridnet::ops
