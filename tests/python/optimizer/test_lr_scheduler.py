@@ -56,7 +56,8 @@ def test_bad_arguments_say_what_was_expected(make, text):
 
 
 def test_an_optimizer_follows_its_scheduler():
-    sgd = optimizer.SGD(lr_scheduler=lr_scheduler.FactorScheduler(step=1, factor=0.5), learning_rate=0.4)
+    with pytest.warns(UserWarning, match="has been overwritten by ``learning_rate``"):
+        sgd = optimizer.SGD(lr_scheduler=lr_scheduler.FactorScheduler(step=1, factor=0.5), learning_rate=0.4)
     assert sgd.learning_rate == 0.4
     sgd._update_count([0])
     sgd._update_count([0])
