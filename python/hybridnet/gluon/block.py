@@ -13,6 +13,7 @@ from .. import name as _name
 from .. import ndarray
 from ..errors import HybridNetError
 from .block_errors import add_block_path
+from .model_files import read_model, write_model
 from .parameter import Parameter, ParameterDict, ParameterLoadError
 from .summary import print_summary
 from .utils import HookHandle, _brief_print_list, _indent
@@ -297,6 +298,21 @@ class Block:
         """Deprecated: same as load_parameters."""
         warnings.warn("load_params is deprecated. Please use load_parameters.", DeprecationWarning, stacklevel=2)
         self.load_parameters(filename, ctx, allow_missing, ignore_extra)
+
+    def save(self, prefix: str) -> None:
+        """Writes prefix-model.json, the names of all blocks, and prefix-model.params for load().
+
+        Unlike save_parameters this serves blocks whose children have names that differ from run to run.
+        """
+        write_model(self, prefix)
+
+    def load(self, prefix: str) -> None:
+        """Reads what save() wrote into the same structure, made in the same order; hybridizes what was hybridized.
+
+        Children get the names under which they were saved. Raises FileError or FormatError for the files,
+        ParameterLoadError if the structure or parameters differ.
+        """
+        read_model(self, prefix)
 
     # -- children and hooks -----------------------------------------------------------------------------------------
 

@@ -529,3 +529,54 @@ def test_representation_shows_the_tree():
     text = repr(net)
     assert "(0): Dense(2 -> 3, Activation(relu))" in text
     assert "(1): Conv2D(1 -> 4, kernel_size=(3, 3), stride=(1, 1))" in text
+
+
+# -- save and load ------------------------------------------------------------------------------------------------------
+
+
+class _Chain(gluon.Block):
+    """Children whose names differ from object to object."""
+
+    def add(self, *blocks):
+        for block in blocks:
+            self._children[block.name] = block
+        return self
+
+    def forward(self, x):
+        for block in self._children.values():
+            x = block(x)
+        return x
+
+
+def test_a_model_is_saved_with_the_names_of_its_blocks(tmp_path):
+    def make():
+        return _Chain().add(_Chain().add(nn.Dense(4), nn.Dense(5)), nn.Dense(3))
+
+    prefix, x = str(tmp_path / "chain"), mx.nd.random.normal(shape=(2, 6))
+    first = make()
+    first.initialize(mx.init.Normal(1))
+    first.hybridize()
+    expected = first(x).asnumpy()
+    first.save(prefix)
+    second = make()
+    assert list(second._children) != list(first._children)
+    second.load(prefix)
+    assert list(second._children) == list(first._children)
+    assert all(block._active for block in second._children.values() if isinstance(block, gluon.HybridBlock))
+    np.testing.assert_allclose(second(x).asnumpy(), expected, rtol=1e-5)
+
+
+def test_a_model_of_another_structure_is_refused(tmp_path):
+    prefix = str(tmp_path / "chain")
+    net = _Chain().add(nn.Dense(4, in_units=2))
+    net.initialize()
+    net.save(prefix)
+    for other in (_Chain().add(nn.Flatten()), _Chain().add(nn.Dense(4), nn.Dense(4))):
+        with pytest.raises(mx.base.HybridNetError, match="another structure"):
+            other.load(prefix)
+    with pytest.raises(mx.base.HybridNetError, match="cannot read"):
+        net.load(str(tmp_path / "nothing"))
+    for broken in ("{", "[]", '{"_chain0": {"children": {"a": "b"}, "dense1": 3}}'):
+        (tmp_path / "chain-model.json").write_text(broken)
+        with pytest.raises(mx.base.HybridNetError, match="describes no model"):
+            net.load(prefix)
