@@ -12,6 +12,7 @@ __all__ = ["cond", "control_flow", "foreach", "while_loop"]
 
 # Under MXNet's names; imported when asked for.
 _ELSEWHERE = {
+    "amp": "hybridnet.contrib.amp",
     "autograd": "hybridnet.contrib.autograd",
     "ndarray": "hybridnet.ndarray.contrib",
     "nd": "hybridnet.ndarray.contrib",

@@ -1,0 +1,15 @@
+"""Automatic mixed precision: products in 16 bits, everything that needs range or accuracy in 32.
+
+``amp.init()`` once, before networks run; ``amp.init_trainer(trainer)``; then losses are scaled so that small gradients
+survive::
+
+    with autograd.record():
+        loss = loss_function(net(data), label)
+        with amp.scale_loss(loss, trainer) as scaled:
+            autograd.backward(scaled)
+    trainer.step(batch_size)
+"""
+
+from .amp import *
+from .convert import *
+from .loss_scaler import *
