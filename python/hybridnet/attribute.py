@@ -24,6 +24,7 @@ class AttrScope:
     """
 
     _current: Any
+    current: Any
     _subgraph_names: dict[str, int] = {}
 
     def __init__(self, **attributes: str) -> None:
@@ -51,6 +52,16 @@ class AttrScope:
 
 
 AttrScope._current = _Current()
+
+
+class _OfThisThread:
+    """``AttrScope.current``: the one in use."""
+
+    def __get__(self, instance: Any, owner: Any) -> AttrScope:
+        return owner._current.value
+
+
+AttrScope.current = _OfThisThread()
 
 
 def current() -> AttrScope:

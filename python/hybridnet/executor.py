@@ -265,7 +265,8 @@ def _places(symbol: Any, names: Sequence[str], ctx: Context, group2ctx: dict[str
     groups: dict[str, str] = {}
     nodes = json.loads(symbol.tojson())["nodes"]
     for node in nodes:
-        group = node.get("attrs", {}).get("__ctx_group__")
+        attributes = node.get("attrs", {})
+        group = attributes.get("ctx_group", attributes.get("__ctx_group__"))
         if group is None:
             continue
         groups[node["name"]] = group

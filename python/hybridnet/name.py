@@ -19,6 +19,7 @@ class NameManager:
     """Numbers names by their stem: convolution0, convolution1. Used with ``with``, a fresh count begins."""
 
     _current: Any
+    current: Any
 
     def __init__(self) -> None:
         self._counter: dict[str, int] = {}
@@ -54,6 +55,16 @@ class Prefix(NameManager):
 
 
 NameManager._current = _Current()
+
+
+class _OfThisThread:
+    """``NameManager.current``: the one in use."""
+
+    def __get__(self, instance: Any, owner: Any) -> NameManager:
+        return owner._current.value
+
+
+NameManager.current = _OfThisThread()
 
 
 def current() -> NameManager:

@@ -224,6 +224,16 @@ def _statistics(sort_by: str, ascending: bool) -> dict[str, dict[str, dict[str, 
     return tables
 
 
+def _memory() -> dict[str, dict[str, dict[str, float]]]:
+    """Of the pool of arrays on the CPU, in the form of the times."""
+    found = _core.memory_statistics(1, 0)
+    rows = {}
+    for name, key in (("in use", "in_use"), ("at most in use", "peak_in_use"), ("pooled", "pooled")):
+        size = found[key] / 1024
+        rows[name] = {"Count": 1, "Total": size, "Min": size, "Max": size, "Avg": size}
+    return {"cpu": rows}
+
+
 def dumps(reset: bool = False, format: str = "table", sort_by: str = "total", ascending: bool = False) -> str:
     """Times per name: ``format`` 'table' or 'json', ``sort_by`` 'total', 'avg', 'min', 'max' or 'count'.
 
@@ -240,7 +250,7 @@ def dumps(reset: bool = False, format: str = "table", sort_by: str = "total", as
     if reset:
         _recorded.clear()
     if format == "json":
-        return json.dumps({"Time": tables, "Unit": {"Time": "ms"}})
+        return json.dumps({"Time": tables, "Memory": _memory(), "Unit": {"Time": "ms", "Memory": "kB"}})
     lines = ["", "Profile Statistics:"]
     columns = ("Total", "Min", "Max", "Avg")
     for category, rows in tables.items():

@@ -216,6 +216,35 @@ def Convolution(
 Convolution_v1 = Convolution
 
 
+def Correlation(
+    data1: TensorT, data2: TensorT, kernel_size: int = 1, max_displacement: int = 1, stride1: int = 1, stride2: int =
+    1, pad_size: int = 0, is_multiply: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Mean products, or mean absolute differences, of patches of data1 and displaced patches of data2.
+
+    Parameters
+    ----------
+    data1 : tensor
+        (batch, channels, height, width)
+    data2 : tensor
+        shape of data1
+    kernel_size : int, at least 1
+        Side of a patch; odd.
+    max_displacement : int, at least 0
+        How far patches are compared.
+    stride1 : int, at least 1
+        Step between patches of data1.
+    stride2 : int, at least 1
+        Step between displacements.
+    pad_size : int, at least 0
+        Zeros around both images.
+    is_multiply : bool
+        Mean products; else mean absolute differences.
+
+    Returns: output: (batch, displacements, out height, out width)
+    """
+
+
 def Crop(
     *data: TensorT, num_args: int = ..., offset: int | Sequence[int] = (0, 0), h_w: int | Sequence[int] = (0, 0),
     center_crop: bool = False, out: Any = None, name: str | None = None
@@ -1743,6 +1772,31 @@ def clip(data: TensorT, a_min: float, a_max: float, *, out: Any = None, name: st
 _sparse_clip = clip
 
 
+def col2im(
+    data: TensorT, output_size: int | Sequence[int], kernel: int | Sequence[int], stride: int | Sequence[int] = (),
+    dilate: int | Sequence[int] = (), pad: int | Sequence[int] = (), *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Images from the columns of im2col: values of one pixel are added.
+
+    Parameters
+    ----------
+    data : tensor
+        (batch, channels * kernel points, positions)
+    output_size : tuple of int
+        Size of the image.
+    kernel : tuple of int
+        Size of the kernel along every axis of the image, 1 to 3 of them.
+    stride : tuple of int
+        Steps of the kernel; () is 1.
+    dilate : tuple of int
+        Distances of kernel points; () is 1.
+    pad : tuple of int
+        Zeros on each side of the image; () is 0.
+
+    Returns: output: (batch, channels, output_size...)
+    """
+
+
 def cos(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Cosine; x in radians.
 
@@ -2167,6 +2221,29 @@ def hard_sigmoid(
         Value at 0.
 
     Returns: out: shape and dtype of the inputs
+    """
+
+
+def im2col(
+    data: TensorT, kernel: int | Sequence[int], stride: int | Sequence[int] = (), dilate: int | Sequence[int] = (),
+    pad: int | Sequence[int] = (), *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """The pixels that every point of a kernel reads, at every position of the kernel.
+
+    Parameters
+    ----------
+    data : tensor
+        (batch, channels, image...), 1 to 3 axes of image
+    kernel : tuple of int
+        Size of the kernel along every axis of the image, 1 to 3 of them.
+    stride : tuple of int
+        Steps of the kernel; () is 1.
+    dilate : tuple of int
+        Distances of kernel points; () is 1.
+    pad : tuple of int
+        Zeros on each side of the image; () is 0.
+
+    Returns: output: (batch, channels * kernel points, positions)
     """
 
 
@@ -6391,6 +6468,48 @@ def _multi_adamw_update(
     """
 
 
+def _multi_lamb_update(
+    *data: TensorT, learning_rates: Sequence[float] = ..., beta1: float = 0.9, beta2: float = 0.999, epsilon: float =
+    1e-06, bias_correction: bool = True, wds: Sequence[float] = ..., rescale_grad: float = 1.0, clip_gradient: float =
+    -1.0, lower_bound: float = -1.0, upper_bound: float = -1.0, step_count: int | Sequence[int] = ..., num_tensors: int
+    = 1, out: Any = None, name: str | None = None
+) -> Any:
+    """LAMB updates of several tensors at once.
+
+    Parameters
+    ----------
+    data : tensor
+        weight, gradient, mean, var (and float32 weight) of each tensor in turn; all but gradients are replaced
+    learning_rates : tuple of float
+        Learning rates, one per tensor.
+    beta1 : float
+        Decay rate of the mean of gradients.
+    beta2 : float
+        Decay rate of the mean of squared gradients.
+    epsilon : float
+        Added to the root, against division by zero.
+    bias_correction : bool
+        Whether the means are corrected for starting at zero.
+    wds : tuple of float
+        Weight decays, one per tensor.
+    rescale_grad : float
+        Factor applied to the gradient first.
+    clip_gradient : float
+        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+    lower_bound : float
+        The weight's norm counts as at least this; negative: no bound.
+    upper_bound : float
+        The weight's norm counts as at most this; negative: no bound.
+    step_count : tuple of int
+        Numbers of this update, from 1, one per tensor.
+    num_tensors : int, at least 1
+        Number of tensors updated.
+
+    Returns: weight_out: updated weights, then the replaced states
+    Not differentiable.
+    """
+
+
 def _multi_mp_adamw_update(
     *data: TensorT, lrs: Sequence[float] = ..., beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-08, wds:
     Sequence[float] = ..., etas: Sequence[float] = ..., clip_gradient: float = -1.0, num_weights: int = 1, out: Any =
@@ -6417,6 +6536,48 @@ def _multi_mp_adamw_update(
     clip_gradient : float
         Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
     num_weights : int, at least 1
+        Number of tensors updated.
+
+    Returns: weight_out: updated weights, then the replaced states
+    Not differentiable.
+    """
+
+
+def _multi_mp_lamb_update(
+    *data: TensorT, learning_rates: Sequence[float] = ..., beta1: float = 0.9, beta2: float = 0.999, epsilon: float =
+    1e-06, bias_correction: bool = True, wds: Sequence[float] = ..., rescale_grad: float = 1.0, clip_gradient: float =
+    -1.0, lower_bound: float = -1.0, upper_bound: float = -1.0, step_count: int | Sequence[int] = ..., num_tensors: int
+    = 1, out: Any = None, name: str | None = None
+) -> Any:
+    """LAMB updates of several tensors at once, on float32 copies of the weights.
+
+    Parameters
+    ----------
+    data : tensor
+        weight, gradient, mean, var (and float32 weight) of each tensor in turn; all but gradients are replaced
+    learning_rates : tuple of float
+        Learning rates, one per tensor.
+    beta1 : float
+        Decay rate of the mean of gradients.
+    beta2 : float
+        Decay rate of the mean of squared gradients.
+    epsilon : float
+        Added to the root, against division by zero.
+    bias_correction : bool
+        Whether the means are corrected for starting at zero.
+    wds : tuple of float
+        Weight decays, one per tensor.
+    rescale_grad : float
+        Factor applied to the gradient first.
+    clip_gradient : float
+        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+    lower_bound : float
+        The weight's norm counts as at least this; negative: no bound.
+    upper_bound : float
+        The weight's norm counts as at most this; negative: no bound.
+    step_count : tuple of int
+        Numbers of this update, from 1, one per tensor.
+    num_tensors : int, at least 1
         Number of tensors updated.
 
     Returns: weight_out: updated weights, then the replaced states
@@ -6763,6 +6924,176 @@ def _random_normal_like(
     Returns: output: shape and dtype of data
     Not differentiable.
     """
+
+
+def _random_pdf_dirichlet(
+    sample: TensorT, alpha: TensorT, is_log: bool = False, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Density of Dirichlet distributions with concentrations alpha.
+
+    Parameters
+    ----------
+    sample : tensor
+        floating: the axes of alpha, with those drawn for each before the last, which holds the categories
+    alpha : tensor
+        (..., categories): concentrations
+    is_log : bool
+        Whether to give logarithms of densities.
+
+    Returns: output: shape of sample without the last axis
+    """
+
+random_pdf_dirichlet = _random_pdf_dirichlet
+
+
+def _random_pdf_exponential(
+    sample: TensorT, lam: TensorT, is_log: bool = False, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Density of exponential distributions with rate lam.
+
+    Parameters
+    ----------
+    sample : tensor
+        floating: the axes of the parameters, then those drawn for each
+    lam : tensor
+        floating tensor, any shape
+    is_log : bool
+        Whether to give logarithms of densities.
+
+    Returns: output: shape and dtype of sample
+    """
+
+random_pdf_exponential = _random_pdf_exponential
+
+
+def _random_pdf_gamma(
+    sample: TensorT, alpha: TensorT, beta: TensorT, is_log: bool = False, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Density of gamma distributions with shape alpha and rate beta.
+
+    Parameters
+    ----------
+    sample : tensor
+        floating: the axes of the parameters, then those drawn for each
+    alpha : tensor
+        floating tensor, any shape
+    beta : tensor
+        floating tensor, any shape
+    is_log : bool
+        Whether to give logarithms of densities.
+
+    Returns: output: shape and dtype of sample
+    """
+
+random_pdf_gamma = _random_pdf_gamma
+
+
+def _random_pdf_generalized_negative_binomial(
+    sample: TensorT, mu: TensorT, alpha: TensorT, is_log: bool = False, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Probabilities of negative binomial distributions with mean mu and dispersion alpha.
+
+    Parameters
+    ----------
+    sample : tensor
+        floating: the axes of the parameters, then those drawn for each
+    mu : tensor
+        floating tensor, any shape
+    alpha : tensor
+        floating tensor, any shape
+    is_log : bool
+        Whether to give logarithms of densities.
+
+    Returns: output: shape and dtype of sample
+    """
+
+random_pdf_generalized_negative_binomial = _random_pdf_generalized_negative_binomial
+
+
+def _random_pdf_negative_binomial(
+    sample: TensorT, k: TensorT, p: TensorT, is_log: bool = False, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Probabilities of negative binomial distributions: k, and the probability p of failure.
+
+    Parameters
+    ----------
+    sample : tensor
+        floating: the axes of the parameters, then those drawn for each
+    k : tensor
+        floating tensor, any shape
+    p : tensor
+        floating tensor, any shape
+    is_log : bool
+        Whether to give logarithms of densities.
+
+    Returns: output: shape and dtype of sample
+    """
+
+random_pdf_negative_binomial = _random_pdf_negative_binomial
+
+
+def _random_pdf_normal(
+    sample: TensorT, mu: TensorT, sigma: TensorT, is_log: bool = False, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Density of normal distributions.
+
+    Parameters
+    ----------
+    sample : tensor
+        floating: the axes of the parameters, then those drawn for each
+    mu : tensor
+        floating tensor, any shape
+    sigma : tensor
+        floating tensor, any shape
+    is_log : bool
+        Whether to give logarithms of densities.
+
+    Returns: output: shape and dtype of sample
+    """
+
+random_pdf_normal = _random_pdf_normal
+
+
+def _random_pdf_poisson(
+    sample: TensorT, lam: TensorT, is_log: bool = False, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Probabilities of Poisson distributions with mean lam.
+
+    Parameters
+    ----------
+    sample : tensor
+        floating: the axes of the parameters, then those drawn for each
+    lam : tensor
+        floating tensor, any shape
+    is_log : bool
+        Whether to give logarithms of densities.
+
+    Returns: output: shape and dtype of sample
+    """
+
+random_pdf_poisson = _random_pdf_poisson
+
+
+def _random_pdf_uniform(
+    sample: TensorT, low: TensorT, high: TensorT, is_log: bool = False, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Density of uniform distributions between low and high.
+
+    Parameters
+    ----------
+    sample : tensor
+        floating: the axes of the parameters, then those drawn for each
+    low : tensor
+        floating tensor, any shape
+    high : tensor
+        floating tensor, any shape
+    is_log : bool
+        Whether to give logarithms of densities.
+
+    Returns: output: shape and dtype of sample
+    """
+
+random_pdf_uniform = _random_pdf_uniform
 
 
 def _random_poisson(

@@ -117,3 +117,13 @@ def test_shuffle_permutes_rows():
     shuffled = mx.nd.random.shuffle(rows).asnumpy()
     assert sorted(map(tuple, shuffled)) == sorted(map(tuple, rows.asnumpy()))
     assert (shuffled != rows.asnumpy()).any()
+
+
+def test_multinomial_follows_probabilities():
+    probabilities = mx.nd.array([[0.1, 0.2, 0.7], [0.5, 0.5, 0.0]])
+    draws, log_likelihood = mx.nd.random.multinomial(probabilities, shape=(20_000,), get_prob=True)
+    assert draws.shape == (2, 20_000)
+    for row, expected in zip(draws.asnumpy(), probabilities.asnumpy(), strict=True):
+        np.testing.assert_allclose(np.bincount(row, minlength=3) / row.size, expected, atol=0.02)
+    picked = np.take_along_axis(np.log(probabilities.asnumpy() + 1e-30), draws.asnumpy().astype("int64"), 1)
+    np.testing.assert_allclose(log_likelihood.asnumpy(), picked, rtol=1e-4)

@@ -130,6 +130,13 @@ def test_the_table(profile):
     assert "exp" not in profiler.dumps()
 
 
+def test_memory_is_told_too(profile):
+    x = mx.nd.ones((256, 256))
+    x.wait_to_read()
+    rows = json.loads(profiler.dumps(format="json"))["Memory"]["cpu"]
+    assert rows["at most in use"]["Total"] >= rows["in use"]["Total"] >= 256
+
+
 def test_bad_settings_are_named(profile, tmp_path):
     with pytest.raises(ValueError, match="colour"):
         profiler.set_config(colour="red")
