@@ -1,0 +1,156 @@
+// Heavy work on the slices alone moves in front of the loop: once over all rows instead of once per iteration. Its
+// gradient then is outside, too: one product for the weights instead of one per iteration.
+#include <algorithm>
+
+#include "graph/control_flow.h"
+#include "passes/body_graph.h"
+#include "passes/register_all.h"
+
+namespace hybridnet::passes {
+namespace {
+
+constexpr int64_t kMostBytes = int64_t{256} << 20;  // of the rows that are held at once
+
+const OpRef kReshape{"Reshape"};
+
+std::string attribute(const Node& node, const char* name) {
+  const SchemaBase& schema = *node.op->schema;
+  const int field = schema.find(name);
+  return field < 0 ? std::string() : schema.get(node.params->data(), field).str();
+}
+
+// Does the op treat the rows (axis 0) of input 0 each by itself, and is it worth to be moved?
+bool works_row_by_row(const Graph& body, const Node& node) {
+  const std::string& op = node.op->name;
+  const int rank = body.spec(node.inputs[0]).shape.ndim();
+  if (op == "FullyConnected") return rank >= 2;
+  if (op == "Embedding") return rank >= 1;
+  if (op == "dot") return rank == 2 && attribute(node, "transpose_a") == "False";
+  const std::string layout = attribute(node, "layout");
+  return op == "Convolution" && (layout == "None" || layout.starts_with("N"));
+}
+
+class PushBefore {
+ public:
+  PushBefore(Graph& graph, Node& node) : graph_(graph), node_(node), p_(params_of<ForeachParams>(node)) {}
+
+  bool run() {
+    if (p_.counted || !p_.checkpoint.empty() || p_.in_data_locs.empty()) return false;
+    rows_ = graph_.spec(node_.inputs[0]).shape[0];
+    if (rows_ < 2 || !may_have_work()) return false;
+    std::vector<TensorSpec> inputs;
+    for (const NodeEntry& input : node_.inputs) inputs.push_back(graph_.spec(input));
+    Graph body = body_graph(node_, 0, body_input_specs(node_, 0, inputs), graph_.train());
+    const std::vector<int> sources = body_sources(node_, 0);
+    outer_.resize(sources.size());
+    for (size_t k = 0; k < sources.size(); ++k) outer_[k] = node_.inputs[static_cast<size_t>(sources[k])];
+    is_slice_ = marked(p_.in_data_locs, sources.size());
+    is_captured_ = marked(p_.remain_locs, sources.size());
+    bool changed = false;
+    for (Node* inner : body.order())
+      if (body.contains(inner) && can_move(body, *inner)) changed = move(body, *inner) || changed;
+    if (changed) rebuild(body);
+    return changed;
+  }
+
+ private:
+  bool may_have_work() const {
+    const std::vector<Node*> nodes = topological_order(node_.subgraphs[0]->outputs);
+    return std::any_of(nodes.begin(), nodes.end(), [](const Node* node) {
+      return node->op && (node->op->name == "FullyConnected" || node->op->name == "dot" ||
+                          node->op->name == "Embedding" || node->op->name == "Convolution");
+    });
+  }
+
+  static std::vector<bool> marked(const OptionalInts& locs, size_t count) {
+    std::vector<bool> flags(count);
+    for (int at : to_ints(locs)) flags[static_cast<size_t>(at)] = true;
+    return flags;
+  }
+
+  // The input of the body whose elements the entry shows in the same order; -1: none.
+  static int root_input(const Graph& body, NodeEntry entry) {
+    while (!entry.node->is_variable() && entry.node->op->is_view && entry.node->specs.size() == 1)
+      entry = entry.node->inputs[0];
+    return body.input_index(entry.node.get());
+  }
+
+  bool can_move(const Graph& body, const Node& node) const {
+    if (node.is_variable() || node.inputs.empty() || node.specs.size() != 1 || node.op->random || !node.op->total)
+      return false;
+    if (!works_row_by_row(body, node) || node.specs[0].bytes() * rows_ > kMostBytes) return false;
+    const int data = root_input(body, node.inputs[0]);
+    if (data < 0 || !is_slice_[static_cast<size_t>(data)]) return false;
+    return std::all_of(node.inputs.begin() + 1, node.inputs.end(), [&](const NodeEntry& input) {
+      const int captured = body.input_index(input.node.get());
+      return captured >= 0 && is_captured_[static_cast<size_t>(captured)];
+    });
+  }
+
+  NodeEntry reshaped(const NodeEntry& entry, int64_t first, int64_t second, const Shape& rest) {
+    Shape shape{first};
+    if (second >= 0) shape.push_back(second);
+    for (int64_t dim : rest.dims().subspan(1)) shape.push_back(dim);
+    if (graph_.spec(entry).shape == shape) return entry;
+    const std::vector<std::pair<std::string, std::string>> attrs{{"shape", shape.str()}};
+    return {graph_.add(kReshape.op(), kReshape.op().schema->parse(attrs, "Reshape", false), {entry}, &node_), 0};
+  }
+
+  bool move(Graph& body, Node& inner) {
+    const Shape in = body.spec(inner.inputs[0]).shape;
+    const TensorSpec out = inner.specs[0];
+    if (in.size() == 0 || out.shape.ndim() < 1 || out.shape[0] != in[0]) return false;
+    std::vector<NodeEntry> inputs{
+        reshaped(outer_[static_cast<size_t>(root_input(body, inner.inputs[0]))], rows_ * in[0], -1, in)};
+    for (size_t i = 1; i < inner.inputs.size(); ++i)
+      inputs.push_back(outer_[static_cast<size_t>(body.input_index(inner.inputs[i].node.get()))]);
+    const NodePtr moved = graph_.add(*inner.op, inner.params, std::move(inputs), &node_);
+    moved->name = inner.name;
+    moved->block = inner.block;
+    moved->where = inner.where;
+    const NodePtr slot = body.add_input(inner.name, out);
+    outer_.push_back(reshaped({moved, 0}, rows_, out.shape[0], out.shape));
+    is_slice_.push_back(true);
+    is_captured_.push_back(false);
+    p_.in_data_locs.push_back(body.input_index(slot.get()));
+    body.replace({NodePtr(&inner), 0}, {slot, 0});
+    return true;
+  }
+
+  void rebuild(const Graph& body) {
+    std::vector<NodeEntry> inputs;
+    for (const OptionalInts* list : {&p_.in_data_locs, &p_.in_state_locs, &p_.remain_locs})
+      for (int at : to_ints(*list)) inputs.push_back(outer_[static_cast<size_t>(at)]);
+    p_.num_args = static_cast<int32_t>(inputs.size());
+    const NodePtr made = graph_.add(*node_.op, ParamSchema<ForeachParams>::box(std::move(p_)), std::move(inputs),
+                                    &node_, {freeze(body, body.outputs())});
+    made->attrs = node_.attrs;
+    const NodePtr self(&node_);
+    for (uint32_t i = 0; i < self->specs.size(); ++i)
+      if (graph_.contains(self.get()) && graph_.is_used(*self, static_cast<int>(i)))
+        graph_.replace({self, i}, {made, i});
+  }
+
+  Graph& graph_;
+  Node& node_;
+  ForeachParams p_;
+  int64_t rows_ = 0;
+  std::vector<NodeEntry> outer_;  // per input of the body: the value outside
+  std::vector<bool> is_slice_, is_captured_;
+};
+
+bool push_before_loops(Graph& graph) {
+  bool changed = false;
+  for (Node* node : graph.order())
+    if (graph.contains(node) && control_kind(*node) == ControlKind::kForeach)
+      changed = PushBefore(graph, *node).run() || changed;
+  return changed;
+}
+
+}  // namespace
+
+void register_push_before_loop(RewriteDatabase& db) {
+  db.pass("push_before_loop", push_before_loops).at(3.0).tags({"fast_run", "loop"});
+}
+
+}  // namespace hybridnet::passes

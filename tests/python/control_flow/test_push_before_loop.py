@@ -1,0 +1,92 @@
+# ruff: noqa: E501
+"""Layers that read only the slices of a loop run once, in front of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import hybridnet as mx
+from hybridnet import gluon
+from hybridnet.contrib import foreach
+
+nd = mx.nd
+
+
+class Block(gluon.HybridBlock):
+    def __init__(self, function, *children) -> None:
+        super().__init__()
+        self.function = function
+        for i, child in enumerate(children):
+            setattr(self, f"child{i}", child)
+        self.initialize()
+
+    def forward(self, *args):
+        return self.function(*args)
+
+
+def normal(*shape, seed=0):
+    return nd.array(np.random.default_rng(seed).normal(size=shape).astype("float32"))
+
+
+def case(name):
+    """(function, its blocks, arrays, the operator that moves)"""
+    nn = gluon.nn
+    if name == "dense":
+        layer, other = nn.Dense(4, in_units=3), nn.Dense(4, in_units=4)
+        return lambda x, s: foreach(lambda d, h: (h, (layer(d) + other(h)).tanh()), x, s), (layer, other), (normal(6, 2, 3), normal(2, 4)), "FullyConnected"
+    if name == "dense twice":
+        layer, other = nn.Dense(4, in_units=3), nn.Dense(4, in_units=4)
+        return lambda x, s: foreach(lambda d, h: (other(layer(d)) * h, h + 1), x, s), (layer, other), (normal(6, 2, 3), normal(2, 4)), "FullyConnected"
+    if name == "dense of a view":
+        layer = nn.Dense(4, in_units=6)
+        return lambda x, s: foreach(lambda d, h: (layer(d.reshape((1, -1))) + h, h), x, s), (layer,), (normal(5, 2, 3), normal(1, 4)), "FullyConnected"
+    if name == "dense of the last axis":
+        layer = nn.Dense(4, in_units=3, flatten=False)
+        return lambda x, s: foreach(lambda d, h: (layer(d) * h, h * 0.9), x, s), (layer,), (normal(5, 2, 2, 3), normal(2, 2, 4)), "FullyConnected"
+    if name == "embedding":
+        layer = nn.Embedding(7, 4)
+        return lambda x, s: foreach(lambda d, h: (h, (h + layer(d)).tanh()), x, s), (layer,), (nd.array([[1, 2], [0, 6], [3, 3]]), normal(2, 4)), "Embedding"
+    if name == "embedding of scalars":
+        layer = nn.Embedding(7, 4)
+        return lambda x, s: foreach(lambda d, h: (h, (h + layer(d)).tanh()), x, s), (layer,), (nd.array([1, 0, 3]), normal(1, 4)), "Embedding"
+    if name == "convolution":
+        layer = nn.Conv2D(4, 3, padding=1, in_channels=2)
+        return lambda x, s: foreach(lambda d, h: (h, (h + layer(d)).tanh()), x, s), (layer,), (normal(3, 2, 2, 5, 5), normal(2, 4, 5, 5)), "Convolution"
+    weight = normal(3, 4, seed=5)
+    return lambda x, s: foreach(lambda d, h: (h, (h + (mx.sym if isinstance(d, mx.sym.Symbol) else nd).dot(d, weight)).tanh()), x, s), (), (normal(6, 2, 3), normal(2, 4)), "dot"  # fmt: skip
+
+
+CASES = ["dense", "dense twice", "dense of a view", "dense of the last axis", "embedding", "embedding of scalars", "convolution", "dot"]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_results_and_gradients_stay(name):
+    function, blocks, arrays, moved = case(name)
+    block, found = Block(function, *blocks), []
+    for hybridized in (False, True):
+        block.hybridize(hybridized)
+        for array in arrays:
+            array.attach_grad()
+        with mx.autograd.record():
+            outs, last = block(*arrays)
+            loss = (outs * outs).sum() + last.sum()
+        loss.backward()
+        gradients = [p.grad().asnumpy() for p in block.collect_params().values()]
+        found.append([outs.asnumpy(), *(a.grad.asnumpy() for a in arrays), *gradients])
+    for one, two in zip(*found, strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-3, atol=1e-4)
+    with mx.autograd.predict_mode():
+        block(*arrays)[0].wait_to_read()
+    outside = [line for line in block._cached_op.plan_text().splitlines() if line.startswith("%")]
+    assert any(moved in line or moved.lower() in line for line in outside)
+
+
+def test_work_on_states_stays_inside():
+    layer = gluon.nn.Dense(3, in_units=3)
+    block = Block(lambda x, s: foreach(lambda d, h: (d, layer(h + d)), x, s), layer)
+    block.hybridize()
+    block(normal(4, 2, 3), normal(2, 3))[0].wait_to_read()
+    lines = block._cached_op.plan_text().splitlines()
+    assert not any("FullyConnected" in line for line in lines if line.startswith("%"))
+    assert any("FullyConnected" in line or "fully_connected" in line for line in lines if line.startswith(" "))
