@@ -66,8 +66,8 @@ def train_epoch(net: LanguageModel, trainer: gluon.Trainer, columns: np.ndarray)
         gluon.utils.clip_global_norm([p.grad() for p in net.collect_params().values()], 1.0)
         trainer.step(1)
         states = [state.detach() for state in states]  # the truncation: the next gradient stops here
-        losses.append(loss)
-    return math.exp(float(mx.nd.concat(*losses, dim=0).mean().asscalar()))
+        losses.append(loss.asscalar())
+    return math.exp(np.mean(losses))
 
 
 def perplexity(net: LanguageModel, columns: np.ndarray) -> float:
@@ -75,8 +75,8 @@ def perplexity(net: LanguageModel, columns: np.ndarray) -> float:
     states = net.cells.begin_state(batch_size=BATCH)
     for data, following in stretches(columns):
         scores, *states = net(data, *states)
-        losses.append(loss_of(scores.reshape((-1, len(ALPHABET))), following.reshape((-1,))).mean())
-    return math.exp(float(mx.nd.concat(*losses, dim=0).mean().asscalar()))
+        losses.append(loss_of(scores.reshape((-1, len(ALPHABET))), following.reshape((-1,))).mean().asscalar())
+    return math.exp(np.mean(losses))
 
 
 def sample(net: LanguageModel, start: str, count: int, rng: np.random.Generator) -> str:
