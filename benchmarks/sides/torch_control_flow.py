@@ -85,8 +85,10 @@ def cond_call() -> Step:
 CASES = {
     "lstm_foreach": lambda: forward(Cells()),
     "lstm_fused": lambda: forward(Fused()),
+    "lstm_compiled": lambda: forward(torch.compile(Cells())),
     "lstm_foreach_train": lambda: forward_backward(Cells()),
     "lstm_fused_train": lambda: forward_backward(Fused()),
+    "lstm_compiled_train": lambda: forward_backward(torch.compile(Cells())),
     "while_1000": while_1000,
     "cond_call": cond_call,
 }
