@@ -7,7 +7,7 @@ registered names begin with that word.
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..ops.namespace import lazy_functions
 from . import _internal, ndarray, random
@@ -15,6 +15,9 @@ from .cached_op import CachedOp
 from .ndarray import *
 from .ndarray import NDArray
 from .utils import load, load_frombuffer, save
+
+if TYPE_CHECKING:  # what editors complete; at run time the registry answers
+    from ..ops._generated import *
 
 _lazy, _names = lazy_functions(globals(), "", symbolic=False)
 _SUBMODULES = ("contrib", "image", "linalg", "op", "sparse", "utils")

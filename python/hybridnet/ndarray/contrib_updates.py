@@ -47,7 +47,15 @@ def adamw_update(
     """
     from . import _internal
 
-    arguments = dict(lr=lr, eta=eta, beta1=beta1, beta2=beta2, epsilon=epsilon, wd=wd, clip_gradient=clip_gradient)
+    arguments = {
+        "lr": lr,
+        "eta": eta,
+        "beta1": beta1,
+        "beta2": beta2,
+        "epsilon": epsilon,
+        "wd": wd,
+        "clip_gradient": clip_gradient,
+    }
     return _internal._adamw_update(
         weight, grad, mean, var, _scale(rescale_grad, weight), out=out, name=name, **arguments, **kwargs
     )
@@ -74,7 +82,15 @@ def mp_adamw_update(
     """adamw_update on weight32, a float32 copy of the weight, which is replaced as well."""
     from . import _internal
 
-    arguments = dict(lr=lr, eta=eta, beta1=beta1, beta2=beta2, epsilon=epsilon, wd=wd, clip_gradient=clip_gradient)
+    arguments = {
+        "lr": lr,
+        "eta": eta,
+        "beta1": beta1,
+        "beta2": beta2,
+        "epsilon": epsilon,
+        "wd": wd,
+        "clip_gradient": clip_gradient,
+    }
     return _internal._mp_adamw_update(
         weight, grad, mean, var, weight32, _scale(rescale_grad, weight), out=out, name=name, **arguments, **kwargs
     )

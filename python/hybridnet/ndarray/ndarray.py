@@ -23,13 +23,11 @@ __all__ = [
     "add",
     "arange",
     "array",
-    "choose_element_0index",
     "concatenate",
     "divide",
     "empty",
     "equal",
     "eye",
-    "fill_element_0index",
     "from_dlpack",
     "from_numpy",
     "full",
@@ -817,18 +815,6 @@ def onehot_encode(indices: NDArray, out: NDArray) -> NDArray:
     """Writes one-hot rows of the indices into out."""
     depth = out.shape[-1]
     return _function("one_hot")(indices, depth=depth, dtype=np.dtype(out.dtype).name, out=out)
-
-
-def choose_element_0index(lhs: NDArray, rhs: NDArray) -> NDArray:
-    """Of each row of lhs the element that rhs names: ``pick`` along the last axis."""
-    return _function("pick")(lhs, rhs)
-
-
-def fill_element_0index(lhs: NDArray, mhs: NDArray, rhs: NDArray) -> NDArray:
-    """lhs (rows, columns) with lhs[i, rhs[i]] = mhs[i]."""
-    result = lhs.copy()
-    result[arange(0, lhs.shape[0], dtype="int32"), rhs.astype("int32")] = mhs
-    return result
 
 
 def imdecode(str_img: bytes, **kwargs: Any) -> NDArray:

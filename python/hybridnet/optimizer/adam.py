@@ -232,7 +232,7 @@ class LAMB(_Moments):
         self.upper_bound = upper_bound
         self.bias_correction = bias_correction
 
-    def _bounds(self) -> dict[str, float]:
+    def _bounds(self) -> dict[str, Any]:
         bounds = {"lower_bound": self.lower_bound, "upper_bound": self.upper_bound}
         return {name: value for name, value in bounds.items() if value}
 

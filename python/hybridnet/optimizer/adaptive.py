@@ -80,7 +80,10 @@ class RMSProp(Optimizer):
         if self.clip_weights:
             arguments["clip_weights"] = self.clip_weights
         if self.centered:
-            ndarray.rmspropalex_update(weight, grad, *state, out=weight, lr=lr, wd=wd, gamma2=self.gamma2, **arguments)
+            n, g, delta = state
+            ndarray.rmspropalex_update(
+                weight, grad, n, g, delta, out=weight, lr=lr, wd=wd, gamma2=self.gamma2, **arguments
+            )
         else:
             ndarray.rmsprop_update(weight, grad, state[0], out=weight, lr=lr, wd=wd, **arguments)
 
@@ -129,10 +132,12 @@ class Ftrl(Optimizer):
 
     def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         lr, wd = self._begin(index)
+        z, n = state
         ndarray.ftrl_update(
             weight,
             grad,
-            *state,
+            z,
+            n,
             out=weight,
             lr=lr,
             wd=wd,

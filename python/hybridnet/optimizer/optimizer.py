@@ -134,7 +134,7 @@ class Optimizer:
             )
         self.lr = lr
 
-    def _attribute_of_variables(self, key: str) -> dict[str, float]:
+    def _attribute_of_variables(self, key: str) -> dict[str, Any]:
         if not self.sym_info:
             return {}
         attributes, names = self.sym_info
@@ -251,7 +251,7 @@ class Optimizer:
         self._update_count(index)
         return self._get_lr(index), self._get_wd(index)
 
-    def _gradient_arguments(self) -> dict[str, float]:
+    def _gradient_arguments(self) -> dict[str, Any]:
         """rescale_grad and, if set, clip_gradient: what every update operator takes."""
         arguments = {"rescale_grad": self.rescale_grad}
         if self.clip_gradient:

@@ -31,7 +31,7 @@ class _MomentumOptimizer(Optimizer):
         self._warn_about_low_precision(weight)
         return self.create_state(index, weight)
 
-    def _arguments(self) -> dict[str, float]:
+    def _arguments(self) -> dict[str, Any]:
         arguments = self._gradient_arguments()
         if self.momentum > 0:
             arguments["momentum"] = self.momentum
@@ -176,13 +176,16 @@ class FTML(Optimizer):
 
     def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         lr, wd = self._begin(index)
-        arguments = {"rescale_grad": self.rescale_grad, "t": self._index_update_count[index]}
+        arguments: dict[str, Any] = {"rescale_grad": self.rescale_grad, "t": self._index_update_count[index]}
         if self.clip_gradient:
             arguments["clip_grad"] = self.clip_gradient
+        d, v, z = state
         ndarray.ftml_update(
             weight,
             grad,
-            *state,
+            d,
+            v,
+            z,
             out=weight,
             lr=lr,
             wd=wd,

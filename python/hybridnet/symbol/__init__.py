@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..ops.namespace import lazy_functions
 from . import _internal, random, symbol
 from .symbol import *
 from .symbol import Symbol
+
+if TYPE_CHECKING:  # what editors complete; at run time the registry answers
+    from ..ops._generated import *
 
 _lazy, _names = lazy_functions(globals(), "", symbolic=True)
 _SUBMODULES = ("contrib", "image", "linalg", "op", "sparse")

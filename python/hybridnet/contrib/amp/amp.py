@@ -182,8 +182,9 @@ def init_trainer(optimizer_or_trainer: Any) -> None:
         )
     # bfloat16 has the range of float32: nothing is lost without a scale.
     scaler = LossScaler() if _State.target == "float16" else LossScaler(init_scale=1.0, max_scale=1.0)
-    optimizer_or_trainer._amp_loss_scaler = scaler
-    optimizer_or_trainer._amp_original_scale = optimizer_or_trainer._scale
+    trainer: Any = optimizer_or_trainer
+    trainer._amp_loss_scaler = scaler
+    trainer._amp_original_scale = trainer._scale
 
 
 def _scaler(trainer: Any, who: str) -> LossScaler:
