@@ -1,12 +1,10 @@
-# ruff: noqa: E501
 """Layers that read only the slices of a loop run once, in front of it."""
 
 from __future__ import annotations
 
+import hybridnet as mx
 import numpy as np
 import pytest
-
-import hybridnet as mx
 from hybridnet import gluon
 from hybridnet.contrib import foreach
 
@@ -34,30 +32,83 @@ def case(name):
     nn = gluon.nn
     if name == "dense":
         layer, other = nn.Dense(4, in_units=3), nn.Dense(4, in_units=4)
-        return lambda x, s: foreach(lambda d, h: (h, (layer(d) + other(h)).tanh()), x, s), (layer, other), (normal(6, 2, 3), normal(2, 4)), "FullyConnected"
+        return (
+            lambda x, s: foreach(lambda d, h: (h, (layer(d) + other(h)).tanh()), x, s),
+            (layer, other),
+            (normal(6, 2, 3), normal(2, 4)),
+            "FullyConnected",
+        )
     if name == "dense twice":
         layer, other = nn.Dense(4, in_units=3), nn.Dense(4, in_units=4)
-        return lambda x, s: foreach(lambda d, h: (other(layer(d)) * h, h + 1), x, s), (layer, other), (normal(6, 2, 3), normal(2, 4)), "FullyConnected"
+        return (
+            lambda x, s: foreach(lambda d, h: (other(layer(d)) * h, h + 1), x, s),
+            (layer, other),
+            (normal(6, 2, 3), normal(2, 4)),
+            "FullyConnected",
+        )
     if name == "dense of a view":
         layer = nn.Dense(4, in_units=6)
-        return lambda x, s: foreach(lambda d, h: (layer(d.reshape((1, -1))) + h, h), x, s), (layer,), (normal(5, 2, 3), normal(1, 4)), "FullyConnected"
+        return (
+            lambda x, s: foreach(lambda d, h: (layer(d.reshape((1, -1))) + h, h), x, s),
+            (layer,),
+            (normal(5, 2, 3), normal(1, 4)),
+            "FullyConnected",
+        )
     if name == "dense of the last axis":
         layer = nn.Dense(4, in_units=3, flatten=False)
-        return lambda x, s: foreach(lambda d, h: (layer(d) * h, h * 0.9), x, s), (layer,), (normal(5, 2, 2, 3), normal(2, 2, 4)), "FullyConnected"
+        return (
+            lambda x, s: foreach(lambda d, h: (layer(d) * h, h * 0.9), x, s),
+            (layer,),
+            (normal(5, 2, 2, 3), normal(2, 2, 4)),
+            "FullyConnected",
+        )
     if name == "embedding":
         layer = nn.Embedding(7, 4)
-        return lambda x, s: foreach(lambda d, h: (h, (h + layer(d)).tanh()), x, s), (layer,), (nd.array([[1, 2], [0, 6], [3, 3]]), normal(2, 4)), "Embedding"
+        return (
+            lambda x, s: foreach(lambda d, h: (h, (h + layer(d)).tanh()), x, s),
+            (layer,),
+            (nd.array([[1, 2], [0, 6], [3, 3]]), normal(2, 4)),
+            "Embedding",
+        )
     if name == "embedding of scalars":
         layer = nn.Embedding(7, 4)
-        return lambda x, s: foreach(lambda d, h: (h, (h + layer(d)).tanh()), x, s), (layer,), (nd.array([1, 0, 3]), normal(1, 4)), "Embedding"
+        return (
+            lambda x, s: foreach(lambda d, h: (h, (h + layer(d)).tanh()), x, s),
+            (layer,),
+            (nd.array([1, 0, 3]), normal(1, 4)),
+            "Embedding",
+        )
     if name == "convolution":
         layer = nn.Conv2D(4, 3, padding=1, in_channels=2)
-        return lambda x, s: foreach(lambda d, h: (h, (h + layer(d)).tanh()), x, s), (layer,), (normal(3, 2, 2, 5, 5), normal(2, 4, 5, 5)), "Convolution"
+        return (
+            lambda x, s: foreach(lambda d, h: (h, (h + layer(d)).tanh()), x, s),
+            (layer,),
+            (normal(3, 2, 2, 5, 5), normal(2, 4, 5, 5)),
+            "Convolution",
+        )
     weight = normal(3, 4, seed=5)
-    return lambda x, s: foreach(lambda d, h: (h, (h + (mx.sym if isinstance(d, mx.sym.Symbol) else nd).dot(d, weight)).tanh()), x, s), (), (normal(6, 2, 3), normal(2, 4)), "dot"  # fmt: skip
+
+    def through(d):
+        return (mx.sym if isinstance(d, mx.sym.Symbol) else nd).dot(d, weight)
+
+    return (
+        lambda x, s: foreach(lambda d, h: (h, (h + through(d)).tanh()), x, s),
+        (),
+        (normal(6, 2, 3), normal(2, 4)),
+        "dot",
+    )
 
 
-CASES = ["dense", "dense twice", "dense of a view", "dense of the last axis", "embedding", "embedding of scalars", "convolution", "dot"]
+CASES = [
+    "dense",
+    "dense twice",
+    "dense of a view",
+    "dense of the last axis",
+    "embedding",
+    "embedding of scalars",
+    "convolution",
+    "dot",
+]
 
 
 @pytest.mark.parametrize("name", CASES)
