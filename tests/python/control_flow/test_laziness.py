@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hybridnet as mx
+import os
+import time
+
 import numpy as np
 import pytest
 from hybridnet import errors, gluon
-from hybridnet.contrib import cond, foreach
+from hybridnet.contrib import cond, foreach, while_loop
 
 nd = mx.nd
 
@@ -130,11 +133,8 @@ def test_without_the_rule_upstream_work_runs():
         run(function, nd.arange(3), nd.zeros((1,)), BAD, passes="fast_run,-lazy").asscalar()
 
 
+@pytest.mark.skipif(os.environ.get("HYBRIDNET_ENGINE_TYPE") == "NaiveEngine", reason="the naive engine runs at once")
 def test_the_callers_thread_does_not_wait_for_a_loop():
-    import time
-
-    from hybridnet.contrib import while_loop
-
     block = Block(
         lambda i, x: while_loop(
             lambda i, x: i < 400, lambda i, x: (i + 1, mx.sym.dot(x, x) * 1e-3), (i, x), 400, has_outputs=False

@@ -88,6 +88,18 @@ def test_gradients_agree(seed, depth, order):
 
 
 @settings(EXAMPLES, max_examples=15)
+@pytest.mark.parametrize("passes", ["none", "fast_compile", "fast_run,-loop", "fast_run,-lazy", "fast_run,-cse"])
+@given(SEEDS, DEPTHS, st.integers(1, 2))
+def test_every_choice_of_rewrites_gives_the_same(passes, seed, depth, order):
+    tree, values = programs.make(seed, depth), inputs(seed)
+    eager, hybrid = Program(tree), Program(tree)
+    hybrid.hybridize(passes=passes)
+    want, got = evaluate(eager, values, order), evaluate(hybrid, values, order)
+    np.testing.assert_allclose(got[0], want[0], rtol=1e-10, atol=1e-12)
+    agree(got[2], want[2])
+
+
+@settings(EXAMPLES, max_examples=15)
 @given(SEEDS, st.integers(1, 3), st.integers(1, 2))
 def test_gradients_are_those_of_differences(seed, depth, order):
     block, values = Program(_smooth(programs.make(seed, depth))), inputs(seed)
