@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "hybridnet/op.h"
@@ -74,8 +75,8 @@ template <typename T, typename S, typename A, bool kMaster, typename Rule>
   }
 }
 
-// The same loop compiled for wider vectors than the baseline has. The compiler chooses the instructions of each; which
-// one runs depends on the machine alone, so results do not vary between runs.
+// The same loop compiled for wider vectors than the baseline has, for the dtype that models are trained in; the others
+// would cost more room than they save time. Which one runs depends on the machine alone, so results do not vary.
 #if defined(__x86_64__)
 template <typename T, typename S, typename A, bool kMaster, typename Rule>
 [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]] void update_range_avx512(
@@ -92,12 +93,15 @@ template <typename T, typename S, typename A, bool kMaster, typename Rule>
 template <typename T, typename S, typename A, bool kMaster, typename Rule>
 void update_best(const Rule rule, const UpdateTensors<Rule::kStates>& t, int64_t begin, int64_t end) {
 #if defined(__x86_64__)
-  static const int level =
-      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") ? 2
-      : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")                                              ? 1
-                                                                        : 0;
-  if (level == 2) return update_range_avx512<T, S, A, kMaster>(rule, t, begin, end);
-  if (level == 1) return update_range_avx2<T, S, A, kMaster>(rule, t, begin, end);
+  if constexpr (std::is_same_v<T, float> && std::is_same_v<S, float> && !kMaster) {
+    static const int level =
+        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw")
+            ? 2
+        : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? 1
+                                                                          : 0;
+    if (level == 2) return update_range_avx512<T, S, A, kMaster>(rule, t, begin, end);
+    if (level == 1) return update_range_avx2<T, S, A, kMaster>(rule, t, begin, end);
+  }
 #endif
   update_range<T, S, A, kMaster>(rule, t, begin, end);
 }

@@ -1,8 +1,10 @@
 // _random_x, _random_x_like and _sample_x for every distribution of distributions.h.
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "hybridnet/threads.h"
+#include "kernels/convert.h"
 #include "ops/random/distributions.h"
 #include "hybridnet/op.h"
 #include "ops/shape_param.h"
@@ -134,26 +136,30 @@ void fill_drawn(const TensorRef& out, RngKey key, double first, double second) {
   });
 }
 
+// The values of a tensor of parameters, whatever its dtype.
+std::vector<double> as_doubles(const TensorRef& tensor) {
+  std::vector<double> values(static_cast<size_t>(tensor.size()));
+  kernels::convert_parallel(tensor.dtype, tensor.data, DType::kFloat64, values.data(), tensor.size());
+  return values;
+}
+
 template <typename D>
 void fill_sampled(const KernelArgs& a) {
   const TensorRef& out = a.out[0];
   const int64_t parameters = a.in[0].size();
   if (parameters == 0) return;
   const int64_t per_parameter = out.size() / parameters;
+  const std::vector<double> first = as_doubles(a.in[0]);
+  const std::vector<double> second = a.in.size() > 1 ? as_doubles(a.in[1]) : std::vector<double>(first.size());
   dispatch_floating(out.dtype, [&](auto zero) {
     using T = decltype(zero);
     T* data = out.as<T>();
-    dispatch_dtype(a.in[0].dtype, [&](auto parameter_zero) {
-      using P = decltype(parameter_zero);
-      const P* first = a.in[0].as<P>();
-      const P* second = a.in.size() > 1 ? a.in[1].as<P>() : nullptr;
-      parallel_for(out.size(), kGrain / 16, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          const int64_t k = i / per_parameter;
-          kernels::ElementBits bits(a.rng, static_cast<uint64_t>(i));
-          data[i] = static_cast<T>(D::draw(bits, static_cast<double>(first[k]), second ? static_cast<double>(second[k]) : 0.0));
-        }
-      });
+    parallel_for(out.size(), kGrain / 16, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const auto k = static_cast<size_t>(i / per_parameter);
+        kernels::ElementBits bits(a.rng, static_cast<uint64_t>(i));
+        data[i] = static_cast<T>(D::draw(bits, first[k], second[k]));
+      }
     });
   });
 }
