@@ -1,6 +1,8 @@
-// Heavy work on the slices alone moves in front of the loop: once over all rows instead of once per iteration. Its
-// gradient then is outside, too: one product for the weights instead of one per iteration.
+// Work that does not depend on the states moves in front of the loop. What reads only captured values is done once
+// instead of once per iteration, and kept once for the gradient. Heavy work on the slices alone is done once over all
+// rows; its gradient then is outside, too: one product for the weights instead of one per iteration.
 #include <algorithm>
+#include <optional>
 
 #include "graph/control_flow.h"
 #include "passes/body_graph.h"
@@ -47,19 +49,75 @@ class PushBefore {
     is_slice_ = marked(p_.in_data_locs, sources.size());
     is_captured_ = marked(p_.remain_locs, sources.size());
     bool changed = false;
-    for (Node* inner : body.order())
-      if (body.contains(inner) && can_move(body, *inner)) changed = move(body, *inner) || changed;
+    for (Node* inner : body.order()) {
+      if (!body.contains(inner) || inner->is_variable()) continue;
+      if (is_invariant(body, *inner)) {
+        hoist(body, *inner);
+        changed = true;
+      } else if (can_move(body, *inner)) {
+        changed = move(body, *inner) || changed;
+      }
+    }
     if (changed) rebuild(body);
     return changed;
   }
 
  private:
   bool may_have_work() const {
-    const std::vector<Node*> nodes = topological_order(node_.subgraphs[0]->outputs);
-    return std::any_of(nodes.begin(), nodes.end(), [](const Node* node) {
-      return node->op && (node->op->name == "FullyConnected" || node->op->name == "dot" ||
-                          node->op->name == "Embedding" || node->op->name == "Convolution");
+    const Subgraph& body = *node_.subgraphs[0];
+    auto is_captured = [&](const NodeEntry& entry) {
+      const auto at = std::find(body.inputs.begin(), body.inputs.end(), entry.node);
+      const std::optional<int64_t> position = at - body.inputs.begin();
+      return at != body.inputs.end() &&
+             std::find(p_.remain_locs.begin(), p_.remain_locs.end(), position) != p_.remain_locs.end();
+    };
+    const std::vector<Node*> nodes = topological_order(body.outputs);
+    return std::any_of(nodes.begin(), nodes.end(), [&](const Node* node) {
+      return node->op &&
+             (node->op->name == "FullyConnected" || node->op->name == "dot" || node->op->name == "Embedding" ||
+              node->op->name == "Convolution" ||
+              (!node->inputs.empty() && std::all_of(node->inputs.begin(), node->inputs.end(), is_captured)));
     });
+  }
+
+  // Reads captured values only, cannot fail, and its result is not much larger than what it is made from.
+  bool is_invariant(const Graph& body, const Node& node) const {
+    if (node.inputs.empty() || !node.subgraphs.empty() || node.op->random || node.op->effect || !node.op->total ||
+        node.op->is_view || node.op->has_writebacks() || node.op->data_dependent_shape)
+      return false;
+    int64_t in = 0, out = 0;
+    for (const NodeEntry& input : node.inputs) {
+      const int captured = body.input_index(input.node.get());
+      if (captured < 0 || !is_captured_[static_cast<size_t>(captured)]) return false;
+      in += body.spec(input).bytes();
+    }
+    for (const TensorSpec& spec : node.specs) out += spec.bytes();
+    return out <= 2 * in;
+  }
+
+  NodePtr add_outside(const Node& inner, std::vector<NodeEntry> inputs) {
+    const NodePtr moved = graph_.add(*inner.op, inner.params, std::move(inputs), &node_);
+    moved->name = inner.name;
+    moved->block = inner.block;
+    moved->where = inner.where;
+    return moved;
+  }
+
+  void hoist(Graph& body, Node& inner) {
+    std::vector<NodeEntry> inputs;
+    for (const NodeEntry& input : inner.inputs)
+      inputs.push_back(outer_[static_cast<size_t>(body.input_index(input.node.get()))]);
+    const NodePtr moved = add_outside(inner, std::move(inputs));
+    const NodePtr self(&inner);
+    for (uint32_t i = 0; i < self->specs.size() && body.contains(self.get()); ++i) {
+      if (!body.is_used(*self, static_cast<int>(i))) continue;
+      const NodePtr slot = body.add_input(self->name, self->specs[i]);
+      outer_.push_back({moved, i});
+      is_slice_.push_back(false);
+      is_captured_.push_back(true);
+      p_.remain_locs.push_back(body.input_index(slot.get()));
+      body.replace({self, i}, {slot, 0});
+    }
   }
 
   static std::vector<bool> marked(const OptionalInts& locs, size_t count) {
@@ -104,10 +162,7 @@ class PushBefore {
         reshaped(outer_[static_cast<size_t>(root_input(body, inner.inputs[0]))], rows_ * in[0], -1, in)};
     for (size_t i = 1; i < inner.inputs.size(); ++i)
       inputs.push_back(outer_[static_cast<size_t>(body.input_index(inner.inputs[i].node.get()))]);
-    const NodePtr moved = graph_.add(*inner.op, inner.params, std::move(inputs), &node_);
-    moved->name = inner.name;
-    moved->block = inner.block;
-    moved->where = inner.where;
+    const NodePtr moved = add_outside(inner, std::move(inputs));
     const NodePtr slot = body.add_input(inner.name, out);
     outer_.push_back(reshaped({moved, 0}, rows_, out.shape[0], out.shape));
     is_slice_.push_back(true);

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hybridnet as mx
+import json
+
 import numpy as np
 import pytest
 from hybridnet import gluon
@@ -141,3 +143,61 @@ def test_work_on_states_stays_inside():
     lines = block._cached_op.plan_text().splitlines()
     assert not any("FullyConnected" in line for line in lines if line.startswith("%"))
     assert any("FullyConnected" in line or "fully_connected" in line for line in lines if line.startswith(" "))
+
+
+WITH_INVARIANT_WORK = {
+    "nodes": [
+        {"op": "null", "name": "x", "inputs": []},
+        {"op": "null", "name": "s", "inputs": []},
+        {"op": "null", "name": "w", "inputs": []},
+        {
+            "op": "_foreach",
+            "name": "loop",
+            "attrs": {"num_args": "3", "num_outputs": "2", "num_out_data": "1", "in_data_locs": "[0]", "in_state_locs": "[1]", "remain_locs": "[2]"},
+            "inputs": [[0, 0, 0], [1, 0, 0], [2, 0, 0]],
+            "subgraphs": [{
+                "nodes": [
+                    {"op": "null", "name": "d", "inputs": []},
+                    {"op": "null", "name": "h", "inputs": []},
+                    {"op": "null", "name": "v", "inputs": []},
+                    {"op": "elemwise_mul", "name": "first", "inputs": [[0, 0, 0], [1, 0, 0]]},
+                    {"op": "exp", "name": "e", "inputs": [[2, 0, 0]]},
+                    {"op": "sin", "name": "es", "inputs": [[4, 0, 0]]},
+                    {"op": "elemwise_mul", "name": "second", "inputs": [[3, 0, 0], [5, 0, 0]]},
+                ],
+                "arg_nodes": [0, 1, 2],
+                "heads": [[6, 0, 0], [3, 0, 0]],
+            }],
+        },
+    ],
+    "arg_nodes": [0, 1, 2],
+    "heads": [[3, 0, 0], [3, 1, 0]],
+    "attrs": {"mxnet_version": ["int", 10901]},
+}  # fmt: skip
+
+
+def test_work_on_captured_values_is_done_once():
+    """As in a file from MXNet, where such work stands in the body. What the gradient reads of it is kept once, too."""
+    graph = mx.sym.load_json(json.dumps(WITH_INVARIANT_WORK))
+    block = gluon.SymbolBlock(graph, [mx.sym.var(name) for name in "xsw"])
+    block.hybridize()
+    arrays = normal(6, 3), normal(3, seed=1), normal(3, seed=2)
+    for array in arrays:
+        array.attach_grad()
+    with mx.autograd.record():
+        outs, _ = block(*arrays)
+        outs.sum().backward()
+    x, s, w = (a.asnumpy() for a in arrays)
+    before = np.cumprod(np.concatenate([s[None], x[:-1]]), axis=0)
+    np.testing.assert_allclose(outs.asnumpy(), before * x * np.sin(np.exp(w)), rtol=1e-4)
+    np.testing.assert_allclose(arrays[2].grad.asnumpy(), (before * x).sum(axis=0) * np.cos(np.exp(w)) * np.exp(w), rtol=1e-3)
+    lines = block._cached_op.plan_text().splitlines()
+    assert not any("exp(" in line or "sin(" in line for line in lines if line.startswith(" "))
+    kept = int(block._cached_op.summary().split("kept for backward ")[1].split(" bytes")[0])
+    assert kept <= 4 * x.nbytes + 4 * 64
+
+
+def test_loops_that_run_once_are_left_alone():
+    block = Block(lambda x, s: foreach(lambda d, h: (d * h, h), x, s)[0])
+    block.hybridize()
+    np.testing.assert_array_equal(block(nd.ones((1, 3)), nd.ones((3,))).asnumpy(), np.ones((1, 3)))
