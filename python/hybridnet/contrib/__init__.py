@@ -14,6 +14,8 @@ __all__ = ["cond", "control_flow", "foreach", "while_loop"]
 _ELSEWHERE = {
     "amp": "hybridnet.contrib.amp",
     "autograd": "hybridnet.contrib.autograd",
+    "io": "hybridnet.contrib.io",
+    "text": "hybridnet.contrib.text",
     "ndarray": "hybridnet.ndarray.contrib",
     "nd": "hybridnet.ndarray.contrib",
     "symbol": "hybridnet.symbol.contrib",

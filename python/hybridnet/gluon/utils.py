@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..context import Context
     from ..ndarray import NDArray
 
-__all__ = ["check_sha1", "clip_global_norm", "download", "split_and_load", "split_data"]
+__all__ = ["check_sha1", "clip_global_norm", "download", "replace_file", "split_and_load", "split_data"]
 
 
 def split_data(data: NDArray, num_slice: int, batch_axis: int = 0, even_split: bool = True) -> list[NDArray]:
@@ -246,3 +246,8 @@ def shape_is_known(shape: Sequence[int] | None) -> bool:
     if min(shape) < -1:
         raise ValueError(f"sizes cannot be negative (-1 means unknown), got shape {tuple(shape)}")
     return min(shape) >= (0 if numpy_semantics else 1)
+
+
+def replace_file(src: str, dst: str) -> None:
+    """Moves src to dst, in place of a file that is there, in one step."""
+    os.replace(src, dst)
