@@ -150,5 +150,5 @@ class BaseRNNCell:
 
     def _get_activation(self, inputs: Symbol, activation: Any, **kwargs: Any) -> Symbol:
         if isinstance(activation, str):
-            return symbol.Activation(inputs, act_type=activation, **kwargs)
+            return symbol.Activation(inputs, act_type=activation, **kwargs)  # type: ignore[arg-type]  # it checks the name
         return activation(inputs, **kwargs)

@@ -63,12 +63,13 @@ class BaseConvRNNCell(BaseRNNCell):
         if any(size % 2 == 0 for size in h2h_kernel):
             raise ParamError(f"{type(self).__name__}: Only support odd number, get h2h_kernel= {h2h_kernel}")
         pad = tuple(d * (k - 1) // 2 for d, k in zip(h2h_dilate, h2h_kernel, strict=True))
-        self._i2h = {"kernel": i2h_kernel, "stride": i2h_stride, "pad": i2h_pad, "dilate": i2h_dilate}
-        self._h2h = {"kernel": h2h_kernel, "stride": (1, 1), "pad": pad, "dilate": h2h_dilate}
+        self._i2h: dict[str, Any] = {"kernel": i2h_kernel, "stride": i2h_stride, "pad": i2h_pad, "dilate": i2h_dilate}
+        self._h2h: dict[str, Any] = {"kernel": h2h_kernel, "stride": (1, 1), "pad": pad, "dilate": h2h_dilate}
         self._num_hidden = num_hidden
-        self._conv_layout = conv_layout
+        self._conv_layout: Any = conv_layout
         self._activation = activation
-        probe = symbol.Convolution(symbol.Variable("data"), num_filter=num_hidden, layout=conv_layout, **self._i2h)
+        data = symbol.Variable("data")
+        probe = symbol.Convolution(data, num_filter=num_hidden, **{**self._i2h, "layout": conv_layout})
         self._state_shape = (0, *probe.infer_shape(data=tuple(input_shape))[1][0][1:])
         variables = self._params
         self._weights = {

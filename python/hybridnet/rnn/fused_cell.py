@@ -89,7 +89,7 @@ class FusedRNNCell(BaseRNNCell):
     def unpack_weights(self, args: dict[str, Any]) -> dict[str, Any]:
         """A copy of args with one array per layer, direction and gate. Raises ShapeError if the size does not fit."""
         args = dict(args)
-        vector = args.pop(self._parameter.name)
+        vector = args.pop(str(self._parameter.name))
         hidden, directions = self._num_hidden, len(self._directions)
         upper = (self._num_layers - 1) * (hidden + directions * hidden + 2)
         inputs = vector.size // directions // hidden // len(self._gate_names) - upper - hidden - 2
@@ -107,7 +107,7 @@ class FusedRNNCell(BaseRNNCell):
         args = dict(args)
         inputs = args[f"{self._prefix}l0_i2h{self._gate_names[0]}_weight"].shape[1]
         parts = [args.pop(name).reshape((-1,)) for name, _ in self._parts(inputs)]
-        args[self._parameter.name] = ndarray.concat(*parts, dim=0)
+        args[str(self._parameter.name)] = ndarray.concat(*parts, dim=0)
         return args
 
     def __call__(self, inputs: Symbol, states: list[Symbol]) -> tuple[Symbol, list[Symbol]]:
@@ -127,7 +127,8 @@ class FusedRNNCell(BaseRNNCell):
         if axis == 1:
             inputs = symbol.swapaxes(inputs, dim1=0, dim2=1)
         states = self.begin_state() if begin_state is None else begin_state
-        outputs = symbol.RNN(
+        run: Any = symbol.RNN  # takes as many states as the mode has
+        outputs = run(
             inputs,
             self._parameter,
             *states,
@@ -161,7 +162,7 @@ class FusedRNNCell(BaseRNNCell):
         for i in range(self._num_layers):
             cells = [self._cell(f"{self._prefix}{direction}{i}_") for direction in self._directions]
             if self._bidirectional:
-                stack.add(BidirectionalCell(*cells, output_prefix=f"{self._prefix}bi_l{i}_"))
+                stack.add(BidirectionalCell(cells[0], cells[1], output_prefix=f"{self._prefix}bi_l{i}_"))
             else:
                 stack.add(cells[0])
             if self._dropout > 0 and i != self._num_layers - 1:

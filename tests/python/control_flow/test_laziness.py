@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hybridnet as mx
 import os
 import time
 
+import hybridnet as mx
 import numpy as np
 import pytest
 from hybridnet import errors, gluon
