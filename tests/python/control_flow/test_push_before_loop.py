@@ -1,10 +1,11 @@
+# ruff: noqa: E501
 """Layers that read only the slices of a loop run once, in front of it."""
 
 from __future__ import annotations
 
-import hybridnet as mx
 import json
 
+import hybridnet as mx
 import numpy as np
 import pytest
 from hybridnet import gluon
@@ -190,7 +191,9 @@ def test_work_on_captured_values_is_done_once():
     x, s, w = (a.asnumpy() for a in arrays)
     before = np.cumprod(np.concatenate([s[None], x[:-1]]), axis=0)
     np.testing.assert_allclose(outs.asnumpy(), before * x * np.sin(np.exp(w)), rtol=1e-4)
-    np.testing.assert_allclose(arrays[2].grad.asnumpy(), (before * x).sum(axis=0) * np.cos(np.exp(w)) * np.exp(w), rtol=1e-3)
+    np.testing.assert_allclose(
+        arrays[2].grad.asnumpy(), (before * x).sum(axis=0) * np.cos(np.exp(w)) * np.exp(w), rtol=1e-3
+    )
     lines = block._cached_op.plan_text().splitlines()
     assert not any("exp(" in line or "sin(" in line for line in lines if line.startswith(" "))
     kept = int(block._cached_op.summary().split("kept for backward ")[1].split(" bytes")[0])
