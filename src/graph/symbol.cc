@@ -13,7 +13,8 @@ std::unordered_set<const Node*> auxiliary_nodes(const std::vector<Node*>& order)
   for (const Node* node : order) {
     if (node->is_variable()) continue;
     for (size_t i = 0; i < node->inputs.size(); ++i)
-      if (node->inputs[i].node->is_variable() && is_auxiliary_input(*node, i)) result.insert(node->inputs[i].node.get());
+      if (node->inputs[i].node->is_variable() && is_auxiliary_input(*node, i))
+        result.insert(node->inputs[i].node.get());
   }
   return result;
 }
@@ -36,7 +37,8 @@ std::string output_name_of(const NodeEntry& e) {
   const void* p = node.params->data();
   if (node.num_visible_outputs() == 1) return node.name + "_output";
   const bool named = node.op->outputs.size() == static_cast<size_t>(node.num_outputs()) && node.op->outputs.size() > 1;
-  return node.name + "_" + (named ? node.op->output_name(p, static_cast<int>(e.index)) : "output" + std::to_string(e.index));
+  return node.name + "_" +
+         (named ? node.op->output_name(p, static_cast<int>(e.index)) : "output" + std::to_string(e.index));
 }
 
 // What the caller says replaces what the variable declares; sizes that the caller leaves open stay as declared.
@@ -93,7 +95,8 @@ std::vector<std::string> Symbol::list_outputs() const {
 Symbol Symbol::internals() const {
   Symbol all;
   for (Node* node : topological_order(outputs))
-    for (int i = 0; i < node->num_visible_outputs(); ++i) all.outputs.push_back({NodePtr(node), static_cast<uint32_t>(i)});
+    for (int i = 0; i < node->num_visible_outputs(); ++i)
+      all.outputs.push_back({NodePtr(node), static_cast<uint32_t>(i)});
   return all;
 }
 
@@ -126,10 +129,12 @@ void fill_dtype(const std::vector<NodeEntry>& outputs, const NodeEntry& variable
 }
 
 // What nothing determines is float32, as everywhere in the API; an input that takes whole numbers only gets those.
-void fill_undetermined_dtypes(const std::vector<NodeEntry>& outputs, const std::vector<Node*>& order, bool train, SpecMap* specs) {
+void fill_undetermined_dtypes(const std::vector<NodeEntry>& outputs, const std::vector<Node*>& order, bool train,
+                              SpecMap* specs) {
   std::vector<NodeEntry> unknown;
   for (Node* node : order)
-    if (node->is_variable() && (*specs)[{NodePtr(node), 0}].dtype == DType::kUnknown) unknown.push_back({NodePtr(node), 0});
+    if (node->is_variable() && (*specs)[{NodePtr(node), 0}].dtype == DType::kUnknown)
+      unknown.push_back({NodePtr(node), 0});
   if (unknown.empty()) return;
   SpecMap all_floating = *specs;
   for (const NodeEntry& variable : unknown) all_floating[variable].dtype = DType::kFloat32;
@@ -165,7 +170,8 @@ Symbol::Specs Symbol::infer(const std::map<std::string, TensorSpec>& known, bool
     const TensorSpec spec = specs.has(e) ? specs.at(e) : TensorSpec{};
     if (!spec.known()) {
       result.complete = false;
-      missing += (missing.empty() ? "" : ", ") + (e.node->is_variable() ? e.node->name : output_name_of(e)) + ": " + spec.str();
+      missing += (missing.empty() ? "" : ", ") + (e.node->is_variable() ? e.node->name : output_name_of(e)) + ": " +
+                 spec.str();
     }
     list->push_back(spec);
   };
@@ -173,7 +179,8 @@ Symbol::Specs Symbol::infer(const std::map<std::string, TensorSpec>& known, bool
     if (is_input(node)) collect({NodePtr(node), 0}, aux.count(node) ? &result.auxiliaries : &result.arguments);
   for (const NodeEntry& e : outputs) collect(e, &result.outputs);
   if (!result.complete && !partial) {
-    throw ShapeError({.message = "the shapes given do not determine all others", .because = "unknown remain " + missing,
+    throw ShapeError({.message = "the shapes given do not determine all others",
+                      .because = "unknown remain " + missing,
                       .fix = "give the shapes of more inputs, or use infer_shape_partial"});
   }
   return result;

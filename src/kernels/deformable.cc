@@ -19,7 +19,8 @@ struct Neighbours {
 template <typename T>
 Neighbours<T> neighbours(T position, int64_t size, bool zero_border, bool derivative) {
   Neighbours<T> n;
-  const bool inside = zero_border ? position > T(-1) && position < static_cast<T>(size) : position >= T(0) && position < static_cast<T>(size);
+  const bool inside = zero_border ? position > T(-1) && position < static_cast<T>(size)
+                                  : position >= T(0) && position < static_cast<T>(size);
   if (!inside) return n;
   const T below = std::floor(position);
   const int64_t first = static_cast<int64_t>(below);
@@ -50,8 +51,10 @@ void find_corners(const DeformableSampling& s, int64_t tap, const T* offset, Cor
   const int64_t tap_y = tap / s.kernel_w * s.dilate_h - s.pad_h, tap_x = tap % s.kernel_w * s.dilate_w - s.pad_w;
   for (int64_t p = 0; p < s.points(); ++p) {
     const int64_t row = p / s.out_width, column = p % s.out_width;
-    const Neighbours<T> y = neighbours(static_cast<T>(row * s.stride_h + tap_y) + move_y[p], s.height, s.zero_border, s.along_y);
-    const Neighbours<T> x = neighbours(static_cast<T>(column * s.stride_w + tap_x) + move_x[p], s.width, s.zero_border, s.along_x);
+    const Neighbours<T> y =
+        neighbours(static_cast<T>(row * s.stride_h + tap_y) + move_y[p], s.height, s.zero_border, s.along_y);
+    const Neighbours<T> x =
+        neighbours(static_cast<T>(column * s.stride_w + tap_x) + move_x[p], s.width, s.zero_border, s.along_x);
     for (int i = 0; i < 4; ++i) {
       corners[p].index[i] = y.index[i / 2] * s.width + x.index[i % 2];
       corners[p].weight[i] = y.weight[i / 2] * x.weight[i % 2];
@@ -59,8 +62,8 @@ void find_corners(const DeformableSampling& s, int64_t tap, const T* offset, Cor
   }
 }
 
-// Calls f(image plane index, columns plane index, corners) for every channel and tap. Tasks are images and groups, whose planes of
-// the image are their own, so that adding to them needs no locks.
+// Calls f(image plane index, columns plane index, corners) for every channel and tap. Tasks are images and groups,
+// whose planes of the image are their own, so that adding to them needs no locks.
 template <typename T, typename F>
 void for_each_plane(const DeformableSampling& s, const T* offset, F&& f) {
   const int64_t per_group = s.channels / s.groups;

@@ -1,4 +1,5 @@
-// Images read around every pixel of an output at kernel points that offsets have moved: the columns of deformable convolution.
+// Images read around every pixel of an output at kernel points that offsets have moved: the columns of deformable
+// convolution.
 //   Dai et al.: Deformable Convolutional Networks, ICCV 2017; Zhu et al.: Deformable ConvNets v2, CVPR 2019.
 #pragma once
 
@@ -10,16 +11,16 @@ struct DeformableSampling {
   int64_t batch = 0, channels = 0, height = 0, width = 0;  // of the image
   int64_t out_height = 0, out_width = 0;
   int64_t kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, dilate_h = 1, dilate_w = 1, pad_h = 0, pad_w = 0;
-  int64_t groups = 1;                      // channels / groups share offsets
-  bool zero_border = false;                // true: the image is surrounded by zeros; false: its last row and column go on to the edge
-  bool along_y = false, along_x = false;   // differentiated by the point's coordinates
+  int64_t groups = 1;        // channels / groups share offsets
+  bool zero_border = false;  // true: the image is surrounded by zeros; false: its last row and column go on to the edge
+  bool along_y = false, along_x = false;  // differentiated by the point's coordinates
 
   int64_t taps() const { return kernel_h * kernel_w; }
   int64_t points() const { return out_height * out_width; }
 };
 
-// Memory orders: image (batch, channels, height, width), offset (batch, groups, taps, 2, points) with y before x, columns
-// (channels, taps, batch, points).
+// Memory orders: image (batch, channels, height, width), offset (batch, groups, taps, 2, points) with y before x,
+// columns (channels, taps, batch, points).
 template <typename T>
 void deformable_columns(const DeformableSampling& s, const T* image, const T* offset, T* columns);
 

@@ -14,8 +14,8 @@ constexpr int64_t kBlock = 64;
 
 // c -= op(a) op(b), with the row lengths of the surrounding matrices.
 template <typename T>
-void subtract_product(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const T* a, int64_t lda, const T* b,
-                      int64_t ldb, T* c, int64_t ldc) {
+void subtract_product(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const T* a, int64_t lda,
+                      const T* b, int64_t ldb, T* c, int64_t ldc) {
   if (m <= 0 || n <= 0 || k <= 0) return;
   gemm(GemmShape{transpose_a, transpose_b, m, n, k, lda, ldb, ldc}, T(-1), a, b, T(1), c);
 }
@@ -89,7 +89,8 @@ void reflect_row(int64_t n, T* row, const T* v, T beta) {
 // A = Q^T T Q.
 template <typename T>
 void tridiagonalize(int64_t n, T* a, T* d, T* e) {
-  std::vector<T> reflectors(static_cast<size_t>(n * n), T(0)), betas(static_cast<size_t>(n), T(0)), p(static_cast<size_t>(n));
+  std::vector<T> reflectors(static_cast<size_t>(n * n), T(0)), betas(static_cast<size_t>(n), T(0)),
+      p(static_cast<size_t>(n));
   for (int64_t i = 0; i < n; ++i)
     for (int64_t j = i + 1; j < n; ++j) a[i * n + j] = a[j * n + i];
   for (int64_t k = 0; k + 1 < n; ++k) {
@@ -115,7 +116,8 @@ void tridiagonalize(int64_t n, T* a, T* d, T* e) {
   for (int64_t k = n - 2; k >= 0; --k) {
     const T beta = betas[static_cast<size_t>(k)];
     if (beta == 0) continue;
-    for (int64_t row = k + 1; row < n; ++row) reflect_row(n - k - 1, a + row * n + k + 1, reflectors.data() + k * n, beta);
+    for (int64_t row = k + 1; row < n; ++row)
+      reflect_row(n - k - 1, a + row * n + k + 1, reflectors.data() + k * n, beta);
   }
 }
 
@@ -165,7 +167,9 @@ bool diagonalize(int64_t n, T* d, T* e, T* u) {
   for (int64_t first = 0; first < n; ++first) {
     for (int step = 0;; ++step) {
       int64_t last = first;
-      while (last + 1 < n && std::abs(e[last]) > std::numeric_limits<T>::epsilon() * (std::abs(d[last]) + std::abs(d[last + 1]))) ++last;
+      while (last + 1 < n &&
+             std::abs(e[last]) > std::numeric_limits<T>::epsilon() * (std::abs(d[last]) + std::abs(d[last + 1])))
+        ++last;
       if (last == first) break;
       if (step == kMaxSteps || !std::isfinite(e[first])) return false;
       ql_step(n, first, last, d, e, u);
@@ -283,7 +287,8 @@ void lq(int64_t rows, int64_t columns, T* a, T* l) {
     T* v = a + k * columns + k;
     for (int64_t j = 0; j < k; ++j) l[k * rows + j] = a[k * columns + j];
     betas[static_cast<size_t>(k)] = make_reflector(columns - k, v, l + k * rows + k);
-    for (int64_t i = k + 1; i < rows; ++i) reflect_row(columns - k, a + i * columns + k, v, betas[static_cast<size_t>(k)]);
+    for (int64_t i = k + 1; i < rows; ++i)
+      reflect_row(columns - k, a + i * columns + k, v, betas[static_cast<size_t>(k)]);
   }
   // Q = the first rows of H_{rows-1} ... H_0, built from the last reflector to the first.
   std::vector<T> v(static_cast<size_t>(columns));
@@ -292,7 +297,8 @@ void lq(int64_t rows, int64_t columns, T* a, T* l) {
     std::fill_n(a + k * columns, columns, T(0));
     a[k * columns + k] = 1;
     for (int64_t i = k + 1; i < rows; ++i) a[i * columns + k] = 0;
-    for (int64_t i = k; i < rows; ++i) reflect_row(columns - k, a + i * columns + k, v.data(), betas[static_cast<size_t>(k)]);
+    for (int64_t i = k; i < rows; ++i)
+      reflect_row(columns - k, a + i * columns + k, v.data(), betas[static_cast<size_t>(k)]);
   }
 }
 

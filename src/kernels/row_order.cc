@@ -8,8 +8,8 @@
 namespace hybridnet::kernels {
 namespace {
 
-// Unsigned integers that are ordered as the values are. The bits of positive floats are in order already, those of negative ones
-// in reversed order.
+// Unsigned integers that are ordered as the values are. The bits of positive floats are in order already, those of
+// negative ones in reversed order.
 uint32_t ordered_bits(float v) {
   if (v != v) return ~uint32_t{0};
   const uint32_t bits = std::bit_cast<uint32_t>(v + 0.0f);
@@ -20,13 +20,18 @@ uint64_t ordered_bits(double v) {
   const uint64_t bits = std::bit_cast<uint64_t>(v + 0.0);
   return bits >> 63 ? ~bits : bits | uint64_t{1} << 63;
 }
-uint64_t ordered_bits(int64_t v) { return static_cast<uint64_t>(v) ^ uint64_t{1} << 63; }
+uint64_t ordered_bits(int64_t v) {
+  return static_cast<uint64_t>(v) ^ uint64_t { 1 } << 63;
+}
 
 template <typename T>
 auto key_of(T v) {
-  if constexpr (std::is_same_v<T, double> || std::is_same_v<T, int64_t>) return ordered_bits(v);
-  else if constexpr (std::is_integral_v<T>) return static_cast<uint32_t>(static_cast<int32_t>(v)) ^ 0x80000000u;
-  else return ordered_bits(static_cast<float>(v));
+  if constexpr (std::is_same_v<T, double> || std::is_same_v<T, int64_t>)
+    return ordered_bits(v);
+  else if constexpr (std::is_integral_v<T>)
+    return static_cast<uint32_t>(static_cast<int32_t>(v)) ^ 0x80000000u;
+  else
+    return ordered_bits(static_cast<float>(v));
 }
 
 constexpr int64_t kRadixFrom = 400;  // elements; below, comparing is faster
@@ -44,7 +49,8 @@ void RowOrder::select(std::vector<Item>& items, int64_t k) {
   std::sort(items.begin(), middle);
 }
 
-// Stable counting sorts by 11, 11 and 10 bits of the key, the least significant ones first; positions are in order to begin with.
+// Stable counting sorts by 11, 11 and 10 bits of the key, the least significant ones first; positions are in order to
+// begin with.
 void RowOrder::radix_sort() {
   constexpr int kBits = 11;
   constexpr size_t kBuckets = size_t{1} << kBits;
@@ -71,17 +77,22 @@ const int64_t* RowOrder::find(const T* row, int64_t rows, int64_t stride, int64_
   order_.resize(static_cast<size_t>(k));
   if (sizeof(Key) == 8 || rows > std::numeric_limits<uint32_t>::max()) {
     wide_.resize(static_cast<size_t>(rows));
-    for (int64_t i = 0; i < rows; ++i) wide_[static_cast<size_t>(i)] = {static_cast<uint64_t>(key_of(row[i * stride]) ^ turn), i};
+    for (int64_t i = 0; i < rows; ++i)
+      wide_[static_cast<size_t>(i)] = {static_cast<uint64_t>(key_of(row[i * stride]) ^ turn), i};
     select(wide_, k);
     for (int64_t i = 0; i < k; ++i) order_[static_cast<size_t>(i)] = wide_[static_cast<size_t>(i)].position;
     return order_.data();
   }
   packed_.resize(static_cast<size_t>(rows));
   for (int64_t i = 0; i < rows; ++i)
-    packed_[static_cast<size_t>(i)] = static_cast<uint64_t>(key_of(row[i * stride]) ^ turn) << 32 | static_cast<uint64_t>(i);
-  if (k == rows && rows >= kRadixFrom) radix_sort();
-  else select(packed_, k);
-  for (int64_t i = 0; i < k; ++i) order_[static_cast<size_t>(i)] = static_cast<int64_t>(packed_[static_cast<size_t>(i)] & 0xffffffffu);
+    packed_[static_cast<size_t>(i)] =
+        static_cast<uint64_t>(key_of(row[i * stride]) ^ turn) << 32 | static_cast<uint64_t>(i);
+  if (k == rows && rows >= kRadixFrom)
+    radix_sort();
+  else
+    select(packed_, k);
+  for (int64_t i = 0; i < k; ++i)
+    order_[static_cast<size_t>(i)] = static_cast<int64_t>(packed_[static_cast<size_t>(i)] & 0xffffffffu);
   return order_.data();
 }
 

@@ -11,7 +11,8 @@ namespace hybridnet::kernels {
 // Memory for ordering rows, used again from row to row by one thread.
 class RowOrder {
  public:
-  // Positions of the first k elements in order, best first. The row's elements lie `stride` apart. Valid until the next call.
+  // Positions of the first k elements in order, best first. The row's elements lie `stride` apart. Valid until the next
+  // call.
   template <typename T>
   const int64_t* find(const T* row, int64_t rows, int64_t stride, int64_t k, bool ascending);
 

@@ -9,8 +9,12 @@ namespace {
 
 const OpRef kScores{"_attention_scores"}, kMix{"_attention_mix"};
 
-Value scores(const Value& a, const Value& b, const ScoresParams& p) { return call(kScores, {a, b}, ParamSchema<ScoresParams>::box(p)); }
-Value mix(const Value& s, const Value& v, const MixParams& p) { return call(kMix, {s, v}, ParamSchema<MixParams>::box(p)); }
+Value scores(const Value& a, const Value& b, const ScoresParams& p) {
+  return call(kScores, {a, b}, ParamSchema<ScoresParams>::box(p));
+}
+Value mix(const Value& s, const Value& v, const MixParams& p) {
+  return call(kMix, {s, v}, ParamSchema<MixParams>::box(p));
+}
 
 void infer_scores(const ScoresParams& p, InferContext& c) {
   c.unify_dtypes();
@@ -27,14 +31,16 @@ void infer_mix(const MixParams& p, InferContext& c) {
   const Shape &s = c.in_shape(0), &v = c.in_shape(1);
   if (!s.rank_known() || !v.rank_known()) return;
   if (s.ndim() != 3) {
-    throw ShapeError({.input = "scores", .expected = "(batch * heads, length, length of values)", .given = "shape " + s.str()});
+    throw ShapeError(
+        {.input = "scores", .expected = "(batch * heads, length, length of values)", .given = "shape " + s.str()});
   }
   const int64_t out_length = p.transpose ? s[2] : s[1];
   Shape known = s;
   known[0] = v[1] == kUnknownDim ? kUnknownDim : v[1] * p.heads;
   known[p.transpose ? 1 : 2] = v[0];
   c.set_in_shape(0, known);
-  c.set_out_shape(0, Shape({out_length, v[1], v[2] == kUnknownDim ? kUnknownDim : v[2] / p.parts_values * p.parts_out}));
+  c.set_out_shape(0,
+                  Shape({out_length, v[1], v[2] == kUnknownDim ? kUnknownDim : v[2] / p.parts_values * p.parts_out}));
 }
 
 Values scores_gradient(const ScoresParams& p, const GradientContext& g) {
@@ -51,10 +57,14 @@ Values mix_gradient(const MixParams& p, const GradientContext& g) {
   if (!out) return {};
   Values grads(2);
   if (g.wants(0)) {
-    grads[0] = p.transpose ? scores(g.input(1), out, {p.heads, p.parts_values, p.part_values, p.parts_out, p.part_out, p.scale})
-                           : scores(out, g.input(1), {p.heads, p.parts_out, p.part_out, p.parts_values, p.part_values, p.scale});
+    grads[0] =
+        p.transpose
+            ? scores(g.input(1), out, {p.heads, p.parts_values, p.part_values, p.parts_out, p.part_out, p.scale})
+            : scores(out, g.input(1), {p.heads, p.parts_out, p.part_out, p.parts_values, p.part_values, p.scale});
   }
-  if (g.wants(1)) grads[1] = mix(g.input(0), out, {p.heads, !p.transpose, p.parts_out, p.part_out, p.parts_values, p.part_values, p.scale});
+  if (g.wants(1))
+    grads[1] =
+        mix(g.input(0), out, {p.heads, !p.transpose, p.parts_out, p.part_out, p.parts_values, p.part_values, p.scale});
   return grads;
 }
 
@@ -70,7 +80,9 @@ void register_attention_general(OpRegistry& ops) {
       .link(float_kernel<ScoresParams>([](const ScoresParams& p, const KernelArgs& a) {
         attention_scores(a.in[0], {p.parts_a, p.part_a}, a.in[1], {p.parts_b, p.part_b}, p.heads, p.scale, a.out[0]);
       }))
-      .cost([](const ScoresParams& p, auto in, auto out) { return 500 + out[0].shape.size() * (in[0].shape[2] / p.heads) / 20; })
+      .cost([](const ScoresParams& p, auto in, auto out) {
+        return 500 + out[0].shape.size() * (in[0].shape[2] / p.heads) / 20;
+      })
       .gradient(scores_gradient, Saves::all_inputs())
       .internal()
       .sample({{3, 2, 4}, {2, 2, 12}}, {{"heads", "2"}, {"parts_b", "3"}, {"part_b", "1"}, {"scale", "0.5"}});
@@ -81,7 +93,8 @@ void register_attention_general(OpRegistry& ops) {
       .output("output", "(length, batch, heads * parts_out * size)")
       .infer(infer_mix)
       .link(float_kernel<MixParams>([](const MixParams& p, const KernelArgs& a) {
-        attention_mix(a.in[0], p.transpose, a.in[1], {p.parts_values, p.part_values}, p.heads, p.scale, a.out[0], {p.parts_out, p.part_out});
+        attention_mix(a.in[0], p.transpose, a.in[1], {p.parts_values, p.part_values}, p.heads, p.scale, a.out[0],
+                      {p.parts_out, p.part_out});
       }))
       .cost([](const MixParams& p, auto in, auto out) {
         (void)out;
@@ -90,7 +103,8 @@ void register_attention_general(OpRegistry& ops) {
       .gradient(mix_gradient, Saves::all_inputs())
       .internal()
       .sample({{4, 3, 2}, {2, 2, 8}}, {{"heads", "2"}, {"parts_values", "2"}, {"part_values", "1"}})
-      .sample({{4, 3, 2}, {3, 2, 4}}, {{"heads", "2"}, {"transpose", "True"}, {"parts_out", "3"}, {"part_out", "2"}, {"scale", "2"}});
+      .sample({{4, 3, 2}, {3, 2, 4}},
+              {{"heads", "2"}, {"transpose", "True"}, {"parts_out", "3"}, {"part_out", "2"}, {"scale", "2"}});
 }
 
 }  // namespace hybridnet::ops

@@ -26,10 +26,19 @@ struct MixParams {
   static void describe(ParamSchema<MixParams>& schema) {
     schema.field("heads", &MixParams::heads).at_least(1).doc("Number of heads.");
     schema.field("transpose", &MixParams::transpose).default_value(false).doc("Transpose the scores.");
-    schema.field("parts_values", &MixParams::parts_values).default_value(1).at_least(1).doc("Vectors per head in values.");
+    schema.field("parts_values", &MixParams::parts_values)
+        .default_value(1)
+        .at_least(1)
+        .doc("Vectors per head in values.");
     schema.field("part_values", &MixParams::part_values).default_value(0).at_least(0).doc("Which of them.");
-    schema.field("parts_out", &MixParams::parts_out).default_value(1).at_least(1).doc("Vectors per head in the output.");
-    schema.field("part_out", &MixParams::part_out).default_value(0).at_least(0).doc("Which of them is written; the others are zero.");
+    schema.field("parts_out", &MixParams::parts_out)
+        .default_value(1)
+        .at_least(1)
+        .doc("Vectors per head in the output.");
+    schema.field("part_out", &MixParams::part_out)
+        .default_value(0)
+        .at_least(0)
+        .doc("Which of them is written; the others are zero.");
     schema.field("scale", &MixParams::scale).default_value(1.0).doc("Factor of the products.");
   }
 };

@@ -1,7 +1,7 @@
 // Products of attention over interleaved projections.
 //
-// A projection tensor (length, batch, heads * parts * size) holds, per head, `parts` vectors side by side: queries, keys, values.
-// One part of it is, per batch and head, a (length, size) matrix with distant rows.
+// A projection tensor (length, batch, heads * parts * size) holds, per head, `parts` vectors side by side: queries,
+// keys, values. One part of it is, per batch and head, a (length, size) matrix with distant rows.
 #pragma once
 
 #include "hybridnet/op.h"
@@ -27,8 +27,8 @@ void attention_scores(const TensorRef& a, PartOf part_a, const TensorRef& b, Par
                       const TensorRef& out);
 
 // One part of out = op(scores) values * scale, matrix by matrix; other parts become zero.
-void attention_mix(const TensorRef& scores, bool transpose, const TensorRef& values, PartOf part_values, int64_t heads, double scale,
-                   const TensorRef& out, PartOf part_out);
+void attention_mix(const TensorRef& scores, bool transpose, const TensorRef& values, PartOf part_values, int64_t heads,
+                   double scale, const TensorRef& out, PartOf part_out);
 
 // The shape (length, batch, heads * parts * size) of input i, checked.
 void require_projection(const InferContext& c, int i, int64_t heads, int64_t parts);

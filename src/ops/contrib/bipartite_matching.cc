@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "hybridnet/threads.h"
 #include "hybridnet/op.h"
+#include "hybridnet/threads.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -13,9 +13,13 @@ struct MatchingParams {
   double threshold;
   int32_t topk;
   static void describe(ParamSchema<MatchingParams>& schema) {
-    schema.field("is_ascend", &MatchingParams::is_ascend).default_value(false).doc("Whether small scores are good ones.");
+    schema.field("is_ascend", &MatchingParams::is_ascend)
+        .default_value(false)
+        .doc("Whether small scores are good ones.");
     schema.field("threshold", &MatchingParams::threshold).doc("Scores must be better than this.");
-    schema.field("topk", &MatchingParams::topk).default_value(-1).doc("At most this many pairs; not positive: no limit.");
+    schema.field("topk", &MatchingParams::topk)
+        .default_value(-1)
+        .doc("At most this many pairs; not positive: no limit.");
   }
 };
 
@@ -24,7 +28,9 @@ void infer_matching(const MatchingParams&, InferContext& c) {
   const Shape& data = c.in_shape(0);
   if (!data.rank_known()) return;
   const int n = data.ndim();
-  if (n < 2) throw ShapeError({.input = "data", .expected = "at least 2 dimensions (..., rows, columns)", .given = "shape " + data.str()});
+  if (n < 2)
+    throw ShapeError(
+        {.input = "data", .expected = "at least 2 dimensions (..., rows, columns)", .given = "shape " + data.str()});
   Shape out = Shape::unknown(n - 1);
   for (int i = 0; i + 1 < n; ++i) out[i] = data[i];
   c.set_out_shape(0, out);
@@ -63,7 +69,8 @@ void run_matching(const MatchingParams& p, const KernelArgs& a) {
     using T = decltype(zero);
     parallel_for(batch, 1 + 1000 / (rows * columns + 1), [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b) {
-        match(p, a.in[0].as<T>() + b * rows * columns, rows, columns, a.out[0].as<T>() + b * rows, a.out[1].as<T>() + b * columns);
+        match(p, a.in[0].as<T>() + b * rows * columns, rows, columns, a.out[0].as<T>() + b * rows,
+              a.out[1].as<T>() + b * columns);
       }
     });
   });
@@ -81,7 +88,9 @@ void register_bipartite_matching(OpRegistry& ops) {
   Sample few = s;
   few.attrs = {{"threshold", "1.5"}, {"is_ascend", "True"}, {"topk", "2"}};
   ops.declare<MatchingParams>("_contrib_bipartite_matching")
-      .doc("Pairs of rows and columns: the best score that is left makes a pair, whose row and column are then taken. Gradients are zero.")
+      .doc(
+          "Pairs of rows and columns: the best score that is left makes a pair, whose row and column are then taken. "
+          "Gradients are zero.")
       .input("data", "scores (..., rows, columns)")
       .output("rows", "(..., rows): the column of each row, -1 without one")
       .output("columns", "(..., columns): the row of each column, -1 without one")

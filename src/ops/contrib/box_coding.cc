@@ -1,9 +1,9 @@
 // _contrib_box_encode and _contrib_box_decode: boxes as offsets from anchors, and back.
 //   Girshick et al.: Rich feature hierarchies for accurate object detection, CVPR 2014, appendix C.
+#include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "kernels/indices.h"
 #include "ops/contrib/boxes.h"
-#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -16,8 +16,11 @@ struct BoxDecodeParams {
     schema.field("std1", &BoxDecodeParams::std1).default_value(1.0).doc("Factor of the second, y.");
     schema.field("std2", &BoxDecodeParams::std2).default_value(1.0).doc("Factor of the third, width.");
     schema.field("std3", &BoxDecodeParams::std3).default_value(1.0).doc("Factor of the fourth, height.");
-    schema.field("clip", &BoxDecodeParams::clip).default_value(-1.0).doc("Upper bound of log sizes; none if it is not positive.");
-    box_format_field(schema, "format", &BoxDecodeParams::format).default_value("center")
+    schema.field("clip", &BoxDecodeParams::clip)
+        .default_value(-1.0)
+        .doc("Upper bound of log sizes; none if it is not positive.");
+    box_format_field(schema, "format", &BoxDecodeParams::format)
+        .default_value("center")
         .doc("Coordinates of the anchors: corner (left, top, right, bottom) or center (x, y, width, height).");
   }
 };
@@ -61,7 +64,8 @@ template <typename T, typename A>
 void encode(const T* anchor, const T* reference, const T* means, const T* stds, T* out) {
   const Extent<A> a = Extent<A>::load(anchor, BoxFormat::kCorner), r = Extent<A>::load(reference, BoxFormat::kCorner);
   const A encoded[4] = {(r.x - a.x) / a.w, (r.y - a.y) / a.h, std::log(r.w / a.w), std::log(r.h / a.h)};
-  for (int k = 0; k < 4; ++k) out[k] = static_cast<T>((encoded[k] - static_cast<A>(means[k])) / static_cast<A>(stds[k]));
+  for (int k = 0; k < 4; ++k)
+    out[k] = static_cast<T>((encoded[k] - static_cast<A>(means[k])) / static_cast<A>(stds[k]));
 }
 
 void run_box_encode(const NoParams&, const KernelArgs& a) {
@@ -78,10 +82,12 @@ void run_box_encode(const NoParams&, const KernelArgs& a) {
       std::fill_n(targets + 4 * i, 4, static_cast<T>(0.0f));
       if (!positive) continue;
       if (matches[i] < 0 || matches[i] >= references) {
-        throw IndexError({.input = "matches", .expected = "for positive samples a reference in [0, " + std::to_string(references - 1) + "]",
+        throw IndexError({.input = "matches",
+                          .expected = "for positive samples a reference in [0, " + std::to_string(references - 1) + "]",
                           .given = std::to_string(matches[i])});
       }
-      encode<T, A>(anchors + 4 * i, refs + 4 * (i / boxes * references + matches[i]), a.in[4].as<T>(), a.in[5].as<T>(), targets + 4 * i);
+      encode<T, A>(anchors + 4 * i, refs + 4 * (i / boxes * references + matches[i]), a.in[4].as<T>(), a.in[5].as<T>(),
+                   targets + 4 * i);
     }
   });
 }
@@ -135,8 +141,10 @@ void register_box_coding(OpRegistry& ops) {
   encode.check_gradient = false;
   encode.note = "logarithms of sizes that may be negative give NaN, here as in the reference; " + std::string(note);
   ops.declare("_contrib_box_encode")
-      .doc("Boxes as offsets from anchors: ((x - ax) / aw, (y - ay) / ah, log(w / aw), log(h / ah)), minus means, by stds; zero for "
-           "anchors without a positive sample. Gradients are zero.")
+      .doc(
+          "Boxes as offsets from anchors: ((x - ax) / aw, (y - ay) / ah, log(w / aw), log(h / ah)), minus means, by "
+          "stds; zero for "
+          "anchors without a positive sample. Gradients are zero.")
       .input("samples", "(batch, boxes): 1 positive, -1 negative, 0 ignored")
       .input("matches", "(batch, boxes): the reference that belongs to each anchor")
       .input("anchors", "(batch, boxes, 4): left, top, right, bottom")
@@ -155,9 +163,12 @@ void register_box_coding(OpRegistry& ops) {
   decode.check_gradient = false;
   decode.note = note;
   Sample corner = decode;
-  corner.attrs = {{"format", "corner"}, {"clip", "0.5"}, {"std0", "0.1"}, {"std1", "0.1"}, {"std2", "0.2"}, {"std3", "0.2"}};
+  corner.attrs = {{"format", "corner"}, {"clip", "0.5"}, {"std0", "0.1"},
+                  {"std1", "0.1"},      {"std2", "0.2"}, {"std3", "0.2"}};
   ops.declare<BoxDecodeParams>("_contrib_box_decode")
-      .doc("Boxes (left, top, right, bottom) from offsets and anchors: what _contrib_box_encode undoes. Gradients are zero.")
+      .doc(
+          "Boxes (left, top, right, bottom) from offsets and anchors: what _contrib_box_encode undoes. Gradients are "
+          "zero.")
       .input("data", "(batch, boxes, 4): offsets")
       .input("anchors", "(1, boxes, 4)")
       .output("output", "(batch, boxes, 4)")

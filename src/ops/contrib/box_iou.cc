@@ -1,7 +1,7 @@
 // _contrib_box_iou: how much boxes overlap.
+#include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "ops/contrib/boxes.h"
-#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -9,7 +9,8 @@ namespace {
 struct BoxIouParams {
   BoxFormat format;
   static void describe(ParamSchema<BoxIouParams>& schema) {
-    box_format_field(schema, "format", &BoxIouParams::format).default_value("corner")
+    box_format_field(schema, "format", &BoxIouParams::format)
+        .default_value("corner")
         .doc("Coordinates: corner (left, top, right, bottom) or center (x, y, width, height).");
   }
 };
@@ -17,7 +18,9 @@ struct BoxIouParams {
 void require_boxes(InferContext& c, int i) {
   const Shape& s = c.in_shape(i);
   if (!s.rank_known()) return;
-  if (s.ndim() < 2) throw ShapeError({.input = c.input_name(i), .expected = "at least 2 dimensions (..., 4)", .given = "shape " + s.str()});
+  if (s.ndim() < 2)
+    throw ShapeError(
+        {.input = c.input_name(i), .expected = "at least 2 dimensions (..., 4)", .given = "shape " + s.str()});
   require_axis_size(c, i, s.ndim() - 1, 4, "a box has 4 coordinates");
 }
 
@@ -39,7 +42,8 @@ void run_box_iou(const BoxIouParams& p, const KernelArgs& a) {
     using A = accumulator_t<T>;
     const int64_t rows = a.in[0].size() / 4, columns = a.in[1].size() / 4;
     std::vector<Box<A>> right(static_cast<size_t>(columns));
-    for (int64_t j = 0; j < columns; ++j) right[static_cast<size_t>(j)] = Box<A>::load(a.in[1].as<T>() + 4 * j, p.format);
+    for (int64_t j = 0; j < columns; ++j)
+      right[static_cast<size_t>(j)] = Box<A>::load(a.in[1].as<T>() + 4 * j, p.format);
     parallel_for(rows, 1 + 4096 / (columns + 1), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const Box<A> left = Box<A>::load(a.in[0].as<T>() + 4 * i, p.format);

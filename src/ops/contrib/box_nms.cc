@@ -1,9 +1,9 @@
 // _contrib_box_nms: of boxes that overlap, the one with the highest score stays.
 #include <numeric>
 
+#include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "ops/contrib/boxes.h"
-#include "hybridnet/op.h"
 #include "ops/emit.h"
 
 namespace hybridnet::ops {
@@ -17,19 +17,38 @@ struct BoxNmsParams {
   bool force_suppress;
   BoxFormat in_format, out_format;
   static void describe(ParamSchema<BoxNmsParams>& schema) {
-    schema.field("overlap_thresh", &BoxNmsParams::overlap_thresh).default_value(0.5)
+    schema.field("overlap_thresh", &BoxNmsParams::overlap_thresh)
+        .default_value(0.5)
         .doc("A box goes when its intersection over union with a better one is larger.");
-    schema.field("valid_thresh", &BoxNmsParams::valid_thresh).default_value(0.0).doc("Boxes take part whose score is larger.");
-    schema.field("topk", &BoxNmsParams::topk).default_value(-1)
+    schema.field("valid_thresh", &BoxNmsParams::valid_thresh)
+        .default_value(0.0)
+        .doc("Boxes take part whose score is larger.");
+    schema.field("topk", &BoxNmsParams::topk)
+        .default_value(-1)
         .doc("How many of the best boxes take part; negative: all; 0: the output is data.");
-    schema.field("coord_start", &BoxNmsParams::coord_start).default_value(2).at_least(0).doc("Where the 4 coordinates of a box start.");
-    schema.field("score_index", &BoxNmsParams::score_index).default_value(1).at_least(0).doc("Where the score of a box stands.");
-    schema.field("id_index", &BoxNmsParams::id_index).default_value(-1).doc("Where the class of a box stands; negative: there is none.");
-    schema.field("background_id", &BoxNmsParams::background_id).default_value(-1).doc("Boxes of this class do not take part.");
-    schema.field("force_suppress", &BoxNmsParams::force_suppress).default_value(false).doc("Boxes of other classes go as well.");
-    box_format_field(schema, "in_format", &BoxNmsParams::in_format).default_value("corner")
+    schema.field("coord_start", &BoxNmsParams::coord_start)
+        .default_value(2)
+        .at_least(0)
+        .doc("Where the 4 coordinates of a box start.");
+    schema.field("score_index", &BoxNmsParams::score_index)
+        .default_value(1)
+        .at_least(0)
+        .doc("Where the score of a box stands.");
+    schema.field("id_index", &BoxNmsParams::id_index)
+        .default_value(-1)
+        .doc("Where the class of a box stands; negative: there is none.");
+    schema.field("background_id", &BoxNmsParams::background_id)
+        .default_value(-1)
+        .doc("Boxes of this class do not take part.");
+    schema.field("force_suppress", &BoxNmsParams::force_suppress)
+        .default_value(false)
+        .doc("Boxes of other classes go as well.");
+    box_format_field(schema, "in_format", &BoxNmsParams::in_format)
+        .default_value("corner")
         .doc("Coordinates of data: corner (left, top, right, bottom) or center (x, y, width, height).");
-    box_format_field(schema, "out_format", &BoxNmsParams::out_format).default_value("corner").doc("Coordinates of the output.");
+    box_format_field(schema, "out_format", &BoxNmsParams::out_format)
+        .default_value("corner")
+        .doc("Coordinates of the output.");
   }
 };
 
@@ -38,16 +57,25 @@ struct SelectParams {
   int32_t coord_start;
   BoxFormat in_format, out_format;
   static void describe(ParamSchema<SelectParams>& schema) {
-    schema.field("coord_start", &SelectParams::coord_start).default_value(2).at_least(0).doc("As given to _contrib_box_nms.");
-    box_format_field(schema, "in_format", &SelectParams::in_format).default_value("corner").doc("As given to _contrib_box_nms.");
-    box_format_field(schema, "out_format", &SelectParams::out_format).default_value("corner").doc("As given to _contrib_box_nms.");
+    schema.field("coord_start", &SelectParams::coord_start)
+        .default_value(2)
+        .at_least(0)
+        .doc("As given to _contrib_box_nms.");
+    box_format_field(schema, "in_format", &SelectParams::in_format)
+        .default_value("corner")
+        .doc("As given to _contrib_box_nms.");
+    box_format_field(schema, "out_format", &SelectParams::out_format)
+        .default_value("corner")
+        .doc("As given to _contrib_box_nms.");
   }
 };
 
 void check_columns(const BoxNmsParams& p, int64_t width) {
   const auto complain = [&](const char* field, int64_t value, const char* because) {
-    throw ParamError({.input = field, .expected = "a column in [0, " + std::to_string(width - 1) + "] of its own",
-                      .given = std::to_string(value), .because = because});
+    throw ParamError({.input = field,
+                      .expected = "a column in [0, " + std::to_string(width - 1) + "] of its own",
+                      .given = std::to_string(value),
+                      .because = because});
   };
   const auto among_coordinates = [&](int32_t i) { return i >= p.coord_start && i < p.coord_start + 4; };
   if (p.coord_start + 3 >= width) complain("coord_start", p.coord_start, "4 columns hold the coordinates");
@@ -66,7 +94,8 @@ void infer_box_nms(const BoxNmsParams& p, InferContext& c) {
   const Shape& data = c.in_shape(0);
   if (!data.rank_known()) return;
   if (data.ndim() < 2) {
-    throw ShapeError({.input = "data", .expected = "at least 2 dimensions: boxes and the numbers of a box", .given = data.str()});
+    throw ShapeError(
+        {.input = "data", .expected = "at least 2 dimensions: boxes and the numbers of a box", .given = data.str()});
   }
   if (data[data.ndim() - 1] != kUnknownDim) check_columns(p, data[data.ndim() - 1]);
   Shape record = data;
@@ -124,7 +153,8 @@ void suppress(const BoxNmsParams& p, std::vector<Candidate<A>>& found) {
 template <typename A, typename T>
 void change_format(T* box, BoxFormat from, BoxFormat to) {
   if (from == to) return;
-  const A a = static_cast<A>(box[0]), b = static_cast<A>(box[1]), c = static_cast<A>(box[2]), d = static_cast<A>(box[3]);
+  const A a = static_cast<A>(box[0]), b = static_cast<A>(box[1]), c = static_cast<A>(box[2]),
+          d = static_cast<A>(box[3]);
   const bool center = to == BoxFormat::kCenter;
   box[0] = static_cast<T>(center ? (a + c) / 2 : a - c / 2);
   box[1] = static_cast<T>(center ? (b + d) / 2 : b - d / 2);
@@ -136,7 +166,8 @@ void change_format(T* box, BoxFormat from, BoxFormat to) {
 template <typename A, typename T>
 void change_gradient(T* box, BoxFormat from, BoxFormat to) {
   if (from == to) return;
-  const A a = static_cast<A>(box[0]), b = static_cast<A>(box[1]), c = static_cast<A>(box[2]), d = static_cast<A>(box[3]);
+  const A a = static_cast<A>(box[0]), b = static_cast<A>(box[1]), c = static_cast<A>(box[2]),
+          d = static_cast<A>(box[3]);
   const bool center = to == BoxFormat::kCenter;
   box[0] = static_cast<T>(center ? a / 2 - c : a + c);
   box[1] = static_cast<T>(center ? b / 2 - d : b + d);
@@ -188,8 +219,8 @@ void infer_select(const SelectParams&, InferContext& c) {
   c.set_in_shape(1, record);
 }
 
-// Calls f(box of input 0, box of the output) for every pair that belongs together, after zeroing the output. Forward: the kept
-// boxes go to where the record stands; backward: from there to the box that the record names.
+// Calls f(box of input 0, box of the output) for every pair that belongs together, after zeroing the output. Forward:
+// the kept boxes go to where the record stands; backward: from there to the box that the record names.
 template <typename Change>
 void move_boxes(const KernelArgs& a, bool forward, Change&& change) {
   const Batches s(*a.in[0].shape);
@@ -211,12 +242,16 @@ void move_boxes(const KernelArgs& a, bool forward, Change&& change) {
 
 void run_select(const SelectParams& p, const KernelArgs& a) {
   if (p.in_format == p.out_format) return move_boxes(a, true, [](auto*) {});
-  move_boxes(a, true, [&]<typename T>(T* box) { change_format<accumulator_t<T>>(box + p.coord_start, p.in_format, p.out_format); });
+  move_boxes(a, true, [&]<typename T>(T* box) {
+    change_format<accumulator_t<T>>(box + p.coord_start, p.in_format, p.out_format);
+  });
 }
 
 void run_backward(const SelectParams& p, const KernelArgs& a) {
   if (p.in_format == p.out_format) return move_boxes(a, false, [](auto*) {});
-  move_boxes(a, false, [&]<typename T>(T* box) { change_gradient<accumulator_t<T>>(box + p.coord_start, p.in_format, p.out_format); });
+  move_boxes(a, false, [&]<typename T>(T* box) {
+    change_gradient<accumulator_t<T>>(box + p.coord_start, p.in_format, p.out_format);
+  });
 }
 
 Values through(const OpRef& op, const SelectParams& p, const Value& gradient, const Value& record) {
@@ -250,7 +285,8 @@ void register_moves(OpRegistry& ops) {
       .output("output", "shape of data")
       .infer(infer_select)
       .cpu(run_select, kFloating)
-      .gradient([](const SelectParams& p, const GradientContext& g) { return through(kBackward, p, g.output_grad(0), g.input(1)); },
+      .gradient([](const SelectParams& p,
+                   const GradientContext& g) { return through(kBackward, p, g.output_grad(0), g.input(1)); },
                 Saves::of({1}))
       .internal()
       .sample(moved)
@@ -262,7 +298,8 @@ void register_moves(OpRegistry& ops) {
       .output("output", "shape of output_grad")
       .infer(infer_select)
       .cpu(run_backward, kFloating)
-      .gradient([](const SelectParams& p, const GradientContext& g) { return through(kSelect, p, g.output_grad(0), g.input(1)); },
+      .gradient([](const SelectParams& p,
+                   const GradientContext& g) { return through(kSelect, p, g.output_grad(0), g.input(1)); },
                 Saves::of({1}))
       .internal()
       .sample(moved)
@@ -274,8 +311,10 @@ void register_moves(OpRegistry& ops) {
 void register_box_nms(OpRegistry& ops) {
   ops.declare<BoxNmsParams>("_contrib_box_nms")
       .alias("_contrib_box_non_maximum_suppression")
-      .doc("Non-maximum suppression: boxes sorted by falling score, without those that overlap a better one of their class; "
-           "what is left over at the end is filled with -1. Gradients go to the boxes that stayed.")
+      .doc(
+          "Non-maximum suppression: boxes sorted by falling score, without those that overlap a better one of their "
+          "class; "
+          "what is left over at the end is filled with -1. Gradients go to the boxes that stayed.")
       .input("data", "shape (..., boxes, numbers of a box): coordinates, score, class and anything else")
       .output("output", "shape of data")
       .output("record", "(..., boxes, 1) int64: the box that stands there, -1 where none does")
@@ -293,8 +332,10 @@ void register_box_nms(OpRegistry& ops) {
         return 300 + s.count * s.boxes * (20 + s.boxes / 8);
       })
       .sample(boxes_sample({6, 6}, {{"overlap_thresh", "0.3"}}))
-      .sample(boxes_sample({2, 5, 6}, {{"id_index", "0"}, {"valid_thresh", "0.3"}, {"topk", "3"}, {"in_format", "center"}}))
-      .sample(boxes_sample({2, 5, 5}, {{"score_index", "0"}, {"coord_start", "1"}, {"out_format", "center"}, {"overlap_thresh", "0.1"}}))
+      .sample(
+          boxes_sample({2, 5, 6}, {{"id_index", "0"}, {"valid_thresh", "0.3"}, {"topk", "3"}, {"in_format", "center"}}))
+      .sample(boxes_sample(
+          {2, 5, 5}, {{"score_index", "0"}, {"coord_start", "1"}, {"out_format", "center"}, {"overlap_thresh", "0.1"}}))
       .sample(boxes_sample({3, 6}, {{"topk", "0"}}));
   register_moves(ops);
 }

@@ -33,7 +33,8 @@ struct Box {
 
 template <typename A>
 A intersection(const Box<A>& a, const Box<A>& b) {
-  const A w = std::min(a.right, b.right) - std::max(a.left, b.left), h = std::min(a.bottom, b.bottom) - std::max(a.top, b.top);
+  const A w = std::min(a.right, b.right) - std::max(a.left, b.left),
+          h = std::min(a.bottom, b.bottom) - std::max(a.top, b.top);
   return w > 0 && h > 0 ? w * h : A(0);
 }
 
@@ -53,19 +54,25 @@ auto box_format_field(ParamSchema<P>& schema, const char* name, M P::*member) {
 inline void require_axis_size(const InferContext& c, int i, int axis, int64_t size, const char* because) {
   const Shape& shape = c.in_shape(i);
   if (!shape.rank_known() || shape[axis] == kUnknownDim || shape[axis] == size) return;
-  throw ShapeError({.input = c.input_name(i), .expected = std::to_string(size) + " along axis " + std::to_string(axis),
-                    .given = "shape " + shape.str(), .because = because});
+  throw ShapeError({.input = c.input_name(i),
+                    .expected = std::to_string(size) + " along axis " + std::to_string(axis),
+                    .given = "shape " + shape.str(),
+                    .because = because});
 }
 
 inline void require_ndim(const InferContext& c, int i, int ndim, const char* axes) {
   const Shape& shape = c.in_shape(i);
   if (!shape.rank_known() || shape.ndim() == ndim) return;
-  throw ShapeError({.input = c.input_name(i), .expected = std::to_string(ndim) + " dimensions: " + axes, .given = "shape " + shape.str()});
+  throw ShapeError({.input = c.input_name(i),
+                    .expected = std::to_string(ndim) + " dimensions: " + axes,
+                    .given = "shape " + shape.str()});
 }
 
 inline void check_variances(const std::vector<double>& variances) {
   if (variances.size() == 4) return;
-  throw ParamError({.input = "variances", .expected = "4 numbers: of x, y, width and height", .given = std::to_string(variances.size())});
+  throw ParamError({.input = "variances",
+                    .expected = "4 numbers: of x, y, width and height",
+                    .given = std::to_string(variances.size())});
 }
 
 }  // namespace hybridnet::ops

@@ -1,5 +1,5 @@
-// Custom: an operator whose code lives outside the library. It runs on the thread of the caller, node by node in graphs,
-// because that code may wait for arrays, which tasks of the engine must not.
+// Custom: an operator whose code lives outside the library. It runs on the thread of the caller, node by node in
+// graphs, because that code may wait for arrays, which tasks of the engine must not.
 #include "hybridnet/custom.h"
 
 #include <atomic>
@@ -13,7 +13,8 @@ std::atomic<CustomOperators*> installed{nullptr};
 
 void CustomParams::describe(ParamSchema<CustomParams>& schema) {
   schema.field("op_type", &CustomParams::op_type).doc("Name that the operator was registered with.");
-  schema.field("open_attributes", &CustomParams::open_attributes).default_value("{}")
+  schema.field("open_attributes", &CustomParams::open_attributes)
+      .default_value("{}")
       .doc("Arguments of the operator: a JSON object of texts.");
   schema.field("num_args", &CustomParams::num_args).default_value(0).hidden().doc("Number of inputs.");
 }
@@ -42,10 +43,13 @@ void register_custom(OpRegistry& ops) {
         throw UnsupportedError({.op = "Custom", .message = "operator '" + p.op_type + "' was run on bare memory"});
       })
       // Never asked: call() records the gradient that the operator brings along.
-      .gradient([](const CustomParams&, const GradientContext& g) { return Values(static_cast<size_t>(g.num_inputs())); },
-                Saves::nothing())
+      .gradient(
+          [](const CustomParams&, const GradientContext& g) { return Values(static_cast<size_t>(g.num_inputs())); },
+          Saves::nothing())
       .effect()
-      .sample(Sample{.inputs = {{2, 3}}, .attrs = {{"op_type", "sample"}}, .check_gradient = false,
+      .sample(Sample{.inputs = {{2, 3}},
+                     .attrs = {{"op_type", "sample"}},
+                     .check_gradient = false,
                      .note = "its code is outside the library: tests/python/operator"});
 }
 

@@ -27,15 +27,19 @@ void infer_spread(const ColumnsParams& p, InferContext& c) {
 void run_columns(const ColumnsParams& p, const KernelArgs& a) {
   if (a.out[0].size() == 0) return;
   const kernels::DeformableSampling s = sampling_of(p, *a.in[0].shape, *a.in[1].shape);
-  if (a.out[0].dtype == DType::kFloat64) kernels::deformable_columns(s, a.in[0].as<double>(), a.in[1].as<double>(), a.out[0].as<double>());
-  else kernels::deformable_columns(s, a.in[0].as<float>(), a.in[1].as<float>(), a.out[0].as<float>());
+  if (a.out[0].dtype == DType::kFloat64)
+    kernels::deformable_columns(s, a.in[0].as<double>(), a.in[1].as<double>(), a.out[0].as<double>());
+  else
+    kernels::deformable_columns(s, a.in[0].as<float>(), a.in[1].as<float>(), a.out[0].as<float>());
 }
 
 void run_spread(const ColumnsParams& p, const KernelArgs& a) {
   if (a.out[0].size() == 0) return;
   const kernels::DeformableSampling s = sampling_of(p, *a.out[0].shape, *a.in[1].shape);
-  if (a.out[0].dtype == DType::kFloat64) kernels::deformable_spread(s, a.in[0].as<double>(), a.in[1].as<double>(), a.out[0].as<double>());
-  else kernels::deformable_spread(s, a.in[0].as<float>(), a.in[1].as<float>(), a.out[0].as<float>());
+  if (a.out[0].dtype == DType::kFloat64)
+    kernels::deformable_spread(s, a.in[0].as<double>(), a.in[1].as<double>(), a.out[0].as<double>());
+  else
+    kernels::deformable_spread(s, a.in[0].as<float>(), a.in[1].as<float>(), a.out[0].as<float>());
 }
 
 Values columns_gradient(const ColumnsParams& p, const GradientContext& g) {
@@ -74,7 +78,9 @@ void register_deformable_columns(OpRegistry& ops) {
       .gradient(columns_gradient, Saves::all_inputs())
       .internal()
       .sample({{1, 2, 4, 4}, {1, 8, 3, 3}}, {{"kernel", "(2, 2)"}, {"zero_border", "True"}}, -0.9, 0.9)
-      .sample({{2, 2, 5, 4}, {2, 8, 2, 2}}, {{"kernel", "(1, 2)"}, {"stride", "(2, 1)"}, {"num_deformable_group", "2"}, {"along_y", "True"}}, 0.1, 0.9);
+      .sample({{2, 2, 5, 4}, {2, 8, 2, 2}},
+              {{"kernel", "(1, 2)"}, {"stride", "(2, 1)"}, {"num_deformable_group", "2"}, {"along_y", "True"}}, 0.1,
+              0.9);
   ops.declare<ColumnsParams>("_deformable_spread")
       .doc("The adjoint of _deformable_columns: column values added to the pixels they were read from.")
       .input("columns", "(channels, taps, batch, out height * out width)")
@@ -85,7 +91,8 @@ void register_deformable_columns(OpRegistry& ops) {
       .cost([](const ColumnsParams&, auto in, auto) { return sampling_cost(in[0].shape); })
       .gradient(spread_gradient, Saves::all_inputs())
       .internal()
-      .sample({{2, 4, 1, 9}, {1, 8, 3, 3}}, {{"kernel", "(2, 2)"}, {"image_shape", "(1, 2, 4, 4)"}, {"zero_border", "True"}}, -0.9, 0.9);
+      .sample({{2, 4, 1, 9}, {1, 8, 3, 3}},
+              {{"kernel", "(2, 2)"}, {"image_shape", "(1, 2, 4, 4)"}, {"zero_border", "True"}}, -0.9, 0.9);
 }
 
 }  // namespace hybridnet::ops

@@ -27,7 +27,10 @@ template <typename P>
 void describe_deformable(ParamSchema<P>& schema) {
   describe_taps(schema);
   base_field(schema, "num_filter", &P::num_filter).at_least(1).doc("Channels of the output.");
-  base_field(schema, "num_group", &P::num_group).default_value(1).at_least(1).doc("Groups of channels that do not see each other.");
+  base_field(schema, "num_group", &P::num_group)
+      .default_value(1)
+      .at_least(1)
+      .doc("Groups of channels that do not see each other.");
   base_field(schema, "no_bias", &P::no_bias).default_value(false).doc("Whether there is no bias.");
   base_field(schema, "workspace", &P::workspace).default_value(1024).hidden().doc("Without effect.");
   base_field(schema, "layout", &P::layout).none_by_default().one_of({"NCW", "NCHW", "NCDHW"}).hidden().doc("NCHW.");
@@ -48,7 +51,9 @@ struct ModulatedParams : DeformableParams {
 void check_groups(const DeformableParams& p, int64_t channels) {
   const auto require = [](const char* field, int64_t groups, int64_t size, const char* of) {
     if (size == kUnknownDim || size % groups == 0) return;
-    throw ParamError({.input = field, .expected = "a divisor of the " + std::string(of) + ", " + std::to_string(size), .given = std::to_string(groups)});
+    throw ParamError({.input = field,
+                      .expected = "a divisor of the " + std::string(of) + ", " + std::to_string(size),
+                      .given = std::to_string(groups)});
   };
   require("num_group", p.num_group, channels, "input channels");
   require("num_group", p.num_group, p.num_filter, "output channels");
@@ -62,13 +67,16 @@ void infer_deformable(const DeformableParams& p, InferContext& c) {
   check_groups(p, data[1]);
   const int64_t height = p.out_size(0, data[2]), width = p.out_size(1, data[3]);
   if ((height < 1 && height != kUnknownDim) || (width < 1 && width != kUnknownDim)) {
-    throw ShapeError({.input = "data", .expected = "at least the size of the kernel", .given = "shape " + data.str(),
+    throw ShapeError({.input = "data",
+                      .expected = "at least the size of the kernel",
+                      .given = "shape " + data.str(),
                       .because = "the kernel is " + p.kernel.str() + ", the border " + p.pad.str() + " wide"});
   }
   c.set_in_shape(1, Shape({data[0], 2 * p.num_deformable_group * p.taps(), height, width}));
   if (p.modulated) c.set_in_shape(2, Shape({data[0], p.num_deformable_group * p.taps(), height, width}));
   const int weight = p.weight_index();
-  c.set_in_shape(weight, Shape({p.num_filter, data[1] == kUnknownDim ? kUnknownDim : data[1] / p.num_group, p.kernel[0], p.kernel[1]}));
+  c.set_in_shape(weight, Shape({p.num_filter, data[1] == kUnknownDim ? kUnknownDim : data[1] / p.num_group, p.kernel[0],
+                                p.kernel[1]}));
   if (!p.no_bias) c.set_in_shape(weight + 1, Shape({p.num_filter}));
   c.set_out_shape(0, Shape({data[0], p.num_filter, height, width}));
 }
@@ -102,7 +110,8 @@ void run_images(const DeformableParams& p, const KernelArgs& a) {
     if (p.modulated) modulate(s, a.in[2].as<T>() + n * offset_size / 2, columns.data());
     T* out = a.out[0].as<T>() + n * p.num_filter * points;
     for (int64_t g = 0; g < p.num_group; ++g)
-      kernels::gemm(product, T(1), weight + g * filters * depth, columns.data() + g * depth * points, T(0), out + g * filters * points);
+      kernels::gemm(product, T(1), weight + g * filters * depth, columns.data() + g * depth * points, T(0),
+                    out + g * filters * points);
     for (int64_t f = 0; bias != nullptr && f < p.num_filter; ++f)
       for (int64_t i = 0; i < points; ++i) out[f * points + i] += bias[f];
   }
@@ -114,32 +123,37 @@ void run_deformable(const P& p, const KernelArgs& a) {
   a.out[0].dtype == DType::kFloat64 ? run_images<double>(p, a) : run_images<float>(p, a);
 }
 
-// The forward pass in words: columns = sample(data, offset); out = weight (mask * columns) + bias, seen as products of matrices
-// whose columns are all points of all images.
+// The forward pass in words: columns = sample(data, offset); out = weight (mask * columns) + bias, seen as products of
+// matrices whose columns are all points of all images.
 Values deformable_gradient(const DeformableParams& p, const GradientContext& g) {
   const Value out = g.output_grad(0);
   if (!out) return {};
   const Shape &data = g.input_spec(0).shape, &out_shape = g.output_spec(0).shape;
   const int weight_index = p.weight_index();
   const int64_t batch = data[0], channels = data[1], points = out_shape[2] * out_shape[3], taps = p.taps();
-  const int64_t groups = p.num_deformable_group, filters = p.num_filter / p.num_group, depth = channels / p.num_group * taps;
+  const int64_t groups = p.num_deformable_group, filters = p.num_filter / p.num_group,
+                depth = channels / p.num_group * taps;
   const ColumnsParams sampling = p.columns();
-  const Shape per_group({groups, channels / groups, taps, batch, points}), matrices({p.num_group, depth, batch * points});
+  const Shape per_group({groups, channels / groups, taps, batch, points}),
+      matrices({p.num_group, depth, batch * points});
   const Value value = reshape(transpose(reshape(out, Shape({batch, p.num_filter, points})), Tuple({1, 0, 2})),
                               Shape({p.num_group, filters, batch * points}));
   Values grads(static_cast<size_t>(g.num_inputs()));
   const bool any_sampled = g.wants(0) || g.wants(1) || (p.modulated && g.wants(2));
   Value columns, mask;
-  if (g.wants(weight_index) || (p.modulated && g.wants(2))) columns = reshape(deformable_columns_of(g.input(0), g.input(1), sampling), per_group);
+  if (g.wants(weight_index) || (p.modulated && g.wants(2)))
+    columns = reshape(deformable_columns_of(g.input(0), g.input(1), sampling), per_group);
   if (p.modulated) {
     const Value planes = reshape(g.input(2), Shape({batch, groups, taps, points}));
     mask = reshape(transpose(planes, Tuple({1, 2, 0, 3})), Shape({groups, 1, taps, batch, points}));
   }
   if (g.wants(weight_index)) {
     const Value masked = mask ? columns * mask : columns;
-    grads[static_cast<size_t>(weight_index)] = reshape(batch_dot(value, reshape(masked, matrices), false, true), g.input_spec(weight_index).shape);
+    grads[static_cast<size_t>(weight_index)] =
+        reshape(batch_dot(value, reshape(masked, matrices), false, true), g.input_spec(weight_index).shape);
   }
-  if (!p.no_bias && g.wants(weight_index + 1)) grads[static_cast<size_t>(weight_index) + 1] = reshape(sum(out, Tuple({0, 2, 3}), false), Shape({p.num_filter}));
+  if (!p.no_bias && g.wants(weight_index + 1))
+    grads[static_cast<size_t>(weight_index) + 1] = reshape(sum(out, Tuple({0, 2, 3}), false), Shape({p.num_filter}));
   if (!any_sampled) return grads;
   const Value weight = reshape(g.input(weight_index), Shape({p.num_group, filters, depth}));
   const Value products = reshape(batch_dot(weight, value, true, false), per_group);
@@ -167,9 +181,7 @@ OpBuilder<P> declare_deformable(OpRegistry& ops, const char* name, bool modulate
       .num_inputs([modulated](const P& p) { return 4 + modulated - p.no_bias; })
       .infer([](const P& p, InferContext& c) { infer_deformable(p, c); })
       .link(float_kernel<P>(run_deformable<P>))
-      .cost([](const P& p, auto, auto out) {
-        return 1000 + out[0].shape.size() * p.taps() * 4;
-      })
+      .cost([](const P& p, auto, auto out) { return 1000 + out[0].shape.size() * p.taps() * 4; })
       .gradient([](const P& p, const GradientContext& g) { return deformable_gradient(p, g); }, Saves::all_inputs());
   return builder;
 }
@@ -178,15 +190,31 @@ OpBuilder<P> declare_deformable(OpRegistry& ops, const char* name, bool modulate
 
 void register_deformable_convolution(OpRegistry& ops) {
   declare_deformable<PlainParams>(ops, "_contrib_DeformableConvolution", false)
-      .doc("Convolution whose kernel points are moved by offsets, per output pixel; between pixels by bilinear interpolation.")
+      .doc(
+          "Convolution whose kernel points are moved by offsets, per output pixel; between pixels by bilinear "
+          "interpolation.")
       .sample({{1, 2, 5, 5}, {1, 8, 4, 4}, {3, 2, 2, 2}, {3}}, {{"kernel", "(2, 2)"}, {"num_filter", "3"}}, 0.1, 0.9)
-      .sample({{2, 4, 5, 6}, {2, 12, 3, 4}, {2, 2, 1, 3}}, {{"kernel", "(1, 3)"}, {"num_filter", "2"}, {"no_bias", "True"}, {"num_group", "2"},
-              {"num_deformable_group", "2"}, {"stride", "(2, 1)"}, {"pad", "(0, 1)"}, {"dilate", "(1, 2)"}}, 0.1, 0.9);
+      .sample({{2, 4, 5, 6}, {2, 12, 3, 4}, {2, 2, 1, 3}},
+              {{"kernel", "(1, 3)"},
+               {"num_filter", "2"},
+               {"no_bias", "True"},
+               {"num_group", "2"},
+               {"num_deformable_group", "2"},
+               {"stride", "(2, 1)"},
+               {"pad", "(0, 1)"},
+               {"dilate", "(1, 2)"}},
+              0.1, 0.9);
   declare_deformable<ModulatedParams>(ops, "_contrib_ModulatedDeformableConvolution", true)
       .doc("Deformable convolution whose kernel points have factors, the mask, per output pixel.")
-      .sample({{1, 2, 5, 5}, {1, 8, 4, 4}, {1, 4, 4, 4}, {3, 2, 2, 2}, {3}}, {{"kernel", "(2, 2)"}, {"num_filter", "3"}}, -0.9, 0.9)
-      .sample({{2, 4, 4, 4}, {2, 8, 4, 3}, {2, 4, 4, 3}, {2, 2, 1, 2}}, {{"kernel", "(1, 2)"}, {"num_filter", "2"}, {"no_bias", "True"},
-              {"num_group", "2"}, {"num_deformable_group", "2"}}, -0.9, 0.9);
+      .sample({{1, 2, 5, 5}, {1, 8, 4, 4}, {1, 4, 4, 4}, {3, 2, 2, 2}, {3}},
+              {{"kernel", "(2, 2)"}, {"num_filter", "3"}}, -0.9, 0.9)
+      .sample({{2, 4, 4, 4}, {2, 8, 4, 3}, {2, 4, 4, 3}, {2, 2, 1, 2}},
+              {{"kernel", "(1, 2)"},
+               {"num_filter", "2"},
+               {"no_bias", "True"},
+               {"num_group", "2"},
+               {"num_deformable_group", "2"}},
+              -0.9, 0.9);
 }
 
 }  // namespace hybridnet::ops

@@ -48,10 +48,18 @@ auto base_field(ParamSchema<P>& schema, const char* name, M B::*member) {
 template <typename P>
 void describe_taps(ParamSchema<P>& schema) {
   base_field(schema, "kernel", &P::kernel).doc("Size of the kernel, (height, width).");
-  base_field(schema, "stride", &P::stride).default_value(AttrValue(Tuple::scalar())).doc("Step between outputs; () is (1, 1).");
-  base_field(schema, "dilate", &P::dilate).default_value(AttrValue(Tuple::scalar())).doc("Distance of kernel points; () is (1, 1).");
-  base_field(schema, "pad", &P::pad).default_value(AttrValue(Tuple::scalar())).doc("Width of the border around data; () is (0, 0).");
-  base_field(schema, "num_deformable_group", &P::num_deformable_group).default_value(1).at_least(1)
+  base_field(schema, "stride", &P::stride)
+      .default_value(AttrValue(Tuple::scalar()))
+      .doc("Step between outputs; () is (1, 1).");
+  base_field(schema, "dilate", &P::dilate)
+      .default_value(AttrValue(Tuple::scalar()))
+      .doc("Distance of kernel points; () is (1, 1).");
+  base_field(schema, "pad", &P::pad)
+      .default_value(AttrValue(Tuple::scalar()))
+      .doc("Width of the border around data; () is (0, 0).");
+  base_field(schema, "num_deformable_group", &P::num_deformable_group)
+      .default_value(1)
+      .at_least(1)
       .doc("Groups of channels that have offsets of their own.");
 }
 
@@ -60,7 +68,9 @@ inline void check_taps(const TapGeometry& p) {
     bool good = t.ndim() == 2 || (may_be_empty && t.ndim() == 0);
     for (int64_t v : t) good = good && v >= least;
     if (!good)
-      throw ParamError({.input = field, .expected = "two numbers of at least " + std::to_string(least) + ": height and width", .given = t.str()});
+      throw ParamError({.input = field,
+                        .expected = "two numbers of at least " + std::to_string(least) + ": height and width",
+                        .given = t.str()});
   };
   require("kernel", p.kernel, 1, false);
   require("stride", p.stride, 1, true);
@@ -74,11 +84,14 @@ struct ColumnsParams : TapGeometry {
   Tuple image_shape;  // shape of the image that _deformable_spread makes
   static void describe(ParamSchema<ColumnsParams>& schema) {
     describe_taps(schema);
-    schema.field("zero_border", &ColumnsParams::zero_border).default_value(false)
+    schema.field("zero_border", &ColumnsParams::zero_border)
+        .default_value(false)
         .doc("Zeros around the image; else its last row and column reach to the edge.");
     schema.field("along_y", &ColumnsParams::along_y).default_value(false).doc("Differentiated by the points' y.");
     schema.field("along_x", &ColumnsParams::along_x).default_value(false).doc("Differentiated by the points' x.");
-    schema.field("image_shape", &ColumnsParams::image_shape).default_value(AttrValue(Tuple::scalar())).doc("Shape of the image.");
+    schema.field("image_shape", &ColumnsParams::image_shape)
+        .default_value(AttrValue(Tuple::scalar()))
+        .doc("Shape of the image.");
     schema.check([](const ColumnsParams& p) { check_taps(p); });
   }
 };

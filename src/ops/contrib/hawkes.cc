@@ -16,12 +16,14 @@ enum Input { kLda, kAlpha, kBeta, kState, kLags, kMarks, kValidLength, kMaxTime 
 
 // Input `first` is lda (samples, marks).
 void infer_inputs(InferContext& c, int first) {
-  const int lda = first, alpha = first + kAlpha, beta = first + kBeta, state = first + kState, lags = first + kLags, marks = first + kMarks;
+  const int lda = first, alpha = first + kAlpha, beta = first + kBeta, state = first + kState, lags = first + kLags,
+            marks = first + kMarks;
   c.set_in_shape(lda, Shape::unknown(2));
   c.set_in_shape(lags, Shape::unknown(2));
   c.set_in_shape(lda, c.in_shape(state));
   const auto known = [](int64_t a, int64_t b) { return a != kUnknownDim ? a : b; };
-  const int64_t samples = known(c.in_shape(lda)[0], c.in_shape(lags)[0]), kinds = c.in_shape(lda)[1], points = c.in_shape(lags)[1];
+  const int64_t samples = known(c.in_shape(lda)[0], c.in_shape(lags)[0]), kinds = c.in_shape(lda)[1],
+                points = c.in_shape(lags)[1];
   c.set_in_shape(lda, Shape({samples, kinds}));
   c.set_in_shape(alpha, Shape({kinds}));
   c.set_in_shape(beta, Shape({kinds}));
@@ -74,20 +76,25 @@ struct Process {
     p.lags = row(kLags, length, sample * length);
     const A valid = static_cast<A>(a.in[first + kValidLength].template as<T>()[sample]);
     if (!(valid >= 0 && valid <= static_cast<A>(length))) {
-      throw ValueError({.input = "valid_length", .expected = "numbers in [0, " + std::to_string(length) + "]", .given = AttrValue(static_cast<double>(valid)).str()});
+      throw ValueError({.input = "valid_length",
+                        .expected = "numbers in [0, " + std::to_string(length) + "]",
+                        .given = AttrValue(static_cast<double>(valid)).str()});
     }
     p.points = static_cast<int64_t>(std::ceil(valid));
     const int32_t* marks = a.in[first + kMarks].as<int32_t>() + sample * length;
     p.marks.assign(marks, marks + p.points);
     for (int64_t mark : p.marks) {
       if (mark >= 0 && mark < p.kinds) continue;
-      throw IndexError({.input = "marks", .expected = "processes in [0, " + std::to_string(p.kinds - 1) + "]", .given = std::to_string(mark)});
+      throw IndexError({.input = "marks",
+                        .expected = "processes in [0, " + std::to_string(p.kinds - 1) + "]",
+                        .given = std::to_string(mark)});
     }
     p.max_time = static_cast<A>(a.in[first + kMaxTime].template as<T>()[sample]);
     return p;
   }
 
-  // Calls event(kind, time since its last event, decay over it) for every point, then rest(...) for every process until max_time.
+  // Calls event(kind, time since its last event, decay over it) for every point, then rest(...) for every process until
+  // max_time.
   template <typename Event, typename Rest>
   void replay(Event&& event, Rest&& rest) const {
     std::vector<A> last(static_cast<size_t>(kinds), A(0));
@@ -99,12 +106,13 @@ struct Process {
       event(k, since, std::exp(-beta[k] * since));
       last[k] = time;
     }
-    for (size_t k = 0; k < static_cast<size_t>(kinds); ++k) rest(k, max_time - last[k], std::exp(-beta[k] * (max_time - last[k])));
+    for (size_t k = 0; k < static_cast<size_t>(kinds); ++k)
+      rest(k, max_time - last[k], std::exp(-beta[k] * (max_time - last[k])));
   }
 };
 
-// Between events the intensity is lda + alpha beta state decay; its integral is what is expected, subtracted from the log
-// likelihood.
+// Between events the intensity is lda + alpha beta state decay; its integral is what is expected, subtracted from the
+// log likelihood.
 void run_hawkesll(const NoParams&, const KernelArgs& a) {
   const int64_t samples = (*a.in[kLda].shape)[0], kinds = (*a.in[kLda].shape)[1];
   dispatch_floating(a.in[kLda].dtype, [&](auto zero) {
@@ -126,7 +134,8 @@ void run_hawkesll(const NoParams&, const KernelArgs& a) {
               state[k] *= decay;
             });
         a.out[0].as<T>()[i] = static_cast<T>(likelihood);
-        for (int64_t k = 0; k < kinds; ++k) a.out[1].as<T>()[i * kinds + k] = static_cast<T>(state[static_cast<size_t>(k)]);
+        for (int64_t k = 0; k < kinds; ++k)
+          a.out[1].as<T>()[i * kinds + k] = static_cast<T>(state[static_cast<size_t>(k)]);
       }
     });
   });
@@ -215,7 +224,8 @@ B& declare_inputs(B& builder) {
 
 void register_hawkesll(OpRegistry& ops) {
   auto forward = ops.declare("_contrib_hawkesll");
-  declare_inputs(forward.doc("Log likelihood of Hawkes processes: intensity lda + alpha * sum of beta * exp(-beta * (t - t_i)) over past events. "
+  declare_inputs(forward.doc("Log likelihood of Hawkes processes: intensity lda + alpha * sum of beta * exp(-beta * (t "
+                             "- t_i)) over past events. "
                              "lda, alpha and beta have gradients."))
       .output("output", "(samples,): log likelihoods")
       .output("out_state", "(samples, processes): the state at max_time")

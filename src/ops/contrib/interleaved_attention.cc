@@ -1,4 +1,5 @@
-// _contrib_interleaved_matmul_*: multi-head attention on interleaved projections (Vaswani et al., NIPS 2017, section 3.2).
+// _contrib_interleaved_matmul_*: multi-head attention on interleaved projections (Vaswani et al., NIPS 2017,
+// section 3.2).
 #include <cmath>
 
 #include "ops/contrib/attention_params.h"
@@ -25,8 +26,12 @@ double scale_of(const Shape& projection, int64_t heads, int64_t parts) {
 int64_t times(int64_t size, int64_t factor) { return size == kUnknownDim ? kUnknownDim : size * factor; }
 int64_t divided(int64_t size, int64_t by) { return size == kUnknownDim ? kUnknownDim : size / by; }
 
-Value mix(const Value& s, const Value& v, const MixParams& p) { return call(kMix, {s, v}, ParamSchema<MixParams>::box(p)); }
-Value scores(const Value& a, const Value& b, const ScoresParams& p) { return call(kScores, {a, b}, ParamSchema<ScoresParams>::box(p)); }
+Value mix(const Value& s, const Value& v, const MixParams& p) {
+  return call(kMix, {s, v}, ParamSchema<MixParams>::box(p));
+}
+Value scores(const Value& a, const Value& b, const ScoresParams& p) {
+  return call(kScores, {a, b}, ParamSchema<ScoresParams>::box(p));
+}
 
 void infer_self_scores(const HeadsParams& p, InferContext& c) {
   c.unify_dtypes();
@@ -70,7 +75,9 @@ void infer_values(const HeadsParams& p, InferContext& c, int parts) {
   const Shape& kv = c.in_shape(0);
   const Shape& attention = c.in_shape(1);
   if (attention.rank_known() && attention.ndim() != 3) {
-    throw ShapeError({.input = "attention", .expected = "(batch * heads, length, length of values)", .given = "shape " + attention.str()});
+    throw ShapeError({.input = "attention",
+                      .expected = "(batch * heads, length, length of values)",
+                      .given = "shape " + attention.str()});
   }
   if (!kv.rank_known()) return;
   const int64_t length = parts == 3 ? kv[0] : attention.rank_known() ? attention[1] : kUnknownDim;
@@ -95,11 +102,13 @@ int64_t attention_cost(const HeadsParams& p, const Shape& attention, int64_t wid
 void declare_values(OpRegistry& ops, const char* name, int parts, const char* first_input, const char* doc) {
   auto builder = ops.declare<HeadsParams>(name);
   builder.doc(doc)
-      .input(first_input, parts == 3 ? "(length, batch, heads * 3 * size)" : "(length of values, batch, heads * 2 * size)")
+      .input(first_input,
+             parts == 3 ? "(length, batch, heads * 3 * size)" : "(length of values, batch, heads * 2 * size)")
       .input("attention", "weights (batch * heads, length, length of values)")
       .output("output", "(length, batch, heads * size)")
       .infer([parts](const HeadsParams& p, InferContext& c) { infer_values(p, c, parts); })
-      .gradient([parts](const HeadsParams& p, const GradientContext& g) { return values_gradient(p, g, parts); }, Saves::all_inputs())
+      .gradient([parts](const HeadsParams& p, const GradientContext& g) { return values_gradient(p, g, parts); },
+                Saves::all_inputs())
       .cost([parts](const HeadsParams& p, auto in, auto out) {
         (void)out;
         return attention_cost(p, in[1].shape, in[0].shape[2] / parts);
@@ -144,8 +153,10 @@ void register_interleaved_attention(OpRegistry& ops) {
       .cost([](const HeadsParams& p, auto in, auto out) { return attention_cost(p, out[0].shape, in[0].shape[2]); })
       .gradient(cross_scores_gradient, Saves::all_inputs())
       .sample({{3, 2, 4}, {2, 2, 8}}, {{"heads", "2"}});
-  declare_values(ops, "_contrib_interleaved_matmul_selfatt_valatt", 3, "queries_keys_values", "Values of self-attention, mixed by attention weights.");
-  declare_values(ops, "_contrib_interleaved_matmul_encdec_valatt", 2, "keys_values", "Values of an encoder, mixed by attention weights.");
+  declare_values(ops, "_contrib_interleaved_matmul_selfatt_valatt", 3, "queries_keys_values",
+                 "Values of self-attention, mixed by attention weights.");
+  declare_values(ops, "_contrib_interleaved_matmul_encdec_valatt", 2, "keys_values",
+                 "Values of an encoder, mixed by attention weights.");
 }
 
 }  // namespace hybridnet::ops

@@ -1,8 +1,8 @@
 // _contrib_MultiBoxDetection: boxes from the predictions of an SSD head.
 //   Liu et al.: SSD: Single Shot MultiBox Detector, ECCV 2016.
+#include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "ops/contrib/boxes.h"
-#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -13,14 +13,27 @@ struct DetectionParams {
   int32_t background_id, nms_topk;
   std::vector<double> variances;
   static void describe(ParamSchema<DetectionParams>& schema) {
-    schema.field("clip", &DetectionParams::clip).default_value(true).doc("Whether boxes are cut at the border of the image.");
-    schema.field("threshold", &DetectionParams::threshold).default_value(0.01).doc("Lowest probability of a detection.");
-    schema.field("background_id", &DetectionParams::background_id).default_value(0).hidden().doc("Without effect: class 0 is background.");
-    schema.field("nms_threshold", &DetectionParams::nms_threshold).default_value(0.5)
+    schema.field("clip", &DetectionParams::clip)
+        .default_value(true)
+        .doc("Whether boxes are cut at the border of the image.");
+    schema.field("threshold", &DetectionParams::threshold)
+        .default_value(0.01)
+        .doc("Lowest probability of a detection.");
+    schema.field("background_id", &DetectionParams::background_id)
+        .default_value(0)
+        .hidden()
+        .doc("Without effect: class 0 is background.");
+    schema.field("nms_threshold", &DetectionParams::nms_threshold)
+        .default_value(0.5)
         .doc("A box goes that overlaps a better one by as much or more; outside (0, 1]: none goes.");
-    schema.field("force_suppress", &DetectionParams::force_suppress).default_value(false).doc("Boxes of other classes go as well.");
-    schema.field("nms_topk", &DetectionParams::nms_topk).default_value(-1).doc("How many of the best boxes are kept; not positive: all.");
-    schema.field("variances", &DetectionParams::variances).default_value(AttrValue::List{0.1, 0.1, 0.2, 0.2})
+    schema.field("force_suppress", &DetectionParams::force_suppress)
+        .default_value(false)
+        .doc("Boxes of other classes go as well.");
+    schema.field("nms_topk", &DetectionParams::nms_topk)
+        .default_value(-1)
+        .doc("How many of the best boxes are kept; not positive: all.");
+    schema.field("variances", &DetectionParams::variances)
+        .default_value(AttrValue::List{0.1, 0.1, 0.2, 0.2})
         .doc("Factors of the offsets of x, y, width and height.");
     schema.check([](const DetectionParams& p) { check_variances(p.variances); });
   }
@@ -60,8 +73,8 @@ Box<A> decode(const DetectionParams& p, const T* anchor, const T* offset) {
 
 // The most probable class of every anchor, background left out.
 template <typename T, typename A>
-std::vector<Detection<A>> detect(const DetectionParams& p, const T* probabilities, const T* offsets, const T* anchors, int64_t classes,
-                                 int64_t count) {
+std::vector<Detection<A>> detect(const DetectionParams& p, const T* probabilities, const T* offsets, const T* anchors,
+                                 int64_t classes, int64_t count) {
   std::vector<Detection<A>> found;
   for (int64_t i = 0; i < count; ++i) {
     A score = -1;
@@ -99,8 +112,8 @@ void suppress(const DetectionParams& p, std::vector<Detection<A>>& found) {
 }
 
 template <typename T>
-void detections_of_one(const DetectionParams& p, const T* probabilities, const T* offsets, const T* anchors, int64_t classes, int64_t count,
-                       T* out) {
+void detections_of_one(const DetectionParams& p, const T* probabilities, const T* offsets, const T* anchors,
+                       int64_t classes, int64_t count, T* out) {
   using A = accumulator_t<T>;
   std::fill_n(out, 6 * count, static_cast<T>(-1.0f));
   std::vector<Detection<A>> found = detect<T, A>(p, probabilities, offsets, anchors, classes, count);
@@ -118,8 +131,8 @@ void run_detection(const DetectionParams& p, const KernelArgs& a) {
     using T = decltype(zero);
     parallel_for(s[0], 1, [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b) {
-        detections_of_one(p, a.in[0].as<T>() + b * classes * count, a.in[1].as<T>() + b * 4 * count, a.in[2].as<T>(), classes, count,
-                          a.out[0].as<T>() + b * 6 * count);
+        detections_of_one(p, a.in[0].as<T>() + b * classes * count, a.in[1].as<T>() + b * 4 * count, a.in[2].as<T>(),
+                          classes, count, a.out[0].as<T>() + b * 6 * count);
       }
     });
   });
@@ -135,13 +148,16 @@ void register_multibox_detection(OpRegistry& ops) {
   s.check_gradient = false;
   s.note = "gradients are zero by definition, as MXNet has them";
   Sample few = s;
-  few.attrs = {{"nms_topk", "3"}, {"threshold", "0.3"}, {"force_suppress", "True"}, {"nms_threshold", "0.2"}, {"clip", "False"}};
+  few.attrs = {
+      {"nms_topk", "3"}, {"threshold", "0.3"}, {"force_suppress", "True"}, {"nms_threshold", "0.2"}, {"clip", "False"}};
   Sample all = s;
   all.attrs = {{"nms_threshold", "0"}};
   ops.declare<DetectionParams>("_contrib_MultiBoxDetection")
       .alias("_npx_multibox_detection")
-      .doc("Boxes of the most probable classes, sorted by falling probability; class -1 marks boxes that overlap a better one of their "
-           "class and, at the end, nothing. Gradients are zero.")
+      .doc(
+          "Boxes of the most probable classes, sorted by falling probability; class -1 marks boxes that overlap a "
+          "better one of their "
+          "class and, at the end, nothing. Gradients are zero.")
       .input("cls_prob", "(batch, classes, anchors); class 0 is background")
       .input("loc_pred", "(batch, anchors * 4): offsets from the anchors")
       .input("anchor", "(1, anchors, 4): left, top, right, bottom")

@@ -1,8 +1,8 @@
 // _contrib_MultiBoxPrior: anchors of several sizes and ratios around every pixel of a feature map.
 //   Liu et al.: SSD: Single Shot MultiBox Detector, ECCV 2016, section 2.2.
+#include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "ops/contrib/boxes.h"
-#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -11,13 +11,20 @@ struct PriorParams {
   std::vector<double> sizes, ratios, steps, offsets;
   bool clip;
   static void describe(ParamSchema<PriorParams>& schema) {
-    schema.field("sizes", &PriorParams::sizes).default_value(AttrValue::List{1.0}).doc("Heights of the anchors, as parts of the image.");
-    schema.field("ratios", &PriorParams::ratios).default_value(AttrValue::List{1.0})
+    schema.field("sizes", &PriorParams::sizes)
+        .default_value(AttrValue::List{1.0})
+        .doc("Heights of the anchors, as parts of the image.");
+    schema.field("ratios", &PriorParams::ratios)
+        .default_value(AttrValue::List{1.0})
         .doc("Width by height. The first goes with every size, the others with the first size.");
-    schema.field("clip", &PriorParams::clip).default_value(false).doc("Whether anchors are cut at the border of the image.");
-    schema.field("steps", &PriorParams::steps).default_value(AttrValue::List{-1.0, -1.0})
+    schema.field("clip", &PriorParams::clip)
+        .default_value(false)
+        .doc("Whether anchors are cut at the border of the image.");
+    schema.field("steps", &PriorParams::steps)
+        .default_value(AttrValue::List{-1.0, -1.0})
         .doc("Distances of pixels along y and x, as parts of the image; not positive: the image's pixels fill it.");
-    schema.field("offsets", &PriorParams::offsets).default_value(AttrValue::List{0.5, 0.5})
+    schema.field("offsets", &PriorParams::offsets)
+        .default_value(AttrValue::List{0.5, 0.5})
         .doc("Where in a pixel anchors have their center, along y and x, each in [0, 1].");
     schema.check(check);
   }
@@ -30,11 +37,15 @@ struct PriorParams {
     require(p.steps.size() == 2, "steps", "two numbers: along y and x", p.steps.size());
     require(p.offsets.size() == 2, "offsets", "two numbers: along y and x", p.offsets.size());
     if (p.steps[0] * p.steps[1] < 0)
-      throw ParamError({.input = "steps", .expected = "both positive or neither", .given = AttrValue(AttrValue::List{p.steps[0], p.steps[1]}).str()});
+      throw ParamError({.input = "steps",
+                        .expected = "both positive or neither",
+                        .given = AttrValue(AttrValue::List{p.steps[0], p.steps[1]}).str()});
     for (double offset : p.offsets)
-      if (offset < 0 || offset > 1) throw ParamError({.input = "offsets", .expected = "numbers in [0, 1]", .given = AttrValue(offset).str()});
+      if (offset < 0 || offset > 1)
+        throw ParamError({.input = "offsets", .expected = "numbers in [0, 1]", .given = AttrValue(offset).str()});
     for (double ratio : p.ratios)
-      if (!(ratio > 0)) throw ParamError({.input = "ratios", .expected = "positive numbers", .given = AttrValue(ratio).str()});
+      if (!(ratio > 0))
+        throw ParamError({.input = "ratios", .expected = "positive numbers", .given = AttrValue(ratio).str()});
   }
   int64_t per_pixel() const { return static_cast<int64_t>(sizes.size() + ratios.size()) - 1; }
 };
@@ -96,8 +107,10 @@ void run_prior(const PriorParams& p, const KernelArgs& a) {
 void register_multibox_prior(OpRegistry& ops) {
   ops.declare<PriorParams>("_contrib_MultiBoxPrior")
       .alias("_npx_multibox_prior")
-      .doc("Anchors (left, top, right, bottom), as parts of the image, around every pixel of data: each size with the first ratio, the "
-           "first size with the other ratios.")
+      .doc(
+          "Anchors (left, top, right, bottom), as parts of the image, around every pixel of data: each size with the "
+          "first ratio, the "
+          "first size with the other ratios.")
       .input("data", "feature map (batch, channels, height, width); only its size matters")
       .output("output", "(1, height * width * (sizes + ratios - 1), 4)")
       .infer(infer_prior)

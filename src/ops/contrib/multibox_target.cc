@@ -2,9 +2,9 @@
 //   Liu et al.: SSD: Single Shot MultiBox Detector, ECCV 2016, section 2.2: matching strategy, hard negative mining.
 #include <numeric>
 
+#include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "ops/contrib/boxes.h"
-#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -14,21 +14,35 @@ struct TargetParams {
   int32_t minimum_negative_samples;
   std::vector<double> variances;
   static void describe(ParamSchema<TargetParams>& schema) {
-    schema.field("overlap_threshold", &TargetParams::overlap_threshold).default_value(0.5)
-        .doc("An anchor that overlaps an object by more is positive; not positive: only the best anchor of each object is.");
-    schema.field("ignore_label", &TargetParams::ignore_label).default_value(-1.0).doc("Class target of anchors that do not count.");
-    schema.field("negative_mining_ratio", &TargetParams::negative_mining_ratio).default_value(-1.0)
-        .doc("Negative anchors per positive one, those that look least like background; not positive: all are negative.");
-    schema.field("negative_mining_thresh", &TargetParams::negative_mining_thresh).default_value(0.5)
+    schema.field("overlap_threshold", &TargetParams::overlap_threshold)
+        .default_value(0.5)
+        .doc(
+            "An anchor that overlaps an object by more is positive; not positive: only the best anchor of each object "
+            "is.");
+    schema.field("ignore_label", &TargetParams::ignore_label)
+        .default_value(-1.0)
+        .doc("Class target of anchors that do not count.");
+    schema.field("negative_mining_ratio", &TargetParams::negative_mining_ratio)
+        .default_value(-1.0)
+        .doc(
+            "Negative anchors per positive one, those that look least like background; not positive: all are "
+            "negative.");
+    schema.field("negative_mining_thresh", &TargetParams::negative_mining_thresh)
+        .default_value(0.5)
         .doc("Mined anchors overlap every object by less.");
-    schema.field("minimum_negative_samples", &TargetParams::minimum_negative_samples).default_value(0).hidden()
+    schema.field("minimum_negative_samples", &TargetParams::minimum_negative_samples)
+        .default_value(0)
+        .hidden()
         .doc("Without effect, as in MXNet.");
-    schema.field("variances", &TargetParams::variances).default_value(AttrValue::List{0.1, 0.1, 0.2, 0.2})
+    schema.field("variances", &TargetParams::variances)
+        .default_value(AttrValue::List{0.1, 0.1, 0.2, 0.2})
         .doc("Divide the offsets of x, y, width and height.");
     schema.check([](const TargetParams& p) {
       check_variances(p.variances);
       if (p.negative_mining_ratio > 0 && !(p.negative_mining_thresh > 0)) {
-        throw ParamError({.input = "negative_mining_thresh", .expected = "a positive number", .given = AttrValue(p.negative_mining_thresh).str(),
+        throw ParamError({.input = "negative_mining_thresh",
+                          .expected = "a positive number",
+                          .given = AttrValue(p.negative_mining_thresh).str(),
                           .because = "negative_mining_ratio asks for mining"});
       }
     });
@@ -48,10 +62,13 @@ void infer_target(const TargetParams&, InferContext& c) {
   if (c.in_shape(1).rank_known()) label = c.in_shape(1);
   if (c.in_shape(2).rank_known()) classes = c.in_shape(2);
   if (label[2] != kUnknownDim && label[2] < 5) {
-    throw ShapeError({.input = "label", .expected = "at least 5 numbers per object: class, left, top, right, bottom",
+    throw ShapeError({.input = "label",
+                      .expected = "at least 5 numbers per object: class, left, top, right, bottom",
                       .given = "shape " + label.str()});
   }
-  if (classes[1] == 0) throw ShapeError({.input = "cls_pred", .expected = "at least the background class", .given = "shape " + classes.str()});
+  if (classes[1] == 0)
+    throw ShapeError(
+        {.input = "cls_pred", .expected = "at least the background class", .given = "shape " + classes.str()});
   const int64_t anchors = known(anchor[1], classes[2]), batch = known(label[0], classes[0]);
   c.set_in_shape(0, Shape({1, anchors, 4}));
   c.set_in_shape(1, Shape({batch, label[1], label[2]}));
@@ -66,14 +83,17 @@ enum class Verdict : int8_t { kIgnored, kNegative, kPositive };
 
 // The decisions about the anchors of one example.
 struct Matching {
-  std::vector<float> overlaps;      // (anchors, objects)
-  std::vector<Verdict> verdicts;    // per anchor
-  std::vector<int64_t> objects;     // per anchor: the object it stands for
-  int64_t anchors, count;           // count: of objects
+  std::vector<float> overlaps;    // (anchors, objects)
+  std::vector<Verdict> verdicts;  // per anchor
+  std::vector<int64_t> objects;   // per anchor: the object it stands for
+  int64_t anchors, count;         // count: of objects
   int64_t positives = 0;
   Matching(int64_t anchors, int64_t count)
-      : overlaps(static_cast<size_t>(anchors * count)), verdicts(static_cast<size_t>(anchors), Verdict::kIgnored),
-        objects(static_cast<size_t>(anchors), -1), anchors(anchors), count(count) {}
+      : overlaps(static_cast<size_t>(anchors * count)),
+        verdicts(static_cast<size_t>(anchors), Verdict::kIgnored),
+        objects(static_cast<size_t>(anchors), -1),
+        anchors(anchors),
+        count(count) {}
   const float* row(int64_t anchor) const { return overlaps.data() + anchor * count; }
   Verdict& verdict(int64_t anchor) { return verdicts[static_cast<size_t>(anchor)]; }
   void accept(int64_t anchor, int64_t object) {
@@ -140,8 +160,9 @@ void mine_negatives(const TargetParams& p, Matching& m, const T* predictions, in
 template <typename T, typename A>
 void encode_offset(const TargetParams& p, const T* anchor, const T* object, T* out) {
   const Box<A> a = Box<A>::load(anchor, BoxFormat::kCorner), g = Box<A>::load(object, BoxFormat::kCorner);
-  const A offsets[4] = {((g.left + g.right) - (a.left + a.right)) / 2 / a.width(), ((g.top + g.bottom) - (a.top + a.bottom)) / 2 / a.height(),
-                        std::log(g.width() / a.width()), std::log(g.height() / a.height())};
+  const A offsets[4] = {((g.left + g.right) - (a.left + a.right)) / 2 / a.width(),
+                        ((g.top + g.bottom) - (a.top + a.bottom)) / 2 / a.height(), std::log(g.width() / a.width()),
+                        std::log(g.height() / a.height())};
   for (size_t k = 0; k < 4; ++k) out[k] = static_cast<T>(offsets[k] / static_cast<A>(p.variances[k]));
 }
 
@@ -208,7 +229,10 @@ void run_target(const TargetParams& p, const KernelArgs& a) {
                    a.out[0].as<T>() + b * 4 * anchors,
                    a.out[1].as<T>() + b * 4 * anchors,
                    a.out[2].as<T>() + b * anchors,
-                   anchors, label[1], label[2], classes[1]}
+                   anchors,
+                   label[1],
+                   label[2],
+                   classes[1]}
             .run(p);
       }
     });
@@ -225,13 +249,19 @@ void register_multibox_target(OpRegistry& ops) {
   s.check_gradient = false;
   s.note = "gradients are zero by definition: outputs are training targets";
   Sample mined = s;
-  mined.attrs = {{"negative_mining_ratio", "3"}, {"overlap_threshold", "0.1"}, {"ignore_label", "-2"}, {"variances", "(1, 1, 1, 1)"}};
+  mined.attrs = {{"negative_mining_ratio", "3"},
+                 {"overlap_threshold", "0.1"},
+                 {"ignore_label", "-2"},
+                 {"variances", "(1, 1, 1, 1)"}};
   ops.declare<TargetParams>("_contrib_MultiBoxTarget")
       .alias("_npx_multibox_target")
-      .doc("Training targets of anchors: every object takes the anchor that overlaps it most, every anchor that overlaps an object enough "
-           "belongs to it, the others are background. Gradients are zero.")
+      .doc(
+          "Training targets of anchors: every object takes the anchor that overlaps it most, every anchor that "
+          "overlaps an object enough "
+          "belongs to it, the others are background. Gradients are zero.")
       .input("anchor", "(1, anchors, 4): left, top, right, bottom")
-      .input("label", "(batch, objects, 5 or more): class, left, top, right, bottom; class -1 ends the objects of an example")
+      .input("label",
+             "(batch, objects, 5 or more): class, left, top, right, bottom; class -1 ends the objects of an example")
       .input("cls_pred", "(batch, classes, anchors): scores, class 0 is background; for mining")
       .output("loc_target", "(batch, anchors * 4): offsets from the anchors")
       .output("loc_mask", "(batch, anchors * 4): 1 for positive anchors")

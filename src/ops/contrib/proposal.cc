@@ -12,16 +12,35 @@ struct ProposalParams {
   std::vector<double> scales, ratios;
   bool output_score, iou_loss;
   static void describe(ParamSchema<ProposalParams>& schema) {
-    schema.field("rpn_pre_nms_top_n", &ProposalParams::rpn_pre_nms_top_n).default_value(6000)
+    schema.field("rpn_pre_nms_top_n", &ProposalParams::rpn_pre_nms_top_n)
+        .default_value(6000)
         .doc("How many of the best anchors take part; not positive: all.");
-    schema.field("rpn_post_nms_top_n", &ProposalParams::rpn_post_nms_top_n).default_value(300).at_least(0).doc("Regions per image.");
-    schema.field("threshold", &ProposalParams::threshold).default_value(0.7).doc("A region goes that overlaps a better one by more.");
-    schema.field("rpn_min_size", &ProposalParams::rpn_min_size).default_value(16).doc("Least height and width of a region, in input pixels.");
-    schema.field("scales", &ProposalParams::scales).default_value(AttrValue::List{4.0, 8.0, 16.0, 32.0}).doc("Sizes of anchors, in strides.");
-    schema.field("ratios", &ProposalParams::ratios).default_value(AttrValue::List{0.5, 1.0, 2.0}).doc("Height by width of anchors.");
-    schema.field("feature_stride", &ProposalParams::feature_stride).default_value(16).at_least(1).doc("Image pixels per pixel of the scores.");
-    schema.field("output_score", &ProposalParams::output_score).default_value(false).doc("Whether scores are a second output.");
-    schema.field("iou_loss", &ProposalParams::iou_loss).default_value(false).doc("Whether offsets are of corners, not of center and log size.");
+    schema.field("rpn_post_nms_top_n", &ProposalParams::rpn_post_nms_top_n)
+        .default_value(300)
+        .at_least(0)
+        .doc("Regions per image.");
+    schema.field("threshold", &ProposalParams::threshold)
+        .default_value(0.7)
+        .doc("A region goes that overlaps a better one by more.");
+    schema.field("rpn_min_size", &ProposalParams::rpn_min_size)
+        .default_value(16)
+        .doc("Least height and width of a region, in input pixels.");
+    schema.field("scales", &ProposalParams::scales)
+        .default_value(AttrValue::List{4.0, 8.0, 16.0, 32.0})
+        .doc("Sizes of anchors, in strides.");
+    schema.field("ratios", &ProposalParams::ratios)
+        .default_value(AttrValue::List{0.5, 1.0, 2.0})
+        .doc("Height by width of anchors.");
+    schema.field("feature_stride", &ProposalParams::feature_stride)
+        .default_value(16)
+        .at_least(1)
+        .doc("Image pixels per pixel of the scores.");
+    schema.field("output_score", &ProposalParams::output_score)
+        .default_value(false)
+        .doc("Whether scores are a second output.");
+    schema.field("iou_loss", &ProposalParams::iou_loss)
+        .default_value(false)
+        .doc("Whether offsets are of corners, not of center and log size.");
   }
   int64_t anchors() const { return static_cast<int64_t>(scales.size() * ratios.size()); }
 };
@@ -46,7 +65,8 @@ std::vector<Box<float>> base_anchors(const ProposalParams& p) {
     for (double scale : p.scales) {
       const float width = std::floor(std::sqrt(std::floor(stride * stride / static_cast<float>(ratio))) + 0.5f);
       const float height = std::floor(width * static_cast<float>(ratio) + 0.5f);
-      const float half_w = 0.5f * (width * static_cast<float>(scale) - 1), half_h = 0.5f * (height * static_cast<float>(scale) - 1);
+      const float half_w = 0.5f * (width * static_cast<float>(scale) - 1),
+                  half_h = 0.5f * (height * static_cast<float>(scale) - 1);
       anchors.push_back({center - half_w, center - half_h, center + half_w, center + half_h});
     }
   }
@@ -69,19 +89,22 @@ struct Region {
 float pixel_area(const Box<float>& b) { return (b.right - b.left + 1) * (b.bottom - b.top + 1); }
 
 float pixel_overlap(const Box<float>& a, const Box<float>& b) {
-  const float w = std::min(a.right, b.right) - std::max(a.left, b.left) + 1, h = std::min(a.bottom, b.bottom) - std::max(a.top, b.top) + 1;
+  const float w = std::min(a.right, b.right) - std::max(a.left, b.left) + 1,
+              h = std::min(a.bottom, b.bottom) - std::max(a.top, b.top) + 1;
   const float common = std::max(w, 0.0f) * std::max(h, 0.0f);
   return common / (pixel_area(a) + pixel_area(b) - common);
 }
 
-// All anchors of one image, moved by their offsets and cut at the image's border. Those outside of the unpadded image, and those
-// too small, get score -1; the latter grow.
+// All anchors of one image, moved by their offsets and cut at the image's border. Those outside of the unpadded image,
+// and those too small, get score -1; the latter grow.
 template <typename T>
-std::vector<Region> all_regions(const ProposalParams& p, const T* scores, const T* offsets, const T* info, int64_t height, int64_t width) {
+std::vector<Region> all_regions(const ProposalParams& p, const T* scores, const T* offsets, const T* info,
+                                int64_t height, int64_t width) {
   const std::vector<Box<float>> anchors = base_anchors(p);
   const int64_t pixels = height * width, count = static_cast<int64_t>(anchors.size());
   const float image_h = static_cast<float>(info[0]), image_w = static_cast<float>(info[1]);
-  const float stride = static_cast<float>(p.feature_stride), least = static_cast<float>(p.rpn_min_size) * static_cast<float>(info[2]);
+  const float stride = static_cast<float>(p.feature_stride),
+              least = static_cast<float>(p.rpn_min_size) * static_cast<float>(info[2]);
   const int64_t real_h = static_cast<int64_t>(image_h / stride), real_w = static_cast<int64_t>(image_w / stride);
   std::vector<Region> regions;
   regions.reserve(static_cast<size_t>(pixels * count));
@@ -114,12 +137,14 @@ bool better(const Region& a, const Region& b) {
 
 std::vector<Region> best_regions(const ProposalParams& p, std::vector<Region> regions) {
   std::stable_sort(regions.begin(), regions.end(), better);
-  if (p.rpn_pre_nms_top_n > 0 && regions.size() > static_cast<size_t>(p.rpn_pre_nms_top_n)) regions.resize(static_cast<size_t>(p.rpn_pre_nms_top_n));
+  if (p.rpn_pre_nms_top_n > 0 && regions.size() > static_cast<size_t>(p.rpn_pre_nms_top_n))
+    regions.resize(static_cast<size_t>(p.rpn_pre_nms_top_n));
   const float limit = static_cast<float>(p.threshold);
   std::vector<Region> kept;
   for (const Region& r : regions) {
     if (kept.size() == static_cast<size_t>(p.rpn_post_nms_top_n)) break;
-    const bool goes = std::any_of(kept.begin(), kept.end(), [&](const Region& k) { return pixel_overlap(k.box, r.box) > limit; });
+    const bool goes =
+        std::any_of(kept.begin(), kept.end(), [&](const Region& k) { return pixel_overlap(k.box, r.box) > limit; });
     if (!goes) kept.push_back(r);
   }
   return kept;
@@ -132,8 +157,9 @@ void run_proposal(const ProposalParams& p, const KernelArgs& a) {
     using T = decltype(zero);
     parallel_for(s[0], 1, [&](int64_t begin, int64_t end) {
       for (int64_t n = begin; n < end; ++n) {
-        const std::vector<Region> kept = best_regions(p, all_regions(p, a.in[0].as<T>() + n * per_image, a.in[1].as<T>() + 2 * n * per_image,
-                                                                     a.in[2].as<T>() + 3 * n, height, width));
+        const std::vector<Region> kept =
+            best_regions(p, all_regions(p, a.in[0].as<T>() + n * per_image, a.in[1].as<T>() + 2 * n * per_image,
+                                        a.in[2].as<T>() + 3 * n, height, width));
         for (int64_t i = 0; i < rows; ++i) {
           T *out = a.out[0].as<T>() + (n * rows + i) * 5, *score = a.out[1].as<T>() + n * rows + i;
           // Fewer regions than rows: they repeat. Without any pixel there is none to repeat.
@@ -151,17 +177,21 @@ void declare_proposal(OpRegistry& ops, const char* name, bool one_image) {
   const int64_t images = one_image ? 1 : 2;
   Sample s;
   s.inputs = {{images, 4, 3, 4}, {images, 8, 3, 4}, {images, 3}};
-  s.attrs = {{"scales", "(1, 2)"}, {"ratios", "(1,)"}, {"feature_stride", "2"}, {"rpn_post_nms_top_n", "6"}, {"rpn_min_size", "1"}, {"output_score", "True"}};
+  s.attrs = {{"scales", "(1, 2)"},        {"ratios", "(1,)"},    {"feature_stride", "2"},
+             {"rpn_post_nms_top_n", "6"}, {"rpn_min_size", "1"}, {"output_score", "True"}};
   s.low = 0.1;
   s.high = 1.0;
   s.check_gradient = false;
   s.note = "gradients are zero by definition, as MXNet has them";
   Sample corners = s;
-  corners.attrs = {{"scales", "(2,)"}, {"ratios", "(0.5, 2)"}, {"feature_stride", "1"}, {"rpn_post_nms_top_n", "4"}, {"rpn_pre_nms_top_n", "9"},
-                   {"rpn_min_size", "0"}, {"iou_loss", "True"}, {"threshold", "0.5"}};
+  corners.attrs = {{"scales", "(2,)"},          {"ratios", "(0.5, 2)"},     {"feature_stride", "1"},
+                   {"rpn_post_nms_top_n", "4"}, {"rpn_pre_nms_top_n", "9"}, {"rpn_min_size", "0"},
+                   {"iou_loss", "True"},        {"threshold", "0.5"}};
   ops.declare<ProposalParams>(name)
-      .doc("Regions of interest from a region proposal network: anchors moved by predicted offsets, the best of those that overlap. "
-           "Gradients are zero.")
+      .doc(
+          "Regions of interest from a region proposal network: anchors moved by predicted offsets, the best of those "
+          "that overlap. "
+          "Gradients are zero.")
       .input("cls_prob", "(batch, 2 * anchors, height, width): scores of background, then of objects")
       .input("bbox_pred", "(batch, 4 * anchors, height, width): offsets")
       .input("im_info", "(batch, 3): height and width of the image without padding, and its scale")

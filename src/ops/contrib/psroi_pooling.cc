@@ -27,11 +27,17 @@ struct BackwardParams : PsRoiParams {
 
 template <typename P>
 void describe_pooling(ParamSchema<P>& schema) {
-  const auto field = [&]<typename M>(const char* name, M PsRoiParams::*member) { return schema.field(name, static_cast<M P::*>(member)); };
-  field("spatial_scale", &PsRoiParams::spatial_scale).doc("Size of data by size of the image that regions are given in.");
+  const auto field = [&]<typename M>(const char* name, M PsRoiParams::*member) {
+    return schema.field(name, static_cast<M P::*>(member));
+  };
+  field("spatial_scale", &PsRoiParams::spatial_scale)
+      .doc("Size of data by size of the image that regions are given in.");
   field("output_dim", &PsRoiParams::output_dim).at_least(1).doc("Channels of the output.");
   field("pooled_size", &PsRoiParams::pooled_size).at_least(1).doc("Bins along each side of a region.");
-  field("group_size", &PsRoiParams::group_size).default_value(0).at_least(0).doc("Groups of channels along each side; 0: pooled_size.");
+  field("group_size", &PsRoiParams::group_size)
+      .default_value(0)
+      .at_least(0)
+      .doc("Groups of channels along each side; 0: pooled_size.");
 }
 void PoolParams::describe(ParamSchema<PoolParams>& schema) { describe_pooling(schema); }
 void BackwardParams::describe(ParamSchema<BackwardParams>& schema) {
@@ -45,15 +51,21 @@ RegionReads<accumulator_t<T>> bins_of(const PsRoiParams& p, const T* region, con
   using A = accumulator_t<T>;
   const A scale = static_cast<A>(p.spatial_scale);
   const A left = std::round(static_cast<A>(region[1])) * scale, top = std::round(static_cast<A>(region[2])) * scale;
-  const A right = (std::round(static_cast<A>(region[3])) + 1) * scale, bottom = (std::round(static_cast<A>(region[4])) + 1) * scale;
-  const A bin_w = std::max(right - left, A(0.1)) / static_cast<A>(p.pooled_size), bin_h = std::max(bottom - top, A(0.1)) / static_cast<A>(p.pooled_size);
-  const auto bound = [](A position, int64_t size) { return static_cast<int64_t>(std::clamp(position, A(0), static_cast<A>(size))); };
+  const A right = (std::round(static_cast<A>(region[3])) + 1) * scale,
+          bottom = (std::round(static_cast<A>(region[4])) + 1) * scale;
+  const A bin_w = std::max(right - left, A(0.1)) / static_cast<A>(p.pooled_size),
+          bin_h = std::max(bottom - top, A(0.1)) / static_cast<A>(p.pooled_size);
+  const auto bound = [](A position, int64_t size) {
+    return static_cast<int64_t>(std::clamp(position, A(0), static_cast<A>(size)));
+  };
   RegionReads<A> reads;
   reads.image = image_of_region(region, data[0]);
   for (int64_t y = 0; y < p.pooled_size; ++y) {
-    const int64_t y0 = bound(std::floor(static_cast<A>(y) * bin_h + top), data[2]), y1 = bound(std::ceil(static_cast<A>(y + 1) * bin_h + top), data[2]);
+    const int64_t y0 = bound(std::floor(static_cast<A>(y) * bin_h + top), data[2]),
+                  y1 = bound(std::ceil(static_cast<A>(y + 1) * bin_h + top), data[2]);
     for (int64_t x = 0; x < p.pooled_size; ++x) {
-      const int64_t x0 = bound(std::floor(static_cast<A>(x) * bin_w + left), data[3]), x1 = bound(std::ceil(static_cast<A>(x + 1) * bin_w + left), data[3]);
+      const int64_t x0 = bound(std::floor(static_cast<A>(x) * bin_w + left), data[3]),
+                    x1 = bound(std::ceil(static_cast<A>(x + 1) * bin_w + left), data[3]);
       const int64_t area = std::max<int64_t>(y1 - y0, 0) * std::max<int64_t>(x1 - x0, 0);
       for (int64_t row = y0; row < y1; ++row)
         for (int64_t column = x0; column < x1; ++column) reads.add(row * data[3] + column, A(1) / static_cast<A>(area));
@@ -65,13 +77,16 @@ RegionReads<accumulator_t<T>> bins_of(const PsRoiParams& p, const T* region, con
 
 // The channel of data for a bin of an output channel.
 int64_t plane_of(const PsRoiParams& p, int64_t channel, int64_t bin) {
-  const int64_t groups = p.groups(), y = bin / p.pooled_size * groups / p.pooled_size, x = bin % p.pooled_size * groups / p.pooled_size;
+  const int64_t groups = p.groups(), y = bin / p.pooled_size * groups / p.pooled_size,
+                x = bin % p.pooled_size * groups / p.pooled_size;
   return (channel * groups + y) * groups + x;
 }
 
 void require_channels(const PsRoiParams& p, const Shape& data, const char* input) {
   if (!data.rank_known() || data[1] == kUnknownDim || data[1] == p.output_dim * p.groups() * p.groups()) return;
-  throw ShapeError({.input = input, .expected = "output_dim * group_size^2 = " + std::to_string(p.output_dim * p.groups() * p.groups()) + " channels",
+  throw ShapeError({.input = input,
+                    .expected = "output_dim * group_size^2 = " +
+                                std::to_string(p.output_dim * p.groups() * p.groups()) + " channels",
                     .given = "shape " + data.str()});
 }
 
@@ -87,9 +102,9 @@ void run_pool(const PoolParams& p, const KernelArgs& a) {
   const Shape& data = *a.in[0].shape;
   dispatch_floating(a.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
-    pool_regions(
-        (*a.in[1].shape)[0], p.output_dim, data[1], data[2] * data[3], a.in[0].as<T>(), a.out[0].as<T>(),
-        [&](int64_t r) { return bins_of(p, a.in[1].as<T>() + 5 * r, data); }, [&](int64_t c, int64_t b) { return plane_of(p, c, b); });
+    pool_regions((*a.in[1].shape)[0], p.output_dim, data[1], data[2] * data[3], a.in[0].as<T>(), a.out[0].as<T>(),
+                 [&](int64_t r) { return bins_of(p, a.in[1].as<T>() + 5 * r, data); },
+                 [&](int64_t c, int64_t b) { return plane_of(p, c, b); });
   });
 }
 
@@ -97,9 +112,9 @@ void run_backward(const BackwardParams& p, const KernelArgs& a) {
   const Shape& data = p.data_shape;
   dispatch_floating(a.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
-    spread_regions(
-        (*a.in[1].shape)[0], p.output_dim, data[1], data[2] * data[3], data[0], a.in[0].as<T>(), a.out[0].as<T>(),
-        [&](int64_t r) { return bins_of(p, a.in[1].as<T>() + 5 * r, data); }, [&](int64_t c, int64_t b) { return plane_of(p, c, b); });
+    spread_regions((*a.in[1].shape)[0], p.output_dim, data[1], data[2] * data[3], data[0], a.in[0].as<T>(),
+                   a.out[0].as<T>(), [&](int64_t r) { return bins_of(p, a.in[1].as<T>() + 5 * r, data); },
+                   [&](int64_t c, int64_t b) { return plane_of(p, c, b); });
   });
 }
 
@@ -125,7 +140,9 @@ void register_psroi_pooling(OpRegistry& ops) {
   grouped.inputs = {{1, 4, 5, 5}, {2, 5}};
   grouped.attrs = {{"spatial_scale", "2"}, {"output_dim", "1"}, {"pooled_size", "3"}, {"group_size", "2"}};
   ops.declare<PoolParams>("_contrib_PSROIPooling")
-      .doc("Means of the bins of regions; bin (y, x) of output channel c is read from channel (c * group_size + gy) * group_size + gx.")
+      .doc(
+          "Means of the bins of regions; bin (y, x) of output channel c is read from channel (c * group_size + gy) * "
+          "group_size + gx.")
       .input("data", "(batch, output_dim * group_size^2, height, width)")
       .input("rois", "(regions, 5): image, left, top, right, bottom in the image's pixels")
       .output("output", "(regions, output_dim, pooled_size, pooled_size)")
@@ -135,7 +152,9 @@ void register_psroi_pooling(OpRegistry& ops) {
       .gradient(
           [](const PoolParams& p, const GradientContext& g) {
             if (!g.output_grad(0)) return Values{};
-            return Values{call(kBackward, {g.output_grad(0), g.input(1)}, as_params<BackwardParams>(p, g.input_spec(0).shape)), Value{}};
+            return Values{
+                call(kBackward, {g.output_grad(0), g.input(1)}, as_params<BackwardParams>(p, g.input_spec(0).shape)),
+                Value{}};
           },
           Saves::of({1}))
       .sample(s)

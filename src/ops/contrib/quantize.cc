@@ -14,8 +14,11 @@ enum class ByteType : int32_t { kAuto, kInt8, kUInt8 };
 struct QuantizeParams {
   ByteType out_type;
   static void describe(ParamSchema<QuantizeParams>& schema) {
-    schema.field("out_type", &QuantizeParams::out_type).choice("int8", ByteType::kInt8).choice("uint8", ByteType::kUInt8)
-        .default_value("uint8").doc("dtype of the output.");
+    schema.field("out_type", &QuantizeParams::out_type)
+        .choice("int8", ByteType::kInt8)
+        .choice("uint8", ByteType::kUInt8)
+        .default_value("uint8")
+        .doc("dtype of the output.");
   }
 };
 
@@ -23,14 +26,23 @@ struct CalibratedParams {
   ByteType out_type;
   std::optional<double> min_calib_range, max_calib_range;
   static void describe(ParamSchema<CalibratedParams>& schema) {
-    schema.field("out_type", &CalibratedParams::out_type).choice("auto", ByteType::kAuto).choice("int8", ByteType::kInt8)
-        .choice("uint8", ByteType::kUInt8).default_value("int8").doc("dtype of the output; auto: uint8 if min_calib_range is not negative.");
-    schema.field("min_calib_range", &CalibratedParams::min_calib_range).none_by_default().doc("Least value; None: that of data.");
-    schema.field("max_calib_range", &CalibratedParams::max_calib_range).none_by_default().doc("Largest value; None: that of data.");
+    schema.field("out_type", &CalibratedParams::out_type)
+        .choice("auto", ByteType::kAuto)
+        .choice("int8", ByteType::kInt8)
+        .choice("uint8", ByteType::kUInt8)
+        .default_value("int8")
+        .doc("dtype of the output; auto: uint8 if min_calib_range is not negative.");
+    schema.field("min_calib_range", &CalibratedParams::min_calib_range)
+        .none_by_default()
+        .doc("Least value; None: that of data.");
+    schema.field("max_calib_range", &CalibratedParams::max_calib_range)
+        .none_by_default()
+        .doc("Largest value; None: that of data.");
   }
   bool calibrated() const { return min_calib_range && max_calib_range; }
   DType dtype() const {
-    const bool is_unsigned = out_type == ByteType::kUInt8 || (out_type == ByteType::kAuto && calibrated() && *min_calib_range >= 0);
+    const bool is_unsigned =
+        out_type == ByteType::kUInt8 || (out_type == ByteType::kAuto && calibrated() && *min_calib_range >= 0);
     return is_unsigned ? DType::kUInt8 : DType::kInt8;
   }
 };
@@ -52,13 +64,15 @@ struct Steps {
   float scale, zero, least, most;
   static Steps of(DType dtype, Range r) {
     if (dtype == DType::kUInt8) return {255.0f / (r.high - r.low), r.low, 0.0f, 255.0f};
-    return {(dtype == DType::kInt32 ? 2147483647.0f : 127.0f) / r.reach(), 0.0f, dtype == DType::kInt32 ? -2147483647.0f : -127.0f,
-            dtype == DType::kInt32 ? 2147483647.0f : 127.0f};
+    return {(dtype == DType::kInt32 ? 2147483647.0f : 127.0f) / r.reach(), 0.0f,
+            dtype == DType::kInt32 ? -2147483647.0f : -127.0f, dtype == DType::kInt32 ? 2147483647.0f : 127.0f};
   }
-  // Rounded to the nearest step, halves away from zero; values outside of the range become its ends, NaN becomes zero's.
+  // Rounded to the nearest step, halves away from zero; values outside of the range become its ends, NaN becomes
+  // zero's.
   float quantized(float value) const {
     const float steps = (value - zero) * scale;
-    return steps == steps ? std::clamp(std::trunc(steps + std::copysign(0.5f, steps)), least, most) : std::clamp(0.0f, least, most);
+    return steps == steps ? std::clamp(std::trunc(steps + std::copysign(0.5f, steps)), least, most)
+                          : std::clamp(0.0f, least, most);
   }
 };
 
@@ -75,8 +89,10 @@ void write_quantized(const KernelArgs& a, Range range, F&& value) {
   const DType dtype = a.out[0].dtype;
   const Steps steps = Steps::of(dtype, range);
   const auto quantized = [&](int64_t i) { return steps.quantized(value(i)); };
-  if (dtype == DType::kUInt8) fill<uint8_t>(a.out[0], quantized);
-  else fill<int8_t>(a.out[0], quantized);
+  if (dtype == DType::kUInt8)
+    fill<uint8_t>(a.out[0], quantized);
+  else
+    fill<int8_t>(a.out[0], quantized);
   *a.out[1].as<float>() = dtype == DType::kUInt8 ? range.low : -range.reach();
   *a.out[2].as<float>() = dtype == DType::kUInt8 ? range.high : range.reach();
 }
@@ -113,8 +129,9 @@ void run_quantize_v2(const CalibratedParams& p, const KernelArgs& a) {
   if (a.in[0].dtype == DType::kFloat32) {
     const float* data = a.in[0].as<float>();
     const auto value = [data](int64_t i) { return data[i]; };
-    const Range range = p.calibrated() ? Range{static_cast<float>(*p.min_calib_range), static_cast<float>(*p.max_calib_range)}
-                                       : range_of(a.in[0].size(), value);
+    const Range range = p.calibrated()
+                            ? Range{static_cast<float>(*p.min_calib_range), static_cast<float>(*p.max_calib_range)}
+                            : range_of(a.in[0].size(), value);
     return write_quantized(a, range, value);
   }
   // Bytes stay what they are.
@@ -128,7 +145,8 @@ void run_requantize(const CalibratedParams& p, const KernelArgs& a) {
   const int32_t* data = a.in[0].as<int32_t>();
   const float step = given_range(a).reach() / 2147483647.0f;
   const auto value = [=](int64_t i) { return static_cast<float>(data[i]) * step; };
-  Range range = p.calibrated() ? Range{static_cast<float>(*p.min_calib_range), static_cast<float>(*p.max_calib_range)} : range_of(a.in[0].size(), value);
+  Range range = p.calibrated() ? Range{static_cast<float>(*p.min_calib_range), static_cast<float>(*p.max_calib_range)}
+                               : range_of(a.in[0].size(), value);
   if (a.out[0].dtype == DType::kInt8) range = {-range.reach(), range.reach()};
   write_quantized(a, range, value);
 }
@@ -137,13 +155,15 @@ void run_dequantize(const DequantizeParams&, const KernelArgs& a) {
   const Range r = given_range(a);
   if (a.in[0].dtype == DType::kUInt8) {
     const float step = (r.high - r.low) / 255.0f;
-    return fill<float>(a.out[0], [&](int64_t i) { return static_cast<float>(a.in[0].as<uint8_t>()[i]) * step + r.low; });
+    return fill<float>(a.out[0],
+                       [&](int64_t i) { return static_cast<float>(a.in[0].as<uint8_t>()[i]) * step + r.low; });
   }
   const float step = r.reach() / 127.0f;
   fill<float>(a.out[0], [&](int64_t i) { return static_cast<float>(a.in[0].as<int8_t>()[i]) * step; });
 }
 
-Sample bytes_sample(std::vector<DType> dtypes, std::vector<std::pair<std::string, std::string>> attrs, double low, double high) {
+Sample bytes_sample(std::vector<DType> dtypes, std::vector<std::pair<std::string, std::string>> attrs, double low,
+                    double high) {
   Sample s;
   s.inputs = {{3, 4}};
   if (dtypes.size() == 3) s.inputs = {{3, 4}, {1}, {1}};
@@ -170,10 +190,12 @@ void register_from_floats(OpRegistry& ops) {
         c.set_out_dtype(0, p.out_type == ByteType::kInt8 ? DType::kInt8 : DType::kUInt8);
         infer_ranges(c, true, true);
       })
-      .cpu([](const QuantizeParams&, const KernelArgs& a) {
-        const float* data = a.in[0].as<float>();
-        write_quantized(a, given_range(a), [data](int64_t i) { return data[i]; });
-      }, DType::kFloat32)
+      .cpu(
+          [](const QuantizeParams&, const KernelArgs& a) {
+            const float* data = a.in[0].as<float>();
+            write_quantized(a, given_range(a), [data](int64_t i) { return data[i]; });
+          },
+          DType::kFloat32)
       .gradient(kNotDifferentiable)
       .sample(bytes_sample({kF, kF, kF}, {{"out_type", "int8"}}, -2.0, 2.0));
   ops.declare<CalibratedParams>("_contrib_quantize_v2")
@@ -191,7 +213,8 @@ void register_from_floats(OpRegistry& ops) {
       .cpu(run_quantize_v2, DTypeSet(DType::kFloat32) | DType::kInt8 | DType::kUInt8)
       .gradient(kNotDifferentiable)
       .sample(bytes_sample({kF}, {}, -2.0, 2.0))
-      .sample(bytes_sample({kF}, {{"out_type", "auto"}, {"min_calib_range", "0"}, {"max_calib_range", "1.5"}}, -0.5, 2.0));
+      .sample(
+          bytes_sample({kF}, {{"out_type", "auto"}, {"min_calib_range", "0"}, {"max_calib_range", "1.5"}}, -0.5, 2.0));
 }
 
 }  // namespace
@@ -225,7 +248,8 @@ void register_quantize(OpRegistry& ops) {
       .input("max_range", "(1,): what the largest byte stands for")
       .output("output", "float32, shape of data")
       .infer([](const DequantizeParams& p, InferContext& c) {
-        if (p.out_type != DType::kFloat32) throw ParamError({.input = "out_type", .expected = "float32", .given = dtype_name(p.out_type)});
+        if (p.out_type != DType::kFloat32)
+          throw ParamError({.input = "out_type", .expected = "float32", .given = dtype_name(p.out_type)});
         c.require_dtype(0, DTypeSet(DType::kInt8) | DType::kUInt8);
         c.set_out_dtype(0, DType::kFloat32);
         infer_ranges(c, true, false);

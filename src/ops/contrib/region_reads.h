@@ -1,5 +1,5 @@
-// Pooling of regions as sums of weighted pixels: which ones, for every bin of a region. Forward and backward passes run the same
-// lists, one reading, one adding.
+// Pooling of regions as sums of weighted pixels: which ones, for every bin of a region. Forward and backward passes run
+// the same lists, one reading, one adding.
 #pragma once
 
 #include <cmath>
@@ -14,7 +14,7 @@ namespace hybridnet::ops {
 template <typename A>
 struct RegionReads {
   int64_t image = 0;
-  std::vector<int64_t> index;   // pixels of one plane
+  std::vector<int64_t> index;  // pixels of one plane
   std::vector<A> weight;
   std::vector<size_t> first{0};  // bin b owns [first[b], first[b + 1])
 
@@ -31,15 +31,16 @@ template <typename T>
 int64_t image_of_region(const T* region, int64_t batch) {
   const double given = std::trunc(static_cast<double>(region[0]));
   if (given >= 0 && given < static_cast<double>(batch)) return static_cast<int64_t>(given);
-  throw IndexError({.input = "rois", .expected = "image numbers in [0, " + std::to_string(batch - 1) + "] in the first column",
+  throw IndexError({.input = "rois",
+                    .expected = "image numbers in [0, " + std::to_string(batch - 1) + "] in the first column",
                     .given = AttrValue(given).str()});
 }
 
-// pooled (regions, channels out, bins) from data (batch, channels, pixels). reads_of(region) gives a RegionReads; plane_of(channel,
-// bin) the channel of data that a bin of an output channel reads.
+// pooled (regions, channels out, bins) from data (batch, channels, pixels). reads_of(region) gives a RegionReads;
+// plane_of(channel, bin) the channel of data that a bin of an output channel reads.
 template <typename T, typename ReadsOf, typename PlaneOf>
-void pool_regions(int64_t regions, int64_t channels_out, int64_t channels, int64_t pixels, const T* data, T* pooled, ReadsOf&& reads_of,
-                  PlaneOf&& plane_of) {
+void pool_regions(int64_t regions, int64_t channels_out, int64_t channels, int64_t pixels, const T* data, T* pooled,
+                  ReadsOf&& reads_of, PlaneOf&& plane_of) {
   using A = accumulator_t<T>;
   parallel_for(regions, 1, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
@@ -48,8 +49,10 @@ void pool_regions(int64_t regions, int64_t channels_out, int64_t channels, int64
         for (size_t b = 0; b < reads.bins(); ++b) {
           const T* plane = data + (reads.image * channels + plane_of(c, static_cast<int64_t>(b))) * pixels;
           A sum = 0;
-          for (size_t i = reads.first[b]; i < reads.first[b + 1]; ++i) sum += reads.weight[i] * static_cast<A>(plane[reads.index[i]]);
-          pooled[(r * channels_out + c) * static_cast<int64_t>(reads.bins()) + static_cast<int64_t>(b)] = static_cast<T>(sum);
+          for (size_t i = reads.first[b]; i < reads.first[b + 1]; ++i)
+            sum += reads.weight[i] * static_cast<A>(plane[reads.index[i]]);
+          pooled[(r * channels_out + c) * static_cast<int64_t>(reads.bins()) + static_cast<int64_t>(b)] =
+              static_cast<T>(sum);
         }
       }
     }
@@ -58,8 +61,8 @@ void pool_regions(int64_t regions, int64_t channels_out, int64_t channels, int64
 
 // The adjoint: overwrites data. One thread, as regions share pixels.
 template <typename T, typename ReadsOf, typename PlaneOf>
-void spread_regions(int64_t regions, int64_t channels_out, int64_t channels, int64_t pixels, int64_t batch, const T* pooled, T* data,
-                    ReadsOf&& reads_of, PlaneOf&& plane_of) {
+void spread_regions(int64_t regions, int64_t channels_out, int64_t channels, int64_t pixels, int64_t batch,
+                    const T* pooled, T* data, ReadsOf&& reads_of, PlaneOf&& plane_of) {
   using A = accumulator_t<T>;
   std::vector<A> sums(static_cast<size_t>(batch * channels * pixels), A(0));
   for (int64_t r = 0; r < regions; ++r) {
@@ -67,7 +70,8 @@ void spread_regions(int64_t regions, int64_t channels_out, int64_t channels, int
     for (int64_t c = 0; c < channels_out; ++c) {
       for (size_t b = 0; b < reads.bins(); ++b) {
         A* plane = sums.data() + (reads.image * channels + plane_of(c, static_cast<int64_t>(b))) * pixels;
-        const A value = static_cast<A>(pooled[(r * channels_out + c) * static_cast<int64_t>(reads.bins()) + static_cast<int64_t>(b)]);
+        const A value = static_cast<A>(
+            pooled[(r * channels_out + c) * static_cast<int64_t>(reads.bins()) + static_cast<int64_t>(b)]);
         for (size_t i = reads.first[b]; i < reads.first[b + 1]; ++i) plane[reads.index[i]] += reads.weight[i] * value;
       }
     }

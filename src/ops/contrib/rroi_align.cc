@@ -26,20 +26,27 @@ struct AlignBackwardParams : RotatedParams {
 
 template <typename P>
 void describe_align(ParamSchema<P>& schema) {
-  const auto field = [&]<typename M>(const char* name, M RotatedParams::*member) { return schema.field(name, static_cast<M P::*>(member)); };
+  const auto field = [&]<typename M>(const char* name, M RotatedParams::*member) {
+    return schema.field(name, static_cast<M P::*>(member));
+  };
   field("pooled_size", &RotatedParams::pooled_size).doc("Bins of a region: (height, width).");
-  field("spatial_scale", &RotatedParams::spatial_scale).doc("Size of data by size of the image that regions are given in.");
-  field("sampling_ratio", &RotatedParams::sampling_ratio).default_value(-1)
+  field("spatial_scale", &RotatedParams::spatial_scale)
+      .doc("Size of data by size of the image that regions are given in.");
+  field("sampling_ratio", &RotatedParams::sampling_ratio)
+      .default_value(-1)
       .doc("Points per bin along each side; not positive: as many as a bin has pixels, rounded up.");
   schema.check([](const P& p) {
     const bool good = p.pooled_size.ndim() == 2 && p.pooled_size[0] > 0 && p.pooled_size[1] > 0;
-    if (!good) throw ParamError({.input = "pooled_size", .expected = "two positive numbers: height, width", .given = p.pooled_size.str()});
+    if (!good)
+      throw ParamError(
+          {.input = "pooled_size", .expected = "two positive numbers: height, width", .given = p.pooled_size.str()});
   });
 }
 void AlignParams::describe(ParamSchema<AlignParams>& schema) { describe_align(schema); }
 void AlignBackwardParams::describe(ParamSchema<AlignBackwardParams>& schema) {
   describe_align(schema);
-  schema.field("data_shape", static_cast<Tuple AlignBackwardParams::*>(&RotatedParams::data_shape)).doc("Shape of data.");
+  schema.field("data_shape", static_cast<Tuple AlignBackwardParams::*>(&RotatedParams::data_shape))
+      .doc("Shape of data.");
 }
 
 // Up to four pixels around a point. Points up to one pixel outside are moved to the border; others read nothing.
@@ -49,7 +56,8 @@ void add_point(RegionReads<A>& reads, A y, A x, const Shape& data, A weight) {
   if (!(y >= -1 && y <= static_cast<A>(height) && x >= -1 && x <= static_cast<A>(width))) return;
   y = std::clamp(y, A(0), static_cast<A>(height - 1));
   x = std::clamp(x, A(0), static_cast<A>(width - 1));
-  const int64_t y0 = static_cast<int64_t>(y), x0 = static_cast<int64_t>(x), y1 = std::min(y0 + 1, height - 1), x1 = std::min(x0 + 1, width - 1);
+  const int64_t y0 = static_cast<int64_t>(y), x0 = static_cast<int64_t>(x), y1 = std::min(y0 + 1, height - 1),
+                x1 = std::min(x0 + 1, width - 1);
   const A dy = y - static_cast<A>(y0), dx = x - static_cast<A>(x0);
   reads.add(y0 * width + x0, weight * (1 - dy) * (1 - dx));
   reads.add(y0 * width + x1, weight * (1 - dy) * dx);
@@ -62,8 +70,10 @@ RegionReads<accumulator_t<T>> bins_of(const RotatedParams& p, const T* region, c
   using A = accumulator_t<T>;
   const A scale = static_cast<A>(p.spatial_scale);
   const A center_x = static_cast<A>(region[1]) * scale, center_y = static_cast<A>(region[2]) * scale;
-  const A width = std::max(static_cast<A>(region[3]) * scale, A(1)), height = std::max(static_cast<A>(region[4]) * scale, A(1));
-  const A angle = static_cast<A>(region[5]) * static_cast<A>(std::numbers::pi / 180), cosine = std::cos(angle), sine = std::sin(angle);
+  const A width = std::max(static_cast<A>(region[3]) * scale, A(1)),
+          height = std::max(static_cast<A>(region[4]) * scale, A(1));
+  const A angle = static_cast<A>(region[5]) * static_cast<A>(std::numbers::pi / 180), cosine = std::cos(angle),
+          sine = std::sin(angle);
   const A bin_h = height / static_cast<A>(p.pooled_size[0]), bin_w = width / static_cast<A>(p.pooled_size[1]);
   const int64_t rows = p.sampling_ratio > 0 ? p.sampling_ratio : static_cast<int64_t>(std::ceil(bin_h));
   const int64_t columns = p.sampling_ratio > 0 ? p.sampling_ratio : static_cast<int64_t>(std::ceil(bin_w));
@@ -75,7 +85,8 @@ RegionReads<accumulator_t<T>> bins_of(const RotatedParams& p, const T* region, c
       for (int64_t i = 0; i < rows; ++i) {
         for (int64_t j = 0; j < columns; ++j) {
           const A y = -height / 2 + bin_h * (static_cast<A>(by) + (static_cast<A>(i) + A(0.5)) / static_cast<A>(rows));
-          const A x = -width / 2 + bin_w * (static_cast<A>(bx) + (static_cast<A>(j) + A(0.5)) / static_cast<A>(columns));
+          const A x =
+              -width / 2 + bin_w * (static_cast<A>(bx) + (static_cast<A>(j) + A(0.5)) / static_cast<A>(columns));
           add_point(reads, y * cosine - x * sine + center_y, x * cosine + y * sine + center_x, data, weight);
         }
       }
@@ -89,9 +100,9 @@ void run_align(const AlignParams& p, const KernelArgs& a) {
   const Shape& data = *a.in[0].shape;
   dispatch_floating(a.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
-    pool_regions(
-        (*a.in[1].shape)[0], data[1], data[1], data[2] * data[3], a.in[0].as<T>(), a.out[0].as<T>(),
-        [&](int64_t r) { return bins_of(p, a.in[1].as<T>() + 6 * r, data); }, [](int64_t c, int64_t) { return c; });
+    pool_regions((*a.in[1].shape)[0], data[1], data[1], data[2] * data[3], a.in[0].as<T>(), a.out[0].as<T>(),
+                 [&](int64_t r) { return bins_of(p, a.in[1].as<T>() + 6 * r, data); },
+                 [](int64_t c, int64_t) { return c; });
   });
 }
 
@@ -99,9 +110,9 @@ void run_backward(const AlignBackwardParams& p, const KernelArgs& a) {
   const Shape& data = p.data_shape;
   dispatch_floating(a.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
-    spread_regions(
-        (*a.in[1].shape)[0], data[1], data[1], data[2] * data[3], data[0], a.in[0].as<T>(), a.out[0].as<T>(),
-        [&](int64_t r) { return bins_of(p, a.in[1].as<T>() + 6 * r, data); }, [](int64_t c, int64_t) { return c; });
+    spread_regions((*a.in[1].shape)[0], data[1], data[1], data[2] * data[3], data[0], a.in[0].as<T>(), a.out[0].as<T>(),
+                   [&](int64_t r) { return bins_of(p, a.in[1].as<T>() + 6 * r, data); },
+                   [](int64_t c, int64_t) { return c; });
   });
 }
 
@@ -126,7 +137,9 @@ void register_rroi_align(OpRegistry& ops) {
   Sample sampled = s;
   sampled.attrs = {{"pooled_size", "(1, 2)"}, {"spatial_scale", "5"}, {"sampling_ratio", "2"}};
   ops.declare<AlignParams>("_contrib_RROIAlign")
-      .doc("Means of points in the bins of rotated regions, read by bilinear interpolation. Gradients of regions are zero.")
+      .doc(
+          "Means of points in the bins of rotated regions, read by bilinear interpolation. Gradients of regions are "
+          "zero.")
       .input("data", "(batch, channels, height, width)")
       .input("rois", "(regions, 6): image, x and y of the center, width, height, angle in degrees")
       .output("output", "(regions, channels, pooled height, pooled width)")
@@ -141,7 +154,9 @@ void register_rroi_align(OpRegistry& ops) {
       .gradient(
           [](const AlignParams& p, const GradientContext& g) {
             if (!g.output_grad(0)) return Values{};
-            return Values{call(kBackward, {g.output_grad(0), g.input(1)}, as_params<AlignBackwardParams>(p, g.input_spec(0).shape)), Value{}};
+            return Values{call(kBackward, {g.output_grad(0), g.input(1)},
+                               as_params<AlignBackwardParams>(p, g.input_spec(0).shape)),
+                          Value{}};
           },
           Saves::of({1}))
       .sample(s)

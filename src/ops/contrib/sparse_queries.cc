@@ -1,6 +1,7 @@
-// _contrib_getnnz and _contrib_edge_id: questions to sparse matrices, which are kept densely: what is zero is not stored.
-#include "kernels/indices.h"
+// _contrib_getnnz and _contrib_edge_id: questions to sparse matrices, which are kept densely: what is zero is not
+// stored.
 #include "hybridnet/op.h"
+#include "kernels/indices.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -8,9 +9,12 @@ namespace {
 struct GetNnzParams {
   std::optional<int32_t> axis;
   static void describe(ParamSchema<GetNnzParams>& schema) {
-    schema.field("axis", &GetNnzParams::axis).none_by_default().doc("None: of the whole matrix, 0: of every column, 1: of every row.");
+    schema.field("axis", &GetNnzParams::axis)
+        .none_by_default()
+        .doc("None: of the whole matrix, 0: of every column, 1: of every row.");
     schema.check([](const GetNnzParams& p) {
-      if (p.axis && *p.axis != 0 && *p.axis != 1) throw ParamError({.input = "axis", .expected = "None, 0 or 1", .given = std::to_string(*p.axis)});
+      if (p.axis && *p.axis != 0 && *p.axis != 1)
+        throw ParamError({.input = "axis", .expected = "None, 0 or 1", .given = std::to_string(*p.axis)});
     });
   }
 };

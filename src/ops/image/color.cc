@@ -1,9 +1,9 @@
 // Colors of an image changed by drawn amounts, one kind of change at a time; _image_adjust_lighting by given ones.
 #include <cmath>
 
+#include "hybridnet/op.h"
 #include "kernels/rng.h"
 #include "ops/image/color_changes.h"
-#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -15,7 +15,8 @@ struct EnhanceParams {
     schema.field("max_factor", &EnhanceParams::max_factor).at_least(0).doc("Largest factor drawn.");
     schema.check([](const EnhanceParams& p) {
       if (p.min_factor <= p.max_factor) return;
-      throw ParamError({.input = "max_factor", .expected = "at least min_factor, " + AttrValue(p.min_factor).str(),
+      throw ParamError({.input = "max_factor",
+                        .expected = "at least min_factor, " + AttrValue(p.min_factor).str(),
                         .given = AttrValue(p.max_factor).str()});
     });
   }
@@ -26,7 +27,8 @@ struct LightingParams {
   static void describe(ParamSchema<LightingParams>& schema) {
     schema.field("alpha", &LightingParams::alpha).doc("How far to go along the three principal components of colors.");
     schema.check([](const LightingParams& p) {
-      if (p.alpha.size() != 3) throw ParamError({.input = "alpha", .expected = "3 numbers", .given = std::to_string(p.alpha.size())});
+      if (p.alpha.size() != 3)
+        throw ParamError({.input = "alpha", .expected = "3 numbers", .given = std::to_string(p.alpha.size())});
     });
   }
 };
@@ -34,7 +36,9 @@ struct LightingParams {
 struct RandomLightingParams {
   double alpha_std;
   static void describe(ParamSchema<RandomLightingParams>& schema) {
-    schema.field("alpha_std", &RandomLightingParams::alpha_std).default_value(0.05).at_least(0)
+    schema.field("alpha_std", &RandomLightingParams::alpha_std)
+        .default_value(0.05)
+        .at_least(0)
         .doc("Standard deviation of how far to go along the principal components of colors.");
   }
 };
@@ -50,7 +54,8 @@ OpBuilder<P> declare_color(OpRegistry& ops, const std::string& name) {
       .gradient(kNotDifferentiable);
 }
 
-void declare_enhancement(OpRegistry& ops, const std::string& name, void (ColorImage::*change)(double), const char* doc) {
+void declare_enhancement(OpRegistry& ops, const std::string& name, void (ColorImage::*change)(double),
+                         const char* doc) {
   declare_color<EnhanceParams>(ops, name)
       .doc(doc)
       .cpu(
@@ -75,20 +80,24 @@ void run_lighting(const KernelArgs& a, const double (&alpha)[3]) {
 }  // namespace
 
 void register_image_color(OpRegistry& ops) {
-  declare_enhancement(ops, "random_brightness", &ColorImage::scale, "All values times a factor drawn between min_factor and max_factor.");
+  declare_enhancement(ops, "random_brightness", &ColorImage::scale,
+                      "All values times a factor drawn between min_factor and max_factor.");
   declare_enhancement(ops, "random_contrast", &ColorImage::contrast,
                       "Distances of values from the image's mean luminance times a drawn factor.");
   declare_enhancement(ops, "random_saturation", &ColorImage::saturation,
                       "Distances of values from their pixel's luminance times a drawn factor.");
   declare_enhancement(ops, "random_hue", &ColorImage::rotate_hue, "Hues moved by a drawn part of the color circle.");
   declare_color<LightingParams>(ops, "adjust_lighting")
-      .doc("Colors moved along the principal components of ImageNet's colors (Krizhevsky et al., NIPS 2012, section 4.1).")
+      .doc(
+          "Colors moved along the principal components of ImageNet's colors (Krizhevsky et al., NIPS 2012, section "
+          "4.1).")
       .cpu(
           [](const LightingParams& p, const KernelArgs& a) {
             run_lighting(a, {p.alpha[0], p.alpha[1], p.alpha[2]});
           },
           kNumeric)
-      .gradient([](const LightingParams&, const GradientContext& g) { return Values{g.output_grad(0)}; }, Saves::nothing())
+      .gradient([](const LightingParams&, const GradientContext& g) { return Values{g.output_grad(0)}; },
+                Saves::nothing())
       .sample({{3, 4, 3}}, {{"alpha", "(0.1, -0.2, 0.3)"}}, 0.0, 255.0)
       .sample({{2, 2, 1}}, {{"alpha", "(1, 1, 1)"}}, 0.0, 255.0);
   declare_color<RandomLightingParams>(ops, "random_lighting")

@@ -9,10 +9,11 @@ namespace {
 // Luminance of red, green and blue: ITU-R BT.601.
 constexpr double kLuminance[3] = {0.299, 0.587, 0.114};
 
-// Eigenvectors of the covariance of ImageNet's colors, each times its eigenvalue: Krizhevsky, Sutskever, Hinton, NIPS 2012, 4.1.
+// Eigenvectors of the covariance of ImageNet's colors, each times its eigenvalue: Krizhevsky, Sutskever, Hinton, NIPS
+// 2012, 4.1.
 constexpr double kColorAxes[3][3] = {{55.46 * -0.5675, 4.794 * 0.7192, 1.148 * 0.4009},
-                                    {55.46 * -0.5808, 4.794 * -0.0045, 1.148 * -0.8140},
-                                    {55.46 * -0.5836, 4.794 * -0.6948, 1.148 * 0.4203}};
+                                     {55.46 * -0.5808, 4.794 * -0.0045, 1.148 * -0.8140},
+                                     {55.46 * -0.5836, 4.794 * -0.6948, 1.148 * 0.4203}};
 
 struct Hls {
   double hue, lightness, saturation;  // hue in sixths of a turn
@@ -23,9 +24,12 @@ Hls to_hls(double r, double g, double b) {
   Hls out{0.0, (high + low) / 2, 0.0};
   if (range <= std::numeric_limits<double>::epsilon()) return out;
   out.saturation = out.lightness < 0.5 ? range / (high + low) : range / (2.0 - high - low);
-  if (high == r) out.hue = (g - b) / range;
-  else if (high == g) out.hue = (b - r) / range + 2.0;
-  else out.hue = (r - g) / range + 4.0;
+  if (high == r)
+    out.hue = (g - b) / range;
+  else if (high == g)
+    out.hue = (b - r) / range + 2.0;
+  else
+    out.hue = (r - g) / range + 4.0;
   return out;
 }
 
@@ -123,7 +127,9 @@ void infer_color(InferContext& c) {
   const Shape& s = c.in_shape(0);
   if (!s.rank_known()) return;
   const bool good = s.ndim() == 3 && (s[2] == 1 || s[2] == 3 || s[2] == kUnknownDim);
-  if (!good) throw ShapeError({.input = "data", .expected = "(height, width, channels) with 1 or 3 channels", .given = "shape " + s.str()});
+  if (!good)
+    throw ShapeError(
+        {.input = "data", .expected = "(height, width, channels) with 1 or 3 channels", .given = "shape " + s.str()});
 }
 
 }  // namespace hybridnet::ops

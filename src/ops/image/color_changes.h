@@ -8,18 +8,18 @@
 
 namespace hybridnet::ops {
 
-// An image as doubles while colors change; store() brings it back to the dtype of the tensor: integers lose their fraction, bytes
-// are kept in [0, 255].
+// An image as doubles while colors change; store() brings it back to the dtype of the tensor: integers lose their
+// fraction, bytes are kept in [0, 255].
 class ColorImage {
  public:
   explicit ColorImage(const TensorRef& image);
   void store(const TensorRef& out) const;
 
-  void scale(double factor);                 // brightness
-  void contrast(double factor);              // away from (or towards) the mean luminance
-  void saturation(double factor);            // away from (or towards) every pixel's luminance
-  void rotate_hue(double turns);             // of the color circle
-  void light(const double (&alpha)[3]);      // along the principal components of ImageNet's colors
+  void scale(double factor);             // brightness
+  void contrast(double factor);          // away from (or towards) the mean luminance
+  void saturation(double factor);        // away from (or towards) every pixel's luminance
+  void rotate_hue(double turns);         // of the color circle
+  void light(const double (&alpha)[3]);  // along the principal components of ImageNet's colors
 
  private:
   double luminance(int64_t pixel) const;

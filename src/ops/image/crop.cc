@@ -1,7 +1,7 @@
 // _image_crop: a rectangle of an image.
-#include "ops/emit.h"
-#include "kernels/strided_copy.h"
 #include "hybridnet/op.h"
+#include "kernels/strided_copy.h"
+#include "ops/emit.h"
 #include "ops/image/image_size.h"
 
 namespace hybridnet::ops {
@@ -29,7 +29,8 @@ struct UncropParams {
 
 void require_inside(const char* what, int64_t first, int64_t count, int64_t size) {
   if (size == kUnknownDim || first + count <= size) return;
-  throw ParamError({.input = what, .expected = "a rectangle inside the image, which has " + std::to_string(size) + " along this axis",
+  throw ParamError({.input = what,
+                    .expected = "a rectangle inside the image, which has " + std::to_string(size) + " along this axis",
                     .given = std::to_string(first) + " + " + std::to_string(count)});
 }
 

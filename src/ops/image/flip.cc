@@ -1,8 +1,8 @@
 // Images turned around: always, or for one in two draws.
+#include "hybridnet/op.h"
 #include "kernels/rng.h"
 #include "kernels/strided_copy.h"
 #include "ops/emit.h"
-#include "hybridnet/op.h"
 #include "ops/image/image_size.h"
 
 namespace hybridnet::ops {
@@ -43,7 +43,9 @@ void declare_flip(OpRegistry& ops, const std::string& side, int from_end, const 
       .input("data", "(height, width, channels), or a batch of those, any dtype")
       .output("output", "shape and dtype of data")
       .infer([](const NoParams&, InferContext& c) { same_image(c); })
-      .cpu([from_end](const NoParams&, const KernelArgs& a) { flip(a.in[0], a.out[0], a.in[0].shape->ndim() - from_end); })
+      .cpu([from_end](const NoParams&, const KernelArgs& a) {
+        flip(a.in[0], a.out[0], a.in[0].shape->ndim() - from_end);
+      })
       .gradient(
           [from_end](const NoParams&, const GradientContext& g) {
             if (!g.output_grad(0)) return Values{};
@@ -111,7 +113,8 @@ void register_image_flip(OpRegistry& ops) {
       .gradient(
           [](const ReverseIfParams& p, const GradientContext& g) {
             if (!g.output_grad(0)) return Values{};
-            return Values{call(kReverseIf, {g.output_grad(0), g.input(1)}, ParamSchema<ReverseIfParams>::box(p)), Value{}};
+            return Values{call(kReverseIf, {g.output_grad(0), g.input(1)}, ParamSchema<ReverseIfParams>::box(p)),
+                          Value{}};
           },
           Saves::of({1}))
       .internal()

@@ -18,7 +18,9 @@ struct ImageSize {
 inline void require_image(const InferContext& c, int i = 0) {
   const Shape& s = c.in_shape(i);
   if (!s.rank_known() || s.ndim() == 3 || s.ndim() == 4) return;
-  throw ShapeError({.input = c.input_name(i), .expected = "(height, width, channels), or a batch of those", .given = "shape " + s.str()});
+  throw ShapeError({.input = c.input_name(i),
+                    .expected = "(height, width, channels), or a batch of those",
+                    .given = "shape " + s.str()});
 }
 
 }  // namespace hybridnet::ops

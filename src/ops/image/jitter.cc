@@ -1,9 +1,9 @@
 // _image_random_color_jitter: brightness, contrast, saturation and hue in a drawn order.
 #include <utility>
 
+#include "hybridnet/op.h"
 #include "kernels/rng.h"
 #include "ops/image/color_changes.h"
-#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -11,9 +11,15 @@ namespace {
 struct JitterParams {
   double brightness, contrast, saturation, hue;
   static void describe(ParamSchema<JitterParams>& schema) {
-    schema.field("brightness", &JitterParams::brightness).at_least(0).doc("The factor is drawn from 1 - brightness to 1 + brightness.");
-    schema.field("contrast", &JitterParams::contrast).at_least(0).doc("The factor is drawn from 1 - contrast to 1 + contrast.");
-    schema.field("saturation", &JitterParams::saturation).at_least(0).doc("The factor is drawn from 1 - saturation to 1 + saturation.");
+    schema.field("brightness", &JitterParams::brightness)
+        .at_least(0)
+        .doc("The factor is drawn from 1 - brightness to 1 + brightness.");
+    schema.field("contrast", &JitterParams::contrast)
+        .at_least(0)
+        .doc("The factor is drawn from 1 - contrast to 1 + contrast.");
+    schema.field("saturation", &JitterParams::saturation)
+        .at_least(0)
+        .doc("The factor is drawn from 1 - saturation to 1 + saturation.");
     schema.field("hue", &JitterParams::hue).at_least(0).doc("The part of the color circle is drawn from -hue to hue.");
   }
 };
@@ -50,7 +56,8 @@ void register_image_jitter(OpRegistry& ops) {
       .cpu(run_jitter, kNumeric)
       .random()
       .gradient(kNotDifferentiable)
-      .sample({{3, 4, 3}}, {{"brightness", "0.2"}, {"contrast", "0.2"}, {"saturation", "0.2"}, {"hue", "0.1"}}, 0.0, 255.0);
+      .sample({{3, 4, 3}}, {{"brightness", "0.2"}, {"contrast", "0.2"}, {"saturation", "0.2"}, {"hue", "0.1"}}, 0.0,
+              255.0);
 }
 
 }  // namespace hybridnet::ops

@@ -1,7 +1,7 @@
 // _image_normalize: every channel minus its mean, by its deviation.
+#include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "ops/emit.h"
-#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -9,9 +9,11 @@ namespace {
 struct NormalizeParams {
   std::vector<double> mean, std;
   static void describe(ParamSchema<NormalizeParams>& schema) {
-    schema.field("mean", &NormalizeParams::mean).default_value(AttrValue::List{0.0, 0.0, 0.0, 0.0})
+    schema.field("mean", &NormalizeParams::mean)
+        .default_value(AttrValue::List{0.0, 0.0, 0.0, 0.0})
         .doc("Means of the channels, or one for all.");
-    schema.field("std", &NormalizeParams::std).default_value(AttrValue::List{1.0, 1.0, 1.0, 1.0})
+    schema.field("std", &NormalizeParams::std)
+        .default_value(AttrValue::List{1.0, 1.0, 1.0, 1.0})
         .doc("Standard deviations of the channels, or one for all.");
   }
   double mean_of(int64_t c) const { return mean.size() == 1 ? mean[0] : mean[static_cast<size_t>(c)]; }
@@ -24,7 +26,8 @@ void check_numbers(const char* field, const std::vector<double>& given, int64_t 
   const bool untouched = static_cast<int64_t>(given.size()) > channels &&
                          std::all_of(given.begin(), given.end(), [&](double v) { return v == neutral; });
   if (untouched) return;
-  throw ParamError({.input = field, .expected = "1 or " + std::to_string(channels) + " numbers, one per channel",
+  throw ParamError({.input = field,
+                    .expected = "1 or " + std::to_string(channels) + " numbers, one per channel",
                     .given = std::to_string(given.size())});
 }
 
@@ -34,7 +37,9 @@ void infer_normalize(const NormalizeParams& p, InferContext& c) {
   const Shape& s = c.in_shape(0);
   if (!s.rank_known()) return;
   if (s.ndim() != 3 && s.ndim() != 4) {
-    throw ShapeError({.input = "data", .expected = "(channels, height, width), or a batch of those", .given = "shape " + s.str(),
+    throw ShapeError({.input = "data",
+                      .expected = "(channels, height, width), or a batch of those",
+                      .given = "shape " + s.str(),
                       .fix = "apply to_tensor first"});
   }
   const int64_t channels = s[s.ndim() - 3];

@@ -1,11 +1,11 @@
-// _image_resize: images at another size. Along each axis a new pixel is a weighted sum of old ones, so both axes are one table of
-// taps each. Pixel centers are half-integers and kernels are not widened when shrinking, as in OpenCV.
+// _image_resize: images at another size. Along each axis a new pixel is a weighted sum of old ones, so both axes are
+// one table of taps each. Pixel centers are half-integers and kernels are not widened when shrinking, as in OpenCV.
 #include <cmath>
 #include <numbers>
 
+#include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "ops/emit.h"
-#include "hybridnet/op.h"
 #include "ops/image/image_size.h"
 
 namespace hybridnet::ops {
@@ -18,15 +18,22 @@ struct ResizeParams {
   bool keep_ratio;
   int32_t interp;
   static void describe(ParamSchema<ResizeParams>& schema) {
-    schema.field("size", &ResizeParams::size).default_value(AttrValue(Tuple::scalar())).doc("(width, height), or one number for both.");
-    schema.field("keep_ratio", &ResizeParams::keep_ratio).default_value(false)
+    schema.field("size", &ResizeParams::size)
+        .default_value(AttrValue(Tuple::scalar()))
+        .doc("(width, height), or one number for both.");
+    schema.field("keep_ratio", &ResizeParams::keep_ratio)
+        .default_value(false)
         .doc("Whether one number is the size of the shorter side; the other keeps the ratio.");
-    schema.field("interp", &ResizeParams::interp).default_value(1).range(0, 4)
+    schema.field("interp", &ResizeParams::interp)
+        .default_value(1)
+        .range(0, 4)
         .doc("0: nearest, 1: bilinear, 2: bicubic, 3: area, 4: Lanczos over 8x8 pixels.");
     schema.check([](const ResizeParams& p) {
       bool good = p.size.ndim() == 1 || p.size.ndim() == 2;
       for (int64_t s : p.size) good = good && s > 0;
-      if (!good) throw ParamError({.input = "size", .expected = "one or two positive numbers: width, height", .given = p.size.str()});
+      if (!good)
+        throw ParamError(
+            {.input = "size", .expected = "one or two positive numbers: width, height", .given = p.size.str()});
     });
   }
 };
@@ -115,7 +122,8 @@ Taps nearest_taps(int64_t from, int64_t to) {
   t.count = 1;
   t.weight.assign(static_cast<size_t>(to), 1.0);
   const double scale = static_cast<double>(from) / static_cast<double>(to);
-  for (int64_t i = 0; i < to; ++i) t.index.push_back(std::min(static_cast<int64_t>(static_cast<double>(i) * scale), from - 1));
+  for (int64_t i = 0; i < to; ++i)
+    t.index.push_back(std::min(static_cast<int64_t>(static_cast<double>(i) * scale), from - 1));
   return t;
 }
 
@@ -143,7 +151,8 @@ Taps make_taps(int64_t from, int64_t to, int32_t method) {
 template <typename T, typename A>
 T from_sum(A value) {
   if constexpr (std::is_integral_v<T>) {
-    return static_cast<T>(std::clamp(std::nearbyint(static_cast<double>(value)), static_cast<double>(std::numeric_limits<T>::min()),
+    return static_cast<T>(std::clamp(std::nearbyint(static_cast<double>(value)),
+                                     static_cast<double>(std::numeric_limits<T>::min()),
                                      static_cast<double>(std::numeric_limits<T>::max())));
   } else {
     return static_cast<T>(value);
@@ -161,7 +170,8 @@ struct Tables {
 
 // One new row: old rows summed first, then along the row.
 template <typename T>
-void resize_row(const Tables& t, const ImageSize& from, const ImageSize& to, const T* in, int64_t row, T* out, sum_t<T>* line) {
+void resize_row(const Tables& t, const ImageSize& from, const ImageSize& to, const T* in, int64_t row, T* out,
+                sum_t<T>* line) {
   using A = sum_t<T>;
   const int64_t line_size = from.width * from.channels;
   std::fill_n(line, line_size, A(0));
@@ -244,7 +254,8 @@ Values unresize_gradient(const UnresizeParams& p, const GradientContext& g) {
   static const OpRef kResize{"_image_resize"};
   if (!g.output_grad(0)) return {};
   const ImageSize to(g.input_spec(0).shape);
-  return {call(kResize, {g.output_grad(0)}, ParamSchema<ResizeParams>::box({Tuple({to.width, to.height}), false, p.interp}))};
+  return {call(kResize, {g.output_grad(0)},
+               ParamSchema<ResizeParams>::box({Tuple({to.width, to.height}), false, p.interp}))};
 }
 
 }  // namespace
@@ -257,7 +268,8 @@ void register_image_resize(OpRegistry& ops) {
       .output("output", "data with the new height and width; integers are rounded")
       .infer(infer_resize)
       .cpu(run_resize, kNumeric)
-      .cost([](const ResizeParams&, auto in, auto out) { return 500 + in[0].shape.size() * 2 + out[0].shape.size() * 4; })
+      .cost(
+          [](const ResizeParams&, auto in, auto out) { return 500 + in[0].shape.size() * 2 + out[0].shape.size() * 4; })
       .gradient(resize_gradient, Saves::nothing())
       .sample({{4, 5, 3}}, {{"size", "(3, 6)"}})
       .sample({{2, 3, 4, 1}}, {{"size", "5"}, {"keep_ratio", "True"}, {"interp", "0"}})

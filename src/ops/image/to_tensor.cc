@@ -1,7 +1,7 @@
 // _image_to_tensor: bytes in [0, 255], channels last, become floats in [0, 1], channels first.
+#include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "ops/emit.h"
-#include "hybridnet/op.h"
 #include "ops/image/image_size.h"
 
 namespace hybridnet::ops {

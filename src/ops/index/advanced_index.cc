@@ -1,11 +1,11 @@
 // NumPy's indexing with arrays: x[..., i, j, ...] for index arrays on consecutive axes, read and write.
 #include <vector>
 
+#include "hybridnet/op.h"
 #include "kernels/gather.h"
 #include "kernels/indices.h"
 #include "kernels/strided_copy.h"
 #include "ops/emit.h"
-#include "hybridnet/op.h"
 #include "ops/shape/reshape_codes.h"
 
 namespace hybridnet::ops {
@@ -15,7 +15,10 @@ struct AdvancedIndexParams {
   int32_t num_args, axis;
   static void describe(ParamSchema<AdvancedIndexParams>& schema) {
     schema.field("num_args", &AdvancedIndexParams::num_args).at_least(2).doc("Number of inputs.");
-    schema.field("axis", &AdvancedIndexParams::axis).default_value(0).at_least(0).doc("The axis that the first index array names.");
+    schema.field("axis", &AdvancedIndexParams::axis)
+        .default_value(0)
+        .at_least(0)
+        .doc("The axis that the first index array names.");
   }
 };
 
@@ -24,13 +27,17 @@ struct AdvancedIndexGradParams {
   Tuple shape;
   static void describe(ParamSchema<AdvancedIndexGradParams>& schema) {
     schema.field("num_args", &AdvancedIndexGradParams::num_args).at_least(2).doc("Number of inputs.");
-    schema.field("axis", &AdvancedIndexGradParams::axis).default_value(0).at_least(0).doc("The axis that the first index array names.");
+    schema.field("axis", &AdvancedIndexGradParams::axis)
+        .default_value(0)
+        .at_least(0)
+        .doc("The axis that the first index array names.");
     schema.field("shape", &AdvancedIndexGradParams::shape).doc("Shape of the output.");
   }
 };
 
 [[noreturn]] void do_not_broadcast(const Shape& a, const Shape& b) {
-  throw ShapeError({.input = "indices", .expected = "shapes that broadcast together", .given = a.str() + " and " + b.str()});
+  throw ShapeError(
+      {.input = "indices", .expected = "shapes that broadcast together", .given = a.str() + " and " + b.str()});
 }
 
 Shape broadcast(const Shape& a, const Shape& b) {
@@ -41,15 +48,19 @@ Shape broadcast(const Shape& a, const Shape& b) {
   for (int i = 0; i < other.ndim(); ++i) {
     int64_t& size = out[lead + i];
     if (size == other[i] || other[i] == 1) continue;
-    if (size == 1 || size < 0) size = other[i];
-    else if (other[i] >= 0) do_not_broadcast(a, b);
+    if (size == 1 || size < 0)
+      size = other[i];
+    else if (other[i] >= 0)
+      do_not_broadcast(a, b);
   }
   return out;
 }
 
 void check_axes(const Shape& data, int axis, int arrays) {
   if (axis + arrays <= data.ndim()) return;
-  throw IndexError({.input = "indices", .expected = "at most " + std::to_string(data.ndim()) + " indices", .given = std::to_string(axis + arrays),
+  throw IndexError({.input = "indices",
+                    .expected = "at most " + std::to_string(data.ndim()) + " indices",
+                    .given = std::to_string(axis + arrays),
                     .because = "the array has shape " + data.str()});
 }
 
@@ -139,7 +150,8 @@ Values get_gradient(const AdvancedIndexParams& p, const GradientContext& g) {
   if (!g.output_grad(0)) return {};
   Values inputs{g.output_grad(0)};
   for (int i = 1; i < g.num_inputs(); ++i) inputs.push_back(g.input(i));
-  return {call_all(kGrad, inputs, ParamSchema<AdvancedIndexGradParams>::box({p.num_args, p.axis, g.input_spec(0).shape}))[0]};
+  return {call_all(kGrad, inputs,
+                   ParamSchema<AdvancedIndexGradParams>::box({p.num_args, p.axis, g.input_spec(0).shape}))[0]};
 }
 
 void infer_set(const AdvancedIndexParams& p, InferContext& c) {
@@ -156,7 +168,8 @@ void infer_set(const AdvancedIndexParams& p, InferContext& c) {
     fits = value[i] == size || value[i] == 1;
   }
   if (!fits) {
-    throw ShapeError({.input = "value", .expected = "a shape that broadcasts to " + target.str(), .given = value.str()});
+    throw ShapeError(
+        {.input = "value", .expected = "a shape that broadcasts to " + target.str(), .given = value.str()});
   }
 }
 
@@ -213,7 +226,8 @@ Sample index_sample(std::vector<Shape> inputs, std::vector<std::pair<std::string
 void register_advanced_index(OpRegistry& ops) {
   ops.declare<AdvancedIndexParams>("_advanced_index_get")
       .doc("data[..., i, j, ...] with index arrays on consecutive axes, broadcast together as in NumPy.")
-      .variadic_input("data", "num_args", "the array, then one array of whole numbers per indexed axis; negative ones from the end")
+      .variadic_input("data", "num_args",
+                      "the array, then one array of whole numbers per indexed axis; negative ones from the end")
       .output("output", "axes before, the common shape of the index arrays, axes after")
       .infer(infer_get)
       .cpu(run_get)
@@ -245,7 +259,8 @@ void register_advanced_index(OpRegistry& ops) {
       .sample(index_sample({{2, 5, 4}, {5}}, {{"num_args", "2"}, {"axis", "1"}, {"shape", "(2, 3, 4)"}}, 2.4));
   ops.declare<AdvancedIndexParams>("_advanced_index_set")
       .doc("data after data[..., i, j, ...] = value; where indices repeat, the last one stays.")
-      .variadic_input("data", "num_args", "the array, the value (broadcast), then one array of whole numbers per indexed axis")
+      .variadic_input("data", "num_args",
+                      "the array, the value (broadcast), then one array of whole numbers per indexed axis")
       .output("output", "shape and dtype of data")
       .infer(infer_set)
       .cpu(run_set)

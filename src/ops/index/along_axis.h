@@ -7,8 +7,8 @@
 
 namespace hybridnet::ops {
 
-// Parameters of the internal ops _gather_along_axis and _scatter_along_axis. The one tensor is seen as (outer, rows, inner), the
-// other and the indices as (outer, count, inner).
+// Parameters of the internal ops _gather_along_axis and _scatter_along_axis. The one tensor is seen as (outer, rows,
+// inner), the other and the indices as (outer, count, inner).
 struct AlongAxisParams {
   int64_t outer, rows, inner, count;
   kernels::IndexMode mode;
@@ -18,9 +18,12 @@ struct AlongAxisParams {
     schema.field("rows", &AlongAxisParams::rows).at_least(0).doc("Size of the axis that indices name.");
     schema.field("inner", &AlongAxisParams::inner).at_least(0).doc("Product of the sizes after the axis.");
     schema.field("count", &AlongAxisParams::count).at_least(0).doc("Indices per position.");
-    schema.field("mode", &AlongAxisParams::mode).choice("clip", kernels::IndexMode::kClip)
-        .choice("wrap", kernels::IndexMode::kWrap).choice("raise", kernels::IndexMode::kRaise)
-        .default_value("clip").doc("What becomes of an index out of range.");
+    schema.field("mode", &AlongAxisParams::mode)
+        .choice("clip", kernels::IndexMode::kClip)
+        .choice("wrap", kernels::IndexMode::kWrap)
+        .choice("raise", kernels::IndexMode::kRaise)
+        .default_value("clip")
+        .doc("What becomes of an index out of range.");
     schema.field("shape", &AlongAxisParams::shape).doc("Shape of the output.");
   }
 };

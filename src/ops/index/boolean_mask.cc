@@ -1,11 +1,11 @@
 // _contrib_boolean_mask: the slices along an axis whose mask is not zero. How many is known only after looking.
 #include <vector>
 
+#include "hybridnet/op.h"
 #include "kernels/gather.h"
 #include "kernels/indices.h"
 #include "kernels/strided_copy.h"
 #include "ops/emit.h"
-#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -21,7 +21,10 @@ struct BooleanMaskGradParams {
   int32_t axis;
   Tuple shape;
   static void describe(ParamSchema<BooleanMaskGradParams>& schema) {
-    schema.field("axis", &BooleanMaskGradParams::axis).default_value(0).at_least(0).doc("As given to _contrib_boolean_mask.");
+    schema.field("axis", &BooleanMaskGradParams::axis)
+        .default_value(0)
+        .at_least(0)
+        .doc("As given to _contrib_boolean_mask.");
     schema.field("shape", &BooleanMaskGradParams::shape).doc("Shape of the output.");
   }
 };
@@ -56,7 +59,8 @@ void run_boolean_mask(const BooleanMaskParams& p, const KernelArgs& a, const Op:
   const Shape& data = *a.in[0].shape;
   const int axis = normalize_axis(p.axis, data.ndim());
   if (a.in[1].shape->ndim() != 1 || a.in[1].size() != data[axis]) {
-    throw ShapeError({.input = "index", .expected = "shape (" + std::to_string(data[axis]) + ",), one mask value per slice",
+    throw ShapeError({.input = "index",
+                      .expected = "shape (" + std::to_string(data[axis]) + ",), one mask value per slice",
                       .given = a.in[1].shape->str()});
   }
   const std::vector<int64_t> rows = marked(a.in[1]);
@@ -72,7 +76,8 @@ void run_boolean_mask_grad(const BooleanMaskGradParams& p, const KernelArgs& a) 
   const kernels::RowLayout l = layout_of(p.shape, p.axis);
   const int64_t count = static_cast<int64_t>(rows.size()), bytes = dtype_size(a.out[0].dtype);
   if (a.in[0].size() != l.outer * count * l.inner) {
-    throw ShapeError({.input = "output_grad", .expected = std::to_string(count) + " slices, as many as the mask marks",
+    throw ShapeError({.input = "output_grad",
+                      .expected = std::to_string(count) + " slices, as many as the mask marks",
                       .given = a.in[0].shape->str()});
   }
   kernels::zero_bytes(a.out[0].data, a.out[0].size() * bytes);
@@ -82,8 +87,14 @@ void run_boolean_mask_grad(const BooleanMaskGradParams& p, const KernelArgs& a) 
 }  // namespace
 
 void register_boolean_mask(OpRegistry& ops) {
-  const OpRef* const kMask = [] { static const OpRef ref{"_contrib_boolean_mask"}; return &ref; }();
-  const OpRef* const kGrad = [] { static const OpRef ref{"_backward_boolean_mask"}; return &ref; }();
+  const OpRef* const kMask = [] {
+    static const OpRef ref{"_contrib_boolean_mask"};
+    return &ref;
+  }();
+  const OpRef* const kGrad = [] {
+    static const OpRef ref{"_backward_boolean_mask"};
+    return &ref;
+  }();
   ops.declare<BooleanMaskParams>("_contrib_boolean_mask")
       .alias("_npi_boolean_mask")
       .doc("The slices of data along an axis whose mask value is not zero.")
@@ -97,7 +108,8 @@ void register_boolean_mask(OpRegistry& ops) {
             const Shape& data = g.input_spec(0).shape;
             if (!g.output_grad(0)) return Values{};
             return Values{call(*kGrad, {g.output_grad(0), g.input(1)},
-                               ParamSchema<BooleanMaskGradParams>::box({normalize_axis(p.axis, data.ndim()), data})), Value{}};
+                               ParamSchema<BooleanMaskGradParams>::box({normalize_axis(p.axis, data.ndim()), data})),
+                          Value{}};
           },
           Saves::of({1}))
       .sample({{4, 3}, {4}}, {}, 0.5, 2.0)

@@ -1,8 +1,8 @@
 // Embedding: rows of a weight matrix, named by an index tensor.
+#include "hybridnet/op.h"
 #include "kernels/gather.h"
 #include "kernels/indices.h"
 #include "ops/emit.h"
-#include "hybridnet/op.h"
 #include "ops/index/row_gradient.h"
 
 namespace hybridnet::ops {
@@ -15,8 +15,12 @@ struct EmbeddingParams {
   static void describe(ParamSchema<EmbeddingParams>& schema) {
     schema.field("input_dim", &EmbeddingParams::input_dim).at_least(1).doc("Number of rows of weight.");
     schema.field("output_dim", &EmbeddingParams::output_dim).at_least(1).doc("Length of a row of weight.");
-    schema.field("dtype", &EmbeddingParams::dtype).default_value("float32").doc("Dtype of weight where nothing else says it.");
-    schema.field("sparse_grad", &EmbeddingParams::sparse_grad).default_value(false).doc("Accepted; the gradient is dense.");
+    schema.field("dtype", &EmbeddingParams::dtype)
+        .default_value("float32")
+        .doc("Dtype of weight where nothing else says it.");
+    schema.field("sparse_grad", &EmbeddingParams::sparse_grad)
+        .default_value(false)
+        .doc("Accepted; the gradient is dense.");
   }
 };
 
@@ -46,7 +50,8 @@ void run_embedding(const EmbeddingParams& p, const KernelArgs& a) {
 }
 
 Values embedding_gradient(const EmbeddingParams& p, const GradientContext& g) {
-  return {Value{}, add_rows(g.output_grad(0), g.input(0), 0, kernels::IndexMode::kClip, Shape({p.input_dim, p.output_dim}))};
+  return {Value{},
+          add_rows(g.output_grad(0), g.input(0), 0, kernels::IndexMode::kClip, Shape({p.input_dim, p.output_dim}))};
 }
 
 OpBuilder<EmbeddingParams> declare_embedding(OpRegistry& ops, const char* name) {

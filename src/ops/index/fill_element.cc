@@ -1,7 +1,7 @@
 // fill_element_0index: one element per row replaced.
+#include "hybridnet/op.h"
 #include "kernels/indices.h"
 #include "kernels/strided_copy.h"
-#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -20,7 +20,8 @@ void run_fill_element(const NoParams&, const KernelArgs& a) {
   const int64_t columns = (*a.in[0].shape)[1];
   kernels::Indices places(a.in[2]);
   if (places.size() > 0) places.resolve(kernels::IndexMode::kRaise, columns);
-  if (a.in[0].data != a.out[0].data) kernels::copy_bytes(a.in[0].data, a.out[0].data, a.in[0].size() * dtype_size(a.in[0].dtype));
+  if (a.in[0].data != a.out[0].data)
+    kernels::copy_bytes(a.in[0].data, a.out[0].data, a.in[0].size() * dtype_size(a.in[0].dtype));
   dispatch_dtype(a.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     for (int64_t i = 0; i < places.size(); ++i) a.out[0].as<T>()[i * columns + places[i]] = a.in[1].as<T>()[i];

@@ -1,9 +1,9 @@
 // gather_nd, scatter_nd and their like: elements or slices named by tuples of indices.
+#include "hybridnet/op.h"
 #include "kernels/gather.h"
 #include "kernels/indices.h"
 #include "kernels/strided_copy.h"
 #include "ops/emit.h"
-#include "hybridnet/op.h"
 #include "ops/shape/reshape_codes.h"
 
 namespace hybridnet::ops {
@@ -16,10 +16,11 @@ struct ScatterParams {
   }
 };
 
-// Tuples stand in the columns of `indices` (M, ...): row m holds the indices of axis m. A slice is what M indices leave.
+// Tuples stand in the columns of `indices` (M, ...): row m holds the indices of axis m. A slice is what M indices
+// leave.
 struct TupleIndices {
-  kernels::Indices rows;        // the slice that each tuple names
-  kernels::RowLayout layout;    // the tensor as slices
+  kernels::Indices rows;      // the slice that each tuple names
+  kernels::RowLayout layout;  // the tensor as slices
   TupleIndices(const TensorRef& indices, const Shape& data) : rows(count_of(indices)) {
     const int depth = static_cast<int>((*indices.shape)[0]);
     layout = {1, data.size(0, depth), data.size(depth, data.ndim())};
@@ -46,12 +47,15 @@ struct TupleIndices {
 Shape gathered_shape(const Shape& data, const Shape& indices) {
   if (!data.rank_known() || !indices.rank_known()) return Shape();
   if (indices.ndim() < 1) {
-    throw ShapeError({.input = "indices", .expected = "at least 1 dimension: indices of axis m in row m", .given = indices.str()});
+    throw ShapeError(
+        {.input = "indices", .expected = "at least 1 dimension: indices of axis m in row m", .given = indices.str()});
   }
   if (indices[0] < 0) return Shape();
   if (indices[0] > data.ndim()) {
-    throw ShapeError({.input = "indices", .expected = "at most " + std::to_string(data.ndim()) + " rows, one per axis of the data",
-                      .given = indices.str(), .because = "the data has shape " + data.str()});
+    throw ShapeError({.input = "indices",
+                      .expected = "at most " + std::to_string(data.ndim()) + " rows, one per axis of the data",
+                      .given = indices.str(),
+                      .because = "the data has shape " + data.str()});
   }
   Shape out = Shape::scalar();
   for (int i = 1; i < indices.ndim(); ++i) out.push_back(indices[i]);
@@ -60,13 +64,15 @@ Shape gathered_shape(const Shape& data, const Shape& indices) {
   return out;
 }
 
-const OpRef kGather{"gather_nd"}, kAccumulate{"_backward_gather_nd"}, kScatterSet{"_scatter_set_nd"}, kScatter{"scatter_nd"};
+const OpRef kGather{"gather_nd"}, kAccumulate{"_backward_gather_nd"}, kScatterSet{"_scatter_set_nd"},
+    kScatter{"scatter_nd"};
 
 Value gather(const Value& data, const Value& indices) { return data ? call(kGather, {data, indices}) : data; }
 
 void run_gather(const NoParams&, const KernelArgs& a) {
   const TupleIndices ids(a.in[1], *a.in[0].shape);
-  kernels::gather_rows(a.in[0].data, ids.layout, ids.rows.data(), ids.rows.size(), a.out[0].data, dtype_size(a.in[0].dtype));
+  kernels::gather_rows(a.in[0].data, ids.layout, ids.rows.data(), ids.rows.size(), a.out[0].data,
+                       dtype_size(a.in[0].dtype));
 }
 
 void infer_scatter(const ScatterParams& p, InferContext& c) {
@@ -117,7 +123,8 @@ void register_gather_nd(OpRegistry& ops) {
           [](const NoParams&, const GradientContext& g) {
             if (!g.output_grad(0)) return Values{};
             return Values{call(kAccumulate, {g.output_grad(0), g.input(1)},
-                               ParamSchema<ScatterParams>::box({g.input_spec(0).shape})), Value{}};
+                               ParamSchema<ScatterParams>::box({g.input_spec(0).shape})),
+                          Value{}};
           },
           Saves::of({1}))
       .sample(index_sample({{2, 3}, {2, 4}}, {}, 1.4))
@@ -134,7 +141,9 @@ void register_gather_nd(OpRegistry& ops) {
       })
       .may_raise()
       .gradient(
-          [](const ScatterParams&, const GradientContext& g) { return Values{gather(g.output_grad(0), g.input(1)), Value{}}; },
+          [](const ScatterParams&, const GradientContext& g) {
+            return Values{gather(g.output_grad(0), g.input(1)), Value{}};
+          },
           Saves::of({1}))
       .internal()
       .sample(index_sample({{4}, {2, 4}}, {{"shape", "(2, 3)"}}, 1.4));
@@ -150,12 +159,15 @@ void register_gather_nd(OpRegistry& ops) {
       })
       .may_raise()
       .gradient(
-          [](const ScatterParams&, const GradientContext& g) { return Values{gather(g.output_grad(0), g.input(1)), Value{}}; },
+          [](const ScatterParams&, const GradientContext& g) {
+            return Values{gather(g.output_grad(0), g.input(1)), Value{}};
+          },
           Saves::of({1}))
       .sample([] {
         Sample s = index_sample({{2, 3}, {1, 2}}, {{"shape", "(4, 3)"}}, 3.4);
         s.check_gradient = false;
-        s.note = "tuples drawn at random may repeat; then all but the last have no gradient, which the rule does not know";
+        s.note =
+            "tuples drawn at random may repeat; then all but the last have no gradient, which the rule does not know";
         return s;
       }());
   ops.declare<ScatterParams>("_scatter_set_nd")
@@ -179,7 +191,8 @@ void register_gather_nd(OpRegistry& ops) {
             Values grads(3);
             if (g.wants(0)) {
               const TensorSpec& rhs = g.input_spec(1);
-              grads[0] = call(kScatterSet, {out, zeros(rhs.shape, rhs.dtype), indices}, ParamSchema<ScatterParams>::box(p));
+              grads[0] =
+                  call(kScatterSet, {out, zeros(rhs.shape, rhs.dtype), indices}, ParamSchema<ScatterParams>::box(p));
             }
             if (g.wants(1)) grads[1] = gather(out, indices);
             return grads;

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <vector>
 
-#include "kernels/strided_copy.h"
 #include "hybridnet/op.h"
+#include "kernels/strided_copy.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -13,12 +13,15 @@ struct HistogramParams {
   std::optional<int32_t> bin_cnt;
   std::vector<double> range;
   static void describe(ParamSchema<HistogramParams>& schema) {
-    schema.field("bin_cnt", &HistogramParams::bin_cnt).none_by_default().at_least(1)
+    schema.field("bin_cnt", &HistogramParams::bin_cnt)
+        .none_by_default()
+        .at_least(1)
         .doc("Number of bins of equal width; None: the second input holds the edges.");
     schema.field("range", &HistogramParams::range).default_value(AttrValue::List{}).doc("(low, high), with bin_cnt.");
     schema.check([](const HistogramParams& p) {
       if (p.bin_cnt && (p.range.size() != 2 || !(p.range[0] < p.range[1]))) {
-        throw ParamError({.input = "range", .expected = "(low, high) with low < high, for bin_cnt is given",
+        throw ParamError({.input = "range",
+                          .expected = "(low, high) with low < high, for bin_cnt is given",
                           .given = std::to_string(p.range.size()) + " numbers"});
       }
     });

@@ -1,9 +1,9 @@
 // _contrib_index_copy and _contrib_index_array.
+#include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "kernels/gather.h"
 #include "kernels/indices.h"
 #include "ops/emit.h"
-#include "hybridnet/op.h"
 #include "ops/shape/reshape_codes.h"
 
 namespace hybridnet::ops {
@@ -30,7 +30,8 @@ void run_index_copy(const NoParams&, const KernelArgs& a) {
   const Shape& shape = *a.out[0].shape;
   kernels::Indices ids(a.in[1]);
   ids.resolve(kernels::IndexMode::kRaise, shape[0]);
-  kernels::scatter_rows(a.in[2].data, rows_of(shape), ids.data(), ids.size(), a.out[0].data, dtype_size(a.out[0].dtype));
+  kernels::scatter_rows(a.in[2].data, rows_of(shape), ids.data(), ids.size(), a.out[0].data,
+                        dtype_size(a.out[0].dtype));
 }
 
 Values index_copy_gradient(const NoParams&, const GradientContext& g) {
@@ -47,7 +48,9 @@ Values index_copy_gradient(const NoParams&, const GradientContext& g) {
 struct IndexArrayParams {
   std::optional<Tuple> axes;
   static void describe(ParamSchema<IndexArrayParams>& schema) {
-    schema.field("axes", &IndexArrayParams::axes).none_by_default().doc("The axes whose indices are wanted; None: all.");
+    schema.field("axes", &IndexArrayParams::axes)
+        .none_by_default()
+        .doc("The axes whose indices are wanted; None: all.");
   }
 };
 

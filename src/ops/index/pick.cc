@@ -1,9 +1,9 @@
 // pick and batch_take: one element per row along an axis; and the ops by which they and topk, sort are differentiated.
+#include "hybridnet/op.h"
 #include "kernels/gather.h"
 #include "kernels/indices.h"
 #include "ops/emit.h"
 #include "ops/index/along_axis.h"
-#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -18,8 +18,11 @@ struct PickParams {
   static void describe(ParamSchema<PickParams>& schema) {
     schema.field("axis", &PickParams::axis).default_value(-1).doc("The axis to pick from; None: data is flattened.");
     schema.field("keepdims", &PickParams::keepdims).default_value(false).doc("Keep the axis with size 1.");
-    schema.field("mode", &PickParams::mode).choice("clip", IndexMode::kClip).choice("wrap", IndexMode::kWrap)
-        .default_value("clip").doc("Index out of range: clip to the ends or wrap around.");
+    schema.field("mode", &PickParams::mode)
+        .choice("clip", IndexMode::kClip)
+        .choice("wrap", IndexMode::kWrap)
+        .default_value("clip")
+        .doc("Index out of range: clip to the ends or wrap around.");
   }
 };
 
@@ -33,8 +36,10 @@ RowLayout layout_of(const std::optional<int32_t>& axis_or_none, const Shape& dat
 Shape without_axis(const Shape& data, int axis, bool keepdims) {
   Shape out = Shape::scalar();
   for (int i = 0; i < data.ndim(); ++i) {
-    if (i != axis) out.push_back(data[i]);
-    else if (keepdims) out.push_back(1);
+    if (i != axis)
+      out.push_back(data[i]);
+    else if (keepdims)
+      out.push_back(1);
   }
   return out;
 }
@@ -95,26 +100,31 @@ void infer_along(const AlongAxisParams& p, InferContext& c) {
 }
 
 Values scatter_along_gradient(const AlongAxisParams& p, const GradientContext& g) {
-  return {gather_along_axis(g.output_grad(0), g.input(1), layout_of(p), p.count, p.mode, g.input_spec(0).shape), Value{}};
+  return {gather_along_axis(g.output_grad(0), g.input(1), layout_of(p), p.count, p.mode, g.input_spec(0).shape),
+          Value{}};
 }
 
 Values gather_along_gradient(const AlongAxisParams& p, const GradientContext& g) {
-  return {scatter_along_axis(g.output_grad(0), g.input(1), layout_of(p), p.count, p.mode, g.input_spec(0).shape), Value{}};
+  return {scatter_along_axis(g.output_grad(0), g.input(1), layout_of(p), p.count, p.mode, g.input_spec(0).shape),
+          Value{}};
 }
 
-Value along(const OpRef& op, const Value& a, const Value& indices, RowLayout l, int64_t count, IndexMode mode, const Shape& out) {
+Value along(const OpRef& op, const Value& a, const Value& indices, RowLayout l, int64_t count, IndexMode mode,
+            const Shape& out) {
   if (!a) return {};
   return call(op, {a, indices}, ParamSchema<AlongAxisParams>::box({l.outer, l.rows, l.inner, count, mode, out}));
 }
 
 }  // namespace
 
-Value scatter_along_axis(const Value& grads, const Value& indices, RowLayout l, int64_t count, IndexMode mode, const Shape& out) {
+Value scatter_along_axis(const Value& grads, const Value& indices, RowLayout l, int64_t count, IndexMode mode,
+                         const Shape& out) {
   static const OpRef kScatter{"_scatter_along_axis"};
   return along(kScatter, grads, indices, l, count, mode, out);
 }
 
-Value gather_along_axis(const Value& data, const Value& indices, RowLayout l, int64_t count, IndexMode mode, const Shape& out) {
+Value gather_along_axis(const Value& data, const Value& indices, RowLayout l, int64_t count, IndexMode mode,
+                        const Shape& out) {
   static const OpRef kGather{"_gather_along_axis"};
   return along(kGather, data, indices, l, count, mode, out);
 }
@@ -144,9 +154,14 @@ void register_pick(OpRegistry& ops) {
       .input("indices", "shape (N,); whole numbers of any dtype, clipped to [0, K-1]")
       .output("output", "shape (N,)")
       .infer(infer_batch_take)
-      .cpu([](const NoParams&, const KernelArgs& a) { run_pick({1, false, IndexMode::kClip}, a); })
-      .gradient([](const NoParams&, const GradientContext& g) { return pick_gradient({1, false, IndexMode::kClip}, g); },
-                Saves::of({1}))
+      .cpu([](const NoParams&, const KernelArgs& a) {
+        run_pick({1, false, IndexMode::kClip}, a);
+      })
+      .gradient(
+          [](const NoParams&, const GradientContext& g) {
+            return pick_gradient({1, false, IndexMode::kClip}, g);
+          },
+          Saves::of({1}))
       .sample({{4, 3}, {4}}, {}, 0.0, 2.5);
   ops.declare<AlongAxisParams>("_gather_along_axis")
       .doc("Elements of data along an axis, one per index.")
@@ -157,7 +172,8 @@ void register_pick(OpRegistry& ops) {
       .cpu([](const AlongAxisParams& p, const KernelArgs& a) {
         kernels::Indices ids(a.in[1]);
         ids.resolve(p.mode, p.rows);
-        kernels::gather_along(a.in[0].data, layout_of(p), ids.data(), p.count, a.out[0].data, dtype_size(a.in[0].dtype));
+        kernels::gather_along(a.in[0].data, layout_of(p), ids.data(), p.count, a.out[0].data,
+                              dtype_size(a.in[0].dtype));
       })
       .gradient(gather_along_gradient, Saves::of({1}))
       .internal()

@@ -1,7 +1,7 @@
 // _ravel_multi_index and _unravel_index: tuples of indices as places in a flat tensor, and back.
+#include "hybridnet/op.h"
 #include "kernels/fill.h"
 #include "kernels/indices.h"
-#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -9,7 +9,8 @@ namespace {
 struct RavelParams {
   Tuple shape;
   static void describe(ParamSchema<RavelParams>& schema) {
-    schema.field("shape", &RavelParams::shape).doc("Shape of the tensor that the indices belong to; its first size may be -1.");
+    schema.field("shape", &RavelParams::shape)
+        .doc("Shape of the tensor that the indices belong to; its first size may be -1.");
   }
 };
 
@@ -18,7 +19,8 @@ void infer_ravel(const RavelParams& p, InferContext& c) {
   const Shape& in = c.in_shape(0);
   if (!in.rank_known()) return;
   if (in.ndim() < 1 || (in[0] >= 0 && in[0] != p.shape.ndim())) {
-    throw ShapeError({.input = "data", .expected = std::to_string(p.shape.ndim()) + " rows, one per axis of shape=" + p.shape.str(),
+    throw ShapeError({.input = "data",
+                      .expected = std::to_string(p.shape.ndim()) + " rows, one per axis of shape=" + p.shape.str(),
                       .given = in.str()});
   }
   Shape out = Shape::scalar();

@@ -13,9 +13,12 @@ struct TakeGradParams {
   Tuple shape;
   static void describe(ParamSchema<TakeGradParams>& schema) {
     schema.field("axis", &TakeGradParams::axis).at_least(0).doc("Axis of the output that indices name.");
-    schema.field("mode", &TakeGradParams::mode).choice("clip", kernels::IndexMode::kClip)
-        .choice("wrap", kernels::IndexMode::kWrap).choice("raise", kernels::IndexMode::kRaise)
-        .default_value("clip").doc("What becomes of an index out of range.");
+    schema.field("mode", &TakeGradParams::mode)
+        .choice("clip", kernels::IndexMode::kClip)
+        .choice("wrap", kernels::IndexMode::kWrap)
+        .choice("raise", kernels::IndexMode::kRaise)
+        .default_value("clip")
+        .doc("What becomes of an index out of range.");
     schema.field("shape", &TakeGradParams::shape).doc("Shape of the output.");
   }
 };

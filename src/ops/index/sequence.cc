@@ -2,13 +2,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "kernels/fill.h"
 #include "kernels/gather.h"
 #include "kernels/indices.h"
 #include "kernels/strided_copy.h"
 #include "ops/emit.h"
-#include "hybridnet/op.h"
 #include "ops/shape/reshape_codes.h"
 
 namespace hybridnet::ops {
@@ -16,7 +16,8 @@ namespace {
 
 template <typename P>
 void describe_sequence(ParamSchema<P>& schema) {
-  schema.field("use_sequence_length", &P::use_sequence_length).default_value(false)
+  schema.field("use_sequence_length", &P::use_sequence_length)
+      .default_value(false)
       .doc("Take lengths from the second input; else every sequence has full length.");
 }
 
@@ -27,7 +28,10 @@ struct SequenceMaskParams {
   static void describe(ParamSchema<SequenceMaskParams>& schema) {
     describe_sequence(schema);
     schema.field("value", &SequenceMaskParams::value).default_value(0.0).doc("Written behind the end of a sequence.");
-    schema.field("axis", &SequenceMaskParams::axis).default_value(0).range(0, 1).doc("The time axis; the other of the first two is the batch.");
+    schema.field("axis", &SequenceMaskParams::axis)
+        .default_value(0)
+        .range(0, 1)
+        .doc("The time axis; the other of the first two is the batch.");
   }
 };
 
@@ -36,7 +40,10 @@ struct SequenceLastParams {
   int32_t axis;
   static void describe(ParamSchema<SequenceLastParams>& schema) {
     describe_sequence(schema);
-    schema.field("axis", &SequenceLastParams::axis).default_value(0).range(0, 1).doc("The time axis; the other of the first two is the batch.");
+    schema.field("axis", &SequenceLastParams::axis)
+        .default_value(0)
+        .range(0, 1)
+        .doc("The time axis; the other of the first two is the batch.");
   }
 };
 
@@ -120,14 +127,16 @@ kernels::Indices last_rows(const SequenceLayout& l, const kernels::Indices& leng
 }
 
 void check_time(const SequenceLayout& l) {
-  if (l.time == 0 && l.batch > 0) throw ShapeError({.input = "data", .expected = "at least one time step", .given = "none"});
+  if (l.time == 0 && l.batch > 0)
+    throw ShapeError({.input = "data", .expected = "at least one time step", .given = "none"});
 }
 
 void run_last(const SequenceLastParams& p, const KernelArgs& a) {
   const SequenceLayout l(*a.in[0].shape, p.axis);
   check_time(l);
   const kernels::Indices rows = last_rows(l, lengths_of(p.use_sequence_length, a, 1, l, 1));
-  kernels::gather_rows(a.in[0].data, {1, l.time * l.batch, l.inner}, rows.data(), l.batch, a.out[0].data, dtype_size(a.in[0].dtype));
+  kernels::gather_rows(a.in[0].data, {1, l.time * l.batch, l.inner}, rows.data(), l.batch, a.out[0].data,
+                       dtype_size(a.in[0].dtype));
 }
 
 void run_last_grad(const SequenceLastGradParams& p, const KernelArgs& a) {
@@ -227,8 +236,9 @@ void register_sequence(OpRegistry& ops) {
       .gradient(
           [](const SequenceLastParams& p, const GradientContext& g) {
             static const OpRef kGrad{"_backward_SequenceLast"};
-            return Values{with_lengths(kGrad, g.output_grad(0), g, p.use_sequence_length,
-                                       ParamSchema<SequenceLastGradParams>::box({p.use_sequence_length, p.axis, g.input_spec(0).shape}))};
+            return Values{with_lengths(
+                kGrad, g.output_grad(0), g, p.use_sequence_length,
+                ParamSchema<SequenceLastGradParams>::box({p.use_sequence_length, p.axis, g.input_spec(0).shape}))};
           },
           Saves::of({1}))
       .sample({{3, 2, 4}}, {})
@@ -267,7 +277,8 @@ void register_sequence(OpRegistry& ops) {
       .gradient(
           [](const SequenceReverseParams& p, const GradientContext& g) {
             static const OpRef kReverse{"SequenceReverse"};
-            return Values{with_lengths(kReverse, g.output_grad(0), g, p.use_sequence_length, ParamSchema<SequenceReverseParams>::box(p))};
+            return Values{with_lengths(kReverse, g.output_grad(0), g, p.use_sequence_length,
+                                       ParamSchema<SequenceReverseParams>::box(p))};
           },
           Saves::of({1}))
       .sample({{3, 2, 4}}, {})

@@ -1,12 +1,12 @@
 // sort, argsort and topk: order along an axis. Equal elements keep their order; NaN counts as the largest.
 #include <algorithm>
 
+#include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "kernels/fill.h"
 #include "kernels/row_order.h"
 #include "ops/emit.h"
 #include "ops/index/along_axis.h"
-#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -27,7 +27,9 @@ struct ArgsortParams {
   bool is_ascend;
   DType dtype;
   static void describe(ParamSchema<ArgsortParams>& schema) {
-    schema.field("axis", &ArgsortParams::axis).default_value(-1).doc("The axis to sort along; None: data is flattened.");
+    schema.field("axis", &ArgsortParams::axis)
+        .default_value(-1)
+        .doc("The axis to sort along; None: data is flattened.");
     schema.field("is_ascend", &ArgsortParams::is_ascend).default_value(true).doc("Smallest first.");
     schema.field("dtype", &ArgsortParams::dtype).default_value("float32").doc("Dtype of the indices.");
   }
@@ -42,8 +44,12 @@ struct TopkParams {
   static void describe(ParamSchema<TopkParams>& schema) {
     schema.field("axis", &TopkParams::axis).default_value(-1).doc("The axis to choose along; None: data is flattened.");
     schema.field("k", &TopkParams::k).default_value(1).doc("Number of elements; below 1: all of them.");
-    schema.field("ret_typ", &TopkParams::ret_typ).choice("value", ReturnType::kValue).choice("indices", ReturnType::kIndices)
-        .choice("mask", ReturnType::kMask).choice("both", ReturnType::kBoth).default_value("indices")
+    schema.field("ret_typ", &TopkParams::ret_typ)
+        .choice("value", ReturnType::kValue)
+        .choice("indices", ReturnType::kIndices)
+        .choice("mask", ReturnType::kMask)
+        .choice("both", ReturnType::kBoth)
+        .default_value("indices")
         .doc("What to return: values, their indices, values and indices, or a mask of ones like data.");
     schema.field("is_ascend", &TopkParams::is_ascend).default_value(false).doc("The smallest instead of the largest.");
     schema.field("dtype", &TopkParams::dtype).default_value("float32").doc("Dtype of the indices.");
@@ -64,7 +70,9 @@ Shape chosen_shape(const std::optional<int32_t>& axis, int64_t k, const Shape& d
   Shape out = data;
   int64_t& size = out[normalize_axis(*axis, data.ndim())];
   if (size >= 0 && k > size) {
-    throw ParamError({.input = "k", .expected = "at most the size of the axis, " + std::to_string(size), .given = std::to_string(k),
+    throw ParamError({.input = "k",
+                      .expected = "at most the size of the axis, " + std::to_string(size),
+                      .given = std::to_string(k),
                       .because = "the data has shape " + data.str()});
   }
   size = chosen(k, size);
@@ -74,11 +82,12 @@ Shape chosen_shape(const std::optional<int32_t>& axis, int64_t k, const Shape& d
 // Calls f(outer * inner position, order) for every row; order[0..k) are positions within the row.
 template <typename T, typename F>
 void each_ordered_row(const T* data, kernels::RowLayout l, int64_t k, bool ascending, F&& f) {
-  parallel_for(l.outer * l.inner, std::max<int64_t>(1, 2048 / std::max<int64_t>(1, l.rows)), [&](int64_t begin, int64_t end) {
-    kernels::RowOrder order;
-    for (int64_t item = begin; item < end; ++item)
-      f(item, order.find(data + item / l.inner * l.rows * l.inner + item % l.inner, l.rows, l.inner, k, ascending));
-  });
+  parallel_for(
+      l.outer * l.inner, std::max<int64_t>(1, 2048 / std::max<int64_t>(1, l.rows)), [&](int64_t begin, int64_t end) {
+        kernels::RowOrder order;
+        for (int64_t item = begin; item < end; ++item)
+          f(item, order.find(data + item / l.inner * l.rows * l.inner + item % l.inner, l.rows, l.inner, k, ascending));
+      });
 }
 
 // Where element `rank` of an ordered row stands in an output of `count` ranks.
@@ -89,13 +98,14 @@ int64_t place(int64_t item, int64_t rank, int64_t count, int64_t inner) {
 void write_indices(const TensorRef& out, int64_t item, const int64_t* order, int64_t count, int64_t inner) {
   dispatch_dtype(out.dtype, [&](auto zero) {
     using T = decltype(zero);
-    for (int64_t rank = 0; rank < count; ++rank) out.as<T>()[place(item, rank, count, inner)] = static_cast<T>(order[rank]);
+    for (int64_t rank = 0; rank < count; ++rank)
+      out.as<T>()[place(item, rank, count, inner)] = static_cast<T>(order[rank]);
   });
 }
 
 // values, positions (int64) and indices (any dtype) may be absent.
-void order_rows(const TensorRef& data, kernels::RowLayout l, int64_t count, bool ascending, void* values, int64_t* positions,
-                const TensorRef* indices) {
+void order_rows(const TensorRef& data, kernels::RowLayout l, int64_t count, bool ascending, void* values,
+                int64_t* positions, const TensorRef* indices) {
   if (data.size() == 0) return;
   dispatch_dtype(data.dtype, [&](auto zero) {
     using T = decltype(zero);
@@ -103,16 +113,16 @@ void order_rows(const TensorRef& data, kernels::RowLayout l, int64_t count, bool
     T* to = static_cast<T*>(values);
     each_ordered_row(from, l, count, ascending, [&](int64_t item, const int64_t* order) {
       const T* row = from + item / l.inner * l.rows * l.inner + item % l.inner;
-      for (int64_t rank = 0; to && rank < count; ++rank) to[place(item, rank, count, l.inner)] = row[order[rank] * l.inner];
-      for (int64_t rank = 0; positions && rank < count; ++rank) positions[place(item, rank, count, l.inner)] = order[rank];
+      for (int64_t rank = 0; to && rank < count; ++rank)
+        to[place(item, rank, count, l.inner)] = row[order[rank] * l.inner];
+      for (int64_t rank = 0; positions && rank < count; ++rank)
+        positions[place(item, rank, count, l.inner)] = order[rank];
       if (indices) write_indices(*indices, item, order, count, l.inner);
     });
   });
 }
 
-int64_t order_cost(const TensorSpec& data) {
-  return data.shape.size() * 12;
-}
+int64_t order_cost(const TensorSpec& data) { return data.shape.size() * 12; }
 
 Values ordered_gradient(const GradientContext& g, const std::optional<int32_t>& axis, int positions) {
   const Shape& data = g.input_spec(0).shape;
@@ -126,7 +136,9 @@ Values ordered_gradient(const GradientContext& g, const std::optional<int32_t>& 
 bool gives_values(const TopkParams& p) { return p.ret_typ == ReturnType::kValue || p.ret_typ == ReturnType::kBoth; }
 
 // Outputs: value -> values, positions; both -> values, indices, positions; indices, mask -> one.
-int topk_outputs(const TopkParams& p) { return p.ret_typ == ReturnType::kBoth ? 3 : p.ret_typ == ReturnType::kValue ? 2 : 1; }
+int topk_outputs(const TopkParams& p) {
+  return p.ret_typ == ReturnType::kBoth ? 3 : p.ret_typ == ReturnType::kValue ? 2 : 1;
+}
 int topk_visible(const TopkParams& p) { return p.ret_typ == ReturnType::kBoth ? 2 : 1; }
 
 void infer_topk(const TopkParams& p, InferContext& c) {
@@ -162,7 +174,9 @@ void run_topk(const TopkParams& p, const KernelArgs& a) {
   const kernels::RowLayout l = layout_of(p.axis, *a.in[0].shape);
   const int64_t count = std::min(chosen(p.k, l.rows), l.rows);
   if (p.ret_typ == ReturnType::kMask) return run_topk_mask(p, a, l, count);
-  const TensorRef* indices = p.ret_typ == ReturnType::kIndices ? &a.out[0] : p.ret_typ == ReturnType::kBoth ? &a.out[1] : nullptr;
+  const TensorRef* indices = p.ret_typ == ReturnType::kIndices ? &a.out[0]
+                             : p.ret_typ == ReturnType::kBoth  ? &a.out[1]
+                                                               : nullptr;
   if (indices && indices->data == nullptr) indices = nullptr;
   int64_t* positions = gives_values(p) ? a.out.back().as<int64_t>() : nullptr;
   order_rows(a.in[0], l, count, p.is_ascend, gives_values(p) ? a.out[0].data : nullptr, positions, indices);
@@ -190,7 +204,8 @@ void register_sort(OpRegistry& ops) {
       })
       .skips_unwanted_outputs()
       .cost([](const SortParams&, auto in, auto) { return order_cost(in[0]); })
-      .gradient([](const SortParams& p, const GradientContext& g) { return ordered_gradient(g, p.axis, 1); }, Saves::of({}, {1}))
+      .gradient([](const SortParams& p, const GradientContext& g) { return ordered_gradient(g, p.axis, 1); },
+                Saves::of({}, {1}))
       .sample({{3, 4}}, {})
       .sample({{3, 4}}, {{"axis", "0"}, {"is_ascend", "False"}})
       .sample({{3, 4}}, {{"axis", "None"}});

@@ -1,8 +1,8 @@
 // take: slices along an axis, named by an index tensor.
+#include "hybridnet/op.h"
 #include "kernels/gather.h"
 #include "kernels/indices.h"
 #include "ops/emit.h"
-#include "hybridnet/op.h"
 #include "ops/index/row_gradient.h"
 
 namespace hybridnet::ops {
@@ -15,8 +15,11 @@ struct TakeParams {
   IndexMode mode;
   static void describe(ParamSchema<TakeParams>& schema) {
     schema.field("axis", &TakeParams::axis).default_value(0).doc("The axis that indices name.");
-    schema.field("mode", &TakeParams::mode).choice("clip", IndexMode::kClip).choice("raise", IndexMode::kRaise)
-        .choice("wrap", IndexMode::kWrap).default_value("clip")
+    schema.field("mode", &TakeParams::mode)
+        .choice("clip", IndexMode::kClip)
+        .choice("raise", IndexMode::kRaise)
+        .choice("wrap", IndexMode::kWrap)
+        .default_value("clip")
         .doc("Index out of range: clip to the ends, wrap around, or raise an IndexError.");
   }
 };
@@ -44,7 +47,8 @@ void run_take(const TakeParams& p, const KernelArgs& a) {
   const int axis = normalize_axis(p.axis, data.ndim());
   kernels::Indices ids(a.in[1]);
   ids.resolve(p.mode, data[axis]);
-  kernels::gather_rows(a.in[0].data, layout_of(data, axis), ids.data(), ids.size(), a.out[0].data, dtype_size(a.in[0].dtype));
+  kernels::gather_rows(a.in[0].data, layout_of(data, axis), ids.data(), ids.size(), a.out[0].data,
+                       dtype_size(a.in[0].dtype));
 }
 
 Values take_gradient(const TakeParams& p, const GradientContext& g) {

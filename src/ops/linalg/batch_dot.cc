@@ -1,6 +1,6 @@
 // batch_dot: the matrix product of each pair of matrices in two stacks.
-#include "ops/emit.h"
 #include "hybridnet/op.h"
+#include "ops/emit.h"
 #include "ops/linalg/product.h"
 
 namespace hybridnet::ops {
@@ -10,8 +10,12 @@ struct BatchDotParams {
   bool transpose_a = false, transpose_b = false;
   std::optional<std::string> forward_stype;
   static void describe(ParamSchema<BatchDotParams>& schema) {
-    schema.field("transpose_a", &BatchDotParams::transpose_a).default_value(false).doc("Transpose the matrices of lhs first.");
-    schema.field("transpose_b", &BatchDotParams::transpose_b).default_value(false).doc("Transpose the matrices of rhs first.");
+    schema.field("transpose_a", &BatchDotParams::transpose_a)
+        .default_value(false)
+        .doc("Transpose the matrices of lhs first.");
+    schema.field("transpose_b", &BatchDotParams::transpose_b)
+        .default_value(false)
+        .doc("Transpose the matrices of rhs first.");
     schema.field("forward_stype", &BatchDotParams::forward_stype).none_by_default().hidden();
   }
 };
@@ -76,7 +80,8 @@ Ref<Kernel> link_batch_dot(const BatchDotParams& p, const LinkContext& c) {
   const kernels::GemmShape s = matrix_sizes(p, a, c.in[1].shape);
   const int64_t batch = a.size(0, a.ndim() - 2);
   const DType dtype = c.in[0].dtype;
-  if (DnnlProduct::supports(dtype) && batch * s.m * s.n * s.k >= 4096) return Ref<Kernel>(new DnnlProduct(dtype, batch, s));
+  if (DnnlProduct::supports(dtype) && batch * s.m * s.n * s.k >= 4096)
+    return Ref<Kernel>(new DnnlProduct(dtype, batch, s));
   return Ref<Kernel>(new PlainBatchDot(p));
 }
 
@@ -85,9 +90,11 @@ Values batch_dot_gradient(const BatchDotParams& p, const GradientContext& g) {
   if (!d) return {};
   Values grads(2);
   if (g.wants(0))
-    grads[0] = p.transpose_a ? batch_dot(g.input(1), d, p.transpose_b, true) : batch_dot(d, g.input(1), false, !p.transpose_b);
+    grads[0] =
+        p.transpose_a ? batch_dot(g.input(1), d, p.transpose_b, true) : batch_dot(d, g.input(1), false, !p.transpose_b);
   if (g.wants(1))
-    grads[1] = p.transpose_b ? batch_dot(d, g.input(0), true, p.transpose_a) : batch_dot(g.input(0), d, !p.transpose_a, false);
+    grads[1] =
+        p.transpose_b ? batch_dot(d, g.input(0), true, p.transpose_a) : batch_dot(g.input(0), d, !p.transpose_a, false);
   return grads;
 }
 

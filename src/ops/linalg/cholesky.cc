@@ -1,8 +1,8 @@
 // _linalg_potrf and _linalg_potri: Cholesky factors of symmetric positive definite matrices, and inverses from them.
 //   Gradients: Seeger et al., Auto-Differentiating Linear Algebra, arXiv 1710.08717.
+#include "hybridnet/op.h"
 #include "kernels/factorizations.h"
 #include "kernels/gemm.h"
-#include "hybridnet/op.h"
 #include "ops/linalg/matrices.h"
 #include "ops/linalg/matrix_rules.h"
 
@@ -12,8 +12,11 @@ namespace {
 struct CholeskyParams {
   bool lower;
   static void describe(ParamSchema<CholeskyParams>& schema) {
-    schema.field("lower", &CholeskyParams::lower).default_value(true)
-        .doc("Lower triangular factors L with L L^T, or upper triangular ones U with U^T U. The other triangle is not read.");
+    schema.field("lower", &CholeskyParams::lower)
+        .default_value(true)
+        .doc(
+            "Lower triangular factors L with L L^T, or upper triangular ones U with U^T U. The other triangle is not "
+            "read.");
   }
 };
 
@@ -34,9 +37,11 @@ void run_potrf(const CholeskyParams& p, const KernelArgs& args) {
       const int64_t bad = kernels::cholesky(m.rows, matrix);
       if (!p.lower) transpose_square(m.rows, matrix);
       if (bad < 0) return;
-      throw ValueError({.input = "A", .expected = "symmetric positive definite matrices",
-                        .given = "matrix " + std::to_string(i) + " whose leading " + std::to_string(bad + 1) + " rows are not",
-                        .fix = "add a small multiple of the identity, or check that the matrix is a covariance"});
+      throw ValueError(
+          {.input = "A",
+           .expected = "symmetric positive definite matrices",
+           .given = "matrix " + std::to_string(i) + " whose leading " + std::to_string(bad + 1) + " rows are not",
+           .fix = "add a small multiple of the identity, or check that the matrix is a covariance"});
     });
   });
 }
@@ -90,14 +95,17 @@ void register_cholesky(OpRegistry& ops) {
   upper.attrs = {{"lower", "False"}};
   ops.declare<CholeskyParams>("_linalg_potrf")
       .alias("linalg_potrf")
-      .doc("Cholesky factors: the lower triangular L with A = L L^T. Only the lower triangle of A is read; its gradient is symmetric.")
+      .doc(
+          "Cholesky factors: the lower triangular L with A = L L^T. Only the lower triangle of A is read; its gradient "
+          "is symmetric.")
       .input("A", "stack of symmetric positive definite matrices (..., n, n)")
       .output("output", "shape and dtype of A; zeros above the diagonal")
       .inplace(0, 0)
       .infer([](const CholeskyParams&, InferContext& c) { infer_square(c); })
       .cpu(run_potrf, kFactorDTypes)
       .may_raise()
-      .cost([](const CholeskyParams&, auto in, auto out) { return cubic_cost(out.empty() ? in[0].shape : out[0].shape); })
+      .cost(
+          [](const CholeskyParams&, auto in, auto out) { return cubic_cost(out.empty() ? in[0].shape : out[0].shape); })
       .gradient(potrf_gradient, Saves::of({}, {0}))
       .sample(positive)
       .sample(upper);
@@ -108,7 +116,9 @@ void register_cholesky(OpRegistry& ops) {
       .output("output", "shape and dtype of A")
       .infer([](const CholeskyParams&, InferContext& c) { infer_square(c); })
       .cpu(run_potri, kFactorDTypes)
-      .cost([](const CholeskyParams&, auto in, auto out) { return 3 * cubic_cost(out.empty() ? in[0].shape : out[0].shape); })
+      .cost([](const CholeskyParams&, auto in, auto out) {
+        return 3 * cubic_cost(out.empty() ? in[0].shape : out[0].shape);
+      })
       .gradient(potri_gradient, Saves::of({0}, {0}))
       .sample({{3, 3}}, {}, 0.5, 1.5)
       .sample({{2, 2, 2}}, {}, 0.5, 1.5)

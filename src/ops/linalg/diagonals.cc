@@ -11,7 +11,9 @@ namespace {
 struct DiagonalParams {
   int32_t offset;
   static void describe(ParamSchema<DiagonalParams>& schema) {
-    schema.field("offset", &DiagonalParams::offset).default_value(0).doc("Which diagonal: positive above the main one, negative below.");
+    schema.field("offset", &DiagonalParams::offset)
+        .default_value(0)
+        .doc("Which diagonal: positive above the main one, negative below.");
   }
 };
 
@@ -19,17 +21,20 @@ struct TrianParams {
   int32_t offset;
   bool lower;
   static void describe(ParamSchema<TrianParams>& schema) {
-    schema.field("offset", &TrianParams::offset).default_value(0)
-        .doc("The diagonal that bounds the triangle: positive: upper triangles from above the main diagonal, negative: lower ones.");
+    schema.field("offset", &TrianParams::offset)
+        .default_value(0)
+        .doc(
+            "The diagonal that bounds the triangle: positive: upper triangles from above the main diagonal, negative: "
+            "lower ones.");
     schema.field("lower", &TrianParams::lower).default_value(true).doc("Which triangle, where offset is 0.");
   }
 };
 
 // A part of a square matrix whose elements stand one after the other in the vector: row by row, begin <= column < end.
 struct Part {
-  int64_t n;          // size of the matrix
+  int64_t n;  // size of the matrix
   int64_t offset;
-  bool band;          // the diagonal only
+  bool band;  // the diagonal only
   bool lower;
   int64_t begin(int64_t row) const { return band || !lower ? std::clamp<int64_t>(row + offset, 0, n) : 0; }
   int64_t end(int64_t row) const {
@@ -50,7 +55,9 @@ int64_t size_of(int64_t k, int64_t offset, bool band, const Shape& given) {
   int64_t side = static_cast<int64_t>((std::sqrt(8.0 * static_cast<double>(k) + 1) - 1) / 2);
   while (side * (side + 1) / 2 < k) ++side;
   if (side * (side + 1) / 2 == k) return side + std::abs(offset);
-  throw ShapeError({.input = "A", .expected = "as many numbers as a triangle has: 1, 3, 6, 10, ... along the last axis", .given = given.str()});
+  throw ShapeError({.input = "A",
+                    .expected = "as many numbers as a triangle has: 1, 3, 6, 10, ... along the last axis",
+                    .given = given.str()});
 }
 
 Part part_of(const DiagonalParams& p, int64_t n) { return {n, p.offset, true, true}; }
@@ -67,8 +74,10 @@ void infer_extract(const P& p, InferContext& c) {
   const int n = a.ndim();
   const int64_t size = a[n - 1] != kUnknownDim ? a[n - 1] : a[n - 2];
   if (size != kUnknownDim && std::abs(p.offset) >= std::max<int64_t>(size, 1)) {
-    throw ParamError({.input = "offset", .expected = "a diagonal of the matrices, in (-" + std::to_string(size) + ", " + std::to_string(size) + ")",
-                      .given = std::to_string(p.offset)});
+    throw ParamError(
+        {.input = "offset",
+         .expected = "a diagonal of the matrices, in (-" + std::to_string(size) + ", " + std::to_string(size) + ")",
+         .given = std::to_string(p.offset)});
   }
   Shape out = Shape::scalar();
   for (int i = 0; i + 2 < n; ++i) out.push_back(a[i]);
@@ -127,8 +136,8 @@ void run_make(const P& p, const KernelArgs& args) {
 
 // Each is the transposed map, so the gradient, of the other.
 template <typename P>
-void declare_pair(OpRegistry& ops, const std::string& kind, const char* extract_doc, const char* make_doc, std::vector<Sample> extract_samples,
-                  std::vector<Sample> make_samples) {
+void declare_pair(OpRegistry& ops, const std::string& kind, const char* extract_doc, const char* make_doc,
+                  std::vector<Sample> extract_samples, std::vector<Sample> make_samples) {
   static const std::string extract_name = "_linalg_extract" + kind, make_name = "_linalg_make" + kind;
   static const OpRef extract{extract_name.c_str()}, make{make_name.c_str()};
   const auto gradient_by = [](const OpRef& other) {
@@ -137,7 +146,8 @@ void declare_pair(OpRegistry& ops, const std::string& kind, const char* extract_
     };
   };
   auto taken = ops.declare<P>(extract_name);
-  taken.alias("linalg_extract" + kind).doc(extract_doc)
+  taken.alias("linalg_extract" + kind)
+      .doc(extract_doc)
       .input("A", "stack of square matrices (..., n, n)")
       .output("output", "(..., elements)")
       .infer(infer_extract<P>)
@@ -145,7 +155,8 @@ void declare_pair(OpRegistry& ops, const std::string& kind, const char* extract_
       .gradient(gradient_by(make), Saves::nothing());
   for (Sample& s : extract_samples) taken.sample(std::move(s));
   auto made = ops.declare<P>(make_name);
-  made.alias("linalg_make" + kind).doc(make_doc)
+  made.alias("linalg_make" + kind)
+      .doc(make_doc)
       .input("A", "(..., elements)")
       .output("output", "stack of square matrices (..., n, n)")
       .infer(infer_make<P>)
@@ -168,7 +179,8 @@ void run_sumlogdiag(const NoParams&, const KernelArgs& args) {
     using A = accumulator_t<T>;
     for (int64_t i = 0; i < m.count; ++i) {
       A sum = 0;
-      for (int64_t k = 0; k < m.rows; ++k) sum += std::log(static_cast<A>(args.in[0].as<T>()[i * m.step() + k * (m.columns + 1)]));
+      for (int64_t k = 0; k < m.rows; ++k)
+        sum += std::log(static_cast<A>(args.in[0].as<T>()[i * m.step() + k * (m.columns + 1)]));
       args.out[0].as<T>()[i] = static_cast<T>(sum);
     }
   });
@@ -186,13 +198,16 @@ Values sumlogdiag_gradient(const NoParams&, const GradientContext& g) {
 }  // namespace
 
 void register_diagonals(OpRegistry& ops) {
-  declare_pair<DiagonalParams>(ops, "diag", "A diagonal of every matrix.", "Matrices that are zero but for one diagonal.",
-                               {shaped({3, 3}, {}), shaped({2, 3, 3}, {{"offset", "1"}}), shaped({4, 4}, {{"offset", "-2"}})},
-                               {shaped({3}, {}), shaped({2, 2}, {{"offset", "1"}}), shaped({2}, {{"offset", "-2"}})});
-  declare_pair<TrianParams>(ops, "trian", "A triangle of every matrix, row by row.", "Matrices that are zero but for one triangle, given row by row.",
-                            {shaped({3, 3}, {}), shaped({2, 3, 3}, {{"lower", "False"}}), shaped({4, 4}, {{"offset", "1"}}),
-                             shaped({4, 4}, {{"offset", "-2"}})},
-                            {shaped({6}, {}), shaped({2, 3}, {{"lower", "False"}}), shaped({3}, {{"offset", "1"}}), shaped({3}, {{"offset", "-1"}})});
+  declare_pair<DiagonalParams>(
+      ops, "diag", "A diagonal of every matrix.", "Matrices that are zero but for one diagonal.",
+      {shaped({3, 3}, {}), shaped({2, 3, 3}, {{"offset", "1"}}), shaped({4, 4}, {{"offset", "-2"}})},
+      {shaped({3}, {}), shaped({2, 2}, {{"offset", "1"}}), shaped({2}, {{"offset", "-2"}})});
+  declare_pair<TrianParams>(ops, "trian", "A triangle of every matrix, row by row.",
+                            "Matrices that are zero but for one triangle, given row by row.",
+                            {shaped({3, 3}, {}), shaped({2, 3, 3}, {{"lower", "False"}}),
+                             shaped({4, 4}, {{"offset", "1"}}), shaped({4, 4}, {{"offset", "-2"}})},
+                            {shaped({6}, {}), shaped({2, 3}, {{"lower", "False"}}), shaped({3}, {{"offset", "1"}}),
+                             shaped({3}, {{"offset", "-1"}})});
   ops.declare("_linalg_sumlogdiag")
       .alias("linalg_sumlogdiag")
       .doc("The sum of the logarithms of the diagonal of every matrix.")

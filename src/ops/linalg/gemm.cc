@@ -1,9 +1,10 @@
 // _linalg_gemm and _linalg_gemm2: scaled matrix products over stacks of matrices.
+#include "kernels/gemm.h"
+
 #include <cstring>
 
-#include "ops/emit.h"
-#include "kernels/gemm.h"
 #include "hybridnet/op.h"
+#include "ops/emit.h"
 #include "ops/through_float.h"
 
 namespace hybridnet::ops {
@@ -46,11 +47,14 @@ void infer_gemm(const GemmParams& p, InferContext& c) {
   if (c.out_shape(0).rank_known()) ndim = c.out_shape(0).ndim();
   if (ndim == kUnknownNdim) return;
   if (ndim < 2) {
-    throw ShapeError({.input = c.input_name(0), .expected = "at least 2 dimensions", .given = "shape " + c.in_shape(0).str()});
+    throw ShapeError(
+        {.input = c.input_name(0), .expected = "at least 2 dimensions", .given = "shape " + c.in_shape(0).str()});
   }
   const int row = normalize_axis(p.axis, ndim), column = ndim - 1;
   if (row == column) {
-    throw ParamError({.input = "axis", .expected = "an axis other than the last, which holds the columns", .given = std::to_string(p.axis)});
+    throw ParamError({.input = "axis",
+                      .expected = "an axis other than the last, which holds the columns",
+                      .given = std::to_string(p.axis)});
   }
   for (int i = 0; i < c.num_in(); ++i) c.set_in_shape(i, Shape::unknown(ndim));
   c.set_out_shape(0, Shape::unknown(ndim));
@@ -88,7 +92,8 @@ struct Stack {
     sizes.ldc *= between;
   }
   double multiplications() const {
-    return static_cast<double>(before * between) * static_cast<double>(sizes.m * sizes.n) * static_cast<double>(sizes.k);
+    return static_cast<double>(before * between) * static_cast<double>(sizes.m * sizes.n) *
+           static_cast<double>(sizes.k);
   }
 };
 
@@ -128,7 +133,8 @@ class GemmKernel final : public Kernel {
 };
 
 Ref<Kernel> link_gemm(const GemmParams& p, const LinkContext& c) {
-  if (is_half(c.in[0].dtype)) return link_through_float(c, [&](const LinkContext& inner) { return link_gemm(p, inner); });
+  if (is_half(c.in[0].dtype))
+    return link_through_float(c, [&](const LinkContext& inner) { return link_gemm(p, inner); });
   return Ref<Kernel>(new GemmKernel(p));
 }
 
@@ -146,9 +152,11 @@ Values gemm_gradient(const GemmParams& p, const GradientContext& g) {
   Values grads(static_cast<size_t>(g.num_inputs()));
   if (!d) return grads;
   if (g.wants(0))
-    grads[0] = p.transpose_a ? product(g.input(1), d, p.transpose_b, true, p) : product(d, g.input(1), false, !p.transpose_b, p);
+    grads[0] = p.transpose_a ? product(g.input(1), d, p.transpose_b, true, p)
+                             : product(d, g.input(1), false, !p.transpose_b, p);
   if (g.wants(1))
-    grads[1] = p.transpose_b ? product(d, g.input(0), true, p.transpose_a, p) : product(g.input(0), d, !p.transpose_a, false, p);
+    grads[1] = p.transpose_b ? product(d, g.input(0), true, p.transpose_a, p)
+                             : product(g.input(0), d, !p.transpose_a, false, p);
   if (g.num_inputs() == 3 && g.wants(2)) grads[2] = d * p.beta;
   return grads;
 }

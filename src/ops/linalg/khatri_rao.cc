@@ -1,4 +1,5 @@
-// khatri_rao: columns of several matrices multiplied as outer products (Kolda and Bader, SIAM Review 2009, section 2.6).
+// khatri_rao: columns of several matrices multiplied as outer products (Kolda and Bader, SIAM Review 2009,
+// section 2.6).
 #include "hybridnet/threads.h"
 #include "ops/emit.h"
 
@@ -41,16 +42,18 @@ void run_khatri_rao(const KhatriRaoParams&, const KernelArgs& a) {
           const int64_t size = (*a.in[k].shape)[0];
           const T* line = a.in[k].as<T>() + rest % size * columns;
           rest /= size;
-          if (k + 1 == a.in.size()) std::copy_n(line, columns, out);
-          else for (int64_t j = 0; j < columns; ++j) out[j] = static_cast<T>(out[j] * line[j]);
+          if (k + 1 == a.in.size())
+            std::copy_n(line, columns, out);
+          else
+            for (int64_t j = 0; j < columns; ++j) out[j] = static_cast<T>(out[j] * line[j]);
         }
       }
     });
   });
 }
 
-// The output seen as (rows of matrix 0, rows of matrix 1, ..., columns): the gradient of one matrix is the sum, over the others'
-// axes, of the output's gradient times the others.
+// The output seen as (rows of matrix 0, rows of matrix 1, ..., columns): the gradient of one matrix is the sum, over
+// the others' axes, of the output's gradient times the others.
 Values khatri_rao_gradient(const KhatriRaoParams&, const GradientContext& g) {
   if (!g.output_grad(0)) return {};
   const int n = g.num_inputs();

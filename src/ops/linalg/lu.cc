@@ -1,8 +1,8 @@
 // _linalg_inverse, _linalg_det, _linalg_slogdet: by LU factorization with row exchanges.
 #include <cmath>
 
-#include "kernels/factorizations.h"
 #include "hybridnet/op.h"
+#include "kernels/factorizations.h"
 #include "ops/linalg/matrices.h"
 #include "ops/linalg/matrix_rules.h"
 
@@ -30,7 +30,9 @@ void run_inverse(const KernelArgs& args, bool zero_if_singular) {
     T* out = args.out[0].as<T>() + i * lu.n * lu.n;
     if (lu.singular()) {
       if (zero_if_singular) return void(std::fill_n(out, lu.n * lu.n, T(0)));
-      throw ValueError({.input = "A", .expected = "matrices that have an inverse", .given = "matrix " + std::to_string(i) + ", which is singular"});
+      throw ValueError({.input = "A",
+                        .expected = "matrices that have an inverse",
+                        .given = "matrix " + std::to_string(i) + ", which is singular"});
     }
     std::vector<T> identity(static_cast<size_t>(lu.n * lu.n), T(0));
     for (int64_t k = 0; k < lu.n; ++k) identity[static_cast<size_t>(k * lu.n + k)] = 1;

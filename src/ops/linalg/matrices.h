@@ -22,7 +22,10 @@ inline void require_matrices(const InferContext& c, int i, bool square) {
   const Shape& s = c.in_shape(i);
   if (!s.rank_known()) return;
   const int n = s.ndim();
-  if (n < 2) throw ShapeError({.input = c.input_name(i), .expected = "at least 2 dimensions: (..., rows, columns)", .given = "shape " + s.str()});
+  if (n < 2)
+    throw ShapeError({.input = c.input_name(i),
+                      .expected = "at least 2 dimensions: (..., rows, columns)",
+                      .given = "shape " + s.str()});
   if (square && s[n - 1] != kUnknownDim && s[n - 2] != kUnknownDim && s[n - 1] != s[n - 2])
     throw ShapeError({.input = c.input_name(i), .expected = "square matrices", .given = "shape " + s.str()});
 }

@@ -24,7 +24,9 @@ Value triangular_solve(const Value& a, const Value& b, TriangleParams p) {
   return call(kSolve, {a, b}, ParamSchema<TriangleParams>::box(p));
 }
 
-Value keep_triangle(const Value& a, KeepTriangleParams p) { return call(kKeep, {a}, ParamSchema<KeepTriangleParams>::box(p)); }
+Value keep_triangle(const Value& a, KeepTriangleParams p) {
+  return call(kKeep, {a}, ParamSchema<KeepTriangleParams>::box(p));
+}
 
 Value per_matrix(const Value& a, const Value& matrix) {
   const Shape& s = spec_of(matrix).shape;

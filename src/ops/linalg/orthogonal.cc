@@ -1,7 +1,7 @@
 // _linalg_gelqf and _linalg_syevd: LQ factorization and eigenvectors of symmetric matrices.
 //   Gradients: Seeger et al., Auto-Differentiating Linear Algebra, arXiv 1710.08717.
-#include "kernels/factorizations.h"
 #include "hybridnet/op.h"
+#include "kernels/factorizations.h"
 #include "ops/linalg/matrices.h"
 #include "ops/linalg/matrix_rules.h"
 
@@ -19,7 +19,8 @@ void infer_gelqf(const NoParams&, InferContext& c) {
   if (!a.rank_known()) return;
   const int n = a.ndim();
   if (a[n - 1] != kUnknownDim && a[n - 2] > a[n - 1])
-    throw ShapeError({.input = "A", .expected = "matrices with at most as many rows as columns", .given = "shape " + a.str()});
+    throw ShapeError(
+        {.input = "A", .expected = "matrices with at most as many rows as columns", .given = "shape " + a.str()});
   Shape l = a;
   l[n - 1] = a[n - 2];
   c.set_out_shape(1, l);
@@ -64,13 +65,17 @@ void run_syevd(const NoParams&, const KernelArgs& args) {
   dispatch_factor(args.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     for_each_matrix(m.count, 10 * m.rows * m.step(), [&](int64_t i) {
-      if (kernels::symmetric_eigen(m.rows, args.out[0].as<T>() + i * m.step(), args.out[1].as<T>() + i * m.rows)) return;
-      throw ValueError({.input = "A", .expected = "symmetric matrices of finite numbers", .given = "matrix " + std::to_string(i) + ", which has others"});
+      if (kernels::symmetric_eigen(m.rows, args.out[0].as<T>() + i * m.step(), args.out[1].as<T>() + i * m.rows))
+        return;
+      throw ValueError({.input = "A",
+                        .expected = "symmetric matrices of finite numbers",
+                        .given = "matrix " + std::to_string(i) + ", which has others"});
     });
   });
 }
 
-// A = U^T diag(l) U: dA = U^T (diag(dl) + symmetric part of F * (U dU^T)) U with F_ij = 1 / (l_j - l_i), 0 where they are equal.
+// A = U^T diag(l) U: dA = U^T (diag(dl) + symmetric part of F * (U dU^T)) U with F_ij = 1 / (l_j - l_i), 0 where they
+// are equal.
 Values syevd_gradient(const NoParams&, const GradientContext& g) {
   const Value du = g.output_grad(0), dl = g.output_grad(1), u = g.output(0), l = g.output(1);
   if (!du && !dl) return {};
@@ -92,7 +97,9 @@ Values syevd_gradient(const NoParams&, const GradientContext& g) {
 void register_orthogonal(OpRegistry& ops) {
   ops.declare("_linalg_gelqf")
       .alias("linalg_gelqf")
-      .doc("LQ factorization: A = L Q with lower triangular L and orthonormal rows of Q. Gradients need matrices of full rank.")
+      .doc(
+          "LQ factorization: A = L Q with lower triangular L and orthonormal rows of Q. Gradients need matrices of "
+          "full rank.")
       .input("A", "stack of matrices (..., rows, columns), rows <= columns")
       .output("Q", "(..., rows, columns)")
       .output("L", "(..., rows, rows)")
@@ -114,8 +121,10 @@ void register_orthogonal(OpRegistry& ops) {
   stacked.inputs = {{2, 4, 4}};
   ops.declare("_linalg_syevd")
       .alias("linalg_syevd")
-      .doc("Eigenvectors U, as rows, and eigenvalues L, rising, of symmetric matrices: U A = diag(L) U. The lower triangle is read. "
-           "Gradients need eigenvalues that differ.")
+      .doc(
+          "Eigenvectors U, as rows, and eigenvalues L, rising, of symmetric matrices: U A = diag(L) U. The lower "
+          "triangle is read. "
+          "Gradients need eigenvalues that differ.")
       .input("A", "stack of symmetric matrices (..., n, n)")
       .output("U", "(..., n, n)")
       .output("L", "(..., n)")

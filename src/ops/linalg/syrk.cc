@@ -1,6 +1,6 @@
 // _linalg_syrk: products of matrices with their own transposes.
-#include "kernels/gemm.h"
 #include "hybridnet/op.h"
+#include "kernels/gemm.h"
 #include "ops/linalg/matrices.h"
 #include "ops/linalg/matrix_rules.h"
 
@@ -44,7 +44,8 @@ Values syrk_gradient(const SyrkParams& p, const GradientContext& g) {
   const Value out = g.output_grad(0);
   if (!out) return {};
   const Value both = out + matrix_transpose(out);
-  return {p.transpose ? matrix_product(g.input(0), both, false, false, p.alpha) : matrix_product(both, g.input(0), false, false, p.alpha)};
+  return {p.transpose ? matrix_product(g.input(0), both, false, false, p.alpha)
+                      : matrix_product(both, g.input(0), false, false, p.alpha)};
 }
 
 }  // namespace
@@ -57,7 +58,9 @@ void register_syrk(OpRegistry& ops) {
       .output("output", "(..., rows, rows), or (..., columns, columns) when transpose")
       .infer(infer_syrk)
       .cpu(run_syrk, kFactorDTypes)
-      .cost([](const SyrkParams&, auto in, auto out) { return 500 + out[0].shape.size() * Matrices(in[0].shape).rows / 5; })
+      .cost([](const SyrkParams&, auto in, auto out) {
+        return 500 + out[0].shape.size() * Matrices(in[0].shape).rows / 5;
+      })
       .gradient(syrk_gradient, Saves::of({0}))
       .sample({{2, 3}}, {{"alpha", "0.5"}})
       .sample({{2, 3, 2}}, {{"transpose", "True"}});

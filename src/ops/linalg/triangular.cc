@@ -1,7 +1,7 @@
 // _linalg_trsm and _linalg_trmm: systems and products with triangular matrices.
+#include "hybridnet/op.h"
 #include "kernels/factorizations.h"
 #include "kernels/gemm.h"
-#include "hybridnet/op.h"
 #include "ops/linalg/matrices.h"
 #include "ops/linalg/matrix_rules.h"
 
@@ -49,8 +49,10 @@ void run_trsm(const TriangleParams& p, const KernelArgs& args) {
       const T* triangle = args.in[0].as<T>() + i * a.step();
       T* x = args.out[0].as<T>() + i * b.step();
       if (p.alpha != 1.0) std::transform(x, x + b.step(), x, [&](T v) { return v * static_cast<T>(p.alpha); });
-      if (p.rightside) solve_right(p, b.rows, a.rows, triangle, x);
-      else kernels::solve_triangular({p.lower, p.transpose}, a.rows, b.columns, triangle, a.rows, x, b.columns);
+      if (p.rightside)
+        solve_right(p, b.rows, a.rows, triangle, x);
+      else
+        kernels::solve_triangular({p.lower, p.transpose}, a.rows, b.columns, triangle, a.rows, x, b.columns);
     });
   });
 }
@@ -70,14 +72,15 @@ void run_trmm(const TriangleParams& p, const KernelArgs& args) {
         std::copy(source + r * n + begin, source + r * n + end, triangle.begin() + r * n + begin);
       }
       const T* other = args.in[1].as<T>() + i * b.step();
-      kernels::gemm(sizes, static_cast<T>(p.alpha), p.rightside ? other : triangle.data(), p.rightside ? triangle.data() : other, T(0),
-                    args.out[0].as<T>() + i * b.step());
+      kernels::gemm(sizes, static_cast<T>(p.alpha), p.rightside ? other : triangle.data(),
+                    p.rightside ? triangle.data() : other, T(0), args.out[0].as<T>() + i * b.step());
     });
   });
 }
 
 // Of a matrix that stands as op(A): `first second^T` is the gradient of op(A) itself.
-Value triangle_gradient(const TriangleParams& p, const Value& first, const Value& second, bool turn_inputs, double alpha) {
+Value triangle_gradient(const TriangleParams& p, const Value& first, const Value& second, bool turn_inputs,
+                        double alpha) {
   const Value grad = p.transpose ? matrix_product(second, first, turn_inputs, !turn_inputs, alpha)
                                  : matrix_product(first, second, turn_inputs, !turn_inputs, alpha);
   return keep_triangle(grad, {p.lower, 1.0, 1.0});
@@ -92,7 +95,8 @@ Values trsm_gradient(const TriangleParams& p, const GradientContext& g) {
   Values grads(2);
   if (g.wants(0)) {
     // op(A) X = alpha B: -moved X^T. X op(A) = alpha B: -X^T moved.
-    grads[0] = p.rightside ? triangle_gradient(p, g.output(0), moved, true, -1.0) : triangle_gradient(p, moved, g.output(0), false, -1.0);
+    grads[0] = p.rightside ? triangle_gradient(p, g.output(0), moved, true, -1.0)
+                           : triangle_gradient(p, moved, g.output(0), false, -1.0);
   }
   if (g.wants(1)) grads[1] = moved * p.alpha;
   return grads;
@@ -103,7 +107,8 @@ Values trmm_gradient(const TriangleParams& p, const GradientContext& g) {
   if (!out) return {};
   Values grads(2);
   if (g.wants(0)) {
-    grads[0] = p.rightside ? triangle_gradient(p, g.input(1), out, true, p.alpha) : triangle_gradient(p, out, g.input(1), false, p.alpha);
+    grads[0] = p.rightside ? triangle_gradient(p, g.input(1), out, true, p.alpha)
+                           : triangle_gradient(p, out, g.input(1), false, p.alpha);
   }
   if (g.wants(1)) {
     TriangleParams turned = p;

@@ -13,14 +13,32 @@ struct CorrelationParams {
   int32_t kernel_size, max_displacement, stride1, stride2, pad_size;
   bool is_multiply;
   static void describe(ParamSchema<CorrelationParams>& schema) {
-    schema.field("kernel_size", &CorrelationParams::kernel_size).default_value(1).at_least(1).doc("Side of a patch; odd.");
-    schema.field("max_displacement", &CorrelationParams::max_displacement).default_value(1).at_least(0).doc("How far patches are compared.");
-    schema.field("stride1", &CorrelationParams::stride1).default_value(1).at_least(1).doc("Step between patches of data1.");
-    schema.field("stride2", &CorrelationParams::stride2).default_value(1).at_least(1).doc("Step between displacements.");
-    schema.field("pad_size", &CorrelationParams::pad_size).default_value(0).at_least(0).doc("Zeros around both images.");
-    schema.field("is_multiply", &CorrelationParams::is_multiply).default_value(true).doc("Mean products; else mean absolute differences.");
+    schema.field("kernel_size", &CorrelationParams::kernel_size)
+        .default_value(1)
+        .at_least(1)
+        .doc("Side of a patch; odd.");
+    schema.field("max_displacement", &CorrelationParams::max_displacement)
+        .default_value(1)
+        .at_least(0)
+        .doc("How far patches are compared.");
+    schema.field("stride1", &CorrelationParams::stride1)
+        .default_value(1)
+        .at_least(1)
+        .doc("Step between patches of data1.");
+    schema.field("stride2", &CorrelationParams::stride2)
+        .default_value(1)
+        .at_least(1)
+        .doc("Step between displacements.");
+    schema.field("pad_size", &CorrelationParams::pad_size)
+        .default_value(0)
+        .at_least(0)
+        .doc("Zeros around both images.");
+    schema.field("is_multiply", &CorrelationParams::is_multiply)
+        .default_value(true)
+        .doc("Mean products; else mean absolute differences.");
     schema.check([](const CorrelationParams& p) {
-      if (p.kernel_size % 2 == 0) throw ParamError({.input = "kernel_size", .expected = "an odd number", .given = std::to_string(p.kernel_size)});
+      if (p.kernel_size % 2 == 0)
+        throw ParamError({.input = "kernel_size", .expected = "an odd number", .given = std::to_string(p.kernel_size)});
     });
   }
   int64_t radius() const { return max_displacement / stride2; }
@@ -40,23 +58,29 @@ void infer_correlation(const CorrelationParams& p, InferContext& c) {
     if (data[i] == kUnknownDim) continue;
     out[i] = p.out_size(data[i]);
     if (data[i] + 2 * p.pad_size - 2 * p.border() < 1)
-      throw ShapeError({.input = "data1", .expected = "images that hold patches and their displacements", .given = "shape " + data.str(),
-                        .because = "patches may be " + std::to_string(p.border()) + " pixels from their centers", .fix = "raise pad_size"});
+      throw ShapeError({.input = "data1",
+                        .expected = "images that hold patches and their displacements",
+                        .given = "shape " + data.str(),
+                        .because = "patches may be " + std::to_string(p.border()) + " pixels from their centers",
+                        .fix = "raise pad_size"});
   }
   c.set_out_shape(0, out);
 }
 
-// Calls f(output index, first pixel index or -1, second pixel index or -1) for every pair of pixels of one image that an output
-// compares; -1 is a zero of the border. Indices are of one channel's plane.
+// Calls f(output index, first pixel index or -1, second pixel index or -1) for every pair of pixels of one image that
+// an output compares; -1 is a zero of the border. Indices are of one channel's plane.
 template <typename F>
 void for_each_pair(const CorrelationParams& p, int64_t height, int64_t width, F&& f) {
   const int64_t out_h = p.out_size(height), out_w = p.out_size(width), side = 2 * p.radius() + 1;
-  const auto pixel = [&](int64_t y, int64_t x) { return y >= 0 && y < height && x >= 0 && x < width ? y * width + x : int64_t{-1}; };
+  const auto pixel = [&](int64_t y, int64_t x) {
+    return y >= 0 && y < height && x >= 0 && x < width ? y * width + x : int64_t{-1};
+  };
   for (int64_t d = 0; d < p.displacements(); ++d) {
     const int64_t dy = (d / side - p.radius()) * p.stride2, dx = (d % side - p.radius()) * p.stride2;
     for (int64_t i = 0; i < out_h; ++i) {
       for (int64_t j = 0; j < out_w; ++j) {
-        const int64_t y0 = i * p.stride1 + p.max_displacement - p.pad_size, x0 = j * p.stride1 + p.max_displacement - p.pad_size;
+        const int64_t y0 = i * p.stride1 + p.max_displacement - p.pad_size,
+                      x0 = j * p.stride1 + p.max_displacement - p.pad_size;
         for (int64_t k = 0; k < static_cast<int64_t>(p.kernel_size) * p.kernel_size; ++k) {
           const int64_t y = y0 + k / p.kernel_size, x = x0 + k % p.kernel_size;
           f((d * out_h + i) * out_w + j, pixel(y, x), pixel(y + dy, x + dx));
@@ -77,7 +101,8 @@ void run_correlation(const CorrelationParams& p, const KernelArgs& a) {
   dispatch_floating(a.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     using A = accumulator_t<T>;
-    const A scale = A(1) / static_cast<A>(static_cast<int64_t>(p.kernel_size) * p.kernel_size * std::max<int64_t>(channels, 1));
+    const A scale =
+        A(1) / static_cast<A>(static_cast<int64_t>(p.kernel_size) * p.kernel_size * std::max<int64_t>(channels, 1));
     parallel_for(s[0], 1, [&](int64_t begin, int64_t end) {
       std::vector<A> sums(static_cast<size_t>(outputs));
       for (int64_t n = begin; n < end; ++n) {
@@ -91,7 +116,8 @@ void run_correlation(const CorrelationParams& p, const KernelArgs& a) {
           }
           sums[static_cast<size_t>(out)] += sum;
         });
-        std::transform(sums.begin(), sums.end(), a.out[0].as<T>() + n * outputs, [&](A v) { return static_cast<T>(v * scale); });
+        std::transform(sums.begin(), sums.end(), a.out[0].as<T>() + n * outputs,
+                       [&](A v) { return static_cast<T>(v * scale); });
       }
     });
   });
@@ -104,13 +130,15 @@ void run_backward(const CorrelationParams& p, const KernelArgs& a) {
   dispatch_floating(a.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     using A = accumulator_t<T>;
-    const A scale = A(1) / static_cast<A>(static_cast<int64_t>(p.kernel_size) * p.kernel_size * std::max<int64_t>(channels, 1));
+    const A scale =
+        A(1) / static_cast<A>(static_cast<int64_t>(p.kernel_size) * p.kernel_size * std::max<int64_t>(channels, 1));
     parallel_for(s[0], 1, [&](int64_t begin, int64_t end) {
       std::vector<A> first_grad(static_cast<size_t>(image)), second_grad(static_cast<size_t>(image));
       for (int64_t n = begin; n < end; ++n) {
         std::fill(first_grad.begin(), first_grad.end(), A(0));
         std::fill(second_grad.begin(), second_grad.end(), A(0));
-        const T *grad = a.in[0].as<T>() + n * outputs, *first = a.in[1].as<T>() + n * image, *second = a.in[2].as<T>() + n * image;
+        const T *grad = a.in[0].as<T>() + n * outputs, *first = a.in[1].as<T>() + n * image,
+                *second = a.in[2].as<T>() + n * image;
         for_each_pair(p, s[2], s[3], [&](int64_t out, int64_t i, int64_t j) {
           const A arriving = static_cast<A>(grad[out]) * scale;
           for (int64_t c = 0; c < channels; ++c) {
@@ -120,8 +148,10 @@ void run_backward(const CorrelationParams& p, const KernelArgs& a) {
             if (j >= 0) second_grad[static_cast<size_t>(c * plane + j)] += arriving * (p.is_multiply ? x : -sign);
           }
         });
-        std::transform(first_grad.begin(), first_grad.end(), a.out[0].as<T>() + n * image, [](A v) { return static_cast<T>(v); });
-        std::transform(second_grad.begin(), second_grad.end(), a.out[1].as<T>() + n * image, [](A v) { return static_cast<T>(v); });
+        std::transform(first_grad.begin(), first_grad.end(), a.out[0].as<T>() + n * image,
+                       [](A v) { return static_cast<T>(v); });
+        std::transform(second_grad.begin(), second_grad.end(), a.out[1].as<T>() + n * image,
+                       [](A v) { return static_cast<T>(v); });
       }
     });
   });
@@ -161,7 +191,8 @@ int64_t correlation_cost(const CorrelationParams& p, const Shape& data, int64_t 
 }  // namespace
 
 void register_correlation(OpRegistry& ops) {
-  const std::vector<std::pair<std::string, std::string>> padded = {{"kernel_size", "3"}, {"max_displacement", "2"}, {"stride1", "2"}, {"stride2", "2"}, {"pad_size", "3"}};
+  const std::vector<std::pair<std::string, std::string>> padded = {
+      {"kernel_size", "3"}, {"max_displacement", "2"}, {"stride1", "2"}, {"stride2", "2"}, {"pad_size", "3"}};
   Sample differences;
   differences.inputs = {{1, 2, 4, 4}, {1, 2, 4, 4}};
   differences.attrs = {{"is_multiply", "False"}, {"pad_size", "1"}};
@@ -174,7 +205,9 @@ void register_correlation(OpRegistry& ops) {
       .output("output", "(batch, displacements, out height, out width)")
       .infer(infer_correlation)
       .cpu(run_correlation, kFloating)
-      .cost([](const CorrelationParams& p, auto in, auto out) { return correlation_cost(p, in[0].shape, out[0].shape.size()); })
+      .cost([](const CorrelationParams& p, auto in, auto out) {
+        return correlation_cost(p, in[0].shape, out[0].shape.size());
+      })
       .gradient(correlation_gradient, Saves::all_inputs())
       .sample({{2, 2, 4, 5}, {2, 2, 4, 5}}, {{"pad_size", "1"}})
       .sample({{1, 2, 5, 4}, {1, 2, 5, 4}}, padded)
@@ -196,10 +229,13 @@ void register_correlation(OpRegistry& ops) {
         c.set_out_shape(0, c.in_shape(1));
         c.set_out_shape(1, c.in_shape(1));
         const Shape& data = c.in_shape(1);
-        if (data.known()) c.set_in_shape(0, Shape({data[0], p.displacements(), p.out_size(data[2]), p.out_size(data[3])}));
+        if (data.known())
+          c.set_in_shape(0, Shape({data[0], p.displacements(), p.out_size(data[2]), p.out_size(data[3])}));
       })
       .cpu(run_backward, kFloating)
-      .cost([](const CorrelationParams& p, auto in, auto) { return 2 * correlation_cost(p, in[1].shape, in[0].shape.size()); })
+      .cost([](const CorrelationParams& p, auto in, auto) {
+        return 2 * correlation_cost(p, in[1].shape, in[0].shape.size());
+      })
       .gradient(backward_gradient, Saves::all_inputs())
       .internal()
       .sample(back);

@@ -1,8 +1,8 @@
 // AdaGrad (Duchi et al., 2011): one rate per value, and one per row.
 #include <cmath>
 
-#include "ops/optimizer/declare_update.h"
 #include "hybridnet/op.h"
+#include "ops/optimizer/declare_update.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -11,8 +11,12 @@ struct AdagradParams {
   double lr, epsilon, wd, rescale_grad, clip_gradient;
   static void describe(ParamSchema<AdagradParams>& schema) {
     describe_lr<AdagradParams>(schema);
-    schema.field("epsilon", &AdagradParams::epsilon).default_value(1e-7).doc("Added under the root, against division by zero.");
-    schema.field("wd", &AdagradParams::wd).default_value(0.0).doc("Weight decay: lr * wd * weight is subtracted besides.");
+    schema.field("epsilon", &AdagradParams::epsilon)
+        .default_value(1e-7)
+        .doc("Added under the root, against division by zero.");
+    schema.field("wd", &AdagradParams::wd)
+        .default_value(0.0)
+        .doc("Weight decay: lr * wd * weight is subtracted besides.");
     describe_rescale_clip<AdagradParams>(schema);
   }
 };
@@ -22,7 +26,9 @@ struct GroupAdagradParams {
   static void describe(ParamSchema<GroupAdagradParams>& schema) {
     describe_lr<GroupAdagradParams>(schema);
     describe_rescale_clip<GroupAdagradParams>(schema);
-    schema.field("epsilon", &GroupAdagradParams::epsilon).default_value(1e-5).doc("Added under the root, against division by zero.");
+    schema.field("epsilon", &GroupAdagradParams::epsilon)
+        .default_value(1e-5)
+        .doc("Added under the root, against division by zero.");
   }
 };
 
@@ -87,11 +93,14 @@ void update_rows(const GroupAdagradParams& p, const KernelArgs& a) {
 
 void register_adagrad(OpRegistry& ops) {
   declare_update<AdagradRule, AdagradParams>(ops, "_sparse_adagrad_update", {"history"})
-      .doc("g = clip(rescale_grad * grad); history += g * g; weight -= lr * (g / sqrt(history + epsilon) + wd * weight)")
+      .doc(
+          "g = clip(rescale_grad * grad); history += g * g; weight -= lr * (g / sqrt(history + epsilon) + wd * weight)")
       .sample({{3, 4}, {3, 4}, {3, 4}}, {{"lr", "0.1"}, {"wd", "0.01"}}, 0.1, 2.0)
       .sample({{5}, {5}, {5}}, {{"lr", "0.1"}, {"clip_gradient", "0.5"}, {"epsilon", "0.1"}}, 0.1, 2.0);
   ops.declare<GroupAdagradParams>("_contrib_group_adagrad_update")
-      .doc("g = clip(rescale_grad * grad); history += mean of g * g over the row; weight -= lr * g / sqrt(history + epsilon)")
+      .doc(
+          "g = clip(rescale_grad * grad); history += mean of g * g over the row; weight -= lr * g / sqrt(history + "
+          "epsilon)")
       .input("weight", "floating tensor (rows, ...)")
       .input("grad", "shape and dtype of weight")
       .input("history", "(rows, 1); replaced")
@@ -104,12 +113,14 @@ void register_adagrad(OpRegistry& ops) {
       .infer(infer_group)
       .cpu(
           [](const GroupAdagradParams& p, const KernelArgs& a) {
-            dispatch_floating(a.in[0].dtype, [&](auto zero) { update_rows<decltype(zero), accumulator_t<decltype(zero)>>(p, a); });
+            dispatch_floating(a.in[0].dtype,
+                              [&](auto zero) { update_rows<decltype(zero), accumulator_t<decltype(zero)>>(p, a); });
           },
           kUpdateDTypes)
       .gradient(kNotDifferentiable)
       .sample({{3, 4}, {3, 4}, {3, 1}}, {{"lr", "0.1"}}, 0.1, 2.0)
-      .sample({{2, 3, 2}, {2, 3, 2}, {2, 1}}, {{"lr", "0.1"}, {"clip_gradient", "0.5"}, {"rescale_grad", "2"}}, 0.1, 2.0);
+      .sample({{2, 3, 2}, {2, 3, 2}, {2, 1}}, {{"lr", "0.1"}, {"clip_gradient", "0.5"}, {"rescale_grad", "2"}}, 0.1,
+              2.0);
 }
 
 }  // namespace hybridnet::ops

@@ -1,8 +1,8 @@
 // Adam (Kingma and Ba, 2015). The caller folds the bias correction into lr.
 #include <cmath>
 
-#include "ops/optimizer/declare_update.h"
 #include "hybridnet/op.h"
+#include "ops/optimizer/declare_update.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -44,9 +44,9 @@ struct AdamRule {
   A lr, wd, beta1, rest1, beta2, rest2, epsilon, rescale, bound;
   template <typename P>
   static AdamRule make(const P& p, int i) {
-    return {static_cast<A>(lr_of(p, i)), static_cast<A>(wd_of(p, i)), static_cast<A>(p.beta1), A(1) - static_cast<A>(p.beta1),
-            static_cast<A>(p.beta2), A(1) - static_cast<A>(p.beta2), static_cast<A>(p.epsilon),
-            static_cast<A>(p.rescale_grad), clip_bound<A>(p.clip_gradient)};
+    return {static_cast<A>(lr_of(p, i)),    static_cast<A>(wd_of(p, i)),    static_cast<A>(p.beta1),
+            A(1) - static_cast<A>(p.beta1), static_cast<A>(p.beta2),        A(1) - static_cast<A>(p.beta2),
+            static_cast<A>(p.epsilon),      static_cast<A>(p.rescale_grad), clip_bound<A>(p.clip_gradient)};
   }
   A step(A w, A g, A* state) const {
     const A grad = clip_to(g * rescale + w * wd, bound);
@@ -67,14 +67,17 @@ void register_adam(OpRegistry& ops) {
   clipped.attrs = {{"lr", "0.1"}, {"clip_gradient", "0.5"}, {"beta1", "0.8"}, {"epsilon", "0.01"}};
   declare_update<AdamRule, AdamParams>(ops, "adam_update", {"mean", "var"})
       .alias("_sparse_adam_update")
-      .doc("g = clip(rescale_grad * grad + wd * weight); mean and var follow g and g * g; weight -= lr * mean / (sqrt(var) + epsilon)")
+      .doc(
+          "g = clip(rescale_grad * grad + wd * weight); mean and var follow g and g * g; weight -= lr * mean / "
+          "(sqrt(var) + epsilon)")
       .sample(one)
       .sample(clipped);
   declare_update<AdamRule, AdamParams>(ops, "_mp_adam_update", {"mean", "var"}, true)
       .doc("adam_update on a float32 copy of the weight; the weight is that copy, rounded.")
       .internal()
       .sample(mixed_sample({{3}, {3}, {3}, {3}, {3}}, {{"lr", "0.1"}}, 2, 5));
-  const std::vector<std::pair<std::string, std::string>> attrs = {{"lrs", "(0.1, 0.2)"}, {"wds", "(0, 0.1)"}, {"num_weights", "2"}};
+  const std::vector<std::pair<std::string, std::string>> attrs = {
+      {"lrs", "(0.1, 0.2)"}, {"wds", "(0, 0.1)"}, {"num_weights", "2"}};
   Sample many;
   many.inputs = {{3, 4}, {3, 4}, {3, 4}, {3, 4}, {5}, {5}, {5}, {5}};
   many.attrs = attrs;

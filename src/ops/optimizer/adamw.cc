@@ -1,9 +1,9 @@
-// Adam with decoupled weight decay (Loshchilov and Hutter, arXiv 1711.05101). The factor of the gradient is a tensor, so that a
-// loss scaler can find it on the device; an update whose factor is 0, infinite or not a number is skipped.
+// Adam with decoupled weight decay (Loshchilov and Hutter, arXiv 1711.05101). The factor of the gradient is a tensor,
+// so that a loss scaler can find it on the device; an update whose factor is 0, infinite or not a number is skipped.
 #include <cmath>
 
-#include "ops/optimizer/declare_update.h"
 #include "hybridnet/op.h"
+#include "ops/optimizer/declare_update.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -17,7 +17,8 @@ void describe_betas(S& schema) {
 
 template <typename P, typename S>
 void describe_clip(S& schema) {
-  schema.field("clip_gradient", &P::clip_gradient).default_value(-1.0)
+  schema.field("clip_gradient", &P::clip_gradient)
+      .default_value(-1.0)
       .doc("Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.");
 }
 
@@ -57,11 +58,15 @@ struct AdamWRule {
   template <typename P>
   static AdamWRule make(const P& p, int i, double rescale) {
     double eta = 0;
-    if constexpr (requires { p.etas; }) eta = p.etas[static_cast<size_t>(i)];
-    else eta = p.eta;
-    return {static_cast<A>(eta * lr_of(p, i)), static_cast<A>(p.beta1), A(1) - static_cast<A>(p.beta1), static_cast<A>(p.beta2),
-            A(1) - static_cast<A>(p.beta2), static_cast<A>(p.epsilon), static_cast<A>(1.0 - eta * wd_of(p, i)), static_cast<A>(rescale),
-            clip_bound<A>(p.clip_gradient), !std::isfinite(rescale) || rescale == 0.0};
+    if constexpr (requires { p.etas; })
+      eta = p.etas[static_cast<size_t>(i)];
+    else
+      eta = p.eta;
+    return {static_cast<A>(eta * lr_of(p, i)),       static_cast<A>(p.beta1),
+            A(1) - static_cast<A>(p.beta1),          static_cast<A>(p.beta2),
+            A(1) - static_cast<A>(p.beta2),          static_cast<A>(p.epsilon),
+            static_cast<A>(1.0 - eta * wd_of(p, i)), static_cast<A>(rescale),
+            clip_bound<A>(p.clip_gradient),          !std::isfinite(rescale) || rescale == 0.0};
   }
   A step(A w, A g, A* state) const {
     if (skip) return w;
@@ -86,7 +91,8 @@ void infer_adamw(const P& p, InferContext& c, const UpdateLayout& layout) {
     check_per_tensor("etas", p.etas.size(), p.num_weights);
   }
   if (c.num_in() != layout.num_inputs() + 1) {
-    throw ParamError({.expected = std::to_string(layout.num_inputs()) + " tensors and rescale_grad", .given = std::to_string(c.num_in())});
+    throw ParamError({.expected = std::to_string(layout.num_inputs()) + " tensors and rescale_grad",
+                      .given = std::to_string(c.num_in())});
   }
   infer_updates(c, layout, false);
   const Shape& factor = c.in_shape(layout.num_inputs());
@@ -108,9 +114,11 @@ OpBuilder<AdamWParams> declare_one(OpRegistry& ops, const char* name, bool maste
   const UpdateLayout layout{1, 2, master};
   auto builder = ops.declare<AdamWParams>(name);
   builder.input("weight", "floating tensor, any shape").input("grad", "shape and dtype of weight");
-  for (const char* state : {"mean", "var"}) builder.input(state, master ? "shape of weight, float32; replaced" : "like weight; replaced");
+  for (const char* state : {"mean", "var"})
+    builder.input(state, master ? "shape of weight, float32; replaced" : "like weight; replaced");
   if (master) builder.input("weight32", "float32 copy of weight; replaced");
-  builder.input("rescale_grad", "one element: factor applied to the gradient first; 0, infinite or nan skips the update");
+  builder.input("rescale_grad",
+                "one element: factor applied to the gradient first; 0, infinite or nan skips the update");
   builder.output("weight_out", "updated weight").output("mean_out", "replaces mean").output("var_out", "replaces var");
   if (master) builder.output("weight32_out", "replaces weight32");
   builder.visible_outputs(1).inplace(0, 0);
@@ -123,15 +131,19 @@ OpBuilder<AdamWParams> declare_one(OpRegistry& ops, const char* name, bool maste
 OpBuilder<MultiAdamWParams> declare_many(OpRegistry& ops, const char* name, bool master) {
   auto layout_of = [master](const MultiAdamWParams& p) { return UpdateLayout{p.num_weights, 2, master}; };
   return ops.declare<MultiAdamWParams>(name)
-      .variadic_input("data", "", "weight, gradient, mean and var of each tensor in turn, then rescale_grad; states are replaced")
+      .variadic_input("data", "",
+                      "weight, gradient, mean and var of each tensor in turn, then rescale_grad; states are replaced")
       .output("weight_out", "updated weights, then the replaced states")
       .num_inputs([layout_of](const MultiAdamWParams& p) { return layout_of(p).num_inputs() + 1; })
       .num_outputs([layout_of](const MultiAdamWParams& p) { return layout_of(p).num_outputs(); })
       .num_visible_outputs([](const MultiAdamWParams& p) { return p.num_weights; })
-      .variadic_inplace([layout_of](const MultiAdamWParams& p, int output) { return layout_of(p).inplace_input(output); })
-      .variadic_writeback([layout_of](const MultiAdamWParams& p, int output) { return layout_of(p).writeback_input(output); })
+      .variadic_inplace(
+          [layout_of](const MultiAdamWParams& p, int output) { return layout_of(p).inplace_input(output); })
+      .variadic_writeback(
+          [layout_of](const MultiAdamWParams& p, int output) { return layout_of(p).writeback_input(output); })
       .infer([layout_of](const MultiAdamWParams& p, InferContext& c) { infer_adamw(p, c, layout_of(p)); })
-      .cpu([layout_of](const MultiAdamWParams& p, const KernelArgs& a) { run_adamw(p, a, layout_of(p)); }, kUpdateDTypes)
+      .cpu([layout_of](const MultiAdamWParams& p, const KernelArgs& a) { run_adamw(p, a, layout_of(p)); },
+           kUpdateDTypes)
       .gradient(kNotDifferentiable);
 }
 
@@ -142,9 +154,12 @@ void register_adamw(OpRegistry& ops) {
   const std::vector<std::pair<std::string, std::string>> many = {
       {"lrs", "(0.1, 0.2)"}, {"wds", "(0, 0.1)"}, {"etas", "(1, 0.5)"}, {"num_weights", "2"}};
   declare_one(ops, "_adamw_update", false)
-      .doc("g = clip(rescale_grad * grad); mean and var follow g and g * g; weight -= eta * (lr * mean / (sqrt(var) + epsilon) + wd * weight)")
+      .doc(
+          "g = clip(rescale_grad * grad); mean and var follow g and g * g; weight -= eta * (lr * mean / (sqrt(var) + "
+          "epsilon) + wd * weight)")
       .sample({{3, 4}, {3, 4}, {3, 4}, {3, 4}, {1}}, one, 0.1, 2.0)
-      .sample({{5}, {5}, {5}, {5}, {1}}, {{"lr", "0.1"}, {"eta", "1"}, {"clip_gradient", "0.5"}, {"epsilon", "0.01"}}, 0.1, 2.0);
+      .sample({{5}, {5}, {5}, {5}, {1}}, {{"lr", "0.1"}, {"eta", "1"}, {"clip_gradient", "0.5"}, {"epsilon", "0.01"}},
+              0.1, 2.0);
   declare_one(ops, "_mp_adamw_update", true)
       .doc("_adamw_update on a float32 copy of the weight; the weight is that copy, rounded.")
       .sample(mixed_sample({{3}, {3}, {3}, {3}, {3}, {1}}, one, 2, 6));

@@ -1,4 +1,5 @@
-// Declares an optimizer update from its rule: the op for one tensor, its mixed-precision twin, and the forms for many tensors.
+// Declares an optimizer update from its rule: the op for one tensor, its mixed-precision twin, and the forms for many
+// tensors.
 #pragma once
 
 #include <string>
@@ -20,7 +21,8 @@ void describe_wd(S& schema) {
 template <typename P, typename S>
 void describe_rescale_clip(S& schema) {
   schema.field("rescale_grad", &P::rescale_grad).default_value(1.0).doc("Factor applied to the gradient first.");
-  schema.field("clip_gradient", &P::clip_gradient).default_value(-1.0)
+  schema.field("clip_gradient", &P::clip_gradient)
+      .default_value(-1.0)
       .doc("Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.");
 }
 template <typename P, typename S>
@@ -44,7 +46,8 @@ OpBuilder<P> declare_update(OpRegistry& ops, const char* name, std::vector<std::
   const UpdateLayout layout{1, kStates, master};
   auto builder = ops.declare<P>(name);
   builder.input("weight", "floating tensor, any shape").input("grad", "shape and dtype of weight");
-  for (const std::string& s : states) builder.input(s, master ? "shape of weight, float32; replaced" : "like weight; replaced");
+  for (const std::string& s : states)
+    builder.input(s, master ? "shape of weight, float32; replaced" : "like weight; replaced");
   if (master) builder.input("weight32", "float32 copy of weight; replaced");
   builder.output("weight_out", "updated weight");
   for (const std::string& s : states) builder.output(s + "_out", "replaces " + s);
@@ -60,7 +63,8 @@ OpBuilder<P> declare_update(OpRegistry& ops, const char* name, std::vector<std::
       .gradient(kNotDifferentiable);
 }
 
-// Interleaved tensors: weight, grad, states, master of the first, then of the second, ... The parameters have num_weights.
+// Interleaved tensors: weight, grad, states, master of the first, then of the second, ... The parameters have
+// num_weights.
 template <template <typename> class Rule, typename P>
 OpBuilder<P> declare_multi_update(OpRegistry& ops, const char* name, bool master) {
   constexpr int kStates = Rule<float>::kStates;
@@ -80,7 +84,8 @@ OpBuilder<P> declare_multi_update(OpRegistry& ops, const char* name, bool master
       })
       .cpu(
           [layout_of](const P& p, const KernelArgs& a) {
-            run_updates<kStates>(a, layout_of(p), false, [&](auto zero, int i) { return Rule<decltype(zero)>::make(p, i); });
+            run_updates<kStates>(a, layout_of(p), false,
+                                 [&](auto zero, int i) { return Rule<decltype(zero)>::make(p, i); });
           },
           kUpdateDTypes)
       .gradient(kNotDifferentiable);
@@ -89,18 +94,22 @@ OpBuilder<P> declare_multi_update(OpRegistry& ops, const char* name, bool master
 // Learning rate and weight decay of tensor i, from parameters for one tensor or for many.
 template <typename P>
 double lr_of(const P& p, int i) {
-  if constexpr (requires { p.lrs; }) return p.lrs[static_cast<size_t>(i)];
-  else return p.lr;
+  if constexpr (requires { p.lrs; })
+    return p.lrs[static_cast<size_t>(i)];
+  else
+    return p.lr;
 }
 template <typename P>
 double wd_of(const P& p, int i) {
-  if constexpr (requires { p.wds; }) return p.wds[static_cast<size_t>(i)];
-  else return p.wd;
+  if constexpr (requires { p.wds; })
+    return p.wds[static_cast<size_t>(i)];
+  else
+    return p.wd;
 }
 
 // Sample inputs for mixed precision: half weights and gradients, float32 states.
-inline Sample mixed_sample(std::vector<Shape> inputs, std::vector<std::pair<std::string, std::string>> attrs, int half_per_tensor,
-                           int stride) {
+inline Sample mixed_sample(std::vector<Shape> inputs, std::vector<std::pair<std::string, std::string>> attrs,
+                           int half_per_tensor, int stride) {
   Sample s;
   s.attrs = std::move(attrs);
   s.low = 0.1;

@@ -1,9 +1,9 @@
-// LAMB (You et al., arXiv 1904.00962): Adam's step, scaled for each tensor by the norm of the weight over the norm of the step.
-// Two operators per update, because the norms are taken between them.
+// LAMB (You et al., arXiv 1904.00962): Adam's step, scaled for each tensor by the norm of the weight over the norm of
+// the step. Two operators per update, because the norms are taken between them.
 #include <cmath>
 
-#include "ops/optimizer/declare_update.h"
 #include "hybridnet/op.h"
+#include "ops/optimizer/declare_update.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -15,10 +15,16 @@ struct LambStepParams {
   double wd, rescale_grad, clip_gradient;
   static void describe(ParamSchema<LambStepParams>& schema) {
     schema.field("beta1", &LambStepParams::beta1).default_value(0.9).doc("Decay rate of the mean of gradients.");
-    schema.field("beta2", &LambStepParams::beta2).default_value(0.999).doc("Decay rate of the mean of squared gradients.");
-    schema.field("epsilon", &LambStepParams::epsilon).default_value(1e-6).doc("Added to the root, against division by zero.");
+    schema.field("beta2", &LambStepParams::beta2)
+        .default_value(0.999)
+        .doc("Decay rate of the mean of squared gradients.");
+    schema.field("epsilon", &LambStepParams::epsilon)
+        .default_value(1e-6)
+        .doc("Added to the root, against division by zero.");
     schema.field("t", &LambStepParams::t).at_least(1).doc("Number of this update, from 1.");
-    schema.field("bias_correction", &LambStepParams::bias_correction).default_value(true).doc("Whether the moments' bias is corrected.");
+    schema.field("bias_correction", &LambStepParams::bias_correction)
+        .default_value(true)
+        .doc("Whether the moments' bias is corrected.");
     schema.field("wd", &LambStepParams::wd).doc("Weight decay: wd * weight is added to the step.");
     describe_rescale_clip<LambStepParams>(schema);
   }
@@ -28,15 +34,20 @@ struct LambApplyParams {
   double lr, lower_bound, upper_bound;
   static void describe(ParamSchema<LambApplyParams>& schema) {
     describe_lr<LambApplyParams>(schema);
-    schema.field("lower_bound", &LambApplyParams::lower_bound).default_value(-1.0).doc("Least norm of the weight; negative: none.");
-    schema.field("upper_bound", &LambApplyParams::upper_bound).default_value(-1.0).doc("Largest norm of the weight; negative: none.");
+    schema.field("lower_bound", &LambApplyParams::lower_bound)
+        .default_value(-1.0)
+        .doc("Least norm of the weight; negative: none.");
+    schema.field("upper_bound", &LambApplyParams::upper_bound)
+        .default_value(-1.0)
+        .doc("Largest norm of the weight; negative: none.");
   }
 };
 
 // The step and the moments of one element; inputs: weight, grad, mean, var and, with a float32 copy, weight32.
 template <typename T, typename S, typename A>
 void compute_steps(const LambStepParams& p, const KernelArgs& a, bool master) {
-  const A beta1 = static_cast<A>(p.beta1), beta2 = static_cast<A>(p.beta2), epsilon = static_cast<A>(p.epsilon), wd = static_cast<A>(p.wd);
+  const A beta1 = static_cast<A>(p.beta1), beta2 = static_cast<A>(p.beta2), epsilon = static_cast<A>(p.epsilon),
+          wd = static_cast<A>(p.wd);
   const A rescale = static_cast<A>(p.rescale_grad), bound = clip_bound<A>(p.clip_gradient);
   const A scale1 = static_cast<A>(p.bias_correction ? 1.0 / (1.0 - std::pow(p.beta1, p.t)) : 1.0);
   const A scale2 = static_cast<A>(p.bias_correction ? 1.0 / (1.0 - std::pow(p.beta2, p.t)) : 1.0);
@@ -83,9 +94,10 @@ void apply_steps(const LambApplyParams& p, const KernelArgs& a, bool master) {
   });
 }
 
-// Tensors of one shape: inputs and outputs in the lists. All of `floats` (with a master) are float32, the rest has the weight's dtype.
-void infer_tensors(InferContext& c, std::initializer_list<int> in, std::initializer_list<int> out, std::initializer_list<int> float_in,
-                   std::initializer_list<int> float_out, bool master) {
+// Tensors of one shape: inputs and outputs in the lists. All of `floats` (with a master) are float32, the rest has the
+// weight's dtype.
+void infer_tensors(InferContext& c, std::initializer_list<int> in, std::initializer_list<int> out,
+                   std::initializer_list<int> float_in, std::initializer_list<int> float_out, bool master) {
   Shape known;
   for (int i : in) {
     c.set_in_shape(i, known);
@@ -112,8 +124,10 @@ void declare_step(OpRegistry& ops, const char* name, bool master, Sample sample,
   builder
       .infer([master](const LambStepParams&, InferContext& c) {
         c.set_in_dtype(1, c.in_dtype(0));
-        if (master) infer_tensors(c, {0, 1, 2, 3, 4}, {0, 1, 2}, {2, 3, 4}, {0, 1, 2}, true);
-        else infer_tensors(c, {0, 1, 2, 3}, {0, 1, 2}, {2, 3}, {0, 1, 2}, false);
+        if (master)
+          infer_tensors(c, {0, 1, 2, 3, 4}, {0, 1, 2}, {2, 3, 4}, {0, 1, 2}, true);
+        else
+          infer_tensors(c, {0, 1, 2, 3}, {0, 1, 2}, {2, 3}, {0, 1, 2}, false);
       })
       .cpu(
           [master](const LambStepParams& p, const KernelArgs& a) {
@@ -136,11 +150,14 @@ void declare_apply(OpRegistry& ops, const char* name, bool master, Sample sample
   builder
       .infer([master](const LambApplyParams&, InferContext& c) {
         c.set_out_dtype(0, c.in_dtype(0));
-        if (master) infer_tensors(c, {0, 1, 4}, {0, 1}, {1, 2, 3, 4}, {1}, true);
-        else infer_tensors(c, {0, 1}, {0}, {1, 2, 3}, {0}, false);
+        if (master)
+          infer_tensors(c, {0, 1, 4}, {0, 1}, {1, 2, 3, 4}, {1}, true);
+        else
+          infer_tensors(c, {0, 1}, {0}, {1, 2, 3}, {0}, false);
         for (int i : {2, 3}) {
           const Shape& norm = c.in_shape(i);
-          if (norm.known() && norm.size() != 1) throw ShapeError({.input = c.input_name(i), .expected = "one element", .given = norm.str()});
+          if (norm.known() && norm.size() != 1)
+            throw ShapeError({.input = c.input_name(i), .expected = "one element", .given = norm.str()});
           if (!norm.rank_known()) c.set_in_shape(i, Shape({1}));
         }
       })
@@ -166,14 +183,17 @@ Sample sample_of(std::vector<Shape> inputs, std::vector<std::pair<std::string, s
 }  // namespace
 
 void register_lamb(OpRegistry& ops) {
-  const std::vector<std::pair<std::string, std::string>> step = {{"t", "2"}, {"wd", "0.01"}}, apply = {{"lr", "0.1"}, {"upper_bound", "0.5"}};
+  const std::vector<std::pair<std::string, std::string>> step = {{"t", "2"}, {"wd", "0.01"}},
+                                                         apply = {{"lr", "0.1"}, {"upper_bound", "0.5"}};
   declare_step(ops, "lamb_update_phase1", false, sample_of({{3, 4}, {3, 4}, {3, 4}, {3, 4}}, step),
-               "Adam's step: g = clip(rescale_grad * grad); mean and var follow g and g * g; the result is mean / (sqrt(var) + epsilon) + wd * "
+               "Adam's step: g = clip(rescale_grad * grad); mean and var follow g and g * g; the result is mean / "
+               "(sqrt(var) + epsilon) + wd * "
                "weight, of corrected moments if bias_correction.");
   declare_step(ops, "mp_lamb_update_phase1", true, mixed_sample({{3}, {3}, {3}, {3}, {3}}, step, 2, 5),
                "lamb_update_phase1 with float32 moments, step and copy of the weight.");
-  declare_apply(ops, "lamb_update_phase2", false, sample_of({{3, 4}, {3, 4}, {1}, {1}}, apply),
-                "weight -= lr * ratio * g; ratio = r1, kept in [lower_bound, upper_bound], over r2, or 1 if one of them is 0.");
+  declare_apply(
+      ops, "lamb_update_phase2", false, sample_of({{3, 4}, {3, 4}, {1}, {1}}, apply),
+      "weight -= lr * ratio * g; ratio = r1, kept in [lower_bound, upper_bound], over r2, or 1 if one of them is 0.");
   declare_apply(ops, "mp_lamb_update_phase2", true, mixed_sample({{3}, {3}, {1}, {1}, {3}}, apply, 1, 5),
                 "lamb_update_phase2 on a float32 copy of the weight; the weight is that copy, rounded.");
 }

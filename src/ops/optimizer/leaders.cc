@@ -1,8 +1,8 @@
 // Follow the leader: FTRL (McMahan et al., 2013) and FTML (Zheng and Kwok, 2017).
 #include <cmath>
 
-#include "ops/optimizer/declare_update.h"
 #include "hybridnet/op.h"
+#include "ops/optimizer/declare_update.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -25,12 +25,20 @@ struct FtmlParams {
   static void describe(ParamSchema<FtmlParams>& schema) {
     describe_lr<FtmlParams>(schema);
     schema.field("beta1", &FtmlParams::beta1).default_value(0.6).range(0.0, 1.0).doc("Decay rate of the leader.");
-    schema.field("beta2", &FtmlParams::beta2).default_value(0.999).range(0.0, 1.0).doc("Decay rate of the squared gradients.");
-    schema.field("epsilon", &FtmlParams::epsilon).default_value(1e-8).doc("Added to the root, against division by zero.");
+    schema.field("beta2", &FtmlParams::beta2)
+        .default_value(0.999)
+        .range(0.0, 1.0)
+        .doc("Decay rate of the squared gradients.");
+    schema.field("epsilon", &FtmlParams::epsilon)
+        .default_value(1e-8)
+        .doc("Added to the root, against division by zero.");
     schema.field("t", &FtmlParams::t).at_least(1).doc("Number of this update, from 1.");
     describe_wd<FtmlParams>(schema);
-    schema.field("rescale_grad", &FtmlParams::rescale_grad).default_value(1.0).doc("Factor applied to the gradient first.");
-    schema.field("clip_grad", &FtmlParams::clip_grad).default_value(-1.0)
+    schema.field("rescale_grad", &FtmlParams::rescale_grad)
+        .default_value(1.0)
+        .doc("Factor applied to the gradient first.");
+    schema.field("clip_grad", &FtmlParams::clip_grad)
+        .default_value(-1.0)
         .doc("Gradients are cut to [-clip_grad, clip_grad]; negative: not at all.");
   }
 };
@@ -41,8 +49,8 @@ struct FtrlRule {
   A lr, lamda1, beta, wd, rescale, bound;
   template <typename P>
   static FtrlRule make(const P& p, int) {
-    return {static_cast<A>(p.lr), static_cast<A>(p.lamda1), static_cast<A>(p.beta), static_cast<A>(p.wd),
-            static_cast<A>(p.rescale_grad), clip_bound<A>(p.clip_gradient)};
+    return {static_cast<A>(p.lr), static_cast<A>(p.lamda1),       static_cast<A>(p.beta),
+            static_cast<A>(p.wd), static_cast<A>(p.rescale_grad), clip_bound<A>(p.clip_gradient)};
   }
   A step(A w, A g, A* state) const {
     const A grad = clip_to(g * rescale, bound);
@@ -61,9 +69,15 @@ struct FtmlRule {
   A lr, beta1, beta2, epsilon, rest1, rest2, wd, rescale, bound;
   template <typename P>
   static FtmlRule make(const P& p, int) {
-    return {static_cast<A>(p.lr), static_cast<A>(p.beta1), static_cast<A>(p.beta2), static_cast<A>(p.epsilon),
-            static_cast<A>(1.0 - std::pow(p.beta1, p.t)), static_cast<A>(1.0 - std::pow(p.beta2, p.t)), static_cast<A>(p.wd),
-            static_cast<A>(p.rescale_grad), clip_bound<A>(p.clip_grad)};
+    return {static_cast<A>(p.lr),
+            static_cast<A>(p.beta1),
+            static_cast<A>(p.beta2),
+            static_cast<A>(p.epsilon),
+            static_cast<A>(1.0 - std::pow(p.beta1, p.t)),
+            static_cast<A>(1.0 - std::pow(p.beta2, p.t)),
+            static_cast<A>(p.wd),
+            static_cast<A>(p.rescale_grad),
+            clip_bound<A>(p.clip_grad)};
   }
   A step(A w, A g, A* state) const {
     const A grad = clip_to(rescale * g + wd * w, bound);
@@ -80,13 +94,18 @@ struct FtmlRule {
 void register_leaders(OpRegistry& ops) {
   declare_update<FtrlRule, FtrlParams>(ops, "ftrl_update", {"z", "n"})
       .alias("_sparse_ftrl_update")
-      .doc("g = clip(rescale_grad * grad); z += g - (sqrt(n + g * g) - sqrt(n)) * weight / lr; n += g * g; weight = (sign(z) * lamda1 - z) / "
-           "((beta + sqrt(n)) / lr + wd) where |z| > lamda1, else 0")
+      .doc(
+          "g = clip(rescale_grad * grad); z += g - (sqrt(n + g * g) - sqrt(n)) * weight / lr; n += g * g; weight = "
+          "(sign(z) * lamda1 - z) / "
+          "((beta + sqrt(n)) / lr + wd) where |z| > lamda1, else 0")
       .sample({{3, 4}, {3, 4}, {3, 4}, {3, 4}}, {{"lr", "0.1"}, {"wd", "0.01"}}, 0.1, 2.0)
-      .sample({{5}, {5}, {5}, {5}}, {{"lr", "0.1"}, {"lamda1", "1"}, {"clip_gradient", "0.5"}, {"beta", "0.5"}}, 0.1, 2.0);
+      .sample({{5}, {5}, {5}, {5}}, {{"lr", "0.1"}, {"lamda1", "1"}, {"clip_gradient", "0.5"}, {"beta", "0.5"}}, 0.1,
+              2.0);
   declare_update<FtmlRule, FtmlParams>(ops, "ftml_update", {"d", "v", "z"})
-      .doc("g = clip(rescale_grad * grad + wd * weight); v follows g * g; d = (1 - beta1^t) / lr * (sqrt(v / (1 - beta2^t)) + epsilon); z = "
-           "beta1 * z + (1 - beta1) * g - (d - beta1 * d before) * weight; weight = -z / d")
+      .doc(
+          "g = clip(rescale_grad * grad + wd * weight); v follows g * g; d = (1 - beta1^t) / lr * (sqrt(v / (1 - "
+          "beta2^t)) + epsilon); z = "
+          "beta1 * z + (1 - beta1) * g - (d - beta1 * d before) * weight; weight = -z / d")
       .sample({{3, 4}, {3, 4}, {3, 4}, {3, 4}, {3, 4}}, {{"lr", "0.1"}, {"t", "3"}, {"wd", "0.01"}}, 0.1, 2.0);
 }
 

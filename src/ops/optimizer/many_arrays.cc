@@ -1,8 +1,8 @@
 // Lengths of many tensors in one call, and the learning rates that LARS makes of them.
 #include <cmath>
 
-#include "ops/optimizer/declare_update.h"
 #include "hybridnet/op.h"
+#include "ops/optimizer/declare_update.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -44,17 +44,20 @@ double sum_of_squares(const TensorRef& tensor) {
 void run_sum_sq(const CountParams& p, const KernelArgs& a) {
   // One task per array: the order of additions within an array does not depend on the number of threads.
   parallel_for(p.num_arrays, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) a.out[0].as<float>()[i] = static_cast<float>(sum_of_squares(a.in[static_cast<size_t>(i)]));
+    for (int64_t i = begin; i < end; ++i)
+      a.out[0].as<float>()[i] = static_cast<float>(sum_of_squares(a.in[static_cast<size_t>(i)]));
   });
 }
 
 void run_lars(const LarsParams& p, const KernelArgs& a) {
-  const float *lrs = a.in[0].as<float>(), *weights = a.in[1].as<float>(), *grads = a.in[2].as<float>(), *wds = a.in[3].as<float>();
+  const float *lrs = a.in[0].as<float>(), *weights = a.in[1].as<float>(), *grads = a.in[2].as<float>(),
+              *wds = a.in[3].as<float>();
   for (int64_t i = 0; i < a.in[0].size(); ++i) {
     const double weight = std::sqrt(static_cast<double>(weights[i])), grad = std::sqrt(static_cast<double>(grads[i]));
     const bool scaled = weight > 0 && grad > 0;
     a.out[0].as<float>()[i] =
-        scaled ? static_cast<float>(lrs[i] * p.eta * weight / (grad * p.rescale_grad + wds[i] * weight + p.eps)) : lrs[i];
+        scaled ? static_cast<float>(lrs[i] * p.eta * weight / (grad * p.rescale_grad + wds[i] * weight + p.eps))
+               : lrs[i];
   }
 }
 
@@ -75,7 +78,9 @@ void register_many_arrays(OpRegistry& ops) {
       .gradient(kNotDifferentiable)
       .sample({{3, 4}, {2}}, {{"num_arrays", "2"}});
   ops.declare<LarsParams>("multi_lars")
-      .doc("Learning rates of LARS: lr * eta * |weight| / (rescale_grad * |grad| + wd * |weight| + eps), or lr where a norm is 0.")
+      .doc(
+          "Learning rates of LARS: lr * eta * |weight| / (rescale_grad * |grad| + wd * |weight| + eps), or lr where a "
+          "norm is 0.")
       .input("lrs", "float32 (n,)")
       .input("weights_sum_sq", "float32 (n,), from multi_sum_sq")
       .input("grads_sum_sq", "float32 (n,), from multi_sum_sq")

@@ -18,15 +18,28 @@ struct MultiLambParams {
   static void describe(ParamSchema<MultiLambParams>& schema) {
     schema.field("learning_rates", &MultiLambParams::learning_rates).doc("Learning rates, one per tensor.");
     schema.field("beta1", &MultiLambParams::beta1).default_value(0.9).doc("Decay rate of the mean of gradients.");
-    schema.field("beta2", &MultiLambParams::beta2).default_value(0.999).doc("Decay rate of the mean of squared gradients.");
-    schema.field("epsilon", &MultiLambParams::epsilon).default_value(1e-6).doc("Added to the root, against division by zero.");
-    schema.field("bias_correction", &MultiLambParams::bias_correction).default_value(true).doc("Whether the means are corrected for starting at zero.");
+    schema.field("beta2", &MultiLambParams::beta2)
+        .default_value(0.999)
+        .doc("Decay rate of the mean of squared gradients.");
+    schema.field("epsilon", &MultiLambParams::epsilon)
+        .default_value(1e-6)
+        .doc("Added to the root, against division by zero.");
+    schema.field("bias_correction", &MultiLambParams::bias_correction)
+        .default_value(true)
+        .doc("Whether the means are corrected for starting at zero.");
     schema.field("wds", &MultiLambParams::wds).doc("Weight decays, one per tensor.");
     describe_rescale_clip<MultiLambParams>(schema);
-    schema.field("lower_bound", &MultiLambParams::lower_bound).default_value(-1.0).doc("The weight's norm counts as at least this; negative: no bound.");
-    schema.field("upper_bound", &MultiLambParams::upper_bound).default_value(-1.0).doc("The weight's norm counts as at most this; negative: no bound.");
+    schema.field("lower_bound", &MultiLambParams::lower_bound)
+        .default_value(-1.0)
+        .doc("The weight's norm counts as at least this; negative: no bound.");
+    schema.field("upper_bound", &MultiLambParams::upper_bound)
+        .default_value(-1.0)
+        .doc("The weight's norm counts as at most this; negative: no bound.");
     schema.field("step_count", &MultiLambParams::step_count).doc("Numbers of this update, from 1, one per tensor.");
-    schema.field("num_tensors", &MultiLambParams::num_tensors).default_value(1).at_least(1).doc("Number of tensors updated.");
+    schema.field("num_tensors", &MultiLambParams::num_tensors)
+        .default_value(1)
+        .at_least(1)
+        .doc("Number of tensors updated.");
   }
 };
 
@@ -36,10 +49,16 @@ struct LambRule {
   A wd, beta1, rest1, beta2, rest2, correct1, correct2, epsilon, rescale, bound;
   static LambRule make(const MultiLambParams& p, int i) {
     const double t = static_cast<double>(p.step_count[i]);
-    return {static_cast<A>(p.wds[static_cast<size_t>(i)]), static_cast<A>(p.beta1), A(1) - static_cast<A>(p.beta1), static_cast<A>(p.beta2),
-            A(1) - static_cast<A>(p.beta2), static_cast<A>(p.bias_correction ? 1.0 / (1.0 - std::pow(p.beta1, t)) : 1.0),
-            static_cast<A>(p.bias_correction ? 1.0 / (1.0 - std::pow(p.beta2, t)) : 1.0), static_cast<A>(p.epsilon),
-            static_cast<A>(p.rescale_grad), clip_bound<A>(p.clip_gradient)};
+    return {static_cast<A>(p.wds[static_cast<size_t>(i)]),
+            static_cast<A>(p.beta1),
+            A(1) - static_cast<A>(p.beta1),
+            static_cast<A>(p.beta2),
+            A(1) - static_cast<A>(p.beta2),
+            static_cast<A>(p.bias_correction ? 1.0 / (1.0 - std::pow(p.beta1, t)) : 1.0),
+            static_cast<A>(p.bias_correction ? 1.0 / (1.0 - std::pow(p.beta2, t)) : 1.0),
+            static_cast<A>(p.epsilon),
+            static_cast<A>(p.rescale_grad),
+            clip_bound<A>(p.clip_gradient)};
   }
   A step(A w, A g, A* state) const {
     const A grad = clip_to(g * rescale, bound);
@@ -58,8 +77,8 @@ double trusted_rate(const MultiLambParams& p, double lr, double weight_norm, dou
 
 // Directions of elements [begin, end) of one tensor. W: type of the weight that counts, G: of gradients, S: of states.
 template <typename W, typename G, typename S, typename A>
-void directions(const LambRule<A>& rule, const W* weight, const G* grad, const S* mean_in, const S* var_in, S* mean, S* var, A* out,
-                int64_t begin, int64_t end) {
+void directions(const LambRule<A>& rule, const W* weight, const G* grad, const S* mean_in, const S* var_in, S* mean,
+                S* var, A* out, int64_t begin, int64_t end) {
 #pragma omp simd
   for (int64_t i = begin; i < end; ++i) {
     A state[2] = {static_cast<A>(mean_in[i]), static_cast<A>(var_in[i])};
@@ -76,10 +95,12 @@ void update_tensor(const MultiLambParams& p, const UpdateTensors<2>& t, const W*
   const auto rule = LambRule<A>::make(p, i);
   std::vector<A> step(static_cast<size_t>(t.size));
   parallel_for(t.size, kUpdateChunk, [&](int64_t begin, int64_t end) {
-    directions(rule, weight, static_cast<const T*>(t.grad), static_cast<const S*>(t.state_in[0]), static_cast<const S*>(t.state_in[1]),
-               static_cast<S*>(t.state_out[0]), static_cast<S*>(t.state_out[1]), step.data(), begin, end);
+    directions(rule, weight, static_cast<const T*>(t.grad), static_cast<const S*>(t.state_in[0]),
+               static_cast<const S*>(t.state_in[1]), static_cast<S*>(t.state_out[0]), static_cast<S*>(t.state_out[1]),
+               step.data(), begin, end);
   });
-  const double weight_norm = std::sqrt(sum_squares(weight, t.size)), step_norm = std::sqrt(sum_squares(step.data(), t.size));
+  const double weight_norm = std::sqrt(sum_squares(weight, t.size)),
+               step_norm = std::sqrt(sum_squares(step.data(), t.size));
   const A rate = static_cast<A>(trusted_rate(p, p.learning_rates[static_cast<size_t>(i)], weight_norm, step_norm));
   T* out = static_cast<T*>(t.out);
   parallel_for(t.size, kUpdateChunk, [&](int64_t begin, int64_t end) {
@@ -97,8 +118,10 @@ void run_multi(const MultiLambParams& p, const KernelArgs& a, const UpdateLayout
     using S = decltype(state_zero);
     for (int i = 0; i < layout.count; ++i) {
       const UpdateTensors<2> t = update_tensors<2>(a, layout, i);
-      if (layout.master) update_tensor<T, S, float>(p, t, t.master_in, t.master_out, i);
-      else update_tensor<T, S, T>(p, t, static_cast<const T*>(t.weight), nullptr, i);
+      if (layout.master)
+        update_tensor<T, S, float>(p, t, t.master_in, t.master_out, i);
+      else
+        update_tensor<T, S, T>(p, t, static_cast<const T*>(t.weight), nullptr, i);
     }
   });
 }
@@ -106,14 +129,19 @@ void run_multi(const MultiLambParams& p, const KernelArgs& a, const UpdateLayout
 void declare_multi(OpRegistry& ops, const char* name, bool master, Sample sample) {
   auto layout_of = [master](const MultiLambParams& p) { return UpdateLayout{p.num_tensors, 2, master}; };
   ops.declare<MultiLambParams>(name)
-      .doc(master ? "LAMB updates of several tensors at once, on float32 copies of the weights." : "LAMB updates of several tensors at once.")
-      .variadic_input("data", "", "weight, gradient, mean, var (and float32 weight) of each tensor in turn; all but gradients are replaced")
+      .doc(master ? "LAMB updates of several tensors at once, on float32 copies of the weights."
+                  : "LAMB updates of several tensors at once.")
+      .variadic_input(
+          "data", "",
+          "weight, gradient, mean, var (and float32 weight) of each tensor in turn; all but gradients are replaced")
       .output("weight_out", "updated weights, then the replaced states")
       .num_inputs([layout_of](const MultiLambParams& p) { return layout_of(p).num_inputs(); })
       .num_outputs([layout_of](const MultiLambParams& p) { return layout_of(p).num_outputs(); })
       .num_visible_outputs([](const MultiLambParams& p) { return p.num_tensors; })
-      .variadic_inplace([layout_of](const MultiLambParams& p, int output) { return layout_of(p).inplace_input(output); })
-      .variadic_writeback([layout_of](const MultiLambParams& p, int output) { return layout_of(p).writeback_input(output); })
+      .variadic_inplace(
+          [layout_of](const MultiLambParams& p, int output) { return layout_of(p).inplace_input(output); })
+      .variadic_writeback(
+          [layout_of](const MultiLambParams& p, int output) { return layout_of(p).writeback_input(output); })
       .infer([layout_of](const MultiLambParams& p, InferContext& c) {
         check_per_tensor("learning_rates", p.learning_rates.size(), p.num_tensors);
         check_per_tensor("wds", p.wds.size(), p.num_tensors);

@@ -1,6 +1,6 @@
 // Nesterov's accelerated gradient.
-#include "ops/optimizer/declare_update.h"
 #include "hybridnet/op.h"
+#include "ops/optimizer/declare_update.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -33,8 +33,8 @@ struct NagRule {
   A lr, momentum, wd, rescale, bound;
   template <typename P>
   static NagRule make(const P& p, int i) {
-    return {static_cast<A>(lr_of(p, i)), static_cast<A>(p.momentum), static_cast<A>(wd_of(p, i)), static_cast<A>(p.rescale_grad),
-            clip_bound<A>(p.clip_gradient)};
+    return {static_cast<A>(lr_of(p, i)), static_cast<A>(p.momentum), static_cast<A>(wd_of(p, i)),
+            static_cast<A>(p.rescale_grad), clip_bound<A>(p.clip_gradient)};
   }
   A step(A w, A g, A* mom) const {
     const A before = momentum * mom[0];
@@ -47,15 +47,16 @@ struct NagRule {
 
 void register_nag(OpRegistry& ops) {
   const char* formula =
-      "mom = momentum * mom - lr * (clip(rescale_grad * grad) + wd * weight); weight moves by mom and once more by momentum times its change.";
+      "mom = momentum * mom - lr * (clip(rescale_grad * grad) + wd * weight); weight moves by mom and once more by "
+      "momentum times its change.";
   declare_update<NagRule, NagParams>(ops, "nag_mom_update", {"mom"})
       .doc(formula)
       .sample({{3, 4}, {3, 4}, {3, 4}}, {{"lr", "0.1"}, {"wd", "0.01"}, {"momentum", "0.9"}});
   declare_update<NagRule, NagParams>(ops, "mp_nag_mom_update", {"mom"}, true)
       .doc("nag_mom_update on a float32 copy of the weight; the weight is that copy, rounded.")
       .sample(mixed_sample({{3}, {3}, {3}, {3}}, {{"lr", "0.1"}, {"momentum", "0.9"}}, 2, 4));
-  const std::vector<std::pair<std::string, std::string>> attrs = {{"lrs", "(0.1, 0.2)"}, {"wds", "(0, 0.1)"},
-                                                                  {"momentum", "0.9"}, {"num_weights", "2"}};
+  const std::vector<std::pair<std::string, std::string>> attrs = {
+      {"lrs", "(0.1, 0.2)"}, {"wds", "(0, 0.1)"}, {"momentum", "0.9"}, {"num_weights", "2"}};
   declare_multi_update<NagRule, MultiNagParams>(ops, "_multi_nag_mom_update", false)
       .doc("nag_mom_update of several tensors at once.")
       .internal()

@@ -1,8 +1,8 @@
 // RMSProp: plain (Tieleman and Hinton, 2012) and centred (Graves, arXiv 1308.0850, eq. 38-45).
 #include <cmath>
 
-#include "ops/optimizer/declare_update.h"
 #include "hybridnet/op.h"
+#include "ops/optimizer/declare_update.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -18,7 +18,8 @@ void describe_tail(S& schema) {
   schema.field("epsilon", &P::epsilon).default_value(1e-8).doc("Added under the root, against division by zero.");
   describe_wd<P>(schema);
   describe_rescale_clip<P>(schema);
-  schema.field("clip_weights", &P::clip_weights).default_value(-1.0)
+  schema.field("clip_weights", &P::clip_weights)
+      .default_value(-1.0)
       .doc("Weights are cut to [-clip_weights, clip_weights]; negative: not at all.");
 }
 
@@ -45,8 +46,9 @@ struct RmsPropRule {
   A lr, keep, rest, epsilon, wd, rescale, bound, weight_bound;
   template <typename P>
   static RmsPropRule make(const P& p, int) {
-    return {static_cast<A>(p.lr), static_cast<A>(p.gamma1), A(1) - static_cast<A>(p.gamma1), static_cast<A>(p.epsilon),
-            static_cast<A>(p.wd), static_cast<A>(p.rescale_grad), clip_bound<A>(p.clip_gradient), clip_bound<A>(p.clip_weights)};
+    return {static_cast<A>(p.lr),           static_cast<A>(p.gamma1),     A(1) - static_cast<A>(p.gamma1),
+            static_cast<A>(p.epsilon),      static_cast<A>(p.wd),         static_cast<A>(p.rescale_grad),
+            clip_bound<A>(p.clip_gradient), clip_bound<A>(p.clip_weights)};
   }
   A step(A w, A g, A* state) const {
     const A grad = clip_to(rescale * g + wd * w, bound);
@@ -61,9 +63,9 @@ struct CentredRule {
   A lr, keep, rest, momentum, epsilon, wd, rescale, bound, weight_bound;
   template <typename P>
   static CentredRule make(const P& p, int) {
-    return {static_cast<A>(p.lr), static_cast<A>(p.gamma1), A(1) - static_cast<A>(p.gamma1), static_cast<A>(p.gamma2),
-            static_cast<A>(p.epsilon), static_cast<A>(p.wd), static_cast<A>(p.rescale_grad), clip_bound<A>(p.clip_gradient),
-            clip_bound<A>(p.clip_weights)};
+    return {static_cast<A>(p.lr),           static_cast<A>(p.gamma1),       A(1) - static_cast<A>(p.gamma1),
+            static_cast<A>(p.gamma2),       static_cast<A>(p.epsilon),      static_cast<A>(p.wd),
+            static_cast<A>(p.rescale_grad), clip_bound<A>(p.clip_gradient), clip_bound<A>(p.clip_weights)};
   }
   A step(A w, A g, A* state) const {
     const A grad = clip_to(rescale * g + wd * w, bound);
@@ -77,19 +79,25 @@ struct CentredRule {
 }  // namespace
 
 void register_rmsprop(OpRegistry& ops) {
-  // Random states may have a mean whose square is larger than the mean of squares; epsilon = 1 keeps the root real all the same.
+  // Random states may have a mean whose square is larger than the mean of squares; epsilon = 1 keeps the root real all
+  // the same.
   Sample centred;
   centred.inputs = {{3, 4}, {3, 4}, {3, 4}, {3, 4}, {3, 4}};
   centred.attrs = {{"lr", "0.1"}, {"wd", "0.01"}, {"clip_weights", "1.5"}, {"epsilon", "1"}};
   centred.low = 0.1;
   centred.high = 0.9;
   declare_update<RmsPropRule, RmsPropParams>(ops, "rmsprop_update", {"n"})
-      .doc("g = clip(rescale_grad * grad + wd * weight); n follows g * g; weight -= lr * g / sqrt(n + epsilon), then cut to clip_weights.")
+      .doc(
+          "g = clip(rescale_grad * grad + wd * weight); n follows g * g; weight -= lr * g / sqrt(n + epsilon), then "
+          "cut to clip_weights.")
       .sample({{3, 4}, {3, 4}, {3, 4}}, {{"lr", "0.1"}, {"wd", "0.01"}}, 0.1, 2.0)
-      .sample({{5}, {5}, {5}}, {{"lr", "0.1"}, {"clip_gradient", "0.5"}, {"clip_weights", "1"}, {"epsilon", "0.1"}}, 0.1, 2.0);
+      .sample({{5}, {5}, {5}}, {{"lr", "0.1"}, {"clip_gradient", "0.5"}, {"clip_weights", "1"}, {"epsilon", "0.1"}},
+              0.1, 2.0);
   declare_update<CentredRule, CentredParams>(ops, "rmspropalex_update", {"n", "g", "delta"})
-      .doc("As rmsprop_update with the variance (n - g * g, g following the gradient) and momentum: delta = gamma2 * delta - lr * gradient / "
-           "sqrt(n - g * g + epsilon); weight += delta.")
+      .doc(
+          "As rmsprop_update with the variance (n - g * g, g following the gradient) and momentum: delta = gamma2 * "
+          "delta - lr * gradient / "
+          "sqrt(n - g * g + epsilon); weight += delta.")
       .sample(centred);
 }
 

@@ -1,6 +1,6 @@
 // Stochastic gradient descent, with and without momentum, for one tensor and for many.
-#include "ops/optimizer/declare_update.h"
 #include "hybridnet/op.h"
+#include "ops/optimizer/declare_update.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -64,7 +64,9 @@ struct PreloadedSgdMomentumParams {
   double momentum, rescale_grad, clip_gradient;
   int32_t num_weights;
   static void describe(ParamSchema<PreloadedSgdMomentumParams>& schema) {
-    schema.field("momentum", &PreloadedSgdMomentumParams::momentum).default_value(0.0).doc("Factor of the previous step.");
+    schema.field("momentum", &PreloadedSgdMomentumParams::momentum)
+        .default_value(0.0)
+        .doc("Factor of the previous step.");
     describe_rescale_clip<PreloadedSgdMomentumParams>(schema);
     describe_num_weights<PreloadedSgdMomentumParams>(schema);
   }
@@ -89,7 +91,8 @@ struct SgdMomentumRule {
   static constexpr int kStates = 1;
   A lr, momentum, decay, rescale, bound;
   static SgdMomentumRule make(double lr, double wd, double momentum, double rescale, double clip) {
-    return {static_cast<A>(lr), static_cast<A>(momentum), static_cast<A>(lr * wd), static_cast<A>(rescale), clip_bound<A>(clip)};
+    return {static_cast<A>(lr), static_cast<A>(momentum), static_cast<A>(lr * wd), static_cast<A>(rescale),
+            clip_bound<A>(clip)};
   }
   template <typename P>
   static SgdMomentumRule make(const P& p, int i) {
@@ -107,7 +110,9 @@ OpBuilder<P> declare_preloaded(OpRegistry& ops, const char* name, bool master) {
   constexpr int kStates = Rule<float>::kStates;
   auto layout_of = [master](const P& p) { return UpdateLayout{p.num_weights, kStates, master}; };
   return ops.declare<P>(name)
-      .variadic_input("data", "", "weight, gradient and states of each tensor in turn, then lrs and wds, each (num_weights,) float32")
+      .variadic_input(
+          "data", "",
+          "weight, gradient and states of each tensor in turn, then lrs and wds, each (num_weights,) float32")
       .output("weight_out", "updated weights, then the replaced states")
       .num_inputs([layout_of](const P& p) { return layout_of(p).num_inputs() + 2; })
       .num_outputs([layout_of](const P& p) { return layout_of(p).num_outputs(); })
@@ -128,8 +133,10 @@ OpBuilder<P> declare_preloaded(OpRegistry& ops, const char* name, bool master) {
             const float* wds = a.in[static_cast<size_t>(layout.num_inputs()) + 1].template as<float>();
             run_updates<kStates>(a, layout, false, [&](auto zero, int i) {
               using A = decltype(zero);
-              if constexpr (kStates == 0) return Rule<A>::make(lrs[i], wds[i], p.rescale_grad, p.clip_gradient);
-              else return Rule<A>::make(lrs[i], wds[i], p.momentum, p.rescale_grad, p.clip_gradient);
+              if constexpr (kStates == 0)
+                return Rule<A>::make(lrs[i], wds[i], p.rescale_grad, p.clip_gradient);
+              else
+                return Rule<A>::make(lrs[i], wds[i], p.momentum, p.rescale_grad, p.clip_gradient);
             });
           },
           kUpdateDTypes)
@@ -156,7 +163,8 @@ void register_single(OpRegistry& ops) {
 }
 
 void register_multi(OpRegistry& ops) {
-  const std::vector<std::pair<std::string, std::string>> attrs = {{"lrs", "(0.1, 0.2)"}, {"wds", "(0, 0.1)"}, {"num_weights", "2"}};
+  const std::vector<std::pair<std::string, std::string>> attrs = {
+      {"lrs", "(0.1, 0.2)"}, {"wds", "(0, 0.1)"}, {"num_weights", "2"}};
   declare_multi_update<SgdRule, MultiSgdParams>(ops, "multi_sgd_update", false)
       .doc("sgd_update of several tensors at once.")
       .sample({{3, 4}, {3, 4}, {5}, {5}}, attrs);

@@ -1,6 +1,6 @@
 // Steps by signs (Bernstein et al., arXiv 1802.04434).
-#include "ops/optimizer/declare_update.h"
 #include "hybridnet/op.h"
+#include "ops/optimizer/declare_update.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -48,8 +48,9 @@ struct SignumRule {
   A lr, momentum, rest, wd, keep, rescale, bound;
   template <typename P>
   static SignumRule make(const P& p, int) {
-    return {static_cast<A>(p.lr), static_cast<A>(p.momentum), static_cast<A>(1.0 - p.momentum), static_cast<A>(p.wd),
-            static_cast<A>(1.0 - p.lr * p.wd_lh), static_cast<A>(p.rescale_grad), clip_bound<A>(p.clip_gradient)};
+    return {static_cast<A>(p.lr),          static_cast<A>(p.momentum),           static_cast<A>(1.0 - p.momentum),
+            static_cast<A>(p.wd),          static_cast<A>(1.0 - p.lr * p.wd_lh), static_cast<A>(p.rescale_grad),
+            clip_bound<A>(p.clip_gradient)};
   }
   A step(A w, A g, A* mom) const {
     mom[0] = momentum * mom[0] - rest * wd * w - rest * clip_to(rescale * g, bound);
@@ -64,8 +65,10 @@ void register_sign(OpRegistry& ops) {
       .doc("weight = (1 - lr * wd) * weight - lr * sign(grad)")
       .sample({{3, 4}, {3, 4}}, {{"lr", "0.1"}, {"wd", "0.01"}});
   declare_update<SignumRule, SignumParams>(ops, "signum_update", {"mom"})
-      .doc("mom = momentum * mom - (1 - momentum) * (clip(rescale_grad * grad) + wd * weight); weight = (1 - lr * wd_lh) * weight + lr * "
-           "sign(mom)")
+      .doc(
+          "mom = momentum * mom - (1 - momentum) * (clip(rescale_grad * grad) + wd * weight); weight = (1 - lr * "
+          "wd_lh) * weight + lr * "
+          "sign(mom)")
       .sample({{3, 4}, {3, 4}, {3, 4}}, {{"lr", "0.1"}, {"wd", "0.01"}, {"momentum", "0.9"}, {"wd_lh", "0.1"}})
       .sample({{5}, {5}, {5}}, {{"lr", "0.1"}, {"clip_gradient", "0.5"}});
 }

@@ -18,8 +18,9 @@ void unify_update_shapes(InferContext& c, const UpdateLayout& layout, int i) {
 
 void infer_updates(InferContext& c, const UpdateLayout& layout, bool float_states) {
   if (c.num_in() < layout.num_inputs()) {
-    throw ParamError({.expected = std::to_string(layout.num_inputs()) + " inputs for " + std::to_string(layout.count) + " tensors",
-                      .given = std::to_string(c.num_in())});
+    throw ParamError(
+        {.expected = std::to_string(layout.num_inputs()) + " inputs for " + std::to_string(layout.count) + " tensors",
+         .given = std::to_string(c.num_in())});
   }
   DType weight = DType::kUnknown;
   for (int i = 0; i < layout.count && weight == DType::kUnknown; ++i) {
@@ -47,7 +48,8 @@ void infer_updates(InferContext& c, const UpdateLayout& layout, bool float_state
 
 void check_per_tensor(const char* name, size_t given, int expected) {
   if (given == static_cast<size_t>(expected)) return;
-  throw ParamError({.input = name, .expected = "one number per tensor, " + std::to_string(expected),
+  throw ParamError({.input = name,
+                    .expected = "one number per tensor, " + std::to_string(expected),
                     .given = std::to_string(given)});
 }
 

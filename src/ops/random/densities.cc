@@ -60,7 +60,9 @@ struct Gamma {
 struct Exponential {
   static constexpr std::array kParameters = {"lam"};
   static double log_density(double x, double lam, double) { return std::log(lam) - lam * x; }
-  static Slopes slopes(const Value& x, const Value& lam, const Value&) { return {-lam * ones_like(x), 1.0 / lam - x, {}}; }
+  static Slopes slopes(const Value& x, const Value& lam, const Value&) {
+    return {-lam * ones_like(x), 1.0 / lam - x, {}};
+  }
 };
 
 struct Poisson {
@@ -83,7 +85,9 @@ struct NegativeBinomial {
 // The negative binomial distribution with mean mu and dispersion alpha: k = 1 / alpha, p = 1 / (mu alpha + 1).
 struct GeneralizedNegativeBinomial {
   static constexpr std::array kParameters = {"mu", "alpha"};
-  static double log_density(double x, double mu, double alpha) { return NegativeBinomial::log_density(x, 1 / alpha, 1 / (mu * alpha + 1)); }
+  static double log_density(double x, double mu, double alpha) {
+    return NegativeBinomial::log_density(x, 1 / alpha, 1 / (mu * alpha + 1));
+  }
   static Slopes slopes(const Value& x, const Value& mu, const Value& alpha) {
     const Value p = 1.0 / (mu * alpha + 1.0);
     const Slopes s = NegativeBinomial::slopes(x, 1.0 / alpha, p);
@@ -104,9 +108,11 @@ void infer_density(const DensityParams&, InferContext& c) {
   const Shape &sample = c.in_shape(0), &parameters = c.in_shape(1);
   if (!sample.rank_known() || !parameters.rank_known()) return;
   bool fits = parameters.ndim() <= sample.ndim();
-  for (int i = 0; fits && i < parameters.ndim(); ++i) fits = sample[i] == kUnknownDim || parameters[i] == kUnknownDim || sample[i] == parameters[i];
+  for (int i = 0; fits && i < parameters.ndim(); ++i)
+    fits = sample[i] == kUnknownDim || parameters[i] == kUnknownDim || sample[i] == parameters[i];
   if (!fits) {
-    throw ShapeError({.input = "sample", .expected = "the axes of the parameters, " + parameters.str() + ", then those drawn for each",
+    throw ShapeError({.input = "sample",
+                      .expected = "the axes of the parameters, " + parameters.str() + ", then those drawn for each",
                       .given = "shape " + sample.str()});
   }
 }
@@ -138,7 +144,9 @@ Values density_gradient(const DensityParams& p, const GradientContext& g) {
   const Slopes slopes = D::slopes(reshape(g.input(0), rows), reshape(g.input(1), columns), second);
   Value arriving = reshape(g.output_grad(0), rows);
   if (!p.is_log) arriving = arriving * reshape(g.output(0), rows);
-  const auto summed = [&](const Value& slope) { return slope ? reshape(sum(arriving * slope, Tuple({1}), false), parameter) : Value{}; };
+  const auto summed = [&](const Value& slope) {
+    return slope ? reshape(sum(arriving * slope, Tuple({1}), false), parameter) : Value{};
+  };
   Values grads(static_cast<size_t>(g.num_inputs()));
   if (slopes.sample) grads[0] = reshape(arriving * slopes.sample, sample);
   if (g.wants(1)) grads[1] = summed(slopes.first);
@@ -147,9 +155,12 @@ Values density_gradient(const DensityParams& p, const GradientContext& g) {
 }
 
 template <typename D>
-void declare_density(OpRegistry& ops, const std::string& name, const char* doc, std::array<double, 2> range, bool smooth = true) {
+void declare_density(OpRegistry& ops, const std::string& name, const char* doc, std::array<double, 2> range,
+                     bool smooth = true) {
   auto builder = ops.declare<DensityParams>("_random_pdf_" + name);
-  builder.alias("random_pdf_" + name).doc(doc).input("sample", "floating: the axes of the parameters, then those drawn for each");
+  builder.alias("random_pdf_" + name)
+      .doc(doc)
+      .input("sample", "floating: the axes of the parameters, then those drawn for each");
   for (const char* parameter : D::kParameters) builder.input(parameter, "floating tensor, any shape");
   builder.output("output", "shape and dtype of sample")
       .infer(infer_density)
@@ -177,10 +188,12 @@ void register_densities(OpRegistry& ops) {
   declare_density<Gamma>(ops, "gamma", "Density of gamma distributions with shape alpha and rate beta.", {0.5, 1.5});
   declare_density<Exponential>(ops, "exponential", "Density of exponential distributions with rate lam.", {0.5, 1.5});
   declare_density<Poisson>(ops, "poisson", "Probabilities of Poisson distributions with mean lam.", {0.5, 1.9}, false);
-  declare_density<NegativeBinomial>(ops, "negative_binomial", "Probabilities of negative binomial distributions: k, and the probability p of failure.",
-                                    {0.2, 0.9}, false);
-  declare_density<GeneralizedNegativeBinomial>(ops, "generalized_negative_binomial",
-                                               "Probabilities of negative binomial distributions with mean mu and dispersion alpha.", {0.5, 1.9}, false);
+  declare_density<NegativeBinomial>(
+      ops, "negative_binomial",
+      "Probabilities of negative binomial distributions: k, and the probability p of failure.", {0.2, 0.9}, false);
+  declare_density<GeneralizedNegativeBinomial>(
+      ops, "generalized_negative_binomial",
+      "Probabilities of negative binomial distributions with mean mu and dispersion alpha.", {0.5, 1.9}, false);
 }
 
 }  // namespace hybridnet::ops

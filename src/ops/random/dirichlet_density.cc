@@ -10,7 +10,9 @@ namespace {
 struct DirichletParams {
   bool is_log;
   static void describe(ParamSchema<DirichletParams>& schema) {
-    schema.field("is_log", &DirichletParams::is_log).default_value(false).doc("Whether to give logarithms of densities.");
+    schema.field("is_log", &DirichletParams::is_log)
+        .default_value(false)
+        .doc("Whether to give logarithms of densities.");
   }
 };
 
@@ -19,10 +21,13 @@ void infer_dirichlet(const DirichletParams&, InferContext& c) {
   const Shape &sample = c.in_shape(0), &alpha = c.in_shape(1);
   if (!sample.rank_known() || !alpha.rank_known()) return;
   const int n = sample.ndim(), m = alpha.ndim();
-  bool fits = m >= 1 && m <= n && (sample[n - 1] == alpha[m - 1] || sample[n - 1] == kUnknownDim || alpha[m - 1] == kUnknownDim);
-  for (int i = 0; fits && i + 1 < m; ++i) fits = sample[i] == kUnknownDim || alpha[i] == kUnknownDim || sample[i] == alpha[i];
+  bool fits = m >= 1 && m <= n &&
+              (sample[n - 1] == alpha[m - 1] || sample[n - 1] == kUnknownDim || alpha[m - 1] == kUnknownDim);
+  for (int i = 0; fits && i + 1 < m; ++i)
+    fits = sample[i] == kUnknownDim || alpha[i] == kUnknownDim || sample[i] == alpha[i];
   if (!fits) {
-    throw ShapeError({.input = "sample", .expected = "the axes of alpha, " + alpha.str() + ", with those drawn for each before the last",
+    throw ShapeError({.input = "sample",
+                      .expected = "the axes of alpha, " + alpha.str() + ", with those drawn for each before the last",
                       .given = "shape " + sample.str()});
   }
   Shape out = Shape::scalar();
@@ -35,7 +40,9 @@ void infer_dirichlet(const DirichletParams&, InferContext& c) {
 struct Sizes {
   int64_t count, draws, categories;
   Sizes(const Shape& sample, const Shape& alpha)
-      : count(alpha.size(0, alpha.ndim() - 1)), draws(sample.size(alpha.ndim() - 1, sample.ndim() - 1)), categories(alpha[alpha.ndim() - 1]) {}
+      : count(alpha.size(0, alpha.ndim() - 1)),
+        draws(sample.size(alpha.ndim() - 1, sample.ndim() - 1)),
+        categories(alpha[alpha.ndim() - 1]) {}
 };
 
 void run_dirichlet(const DirichletParams& p, const KernelArgs& a) {
@@ -64,7 +71,8 @@ Values dirichlet_gradient(const DirichletParams& p, const GradientContext& g) {
   const Shape &sample = g.input_spec(0).shape, &alpha = g.input_spec(1).shape;
   const Sizes s(sample, alpha);
   const Shape rows({s.count, s.draws, 1});
-  const Value x = reshape(g.input(0), Shape({s.count, s.draws, s.categories})), weights = reshape(g.input(1), Shape({s.count, 1, s.categories}));
+  const Value x = reshape(g.input(0), Shape({s.count, s.draws, s.categories})),
+              weights = reshape(g.input(1), Shape({s.count, 1, s.categories}));
   Value arriving = reshape(g.output_grad(0), rows);
   if (!p.is_log) arriving = arriving * reshape(g.output(0), rows);
   const auto digamma = [](const Value& v) { return call(kPolygamma, {v}, {{"order", 0}}); };
@@ -83,7 +91,8 @@ void register_dirichlet_density(OpRegistry& ops) {
   ops.declare<DirichletParams>("_random_pdf_dirichlet")
       .alias("random_pdf_dirichlet")
       .doc("Density of Dirichlet distributions with concentrations alpha.")
-      .input("sample", "floating: the axes of alpha, with those drawn for each before the last, which holds the categories")
+      .input("sample",
+             "floating: the axes of alpha, with those drawn for each before the last, which holds the categories")
       .input("alpha", "(..., categories): concentrations")
       .output("output", "shape of sample without the last axis")
       .infer(infer_dirichlet)

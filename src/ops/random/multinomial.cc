@@ -17,10 +17,17 @@ struct MultinomialParams {
   bool get_prob;
   DType dtype;
   static void describe(ParamSchema<MultinomialParams>& schema) {
-    schema.field("shape", &MultinomialParams::shape).default_value(AttrValue(Tuple::scalar())).doc("Shape drawn from every distribution.");
-    schema.field("get_prob", &MultinomialParams::get_prob).default_value(false)
-        .doc("Whether the logarithms of the outcomes' probabilities come as a second output; its gradient reaches data.");
-    schema.field("dtype", &MultinomialParams::dtype).default_value("int32").doc("uint8, int32, float16, float32 or float64.");
+    schema.field("shape", &MultinomialParams::shape)
+        .default_value(AttrValue(Tuple::scalar()))
+        .doc("Shape drawn from every distribution.");
+    schema.field("get_prob", &MultinomialParams::get_prob)
+        .default_value(false)
+        .doc(
+            "Whether the logarithms of the outcomes' probabilities come as a second output; its gradient reaches "
+            "data.");
+    schema.field("dtype", &MultinomialParams::dtype)
+        .default_value("int32")
+        .doc("uint8, int32, float16, float32 or float64.");
   }
 };
 
@@ -32,13 +39,15 @@ void infer_multinomial(const MultinomialParams& p, InferContext& c) {
   }
   const Shape& data = c.in_shape(0);
   if (!data.rank_known()) return;
-  if (data.ndim() < 1) throw ShapeError({.input = "data", .expected = "at least 1 dimension: probabilities", .given = "shape ()"});
+  if (data.ndim() < 1)
+    throw ShapeError({.input = "data", .expected = "at least 1 dimension: probabilities", .given = "shape ()"});
   Shape out = Shape::scalar();
   for (int i = 0; i + 1 < data.ndim(); ++i) out.push_back(data[i]);
   for (int64_t size : p.shape) out.push_back(size);
   if (out.ndim() == 0 && !is_np_shape()) out.push_back(1);
   if (out.known() && out.size() > 0 && data[data.ndim() - 1] == 0)
-    throw ShapeError({.input = "data", .expected = "distributions with at least one outcome", .given = "shape " + data.str()});
+    throw ShapeError(
+        {.input = "data", .expected = "distributions with at least one outcome", .given = "shape " + data.str()});
   c.set_out_shape(0, out);
   if (p.get_prob) c.set_out_shape(1, out);
 }
@@ -90,7 +99,8 @@ Values multinomial_gradient(const MultinomialParams& p, const GradientContext& g
   const TensorSpec& data = g.input_spec(0);
   const int64_t outcomes = data.shape[data.shape.ndim() - 1], count = data.shape.size(0, data.shape.ndim() - 1);
   const int64_t draws = count > 0 ? g.output_spec(0).shape.size() / count : 0;
-  const Value hits = call(kOneHot, {reshape(g.output(0), Shape({count, draws}))}, {{"depth", outcomes}, {"dtype", dtype_name(data.dtype)}});
+  const Value hits = call(kOneHot, {reshape(g.output(0), Shape({count, draws}))},
+                          {{"depth", outcomes}, {"dtype", dtype_name(data.dtype)}});
   const Value drawn = sum(hits * reshape(g.output_grad(1), Shape({count, draws, 1})), Tuple({1}), false);
   return {reshape(drawn, data.shape) / g.input(0)};
 }

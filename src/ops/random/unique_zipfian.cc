@@ -1,11 +1,11 @@
-// _sample_unique_zipfian: classes drawn without replacement from an approximately log-uniform distribution, for sampled softmax
-// (Jean et al., ACL 2015).
+// _sample_unique_zipfian: classes drawn without replacement from an approximately log-uniform distribution, for sampled
+// softmax (Jean et al., ACL 2015).
 #include <cmath>
 #include <unordered_set>
 
+#include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "kernels/rng.h"
-#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -15,7 +15,9 @@ struct ZipfianParams {
   std::optional<Tuple> shape;
   static void describe(ParamSchema<ZipfianParams>& schema) {
     schema.field("range_max", &ZipfianParams::range_max).at_least(1).doc("Number of classes.");
-    schema.field("shape", &ZipfianParams::shape).none_by_default().doc("(rows, classes drawn per row); None: that of out.");
+    schema.field("shape", &ZipfianParams::shape)
+        .none_by_default()
+        .doc("(rows, classes drawn per row); None: that of out.");
     schema.check([](const ZipfianParams& p) {
       if (!p.shape) return;
       if (p.shape->ndim() != 2 || (*p.shape)[0] < 0 || (*p.shape)[1] < 0)
@@ -31,8 +33,10 @@ void infer_zipfian(const ZipfianParams& p, InferContext& c) {
   const Shape& out = c.out_shape(0);
   c.set_out_shape(1, Shape({out[0]}));
   if (out[1] <= p.range_max) return;
-  throw ParamError({.input = "shape", .expected = "at most range_max=" + std::to_string(p.range_max) + " classes per row",
-                    .given = std::to_string(out[1]), .because = "a row holds no class twice"});
+  throw ParamError({.input = "shape",
+                    .expected = "at most range_max=" + std::to_string(p.range_max) + " classes per row",
+                    .given = std::to_string(out[1]),
+                    .because = "a row holds no class twice"});
 }
 
 void run_zipfian(const ZipfianParams& p, const KernelArgs& a) {
@@ -58,7 +62,9 @@ void run_zipfian(const ZipfianParams& p, const KernelArgs& a) {
 
 void register_unique_zipfian(OpRegistry& ops) {
   ops.declare<ZipfianParams>("_sample_unique_zipfian")
-      .doc("Classes drawn without replacement, the first ones most often: class k is round(exp(u log(range_max))) - 1 for uniform u.")
+      .doc(
+          "Classes drawn without replacement, the first ones most often: class k is round(exp(u log(range_max))) - 1 "
+          "for uniform u.")
       .output("samples", "int64 (rows, classes drawn per row), no class twice in a row")
       .output("num_tries", "int64 (rows,): how often was drawn until a row was full")
       .infer(infer_zipfian)

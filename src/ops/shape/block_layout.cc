@@ -1,7 +1,7 @@
 // depth_to_space and space_to_depth: blocks of pixels as channels and back.
+#include "hybridnet/op.h"
 #include "kernels/strided_copy.h"
 #include "ops/emit.h"
-#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -14,8 +14,9 @@ struct BlockParams {
 };
 
 [[noreturn]] void does_not_divide(const char* what, const BlockParams& p, const Shape& in) {
-  throw ShapeError({.input = "data", .expected = std::string(what) + " that block_size=" + std::to_string(p.block_size) +
-                                                 (what[0] == 'c' ? " squared divides" : " divides"),
+  throw ShapeError({.input = "data",
+                    .expected = std::string(what) + " that block_size=" + std::to_string(p.block_size) +
+                                (what[0] == 'c' ? " squared divides" : " divides"),
                     .given = in.str()});
 }
 
@@ -63,8 +64,8 @@ void move_blocks(const BlockParams& p, const KernelArgs& a, bool deep_is_source)
     copy.add_axis(size, deep_is_source ? deep_stride : wide_stride, deep_is_source ? wide_stride : deep_stride);
   };
   axis(n, b * b * c * h * w, c * h * b * w * b);
-  axis(b, b * c * h * w, w * b);       // row within the block
-  axis(b, c * h * w, 1);               // column within the block
+  axis(b, b * c * h * w, w * b);  // row within the block
+  axis(b, c * h * w, 1);          // column within the block
   axis(c, h * w, h * b * w * b);
   axis(h, w, b * w * b);
   axis(w, 1, b);
@@ -80,7 +81,8 @@ Values inverse(const OpRef& op, const BlockParams& p, const GradientContext& g) 
 
 void register_block_layout(OpRegistry& ops) {
   ops.declare<BlockParams>("depth_to_space")
-      .doc("Channels spread out as blocks of pixels: element (n, (r, s, c), h, w) becomes (n, c, h * b + r, w * b + s).")
+      .doc(
+          "Channels spread out as blocks of pixels: element (n, (r, s, c), h, w) becomes (n, c, h * b + r, w * b + s).")
       .input("data", "shape (N, C * b * b, H, W), any dtype")
       .output("output", "shape (N, C, H * b, W * b)")
       .infer(infer_depth_to_space)

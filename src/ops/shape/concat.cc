@@ -1,7 +1,7 @@
 // Concat, and _rnn_param_concat, which differs in inference only.
+#include "hybridnet/op.h"
 #include "kernels/strided_copy.h"
 #include "ops/emit.h"
-#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -51,7 +51,9 @@ void infer_concat(const ConcatParams& p, InferContext& c) {
   const int ndim = known_ndim(c);
   if (ndim < 0) return;
   if (ndim == 0) {
-    throw ShapeError({.input = c.input_name(0), .expected = "at least 1 dimension", .given = "()",
+    throw ShapeError({.input = c.input_name(0),
+                      .expected = "at least 1 dimension",
+                      .given = "()",
                       .fix = "stack joins scalars along a new axis"});
   }
   const int axis = normalize_axis(p.dim, ndim, "dim");

@@ -1,6 +1,6 @@
 // Crop: an image cut to a size, or to the size of another image.
-#include "ops/emit.h"
 #include "hybridnet/op.h"
+#include "ops/emit.h"
 #include "ops/shape/slice_ranges.h"
 
 namespace hybridnet::ops {
@@ -11,12 +11,21 @@ struct CropParams {
   Tuple offset, h_w;
   bool center_crop;
   static void describe(ParamSchema<CropParams>& schema) {
-    schema.field("num_args", &CropParams::num_args).range(1, 2).doc("1: cut to h_w; 2: cut to the size of the second input.");
-    schema.field("offset", &CropParams::offset).default_value(AttrValue(Tuple({0, 0}))).doc("First row and column kept.");
-    schema.field("h_w", &CropParams::h_w).default_value(AttrValue(Tuple({0, 0}))).doc("Height and width kept, with one input.");
-    schema.field("center_crop", &CropParams::center_crop).default_value(false).doc("Cut from the centre instead of at offset.");
+    schema.field("num_args", &CropParams::num_args)
+        .range(1, 2)
+        .doc("1: cut to h_w; 2: cut to the size of the second input.");
+    schema.field("offset", &CropParams::offset)
+        .default_value(AttrValue(Tuple({0, 0})))
+        .doc("First row and column kept.");
+    schema.field("h_w", &CropParams::h_w)
+        .default_value(AttrValue(Tuple({0, 0})))
+        .doc("Height and width kept, with one input.");
+    schema.field("center_crop", &CropParams::center_crop)
+        .default_value(false)
+        .doc("Cut from the centre instead of at offset.");
     schema.check([](const CropParams& p) {
-      if (p.offset.ndim() != 2) throw ParamError({.input = "offset", .expected = "two numbers", .given = p.offset.str()});
+      if (p.offset.ndim() != 2)
+        throw ParamError({.input = "offset", .expected = "two numbers", .given = p.offset.str()});
       if (p.h_w.ndim() != 2) throw ParamError({.input = "h_w", .expected = "two numbers", .given = p.h_w.str()});
     });
   }
@@ -28,9 +37,11 @@ std::vector<SliceRange> crop_ranges(const CropParams& p, const Shape& in, int64_
   for (int i = 0; i < 2; ++i) {
     const int64_t begin = p.center_crop ? (in[2 + i] - sizes[i]) / 2 : p.offset[i];
     if (begin < 0 || sizes[i] < 0 || begin + sizes[i] > in[2 + i]) {
-      throw ShapeError({.input = "data", .expected = "at least " + std::to_string(begin + sizes[i]) + " in axis " + std::to_string(2 + i),
-                        .given = in.str(), .because = "the crop begins at " + std::to_string(begin) + " and has size " +
-                                                      std::to_string(sizes[i])});
+      throw ShapeError(
+          {.input = "data",
+           .expected = "at least " + std::to_string(begin + sizes[i]) + " in axis " + std::to_string(2 + i),
+           .given = in.str(),
+           .because = "the crop begins at " + std::to_string(begin) + " and has size " + std::to_string(sizes[i])});
     }
     ranges.push_back({begin, 1, sizes[i]});
   }
@@ -52,7 +63,8 @@ void infer_crop(const CropParams& p, InferContext& c) {
 Values crop_gradient(const CropParams& p, const GradientContext& g) {
   const Shape& in = g.input_spec(0).shape;
   Values grads(static_cast<size_t>(g.num_inputs()));
-  grads[0] = place_slice(g.output_grad(0), crop_ranges(p, in, g.num_inputs() == 2 ? &g.input_spec(1).shape : nullptr), in);
+  grads[0] =
+      place_slice(g.output_grad(0), crop_ranges(p, in, g.num_inputs() == 2 ? &g.input_spec(1).shape : nullptr), in);
   return grads;
 }
 

@@ -1,7 +1,7 @@
 // diag: a vector as a diagonal matrix, or the diagonals of a tensor.
+#include "hybridnet/op.h"
 #include "kernels/strided_copy.h"
 #include "ops/emit.h"
-#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -10,7 +10,9 @@ struct DiagParams {
   int64_t k;
   int32_t axis1, axis2;
   static void describe(ParamSchema<DiagParams>& schema) {
-    schema.field("k", &DiagParams::k).default_value(0).doc("Which diagonal: 0 the main one, positive above, negative below.");
+    schema.field("k", &DiagParams::k)
+        .default_value(0)
+        .doc("Which diagonal: 0 the main one, positive above, negative below.");
     schema.field("axis1", &DiagParams::axis1).default_value(0).doc("The axis of rows. Not for vectors.");
     schema.field("axis2", &DiagParams::axis2).default_value(1).doc("The axis of columns. Not for vectors.");
   }
@@ -38,10 +40,13 @@ struct Diagonals {
       throw ParamError({.input = "axis2", .expected = "another axis than axis1", .given = std::to_string(given2)});
     }
     const int64_t rows = data[axis1], columns = data[axis2];
-    length = rows < 0 || columns < 0 ? kUnknownDim
-                                     : std::max<int64_t>(0, k >= 0 ? std::min(rows, columns - k) : std::min(rows + k, columns));
+    length = rows < 0 || columns < 0
+                 ? kUnknownDim
+                 : std::max<int64_t>(0, k >= 0 ? std::min(rows, columns - k) : std::min(rows + k, columns));
     if (length == 0 && rows > 0 && columns > 0 && !is_np_shape()) {
-      throw ParamError({.input = "k", .expected = "a diagonal of the matrices, in (-" + std::to_string(rows) + ", " + std::to_string(columns) + ")",
+      throw ParamError({.input = "k",
+                        .expected = "a diagonal of the matrices, in (-" + std::to_string(rows) + ", " +
+                                    std::to_string(columns) + ")",
                         .given = std::to_string(k)});
     }
     first = 0;
@@ -107,8 +112,9 @@ Values diag_gradient(const DiagParams& p, const GradientContext& g) {
   const Shape& in = g.input_spec(0).shape;
   if (!g.output_grad(0)) return {};
   if (in.ndim() == 1) return {call(kDiag, {g.output_grad(0)}, {{"k", p.k}})};
-  return {call(kPlace, {g.output_grad(0)}, ParamSchema<PlaceDiagParams>::box(
-      {p.k, normalize_axis(p.axis1, in.ndim(), "axis1"), normalize_axis(p.axis2, in.ndim(), "axis2"), in}))};
+  return {call(kPlace, {g.output_grad(0)},
+               ParamSchema<PlaceDiagParams>::box({p.k, normalize_axis(p.axis1, in.ndim(), "axis1"),
+                                                  normalize_axis(p.axis2, in.ndim(), "axis2"), in}))};
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // expand_dims and squeeze: insert and drop axes of size 1.
-#include "ops/emit.h"
 #include "hybridnet/op.h"
+#include "ops/emit.h"
 #include "ops/shape/reshape_codes.h"
 
 namespace hybridnet::ops {
@@ -50,7 +50,9 @@ void infer_squeeze(const SqueezeParams& p, InferContext& c) {
       const int axis = normalize_axis(given, in.ndim());
       if (drop[axis]) throw ParamError({.input = "axis", .expected = "every axis once", .given = p.axis->str()});
       if (in[axis] >= 0 && in[axis] != 1) {
-        throw ShapeError({.input = "data", .expected = "size 1 in axis " + std::to_string(axis), .given = in.str(),
+        throw ShapeError({.input = "data",
+                          .expected = "size 1 in axis " + std::to_string(axis),
+                          .given = in.str(),
                           .because = "axis=" + p.axis->str()});
       }
       drop[axis] = true;
@@ -80,11 +82,9 @@ void register_expand_squeeze(OpRegistry& ops) {
       .cpu([](const ExpandDimsParams&, const KernelArgs& a) { copy_first_input(a); })
       .view()
       .inplace(0, 0)
-      .gradient(
-          [](const ExpandDimsParams&, const GradientContext& g) {
-            return Values{reshape(g.output_grad(0), g.input_spec(0).shape)};
-          },
-          Saves::nothing())
+      .gradient([](const ExpandDimsParams&,
+                   const GradientContext& g) { return Values{reshape(g.output_grad(0), g.input_spec(0).shape)}; },
+                Saves::nothing())
       .sample({{2, 3}}, {{"axis", "1"}})
       .sample({{2, 3}}, {{"axis", "-1"}});
   ops.declare<SqueezeParams>("squeeze")
@@ -95,11 +95,9 @@ void register_expand_squeeze(OpRegistry& ops) {
       .cpu([](const SqueezeParams&, const KernelArgs& a) { copy_first_input(a); })
       .view()
       .inplace(0, 0)
-      .gradient(
-          [](const SqueezeParams&, const GradientContext& g) {
-            return Values{reshape(g.output_grad(0), g.input_spec(0).shape)};
-          },
-          Saves::nothing())
+      .gradient([](const SqueezeParams&,
+                   const GradientContext& g) { return Values{reshape(g.output_grad(0), g.input_spec(0).shape)}; },
+                Saves::nothing())
       .sample({{2, 1, 3, 1}}, {})
       .sample({{2, 1, 3, 1}}, {{"axis", "(1,)"}})
       .sample({{2, 1, 3, 1}}, {{"axis", "-1"}});

@@ -24,16 +24,24 @@ void check_tuple(const char* field, const Tuple& t, int axes, int64_t least) {
   bool good = axes >= 1 && axes <= 3 && (t.ndim() == axes || t.ndim() == 0);
   for (int64_t v : t) good = good && v >= least;
   if (good) return;
-  throw ParamError({.input = field, .expected = "1 to 3 numbers of at least " + std::to_string(least) + ", one per axis of the image", .given = t.str()});
+  throw ParamError({.input = field,
+                    .expected = "1 to 3 numbers of at least " + std::to_string(least) + ", one per axis of the image",
+                    .given = t.str()});
 }
 
 template <typename P>
 void describe_window(ParamSchema<P>& schema) {
-  const auto field = [&](const char* name, Tuple WindowParams::*member) { return schema.field(name, static_cast<Tuple P::*>(member)); };
+  const auto field = [&](const char* name, Tuple WindowParams::*member) {
+    return schema.field(name, static_cast<Tuple P::*>(member));
+  };
   field("kernel", &WindowParams::kernel).doc("Size of the kernel along every axis of the image, 1 to 3 of them.");
   field("stride", &WindowParams::stride).default_value(AttrValue(Tuple::scalar())).doc("Steps of the kernel; () is 1.");
-  field("dilate", &WindowParams::dilate).default_value(AttrValue(Tuple::scalar())).doc("Distances of kernel points; () is 1.");
-  field("pad", &WindowParams::pad).default_value(AttrValue(Tuple::scalar())).doc("Zeros on each side of the image; () is 0.");
+  field("dilate", &WindowParams::dilate)
+      .default_value(AttrValue(Tuple::scalar()))
+      .doc("Distances of kernel points; () is 1.");
+  field("pad", &WindowParams::pad)
+      .default_value(AttrValue(Tuple::scalar()))
+      .doc("Zeros on each side of the image; () is 0.");
   schema.check([](const P& p) {
     check_tuple("kernel", p.kernel, p.kernel.ndim(), 1);
     check_tuple("stride", p.stride, p.kernel.ndim(), 1);
@@ -62,8 +70,11 @@ struct Windows {
       pad[i] = of(p.pad, 0);
       steps[i] = (image[i] + 2 * pad[i] - dilate[i] * (kernel[i] - 1) - 1) / stride[i] + 1;
       if (image[i] + 2 * pad[i] < dilate[i] * (kernel[i] - 1) + 1) {
-        throw ShapeError({.input = "data", .expected = "images of at least the kernel's size", .given = "size " + std::to_string(image[i]) + " along axis " + std::to_string(k),
-                          .because = "the kernel covers " + std::to_string(dilate[i] * (kernel[i] - 1) + 1) + ", the border is " + std::to_string(pad[i]) + " wide"});
+        throw ShapeError({.input = "data",
+                          .expected = "images of at least the kernel's size",
+                          .given = "size " + std::to_string(image[i]) + " along axis " + std::to_string(k),
+                          .because = "the kernel covers " + std::to_string(dilate[i] * (kernel[i] - 1) + 1) +
+                                     ", the border is " + std::to_string(pad[i]) + " wide"});
       }
     }
   }
@@ -75,20 +86,25 @@ struct Windows {
   void inside(int axis, int64_t tap, int64_t* first, int64_t* last) const {
     const int64_t at = tap * dilate[axis] - pad[axis];  // where the point is at step 0
     *first = at >= 0 ? 0 : std::min((-at + stride[axis] - 1) / stride[axis], steps[axis]);
-    *last = at >= image[axis] ? *first : std::max(*first, std::min(steps[axis], (image[axis] - 1 - at) / stride[axis] + 1));
+    *last =
+        at >= image[axis] ? *first : std::max(*first, std::min(steps[axis], (image[axis] - 1 - at) / stride[axis] + 1));
   }
 
-  // Calls f(pixel, position, count) for runs along the last axis that kernel point `tap` reads: pixels lie stride[2] apart.
+  // Calls f(pixel, position, count) for runs along the last axis that kernel point `tap` reads: pixels lie stride[2]
+  // apart.
   template <typename F>
   void for_each_run(int64_t tap, F&& f) const {
     const int64_t points[3] = {tap / (kernel[1] * kernel[2]), tap / kernel[2] % kernel[1], tap % kernel[2]};
     int64_t first[3], last[3];
     for (int i = 0; i < 3; ++i) inside(i, points[i], &first[i], &last[i]);
-    const auto pixel = [&](int axis, int64_t step) { return step * stride[axis] + points[axis] * dilate[axis] - pad[axis]; };
+    const auto pixel = [&](int axis, int64_t step) {
+      return step * stride[axis] + points[axis] * dilate[axis] - pad[axis];
+    };
     if (first[2] >= last[2]) return;
     for (int64_t z = first[0]; z < last[0]; ++z)
       for (int64_t y = first[1]; y < last[1]; ++y)
-        f((pixel(0, z) * image[1] + pixel(1, y)) * image[2] + pixel(2, first[2]), (z * steps[1] + y) * steps[2] + first[2], last[2] - first[2]);
+        f((pixel(0, z) * image[1] + pixel(1, y)) * image[2] + pixel(2, first[2]),
+          (z * steps[1] + y) * steps[2] + first[2], last[2] - first[2]);
   }
 };
 
@@ -107,12 +123,16 @@ void infer_im2col(const Im2colParams& p, InferContext& c) {
 void infer_col2im(const Col2imParams& p, InferContext& c) {
   c.unify_dtypes();
   if (p.output_size.ndim() != p.kernel.ndim())
-    throw ParamError({.input = "output_size", .expected = "as many numbers as kernel " + p.kernel.str(), .given = p.output_size.str()});
+    throw ParamError({.input = "output_size",
+                      .expected = "as many numbers as kernel " + p.kernel.str(),
+                      .given = p.output_size.str()});
   const Windows w(p, p.output_size.dims());
   c.set_in_shape(0, Shape({kUnknownDim, kUnknownDim, w.positions()}));
   const Shape& columns = c.in_shape(0);
   if (columns[1] != kUnknownDim && columns[1] % w.taps() != 0)
-    throw ShapeError({.input = "data", .expected = "channels * " + std::to_string(w.taps()) + " rows", .given = "shape " + columns.str()});
+    throw ShapeError({.input = "data",
+                      .expected = "channels * " + std::to_string(w.taps()) + " rows",
+                      .given = "shape " + columns.str()});
   Shape out({columns[0], columns[1] == kUnknownDim ? kUnknownDim : columns[1] / w.taps()});
   for (int64_t size : p.output_size) out.push_back(size);
   c.set_out_shape(0, out);
@@ -149,10 +169,12 @@ void run_col2im(const Col2imParams& p, const KernelArgs& a) {
         for (int64_t tap = 0; tap < w.taps(); ++tap) {
           const T* in = a.in[0].as<T>() + (plane * w.taps() + tap) * w.positions();
           w.for_each_run(tap, [&](int64_t pixel, int64_t position, int64_t count) {
-            for (int64_t x = 0; x < count; ++x) sums[static_cast<size_t>(pixel + x * w.stride[2])] += static_cast<A>(in[position + x]);
+            for (int64_t x = 0; x < count; ++x)
+              sums[static_cast<size_t>(pixel + x * w.stride[2])] += static_cast<A>(in[position + x]);
           });
         }
-        std::transform(sums.begin(), sums.end(), a.out[0].as<T>() + plane * w.pixels(), [](A v) { return static_cast<T>(v); });
+        std::transform(sums.begin(), sums.end(), a.out[0].as<T>() + plane * w.pixels(),
+                       [](A v) { return static_cast<T>(v); });
       }
     });
   });
@@ -198,7 +220,8 @@ void register_im2col(OpRegistry& ops) {
           },
           Saves::nothing())
       .sample({{2, 12, 9}}, {{"kernel", "(2, 3)"}, {"output_size", "(4, 5)"}})
-      .sample({{1, 9, 4}}, {{"kernel", "(3,)"}, {"stride", "(2,)"}, {"dilate", "(2,)"}, {"pad", "(2,)"}, {"output_size", "(7,)"}});
+      .sample({{1, 9, 4}},
+              {{"kernel", "(3,)"}, {"stride", "(2,)"}, {"dilate", "(2,)"}, {"pad", "(2,)"}, {"output_size", "(7,)"}});
 }
 
 }  // namespace hybridnet::ops

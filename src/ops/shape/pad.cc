@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <vector>
 
+#include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "kernels/fill.h"
 #include "kernels/strided_copy.h"
 #include "ops/emit.h"
-#include "hybridnet/op.h"
 #include "ops/shape/slice_ranges.h"
 
 namespace hybridnet::ops {
@@ -19,16 +19,23 @@ struct PadParams {
   Tuple pad_width;
   double constant_value;
   static void describe(ParamSchema<PadParams>& schema) {
-    schema.field("mode", &PadParams::mode).choice("constant", PadMode::kConstant).choice("edge", PadMode::kEdge)
+    schema.field("mode", &PadParams::mode)
+        .choice("constant", PadMode::kConstant)
+        .choice("edge", PadMode::kEdge)
         .choice("reflect", PadMode::kReflect)
         .doc("What the frame holds: constant_value, the nearest element, or the data mirrored at its border.");
-    schema.field("pad_width", &PadParams::pad_width).doc("Widths before and after each axis in turn: two numbers per axis.");
-    schema.field("constant_value", &PadParams::constant_value).default_value(0.0).doc("Value of the frame in mode constant.");
+    schema.field("pad_width", &PadParams::pad_width)
+        .doc("Widths before and after each axis in turn: two numbers per axis.");
+    schema.field("constant_value", &PadParams::constant_value)
+        .default_value(0.0)
+        .doc("Value of the frame in mode constant.");
     schema.check([](const PadParams& p) {
       bool good = p.pad_width.ndim() % 2 == 0;
       for (int64_t width : p.pad_width) good = good && width >= 0;
       if (!good) {
-        throw ParamError({.input = "pad_width", .expected = "two numbers that are not negative per axis", .given = p.pad_width.str()});
+        throw ParamError({.input = "pad_width",
+                          .expected = "two numbers that are not negative per axis",
+                          .given = p.pad_width.str()});
       }
     });
   }
@@ -36,16 +43,18 @@ struct PadParams {
 
 void check_width(const PadParams& p, const Shape& in) {
   if (p.pad_width.ndim() != 2 * in.ndim()) {
-    throw ParamError({.input = "pad_width", .expected = std::to_string(2 * in.ndim()) + " numbers, two per axis",
-                      .given = p.pad_width.str(), .because = "data has shape " + in.str()});
+    throw ParamError({.input = "pad_width",
+                      .expected = std::to_string(2 * in.ndim()) + " numbers, two per axis",
+                      .given = p.pad_width.str(),
+                      .because = "data has shape " + in.str()});
   }
   for (int i = 0; i < in.ndim(); ++i) {
     const int64_t widest = std::max(p.pad_width[2 * i], p.pad_width[2 * i + 1]);
     if (widest == 0 || in[i] < 0) continue;
     if ((p.mode == PadMode::kReflect && widest >= in[i]) || (p.mode == PadMode::kEdge && in[i] == 0)) {
       throw ShapeError({.input = "data",
-                        .expected = "a size above " + std::to_string(p.mode == PadMode::kReflect ? widest : 0) + " in axis " +
-                                    std::to_string(i) + ", for the frame is taken from the data",
+                        .expected = "a size above " + std::to_string(p.mode == PadMode::kReflect ? widest : 0) +
+                                    " in axis " + std::to_string(i) + ", for the frame is taken from the data",
                         .given = in.str()});
     }
   }
@@ -84,9 +93,12 @@ std::vector<int64_t> sources(PadMode mode, int64_t size, int64_t before, int64_t
   std::vector<int64_t> source(static_cast<size_t>(before + size + after));
   for (int64_t i = 0; i < before + size + after; ++i) {
     int64_t at = i - before;
-    if (mode == PadMode::kEdge) at = std::clamp<int64_t>(at, 0, size - 1);
-    else if (at < 0) at = -at;
-    else if (at >= size) at = 2 * (size - 1) - at;
+    if (mode == PadMode::kEdge)
+      at = std::clamp<int64_t>(at, 0, size - 1);
+    else if (at < 0)
+      at = -at;
+    else if (at >= size)
+      at = 2 * (size - 1) - at;
     source[static_cast<size_t>(i)] = at;
   }
   return source;
@@ -99,7 +111,8 @@ struct FramedAxes {
   std::vector<int64_t> in_stride, out_size;
   FramedAxes(const PadParams& p, const Shape& in) {
     int first = 0;
-    while (first < in.ndim() - 1 && p.pad_width[2 * first] == 0 && p.pad_width[2 * first + 1] == 0) outer *= in[first++];
+    while (first < in.ndim() - 1 && p.pad_width[2 * first] == 0 && p.pad_width[2 * first + 1] == 0)
+      outer *= in[first++];
     const kernels::Strides strides(in);
     for (int i = first; i < in.ndim(); ++i) {
       source.push_back(sources(p.mode, in[i], p.pad_width[2 * i], p.pad_width[2 * i + 1]));
@@ -153,7 +166,9 @@ struct PadGradParams {
   PadMode mode;
   Tuple pad_width;
   static void describe(ParamSchema<PadGradParams>& schema) {
-    schema.field("mode", &PadGradParams::mode).choice("edge", PadMode::kEdge).choice("reflect", PadMode::kReflect)
+    schema.field("mode", &PadGradParams::mode)
+        .choice("edge", PadMode::kEdge)
+        .choice("reflect", PadMode::kReflect)
         .doc("As given to Pad.");
     schema.field("pad_width", &PadGradParams::pad_width).doc("As given to Pad.");
   }
@@ -217,7 +232,8 @@ void register_pad(OpRegistry& ops) {
       .infer(infer_pad)
       .cpu(run_pad)
       .gradient(pad_gradient, Saves::nothing())
-      .sample({{1, 2, 3, 2}}, {{"mode", "constant"}, {"pad_width", "(0, 0, 0, 0, 1, 2, 0, 1)"}, {"constant_value", "1.5"}})
+      .sample({{1, 2, 3, 2}},
+              {{"mode", "constant"}, {"pad_width", "(0, 0, 0, 0, 1, 2, 0, 1)"}, {"constant_value", "1.5"}})
       .sample({{1, 2, 3, 2}}, {{"mode", "edge"}, {"pad_width", "(0, 0, 0, 0, 1, 2, 3, 1)"}})
       .sample({{1, 2, 3, 4}}, {{"mode", "reflect"}, {"pad_width", "(0, 0, 0, 0, 1, 2, 3, 1)"}})
       .sample({{3}}, {{"mode", "reflect"}, {"pad_width", "(2, 2)"}});

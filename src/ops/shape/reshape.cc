@@ -1,6 +1,6 @@
 // Reshape and Flatten: the same elements under another shape.
-#include "ops/emit.h"
 #include "hybridnet/op.h"
+#include "ops/emit.h"
 #include "ops/shape/reshape_codes.h"
 
 namespace hybridnet::ops {
@@ -10,12 +10,19 @@ struct ReshapeParams {
   Tuple shape, target_shape;
   bool reverse, keep_highest;
   static void describe(ParamSchema<ReshapeParams>& schema) {
-    schema.field("shape", &ReshapeParams::shape).default_value(AttrValue(Tuple::scalar()))
-        .doc("Target shape; 0 copies a size, -1 is inferred, -2 copies all the rest, -3 merges two sizes, -4 splits one.");
-    schema.field("reverse", &ReshapeParams::reverse).default_value(false).doc("Read shape and data's shape from the right.");
-    schema.field("target_shape", &ReshapeParams::target_shape).default_value(AttrValue(Tuple::scalar()))
+    schema.field("shape", &ReshapeParams::shape)
+        .default_value(AttrValue(Tuple::scalar()))
+        .doc(
+            "Target shape; 0 copies a size, -1 is inferred, -2 copies all the rest, -3 merges two sizes, -4 splits "
+            "one.");
+    schema.field("reverse", &ReshapeParams::reverse)
+        .default_value(false)
+        .doc("Read shape and data's shape from the right.");
+    schema.field("target_shape", &ReshapeParams::target_shape)
+        .default_value(AttrValue(Tuple::scalar()))
         .doc("Deprecated form of shape; one 0 is inferred.");
-    schema.field("keep_highest", &ReshapeParams::keep_highest).default_value(false)
+    schema.field("keep_highest", &ReshapeParams::keep_highest)
+        .default_value(false)
         .doc("With target_shape: the first size stays that of data.");
   }
 };
@@ -70,7 +77,9 @@ void infer_flatten(const NoParams&, InferContext& c) {
   const Shape& in = c.in_shape(0);
   if (!in.rank_known()) return;
   if (in.ndim() == 0) {
-    throw ShapeError({.input = "data", .expected = "at least 1 dimension", .given = in.str(),
+    throw ShapeError({.input = "data",
+                      .expected = "at least 1 dimension",
+                      .given = in.str(),
                       .because = "the first dimension, the batch, is kept"});
   }
   int64_t rest = 1;
@@ -81,9 +90,7 @@ void infer_flatten(const NoParams&, InferContext& c) {
   c.set_in_shape(0, batch);
 }
 
-Values gradient_to_input_shape(const GradientContext& g) {
-  return {reshape(g.output_grad(0), g.input_spec(0).shape)};
-}
+Values gradient_to_input_shape(const GradientContext& g) { return {reshape(g.output_grad(0), g.input_spec(0).shape)}; }
 
 }  // namespace
 
@@ -97,7 +104,8 @@ void register_reshape(OpRegistry& ops) {
       .cpu([](const ReshapeParams&, const KernelArgs& a) { copy_first_input(a); })
       .view()
       .inplace(0, 0)
-      .gradient([](const ReshapeParams&, const GradientContext& g) { return gradient_to_input_shape(g); }, Saves::nothing())
+      .gradient([](const ReshapeParams&, const GradientContext& g) { return gradient_to_input_shape(g); },
+                Saves::nothing())
       .sample({{2, 3, 4}}, {{"shape", "(4, 6)"}})
       .sample({{2, 3, 4}}, {{"shape", "(0, -1)"}})
       .sample({{2, 3, 4}}, {{"shape", "(-3, 0)"}})

@@ -17,7 +17,9 @@ class CodeReader {
     for (int i = 0; i < n; ++i) {
       const int64_t code = at(i);
       if (code == -4) {
-        if (i + 2 >= n) bad_code(code, reverse_ ? "to have two sizes before it, as codes are read from the right" : "to have two sizes after it");
+        if (i + 2 >= n)
+          bad_code(code, reverse_ ? "to have two sizes before it, as codes are read from the right"
+                                  : "to have two sizes after it");
         split(at(i + 1), at(i + 2), code);
         i += 2;
       } else {
@@ -69,7 +71,8 @@ class CodeReader {
   void split(int64_t left, int64_t right, int64_t code) {
     const int64_t whole = take(code);
     if (left == -1 && right == -1) bad_code(-4, "to have at most one -1 after it");
-    if ((left < 1 && left != -1) || (right < 1 && right != -1)) bad_code(-4, "to have two sizes after it, positive or -1");
+    if ((left < 1 && left != -1) || (right < 1 && right != -1))
+      bad_code(-4, "to have two sizes after it, positive or -1");
     if (whole < 0) {
       left = left == -1 ? kUnknownDim : left;
       right = right == -1 ? kUnknownDim : right;

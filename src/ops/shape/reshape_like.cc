@@ -1,6 +1,6 @@
 // reshape_like: takes sizes, or a range of them, from a second tensor.
-#include "ops/emit.h"
 #include "hybridnet/op.h"
+#include "ops/emit.h"
 #include "ops/shape/reshape_codes.h"
 
 namespace hybridnet::ops {
@@ -9,13 +9,17 @@ namespace {
 struct ReshapeLikeParams {
   std::optional<int32_t> lhs_begin, lhs_end, rhs_begin, rhs_end;
   static void describe(ParamSchema<ReshapeLikeParams>& schema) {
-    schema.field("lhs_begin", &ReshapeLikeParams::lhs_begin).none_by_default()
+    schema.field("lhs_begin", &ReshapeLikeParams::lhs_begin)
+        .none_by_default()
         .doc("First axis of lhs that is replaced; None: 0.");
-    schema.field("lhs_end", &ReshapeLikeParams::lhs_end).none_by_default()
+    schema.field("lhs_end", &ReshapeLikeParams::lhs_end)
+        .none_by_default()
         .doc("End of the axes of lhs that are replaced; None: all.");
-    schema.field("rhs_begin", &ReshapeLikeParams::rhs_begin).none_by_default()
+    schema.field("rhs_begin", &ReshapeLikeParams::rhs_begin)
+        .none_by_default()
         .doc("First axis of rhs whose size is taken; None: 0.");
-    schema.field("rhs_end", &ReshapeLikeParams::rhs_end).none_by_default()
+    schema.field("rhs_end", &ReshapeLikeParams::rhs_end)
+        .none_by_default()
         .doc("End of the axes of rhs whose sizes are taken; None: all.");
   }
 };
@@ -34,7 +38,8 @@ int bound(std::optional<int32_t> given, int otherwise, int ndim, const char* nam
 
 void check_range(int begin, int end, const char* side) {
   if (begin <= end) return;
-  throw ParamError({.input = std::string(side) + "_end", .expected = "an end not before the begin",
+  throw ParamError({.input = std::string(side) + "_end",
+                    .expected = "an end not before the begin",
                     .given = "axes " + std::to_string(begin) + " to " + std::to_string(end)});
 }
 

@@ -1,7 +1,7 @@
 // reverse (flip): the order of elements turned around along axes.
+#include "hybridnet/op.h"
 #include "kernels/strided_copy.h"
 #include "ops/emit.h"
-#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

@@ -1,7 +1,7 @@
 // slice, and _backward_slice, which puts its input into zeros.
+#include "hybridnet/op.h"
 #include "kernels/strided_copy.h"
 #include "ops/emit.h"
-#include "hybridnet/op.h"
 #include "ops/shape/slice_ranges.h"
 
 namespace hybridnet::ops {
@@ -10,9 +10,11 @@ namespace {
 struct SliceParams {
   OptionalInts begin, end, step;
   static void describe(ParamSchema<SliceParams>& schema) {
-    schema.field("begin", &SliceParams::begin).doc("First index per axis; negative counts from the end; None: the start.");
+    schema.field("begin", &SliceParams::begin)
+        .doc("First index per axis; negative counts from the end; None: the start.");
     schema.field("end", &SliceParams::end).doc("End per axis, exclusive; None: to the end.");
-    schema.field("step", &SliceParams::step).default_value(AttrValue::List{})
+    schema.field("step", &SliceParams::step)
+        .default_value(AttrValue::List{})
         .doc("Step per axis, negative to walk backwards; None: 1.");
   }
 };
@@ -24,7 +26,8 @@ void infer_slice(const SliceParams& p, InferContext& c) {
   c.set_out_shape(0, sliced_shape(slice_ranges(p.begin, p.end, p.step, in)));
   // Axes taken whole have the output's size.
   Shape whole = Shape::unknown(in.ndim());
-  for (int i = static_cast<int>(std::max(p.begin.size(), p.step.size())); i < in.ndim(); ++i) whole[i] = c.out_shape(0)[i];
+  for (int i = static_cast<int>(std::max(p.begin.size(), p.step.size())); i < in.ndim(); ++i)
+    whole[i] = c.out_shape(0)[i];
   c.set_in_shape(0, whole);
 }
 
@@ -55,14 +58,16 @@ void infer_place(const SlicePlaceParams& p, InferContext& c) {
     fits = p.step[i] != 0 && std::min(p.begin[i], last) >= 0 && std::max(p.begin[i], last) < p.shape[i];
   }
   if (!fits) {
-    throw ShapeError({.input = "data", .expected = "a slice of shape " + p.shape.str() + " at begin=" + p.begin.str() +
-                                                   " with step=" + p.step.str(),
-                      .given = part.str()});
+    throw ShapeError(
+        {.input = "data",
+         .expected = "a slice of shape " + p.shape.str() + " at begin=" + p.begin.str() + " with step=" + p.step.str(),
+         .given = part.str()});
   }
 }
 
 void run_place(const SlicePlaceParams& p, const KernelArgs& a) {
-  if (a.in[0].size() != a.out[0].size()) kernels::zero_bytes(a.out[0].data, a.out[0].size() * dtype_size(a.out[0].dtype));
+  if (a.in[0].size() != a.out[0].size())
+    kernels::zero_bytes(a.out[0].data, a.out[0].size() * dtype_size(a.out[0].dtype));
   write_slice(ranges_of(p, *a.in[0].shape), a.in[0], a.out[0]);
 }
 

@@ -1,8 +1,8 @@
 // x[begin:end:step] = y as functions: the result is x with the slice replaced. In place where x is not needed any more.
+#include "hybridnet/op.h"
 #include "kernels/fill.h"
 #include "kernels/strided_copy.h"
 #include "ops/emit.h"
-#include "hybridnet/op.h"
 #include "ops/shape/reshape_codes.h"
 #include "ops/shape/slice_ranges.h"
 
@@ -12,7 +12,8 @@ namespace {
 struct SliceAssignParams {
   OptionalInts begin, end, step;
   static void describe(ParamSchema<SliceAssignParams>& schema) {
-    schema.field("begin", &SliceAssignParams::begin).doc("First index per axis; negative counts from the end; None: the start.");
+    schema.field("begin", &SliceAssignParams::begin)
+        .doc("First index per axis; negative counts from the end; None: the start.");
     schema.field("end", &SliceAssignParams::end).doc("End per axis, exclusive; None: to the end.");
     schema.field("step", &SliceAssignParams::step).default_value(AttrValue::List{}).doc("Step per axis; None: 1.");
   }
@@ -26,7 +27,9 @@ struct SliceAssignScalarParams {
     schema.field("begin", &SliceAssignScalarParams::begin)
         .doc("First index per axis; negative counts from the end; None: the start.");
     schema.field("end", &SliceAssignScalarParams::end).doc("End per axis, exclusive; None: to the end.");
-    schema.field("step", &SliceAssignScalarParams::step).default_value(AttrValue::List{}).doc("Step per axis; None: 1.");
+    schema.field("step", &SliceAssignScalarParams::step)
+        .default_value(AttrValue::List{})
+        .doc("Step per axis; None: 1.");
   }
 };
 
@@ -110,9 +113,9 @@ void register_slice_assign(OpRegistry& ops) {
         fill_slice(ranges_of(p, *a.out[0].shape), p.scalar, a.out[0]);
       })
       .inplace(0, 0)
-      .gradient(
-          [](const SliceAssignScalarParams& p, const GradientContext& g) { return Values{assign_zero(p, g.output_grad(0))}; },
-          Saves::nothing())
+      .gradient([](const SliceAssignScalarParams& p,
+                   const GradientContext& g) { return Values{assign_zero(p, g.output_grad(0))}; },
+                Saves::nothing())
       .sample({{4, 5}}, {{"begin", "(1, 0)"}, {"end", "(3, 3)"}, {"scalar", "1.5"}})
       .sample({{4, 5}}, {{"begin", "(None, 1)"}, {"end", "(None, None)"}, {"step", "(1, 2)"}});
 }

@@ -1,6 +1,6 @@
 // slice_axis and slice_like: slices with bounds on some axes only.
-#include "ops/emit.h"
 #include "hybridnet/op.h"
+#include "ops/emit.h"
 #include "ops/shape/slice_ranges.h"
 
 namespace hybridnet::ops {
@@ -44,7 +44,8 @@ void infer_slice_axis(const SliceAxisParams& p, InferContext& c) {
 struct SliceLikeParams {
   Tuple axes;
   static void describe(ParamSchema<SliceLikeParams>& schema) {
-    schema.field("axes", &SliceLikeParams::axes).default_value(AttrValue(Tuple::scalar()))
+    schema.field("axes", &SliceLikeParams::axes)
+        .default_value(AttrValue(Tuple::scalar()))
         .doc("Axes cut to the sizes of shape_like; empty: all.");
   }
 };
@@ -53,16 +54,20 @@ std::vector<SliceRange> ranges_of(const SliceLikeParams& p, const Shape& data, c
   std::vector<SliceRange> ranges = whole_ranges(data);
   auto cut = [&](int axis, int like_axis) {
     if (like[like_axis] >= 0 && data[axis] >= 0 && like[like_axis] > data[axis]) {
-      throw ShapeError({.input = "shape_like", .expected = "at most size " + std::to_string(data[axis]) + " in axis " +
-                                                           std::to_string(like_axis),
-                        .given = like.str(), .because = "data has shape " + data.str()});
+      throw ShapeError(
+          {.input = "shape_like",
+           .expected = "at most size " + std::to_string(data[axis]) + " in axis " + std::to_string(like_axis),
+           .given = like.str(),
+           .because = "data has shape " + data.str()});
     }
     ranges[static_cast<size_t>(axis)].count = like[like_axis];
   };
   if (p.axes.ndim() == 0) {
     if (like.ndim() != data.ndim()) {
-      throw ShapeError({.input = "shape_like", .expected = "as many dimensions as data, " + std::to_string(data.ndim()),
-                        .given = like.str(), .fix = "name the axes to cut with axes="});
+      throw ShapeError({.input = "shape_like",
+                        .expected = "as many dimensions as data, " + std::to_string(data.ndim()),
+                        .given = like.str(),
+                        .fix = "name the axes to cut with axes="});
     }
     for (int i = 0; i < data.ndim(); ++i) cut(i, i);
   }

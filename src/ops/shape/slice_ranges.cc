@@ -6,7 +6,8 @@
 
 namespace hybridnet::ops {
 
-SliceRange slice_range(std::optional<int64_t> begin, std::optional<int64_t> end, std::optional<int64_t> step, int64_t size) {
+SliceRange slice_range(std::optional<int64_t> begin, std::optional<int64_t> end, std::optional<int64_t> step,
+                       int64_t size) {
   const int64_t stride = step.value_or(1);
   if (stride == 0) throw ParamError({.input = "step", .expected = "a step that is not 0", .given = "0"});
   if (size < 0) return {0, stride, kUnknownDim};
@@ -27,7 +28,8 @@ std::vector<SliceRange> slice_ranges(const OptionalInts& begin, const OptionalIn
   const size_t ndim = static_cast<size_t>(data.ndim());
   if (begin.size() != end.size() || begin.size() > ndim || step.size() > ndim) {
     throw ParamError({.input = "begin, end, step",
-                      .expected = "begin and end of one length, none longer than the " + std::to_string(ndim) + " dimensions of data",
+                      .expected = "begin and end of one length, none longer than the " + std::to_string(ndim) +
+                                  " dimensions of data",
                       .given = "lengths " + std::to_string(begin.size()) + ", " + std::to_string(end.size()) + " and " +
                                std::to_string(step.size())});
   }

@@ -14,9 +14,10 @@ struct SliceRange {
   int64_t begin = 0, step = 1, count = kUnknownDim;
 };
 
-// As Python slices: negative bounds count from the end, bounds beyond the axis are cut, None is the end that step comes from
-// or goes to. Throws ParamError where step is 0.
-SliceRange slice_range(std::optional<int64_t> begin, std::optional<int64_t> end, std::optional<int64_t> step, int64_t size);
+// As Python slices: negative bounds count from the end, bounds beyond the axis are cut, None is the end that step comes
+// from or goes to. Throws ParamError where step is 0.
+SliceRange slice_range(std::optional<int64_t> begin, std::optional<int64_t> end, std::optional<int64_t> step,
+                       int64_t size);
 
 // One range per axis of `data`; axes without bounds are taken whole. Throws ParamError for more bounds than axes.
 std::vector<SliceRange> slice_ranges(const OptionalInts& begin, const OptionalInts& end, const OptionalInts& step,

@@ -1,7 +1,7 @@
 // SliceChannel (split) and _split_v2: cut a tensor along an axis.
+#include "hybridnet/op.h"
 #include "kernels/strided_copy.h"
 #include "ops/emit.h"
-#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -12,7 +12,8 @@ struct SliceChannelParams {
   static void describe(ParamSchema<SliceChannelParams>& schema) {
     schema.field("num_outputs", &SliceChannelParams::num_outputs).at_least(1).doc("Number of equal parts.");
     schema.field("axis", &SliceChannelParams::axis).default_value(1).doc("The axis that is cut.");
-    schema.field("squeeze_axis", &SliceChannelParams::squeeze_axis).default_value(false)
+    schema.field("squeeze_axis", &SliceChannelParams::squeeze_axis)
+        .default_value(false)
         .doc("Drop the axis; its size must be num_outputs.");
   }
 };
@@ -24,8 +25,12 @@ struct SplitParams {
   static void describe(ParamSchema<SplitParams>& schema) {
     schema.field("indices", &SplitParams::indices).doc("Where the parts begin, the first at 0. Ignored with sections.");
     schema.field("axis", &SplitParams::axis).default_value(1).doc("The axis that is cut.");
-    schema.field("squeeze_axis", &SplitParams::squeeze_axis).default_value(false).doc("Drop the axis of parts of size 1.");
-    schema.field("sections", &SplitParams::sections).default_value(0).at_least(0)
+    schema.field("squeeze_axis", &SplitParams::squeeze_axis)
+        .default_value(false)
+        .doc("Drop the axis of parts of size 1.");
+    schema.field("sections", &SplitParams::sections)
+        .default_value(0)
+        .at_least(0)
         .doc("Number of parts; earlier ones are one larger where the size does not divide.");
     schema.check([](const SplitParams& p) {
       if (p.sections == 0 && p.indices.ndim() == 0) {
@@ -54,8 +59,9 @@ std::pair<int64_t, int64_t> part_range(const SplitParams& p, int i, int64_t size
 
 void check_parts(const SliceChannelParams& p, const Shape& in, int axis) {
   if (in[axis] % p.num_outputs == 0) return;
-  throw ShapeError({.input = "data", .expected = "a size in axis " + std::to_string(axis) + " that num_outputs=" +
-                                                 std::to_string(p.num_outputs) + " divides",
+  throw ShapeError({.input = "data",
+                    .expected = "a size in axis " + std::to_string(axis) +
+                                " that num_outputs=" + std::to_string(p.num_outputs) + " divides",
                     .given = in.str()});
 }
 void check_parts(const SplitParams& p, const Shape& in, int axis) {
@@ -63,8 +69,10 @@ void check_parts(const SplitParams& p, const Shape& in, int axis) {
   int64_t before = 0;
   for (int64_t index : p.indices) {
     if (index < before || index > in[axis]) {
-      throw ParamError({.input = "indices", .expected = "rising indices in [0, " + std::to_string(in[axis]) + "]",
-                        .given = p.indices.str(), .because = "data has shape " + in.str()});
+      throw ParamError({.input = "indices",
+                        .expected = "rising indices in [0, " + std::to_string(in[axis]) + "]",
+                        .given = p.indices.str(),
+                        .because = "data has shape " + in.str()});
     }
     before = index;
   }
@@ -91,7 +99,8 @@ void infer_split(const P& p, InferContext& c) {
       } else if (!p.squeeze_axis) {
         out.push_back(part);
       } else if (part >= 0 && part != 1) {
-        throw ShapeError({.input = "data", .expected = "parts of size 1 in axis " + std::to_string(axis) + ", for squeeze_axis is set",
+        throw ShapeError({.input = "data",
+                          .expected = "parts of size 1 in axis " + std::to_string(axis) + ", for squeeze_axis is set",
                           .given = in.str()});
       }
     }

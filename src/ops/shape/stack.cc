@@ -1,7 +1,7 @@
 // stack: joins tensors of one shape along a new axis.
+#include "hybridnet/op.h"
 #include "kernels/strided_copy.h"
 #include "ops/emit.h"
-#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

@@ -1,7 +1,7 @@
 // tile and repeat: the data several times over, as a whole or element by element.
+#include "hybridnet/op.h"
 #include "kernels/strided_copy.h"
 #include "ops/emit.h"
-#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -12,7 +12,8 @@ struct TileParams {
     schema.field("reps", &TileParams::reps).doc("How often data is repeated along each axis, aligned at the last one.");
     schema.check([](const TileParams& p) {
       for (int64_t r : p.reps) {
-        if (r < 0) throw ParamError({.input = "reps", .expected = "numbers that are not negative", .given = p.reps.str()});
+        if (r < 0)
+          throw ParamError({.input = "reps", .expected = "numbers that are not negative", .given = p.reps.str()});
       }
     });
   }
@@ -23,7 +24,9 @@ struct RepeatParams {
   std::optional<int32_t> axis;
   static void describe(ParamSchema<RepeatParams>& schema) {
     schema.field("repeats", &RepeatParams::repeats).at_least(0).doc("How often each element stands in a row.");
-    schema.field("axis", &RepeatParams::axis).none_by_default().doc("Axis along which to repeat; None: data is flattened.");
+    schema.field("axis", &RepeatParams::axis)
+        .none_by_default()
+        .doc("Axis along which to repeat; None: data is flattened.");
   }
 };
 

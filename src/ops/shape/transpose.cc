@@ -1,7 +1,7 @@
 // transpose and SwapAxis.
+#include "hybridnet/op.h"
 #include "kernels/strided_copy.h"
 #include "ops/emit.h"
-#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -9,7 +9,8 @@ namespace {
 struct TransposeParams {
   Tuple axes;
   static void describe(ParamSchema<TransposeParams>& schema) {
-    schema.field("axes", &TransposeParams::axes).default_value(AttrValue(Tuple::scalar()))
+    schema.field("axes", &TransposeParams::axes)
+        .default_value(AttrValue(Tuple::scalar()))
         .doc("Axis i of the output is axis axes[i] of data; empty: reversed order.");
   }
 };
@@ -41,7 +42,9 @@ Permutation permutation_of(const TransposeParams& p, int ndim) {
     }
   }
   if (p.axes.ndim() != ndim || seen != (1u << ndim) - 1) {
-    throw ParamError({.input = "axes", .expected = "every axis of the data once", .given = p.axes.str(),
+    throw ParamError({.input = "axes",
+                      .expected = "every axis of the data once",
+                      .given = p.axes.str(),
                       .because = "the data has " + std::to_string(ndim) + " dimensions"});
   }
   return result;

@@ -32,9 +32,12 @@ std::vector<T> random_row(size_t n, uint32_t seed) {
   std::mt19937 bits(seed);
   std::vector<T> row(n);
   for (T& v : row) {
-    if constexpr (std::is_same_v<T, bool>) v = bits() % 2;
-    else if constexpr (std::is_integral_v<T>) v = static_cast<T>(bits());
-    else v = static_cast<T>(static_cast<float>(static_cast<int32_t>(bits() % 2000) - 1000) / 64.0f);
+    if constexpr (std::is_same_v<T, bool>)
+      v = bits() % 2;
+    else if constexpr (std::is_integral_v<T>)
+      v = static_cast<T>(bits());
+    else
+      v = static_cast<T>(static_cast<float>(static_cast<int32_t>(bits() % 2000) - 1000) / 64.0f);
   }
   return row;
 }
@@ -47,7 +50,8 @@ void expect_stable_order(const std::vector<T>& row) {
     const std::vector<int64_t> expected = stable_order(row, ascending);
     for (int64_t k : {int64_t{1}, n / 20, n / 2, n}) {
       const int64_t* found = finder.find(row.data(), n, 1, k, ascending);
-      EXPECT_TRUE(std::equal(found, found + k, expected.begin())) << "n " << n << " k " << k << " ascending " << ascending;
+      EXPECT_TRUE(std::equal(found, found + k, expected.begin()))
+          << "n " << n << " k " << k << " ascending " << ascending;
     }
   }
 }
