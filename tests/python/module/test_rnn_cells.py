@@ -213,7 +213,7 @@ def test_sentences_in_buckets(layout):
         mx.rnn.BucketSentenceIter(sentences, 2, layout="TT")
 
 
-def test_a_language_model_learns_and_is_stored(tmp_path):
+def test_a_language_model_learns_and_is_stored(tmp_path, rng):
     sentences = [[1, 2, 3, 4][: n % 3 + 2] for n in range(60)]
     it = mx.rnn.BucketSentenceIter(sentences, 5, invalid_label=0)
     cell = mx.rnn.LSTMCell(12)

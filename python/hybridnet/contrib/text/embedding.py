@@ -63,7 +63,7 @@ class _TokenEmbedding(Vocabulary):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._vec_len = 0
-        self._idx_to_vec: NDArray | None = None
+        self._idx_to_vec: Any = None  # an NDArray once there are vectors
 
     @classmethod
     def _check_pretrained_file_names(cls, pretrained_file_name: str) -> None:
@@ -188,9 +188,9 @@ class _TokenEmbedding(Vocabulary):
                     f"Token {token} is unknown. To update the embedding vector for an unknown token, please specify it "
                     f"explicitly as the `unknown_token` {self.unknown_token}"
                 )
-        table = self._idx_to_vec.asnumpy().copy()  # type: ignore[union-attr]
+        table = self._idx_to_vec.asnumpy().copy()
         table[[self._token_to_idx[token] for token in listed]] = new_vectors.asnumpy().reshape(len(listed), -1)
-        self._idx_to_vec[:] = table  # type: ignore[index]
+        self._idx_to_vec[:] = table
 
 
 class _FileEmbedding(_TokenEmbedding):
