@@ -26,6 +26,7 @@ class Lowering {
     num_segments_ = rows_ / segment_;
     rest_ = rows_ % segment_;
     p_.checkpoint.clear();
+    if (num_data_ > 0) p_.length = -1;  // the data tells it
   }
 
   void run() {

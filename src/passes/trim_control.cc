@@ -94,7 +94,7 @@ bool trim_foreach(Graph& graph, Node& node) {
   for (size_t s = 0; s < states.size(); ++s) inputs[static_cast<size_t>(states[s])] = outputs[num_out_data + s];
   if (all(outputs) && all(inputs)) return false;
 
-  if (p.length < 0) p.length = graph.spec(node.inputs[0]).shape[0];  // the data that told it may go
+  const int64_t rows = p.in_data_locs.empty() ? p.length : graph.spec(node.inputs[0]).shape[0];
   const std::vector<int64_t> numbers = renumbered(inputs);
   std::vector<NodeEntry> node_inputs;
   for (OptionalInts* list : {&p.in_data_locs, &p.in_state_locs, &p.remain_locs}) {
@@ -106,6 +106,7 @@ bool trim_foreach(Graph& graph, Node& node) {
     }
     *list = std::move(locs);
   }
+  if (p.in_data_locs.empty()) p.length = rows;  // the data that told it has gone
   if (p.counted) node_inputs.push_back(node.inputs.back());
   p.num_args = static_cast<int32_t>(node_inputs.size());
   p.num_out_data =
