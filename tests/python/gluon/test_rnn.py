@@ -674,3 +674,72 @@ def test_one_step_of_a_symbol():
     cell = rnn.GRUCell(4, input_size=3)
     outputs, _ = cell.unroll(1, mx.sym.var("x"), merge_outputs=False)
     assert len(outputs) == 1 and outputs[0].infer_shape(x=(2, 1, 3))[1] == [(2, 4)]
+
+
+class _Unrolls(gluon.HybridBlock):
+    def __init__(self, cell, layout, merge):
+        super().__init__()
+        self._layout, self._merge = layout, merge
+        with self.name_scope():
+            self.cell = cell
+
+    def forward(self, x, lengths=None):
+        outputs, states = self.cell.unroll(
+            x.shape[self._layout.find("T")], x, layout=self._layout, merge_outputs=self._merge, valid_length=lengths
+        )
+        return [*(outputs if isinstance(outputs, list) else [outputs]), *states]
+
+
+@pytest.mark.parametrize("merge", [True, False, None])
+@pytest.mark.parametrize("layout", ["NTC", "TNC"])
+@pytest.mark.parametrize("with_length", [False, True])
+def test_a_hybridized_unroll_is_one_loop_with_the_same_values_and_gradients(layout, merge, with_length, rng, tmp_path):
+    cell = gluon.rnn.HybridSequentialRNNCell()
+    cell.add(gluon.rnn.LSTMCell(4))
+    cell.add(gluon.rnn.ResidualCell(gluon.rnn.GRUCell(4)))
+    block = _Unrolls(cell, layout, merge)
+    block.initialize(mx.init.Xavier())
+    x = floats(rng, 3, 5, 2) if layout == "NTC" else floats(rng, 5, 3, 2)
+    inputs = [x, mx.nd.array([5, 2, 1])] if with_length else [x]
+    results = {}
+    for hybridized in (False, True):
+        block.hybridize(hybridized)
+        x.attach_grad()
+        with mx.autograd.record():
+            outputs = block(*inputs)
+            loss = sum((i + 1) * (out**2).sum() for i, out in enumerate(outputs))
+        loss.backward()
+        results[hybridized] = [out.asnumpy() for out in outputs] + [x.grad.asnumpy()]
+    assert len(results[True]) == len(results[False])
+    for plain, loop in zip(*results.values(), strict=True):
+        np.testing.assert_allclose(plain, loop, rtol=1e-4, atol=1e-5)
+    symbol_file, _ = block.export(str(tmp_path / "unrolled"))
+    with open(symbol_file, encoding="utf-8") as file:
+        text = file.read()
+    assert text.count('"_foreach"') == 2
+    assert text.count('"FullyConnected"') == 4
+
+
+def test_cells_that_keep_values_are_unrolled_step_by_step_in_graphs(rng):
+    block = _Unrolls(gluon.rnn.ZoneoutCell(gluon.rnn.RNNCell(4), zoneout_outputs=0.5), "NTC", True)
+    block.initialize()
+    x = floats(rng, 2, 3, 4)
+    plain = block(x)[0].asnumpy()
+    block.hybridize()
+    np.testing.assert_allclose(block(x)[0].asnumpy(), plain, rtol=1e-5, atol=1e-6)
+
+
+def test_a_loop_names_the_length_that_does_not_fit(rng):
+    class Wrong(gluon.HybridBlock):
+        def __init__(self):
+            super().__init__()
+            self.cell = gluon.rnn.GRUCell(3)
+
+        def forward(self, x):
+            return self.cell.unroll(4, x, merge_outputs=True)[0]
+
+    block = Wrong()
+    block.initialize()
+    block.hybridize()
+    with pytest.raises(mx.errors.ShapeError, match="length is 4 but the inputs have 3"):
+        block(floats(rng, 2, 3, 4))

@@ -8,7 +8,7 @@ from ...errors import ParamError, UnsupportedError
 from ..parameter import tensor_types
 from ..utils import _indent
 from .rnn_cell import HybridRecurrentCell, RecurrentCell
-from .sequences import begin_state_of, format_sequence, mask_beyond, reversed_in_time
+from .sequences import begin_state_of, format_sequence, is_traced_sequence, mask_beyond, reversed_in_time
 
 __all__ = ["BidirectionalCell", "HybridSequentialRNNCell", "SequentialRNNCell"]
 
@@ -66,6 +66,7 @@ class _Stack(_CellContainer):
         begin_state = begin_state_of(self, functions, begin_state, inputs, batch_size)
         next_states: list[Any] = []
         position = 0
+        between = True if is_traced_sequence(inputs, layout) else None  # one array keeps the next cell a loop
         for i, cell in enumerate(self._children.values()):
             count = len(cell.state_info())
             inputs, states = cell.unroll(
@@ -73,7 +74,7 @@ class _Stack(_CellContainer):
                 inputs=inputs,
                 begin_state=begin_state[position : position + count],
                 layout=layout,
-                merge_outputs=merge_outputs if i == len(self._children) - 1 else None,
+                merge_outputs=merge_outputs if i == len(self._children) - 1 else between,
                 valid_length=valid_length,
             )
             position += count

@@ -133,6 +133,7 @@ class ZoneoutCell(ModifierCell):
         super().__init__(base_cell)
         self.zoneout_outputs = zoneout_outputs
         self.zoneout_states = zoneout_states
+        self._keeps_values = bool(zoneout_outputs)
         self._prev_output: Any = None
 
     def __repr__(self) -> str:

@@ -11,7 +11,7 @@ from ..block import Block
 from ..hybrid_block import HybridBlock
 from ..nn.activations import LeakyReLU
 from ..nn.arguments import positive, unknown_or_positive
-from .sequences import begin_state_of, format_sequence, mask_beyond
+from .sequences import begin_state_of, format_sequence, is_traced_sequence, mask_beyond, traced_sequence
 
 __all__ = [
     "BidirectionalCell",
@@ -32,8 +32,11 @@ __all__ = [
 class RecurrentCell(Block):
     """Base of cells. A call is one step: ``output, states = cell(input, states)``.
 
-    Subclasses write state_info and forward(inputs, states) or, derived from HybridRecurrentCell, hybrid_forward.
+    Subclasses write state_info and forward(inputs, states) or, derived from HybridRecurrentCell, hybrid_forward. One
+    that keeps values of a step on itself for the next says so with ``_keeps_values = True``: it is unrolled step by step.
     """
+
+    _keeps_values = False
 
     def __init__(self, prefix: str | None = None, params: Any = None) -> None:
         super().__init__(prefix=prefix, params=params)
@@ -105,8 +108,12 @@ class RecurrentCell(Block):
             Outputs beyond are zero, and the states are those after each sample's last valid step.
 
         Returns (outputs, states). Raises ShapeError if length disagrees with inputs, ParamError for a bad layout.
+
+        In a hybridized block, a sequence that is one array becomes one loop (``foreach``) of the graph.
         """
         self.reset()
+        if is_traced_sequence(inputs, layout) and not self._any_keeps_values():
+            return self._loop(length, inputs, begin_state, layout, merge_outputs, valid_length)
         inputs, axis, functions, batch_size = format_sequence(length, inputs, layout, False)
         states = begin_state_of(self, functions, begin_state, inputs, batch_size)
         outputs: Any = []
@@ -125,6 +132,32 @@ class RecurrentCell(Block):
             ]
             outputs = mask_beyond(functions, outputs, length, valid_length, axis, True)
         outputs, _, _, _ = format_sequence(length, outputs, layout, merge_outputs)
+        return outputs, states
+
+    def _any_keeps_values(self) -> bool:
+        cells = [cell for cell in self._children.values() if isinstance(cell, RecurrentCell)]
+        return self._keeps_values or any(cell._any_keeps_values() for cell in cells)
+
+    def _loop(
+        self, length: int, inputs: Any, begin_state: Any, layout: str, merge_outputs: bool | None, valid_length: Any
+    ) -> tuple[Any, list[Any]]:
+        """unroll as one foreach; states of samples that have ended stay as they are."""
+        sequence, axis, F, batch_size = traced_sequence(length, inputs, layout)
+        states = begin_state_of(self, F, begin_state, inputs, batch_size)
+
+        def step(t: Any, x: Any, before: list[Any]) -> tuple[Any, list[Any]]:
+            output, after = self(x, before)
+            goes_on = F.broadcast_greater(valid_length, t.astype(valid_length.dtype))
+            return output, [F.where(goes_on, new, old) for new, old in zip(after, before, strict=True)]
+
+        ends = valid_length is not None
+        outputs, states = F.contrib.foreach(step if ends else self, sequence, list(states), with_index=ends)
+        if ends:
+            outputs = F.SequenceMask(outputs, sequence_length=valid_length, use_sequence_length=True)
+        if axis != 0:
+            outputs = F.swapaxes(outputs, dim1=0, dim2=axis)
+        merge = ends if merge_outputs is None else bool(merge_outputs)  # as without a graph
+        outputs, _, _, _ = format_sequence(length, outputs, layout, merge)
         return outputs, states
 
     def _get_activation(self, F: Any, inputs: Any, activation: Any, **kwargs: Any) -> Any:

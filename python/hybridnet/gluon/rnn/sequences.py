@@ -9,8 +9,17 @@ from ... import ndarray, symbol
 from ...errors import ParamError, ShapeError
 from ...ndarray import NDArray
 from ...symbol import Symbol
+from .. import trace
 
-__all__ = ["begin_state_of", "format_sequence", "mask_beyond", "namespace_of", "reversed_in_time"]
+__all__ = [
+    "begin_state_of",
+    "format_sequence",
+    "is_traced_sequence",
+    "mask_beyond",
+    "namespace_of",
+    "reversed_in_time",
+    "traced_sequence",
+]
 
 _TENSORS = (NDArray, Symbol)
 
@@ -71,6 +80,22 @@ def format_sequence(
         if merge is True:
             inputs = functions.stack(*inputs, axis=axis)
     return inputs, axis, functions, batch_size
+
+
+def is_traced_sequence(inputs: Any, layout: str) -> bool:
+    """Whether inputs is one array of known sizes in a block that is being traced."""
+    if not isinstance(inputs, Symbol) or not isinstance(trace.current(), trace.Trace):
+        return False
+    shape = inputs.shape
+    return shape is not None and len(shape) == len(layout) and min(shape, default=0) >= 0
+
+
+def traced_sequence(length: int, inputs: Symbol, layout: str) -> tuple[Symbol, int, Any, int]:
+    """(inputs with time first, time axis of layout, mx.sym, batch size). Raises ShapeError if length disagrees."""
+    axis, batch_axis = _axis(layout, "T"), _axis(layout, "N")
+    _check_length(length, inputs.shape[axis])
+    turned = inputs if axis == 0 else symbol.swapaxes(inputs, dim1=0, dim2=axis)
+    return turned, axis, symbol, inputs.shape[batch_axis]
 
 
 def mask_beyond(functions: Any, data: Any, length: int, valid_length: Any, axis: int, merge: bool) -> Any:

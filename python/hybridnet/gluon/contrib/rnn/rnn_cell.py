@@ -25,6 +25,8 @@ class VariationalDropoutCell(ModifierCell):
     Raises ParamError for drop_states of a BidirectionalCell, which has no steps.
     """
 
+    _keeps_values = True  # the masks
+
     def __init__(
         self, base_cell: RecurrentCell, drop_inputs: float = 0.0, drop_states: float = 0.0, drop_outputs: float = 0.0
     ) -> None:
