@@ -33,7 +33,7 @@ class RecurrentCell(Block):
     """Base of cells. A call is one step: ``output, states = cell(input, states)``.
 
     Subclasses write state_info and forward(inputs, states) or, derived from HybridRecurrentCell, hybrid_forward. One
-    that keeps values of a step on itself for the next says so: with ``_keeps_values = True`` it is unrolled step by step.
+    that keeps values of a step on itself for the next sets ``_keeps_values = True`` and is unrolled step by step.
     """
 
     _keeps_values = False
