@@ -328,6 +328,12 @@ class Loader {
     const size_t expected = op->variadic ? inputs.size() : static_cast<size_t>(op->num_inputs(parsed->data()));
     if (op->subgraph_names.empty() && inputs.size() != expected)
       fail(where, "operator '" + op->name + "' has the wrong number of inputs", std::to_string(expected), std::to_string(inputs.size()));
+    if (op->variadic && !op->count_param.empty() && op->subgraph_names.empty()) {
+      const AttrValue count = op->schema->get(parsed->data(), op->schema->find(op->count_param));
+      const int64_t* number = std::get_if<int64_t>(&count.value);
+      if (number != nullptr && *number != static_cast<int64_t>(inputs.size()))
+        fail(where, "'" + op->count_param + "' is not the number of inputs", std::to_string(inputs.size()), std::to_string(*number));
+    }
     NodePtr node = make_node(*op, raw.name, parsed, std::move(inputs));
     node->attrs = std::move(hidden);
     load_subgraphs(*op, raw, where, depth, node.get());

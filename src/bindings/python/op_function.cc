@@ -222,6 +222,15 @@ class CallParser {
   std::vector<std::pair<std::string, PyObject*>> variadic_keywords_;
 };
 
+// num_args and the like were given: kernels rely on them.
+void check_count(const OpInfo& info, const Arguments& a) {
+  const AttrValue given = info.op->schema->get(a.params->data(), info.count_field);
+  const int64_t* count = std::get_if<int64_t>(&given.value);
+  if (count == nullptr || *count == a.num_inputs) return;
+  raise(ErrorKind::kParam, {.op = info.op->name, .input = info.op->count_param, .expected = std::to_string(a.num_inputs) + ", the number of inputs",
+                            .given = std::to_string(*count), .fix = "leave it out"});
+}
+
 ParamsPtr final_params(const OpInfo& info, Arguments& a) {
   const Op& op = *info.op;
   const bool counts = info.count_field >= 0 && !(a.fields_given >> info.count_field & 1);
@@ -232,6 +241,7 @@ ParamsPtr final_params(const OpInfo& info, Arguments& a) {
     a.fields_given |= uint64_t{1} << info.count_field;
   }
   op.schema->finish(a.params->data(), a.fields_given, op.name);
+  if (info.count_field >= 0 && !counts) check_count(info, a);
   return ParamsPtr(a.params.get());
 }
 

@@ -1,6 +1,7 @@
 #include "ops/random/samplers.h"
 
 #include <cmath>
+#include <limits>
 
 namespace hybridnet::ops {
 namespace {
@@ -64,6 +65,7 @@ double draw_exponential(kernels::ElementBits& bits) { return -std::log(bits.unif
 
 double draw_gamma(kernels::ElementBits& bits, double alpha) {
   // Marsaglia and Tsang, "A simple method for generating gamma variables", 2000; below 1 by the boost of its section 6.
+  if (!(alpha < std::numeric_limits<double>::infinity())) return alpha;  // infinity and NaN would never be accepted below
   double boost = 1.0;
   if (alpha < 1.0) {
     boost = std::pow(bits.uniform_positive(), 1.0 / alpha);

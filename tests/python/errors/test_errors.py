@@ -95,6 +95,15 @@ def test_missing_and_surplus_inputs():
         mx.nd.Flatten(mx.nd.ones((1,)), data=mx.nd.ones((1,)))
 
 
+def test_a_wrong_number_of_inputs_of_many():
+    x = mx.nd.ones((2, 3))
+    with pytest.raises(errors.ParamError, match=r"num_args.*expected 2.*got 3"):
+        mx.nd.concat(x, x, num_args=3)
+    text = mx.sym.concat(mx.sym.var("a"), mx.sym.var("b")).tojson().replace('"num_args": "2"', '"num_args": "3"')
+    with pytest.raises(errors.FormatError, match="num_args"):
+        mx.sym.load_json(text)
+
+
 def test_shape_errors_have_fields():
     with pytest.raises(errors.ShapeError) as caught:
         mx.nd.FullyConnected(mx.nd.ones((2, 5)), mx.nd.ones((4, 3)), no_bias=True, num_hidden=4)

@@ -81,6 +81,10 @@ def test_floating_dtypes(dtype):
     assert abs(draws.asnumpy().astype("float64").mean()) < 0.2
 
 
+def test_a_gamma_distribution_without_bound_ends():
+    assert np.isinf(mx.nd.random_gamma(alpha=float("inf"), beta=1.0, shape=(3,)).asnumpy()).all()
+
+
 def test_uniform_stays_below_high():
     draws = mx.nd.random.uniform(0, 1, shape=(100_000,)).asnumpy()
     assert draws.min() >= 0
