@@ -1,0 +1,65 @@
+"""Inputs and parameters that fit badly give a result or an error of ours; never a crash, never a foreign exception."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import hybridnet as mx
+import numpy as np
+import pytest
+from hybridnet import _core
+from sweep import OPS, Use
+
+SHAPES = [(), (1,), (0,), (2, 3), (3, 0, 2), (2, 2, 2), (1, 5, 1, 2), (1, 1, 3, 4, 5)]
+VALUES: dict[str, list[Any]] = {
+    "tuple": [(), (0,), (-1,), (0, 0), (-1, -1), (7,), (3, 2, 1), (1, 1, 1, 1, 1), (-7, 3)],
+    "int": [-1, 0, 1, 2, -7, 60],
+    "float": [0, -1, 1e30, float("nan"), float("inf")],
+    "bool": [True, False],
+}
+
+
+def loadable(name: str) -> bool:
+    op = OPS[name]
+    return not op["subgraphs"] and (not op["internal"] or name.startswith("_advanced_index"))
+
+
+def array(values: np.ndarray) -> Any:
+    return mx.nd.array(values, dtype=values.dtype)
+
+
+def calls(use: Use) -> Iterator[tuple[str, list[Any], dict[str, Any]]]:
+    """What is wrong, inputs, attributes."""
+    dtypes = use.described["dtypes"]
+    base = [array(values) for values in use.inputs("float32" if "float32" in dtypes else dtypes[0])]
+    for i, good in enumerate(base):
+        others = [array(np.full(shape, 1.5).astype(good.dtype)) for shape in SHAPES]
+        others += [good.astype(dtype) for dtype in ("int32", "float64", "uint8", "bool", "float16")]
+        others += [good * 0 + extreme for extreme in (100, -100)]
+        for other in others:
+            yield f"input {i}: {other.shape} {other.dtype}", [*base[:i], other, *base[i + 1 :]], use.attrs
+    yield "an input less", base[:-1], use.attrs
+    yield "an input more", [*base, *base[:1]], use.attrs
+    for field in use.described["fields"]:
+        kind = next((key for key in ("tuple", "int", "float", "bool") if key in field["kind"]), "")
+        for value in VALUES.get(kind, field["choices"]):
+            yield f"{field['name']}={value}", base, {**use.attrs, field["name"]: value}
+
+
+@pytest.mark.parametrize("name", [name for name in OPS if loadable(name)])
+def test_a_result_or_an_error(name: str):
+    run = _core.op_function(name, name, "hybridnet.ndarray")
+    with mx.util.np_shape(True):
+        for index in range(min(len(OPS[name]["samples"]), 2)):
+            use = Use(name, index)
+            for what, inputs, attrs in calls(use):
+                named = {} if use.described["variadic"] else dict(zip(use.use["inputs"], inputs))
+                try:
+                    results = run(*(() if named else inputs), **named, **attrs)
+                    for result in results if isinstance(results, (list, tuple)) else [results]:
+                        result.asnumpy()
+                except mx.MXNetError:
+                    continue
+                except Exception as foreign:
+                    raise AssertionError(f"{use}, {what}: {foreign!r}") from foreign
