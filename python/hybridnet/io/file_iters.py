@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import FileError, FormatError, ShapeError
 from ..ndarray import NDArray
+from ..ndarray.sparse import cast_storage
 from .array_iter import NDArrayIter
 from .idx_files import read_idx
 
@@ -123,7 +124,7 @@ def _read_libsvm(path: str, size: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 class LibSVMIter(_FileIter):
-    """Batches of a LibSVM file; rows are dense arrays.
+    """Batches of a LibSVM file; data are CSRNDArrays, whose values are kept densely.
 
     Parameters
     ----------
@@ -161,6 +162,9 @@ class LibSVMIter(_FileIter):
         super().__init__(
             {data_name: data}, {label_name: label}, batch_size, last_batch_handle="pad" if round_batch else "discard"
         )
+
+    def _arrays(self) -> list[NDArray]:
+        return [cast_storage(array, "csr") for array in super()._arrays()]
 
 
 class MNISTIter(_FileIter):

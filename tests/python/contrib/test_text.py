@@ -102,6 +102,13 @@ def test_vectors_for_a_vocabulary(vectors):
         text.embedding.CompositeEmbedding(vocab, [vocab])
 
 
+def test_the_unknown_token_keeps_its_vector_under_any_name(vectors):
+    vocab = text.vocab.Vocabulary(COUNTER, unknown_token="a", min_freq=2)
+    embedding = text.embedding.CustomEmbedding(vectors, init_unknown_vec=mx.nd.ones, vocabulary=vocab)
+    assert embedding.idx_to_token == ["a", "c", "b"]
+    np.testing.assert_allclose(embedding.idx_to_vec.asnumpy(), [[1, 1], [1, 1], [0.6, 0.7]])
+
+
 def test_published_vectors_lie_in_a_folder(tmp_path):
     folder = tmp_path / "glove"
     folder.mkdir()

@@ -168,6 +168,7 @@ def test_libsvm_files(tmp_path):
     it = mx.io.LibSVMIter(str(file), (3,), batch_size=2)
     batch = next(it)
     assert batch.data[0].asnumpy().tolist() == [[0.5, 0, 1.5], [0, 2, 0]]
+    assert batch.data[0].stype == "csr"
     assert batch.label[0].asnumpy().tolist() == [1, 0]
     file.write_text("1 7:0.5\n")
     with pytest.raises(mx.errors.FormatError, match="line 1"):

@@ -743,3 +743,22 @@ def test_a_loop_names_the_length_that_does_not_fit(rng):
     block.hybridize()
     with pytest.raises(mx.errors.ShapeError, match="length is 4 but the inputs have 3"):
         block(floats(rng, 2, 3, 4))
+
+
+@pytest.mark.parametrize("length", [1, 3])
+def test_both_directions_in_a_hybridized_block(length):
+    class Both(gluon.HybridBlock):
+        def __init__(self):
+            super().__init__()
+            with self.name_scope():
+                self.cell = rnn.BidirectionalCell(rnn.LSTMCell(4, prefix="l_"), rnn.LSTMCell(4, prefix="r_"))
+
+        def hybrid_forward(self, F, x, lengths):
+            return self.cell.unroll(length, x, valid_length=lengths, merge_outputs=True)
+
+    net, x, lengths = Both(), mx.nd.random.normal(shape=(5, length, 3)), mx.nd.array([length] * 5)
+    net.initialize(mx.init.Normal(0.5))
+    expected, _ = net(x, lengths)
+    net.hybridize()
+    outputs, _ = net(x, lengths)
+    np.testing.assert_allclose(outputs.asnumpy(), expected.asnumpy(), rtol=1e-5, atol=1e-6)

@@ -138,7 +138,10 @@ class _TokenEmbedding(Vocabulary):
         if not isinstance(vocabulary, Vocabulary):
             raise TextError(f"embedding: vocabulary must be a Vocabulary, got {type(vocabulary).__name__}")
         tokens = vocabulary.idx_to_token
-        columns = [embedding.get_vecs_by_tokens(tokens).asnumpy() for embedding in embeddings]
+        columns = [embedding.get_vecs_by_tokens(tokens).asnumpy().copy() for embedding in embeddings]
+        for column, embedding in zip(columns, embeddings, strict=True):
+            # Whatever the unknown token is called, it stays the unknown one.
+            column[UNKNOWN_IDX] = embedding.idx_to_vec[UNKNOWN_IDX].asnumpy()  # type: ignore[index]
         self._token_to_idx = dict(vocabulary.token_to_idx)
         self._idx_to_token = list(tokens)
         self._unknown_token = vocabulary.unknown_token

@@ -49,7 +49,8 @@ def _split(inputs: Any, length: int | None, axis: int) -> list[Any]:
     if length is None:
         raise ParamError("unroll: a Symbol needs length to be cut into steps")
     steps = namespace_of(inputs).split(inputs, axis=axis, num_outputs=length, squeeze_axis=1)
-    return [steps] if isinstance(steps, NDArray) else [steps[i] for i in range(length)]
+    # While tracing, x[0] of a single output is its first row.
+    return [steps] if length == 1 and isinstance(steps, _TENSORS) else [steps[i] for i in range(length)]
 
 
 def format_sequence(

@@ -142,13 +142,14 @@ class Resize(_HostTransform):
 
     def __init__(self, size: int | Sequence[int], keep_ratio: bool = False, interpolation: int = 1) -> None:
         super().__init__()
-        if min(_pair(size)) < 1:
-            raise ParamError(f"Resize: size must be positive, got {size}")
+        _pair(size)
         self._keep = keep_ratio
         self._size = size
         self._interpolation = interpolation
 
     def _apply(self, image: np.ndarray) -> np.ndarray:
+        if min(_pair(self._size)) < 1:
+            raise ParamError(f"Resize: size must be positive, got {self._size}")
         if self._keep and isinstance(self._size, numbers.Integral):
             return pixels.resize_short(image, int(self._size), self._interpolation)
         return pixels.resize(image, *_pair(self._size), self._interpolation)
