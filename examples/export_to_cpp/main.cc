@@ -35,7 +35,8 @@ int compare(const hn::Model& model, const hn::Array& images, const hn::Array& ex
   for (size_t i = 0; i < count; ++i)
     agreeing += best_class(got.subspan(i * classes, classes)) == best_class(want.subspan(i * classes, classes));
   for (size_t i = 0; i < got.size(); ++i) difference = std::max(difference, std::fabs(got[i] - want[i]));
-  std::printf("C++ agrees: %zu of %zu predictions, max difference %.1e\n", agreeing, count, static_cast<double>(difference));
+  std::printf("C++ agrees: %zu of %zu predictions, max difference %.1e\n", agreeing, count,
+              static_cast<double>(difference));
   return agreeing == count && difference < 1e-5f ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

@@ -1,9 +1,9 @@
 /* The C interface of libhybridnet: load an exported model and run it, without Python.
  *
- * Every function returns 0 on success and -1 on failure; then hn_last_error() has the text for the calling thread, naming
- * what was expected, what came and how to fix it. No exception crosses this interface.
- * Handles belong to the caller until the matching *_free. Freeing NULL is allowed.
- * Threads: every function may be called from any thread; many threads may run one model at once.
+ * Every function returns 0 on success and -1 on failure; then hn_last_error() has the text for the calling thread,
+ * naming what was expected, what came and how to fix it. No exception crosses this interface. Handles belong to the
+ * caller until the matching *_free. Freeing NULL is allowed. Threads: every function may be called from any thread;
+ * many threads may run one model at once.
  */
 #ifndef HYBRIDNET_C_API_H_
 #define HYBRIDNET_C_API_H_
@@ -64,7 +64,8 @@ HN_API int hn_array_data(HnArray array, const void** out);
 /* Copies the values out; bytes must be the array's size in bytes. */
 HN_API int hn_array_copy_to(HnArray array, void* target, size_t bytes);
 
-/* Reads a .params file. *names is an array of *count strings, or NULL if the file is a plain list. Free with hn_arrays_free. */
+/* Reads a .params file. *names is an array of *count strings, or NULL if the file is a plain list. Free with
+ * hn_arrays_free. */
 HN_API int hn_arrays_load(const char* path, size_t* count, HnArray** arrays, const char*** names);
 HN_API int hn_arrays_free(size_t count, HnArray* arrays, const char** names);
 /* Writes a .params file; names may be NULL. */
@@ -72,10 +73,11 @@ HN_API int hn_arrays_save(const char* path, size_t count, const HnArray* arrays,
 
 /* ---- models ---- */
 
-/* Loads what HybridBlock.export() wrote: PREFIX-symbol.json and PREFIX-0000.params (params_path may be NULL if the graph has
- * no parameters). Nothing in the files is executed; a damaged file is an error. */
+/* Loads what HybridBlock.export() wrote: PREFIX-symbol.json and PREFIX-0000.params (params_path may be NULL if the
+ * graph has no parameters). Nothing in the files is executed; a damaged file is an error. */
 HN_API int hn_model_load(const char* symbol_path, const char* params_path, HnModel* out);
-HN_API int hn_model_load_from_memory(const char* json, size_t json_size, const void* params, size_t params_size, HnModel* out);
+HN_API int hn_model_load_from_memory(const char* json, size_t json_size, const void* params, size_t params_size,
+                                     HnModel* out);
 HN_API int hn_model_free(HnModel model);
 
 /* Inputs are the variables of the graph without a value in the parameter file, in the order of the graph. */
@@ -84,13 +86,14 @@ HN_API int hn_model_input_name(HnModel model, size_t index, const char** out);
 HN_API int hn_model_num_outputs(HnModel model, size_t* out);
 HN_API int hn_model_output_name(HnModel model, size_t index, const char** out);
 
-/* Shapes of the outputs for inputs of these shapes (one per input, in order; dtype float32 unless a parameter says otherwise).
- * ndims[i] and shapes[i] describe output i; valid until the next call on this thread. */
-HN_API int hn_model_infer_shapes(HnModel model, size_t num_inputs, const int* input_ndims, const int64_t* const* input_shapes,
-                                 size_t* num_outputs, const int** ndims, const int64_t* const** shapes);
+/* Shapes of the outputs for inputs of these shapes (one per input, in order; dtype float32 unless a parameter says
+ * otherwise). ndims[i] and shapes[i] describe output i; valid until the next call on this thread. */
+HN_API int hn_model_infer_shapes(HnModel model, size_t num_inputs, const int* input_ndims,
+                                 const int64_t* const* input_shapes, size_t* num_outputs, const int** ndims,
+                                 const int64_t* const** shapes);
 
-/* Runs the model in inference mode. inputs: one array per input, in order. outputs: room for hn_model_num_outputs handles;
- * each is the caller's to free. Returns before the work is done; reading an output waits for it. */
+/* Runs the model in inference mode. inputs: one array per input, in order. outputs: room for hn_model_num_outputs
+ * handles; each is the caller's to free. Returns before the work is done; reading an output waits for it. */
 HN_API int hn_model_run(HnModel model, size_t num_inputs, const HnArray* inputs, size_t num_outputs, HnArray* outputs);
 
 #ifdef __cplusplus

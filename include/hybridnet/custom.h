@@ -1,4 +1,5 @@
-// Operators that are written outside the library (mx.operator.CustomOp). The operator `Custom` asks whoever is installed.
+// Operators that are written outside the library (mx.operator.CustomOp). The operator `Custom` asks whoever is
+// installed.
 #pragma once
 
 #include <span>
@@ -28,6 +29,7 @@ class CustomOperators {
 };
 
 void install_custom_operators(CustomOperators* operators);  // not owned; null: there are none
-CustomOperators& custom_operators(const CustomParams& use);  // throws UnsupportedError naming use.op_type if there are none
+CustomOperators& custom_operators(
+    const CustomParams& use);  // throws UnsupportedError naming use.op_type if there are none
 
 }  // namespace hybridnet

@@ -27,9 +27,9 @@ struct NodeEntryHash {
 
 // A closed, frozen graph held by a control-flow node: every leaf is one of `inputs` or a constant.
 struct Subgraph : RefCounted<Subgraph> {
-  std::vector<NodePtr> inputs;       // variables, in slot order
+  std::vector<NodePtr> inputs;  // variables, in slot order
   std::vector<NodeEntry> outputs;
-  std::string source_json_inputs;    // reserved for loaders that must keep a file's own input order
+  std::string source_json_inputs;  // reserved for loaders that must keep a file's own input order
 };
 
 using AttrDict = std::map<std::string, std::string>;
@@ -38,20 +38,21 @@ using AttrDict = std::map<std::string, std::string>;
 // Symbol::set_attr, as in MXNet.
 class Node final : public Object {
  public:
-  ~Node() override;                  // iterative: chains of 10^6 nodes do not overflow the stack
+  ~Node() override;  // iterative: chains of 10^6 nodes do not overflow the stack
   const Op* op = nullptr;
   std::string name;
-  ParamsPtr params;                  // never null for ops
-  AttrDict attrs;                    // user and hidden attributes (__shape__, __init__, ...), not the op's parameters
+  ParamsPtr params;  // never null for ops
+  AttrDict attrs;    // user and hidden attributes (__shape__, __init__, ...), not the op's parameters
   std::vector<NodeEntry> inputs;
   std::vector<NodePtr> control;
   std::vector<Ref<Subgraph>> subgraphs;
   SourceLocation where;
-  std::string block;                 // path of the block that traced it
-  // What is known of the outputs while a block is traced: filled when the node is made (Op::infer runs at once, so a wrong
-  // shape is reported at the user's line), refined backwards into variables (deferred parameters). Empty outside traces.
+  std::string block;  // path of the block that traced it
+  // What is known of the outputs while a block is traced: filled when the node is made (Op::infer runs at once, so a
+  // wrong shape is reported at the user's line), refined backwards into variables (deferred parameters). Empty outside
+  // traces.
   mutable std::vector<TensorSpec> specs;
-  Ref<Object> constant;              // variable with a value known at build time: an ArrayImpl (constant folding, literals)
+  Ref<Object> constant;  // variable with a value known at build time: an ArrayImpl (constant folding, literals)
   bool is_variable() const { return op == nullptr; }
   int num_outputs() const { return op ? op->num_outputs(params->data()) : 1; }
   int num_visible_outputs() const { return op ? op->num_visible_outputs(params->data()) : 1; }
@@ -72,15 +73,16 @@ class Symbol {
  public:
   std::vector<NodeEntry> outputs;
 
-  std::vector<NodePtr> list_inputs() const;                  // all variables, in walk order
+  std::vector<NodePtr> list_inputs() const;  // all variables, in walk order
   std::vector<std::string> list_arguments() const;
   std::vector<std::string> list_auxiliary_states() const;
-  std::vector<std::string> list_outputs() const;             // "fc_output", "bn_output0", variable: its name
-  Symbol internals() const;                                  // every output of every node
+  std::vector<std::string> list_outputs() const;  // "fc_output", "bn_output0", variable: its name
+  Symbol internals() const;                       // every output of every node
   Symbol children() const;
   std::string tojson() const;
-  static Symbol from_json(std::string_view text, const std::string& what);   // FormatError with position; unknown op, bad index, ...
-  std::string text() const;                                  // graph dump: one line per node with specs when known
+  static Symbol from_json(std::string_view text,
+                          const std::string& what);  // FormatError with position; unknown op, bad index, ...
+  std::string text() const;                          // graph dump: one line per node with specs when known
 
   struct Specs {
     bool complete = false;
@@ -94,7 +96,7 @@ class Symbol {
 class SpecMap {
  public:
   TensorSpec& operator[](const NodeEntry& e);
-  const TensorSpec& at(const NodeEntry& e) const;             // throws if absent
+  const TensorSpec& at(const NodeEntry& e) const;  // throws if absent
   bool has(const NodeEntry& e) const;
 
  private:

@@ -12,16 +12,19 @@
 namespace hybridnet {
 
 // Per thread.
-struct AutogradState { bool recording = false, training = false; };
+struct AutogradState {
+  bool recording = false, training = false;
+};
 AutogradState& autograd_state();
 
 enum class GradReq : int8_t { kNull = 0, kWrite = 1, kAdd = 3 };
-GradReq grad_req_from_name(std::string_view name);   // "null", "write", "add"; throws ValueError
+GradReq grad_req_from_name(std::string_view name);  // "null", "write", "add"; throws ValueError
 
 // Invokes op on inputs. `out` non-empty: results are written into these arrays (shape and dtype checked).
 // Returns all outputs, hidden ones last. Records on the tape when recording and some input needs a gradient.
 // `visible`: number of visible outputs is op.num_visible_outputs(params).
-std::vector<NDArray> invoke(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, std::span<const NDArray> out = {});
+std::vector<NDArray> invoke(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs,
+                            std::span<const NDArray> out = {});
 // The hot path of front ends: one visible output, at most 8 inputs, no `out`.
 NDArray invoke_one(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs);
 
@@ -30,24 +33,27 @@ class RecordedFunction : public RefCounted<RecordedFunction> {
  public:
   virtual ~RecordedFunction() = default;
   virtual std::string name() const = 0;
-  // out_grads[i] may be null (zero). Returns one array per input (null = zero). Called with recording set to create_graph.
+  // out_grads[i] may be null (zero). Returns one array per input (null = zero). Called with recording set to
+  // create_graph.
   virtual std::vector<NDArray> backward(std::span<const NDArray> out_grads, bool create_graph) = 0;
-  // The same without create_graph; the gradient of input i may be written straight into into[i], where that is not null.
+  // The same without create_graph; the gradient of input i may be written straight into into[i], where that is not
+  // null.
   virtual std::vector<NDArray> backward_into(std::span<const NDArray> out_grads, std::span<const NDArray> into) {
     (void)into;
     return backward(out_grads, false);
   }
-  // True when backward() returns arrays that nobody else holds: gradient buffers may then take them over without a copy.
+  // True when backward() returns arrays that nobody else holds: gradient buffers may then take them over without a
+  // copy.
   virtual bool returns_fresh_arrays() const { return false; }
-  virtual void free_residuals() {}   // retain_graph=False
+  virtual void free_residuals() {}  // retain_graph=False
 };
 // Marks outputs as produced by `function` from `inputs`. Does nothing when no input needs a gradient.
 void record(Ref<RecordedFunction> function, std::span<const NDArray> inputs, std::span<const NDArray> outputs);
-bool needs_gradient(const NDArray& a);   // has a grad buffer or stems from one, on this tape
+bool needs_gradient(const NDArray& a);  // has a grad buffer or stems from one, on this tape
 
 // attach_grad / mark_variables: makes `a` a leaf with gradient buffer `grad`.
 void mark_variable(const NDArray& a, const NDArray& grad, GradReq req);
-NDArray grad_of(const NDArray& a);       // null handle if none
+NDArray grad_of(const NDArray& a);  // null handle if none
 GradReq grad_req_of(const NDArray& a);
 void drop_grad(const NDArray& a);
 // Has backward written the gradient of leaf `a` since this was last set to false? False for arrays that are no leaves.
@@ -57,18 +63,19 @@ void set_gradient_fresh(const NDArray& a, bool fresh);
 // Runs backward from heads into the grad buffers. head_grads empty or null entries: ones.
 void backward(std::span<const NDArray> heads, std::span<const NDArray> head_grads, bool retain_graph, bool train_mode);
 // autograd.grad: gradients of heads with respect to variables, as new arrays.
-std::vector<NDArray> grad(std::span<const NDArray> heads, std::span<const NDArray> head_grads, std::span<const NDArray> variables,
-                          bool retain_graph, bool create_graph, bool train_mode);
+std::vector<NDArray> grad(std::span<const NDArray> heads, std::span<const NDArray> head_grads,
+                          std::span<const NDArray> variables, bool retain_graph, bool create_graph, bool train_mode);
 
-// Called by everything that writes into an existing array (out=, in-place ops, slice assignment) before pushing, so that the
-// tape can name the overwriting line if a later backward needs the old value.
+// Called by everything that writes into an existing array (out=, in-place ops, slice assignment) before pushing, so
+// that the tape can name the overwriting line if a later backward needs the old value.
 void note_overwrite(const NDArray& a);
 
 // The process-wide random state of a device. Each random op takes the next stream.
 void seed(uint64_t value);
 RngKey next_rng_key();
 
-// Pushes fn onto the engine ordered by the arrays it reads and writes (duplicates and overlaps are resolved), inline if cheap.
+// Pushes fn onto the engine ordered by the arrays it reads and writes (duplicates and overlaps are resolved), inline if
+// cheap.
 void run_task(const char* name, std::span<const NDArray> reads, std::span<const NDArray> writes, int64_t cost_ns,
               std::function<void(TaskContext&)> fn);
 

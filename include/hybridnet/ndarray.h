@@ -31,20 +31,22 @@ class Chunk : public RefCounted<Chunk> {
   ~Chunk();
   Var var;
   const uint64_t id = detail::next_chunk_id();
-  // Differs between any two states of any two chunks of the process: what derived data (packed weights) is remembered by.
+  // Differs between any two states of any two chunks of the process: what derived data (packed weights) is remembered
+  // by.
   uint64_t data_version() const { return (id << 24) + var.version(); }
   Storage::Block block;
-  // Writes counted when they are pushed (Var::version counts them when they ran), and where the last one was pushed: how the
-  // tape tells that a value it saved is gone.
+  // Writes counted when they are pushed (Var::version counts them when they ran), and where the last one was pushed:
+  // how the tape tells that a value it saved is gone.
   std::atomic<uint64_t> overwrites{0};
   std::atomic<const char*> overwrite_file{nullptr};
   std::atomic<int32_t> overwrite_line{0};
-  std::function<void()> deleter;   // foreign memory (DLPack, NumPy): called instead of returning block to the pool
+  std::function<void()> deleter;  // foreign memory (DLPack, NumPy): called instead of returning block to the pool
 };
 
 // From now on writes into this memory remember where they were pushed, because somebody saved its value.
 inline void watch_overwrites(Chunk& chunk) {
-  if (chunk.overwrite_line.load(std::memory_order_relaxed) == 0) chunk.overwrite_line.store(-1, std::memory_order_relaxed);
+  if (chunk.overwrite_line.load(std::memory_order_relaxed) == 0)
+    chunk.overwrite_line.store(-1, std::memory_order_relaxed);
 }
 
 // Where an array stands in the tape; defined in imperative/tape. Held by the array, dies with it or with detach().
@@ -57,8 +59,8 @@ class ArrayImpl final : public Object {
  public:
   TensorSpec spec;
   Ref<Chunk> chunk;
-  int64_t offset = 0;              // bytes from the start of the block
-  Ref<TapeInfo> tape;              // null: constant for autograd
+  int64_t offset = 0;  // bytes from the start of the block
+  Ref<TapeInfo> tape;  // null: constant for autograd
 };
 
 class NDArray {
@@ -80,17 +82,19 @@ class NDArray {
   Device device() const { return impl_->chunk->block.device; }
   Var& var() const { return impl_->chunk->var; }
   void* data() const { return static_cast<char*>(impl_->chunk->block.data) + impl_->offset; }
-  TensorRef ref() const { return {data(), &impl_->spec.shape, impl_->spec.dtype, Format::kPlain, impl_->chunk->data_version()}; }
+  TensorRef ref() const {
+    return {data(), &impl_->spec.shape, impl_->spec.dtype, Format::kPlain, impl_->chunk->data_version()};
+  }
   ArrayImpl* impl() const { return impl_.get(); }
   const Ref<ArrayImpl>& handle() const { return impl_; }
   bool operator==(const NDArray& o) const { return impl_ == o.impl_; }  // the same array, not equal values
   bool shares_memory(const NDArray& o) const { return impl_->chunk == o.impl_->chunk; }
 
   // Views: same chunk, no copy, no tape (front ends record the matching op). Throw ShapeError / IndexError.
-  NDArray reshaped(const Shape& shape) const;                         // sizes must multiply up
-  NDArray sliced(int64_t begin, int64_t end) const;                   // leading axis, begin <= end within bounds
-  NDArray at(int64_t index) const;                                    // drops the leading axis
-  NDArray detached() const;                                           // same memory, no tape mark
+  NDArray reshaped(const Shape& shape) const;        // sizes must multiply up
+  NDArray sliced(int64_t begin, int64_t end) const;  // leading axis, begin <= end within bounds
+  NDArray at(int64_t index) const;                   // drops the leading axis
+  NDArray detached() const;                          // same memory, no tape mark
 
   void wait_to_read() const;
   void wait_to_write() const;
@@ -111,17 +115,24 @@ inline NDArray to_array(const Value& v) {
 // ------------------------------------------------------------------------------------------- .params files
 // Reads and writes the .params format (MXNet 1.x). Every length is checked before use; a broken file throws FormatError
 // with file, byte offset, what was expected. Sparse records are returned dense-decoded together with their parts.
-struct SparseParts { std::string storage_type; std::vector<NDArray> aux; NDArray data; };  // "row_sparse": indices; "csr": indptr, indices
+struct SparseParts {
+  std::string storage_type;
+  std::vector<NDArray> aux;
+  NDArray data;
+};  // "row_sparse": indices; "csr": indptr, indices
 struct LoadedArrays {
   bool named = false;
-  std::vector<std::string> names;         // parallel to arrays when named; may repeat
-  std::vector<NDArray> arrays;            // dense value; null handle for a record without value
-  std::vector<std::unique_ptr<SparseParts>> sparse;   // per array; null when dense
+  std::vector<std::string> names;                    // parallel to arrays when named; may repeat
+  std::vector<NDArray> arrays;                       // dense value; null handle for a record without value
+  std::vector<std::unique_ptr<SparseParts>> sparse;  // per array; null when dense
 };
 LoadedArrays load_arrays(const std::string& path);
 LoadedArrays load_arrays_from_buffer(std::string_view bytes, const std::string& what);
-// numpy_shape: write V3 records (scalars and zero sizes have meaning). Scalars or zero-size arrays need V3: chosen per record.
-void save_arrays(const std::string& path, const std::vector<NDArray>& arrays, const std::vector<std::string>& names, bool numpy_shape);
-std::string save_arrays_to_buffer(const std::vector<NDArray>& arrays, const std::vector<std::string>& names, bool numpy_shape);
+// numpy_shape: write V3 records (scalars and zero sizes have meaning). Scalars or zero-size arrays need V3: chosen per
+// record.
+void save_arrays(const std::string& path, const std::vector<NDArray>& arrays, const std::vector<std::string>& names,
+                 bool numpy_shape);
+std::string save_arrays_to_buffer(const std::vector<NDArray>& arrays, const std::vector<std::string>& names,
+                                  bool numpy_shape);
 
 }  // namespace hybridnet

@@ -1,5 +1,6 @@
 // What an operator is. Declared in one file under src/ops by a register_ function that the build collects
-// (cmake/collect_operators.cmake); front ends, gradients, plans, files, docs and sweep tests all follow from the declaration.
+// (cmake/collect_operators.cmake); front ends, gradients, plans, files, docs and sweep tests all follow from the
+// declaration.
 #pragma once
 
 #include <functional>
@@ -55,8 +56,8 @@ class InferContext {
   bool train_;
 };
 
-// NumPy shape semantics of this thread (mx.util.set_np_shape): scalars are (), zero sizes are real. Off: classic MXNet, where
-// a full reduction gives (1,).
+// NumPy shape semantics of this thread (mx.util.set_np_shape): scalars are (), zero sizes are real. Off: classic MXNet,
+// where a full reduction gives (1,).
 bool is_np_shape();
 bool set_np_shape(bool on);  // returns what it was
 
@@ -64,8 +65,8 @@ bool set_np_shape(bool on);  // returns what it was
 int normalize_axis(int64_t axis, int ndim, const char* param = "axis");
 
 // ---------------------------------------------------------------------------------------------------- kernels
-// Physical order of a tensor's elements. Logical shapes never change with it. kChannelsLast: (N, C, spatial...) stored as
-// (N, spatial..., C); appears inside Plans only.
+// Physical order of a tensor's elements. Logical shapes never change with it. kChannelsLast: (N, C, spatial...) stored
+// as (N, spatial..., C); appears inside Plans only.
 enum class Format : int8_t { kPlain = 0, kChannelsLast = 1 };
 
 struct TensorRef {
@@ -74,7 +75,10 @@ struct TensorRef {
   DType dtype = DType::kUnknown;
   Format format = Format::kPlain;
   uint64_t version = 0;  // changes whenever the data was written; 0: unknown, do not cache anything derived from it
-  template <typename T> T* as() const { return static_cast<T*>(data); }
+  template <typename T>
+  T* as() const {
+    return static_cast<T*>(data);
+  }
   int64_t size() const { return shape->size(); }
 };
 
@@ -86,9 +90,9 @@ struct RngKey {
 struct KernelArgs {
   const void* params = nullptr;
   std::span<const TensorRef> in;
-  std::span<const TensorRef> out;   // outputs that nobody wants have data == nullptr only if Op::skips_unwanted_outputs
-  void* workspace = nullptr;        // Kernel::workspace_bytes() bytes, 64-byte aligned
-  RngKey rng;                       // only for ops with random()
+  std::span<const TensorRef> out;  // outputs that nobody wants have data == nullptr only if Op::skips_unwanted_outputs
+  void* workspace = nullptr;       // Kernel::workspace_bytes() bytes, 64-byte aligned
+  RngKey rng;                      // only for ops with random()
   bool train = false;
   const int64_t* max_cores = nullptr;
 };
@@ -163,13 +167,13 @@ class GradientContext {
  public:
   virtual ~GradientContext() = default;
   virtual int num_inputs() const = 0;
-  virtual int num_outputs() const = 0;              // hidden ones included
-  virtual Value input(int i) const = 0;             // throws Error if not declared in Saves
-  virtual Value output(int i) const = 0;            // throws Error if not declared in Saves
-  virtual Value output_grad(int i) const = 0;       // null: nothing arrives (symbolic zero)
-  virtual const TensorSpec& input_spec(int i) const = 0;   // always known
+  virtual int num_outputs() const = 0;                    // hidden ones included
+  virtual Value input(int i) const = 0;                   // throws Error if not declared in Saves
+  virtual Value output(int i) const = 0;                  // throws Error if not declared in Saves
+  virtual Value output_grad(int i) const = 0;             // null: nothing arrives (symbolic zero)
+  virtual const TensorSpec& input_spec(int i) const = 0;  // always known
   virtual const TensorSpec& output_spec(int i) const = 0;
-  virtual bool wants(int i) const = 0;              // is the gradient of input i asked for? (skip work if not)
+  virtual bool wants(int i) const = 0;  // is the gradient of input i asked for? (skip work if not)
   virtual bool train() const = 0;
   virtual RngKey rng() const { return {}; }
 };
@@ -180,7 +184,9 @@ struct InputInfo {
   bool optional = false;   // absent when Op::num_inputs(params) says so
   bool auxiliary = false;  // state: listed in list_auxiliary_states
 };
-struct OutputInfo { std::string name, doc; };
+struct OutputInfo {
+  std::string name, doc;
+};
 
 // What sweep tests run: inputs by shape (dtype float32 unless given), values drawn from [low, high].
 struct Sample {
@@ -188,8 +194,8 @@ struct Sample {
   std::vector<std::pair<std::string, std::string>> attrs = {};  // as in JSON
   double low = -2.0, high = 2.0;
   std::vector<DType> dtypes = {};  // per input; empty: the swept dtype for all
-  bool integer_valued = false; // draw whole numbers in [low, high]
-  bool check_gradient = true;  // false where the function is not smooth at random points; say why in `note`
+  bool integer_valued = false;     // draw whole numbers in [low, high]
+  bool check_gradient = true;      // false where the function is not smooth at random points; say why in `note`
   std::string note = {};
 };
 
@@ -200,64 +206,74 @@ class Op {
  public:
   std::string name, doc;
   std::vector<std::string> aliases;
-  std::vector<InputInfo> inputs;             // declared; variadic: one entry that repeats
-  std::vector<OutputInfo> outputs;           // hidden ones last
-  std::unique_ptr<SchemaBase> schema;        // never null (NoParams)
-  ParamsPtr default_params;                  // made once by seal(); null when a field is required
+  std::vector<InputInfo> inputs;       // declared; variadic: one entry that repeats
+  std::vector<OutputInfo> outputs;     // hidden ones last
+  std::unique_ptr<SchemaBase> schema;  // never null (NoParams)
+  ParamsPtr default_params;            // made once by seal(); null when a field is required
   bool variadic = false;
-  std::string count_param;                   // name of the integer field that holds the number of variadic inputs ("num_args")
-  std::vector<std::string> subgraph_names;   // control flow
+  std::string count_param;  // name of the integer field that holds the number of variadic inputs ("num_args")
+  std::vector<std::string> subgraph_names;  // control flow
 
-  int num_inputs(const void* params) const { return num_inputs_ ? num_inputs_(params) : static_cast<int>(inputs.size()); }
-  int num_outputs(const void* params) const { return num_outputs_ ? num_outputs_(params) : static_cast<int>(outputs.size()); }
-  int num_visible_outputs(const void* params) const { return num_visible_ ? num_visible_(params) : num_outputs(params); }
-  std::string input_name(const void* params, int i) const;   // variadic: arg0, arg1, ...
+  int num_inputs(const void* params) const {
+    return num_inputs_ ? num_inputs_(params) : static_cast<int>(inputs.size());
+  }
+  int num_outputs(const void* params) const {
+    return num_outputs_ ? num_outputs_(params) : static_cast<int>(outputs.size());
+  }
+  int num_visible_outputs(const void* params) const {
+    return num_visible_ ? num_visible_(params) : num_outputs(params);
+  }
+  std::string input_name(const void* params, int i) const;  // variadic: arg0, arg1, ...
   std::string output_name(const void* params, int i) const;
 
-  void infer(const void* params, InferContext& c) const;     // calls the rule; adds op name to errors
-  Ref<Kernel> link(const LinkContext& c) const;              // throws UnsupportedError for a device or dtype without kernel
+  void infer(const void* params, InferContext& c) const;  // calls the rule; adds op name to errors
+  Ref<Kernel> link(const LinkContext& c) const;  // throws UnsupportedError for a device or dtype without kernel
   Values gradient(const void* params, const GradientContext& g) const;  // one Value per input, null = zero
   bool differentiable() const { return static_cast<bool>(gradient_); }
   const Saves& saves() const { return saves_; }
   int64_t cost_ns(const void* params, std::span<const TensorSpec> in, std::span<const TensorSpec> out) const;
 
   // Traits.
-  struct InplacePair { int input, output; };
-  struct Writeback { int input, output; };   // output's value becomes the input's (aux states, optimizer states)
-  std::vector<InplacePair> inplace;          // output may reuse the input's memory
+  struct InplacePair {
+    int input, output;
+  };
+  struct Writeback {
+    int input, output;
+  };                                 // output's value becomes the input's (aux states, optimizer states)
+  std::vector<InplacePair> inplace;  // output may reuse the input's memory
   std::vector<Writeback> writebacks;
   // The same for variadic ops, where the pairs depend on the parameters: the input of an output, or -1.
-  std::function<int(const void* params, int output)> variadic_inplace, variadic_writeback;
-  std::function<bool(const void* params, bool train)> writeback_active;   // null: always
+  std::function<int(const void*params, int output)> variadic_inplace, variadic_writeback;
+  std::function<bool(const void* params, bool train)> writeback_active;  // null: always
   bool has_writebacks() const { return !writebacks.empty() || variadic_writeback; }
-  int writeback_input(const void* params, int output) const {             // -1: none
+  int writeback_input(const void* params, int output) const {  // -1: none
     if (variadic_writeback) return variadic_writeback(params, output);
     for (const Writeback& w : writebacks)
       if (w.output == output) return w.input;
     return -1;
   }
-  bool may_reuse(const void* params, int input, int output) const {       // output in the input's memory
+  bool may_reuse(const void* params, int input, int output) const {  // output in the input's memory
     if (variadic_inplace) return variadic_inplace(params, output) == input;
     for (const InplacePair& p : inplace)
       if (p.input == input && p.output == output) return true;
     return false;
   }
-  std::function<bool(const void* params, bool train)> is_identity;        // output 0 equals input 0 (then removable)
-  bool is_view = false;                      // output 0 has the bytes of input 0 under another shape
-  bool commutative = false;                  // two inputs may be exchanged
-  bool random = false;                       // never merged, folded, moved
-  bool effect = false;                       // never removed, merged, folded
-  bool total = true;                         // cannot raise once inference has passed
-  bool train_sensitive = false;              // behaves differently in training
-  bool skips_unwanted_outputs = false;       // kernel checks data == nullptr for outputs other than 0
+  std::function<bool(const void* params, bool train)> is_identity;  // output 0 equals input 0 (then removable)
+  bool is_view = false;                 // output 0 has the bytes of input 0 under another shape
+  bool commutative = false;             // two inputs may be exchanged
+  bool random = false;                  // never merged, folded, moved
+  bool effect = false;                  // never removed, merged, folded
+  bool total = true;                    // cannot raise once inference has passed
+  bool train_sensitive = false;         // behaves differently in training
+  bool skips_unwanted_outputs = false;  // kernel checks data == nullptr for outputs other than 0
   bool stops_gradient = false;
-  bool data_dependent_shape = false;         // output shape known only after running: run_dynamic
-  bool hidden = false;                       // internal helper op: not shown in nd/sym namespaces
+  bool data_dependent_shape = false;  // output shape known only after running: run_dynamic
+  bool hidden = false;                // internal helper op: not shown in nd/sym namespaces
   PointwiseFn pointwise = nullptr;
-  DTypeSet dtypes = kAllDTypes;              // what kernels exist for (dtype of input 0, or of the output without inputs)
+  DTypeSet dtypes = kAllDTypes;  // what kernels exist for (dtype of input 0, or of the output without inputs)
   std::vector<int> image_inputs, image_outputs;  // these may be channels-last (all of them together), rank 3 to 5
   std::function<bool(const void* params)> image_active;  // null: always; false: this use takes plain memory only
-  bool format_agnostic = false;              // same-shape elementwise: any format if all inputs and outputs share it
+  bool format_agnostic = false;  // same-shape elementwise: any format if all inputs and outputs share it
   std::vector<Sample> samples;
   // For ops with data_dependent_shape: computes outputs itself; allocate(i, spec) gives memory for output i.
   using Allocate = std::function<TensorRef(int output, const TensorSpec& spec)>;
@@ -267,12 +283,12 @@ class Op {
   std::function<int(const void*)> num_inputs_, num_outputs_, num_visible_;
   std::function<void(const void*, InferContext&)> infer_;
   std::function<Ref<Kernel>(const LinkContext&)> link_;
-  Ref<Kernel> stateless;                     // set by cpu(): the same kernel for every use, no linking needed
+  Ref<Kernel> stateless;  // set by cpu(): the same kernel for every use, no linking needed
   std::function<Values(const void*, const GradientContext&)> gradient_;
   std::function<int64_t(const void*, std::span<const TensorSpec>, std::span<const TensorSpec>)> cost_;
   bool gradient_declared_ = false;
   Saves saves_;
-  int id = -1;                               // dense index, stable within a process
+  int id = -1;  // dense index, stable within a process
 };
 
 namespace detail {
@@ -290,7 +306,9 @@ class FunctionKernel final : public Kernel {
 
 // A stateless kernel that calls f(const P&, const KernelArgs&).
 template <typename P, typename F>
-Ref<Kernel> function_kernel(F f) { return Ref<Kernel>(new detail::FunctionKernel<P, F>(std::move(f))); }
+Ref<Kernel> function_kernel(F f) {
+  return Ref<Kernel>(new detail::FunctionKernel<P, F>(std::move(f)));
+}
 
 namespace detail {
 // f(parameters of type P, ...) as a function of (pointer to parameters, ...).
@@ -308,7 +326,8 @@ class DeclarationBase {
   void add_input(std::string_view name, std::string_view doc, bool optional, bool auxiliary);
   void add_output(std::string_view name, std::string_view doc);
   void add_alias(std::string_view name);
-  void add_sample(std::vector<Shape> inputs, std::vector<std::pair<std::string, std::string>> attrs, double low, double high);
+  void add_sample(std::vector<Shape> inputs, std::vector<std::pair<std::string, std::string>> attrs, double low,
+                  double high);
   void set_doc(std::string_view text);
   void set_variadic(std::string_view count_param);
   void set_kernel(Ref<Kernel> kernel, DTypeSet dtypes);
@@ -323,90 +342,221 @@ template <typename P>
 class OpBuilder : detail::DeclarationBase {
  public:
   explicit OpBuilder(Op& op) : DeclarationBase(op) {}
-  OpBuilder& doc(std::string_view t) { set_doc(t); return *this; }
-  OpBuilder& alias(std::string_view n) { add_alias(n); return *this; }
-  OpBuilder& input(std::string_view name, std::string_view doc = "") { add_input(name, doc, false, false); return *this; }
+  OpBuilder& doc(std::string_view t) {
+    set_doc(t);
+    return *this;
+  }
+  OpBuilder& alias(std::string_view n) {
+    add_alias(n);
+    return *this;
+  }
+  OpBuilder& input(std::string_view name, std::string_view doc = "") {
+    add_input(name, doc, false, false);
+    return *this;
+  }
   // Trailing inputs that num_inputs() may leave out (bias).
-  OpBuilder& optional_input(std::string_view name, std::string_view doc = "") { add_input(name, doc, true, false); return *this; }
-  OpBuilder& auxiliary(std::string_view name, std::string_view doc = "") { add_input(name, doc, false, true); return *this; }
+  OpBuilder& optional_input(std::string_view name, std::string_view doc = "") {
+    add_input(name, doc, true, false);
+    return *this;
+  }
+  OpBuilder& auxiliary(std::string_view name, std::string_view doc = "") {
+    add_input(name, doc, false, true);
+    return *this;
+  }
   // Any number of inputs; the field count_param (if any) receives their number.
   OpBuilder& variadic_input(std::string_view name, std::string_view count_param, std::string_view doc = "") {
-    add_input(name, doc, false, false); set_variadic(count_param); return *this;
+    add_input(name, doc, false, false);
+    set_variadic(count_param);
+    return *this;
   }
-  OpBuilder& output(std::string_view name, std::string_view doc = "") { add_output(name, doc); return *this; }
+  OpBuilder& output(std::string_view name, std::string_view doc = "") {
+    add_output(name, doc);
+    return *this;
+  }
   // int(const P&)
-  template <typename F> OpBuilder& num_inputs(F f) { op_.num_inputs_ = erased(std::move(f)); return *this; }
-  template <typename F> OpBuilder& num_outputs(F f) { op_.num_outputs_ = erased(std::move(f)); return *this; }
-  template <typename F> OpBuilder& num_visible_outputs(F f) { op_.num_visible_ = erased(std::move(f)); return *this; }
-  OpBuilder& visible_outputs(int n) { op_.num_visible_ = [n](const void*) { return n; }; return *this; }
-  // void(const P&, InferContext&)
-  template <typename F> OpBuilder& infer(F f) { op_.infer_ = erased(std::move(f)); return *this; }
-  // Stateless kernel, void(const P&, const KernelArgs&). `dtypes`: what it is written for.
-  template <typename F> OpBuilder& cpu(F f, DTypeSet dtypes = kAllDTypes) {
-    set_kernel(function_kernel<P>(std::move(f)), dtypes); return *this;
+  template <typename F>
+  OpBuilder& num_inputs(F f) {
+    op_.num_inputs_ = erased(std::move(f));
+    return *this;
   }
-  // Linked kernel, Ref<Kernel>(const P&, const LinkContext&): called once per node (or found in a cache by signature for
-  // imperative calls).
-  template <typename F> OpBuilder& link(F f, DTypeSet dtypes = kFloating) {
+  template <typename F>
+  OpBuilder& num_outputs(F f) {
+    op_.num_outputs_ = erased(std::move(f));
+    return *this;
+  }
+  template <typename F>
+  OpBuilder& num_visible_outputs(F f) {
+    op_.num_visible_ = erased(std::move(f));
+    return *this;
+  }
+  OpBuilder& visible_outputs(int n) {
+    op_.num_visible_ = [n](const void*) { return n; };
+    return *this;
+  }
+  // void(const P&, InferContext&)
+  template <typename F>
+  OpBuilder& infer(F f) {
+    op_.infer_ = erased(std::move(f));
+    return *this;
+  }
+  // Stateless kernel, void(const P&, const KernelArgs&). `dtypes`: what it is written for.
+  template <typename F>
+  OpBuilder& cpu(F f, DTypeSet dtypes = kAllDTypes) {
+    set_kernel(function_kernel<P>(std::move(f)), dtypes);
+    return *this;
+  }
+  // Linked kernel, Ref<Kernel>(const P&, const LinkContext&): called once per node (or found in a cache by signature
+  // for imperative calls).
+  template <typename F>
+  OpBuilder& link(F f, DTypeSet dtypes = kFloating) {
     op_.dtypes = dtypes;
     op_.link_ = [f = std::move(f)](const LinkContext& c) { return f(*static_cast<const P*>(c.params), c); };
     return *this;
   }
   // Values(const P&, const GradientContext&)
-  template <typename F> OpBuilder& gradient(F f, Saves saves = Saves::all()) {
-    op_.gradient_ = erased(std::move(f)); op_.saves_ = saves; op_.gradient_declared_ = true; return *this;
-  }
-  OpBuilder& gradient(NotDifferentiable) { op_.gradient_declared_ = true; return *this; }
-  OpBuilder& inplace(int in, int out) { op_.inplace.push_back({in, out}); return *this; }
-  OpBuilder& writeback(int in, int out) { op_.writebacks.push_back({in, out}); return *this; }
-  // int(const P&, int output): the input, or -1
-  template <typename F> OpBuilder& variadic_inplace(F f) { op_.variadic_inplace = erased(std::move(f)); return *this; }
-  template <typename F> OpBuilder& variadic_writeback(F f) { op_.variadic_writeback = erased(std::move(f)); return *this; }
-  // bool(const P&, bool train)
-  template <typename F> OpBuilder& writeback_active(F f) { op_.writeback_active = erased(std::move(f)); return *this; }
-  template <typename F> OpBuilder& identity_when(F f) { op_.is_identity = erased(std::move(f)); return *this; }
-  OpBuilder& view() { op_.is_view = true; return *this; }
-  OpBuilder& commutative() { op_.commutative = true; return *this; }
-  OpBuilder& random() { op_.random = true; return *this; }
-  OpBuilder& effect() { op_.effect = true; return *this; }
-  OpBuilder& may_raise() { op_.total = false; return *this; }
-  OpBuilder& train_sensitive() { op_.train_sensitive = true; return *this; }
-  OpBuilder& skips_unwanted_outputs() { op_.skips_unwanted_outputs = true; return *this; }
-  OpBuilder& stops_gradient() { op_.stops_gradient = true; return *this; }
-  OpBuilder& internal() { op_.hidden = true; return *this; }
-  OpBuilder& pointwise(PointwiseFn f) { op_.pointwise = f; op_.format_agnostic = true; return *this; }
-  OpBuilder& format_agnostic() { op_.format_agnostic = true; return *this; }
-  OpBuilder& image(std::vector<int> in, std::vector<int> out) { op_.image_inputs = std::move(in); op_.image_outputs = std::move(out); return *this; }
-  // bool(const P&)
-  template <typename F> OpBuilder& image_when(F f) { op_.image_active = erased(std::move(f)); return *this; }
-  // int64_t(const P&, std::span<const TensorSpec> in, std::span<const TensorSpec> out): nanoseconds on one core
-  template <typename F> OpBuilder& cost(F f) { op_.cost_ = erased(std::move(f)); return *this; }
-  // void(const P&, const KernelArgs&, const Op::Allocate&)
-  template <typename F> OpBuilder& dynamic(F f) {
-    op_.data_dependent_shape = true;
-    op_.run_dynamic = [f = std::move(f)](const KernelArgs& a, const Op::Allocate& alloc) { f(*static_cast<const P*>(a.params), a, alloc); };
+  template <typename F>
+  OpBuilder& gradient(F f, Saves saves = Saves::all()) {
+    op_.gradient_ = erased(std::move(f));
+    op_.saves_ = saves;
+    op_.gradient_declared_ = true;
     return *this;
   }
-  OpBuilder& sample(Sample s) { op_.samples.push_back(std::move(s)); return *this; }
+  OpBuilder& gradient(NotDifferentiable) {
+    op_.gradient_declared_ = true;
+    return *this;
+  }
+  OpBuilder& inplace(int in, int out) {
+    op_.inplace.push_back({in, out});
+    return *this;
+  }
+  OpBuilder& writeback(int in, int out) {
+    op_.writebacks.push_back({in, out});
+    return *this;
+  }
+  // int(const P&, int output): the input, or -1
+  template <typename F>
+  OpBuilder& variadic_inplace(F f) {
+    op_.variadic_inplace = erased(std::move(f));
+    return *this;
+  }
+  template <typename F>
+  OpBuilder& variadic_writeback(F f) {
+    op_.variadic_writeback = erased(std::move(f));
+    return *this;
+  }
+  // bool(const P&, bool train)
+  template <typename F>
+  OpBuilder& writeback_active(F f) {
+    op_.writeback_active = erased(std::move(f));
+    return *this;
+  }
+  template <typename F>
+  OpBuilder& identity_when(F f) {
+    op_.is_identity = erased(std::move(f));
+    return *this;
+  }
+  OpBuilder& view() {
+    op_.is_view = true;
+    return *this;
+  }
+  OpBuilder& commutative() {
+    op_.commutative = true;
+    return *this;
+  }
+  OpBuilder& random() {
+    op_.random = true;
+    return *this;
+  }
+  OpBuilder& effect() {
+    op_.effect = true;
+    return *this;
+  }
+  OpBuilder& may_raise() {
+    op_.total = false;
+    return *this;
+  }
+  OpBuilder& train_sensitive() {
+    op_.train_sensitive = true;
+    return *this;
+  }
+  OpBuilder& skips_unwanted_outputs() {
+    op_.skips_unwanted_outputs = true;
+    return *this;
+  }
+  OpBuilder& stops_gradient() {
+    op_.stops_gradient = true;
+    return *this;
+  }
+  OpBuilder& internal() {
+    op_.hidden = true;
+    return *this;
+  }
+  OpBuilder& pointwise(PointwiseFn f) {
+    op_.pointwise = f;
+    op_.format_agnostic = true;
+    return *this;
+  }
+  OpBuilder& format_agnostic() {
+    op_.format_agnostic = true;
+    return *this;
+  }
+  OpBuilder& image(std::vector<int> in, std::vector<int> out) {
+    op_.image_inputs = std::move(in);
+    op_.image_outputs = std::move(out);
+    return *this;
+  }
+  // bool(const P&)
+  template <typename F>
+  OpBuilder& image_when(F f) {
+    op_.image_active = erased(std::move(f));
+    return *this;
+  }
+  // int64_t(const P&, std::span<const TensorSpec> in, std::span<const TensorSpec> out): nanoseconds on one core
+  template <typename F>
+  OpBuilder& cost(F f) {
+    op_.cost_ = erased(std::move(f));
+    return *this;
+  }
+  // void(const P&, const KernelArgs&, const Op::Allocate&)
+  template <typename F>
+  OpBuilder& dynamic(F f) {
+    op_.data_dependent_shape = true;
+    op_.run_dynamic = [f = std::move(f)](const KernelArgs& a, const Op::Allocate& alloc) {
+      f(*static_cast<const P*>(a.params), a, alloc);
+    };
+    return *this;
+  }
+  OpBuilder& sample(Sample s) {
+    op_.samples.push_back(std::move(s));
+    return *this;
+  }
   // Short form: shapes of the inputs, attrs as in JSON.
-  OpBuilder& sample(std::vector<Shape> inputs, std::vector<std::pair<std::string, std::string>> attrs = {}, double low = -2.0, double high = 2.0) {
-    add_sample(std::move(inputs), std::move(attrs), low, high); return *this;
+  OpBuilder& sample(std::vector<Shape> inputs, std::vector<std::pair<std::string, std::string>> attrs = {},
+                    double low = -2.0, double high = 2.0) {
+    add_sample(std::move(inputs), std::move(attrs), low, high);
+    return *this;
   }
   Op& op() { return op_; }
 
  private:
-  template <typename F> static auto erased(F f) { return detail::with_params<P>(std::move(f)); }
+  template <typename F>
+  static auto erased(F f) {
+    return detail::with_params<P>(std::move(f));
+  }
 };
 
 // Owner: Runtime. Filled by ops::register_all, then sealed.
 class OpRegistry {
  public:
   template <typename P = NoParams>
-  OpBuilder<P> declare(std::string_view name) { return OpBuilder<P>(add(std::string(name), std::make_unique<ParamSchema<P>>())); }
-  const Op* find(std::string_view name) const;   // by name or alias; null if unknown
-  const Op& at(std::string_view name) const;     // throws ParamError naming similar ones
+  OpBuilder<P> declare(std::string_view name) {
+    return OpBuilder<P>(add(std::string(name), std::make_unique<ParamSchema<P>>()));
+  }
+  const Op* find(std::string_view name) const;  // by name or alias; null if unknown
+  const Op& at(std::string_view name) const;    // throws ParamError naming similar ones
   const std::vector<const Op*>& all() const { return order_; }
-  // Checks every op: doc, inference, kernel, a gradient or kNotDifferentiable, a sample. Throws Error naming the op and what lacks.
+  // Checks every op: doc, inference, kernel, a gradient or kNotDifferentiable, a sample. Throws Error naming the op and
+  // what lacks.
   void seal();
   bool sealed() const { return sealed_; }
 
@@ -422,14 +572,14 @@ class OpRegistry {
 class OpRef {
  public:
   constexpr explicit OpRef(const char* name) : name_(name) {}
-  const Op& op() const;   // throws if the registry does not know the name
+  const Op& op() const;  // throws if the registry does not know the name
   const char* name() const { return name_; }
 
  private:
   const char* name_;
   mutable std::atomic<const Op*> op_{nullptr};
 };
-const OpRegistry& op_registry();             // the process' sealed registry; made on first use by Runtime
-void set_op_registry(const OpRegistry* r);   // Runtime only
+const OpRegistry& op_registry();            // the process' sealed registry; made on first use by Runtime
+void set_op_registry(const OpRegistry* r);  // Runtime only
 
 }  // namespace hybridnet

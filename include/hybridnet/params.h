@@ -26,24 +26,39 @@ struct AttrValue {
   using List = std::vector<AttrValue>;
   std::variant<std::monostate, bool, int64_t, double, std::string, List> value;  // monostate is None
   AttrValue() = default;
-  AttrValue(bool v) : value(v) {}                                          // NOLINT: implicit on purpose
-  AttrValue(int v) : value(static_cast<int64_t>(v)) {}                     // NOLINT
-  AttrValue(int64_t v) : value(v) {}                                       // NOLINT
-  AttrValue(double v) : value(v) {}                                        // NOLINT
-  AttrValue(const char* v) : value(std::string(v)) {}                      // NOLINT
-  AttrValue(std::string v) : value(std::move(v)) {}                        // NOLINT
-  AttrValue(List v) : value(std::move(v)) {}                               // NOLINT
-  AttrValue(const Shape& v);                                               // NOLINT
+  AttrValue(bool v) : value(v) {}                       // NOLINT: implicit on purpose
+  AttrValue(int v) : value(static_cast<int64_t>(v)) {}  // NOLINT
+  AttrValue(int64_t v) : value(v) {}                    // NOLINT
+  AttrValue(double v) : value(v) {}                     // NOLINT
+  AttrValue(const char* v) : value(std::string(v)) {}   // NOLINT
+  AttrValue(std::string v) : value(std::move(v)) {}     // NOLINT
+  AttrValue(List v) : value(std::move(v)) {}            // NOLINT
+  AttrValue(const Shape& v);                            // NOLINT
   bool is_none() const { return value.index() == 0; }
   std::string str() const;  // as Python's str(): True, None, (2, 2), 0.1, relu
 };
 
 // The C++ types that a parameter may have.
 enum class FieldKind : int8_t {
-  kBool, kInt32, kInt64, kFloat, kDouble, kString, kEnum, kTuple, kDType,
-  kOptBool, kOptInt32, kOptInt64, kOptFloat, kOptDouble, kOptTuple, kOptDType, kOptEnum,
-  kDoubles,        // std::vector<double>: (0.1, 0.2)
-  kOptionalInts,   // OptionalInts
+  kBool,
+  kInt32,
+  kInt64,
+  kFloat,
+  kDouble,
+  kString,
+  kEnum,
+  kTuple,
+  kDType,
+  kOptBool,
+  kOptInt32,
+  kOptInt64,
+  kOptFloat,
+  kOptDouble,
+  kOptTuple,
+  kOptDType,
+  kOptEnum,
+  kDoubles,       // std::vector<double>: (0.1, 0.2)
+  kOptionalInts,  // OptionalInts
   kOptString,
 };
 
@@ -51,40 +66,98 @@ struct FieldInfo {
   std::string name;
   FieldKind kind;
   size_t offset = 0;
-  bool required = true;                 // until default_value() is called
+  bool required = true;  // until default_value() is called
   std::string doc;
-  std::vector<std::pair<std::string, int>> choices;   // kEnum, kOptEnum; kString with choices restricts values (int unused)
+  std::vector<std::pair<std::string, int>>
+      choices;  // kEnum, kOptEnum; kString with choices restricts values (int unused)
   std::optional<double> minimum, maximum;
   AttrValue default_attr;
-  bool hidden = false;                  // accepted and ignored (workspace, cudnn_tune, ...), not printed
+  bool hidden = false;  // accepted and ignored (workspace, cudnn_tune, ...), not printed
 };
 
 namespace detail {
-template <typename T> struct field_kind;
-template <> struct field_kind<bool> { static constexpr FieldKind value = FieldKind::kBool; };
-template <> struct field_kind<int32_t> { static constexpr FieldKind value = FieldKind::kInt32; };
-template <> struct field_kind<int64_t> { static constexpr FieldKind value = FieldKind::kInt64; };
-template <> struct field_kind<float> { static constexpr FieldKind value = FieldKind::kFloat; };
-template <> struct field_kind<double> { static constexpr FieldKind value = FieldKind::kDouble; };
-template <> struct field_kind<std::string> { static constexpr FieldKind value = FieldKind::kString; };
-template <> struct field_kind<Tuple> { static constexpr FieldKind value = FieldKind::kTuple; };
-template <> struct field_kind<DType> { static constexpr FieldKind value = FieldKind::kDType; };
-template <> struct field_kind<std::optional<bool>> { static constexpr FieldKind value = FieldKind::kOptBool; };
-template <> struct field_kind<std::optional<int32_t>> { static constexpr FieldKind value = FieldKind::kOptInt32; };
-template <> struct field_kind<std::optional<int64_t>> { static constexpr FieldKind value = FieldKind::kOptInt64; };
-template <> struct field_kind<std::optional<float>> { static constexpr FieldKind value = FieldKind::kOptFloat; };
-template <> struct field_kind<std::optional<double>> { static constexpr FieldKind value = FieldKind::kOptDouble; };
-template <> struct field_kind<std::optional<Tuple>> { static constexpr FieldKind value = FieldKind::kOptTuple; };
-template <> struct field_kind<std::optional<DType>> { static constexpr FieldKind value = FieldKind::kOptDType; };
-template <> struct field_kind<std::optional<std::string>> { static constexpr FieldKind value = FieldKind::kOptString; };
-template <> struct field_kind<std::vector<double>> { static constexpr FieldKind value = FieldKind::kDoubles; };
-template <> struct field_kind<OptionalInts> { static constexpr FieldKind value = FieldKind::kOptionalInts; };
-template <typename E> requires std::is_enum_v<E>
+template <typename T>
+struct field_kind;
+template <>
+struct field_kind<bool> {
+  static constexpr FieldKind value = FieldKind::kBool;
+};
+template <>
+struct field_kind<int32_t> {
+  static constexpr FieldKind value = FieldKind::kInt32;
+};
+template <>
+struct field_kind<int64_t> {
+  static constexpr FieldKind value = FieldKind::kInt64;
+};
+template <>
+struct field_kind<float> {
+  static constexpr FieldKind value = FieldKind::kFloat;
+};
+template <>
+struct field_kind<double> {
+  static constexpr FieldKind value = FieldKind::kDouble;
+};
+template <>
+struct field_kind<std::string> {
+  static constexpr FieldKind value = FieldKind::kString;
+};
+template <>
+struct field_kind<Tuple> {
+  static constexpr FieldKind value = FieldKind::kTuple;
+};
+template <>
+struct field_kind<DType> {
+  static constexpr FieldKind value = FieldKind::kDType;
+};
+template <>
+struct field_kind<std::optional<bool>> {
+  static constexpr FieldKind value = FieldKind::kOptBool;
+};
+template <>
+struct field_kind<std::optional<int32_t>> {
+  static constexpr FieldKind value = FieldKind::kOptInt32;
+};
+template <>
+struct field_kind<std::optional<int64_t>> {
+  static constexpr FieldKind value = FieldKind::kOptInt64;
+};
+template <>
+struct field_kind<std::optional<float>> {
+  static constexpr FieldKind value = FieldKind::kOptFloat;
+};
+template <>
+struct field_kind<std::optional<double>> {
+  static constexpr FieldKind value = FieldKind::kOptDouble;
+};
+template <>
+struct field_kind<std::optional<Tuple>> {
+  static constexpr FieldKind value = FieldKind::kOptTuple;
+};
+template <>
+struct field_kind<std::optional<DType>> {
+  static constexpr FieldKind value = FieldKind::kOptDType;
+};
+template <>
+struct field_kind<std::optional<std::string>> {
+  static constexpr FieldKind value = FieldKind::kOptString;
+};
+template <>
+struct field_kind<std::vector<double>> {
+  static constexpr FieldKind value = FieldKind::kDoubles;
+};
+template <>
+struct field_kind<OptionalInts> {
+  static constexpr FieldKind value = FieldKind::kOptionalInts;
+};
+template <typename E>
+requires std::is_enum_v<E>
 struct field_kind<E> {
   static_assert(sizeof(E) == sizeof(int32_t), "parameter enums are 32 bits wide (enum class X : int32_t)");
   static constexpr FieldKind value = FieldKind::kEnum;
 };
-template <typename E> requires std::is_enum_v<E>
+template <typename E>
+requires std::is_enum_v<E>
 struct field_kind<std::optional<E>> {
   static_assert(sizeof(E) == sizeof(int32_t));
   static constexpr FieldKind value = FieldKind::kOptEnum;
@@ -98,7 +171,10 @@ class Params : public RefCounted<Params> {
   virtual ~Params() = default;
   virtual void* data() = 0;
   const void* data() const { return const_cast<Params*>(this)->data(); }
-  template <typename P> const P& as() const { return *static_cast<const P*>(data()); }
+  template <typename P>
+  const P& as() const {
+    return *static_cast<const P*>(data());
+  }
 };
 using ParamsPtr = Ref<const Params>;
 
@@ -107,19 +183,22 @@ class FieldBuilder;
 class SchemaBase {
  public:
   virtual ~SchemaBase() = default;
-  virtual Ref<Params> create() const = 0;                        // with default values
+  virtual Ref<Params> create() const = 0;  // with default values
   virtual Ref<Params> copy(const Params& from) const = 0;
-  virtual void validate(const void*) const {}                    // cross-field checks of the operator
+  virtual void validate(const void*) const {}  // cross-field checks of the operator
 
   const std::vector<FieldInfo>& fields() const { return fields_; }
-  int find(std::string_view name) const;                         // field index or -1
+  int find(std::string_view name) const;  // field index or -1
   // Sets one field; throws ParamError (op, field, expected, given). Text in AttrValue is parsed as JSON attrs are.
   void set(void* params, int field, const AttrValue& value, std::string_view op) const;
   AttrValue get(const void* params, int field) const;
-  // After all set() calls: every required field was given (bit i of `given`), ranges hold, validate(). Throws ParamError.
+  // After all set() calls: every required field was given (bit i of `given`), ranges hold, validate(). Throws
+  // ParamError.
   void finish(const void* params, uint64_t given, std::string_view op) const;
-  // Makes parameters from (name, text) pairs; names of the form __x__ and unknown ones are an error unless `ignore_unknown`.
-  ParamsPtr parse(const std::vector<std::pair<std::string, std::string>>& attrs, std::string_view op, bool ignore_unknown) const;
+  // Makes parameters from (name, text) pairs; names of the form __x__ and unknown ones are an error unless
+  // `ignore_unknown`.
+  ParamsPtr parse(const std::vector<std::pair<std::string, std::string>>& attrs, std::string_view op,
+                  bool ignore_unknown) const;
   ParamsPtr parse(const std::vector<std::pair<std::string, AttrValue>>& attrs, std::string_view op) const;
   // (name, text) of every field that differs from its default or is required, in field order.
   std::vector<std::pair<std::string, std::string>> print(const void* params) const;
@@ -131,7 +210,8 @@ class SchemaBase {
   std::vector<FieldInfo> fields_;
 };
 
-// What ParamSchema::field() returns, to be described further. Out of line and for all operators alike: descriptions run once.
+// What ParamSchema::field() returns, to be described further. Out of line and for all operators alike: descriptions run
+// once.
 class FieldBuilder {
  public:
   explicit FieldBuilder(FieldInfo& info) : info_(info) {}
@@ -141,14 +221,16 @@ class FieldBuilder {
   FieldBuilder& default_value(double v);
   FieldBuilder& default_value(const char* v);
   FieldBuilder& default_value(AttrValue v);
-  FieldBuilder& none_by_default();                                  // for optional<> members
+  FieldBuilder& none_by_default();  // for optional<> members
   FieldBuilder& range(double low, double high);
   FieldBuilder& at_least(double low);
   FieldBuilder& doc(std::string_view text);
-  FieldBuilder& one_of(std::initializer_list<const char*> names);   // for std::string members
+  FieldBuilder& one_of(std::initializer_list<const char*> names);  // for std::string members
   FieldBuilder& hidden();
   template <typename E>
-  FieldBuilder& choice(std::string_view name, E v) { return add_choice(name, static_cast<int>(v)); }
+  FieldBuilder& choice(std::string_view name, E v) {
+    return add_choice(name, static_cast<int>(v));
+  }
 
  private:
   FieldBuilder& add_choice(std::string_view name, int v);
@@ -158,7 +240,9 @@ class FieldBuilder {
 template <typename P>
 class ParamSchema final : public SchemaBase {
  public:
-  ParamSchema() { if constexpr (requires { P::describe(*this); }) P::describe(*this); }
+  ParamSchema() {
+    if constexpr (requires { P::describe(*this); }) P::describe(*this);
+  }
 
   // schema.field("slope", &P::slope).default_value(0.25).doc("...")
   template <typename M>
@@ -186,7 +270,9 @@ class ParamSchema final : public SchemaBase {
     b->value = std::move(value);
     return ParamsPtr(b);
   }
-  void validate(const void* params) const override { if (check_) check_(*static_cast<const P*>(params)); }
+  void validate(const void* params) const override {
+    if (check_) check_(*static_cast<const P*>(params));
+  }
 
  private:
   struct Box final : Params {

@@ -40,8 +40,8 @@ class Graph {
   Graph(Graph&&) = default;
   Graph& operator=(Graph&&) = default;
 
-  // Adds clones of everything outputs depend on. `map` holds the clones of leaves on entry and of every entry on return.
-  // specs: of the originals; null: what the originals hold themselves. Returns the clones of outputs.
+  // Adds clones of everything outputs depend on. `map` holds the clones of leaves on entry and of every entry on
+  // return. specs: of the originals; null: what the originals hold themselves. Returns the clones of outputs.
   std::vector<NodeEntry> import(const std::vector<NodeEntry>& outputs, const SpecMap* specs, EntryMap& map);
   // The same from another Graph: keeps the order in which its nodes are scheduled, and formats.
   std::vector<NodeEntry> import(const Graph& from, const std::vector<NodeEntry>& outputs, EntryMap& map);
@@ -91,8 +91,8 @@ class Graph {
   int remove_unused();
 
   using Checkpoint = size_t;
-  Checkpoint checkpoint();       // edits are remembered until every checkpoint is released
-  void revert(Checkpoint to);    // undoes what came after; the checkpoint stays open
+  Checkpoint checkpoint();     // edits are remembered until every checkpoint is released
+  void revert(Checkpoint to);  // undoes what came after; the checkpoint stays open
   void release(Checkpoint at);
 
   uint64_t fingerprint() const;  // of the structure; names do not count
@@ -126,7 +126,9 @@ class Graph {
   void rewire(const Client& client, const NodeEntry& entry);
   void prune(std::vector<NodePtr> candidates);
   bool is_root(const Node& node) const { return input_numbers_.count(&node) != 0; }
-  void remember(Edit edit) { if (open_checkpoints_ > 0) journal_.push_back(std::move(edit)); }
+  void remember(Edit edit) {
+    if (open_checkpoints_ > 0) journal_.push_back(std::move(edit));
+  }
 
   bool train_;
   std::vector<NodePtr> inputs_;
@@ -164,7 +166,7 @@ struct Rewrite {
   LocalRule rule;              // one of rule and pass is set
   GraphPass pass;
   std::vector<std::string> ops;
-  std::vector<Trait> traits;   // no ops and no traits: every node
+  std::vector<Trait> traits;  // no ops and no traits: every node
   bool tracks(const Op& op) const;
   bool has_tag(std::string_view tag) const { return name == tag || tags.count(std::string(tag)) != 0; }
 };
@@ -195,10 +197,22 @@ class RewriteDatabase {
   class Builder {
    public:
     explicit Builder(Rewrite& rewrite) : rewrite_(rewrite) {}
-    Builder& tracks(Trait trait) { rewrite_.traits.push_back(trait); return *this; }
-    Builder& tracks(std::vector<std::string> ops) { rewrite_.ops = std::move(ops); return *this; }
-    Builder& at(double position) { rewrite_.position = position; return *this; }
-    Builder& tags(std::set<std::string> tags) { rewrite_.tags = std::move(tags); return *this; }
+    Builder& tracks(Trait trait) {
+      rewrite_.traits.push_back(trait);
+      return *this;
+    }
+    Builder& tracks(std::vector<std::string> ops) {
+      rewrite_.ops = std::move(ops);
+      return *this;
+    }
+    Builder& at(double position) {
+      rewrite_.position = position;
+      return *this;
+    }
+    Builder& tags(std::set<std::string> tags) {
+      rewrite_.tags = std::move(tags);
+      return *this;
+    }
 
    private:
     Rewrite& rewrite_;

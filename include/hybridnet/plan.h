@@ -1,5 +1,5 @@
-// Executable forms of graphs. A Plan is the only executor of graphs; CachedOp (hybridize), Executor (bind), control-flow
-// bodies and the C, C++ and Java front ends all run Plans. One call is one engine task.
+// Executable forms of graphs. A Plan is the only executor of graphs; CachedOp (hybridize), Executor (bind),
+// control-flow bodies and the C, C++ and Java front ends all run Plans. One call is one engine task.
 #pragma once
 
 #include <memory>
@@ -14,14 +14,14 @@
 namespace hybridnet {
 
 struct CachedOpConfig {
-  bool static_alloc = false;    // keep arenas between calls
-  bool static_shape = false;    // inputs keep their shapes: skip the signature check after the first call
-  std::string passes;           // pipeline query, empty: fast_run (GRAPH.md B3)
-  std::string name;             // block path, for errors and profiles
+  bool static_alloc = false;  // keep arenas between calls
+  bool static_shape = false;  // inputs keep their shapes: skip the signature check after the first call
+  std::string passes;         // pipeline query, empty: fast_run (GRAPH.md B3)
+  std::string name;           // block path, for errors and profiles
 };
 
-// What hybridize() makes: a Plan cache keyed by input signature (shapes, dtypes, train flag, which gradients), with gradient.
-// Threads: call() is safe from any thread; calls that run at once use separate arenas.
+// What hybridize() makes: a Plan cache keyed by input signature (shapes, dtypes, train flag, which gradients), with
+// gradient. Threads: call() is safe from any thread; calls that run at once use separate arenas.
 class CachedOp : public RefCounted<CachedOp> {
  public:
   CachedOp(Symbol symbol, CachedOpConfig config);
@@ -30,7 +30,7 @@ class CachedOp : public RefCounted<CachedOp> {
   std::vector<NDArray> call(std::span<const NDArray> inputs, std::span<const NDArray> out = {});
   const Symbol& symbol() const;
   size_t num_plans() const;
-  std::string summary() const;   // plans, instructions, memory per plan
+  std::string summary() const;  // plans, instructions, memory per plan
   // Text of the optimized graph for the most recent signature.
   std::string plan_text() const;
 
@@ -48,7 +48,7 @@ class Executor : public RefCounted<Executor> {
            std::vector<NDArray> auxiliaries, CachedOpConfig config = {});
   ~Executor();
   const std::vector<NDArray>& forward(bool train);
-  void backward(std::span<const NDArray> out_grads);   // empty: ones (loss heads ignore them)
+  void backward(std::span<const NDArray> out_grads);  // empty: ones (loss heads ignore them)
   const std::vector<NDArray>& outputs() const;
 
  private:

@@ -11,9 +11,9 @@ namespace hybridnet {
 
 class Runtime {
  public:
-  static Runtime& get();             // made on first use; torn down in order at exit
+  static Runtime& get();  // made on first use; torn down in order at exit
   Engine& engine();
-  Storage& storage(Device device);   // throws UnsupportedError for a device that is not there
+  Storage& storage(Device device);  // throws UnsupportedError for a device that is not there
   const OpRegistry& ops();
   // Drains the engine; called by front ends before the interpreter goes away.
   void shutdown();

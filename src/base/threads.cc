@@ -20,8 +20,9 @@ namespace {
 
 // 0: the thread has no scope of its own; it claims cores for each parallel region.
 thread_local int thread_cores = 0;
-// The largest team that this thread opened. libgomp ends the threads that a smaller team does not need and makes new ones for
-// the next larger team, at tens of microseconds each: so teams do not shrink, and those without a part only pass through.
+// The largest team that this thread opened. libgomp ends the threads that a smaller team does not need and makes new
+// ones for the next larger team, at tens of microseconds each: so teams do not shrink, and those without a part only
+// pass through.
 thread_local int thread_team = 1;
 // Set in the child of a fork for the thread that forked: its OpenMP team did not survive, so it must never open one.
 thread_local bool thread_lost_team = false;

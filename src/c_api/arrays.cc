@@ -12,17 +12,24 @@ int hn_array_create(const int64_t* shape, int ndim, int dtype, const void* data,
   return guarded([&] {
     require(out, "hn_array_create", "out");
     if (ndim < 0 || ndim > kMaxDims) {
-      throw ShapeError({.op = "hn_array_create", .input = "ndim", .expected = "0 to " + std::to_string(kMaxDims), .given = std::to_string(ndim)});
+      throw ShapeError({.op = "hn_array_create",
+                        .input = "ndim",
+                        .expected = "0 to " + std::to_string(kMaxDims),
+                        .given = std::to_string(ndim)});
     }
     if (ndim > 0) require(shape, "hn_array_create", "shape");
     if (!dtype_valid_code(dtype)) {
-      throw DTypeError({.op = "hn_array_create", .input = "dtype", .expected = "a code of HnDType", .given = std::to_string(dtype)});
+      throw DTypeError(
+          {.op = "hn_array_create", .input = "dtype", .expected = "a code of HnDType", .given = std::to_string(dtype)});
     }
     const Shape dims(std::span<const int64_t>(shape, static_cast<size_t>(ndim)));
     int64_t bytes = dtype_size(static_cast<DType>(dtype));
     for (int64_t d : dims) {
       if (d < 0 || __builtin_mul_overflow(bytes, d, &bytes))
-        throw ShapeError({.op = "hn_array_create", .input = "shape", .expected = "sizes >= 0 of a total below 2^63 bytes", .given = dims.str()});
+        throw ShapeError({.op = "hn_array_create",
+                          .input = "shape",
+                          .expected = "sizes >= 0 of a total below 2^63 bytes",
+                          .given = dims.str()});
     }
     NDArray array = NDArray::empty(dims, static_cast<DType>(dtype));
     if (bytes > 0) {
@@ -85,8 +92,11 @@ int hn_array_copy_to(HnArray array, void* target, size_t bytes) {
   return guarded([&] {
     require(array, "hn_array_copy_to", "array");
     if (bytes != static_cast<size_t>(array->array.bytes())) {
-      throw ValueError({.op = "hn_array_copy_to", .input = "bytes", .expected = std::to_string(array->array.bytes()),
-                        .given = std::to_string(bytes), .because = "the array is " + array->array.spec().str()});
+      throw ValueError({.op = "hn_array_copy_to",
+                        .input = "bytes",
+                        .expected = std::to_string(array->array.bytes()),
+                        .given = std::to_string(bytes),
+                        .because = "the array is " + array->array.spec().str()});
     }
     if (bytes > 0) require(target, "hn_array_copy_to", "target");
     array->array.copy_to(target);
@@ -101,7 +111,8 @@ int hn_arrays_load(const char* path, size_t* count, HnArray** arrays, const char
     require(names, "hn_arrays_load", "names");
     LoadedArrays loaded = load_arrays(path);
     for (size_t i = 0; i < loaded.arrays.size(); ++i)
-      if (!loaded.arrays[i]) throw FormatError({.input = path, .message = "array " + std::to_string(i) + " has no value"});
+      if (!loaded.arrays[i])
+        throw FormatError({.input = path, .message = "array " + std::to_string(i) + " has no value"});
     const size_t n = loaded.arrays.size();
     auto* handles = new HnArray[n];
     for (size_t i = 0; i < n; ++i) handles[i] = new HnArray_{loaded.arrays[i]};

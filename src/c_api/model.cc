@@ -15,8 +15,8 @@ using c_api::require;
 struct HnModel_ {
   Symbol symbol;
   Ref<CachedOp> op;
-  std::vector<NDArray> values;            // one per graph input; null where the caller provides it
-  std::vector<size_t> input_positions;    // which of them the caller provides
+  std::vector<NDArray> values;          // one per graph input; null where the caller provides it
+  std::vector<size_t> input_positions;  // which of them the caller provides
   std::vector<std::string> input_names, output_names;
   std::map<std::string, TensorSpec> parameter_specs;
 };
@@ -27,7 +27,8 @@ std::string read_text(const char* path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   if (!file || !(text << file.rdbuf())) {
-    throw FileError({.input = path, .message = std::string("cannot read the file: ") + std::strerror(errno),
+    throw FileError({.input = path,
+                     .message = std::string("cannot read the file: ") + std::strerror(errno),
                      .fix = "check the path and the working directory"});
   }
   return text.str();
@@ -36,7 +37,8 @@ std::string read_text(const char* path) {
 // Names in the file are `arg:NAME`, `aux:NAME` or plain; matched by name alone.
 std::map<std::string, NDArray> by_name(LoadedArrays loaded, const std::string& what) {
   if (!loaded.named && !loaded.arrays.empty()) {
-    throw FormatError({.input = what, .message = "the arrays in the file have no names",
+    throw FormatError({.input = what,
+                       .message = "the arrays in the file have no names",
                        .fix = "use the .params file that export() wrote"});
   }
   std::map<std::string, NDArray> result;
@@ -72,16 +74,23 @@ HnModel make_model(Symbol symbol, const std::map<std::string, NDArray>& paramete
 
 const char* name_at(const std::vector<std::string>& names, size_t index, const char* function) {
   if (index >= names.size()) {
-    throw IndexError({.op = function, .input = "index", .expected = "below " + std::to_string(names.size()), .given = std::to_string(index)});
+    throw IndexError({.op = function,
+                      .input = "index",
+                      .expected = "below " + std::to_string(names.size()),
+                      .given = std::to_string(index)});
   }
   return names[index].c_str();
 }
 
-void check_count(size_t given, size_t expected, const char* function, const char* what, const std::vector<std::string>& names) {
+void check_count(size_t given, size_t expected, const char* function, const char* what,
+                 const std::vector<std::string>& names) {
   if (given == expected) return;
   std::string list;
   for (const std::string& n : names) list += (list.empty() ? "" : ", ") + n;
-  throw ValueError({.op = function, .input = what, .expected = std::to_string(expected), .given = std::to_string(given),
+  throw ValueError({.op = function,
+                    .input = what,
+                    .expected = std::to_string(expected),
+                    .given = std::to_string(given),
                     .because = "the model has " + std::to_string(expected) + ": " + list});
 }
 
@@ -98,13 +107,16 @@ int hn_model_load(const char* symbol_path, const char* params_path, HnModel* out
   });
 }
 
-int hn_model_load_from_memory(const char* json, size_t json_size, const void* params, size_t params_size, HnModel* out) {
+int hn_model_load_from_memory(const char* json, size_t json_size, const void* params, size_t params_size,
+                              HnModel* out) {
   return guarded([&] {
     require(json, "hn_model_load_from_memory", "json");
     require(out, "hn_model_load_from_memory", "out");
     Symbol symbol = Symbol::from_json({json, json_size}, "<memory>");
     std::map<std::string, NDArray> parameters;
-    if (params) parameters = by_name(load_arrays_from_buffer({static_cast<const char*>(params), params_size}, "<memory>"), "<memory>");
+    if (params)
+      parameters =
+          by_name(load_arrays_from_buffer({static_cast<const char*>(params), params_size}, "<memory>"), "<memory>");
     *out = make_model(std::move(symbol), parameters);
   });
 }
@@ -158,9 +170,13 @@ int hn_model_infer_shapes(HnModel model, size_t num_inputs, const int* input_ndi
       require(input_ndims, "hn_model_infer_shapes", "input_ndims");
       require(input_shapes, "hn_model_infer_shapes", "input_shapes");
       if (input_ndims[i] < 0 || input_ndims[i] > kMaxDims)
-        throw ShapeError({.op = "hn_model_infer_shapes", .input = model->input_names[i], .expected = "0 to 16 dimensions", .given = std::to_string(input_ndims[i])});
+        throw ShapeError({.op = "hn_model_infer_shapes",
+                          .input = model->input_names[i],
+                          .expected = "0 to 16 dimensions",
+                          .given = std::to_string(input_ndims[i])});
       if (input_ndims[i] > 0) require(input_shapes[i], "hn_model_infer_shapes", "input_shapes");
-      known[model->input_names[i]].shape = Shape(std::span<const int64_t>(input_shapes[i], static_cast<size_t>(input_ndims[i])));
+      known[model->input_names[i]].shape =
+          Shape(std::span<const int64_t>(input_shapes[i], static_cast<size_t>(input_ndims[i])));
     }
     struct Result {
       std::vector<TensorSpec> specs;

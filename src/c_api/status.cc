@@ -39,7 +39,9 @@ int hn_wait_all(void) {
 }
 int hn_set_num_threads(int cores) {
   return c_api::guarded([&] {
-    if (cores < 1) throw ValueError({.op = "hn_set_num_threads", .input = "cores", .expected = "at least 1", .given = std::to_string(cores)});
+    if (cores < 1)
+      throw ValueError(
+          {.op = "hn_set_num_threads", .input = "cores", .expected = "at least 1", .given = std::to_string(cores)});
     set_cpu_cores(cores);
   });
 }

@@ -9,10 +9,10 @@
 namespace hybridnet::profile {
 
 struct Event {
-  const char* name;      // as long as the process lives: an operator's name, or intern_file()
-  const char* category;  // "operator", "graph"
+  const char* name;          // as long as the process lives: an operator's name, or intern_file()
+  const char* category;      // "operator", "graph"
   int64_t begin_ns, end_ns;  // of a steady clock that starts with start()
-  int thread;            // numbered from 0 as threads are first seen
+  int thread;                // numbered from 0 as threads are first seen
 };
 
 namespace detail {
@@ -21,7 +21,7 @@ void add(const char* name, const char* category, int64_t begin_ns);
 }  // namespace detail
 
 inline bool active() { return detail::active.load(std::memory_order_relaxed); }
-void start();             // goes on with what was recorded before
+void start();  // goes on with what was recorded before
 void stop();
 int64_t now_ns();
 std::vector<Event> take();  // all events since the last take(), in the order in which they ended

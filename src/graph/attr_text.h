@@ -9,10 +9,10 @@
 namespace hybridnet {
 
 // Each returns false when the text is not of that form; surrounding blanks are ignored.
-bool parse_bool(std::string_view text, bool* out);        // True False true FALSE 1 0
-bool parse_int(std::string_view text, int64_t* out);      // 2, -1, 3L, 2.0
-bool parse_double(std::string_view text, double* out);    // also inf, nan
-bool parse_list(std::string_view text, AttrValue* out);   // (…) or […], items may be None, numbers or nested lists
+bool parse_bool(std::string_view text, bool* out);       // True False true FALSE 1 0
+bool parse_int(std::string_view text, int64_t* out);     // 2, -1, 3L, 2.0
+bool parse_double(std::string_view text, double* out);   // also inf, nan
+bool parse_list(std::string_view text, AttrValue* out);  // (…) or […], items may be None, numbers or nested lists
 bool is_none_text(std::string_view text);
 
 // Shortest text that reads back to the same double; python_float: as Python's str (1.0, 1e-05).

@@ -13,8 +13,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kMxnetVersion = 10901;       // the dialect written
-constexpr int kVersionWithoutAttr = 800;   // files without mxnet_version
+constexpr int kMxnetVersion = 10901;      // the dialect written
+constexpr int kVersionWithoutAttr = 800;  // files without mxnet_version
 constexpr int kMaxSubgraphDepth = 64;
 
 // Operators with a field of this name take attributes that their schema does not know: in files they stand beside the
@@ -87,16 +87,20 @@ Json graph_json(const std::vector<NodeEntry>& outputs, const std::vector<NodePtr
 // ---------------------------------------------------------------------------------------------------- reading
 class Loader {
  public:
-  // zero_is_unknown: the file means unknown sizes by the zeros of its __shape__ attributes, although zeros are sizes now.
+  // zero_is_unknown: the file means unknown sizes by the zeros of its __shape__ attributes, although zeros are sizes
+  // now.
   Loader(const std::string& what, int version, bool zero_is_unknown)
       : what_(what), version_(version), zero_is_unknown_(zero_is_unknown) {}
 
-  std::vector<NodeEntry> load(const Json& graph, const std::string& path, int depth, std::vector<NodePtr>* all_nodes = nullptr) {
-    if (depth > kMaxSubgraphDepth) fail(path, "subgraphs nest too deeply", "at most " + std::to_string(kMaxSubgraphDepth) + " levels", "more");
+  std::vector<NodeEntry> load(const Json& graph, const std::string& path, int depth,
+                              std::vector<NodePtr>* all_nodes = nullptr) {
+    if (depth > kMaxSubgraphDepth)
+      fail(path, "subgraphs nest too deeply", "at most " + std::to_string(kMaxSubgraphDepth) + " levels", "more");
     if (!graph.is_object()) fail(path, "a graph is a JSON object", "{...}", graph.type_name());
     const Json& list = array(graph, "nodes", path);
     std::vector<Raw> raw(list.size());
-    for (size_t i = 0; i < list.size(); ++i) raw[i] = read_node(list[i], path + ".nodes[" + std::to_string(i) + "]", list.size());
+    for (size_t i = 0; i < list.size(); ++i)
+      raw[i] = read_node(list[i], path + ".nodes[" + std::to_string(i) + "]", list.size());
     std::vector<NodePtr> nodes = build(raw, path, depth);
     std::vector<NodeEntry> heads;
     const Json& head_list = array(graph, "heads", path);
@@ -114,7 +118,10 @@ class Loader {
   }
 
  private:
-  struct RawEntry { int64_t node; int64_t index; };
+  struct RawEntry {
+    int64_t node;
+    int64_t index;
+  };
   struct Raw {
     std::string op, name;
     std::map<std::string, std::string> attrs;
@@ -123,7 +130,8 @@ class Loader {
     const Json* subgraphs = nullptr;
   };
 
-  [[noreturn]] void fail(const std::string& where, const std::string& message, const std::string& expected, const std::string& given) const {
+  [[noreturn]] void fail(const std::string& where, const std::string& message, const std::string& expected,
+                         const std::string& given) const {
     ErrorFields e;
     e.input = what_;
     e.message = message + " (at " + where + ")";
@@ -147,10 +155,12 @@ class Loader {
     return j.get<std::string>();
   }
   RawEntry read_entry(const Json& j, const std::string& where, size_t num_nodes) const {
-    if (!j.is_array() || j.size() < 2 || j.size() > 3) fail(where, "not an entry", "[node, output, version]", j.dump().substr(0, 60));
+    if (!j.is_array() || j.size() < 2 || j.size() > 3)
+      fail(where, "not an entry", "[node, output, version]", j.dump().substr(0, 60));
     const RawEntry e{integer(j[0], where), integer(j[1], where)};
     if (e.node < 0 || e.node >= static_cast<int64_t>(num_nodes))
-      fail(where, "the node index is out of bounds", "0 to " + std::to_string(static_cast<int64_t>(num_nodes) - 1), std::to_string(e.node));
+      fail(where, "the node index is out of bounds", "0 to " + std::to_string(static_cast<int64_t>(num_nodes) - 1),
+           std::to_string(e.node));
     return e;
   }
   void read_attrs(const Json& node, const char* key, const std::string& where, bool override_others, Raw* raw) const {
@@ -182,7 +192,8 @@ class Loader {
     if (j.contains("control_deps"))
       for (const Json& dep : array(j, "control_deps", where)) {
         const int64_t id = integer(dep, where + ".control_deps");
-        if (id < 0 || id >= static_cast<int64_t>(num_nodes)) fail(where + ".control_deps", "the node index is out of bounds", "", std::to_string(id));
+        if (id < 0 || id >= static_cast<int64_t>(num_nodes))
+          fail(where + ".control_deps", "the node index is out of bounds", "", std::to_string(id));
         raw.control.push_back(id);
       }
     if (j.contains("subgraphs")) raw.subgraphs = &array(j, "subgraphs", where);
@@ -195,8 +206,10 @@ class Loader {
       if (it == node.attrs.end()) continue;
       std::string text;
       for (size_t i = 0; i < it->second.size(); ++i) {
-        const char before = i == 0 ? '(' : it->second[i - 1], after = i + 1 < it->second.size() ? it->second[i + 1] : ')';
-        const bool whole = !std::isdigit(static_cast<unsigned char>(before)) && !std::isdigit(static_cast<unsigned char>(after));
+        const char before = i == 0 ? '(' : it->second[i - 1],
+                   after = i + 1 < it->second.size() ? it->second[i + 1] : ')';
+        const bool whole =
+            !std::isdigit(static_cast<unsigned char>(before)) && !std::isdigit(static_cast<unsigned char>(after));
         text += it->second[i] == '0' && whole ? std::string("-1") : std::string(1, it->second[i]);
       }
       it->second = text;
@@ -216,7 +229,8 @@ class Loader {
             moved = true;
           } else if (const std::string tail = std::string("_") + word;
                      node.op != "null" && key.size() > tail.size() && key.ends_with(tail) && !key.starts_with("__")) {
-            moved = move_to_variable(raw, node, key.substr(0, key.size() - tail.size()), std::string("__") + word + "__", value);
+            moved = move_to_variable(raw, node, key.substr(0, key.size() - tail.size()),
+                                     std::string("__") + word + "__", value);
           }
           if (moved) break;
         }
@@ -225,7 +239,8 @@ class Loader {
       node.attrs = std::move(kept);
     }
   }
-  bool move_to_variable(std::vector<Raw>& raw, const Raw& node, const std::string& argument, const std::string& key, const std::string& value) const {
+  bool move_to_variable(std::vector<Raw>& raw, const Raw& node, const std::string& argument, const std::string& key,
+                        const std::string& value) const {
     const Op* op = op_registry().find(node.op);
     if (!op) return false;
     for (size_t i = 0; i < node.inputs.size() && i < op->inputs.size(); ++i) {
@@ -257,7 +272,8 @@ class Loader {
   NodeEntry resolve(const RawEntry& e, const std::vector<NodePtr>& nodes, const std::string& where) const {
     const NodePtr& node = nodes[static_cast<size_t>(e.node)];
     if (e.index < 0 || e.index >= node->num_outputs())
-      fail(where, "the output index is out of bounds", "0 to " + std::to_string(node->num_outputs() - 1), std::to_string(e.index));
+      fail(where, "the output index is out of bounds", "0 to " + std::to_string(node->num_outputs() - 1),
+           std::to_string(e.index));
     return {node, static_cast<uint32_t>(e.index)};
   }
 
@@ -279,7 +295,9 @@ class Loader {
     return node;
   }
 
-  static bool is_hidden_key(const std::string& key) { return key.size() > 4 && key.starts_with("__") && key.ends_with("__"); }
+  static bool is_hidden_key(const std::string& key) {
+    return key.size() > 4 && key.starts_with("__") && key.ends_with("__");
+  }
 
   NodePtr build_op(const Raw& raw, const std::vector<NodePtr>& nodes, const std::string& where, int depth) {
     const Op* op = op_registry().find(raw.op);
@@ -293,7 +311,8 @@ class Loader {
         throw FormatError(std::move(fields));
       }
     }
-    // Steps of gradients and passes trust what made them; indexing with arrays is the only one that a model consists of.
+    // Steps of gradients and passes trust what made them; indexing with arrays is the only one that a model consists
+    // of.
     if (op->hidden && op->subgraph_names.empty() && !op->name.starts_with("_advanced_index"))
       fail(where, "operator '" + op->name + "' is internal", "an operator that models are made of", op->name);
     std::vector<std::pair<std::string, std::string>> params;
@@ -305,7 +324,8 @@ class Loader {
         open[key] = value;
       } else if (op->schema->find(key) < 0 || is_hidden_key(key)) {
         hidden.emplace(key, value);
-      } else if (!(version_ < 905 && (op->name == "argmax" || op->name == "argmin") && key == "axis" && value == "-1")) {
+      } else if (!(version_ < 905 && (op->name == "argmax" || op->name == "argmin") && key == "axis" &&
+                   value == "-1")) {
         params.emplace_back(key, value);
       }
     }
@@ -323,16 +343,19 @@ class Loader {
       throw;
     }
     std::vector<NodeEntry> inputs;
-    for (size_t i = 0; i < raw.inputs.size(); ++i) inputs.push_back(resolve(raw.inputs[i], nodes, where + ".inputs[" + std::to_string(i) + "]"));
+    for (size_t i = 0; i < raw.inputs.size(); ++i)
+      inputs.push_back(resolve(raw.inputs[i], nodes, where + ".inputs[" + std::to_string(i) + "]"));
     add_missing_inputs(*op, raw, parsed, &inputs);
     const size_t expected = op->variadic ? inputs.size() : static_cast<size_t>(op->num_inputs(parsed->data()));
     if (op->subgraph_names.empty() && inputs.size() != expected)
-      fail(where, "operator '" + op->name + "' has the wrong number of inputs", std::to_string(expected), std::to_string(inputs.size()));
+      fail(where, "operator '" + op->name + "' has the wrong number of inputs", std::to_string(expected),
+           std::to_string(inputs.size()));
     if (op->variadic && !op->count_param.empty() && op->subgraph_names.empty()) {
       const AttrValue count = op->schema->get(parsed->data(), op->schema->find(op->count_param));
       const int64_t* number = std::get_if<int64_t>(&count.value);
       if (number != nullptr && *number != static_cast<int64_t>(inputs.size()))
-        fail(where, "'" + op->count_param + "' is not the number of inputs", std::to_string(inputs.size()), std::to_string(*number));
+        fail(where, "'" + op->count_param + "' is not the number of inputs", std::to_string(inputs.size()),
+             std::to_string(*number));
     }
     NodePtr node = make_node(*op, raw.name, parsed, std::move(inputs));
     node->attrs = std::move(hidden);
@@ -355,7 +378,8 @@ class Loader {
   void load_subgraphs(const Op& op, const Raw& raw, const std::string& where, int depth, Node* node) {
     const size_t given = raw.subgraphs ? raw.subgraphs->size() : 0;
     if (given != op.subgraph_names.size())
-      fail(where + ".subgraphs", "operator '" + op.name + "' has the wrong number of subgraphs", std::to_string(op.subgraph_names.size()), std::to_string(given));
+      fail(where + ".subgraphs", "operator '" + op.name + "' has the wrong number of subgraphs",
+           std::to_string(op.subgraph_names.size()), std::to_string(given));
     for (size_t i = 0; i < given; ++i) {
       Ref<Subgraph> sub = make_ref<Subgraph>();
       std::vector<NodePtr> all;
@@ -379,7 +403,8 @@ int version_of(const Json& document) {
   auto attrs = document.find("attrs");
   if (attrs == document.end() || !attrs->is_object()) return kVersionWithoutAttr;
   auto it = attrs->find("mxnet_version");
-  if (it == attrs->end() || !it->is_array() || it->size() != 2 || !(*it)[1].is_number_integer()) return kVersionWithoutAttr;
+  if (it == attrs->end() || !it->is_array() || it->size() != 2 || !(*it)[1].is_number_integer())
+    return kVersionWithoutAttr;
   return (*it)[1].get<int>();
 }
 
@@ -387,7 +412,8 @@ bool means_numpy_shapes(const Json& document) {
   const auto attrs = document.find("attrs");
   if (attrs == document.end() || !attrs->is_object()) return false;
   const auto it = attrs->find("is_np_shape");
-  return it != attrs->end() && it->is_array() && it->size() == 2 && (*it)[1].is_number_integer() && (*it)[1].get<int>() != 0;
+  return it != attrs->end() && it->is_array() && it->size() == 2 && (*it)[1].is_number_integer() &&
+         (*it)[1].get<int>() != 0;
 }
 
 // Several variable nodes of one name mean one array: the first stands for all.
@@ -417,18 +443,19 @@ Symbol Symbol::from_json(std::string_view text, const std::string& what) {
   try {
     document = Json::parse(text);
   } catch (const Json::parse_error& error) {
-    throw FormatError({.input = what,
-                       .message = "not valid JSON at byte " + std::to_string(error.byte) + " of " + std::to_string(text.size()),
-                       .because = error.what(),
-                       .fix = "the file is damaged or is no symbol JSON; save or copy it again"});
+    throw FormatError(
+        {.input = what,
+         .message = "not valid JSON at byte " + std::to_string(error.byte) + " of " + std::to_string(text.size()),
+         .because = error.what(),
+         .fix = "the file is damaged or is no symbol JSON; save or copy it again"});
   }
   Loader loader(what, version_of(document), is_np_shape() && !means_numpy_shapes(document));
   Symbol symbol;
   std::vector<NodePtr> nodes;
   symbol.outputs = loader.load(document, "the graph", 0, &nodes);
   if (symbol.outputs.empty()) {
-    throw FormatError({.input = what, .message = "the graph has no outputs ('heads' is empty)",
-                       .fix = "save the symbol again"});
+    throw FormatError(
+        {.input = what, .message = "the graph has no outputs ('heads' is empty)", .fix = "save the symbol again"});
   }
   merge_variables_by_name(symbol.outputs, nodes);
   return symbol;

@@ -136,7 +136,8 @@ size_t edit_distance(const std::string& a, const std::string& b) {
 // How far a known name is from what was asked for; beyond `limit` there is no likeness.
 size_t unlikeness(const std::string& known, const std::string& wanted, size_t limit) {
   const size_t lengths = known.size() > wanted.size() ? known.size() - wanted.size() : wanted.size() - known.size();
-  const bool part = known.size() > 3 && wanted.size() > 3 && (known.find(wanted) != std::string::npos || wanted.find(known) != std::string::npos);
+  const bool part = known.size() > 3 && wanted.size() > 3 &&
+                    (known.find(wanted) != std::string::npos || wanted.find(known) != std::string::npos);
   if (part) return std::min(lengths, limit);
   return lengths > limit ? limit + 1 : edit_distance(known, wanted);
 }
@@ -154,11 +155,13 @@ const Op& OpRegistry::at(std::string_view name) const {
   }
   std::sort(similar.begin(), similar.end());
   std::string names;
-  for (size_t i = 0; i < std::min<size_t>(similar.size(), 5); ++i) names += (names.empty() ? "" : ", ") + std::string(similar[i].second);
+  for (size_t i = 0; i < std::min<size_t>(similar.size(), 5); ++i)
+    names += (names.empty() ? "" : ", ") + std::string(similar[i].second);
   ErrorFields e;
   e.op = name.substr(0, 200);
   e.message = "unknown operator '" + std::string(name.substr(0, 200)) + "'";
-  e.fix = names.empty() ? "list the operators with mx.operator.get_all_registered_operators()" : "operators of similar names: " + names;
+  e.fix = names.empty() ? "list the operators with mx.operator.get_all_registered_operators()"
+                        : "operators of similar names: " + names;
   throw ParamError(std::move(e));
 }
 
@@ -209,8 +212,8 @@ void DeclarationBase::add_output(std::string_view name, std::string_view doc) {
   op_.outputs.push_back({std::string(name), std::string(doc)});
 }
 void DeclarationBase::add_alias(std::string_view name) { op_.aliases.emplace_back(name); }
-void DeclarationBase::add_sample(std::vector<Shape> inputs, std::vector<std::pair<std::string, std::string>> attrs, double low,
-                                 double high) {
+void DeclarationBase::add_sample(std::vector<Shape> inputs, std::vector<std::pair<std::string, std::string>> attrs,
+                                 double low, double high) {
   Sample s;
   s.inputs = std::move(inputs);
   s.attrs = std::move(attrs);

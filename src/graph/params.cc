@@ -15,55 +15,93 @@ namespace {
 template <typename F>
 decltype(auto) visit_kind(FieldKind kind, F&& f) {
   switch (kind) {
-    case FieldKind::kBool: return f.template operator()<bool>();
+    case FieldKind::kBool:
+      return f.template operator()<bool>();
     case FieldKind::kInt32:
-    case FieldKind::kEnum: return f.template operator()<int32_t>();
-    case FieldKind::kInt64: return f.template operator()<int64_t>();
-    case FieldKind::kFloat: return f.template operator()<float>();
-    case FieldKind::kDouble: return f.template operator()<double>();
-    case FieldKind::kString: return f.template operator()<std::string>();
-    case FieldKind::kTuple: return f.template operator()<Tuple>();
-    case FieldKind::kDType: return f.template operator()<DType>();
-    case FieldKind::kOptBool: return f.template operator()<std::optional<bool>>();
+    case FieldKind::kEnum:
+      return f.template operator()<int32_t>();
+    case FieldKind::kInt64:
+      return f.template operator()<int64_t>();
+    case FieldKind::kFloat:
+      return f.template operator()<float>();
+    case FieldKind::kDouble:
+      return f.template operator()<double>();
+    case FieldKind::kString:
+      return f.template operator()<std::string>();
+    case FieldKind::kTuple:
+      return f.template operator()<Tuple>();
+    case FieldKind::kDType:
+      return f.template operator()<DType>();
+    case FieldKind::kOptBool:
+      return f.template operator()<std::optional<bool>>();
     case FieldKind::kOptInt32:
-    case FieldKind::kOptEnum: return f.template operator()<std::optional<int32_t>>();
-    case FieldKind::kOptInt64: return f.template operator()<std::optional<int64_t>>();
-    case FieldKind::kOptFloat: return f.template operator()<std::optional<float>>();
-    case FieldKind::kOptDouble: return f.template operator()<std::optional<double>>();
-    case FieldKind::kOptTuple: return f.template operator()<std::optional<Tuple>>();
-    case FieldKind::kOptDType: return f.template operator()<std::optional<DType>>();
-    case FieldKind::kDoubles: return f.template operator()<std::vector<double>>();
-    case FieldKind::kOptionalInts: return f.template operator()<OptionalInts>();
+    case FieldKind::kOptEnum:
+      return f.template operator()<std::optional<int32_t>>();
+    case FieldKind::kOptInt64:
+      return f.template operator()<std::optional<int64_t>>();
+    case FieldKind::kOptFloat:
+      return f.template operator()<std::optional<float>>();
+    case FieldKind::kOptDouble:
+      return f.template operator()<std::optional<double>>();
+    case FieldKind::kOptTuple:
+      return f.template operator()<std::optional<Tuple>>();
+    case FieldKind::kOptDType:
+      return f.template operator()<std::optional<DType>>();
+    case FieldKind::kDoubles:
+      return f.template operator()<std::vector<double>>();
+    case FieldKind::kOptionalInts:
+      return f.template operator()<OptionalInts>();
     case FieldKind::kOptString:
-    default: return f.template operator()<std::optional<std::string>>();
+    default:
+      return f.template operator()<std::optional<std::string>>();
   }
 }
 
-template <typename T> struct is_optional : std::false_type {};
-template <typename T> struct is_optional<std::optional<T>> : std::true_type { using inner = T; };
+template <typename T>
+struct is_optional : std::false_type {};
+template <typename T>
+struct is_optional<std::optional<T>> : std::true_type {
+  using inner = T;
+};
 
 const char* kind_words(const FieldInfo& f) {
   switch (f.kind) {
-    case FieldKind::kBool: return "a bool";
+    case FieldKind::kBool:
+      return "a bool";
     case FieldKind::kInt32:
-    case FieldKind::kInt64: return "an int";
+    case FieldKind::kInt64:
+      return "an int";
     case FieldKind::kFloat:
-    case FieldKind::kDouble: return "a float";
-    case FieldKind::kString: return "a str";
-    case FieldKind::kEnum: return "one of the names";
-    case FieldKind::kTuple: return "a tuple of ints";
-    case FieldKind::kDType: return "a dtype";
-    case FieldKind::kOptBool: return "a bool or None";
+    case FieldKind::kDouble:
+      return "a float";
+    case FieldKind::kString:
+      return "a str";
+    case FieldKind::kEnum:
+      return "one of the names";
+    case FieldKind::kTuple:
+      return "a tuple of ints";
+    case FieldKind::kDType:
+      return "a dtype";
+    case FieldKind::kOptBool:
+      return "a bool or None";
     case FieldKind::kOptInt32:
-    case FieldKind::kOptInt64: return "an int or None";
+    case FieldKind::kOptInt64:
+      return "an int or None";
     case FieldKind::kOptFloat:
-    case FieldKind::kOptDouble: return "a float or None";
-    case FieldKind::kOptTuple: return "a tuple of ints or None";
-    case FieldKind::kOptDType: return "a dtype or None";
-    case FieldKind::kOptEnum: return "one of the names or None";
-    case FieldKind::kDoubles: return "a tuple of floats";
-    case FieldKind::kOptionalInts: return "a tuple of ints or None";
-    case FieldKind::kOptString: return "a str or None";
+    case FieldKind::kOptDouble:
+      return "a float or None";
+    case FieldKind::kOptTuple:
+      return "a tuple of ints or None";
+    case FieldKind::kOptDType:
+      return "a dtype or None";
+    case FieldKind::kOptEnum:
+      return "one of the names or None";
+    case FieldKind::kDoubles:
+      return "a tuple of floats";
+    case FieldKind::kOptionalInts:
+      return "a tuple of ints or None";
+    case FieldKind::kOptString:
+      return "a str or None";
   }
   return "a value";
 }
@@ -189,7 +227,8 @@ bool to(const AttrValue& v, OptionalInts* out) {
   OptionalInts result;
   auto add = [&](const AttrValue& item) {
     if (item.is_none()) return result.push_back(std::nullopt), true;
-    if (auto* s = std::get_if<std::string>(&item.value); s && is_none_text(*s)) return result.push_back(std::nullopt), true;
+    if (auto* s = std::get_if<std::string>(&item.value); s && is_none_text(*s))
+      return result.push_back(std::nullopt), true;
     int64_t i;
     return to(item, &i) ? (result.push_back(i), true) : false;
   };
@@ -232,7 +271,9 @@ AttrValue from(const OptionalInts& v) {
   return list;
 }
 template <typename T>
-AttrValue from(const std::optional<T>& v) { return v ? from(*v) : AttrValue(); }
+AttrValue from(const std::optional<T>& v) {
+  return v ? from(*v) : AttrValue();
+}
 
 std::string choice_name(const FieldInfo& f, int32_t code) {
   for (const auto& [name, c] : f.choices)
@@ -241,15 +282,19 @@ std::string choice_name(const FieldInfo& f, int32_t code) {
 }
 
 template <typename T>
-bool same(const T& a, const T& b) { return a == b; }
+bool same(const T& a, const T& b) {
+  return a == b;
+}
 bool same(const double& a, const double& b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 bool same(const float& a, const float& b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
 uint64_t mix(uint64_t h, uint64_t v) { return (h ^ v) * 0x9E3779B97F4A7C15ull + (h >> 29); }
 template <typename T>
 uint64_t hash_one(const T& v) {
-  if constexpr (std::is_enum_v<T>) return static_cast<uint64_t>(static_cast<int64_t>(v));
-  else return std::hash<T>()(v);
+  if constexpr (std::is_enum_v<T>)
+    return static_cast<uint64_t>(static_cast<int64_t>(v));
+  else
+    return std::hash<T>()(v);
 }
 uint64_t hash_one(const Tuple& v) {
   uint64_t h = static_cast<uint64_t>(v.ndim());
@@ -267,7 +312,9 @@ uint64_t hash_one(const OptionalInts& v) {
   return h;
 }
 template <typename T>
-uint64_t hash_one(const std::optional<T>& v) { return v ? mix(1, hash_one(*v)) : 7; }
+uint64_t hash_one(const std::optional<T>& v) {
+  return v ? mix(1, hash_one(*v)) : 7;
+}
 
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
@@ -294,12 +341,18 @@ AttrValue::AttrValue(const Shape& v) {
 
 std::string AttrValue::str() const {
   switch (value.index()) {
-    case 0: return "None";
-    case 1: return std::get<bool>(value) ? "True" : "False";
-    case 2: return std::to_string(std::get<int64_t>(value));
-    case 3: return number_text(std::get<double>(value), true);
-    case 4: return std::get<std::string>(value);
-    default: break;
+    case 0:
+      return "None";
+    case 1:
+      return std::get<bool>(value) ? "True" : "False";
+    case 2:
+      return std::to_string(std::get<int64_t>(value));
+    case 3:
+      return number_text(std::get<double>(value), true);
+    case 4:
+      return std::get<std::string>(value);
+    default:
+      break;
   }
   const List& list = std::get<List>(value);
   std::string text = "(";
@@ -360,7 +413,8 @@ void SchemaBase::set(void* params, int field, const AttrValue& value, std::strin
   });
   if (f.kind == FieldKind::kString && !f.choices.empty()) {
     const auto& chosen = *reinterpret_cast<const std::string*>(at);
-    if (std::none_of(f.choices.begin(), f.choices.end(), [&](const auto& c) { return c.first == chosen; })) reject(f, value, op);
+    if (std::none_of(f.choices.begin(), f.choices.end(), [&](const auto& c) { return c.first == chosen; }))
+      reject(f, value, op);
   }
   if ((f.minimum || f.maximum) && !none) {
     AttrValue now = get(params, field);
@@ -491,8 +545,8 @@ uint64_t SchemaBase::hash(const void* params) const {
   uint64_t h = fields_.size();
   for (const FieldInfo& f : fields_) {
     h = mix(h, visit_kind(f.kind, [&]<typename T>() -> uint64_t {
-      return hash_one(*reinterpret_cast<const T*>(static_cast<const char*>(params) + f.offset));
-    }));
+              return hash_one(*reinterpret_cast<const T*>(static_cast<const char*>(params) + f.offset));
+            }));
   }
   return h;
 }

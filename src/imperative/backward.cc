@@ -103,7 +103,8 @@ class TapeContext final : public GradientContext {
  private:
   void check(const TapeNode::Saved& saved, const std::string& who) const {
     if (!saved.array) {
-      throw Error(ErrorKind::kError, {.op = node_.name(), .input = who,
+      throw Error(ErrorKind::kError, {.op = node_.name(),
+                                      .input = who,
                                       .message = "the gradient rule reads a value that its Saves do not declare"});
     }
     if (saved.array.impl()->chunk->overwrites.load(std::memory_order_relaxed) != saved.overwrites)
@@ -180,15 +181,18 @@ class Backward {
 
  private:
   struct EntryHash {
-    size_t operator()(const std::pair<TapeNode*, uint32_t>& e) const { return std::hash<void*>()(e.first) * 31 + e.second; }
+    size_t operator()(const std::pair<TapeNode*, uint32_t>& e) const {
+      return std::hash<void*>()(e.first) * 31 + e.second;
+    }
   };
 
-  // The buffer takes over the new gradient's memory when nobody else can see either and no task is pending on the buffer
-  // (queued tasks find memory through the array); else it is copied.
+  // The buffer takes over the new gradient's memory when nobody else can see either and no task is pending on the
+  // buffer (queued tasks find memory through the array); else it is copied.
   void write(Slot& slot, const NDArray& grad) {
     const ArrayImpl& from = *slot.array.impl();
     ArrayImpl& to = *grad.impl();
-    if (from.chunk.get() == to.chunk.get() && from.offset == to.offset && from.spec == to.spec) return;  // is there already
+    if (from.chunk.get() == to.chunk.get() && from.offset == to.offset && from.spec == to.spec)
+      return;  // is there already
     if (slot.owned && to.chunk->var.idle() && to.chunk->ref_count() == 1 && to.offset == 0 && !from.chunk->deleter &&
         !to.chunk->deleter && from.spec == to.spec) {
       from.chunk->overwrites.store(to.chunk->overwrites.load(std::memory_order_relaxed), std::memory_order_relaxed);
@@ -293,15 +297,15 @@ class Backward {
   void run_function(TapeNode* node, std::vector<Slot>& out_grads) {
     std::vector<NDArray> arrays(out_grads.size());
     for (size_t i = 0; i < arrays.size(); ++i) arrays[i] = out_grads[i].array;
-    std::vector<NDArray> grads =
-        node == order_.back() && !create_ ? node->function->backward_into(arrays, buffers_of(*node))
-                                         : node->function->backward(arrays, create_);
+    std::vector<NDArray> grads = node == order_.back() && !create_
+                                     ? node->function->backward_into(arrays, buffers_of(*node))
+                                     : node->function->backward(arrays, create_);
     grads.resize(node->inputs.size());
     deliver_all(node, grads, [&](const Chunk*) { return node->function->returns_fresh_arrays(); });
   }
 
-  // Gradient buffers that only this node, the last one to run, contributes to: it may write into them. Nodes that run later
-  // could still read what a buffer held before.
+  // Gradient buffers that only this node, the last one to run, contributes to: it may write into them. Nodes that run
+  // later could still read what a buffer held before.
   std::vector<NDArray> buffers_of(const TapeNode& node) const {
     std::vector<NDArray> buffers(node.inputs.size());
     std::unordered_set<const TapeMark*> met, twice;
@@ -309,7 +313,8 @@ class Backward {
       if (in.mark && !met.insert(in.mark.get()).second) twice.insert(in.mark.get());
     for (size_t i = 0; i < buffers.size(); ++i) {
       TapeMark* mark = node.inputs[i].mark.get();
-      if (mark && !mark->node && mark->req == GradReq::kWrite && !leaves_.contains(mark) && !twice.contains(mark)) buffers[i] = mark->grad;
+      if (mark && !mark->node && mark->req == GradReq::kWrite && !leaves_.contains(mark) && !twice.contains(mark))
+        buffers[i] = mark->grad;
     }
     return buffers;
   }
@@ -353,7 +358,8 @@ class Backward {
 
 void add_heads(Backward& run, std::span<const NDArray> heads, std::span<const NDArray> head_grads) {
   if (!head_grads.empty() && head_grads.size() != heads.size()) {
-    throw ValueError({.input = "head_grads", .expected = std::to_string(heads.size()) + " arrays, one per head",
+    throw ValueError({.input = "head_grads",
+                      .expected = std::to_string(heads.size()) + " arrays, one per head",
                       .given = std::to_string(head_grads.size())});
   }
   for (size_t i = 0; i < heads.size(); ++i) run.add_head(heads[i], head_grads.empty() ? NDArray() : head_grads[i]);
@@ -369,8 +375,8 @@ void backward(std::span<const NDArray> heads, std::span<const NDArray> head_grad
   run.write_leaves();
 }
 
-std::vector<NDArray> grad(std::span<const NDArray> heads, std::span<const NDArray> head_grads, std::span<const NDArray> variables,
-                          bool retain_graph, bool create_graph, bool train_mode) {
+std::vector<NDArray> grad(std::span<const NDArray> heads, std::span<const NDArray> head_grads,
+                          std::span<const NDArray> variables, bool retain_graph, bool create_graph, bool train_mode) {
   Scope scope(create_graph, train_mode);
   Backward run(retain_graph, create_graph);
   for (const NDArray& v : variables) {

@@ -81,7 +81,8 @@ void infer_outputs(const Op& op, const ParamsPtr& params, std::span<const NDArra
   for (size_t i = 0; i < out.size(); ++i) (*out_specs)[i] = out[i].spec();
   InferContext context(op, in_specs->span(), out_specs->span(), autograd_state().training);
   op.infer(params->data(), context);
-  // An op without inputs leaves sizes open where its shape says 0 (classic MXNet); nobody else will tell, so they are 0.
+  // An op without inputs leaves sizes open where its shape says 0 (classic MXNet); nobody else will tell, so they are
+  // 0.
   if (inputs.empty()) {
     for (TensorSpec& spec : out_specs->span())
       for (int64_t& size : std::span(spec.shape.data(), spec.shape.dims().size())) size = std::max<int64_t>(size, 0);
@@ -136,7 +137,8 @@ void add_call_context(Error& error, const Op& op) {
   error.add_context(outer);
 }
 
-// Distinct variables to read (not written) and to write. `fresh`: outputs nobody else knows need no ordering when inline.
+// Distinct variables to read (not written) and to write. `fresh`: outputs nobody else knows need no ordering when
+// inline.
 struct VarLists {
   Scratch<Var*, 2 * kMaxStackArrays> reads, writes;
   size_t num_reads = 0, num_writes = 0;
@@ -182,13 +184,16 @@ void execute(const Op& op, const ParamsPtr& params, Kernel* kernel, Ref<Kernel>&
   VarLists all(in, out);
   auto call = std::make_shared<QueuedCall>(
       QueuedCall{&op, params, owner, kernel, {in.begin(), in.end()}, {out.begin(), out.end()}, rng, train});
-  e.push([call](TaskContext&) {
-    run_kernel(*call->op, call->params, call->kernel, call->in, call->out, call->rng, call->train);
-  }, all.access(), options);
+  e.push(
+      [call](TaskContext&) {
+        run_kernel(*call->op, call->params, call->kernel, call->in, call->out, call->rng, call->train);
+      },
+      all.access(), options);
 }
 
 // Shape known only after running: waits for the inputs and runs at once.
-void run_dynamic(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, std::vector<NDArray>* results) {
+void run_dynamic(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs,
+                 std::vector<NDArray>* results) {
   Scratch<TensorRef, kMaxStackArrays> in_refs(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     inputs[i].wait_to_read();
@@ -262,7 +267,10 @@ void invoke_into(const Op& op, const ParamsPtr& params, std::span<const NDArray>
     }
     for (size_t i = 0; i < options.out.size(); ++i) {
       if (!(options.out[i].spec() == (*results)[i].spec()))
-        throw ShapeError({.op = op.name, .input = "out", .expected = (*results)[i].spec().str(), .given = options.out[i].spec().str()});
+        throw ShapeError({.op = op.name,
+                          .input = "out",
+                          .expected = (*results)[i].spec().str(),
+                          .given = options.out[i].spec().str()});
       note_overwrite(options.out[i]);
       copy_array((*results)[i], options.out[i]);
       (*results)[i] = options.out[i];
@@ -320,7 +328,8 @@ void invoke_into(const Op& op, const ParamsPtr& params, std::span<const NDArray>
   if (recorded) record_op(op, params, inputs, *results);
 }
 
-std::vector<NDArray> invoke(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, std::span<const NDArray> out) {
+std::vector<NDArray> invoke(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs,
+                            std::span<const NDArray> out) {
   std::vector<NDArray> results;
   invoke_into(op, params, inputs, {.out = out}, &results);
   return results;

@@ -10,8 +10,8 @@ namespace hybridnet {
 inline constexpr int kMaxStackArrays = 8;
 
 struct InvokeOptions {
-  std::span<const NDArray> out;   // write the visible results here
-  bool share_views = false;       // results of view ops may share memory with the input (temporaries of the tape)
+  std::span<const NDArray> out;  // write the visible results here
+  bool share_views = false;      // results of view ops may share memory with the input (temporaries of the tape)
 };
 
 // Runs op; fills results[0 .. number of outputs). Records on the tape when that is on.

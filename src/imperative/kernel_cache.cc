@@ -70,8 +70,8 @@ KernelCache& cache() {
 
 }  // namespace
 
-Kernel* find_kernel(const Op& op, const ParamsPtr& params, std::span<const TensorSpec> in, std::span<const TensorSpec> out,
-                    Device device, bool train, Ref<Kernel>* owner) {
+Kernel* find_kernel(const Op& op, const ParamsPtr& params, std::span<const TensorSpec> in,
+                    std::span<const TensorSpec> out, Device device, bool train, Ref<Kernel>* owner) {
   if (op.stateless && device.type != DeviceType::kGPU) {
     const DType dtype = !in.empty() ? in[0].dtype : out.empty() ? DType::kFloat32 : out[0].dtype;
     if (op.dtypes.has(dtype)) return op.stateless.get();

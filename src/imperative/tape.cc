@@ -37,7 +37,8 @@ void mark_output(const Ref<TapeNode>& node, size_t index, const NDArray& array) 
 // Whole numbers have gradients only where the user has asked for those of whole numbers; indices and counts have none.
 bool carries_gradient(DType output, std::span<const NDArray> inputs) {
   if (is_floating(output)) return true;
-  return std::any_of(inputs.begin(), inputs.end(), [&](const NDArray& a) { return a.dtype() == output && needs_gradient(a); });
+  return std::any_of(inputs.begin(), inputs.end(),
+                     [&](const NDArray& a) { return a.dtype() == output && needs_gradient(a); });
 }
 
 }  // namespace
@@ -51,7 +52,8 @@ GradReq grad_req_from_name(std::string_view name) {
   if (name == "write") return GradReq::kWrite;
   if (name == "add") return GradReq::kAdd;
   if (name == "null") return GradReq::kNull;
-  throw ValueError({.input = "grad_req", .expected = "'write', 'add' or 'null'", .given = "'" + std::string(name) + "'"});
+  throw ValueError(
+      {.input = "grad_req", .expected = "'write', 'add' or 'null'", .given = "'" + std::string(name) + "'"});
 }
 
 std::string TapeNode::name() const { return op ? op->name : function->name(); }
@@ -64,7 +66,8 @@ void TapeNode::free_saved() {
 }
 
 void TapeNode::destroy(TapeNode* node) {
-  // Deleting a node may drop the last reference to the node before it, and so on: collected in a list, not in recursion.
+  // Deleting a node may drop the last reference to the node before it, and so on: collected in a list, not in
+  // recursion.
   thread_local std::vector<TapeNode*>* pending = nullptr;
   if (pending) {
     pending->push_back(node);
@@ -83,8 +86,8 @@ void TapeNode::destroy(TapeNode* node) {
 bool needs_gradient(const NDArray& a) {
   const TapeMark* mark = a ? mark_of(a) : nullptr;
   if (!mark) return false;
-  // What stems from a graph that a backward has freed is a constant for what is computed from now on, as in MXNet: states
-  // carried from one training step to the next end the gradient there.
+  // What stems from a graph that a backward has freed is a constant for what is computed from now on, as in MXNet:
+  // states carried from one training step to the next end the gradient there.
   return mark->node ? !mark->node->released : mark->req != GradReq::kNull;
 }
 

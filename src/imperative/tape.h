@@ -15,20 +15,20 @@ class TapeMark final : public TapeInfo {
  public:
   Ref<TapeNode> node;
   uint32_t index = 0;
-  NDArray grad;                       // leaves only
+  NDArray grad;  // leaves only
   GradReq req = GradReq::kNull;
-  bool fresh = false;                 // backward has written grad since somebody last cleared this
+  bool fresh = false;  // backward has written grad since somebody last cleared this
 };
 
 // One recorded step. Holds its inputs' marks (so the graph behind stays alive) and only the values its rule reads.
 class TapeNode final : public RefCounted<TapeNode> {
  public:
   struct Saved {
-    NDArray array;                    // without tape mark of its own for outputs: the node would own itself
-    uint64_t overwrites = 0;          // Chunk::overwrites when saved
+    NDArray array;            // without tape mark of its own for outputs: the node would own itself
+    uint64_t overwrites = 0;  // Chunk::overwrites when saved
   };
   struct Input {
-    Ref<TapeMark> mark;               // null: constant
+    Ref<TapeMark> mark;  // null: constant
     TensorSpec spec;
     Saved saved;
   };
@@ -36,18 +36,18 @@ class TapeNode final : public RefCounted<TapeNode> {
     TensorSpec spec;
     Saved saved;
   };
-  const Op* op = nullptr;             // or:
+  const Op* op = nullptr;  // or:
   Ref<RecordedFunction> function;
   ParamsPtr params;
   std::vector<Input> inputs;
   std::vector<Output> outputs;
-  uint64_t sequence = 0;              // grows with time: backward runs from high to low
+  uint64_t sequence = 0;  // grows with time: backward runs from high to low
   bool train = false;
   bool released = false;
   SourceLocation where;
 
   std::string name() const;
-  void free_saved();                  // not "release": that gives up a reference
+  void free_saved();                    // not "release": that gives up a reference
   static void destroy(TapeNode* node);  // iterative: a long tape does not overflow the stack
 };
 

@@ -1,20 +1,24 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/batch_norm.cc"
-#include "hwy/foreach_target.h"  // compiles this file once per SIMD target
-#include "hwy/highway.h"
+#include "kernels/batch_norm.h"
 
 #include <algorithm>
 
+#include "hwy/foreach_target.h"  // compiles this file once per SIMD target
+#include "hwy/highway.h"
 #include "hybridnet/threads.h"
-#include "kernels/batch_norm.h"
 
 #ifndef HYBRIDNET_KERNELS_BATCH_NORM_BLOCKS
 #define HYBRIDNET_KERNELS_BATCH_NORM_BLOCKS
 namespace hybridnet::kernels {
 // Rows (channels-last) or elements of a plane that one partial sum covers: small enough for the second-level cache.
 constexpr int64_t kBlockElements = 32768;
-inline int64_t rows_per_block(const ChannelShape& s) { return std::max<int64_t>(1, kBlockElements / std::max<int64_t>(s.channels, 1)); }
-inline int64_t blocks_per_plane(const ChannelShape& s) { return std::max<int64_t>(1, (s.inner + kBlockElements - 1) / kBlockElements); }
+inline int64_t rows_per_block(const ChannelShape& s) {
+  return std::max<int64_t>(1, kBlockElements / std::max<int64_t>(s.channels, 1));
+}
+inline int64_t blocks_per_plane(const ChannelShape& s) {
+  return std::max<int64_t>(1, (s.inner + kBlockElements - 1) / kBlockElements);
+}
 // Partial sums per channel.
 inline int64_t num_blocks(const ChannelShape& s) {
   if (s.inner == 1) return (s.outer + rows_per_block(s) - 1) / rows_per_block(s);
@@ -58,7 +62,8 @@ HWY_INLINE T sum_of(int64_t n, F&& f) {
   return sum;
 }
 
-// Runs over the blocks: rows(block, first row, last row) channels-last, or plane(block of its channel, channel, offset, count).
+// Runs over the blocks: rows(block, first row, last row) channels-last, or plane(block of its channel, channel, offset,
+// count).
 template <typename Rows, typename Plane>
 void for_each_block(const ChannelShape& s, Rows&& rows, Plane&& plane) {
   if (s.inner == 1) {
@@ -68,13 +73,14 @@ void for_each_block(const ChannelShape& s, Rows&& rows, Plane&& plane) {
     });
   }
   const int64_t split = blocks_per_plane(s);
-  parallel_for(s.outer * s.channels * split, 1 + kBlockElements / std::max<int64_t>(s.inner, 1), [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) {
-      const int64_t index = t / split, part = t % split;
-      const int64_t first = part * kBlockElements, last = std::min(first + kBlockElements, s.inner);
-      plane(index / s.channels * split + part, index % s.channels, index * s.inner + first, last - first);
-    }
-  });
+  parallel_for(s.outer * s.channels * split, 1 + kBlockElements / std::max<int64_t>(s.inner, 1),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t t = begin; t < end; ++t) {
+                   const int64_t index = t / split, part = t % split;
+                   const int64_t first = part * kBlockElements, last = std::min(first + kBlockElements, s.inner);
+                   plane(index / s.channels * split + part, index % s.channels, index * s.inner + first, last - first);
+                 }
+               });
 }
 
 int64_t elements_of_block(const ChannelShape& s, int64_t block) {
@@ -84,7 +90,7 @@ int64_t elements_of_block(const ChannelShape& s, int64_t block) {
 
 template <typename T>
 void mean_variance(const ChannelShape& s, const T* x, T* mean, T* variance, void* workspace) {
-  T* means = static_cast<T*>(workspace);           // (block, channel)
+  T* means = static_cast<T*>(workspace);            // (block, channel)
   T* squares = means + num_blocks(s) * s.channels;  // sums of squared distances from the block's mean
   for_each_block(
       s,
@@ -120,7 +126,8 @@ void mean_variance(const ChannelShape& s, const T* x, T* mean, T* variance, void
       for (int64_t b = 0; b < blocks; ++b) {
         const double more = static_cast<double>(elements_of_block(s, b));
         const double distance = static_cast<double>(means[b * s.channels + c]) - total_mean;
-        total_square += static_cast<double>(squares[b * s.channels + c]) + distance * distance * count * more / (count + more);
+        total_square +=
+            static_cast<double>(squares[b * s.channels + c]) + distance * distance * count * more / (count + more);
         total_mean += distance * more / (count + more);
         count += more;
       }
@@ -164,9 +171,13 @@ struct Masked {
     return hn::IfThenElseZero(hn::Gt(hn::MulAdd(distance, scale, shift), hn::Zero(d)), dy);
   }
   template <class D>
-  HWY_INLINE auto lanes(D d, const T* values, int64_t c) const { return values ? hn::LoadU(d, values + c) : hn::Zero(d); }
+  HWY_INLINE auto lanes(D d, const T* values, int64_t c) const {
+    return values ? hn::LoadU(d, values + c) : hn::Zero(d);
+  }
   template <class D>
-  HWY_INLINE auto all(D d, const T* values, int64_t c) const { return values ? hn::Set(d, values[c]) : hn::Zero(d); }
+  HWY_INLINE auto all(D d, const T* values, int64_t c) const {
+    return values ? hn::Set(d, values[c]) : hn::Zero(d);
+  }
 };
 
 template <typename T>
@@ -178,7 +189,8 @@ void gradient_sums(const ChannelShape& s, const ChannelGradient<T>& g, T* sum_dy
       s,
       [&](int64_t b, int64_t first, int64_t last) {
         for_each_vector<T>(s.channels, [&](auto d, int64_t c) {
-          const auto mean = hn::LoadU(d, g.mean + c), scale = masked.lanes(d, g.scale, c), shift = masked.lanes(d, g.shift, c);
+          const auto mean = hn::LoadU(d, g.mean + c), scale = masked.lanes(d, g.scale, c),
+                     shift = masked.lanes(d, g.shift, c);
           auto a = hn::Zero(d), p = a;
           for (int64_t r = first; r < last; ++r) {
             const int64_t at = r * s.channels + c;
@@ -194,12 +206,14 @@ void gradient_sums(const ChannelShape& s, const ChannelGradient<T>& g, T* sum_dy
       [&](int64_t b, int64_t c, int64_t offset, int64_t count) {
         const auto at = [&](auto d, int64_t i, auto&& use) {
           const auto distance = hn::Sub(hn::LoadU(d, g.x + offset + i), hn::Set(d, g.mean[c]));
-          return use(masked.gradient(d, offset + i, distance, masked.all(d, g.scale, c), masked.all(d, g.shift, c)), distance);
+          return use(masked.gradient(d, offset + i, distance, masked.all(d, g.scale, c), masked.all(d, g.shift, c)),
+                     distance);
         };
         plain[b * s.channels + c] =
             sum_of<T>(count, [&](auto d, int64_t i) { return at(d, i, [](auto dy, auto) { return dy; }); });
-        product[b * s.channels + c] =
-            sum_of<T>(count, [&](auto d, int64_t i) { return at(d, i, [](auto dy, auto distance) { return hn::Mul(dy, distance); }); });
+        product[b * s.channels + c] = sum_of<T>(count, [&](auto d, int64_t i) {
+          return at(d, i, [](auto dy, auto distance) { return hn::Mul(dy, distance); });
+        });
       });
   const int64_t blocks = num_blocks(s);
   parallel_for(s.channels, 1 + 16384 / (1 + blocks), [&](int64_t begin, int64_t end) {
@@ -216,7 +230,8 @@ void gradient_sums(const ChannelShape& s, const ChannelGradient<T>& g, T* sum_dy
 }
 
 template <typename T>
-void gradient_apply(const ChannelShape& s, const ChannelGradient<T>& g, const T* factor, const T* offset_by, const T* slope, T* dx) {
+void gradient_apply(const ChannelShape& s, const ChannelGradient<T>& g, const T* factor, const T* offset_by,
+                    const T* slope, T* dx) {
   const Masked<T> masked{g};
   const auto one = [&](auto d, int64_t at, auto mean, auto scale, auto shift, auto f, auto o, auto k) {
     const auto distance = hn::Sub(hn::LoadU(d, g.x + at), mean);
@@ -228,31 +243,34 @@ void gradient_apply(const ChannelShape& s, const ChannelGradient<T>& g, const T*
       [&](int64_t, int64_t first, int64_t last) {
         for (int64_t r = first; r < last; ++r) {
           for_each_vector<T>(s.channels, [&](auto d, int64_t c) {
-            one(d, r * s.channels + c, hn::LoadU(d, g.mean + c), masked.lanes(d, g.scale, c), masked.lanes(d, g.shift, c),
-                hn::LoadU(d, factor + c), hn::LoadU(d, offset_by + c), hn::LoadU(d, slope + c));
+            one(d, r * s.channels + c, hn::LoadU(d, g.mean + c), masked.lanes(d, g.scale, c),
+                masked.lanes(d, g.shift, c), hn::LoadU(d, factor + c), hn::LoadU(d, offset_by + c),
+                hn::LoadU(d, slope + c));
           });
         }
       },
       [&](int64_t, int64_t c, int64_t offset, int64_t count) {
         for_each_vector<T>(count, [&](auto d, int64_t i) {
-          one(d, offset + i, hn::Set(d, g.mean[c]), masked.all(d, g.scale, c), masked.all(d, g.shift, c), hn::Set(d, factor[c]),
-              hn::Set(d, offset_by[c]), hn::Set(d, slope[c]));
+          one(d, offset + i, hn::Set(d, g.mean[c]), masked.all(d, g.scale, c), masked.all(d, g.shift, c),
+              hn::Set(d, factor[c]), hn::Set(d, offset_by[c]), hn::Set(d, slope[c]));
         });
       });
 }
 
-#define HYBRIDNET_BATCH_NORM_ENTRIES(T)                                                                                   \
-  void mean_variance_##T(const ChannelShape& s, const T* x, T* mean, T* variance, void* workspace) {                      \
-    mean_variance(s, x, mean, variance, workspace);                                                                       \
-  }                                                                                                                       \
-  void normalize_##T(const ChannelShape& s, const T* x, const T* mean, const T* scale, const T* shift, bool relu, T* y) { \
-    normalize(s, x, mean, scale, shift, relu, y);                                                                         \
-  }                                                                                                                       \
-  void gradient_sums_##T(const ChannelShape& s, const ChannelGradient<T>& g, T* a, T* p, void* workspace) {               \
-    gradient_sums(s, g, a, p, workspace);                                                                                 \
-  }                                                                                                                       \
-  void gradient_apply_##T(const ChannelShape& s, const ChannelGradient<T>& g, const T* f, const T* o, const T* k, T* dx) { \
-    gradient_apply(s, g, f, o, k, dx);                                                                                    \
+#define HYBRIDNET_BATCH_NORM_ENTRIES(T)                                                                           \
+  void mean_variance_##T(const ChannelShape& s, const T* x, T* mean, T* variance, void* workspace) {              \
+    mean_variance(s, x, mean, variance, workspace);                                                               \
+  }                                                                                                               \
+  void normalize_##T(const ChannelShape& s, const T* x, const T* mean, const T* scale, const T* shift, bool relu, \
+                     T* y) {                                                                                      \
+    normalize(s, x, mean, scale, shift, relu, y);                                                                 \
+  }                                                                                                               \
+  void gradient_sums_##T(const ChannelShape& s, const ChannelGradient<T>& g, T* a, T* p, void* workspace) {       \
+    gradient_sums(s, g, a, p, workspace);                                                                         \
+  }                                                                                                               \
+  void gradient_apply_##T(const ChannelShape& s, const ChannelGradient<T>& g, const T* f, const T* o, const T* k, \
+                          T* dx) {                                                                                \
+    gradient_apply(s, g, f, o, k, dx);                                                                            \
   }
 HYBRIDNET_BATCH_NORM_ENTRIES(float)
 HYBRIDNET_BATCH_NORM_ENTRIES(double)
@@ -279,23 +297,25 @@ int64_t channel_sums_workspace(const ChannelShape& s, int64_t element_size) {
   return std::max<int64_t>(2 * num_blocks(s) * s.channels * element_size, 1);
 }
 
-#define HYBRIDNET_BATCH_NORM_API(T)                                                                                       \
-  template <>                                                                                                             \
-  void channel_mean_variance(const ChannelShape& s, const T* x, T* mean, T* variance, void* workspace) {                  \
-    HWY_DYNAMIC_DISPATCH(mean_variance_##T)(s, x, mean, variance, workspace);                                             \
-  }                                                                                                                       \
-  template <>                                                                                                             \
-  void channel_normalize(const ChannelShape& s, const T* x, const T* mean, const T* scale, const T* shift, bool relu, T* y) { \
-    HWY_DYNAMIC_DISPATCH(normalize_##T)(s, x, mean, scale, shift, relu, y);                                               \
-  }                                                                                                                       \
-  template <>                                                                                                             \
-  void channel_gradient_sums(const ChannelShape& s, const ChannelGradient<T>& g, T* sum_dy, T* sum_product, void* workspace) { \
-    HWY_DYNAMIC_DISPATCH(gradient_sums_##T)(s, g, sum_dy, sum_product, workspace);                                        \
-  }                                                                                                                       \
-  template <>                                                                                                             \
-  void channel_gradient_apply(const ChannelShape& s, const ChannelGradient<T>& g, const T* factor, const T* offset,       \
-                              const T* slope, T* dx) {                                                                    \
-    HWY_DYNAMIC_DISPATCH(gradient_apply_##T)(s, g, factor, offset, slope, dx);                                            \
+#define HYBRIDNET_BATCH_NORM_API(T)                                                                                   \
+  template <>                                                                                                         \
+  void channel_mean_variance(const ChannelShape& s, const T* x, T* mean, T* variance, void* workspace) {              \
+    HWY_DYNAMIC_DISPATCH(mean_variance_##T)(s, x, mean, variance, workspace);                                         \
+  }                                                                                                                   \
+  template <>                                                                                                         \
+  void channel_normalize(const ChannelShape& s, const T* x, const T* mean, const T* scale, const T* shift, bool relu, \
+                         T* y) {                                                                                      \
+    HWY_DYNAMIC_DISPATCH(normalize_##T)(s, x, mean, scale, shift, relu, y);                                           \
+  }                                                                                                                   \
+  template <>                                                                                                         \
+  void channel_gradient_sums(const ChannelShape& s, const ChannelGradient<T>& g, T* sum_dy, T* sum_product,           \
+                             void* workspace) {                                                                       \
+    HWY_DYNAMIC_DISPATCH(gradient_sums_##T)(s, g, sum_dy, sum_product, workspace);                                    \
+  }                                                                                                                   \
+  template <>                                                                                                         \
+  void channel_gradient_apply(const ChannelShape& s, const ChannelGradient<T>& g, const T* factor, const T* offset,   \
+                              const T* slope, T* dx) {                                                                \
+    HWY_DYNAMIC_DISPATCH(gradient_apply_##T)(s, g, factor, offset, slope, dx);                                        \
   }
 HYBRIDNET_BATCH_NORM_API(float)
 HYBRIDNET_BATCH_NORM_API(double)

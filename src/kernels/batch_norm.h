@@ -1,5 +1,5 @@
-// Normalization per channel over everything else. Memory is (outer, channels, inner): inner == 1 is channels-last. Sums are
-// made over blocks of fixed size and combined in fixed order, so the bits do not depend on the number of cores.
+// Normalization per channel over everything else. Memory is (outer, channels, inner): inner == 1 is channels-last. Sums
+// are made over blocks of fixed size and combined in fixed order, so the bits do not depend on the number of cores.
 // Instantiated for float and double.
 #pragma once
 
@@ -16,23 +16,29 @@ struct ChannelShape {
 // Bytes of scratch memory for the two functions that sum.
 int64_t channel_sums_workspace(const ChannelShape& s, int64_t element_size);
 
-// Mean and biased variance of each channel (one pass over memory; blocks combined by Chan, Golub and LeVeque's formula).
-template <typename T> void channel_mean_variance(const ChannelShape& s, const T* x, T* mean, T* variance, void* workspace);
+// Mean and biased variance of each channel (one pass over memory; blocks combined by Chan, Golub and LeVeque's
+// formula).
+template <typename T>
+void channel_mean_variance(const ChannelShape& s, const T* x, T* mean, T* variance, void* workspace);
 
 // y = (x - mean) * scale + shift, then max(y, 0) if relu. y may be x.
 template <typename T>
-void channel_normalize(const ChannelShape& s, const T* x, const T* mean, const T* scale, const T* shift, bool relu, T* y);
+void channel_normalize(const ChannelShape& s, const T* x, const T* mean, const T* scale, const T* shift, bool relu,
+                       T* y);
 
 // With relu, dy counts only where (x - mean) * scale + shift > 0; scale and shift may be null otherwise.
-template <typename T> struct ChannelGradient {
+template <typename T>
+struct ChannelGradient {
   const T *x, *dy, *mean, *scale, *shift;
   bool relu;
 };
 // sum_dy = sum of dy; sum_product = sum of dy * (x - mean).
 template <typename T>
-void channel_gradient_sums(const ChannelShape& s, const ChannelGradient<T>& g, T* sum_dy, T* sum_product, void* workspace);
+void channel_gradient_sums(const ChannelShape& s, const ChannelGradient<T>& g, T* sum_dy, T* sum_product,
+                           void* workspace);
 // dx = factor * (dy - offset - (x - mean) * slope). dx may be dy.
 template <typename T>
-void channel_gradient_apply(const ChannelShape& s, const ChannelGradient<T>& g, const T* factor, const T* offset, const T* slope, T* dx);
+void channel_gradient_apply(const ChannelShape& s, const ChannelGradient<T>& g, const T* factor, const T* offset,
+                            const T* slope, T* dx);
 
 }  // namespace hybridnet::kernels

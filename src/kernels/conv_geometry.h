@@ -8,7 +8,8 @@
 
 namespace hybridnet::kernels {
 
-// x: (n, c, in...), w: (o, c / groups, kernel...), y: (n, o, out...); `spatial` of the three entries are used, outermost first.
+// x: (n, c, in...), w: (o, c / groups, kernel...), y: (n, o, out...); `spatial` of the three entries are used,
+// outermost first.
 //   y[n, o, p] = sum over i in o's group, q in kernel of x[n, i, p * stride + q * dilate - pad] * w[o, i, q]
 struct ConvGeometry {
   int spatial = 2;
@@ -21,7 +22,8 @@ struct ConvGeometry {
   int64_t out_size() const { return out[0] * out[1] * out[2]; }
   int64_t kernel_size() const { return kernel[0] * kernel[1] * kernel[2]; }
   double flops() const {
-    return 2.0 * static_cast<double>(n * o) * static_cast<double>(out_size()) * static_cast<double>(c / groups * kernel_size());
+    return 2.0 * static_cast<double>(n * o) * static_cast<double>(out_size()) *
+           static_cast<double>(c / groups * kernel_size());
   }
   bool empty() const { return n * c * o * in_size() * out_size() * kernel_size() == 0; }
 };

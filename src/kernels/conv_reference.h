@@ -1,5 +1,5 @@
-// Convolution by its definition, for dtypes without a fast implementation (float64): one output element at a time, so that
-// the result does not depend on the number of cores. Right for every size, dilation, grouping and layout.
+// Convolution by its definition, for dtypes without a fast implementation (float64): one output element at a time, so
+// that the result does not depend on the number of cores. Right for every size, dilation, grouping and layout.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,8 @@ namespace hybridnet::kernels {
 namespace detail {
 // Calls f(kernel offset in w, offset in x) for the taps of output position `p` that lie inside the input.
 template <typename F>
-inline void for_each_tap(const ConvGeometry& g, const ConvStrides& x, const ConvStrides& w, const std::array<int64_t, 3>& p, F&& f) {
+inline void for_each_tap(const ConvGeometry& g, const ConvStrides& x, const ConvStrides& w,
+                         const std::array<int64_t, 3>& p, F&& f) {
   for (int64_t q0 = 0; q0 < g.kernel[0]; ++q0) {
     const int64_t i0 = p[0] * g.stride[0] + q0 * g.dilate[0] - g.pad[0];
     if (i0 < 0 || i0 >= g.in[0]) continue;
@@ -22,7 +23,8 @@ inline void for_each_tap(const ConvGeometry& g, const ConvStrides& x, const Conv
       for (int64_t q2 = 0; q2 < g.kernel[2]; ++q2) {
         const int64_t i2 = p[2] * g.stride[2] + q2 * g.dilate[2] - g.pad[2];
         if (i2 < 0 || i2 >= g.in[2]) continue;
-        f(q0 * w.spatial[0] + q1 * w.spatial[1] + q2 * w.spatial[2], i0 * x.spatial[0] + i1 * x.spatial[1] + i2 * x.spatial[2]);
+        f(q0 * w.spatial[0] + q1 * w.spatial[1] + q2 * w.spatial[2],
+          i0 * x.spatial[0] + i1 * x.spatial[1] + i2 * x.spatial[2]);
       }
     }
   }
@@ -74,7 +76,8 @@ void conv_backward_data_reference(const ConvGeometry& g, const T* dy, const T* w
     for (int64_t t = begin; t < end; ++t) {
       const int64_t n = t / g.c, c = t % g.c, group = c / group_in;
       T* out = dx + n * xs.n + c * xs.c;
-      detail::for_each_position(g.in, [&](const std::array<int64_t, 3>& p) { out[detail::offset(xs, p)] = bias ? bias[c] : T(0); });
+      detail::for_each_position(
+          g.in, [&](const std::array<int64_t, 3>& p) { out[detail::offset(xs, p)] = bias ? bias[c] : T(0); });
       detail::for_each_position(g.out, [&](const std::array<int64_t, 3>& p) {
         const T* from = dy + n * ys.n + group * group_out * ys.c + detail::offset(ys, p);
         const T* weight = w + group * group_out * ws.n + (c - group * group_in) * ws.c;

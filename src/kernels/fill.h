@@ -11,8 +11,10 @@ namespace hybridnet::kernels {
 // A number as an element; whole numbers beyond a narrow integer type wrap, as NumPy's astype does.
 template <typename T>
 T element_from(double value) {
-  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) return static_cast<T>(static_cast<int64_t>(value));
-  else return static_cast<T>(value);
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+    return static_cast<T>(static_cast<int64_t>(value));
+  else
+    return static_cast<T>(value);
 }
 
 inline void fill(const TensorRef& out, double value) {

@@ -20,10 +20,14 @@ constexpr int64_t kSerialElements = 16 << 10;
 template <typename F>
 void with_element(int64_t bytes, F&& f) {
   switch (bytes) {
-    case 1: return f(uint8_t{});
-    case 2: return f(uint16_t{});
-    case 4: return f(uint32_t{});
-    default: return f(uint64_t{});
+    case 1:
+      return f(uint8_t{});
+    case 2:
+      return f(uint16_t{});
+    case 4:
+      return f(uint32_t{});
+    default:
+      return f(uint64_t{});
   }
 }
 
@@ -38,7 +42,8 @@ struct Segment {
 void group_by_row(const int64_t* ids, int64_t count, std::vector<int64_t>* order, std::vector<Segment>* segments) {
   order->resize(static_cast<size_t>(count));
   std::iota(order->begin(), order->end(), int64_t{0});
-  std::sort(order->begin(), order->end(), [ids](int64_t a, int64_t b) { return ids[a] != ids[b] ? ids[a] < ids[b] : a < b; });
+  std::sort(order->begin(), order->end(),
+            [ids](int64_t a, int64_t b) { return ids[a] != ids[b] ? ids[a] < ids[b] : a < b; });
   for (int64_t i = 0; i < count;) {
     const int64_t row = ids[(*order)[static_cast<size_t>(i)]];
     int64_t end = i + 1;
@@ -101,7 +106,8 @@ void gather_rows(const void* data, RowLayout l, const int64_t* ids, int64_t coun
       if (l.inner == 1) {
         with_element(element_bytes, [&](auto word) {
           using W = decltype(word);
-          for (int64_t k = 0; k < stop - item; ++k) reinterpret_cast<W*>(to)[k] = reinterpret_cast<const W*>(from)[ids[m + k]];
+          for (int64_t k = 0; k < stop - item; ++k)
+            reinterpret_cast<W*>(to)[k] = reinterpret_cast<const W*>(from)[ids[m + k]];
         });
       } else {
         for (int64_t k = 0; k < stop - item; ++k) {
@@ -115,7 +121,8 @@ void gather_rows(const void* data, RowLayout l, const int64_t* ids, int64_t coun
   });
 }
 
-void scatter_rows(const void* values, RowLayout l, const int64_t* ids, int64_t count, void* data, int64_t element_bytes) {
+void scatter_rows(const void* values, RowLayout l, const int64_t* ids, int64_t count, void* data,
+                  int64_t element_bytes) {
   const int64_t row_bytes = l.inner * element_bytes;
   if (row_bytes == 0) return;
   // Split by outer index only: within one, later rows overwrite earlier ones.

@@ -13,19 +13,25 @@ struct RowLayout {
 };
 
 // out (outer, count, inner): out[o, m, :] = data[o, ids[m], :].
-void gather_rows(const void* data, RowLayout layout, const int64_t* ids, int64_t count, void* out, int64_t element_bytes);
+void gather_rows(const void* data, RowLayout layout, const int64_t* ids, int64_t count, void* out,
+                 int64_t element_bytes);
 
 // data (outer, rows, inner): data[o, ids[m], :] = values[o, m, :]; where an id repeats, the last one stays.
-void scatter_rows(const void* values, RowLayout layout, const int64_t* ids, int64_t count, void* data, int64_t element_bytes);
+void scatter_rows(const void* values, RowLayout layout, const int64_t* ids, int64_t count, void* data,
+                  int64_t element_bytes);
 
-// out (outer, rows, inner) = zeros, then out[o, ids[m], :] += grads[o, m, :]. Sums run in the order of m for any number of
-// threads; half precision accumulates in float.
-void scatter_add_rows(const TensorRef& grads, RowLayout layout, const int64_t* ids, int64_t count, const TensorRef& out);
+// out (outer, rows, inner) = zeros, then out[o, ids[m], :] += grads[o, m, :]. Sums run in the order of m for any number
+// of threads; half precision accumulates in float.
+void scatter_add_rows(const TensorRef& grads, RowLayout layout, const int64_t* ids, int64_t count,
+                      const TensorRef& out);
 
-// Elements along an axis, ids (outer, count, inner), data (outer, rows, inner): out[o, m, i] = data[o, ids[o, m, i], i].
-void gather_along(const void* data, RowLayout layout, const int64_t* ids, int64_t count, void* out, int64_t element_bytes);
+// Elements along an axis, ids (outer, count, inner), data (outer, rows, inner): out[o, m, i] = data[o, ids[o, m, i],
+// i].
+void gather_along(const void* data, RowLayout layout, const int64_t* ids, int64_t count, void* out,
+                  int64_t element_bytes);
 
 // The transposed of gather_along: out = zeros, then out[o, ids[o, m, i], i] += grads[o, m, i], in the order of m.
-void scatter_add_along(const TensorRef& grads, RowLayout layout, const int64_t* ids, int64_t count, const TensorRef& out);
+void scatter_add_along(const TensorRef& grads, RowLayout layout, const int64_t* ids, int64_t count,
+                       const TensorRef& out);
 
 }  // namespace hybridnet::kernels

@@ -1,12 +1,12 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/gemm.cc"
-#include "hwy/foreach_target.h"  // compiles this file once per SIMD target
-#include "hwy/highway.h"
+#include "kernels/gemm.h"
 
 #include <algorithm>
 #include <memory>
 
-#include "kernels/gemm.h"
+#include "hwy/foreach_target.h"  // compiles this file once per SIMD target
+#include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace hybridnet::kernels {
@@ -18,8 +18,8 @@ using D = hn::ScalableTag<double>;
 // The micro kernel keeps kRows x kColumns vectors of C in registers: 32 of them exist with AVX-512, 16 elsewhere.
 constexpr int64_t kRows = HWY_TARGET <= HWY_AVX3 ? 8 : 4;
 constexpr int64_t kColumnVectors = HWY_TARGET == HWY_SCALAR ? 1 : HWY_TARGET > HWY_AVX2 ? 2 : 3;
-constexpr int64_t kDepth = 256;      // rows of B and columns of A per packed block
-constexpr int64_t kTileRows = 96;      // a tile of C: what one task computes; whole micro kernels on every target
+constexpr int64_t kDepth = 256;    // rows of B and columns of A per packed block
+constexpr int64_t kTileRows = 96;  // a tile of C: what one task computes; whole micro kernels on every target
 constexpr int64_t kTileColumns = 240;
 
 // a: kRows values per step of k; b: kColumnVectors vectors per step. Adds alpha times their product to the tile at c.
@@ -52,8 +52,10 @@ HWY_INLINE void micro_kernel(int64_t depth, const double* HWY_RESTRICT a, const 
   }
 }
 
-// Copies `count` vectors of op(X), each `depth` long, into panels of `width` interleaved vectors, zero-filled at the end.
-void pack(const double* x, int64_t vector_step, int64_t depth_step, int64_t count, int64_t depth, int64_t width, double* out) {
+// Copies `count` vectors of op(X), each `depth` long, into panels of `width` interleaved vectors, zero-filled at the
+// end.
+void pack(const double* x, int64_t vector_step, int64_t depth_step, int64_t count, int64_t depth, int64_t width,
+          double* out) {
   for (int64_t first = 0; first < count; first += width) {
     const int64_t present = std::min(width, count - first);
     for (int64_t k = 0; k < depth; ++k) {
@@ -80,7 +82,8 @@ void gemm_tile(const GemmShape& s, double alpha, const double* a, const double* 
     for (int64_t j = 0; j < columns; j += width) {
       for (int64_t i = 0; i < rows; i += kRows) {
         micro_kernel(depth, packed_a + i * depth, packed_b + j * depth, alpha, beta, k == 0,
-                     c + (row + i) * s.ldc + column + j, s.ldc, std::min(kRows, rows - i), std::min(width, columns - j));
+                     c + (row + i) * s.ldc + column + j, s.ldc, std::min(kRows, rows - i),
+                     std::min(width, columns - j));
       }
     }
   }
@@ -149,10 +152,11 @@ void gemm(const GemmShape& s, float alpha, const float* a, const float* b, float
   const CoreLease lease(static_cast<int>(std::min<int64_t>(onednn::worthwhile_cores(flops), current_cores())));
   // A row of length 0 or 1 leaves its stride free; the library wants at least one.
   const dnnl_status_t status =
-      dnnl_sgemm(s.transpose_a ? 'T' : 'N', s.transpose_b ? 'T' : 'N', s.m, s.n, s.k, alpha, a, std::max<int64_t>(s.lda, 1),
-                 b, std::max<int64_t>(s.ldb, 1), beta, c, std::max<int64_t>(s.ldc, 1));
+      dnnl_sgemm(s.transpose_a ? 'T' : 'N', s.transpose_b ? 'T' : 'N', s.m, s.n, s.k, alpha, a,
+                 std::max<int64_t>(s.lda, 1), b, std::max<int64_t>(s.ldb, 1), beta, c, std::max<int64_t>(s.ldc, 1));
   if (status != dnnl_success) {
-    throw Error(ErrorKind::kError, {.message = "the matrix product failed inside oneDNN, status " + std::to_string(status)});
+    throw Error(ErrorKind::kError,
+                {.message = "the matrix product failed inside oneDNN, status " + std::to_string(status)});
   }
 }
 

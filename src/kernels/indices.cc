@@ -8,8 +8,9 @@ namespace hybridnet::kernels {
 namespace {
 
 [[noreturn]] void out_of_bounds(int64_t index, int64_t size) {
-  throw IndexError({.expected = size == 0 ? "no index, for the axis has size 0"
-                                          : "indices in [" + std::to_string(-size) + ", " + std::to_string(size - 1) + "]",
+  throw IndexError({.expected = size == 0
+                                    ? "no index, for the axis has size 0"
+                                    : "indices in [" + std::to_string(-size) + ", " + std::to_string(size - 1) + "]",
                     .given = std::to_string(index)});
 }
 

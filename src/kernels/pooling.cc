@@ -1,14 +1,14 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/pooling.cc"
-#include "hwy/foreach_target.h"  // compiles this file once per SIMD target
-#include "hwy/highway.h"
+#include "kernels/pooling.h"
 
 #include <cmath>
 #include <limits>
 #include <vector>
 
+#include "hwy/foreach_target.h"  // compiles this file once per SIMD target
+#include "hwy/highway.h"
 #include "hybridnet/threads.h"
-#include "kernels/pooling.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace hybridnet::kernels {
@@ -55,18 +55,24 @@ T start_value(const PoolGeometry& g) {
 template <class V>
 HWY_INLINE V combine(const PoolGeometry& g, V acc, V x) {
   switch (g.type) {
-    case PoolType::kMax: return hn::Max(acc, x);
-    case PoolType::kLp: return g.power == 1 ? hn::Add(acc, x) : g.power == 2 ? hn::MulAdd(x, x, acc) : hn::MulAdd(hn::Mul(x, x), x, acc);
-    default: return hn::Add(acc, x);
+    case PoolType::kMax:
+      return hn::Max(acc, x);
+    case PoolType::kLp:
+      return g.power == 1 ? hn::Add(acc, x) : g.power == 2 ? hn::MulAdd(x, x, acc) : hn::MulAdd(hn::Mul(x, x), x, acc);
+    default:
+      return hn::Add(acc, x);
   }
 }
 
 template <typename T>
 T finish(const PoolGeometry& g, T value, T factor) {
   switch (g.type) {
-    case PoolType::kMax: return value;
-    case PoolType::kLp: return g.power == 1 ? value : g.power == 2 ? std::sqrt(value) : std::cbrt(value);
-    default: return value * factor;
+    case PoolType::kMax:
+      return value;
+    case PoolType::kLp:
+      return g.power == 1 ? value : g.power == 2 ? std::sqrt(value) : std::cbrt(value);
+    default:
+      return value * factor;
   }
 }
 
@@ -80,7 +86,8 @@ HWY_INLINE void for_each_vector(int64_t n, F&& f) {
   for (; i < n; ++i) f(hn::CappedTag<T, 1>(), i);
 }
 
-// ---- forward ---------------------------------------------------------------------------------------------------------
+// ---- forward
+// ---------------------------------------------------------------------------------------------------------
 template <typename T>
 void forward_last(const PoolGeometry& g, const T* x, T* y) {
   const int64_t outputs = g.out_size();
@@ -165,10 +172,12 @@ void forward_plain(const PoolGeometry& g, const T* x, T* y) {
   });
 }
 
-// ---- maximum: gradient and its adjoint -------------------------------------------------------------------------------
-// One output position, channels [c, c + lanes): `hit(mask, input index)` for the first element that equals the maximum.
+// ---- maximum: gradient and its adjoint
+// ------------------------------------------------------------------------------- One output position, channels [c, c +
+// lanes): `hit(mask, input index)` for the first element that equals the maximum.
 template <typename T, class D, typename F>
-HWY_INLINE void first_maximum(const PoolGeometry& g, const Window& window, D d, const T* x, const T* y, int64_t c, F&& hit) {
+HWY_INLINE void first_maximum(const PoolGeometry& g, const Window& window, D d, const T* x, const T* y, int64_t c,
+                              F&& hit) {
   const auto maximum = hn::LoadU(d, y + c);
   auto open = hn::Eq(maximum, maximum);  // a NaN equals nothing: it has no gradient
   window.for_each(g, [&](int64_t i) {
@@ -223,7 +232,8 @@ void max_gather_last(const PoolGeometry& g, const T* v, const T* x, const T* y, 
 
 // Index of the first element of the rows' part [first, last) that equals `maximum`; -1 if none does.
 template <typename T>
-HWY_INLINE int64_t first_index(const PoolGeometry& g, const Window& rows, int64_t first, int64_t last, const T* x, T maximum) {
+HWY_INLINE int64_t first_index(const PoolGeometry& g, const Window& rows, int64_t first, int64_t last, const T* x,
+                               T maximum) {
   for (int64_t i = rows.first[0]; i < rows.last[0]; ++i) {
     for (int64_t j = rows.first[1]; j < rows.last[1]; ++j) {
       const int64_t row = (i * g.in[1] + j) * g.in[2];
@@ -251,14 +261,16 @@ void for_each_plain_maximum(const PoolGeometry& g, const T* x, const T* y, Begin
   });
 }
 
-// ---- sum: gradient ---------------------------------------------------------------------------------------------------
-// What one row of outputs gives to each column of its window, then as vectors to all rows of the window.
+// ---- sum: gradient
+// --------------------------------------------------------------------------------------------------- What one row of
+// outputs gives to each column of its window, then as vectors to all rows of the window.
 template <typename T>
 void sum_backward_plain(const PoolGeometry& g, const std::vector<T>& factors, const T* dy, T* dx) {
   const int64_t outputs = g.out_size(), inputs = g.in_size(), width = g.in[2];
   parallel_for(g.n * g.c, 1 + 65536 / (1 + inputs), [&](int64_t begin, int64_t end) {
     if (is_global(g)) {
-      for (int64_t plane = begin; plane < end; ++plane) std::fill_n(dx + plane * inputs, inputs, dy[plane] * factors[0]);
+      for (int64_t plane = begin; plane < end; ++plane)
+        std::fill_n(dx + plane * inputs, inputs, dy[plane] * factors[0]);
       return;
     }
     std::vector<T> columns(static_cast<size_t>(width));
@@ -308,7 +320,9 @@ void sum_backward(const PoolGeometry& g, const T* dy, T* dx) {
         const T* from = dy + t / inputs * outputs * g.c;
         for_each_vector<T>(g.c, [&](auto d, int64_t c) {
           auto sum = hn::Zero(d);
-          for_each_output(i, [&](int64_t p, T factor) { sum = hn::MulAdd(hn::LoadU(d, from + p * g.c + c), hn::Set(d, factor), sum); });
+          for_each_output(i, [&](int64_t p, T factor) {
+            sum = hn::MulAdd(hn::LoadU(d, from + p * g.c + c), hn::Set(d, factor), sum);
+          });
           hn::StoreU(sum, d, dx + t * g.c + c);
         });
       }
@@ -318,28 +332,30 @@ void sum_backward(const PoolGeometry& g, const T* dy, T* dx) {
   sum_backward_plain(g, factors, dy, dx);
 }
 
-#define HYBRIDNET_POOL_ENTRIES(T)                                                                                  \
-  void forward_last_##T(const PoolGeometry& g, const T* x, T* y) { forward_last(g, x, y); }                        \
-  void forward_plain_##T(const PoolGeometry& g, const T* x, T* y) { forward_plain(g, x, y); }                      \
-  void max_backward_last_##T(const PoolGeometry& g, const T* dy, const T* x, const T* y, T* dx) {                  \
-    max_backward_last(g, dy, x, y, dx);                                                                            \
-  }                                                                                                                \
-  void max_gather_last_##T(const PoolGeometry& g, const T* v, const T* x, const T* y, T* out) {                    \
-    max_gather_last(g, v, x, y, out);                                                                              \
-  }                                                                                                                \
-  void max_backward_plain_##T(const PoolGeometry& g, const T* dy, const T* x, const T* y, T* dx) {                 \
-    const int64_t outputs = g.out_size(), inputs = g.in_size();                                                    \
-    const auto clear = [&](int64_t plane) { std::fill_n(dx + plane * inputs, inputs, T(0)); };                     \
-    for_each_plain_maximum(g, x, y, clear, [&](int64_t plane, int64_t p, int64_t i) {                              \
-      if (i >= 0) dx[plane * inputs + i] += dy[plane * outputs + p];                                               \
-    });                                                                                                            \
-  }                                                                                                                \
-  void max_gather_plain_##T(const PoolGeometry& g, const T* v, const T* x, const T* y, T* out) {                   \
-    const int64_t outputs = g.out_size(), inputs = g.in_size();                                                    \
-    for_each_plain_maximum(g, x, y, [](int64_t) {}, [&](int64_t plane, int64_t p, int64_t i) {                     \
-      out[plane * outputs + p] = i >= 0 ? v[plane * inputs + i] : T(0);                                            \
-    });                                                                                                            \
-  }                                                                                                                \
+#define HYBRIDNET_POOL_ENTRIES(T)                                                                  \
+  void forward_last_##T(const PoolGeometry& g, const T* x, T* y) { forward_last(g, x, y); }        \
+  void forward_plain_##T(const PoolGeometry& g, const T* x, T* y) { forward_plain(g, x, y); }      \
+  void max_backward_last_##T(const PoolGeometry& g, const T* dy, const T* x, const T* y, T* dx) {  \
+    max_backward_last(g, dy, x, y, dx);                                                            \
+  }                                                                                                \
+  void max_gather_last_##T(const PoolGeometry& g, const T* v, const T* x, const T* y, T* out) {    \
+    max_gather_last(g, v, x, y, out);                                                              \
+  }                                                                                                \
+  void max_backward_plain_##T(const PoolGeometry& g, const T* dy, const T* x, const T* y, T* dx) { \
+    const int64_t outputs = g.out_size(), inputs = g.in_size();                                    \
+    const auto clear = [&](int64_t plane) { std::fill_n(dx + plane * inputs, inputs, T(0)); };     \
+    for_each_plain_maximum(g, x, y, clear, [&](int64_t plane, int64_t p, int64_t i) {              \
+      if (i >= 0) dx[plane * inputs + i] += dy[plane * outputs + p];                               \
+    });                                                                                            \
+  }                                                                                                \
+  void max_gather_plain_##T(const PoolGeometry& g, const T* v, const T* x, const T* y, T* out) {   \
+    const int64_t outputs = g.out_size(), inputs = g.in_size();                                    \
+    for_each_plain_maximum(                                                                        \
+        g, x, y, [](int64_t) {},                                                                   \
+        [&](int64_t plane, int64_t p, int64_t i) {                                                 \
+          out[plane * outputs + p] = i >= 0 ? v[plane * inputs + i] : T(0);                        \
+        });                                                                                        \
+  }                                                                                                \
   void sum_backward_##T(const PoolGeometry& g, const T* dy, T* dx) { sum_backward(g, dy, dx); }
 HYBRIDNET_POOL_ENTRIES(float)
 HYBRIDNET_POOL_ENTRIES(double)
@@ -352,7 +368,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace hybridnet::kernels {
 namespace {
-#define HYBRIDNET_POOL_EXPORT(T)   \
+#define HYBRIDNET_POOL_EXPORT(T)      \
   HWY_EXPORT(forward_last_##T);       \
   HWY_EXPORT(forward_plain_##T);      \
   HWY_EXPORT(max_backward_last_##T);  \
@@ -365,24 +381,25 @@ HYBRIDNET_POOL_EXPORT(double)
 #undef HYBRIDNET_POOL_EXPORT
 }  // namespace
 
-#define HYBRIDNET_POOL_API(T)                                                                                   \
-  template <>                                                                                                   \
-  void pool_forward(const PoolGeometry& g, const T* x, T* y) {                                                  \
-    g.channels_last ? HWY_DYNAMIC_DISPATCH(forward_last_##T)(g, x, y) : HWY_DYNAMIC_DISPATCH(forward_plain_##T)(g, x, y); \
-  }                                                                                                             \
-  template <>                                                                                                   \
-  void max_pool_backward(const PoolGeometry& g, const T* dy, const T* x, const T* y, T* dx) {                   \
-    g.channels_last ? HWY_DYNAMIC_DISPATCH(max_backward_last_##T)(g, dy, x, y, dx)                              \
-                    : HWY_DYNAMIC_DISPATCH(max_backward_plain_##T)(g, dy, x, y, dx);                            \
-  }                                                                                                             \
-  template <>                                                                                                   \
-  void max_pool_gather(const PoolGeometry& g, const T* v, const T* x, const T* y, T* out) {                     \
-    g.channels_last ? HWY_DYNAMIC_DISPATCH(max_gather_last_##T)(g, v, x, y, out)                                \
-                    : HWY_DYNAMIC_DISPATCH(max_gather_plain_##T)(g, v, x, y, out);                              \
-  }                                                                                                             \
-  template <>                                                                                                   \
-  void sum_pool_backward(const PoolGeometry& g, const T* dy, T* dx) {                                           \
-    HWY_DYNAMIC_DISPATCH(sum_backward_##T)(g, dy, dx);                                                          \
+#define HYBRIDNET_POOL_API(T)                                                                 \
+  template <>                                                                                 \
+  void pool_forward(const PoolGeometry& g, const T* x, T* y) {                                \
+    g.channels_last ? HWY_DYNAMIC_DISPATCH(forward_last_##T)(g, x, y)                         \
+                    : HWY_DYNAMIC_DISPATCH(forward_plain_##T)(g, x, y);                       \
+  }                                                                                           \
+  template <>                                                                                 \
+  void max_pool_backward(const PoolGeometry& g, const T* dy, const T* x, const T* y, T* dx) { \
+    g.channels_last ? HWY_DYNAMIC_DISPATCH(max_backward_last_##T)(g, dy, x, y, dx)            \
+                    : HWY_DYNAMIC_DISPATCH(max_backward_plain_##T)(g, dy, x, y, dx);          \
+  }                                                                                           \
+  template <>                                                                                 \
+  void max_pool_gather(const PoolGeometry& g, const T* v, const T* x, const T* y, T* out) {   \
+    g.channels_last ? HWY_DYNAMIC_DISPATCH(max_gather_last_##T)(g, v, x, y, out)              \
+                    : HWY_DYNAMIC_DISPATCH(max_gather_plain_##T)(g, v, x, y, out);            \
+  }                                                                                           \
+  template <>                                                                                 \
+  void sum_pool_backward(const PoolGeometry& g, const T* dy, T* dx) {                         \
+    HWY_DYNAMIC_DISPATCH(sum_backward_##T)(g, dy, dx);                                        \
   }
 HYBRIDNET_POOL_API(float)
 HYBRIDNET_POOL_API(double)

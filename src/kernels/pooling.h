@@ -1,5 +1,5 @@
-// Pooling over 1 to 3 spatial axes: each output position summarizes a window of the input. Works on (n, c, space) and on
-// (n, space, c) memory; the same bits for any number of cores. Instantiated for float and double.
+// Pooling over 1 to 3 spatial axes: each output position summarizes a window of the input. Works on (n, c, space) and
+// on (n, space, c) memory; the same bits for any number of cores. Instantiated for float and double.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@ enum class PoolType : int32_t { kMax, kAvg, kSum, kLp };
 
 struct PoolGeometry {
   PoolType type = PoolType::kMax;
-  int power = 2;               // kLp: 1, 2 or 3
-  bool count_pad = true;       // kAvg: padding counts as elements
+  int power = 2;          // kLp: 1, 2 or 3
+  bool count_pad = true;  // kAvg: padding counts as elements
   bool channels_last = false;
   int64_t n = 0, c = 0;
   std::array<int64_t, 3> in{1, 1, 1}, out{1, 1, 1}, kernel{1, 1, 1}, stride{1, 1, 1}, pad{0, 0, 0};
@@ -39,12 +39,16 @@ struct PoolGeometry {
   int64_t last_output(int axis, int64_t i) const { return std::min((i + pad[axis]) / stride[axis] + 1, out[axis]); }
 };
 
-template <typename T> void pool_forward(const PoolGeometry& g, const T* x, T* y);
+template <typename T>
+void pool_forward(const PoolGeometry& g, const T* x, T* y);
 // kMax: each output's gradient goes to the first element of its window that equals the output.
-template <typename T> void max_pool_backward(const PoolGeometry& g, const T* dy, const T* x, const T* y, T* dx);
+template <typename T>
+void max_pool_backward(const PoolGeometry& g, const T* dy, const T* x, const T* y, T* dx);
 // The adjoint of that: out takes, for each window, the value of `v` where x holds the maximum.
-template <typename T> void max_pool_gather(const PoolGeometry& g, const T* v, const T* x, const T* y, T* out);
+template <typename T>
+void max_pool_gather(const PoolGeometry& g, const T* v, const T* x, const T* y, T* out);
 // kSum, kAvg: each output's gradient, divided as the average was, goes to all elements of its window.
-template <typename T> void sum_pool_backward(const PoolGeometry& g, const T* dy, T* dx);
+template <typename T>
+void sum_pool_backward(const PoolGeometry& g, const T* dy, T* dx);
 
 }  // namespace hybridnet::kernels

@@ -1,5 +1,6 @@
-// Counter-based random bits: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
-// Block b of a key is a pure function of (key, b), so results do not depend on threads, order or recomputation.
+// Counter-based random bits: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3",
+// SC 2011). Block b of a key is a pure function of (key, b), so results do not depend on threads, order or
+// recomputation.
 #pragma once
 
 #include <cstdint>
@@ -77,8 +78,8 @@ inline double uniform_double(uint32_t high, uint32_t low) {
   return static_cast<double>((static_cast<uint64_t>(high) << 32 | low) >> 11) * 0x1p-53;
 }
 
-// The words that belong to one element of a tensor, as many as its sampler asks for (rejection methods ask for an unknown
-// number). Elements up to 2^40, up to 2^26 words each; beyond that words repeat.
+// The words that belong to one element of a tensor, as many as its sampler asks for (rejection methods ask for an
+// unknown number). Elements up to 2^40, up to 2^26 words each; beyond that words repeat.
 class ElementBits {
  public:
   ElementBits(RngKey key, uint64_t element) : key_(key), next_block_(element << 24) {}

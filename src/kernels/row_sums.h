@@ -1,5 +1,5 @@
-// Sums over short pieces of memory inside kernels: several accumulators in a fixed order, which the compiler can vectorize
-// without changing the result.
+// Sums over short pieces of memory inside kernels: several accumulators in a fixed order, which the compiler can
+// vectorize without changing the result.
 #pragma once
 
 #include <cstdint>

@@ -58,8 +58,8 @@ int64_t row_bytes(const NDArray& a) { return a.shape().size(1, a.ndim()) * dtype
 
 void require_axis(const NDArray& a) {
   if (a.ndim() > 0) return;
-  throw IndexError({.message = "a 0-dimensional array cannot be indexed",
-                    .fix = "use x.asscalar(), or x[()] for the array itself"});
+  throw IndexError(
+      {.message = "a 0-dimensional array cannot be indexed", .fix = "use x.asscalar(), or x[()] for the array itself"});
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// The .params format: see docs/formats.md. Nothing is allocated before the file has shown that it holds that many bytes.
+// The .params format: see docs/formats.md. Nothing is allocated before the file has shown that it holds that many
+// bytes.
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -86,7 +87,8 @@ NDArray read_data(Reader& r, const TensorSpec& spec) {
   int64_t bytes;
   if (__builtin_mul_overflow(spec.shape.size(), dtype_size(spec.dtype), &bytes) ||
       static_cast<uint64_t>(bytes) > r.remaining()) {
-    r.fail("the file ends inside an array's data", spec.str() + " needs more bytes", std::to_string(r.remaining()) + " bytes left");
+    r.fail("the file ends inside an array's data", spec.str() + " needs more bytes",
+           std::to_string(r.remaining()) + " bytes left");
   }
   NDArray array = NDArray::empty(spec);
   r.read(array.data(), static_cast<uint64_t>(bytes), "an array's data");
@@ -103,7 +105,8 @@ void for_each_index(Reader& r, const NDArray& indices, int64_t bound, F&& f) {
   const auto* values = static_cast<const int64_t*>(indices.data());
   for (int64_t i = 0; i < indices.size(); ++i) {
     if (values[i] < 0 || values[i] >= bound)
-      r.fail("an index of a sparse array is out of bounds", "0 to " + std::to_string(bound - 1), std::to_string(values[i]));
+      r.fail("an index of a sparse array is out of bounds", "0 to " + std::to_string(bound - 1),
+             std::to_string(values[i]));
     f(i, values[i]);
   }
 }
@@ -122,7 +125,8 @@ NDArray zeros_checked(Reader& r, const TensorSpec& spec) {
 NDArray dense_from_row_sparse(Reader& r, const SparseParts& parts, const Shape& shape) {
   const NDArray& indices = parts.aux[0];
   if (shape.ndim() < 1 || indices.dtype() != DType::kInt64 || parts.data.ndim() != shape.ndim() ||
-      parts.data.shape()[0] != indices.size() || parts.data.shape().size(1, shape.ndim()) != shape.size(1, shape.ndim())) {
+      parts.data.shape()[0] != indices.size() ||
+      parts.data.shape().size(1, shape.ndim()) != shape.size(1, shape.ndim())) {
     r.fail("the parts of a row_sparse array do not fit together", "data (n, ...), int64 indices (n,)",
            parts.data.spec().str() + ", " + indices.spec().str());
   }
@@ -235,7 +239,8 @@ LoadedArrays read_all(Reader& r) {
 }
 
 [[noreturn]] void file_error(const std::string& path, const char* doing, const char* fix) {
-  throw FileError({.input = path, .message = std::string("cannot ") + doing + " the file: " + std::strerror(errno), .fix = fix});
+  throw FileError(
+      {.input = path, .message = std::string("cannot ") + doing + " the file: " + std::strerror(errno), .fix = fix});
 }
 
 class Writer {
@@ -251,7 +256,9 @@ class Writer {
     }
   }
   template <typename T>
-  void number(T value) { write(&value, sizeof(T)); }
+  void number(T value) {
+    write(&value, sizeof(T));
+  }
   bool ok() const { return ok_; }
 
  private:
@@ -285,7 +292,8 @@ void write_all(Writer& w, const std::vector<NDArray>& arrays, const std::vector<
 
 void check_names(const std::vector<NDArray>& arrays, const std::vector<std::string>& names) {
   if (!names.empty() && names.size() != arrays.size()) {
-    throw ValueError({.input = "names", .expected = std::to_string(arrays.size()) + " names, one per array, or none",
+    throw ValueError({.input = "names",
+                      .expected = std::to_string(arrays.size()) + " names, one per array, or none",
                       .given = std::to_string(names.size())});
   }
 }
@@ -312,7 +320,8 @@ LoadedArrays load_arrays(const std::string& path) {
   return read_all(reader);
 }
 
-std::string save_arrays_to_buffer(const std::vector<NDArray>& arrays, const std::vector<std::string>& names, bool numpy_shape) {
+std::string save_arrays_to_buffer(const std::vector<NDArray>& arrays, const std::vector<std::string>& names,
+                                  bool numpy_shape) {
   check_names(arrays, names);
   std::string bytes;
   Writer writer(&bytes);
@@ -320,7 +329,8 @@ std::string save_arrays_to_buffer(const std::vector<NDArray>& arrays, const std:
   return bytes;
 }
 
-void save_arrays(const std::string& path, const std::vector<NDArray>& arrays, const std::vector<std::string>& names, bool numpy_shape) {
+void save_arrays(const std::string& path, const std::vector<NDArray>& arrays, const std::vector<std::string>& names,
+                 bool numpy_shape) {
   check_names(arrays, names);
   // Written beside the target and renamed at the end: a failure in the middle leaves the old file as it was.
   const std::string part = path + ".part";

@@ -19,7 +19,8 @@ ParamsPtr make_params(const Op& op, Attrs attrs, size_t num_inputs) {
   uint64_t given = 0;
   auto set = [&](const char* name, const AttrValue& value) {
     const int field = op.schema->find(name);
-    if (field < 0) throw ParamError({.op = op.name, .input = name, .message = "a gradient rule uses an unknown parameter"});
+    if (field < 0)
+      throw ParamError({.op = op.name, .input = name, .message = "a gradient rule uses an unknown parameter"});
     op.schema->set(params->data(), field, value, op.name);
     given |= uint64_t{1} << field;
   };
@@ -110,7 +111,9 @@ Value reshape(const Value& a, const Shape& shape) {
   return call(kReshape, {a}, {{"shape", AttrValue(shape)}});
 }
 Value expand_dims(const Value& a, int axis) { return a ? call(kExpandDims, {a}, {{"axis", axis}}) : a; }
-Value transpose(const Value& a, const Tuple& axes) { return a ? call(kTranspose, {a}, {{"axes", AttrValue(axes)}}) : a; }
+Value transpose(const Value& a, const Tuple& axes) {
+  return a ? call(kTranspose, {a}, {{"axes", AttrValue(axes)}}) : a;
+}
 Value broadcast_to(const Value& a, const Shape& shape) {
   if (!a || spec_of(a).shape == shape) return a;
   for (int64_t d : shape)

@@ -1,5 +1,5 @@
-// How gradient rules say what they compute: functions over Value that emit ops through the current Emitter, as graph nodes
-// or at once. A null Value is a symbolic zero: products with it are null, sums skip it.
+// How gradient rules say what they compute: functions over Value that emit ops through the current Emitter, as graph
+// nodes or at once. A null Value is a symbolic zero: products with it are null, sums skip it.
 #pragma once
 
 #include <initializer_list>
@@ -37,9 +37,9 @@ inline Value operator+(double s, const Value& a) { return a + s; }
 inline Value operator*(double s, const Value& a) { return a * s; }
 Value operator-(double s, const Value& a);
 Value operator/(double s, const Value& a);
-Value add_all(const Values& terms);                     // skips nulls; null when none is left
+Value add_all(const Values& terms);  // skips nulls; null when none is left
 
-Value greater(const Value& a, double s);                // 1 or 0 in a's dtype
+Value greater(const Value& a, double s);  // 1 or 0 in a's dtype
 Value lesser(const Value& a, double s);
 Value where(const Value& condition, const Value& x, const Value& y);
 Value zeros_like(const Value& a);

@@ -5,7 +5,8 @@
 
 namespace hybridnet::ops {
 
-// Links run() where input 0 (or, without inputs, output 0) is float32 or float64; float16 and bfloat16 go through float32.
+// Links run() where input 0 (or, without inputs, output 0) is float32 or float64; float16 and bfloat16 go through
+// float32.
 template <typename P>
 Ref<Kernel> link_float_kernel(const LinkContext& c, void (*run)(const P&, const KernelArgs&)) {
   const DType dtype = c.in.empty() ? c.out[0].dtype : c.in[0].dtype;

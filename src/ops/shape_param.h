@@ -7,8 +7,8 @@
 
 namespace hybridnet::ops {
 
-// The shape that a `shape` parameter promises. Without NumPy shape semantics a size of 0 means "not known yet": it comes from
-// where the output is used (begin states of recurrent layers are written so).
+// The shape that a `shape` parameter promises. Without NumPy shape semantics a size of 0 means "not known yet": it
+// comes from where the output is used (begin states of recurrent layers are written so).
 inline Shape shape_from_param(const Tuple& given) {
   Shape shape = given;
   if (is_np_shape()) return shape;

@@ -1,4 +1,5 @@
-// float16 and bfloat16 for kernels written in float32: converts the inputs, runs the float32 kernel, converts the outputs.
+// float16 and bfloat16 for kernels written in float32: converts the inputs, runs the float32 kernel, converts the
+// outputs.
 #pragma once
 
 #include <functional>

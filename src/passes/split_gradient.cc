@@ -44,7 +44,8 @@ class Splitter {
   // Values that cost nothing to make again are made again instead of being kept.
   static bool is_free(const Node& node) {
     return node.op && !node.op->random && !node.op->effect &&
-           ((node.op->is_view && node.specs.size() == 1) || node.inputs.empty() || node.attrs.count(kCheapAttribute) != 0);
+           ((node.op->is_view && node.specs.size() == 1) || node.inputs.empty() ||
+            node.attrs.count(kCheapAttribute) != 0);
   }
 
   void build_backward() {

@@ -64,7 +64,8 @@ Runtime::Runtime() : parts_(std::make_unique<Parts>()) {
 }
 
 Runtime& Runtime::get() {
-  // Never destroyed: arrays of other static objects may die after main() and still need storage. Work is drained at exit.
+  // Never destroyed: arrays of other static objects may die after main() and still need storage. Work is drained at
+  // exit.
   static Runtime* runtime = [] {
     auto* r = new Runtime;
     std::atexit([] { Runtime::get().shutdown(); });

@@ -11,8 +11,8 @@
 // Threads: one Model may be run by many threads at once.
 #pragma once
 
-#include <cstdint>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -41,14 +41,36 @@ inline void check(int status) {
   if (status != 0) throw Error(hn_last_error_kind(), hn_last_error());
 }
 
-template <typename T> struct dtype_code;
-template <> struct dtype_code<float> { static constexpr int value = HN_FLOAT32; };
-template <> struct dtype_code<double> { static constexpr int value = HN_FLOAT64; };
-template <> struct dtype_code<uint8_t> { static constexpr int value = HN_UINT8; };
-template <> struct dtype_code<int8_t> { static constexpr int value = HN_INT8; };
-template <> struct dtype_code<int32_t> { static constexpr int value = HN_INT32; };
-template <> struct dtype_code<int64_t> { static constexpr int value = HN_INT64; };
-template <> struct dtype_code<bool> { static constexpr int value = HN_BOOL; };
+template <typename T>
+struct dtype_code;
+template <>
+struct dtype_code<float> {
+  static constexpr int value = HN_FLOAT32;
+};
+template <>
+struct dtype_code<double> {
+  static constexpr int value = HN_FLOAT64;
+};
+template <>
+struct dtype_code<uint8_t> {
+  static constexpr int value = HN_UINT8;
+};
+template <>
+struct dtype_code<int8_t> {
+  static constexpr int value = HN_INT8;
+};
+template <>
+struct dtype_code<int32_t> {
+  static constexpr int value = HN_INT32;
+};
+template <>
+struct dtype_code<int64_t> {
+  static constexpr int value = HN_INT64;
+};
+template <>
+struct dtype_code<bool> {
+  static constexpr int value = HN_BOOL;
+};
 
 }  // namespace detail
 
@@ -61,9 +83,11 @@ class Array {
     int64_t size = 1;
     for (int64_t d : shape) size *= d;
     if (size != static_cast<int64_t>(values.size()))
-      throw Error("ShapeError", "the shape has " + std::to_string(size) + " elements, but " + std::to_string(values.size()) + " values came");
+      throw Error("ShapeError", "the shape has " + std::to_string(size) + " elements, but " +
+                                    std::to_string(values.size()) + " values came");
     HnArray handle = nullptr;
-    detail::check(hn_array_create(shape.data(), static_cast<int>(shape.size()), detail::dtype_code<T>::value, values.data(), &handle));
+    detail::check(hn_array_create(shape.data(), static_cast<int>(shape.size()), detail::dtype_code<T>::value,
+                                  values.data(), &handle));
     return Array(handle);
   }
   template <typename T>
@@ -98,7 +122,8 @@ class Array {
   template <typename T>
   std::span<const T> values() const {
     if (dtype() != detail::dtype_code<T>::value)
-      throw Error("DTypeError", "the array has dtype code " + std::to_string(dtype()) + ", not " + std::to_string(detail::dtype_code<T>::value));
+      throw Error("DTypeError", "the array has dtype code " + std::to_string(dtype()) + ", not " +
+                                    std::to_string(detail::dtype_code<T>::value));
     const void* data = nullptr;
     detail::check(hn_array_data(get(), &data));
     return {static_cast<const T*>(data), static_cast<size_t>(size())};
@@ -156,7 +181,8 @@ class Model {
     size_t count = 0;
     const int* out_ndims = nullptr;
     const int64_t* const* out_shapes = nullptr;
-    detail::check(hn_model_infer_shapes(handle_.get(), inputs.size(), ndims.data(), shapes.data(), &count, &out_ndims, &out_shapes));
+    detail::check(hn_model_infer_shapes(handle_.get(), inputs.size(), ndims.data(), shapes.data(), &count, &out_ndims,
+                                        &out_shapes));
     std::vector<std::vector<int64_t>> result;
     for (size_t i = 0; i < count; ++i) result.emplace_back(out_shapes[i], out_shapes[i] + out_ndims[i]);
     return result;

@@ -63,7 +63,8 @@ const OpInfo& operator_of(ArrayClass& cls, Binary kind, int form) {
   return info != nullptr ? *info : op_info(cls.names[static_cast<int>(kind)][form]);  // throws: unknown operator
 }
 
-PyObject* finish(const OpInfo& info, const ParamsPtr& params, std::span<const NDArray> inputs, ArrayClass& cls, PyObject* out) {
+PyObject* finish(const OpInfo& info, const ParamsPtr& params, std::span<const NDArray> inputs, ArrayClass& cls,
+                 PyObject* out) {
   if (out == nullptr) return wrap_array(invoke_one(*info.op, params, inputs), cls);
   invoke(*info.op, params, inputs, {&array_of(out), 1});
   return Py_NewRef(out);
@@ -119,7 +120,8 @@ PyObject* inplace_power_slot(PyObject* left, PyObject* right, PyObject* modulus)
 }
 
 PyObject* compare(PyObject* left, PyObject* right, int op) {
-  constexpr Binary kKinds[] = {Binary::kLess, Binary::kLessEqual, Binary::kEqual, Binary::kNotEqual, Binary::kGreater, Binary::kGreaterEqual};
+  constexpr Binary kKinds[] = {Binary::kLess,     Binary::kLessEqual, Binary::kEqual,
+                               Binary::kNotEqual, Binary::kGreater,   Binary::kGreaterEqual};
   return binary_operation(kKinds[op], left, right);
 }
 
@@ -160,7 +162,9 @@ PyObject* inplace_floor_divide(PyObject* left, PyObject* right) {
 }
 
 template <typename F>
-PyType_Slot slot(int id, F function) { return {id, reinterpret_cast<void*>(function)}; }
+PyType_Slot slot(int id, F function) {
+  return {id, reinterpret_cast<void*>(function)};
+}
 
 }  // namespace
 
@@ -194,26 +198,26 @@ PyObject* binary_operation(Binary kind, PyObject* left, PyObject* right, PyObjec
 
 void add_arithmetic_slots(std::vector<PyType_Slot>& slots) {
   slots.insert(slots.end(), {
-      slot(Py_nb_add, binary_slot<Binary::kAdd>),
-      slot(Py_nb_subtract, binary_slot<Binary::kSubtract>),
-      slot(Py_nb_multiply, binary_slot<Binary::kMultiply>),
-      slot(Py_nb_true_divide, binary_slot<Binary::kDivide>),
-      slot(Py_nb_remainder, binary_slot<Binary::kModulo>),
-      slot(Py_nb_floor_divide, floor_divide),
-      slot(Py_nb_power, power_slot),
-      slot(Py_nb_inplace_add, inplace_slot<Binary::kAdd>),
-      slot(Py_nb_inplace_subtract, inplace_slot<Binary::kSubtract>),
-      slot(Py_nb_inplace_multiply, inplace_slot<Binary::kMultiply>),
-      slot(Py_nb_inplace_true_divide, inplace_slot<Binary::kDivide>),
-      slot(Py_nb_inplace_remainder, inplace_slot<Binary::kModulo>),
-      slot(Py_nb_inplace_floor_divide, inplace_floor_divide),
-      slot(Py_nb_inplace_power, inplace_power_slot),
-      slot(Py_nb_negative, negative),
-      slot(Py_nb_positive, positive),
-      slot(Py_nb_absolute, absolute),
-      slot(Py_tp_richcompare, compare),
-      slot(Py_tp_hash, identity_hash),
-  });
+                                slot(Py_nb_add, binary_slot<Binary::kAdd>),
+                                slot(Py_nb_subtract, binary_slot<Binary::kSubtract>),
+                                slot(Py_nb_multiply, binary_slot<Binary::kMultiply>),
+                                slot(Py_nb_true_divide, binary_slot<Binary::kDivide>),
+                                slot(Py_nb_remainder, binary_slot<Binary::kModulo>),
+                                slot(Py_nb_floor_divide, floor_divide),
+                                slot(Py_nb_power, power_slot),
+                                slot(Py_nb_inplace_add, inplace_slot<Binary::kAdd>),
+                                slot(Py_nb_inplace_subtract, inplace_slot<Binary::kSubtract>),
+                                slot(Py_nb_inplace_multiply, inplace_slot<Binary::kMultiply>),
+                                slot(Py_nb_inplace_true_divide, inplace_slot<Binary::kDivide>),
+                                slot(Py_nb_inplace_remainder, inplace_slot<Binary::kModulo>),
+                                slot(Py_nb_inplace_floor_divide, inplace_floor_divide),
+                                slot(Py_nb_inplace_power, inplace_power_slot),
+                                slot(Py_nb_negative, negative),
+                                slot(Py_nb_positive, positive),
+                                slot(Py_nb_absolute, absolute),
+                                slot(Py_tp_richcompare, compare),
+                                slot(Py_tp_hash, identity_hash),
+                            });
 }
 
 }  // namespace hybridnet::python

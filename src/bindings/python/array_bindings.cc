@@ -42,7 +42,8 @@ py::object asnumpy(const NDArray& source) {
 
 // The bytes of a C-contiguous NumPy array whose dtype and shape are those of the target.
 const void* bytes_for(const NDArray& target, const py::array& source) {
-  const bool same_shape = source.ndim() == target.ndim() && std::equal(target.shape().begin(), target.shape().end(), source.shape());
+  const bool same_shape =
+      source.ndim() == target.ndim() && std::equal(target.shape().begin(), target.shape().end(), source.shape());
   if (!(source.flags() & py::array::c_style) || source.itemsize() != dtype_size(target.dtype()) || !same_shape)
     raise(ErrorKind::kValue, {.message = "the NumPy array must be C-contiguous, of the array's dtype and shape"});
   return source.data();
@@ -60,7 +61,8 @@ void copy_from_numpy(const NDArray& target, const py::array& source) {
 }
 
 NDArray from_numpy_copy(const py::array& source, DType dtype, int device_type, int device_id) {
-  const Shape shape(std::span<const int64_t>(reinterpret_cast<const int64_t*>(source.shape()), static_cast<size_t>(source.ndim())));
+  const Shape shape(
+      std::span<const int64_t>(reinterpret_cast<const int64_t*>(source.shape()), static_cast<size_t>(source.ndim())));
   NDArray array = NDArray::empty(shape, dtype, device_of(device_type, device_id));
   copy_from_numpy(array, source);
   return array;
@@ -68,7 +70,8 @@ NDArray from_numpy_copy(const py::array& source, DType dtype, int device_type, i
 
 // Shares the memory of a NumPy array, which stays alive as long as the result and its views.
 NDArray from_numpy_shared(const py::array& source, DType dtype) {
-  const Shape shape(std::span<const int64_t>(reinterpret_cast<const int64_t*>(source.shape()), static_cast<size_t>(source.ndim())));
+  const Shape shape(
+      std::span<const int64_t>(reinterpret_cast<const int64_t*>(source.shape()), static_cast<size_t>(source.ndim())));
   PyObject* owner = source.inc_ref().ptr();
   const auto release = [owner] {
     if (!Py_IsInitialized()) return;
@@ -82,7 +85,8 @@ NDArray from_numpy_shared(const py::array& source, DType dtype) {
 Shape resolve_reshape(const NDArray& array, const Shape& codes, bool reverse) {
   const Op& op = op_registry().at("Reshape");
   const ParamsPtr params = op.schema->parse(
-      std::vector<std::pair<std::string, AttrValue>>{{"shape", AttrValue(codes)}, {"reverse", AttrValue(reverse)}}, op.name);
+      std::vector<std::pair<std::string, AttrValue>>{{"shape", AttrValue(codes)}, {"reverse", AttrValue(reverse)}},
+      op.name);
   TensorSpec in = array.spec(), out;
   InferContext context(op, {&in, 1}, {&out, 1});
   op.infer(params->data(), context);
@@ -93,7 +97,8 @@ py::object text_of_name(const std::string& bytes) {
   PyObject* text = PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), nullptr);
   if (text != nullptr) return py::reinterpret_steal<py::object>(text);
   PyErr_Clear();
-  raise(ErrorKind::kFormat, {.message = "a name in the file is no text in UTF-8", .fix = "the file is damaged; save or copy it again"});
+  raise(ErrorKind::kFormat,
+        {.message = "a name in the file is no text in UTF-8", .fix = "the file is damaged; save or copy it again"});
 }
 
 py::tuple load(const std::function<LoadedArrays()>& read) {
@@ -111,42 +116,69 @@ py::tuple load(const std::function<LoadedArrays()>& read) {
 }
 
 void bind_classes(py::module_& m) {
-  m.def("register_array_class", [](const py::object& cls, bool numpy) { register_array_class(cls.ptr(), numpy); },
-        py::arg("cls"), py::arg("numpy") = false, "Makes cls the class of op results.");
+  m.def(
+      "register_array_class", [](const py::object& cls, bool numpy) { register_array_class(cls.ptr(), numpy); },
+      py::arg("cls"), py::arg("numpy") = false, "Makes cls the class of op results.");
   m.def("set_array_converter", [](const py::object& f) { set_array_converter(f.ptr()); });
-  m.def("binary", [](int kind, const py::object& left, const py::object& right, const py::object& out) {
-    if (kind < 0 || kind >= kBinaryCount) raise(ErrorKind::kIndex, {.message = "no such binary operator"});
-    PyObject* result = binary_operation(static_cast<Binary>(kind), left.ptr(), right.ptr(), out.is_none() ? nullptr : out.ptr());
-    if (result == nullptr) throw py::error_already_set();
-    return py::reinterpret_steal<py::object>(result);
-  }, py::arg("kind"), py::arg("left"), py::arg("right"), py::arg("out") = py::none());
+  m.def(
+      "binary",
+      [](int kind, const py::object& left, const py::object& right, const py::object& out) {
+        if (kind < 0 || kind >= kBinaryCount) raise(ErrorKind::kIndex, {.message = "no such binary operator"});
+        PyObject* result =
+            binary_operation(static_cast<Binary>(kind), left.ptr(), right.ptr(), out.is_none() ? nullptr : out.ptr());
+        if (result == nullptr) throw py::error_already_set();
+        return py::reinterpret_steal<py::object>(result);
+      },
+      py::arg("kind"), py::arg("left"), py::arg("right"), py::arg("out") = py::none());
 }
 
 void bind_views(py::module_& m) {
-  m.def("reshaped", [](const py::object& a, const Shape& shape) { return wrap_like(expect_array(a.ptr(), "array").reshaped(shape), a); },
-        "View of another shape over the same memory.");
-  m.def("sliced", [](const py::object& a, int64_t begin, int64_t end) {
-    return wrap_like(expect_array(a.ptr(), "array").sliced(begin, end), a);
-  }, "View of rows [begin, end).");
-  m.def("at", [](const py::object& a, int64_t i) { return wrap_like(expect_array(a.ptr(), "array").at(i), a); }, "View of row i.");
-  m.def("detached", [](const py::object& a) { return wrap_like(expect_array(a.ptr(), "array").detached(), a); },
-        "The same memory without history.");
-  m.def("retyped", [](const py::object& a, const py::object& cls) {
-    NDArray array = expect_array(a.ptr(), "array");
-    if (!PyType_Check(cls.ptr()) || !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls.ptr()), array_base_type))
-      raise(ErrorKind::kType, {.input = "cls", .expected = "a subclass of NDArrayBase", .given = short_repr(cls.ptr())});
-    PyObject* result = wrap_array_as(std::move(array), reinterpret_cast<PyTypeObject*>(cls.ptr()));
-    if (result == nullptr) throw py::error_already_set();
-    return py::reinterpret_steal<py::object>(result);
-  }, "The same array (memory and history) as an object of cls.");
-  m.def("resolve_reshape", [](const NDArray& a, const Shape& codes, bool reverse) { return resolve_reshape(require(a, "array"), codes, reverse); });
-  m.def("shares_memory", [](const NDArray& a, const NDArray& b) { return require(a, "a").shares_memory(require(b, "b")); });
-  m.def("overwrites", [](const NDArray& a) {
-    Chunk& chunk = *require(a, "array").impl()->chunk;
-    watch_overwrites(chunk);
-    return chunk.overwrites.load(std::memory_order_relaxed);
-  }, "Counts writes into existing memory when they are pushed: tells whether a value that was kept is gone.");
-  m.def("version", [](const NDArray& a) { return require(a, "array").var().version(); }, "Counts writes to the memory of the array.");
+  m.def(
+      "reshaped",
+      [](const py::object& a, const Shape& shape) {
+        return wrap_like(expect_array(a.ptr(), "array").reshaped(shape), a);
+      },
+      "View of another shape over the same memory.");
+  m.def(
+      "sliced",
+      [](const py::object& a, int64_t begin, int64_t end) {
+        return wrap_like(expect_array(a.ptr(), "array").sliced(begin, end), a);
+      },
+      "View of rows [begin, end).");
+  m.def(
+      "at", [](const py::object& a, int64_t i) { return wrap_like(expect_array(a.ptr(), "array").at(i), a); },
+      "View of row i.");
+  m.def(
+      "detached", [](const py::object& a) { return wrap_like(expect_array(a.ptr(), "array").detached(), a); },
+      "The same memory without history.");
+  m.def(
+      "retyped",
+      [](const py::object& a, const py::object& cls) {
+        NDArray array = expect_array(a.ptr(), "array");
+        if (!PyType_Check(cls.ptr()) || !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls.ptr()), array_base_type))
+          raise(ErrorKind::kType,
+                {.input = "cls", .expected = "a subclass of NDArrayBase", .given = short_repr(cls.ptr())});
+        PyObject* result = wrap_array_as(std::move(array), reinterpret_cast<PyTypeObject*>(cls.ptr()));
+        if (result == nullptr) throw py::error_already_set();
+        return py::reinterpret_steal<py::object>(result);
+      },
+      "The same array (memory and history) as an object of cls.");
+  m.def("resolve_reshape", [](const NDArray& a, const Shape& codes, bool reverse) {
+    return resolve_reshape(require(a, "array"), codes, reverse);
+  });
+  m.def("shares_memory",
+        [](const NDArray& a, const NDArray& b) { return require(a, "a").shares_memory(require(b, "b")); });
+  m.def(
+      "overwrites",
+      [](const NDArray& a) {
+        Chunk& chunk = *require(a, "array").impl()->chunk;
+        watch_overwrites(chunk);
+        return chunk.overwrites.load(std::memory_order_relaxed);
+      },
+      "Counts writes into existing memory when they are pushed: tells whether a value that was kept is gone.");
+  m.def(
+      "version", [](const NDArray& a) { return require(a, "array").var().version(); },
+      "Counts writes to the memory of the array.");
 }
 
 void bind_files(py::module_& m) {
@@ -155,18 +187,20 @@ void bind_files(py::module_& m) {
     const std::string_view view(bytes);
     return load([&] { return load_arrays_from_buffer(view, what); });
   });
-  m.def("save", [](const std::string& path, const std::vector<NDArray>& arrays, const std::vector<std::string>& names, bool numpy_shape) {
+  m.def("save", [](const std::string& path, const std::vector<NDArray>& arrays, const std::vector<std::string>& names,
+                   bool numpy_shape) {
     ReleaseGil release(false);
     save_arrays(path, arrays, names, numpy_shape);
   });
-  m.def("save_to_buffer", [](const std::vector<NDArray>& arrays, const std::vector<std::string>& names, bool numpy_shape) {
-    std::string bytes;
-    {
-      ReleaseGil release(false);
-      bytes = save_arrays_to_buffer(arrays, names, numpy_shape);
-    }
-    return py::bytes(bytes);
-  });
+  m.def("save_to_buffer",
+        [](const std::vector<NDArray>& arrays, const std::vector<std::string>& names, bool numpy_shape) {
+          std::string bytes;
+          {
+            ReleaseGil release(false);
+            bytes = save_arrays_to_buffer(arrays, names, numpy_shape);
+          }
+          return py::bytes(bytes);
+        });
 }
 
 }  // namespace
@@ -175,7 +209,8 @@ void bind_arrays(py::module_& m) {
   bind_classes(m);
   m.def("empty", [](const Shape& shape, DType dtype, int device_type, int device_id) {
     for (const int64_t dim : shape)
-      if (dim < 0) raise(ErrorKind::kShape, {.input = "shape", .expected = "sizes of at least 0", .given = shape.str()});
+      if (dim < 0)
+        raise(ErrorKind::kShape, {.input = "shape", .expected = "sizes of at least 0", .given = shape.str()});
     return NDArray::empty(shape, dtype, device_of(device_type, device_id));
   });
   m.def("asnumpy", &asnumpy);

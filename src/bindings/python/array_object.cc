@@ -45,7 +45,8 @@ void array_dealloc(PyObject* self) {
 }
 
 PyObject* array_new(PyTypeObject* type, PyObject*, PyObject*) {
-  PyErr_Format(PyExc_TypeError, "%s objects are made by hybridnet.nd.array, zeros, empty and other functions, not by calling the class",
+  PyErr_Format(PyExc_TypeError,
+               "%s objects are made by hybridnet.nd.array, zeros, empty and other functions, not by calling the class",
                type->tp_name);
   return nullptr;
 }
@@ -68,7 +69,8 @@ PyObject* get_context(PyObject* self, void*) {
     for (const auto& [known, context] : contexts)
       if (known == device) return Py_NewRef(context);
     Owned module = checked(PyImport_ImportModule("hybridnet.context"));
-    Owned context = checked(PyObject_CallMethod(module.get(), "context_of_code", "ii", static_cast<int>(device.type), device.id));
+    Owned context =
+        checked(PyObject_CallMethod(module.get(), "context_of_code", "ii", static_cast<int>(device.type), device.id));
     contexts.emplace_back(device, Py_NewRef(context.get()));
     return context.release();
   });
@@ -99,7 +101,8 @@ PyGetSetDef properties[] = {
     {"context", get_context, nullptr, "Device that holds the array.", nullptr},
     {"ctx", get_context, nullptr, "Device that holds the array; the same as context.", nullptr},
     {"grad", get_grad, nullptr, "Gradient buffer made by attach_grad(), or None.", nullptr},
-    {"_fresh_grad", get_fresh_grad, set_fresh_grad, "Has backward written the gradient since this was last set to False?", nullptr},
+    {"_fresh_grad", get_fresh_grad, set_fresh_grad,
+     "Has backward written the gradient since this was last set to False?", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
@@ -132,15 +135,22 @@ PyMemberDef members[] = {
 };
 
 // -------------------------------------------------------------------------------------------------- dtype names
-struct NumpyName { DType dtype; const char* module; const char* name; };
+struct NumpyName {
+  DType dtype;
+  const char* module;
+  const char* name;
+};
 constexpr NumpyName kNumpyNames[] = {
-    {DType::kFloat32, "numpy", "float32"}, {DType::kFloat64, "numpy", "float64"}, {DType::kFloat16, "numpy", "float16"},
-    {DType::kUInt8, "numpy", "uint8"},     {DType::kInt32, "numpy", "int32"},     {DType::kInt8, "numpy", "int8"},
-    {DType::kInt64, "numpy", "int64"},     {DType::kBool, "numpy", "bool_"},      {DType::kBFloat16, "ml_dtypes", "bfloat16"},
+    {DType::kFloat32, "numpy", "float32"},       {DType::kFloat64, "numpy", "float64"},
+    {DType::kFloat16, "numpy", "float16"},       {DType::kUInt8, "numpy", "uint8"},
+    {DType::kInt32, "numpy", "int32"},           {DType::kInt8, "numpy", "int8"},
+    {DType::kInt64, "numpy", "int64"},           {DType::kBool, "numpy", "bool_"},
+    {DType::kBFloat16, "ml_dtypes", "bfloat16"},
 };
 
 // ------------------------------------------------------------------------------------------------------ waiting
-// Tells a sleeping thread that a task is over, run or dropped: the last copy of the task's closure goes away either way.
+// Tells a sleeping thread that a task is over, run or dropped: the last copy of the task's closure goes away either
+// way.
 struct Signal {
   std::mutex mutex;
   std::condition_variable changed;
@@ -183,8 +193,8 @@ int init_array_type(PyObject* module) {
   };
   add_arithmetic_slots(slots);
   slots.push_back({0, nullptr});
-  static PyType_Spec spec = {"hybridnet._core.NDArrayBase", sizeof(ArrayObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
-                             slots.data()};
+  static PyType_Spec spec = {"hybridnet._core.NDArrayBase", sizeof(ArrayObject), 0,
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots.data()};
   array_base_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
   if (array_base_type == nullptr) return -1;
   nd_class.names = kClassicOperatorNames;
@@ -196,8 +206,8 @@ void register_array_class(PyObject* cls, bool numpy) {
       reinterpret_cast<PyTypeObject*>(cls)->tp_basicsize != static_cast<Py_ssize_t>(sizeof(ArrayObject)))
     raise(ErrorKind::kType, {.expected = "a subclass of NDArrayBase with __slots__ = ()", .given = short_repr(cls)});
   auto* type = reinterpret_cast<PyTypeObject*>(cls);
-  // A class statement makes types that the garbage collector tracks and whose deallocator looks for slots and finalizers.
-  // Instances of this one refer to no Python object, so both would only cost time.
+  // A class statement makes types that the garbage collector tracks and whose deallocator looks for slots and
+  // finalizers. Instances of this one refer to no Python object, so both would only cost time.
   type->tp_flags &= ~Py_TPFLAGS_HAVE_GC;
   type->tp_traverse = nullptr;
   type->tp_clear = nullptr;
@@ -294,7 +304,7 @@ DType dtype_from(PyObject* object) {
 void wait_interruptibly(const NDArray& array, bool to_write) {
   Var& var = array.var();
   if (to_write ? var.idle() && var.readable() : var.readable()) return;
-  const NDArray kept = array;  // the Python object may die while others run
+  const NDArray kept = array;           // the Python object may die while others run
   if (is_main_thread() && !to_write) {  // a task that writes would count as a change of the data
     auto signal = std::make_shared<Signal>();
     std::shared_ptr<void> over(nullptr, [signal](void*) { signal->set(); });
@@ -304,8 +314,10 @@ void wait_interruptibly(const NDArray& array, bool to_write) {
     sleep_until(*signal);
   }
   ReleaseGil release(false);
-  if (to_write) kept.wait_to_write();
-  else kept.wait_to_read();
+  if (to_write)
+    kept.wait_to_write();
+  else
+    kept.wait_to_read();
 }
 
 void wait_all_interruptibly() {

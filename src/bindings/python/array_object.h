@@ -12,34 +12,51 @@
 namespace hybridnet::python {
 
 struct ArrayObject {
-  PyObject_HEAD
-  NDArray array;
+  PyObject_HEAD NDArray array;
   PyObject* weakrefs;
 };
 
 // Binary operators that arrays take part in, with an array or a number on the other side.
 enum class Binary : int8_t {
-  kAdd, kSubtract, kMultiply, kDivide, kModulo, kPower, kMaximum, kMinimum, kHypot,
-  kEqual, kNotEqual, kGreater, kGreaterEqual, kLess, kLessEqual, kAnd, kOr, kXor, kCount,
+  kAdd,
+  kSubtract,
+  kMultiply,
+  kDivide,
+  kModulo,
+  kPower,
+  kMaximum,
+  kMinimum,
+  kHypot,
+  kEqual,
+  kNotEqual,
+  kGreater,
+  kGreaterEqual,
+  kLess,
+  kLessEqual,
+  kAnd,
+  kOr,
+  kXor,
+  kCount,
 };
 inline constexpr int kBinaryCount = static_cast<int>(Binary::kCount);
 
 struct OpInfo;
 
-// A Python class whose instances ops may return: NDArray, or mx.np.ndarray. Results follow the class of the first array.
+// A Python class whose instances ops may return: NDArray, or mx.np.ndarray. Results follow the class of the first
+// array.
 struct ArrayClass {
-  PyTypeObject* type = nullptr;                     // strong reference
+  PyTypeObject* type = nullptr;                           // strong reference
   std::array<const OpInfo*, kBinaryCount> array_ops{};    // array with array
   std::array<const OpInfo*, kBinaryCount> scalar_ops{};   // array with number
   std::array<const OpInfo*, kBinaryCount> reverse_ops{};  // number with array
-  bool operators_ready = false;                     // ops are looked up at the first use of an operator
-  const char* const (*names)[3] = nullptr;          // kBinaryCount rows: array, scalar, reverse
+  bool operators_ready = false;                           // ops are looked up at the first use of an operator
+  const char* const (*names)[3] = nullptr;                // kBinaryCount rows: array, scalar, reverse
 };
 
-extern PyTypeObject* array_base_type;               // NDArrayBase
-extern ArrayClass nd_class, np_class;               // np_class.type is null until mx.np is imported
+extern PyTypeObject* array_base_type;  // NDArrayBase
+extern ArrayClass nd_class, np_class;  // np_class.type is null until mx.np is imported
 
-int init_array_type(PyObject* module);              // 0, or -1 with the error set
+int init_array_type(PyObject* module);  // 0, or -1 with the error set
 
 // Makes `cls` (a subclass of NDArrayBase without slots of its own) the class of op results.
 void register_array_class(PyObject* cls, bool numpy);
@@ -64,7 +81,7 @@ inline ArrayClass& result_class(PyObject* object) {
 PyObject* wrap_array(NDArray array, ArrayClass& cls);
 PyObject* wrap_array_as(NDArray array, PyTypeObject* type);
 
-Owned shape_to_tuple(const Shape& shape);           // throws PythonErrorIsSet
+Owned shape_to_tuple(const Shape& shape);  // throws PythonErrorIsSet
 // Shape from an int or a sequence of ints; throws TypeError naming `what`.
 Shape shape_from(PyObject* object, const char* what);
 // Borrowed reference to the NumPy type that users compare x.dtype with: numpy.float32, ml_dtypes.bfloat16.

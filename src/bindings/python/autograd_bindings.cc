@@ -10,14 +10,17 @@ std::vector<NDArray> arrays_from(const py::object& list, const char* what, bool 
   std::vector<NDArray> arrays;
   if (list.is_none()) return arrays;
   for (const py::handle item : py::iter(list)) {
-    if (item.is_none() && allow_none) arrays.emplace_back();
-    else arrays.push_back(expect_array(item.ptr(), what));
+    if (item.is_none() && allow_none)
+      arrays.emplace_back();
+    else
+      arrays.push_back(expect_array(item.ptr(), what));
   }
   return arrays;
 }
 
-// backward(out_grads: list, create_graph: bool, recorded) -> list of arrays or None, one per input. recorded(array, i) is the
-// array as output i of this step, so that gradients of gradients find their way through saved outputs; None unless create_graph.
+// backward(out_grads: list, create_graph: bool, recorded) -> list of arrays or None, one per input. recorded(array, i)
+// is the array as output i of this step, so that gradients of gradients find their way through saved outputs; None
+// unless create_graph.
 class PythonFunction final : public RecordedFunction {
  public:
   PythonFunction(std::string name, py::object backward, ArrayClass& array_class)
@@ -42,14 +45,15 @@ class PythonFunction final : public RecordedFunction {
     py::list grads;
     for (const NDArray& grad : out_grads) grads.append(wrapped(grad));
     py::object recorded = py::none();
-    if (create_graph && node_ != nullptr) recorded = py::cpp_function([this, node = Ref<TapeNode>(node_)](const NDArray& array, uint32_t index) {
-      NDArray output = array.detached();
-      Ref<TapeMark> mark = make_ref<TapeMark>();
-      mark->node = node;
-      mark->index = index;
-      output.impl()->tape = Ref<TapeInfo>(mark.get());
-      return wrapped(output);
-    });
+    if (create_graph && node_ != nullptr)
+      recorded = py::cpp_function([this, node = Ref<TapeNode>(node_)](const NDArray& array, uint32_t index) {
+        NDArray output = array.detached();
+        Ref<TapeMark> mark = make_ref<TapeMark>();
+        mark->node = node;
+        mark->index = index;
+        output.impl()->tape = Ref<TapeInfo>(mark.get());
+        return wrapped(output);
+      });
     const py::object result = backward_(grads, create_graph, recorded);
     return arrays_from(result, "gradient", true);
   }
@@ -74,8 +78,10 @@ void bind_state(py::module_& m) {
     if (TraceState& trace = trace_state(); trace.active) trace.reads |= kReadTraining;
     return autograd_state().training;
   });
-  m.def("set_recording", [](bool on) { return std::exchange(autograd_state().recording, on); }, "Returns what it was.");
-  m.def("set_training", [](bool on) { return std::exchange(autograd_state().training, on); }, "Returns what it was.");
+  m.def(
+      "set_recording", [](bool on) { return std::exchange(autograd_state().recording, on); }, "Returns what it was.");
+  m.def(
+      "set_training", [](bool on) { return std::exchange(autograd_state().training, on); }, "Returns what it was.");
 }
 
 void bind_gradients(py::module_& m) {
@@ -90,8 +96,8 @@ void bind_gradients(py::module_& m) {
     ReleaseGil release(true);
     backward(h, g, retain_graph, train_mode);
   });
-  m.def("grad", [](const py::object& heads, const py::object& head_grads, const py::object& variables, bool retain_graph,
-                   bool create_graph, bool train_mode) {
+  m.def("grad", [](const py::object& heads, const py::object& head_grads, const py::object& variables,
+                   bool retain_graph, bool create_graph, bool train_mode) {
     const auto h = arrays_from(heads, "heads", false), g = arrays_from(head_grads, "head_grads", true),
                v = arrays_from(variables, "variables", false);
     std::vector<NDArray> found;
@@ -104,15 +110,19 @@ void bind_gradients(py::module_& m) {
     for (const py::handle variable : py::iter(variables)) result.append(wrap_like(found[i++], variable));
     return result;
   });
-  m.def("record_function", [](const std::string& name, const py::object& backward, const py::object& inputs, const py::object& outputs) {
-    const auto in = arrays_from(inputs, "inputs", false), out = arrays_from(outputs, "outputs", false);
-    if (out.empty()) raise(ErrorKind::kValue, {.op = name, .expected = "at least one output", .given = "none"});
-    ArrayClass& array_class = result_class((*py::iter(outputs)).ptr());
-    Ref<PythonFunction> function(new PythonFunction(name, backward, array_class));
-    record(Ref<RecordedFunction>(function.get()), in, out);
-    if (TapeMark* mark = mark_of(out[0]); mark != nullptr && mark->node && mark->node->function.get() == function.get())
-      function->set_node(mark->node.get());
-  }, "Makes outputs stem from inputs through a step whose gradient is backward(out_grads, create_graph, recorded).");
+  m.def(
+      "record_function",
+      [](const std::string& name, const py::object& backward, const py::object& inputs, const py::object& outputs) {
+        const auto in = arrays_from(inputs, "inputs", false), out = arrays_from(outputs, "outputs", false);
+        if (out.empty()) raise(ErrorKind::kValue, {.op = name, .expected = "at least one output", .given = "none"});
+        ArrayClass& array_class = result_class((*py::iter(outputs)).ptr());
+        Ref<PythonFunction> function(new PythonFunction(name, backward, array_class));
+        record(Ref<RecordedFunction>(function.get()), in, out);
+        if (TapeMark* mark = mark_of(out[0]);
+            mark != nullptr && mark->node && mark->node->function.get() == function.get())
+          function->set_node(mark->node.get());
+      },
+      "Makes outputs stem from inputs through a step whose gradient is backward(out_grads, create_graph, recorded).");
 }
 
 }  // namespace

@@ -82,7 +82,8 @@ class PythonOperators final : public CustomOperators {
 void bind_custom(py::module_& m) {
   auto* operators = new PythonOperators;  // never destroyed: graphs may ask until the process ends
   install_custom_operators(operators);
-  m.def("forget_custom_operators", [operators] { operators->forget(); }, "A name has a new meaning.");
+  m.def(
+      "forget_custom_operators", [operators] { operators->forget(); }, "A name has a new meaning.");
 }
 
 }  // namespace hybridnet::python

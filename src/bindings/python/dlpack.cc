@@ -1,13 +1,20 @@
 // DLPack (version 0 capsules, what NumPy, PyTorch and JAX exchange). The structures are those of the public dlpack.h.
-#include "casters.h"
-
 #include <vector>
+
+#include "casters.h"
 
 namespace hybridnet::python {
 namespace {
 
-struct DLDevice { int32_t device_type; int32_t device_id; };
-struct DLDataType { uint8_t code; uint8_t bits; uint16_t lanes; };
+struct DLDevice {
+  int32_t device_type;
+  int32_t device_id;
+};
+struct DLDataType {
+  uint8_t code;
+  uint8_t bits;
+  uint16_t lanes;
+};
 struct DLTensor {
   void* data;
   DLDevice device;
@@ -27,11 +34,15 @@ constexpr const char* kFresh = "dltensor";
 constexpr const char* kUsed = "used_dltensor";
 constexpr int32_t kDLCpu = 1;
 
-struct TypeRow { DType dtype; DLDataType dl; };
-constexpr TypeRow kTypes[] = {  // codes: 0 int, 1 uint, 2 float, 4 bfloat, 6 bool
-    {DType::kFloat32, {2, 32, 1}}, {DType::kFloat64, {2, 64, 1}}, {DType::kFloat16, {2, 16, 1}}, {DType::kBFloat16, {4, 16, 1}},
-    {DType::kInt8, {0, 8, 1}},     {DType::kInt32, {0, 32, 1}},   {DType::kInt64, {0, 64, 1}},   {DType::kUInt8, {1, 8, 1}},
-    {DType::kBool, {6, 8, 1}},
+struct TypeRow {
+  DType dtype;
+  DLDataType dl;
+};
+constexpr TypeRow kTypes[] = {
+    // codes: 0 int, 1 uint, 2 float, 4 bfloat, 6 bool
+    {DType::kFloat32, {2, 32, 1}},  {DType::kFloat64, {2, 64, 1}}, {DType::kFloat16, {2, 16, 1}},
+    {DType::kBFloat16, {4, 16, 1}}, {DType::kInt8, {0, 8, 1}},     {DType::kInt32, {0, 32, 1}},
+    {DType::kInt64, {0, 64, 1}},    {DType::kUInt8, {1, 8, 1}},    {DType::kBool, {6, 8, 1}},
 };
 
 struct Exported {
@@ -80,12 +91,15 @@ py::object to_dlpack(const py::object& source, bool for_write) {
 DType dtype_of_dlpack(const DLDataType& dl) {
   for (const TypeRow& row : kTypes)
     if (row.dl.code == dl.code && row.dl.bits == dl.bits && dl.lanes == 1) return row.dtype;
-  raise(ErrorKind::kDType, {.op = "from_dlpack", .expected = "a float, int8, int32, int64, uint8 or bool tensor",
-                            .given = "DLPack type code " + std::to_string(dl.code) + ", " + std::to_string(dl.bits) + " bits"});
+  raise(ErrorKind::kDType,
+        {.op = "from_dlpack",
+         .expected = "a float, int8, int32, int64, uint8 or bool tensor",
+         .given = "DLPack type code " + std::to_string(dl.code) + ", " + std::to_string(dl.bits) + " bits"});
 }
 
 Shape checked_shape(const DLTensor& t) {
-  if (t.ndim < 0 || t.ndim > kMaxDims) raise(ErrorKind::kShape, {.op = "from_dlpack", .expected = "0 to 16 axes", .given = std::to_string(t.ndim)});
+  if (t.ndim < 0 || t.ndim > kMaxDims)
+    raise(ErrorKind::kShape, {.op = "from_dlpack", .expected = "0 to 16 axes", .given = std::to_string(t.ndim)});
   Shape shape = Shape::scalar();
   for (int i = 0; i < t.ndim; ++i) {
     if (t.shape[i] < 0) raise(ErrorKind::kShape, {.op = "from_dlpack", .message = "a size is negative"});
@@ -95,20 +109,28 @@ Shape checked_shape(const DLTensor& t) {
   const std::vector<int64_t> wanted = row_major_strides(shape);
   for (int i = 0; i < t.ndim; ++i)
     if (shape[i] > 1 && t.strides[i] != wanted[static_cast<size_t>(i)])
-      raise(ErrorKind::kValue, {.op = "from_dlpack", .expected = "a contiguous row-major tensor", .given = "other strides",
+      raise(ErrorKind::kValue, {.op = "from_dlpack",
+                                .expected = "a contiguous row-major tensor",
+                                .given = "other strides",
                                 .fix = "make the tensor contiguous before sharing it"});
   return shape;
 }
 
 NDArray from_dlpack(const py::object& capsule) {
   if (!PyCapsule_CheckExact(capsule.ptr()))
-    raise(ErrorKind::kType, {.op = "from_dlpack", .expected = "an object with __dlpack__, or a DLPack capsule", .given = short_repr(capsule.ptr())});
+    raise(ErrorKind::kType, {.op = "from_dlpack",
+                             .expected = "an object with __dlpack__, or a DLPack capsule",
+                             .given = short_repr(capsule.ptr())});
   if (!PyCapsule_IsValid(capsule.ptr(), kFresh))
-    raise(ErrorKind::kValue, {.op = "from_dlpack", .expected = "a DLPack capsule that was not used before", .given = short_repr(capsule.ptr())});
+    raise(ErrorKind::kValue, {.op = "from_dlpack",
+                              .expected = "a DLPack capsule that was not used before",
+                              .given = short_repr(capsule.ptr())});
   auto* managed = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), kFresh));
   const DLTensor& t = managed->dl_tensor;
   if (t.device.device_type != kDLCpu)
-    raise(ErrorKind::kUnsupported, {.op = "from_dlpack", .expected = "a tensor in CPU memory", .given = "DLPack device type " + std::to_string(t.device.device_type),
+    raise(ErrorKind::kUnsupported, {.op = "from_dlpack",
+                                    .expected = "a tensor in CPU memory",
+                                    .given = "DLPack device type " + std::to_string(t.device.device_type),
                                     .fix = "copy the tensor to the CPU first"});
   const TensorSpec spec{checked_shape(t), dtype_of_dlpack(t.dtype)};
   const auto release = [managed] {

@@ -15,12 +15,11 @@ namespace hybridnet::python {
 namespace {
 
 struct OpFunctionObject {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   const OpInfo* info;
-  PyObject* name;      // public name
+  PyObject* name;  // public name
   PyObject* module;
-  const char* hint;    // lower-case public name: stem of node names
+  const char* hint;  // lower-case public name: stem of node names
   bool symbolic;
   bool numpy;
 };
@@ -33,11 +32,11 @@ PyObject *key_out = nullptr, *key_name = nullptr, *key_attr = nullptr;
 struct Arguments {
   static constexpr int kInline = 8;
   std::array<PyObject*, kInline> few{};
-  std::vector<PyObject*> many;   // when there are more than kInline
+  std::vector<PyObject*> many;  // when there are more than kInline
   Owned keep;
   int num_inputs = 0;
   bool any_symbol = false, any_array = false;
-  Ref<Params> params;            // null: nothing given
+  Ref<Params> params;  // null: nothing given
   uint64_t fields_given = 0;
   PyObject *out = nullptr, *name = nullptr, *attr = nullptr;
   std::vector<std::pair<std::string, std::string>> hidden_attrs;
@@ -53,11 +52,14 @@ bool absent(PyObject* value) { return value == Py_None || value == not_given; }
 
 class CallParser {
  public:
-  CallParser(const OpFunctionObject& function, Arguments& a) : function_(function), info_(*function.info), op_(*info_.op), a_(a) {}
+  CallParser(const OpFunctionObject& function, Arguments& a)
+      : function_(function), info_(*function.info), op_(*info_.op), a_(a) {}
 
   void parse(PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    if (op_.variadic) parse_variadic(args, nargs);  // by value: keywords follow the caller's own arguments
-    else parse_positional(args, nargs);
+    if (op_.variadic)
+      parse_variadic(args, nargs);  // by value: keywords follow the caller's own arguments
+    else
+      parse_positional(args, nargs);
     const Py_ssize_t num_keywords = kwnames == nullptr ? 0 : PyTuple_GET_SIZE(kwnames);
     for (Py_ssize_t i = 0; i < num_keywords; ++i) parse_keyword(PyTuple_GET_ITEM(kwnames, i), args[nargs + i]);
     if (op_.variadic && !variadic_keywords_.empty()) append_variadic_keywords();
@@ -65,15 +67,21 @@ class CallParser {
 
  private:
   void set_input(int i, PyObject* value) {
-    if (is_array(value)) a_.any_array = true;
-    else if (is_symbol(value)) a_.any_symbol = true;
-    else bad_input(i, value);
+    if (is_array(value))
+      a_.any_array = true;
+    else if (is_symbol(value))
+      a_.any_symbol = true;
+    else
+      bad_input(i, value);
     a_.input(i) = value;
   }
 
   [[noreturn]] void bad_input(int i, PyObject* value) {
-    const std::string input = op_.variadic ? op_.inputs[0].name + "[" + std::to_string(i) + "]" : op_.inputs[static_cast<size_t>(i)].name;
-    raise(ErrorKind::kType, {.op = op_.name, .input = input, .expected = "an NDArray or a Symbol",
+    const std::string input =
+        op_.variadic ? op_.inputs[0].name + "[" + std::to_string(i) + "]" : op_.inputs[static_cast<size_t>(i)].name;
+    raise(ErrorKind::kType, {.op = op_.name,
+                             .input = input,
+                             .expected = "an NDArray or a Symbol",
                              .given = type_name(value) + " " + short_repr(value),
                              .fix = "wrap the value in mx.nd.array(...), or pass a parameter by keyword"});
   }
@@ -83,12 +91,15 @@ class CallParser {
     a_.reserve_inputs(declared);
     const auto limit = static_cast<Py_ssize_t>(declared + info_.field_names.size());
     if (nargs > limit)
-      raise(ErrorKind::kType, {.op = op_.name, .expected = "at most " + std::to_string(limit) + " positional arguments",
+      raise(ErrorKind::kType, {.op = op_.name,
+                               .expected = "at most " + std::to_string(limit) + " positional arguments",
                                .given = std::to_string(nargs)});
     for (Py_ssize_t i = 0; i < nargs; ++i) {
       if (args[i] == not_given) continue;
-      if (i >= declared) set_parameter(static_cast<int>(i) - declared, args[i]);
-      else if (args[i] != Py_None) set_input(static_cast<int>(i), args[i]);
+      if (i >= declared)
+        set_parameter(static_cast<int>(i) - declared, args[i]);
+      else if (args[i] != Py_None)
+        set_input(static_cast<int>(i), args[i]);
     }
   }
 
@@ -104,9 +115,18 @@ class CallParser {
   }
 
   void parse_keyword(PyObject* key, PyObject* value) {
-    if (key == key_out) { a_.out = absent(value) ? nullptr : value; return; }
-    if (key == key_name && info_.find_field(key) < 0) { a_.name = value; return; }
-    if (key == key_attr) { a_.attr = absent(value) ? nullptr : value; return; }
+    if (key == key_out) {
+      a_.out = absent(value) ? nullptr : value;
+      return;
+    }
+    if (key == key_name && info_.find_field(key) < 0) {
+      a_.name = value;
+      return;
+    }
+    if (key == key_attr) {
+      a_.attr = absent(value) ? nullptr : value;
+      return;
+    }
     if (const int field = info_.find_field(key); field >= 0) {
       if (value != not_given) set_parameter(field, value);
       return;
@@ -125,9 +145,18 @@ class CallParser {
     const char* text = PyUnicode_AsUTF8(key);
     if (text == nullptr) throw PythonErrorIsSet();
     const std::string name(text);
-    if (name == "out") { a_.out = absent(value) ? nullptr : value; return; }
-    if (name == "name") { a_.name = value; return; }
-    if (name == "attr") { a_.attr = absent(value) ? nullptr : value; return; }
+    if (name == "out") {
+      a_.out = absent(value) ? nullptr : value;
+      return;
+    }
+    if (name == "name") {
+      a_.name = value;
+      return;
+    }
+    if (name == "attr") {
+      a_.attr = absent(value) ? nullptr : value;
+      return;
+    }
     if (op_.variadic && (is_array(value) || is_symbol(value))) {
       variadic_keywords_.emplace_back(name, value);
       return;
@@ -172,7 +201,8 @@ class CallParser {
 
   [[noreturn]] void given_twice(PyObject* key) {
     const char* text = PyUnicode_AsUTF8(key);
-    raise(ErrorKind::kType, {.op = op_.name, .input = text != nullptr ? text : "", .message = "got this argument twice"});
+    raise(ErrorKind::kType,
+          {.op = op_.name, .input = text != nullptr ? text : "", .message = "got this argument twice"});
   }
 
   [[noreturn]] void unknown_keyword(const std::string& name) {
@@ -182,7 +212,9 @@ class CallParser {
     for (const FieldInfo& field : op_.schema->fields())
       if (!field.hidden) add(field.name);
     std::string similar = most_similar(name);
-    raise(ErrorKind::kParam, {.op = op_.name, .input = name, .expected = known.empty() ? "no arguments" : "one of: " + known,
+    raise(ErrorKind::kParam, {.op = op_.name,
+                              .input = name,
+                              .expected = known.empty() ? "no arguments" : "one of: " + known,
                               .given = "'" + name + "'",
                               .because = "the operator has no argument of this name",
                               .fix = similar.empty() ? "" : "did you mean '" + similar + "'?"});
@@ -227,8 +259,11 @@ void check_count(const OpInfo& info, const Arguments& a) {
   const AttrValue given = info.op->schema->get(a.params->data(), info.count_field);
   const int64_t* count = std::get_if<int64_t>(&given.value);
   if (count == nullptr || *count == a.num_inputs) return;
-  raise(ErrorKind::kParam, {.op = info.op->name, .input = info.op->count_param, .expected = std::to_string(a.num_inputs) + ", the number of inputs",
-                            .given = std::to_string(*count), .fix = "leave it out"});
+  raise(ErrorKind::kParam, {.op = info.op->name,
+                            .input = info.op->count_param,
+                            .expected = std::to_string(a.num_inputs) + ", the number of inputs",
+                            .given = std::to_string(*count),
+                            .fix = "leave it out"});
 }
 
 ParamsPtr final_params(const OpInfo& info, Arguments& a) {
@@ -251,8 +286,10 @@ ParamsPtr final_params(const OpInfo& info, Arguments& a) {
   for (const bool optional : {false, true})
     for (size_t i = 0; i < op.inputs.size() && missing.empty(); ++i)
       if (op.inputs[i].optional == optional && a.input(static_cast<int>(i)) == nullptr) missing = op.inputs[i].name;
-  raise(ErrorKind::kParam, {.op = op.name, .input = given > wanted ? "" : missing,
-                            .expected = std::to_string(wanted) + " inputs with these parameters", .given = std::to_string(given)});
+  raise(ErrorKind::kParam, {.op = op.name,
+                            .input = given > wanted ? "" : missing,
+                            .expected = std::to_string(wanted) + " inputs with these parameters",
+                            .given = std::to_string(given)});
 }
 
 std::vector<NDArray> out_arrays(PyObject* out) {
@@ -263,7 +300,8 @@ std::vector<NDArray> out_arrays(PyObject* out) {
   return arrays;
 }
 
-std::vector<NDArray> invoke_maybe_waiting(const Op& op, const ParamsPtr& params, std::span<const NDArray> in, std::span<const NDArray> out) {
+std::vector<NDArray> invoke_maybe_waiting(const Op& op, const ParamsPtr& params, std::span<const NDArray> in,
+                                          std::span<const NDArray> out) {
   if (!op.data_dependent_shape) return invoke(op, params, in, out);
   ReleaseGil release(true);  // waits for its inputs to learn its shape
   return invoke(op, params, in, out);
@@ -320,7 +358,8 @@ PyObject* make_node_from(const OpFunctionObject& function, Arguments& a, ParamsP
   for (int i = 0; i < a.num_inputs; ++i) {
     PyObject* input = a.input(i);
     if (input == nullptr) continue;
-    c.inputs[static_cast<size_t>(i)] = entry_of(input, op.inputs[op.variadic ? 0 : static_cast<size_t>(i)].name.c_str());
+    c.inputs[static_cast<size_t>(i)] =
+        entry_of(input, op.inputs[op.variadic ? 0 : static_cast<size_t>(i)].name.c_str());
     if (is_symbol(input)) c.result = result_symbol_class(input);
   }
   return compose(std::move(c));
@@ -353,7 +392,9 @@ PyObject* get_signature(PyObject* self, void*) { return from_python(self, "signa
 PyObject* get_op_name(PyObject* self, void*) {
   return PyUnicode_FromString(reinterpret_cast<OpFunctionObject*>(self)->info->op->name.c_str());
 }
-PyObject* get_symbolic(PyObject* self, void*) { return PyBool_FromLong(reinterpret_cast<OpFunctionObject*>(self)->symbolic); }
+PyObject* get_symbolic(PyObject* self, void*) {
+  return PyBool_FromLong(reinterpret_cast<OpFunctionObject*>(self)->symbolic);
+}
 
 PyObject* op_repr(PyObject* self) {
   const auto* function = reinterpret_cast<OpFunctionObject*>(self);
@@ -419,7 +460,8 @@ int init_op_function_type(PyObject* module) {
   return PyModule_AddObjectRef(module, "OpFunction", reinterpret_cast<PyObject*>(op_function_type));
 }
 
-Owned make_op_function(const std::string& op_name, const std::string& public_name, const std::string& module, bool symbolic, bool numpy) {
+Owned make_op_function(const std::string& op_name, const std::string& public_name, const std::string& module,
+                       bool symbolic, bool numpy) {
   const OpInfo& info = op_info(op_name);
   Owned self = checked(op_function_type->tp_alloc(op_function_type, 0));
   auto* function = reinterpret_cast<OpFunctionObject*>(self.get());

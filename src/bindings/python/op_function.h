@@ -13,8 +13,8 @@ int init_op_function_type(PyObject* module);  // 0, or -1 with the error set
 
 // `symbolic`: a call without any input makes a node. `numpy`: results of such a call are of the mx.np class.
 // Throws ParamError when the registry does not know `op_name`.
-Owned make_op_function(const std::string& op_name, const std::string& public_name, const std::string& module, bool symbolic,
-                       bool numpy);
+Owned make_op_function(const std::string& op_name, const std::string& public_name, const std::string& module,
+                       bool symbolic, bool numpy);
 
 // The object that says "argument not given" in MXNet programs (hybridnet.base._Null).
 void set_not_given(PyObject* object);

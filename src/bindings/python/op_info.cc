@@ -73,10 +73,12 @@ bool in_range(const FieldInfo& field, double value) {
 }
 
 bool in_range(const FieldInfo& field, const Tuple& values) {
-  return std::all_of(values.begin(), values.end(), [&](int64_t value) { return in_range(field, static_cast<double>(value)); });
+  return std::all_of(values.begin(), values.end(),
+                     [&](int64_t value) { return in_range(field, static_cast<double>(value)); });
 }
 
-// Stores the common exact types without an AttrValue; false leaves a value out of range to the schema and its error text.
+// Stores the common exact types without an AttrValue; false leaves a value out of range to the schema and its error
+// text.
 bool set_directly(const FieldInfo& field, void* params, PyObject* value) {
   int64_t number = 0;
   switch (field.kind) {
@@ -85,7 +87,9 @@ bool set_directly(const FieldInfo& field, void* params, PyObject* value) {
       member<bool>(params, field) = value == Py_True;
       return true;
     case FieldKind::kInt32:
-      if (!small_int(value, &number) || number != static_cast<int32_t>(number) || !in_range(field, static_cast<double>(number))) return false;
+      if (!small_int(value, &number) || number != static_cast<int32_t>(number) ||
+          !in_range(field, static_cast<double>(number)))
+        return false;
       member<int32_t>(params, field) = static_cast<int32_t>(number);
       return true;
     case FieldKind::kInt64:
@@ -95,24 +99,33 @@ bool set_directly(const FieldInfo& field, void* params, PyObject* value) {
     case FieldKind::kDouble:
     case FieldKind::kFloat: {
       double real = 0;
-      if (PyFloat_CheckExact(value)) real = PyFloat_AS_DOUBLE(value);
-      else if (small_int(value, &number)) real = static_cast<double>(number);
-      else return false;
+      if (PyFloat_CheckExact(value))
+        real = PyFloat_AS_DOUBLE(value);
+      else if (small_int(value, &number))
+        real = static_cast<double>(number);
+      else
+        return false;
       if (!in_range(field, real)) return false;
-      if (field.kind == FieldKind::kDouble) member<double>(params, field) = real;
-      else member<float>(params, field) = static_cast<float>(real);
+      if (field.kind == FieldKind::kDouble)
+        member<double>(params, field) = real;
+      else
+        member<float>(params, field) = static_cast<float>(real);
       return true;
     }
     case FieldKind::kTuple:
     case FieldKind::kOptTuple: {
       Tuple tuple;
       if (!int_sequence(value, &tuple) || !in_range(field, tuple)) return false;
-      if (field.kind == FieldKind::kTuple) member<Tuple>(params, field) = tuple;
-      else member<std::optional<Tuple>>(params, field) = tuple;
+      if (field.kind == FieldKind::kTuple)
+        member<Tuple>(params, field) = tuple;
+      else
+        member<std::optional<Tuple>>(params, field) = tuple;
       return true;
     }
     case FieldKind::kOptInt32:
-      if (!small_int(value, &number) || number != static_cast<int32_t>(number) || !in_range(field, static_cast<double>(number))) return false;
+      if (!small_int(value, &number) || number != static_cast<int32_t>(number) ||
+          !in_range(field, static_cast<double>(number)))
+        return false;
       member<std::optional<int32_t>>(params, field) = static_cast<int32_t>(number);
       return true;
     case FieldKind::kOptInt64:
@@ -127,7 +140,9 @@ bool set_directly(const FieldInfo& field, void* params, PyObject* value) {
 AttrValue list_value(PyObject* sequence, const char* what) {
   Owned items = checked(PySequence_Fast(sequence, "a sequence was expected"));
   if (Py_EnterRecursiveCall(" in a parameter of an operator")) throw PythonErrorIsSet();  // a list may contain itself
-  struct Leave { ~Leave() { Py_LeaveRecursiveCall(); } } leave;
+  struct Leave {
+    ~Leave() { Py_LeaveRecursiveCall(); }
+  } leave;
   AttrValue::List list;
   const Py_ssize_t size = PySequence_Fast_GET_SIZE(items.get());
   list.reserve(static_cast<size_t>(size));
@@ -137,8 +152,10 @@ AttrValue list_value(PyObject* sequence, const char* what) {
 
 // Plain Python values; false for anything else.
 bool plain_value(PyObject* value, const char* what, AttrValue* result) {
-  if (value == Py_None) *result = AttrValue();
-  else if (PyBool_Check(value)) *result = AttrValue(value == Py_True);
+  if (value == Py_None)
+    *result = AttrValue();
+  else if (PyBool_Check(value))
+    *result = AttrValue(value == Py_True);
   else if (PyLong_Check(value)) {
     const int64_t number = PyLong_AsLongLong(value);
     if (number == -1 && PyErr_Occurred()) {
@@ -146,14 +163,17 @@ bool plain_value(PyObject* value, const char* what, AttrValue* result) {
       raise(ErrorKind::kParam, {.input = what, .expected = "an integer of 64 bits", .given = short_repr(value)});
     }
     *result = AttrValue(number);
-  } else if (PyFloat_Check(value)) *result = AttrValue(PyFloat_AS_DOUBLE(value));
+  } else if (PyFloat_Check(value))
+    *result = AttrValue(PyFloat_AS_DOUBLE(value));
   else if (PyUnicode_Check(value)) {
     Py_ssize_t size = 0;
     const char* text = PyUnicode_AsUTF8AndSize(value, &size);
     if (text == nullptr) throw PythonErrorIsSet();
     *result = AttrValue(std::string(text, static_cast<size_t>(size)));
-  } else if (PyTuple_Check(value) || PyList_Check(value)) *result = list_value(value, what);
-  else return false;
+  } else if (PyTuple_Check(value) || PyList_Check(value))
+    *result = list_value(value, what);
+  else
+    return false;
   return true;
 }
 
@@ -206,9 +226,12 @@ AttrValue to_attr_value(PyObject* value, const char* what) {
 
 Owned from_attr_value(const AttrValue& value) {
   switch (value.value.index()) {
-    case 1: return Owned(PyBool_FromLong(std::get<bool>(value.value)));
-    case 2: return checked(PyLong_FromLongLong(std::get<int64_t>(value.value)));
-    case 3: return checked(PyFloat_FromDouble(std::get<double>(value.value)));
+    case 1:
+      return Owned(PyBool_FromLong(std::get<bool>(value.value)));
+    case 2:
+      return checked(PyLong_FromLongLong(std::get<int64_t>(value.value)));
+    case 3:
+      return checked(PyFloat_FromDouble(std::get<double>(value.value)));
     case 4: {
       const std::string& text = std::get<std::string>(value.value);
       return checked(PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
@@ -220,7 +243,8 @@ Owned from_attr_value(const AttrValue& value) {
         PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), from_attr_value(list[i]).release());
       return tuple;
     }
-    default: return Owned::borrowed(Py_None);
+    default:
+      return Owned::borrowed(Py_None);
   }
 }
 

@@ -16,25 +16,29 @@ namespace hybridnet::python {
 
 struct OpInfo {
   const Op* op = nullptr;
-  std::vector<PyObject*> input_names;   // interned; empty for variadic ops
-  std::vector<PyObject*> field_names;   // interned
-  Ref<Params> prototype;                // parameters with defaults, copied for each call that sets some
-  int scalar_field = -1;                // field "scalar" of kind double, of binary operators with a number
+  std::vector<PyObject*> input_names;  // interned; empty for variadic ops
+  std::vector<PyObject*> field_names;  // interned
+  Ref<Params> prototype;               // parameters with defaults, copied for each call that sets some
+  int scalar_field = -1;               // field "scalar" of kind double, of binary operators with a number
   int is_int_field = -1;
-  int count_field = -1;                 // field that receives the number of variadic inputs
+  int count_field = -1;  // field that receives the number of variadic inputs
 
   // Parameters of recent calls with a number on one side: x + 1 builds none in a loop.
-  struct ScalarEntry { uint64_t bits = 0; bool is_int = false; ParamsPtr params; };
+  struct ScalarEntry {
+    uint64_t bits = 0;
+    bool is_int = false;
+    ParamsPtr params;
+  };
   mutable std::array<ScalarEntry, 16> recent_scalars;
   ParamsPtr scalar_params(double value, bool is_int) const;
 
-  int find_input(PyObject* name) const;   // index or -1; interned names are found by identity
+  int find_input(PyObject* name) const;  // index or -1; interned names are found by identity
   int find_field(PyObject* name) const;
 };
 
 // Made on first use, kept for the life of the process. Needs the GIL.
 const OpInfo& op_info(const Op& op);
-const OpInfo& op_info(std::string_view name);   // throws ParamError when the registry does not know the name
+const OpInfo& op_info(std::string_view name);  // throws ParamError when the registry does not know the name
 
 // Stores a Python value in a parameter: common kinds directly, others through the schema. Throws ParamError.
 void set_field(const OpInfo& info, void* params, int field, PyObject* value);
@@ -42,7 +46,8 @@ void set_field(const OpInfo& info, void* params, int field, PyObject* value);
 AttrValue to_attr_value(PyObject* value, const char* what);
 Owned from_attr_value(const AttrValue& value);
 
-// Registered by hybridnet.base: converts objects that C++ does not know (Context, numpy.dtype, ...) to plain Python values.
+// Registered by hybridnet.base: converts objects that C++ does not know (Context, numpy.dtype, ...) to plain Python
+// values.
 void set_value_simplifier(PyObject* callable);
 
 }  // namespace hybridnet::python

@@ -9,26 +9,42 @@ namespace {
 
 const char* kind_text(FieldKind kind) {
   switch (kind) {
-    case FieldKind::kBool: return "bool";
+    case FieldKind::kBool:
+      return "bool";
     case FieldKind::kInt32:
-    case FieldKind::kInt64: return "int";
+    case FieldKind::kInt64:
+      return "int";
     case FieldKind::kFloat:
-    case FieldKind::kDouble: return "float";
-    case FieldKind::kString: return "str";
-    case FieldKind::kEnum: return "choice";
-    case FieldKind::kTuple: return "tuple of int";
-    case FieldKind::kDType: return "dtype";
-    case FieldKind::kOptBool: return "bool or None";
+    case FieldKind::kDouble:
+      return "float";
+    case FieldKind::kString:
+      return "str";
+    case FieldKind::kEnum:
+      return "choice";
+    case FieldKind::kTuple:
+      return "tuple of int";
+    case FieldKind::kDType:
+      return "dtype";
+    case FieldKind::kOptBool:
+      return "bool or None";
     case FieldKind::kOptInt32:
-    case FieldKind::kOptInt64: return "int or None";
+    case FieldKind::kOptInt64:
+      return "int or None";
     case FieldKind::kOptFloat:
-    case FieldKind::kOptDouble: return "float or None";
-    case FieldKind::kOptTuple: return "tuple of int or None";
-    case FieldKind::kOptDType: return "dtype or None";
-    case FieldKind::kOptEnum: return "choice or None";
-    case FieldKind::kDoubles: return "tuple of float";
-    case FieldKind::kOptionalInts: return "tuple of int or None items";
-    case FieldKind::kOptString: return "str or None";
+    case FieldKind::kOptDouble:
+      return "float or None";
+    case FieldKind::kOptTuple:
+      return "tuple of int or None";
+    case FieldKind::kOptDType:
+      return "dtype or None";
+    case FieldKind::kOptEnum:
+      return "choice or None";
+    case FieldKind::kDoubles:
+      return "tuple of float";
+    case FieldKind::kOptionalInts:
+      return "tuple of int or None items";
+    case FieldKind::kOptString:
+      return "str or None";
   }
   return "value";
 }
@@ -44,7 +60,8 @@ py::dict describe_field(const FieldInfo& field) {
   d["choices"] = choices;
   d["minimum"] = field.minimum;
   d["maximum"] = field.maximum;
-  d["default"] = field.required ? py::none() : py::reinterpret_steal<py::object>(from_attr_value(field.default_attr).release());
+  d["default"] =
+      field.required ? py::none() : py::reinterpret_steal<py::object>(from_attr_value(field.default_attr).release());
   d["hidden"] = field.hidden;
   return d;
 }
@@ -58,7 +75,8 @@ py::dict describe_sample(const Sample& sample) {
   d["low"] = sample.low;
   d["high"] = sample.high;
   py::list dtypes;
-  for (const DType dtype : sample.dtypes) dtypes.append(dtype == DType::kUnknown ? py::none() : py::object(py::str(dtype_name(dtype))));
+  for (const DType dtype : sample.dtypes)
+    dtypes.append(dtype == DType::kUnknown ? py::none() : py::object(py::str(dtype_name(dtype))));
   d["dtypes"] = dtypes;
   d["integer_valued"] = sample.integer_valued;
   d["check_gradient"] = sample.check_gradient;
@@ -85,7 +103,8 @@ py::dict describe_op(const std::string& name) {
   for (const FieldInfo& field : op.schema->fields()) fields.append(describe_field(field));
   for (const Sample& sample : op.samples) samples.append(describe_sample(sample));
   for (int code = 0; code < kDTypeCodes; ++code)
-    if (dtype_valid_code(code) && op.dtypes.has(static_cast<DType>(code))) dtypes.append(dtype_name(static_cast<DType>(code)));
+    if (dtype_valid_code(code) && op.dtypes.has(static_cast<DType>(code)))
+      dtypes.append(dtype_name(static_cast<DType>(code)));
   d["inputs"] = inputs;
   d["outputs"] = outputs;
   d["fields"] = fields;
@@ -100,7 +119,8 @@ py::dict describe_op(const std::string& name) {
   d["train_sensitive"] = op.train_sensitive;
   d["data_dependent_shape"] = op.data_dependent_shape;
   d["variable_outputs"] = static_cast<bool>(op.num_outputs_);
-  d["num_visible"] = op.num_outputs_ ? static_cast<int>(op.outputs.size()) : op.num_visible_outputs(op_info(op).prototype->data());
+  d["num_visible"] =
+      op.num_outputs_ ? static_cast<int>(op.outputs.size()) : op.num_visible_outputs(op_info(op).prototype->data());
   d["writebacks"] = op.writebacks.size();
   d["subgraphs"] = op.subgraph_names;
   return d;
@@ -137,12 +157,16 @@ void bind_operators(py::module_& m) {
     return names;
   });
   m.def("describe_op", &describe_op, "The declaration of an operator as plain values.");
-  m.def("op_function", [](const std::string& op, const std::string& name, const std::string& module, bool symbolic, bool numpy) {
-    return py::reinterpret_steal<py::object>(make_op_function(op, name, module, symbolic, numpy).release());
-  }, py::arg("op"), py::arg("name"), py::arg("module"), py::arg("symbolic") = false, py::arg("numpy") = false);
+  m.def(
+      "op_function",
+      [](const std::string& op, const std::string& name, const std::string& module, bool symbolic, bool numpy) {
+        return py::reinterpret_steal<py::object>(make_op_function(op, name, module, symbolic, numpy).release());
+      },
+      py::arg("op"), py::arg("name"), py::arg("module"), py::arg("symbolic") = false, py::arg("numpy") = false);
   m.def("set_not_given", [](const py::object& o) { set_not_given(o.ptr()); });
   m.def("set_value_simplifier", [](const py::object& f) { set_value_simplifier(f.ptr()); });
-  m.def("describe_use", &describe_use, py::arg("name"), py::arg("attrs"), "Inputs, outputs and attributes of an operator with these parameters.");
+  m.def("describe_use", &describe_use, py::arg("name"), py::arg("attrs"),
+        "Inputs, outputs and attributes of an operator with these parameters.");
 }
 
 }  // namespace hybridnet::python

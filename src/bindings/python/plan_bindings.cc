@@ -8,16 +8,16 @@ namespace {
 std::vector<NDArray> arrays_of(const py::handle& sequence, const char* what) {
   std::vector<NDArray> arrays;
   for (const py::handle item : py::iter(sequence)) {
-    if (item.is_none()) arrays.emplace_back();
-    else arrays.push_back(expect_array(item.ptr(), what));
+    if (item.is_none())
+      arrays.emplace_back();
+    else
+      arrays.push_back(expect_array(item.ptr(), what));
   }
   return arrays;
 }
 
 py::object one_or_list(std::vector<NDArray> arrays, const py::handle& like) {
-  const auto wrap = [&](NDArray a) {
-    return like ? wrap_like(std::move(a), like) : py::cast(std::move(a));
-  };
+  const auto wrap = [&](NDArray a) { return like ? wrap_like(std::move(a), like) : py::cast(std::move(a)); };
   if (arrays.size() == 1) return wrap(std::move(arrays[0]));
   py::list list;
   for (NDArray& array : arrays) list.append(wrap(std::move(array)));
@@ -48,18 +48,26 @@ CachedOpConfig config_from(bool static_alloc, bool static_shape, const std::stri
 }
 
 // pybind11 holds these by a smart pointer of its own; the library counts them itself.
-struct CachedOpHandle { Ref<CachedOp> op; };
-struct ExecutorHandle { Ref<Executor> executor; };
+struct CachedOpHandle {
+  Ref<CachedOp> op;
+};
+struct ExecutorHandle {
+  Ref<Executor> executor;
+};
 
 void bind_cached_op(py::module_& m) {
   py::class_<CachedOpHandle>(m, "CachedOp", "A graph made executable once and run many times, with gradient.")
-      .def(py::init([](const Symbol& symbol, bool static_alloc, bool static_shape, const std::string& passes, const std::string& name) {
+      .def(py::init([](const Symbol& symbol, bool static_alloc, bool static_shape, const std::string& passes,
+                       const std::string& name) {
              return CachedOpHandle{make_ref<CachedOp>(symbol, config_from(static_alloc, static_shape, passes, name))};
            }),
            py::arg("symbol"), py::kw_only(), py::arg("static_alloc") = false, py::arg("static_shape") = false,
            py::arg("passes") = "", py::arg("name") = "")
-      .def("__call__", [](CachedOpHandle& h, const py::args& args, const py::object& out) { return call(*h.op, args, out); },
-           py::arg("out") = py::none(), "Inputs in the order of symbol.list_inputs(); returns an array or a list of arrays.")
+      .def(
+          "__call__",
+          [](CachedOpHandle& h, const py::args& args, const py::object& out) { return call(*h.op, args, out); },
+          py::arg("out") = py::none(),
+          "Inputs in the order of symbol.list_inputs(); returns an array or a list of arrays.")
       .def_property_readonly("symbol", [](CachedOpHandle& h) { return h.op->symbol(); })
       .def_property_readonly("num_plans", [](CachedOpHandle& h) { return h.op->num_plans(); })
       .def("summary", [](CachedOpHandle& h) { return h.op->summary(); })
@@ -68,22 +76,25 @@ void bind_cached_op(py::module_& m) {
 
 void bind_executor(py::module_& m) {
   py::class_<ExecutorHandle>(m, "Executor", "A graph bound to arrays.")
-      .def(py::init([](const Symbol& symbol, const py::object& arguments, const py::object& gradients, const std::vector<std::string>& requests,
-                       const py::object& auxiliaries) {
-             std::vector<GradReq> reqs;
-             for (const std::string& req : requests) reqs.push_back(grad_req_from_name(req));
-             return ExecutorHandle{make_ref<Executor>(symbol, arrays_of(arguments, "args"), arrays_of(gradients, "args_grad"), reqs,
-                                                      arrays_of(auxiliaries, "aux_states"))};
-           }))
-      .def("forward", [](ExecutorHandle& h, bool train) {
-        ReleaseGil release(true);
-        h.executor->forward(train);
-      })
-      .def("backward", [](ExecutorHandle& h, const py::object& out_grads) {
-        const std::vector<NDArray> grads = arrays_of(out_grads, "out_grads");
-        ReleaseGil release(true);
-        h.executor->backward(grads);
-      })
+      .def(py::init([](const Symbol& symbol, const py::object& arguments, const py::object& gradients,
+                       const std::vector<std::string>& requests, const py::object& auxiliaries) {
+        std::vector<GradReq> reqs;
+        for (const std::string& req : requests) reqs.push_back(grad_req_from_name(req));
+        return ExecutorHandle{make_ref<Executor>(symbol, arrays_of(arguments, "args"),
+                                                 arrays_of(gradients, "args_grad"), reqs,
+                                                 arrays_of(auxiliaries, "aux_states"))};
+      }))
+      .def("forward",
+           [](ExecutorHandle& h, bool train) {
+             ReleaseGil release(true);
+             h.executor->forward(train);
+           })
+      .def("backward",
+           [](ExecutorHandle& h, const py::object& out_grads) {
+             const std::vector<NDArray> grads = arrays_of(out_grads, "out_grads");
+             ReleaseGil release(true);
+             h.executor->backward(grads);
+           })
       .def("outputs", [](ExecutorHandle& h) { return h.executor->outputs(); });
 }
 

@@ -18,7 +18,8 @@ PyObject* error_class(const char* name) {
 }
 
 void set_field(PyObject* exception, const char* name, const std::string& text) {
-  Owned value(text.empty() ? Py_NewRef(Py_None) : PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
+  Owned value(text.empty() ? Py_NewRef(Py_None)
+                           : PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
   if (!value || PyObject_SetAttrString(exception, name, value.get()) < 0) PyErr_Clear();
 }
 

@@ -46,11 +46,17 @@ class Owned {
   Owned() = default;
   explicit Owned(PyObject* p) : p_(p) {}
   Owned(Owned&& o) noexcept : p_(o.p_) { o.p_ = nullptr; }
-  Owned& operator=(Owned&& o) noexcept { std::swap(p_, o.p_); return *this; }
+  Owned& operator=(Owned&& o) noexcept {
+    std::swap(p_, o.p_);
+    return *this;
+  }
   Owned(const Owned&) = delete;
   Owned& operator=(const Owned&) = delete;
   ~Owned() { Py_XDECREF(p_); }
-  static Owned borrowed(PyObject* p) { Py_XINCREF(p); return Owned(p); }
+  static Owned borrowed(PyObject* p) {
+    Py_XINCREF(p);
+    return Owned(p);
+  }
   PyObject* get() const { return p_; }
   PyObject* release() { return std::exchange(p_, nullptr); }
   explicit operator bool() const { return p_ != nullptr; }

@@ -29,11 +29,15 @@ void bind_profile(py::module_& m) {
   m.def("profile_stop", &profile::stop);
   m.def("profile_active", &profile::active);
   m.def("profile_now", &profile::now_ns, "Nanoseconds on the clock of the recorded events.");
-  m.def("profile_take", [] {
-    py::list events;
-    for (const profile::Event& e : profile::take()) events.append(py::make_tuple(e.name, e.category, e.begin_ns, e.end_ns, e.thread));
-    return events;
-  }, "Events since the last call: (name, category, begin, end, thread), times in nanoseconds.");
+  m.def(
+      "profile_take",
+      [] {
+        py::list events;
+        for (const profile::Event& e : profile::take())
+          events.append(py::make_tuple(e.name, e.category, e.begin_ns, e.end_ns, e.thread));
+        return events;
+      },
+      "Events since the last call: (name, category, begin, end, thread), times in nanoseconds.");
 }
 
 void bind_runtime(py::module_& m) {
@@ -43,11 +47,14 @@ void bind_runtime(py::module_& m) {
   m.def("set_np_shape", &set_np_shape, "Returns what it was.");
   m.def("engine_type", [] { return std::string(engine().type_name()); });
   m.def("bulk_size", [] { return engine().bulk_size(); });
-  m.def("set_bulk_size", [](int size) {
-    const int before = engine().bulk_size();
-    engine().set_bulk_size(size);
-    return before;
-  }, "Returns what it was.");
+  m.def(
+      "set_bulk_size",
+      [](int size) {
+        const int before = engine().bulk_size();
+        engine().set_bulk_size(size);
+        return before;
+      },
+      "Returns what it was.");
   m.def("engine_counters", [] {
     const Engine::Counters c = engine().counters();
     py::dict d;
@@ -56,10 +63,13 @@ void bind_runtime(py::module_& m) {
     d["failed"] = c.failed;
     return d;
   });
-  m.def("shutdown", [] {
-    ReleaseGil release(false);
-    Runtime::get().shutdown();
-  }, "Drains the engine; called when the interpreter ends.");
+  m.def(
+      "shutdown",
+      [] {
+        ReleaseGil release(false);
+        Runtime::get().shutdown();
+      },
+      "Drains the engine; called when the interpreter ends.");
   m.def("empty_cache", [](int device_type, int device_id) {
     ReleaseGil release(false);
     Runtime::get().storage({static_cast<DeviceType>(device_type), device_id}).release_pool();
@@ -70,28 +80,37 @@ void bind_runtime(py::module_& m) {
   });
   m.def("cpu_cores", &cpu_cores);
   m.def("set_cpu_cores", &set_cpu_cores);
-  m.def("current_location", [] {
-    const SourceLocation where = current_location();
-    return where.known() ? where.str() : std::string();
-  }, "The user's file:line, or ''.");
-  m.def("home", [] { return environment().home; }, "Folder for data and models, or ''.");
+  m.def(
+      "current_location",
+      [] {
+        const SourceLocation where = current_location();
+        return where.known() ? where.str() : std::string();
+      },
+      "The user's file:line, or ''.");
+  m.def(
+      "home", [] { return environment().home; }, "Folder for data and models, or ''.");
   m.def("trace_state", [] { return py::make_tuple(trace_state().active, trace_state().block); });
-  m.def("set_trace_state", [](bool active, std::string block) {
-    TraceState& state = trace_state();
-    py::tuple before = py::make_tuple(state.active, state.block);
-    if (active && !state.active) {
-      state.constants = 0;
-      state.reads = 0;
-      forget_closed_bodies();
-    }
-    state.active = active;
-    if (!active) forget_closed_bodies();
-    state.block = std::move(block);
-    return before;
-  }, "Is a block being traced, and its path. Returns what it was.");
-  m.def("note_trace_read", [](unsigned bits) { trace_state().reads |= bits; },
-        "Python asks for a traced array's shape (1), rank (2) or dtype (4), or for the training mode (8).");
-  m.def("trace_reads", [] { return trace_state().reads; }, "What was asked since tracing began.");
+  m.def(
+      "set_trace_state",
+      [](bool active, std::string block) {
+        TraceState& state = trace_state();
+        py::tuple before = py::make_tuple(state.active, state.block);
+        if (active && !state.active) {
+          state.constants = 0;
+          state.reads = 0;
+          forget_closed_bodies();
+        }
+        state.active = active;
+        if (!active) forget_closed_bodies();
+        state.block = std::move(block);
+        return before;
+      },
+      "Is a block being traced, and its path. Returns what it was.");
+  m.def(
+      "note_trace_read", [](unsigned bits) { trace_state().reads |= bits; },
+      "Python asks for a traced array's shape (1), rank (2) or dtype (4), or for the training mode (8).");
+  m.def(
+      "trace_reads", [] { return trace_state().reads; }, "What was asked since tracing began.");
 }
 
 }  // namespace hybridnet::python

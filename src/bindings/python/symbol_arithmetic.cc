@@ -24,23 +24,27 @@ constexpr Row kRows[kBinaryCount] = {
     {"elemwise_div", "_div", "broadcast_div", "_div_scalar", "_divscalar", "_rdiv_scalar", "_rdivscalar"},
     {"_mod", "_mod", "broadcast_mod", "_mod_scalar", "_modscalar", "_rmod_scalar", "_rmodscalar"},
     {"_power", "_power", "broadcast_power", "_power_scalar", "_powerscalar", "_rpower_scalar", "_rpower_scalar"},
-    {"_maximum", "_maximum", "broadcast_maximum", "_maximum_scalar", "_maximumscalar", "_maximum_scalar", "_maximumscalar"},
-    {"_minimum", "_minimum", "broadcast_minimum", "_minimum_scalar", "_minimumscalar", "_minimum_scalar", "_minimumscalar"},
+    {"_maximum", "_maximum", "broadcast_maximum", "_maximum_scalar", "_maximumscalar", "_maximum_scalar",
+     "_maximumscalar"},
+    {"_minimum", "_minimum", "broadcast_minimum", "_minimum_scalar", "_minimumscalar", "_minimum_scalar",
+     "_minimumscalar"},
     {"_hypot", "_hypot", "broadcast_hypot", "_hypot_scalar", "_hypotscalar", "_hypot_scalar", "_hypotscalar"},
     {"_equal", "_equal", "broadcast_equal", "_equal_scalar", "_equalscalar", "_equal_scalar", "_equalscalar"},
-    {"_not_equal", "_not_equal", "broadcast_not_equal", "_not_equal_scalar", "_notequalscalar", "_not_equal_scalar", "_notequalscalar"},
-    {"_greater", "_greater", "broadcast_greater", "_greater_scalar", "_greaterscalar", "_lesser_scalar", "_lesserscalar"},
+    {"_not_equal", "_not_equal", "broadcast_not_equal", "_not_equal_scalar", "_notequalscalar", "_not_equal_scalar",
+     "_notequalscalar"},
+    {"_greater", "_greater", "broadcast_greater", "_greater_scalar", "_greaterscalar", "_lesser_scalar",
+     "_lesserscalar"},
     {"_greater_equal", "_greater_equal", "broadcast_greater_equal", "_greater_equal_scalar", "_greaterequalscalar",
      "_lesser_equal_scalar", "_lesserequalscalar"},
     {"_lesser", "_lesser", "broadcast_lesser", "_lesser_scalar", "_lesserscalar", "_greater_scalar", "_greaterscalar"},
     {"_lesser_equal", "_lesser_equal", "broadcast_lesser_equal", "_lesser_equal_scalar", "_lesserequalscalar",
      "_greater_equal_scalar", "_greaterequalscalar"},
-    {"_logical_and", "_logical_and", "broadcast_logical_and", "_logical_and_scalar", "_logicalandscalar", "_logical_and_scalar",
-     "_logicalandscalar"},
-    {"_logical_or", "_logical_or", "broadcast_logical_or", "_logical_or_scalar", "_logicalorscalar", "_logical_or_scalar",
-     "_logicalorscalar"},
-    {"_logical_xor", "_logical_xor", "broadcast_logical_xor", "_logical_xor_scalar", "_logicalxorscalar", "_logical_xor_scalar",
-     "_logicalxorscalar"},
+    {"_logical_and", "_logical_and", "broadcast_logical_and", "_logical_and_scalar", "_logicalandscalar",
+     "_logical_and_scalar", "_logicalandscalar"},
+    {"_logical_or", "_logical_or", "broadcast_logical_or", "_logical_or_scalar", "_logicalorscalar",
+     "_logical_or_scalar", "_logicalorscalar"},
+    {"_logical_xor", "_logical_xor", "broadcast_logical_xor", "_logical_xor_scalar", "_logicalxorscalar",
+     "_logical_xor_scalar", "_logicalxorscalar"},
 };
 
 bool shapes_differ(const NodeEntry& a, const NodeEntry& b) {
@@ -83,7 +87,8 @@ PyObject* power_slot(PyObject* left, PyObject* right, PyObject* modulus) {
 }
 
 PyObject* compare(PyObject* left, PyObject* right, int op) {
-  constexpr Binary kKinds[] = {Binary::kLess, Binary::kLessEqual, Binary::kEqual, Binary::kNotEqual, Binary::kGreater, Binary::kGreaterEqual};
+  constexpr Binary kKinds[] = {Binary::kLess,     Binary::kLessEqual, Binary::kEqual,
+                               Binary::kNotEqual, Binary::kGreater,   Binary::kGreaterEqual};
   return symbol_binary_operation(kKinds[op], left, right);
 }
 
@@ -112,7 +117,9 @@ PyObject* floor_divide(PyObject* left, PyObject* right) {
 }
 
 template <typename F>
-PyType_Slot slot(int id, F function) { return {id, reinterpret_cast<void*>(function)}; }
+PyType_Slot slot(int id, F function) {
+  return {id, reinterpret_cast<void*>(function)};
+}
 
 }  // namespace
 
@@ -134,18 +141,18 @@ PyObject* symbol_binary_operation(Binary kind, PyObject* left, PyObject* right) 
 
 void add_symbol_arithmetic_slots(std::vector<PyType_Slot>& slots) {
   slots.insert(slots.end(), {
-      slot(Py_nb_add, binary_slot<Binary::kAdd>),
-      slot(Py_nb_subtract, binary_slot<Binary::kSubtract>),
-      slot(Py_nb_multiply, binary_slot<Binary::kMultiply>),
-      slot(Py_nb_true_divide, binary_slot<Binary::kDivide>),
-      slot(Py_nb_remainder, binary_slot<Binary::kModulo>),
-      slot(Py_nb_floor_divide, floor_divide),
-      slot(Py_nb_power, power_slot),
-      slot(Py_nb_negative, negative),
-      slot(Py_nb_positive, positive),
-      slot(Py_nb_absolute, absolute),
-      slot(Py_tp_richcompare, compare),
-  });
+                                slot(Py_nb_add, binary_slot<Binary::kAdd>),
+                                slot(Py_nb_subtract, binary_slot<Binary::kSubtract>),
+                                slot(Py_nb_multiply, binary_slot<Binary::kMultiply>),
+                                slot(Py_nb_true_divide, binary_slot<Binary::kDivide>),
+                                slot(Py_nb_remainder, binary_slot<Binary::kModulo>),
+                                slot(Py_nb_floor_divide, floor_divide),
+                                slot(Py_nb_power, power_slot),
+                                slot(Py_nb_negative, negative),
+                                slot(Py_nb_positive, positive),
+                                slot(Py_nb_absolute, absolute),
+                                slot(Py_tp_richcompare, compare),
+                            });
 }
 
 }  // namespace hybridnet::python

@@ -32,13 +32,15 @@ py::tuple infer(const Symbol& symbol, const py::dict& known, bool partial) {
   std::map<std::string, TensorSpec> specs;
   for (const auto& [name, pair] : known) specs[name.cast<std::string>()] = spec_from(pair);
   const Symbol::Specs found = symbol.infer(specs, partial, autograd_state().training);
-  return py::make_tuple(found.complete, spec_list(found.arguments), spec_list(found.outputs), spec_list(found.auxiliaries));
+  return py::make_tuple(found.complete, spec_list(found.arguments), spec_list(found.outputs),
+                        spec_list(found.auxiliaries));
 }
 
 const Node& single_node(const Symbol& symbol, const char* what) {
   if (symbol.outputs.empty()) raise(ErrorKind::kValue, {.message = std::string(what) + " of an empty Symbol"});
   for (const NodeEntry& e : symbol.outputs)
-    if (e.node != symbol.outputs[0].node) raise(ErrorKind::kValue, {.message = std::string(what) + " of a group of several nodes"});
+    if (e.node != symbol.outputs[0].node)
+      raise(ErrorKind::kValue, {.message = std::string(what) + " of a group of several nodes"});
   return *symbol.outputs[0].node;
 }
 
@@ -104,12 +106,15 @@ Symbol composed(const Symbol& symbol, const std::vector<py::object>& positional,
   std::unordered_map<const Node*, NodeEntry> replaced;
   const std::vector<NodePtr> inputs = symbol.list_inputs();
   if (positional.size() > inputs.size())
-    raise(ErrorKind::kType, {.expected = std::to_string(inputs.size()) + " inputs", .given = std::to_string(positional.size())});
-  for (size_t i = 0; i < positional.size(); ++i) replaced[inputs[i].get()] = entry_of(positional[i].ptr(), inputs[i]->name.c_str());
+    raise(ErrorKind::kType,
+          {.expected = std::to_string(inputs.size()) + " inputs", .given = std::to_string(positional.size())});
+  for (size_t i = 0; i < positional.size(); ++i)
+    replaced[inputs[i].get()] = entry_of(positional[i].ptr(), inputs[i]->name.c_str());
   for (const auto& [key, value] : named) {
     const std::string name = key.cast<std::string>();
     const auto found = std::find_if(inputs.begin(), inputs.end(), [&](const NodePtr& n) { return n->name == name; });
-    if (found == inputs.end()) raise(ErrorKind::kValue, {.input = name, .message = "the Symbol has no variable of this name"});
+    if (found == inputs.end())
+      raise(ErrorKind::kValue, {.input = name, .message = "the Symbol has no variable of this name"});
     replaced[found->get()] = entry_of(value.ptr(), name.c_str());
   }
   return Substitution(std::move(replaced)).apply(symbol);
@@ -129,8 +134,9 @@ Symbol renamed(const Symbol& symbol, const std::string& name) {
 }
 
 void bind_making(py::module_& m) {
-  m.def("register_symbol_class", [](const py::object& cls, bool numpy) { register_symbol_class(cls.ptr(), numpy); },
-        py::arg("cls"), py::arg("numpy") = false);
+  m.def(
+      "register_symbol_class", [](const py::object& cls, bool numpy) { register_symbol_class(cls.ptr(), numpy); },
+      py::arg("cls"), py::arg("numpy") = false);
   m.def("set_symbol_hooks", [](const py::object& name_for, const py::object& attributes_for) {
     set_symbol_hooks(name_for.ptr(), attributes_for.ptr());
   });
@@ -141,11 +147,16 @@ void bind_making(py::module_& m) {
     node->where = current_location();
     return Symbol{{{node, 0}}};
   });
-  m.def("traced_variable", [](const std::string& name, const Shape& shape, DType dtype) {
-    return Symbol{{{make_traced_variable(name, {shape, dtype}), 0}}};
-  }, py::arg("name"), py::arg("shape") = py::none(), py::arg("dtype") = py::none(), "A variable of a block that is being traced.");
-  m.def("traced_constant", [](const py::object& array) { return Symbol{{entry_of(array.ptr(), "constant")}}; },
-        "The array as a variable whose value is known.");
+  m.def(
+      "traced_variable",
+      [](const std::string& name, const Shape& shape, DType dtype) {
+        return Symbol{{{make_traced_variable(name, {shape, dtype}), 0}}};
+      },
+      py::arg("name"), py::arg("shape") = py::none(), py::arg("dtype") = py::none(),
+      "A variable of a block that is being traced.");
+  m.def(
+      "traced_constant", [](const py::object& array) { return Symbol{{entry_of(array.ptr(), "constant")}}; },
+      "The array as a variable whose value is known.");
   m.def("group", [](const std::vector<Symbol>& parts) {
     Symbol all;
     for (const Symbol& part : parts) all.outputs.insert(all.outputs.end(), part.outputs.begin(), part.outputs.end());
@@ -156,19 +167,24 @@ void bind_making(py::module_& m) {
     if (result == nullptr) throw py::error_already_set();
     return py::reinterpret_steal<py::object>(result);
   });
-  m.def("symbol_composed", [](const py::object& symbol, const std::vector<py::object>& positional, const py::dict& named) {
-    return wrap(composed(expect_symbol(symbol.ptr(), "symbol"), positional, named), symbol);
-  });
-  m.def("symbol_renamed", [](const py::object& symbol, const std::string& name) {
-    return wrap(renamed(expect_symbol(symbol.ptr(), "symbol"), name), symbol);
-  }, "The same graph whose output node has another name.");
+  m.def("symbol_composed",
+        [](const py::object& symbol, const std::vector<py::object>& positional, const py::dict& named) {
+          return wrap(composed(expect_symbol(symbol.ptr(), "symbol"), positional, named), symbol);
+        });
+  m.def(
+      "symbol_renamed",
+      [](const py::object& symbol, const std::string& name) {
+        return wrap(renamed(expect_symbol(symbol.ptr(), "symbol"), name), symbol);
+      },
+      "The same graph whose output node has another name.");
   m.def("symbol_binary", [](int kind, const py::object& left, const py::object& right) {
     if (kind < 0 || kind >= kBinaryCount) raise(ErrorKind::kIndex, {.message = "no such binary operator"});
     PyObject* result = symbol_binary_operation(static_cast<Binary>(kind), left.ptr(), right.ptr());
     if (result == nullptr) throw py::error_already_set();
     return py::reinterpret_steal<py::object>(result);
   });
-  m.def("symbol_from_json", [](const std::string& text, const std::string& what) { return Symbol::from_json(text, what); });
+  m.def("symbol_from_json",
+        [](const std::string& text, const std::string& what) { return Symbol::from_json(text, what); });
 }
 
 void bind_asking(py::module_& m) {
@@ -190,36 +206,52 @@ void bind_asking(py::module_& m) {
   });
   m.def("symbol_tojson", [](const Symbol& s) { return s.tojson(); });
   m.def("symbol_text", [](const Symbol& s) { return s.text(); });
-  m.def("symbol_infer", &infer, "known: name -> (shape or None, dtype or None). Returns complete, arguments, outputs, auxiliaries.");
-  m.def("symbol_specs", [](const Symbol& s) -> py::object {
-    py::list specs;
-    for (const NodeEntry& e : s.outputs) {
-      const TensorSpec* spec = traced_spec(e);
-      if (spec == nullptr) return py::none();
-      specs.append(spec_tuple(*spec));
-    }
-    return specs;
-  }, "(shape, dtype) of each output while tracing; None outside traces.");
-  m.def("symbol_input_specs", [](const Symbol& s) {
-    py::dict specs;
-    for (const NodePtr& node : s.list_inputs())
-      if (!node->specs.empty()) specs[py::str(node->name)] = spec_tuple(node->specs[0]);
-    return specs;
-  }, "name -> (shape, dtype) of the variables that a trace has made.");
-  m.def("symbol_constants", [](const Symbol& s) {
-    py::dict values;
-    for (const Node* node : topological_order(s.outputs))
-      if (node->constant) values[py::str(node->name)] = NDArray(Ref<ArrayImpl>(static_cast<ArrayImpl*>(node->constant.get())));
-    return values;
-  }, "name -> array of the variables whose value is known.");
-  m.def("symbol_input_constants", [](const Symbol& s) {
-    py::list values;
-    for (const NodePtr& node : s.list_inputs()) {
-      if (node->constant) values.append(NDArray(Ref<ArrayImpl>(static_cast<ArrayImpl*>(node->constant.get()))));
-      else values.append(py::none());
-    }
-    return values;
-  }, "One entry per list_inputs(): the array of a variable whose value is known, else None.");
+  m.def("symbol_infer", &infer,
+        "known: name -> (shape or None, dtype or None). Returns complete, arguments, outputs, auxiliaries.");
+  m.def(
+      "symbol_specs",
+      [](const Symbol& s) -> py::object {
+        py::list specs;
+        for (const NodeEntry& e : s.outputs) {
+          const TensorSpec* spec = traced_spec(e);
+          if (spec == nullptr) return py::none();
+          specs.append(spec_tuple(*spec));
+        }
+        return specs;
+      },
+      "(shape, dtype) of each output while tracing; None outside traces.");
+  m.def(
+      "symbol_input_specs",
+      [](const Symbol& s) {
+        py::dict specs;
+        for (const NodePtr& node : s.list_inputs())
+          if (!node->specs.empty()) specs[py::str(node->name)] = spec_tuple(node->specs[0]);
+        return specs;
+      },
+      "name -> (shape, dtype) of the variables that a trace has made.");
+  m.def(
+      "symbol_constants",
+      [](const Symbol& s) {
+        py::dict values;
+        for (const Node* node : topological_order(s.outputs))
+          if (node->constant)
+            values[py::str(node->name)] = NDArray(Ref<ArrayImpl>(static_cast<ArrayImpl*>(node->constant.get())));
+        return values;
+      },
+      "name -> array of the variables whose value is known.");
+  m.def(
+      "symbol_input_constants",
+      [](const Symbol& s) {
+        py::list values;
+        for (const NodePtr& node : s.list_inputs()) {
+          if (node->constant)
+            values.append(NDArray(Ref<ArrayImpl>(static_cast<ArrayImpl*>(node->constant.get()))));
+          else
+            values.append(py::none());
+        }
+        return values;
+      },
+      "One entry per list_inputs(): the array of a variable whose value is known, else None.");
 }
 
 void bind_attributes(py::module_& m) {

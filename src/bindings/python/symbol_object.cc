@@ -40,7 +40,8 @@ void symbol_dealloc(PyObject* self) {
 }
 
 PyObject* symbol_new(PyTypeObject* type, PyObject*, PyObject*) {
-  PyErr_Format(PyExc_TypeError, "%s objects are made by hybridnet.sym.var and by operators, not by calling the class", type->tp_name);
+  PyErr_Format(PyExc_TypeError, "%s objects are made by hybridnet.sym.var and by operators, not by calling the class",
+               type->tp_name);
   return nullptr;
 }
 
@@ -72,9 +73,11 @@ void infer_and_pass_on(const Node& node, std::vector<const Node*>& learned) {
 
 // ---------------------------------------------------------------------------------------------------- composing
 bool ends_with_hidden_name(std::string_view keyword) {
-  constexpr std::string_view kNames[] = {"lr_mult", "wd_mult", "ctx_group", "force_mirroring", "mirror_stage", "profiler_scope"};
+  constexpr std::string_view kNames[] = {"lr_mult",         "wd_mult",      "ctx_group",
+                                         "force_mirroring", "mirror_stage", "profiler_scope"};
   return std::any_of(std::begin(kNames), std::end(kNames), [&](std::string_view n) {
-    return keyword == n || (keyword.size() > n.size() + 1 && keyword.ends_with(n) && keyword[keyword.size() - n.size() - 1] == '_');
+    return keyword == n ||
+           (keyword.size() > n.size() + 1 && keyword.ends_with(n) && keyword[keyword.size() - n.size() - 1] == '_');
   });
 }
 
@@ -90,7 +93,8 @@ void set_hidden(Node& node, const std::string& keyword, const std::string& value
 }
 
 int given_inputs(const std::vector<NodeEntry>& inputs) {
-  return static_cast<int>(std::count_if(inputs.begin(), inputs.end(), [](const NodeEntry& e) { return static_cast<bool>(e.node); }));
+  return static_cast<int>(
+      std::count_if(inputs.begin(), inputs.end(), [](const NodeEntry& e) { return static_cast<bool>(e.node); }));
 }
 
 // Which declared slots this use of the op has: those given, then the first empty ones until there are enough.
@@ -111,7 +115,9 @@ std::vector<NodeEntry> complete_inputs(const Composition& c, const std::string& 
   const int wanted = op.num_inputs(c.params->data());
   const int given = given_inputs(c.inputs);
   if (given > wanted)
-    raise(ErrorKind::kParam, {.op = op.name, .node = name, .expected = std::to_string(wanted) + " inputs with these parameters",
+    raise(ErrorKind::kParam, {.op = op.name,
+                              .node = name,
+                              .expected = std::to_string(wanted) + " inputs with these parameters",
                               .given = std::to_string(given)});
   std::vector<NodeEntry> result;
   const std::vector<bool> used = used_slots(op, c.inputs, wanted);
@@ -168,8 +174,8 @@ int init_symbol_type(PyObject* module) {
   };
   add_symbol_arithmetic_slots(slots);
   slots.push_back({0, nullptr});
-  static PyType_Spec spec = {"hybridnet._core.SymbolBase", sizeof(SymbolObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
-                             slots.data()};
+  static PyType_Spec spec = {"hybridnet._core.SymbolBase", sizeof(SymbolObject), 0,
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots.data()};
   symbol_base_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
   if (symbol_base_type == nullptr) return -1;
   symbol_class = symbol_base_type;
@@ -189,7 +195,8 @@ Symbol& expect_symbol(PyObject* object, const char* what) {
 }
 
 PyTypeObject* result_symbol_class(PyObject* object) {
-  return numpy_symbol_class != nullptr && PyObject_TypeCheck(object, numpy_symbol_class) ? numpy_symbol_class : symbol_class;
+  return numpy_symbol_class != nullptr && PyObject_TypeCheck(object, numpy_symbol_class) ? numpy_symbol_class
+                                                                                         : symbol_class;
 }
 
 PyObject* wrap_symbol(Symbol symbol, PyTypeObject* type) {
@@ -210,7 +217,9 @@ NodeEntry entry_of(PyObject* object, const char* what) {
   if (is_symbol(object)) {
     const Symbol& symbol = symbol_of(object);
     if (symbol.outputs.size() == 1) return symbol.outputs[0];
-    raise(ErrorKind::kType, {.input = what, .expected = "a Symbol with one output", .given = std::to_string(symbol.outputs.size()) + " outputs",
+    raise(ErrorKind::kType, {.input = what,
+                             .expected = "a Symbol with one output",
+                             .given = std::to_string(symbol.outputs.size()) + " outputs",
                              .fix = "pick one by index, as in symbol[0]"});
   }
   if (is_array(object)) {
@@ -243,10 +252,12 @@ std::string make_name(PyObject* name, const char* hint) {
 
 AttrDict make_attributes(PyObject* attr) {
   AttrDict result;
-  Owned dict = attribute_hook == nullptr ? Owned::borrowed(attr)
-                                         : checked(PyObject_CallOneArg(attribute_hook, attr == nullptr ? Py_None : attr));
+  Owned dict = attribute_hook == nullptr
+                   ? Owned::borrowed(attr)
+                   : checked(PyObject_CallOneArg(attribute_hook, attr == nullptr ? Py_None : attr));
   if (!dict || dict.get() == Py_None) return result;
-  if (!PyDict_Check(dict.get())) raise(ErrorKind::kType, {.input = "attr", .expected = "a dict", .given = type_name(dict.get())});
+  if (!PyDict_Check(dict.get()))
+    raise(ErrorKind::kType, {.input = "attr", .expected = "a dict", .given = type_name(dict.get())});
   PyObject *key = nullptr, *value = nullptr;
   Py_ssize_t position = 0;
   while (PyDict_Next(dict.get(), &position, &key, &value)) result[text_of(key)] = text_of(value);

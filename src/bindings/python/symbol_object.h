@@ -15,8 +15,7 @@
 namespace hybridnet::python {
 
 struct SymbolObject {
-  PyObject_HEAD
-  Symbol symbol;
+  PyObject_HEAD Symbol symbol;
   PyObject* weakrefs;
 };
 
@@ -25,8 +24,8 @@ struct SymbolObject {
 struct TraceState {
   bool active = false;
   std::string block;
-  int constants = 0;                 // arrays met so far; numbers their names
-  unsigned reads = 0;                // TraceRead bits
+  int constants = 0;   // arrays met so far; numbers their names
+  unsigned reads = 0;  // TraceRead bits
 };
 
 // What Python asked of traced arrays. A graph traced after such a question holds for equal answers only.
@@ -53,11 +52,11 @@ NodeEntry entry_of(PyObject* object, const char* what);
 struct Composition {
   const OpInfo* info = nullptr;
   ParamsPtr params;
-  std::vector<NodeEntry> inputs;             // by declared slot; null entries become variables NAME_weight
-  PyObject* name = nullptr;                  // borrowed; null or None: the name manager makes one
-  PyObject* attr = nullptr;                  // borrowed dict or null
+  std::vector<NodeEntry> inputs;  // by declared slot; null entries become variables NAME_weight
+  PyObject* name = nullptr;       // borrowed; null or None: the name manager makes one
+  PyObject* attr = nullptr;       // borrowed dict or null
   std::vector<std::pair<std::string, std::string>> hidden_attrs;  // lr_mult=2, weight_lr_mult=2, __key__="text"
-  const char* hint = nullptr;                // stem of made-up names: "convolution"
+  const char* hint = nullptr;                                     // stem of made-up names: "convolution"
   PyTypeObject* result = nullptr;
 };
 PyObject* compose(Composition composition);

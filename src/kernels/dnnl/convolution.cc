@@ -12,7 +12,9 @@ using Dims = memory::dims;
 // Slots of Program::run.
 enum Slot { kA, kWeights, kC, kD, kOut0, kOut1, kNumSlots };
 
-Dims spatial(const ConvGeometry& g, const std::array<int64_t, 3>& values) { return Dims(values.end() - g.spatial, values.end()); }
+Dims spatial(const ConvGeometry& g, const std::array<int64_t, 3>& values) {
+  return Dims(values.end() - g.spatial, values.end());
+}
 
 // Dense strides of `dims` when the axes lie in memory in `order`, outermost first.
 Dims strides_in_order(const Dims& dims, const std::vector<size_t>& order) {
@@ -41,8 +43,8 @@ Desc last_desc(const Dims& dims, memory::data_type type, size_t channel_axis) {
 }
 
 struct Descs {
-  Desc x, w, y, bias_x, bias_y;              // as the caller has them
-  Desc x_any, w_any, y_any;                  // what oneDNN may choose
+  Desc x, w, y, bias_x, bias_y;  // as the caller has them
+  Desc x_any, w_any, y_any;      // what oneDNN may choose
   Dims stride, dilate, pad_left, pad_right;
 
   Descs(const ConvGeometry& g, memory::data_type type) {
@@ -99,10 +101,9 @@ Convolution::Variant Convolution::make_forward() const {
   append(post, options_.activation);
   attributes.set_post_ops(post);
   // forward_training and forward_inference pick the same implementations; only the latter needs no workspace.
-  const dnnl::convolution_forward::primitive_desc pd(cpu_engine(), dnnl::prop_kind::forward_inference,
-                                                     dnnl::algorithm::convolution_direct, d.x_any, d.w_any,
-                                                     options_.bias ? d.bias_y : Desc(), y_any, d.stride, d.dilate, d.pad_left,
-                                                     d.pad_right, attributes);
+  const dnnl::convolution_forward::primitive_desc pd(
+      cpu_engine(), dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, d.x_any, d.w_any,
+      options_.bias ? d.bias_y : Desc(), y_any, d.stride, d.dilate, d.pad_left, d.pad_right, attributes);
   Variant v;
   v.packed = pd.weights_desc();
   v.packs = v.packed != d.w;
@@ -123,8 +124,8 @@ Convolution::Variant Convolution::make_forward() const {
 Convolution::Variant Convolution::make_backward_data() const {
   const Descs d(g_, data_type(options_.dtype));
   const dnnl::convolution_forward::primitive_desc hint(cpu_engine(), dnnl::prop_kind::forward_training,
-                                                       dnnl::algorithm::convolution_direct, d.x_any, d.w_any, d.y_any, d.stride,
-                                                       d.dilate, d.pad_left, d.pad_right);
+                                                       dnnl::algorithm::convolution_direct, d.x_any, d.w_any, d.y_any,
+                                                       d.stride, d.dilate, d.pad_left, d.pad_right);
   Variant v;
   const auto finish = [&](const auto& pd, int source_id, const Desc& source, int result_id, const Desc& result) {
     v.packed = pd.weights_desc();
@@ -139,9 +140,9 @@ Convolution::Variant Convolution::make_backward_data() const {
     if (!direct) v.main.reorder_into(result, dx, d.x, Place::tensor(kOut0));
   };
   if (!options_.bias) {
-    const dnnl::convolution_backward_data::primitive_desc pd(cpu_engine(), dnnl::algorithm::convolution_direct, d.x_any, d.w_any,
-                                                             d.y_any, d.stride, d.dilate, d.pad_left, d.pad_right, hint,
-                                                             user_scratchpad());
+    const dnnl::convolution_backward_data::primitive_desc pd(cpu_engine(), dnnl::algorithm::convolution_direct, d.x_any,
+                                                             d.w_any, d.y_any, d.stride, d.dilate, d.pad_left,
+                                                             d.pad_right, hint, user_scratchpad());
     finish(pd, DNNL_ARG_DIFF_DST, pd.diff_dst_desc(), DNNL_ARG_DIFF_SRC, pd.diff_src_desc());
     if (v.packs) v.pack.reorder_into(d.w, Place::tensor(0), v.packed, Place::tensor(1));
     return v;
@@ -153,9 +154,9 @@ Convolution::Variant Convolution::make_backward_data() const {
   std::swap(exchange[lead], exchange[lead + 1]);
   const Desc w = d.w.permute_axes(exchange);
   const Desc w_any(w.get_dims(), w.get_data_type(), memory::format_tag::any);
-  const dnnl::deconvolution_forward::primitive_desc pd(cpu_engine(), dnnl::prop_kind::forward_inference,
-                                                       dnnl::algorithm::deconvolution_direct, d.y_any, w_any, d.bias_x, d.x_any,
-                                                       d.stride, d.dilate, d.pad_left, d.pad_right, user_scratchpad());
+  const dnnl::deconvolution_forward::primitive_desc pd(
+      cpu_engine(), dnnl::prop_kind::forward_inference, dnnl::algorithm::deconvolution_direct, d.y_any, w_any, d.bias_x,
+      d.x_any, d.stride, d.dilate, d.pad_left, d.pad_right, user_scratchpad());
   finish(pd, DNNL_ARG_SRC, pd.src_desc(), DNNL_ARG_DST, pd.dst_desc());
   v.packs = v.packed != w;
   if (v.packs) v.pack.reorder_into(w, Place::tensor(0), v.packed, Place::tensor(1));
@@ -166,11 +167,11 @@ Convolution::Variant Convolution::make_backward_weights() const {
   const Descs d(g_, data_type(options_.dtype));
   const Desc bias = options_.bias ? d.bias_y : Desc();
   const dnnl::convolution_forward::primitive_desc hint(cpu_engine(), dnnl::prop_kind::forward_training,
-                                                       dnnl::algorithm::convolution_direct, d.x_any, d.w_any, bias, d.y_any,
-                                                       d.stride, d.dilate, d.pad_left, d.pad_right);
-  const dnnl::convolution_backward_weights::primitive_desc pd(cpu_engine(), dnnl::algorithm::convolution_direct, d.x_any,
-                                                              d.w_any, bias, d.y_any, d.stride, d.dilate, d.pad_left,
-                                                              d.pad_right, hint, user_scratchpad());
+                                                       dnnl::algorithm::convolution_direct, d.x_any, d.w_any, bias,
+                                                       d.y_any, d.stride, d.dilate, d.pad_left, d.pad_right);
+  const dnnl::convolution_backward_weights::primitive_desc pd(cpu_engine(), dnnl::algorithm::convolution_direct,
+                                                              d.x_any, d.w_any, bias, d.y_any, d.stride, d.dilate,
+                                                              d.pad_left, d.pad_right, hint, user_scratchpad());
   Variant v;
   const Place x = v.main.reorder(d.x, Place::tensor(kA), pd.src_desc());
   const Place dy = v.main.reorder(d.y, Place::tensor(kWeights), pd.diff_dst_desc());
@@ -196,8 +197,8 @@ void Convolution::run(const Tensors& t) {
     larger = std::make_unique<Buffer>(v.bytes());
     workspace = static_cast<char*>(larger->data());
   }
-  void* slots[kNumSlots] = {const_cast<void*>(t.a), const_cast<void*>(t.b), const_cast<void*>(t.c),
-                            const_cast<void*>(t.d), t.out0, t.out1};
+  void* slots[kNumSlots] = {
+      const_cast<void*>(t.a), const_cast<void*>(t.b), const_cast<void*>(t.c), const_cast<void*>(t.d), t.out0, t.out1};
   std::shared_ptr<const Buffer> remembered;
   if (v.packs) {
     char* scratch = v.remembers ? workspace : workspace + v.packed_bytes();

@@ -1,5 +1,6 @@
-// Convolution through oneDNN: forward, gradient of the data, gradient of the weights. Weights come and go in plain order and
-// are packed into the layout that the implementation likes; with `remember` the packed copy outlives the call.
+// Convolution through oneDNN: forward, gradient of the data, gradient of the weights. Weights come and go in plain
+// order and are packed into the layout that the implementation likes; with `remember` the packed copy outlives the
+// call.
 #pragma once
 
 #include <memory>

@@ -22,13 +22,15 @@ Matmul::Matmul(const Options& options) : options_(options) {
 }
 
 int Matmul::cores() const {
-  const double flops = 2.0 * static_cast<double>(options_.batch * options_.m) * static_cast<double>(options_.n * options_.k);
+  const double flops =
+      2.0 * static_cast<double>(options_.batch * options_.m) * static_cast<double>(options_.n * options_.k);
   return rounded_cores(static_cast<int>(std::min<int64_t>(current_cores(), worthwhile_cores(flops))));
 }
 
 Matmul::Variant Matmul::make() const {
   const Options& o = options_;
-  const Desc a = matrix(o, o.m, o.k, o.transpose_a), b = matrix(o, o.k, o.n, o.transpose_b), out = matrix(o, o.m, o.n, false);
+  const Desc a = matrix(o, o.m, o.k, o.transpose_a), b = matrix(o, o.k, o.n, o.transpose_b),
+             out = matrix(o, o.m, o.n, false);
   const Desc b_any = o.remember ? Desc(b.get_dims(), b.get_data_type(), memory::format_tag::any) : b;
   Desc bias;
   if (o.bias) {

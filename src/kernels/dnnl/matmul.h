@@ -1,5 +1,5 @@
-// Batched matrix product through oneDNN: out = activation(op(a) op(b) + bias), all dense row-major, with the weights b packed
-// ahead when they rarely change.
+// Batched matrix product through oneDNN: out = activation(op(a) op(b) + bias), all dense row-major, with the weights b
+// packed ahead when they rarely change.
 #pragma once
 
 #include "kernels/dnnl/post_ops.h"
@@ -13,8 +13,8 @@ class Matmul {
     int64_t batch = 1, m = 0, n = 0, k = 0;  // all positive
     bool transpose_a = false, transpose_b = false;
     DType dtype = DType::kFloat32;
-    bool bias = false;      // (n), added to each row
-    bool remember = false;  // b rarely changes: keep a packed copy
+    bool bias = false;        // (n), added to each row
+    bool remember = false;    // b rarely changes: keep a packed copy
     bool accumulate = false;  // out += a b
     Activation activation = {};
   };

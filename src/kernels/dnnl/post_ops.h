@@ -5,7 +5,19 @@
 
 namespace hybridnet::onednn {
 
-enum class ActivationKind : int32_t { kNone, kRelu, kSigmoid, kTanh, kSoftRelu, kGelu, kGeluTanh, kSilu, kClip, kElu, kLeaky };
+enum class ActivationKind : int32_t {
+  kNone,
+  kRelu,
+  kSigmoid,
+  kTanh,
+  kSoftRelu,
+  kGelu,
+  kGeluTanh,
+  kSilu,
+  kClip,
+  kElu,
+  kLeaky
+};
 
 struct Activation {
   ActivationKind kind = ActivationKind::kNone;
@@ -15,17 +27,28 @@ struct Activation {
 inline void append(dnnl::post_ops& ops, const Activation& a) {
   using dnnl::algorithm;
   switch (a.kind) {
-    case ActivationKind::kNone: return;
-    case ActivationKind::kRelu: return ops.append_eltwise(algorithm::eltwise_relu, 0, 0);
-    case ActivationKind::kSigmoid: return ops.append_eltwise(algorithm::eltwise_logistic, 0, 0);
-    case ActivationKind::kTanh: return ops.append_eltwise(algorithm::eltwise_tanh, 0, 0);
-    case ActivationKind::kSoftRelu: return ops.append_eltwise(algorithm::eltwise_soft_relu, 1, 0);
-    case ActivationKind::kGelu: return ops.append_eltwise(algorithm::eltwise_gelu_erf, 0, 0);
-    case ActivationKind::kGeluTanh: return ops.append_eltwise(algorithm::eltwise_gelu_tanh, 0, 0);
-    case ActivationKind::kSilu: return ops.append_eltwise(algorithm::eltwise_swish, 1, 0);
-    case ActivationKind::kClip: return ops.append_eltwise(algorithm::eltwise_clip, a.alpha, a.beta);
-    case ActivationKind::kElu: return ops.append_eltwise(algorithm::eltwise_elu, a.alpha, 0);
-    case ActivationKind::kLeaky: return ops.append_eltwise(algorithm::eltwise_relu, a.alpha, 0);
+    case ActivationKind::kNone:
+      return;
+    case ActivationKind::kRelu:
+      return ops.append_eltwise(algorithm::eltwise_relu, 0, 0);
+    case ActivationKind::kSigmoid:
+      return ops.append_eltwise(algorithm::eltwise_logistic, 0, 0);
+    case ActivationKind::kTanh:
+      return ops.append_eltwise(algorithm::eltwise_tanh, 0, 0);
+    case ActivationKind::kSoftRelu:
+      return ops.append_eltwise(algorithm::eltwise_soft_relu, 1, 0);
+    case ActivationKind::kGelu:
+      return ops.append_eltwise(algorithm::eltwise_gelu_erf, 0, 0);
+    case ActivationKind::kGeluTanh:
+      return ops.append_eltwise(algorithm::eltwise_gelu_tanh, 0, 0);
+    case ActivationKind::kSilu:
+      return ops.append_eltwise(algorithm::eltwise_swish, 1, 0);
+    case ActivationKind::kClip:
+      return ops.append_eltwise(algorithm::eltwise_clip, a.alpha, a.beta);
+    case ActivationKind::kElu:
+      return ops.append_eltwise(algorithm::eltwise_elu, a.alpha, 0);
+    case ActivationKind::kLeaky:
+      return ops.append_eltwise(algorithm::eltwise_relu, a.alpha, 0);
   }
 }
 

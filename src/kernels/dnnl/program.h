@@ -1,14 +1,13 @@
-// oneDNN behind a small surface: a Program is a short list of primitives run one after the other on tensors of the caller
-// and on pieces of one workspace. Everything that can be decided ahead (implementations, layouts, offsets) is decided when
-// it is built; running it allocates nothing and takes no lock.
+// oneDNN behind a small surface: a Program is a short list of primitives run one after the other on tensors of the
+// caller and on pieces of one workspace. Everything that can be decided ahead (implementations, layouts, offsets) is
+// decided when it is built; running it allocates nothing and takes no lock.
 #pragma once
-
-#include <oneapi/dnnl/dnnl.hpp>
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <oneapi/dnnl/dnnl.hpp>
 #include <span>
 #include <utility>
 #include <vector>
@@ -52,7 +51,8 @@ class Program {
     Place place;
   };
   void add(const dnnl::primitive_desc_base& pd, std::vector<Argument> arguments);
-  // Appends a copy between layouts, when they differ; returns where the result lies (`from` itself when they are equal).
+  // Appends a copy between layouts, when they differ; returns where the result lies (`from` itself when they are
+  // equal).
   Place reorder(const Desc& from, Place place, const Desc& to);
   void reorder_into(const Desc& from, Place place, const Desc& to, Place target);
 
@@ -82,8 +82,8 @@ class Program {
 // Attributes whose scratchpad the caller provides.
 dnnl::primitive_attr user_scratchpad();
 
-// oneDNN fixes the number of threads when a primitive is made, so a kernel keeps one variant per number of cores it met.
-// Rounds down to a few numbers, so that a large machine does not collect dozens of variants.
+// oneDNN fixes the number of threads when a primitive is made, so a kernel keeps one variant per number of cores it
+// met. Rounds down to a few numbers, so that a large machine does not collect dozens of variants.
 int rounded_cores(int cores);
 // More cores than this cost more in waking them than they save.
 int64_t worthwhile_cores(double flops);
@@ -119,7 +119,8 @@ class PerCores {
   mutable std::vector<std::unique_ptr<Entry>> entries_;
 };
 
-// 64-byte aligned memory for derived data (packed weights) and for the rare run that needs more than the planned workspace.
+// 64-byte aligned memory for derived data (packed weights) and for the rare run that needs more than the planned
+// workspace.
 class Buffer {
  public:
   explicit Buffer(int64_t bytes);

@@ -1,9 +1,9 @@
 // _arange and _contrib_arange_like: evenly spaced values by their distance.
 #include <cmath>
 
+#include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "kernels/fill.h"
-#include "hybridnet/op.h"
 #include "ops/shape_param.h"
 
 namespace hybridnet::ops {
@@ -21,14 +21,19 @@ struct ArangeParams {
     schema.field("start", &ArangeParams::start).doc("First value; the end instead, with 0 as start, if stop is None.");
     schema.field("stop", &ArangeParams::stop).none_by_default().doc("End, exclusive.");
     schema.field("step", &ArangeParams::step).default_value(1.0).doc("Distance of neighbours; not 0.");
-    schema.field("repeat", &ArangeParams::repeat).default_value(1).at_least(1).doc("How often each value stands in a row.");
-    schema.field("infer_range", &ArangeParams::infer_range).default_value(false)
+    schema.field("repeat", &ArangeParams::repeat)
+        .default_value(1)
+        .at_least(1)
+        .doc("How often each value stands in a row.");
+    schema.field("infer_range", &ArangeParams::infer_range)
+        .default_value(false)
         .doc("Take the number of values from where the output is used.");
     describe_ctx<ArangeParams>(schema);
     schema.field("dtype", &ArangeParams::dtype).default_value("float32").doc("Dtype of the output.");
     schema.check([](const ArangeParams& p) {
       if (p.step == 0.0 || !std::isfinite(p.step)) {
-        throw ParamError({.input = "step", .expected = "a finite number that is not 0", .given = AttrValue(p.step).str()});
+        throw ParamError(
+            {.input = "step", .expected = "a finite number that is not 0", .given = AttrValue(p.step).str()});
       }
     });
   }
@@ -42,9 +47,14 @@ struct ArangeLikeParams {
   static void describe(ParamSchema<ArangeLikeParams>& schema) {
     schema.field("start", &ArangeLikeParams::start).default_value(0.0).doc("First value.");
     schema.field("step", &ArangeLikeParams::step).default_value(1.0).doc("Distance of neighbours.");
-    schema.field("repeat", &ArangeLikeParams::repeat).default_value(1).at_least(1).doc("How often each value stands in a row.");
+    schema.field("repeat", &ArangeLikeParams::repeat)
+        .default_value(1)
+        .at_least(1)
+        .doc("How often each value stands in a row.");
     describe_ctx<ArangeLikeParams>(schema);
-    schema.field("axis", &ArangeLikeParams::axis).none_by_default().doc("Axis of data to count along; None: all elements.");
+    schema.field("axis", &ArangeLikeParams::axis)
+        .none_by_default()
+        .doc("Axis of data to count along; None: all elements.");
   }
 };
 
@@ -54,7 +64,8 @@ int64_t number_of_values(const ArangeParams& p) {
   const double stop = p.stop ? *p.stop : p.start;
   const double count = std::ceil((stop - first_value(p)) / p.step);
   if (!(count < 0x1p62 / p.repeat)) {
-    throw ParamError({.input = "stop", .expected = "a finite range of fewer than 2**62 values", .given = AttrValue(stop).str()});
+    throw ParamError(
+        {.input = "stop", .expected = "a finite range of fewer than 2**62 values", .given = AttrValue(stop).str()});
   }
   return count <= 0 ? 0 : static_cast<int64_t>(count) * p.repeat;
 }
@@ -68,7 +79,8 @@ void fill_range(const TensorRef& out, double start, double step, int64_t repeat)
       if (repeat == 1) {
         for (int64_t i = begin; i < end; ++i) data[i] = kernels::element_from<T>(start + static_cast<double>(i) * step);
       } else {
-        for (int64_t i = begin; i < end; ++i) data[i] = kernels::element_from<T>(start + static_cast<double>(i / repeat) * step);
+        for (int64_t i = begin; i < end; ++i)
+          data[i] = kernels::element_from<T>(start + static_cast<double>(i / repeat) * step);
       }
     });
   });

@@ -1,6 +1,6 @@
 // _eye: ones on a diagonal.
-#include "kernels/strided_copy.h"
 #include "hybridnet/op.h"
+#include "kernels/strided_copy.h"
 #include "ops/shape_param.h"
 
 namespace hybridnet::ops {
@@ -13,7 +13,9 @@ struct EyeParams {
   static void describe(ParamSchema<EyeParams>& schema) {
     schema.field("N", &EyeParams::N).at_least(0).doc("Number of rows.");
     schema.field("M", &EyeParams::M).default_value(0).at_least(0).doc("Number of columns; 0: as many as rows.");
-    schema.field("k", &EyeParams::k).default_value(0).doc("Which diagonal: 0 the main one, positive above, negative below.");
+    schema.field("k", &EyeParams::k)
+        .default_value(0)
+        .doc("Which diagonal: 0 the main one, positive above, negative below.");
     describe_ctx<EyeParams>(schema);
     schema.field("dtype", &EyeParams::dtype).default_value("float32").doc("Dtype of the output.");
   }

@@ -1,5 +1,6 @@
 // _zeros, _ones, _full: constant tensors.
 #include "kernels/fill.h"
+
 #include "hybridnet/op.h"
 #include "ops/shape_param.h"
 
@@ -37,7 +38,8 @@ struct ZerosOfContextParams {
   static void describe(ParamSchema<ZerosOfContextParams>& schema) {
     schema.field("shape", &ZerosOfContextParams::shape).doc("Shape of the output.");
     describe_ctx<ZerosOfContextParams>(schema);
-    schema.field("dtype", &ZerosOfContextParams::dtype).default_value(-1)
+    schema.field("dtype", &ZerosOfContextParams::dtype)
+        .default_value(-1)
         .doc("Code of the dtype; -1: that of where the output is used, else float32.");
     schema.check([](const ZerosOfContextParams& p) {
       if (p.dtype != -1 && !dtype_valid_code(p.dtype))
@@ -48,8 +50,10 @@ struct ZerosOfContextParams {
 
 // An empty shape is a scalar under NumPy shape semantics, else nothing is promised.
 void infer_constant_shape(const Tuple& shape, InferContext& c) {
-  if (shape.ndim() > 0 || is_np_shape()) set_out_from_shape_param(c, 0, shape);
-  else if (!c.out_shape(0).rank_known()) c.set_out_shape(0, shape);
+  if (shape.ndim() > 0 || is_np_shape())
+    set_out_from_shape_param(c, 0, shape);
+  else if (!c.out_shape(0).rank_known())
+    c.set_out_shape(0, shape);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // _linspace: evenly spaced values by their number.
+#include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "kernels/fill.h"
-#include "hybridnet/op.h"
 #include "ops/shape_param.h"
 
 namespace hybridnet::ops {

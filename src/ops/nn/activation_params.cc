@@ -20,17 +20,28 @@ constexpr double kGeluCubic = 0.044715;  // Hendrycks and Gimpel, "Gaussian Erro
 template <typename T>
 T activate(const Activation& a, T x) {
   switch (a.kind) {
-    case ActivationKind::kNone: return x;
-    case ActivationKind::kRelu: return x > T(0) ? x : T(0);
-    case ActivationKind::kSigmoid: return T(1) / (T(1) + std::exp(-x));
-    case ActivationKind::kTanh: return std::tanh(x);
-    case ActivationKind::kSoftRelu: return x > T(0) ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
-    case ActivationKind::kGelu: return T(0.5) * x * (T(1) + std::erf(x * T(kSqrtHalf)));
-    case ActivationKind::kGeluTanh: return T(0.5) * x * (T(1) + std::tanh(T(kSqrtTwoOverPi) * x * (T(1) + T(kGeluCubic) * x * x)));
-    case ActivationKind::kSilu: return x / (T(1) + std::exp(-x));
-    case ActivationKind::kClip: return std::min(std::max(x, static_cast<T>(a.alpha)), static_cast<T>(a.beta));
-    case ActivationKind::kElu: return x > T(0) ? x : static_cast<T>(a.alpha) * std::expm1(x);
-    case ActivationKind::kLeaky: return x > T(0) ? x : static_cast<T>(a.alpha) * x;
+    case ActivationKind::kNone:
+      return x;
+    case ActivationKind::kRelu:
+      return x > T(0) ? x : T(0);
+    case ActivationKind::kSigmoid:
+      return T(1) / (T(1) + std::exp(-x));
+    case ActivationKind::kTanh:
+      return std::tanh(x);
+    case ActivationKind::kSoftRelu:
+      return x > T(0) ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
+    case ActivationKind::kGelu:
+      return T(0.5) * x * (T(1) + std::erf(x * T(kSqrtHalf)));
+    case ActivationKind::kGeluTanh:
+      return T(0.5) * x * (T(1) + std::tanh(T(kSqrtTwoOverPi) * x * (T(1) + T(kGeluCubic) * x * x)));
+    case ActivationKind::kSilu:
+      return x / (T(1) + std::exp(-x));
+    case ActivationKind::kClip:
+      return std::min(std::max(x, static_cast<T>(a.alpha)), static_cast<T>(a.beta));
+    case ActivationKind::kElu:
+      return x > T(0) ? x : static_cast<T>(a.alpha) * std::expm1(x);
+    case ActivationKind::kLeaky:
+      return x > T(0) ? x : static_cast<T>(a.alpha) * x;
   }
   return x;
 }
@@ -57,26 +68,36 @@ bool has_gradient_through_output(ActivationKind kind) {
     case ActivationKind::kSigmoid:
     case ActivationKind::kTanh:
     case ActivationKind::kSoftRelu:
-    case ActivationKind::kClip: return true;
-    default: return false;  // not monotonous, or the sign of the slope parameter decides
+    case ActivationKind::kClip:
+      return true;
+    default:
+      return false;  // not monotonous, or the sign of the slope parameter decides
   }
 }
 
 Value gradient_through_output(const FusedActivation& a, const Value& y, const Value& d) {
   switch (a.act_type) {
-    case ActivationKind::kRelu: return d * greater(y, 0.0);
-    case ActivationKind::kSigmoid: return d * (y * (1.0 - y));
-    case ActivationKind::kTanh: return d * (1.0 - y * y);
-    case ActivationKind::kSoftRelu: return d * (1.0 - call(kExp, {-y}));
-    case ActivationKind::kClip: return d * inside(y, a.act_alpha, a.act_beta);
-    default: return d;
+    case ActivationKind::kRelu:
+      return d * greater(y, 0.0);
+    case ActivationKind::kSigmoid:
+      return d * (y * (1.0 - y));
+    case ActivationKind::kTanh:
+      return d * (1.0 - y * y);
+    case ActivationKind::kSoftRelu:
+      return d * (1.0 - call(kExp, {-y}));
+    case ActivationKind::kClip:
+      return d * inside(y, a.act_alpha, a.act_beta);
+    default:
+      return d;
   }
 }
 
 Value gradient_through_input(const FusedActivation& a, const Value& x, const Value& d) {
   switch (a.act_type) {
-    case ActivationKind::kNone: return d;
-    case ActivationKind::kRelu: return d * greater(x, 0.0);
+    case ActivationKind::kNone:
+      return d;
+    case ActivationKind::kRelu:
+      return d * greater(x, 0.0);
     case ActivationKind::kSigmoid: {
       const Value s = call(kSigmoid, {x});
       return d * (s * (1.0 - s));
@@ -85,7 +106,8 @@ Value gradient_through_input(const FusedActivation& a, const Value& x, const Val
       const Value t = call(kTanh, {x});
       return d * (1.0 - t * t);
     }
-    case ActivationKind::kSoftRelu: return d * call(kSigmoid, {x});
+    case ActivationKind::kSoftRelu:
+      return d * call(kSigmoid, {x});
     case ActivationKind::kGelu: {
       const Value density = call(kExp, {(x * x) * -0.5}) * kInvSqrtTwoPi;
       return d * ((call(kErf, {x * kSqrtHalf}) + 1.0) * 0.5 + x * density);
@@ -100,7 +122,8 @@ Value gradient_through_input(const FusedActivation& a, const Value& x, const Val
       const Value s = call(kSigmoid, {x});
       return d * (s * (x * (1.0 - s) + 1.0));
     }
-    case ActivationKind::kClip: return d * inside(x, a.act_alpha, a.act_beta);
+    case ActivationKind::kClip:
+      return d * inside(x, a.act_alpha, a.act_beta);
     case ActivationKind::kElu: {
       const Value positive = greater(x, 0.0);
       return d * where(positive, ones_like(x), call(kExp, {x}) * a.act_alpha);

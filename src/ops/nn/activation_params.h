@@ -16,16 +16,25 @@ struct FusedActivation {
   template <typename P>
   static void describe(ParamSchema<P>& schema) {
     using onednn::ActivationKind;
-    schema.field("act_type", static_cast<ActivationKind P::*>(&FusedActivation::act_type)).default_value("none")
-        .choice("none", ActivationKind::kNone).choice("relu", ActivationKind::kRelu)
-        .choice("sigmoid", ActivationKind::kSigmoid).choice("tanh", ActivationKind::kTanh)
-        .choice("softrelu", ActivationKind::kSoftRelu).choice("gelu", ActivationKind::kGelu)
-        .choice("gelu_tanh", ActivationKind::kGeluTanh).choice("silu", ActivationKind::kSilu)
-        .choice("clip", ActivationKind::kClip).choice("elu", ActivationKind::kElu).choice("leaky", ActivationKind::kLeaky)
+    schema.field("act_type", static_cast<ActivationKind P::*>(&FusedActivation::act_type))
+        .default_value("none")
+        .choice("none", ActivationKind::kNone)
+        .choice("relu", ActivationKind::kRelu)
+        .choice("sigmoid", ActivationKind::kSigmoid)
+        .choice("tanh", ActivationKind::kTanh)
+        .choice("softrelu", ActivationKind::kSoftRelu)
+        .choice("gelu", ActivationKind::kGelu)
+        .choice("gelu_tanh", ActivationKind::kGeluTanh)
+        .choice("silu", ActivationKind::kSilu)
+        .choice("clip", ActivationKind::kClip)
+        .choice("elu", ActivationKind::kElu)
+        .choice("leaky", ActivationKind::kLeaky)
         .doc("Function applied to the result.");
-    schema.field("act_alpha", static_cast<double P::*>(&FusedActivation::act_alpha)).default_value(0.0)
+    schema.field("act_alpha", static_cast<double P::*>(&FusedActivation::act_alpha))
+        .default_value(0.0)
         .doc("clip: lower bound; elu, leaky: slope of the negative side.");
-    schema.field("act_beta", static_cast<double P::*>(&FusedActivation::act_beta)).default_value(0.0)
+    schema.field("act_beta", static_cast<double P::*>(&FusedActivation::act_beta))
+        .default_value(0.0)
         .doc("clip: upper bound.");
   }
 };

@@ -1,7 +1,7 @@
 // Convolution and the two products that are its gradients. Each of the three is differentiated by the other two.
+#include "hybridnet/op.h"
 #include "ops/emit.h"
 #include "ops/nn/convolution_params.h"
-#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -9,7 +9,8 @@ namespace {
 using kernels::ConvGeometry;
 using onednn::ConvKind;
 
-const OpRef kConvolution{"Convolution"}, kBackwardData{"_conv_backward_data"}, kBackwardWeights{"_conv_backward_weights"};
+const OpRef kConvolution{"Convolution"}, kBackwardData{"_conv_backward_data"},
+    kBackwardWeights{"_conv_backward_weights"};
 
 // (channels, kernel) of the weights in the layout's order: (o, c / groups, kernel...) or (o, kernel..., c / groups).
 Shape weight_shape(const ConvolutionParams& p, int64_t channels) {
@@ -33,8 +34,8 @@ int64_t output_size(const InferContext& c, const ConvolutionParams& p, int i, in
   const int64_t room = in + 2 * p.pad_at(i) - p.reach(i);
   if (room < 0) {
     throw ShapeError({.input = c.input_name(0),
-                      .expected = "at least " + std::to_string(p.reach(i) - 2 * p.pad_at(i)) + " elements along spatial axis " +
-                                  std::to_string(i),
+                      .expected = "at least " + std::to_string(p.reach(i) - 2 * p.pad_at(i)) +
+                                  " elements along spatial axis " + std::to_string(i),
                       .given = std::to_string(in) + ", shape " + c.in_shape(0).str(),
                       .because = "the (dilated) kernel covers " + std::to_string(p.reach(i)) + " and pad adds " +
                                  std::to_string(p.pad_at(i)) + " on both sides"});
@@ -88,7 +89,8 @@ Values convolution_gradient(const ConvolutionParams& p, const GradientContext& g
   return grads;
 }
 
-// ---- data gradient: (dy, w) -> dx ------------------------------------------------------------------------------------
+// ---- data gradient: (dy, w) -> dx
+// ------------------------------------------------------------------------------------
 void infer_backward_data(const ConvolutionGradientParams& p, InferContext& c) {
   c.unify_dtypes();
   const ImageAxes axes = p.axes();
@@ -109,11 +111,13 @@ Values backward_data_gradient(const ConvolutionGradientParams& p, const Gradient
   ConvolutionParams forward = p;
   forward.no_bias = true;
   if (g.wants(0)) grads[0] = call(kConvolution, {d, g.input(1)}, ParamSchema<ConvolutionParams>::box(forward));
-  if (g.wants(1)) grads[1] = call(kBackwardWeights, {d, g.input(0)}, conv_gradient_params(p, g.output_spec(0).shape, true));
+  if (g.wants(1))
+    grads[1] = call(kBackwardWeights, {d, g.input(0)}, conv_gradient_params(p, g.output_spec(0).shape, true));
   return grads;
 }
 
-// ---- weight gradient: (x, dy) -> dw, db ------------------------------------------------------------------------------
+// ---- weight gradient: (x, dy) -> dw, db
+// ------------------------------------------------------------------------------
 void infer_backward_weights(const ConvolutionGradientParams& p, InferContext& c) {
   c.unify_dtypes();
   const ImageAxes axes = p.axes();
@@ -127,7 +131,8 @@ Values backward_weights_gradient(const ConvolutionGradientParams& p, const Gradi
   const Value dw = g.output_grad(0);
   const Value db = p.no_bias ? Value{} : g.output_grad(1);
   Values grads(2);
-  if (dw && g.wants(0)) grads[0] = call(kBackwardData, {g.input(1), dw}, conv_gradient_params(p, g.input_spec(0).shape, true));
+  if (dw && g.wants(0))
+    grads[0] = call(kBackwardData, {g.input(1), dw}, conv_gradient_params(p, g.input_spec(0).shape, true));
   if (!g.wants(1)) return grads;
   ConvolutionParams forward = p;
   forward.no_bias = !(dw && db);
@@ -149,13 +154,18 @@ int bias_inputs(const ConvolutionParams& p) { return p.no_bias ? 2 : 3; }
 
 void register_convolution(OpRegistry& ops) {
   ops.declare<ConvolutionParams>("Convolution")
-      .alias("_npx_convolution").alias("Convolution_v1")
-      .doc("Slides num_filter kernels over data and sums products: "
-           "out[n, o, p] = bias[o] + sum over channels i and taps q of data[n, i, p * stride + q * dilate - pad] * weight[o, i, q].")
+      .alias("_npx_convolution")
+      .alias("Convolution_v1")
+      .doc(
+          "Slides num_filter kernels over data and sums products: "
+          "out[n, o, p] = bias[o] + sum over channels i and taps q of data[n, i, p * stride + q * dilate - pad] * "
+          "weight[o, i, q].")
       .input("data", "(batch, channels, spatial...), 1 to 3 spatial axes; with layout N...C the channels come last")
-      .input("weight", "(num_filter, channels / num_group, kernel...), or (num_filter, kernel..., channels / num_group)")
+      .input("weight",
+             "(num_filter, channels / num_group, kernel...), or (num_filter, kernel..., channels / num_group)")
       .optional_input("bias", "(num_filter,)")
-      .output("output", "(batch, num_filter, out...) with out = floor((size + 2 pad - dilate (kernel - 1) - 1) / stride) + 1")
+      .output("output",
+              "(batch, num_filter, out...) with out = floor((size + 2 pad - dilate (kernel - 1) - 1) / stride) + 1")
       .num_inputs(bias_inputs)
       .infer(infer_convolution)
       .link([](const ConvolutionParams& p, const LinkContext& c) {
@@ -169,11 +179,17 @@ void register_convolution(OpRegistry& ops) {
         return conv_cost_ns(conv_geometry(p, in[0].shape, out[0].shape, false), in[0].dtype);
       })
       .sample({{2, 4, 5, 6}, {4, 4, 3, 3}, {4}}, {{"kernel", "(3, 3)"}, {"num_filter", "4"}, {"pad", "(1, 1)"}})
-      .sample({{2, 4, 7, 6}, {6, 2, 3, 2}},
-              {{"kernel", "(3, 2)"}, {"num_filter", "6"}, {"num_group", "2"}, {"stride", "(2, 1)"}, {"dilate", "(1, 2)"}, {"no_bias", "True"}})
+      .sample({{2, 4, 7, 6}, {6, 2, 3, 2}}, {{"kernel", "(3, 2)"},
+                                             {"num_filter", "6"},
+                                             {"num_group", "2"},
+                                             {"stride", "(2, 1)"},
+                                             {"dilate", "(1, 2)"},
+                                             {"no_bias", "True"}})
       .sample({{2, 3, 8}, {4, 3, 3}, {4}}, {{"kernel", "(3,)"}, {"num_filter", "4"}, {"stride", "(2,)"}})
-      .sample({{1, 2, 4, 4, 3}, {2, 2, 2, 3, 2}, {2}}, {{"kernel", "(2, 3, 2)"}, {"num_filter", "2"}, {"pad", "(1, 0, 1)"}})
-      .sample({{2, 5, 5, 3}, {4, 3, 3, 3}, {4}}, {{"kernel", "(3, 3)"}, {"num_filter", "4"}, {"layout", "NHWC"}, {"pad", "(1, 1)"}})
+      .sample({{1, 2, 4, 4, 3}, {2, 2, 2, 3, 2}, {2}},
+              {{"kernel", "(2, 3, 2)"}, {"num_filter", "2"}, {"pad", "(1, 0, 1)"}})
+      .sample({{2, 5, 5, 3}, {4, 3, 3, 3}, {4}},
+              {{"kernel", "(3, 3)"}, {"num_filter", "4"}, {"layout", "NHWC"}, {"pad", "(1, 1)"}})
       .sample({{2, 4, 6, 6}, {4, 1, 3, 3}, {4}},
               {{"kernel", "(3, 3)"}, {"num_filter", "4"}, {"num_group", "4"}, {"pad", "(1, 1)"}});
 
@@ -194,8 +210,12 @@ void register_convolution(OpRegistry& ops) {
       .cost([](const ConvolutionGradientParams& p, auto in, auto out) {
         return conv_cost_ns(conv_geometry(p, out[0].shape, in[0].shape, false), in[0].dtype);
       })
-      .sample({{2, 4, 3, 2}, {4, 3, 3, 3}},
-              {{"kernel", "(3, 3)"}, {"num_filter", "4"}, {"stride", "(2, 2)"}, {"pad", "(1, 0)"}, {"no_bias", "True"}, {"data_size", "(6, 5)"}});
+      .sample({{2, 4, 3, 2}, {4, 3, 3, 3}}, {{"kernel", "(3, 3)"},
+                                             {"num_filter", "4"},
+                                             {"stride", "(2, 2)"},
+                                             {"pad", "(1, 0)"},
+                                             {"no_bias", "True"},
+                                             {"data_size", "(6, 5)"}});
 
   ops.declare<ConvolutionGradientParams>("_conv_backward_weights")
       .internal()
@@ -217,8 +237,11 @@ void register_convolution(OpRegistry& ops) {
         (void)out;
         return conv_cost_ns(conv_geometry(p, in[0].shape, in[1].shape, false), in[0].dtype);
       })
-      .sample({{2, 3, 6, 5}, {2, 4, 3, 2}},
-              {{"kernel", "(3, 3)"}, {"num_filter", "4"}, {"stride", "(2, 2)"}, {"pad", "(1, 0)"}, {"data_size", "(6, 5)"}});
+      .sample({{2, 3, 6, 5}, {2, 4, 3, 2}}, {{"kernel", "(3, 3)"},
+                                             {"num_filter", "4"},
+                                             {"stride", "(2, 2)"},
+                                             {"pad", "(1, 0)"},
+                                             {"data_size", "(6, 5)"}});
 }
 
 }  // namespace hybridnet::ops

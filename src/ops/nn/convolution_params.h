@@ -35,24 +35,35 @@ void describe_convolution_fields(ParamSchema<P>& schema, bool no_bias_default, i
     return schema.field(name, static_cast<M P::*>(member));
   };
   field("kernel", &ConvolutionParams::kernel).doc("Window: (w,), (h, w) or (d, h, w).");
-  field("stride", &ConvolutionParams::stride).default_value(Tuple::scalar()).doc("Steps of the window; empty: 1 everywhere.");
-  field("dilate", &ConvolutionParams::dilate).default_value(Tuple::scalar()).doc("Distance between taps; empty: 1 everywhere.");
+  field("stride", &ConvolutionParams::stride)
+      .default_value(Tuple::scalar())
+      .doc("Steps of the window; empty: 1 everywhere.");
+  field("dilate", &ConvolutionParams::dilate)
+      .default_value(Tuple::scalar())
+      .doc("Distance between taps; empty: 1 everywhere.");
   field("pad", &ConvolutionParams::pad).default_value(Tuple::scalar()).doc("Zeros added on both sides; empty: none.");
   field("num_filter", &ConvolutionParams::num_filter).at_least(1).doc("Number of output channels.");
-  field("num_group", &ConvolutionParams::num_group).default_value(1).at_least(1)
+  field("num_group", &ConvolutionParams::num_group)
+      .default_value(1)
+      .at_least(1)
       .doc("Channels are split into this many groups that do not see each other.");
   field("workspace", &ConvolutionParams::workspace).default_value(workspace_default).hidden();
   field("no_bias", &ConvolutionParams::no_bias).default_value(no_bias_default).doc("Whether the bias input is absent.");
   field("cudnn_tune", &ConvolutionParams::cudnn_tune).none_by_default().hidden();
   field("cudnn_off", &ConvolutionParams::cudnn_off).default_value(false).hidden();
-  field("layout", &ConvolutionParams::layout).none_by_default()
-      .choice("NCW", ImageLayout::kNCW).choice("NCHW", ImageLayout::kNCHW).choice("NCDHW", ImageLayout::kNCDHW)
-      .choice("NWC", ImageLayout::kNWC).choice("NHWC", ImageLayout::kNHWC).choice("NDHWC", ImageLayout::kNDHWC)
+  field("layout", &ConvolutionParams::layout)
+      .none_by_default()
+      .choice("NCW", ImageLayout::kNCW)
+      .choice("NCHW", ImageLayout::kNCHW)
+      .choice("NCDHW", ImageLayout::kNCDHW)
+      .choice("NWC", ImageLayout::kNWC)
+      .choice("NHWC", ImageLayout::kNHWC)
+      .choice("NDHWC", ImageLayout::kNDHWC)
       .doc("Order of the axes of data, weight and output; None: channels second.");
 }
 
-// Parameters of _conv_backward_data and _conv_backward_weights. They are told the spatial sizes of x, which the output does not
-// determine when the stride is above 1.
+// Parameters of _conv_backward_data and _conv_backward_weights. They are told the spatial sizes of x, which the output
+// does not determine when the stride is above 1.
 struct ConvolutionGradientParams : ConvolutionParams {
   Tuple data_size;
   static void describe(ParamSchema<ConvolutionGradientParams>& schema);
@@ -65,8 +76,10 @@ void check_convolution(const ConvolutionParams& p);
 // Shapes of (data, weight, bias unless no_bias) -> output; further inputs have the dtype only.
 void infer_convolution(const ConvolutionParams& p, InferContext& c);
 
-// Sizes of the convolution that maps x to y. Both shapes are logical; `w` is (o, c / groups, kernel) in the layout's order.
-kernels::ConvGeometry conv_geometry(const ConvolutionParams& p, const Shape& x, const Shape& y, bool linked_channels_last);
+// Sizes of the convolution that maps x to y. Both shapes are logical; `w` is (o, c / groups, kernel) in the layout's
+// order.
+kernels::ConvGeometry conv_geometry(const ConvolutionParams& p, const Shape& x, const Shape& y,
+                                    bool linked_channels_last);
 
 // Kernels for the three products; dtypes of kFloating. Inputs and outputs in the order of onednn::Convolution::Tensors.
 Ref<Kernel> link_conv(const LinkContext& c, const kernels::ConvGeometry& g, onednn::Convolution::Options options);

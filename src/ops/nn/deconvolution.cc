@@ -1,8 +1,8 @@
 // Deconvolution: what the data gradient of a convolution computes, as a layer. Its own gradients are a convolution and
 // that convolution's weight gradient.
+#include "hybridnet/op.h"
 #include "ops/emit.h"
 #include "ops/nn/convolution_params.h"
-#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

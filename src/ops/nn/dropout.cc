@@ -4,10 +4,10 @@
 #include <optional>
 #include <vector>
 
+#include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "kernels/bernoulli.h"
 #include "ops/emit.h"
-#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -28,7 +28,9 @@ struct DropoutParams {
         .choice("training", DropoutMode::kTraining)
         .choice("always", DropoutMode::kAlways)
         .doc("training: the identity outside of training; always: drops in both.");
-    schema.field("axes", &DropoutParams::axes).default_value(Tuple::scalar()).doc("Axes along which all elements share one decision.");
+    schema.field("axes", &DropoutParams::axes)
+        .default_value(Tuple::scalar())
+        .doc("Axes along which all elements share one decision.");
     schema.field("cudnn_off", &DropoutParams::cudnn_off).default_value(false).hidden();
   }
   bool is_identity(bool train) const { return p == 0 || (mode == DropoutMode::kTraining && !train); }
@@ -48,7 +50,8 @@ void infer_dropout(const DropoutParams& p, InferContext& c) {
   if (c.in_shape(0).rank_known()) c.set_out_shape(1, mask_shape(p, c.in_shape(0)));
 }
 
-// A mask that repeats along some axes of the data, seen as rows: the data's last axis, or everything when nothing repeats.
+// A mask that repeats along some axes of the data, seen as rows: the data's last axis, or everything when nothing
+// repeats.
 class MaskRows {
  public:
   MaskRows(const Shape& data, const Shape& mask) : data_(data), mask_(mask), flat_(data == mask) {
@@ -77,7 +80,7 @@ class MaskRows {
   int64_t length_, count_;
 };
 
-constexpr int64_t kTile = 4096;       // elements whose mask fits the first cache; a multiple of 4
+constexpr int64_t kTile = 4096;        // elements whose mask fits the first cache; a multiple of 4
 constexpr int64_t kGrain = 4 * kTile;  // elements per thread at least
 
 template <typename T>
@@ -203,8 +206,10 @@ void register_dropout(OpRegistry& ops) {
   identity.note = "";
   ops.declare<DropoutParams>("Dropout")
       .alias("_npx_dropout")
-      .doc("In training, sets elements to 0 with probability p and divides the others by 1 - p; the identity otherwise.\n\n"
-           "Srivastava et al.: Dropout: a simple way to prevent neural networks from overfitting, JMLR 15 (2014).")
+      .doc(
+          "In training, sets elements to 0 with probability p and divides the others by 1 - p; the identity "
+          "otherwise.\n\n"
+          "Srivastava et al.: Dropout: a simple way to prevent neural networks from overfitting, JMLR 15 (2014).")
       .input("data", "floating array of any shape")
       .output("output", "shape and dtype of data")
       .output("mask", "uint8, 1 where elements were kept; shape of data with size 1 along axes")

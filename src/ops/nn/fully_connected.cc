@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "hybridnet/op.h"
 #include "kernels/dnnl/matmul.h"
 #include "kernels/gemm.h"
 #include "ops/emit.h"
 #include "ops/nn/activation_params.h"
-#include "hybridnet/op.h"
 #include "ops/through_float.h"
 
 namespace hybridnet::ops {
@@ -25,11 +25,14 @@ struct FusedFullyConnectedParams : FullyConnectedParams, FusedActivation {
 
 template <typename P>
 void describe_fields(ParamSchema<P>& schema) {
-  schema.field("num_hidden", static_cast<int64_t P::*>(&FullyConnectedParams::num_hidden)).at_least(1)
+  schema.field("num_hidden", static_cast<int64_t P::*>(&FullyConnectedParams::num_hidden))
+      .at_least(1)
       .doc("Number of outputs per row.");
-  schema.field("no_bias", static_cast<bool P::*>(&FullyConnectedParams::no_bias)).default_value(false)
+  schema.field("no_bias", static_cast<bool P::*>(&FullyConnectedParams::no_bias))
+      .default_value(false)
       .doc("Whether the bias input is absent.");
-  schema.field("flatten", static_cast<bool P::*>(&FullyConnectedParams::flatten)).default_value(true)
+  schema.field("flatten", static_cast<bool P::*>(&FullyConnectedParams::flatten))
+      .default_value(true)
       .doc("Take all axes of data but the first as one; otherwise apply to the last axis.");
 }
 void FullyConnectedParams::describe(ParamSchema<FullyConnectedParams>& schema) { describe_fields(schema); }
@@ -38,8 +41,9 @@ void FusedFullyConnectedParams::describe(ParamSchema<FusedFullyConnectedParams>&
   FusedActivation::describe(schema);
 }
 
-// ---- shapes ----------------------------------------------------------------------------------------------------------
-// Number of axes of data that count rows; the others are the features.
+// ---- shapes
+// ---------------------------------------------------------------------------------------------------------- Number of
+// axes of data that count rows; the others are the features.
 int row_axes(const FullyConnectedParams& p, int ndim) { return p.flatten ? 1 : ndim - 1; }
 
 int64_t known_product(const Shape& s, int first, int last) {
@@ -65,14 +69,15 @@ void infer_fully_connected(const FullyConnectedParams& p, InferContext& c) {
   const int rows = row_axes(p, data.ndim());
   const int64_t features = known_product(data, rows, data.ndim());
   if (features != kUnknownDim && c.in_shape(1)[1] != kUnknownDim && c.in_shape(1)[1] != features) {
-    throw ShapeError({.input = "weight",
-                      .expected = "shape " + Shape{p.num_hidden, features}.str(),
-                      .given = c.in_shape(1).str(),
-                      .because = "data has shape " + data.str() + ", so there are " + std::to_string(features) + " input features",
-                      .fix = p.flatten && data.ndim() > 2
-                                 ? "pass flatten=False to apply the layer to the last axis only"
-                                 : "build the layer with in_units=" + std::to_string(features) + ", or pass data with " +
-                                       std::to_string(c.in_shape(1)[1]) + " features"});
+    throw ShapeError(
+        {.input = "weight",
+         .expected = "shape " + Shape{p.num_hidden, features}.str(),
+         .given = c.in_shape(1).str(),
+         .because = "data has shape " + data.str() + ", so there are " + std::to_string(features) + " input features",
+         .fix = p.flatten && data.ndim() > 2
+                    ? "pass flatten=False to apply the layer to the last axis only"
+                    : "build the layer with in_units=" + std::to_string(features) + ", or pass data with " +
+                          std::to_string(c.in_shape(1)[1]) + " features"});
   }
   c.set_in_shape(1, Shape{p.num_hidden, features});
   Shape out = Shape::unknown(rows + 1);
@@ -94,12 +99,14 @@ struct Sizes {
   bool empty() const { return rows * features * hidden == 0; }
 };
 
-// ---- kernels ---------------------------------------------------------------------------------------------------------
-// Copies bias into each row of out, so that the product only adds.
+// ---- kernels
+// --------------------------------------------------------------------------------------------------------- Copies bias
+// into each row of out, so that the product only adds.
 template <typename T>
 void fill_rows(const T* bias, const Sizes& s, T* out) {
   parallel_for(s.rows, 1 + 16384 / std::max<int64_t>(s.hidden, 1), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) std::memcpy(out + i * s.hidden, bias, static_cast<size_t>(s.hidden) * sizeof(T));
+    for (int64_t i = begin; i < end; ++i)
+      std::memcpy(out + i * s.hidden, bias, static_cast<size_t>(s.hidden) * sizeof(T));
   });
 }
 
@@ -107,7 +114,10 @@ template <typename T>
 class PlainKernel final : public Kernel {
  public:
   PlainKernel(const Sizes& s, bool bias, const onednn::Activation& activation)
-      : sizes_(s), bias_(bias), activation_(activation), gemm_(kernels::GemmShape::dense(false, true, s.rows, s.hidden, s.features)) {}
+      : sizes_(s),
+        bias_(bias),
+        activation_(activation),
+        gemm_(kernels::GemmShape::dense(false, true, s.rows, s.hidden, s.features)) {}
   void run(const KernelArgs& args) override {
     T* out = args.out[0].as<T>();
     if (bias_) fill_rows(args.in[2].as<T>(), sizes_, out);
@@ -127,8 +137,8 @@ class DnnlKernel final : public Kernel {
   explicit DnnlKernel(const onednn::Matmul::Options& o) : bias_(o.bias), matmul_(o) {}
   int64_t workspace_bytes() const override { return matmul_.workspace_bytes(); }
   void run(const KernelArgs& args) override {
-    matmul_.run(args.in[0].data, args.in[1].data, bias_ ? args.in[2].data : nullptr, args.out[0].data, args.in[1].version,
-                args.workspace);
+    matmul_.run(args.in[0].data, args.in[1].data, bias_ ? args.in[2].data : nullptr, args.out[0].data,
+                args.in[1].version, args.workspace);
   }
 
  private:
@@ -136,25 +146,34 @@ class DnnlKernel final : public Kernel {
   onednn::Matmul matmul_;
 };
 
-Ref<Kernel> link_fully_connected(const FullyConnectedParams& p, const onednn::Activation& activation, const LinkContext& c) {
+Ref<Kernel> link_fully_connected(const FullyConnectedParams& p, const onednn::Activation& activation,
+                                 const LinkContext& c) {
   const DType dtype = c.in[0].dtype;
   const Sizes s(p, c.in[0].shape);
   const bool native_half = dtype == DType::kBFloat16 && onednn::has_bfloat16() && !s.empty();
   if (is_half(dtype) && !native_half)
     return link_through_float(c, [&](const LinkContext& inner) { return link_fully_connected(p, activation, inner); });
   if (dtype == DType::kFloat64) return Ref<Kernel>(new PlainKernel<double>(s, !p.no_bias, activation));
-  // Measured: for weights that change, the plain product is the fastest up to about 16 rows, the blocked one with fused bias and
-  // activation by 10 % from there on; packed weights win by 3-4x for few rows.
+  // Measured: for weights that change, the plain product is the fastest up to about 16 rows, the blocked one with fused
+  // bias and activation by 10 % from there on; packed weights win by 3-4x for few rows.
   const bool large = s.rows * s.features * s.hidden >= 4096;
   const bool packed = c.frozen_weights && large;
   const bool blocked = s.rows >= (activation.kind == onednn::ActivationKind::kNone ? 32 : 16) && large;
-  if (!native_half && !(!s.empty() && (packed || blocked))) return Ref<Kernel>(new PlainKernel<float>(s, !p.no_bias, activation));
-  return Ref<Kernel>(new DnnlKernel({.m = s.rows, .n = s.hidden, .k = s.features, .transpose_b = true, .dtype = dtype,
-                                     .bias = !p.no_bias, .remember = packed, .activation = activation}));
+  if (!native_half && !(!s.empty() && (packed || blocked)))
+    return Ref<Kernel>(new PlainKernel<float>(s, !p.no_bias, activation));
+  return Ref<Kernel>(new DnnlKernel({.m = s.rows,
+                                     .n = s.hidden,
+                                     .k = s.features,
+                                     .transpose_b = true,
+                                     .dtype = dtype,
+                                     .bias = !p.no_bias,
+                                     .remember = packed,
+                                     .activation = activation}));
 }
 
-// ---- gradients -------------------------------------------------------------------------------------------------------
-// `d`: gradient of data weight^T + bias.
+// ---- gradients
+// ------------------------------------------------------------------------------------------------------- `d`: gradient
+// of data weight^T + bias.
 Values product_gradient(const FullyConnectedParams& p, const GradientContext& g, Value d) {
   Values grads(static_cast<size_t>(g.num_inputs()));
   const Shape& data = g.input_spec(0).shape;
@@ -174,7 +193,8 @@ Values fully_connected_gradient(const FullyConnectedParams& p, const GradientCon
 Values fused_gradient(const FusedFullyConnectedParams& p, const GradientContext& g) {
   const Value d = g.output_grad(0);
   if (!d) return {};
-  if (has_gradient_through_output(p.act_type)) return product_gradient(p, g, gradient_through_output(p, g.output(0), d));
+  if (has_gradient_through_output(p.act_type))
+    return product_gradient(p, g, gradient_through_output(p, g.output(0), d));
   Values inputs;
   for (int i = 0; i < g.num_inputs(); ++i) inputs.push_back(g.input(i));
   const Value x = call_all(kFullyConnected, inputs, ParamSchema<FullyConnectedParams>::box(p))[0];
@@ -197,14 +217,18 @@ OpBuilder<P> declare(OpRegistry& ops, const char* name) {
       .output("output", "(batch, num_hidden), or (..., num_hidden) with flatten=False")
       .num_inputs([](const P& p) { return bias_inputs(p); })
       .infer([](const P& p, InferContext& c) { infer_fully_connected(p, c); })
-      .cost([](const P& p, auto in, auto out) { (void)out; return cost_ns(p, in); });
+      .cost([](const P& p, auto in, auto out) {
+        (void)out;
+        return cost_ns(p, in);
+      });
 }
 
 }  // namespace
 
 void register_fully_connected(OpRegistry& ops) {
   declare<FullyConnectedParams>(ops, "FullyConnected")
-      .alias("_npx_fully_connected").alias("_sparse_FullyConnected")
+      .alias("_npx_fully_connected")
+      .alias("_sparse_FullyConnected")
       .doc("Affine map of each row: data weight^T + bias.")
       .link([](const FullyConnectedParams& p, const LinkContext& c) { return link_fully_connected(p, {}, c); })
       .gradient(fully_connected_gradient, Saves::of({0, 1}))
@@ -215,7 +239,9 @@ void register_fully_connected(OpRegistry& ops) {
   declare<FusedFullyConnectedParams>(ops, "_fused_fully_connected")
       .internal()
       .doc("FullyConnected followed by an activation.")
-      .link([](const FusedFullyConnectedParams& p, const LinkContext& c) { return link_fully_connected(p, p.kernel(), c); })
+      .link([](const FusedFullyConnectedParams& p, const LinkContext& c) {
+        return link_fully_connected(p, p.kernel(), c);
+      })
       .gradient(fused_gradient)
       .sample({{3, 4}, {5, 4}, {5}}, {{"num_hidden", "5"}, {"act_type", "relu"}})
       .sample({{3, 4}, {5, 4}, {5}}, {{"num_hidden", "5"}, {"act_type", "tanh"}})
@@ -226,7 +252,8 @@ void register_fully_connected(OpRegistry& ops) {
       .sample({{3, 4}, {5, 4}}, {{"num_hidden", "5"}, {"act_type", "softrelu"}, {"no_bias", "True"}})
       .sample({{3, 4}, {5, 4}}, {{"num_hidden", "5"}, {"act_type", "elu"}, {"act_alpha", "0.7"}, {"no_bias", "True"}})
       .sample({{3, 4}, {5, 4}}, {{"num_hidden", "5"}, {"act_type", "leaky"}, {"act_alpha", "0.2"}, {"no_bias", "True"}})
-      .sample({{3, 4}, {5, 4}}, {{"num_hidden", "5"}, {"act_type", "clip"}, {"act_alpha", "-1"}, {"act_beta", "3"}, {"no_bias", "True"}});
+      .sample({{3, 4}, {5, 4}},
+              {{"num_hidden", "5"}, {"act_type", "clip"}, {"act_alpha", "-1"}, {"act_beta", "3"}, {"no_bias", "True"}});
 }
 
 }  // namespace hybridnet::ops

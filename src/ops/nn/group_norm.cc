@@ -1,15 +1,15 @@
-// GroupNorm and InstanceNorm: both normalize rows of (batch, group) and scale each group; an instance norm has one channel per
-// group.
+// GroupNorm and InstanceNorm: both normalize rows of (batch, group) and scale each group; an instance norm has one
+// channel per group.
 //   Wu, He: Group normalization, ECCV 2018.   Ulyanov, Vedaldi, Lempitsky: Instance normalization, 2016.
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
+#include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "kernels/row_sums.h"
 #include "ops/emit.h"
 #include "ops/float_kernel.h"
-#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -21,9 +21,14 @@ struct GroupNormParams {
   double eps;
   bool output_mean_var;
   static void describe(ParamSchema<GroupNormParams>& schema) {
-    schema.field("num_groups", &GroupNormParams::num_groups).default_value(1).at_least(1).doc("Number of groups of channels.");
+    schema.field("num_groups", &GroupNormParams::num_groups)
+        .default_value(1)
+        .at_least(1)
+        .doc("Number of groups of channels.");
     schema.field("eps", &GroupNormParams::eps).default_value(1e-5).at_least(0).doc("Added to the variance.");
-    schema.field("output_mean_var", &GroupNormParams::output_mean_var).default_value(false).doc("Return mean and std too.");
+    schema.field("output_mean_var", &GroupNormParams::output_mean_var)
+        .default_value(false)
+        .doc("Return mean and std too.");
   }
 };
 
@@ -97,7 +102,8 @@ void normalize(const Groups& s, double eps, bool variance, const KernelArgs& a) 
       };
       const double var = kernels::sum_of(s.size, square) / static_cast<double>(s.size), std = std::sqrt(var + eps);
       const int64_t g = row % s.groups;
-      const T factor = static_cast<T>(static_cast<double>(gamma[g]) / std), shift = beta[g], center = static_cast<T>(mean);
+      const T factor = static_cast<T>(static_cast<double>(gamma[g]) / std), shift = beta[g],
+              center = static_cast<T>(mean);
       T* y = out + row * s.size;
       for (int64_t i = 0; i < s.size; ++i) y[i] = (x[i] - center) * factor + shift;
       if (mean_out) mean_out[row] = center;
@@ -118,7 +124,8 @@ void run_instance_norm(const InstanceNormParams& p, const KernelArgs& a) {
 // ---- backward: inputs dy, data, gamma, mean, std; outputs of the shapes of data, gamma, gamma
 template <typename T>
 void differentiate(const Groups& s, const KernelArgs& a) {
-  const T *dy = a.in[0].as<T>(), *in = a.in[1].as<T>(), *gamma = a.in[2].as<T>(), *mean = a.in[3].as<T>(), *std = a.in[4].as<T>();
+  const T *dy = a.in[0].as<T>(), *in = a.in[1].as<T>(), *gamma = a.in[2].as<T>(), *mean = a.in[3].as<T>(),
+          *std = a.in[4].as<T>();
   T *dx = a.out[0].as<T>(), *dgamma = a.out[1].as<T>(), *dbeta = a.out[2].as<T>();
   std::vector<double> sums(static_cast<size_t>(2 * s.rows()));
   parallel_for(s.rows(), s.grain(), [&](int64_t begin, int64_t end) {
@@ -184,7 +191,8 @@ Values norm_gradient(const GradientContext& g, int64_t groups, double eps, bool 
   const View view{Groups(shape, groups)};
   const double count = static_cast<double>(view.s.size);
   Value rest;
-  if (g.output_grad(1)) rest = broadcast_to(view.moments(g.output_grad(1)) / count, Shape{view.s.batch, groups, view.s.size});
+  if (g.output_grad(1))
+    rest = broadcast_to(view.moments(g.output_grad(1)) / count, Shape{view.s.batch, groups, view.s.size});
   if (const Value d = g.output_grad(2)) {
     const Value slope = variance ? view.moments(d) * (2 / count) : view.moments(d) / (view.moments(std) * count);
     rest = rest + (view.rows(x) - view.moments(mean)) * slope;
@@ -193,8 +201,8 @@ Values norm_gradient(const GradientContext& g, int64_t groups, double eps, bool 
   return grads;
 }
 
-// With h = (x - mean) / std, w = gamma dy and P(u) = (u - mean(u) - h mean(u h)) / std, the helper computes P(w), sum(dy h),
-// sum(dy). P is symmetric, so the products with u, v, z are sum(w P(u)) + sum(v dy h) + sum(z dy).
+// With h = (x - mean) / std, w = gamma dy and P(u) = (u - mean(u) - h mean(u h)) / std, the helper computes P(w),
+// sum(dy h), sum(dy). P is symmetric, so the products with u, v, z are sum(w P(u)) + sum(v dy h) + sum(z dy).
 Values backward_gradient(const NoParams&, const GradientContext& g) {
   const Shape shape = g.input_spec(1).shape;
   if (shape.size() == 0) return {};
@@ -215,7 +223,8 @@ Values backward_gradient(const NoParams&, const GradientContext& g) {
     of_dy = of_dy + v * h;
     of_h = of_h + v * dy;
   }
-  if (g.output_grad(2)) of_dy = of_dy + broadcast_to(view.groups(g.output_grad(2)), Shape{view.s.batch, view.s.groups, view.s.size});
+  if (g.output_grad(2))
+    of_dy = of_dy + broadcast_to(view.groups(g.output_grad(2)), Shape{view.s.batch, view.s.groups, view.s.size});
   Values grads(5);
   grads[0] = reshape(of_dy, shape);
   grads[2] = of_gamma;
@@ -244,7 +253,8 @@ void register_group_norm(OpRegistry& ops) {
       .infer(infer_group_norm)
       .link(float_kernel(run_group_norm))
       .skips_unwanted_outputs()
-      .gradient([](const GroupNormParams& p, const GradientContext& g) { return norm_gradient(g, p.num_groups, p.eps, false); },
+      .gradient([](const GroupNormParams& p,
+                   const GradientContext& g) { return norm_gradient(g, p.num_groups, p.eps, false); },
                 Saves::of({0, 1}, {1, 2}))
       .sample({{2, 4, 3}, {2}, {2}}, {{"num_groups", "2"}})
       .sample({{2, 6, 2, 2}, {3}, {3}}, {{"num_groups", "3"}, {"eps", "0.01"}, {"output_mean_var", "True"}})
@@ -261,9 +271,9 @@ void register_group_norm(OpRegistry& ops) {
       .infer(infer_instance_norm)
       .link(float_kernel(run_instance_norm))
       .skips_unwanted_outputs()
-      .gradient([](const InstanceNormParams& p, const GradientContext& g) {
-        return norm_gradient(g, g.input_spec(0).shape[1], p.eps, true);
-      }, Saves::of({0, 1}, {1, 2}))
+      .gradient([](const InstanceNormParams& p,
+                   const GradientContext& g) { return norm_gradient(g, g.input_spec(0).shape[1], p.eps, true); },
+                Saves::of({0, 1}, {1, 2}))
       .sample({{2, 3, 4}, {3}, {3}})
       .sample({{2, 2, 2, 3}, {2}, {2}}, {{"eps", "0.1"}});
   Sample backward;

@@ -14,14 +14,16 @@ constexpr bool is_channels_last(ImageLayout l) {
   return l == ImageLayout::kNWC || l == ImageLayout::kNHWC || l == ImageLayout::kNDHWC;
 }
 constexpr int spatial_dims(ImageLayout l) {
-  return l == ImageLayout::kNCW || l == ImageLayout::kNWC ? 1 : l == ImageLayout::kNCHW || l == ImageLayout::kNHWC ? 2 : 3;
+  return l == ImageLayout::kNCW || l == ImageLayout::kNWC     ? 1
+         : l == ImageLayout::kNCHW || l == ImageLayout::kNHWC ? 2
+                                                              : 3;
 }
 inline bool is_channels_last(const std::optional<ImageLayout>& l) { return l && is_channels_last(*l); }
 
 struct ImageAxes {
-  int spatial;      // number of spatial axes
-  int channel;      // axis of the channels
-  int first;        // first spatial axis
+  int spatial;  // number of spatial axes
+  int channel;  // axis of the channels
+  int first;    // first spatial axis
   ImageAxes(int spatial_count, bool channels_last)
       : spatial(spatial_count), channel(channels_last ? spatial_count + 1 : 1), first(channels_last ? 1 : 2) {}
   int ndim() const { return spatial + 2; }
@@ -33,7 +35,8 @@ inline void require_image(InferContext& c, int input, const ImageAxes& axes) {
   if (shape.rank_known() && shape.ndim() != axes.ndim()) {
     ErrorFields e;
     e.input = c.input_name(input);
-    e.expected = std::to_string(axes.ndim()) + " dimensions: batch, channels and " + std::to_string(axes.spatial) + " of space";
+    e.expected =
+        std::to_string(axes.ndim()) + " dimensions: batch, channels and " + std::to_string(axes.spatial) + " of space";
     e.given = "shape " + shape.str();
     e.because = "kernel has " + std::to_string(axes.spatial) + (axes.spatial == 1 ? " size" : " sizes");
     throw ShapeError(std::move(e));
@@ -41,7 +44,8 @@ inline void require_image(InferContext& c, int input, const ImageAxes& axes) {
   c.set_in_shape(input, Shape::unknown(axes.ndim()));
 }
 
-// Were the images of this node given channels-last memory? Only nodes whose logical layout has the channels second can be.
+// Were the images of this node given channels-last memory? Only nodes whose logical layout has the channels second can
+// be.
 inline bool linked_channels_last(const LinkContext& c) {
   for (Format f : c.in_format)
     if (f == Format::kChannelsLast) return true;
@@ -65,7 +69,9 @@ inline int64_t tuple_at(const Tuple& t, int i, int64_t otherwise) { return i < t
 inline void check_tuple(const char* name, const Tuple& t, int sizes, int64_t at_least) {
   if (t.ndim() <= 0) return;
   const auto fail = [&](std::string expected) {
-    throw ParamError({.input = name, .expected = std::move(expected), .given = t.str(),
+    throw ParamError({.input = name,
+                      .expected = std::move(expected),
+                      .given = t.str(),
                       .because = "kernel has " + std::to_string(sizes) + " sizes"});
   };
   if (t.ndim() != sizes) fail(std::to_string(sizes) + " numbers");

@@ -3,11 +3,11 @@
 #include <cmath>
 #include <vector>
 
+#include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "kernels/row_sums.h"
 #include "ops/emit.h"
 #include "ops/float_kernel.h"
-#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -18,7 +18,10 @@ struct L2NormalizationParams {
   double eps;
   NormMode mode;
   static void describe(ParamSchema<L2NormalizationParams>& schema) {
-    schema.field("eps", &L2NormalizationParams::eps).default_value(1e-10).at_least(0).doc("Added to the sum of squares.");
+    schema.field("eps", &L2NormalizationParams::eps)
+        .default_value(1e-10)
+        .at_least(0)
+        .doc("Added to the sum of squares.");
     schema.field("mode", &L2NormalizationParams::mode)
         .default_value("instance")
         .choice("instance", NormMode::kInstance)
@@ -34,7 +37,9 @@ Shape kept_shape(const L2NormalizationParams& p, Shape shape) {
     case NormMode::kInstance:
       for (int i = 1; i < shape.ndim(); ++i) shape[i] = 1;
       break;
-    case NormMode::kChannel: shape[1] = 1; break;
+    case NormMode::kChannel:
+      shape[1] = 1;
+      break;
     case NormMode::kSpatial:
       for (int i = 2; i < shape.ndim(); ++i) shape[i] = 1;
       break;
@@ -57,11 +62,15 @@ void infer_l2_normalization(const L2NormalizationParams& p, InferContext& c) {
   if (!data.rank_known()) return;
   const int at_least = p.mode == NormMode::kInstance ? 1 : 3;
   if (data.ndim() < at_least) {
-    throw ShapeError({.input = "data", .expected = "at least " + std::to_string(at_least) + " axes", .given = "shape " + data.str(),
+    throw ShapeError({.input = "data",
+                      .expected = "at least " + std::to_string(at_least) + " axes",
+                      .given = "shape " + data.str(),
                       .because = p.mode == NormMode::kInstance ? "" : "mode is channel or spatial"});
   }
-  if (p.mode == NormMode::kChannel) c.set_out_shape(1, kept_shape(p, data));
-  else c.set_out_shape(1, Shape(data.dims().first(p.mode == NormMode::kInstance ? 1 : 2)));
+  if (p.mode == NormMode::kChannel)
+    c.set_out_shape(1, kept_shape(p, data));
+  else
+    c.set_out_shape(1, Shape(data.dims().first(p.mode == NormMode::kInstance ? 1 : 2)));
 }
 
 // Rows of contiguous elements, one norm each.

@@ -2,11 +2,11 @@
 //   Ba, Kiros, Hinton: Layer normalization, 2016.
 #include "kernels/layer_norm.h"
 
+#include "hybridnet/op.h"
 #include "kernels/softmax.h"
 #include "kernels/strided_copy.h"
 #include "ops/emit.h"
 #include "ops/float_kernel.h"
-#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {

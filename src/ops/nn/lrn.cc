@@ -1,12 +1,13 @@
 // LRN: local response normalization across channels.
-//   Krizhevsky, Sutskever, Hinton: ImageNet classification with deep convolutional neural networks, NIPS 2012, section 3.3.
+//   Krizhevsky, Sutskever, Hinton: ImageNet classification with deep convolutional neural networks, NIPS 2012,
+//   section 3.3.
 #include <algorithm>
 #include <cmath>
 
+#include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "ops/emit.h"
 #include "ops/float_kernel.h"
-#include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -23,7 +24,8 @@ struct LrnParams {
     schema.field("knorm", &LrnParams::knorm).default_value(2.0).doc("Added to the scaled mean square.");
     schema.field("nsize", &LrnParams::nsize).at_least(1).doc("Channels in the window around each channel; odd.");
     schema.check([](const LrnParams& p) {
-      if (p.nsize % 2 == 0) throw ParamError({.input = "nsize", .expected = "an odd number", .given = std::to_string(p.nsize)});
+      if (p.nsize % 2 == 0)
+        throw ParamError({.input = "nsize", .expected = "an odd number", .given = std::to_string(p.nsize)});
     });
   }
 };
@@ -39,7 +41,8 @@ void infer_lrn(const LrnParams&, InferContext& c) {
   c.unify_dtypes();
   c.unify_shapes();
   if (c.in_shape(0).rank_known() && c.in_shape(0).ndim() < 2)
-    throw ShapeError({.input = "data", .expected = "at least 2 axes: batch and channels", .given = "shape " + c.in_shape(0).str()});
+    throw ShapeError(
+        {.input = "data", .expected = "at least 2 axes: batch and channels", .given = "shape " + c.in_shape(0).str()});
 }
 
 // Calls f(channel, first, last) for channels of one example in pieces of its inner axis: the window of a channel is
@@ -107,8 +110,10 @@ void sum_window(const Channels& s, const T* in, T* out) {
 
 void run_window_sum(const WindowParams& p, const KernelArgs& a) {
   const Channels s(*a.in[0].shape, p.nsize);
-  if (a.in[0].dtype == DType::kFloat64) sum_window(s, a.in[0].as<double>(), a.out[0].as<double>());
-  else sum_window(s, a.in[0].as<float>(), a.out[0].as<float>());
+  if (a.in[0].dtype == DType::kFloat64)
+    sum_window(s, a.in[0].as<double>(), a.out[0].as<double>());
+  else
+    sum_window(s, a.in[0].as<float>(), a.out[0].as<float>());
 }
 
 Value window_sum(const Value& v, int64_t nsize) { return call(kWindowSum, {v}, {{"nsize", nsize}}); }
@@ -153,9 +158,11 @@ void register_lrn(OpRegistry& ops) {
         c.unify_shapes();
       })
       .link(float_kernel(run_window_sum))
-      .gradient([](const WindowParams& p, const GradientContext& g) -> Values {
-        return {g.output_grad(0) ? window_sum(g.output_grad(0), p.nsize) : Value{}};
-      }, Saves::nothing())
+      .gradient(
+          [](const WindowParams& p, const GradientContext& g) -> Values {
+            return {g.output_grad(0) ? window_sum(g.output_grad(0), p.nsize) : Value{}};
+          },
+          Saves::nothing())
       .sample({{2, 5, 3}}, {{"nsize", "3"}});
 }
 

@@ -1,9 +1,10 @@
 // Pooling and the products that differentiate it.
-#include "ops/emit.h"
+#include "kernels/pooling.h"
+
 #include "hybridnet/op.h"
+#include "ops/emit.h"
 #include "ops/nn/image_layout.h"
 #include "ops/through_float.h"
-#include "kernels/pooling.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -43,29 +44,46 @@ void describe_fields(ParamSchema<P>& schema) {
     return schema.field(name, static_cast<M P::*>(member));
   };
   field("kernel", &PoolingParams::kernel).default_value(Tuple::scalar()).doc("Window: (w,), (h, w) or (d, h, w).");
-  field("pool_type", &PoolingParams::pool_type).default_value("max")
-      .choice("max", PoolType::kMax).choice("avg", PoolType::kAvg).choice("sum", PoolType::kSum).choice("lp", PoolType::kLp)
+  field("pool_type", &PoolingParams::pool_type)
+      .default_value("max")
+      .choice("max", PoolType::kMax)
+      .choice("avg", PoolType::kAvg)
+      .choice("sum", PoolType::kSum)
+      .choice("lp", PoolType::kLp)
       .doc("What becomes of a window.");
   field("global_pool", &PoolingParams::global_pool).default_value(false).doc("The window is the whole image.");
   field("cudnn_off", &PoolingParams::cudnn_off).default_value(false).hidden();
-  field("pooling_convention", &PoolingParams::pooling_convention).default_value("valid")
-      .choice("full", PoolConvention::kFull).choice("valid", PoolConvention::kValid).choice("same", PoolConvention::kSame)
+  field("pooling_convention", &PoolingParams::pooling_convention)
+      .default_value("valid")
+      .choice("full", PoolConvention::kFull)
+      .choice("valid", PoolConvention::kValid)
+      .choice("same", PoolConvention::kSame)
       .doc("valid: only whole steps of the window; full: also the rest; same: ceil(size / stride) outputs.");
-  field("stride", &PoolingParams::stride).default_value(Tuple::scalar()).doc("Steps of the window; empty: 1 everywhere.");
+  field("stride", &PoolingParams::stride)
+      .default_value(Tuple::scalar())
+      .doc("Steps of the window; empty: 1 everywhere.");
   field("pad", &PoolingParams::pad).default_value(Tuple::scalar()).doc("Padding on both sides; empty: none.");
   field("p_value", &PoolingParams::p_value).none_by_default().range(1, 3).doc("Exponent of pool_type lp.");
-  field("count_include_pad", &PoolingParams::count_include_pad).none_by_default()
+  field("count_include_pad", &PoolingParams::count_include_pad)
+      .none_by_default()
       .doc("Whether an average counts padding; None: it does.");
-  field("layout", &PoolingParams::layout).none_by_default()
-      .choice("NCW", ImageLayout::kNCW).choice("NCHW", ImageLayout::kNCHW).choice("NCDHW", ImageLayout::kNCDHW)
-      .choice("NWC", ImageLayout::kNWC).choice("NHWC", ImageLayout::kNHWC).choice("NDHWC", ImageLayout::kNDHWC)
+  field("layout", &PoolingParams::layout)
+      .none_by_default()
+      .choice("NCW", ImageLayout::kNCW)
+      .choice("NCHW", ImageLayout::kNCHW)
+      .choice("NCDHW", ImageLayout::kNCDHW)
+      .choice("NWC", ImageLayout::kNWC)
+      .choice("NHWC", ImageLayout::kNHWC)
+      .choice("NDHWC", ImageLayout::kNDHWC)
       .doc("Order of the axes; None: channels second.");
 }
 
 void check_pooling(const PoolingParams& p) {
   const int sizes = p.kernel.ndim();
   if (sizes > 3 || (sizes < 1 && !p.global_pool)) {
-    throw ParamError({.input = "kernel", .expected = "1, 2 or 3 sizes", .given = p.kernel.str(),
+    throw ParamError({.input = "kernel",
+                      .expected = "1, 2 or 3 sizes",
+                      .given = p.kernel.str(),
                       .fix = "give the kernel, or global_pool=True"});
   }
   if (p.pool_type == PoolType::kLp && !p.p_value) {
@@ -79,7 +97,9 @@ void check_pooling(const PoolingParams& p) {
   check_layout(p.layout, sizes);
   if (p.pooling_convention == PoolConvention::kSame)
     for (int i = 0; i < p.pad.ndim(); ++i)
-      if (p.pad[i] != 0) throw ParamError({.input = "pad", .expected = "0", .given = p.pad.str(), .because = "pooling_convention is same"});
+      if (p.pad[i] != 0)
+        throw ParamError(
+            {.input = "pad", .expected = "0", .given = p.pad.str(), .because = "pooling_convention is same"});
 }
 
 void PoolingParams::describe(ParamSchema<PoolingParams>& schema) {
@@ -100,19 +120,25 @@ int64_t output_size(const InferContext& c, const PoolingParams& p, int i, int64_
   const int64_t room = in + 2 * pad - kernel;
   if (room < 0) {
     throw ShapeError({.input = c.input_name(0),
-                      .expected = "at least " + std::to_string(kernel - 2 * pad) + " elements along spatial axis " + std::to_string(i),
+                      .expected = "at least " + std::to_string(kernel - 2 * pad) + " elements along spatial axis " +
+                                  std::to_string(i),
                       .given = std::to_string(in) + ", shape " + c.in_shape(0).str(),
-                      .because = "the kernel covers " + std::to_string(kernel) + " and pad adds " + std::to_string(pad) + " on both sides"});
+                      .because = "the kernel covers " + std::to_string(kernel) + " and pad adds " +
+                                 std::to_string(pad) + " on both sides"});
   }
   return 1 + (p.pooling_convention == PoolConvention::kFull ? (room + stride - 1) / stride : room / stride);
 }
 
 void infer_pooling(const PoolingParams& p, InferContext& c) {
   c.unify_dtypes();
-  int ndim = c.in_shape(0).rank_known() ? c.in_shape(0).ndim() : p.kernel.ndim() > 0 && !p.global_pool ? p.kernel.ndim() + 2 : kUnknownNdim;
+  int ndim = c.in_shape(0).rank_known()              ? c.in_shape(0).ndim()
+             : p.kernel.ndim() > 0 && !p.global_pool ? p.kernel.ndim() + 2
+                                                     : kUnknownNdim;
   if (ndim == kUnknownNdim) return;
   if (ndim < 3 || ndim > 5) {
-    throw ShapeError({.input = c.input_name(0), .expected = "3 to 5 dimensions: batch, channels and space", .given = "shape " + c.in_shape(0).str()});
+    throw ShapeError({.input = c.input_name(0),
+                      .expected = "3 to 5 dimensions: batch, channels and space",
+                      .given = "shape " + c.in_shape(0).str()});
   }
   const ImageAxes axes = p.axes(ndim);
   require_image(c, 0, axes);
@@ -131,8 +157,9 @@ PoolGeometry pool_geometry(const PoolingParams& p, const Shape& x, const Shape& 
   const ImageAxes axes = p.axes(x.ndim());
   const bool logical_last = is_channels_last(p.layout);
   if (logical_last && linked_last) {
-    throw UnsupportedError({.message = "channels-last memory was chosen for a node whose layout attribute has the channels "
-                                       "last already"});
+    throw UnsupportedError({.message =
+                                "channels-last memory was chosen for a node whose layout attribute has the channels "
+                                "last already"});
   }
   PoolGeometry g;
   g.type = p.pool_type;
@@ -177,7 +204,8 @@ int64_t pool_cost_ns(const PoolGeometry& g) {
   return static_cast<int64_t>(reads / 4.0) + 300;
 }
 
-// ---- gradients -------------------------------------------------------------------------------------------------------
+// ---- gradients
+// -------------------------------------------------------------------------------------------------------
 Value sum_backward(const PoolingParams& p, PoolType type, const Value& d, const Shape& x) {
   SumBackwardParams q;
   static_cast<PoolingParams&>(q) = p;
@@ -195,7 +223,8 @@ Values pooling_gradient(const PoolingParams& p, const GradientContext& g) {
   if (!d) return {};
   const Shape& x = g.input_spec(0).shape;
   switch (p.pool_type) {
-    case PoolType::kMax: return {call(kMaxBackward, {d, g.input(0), g.output(0)}, ParamSchema<PoolingParams>::box(p))};
+    case PoolType::kMax:
+      return {call(kMaxBackward, {d, g.input(0), g.output(0)}, ParamSchema<PoolingParams>::box(p))};
     case PoolType::kLp: {
       const int exponent = p.p_value.value_or(2);
       if (exponent == 1) return {sum_backward(p, PoolType::kSum, d, x)};
@@ -205,7 +234,8 @@ Values pooling_gradient(const PoolingParams& p, const GradientContext& g) {
       const Value scaled = where(y, d / power(safe, exponent - 1), zeros_like(d));
       return {sum_backward(p, PoolType::kSum, scaled, x) * power(g.input(0), exponent - 1)};
     }
-    default: return {sum_backward(p, p.pool_type, d, x)};
+    default:
+      return {sum_backward(p, p.pool_type, d, x)};
   }
 }
 
@@ -262,11 +292,13 @@ constexpr auto kForward = [](const PoolGeometry& g, const KernelArgs& a, auto ze
 };
 constexpr auto kRunMaxBackward = [](const PoolGeometry& g, const KernelArgs& a, auto zero) {
   using T = decltype(zero);
-  kernels::max_pool_backward(g, static_cast<const T*>(a.in[0].as<T>()), a.in[1].as<T>(), a.in[2].as<T>(), a.out[0].as<T>());
+  kernels::max_pool_backward(g, static_cast<const T*>(a.in[0].as<T>()), a.in[1].as<T>(), a.in[2].as<T>(),
+                             a.out[0].as<T>());
 };
 constexpr auto kRunMaxGather = [](const PoolGeometry& g, const KernelArgs& a, auto zero) {
   using T = decltype(zero);
-  kernels::max_pool_gather(g, static_cast<const T*>(a.in[0].as<T>()), a.in[1].as<T>(), a.in[2].as<T>(), a.out[0].as<T>());
+  kernels::max_pool_gather(g, static_cast<const T*>(a.in[0].as<T>()), a.in[1].as<T>(), a.in[2].as<T>(),
+                           a.out[0].as<T>());
 };
 constexpr auto kRunSumBackward = [](const PoolGeometry& g, const KernelArgs& a, auto zero) {
   using T = decltype(zero);
@@ -277,7 +309,9 @@ void register_backward(OpRegistry& ops) {
   ops.declare<PoolingParams>("_max_pooling_backward")
       .internal()
       .doc("Gradient of maximum pooling: each output's gradient goes to the first maximum of its window.")
-      .input("output_grad", "as output").input("data", "as in Pooling").input("output", "of Pooling")
+      .input("output_grad", "as output")
+      .input("data", "as in Pooling")
+      .input("output", "of Pooling")
       .output("data_grad", "as data")
       .infer(infer_max_backward)
       .link([](const PoolingParams& p, const LinkContext& c) {
@@ -286,7 +320,9 @@ void register_backward(OpRegistry& ops) {
       .gradient(max_backward_gradient, Saves::of({1, 2}))
       .image({0, 1, 2}, {0})
       .image_when([](const PoolingParams& p) { return !is_channels_last(p.layout); })
-      .cost([](const PoolingParams& p, auto in, auto) { return pool_cost_ns(pool_geometry(p, in[1].shape, in[0].shape, false)); })
+      .cost([](const PoolingParams& p, auto in, auto) {
+        return pool_cost_ns(pool_geometry(p, in[1].shape, in[0].shape, false));
+      })
       .sample(Sample{.inputs = {{2, 2, 2, 2}, {2, 2, 4, 4}, {2, 2, 2, 2}},
                      .attrs = {{"kernel", "(2, 2)"}, {"stride", "(2, 2)"}},
                      .check_gradient = false,
@@ -294,7 +330,9 @@ void register_backward(OpRegistry& ops) {
   ops.declare<PoolingParams>("_max_pooling_gather")
       .internal()
       .doc("Takes from values, for each window, the element where data holds the first maximum.")
-      .input("values", "as data").input("data", "as in Pooling").input("output", "of Pooling")
+      .input("values", "as data")
+      .input("data", "as in Pooling")
+      .input("output", "of Pooling")
       .output("taken", "as output")
       .infer(infer_max_gather)
       .link([](const PoolingParams& p, const LinkContext& c) {
@@ -303,7 +341,9 @@ void register_backward(OpRegistry& ops) {
       .gradient(max_gather_gradient, Saves::of({1, 2}))
       .image({0, 1, 2}, {0})
       .image_when([](const PoolingParams& p) { return !is_channels_last(p.layout); })
-      .cost([](const PoolingParams& p, auto in, auto) { return pool_cost_ns(pool_geometry(p, in[1].shape, in[2].shape, false)); })
+      .cost([](const PoolingParams& p, auto in, auto) {
+        return pool_cost_ns(pool_geometry(p, in[1].shape, in[2].shape, false));
+      })
       .sample(Sample{.inputs = {{2, 2, 4, 4}, {2, 2, 4, 4}, {2, 2, 2, 2}},
                      .attrs = {{"kernel", "(2, 2)"}, {"stride", "(2, 2)"}},
                      .check_gradient = false,
@@ -320,18 +360,27 @@ void register_backward(OpRegistry& ops) {
       .gradient(sum_backward_gradient, Saves::nothing())
       .image({0}, {0})
       .image_when([](const SumBackwardParams& p) { return !is_channels_last(p.layout); })
-      .cost([](const SumBackwardParams& p, auto in, auto out) { return pool_cost_ns(pool_geometry(p, out[0].shape, in[0].shape, false)); })
-      .sample({{2, 3, 3, 2}}, {{"kernel", "(3, 2)"}, {"stride", "(2, 2)"}, {"pad", "(1, 0)"}, {"pool_type", "avg"}, {"data_size", "(5, 4)"}});
+      .cost([](const SumBackwardParams& p, auto in, auto out) {
+        return pool_cost_ns(pool_geometry(p, out[0].shape, in[0].shape, false));
+      })
+      .sample({{2, 3, 3, 2}}, {{"kernel", "(3, 2)"},
+                               {"stride", "(2, 2)"},
+                               {"pad", "(1, 0)"},
+                               {"pool_type", "avg"},
+                               {"data_size", "(5, 4)"}});
 }
 
 }  // namespace
 
 void register_pooling(OpRegistry& ops) {
   ops.declare<PoolingParams>("Pooling")
-      .alias("_npx_pooling").alias("Pooling_v1")
+      .alias("_npx_pooling")
+      .alias("Pooling_v1")
       .doc("Summarizes windows of an image: maximum, average, sum, or (sum of x^p)^(1/p).")
       .input("data", "(batch, channels, spatial...), 1 to 3 spatial axes; with layout N...C the channels come last")
-      .output("output", "spatial sizes valid: floor((size + 2 pad - kernel) / stride) + 1, full: ceil of it, same: ceil(size / stride)")
+      .output("output",
+              "spatial sizes valid: floor((size + 2 pad - kernel) / stride) + 1, full: ceil of it, same: ceil(size / "
+              "stride)")
       .infer(infer_pooling)
       .link([](const PoolingParams& p, const LinkContext& c) {
         return link_pool(c, pool_geometry(p, c.in[0].shape, c.out[0].shape, linked_channels_last(c)), kForward);
@@ -339,11 +388,19 @@ void register_pooling(OpRegistry& ops) {
       .gradient(pooling_gradient)
       .image({0}, {0})
       .image_when([](const PoolingParams& p) { return !is_channels_last(p.layout); })
-      .cost([](const PoolingParams& p, auto in, auto out) { return pool_cost_ns(pool_geometry(p, in[0].shape, out[0].shape, false)); })
+      .cost([](const PoolingParams& p, auto in, auto out) {
+        return pool_cost_ns(pool_geometry(p, in[0].shape, out[0].shape, false));
+      })
       .sample({{2, 3, 6, 5}}, {{"kernel", "(2, 2)"}, {"stride", "(2, 2)"}})
-      .sample({{2, 3, 6, 5}}, {{"kernel", "(3, 3)"}, {"stride", "(2, 2)"}, {"pad", "(1, 1)"}, {"pooling_convention", "full"}})
+      .sample({{2, 3, 6, 5}},
+              {{"kernel", "(3, 3)"}, {"stride", "(2, 2)"}, {"pad", "(1, 1)"}, {"pooling_convention", "full"}})
       .sample({{2, 3, 6, 5}}, {{"kernel", "(3, 2)"}, {"stride", "(2, 1)"}, {"pad", "(1, 1)"}, {"pool_type", "avg"}})
-      .sample({{2, 3, 6, 5}}, {{"kernel", "(3, 3)"}, {"stride", "(2, 2)"}, {"pad", "(1, 1)"}, {"pool_type", "avg"}, {"count_include_pad", "False"}, {"pooling_convention", "full"}})
+      .sample({{2, 3, 6, 5}}, {{"kernel", "(3, 3)"},
+                               {"stride", "(2, 2)"},
+                               {"pad", "(1, 1)"},
+                               {"pool_type", "avg"},
+                               {"count_include_pad", "False"},
+                               {"pooling_convention", "full"}})
       .sample({{2, 3, 6, 5}}, {{"pool_type", "avg"}, {"global_pool", "True"}})
       .sample({{2, 3, 6, 5}}, {{"pool_type", "max"}, {"global_pool", "True"}, {"kernel", "(7, 7)"}})
       .sample({{2, 5, 6, 3}}, {{"kernel", "(3, 3)"}, {"stride", "(2, 2)"}, {"pad", "(1, 1)"}, {"layout", "NHWC"}})

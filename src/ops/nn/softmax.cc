@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "hybridnet/op.h"
 #include "kernels/convert.h"
 #include "ops/emit.h"
-#include "hybridnet/op.h"
 #include "ops/nn/softmax_params.h"
 #include "ops/through_float.h"
 

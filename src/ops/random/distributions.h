@@ -31,7 +31,9 @@ struct Uniform {
   static void check(double low, double high) {
     if (!(low <= high)) bad_parameter("high", "a bound that is not below low", high);
   }
-  static double draw(kernels::ElementBits& bits, double low, double high) { return low + bits.uniform() * (high - low); }
+  static double draw(kernels::ElementBits& bits, double low, double high) {
+    return low + bits.uniform() * (high - low);
+  }
 };
 
 struct Normal {
@@ -62,7 +64,8 @@ struct Gamma {
 struct Exponential {
   static constexpr const char* kName = "exponential";
   static constexpr const char* kDoc = "Exponentially distributed numbers.";
-  static constexpr std::array<ParameterInfo, 1> kParameters{{{"lam", "lam", 1.0, "Rate, positive: one over the mean."}}};
+  static constexpr std::array<ParameterInfo, 1> kParameters{
+      {{"lam", "lam", 1.0, "Rate, positive: one over the mean."}}};
   static void check(double lam, double) {
     if (!(lam > 0)) bad_parameter("lam", "a positive number", lam);
   }
@@ -95,7 +98,8 @@ struct GeneralizedNegativeBinomial {
   static constexpr const char* kName = "generalized_negative_binomial";
   static constexpr const char* kDoc = "Negative binomial whole numbers by mean and dispersion, as floating values.";
   static constexpr std::array<ParameterInfo, 2> kParameters{
-      {{"mu", "mu", 1.0, "Mean, not negative."}, {"alpha", "alpha", 1.0, "Dispersion, not negative; 0 gives Poisson."}}};
+      {{"mu", "mu", 1.0, "Mean, not negative."},
+       {"alpha", "alpha", 1.0, "Dispersion, not negative; 0 gives Poisson."}}};
   static void check(double mu, double alpha) {
     if (!(mu >= 0)) bad_parameter("mu", "a number that is not negative", mu);
     if (!(alpha >= 0)) bad_parameter("alpha", "a number that is not negative", alpha);

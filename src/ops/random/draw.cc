@@ -3,10 +3,10 @@
 #include <string>
 #include <vector>
 
+#include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "kernels/convert.h"
 #include "ops/random/distributions.h"
-#include "hybridnet/op.h"
 #include "ops/shape_param.h"
 
 namespace hybridnet::ops {
@@ -21,13 +21,21 @@ struct DrawParams {
   std::string ctx;
   std::optional<DType> dtype;
   static void describe(ParamSchema<DrawParams>& schema) {
-    schema.field(D::kParameters[0].name, &DrawParams::first).default_value(D::kParameters[0].default_value).doc(D::kParameters[0].doc);
+    schema.field(D::kParameters[0].name, &DrawParams::first)
+        .default_value(D::kParameters[0].default_value)
+        .doc(D::kParameters[0].doc);
     if constexpr (D::kParameters.size() > 1) {
-      schema.field(D::kParameters[1].name, &DrawParams::second).default_value(D::kParameters[1].default_value).doc(D::kParameters[1].doc);
+      schema.field(D::kParameters[1].name, &DrawParams::second)
+          .default_value(D::kParameters[1].default_value)
+          .doc(D::kParameters[1].doc);
     }
-    schema.field("shape", &DrawParams::shape).none_by_default().doc("Shape of the output; None: that of out, else one number.");
+    schema.field("shape", &DrawParams::shape)
+        .none_by_default()
+        .doc("Shape of the output; None: that of out, else one number.");
     describe_ctx<DrawParams>(schema);
-    schema.field("dtype", &DrawParams::dtype).none_by_default().doc("float16, float32, float64 or bfloat16; None: float32.");
+    schema.field("dtype", &DrawParams::dtype)
+        .none_by_default()
+        .doc("float16, float32, float64 or bfloat16; None: float32.");
     schema.check([](const DrawParams& p) { D::check(p.first, p.second); });
   }
 };
@@ -36,10 +44,12 @@ template <typename D>
 struct DrawLikeParams {
   double first, second = 0.0;
   static void describe(ParamSchema<DrawLikeParams>& schema) {
-    schema.field(D::kParameters[0].name, &DrawLikeParams::first).default_value(D::kParameters[0].default_value)
+    schema.field(D::kParameters[0].name, &DrawLikeParams::first)
+        .default_value(D::kParameters[0].default_value)
         .doc(D::kParameters[0].doc);
     if constexpr (D::kParameters.size() > 1) {
-      schema.field(D::kParameters[1].name, &DrawLikeParams::second).default_value(D::kParameters[1].default_value)
+      schema.field(D::kParameters[1].name, &DrawLikeParams::second)
+          .default_value(D::kParameters[1].default_value)
           .doc(D::kParameters[1].doc);
     }
     schema.check([](const DrawLikeParams& p) { D::check(p.first, p.second); });
@@ -50,9 +60,12 @@ struct SampleParams {
   Tuple shape;
   std::optional<DType> dtype;
   static void describe(ParamSchema<SampleParams>& schema) {
-    schema.field("shape", &SampleParams::shape).default_value(AttrValue(Tuple::scalar()))
+    schema.field("shape", &SampleParams::shape)
+        .default_value(AttrValue(Tuple::scalar()))
         .doc("Shape drawn for every element of the parameters.");
-    schema.field("dtype", &SampleParams::dtype).none_by_default().doc("float16, float32, float64 or bfloat16; None: float32.");
+    schema.field("dtype", &SampleParams::dtype)
+        .none_by_default()
+        .doc("float16, float32, float64 or bfloat16; None: float32.");
   }
 };
 
@@ -72,12 +85,13 @@ void fill_uniform(T* out, int64_t n, RngKey key, double low, double high) {
   const float from = static_cast<float>(low), range = static_cast<float>(high - low);
   parallel_for((n + kGrain - 1) / kGrain, 1, [&](int64_t first, int64_t last) {
     uint32_t bits[256];
-    uniform_floats(key, first * kGrain, std::min(n, last * kGrain), bits, [&](int64_t at, int64_t count, const uint32_t* words) {
-      for (int64_t k = 0; k < count; ++k) {
-        const T value = static_cast<T>(from + range * kernels::uniform_float(words[k]));
-        out[at + k] = value >= static_cast<T>(high) ? static_cast<T>(low) : value;
-      }
-    });
+    uniform_floats(key, first * kGrain, std::min(n, last * kGrain), bits,
+                   [&](int64_t at, int64_t count, const uint32_t* words) {
+                     for (int64_t k = 0; k < count; ++k) {
+                       const T value = static_cast<T>(from + range * kernels::uniform_float(words[k]));
+                       out[at + k] = value >= static_cast<T>(high) ? static_cast<T>(low) : value;
+                     }
+                   });
   });
 }
 void fill_uniform(double* out, int64_t n, RngKey key, double low, double high) {
@@ -97,22 +111,24 @@ void fill_normal(T* out, int64_t n, RngKey key, double loc, double scale) {
   const float mean = static_cast<float>(loc), deviation = static_cast<float>(scale);
   parallel_for((n + kGrain - 1) / kGrain, 1, [&](int64_t first, int64_t last) {
     uint32_t bits[256];
-    uniform_floats(key, first * kGrain, std::min(n, last * kGrain), bits, [&](int64_t at, int64_t count, const uint32_t* words) {
-      for (int64_t k = 0; k < count; k += 2) {
-        const float u = (static_cast<float>(words[k]) + 0.5f) * 0x1p-32f;
-        const float radius = deviation * std::sqrt(-2.0f * std::log(u));
-        const float angle = 6.2831853f * kernels::uniform_float(words[k + 1]);
-        out[at + k] = static_cast<T>(mean + radius * std::cos(angle));
-        if (k + 1 < count) out[at + k + 1] = static_cast<T>(mean + radius * std::sin(angle));
-      }
-    });
+    uniform_floats(key, first * kGrain, std::min(n, last * kGrain), bits,
+                   [&](int64_t at, int64_t count, const uint32_t* words) {
+                     for (int64_t k = 0; k < count; k += 2) {
+                       const float u = (static_cast<float>(words[k]) + 0.5f) * 0x1p-32f;
+                       const float radius = deviation * std::sqrt(-2.0f * std::log(u));
+                       const float angle = 6.2831853f * kernels::uniform_float(words[k + 1]);
+                       out[at + k] = static_cast<T>(mean + radius * std::cos(angle));
+                       if (k + 1 < count) out[at + k + 1] = static_cast<T>(mean + radius * std::sin(angle));
+                     }
+                   });
   });
 }
 void fill_normal(double* out, int64_t n, RngKey key, double loc, double scale) {
   parallel_for((n + 1) / 2, kGrain / 2, [&](int64_t begin, int64_t end) {
     for (int64_t pair = begin; pair < end; ++pair) {
       const kernels::PhiloxBlock block = kernels::philox(key, static_cast<uint64_t>(pair));
-      const double radius = scale * std::sqrt(-2.0 * std::log(1.0 - kernels::uniform_double(block.word[0], block.word[1])));
+      const double radius =
+          scale * std::sqrt(-2.0 * std::log(1.0 - kernels::uniform_double(block.word[0], block.word[1])));
       const double angle = 6.283185307179586 * kernels::uniform_double(block.word[2], block.word[3]);
       out[2 * pair] = loc + radius * std::cos(angle);
       if (2 * pair + 1 < n) out[2 * pair + 1] = loc + radius * std::sin(angle);
@@ -167,7 +183,8 @@ void fill_sampled(const KernelArgs& a) {
 // A dtype asked for, that of where the output is used, or float32.
 void infer_drawn_dtype(InferContext& c, std::optional<DType> asked) {
   if (asked && *asked != DType::kUnknown) {
-    if (!is_floating(*asked)) throw ParamError({.input = "dtype", .expected = kFloating.str(), .given = dtype_name(*asked)});
+    if (!is_floating(*asked))
+      throw ParamError({.input = "dtype", .expected = kFloating.str(), .given = dtype_name(*asked)});
     c.set_out_dtype(0, *asked);
   }
   if (c.out_dtype(0) == DType::kUnknown) c.set_out_dtype(0, DType::kFloat32);
@@ -202,19 +219,22 @@ void infer_sample(const SampleParams& p, InferContext& c) {
 }
 
 // Log, root and sine cost far more than moving the bytes.
-int64_t draw_cost(std::span<const TensorSpec> out, int64_t ns_per_element) { return out[0].shape.size() * ns_per_element; }
+int64_t draw_cost(std::span<const TensorSpec> out, int64_t ns_per_element) {
+  return out[0].shape.size() * ns_per_element;
+}
 
 template <typename D>
 void register_distribution(OpRegistry& ops, bool with_aliases, bool like) {
   constexpr bool kCheap = std::is_same_v<D, Uniform> || std::is_same_v<D, Normal>;
-  constexpr int64_t kCost = std::is_same_v<D, Uniform> ? 2 : kCheap ? 8 : 80;
+  [[maybe_unused]] constexpr int64_t kCost = std::is_same_v<D, Uniform> ? 2 : kCheap ? 8 : 80;
   const std::string name = D::kName;
   auto random = ops.declare<DrawParams<D>>("_random_" + name);
   random.alias("random_" + name)
       .doc(D::kDoc)
       .output("output", "shape as given; floating")
       .infer(infer_draw<D>)
-      .cpu([](const DrawParams<D>& p, const KernelArgs& a) { fill_drawn<D>(a.out[0], a.rng, p.first, p.second); }, kFloating)
+      .cpu([](const DrawParams<D>& p, const KernelArgs& a) { fill_drawn<D>(a.out[0], a.rng, p.first, p.second); },
+           kFloating)
       .random()
       .cost([](const DrawParams<D>&, auto, auto out) { return draw_cost(out, kCost); })
       .gradient(kNotDifferentiable)
@@ -229,7 +249,8 @@ void register_distribution(OpRegistry& ops, bool with_aliases, bool like) {
           c.unify_shapes();
           c.unify_dtypes();
         })
-        .cpu([](const DrawLikeParams<D>& p, const KernelArgs& a) { fill_drawn<D>(a.out[0], a.rng, p.first, p.second); }, kFloating)
+        .cpu([](const DrawLikeParams<D>& p, const KernelArgs& a) { fill_drawn<D>(a.out[0], a.rng, p.first, p.second); },
+             kFloating)
         .random()
         .cost([](const DrawLikeParams<D>&, auto, auto out) { return draw_cost(out, kCost); })
         .gradient(kNotDifferentiable)

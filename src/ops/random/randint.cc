@@ -1,7 +1,7 @@
 // _random_randint: whole numbers, every one of a range equally likely.
+#include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "kernels/rng.h"
-#include "hybridnet/op.h"
 #include "ops/shape_param.h"
 
 namespace hybridnet::ops {

@@ -37,8 +37,8 @@ double poisson_small(kernels::ElementBits& bits, double lam) {
   return count;
 }
 
-// Transformed rejection with squeeze, algorithm PTRS of Hoermann, "The transformed rejection method for generating Poisson
-// random variables", 1993; for lam >= 10.
+// Transformed rejection with squeeze, algorithm PTRS of Hoermann, "The transformed rejection method for generating
+// Poisson random variables", 1993; for lam >= 10.
 double poisson_large(kernels::ElementBits& bits, double lam) {
   const double log_lam = std::log(lam);
   const double b = 0.931 + 2.53 * std::sqrt(lam), a = -0.059 + 0.02483 * b;
@@ -49,7 +49,8 @@ double poisson_large(kernels::ElementBits& bits, double lam) {
     const double k = std::floor((2 * a / us + b) * u + lam + 0.43);
     if (us >= 0.07 && v <= v_r) return k;
     if (k < 0 || (us < 0.013 && v > us)) continue;
-    if (std::log(v) + std::log(inverse_alpha) - std::log(a / (us * us) + b) <= -lam + k * log_lam - log_factorial(k)) return k;
+    if (std::log(v) + std::log(inverse_alpha) - std::log(a / (us * us) + b) <= -lam + k * log_lam - log_factorial(k))
+      return k;
   }
 }
 
@@ -65,7 +66,8 @@ double draw_exponential(kernels::ElementBits& bits) { return -std::log(bits.unif
 
 double draw_gamma(kernels::ElementBits& bits, double alpha) {
   // Marsaglia and Tsang, "A simple method for generating gamma variables", 2000; below 1 by the boost of its section 6.
-  if (!(alpha < std::numeric_limits<double>::infinity())) return alpha;  // infinity and NaN would never be accepted below
+  if (!(alpha < std::numeric_limits<double>::infinity()))
+    return alpha;  // infinity and NaN would never be accepted below
   double boost = 1.0;
   if (alpha < 1.0) {
     boost = std::pow(bits.uniform_positive(), 1.0 / alpha);

@@ -3,8 +3,8 @@
 #include <numeric>
 #include <vector>
 
-#include "kernels/rng.h"
 #include "hybridnet/op.h"
+#include "kernels/rng.h"
 
 namespace hybridnet::ops {
 namespace {

@@ -67,18 +67,24 @@ TEST(CppErrorTexts, AFailureWhileRunningNamesTheNode) {
   const std::string text = error_of([&] { model.run({hn::Array::zeros({5, 3}), rows(9)})[0].to_vector<float>(); });
   EXPECT_TRUE(has(text, "IndexError: operator 'take' (node 'picked'")) << text;
   EXPECT_TRUE(has(text, "expected indices in [-5, 4], got 9.")) << text;
-  EXPECT_EQ(model.run({hn::Array::zeros({5, 3}), rows(4)})[0].to_vector<float>(), std::vector<float>(4));  // it still works
+  EXPECT_EQ(model.run({hn::Array::zeros({5, 3}), rows(4)})[0].to_vector<float>(),
+            std::vector<float>(4));  // it still works
 }
 
 TEST(CppErrorTexts, AnUnknownOperatorIsNamedWithSimilarOnes) {
-  const std::string text = error_of([] { load(replaced(kGraph, "\"FullyConnected\"", "\"FulyConnected\""), parameters()); });
-  EXPECT_TRUE(has(text, "FormatError: operator 'FulyConnected' (node 'fc'): unknown operator 'FulyConnected'.")) << text;
+  const std::string text =
+      error_of([] { load(replaced(kGraph, "\"FullyConnected\"", "\"FulyConnected\""), parameters()); });
+  EXPECT_TRUE(has(text, "FormatError: operator 'FulyConnected' (node 'fc'): unknown operator 'FulyConnected'."))
+      << text;
   EXPECT_TRUE(has(text, "\n  Fix: operators of similar names: FullyConnected.")) << text;
 }
 
 TEST(CppErrorTexts, ABadAttributeNamesTheParameter) {
-  const std::string text = error_of([] { load(replaced(kGraph, "\"num_hidden\": \"2\"", "\"num_hidden\": \"two\""), parameters()); });
-  EXPECT_TRUE(has(text, "ParamError: operator 'FullyConnected' (node 'fc'), input 'num_hidden': expected an int >= 1, got 'two'.")) << text;
+  const std::string text =
+      error_of([] { load(replaced(kGraph, "\"num_hidden\": \"2\"", "\"num_hidden\": \"two\""), parameters()); });
+  EXPECT_TRUE(has(
+      text, "ParamError: operator 'FullyConnected' (node 'fc'), input 'num_hidden': expected an int >= 1, got 'two'."))
+      << text;
 }
 
 TEST(CppErrorTexts, EveryTruncationOfAFileIsAnError) {

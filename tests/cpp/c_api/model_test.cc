@@ -79,7 +79,10 @@ TEST(CppModel, ErrorsSayWhatToDo) {
   EXPECT_NE(shape.find("ShapeError"), std::string::npos) << shape;
   EXPECT_NE(shape.find("FullyConnected"), std::string::npos) << shape;
   EXPECT_NE(error_of([] { hn::Model("missing-symbol.json", "missing.params"); }).find("FileError"), std::string::npos);
-  EXPECT_NE(error_of([&] { model.run({hn::Array::zeros({1, 3})})[0].to_vector<double>(); }).find("DTypeError"), std::string::npos);
+  EXPECT_NE(error_of([&] {
+              model.run({hn::Array::zeros({1, 3})})[0].to_vector<double>();
+            }).find("DTypeError"),
+            std::string::npos);
 }
 
 TEST(CApi, NullAndNonsenseArgumentsAreErrorsNotCrashes) {

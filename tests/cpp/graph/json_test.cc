@@ -67,7 +67,8 @@ TEST_F(SymbolJson, BrokenFilesAreRejectedWithThePlace) {
   EXPECT_NE(error_of<FormatError>(replaced(kMlp, "[4, 0, 0]", "[9, 0, 0]")).find("heads[0]"), std::string::npos);
   EXPECT_NE(error_of<FormatError>(replaced(kMlp, "[4, 0, 0]", "[4, 7, 0]")).find("output index"), std::string::npos);
   EXPECT_NE(error_of<FormatError>(replaced(kMlp, "[[3, 0, 0]]", "[[4, 0, 0]]")).find("cycle"), std::string::npos);
-  EXPECT_NE(error_of<FormatError>(replaced(kMlp, "\"heads\"", "\"tails\"")).find("'heads' is missing"), std::string::npos);
+  EXPECT_NE(error_of<FormatError>(replaced(kMlp, "\"heads\"", "\"tails\"")).find("'heads' is missing"),
+            std::string::npos);
   EXPECT_NE(error_of<FormatError>(replaced(kMlp, "\"4\"", "4")).find("not a string"), std::string::npos);
   EXPECT_NE(error_of<FormatError>(replaced(kMlp, ", [2, 0, 0]]", "]")).find("number of inputs"), std::string::npos);
   EXPECT_NE(error_of<ParamError>(replaced(kMlp, "\"4\"", "\"four\"")).find("num_hidden"), std::string::npos);
@@ -94,7 +95,8 @@ TEST_F(SymbolJson, VariablesOfOneNameAreOneInput) {
 
 TEST_F(SymbolJson, OldFilesAreUpgraded) {
   std::string text = replaced(kMlp, "\"attrs\": {\"num_hidden\"", "\"param\": {\"num_hidden\"");
-  text = replaced(text, "\"inputs\": [[0, 0, 0], [1", "\"attr\": {\"weight_lr_mult\": \"2\", \"ctx_group\": \"a\"}, \"inputs\": [[0, 0], [1");
+  text = replaced(text, "\"inputs\": [[0, 0, 0], [1",
+                  "\"attr\": {\"weight_lr_mult\": \"2\", \"ctx_group\": \"a\"}, \"inputs\": [[0, 0], [1");
   text = replaced(text, "10901", "800");
   Symbol net = Symbol::from_json(text, "old");
   const Node& fc = *net.outputs[0].node->inputs[0].node;

@@ -51,7 +51,8 @@ TEST(Params, EveryTextFormOfMxnetJsonIsRead) {
   EXPECT_EQ(parsed(keep, {{"kernel", "7"}}).kernel, (Shape{7}));
   EXPECT_EQ(parsed(keep, {{"kernel", "()"}}).kernel.ndim(), 0);
   EXPECT_EQ(parsed(keep, {{"kernel", "None"}}).kernel.ndim(), 0);
-  for (const char* yes : {"True", "true", "1", "TRUE"}) EXPECT_EQ(parsed(keep, {{"kernel", "1"}, {"flag", yes}}).flag, true);
+  for (const char* yes : {"True", "true", "1", "TRUE"})
+    EXPECT_EQ(parsed(keep, {{"kernel", "1"}, {"flag", yes}}).flag, true);
   for (const char* no : {"False", "false", "0"}) EXPECT_EQ(parsed(keep, {{"kernel", "1"}, {"flag", no}}).flag, false);
   EXPECT_EQ(parsed(keep, {{"kernel", "1"}, {"flag", "None"}}).flag, std::nullopt);
   EXPECT_EQ(parsed(keep, {{"kernel", "1"}, {"factor", "1e-05"}}).factor, 1e-5);
@@ -64,8 +65,8 @@ TEST(Params, EveryTextFormOfMxnetJsonIsRead) {
 
 TEST(Params, PrintingWhatWasParsedGivesItBack) {
   static const ParamSchema<PoolParams> schema;
-  const TextAttrs attrs{{"kernel", "(2, 2)"}, {"stride", "(1, 2)"}, {"mode", "full"},
-                        {"factor", "0.25"},   {"axis", "-1"},       {"flag", "True"},
+  const TextAttrs attrs{{"kernel", "(2, 2)"}, {"stride", "(1, 2)"},   {"mode", "full"},
+                        {"factor", "0.25"},   {"axis", "-1"},         {"flag", "True"},
                         {"dtype", "float16"}, {"begin", "(None, 1)"}, {"weights", "(0.1, 2.0)"}};
   ParamsPtr first = schema.parse(attrs, "Pooling", false);
   EXPECT_EQ(schema.print(first->data()), attrs);
@@ -93,7 +94,8 @@ std::string error_of(const TextAttrs& attrs) {
 TEST(Params, ErrorsNameOperatorFieldExpectationAndFix) {
   EXPECT_NE(error_of({}).find("'Pooling'"), std::string::npos);
   EXPECT_NE(error_of({}).find("pass kernel=..."), std::string::npos);
-  EXPECT_NE(error_of({{"kernel", "1"}, {"mode", "fool"}}).find("one of 'valid', 'full', got 'fool'"), std::string::npos);
+  EXPECT_NE(error_of({{"kernel", "1"}, {"mode", "fool"}}).find("one of 'valid', 'full', got 'fool'"),
+            std::string::npos);
   EXPECT_NE(error_of({{"kernel", "1"}, {"factor", "1.5"}}).find("in [0, 1]"), std::string::npos);
   EXPECT_NE(error_of({{"kernel", "1"}, {"stride", "(1, 0)"}}).find(">= 1"), std::string::npos);
   EXPECT_NE(error_of({{"kernel", "(1, x)"}}).find("a tuple of ints"), std::string::npos);
@@ -103,7 +105,8 @@ TEST(Params, ErrorsNameOperatorFieldExpectationAndFix) {
 
 TEST(Params, MalformedListsAreRejectedNotMisread) {
   AttrValue v;
-  for (const char* bad : {"(1, 2", "1, 2)", "(1,,2)", "((1)", "(1)2", "[1, 2)", ""}) EXPECT_FALSE(parse_list(bad, &v)) << bad;
+  for (const char* bad : {"(1, 2", "1, 2)", "(1,,2)", "((1)", "(1)2", "[1, 2)", ""})
+    EXPECT_FALSE(parse_list(bad, &v)) << bad;
   EXPECT_FALSE(parse_list(std::string(100, '('), &v));
 }
 

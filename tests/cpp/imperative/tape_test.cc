@@ -29,7 +29,8 @@ class Tape : public testing::Test {
     a.copy_to(v.data());
     return v;
   }
-  static NDArray call(const char* name, std::vector<NDArray> inputs, std::vector<std::pair<std::string, AttrValue>> attrs = {}) {
+  static NDArray call(const char* name, std::vector<NDArray> inputs,
+                      std::vector<std::pair<std::string, AttrValue>> attrs = {}) {
     const Op& op = op_registry().at(name);
     return invoke_one(op, op.schema->parse(attrs, op.name), inputs);
   }
@@ -91,7 +92,7 @@ TEST_F(Tape, SecondOrder) {
   {
     Recording on;
     NDArray y = call("elemwise_mul", {call("elemwise_mul", {x, x}), x});  // x^3
-    first = grad({&y, 1}, {}, {&x, 1}, true, true, true);                // 3 x^2
+    first = grad({&y, 1}, {}, {&x, 1}, true, true, true);                 // 3 x^2
   }
   EXPECT_EQ(values(first[0]), (std::vector<float>{12, 27}));
   back(first[0]);
@@ -160,9 +161,7 @@ TEST_F(Tape, ALongTapeIsFreedWithoutRecursion) {
   SUCCEED();
 }
 
-TEST_F(Tape, TheWrongNumberOfInputsIsAnError) {
-  EXPECT_THROW(call("elemwise_mul", {array({1})}), TypeError);
-}
+TEST_F(Tape, TheWrongNumberOfInputsIsAnError) { EXPECT_THROW(call("elemwise_mul", {array({1})}), TypeError); }
 
 TEST_F(Tape, OutputsMayBeTheInputsWhereTheOpAllowsIt) {
   NDArray x = array({1, 2});

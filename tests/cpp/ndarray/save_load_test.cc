@@ -62,7 +62,8 @@ TEST_F(SaveLoad, TheBytesAreThoseOfTheWorkedExample) {
 }
 
 TEST_F(SaveLoad, EveryTruncationIsAnErrorThatSaysWhere) {
-  const std::string bytes = save_arrays_to_buffer({filled({3, 2}, DType::kFloat32, 1), filled({2}, DType::kInt8, 2)}, {"a", "b"}, false);
+  const std::string bytes =
+      save_arrays_to_buffer({filled({3, 2}, DType::kFloat32, 1), filled({2}, DType::kInt8, 2)}, {"a", "b"}, false);
   for (size_t length = 0; length < bytes.size(); ++length) {
     try {
       load_arrays_from_buffer(bytes.substr(0, length), "cut.params");
@@ -75,7 +76,8 @@ TEST_F(SaveLoad, EveryTruncationIsAnErrorThatSaysWhere) {
 }
 
 TEST_F(SaveLoad, AnyChangedBytesEndInAValueOrAnError) {
-  const std::string bytes = save_arrays_to_buffer({filled({3, 2}, DType::kFloat32, 1), filled({2}, DType::kInt8, 2)}, {"a", "b"}, false);
+  const std::string bytes =
+      save_arrays_to_buffer({filled({3, 2}, DType::kFloat32, 1), filled({2}, DType::kInt8, 2)}, {"a", "b"}, false);
   std::mt19937 random(7);
   for (int round = 0; round < 20000; ++round) {
     std::string damaged = bytes;

@@ -18,7 +18,8 @@ inline NDArray array_of(const Shape& shape, const std::vector<double>& values, D
   NDArray a = NDArray::empty(shape, dtype);
   dispatch_dtype(dtype, [&](auto zero) {
     using T = decltype(zero);
-    for (size_t i = 0; i < values.size(); ++i) static_cast<T*>(a.data())[i] = static_cast<T>(static_cast<float>(values[i]));
+    for (size_t i = 0; i < values.size(); ++i)
+      static_cast<T*>(a.data())[i] = static_cast<T>(static_cast<float>(values[i]));
     if constexpr (std::is_same_v<T, double>)
       for (size_t i = 0; i < values.size(); ++i) static_cast<T*>(a.data())[i] = values[i];
   });
@@ -42,13 +43,15 @@ inline std::vector<double> random_values(int64_t count, double low, double high,
   for (double& v : values) v = whole ? std::floor(uniform(engine)) : uniform(engine);
   return values;
 }
-inline NDArray random_array(const Shape& shape, unsigned seed, DType dtype = DType::kFloat64, double low = -2, double high = 2) {
+inline NDArray random_array(const Shape& shape, unsigned seed, DType dtype = DType::kFloat64, double low = -2,
+                            double high = 2) {
   return array_of(shape, random_values(shape.size(), low, high, seed), dtype);
 }
 
 using TextAttrs = std::vector<std::pair<std::string, std::string>>;
 
-inline std::vector<NDArray> call_op(const std::string& name, const std::vector<NDArray>& inputs, const TextAttrs& attrs = {}) {
+inline std::vector<NDArray> call_op(const std::string& name, const std::vector<NDArray>& inputs,
+                                    const TextAttrs& attrs = {}) {
   const Op& op = Runtime::get().ops().at(name);
   return invoke(op, op.schema->parse(attrs, name, false), inputs);
 }
@@ -108,7 +111,8 @@ inline double inner(const std::vector<NDArray>& a, const std::vector<NDArray>& b
 }
 
 // Gradients of sum(head_k * out_k) for the varying inputs, by the tape.
-inline std::vector<NDArray> tape_gradients(const SampleRun& run, std::vector<NDArray>& in, unsigned head_seed, bool create_graph) {
+inline std::vector<NDArray> tape_gradients(const SampleRun& run, std::vector<NDArray>& in, unsigned head_seed,
+                                           bool create_graph) {
   std::vector<NDArray> variables;
   for (size_t i = 0; i < in.size(); ++i) {
     if (!run.varies(i)) continue;
@@ -185,7 +189,8 @@ inline void check_gradients(const std::string& name, bool second_order = true, b
       if (run.varies(i)) variables.push_back(in[i]);
     std::vector<NDArray> second;
     if (dependent.empty()) {
-      for (const NDArray& v : variables) second.push_back(array_of(v.shape(), std::vector<double>(static_cast<size_t>(v.size()))));
+      for (const NDArray& v : variables)
+        second.push_back(array_of(v.shape(), std::vector<double>(static_cast<size_t>(v.size()))));
     } else {
       second = grad(dependent, heads, variables, true, false, training);
     }
@@ -202,7 +207,8 @@ inline void check_dtype(const std::string& name, DType dtype, double tolerance, 
       const std::vector<double> x = values_of(a[i]), y = values_of(b[i]);
       double largest = 1e-3;
       for (double v : x) largest = std::max(largest, std::abs(v));
-      for (size_t j = 0; j < x.size(); ++j) ASSERT_NEAR(x[j], y[j], tolerance * largest) << what << " result " << i << " element " << j;
+      for (size_t j = 0; j < x.size(); ++j)
+        ASSERT_NEAR(x[j], y[j], tolerance * largest) << what << " result " << i << " element " << j;
     }
   };
   for (const Sample& sample : op.samples) {

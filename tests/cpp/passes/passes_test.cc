@@ -164,8 +164,7 @@ TEST(FoldConstants, LeavesLargeResultsAndRandomDraws) {
 TEST(FuseActivation, JoinsALayerAndItsActivation) {
   const NodeEntry x = var("x"), w = var("w"), b = var("b");
   const NodeEntry dense = use("FullyConnected", {x, w, b}, {{"num_hidden", "5"}});
-  for (const NodeEntry& act :
-       {use("tanh", {dense}), use("relu", {dense}), use("sigmoid", {dense})}) {
+  for (const NodeEntry& act : {use("tanh", {dense}), use("relu", {dense}), use("sigmoid", {dense})}) {
     Graph graph = make_graph({x, w, b}, {float32({2, 3}), float32({5, 3}), float32({5})}, {act});
     run_only(graph, "fuse_activation");
     EXPECT_EQ(count_ops(graph, "_fused_fully_connected"), 1);

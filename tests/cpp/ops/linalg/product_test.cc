@@ -19,7 +19,8 @@ INSTANTIATE_TEST_SUITE_P(Samples, ProductOps,
 
 template <typename T>
 void check_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, T beta) {
-  const std::vector<double> a = random_values(m * k, -1, 1, 1), b = random_values(k * n, -1, 1, 2), c = random_values(m * n, -1, 1, 3);
+  const std::vector<double> a = random_values(m * k, -1, 1, 1), b = random_values(k * n, -1, 1, 2),
+                            c = random_values(m * n, -1, 1, 3);
   std::vector<T> fa(a.begin(), a.end()), fb(b.begin(), b.end()), fc(c.begin(), c.end());
   if (beta == 0) std::fill(fc.begin(), fc.end(), std::numeric_limits<T>::quiet_NaN());
   kernels::gemm(kernels::GemmShape::dense(ta, tb, m, n, k), alpha, fa.data(), fb.data(), beta, fc.data());
@@ -36,7 +37,8 @@ void check_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, T be
 }
 
 TEST(Gemm, EverySizeTranspositionAndBeta) {
-  const int64_t sizes[][3] = {{1, 1, 1}, {3, 5, 7}, {8, 24, 16}, {9, 25, 17}, {97, 241, 300}, {1, 300, 40}, {130, 1, 70}, {5, 6, 0}, {64, 64, 64}};
+  const int64_t sizes[][3] = {{1, 1, 1},    {3, 5, 7},    {8, 24, 16}, {9, 25, 17}, {97, 241, 300},
+                              {1, 300, 40}, {130, 1, 70}, {5, 6, 0},   {64, 64, 64}};
   for (const auto& s : sizes) {
     for (bool ta : {false, true}) {
       for (bool tb : {false, true}) {

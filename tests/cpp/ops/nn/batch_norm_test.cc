@@ -17,7 +17,8 @@ TEST_P(BatchNormOps, HalvesAgreeWithFloat64) {
   for (DType dtype : {DType::kFloat16, DType::kBFloat16}) {
     const NDArray x = random_array({4, 3, 5, 5}, 1, dtype);
     std::vector<NDArray> in{x, random_array(Shape{3}, 2, DType::kFloat32), random_array(Shape{3}, 3, DType::kFloat32),
-                            random_array(Shape{3}, 4, DType::kFloat32), random_array(Shape{3}, 5, DType::kFloat32, 0.5, 1)};
+                            random_array(Shape{3}, 4, DType::kFloat32),
+                            random_array(Shape{3}, 5, DType::kFloat32, 0.5, 1)};
     std::vector<NDArray> wide{array_of(x.shape(), values_of(x))};
     for (size_t i = 1; i < 5; ++i) wide.push_back(array_of(in[i].shape(), values_of(in[i])));
     std::vector<std::pair<std::string, std::string>> attrs{{"fix_gamma", "False"}};
@@ -35,7 +36,8 @@ TEST(BatchNorm, TrainingMovesTheStatisticsAndInferenceUsesThem) {
   const std::vector<double> data = values_of(x);
   double batch_mean[2] = {}, batch_variance[2] = {};
   for (size_t i = 0; i < data.size(); ++i) batch_mean[i / 3 % 2] += data[i] / 18;
-  for (size_t i = 0; i < data.size(); ++i) batch_variance[i / 3 % 2] += std::pow(data[i] - batch_mean[i / 3 % 2], 2) / 18;
+  for (size_t i = 0; i < data.size(); ++i)
+    batch_variance[i / 3 % 2] += std::pow(data[i] - batch_mean[i / 3 % 2], 2) / 18;
   {
     Recording on;
     call_op("BatchNorm", {x, gamma, beta, mean, variance}, {{"momentum", "0.75"}});
@@ -62,8 +64,9 @@ TEST(BatchNorm, TheSameBitsForAnyNumberOfCores) {
       NDArray x = random_array(shape, 1, DType::kFloat32);
       mark_variable(x, NDArray::empty(x.spec()), GradReq::kWrite);
       const Shape c{shape[1]};
-      const auto y = call_op("BatchNorm", {x, random_array(c, 2, DType::kFloat32), random_array(c, 3, DType::kFloat32),
-                                           random_array(c, 4, DType::kFloat32), random_array(c, 5, DType::kFloat32, 1, 2)});
+      const auto y =
+          call_op("BatchNorm", {x, random_array(c, 2, DType::kFloat32), random_array(c, 3, DType::kFloat32),
+                                random_array(c, 4, DType::kFloat32), random_array(c, 5, DType::kFloat32, 1, 2)});
       const auto dx = grad(std::vector<NDArray>{y[0]}, std::vector<NDArray>{random_array(shape, 6, DType::kFloat32)},
                            std::vector<NDArray>{x}, false, false, true);
       results.push_back(values_of(y[0]));

@@ -36,7 +36,8 @@ TEST(Dropout, IsTheIdentityOutsideOfTrainingUnlessAlways) {
 
 TEST(Dropout, SharesDecisionsAlongAxes) {
   Recording on;
-  const std::vector<double> out = values_of(call_op("Dropout", {ones({40, 6, 5})}, {{"p", "0.5"}, {"axes", "(1,)"}})[0]);
+  const std::vector<double> out =
+      values_of(call_op("Dropout", {ones({40, 6, 5})}, {{"p", "0.5"}, {"axes", "(1,)"}})[0]);
   double kept = 0;
   for (size_t n = 0; n < 40; ++n) {
     for (size_t i = 0; i < 5; ++i) {
@@ -45,7 +46,8 @@ TEST(Dropout, SharesDecisionsAlongAxes) {
     }
   }
   EXPECT_NEAR(kept, 100, 40);
-  const std::vector<double> rows = values_of(call_op("Dropout", {ones({40, 6, 5})}, {{"p", "0.5"}, {"axes", "(-1,)"}})[0]);
+  const std::vector<double> rows =
+      values_of(call_op("Dropout", {ones({40, 6, 5})}, {{"p", "0.5"}, {"axes", "(-1,)"}})[0]);
   for (size_t row = 0; row < 240; ++row)
     for (size_t i = 1; i < 5; ++i) ASSERT_EQ(rows[row * 5 + i], rows[row * 5]);
 }
@@ -83,7 +85,8 @@ TEST(Dropout, SameBitsForAnyNumberOfCores) {
   for (int cores : {1, 4}) {
     const CoreScope scope(cores);
     const TensorRef inputs[] = {{const_cast<float*>(in.data()), &shape, DType::kFloat32}};
-    const TensorRef outputs[] = {{(cores == 1 ? first : other).data(), &shape, DType::kFloat32}, {nullptr, &shape, DType::kUInt8}};
+    const TensorRef outputs[] = {{(cores == 1 ? first : other).data(), &shape, DType::kFloat32},
+                                 {nullptr, &shape, DType::kUInt8}};
     KernelArgs args;
     args.params = params->data();
     args.in = inputs;

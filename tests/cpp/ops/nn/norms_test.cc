@@ -24,7 +24,8 @@ TEST(GroupNorm, NamesTheChannelsThatDoNotDivide) {
 
 TEST(GroupNorm, GivesGroupsOfMeanZeroAndVarianceOne) {
   const NDArray data = random_array({3, 4, 50}, 1), one = array_of({2}, {1, 1}), zero = array_of({2}, {0, 0});
-  const std::vector<double> out = values_of(call_op("GroupNorm", {data, one, zero}, {{"num_groups", "2"}, {"eps", "0"}})[0]);
+  const std::vector<double> out =
+      values_of(call_op("GroupNorm", {data, one, zero}, {{"num_groups", "2"}, {"eps", "0"}})[0]);
   for (size_t row = 0; row < 6; ++row) {
     double sum = 0, squares = 0;
     for (size_t i = 0; i < 100; ++i) {
