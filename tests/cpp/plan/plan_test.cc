@@ -18,7 +18,10 @@ PlanStorage temporary(int64_t bytes, int first, int last) {
 
 TEST(PlaceInArena, NothingThatLivesTogetherOverlaps) {
   uint32_t state = 7;
-  auto below = [&](uint32_t n) { return (state = state * 1664525u + 1013904223u) >> 8 % 24, (state >> 8) % n; };
+  auto below = [&](uint32_t n) {
+    state = state * 1664525u + 1013904223u;
+    return (state >> 8) % n;
+  };
   std::vector<PlanStorage> storages;
   for (int i = 0; i < 200; ++i) {
     const int first = static_cast<int>(below(50));

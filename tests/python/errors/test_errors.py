@@ -140,6 +140,7 @@ def run_python(code, **kwargs):
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # background jobs start with it ignored
         **kwargs,
     )
 

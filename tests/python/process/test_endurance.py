@@ -62,6 +62,17 @@ def test_memory_after_many_steps_equals_memory_after_few(hybridize: bool) -> Non
     assert int(done.stdout) <= 1 << 20
 
 
+def start(code: str) -> subprocess.Popen[str]:
+    """Python running code, with interrupts as a terminal delivers them: background jobs start with them ignored."""
+    return subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+
+
 def test_an_interrupt_in_the_middle_of_a_step_ends_the_process_cleanly() -> None:
     code = textwrap.dedent(TRAIN).format(hybridize=True) + textwrap.dedent(
         """
@@ -75,7 +86,7 @@ def test_an_interrupt_in_the_middle_of_a_step_ends_the_process_cleanly() -> None
             print("interrupted", flush=True)
         """
     )
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = start(code)
     assert process.stdout
     assert process.stdout.readline() == "running\n"
     time.sleep(0.2)  # into the loop; whatever the moment, the promise holds
@@ -87,7 +98,7 @@ def test_an_interrupt_in_the_middle_of_a_step_ends_the_process_cleanly() -> None
 
 def test_an_interrupt_that_nobody_catches_ends_the_process_with_its_traceback() -> None:
     code = textwrap.dedent(TRAIN).format(hybridize=False) + 'print("running", flush=True)\nsteps(10**9)\n'
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = start(code)
     assert process.stdout
     assert process.stdout.readline() == "running\n"
     time.sleep(0.2)
