@@ -73,6 +73,15 @@ def start(code: str) -> subprocess.Popen[str]:
     )
 
 
+def interrupted(process: subprocess.Popen[str]) -> tuple[str, str]:
+    """What the process wrote until an interrupt ended it; one that goes on is killed."""
+    process.send_signal(signal.SIGINT)
+    try:
+        return process.communicate(timeout=60)
+    finally:
+        process.kill()
+
+
 def test_an_interrupt_in_the_middle_of_a_step_ends_the_process_cleanly() -> None:
     code = textwrap.dedent(TRAIN).format(hybridize=True) + textwrap.dedent(
         """
@@ -90,8 +99,7 @@ def test_an_interrupt_in_the_middle_of_a_step_ends_the_process_cleanly() -> None
     assert process.stdout
     assert process.stdout.readline() == "running\n"
     time.sleep(0.2)  # into the loop; whatever the moment, the promise holds
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = interrupted(process)
     assert process.returncode == 0, err
     assert out == "interrupted\n"
 
@@ -102,8 +110,7 @@ def test_an_interrupt_that_nobody_catches_ends_the_process_with_its_traceback() 
     assert process.stdout
     assert process.stdout.readline() == "running\n"
     time.sleep(0.2)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = interrupted(process)
     assert process.returncode in (1, -signal.SIGINT, 128 + signal.SIGINT)
     assert "KeyboardInterrupt" in err
 

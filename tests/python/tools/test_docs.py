@@ -1,0 +1,27 @@
+"""What the documentation shows is what the repository holds."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGES = [*sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("*.md"))]
+
+
+def test_the_operator_of_the_guide_is_the_one_in_the_tree() -> None:
+    guide = (ROOT / "docs/adding-an-operator.md").read_text(encoding="utf-8")
+    shown = re.search(r"```cpp\n(.*?)```", guide, re.DOTALL)
+    assert shown is not None
+    assert shown[1] == (ROOT / "src/ops/elementwise/quadratic.cc").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_files_that_a_page_names_exist(page: Path) -> None:
+    named = re.findall(
+        r"`((?:src|include|python|tests|docs|examples|benchmarks|tools|cmake)/[\w./-]+)`", page.read_text("utf-8")
+    )
+    missing = [name for name in named if not (ROOT / name).exists()]
+    assert not missing, f"{page.name} names {missing}"
