@@ -61,8 +61,12 @@ TEST(Softmax, NaNAndAllMinusInfinityGiveNaN) {
         std::vector<float> x(static_cast<size_t>(length), special == -infinity ? special : 0.0F), y(x.size());
         x[2] = special;
         softmax(RowShape{1, length, 1}, x.data(), 1.0, log, nullptr, y.data());
-        if (!log || std::isnan(special)) EXPECT_TRUE(std::isnan(y[2])) << special;
-        if (!log && special != infinity) EXPECT_TRUE(std::isnan(y[0])) << special;
+        if (!log || std::isnan(special)) {
+          EXPECT_TRUE(std::isnan(y[2])) << special;
+        }
+        if (!log && special != infinity) {
+          EXPECT_TRUE(std::isnan(y[0])) << special;
+        }
       }
     }
   }
