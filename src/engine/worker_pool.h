@@ -1,8 +1,9 @@
 // The threads of one device and the tasks that are ready for them, highest priority first, then in push order.
 //
-// A default CPU pool has one worker that computes with all cores and starts more only for tasks that can run beside it:
-// a task that is worth several cores waits while others hold them all, a cheap one does not. The worker that was idle
-// for the shortest time is woken first, so that usually the same one, with the OpenMP team it owns, does the work.
+// A default CPU pool has one worker that computes with all cores and starts more only for tasks that can run beside it.
+// An OpenMP team belongs to the thread that opened it and spins between its regions, so two teams on the same cores slow
+// each other down by half. Therefore tasks that are worth several cores are for the first workers alone, one for every
+// eight cores, and wait while others hold all cores; what is worth one core runs on any worker, the first ones first.
 #pragma once
 
 #include <condition_variable>
@@ -24,7 +25,8 @@ class WorkerPool {
   using Run = std::function<void(QueuedTask* task, int cores, std::vector<QueuedTask*>& ready)>;
   struct Policy {
     int max_workers = 1;
-    bool shares_cores = false;  // tasks lease cores, and costly ones start only when some are free
+    int max_teams = 1;          // workers that may run tasks worth several cores
+    bool shares_cores = false;  // tasks lease cores, and parallel ones start only when some are free
   };
 
   WorkerPool(Policy policy, Run run);
@@ -45,33 +47,42 @@ class WorkerPool {
  private:
   struct Worker {
     std::condition_variable woken;
-    bool called = false;
+    bool asleep = false;
+    bool opens_teams = false;
     std::thread thread;
   };
   using Lock = std::unique_lock<std::mutex>;
+  using Heap = std::vector<QueuedTask*>;
 
   void work(Worker& self);
   void run_and_collect(Lock& lock, QueuedTask* task);
+  bool parallel(const QueuedTask* task) const;
   void add_ready(QueuedTask* const* tasks, size_t count);
-  QueuedTask* take_ready();
-  bool may_start_next() const;
+  bool parallel_may_start() const;
+  Heap* next_heap(bool opens_teams);
+  QueuedTask* take_ready(bool opens_teams);
+  bool nothing_ready() const { return serial_.empty() && parallel_.empty(); }
   void call_workers();
+  bool call_worker(bool for_parallel);
+  void wake(Worker& worker);
   bool start_worker();
+  void count_looking(const Worker& worker, int change);
   void sleep(Lock& lock, Worker& self);
   void spin_for_work(Lock& lock);
 
   const Policy policy_;
   const Run run_;
   std::mutex mutex_;
-  std::vector<QueuedTask*> ready_;  // a heap
+  Heap serial_;    // ready tasks worth one core
+  Heap parallel_;  // ready tasks worth several
   std::atomic<size_t> ready_count_{0};
   uint64_t next_sequence_ = 0;
   std::list<Worker> workers_;
-  std::vector<Worker*> idle_;  // asleep, last one in is the first one called
-  int looking_ = 0;            // workers awake without a task: they take what is ready
-  int running_ = 0;            // tasks running, also on helping threads
-  int running_costly_ = 0;     // of these, the ones worth more than one core
-  int stops_ = 0;              // calls of join_workers() without resume() so far
+  int looking_ = 0;           // workers awake without a task: they take what is ready
+  int looking_for_teams_ = 0;  // of these, the ones that may open teams
+  int running_ = 0;           // tasks running, also on helping threads
+  int running_parallel_ = 0;  // of these, the ones worth several cores
+  int stops_ = 0;             // calls of join_workers() without resume() so far
 };
 
 }  // namespace hybridnet

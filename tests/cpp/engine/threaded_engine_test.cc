@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <latch>
+#include <mutex>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -194,9 +196,9 @@ TEST(ThreadedEngineCores, ACheapTaskGetsOneCoreAndACostlyOneAll) {
   set_cpu_cores(before);
 }
 
-TEST(ThreadedEngineCores, CostlyTasksSideBySideShareTheCores) {
+TEST(ThreadedEngineCores, ManyCoresAreSharedByCostlyTasksSideBySide) {
   const int before = cpu_cores();
-  set_cpu_cores(4);
+  set_cpu_cores(16);
   {
     EngineUser user(make_threaded_engine());
     std::vector<Var> vars(3);
@@ -223,10 +225,62 @@ TEST(ThreadedEngineCores, CostlyTasksSideBySideShareTheCores) {
     EXPECT_EQ(sum.load(), 0);
     gate.open();
     user.engine->wait_all();
-    EXPECT_EQ(sum.load(), 4);
+    EXPECT_EQ(sum.load(), 16);
   }
-  EXPECT_EQ(free_cores(), 4);
+  EXPECT_EQ(free_cores(), 16);
   set_cpu_cores(before);
+}
+
+// Two OpenMP teams on the same few cores would wait for each other's threads.
+TEST(ThreadedEngineCores, FewCoresAreGivenToOneCostlyTaskAfterTheOther) {
+  const int before = cpu_cores();
+  set_cpu_cores(4);
+  {
+    EngineUser user(make_threaded_engine());
+    std::vector<Var> vars(8);
+    std::atomic<int> running{0}, most{0}, fewest_cores{4};
+    std::mutex mutex;
+    std::set<std::thread::id> threads;
+    for (Var& var : vars) {
+      const VarList writes{&var};
+      user.engine->push(
+          [&](TaskContext& context) {
+            most = std::max(most.load(), ++running);
+            fewest_cores = std::min(fewest_cores.load(), context.cores);
+            const std::lock_guard lock(mutex);
+            threads.insert(std::this_thread::get_id());
+            --running;
+          },
+          {{}, writes}, {.cost_ns = 200'000'000});
+    }
+    user.engine->wait_all();
+    EXPECT_EQ(most.load(), 1);
+    EXPECT_EQ(fewest_cores.load(), 4);
+    EXPECT_EQ(threads.size(), 1u);
+  }
+  set_cpu_cores(before);
+}
+
+TEST(ThreadedEngineCores, ACheapTaskRunsBesideACostlyOne) {
+  EngineUser user(make_threaded_engine());
+  std::vector<Var> vars(2);
+  Gate gate, begun;
+  std::atomic<bool> beside{false};
+  user.push({}, {&vars[0]},
+            [&] {
+              begun.open();
+              gate.pass();
+            },
+            {.cost_ns = 200'000'000});
+  begun.pass();
+  user.push({}, {&vars[1]},
+            [&] {
+              beside = true;
+              gate.open();
+            },
+            {.cost_ns = 30'000});
+  user.engine->wait_all();
+  EXPECT_TRUE(beside);
 }
 
 TEST_F(ThreadedEngineTest, ThreadsThatComeAndGoAreCountedAll) {
