@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "engine/profile.h"
+#include "engine/run_ahead.h"
 #include "hybridnet/custom.h"
 #include "imperative/kernel_cache.h"
 #include "imperative/tape.h"
@@ -93,6 +94,7 @@ void infer_outputs(const Op& op, const ParamsPtr& params, std::span<const NDArra
 
 // Everything a queued call needs, owned.
 struct QueuedCall {
+  RunAhead::Charge charge;
   const Op* op;
   ParamsPtr params;
   Ref<Kernel> owner;
@@ -157,6 +159,15 @@ struct VarLists {
   Engine::Access access() { return {{reads.begin(), num_reads}, {writes.begin(), num_writes}}; }
 };
 
+// Memory of results that the call makes, rather than writes into.
+int64_t bytes_made(std::span<const NDArray> out, std::span<const NDArray> known) {
+  int64_t bytes = 0;
+  for (const NDArray& array : out)
+    if (array) bytes += array.bytes();
+  for (const NDArray& array : known) bytes -= array.bytes();
+  return bytes;
+}
+
 void execute(const Op& op, const ParamsPtr& params, Kernel* kernel, Ref<Kernel>& owner, std::span<const NDArray> in,
              std::span<const NDArray> out, std::span<const NDArray> ordered_out, int64_t cost, RngKey rng) {
   const bool train = autograd_state().training;
@@ -182,10 +193,18 @@ void execute(const Op& op, const ParamsPtr& params, Kernel* kernel, Ref<Kernel>&
   }
   options.where = current_location();
   VarLists all(in, out);
-  auto call = std::make_shared<QueuedCall>(
-      QueuedCall{&op, params, owner, kernel, {in.begin(), in.end()}, {out.begin(), out.end()}, rng, train});
+  auto call = std::make_shared<QueuedCall>(QueuedCall{run_ahead().charge(bytes_made(out, ordered_out), cost),
+                                                      &op,
+                                                      params,
+                                                      owner,
+                                                      kernel,
+                                                      {in.begin(), in.end()},
+                                                      {out.begin(), out.end()},
+                                                      rng,
+                                                      train});
   e.push(
       [call](TaskContext&) {
+        call->charge.release();
         run_kernel(*call->op, call->params, call->kernel, call->in, call->out, call->rng, call->train);
       },
       all.access(), options);
@@ -362,9 +381,19 @@ void run_task(const char* name, std::span<const NDArray> reads, std::span<const 
     return;
   }
   options.where = current_location();
-  e.push([fn = std::move(fn), keep_in = std::vector<NDArray>(reads.begin(), reads.end()),
-          keep_out = std::vector<NDArray>(writes.begin(), writes.end())](TaskContext& c) { fn(c); },
-         access, options);
+  struct Queued {
+    RunAhead::Charge charge;
+    std::function<void(TaskContext&)> fn;
+    std::vector<NDArray> keep_in, keep_out;
+  };
+  auto queued = std::make_shared<Queued>(Queued{
+      run_ahead().charge(0, cost_ns), std::move(fn), {reads.begin(), reads.end()}, {writes.begin(), writes.end()}});
+  e.push(
+      [queued](TaskContext& c) {
+        queued->charge.release();
+        queued->fn(c);
+      },
+      access, options);
 }
 
 }  // namespace hybridnet

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "engine/profile.h"
+#include "engine/run_ahead.h"
 #include "hybridnet/engine.h"
 
 namespace hybridnet {
@@ -71,8 +72,17 @@ class Ordering {
   size_t num_reads_ = 0, num_writes_ = 0;
 };
 
+// What only this run keeps from being freed: its results and what its gradient will read.
+int64_t bytes_held(const PlanArrays& arrays) {
+  int64_t bytes = arrays.residuals ? arrays.residuals.bytes() : 0;
+  for (const NDArray& array : arrays.outputs)
+    if (array.handle()->ref_count() == 1) bytes += array.bytes();  // nobody else knows it yet
+  return bytes;
+}
+
 // What a queued run keeps alive.
 struct QueuedRun {
+  RunAhead::Charge charge;
   Ref<Plan> plan;
   std::vector<NDArray> inputs, outputs;
   NDArray residuals;
@@ -99,14 +109,15 @@ void push_plan(const Ref<Plan>& plan, const PlanArrays& arrays, RngKey key, cons
     return;
   }
   options.where = current_location();
-  auto run = std::make_shared<QueuedRun>();
-  run->plan = plan;
-  run->inputs.assign(arrays.inputs.begin(), arrays.inputs.end());
-  run->outputs.assign(arrays.outputs.begin(), arrays.outputs.end());
-  run->residuals = arrays.residuals;
-  run->key = key;
+  auto run = std::make_shared<QueuedRun>(QueuedRun{run_ahead().charge(bytes_held(arrays), options.cost_ns),
+                                                   plan,
+                                                   {arrays.inputs.begin(), arrays.inputs.end()},
+                                                   {arrays.outputs.begin(), arrays.outputs.end()},
+                                                   arrays.residuals,
+                                                   key});
   e.push(
       [run, name](TaskContext&) {
+        run->charge.release();
         run_now(*run->plan, {run->inputs, run->outputs, run->residuals}, run->key, name);
       },
       access, options);

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "engine/run_ahead.h"
 #include "hybridnet/env.h"
 #include "hybridnet/threads.h"
 #include "ops/register_all.h"
@@ -44,6 +45,7 @@ void after_fork_in_parent() {
 void after_fork_in_child() {
   threads_after_fork_in_child();
   g_fork_storage->after_fork(/*in_child=*/true);
+  run_ahead().forget_after_fork();
   g_fork_engine->start_workers();
 }
 
@@ -86,6 +88,7 @@ void Runtime::shutdown() {
   } catch (const std::exception&) {
     // Nobody is left to hear of it: the process is ending.
   }
+  run_ahead().stop_waiting();  // what is pushed from now on stays queued
   parts_->engine->stop_workers();
 }
 

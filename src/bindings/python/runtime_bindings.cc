@@ -2,6 +2,7 @@
 #include "casters.h"
 #include "control_bodies.h"
 #include "engine/profile.h"
+#include "engine/run_ahead.h"
 #include "hybridnet/env.h"
 #include "hybridnet/imperative.h"
 #include "hybridnet/runtime.h"
@@ -19,6 +20,21 @@ py::dict memory_statistics(int device_type, int device_id) {
   d["system_allocations"] = s.system_allocations;
   d["allocations"] = s.allocations;
   return d;
+}
+
+// What pushes do around a wait for room: most hold the GIL, and tasks may need it to let go of Python's memory.
+void* release_gil_if_held() { return PyGILState_Check() != 0 ? PyEval_SaveThread() : nullptr; }
+
+void take_gil_again(void* state) {
+  if (state != nullptr) PyEval_RestoreThread(static_cast<PyThreadState*>(state));
+}
+
+// Has Ctrl-C been pressed? Its handler runs when the push is over and Python goes on.
+bool is_interrupted() {
+  const AcquireGil gil;
+  if (PyOS_InterruptOccurred() == 0) return false;
+  PyErr_SetInterrupt();
+  return true;
 }
 
 }  // namespace
@@ -41,6 +57,9 @@ void bind_profile(py::module_& m) {
 }
 
 void bind_runtime(py::module_& m) {
+  run_ahead().set_hooks({release_gil_if_held, take_gil_again, is_interrupted});
+  m.def(
+      "run_ahead_waits", [] { return run_ahead().waits(); }, "How often a push has waited for room in the queue.");
   bind_profile(m);
   m.def("seed", &seed);
   m.def("is_np_shape", &is_np_shape);
