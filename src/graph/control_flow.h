@@ -73,6 +73,11 @@ bool has_effect(const Node& node);
 // Does it, or a body of it, read and write auxiliary states through this input?
 bool is_auxiliary_input(const Node& node, size_t input);
 
+// Value of a loop's parameter `checkpoint`: kept for the gradient are the states of every iteration, and what nodes of
+// the body marked with this attribute give; the rest is computed again.
+inline constexpr char kPolicy[] = "policy";
+inline constexpr char kKeepAttribute[] = "__keep__";
+
 // Where one loop or branch takes its body's inputs from: for body input k, the number of the node's input.
 std::vector<int> body_sources(const Node& node, size_t body);
 

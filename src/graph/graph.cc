@@ -398,6 +398,8 @@ void Graph::replace(const NodeEntry& old, const NodeEntry& now) {
                                     .given = spec(now).str(),
                                     .message = "a replacement must have the spec of what it replaces"});
   }
+  // A value that is kept for the gradient is kept in whatever form it gets.
+  if (!now.node->is_variable() && old.node->attrs.count(kKeepAttribute) != 0) now.node->attrs[kKeepAttribute] = "1";
   const std::vector<Client> readers = clients(old);
   for (const Client& reader : readers) rewire(reader, now);
   prune({old.node});

@@ -158,7 +158,8 @@ int64_t segment_of(const ForeachParams& p, int64_t rows) {
 
 void lower(Graph& graph, Node& node) {
   const auto& p = params_of<ForeachParams>(node);
-  if (p.checkpoint.empty() || p.checkpoint == kRecompute || p.counted || p.truncate_gradient > 0 || p.detach_every > 0)
+  if (p.checkpoint.empty() || p.checkpoint == kRecompute || p.checkpoint == kPolicy || p.counted ||
+      p.truncate_gradient > 0 || p.detach_every > 0)
     return;
   const int64_t rows = p.in_data_locs.empty() ? p.length : graph.spec(node.inputs[0]).shape[0];
   const int64_t segment = segment_of(p, rows);

@@ -79,7 +79,7 @@ struct Loop {
   bool reverse = false;
   NodeEntry count;  // run-time number of iterations, null: `rows`
   int64_t truncate = 0, detach_every = 0;
-  bool recompute = false;                   // keep the states of each iteration, compute everything else again
+  bool recompute = false;                   // keep the states of each iteration and what is marked, compute the rest
   std::function<ParamsPtr(int32_t)> widen;  // parameters of the same loop with more stacked outputs
 };
 
@@ -94,7 +94,8 @@ class LoopGradient {
     Graph body = prepared_body(graph_, node_, loop_.body);
     find_active(body);
     gradient_ = differentiate_body(std::move(body), wanted_inputs_, heads_, loop_.recompute);
-    if (loop_.recompute) gradient_.split.forward = prepared_body(graph_, node_, loop_.body);
+    if (loop_.recompute && gradient_.split.num_residuals == 0)
+      gradient_.split.forward = prepared_body(graph_, node_, loop_.body);
     if (std::all_of(gradient_.grad_of_input.begin(), gradient_.grad_of_input.end(), [](int g) { return g < 0; }))
       return std::move(result_);
     make_forward();
@@ -474,7 +475,7 @@ Loop loop_of_foreach(const Graph& graph, const Node& node) {
   if (p.counted) loop.count = node.inputs.back();
   loop.truncate = p.truncate_gradient;
   loop.detach_every = p.detach_every;
-  loop.recompute = p.checkpoint == kRecompute;
+  loop.recompute = p.checkpoint == kRecompute || p.checkpoint == kPolicy;
   loop.widen = widen_params<ForeachParams>(node);
   return loop;
 }

@@ -31,7 +31,8 @@ struct SplitGraph {
 };
 // On nodes that are made again rather than kept for the backward run.
 inline constexpr char kCheapAttribute[] = "__cheap__";
-// recompute: the backward graph makes every value of the forward one again, from the inputs alone.
+// recompute: the backward graph makes the values of the forward one again, from the inputs and what is marked with
+// kKeepAttribute.
 SplitGraph split_gradient(const Graph& joint, int num_inputs, int num_outputs, bool recompute = false);
 
 }  // namespace hybridnet

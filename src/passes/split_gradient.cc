@@ -71,7 +71,7 @@ class Splitter {
     const Node& node = *entry.node;
     if (joint_.input_index(&node) >= 0) return true;
     if (node.is_variable()) return false;  // a constant is cloned
-    return !recompute_ && forward_.count(&node) != 0 && !is_free(node);
+    return forward_.count(&node) != 0 && (recompute_ ? node.attrs.count(kKeepAttribute) != 0 : !is_free(node));
   }
 
   void add_source(const NodeEntry& entry) {

@@ -12,6 +12,21 @@ from . import nests
 from .nests import Nest
 
 
+@dataclass(frozen=True)
+class BodyNode:
+    """A value of a loop's body, as a policy given as ``checkpoint=`` sees it.
+
+    op: name of the operator, "_foreach", "_while_loop" or "_cond". attrs: its parameters as text. shapes, dtypes: per
+    output; None where the trace does not know them.
+    """
+
+    op: str
+    name: str
+    attrs: dict[str, str]
+    shapes: tuple[tuple[int, ...] | None, ...]
+    dtypes: tuple[Any, ...]
+
+
 @dataclass
 class Step:
     """What one run of a body gave, taken apart."""

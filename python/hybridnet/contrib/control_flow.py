@@ -21,9 +21,9 @@ from ..ndarray import NDArray
 from ..symbol import Symbol
 from . import control_rules as rules
 from . import nests
-from .control_calls import Cond, Foreach, WhileLoop
+from .control_calls import BodyNode, Cond, Foreach, WhileLoop
 
-__all__ = ["cond", "foreach", "while_loop"]
+__all__ = ["BodyNode", "cond", "foreach", "while_loop"]
 
 
 def foreach(
@@ -56,8 +56,11 @@ def foreach(
         From T-1 down to 0; outputs of iteration t still stand in row t.
     with_index : bool, default False
         body is called with (t, x, states), t an int64 array.
-    checkpoint : None, "sqrt", or int, optional
-        In a graph: keep only every so many states for the gradient and compute the rest again.
+    checkpoint : None, "sqrt", int, or function BodyNode -> bool, optional
+        In a graph: what is kept for the gradient; the rest is computed again. A number s: the states of every s
+        iterations. "sqrt": s = sqrt(T). A function: asked once for each node of the body, when it is traced, whether
+        to keep what the node gives; kept are these values and the states of all iterations. Saved models keep the
+        answers. On arrays everything is kept, and the function is not called.
     truncate_gradient : int, default -1
         Gradients flow through the last so many iterations only.
     detach_every : int, default 0
@@ -138,9 +141,9 @@ def while_loop(
         What happens when max_iterations ends the loop. On arrays only.
     return_count : bool, default False
         Also return the number of iterations.
-    checkpoint : None, "sqrt", or int, optional
+    checkpoint : None, "sqrt", int, or function BodyNode -> bool, optional
         In a graph, anything but None: keep only the variables of each iteration for the gradient and compute the rest
-        again.
+        again, except the values for which a function says True (as in foreach).
     name : str, optional
         As the fifth positional argument, text is taken as the name (MXNet's order).
 
@@ -255,14 +258,14 @@ def _check_gradient_options(truncate_gradient: Any, detach_every: Any) -> None:
 
 
 def _check_checkpoint(construct: str, checkpoint: Any) -> None:
-    if checkpoint is None or checkpoint == "sqrt":
+    if checkpoint is None or callable(checkpoint) or (isinstance(checkpoint, str) and checkpoint == "sqrt"):
         return
     if isinstance(checkpoint, (bool, str)) or not isinstance(checkpoint, (int, np.integer)) or checkpoint < 1:
         rules.fail(
             errors.ParamError,
             construct,
             "checkpoint",
-            expected="None, 'sqrt' or an integer of at least 1",
+            expected="None, 'sqrt', an integer of at least 1, or a function that says which values to keep",
             given=repr(checkpoint),
         )
 

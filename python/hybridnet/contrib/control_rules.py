@@ -127,6 +127,20 @@ def describe(spec: Spec) -> str:
     return f"{spec[1].name}{tuple(spec[0])}"
 
 
+def answer_of(construct: str, policy: Any, node: Any) -> bool:
+    """Whether policy keeps the node's values: a bool, nothing that only looks like one."""
+    answer = policy(node)
+    if not isinstance(answer, (bool, np.bool_)):
+        fail(
+            errors.TypeError,
+            construct,
+            "a function given as checkpoint must return True (keep) or False (compute again)",
+            given=f"{answer!r} for the node '{node.name}' ({node.op})",
+            function=policy,
+        )
+    return bool(answer)
+
+
 def check_function(construct: str, function: Any, what: str) -> None:
     """function must be callable."""
     if not callable(function):

@@ -14,7 +14,7 @@ from ..symbol import Symbol
 from ..util import is_np_shape
 from . import control_eager, nests
 from . import control_rules as rules
-from .control_calls import Cond, Foreach, Step, WhileLoop
+from .control_calls import BodyNode, Cond, Foreach, Step, WhileLoop
 
 
 class _Abstract(trace.Scope):
@@ -101,8 +101,17 @@ def _parts(symbol: Symbol) -> list[Symbol]:
     return [_core.symbol_output(symbol, i) for i in range(_core.symbol_num_outputs(symbol))]
 
 
-def _checkpoint(value: Any) -> str:
-    return "" if value is None else str(value)
+def _checkpoint(call: Foreach | WhileLoop, body: _Body) -> str:
+    """The node's parameter. A policy is asked once per node of the body; its answers become marks on the nodes."""
+    if not callable(call.checkpoint):
+        return "" if call.checkpoint is None else str(call.checkpoint)
+    answers = []
+    for op, name, attrs, specs in _core.control_nodes(body.handle):
+        shapes = tuple(None if spec is None else spec[0] for spec in specs)
+        dtypes = tuple(None if spec is None else np.dtype(spec[1]) for spec in specs)
+        answers.append(rules.answer_of(call.construct, call.checkpoint, BodyNode(op, name, attrs, shapes, dtypes)))
+    _core.control_keep(body.handle, answers)
+    return "policy"
 
 
 # ------------------------------------------------------------------------------------------------------------- foreach
@@ -138,7 +147,7 @@ def foreach(call: Foreach) -> tuple[Any, Any]:
         "scalar_slices": is_np_shape(),
         "truncate_gradient": call.truncate_gradient,
         "detach_every": call.detach_every,
-        "checkpoint": _checkpoint(call.checkpoint),
+        "checkpoint": _checkpoint(call, body),
     }
     if not data:
         options["length"] = size
@@ -168,7 +177,7 @@ def while_loop(call: WhileLoop) -> tuple[Any, Any, Any]:
         return step
 
     states, step = control_eager.settle_numbers(call, call.states, run)
-    options: dict[str, Any] = {"scalar_slices": is_np_shape(), "checkpoint": _checkpoint(call.checkpoint)}
+    options: dict[str, Any] = {"scalar_slices": is_np_shape(), "checkpoint": _checkpoint(call, body)}
     options["exact"] = call.exact and bool(step.outs)
     limit = call.max_iterations
     if isinstance(limit, int):

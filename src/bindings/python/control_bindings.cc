@@ -1,4 +1,5 @@
 // foreach, while_loop and cond while they are traced: bodies are opened, run by Python, cut out, and put into a node.
+#include <map>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -122,6 +123,40 @@ BodyHandle close_body(int id, const std::vector<py::object>& results, const std:
   BodyHandle handle{capture_body(entries, variables, options)};
   close(bodies(), &handle.captured);
   return handle;
+}
+
+// Nodes of a body for a policy that says what is kept for the gradient: those that compute something, in the order in
+// which they run.
+std::vector<Node*> computing_nodes(const BodyHandle& handle) {
+  static const OpRef copy{"_copy"};
+  std::vector<Node*> nodes;
+  for (Node* node : topological_order(handle.captured.body->outputs)) {
+    const bool passes_on = node->op == &copy.op() && node->inputs[0].node->is_variable();
+    if (!node->is_variable() && !passes_on) nodes.push_back(node);
+  }
+  return nodes;
+}
+
+// Per node: operator, name, attributes, and shape and dtype of each output, unknown ones None.
+py::list describe_nodes(const BodyHandle& handle) {
+  py::list result;
+  for (const Node* node : computing_nodes(handle)) {
+    std::map<std::string, std::string> attrs(node->attrs.begin(), node->attrs.end());
+    for (auto& [key, value] : node->op->schema->print(node->params->data())) attrs[key] = std::move(value);
+    py::list specs;
+    for (size_t i = 0; i < static_cast<size_t>(node->num_outputs()); ++i) {
+      const TensorSpec spec = i < node->specs.size() ? node->specs[i] : TensorSpec{};
+      specs.append(spec.known() ? py::object(py::make_tuple(spec.shape, spec.dtype)) : py::none());
+    }
+    result.append(py::make_tuple(node->op->name, node->name, std::move(attrs), std::move(specs)));
+  }
+  return result;
+}
+
+void keep_nodes(const BodyHandle& handle, const std::vector<bool>& kept) {
+  const std::vector<Node*> nodes = computing_nodes(handle);
+  for (size_t i = 0; i < nodes.size(); ++i)
+    if (kept.at(i)) nodes[i]->attrs[kKeepAttribute] = "1";
 }
 
 void abandon_body(int id) {
@@ -268,6 +303,8 @@ void bind_control_flow(py::module_& m) {
         "Opens a body; what is made from now on belongs to it.");
   m.def("control_slot", &make_slot, "A variable of the open body, with the spec of an array or of its slices.");
   m.def("control_close", &close_body, "Cuts the open body out: results of its slots.");
+  m.def("control_nodes", &describe_nodes, "(op, name, attributes, specs of outputs) per node of a body.");
+  m.def("control_keep", &keep_nodes, "Marks nodes of a body: what they give is kept for the gradient.");
   m.def("control_abandon", &abandon_body, "Closes a body whose function failed, and those inside it.");
   m.def("control_foreach", &make_foreach);
   m.def("control_while_loop", &make_while_loop);

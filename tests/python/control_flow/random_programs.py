@@ -36,7 +36,7 @@ def _expression(r: random.Random, depth: int, size: int) -> Tree:
         inner = [sub(depth - 1) for _ in range(states)]
         initial = [sub(0) for _ in range(states)]
         outs = [sub(depth - 1) for _ in range(r.randint(0 if states else 1, 2))]
-        checkpoint = r.choice([None, None, None, "sqrt", 1, 2])
+        checkpoint = r.choice([None, None, None, "sqrt", 1, 2, keeps_every_other])
         unread = r.choice([0, 0, 0, 1])
         return kind, r.random() < 0.5, r.randint(1, 3), inner, initial, outs, r.randrange(100), checkpoint, unread
     if kind == "while":
@@ -48,9 +48,14 @@ def _expression(r: random.Random, depth: int, size: int) -> Tree:
             sub(depth - 1),
             sub(0),
             outs,
-            r.choice([None, None, "sqrt"]),
+            r.choice([None, None, "sqrt", keeps_every_other]),
         )
     return kind, sub(0), r.choice([-0.7, 0.123, 0.9]), sub(depth - 1), sub(depth - 1)
+
+
+def keeps_every_other(node: Any) -> bool:
+    """A policy for checkpoint=."""
+    return len(node.name) % 2 == 0
 
 
 def run(tree: Tree, env: list[Any], rows: Any) -> Any:
