@@ -2,6 +2,7 @@
 // Copying an NDArray copies a handle. Reading data() is only allowed inside a task or after wait_to_read().
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -35,12 +36,20 @@ class Chunk : public RefCounted<Chunk> {
   // by.
   uint64_t data_version() const { return (id << 24) + var.version(); }
   Storage::Block block;
+  int64_t deferred_bytes = 0;  // taken from the pool when somebody first asks for the memory
+  void* memory() {
+    void* data = std::atomic_ref<void*>(block.data).load(std::memory_order_acquire);
+    return data != nullptr || deferred_bytes == 0 ? data : take_memory();
+  }
   // Writes counted when they are pushed (Var::version counts them when they ran), and where the last one was pushed:
   // how the tape tells that a value it saved is gone.
   std::atomic<uint64_t> overwrites{0};
   std::atomic<const char*> overwrite_file{nullptr};
   std::atomic<int32_t> overwrite_line{0};
   std::function<void()> deleter;  // foreign memory (DLPack, NumPy): called instead of returning block to the pool
+
+ private:
+  void* take_memory();
 };
 
 // From now on writes into this memory remember where they were pushed, because somebody saved its value.
@@ -69,6 +78,10 @@ class NDArray {
   explicit NDArray(Ref<ArrayImpl> impl) : impl_(std::move(impl)) {}
   static NDArray empty(const TensorSpec& spec, Device device = {});
   static NDArray empty(const Shape& shape, DType dtype, Device device = {}) { return empty({shape, dtype}, device); }
+  // For what a task is about to write: its memory is taken when that task runs, so that work queued far ahead of the
+  // workers holds none, and finds what the work before it has just freed. Sizes that may well not be there are taken
+  // here, where the error meets the line that asked for them.
+  static NDArray deferred(const TensorSpec& spec, Device device = {});
   // Wraps foreign memory; `deleter` runs when the last view dies.
   static NDArray from_memory(void* data, const TensorSpec& spec, std::function<void()> deleter, Device device = {});
 
@@ -81,7 +94,7 @@ class NDArray {
   int64_t bytes() const { return impl_->spec.bytes(); }
   Device device() const { return impl_->chunk->block.device; }
   Var& var() const { return impl_->chunk->var; }
-  void* data() const { return static_cast<char*>(impl_->chunk->block.data) + impl_->offset; }
+  void* data() const { return static_cast<char*>(impl_->chunk->memory()) + impl_->offset; }
   TensorRef ref() const {
     return {data(), &impl_->spec.shape, impl_->spec.dtype, Format::kPlain, impl_->chunk->data_version()};
   }

@@ -1,9 +1,10 @@
 // The threads of one device and the tasks that are ready for them, highest priority first, then in push order.
 //
 // A default CPU pool has one worker that computes with all cores and starts more only for tasks that can run beside it.
-// An OpenMP team belongs to the thread that opened it and spins between its regions, so two teams on the same cores slow
-// each other down by half. Therefore tasks that are worth several cores are for the first workers alone, one for every
-// eight cores, and wait while others hold all cores; what is worth one core runs on any worker, the first ones first.
+// An OpenMP team belongs to the thread that opened it and spins between its regions, so two teams on the same cores
+// slow each other down by half. Therefore tasks that are worth several cores are for the first workers alone, one for
+// every eight cores, and wait while others hold all cores; what is worth one core runs on any worker, the first ones
+// first.
 #pragma once
 
 #include <condition_variable>
@@ -78,11 +79,11 @@ class WorkerPool {
   std::atomic<size_t> ready_count_{0};
   uint64_t next_sequence_ = 0;
   std::list<Worker> workers_;
-  int looking_ = 0;           // workers awake without a task: they take what is ready
+  int looking_ = 0;            // workers awake without a task: they take what is ready
   int looking_for_teams_ = 0;  // of these, the ones that may open teams
-  int running_ = 0;           // tasks running, also on helping threads
-  int running_parallel_ = 0;  // of these, the ones worth several cores
-  int stops_ = 0;             // calls of join_workers() without resume() so far
+  int running_ = 0;            // tasks running, also on helping threads
+  int running_parallel_ = 0;   // of these, the ones worth several cores
+  int stops_ = 0;              // calls of join_workers() without resume() so far
 };
 
 }  // namespace hybridnet

@@ -238,7 +238,7 @@ void run_dynamic(const Op& op, const ParamsPtr& params, std::span<const NDArray>
 bool may_share(const Op& op, const void* params, std::span<const NDArray> inputs, const NDArray& out, size_t k) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].shares_memory(out)) continue;
-    const bool same_place = inputs[i].data() == out.data() && inputs[i].spec() == out.spec();
+    const bool same_place = inputs[i].impl()->offset == out.impl()->offset && inputs[i].spec() == out.spec();
     if (!same_place || !op.may_reuse(params, static_cast<int>(i), static_cast<int>(k))) return false;
   }
   return true;
@@ -323,7 +323,7 @@ void invoke_into(const Op& op, const ParamsPtr& params, std::span<const NDArray>
       result = options.out[i];
     } else {
       copy_out |= i < options.out.size();
-      result = NDArray::empty(out_specs[i], device);
+      result = NDArray::deferred(out_specs[i], device);
       continue;
     }
     note_overwrite(result);

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <mutex>
 
 namespace hybridnet {
 
@@ -16,6 +17,30 @@ Chunk::~Chunk() {
   } else if (block.data) {
     storage(block.device).free(block);
   }
+}
+
+void* Chunk::take_memory() {
+  // Once in a chunk's life. Two readers meet here only after the task that should have written it has failed.
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  if (block.data == nullptr) {
+    const Storage::Block taken = storage(block.device).allocate(deferred_bytes);
+    block.bytes = taken.bytes;
+    std::atomic_ref<void*>(block.data).store(taken.data, std::memory_order_release);
+  }
+  return block.data;
+}
+
+NDArray NDArray::deferred(const TensorSpec& spec, Device device) {
+  constexpr int64_t kMostDeferredBytes = int64_t{1} << 30;
+  const int64_t bytes = spec.bytes();
+  if (bytes == 0 || bytes > kMostDeferredBytes || device.type == DeviceType::kGPU) return empty(spec, device);
+  Ref<ArrayImpl> impl = make_ref<ArrayImpl>();
+  impl->spec = spec;
+  impl->chunk = make_ref<Chunk>();
+  impl->chunk->deferred_bytes = bytes;
+  impl->chunk->block.device = device;
+  return NDArray(std::move(impl));
 }
 
 NDArray NDArray::empty(const TensorSpec& spec, Device device) {

@@ -177,10 +177,10 @@ std::vector<NDArray> GraphFunction::run_forward(const Ref<CompiledCall>& compile
     }
   }
   for (size_t i = 0; i < fresh.size(); ++i) {
-    if (!fresh[i]) fresh[i] = NDArray::empty(plan.fresh_outputs()[i], device);
+    if (!fresh[i]) fresh[i] = NDArray::deferred(plan.fresh_outputs()[i], device);
   }
   NDArray residuals;
-  if (plan.residual_bytes() > 0) residuals = NDArray::empty(Shape{plan.residual_bytes()}, DType::kUInt8, device);
+  if (plan.residual_bytes() > 0) residuals = NDArray::deferred({Shape{plan.residual_bytes()}, DType::kUInt8}, device);
   for (const int input : plan.written_inputs()) note_overwrite(inputs[static_cast<size_t>(input)]);
   push_plan(compiled->forward, {inputs, fresh, residuals}, key, task_name_);
 
@@ -232,7 +232,7 @@ std::vector<NDArray> GraphFunction::run_backward(const Pending& pending, std::sp
       const TensorSpec& spec = compiled.forward->outputs()[static_cast<size_t>(source.index)].spec;
       NDArray head = heads[static_cast<size_t>(source.index)];
       if (!head) {
-        head = NDArray::empty(spec);
+        head = NDArray::deferred(spec);
         const NDArray zeros[] = {head};
         run_task("zeros", {}, zeros, spec.bytes() / 16, [head](TaskContext&) {
           if (head.bytes() > 0) std::memset(head.data(), 0, static_cast<size_t>(head.bytes()));
@@ -262,7 +262,7 @@ std::vector<NDArray> GraphFunction::run_backward(const Pending& pending, std::sp
     if (!place && may_write(into[i], plan.outputs()[static_cast<size_t>(output)].spec, inputs, fresh)) place = into[i];
   }
   for (size_t i = 0; i < fresh.size(); ++i) {
-    if (!fresh[i]) fresh[i] = NDArray::empty(plan.fresh_outputs()[i], device);
+    if (!fresh[i]) fresh[i] = NDArray::deferred(plan.fresh_outputs()[i], device);
   }
   push_plan(compiled.backward, {inputs, fresh, NDArray()}, pending.key, task_name_);
   for (size_t i = 0; i < gradients.size(); ++i) {

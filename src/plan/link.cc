@@ -254,7 +254,7 @@ class PlanBuilder {
           break;
         case Kind::kConstant: {
           const auto* array = static_cast<const ArrayImpl*>(plan.constants_[static_cast<size_t>(storage->index)].get());
-          ref.data = static_cast<char*>(array->chunk->block.data) + array->offset;
+          ref.data = static_cast<char*>(array->chunk->memory()) + array->offset;
           ref.version = 1;
           break;
         }
