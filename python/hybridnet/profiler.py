@@ -59,12 +59,15 @@ _ACCEPTED = {
 _CATEGORIES = {"operator": "profile_imperative", "graph": "profile_symbolic"}
 
 
+_Event = tuple[str, str, int, int, int, str]
+
+
 class _Recorded:
-    """Events of this process: (name, category, begin, end, thread) with times in ns, counters and markers."""
+    """Events of this process: (name, category, begin, end, thread, node) with times in ns, counters and markers."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.events: list[tuple[str, str, int, int, int]] = []
+        self.events: list[_Event] = []
         self.counters: list[tuple[str, str, int, float]] = []
         self.markers: list[tuple[str, str, int, str]] = []
 
@@ -153,7 +156,7 @@ def scope(name: str = "<unk>:", append_mode: bool = True) -> Iterator[None]:
 
 
 # --------------------------------------------------------------------------------------------------------------- output
-def _events() -> list[tuple[str, str, int, int, int]]:
+def _events() -> list[_Event]:
     _recorded.collect()
     return [e for e in _recorded.events if _CONFIG.get(_CATEGORIES.get(e[1], ""), True)]
 
@@ -169,8 +172,9 @@ def _trace() -> dict[str, Any]:
             "dur": (end - begin) / 1e3,
             "pid": process,
             "tid": thread,
+            **({"args": {"node": node}} if node else {}),
         }
-        for name, category, begin, end, thread in _events()
+        for name, category, begin, end, thread, node in _events()
     ]
     for domain, name, at, value in _recorded.counters:
         events.append({"name": name, "cat": domain, "ph": "C", "ts": at / 1e3, "pid": process, "args": {name: value}})
@@ -211,7 +215,7 @@ dump_profile = dump
 def _statistics(sort_by: str, ascending: bool) -> dict[str, dict[str, dict[str, float]]]:
     """Category -> name -> Count, Total, Min, Max, Avg in milliseconds, in the order asked for."""
     groups: dict[str, dict[str, list[float]]] = {}
-    for name, category, begin, end, _ in _events():
+    for name, category, begin, end, *_ in _events():
         groups.setdefault(category, {}).setdefault(name, []).append((end - begin) / 1e6)
     key = {"total": "Total", "avg": "Avg", "min": "Min", "max": "Max", "count": "Count"}[sort_by]
     tables = {}
@@ -302,7 +306,7 @@ class _Span:
     def stop(self) -> None:
         """The end is now."""
         if self._begin is not None and _core.profile_active():
-            event = (self.name, self._category, self._begin, _core.profile_now(), threading.get_native_id())
+            event = (self.name, self._category, self._begin, _core.profile_now(), threading.get_native_id(), "")
             with _recorded.lock:
                 _recorded.events.append(event)
         self._begin = None

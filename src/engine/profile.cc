@@ -7,7 +7,7 @@
 namespace hybridnet::profile {
 namespace {
 
-constexpr size_t kMostEvents = size_t{1} << 22;  // 168 MB; a profile that is never taken must not eat the memory
+constexpr size_t kMostEvents = size_t{1} << 22;  // 200 MB; a profile that is never taken must not eat the memory
 
 // Never destroyed: workers may end a scope while the process ends.
 struct Recording {
@@ -45,11 +45,12 @@ std::vector<Event> take() {
   return std::exchange(recording().events, {});
 }
 
-void detail::add(const char* name, const char* category, int64_t begin_ns) {
+void detail::add(const char* name, const char* category, const char* node, int64_t begin_ns) {
   const int64_t end_ns = now_ns();
   const int thread = thread_number();
   const std::lock_guard lock(recording().mutex);
-  if (recording().events.size() < kMostEvents) recording().events.push_back({name, category, begin_ns, end_ns, thread});
+  if (recording().events.size() < kMostEvents)
+    recording().events.push_back({name, category, node, begin_ns, end_ns, thread});
 }
 
 }  // namespace hybridnet::profile

@@ -134,7 +134,9 @@ void Plan::run_instructions(const Call& call) {
       kernel_args.out = {out, static_cast<size_t>(instruction.num_out)};
       kernel_args.workspace = instruction.workspace >= 0 ? arena + instruction.workspace : nullptr;
       if (instruction.random) kernel_args.rng = {call.rng.seed, call.rng.stream ^ instruction.stream};
-      const profile::Scope scope(profile::active() ? origins_[at].op->name.c_str() : nullptr, "operator");
+      const bool profiled = profile::active();
+      const profile::Scope scope(profiled ? origins_[at].op->name.c_str() : nullptr, "operator",
+                                 profiled ? intern_file(origins_[at].node) : "");
       instruction.kernel->run(kernel_args);
     }
   } catch (...) {

@@ -162,10 +162,9 @@ def foreach(call: Foreach) -> tuple[Any, Any]:
 
 def _foreach_step(call: Foreach, states: list[Any], done: int, size: int) -> Step:
     row = size - 1 - done if call.reverse else done
-    unrecorded = call.truncate_gradient > 0 and done < size - call.truncate_gradient
-    if (call.truncate_gradient > 0 and done == size - call.truncate_gradient) or (
-        call.detach_every > 0 and done % call.detach_every == 0
-    ):
+    first_recorded = max(size - call.truncate_gradient, 0) if call.truncate_gradient > 0 else 0
+    unrecorded = done < first_recorded
+    if done == first_recorded > 0 or (call.detach_every > 0 and done % call.detach_every == 0):
         states = [state.detach() if isinstance(state, NDArray) else state for state in states]
     with autograd.pause(train_mode=autograd.is_training()) if unrecorded else contextlib.nullcontext():
         slices = [array[row] for array in call.data]

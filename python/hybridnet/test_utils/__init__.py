@@ -2,7 +2,8 @@
 
 Comparing (:mod:`.compare`), random inputs (:mod:`.random_inputs`), checks of symbols against numbers and finite
 differences (:mod:`.symbol_checks`), of blocks and optimizers (:mod:`.training_checks`), of random generators
-(:mod:`.statistics`), and the world around a test (:mod:`.surroundings`).
+(:mod:`.statistics`), how often nodes of graphs run (:mod:`.execution_counts`), and the world around a test
+(:mod:`.surroundings`).
 """
 
 import logging
@@ -42,6 +43,7 @@ from .compare import (
     same,
     same_array,
 )
+from .execution_counts import exec_counts
 from .random_inputs import (
     assign_each,
     assign_each2,

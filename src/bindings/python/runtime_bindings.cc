@@ -50,10 +50,10 @@ void bind_profile(py::module_& m) {
       [] {
         py::list events;
         for (const profile::Event& e : profile::take())
-          events.append(py::make_tuple(e.name, e.category, e.begin_ns, e.end_ns, e.thread));
+          events.append(py::make_tuple(e.name, e.category, e.begin_ns, e.end_ns, e.thread, e.node));
         return events;
       },
-      "Events since the last call: (name, category, begin, end, thread), times in nanoseconds.");
+      "Events since the last call: (name, category, begin, end, thread, node), times in nanoseconds.");
 }
 
 void bind_runtime(py::module_& m) {

@@ -2,55 +2,127 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import hybridnet as mx
+import numpy as np
 from hybridnet.contrib import cond, foreach, while_loop
+from hypothesis import strategies as st
 
 WIDTH = 2  # every value is a vector of so many numbers
-MATRIX = mx.nd.array([[0.3, -0.8], [0.6, 0.2]], dtype="float64")
-
-Tree = tuple[Any, ...]
-
-
-def make(seed: int, depth: int) -> Tree:
-    """A random program whose constructs nest up to depth."""
-    return _expression(random.Random(seed), depth, 3)
+ROWS = 3
+DEEPEST = 4
+MATRIX = mx.nd.array([[0.3, -0.8], [0.6, 0.2]], dtype="float64")  # captured as a constant
 
 
-def _expression(r: random.Random, depth: int, size: int) -> Tree:
-    kinds = ["variable", "unary", "binary"] if size > 0 else ["variable"]
+@dataclass(frozen=True)
+class Variable:
+    """A value in sight: an argument, a parameter, a slice or state of any loop around."""
+
+    pick: int
+
+
+@dataclass(frozen=True)
+class Unary:
+    op: str
+    value: Tree
+
+
+@dataclass(frozen=True)
+class Binary:
+    op: str
+    left: Tree
+    right: Tree
+
+
+@dataclass(frozen=True)
+class Foreach:
+    length: int
+    reverse: bool
+    with_index: bool
+    data: str  # "rows", "pair" (a dict of two arrays) or "scaled" (computed from a value in sight)
+    states: tuple[Tree, ...]  # next ones
+    initial: tuple[Tree, ...]
+    outs: tuple[Tree, ...]
+    pick: int
+    checkpoint: Any
+    cut: tuple[tuple[str, int], ...]  # truncate_gradient or detach_every
+    unread: int  # how many outputs and states nobody reads
+
+
+@dataclass(frozen=True)
+class While:
+    limit: int
+    bound: float
+    counted: bool  # a counter is carried beside the value, and the number of iterations read
+    state: Tree
+    initial: Tree
+    outs: tuple[Tree, ...]
+    checkpoint: Any
+
+
+@dataclass(frozen=True)
+class Cond:
+    number: int  # of this branch in the program: names what its branches do
+    pred: Tree
+    threshold: float
+    dtype: str | None  # of the predicate
+    then: Tree
+    other: Tree
+    handed: bool  # the branches get a value as an argument, not by closure
+    twice: bool  # they return two values
+
+
+Tree = Variable | Unary | Binary | Foreach | While | Cond
+
+
+# ---------------------------------------------------------------------------------------------------------- generation
+def programs(deepest: int = DEEPEST) -> st.SearchStrategy[Tree]:
+    """Programs whose constructs nest up to `deepest`; a failing one shrinks."""
+    return st.builds(make, st.randoms(use_true_random=False), st.integers(1, deepest))
+
+
+def make(r: random.Random, depth: int) -> Tree:
+    """A random program with constructs nested up to depth."""
+    return _expression(r, depth, 3, itertools.count(), True)
+
+
+def _expression(r: random.Random, depth: int, size: int, numbers: Iterator[int], construct: bool = False) -> Tree:
+    kinds = ["variable"] if not construct else []
+    if size > 0 and not construct:
+        kinds += ["unary", "binary"]
     if depth > 0:
         kinds += ["foreach", "while", "cond"] * 2
     kind = r.choice(kinds)
-    sub = lambda d=depth, s=size - 1: _expression(r, d, max(s, 0))  # noqa: E731
+
+    def sub(at: int = depth, construct: bool = False) -> Tree:
+        return _expression(r, at, max(size - 1, 0), numbers, construct and at > 0)
+
     if kind == "variable":
-        return kind, r.randrange(100)
+        return Variable(r.randrange(100))
     if kind == "unary":
-        return kind, r.choice(["sin", "tanh", "half", "cut", "linear"]), sub()
+        return Unary(r.choice(["sin", "tanh", "half", "cut", "linear"]), sub())
     if kind == "binary":
-        return kind, r.choice(["add", "mul", "sub"]), sub(), sub()
+        return Binary(r.choice(["add", "mul", "sub"]), sub(), sub())
+    deeper = r.random() < 0.6  # at least one part is a construct again
     if kind == "foreach":
-        states = r.randint(0, 2)
-        inner = [sub(depth - 1) for _ in range(states)]
-        initial = [sub(0) for _ in range(states)]
-        outs = [sub(depth - 1) for _ in range(r.randint(0 if states else 1, 2))]
-        checkpoint = r.choice([None, None, None, "sqrt", 1, 2, keeps_every_other])
-        unread = r.choice([0, 0, 0, 1])
-        return kind, r.random() < 0.5, r.randint(1, 3), inner, initial, outs, r.randrange(100), checkpoint, unread
+        return _make_foreach(r, depth, sub, deeper)
     if kind == "while":
-        outs = [sub(depth - 1) for _ in range(r.randint(0, 1))]
-        return (
-            kind,
-            r.randint(0, 4),
-            r.choice([0.3, 1.1, 9.0]),
-            sub(depth - 1),
-            sub(0),
-            outs,
+        outs = tuple(sub(depth - 1) for _ in range(r.randint(0, 1)))
+        return While(
+            r.randint(0, 4), r.choice([0.3, 1.1, 9.0]), r.random() < 0.5, sub(depth - 1, deeper), sub(0), outs,
             r.choice([None, None, "sqrt", keeps_every_other]),
-        )
-    return kind, sub(0), r.choice([-0.7, 0.123, 0.9]), sub(depth - 1), sub(depth - 1)
+        )  # fmt: skip
+    return Cond(
+        next(numbers), sub(0), r.choice([-0.7, 0.123, 0.9]), r.choice([None, "int8", "float64"]),
+        sub(depth - 1, deeper), sub(depth - 1), r.random() < 0.3, r.random() < 0.3,
+    )  # fmt: skip
 
 
 def keeps_every_other(node: Any) -> bool:
@@ -58,68 +130,208 @@ def keeps_every_other(node: Any) -> bool:
     return len(node.name) % 2 == 0
 
 
-def run(tree: Tree, env: list[Any], rows: Any) -> Any:
-    """Value of the program: env are the vectors in sight, rows an array (3, WIDTH) to iterate over."""
-    kind = tree[0]
-    if kind == "variable":
-        return env[tree[1] % len(env)]
-    if kind == "unary":
-        return _unary(tree[1], run(tree[2], env, rows))
-    if kind == "binary":
-        one, two = run(tree[2], env, rows), run(tree[3], env, rows)
-        return {"add": one + two, "sub": one - two, "mul": one * two}[tree[1]]
-    if kind == "foreach":
-        return _foreach(tree, env, rows)
-    return _while(tree, env, rows) if kind == "while" else _cond(tree, env, rows)
+def _make_foreach(r: random.Random, depth: int, sub: Any, deeper: bool) -> Foreach:
+    states = r.randint(0, 2)
+    inner = tuple(sub(depth - 1) for _ in range(states))
+    outs = tuple(sub(depth - 1, deeper and i == 0) for i in range(r.randint(0 if states else 1, 2)))
+    return Foreach(
+        r.randint(1, ROWS), r.random() < 0.5, r.random() < 0.3, r.choice(["rows", "rows", "pair", "scaled"]), inner,
+        tuple(sub(0) for _ in range(states)), outs, r.randrange(100), r.choice([None, None, None, "sqrt", 1, 2, keeps_every_other]),
+        r.choice([(), (), (), (), (("truncate_gradient", 1),), (("detach_every", 2),)]), r.choice([0, 0, 0, 1]),
+    )  # fmt: skip
+
+
+def parts(tree: Tree) -> Iterator[Tree]:
+    """All nodes of a program."""
+    yield tree
+    for child in _children(tree):
+        yield from parts(child)
+
+
+def _children(tree: Tree) -> list[Tree]:
+    found: list[Tree] = []
+    for field in dataclasses.fields(tree):
+        value = getattr(tree, field.name)
+        items = value if isinstance(value, tuple) else (value,)
+        found += [item for item in items if isinstance(item, Tree)]
+    return found
+
+
+def depth_of(tree: Tree) -> int:
+    """How deep loops and branches nest. What a loop starts from, and what decides a branch, stands outside of it."""
+    outside: tuple[Tree, ...] = ()
+    if isinstance(tree, (Foreach, While)):
+        outside = tree.initial if isinstance(tree, Foreach) else (tree.initial,)
+    if isinstance(tree, Cond):
+        outside = (tree.pred,)
+    own = int(isinstance(tree, (Foreach, While, Cond)))
+    inside = list(_children(tree))
+    for part in outside:
+        inside.remove(part)
+    return max([own + depth_of(c) for c in inside] + [depth_of(c) for c in outside] + [own])
+
+
+def constructs(tree: Tree) -> Counter[str]:
+    """How often each construct and option occurs."""
+    found: Counter[str] = Counter()
+    for part in parts(tree):
+        if not isinstance(part, (Foreach, While, Cond)):
+            continue
+        found[type(part).__name__] += 1
+        for field in dataclasses.fields(part):
+            value = getattr(part, field.name)
+            if field.name in ("reverse", "with_index", "counted", "handed", "twice", "unread", "checkpoint") and value:
+                found[f"{type(part).__name__} {field.name}"] += 1
+        if callable(getattr(part, "checkpoint", None)):
+            found[f"{type(part).__name__} checkpoint by a policy"] += 1
+        if isinstance(part, Foreach) and part.cut:
+            found[f"Foreach {part.cut[0][0]}"] += 1
+    return found
+
+
+def smooth(tree: Tree) -> Tree:
+    """The program without what cuts gradients: differences do not see the cut."""
+    changes: dict[str, Any] = {}
+    for field in dataclasses.fields(tree):
+        value = getattr(tree, field.name)
+        if isinstance(value, Tree):
+            changes[field.name] = smooth(value)
+        elif isinstance(value, tuple) and any(isinstance(item, Tree) for item in value):
+            changes[field.name] = tuple(smooth(item) for item in value)
+    if isinstance(tree, Unary) and tree.op == "cut":
+        changes["op"] = "sin"
+    if isinstance(tree, Foreach):
+        changes["cut"] = ()
+    return dataclasses.replace(tree, **changes)
+
+
+# ----------------------------------------------------------------------------------------------------------- execution
+class Program(mx.gluon.HybridBlock):
+    """A random program as a block of three arguments: rows (ROWS, WIDTH) to iterate over, and two vectors.
+
+    On arrays it notes which way it went (`decisions`), and how often each branch ran (`runs`, by name); in a graph the
+    operator at the end of each branch has that name.
+    """
+
+    def __init__(self, tree: Tree, weight: np.ndarray | None = None) -> None:
+        super().__init__()
+        self.tree = tree
+        self.weight = mx.gluon.Parameter("weight", shape=(WIDTH,), dtype="float64")
+        self.weight.initialize()
+        self.weight.set_data(mx.nd.array([0.4, -0.9] if weight is None else weight, dtype="float64"))
+        self.decisions: list[float] = []
+        self.runs: Counter[str] = Counter()
+
+    def forward(self, rows: Any, a: Any, b: Any) -> Any:
+        weight = self.weight.var() if isinstance(a, mx.sym.Symbol) else self.weight.data()
+        return self._run(self.tree, [a, b, weight], rows)
+
+    def _run(self, tree: Tree, env: list[Any], rows: Any) -> Any:
+        if isinstance(tree, Variable):
+            return env[tree.pick % len(env)]
+        if isinstance(tree, Unary):
+            return _unary(tree.op, self._run(tree.value, env, rows))
+        if isinstance(tree, Binary):
+            one, two = self._run(tree.left, env, rows), self._run(tree.right, env, rows)
+            return {"add": one + two, "sub": one - two, "mul": one * two}[tree.op]
+        if isinstance(tree, Foreach):
+            return self._foreach(tree, env, rows)
+        return self._while(tree, env, rows) if isinstance(tree, While) else self._cond(tree, env, rows)
+
+    def _foreach(self, tree: Foreach, env: list[Any], rows: Any) -> Any:
+        data = rows[: tree.length]
+        if tree.data == "scaled":
+            data = _operators(data).broadcast_mul(data, env[tree.pick % len(env)].reshape((1, WIDTH)))
+
+        def body(*args: Any) -> Any:
+            *index, items, states = args
+            slices = [items["forward"] * 1, items["back"]] if tree.data == "pair" else [items]
+            slices += [index[0].astype("float64") * slices[0]] if index else []
+            inside = [*env, *slices, *states]
+            outs = [self._run(out, inside, rows).sin() for out in tree.outs]
+            return outs, [self._run(state, inside, rows).tanh() for state in tree.states]
+
+        stacked, states = foreach(
+            body,
+            {"forward": data, "back": data.flip(axis=0)} if tree.data == "pair" else data,
+            [self._run(start, env, rows) for start in tree.initial],
+            reverse=tree.reverse,
+            with_index=tree.with_index,
+            checkpoint=tree.checkpoint,
+            **dict(tree.cut),
+        )
+        result = env[tree.pick % len(env)] * 0.1
+        for part in stacked[tree.unread :]:
+            result = result + part.sum(axis=0)
+        for k, state in enumerate(states[: len(states) - tree.unread] if stacked[tree.unread :] else states):
+            result = result + state * (k + 0.5)
+        return result
+
+    def _while(self, tree: While, env: list[Any], rows: Any) -> Any:
+        def goes_on(*values: Any) -> Any:
+            return (values[-1] * values[-1]).sum() < tree.bound
+
+        def body(*values: Any) -> Any:
+            inside = [*env, values[-1]]
+            state = self._run(tree.state, inside, rows).tanh() + values[-1] * 0.9
+            outs = [self._run(out, inside, rows).sin() for out in tree.outs]
+            return outs, [*(value + 1 for value in values[:-1]), state]
+
+        start = self._run(tree.initial, env, rows)
+        stacked, final, *count = while_loop(
+            goes_on, body, [0, start] if tree.counted else [start], max_iterations=tree.limit + 1,
+            checkpoint=tree.checkpoint, return_count=tree.counted,
+        )  # fmt: skip
+        last = final[-1]
+        if count:
+            self._note(count[0])
+            last = last + (count[0].astype("float64") + final[0].astype("float64")) * 0.01
+        for part in stacked:
+            last = last + part.sum(axis=0) * 0.3
+        return last
+
+    def _cond(self, tree: Cond, env: list[Any], rows: Any) -> Any:
+        test = self._run(tree.pred, env, rows).sum() > tree.threshold
+        self._note(test)
+        if tree.dtype:
+            test = test.astype(tree.dtype)
+
+        def branch(part: Tree, name: str, last: Any) -> Any:
+            def run(*handed: Any) -> Any:
+                value = self._run(part, [*env, *handed], rows)
+                if not isinstance(value, mx.sym.Symbol):
+                    self.runs[name] += 1
+                value = last(_operators(value).arctan(value, name=name))
+                return [value, value * 0.2] if tree.twice else value
+
+            return run
+
+        out = cond(
+            test,
+            branch(tree.then, f"branch{tree.number}_then", lambda value: value.sin()),
+            branch(tree.other, f"branch{tree.number}_else", lambda value: value * 0.7),
+            inputs=[env[-1] * 2] if tree.handed else (),
+        )
+        return out[0] - out[1] if tree.twice else out
+
+    def _note(self, decision: Any) -> None:
+        if not isinstance(decision, mx.sym.Symbol):
+            self.decisions.append(float(decision.asnumpy().reshape(())))
+
+
+def _operators(value: Any) -> Any:
+    return mx.sym if isinstance(value, mx.sym.Symbol) else mx.nd
 
 
 def _unary(name: str, value: Any) -> Any:
     if name == "cut":
-        stop = mx.sym.BlockGrad if isinstance(value, mx.sym.Symbol) else mx.nd.BlockGrad
-        return stop(value) * 0.5 + value
+        return _operators(value).BlockGrad(value) * 0.5 + value
     if name == "linear":
-        dot = mx.sym.dot if isinstance(value, mx.sym.Symbol) else mx.nd.dot
-        return dot(value.reshape((1, WIDTH)), MATRIX).reshape((WIDTH,))
+        return _operators(value).dot(value.reshape((1, WIDTH)), MATRIX).reshape((WIDTH,))
     return {"sin": value.sin, "tanh": value.tanh, "half": lambda: value * 0.5}[name]()
 
 
-def _foreach(tree: Tree, env: list[Any], rows: Any) -> Any:
-    _, reverse, length, inner, initial, outs, pick, checkpoint, unread = tree
-    data = rows[:length]
-
-    def body(row, states):
-        inside = [*env, row, *states]
-        return [run(o, inside, rows).sin() for o in outs], [run(s, inside, rows).tanh() for s in inner]
-
-    stacked, states = foreach(body, data, [run(i, env, rows) for i in initial], reverse=reverse, checkpoint=checkpoint)
-    result = env[pick % len(env)] * 0.1
-    for part in stacked[unread:]:
-        result = result + part.sum(axis=0)
-    for k, state in enumerate(states[: len(states) - unread] if stacked[unread:] else states):
-        result = result + state * (k + 0.5)
-    return result
-
-
-def _while(tree: Tree, env: list[Any], rows: Any) -> Any:
-    _, limit, bound, inner, initial, outs, checkpoint = tree
-
-    def body(value):
-        inside = [*env, value]
-        return [run(o, inside, rows).sin() for o in outs], [run(inner, inside, rows).tanh() + value * 0.9]
-
-    stacked, (last,) = while_loop(
-        lambda v: (v * v).sum() < bound,
-        body,
-        [run(initial, env, rows)],
-        max_iterations=limit + 1,
-        checkpoint=checkpoint,
-    )
-    for part in stacked:
-        last = last + part.sum(axis=0) * 0.3
-    return last
-
-
-def _cond(tree: Tree, env: list[Any], rows: Any) -> Any:
-    _, pred, threshold, then, other = tree
-    test = run(pred, env, rows).sum() > threshold
-    return cond(test, lambda: run(then, env, rows).sin(), lambda: run(other, env, rows) * 0.7)
+def inputs(seed: int) -> list[np.ndarray]:
+    """Arguments of a program."""
+    r = np.random.default_rng(seed)
+    return [r.normal(size=shape) for shape in ((ROWS, WIDTH), (WIDTH,), (WIDTH,))]

@@ -127,6 +127,16 @@ class TestForeach:
             outs.sum().backward()
         same(w.grad, [want])
 
+    @pytest.mark.parametrize(("truncate", "want"), [(1, 0), (2, 0), (3, 8), (4, 8)])
+    def test_gradient_of_the_start_stops_only_where_iterations_are_left_out(self, truncate, want):
+        start = nd.ones((1,))
+        start.attach_grad()
+        with mx.autograd.record():
+            _, last = foreach(lambda x, h: ([], h * 2), [], start, length=3, truncate_gradient=truncate)
+            loss = last + start
+        loss.backward()
+        same(start.grad, [want + 1])
+
 
 class TestWhileLoop:
     def test_padded_with_zeros(self):

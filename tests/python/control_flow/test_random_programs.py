@@ -1,55 +1,25 @@
-"""Random programs give the same on arrays, hybridized and loaded from files, with the same gradients."""
+"""Random programs give the same on arrays, hybridized and run from files in C++, with the same gradients.
+
+A small sample of what prove.py does with thousands.
+"""
 
 from __future__ import annotations
 
+import random
+from collections import Counter
+
 import hybridnet as mx
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from . import c_model
-from . import random_programs as programs
+from . import compare_models, program_checks, prove, random_programs
+from .random_programs import Cond, Foreach, Unary, Variable, While
 
-EXAMPLES = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+EXAMPLES = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+PROGRAMS = random_programs.programs()
 SEEDS = st.integers(0, 2**31)
-DEPTHS = st.integers(1, 4)
-
-
-class Program(mx.gluon.HybridBlock):
-    """A random program as a block."""
-
-    def __init__(self, tree) -> None:
-        super().__init__()
-        self.tree = tree
-
-    def forward(self, rows, a, b):
-        return programs.run(self.tree, [a, b], rows)
-
-
-def inputs(seed: int) -> list[np.ndarray]:
-    r = np.random.default_rng(seed)
-    return [r.normal(size=shape) for shape in ((3, programs.WIDTH), (programs.WIDTH,), (programs.WIDTH,))]
-
-
-def evaluate(block, values, order: int = 1):
-    """Result, and gradients of its weighted sum: of first order, or of the squares of the first ones."""
-    arrays = [mx.nd.array(v, dtype="float64") for v in values]
-    for array in arrays:
-        array.attach_grad()
-    with mx.autograd.record():
-        out = block(*arrays)
-        loss = (out * mx.nd.array([0.7, -1.3], dtype="float64")).sum()
-        if order == 2:
-            first = mx.autograd.grad(loss, arrays, create_graph=True, retain_graph=True)
-            loss = sum((g * g).sum() for g in first)
-    loss.backward()
-    return out.asnumpy(), float(loss.asnumpy().reshape(())), [a.grad.asnumpy() for a in arrays]
-
-
-def agree(one, two, rtol=1e-9, atol=1e-11) -> None:
-    for a, b in zip(one, two, strict=True):
-        np.testing.assert_allclose(a, b, rtol=rtol, atol=atol)
+ORDERS = st.integers(1, 2)
 
 
 @pytest.fixture(autouse=True)
@@ -57,69 +27,118 @@ def quiet(recwarn):
     """Inputs that a random program does not use are no mistake here."""
 
 
-@EXAMPLES
-@given(SEEDS, DEPTHS)
-def test_arrays_graphs_and_files_agree(tmp_path, seed, depth):
-    block, values = Program(programs.make(seed, depth)), inputs(seed)
-    arrays = [mx.nd.array(v, dtype="float64") for v in values]
-    eager = block(*arrays).asnumpy()
-    block.hybridize()
-    np.testing.assert_allclose(block(*arrays).asnumpy(), eager, rtol=1e-10, atol=1e-12)
-    symbol_file, params_file = block.export(str(tmp_path / "program"))
-    names = block._cached_graph[1].list_arguments()
-    given_names = [n for n in ("data0", "data1", "data2") if n in names]
-    loaded = mx.gluon.SymbolBlock.imports(symbol_file, given_names, params_file)
-    if given_names:
-        out = loaded(*(arrays[int(n[-1])] for n in given_names))
-        np.testing.assert_allclose(out.asnumpy(), eager, rtol=1e-10, atol=1e-12)
-        (out,) = c_model.run(symbol_file, params_file, {f"data{i}": v for i, v in enumerate(values)})
-        np.testing.assert_allclose(out, eager, rtol=1e-10, atol=1e-12)
+@pytest.fixture(scope="module")
+def comparison(tmp_path_factory):
+    return compare_models.build(tmp_path_factory.mktemp("program"))
+
+
+class TestSample:
+    """Fixed programs, all checks."""
+
+    COUNT = 60
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def proved(cls, tmp_path_factory):
+        return prove.prove(cls.COUNT, 1, 20, tmp_path_factory.mktemp("proof"))
+
+    def test_nothing_fails(self, proved):
+        found, failures = proved
+        assert not failures, failures[0]
+        assert found[f"C++: {self.COUNT} models, 0 failed, largest difference 0"] == 1
+
+    def test_it_compares_what_it_says(self, proved):
+        found, _ = proved
+        values = 3 * random_programs.WIDTH + random_programs.ROWS * random_programs.WIDTH
+        for order in (1, 2):
+            outcomes = {k: n for k, n in found.items() if k.startswith(f"gradients of order {order}, graph = diff")}
+            assert sum(n for k, n in outcomes.items() if k.count(":") == 1) == self.COUNT * values
+        assert found["branches: forward"] > 20 and found["branches: backward"] > 20
+        assert all(found[f"depth {depth}"] > 0 for depth in range(1, random_programs.DEEPEST + 1))
+        for construct in ("Foreach", "While", "Cond"):
+            assert found[f"construct {construct}"] >= self.COUNT
 
 
 @EXAMPLES
-@given(SEEDS, DEPTHS, st.integers(1, 2))
-def test_gradients_agree(seed, depth, order):
-    tree, values = programs.make(seed, depth), inputs(seed)
-    eager, hybrid = Program(tree), Program(tree)
-    hybrid.hybridize()
-    want, got = evaluate(eager, values, order), evaluate(hybrid, values, order)
-    np.testing.assert_allclose(got[0], want[0], rtol=1e-10, atol=1e-12)
-    agree(got[2], want[2])
+@given(PROGRAMS, SEEDS)
+def test_arrays_graphs_and_files_agree(comparison, tmp_path_factory, tree, seed):
+    folder = tmp_path_factory.mktemp("model")
+    program_checks.same_in_graphs(tree, seed, folder, "program")
+    good, text = compare_models.run(comparison, folder)
+    assert good, text
+
+
+@EXAMPLES
+@given(PROGRAMS, SEEDS, ORDERS)
+def test_gradients_agree(tree, seed, order):
+    program_checks.same_gradients(tree, seed, order)
 
 
 @settings(EXAMPLES, max_examples=15)
 @pytest.mark.parametrize("passes", ["none", "fast_compile", "fast_run,-loop", "fast_run,-lazy", "fast_run,-cse"])
-@given(SEEDS, DEPTHS, st.integers(1, 2))
-def test_every_choice_of_rewrites_gives_the_same(passes, seed, depth, order):
-    tree, values = programs.make(seed, depth), inputs(seed)
-    eager, hybrid = Program(tree), Program(tree)
-    hybrid.hybridize(passes=passes)
-    want, got = evaluate(eager, values, order), evaluate(hybrid, values, order)
-    np.testing.assert_allclose(got[0], want[0], rtol=1e-10, atol=1e-12)
-    agree(got[2], want[2])
+@given(PROGRAMS, SEEDS, ORDERS)
+def test_every_choice_of_rewrites_gives_the_same(passes, tree, seed, order):
+    program_checks.same_gradients(tree, seed, order, passes)
 
 
 @settings(EXAMPLES, max_examples=15)
-@given(SEEDS, st.integers(1, 3), st.integers(1, 2))
-def test_gradients_are_those_of_differences(seed, depth, order):
-    block, values = Program(_smooth(programs.make(seed, depth))), inputs(seed)
-    block.hybridize()
-    _, _, gradients = evaluate(block, values, order)
-    step = 1e-5
-    for position, value in enumerate(values):
-        for index in np.ndindex(value.shape):
-            losses = []
-            for sign in (1, -1):
-                moved = [v.copy() for v in values]
-                moved[position][index] += sign * step
-                losses.append(evaluate(block, moved, order)[1])
-            difference = (losses[0] - losses[1]) / (2 * step)
-            gradient = gradients[position][index]
-            assert abs(difference - gradient) <= 1e-6 + 1e-5 * abs(gradient)
+@given(PROGRAMS, SEEDS, ORDERS)
+def test_gradients_are_those_of_differences(tree, seed, order):
+    program_checks.gradients_of_differences(tree, seed, order)
 
 
-def _smooth(tree):
-    """Without stop_gradient, whose differences are not its gradient."""
-    if isinstance(tree, tuple):
-        return tuple("sin" if part == "cut" else _smooth(part) for part in tree)
-    return [_smooth(part) for part in tree] if isinstance(tree, list) else tree
+@EXAMPLES
+@given(PROGRAMS, SEEDS)
+def test_branches_not_taken_never_run(tree, seed):
+    program_checks.branches_not_taken_never_run(tree, seed)
+
+
+class TestTheChecksThemselves:
+    """A check that cannot fail proves nothing."""
+
+    BRANCH = Cond(0, Variable(0), -100.0, None, Unary("sin", Variable(0)), Variable(1), False, False)
+
+    def test_a_branch_that_runs_without_being_taken(self, monkeypatch):
+        program_checks.branches_not_taken_never_run(self.BRANCH, 0)
+        real = random_programs.cond
+
+        def eager_in_graphs(pred, then, other, inputs):
+            return then() + 0 * other() if isinstance(pred, mx.sym.Symbol) else real(pred, then, other, inputs)
+
+        monkeypatch.setattr(random_programs, "cond", eager_in_graphs)
+        with pytest.raises(AssertionError, match="its branch is not taken"):
+            program_checks.branches_not_taken_never_run(self.BRANCH, 0)
+
+    def test_a_gradient_that_is_cut(self, monkeypatch):
+        tree = Unary("cut", Variable(0))
+        program_checks.gradients_of_differences(tree, 0, 1)
+        monkeypatch.setattr(program_checks, "smooth", lambda tree: tree)
+        with pytest.raises(AssertionError, match="gradient of order 1"):
+            program_checks.gradients_of_differences(tree, 0, 1)
+
+    def test_a_file_with_another_result(self, comparison, tmp_path):
+        program_checks.same_in_graphs(self.BRANCH, 0, tmp_path, "good")
+        program_checks.same_in_graphs(self.BRANCH, 0, tmp_path, "wrong")
+        assert compare_models.run(comparison, tmp_path) == (True, "2 models, 0 failed, largest difference 0\n")
+        case = mx.nd.load(str(tmp_path / "wrong-case.params"))
+        mx.nd.save(str(tmp_path / "wrong-case.params"), {**case, "output:0": case["output:0"] * (1 + 2e-16)})
+        good, text = compare_models.run(comparison, tmp_path)
+        assert not good
+        assert "wrong: differs by" in text and "2 models, 1 failed" in text
+        assert compare_models.run(comparison, tmp_path, 1e-12)[0]
+
+    def test_no_models(self, comparison, tmp_path):
+        good, text = compare_models.run(comparison, tmp_path)
+        assert not good and "0 models" in text
+
+    def test_depth_counts_what_is_inside(self):
+        inner = While(1, 1.0, False, Variable(0), self.BRANCH, (), None)
+        assert random_programs.depth_of(inner) == 1  # the branch stands before the loop
+        outer = Foreach(1, False, False, "rows", (inner,), (Variable(0),), (self.BRANCH,), 0, None, (), 0)
+        assert random_programs.depth_of(outer) == 2
+        assert random_programs.constructs(outer) == Counter(Foreach=1, While=1, Cond=2)
+
+    def test_programs_repeat(self):
+        assert random_programs.make(random.Random(3), 4) == random_programs.make(random.Random(3), 4)
+        assert prove.distinct_programs(30, 1) == prove.distinct_programs(30, 1)
+        assert len(set(prove.distinct_programs(30, 1))) == 30

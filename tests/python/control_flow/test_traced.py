@@ -285,7 +285,9 @@ class TestTruncation:
         assert w.grad.asscalar() == want
 
     @pytest.mark.parametrize("reverse", [False, True])
-    @pytest.mark.parametrize("options", [{"truncate_gradient": 2}, {"detach_every": 2}])
+    @pytest.mark.parametrize(
+        "options", [*({"truncate_gradient": k} for k in (2, 4, 5, 6)), *({"detach_every": k} for k in (2, 5))]
+    )
     def test_gradients_of_data_and_states_as_on_arrays(self, options, reverse):
         block = Block(
             lambda x, s: foreach(lambda d, h: ((h * d).sin(), h * 0.5 + d), x, s, reverse=reverse, **options)[0].sum()

@@ -6,7 +6,7 @@ import json
 
 import hybridnet as mx
 import pytest
-from hybridnet import gluon, profiler
+from hybridnet import gluon, profiler, test_utils
 
 
 @pytest.fixture
@@ -62,6 +62,56 @@ def test_hybridized_graphs_and_their_operators(profile):
     profiler.set_config(profile_symbolic=False)
     assert "graph" not in table()
     profiler.set_config(profile_all=True)
+
+
+class Branch(gluon.HybridBlock):
+    def forward(self, x):
+        F = mx.sym.contrib if isinstance(x, mx.sym.Symbol) else mx.nd.contrib
+        return F.foreach(
+            lambda d, s: (F.cond(d.sum() > 0, lambda: d.sin() * s, lambda: d.cos() + s), s + 1), x, mx.nd.zeros((2,))
+        )[0]
+
+
+def test_exec_counts_tell_which_nodes_ran(profile):
+    net, x = Branch(prefix="net_"), mx.nd.array([[1, 2], [-1, 0], [3, 1], [0, 5]])
+    net.hybridize(passes="fast_run,-fusion")
+    x.attach_grad()
+    with test_utils.exec_counts() as ran:
+        assert not ran
+        with mx.autograd.record():
+            out = net(x)
+        out.backward()
+    assert ran["sin", "net_sin0"] == 3 and ran["cos", "net_cos0"] == 1
+    assert ran["cos", "net_sin0_backward"] == 3 and ran["sin", "net_cos0_backward"] == 1
+    assert ran["_cond", "net_cond0"] == 4
+    with test_utils.exec_counts() as ran:
+        mx.nd.sin(x)
+    assert ran == {("sin", ""): 1}
+    assert table() == {}  # the profiler was off, and has nothing to tell
+
+
+def test_exec_counts_leave_a_running_profile_alone(profile):
+    x = mx.nd.ones((2,))
+    profiler.start()
+    mx.nd.cos(x)
+    with test_utils.exec_counts() as ran:
+        mx.nd.sin(x)
+    mx.nd.sin(x)
+    profiler.stop()
+    assert ran == {("sin", ""): 1}
+    assert table()["operator"]["cos"]["Count"] == 1
+    assert table()["operator"]["sin"]["Count"] == 2
+
+
+def test_a_trace_names_nodes(profile):
+    net = Branch(prefix="net_")
+    net.hybridize(passes="fast_run,-fusion")
+    profiler.start()
+    net(mx.nd.ones((2, 2))).wait_to_read()
+    profiler.dump()
+    events = json.loads(profile.read_text())["traceEvents"]
+    nodes = [e["args"]["node"] for e in events if e["name"] == "sin"]
+    assert nodes == ["net_sin0", "net_sin0"]
 
 
 def test_dump_is_a_trace(profile):

@@ -1,0 +1,38 @@
+"""How often each node of a graph ran: what tests of laziness and of rewrites ask."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterator
+
+from .. import _core, profiler
+from ..ndarray import waitall
+
+
+@contextlib.contextmanager
+def exec_counts() -> Iterator[Counter[tuple[str, str]]]:
+    """Counts the operators that run in the ``with`` block, by (operator, name of the node), bodies of loops included.
+
+    The counts are there when the block ends. Names of nodes are those that :meth:`CachedOp.plan_text` shows; nodes of a
+    gradient end in ``_backward``; outside of graphs the name is "". Several nodes that became one by fusion are counted
+    as that one: ``hybridize(passes="fast_run,-fusion")`` keeps them apart.
+    """
+    waitall()
+    profiled = _core.profile_active()
+    profiler._recorded.collect()
+    counts: Counter[tuple[str, str]] = Counter()
+    _core.profile_start()
+    try:
+        yield counts
+        waitall()
+    finally:
+        if not profiled:
+            _core.profile_stop()
+        events = _core.profile_take()
+        if profiled:
+            with profiler._recorded.lock:
+                profiler._recorded.events += events
+        for name, category, _, _, _, node in events:
+            if category == "operator":
+                counts[name, node] += 1
