@@ -136,7 +136,8 @@ def _make_foreach(r: random.Random, depth: int, sub: Any, deeper: bool) -> Forea
     outs = tuple(sub(depth - 1, deeper and i == 0) for i in range(r.randint(0 if states else 1, 2)))
     return Foreach(
         r.randint(1, ROWS), r.random() < 0.5, r.random() < 0.3, r.choice(["rows", "rows", "pair", "scaled"]), inner,
-        tuple(sub(0) for _ in range(states)), outs, r.randrange(100), r.choice([None, None, None, "sqrt", 1, 2, keeps_every_other]),
+        tuple(sub(0) for _ in range(states)), outs, r.randrange(100),
+        r.choice([None, None, None, "sqrt", 1, 2, keeps_every_other]),
         r.choice([(), (), (), (), (("truncate_gradient", 1),), (("detach_every", 2),)]), r.choice([0, 0, 0, 1]),
     )  # fmt: skip
 
