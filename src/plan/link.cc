@@ -1,5 +1,7 @@
 // From a rewritten graph to a Plan: where every value lives, in which order nodes run, and their linked kernels.
 #include <algorithm>
+#include <climits>
+#include <tuple>
 #include <unordered_map>
 
 #include "hybridnet/ndarray.h"
@@ -87,7 +89,33 @@ class PlanBuilder {
         storage->first = storage->last = static_cast<int>(step);
         storage_by_root_[{NodePtr(node), i}] = storage;
       }
+      share_between_branches(*node);
     }
+  }
+
+  void share_between_branches(const Node& node) {
+    const NodePtr self(const_cast<Node*>(&node));
+    if (control_kind(node) == ControlKind::kCond) {
+      for (uint32_t i = 0; i < node.specs.size(); ++i) {
+        PlanStorage& storage = *storage_by_root_.at({self, i});
+        storage.side = branch_side(node, static_cast<int>(i));
+        if (storage.side != BranchSide::kBoth) storage.cond = &node;
+      }
+    }
+    for (const auto& [i, j] : exclusive_rows(node)) {
+      const NodeEntry one{self, static_cast<uint32_t>(i)}, other{self, static_cast<uint32_t>(j)};
+      if (is_visible(one) || is_visible(other)) continue;
+      PlanStorage*& gone = storage_by_root_.at(other);
+      gone->bytes = 0;
+      gone = storage_by_root_.at(one);
+      for (const NodeEntry& member : {one, other}) shared_[gone].push_back(member);
+    }
+  }
+
+  bool is_visible(const NodeEntry& entry) const {
+    const auto first = graph_.outputs().begin();
+    return std::any_of(first, first + static_cast<long>(num_visible_),
+                       [&](const NodeEntry& output) { return root(output) == entry; });
   }
 
   void find_last_readers() {
@@ -122,10 +150,12 @@ class PlanBuilder {
       }
       plan_->outputs_.push_back({spec, fresh});
     }
-    for (size_t i = num_visible_; i < outputs.size(); ++i) place_residual(outputs[i]);
+    std::vector<PlanStorage*> residuals;
+    for (size_t i = num_visible_; i < outputs.size(); ++i) residuals.push_back(residual_storage(outputs[i]));
+    place_residuals(residuals);
   }
 
-  void place_residual(const NodeEntry& entry) {
+  PlanStorage* residual_storage(const NodeEntry& entry) {
     PlanStorage* storage = &storage_of(entry);
     if (storage->kind == Kind::kInput || storage->kind == Kind::kConstant) {
       PlanStorage* copy = make_storage(Kind::kResidual, 0, storage->bytes);
@@ -134,12 +164,30 @@ class PlanBuilder {
     } else if (storage->kind == Kind::kTemporary) {
       storage->kind = Kind::kResidual;
     }
-    if (storage->kind == Kind::kResidual && storage->offset < 0) {
+    return storage;
+  }
+
+  // One behind the other, except that those of the two branches of a cond overlap.
+  void place_residuals(const std::vector<PlanStorage*>& residuals) {
+    std::vector<PlanStorage*> of_branches;
+    for (PlanStorage* storage : residuals) {
+      if (storage->kind != Kind::kResidual || storage->offset >= 0) continue;
+      if (storage->cond) {
+        storage->offset = 0;  // counted once
+        of_branches.push_back(storage);
+        continue;
+      }
       storage->offset = plan_->residual_bytes_;
       plan_->residual_bytes_ += (storage->bytes + 63) / 64 * 64;
     }
-    const bool in_output = storage->kind == Kind::kOutput;
-    plan_->residuals_.push_back({in_output, storage->index, in_output ? 0 : storage->offset});
+    for (PlanStorage* storage : of_branches) std::tie(storage->first, storage->last) = std::pair(0, INT_MAX);
+    const int64_t bytes = place_in_arena(of_branches);
+    for (PlanStorage* storage : of_branches) storage->offset += plan_->residual_bytes_;
+    plan_->residual_bytes_ += bytes;
+    for (const PlanStorage* storage : residuals) {
+      const bool in_output = storage->kind == Kind::kOutput;
+      plan_->residuals_.push_back({in_output, storage->index, in_output ? 0 : storage->offset});
+    }
   }
 
   // The new state goes straight into the input's memory when its maker declares that and nobody reads the old one

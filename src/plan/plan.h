@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "hybridnet/pass.h"
+#include "plan/branch_memory.h"
 
 namespace hybridnet {
 
@@ -28,6 +29,9 @@ struct PlanStorage {
   int64_t bytes = 0;
   int first = 0, last = 0;  // instructions between which a temporary lives
   int64_t offset = -1;
+  // Only one of the two sides of a cond is written to and read, so both may lie in the same memory.
+  const Node* cond = nullptr;
+  BranchSide side = BranchSide::kBoth;
 };
 
 // Places temporaries so that those alive at one time do not overlap: largest first, at the lowest gap that is free all

@@ -20,7 +20,8 @@ int64_t place_in_arena(std::vector<PlanStorage*> temporaries) {
     const int64_t size = aligned(storage->bytes);
     int64_t offset = 0;
     for (const PlanStorage* other : placed) {
-      const bool together = other->first <= storage->last && storage->first <= other->last;
+      const bool exclusive = storage->cond && storage->cond == other->cond && storage->side != other->side;
+      const bool together = other->first <= storage->last && storage->first <= other->last && !exclusive;
       if (!together) continue;
       if (other->offset - offset >= size) break;
       offset = std::max(offset, other->offset + aligned(other->bytes));

@@ -1,0 +1,68 @@
+#include "plan/branch_memory.h"
+
+#include <algorithm>
+
+#include "graph/control_flow.h"
+
+namespace hybridnet {
+namespace {
+
+// Values that a body does nothing with but give them out, once: nothing else can write to their rows.
+std::vector<bool> only_given_out(const Subgraph& body) {
+  std::vector<bool> result;
+  const std::vector<Node*> nodes = topological_order(body.outputs);
+  for (const NodeEntry& output : body.outputs) {
+    const bool read = std::any_of(nodes.begin(), nodes.end(), [&](const Node* node) {
+      return std::find(node->inputs.begin(), node->inputs.end(), output) != node->inputs.end();
+    });
+    result.push_back(!read && std::count(body.outputs.begin(), body.outputs.end(), output) == 1);
+  }
+  return result;
+}
+
+bool are_exclusive(const NodeEntry& a, const NodeEntry& b) {
+  if (a.node != b.node || !a.node->op) return false;
+  const auto i = static_cast<int>(a.index), j = static_cast<int>(b.index);
+  if (control_kind(*a.node) == ControlKind::kCond) {
+    const BranchSide one = branch_side(*a.node, i), other = branch_side(*a.node, j);
+    return one != other && one != BranchSide::kBoth && other != BranchSide::kBoth;
+  }
+  const auto pairs = exclusive_rows(*a.node);
+  return std::any_of(pairs.begin(), pairs.end(),
+                     [&](const auto& pair) { return pair == std::pair(i, j) || pair == std::pair(j, i); });
+}
+
+}  // namespace
+
+BranchSide branch_side(const Node& cond, int output) {
+  const auto& p = params_of<CondParams>(cond);
+  const int first_else = p.num_outputs - p.else_extra;
+  if (output >= first_else) return BranchSide::kElse;
+  return output >= first_else - p.then_extra ? BranchSide::kThen : BranchSide::kBoth;
+}
+
+std::vector<std::pair<int, int>> exclusive_rows(const Node& node) {
+  const ControlKind kind = control_kind(node);
+  if (kind != ControlKind::kForeach && kind != ControlKind::kWhileLoop) return {};
+  const bool counts = kind == ControlKind::kWhileLoop;
+  const Subgraph& body = *node.subgraphs[counts ? 1 : 0];
+  const int stacked =
+      counts ? params_of<WhileLoopParams>(node).num_out_data : params_of<ForeachParams>(node).num_out_data;
+  auto output = [&](int i) -> const NodeEntry& { return body.outputs[static_cast<size_t>(i)]; };
+  auto bytes = [&](int i) { return node.specs[static_cast<size_t>(i)].bytes(); };
+  std::vector<std::pair<int, int>> pairs;
+  std::vector<bool> free;
+  for (int i = 0; i < stacked; ++i) {
+    for (int j = i + 1; j < stacked; ++j) {
+      if (output(i).node != output(j).node || bytes(i) != bytes(j) || !are_exclusive(output(i), output(j))) continue;
+      if (free.empty()) free = only_given_out(body);
+      if (!free[static_cast<size_t>(i)] || !free[static_cast<size_t>(j)]) continue;
+      pairs.emplace_back(i, j);
+      free[static_cast<size_t>(i)] = free[static_cast<size_t>(j)] = false;
+      break;
+    }
+  }
+  return pairs;
+}
+
+}  // namespace hybridnet

@@ -1,0 +1,107 @@
+"""What the branches of a cond keep for their gradients shares memory: only one of them runs."""
+
+from __future__ import annotations
+
+import hybridnet as mx
+import numpy as np
+import pytest
+from hybridnet import gluon
+from hybridnet.contrib import cond, foreach, while_loop
+
+nd = mx.nd
+WIDTH = 50
+ROW = WIDTH * 8
+
+
+class Block(gluon.HybridBlock):
+    def __init__(self, function) -> None:
+        super().__init__()
+        self.function = function
+        self.initialize()
+
+    def forward(self, *args):
+        return self.function(*args)
+
+
+def gradient(function, *arrays, order=1, hybridize=True):
+    block = Block(function)
+    if hybridize:
+        block.hybridize()
+    arrays = [nd.array(a, dtype="float64") for a in arrays]
+    for a in arrays:
+        a.attach_grad()
+    with mx.autograd.record():
+        loss = block(*arrays).sum()
+        if order == 2:
+            loss = sum((g * g).sum() for g in mx.autograd.grad(loss, arrays, create_graph=True, retain_graph=True))
+    loss.backward()
+    return [a.grad.asnumpy() for a in arrays], block
+
+
+def kept_bytes(block):
+    return int(block._cached_op.summary().split("kept for backward ")[1].split(" bytes")[0])
+
+
+def sines(x, count):
+    for _ in range(count):
+        x = x.sin() * 1.5
+    return x
+
+
+def cosines(x, count):
+    for _ in range(count):
+        x = x.cos() * 0.5
+    return x
+
+
+@pytest.mark.parametrize(("then", "other"), [(4, 4), (6, 2), (1, 5)])
+def test_a_cond_keeps_as_much_as_its_larger_branch(then, other):
+    def function(c, x):
+        return cond(c > 0, lambda: sines(x, then), lambda: cosines(x, other))
+
+    def alone(count):
+        _, block = gradient(lambda c, x: cond(c > 0, lambda: sines(x, count), lambda: x * 2), [1.0], np.ones(WIDTH))
+        return kept_bytes(block)
+
+    for c in (1.0, -1.0):
+        x = np.linspace(-1, 1, WIDTH)
+        got, block = gradient(function, [c], x)
+        want, _ = gradient(function, [c], x, hybridize=False)
+        np.testing.assert_allclose(got[1], want[1], rtol=1e-12)
+        assert kept_bytes(block) <= alone(max(then, other)) + 64
+    assert kept_bytes(block) >= (max(then, other) - 1) * ROW
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("bound", [-5.0, 0.1, 5.0])
+@pytest.mark.parametrize("loop", ["foreach", "while_loop", "nested"])
+def test_branches_within_loops(loop, bound, order):
+    def step(d, h):
+        return cond(h.sum() + d.sum() > bound, lambda: sines(h * d, 3), lambda: cosines(h * d, 3))
+
+    def function(x, h):
+        if loop == "foreach":
+            return foreach(lambda d, s: (step(d, s), step(d, s) + d), x, h)[0]
+        if loop == "while_loop":
+            return while_loop(lambda i, s: i < 3, lambda i, s: (s * x[0], (i + 1, step(h, s))), (h[:1] * 0, h), 5)[0]
+        return foreach(lambda d, s: foreach(lambda e, t: (e * t, step(d, t)), x, s), x, h)[0]
+
+    r = np.random.default_rng(1)
+    arrays = r.normal(size=(4, 3)), r.normal(size=3)
+    got, _ = gradient(function, *arrays, order=order)
+    want, _ = gradient(function, *arrays, order=order, hybridize=False)
+    for one, two in zip(got, want, strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-9, atol=1e-12)
+
+
+def test_rows_of_both_branches_are_the_same_memory():
+    count = 20
+
+    def function(x, h, then=sines, other=cosines):
+        return foreach(lambda d, s: ([], cond(d.sum() > 0, lambda: then(s, 4), lambda: other(s, 4)) + d), x, h)[1]
+
+    x = np.random.default_rng(0).normal(size=(count, WIDTH))
+    _, both = gradient(function, x, np.ones(WIDTH))
+    _, one = gradient(lambda x, h: function(x, h, other=lambda s, n: s * 2), x, np.ones(WIDTH))
+    assert 3 * count * ROW < kept_bytes(one)
+    assert kept_bytes(both) <= kept_bytes(one) + count * ROW
