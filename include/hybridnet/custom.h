@@ -2,6 +2,7 @@
 // installed.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,6 +27,12 @@ class CustomOperators {
   virtual void infer(const CustomParams& use, InferContext& context) = 0;
   // Computes all outputs. Records its own gradient: autograd is in the state of the caller.
   virtual std::vector<NDArray> call(const CustomParams& use, std::span<const NDArray> inputs) = 0;
+
+  // Does the operator ask for its inputs one by one, and perhaps not for all? Then graphs run it by call_lazy(): what
+  // is known of its inputs, and how to get one, which computes what leads to it.
+  virtual bool is_lazy(const CustomParams& use) = 0;
+  virtual std::vector<NDArray> call_lazy(const CustomParams& use, std::span<const TensorSpec> inputs,
+                                         const std::function<NDArray(size_t)>& input) = 0;
 };
 
 void install_custom_operators(CustomOperators* operators);  // not owned; null: there are none

@@ -18,6 +18,7 @@ from .attribute import attributes_for
 from .context import Context
 from .errors import GradientError, ParamError, ShapeError
 from .errors import TypeError as HybridNetTypeError
+from .errors import ValueError as HybridNetValueError
 from .ndarray import NDArray, empty, zeros
 
 __all__ = ["Custom", "CustomOp", "CustomOpProp", "get_all_registered_operators", "get_operator_arguments", "register"]
@@ -44,6 +45,23 @@ class CustomOp:
         """Computes input gradients: ``self.assign(in_grad[i], req[i], value)``."""
         raise NotImplementedError(f"{type(self).__name__} must override backward()")
 
+    def lazy_step(
+        self,
+        is_train: bool,
+        req: list[str],
+        in_data: list[NDArray | None],
+        out_data: list[NDArray],
+        aux: list[NDArray],
+    ) -> Sequence[int]:
+        """In place of ``forward`` of an operator declared lazy (``CustomOpProp(lazy=True)``): one step of it.
+
+        in_data[i] is None until input i was asked for. Returns the numbers of the inputs that it needs to go on, and is
+        called again when they are there; an empty sequence when all outputs are set. out_data keeps what earlier steps
+        have put there. In a graph, what leads only to inputs that nobody asks for is not computed.
+        ``backward`` then finds None in in_data, and 'null' in req, for those; their gradient is zero.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must override lazy_step()")
+
     def assign(self, dst: NDArray, req: str, src: Any) -> None:
         """Puts src into dst as req says: 'write' and 'inplace' replace, 'add' adds, 'null' does nothing."""
         if req in ("write", "inplace"):
@@ -56,10 +74,12 @@ class CustomOpProp:
     """What is known of an operator before it runs; ``__init__`` receives the keyword arguments of the call as texts.
 
     need_top_grad: False for operators that end a network and make their gradient without being given one.
+    lazy: True for operators that ask for their inputs one by one (:meth:`CustomOp.lazy_step`).
     """
 
-    def __init__(self, need_top_grad: bool = True) -> None:
+    def __init__(self, need_top_grad: bool = True, lazy: bool = False) -> None:
         self.need_top_grad_ = need_top_grad
+        self.lazy_ = lazy
 
     def infer_shape(self, in_shape: list[tuple[int, ...]]) -> tuple[Any, ...]:
         """Shapes of the inputs, the outputs and (may be left out) the auxiliary states. Default: all like input 0."""
@@ -203,45 +223,119 @@ class LibraryHooks:
         return in_shapes, in_types, [None if s is None else tuple(s) for s in out_shapes], out_types
 
     @staticmethod
+    def is_lazy(op_type: str, attributes: str) -> bool:
+        return bool(getattr(_prop(op_type, attributes), "lazy_", False))
+
+    @staticmethod
     def call(op_type: str, attributes: str, inputs: list[NDArray]) -> list[NDArray]:
-        return _Call(op_type, _prop(op_type, attributes), inputs).run()
+        shapes, dtypes = [array.shape for array in inputs], [array.dtype for array in inputs]
+        return _Call(op_type, _prop(op_type, attributes), shapes, dtypes, inputs.__getitem__).run(inputs)
+
+    @staticmethod
+    def call_lazy(
+        op_type: str, attributes: str, shapes: list[Any], dtypes: list[Any], get: Callable[[int], NDArray]
+    ) -> list[NDArray]:
+        return _Call(op_type, _prop(op_type, attributes), shapes, dtypes, get).run()
 
 
 class _Call:
-    """One call and what its gradient needs."""
+    """One call and what its gradient needs. get(i) is input i; a lazy operator does not ask for all of them."""
 
-    def __init__(self, op_type: str, prop: CustomOpProp, inputs: Sequence[NDArray]) -> None:
-        count = len(prop.list_arguments())
-        wanted = count + len(prop.list_auxiliary_states())
-        if len(inputs) != wanted:
+    def __init__(
+        self, op_type: str, prop: CustomOpProp, shapes: list[Any], dtypes: list[Any], get: Callable[[int], NDArray]
+    ) -> None:
+        self.count = len(prop.list_arguments())
+        wanted = self.count + len(prop.list_auxiliary_states())
+        if len(shapes) != wanted:
             names = ", ".join([*prop.list_arguments(), *prop.list_auxiliary_states()])
-            raise ParamError(f"operator {op_type!r}: expected {wanted} inputs ({names}), got {len(inputs)}")
-        self.op_type, self.prop = op_type, prop
-        self.inputs = list(inputs[:count])
-        self.args = [array.detach() for array in self.inputs]
-        self.states = [array.detach() for array in inputs[count:]]
-        self.ctx = inputs[0].context if inputs else Context.default_ctx
+            raise ParamError(f"operator {op_type!r}: expected {wanted} inputs ({names}), got {len(shapes)}")
+        self.op_type, self.prop, self.get = op_type, prop, get
+        self.lazy = bool(getattr(prop, "lazy_", False))
+        self.inputs: list[NDArray | None] = [None] * self.count
+        self.args: list[Any] = [None] * self.count  # arrays, or None for what was not asked for
+        self.ctx: Context | None = None
+        # The operator's object needs all shapes and dtypes: inputs whose graph does not tell them are computed.
+        eager = [i for i in range(self.count) if not self.lazy or shapes[i] is None or dtypes[i] is None]
+        for i in eager:
+            self._read(i)
+        self.specs = [
+            (shapes[i], dtypes[i]) if (array := self.args[i]) is None else (array.shape, array.dtype)
+            for i in range(self.count)
+        ]
+        self.states = [get(i).detach() for i in range(self.count, wanted)]
+        if self.ctx is None:
+            self.ctx = self.states[0].context if self.states else Context.default_ctx
 
-    def run(self) -> list[NDArray]:
-        """Outputs, recorded if the caller records."""
-        shapes, out_shapes, _ = _shapes(self.prop, [array.shape for array in self.args], self.op_type)
+    def _read(self, index: int) -> None:
+        array = self.get(index)
+        self.inputs[index], self.args[index] = array, array.detach()
+        self.ctx = self.ctx or array.context
+
+    def run(self, given: list[NDArray] | None = None) -> list[NDArray]:
+        """Outputs, recorded if the caller records. given: all inputs, where the caller has computed them anyway; those
+        that were not asked for get a gradient of zero. In graphs, what leads to them is not even recorded.
+        """
+        shapes, out_shapes, _ = _shapes(self.prop, [shape for shape, _ in self.specs], self.op_type)
         types, out_types, _ = _three(
-            self.prop.infer_type([array.dtype for array in self.args]), "infer_type", self.op_type
+            self.prop.infer_type([dtype for _, dtype in self.specs]), "infer_type", self.op_type
         )
         self.op = self.prop.create_operator(str(self.ctx), shapes, types)
         outputs = [empty(tuple(s), ctx=self.ctx, dtype=t) for s, t in zip(out_shapes, out_types, strict=True)]
         training, recording = autograd.is_training(), autograd.is_recording()
+        (self._step_on if self.lazy else self._forward)(training, outputs)
+        inputs = given[: self.count] if given else [array for array in self.inputs if array is not None]
+        self.zero_grads = [(i, given[i].shape, given[i].dtype) for i in range(self.count) if given and not self.has(i)]
+        if not (recording and any(_core.needs_gradient(array) for array in inputs)):
+            return outputs
+        self.outputs = [output.detach() for output in outputs]
+        self.versions = self._overwrites()
+        self.inputs, self.get = [], _no_input  # the tape holds what it needs of them
+        _core.record_function(self.op_type, self.backward, inputs, outputs)
+        return outputs
+
+    def has(self, index: int) -> bool:
+        """Was this input asked for?"""
+        return self.args[index] is not None
+
+    def _forward(self, training: bool, outputs: list[NDArray]) -> None:
         with autograd.pause(train_mode=training):
             self.op.forward(
                 is_train=training, req=["write"] * len(outputs), in_data=self.args, out_data=outputs, aux=self.states
             )
-        if not (recording and any(_core.needs_gradient(array) for array in self.inputs)):
-            return outputs
-        self.outputs = [output.detach() for output in outputs]
-        self.versions = [_core.overwrites(array) for array in self.args + self.outputs]
-        inputs, self.inputs = self.inputs, []  # the tape holds what it needs of them
-        _core.record_function(self.op_type, self.backward, inputs, outputs)
-        return outputs
+
+    def _step_on(self, training: bool, outputs: list[NDArray]) -> None:
+        while True:
+            with autograd.pause(train_mode=training):
+                wanted = self.op.lazy_step(
+                    is_train=training,
+                    req=["write"] * len(outputs),
+                    in_data=list(self.args),
+                    out_data=outputs,
+                    aux=self.states,
+                )
+            asked = [int(i) for i in wanted]
+            if not asked:
+                return
+            self._check_asked(asked)
+            for i in asked:
+                if not self.has(i):
+                    self._read(i)
+
+    def _check_asked(self, asked: list[int]) -> None:
+        names = self.prop.list_arguments()
+        if any(not 0 <= i < self.count for i in asked):
+            raise HybridNetValueError(
+                f"operator {self.op_type!r}: lazy_step() asked for inputs {asked}, expected numbers from 0 to "
+                f"{self.count - 1} ({', '.join(names)})"
+            )
+        if all(self.has(i) for i in asked):
+            raise HybridNetValueError(
+                f"operator {self.op_type!r} has stalled: lazy_step() asked for {', '.join(names[i] for i in asked)}, "
+                "which it has.\n  Fix: return an empty list when the outputs are set."
+            )
+
+    def _overwrites(self) -> list[int]:
+        return [_core.overwrites(array) for array in [*self.args, *self.outputs] if array is not None]
 
     def backward(self, out_grads: list[NDArray | None], create_graph: bool, recorded: Any) -> list[NDArray]:
         """What the tape calls."""
@@ -250,7 +344,7 @@ class _Call:
                 f"operator {self.op_type!r}: a custom operator has no gradient of its gradient.\n"
                 "  Fix: write it as mx.autograd.Function, whose backward() may be made of operators."
             )
-        if self.versions != [_core.overwrites(array) for array in self.args + self.outputs]:
+        if self.versions != self._overwrites():
             raise GradientError(
                 f"operator {self.op_type!r}: a value that its gradient needs was overwritten in place.\n"
                 "  Fix: write to a new array (y = x + 1 instead of x += 1), or copy first: x.copy()."
@@ -259,17 +353,23 @@ class _Call:
             zeros(output.shape, ctx=self.ctx, dtype=output.dtype) if grad is None else grad
             for grad, output in zip(out_grads, self.outputs, strict=True)
         ]
-        grads = [zeros(array.shape, ctx=self.ctx, dtype=array.dtype) for array in self.args]
+        grads: list[Any] = [None if a is None else zeros(a.shape, ctx=self.ctx, dtype=a.dtype) for a in self.args]
         with autograd.pause(train_mode=True):
             self.op.backward(
-                req=["write"] * len(grads),
+                req=["null" if grad is None else "write" for grad in grads],
                 out_grad=given,
                 in_data=self.args,
                 out_data=self.outputs,
                 in_grad=grads,
                 aux=self.states,
             )
-        return grads
+        for i, shape, dtype in self.zero_grads:
+            grads[i] = zeros(shape, ctx=self.ctx, dtype=dtype)
+        return [grad for grad in grads if grad is not None]
+
+
+def _no_input(index: int) -> NDArray:
+    raise HybridNetValueError(f"input {index} was asked for after the operator had ended")
 
 
 def Custom(*inputs: Any, op_type: str | None = None, name: str | None = None, out: Any = None, **kwargs: Any) -> Any:

@@ -36,38 +36,6 @@ Ref<Plan> compile_body(const Node& node, size_t body, const LinkContext& context
   return Plan::compile(graph, options);
 }
 
-double number_at(const TensorRef& value) {
-  switch (value.dtype) {
-    case DType::kFloat32:
-      return *value.as<float>();
-    case DType::kFloat64:
-      return *value.as<double>();
-    case DType::kFloat16:
-      return (*value.as<uint16_t>() & 0x7fff) != 0;
-    case DType::kBFloat16:
-      return (*value.as<uint16_t>() & 0x7fff) != 0;
-    case DType::kInt32:
-      return *value.as<int32_t>();
-    case DType::kInt64:
-      return static_cast<double>(*value.as<int64_t>());
-    case DType::kInt8:
-      return *value.as<int8_t>();
-    default:
-      return *value.as<uint8_t>();
-  }
-}
-
-// A failure inside a body says where in the loop it happened.
-[[noreturn]] void fail_in(const std::string& place) {
-  try {
-    throw;
-  } catch (const Error& error) {
-    ErrorFields fields = error.fields();
-    fields.node = place + (fields.node.empty() ? "" : ": " + fields.node);
-    throw Error(error.kind(), std::move(fields));
-  }
-}
-
 // ------------------------------------------------------------------------------------------------------- loop bodies
 // One plan run over and over. Fresh outputs go to a row of a stacked output where there is one, else to one of two
 // buffers in turn, because the run before is still being read as the state.
@@ -208,7 +176,7 @@ class ForeachKernel final : public ControlKernel {
                    random_ ? RngKey{args.rng.seed, mix(args.rng.stream, static_cast<uint64_t>(row))} : RngKey{});
       }
     } catch (const Error&) {
-      fail_in(name_ + ", iteration " + std::to_string(done));
+      fail_in_body(name_ + ", iteration " + std::to_string(done));
     }
     body_.finish(run, args.out.subspan(static_cast<size_t>(p().num_out_data)), count, rows_);
   }
@@ -275,7 +243,7 @@ class WhileLoopKernel final : public ControlKernel {
         ++done;
       }
     } catch (const Error&) {
-      fail_in(name_ + ", iteration " + std::to_string(done));
+      fail_in_body(name_ + ", iteration " + std::to_string(done));
     }
     const size_t num_out_data = static_cast<size_t>(p().num_out_data);
     body_.finish(run, args.out.subspan(num_out_data), done, p().max_iterations);
@@ -346,7 +314,7 @@ class CondKernel final : public ControlKernel {
           std::memcpy(out.data, fresh[static_cast<size_t>(index)], static_cast<size_t>(bytes));
       }
     } catch (const Error&) {
-      fail_in(name_ + (taken ? ", then branch" : ", else branch"));
+      fail_in_body(name_ + (taken ? ", then branch" : ", else branch"));
     }
   }
 
@@ -392,7 +360,7 @@ class CondKernel final : public ControlKernel {
       void* const outputs[] = {args.workspace};
       pred_->run({bound.span(), outputs, nullptr, key_of(args.rng, 0)});
     } catch (const Error&) {
-      fail_in(name_ + ", predicate");
+      fail_in_body(name_ + ", predicate");
     }
     return is_true({args.workspace, &pred_spec_.shape, pred_spec_.dtype});
   }
@@ -413,6 +381,37 @@ class CondKernel final : public ControlKernel {
 };
 
 }  // namespace
+
+double number_at(const TensorRef& value) {
+  switch (value.dtype) {
+    case DType::kFloat32:
+      return *value.as<float>();
+    case DType::kFloat64:
+      return *value.as<double>();
+    case DType::kFloat16:
+      return (*value.as<uint16_t>() & 0x7fff) != 0;
+    case DType::kBFloat16:
+      return (*value.as<uint16_t>() & 0x7fff) != 0;
+    case DType::kInt32:
+      return *value.as<int32_t>();
+    case DType::kInt64:
+      return static_cast<double>(*value.as<int64_t>());
+    case DType::kInt8:
+      return *value.as<int8_t>();
+    default:
+      return *value.as<uint8_t>();
+  }
+}
+
+[[noreturn]] void fail_in_body(const std::string& place) {
+  try {
+    throw;
+  } catch (const Error& error) {
+    ErrorFields fields = error.fields();
+    fields.node = place + (fields.node.empty() ? "" : ": " + fields.node);
+    throw Error(error.kind(), std::move(fields));
+  }
+}
 
 bool is_true(const TensorRef& value) { return number_at(value) != 0; }
 

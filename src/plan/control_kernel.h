@@ -11,8 +11,12 @@ class ControlKernel : public Kernel {
   virtual int64_t cost_ns() const = 0;  // of one run, estimated
 };
 
+// The one element of value; of half floats only whether it is zero.
+double number_at(const TensorRef& value);
 // Is the one element of value not zero?
 bool is_true(const TensorRef& value);
+// In a handler of Error: throws it again, with the place in the loop or branch ("loop0, iteration 17") before the node.
+[[noreturn]] void fail_in_body(const std::string& place);
 
 // Compiles the bodies of node for these specs. Throws what compiling them throws.
 Ref<ControlKernel> link_control(const Node& node, const LinkContext& context, const std::string& name);

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <unordered_map>
 
-#include "plan/control_kernel.h"
 #include "plan/task.h"
 
 namespace hybridnet {
@@ -12,7 +10,7 @@ namespace {
 
 constexpr size_t kMostPlans = 32;
 
-const OpRef kCopy{"_copy"}, kZerosLike{"zeros_like"}, kSliceAxis{"slice_axis"};
+const OpRef kCopy{"_copy"}, kZerosLike{"zeros_like"};
 
 // A recorded call of a graph function: one step on the tape.
 class RecordedCall final : public RecordedFunction {
@@ -87,7 +85,8 @@ GraphFunction::GraphFunction(GraphDefinition definition, CompileOptions options)
   if (options_.name.empty()) options_.name = "CachedOp";
   task_name_ = intern_file(options_.name);
   for (const Node* node : topological_order(definition_.outputs)) {
-    dynamic_ = dynamic_ || has_dynamic_shape(*node);
+    if (!node_by_node_ && NodeByNode::is_needed_for(*node))
+      node_by_node_ = std::make_unique<NodeByNode>(definition_, options_);
   }
 }
 
@@ -113,8 +112,8 @@ std::vector<NDArray> GraphFunction::call(std::span<const NDArray> inputs, std::s
                      .expected = std::to_string(definition_.outputs.size()) + " arrays",
                      .given = std::to_string(out.size())});
   }
-  if (dynamic_) {
-    std::vector<NDArray> results = interpret(inputs);
+  if (node_by_node_) {
+    std::vector<NDArray> results = node_by_node_->run(inputs);
     for (size_t i = 0; i < out.size(); ++i) copy_array(results[i], out[i]);
     return out.empty() ? results : std::vector<NDArray>(out.begin(), out.end());
   }
@@ -333,106 +332,6 @@ std::vector<NDArray> GraphFunction::run_differentiable_backward(const Pending& p
     gradients[static_cast<size_t>(gradient->definition.of_inputs[i])] = results[i];
   }
   return gradients;
-}
-
-// A function of one node's inputs, kept for further calls. number: tells several functions of one node apart.
-Ref<GraphFunction> GraphFunction::function_of(const Node& node, int number,
-                                              const std::function<GraphDefinition()>& make) {
-  const std::lock_guard lock(mutex_);
-  Ref<GraphFunction>& known = controls_[{&node, number}];
-  if (!known) {
-    CompileOptions options = options_;
-    options.name = node.name;
-    known = make_ref<GraphFunction>(make(), std::move(options));
-  }
-  return known;
-}
-
-std::vector<NDArray> GraphFunction::call_control(const Node& node, std::span<const NDArray> arguments) {
-  if (control_kind(node) == ControlKind::kCond && has_dynamic_shape(node)) return call_dynamic_cond(node, arguments);
-  const bool exact = has_dynamic_shape(node);
-  const Ref<GraphFunction> function = function_of(node, 0, [&] {
-    ParamsPtr params = node.params;
-    if (exact) {
-      WhileLoopParams padded = params_of<WhileLoopParams>(node);
-      padded.exact = false;
-      params = ParamSchema<WhileLoopParams>::box(std::move(padded));
-    }
-    const NodePtr alone = make_node(*node.op, node.name, params, {});
-    alone->attrs = node.attrs;
-    alone->subgraphs = node.subgraphs;
-    alone->where = node.where;
-    alone->block = node.block;
-    GraphDefinition definition;
-    for (const NodeEntry& input : node.inputs) {
-      definition.inputs.push_back(make_variable(input.node->name));
-      alone->inputs.push_back({definition.inputs.back(), 0});
-    }
-    for (int i = 0; i < node.num_outputs(); ++i) definition.outputs.push_back({alone, static_cast<uint32_t>(i)});
-    return definition;
-  });
-  std::vector<NDArray> results = function->call(arguments, {});
-  if (exact) cut_to_count(params_of<WhileLoopParams>(node).num_out_data, results);
-  return results;
-}
-
-// The rows of iterations that ran: as many as the last output says.
-void GraphFunction::cut_to_count(int num_out_data, std::vector<NDArray>& results) {
-  results.back().wait_to_read();
-  const int64_t count = *static_cast<const int64_t*>(results.back().data());
-  const Op& slice = kSliceAxis.op();
-  const std::vector<std::pair<std::string, AttrValue>> attrs{{"axis", 0}, {"begin", 0}, {"end", count}};
-  for (int i = 0; i < num_out_data; ++i) {
-    NDArray& rows = results[static_cast<size_t>(i)];
-    if (count == rows.shape()[0]) continue;
-    if (count > 0) {
-      rows = invoke_one(slice, slice.schema->parse(attrs, slice.name), {&rows, 1});
-    } else {
-      Shape shape = rows.shape();
-      shape[0] = 0;
-      rows = NDArray::empty(shape, rows.dtype(), rows.device());
-    }
-  }
-}
-
-// Branches whose outputs differ in size: the predicate is read, then one branch runs.
-std::vector<NDArray> GraphFunction::call_dynamic_cond(const Node& node, std::span<const NDArray> arguments) {
-  auto run = [&](size_t body) {
-    const Ref<GraphFunction> function = function_of(node, static_cast<int>(body), [&] {
-      return GraphDefinition{node.subgraphs[body]->inputs, node.subgraphs[body]->outputs};
-    });
-    std::vector<NDArray> inputs;
-    for (int source : body_sources(node, body)) inputs.push_back(arguments[static_cast<size_t>(source)]);
-    return function->call(inputs, {});
-  };
-  const NDArray pred = run(0)[0];
-  pred.wait_to_read();
-  return run(is_true(pred.ref()) ? 1 : 2);
-}
-
-// Node by node, as if the user had called the ops: for graphs with shapes that only running tells.
-std::vector<NDArray> GraphFunction::interpret(std::span<const NDArray> inputs) {
-  std::unordered_map<const Node*, std::vector<NDArray>> values;
-  for (size_t i = 0; i < inputs.size(); ++i) values[definition_.inputs[i].get()] = {inputs[i]};
-  for (const Node* node : topological_order(definition_.outputs)) {
-    if (values.count(node) != 0) continue;
-    if (node->is_variable()) {
-      values[node] = {NDArray(Ref<ArrayImpl>(static_cast<ArrayImpl*>(node->constant.get())))};
-      continue;
-    }
-    std::vector<NDArray> arguments;
-    for (const NodeEntry& input : node->inputs) arguments.push_back(values.at(input.node.get())[input.index]);
-    try {
-      values[node] =
-          node->subgraphs.empty() ? invoke(*node->op, node->params, arguments) : call_control(*node, arguments);
-    } catch (Error& error) {
-      error.add_context({.op = node->op->name, .node = node->name, .block = node->block, .where = node->where});
-      throw;
-    }
-  }
-  std::vector<NDArray> results;
-  for (const NodeEntry& output : definition_.outputs) results.push_back(values.at(output.node.get())[output.index]);
-  return results;
 }
 
 size_t GraphFunction::num_plans() {

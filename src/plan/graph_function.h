@@ -3,7 +3,7 @@
 
 #include <functional>
 #include <list>
-#include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -11,6 +11,7 @@
 #include "hybridnet/imperative.h"
 #include "hybridnet/ndarray.h"
 #include "plan/compiled_call.h"
+#include "plan/node_by_node.h"
 
 namespace hybridnet {
 
@@ -48,18 +49,13 @@ class GraphFunction : public RefCounted<GraphFunction> {
 
   const GraphDefinition& definition() const { return definition_; }
   const CompileOptions& options() const { return options_; }
-  bool dynamic() const { return dynamic_; }  // only call() works then
+  bool dynamic() const { return node_by_node_ != nullptr; }  // only call() works then
   size_t num_plans();
   std::string summary();
   std::string plan_text();
 
  private:
   struct GradientFunction;
-  std::vector<NDArray> interpret(std::span<const NDArray> inputs);
-  Ref<GraphFunction> function_of(const Node& node, int number, const std::function<GraphDefinition()>& make);
-  std::vector<NDArray> call_control(const Node& node, std::span<const NDArray> arguments);
-  std::vector<NDArray> call_dynamic_cond(const Node& node, std::span<const NDArray> arguments);
-  static void cut_to_count(int num_out_data, std::vector<NDArray>& results);
   std::shared_ptr<GradientFunction> gradient_function(const CallSignature& signature);
   [[noreturn]] void throw_overwritten(const BackwardInput& source, const NDArray& array) const;
   void check_inputs(std::span<const NDArray> inputs) const;
@@ -70,10 +66,9 @@ class GraphFunction : public RefCounted<GraphFunction> {
   const GraphDefinition definition_;
   CompileOptions options_;
   const char* task_name_;
-  bool dynamic_ = false;  // some output's shape depends on data: nodes are invoked one by one
+  std::unique_ptr<NodeByNode> node_by_node_;  // null: the graph can be linked ahead
   std::mutex mutex_;
-  std::map<std::pair<const Node*, int>, Ref<GraphFunction>> controls_;  // of interpret(): loops and branches
-  std::list<Ref<CompiledCall>> compiled_;                               // most recent first
+  std::list<Ref<CompiledCall>> compiled_;  // most recent first
   std::vector<std::pair<CallSignature, std::shared_ptr<GradientFunction>>> gradients_;
 };
 

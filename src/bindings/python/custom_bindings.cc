@@ -1,5 +1,7 @@
 // Operators written in Python: what the operator `Custom` asks for goes to a Python object (hybridnet.operator).
+#include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 
 #include "casters.h"
@@ -15,20 +17,13 @@ py::object as_object(const Shape& shape) {
 // hybridnet.operator.LibraryHooks, imported when the first custom operator is met, has
 //   num_outputs(type, attributes) -> int
 //   infer(type, attributes, shapes, dtypes) -> (in shapes, in dtypes, out shapes, out dtypes), None where not known
+//   is_lazy(type, attributes) -> bool
 //   call(type, attributes, inputs) -> list of arrays
+//   call_lazy(type, attributes, shapes, dtypes, input) -> list of arrays; input(i) gives an array
 class PythonOperators final : public CustomOperators {
  public:
-  int num_outputs(const CustomParams& use) override {
-    {
-      const std::lock_guard lock(mutex_);
-      if (const auto it = counts_.find({use.op_type, use.open_attributes}); it != counts_.end()) return it->second;
-    }
-    AcquireGil gil;
-    const int count = py::cast<int>(hooks().attr("num_outputs")(use.op_type, use.open_attributes));
-    const std::lock_guard lock(mutex_);
-    counts_[{use.op_type, use.open_attributes}] = count;
-    return count;
-  }
+  int num_outputs(const CustomParams& use) override { return known(use).num_outputs; }
+  bool is_lazy(const CustomParams& use) override { return known(use).lazy; }
 
   void infer(const CustomParams& use, InferContext& c) override {
     AcquireGil gil;
@@ -53,18 +48,60 @@ class PythonOperators final : public CustomOperators {
     AcquireGil gil;
     py::list list;
     for (const NDArray& input : inputs) list.append(input);
-    std::vector<NDArray> results;
-    for (const py::handle result : py::list(hooks().attr("call")(use.op_type, use.open_attributes, list)))
-      results.push_back(expect_array(result.ptr(), "output"));
-    return results;
+    return arrays_of(hooks().attr("call")(use.op_type, use.open_attributes, list));
+  }
+
+  std::vector<NDArray> call_lazy(const CustomParams& use, std::span<const TensorSpec> inputs,
+                                 const std::function<NDArray(size_t)>& input) override {
+    AcquireGil gil;
+    py::list shapes, dtypes;
+    for (const TensorSpec& spec : inputs) {
+      shapes.append(spec.shape.known() ? as_object(spec.shape) : py::object(py::none()));
+      dtypes.append(spec.dtype == DType::kUnknown ? py::object(py::none())
+                                                  : py::reinterpret_borrow<py::object>(numpy_type(spec.dtype)));
+    }
+    // Python may keep the function longer than the call lasts.
+    auto alive = std::make_shared<const std::function<NDArray(size_t)>*>(&input);
+    const py::cpp_function get([alive](size_t i) {
+      if (*alive == nullptr) throw Error(ErrorKind::kError, {.op = "Custom", .message = "the call is over"});
+      return (**alive)(i);
+    });
+    const struct End {
+      std::shared_ptr<const std::function<NDArray(size_t)>*> alive;
+      ~End() { *alive = nullptr; }
+    } end{alive};
+    return arrays_of(hooks().attr("call_lazy")(use.op_type, use.open_attributes, shapes, dtypes, get));
   }
 
   void forget() {
     const std::lock_guard lock(mutex_);
-    counts_.clear();
+    known_.clear();
   }
 
  private:
+  struct Known {
+    int num_outputs;
+    bool lazy;
+  };
+  Known known(const CustomParams& use) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto it = known_.find({use.op_type, use.open_attributes}); it != known_.end()) return it->second;
+    }
+    AcquireGil gil;
+    const Known found{py::cast<int>(hooks().attr("num_outputs")(use.op_type, use.open_attributes)),
+                      py::cast<bool>(hooks().attr("is_lazy")(use.op_type, use.open_attributes))};
+    const std::lock_guard lock(mutex_);
+    known_[{use.op_type, use.open_attributes}] = found;
+    return found;
+  }
+
+  static std::vector<NDArray> arrays_of(const py::object& list) {
+    std::vector<NDArray> arrays;
+    for (const py::handle array : py::list(list)) arrays.push_back(expect_array(array.ptr(), "output"));
+    return arrays;
+  }
+
   template <typename T>
   static T item(const py::handle& values, int i, T unknown) {
     const py::object value = py::list(py::reinterpret_borrow<py::object>(values))[static_cast<size_t>(i)];
@@ -74,7 +111,7 @@ class PythonOperators final : public CustomOperators {
   static py::object hooks() { return py::module_::import("hybridnet.operator").attr("LibraryHooks"); }
 
   std::mutex mutex_;
-  std::map<std::pair<std::string, std::string>, int> counts_;
+  std::map<std::pair<std::string, std::string>, Known> known_;
 };
 
 }  // namespace

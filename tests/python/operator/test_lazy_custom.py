@@ -1,0 +1,179 @@
+"""Operators written in Python that ask for their inputs one by one: what they do not ask for does not run."""
+
+from __future__ import annotations
+
+import hybridnet as mx
+import numpy as np
+import pytest
+from hybridnet import autograd, errors, gluon, nd
+
+RAN: list[str] = []
+
+
+class Traced(mx.operator.CustomOp):
+    """Passes data on and says that it ran."""
+
+    def __init__(self, tag):
+        super().__init__()
+        self.tag = tag
+
+    def forward(self, is_train, req, in_data, out_data, aux):
+        RAN.append(self.tag)
+        self.assign(out_data[0], req[0], in_data[0])
+
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        RAN.append(self.tag + " backward")
+        self.assign(in_grad[0], req[0], out_grad[0])
+
+
+@mx.operator.register("traced_of_lazy_tests")
+class TracedProp(mx.operator.CustomOpProp):
+    def __init__(self, tag):
+        super().__init__()
+        self.tag = tag
+
+    def create_operator(self, ctx, in_shapes, in_dtypes):
+        return Traced(self.tag)
+
+
+class Select(mx.operator.CustomOp):
+    """Row by row one of two inputs, as the signs of the first say; asks only for those that it needs."""
+
+    def lazy_step(self, is_train, req, in_data, out_data, aux):
+        if in_data[0] is None:
+            return [0]
+        self.positive = in_data[0].asnumpy() > 0
+        wanted = [k for k, rows in ((1, self.positive), (2, ~self.positive)) if rows.any() and in_data[k] is None]
+        if wanted:
+            return wanted
+        parts = [np.zeros(out_data[0].shape) if a is None else a.asnumpy() for a in in_data[1:]]
+        self.assign(out_data[0], req[0], nd.array(np.where(self.positive[:, None], *parts)))
+        return []
+
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        assert [r == "null" for r in req] == [a is None for a in in_data]
+        for k, rows in ((1, self.positive), (2, ~self.positive)):
+            if in_data[k] is not None:
+                self.assign(in_grad[k], req[k], out_grad[0] * nd.array(rows[:, None] * 1.0))
+
+
+@mx.operator.register("select_of_lazy_tests")
+class SelectProp(mx.operator.CustomOpProp):
+    def __init__(self):
+        super().__init__(lazy=True)
+
+    def list_arguments(self):
+        return ["test", "then", "otherwise"]
+
+    def infer_shape(self, in_shape):
+        return in_shape, [in_shape[1]], []
+
+    def create_operator(self, ctx, in_shapes, in_dtypes):
+        assert in_shapes == [(2,), (2, 3), (2, 3)] or in_shapes == [[2], [2, 3], [2, 3]]
+        return Select()
+
+
+class Net(gluon.HybridBlock):
+    def __init__(self):
+        super().__init__()
+        self.a = self.params.get("a", shape=(3,), init="ones")
+        self.b = self.params.get("b", shape=(3,), init="ones")
+
+    def hybrid_forward(self, F, test, x, a, b):
+        def traced(value, tag):
+            return F.Custom(value, op_type="traced_of_lazy_tests", tag=tag)
+
+        then = traced(F.broadcast_mul(x, a), "then")
+        otherwise = traced(traced(F.broadcast_mul(x, b), "else") * 3, "else, second")
+        return F.Custom(traced(test, "test"), then, otherwise, op_type="select_of_lazy_tests")
+
+
+X = np.arange(1.0, 7).reshape(2, 3)
+CASES = {
+    "then": ([1, 2], ["test", "then"], X),
+    "else": ([-1, -2], ["test", "else", "else, second"], 3 * X),
+    "both": ([1, -2], ["test", "then", "else", "else, second"], np.array([X[0], 3 * X[1]])),
+}
+
+
+@pytest.mark.parametrize("hybridized", [False, True], ids=["imperative", "hybridized"])
+@pytest.mark.parametrize("case", CASES)
+def test_only_what_is_asked_for_runs_forwards_and_backwards(case, hybridized):
+    test, ran, expected = CASES[case]
+    net = Net()
+    net.initialize()
+    net.hybridize(hybridized)
+    for parameter in (net.a, net.b):
+        parameter.data()  # initialized
+        parameter.grad()[:] = 7
+    RAN.clear()
+    with autograd.record():
+        out = net(nd.array(test), nd.array(X))
+    out.backward()
+    forwards = [tag for tag in RAN if not tag.endswith("backward")]
+    if hybridized:
+        assert sorted(forwards) == sorted(ran)
+        assert sorted(set(RAN) - set(ran)) == sorted(f"{tag} backward" for tag in ran if tag != "test")
+    np.testing.assert_allclose(out.asnumpy(), expected)
+    positive = np.array(test)[:, None] > 0
+    np.testing.assert_allclose(net.a.grad().asnumpy(), (X * positive).sum(axis=0))
+    np.testing.assert_allclose(net.b.grad().asnumpy(), (3 * X * ~positive).sum(axis=0))
+
+
+def test_a_value_that_others_need_runs_once():
+    data = mx.sym.var("x")
+    shared = mx.sym.Custom(data, op_type="traced_of_lazy_tests", tag="shared")
+    chosen = mx.sym.Custom(mx.sym.var("test"), shared, shared * 2, op_type="select_of_lazy_tests")
+    RAN.clear()
+    out = (chosen + shared).eval(test=nd.array([1, -1]), x=nd.array(X))[0]
+    assert RAN == ["shared"]
+    np.testing.assert_allclose(out.asnumpy(), [2 * X[0], 3 * X[1]])
+
+
+def test_in_a_loop_each_iteration_decides():
+    class Loop(gluon.HybridBlock):
+        def forward(self, tests, x):
+            def body(test, s):
+                f = mx.sym if isinstance(test, mx.sym.Symbol) else mx.nd
+                then = f.Custom(s + x, op_type="traced_of_lazy_tests", tag="then")
+                otherwise = f.Custom(s * 2, op_type="traced_of_lazy_tests", tag="else")
+                s = f.Custom(test, then, otherwise, op_type="select_of_lazy_tests")
+                return s, s
+
+            return mx.contrib.control_flow.foreach(body, tests, x)[0]
+
+    loop = Loop()
+    loop.hybridize()
+    RAN.clear()
+    out = loop(nd.array([[1, 1], [-1, -1], [1, -1]]), nd.array(X))
+    assert RAN == ["then", "else", "then", "else"]
+    np.testing.assert_allclose(out.asnumpy(), [2 * X, 4 * X, [5 * X[0], 8 * X[1]]])
+
+
+class Asks(mx.operator.CustomOp):
+    def __init__(self, wanted):
+        super().__init__()
+        self.wanted = wanted
+
+    def lazy_step(self, is_train, req, in_data, out_data, aux):
+        return self.wanted
+
+
+@mx.operator.register("asks_of_lazy_tests")
+class AsksProp(mx.operator.CustomOpProp):
+    def __init__(self, wanted):
+        super().__init__(lazy=True)
+        self.wanted = [int(wanted)]
+
+    def create_operator(self, ctx, in_shapes, in_dtypes):
+        return Asks(self.wanted)
+
+
+def test_an_operator_that_asks_for_what_it_has_is_stalled():
+    with pytest.raises(errors.ValueError, match=r"'asks_of_lazy_tests' has stalled.*data"):
+        nd.Custom(nd.ones((2,)), op_type="asks_of_lazy_tests", wanted=0)
+
+
+def test_an_operator_that_asks_for_an_input_it_does_not_have_is_an_error():
+    with pytest.raises(errors.ValueError, match=r"asked for inputs \[3\].*0 to 0 \(data\)"):
+        nd.Custom(nd.ones((2,)), op_type="asks_of_lazy_tests", wanted=3)
