@@ -45,6 +45,11 @@ class RecordedFunction : public RefCounted<RecordedFunction> {
   // True when backward() returns arrays that nobody else holds: gradient buffers may then take them over without a
   // copy.
   virtual bool returns_fresh_arrays() const { return false; }
+  // The step as nodes over these inputs, one value per output; empty when it is not made of operators.
+  virtual std::vector<Value> as_graph(std::span<const Value> inputs) const {
+    (void)inputs;
+    return {};
+  }
   virtual void free_residuals() {}  // retain_graph=False
 };
 // Marks outputs as produced by `function` from `inputs`. Does nothing when no input needs a gradient.

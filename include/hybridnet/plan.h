@@ -48,8 +48,12 @@ class Executor : public RefCounted<Executor> {
            std::vector<NDArray> auxiliaries, CachedOpConfig config = {});
   ~Executor();
   const std::vector<NDArray>& forward(bool train);
-  void backward(std::span<const NDArray> out_grads);  // empty: ones (loss heads ignore them)
+  // Empty: ones (loss heads ignore them). What arrives at outputs that no wanted gradient depends on is not looked at.
+  void backward(std::span<const NDArray> out_grads);
   const std::vector<NDArray>& outputs() const;
+  // What a forward and, where gradients are wanted, a backward run need beside the bound arrays: outputs and the
+  // gradients that arrive at them, values between operators, workspace. 0 for graphs that run node by node.
+  int64_t memory_bytes();
 
  private:
   struct Impl;

@@ -14,6 +14,7 @@ __all__ = [
     "Function",
     "NDArray",
     "backward",
+    "get_symbol",
     "grad",
     "is_recording",
     "is_training",
@@ -153,6 +154,15 @@ def grad(
     keep = create_graph if retain_graph is None else retain_graph
     found = _core.grad(heads, _head_gradients(heads, head_grads), wanted, keep, create_graph, train_mode)
     return found[0] if isinstance(variables, NDArray) else found
+
+
+def get_symbol(x: NDArray) -> Any:
+    """The Symbol of the recorded operators that x was computed by; leaves and constants are variables var0, var1, ...
+
+    Hybridized blocks appear as the operators they are made of. Raises GradientError if x was not recorded, or by a
+    :class:`Function`.
+    """
+    return _core.recorded_graph(x)
 
 
 class Function:

@@ -14,7 +14,8 @@ from .context import Context
 from .errors import ShapeError
 from .errors import TypeError as HybridNetTypeError
 from .errors import ValueError as HybridNetValueError
-from .ndarray import NDArray, zeros
+from .ndarray import NDArray, ones_like, zeros
+from .symbol.symbol import Group
 
 __all__ = ["Executor", "simple_bind"]
 
@@ -24,7 +25,7 @@ class Executor:
 
     Change the values of ``arg_dict`` in place and call ``forward``; ``backward`` fills ``grad_dict``.
 
-    Attributes: ``arg_arrays``, ``grad_arrays`` (None where no gradient is asked for) and ``aux_arrays``, in the order
+    Attributes: ``arg_arrays``, ``grad_arrays`` (None where none was bound) and ``aux_arrays``, in the order
     of the Symbol's lists; ``arg_dict``, ``grad_dict``, ``aux_dict`` by name; ``outputs`` and ``output_dict`` after
     forward().
     """
@@ -46,11 +47,16 @@ class Executor:
         self._requests = _requests(grad_req, names)
         grads = _by_name(args_grad, names, "args_grad", required=False)
         self._requests = [r if g is not None else "null" for r, g in zip(self._requests, grads, strict=True)]
-        self.grad_arrays = [g if r != "null" else None for g, r in zip(grads, self._requests, strict=True)]
-        self._core = _core.Executor(symbol, self.arg_arrays, self.grad_arrays, self._requests, self.aux_arrays)
+        self.grad_arrays = grads
+        self._core = self._bound(symbol)
         self._names, self._aux_names = names, aux_names
         self._monitor: Callable[[str, NDArray], None] | None = None
+        self._monitor_all = False
+        self._watched: list[tuple[str, int]] = []  # what the monitor is told, and which result that is
         self._ran = False
+
+    def _bound(self, symbol: Any) -> _core.Executor:
+        return _core.Executor(symbol, self.arg_arrays, self.grad_arrays, self._requests, self.aux_arrays)
 
     @property
     def arg_dict(self) -> dict[str, NDArray]:
@@ -59,7 +65,7 @@ class Executor:
 
     @property
     def grad_dict(self) -> dict[str, NDArray | None]:
-        """Variable name -> gradient array, None where none is asked for."""
+        """Variable name -> gradient array, None where none was bound."""
         return dict(zip(self._names, self.grad_arrays, strict=True))
 
     @property
@@ -72,7 +78,7 @@ class Executor:
         """Results of the last forward()."""
         if not self._ran:
             self.forward()
-        return self._core.outputs()
+        return self._core.outputs()[: self._symbol.num_outputs]
 
     @property
     def output_dict(self) -> dict[str, NDArray]:
@@ -93,9 +99,9 @@ class Executor:
         self._ran = True
         results = self._core.outputs()
         if self._monitor is not None:
-            for name, array in zip(self._symbol.list_outputs(), results, strict=True):
-                self._monitor(name, array)
-        return results
+            for name, number in self._watched:
+                self._monitor(name, results[number])
+        return results[: self._symbol.num_outputs]
 
     def backward(self, out_grads: Any = None, is_train: bool = True) -> None:
         """Computes gradients into ``grad_arrays``. out_grads: gradients arriving at the outputs; ones if None."""
@@ -109,7 +115,12 @@ class Executor:
             grads = list(out_grads)
         if not self._ran:
             self.forward(is_train=is_train)
-        self._core.backward([_of_type(grad, output) for grad, output in zip(grads, self._core.outputs(), strict=False)])
+        results = self._core.outputs()
+        inner = len(results) - self._symbol.num_outputs
+        if inner and not grads:
+            grads = [ones_like(output) for output in results[:-inner]]
+        given = [_of_type(grad, output) for grad, output in zip(grads, results, strict=False)]
+        self._core.backward([*given, *[None] * inner])
 
     def copy_params_from(
         self,
@@ -151,15 +162,54 @@ class Executor:
             a if tuple(s) == a.shape else zeros(s, self._ctx, a.dtype)
             for s, a in zip(aux_shapes, self.aux_arrays, strict=True)
         ]
-        return Executor(self._symbol, self._ctx, args, grads, self._requests, aux)
+        made = Executor(self._symbol, self._ctx, args, grads, self._requests, aux)
+        if self._monitor is not None:
+            made.set_monitor_callback(self._monitor, self._monitor_all)
+        return made
 
     def set_monitor_callback(self, callback: Callable[[str, NDArray], None], monitor_all: bool = False) -> None:
-        """callback(name, array) is called for each output after forward()."""
-        self._monitor = callback
+        """callback(name, array) is called after forward() for each output of each operator, in the order that they run.
+
+        monitor_all: for the operators' inputs as well, as '<operator>_<input>', and for variables.
+        """
+        self._monitor, self._monitor_all = callback, monitor_all
+        inside = self._symbol.get_internals()
+        self._watched = [
+            (name, self._symbol.num_outputs + number) for name, number in _watched_values(inside, monitor_all)
+        ]
+        self._core = self._bound(Group([self._symbol, inside]))
+        self._ran = False
 
     def debug_str(self) -> str:
-        """The graph as text."""
-        return self._symbol.debug_str()
+        """The graph as text, and the memory that runs need beside the bound arrays."""
+        return f"{self._symbol.debug_str()}\nTotal {self._core.memory_bytes() >> 20} MB allocated\n"
+
+
+def _watched_values(inside: Any, with_inputs: bool) -> list[tuple[str, int]]:
+    """Name and number of each value of a graph that a monitor is told; inside: the graph's get_internals()."""
+    names = inside.list_outputs()
+    numbers = {name: number for number, name in enumerate(names)}
+    watched: list[tuple[str, int]] = []
+    node = None
+    for number, name in enumerate(names):
+        value = inside[number]
+        operator = _core.symbol_op(value)
+        if operator is None:
+            continue  # a variable, told where it is read
+        if with_inputs and value.name != node:
+            children = value.get_children()
+            for i, child in enumerate(children.list_outputs() if children is not None else ()):
+                if _core.symbol_op(inside[numbers[child]]) is None:
+                    watched.append((child, numbers[child]))
+                watched.append((f"{value.name}_{_input_name(operator, i)}", numbers[child]))
+        node = value.name
+        watched.append((name, number))
+    return watched
+
+
+def _input_name(operator: str, number: int) -> str:
+    declared = _core.describe_op(operator)
+    return f"arg{number}" if declared["variadic"] else declared["inputs"][number]["name"]
 
 
 def _by_name(arrays: Any, names: Sequence[str], what: str, required: bool) -> list[Any]:

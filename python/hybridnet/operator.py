@@ -21,7 +21,15 @@ from .errors import TypeError as HybridNetTypeError
 from .errors import ValueError as HybridNetValueError
 from .ndarray import NDArray, empty, zeros
 
-__all__ = ["Custom", "CustomOp", "CustomOpProp", "get_all_registered_operators", "get_operator_arguments", "register"]
+__all__ = [
+    "Custom",
+    "CustomOp",
+    "CustomOpProp",
+    "OperatorArguments",
+    "get_all_registered_operators",
+    "get_operator_arguments",
+    "register",
+]
 
 
 class CustomOp:

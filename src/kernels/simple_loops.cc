@@ -173,7 +173,7 @@ struct Clip {
 struct ReluGrad {
   template <class T>
   HWY_INLINE T operator()(T dy, T x) const {
-    return x > T(0) ? dy : T(0);
+    return x > T(0) ? dy : (x != x ? x : T(0));  // NaN goes on, as forward: a broken input must not look flat
   }
 };
 struct SigmoidGrad {  // y: the sigmoid

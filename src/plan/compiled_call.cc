@@ -131,6 +131,33 @@ void compile_with_gradient(CompiledCall& call, Graph graph, const std::vector<in
 
 }  // namespace
 
+std::vector<Value> GraphDefinition::applied_to(std::span<const Value> values) const {
+  std::unordered_map<const Node*, NodeEntry> leaves;
+  for (size_t i = 0; i < inputs.size(); ++i) leaves[inputs[i].get()] = to_entry(values[i]);
+  std::unordered_map<const Node*, NodePtr> copies;
+  const auto mapped = [&](const NodeEntry& e) -> NodeEntry {
+    if (const auto leaf = leaves.find(e.node.get()); leaf != leaves.end()) return leaf->second;
+    return {copies.at(e.node.get()), e.index};
+  };
+  for (Node* node : topological_order(outputs)) {
+    if (leaves.count(node) != 0) continue;
+    NodePtr copy = make_ref<Node>();
+    copy->op = node->op;
+    copy->name = node->name;
+    copy->params = node->params;
+    copy->attrs = node->attrs;
+    copy->subgraphs = node->subgraphs;
+    copy->where = node->where;
+    copy->block = node->block;
+    copy->constant = node->constant;
+    for (const NodeEntry& input : node->inputs) copy->inputs.push_back(mapped(input));
+    copies[node] = std::move(copy);
+  }
+  std::vector<Value> result;
+  for (const NodeEntry& output : outputs) result.push_back(to_value(mapped(output)));
+  return result;
+}
+
 Ref<CompiledCall> compile_call(const GraphDefinition& definition, const CallSignature& signature,
                                const CompileOptions& options) {
   auto call = make_ref<CompiledCall>();

@@ -14,6 +14,9 @@ struct GraphDefinition {
   std::vector<NodePtr> inputs;
   std::vector<NodeEntry> outputs;
   bool commits_writebacks = true;  // false: states keep their values (a forward run that is repeated)
+
+  // The outputs as nodes over other inputs, which stand in the order of `inputs`.
+  std::vector<Value> applied_to(std::span<const Value> values) const;
 };
 
 struct CallSignature {

@@ -68,6 +68,41 @@ struct Executor::Impl {
       if (requests[i] == GradReq::kWrite && !gradient_is_fresh(leaves[i])) fill_zero(gradients[i]);
   }
 
+  // Per output: does some wanted gradient read its head? What arrives at the others is not looked at.
+  std::vector<uint8_t> read_heads() const {
+    std::vector<uint8_t> read(outputs.size(), 0);
+    if (function->dynamic()) {
+      for (size_t i = 0; i < recorded.size(); ++i) read[i] = needs_gradient(recorded[i]) ? 1 : 0;
+    } else {
+      for (const BackwardInput& source : pending.compiled->sources)
+        if (source.kind == BackwardInput::Kind::kHead) read[static_cast<size_t>(source.index)] = 1;
+    }
+    return read;
+  }
+
+  // One gradient per output whose head is read; ones when none are given.
+  std::vector<NDArray> heads_from(std::span<const NDArray> out_grads) const {
+    const std::vector<uint8_t> read = read_heads();
+    std::vector<NDArray> heads(outputs.size());
+    for (size_t i = 0; i < heads.size(); ++i) {
+      if (read[i] == 0) continue;
+      if (out_grads.empty()) {
+        if (is_floating(outputs[i].dtype()))
+          heads[i] = invoke_one(kOnesLike.op(), kOnesLike.op().default_params, {&outputs[i], 1});
+        continue;
+      }
+      if (i >= out_grads.size()) throw_count("out_grads", outputs.size(), out_grads.size());
+      heads[i] = out_grads[i];
+      if (heads[i] && !(heads[i].spec() == outputs[i].spec())) {
+        throw ShapeError({.op = function->options().name,
+                          .input = "out_grads[" + std::to_string(i) + "]",
+                          .expected = outputs[i].spec().str(),
+                          .given = heads[i].spec().str()});
+      }
+    }
+    return heads;
+  }
+
   // Runs the graph in prediction mode once more, now keeping what backward needs.
   void remember() {
     const Ref<CompiledCall> compiled = function->compiled_for(inputs, wants, false);
@@ -154,20 +189,7 @@ void Executor::backward(std::span<const NDArray> out_grads) {
   if (!m.any_wanted) return;
   if (!m.function->dynamic() && !m.pending.compiled) m.remember();
   if (m.function->dynamic() && m.leaves.empty()) m.run_dynamic(false, true);
-  std::vector<NDArray> heads(out_grads.begin(), out_grads.end());
-  if (!heads.empty() && heads.size() != m.outputs.size()) throw_count("out_grads", m.outputs.size(), heads.size());
-  heads.resize(m.outputs.size());
-  for (size_t i = 0; i < heads.size(); ++i) {
-    if (out_grads.empty() && is_floating(m.outputs[i].dtype())) {
-      heads[i] = invoke_one(kOnesLike.op(), kOnesLike.op().default_params, {&m.outputs[i], 1});
-    }
-    if (heads[i] && !(heads[i].spec() == m.outputs[i].spec())) {
-      throw ShapeError({.op = m.function->options().name,
-                        .input = "out_grads[" + std::to_string(i) + "]",
-                        .expected = m.outputs[i].spec().str(),
-                        .given = heads[i].spec().str()});
-    }
-  }
+  const std::vector<NDArray> heads = m.heads_from(out_grads);
   if (m.function->dynamic()) return m.backward_dynamic(heads);
   std::vector<NDArray> into(m.inputs.size());
   for (size_t i = 0; i < into.size(); ++i) {
@@ -190,5 +212,21 @@ void Executor::backward(std::span<const NDArray> out_grads) {
 }
 
 const std::vector<NDArray>& Executor::outputs() const { return impl_->outputs; }
+
+int64_t Executor::memory_bytes() {
+  Impl& m = *impl_;
+  if (m.function->dynamic()) return 0;
+  const Ref<CompiledCall> compiled = m.function->compiled_for(
+      m.inputs, m.any_wanted ? std::span<const uint8_t>(m.wants) : std::span<const uint8_t>(), m.any_wanted);
+  const Plan& forward = *compiled->forward;
+  int64_t bytes = forward.arena_bytes() + forward.residual_bytes();
+  for (const Plan::OutputInfo& output : forward.outputs()) bytes += output.spec.bytes();
+  if (!compiled->backward) return bytes;
+  bytes += compiled->backward->arena_bytes();
+  for (const BackwardInput& source : compiled->sources)
+    if (source.kind == BackwardInput::Kind::kHead)
+      bytes += forward.outputs()[static_cast<size_t>(source.index)].spec.bytes();
+  return bytes;
+}
 
 }  // namespace hybridnet

@@ -21,6 +21,9 @@ class RecordedCall final : public RecordedFunction {
 
   std::string name() const override { return function_->options().name; }
   bool returns_fresh_arrays() const override { return true; }
+  std::vector<Value> as_graph(std::span<const Value> inputs) const override {
+    return function_->definition().applied_to(inputs);
+  }
   std::vector<NDArray> backward(std::span<const NDArray> out_grads, bool create_graph) override {
     return create_graph ? function_->run_differentiable_backward(pending, inputs_, out_grads)
                         : function_->run_backward(pending, out_grads);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import math
+import struct
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -203,6 +204,12 @@ class NDArray(_core.NDArrayBase):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (_core.save_to_buffer([self], [], True), str(self.context), type(self))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Becomes the array of a pickle that MXNet wrote, which holds one record of the ``.params`` format."""
+        record = bytes(state["handle"] or b"")
+        file = struct.pack("<QQQ", 0x112, 0, 1) + record + struct.pack("<Q", 0)
+        _core.take_over(self, _core.load_from_buffer(file, "pickled NDArray of MXNet")[2][0])
 
     # A __reduce__ that rebuilds serves copy.copy and copy.deepcopy too, but slower than copying.
     def __copy__(self) -> NDArray:

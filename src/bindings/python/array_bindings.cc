@@ -214,6 +214,7 @@ void bind_arrays(py::module_& m) {
     return NDArray::empty(shape, dtype, device_of(device_type, device_id));
   });
   m.def("asnumpy", &asnumpy);
+  m.def("take_over", [](const py::object& a, const NDArray& other) { expect_array(a.ptr(), "array") = other; });
   m.def("copy_from_numpy", &copy_from_numpy);
   m.def("from_numpy_copy", &from_numpy_copy);
   m.def("from_numpy_shared", &from_numpy_shared);

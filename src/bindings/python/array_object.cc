@@ -44,11 +44,16 @@ void array_dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
-PyObject* array_new(PyTypeObject* type, PyObject*, PyObject*) {
-  PyErr_Format(PyExc_TypeError,
-               "%s objects are made by hybridnet.nd.array, zeros, empty and other functions, not by calling the class",
-               type->tp_name);
-  return nullptr;
+// NDArray(handle), as programs and pickles of MXNet call it: a handle is an array; None waits for __setstate__.
+PyObject* array_new(PyTypeObject* type, PyObject* args, PyObject*) {
+  return guarded<PyObject*>(nullptr, [&] {
+    PyObject* handle = PyTuple_GET_SIZE(args) == 1 ? PyTuple_GET_ITEM(args, 0) : nullptr;
+    if (handle == Py_None) return wrap_array_as(NDArray::empty(Shape{0}, DType::kFloat32), type);
+    if (handle != nullptr && is_array(handle)) return wrap_array_as(array_of(handle), type);
+    raise(ErrorKind::kType, {.op = type->tp_name,
+                             .message = "the class is not called to make arrays",
+                             .fix = "call hybridnet.nd.array, zeros, empty or another function"});
+  });
 }
 
 // ------------------------------------------------------------------------------------------------- properties

@@ -2,6 +2,7 @@
 #include "casters.h"
 #include "hybridnet/imperative.h"
 #include "imperative/tape.h"
+#include "imperative/tape_symbol.h"
 
 namespace hybridnet::python {
 namespace {
@@ -88,6 +89,7 @@ void bind_gradients(py::module_& m) {
   m.def("mark_variable", [](const py::object& a, const NDArray& grad, const std::string& req) {
     mark_variable(expect_array(a.ptr(), "array"), grad, grad_req_from_name(req));
   });
+  m.def("recorded_graph", [](const py::object& a) { return recorded_graph(expect_array(a.ptr(), "x")); });
   m.def("drop_grad", [](const py::object& a) { drop_grad(expect_array(a.ptr(), "array")); });
   m.def("grad_req", [](const py::object& a) { return static_cast<int>(grad_req_of(expect_array(a.ptr(), "array"))); });
   m.def("needs_gradient", [](const py::object& a) { return needs_gradient(expect_array(a.ptr(), "array")); });

@@ -95,7 +95,8 @@ void bind_executor(py::module_& m) {
              ReleaseGil release(true);
              h.executor->backward(grads);
            })
-      .def("outputs", [](ExecutorHandle& h) { return h.executor->outputs(); });
+      .def("outputs", [](ExecutorHandle& h) { return h.executor->outputs(); })
+      .def("memory_bytes", [](ExecutorHandle& h) { return h.executor->memory_bytes(); });
 }
 
 }  // namespace

@@ -81,7 +81,17 @@ bool ends_with_hidden_name(std::string_view keyword) {
   });
 }
 
-// weight_lr_mult belongs to the input 'weight', lr_mult to the node.
+std::string hidden_key(const std::string& keyword) {
+  return keyword.starts_with("__") ? keyword : "__" + keyword + "__";
+}
+
+// Is it about one input, such as weight_lr_mult?
+bool names_input(const Op& op, const std::string& keyword) {
+  return std::any_of(op.inputs.begin(), op.inputs.end(),
+                     [&](const InputInfo& input) { return keyword.starts_with(input.name + "_"); });
+}
+
+// weight_lr_mult belongs to the input 'weight', lr_mult to the node and the variables that are made with it.
 void set_hidden(Node& node, const std::string& keyword, const std::string& value) {
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const std::string prefix = node.op->input_name(node.params->data(), static_cast<int>(i)) + "_";
@@ -89,7 +99,7 @@ void set_hidden(Node& node, const std::string& keyword, const std::string& value
     node.inputs[i].node->attrs["__" + keyword.substr(prefix.size()) + "__"] = value;
     return;
   }
-  node.attrs[keyword.starts_with("__") ? keyword : "__" + keyword + "__"] = value;
+  node.attrs[hidden_key(keyword)] = value;
 }
 
 int given_inputs(const std::vector<NodeEntry>& inputs) {
@@ -128,6 +138,8 @@ std::vector<NodeEntry> complete_inputs(const Composition& c, const std::string& 
       entry.node = make_variable(name + "_" + op.inputs[i].name);
       for (const auto& [key, value] : attrs)
         if (key.starts_with("__")) entry.node->attrs[key] = value;
+      for (const auto& [keyword, value] : c.hidden_attrs)
+        if (!names_input(op, keyword)) entry.node->attrs[hidden_key(keyword)] = value;
       entry.node->where = python_location();
       if (trace_state().active) entry.node->specs.resize(1);
     }

@@ -70,8 +70,13 @@ int64_t number_of_values(const ArangeParams& p) {
   return count <= 0 ? 0 : static_cast<int64_t>(count) * p.repeat;
 }
 
-// Value i in double; exact for whole numbers up to 2^53.
+// Value i in double; exact for whole numbers up to 2^53. Whole-number ranges start and step by whole numbers, as
+// MXNet's and NumPy's do: arange(1.5, 9, 1.5) of int32 is 1, 2, 3, ...
 void fill_range(const TensorRef& out, double start, double step, int64_t repeat) {
+  if (!is_floating(out.dtype)) {
+    start = std::trunc(start);
+    step = std::trunc(step);
+  }
   dispatch_dtype(out.dtype, [&](auto zero) {
     using T = decltype(zero);
     T* data = out.as<T>();
@@ -115,6 +120,7 @@ void register_arange(OpRegistry& ops) {
       .sample({}, {{"start", "5"}})
       .sample({}, {{"start", "1"}, {"stop", "2"}, {"step", "0.3"}})
       .sample({}, {{"start", "7"}, {"stop", "0"}, {"step", "-2"}, {"dtype", "int64"}})
+      .sample({}, {{"start", "1.5"}, {"stop", "9"}, {"step", "1.5"}, {"dtype", "int32"}})
       .sample({}, {{"start", "0"}, {"stop", "3"}, {"repeat", "2"}});
   ops.declare<ArangeLikeParams>("_contrib_arange_like")
       .alias("_npx_arange_like")

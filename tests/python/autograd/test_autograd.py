@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import threading
 
 import hybridnet as mx
@@ -312,3 +313,67 @@ def test_function_objects_are_freed():
     del function, y
     gc.collect()
     assert alive() is None
+
+
+def test_get_symbol_gives_the_recorded_operators_as_a_graph(rng):
+    x, w = (mx.nd.array(rng.normal(size=(2, 3))) for _ in range(2))
+    for leaf in (x, w):
+        leaf.attach_grad()
+    with autograd.record():
+        y = mx.nd.split(mx.nd.concat(x * w, 2 * x - 1, dim=0), 2, axis=0)[1] + mx.nd.exp(w)
+    graph = autograd.get_symbol(y)
+    assert sorted(graph.list_arguments()) == ["var0", "var1"]
+    np.testing.assert_allclose(graph.eval(var0=x, var1=w)[0].asnumpy(), y.asnumpy(), rtol=1e-6)
+    again = mx.sym.load_json(graph.tojson())
+    np.testing.assert_allclose(again.eval(var0=x, var1=w)[0].asnumpy(), y.asnumpy(), rtol=1e-6)
+
+
+def test_get_symbol_makes_constants_variables():
+    x, constant = mx.nd.ones((2,)), mx.nd.ones((2,))
+    x.attach_grad()
+    with autograd.record():
+        y = x * constant + x
+    assert len(autograd.get_symbol(y).list_arguments()) == 2
+
+
+def test_get_symbol_opens_hybridized_blocks():
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.Dense(4, activation="relu"), mx.gluon.nn.BatchNorm(), mx.gluon.nn.Dense(2))
+    net.initialize()
+    net.hybridize()
+    with autograd.record():
+        y = net(mx.nd.ones((2, 3))) * 2
+    graph = autograd.get_symbol(y)
+    operators = [node["op"] for node in json.loads(graph.tojson())["nodes"] if node["op"] != "null"]
+    assert operators.count("FullyConnected") == 2
+    assert "BatchNorm" in operators
+    assert operators[-1] == "_mul_scalar"
+    assert len(graph.list_auxiliary_states()) == 2
+
+
+def test_get_symbol_says_what_has_no_graph():
+    with pytest.raises(mx.MXNetError, match="not computed while recording"):
+        autograd.get_symbol(mx.nd.ones((2,)))
+
+    class Double(autograd.Function):
+        def forward(self, x):
+            return x * 2
+
+        def backward(self, dy):
+            return dy * 2
+
+    x = mx.nd.ones((2,))
+    x.attach_grad()
+    with autograd.record():
+        y = Double()(x) + 1
+    with pytest.raises(mx.MXNetError, match=r"Double.*backward written in Python"):
+        autograd.get_symbol(y)
+
+
+def test_gradients_of_relu_show_broken_inputs():
+    x = mx.nd.array([float("nan"), 2, -2])
+    x.attach_grad()
+    with autograd.record():
+        y = mx.nd.relu(x)
+    y.backward()
+    np.testing.assert_array_equal(x.grad.asnumpy(), [np.nan, 1, 0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import pickle
+import struct
 import weakref
 
 import hybridnet as mx
@@ -299,3 +300,38 @@ def test_contexts():
     assert mx.nd.ones((1,)).context == mx.cpu()
     with pytest.raises(ValueError, match="device type"):
         mx.Context("tpu")
+
+
+def mxnet_record(values, device_type=1):
+    """What MXNet's pickles hold of a float32 vector: one record of a .params file."""
+    return struct.pack("<IiIqiii", 0xF993FAC9, 0, 1, len(values), device_type, 0, 0) + np.array(values, "f").tobytes()
+
+
+@pytest.mark.parametrize("device_type", [1, 2], ids=["cpu", "gpu"])
+def test_states_of_arrays_that_mxnet_pickled_load(device_type):
+    array = mx.nd.NDArray(None)
+    array.__setstate__({"handle": bytearray(mxnet_record([3, 1, 4], device_type))})
+    np.testing.assert_array_equal(array.asnumpy(), [3, 1, 4])
+
+
+def test_broken_states_raise_and_leave_the_array_alone():
+    array = mx.nd.array([5, 6])
+    for broken in (mxnet_record([1, 2])[:-3], b"", None):
+        with pytest.raises(mx.MXNetError, match="pickled NDArray"):
+            array.__setstate__({"handle": broken})
+    np.testing.assert_array_equal(array.asnumpy(), [5, 6])
+
+
+def test_the_class_makes_arrays_of_handles_only():
+    array = mx.nd.array([5, 6])
+    same = mx.nd.NDArray(array.handle)
+    same[0] = 9
+    np.testing.assert_array_equal(array.asnumpy(), [9, 6])
+    for wrong in ([1, 2], 3):
+        with pytest.raises(TypeError, match=r"nd\.array"):
+            mx.nd.NDArray(wrong)
+
+
+def test_ranges_of_whole_numbers_step_by_whole_numbers():
+    np.testing.assert_array_equal(mx.nd.arange(1.5, 9, 1.5, dtype="int32").asnumpy(), [1, 2, 3, 4, 5])
+    np.testing.assert_array_equal(mx.nd.arange(2.9, 7, 2.2, repeat=2, dtype="int64").asnumpy(), [2, 2, 4, 4])

@@ -200,7 +200,8 @@ def test_bind_runs_forward_and_backward(rng):
     executor.backward(mx.nd.ones((8, 2)))
     np.testing.assert_allclose(grads["fc2_bias"].asnumpy(), [8, 8])
     np.testing.assert_allclose(grads["fc2_weight"].asnumpy(), np.ones((2, 8)) @ hidden, rtol=1e-4)
-    assert executor.grad_dict["data"] is None
+    assert executor.grad_dict["data"] is grads["data"]  # bound, asked for nothing
+    assert not grads["data"].asnumpy().any()
     assert executor.output_dict.keys() == {"fc2_output"}
     executor.forward(data=np.zeros((8, 3)))
     np.testing.assert_allclose(args["data"].asnumpy(), 0)

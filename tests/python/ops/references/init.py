@@ -19,8 +19,11 @@ def _arange(inputs, attrs):
     start, stop, step = value(attrs, "start"), value(attrs, "stop"), value(attrs, "step", 1)
     if stop is None:
         start, stop = 0, start
-    values = np.repeat(np.arange(start, stop, step, dtype="float64"), value(attrs, "repeat", 1))
-    return [values.astype(attrs.get("dtype", "float32"))]
+    dtype = np.dtype(attrs.get("dtype", "float32"))
+    values = np.arange(start, stop, step, dtype="float64")
+    if dtype.kind in "iu":
+        values = int(start) + np.arange(len(values)) * int(step)
+    return [np.repeat(values, value(attrs, "repeat", 1)).astype(dtype)]
 
 
 def _arange_like(inputs, attrs):
@@ -28,7 +31,10 @@ def _arange_like(inputs, attrs):
     axis, repeat = value(attrs, "axis"), value(attrs, "repeat", 1)
     shape = data.shape if axis is None else (data.shape[axis],)
     count = np.arange(int(np.prod(shape, dtype=np.int64))) // repeat
-    return [(value(attrs, "start", 0.0) + count * value(attrs, "step", 1.0)).reshape(shape).astype(data.dtype)]
+    start, step = value(attrs, "start", 0.0), value(attrs, "step", 1.0)
+    if data.dtype.kind in "iu":
+        start, step = int(start), int(step)
+    return [(start + count * step).reshape(shape).astype(data.dtype)]
 
 
 def _linspace(inputs, attrs):
