@@ -14,9 +14,8 @@ struct Environment {
   int64_t inline_limit_ns = 100'000;  // HYBRIDNET_INLINE_LIMIT_US: tasks declared cheaper run inline; 0: none does
   // HYBRIDNET_POOL_LIMIT_MB: above this much pooled memory, blocks go back to the system; -1: no limit
   int64_t pool_reserve_mb = -1;
-  // HYBRIDNET_RUN_AHEAD_MB: threads that push work wait while queued tasks hold more memory than this; -1: never
-  int64_t run_ahead_bytes = int64_t{64} << 20;
-  // HYBRIDNET_RUN_AHEAD_MS: ... or while costly tasks of more than this declared time are queued; -1: never
+  // HYBRIDNET_RUN_AHEAD_MS: threads that push work wait while tasks of more than this declared time are queued; -1:
+  // never
   int64_t run_ahead_ns = 50'000'000;
   std::string passes;            // HYBRIDNET_PASSES: pipeline query
   bool pass_dump = false;        // HYBRIDNET_PASS_DUMP

@@ -92,8 +92,6 @@ Environment read_environment() {
   env.workers = static_cast<int>(read_int("HYBRIDNET_CPU_WORKER_NTHREADS", 0, kMaxThreads, 0));
   env.inline_limit_ns = 1000 * read_int("HYBRIDNET_INLINE_LIMIT_US", 0, int64_t{1} << 40, env.inline_limit_ns / 1000);
   env.pool_reserve_mb = read_int("HYBRIDNET_POOL_LIMIT_MB", -1, kMaxMegabytes, env.pool_reserve_mb);
-  const int64_t ahead_mb = read_int("HYBRIDNET_RUN_AHEAD_MB", -1, kMaxMegabytes, env.run_ahead_bytes >> 20);
-  env.run_ahead_bytes = ahead_mb < 0 ? -1 : ahead_mb << 20;
   const int64_t ahead_ms = read_int("HYBRIDNET_RUN_AHEAD_MS", -1, kMaxMilliseconds, env.run_ahead_ns / 1'000'000);
   env.run_ahead_ns = ahead_ms < 0 ? -1 : ahead_ms * 1'000'000;
   env.passes = read_first({"HYBRIDNET_PASSES"});

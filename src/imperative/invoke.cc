@@ -159,15 +159,6 @@ struct VarLists {
   Engine::Access access() { return {{reads.begin(), num_reads}, {writes.begin(), num_writes}}; }
 };
 
-// Memory of results that the call makes, rather than writes into.
-int64_t bytes_made(std::span<const NDArray> out, std::span<const NDArray> known) {
-  int64_t bytes = 0;
-  for (const NDArray& array : out)
-    if (array) bytes += array.bytes();
-  for (const NDArray& array : known) bytes -= array.bytes();
-  return bytes;
-}
-
 void execute(const Op& op, const ParamsPtr& params, Kernel* kernel, Ref<Kernel>& owner, std::span<const NDArray> in,
              std::span<const NDArray> out, std::span<const NDArray> ordered_out, int64_t cost, RngKey rng) {
   const bool train = autograd_state().training;
@@ -193,7 +184,7 @@ void execute(const Op& op, const ParamsPtr& params, Kernel* kernel, Ref<Kernel>&
   }
   options.where = current_location();
   VarLists all(in, out);
-  auto call = std::make_shared<QueuedCall>(QueuedCall{run_ahead().charge(bytes_made(out, ordered_out), cost),
+  auto call = std::make_shared<QueuedCall>(QueuedCall{run_ahead().charge(cost),
                                                       &op,
                                                       params,
                                                       owner,
@@ -386,8 +377,8 @@ void run_task(const char* name, std::span<const NDArray> reads, std::span<const 
     std::function<void(TaskContext&)> fn;
     std::vector<NDArray> keep_in, keep_out;
   };
-  auto queued = std::make_shared<Queued>(Queued{
-      run_ahead().charge(0, cost_ns), std::move(fn), {reads.begin(), reads.end()}, {writes.begin(), writes.end()}});
+  auto queued = std::make_shared<Queued>(
+      Queued{run_ahead().charge(cost_ns), std::move(fn), {reads.begin(), reads.end()}, {writes.begin(), writes.end()}});
   e.push(
       [queued](TaskContext& c) {
         queued->charge.release();

@@ -72,14 +72,6 @@ class Ordering {
   size_t num_reads_ = 0, num_writes_ = 0;
 };
 
-// What only this run keeps from being freed: its results and what its gradient will read.
-int64_t bytes_held(const PlanArrays& arrays) {
-  int64_t bytes = arrays.residuals ? arrays.residuals.bytes() : 0;
-  for (const NDArray& array : arrays.outputs)
-    if (array.handle()->ref_count() == 1) bytes += array.bytes();  // nobody else knows it yet
-  return bytes;
-}
-
 // What a queued run keeps alive.
 struct QueuedRun {
   RunAhead::Charge charge;
@@ -109,7 +101,7 @@ void push_plan(const Ref<Plan>& plan, const PlanArrays& arrays, RngKey key, cons
     return;
   }
   options.where = current_location();
-  auto run = std::make_shared<QueuedRun>(QueuedRun{run_ahead().charge(bytes_held(arrays), options.cost_ns),
+  auto run = std::make_shared<QueuedRun>(QueuedRun{run_ahead().charge(options.cost_ns),
                                                    plan,
                                                    {arrays.inputs.begin(), arrays.inputs.end()},
                                                    {arrays.outputs.begin(), arrays.outputs.end()},

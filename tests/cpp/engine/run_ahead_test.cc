@@ -8,15 +8,14 @@
 namespace hybridnet {
 namespace {
 
-constexpr int64_t kMega = int64_t{1} << 20;
 constexpr int64_t kMilli = 1'000'000;
 
 // Charges on another thread; `charged` opens when it has.
 class Pusher {
  public:
-  Pusher(RunAhead& ahead, int64_t bytes, int64_t cost_ns)
-      : thread_([this, &ahead, bytes, cost_ns] {
-          charge_.emplace(ahead.charge(bytes, cost_ns));
+  Pusher(RunAhead& ahead, int64_t cost_ns)
+      : thread_([this, &ahead, cost_ns] {
+          charge_.emplace(ahead.charge(cost_ns));
           charged.open();
         }) {}
   ~Pusher() { thread_.join(); }
@@ -31,66 +30,70 @@ void until_somebody_waits(const RunAhead& ahead) {
   while (ahead.waits() == 0) std::this_thread::yield();
 }
 
-TEST(RunAhead, APushBeyondTheMemoryWaitsUntilAQueuedTaskBegins) {
-  RunAhead ahead({.bytes = kMega});
-  RunAhead::Charge first = ahead.charge(kMega, 0);  // one may always be queued, however big
-  Pusher second(ahead, 100, 0);
+std::vector<RunAhead::Charge> charges(RunAhead& ahead, int count, int64_t cost_ns) {
+  std::vector<RunAhead::Charge> queued;
+  for (int i = 0; i < count; ++i) queued.push_back(ahead.charge(cost_ns));
+  return queued;
+}
+
+TEST(RunAhead, APushBeyondTheLimitWaitsUntilHalfOfTheQueuedWorkHasBegun) {
+  RunAhead ahead(10 * kMilli);
+  std::vector<RunAhead::Charge> queued = charges(ahead, 11, kMilli);
+  EXPECT_EQ(ahead.waits(), 0u);
+  Pusher next(ahead, kMilli);
   until_somebody_waits(ahead);
-  EXPECT_LT(ahead.queued_bytes(), 2 * kMega);
-  first.release();
-  second.charged.pass();
+  for (int i = 0; i < 5; ++i) queued.pop_back();
+  EXPECT_EQ(ahead.queued_ns(), 6 * kMilli);  // more than half: `next` has not come through
+  queued.pop_back();
+  next.charged.pass();
+  EXPECT_EQ(ahead.queued_ns(), 6 * kMilli);
 }
 
 TEST(RunAhead, WhatIsChargedIsGivenBackOnce) {
-  RunAhead ahead({.bytes = kMega});
+  RunAhead ahead(10 * kMilli);
   {
-    RunAhead::Charge first = ahead.charge(1000, 5 * kMilli);
+    RunAhead::Charge first = ahead.charge(5 * kMilli);
     RunAhead::Charge moved(std::move(first));
     first.release();  // NOLINT: what was moved from holds nothing
-    EXPECT_GE(ahead.queued_bytes(), 1000);
+    EXPECT_EQ(ahead.queued_ns(), 5 * kMilli);
     moved.release();
-    EXPECT_EQ(ahead.queued_bytes(), 0);
+    EXPECT_EQ(ahead.queued_ns(), 0);
   }
-  EXPECT_EQ(ahead.queued_bytes(), 0);
+  EXPECT_EQ(ahead.queued_ns(), 0);
   EXPECT_EQ(ahead.waits(), 0u);
 }
 
-TEST(RunAhead, CostlyTasksWaitForCostlyOnesAndCheapOnesDoNot) {
-  RunAhead ahead({.cost_ns = 10 * kMilli});
-  RunAhead::Charge first = ahead.charge(0, 100 * kMilli);
-  RunAhead::Charge second = ahead.charge(0, 100 * kMilli);  // two may be queued whatever they cost
-  std::vector<RunAhead::Charge> cheap;
-  for (int i = 0; i < 1000; ++i) cheap.push_back(ahead.charge(0, kMilli / 2));
+TEST(RunAhead, TwoTasksMayBeQueuedWhateverTheyCost) {
+  RunAhead ahead(10 * kMilli);
+  std::vector<RunAhead::Charge> queued = charges(ahead, 2, 100 * kMilli);
   EXPECT_EQ(ahead.waits(), 0u);
-  Pusher third(ahead, 0, 2 * kMilli);
+  Pusher third(ahead, kMilli);
   until_somebody_waits(ahead);
-  second.release();
+  queued.pop_back();
   third.charged.pass();
 }
 
-TEST(RunAhead, ManyTasksWithoutMemoryOfTheirOwnCountToo) {
-  RunAhead ahead({.bytes = kMega});
+TEST(RunAhead, TasksOfUnknownCostCountToo) {
+  RunAhead ahead(10 * kMilli);
   std::vector<RunAhead::Charge> queued;
-  while (ahead.queued_bytes() <= kMega) queued.push_back(ahead.charge(0, 0));
+  while (ahead.queued_ns() <= 10 * kMilli) queued.push_back(ahead.charge(0));
   EXPECT_LE(queued.size(), 10'000u);
-  Pusher next(ahead, 0, 0);
+  Pusher next(ahead, 0);
   until_somebody_waits(ahead);
   queued.clear();
   next.charged.pass();
 }
 
-TEST(RunAhead, WithoutLimitsNobodyWaits) {
-  RunAhead ahead({.bytes = -1, .cost_ns = -1});
-  std::vector<RunAhead::Charge> queued;
-  for (int i = 0; i < 1000; ++i) queued.push_back(ahead.charge(1000 * kMega, 1000 * kMilli));
+TEST(RunAhead, WithoutALimitNobodyWaits) {
+  RunAhead ahead(-1);
+  const std::vector<RunAhead::Charge> queued = charges(ahead, 1000, 1000 * kMilli);
   EXPECT_EQ(ahead.waits(), 0u);
 }
 
 TEST(RunAhead, ATaskThatPushesNeverWaits) {
-  RunAhead ahead({.bytes = kMega, .cost_ns = kMilli});
-  std::vector<RunAhead::Charge> queued;
+  RunAhead ahead(kMilli);
   const TaskScope inside;
-  for (int i = 0; i < 5; ++i) queued.push_back(ahead.charge(kMega, 100 * kMilli));
+  const std::vector<RunAhead::Charge> queued = charges(ahead, 5, 100 * kMilli);
   EXPECT_EQ(ahead.waits(), 0u);
 }
 
@@ -109,39 +112,39 @@ RunAhead::WaitHooks counting_hooks() {
 }
 
 TEST(RunAhead, AFrontEndLetsGoOfItsLocksDuringAWaitAndOnlyThen) {
-  RunAhead ahead({.bytes = kMega});
+  RunAhead ahead(kMilli);
   ahead.set_hooks(counting_hooks());
-  RunAhead::Charge first = ahead.charge(2 * kMega, 0);
+  std::vector<RunAhead::Charge> queued = charges(ahead, 2, kMilli);
   EXPECT_EQ(g_begun, 0);
   {
-    Pusher second(ahead, 0, 0);
+    Pusher next(ahead, 0);
     while (g_begun == 0) std::this_thread::yield();
     EXPECT_EQ(g_ended, 0);
-    first.release();
+    queued.clear();
   }
   EXPECT_EQ(g_ended, 1);
 }
 
 TEST(RunAhead, AThreadThatIsWantedGoesOn) {
-  RunAhead ahead({.bytes = kMega});
+  RunAhead ahead(kMilli);
   ahead.set_hooks(counting_hooks());
-  const RunAhead::Charge first = ahead.charge(2 * kMega, 0);
-  Pusher second(ahead, 0, 0);
+  const std::vector<RunAhead::Charge> queued = charges(ahead, 2, kMilli);
+  Pusher next(ahead, 0);
   until_somebody_waits(ahead);
   g_wanted = true;
-  second.charged.pass();
+  next.charged.pass();
 }
 
 TEST(RunAhead, NobodyWaitsAfterTheWorkersHaveEnded) {
-  RunAhead ahead({.bytes = kMega});
-  const RunAhead::Charge first = ahead.charge(2 * kMega, 0);
+  RunAhead ahead(kMilli);
+  const std::vector<RunAhead::Charge> queued = charges(ahead, 2, kMilli);
   ahead.stop_waiting();
-  const RunAhead::Charge second = ahead.charge(2 * kMega, 0);
+  const RunAhead::Charge third = ahead.charge(kMilli);
   EXPECT_EQ(ahead.waits(), 0u);
 }
 
 TEST(RunAhead, ManyThreadsThatPushToOneEngineAllComeThrough) {
-  RunAhead ahead({.bytes = 64 * 1024, .cost_ns = 2 * kMilli});
+  RunAhead ahead(2 * kMilli);
   EngineUser user(make_threaded_engine(2));
   Var vars[4];
   std::atomic<int> ran{0};
@@ -149,7 +152,7 @@ TEST(RunAhead, ManyThreadsThatPushToOneEngineAllComeThrough) {
   for (Var& var : vars) {
     threads.emplace_back([&] {
       for (int i = 0; i < 500; ++i) {
-        auto charge = std::make_shared<RunAhead::Charge>(ahead.charge(8 * 1024, i % 3 == 0 ? kMilli : 0));
+        auto charge = std::make_shared<RunAhead::Charge>(ahead.charge(i % 3 == 0 ? kMilli : 0));
         user.push({}, {&var}, [charge, &ran] {
           charge->release();
           ++ran;
@@ -160,7 +163,7 @@ TEST(RunAhead, ManyThreadsThatPushToOneEngineAllComeThrough) {
   for (std::thread& thread : threads) thread.join();
   user.engine->wait_all();
   EXPECT_EQ(ran.load(), 2000);
-  EXPECT_EQ(ahead.queued_bytes(), 0);
+  EXPECT_EQ(ahead.queued_ns(), 0);
 }
 
 }  // namespace
