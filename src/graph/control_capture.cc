@@ -27,7 +27,6 @@ class Capture {
   // A node belongs to the body when it depends on a slot, or was made while the body was traced.
   void find_inside(const std::vector<NodeEntry>& results) {
     for (Node* node : topological_order(results)) {
-      if (options_.check_node && reads_slot_.count(node) == 0) options_.check_node(node);
       if (node->is_variable()) continue;
       bool depends = false, inside = false;
       for (const NodeEntry& input : node->inputs) {

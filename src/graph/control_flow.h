@@ -98,7 +98,6 @@ struct CaptureOptions {
   bool keep_unread_slots = true;
   bool hoist = false;                            // pure work that reads no slot stays outside
   std::function<bool(const Node*)> made_inside;  // was this node made while the body was traced?
-  std::function<void(const Node*)> check_node;   // throws for what belongs to another, closed body
 };
 // Copies what results need and slots feed. The surrounding graph is not changed.
 CapturedBody capture_body(const std::vector<NodeEntry>& results, const std::vector<NodePtr>& slots,

@@ -156,7 +156,8 @@ class Cond:
             other_nest,
             "outputs",
             self.else_func,
-            f"then_func ({rules.line_of(self.then_func)}) and else_func give the same result to what comes after",
+            "what comes after does not know which branch was taken",
+            f"those of then_func ({rules.line_of(self.then_func)})",
         )
         for path, one, two in zip(then_nest.paths("outputs"), then, other, strict=True):
             self._check_specs(path, rules.spec_of(one), rules.spec_of(two))

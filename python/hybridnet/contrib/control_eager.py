@@ -106,6 +106,7 @@ class _Rows:
                 "outputs",
                 call.function,
                 "the outputs of all iterations are stacked",
+                "those of the first iteration",
             )
             fix = "give every iteration outputs of the same shape and dtype"
             rules.check_same_specs(call.construct, self.nest.paths("outputs"), self._specs, specs, call.function, fix)

@@ -161,19 +161,25 @@ def check_count(construct: str, name: str, value: Any, least: int) -> int:
 
 
 def check_structure(
-    construct: str, expected: Nest, given: Nest, path: str, function: Callable[..., Any], because: str
+    construct: str,
+    expected: Nest,
+    given: Nest,
+    path: str,
+    function: Callable[..., Any],
+    because: str,
+    model: str = "the initial ones",
 ) -> None:
-    """Both nests must be built alike."""
+    """Both nests must be built alike. model: what the expected one is."""
     if found := nests.mismatch(expected, given, path):
         where, wanted, got = found
         fail(
             errors.TypeError,
             construct,
-            f"{where} has another structure than before",
+            f"{where} has another structure than {model}",
             expected=wanted,
             given=got,
             because=because,
-            fix=f"return {path} built as the initial ones: same lists, keys and lengths",
+            fix=f"return {path} built as {model}: same lists, keys and lengths",
             function=function,
         )
 

@@ -47,10 +47,10 @@ __all__ = [
 
 
 def _refuse(symbol: Symbol, what: str, instead: str) -> NotImplementedForSymbol:
-    where = _core.current_location()
+    where, body = _core.current_location(), _core.control_place()
     return NotImplementedForSymbol(
         f"{what} of Symbol {symbol.name or symbol.list_outputs()}: it has no values while the graph is being built.\n"
-        f"  Because: the block is traced once and run many times, so Python cannot branch on what is computed.\n"
+        f"  Because: {body or 'the block'} is traced once and run many times, so Python cannot branch on what is computed.\n"
         f"  Fix: {instead}" + (f"\n  At: {where}" if where else "")
     )
 
@@ -281,6 +281,21 @@ class Symbol(_core.SymbolBase):
         )
 
     item = asscalar
+
+    def tolist(self) -> Any:
+        """Always raises TraceError: a graph has no values."""
+        raise _refuse(self, "tolist()", "compute with operators, or return the array and read it after the call")
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise _refuse(self, "Conversion to a NumPy array", "use the operators of mx.nd or mx.np instead of NumPy's")
+
+    def __contains__(self, value: Any) -> bool:
+        raise _refuse(self, "'in' on the elements", "compare with == and reduce with max()")
+
+    def __format__(self, spec: str) -> str:
+        if spec:
+            raise _refuse(self, f"Formatting as {spec!r}", "return the array and print it after the call")
+        return str(self)
 
     def wait_to_read(self) -> None:
         """Always raises: a graph has no values."""

@@ -33,22 +33,32 @@ Bodies& bodies() {
   return state;
 }
 
-[[noreturn]] void throw_leak(const Node& node, const std::string& description) {
+[[noreturn]] void throw_leak(const Node& node, const std::string& description, const SourceLocation& where) {
   ErrorFields e;
   for (const char* construct : {"foreach", "while_loop", "cond"})
-    if (description.find(construct) != std::string::npos) e.op = construct;
+    if (description.find(std::string(" of ") + construct) != std::string::npos) e.op = construct;
   e.node = node.name;
   e.message = "a value made inside " + description + " is read outside of it";
   if (node.where.known())
     e.because = "the value '" + node.name + "' is made at " + node.where.str() + ", and exists only while that runs";
   e.fix = "return it as an output or a state";
-  e.where = python_location();
+  e.where = where.known() ? where : python_location();
   raise(ErrorKind::kTrace, std::move(e));
 }
 
-void check_not_closed(const Node* node) {
-  const auto found = bodies().closed.find(node);
-  if (found != bodies().closed.end()) throw_leak(*node, found->second.description);
+// No value of a closed body may be read: neither by a node outside of it, nor as a result.
+void check_leaks(const std::vector<NodeEntry>& results) {
+  const auto& closed = bodies().closed;
+  if (closed.empty()) return;
+  for (const Node* node : topological_order(results)) {
+    if (closed.count(node) != 0) continue;
+    for (const NodeEntry& input : node->inputs)
+      if (const auto found = closed.find(input.node.get()); found != closed.end())
+        throw_leak(*input.node, found->second.description, node->where);
+  }
+  for (const NodeEntry& result : results)
+    if (const auto found = closed.find(result.node.get()); found != closed.end())
+      throw_leak(*result.node, found->second.description, {});
 }
 
 int open_body(const std::string& construct, const std::string& line) {
@@ -119,7 +129,7 @@ BodyHandle close_body(int id, const std::vector<py::object>& results, const std:
   options.keep_unread_slots = keep_unread;
   options.hoist = hoist;
   options.made_inside = [&](const Node* node) { return body.made.count(node) != 0; };
-  options.check_node = check_not_closed;
+  check_leaks(entries);
   BodyHandle handle{capture_body(entries, variables, options)};
   close(bodies(), &handle.captured);
   return handle;
@@ -310,12 +320,11 @@ void bind_control_flow(py::module_& m) {
   m.def("control_while_loop", &make_while_loop);
   m.def("control_cond", &make_cond);
   m.def(
-      "control_check_leaks",
-      [](const Symbol& outputs) {
-        if (bodies().closed.empty()) return;
-        for (const Node* node : topological_order(outputs.outputs)) check_not_closed(node);
-      },
+      "control_check_leaks", [](const Symbol& outputs) { check_leaks(outputs.outputs); },
       "Raises TraceError if outputs read what belongs to a closed body.");
+  m.def(
+      "control_place", [] { return bodies().open.empty() ? std::string() : bodies().open.back().description; },
+      "The innermost body that is being traced, as \"the body of foreach (file:line)\"; empty outside of bodies.");
 }
 
 }  // namespace hybridnet::python
