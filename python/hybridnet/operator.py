@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,15 +21,29 @@ from .errors import TypeError as HybridNetTypeError
 from .errors import ValueError as HybridNetValueError
 from .ndarray import NDArray, empty, zeros
 
+if TYPE_CHECKING:
+    from .python_operator import NDArrayOp, NumpyOp, PythonOp
+
 __all__ = [
     "Custom",
     "CustomOp",
     "CustomOpProp",
+    "NDArrayOp",
+    "NumpyOp",
     "OperatorArguments",
+    "PythonOp",
     "get_all_registered_operators",
     "get_operator_arguments",
     "register",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("NDArrayOp", "NumpyOp", "PythonOp"):  # rarely used: read when asked for
+        from . import python_operator
+
+        return getattr(python_operator, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class CustomOp:

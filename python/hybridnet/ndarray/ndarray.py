@@ -280,9 +280,7 @@ class NDArray(_core.NDArrayBase):
         return _internal_cast(self, target)
 
     def tostype(self, stype: str) -> NDArray:
-        """This array in another storage: 'default', 'row_sparse' or 'csr'."""
-        if stype == "default":
-            return self
+        """A new array of the same values in storage 'default', 'row_sparse' or 'csr'."""
         from .sparse import cast_storage
 
         return cast_storage(self, stype)

@@ -51,12 +51,12 @@ class BaseSparseNDArray(NDArray):
         return f"\n<{type(self).__name__} {shape} @{self.context}>"
 
     def tostype(self, stype: str) -> NDArray:
-        """This array in another storage: 'default', 'row_sparse' or 'csr'."""
+        """A new array of the same values in storage 'default', 'row_sparse' or 'csr'."""
         return cast_storage(self, stype)
 
     def todense(self) -> NDArray:
-        """The same values as a dense array."""
-        return _core.retyped(self, NDArray)
+        """The same values as a new dense array."""
+        return cast_storage(self, "default")
 
     def copy(self) -> Any:
         """A new array with the same values and storage."""
@@ -104,7 +104,7 @@ class CSRNDArray(BaseSparseNDArray):
         return scipy.sparse.csr_matrix(self.asnumpy())
 
     def __getitem__(self, key: Any) -> Any:
-        result = self.todense()[key]
+        result = _core.retyped(self, NDArray)[key]
         return _core.retyped(result, CSRNDArray) if isinstance(key, slice) else result
 
 
@@ -151,7 +151,12 @@ def _class_of(stype: str) -> type:
 
 
 def cast_storage(arr: NDArray, stype: str) -> NDArray:
-    """The same values in another storage. Raises ValueError for csr of arrays that are no matrices."""
+    """A new array of the same values in another storage. Raises ValueError for csr of arrays that are no matrices."""
+    return _stored(arr.copy(), stype)
+
+
+def _stored(arr: NDArray, stype: str) -> NDArray:
+    """The array itself under the class of a storage."""
     cls = _class_of(stype)
     if stype == "csr" and arr.ndim != 2:
         raise HybridNetValueError(f"cast_storage: csr needs a matrix, got shape {arr.shape}")
@@ -197,7 +202,7 @@ def csr_matrix(arg1: Any, shape: Sequence[int] | None = None, ctx: Any = None, d
     values = arg1.toarray() if hasattr(arg1, "toarray") else _numpy(arg1)
     if shape is not None and tuple(shape) != values.shape:
         raise ShapeError(f"csr_matrix: expected values of shape {tuple(shape)}, got {values.shape}")
-    return cast_storage(dense.array(values, ctx, dtype or _value_dtype(arg1)), "csr")  # type: ignore[return-value]
+    return _stored(dense.array(values, ctx, dtype or _value_dtype(arg1)), "csr")  # type: ignore[return-value]
 
 
 def _value_dtype(source: Any) -> Any:
@@ -218,7 +223,7 @@ def _from_coordinates(
         raise HybridNetValueError(f"csr_matrix: an index lies outside of shape {tuple(shape)}")
     values = np.zeros(tuple(shape), dtype=data.dtype)
     np.add.at(values, (rows, columns), data)
-    return cast_storage(dense.array(values, ctx, dtype or data.dtype), "csr")  # type: ignore[return-value]
+    return _stored(dense.array(values, ctx, dtype or data.dtype), "csr")  # type: ignore[return-value]
 
 
 def row_sparse_array(
@@ -232,10 +237,10 @@ def row_sparse_array(
             raise HybridNetValueError(f"row_sparse_array: a row number lies outside of {count} rows")
         values = np.zeros((count, *data.shape[1:]), dtype=data.dtype)
         values[rows] = data
-        return cast_storage(dense.array(values, ctx, dtype or _float_dtype(data)), "row_sparse")  # type: ignore[return-value]
+        return _stored(dense.array(values, ctx, dtype or _float_dtype(data)), "row_sparse")  # type: ignore[return-value]
     if isinstance(arg1, tuple) and all(isinstance(size, (int, np.integer)) for size in arg1):
         return zeros("row_sparse", arg1, ctx, dtype)  # type: ignore[return-value]
-    return cast_storage(dense.array(_numpy(arg1), ctx, dtype or _value_dtype(arg1)), "row_sparse")  # type: ignore[return-value]
+    return _stored(dense.array(_numpy(arg1), ctx, dtype or _value_dtype(arg1)), "row_sparse")  # type: ignore[return-value]
 
 
 def _float_dtype(data: np.ndarray) -> Any:
@@ -244,4 +249,4 @@ def _float_dtype(data: np.ndarray) -> Any:
 
 def from_parts(values: NDArray, storage_type: str, data: NDArray, aux: list[NDArray]) -> NDArray:
     """What a file's sparse record loads as."""
-    return cast_storage(values, storage_type)
+    return _stored(values, storage_type)

@@ -335,3 +335,22 @@ def test_the_class_makes_arrays_of_handles_only():
 def test_ranges_of_whole_numbers_step_by_whole_numbers():
     np.testing.assert_array_equal(mx.nd.arange(1.5, 9, 1.5, dtype="int32").asnumpy(), [1, 2, 3, 4, 5])
     np.testing.assert_array_equal(mx.nd.arange(2.9, 7, 2.2, repeat=2, dtype="int64").asnumpy(), [2, 2, 4, 4])
+
+
+@pytest.mark.parametrize("stype", ["default", "csr", "row_sparse"])
+def test_other_storage_is_a_new_array(stype):
+    array = mx.nd.array([[1, 0], [0, 2]])
+    other = array.tostype(stype)
+    assert other.stype == stype
+    other.tostype("default")[:] = 7
+    array[:] = 5
+    np.testing.assert_array_equal(other.asnumpy(), [[1, 0], [0, 2]])
+
+
+def test_gradients_pass_through_a_change_of_storage():
+    x = mx.nd.array([[1, 0], [0, 2]])
+    x.attach_grad()
+    with mx.autograd.record():
+        y = (x.tostype("csr").tostype("default") * 3).sum()
+    y.backward()
+    np.testing.assert_array_equal(x.grad.asnumpy(), np.full((2, 2), 3))
