@@ -68,7 +68,7 @@ PYTHON_LINES: list[tuple[str, ...]] = [  # top to bottom; modules of one line ma
     ("initializer", "optimizer", "lr_scheduler", "metric", "registry", "io", "kvstore", "recordio", "profiler"),
     (
         *("ndarray", "symbol", "dlpack", "numpy", "numpy_extension", "autograd", "random", "executor", "tensor"),
-        *("operator", "ops"),
+        *("operator", "python_operator", "ops"),
     ),
     ("base", "context", "errors", "engine", "runtime", "util", "name", "attribute", "libinfo", "_core"),
 ]
