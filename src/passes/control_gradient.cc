@@ -177,6 +177,9 @@ class LoopGradient {
     for (size_t s = 0; s < num_states(); ++s) add_carry(backward, static_cast<int>(s));
     if (loop_.detach_every > 0) detach(backward);
     if (loop_.truncate > 0 && loop_.truncate < loop_.rows) cut_rows();
+    for (size_t k = 0; k < loop_.sources.size(); ++k)
+      if (loop_.is_slice[k] && gradient_.grad_of_input[k] >= 0)
+        stacked_outputs_.push_back(gradients_[static_cast<size_t>(gradient_.grad_of_input[k])]);
     for (size_t k = 0; k < loop_.sources.size(); ++k) {
       const int gradient = gradient_.grad_of_input[k];
       if (gradient < 0 || loop_.is_slice[k] || state_of_input(static_cast<int>(k)) >= 0) continue;
@@ -268,11 +271,11 @@ class LoopGradient {
     return Stacked{{}, output, row};
   }
 
-  NodeEntry add_outside(const OutsideSum& one, const NodePtr& made, uint32_t first) {
+  NodeEntry add_outside(const OutsideSum& one, const NodePtr& made) {
     std::vector<NodeEntry> operands;
     for (const Stacked& stacked : one.operands) {
       const NodeEntry rows =
-          stacked.outer.node ? stacked.outer : NodeEntry{made, first + static_cast<uint32_t>(stacked.output)};
+          stacked.outer.node ? stacked.outer : NodeEntry{made, static_cast<uint32_t>(stacked.output)};
       Shape shape = stacked.row;
       shape[0] *= graph_.spec(rows).shape[0];
       operands.push_back(reshaped(graph_, rows, shape, &node_));
@@ -366,11 +369,7 @@ class LoopGradient {
       locs.push_back(position(slot));
       inputs.push_back(value);
     };
-    std::vector<NodeEntry> outputs, states;
-    for (size_t k = 0; k < loop_.sources.size(); ++k)
-      if (loop_.is_slice[k] && gradient_.grad_of_input[k] >= 0)
-        outputs.push_back(gradients_[static_cast<size_t>(gradient_.grad_of_input[k])]);
-    outputs.insert(outputs.end(), stacked_outputs_.begin(), stacked_outputs_.end());
+    std::vector<NodeEntry> outputs = stacked_outputs_;
     p.num_out_data = static_cast<int32_t>(outputs.size());
     for (const auto& [slot, data] : slices_) bind(p.in_data_locs, slot, data);
     for (const Carry& carry : carries_) {
@@ -411,8 +410,8 @@ class LoopGradient {
       if (truncated) value = with_zero_rows(value);
       give(static_cast<int>(k), reshaped(graph_, value, graph_.spec(outer_input(static_cast<int>(k))).shape, &node_));
     }
-    for (const OutsideSum& one : outside_sums_) give(one.input, add_outside(one, made, output));
-    output += static_cast<uint32_t>(stacked_outputs_.size());
+    for (const OutsideSum& one : outside_sums_) give(one.input, add_outside(one, made));
+    output = static_cast<uint32_t>(stacked_outputs_.size());
     for (const Carry& carry : carries_) {
       const NodeEntry value{made, output++};
       const int input = loop_.state_inputs[static_cast<size_t>(carry.state)];
@@ -447,7 +446,7 @@ class LoopGradient {
   std::vector<NodePtr> head_slot_;                                // per state
   std::vector<Carry> carries_;
   std::vector<Accumulator> accumulators_;
-  std::vector<NodeEntry> stacked_outputs_;  // values of the backward body that are summed outside
+  std::vector<NodeEntry> stacked_outputs_;  // of the backward body: gradients of slices, then what is summed outside
   std::vector<OutsideSum> outside_sums_;
   ControlGradient result_;
 };

@@ -26,6 +26,7 @@ void register_all(RewriteDatabase& db) {
   register_fold_constants(db);
   register_choose_layout(db);
   register_trim_control(db);
+  register_split_loops(db);
   register_push_before_loop(db);
   register_cond_sink(db);
   register_fold_batch_norm(db);

@@ -5,32 +5,15 @@
 #include <optional>
 
 #include "graph/control_flow.h"
+#include "passes/attributes.h"
 #include "passes/body_graph.h"
 #include "passes/register_all.h"
+#include "passes/row_work.h"
 
 namespace hybridnet::passes {
 namespace {
 
-constexpr int64_t kMostBytes = int64_t{256} << 20;  // of the rows that are held at once
-
 const OpRef kReshape{"Reshape"};
-
-std::string attribute(const Node& node, const char* name) {
-  const SchemaBase& schema = *node.op->schema;
-  const int field = schema.find(name);
-  return field < 0 ? std::string() : schema.get(node.params->data(), field).str();
-}
-
-// Does the op treat the rows (axis 0) of input 0 each by itself, and is it worth to be moved?
-bool works_row_by_row(const Graph& body, const Node& node) {
-  const std::string& op = node.op->name;
-  const int rank = body.spec(node.inputs[0]).shape.ndim();
-  if (op == "FullyConnected") return rank >= 2;
-  if (op == "Embedding") return rank >= 1;
-  if (op == "dot") return rank == 2 && attribute(node, "transpose_a") == "False";
-  const std::string layout = attribute(node, "layout");
-  return op == "Convolution" && (layout == "None" || layout.starts_with("N"));
-}
 
 class PushBefore {
  public:
@@ -136,7 +119,7 @@ class PushBefore {
   bool can_move(const Graph& body, const Node& node) const {
     if (node.is_variable() || node.inputs.empty() || node.specs.size() != 1 || node.op->random || !node.op->total)
       return false;
-    if (!works_row_by_row(body, node) || node.specs[0].bytes() * rows_ > kMostBytes) return false;
+    if (!works_row_by_row(body, node) || node.specs[0].bytes() * rows_ > kMostRowBytes) return false;
     const int data = root_input(body, node.inputs[0]);
     if (data < 0 || !is_slice_[static_cast<size_t>(data)]) return false;
     return std::all_of(node.inputs.begin() + 1, node.inputs.end(), [&](const NodeEntry& input) {
@@ -203,6 +186,17 @@ bool push_before_loops(Graph& graph) {
 }
 
 }  // namespace
+
+bool works_row_by_row(const Graph& body, const Node& node) {
+  if (node.inputs.empty()) return false;
+  const std::string& op = node.op->name;
+  const int rank = body.spec(node.inputs[0]).shape.ndim();
+  if (op == "FullyConnected") return rank >= 2;
+  if (op == "Embedding") return rank >= 1;
+  if (op == "dot") return rank == 2 && !bool_attribute(node, "transpose_a", false);
+  const std::string layout = text_attribute(node, "layout");
+  return op == "Convolution" && (layout.empty() || layout.starts_with("N"));
+}
 
 void register_push_before_loop(RewriteDatabase& db) {
   db.pass("push_before_loop", push_before_loops).at(3.0).tags({"fast_run", "loop"});

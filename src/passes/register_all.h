@@ -15,6 +15,7 @@ void register_view_chains(RewriteDatabase& db);
 void register_fold_constants(RewriteDatabase& db);
 void register_choose_layout(RewriteDatabase& db);
 void register_cond_sink(RewriteDatabase& db);
+void register_split_loops(RewriteDatabase& db);
 void register_push_before_loop(RewriteDatabase& db);
 void register_trim_control(RewriteDatabase& db);
 void register_fold_batch_norm(RewriteDatabase& db);
