@@ -1,0 +1,61 @@
+#include "passes/gradient_nodes.h"
+
+#include "hybridnet/ndarray.h"
+#include "passes/body_graph.h"
+
+namespace hybridnet {
+namespace {
+
+constexpr double kAutodiff = 10;  // position in the pipeline
+
+const OpRef kAdd{"elemwise_add"}, kZeros{"_zeros"}, kReshape{"Reshape"};
+
+std::vector<TensorSpec> specs_of(const Graph& graph, const std::vector<NodeEntry>& entries) {
+  std::vector<TensorSpec> specs;
+  for (const NodeEntry& entry : entries) specs.push_back(graph.spec(entry));
+  return specs;
+}
+
+}  // namespace
+
+NodeEntry emit(Graph& graph, const OpRef& op, std::vector<NodeEntry> inputs, const TextAttrs& attrs,
+               const Node* origin) {
+  ParamsPtr params = attrs.empty() ? op.op().default_params : op.op().schema->parse(attrs, op.op().name, false);
+  return {graph.add(op.op(), std::move(params), std::move(inputs), origin), 0};
+}
+
+NodeEntry zeros(Graph& graph, const TensorSpec& spec, const Node* origin) {
+  if (spec.shape.size() == 0) return {graph.add_constant(Ref<Object>(NDArray::empty(spec).impl()), spec), 0};
+  return emit(graph, kZeros, {}, {{"shape", spec.shape.str()}, {"dtype", dtype_name(spec.dtype)}}, origin);
+}
+
+NodeEntry reshaped(Graph& graph, const NodeEntry& entry, const Shape& shape, const Node* origin) {
+  return graph.spec(entry).shape == shape ? entry : emit(graph, kReshape, {entry}, {{"shape", shape.str()}}, origin);
+}
+
+NodeEntry sum(Graph& graph, const NodeEntry& a, const NodeEntry& b, const Node* origin) {
+  if (!a.node) return b;
+  return b.node ? emit(graph, kAdd, {a, b}, {}, origin) : a;
+}
+
+Graph prepared_body(const Graph& graph, const Node& node, size_t body) {
+  const std::vector<TensorSpec> inputs = specs_of(graph, node.inputs);
+  Graph result = body_graph(node, body, body_input_specs(node, body, inputs), graph.train());
+  run_pipeline(result, PipelineScope::current(), 0, kAutodiff, nullptr);
+  return result;
+}
+
+NodePtr replace_node(Graph& graph, Node& node, ParamsPtr params, std::vector<NodeEntry> inputs,
+                     std::vector<Ref<Subgraph>> bodies, const std::vector<uint32_t>& new_index, EntryMap& replaced) {
+  const NodePtr self(&node);
+  const NodePtr made = graph.add(*node.op, std::move(params), std::move(inputs), &node, std::move(bodies));
+  made->attrs = node.attrs;
+  for (uint32_t i = 0; i < new_index.size(); ++i) {
+    replaced[{self, i}] = {made, new_index[i]};
+    if (graph.contains(self.get()) && graph.is_used(*self, static_cast<int>(i)))
+      graph.replace({self, i}, {made, new_index[i]});
+  }
+  return made;
+}
+
+}  // namespace hybridnet

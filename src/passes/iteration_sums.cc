@@ -1,0 +1,99 @@
+#include "passes/iteration_sums.h"
+
+#include <algorithm>
+
+#include "passes/attributes.h"
+#include "passes/gradient_nodes.h"
+
+namespace hybridnet {
+namespace {
+
+const OpRef kAdd{"elemwise_add"}, kDot{"dot"}, kSum{"sum"};
+
+void collect_terms(const NodeEntry& value, std::vector<NodeEntry>& terms) {
+  const Node& node = *value.node;
+  if (node.op == &kAdd.op()) {
+    for (const NodeEntry& input : node.inputs) collect_terms(input, terms);
+  } else {
+    terms.push_back(value);
+  }
+}
+
+// dot(a, b, transpose_a=True) of matrices, and sums over axis 0: both add up over the rows of their operands.
+bool adds_over_rows(const Graph& body, const Node& node) {
+  using passes::bool_attribute;
+  if (node.op == &kDot.op()) {
+    return bool_attribute(node, "transpose_a", false) && !bool_attribute(node, "transpose_b", false) &&
+           body.spec(node.inputs[0]).shape.ndim() == 2 && body.spec(node.inputs[1]).shape.ndim() == 2;
+  }
+  return node.op == &kSum.op() && passes::text_attribute(node, "axis") == "(0,)" &&
+         !bool_attribute(node, "keepdims", false) && !bool_attribute(node, "exclude", false) &&
+         body.spec(node.inputs[0]).shape.ndim() == 2;
+}
+
+// The entry whose bytes an entry shows.
+NodeEntry root(NodeEntry entry) {
+  while (!entry.node->is_variable() && entry.node->op->is_view && entry.node->specs.size() == 1)
+    entry = entry.node->inputs[0];
+  return entry;
+}
+
+}  // namespace
+
+std::vector<NodeEntry> IterationSums::terms_of(const NodeEntry& value) {
+  std::vector<NodeEntry> terms;
+  collect_terms(value, terms);
+  return terms;
+}
+
+bool IterationSums::take(const Graph& body, int input, const NodeEntry& term, const Slices& slices,
+                         std::vector<NodeEntry>& stacked) {
+  const Node& node = *term.node;
+  if (node.is_variable() || !adds_over_rows(body, node)) return false;
+  Sum made{input, node.params, node.op, {}};
+  const size_t before = stacked.size();
+  for (const NodeEntry& entry : node.inputs) {
+    std::optional<Operand> found = operand(body, entry, node.op == &kDot.op(), slices, stacked);
+    if (!found) {
+      stacked.resize(before);
+      return false;
+    }
+    made.operands.push_back(*found);
+  }
+  sums_.push_back(std::move(made));
+  return true;
+}
+
+// The values of an entry of all iterations; null where they would have to be copied for it.
+std::optional<IterationSums::Operand> IterationSums::operand(const Graph& body, const NodeEntry& entry, bool may_add,
+                                                             const Slices& slices, std::vector<NodeEntry>& stacked) {
+  const Shape& row = body.spec(entry).shape;
+  const NodeEntry shown = root(entry);
+  for (const auto& [slot, data] : slices)
+    if (slot == shown.node) return Operand{data, -1, row};
+  if (shown.node->is_variable()) return std::nullopt;
+  const auto known =
+      std::find_if(stacked.begin(), stacked.end(), [&](const NodeEntry& other) { return root(other) == shown; });
+  if (known == stacked.end() && !may_add) return std::nullopt;
+  const int output = static_cast<int>(known - stacked.begin());
+  if (known == stacked.end()) stacked.push_back(shown);
+  return Operand{{}, output, row};
+}
+
+std::vector<std::pair<int, NodeEntry>> IterationSums::add(Graph& graph, const NodePtr& loop, const Node& origin) const {
+  std::vector<std::pair<int, NodeEntry>> values;
+  for (const Sum& one : sums_) {
+    std::vector<NodeEntry> operands;
+    for (const Operand& operand : one.operands) {
+      const NodeEntry rows =
+          operand.outer.node ? operand.outer : NodeEntry{loop, static_cast<uint32_t>(operand.output)};
+      Shape shape = operand.row;
+      shape[0] *= graph.spec(rows).shape[0];
+      operands.push_back(reshaped(graph, rows, shape, &origin));
+    }
+    values.push_back({one.input, {graph.add(*one.op, one.params, std::move(operands), &origin), 0}});
+  }
+  return values;
+}
+
+}  // namespace hybridnet
