@@ -29,6 +29,10 @@ def _pairs(key: Any, value: Any) -> list[tuple[Any, list[NDArray]]]:
     return [(key, arrays)]
 
 
+def _flat(nested: Any) -> list[Any]:
+    return [leaf for item in nested for leaf in (_flat(item) if isinstance(item, (list, tuple)) else [item])]
+
+
 def _total(arrays: list[NDArray]) -> NDArray:
     """The sum on the first array's context; the array itself if it is the only one."""
     if len(arrays) == 1:
@@ -95,23 +99,28 @@ class KVStore(KVStoreBase):
                 stored[:] = merged
 
     def pull(self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True) -> None:
-        """Copies what is stored into the arrays of out. Raises ParamError for unknown keys and without out."""
+        """Copies what is stored into the arrays of out; those in sparse storage are passed over if ignore_sparse.
+
+        Raises ParamError for unknown keys and without out.
+        """
         if out is None:
             raise ParamError("KVStore.pull: out is missing: the arrays to copy into")
         for k, arrays in self._pairs(key, out):
             stored = self._at(k)
             for array in arrays:
+                if ignore_sparse and array.stype != "default":
+                    continue
                 array[:] = stored.as_in_context(array.context)
 
     def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
-        """push, then pull into out (default: value). Without an updater keys need no init: it only sums."""
+        """push of all keys, then pull of all into out (default: value). Keys need no init where there is no updater."""
         out = value if out is None else out
-        for (k, arrays), (_, targets) in zip(self._pairs(key, value), self._pairs(key, out), strict=True):
-            if self._updater is not None:
-                self.push(k, arrays, priority)
-                self.pull(k, targets, priority)
-                continue
-            merged = _total(arrays)
+        if self._updater is not None:
+            self.push(key, value, priority)
+            self.pull(key, out, priority)
+            return
+        sums = [(k, _total(arrays)) for k, arrays in self._pairs(key, value)]  # before any array is written
+        for (k, merged), (_, targets) in zip(sums, self._pairs(key, out), strict=True):
             if k in self._stored:
                 self._stored[k][:] = merged.as_in_context(self._stored[k].context)
             for target in targets:
@@ -127,18 +136,20 @@ class KVStore(KVStoreBase):
     def row_sparse_pull(self, key: Any, out: Any = None, priority: int = 0, row_ids: Any = None) -> None:
         """Copies the rows row_ids of what is stored into out; other rows become 0. Arrays are dense.
 
+        row_ids: one array for all, one per array of out, or for lists of keys one such list per key.
         Raises ParamError without out or row_ids.
         """
         if out is None or row_ids is None:
             raise ParamError("KVStore.row_sparse_pull: out and row_ids are needed")
-        for k, arrays in self._pairs(key, out):
-            stored = self._at(k)
-            ids = row_ids if isinstance(row_ids, (list, tuple)) else [row_ids] * len(arrays)
-            for array, rows in zip(arrays, ids, strict=True):
-                picked = sorted({int(row) for row in rows.asnumpy().ravel()})
-                array[:] = 0
-                for row in picked:
-                    array[row] = stored[row].as_in_context(array.context)
+        targets = [(self._at(k), array) for k, arrays in self._pairs(key, out) for array in arrays]
+        ids = _flat(row_ids) if isinstance(row_ids, (list, tuple)) else [row_ids] * len(targets)
+        if len(ids) != len(targets):
+            raise ParamError(f"KVStore.row_sparse_pull: {len(targets)} arrays of out have {len(ids)} row_ids")
+        for (stored, array), rows in zip(targets, ids, strict=True):
+            picked = sorted({int(row) for row in rows.asnumpy().ravel()})
+            array[:] = 0
+            for row in picked:
+                array[row] = stored[row].as_in_context(array.context)
 
     # -- updating ---------------------------------------------------------------------------------------------------
 

@@ -88,6 +88,38 @@ def test_broadcast_and_rows():
     assert value(rows) == [[1, 2], [0, 0], [5, 6]]
 
 
+def test_rows_are_read_for_several_keys():
+    store = mx.kv.create()
+    store.init(["a", "b"], [mx.nd.array([[1], [2]]), mx.nd.array([[3], [4]])])
+    outs = [[mx.nd.ones((2, 1)), mx.nd.ones((2, 1))], [mx.nd.ones((2, 1))]]
+    first, second = mx.nd.array([0]), mx.nd.array([1])
+    store.row_sparse_pull(["a", "b"], out=outs, row_ids=[[first, second], [second]])
+    assert [[value(out) for out in listed] for listed in outs] == [[[[1], [0]], [[0], [2]]], [[[0], [4]]]]
+    with pytest.raises(mx.MXNetError, match="3 arrays of out have 2 row_ids"):
+        store.row_sparse_pull(["a", "b"], out=outs, row_ids=[[first], [second]])
+
+
+def test_pull_passes_sparse_arrays_over_unless_told_otherwise():
+    store = mx.kv.create()
+    store.init(0, mx.nd.ones((2, 1)))
+    out = mx.nd.full((2, 1), 5).tostype("row_sparse")
+    store.pull(0, out=out)
+    assert value(out) == [[5], [5]]
+    store.pull(0, out=out, ignore_sparse=False)
+    assert value(out) == [[1], [1]]
+
+
+@pytest.mark.parametrize("updater", [None, lambda key, pushed, stored: stored.__iadd__(pushed)], ids=["sum", "update"])
+def test_pushpull_sums_all_keys_before_it_writes_any(updater):
+    store = mx.kv.create("device")
+    store.init(["a", "b"], [mx.nd.zeros((2,))] * 2)
+    if updater is not None:
+        store._set_updater(updater)
+    shared = [mx.nd.full((2,), 3), mx.nd.full((2,), 4)]
+    store.pushpull(["a", "b"], [shared, shared])
+    assert [value(array) for array in shared] == [[7, 7], [7, 7]]
+
+
 def test_own_stores_are_created_by_name_and_train():
     @kvstore.KVStoreBase.register
     class Doubling(kvstore.KVStoreBase):
