@@ -179,7 +179,7 @@ def plot_network(
     hide_weights : bool, default True
         Whether variables that end in _weight, _bias, _gamma and the like are left out.
 
-    Raises ImportError without the package graphviz; ValueError if shapes or dtypes do not determine all others. Warns if
+    Raises ImportError without the package graphviz; ValueError if what is given does not determine the rest. Warns if
     two nodes share a name: they would become one.
     """
     try:
