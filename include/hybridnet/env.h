@@ -17,6 +17,9 @@ struct Environment {
   // HYBRIDNET_RUN_AHEAD_MS: threads that push work wait while tasks of more than this declared time are queued; -1:
   // never
   int64_t run_ahead_ns = 50'000'000;
+  // HYBRIDNET_LOOP_MODE: auto | inline | ahead; how iterations run that do not depend on each other
+  std::string loop_mode = "auto";
+  int loop_ahead = 0;            // HYBRIDNET_LOOP_AHEAD: so many of them at once at most; 0: one per core
   std::string passes;            // HYBRIDNET_PASSES: pipeline query
   bool pass_dump = false;        // HYBRIDNET_PASS_DUMP
   std::string on_rewrite_error;  // HYBRIDNET_ON_REWRITE: warn | raise | ignore

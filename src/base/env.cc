@@ -94,6 +94,8 @@ Environment read_environment() {
   env.pool_reserve_mb = read_int("HYBRIDNET_POOL_LIMIT_MB", -1, kMaxMegabytes, env.pool_reserve_mb);
   const int64_t ahead_ms = read_int("HYBRIDNET_RUN_AHEAD_MS", -1, kMaxMilliseconds, env.run_ahead_ns / 1'000'000);
   env.run_ahead_ns = ahead_ms < 0 ? -1 : ahead_ms * 1'000'000;
+  env.loop_mode = read_choice("HYBRIDNET_LOOP_MODE", {"auto", "inline", "ahead"}, "auto");
+  env.loop_ahead = static_cast<int>(read_int("HYBRIDNET_LOOP_AHEAD", 0, kMaxThreads, 0));
   env.passes = read_first({"HYBRIDNET_PASSES"});
   env.pass_dump = read_bool("HYBRIDNET_PASS_DUMP");
   env.on_rewrite_error = read_choice("HYBRIDNET_ON_REWRITE", {"warn", "raise", "ignore"}, "warn");

@@ -190,10 +190,11 @@ int current_cores() {
   return thread_cores > 0 ? thread_cores : cpu_cores();
 }
 
+// Inside a region OpenMP's own number is that of the opener, whatever thread_cores says; oneDNN asks OpenMP.
 CoreScope::CoreScope(int cores) : before_(thread_cores) {
   thread_cores = thread_lost_team ? 1 : std::max(cores, 1);
   thread_team = std::max(thread_team, thread_cores);
-  if (thread_cores != before_) omp_set_num_threads(thread_cores);
+  if (thread_cores != before_ || omp_in_parallel()) omp_set_num_threads(thread_cores);
 }
 
 CoreScope::~CoreScope() {

@@ -2,8 +2,13 @@
 // states pass on by pointer between two buffers, and stacked outputs are written straight into their row.
 #include "plan/control_kernel.h"
 
+#include <atomic>
 #include <cstring>
+#include <exception>
+#include <mutex>
 
+#include "hybridnet/env.h"
+#include "hybridnet/threads.h"
 #include "passes/axis_order.h"
 #include "passes/body_graph.h"
 
@@ -11,7 +16,9 @@ namespace hybridnet {
 namespace {
 
 constexpr double kWholePipeline = 1000;
-constexpr int64_t kGuessedIterations = 16;  // of loops whose trip count is known only when they run
+constexpr int64_t kWorthATeamNs = 50'000;               // below, waking a team costs more than it brings
+constexpr int64_t kMostArenaBytes = int64_t{64} << 20;  // of iterations that run side by side
+constexpr int64_t kGuessedIterations = 16;              // of loops whose trip count is known only when they run
 
 int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
@@ -34,6 +41,11 @@ Ref<Plan> compile_body(const Node& node, size_t body, const LinkContext& context
   options.keep_arena = true;
   options.frozen_weights = context.frozen_weights || repeated;
   return Plan::compile(graph, options);
+}
+
+std::atomic<LoopMode>& chosen_mode() {
+  static std::atomic<LoopMode> mode{loop_mode_from_name(environment().loop_mode)};
+  return mode;
 }
 
 // ------------------------------------------------------------------------------------------------------- loop bodies
@@ -148,11 +160,13 @@ class ForeachKernel final : public ControlKernel {
         body_(compile_body(node, 0, context, name, true), static_cast<size_t>(p().num_out_data),
               to_ints(p().in_state_locs)) {
     num_data_ = p().in_data_locs.size();
+    independent_ = p().in_state_locs.empty() && body_.plan().written_inputs().empty() && !has_effect(node);
     rows_ = num_data_ > 0 ? context.in[0].shape[0] : p().length;
     for (int at : to_ints(p().in_data_locs)) {
       const auto source = static_cast<size_t>(sources_[static_cast<size_t>(at)]);
       slices_.push_back(
-          {at, context.in[source].shape[0] == 0 ? 0 : context.in[source].bytes() / context.in[source].shape[0]});
+          {at, sources_[static_cast<size_t>(at)],
+           context.in[source].shape[0] == 0 ? 0 : context.in[source].bytes() / context.in[source].shape[0]});
     }
   }
 
@@ -163,28 +177,80 @@ class ForeachKernel final : public ControlKernel {
     int64_t count = rows_;
     if (p().counted) count = std::clamp<int64_t>(static_cast<int64_t>(number_at(args.in.back())), 0, rows_);
     LoopBody::Run run = body_.begin(args, sources_);
-    std::vector<char*> bases;
-    for (const Slice& slice : slices_)
-      bases.push_back(static_cast<char*>(run.inputs[static_cast<size_t>(slice.input)].data));
-    int64_t done = 0;
-    try {
-      for (; done < count; ++done) {
-        const int64_t row = p().reverse ? count - 1 - done : done;
-        for (size_t i = 0; i < slices_.size(); ++i)
-          run.inputs[static_cast<size_t>(slices_[i].input)] = {bases[i] + row * slices_[i].bytes, 0};
-        body_.step(run, done, row,
-                   random_ ? RngKey{args.rng.seed, mix(args.rng.stream, static_cast<uint64_t>(row))} : RngKey{});
+    if (const int together = iterations_at_once(count); together > 1) {
+      run_together(args, run, count, together);
+    } else {
+      int64_t done = 0;
+      try {
+        for (; done < count; ++done) step(args, run, count, done);
+      } catch (const Error&) {
+        fail_in_iteration(done);
       }
-    } catch (const Error&) {
-      fail_in_body(name_ + ", iteration " + std::to_string(done));
     }
     body_.finish(run, args.out.subspan(static_cast<size_t>(p().num_out_data)), count, rows_);
   }
 
  private:
   const ForeachParams& p() const { return params_->as<ForeachParams>(); }
+  [[noreturn]] void fail_in_iteration(int64_t iteration) const {
+    fail_in_body(name_ + ", iteration " + std::to_string(iteration));
+  }
+
+  void step(const KernelArgs& args, LoopBody::Run& run, int64_t count, int64_t done) const {
+    const int64_t row = p().reverse ? count - 1 - done : done;
+    for (const Slice& slice : slices_)
+      run.inputs[static_cast<size_t>(slice.input)] = {
+          static_cast<char*>(args.in[static_cast<size_t>(slice.source)].data) + row * slice.bytes, 0};
+    body_.step(run, done, row,
+               random_ ? RngKey{args.rng.seed, mix(args.rng.stream, static_cast<uint64_t>(row))} : RngKey{});
+  }
+
+  // 1: one after the other, each with all cores. Iterations without states may run side by side, with one core and one
+  // arena each: worth it when cores would idle in the operators of a small body, or when there are many of them.
+  int iterations_at_once(int64_t count) const {
+    const LoopMode mode = chosen_mode().load(std::memory_order_relaxed);
+    if (mode == LoopMode::kInline || !independent_) return 1;
+    const int most = environment().loop_ahead > 0 ? environment().loop_ahead : INT32_MAX;
+    const int together = static_cast<int>(std::min<int64_t>({count, current_cores(), most}));
+    if (mode == LoopMode::kAhead || together < 2) return together;
+    const Plan& plan = body_.plan();
+    const bool pays = count * plan.cost_ns() >= kWorthATeamNs;
+    const bool even = count >= 2 * together || plan.cost_ns() < kWorthATeamNs;  // else cores idle at the end
+    return pays && even && plan.arena_bytes() * together <= kMostArenaBytes ? together : 1;
+  }
+
+  // Iterations are handed out in order, so the first one that fails is the one that would fail in a plain loop.
+  void run_together(const KernelArgs& args, const LoopBody::Run& start, int64_t count, int together) const {
+    std::atomic<int64_t> next{0};
+    std::atomic<int64_t> failed{count};  // none after it begins
+    std::mutex mutex;
+    std::exception_ptr failure;
+    parallel_for(together, 1, [&](int64_t, int64_t) {
+      LoopBody::Run run = start;
+      for (;;) {
+        const int64_t done = next.fetch_add(1, std::memory_order_relaxed);
+        if (done >= failed.load(std::memory_order_relaxed)) return;
+        try {
+          step(args, run, count, done);
+        } catch (...) {
+          const std::lock_guard lock(mutex);
+          if (done >= failed.load(std::memory_order_relaxed)) return;
+          failed.store(done, std::memory_order_relaxed);
+          failure = std::current_exception();
+          return;
+        }
+      }
+    });
+    if (!failure) return;
+    try {
+      std::rethrow_exception(failure);
+    } catch (const Error&) {
+      fail_in_iteration(failed.load());
+    }
+  }
+
   struct Slice {
-    int input;
+    int input, source;
     int64_t bytes;
   };
   const std::string name_;
@@ -192,6 +258,7 @@ class ForeachKernel final : public ControlKernel {
   const std::vector<int> sources_;
   const bool random_;
   LoopBody body_;
+  bool independent_ = false;  // no iteration reads what another wrote
   size_t num_data_ = 0;
   int64_t rows_ = 0;
   std::vector<Slice> slices_;
@@ -412,6 +479,15 @@ double number_at(const TensorRef& value) {
     throw Error(error.kind(), std::move(fields));
   }
 }
+
+LoopMode loop_mode_from_name(std::string_view name) {
+  if (name == "inline") return LoopMode::kInline;
+  if (name == "ahead") return LoopMode::kAhead;
+  if (name == "auto") return LoopMode::kAuto;
+  throw ValueError({.input = "loop mode", .expected = "auto, inline or ahead", .given = "'" + std::string(name) + "'"});
+}
+
+LoopMode set_loop_mode(LoopMode mode) { return chosen_mode().exchange(mode); }
 
 bool is_true(const TensorRef& value) { return number_at(value) != 0; }
 

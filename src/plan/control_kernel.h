@@ -18,6 +18,12 @@ bool is_true(const TensorRef& value);
 // In a handler of Error: throws it again, with the place in the loop or branch ("loop0, iteration 17") before the node.
 [[noreturn]] void fail_in_body(const std::string& place);
 
+// How iterations of a foreach run that do not depend on each other: one after the other with all cores each, or side by
+// side with one core each; automatic by cost. Results are the same to the bit. Others run one after the other.
+enum class LoopMode : int8_t { kAuto, kInline, kAhead };
+LoopMode loop_mode_from_name(std::string_view name);  // auto | inline | ahead; throws ValueError
+LoopMode set_loop_mode(LoopMode mode);  // of the process, at first HYBRIDNET_LOOP_MODE; returns the former
+
 // Compiles the bodies of node for these specs. Throws what compiling them throws.
 Ref<ControlKernel> link_control(const Node& node, const LinkContext& context, const std::string& name);
 

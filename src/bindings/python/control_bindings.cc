@@ -7,6 +7,7 @@
 #include "control_bodies.h"
 #include "graph/control_flow.h"
 #include "location.h"
+#include "plan/control_kernel.h"
 
 namespace hybridnet::python {
 namespace {
@@ -319,6 +320,13 @@ void bind_control_flow(py::module_& m) {
   m.def("control_foreach", &make_foreach);
   m.def("control_while_loop", &make_while_loop);
   m.def("control_cond", &make_cond);
+  m.def(
+      "set_loop_mode",
+      [](const std::string& mode) {
+        const LoopMode before = set_loop_mode(loop_mode_from_name(mode));
+        return before == LoopMode::kInline ? "inline" : before == LoopMode::kAhead ? "ahead" : "auto";
+      },
+      "How independent iterations run from now on: auto, inline or ahead. Returns what it was.");
   m.def(
       "control_check_leaks", [](const Symbol& outputs) { check_leaks(outputs.outputs); },
       "Raises TraceError if outputs read what belongs to a closed body.");

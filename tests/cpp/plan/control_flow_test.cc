@@ -6,6 +6,7 @@
 #include "hybridnet/imperative.h"
 #include "hybridnet/plan.h"
 #include "hybridnet/runtime.h"
+#include "plan/control_kernel.h"
 
 namespace hybridnet {
 namespace {
@@ -39,6 +40,37 @@ const char kModel[] = R"model({
         "arg_nodes": [0], "heads": [[1, 0, 0]]}]}],
     "arg_nodes": [0, 1], "heads": [[2, 0, 0], [2, 0, 0]]}]}],
  "arg_nodes": [0, 1], "heads": [[2, 0, 0], [2, 1, 0]], "attrs": {"mxnet_version": ["int", 10901]}})model";
+
+// Per row: x * 2 while its sum is below 100; and row `pick` of `table`. A body's inputs are numbered as its outputs
+// reach them: d, t, pick.
+const char kMap[] = R"model({
+ "nodes": [
+  {"op": "null", "name": "x", "inputs": []},
+  {"op": "null", "name": "picks", "inputs": []},
+  {"op": "null", "name": "table", "inputs": []},
+  {"op": "_foreach", "name": "map",
+   "attrs": {"num_args": "3", "num_outputs": "2", "num_out_data": "2", "in_data_locs": "(0, 2)", "in_state_locs": "()",
+             "remain_locs": "(1,)"},
+   "inputs": [[0, 0, 0], [1, 0, 0], [2, 0, 0]],
+   "subgraphs": [{
+    "nodes": [
+     {"op": "null", "name": "d", "inputs": []},
+     {"op": "null", "name": "pick", "inputs": []},
+     {"op": "null", "name": "t", "inputs": []},
+     {"op": "_while_loop", "name": "grow",
+      "attrs": {"num_args": "1", "num_outputs": "1", "num_out_data": "0", "max_iterations": "20",
+                "cond_input_locs": "(0,)", "func_input_locs": "(0,)", "func_var_locs": "(0,)"},
+      "inputs": [[0, 0, 0]],
+      "subgraphs": [
+       {"nodes": [{"op": "null", "name": "v", "inputs": []}, {"op": "sum", "name": "s", "inputs": [[0, 0, 0]]},
+                  {"op": "_lesser_scalar", "name": "l", "attrs": {"scalar": "100"}, "inputs": [[1, 0, 0]]}],
+        "arg_nodes": [0], "heads": [[2, 0, 0]]},
+       {"nodes": [{"op": "null", "name": "v", "inputs": []},
+                  {"op": "_mul_scalar", "name": "m", "attrs": {"scalar": "2"}, "inputs": [[0, 0, 0]]}],
+        "arg_nodes": [0], "heads": [[1, 0, 0]]}]},
+     {"op": "take", "name": "chosen", "attrs": {"mode": "raise"}, "inputs": [[2, 0, 0], [1, 0, 0]]}],
+    "arg_nodes": [0, 1, 2], "heads": [[3, 0, 0], [4, 0, 0]]}]}],
+ "arg_nodes": [0, 1, 2], "heads": [[3, 0, 0], [3, 1, 0]], "attrs": {"mxnet_version": ["int", 10901]}})model";
 
 class ControlFlow : public ::testing::Test {
  protected:
@@ -95,6 +127,68 @@ TEST_F(ControlFlow, DifferentiatesThroughTheBranchesThatWereTaken) {
   backward(heads, {}, false, true);
   EXPECT_EQ(values(grad_x), (std::vector<float>{2, 0, 1}));
   EXPECT_EQ(values(grad_start), (std::vector<float>{2}));
+}
+
+class LoopModes : public ControlFlow {
+ protected:
+  static constexpr int kRows = 64;
+  LoopModes() : before_(set_loop_mode(LoopMode::kAhead)) {
+    std::vector<float> x, picks;
+    for (int row = 0; row < kRows; ++row) {
+      x.insert(x.end(), {static_cast<float>(row + 1), 1});
+      picks.push_back(static_cast<float>(row % 3));
+    }
+    x_ = array(x).reshaped(Shape{kRows, 2});
+    picks_ = picks;
+  }
+  ~LoopModes() override { set_loop_mode(before_); }
+  std::vector<NDArray> run() const {
+    const NDArray inputs[] = {x_, array(picks_), array({5, 6, 7})};
+    return op_->call(inputs);
+  }
+
+  const LoopMode before_;
+  const Ref<CachedOp> op_ = make_ref<CachedOp>(Symbol::from_json(kMap, "map"), CachedOpConfig{});
+  NDArray x_;
+  std::vector<float> picks_;
+};
+
+TEST_F(LoopModes, IterationsSideBySideGiveWhatTheyGiveOneAfterTheOther) {
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 20; ++i) {
+        const std::vector<NDArray> out = run();
+        const std::vector<float> grown = values(out[0]), chosen = values(out[1]);
+        for (int row = 0; row < kRows; ++row) {
+          float want = static_cast<float>(row + 1), other = 1;
+          while (want + other < 100) want *= 2, other *= 2;
+          const auto at = static_cast<size_t>(row);
+          wrong += grown[2 * at] != want || grown[2 * at + 1] != other || chosen[at] != 5 + static_cast<float>(row % 3);
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST_F(LoopModes, TheErrorIsThatOfTheFirstIterationThatFails) {
+  for (int row = 17; row < kRows; ++row) picks_[static_cast<size_t>(row)] = 9;
+  for (int i = 0; i < 20; ++i) {
+    try {
+      values(run()[0]);
+      FAIL() << "an index out of range was accepted";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kIndex);
+      EXPECT_NE(std::string(error.what()).find("map, iteration 17"), std::string::npos) << error.what();
+    }
+    try {
+      engine().wait_all();
+    } catch (const Error&) {  // the other output's
+    }
+  }
 }
 
 TEST_F(ControlFlow, WritesTheFileItHasRead) {
