@@ -2,8 +2,8 @@
 
 Comparing (:mod:`.compare`), random inputs (:mod:`.random_inputs`), checks of symbols against numbers and finite
 differences (:mod:`.symbol_checks`), of blocks and optimizers (:mod:`.training_checks`), of random generators
-(:mod:`.statistics`), how often nodes of graphs run (:mod:`.execution_counts`), and the world around a test
-(:mod:`.surroundings`).
+(:mod:`.statistics`), data sets (:mod:`.data_sets`), how often nodes of graphs run (:mod:`.execution_counts`), and the
+world around a test (:mod:`.surroundings`).
 """
 
 import logging
@@ -42,6 +42,14 @@ from .compare import (
     np_reduce,
     same,
     same_array,
+)
+from .data_sets import (
+    get_bz2_data,
+    get_cifar10,
+    get_mnist,
+    get_mnist_iterator,
+    get_mnist_ubyte,
+    get_zip_data,
 )
 from .execution_counts import exec_counts
 from .random_inputs import (
