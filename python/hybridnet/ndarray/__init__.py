@@ -26,6 +26,8 @@ _SUBMODULES = ("contrib", "image", "linalg", "op", "sparse", "utils")
 def __getattr__(name: str) -> Any:
     if name == "Custom":
         return importlib.import_module("hybridnet.operator").Custom
+    if name == "cast_storage":  # knows the classes of sparse arrays, which the operator does not
+        return importlib.import_module(f"{__name__}.sparse").cast_storage
     if name in _SUBMODULES:
         return importlib.import_module(f"{__name__}.{name}")
     return _lazy(name)

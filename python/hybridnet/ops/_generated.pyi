@@ -1726,6 +1726,24 @@ def broadcast_to(
     """
 
 
+def cast_storage(
+    data: TensorT, stype: Literal['default', 'row_sparse', 'csr'], *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """The same values for another storage: default, row_sparse or csr.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape; a matrix for csr
+    stype : {'default', 'row_sparse', 'csr'}
+        Storage that the result is for; values and memory are the same for all.
+
+    Returns: output: shape and dtype of data
+    """
+
+_sparse_cast_storage = cast_storage
+
+
 def cbrt(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """Cube root.
 

@@ -427,6 +427,7 @@ REFERENCES = {
     "where": _where,
     "add_n": _sum_of_all,
     "_copy": _same,
+    "cast_storage": _same,
     "BlockGrad": _same,
     "MakeLoss": _same,
     "make_loss": _same,
