@@ -217,25 +217,28 @@ def _statistics(sort_by: str, ascending: bool) -> dict[str, dict[str, dict[str, 
     groups: dict[str, dict[str, list[float]]] = {}
     for name, category, begin, end, *_ in _events():
         groups.setdefault(category, {}).setdefault(name, []).append((end - begin) / 1e6)
-    key = {"total": "Total", "avg": "Avg", "min": "Min", "max": "Max", "count": "Count"}[sort_by]
     tables = {}
     for category, names in sorted(groups.items()):
         rows = {
             name: {"Count": len(t), "Total": sum(t), "Min": min(t), "Max": max(t), "Avg": sum(t) / len(t)}
             for name, t in names.items()
         }
-        tables[category] = dict(sorted(rows.items(), key=lambda row: row[1][key], reverse=not ascending))
+        tables[category] = _sorted_rows(rows, sort_by, ascending)
     return tables
 
 
-def _memory() -> dict[str, dict[str, dict[str, float]]]:
+def _sorted_rows(rows: dict[str, dict[str, float]], sort_by: str, ascending: bool) -> dict[str, dict[str, float]]:
+    return dict(sorted(rows.items(), key=lambda row: row[1][sort_by.capitalize()], reverse=not ascending))
+
+
+def _memory(sort_by: str, ascending: bool) -> dict[str, dict[str, dict[str, float]]]:
     """Of the pool of arrays on the CPU, in the form of the times."""
     found = _core.memory_statistics(1, 0)
     rows = {}
     for name, key in (("in use", "in_use"), ("at most in use", "peak_in_use"), ("pooled", "pooled")):
         size = found[key] / 1024
         rows[name] = {"Count": 1, "Total": size, "Min": size, "Max": size, "Avg": size}
-    return {"cpu": rows}
+    return {"cpu": _sorted_rows(rows, sort_by, ascending)}
 
 
 def dumps(reset: bool = False, format: str = "table", sort_by: str = "total", ascending: bool = False) -> str:
@@ -254,7 +257,9 @@ def dumps(reset: bool = False, format: str = "table", sort_by: str = "total", as
     if reset:
         _recorded.clear()
     if format == "json":
-        return json.dumps({"Time": tables, "Memory": _memory(), "Unit": {"Time": "ms", "Memory": "kB"}})
+        return json.dumps(
+            {"Time": tables, "Memory": _memory(sort_by, ascending), "Unit": {"Time": "ms", "Memory": "kB"}}
+        )
     lines = ["", "Profile Statistics:"]
     columns = ("Total", "Min", "Max", "Avg")
     for category, rows in tables.items():

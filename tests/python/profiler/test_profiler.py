@@ -180,6 +180,21 @@ def test_the_table(profile):
     assert "exp" not in profiler.dumps()
 
 
+@pytest.mark.parametrize("sort_by", ["total", "avg", "min", "max", "count"])
+@pytest.mark.parametrize("ascending", [True, False])
+def test_times_and_memory_are_sorted_alike(profile, sort_by, ascending):
+    profiler.start()
+    kept = [mx.nd.exp(mx.nd.ones((2**n,))) for n in range(12)]
+    mx.nd.waitall()
+    del kept
+    profiler.stop()
+    found = json.loads(profiler.dumps(format="json", sort_by=sort_by, ascending=ascending))
+    for table in (found["Time"]["operator"], found["Memory"]["cpu"]):
+        values = [row[sort_by.capitalize()] for row in table.values()]
+        assert values == sorted(values, reverse=not ascending)
+        assert len(values) > 1
+
+
 def test_memory_is_told_too(profile):
     x = mx.nd.ones((256, 256))
     x.wait_to_read()
