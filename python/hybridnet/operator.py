@@ -320,14 +320,14 @@ class _Call:
         return self.args[index] is not None
 
     def _forward(self, training: bool, outputs: list[NDArray]) -> None:
-        with autograd.pause(train_mode=training):
+        with autograd.pause(train_mode=training), _Timed(self.op_type):
             self.op.forward(
                 is_train=training, req=["write"] * len(outputs), in_data=self.args, out_data=outputs, aux=self.states
             )
 
     def _step_on(self, training: bool, outputs: list[NDArray]) -> None:
         while True:
-            with autograd.pause(train_mode=training):
+            with autograd.pause(train_mode=training), _Timed(self.op_type):
                 wanted = self.op.lazy_step(
                     is_train=training,
                     req=["write"] * len(outputs),
@@ -376,7 +376,7 @@ class _Call:
             for grad, output in zip(out_grads, self.outputs, strict=True)
         ]
         grads: list[Any] = [None if a is None else zeros(a.shape, ctx=self.ctx, dtype=a.dtype) for a in self.args]
-        with autograd.pause(train_mode=True):
+        with autograd.pause(train_mode=True), _Timed(f"_backward_{self.op_type}"):
             self.op.backward(
                 req=["null" if grad is None else "write" for grad in grads],
                 out_grad=given,
@@ -388,6 +388,22 @@ class _Call:
         for i, shape, dtype in self.zero_grads:
             grads[i] = zeros(shape, ctx=self.ctx, dtype=dtype)
         return [grad for grad in grads if grad is not None]
+
+
+class _Timed:
+    """Tells the profiler when the code within runs."""
+
+    __slots__ = ("_begin", "_name")
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        self._begin = _core.profile_now() if _core.profile_active() else None
+
+    def __exit__(self, *exception: Any) -> None:
+        if self._begin is not None:
+            _core.profile_add(f"{self._name}::pure_python", "Custom Operator", self._begin)
 
 
 def _no_input(index: int) -> NDArray:

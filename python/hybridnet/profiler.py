@@ -74,11 +74,29 @@ class _Recorded:
     def collect(self) -> None:
         """Takes over what the library has recorded so far."""
         with self.lock:
-            self.events += _core.profile_take()
+            self.events += _with_custom_operators(_core.profile_take())
 
     def clear(self) -> None:
         with self.lock:
             self.events, self.counters, self.markers = [], [], []
+
+
+def _with_custom_operators(events: list[_Event]) -> list[_Event]:
+    """events, in which the operators that custom operators called at once bear these ones' names."""
+    category = "Custom Operator"
+    spans = [event for event in events if event[1] == category]
+    if not spans:
+        return events
+
+    def named(event: _Event) -> _Event:
+        name, kind, begin, end, thread, node = event
+        around = [s for s in spans if kind == "operator" and s[4] == thread and s[2] <= begin and end <= s[3]]
+        if not around:
+            return event
+        inner = min(around, key=lambda s: s[3] - s[2])[0].partition("::")[0]
+        return (f"{inner}::{name}", category, begin, end, thread, node)
+
+    return [named(event) for event in events]
 
 
 _recorded = _Recorded()

@@ -46,6 +46,12 @@ void bind_profile(py::module_& m) {
   m.def("profile_active", &profile::active);
   m.def("profile_now", &profile::now_ns, "Nanoseconds on the clock of the recorded events.");
   m.def(
+      "profile_add",
+      [](const std::string& name, const std::string& category, int64_t begin) {
+        if (profile::active()) profile::detail::add(intern_file(name), intern_file(category), "", begin);
+      },
+      "An event of this thread that ends now, if the profiler runs.");
+  m.def(
       "profile_take",
       [] {
         py::list events;

@@ -180,6 +180,38 @@ def test_the_table(profile):
     assert "exp" not in profiler.dumps()
 
 
+@mx.operator.register("profiled_square")
+class SquareProp(mx.operator.CustomOpProp):
+    class Square(mx.operator.CustomOp):
+        def forward(self, is_train, req, in_data, out_data, aux):
+            self.assign(out_data[0], req[0], in_data[0] * in_data[0])
+
+        def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+            self.assign(in_grad[0], req[0], mx.nd.exp(in_data[0]))
+
+    def create_operator(self, ctx, in_shapes, in_dtypes):
+        return self.Square()
+
+
+def test_custom_operators_are_told_with_the_operators_that_they_call(profile):
+    x = mx.nd.ones((3,))
+    x.attach_grad()
+    mx.nd.Custom(x, op_type="profiled_square")  # not recorded: the profiler does not run yet
+    profiler.start()
+    with mx.autograd.record():
+        y = mx.nd.Custom(x, op_type="profiled_square")
+    y.backward()
+    mx.nd.exp(x).wait_to_read()
+    profiler.stop()
+    times = json.loads(profiler.dumps(format="json"))["Time"]
+    custom = times["Custom Operator"]
+    assert custom["profiled_square::pure_python"]["Count"] == 1
+    assert custom["_backward_profiled_square::pure_python"]["Count"] == 1
+    assert any(name.startswith("profiled_square::") and name.endswith("mul") for name in custom)
+    assert "_backward_profiled_square::exp" in custom
+    assert times["operator"]["exp"]["Count"] == 1
+
+
 @pytest.mark.parametrize("sort_by", ["total", "avg", "min", "max", "count"])
 @pytest.mark.parametrize("ascending", [True, False])
 def test_times_and_memory_are_sorted_alike(profile, sort_by, ascending):
