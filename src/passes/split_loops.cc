@@ -2,7 +2,11 @@
 // can run through all iterations first; then the second one's product with its input is one product over all rows
 // (push_before_loop) instead of one per iteration, forwards and backwards. In training only: what passes between the
 // loops is kept for the gradient anyway, while in prediction it would need memory in proportion to the iterations.
+//
+// Loops in the body that read the slices but no state go first, too, in a loop without states: its iterations do not
+// wait for each other, so that they may run side by side.
 #include <algorithm>
+#include <optional>
 #include <unordered_set>
 
 #include "graph/control_flow.h"
@@ -15,10 +19,26 @@ namespace {
 
 using NodeSet = std::unordered_set<const Node*>;
 
+constexpr int64_t kMostRowBytesInPrediction = int64_t{16} << 20;
+
+bool is_plain(const ForeachParams& p) {
+  return !p.counted && p.checkpoint.empty() && p.truncate_gradient == 0 && p.detach_every == 0;
+}
+
+bool is_loop(const Node& node) {
+  return control_kind(node) == ControlKind::kForeach || control_kind(node) == ControlKind::kWhileLoop;
+}
+
+bool has_states_and_loops(const Node& node) {
+  const auto& p = params_of<ForeachParams>(node);
+  if (!is_plain(p) || p.in_state_locs.empty() || p.in_data_locs.empty() || has_effect(node)) return false;
+  const std::vector<Node*> nodes = topological_order(node.subgraphs[0]->outputs);
+  return std::any_of(nodes.begin(), nodes.end(), [](const Node* inner) { return is_loop(*inner); });
+}
+
 bool has_states_and_work(const Node& node) {
   const auto& p = params_of<ForeachParams>(node);
-  if (p.counted || !p.checkpoint.empty() || p.truncate_gradient > 0 || p.detach_every > 0 || p.in_state_locs.size() < 2)
-    return false;
+  if (!is_plain(p) || p.in_state_locs.size() < 2) return false;
   int products = 0;
   for (const Node* inner : topological_order(node.subgraphs[0]->outputs)) {
     if (!inner->op) continue;
@@ -50,7 +70,39 @@ class LoopSplit {
     return nullptr;
   }
 
+  // The same with the loops that read no state as the first loop.
+  NodePtr run_for_loops_of_rows() {
+    in_first_.assign(state_inputs_.size(), false);
+    const std::vector<NodeEntry> loops = loops_of_rows();
+    if (loops.empty()) return nullptr;
+    const std::vector<Node*> nodes = topological_order(loops);
+    first_ = {nodes.begin(), nodes.end()};
+    const int64_t most = graph_.train() ? kMostRowBytes : kMostRowBytesInPrediction;
+    const std::optional<int64_t> bytes = find_crossing();
+    return bytes && *bytes * rows_ <= most ? split() : nullptr;
+  }
+
  private:
+  // What loops give that depend on slices, but on no state and no draw.
+  std::vector<NodeEntry> loops_of_rows() const {
+    NodeSet reads_slice, stays;
+    for (int at : to_ints(p_.in_data_locs)) reads_slice.insert(body_.inputs()[static_cast<size_t>(at)].get());
+    for (size_t s = 0; s < state_inputs_.size(); ++s) stays.insert(slot_of_state(s));
+    std::vector<NodeEntry> values;
+    for (Node* node : body_.order()) {
+      if (node->is_variable()) continue;
+      for (const NodeEntry& input : node->inputs) {
+        if (reads_slice.count(input.node.get()) != 0) reads_slice.insert(node);
+        if (stays.count(input.node.get()) != 0) stays.insert(node);
+      }
+      if (is_random(*node)) stays.insert(node);
+      if (!is_loop(*node) || stays.count(node) != 0 || reads_slice.count(node) == 0) continue;
+      for (uint32_t i = 0; i < node->specs.size(); ++i)
+        if (body_.is_used(*node, static_cast<int>(i))) values.push_back({NodePtr(node), i});
+    }
+    return values;
+  }
+
   Graph make_body() const {
     std::vector<TensorSpec> inputs;
     for (const NodeEntry& input : node_.inputs) inputs.push_back(graph_.spec(input));
@@ -109,6 +161,12 @@ class LoopSplit {
 
   // What passes from the first loop to the second. False where it is much more than the value that is worth it.
   bool find_crossing(const NodeEntry& value) {
+    const std::optional<int64_t> bytes = find_crossing();
+    return bytes && *bytes <= 4 * body_.spec(value).bytes() && *bytes * rows_ <= kMostRowBytes;
+  }
+
+  // Its bytes per iteration; nothing if it cannot pass.
+  std::optional<int64_t> find_crossing() {
     crossing_.clear();
     auto cross = [&](const NodeEntry& entry) {
       if (from_first(entry) && std::find(crossing_.begin(), crossing_.end(), entry) == crossing_.end())
@@ -123,9 +181,9 @@ class LoopSplit {
     int64_t bytes = 0;
     for (const NodeEntry& entry : crossing_) {
       bytes += body_.spec(entry).bytes();
-      if (body_.spec(entry).shape.ndim() == 0) return false;  // slices of the rows would have an axis
+      if (body_.spec(entry).shape.ndim() == 0) return std::nullopt;  // slices of the rows would have an axis
     }
-    return bytes <= 4 * body_.spec(value).bytes() && bytes * rows_ <= kMostRowBytes;
+    return bytes;
   }
 
   // One of the two loops: a choice of the body's inputs and outputs.
@@ -227,6 +285,21 @@ class LoopSplit {
   std::vector<NodeEntry> crossing_;
 };
 
+int64_t rows_of(const Graph& graph, const Node& loop) {
+  const auto& p = params_of<ForeachParams>(loop);
+  return p.in_data_locs.empty() ? p.length : graph.spec(loop.inputs[0]).shape[0];
+}
+
+bool put_loops_of_rows_first(Graph& graph) {
+  bool changed = false;
+  for (Node* node : graph.order()) {
+    if (!graph.contains(node) || control_kind(*node) != ControlKind::kForeach || !has_states_and_loops(*node)) continue;
+    if (const int64_t rows = rows_of(graph, *node); rows >= 2)
+      changed = LoopSplit(graph, *node, rows).run_for_loops_of_rows() || changed;
+  }
+  return changed;
+}
+
 bool split_loops(Graph& graph) {
   if (!graph.train()) return false;
   bool changed = false;
@@ -234,8 +307,7 @@ bool split_loops(Graph& graph) {
     if (!graph.contains(node) || control_kind(*node) != ControlKind::kForeach) continue;
     NodePtr rest(node);
     while (rest && has_states_and_work(*rest)) {
-      const auto& p = params_of<ForeachParams>(*rest);
-      const int64_t rows = p.in_data_locs.empty() ? p.length : graph.spec(rest->inputs[0]).shape[0];
+      const int64_t rows = rows_of(graph, *rest);
       rest = rows < 2 ? nullptr : LoopSplit(graph, *rest, rows).run();
       changed = changed || rest;
     }
@@ -246,6 +318,7 @@ bool split_loops(Graph& graph) {
 }  // namespace
 
 void register_split_loops(RewriteDatabase& db) {
+  db.pass("loops_of_rows_first", put_loops_of_rows_first).at(2.8).tags({"fast_run", "loop"});
   db.pass("split_loops", split_loops).at(2.9).tags({"fast_run", "loop"});
 }
 

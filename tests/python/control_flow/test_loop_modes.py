@@ -245,3 +245,65 @@ def test_the_calling_thread_does_not_wait_for_a_loop(mode):
         assert not over.is_set()
         watcher.join()
         assert count.asnumpy().reshape(()) == 300_000
+
+
+# ------------------------------------------------------------------------------- loops that read rows but no state
+def encoded(row):
+    return foreach(lambda e, t: ([], (t * 0.5 + e).tanh()), row, row[0])[1]
+
+
+def doubled(row):
+    return while_loop(lambda v: v.sum() < 50, lambda v: ([], v * 1.5), row.abs() + 1, 20)[1]
+
+
+def noisy(row):
+    return foreach(lambda e, t: (dropout(e), t), row, [])[0].sum(axis=0)
+
+
+ROW_LOOPS = {  # name: (function of rows, may its loop go first?)
+    "foreach": (lambda x: foreach(lambda d, s: (encoded(d) * s, (s + encoded(d)).tanh()), x, x[0][0]), True),
+    "while_loop": (lambda x: foreach(lambda d, s: (doubled(d).sum(axis=0) + s, s * 0.5), x, x[0][0]), True),
+    "reversed": (lambda x: foreach(lambda d, s: (encoded(d) + s, s * encoded(d)), x, x[0][0], reverse=True), True),
+    "output itself": (lambda x: foreach(lambda d, s: (encoded(d), s + d[0]), x, x[0][0]), True),
+    "closure": (lambda x: foreach(lambda d, s: (encoded(d * x[1]) + s, s + d[0]), x, x[0][0]), True),
+    "reads a state": (lambda x: foreach(lambda d, s: (encoded(d * s), s + d[0]), x, x[0][0]), False),
+    "draws": (lambda x: foreach(lambda d, s: (noisy(d) + s, s + d[0]), x, x[0][0]), False),
+    "reads no row": (lambda x: foreach(lambda d, s: (encoded(x[1]) + s, s + d[0]), x, x[0][0]), False),
+}
+
+
+def loops_without_states(block) -> int:
+    forward = block._cached_op.plan_text().split("backward:")[0]
+    return sum(
+        line.startswith("%") and "_foreach(" in line and "in_state_locs=()" in line for line in forward.splitlines()
+    )
+
+
+@pytest.mark.parametrize("record", [False, True])
+@pytest.mark.parametrize("name", ROW_LOOPS)
+def test_loops_of_rows_go_first_and_change_nothing(name, record):
+    function, moves = ROW_LOOPS[name]
+    found = []
+    for passes in ("fast_run", "fast_run,-loops_of_rows_first"):
+        block = Block(function)
+        block.hybridize(passes=passes)
+        x = nd.array(np.random.default_rng(1).normal(size=(6, 5, 4)))
+        x.attach_grad()
+        mx.random.seed(3)
+        with autograd.record() if record else contextlib.nullcontext():
+            outs, state = block(x)
+            loss = (outs * outs).sum() + state.sum()
+        if record:
+            loss.backward()
+        found.append([outs.asnumpy(), state.asnumpy(), x.grad.asnumpy()])
+        assert loops_without_states(block) == int(moves and passes == "fast_run")
+    for one, two in zip(*found, strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-5, atol=1e-6)
+
+
+def test_in_prediction_what_would_take_much_memory_stays():
+    function = ROW_LOOPS["while_loop"][0]
+    for size, moves in ((8, 1), (1_200_000, 0)):
+        block = graph(function)
+        block(nd.ones((4, 1, size))).__getitem__(0).wait_to_read()
+        assert loops_without_states(block) == moves
