@@ -58,13 +58,14 @@ Replacement fuse_activation(Graph& graph, Node& node) {
 
 // relu(Convolution(...) + other), also without the relu: the sum is taken while the product is in registers.
 Replacement fuse_addend(Graph& graph, Node& node) {
-  const Op* fused = op_registry().find("_fused_convolution");
-  if (!fused || node.inputs.size() != 2) return no_change();
+  if (node.inputs.size() != 2) return no_change();
   for (const int side : {0, 1}) {
     const NodeEntry& before = node.inputs[static_cast<size_t>(side)];
     const NodeEntry& other = node.inputs[static_cast<size_t>(1 - side)];
     Node& layer = *before.node;
-    if (layer.is_variable() || layer.op->name != "Convolution" || graph.only_reader(before) != &node) continue;
+    const char* name = layer.is_variable() ? nullptr : fused_name(layer.op->name);
+    const Op* fused = name ? op_registry().find(name) : nullptr;
+    if (!fused || graph.only_reader(before) != &node) continue;
     if (!(graph.spec(before) == node.specs[0]) || !(graph.spec(other) == node.specs[0])) continue;
     if (graph.format(other) != graph.format(before) || graph.label(*other.node) >= graph.label(node)) continue;
     std::vector<NodeEntry> inputs = layer.inputs;
@@ -76,14 +77,15 @@ Replacement fuse_addend(Graph& graph, Node& node) {
   return no_change();
 }
 
-// relu behind a convolution with an addend.
+// relu behind a layer with an addend.
 Replacement fuse_activation_of_sum(Graph& graph, Node& node) {
   const std::optional<Attributes> activation = activation_of(node);
   if (!activation || node.inputs.size() != 1) return no_change();
   const NodeEntry& before = node.inputs[0];
   Node& layer = *before.node;
-  if (layer.is_variable() || layer.op->name != "_fused_convolution" || text_attribute(layer, "act_type") != "none" ||
-      graph.only_reader(before) != &node || !(graph.spec(before) == node.specs[0])) {
+  if (layer.is_variable() || !bool_attribute(layer, "with_addend", false) ||
+      text_attribute(layer, "act_type") != "none" || graph.only_reader(before) != &node ||
+      !(graph.spec(before) == node.specs[0])) {
     return no_change();
   }
   const NodeEntry both{graph.add(*layer.op, make_params(*layer.op, &layer, *activation), layer.inputs, &layer), 0};

@@ -6,7 +6,7 @@ namespace {
 using dnnl::memory;
 using Dims = memory::dims;
 
-enum Slot { kA, kB, kBias, kOut, kNumSlots };
+enum Slot { kA, kB, kBias, kOut, kAddend, kNumSlots };
 
 Desc matrix(const Matmul::Options& o, int64_t rows, int64_t columns, bool transposed) {
   const auto type = data_type(o.dtype);
@@ -40,6 +40,8 @@ Matmul::Variant Matmul::make() const {
   dnnl::primitive_attr attributes = user_scratchpad();
   dnnl::post_ops post;
   if (o.accumulate) post.append_sum(1.0f);
+  const int addend = post.len();
+  if (o.add) post.append_binary(dnnl::algorithm::binary_add, out);
   append(post, o.activation);
   attributes.set_post_ops(post);
   const dnnl::matmul::primitive_desc pd(cpu_engine(), a, b_any, bias, out, attributes);
@@ -53,11 +55,14 @@ Matmul::Variant Matmul::make() const {
                                            {DNNL_ARG_WEIGHTS, packed, Place::tensor(kB)},
                                            {DNNL_ARG_DST, out, Place::tensor(kOut)}};
   if (o.bias) arguments.push_back({DNNL_ARG_BIAS, bias, Place::tensor(kBias)});
+  if (o.add)
+    arguments.push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(addend) | DNNL_ARG_SRC_1, out, Place::tensor(kAddend)});
   v.main.add(pd, std::move(arguments));
   return v;
 }
 
-void Matmul::run(const void* a, const void* b, const void* bias, void* out, uint64_t b_version, void* workspace) {
+void Matmul::run(const void* a, const void* b, const void* bias, void* out, uint64_t b_version, void* workspace,
+                 const void* addend) {
   const CoreLease lease(cores());
   const int cores = rounded_cores(lease.cores());
   const CoreScope scope(cores);
@@ -68,7 +73,8 @@ void Matmul::run(const void* a, const void* b, const void* bias, void* out, uint
     larger = std::make_unique<Buffer>(v.bytes());
     space = static_cast<char*>(larger->data());
   }
-  void* slots[kNumSlots] = {const_cast<void*>(a), const_cast<void*>(b), const_cast<void*>(bias), out};
+  void* slots[kNumSlots] = {const_cast<void*>(a), const_cast<void*>(b), const_cast<void*>(bias), out,
+                            const_cast<void*>(addend)};
   std::shared_ptr<const Buffer> remembered;
   if (v.packed_bytes > 0) {
     const auto pack = [&](void* target) {

@@ -1,5 +1,5 @@
-// Batched matrix product through oneDNN: out = activation(op(a) op(b) + bias), all dense row-major, with the weights b
-// packed ahead when they rarely change.
+// Batched matrix product through oneDNN: out = activation(op(a) op(b) + bias + addend), all dense row-major, with the
+// weights b packed ahead when they rarely change.
 #pragma once
 
 #include "kernels/dnnl/post_ops.h"
@@ -16,12 +16,14 @@ class Matmul {
     bool bias = false;        // (n), added to each row
     bool remember = false;    // b rarely changes: keep a packed copy
     bool accumulate = false;  // out += a b
+    bool add = false;         // a further operand like out is added
     Activation activation = {};
   };
   explicit Matmul(const Options& options);
 
   int64_t workspace_bytes() const { return workspace_bytes_; }
-  void run(const void* a, const void* b, const void* bias, void* out, uint64_t b_version, void* workspace);
+  void run(const void* a, const void* b, const void* bias, void* out, uint64_t b_version, void* workspace,
+           const void* addend = nullptr);
 
  private:
   struct Variant {

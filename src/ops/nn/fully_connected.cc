@@ -1,4 +1,4 @@
-// FullyConnected, and the same with an activation fused in: out = activation(data weight^T + bias).
+// FullyConnected, and the same with what may follow it fused in: out = activation(data weight^T + bias + addend).
 #include <algorithm>
 #include <cstring>
 
@@ -20,6 +20,7 @@ struct FullyConnectedParams {
   static void describe(ParamSchema<FullyConnectedParams>& schema);
 };
 struct FusedFullyConnectedParams : FullyConnectedParams, FusedActivation {
+  bool with_addend = false;
   static void describe(ParamSchema<FusedFullyConnectedParams>& schema);
 };
 
@@ -39,6 +40,9 @@ void FullyConnectedParams::describe(ParamSchema<FullyConnectedParams>& schema) {
 void FusedFullyConnectedParams::describe(ParamSchema<FusedFullyConnectedParams>& schema) {
   describe_fields(schema);
   FusedActivation::describe(schema);
+  schema.field("with_addend", &FusedFullyConnectedParams::with_addend)
+      .default_value(false)
+      .doc("Whether the last input is added before the activation.");
 }
 
 // ---- shapes
@@ -110,57 +114,76 @@ void fill_rows(const T* bias, const Sizes& s, T* out) {
   });
 }
 
+// The same for addend + bias; bias may be null.
+template <typename T>
+void copy_with_bias(const T* addend, const T* bias, const Sizes& s, T* out) {
+  parallel_for(s.rows, 1 + 16384 / std::max<int64_t>(s.hidden, 1), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const T* from = addend + i * s.hidden;
+      T* to = out + i * s.hidden;
+      if (!bias) std::memcpy(to, from, static_cast<size_t>(s.hidden) * sizeof(T));
+      for (int64_t j = 0; bias && j < s.hidden; ++j) to[j] = from[j] + bias[j];
+    }
+  });
+}
+
 template <typename T>
 class PlainKernel final : public Kernel {
  public:
-  PlainKernel(const Sizes& s, bool bias, const onednn::Activation& activation)
+  PlainKernel(const Sizes& s, bool bias, bool addend, const onednn::Activation& activation)
       : sizes_(s),
         bias_(bias),
+        addend_(addend),
         activation_(activation),
         gemm_(kernels::GemmShape::dense(false, true, s.rows, s.hidden, s.features)) {}
   void run(const KernelArgs& args) override {
     T* out = args.out[0].as<T>();
-    if (bias_) fill_rows(args.in[2].as<T>(), sizes_, out);
-    kernels::gemm(gemm_, T(1), args.in[0].as<T>(), args.in[1].as<T>(), bias_ ? T(1) : T(0), out);
+    const T* bias = bias_ ? args.in[2].as<T>() : nullptr;
+    if (addend_)
+      copy_with_bias(args.in.back().as<T>(), bias, sizes_, out);
+    else if (bias_)
+      fill_rows(bias, sizes_, out);
+    kernels::gemm(gemm_, T(1), args.in[0].as<T>(), args.in[1].as<T>(), bias_ || addend_ ? T(1) : T(0), out);
     apply_activation(activation_, out, sizes_.rows * sizes_.hidden);
   }
 
  private:
   Sizes sizes_;
-  bool bias_;
+  bool bias_, addend_;
   onednn::Activation activation_;
   kernels::GemmShape gemm_;
 };
 
 class DnnlKernel final : public Kernel {
  public:
-  explicit DnnlKernel(const onednn::Matmul::Options& o) : bias_(o.bias), matmul_(o) {}
+  explicit DnnlKernel(const onednn::Matmul::Options& o) : bias_(o.bias), addend_(o.add), matmul_(o) {}
   int64_t workspace_bytes() const override { return matmul_.workspace_bytes(); }
   void run(const KernelArgs& args) override {
     matmul_.run(args.in[0].data, args.in[1].data, bias_ ? args.in[2].data : nullptr, args.out[0].data,
-                args.in[1].version, args.workspace);
+                args.in[1].version, args.workspace, addend_ ? args.in.back().data : nullptr);
   }
 
  private:
-  bool bias_;
+  bool bias_, addend_;
   onednn::Matmul matmul_;
 };
 
-Ref<Kernel> link_fully_connected(const FullyConnectedParams& p, const onednn::Activation& activation,
+Ref<Kernel> link_fully_connected(const FullyConnectedParams& p, const onednn::Activation& activation, bool addend,
                                  const LinkContext& c) {
   const DType dtype = c.in[0].dtype;
   const Sizes s(p, c.in[0].shape);
   const bool native_half = dtype == DType::kBFloat16 && onednn::has_bfloat16() && !s.empty();
   if (is_half(dtype) && !native_half)
-    return link_through_float(c, [&](const LinkContext& inner) { return link_fully_connected(p, activation, inner); });
-  if (dtype == DType::kFloat64) return Ref<Kernel>(new PlainKernel<double>(s, !p.no_bias, activation));
+    return link_through_float(
+        c, [&](const LinkContext& inner) { return link_fully_connected(p, activation, addend, inner); });
+  if (dtype == DType::kFloat64) return Ref<Kernel>(new PlainKernel<double>(s, !p.no_bias, addend, activation));
   // Measured: for weights that change, the plain product is the fastest up to about 16 rows, the blocked one with fused
   // bias and activation by 10 % from there on; packed weights win by 3-4x for few rows.
   const bool large = s.rows * s.features * s.hidden >= 4096;
   const bool packed = c.frozen_weights && large;
   const bool blocked = s.rows >= (activation.kind == onednn::ActivationKind::kNone ? 32 : 16) && large;
   if (!native_half && !(!s.empty() && (packed || blocked)))
-    return Ref<Kernel>(new PlainKernel<float>(s, !p.no_bias, activation));
+    return Ref<Kernel>(new PlainKernel<float>(s, !p.no_bias, addend, activation));
   return Ref<Kernel>(new DnnlKernel({.m = s.rows,
                                      .n = s.hidden,
                                      .k = s.features,
@@ -168,8 +191,11 @@ Ref<Kernel> link_fully_connected(const FullyConnectedParams& p, const onednn::Ac
                                      .dtype = dtype,
                                      .bias = !p.no_bias,
                                      .remember = packed,
+                                     .add = addend,
                                      .activation = activation}));
 }
+
+int bias_inputs(const FullyConnectedParams& p) { return p.no_bias ? 2 : 3; }
 
 // ---- gradients
 // ------------------------------------------------------------------------------------------------------- `d`: gradient
@@ -193,12 +219,18 @@ Values fully_connected_gradient(const FullyConnectedParams& p, const GradientCon
 Values fused_gradient(const FusedFullyConnectedParams& p, const GradientContext& g) {
   const Value d = g.output_grad(0);
   if (!d) return {};
-  if (has_gradient_through_output(p.act_type))
-    return product_gradient(p, g, gradient_through_output(p, g.output(0), d));
+  const int addend = p.with_addend ? g.num_inputs() - 1 : -1;
+  auto finish = [&](const Value& through) {
+    Values grads = product_gradient(p, g, through);
+    if (addend >= 0 && g.wants(addend)) grads[static_cast<size_t>(addend)] = through;
+    return grads;
+  };
+  if (has_gradient_through_output(p.act_type)) return finish(gradient_through_output(p, g.output(0), d));
   Values inputs;
-  for (int i = 0; i < g.num_inputs(); ++i) inputs.push_back(g.input(i));
-  const Value x = call_all(kFullyConnected, inputs, ParamSchema<FullyConnectedParams>::box(p))[0];
-  return product_gradient(p, g, gradient_through_input(p, x, d));
+  for (int i = 0; i < bias_inputs(p); ++i) inputs.push_back(g.input(i));
+  Value x = call_all(kFullyConnected, inputs, ParamSchema<FullyConnectedParams>::box(p))[0];
+  if (addend >= 0) x = add_all({x, g.input(addend)});
+  return finish(gradient_through_input(p, x, d));
 }
 
 int64_t cost_ns(const FullyConnectedParams& p, std::span<const TensorSpec> in) {
@@ -206,7 +238,16 @@ int64_t cost_ns(const FullyConnectedParams& p, std::span<const TensorSpec> in) {
   return kernels::gemm_cost_ns(s.rows, s.hidden, s.features, in[0].dtype);
 }
 
-int bias_inputs(const FullyConnectedParams& p) { return p.no_bias ? 2 : 3; }
+int num_inputs(const FullyConnectedParams& p) { return bias_inputs(p); }
+int num_inputs(const FusedFullyConnectedParams& p) { return bias_inputs(p) + (p.with_addend ? 1 : 0); }
+
+void infer(const FullyConnectedParams& p, InferContext& c) { infer_fully_connected(p, c); }
+void infer(const FusedFullyConnectedParams& p, InferContext& c) {
+  infer_fully_connected(p, c);
+  if (!p.with_addend) return;
+  c.set_in_shape(num_inputs(p) - 1, c.out_shape(0));
+  c.set_out_shape(0, c.in_shape(num_inputs(p) - 1));
+}
 
 template <typename P>
 OpBuilder<P> declare(OpRegistry& ops, const char* name) {
@@ -215,8 +256,8 @@ OpBuilder<P> declare(OpRegistry& ops, const char* name) {
       .input("weight", "(num_hidden, features)")
       .optional_input("bias", "(num_hidden,)")
       .output("output", "(batch, num_hidden), or (..., num_hidden) with flatten=False")
-      .num_inputs([](const P& p) { return bias_inputs(p); })
-      .infer([](const P& p, InferContext& c) { infer_fully_connected(p, c); })
+      .num_inputs([](const P& p) { return num_inputs(p); })
+      .infer([](const P& p, InferContext& c) { infer(p, c); })
       .cost([](const P& p, auto in, auto out) {
         (void)out;
         return cost_ns(p, in);
@@ -230,7 +271,7 @@ void register_fully_connected(OpRegistry& ops) {
       .alias("_npx_fully_connected")
       .alias("_sparse_FullyConnected")
       .doc("Affine map of each row: data weight^T + bias.")
-      .link([](const FullyConnectedParams& p, const LinkContext& c) { return link_fully_connected(p, {}, c); })
+      .link([](const FullyConnectedParams& p, const LinkContext& c) { return link_fully_connected(p, {}, false, c); })
       .gradient(fully_connected_gradient, Saves::of({0, 1}))
       .sample({{3, 4}, {5, 4}, {5}}, {{"num_hidden", "5"}})
       .sample({{2, 3, 2}, {5, 6}}, {{"num_hidden", "5"}, {"no_bias", "True"}})
@@ -238,13 +279,20 @@ void register_fully_connected(OpRegistry& ops) {
       .sample({{20, 17}, {33, 17}, {33}}, {{"num_hidden", "33"}});
   declare<FusedFullyConnectedParams>(ops, "_fused_fully_connected")
       .internal()
-      .doc("FullyConnected followed by an activation.")
+      .optional_input("addend", "as the output; takes the place of bias when there is none")
+      .doc("activation(FullyConnected(data, weight, bias) + addend).")
       .link([](const FusedFullyConnectedParams& p, const LinkContext& c) {
-        return link_fully_connected(p, p.kernel(), c);
+        return link_fully_connected(p, p.kernel(), p.with_addend, c);
       })
       .gradient(fused_gradient)
       .sample({{3, 4}, {5, 4}, {5}}, {{"num_hidden", "5"}, {"act_type", "relu"}})
       .sample({{3, 4}, {5, 4}, {5}}, {{"num_hidden", "5"}, {"act_type", "tanh"}})
+      .sample({{3, 4}, {5, 4}, {5}, {3, 5}}, {{"num_hidden", "5"}, {"act_type", "tanh"}, {"with_addend", "True"}})
+      .sample({{3, 4}, {5, 4}, {3, 5}},
+              {{"num_hidden", "5"}, {"act_type", "gelu"}, {"no_bias", "True"}, {"with_addend", "True"}})
+      .sample({{40, 17}, {33, 17}, {33}, {40, 33}}, {{"num_hidden", "33"}, {"with_addend", "True"}})
+      .sample({{2, 20, 17}, {33, 17}, {2, 20, 33}},
+              {{"num_hidden", "33"}, {"flatten", "False"}, {"no_bias", "True"}, {"with_addend", "True"}})
       .sample({{20, 17}, {33, 17}, {33}}, {{"num_hidden", "33"}, {"act_type", "sigmoid"}})
       .sample({{3, 4}, {5, 4}}, {{"num_hidden", "5"}, {"act_type", "gelu"}, {"no_bias", "True"}})
       .sample({{3, 4}, {5, 4}}, {{"num_hidden", "5"}, {"act_type", "gelu_tanh"}, {"no_bias", "True"}})

@@ -102,6 +102,30 @@ TEST(FuseAddend, TakesASumAndItsActivation) {
   }
 }
 
+TEST(FuseAddend, TakesTheSumAndTheActivationIntoADenseLayer) {
+  Net net;
+  const NodeEntry x = net.input("x", {40, 4}), w = net.input("w", {8, 4}), b = net.input("b", {8});
+  const NodeEntry y = net.input("y", {40, 8});
+  const NodeEntry dense = use("FullyConnected", {x, w, b}, {{"num_hidden", "8"}});
+  for (const bool left : {true, false}) {
+    const NodeEntry sum = left ? use("elemwise_add", {dense, y}) : use("elemwise_add", {y, dense});
+    Net local = net;
+    Graph graph = local.graph({use("tanh", {sum})});
+    run_rules(graph, {"fuse_activation", "fuse_addend", "fuse_activation_of_sum"});
+    EXPECT_EQ(count_ops(graph, "_fused_fully_connected"), 1);
+    EXPECT_EQ(count_ops(graph, "tanh") + count_ops(graph, "elemwise_add") + count_ops(graph, "FullyConnected"), 0);
+  }
+}
+
+TEST(FuseAddend, LeavesADenseLayerThatOthersRead) {
+  Net net;
+  const NodeEntry x = net.input("x", {40, 4}), w = net.input("w", {8, 4}), y = net.input("y", {40, 8});
+  const NodeEntry dense = use("FullyConnected", {x, w}, {{"num_hidden", "8"}, {"no_bias", "True"}});
+  Graph graph = net.graph({use("elemwise_add", {dense, y}), use("tanh", {dense})});
+  run_rules(graph, {"fuse_addend"});
+  EXPECT_EQ(count_ops(graph, "_fused_fully_connected"), 0);
+}
+
 TEST(FuseAddend, LeavesBroadcastSumsAndValuesThatOthersRead) {
   Net net;
   const NodeEntry x = net.input("x", {2, 4, 5, 5}), b = net.input("b", {1, 4, 1, 1});

@@ -38,6 +38,12 @@ def _fused_convolution(inputs, attrs):
     return [_activated(product + inputs[-1] if addend else product, attrs)]
 
 
+def _fused_fully_connected(inputs, attrs):
+    addend = value(attrs, "with_addend", False)
+    (product,) = _fully_connected(inputs[:-1] if addend else inputs, attrs)
+    return [_activated(product + inputs[-1] if addend else product, attrs)]
+
+
 def _convolution_of_data(inputs, attrs):
     """The deconvolution whose output has exactly data_size elements."""
     dy, _ = _channels_first(inputs[0], attrs)
@@ -83,7 +89,7 @@ def _layer_norm_backward(inputs, attrs):
 
 REFERENCES = {
     "_fused_convolution": _fused_convolution,
-    "_fused_fully_connected": lambda inputs, attrs: [_activated(out, attrs) for out in _fully_connected(inputs, attrs)],
+    "_fused_fully_connected": _fused_fully_connected,
     "_conv_backward_data": _convolution_of_data,
     "_conv_backward_weights": _convolution_of_weights,
     "_softmax_backward": _softmax_backward,
