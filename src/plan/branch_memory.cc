@@ -48,6 +48,8 @@ std::vector<std::pair<int, int>> exclusive_rows(const Node& node) {
   const Subgraph& body = *node.subgraphs[counts ? 1 : 0];
   const int stacked =
       counts ? params_of<WhileLoopParams>(node).num_out_data : params_of<ForeachParams>(node).num_out_data;
+  // A loop in the body of a graph that nobody traced has no specs before the body is linked: nothing is shared for it.
+  if (node.specs.size() < static_cast<size_t>(stacked)) return {};
   auto output = [&](int i) -> const NodeEntry& { return body.outputs[static_cast<size_t>(i)]; };
   auto bytes = [&](int i) { return node.specs[static_cast<size_t>(i)].bytes(); };
   std::vector<std::pair<int, int>> pairs;

@@ -105,3 +105,30 @@ def test_rows_of_both_branches_are_the_same_memory():
     _, one = gradient(lambda x, h: function(x, h, other=lambda s, n: s * 2), x, np.ones(WIDTH))
     assert 3 * count * ROW < kept_bytes(one)
     assert kept_bytes(both) <= kept_bytes(one) + count * ROW
+
+
+@pytest.mark.parametrize("train", [True, False])
+def test_loops_in_loops_of_graphs_that_nobody_traced(train):
+    start, factor = mx.sym.var("start"), mx.sym.var("factor")
+    loop = mx.sym.contrib.while_loop
+
+    def inner(j, value):
+        front, back = mx.sym.split(value, num_outputs=2, axis=0)
+        return (front, back), (j + 1, value * factor)
+
+    def outer(i, j, value):
+        rows, (_, value) = loop(lambda j, value: j < 3, inner, (j, value), max_iterations=3)
+        return rows, (i + 1, j, value)
+
+    zeros = mx.sym.zeros((1,)), mx.sym.zeros((1,))
+    (front, back), (_, _, last) = loop(lambda i, j, value: i < 2, outer, (*zeros, start), max_iterations=2)
+    executor = mx.sym.Group([front, back, last]).simple_bind(mx.cpu(), start=(4,), factor=(4,))
+    values = np.arange(4.0)
+    results = [array.asnumpy() for array in executor.forward(is_train=train, start=values, factor=np.full(4, 2))]
+    powers = values * 2.0 ** np.arange(6).reshape(2, 3, 1)
+    np.testing.assert_allclose(results[0], powers[..., :2])
+    np.testing.assert_allclose(results[1], powers[..., 2:])
+    np.testing.assert_allclose(results[2], 64 * values)
+    executor.backward([mx.nd.zeros((2, 3, 2)), mx.nd.zeros((2, 3, 2)), mx.nd.ones((4,))])
+    np.testing.assert_allclose(executor.grad_dict["start"].asnumpy(), np.full(4, 64))
+    np.testing.assert_allclose(executor.grad_dict["factor"].asnumpy(), 6 * 32 * values)
