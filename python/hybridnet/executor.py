@@ -163,9 +163,13 @@ class Executor:
             for s, a in zip(aux_shapes, self.aux_arrays, strict=True)
         ]
         made = Executor(self._symbol, self._ctx, args, grads, self._requests, aux)
-        if self._monitor is not None:
-            made.set_monitor_callback(self._monitor, self._monitor_all)
+        made.take_monitor(self)
         return made
+
+    def take_monitor(self, before: Executor) -> None:
+        """Calls back whom ``before``, an executor of the same graph, called back."""
+        if before._monitor is not None:
+            self.set_monitor_callback(before._monitor, before._monitor_all)
 
     def set_monitor_callback(self, callback: Callable[[str, NDArray], None], monitor_all: bool = False) -> None:
         """callback(name, array) is called after forward() for each output of each operator, in the order that they run.

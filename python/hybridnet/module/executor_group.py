@@ -136,7 +136,10 @@ class DataParallelExecutorGroup:
             name: array(name, shape, dtype, old_aux, True)
             for name, shape, dtype in zip(self.aux_names, aux_shapes, aux_types, strict=True)
         }
-        return self.symbol.bind(ctx, args, grads, self.grad_req, aux)
+        made = self.symbol.bind(ctx, args, grads, self.grad_req, aux)
+        if before is not None:
+            made.take_monitor(before)
+        return made
 
     def reshape(self, data_shapes: Sequence[DataDesc], label_shapes: Sequence[DataDesc] | None) -> None:
         """Binds for other inputs; parameters, gradients and states stay."""

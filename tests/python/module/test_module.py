@@ -317,6 +317,19 @@ def test_monitors_collect_statistics(rng):
     assert told["fc1_weight"] == pytest.approx(1.0)
 
 
+def test_monitors_stay_when_batches_change_their_size():
+    mod = Module(classifier())
+    mod.bind([("data", (4, 6))], [("softmax_label", (4,))])
+    mod.init_params()
+    monitor = mx.mon.Monitor(1, stat_func=lambda array: mx.nd.array(array.shape), pattern="softmax_output")
+    mod.install_monitor(monitor)
+    for size in (4, 3):
+        monitor.tic()
+        mod.forward(mx.io.DataBatch([mx.nd.ones((size, 6))], [mx.nd.zeros((size,))]), is_train=False)
+        ((_, name, text),) = monitor.toc()
+        assert (name, float(text.split()[0].strip("[]"))) == ("softmax_output", size)
+
+
 # -- callbacks ------------------------------------------------------------------------------------------------------
 
 
