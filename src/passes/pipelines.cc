@@ -26,8 +26,12 @@ void register_all(RewriteDatabase& db) {
   register_fold_constants(db);
   register_choose_layout(db);
   register_trim_control(db);
+  register_merge_loops(db);
+  register_share_loop_slots(db);
   register_split_loops(db);
   register_push_before_loop(db);
+  register_push_behind_loop(db);
+  register_keep_last_rows(db);
   register_cond_sink(db);
   register_fold_batch_norm(db);
   register_plain_leaky_relu(db);

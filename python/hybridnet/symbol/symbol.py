@@ -50,7 +50,8 @@ def _refuse(symbol: Symbol, what: str, instead: str) -> NotImplementedForSymbol:
     where, body = _core.current_location(), _core.control_place()
     return NotImplementedForSymbol(
         f"{what} of Symbol {symbol.name or symbol.list_outputs()}: it has no values while the graph is being built.\n"
-        f"  Because: {body or 'the block'} is traced once and run many times, so Python cannot branch on what is computed.\n"
+        f"  Because: {body or 'the block'} is traced once and run many times, "
+        f"so Python cannot branch on what is computed.\n"
         f"  Fix: {instead}" + (f"\n  At: {where}" if where else "")
     )
 

@@ -54,6 +54,7 @@ class Foreach:
     checkpoint: Any
     cut: tuple[tuple[str, int], ...]  # truncate_gradient or detach_every
     unread: int  # how many outputs and states nobody reads
+    last: int  # how many of the last rows of the outputs are read; 0: all
 
 
 @dataclass(frozen=True)
@@ -139,6 +140,7 @@ def _make_foreach(r: random.Random, depth: int, sub: Any, deeper: bool) -> Forea
         tuple(sub(0) for _ in range(states)), outs, r.randrange(100),
         r.choice([None, None, None, "sqrt", 1, 2, keeps_every_other]),
         r.choice([(), (), (), (), (("truncate_gradient", 1),), (("detach_every", 2),)]), r.choice([0, 0, 0, 1]),
+        r.choice([0, 0, 0, 1, 2]),
     )  # fmt: skip
 
 
@@ -181,7 +183,10 @@ def constructs(tree: Tree) -> Counter[str]:
         found[type(part).__name__] += 1
         for field in dataclasses.fields(part):
             value = getattr(part, field.name)
-            if field.name in ("reverse", "with_index", "counted", "handed", "twice", "unread", "checkpoint") and value:
+            if (
+                field.name in ("reverse", "with_index", "counted", "handed", "twice", "unread", "last", "checkpoint")
+                and value
+            ):
                 found[f"{type(part).__name__} {field.name}"] += 1
         if callable(getattr(part, "checkpoint", None)):
             found[f"{type(part).__name__} checkpoint by a policy"] += 1
@@ -263,7 +268,7 @@ class Program(mx.gluon.HybridBlock):
         )
         result = env[tree.pick % len(env)] * 0.1
         for part in stacked[tree.unread :]:
-            result = result + part.sum(axis=0)
+            result = result + part[-min(tree.last, tree.length) :].sum(axis=0)
         for k, state in enumerate(states[: len(states) - tree.unread] if stacked[tree.unread :] else states):
             result = result + state * (k + 0.5)
         return result

@@ -238,7 +238,7 @@ def test_a_leaked_value_that_is_returned():
     kept = []
     block = Block(lambda x: (foreach(lambda d, s: (kept.append(d * 2) or d, s), x, x[0]), kept[-1])[1])
     block.hybridize()
-    with pytest.raises(errors.TraceError, match="the body of foreach .* is read outside of it"):
+    with pytest.raises(errors.TraceError, match=r"the body of foreach .* is read outside of it"):
         block(nd.ones((4, 3)))
 
 

@@ -134,7 +134,7 @@ class TestTheChecksThemselves:
     def test_depth_counts_what_is_inside(self):
         inner = While(1, 1.0, False, Variable(0), self.BRANCH, (), None)
         assert random_programs.depth_of(inner) == 1  # the branch stands before the loop
-        outer = Foreach(1, False, False, "rows", (inner,), (Variable(0),), (self.BRANCH,), 0, None, (), 0)
+        outer = Foreach(1, False, False, "rows", (inner,), (Variable(0),), (self.BRANCH,), 0, None, (), 0, 0)
         assert random_programs.depth_of(outer) == 2
         assert random_programs.constructs(outer) == Counter(Foreach=1, While=1, Cond=2)
 

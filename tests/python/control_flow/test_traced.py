@@ -352,6 +352,35 @@ class TestStatesAndRandomness:
             found.append(norm.running_mean.data().asnumpy())
         np.testing.assert_allclose(found[0], found[1], rtol=1e-5)
 
+    def test_statistics_stay_when_an_iteration_fails(self):
+        norm = gluon.nn.BatchNorm(in_channels=3)
+
+        def body(d, s):
+            return mx.sym.take(norm(d).sum().reshape((1,)) * 0, s, mode="raise"), s + 1
+
+        block = Block(lambda x, s: foreach(body, x, s)[0], norm)
+        block.hybridize()
+        before = norm.running_mean.data().asnumpy(), norm.running_var.data().asnumpy()
+        x = nd.array(np.random.default_rng(1).normal(size=(4, 8, 3)) + 5)
+        with mx.autograd.train_mode(), pytest.raises(errors.HybridNetError, match="iteration 2"):
+            block(x, nd.array([-1.0])).wait_to_read()
+        np.testing.assert_array_equal(norm.running_mean.data().asnumpy(), before[0])
+        np.testing.assert_array_equal(norm.running_var.data().asnumpy(), before[1])
+
+    def test_the_same_seed_gives_the_same_draws_in_every_form(self):
+        drop = gluon.nn.Dropout(0.5)
+        found = []
+        for options in ({}, {"checkpoint": "sqrt"}, {"checkpoint": 2}):
+            block = Block(lambda x, o=options: foreach(lambda d, s: (drop(d) * s, s), x, nd.ones((50,)), **o)[0], drop)
+            block.hybridize()
+            for _ in range(2):
+                mx.random.seed(7)
+                with mx.autograd.train_mode():
+                    found.append(block(nd.ones((5, 50))).asnumpy())
+            with mx.autograd.train_mode():
+                assert (block(nd.ones((5, 50))).asnumpy() != found[-1]).any()
+            np.testing.assert_array_equal(found[-1], found[-2])
+
     def test_each_iteration_draws_anew_and_backward_sees_the_same_mask(self):
         drop = gluon.nn.Dropout(0.5)
         block = Block(lambda x: foreach(lambda d, s: (drop(d), s), x, [])[0], drop)

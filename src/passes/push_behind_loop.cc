@@ -1,0 +1,161 @@
+// Heavy work whose result only leaves the loop moves behind it: what it reads is stacked instead, and all rows are done
+// at once. T products of a row become one of a matrix; the gradient of its weights is one product, too.
+#include <algorithm>
+#include <optional>
+
+#include "passes/attributes.h"
+#include "passes/loop_view.h"
+#include "passes/register_all.h"
+#include "passes/row_work.h"
+
+namespace hybridnet::passes {
+namespace {
+
+const OpRef kReshape{"Reshape"};
+
+bool is_heavy(const Node& node) {
+  const std::string& op = node.op->name;
+  return op == "FullyConnected" || op == "dot" || op == "Embedding" || op == "Convolution";
+}
+
+// What is done to an output before it leaves, all of it by row: heavy work, then elementwise operators.
+struct Tail {
+  std::vector<Node*> nodes;  // in order; the first is the heavy one
+  NodeEntry source;          // what that reads
+};
+
+class PushBehind {
+ public:
+  PushBehind(Graph& graph, Node& node) : graph_(graph), node_(node) {}
+
+  bool run() {
+    const auto& p = params_of<ForeachParams>(node_);
+    if (p.counted || p.truncate_gradient > 0 || !p.checkpoint.empty() || rows_of(graph_, node_) < 2) return false;
+    const Subgraph& frozen = *node_.subgraphs[0];
+    const std::vector<NodeEntry> outs(frozen.outputs.begin(), frozen.outputs.begin() + p.num_out_data);
+    const std::vector<Node*> nodes = topological_order(outs);
+    if (std::none_of(nodes.begin(), nodes.end(), [](const Node* n) { return !n->is_variable() && is_heavy(*n); }))
+      return false;
+    LoopView view(graph_, node_);
+    std::vector<std::pair<int, Tail>> moved;  // output of the node, what is done behind the loop
+    for (const LoopView::Out& out : std::vector(view.outs))
+      if (std::optional<Tail> tail = tail_of(view, out)) moved.push_back({out.output, std::move(*tail)});
+    if (moved.empty()) return false;
+    std::vector<size_t> stacked;  // per moved output: number of the out that holds its source
+    for (const auto& [output, tail] : moved) {
+      std::erase_if(view.outs, [&, gone = output](const LoopView::Out& out) { return out.output == gone; });
+    }
+    for (const auto& [output, tail] : moved) stacked.push_back(out_of(view, tail.source));
+    const NodePtr made = view.put_together(graph_, node_);
+    std::vector<NodeEntry> others(node_.specs.size());
+    for (size_t i = 0; i < moved.size(); ++i)
+      others[static_cast<size_t>(moved[i].first)] =
+          behind(view, {made, static_cast<uint32_t>(view.output_of_out(stacked[i]))}, moved[i].second);
+    view.replace(graph_, node_, made, others);
+    return true;
+  }
+
+ private:
+  static bool is_captured(const LoopView& view, const NodeEntry& entry) {
+    return std::any_of(view.captured.begin(), view.captured.end(),
+                       [&](const LoopView::Slot& slot) { return slot.inner == entry.node; });
+  }
+
+  std::optional<Tail> tail_of(const LoopView& view, const LoopView::Out& out) const {
+    const Graph& body = view.body;
+    Tail tail;
+    NodeEntry at = view.entry(out.value);
+    const TensorSpec last = body.spec(at);
+    while (true) {
+      if (at.node->is_variable() || at.node->specs.size() != 1 || body.clients(at).size() != 1) return std::nullopt;
+      Node& node = *at.node;
+      tail.nodes.insert(tail.nodes.begin(), &node);
+      if (is_heavy(node)) break;
+      if (!node.op->pointwise || node.inputs.size() != 1 || node.op->random || node.op->effect || !node.op->total ||
+          body.spec(node.inputs[0]).shape != node.specs[0].shape)
+        return std::nullopt;
+      at = node.inputs[0];
+    }
+    // A state is an output of the body, too: then what leaves is also read by the next iteration.
+    for (const LoopView::State& state : view.states)
+      if (state.next == out.value) return std::nullopt;
+    const Node& heavy = *at.node;
+    tail.source = heavy.inputs[0];
+    const TensorSpec in = body.spec(tail.source), result = heavy.specs[0];
+    if (!works_row_by_row(body, heavy) || !heavy.op->total || heavy.op->random || is_captured(view, tail.source) ||
+        !std::all_of(heavy.inputs.begin() + 1, heavy.inputs.end(),
+                     [&](const NodeEntry& input) { return is_captured(view, input); }))
+      return std::nullopt;
+    if (in.shape.size() == 0 || result.shape.ndim() < 1 || result.shape[0] != in.shape[0]) return std::nullopt;
+    if (!holds_rows_cheaply(view, tail.source, in, last) || in.bytes() * view.rows() > kMostRowBytes ||
+        result.bytes() * view.rows() > kMostRowBytes)
+      return std::nullopt;
+    return tail;
+  }
+
+  // Rows of the source are there anyway, or are no larger than the rows that need not be written any more.
+  bool holds_rows_cheaply(const LoopView& view, const NodeEntry& source, const TensorSpec& in,
+                          const TensorSpec& last) const {
+    if (in.bytes() <= last.bytes()) return true;
+    for (const LoopView::Out& out : view.outs)
+      if (view.entry(out.value) == source) return true;
+    return graph_.train() && std::any_of(view.states.begin(), view.states.end(), [&](const LoopView::State& state) {
+             return view.entry(state.next) == source;
+           });
+  }
+
+  static size_t out_of(LoopView& view, const NodeEntry& source) {
+    for (size_t i = 0; i < view.outs.size(); ++i)
+      if (view.entry(view.outs[i].value) == source) return i;
+    view.outs.push_back({view.output_of(source), -1});
+    return view.outs.size() - 1;
+  }
+
+  NodeEntry reshaped(const NodeEntry& entry, const Shape& shape, const Node& origin) {
+    if (graph_.spec(entry).shape == shape) return entry;
+    return {
+        graph_.add(kReshape.op(), make_params(kReshape.op(), nullptr, {{"shape", AttrValue(shape)}}), {entry}, &origin),
+        0};
+  }
+
+  NodeEntry behind(const LoopView& view, const NodeEntry& rows, const Tail& tail) {
+    const Shape stacked = graph_.spec(rows).shape;
+    Shape flat{stacked[0] * stacked[1]};
+    for (int64_t dim : stacked.dims().subspan(2)) flat.push_back(dim);
+    NodeEntry at = reshaped(rows, flat, *tail.nodes[0]);
+    for (const Node* inner : tail.nodes) {
+      std::vector<NodeEntry> inputs{at};
+      for (size_t i = 1; i < inner->inputs.size(); ++i) {
+        const auto slot = std::find_if(view.captured.begin(), view.captured.end(),
+                                       [&](const LoopView::Slot& s) { return s.inner == inner->inputs[i].node; });
+        inputs.push_back(slot->outer);
+      }
+      const NodePtr node = graph_.add(*inner->op, inner->params, std::move(inputs), inner);
+      node->attrs = inner->attrs;
+      at = {node, 0};
+    }
+    Shape whole{stacked[0]};
+    for (int64_t dim : tail.nodes.back()->specs[0].shape) whole.push_back(dim);
+    return reshaped(at, whole, *tail.nodes.back());
+  }
+
+  Graph& graph_;
+  Node& node_;
+};
+
+bool push_behind_loops(Graph& graph) {
+  bool changed = false;
+  for (Node* node : graph.order())
+    if (graph.contains(node) && control_kind(*node) == ControlKind::kForeach)
+      changed = PushBehind(graph, *node).run() || changed;
+  return changed;
+}
+
+}  // namespace
+
+void register_push_behind_loop(RewriteDatabase& db) {
+  db.pass("push_behind_loop", push_behind_loops).at(3.2).tags({"fast_run", "loop"});
+  db.pass("push_behind_loop_joint", push_behind_loops).at(22.5).tags({"fast_run", "loop"});
+}
+
+}  // namespace hybridnet::passes
