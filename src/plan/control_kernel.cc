@@ -29,12 +29,25 @@ uint64_t mix(uint64_t a, uint64_t b) {
   return x ^ (x >> 31);
 }
 
+// Bodies give a copy where they give out what they got; the plan itself knows best how to do that.
+void give_inputs_themselves(Graph& graph) {
+  static const OpRef copy{"_copy"};
+  const std::vector<NodeEntry> outputs = graph.outputs();
+  for (const NodeEntry& output : outputs) {
+    if (output.node->op != &copy.op() || !graph.contains(output.node.get())) continue;
+    const NodeEntry given = output.node->inputs[0];
+    if (graph.input_index(given.node.get()) >= 0 && graph.format(given) == graph.format(output))
+      graph.replace(output, given);
+  }
+}
+
 // repeated: the plan runs many times with the same captured values, so packing weights pays even in training.
 Ref<Plan> compile_body(const Node& node, size_t body, const LinkContext& context, const std::string& name,
                        bool repeated) {
   Graph graph = body_graph(node, body, body_input_specs(node, body, context.in), context.train);
   run_pipeline(graph, PipelineScope::current(), 0, kWholePipeline, nullptr);
   passes::renumber_axes(graph);
+  give_inputs_themselves(graph);
   Plan::Options options;
   options.name = name;
   options.device = context.device;
@@ -50,7 +63,8 @@ std::atomic<LoopMode>& chosen_mode() {
 
 // ------------------------------------------------------------------------------------------------------- loop bodies
 // One plan run over and over. Fresh outputs go to a row of a stacked output where there is one, else to one of two
-// buffers in turn, because the run before is still being read as the state.
+// buffers in turn, because the run before is still being read as the state. A state of which every iteration stacks
+// what it gets goes straight into the row of the next iteration.
 class LoopBody {
  public:
   LoopBody(Ref<Plan> plan, size_t num_stacked, std::vector<int> state_inputs)
@@ -76,6 +90,7 @@ class LoopBody {
       buffer_of_fresh_[fresh] = static_cast<int>(buffer_bytes_);
       buffer_bytes_ += 2 * aligned(info.spec.bytes());
     }
+    find_rows_of_states(num_stacked);
   }
 
   const Plan& plan() const { return *plan_; }
@@ -89,11 +104,13 @@ class LoopBody {
     char* buffers = nullptr;
   };
 
-  // The iteration number `done` writes row `row`.
-  void step(Run& run, int64_t done, int64_t row, RngKey key) const {
+  // The iteration number `done` writes row `row`; the one behind it will write next_row, -1: there is none.
+  void step(Run& run, int64_t done, int64_t row, int64_t next_row, RngKey key) const {
     for (size_t f = 0; f < run.fresh.size(); ++f) {
       if (const int out = row_of_fresh_[f]; out >= 0) {
         run.fresh[f] = run.stacked[static_cast<size_t>(out)] + row * row_bytes_[static_cast<size_t>(out)];
+      } else if (const int state = next_row_of_fresh_[f]; state >= 0 && next_row >= 0) {
+        run.fresh[f] = run.stacked[static_cast<size_t>(state)] + next_row * row_bytes_[static_cast<size_t>(state)];
       } else {
         const int64_t bytes = aligned(plan_->fresh_outputs()[f].bytes());
         run.fresh[f] = run.buffers + buffer_of_fresh_[f] + (done & 1) * bytes;
@@ -138,9 +155,23 @@ class LoopBody {
   }
 
  private:
+  void find_rows_of_states(size_t num_stacked) {
+    next_row_of_fresh_.assign(row_of_fresh_.size(), -1);
+    for (size_t i = 0; i < num_stacked; ++i) {
+      const Plan::OutputInfo& info = plan_->outputs()[i];
+      if (info.input < 0 || row_of_fresh_[static_cast<size_t>(info.fresh)] != static_cast<int>(i)) continue;
+      for (size_t s = 0; s < state_inputs_.size(); ++s) {
+        const auto next = static_cast<size_t>(fresh_of_state_[s]);
+        if (state_inputs_[s] == info.input && row_of_fresh_[next] < 0 && next_row_of_fresh_[next] < 0 &&
+            state_bytes_[s] == row_bytes_[i])
+          next_row_of_fresh_[next] = static_cast<int>(i);
+      }
+    }
+  }
+
   Ref<Plan> plan_;
   const std::vector<int> state_inputs_;
-  std::vector<int> row_of_fresh_, buffer_of_fresh_, fresh_of_state_;
+  std::vector<int> row_of_fresh_, buffer_of_fresh_, next_row_of_fresh_, fresh_of_state_;
   std::vector<int64_t> row_bytes_, state_bytes_;
   struct Copy {
     int out, fresh;
@@ -201,7 +232,8 @@ class ForeachKernel final : public ControlKernel {
     for (const Slice& slice : slices_)
       run.inputs[static_cast<size_t>(slice.input)] = {
           static_cast<char*>(args.in[static_cast<size_t>(slice.source)].data) + row * slice.bytes, 0};
-    body_.step(run, done, row,
+    const int64_t next_row = done + 1 == count ? -1 : p().reverse ? row - 1 : row + 1;
+    body_.step(run, done, row, next_row,
                random_ ? RngKey{args.rng.seed, mix(args.rng.stream, static_cast<uint64_t>(row))} : RngKey{});
   }
 
@@ -306,7 +338,7 @@ class WhileLoopKernel final : public ControlKernel {
     int64_t done = 0;
     try {
       while (done < limit && holds(test_inputs, run, test, key_of(args.rng, ~done))) {
-        body_.step(run, done, done, key_of(args.rng, done));
+        body_.step(run, done, done, done + 1 < p().max_iterations ? done + 1 : -1, key_of(args.rng, done));
         ++done;
       }
     } catch (const Error&) {

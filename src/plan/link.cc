@@ -134,7 +134,7 @@ class PlanBuilder {
     for (size_t i = 0; i < num_visible_; ++i) {
       const TensorSpec& spec = graph_.spec(outputs[i]);
       PlanStorage& storage = storage_of(outputs[i]);
-      int fresh;
+      int fresh, input = -1;
       if (const auto it = fresh_of.find(&storage); it != fresh_of.end()) {
         fresh = it->second;
       } else {
@@ -145,10 +145,11 @@ class PlanBuilder {
           storage.index = fresh;
         } else {
           copies_.push_back({outputs[i], make_storage(Kind::kOutput, fresh, storage.bytes)});
+          if (storage.kind == Kind::kInput && graph_.writebacks().empty()) input = storage.index;
         }
         fresh_of[&storage] = fresh;
       }
-      plan_->outputs_.push_back({spec, fresh});
+      plan_->outputs_.push_back({spec, fresh, input});
     }
     std::vector<PlanStorage*> residuals;
     for (size_t i = num_visible_; i < outputs.size(); ++i) residuals.push_back(residual_storage(outputs[i]));

@@ -71,6 +71,7 @@ class Plan : public RefCounted<Plan> {
   struct OutputInfo {
     TensorSpec spec;
     int fresh = 0;
+    int input = -1;  // the array is a copy of this input, as it is when the run begins
   };
   struct ResidualPlace {
     bool in_output = false;  // else in the residual block

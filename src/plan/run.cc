@@ -125,7 +125,7 @@ void Plan::run_instructions(const Call& call) {
       TensorRef* in = args + instruction.first_arg;
       TensorRef* out = in + instruction.num_in;
       if (!instruction.kernel) {
-        if (const int64_t bytes = in->size() * dtype_size(in->dtype); bytes > 0)
+        if (const int64_t bytes = in->size() * dtype_size(in->dtype); bytes > 0 && out->data != in->data)
           std::memcpy(out->data, in->data, bytes);
         continue;
       }

@@ -184,6 +184,30 @@ def test_weights_of_stacked_layers_meet_all_iterations_at_once():
     assert len(products) == 4  # per layer one with the state, forwards and backwards
 
 
+def test_a_training_step_runs_each_product_once_and_copies_no_state(tmp_path):
+    count, net = 6, Stack(two_layers)
+    net.hybridize()
+    args = [nd.ones((count, 2, WIDTH)), nd.ones((2, WIDTH)), nd.ones((2, WIDTH))]
+
+    def step():
+        with mx.autograd.record():
+            net(*args).backward()
+        nd.waitall()
+
+    step()
+    mx.profiler.set_config(profile_all=True, aggregate_stats=True, filename=str(tmp_path / "profile.json"))
+    mx.profiler.set_state("run")
+    mx.profiler.dumps(reset=True)
+    step()
+    mx.profiler.set_state("stop")
+    table = mx.profiler.dumps(reset=True)
+    ran = {name: int(times) for name, times in re.findall(r"^(\w+) +(\d+) ", table, re.MULTILINE)}
+    forward = ran.get("FullyConnected", 0) + ran.get("_fused_fully_connected", 0)
+    assert forward == 2 * count + 2  # with the states, and once per layer with all inputs
+    assert ran["dot"] == 2 * count + 5  # per layer two for the weights; one for what the upper layer read
+    assert ran.get("_copy", 0) < count
+
+
 def test_training_takes_no_fresh_memory_from_step_to_step():
     resource = pytest.importorskip("resource")
     net = Stack(two_layers)

@@ -467,3 +467,45 @@ class TestUnreadOutputs:
         text = block._cached_op.plan_text()
         assert "num_outputs=1, num_out_data=0" in text
         assert "body(" in text and "elemwise_add" in text
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_states_given_out_as_they_arrive(count, reverse):
+    """Also twice, swapped, unchanged, and equal to one another."""
+
+    def function(x, a, b):
+        def body(d, s):
+            first, second, third, fourth, _ = s
+            return [first, first, second, fourth], [second * d, first + d, third, second * d, fourth]
+
+        outs, last = foreach(body, x, [a, b, a, b, a], reverse=reverse)
+        return [*outs, *last]
+
+    r = np.random.default_rng(0)
+    arrays = [nd.array(r.normal(size=shape)) for shape in ((count, 3), (3,), (3,))]
+    block = Block(function)
+    want = [o.asnumpy() for o in block(*arrays)]
+    block.hybridize()
+    for train in (False, True):
+        with mx.autograd.record() if train else mx.autograd.pause():
+            got = [o.asnumpy() for o in block(*arrays)]
+        for one, two in zip(got, want, strict=True):
+            np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("limit", [0, 1, 3, 4, 9])
+def test_variables_given_out_as_they_arrive(limit):
+    """Rows behind the last iteration are zero, whatever the state was."""
+
+    def function(x):
+        outs, last = while_loop(lambda i, s: i < limit, lambda i, s: (s, (i + 1, s * 2)), (x[:1] * 0, x), 4)
+        return [outs, *last]
+
+    block = Block(function)
+    x = nd.array([1.0, 2.0, 3.0])
+    want = [o.asnumpy() for o in block(x)]
+    block.hybridize()
+    for one, two in zip(block(x), want, strict=True):
+        np.testing.assert_array_equal(one.asnumpy(), two)
+    assert not want[0][min(limit, 4) :].any()
