@@ -157,6 +157,29 @@ def test_an_error_says_in_which_iteration():
     assert "test_custom_in_bodies.py" in str(caught.value)
 
 
+class Raises(mx.operator.CustomOp):
+    def forward(self, is_train, req, in_data, out_data, aux):
+        if in_data[0].asnumpy().max() > 1:
+            raise KeyError("of the user")
+        self.assign(out_data[0], req[0], in_data[0])
+
+
+@mx.operator.register("raises_in_body")
+class RaisesProp(mx.operator.CustomOpProp):
+    def create_operator(self, ctx, in_shapes, in_dtypes):
+        return Raises()
+
+
+def test_an_exception_of_the_operator_keeps_its_class_and_the_graph_goes_on():
+    block = Block(lambda x: foreach(lambda d, s: (mx.sym.Custom(d, op_type="raises_in_body"), s), x, x[0])[0])
+    block.hybridize()
+    small = rows() / 2
+    for _ in range(3):
+        with pytest.raises(KeyError, match="of the user"):
+            block(rows())
+        np.testing.assert_array_equal(block(small).asnumpy(), small.asnumpy())
+
+
 def test_parameters_of_a_body_get_gradients():
     class Net(gluon.HybridBlock):
         def __init__(self):
