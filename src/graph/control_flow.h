@@ -29,7 +29,8 @@ struct ForeachParams {
 };
 
 // Loop variable i feeds the node input func_input_locs[func_var_locs[i]]. Outputs: num_out_data padded ones, the final
-// variables, and one that front ends do not see: the number of iterations, int64.
+// variables, and one that front ends do not see: the number of iterations, int64. Padded outputs have max_iterations
+// rows, or as many as the limit of this run says where the loop is unbounded.
 struct WhileLoopParams {
   int32_t num_args = 0, num_outputs = 0, num_out_data = 0;
   int64_t max_iterations = 0;  // 0 with unbounded: no limit
@@ -38,6 +39,8 @@ struct WhileLoopParams {
   bool limited = false;        // the last input holds the limit of this run, at most max_iterations (unless unbounded)
   bool scalar_slices = false;  // the number of iterations is 0-d, else (1,)
   bool exact = false;          // outputs have as many rows as there were iterations
+  std::string on_limit;        // stop, warn, raise: what happens when the limit ends the loop
+  OptionalInts free_axes;      // pairs (variable, axis): sizes that may change from iteration to iteration
   std::string checkpoint;
   static void describe(ParamSchema<WhileLoopParams>& schema);
 };
@@ -61,8 +64,13 @@ void check_control_node(const Node& node);
 // Inference of one node, control flow included.
 void infer_node(const Node& node, std::span<TensorSpec> in, std::span<TensorSpec> out, bool train);
 
-// Does only running the node tell the shapes of its outputs?
+// Does only running the node tell the shapes of its outputs, or of values in its bodies?
 bool has_dynamic_shape(const Node& node);
+bool has_dynamic_body(const Node& node);
+// Is there a loop without max_iterations in its bodies?
+bool has_unbounded_body(const Node& node);
+// Which sizes of each loop variable may change: true where they may. Empty for variables that keep their shape.
+std::vector<std::vector<bool>> free_sizes(const WhileLoopParams& params);
 // Does the node draw random numbers, itself or in a body?
 bool is_random(const Node& node);
 // Does it draw what another node has drawn before (same stream), to have the value again?

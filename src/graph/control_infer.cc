@@ -100,14 +100,24 @@ void learn(TensorSpec& spec, const TensorSpec& known, const Node& node, const st
   throw ShapeError(std::move(e));
 }
 
-// States keep their specs from iteration to iteration. slots: input of the body per state; first: output of state 0.
-void infer_loop_body(const Node& node, Body& body, const std::vector<int>& slots, size_t first) {
+// What holds for a state in every iteration: sizes that may change are unknown.
+TensorSpec in_every_iteration(TensorSpec spec, const std::vector<bool>& free) {
+  if (!spec.shape.rank_known()) return spec;
+  for (size_t axis = 0; axis < free.size() && static_cast<int>(axis) < spec.shape.ndim(); ++axis)
+    if (free[axis]) spec.shape[static_cast<int>(axis)] = kUnknownDim;
+  return spec;
+}
+
+// States keep their specs from iteration to iteration, but for the sizes that are free. slots: input of the body per
+// state; first: output of state 0.
+void infer_loop_body(const Node& node, Body& body, const std::vector<int>& slots, size_t first,
+                     const std::vector<std::vector<bool>>& free) {
   for (int round = 0; round < kMostRounds; ++round) {
     body.run();
     bool learnt = false;
     for (size_t s = 0; s < slots.size(); ++s) {
       TensorSpec& in = body.input(static_cast<size_t>(slots[s]));
-      const TensorSpec after = body.output(first + s);
+      const TensorSpec after = in_every_iteration(body.output(first + s), free[s]);
       TensorSpec merged = in;
       if (!unify(merged, after)) throw_state_changes(node, body, s, first + s, in, after);
       if (!(merged == in)) {
@@ -115,8 +125,9 @@ void infer_loop_body(const Node& node, Body& body, const std::vector<int>& slots
         learnt = true;
       }
       if (!(merged == after)) {
+        const TensorSpec before = body.output(first + s);
         body.learn_output(first + s, merged);
-        learnt = learnt || !(body.output(first + s) == after);
+        learnt = learnt || !(body.output(first + s) == before);
       }
     }
     if (!learnt) return;
@@ -168,7 +179,7 @@ void infer_foreach(const Node& node, std::span<TensorSpec> in, std::span<TensorS
   for (size_t i = 0; i < num_out_data; ++i) body.learn_output(i, without_rows(out[i]));
   for (size_t s = 0; s < states.size(); ++s)
     learn(body.input(static_cast<size_t>(states[s])), out[num_out_data + s], node, "state " + std::to_string(s));
-  infer_loop_body(node, body, states, num_out_data);
+  infer_loop_body(node, body, states, num_out_data, std::vector<std::vector<bool>>(states.size()));
 
   for (size_t k = 0; k < body.num_inputs(); ++k) {
     const auto source = static_cast<size_t>(sources[k]);
@@ -193,18 +204,27 @@ void infer_while_loop(const Node& node, std::span<TensorSpec> in, std::span<Tens
   const std::vector<int> cond_sources = body_sources(node, 0), sources = body_sources(node, 1);
   const std::vector<int> variables = to_ints(p.func_var_locs);
   const size_t num_out_data = static_cast<size_t>(p.num_out_data);
-  const int64_t rows = p.exact ? kUnknownDim : p.max_iterations;
+  const int64_t rows = p.exact || p.unbounded ? kUnknownDim : p.max_iterations;
+  const std::vector<std::vector<bool>> free = free_sizes(p);
 
   Body condition(node, 0, train), body(node, 1, train);
   for (size_t k = 0; k < body.num_inputs(); ++k) body.input(k) = in[static_cast<size_t>(sources[k])];
   for (size_t i = 0; i < num_out_data; ++i) body.learn_output(i, without_rows(out[i]));
-  for (size_t s = 0; s < variables.size(); ++s)
-    learn(body.input(static_cast<size_t>(variables[s])), out[num_out_data + s], node, "variable " + std::to_string(s));
-  infer_loop_body(node, body, variables, num_out_data);
+  for (size_t s = 0; s < variables.size(); ++s) {
+    TensorSpec& slot = body.input(static_cast<size_t>(variables[s]));
+    slot = in_every_iteration(slot, free[s]);
+    learn(slot, in_every_iteration(out[num_out_data + s], free[s]), node, "variable " + std::to_string(s));
+  }
+  infer_loop_body(node, body, variables, num_out_data, free);
   for (size_t k = 0; k < body.num_inputs(); ++k)
     learn(in[static_cast<size_t>(sources[k])], body.input(k), node, "input " + std::to_string(sources[k]));
 
-  for (size_t k = 0; k < condition.num_inputs(); ++k) condition.input(k) = in[static_cast<size_t>(cond_sources[k])];
+  for (size_t k = 0; k < condition.num_inputs(); ++k) {
+    condition.input(k) = in[static_cast<size_t>(cond_sources[k])];
+    for (size_t s = 0; s < variables.size(); ++s)
+      if (sources[static_cast<size_t>(variables[s])] == cond_sources[k])
+        condition.input(k) = in_every_iteration(condition.input(k), free[s]);
+  }
   condition.run();
   for (size_t k = 0; k < condition.num_inputs(); ++k)
     learn(in[static_cast<size_t>(cond_sources[k])], condition.input(k), node,
@@ -338,20 +358,53 @@ std::vector<int> body_sources(const Node& node, size_t body) {
   }
 }
 
+namespace {
+
+template <typename Test>
+bool any_in_bodies(const Node& node, Test test) {
+  return std::any_of(node.subgraphs.begin(), node.subgraphs.end(), [&](const Ref<Subgraph>& body) {
+    const std::vector<Node*> nodes = topological_order(body->outputs);
+    return std::any_of(nodes.begin(), nodes.end(), [&](const Node* inner) { return test(*inner); });
+  });
+}
+
+}  // namespace
+
 bool has_dynamic_shape(const Node& node) {
   if (!node.op) return false;
   if (node.op->data_dependent_shape) return true;
-  if (control_kind(node) == ControlKind::kCond) return params_of<CondParams>(node).dynamic;
-  return control_kind(node) == ControlKind::kWhileLoop && params_of<WhileLoopParams>(node).exact;
+  if (control_kind(node) == ControlKind::kCond && params_of<CondParams>(node).dynamic) return true;
+  if (control_kind(node) == ControlKind::kWhileLoop) {
+    const auto& p = params_of<WhileLoopParams>(node);
+    if (p.exact || !p.free_axes.empty() || (p.unbounded && p.num_out_data > 0)) return true;
+  }
+  return has_dynamic_body(node);
+}
+
+bool has_dynamic_body(const Node& node) { return any_in_bodies(node, has_dynamic_shape); }
+
+bool has_unbounded_body(const Node& node) {
+  return any_in_bodies(node, [](const Node& inner) {
+    return (control_kind(inner) == ControlKind::kWhileLoop && params_of<WhileLoopParams>(inner).unbounded) ||
+           has_unbounded_body(inner);
+  });
+}
+
+std::vector<std::vector<bool>> free_sizes(const WhileLoopParams& params) {
+  std::vector<std::vector<bool>> free(params.func_var_locs.size());
+  for (size_t i = 0; i + 1 < params.free_axes.size(); i += 2) {
+    const auto axis = static_cast<size_t>(*params.free_axes[i + 1]);
+    std::vector<bool>& sizes = free.at(static_cast<size_t>(*params.free_axes[i]));
+    sizes.resize(std::max(sizes.size(), axis + 1));
+    sizes[axis] = true;
+  }
+  return free;
 }
 
 bool is_random(const Node& node) {
   if (!node.op) return false;
   if (node.op->random) return true;
-  return std::any_of(node.subgraphs.begin(), node.subgraphs.end(), [](const Ref<Subgraph>& body) {
-    const std::vector<Node*> nodes = topological_order(body->outputs);
-    return std::any_of(nodes.begin(), nodes.end(), [](const Node* inner) { return is_random(*inner); });
-  });
+  return any_in_bodies(node, is_random);
 }
 
 bool repeats_draws(const Node& node) { return node.attrs.count("__repeats_draws__") != 0; }
@@ -366,10 +419,7 @@ void mark_as_repeating(Node& node, const Node& of) {
 bool has_effect(const Node& node) {
   if (!node.op) return false;
   if (node.op->effect) return true;
-  return std::any_of(node.subgraphs.begin(), node.subgraphs.end(), [](const Ref<Subgraph>& body) {
-    const std::vector<Node*> nodes = topological_order(body->outputs);
-    return std::any_of(nodes.begin(), nodes.end(), [](const Node* inner) { return has_effect(*inner); });
-  });
+  return any_in_bodies(node, has_effect);
 }
 
 bool is_auxiliary_input(const Node& node, size_t input) {

@@ -47,6 +47,13 @@ void WhileLoopParams::describe(ParamSchema<WhileLoopParams>& schema) {
   schema.field("exact", &WhileLoopParams::exact)
       .default_value(false)
       .doc("Whether outputs have as many rows as there were iterations, instead of max_iterations.");
+  schema.field("on_limit", &WhileLoopParams::on_limit)
+      .default_value("stop")
+      .one_of({"stop", "warn", "raise"})
+      .doc("What happens when the limit ends the loop while its condition holds.");
+  schema.field("free_axes", &WhileLoopParams::free_axes)
+      .default_value("()")
+      .doc("Pairs of a loop variable and an axis whose size may change from iteration to iteration.");
   schema.field("checkpoint", &WhileLoopParams::checkpoint).default_value("").doc("What is kept for the gradient.");
 }
 
@@ -105,7 +112,14 @@ class NodeCheck {
     in_range(p.func_var_locs, static_cast<int64_t>(p.func_input_locs.size()), "an input of the body");
     require(node_.subgraphs[0]->outputs.size() == 1, "the condition has one output");
     outputs(p.num_outputs, p.num_out_data, p.func_var_locs.size(), *node_.subgraphs[1]);
-    require(!p.unbounded || p.num_out_data == 0, "a loop with stacked outputs has max_iterations");
+    require(!p.unbounded || p.limited || p.exact || p.num_out_data == 0,
+            "a loop with stacked outputs has max_iterations, or is exact");
+    require(p.free_axes.size() % 2 == 0, "free_axes are pairs of a variable and an axis");
+    for (size_t i = 0; i < p.free_axes.size(); ++i) {
+      const std::optional<int64_t>& number = p.free_axes[i];
+      const auto bound = i % 2 == 0 ? static_cast<int64_t>(p.func_var_locs.size()) : int64_t{kMaxDims};
+      require(number && *number >= 0 && *number < bound, "free_axes name variables and their axes");
+    }
     require(!p.limited || num_inputs_ > 0, "the last input is the limit");
   }
 

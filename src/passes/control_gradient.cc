@@ -40,10 +40,10 @@ Loop loop_of_foreach(const Graph& graph, const Node& node) {
 Loop loop_of_while(const Node& node) {
   const auto& p = params_of<WhileLoopParams>(node);
   if (p.unbounded) {
-    throw GradientError(
+    throw UnboundedLoopError(
         {.op = node.op->name,
          .node = node.name,
-         .message = "no gradient of a loop without max_iterations",
+         .message = "no compiled gradient of a loop without max_iterations",
          .because = "the values of each iteration are kept for the gradient, and how many there are is not known",
          .fix = "pass max_iterations as an int",
          .where = node.where});

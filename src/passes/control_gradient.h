@@ -1,9 +1,18 @@
 // Gradients of loops and branches, made of loops and branches: so they can be optimized and differentiated in turn.
 #pragma once
 
+#include <utility>
+
 #include "hybridnet/pass.h"
 
 namespace hybridnet {
+
+// A gradient goes through a loop without max_iterations: nothing says how much of its iterations must be kept. Whoever
+// can run the graph node by node does that instead.
+class UnboundedLoopError : public GradientError {
+ public:
+  using GradientError::GradientError;
+};
 
 struct ControlGradient {
   std::vector<NodeEntry> of_inputs;  // one per input of the node; null: zero

@@ -30,6 +30,7 @@ struct CompileOptions {
   std::string name;
   std::string passes;
   bool keep_arena = false;
+  bool by_node = false;  // never compile: each call has other shapes
 };
 
 class CompiledCall : public RefCounted<CompiledCall> {

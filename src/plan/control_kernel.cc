@@ -3,10 +3,12 @@
 #include "plan/control_kernel.h"
 
 #include <atomic>
+#include <cmath>
 #include <cstring>
 #include <exception>
 #include <mutex>
 
+#include "base/front_end.h"
 #include "hybridnet/env.h"
 #include "hybridnet/threads.h"
 #include "passes/axis_order.h"
@@ -300,7 +302,7 @@ class ForeachKernel final : public ControlKernel {
 class WhileLoopKernel final : public ControlKernel {
  public:
   WhileLoopKernel(const Node& node, const LinkContext& context, const std::string& name)
-      : name_(node.name),
+      : loop_{node.name, node.where},
         params_(node.params),
         cond_sources_(body_sources(node, 0)),
         sources_(body_sources(node, 1)),
@@ -327,7 +329,7 @@ class WhileLoopKernel final : public ControlKernel {
 
   void run(const KernelArgs& args) override {
     int64_t limit = p().unbounded ? INT64_MAX : p().max_iterations;
-    if (p().limited) limit = std::min(limit, static_cast<int64_t>(number_at(args.in.back())));
+    if (p().limited) limit = std::min(limit, limit_of_run(loop_, args.in.back()));
     LoopBody::Run run = body_.begin(args, sources_);
     std::vector<Plan::InputBinding> test_inputs;
     for (int source : cond_sources_) {
@@ -336,14 +338,17 @@ class WhileLoopKernel final : public ControlKernel {
     }
     TensorRef test{static_cast<char*>(args.workspace) + body_.workspace_bytes(), &test_spec_.shape, test_spec_.dtype};
     int64_t done = 0;
+    bool still_holds = false;
     try {
       while (done < limit && holds(test_inputs, run, test, key_of(args.rng, ~done))) {
         body_.step(run, done, done, done + 1 < p().max_iterations ? done + 1 : -1, key_of(args.rng, done));
         ++done;
       }
+      still_holds = done == limit && p().on_limit != "stop" && holds(test_inputs, run, test, key_of(args.rng, ~done));
     } catch (const Error&) {
-      fail_in_body(name_ + ", iteration " + std::to_string(done));
+      fail_in_body(loop_.name + ", iteration " + std::to_string(done));
     }
+    if (still_holds) report_limit(loop_, p().on_limit, limit);
     const size_t num_out_data = static_cast<size_t>(p().num_out_data);
     body_.finish(run, args.out.subspan(num_out_data), done, p().max_iterations);
     if (void* count = args.out.back().data) *static_cast<int64_t*>(count) = done;
@@ -364,7 +369,7 @@ class WhileLoopKernel final : public ControlKernel {
   struct Followed {
     int input, variable;
   };
-  const std::string name_;
+  const LoopOrigin loop_;
   const ParamsPtr params_;
   const std::vector<int> cond_sources_, sources_;
   const bool random_;
@@ -522,6 +527,32 @@ LoopMode loop_mode_from_name(std::string_view name) {
 LoopMode set_loop_mode(LoopMode mode) { return chosen_mode().exchange(mode); }
 
 bool is_true(const TensorRef& value) { return number_at(value) != 0; }
+
+int64_t limit_of_run(const LoopOrigin& loop, const TensorRef& given) {
+  const double limit = number_at(given);
+  if (limit >= 0 && std::floor(limit) == limit) return static_cast<int64_t>(std::min(limit, 9e18));
+  ErrorFields e;
+  e.op = "while_loop";
+  e.node = loop.name;
+  e.input = "max_iterations";
+  e.expected = "an integer of at least 0";
+  e.given = std::to_string(limit);
+  e.where = loop.where;
+  throw ParamError(std::move(e));
+}
+
+void report_limit(const LoopOrigin& loop, const std::string& on_limit, int64_t limit) {
+  const std::string text = "the condition still holds after max_iterations=" + std::to_string(limit) + " iterations";
+  if (on_limit == "raise") {
+    throw ValueError({.op = "while_loop",
+                      .node = loop.name,
+                      .message = text,
+                      .because = "on_limit='raise' asks for an error then",
+                      .fix = "raise max_iterations",
+                      .where = loop.where});
+  }
+  warn("while_loop '" + loop.name + "': " + text + (loop.where.known() ? " (" + loop.where.str() + ")" : ""));
+}
 
 Ref<ControlKernel> link_control(const Node& node, const LinkContext& context, const std::string& name) {
   switch (control_kind(node)) {

@@ -24,6 +24,16 @@ enum class LoopMode : int8_t { kAuto, kInline, kAhead };
 LoopMode loop_mode_from_name(std::string_view name);  // auto | inline | ahead; throws ValueError
 LoopMode set_loop_mode(LoopMode mode);  // of the process, at first HYBRIDNET_LOOP_MODE; returns the former
 
+// Which loop it is, for messages.
+struct LoopOrigin {
+  std::string name;
+  SourceLocation where;
+};
+// The number of iterations that a run of a loop is allowed, from the element that was given for it. Throws ParamError.
+int64_t limit_of_run(const LoopOrigin& loop, const TensorRef& given);
+// A loop was ended by its limit while its condition still holds. on_limit: "warn" or "raise".
+void report_limit(const LoopOrigin& loop, const std::string& on_limit, int64_t limit);
+
 // Compiles the bodies of node for these specs. Throws what compiling them throws.
 Ref<ControlKernel> link_control(const Node& node, const LinkContext& context, const std::string& name);
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "hybridnet/plan.h"
+#include "passes/control_gradient.h"
 #include "plan/graph_function.h"
 
 namespace hybridnet {
@@ -35,8 +36,11 @@ struct Executor::Impl {
   GraphFunction::Pending pending;  // what backward needs; empty after a run in prediction mode
   RngKey key;                      // of the last run
   bool ran = false;
+  bool unbounded = false;  // a gradient goes through a loop that nothing bounds: the graph runs node by node
   // Graphs that run node by node: what the tape knows of the last run.
   std::vector<NDArray> leaves, recorded;
+
+  bool by_node() const { return function->dynamic() || unbounded; }
 
   void run_dynamic(bool train, bool keep) {
     leaves.clear();
@@ -71,7 +75,7 @@ struct Executor::Impl {
   // Per output: does some wanted gradient read its head? What arrives at the others is not looked at.
   std::vector<uint8_t> read_heads() const {
     std::vector<uint8_t> read(outputs.size(), 0);
-    if (function->dynamic()) {
+    if (by_node()) {
       for (size_t i = 0; i < recorded.size(); ++i) read[i] = needs_gradient(recorded[i]) ? 1 : 0;
     } else {
       for (const BackwardInput& source : pending.compiled->sources)
@@ -103,10 +107,20 @@ struct Executor::Impl {
     return heads;
   }
 
+  // Null where the graph runs node by node.
+  Ref<CompiledCall> compiled_for_gradients(bool train) {
+    try {
+      return function->compiled_for(inputs, wants, train);
+    } catch (const UnboundedLoopError&) {
+      unbounded = true;
+      return {};
+    }
+  }
+
   // Runs the graph in prediction mode once more, now keeping what backward needs.
   void remember() {
-    const Ref<CompiledCall> compiled = function->compiled_for(inputs, wants, false);
-    function->run_forward(compiled, inputs, {}, key, &pending);
+    const Ref<CompiledCall> compiled = compiled_for_gradients(false);
+    if (compiled) function->run_forward(compiled, inputs, {}, key, &pending);
   }
 };
 
@@ -157,15 +171,15 @@ Executor::~Executor() = default;
 const std::vector<NDArray>& Executor::forward(bool train) {
   Impl& m = *impl_;
   const bool keep = train && m.any_wanted;
-  if (m.function->dynamic()) {
+  Ref<CompiledCall> compiled;
+  if (!m.by_node()) compiled = keep ? m.compiled_for_gradients(train) : m.function->compiled_for(m.inputs, {}, train);
+  if (m.by_node()) {
     m.run_dynamic(train, keep);
     m.ran = true;
     m.outputs.clear();
     for (const NDArray& result : m.recorded) m.outputs.push_back(result.detached());
     return m.outputs;
   }
-  const std::span<const uint8_t> wants = keep ? std::span<const uint8_t>(m.wants) : std::span<const uint8_t>();
-  const Ref<CompiledCall> compiled = m.function->compiled_for(m.inputs, wants, train);
   // Results stay in the arrays that the caller may hold, unless their specs change.
   bool reuse = m.outputs.size() == compiled->forward->outputs().size();
   for (size_t i = 0; reuse && i < m.outputs.size(); ++i)
@@ -187,10 +201,10 @@ void Executor::backward(std::span<const NDArray> out_grads) {
                          .fix = "call forward(is_train=True) first"});
   }
   if (!m.any_wanted) return;
-  if (!m.function->dynamic() && !m.pending.compiled) m.remember();
-  if (m.function->dynamic() && m.leaves.empty()) m.run_dynamic(false, true);
+  if (!m.by_node() && !m.pending.compiled) m.remember();
+  if (m.by_node() && m.leaves.empty()) m.run_dynamic(false, true);
   const std::vector<NDArray> heads = m.heads_from(out_grads);
-  if (m.function->dynamic()) return m.backward_dynamic(heads);
+  if (m.by_node()) return m.backward_dynamic(heads);
   std::vector<NDArray> into(m.inputs.size());
   for (size_t i = 0; i < into.size(); ++i) {
     if (m.requests[i] == GradReq::kWrite) into[i] = m.gradients[i];

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "passes/control_gradient.h"
 #include "plan/task.h"
 
 namespace hybridnet {
@@ -84,12 +85,14 @@ struct GraphFunction::GradientFunction {
 };
 
 GraphFunction::GraphFunction(GraphDefinition definition, CompileOptions options)
-    : definition_(std::move(definition)), options_(std::move(options)) {
+    : definition_(std::move(definition)),
+      options_(std::move(options)),
+      node_by_node_(std::make_unique<NodeByNode>(definition_, options_)),
+      dynamic_(options_.by_node) {
   if (options_.name.empty()) options_.name = "CachedOp";
   task_name_ = intern_file(options_.name);
   for (const Node* node : topological_order(definition_.outputs)) {
-    if (!node_by_node_ && NodeByNode::is_needed_for(*node))
-      node_by_node_ = std::make_unique<NodeByNode>(definition_, options_);
+    dynamic_ = dynamic_ || NodeByNode::is_needed_for(*node);
   }
 }
 
@@ -115,21 +118,29 @@ std::vector<NDArray> GraphFunction::call(std::span<const NDArray> inputs, std::s
                      .expected = std::to_string(definition_.outputs.size()) + " arrays",
                      .given = std::to_string(out.size())});
   }
-  if (node_by_node_) {
-    std::vector<NDArray> results = node_by_node_->run(inputs);
-    for (size_t i = 0; i < out.size(); ++i) copy_array(results[i], out[i]);
-    return out.empty() ? results : std::vector<NDArray>(out.begin(), out.end());
-  }
+  if (dynamic_) return run_by_node(inputs, out);
   ArrayFlags wants(inputs.size());
   const bool recorded = autograd_state().recording && find_wanted(inputs, wants);
-  const Ref<CompiledCall> compiled =
-      compiled_for(inputs, recorded ? wants.span() : std::span<const uint8_t>(), autograd_state().training);
+  if (recorded && recorded_by_node_) return run_by_node(inputs, out);
+  Ref<CompiledCall> compiled;
+  try {
+    compiled = compiled_for(inputs, recorded ? wants.span() : std::span<const uint8_t>(), autograd_state().training);
+  } catch (const UnboundedLoopError&) {
+    recorded_by_node_ = true;
+    return run_by_node(inputs, out);
+  }
   const RngKey call_key = key ? *key : compiled->forward->uses_random() ? next_rng_key() : RngKey{};
   if (!recorded) return run_forward(compiled, inputs, out, call_key, nullptr);
   auto function = make_ref<RecordedCall>(Ref<GraphFunction>(this), inputs);
   std::vector<NDArray> results = run_forward(compiled, inputs, out, call_key, &function->pending);
   record(Ref<RecordedFunction>(function.get()), inputs, results);
   return results;
+}
+
+std::vector<NDArray> GraphFunction::run_by_node(std::span<const NDArray> inputs, std::span<const NDArray> out) {
+  std::vector<NDArray> results = node_by_node_->run(inputs);
+  for (size_t i = 0; i < out.size(); ++i) copy_array(results[i], out[i]);
+  return out.empty() ? results : std::vector<NDArray>(out.begin(), out.end());
 }
 
 bool GraphFunction::matches(const CallSignature& known, std::span<const NDArray> inputs, std::span<const uint8_t> wants,

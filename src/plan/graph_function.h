@@ -1,6 +1,7 @@
 // A graph called on arrays: plans by signature, recording, gradients of any order. CachedOp and Executor stand on it.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <list>
 #include <memory>
@@ -49,13 +50,14 @@ class GraphFunction : public RefCounted<GraphFunction> {
 
   const GraphDefinition& definition() const { return definition_; }
   const CompileOptions& options() const { return options_; }
-  bool dynamic() const { return node_by_node_ != nullptr; }  // only call() works then
+  bool dynamic() const { return dynamic_; }  // only call() works then
   size_t num_plans();
   std::string summary();
   std::string plan_text();
 
  private:
   struct GradientFunction;
+  std::vector<NDArray> run_by_node(std::span<const NDArray> inputs, std::span<const NDArray> out);
   std::shared_ptr<GradientFunction> gradient_function(const CallSignature& signature);
   [[noreturn]] void throw_overwritten(const BackwardInput& source, const NDArray& array) const;
   void check_inputs(std::span<const NDArray> inputs) const;
@@ -66,7 +68,9 @@ class GraphFunction : public RefCounted<GraphFunction> {
   const GraphDefinition definition_;
   CompileOptions options_;
   const char* task_name_;
-  std::unique_ptr<NodeByNode> node_by_node_;  // null: the graph can be linked ahead
+  const std::unique_ptr<NodeByNode> node_by_node_;
+  bool dynamic_ = false;                       // the graph cannot be linked ahead: it runs node by node
+  std::atomic<bool> recorded_by_node_{false};  // the same where a gradient is wanted: it goes through unbounded loops
   std::mutex mutex_;
   std::list<Ref<CompiledCall>> compiled_;  // most recent first
   std::vector<std::pair<CallSignature, std::shared_ptr<GradientFunction>>> gradients_;

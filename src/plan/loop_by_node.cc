@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "plan/control_kernel.h"
+#include "plan/loop_rows.h"
 
 namespace hybridnet {
 namespace {
@@ -58,15 +59,14 @@ class Outputs {
     for (std::vector<NDArray>& rows : rows_) std::reverse(rows.begin(), rows.end());
   }
   // All iterations' along a new axis 0, with zeros behind to the size of spec; zeros alone after no iteration.
-  std::vector<NDArray> whole(std::span<const TensorSpec> specs, int64_t size, Device device) const {
+  std::vector<NDArray> whole(std::span<const TensorSpec> specs, int64_t size, Device device, const Node& node) const {
     std::vector<NDArray> whole;
     for (size_t i = 0; i < rows_.size(); ++i) {
       const std::vector<NDArray>& rows = rows_[i];
       TensorSpec rest = rows.empty() ? specs[i] : rows[0].spec();
       const auto missing = size - static_cast<int64_t>(rows.size());
       if (rows.empty()) {
-        rest.shape[0] = size;
-        whole.push_back(zeros(rest, device));
+        whole.push_back(rows_without_iterations(rest, size, node));
         continue;
       }
       whole.push_back(stacked(rows));
@@ -142,7 +142,7 @@ class Foreach {
     if (p_.reverse) outputs.reverse();
     std::vector<TensorSpec> specs;
     if (count_ == 0 && num_out_data > 0) specs = output_specs(node_, arguments_);
-    std::vector<NDArray> results = outputs.whole(specs, size_, device_of(arguments_));
+    std::vector<NDArray> results = outputs.whole(specs, size_, device_of(arguments_), node_);
     for (const NDArray& state : states_) results.push_back(count_ > 0 ? state : copied(state));
     return results;
   }
@@ -195,45 +195,6 @@ NDArray zeros(const TensorSpec& spec, Device device) {
 
 std::vector<NDArray> foreach_by_node(const Node& node, GraphFunction& body, std::span<const NDArray> arguments) {
   return Foreach(node, body, arguments).run();
-}
-
-// ---------------------------------------------------------------------------------------------------------- while_loop
-std::vector<NDArray> while_loop_by_node(const Node& node, GraphFunction& condition, GraphFunction& body,
-                                        std::span<const NDArray> arguments) {
-  const auto& p = params_of<WhileLoopParams>(node);
-  int64_t limit = p.unbounded ? INT64_MAX : p.max_iterations;
-  if (p.limited) limit = std::min(limit, static_cast<int64_t>(number_in(arguments.back())));
-  // Loop variables take the place of the arguments that they start as.
-  std::vector<NDArray> now(arguments.begin(), arguments.end());
-  auto inputs_of = [&](size_t part) {
-    std::vector<NDArray> inputs;
-    for (int source : body_sources(node, part)) inputs.push_back(now[static_cast<size_t>(source)]);
-    return inputs;
-  };
-  const std::vector<int> sources = body_sources(node, 1);
-  std::vector<size_t> variables;
-  for (int variable : to_ints(p.func_var_locs))
-    variables.push_back(static_cast<size_t>(sources[static_cast<size_t>(variable)]));
-  const auto num_out_data = static_cast<size_t>(p.num_out_data);
-  Outputs outputs(num_out_data);
-  int64_t done = 0;
-  try {
-    for (; done < limit && number_in(condition.call(inputs_of(0), {})[0]) != 0; ++done) {
-      const std::vector<NDArray> results = body.call(inputs_of(1), {});
-      outputs.add({results.data(), num_out_data});
-      for (size_t v = 0; v < variables.size(); ++v) now[variables[v]] = results[num_out_data + v];
-    }
-  } catch (const Error&) {
-    fail_in_iteration(node, done);
-  }
-  const std::vector<TensorSpec> specs = output_specs(node, arguments);
-  const int64_t size = p.exact || p.unbounded ? done : p.max_iterations;
-  std::vector<NDArray> results = outputs.whole(specs, size, device_of(arguments));
-  for (size_t variable : variables) results.push_back(done > 0 ? now[variable] : copied(now[variable]));
-  const NDArray count = NDArray::empty(specs.back());
-  *static_cast<int64_t*>(count.data()) = done;  // nobody else knows this array yet
-  results.push_back(count);
-  return results;
 }
 
 }  // namespace hybridnet

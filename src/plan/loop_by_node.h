@@ -12,8 +12,6 @@ namespace hybridnet {
 
 // arguments: one per input of the node. Results: one per output.
 std::vector<NDArray> foreach_by_node(const Node& node, GraphFunction& body, std::span<const NDArray> arguments);
-std::vector<NDArray> while_loop_by_node(const Node& node, GraphFunction& condition, GraphFunction& body,
-                                        std::span<const NDArray> arguments);
 
 NDArray zeros(const TensorSpec& spec, Device device = {});
 

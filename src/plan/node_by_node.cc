@@ -11,22 +11,15 @@
 #include "plan/control_kernel.h"
 #include "plan/graph_function.h"
 #include "plan/loop_by_node.h"
+#include "plan/loop_rows.h"
+#include "plan/while_by_node.h"
 
 namespace hybridnet {
 namespace {
 
-const OpRef kCustom{"Custom"}, kSliceAxis{"slice_axis"};
+const OpRef kCustom{"Custom"};
 
 constexpr int kWholeNode = -1;  // number of the function that runs all of a loop or branch
-
-bool has_foreign_code(const Node& node) {
-  return std::any_of(node.subgraphs.begin(), node.subgraphs.end(), [](const Ref<Subgraph>& body) {
-    const std::vector<Node*> nodes = topological_order(body->outputs);
-    return std::any_of(nodes.begin(), nodes.end(), [](const Node* inner) {
-      return (inner->op && inner->op->data_dependent_shape) || has_foreign_code(*inner);
-    });
-  });
-}
 
 const CustomParams* lazy_use(const Node& node) {
   if (node.op != &kCustom.op()) return nullptr;
@@ -36,7 +29,8 @@ const CustomParams* lazy_use(const Node& node) {
 
 // Its branches run here, so what only one of them reads is not computed for the other.
 bool is_lazy_cond(const Node& node) {
-  return control_kind(node) == ControlKind::kCond && NodeByNode::is_needed_for(node);
+  return control_kind(node) == ControlKind::kCond &&
+         (NodeByNode::is_needed_for(node) || (autograd_state().recording && has_unbounded_body(node)));
 }
 
 // Passes results on. Arrays that were left out, because nobody asked for what they lead to, get a gradient of zero.
@@ -56,7 +50,7 @@ class LeftOut final : public RecordedFunction {
 
 }  // namespace
 
-bool NodeByNode::is_needed_for(const Node& node) { return has_dynamic_shape(node) || has_foreign_code(node); }
+bool NodeByNode::is_needed_for(const Node& node) { return has_dynamic_shape(node); }
 
 // ------------------------------------------------------------------------------------------------------------- one
 // call
@@ -201,10 +195,14 @@ class NodeByNode::Run {
   // --------------------------------------------------------------------------------------------------------------
   // loops
   std::vector<NDArray> run_loop(const Node& node, std::span<const NDArray> arguments) {
-    if (has_foreign_code(node)) {
-      if (control_kind(node) == ControlKind::kForeach)
-        return foreach_by_node(node, *graph_.body_of(node, 0), arguments);
-      return while_loop_by_node(node, *graph_.body_of(node, 0), *graph_.body_of(node, 1), arguments);
+    const bool wants_gradient =
+        autograd_state().recording && std::any_of(arguments.begin(), arguments.end(), needs_gradient);
+    const bool in_steps = has_dynamic_body(node) || (wants_gradient && has_unbounded_body(node));
+    if (control_kind(node) == ControlKind::kWhileLoop) {
+      WhileLoopByNode loop(graph_, node, arguments, in_steps);
+      if (loop.is_needed(wants_gradient)) return loop.run();
+    } else if (in_steps) {
+      return foreach_by_node(node, *graph_.body_of(node, 0), arguments);
     }
     std::vector<NDArray> results = graph_.whole(node)->call(arguments, {});
     if (has_dynamic_shape(node)) cut_to_count(params_of<WhileLoopParams>(node).num_out_data, results);
@@ -215,18 +213,9 @@ class NodeByNode::Run {
   static void cut_to_count(int num_out_data, std::vector<NDArray>& results) {
     results.back().wait_to_read();
     const int64_t count = *static_cast<const int64_t*>(results.back().data());
-    const Op& slice = kSliceAxis.op();
-    const std::vector<std::pair<std::string, AttrValue>> attrs{{"axis", 0}, {"begin", 0}, {"end", count}};
     for (int i = 0; i < num_out_data; ++i) {
       NDArray& rows = results[static_cast<size_t>(i)];
-      if (count == rows.shape()[0]) continue;
-      if (count > 0) {
-        rows = invoke_one(slice, slice.schema->parse(attrs, slice.name), {&rows, 1});
-      } else {
-        Shape shape = rows.shape();
-        shape[0] = 0;
-        rows = NDArray::empty(shape, rows.dtype(), rows.device());
-      }
+      rows = first_rows(rows, count);
     }
   }
 
@@ -240,21 +229,29 @@ class NodeByNode::Run {
 std::vector<NDArray> NodeByNode::run(std::span<const NDArray> inputs) { return Run(*this, inputs).outputs(); }
 
 // ---------------------------------------------------------------------------------------------------------- functions
-Ref<GraphFunction> NodeByNode::function_of(const Node& node, int number, const std::function<GraphDefinition()>& make) {
+Ref<GraphFunction> NodeByNode::function_of(const Node& node, int number, const std::function<GraphDefinition()>& make,
+                                           bool by_node) {
   const std::lock_guard lock(mutex_);
   Ref<GraphFunction>& known = functions_[{&node, number}];
   if (!known) {
     CompileOptions options = options_;
     options.name = node.name;
+    options.by_node = by_node;
     known = make_ref<GraphFunction>(make(), std::move(options));
   }
   return known;
 }
 
 Ref<GraphFunction> NodeByNode::body_of(const Node& node, size_t body) {
-  return function_of(node, static_cast<int>(body), [&] {
-    return GraphDefinition{node.subgraphs[body]->inputs, node.subgraphs[body]->outputs};
-  });
+  // A plan serves one shape: variables that change theirs would need a new one in each iteration.
+  const bool by_node =
+      control_kind(node) == ControlKind::kWhileLoop && !params_of<WhileLoopParams>(node).free_axes.empty();
+  return function_of(
+      node, static_cast<int>(body),
+      [&] {
+        return GraphDefinition{node.subgraphs[body]->inputs, node.subgraphs[body]->outputs};
+      },
+      by_node);
 }
 
 // A loop or branch alone, compiled: outputs padded to the limit of iterations.
@@ -266,18 +263,7 @@ Ref<GraphFunction> NodeByNode::whole(const Node& node) {
       padded.exact = false;
       params = ParamSchema<WhileLoopParams>::box(std::move(padded));
     }
-    const NodePtr alone = make_node(*node.op, node.name, params, {});
-    alone->attrs = node.attrs;
-    alone->subgraphs = node.subgraphs;
-    alone->where = node.where;
-    alone->block = node.block;
-    GraphDefinition definition;
-    for (const NodeEntry& input : node.inputs) {
-      definition.inputs.push_back(make_variable(input.node->name));
-      alone->inputs.push_back({definition.inputs.back(), 0});
-    }
-    for (int i = 0; i < node.num_outputs(); ++i) definition.outputs.push_back({alone, static_cast<uint32_t>(i)});
-    return definition;
+    return definition_of_copy(node, std::move(params), static_cast<int>(node.inputs.size()));
   });
 }
 

@@ -31,11 +31,14 @@ class NodeByNode {
 
   std::vector<NDArray> run(std::span<const NDArray> inputs);
 
+  // For loops: the function of one node's inputs, or of one of its bodies, kept for further calls. by_node: never
+  // linked.
+  Ref<GraphFunction> function_of(const Node& node, int number, const std::function<GraphDefinition()>& make,
+                                 bool by_node = false);
+  Ref<GraphFunction> body_of(const Node& node, size_t body);
+
  private:
   class Run;  // one call
-  // The function of one node's inputs, or of one of its bodies, kept for further calls.
-  Ref<GraphFunction> function_of(const Node& node, int number, const std::function<GraphDefinition()>& make);
-  Ref<GraphFunction> body_of(const Node& node, size_t body);
   Ref<GraphFunction> whole(const Node& node);
 
   const GraphDefinition& definition_;

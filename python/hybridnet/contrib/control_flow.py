@@ -131,14 +131,16 @@ def while_loop(
         A list or tuple is handed on item by item.
     max_iterations : int, or integer array of one element
         The loop ends after so many iterations at the latest. None: needs exact=True or no outputs.
-        An array is read when the loop runs.
+        An array is read when the loop runs. In a graph, without an int, the number of rows of the outputs is known only
+        after each run.
     exact : bool, default False
         Outputs have as many rows as there were iterations, instead of max_iterations rows with zeros behind.
     has_outputs : bool, default True
     shape_invariants : dict from position of a variable to a tuple with None for sizes that may change, optional
-        On arrays only.
+        For these variables one size may differ from iteration to iteration; other sizes, and the number of axes, stay.
     on_limit : "stop", "warn" or "raise"
-        What happens when max_iterations ends the loop. On arrays only.
+        What happens when max_iterations ends the loop while cond still holds: nothing, a UserWarning, a ValueError. In
+        a graph that is when the loop runs: an error comes where its results are first read.
     return_count : bool, default False
         Also return the number of iterations.
     checkpoint : None, "sqrt", int, or function BodyNode -> bool, optional
@@ -305,5 +307,28 @@ def _free_sizes(call: WhileLoop, invariants: dict[int, tuple[int | None, ...]] |
                 expected=f"positions from 0 to {count - 1}",
                 given=repr(position),
             )
-        sizes[position] = shape
+        sizes[position] = _checked_sizes(call, position, shape)
     return sizes
+
+
+def _checked_sizes(call: WhileLoop, position: int, shape: Any) -> tuple[int | None, ...]:
+    """The sizes that shape_invariants gives for one variable: as many as it has axes, equal to its own or None."""
+    given = f"{shape!r} for {call.state_paths()[position]}"
+    if not isinstance(shape, (tuple, list)) or not all(size is None or isinstance(size, int) for size in shape):
+        rules.fail(
+            errors.ParamError, call.construct, "shape_invariants", expected="a tuple of sizes and None", given=given
+        )
+    state = call.states[position]
+    spec = None if rules.is_number(state) else rules.spec_of(state)
+    own = shape if spec is None else spec[0]
+    if len(own) != len(shape) or any(b is not None and a != b for a, b in zip(own, shape, strict=True)):
+        rules.fail(
+            errors.ShapeError,
+            call.construct,
+            "shape_invariants",
+            expected=f"a shape that {own} fits",
+            given=given,
+            because="a variable starts with the shape that it is given with",
+            fix="write None for the sizes that change, the variable's own for the others",
+        )
+    return tuple(shape)

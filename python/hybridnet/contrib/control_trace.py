@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -76,9 +77,9 @@ class _Body:
         self._slots: list[Symbol] = []
         self.handle: Any = None
 
-    def slot(self, name: str, like: Any, is_slice: bool = False) -> Symbol:
-        """The variable that stands for a state like `like`, or for a slice of it."""
-        variable = _core.control_slot(self._id, name, like, is_slice, is_np_shape())
+    def slot(self, name: str, like: Any, is_slice: bool = False, free: Sequence[int] = ()) -> Symbol:
+        """The variable that stands for a state like `like`, or for a slice of it. free: axes of any size."""
+        variable = _core.control_slot(self._id, name, like, is_slice, is_np_shape(), list(free))
         self._slots.append(variable)
         return variable
 
@@ -159,26 +160,30 @@ def foreach(call: Foreach) -> tuple[Any, Any]:
 # ---------------------------------------------------------------------------------------------------------- while_loop
 def while_loop(call: WhileLoop) -> tuple[Any, Any, Any]:
     """Makes the node of a loop with a condition."""
-    _check_while_options(call)
+    if isinstance(call.max_iterations, NDArray):
+        call.max_iterations = control_eager._limit(call)
+    free = [[axis for axis, size in enumerate(sizes) if size is None] for sizes in call.free_sizes]
     condition: Any = None
     body: Any = None
 
     def run(states: list[Any]) -> Step:
         nonlocal condition, body
         with _Body("the condition of while_loop", rules.line_of(call.cond)) as condition:
-            test = call.test([condition.slot(f"var{i}", s) for i, s in enumerate(states)])
+            test = call.test([condition.slot(f"var{i}", s, free=free[i]) for i, s in enumerate(states)])
             if rules.is_number(test):
                 test = control_eager._array_of_number(test)
             rules.check_pred(call.construct, test, call.cond)
             condition.close([test], keep_unread=False)
         with _Body("the body of while_loop", rules.line_of(call.func)) as body:
-            step = call.step([body.slot(f"var{i}", s) for i, s in enumerate(states)])
+            step = call.step([body.slot(f"var{i}", s, free=free[i]) for i, s in enumerate(states)])
             body.close([*step.outs, *step.states])
         return step
 
     states, step = control_eager.settle_numbers(call, call.states, run)
     options: dict[str, Any] = {"scalar_slices": is_np_shape(), "checkpoint": _checkpoint(call, body)}
     options["exact"] = call.exact and bool(step.outs)
+    options["on_limit"] = call.on_limit
+    options["free_axes"] = [number for i, axes in enumerate(free) for axis in axes for number in (i, axis)]
     limit = call.max_iterations
     if isinstance(limit, int):
         options["max_iterations"] = limit
@@ -197,33 +202,6 @@ def while_loop(call: WhileLoop) -> tuple[Any, Any, Any]:
     count = len(step.outs)
     outs = nests.restore(step.out_nest, parts[:count])
     return outs, nests.restore(call.state_nest, parts[count:-1]), parts[-1]
-
-
-def _check_while_options(call: WhileLoop) -> None:
-    if isinstance(call.max_iterations, NDArray):
-        call.max_iterations = control_eager._limit(call)
-    if call.on_limit != "stop":
-        rules.fail(
-            errors.UnsupportedError,
-            call.construct,
-            f"on_limit={call.on_limit!r} in a graph",
-            fix="use return_count=True and compare the count with the limit after the call",
-        )
-    if any(len(sizes) for sizes in call.free_sizes):
-        rules.fail(
-            errors.UnsupportedError,
-            call.construct,
-            "variables that change their shape in a graph",
-            fix="keep them in an array of the largest shape, with a counter beside it",
-        )
-    if call.has_outputs and not isinstance(call.max_iterations, int):
-        rules.fail(
-            errors.UnsupportedError,
-            call.construct,
-            "outputs without an upper bound on their number of rows, in a graph",
-            because="room for them is made before the loop runs",
-            fix="pass max_iterations as an int; with exact=True the outputs still have one row per iteration",
-        )
 
 
 # ---------------------------------------------------------------------------------------------------------------- cond

@@ -76,7 +76,9 @@ OpenBody& open_body_of(int id) {
 }
 
 // A variable for a state (the spec of `like`) or for its slices.
-Symbol make_slot(int id, const std::string& name, const py::object& like, bool slice, bool scalar_slices) {
+// free: axes whose size may be another in each iteration.
+Symbol make_slot(int id, const std::string& name, const py::object& like, bool slice, bool scalar_slices,
+                 const std::vector<int>& free) {
   OpenBody& body = open_body_of(id);
   const NodePtr variable = make_variable(name);
   variable->where = python_location();
@@ -89,6 +91,8 @@ Symbol make_slot(int id, const std::string& name, const py::object& like, bool s
   } else {
     traced = false;
   }
+  for (int axis : free)
+    if (axis < spec.shape.ndim()) spec.shape[axis] = kUnknownDim;
   if (traced) variable->specs = {slice ? slice_spec(spec, scalar_slices) : spec};
   body.made.emplace(variable.get(), variable);
   return Symbol{{{variable, 0}}};
@@ -269,6 +273,8 @@ Symbol make_while_loop(const BodyHandle& condition, const BodyHandle& function,
   p.exact = option(options, "exact", false);
   p.scalar_slices = option(options, "scalar_slices", false);
   p.checkpoint = option<std::string>(options, "checkpoint", "");
+  p.on_limit = option<std::string>(options, "on_limit", "stop");
+  p.free_axes = to_locs(option<std::vector<int>>(options, "free_axes", {}));
   if (!limit.is_none()) {
     p.limited = true;
     inputs.append(entry_of(limit.ptr(), "max_iterations"));

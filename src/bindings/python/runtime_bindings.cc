@@ -1,4 +1,5 @@
 // Engine, memory, random seed, threads, environment.
+#include "base/front_end.h"
 #include "casters.h"
 #include "control_bodies.h"
 #include "engine/profile.h"
@@ -37,6 +38,21 @@ bool is_interrupted() {
   return true;
 }
 
+// Warnings of the library are Python's UserWarning; a filter that makes them errors makes them errors of the work that
+// they are about.
+void give_warning(const std::string& text) {
+  AcquireGil gil;
+  if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) == 0) return;
+  PyErr_Clear();
+  throw ValueError({.message = text, .because = "warnings are errors here"});
+}
+
+// Ctrl-C, which Python sees on its main thread alone.
+void check_for_signals() {
+  AcquireGil gil;
+  if (PyErr_CheckSignals() < 0) throw PythonErrorIsSet();
+}
+
 }  // namespace
 
 // Starts, stops and empties what src/engine/profile.h records.
@@ -67,6 +83,7 @@ void bind_runtime(py::module_& m) {
   m.def(
       "run_ahead_waits", [] { return run_ahead().waits(); }, "How often a push has waited for room in the queue.");
   bind_profile(m);
+  set_front_end({.warn = &give_warning, .check_interrupt = &check_for_signals});
   m.def("seed", &seed);
   m.def("is_np_shape", &is_np_shape);
   m.def("set_np_shape", &set_np_shape, "Returns what it was.");

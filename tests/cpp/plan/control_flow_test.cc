@@ -197,6 +197,47 @@ TEST_F(ControlFlow, WritesTheFileItHasRead) {
   EXPECT_EQ(Symbol::from_json(text, "again").tojson(), text);
 }
 
+// x doubles while it is less than 100; outputs: the values on the way, one row each, and the last.
+const char kDoubling[] = R"model({
+ "nodes": [
+  {"op": "null", "name": "x", "inputs": []},
+  {"op": "_while_loop", "name": "loop",
+   "attrs": {"num_args": "1", "num_outputs": "2", "num_out_data": "1", "max_iterations": "0", "unbounded": "True",
+             "exact": "True", "cond_input_locs": "(0,)", "func_input_locs": "(0,)", "func_var_locs": "(0,)"},
+   "inputs": [[0, 0, 0]],
+   "subgraphs": [
+    {"nodes": [{"op": "null", "name": "c", "inputs": []},
+               {"op": "_lesser_scalar", "name": "small", "attrs": {"scalar": "100"}, "inputs": [[0, 0, 0]]}],
+     "arg_nodes": [0], "heads": [[1, 0, 0]]},
+    {"nodes": [{"op": "null", "name": "v", "inputs": []},
+               {"op": "_copy", "name": "row", "inputs": [[0, 0, 0]]},
+               {"op": "_mul_scalar", "name": "twice", "attrs": {"scalar": "2"}, "inputs": [[0, 0, 0]]}],
+     "arg_nodes": [0], "heads": [[1, 0, 0], [2, 0, 0]]}]}],
+ "arg_nodes": [0], "heads": [[1, 0, 0], [1, 1, 0]], "attrs": {"mxnet_version": ["int", 10901]}})model";
+
+TEST_F(ControlFlow, ALoopWithoutALimitHasAsManyRowsAsItRuns) {
+  const Ref<CachedOp> op = make_ref<CachedOp>(Symbol::from_json(kDoubling, "doubling"), CachedOpConfig{});
+  for (const auto& [start, rows] : {std::pair{64.0f, 1}, {200.0f, 0}, {1.0f, 7}, {100.0f / 4096, 12}}) {
+    const NDArray inputs[] = {array({start})};
+    const std::vector<NDArray> out = op->call(inputs);
+    EXPECT_EQ(out[0].shape(), (Shape{rows, 1}));
+    EXPECT_EQ(values(out[1])[0], start * static_cast<float>(1 << rows));
+    if (rows > 0) EXPECT_EQ(values(out[0]).back(), start * static_cast<float>(1 << (rows - 1)));
+  }
+}
+
+TEST_F(ControlFlow, ALoopWithoutALimitHasAGradient) {
+  const Ref<CachedOp> op = make_ref<CachedOp>(Symbol::from_json(kDoubling, "doubling"), CachedOpConfig{});
+  const NDArray x = array({0.03f}), grad = array({0});  // 12 iterations: more than one chunk
+  mark_variable(x, grad, GradReq::kWrite);
+  autograd_state() = {true, true};
+  const NDArray inputs[] = {x};
+  const std::vector<NDArray> out = op->call(inputs);
+  autograd_state() = {};
+  backward(out, {}, false, true);
+  EXPECT_EQ(values(grad), (std::vector<float>{4095 + 4096}));
+}
+
 TEST_F(ControlFlow, NamesWhatIsWrongWithAStateThatChanges) {
   std::string text = kModel;
   const std::string from = "\"_mul_scalar\", \"name\": \"twice\", \"attrs\": {\"scalar\": \"2\"}";

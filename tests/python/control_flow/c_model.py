@@ -27,7 +27,7 @@ def run(symbol_file: str, params_file: str, inputs: dict[str, np.ndarray]) -> li
     arrays = (ctypes.c_void_p * max(count.value, 1))()
     for i in range(count.value):
         _call("hn_model_input_name", model, ctypes.c_size_t(i), ctypes.byref(name))
-        value = np.ascontiguousarray(inputs[name.value.decode()])  # type: ignore[union-attr]
+        value = np.asarray(inputs[name.value.decode()], order="C")  # type: ignore[union-attr]
         shape = (ctypes.c_int64 * value.ndim)(*value.shape)
         slot = ctypes.c_void_p()
         _call(

@@ -180,8 +180,7 @@ class TestMisuse:
         (lambda x: cond(x.sum() > 0, lambda: x, lambda: [x, x]), errors.TypeError, ("an array", "a list of 2")),
         (lambda x: cond(x.sum() > 0, lambda: x[:2], lambda: x[:3], strict_shape=True), errors.ShapeError, ("(2, 3)", "(3, 3)")),
         (lambda x: cond(x.sum() > 0, lambda: x, lambda: x[0]), errors.ShapeError, ("(4, 3)", "(3,)")),
-        (lambda x: while_loop(lambda v: v.sum() > 0, lambda v: (v, v), x, exact=True), errors.UnsupportedError, ("max_iterations", "upper bound")),
-        (lambda x: while_loop(lambda v: v.sum() > 0, lambda v: (v, v), x, 2, on_limit="warn"), errors.UnsupportedError, ("on_limit", "return_count")),
+        (lambda x: while_loop(lambda v: v.sum() > 0, lambda v: (v, v), x), errors.ValueError, ("max_iterations", "exact=True")),
     ])  # fmt: skip
     def test_errors_name_construct_line_and_fix(self, function, kind, parts):
         block = Block(function)
@@ -211,16 +210,9 @@ class TestMisuse:
         good.hybridize()
         np.testing.assert_allclose(good(rows()).asnumpy(), rows().asnumpy() * 2)
 
-    def test_gradient_without_a_limit(self):
-        block, x = (
-            Block(lambda x: while_loop(lambda v: v.sum() < 9, lambda v: v * 2, x, has_outputs=False)),
-            nd.ones((2,)),
-        )
-        block.hybridize()
-        np.testing.assert_array_equal(block(x).asnumpy(), [8, 8])
-        x.attach_grad()
-        with mx.autograd.record(), pytest.raises(errors.GradientError, match="max_iterations"):
-            block(x)
+
+def branches_in_a_loop(x):
+    return foreach(lambda d, s: (cond(d.sum() > 0, lambda: x[:2], lambda: x[:3] * d).sum(axis=0), s), x, [])[0]
 
 
 class TestShapesThatOnlyRunningTells:
@@ -249,13 +241,18 @@ class TestShapesThatOnlyRunningTells:
             loaded = gluon.SymbolBlock.imports(files[0], ["data"], files[1])(x)
             np.testing.assert_allclose(loaded.asnumpy(), found[0][0], rtol=1e-6)
 
-    def test_in_a_loop_they_are_refused(self):
-        block = Block(
-            lambda x: foreach(lambda d, s: (cond(d.sum() > 0, lambda: x[:2], lambda: x[:3]).sum(axis=0), s), x, [])[0]
-        )
-        block.hybridize()
-        with pytest.raises(errors.ShapeError, match="cannot stand in a compiled loop"):
-            block(rows())
+    def test_in_the_body_of_a_loop(self):
+        found = []
+        for hybridized in (False, True):
+            block, x = Block(branches_in_a_loop), rows()
+            block.hybridize(hybridized)
+            x.attach_grad()
+            with mx.autograd.record():
+                out = block(x)
+                (out * out).sum().backward()
+            found.append((out.asnumpy(), x.grad.asnumpy()))
+        for one, two in zip(*found, strict=True):
+            np.testing.assert_allclose(one, two, rtol=1e-5)
 
 
 class TestRunTimeLimit:

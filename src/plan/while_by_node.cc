@@ -1,0 +1,201 @@
+#include "plan/while_by_node.h"
+
+#include <algorithm>
+
+#include "base/front_end.h"
+#include "plan/graph_function.h"
+#include "plan/loop_rows.h"
+
+namespace hybridnet {
+namespace {
+
+const OpRef kCopy{"_copy"};
+
+// Chunks have 2^level iterations: what is kept for the gradient grows with the number of iterations.
+constexpr int kFirstLevel = 3, kLastLevel = 10;
+constexpr int64_t kMostChunkBytes = int64_t{64} << 20;  // of variables; big ones get shorter chunks
+constexpr int kChunkNumber = 8;                         // of functions of one node: bodies come first
+
+// A chunk counts its iterations from 0, the user those of the whole loop.
+[[noreturn]] void fail_in_chunk(const Error& error, const Node& node, int64_t before) {
+  ErrorFields fields = error.fields();
+  const std::string prefix = node.name + ", iteration ";
+  if (fields.node.compare(0, prefix.size(), prefix) == 0) {
+    size_t digits = 0;
+    const long long iteration = std::stoll(fields.node.substr(prefix.size()), &digits);
+    fields.node = prefix + std::to_string(iteration + before) + fields.node.substr(prefix.size() + digits);
+  }
+  throw Error(error.kind(), std::move(fields));
+}
+
+NDArray array_of_count(int64_t count, const Shape& shape) {
+  NDArray array = NDArray::empty(shape, DType::kInt64);
+  *static_cast<int64_t*>(array.data()) = count;
+  return array;
+}
+
+// A variable must come back as it went in, but for sizes that are free.
+void check_variable(const Node& node, size_t number, const TensorSpec& before, const TensorSpec& after,
+                    const std::vector<bool>& free) {
+  bool same = before.dtype == after.dtype && before.shape.ndim() == after.shape.ndim();
+  for (int i = 0; same && i < before.shape.ndim(); ++i)
+    same = before.shape[i] == after.shape[i] || (static_cast<size_t>(i) < free.size() && free[static_cast<size_t>(i)]);
+  if (same) return;
+  throw ShapeError({.op = "while_loop",
+                    .node = node.name,
+                    .input = "variable " + std::to_string(number),
+                    .expected = before.str(),
+                    .given = after.str() + " from the body",
+                    .because = "what an iteration returns is what the next one gets",
+                    .fix = "reshape what the function returns, or allow it with shape_invariants",
+                    .where = node.where});
+}
+
+}  // namespace
+
+WhileLoopByNode::WhileLoopByNode(NodeByNode& graph, const Node& node, std::span<const NDArray> arguments, bool in_steps)
+    : graph_(graph),
+      node_(node),
+      p_(params_of<WhileLoopParams>(node)),
+      arguments_(arguments),
+      in_steps_(in_steps || !p_.free_axes.empty()),
+      origin_{node.name, node.where},
+      pieces_(static_cast<size_t>(p_.num_out_data)) {
+  const std::vector<int> sources = body_sources(node, 1);
+  for (int at : to_ints(p_.func_var_locs)) variables_.push_back(sources[static_cast<size_t>(at)]);
+  for (int input : variables_) states_.push_back(arguments[static_cast<size_t>(input)]);
+}
+
+bool WhileLoopByNode::is_needed(bool wants_gradient) const {
+  return in_steps_ || (p_.unbounded && (p_.num_out_data > 0 || wants_gradient)) ||
+         (p_.exact && room_for_all() > kMostChunkBytes);
+}
+
+std::vector<TensorSpec> WhileLoopByNode::output_specs() const {
+  std::vector<TensorSpec> in, out(static_cast<size_t>(node_.num_outputs()));
+  for (const NDArray& argument : arguments_) in.push_back(argument.spec());
+  infer_node(node_, in, out, autograd_state().training);
+  return out;
+}
+
+// Bytes of the variables and outputs of all iterations that max_iterations allows.
+int64_t WhileLoopByNode::room_for_all() const {
+  double row = 0;
+  for (const NDArray& state : states_) row += static_cast<double>(state.bytes());
+  for (TensorSpec& spec : output_specs()) {
+    if (!spec.shape.rank_known() || spec.shape.ndim() == 0) continue;
+    spec.shape[0] = 1;
+    if (spec.known()) row += static_cast<double>(spec.bytes());
+  }
+  return static_cast<int64_t>(std::min(row * static_cast<double>(p_.max_iterations), 9e18));
+}
+
+std::vector<NDArray> WhileLoopByNode::run() {
+  const std::vector<TensorSpec> specs = output_specs();
+  limit_ = p_.unbounded ? INT64_MAX : p_.max_iterations;
+  if (p_.limited) {
+    arguments_.back().wait_to_read();
+    limit_ = std::min(limit_, limit_of_run(origin_, arguments_.back().ref()));
+  }
+  const int64_t done = in_steps_ ? run_steps() : run_chunks();
+  if (p_.on_limit != "stop" && done == limit_ && condition_holds()) report_limit(origin_, p_.on_limit, limit_);
+
+  const int64_t rows = p_.exact ? done : p_.unbounded ? limit_ : p_.max_iterations;
+  std::vector<NDArray> outputs;
+  for (size_t i = 0; i < pieces_.size(); ++i)
+    outputs.push_back(in_steps_ ? stacked_rows(pieces_[i], specs[i], rows, node_)
+                                : joined_rows(pieces_[i], specs[i], rows, node_));
+  // What no iteration has changed is not handed out itself: who writes to a result must not change an argument.
+  for (const NDArray& state : states_)
+    outputs.push_back(done > 0 ? state : invoke_one(kCopy.op(), kCopy.op().default_params, {&state, 1}));
+  outputs.push_back(array_of_count(done, p_.scalar_slices ? Shape::scalar() : Shape{1}));
+  return outputs;
+}
+
+bool WhileLoopByNode::condition_holds() {
+  std::vector<NDArray> inputs;
+  for (int source : body_sources(node_, 0)) {
+    const auto at = std::find(variables_.begin(), variables_.end(), source);
+    inputs.push_back(at == variables_.end() ? arguments_[static_cast<size_t>(source)]
+                                            : states_[static_cast<size_t>(at - variables_.begin())]);
+  }
+  const NDArray test = graph_.body_of(node_, 0)->call(inputs, {})[0];
+  test.wait_to_read();
+  return is_true(test.ref());
+}
+
+int64_t WhileLoopByNode::run_steps() {
+  const std::vector<int> sources = body_sources(node_, 1), slots = to_ints(p_.func_var_locs);
+  const std::vector<std::vector<bool>> free = free_sizes(p_);
+  int64_t done = 0;
+  try {
+    for (; done < limit_ && condition_holds(); ++done) {
+      check_interrupt();
+      std::vector<NDArray> inputs;
+      for (int source : sources) inputs.push_back(arguments_[static_cast<size_t>(source)]);
+      for (size_t s = 0; s < slots.size(); ++s) inputs[static_cast<size_t>(slots[s])] = states_[s];
+      const std::vector<NDArray> results = graph_.body_of(node_, 1)->call(inputs, {});
+      for (const NDArray& result : results) result.wait_to_read();  // an error belongs to this iteration
+      for (size_t i = 0; i < pieces_.size(); ++i) pieces_[i].push_back(results[i]);
+      for (size_t s = 0; s < states_.size(); ++s) {
+        const NDArray& after = results[pieces_.size() + s];
+        check_variable(node_, s, states_[s].spec(), after.spec(), free[s]);
+        states_[s] = after;
+      }
+    }
+  } catch (const Error&) {
+    fail_in_body(node_.name + ", iteration " + std::to_string(done));
+  }
+  return done;
+}
+
+// Inputs of a chunk: the variables, all inputs of the node, the number of iterations that it may run.
+Ref<GraphFunction> WhileLoopByNode::chunk_function(int level) {
+  return graph_.function_of(node_, kChunkNumber + level, [&] {
+    WhileLoopParams p = p_;
+    const auto moved = static_cast<int64_t>(variables_.size());
+    for (std::optional<int64_t>& source : p.cond_input_locs) {
+      const auto at = std::find(variables_.begin(), variables_.end(), static_cast<int>(*source));
+      source = at == variables_.end() ? *source + moved : at - variables_.begin();
+    }
+    for (std::optional<int64_t>& source : p.func_input_locs) *source += moved;
+    for (size_t s = 0; s < variables_.size(); ++s)
+      p.func_input_locs[static_cast<size_t>(*p.func_var_locs[s])] = static_cast<int64_t>(s);
+    p.max_iterations = int64_t{1} << level;
+    p.unbounded = p.exact = false;
+    p.limited = true;
+    p.on_limit = "stop";
+    p.num_args = static_cast<int32_t>(variables_.size() + arguments_.size() + 1);
+    const int num_inputs = p.num_args;
+    return definition_of_copy(node_, ParamSchema<WhileLoopParams>::box(std::move(p)), num_inputs);
+  });
+}
+
+int64_t WhileLoopByNode::run_chunks() {
+  int64_t row_bytes = 1, done = 0;
+  for (const NDArray& state : states_) row_bytes += state.bytes();
+  for (int level = kFirstLevel; done < limit_; level = std::min(level + 1, kLastLevel)) {
+    check_interrupt();
+    while (level > 0 && (int64_t{1} << level) > kMostChunkBytes / row_bytes) --level;
+    const int64_t most = std::min(int64_t{1} << level, limit_ - done);
+    std::vector<NDArray> inputs = states_;
+    inputs.insert(inputs.end(), arguments_.begin(), arguments_.end());
+    inputs.push_back(array_of_count(most, Shape{1}));
+    std::vector<NDArray> results;
+    try {
+      results = chunk_function(level)->call(inputs, {});
+      results.back().wait_to_read();
+    } catch (const Error& error) {
+      fail_in_chunk(error, node_, done);
+    }
+    const int64_t count = *static_cast<const int64_t*>(results.back().data());
+    if (count == 0) break;
+    for (size_t i = 0; i < pieces_.size(); ++i) pieces_[i].push_back(first_rows(results[i], count));
+    states_.assign(results.begin() + static_cast<long>(pieces_.size()), results.end() - 1);
+    done += count;
+    if (count < most) break;
+  }
+  return done;
+}
+
+}  // namespace hybridnet
