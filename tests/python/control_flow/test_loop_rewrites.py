@@ -141,7 +141,9 @@ class TestWorkBehindTheLoop:
 
         def convolution(x, s, w, b):
             F = operators(x)
-            return foreach(lambda d, h: (F.Convolution(h + d, w, b, kernel=(3, 3), pad=(1, 1), num_filter=4), h * d), x, s)
+            return foreach(
+                lambda d, h: (F.Convolution(h + d, w, b, kernel=(3, 3), pad=(1, 1), num_filter=4), h * d), x, s
+            )
 
         if layer == "FullyConnected":
             function, arrays = dense, (normal(5, 2, 3), normal(2, 3), normal(4, 3), normal(4))
@@ -384,6 +386,20 @@ class TestMergedLoops:
 
         (one, two), _ = evaluate(function, (normal(3, 1), normal(3)))
         assert (one != two).any()
+
+
+@pytest.mark.parametrize("name", ["behind", "merged", "shared"])
+def test_loops_that_never_run(name):
+    function, arrays = {
+        "behind": (TestWorkBehindTheLoop.projected, (np.zeros((0, 2, 3)), *TestWorkBehindTheLoop.arrays(2)[1:])),
+        "merged": (TestMergedLoops.two, (np.zeros((0, 3)), normal(3))),
+        "shared": (
+            lambda x, s: foreach(lambda d, h: ([h[0] + d[0], h[1] + d[1]], [h[0] + d[0], h[1] + d[1]]), [x, x], [s, s]),
+            (np.zeros((0, 3)), normal(3)),
+        ),
+    }[name]
+    with mx.util.np_shape(True):
+        same_everywhere(function, arrays)
 
 
 class TestStatesInPlace:
