@@ -274,7 +274,7 @@ struct TensorSpec {
   DType dtype = DType::kUnknown;
   bool known() const { return dtype != DType::kUnknown && shape.known(); }
   bool operator==(const TensorSpec&) const = default;
-  int64_t bytes() const { return shape.size() * dtype_size(dtype); }
+  int64_t bytes() const;    // only when known(); throws ShapeError at 2**63 and above
   std::string str() const;  // "float32(2, 3)"
 };
 

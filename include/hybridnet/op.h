@@ -319,18 +319,19 @@ auto with_params(F f) {
   };
 }
 
-// What a declaration says without knowing its parameter type. Out of line: declarations run once, at start.
+// What a declaration says without knowing its parameter type. Out of line and cold: declarations run once, at start, so
+// the compiler should make the code that calls these small, not fast.
 class DeclarationBase {
  protected:
   explicit DeclarationBase(Op& op) : op_(op) {}
-  void add_input(std::string_view name, std::string_view doc, bool optional, bool auxiliary);
-  void add_output(std::string_view name, std::string_view doc);
-  void add_alias(std::string_view name);
-  void add_sample(std::vector<Shape> inputs, std::vector<std::pair<std::string, std::string>> attrs, double low,
-                  double high);
-  void set_doc(std::string_view text);
-  void set_variadic(std::string_view count_param);
-  void set_kernel(Ref<Kernel> kernel, DTypeSet dtypes);
+  [[gnu::cold]] void add_input(std::string_view name, std::string_view doc, bool optional, bool auxiliary);
+  [[gnu::cold]] void add_output(std::string_view name, std::string_view doc);
+  [[gnu::cold]] void add_alias(std::string_view name);
+  [[gnu::cold]] void add_sample(std::vector<Shape> inputs, std::vector<std::pair<std::string, std::string>> attrs,
+                                double low, double high);
+  [[gnu::cold]] void set_doc(std::string_view text);
+  [[gnu::cold]] void set_variadic(std::string_view count_param);
+  [[gnu::cold]] void set_kernel(Ref<Kernel> kernel, DTypeSet dtypes);
   Op& op_;
 };
 }  // namespace detail
@@ -561,7 +562,7 @@ class OpRegistry {
   bool sealed() const { return sealed_; }
 
  private:
-  Op& add(std::string name, std::unique_ptr<SchemaBase> schema);
+  [[gnu::cold]] Op& add(std::string name, std::unique_ptr<SchemaBase> schema);
   std::vector<std::unique_ptr<Op>> ops_;
   std::vector<const Op*> order_;
   std::map<std::string, const Op*, std::less<>> by_name_;

@@ -182,7 +182,8 @@ class FieldBuilder;
 
 class SchemaBase {
  public:
-  virtual ~SchemaBase() = default;
+  SchemaBase() = default;
+  virtual ~SchemaBase();
   virtual Ref<Params> create() const = 0;  // with default values
   virtual Ref<Params> copy(const Params& from) const = 0;
   virtual void validate(const void*) const {}  // cross-field checks of the operator
@@ -206,34 +207,34 @@ class SchemaBase {
   uint64_t hash(const void* params) const;
 
  protected:
-  FieldBuilder add_field(std::string_view name, FieldKind kind, size_t offset);
+  [[gnu::cold]] FieldBuilder add_field(std::string_view name, FieldKind kind, size_t offset);
   std::vector<FieldInfo> fields_;
 };
 
 // What ParamSchema::field() returns, to be described further. Out of line and for all operators alike: descriptions run
-// once.
+// once. (Cold, so that the compiler makes what calls them small, not fast.)
 class FieldBuilder {
  public:
   explicit FieldBuilder(FieldInfo& info) : info_(info) {}
-  FieldBuilder& default_value(bool v);
-  FieldBuilder& default_value(int v);
-  FieldBuilder& default_value(int64_t v);
-  FieldBuilder& default_value(double v);
-  FieldBuilder& default_value(const char* v);
-  FieldBuilder& default_value(AttrValue v);
-  FieldBuilder& none_by_default();  // for optional<> members
-  FieldBuilder& range(double low, double high);
-  FieldBuilder& at_least(double low);
-  FieldBuilder& doc(std::string_view text);
-  FieldBuilder& one_of(std::initializer_list<const char*> names);  // for std::string members
-  FieldBuilder& hidden();
+  [[gnu::cold]] FieldBuilder& default_value(bool v);
+  [[gnu::cold]] FieldBuilder& default_value(int v);
+  [[gnu::cold]] FieldBuilder& default_value(int64_t v);
+  [[gnu::cold]] FieldBuilder& default_value(double v);
+  [[gnu::cold]] FieldBuilder& default_value(const char* v);
+  [[gnu::cold]] FieldBuilder& default_value(AttrValue v);
+  [[gnu::cold]] FieldBuilder& none_by_default();  // for optional<> members
+  [[gnu::cold]] FieldBuilder& range(double low, double high);
+  [[gnu::cold]] FieldBuilder& at_least(double low);
+  [[gnu::cold]] FieldBuilder& doc(std::string_view text);
+  [[gnu::cold]] FieldBuilder& one_of(std::initializer_list<const char*> names);  // for std::string members
+  [[gnu::cold]] FieldBuilder& hidden();
   template <typename E>
   FieldBuilder& choice(std::string_view name, E v) {
     return add_choice(name, static_cast<int>(v));
   }
 
  private:
-  FieldBuilder& add_choice(std::string_view name, int v);
+  [[gnu::cold]] FieldBuilder& add_choice(std::string_view name, int v);
   FieldInfo& info_;  // the schema's last field: good until the next one is described
 };
 

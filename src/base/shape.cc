@@ -68,6 +68,14 @@ std::string Shape::str() const {
   return text;
 }
 
+int64_t TensorSpec::bytes() const {
+  int64_t bytes = 0;
+  if (__builtin_mul_overflow(shape.size(), dtype_size(dtype), &bytes)) {
+    throw ShapeError({.expected = "fewer than 2**63 bytes", .given = str()});
+  }
+  return bytes;
+}
+
 std::string TensorSpec::str() const {
   return std::string(dtype == DType::kUnknown ? "?" : dtype_name(dtype)) +
          (shape.rank_known() ? shape.str() : "(?...)");

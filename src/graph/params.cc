@@ -551,6 +551,8 @@ uint64_t SchemaBase::hash(const void* params) const {
   return h;
 }
 
+SchemaBase::~SchemaBase() = default;
+
 FieldBuilder SchemaBase::add_field(std::string_view name, FieldKind kind, size_t offset) {
   FieldInfo info;
   info.name = name;

@@ -45,6 +45,13 @@ using Specs = Scratch<TensorSpec, kMaxStackArrays>;
   throw TypeError(std::move(e));
 }
 
+[[noreturn]] void wrong_out_count(const Op& op, size_t given, size_t outputs) {
+  throw ValueError({.op = op.name,
+                    .input = "out",
+                    .expected = outputs == 1 ? "one array" : "at most " + std::to_string(outputs) + " arrays",
+                    .given = std::to_string(given)});
+}
+
 [[noreturn]] void incomplete_output(const Op& op, const TensorSpec& spec, int index) {
   ErrorFields e;
   e.op = op.name;
@@ -129,7 +136,6 @@ void run_kernel(const Op& op, const ParamsPtr& params, Kernel* kernel, std::span
   } space(workspace);
   args.workspace = space.block.data;
   kernel->run(args);
-  (void)op;
 }
 
 void add_call_context(Error& error, const Op& op) {
@@ -242,6 +248,66 @@ void copy_array(const NDArray& from, const NDArray& to) {
   });
 }
 
+// Results that could not be computed where the caller wants them.
+void copy_to_out(std::span<const NDArray> out, std::vector<NDArray>* results) {
+  for (size_t i = 0; i < out.size(); ++i) {
+    NDArray& result = (*results)[i];
+    if (result == out[i]) continue;
+    note_overwrite(out[i]);
+    copy_array(result, out[i]);
+    result = out[i];
+  }
+}
+
+// Returns whether the operator has recorded itself on the tape.
+bool invoke_dynamic(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs,
+                    std::span<const NDArray> out, std::vector<NDArray>* results) {
+  const bool custom = &op == &kCustom.op();
+  if (custom) {
+    *results = custom_operators(params->as<CustomParams>()).call(params->as<CustomParams>(), inputs);
+  } else {
+    run_dynamic(op, params, inputs, results);
+  }
+  for (size_t i = 0; i < out.size(); ++i) {
+    const TensorSpec& spec = (*results)[i].spec();
+    if (!(out[i].spec() == spec))
+      throw ShapeError({.op = op.name, .input = "out", .expected = spec.str(), .given = out[i].spec().str()});
+  }
+  copy_to_out(out, results);
+  return custom;
+}
+
+// Outputs that others know of, too: ordered through the engine.
+struct SharedOutputs {
+  Scratch<NDArray, kMaxStackArrays>* arrays;
+  size_t* count;
+  void add(const NDArray& a) { (*arrays)[(*count)++] = a; }
+};
+
+// Chooses the array that each output is computed into. True: some of `out` must be copied to afterwards.
+bool place_results(const Op& op, const void* params, std::span<const NDArray> inputs, std::span<const NDArray> out,
+                   Specs& specs, Device device, bool train, std::vector<NDArray>* results, SharedOutputs shared) {
+  const bool writes_back = op.has_writebacks() && (!op.writeback_active || op.writeback_active(params, train));
+  bool copy_out = false;
+  for (size_t i = 0; i < results->size(); ++i) {
+    NDArray& result = (*results)[i];
+    const int state = op.has_writebacks() ? op.writeback_input(params, static_cast<int>(i)) : -1;
+    if (state >= 0 && (writes_back || op.skips_unwanted_outputs)) {
+      if (!writes_back) continue;  // stays null: the kernel leaves it out
+      result = inputs[static_cast<size_t>(state)];
+    } else if (i < out.size() && may_share(op, params, inputs, out[i], i)) {
+      result = out[i];
+    } else {
+      copy_out |= i < out.size();
+      result = NDArray::deferred(specs[i], device);
+      continue;
+    }
+    note_overwrite(result);
+    shared.add(result);
+  }
+  return copy_out;
+}
+
 bool wants_record(const Op& op, std::span<const NDArray> inputs) {
   return autograd_state().recording && op.differentiable() && !op.stops_gradient &&
          std::any_of(inputs.begin(), inputs.end(), [](const NDArray& a) { return needs_gradient(a); });
@@ -266,26 +332,12 @@ void invoke_into(const Op& op, const ParamsPtr& params, std::span<const NDArray>
     wrong_count(op, inputs.size(), expected);
   }
   const size_t num_outputs = static_cast<size_t>(op.num_outputs(p));
+  if (options.out.size() > num_outputs) wrong_out_count(op, options.out.size(), num_outputs);
   results->resize(num_outputs);
-  bool recorded = wants_record(op, inputs);
+  const bool recorded = wants_record(op, inputs);
   if (op.data_dependent_shape) {
-    if (&op == &kCustom.op()) {
-      *results = custom_operators(params->as<CustomParams>()).call(params->as<CustomParams>(), inputs);
-      recorded = false;  // it has recorded itself
-    } else {
-      run_dynamic(op, params, inputs, results);
-    }
-    for (size_t i = 0; i < options.out.size(); ++i) {
-      if (!(options.out[i].spec() == (*results)[i].spec()))
-        throw ShapeError({.op = op.name,
-                          .input = "out",
-                          .expected = (*results)[i].spec().str(),
-                          .given = options.out[i].spec().str()});
-      note_overwrite(options.out[i]);
-      copy_array((*results)[i], options.out[i]);
-      (*results)[i] = options.out[i];
-    }
-    if (recorded) record_op(op, params, inputs, *results);
+    const bool recorded_itself = invoke_dynamic(op, params, inputs, options.out, results);
+    if (recorded && !recorded_itself) record_op(op, params, inputs, *results);
     return;
   }
 
@@ -300,26 +352,10 @@ void invoke_into(const Op& op, const ParamsPtr& params, std::span<const NDArray>
   }
 
   const bool train = autograd_state().training;
-  const bool writes_back = op.has_writebacks() && (!op.writeback_active || op.writeback_active(p, train));
-  Scratch<NDArray, kMaxStackArrays> shared(num_outputs);  // outputs that others know of: ordered through the engine
+  Scratch<NDArray, kMaxStackArrays> shared(num_outputs);
   size_t num_shared = 0;
-  bool copy_out = false;
-  for (size_t i = 0; i < num_outputs; ++i) {
-    NDArray& result = (*results)[i];
-    const int state = op.has_writebacks() ? op.writeback_input(p, static_cast<int>(i)) : -1;
-    if (state >= 0 && (writes_back || op.skips_unwanted_outputs)) {
-      if (!writes_back) continue;  // stays null: the kernel leaves it out
-      result = inputs[static_cast<size_t>(state)];
-    } else if (i < options.out.size() && may_share(op, p, inputs, options.out[i], i)) {
-      result = options.out[i];
-    } else {
-      copy_out |= i < options.out.size();
-      result = NDArray::deferred(out_specs[i], device);
-      continue;
-    }
-    note_overwrite(result);
-    shared[num_shared++] = result;
-  }
+  const bool copy_out =
+      place_results(op, p, inputs, options.out, out_specs, device, train, results, {&shared, &num_shared});
 
   Ref<Kernel> owner;
   Kernel* kernel = find_kernel(op, params, in_specs.span(), out_specs.span(), device, train, &owner);
@@ -327,14 +363,7 @@ void invoke_into(const Op& op, const ParamsPtr& params, std::span<const NDArray>
   const RngKey rng = op.random ? next_rng_key() : RngKey{};
   execute(op, params, kernel, owner, inputs, *results, {shared.begin(), num_shared}, cost, rng);
 
-  if (copy_out) {
-    for (size_t i = 0; i < options.out.size(); ++i) {
-      if ((*results)[i] == options.out[i]) continue;
-      note_overwrite(options.out[i]);
-      copy_array((*results)[i], options.out[i]);
-      (*results)[i] = options.out[i];
-    }
-  }
+  if (copy_out) copy_to_out(options.out, results);
   if (recorded) record_op(op, params, inputs, *results);
 }
 

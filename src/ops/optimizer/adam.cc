@@ -72,7 +72,7 @@ void register_adam(OpRegistry& ops) {
           "(sqrt(var) + epsilon)")
       .sample(one)
       .sample(clipped);
-  declare_update<AdamRule, AdamParams>(ops, "_mp_adam_update", {"mean", "var"}, true)
+  declare_update<AdamRule, AdamParams, true>(ops, "_mp_adam_update", {"mean", "var"})
       .doc("adam_update on a float32 copy of the weight; the weight is that copy, rounded.")
       .internal()
       .sample(mixed_sample({{3}, {3}, {3}, {3}, {3}}, {{"lr", "0.1"}}, 2, 5));
@@ -82,11 +82,11 @@ void register_adam(OpRegistry& ops) {
   many.inputs = {{3, 4}, {3, 4}, {3, 4}, {3, 4}, {5}, {5}, {5}, {5}};
   many.attrs = attrs;
   many.low = 0.1;
-  declare_multi_update<AdamRule, MultiAdamParams>(ops, "_multi_adam_update", false)
+  declare_multi_update<AdamRule, MultiAdamParams>(ops, "_multi_adam_update")
       .doc("adam_update of several tensors at once.")
       .internal()
       .sample(many);
-  declare_multi_update<AdamRule, MultiAdamParams>(ops, "_multi_mp_adam_update", true)
+  declare_multi_update<AdamRule, MultiAdamParams, true>(ops, "_multi_mp_adam_update")
       .doc("adam_update of several tensors at once, on float32 copies of the weights.")
       .internal()
       .sample(mixed_sample({{3}, {3}, {3}, {3}, {3}, {2}, {2}, {2}, {2}, {2}}, attrs, 2, 5));

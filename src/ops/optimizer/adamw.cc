@@ -94,7 +94,7 @@ void infer_adamw(const P& p, InferContext& c, const UpdateLayout& layout) {
     throw ParamError({.expected = std::to_string(layout.num_inputs()) + " tensors and rescale_grad",
                       .given = std::to_string(c.num_in())});
   }
-  infer_updates(c, layout, false);
+  infer_updates(c, layout);
   const Shape& factor = c.in_shape(layout.num_inputs());
   if (factor.known() && factor.size() != 1) {
     throw ShapeError({.input = "rescale_grad", .expected = "one element", .given = factor.str()});
@@ -107,7 +107,9 @@ void infer_adamw(const P& p, InferContext& c, const UpdateLayout& layout) {
 template <typename P>
 void run_adamw(const P& p, const KernelArgs& a, const UpdateLayout& layout) {
   const double rescale = scalar_of(a.in[static_cast<size_t>(layout.num_inputs())]);
-  run_updates<2>(a, layout, false, [&](auto zero, int i) { return AdamWRule<decltype(zero)>::make(p, i, rescale); });
+  const auto rule_of = [&](auto zero, int i) { return AdamWRule<decltype(zero)>::make(p, i, rescale); };
+  if (layout.master) return run_updates<2, true>(a, layout, rule_of);
+  run_updates<2, false>(a, layout, rule_of);
 }
 
 OpBuilder<AdamWParams> declare_one(OpRegistry& ops, const char* name, bool master) {

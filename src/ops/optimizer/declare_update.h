@@ -39,25 +39,27 @@ void describe_num_weights(S& schema) {
   schema.field("num_weights", &P::num_weights).default_value(1).at_least(1).doc("Number of tensors updated.");
 }
 
-// "weight, grad, mom" of one tensor. Rule<A> is made by Rule<A>::make(params, tensor).
-template <template <typename> class Rule, typename P>
-OpBuilder<P> declare_update(OpRegistry& ops, const char* name, std::vector<std::string> states, bool master = false) {
+// "weight, grad, mom" of one tensor. Rule<A> is made by Rule<A>::make(params, tensor). kMaster: with a float32 copy of
+// the weight.
+template <template <typename> class Rule, typename P, bool kMaster = false>
+OpBuilder<P> declare_update(OpRegistry& ops, const char* name, std::vector<std::string> states) {
   constexpr int kStates = Rule<float>::kStates;
-  const UpdateLayout layout{1, kStates, master};
+  static constexpr UpdateLayout layout{1, kStates, kMaster};
   auto builder = ops.declare<P>(name);
   builder.input("weight", "floating tensor, any shape").input("grad", "shape and dtype of weight");
   for (const std::string& s : states)
-    builder.input(s, master ? "shape of weight, float32; replaced" : "like weight; replaced");
-  if (master) builder.input("weight32", "float32 copy of weight; replaced");
+    builder.input(s, kMaster ? "shape of weight, float32; replaced" : "like weight; replaced");
+  if (kMaster) builder.input("weight32", "float32 copy of weight; replaced");
   builder.output("weight_out", "updated weight");
   for (const std::string& s : states) builder.output(s + "_out", "replaces " + s);
-  if (master) builder.output("weight32_out", "replaces weight32");
+  if (kMaster) builder.output("weight32_out", "replaces weight32");
   builder.visible_outputs(1).inplace(0, 0);
-  for (int k = 0; k < kStates + master; ++k) builder.inplace(2 + k, 1 + k).writeback(2 + k, 1 + k);
-  return builder.infer([layout](const P&, InferContext& c) { infer_updates(c, layout, false); })
+  for (int k = 0; k < kStates + kMaster; ++k) builder.inplace(2 + k, 1 + k).writeback(2 + k, 1 + k);
+  return builder.infer([](const P&, InferContext& c) { infer_updates(c, layout); })
       .cpu(
-          [layout](const P& p, const KernelArgs& a) {
-            run_updates<kStates>(a, layout, false, [&](auto zero, int i) { return Rule<decltype(zero)>::make(p, i); });
+          [](const P& p, const KernelArgs& a) {
+            run_updates<kStates, kMaster>(a, layout,
+                                          [&](auto zero, int i) { return Rule<decltype(zero)>::make(p, i); });
           },
           kUpdateDTypes)
       .gradient(kNotDifferentiable);
@@ -65,10 +67,10 @@ OpBuilder<P> declare_update(OpRegistry& ops, const char* name, std::vector<std::
 
 // Interleaved tensors: weight, grad, states, master of the first, then of the second, ... The parameters have
 // num_weights.
-template <template <typename> class Rule, typename P>
-OpBuilder<P> declare_multi_update(OpRegistry& ops, const char* name, bool master) {
+template <template <typename> class Rule, typename P, bool kMaster = false>
+OpBuilder<P> declare_multi_update(OpRegistry& ops, const char* name) {
   constexpr int kStates = Rule<float>::kStates;
-  auto layout_of = [master](const P& p) { return UpdateLayout{p.num_weights, kStates, master}; };
+  auto layout_of = [](const P& p) { return UpdateLayout{p.num_weights, kStates, kMaster}; };
   return ops.declare<P>(name)
       .variadic_input("data", "", "weight, gradient and states of each tensor in turn; states are replaced")
       .output("weight_out", "updated weights, then the replaced states")
@@ -80,12 +82,12 @@ OpBuilder<P> declare_multi_update(OpRegistry& ops, const char* name, bool master
       .infer([layout_of](const P& p, InferContext& c) {
         check_per_tensor("lrs", p.lrs.size(), p.num_weights);
         check_per_tensor("wds", p.wds.size(), p.num_weights);
-        infer_updates(c, layout_of(p), false);
+        infer_updates(c, layout_of(p));
       })
       .cpu(
           [layout_of](const P& p, const KernelArgs& a) {
-            run_updates<kStates>(a, layout_of(p), false,
-                                 [&](auto zero, int i) { return Rule<decltype(zero)>::make(p, i); });
+            run_updates<kStates, kMaster>(a, layout_of(p),
+                                          [&](auto zero, int i) { return Rule<decltype(zero)>::make(p, i); });
           },
           kUpdateDTypes)
       .gradient(kNotDifferentiable);

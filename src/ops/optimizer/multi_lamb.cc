@@ -146,7 +146,7 @@ void declare_multi(OpRegistry& ops, const char* name, bool master, Sample sample
         check_per_tensor("learning_rates", p.learning_rates.size(), p.num_tensors);
         check_per_tensor("wds", p.wds.size(), p.num_tensors);
         check_per_tensor("step_count", static_cast<size_t>(p.step_count.ndim()), p.num_tensors);
-        infer_updates(c, layout_of(p), false);
+        infer_updates(c, layout_of(p));
       })
       .cpu([layout_of](const MultiLambParams& p, const KernelArgs& a) { run_multi(p, a, layout_of(p)); }, kUpdateDTypes)
       .gradient(kNotDifferentiable)

@@ -52,16 +52,16 @@ void register_nag(OpRegistry& ops) {
   declare_update<NagRule, NagParams>(ops, "nag_mom_update", {"mom"})
       .doc(formula)
       .sample({{3, 4}, {3, 4}, {3, 4}}, {{"lr", "0.1"}, {"wd", "0.01"}, {"momentum", "0.9"}});
-  declare_update<NagRule, NagParams>(ops, "mp_nag_mom_update", {"mom"}, true)
+  declare_update<NagRule, NagParams, true>(ops, "mp_nag_mom_update", {"mom"})
       .doc("nag_mom_update on a float32 copy of the weight; the weight is that copy, rounded.")
       .sample(mixed_sample({{3}, {3}, {3}, {3}}, {{"lr", "0.1"}, {"momentum", "0.9"}}, 2, 4));
   const std::vector<std::pair<std::string, std::string>> attrs = {
       {"lrs", "(0.1, 0.2)"}, {"wds", "(0, 0.1)"}, {"momentum", "0.9"}, {"num_weights", "2"}};
-  declare_multi_update<NagRule, MultiNagParams>(ops, "_multi_nag_mom_update", false)
+  declare_multi_update<NagRule, MultiNagParams>(ops, "_multi_nag_mom_update")
       .doc("nag_mom_update of several tensors at once.")
       .internal()
       .sample({{3, 4}, {3, 4}, {3, 4}, {5}, {5}, {5}}, attrs);
-  declare_multi_update<NagRule, MultiNagParams>(ops, "_multi_mp_nag_mom_update", true)
+  declare_multi_update<NagRule, MultiNagParams, true>(ops, "_multi_mp_nag_mom_update")
       .doc("mp_nag_mom_update of several tensors at once.")
       .internal()
       .sample(mixed_sample({{3}, {3}, {3}, {3}, {2}, {2}, {2}, {2}}, attrs, 2, 4));

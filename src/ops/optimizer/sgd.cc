@@ -105,10 +105,10 @@ struct SgdMomentumRule {
 };
 
 // Learning rates and weight decays arrive as two float32 tensors after the others.
-template <template <typename> class Rule, typename P>
-OpBuilder<P> declare_preloaded(OpRegistry& ops, const char* name, bool master) {
+template <template <typename> class Rule, typename P, bool kMaster = false>
+OpBuilder<P> declare_preloaded(OpRegistry& ops, const char* name) {
   constexpr int kStates = Rule<float>::kStates;
-  auto layout_of = [master](const P& p) { return UpdateLayout{p.num_weights, kStates, master}; };
+  auto layout_of = [](const P& p) { return UpdateLayout{p.num_weights, kStates, kMaster}; };
   return ops.declare<P>(name)
       .variadic_input(
           "data", "",
@@ -120,7 +120,7 @@ OpBuilder<P> declare_preloaded(OpRegistry& ops, const char* name, bool master) {
       .variadic_inplace([layout_of](const P& p, int output) { return layout_of(p).inplace_input(output); })
       .variadic_writeback([layout_of](const P& p, int output) { return layout_of(p).writeback_input(output); })
       .infer([layout_of](const P& p, InferContext& c) {
-        infer_updates(c, layout_of(p), false);
+        infer_updates(c, layout_of(p));
         for (int i = layout_of(p).num_inputs(); i < c.num_in(); ++i) {
           c.set_in_shape(i, Shape({p.num_weights}));
           c.set_in_dtype(i, DType::kFloat32);
@@ -131,7 +131,7 @@ OpBuilder<P> declare_preloaded(OpRegistry& ops, const char* name, bool master) {
             const UpdateLayout layout = layout_of(p);
             const float* lrs = a.in[static_cast<size_t>(layout.num_inputs())].template as<float>();
             const float* wds = a.in[static_cast<size_t>(layout.num_inputs()) + 1].template as<float>();
-            run_updates<kStates>(a, layout, false, [&](auto zero, int i) {
+            run_updates<kStates, kMaster>(a, layout, [&](auto zero, int i) {
               using A = decltype(zero);
               if constexpr (kStates == 0)
                 return Rule<A>::make(lrs[i], wds[i], p.rescale_grad, p.clip_gradient);
@@ -154,10 +154,10 @@ void register_single(OpRegistry& ops) {
       .doc("mom = momentum * mom - lr * (wd * weight + clip(rescale_grad * grad)); weight = weight + mom")
       .sample({{3, 4}, {3, 4}, {3, 4}}, {{"lr", "0.1"}, {"wd", "0.01"}, {"momentum", "0.9"}})
       .sample({{5}, {5}, {5}}, {{"lr", "0.1"}, {"clip_gradient", "0.5"}});
-  declare_update<SgdRule, SgdParams>(ops, "mp_sgd_update", {}, true)
+  declare_update<SgdRule, SgdParams, true>(ops, "mp_sgd_update", {})
       .doc("sgd_update on a float32 copy of the weight; the weight is that copy, rounded.")
       .sample(mixed_sample({{3, 4}, {3, 4}, {3, 4}}, {{"lr", "0.1"}, {"wd", "0.01"}}, 2, 3));
-  declare_update<SgdMomentumRule, SgdMomentumParams>(ops, "mp_sgd_mom_update", {"mom"}, true)
+  declare_update<SgdMomentumRule, SgdMomentumParams, true>(ops, "mp_sgd_mom_update", {"mom"})
       .doc("sgd_mom_update on a float32 copy of the weight; the weight is that copy, rounded.")
       .sample(mixed_sample({{3}, {3}, {3}, {3}}, {{"lr", "0.1"}, {"momentum", "0.9"}}, 2, 4));
 }
@@ -165,16 +165,16 @@ void register_single(OpRegistry& ops) {
 void register_multi(OpRegistry& ops) {
   const std::vector<std::pair<std::string, std::string>> attrs = {
       {"lrs", "(0.1, 0.2)"}, {"wds", "(0, 0.1)"}, {"num_weights", "2"}};
-  declare_multi_update<SgdRule, MultiSgdParams>(ops, "multi_sgd_update", false)
+  declare_multi_update<SgdRule, MultiSgdParams>(ops, "multi_sgd_update")
       .doc("sgd_update of several tensors at once.")
       .sample({{3, 4}, {3, 4}, {5}, {5}}, attrs);
-  declare_multi_update<SgdMomentumRule, MultiSgdMomentumParams>(ops, "multi_sgd_mom_update", false)
+  declare_multi_update<SgdMomentumRule, MultiSgdMomentumParams>(ops, "multi_sgd_mom_update")
       .doc("sgd_mom_update of several tensors at once.")
       .sample({{3, 4}, {3, 4}, {3, 4}, {5}, {5}, {5}}, attrs);
-  declare_multi_update<SgdRule, MultiSgdParams>(ops, "multi_mp_sgd_update", true)
+  declare_multi_update<SgdRule, MultiSgdParams, true>(ops, "multi_mp_sgd_update")
       .doc("mp_sgd_update of several tensors at once.")
       .sample(mixed_sample({{3}, {3}, {3}, {2}, {2}, {2}}, attrs, 2, 3));
-  declare_multi_update<SgdMomentumRule, MultiSgdMomentumParams>(ops, "multi_mp_sgd_mom_update", true)
+  declare_multi_update<SgdMomentumRule, MultiSgdMomentumParams, true>(ops, "multi_mp_sgd_mom_update")
       .doc("mp_sgd_mom_update of several tensors at once.")
       .sample(mixed_sample({{3}, {3}, {3}, {3}, {2}, {2}, {2}, {2}}, attrs, 2, 4));
 }
@@ -198,16 +198,16 @@ Sample preloaded_sample(int stride, int half) {
 }
 
 void register_preloaded(OpRegistry& ops) {
-  declare_preloaded<SgdRule, PreloadedSgdParams>(ops, "preloaded_multi_sgd_update", false)
+  declare_preloaded<SgdRule, PreloadedSgdParams>(ops, "preloaded_multi_sgd_update")
       .doc("multi_sgd_update with learning rates and weight decays from tensors.")
       .sample(preloaded_sample(2, 0));
-  declare_preloaded<SgdMomentumRule, PreloadedSgdMomentumParams>(ops, "preloaded_multi_sgd_mom_update", false)
+  declare_preloaded<SgdMomentumRule, PreloadedSgdMomentumParams>(ops, "preloaded_multi_sgd_mom_update")
       .doc("multi_sgd_mom_update with learning rates and weight decays from tensors.")
       .sample(preloaded_sample(3, 0));
-  declare_preloaded<SgdRule, PreloadedSgdParams>(ops, "preloaded_multi_mp_sgd_update", true)
+  declare_preloaded<SgdRule, PreloadedSgdParams, true>(ops, "preloaded_multi_mp_sgd_update")
       .doc("multi_mp_sgd_update with learning rates and weight decays from tensors.")
       .sample(preloaded_sample(3, 2));
-  declare_preloaded<SgdMomentumRule, PreloadedSgdMomentumParams>(ops, "preloaded_multi_mp_sgd_mom_update", true)
+  declare_preloaded<SgdMomentumRule, PreloadedSgdMomentumParams, true>(ops, "preloaded_multi_mp_sgd_mom_update")
       .doc("multi_mp_sgd_mom_update with learning rates and weight decays from tensors.")
       .sample(preloaded_sample(4, 2));
 }

@@ -1,5 +1,10 @@
 #include "ops/optimizer/update_loop.h"
 
+#include <algorithm>
+#include <vector>
+
+#include "hybridnet/threads.h"
+
 namespace hybridnet::ops {
 namespace {
 
@@ -14,9 +19,53 @@ void unify_update_shapes(InferContext& c, const UpdateLayout& layout, int i) {
   for (int k = 0; k < layout.num_outputs() / layout.count; ++k) c.set_out_shape(i + k * layout.count, known);
 }
 
+// Tensors of any sizes, cut into chunks that are numbered through.
+class Chunks {
+ public:
+  Chunks(const KernelArgs& a, const UpdateLayout& layout) : first_(static_cast<size_t>(layout.count) + 1, 0) {
+    for (int i = 0; i < layout.count; ++i) {
+      const int64_t size = a.in[static_cast<size_t>(i * layout.stride())].size();
+      sizes_.push_back(size);
+      elements_ += size;
+      first_[static_cast<size_t>(i) + 1] = first_[static_cast<size_t>(i)] + (size + kUpdateChunk - 1) / kUpdateChunk;
+    }
+  }
+  int64_t count() const { return first_.back(); }
+  // Chunks of small tensors are not full: a core gets as many as hold the elements that are worth it.
+  int64_t grain() const { return elements_ == 0 ? 1 : (count() * kUpdateChunk + elements_ - 1) / elements_; }
+
+  // Chunks [begin, end), those of one tensor together.
+  void update(UpdateRangeFn update, const void* closure, int64_t begin, int64_t end) const {
+    size_t tensor = static_cast<size_t>(std::upper_bound(first_.begin(), first_.end(), begin) - first_.begin()) - 1;
+    for (int64_t chunk = begin; chunk < end;) {
+      while (first_[tensor + 1] <= chunk) ++tensor;
+      const int64_t base = first_[tensor];
+      const int64_t stop = std::min(end, first_[tensor + 1]);
+      update(closure, static_cast<int>(tensor), (chunk - base) * kUpdateChunk,
+             std::min(sizes_[tensor], (stop - base) * kUpdateChunk));
+      chunk = stop;
+    }
+  }
+
+ private:
+  std::vector<int64_t> first_;  // chunk of each tensor, then the number of chunks
+  std::vector<int64_t> sizes_;
+  int64_t elements_ = 0;
+};
+
 }  // namespace
 
-void infer_updates(InferContext& c, const UpdateLayout& layout, bool float_states) {
+void for_each_update_range(const KernelArgs& a, const UpdateLayout& layout, UpdateRangeFn update, const void* closure) {
+  if (layout.count == 1) {
+    parallel_for(a.in[0].size(), kUpdateChunk, [&](int64_t begin, int64_t end) { update(closure, 0, begin, end); });
+    return;
+  }
+  const Chunks chunks(a, layout);
+  parallel_for(chunks.count(), chunks.grain(),
+               [&](int64_t begin, int64_t end) { chunks.update(update, closure, begin, end); });
+}
+
+void infer_updates(InferContext& c, const UpdateLayout& layout) {
   if (c.num_in() < layout.num_inputs()) {
     throw ParamError(
         {.expected = std::to_string(layout.num_inputs()) + " inputs for " + std::to_string(layout.count) + " tensors",
@@ -28,7 +77,7 @@ void infer_updates(InferContext& c, const UpdateLayout& layout, bool float_state
     if (weight == DType::kUnknown) weight = c.in_dtype(i * layout.stride() + 1);
     if (weight == DType::kUnknown) weight = c.out_dtype(i);
   }
-  const DType state = float_states || layout.master ? DType::kFloat32 : weight;
+  const DType state = layout.master ? DType::kFloat32 : weight;
   for (int i = 0; i < layout.count; ++i) {
     unify_update_shapes(c, layout, i);
     const int in = i * layout.stride();

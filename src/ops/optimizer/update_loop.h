@@ -90,8 +90,10 @@ template <typename T, typename S, typename A, bool kMaster, typename Rule>
 }
 #endif
 
+// Elements [begin, end) of one tensor. A function of its own, so that all operators with this rule share its loops.
 template <typename T, typename S, typename A, bool kMaster, typename Rule>
-void update_best(const Rule rule, const UpdateTensors<Rule::kStates>& t, int64_t begin, int64_t end) {
+[[gnu::noinline]] void update_elements(const Rule& rule, const UpdateTensors<Rule::kStates>& t, int64_t begin,
+                                       int64_t end) {
 #if defined(__x86_64__)
   if constexpr (std::is_same_v<T, float> && std::is_same_v<S, float> && !kMaster) {
     static const int level =
@@ -106,50 +108,14 @@ void update_best(const Rule rule, const UpdateTensors<Rule::kStates>& t, int64_t
   update_range<T, S, A, kMaster>(rule, t, begin, end);
 }
 
-template <typename T, typename S, typename A, typename Rule>
-void update_elements(const Rule rule, const UpdateTensors<Rule::kStates>& t, int64_t begin, int64_t end) {
-  if (t.master_in) return update_best<T, S, A, true>(rule, t, begin, end);
-  update_best<T, S, A, false>(rule, t, begin, end);
-}
-
-// Calls f(T{}, S{}, A{}): element type of weights, of states, and the type to compute in. With a master copy, and where
-// asked for, states are float32; else they are of the weight's dtype.
+// Calls f(T{}, S{}, A{}): element type of weights, of states, and the type to compute in. With a master copy states are
+// float32; else they are of the weight's dtype.
 template <typename F>
-void dispatch_update(DType weight, bool float_states, F&& f) {
+void dispatch_update(DType weight, bool master, F&& f) {
   dispatch_floating(weight, [&](auto zero) {
     using T = decltype(zero);
-    if (float_states) return f(zero, float{}, float{});
+    if (master) return f(zero, float{}, float{});
     f(zero, zero, accumulator_t<T>{});
-  });
-}
-
-// Calls f(tensor, begin, end) for ranges that cover all elements of all tensors, on all cores that pay.
-template <typename Size, typename F>
-void for_each_update_range(int count, Size&& size_of, F&& f) {
-  if (count == 1) {
-    parallel_for(size_of(0), kUpdateChunk, [&](int64_t begin, int64_t end) { f(0, begin, end); });
-    return;
-  }
-  std::vector<int64_t> first_chunk(static_cast<size_t>(count) + 1, 0);
-  int64_t elements = 0;
-  for (int i = 0; i < count; ++i) {
-    elements += size_of(i);
-    first_chunk[static_cast<size_t>(i) + 1] =
-        first_chunk[static_cast<size_t>(i)] + (size_of(i) + kUpdateChunk - 1) / kUpdateChunk;
-  }
-  if (elements == 0) return;
-  // Chunks of small tensors are not full: a core gets as many as hold the elements that are worth it.
-  const int64_t grain = (first_chunk.back() * kUpdateChunk + elements - 1) / elements;
-  parallel_for(first_chunk.back(), grain, [&](int64_t begin, int64_t end) {
-    int tensor =
-        static_cast<int>(std::upper_bound(first_chunk.begin(), first_chunk.end(), begin) - first_chunk.begin()) - 1;
-    for (int64_t chunk = begin; chunk < end;) {
-      while (first_chunk[static_cast<size_t>(tensor) + 1] <= chunk) ++tensor;
-      const int64_t base = first_chunk[static_cast<size_t>(tensor)];
-      const int64_t stop = std::min(end, first_chunk[static_cast<size_t>(tensor) + 1]);
-      f(tensor, (chunk - base) * kUpdateChunk, std::min(size_of(tensor), (stop - base) * kUpdateChunk));
-      chunk = stop;
-    }
   });
 }
 
@@ -186,25 +152,33 @@ UpdateTensors<kStates> update_tensors(const KernelArgs& a, const UpdateLayout& l
   return t;
 }
 
-// Runs rule_of(A{}, i), the rule for tensor i, over every tensor.
-template <int kStates, typename RuleOf>
-void run_updates(const KernelArgs& a, const UpdateLayout& layout, bool float_states, RuleOf&& rule_of) {
-  dispatch_update(
-      a.in[0].dtype, float_states || layout.master, [&](auto weight_zero, auto state_zero, auto compute_zero) {
-        using T = decltype(weight_zero);
-        using S = decltype(state_zero);
-        using A = decltype(compute_zero);
-        for_each_update_range(
-            layout.count, [&](int i) { return a.in[static_cast<size_t>(i * layout.stride())].size(); },
-            [&](int i, int64_t begin, int64_t end) {
-              update_elements<T, S, A>(rule_of(compute_zero, i), update_tensors<kStates>(a, layout, i), begin, end);
-            });
-      });
+// Calls update(closure, tensor, begin, end) for ranges that cover all elements of all tensors, on all cores that pay.
+using UpdateRangeFn = void (*)(const void* closure, int tensor, int64_t begin, int64_t end);
+void for_each_update_range(const KernelArgs& a, const UpdateLayout& layout, UpdateRangeFn update, const void* closure);
+
+// Runs rule_of(A{}, i), the rule for tensor i, over every tensor. kMaster: layout.master.
+template <int kStates, bool kMaster, typename RuleOf>
+void run_updates(const KernelArgs& a, const UpdateLayout& layout, RuleOf&& rule_of) {
+  dispatch_floating(a.in[0].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    using S = std::conditional_t<kMaster, float, T>;
+    using A = accumulator_t<S>;
+    const auto update = [&](int i, int64_t begin, int64_t end) {
+      update_elements<T, S, A, kMaster>(rule_of(A{}, i), update_tensors<kStates>(a, layout, i), begin, end);
+    };
+    using Update = decltype(update);
+    for_each_update_range(
+        a, layout,
+        [](const void* closure, int i, int64_t begin, int64_t end) {
+          (*static_cast<const Update*>(closure))(i, begin, end);
+        },
+        &update);
+  });
 }
 
-// Weights, gradients and updated weights have one dtype; masters and, where asked for, states are float32, else states
+// Weights, gradients and updated weights have one dtype; masters and the states beside them are float32, else states
 // have the weights' dtype. All tensors of one update have one shape.
-void infer_updates(InferContext& c, const UpdateLayout& layout, bool float_states);
+void infer_updates(InferContext& c, const UpdateLayout& layout);
 
 // Throws ParamError where a tuple of per-tensor numbers has the wrong length.
 void check_per_tensor(const char* name, size_t given, int expected);
