@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -175,8 +176,13 @@ int hn_model_infer_shapes(HnModel model, size_t num_inputs, const int* input_ndi
                           .expected = "0 to 16 dimensions",
                           .given = std::to_string(input_ndims[i])});
       if (input_ndims[i] > 0) require(input_shapes[i], "hn_model_infer_shapes", "input_shapes");
-      known[model->input_names[i]].shape =
-          Shape(std::span<const int64_t>(input_shapes[i], static_cast<size_t>(input_ndims[i])));
+      const Shape shape(std::span<const int64_t>(input_shapes[i], static_cast<size_t>(input_ndims[i])));
+      if (std::any_of(shape.begin(), shape.end(), [](int64_t size) { return size < 0; }))
+        throw ShapeError({.op = "hn_model_infer_shapes",
+                          .input = model->input_names[i],
+                          .expected = "sizes of 0 or more",
+                          .given = std::to_string(*std::min_element(shape.begin(), shape.end()))});
+      known[model->input_names[i]].shape = shape;
     }
     struct Result {
       std::vector<TensorSpec> specs;

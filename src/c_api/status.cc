@@ -1,5 +1,6 @@
 #include "c_api/status.h"
 
+#include <new>
 #include <string>
 
 #include "hybridnet/c_api.h"
@@ -20,7 +21,14 @@ LastError& last_error() {
 
 }  // namespace
 
-void set_last_error(const char* kind, const char* text) { last_error() = {kind, text}; }
+void set_last_error(const char* kind, const char* text) noexcept {
+  try {
+    last_error() = {kind, text};
+  } catch (const std::bad_alloc&) {  // short enough to need no memory
+    last_error().kind = "OutOfMemory";
+    last_error().text.clear();
+  }
+}
 
 void require(const void* p, const char* function, const char* argument) {
   if (p) return;

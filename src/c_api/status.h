@@ -9,7 +9,7 @@
 
 namespace hybridnet::c_api {
 
-void set_last_error(const char* kind, const char* text);
+void set_last_error(const char* kind, const char* text) noexcept;
 
 // Runs f; 0 if it returned, -1 with the error kept for hn_last_error() if it threw.
 template <typename F>
@@ -24,6 +24,8 @@ int guarded(F&& f) {
     set_last_error("OutOfMemoryError", "out of memory");
   } catch (const std::exception& error) {
     set_last_error("HybridNetError", error.what());
+  } catch (...) {
+    set_last_error("HybridNetError", "an exception that is no std::exception");
   }
   return -1;
 }

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "base/edit_distance.h"
 #include "hybridnet/op.h"
 
 namespace hybridnet {
@@ -117,21 +118,6 @@ const Op* OpRegistry::find(std::string_view name) const {
 }
 
 namespace {
-
-size_t edit_distance(const std::string& a, const std::string& b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t above = row[j];
-      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
-      diagonal = above;
-    }
-  }
-  return row[b.size()];
-}
 
 // How far a known name is from what was asked for; beyond `limit` there is no likeness.
 size_t unlikeness(const std::string& known, const std::string& wanted, size_t limit) {

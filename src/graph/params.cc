@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <limits>
 
+#include "base/edit_distance.h"
 #include "graph/attr_text.h"
 
 namespace hybridnet {
@@ -200,8 +201,10 @@ bool to(const AttrValue& v, Tuple* out) {
 bool to(const AttrValue& v, DType* out) {
   if (auto* s = std::get_if<std::string>(&v.value)) return *out = dtype_from_name(*s), true;
   int64_t code;
-  if (!std::holds_alternative<int64_t>(v.value) || !to(v, &code) || !dtype_valid_code(static_cast<int>(code)))
+  if (!std::holds_alternative<int64_t>(v.value) || !to(v, &code) || code < 0 || code >= kDTypeCodes ||
+      !dtype_valid_code(static_cast<int>(code))) {
     return false;
+  }
   return *out = static_cast<DType>(code), true;
 }
 bool to(const AttrValue& v, std::vector<double>* out) {
@@ -314,21 +317,6 @@ uint64_t hash_one(const OptionalInts& v) {
 template <typename T>
 uint64_t hash_one(const std::optional<T>& v) {
   return v ? mix(1, hash_one(*v)) : 7;
-}
-
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      size_t next = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
-      diagonal = row[j];
-      row[j] = next;
-    }
-  }
-  return row[b.size()];
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "imperative/autograd_scope.h"
 #include "imperative/invoke.h"
 #include "imperative/tape.h"
 
@@ -51,12 +52,6 @@ class ArrayEmitter final : public Emitter {
 struct Slot {
   NDArray array;
   bool owned = false;
-};
-
-struct Scope {
-  AutogradState before = autograd_state();
-  Scope(bool recording, bool training) { autograd_state() = {recording, training}; }
-  ~Scope() { autograd_state() = before; }
 };
 
 [[noreturn]] void overwritten(const TapeNode& node, const TapeNode::Saved& saved, const std::string& who) {
@@ -368,7 +363,7 @@ void add_heads(Backward& run, std::span<const NDArray> heads, std::span<const ND
 }  // namespace
 
 void backward(std::span<const NDArray> heads, std::span<const NDArray> head_grads, bool retain_graph, bool train_mode) {
-  Scope scope(false, train_mode);
+  const AutogradScope scope({.recording = false, .training = train_mode});
   Backward run(retain_graph, false);
   add_heads(run, heads, head_grads);
   run.run();
@@ -377,7 +372,7 @@ void backward(std::span<const NDArray> heads, std::span<const NDArray> head_grad
 
 std::vector<NDArray> grad(std::span<const NDArray> heads, std::span<const NDArray> head_grads,
                           std::span<const NDArray> variables, bool retain_graph, bool create_graph, bool train_mode) {
-  Scope scope(create_graph, train_mode);
+  const AutogradScope scope({.recording = create_graph, .training = train_mode});
   Backward run(retain_graph, create_graph);
   for (const NDArray& v : variables) {
     if (!needs_gradient(v)) {

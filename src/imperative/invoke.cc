@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "engine/inline_run.h"
 #include "engine/profile.h"
 #include "engine/run_ahead.h"
 #include "hybridnet/custom.h"
@@ -175,17 +176,13 @@ void execute(const Op& op, const ParamsPtr& params, Kernel* kernel, Ref<Kernel>&
   Engine& e = engine();
   const Engine::Access access = ordered.access();
   if (e.try_begin_inline(access, options)) {
+    const InlineRun running(e, access);
     try {
       run_kernel(op, params, kernel, in, out, rng, train);
     } catch (Error& error) {
-      e.finish_inline(access);
       add_call_context(error, op);
       throw;
-    } catch (...) {
-      e.finish_inline(access);
-      throw;
     }
-    e.finish_inline(access);
     return;
   }
   options.where = current_location();
@@ -389,15 +386,10 @@ void run_task(const char* name, std::span<const NDArray> reads, std::span<const 
   Engine& e = engine();
   const Engine::Access access = lists.access();
   if (e.try_begin_inline(access, options)) {
+    const InlineRun running(e, access);
     TaskContext context;
     context.inline_run = true;
-    try {
-      fn(context);
-    } catch (...) {
-      e.finish_inline(access);
-      throw;
-    }
-    e.finish_inline(access);
+    fn(context);
     return;
   }
   options.where = current_location();

@@ -78,8 +78,11 @@ NDArray view_of(const NDArray& a, const Shape& shape, int64_t offset) {
   return NDArray(std::move(impl));
 }
 
-// Bytes of one step along the leading axis.
-int64_t row_bytes(const NDArray& a) { return a.shape().size(1, a.ndim()) * dtype_size(a.dtype()); }
+// Bytes of one step along the leading axis; 0 where there are none to step over, however large the other sizes are.
+int64_t row_bytes(const NDArray& a) {
+  if (a.size() == 0) return 0;
+  return a.shape().size(1, a.ndim()) * dtype_size(a.dtype());
+}
 
 void require_axis(const NDArray& a) {
   if (a.ndim() > 0) return;

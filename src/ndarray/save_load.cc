@@ -143,13 +143,14 @@ NDArray dense_from_csr(Reader& r, const SparseParts& parts, const Shape& shape) 
   const NDArray& indptr = parts.aux[0];
   const NDArray& indices = parts.aux[1];
   if (shape.ndim() != 2 || indptr.dtype() != DType::kInt64 || indices.dtype() != DType::kInt64 ||
-      indptr.size() != shape[0] + 1 || parts.data.size() != indices.size()) {
+      indptr.size() - 1 != shape[0] || parts.data.size() != indices.size()) {
     r.fail("the parts of a csr array do not fit together", "indptr (rows + 1,), indices and data of one length",
            indptr.spec().str() + ", " + indices.spec().str() + ", " + parts.data.spec().str());
   }
   NDArray dense = zeros_checked(r, {shape, parts.data.dtype()});
   const int64_t item = dtype_size(parts.data.dtype());
   const auto* starts = static_cast<const int64_t*>(indptr.data());
+  if (starts[0] != 0) r.fail("indptr of a csr array does not begin with 0", "0", std::to_string(starts[0]));
   for (int64_t row = 0; row < shape[0]; ++row)
     if (starts[row] < 0 || starts[row] > starts[row + 1] || starts[row + 1] > indices.size())
       r.fail("indptr of a csr array is not ascending within its data", "", std::to_string(starts[row + 1]));

@@ -1,10 +1,11 @@
 // Symbol.bind: the same plans as CachedOp's, over arrays that were bound once.
-#include <cstring>
 #include <utility>
 
 #include "hybridnet/plan.h"
+#include "imperative/autograd_scope.h"
 #include "passes/control_gradient.h"
 #include "plan/graph_function.h"
+#include "plan/task.h"
 
 namespace hybridnet {
 namespace {
@@ -14,13 +15,6 @@ const OpRef kAdd{"elemwise_add"}, kCopy{"_copy"}, kOnesLike{"ones_like"};
 [[noreturn]] void throw_count(const char* what, size_t expected, size_t given) {
   throw ValueError(
       {.op = "bind", .input = what, .expected = std::to_string(expected) + " arrays", .given = std::to_string(given)});
-}
-
-void fill_zero(const NDArray& array) {
-  const NDArray writes[] = {array};
-  run_task("zeros", {}, writes, array.bytes() / 16, [array](TaskContext&) {
-    if (array.bytes() > 0) std::memset(array.data(), 0, static_cast<size_t>(array.bytes()));
-  });
 }
 
 }  // namespace
@@ -48,14 +42,10 @@ struct Executor::Impl {
       leaves.push_back(inputs[i].detached());
       if (keep && wants[i] != 0) mark_variable(leaves[i], gradients[i], requests[i]);
     }
-    const AutogradState before = std::exchange(autograd_state(), AutogradState{.recording = keep, .training = train});
-    try {
+    {
+      const AutogradScope scope({.recording = keep, .training = train});
       recorded = function->call(leaves, {});
-    } catch (...) {
-      autograd_state() = before;
-      throw;
     }
-    autograd_state() = before;
     if (!keep) leaves.clear();
   }
 
@@ -69,7 +59,7 @@ struct Executor::Impl {
     for (const NDArray& leaf : leaves) set_gradient_fresh(leaf, false);
     if (!roots.empty()) hybridnet::backward(roots, root_grads, true, true);
     for (size_t i = 0; i < leaves.size(); ++i)
-      if (requests[i] == GradReq::kWrite && !gradient_is_fresh(leaves[i])) fill_zero(gradients[i]);
+      if (requests[i] == GradReq::kWrite && !gradient_is_fresh(leaves[i])) push_zeros(gradients[i]);
   }
 
   // Per output: does some wanted gradient read its head? What arrives at the others is not looked at.
@@ -215,7 +205,7 @@ void Executor::backward(std::span<const NDArray> out_grads) {
     if (m.requests[i] == GradReq::kNull) continue;
     const NDArray& target = m.gradients[i];
     if (!found[i]) {
-      if (m.requests[i] == GradReq::kWrite) fill_zero(target);
+      if (m.requests[i] == GradReq::kWrite) push_zeros(target);
     } else if (m.requests[i] == GradReq::kAdd) {
       const NDArray terms[] = {target, found[i]};
       invoke(kAdd.op(), kAdd.op().default_params, terms, {&target, 1});

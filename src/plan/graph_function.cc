@@ -1,8 +1,8 @@
 #include "plan/graph_function.h"
 
 #include <algorithm>
-#include <cstring>
 
+#include "imperative/autograd_scope.h"
 #include "passes/control_gradient.h"
 #include "plan/task.h"
 
@@ -246,10 +246,7 @@ std::vector<NDArray> GraphFunction::run_backward(const Pending& pending, std::sp
       NDArray head = heads[static_cast<size_t>(source.index)];
       if (!head) {
         head = NDArray::deferred(spec);
-        const NDArray zeros[] = {head};
-        run_task("zeros", {}, zeros, spec.bytes() / 16, [head](TaskContext&) {
-          if (head.bytes() > 0) std::memset(head.data(), 0, static_cast<size_t>(head.bytes()));
-        });
+        push_zeros(head);
       }
       inputs.push_back(head);
       continue;
@@ -332,16 +329,13 @@ std::vector<NDArray> GraphFunction::run_differentiable_backward(const Pending& p
   }
   std::vector<NDArray> gradients(inputs.size());
   if (gradient->definition.of_inputs.empty()) return gradients;
-  const AutogradState before = autograd_state();
-  autograd_state().training = pending.compiled->signature.train;  // as in the forward run that is repeated here
   std::vector<NDArray> results;
-  try {
+  {
+    // In the mode of the forward run, which is repeated here.
+    const AutogradState state{.recording = autograd_state().recording, .training = pending.compiled->signature.train};
+    const AutogradScope scope(state);
     results = gradient->function->call(all, {}, pending.key);
-  } catch (...) {
-    autograd_state() = before;
-    throw;
   }
-  autograd_state() = before;
   for (size_t i = 0; i < results.size(); ++i) {
     gradients[static_cast<size_t>(gradient->definition.of_inputs[i])] = results[i];
   }

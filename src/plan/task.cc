@@ -1,11 +1,14 @@
 #include "plan/task.h"
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 
+#include "engine/inline_run.h"
 #include "engine/profile.h"
 #include "engine/run_ahead.h"
 #include "hybridnet/engine.h"
+#include "hybridnet/imperative.h"
 
 namespace hybridnet {
 namespace {
@@ -91,13 +94,8 @@ void push_plan(const Ref<Plan>& plan, const PlanArrays& arrays, RngKey key, cons
   options.cost_ns = plan->cost_ns();
   Engine& e = engine();
   if (e.try_begin_inline(access, options)) {
-    try {
-      run_now(*plan, arrays, key, name);
-    } catch (...) {
-      e.finish_inline(access);
-      throw;
-    }
-    e.finish_inline(access);
+    const InlineRun running(e, access);
+    run_now(*plan, arrays, key, name);
     return;
   }
   options.where = current_location();
@@ -113,6 +111,13 @@ void push_plan(const Ref<Plan>& plan, const PlanArrays& arrays, RngKey key, cons
         run_now(*run->plan, {run->inputs, run->outputs, run->residuals}, run->key, name);
       },
       access, options);
+}
+
+void push_zeros(const NDArray& array) {
+  const NDArray writes[] = {array};
+  run_task("zeros", {}, writes, array.bytes() / 16, [array](TaskContext&) {
+    if (array.bytes() > 0) std::memset(array.data(), 0, static_cast<size_t>(array.bytes()));
+  });
 }
 
 }  // namespace hybridnet

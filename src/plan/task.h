@@ -18,4 +18,7 @@ struct PlanArrays {
 // Runs plan now if it is cheap and nothing is in its way, else when the engine can. `name` is interned.
 void push_plan(const Ref<Plan>& plan, const PlanArrays& arrays, RngKey key, const char* name);
 
+// Fills an array with zeros, as one engine task.
+void push_zeros(const NDArray& array);
+
 }  // namespace hybridnet

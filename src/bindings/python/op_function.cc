@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "array_object.h"
+#include "base/edit_distance.h"
 #include "hybridnet/imperative.h"
 #include "symbol_object.h"
 
@@ -230,21 +231,6 @@ class CallParser {
     for (const InputInfo& input : op_.inputs) consider(input.name);
     for (const FieldInfo& field : op_.schema->fields()) consider(field.name);
     return best;
-  }
-
-  static size_t edit_distance(const std::string& a, const std::string& b) {
-    std::vector<size_t> row(b.size() + 1);
-    for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-    for (size_t i = 1; i <= a.size(); ++i) {
-      size_t diagonal = row[0];
-      row[0] = i;
-      for (size_t j = 1; j <= b.size(); ++j) {
-        const size_t above = row[j];
-        row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
-        diagonal = above;
-      }
-    }
-    return row[b.size()];
   }
 
   const OpFunctionObject& function_;

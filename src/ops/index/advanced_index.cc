@@ -212,15 +212,6 @@ Values set_gradient(const AdvancedIndexParams& p, const GradientContext& g) {
   return grads;
 }
 
-Sample index_sample(std::vector<Shape> inputs, std::vector<std::pair<std::string, std::string>> attrs, double high) {
-  Sample s;
-  s.inputs = std::move(inputs);
-  s.attrs = std::move(attrs);
-  s.low = 0.0;
-  s.high = high;
-  return s;
-}
-
 }  // namespace
 
 void register_advanced_index(OpRegistry& ops) {
@@ -234,8 +225,8 @@ void register_advanced_index(OpRegistry& ops) {
       .may_raise()
       .internal()
       .gradient(get_gradient, Saves::all_inputs())
-      .sample(index_sample({{2, 3, 4}, {2, 1}, {3}}, {{"num_args", "3"}, {"axis", "0"}}, 1.4))
-      .sample(index_sample({{2, 3, 4}, {5}}, {{"num_args", "2"}, {"axis", "1"}}, 2.4));
+      .sample({{2, 3, 4}, {2, 1}, {3}}, {{"num_args", "3"}, {"axis", "0"}}, 0.0, 1.4)
+      .sample({{2, 3, 4}, {5}}, {{"num_args", "2"}, {"axis", "1"}}, 0.0, 2.4);
   ops.declare<AdvancedIndexGradParams>("_backward_advanced_index")
       .doc("Zeros with slices added where index arrays say: the gradient of _advanced_index_get.")
       .variadic_input("data", "num_args", "the output's gradient, then the index arrays")
@@ -256,7 +247,7 @@ void register_advanced_index(OpRegistry& ops) {
             return Values{get(g.output_grad(0), g, 1, p.axis)};
           },
           Saves::all_inputs())
-      .sample(index_sample({{2, 5, 4}, {5}}, {{"num_args", "2"}, {"axis", "1"}, {"shape", "(2, 3, 4)"}}, 2.4));
+      .sample({{2, 5, 4}, {5}}, {{"num_args", "2"}, {"axis", "1"}, {"shape", "(2, 3, 4)"}}, 0.0, 2.4);
   ops.declare<AdvancedIndexParams>("_advanced_index_set")
       .doc("data after data[..., i, j, ...] = value; where indices repeat, the last one stays.")
       .variadic_input("data", "num_args",
@@ -268,8 +259,8 @@ void register_advanced_index(OpRegistry& ops) {
       .may_raise()
       .internal()
       .gradient(set_gradient, Saves::all_inputs())
-      .sample(index_sample({{2, 3, 4}, {4}, {1}, {1}}, {{"num_args", "4"}, {"axis", "0"}}, 1.4))
-      .sample(index_sample({{2, 3, 4}, {2, 1, 1}, {1}}, {{"num_args", "3"}, {"axis", "1"}}, 2.4));
+      .sample({{2, 3, 4}, {4}, {1}, {1}}, {{"num_args", "4"}, {"axis", "0"}}, 0.0, 1.4)
+      .sample({{2, 3, 4}, {2, 1, 1}, {1}}, {{"num_args", "3"}, {"axis", "1"}}, 0.0, 2.4);
 }
 
 }  // namespace hybridnet::ops

@@ -94,15 +94,6 @@ void scatter_into(const TensorRef& values, const TensorRef& indices, const Tenso
   kernels::scatter_rows(values.data, ids.layout, ids.rows.data(), ids.rows.size(), out.data, dtype_size(out.dtype));
 }
 
-Sample index_sample(std::vector<Shape> inputs, std::vector<std::pair<std::string, std::string>> attrs, double high) {
-  Sample s;
-  s.inputs = std::move(inputs);
-  s.attrs = std::move(attrs);
-  s.low = 0.0;
-  s.high = high;
-  return s;
-}
-
 }  // namespace
 
 void register_gather_nd(OpRegistry& ops) {
@@ -127,8 +118,8 @@ void register_gather_nd(OpRegistry& ops) {
                           Value{}};
           },
           Saves::of({1}))
-      .sample(index_sample({{2, 3}, {2, 4}}, {}, 1.4))
-      .sample(index_sample({{2, 3, 4}, {1, 2, 2}}, {}, 1.4));
+      .sample({{2, 3}, {2, 4}}, {}, 0.0, 1.4)
+      .sample({{2, 3, 4}, {1, 2, 2}}, {}, 0.0, 1.4);
   ops.declare<ScatterParams>("_backward_gather_nd")
       .doc("Zeros with slices added where tuples say: the gradient of gather_nd.")
       .input("data", "shape of gather_nd's output")
@@ -146,7 +137,7 @@ void register_gather_nd(OpRegistry& ops) {
           },
           Saves::of({1}))
       .internal()
-      .sample(index_sample({{4}, {2, 4}}, {{"shape", "(2, 3)"}}, 1.4));
+      .sample({{4}, {2, 4}}, {{"shape", "(2, 3)"}}, 0.0, 1.4);
   ops.declare<ScatterParams>("scatter_nd")
       .doc("Zeros with slices of data where tuples say; where tuples repeat, the last one stays.")
       .input("data", "shape of indices without its first axis, then the axes of the output after the first M")
@@ -164,7 +155,7 @@ void register_gather_nd(OpRegistry& ops) {
           },
           Saves::of({1}))
       .sample([] {
-        Sample s = index_sample({{2, 3}, {1, 2}}, {{"shape", "(4, 3)"}}, 3.4);
+        Sample s{.inputs = {{2, 3}, {1, 2}}, .attrs = {{"shape", "(4, 3)"}}, .low = 0.0, .high = 3.4};
         s.check_gradient = false;
         s.note =
             "tuples drawn at random may repeat; then all but the last have no gradient, which the rule does not know";
@@ -199,7 +190,7 @@ void register_gather_nd(OpRegistry& ops) {
           },
           Saves::of({2}))
       .sample([] {
-        Sample s = index_sample({{4, 3}, {1, 3}, {1, 1}}, {{"shape", "(4, 3)"}}, 3.4);
+        Sample s{.inputs = {{4, 3}, {1, 3}, {1, 1}}, .attrs = {{"shape", "(4, 3)"}}, .low = 0.0, .high = 3.4};
         s.note = "one tuple, so that none repeats";
         return s;
       }());

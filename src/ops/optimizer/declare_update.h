@@ -26,6 +26,10 @@ void describe_rescale_clip(S& schema) {
       .doc("Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.");
 }
 template <typename P, typename S>
+void describe_momentum(S& schema) {
+  schema.field("momentum", &P::momentum).default_value(0.0).doc("Factor of the previous step.");
+}
+template <typename P, typename S>
 void describe_lazy_update(S& schema) {
   schema.field("lazy_update", &P::lazy_update).default_value(true).hidden().doc("Concerns sparse gradients only.");
 }

@@ -9,7 +9,7 @@ struct NagParams {
   double lr, momentum, wd, rescale_grad, clip_gradient;
   static void describe(ParamSchema<NagParams>& schema) {
     describe_lr<NagParams>(schema);
-    schema.field("momentum", &NagParams::momentum).default_value(0.0).doc("Factor of the previous step.");
+    describe_momentum<NagParams>(schema);
     describe_wd<NagParams>(schema);
     describe_rescale_clip<NagParams>(schema);
   }
@@ -21,7 +21,7 @@ struct MultiNagParams {
   int32_t num_weights;
   static void describe(ParamSchema<MultiNagParams>& schema) {
     describe_lrs_wds<MultiNagParams>(schema);
-    schema.field("momentum", &MultiNagParams::momentum).default_value(0.0).doc("Factor of the previous step.");
+    describe_momentum<MultiNagParams>(schema);
     describe_rescale_clip<MultiNagParams>(schema);
     describe_num_weights<MultiNagParams>(schema);
   }

@@ -21,7 +21,7 @@ struct SgdMomentumParams {
   bool lazy_update;
   static void describe(ParamSchema<SgdMomentumParams>& schema) {
     describe_lr<SgdMomentumParams>(schema);
-    schema.field("momentum", &SgdMomentumParams::momentum).default_value(0.0).doc("Factor of the previous step.");
+    describe_momentum<SgdMomentumParams>(schema);
     describe_wd<SgdMomentumParams>(schema);
     describe_rescale_clip<SgdMomentumParams>(schema);
     describe_lazy_update<SgdMomentumParams>(schema);
@@ -45,7 +45,7 @@ struct MultiSgdMomentumParams {
   int32_t num_weights;
   static void describe(ParamSchema<MultiSgdMomentumParams>& schema) {
     describe_lrs_wds<MultiSgdMomentumParams>(schema);
-    schema.field("momentum", &MultiSgdMomentumParams::momentum).default_value(0.0).doc("Factor of the previous step.");
+    describe_momentum<MultiSgdMomentumParams>(schema);
     describe_rescale_clip<MultiSgdMomentumParams>(schema);
     describe_num_weights<MultiSgdMomentumParams>(schema);
   }
@@ -64,9 +64,7 @@ struct PreloadedSgdMomentumParams {
   double momentum, rescale_grad, clip_gradient;
   int32_t num_weights;
   static void describe(ParamSchema<PreloadedSgdMomentumParams>& schema) {
-    schema.field("momentum", &PreloadedSgdMomentumParams::momentum)
-        .default_value(0.0)
-        .doc("Factor of the previous step.");
+    describe_momentum<PreloadedSgdMomentumParams>(schema);
     describe_rescale_clip<PreloadedSgdMomentumParams>(schema);
     describe_num_weights<PreloadedSgdMomentumParams>(schema);
   }

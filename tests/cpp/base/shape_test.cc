@@ -71,6 +71,14 @@ TEST(TensorSpec, SaysDtypeAndShape) {
   EXPECT_FALSE(TensorSpec{}.known());
 }
 
+TEST(TensorSpec, BytesBeyondTwoToThe63AreAnError) {
+  const int64_t large = int64_t{1} << 61;
+  EXPECT_EQ((TensorSpec{{large}, DType::kInt8}).bytes(), large);
+  EXPECT_THROW((TensorSpec{{large}, DType::kFloat64}).bytes(), ShapeError);
+  EXPECT_THROW((TensorSpec{{large, 2}, DType::kFloat32}).bytes(), ShapeError);
+  EXPECT_EQ((TensorSpec{{large, 0}, DType::kFloat64}).bytes(), 0);
+}
+
 TEST(Device, PrintsAsUsersWriteIt) {
   EXPECT_EQ(Device{}.str(), "cpu(0)");
   EXPECT_EQ((Device{DeviceType::kGPU, 1}).str(), "gpu(1)");
