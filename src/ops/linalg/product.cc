@@ -47,6 +47,7 @@ void half_product(int64_t batch, const kernels::GemmShape& s, const T* a, const 
 }  // namespace
 
 void batched_product(DType dtype, int64_t batch, const kernels::GemmShape& s, const void* a, const void* b, void* out) {
+  if (s.m == 0 || s.n == 0) return;  // however many of these there are
   dispatch_dtype(dtype, [&](auto zero) {
     using T = decltype(zero);
     const T *left = static_cast<const T*>(a), *right = static_cast<const T*>(b);

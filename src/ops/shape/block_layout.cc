@@ -1,4 +1,5 @@
 // depth_to_space and space_to_depth: blocks of pixels as channels and back.
+#include "base/checked_size.h"
 #include "hybridnet/op.h"
 #include "kernels/strided_copy.h"
 #include "ops/emit.h"
@@ -26,7 +27,7 @@ void require_pixels(const Shape& in) {
   throw ShapeError({.input = "data", .expected = "channels, height and width of at least 1", .given = in.str()});
 }
 
-int64_t times(int64_t size, int64_t factor) { return size < 0 ? kUnknownDim : size * factor; }
+int64_t times(int64_t size, int64_t factor) { return size < 0 ? kUnknownDim : checked_times(size, factor); }
 int64_t over(int64_t size, int64_t factor) { return size < 0 ? kUnknownDim : size / factor; }
 
 void infer_depth_to_space(const BlockParams& p, InferContext& c) {
@@ -36,10 +37,11 @@ void infer_depth_to_space(const BlockParams& p, InferContext& c) {
   const Shape in = c.in_shape(0);
   const int64_t b = p.block_size;
   require_pixels(in);
-  if (in[1] >= 0 && in[1] % (b * b) != 0) does_not_divide("channels", p, in);
-  c.set_out_shape(0, Shape({in[0], over(in[1], b * b), times(in[2], b), times(in[3], b)}));
+  const int64_t block = checked_times(b, b);
+  if (in[1] >= 0 && in[1] % block != 0) does_not_divide("channels", p, in);
+  c.set_out_shape(0, Shape({in[0], over(in[1], block), times(in[2], b), times(in[3], b)}));
   const Shape out = c.out_shape(0);
-  c.set_in_shape(0, Shape({out[0], times(out[1], b * b), over(out[2], b), over(out[3], b)}));
+  c.set_in_shape(0, Shape({out[0], times(out[1], block), over(out[2], b), over(out[3], b)}));
 }
 
 void infer_space_to_depth(const BlockParams& p, InferContext& c) {
@@ -50,9 +52,10 @@ void infer_space_to_depth(const BlockParams& p, InferContext& c) {
   const int64_t b = p.block_size;
   require_pixels(in);
   if ((in[2] >= 0 && in[2] % b != 0) || (in[3] >= 0 && in[3] % b != 0)) does_not_divide("height and width", p, in);
-  c.set_out_shape(0, Shape({in[0], times(in[1], b * b), over(in[2], b), over(in[3], b)}));
+  const int64_t block = checked_times(b, b);
+  c.set_out_shape(0, Shape({in[0], times(in[1], block), over(in[2], b), over(in[3], b)}));
   const Shape out = c.out_shape(0);
-  c.set_in_shape(0, Shape({out[0], over(out[1], b * b), times(out[2], b), times(out[3], b)}));
+  c.set_in_shape(0, Shape({out[0], over(out[1], block), times(out[2], b), times(out[3], b)}));
 }
 
 // deep: (N, b, b, C, H, W), wide: (N, C, H, b, W, b), the same elements.

@@ -1,4 +1,5 @@
 // Concat, and _rnn_param_concat, which differs in inference only.
+#include "base/checked_size.h"
 #include "hybridnet/op.h"
 #include "kernels/strided_copy.h"
 #include "ops/emit.h"
@@ -29,7 +30,7 @@ void infer_joined_axis(InferContext& c, int axis) {
   for (int i = 0; i < c.num_in(); ++i) {
     const int64_t size = c.in_shape(i)[axis];
     if (size >= 0) {
-      sum += size;
+      sum = checked_plus(sum, size);
     } else {
       unknown = i;
       ++unknowns;

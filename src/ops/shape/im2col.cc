@@ -22,7 +22,7 @@ struct Col2imParams : WindowParams {
 
 void check_tuple(const char* field, const Tuple& t, int axes, int64_t least) {
   bool good = axes >= 1 && axes <= 3 && (t.ndim() == axes || t.ndim() == 0);
-  for (int64_t v : t) good = good && v >= least;
+  for (int64_t v : t) good = good && v >= least && v <= INT32_MAX;  // sums and products stay far from 2**63
   if (good) return;
   throw ParamError({.input = field,
                     .expected = "1 to 3 numbers of at least " + std::to_string(least) + ", one per axis of the image",

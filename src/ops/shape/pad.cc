@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/checked_size.h"
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "kernels/fill.h"
@@ -67,7 +68,7 @@ void infer_pad(const PadParams& p, InferContext& c) {
     check_width(p, in);
     Shape out = in;
     for (int i = 0; i < in.ndim(); ++i) {
-      if (in[i] >= 0) out[i] = in[i] + p.pad_width[2 * i] + p.pad_width[2 * i + 1];
+      if (in[i] >= 0) out[i] = checked_plus(checked_plus(in[i], p.pad_width[2 * i]), p.pad_width[2 * i + 1]);
     }
     c.set_out_shape(0, out);
   }

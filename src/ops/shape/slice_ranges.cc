@@ -8,9 +8,10 @@ namespace hybridnet::ops {
 
 SliceRange slice_range(std::optional<int64_t> begin, std::optional<int64_t> end, std::optional<int64_t> step,
                        int64_t size) {
-  const int64_t stride = step.value_or(1);
-  if (stride == 0) throw ParamError({.input = "step", .expected = "a step that is not 0", .given = "0"});
-  if (size < 0) return {0, stride, kUnknownDim};
+  if (step == 0) throw ParamError({.input = "step", .expected = "a step that is not 0", .given = "0"});
+  if (size < 0) return {0, step.value_or(1), kUnknownDim};
+  // A longer step than the axis selects what a step of its size does: one element at most.
+  const int64_t longest = std::max<int64_t>(size, 1), stride = std::clamp(step.value_or(1), -longest, longest);
   // A walk downwards starts at most at size - 1 and stops at least before -1.
   const int64_t low = stride > 0 ? 0 : -1, high = stride > 0 ? size : size - 1;
   auto place = [&](std::optional<int64_t> given, int64_t otherwise) {

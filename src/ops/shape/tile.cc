@@ -1,4 +1,5 @@
 // tile and repeat: the data several times over, as a whole or element by element.
+#include "base/checked_size.h"
 #include "hybridnet/op.h"
 #include "kernels/strided_copy.h"
 #include "ops/emit.h"
@@ -52,7 +53,7 @@ void infer_tile(const TileParams& p, InferContext& c) {
   const TileAxes axes(c.in_shape(0), p.reps);
   Shape out = Shape::unknown(axes.ndim);
   for (int i = 0; i < axes.ndim; ++i) {
-    if (axes.size[i] >= 0) out[i] = axes.size[i] * axes.reps[i];
+    if (axes.size[i] >= 0) out[i] = checked_times(axes.size[i], axes.reps[i]);
   }
   c.set_out_shape(0, out);
 }
@@ -113,12 +114,12 @@ void infer_repeat(const RepeatParams& p, InferContext& c) {
   const Shape& in = c.in_shape(0);
   if (!in.rank_known()) return;
   if (!p.axis) {
-    c.set_out_shape(0, Shape({in.known() ? in.size() * p.repeats : kUnknownDim}));
+    c.set_out_shape(0, Shape({in.known() ? checked_times(in.size(), p.repeats) : kUnknownDim}));
     return;
   }
   const int axis = normalize_axis(*p.axis, in.ndim());
   Shape out = in;
-  out[axis] = in[axis] < 0 ? kUnknownDim : in[axis] * p.repeats;
+  out[axis] = in[axis] < 0 ? kUnknownDim : checked_times(in[axis], p.repeats);
   c.set_out_shape(0, out);
 }
 

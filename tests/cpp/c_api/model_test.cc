@@ -44,6 +44,8 @@ TEST(CppModel, RunsAndNamesItsInputsAndOutputs) {
   EXPECT_EQ(model.infer_shapes({{7, 3}}), (std::vector<std::vector<int64_t>>{{7, 2}}));
 }
 
+TEST(CppModel, NegativeSizesAreNoShapesToInferFrom) { EXPECT_THROW(dense().infer_shapes({{-5, 3}}), hn::Error); }
+
 TEST(CppModel, ManyThreadsRunOneModel) {
   const hn::Model model = dense();
   std::vector<std::thread> threads;
