@@ -25,7 +25,6 @@ WRAPS = 2**64 // 3 + 1  # three times this is 2 modulo 2**64
         lambda x: mx.nd.depth_to_space(x.reshape((1, 4, 1, 1)), block_size=2**32),
         lambda x: mx.nd.space_to_depth(x.reshape((1, 1, 2, 2)), block_size=2**32),
     ],
-    ids="empty zeros broadcast_to one_hot repeat repeat-axis tile concat pad depth_to_space space_to_depth".split(),
 )
 def test_a_size_that_does_not_fit_is_an_error(make):
     with pytest.raises(mx.errors.ShapeError):
@@ -66,7 +65,7 @@ def test_stacks_of_empty_products_are_not_walked():
 def test_more_results_than_the_operator_has_are_an_error(name):
     x = mx.nd.ones((3,))
     out = [mx.nd.ones((3,)) for _ in range(9)]
-    with pytest.raises(mx.errors.ValueError, match="out.*expected one array, got 9"):
+    with pytest.raises(mx.errors.ValueError, match=r"out.*expected one array, got 9"):
         getattr(mx.nd, name)(x, out=out)
 
 
