@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import collections
+import gc
 import multiprocessing
 import os
 import signal
+import threading
 import time
 
 import hybridnet as mx
@@ -13,6 +15,7 @@ import numpy as np
 import pytest
 from hybridnet.gluon import data
 from hybridnet.gluon.data import DataLoader
+from hybridnet.gluon.data.shared_buffers import BufferPool, BufferReader
 
 WORKERS = [
     pytest.param({}, id="here"),
@@ -139,6 +142,44 @@ def test_a_pool_goes_on_after_an_error():
     for _ in range(2):
         with pytest.raises(LookupError):
             list(loader)
+
+
+def test_giving_up_a_round_waits_for_nobody():
+    # A finalizer runs at any allocation, also at one of the thread that holds the pool's lock.
+    loader = DataLoader(Failing(), 2, num_workers=1)
+    rounds = [iter(loader)]
+    next(rounds[0])
+    with loader._pool._lock:
+        finalizer = threading.Thread(target=rounds.clear, daemon=True)
+        finalizer.start()
+        finalizer.join(30)
+        assert not finalizer.is_alive()
+    batches = iter(loader)
+    assert [next(batches).asnumpy().tolist() for _ in range(2)] == [[0, 1], [2, 3]]
+
+
+def test_an_error_of_a_worker_leaves_its_round_to_the_reference_count():
+    loader = DataLoader(Failing(), 2, num_workers=1)
+    gc.collect()
+    gc.disable()
+    try:
+        with pytest.raises(LookupError):
+            list(loader)
+        assert not [held for held in gc.get_objects() if type(held).__name__ == "_Prefetched"]
+    finally:
+        gc.enable()
+
+
+def test_buffers_of_a_worker_never_share_a_handle():
+    buffers = BufferPool()
+    first, _ = buffers.allocate((10,), np.dtype("float32"))
+    buffers.release([first])
+    second, array = buffers.allocate((1 << 20,), np.dtype("float32"))  # does not fit: the first makes room
+    assert buffers.dropped == [first]
+    assert second != first
+    reader = BufferReader(os.getpid())
+    array[:] = 3
+    assert (reader.array(buffers.describe(second, array, True)) == 3).all()
 
 
 class Slow:

@@ -21,9 +21,14 @@ _SMALLEST = 1 << 16
 
 
 class SharedArray(NamedTuple):
-    """An array in a buffer, as it is sent between processes. nd: whether it was an NDArray."""
+    """An array in a buffer, as it is sent between processes.
+
+    handle: the buffer's number, which no other buffer of the worker ever has; descriptor: of its file in the worker;
+    size: bytes of the buffer; nd: whether the array was an NDArray.
+    """
 
     handle: int
+    descriptor: int
     size: int
     shape: tuple[int, ...]
     dtype: str
@@ -48,6 +53,10 @@ class BufferPool:
 
     def __init__(self) -> None:
         self._memory: dict[int, mmap.mmap] = {}
+        # Handles are not the descriptors: the system gives a closed one's number to the next buffer, which the main
+        # process, not yet told of the first one's end, would take for the first.
+        self._descriptors: dict[int, int] = {}
+        self._next_handle = 0
         self._free: list[int] = []
         self.dropped: list[int] = []
 
@@ -65,23 +74,27 @@ class BufferPool:
     def _create(self, needed: int) -> int:
         if self._free:
             # Batches have grown: a smaller buffer makes room.
-            handle = self._free.pop()
-            self._memory.pop(handle)
-            os.close(handle)
-            self.dropped.append(handle)
+            smaller = self._free.pop()
+            self._memory.pop(smaller)
+            os.close(self._descriptors.pop(smaller))
+            self.dropped.append(smaller)
         size = max(_SMALLEST, 1 << (needed - 1).bit_length() if needed < 1 << 22 else -(-needed // (1 << 20)) << 20)
-        handle = os.memfd_create("hybridnet-batch")
-        os.ftruncate(handle, size)
-        self._memory[handle] = mmap.mmap(handle, size)
+        descriptor = os.memfd_create("hybridnet-batch")
+        os.ftruncate(descriptor, size)
+        handle = self._next_handle
+        self._next_handle += 1
+        self._descriptors[handle] = descriptor
+        self._memory[handle] = mmap.mmap(descriptor, size)
         return handle
 
     def release(self, handles: list[int]) -> None:
         """Buffers that the main process has finished with."""
         self._free.extend(handles)
 
-    def size(self, handle: int) -> int:
-        """Bytes of a buffer."""
-        return len(self._memory[handle])
+    def describe(self, handle: int, array: np.ndarray, nd: bool) -> SharedArray:
+        """What to send for an array that allocate gave."""
+        size = len(self._memory[handle])
+        return SharedArray(handle, self._descriptors[handle], size, array.shape, array.dtype.name, nd)
 
 
 class BufferReader:
@@ -96,7 +109,7 @@ class BufferReader:
         """The array; its buffer is free once it and all views of it are gone."""
         memory = self._memory.get(shared.handle)
         if memory is None:
-            descriptor = os.open(f"/proc/{self._pid}/fd/{shared.handle}", os.O_RDWR)
+            descriptor = os.open(f"/proc/{self._pid}/fd/{shared.descriptor}", os.O_RDWR)
             try:
                 memory = self._memory[shared.handle] = mmap.mmap(descriptor, shared.size)
             finally:

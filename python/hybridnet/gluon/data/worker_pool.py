@@ -84,8 +84,7 @@ class _Worker:
     def _describe(self, batch: Any, handles: dict[int, int]) -> Any:
         if isinstance(batch, list):
             return [self._describe(part, handles) for part in batch]
-        handle = handles[id(batch)]
-        return SharedArray(handle, self._buffers.size(handle), batch.shape, batch.dtype.name, True)
+        return self._buffers.describe(handles[id(batch)], batch, True)
 
     def _share(self, batch: Any) -> Any:
         if isinstance(batch, ndarray.NDArray):
@@ -103,7 +102,7 @@ class _Worker:
     def _share_array(self, array: np.ndarray, nd: bool) -> SharedArray:
         handle, shared = self._buffers.allocate(array.shape, array.dtype)
         shared[...] = array
-        return SharedArray(handle, self._buffers.size(handle), array.shape, array.dtype.name, nd)
+        return self._buffers.describe(handle, shared, nd)
 
     def serve(self, tasks: Any, results: Any, parent: int) -> None:
         """Answers tasks until asked to stop or the parent is gone."""
@@ -133,7 +132,7 @@ class _Worker:
             # Long answers go through a buffer, so that writing to the pipe never has to wait for a reader.
             handle, array = self._buffers.allocate((len(text),), np.dtype(np.uint8))
             array[:] = np.frombuffer(text, np.uint8)
-            text = pickle.dumps(SharedArray(handle, self._buffers.size(handle), (len(text),), "uint8", False))
+            text = pickle.dumps(self._buffers.describe(handle, array, False))
         results.send_bytes(text)
 
 
@@ -176,6 +175,8 @@ class WorkerPool:
         self._answers: dict[int, Any] = {}
         self._waiting: deque[tuple[int, Any, int]] = deque()
         self._abandoned: set[int] = set()
+        # Tickets given up by a finalizer, which may run at any allocation of a thread that holds the lock.
+        self._given_up: deque[int] = deque()
         self._next_ticket = 0
         self._workers: list[_Handle] = []
         ndarray.waitall()
@@ -197,6 +198,7 @@ class WorkerPool:
     def submit(self, indices: Sequence[Any], seed: int) -> int:
         """Asks for a batch; the ticket is for get."""
         with self._lock:
+            self._drop_given_up()
             ticket = self._next_ticket
             self._next_ticket += 1
             self._waiting.append((ticket, indices, seed))
@@ -224,6 +226,7 @@ class WorkerPool:
         limit = time.monotonic() + timeout
         while True:
             with self._lock:
+                self._drop_given_up()
                 if ticket in self._answers:
                     good, payload = self._answers.pop(ticket)
                     break
@@ -232,7 +235,11 @@ class WorkerPool:
             return payload
         pickled, text = payload
         error = pickle.loads(pickled) if pickled is not None else RuntimeError("a DataLoader worker failed")
-        raise error from _RemoteTraceback(text)
+        try:
+            raise error from _RemoteTraceback(text)
+        finally:
+            # This frame and the error's traceback would hold each other, and the round with them, until a collection.
+            del error
 
     def _receive(self, limit: float, timeout: float) -> None:
         pipes = {worker.results: worker for worker in self._workers}
@@ -286,17 +293,26 @@ class WorkerPool:
         )
 
     def abandon(self, tickets: Sequence[int]) -> None:
-        """Tickets whose answers nobody will ask for."""
-        with self._lock:
-            self._waiting = deque(task for task in self._waiting if task[0] not in set(tickets))
-            waiting = set(tickets) & {*self._outstanding_tickets(tickets)}
-            self._abandoned.update(waiting)
-            for ticket in tickets:
-                self._answers.pop(ticket, None)
+        """Tickets whose answers nobody will ask for. Safe in finalizers: it never waits."""
+        self._given_up.extend(tickets)
+        if self._lock.acquire(blocking=False):
+            try:
+                self._drop_given_up()
+            finally:
+                self._lock.release()
 
-    def _outstanding_tickets(self, tickets: Sequence[int]) -> list[int]:
-        waiting = {task[0] for task in self._waiting}
-        return [ticket for ticket in tickets if ticket not in self._answers and ticket not in waiting]
+    def _drop_given_up(self) -> None:
+        """Forgets tickets given up: those waiting, those answered, and later those that workers have now."""
+        while self._given_up:
+            ticket = self._given_up.popleft()
+            if ticket in self._answers:
+                del self._answers[ticket]
+                continue
+            waiting = [task for task in self._waiting if task[0] == ticket]
+            if waiting:
+                self._waiting.remove(waiting[0])
+            else:
+                self._abandoned.add(ticket)
 
     @property
     def alive(self) -> bool:
