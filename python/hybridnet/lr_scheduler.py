@@ -54,7 +54,7 @@ class LRScheduler:
 
     def __call__(self, num_update: int) -> float:
         """Rate for the given number of updates (the largest count over all parameters)."""
-        raise NotImplementedError("a scheduler must override __call__")
+        raise NotImplementedError(f"{type(self).__name__} must override __call__(num_update)")
 
 
 class FactorScheduler(LRScheduler):
@@ -183,7 +183,8 @@ class _DecayScheduler(LRScheduler):
         self.max_steps = max_update - warmup_steps
 
     def _share(self, progress: float) -> float:
-        raise NotImplementedError
+        """The share of base_lr - final_lr that is left at progress in [0, 1]."""
+        raise NotImplementedError(f"{type(self).__name__} must override _share(progress)")
 
     def __call__(self, num_update: int) -> float:
         if num_update < self.warmup_steps:

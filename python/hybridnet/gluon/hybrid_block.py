@@ -1,4 +1,4 @@
-"""HybridBlock: a block whose forward can be traced into a graph, and SymbolBlock: a block made from a graph.
+"""HybridBlock: a block whose forward can be traced into a graph.
 
 Both ways of writing forward work: ``hybrid_forward(self, F, x, **params)`` and plain ``forward(self, x)``. Not
 hybridized, forward runs on arrays. After ``hybridize()`` the first call traces it; later calls run the graph as one
@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Sequence
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from .. import _core, autograd, ndarray, symbol
@@ -23,6 +22,7 @@ from .block import Block
 from .block_errors import add_block_path
 from .op_hooks import ObservedGraph
 from .parameter import DeferredInitializationError, Parameter, ParameterDict
+from .traced_graph import TracedGraph, Variants
 
 if TYPE_CHECKING:
     from ..context import Context
@@ -34,110 +34,6 @@ _TRACE_LOCK = threading.RLock()
 
 # Backends of other builds of MXNet whose work the default pipeline does anyway.
 _KNOWN_BACKENDS = {None, "", "default", "MKLDNN", "ONEDNN"}
-
-
-class _Graph:
-    """A traced forward: the graph, what feeds its inputs, and the compiled form."""
-
-    def __init__(
-        self, inputs: list[Symbol], outputs: Symbol, out_key: Any, variables: dict[str, Parameter], trained: bool
-    ) -> None:
-        self.inputs = inputs
-        self.outputs = outputs
-        self.out_key = out_key
-        self.single = out_key == structure.TENSOR
-        self.trained = trained
-        self.params: list[Parameter] = []
-        # In the order of outputs.list_inputs(): (True, position of an input), (False, parameter) or
-        # (False, array of a constant).
-        self.sources: list[tuple[bool, Any]] = []
-        self.op: Any = None
-        positions = {variable.name: i for i, variable in enumerate(inputs)}
-        self.constants: list[NDArray] = []
-        order = []
-        used = set()
-        names = outputs.list_inputs()
-        constants = _core.symbol_input_constants(outputs)
-        count = sum(1 for name, array in zip(names, constants, strict=False) if array is None and name not in positions)
-        for name, array in zip(names, constants, strict=False):
-            if array is not None:
-                order.append(len(inputs) + count + len(self.constants))
-                self.constants.append(array)
-                self.sources.append((False, array))
-            elif name in positions:
-                used.add(positions[name])
-                order.append(positions[name])
-                self.sources.append((True, positions[name]))
-            else:
-                order.append(len(inputs) + len(self.params))
-                self.params.append(variables[name])
-                self.sources.append((False, variables[name]))
-        self.unused = [i for i in range(len(inputs)) if i not in used]
-        # Picks the graph's inputs from (arguments..., parameters..., constants...).
-        if len(order) == 1:
-            only = order[0]
-            self.pick: Callable[[Sequence[Any]], Sequence[Any]] = lambda values: (values[only],)
-        elif order:
-            self.pick = itemgetter(*order)
-        else:
-            self.pick = lambda values: ()
-
-    def arrays(self, first: NDArray | None) -> list[NDArray]:
-        """Values of the parameters on the context of the first input."""
-        try:
-            arrays = [param._data[0] for param in self.params]  # type: ignore[index]
-            if arrays and len(self.params[0]._data) > 1:  # type: ignore[arg-type]
-                context = None if first is None else first.context
-                arrays = [param._check_and_get(param._data, context) for param in self.params]
-        except TypeError:
-            arrays = [param._check_and_get(param._data, None) for param in self.params]
-        return arrays
-
-    def run(self, args: Sequence[NDArray]) -> Any:
-        """Calls the compiled graph on the flat inputs and restores the structure of the outputs."""
-        params = self.arrays(args[0] if args else None)
-        out = self.op(*self.pick([*args, *params, *self.constants]))
-        if self.single:
-            return out if isinstance(out, NDArray) else out[0]
-        return structure.restore(self.out_key, iter([out] if isinstance(out, NDArray) else out))
-
-
-# What forward asked of traced arrays: bits of _core.trace_reads().
-_READ_SHAPE, _READ_RANK, _READ_DTYPE, _READ_TRAINING = 1, 2, 4, 8
-
-
-class _Variants:
-    """Graphs of one input structure. More than one only where forward asked for shapes, types or the training mode:
-    such a graph holds for equal answers only."""
-
-    def __init__(self) -> None:
-        self.only: _Graph | None = None
-        self.reads = 0
-        self.table: dict[Any, _Graph] = {}
-
-    @property
-    def by_mode(self) -> bool:
-        return bool(self.reads & _READ_TRAINING)
-
-    def key(self, flat: Sequence[Any]) -> Any:
-        reads = self.reads
-        return (
-            tuple(a.shape for a in flat) if reads & _READ_SHAPE else None,
-            tuple(a.ndim for a in flat) if reads & _READ_RANK else None,
-            tuple(a.dtype for a in flat) if reads & _READ_DTYPE else None,
-            autograd.is_training() if reads & _READ_TRAINING else None,
-        )
-
-    def find(self, flat: Sequence[Any]) -> _Graph | None:
-        return self.table.get(self.key(flat))
-
-    def add(self, flat: Sequence[Any], graph: _Graph, reads: int) -> None:
-        if reads & ~self.reads:
-            # Earlier graphs were filed under a coarser key; they are traced again when needed.
-            self.table.clear()
-            self.reads |= reads
-        self.table[self.key(flat)] = graph
-        self.only = None if self.reads else graph
 
 
 class HybridBlock(Block):
@@ -171,8 +67,8 @@ class HybridBlock(Block):
         super().__init__(prefix=prefix, params=params)
         self._active = False
         self._flags: dict[str, Any] = {}
-        self._variants: dict[Any, _Variants] = {}
-        self._last_graph: _Graph | None = None
+        self._variants: dict[Any, Variants] = {}
+        self._last_graph: TracedGraph | None = None
         self._last_inputs: tuple[Any, list[tuple[tuple[int, ...], Any]]] | None = None
         self._callback: Callable[..., None] | None = None
         self._monitor_all = False
@@ -333,7 +229,7 @@ class HybridBlock(Block):
 
     # -- tracing ----------------------------------------------------------------------------------------------------
 
-    def _trace(self, key: Any, flat: Sequence[Any]) -> tuple[_Graph, trace.Trace, int]:
+    def _trace(self, key: Any, flat: Sequence[Any]) -> tuple[TracedGraph, trace.Trace, int]:
         """Runs forward on abstract arrays of the shapes and dtypes of flat.
 
         Returns the graph, the trace, and what forward asked (bits of _core.trace_reads()).
@@ -356,7 +252,7 @@ class HybridBlock(Block):
         if not outputs:
             raise ValueError(f"Block '{self.name}': forward gives no array when hybridized, got {out!r}")
         variables = {str(variable.name): param for param, variable in scope.variables.items()}
-        return _Graph(inputs, symbol.Group(outputs), out_key, variables, trained), scope, reads
+        return TracedGraph(inputs, symbol.Group(outputs), out_key, variables, trained), scope, reads
 
     def _learn_shapes(self, scope: trace.Trace) -> None:
         """Initializes parameters whose shapes inference has found."""
@@ -365,16 +261,16 @@ class HybridBlock(Block):
                 param._take_traced_shape(variable)
                 param._finish_deferred_init()
 
-    def _compile(self, graph: _Graph) -> None:
+    def _compile(self, graph: TracedGraph) -> None:
         if self._callback is not None:
             graph.op = ObservedGraph(graph.outputs, self._callback, self._monitor_all)
         else:
             graph.op = _core.CachedOp(graph.outputs, name=self.name, **self._flags)
 
-    def _find_graph(self, key: Any, flat: Sequence[Any]) -> _Graph:
+    def _find_graph(self, key: Any, flat: Sequence[Any]) -> TracedGraph:
         variants = self._variants.get(key)
         if variants is None:
-            variants = self._variants[key] = _Variants()
+            variants = self._variants[key] = Variants()
         graph = variants.find(flat)
         if graph is not None:
             self._last_graph = graph
@@ -404,7 +300,7 @@ class HybridBlock(Block):
                 return variants.only.run(args)
             if variants is None:
                 self._variants[len(args)] = self._variants.setdefault(
-                    ("tuple", *([structure.TENSOR] * len(args))), _Variants()
+                    ("tuple", *([structure.TENSOR] * len(args))), Variants()
                 )
         flat: list[Any] = []
         key = structure.flatten(args, flat)
@@ -586,7 +482,7 @@ class HybridBlock(Block):
 
     # -- export -----------------------------------------------------------------------------------------------------
 
-    def _graph_to_export(self) -> _Graph:
+    def _graph_to_export(self) -> TracedGraph:
         if self._last_graph is None:
             raise RuntimeError(
                 "Please first call block.hybridize() and then run forward with this block at least once before calling "

@@ -13,8 +13,9 @@ from ..errors import FileError, HybridNetError, ParamError
 from ..ndarray import NDArray
 from ..symbol import Symbol
 from . import structure, trace
-from .hybrid_block import HybridBlock, _Graph
+from .hybrid_block import HybridBlock
 from .parameter import ParameterDict
+from .traced_graph import TracedGraph
 
 if TYPE_CHECKING:
     from ..context import Context
@@ -105,8 +106,8 @@ class SymbolBlock(HybridBlock):
         strip = len(_common_prefix(list(self._params.keys())))
         self._reg_params = {name[strip:]: param for name, param in self._params.items()}
 
-    def _make_graph(self) -> _Graph:
-        return _Graph(self._inputs, self._outputs, self._out_key, self._params._params, False)
+    def _make_graph(self) -> TracedGraph:
+        return TracedGraph(self._inputs, self._outputs, self._out_key, self._params._params, False)
 
     def __repr__(self) -> str:
         outputs = self._outputs

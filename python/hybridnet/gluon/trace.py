@@ -33,7 +33,7 @@ class Scope:
 
     def variable(self, parameter: Parameter) -> Symbol:
         """The variable of parameter in the graph being made."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must override variable(parameter)")
 
     def enter_block(self, block: Block) -> Any:
         """Called before block's forward; what it returns goes to leave_block."""

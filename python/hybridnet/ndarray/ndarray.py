@@ -1,8 +1,10 @@
-"""NDArray: a dense tensor on a device, computed asynchronously; and the functions that make arrays."""
+"""NDArray: a dense tensor on a device, computed asynchronously.
+
+MXNet has the functions that make and combine arrays in this module too; here they have files of their own.
+"""
 
 from __future__ import annotations
 
-import builtins
 import math
 import struct
 from collections.abc import Iterator, Sequence
@@ -11,77 +13,22 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from ..base import mx_real_t, numeric_types
-from ..context import Context, current_context
-from ..errors import HybridNetError
+from ..context import Context
 from ..errors import TypeError as HybridNetTypeError
 from ..errors import ValueError as HybridNetValueError
 from . import _internal, indexing
+from .dtypes import numpy_dtype
 from .fluent import add_fluent_methods
 
-__all__ = [
-    "NDArray",
-    "add",
-    "arange",
-    "array",
-    "concatenate",
-    "divide",
-    "empty",
-    "equal",
-    "eye",
-    "from_dlpack",
-    "from_numpy",
-    "full",
-    "greater",
-    "greater_equal",
-    "histogram",
-    "hypot",
-    "imdecode",
-    "lesser",
-    "lesser_equal",
-    "linspace",
-    "logical_and",
-    "logical_or",
-    "logical_xor",
-    "maximum",
-    "minimum",
-    "modulo",
-    "moveaxis",
-    "multiply",
-    "not_equal",
-    "onehot_encode",
-    "ones",
-    "pow",
-    "power",
-    "split_v2",
-    "subtract",
-    "to_dlpack_for_read",
-    "to_dlpack_for_write",
-    "true_divide",
-    "waitall",
-    "zeros",
-]
-
-
-py_slice = slice  # this module's own name: ``slice`` is an operator here
+# Names that programs of MXNet import from here.
+py_slice = slice
 _STORAGE_TYPE_STR_TO_ID = {"undefined": -1, "default": 0, "row_sparse": 1, "csr": 2}  # as parameter files number them
 
 
-def _context(ctx: Context | str | None) -> Context:
-    if ctx is None:
-        return current_context()
-    return ctx if isinstance(ctx, Context) else Context.from_str(ctx)
-
-
-def _numpy_dtype(dtype: Any) -> np.dtype:
-    """NumPy dtype of what users call a dtype; 'bfloat16' is ml_dtypes'."""
-    if dtype is None:
-        return np.dtype(mx_real_t)
-    if isinstance(dtype, str) and dtype == "bfloat16":
-        import ml_dtypes
-
-        return np.dtype(ml_dtypes.bfloat16)
-    return np.dtype(dtype)
+_UFUNC_OPERATORS = {
+    "add": 0, "subtract": 1, "multiply": 2, "divide": 3, "true_divide": 3, "remainder": 4, "power": 5, "float_power": 5,
+    "equal": 9, "not_equal": 10, "greater": 11, "greater_equal": 12, "less": 13, "less_equal": 14,
+}  # fmt: skip
 
 
 class NDArray(_core.NDArrayBase):
@@ -274,7 +221,7 @@ class NDArray(_core.NDArrayBase):
 
     def astype(self, dtype: Any, copy: bool = True) -> NDArray:
         """A copy of another dtype; with copy=False this array itself if it has that dtype."""
-        target = _numpy_dtype(dtype)
+        target = numpy_dtype(dtype)
         if not copy and target == np.dtype(self.dtype):
             return self
         return _internal_cast(self, target)
@@ -314,24 +261,30 @@ class NDArray(_core.NDArrayBase):
     def expand_dims(self, axis: int, inplace: bool = False) -> NDArray:
         """One more axis of size 1 at position axis; inplace: as a view of this array."""
         if not inplace:
-            return _function("expand_dims")(self, axis=axis)
-        at = axis if axis >= 0 else axis + self.ndim + 1
+            return main_operator("expand_dims")(self, axis=axis)
+        rank = self.ndim + 1
+        if not -rank <= axis < rank:
+            raise HybridNetValueError(
+                f"expand_dims: expected an axis in [{-rank}, {rank}), got {axis}.\n"
+                f"  Because: the result of shape {self.shape} has {rank} axes."
+            )
+        at = axis % rank
         return self.reshape((*self.shape[:at], 1, *self.shape[at:]))
 
     def flatten(self, inplace: bool = False) -> NDArray:
         """A matrix: the first axis stays, the others merge; inplace: as a view of this array."""
-        return self.reshape((0, -1)) if inplace and self.size else _function("Flatten")(self)
+        return self.reshape((0, -1)) if inplace and self.size else main_operator("Flatten")(self)
 
     def squeeze(self, axis: int | tuple[int, ...] | None = None, inplace: bool = False) -> NDArray:
         """Without the axes of size 1 (all, or those named); inplace: as a view of this array."""
-        squeezed = _function("squeeze")(self, axis=axis)
+        squeezed = main_operator("squeeze")(self, axis=axis)
         return self.reshape(squeezed.shape) if inplace else squeezed
 
     def transpose(self, *axes: Any, **kwargs: Any) -> NDArray:
         """The axes in another order; reversed when none is given."""
         if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (list, tuple))):
             axes = tuple(axes[0] or ())
-        return _function("transpose")(self, axes=kwargs.get("axes") or axes)
+        return main_operator("transpose")(self, axes=kwargs.get("axes") or axes)
 
     def broadcast_to(self, shape: Sequence[int]) -> NDArray:
         """Repeats along axes of size 1 up to shape; 0 keeps a size, leading axes may be added."""
@@ -339,7 +292,7 @@ class NDArray(_core.NDArrayBase):
         source = self
         if len(shape) > self.ndim:
             source = self.reshape((1,) * (len(shape) - self.ndim) + self.shape)
-        return _function("broadcast_to")(source, shape=shape)
+        return main_operator("broadcast_to")(source, shape=shape)
 
     def split_v2(self, *args: Any, **kwargs: Any) -> NDArray | list[NDArray]:
         """See :func:`split_v2`."""
@@ -407,23 +360,23 @@ def _rebuild(buffer: bytes, context: str, cls: type) -> NDArray:
     return loaded if cls is NDArray else _core.retyped(loaded, cls)
 
 
-_functions: dict[str, Any] = {}
+_made: dict[str, Any] = {}
 
 
-def _function(name: str) -> Any:
+def main_operator(name: str) -> Any:
     """An operator of the main namespace, also where a Python function shadows its name."""
-    made = _functions.get(name)
+    made = _made.get(name)
     if made is None:
-        made = _functions[name] = _core.op_function(name, name, "hybridnet.ndarray")
+        made = _made[name] = _core.op_function(name, name, "hybridnet.ndarray")
     return made
 
 
 def _reshape(data: NDArray, **kwargs: Any) -> NDArray:
-    return _function("Reshape")(data, **kwargs)
+    return main_operator("Reshape")(data, **kwargs)
 
 
 def _internal_cast(data: NDArray, dtype: np.dtype) -> NDArray:
-    return _function("Cast")(data, dtype=dtype.name)
+    return main_operator("Cast")(data, dtype=dtype.name)
 
 
 def _internal_zeros_like(data: NDArray) -> NDArray:
@@ -440,159 +393,15 @@ def _matmul(left: Any, right: Any) -> Any:
     if not isinstance(right, _core.NDArrayBase):
         return NotImplemented
     if left.ndim <= 2 and right.ndim <= 2:
-        return _function("dot")(left, right)
+        return main_operator("dot")(left, right)
     if left.ndim == 3 and right.ndim == 3:
-        return _function("batch_dot")(left, right)
+        return main_operator("batch_dot")(left, right)
     if left.ndim == 3 and right.ndim == 2:
-        return _function("dot")(left, right)
+        return main_operator("dot")(left, right)
     raise HybridNetValueError(
         f"@: expected vectors, matrices or stacks of matrices, got shapes {left.shape} and {right.shape}.\n"
         "  Fix: use nd.linalg.gemm2 or reshape."
     )
-
-
-# ------------------------------------------------------------------------------------------------------ making arrays
-def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
-    """A new array with the values of a list, a NumPy array, a number or another array.
-
-    dtype: float32 if None, or the dtype of an NDArray source. Raises TypeError for what NumPy cannot convert.
-    """
-    ctx = _context(ctx)
-    if isinstance(source_array, NDArray):
-        result = source_array.astype(dtype) if dtype is not None else source_array.copy()
-        return result.as_in_context(ctx)
-    if hasattr(source_array, "tocsr") and hasattr(source_array, "indptr"):  # a SciPy matrix
-        from .sparse import array as sparse_array
-
-        return sparse_array(source_array, ctx=ctx, dtype=dtype)
-    target = _numpy_dtype(dtype)
-    try:
-        if source_array is None:
-            raise builtins.TypeError("None has no elements")
-        values = np.asarray(source_array, dtype=target, order="C")
-    except HybridNetError:
-        raise
-    except (ValueError, TypeError) as problem:
-        raise HybridNetTypeError(
-            "array: expected numbers or nested sequences of numbers of equal length, got "
-            f"{type(source_array).__name__}.\n"
-            f"  Because: {problem}"
-        ) from problem
-    return _core.from_numpy_copy(values, target, ctx.device_typeid, ctx.device_id)
-
-
-def empty(
-    shape: int | Sequence[int], ctx: Context | None = None, dtype: Any = None, stype: str | None = None
-) -> NDArray:
-    """A new array whose values are not set."""
-    if stype not in (None, "default"):
-        from .sparse import empty as sparse_empty
-
-        return sparse_empty(stype, shape, ctx, dtype)
-    ctx = _context(ctx)
-    shape = tuple(shape) if isinstance(shape, np.ndarray) else shape
-    return _core.empty(shape, _numpy_dtype(dtype), ctx.device_typeid, ctx.device_id)
-
-
-def _dtype_name(dtype: Any) -> str:
-    return _numpy_dtype(dtype).name
-
-
-def zeros(
-    shape: int | Sequence[int], ctx: Context | None = None, dtype: Any = None, stype: str | None = None, **kwargs: Any
-) -> NDArray:
-    """A new array of zeros, float32 if dtype is None."""
-    if stype not in (None, "default"):
-        from .sparse import zeros as sparse_zeros
-
-        return sparse_zeros(stype, shape, ctx, dtype)
-    return _internal._zeros(shape=shape, ctx=str(_context(ctx)), dtype=_dtype_name(dtype), **kwargs)
-
-
-def ones(shape: int | Sequence[int], ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:
-    """A new array of ones, float32 if dtype is None."""
-    return _internal._ones(shape=shape, ctx=str(_context(ctx)), dtype=_dtype_name(dtype), **kwargs)
-
-
-def full(
-    shape: int | Sequence[int],
-    val: float,
-    ctx: Context | None = None,
-    dtype: Any = mx_real_t,
-    out: NDArray | None = None,
-) -> NDArray:
-    """A new array (or out) with val everywhere."""
-    if out is not None:
-        return indexing.fill(out, val)
-    return _internal._full(shape=shape, value=float(val), ctx=str(_context(ctx)), dtype=_dtype_name(dtype))
-
-
-def arange(
-    start: float,
-    stop: float | None = None,
-    step: float = 1.0,
-    repeat: int = 1,
-    infer_range: bool | None = None,
-    ctx: Context | None = None,
-    dtype: Any = mx_real_t,
-) -> NDArray:
-    """start, start + step, ... below stop, each ``repeat`` times; with one number, from 0 up to it."""
-    if stop is None and not infer_range:
-        start, stop = 0, start
-    return _internal._arange(
-        start=start, stop=stop, step=step, repeat=repeat, infer_range=bool(infer_range), ctx=str(_context(ctx)),
-        dtype=_dtype_name(dtype),
-    )  # fmt: skip
-
-
-def linspace(
-    start: float, stop: float, num: int, endpoint: bool = True, ctx: Context | None = None, dtype: Any = mx_real_t
-) -> NDArray:
-    """num numbers evenly spaced from start to stop (inclusive with endpoint)."""
-    return _as_array_values(np.linspace(start, stop, num, endpoint), ctx, dtype)
-
-
-def _as_array_values(values: np.ndarray, ctx: Context | None, dtype: Any) -> NDArray:
-    return array(values, ctx, _numpy_dtype(dtype))
-
-
-def eye(N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:
-    """A matrix (N, M or N) of zeros with ones on diagonal k."""
-    return _internal._eye(N=N, M=M, k=k, ctx=str(_context(ctx)), dtype=_dtype_name(dtype), **kwargs)
-
-
-def from_numpy(ndarray: np.ndarray, zero_copy: bool = True, array_cls: type = NDArray) -> NDArray:
-    """An array over the memory of a C-contiguous NumPy array (zero_copy), or a copy of it.
-
-    With zero_copy the NumPy array becomes read-only, because asynchronous operations read it later.
-    """
-    if not zero_copy:
-        return array(ndarray, dtype=ndarray.dtype)
-    if not ndarray.flags["C_CONTIGUOUS"]:
-        raise HybridNetValueError("from_numpy: only C-contiguous arrays can be shared.\n  Fix: pass zero_copy=False.")
-    ndarray.flags["WRITEABLE"] = False
-    shared = _core.from_numpy_shared(ndarray, ndarray.dtype)
-    return shared if array_cls is NDArray else _core.retyped(shared, array_cls)
-
-
-def from_dlpack(dlpack: Any) -> NDArray:
-    """An array over the memory of a DLPack capsule, or of an object with ``__dlpack__``."""
-    return _core.from_dlpack(dlpack.__dlpack__() if hasattr(dlpack, "__dlpack__") else dlpack)
-
-
-def to_dlpack_for_read(data: NDArray) -> Any:
-    """A DLPack capsule sharing data's memory; the taker only reads."""
-    return data.to_dlpack_for_read()
-
-
-def to_dlpack_for_write(data: NDArray) -> Any:
-    """A DLPack capsule sharing data's memory; the taker may write."""
-    return data.to_dlpack_for_write()
-
-
-def waitall() -> None:
-    """Waits until everything pushed so far is done; raises the first failure."""
-    _core.wait_all()
 
 
 def _as_numpy(value: Any) -> Any:
@@ -606,228 +415,95 @@ def _as_numpy(value: Any) -> Any:
     return value
 
 
-# ------------------------------------------------------------------------------------- arrays and numbers, either side
-_BINARY = [
+# They build on the class above; the names stand here too, as in MXNet.
+from .broadcasting import (  # noqa: E402
+    add,
+    divide,
+    equal,
+    greater,
+    greater_equal,
+    hypot,
+    lesser,
+    lesser_equal,
+    logical_and,
+    logical_or,
+    logical_xor,
+    maximum,
+    minimum,
+    modulo,
+    multiply,
+    not_equal,
+    pow,
+    power,
+    subtract,
+    true_divide,
+)
+from .creation import (  # noqa: E402
+    arange,
+    array,
+    empty,
+    eye,
+    from_dlpack,
+    from_numpy,
+    full,
+    linspace,
+    ones,
+    to_dlpack_for_read,
+    to_dlpack_for_write,
+    waitall,
+    zeros,
+)
+from .rearranging import (  # noqa: E402
+    concatenate,
+    histogram,
+    imdecode,
+    moveaxis,
+    onehot_encode,
+    split_v2,
+)
+
+__all__ = [
+    "NDArray",
     "add",
-    "subtract",
-    "multiply",
+    "arange",
+    "array",
+    "concatenate",
     "divide",
-    "modulo",
-    "power",
-    "maximum",
-    "minimum",
-    "hypot",
+    "empty",
     "equal",
-    "not_equal",
+    "eye",
+    "from_dlpack",
+    "from_numpy",
+    "full",
     "greater",
     "greater_equal",
+    "histogram",
+    "hypot",
+    "imdecode",
     "lesser",
     "lesser_equal",
+    "linspace",
     "logical_and",
     "logical_or",
     "logical_xor",
+    "maximum",
+    "minimum",
+    "modulo",
+    "moveaxis",
+    "multiply",
+    "not_equal",
+    "onehot_encode",
+    "ones",
+    "pow",
+    "power",
+    "split_v2",
+    "subtract",
+    "to_dlpack_for_read",
+    "to_dlpack_for_write",
+    "true_divide",
+    "waitall",
+    "zeros",
 ]
-_UFUNC_OPERATORS = {
-    "add": 0, "subtract": 1, "multiply": 2, "divide": 3, "true_divide": 3, "remainder": 4, "power": 5, "float_power": 5,
-    "equal": 9, "not_equal": 10, "greater": 11, "greater_equal": 12, "less": 13, "less_equal": 14,
-}  # fmt: skip
-_PYTHON_OPERATORS: dict[str, Any] = {
-    "add": lambda a, b: a + b,
-    "subtract": lambda a, b: a - b,
-    "multiply": lambda a, b: a * b,
-    "divide": lambda a, b: a / b,
-    "modulo": lambda a, b: a % b,
-    "power": lambda a, b: a**b,
-    "maximum": max,
-    "minimum": min,
-    "hypot": lambda a, b: (a * a + b * b) ** 0.5,
-    "equal": lambda a, b: float(a == b),
-    "not_equal": lambda a, b: float(a != b),
-    "greater": lambda a, b: float(a > b),
-    "greater_equal": lambda a, b: float(a >= b),
-    "lesser": lambda a, b: float(a < b),
-    "lesser_equal": lambda a, b: float(a <= b),
-    "logical_and": lambda a, b: float(bool(a) and bool(b)),
-    "logical_or": lambda a, b: float(bool(a) or bool(b)),
-    "logical_xor": lambda a, b: float(bool(a) != bool(b)),
-}
-
-
-def _binary(name: str, lhs: Any, rhs: Any) -> Any:
-    kind = _BINARY.index(name)
-    if isinstance(lhs, _core.SymbolBase) or isinstance(rhs, _core.SymbolBase):
-        return _core.symbol_binary(kind, lhs, rhs)
-    if isinstance(lhs, numeric_types) and isinstance(rhs, numeric_types):
-        return _PYTHON_OPERATORS[name](lhs, rhs)
-    result = _core.binary(kind, lhs, rhs)
-    if result is NotImplemented:
-        raise HybridNetTypeError(
-            f"{name}: expected NDArrays or numbers, got {type(lhs).__name__} and {type(rhs).__name__}"
-        )
-    return result
-
-
-def add(lhs: Any, rhs: Any) -> NDArray:
-    """lhs + rhs with broadcasting; either may be a number."""
-    return _binary("add", lhs, rhs)
-
-
-def subtract(lhs: Any, rhs: Any) -> NDArray:
-    """lhs - rhs with broadcasting; either may be a number."""
-    return _binary("subtract", lhs, rhs)
-
-
-def multiply(lhs: Any, rhs: Any) -> NDArray:
-    """lhs * rhs with broadcasting; either may be a number."""
-    return _binary("multiply", lhs, rhs)
-
-
-def divide(lhs: Any, rhs: Any) -> NDArray:
-    """lhs / rhs with broadcasting; either may be a number."""
-    return _binary("divide", lhs, rhs)
-
-
-true_divide = divide
-
-
-def modulo(lhs: Any, rhs: Any) -> NDArray:
-    """lhs % rhs with broadcasting; either may be a number."""
-    return _binary("modulo", lhs, rhs)
-
-
-def power(base: Any, exp: Any) -> NDArray:
-    """base ** exp with broadcasting; either may be a number."""
-    return _binary("power", base, exp)
-
-
-pow = power
-
-
-def maximum(lhs: Any, rhs: Any) -> NDArray:
-    """The larger of each pair, with broadcasting; either may be a number."""
-    return _binary("maximum", lhs, rhs)
-
-
-def minimum(lhs: Any, rhs: Any) -> NDArray:
-    """The smaller of each pair, with broadcasting; either may be a number."""
-    return _binary("minimum", lhs, rhs)
-
-
-def hypot(left: Any, right: Any) -> NDArray:
-    """sqrt(left**2 + right**2) with broadcasting; either may be a number."""
-    return _binary("hypot", left, right)
-
-
-def equal(lhs: Any, rhs: Any) -> NDArray:
-    """1 where equal, else 0, with broadcasting."""
-    return _binary("equal", lhs, rhs)
-
-
-def not_equal(lhs: Any, rhs: Any) -> NDArray:
-    """1 where different, else 0, with broadcasting."""
-    return _binary("not_equal", lhs, rhs)
-
-
-def greater(lhs: Any, rhs: Any) -> NDArray:
-    """1 where lhs > rhs, else 0, with broadcasting."""
-    return _binary("greater", lhs, rhs)
-
-
-def greater_equal(lhs: Any, rhs: Any) -> NDArray:
-    """1 where lhs >= rhs, else 0, with broadcasting."""
-    return _binary("greater_equal", lhs, rhs)
-
-
-def lesser(lhs: Any, rhs: Any) -> NDArray:
-    """1 where lhs < rhs, else 0, with broadcasting."""
-    return _binary("lesser", lhs, rhs)
-
-
-def lesser_equal(lhs: Any, rhs: Any) -> NDArray:
-    """1 where lhs <= rhs, else 0, with broadcasting."""
-    return _binary("lesser_equal", lhs, rhs)
-
-
-def logical_and(lhs: Any, rhs: Any) -> NDArray:
-    """1 where both are not zero, else 0, with broadcasting."""
-    return _binary("logical_and", lhs, rhs)
-
-
-def logical_or(lhs: Any, rhs: Any) -> NDArray:
-    """1 where at least one is not zero, else 0, with broadcasting."""
-    return _binary("logical_or", lhs, rhs)
-
-
-def logical_xor(lhs: Any, rhs: Any) -> NDArray:
-    """1 where exactly one is not zero, else 0, with broadcasting."""
-    return _binary("logical_xor", lhs, rhs)
-
-
-# ---------------------------------------------------------------------------------------------------------- rearranging
-def moveaxis(tensor: NDArray, source: int | Sequence[int], destination: int | Sequence[int]) -> NDArray:
-    """Moves axes to other positions; the others keep their order. Raises ValueError for axes that do not fit."""
-    sources = [source] if isinstance(source, int) else list(source)
-    targets = [destination] if isinstance(destination, int) else list(destination)
-    ndim = tensor.ndim
-
-    def checked(axes: list[int], what: str) -> list[int]:
-        for axis in axes:
-            if not -ndim <= axis < ndim:
-                raise HybridNetValueError(f"moveaxis: {what} {axis} is out of range for {ndim} axes")
-        normalized = [axis % ndim for axis in axes]
-        if len(set(normalized)) != len(normalized):
-            raise HybridNetValueError(f"moveaxis: an axis is repeated in {what} {tuple(axes)}")
-        return normalized
-
-    sources, targets = checked(sources, "source"), checked(targets, "destination")
-    if len(sources) != len(targets):
-        raise HybridNetValueError("moveaxis: source and destination must have the same number of axes")
-    order = [axis for axis in range(ndim) if axis not in sources]
-    for target, axis in sorted(zip(targets, sources, strict=True)):
-        order.insert(target, axis)
-    return _function("transpose")(tensor, axes=order)
-
-
-def concatenate(arrays: Sequence[NDArray], axis: int = 0, always_copy: bool = True) -> NDArray:
-    """Joins arrays along an existing axis; with always_copy=False a single array comes back as it is."""
-    if not isinstance(arrays, (list, tuple)) or not arrays:
-        raise HybridNetValueError("concatenate: expected a list of at least one array")
-    if len(arrays) == 1 and not always_copy:
-        return arrays[0]
-    return _function("Concat")(*arrays, dim=axis)
-
-
-def split_v2(
-    ary: NDArray, indices_or_sections: int | Sequence[int], axis: int = 0, squeeze_axis: bool = False
-) -> NDArray | list[NDArray]:
-    """Splits along axis into equal sections (int) or at the given positions (sequence)."""
-    if isinstance(indices_or_sections, int):
-        return _internal._split_v2(ary, indices=(), axis=axis, squeeze_axis=squeeze_axis, sections=indices_or_sections)
-    indices = [0, *indices_or_sections]
-    return _internal._split_v2(ary, indices=indices, axis=axis, squeeze_axis=squeeze_axis)
-
-
-def histogram(a: NDArray, bins: int | NDArray = 10, range: tuple[float, float] | None = None) -> list[NDArray]:
-    """Counts of values per bin, and the bin edges. bins: their number (with range), or their edges."""
-    if isinstance(bins, NDArray):
-        return _internal._histogram(a, bins)
-    if range is None:
-        range = (float(a.min().asscalar()), float(a.max().asscalar()))
-    return _internal._histogram(a, bin_cnt=bins, range=range)
-
-
-def onehot_encode(indices: NDArray, out: NDArray) -> NDArray:
-    """Writes one-hot rows of the indices into out."""
-    depth = out.shape[-1]
-    return _function("one_hot")(indices, depth=depth, dtype=np.dtype(out.dtype).name, out=out)
-
-
-def imdecode(str_img: bytes, **kwargs: Any) -> NDArray:
-    """Decodes an encoded image; see ``mx.image.imdecode``."""
-    from ..image import imdecode as decode
-
-    return decode(str_img, **kwargs)
-
 
 add_fluent_methods(NDArray, "hybridnet.ndarray", symbolic=False)
 _core.register_array_class(NDArray)

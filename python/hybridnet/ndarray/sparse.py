@@ -16,7 +16,8 @@ from ..errors import ShapeError
 from ..errors import ValueError as HybridNetValueError
 from ..ops.namespace import lazy_functions
 from . import ndarray as dense
-from .ndarray import NDArray, add, divide, multiply, subtract
+from .broadcasting import add, divide, multiply, subtract
+from .ndarray import NDArray
 
 __all__ = [
     "BaseSparseNDArray",

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import _core
 from ..attribute import attributes_for
-from ..base import NotImplementedForSymbol, numeric_types
+from ..base import NotImplementedForSymbol
 from ..context import Context, current_context
 from ..errors import FileError
 from ..errors import IndexError as HybridNetIndexError
@@ -21,29 +21,6 @@ from ..ndarray.fluent import add_fluent_methods
 from ..util import is_np_shape
 from . import _internal
 from .traced_indexing import traced_item
-
-__all__ = [
-    "Group",
-    "Symbol",
-    "Variable",
-    "arange",
-    "concatenate",
-    "eye",
-    "full",
-    "histogram",
-    "hypot",
-    "linspace",
-    "load",
-    "load_json",
-    "maximum",
-    "minimum",
-    "ones",
-    "pow",
-    "power",
-    "split_v2",
-    "var",
-    "zeros",
-]
 
 
 def _refuse(symbol: Symbol, what: str, instead: str) -> NotImplementedForSymbol:
@@ -316,29 +293,29 @@ class Symbol(_core.SymbolBase):
             shape = tuple(shape[0])
         if shape:
             kwargs["shape"] = shape
-        return _op("Reshape")(self, **kwargs)
+        return main_operator("Reshape")(self, **kwargs)
 
     def astype(self, dtype: Any, copy: bool = True) -> Symbol:
         """Elements converted to dtype."""
-        return _op("Cast")(self, dtype=dtype)
+        return main_operator("Cast")(self, dtype=dtype)
 
     def transpose(self, *axes: Any, **kwargs: Any) -> Symbol:
         """The axes in another order; reversed when none is given."""
         if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (list, tuple))):
             axes = tuple(axes[0] or ())
-        return _op("transpose")(self, axes=kwargs.get("axes") or axes)
+        return main_operator("transpose")(self, axes=kwargs.get("axes") or axes)
 
     def flatten(self, **kwargs: Any) -> Symbol:
         """As a matrix: the first axis stays, the others merge."""
-        return _op("Flatten")(self)
+        return main_operator("Flatten")(self)
 
     def squeeze(self, axis: Any = None, **kwargs: Any) -> Symbol:
         """Without the axes of size 1."""
-        return _op("squeeze")(self, axis=axis)
+        return main_operator("squeeze")(self, axis=axis)
 
     def expand_dims(self, axis: int, **kwargs: Any) -> Symbol:
         """With one more axis of size 1."""
-        return _op("expand_dims")(self, axis=axis)
+        return main_operator("expand_dims")(self, axis=axis)
 
     def split_v2(self, *args: Any, **kwargs: Any) -> Symbol:
         """See :func:`split_v2`."""
@@ -350,7 +327,7 @@ class Symbol(_core.SymbolBase):
 
     def detach(self) -> Symbol:
         """The same values, which gradients do not pass through."""
-        return _op("BlockGrad")(self)
+        return main_operator("BlockGrad")(self)
 
     def as_in_context(self, context: Context) -> Symbol:
         """The array itself: a graph runs on one device."""
@@ -369,7 +346,7 @@ class Symbol(_core.SymbolBase):
         return _core.symbol_retyped(self, symbol_class())
 
     def __matmul__(self, other: Any) -> Symbol:
-        return _op("dot")(self, other)
+        return main_operator("dot")(self, other)
 
     # ------------------------------------------------------------------------------------------------------- inference
     def infer_shape(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
@@ -491,17 +468,20 @@ def _firsts(pairs: list[tuple[Any, Any]]) -> list[Any]:
     return [first for first, _ in pairs]
 
 
-_functions: dict[str, Any] = {}
+_made: dict[str, Any] = {}
 
 
-def _op(name: str) -> Any:
-    made = _functions.get(name)
+def main_operator(name: str) -> Any:
+    made = _made.get(name)
     if made is None:
-        made = _functions[name] = _core.op_function(name, name, "hybridnet.symbol", symbolic=True)
+        made = _made[name] = _core.op_function(name, name, "hybridnet.symbol", symbolic=True)
     return made
 
 
 # ------------------------------------------------------------------------------------------------------------ variables
+_STORAGE_TYPES = {"default": 0, "row_sparse": 1, "csr": 2}  # as graph files number them
+
+
 def var(
     name: str,
     attr: dict[str, str] | None = None,
@@ -529,7 +509,9 @@ def var(
     if init is not None:
         attributes["__init__"] = init if isinstance(init, str) else init.dumps()
     if stype is not None:
-        attributes["__storage_type__"] = str({"default": 0, "row_sparse": 1, "csr": 2}[stype])
+        if stype not in _STORAGE_TYPES:
+            raise HybridNetValueError(f"var: expected stype to be one of {', '.join(_STORAGE_TYPES)}, got {stype!r}")
+        attributes["__storage_type__"] = str(_STORAGE_TYPES[stype])
     if profiler_scope is not None:
         attributes["__profiler_scope__"] = profiler_scope
     for key, value in kwargs.items():
@@ -567,113 +549,46 @@ def load_json(json_str: str) -> Symbol:
     return _core.symbol_from_json(json_str, "text")
 
 
-# ------------------------------------------------------------------------------------------------------- constant nodes
-def _dtype_name(dtype: Any) -> str:
-    from ..ndarray.ndarray import _dtype_name as name
+# They build on the class above; the names stand here too, as in MXNet.
+from .creation import (  # noqa: E402
+    arange,
+    concatenate,
+    eye,
+    full,
+    histogram,
+    hypot,
+    linspace,
+    maximum,
+    minimum,
+    ones,
+    pow,
+    power,
+    split_v2,
+    zeros,
+)
 
-    return name(dtype)
-
-
-def zeros(shape: Any, dtype: Any = None, **kwargs: Any) -> Symbol:
-    """A node of zeros."""
-    return _internal._zeros(shape=shape, dtype=_dtype_name(dtype), **kwargs)
-
-
-def ones(shape: Any, dtype: Any = None, **kwargs: Any) -> Symbol:
-    """A node of ones."""
-    return _internal._ones(shape=shape, dtype=_dtype_name(dtype), **kwargs)
-
-
-def full(shape: Any, val: float, dtype: Any = None, **kwargs: Any) -> Symbol:
-    """A node with val everywhere."""
-    return _internal._full(shape=shape, value=float(val), dtype=_dtype_name(dtype), **kwargs)
-
-
-def eye(N: int, M: int = 0, k: int = 0, dtype: Any = None, **kwargs: Any) -> Symbol:
-    """A node of zeros with ones on diagonal k."""
-    return _internal._eye(N=N, M=M, k=k, dtype=_dtype_name(dtype), **kwargs)
-
-
-def arange(
-    start: float,
-    stop: float | None = None,
-    step: float = 1.0,
-    repeat: int = 1,
-    infer_range: bool = False,
-    name: str | None = None,
-    dtype: Any = None,
-) -> Symbol:
-    """A node of start, start + step, ... below stop, each ``repeat`` times."""
-    if stop is None and not infer_range:
-        start, stop = 0, start
-    return _internal._arange(
-        start=start, stop=stop, step=step, repeat=repeat, infer_range=infer_range, name=name, dtype=_dtype_name(dtype)
-    )
-
-
-def linspace(
-    start: float, stop: float, num: int, endpoint: bool = True, name: str | None = None, dtype: Any = None
-) -> Symbol:
-    """A node of num numbers evenly spaced from start to stop."""
-    step = (stop - start) / max(num - 1 if endpoint else num, 1)
-    return _internal._arange(start=0, stop=float(num), step=1.0, dtype=_dtype_name(dtype), name=name) * step + start
-
-
-def concatenate(arrays: Sequence[Symbol], axis: int = 0, always_copy: bool = True) -> Symbol:
-    """Joins along an existing axis."""
-    return _op("Concat")(*arrays, dim=axis)
-
-
-def split_v2(ary: Symbol, indices_or_sections: Any, axis: int = 0, squeeze_axis: bool = False) -> Symbol:
-    """Splits along axis into equal sections (int) or at the given positions (sequence)."""
-    if isinstance(indices_or_sections, int):
-        return _internal._split_v2(ary, indices=(), axis=axis, squeeze_axis=squeeze_axis, sections=indices_or_sections)
-    return _internal._split_v2(ary, indices=[0, *indices_or_sections], axis=axis, squeeze_axis=squeeze_axis)
-
-
-def histogram(a: Symbol, bins: Any = 10, range: Any = None, **kwargs: Any) -> Symbol:
-    """Counts of values per bin, and the bin edges."""
-    if isinstance(bins, _core.SymbolBase):
-        return _internal._histogram(a, bins, **kwargs)
-    if range is None:
-        raise HybridNetValueError("sym.histogram: expected a range together with a number of bins")
-    return _internal._histogram(a, bin_cnt=bins, range=range, **kwargs)
-
-
-def _binary(kind: int, name: str, left: Any, right: Any) -> Any:
-    if isinstance(left, numeric_types) and isinstance(right, numeric_types):
-        from ..ndarray.ndarray import _PYTHON_OPERATORS
-
-        return _PYTHON_OPERATORS[name](left, right)
-    result = _core.symbol_binary(kind, left, right)
-    if result is NotImplemented:
-        raise HybridNetTypeError(
-            f"{name}: expected Symbols or numbers, got {type(left).__name__} and {type(right).__name__}"
-        )
-    return result
-
-
-def maximum(left: Any, right: Any) -> Any:
-    """The larger of each pair; either may be a number."""
-    return _binary(6, "maximum", left, right)
-
-
-def minimum(left: Any, right: Any) -> Any:
-    """The smaller of each pair; either may be a number."""
-    return _binary(7, "minimum", left, right)
-
-
-def hypot(left: Any, right: Any) -> Any:
-    """sqrt(left**2 + right**2); either may be a number."""
-    return _binary(8, "hypot", left, right)
-
-
-def power(base: Any, exp: Any) -> Any:
-    """base ** exp; either may be a number."""
-    return _binary(5, "power", base, exp)
-
-
-pow = power
+__all__ = [
+    "Group",
+    "Symbol",
+    "Variable",
+    "arange",
+    "concatenate",
+    "eye",
+    "full",
+    "histogram",
+    "hypot",
+    "linspace",
+    "load",
+    "load_json",
+    "maximum",
+    "minimum",
+    "ones",
+    "pow",
+    "power",
+    "split_v2",
+    "var",
+    "zeros",
+]
 
 add_fluent_methods(Symbol, "hybridnet.symbol", symbolic=True)
 _core.register_symbol_class(Symbol)

@@ -109,7 +109,8 @@ class _HostTransform(Block):
     """A transform that works on NumPy arrays, single images or batches (N, H, W, C) of them."""
 
     def _apply(self, image: np.ndarray) -> np.ndarray:
-        raise NotImplementedError
+        """One image (H, W, C), transformed."""
+        raise NotImplementedError(f"{type(self).__name__} must override _apply(image)")
 
     def forward(self, x: Any) -> Any:
         values = x.asnumpy() if isinstance(x, ndarray.NDArray) else np.asarray(x)

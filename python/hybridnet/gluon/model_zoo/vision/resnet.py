@@ -65,7 +65,8 @@ class _BlockV1(HybridBlock):
             self.downsample.add(_conv1x1(channels, stride, in_channels), nn.BatchNorm())
 
     def _fill(self, body: nn.HybridSequential, channels: int, stride: int, in_channels: int) -> None:
-        raise NotImplementedError
+        """Adds the layers of the body."""
+        raise NotImplementedError(f"{type(self).__name__} must override _fill(body, channels, stride, in_channels)")
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         residual = x if self.downsample is None else self.downsample(x)
@@ -103,7 +104,8 @@ class _BlockV2(HybridBlock):
         return x + residual
 
     def _steps(self) -> tuple[tuple[Any, Any], ...]:
-        raise NotImplementedError
+        """(normalization, convolution) of each step."""
+        raise NotImplementedError(f"{type(self).__name__} must override _steps()")
 
 
 class BasicBlockV2(_BlockV2):

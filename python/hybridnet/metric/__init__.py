@@ -1,0 +1,38 @@
+"""Evaluation metrics: running averages over batches, computed on the host.
+
+Every metric keeps two tallies: a local one that ``reset_local`` clears (a log interval) and a global one that only
+``reset`` clears (an epoch).
+"""
+
+from __future__ import annotations
+
+from .accuracy import Accuracy, BinaryAccuracy, TopKAccuracy
+from .confusion import F1, MCC, PCC, Fbeta
+from .custom import CustomMetric, np
+from .likelihood import Caffe, CrossEntropy, Loss, NegativeLogLikelihood, Perplexity, Torch
+from .metric import CompositeEvalMetric, EvalMetric, alias, check_label_shapes, create, register
+from .regression import MAE, MSE, RMSE, PearsonCorrelation
+
+__all__ = [
+    "F1",
+    "MAE",
+    "MCC",
+    "MSE",
+    "PCC",
+    "RMSE",
+    "Accuracy",
+    "BinaryAccuracy",
+    "CompositeEvalMetric",
+    "CrossEntropy",
+    "CustomMetric",
+    "EvalMetric",
+    "Fbeta",
+    "Loss",
+    "NegativeLogLikelihood",
+    "PearsonCorrelation",
+    "Perplexity",
+    "TopKAccuracy",
+    "check_label_shapes",
+    "create",
+    "np",
+]

@@ -1,0 +1,27 @@
+"""What users call a dtype, as NumPy's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..base import mx_real_t
+
+__all__ = ["dtype_name", "numpy_dtype"]
+
+
+def numpy_dtype(dtype: Any) -> np.dtype:
+    """NumPy's dtype of a name, type or dtype; float32 for None. 'bfloat16' is ml_dtypes'."""
+    if dtype is None:
+        return np.dtype(mx_real_t)
+    if isinstance(dtype, str) and dtype == "bfloat16":
+        import ml_dtypes
+
+        return np.dtype(ml_dtypes.bfloat16)
+    return np.dtype(dtype)
+
+
+def dtype_name(dtype: Any) -> str:
+    """Name of what users call a dtype: 'float32'."""
+    return numpy_dtype(dtype).name
