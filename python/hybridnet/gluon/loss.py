@@ -420,6 +420,8 @@ class SDMLLoss(Loss):
         if x1.shape != x2.shape:
             raise ParamError(f"SDMLLoss: shapes of the two batches differ: {x1.shape} and {x2.shape}")
         rows = x1.shape[0]
+        if rows < 2:
+            raise ParamError(f"SDMLLoss: expected batches of at least 2 rows, got shape {x1.shape}")
         difference = F.broadcast_sub(F.expand_dims(x1, axis=1), F.expand_dims(x2, axis=0))
         distances = F.sum(F.square(difference), axis=2)
         off = self.smoothing_parameter / (rows - 1)

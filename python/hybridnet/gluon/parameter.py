@@ -11,6 +11,7 @@ import numpy as np
 from .. import _core, autograd, initializer, ndarray, symbol
 from ..context import Context, cpu, current_context
 from ..errors import DeferredInitializationError, HybridNetError, UnsupportedError
+from ..ndarray.dtypes import dtype_name, numpy_dtype
 from ..util import is_np_shape
 from . import trace
 from .utils import shape_is_known
@@ -35,14 +36,6 @@ _STORAGE_TYPES = ("default", "row_sparse", "csr")
 
 class ParameterLoadError(HybridNetError, ValueError, AssertionError):
     """A parameter file does not fit the block. Also an AssertionError, which MXNet raised here."""
-
-
-def same_dtype(a: Any, b: Any) -> bool:
-    return np.dtype(a) == np.dtype(b)
-
-
-def _dtype_name(dtype: Any) -> str:
-    return np.dtype(dtype).name
 
 
 def _context_list(ctx: Context | Sequence[Context] | None) -> list[Context]:
@@ -308,12 +301,12 @@ class Parameter:
         self._shape = tuple(saved)
 
     def _check_loaded_dtype(self, data: NDArray, cast_dtype: bool, dtype_source: str) -> NDArray:
-        if self.dtype is None or same_dtype(self.dtype, data.dtype):
+        if self.dtype is None or numpy_dtype(self.dtype) == numpy_dtype(data.dtype):
             return data
         if not cast_dtype:
             raise ParameterLoadError(
                 f"Failed loading Parameter '{self.name}' from saved params: dtype incompatible expected "
-                f"{_dtype_name(self.dtype)} vs saved {_dtype_name(data.dtype)}. "
+                f"{dtype_name(self.dtype)} vs saved {dtype_name(data.dtype)}. "
                 "Set cast_dtype=True to cast the dtype of saved params."
             )
         if dtype_source == "saved":
@@ -466,7 +459,7 @@ class Parameter:
                 dtype=self.dtype,
                 lr_mult=self.lr_mult,
                 wd_mult=self.wd_mult,
-                init=self.init,
+                init=self._init_text(),
                 stype=self._stype,
             )
         return self._var
@@ -478,7 +471,20 @@ class Parameter:
         variable = _core.traced_variable(name, shape, self.dtype)
         # What MXNet writes beside a parameter's variable; old tools read it back.
         variable._set_attr(__lr_mult__=str(self.lr_mult), __wd_mult__=str(self.wd_mult), __storage_type__="0")
+        # A constant's values stand in the parameter file.
+        init = None if isinstance(self, Constant) else self._init_text()
+        if init is not None:
+            variable._set_attr(__init__=init)
         return variable
+
+    def _init_text(self) -> str | None:
+        """Its own initializer as a graph's variable names it; None if there is none or it has no text."""
+        if self.init is None or isinstance(self.init, str):
+            return self.init
+        try:
+            return self.init.dumps()
+        except (AttributeError, TypeError):  # any callable may serve, and its arguments need not be JSON
+            return None
 
     def _take_traced_shape(self, variable: Symbol) -> None:
         """Learns unknown sizes from what inference found for the variable of a trace."""

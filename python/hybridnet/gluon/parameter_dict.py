@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import initializer, ndarray
-from .parameter import Constant, Parameter, ParameterLoadError, same_dtype
+from ..ndarray.dtypes import numpy_dtype
+from .parameter import Constant, Parameter, ParameterLoadError
 from .utils import _brief_print_list, _indent
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ class ParameterDict:
                 if merged is not None:
                     param._shape = merged
                     return
-        elif key == "dtype" and value is not None and same_dtype(value, existing):
+        elif key == "dtype" and value is not None and numpy_dtype(value) == numpy_dtype(existing):
             return
         if value is not None and value != existing:
             raise ParameterLoadError(

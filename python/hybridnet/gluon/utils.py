@@ -28,8 +28,10 @@ __all__ = ["check_sha1", "clip_global_norm", "download", "replace_file", "split_
 def split_data(data: NDArray, num_slice: int, batch_axis: int = 0, even_split: bool = True) -> list[NDArray]:
     """Cuts data into num_slice parts along batch_axis; the first parts are one longer where it does not divide.
 
-    Raises ValueError if even_split and the axis is not a multiple of num_slice.
+    Raises ValueError if num_slice < 1, or even_split and the axis is not a multiple of num_slice.
     """
+    if num_slice < 1:
+        raise ValueError(f"split_data: expected num_slice >= 1, got {num_slice}")
     size = data.shape[batch_axis]
     if even_split and size % num_slice != 0:
         raise ValueError(
@@ -53,8 +55,10 @@ def split_and_load(
 ) -> list[NDArray]:
     """Cuts data into one part per context and moves each part to its context.
 
-    data: NDArray, numpy array or nested list. Raises ValueError as split_data does.
+    data: NDArray, numpy array or nested list. Raises ValueError as split_data does, and for an empty ctx_list.
     """
+    if not ctx_list:
+        raise ValueError("split_and_load: expected at least one context, got an empty list")
     if not isinstance(data, ndarray.NDArray):
         data = ndarray.array(data, ctx=ctx_list[0])
     if len(ctx_list) == 1:

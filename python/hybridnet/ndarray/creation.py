@@ -14,7 +14,7 @@ from ..context import Context, current_context
 from ..errors import HybridNetError
 from ..errors import TypeError as HybridNetTypeError
 from ..errors import ValueError as HybridNetValueError
-from . import _internal, indexing
+from . import _internal
 from .dtypes import dtype_name, numpy_dtype
 from .ndarray import NDArray
 
@@ -96,8 +96,11 @@ def full(
     out: NDArray | None = None,
 ) -> NDArray:
     """A new array (or out) with val everywhere."""
+    if out is None and isinstance(val, (int, np.integer)):
+        out = empty(shape, ctx, dtype)  # written as an integer: a float has no room for all of int64
     if out is not None:
-        return indexing.fill(out, val)
+        out[...] = val
+        return out
     return _internal._full(shape=shape, value=float(val), ctx=str(_context(ctx)), dtype=dtype_name(dtype))
 
 

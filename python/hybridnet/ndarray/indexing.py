@@ -14,6 +14,7 @@ from .. import _core
 from ..errors import IndexError as HybridNetIndexError
 from ..errors import ShapeError
 from ..errors import TypeError as HybridNetTypeError
+from .operators import main_operator
 
 __all__ = ["fill", "get_item", "set_item"]
 
@@ -42,20 +43,10 @@ def set_item(data: Any, key: Any, value: Any) -> None:
 def fill(data: Any, value: float) -> Any:
     """Writes value into every element of data; returns data."""
     if data.size:
-        _op("_full")(
+        main_operator("_full")(
             shape=data.shape, value=float(value), dtype=np.dtype(data.dtype).name, ctx=str(data.context), out=data
         )
     return data
-
-
-_functions: dict[str, Any] = {}
-
-
-def _op(name: str) -> Any:
-    made = _functions.get(name)
-    if made is None:
-        made = _functions[name] = _core.op_function(name, name, "hybridnet.ndarray")
-    return made
 
 
 def _recorded(data: Any) -> bool:
@@ -239,7 +230,7 @@ def _view(data: Any, region: _Region) -> Any:
 def _slice_by_operator(data: Any, region: _Region) -> Any:
     result = data
     if not region.is_everything:
-        result = _op("slice")(data, begin=region.begin, end=region.ends(), step=region.step)
+        result = main_operator("slice")(data, begin=region.begin, end=region.ends(), step=region.step)
     return (
         result
         if result.shape == region.visible and result is not data
@@ -248,7 +239,7 @@ def _slice_by_operator(data: Any, region: _Region) -> Any:
 
 
 def _reshaped_by_operator(data: Any, shape: tuple[int, ...]) -> Any:
-    return _op("Reshape")(data, shape=shape)
+    return main_operator("Reshape")(data, shape=shape)
 
 
 def _device(data: Any) -> tuple[int, int]:
@@ -295,12 +286,14 @@ def _get_advanced(data: Any, key: list[Any]) -> Any:
             bad = index.min() if index.min() < -size else index.max()
             raise _out_of_bounds(int(bad), axis, data.shape)
         if index.size:
-            return _op("take")(data, _positions(data, np.where(index < 0, index + size, index)), axis=axis, mode="clip")
+            return main_operator("take")(
+                data, _positions(data, np.where(index < 0, index + size, index)), axis=axis, mode="clip"
+            )
     positions = _flat_positions(key, data.shape)
     if positions.size == 0:
         return _like(data, _core.empty(positions.shape, data.dtype, *_device(data)))
     flat = _reshaped_by_operator(data, (data.size,)) if _recorded(data) else _core.reshaped(data, (data.size,))
-    result = _op("take")(flat, _positions(data, positions.reshape(-1)), axis=0, mode="clip")
+    result = main_operator("take")(flat, _positions(data, positions.reshape(-1)), axis=0, mode="clip")
     return _reshaped_by_operator(result, _visible_shape(positions.shape))
 
 
@@ -323,10 +316,10 @@ def _set_basic(data: Any, region: _Region, value: Any) -> None:
         return
     where = {"begin": region.begin, "end": region.ends(), "step": region.step}
     if number is not None:
-        _op("_slice_assign_scalar")(data, scalar=number, **where, out=data)
+        main_operator("_slice_assign_scalar")(data, scalar=number, **where, out=data)
     else:
         source = _broadcast(_as_array(value, data), region.raw_visible, tuple(region.sizes))
-        _op("_slice_assign")(data, source, **where, out=data)
+        main_operator("_slice_assign")(data, source, **where, out=data)
 
 
 def _write_view(view: Any, region: _Region, value: Any, number: float | None) -> None:
@@ -334,17 +327,22 @@ def _write_view(view: Any, region: _Region, value: Any, number: float | None) ->
         fill(view, number)
     elif isinstance(value, _core.NDArrayBase):
         if value is not view:
-            _op("_copyto")(_broadcast(_as_array(value, view), region.raw_visible, view.shape), out=view)
+            main_operator("_copyto")(_broadcast(_as_array(value, view), region.raw_visible, view.shape), out=view)
     else:
         _core.copy_from_numpy(view, _broadcast_numpy(value, region.raw_visible, view.dtype).reshape(view.shape))
 
 
+_LARGEST_EXACT = 1 << 53  # of the integers that a float64 holds without gaps
+
+
 def _number(value: Any) -> float | None:
-    """The value as a number if it is one."""
+    """The value as a number if it is one and a float holds it exactly."""
+    if isinstance(value, (int, np.integer)) and abs(int(value)) > _LARGEST_EXACT:
+        return None
     if isinstance(value, (bool, int, float, np.generic)):
         return float(value)
-    if isinstance(value, np.ndarray) and value.size == 1 and value.ndim == 0:
-        return float(value)
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        return _number(value[()])
     return None
 
 
@@ -353,7 +351,7 @@ def _as_array(value: Any, like: Any) -> Any:
     if isinstance(value, _core.NDArrayBase):
         source = value
         if value.dtype is not like.dtype:
-            source = _op("Cast")(value, dtype=np.dtype(like.dtype).name)
+            source = main_operator("Cast")(value, dtype=np.dtype(like.dtype).name)
         return source if source.context == like.context else source.as_in_context(like.context)
     values = _numpy_values(value, like.dtype)
     return _like(like, _core.from_numpy_copy(values, like.dtype, *_device(like)))
@@ -388,7 +386,7 @@ def _broadcast(source: Any, visible: tuple[int, ...], shape: tuple[int, ...]) ->
     if source.shape != aligned:
         source = _reshaped_by_operator(source, aligned)
     if aligned != visible:
-        source = _op("broadcast_to")(source, shape=visible)
+        source = main_operator("broadcast_to")(source, shape=visible)
     return source if source.shape == shape else _reshaped_by_operator(source, shape)
 
 
@@ -413,4 +411,4 @@ def _set_advanced(data: Any, key: list[Any], value: Any) -> None:
         target = data
     else:
         target = data if data.ndim == 1 else _core.reshaped(data, (data.size,))
-    _op("_scatter_set_nd")(target, source, indices, shape=target.shape, out=target)
+    main_operator("_scatter_set_nd")(target, source, indices, shape=target.shape, out=target)

@@ -19,6 +19,7 @@ from ..errors import ValueError as HybridNetValueError
 from . import _internal, indexing
 from .dtypes import numpy_dtype
 from .fluent import add_fluent_methods
+from .operators import main_operator
 
 # Names that programs of MXNet import from here.
 py_slice = slice
@@ -358,17 +359,6 @@ def _rebuild(buffer: bytes, context: str, cls: type) -> NDArray:
     if ctx.device_type == "gpu":
         loaded = loaded.as_in_context(ctx)
     return loaded if cls is NDArray else _core.retyped(loaded, cls)
-
-
-_made: dict[str, Any] = {}
-
-
-def main_operator(name: str) -> Any:
-    """An operator of the main namespace, also where a Python function shadows its name."""
-    made = _made.get(name)
-    if made is None:
-        made = _made[name] = _core.op_function(name, name, "hybridnet.ndarray")
-    return made
 
 
 def _reshape(data: NDArray, **kwargs: Any) -> NDArray:

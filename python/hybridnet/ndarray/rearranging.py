@@ -9,7 +9,8 @@ import numpy as np
 
 from ..errors import ValueError as HybridNetValueError
 from . import _internal
-from .ndarray import NDArray, main_operator
+from .ndarray import NDArray
+from .operators import main_operator
 
 __all__ = ["concatenate", "histogram", "imdecode", "moveaxis", "onehot_encode", "split_v2"]
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import lr_scheduler, ndarray
 from ..errors import FormatError
+from ..ndarray.dtypes import numpy_dtype
 from .optimizer import Optimizer
 
 if TYPE_CHECKING:
@@ -23,14 +24,6 @@ __all__ = ["Updater", "get_updater"]
 
 _MAGIC = b"HNSTATE1"
 _SCALARS = (bool, int, float, str, type(None))
-
-
-def _numpy_dtype(name: str) -> np.dtype:
-    if name == "bfloat16":
-        import ml_dtypes
-
-        return np.dtype(ml_dtypes.bfloat16)
-    return np.dtype(name)
 
 
 def _describe(state: Any, values: list[bytes]) -> Any:
@@ -58,7 +51,7 @@ class _Reader:
             return tuple(self.restore(item) for item in description["tuple"])
         if "value" in description:
             return description["value"]
-        shape, dtype = tuple(description["shape"]), _numpy_dtype(description["dtype"])
+        shape, dtype = tuple(description["shape"]), numpy_dtype(description["dtype"])
         if not all(isinstance(size, int) and size >= 0 for size in shape):
             raise FormatError(f"optimizer states: broken shape {shape}")
         end = self._position + math.prod(shape) * dtype.itemsize

@@ -68,7 +68,7 @@ def test_wrong_positions(model, which, value):
 @pytest.mark.parametrize("value", ["0", "-1", "1", "7", "100000", "2147483647"])
 @pytest.mark.parametrize("name", ["num_outputs", "num_out_data", "num_args", "max_iterations"])
 @pytest.mark.parametrize("which", range(3))
-def test_wrong_counts(model, which, name, value):
+def test_a_wrong_count_is_an_error_or_another_graph(model, which, name, value):
     graph = json.loads(json.dumps(model))
     node = controls(graph)[which]
     if name not in node["attrs"] or node["attrs"][name] == value or (name, value) == ("max_iterations", "2147483647"):

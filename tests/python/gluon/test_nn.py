@@ -509,3 +509,22 @@ def test_layers_of_float64_compute_in_float64(rng):
     net.cast("float64")
     x = rng.normal(size=(2, 2, 5, 5))
     assert run(net, x).dtype == np.float64
+
+
+@pytest.mark.parametrize("mode", ["composed", "traced"])
+def test_graphs_carry_the_initializer_of_prelu(mode):
+    net = nn.PReLU()
+    net.initialize()
+    if mode == "composed":
+        graph = net(mx.sym.var("data"))
+    else:
+        net.hybridize()
+        net(mx.nd.ones((2, 3)))
+        graph = net._cached_graph[1]
+    (init,) = [a["__init__"] for a in graph.attr_dict().values() if "__init__" in a]
+    module = mx.mod.Module(graph, label_names=None)
+    module.bind([("data", (2, 3))], for_training=False)
+    module.init_params(mx.init.Zero())
+    (alpha,) = module.get_params()[0].values()
+    assert mx.init.create(init) == mx.init.Constant(0.25)
+    assert (alpha.asnumpy() == 0.25).all()

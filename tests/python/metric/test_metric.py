@@ -8,6 +8,7 @@ import hybridnet as mx
 import numpy as np
 import pytest
 from hybridnet import metric, nd
+from hybridnet.metric.metric import PairMetric
 
 
 def arr(values, dtype="float32"):
@@ -190,3 +191,29 @@ def test_update_dict_picks_by_name():
 def test_an_unknown_name_lists_the_known_ones():
     with pytest.raises(ValueError, match="accuracy"):
         mx.metric.create("no_such_metric")
+
+
+@pytest.mark.parametrize("kind", [metric.MAE, metric.MSE, metric.RMSE])
+def test_an_empty_batch_leaves_errors_as_they_are(kind):
+    measured = kind()
+    measured.update([np.array([1.0, 3.0])], [np.array([1.0, 1.0])])
+    before = measured.get()
+    measured.update([np.zeros((0, 2))], [np.zeros((0, 2))])
+    assert measured.get() == before
+    assert np.isfinite(before[1])
+
+
+def test_accuracy_counts_axes_from_the_end_too():
+    measured = metric.Accuracy(axis=-1)
+    measured.update([np.array([1, 0])], [np.array([[0.1, 0.9], [0.2, 0.8]])])
+    assert measured.get()[1] == 0.5
+    with pytest.raises(ValueError, match="no axis 2"):
+        metric.Accuracy(axis=2).update([np.array([1, 0])], [np.zeros((2, 2))])
+
+
+def test_abstract_classes_say_who_must_write_what():
+    class Half(PairMetric):
+        pass
+
+    with pytest.raises(NotImplementedError, match=r"Half must override _measure\(label, pred\)"):
+        Half("half").update([np.zeros(1)], [np.zeros(1)])

@@ -354,3 +354,35 @@ def test_gradients_pass_through_a_change_of_storage():
         y = (x.tostype("csr").tostype("default") * 3).sum()
     y.backward()
     np.testing.assert_array_equal(x.grad.asnumpy(), np.full((2, 2), 3))
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (0, 2)])
+def test_full_holds_integers_exactly(shape):
+    with mx.util.np_shape(True):
+        made = mx.nd.full(shape, 2**60 + 1, dtype="int64")
+        assert made.shape == shape
+        np.testing.assert_array_equal(made.asnumpy(), np.full(shape, 2**60 + 1))
+        kept = mx.nd.zeros(shape, dtype="int64")
+        assert mx.nd.full(shape, 2**61 + 1, out=kept) is kept
+        np.testing.assert_array_equal(kept.asnumpy(), np.full(shape, 2**61 + 1))
+
+
+@pytest.mark.parametrize("axis", [3, -4])
+def test_expand_dims_in_place_checks_its_axis(axis):
+    with pytest.raises(ValueError, match=rf"expected an axis in \[-3, 3\), got {axis}"):
+        mx.nd.zeros((2, 3)).expand_dims(axis, inplace=True)
+
+
+@pytest.mark.parametrize("axis", [-3, -1, 0, 1, 2])
+def test_expand_dims_in_place_is_a_view(axis):
+    array = mx.nd.zeros((2, 3))
+    wider = array.expand_dims(axis, inplace=True)
+    assert wider.shape == np.expand_dims(np.zeros((2, 3)), axis).shape
+    wider[:] = 1
+    assert (array.asnumpy() == 1).all()
+
+
+def test_axes_and_sections_may_be_numpy_integers():
+    array = mx.nd.arange(6).reshape((2, 3))
+    assert mx.nd.moveaxis(array, np.int64(0), np.int64(1)).shape == (3, 2)
+    assert [part.shape for part in mx.nd.split_v2(array, np.int64(3), axis=1)] == [(2, 1)] * 3

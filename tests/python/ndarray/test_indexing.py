@@ -228,3 +228,13 @@ def test_iteration_len_and_membership():
     np.testing.assert_array_equal(rows[2].asnumpy(), values()[2])
     assert 59.0 in x
     assert 60.0 not in x
+
+
+@pytest.mark.parametrize("value", [2**53 + 1, -(2**60) - 1, np.int64(2**62 + 1), np.asarray(2**55 + 1)])
+@pytest.mark.parametrize("key", [slice(None), 1, slice(None, None, 2), np.array([0, 2])], ids=str)
+def test_large_integers_are_written_exactly(key, value):
+    array = mx.nd.zeros((3,), dtype="int64")
+    expected = np.zeros(3, dtype="int64")
+    array[key] = value
+    expected[key] = value
+    np.testing.assert_array_equal(array.asnumpy(), expected)

@@ -206,12 +206,10 @@ class DataLoader:
         return self._pool
 
     def __del__(self) -> None:
+        # Threads end by themselves when their executor is gone; its shutdown would take locks, here in a finalizer.
         pool = getattr(self, "_pool", None)
         if pool is not None and self._pool_owner == os.getpid():
             pool.stop()
-        threads = getattr(self, "_threads", None)
-        if threads is not None:
-            threads.shutdown(wait=False, cancel_futures=True)
 
 
 def _moved(batch: Any, ctx: Context) -> Any:

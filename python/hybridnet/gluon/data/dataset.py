@@ -42,7 +42,9 @@ class Dataset:
         return _SampledDataset(self, SequentialSampler(each + (index < rest), start))
 
     def take(self, count: int | None) -> Dataset:
-        """The first count samples; all for None or a larger count."""
+        """The first count samples; all for None or a larger count. Raises ParamError if count < 0."""
+        if count is not None and count < 0:
+            raise ParamError(f"Dataset.take: expected a count >= 0 or None, got {count}")
         length = len(self)
         return _SampledDataset(self, SequentialSampler(length if count is None else min(count, length)))
 

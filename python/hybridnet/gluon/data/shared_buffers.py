@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...ndarray.dtypes import numpy_dtype
+
 __all__ = ["BufferPool", "BufferReader", "SharedArray"]
 
 _SMALLEST = 1 << 16
@@ -33,14 +35,6 @@ class SharedArray(NamedTuple):
     shape: tuple[int, ...]
     dtype: str
     nd: bool
-
-
-def _dtype_of(name: str) -> np.dtype:
-    if name == "bfloat16":
-        import ml_dtypes
-
-        return np.dtype(ml_dtypes.bfloat16)
-    return np.dtype(name)
 
 
 def _view(memory: mmap.mmap, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -116,7 +110,7 @@ class BufferReader:
                 os.close(descriptor)
         # The finalizer belongs to the innermost array: views keep that one alive.
         count = int(np.prod(shared.shape, dtype=np.int64))
-        flat = np.frombuffer(memory, dtype=_dtype_of(shared.dtype), count=count)
+        flat = np.frombuffer(memory, dtype=numpy_dtype(shared.dtype), count=count)
         weakref.finalize(flat, self._finished.append, shared.handle).atexit = False
         return flat.reshape(shared.shape)
 

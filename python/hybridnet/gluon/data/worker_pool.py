@@ -30,6 +30,10 @@ from .shared_buffers import BufferPool, BufferReader, SharedArray
 
 __all__ = ["DataLoaderTimeout", "WorkerDied", "WorkerPool"]
 
+# Pools that run. A collection that finds a loader in a cycle would otherwise end its pool's processes and pipes, in any
+# order, before the loader's finalizer stops the pool.
+_RUNNING: set[WorkerPool] = set()
+
 # How often an idle worker looks whether its parent still lives, in seconds.
 _PARENT_CHECK = 2.0
 
@@ -182,6 +186,7 @@ class WorkerPool:
         ndarray.waitall()
         for _ in range(num_workers):
             self._workers.append(self._start(context, dataset, batchify))
+        _RUNNING.add(self)
 
     @staticmethod
     def _start(context: Any, dataset: Any, batchify: Any) -> _Handle:
@@ -321,6 +326,7 @@ class WorkerPool:
 
     def stop(self) -> None:
         """Ends all workers."""
+        _RUNNING.discard(self)
         workers, self._workers = self._workers, []
         for worker in workers:
             with contextlib.suppress(OSError, ValueError):

@@ -11,6 +11,7 @@ from .arguments import one_of, positive
 
 __all__ = ["ELU", "GELU", "SELU", "Activation", "LeakyReLU", "PReLU", "SiLU", "Swish"]
 
+_QUARTER = initializer.Constant(0.25)
 _ACTIVATIONS = ("relu", "sigmoid", "tanh", "softrelu", "softsign")
 
 
@@ -53,16 +54,15 @@ class LeakyReLU(HybridBlock):
 class PReLU(HybridBlock):
     """LeakyReLU with a learned slope: one for all (in_channels=1) or one per channel (axis 1).
 
+    Shapes: data (N, ...) or (N, in_channels, ...); alpha (in_channels,), 0.25 unless alpha_initializer says otherwise.
     Source: He et al., Delving Deep into Rectifiers, arXiv 1502.01852.
     """
 
-    def __init__(self, alpha_initializer: Any = None, in_channels: int = 1, **kwargs: Any) -> None:
+    def __init__(self, alpha_initializer: Any = _QUARTER, in_channels: int = 1, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         positive("PReLU.in_channels", in_channels)
         with self.name_scope():
-            self.alpha = self.params.get(
-                "alpha", shape=(in_channels,), init=alpha_initializer or initializer.Constant(0.25)
-            )
+            self.alpha = self.params.get("alpha", shape=(in_channels,), init=alpha_initializer)
 
     def hybrid_forward(self, F: Any, x: Any, alpha: Any) -> Any:
         return F.LeakyReLU(x, gamma=alpha, act_type="prelu", name="fwd")

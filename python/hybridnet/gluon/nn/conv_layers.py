@@ -114,11 +114,8 @@ class _Conv(HybridBlock):
         return text + ")"
 
 
-class Conv1D(_Conv):
-    """Convolution over one axis of positions. Layout NCW; arguments as Conv2D."""
-
-    _dimensions = 1
-    _layouts = ("NCW",)
+class _PlainConv(_Conv):
+    """The public constructor of convolutions; layout None stands for channels first."""
 
     def __init__(
         self,
@@ -128,7 +125,7 @@ class Conv1D(_Conv):
         padding: int | Sequence[int] = 0,
         dilation: int | Sequence[int] = 1,
         groups: int = 1,
-        layout: str = "NCW",
+        layout: str | None = None,
         activation: str | None = None,
         use_bias: bool = True,
         weight_initializer: Any = None,
@@ -143,7 +140,7 @@ class Conv1D(_Conv):
             padding,
             dilation,
             groups,
-            layout,
+            self._layouts[0] if layout is None else layout,
             in_channels,
             activation,
             use_bias,
@@ -153,7 +150,54 @@ class Conv1D(_Conv):
         )
 
 
-class Conv2D(_Conv):
+class _TransposedConv(_Conv):
+    """The public constructor of transposed convolutions; layout None stands for channels first."""
+
+    _transposed = True
+
+    def __init__(
+        self,
+        channels: int,
+        kernel_size: int | Sequence[int],
+        strides: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        output_padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
+        groups: int = 1,
+        layout: str | None = None,
+        activation: str | None = None,
+        use_bias: bool = True,
+        weight_initializer: Any = None,
+        bias_initializer: Any = "zeros",
+        in_channels: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            channels,
+            kernel_size,
+            strides,
+            padding,
+            dilation,
+            groups,
+            self._layouts[0] if layout is None else layout,
+            in_channels,
+            activation,
+            use_bias,
+            weight_initializer,
+            bias_initializer,
+            adj=output_padding,
+            **kwargs,
+        )
+
+
+class Conv1D(_PlainConv):
+    """Convolution over one axis of positions. Layout NCW; arguments as Conv2D."""
+
+    _dimensions = 1
+    _layouts = ("NCW",)
+
+
+class Conv2D(_PlainConv):
     """Convolution over height and width (a cross-correlation, as everywhere in deep learning).
 
     Shapes (layout NCHW): data (N, in_channels, H, W); weight (channels, in_channels / groups, kernel height, kernel
@@ -168,7 +212,7 @@ class Conv2D(_Conv):
     kernel_size, strides, padding, dilation : int or 2 ints
     groups : int, default 1
         Divides channels and in_channels; each group of outputs sees its group of inputs only.
-    layout : {'NCHW', 'NHWC'}
+    layout : {'NCHW', 'NHWC'}, default 'NCHW'
     activation : str, optional
         See Activation.
     use_bias : bool, default True
@@ -182,121 +226,22 @@ class Conv2D(_Conv):
     _dimensions = 2
     _layouts = ("NCHW", "NHWC")
 
-    def __init__(
-        self,
-        channels: int,
-        kernel_size: int | Sequence[int],
-        strides: int | Sequence[int] = (1, 1),
-        padding: int | Sequence[int] = (0, 0),
-        dilation: int | Sequence[int] = (1, 1),
-        groups: int = 1,
-        layout: str = "NCHW",
-        activation: str | None = None,
-        use_bias: bool = True,
-        weight_initializer: Any = None,
-        bias_initializer: Any = "zeros",
-        in_channels: int = 0,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(
-            channels,
-            kernel_size,
-            strides,
-            padding,
-            dilation,
-            groups,
-            layout,
-            in_channels,
-            activation,
-            use_bias,
-            weight_initializer,
-            bias_initializer,
-            **kwargs,
-        )
 
-
-class Conv3D(_Conv):
+class Conv3D(_PlainConv):
     """Convolution over depth, height and width. Layouts NCDHW and NDHWC; arguments as Conv2D."""
 
     _dimensions = 3
     _layouts = ("NCDHW", "NDHWC")
 
-    def __init__(
-        self,
-        channels: int,
-        kernel_size: int | Sequence[int],
-        strides: int | Sequence[int] = (1, 1, 1),
-        padding: int | Sequence[int] = (0, 0, 0),
-        dilation: int | Sequence[int] = (1, 1, 1),
-        groups: int = 1,
-        layout: str = "NCDHW",
-        activation: str | None = None,
-        use_bias: bool = True,
-        weight_initializer: Any = None,
-        bias_initializer: Any = "zeros",
-        in_channels: int = 0,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(
-            channels,
-            kernel_size,
-            strides,
-            padding,
-            dilation,
-            groups,
-            layout,
-            in_channels,
-            activation,
-            use_bias,
-            weight_initializer,
-            bias_initializer,
-            **kwargs,
-        )
 
-
-class Conv1DTranspose(_Conv):
+class Conv1DTranspose(_TransposedConv):
     """Transposed convolution over one axis. Layout NCW; arguments as Conv2DTranspose."""
 
     _dimensions = 1
     _layouts = ("NCW",)
-    _transposed = True
-
-    def __init__(
-        self,
-        channels: int,
-        kernel_size: int | Sequence[int],
-        strides: int | Sequence[int] = 1,
-        padding: int | Sequence[int] = 0,
-        output_padding: int | Sequence[int] = 0,
-        dilation: int | Sequence[int] = 1,
-        groups: int = 1,
-        layout: str = "NCW",
-        activation: str | None = None,
-        use_bias: bool = True,
-        weight_initializer: Any = None,
-        bias_initializer: Any = "zeros",
-        in_channels: int = 0,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(
-            channels,
-            kernel_size,
-            strides,
-            padding,
-            dilation,
-            groups,
-            layout,
-            in_channels,
-            activation,
-            use_bias,
-            weight_initializer,
-            bias_initializer,
-            adj=output_padding,
-            **kwargs,
-        )
 
 
-class Conv2DTranspose(_Conv):
+class Conv2DTranspose(_TransposedConv):
     """Transposed convolution over height and width: the gradient of Conv2D as a layer.
 
     Shapes (layout NCHW): data (N, in_channels, H, W); weight (in_channels, channels / groups, kernel height, kernel
@@ -313,80 +258,10 @@ class Conv2DTranspose(_Conv):
 
     _dimensions = 2
     _layouts = ("NCHW", "NHWC")
-    _transposed = True
-
-    def __init__(
-        self,
-        channels: int,
-        kernel_size: int | Sequence[int],
-        strides: int | Sequence[int] = (1, 1),
-        padding: int | Sequence[int] = (0, 0),
-        output_padding: int | Sequence[int] = (0, 0),
-        dilation: int | Sequence[int] = (1, 1),
-        groups: int = 1,
-        layout: str = "NCHW",
-        activation: str | None = None,
-        use_bias: bool = True,
-        weight_initializer: Any = None,
-        bias_initializer: Any = "zeros",
-        in_channels: int = 0,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(
-            channels,
-            kernel_size,
-            strides,
-            padding,
-            dilation,
-            groups,
-            layout,
-            in_channels,
-            activation,
-            use_bias,
-            weight_initializer,
-            bias_initializer,
-            adj=output_padding,
-            **kwargs,
-        )
 
 
-class Conv3DTranspose(_Conv):
+class Conv3DTranspose(_TransposedConv):
     """Transposed convolution over depth, height and width. Layouts NCDHW and NDHWC; arguments as Conv2DTranspose."""
 
     _dimensions = 3
     _layouts = ("NCDHW", "NDHWC")
-    _transposed = True
-
-    def __init__(
-        self,
-        channels: int,
-        kernel_size: int | Sequence[int],
-        strides: int | Sequence[int] = (1, 1, 1),
-        padding: int | Sequence[int] = (0, 0, 0),
-        output_padding: int | Sequence[int] = (0, 0, 0),
-        dilation: int | Sequence[int] = (1, 1, 1),
-        groups: int = 1,
-        layout: str = "NCDHW",
-        activation: str | None = None,
-        use_bias: bool = True,
-        weight_initializer: Any = None,
-        bias_initializer: Any = "zeros",
-        in_channels: int = 0,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(
-            channels,
-            kernel_size,
-            strides,
-            padding,
-            dilation,
-            groups,
-            layout,
-            in_channels,
-            activation,
-            use_bias,
-            weight_initializer,
-            bias_initializer,
-            adj=output_padding,
-            **kwargs,
-        )

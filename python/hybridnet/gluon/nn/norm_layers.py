@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from ...ndarray.dtypes import dtype_name
 from ..hybrid_block import HybridBlock
 from .arguments import positive, unknown_or_positive
 
@@ -46,20 +45,23 @@ class _Norm(HybridBlock):
 
 
 class _BatchNorm(_Norm):
+    """What BatchNorm and BatchNormReLU share. Arguments: see BatchNorm."""
+
+    fuse_relu = False
+
     def __init__(
         self,
-        axis: int,
-        momentum: float,
-        epsilon: float,
-        center: bool,
-        scale: bool,
-        use_global_stats: bool,
-        fuse_relu: bool,
-        beta_initializer: Any,
-        gamma_initializer: Any,
-        running_mean_initializer: Any,
-        running_variance_initializer: Any,
-        in_channels: int,
+        axis: int = 1,
+        momentum: float = 0.9,
+        epsilon: float = 1e-5,
+        center: bool = True,
+        scale: bool = True,
+        use_global_stats: bool = False,
+        beta_initializer: Any = "zeros",
+        gamma_initializer: Any = "ones",
+        running_mean_initializer: Any = "zeros",
+        running_variance_initializer: Any = "ones",
+        in_channels: int = 0,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -71,7 +73,6 @@ class _BatchNorm(_Norm):
             "fix_gamma": not scale,
             "use_global_stats": use_global_stats,
         }
-        self.fuse_relu = fuse_relu
         if in_channels != 0:
             self.in_channels = in_channels
         self._make_scale_and_shift(in_channels, scale, center, gamma_initializer, beta_initializer, frozen=True)
@@ -81,7 +82,7 @@ class _BatchNorm(_Norm):
 
     def cast(self, dtype: Any) -> None:
         """Converts to another element type; statistics and scales stay float32 for 16-bit floats."""
-        super().cast("float32" if str(np.dtype(dtype)) in ("float16", "bfloat16") else dtype)
+        super().cast("float32" if dtype_name(dtype) in ("float16", "bfloat16") else dtype)
 
     def hybrid_forward(self, F: Any, x: Any, gamma: Any, beta: Any, running_mean: Any, running_var: Any) -> Any:
         out = F.BatchNorm(x, gamma, beta, running_mean, running_var, name="fwd", **self._kwargs)
@@ -110,71 +111,11 @@ class BatchNorm(_BatchNorm):
         0: the first batch will tell.
     """
 
-    def __init__(
-        self,
-        axis: int = 1,
-        momentum: float = 0.9,
-        epsilon: float = 1e-5,
-        center: bool = True,
-        scale: bool = True,
-        use_global_stats: bool = False,
-        beta_initializer: Any = "zeros",
-        gamma_initializer: Any = "ones",
-        running_mean_initializer: Any = "zeros",
-        running_variance_initializer: Any = "ones",
-        in_channels: int = 0,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(
-            axis,
-            momentum,
-            epsilon,
-            center,
-            scale,
-            use_global_stats,
-            False,
-            beta_initializer,
-            gamma_initializer,
-            running_mean_initializer,
-            running_variance_initializer,
-            in_channels,
-            **kwargs,
-        )
-
 
 class BatchNormReLU(_BatchNorm):
     """BatchNorm followed by ReLU. Arguments as BatchNorm."""
 
-    def __init__(
-        self,
-        axis: int = 1,
-        momentum: float = 0.9,
-        epsilon: float = 1e-5,
-        center: bool = True,
-        scale: bool = True,
-        use_global_stats: bool = False,
-        beta_initializer: Any = "zeros",
-        gamma_initializer: Any = "ones",
-        running_mean_initializer: Any = "zeros",
-        running_variance_initializer: Any = "ones",
-        in_channels: int = 0,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(
-            axis,
-            momentum,
-            epsilon,
-            center,
-            scale,
-            use_global_stats,
-            True,
-            beta_initializer,
-            gamma_initializer,
-            running_mean_initializer,
-            running_variance_initializer,
-            in_channels,
-            **kwargs,
-        )
+    fuse_relu = True
 
 
 class SyncBatchNorm(BatchNorm):

@@ -154,7 +154,32 @@ def _stage(block: type, layers: int, channels: int, stride: int, index: int, in_
 
 
 class _ResNet(Classifier):
-    """Stem and stages. Arguments: see ResNetV1."""
+    """Stem, stages and classifier; the versions differ in the layers around them. Arguments: see ResNetV1."""
+
+    def __init__(
+        self,
+        block: type,
+        layers: Sequence[int],
+        channels: Sequence[int],
+        classes: int = 1000,
+        thumbnail: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if len(layers) != len(channels) - 1:
+            raise ParamError(
+                f"{type(self).__name__}: channels must have one entry more than layers (the first is the stem's), got "
+                f"layers={list(layers)}, channels={list(channels)}"
+            )
+        with self.name_scope():
+            self.features = nn.HybridSequential(prefix="")
+            self.features.add(*self._first())
+            self._add_stem(channels[0], thumbnail)
+            for i, count in enumerate(layers):
+                stride = 1 if i == 0 else 2
+                self.features.add(_stage(block, count, channels[i + 1], stride, i + 1, channels[i]))
+            self.features.add(*self._last())
+            self.output = nn.Dense(classes, in_units=channels[-1])
 
     def _add_stem(self, channels: int, thumbnail: bool) -> None:
         if thumbnail:
@@ -163,17 +188,13 @@ class _ResNet(Classifier):
             self.features.add(nn.Conv2D(channels, 7, 2, 3, use_bias=False), nn.BatchNorm())
             self.features.add(nn.Activation("relu"), nn.MaxPool2D(3, 2, 1))
 
-    def _add_stages(self, block: type, layers: Sequence[int], channels: Sequence[int]) -> None:
-        for i, count in enumerate(layers):
-            stride = 1 if i == 0 else 2
-            self.features.add(_stage(block, count, channels[i + 1], stride, i + 1, channels[i]))
+    def _first(self) -> list[HybridBlock]:
+        """Layers before the stem."""
+        return []
 
-    def _check(self, layers: Sequence[int], channels: Sequence[int]) -> None:
-        if len(layers) != len(channels) - 1:
-            raise ParamError(
-                f"{type(self).__name__}: channels must have one entry more than layers (the first is the stem's), got "
-                f"layers={list(layers)}, channels={list(channels)}"
-            )
+    def _last(self) -> list[HybridBlock]:
+        """Layers between the stages and the classifier."""
+        return [nn.GlobalAvgPool2D()]
 
 
 class ResNetV1(_ResNet):
@@ -190,48 +211,19 @@ class ResNetV1(_ResNet):
     classes : int, default 1000
     thumbnail : bool, default False
         Whether images are small: the stem is one 3x3 convolution then.
-    """
 
-    def __init__(
-        self,
-        block: type,
-        layers: Sequence[int],
-        channels: Sequence[int],
-        classes: int = 1000,
-        thumbnail: bool = False,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self._check(layers, channels)
-        with self.name_scope():
-            self.features = nn.HybridSequential(prefix="")
-            self._add_stem(channels[0], thumbnail)
-            self._add_stages(block, layers, channels)
-            self.features.add(nn.GlobalAvgPool2D())
-            self.output = nn.Dense(classes, in_units=channels[-1])
+    Raises ParamError unless channels has one entry more than layers.
+    """
 
 
 class ResNetV2(_ResNet):
     """ResNet v2, with BasicBlockV2 or BottleneckV2. Arguments: as ResNetV1."""
 
-    def __init__(
-        self,
-        block: type,
-        layers: Sequence[int],
-        channels: Sequence[int],
-        classes: int = 1000,
-        thumbnail: bool = False,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self._check(layers, channels)
-        with self.name_scope():
-            self.features = nn.HybridSequential(prefix="")
-            self.features.add(nn.BatchNorm(scale=False, center=False))
-            self._add_stem(channels[0], thumbnail)
-            self._add_stages(block, layers, channels)
-            self.features.add(nn.BatchNorm(), nn.Activation("relu"), nn.GlobalAvgPool2D(), nn.Flatten())
-            self.output = nn.Dense(classes, in_units=channels[-1])
+    def _first(self) -> list[HybridBlock]:
+        return [nn.BatchNorm(scale=False, center=False)]
+
+    def _last(self) -> list[HybridBlock]:
+        return [nn.BatchNorm(), nn.Activation("relu"), nn.GlobalAvgPool2D(), nn.Flatten()]
 
 
 resnet_spec = {
