@@ -32,7 +32,8 @@ class AttrScope:
             if not isinstance(value, str):
                 raise HybridNetValueError(f"AttrScope: expected text for attribute {key!r}, got {type(value).__name__}")
         self._attr = dict(attributes)
-        self._old_scope: AttrScope | None = None
+        # A stack: a scope may be entered again inside itself.
+        self._entered: list[tuple[AttrScope, dict[str, str]]] = []
 
     def get(self, attr: dict[str, str] | None) -> dict[str, str]:
         """attr on top of the attributes of this scope."""
@@ -41,14 +42,14 @@ class AttrScope:
         return {**self._attr, **(attr or {})}
 
     def __enter__(self) -> AttrScope:
-        self._old_scope = AttrScope._current.value
-        merged = {**AttrScope._current.value._attr, **self._attr}
-        self._attr = merged
+        outer = AttrScope._current.value
+        self._entered.append((outer, self._attr))
+        self._attr = {**outer._attr, **self._attr}
         AttrScope._current.value = self
         return self
 
     def __exit__(self, *exception: Any) -> None:
-        AttrScope._current.value = self._old_scope
+        AttrScope._current.value, self._attr = self._entered.pop()
 
 
 AttrScope._current = _Current()

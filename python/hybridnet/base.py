@@ -61,7 +61,7 @@ def _simple_value(value: Any) -> Any:
     if isinstance(value, (np.dtype, type)):
         try:
             return np.dtype(value).name
-        except builtin_type_error:
+        except TypeError:
             return value
     if isinstance(value, np.ndarray) and value.ndim <= 1:
         return value.item() if value.ndim == 0 else tuple(value.tolist())
@@ -77,8 +77,6 @@ def _simple_value(value: Any) -> Any:
         return float(value)
     return value
 
-
-builtin_type_error = TypeError
 
 _core.set_not_given(_Null)
 _core.set_value_simplifier(_simple_value)

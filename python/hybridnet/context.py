@@ -49,7 +49,6 @@ class Context(metaclass=_ContextType):
         else:
             known = ", ".join(Context.devstr2type)
             raise HybridNetValueError(f"Context: expected a device type of {known}, got {device_type!r}")
-        self._old_ctx: Context | None = None
 
     @property
     def device_type(self) -> str:
@@ -72,12 +71,14 @@ class Context(metaclass=_ContextType):
     __repr__ = __str__
 
     def __enter__(self) -> Context:
-        self._old_ctx = current_context()
-        Context._default_ctx.value = self
+        # The thread's stack, not the context's: one context serves many threads, and may be entered inside itself.
+        local = Context._default_ctx
+        local.__dict__.setdefault("outer", []).append(getattr(local, "value", None))
+        local.value = self
         return self
 
     def __exit__(self, *exception: Any) -> None:
-        Context._default_ctx.value = self._old_ctx
+        Context._default_ctx.value = Context._default_ctx.outer.pop()
 
     def empty_cache(self) -> None:
         """Gives pooled memory that no array uses back to the system."""
@@ -89,11 +90,10 @@ class Context(metaclass=_ContextType):
         name, _, rest = text.partition("(")
         try:
             return cls(name, int(rest.rstrip(")")) if rest else 0)
-        except builtin_value_error:
+        except ValueError:
             raise HybridNetValueError(f"Context: expected a text such as 'cpu(0)', got {text!r}") from None
 
 
-builtin_value_error = ValueError
 _CPU = Context("cpu", 0)
 
 

@@ -23,7 +23,7 @@ class NameManager:
 
     def __init__(self) -> None:
         self._counter: dict[str, int] = {}
-        self._old_manager: NameManager | None = None
+        self._outer: list[NameManager] = []  # a stack: a manager may be entered again inside itself
 
     def get(self, name: str | None, hint: str) -> str:
         """name as given, or the hint with the next number."""
@@ -34,12 +34,12 @@ class NameManager:
         return f"{hint}{number}"
 
     def __enter__(self) -> NameManager:
-        self._old_manager = NameManager._current.value
+        self._outer.append(NameManager._current.value)
         NameManager._current.value = self
         return self
 
     def __exit__(self, *exception: Any) -> None:
-        NameManager._current.value = self._old_manager
+        NameManager._current.value = self._outer.pop()
 
 
 class Prefix(NameManager):

@@ -179,12 +179,18 @@ class BrightnessJitterAug(_FactorAug):
     _function = staticmethod(pixels.adjust_brightness)
     _name = "brightness"
 
+    def __init__(self, brightness: float) -> None:
+        super().__init__(brightness)
+
 
 class ContrastJitterAug(_FactorAug):
     """Random contrast."""
 
     _function = staticmethod(pixels.adjust_contrast)
     _name = "contrast"
+
+    def __init__(self, contrast: float) -> None:
+        super().__init__(contrast)
 
 
 class SaturationJitterAug(_FactorAug):
@@ -193,12 +199,18 @@ class SaturationJitterAug(_FactorAug):
     _function = staticmethod(pixels.adjust_saturation)
     _name = "saturation"
 
+    def __init__(self, saturation: float) -> None:
+        super().__init__(saturation)
+
 
 class HueJitterAug(_FactorAug):
     """Random hue: colours turned by up to hue half circles."""
 
     _function = staticmethod(pixels.adjust_hue)
     _name = "hue"
+
+    def __init__(self, hue: float) -> None:
+        super().__init__(hue)
 
     def _factor(self) -> float:
         return random.uniform(-self._limit, self._limit)

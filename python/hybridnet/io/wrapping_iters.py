@@ -103,14 +103,10 @@ class PrefetchingIter(DataIter):
         self.rename_label = rename_label
         self.batch_size = self.provide_data[0][1][0]
         self.current_batch: DataBatch | None = None
+        # Its threads end when it is collected: a finalizer that shut it down would take locks at any allocation.
         self._threads = ThreadPoolExecutor(self.n_iter, thread_name_prefix="hybridnet-prefetch")
         self._coming: list[Future[DataBatch | None]] = []
         self._ask()
-
-    def __del__(self) -> None:
-        threads = getattr(self, "_threads", None)
-        if threads is not None:
-            threads.shutdown(wait=False, cancel_futures=True)
 
     def _descriptions(self, attribute: str, names: Any) -> list[DataDesc]:
         lists = [getattr(it, attribute) for it in self.iters]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Sequence
 from typing import Any
 
@@ -46,7 +45,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
     target = numpy_dtype(dtype)
     try:
         if source_array is None:
-            raise builtins.TypeError("None has no elements")
+            raise TypeError("None has no elements")
         values = np.asarray(source_array, dtype=target, order="C")
     except HybridNetError:
         raise

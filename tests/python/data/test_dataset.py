@@ -120,3 +120,14 @@ def test_stack_pad_append_and_group():
     with pytest.raises(ValueError, match="2 parts but 1"):
         batchify.Group(batchify.Stack())([(1, 2)])
     assert batchify.AsList()((1, 2)) == [1, 2]
+
+
+@pytest.mark.parametrize("samples", [[], [np.zeros(2), np.zeros((2, 2))]], ids=["none", "two ranks"])
+def test_padding_wants_samples_of_one_rank(samples):
+    with pytest.raises(ValueError, match="samples of one rank"):
+        data.batchify.Pad(val=0)(samples)
+
+
+def test_taking_less_than_nothing_is_refused():
+    with pytest.raises(ValueError, match="count >= 0 or None, got -1"):
+        data.SimpleDataset([1, 2]).take(-1)

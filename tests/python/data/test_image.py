@@ -395,3 +395,9 @@ def test_nearest_takes_the_pixel_at_the_rounded_down_place(old, new):
     source = mx.nd.array(np.arange(old).reshape(old, 1, 1), dtype="uint8")
     resized = image.imresize(source, 1, new, interp=0).asnumpy().ravel()
     np.testing.assert_array_equal(resized, np.arange(new) * old // new)
+
+
+@pytest.mark.parametrize("name", ["brightness", "contrast", "saturation", "hue"])
+def test_jitter_takes_its_strength_by_name(name):
+    augmenter = getattr(mx.image, f"{name.title()}JitterAug")(**{name: 0.25})
+    assert augmenter.dumps() == f'["{name}jitteraug", {{"{name}": 0.25}}]'

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+import pickle
+
 import hybridnet as mx
 import numpy as np
 import pytest
@@ -131,3 +134,29 @@ def test_multinomial_follows_probabilities():
         np.testing.assert_allclose(np.bincount(row, minlength=3) / row.size, expected, atol=0.02)
     picked = np.take_along_axis(np.log(probabilities.asnumpy() + 1e-30), draws.asnumpy().astype("int64"), 1)
     np.testing.assert_allclose(log_likelihood.asnumpy(), picked, rtol=1e-4)
+
+
+RANDOM_FUNCTIONS = sorted(set(mx.nd.random.__all__))
+
+
+@pytest.mark.parametrize("name", RANDOM_FUNCTIONS)
+def test_functions_of_arrays_and_of_symbols_are_one(name):
+    of_arrays, of_symbols = getattr(mx.nd.random, name), getattr(mx.sym.random, name)
+    assert of_arrays.__doc__
+    assert of_arrays.__doc__ == of_symbols.__doc__
+    assert inspect.signature(of_arrays) == inspect.signature(of_symbols)
+
+
+@pytest.mark.parametrize("name", RANDOM_FUNCTIONS)
+def test_random_functions_travel_to_other_processes(name):
+    copied = pickle.loads(pickle.dumps(getattr(mx.nd.random, name)))
+    arguments = {"randint": (0, 5), "multinomial": (mx.nd.ones((3,)) / 3,), "shuffle": (mx.nd.ones((3,)),)}
+    assert isinstance(copied(*arguments.get(name, ())), mx.nd.NDArray)
+
+
+@pytest.mark.parametrize("F", [mx.nd, mx.sym], ids=["nd", "sym"])
+def test_numbers_and_arrays_do_not_mix(F):
+    with pytest.raises(
+        ValueError, match=r"random\.normal: expected parameters that are all numbers or all .*, got loc: "
+    ):
+        F.random.normal(F.zeros((2,)), 1.0)

@@ -323,3 +323,34 @@ def test_multipliers_are_found_with_and_without_underscores():
     assert x.attr("lr_mult") == x.attr("__lr_mult__") == "2"
     assert x.attr("__force_mirroring__") == "True"
     assert {"__lr_mult__": "2", "lr_mult": "2"}.items() <= x.list_attr().items()
+
+
+@pytest.mark.parametrize(
+    ("scope", "current"),
+    [
+        (mx.cpu(1), mx.current_context),
+        (mx.name.Prefix("own_"), lambda: mx.name.NameManager.current),
+        (mx.AttrScope(group="1"), lambda: mx.AttrScope.current),
+    ],
+    ids=["context", "names", "attributes"],
+)
+def test_a_scope_may_be_entered_inside_itself(scope, current):
+    before = current()
+    with scope:
+        with scope:
+            assert current() is scope
+        assert current() is scope
+    assert current() is before
+
+
+def test_an_attribute_scope_forgets_the_outer_attributes():
+    own = mx.AttrScope(group="own")
+    with mx.AttrScope(stage="outer"), own:
+        assert mx.sym.var("x").attr("stage") == "outer"
+    with own:
+        assert mx.sym.var("x").list_attr() == {"group": "own"}
+
+
+def test_a_variable_names_the_storage_types_it_takes():
+    with pytest.raises(ValueError, match="expected stype to be one of default, row_sparse, csr, got 'dense'"):
+        mx.sym.var("x", stype="dense")

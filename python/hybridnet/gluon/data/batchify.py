@@ -10,6 +10,7 @@ import numpy as np
 
 from ... import ndarray
 from ...errors import ParamError
+from ...ndarray.dtypes import numpy_dtype
 
 __all__ = ["Append", "AsList", "Group", "Pad", "Stack", "default_batchify", "stack_arrays"]
 
@@ -71,6 +72,8 @@ class Pad:
         Of the batch; default: the samples'.
     ret_length : bool, default False
         Whether to give (batch, sizes along axis) instead of the batch alone.
+
+    Called with the samples; raises ParamError if there is none or they differ in rank.
     """
 
     def __init__(
@@ -82,7 +85,9 @@ class Pad:
         use_shared_mem: bool = False,
     ) -> None:
         if val is None:
-            warnings.warn("Padding value is not given and will be set automatically to 0 in data.batchify.Pad().")
+            warnings.warn(
+                "Padding value is not given and will be set automatically to 0 in data.batchify.Pad().", stacklevel=2
+            )
         self._axis = axis
         self._val = 0 if val is None else val
         self._dtype = dtype
@@ -91,8 +96,10 @@ class Pad:
 
     def __call__(self, data: Sequence[Any]) -> Any:
         arrays = [_numpy(sample) for sample in data]
+        if len({array.ndim for array in arrays}) != 1:
+            raise ParamError(f"Pad: expected samples of one rank, got shapes {[array.shape for array in arrays][:4]}")
         largest = tuple(max(sizes) for sizes in zip(*(array.shape for array in arrays), strict=False))
-        dtype = np.dtype(self._dtype) if self._dtype is not None else arrays[0].dtype
+        dtype = numpy_dtype(self._dtype) if self._dtype is not None else arrays[0].dtype
         batch = np.full((len(arrays), *largest), self._val, dtype=dtype)
         for row, array in zip(batch, arrays, strict=False):
             row[tuple(slice(size) for size in array.shape)] = array
