@@ -317,7 +317,7 @@ def _places(symbol: Any, names: Sequence[str], ctx: Context, group2ctx: dict[str
     if not group2ctx:
         return [ctx] * len(names)
     groups: dict[str, str] = {}
-    nodes = json.loads(symbol.tojson())["nodes"]
+    nodes = json.loads(symbol.tojson(remove_amp_cast=False))["nodes"]
     for node in nodes:
         attributes = node.get("attrs", {})
         group = attributes.get("ctx_group", attributes.get("__ctx_group__"))

@@ -62,7 +62,7 @@ class _Graph:
         if not isinstance(symbol, Symbol):
             raise HybridNetTypeError(f"expected a Symbol, got {type(symbol).__name__}")
         inside = symbol.get_internals()
-        graph = json.loads(inside.tojson())
+        graph = json.loads(inside.tojson(remove_amp_cast=False))
         self.states = set(symbol.list_auxiliary_states())
         self.nodes: list[dict[str, Any]] = graph["nodes"]
         self.entries: list[Entry] = [(head[0], head[1]) for head in graph["heads"]]

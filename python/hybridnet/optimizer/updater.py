@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import lr_scheduler, ndarray
-from ..errors import FormatError
+from ..errors import FormatError, HybridNetError
 from ..ndarray.dtypes import numpy_dtype
 from .optimizer import Optimizer
 
@@ -121,7 +121,11 @@ def _restore_optimizer(current: Optimizer, description: dict[str, Any]) -> Optim
         if klass is None:
             raise FormatError(f"the states were saved with optimizer {name}, which is not registered")
         current = klass()
-    current.__dict__.update({key: _decode(value) for key, value in description["settings"].items()})
+    settings = {key: _decode(value) for key, value in description["settings"].items()}
+    counts = settings.get("_all_index_update_counts", {})
+    if not isinstance(counts, dict) or not all(isinstance(each, dict) for each in counts.values()):
+        raise FormatError("optimizer states: the numbers of updates are no tables")
+    current.__dict__.update(settings)
     current._index_update_count = current._all_index_update_counts.setdefault(0, {})
     current.lr_scheduler = _restore_scheduler(current.lr_scheduler, description["scheduler"])
     return current
@@ -208,7 +212,9 @@ class Updater:
             saved = header.get("optimizer")
             if saved is not None:
                 self.optimizer = _restore_optimizer(self.optimizer, saved)
-        except (KeyError, TypeError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        except HybridNetError:
+            raise
+        except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
             raise FormatError(f"optimizer states: broken header ({error!r})") from error
         self.states = restored
         self.states_synced = dict.fromkeys(restored, False)

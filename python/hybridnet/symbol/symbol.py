@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -20,6 +21,7 @@ from ..name import name_for
 from ..ndarray.fluent import add_fluent_methods
 from ..util import is_np_shape
 from . import _internal
+from .amp_casts import CASTS, without_casts
 from .traced_indexing import traced_item
 
 
@@ -180,13 +182,13 @@ class Symbol(_core.SymbolBase):
         return result if name is None else _core.symbol_renamed(result, name)
 
     def __copy__(self) -> Symbol:
-        return load_json(self.tojson())
+        return load_json(self.tojson(remove_amp_cast=False))
 
     def __deepcopy__(self, memo: Any) -> Symbol:
-        return load_json(self.tojson())
+        return load_json(self.tojson(remove_amp_cast=False))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return load_json, (self.tojson(),)
+        return load_json, (self.tojson(remove_amp_cast=False),)
 
     def __getitem__(self, key: Any) -> Symbol:
         """An output by number, name or slice; of a traced array, its elements."""
@@ -442,14 +444,18 @@ class Symbol(_core.SymbolBase):
 
     # ----------------------------------------------------------------------------------------------------------- files
     def tojson(self, remove_amp_cast: bool = True) -> str:
-        """The graph in MXNet's JSON dialect."""
-        return _core.symbol_tojson(self)
+        """The graph in MXNet's JSON dialect; without the casts of mixed precision unless remove_amp_cast=False."""
+        text = _core.symbol_tojson(self)
+        if remove_amp_cast and any(f'"{cast}"' in text for cast in CASTS):
+            edited = json.dumps(without_casts(json.loads(text)))
+            text = _core.symbol_tojson(_core.symbol_from_json(edited, "text"))
+        return text
 
     def save(self, fname: str | os.PathLike[str], remove_amp_cast: bool = True) -> None:
         """Writes tojson() to a file. Raises FileError if it cannot be written."""
         try:
             with open(fname, "w", encoding="utf-8") as file:
-                file.write(self.tojson())
+                file.write(self.tojson(remove_amp_cast))
         except OSError as problem:
             raise FileError(f"Symbol.save: {os.fspath(fname)!r} cannot be written.\n  Because: {problem}") from problem
 

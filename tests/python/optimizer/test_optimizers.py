@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import hybridnet as mx
@@ -393,3 +394,45 @@ def test_wrong_arguments_are_refused():
     scheduled = optimizer.SGD(lr_scheduler=lr_scheduler.FactorScheduler(1))
     with pytest.raises(UserWarning, match="LRScheduler"):
         scheduled.set_learning_rate(0.1)
+
+
+def _saved_states():
+    updater = mx.optimizer.get_updater(mx.optimizer.create("sgd", learning_rate=0.1, momentum=0.9))
+    updater(0, mx.nd.ones((2,)), mx.nd.ones((2,)))
+    return updater, updater.get_states(dump_optimizer=True)
+
+
+def test_states_with_any_byte_changed_or_missing_are_an_error_or_a_value():
+    _, whole = _saved_states()
+    broken = [whole[:size] for size in range(len(whole))]
+    for place in range(len(whole)):
+        for flip in (0x01, 0x20, 0xFF):
+            changed = bytearray(whole)
+            changed[place] ^= flip
+            broken.append(bytes(changed))
+    refused = 0
+    for states in broken:
+        fresh = mx.optimizer.get_updater(mx.optimizer.create("sgd", momentum=0.9))
+        try:
+            fresh.set_states(states)
+        except mx.MXNetError:
+            refused += 1
+    assert refused > len(whole)  # every truncation, for one
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"states": [[0, {"shape": [1], "dtype": "object"}]]},
+        {"states": [[0, {"shape": [-1], "dtype": "float32"}]]},
+        {"states": [[[0], {"value": 1}]]},
+        {"states": [], "optimizer": {"class": "SGD", "settings": {"_all_index_update_counts": 3}, "scheduler": None}},
+        {"states": [], "optimizer": {"class": "SGD", "settings": 3, "scheduler": None}},
+    ],
+)
+def test_states_with_a_wrong_header_leave_the_updater_alone(header):
+    updater, whole = _saved_states()
+    text = json.dumps(header).encode()
+    with pytest.raises(mx.errors.FormatError, match="optimizer states"):
+        updater.set_states(whole[:8] + len(text).to_bytes(8, "little") + text + b"\0" * 64)
+    assert updater.get_states(dump_optimizer=True) == whole

@@ -354,3 +354,48 @@ def test_an_attribute_scope_forgets_the_outer_attributes():
 def test_a_variable_names_the_storage_types_it_takes():
     with pytest.raises(ValueError, match="expected stype to be one of default, row_sparse, csr, got 'dense'"):
         mx.sym.var("x", stype="dense")
+
+
+def _operators(graph):
+    return [
+        name
+        for node in graph["nodes"]
+        for name in [node["op"], *(op for body in node.get("subgraphs", ()) for op in _operators(body))]
+    ]
+
+
+def _cast_graph():
+    def body(x, total):
+        return mx.sym.amp_cast(x, dtype="float16") * 2, total + 1
+
+    data = mx.sym.var("data")
+    rows, last = mx.sym.contrib.foreach(body, mx.sym.amp_cast(data, dtype="float16"), mx.sym.var("start"))
+    left, right = mx.sym.amp_multicast(rows, mx.sym.var("other"), num_outputs=2)
+    return mx.sym.Group([mx.sym.elemwise_add(left, right), last, mx.sym.amp_cast(data, dtype="float16")])
+
+
+def test_files_hold_casts_of_mixed_precision_only_if_asked(tmp_path):
+    graph = _cast_graph()
+    with_casts = _operators(json.loads(graph.tojson(remove_amp_cast=False)))
+    without = _operators(json.loads(graph.tojson()))
+    assert sorted(set(with_casts) - set(without)) == ["amp_cast", "amp_multicast"]
+    assert without == [op for op in with_casts if not op.startswith("amp_")]
+    for remove in (True, False):
+        graph.save(tmp_path / "graph.json", remove_amp_cast=remove)
+        assert mx.sym.load(tmp_path / "graph.json").tojson(False) == graph.tojson(remove)
+
+
+def test_a_graph_without_casts_computes_the_same():
+    graph = _cast_graph()
+    plain = mx.sym.load_json(graph.tojson())
+    values = {"data": mx.nd.arange(6).reshape((3, 2)), "start": mx.nd.zeros((1,)), "other": mx.nd.ones((3, 2))}
+    for one, two in zip(graph.eval(**values), plain.eval(**values), strict=True):
+        np.testing.assert_array_equal(one.asnumpy(), two.asnumpy())
+    assert {out.dtype for out in plain.eval(**values)} == {np.float32}
+    assert plain.list_inputs() == graph.list_inputs()
+
+
+def test_copies_of_a_graph_keep_its_casts():
+    graph = _cast_graph()
+    for made in (copy.copy(graph), copy.deepcopy(graph), pickle.loads(pickle.dumps(graph))):
+        assert made.tojson(remove_amp_cast=False) == graph.tojson(remove_amp_cast=False)

@@ -1,0 +1,31 @@
+"""Graphs without the casts of mixed precision: what files are written as unless the casts are asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["CASTS", "without_casts"]
+
+CASTS = ("amp_cast", "amp_multicast")
+
+
+def without_casts(graph: dict[str, Any]) -> dict[str, Any]:
+    """A graph, as JSON holds it, whose readers of a cast's output read what was cast; loop and branch bodies too."""
+    nodes: list[dict[str, Any]] = []
+    entries: dict[tuple[int, int], list[int]] = {}  # output of an old node -> entry of the new graph
+
+    def moved(old: list[list[int]]) -> list[list[int]]:
+        return [entries.get((node, output)) or [places[node], output, *rest] for node, output, *rest in old]
+
+    places: dict[int, int] = {}
+    for number, node in enumerate(graph["nodes"]):
+        inputs = moved(node["inputs"])
+        if node["op"] in CASTS:
+            entries.update({(number, output): entry for output, entry in enumerate(inputs)})
+            continue
+        places[number] = len(nodes)
+        bodies = {"subgraphs": [without_casts(body) for body in node["subgraphs"]]} if "subgraphs" in node else {}
+        nodes.append({**node, "inputs": inputs, **bodies})
+    arguments = [i for i, node in enumerate(nodes) if node["op"] == "null"]
+    kept = {key: value for key, value in graph.items() if key != "node_row_ptr"}  # counts outputs; optional
+    return {**kept, "nodes": nodes, "arg_nodes": arguments, "heads": moved(graph["heads"])}
