@@ -95,8 +95,8 @@ def full(
     out: NDArray | None = None,
 ) -> NDArray:
     """A new array (or out) with val everywhere."""
-    if out is None and isinstance(val, (int, np.integer)):
-        out = empty(shape, ctx, dtype)  # written as an integer: a float has no room for all of int64
+    if out is None and isinstance(val, (int, np.integer)) and abs(int(val)) > 1 << 53:
+        out = empty(shape, ctx, dtype)  # written as an integer: the operator's float has no room for all of int64
     if out is not None:
         out[...] = val
         return out
