@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <new>
 #include <string>
 #include <system_error>
@@ -17,12 +18,16 @@ namespace hybridnet {
 namespace {
 
 constexpr int64_t kHelpLimitNs = 2'000'000;
+// From here on tasks do better side by side, with a share of the cores each, than one after the other with all.
+constexpr int64_t kLongNs = 10'000'000;
 constexpr auto kSpinForWork = std::chrono::microseconds(10);
 
 bool runs_after(const QueuedTask* a, const QueuedTask* b) {  // the heap's "less"
   if (a->options.priority != b->options.priority) return a->options.priority < b->options.priority;
   return a->sequence > b->sequence;
 }
+
+bool is_long(const QueuedTask* task) { return task->options.cost_ns >= kLongNs; }
 
 // Signals are for the user's threads: a KeyboardInterrupt must interrupt them, not a kernel.
 class BlockedSignals {
@@ -51,74 +56,103 @@ void WorkerPool::submit(QueuedTask* const* tasks, size_t count) {
   call_workers();
 }
 
-bool WorkerPool::parallel(const QueuedTask* task) const {
-  return policy_.shares_cores && cores_worth_having(task->options.cost_ns) > 1;
+WorkerPool::Kind WorkerPool::kind_of(const QueuedTask* task) const {
+  if (!policy_.shares_cores) return kSerial;
+  if (task->options.cost_ns <= 0 && policy_.max_workers > 1) return kUnknownCost;
+  return cores_worth_having(task->options.cost_ns) > 1 ? kParallel : kSerial;
 }
 
 void WorkerPool::add_ready(QueuedTask* const* tasks, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     tasks[i]->sequence = next_sequence_++;
-    Heap& heap = parallel(tasks[i]) ? parallel_ : serial_;
-    heap.push_back(tasks[i]);
-    std::push_heap(heap.begin(), heap.end(), runs_after);
+    const Kind kind = kind_of(tasks[i]);
+    if (kind == kParallel && is_long(tasks[i])) ++ready_long_;
+    ready_[kind].push_back(tasks[i]);
+    std::push_heap(ready_[kind].begin(), ready_[kind].end(), runs_after);
   }
   ready_count_.fetch_add(count, std::memory_order_release);
 }
 
-bool WorkerPool::parallel_may_start() const {
-  return !parallel_.empty() && (stops_ > 0 || running_parallel_ == 0 || free_cores() > 0);
+// May this worker start the first task of this kind now?
+bool WorkerPool::may_take(int worker, Kind kind) const {
+  if (ready_[kind].empty()) return false;
+  if (kind == kSerial) return true;
+  if (kind == kUnknownCost) return worker > 0 || stops_ > 0 || all_others_run();
+  if (worker >= policy_.max_teams) return false;
+  if (running_parallel_ == 0) return worker == 0 || stops_ > 0;
+  return running_long_ == running_parallel_ && free_cores() > 0;
 }
 
-// The heap whose first task comes next for a worker of this kind; null if it has to wait.
-WorkerPool::Heap* WorkerPool::next_heap(bool opens_teams) {
-  if (!opens_teams || !parallel_may_start()) return serial_.empty() ? nullptr : &serial_;
-  return serial_.empty() || runs_after(serial_.front(), parallel_.front()) ? &parallel_ : &serial_;
+bool WorkerPool::all_others_run() const {
+  return static_cast<int>(workers_.size()) == policy_.max_workers &&
+         std::all_of(std::next(workers_.begin()), workers_.end(),
+                     [](const Worker& worker) { return worker.state == State::kRunning; });
 }
 
-QueuedTask* WorkerPool::take_ready(bool opens_teams) {
-  Heap* heap = next_heap(opens_teams);
+// The heap whose first task comes next for this worker; null if it has to wait.
+WorkerPool::Heap* WorkerPool::next_heap(int worker) {
+  Heap* next = nullptr;
+  for (int kind = 0; kind < kKinds; ++kind) {
+    if (!may_take(worker, static_cast<Kind>(kind))) continue;
+    if (!next || runs_after(next->front(), ready_[kind].front())) next = &ready_[kind];
+  }
+  return next;
+}
+
+QueuedTask* WorkerPool::take_ready(int worker) {
+  Heap* heap = next_heap(worker);
   if (!heap) return nullptr;
   std::pop_heap(heap->begin(), heap->end(), runs_after);
   QueuedTask* task = heap->back();
   heap->pop_back();
+  if (heap == &ready_[kParallel] && is_long(task)) --ready_long_;
   ready_count_.fetch_sub(1, std::memory_order_release);
   return task;
 }
 
-// Sees to it that as many workers are awake as ready tasks may start; each worker that takes one calls the next.
-void WorkerPool::call_workers() {
-  if (stops_ > 0) return;
-  if (parallel_may_start() && looking_for_teams_ == 0 && call_worker(/*for_parallel=*/true)) return;
-  if (static_cast<size_t>(looking_) < serial_.size()) call_worker(/*for_parallel=*/false);
+bool WorkerPool::nothing_ready() const {
+  return std::all_of(ready_.begin(), ready_.end(), [](const Heap& heap) { return heap.empty(); });
 }
 
-// False if all that may do it are busy: they take it when they are done.
-bool WorkerPool::call_worker(bool for_parallel) {
+// Sees to it that for every kind of ready task a worker is awake that may take it; when one takes it, it calls again.
+void WorkerPool::call_workers() {
+  if (stops_ > 0) return;
+  for (int kind = 0; kind < kKinds; ++kind) call_worker_for(static_cast<Kind>(kind));
+}
+
+// Calls nobody if all that may do it are busy: they take it when they are done.
+void WorkerPool::call_worker_for(Kind kind) {
+  if (ready_[kind].empty()) return;
+  Worker* called = nullptr;
   for (Worker& worker : workers_) {
-    if (!worker.asleep || (for_parallel && !worker.opens_teams)) continue;
-    wake(worker);
-    return true;
+    if (worker.state == State::kRunning || !may_take(worker.index, kind)) continue;
+    if (worker.state == State::kLooking) return;
+    if (!called) called = &worker;
   }
-  const int started = static_cast<int>(workers_.size());
-  return started < (for_parallel ? policy_.max_teams : policy_.max_workers) && start_worker();
+  if (called) return wake(*called);
+  int able = static_cast<int>(workers_.size());
+  while (able < policy_.max_workers && !may_take(able, kind)) ++able;
+  if (able == policy_.max_workers) return;
+  while (static_cast<int>(workers_.size()) <= able) {
+    if (!start_worker()) return;
+  }
 }
 
 void WorkerPool::wake(Worker& worker) {
-  worker.asleep = false;
-  count_looking(worker, 1);
+  set_state(worker, State::kLooking);
   worker.woken.notify_one();
 }
 
-void WorkerPool::count_looking(const Worker& worker, int change) {
-  looking_ += change;
-  if (worker.opens_teams) looking_for_teams_ += change;
+void WorkerPool::set_state(Worker& worker, State state) {
+  looking_ += (state == State::kLooking ? 1 : 0) - (worker.state == State::kLooking ? 1 : 0);
+  worker.state = state;
 }
 
 // False when the system gives no more threads but others are there to do the work.
 bool WorkerPool::start_worker() {
   const BlockedSignals blocked;  // inherited by the new thread
   Worker& worker = workers_.emplace_back();
-  worker.opens_teams = static_cast<int>(workers_.size()) <= policy_.max_teams;
+  worker.index = static_cast<int>(workers_.size()) - 1;
   try {
     worker.thread = std::thread([this, &worker] { work(worker); });
   } catch (const std::system_error& error) {
@@ -127,20 +161,22 @@ bool WorkerPool::start_worker() {
     throw EngineError({.message = std::string("no thread to run tasks on: ") + error.what(),
                        .fix = "raise the limit on threads (ulimit -u), or set HYBRIDNET_ENGINE_TYPE=NaiveEngine"});
   }
-  count_looking(worker, 1);
+  ++looking_;
   pthread_setname_np(worker.thread.native_handle(), "hybridnet-work");
   return true;
 }
 
 // One task from take to end; the lock is released while it runs.
 void WorkerPool::run_and_collect(Lock& lock, QueuedTask* task) {
-  const bool is_parallel = parallel(task);
+  const bool is_parallel = kind_of(task) == kParallel;
+  const bool shares = is_parallel && is_long(task);
   ++running_;
   running_parallel_ += is_parallel;
+  running_long_ += shares;
   std::vector<QueuedTask*> ready;
   {
-    // Parallel tasks that can run beside this one get their share of the cores.
-    const int teams = 1 + static_cast<int>(std::min<size_t>(parallel_.size(), policy_.max_teams - 1));
+    // Long tasks that run beside this one, or can, get their share of the cores.
+    const int teams = shares ? std::min(running_long_ + ready_long_, policy_.max_teams) : 1;
     const int wanted = is_parallel ? cores_worth_having(task->options.cost_ns) : 1;
     const CoreLease lease(std::min(wanted, std::max(1, cpu_cores() / teams)));
     call_workers();
@@ -150,23 +186,23 @@ void WorkerPool::run_and_collect(Lock& lock, QueuedTask* task) {
   lock.lock();
   --running_;
   running_parallel_ -= is_parallel;
+  running_long_ -= shares;
   add_ready(ready.data(), ready.size());
 }
 
 void WorkerPool::work(Worker& self) {
   Lock lock(mutex_);
   while (true) {
-    if (QueuedTask* task = take_ready(self.opens_teams)) {
-      count_looking(self, -1);
+    if (QueuedTask* task = take_ready(self.index)) {
+      set_state(self, State::kRunning);
       run_and_collect(lock, task);
-      count_looking(self, 1);
+      set_state(self, State::kLooking);
       call_workers();
-    } else if (stops_ > 0 && (nothing_ready() || !self.opens_teams)) {
-      count_looking(self, -1);
-      return;
+    } else if (stops_ > 0) {
+      return set_state(self, State::kRunning);  // what may still be ready is for others, who are awake
     } else {
       spin_for_work(lock);
-      if (!next_heap(self.opens_teams) && stops_ == 0) sleep(lock, self);
+      if (!next_heap(self.index) && stops_ == 0) sleep(lock, self);
     }
   }
 }
@@ -180,19 +216,18 @@ void WorkerPool::spin_for_work(Lock& lock) {
 }
 
 void WorkerPool::sleep(Lock& lock, Worker& self) {
-  count_looking(self, -1);
-  self.asleep = true;
-  self.woken.wait(lock, [&self] { return !self.asleep; });  // the caller counted us as looking
+  set_state(self, State::kAsleep);
+  self.woken.wait(lock, [&self] { return self.state != State::kAsleep; });
 }
 
 bool WorkerPool::help() {
   if (ready_count_.load(std::memory_order_acquire) == 0) return false;
   Lock lock(mutex_);
-  const Heap* heap = next_heap(/*opens_teams=*/true);
+  const Heap* heap = next_heap(/*worker=*/0);
   if (running_ > 0 || !heap) return false;
   const int64_t cost = heap->front()->options.cost_ns;
   if (cost <= 0 || cost > kHelpLimitNs) return false;
-  run_and_collect(lock, take_ready(/*opens_teams=*/true));
+  run_and_collect(lock, take_ready(/*worker=*/0));
   call_workers();
   return true;
 }
@@ -204,7 +239,7 @@ void WorkerPool::join_workers() {
     ++stops_;
     stopped.swap(workers_);
     for (Worker& worker : stopped) {
-      if (worker.asleep) wake(worker);
+      if (worker.state == State::kAsleep) wake(worker);
     }
   }
   for (Worker& worker : stopped) worker.thread.join();
@@ -222,10 +257,9 @@ void WorkerPool::forget_after_fork() {
   // nor destroyed: they stay as they are.
   if (!workers_.empty()) new std::list<Worker>(std::move(workers_));
   workers_.clear();
-  serial_.clear();
-  parallel_.clear();
+  for (Heap& heap : ready_) heap.clear();
   ready_count_.store(0, std::memory_order_release);
-  looking_ = looking_for_teams_ = running_ = running_parallel_ = stops_ = 0;
+  looking_ = ready_long_ = running_ = running_parallel_ = running_long_ = stops_ = 0;
 }
 
 }  // namespace hybridnet

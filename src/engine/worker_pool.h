@@ -2,11 +2,14 @@
 //
 // A default CPU pool has one worker that computes with all cores and starts more only for tasks that can run beside it.
 // An OpenMP team belongs to the thread that opened it and spins between its regions, so two teams on the same cores
-// slow each other down by half. Therefore tasks that are worth several cores are for the first workers alone, one for
-// every eight cores, and wait while others hold all cores; what is worth one core runs on any worker, the first ones
-// first.
+// slow each other down, by half where tasks are short. Therefore what is worth several cores is for the first worker,
+// and waits while that computes. Only long tasks share the cores with other long ones, on a worker and a team each: for
+// these, half of the cores for twice the time is the better bargain. Tasks of unknown cost may last for any time; they
+// are for the other workers while there are any.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -26,7 +29,7 @@ class WorkerPool {
   using Run = std::function<void(QueuedTask* task, int cores, std::vector<QueuedTask*>& ready)>;
   struct Policy {
     int max_workers = 1;
-    int max_teams = 1;          // workers that may run tasks worth several cores
+    int max_teams = 1;          // workers that may run tasks worth several cores, the first ones
     bool shares_cores = false;  // tasks lease cores, and parallel ones start only when some are free
   };
 
@@ -46,44 +49,48 @@ class WorkerPool {
   void forget_after_fork();  // in the child of a fork: what other threads held or had pushed does not exist here
 
  private:
+  enum class State { kLooking, kRunning, kAsleep };
   struct Worker {
+    int index = 0;
+    State state = State::kLooking;
     std::condition_variable woken;
-    bool asleep = false;
-    bool opens_teams = false;
     std::thread thread;
   };
+  // Ready tasks by who may run them; each kind is a heap.
+  enum Kind { kSerial, kParallel, kUnknownCost, kKinds };
   using Lock = std::unique_lock<std::mutex>;
   using Heap = std::vector<QueuedTask*>;
 
   void work(Worker& self);
   void run_and_collect(Lock& lock, QueuedTask* task);
-  bool parallel(const QueuedTask* task) const;
+  Kind kind_of(const QueuedTask* task) const;
   void add_ready(QueuedTask* const* tasks, size_t count);
-  bool parallel_may_start() const;
-  Heap* next_heap(bool opens_teams);
-  QueuedTask* take_ready(bool opens_teams);
-  bool nothing_ready() const { return serial_.empty() && parallel_.empty(); }
+  bool may_take(int worker, Kind kind) const;
+  bool all_others_run() const;
+  Heap* next_heap(int worker);
+  QueuedTask* take_ready(int worker);
+  bool nothing_ready() const;
   void call_workers();
-  bool call_worker(bool for_parallel);
+  void call_worker_for(Kind kind);
   void wake(Worker& worker);
   bool start_worker();
-  void count_looking(const Worker& worker, int change);
+  void set_state(Worker& worker, State state);
   void sleep(Lock& lock, Worker& self);
   void spin_for_work(Lock& lock);
 
   const Policy policy_;
   const Run run_;
   std::mutex mutex_;
-  Heap serial_;    // ready tasks worth one core
-  Heap parallel_;  // ready tasks worth several
+  std::array<Heap, kKinds> ready_;
   std::atomic<size_t> ready_count_{0};
+  int ready_long_ = 0;  // of the parallel ones
   uint64_t next_sequence_ = 0;
   std::list<Worker> workers_;
-  int looking_ = 0;            // workers awake without a task: they take what is ready
-  int looking_for_teams_ = 0;  // of these, the ones that may open teams
-  int running_ = 0;            // tasks running, also on helping threads
-  int running_parallel_ = 0;   // of these, the ones worth several cores
-  int stops_ = 0;              // calls of join_workers() without resume() so far
+  int looking_ = 0;           // workers awake without a task: they take what is ready
+  int running_ = 0;           // tasks running, also on helping threads
+  int running_parallel_ = 0;  // of these, the ones worth several cores
+  int running_long_ = 0;      // of these, the long ones
+  int stops_ = 0;             // calls of join_workers() without resume() so far
 };
 
 }  // namespace hybridnet

@@ -196,9 +196,9 @@ TEST(ThreadedEngineCores, ACheapTaskGetsOneCoreAndACostlyOneAll) {
   set_cpu_cores(before);
 }
 
-TEST(ThreadedEngineCores, ManyCoresAreSharedByCostlyTasksSideBySide) {
+TEST(ThreadedEngineCores, LongTasksSideBySideShareTheCores) {
   const int before = cpu_cores();
-  set_cpu_cores(16);
+  set_cpu_cores(4);
   {
     EngineUser user(make_threaded_engine());
     std::vector<Var> vars(3);
@@ -225,14 +225,14 @@ TEST(ThreadedEngineCores, ManyCoresAreSharedByCostlyTasksSideBySide) {
     EXPECT_EQ(sum.load(), 0);
     gate.open();
     user.engine->wait_all();
-    EXPECT_EQ(sum.load(), 16);
+    EXPECT_EQ(sum.load(), 4);
   }
-  EXPECT_EQ(free_cores(), 16);
+  EXPECT_EQ(free_cores(), 4);
   set_cpu_cores(before);
 }
 
 // Two OpenMP teams on the same few cores would wait for each other's threads.
-TEST(ThreadedEngineCores, FewCoresAreGivenToOneCostlyTaskAfterTheOther) {
+TEST(ThreadedEngineCores, ShortTasksGetAllCoresOneAfterTheOther) {
   const int before = cpu_cores();
   set_cpu_cores(4);
   {
@@ -251,7 +251,7 @@ TEST(ThreadedEngineCores, FewCoresAreGivenToOneCostlyTaskAfterTheOther) {
             threads.insert(std::this_thread::get_id());
             --running;
           },
-          {{}, writes}, {.cost_ns = 200'000'000});
+          {{}, writes}, {.cost_ns = 1'000'000});
     }
     user.engine->wait_all();
     EXPECT_EQ(most.load(), 1);
@@ -259,6 +259,22 @@ TEST(ThreadedEngineCores, FewCoresAreGivenToOneCostlyTaskAfterTheOther) {
     EXPECT_EQ(threads.size(), 1u);
   }
   set_cpu_cores(before);
+}
+
+TEST(ThreadedEngineCores, ATaskOfUnknownCostDoesNotHoldUpTheWorkerThatComputes) {
+  EngineUser user(make_threaded_engine());
+  std::vector<Var> vars(2);
+  Gate gate;
+  std::atomic<bool> computed{false};
+  user.push({}, {&vars[0]}, [&] { gate.pass(); });
+  user.push({}, {&vars[1]},
+            [&] {
+              computed = true;
+              gate.open();
+            },
+            {.cost_ns = 200'000'000});
+  user.engine->wait_all();
+  EXPECT_TRUE(computed);
 }
 
 TEST(ThreadedEngineCores, ACheapTaskRunsBesideACostlyOne) {
