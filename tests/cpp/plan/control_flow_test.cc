@@ -222,7 +222,9 @@ TEST_F(ControlFlow, ALoopWithoutALimitHasAsManyRowsAsItRuns) {
     const std::vector<NDArray> out = op->call(inputs);
     EXPECT_EQ(out[0].shape(), (Shape{rows, 1}));
     EXPECT_EQ(values(out[1])[0], start * static_cast<float>(1 << rows));
-    if (rows > 0) EXPECT_EQ(values(out[0]).back(), start * static_cast<float>(1 << (rows - 1)));
+    if (rows > 0) {
+      EXPECT_EQ(values(out[0]).back(), start * static_cast<float>(1 << (rows - 1)));
+    }
   }
 }
 
