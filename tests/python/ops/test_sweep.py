@@ -214,8 +214,9 @@ def in_graph_order(graph: Any, arrays: list[Any]) -> list[Any]:
 def test_imperative_compiled_and_loaded_agree(use: Use):
     values = use.inputs("float32" if "float32" in use.described["dtypes"] else use.described["dtypes"][0])
     graph = graph_of(use)
-    loaded = mx.sym.load_json(graph.tojson())
-    assert loaded.tojson() == graph.tojson()
+    text = graph.tojson(remove_amp_cast=False)
+    loaded = mx.sym.load_json(text)
+    assert loaded.tojson(remove_amp_cast=False) == text
     assert loaded.list_arguments() == graph.list_arguments()
 
     mx.random.seed(3)
