@@ -79,8 +79,7 @@ class ThreadedEngine final : public Engine {
 };
 
 WorkerPool::Policy cpu_policy(int workers_asked) {
-  const int workers = workers_asked > 0 ? workers_asked : std::max(2, cpu_cores());
-  return {.max_workers = workers, .max_teams = std::max(1, cpu_cores()), .shares_cores = true};
+  return {.max_workers = workers_asked > 0 ? workers_asked : std::max(2, cpu_cores()), .shares_cores = true};
 }
 
 ThreadedEngine::ThreadedEngine(int workers_per_device)

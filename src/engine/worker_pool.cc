@@ -78,7 +78,6 @@ bool WorkerPool::may_take(int worker, Kind kind) const {
   if (ready_[kind].empty()) return false;
   if (kind == kSerial) return true;
   if (kind == kUnknownCost) return worker > 0 || stops_ > 0 || all_others_run();
-  if (worker >= policy_.max_teams) return false;
   if (running_parallel_ == 0) return worker == 0 || stops_ > 0;
   return running_long_ == running_parallel_ && free_cores() > 0;
 }
@@ -176,7 +175,7 @@ void WorkerPool::run_and_collect(Lock& lock, QueuedTask* task) {
   std::vector<QueuedTask*> ready;
   {
     // Long tasks that run beside this one, or can, get their share of the cores.
-    const int teams = shares ? std::min(running_long_ + ready_long_, policy_.max_teams) : 1;
+    const int teams = shares ? std::min(running_long_ + ready_long_, policy_.max_workers) : 1;
     const int wanted = is_parallel ? cores_worth_having(task->options.cost_ns) : 1;
     const CoreLease lease(std::min(wanted, std::max(1, cpu_cores() / teams)));
     call_workers();

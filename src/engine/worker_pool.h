@@ -3,9 +3,9 @@
 // A default CPU pool has one worker that computes with all cores and starts more only for tasks that can run beside it.
 // An OpenMP team belongs to the thread that opened it and spins between its regions, so two teams on the same cores
 // slow each other down, by half where tasks are short. Therefore what is worth several cores is for the first worker,
-// and waits while that computes. Only long tasks share the cores with other long ones, on a worker and a team each: for
-// these, half of the cores for twice the time is the better bargain. Tasks of unknown cost may last for any time; they
-// are for the other workers while there are any.
+// and waits while that computes. Only long tasks share the cores with other long ones, down to one core each and no
+// team: four calls side by side on a core each beat four calls one after the other on four. Tasks of unknown cost may
+// last for any time; they are for the other workers while there are any.
 #pragma once
 
 #include <array>
@@ -29,7 +29,6 @@ class WorkerPool {
   using Run = std::function<void(QueuedTask* task, int cores, std::vector<QueuedTask*>& ready)>;
   struct Policy {
     int max_workers = 1;
-    int max_teams = 1;          // workers that may run tasks worth several cores, the first ones
     bool shares_cores = false;  // tasks lease cores, and parallel ones start only when some are free
   };
 

@@ -1,10 +1,10 @@
 #include "plan/loop_by_node.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "plan/control_kernel.h"
 #include "plan/loop_rows.h"
+#include "plan/task.h"
 
 namespace hybridnet {
 namespace {
@@ -185,11 +185,8 @@ class Foreach {
 }  // namespace
 
 NDArray zeros(const TensorSpec& spec, Device device) {
-  const NDArray made = NDArray::empty(spec, device);
-  const NDArray writes[] = {made};
-  run_task("zeros", {}, writes, spec.bytes() / 16, [made](TaskContext&) {
-    if (made.bytes() > 0) std::memset(made.data(), 0, static_cast<size_t>(made.bytes()));
-  });
+  const NDArray made = NDArray::deferred(spec, device);
+  push_zeros(made);
   return made;
 }
 
