@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import _core, autograd, errors, symbol
+from .. import _core, autograd, symbol
 from ..gluon import trace
 from ..name import NameManager
 from ..ndarray import NDArray
@@ -115,21 +115,25 @@ def _checkpoint(call: Foreach | WhileLoop, body: _Body) -> str:
     return "policy"
 
 
+def _row_numbers(size: int | None, data: list[Symbol]) -> Symbol:
+    """0, 1, ... for each row of data, as many as there are when the graph runs; without data, size of them."""
+    if not data:
+        return symbol.arange(size, dtype="int64")
+    spec = rules.spec_of(data[0])
+    rows = data[0]
+    if spec is not None and len(spec[0]) > 1:
+        others = len(spec[0]) - 1
+        rows = symbol.slice(rows, begin=(None, *[0] * others), end=(None, *[1] * others))
+    return symbol.contrib.arange_like(symbol.cast(rows, dtype="int64"), axis=0)
+
+
 # ------------------------------------------------------------------------------------------------------------- foreach
 def foreach(call: Foreach) -> tuple[Any, Any]:
     """Makes the node of a loop over data."""
     data = [_symbol(a) for a in call.data]
     size = rules.leading_size(call.construct, data, call.data_nest.paths("data"), call.length)
     if call.with_index:
-        if size is None:
-            rules.fail(
-                errors.ValueError,
-                call.construct,
-                "with_index needs the number of iterations",
-                because="the shape of the data is not known here",
-                fix="pass length=",
-            )
-        data = [symbol.arange(size, dtype="int64"), *data]
+        data = [_row_numbers(size, data), *data]
     body: Any = None
 
     def run(states: list[Any]) -> Step:

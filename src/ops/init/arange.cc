@@ -113,7 +113,8 @@ void register_arange(OpRegistry& ops) {
       .output("output", "shape (ceil((stop - start) / step) * repeat,)")
       .infer([](const ArangeParams& p, InferContext& c) {
         c.set_out_dtype(0, p.dtype);
-        if (!p.infer_range || p.stop) c.set_out_shape(0, Shape({number_of_values(p)}));
+        const bool counted = !p.infer_range || p.stop;
+        c.set_out_shape(0, counted ? Shape({number_of_values(p)}) : Shape::unknown(1));
       })
       .cpu([](const ArangeParams& p, const KernelArgs& a) { fill_range(a.out[0], first_value(p), p.step, p.repeat); })
       .gradient(kNotDifferentiable)

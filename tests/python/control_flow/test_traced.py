@@ -506,3 +506,28 @@ def test_variables_given_out_as_they_arrive(limit):
     for one, two in zip(block(x), want, strict=True):
         np.testing.assert_array_equal(one.asnumpy(), two)
     assert not want[0][min(limit, 4) :].any()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+@pytest.mark.parametrize("sizes", [(3,), (4, 2), (2, 0, 3)])
+def test_numbers_of_iterations_follow_the_data_of_every_run(dtype, sizes, tmp_path):
+    def function(x):
+        return foreach(lambda t, d, s: (t + s, s + t * t), x, nd.array([5], dtype="int64"), with_index=True)
+
+    block = Block(function)
+    block.hybridize()
+    block(nd.ones(sizes, dtype=dtype))
+    symbol_file, params_file = block.export(str(tmp_path / "numbered"))
+    loaded = mx.gluon.SymbolBlock.imports(symbol_file, ["data"], params_file)
+    for length in (1, 5, 200):
+        found = [out.asnumpy() for out in loaded(nd.ones((length, *sizes[1:]), dtype=dtype))]
+        numbers = np.arange(length)
+        states = 5 + np.cumsum(numbers**2)
+        np.testing.assert_array_equal(found[0].ravel(), numbers + states - numbers**2)
+        np.testing.assert_array_equal(found[1], states[-1:])
+
+
+def test_symbols_of_unknown_shape_are_numbered_too():
+    data = mx.sym.var("data")
+    out, _ = mx.sym.contrib.foreach(lambda t, d, s: (d * t.astype("float32"), s), data, [], with_index=True)
+    np.testing.assert_array_equal(out.eval(data=nd.ones((3, 1)))[0].asnumpy().ravel(), [0, 1, 2])

@@ -720,7 +720,7 @@ def test_a_hybridized_unroll_is_one_loop_with_the_same_values_and_gradients(layo
     assert text.count('"FullyConnected"') == 4
 
 
-def test_cells_that_keep_values_are_unrolled_step_by_step_in_graphs(rng):
+def test_zoneout_of_outputs_does_nothing_in_prediction_in_graphs_too(rng):
     block = _Unrolls(gluon.rnn.ZoneoutCell(gluon.rnn.RNNCell(4), zoneout_outputs=0.5), "NTC", True)
     block.initialize()
     x = floats(rng, 2, 3, 4)

@@ -399,3 +399,10 @@ def test_copies_of_a_graph_keep_its_casts():
     graph = _cast_graph()
     for made in (copy.copy(graph), copy.deepcopy(graph), pickle.loads(pickle.dumps(graph))):
         assert made.tojson(remove_amp_cast=False) == graph.tojson(remove_amp_cast=False)
+
+
+def test_a_range_without_end_is_a_vector_as_long_as_its_reader_needs():
+    total = mx.sym.arange(1, None, step=2, infer_range=True) + mx.sym.var("data")
+    np.testing.assert_array_equal(total.eval(data=mx.nd.zeros((4,)))[0].asnumpy(), [1, 3, 5, 7])
+    with pytest.raises(mx.errors.ShapeError):
+        total.infer_shape(data=(4, 2))

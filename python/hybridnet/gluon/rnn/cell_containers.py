@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from ... import symbol
 from ...errors import ParamError, UnsupportedError
 from ..parameter import tensor_types
 from ..utils import _indent
 from .rnn_cell import HybridRecurrentCell, RecurrentCell
-from .sequences import begin_state_of, format_sequence, is_traced_sequence, mask_beyond, reversed_in_time
+from .sequences import (
+    begin_state_of,
+    format_sequence,
+    is_traced_sequence,
+    mask_beyond,
+    reversed_in_time,
+    traced_sequence,
+)
 
 __all__ = ["BidirectionalCell", "HybridSequentialRNNCell", "SequentialRNNCell"]
 
@@ -62,11 +70,15 @@ class _Stack(_CellContainer):
     ) -> tuple[Any, list[Any]]:
         """Runs each cell over the whole sequence before the next. Arguments as RecurrentCell.unroll."""
         self.reset()
-        inputs, _, functions, batch_size = format_sequence(length, inputs, layout, None)
-        begin_state = begin_state_of(self, functions, begin_state, inputs, batch_size)
+        inputs = format_sequence(length, inputs, layout, None)[0]
+        begin_state = begin_state_of(self, begin_state, inputs, layout)
         next_states: list[Any] = []
         position = 0
-        between = True if is_traced_sequence(inputs, layout) else None  # one array keeps the next cell a loop
+        between = None
+        if is_traced_sequence(inputs, layout):
+            between = True  # one array keeps the next cell a loop
+            if merge_outputs is None:
+                merge_outputs = self._gives_array(valid_length is not None, True)
         for i, cell in enumerate(self._children.values()):
             count = len(cell.state_info())
             inputs, states = cell.unroll(
@@ -80,6 +92,11 @@ class _Stack(_CellContainer):
             position += count
             next_states.extend(states)
         return inputs, next_states
+
+    def _gives_array(self, ends: bool, given: bool) -> bool:
+        for cell in self._children.values():
+            given = cell._gives_array(ends, given)
+        return given
 
 
 class SequentialRNNCell(_Stack):
@@ -140,10 +157,13 @@ class BidirectionalCell(_CellContainer, HybridRecurrentCell):
         if layout not in ("NTC", "TNC"):
             raise ParamError(f"BidirectionalCell.unroll: layout must be 'NTC' or 'TNC', got {layout!r}")
         self.reset()
-        inputs, axis, functions, batch_size = format_sequence(length, inputs, layout, False)
-        states = begin_state_of(self, functions, begin_state, inputs, batch_size)
+        states = begin_state_of(self, begin_state, inputs, layout)
+        if is_traced_sequence(inputs, layout):
+            return self._loops(length, inputs, states, layout, merge_outputs, valid_length)
+        inputs, axis, functions, _ = format_sequence(length, inputs, layout, False)
+        length = len(inputs)
         left, right = self._children.values()
-        count = len(left.state_info(batch_size))
+        count = len(left.state_info())
         common = {"layout": layout, "valid_length": valid_length}
         l_outputs, l_states = left.unroll(length, inputs, states[:count], merge_outputs=merge_outputs, **common)
         backwards = reversed_in_time(inputs, length, valid_length)
@@ -156,6 +176,30 @@ class BidirectionalCell(_CellContainer, HybridRecurrentCell):
         if valid_length is not None:
             outputs = mask_beyond(functions, outputs, length, valid_length, axis, merge_outputs)
         return outputs, [*l_states, *r_states]
+
+    def _loops(
+        self, length: int, inputs: Any, states: list[Any], layout: str, merge_outputs: bool | None, valid_length: Any
+    ) -> tuple[Any, list[Any]]:
+        """unroll as one loop in each direction."""
+        ends = {"sequence_length": valid_length, "use_sequence_length": True} if valid_length is not None else {}
+        sequence, axis = traced_sequence(length, inputs, layout)
+        left, right = self._children.values()
+        count = len(left.state_info())
+        common = {"layout": "TNC", "merge_outputs": True, "valid_length": valid_length}
+        ahead, l_states = left.unroll(length, sequence, states[:count], **common)
+        back, r_states = right.unroll(length, symbol.SequenceReverse(sequence, **ends), states[count:], **common)
+        back = symbol.SequenceReverse(back, **ends)
+        outputs = symbol.concat(ahead, back, dim=2, name=f"{self._output_prefix}out")
+        if ends:
+            outputs = symbol.SequenceMask(outputs, **ends)
+        if axis != 0:
+            outputs = symbol.swapaxes(outputs, dim1=0, dim2=axis)
+        merge = self._gives_array(bool(ends), True) if merge_outputs is None else merge_outputs
+        return format_sequence(length, outputs, layout, merge)[0], [*l_states, *r_states]
+
+    def _gives_array(self, ends: bool, given: bool) -> bool:
+        left, _ = self._children.values()
+        return left._gives_array(ends, False)  # without a graph it gets a list
 
     def _join(self, functions: Any, left: Any, right: list[Any], axis: int, merge: bool) -> Any:
         if merge:

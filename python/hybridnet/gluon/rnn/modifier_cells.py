@@ -12,7 +12,15 @@ from ...errors import ParamError
 from ..parameter import ParameterDict, tensor_types
 from .cell_containers import BidirectionalCell
 from .rnn_cell import HybridRecurrentCell, RecurrentCell
-from .sequences import format_sequence, mask_beyond
+from .sequences import (
+    begin_state_of,
+    format_sequence,
+    is_traced_sequence,
+    mask_beyond,
+    traced_sequence,
+    zeros_for_batch,
+)
+from .unrolling import run_steps
 
 __all__ = ["DropoutCell", "ModifierCell", "ResidualCell", "ZoneoutCell"]
 
@@ -60,6 +68,9 @@ class DropoutCell(HybridRecurrentCell):
         if isinstance(inputs, tensor_types):
             return self.hybrid_forward(functions, inputs, begin_state or [])
         return super().unroll(length, inputs, begin_state, layout, merge_outputs, None)
+
+    def _gives_array(self, ends: bool, given: bool) -> bool:
+        return given
 
 
 class ModifierCell(HybridRecurrentCell):
@@ -165,6 +176,40 @@ class ZoneoutCell(ModifierCell):
             ]
         return output, next_states
 
+    def unroll(
+        self,
+        length: int,
+        inputs: Any,
+        begin_state: Any = None,
+        layout: str = "NTC",
+        merge_outputs: bool | None = None,
+        valid_length: Any = None,
+    ) -> tuple[Any, list[Any]]:
+        """Runs the cell over a sequence. Arguments as RecurrentCell.unroll."""
+        if not self.zoneout_outputs or self.base_cell._any_keeps_values() or not is_traced_sequence(inputs, layout):
+            return super().unroll(length, inputs, begin_state, layout, merge_outputs, valid_length)
+        states = begin_state_of(self, begin_state, inputs, layout)
+        before = self._no_output(length, inputs, layout, states)
+        self.reset()
+
+        def step(x: Any, before: list[Any]) -> tuple[Any, list[Any]]:
+            *old, self._prev_output = before
+            output, new = self(x, old)
+            return output, [*new, output]
+
+        outputs, states = run_steps(step, length, inputs, [*states, before], layout, merge_outputs, valid_length)
+        self._prev_output = None  # the loop's own
+        return outputs, states[:-1]
+
+    def _no_output(self, length: int, inputs: Any, layout: str, states: list[Any]) -> Any:
+        """Zeros like an output. A step is made to learn their shape; what it computes is not used."""
+        sequence, _ = traced_sequence(length, inputs, layout)
+        output, _ = self.base_cell(sequence[0], states)
+        shape, dtype = output._spec
+        if shape is None or min(shape[1:], default=0) < 0:
+            return symbol.zeros_like(output)
+        return zeros_for_batch(inputs, layout.find("N"))((0, *shape[1:]), dtype=dtype)
+
 
 class ResidualCell(ModifierCell):
     """Adds the input to the output, so the wrapped cell must keep the number of features.
@@ -197,3 +242,6 @@ class ResidualCell(ModifierCell):
         if merge_outputs:
             return functions.elemwise_add(outputs, inputs), states
         return [functions.elemwise_add(a, b) for a, b in zip(outputs, inputs, strict=True)], states
+
+    def _gives_array(self, ends: bool, given: bool) -> bool:
+        return self.base_cell._gives_array(ends, given)

@@ -11,7 +11,8 @@ from ..block import Block
 from ..hybrid_block import HybridBlock
 from ..nn.activations import LeakyReLU
 from ..nn.arguments import positive, unknown_or_positive
-from .sequences import begin_state_of, format_sequence, is_traced_sequence, mask_beyond, traced_sequence
+from .sequences import begin_state_of
+from .unrolling import run_steps
 
 __all__ = [
     "BidirectionalCell",
@@ -112,53 +113,17 @@ class RecurrentCell(Block):
         In a hybridized block, a sequence that is one array becomes one loop (``foreach``) of the graph.
         """
         self.reset()
-        if is_traced_sequence(inputs, layout) and not self._any_keeps_values():
-            return self._loop(length, inputs, begin_state, layout, merge_outputs, valid_length)
-        inputs, axis, functions, batch_size = format_sequence(length, inputs, layout, False)
-        states = begin_state_of(self, functions, begin_state, inputs, batch_size)
-        outputs: Any = []
-        all_states = []
-        for i in range(length):
-            output, states = self(inputs[i], states)
-            outputs.append(output)
-            if valid_length is not None:
-                all_states.append(states)
-        if valid_length is not None:
-            states = [
-                functions.SequenceLast(
-                    functions.stack(*steps, axis=0), sequence_length=valid_length, use_sequence_length=True, axis=0
-                )
-                for steps in zip(*all_states, strict=True)
-            ]
-            outputs = mask_beyond(functions, outputs, length, valid_length, axis, True)
-        outputs, _, _, _ = format_sequence(length, outputs, layout, merge_outputs)
-        return outputs, states
+        states = begin_state_of(self, begin_state, inputs, layout)
+        may_loop = not self._any_keeps_values()
+        return run_steps(self, length, inputs, states, layout, merge_outputs, valid_length, may_loop)
 
     def _any_keeps_values(self) -> bool:
         cells = [cell for cell in self._children.values() if isinstance(cell, RecurrentCell)]
         return self._keeps_values or any(cell._any_keeps_values() for cell in cells)
 
-    def _loop(
-        self, length: int, inputs: Any, begin_state: Any, layout: str, merge_outputs: bool | None, valid_length: Any
-    ) -> tuple[Any, list[Any]]:
-        """unroll as one foreach; states of samples that have ended stay as they are."""
-        sequence, axis, F, batch_size = traced_sequence(length, inputs, layout)
-        states = begin_state_of(self, F, begin_state, inputs, batch_size)
-
-        def step(t: Any, x: Any, before: list[Any]) -> tuple[Any, list[Any]]:
-            output, after = self(x, before)
-            goes_on = F.broadcast_greater(valid_length, t.astype(valid_length.dtype))
-            return output, [F.where(goes_on, new, old) for new, old in zip(after, before, strict=True)]
-
-        ends = valid_length is not None
-        outputs, states = F.contrib.foreach(step if ends else self, sequence, list(states), with_index=ends)
-        if ends:
-            outputs = F.SequenceMask(outputs, sequence_length=valid_length, use_sequence_length=True)
-        if axis != 0:
-            outputs = F.swapaxes(outputs, dim1=0, dim2=axis)
-        merge = ends if merge_outputs is None else bool(merge_outputs)  # as without a graph
-        outputs, _, _, _ = format_sequence(length, outputs, layout, merge)
-        return outputs, states
+    def _gives_array(self, ends: bool, given: bool) -> bool:
+        """Whether unroll with merge_outputs=None gives one array. ends: with valid_length; given: from one array."""
+        return ends
 
     def _get_activation(self, F: Any, inputs: Any, activation: Any, **kwargs: Any) -> Any:
         """activation applied to inputs: a name, a LeakyReLU layer, or anything callable."""

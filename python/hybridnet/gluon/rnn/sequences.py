@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from ... import ndarray, symbol
 from ...errors import ParamError, ShapeError
@@ -19,6 +21,7 @@ __all__ = [
     "namespace_of",
     "reversed_in_time",
     "traced_sequence",
+    "zeros_for_batch",
 ]
 
 _TENSORS = (NDArray, Symbol)
@@ -40,6 +43,15 @@ def _axis(layout: str, letter: str) -> int:
 def _check_length(length: int | None, given: int) -> None:
     if length is not None and length != given:
         raise ShapeError(f"unroll: length is {length} but the inputs have {given} steps")
+    if given == 0:
+        raise ShapeError("unroll: the inputs have no steps\n  Fix: leave empty sequences out, or pad them to one step.")
+
+
+def _check_given(inputs: Any) -> None:
+    if inputs is None:
+        raise ParamError("unroll: inputs is None; make the input variables outside of unroll")
+    if not isinstance(inputs, _TENSORS):
+        _check_length(None, len(inputs))
 
 
 def _split(inputs: Any, length: int | None, axis: int) -> list[Any]:
@@ -61,8 +73,7 @@ def format_sequence(
     Returns (inputs, time axis of layout, mx.nd or mx.sym, batch size; 0 for Symbols: inference finds it).
     Raises ParamError for a layout without T or N and if inputs is None, ShapeError if length disagrees.
     """
-    if inputs is None:
-        raise ParamError("unroll: inputs is None; make the input variables outside of unroll")
+    _check_given(inputs)
     axis, batch_axis = _axis(layout, "T"), _axis(layout, "N")
     in_axis = axis if in_layout is None else _axis(in_layout, "T")
     batch_size = 0
@@ -87,16 +98,23 @@ def is_traced_sequence(inputs: Any, layout: str) -> bool:
     """Whether inputs is one array of known sizes in a block that is being traced."""
     if not isinstance(inputs, Symbol) or not isinstance(trace.current(), trace.Trace):
         return False
-    shape = inputs.shape
-    return shape is not None and len(shape) == len(layout) and min(shape, default=0) >= 0
+    shape = _traced_shape(inputs)
+    return shape is not None and len(shape) >= len(layout) and min(shape, default=0) >= 0
 
 
-def traced_sequence(length: int, inputs: Symbol, layout: str) -> tuple[Symbol, int, Any, int]:
-    """(inputs with time first, time axis of layout, mx.sym, batch size). Raises ShapeError if length disagrees."""
-    axis, batch_axis = _axis(layout, "T"), _axis(layout, "N")
+def _traced_shape(inputs: Any) -> tuple[int, ...] | None:
+    """What the trace knows of the shape; unlike inputs.shape it does not tie the graph to it."""
+    try:
+        return inputs._spec[0]
+    except AttributeError:  # outside of traces
+        return None
+
+
+def traced_sequence(length: int | None, inputs: Symbol, layout: str) -> tuple[Symbol, int]:
+    """(inputs with time first, time axis of layout). Raises ShapeError if length disagrees."""
+    axis = _axis(layout, "T")
     _check_length(length, inputs.shape[axis])
-    turned = inputs if axis == 0 else symbol.swapaxes(inputs, dim1=0, dim2=axis)
-    return turned, axis, symbol, inputs.shape[batch_axis]
+    return (inputs if axis == 0 else symbol.swapaxes(inputs, dim1=0, dim2=axis)), axis
 
 
 def mask_beyond(functions: Any, data: Any, length: int, valid_length: Any, axis: int, merge: bool) -> Any:
@@ -117,11 +135,36 @@ def reversed_in_time(steps: Sequence[Any], length: int, valid_length: Any = None
     return _split(turned, length, 0)
 
 
-def begin_state_of(cell: Any, functions: Any, begin_state: Any, inputs: Any, batch_size: int) -> Any:
-    """begin_state, or the cell's zeros for the inputs' batch size and context."""
+def begin_state_of(cell: Any, begin_state: Any, inputs: Any, layout: str) -> Any:
+    """begin_state, or the cell's zeros for the inputs' batch size, element type and context."""
     if begin_state is not None:
         return begin_state
-    if functions is ndarray:
-        with (inputs if isinstance(inputs, _TENSORS) else inputs[0]).context:
-            return cell.begin_state(func=functions.zeros, batch_size=batch_size)
-    return cell.begin_state(func=functions.zeros, batch_size=batch_size)
+    _check_given(inputs)
+    merged = isinstance(inputs, _TENSORS)
+    first, axis = (inputs, _axis(layout, "N")) if merged else (inputs[0], 0)
+    if not isinstance(first, Symbol):
+        with first.context:
+            return cell.begin_state(func=ndarray.zeros, batch_size=first.shape[axis], **_dtype_of(first.dtype))
+    shape = _traced_shape(first)
+    if shape is None or shape[axis] < 0:
+        return cell.begin_state(func=symbol.zeros, batch_size=0)
+    return cell.begin_state(func=zeros_for_batch(first, axis), batch_size=0, **_dtype_of(first._spec[1]))
+
+
+def _dtype_of(dtype: Any) -> dict[str, Any]:
+    """The element type of states for such inputs: float32, unless they have another floating type."""
+    # float32 is not said, so that begin_state of cells that take no dtype goes on working.
+    return {} if dtype is None or dtype == np.float32 or np.dtype(dtype).kind in "iub" else {"dtype": dtype}
+
+
+def zeros_for_batch(inputs: Symbol, batch_axis: int) -> Callable[..., Symbol]:
+    """A function of shape, name, ... for states of zeros. Their batch size is that of inputs when the graph runs."""
+
+    def zeros(shape: Any, name: str | None = None, dtype: Any = None, **attrs: Any) -> Symbol:
+        axis = max(attrs.get("__layout__", "N").find("N"), 0)
+        if [i for i, size in enumerate(shape) if size == 0] != [axis]:  # inference has to find more than the batch size
+            return symbol.zeros(shape, dtype=dtype, name=name, **attrs)
+        row = symbol.zeros((*shape[:axis], 1, *shape[axis + 1 :]), dtype=dtype)
+        return symbol.broadcast_like(row, inputs, lhs_axes=(axis,), rhs_axes=(batch_axis,), name=name, **attrs)
+
+    return zeros

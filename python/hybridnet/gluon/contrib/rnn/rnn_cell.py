@@ -9,6 +9,7 @@ from ...parameter import tensor_types
 from ...rnn.modifier_cells import ModifierCell, _check_steps
 from ...rnn.rnn_cell import LSTMCell, RecurrentCell
 from ...rnn.sequences import begin_state_of, format_sequence, mask_beyond
+from ...rnn.unrolling import run_steps
 
 __all__ = ["LSTMPCell", "VariationalDropoutCell", "dynamic_unroll"]
 
@@ -74,22 +75,37 @@ class VariationalDropoutCell(ModifierCell):
         valid_length: Any = None,
     ) -> tuple[Any, list[Any]]:
         """Runs the wrapped cell with one mask for all steps. Arguments as RecurrentCell.unroll."""
-        if self.drop_states:
-            return super().unroll(length, inputs, begin_state, layout, merge_outputs, valid_length)
         self.reset()
-        inputs, axis, functions, batch_size = format_sequence(length, inputs, layout, True)
-        states = begin_state_of(self, functions, begin_state, inputs, batch_size)
+        states = begin_state_of(self, begin_state, inputs, layout)
+        inputs, axis, functions, _ = format_sequence(length, inputs, layout, True)
         if self.drop_inputs:
             inputs = functions.Dropout(inputs, p=self.drop_inputs, axes=(axis,))
-        with self._unwrapped() as cell:
-            outputs, states = cell.unroll(length, inputs, states, layout, True, valid_length)
+        outputs, states = self._unroll_base(functions, length, inputs, states, layout, valid_length)
         if self.drop_outputs:
             outputs = functions.Dropout(outputs, p=self.drop_outputs, axes=(axis,))
-        if merge_outputs is None:
-            merge_outputs = isinstance(outputs, tensor_types)
         if valid_length is not None:
             outputs = mask_beyond(functions, outputs, length, valid_length, axis, True)
+        if merge_outputs is None:
+            merge_outputs = self._gives_array(valid_length is not None, True)
         return format_sequence(length, outputs, layout, merge_outputs)[0], states
+
+    def _unroll_base(
+        self, functions: Any, length: int, inputs: Any, states: list[Any], layout: str, valid_length: Any
+    ) -> tuple[Any, list[Any]]:
+        """The wrapped cell over one array; of its states the first one is dropped."""
+        if not self.drop_states:
+            with self._unwrapped() as cell:
+                return cell.unroll(length, inputs, states, layout, True, valid_length)
+        mask = functions.Dropout(functions.ones_like(states[0]), p=self.drop_states)
+
+        def step(x: Any, before: list[Any]) -> tuple[Any, list[Any]]:
+            return self.base_cell(x, [before[0] * mask, *before[1:]])
+
+        may_loop = not self.base_cell._any_keeps_values()
+        return run_steps(step, length, inputs, states, layout, True, valid_length, may_loop)
+
+    def _gives_array(self, ends: bool, given: bool) -> bool:
+        return ends or not self.drop_states
 
 
 class LSTMPCell(LSTMCell):
