@@ -86,6 +86,10 @@ bool is_auxiliary_input(const Node& node, size_t input);
 inline constexpr char kPolicy[] = "policy";
 inline constexpr char kKeepAttribute[] = "__keep__";
 
+// Attribute of a _while_loop that is a segment of a loop: the limit of that. The limit of this run, its last input, is
+// what is left of it; only where that ends the segment has the loop reached its limit.
+inline constexpr char kWholeLimitAttribute[] = "__whole_limit__";
+
 // Where one loop or branch takes its body's inputs from: for body input k, the number of the node's input.
 std::vector<int> body_sources(const Node& node, size_t body);
 

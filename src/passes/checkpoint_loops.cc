@@ -8,6 +8,7 @@
 
 #include "graph/control_flow.h"
 #include "passes/body_graph.h"
+#include "passes/checkpoint_while.h"
 #include "passes/gradient.h"
 
 namespace hybridnet {
@@ -170,7 +171,9 @@ void lower(Graph& graph, Node& node) {
 
 void lower_checkpoints(Graph& graph) {
   for (Node* node : graph.order()) {
-    if (graph.contains(node) && control_kind(*node) == ControlKind::kForeach) lower(graph, *node);
+    if (!graph.contains(node)) continue;
+    if (control_kind(*node) == ControlKind::kForeach) lower(graph, *node);
+    if (control_kind(*node) == ControlKind::kWhileLoop) lower_while_checkpoint(graph, *node);
   }
 }
 

@@ -55,7 +55,7 @@ Loop loop_of_while(const Node& node) {
   loop.is_slice.assign(loop.sources.size(), false);
   loop.num_out_data = p.num_out_data;
   loop.rows = p.max_iterations;
-  loop.recompute = !p.checkpoint.empty();
+  loop.recompute = p.checkpoint == kRecompute || p.checkpoint == kPolicy;
   loop.count = {NodePtr(const_cast<Node*>(&node)), static_cast<uint32_t>(node.specs.size()) - 1};
   loop.widen = widen_params<WhileLoopParams>(node);
   return loop;

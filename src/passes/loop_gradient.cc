@@ -7,8 +7,10 @@
 #include "hybridnet/ndarray.h"
 #include "passes/body_gradient.h"
 #include "passes/body_graph.h"
+#include "passes/checkpoint_loops.h"
 #include "passes/gradient_nodes.h"
 #include "passes/iteration_sums.h"
+#include "passes/repeated_loops.h"
 
 namespace hybridnet {
 namespace {
@@ -106,6 +108,7 @@ class LoopGradient {
 
   void make_backward() {
     Graph& backward = gradient_.split.backward;
+    if (loop_.recompute) silence_limits(backward);
     gradients_ = backward.outputs();
     bind_sources(backward);
     for (size_t s = 0; s < num_states(); ++s) add_carry(backward, static_cast<int>(s));
@@ -231,6 +234,7 @@ class LoopGradient {
     p.num_outputs = static_cast<int32_t>(outputs.size());
     p.reverse = !loop_.reverse;
     p.scalar_slices = true;
+    if (loop_.recompute) p.checkpoint = kRecompute;  // further derivatives keep as little
     if (slices_.empty()) p.length = loop_.truncate > 0 ? std::min(loop_.truncate, loop_.rows) : loop_.rows;
     if (loop_.count.node) {
       p.counted = true;

@@ -311,6 +311,8 @@ class WhileLoopKernel final : public ControlKernel {
         body_(compile_body(node, 1, context, name, true), static_cast<size_t>(p().num_out_data),
               to_ints(p().func_var_locs)) {
     test_spec_ = condition_->outputs()[0].spec;
+    if (const auto whole = node.attrs.find(kWholeLimitAttribute); whole != node.attrs.end())
+      whole_limit_ = std::stoll(whole->second);
     // Condition inputs that are loop variables follow them.
     const std::vector<int> variables = to_ints(p().func_var_locs);
     for (size_t k = 0; k < cond_sources_.size(); ++k) {
@@ -328,8 +330,9 @@ class WhileLoopKernel final : public ControlKernel {
   }
 
   void run(const KernelArgs& args) override {
-    int64_t limit = p().unbounded ? INT64_MAX : p().max_iterations;
-    if (p().limited) limit = std::min(limit, limit_of_run(loop_, args.in.back()));
+    const int64_t given = p().limited ? limit_of_run(loop_, args.in.back()) : INT64_MAX;
+    const int64_t limit = p().unbounded ? given : std::min(given, p().max_iterations);
+    const bool may_report = p().on_limit != "stop" && (whole_limit_ < 0 || limit == given);
     LoopBody::Run run = body_.begin(args, sources_);
     std::vector<Plan::InputBinding> test_inputs;
     for (int source : cond_sources_) {
@@ -344,11 +347,11 @@ class WhileLoopKernel final : public ControlKernel {
         body_.step(run, done, done, done + 1 < p().max_iterations ? done + 1 : -1, key_of(args.rng, done));
         ++done;
       }
-      still_holds = done == limit && p().on_limit != "stop" && holds(test_inputs, run, test, key_of(args.rng, ~done));
+      still_holds = done == limit && may_report && holds(test_inputs, run, test, key_of(args.rng, ~done));
     } catch (const Error&) {
       fail_in_body(loop_.name + ", iteration " + std::to_string(done));
     }
-    if (still_holds) report_limit(loop_, p().on_limit, limit);
+    if (still_holds) report_limit(loop_, p().on_limit, whole_limit_ < 0 ? limit : whole_limit_);
     const size_t num_out_data = static_cast<size_t>(p().num_out_data);
     body_.finish(run, args.out.subspan(num_out_data), done, p().max_iterations);
     if (void* count = args.out.back().data) *static_cast<int64_t*>(count) = done;
@@ -376,6 +379,7 @@ class WhileLoopKernel final : public ControlKernel {
   Ref<Plan> condition_;
   LoopBody body_;
   TensorSpec test_spec_;
+  int64_t whole_limit_ = -1;  // of the loop that this one is a segment of, -1: it is none
   std::vector<Followed> followed_;
 };
 

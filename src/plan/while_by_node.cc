@@ -11,10 +11,18 @@ namespace {
 
 const OpRef kCopy{"_copy"};
 
-// Chunks have 2^level iterations: what is kept for the gradient grows with the number of iterations.
-constexpr int kFirstLevel = 3, kLastLevel = 10;
-constexpr int64_t kMostChunkBytes = int64_t{64} << 20;  // of variables; big ones get shorter chunks
+// Chunks have 2^level iterations: what is kept for the gradient grows with the number of iterations. With checkpoints
+// it hardly does, and chunks of 64, 4,096, 2 million ... iterations cost the fewer runs the earlier the loop ends.
+constexpr int kLevels[] = {3, 4, 5, 6, 7, 8, 9, 10}, kLevelsWithCheckpoints[] = {6, 12, 21, 30};
+constexpr int64_t kMostChunkBytes = int64_t{64} << 20;  // of kept rows; big ones get shorter chunks
 constexpr int kChunkNumber = 8;                         // of functions of one node: bodies come first
+
+// The next level, after chunks of 2^level iterations; the first one for -1.
+int level_after(int level, bool checkpoints) {
+  const std::span<const int> levels = checkpoints ? std::span<const int>(kLevelsWithCheckpoints) : kLevels;
+  const auto next = std::upper_bound(levels.begin(), levels.end(), level);
+  return next == levels.end() ? levels.back() : *next;
+}
 
 // A chunk counts its iterations from 0, the user those of the whole loop.
 [[noreturn]] void fail_in_chunk(const Error& error, const Node& node, int64_t before) {
@@ -78,15 +86,28 @@ std::vector<TensorSpec> WhileLoopByNode::output_specs() const {
   return out;
 }
 
+int64_t WhileLoopByNode::bytes_of_states() const {
+  int64_t bytes = 0;
+  for (const NDArray& state : states_) bytes += state.bytes();
+  return bytes;
+}
+
+// Of one row of each stacked output.
+int64_t WhileLoopByNode::bytes_of_rows() const {
+  int64_t bytes = 0;
+  const std::vector<TensorSpec> specs = output_specs();
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    TensorSpec row = specs[i];
+    if (!row.shape.rank_known() || row.shape.ndim() == 0) continue;
+    row.shape[0] = 1;
+    if (row.known()) bytes += row.bytes();
+  }
+  return bytes;
+}
+
 // Bytes of the variables and outputs of all iterations that max_iterations allows.
 int64_t WhileLoopByNode::room_for_all() const {
-  double row = 0;
-  for (const NDArray& state : states_) row += static_cast<double>(state.bytes());
-  for (TensorSpec& spec : output_specs()) {
-    if (!spec.shape.rank_known() || spec.shape.ndim() == 0) continue;
-    spec.shape[0] = 1;
-    if (spec.known()) row += static_cast<double>(spec.bytes());
-  }
+  const auto row = static_cast<double>(bytes_of_states() + bytes_of_rows());
   return static_cast<int64_t>(std::min(row * static_cast<double>(p_.max_iterations), 9e18));
 }
 
@@ -172,9 +193,10 @@ Ref<GraphFunction> WhileLoopByNode::chunk_function(int level) {
 }
 
 int64_t WhileLoopByNode::run_chunks() {
-  int64_t row_bytes = 1, done = 0;
-  for (const NDArray& state : states_) row_bytes += state.bytes();
-  for (int level = kFirstLevel; done < limit_; level = std::min(level + 1, kLastLevel)) {
+  const bool checkpoints = !p_.checkpoint.empty();
+  const int64_t row_bytes = 1 + (checkpoints ? bytes_of_rows() : bytes_of_states());
+  int64_t done = 0;
+  for (int level = level_after(-1, checkpoints); done < limit_; level = level_after(level, checkpoints)) {
     check_interrupt();
     while (level > 0 && (int64_t{1} << level) > kMostChunkBytes / row_bytes) --level;
     const int64_t most = std::min(int64_t{1} << level, limit_ - done);

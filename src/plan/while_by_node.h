@@ -23,6 +23,8 @@ class WhileLoopByNode {
   bool condition_holds();
   int64_t run_chunks();
   int64_t run_steps();
+  int64_t bytes_of_states() const;
+  int64_t bytes_of_rows() const;
   int64_t room_for_all() const;
   Ref<GraphFunction> chunk_function(int level);
   std::vector<TensorSpec> output_specs() const;

@@ -144,8 +144,11 @@ def while_loop(
     return_count : bool, default False
         Also return the number of iterations.
     checkpoint : None, "sqrt", int, or function BodyNode -> bool, optional
-        In a graph, anything but None: keep only the variables of each iteration for the gradient and compute the rest
-        again, except the values for which a function says True (as in foreach).
+        In a graph: what is kept for the gradient; the rest is computed again, once per level of segments. A number s:
+        the variables at the begin of segments of s iterations; "sqrt": of segments of at most 32. Where these are more
+        than 64, segments of segments are formed, so that never more than 64 copies of the variables are kept,
+        whatever max_iterations is. While the gradient of a segment is computed, all its values are kept; with a
+        function (asked as in foreach) its variables and the values for which it said True.
     name : str, optional
         As the fifth positional argument, text is taken as the name (MXNet's order).
 

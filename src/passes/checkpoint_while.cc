@@ -1,0 +1,258 @@
+// A loop with a condition in segments. Unlike a loop over data it does not know how often it will run, so that a number
+// of segments that suits max_iterations may be thousands; these are again cut into segments of segments, so that all
+// loops together keep at most kMostKept copies of the variables:
+//
+//   while (left > 0) {            outer
+//     while (left > 0) {          inner, `levels` - 1 of them
+//       while (cond and left > 0) a segment: the loop as it was written, whose values are kept while its gradient is
+//       made
+//     }
+//   }
+//
+// All of them are loops of the usual kind, so that gradients of any order follow. `left` is the number of iterations
+// that may still run; it becomes zero where a segment ends before its time, because the condition holds no longer: the
+// condition is asked once per iteration, as in the loop that was cut. Each level costs one more forward run.
+#include "passes/checkpoint_while.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "hybridnet/ndarray.h"
+#include "passes/body_graph.h"
+#include "passes/checkpoint_loops.h"
+#include "passes/gradient_nodes.h"
+
+namespace hybridnet {
+namespace {
+
+constexpr int64_t kMostKept = 64;
+constexpr int64_t kMostSegment = 32;                   // of "sqrt" and of policies
+constexpr int64_t kMostIterations = int64_t{1} << 40;  // years; keeps products of numbers of iterations in range
+constexpr int kMostLevels = 21;                        // on more, 64 copies would reach less far
+
+const OpRef kCast{"Cast"}, kGreater{"_greater_scalar"}, kEqual{"_equal_scalar"}, kAdd{"elemwise_add"},
+    kSubtract{"elemwise_sub"}, kMultiply{"elemwise_mul"}, kSmaller{"_minimum_scalar"}, kSliceAxis{"slice_axis"};
+
+int64_t divided_up(int64_t a, int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
+
+// a to the power n, or something above kMostIterations.
+int64_t power(int64_t a, int n) {
+  int64_t result = 1;
+  for (; n > 0 && result <= kMostIterations; --n) result *= a;
+  return result;
+}
+
+// How often the outermost of `levels` loops runs, if the others run `inner` times each.
+int64_t outer_of(int64_t segments, int levels, int64_t inner) { return divided_up(segments, power(inner, levels - 1)); }
+
+// Segments on so many levels, with long loops inside: what the outermost keeps lives from the forward run to the
+// backward one, what the others keep only while their part is computed again.
+std::optional<WhileSegments> on_levels(int64_t segments, int levels) {
+  WhileSegments cut{.inner = 1, .outer = segments, .levels = levels};
+  if (levels > 1) {
+    const auto fits = [&](int64_t inner) {
+      return (levels - 1) * inner + outer_of(segments, levels, inner) <= kMostKept;
+    };
+    for (int64_t inner = 2; inner < kMostKept; ++inner)
+      if (fits(inner)) cut.inner = inner;
+    cut.outer = outer_of(segments, levels, cut.inner);
+    while (cut.inner > 2 && outer_of(segments, levels, cut.inner - 1) == cut.outer) --cut.inner;  // no room left over
+  }
+  return cut.kept() <= kMostKept ? std::optional(cut) : std::nullopt;
+}
+
+// As many levels as needed, for each costs a forward run.
+WhileSegments on_fewest_levels(int64_t segments) {
+  for (int levels = 1; levels <= kMostLevels; ++levels)
+    if (const auto cut = on_levels(segments, levels)) return *cut;
+  WhileSegments cut{.inner = 3, .levels = kMostLevels};  // more than 10^10 segments keep a few copies more
+  while (outer_of(segments, kMostLevels, cut.inner) > cut.inner) ++cut.inner;
+  cut.outer = outer_of(segments, kMostLevels, cut.inner);
+  return cut;
+}
+
+int64_t length_of_segment(int64_t most, const std::string& checkpoint) {
+  if (checkpoint == kPolicy) return most <= kMostKept ? most : kMostSegment;
+  if (checkpoint == "sqrt")
+    return std::min(static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(most)))), kMostSegment);
+  return std::max<int64_t>(1, std::strtoll(checkpoint.c_str(), nullptr, 10));
+}
+
+class WhileLowering {
+ public:
+  WhileLowering(Graph& graph, Node& node, const WhileSegments& cut)
+      : graph_(graph), node_(node), p_(params_of<WhileLoopParams>(node)), cut_(cut) {
+    values_ = node.inputs;
+    if (p_.limited) values_.pop_back();
+    for (const NodeEntry& value : values_) specs_.push_back(graph.spec(value));
+    count_spec_ = node.specs.back();
+    attrs_ = node.attrs;
+    attrs_.erase(kKeepAttribute);  // of the loop as a whole; its parts are computed again with it
+    const std::vector<int> sources = body_sources(node, 1);
+    for (int at : to_ints(p_.func_var_locs))
+      state_inputs_.push_back(static_cast<size_t>(sources[static_cast<size_t>(at)]));
+  }
+
+  void run() {
+    const Part whole = loops(graph_, cut_.levels, values_, initial_limit(), &node_);
+    std::vector<NodeEntry> outputs = whole.stacked;
+    for (NodeEntry& rows : outputs) rows = first_rows(rows);
+    outputs.insert(outputs.end(), whole.states.begin(), whole.states.end());
+    outputs.push_back(whole.count);
+    whole.count.node->attrs = node_.attrs;
+    const NodePtr self(&node_);
+    for (uint32_t i = 0; i < outputs.size(); ++i)
+      if (graph_.contains(self.get()) && graph_.is_used(*self, static_cast<int>(i)))
+        graph_.replace({self, i}, outputs[i]);
+  }
+
+ private:
+  // What some of the iterations give.
+  struct Part {
+    std::vector<NodeEntry> stacked, states;
+    NodeEntry count;
+  };
+
+  int64_t iterations_of(int level) const {
+    return cut_.segment * (level == cut_.levels ? power(cut_.inner, level - 1) * cut_.outer : power(cut_.inner, level));
+  }
+
+  // Iterations in `level` loops, one in the other: at most `left`. values: in place of the node's inputs.
+  Part loops(Graph& graph, int level, const std::vector<NodeEntry>& values, const NodeEntry& left, const Node* origin) {
+    return level == 0 ? segment(graph, values, left, origin) : loop_over_parts(graph, level, values, left, origin);
+  }
+
+  Part segment(Graph& graph, std::vector<NodeEntry> inputs, const NodeEntry& left, const Node* origin) {
+    WhileLoopParams p = p_;
+    p.max_iterations = cut_.segment;
+    p.limited = true;
+    if (p.checkpoint != kPolicy) p.checkpoint.clear();
+    inputs.push_back(left);
+    p.num_args = static_cast<int32_t>(inputs.size());
+    const NodePtr made = graph.add(*node_.op, ParamSchema<WhileLoopParams>::box(std::move(p)), std::move(inputs),
+                                   origin, node_.subgraphs);
+    describe(*made);
+    if (p_.on_limit != "stop") made->attrs[kWholeLimitAttribute] = std::to_string(p_.max_iterations);
+    return part_of(made, {made, static_cast<uint32_t>(made->specs.size()) - 1});
+  }
+
+  Part loop_over_parts(Graph& graph, int level, const std::vector<NodeEntry>& values, const NodeEntry& left,
+                       const Node* origin) {
+    std::vector<NodeEntry> inputs = values;
+    inputs.push_back(left);
+    inputs.push_back(constant(graph, 0));  // done so far
+    const auto num_values = static_cast<int64_t>(values.size());
+    WhileLoopParams p;
+    p.num_args = static_cast<int32_t>(inputs.size());
+    p.num_out_data = p_.num_out_data;
+    p.num_outputs = p_.num_outputs + 2;
+    p.max_iterations = level == cut_.levels ? cut_.outer : cut_.inner;
+    p.cond_input_locs = {num_values};
+    for (int64_t i = 0; i < p.num_args; ++i) p.func_input_locs.push_back(i);
+    for (size_t input : state_inputs_) p.func_var_locs.push_back(static_cast<int64_t>(input));
+    p.func_var_locs.insert(p.func_var_locs.end(), {num_values, num_values + 1});
+    p.scalar_slices = p_.scalar_slices;
+    p.on_limit = "stop";
+    p.checkpoint = kRecompute;
+    const NodePtr made = graph.add(*node_.op, ParamSchema<WhileLoopParams>::box(std::move(p)), std::move(inputs),
+                                   origin, {some_left(), body_over_parts(level)});
+    describe(*made);
+    Part part = part_of(made, {made, static_cast<uint32_t>(made->specs.size()) - 2});
+    for (NodeEntry& rows : part.stacked) rows = joined(graph, rows, level, origin);
+    return part;
+  }
+
+  Ref<Subgraph> some_left() const {
+    Graph condition(graph_.train());
+    const NodeEntry left{condition.add_input("left", count_spec_), 0};
+    return freeze(condition, {emit(condition, kGreater, {left}, {{"scalar", "0"}}, nullptr)});
+  }
+
+  Ref<Subgraph> body_over_parts(int level) {
+    Graph body(graph_.train());
+    std::vector<NodeEntry> values;
+    for (size_t i = 0; i < values_.size(); ++i) values.push_back({body.add_input(values_[i].node->name, specs_[i]), 0});
+    const NodeEntry left{body.add_input("left", count_spec_), 0}, done{body.add_input("done", count_spec_), 0};
+    const Part part = loops(body, level - 1, values, left, nullptr);
+    const std::string full = std::to_string(iterations_of(level - 1));
+    const NodeEntry goes_on = emit(body, kEqual, {part.count}, {{"scalar", full}}, nullptr);
+    const NodeEntry rest = emit(body, kSubtract, {left, part.count}, {}, nullptr);
+    std::vector<NodeEntry> outputs = part.stacked;
+    outputs.insert(outputs.end(), part.states.begin(), part.states.end());
+    outputs.push_back(emit(body, kMultiply, {rest, goes_on}, {}, nullptr));
+    outputs.push_back(emit(body, kAdd, {done, part.count}, {}, nullptr));
+    return freeze(body, outputs);
+  }
+
+  Part part_of(const NodePtr& made, const NodeEntry& count) const {
+    Part part{.count = count};
+    for (uint32_t i = 0; i < static_cast<uint32_t>(p_.num_outputs); ++i)
+      (i < static_cast<uint32_t>(p_.num_out_data) ? part.stacked : part.states).push_back({made, i});
+    return part;
+  }
+
+  // Rows of parts (parts, rows, ...) as rows of the whole.
+  NodeEntry joined(Graph& graph, const NodeEntry& parts, int level, const Node* origin) const {
+    Shape shape{iterations_of(level)};
+    for (int64_t dim : graph.spec(parts).shape.dims().subspan(2)) shape.push_back(dim);
+    return reshaped(graph, parts, shape, origin);
+  }
+
+  NodeEntry first_rows(const NodeEntry& rows) const {
+    if (graph_.spec(rows).shape[0] == p_.max_iterations) return rows;
+    return emit(graph_, kSliceAxis, {rows}, {{"axis", "0"}, {"begin", "0"}, {"end", std::to_string(p_.max_iterations)}},
+                &node_);
+  }
+
+  NodeEntry initial_limit() const {
+    if (!p_.limited) return constant(graph_, p_.max_iterations);
+    NodeEntry limit = node_.inputs.back();
+    if (graph_.spec(limit).dtype != DType::kInt64) limit = emit(graph_, kCast, {limit}, {{"dtype", "int64"}}, &node_);
+    limit = reshaped(graph_, limit, count_spec_.shape, &node_);
+    return emit(graph_, kSmaller, {limit}, {{"scalar", std::to_string(p_.max_iterations)}}, &node_);
+  }
+
+  NodeEntry constant(Graph& graph, int64_t value) const {
+    NDArray array = NDArray::empty(count_spec_);
+    *static_cast<int64_t*>(array.data()) = value;
+    return {graph.add_constant(Ref<Object>(array.impl()), count_spec_), 0};
+  }
+
+  void describe(Node& made) const {
+    made.name = node_.name;
+    made.block = node_.block;
+    made.where = node_.where;
+    made.attrs = attrs_;
+  }
+
+  Graph& graph_;
+  Node& node_;
+  const WhileLoopParams p_;
+  const WhileSegments cut_;
+  std::vector<NodeEntry> values_;  // inputs of the node, but for the limit
+  std::vector<TensorSpec> specs_;
+  std::vector<size_t> state_inputs_;  // per variable
+  TensorSpec count_spec_;
+  AttrDict attrs_;
+};
+
+}  // namespace
+
+WhileSegments segments_of(int64_t most, const std::string& checkpoint) {
+  most = std::min(most, kMostIterations);
+  const int64_t segment = length_of_segment(most, checkpoint);
+  if (segment >= most) return {.segment = most};
+  WhileSegments cut = on_fewest_levels(divided_up(most, segment));
+  cut.segment = segment;
+  return cut;
+}
+
+void lower_while_checkpoint(Graph& graph, Node& node) {
+  const auto& p = params_of<WhileLoopParams>(node);
+  if (p.checkpoint.empty() || p.checkpoint == kRecompute || p.unbounded || p.exact || !p.free_axes.empty()) return;
+  const WhileSegments cut = segments_of(p.max_iterations, p.checkpoint);
+  if (cut.levels > 0) WhileLowering(graph, node, cut).run();
+}
+
+}  // namespace hybridnet
