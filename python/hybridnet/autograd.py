@@ -47,25 +47,16 @@ class _Mode:
     __slots__ = ("_before", "_recording", "_training")
 
     def __init__(self, recording: bool | None, training: bool | None) -> None:
-        self._recording = recording
-        self._training = training
-        self._before: list[tuple[bool | None, bool | None]] = []
+        self._recording = -1 if recording is None else int(recording)
+        self._training = -1 if training is None else int(training)
+        self._before: list[int] = []
 
     def __enter__(self) -> _Mode:
-        self._before.append(
-            (
-                None if self._recording is None else _core.set_recording(self._recording),
-                None if self._training is None else _core.set_training(self._training),
-            )
-        )
+        self._before.append(_core.enter_mode(self._recording, self._training))
         return self
 
     def __exit__(self, *exception: Any) -> None:
-        recording, training = self._before.pop()
-        if recording is not None:
-            _core.set_recording(recording)
-        if training is not None:
-            _core.set_training(training)
+        _core.leave_mode(self._before.pop())
 
 
 def record(train_mode: bool = True) -> _Mode:

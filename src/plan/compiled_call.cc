@@ -1,6 +1,7 @@
 #include "plan/compiled_call.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "hybridnet/env.h"
 #include "passes/axis_order.h"
@@ -95,6 +96,22 @@ Ref<Plan> link_plan(Graph& graph, const CompileOptions& options, int num_residua
   return Plan::compile(graph, plan_options);
 }
 
+// What an output shows: through views to the value that the user's graph makes.
+NodeEntry shown_by(NodeEntry entry) {
+  while (!entry.node->is_variable() && entry.node->op->is_view) entry = entry.node->inputs[0];
+  return entry;
+}
+
+std::vector<int> merged_outputs(const GraphDefinition& definition, const Plan& plan) {
+  std::vector<int> merged;
+  std::unordered_map<int, NodeEntry> first;  // by fresh array: what it shows
+  for (size_t i = 0; i < plan.outputs().size(); ++i) {
+    const NodeEntry shown = shown_by(definition.outputs[i]);
+    if (!(first.emplace(plan.outputs()[i].fresh, shown).first->second == shown)) merged.push_back(static_cast<int>(i));
+  }
+  return merged;
+}
+
 void compile_with_gradient(CompiledCall& call, Graph graph, const std::vector<int>& wanted, const Query& query,
                            const CompileOptions& options) {
   const int num_inputs = static_cast<int>(graph.inputs().size());
@@ -169,11 +186,12 @@ Ref<CompiledCall> compile_call(const GraphDefinition& definition, const CallSign
   run_pipeline(graph, query, 0, kAutodiff, &call->report);
   if (const std::vector<int> wanted = wanted_inputs(signature); !wanted.empty()) {
     compile_with_gradient(*call, std::move(graph), wanted, query, options);
-    return call;
+  } else {
+    run_pipeline(graph, query, kAutodiff, kEnd, &call->report);
+    call->forward = link_plan(graph, options, 0, !signature.train);
+    call->graph_text = graph.text();
   }
-  run_pipeline(graph, query, kAutodiff, kEnd, &call->report);
-  call->forward = link_plan(graph, options, 0, !signature.train);
-  call->graph_text = graph.text();
+  call->merged_outputs = merged_outputs(definition, *call->forward);
   return call;
 }
 

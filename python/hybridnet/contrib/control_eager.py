@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from .. import autograd, errors, ndarray
+from .. import _core, autograd, errors, ndarray
 from ..ndarray import NDArray
 from ..util import is_np_shape
 from . import control_rules as rules
@@ -141,27 +141,81 @@ def _zeros(shape: tuple[int, ...], dtype: Any) -> NDArray:
     return ndarray.array(np.zeros(shape, dtype), dtype=dtype)
 
 
+# ----------------------------------------------------------------------------------------------------- in-place writes
+class _Arguments:
+    """What the iterations get: arrays that a body may write into, as in ``s += x``.
+
+    In a graph that makes a new value. Here it must not change the caller's arrays, nor rows that were given out before.
+    So the first iteration gets copies of its slices and states, and the others do if it has written into them.
+    """
+
+    def __init__(self) -> None:
+        self._copies = True
+
+    def step(self, run: Callable[[list[Any]], Step], arrays: list[Any]) -> Step:
+        """run(arrays), or run of copies of them."""
+        if not self._copies:
+            return run(arrays)
+        arrays = [a.copy() if isinstance(a, NDArray) else a for a in arrays]
+        before = self._writes(arrays)
+        step = run(arrays)
+        self._copies = before != self._writes(arrays)
+        return step
+
+    @staticmethod
+    def _writes(arrays: list[Any]) -> list[int]:
+        return [_core.overwrites(a) for a in arrays if isinstance(a, NDArray)]
+
+
+def _own(results: Sequence[Any], first_id: int) -> list[Any]:
+    """results, each with memory of its own, made after first_id was drawn: writing into one changes no other array."""
+    own, seen = [], set()
+    for array in results:
+        number = _core.memory_id(array)
+        if number < first_id or number in seen:
+            array = array.copy()
+        else:
+            seen.add(number)
+        own.append(array)
+    return own
+
+
+@contextlib.contextmanager
+def _iteration(call: Foreach | WhileLoop, number: int) -> Iterator[None]:
+    """Errors of the package say in which iteration they came; those of inner loops keep their place in front."""
+    try:
+        yield
+    except errors.HybridNetError as error:
+        if error.args and isinstance(error.args[0], str):
+            error.args = (f"{error.args[0]}\n  In: {call.construct}, iteration {number}", *error.args[1:])
+        raise
+
+
 # ------------------------------------------------------------------------------------------------------------- foreach
 def foreach(call: Foreach) -> tuple[Any, Any]:
     """Runs the loop on arrays."""
+    first_id = _core.next_memory_id()
     paths = call.data_nest.paths("data")
     size = rules.leading_size(call.construct, call.data, paths, call.length)
     assert size is not None
     if size == 0:
         outs, out_nest, states = _empty_outputs(call, call.states, 0)
-        return nests.restore(out_nest, outs), nests.restore(call.state_nest, states)
+        return nests.restore(out_nest, outs), nests.restore(call.state_nest, _own(states, first_id))
     rows = _Rows(call)
+    arguments = _Arguments()
     states = call.states
     for done in range(size):
-        step = _foreach_step(call, states, done, size)
-        rows.add(step)
+        with _iteration(call, done):
+            step = _foreach_step(call, arguments, states, done, size)
+            rows.add(step)
         states = step.states
     ordered = rows.rows[::-1] if call.reverse else rows.rows
     assert rows.nest is not None
-    return nests.restore(rows.nest, _stack(call, ordered, rows.nest, size)), nests.restore(call.state_nest, states)
+    outs = _stack(call, ordered, rows.nest, size)
+    return nests.restore(rows.nest, outs), nests.restore(call.state_nest, _own(states, first_id))
 
 
-def _foreach_step(call: Foreach, states: list[Any], done: int, size: int) -> Step:
+def _foreach_step(call: Foreach, arguments: _Arguments, states: list[Any], done: int, size: int) -> Step:
     row = size - 1 - done if call.reverse else done
     first_recorded = max(size - call.truncate_gradient, 0) if call.truncate_gradient > 0 else 0
     unrecorded = done < first_recorded
@@ -170,39 +224,50 @@ def _foreach_step(call: Foreach, states: list[Any], done: int, size: int) -> Ste
     with autograd.pause(train_mode=autograd.is_training()) if unrecorded else contextlib.nullcontext():
         slices = [array[row] for array in call.data]
         index = ndarray.full(_scalar_shape(), row, dtype=np.int64) if call.with_index else None
+
+        def run(arrays: list[Any]) -> Step:
+            return call.step(index, arrays[: len(slices)], arrays[len(slices) :])
+
         if done == 0:
-            return settle_numbers(call, states, lambda s: call.step(index, slices, s))[1]
-        return call.step(index, slices, states)
+            return settle_numbers(call, states, lambda s: arguments.step(run, [*slices, *s]))[1]
+        return arguments.step(run, [*slices, *states])
 
 
 # ---------------------------------------------------------------------------------------------------------- while_loop
 def while_loop(call: WhileLoop) -> tuple[Any, Any, NDArray]:
     """Runs the loop on arrays. Returns outputs, final variables, number of iterations."""
+    first_id = _core.next_memory_id()
     limit = _limit(call)
     arrays: list[Any] = [_array_of_number(s) if rules.is_number(s) else s for s in call.states]
-    rows, count = _Rows(call), 0
+    rows, arguments, count = _Rows(call), _Arguments(), 0
     running = limit != 0 and rules.truth(call.construct, call.test(arrays), call.cond)
     if running:
-        arrays, step = settle_numbers(call, call.states, call.step)
+        with _iteration(call, 0):
+            arrays, step = settle_numbers(call, call.states, lambda s: arguments.step(call.step, s))
         while True:
-            rows.add(step)
+            with _iteration(call, count):
+                rows.add(step)
             arrays, count = step.states, count + 1
-            running = rules.truth(call.construct, call.test(arrays), call.cond)
-            if not running or count == limit:
-                break
-            step = call.step(arrays)
+            with _iteration(call, count):
+                running = rules.truth(call.construct, call.test(arrays), call.cond)
+                if not running or count == limit:
+                    break
+                step = arguments.step(call.step, arrays)
     if running and limit is not None and count == limit and call.on_limit != "stop":
         report_limit(call, limit)
-    final = nests.restore(call.state_nest, arrays)
     total = ndarray.full(_scalar_shape(), count, dtype=np.int64)
+    size = count if call.exact or limit is None else limit
+    outs: list[NDArray] = []
+    nest: Nest | None = rows.nest
+    if count == 0 and call.has_outputs:
+        outs, nest, arrays = _empty_outputs(call, call.states, size)
+    final = nests.restore(call.state_nest, _own(arrays, first_id))
     if not call.has_outputs:
         return [], final, total
-    size = count if call.exact or limit is None else limit
-    if count == 0:
-        outs, nest, arrays = _empty_outputs(call, call.states, size)
-        return nests.restore(nest, outs), nests.restore(call.state_nest, arrays), total
-    assert rows.nest is not None
-    return nests.restore(rows.nest, _stack(call, rows.rows, rows.nest, size)), final, total
+    assert nest is not None
+    if count > 0:
+        outs = _stack(call, rows.rows, nest, size)
+    return nests.restore(nest, outs), final, total
 
 
 def report_limit(call: WhileLoop, limit: int) -> None:
@@ -224,13 +289,16 @@ def report_limit(call: WhileLoop, limit: int) -> None:
 def _limit(call: WhileLoop) -> int | None:
     limit = call.max_iterations
     if isinstance(limit, NDArray):
-        limit = int(limit.asscalar())
-        rules.check_count(call.construct, "max_iterations", limit, 0)
+        limit = limit.asscalar()
+        if isinstance(limit, (float, np.floating)) and float(limit).is_integer():
+            limit = int(limit)
+        limit = rules.check_count(call.construct, "max_iterations", limit, 0)
     return limit
 
 
 # ---------------------------------------------------------------------------------------------------------------- cond
 def cond(call: Cond) -> Any:
     """Runs the branch that pred chooses."""
+    first_id = _core.next_memory_id()
     outs, nest = call.branch(rules.truth(call.construct, call.pred))
-    return nests.restore(nest, outs)
+    return nests.restore(nest, _own(outs, first_id))

@@ -249,6 +249,7 @@ class HybridBlock(Block):
             outputs = [o if isinstance(o, Symbol) else _core.traced_constant(o) for o in outputs]
             if outputs:
                 _core.control_check_leaks(symbol.Group(outputs))
+                _core.check_held_constants()
         if not outputs:
             raise ValueError(f"Block '{self.name}': forward gives no array when hybridized, got {out!r}")
         variables = {str(variable.name): param for param, variable in scope.variables.items()}

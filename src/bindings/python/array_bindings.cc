@@ -177,6 +177,10 @@ void bind_views(py::module_& m) {
       },
       "Counts writes into existing memory when they are pushed: tells whether a value that was kept is gone.");
   m.def(
+      "memory_id", [](const NDArray& a) { return require(a, "array").impl()->chunk->id; },
+      "Number of the array's memory: views share it. This thread numbers what it allocates upwards.");
+  m.def("next_memory_id", &detail::next_chunk_id, "Larger than those of all memory that this thread has allocated.");
+  m.def(
       "version", [](const NDArray& a) { return require(a, "array").var().version(); },
       "Counts writes to the memory of the array.");
 }

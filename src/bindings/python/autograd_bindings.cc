@@ -3,6 +3,7 @@
 #include "hybridnet/imperative.h"
 #include "imperative/tape.h"
 #include "imperative/tape_symbol.h"
+#include "traced_modes.h"
 
 namespace hybridnet::python {
 namespace {
@@ -79,6 +80,8 @@ void bind_state(py::module_& m) {
     if (TraceState& trace = trace_state(); trace.active) trace.reads |= kReadTraining;
     return autograd_state().training;
   });
+  m.def("enter_mode", &enter_mode, "Sets recording and training (0, 1, or -1: as it is). Returns what was before.");
+  m.def("leave_mode", &leave_mode, "Takes what enter_mode has returned.");
   m.def(
       "set_recording", [](bool on) { return std::exchange(autograd_state().recording, on); }, "Returns what it was.");
   m.def(

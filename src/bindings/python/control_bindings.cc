@@ -8,6 +8,7 @@
 #include "graph/control_flow.h"
 #include "location.h"
 #include "plan/control_kernel.h"
+#include "traced_modes.h"
 
 namespace hybridnet::python {
 namespace {
@@ -228,7 +229,7 @@ Symbol make_control_node(const char* op, P params, std::vector<Ref<Subgraph>> su
   infer_made_node(*node);
   Symbol symbol;
   for (int i = 0; i < node->num_outputs(); ++i) symbol.outputs.push_back({node, static_cast<uint32_t>(i)});
-  return symbol;
+  return without_gradient_in_pause(std::move(symbol));
 }
 
 template <typename T>

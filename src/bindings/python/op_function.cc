@@ -351,14 +351,34 @@ PyObject* make_node_from(const OpFunctionObject& function, Arguments& a, ParamsP
   return compose(std::move(c));
 }
 
+bool is_array_or_arrays(PyObject* out) {
+  if (out == nullptr || is_array(out)) return out != nullptr;
+  return (PyList_Check(out) || PyTuple_Check(out)) && PySequence_Fast_GET_SIZE(out) > 0 &&
+         is_array(PySequence_Fast_GET_ITEM(out, 0));
+}
+
+// What is computed from abstract arrays has no values that an array could take.
+void refuse_writing_into_array(const Op& op) {
+  raise(ErrorKind::kTrace, {.op = op.name,
+                            .input = "out",
+                            .expected = "no array",
+                            .given = "an NDArray",
+                            .because = "the inputs have no values while the graph is being built",
+                            .fix = "use what the call returns"});
+}
+
 PyObject* op_call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   const auto& function = *reinterpret_cast<OpFunctionObject*>(self);
   return guarded<PyObject*>(nullptr, [&] {
     Arguments a;
     CallParser(function, a).parse(args, PyVectorcall_NARGS(nargsf), kwnames);
     ParamsPtr params = final_params(*function.info, a);
-    const bool symbolic = a.any_symbol || (!a.any_array && (function.symbolic || trace_state().active)) ||
-                          (trace_state().active && function.info->op->random);
+    const bool writes = is_array_or_arrays(a.out);
+    if (writes && a.any_symbol) refuse_writing_into_array(*function.info->op);
+    // Writing into an array (c[:] = 0) happens now, also in a trace.
+    const bool tracing = trace_state().active && !writes;
+    const bool symbolic =
+        a.any_symbol || (!a.any_array && (function.symbolic || tracing)) || (tracing && function.info->op->random);
     if (symbolic) return make_node_from(function, a, std::move(params));
     return run_on_arrays(function, a, params);
   });

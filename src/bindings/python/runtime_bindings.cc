@@ -140,10 +140,15 @@ void bind_runtime(py::module_& m) {
         if (active && !state.active) {
           state.constants = 0;
           state.reads = 0;
+          state.scopes = {};
+          state.training = autograd_state().training;
           forget_closed_bodies();
         }
         state.active = active;
-        if (!active) forget_closed_bodies();
+        if (!active) {
+          forget_closed_bodies();
+          state.held.clear();
+        }
         state.block = std::move(block);
         return before;
       },
@@ -151,6 +156,9 @@ void bind_runtime(py::module_& m) {
   m.def(
       "note_trace_read", [](unsigned bits) { trace_state().reads |= bits; },
       "Python asks for a traced array's shape (1), rank (2) or dtype (4), or for the training mode (8).");
+  m.def(
+      "check_held_constants", [] { check_held_constants(); },
+      "Raises TraceError if an array was written to after the graph being traced has read it.");
   m.def(
       "trace_reads", [] { return trace_state().reads; }, "What was asked since tracing began.");
 }

@@ -10,6 +10,7 @@
 #include "hybridnet/imperative.h"
 #include "location.h"
 #include "symbol_arithmetic.h"
+#include "traced_modes.h"
 
 namespace hybridnet::python {
 
@@ -225,6 +226,30 @@ static std::string constant_name() {
   return "constant" + std::to_string(state.constants++);
 }
 
+static void hold_constant(const NDArray& array) {
+  TraceState& state = trace_state();
+  if (!state.active) return;
+  Chunk& chunk = *array.impl()->chunk;
+  watch_overwrites(chunk);
+  state.held.push_back({array, chunk.overwrites.load(std::memory_order_relaxed), python_location()});
+}
+
+void check_held_constants() {
+  for (const TraceState::Held& held : trace_state().held) {
+    const Chunk& chunk = *held.array.impl()->chunk;
+    if (chunk.overwrites.load(std::memory_order_relaxed) == held.overwrites) continue;
+    ErrorFields e;
+    e.message = "an array that the graph reads as a constant is written to in place while the graph is being made";
+    e.because = "the graph holds the array itself" +
+                (held.where.known() ? ", from where it is read at " + held.where.str() : std::string()) +
+                ": that would see what is written later, and no iteration would write again";
+    e.fix = "make a new array instead, as in c = c + 1 or mx.nd.where(...)";
+    e.where = {chunk.overwrite_file.load(std::memory_order_relaxed),
+               chunk.overwrite_line.load(std::memory_order_relaxed)};
+    raise(ErrorKind::kTrace, std::move(e));
+  }
+}
+
 NodeEntry entry_of(PyObject* object, const char* what) {
   if (is_symbol(object)) {
     const Symbol& symbol = symbol_of(object);
@@ -238,6 +263,7 @@ NodeEntry entry_of(PyObject* object, const char* what) {
     const NDArray& array = array_of(object);
     NodePtr node = make_traced_variable(constant_name(), array.spec());
     node->constant = Ref<Object>(array.impl());
+    hold_constant(array);
     return {node, 0};
   }
   raise(ErrorKind::kType, {.input = what, .expected = "a Symbol", .given = type_name(object)});
@@ -292,7 +318,7 @@ PyObject* compose(Composition c) {
   const Op& op = *c.info->op;
   const std::string name = make_name(c.name, c.hint);
   AttrDict attrs = make_attributes(c.attr);
-  NodePtr node = make_node(op, name, c.params, complete_inputs(c, name, attrs));
+  NodePtr node = make_node(op, name, params_in_scope(op, c.params), complete_inputs(c, name, attrs));
   node->where = python_location();
   node->block = trace_state().block;
   node->attrs = std::move(attrs);
@@ -302,6 +328,7 @@ PyObject* compose(Composition c) {
   Symbol symbol;
   const int visible = node->num_visible_outputs();
   for (int i = 0; i < visible; ++i) symbol.outputs.push_back({node, static_cast<uint32_t>(i)});
+  symbol = without_gradient_in_pause(std::move(symbol));
   return wrap_symbol(std::move(symbol), c.result != nullptr ? c.result : symbol_class);
 }
 

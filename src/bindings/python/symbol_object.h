@@ -22,15 +22,32 @@ struct SymbolObject {
 // Per thread: is a block being traced, and which one. While tracing, operators without array inputs make nodes, so that
 // random numbers are drawn by each run of the graph and not once.
 struct TraceState {
+  // An array that the graph holds as a constant: what had been written into it when it was read, and where that was.
+  struct Held {
+    NDArray array;
+    uint64_t overwrites = 0;
+    SourceLocation where;
+  };
   bool active = false;
   std::string block;
   int constants = 0;   // arrays met so far; numbers their names
   unsigned reads = 0;  // TraceRead bits
+  std::vector<Held> held;
+  bool training = false;  // the mode in which the trace began
+  // What pause(), predict_mode() and train_mode() ask for that were entered inside the block.
+  struct Scopes {
+    bool paused = false;
+    int training = -1;  // 0, 1; -1: whatever the graph runs in
+  };
+  Scopes scopes;
 };
 
 // What Python asked of traced arrays. A graph traced after such a question holds for equal answers only.
 enum TraceRead : unsigned { kReadShape = 1, kReadRank = 2, kReadDType = 4, kReadTraining = 8 };
 TraceState& trace_state();
+// Throws TraceError if an array was written to after the graph being traced has read it: the graph holds the array
+// itself, so the reader would see what was written later.
+void check_held_constants();
 
 extern PyTypeObject* symbol_base_type;
 extern PyTypeObject* symbol_class;        // what compositions return: hybridnet.Symbol

@@ -5,22 +5,13 @@ from __future__ import annotations
 import hybridnet as mx
 import numpy as np
 import pytest
-from hybridnet import gluon
 from hybridnet.contrib import cond, foreach, while_loop
+
+from .blocks import Block
 
 nd = mx.nd
 WIDTH = 50
 ROW = WIDTH * 8
-
-
-class Block(gluon.HybridBlock):
-    def __init__(self, function) -> None:
-        super().__init__()
-        self.function = function
-        self.initialize()
-
-    def forward(self, *args):
-        return self.function(*args)
 
 
 def gradient(function, *arrays, order=1, hybridize=True):

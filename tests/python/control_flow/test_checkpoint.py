@@ -8,19 +8,9 @@ import pytest
 from hybridnet import errors, gluon
 from hybridnet.contrib import foreach, while_loop
 
+from .blocks import Block
+
 nd = mx.nd
-
-
-class Block(gluon.HybridBlock):
-    def __init__(self, function, *children) -> None:
-        super().__init__()
-        self.function = function
-        for i, child in enumerate(children):
-            setattr(self, f"child{i}", child)
-        self.initialize()
-
-    def forward(self, *args):
-        return self.function(*args)
 
 
 def gradients(function, arrays, order=1):

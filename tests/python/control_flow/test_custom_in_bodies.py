@@ -8,6 +8,8 @@ import pytest
 from hybridnet import autograd, errors, gluon, nd
 from hybridnet.contrib.control_flow import cond, foreach, while_loop
 
+from .blocks import Block, flat
+
 RAN: list[str] = []
 
 
@@ -39,15 +41,6 @@ class SquareProp(mx.operator.CustomOpProp):
 def square(x, tag="square"):
     f = mx.sym if isinstance(x, mx.sym.Symbol) else mx.nd
     return f.Custom(x, op_type="square_in_body", tag=tag)
-
-
-class Block(gluon.HybridBlock):
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args):
-        return self.function(*args)
 
 
 def rows(count=4):
@@ -92,10 +85,6 @@ BODIES = {
     "loop beside a compiled loop": lambda x: foreach(lambda d, s: (square(d), s), x, x[0])[0]
     * foreach(lambda d, s: (d + s, s + d), x, x[0])[0],
 }  # fmt: skip
-
-
-def flat(result):
-    return [a for part in result for a in flat(part)] if isinstance(result, (list, tuple)) else [result]
 
 
 def run(block, x):

@@ -8,19 +8,12 @@ import time
 import hybridnet as mx
 import numpy as np
 import pytest
-from hybridnet import errors, gluon
+from hybridnet import errors
 from hybridnet.contrib import cond, foreach, while_loop
 
+from .blocks import Block
+
 nd = mx.nd
-
-
-class Block(gluon.HybridBlock):
-    def __init__(self, function) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args):
-        return self.function(*args)
 
 
 def picky(x, index):

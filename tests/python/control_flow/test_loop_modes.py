@@ -12,12 +12,13 @@ import threading
 import hybridnet as mx
 import numpy as np
 import pytest
-from hybridnet import _core, autograd, errors, gluon, nd
+from hybridnet import _core, autograd, errors, nd
 from hybridnet.contrib.control_flow import cond, foreach, while_loop
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from . import program_checks, random_programs
+from .blocks import Block
 
 MODES = ("inline", "ahead", "auto")
 
@@ -29,15 +30,6 @@ def loop_mode(mode: str):
         yield
     finally:
         _core.set_loop_mode(before)
-
-
-class Block(gluon.HybridBlock):
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args):
-        return self.function(*args)
 
 
 def graph(function) -> Block:

@@ -8,31 +8,16 @@ import re
 import hybridnet as mx
 import numpy as np
 import pytest
-from hybridnet import gluon, test_utils
+from hybridnet import test_utils
 from hybridnet.contrib import cond, foreach, while_loop
+
+from .blocks import Block, flat, operators
 
 nd = mx.nd
 
 
-class Block(gluon.HybridBlock):
-    def __init__(self, function) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args):
-        return self.function(*args)
-
-
 def normal(*shape, seed=0):
     return np.random.default_rng(seed).normal(size=shape)
-
-
-def operators(x):
-    return mx.sym if isinstance(x, mx.sym.Symbol) else nd
-
-
-def flat(value):
-    return [leaf for item in value for leaf in flat(item)] if isinstance(value, (list, tuple)) else [value]
 
 
 def evaluate(function, arrays, hybridized=True, passes=None, order=0):

@@ -12,23 +12,12 @@ import re
 import hybridnet as mx
 import numpy as np
 import pytest
-from hybridnet import errors, gluon
+from hybridnet import errors
 from hybridnet.contrib import cond, foreach, while_loop
 
+from .blocks import Block, operators
+
 nd = mx.nd
-
-
-class Block(gluon.HybridBlock):
-    def __init__(self, function) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, x):
-        return self.function(x)
-
-
-def operators(x):
-    return mx.sym if isinstance(x, mx.sym.Symbol) else nd
 
 
 def message(function, hybridized: bool, kind: type[Exception]) -> str:

@@ -5,19 +5,11 @@ from __future__ import annotations
 import hybridnet as mx
 import numpy as np
 import pytest
-from hybridnet import gluon
 from hybridnet.contrib import cond, foreach, while_loop
 
+from .blocks import Block
+
 nd = mx.nd
-
-
-class Block(gluon.HybridBlock):
-    def __init__(self, function) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args):
-        return self.function(*args)
 
 
 def backwards(x, s):

@@ -10,28 +10,9 @@ from hybridnet import errors, gluon
 from hybridnet.contrib import cond, foreach, while_loop
 
 from . import c_model
+from .blocks import Block, flat
 
 nd = mx.nd
-
-
-class Block(gluon.HybridBlock):
-    """A function of arrays, and the blocks that it uses."""
-
-    def __init__(self, function, *children) -> None:
-        super().__init__()
-        self.function = function
-        for i, child in enumerate(children):
-            setattr(self, f"child{i}", child)
-        self.initialize()
-
-    def forward(self, *args):
-        return self.function(*args)
-
-
-def flat(value):
-    if isinstance(value, (list, tuple)):
-        return [leaf for item in value for leaf in flat(item)]
-    return [value]
 
 
 def rows(count=4, width=3, seed=0):

@@ -15,6 +15,7 @@ from hybridnet import _core, errors, gluon
 from hybridnet.contrib import cond, foreach, while_loop
 
 from . import c_model
+from .blocks import Block, flat
 
 nd = mx.nd
 
@@ -23,22 +24,6 @@ nd = mx.nd
 def numpy_shapes():
     with mx.util.np_shape(True):
         yield
-
-
-class Block(gluon.HybridBlock):
-    def __init__(self, function, *children) -> None:
-        super().__init__()
-        self.function = function
-        for i, child in enumerate(children):
-            setattr(self, f"child{i}", child)
-        self.initialize()
-
-    def forward(self, *args):
-        return self.function(*args)
-
-
-def flat(value):
-    return [leaf for item in value for leaf in flat(item)] if isinstance(value, (list, tuple)) else [value]
 
 
 def values(scale=0.3, dtype="float64"):

@@ -1,0 +1,112 @@
+#include "traced_modes.h"
+
+#include "control_bodies.h"
+#include "hybridnet/imperative.h"
+#include "location.h"
+
+namespace hybridnet::python {
+namespace {
+
+constexpr unsigned kRecording = 1, kTraining = 2, kPaused = 4, kScopeTraining = 8;  // bits of a mode
+
+// A copy of params to change.
+class Changed {
+ public:
+  Changed(const Op& op, const ParamsPtr& params) : op_(op), params_(op.schema->copy(*params)) {}
+  AttrValue get(const char* field) const { return op_.schema->get(params_->data(), op_.schema->find(field)); }
+  Changed& set(const char* field, const AttrValue& value) {
+    op_.schema->set(params_->data(), op_.schema->find(field), value, op_.name);
+    return *this;
+  }
+  ParamsPtr take() { return ParamsPtr(params_.get()); }
+
+ private:
+  const Op& op_;
+  Ref<Params> params_;
+};
+
+bool is_random_leaky_relu(const Op& op, const Changed& params) {
+  return op.name == "LeakyReLU" && params.get("act_type").str() == "rrelu";
+}
+
+double number(const AttrValue& value) {
+  if (const double* d = std::get_if<double>(&value.value)) return *d;
+  const int64_t* i = std::get_if<int64_t>(&value.value);
+  return i != nullptr ? static_cast<double>(*i) : 0;
+}
+
+ParamsPtr predicting(const Op& op, ParamsPtr params) {
+  Changed changed(op, params);
+  if (op.name == "Dropout" && changed.get("mode").str() == "training") return changed.set("p", 0.0).take();
+  if (op.name == "RNN") return changed.set("p", 0.0).take();
+  if (op.name == "BatchNorm") return changed.set("use_global_stats", true).take();
+  if (is_random_leaky_relu(op, changed)) {
+    const double slope = (number(changed.get("lower_bound")) + number(changed.get("upper_bound"))) / 2;
+    return changed.set("lower_bound", slope).set("upper_bound", slope).take();
+  }
+  return params;
+}
+
+// In a graph that is traced in training mode, and runs only in it, nothing has to change.
+ParamsPtr training(const Op& op, ParamsPtr params) {
+  Changed changed(op, params);
+  if (op.name == "Dropout") return changed.set("mode", "always").take();
+  TraceState& trace = trace_state();
+  const bool depends = (op.name == "RNN" && number(changed.get("p")) > 0) || is_random_leaky_relu(op, changed) ||
+                       (op.name == "BatchNorm" && changed.get("use_global_stats").str() != "True");
+  if (!depends) return params;
+  trace.reads |= kReadTraining;
+  if (trace.training) return params;
+  ErrorFields e;
+  e.op = op.name;
+  e.message = "train_mode() inside a hybridized block that runs in prediction mode";
+  e.because = "the graph has one mode for all of its '" + op.name + "' nodes";
+  e.fix = "put train_mode() around the call of the block, or run this part without hybridize()";
+  e.where = python_location();
+  raise(ErrorKind::kTrace, std::move(e));
+}
+
+}  // namespace
+
+unsigned enter_mode(int recording, int training) {
+  AutogradState& state = autograd_state();
+  TraceState& trace = trace_state();
+  const unsigned before = (state.recording ? kRecording : 0) | (state.training ? kTraining : 0) |
+                          (trace.scopes.paused ? kPaused : 0) |
+                          static_cast<unsigned>(trace.scopes.training + 1) * kScopeTraining;
+  if (recording >= 0) state.recording = recording != 0;
+  if (training >= 0) state.training = training != 0;
+  if (!trace.active) return before;
+  if (recording >= 0) trace.scopes.paused = recording == 0;
+  if (training >= 0) trace.scopes.training = training;
+  return before;
+}
+
+void leave_mode(unsigned before) {
+  autograd_state() = {(before & kRecording) != 0, (before & kTraining) != 0};
+  trace_state().scopes = {(before & kPaused) != 0, static_cast<int>(before / kScopeTraining) - 1};
+}
+
+ParamsPtr params_in_scope(const Op& op, ParamsPtr params) {
+  const TraceState& trace = trace_state();
+  if (!trace.active || trace.scopes.training < 0) return params;
+  return trace.scopes.training == 0 ? predicting(op, std::move(params)) : training(op, std::move(params));
+}
+
+Symbol without_gradient_in_pause(Symbol symbol) {
+  static const OpRef block_grad{"BlockGrad"};
+  const TraceState& trace = trace_state();
+  if (!trace.active || !trace.scopes.paused) return symbol;
+  for (NodeEntry& entry : symbol.outputs) {
+    if (entry.node->op != nullptr && entry.node->op->stops_gradient) continue;
+    NodePtr node = make_node(block_grad.op(), make_name(nullptr, "blockgrad"), block_grad.op().default_params, {entry});
+    node->where = entry.node->where;
+    node->block = entry.node->block;
+    note_made_node(node);
+    infer_made_node(*node);
+    entry = {node, 0};
+  }
+  return symbol;
+}
+
+}  // namespace hybridnet::python

@@ -1,0 +1,43 @@
+"""What tests of loops and branches run: a function as a block, in every form that a block takes."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+import hybridnet as mx
+from hybridnet import gluon
+
+
+class Block(gluon.HybridBlock):
+    """A function of arrays, and the blocks that it uses."""
+
+    def __init__(self, function: Callable[..., Any], *children: gluon.Block) -> None:
+        super().__init__()
+        self.function = function
+        for i, child in enumerate(children):
+            setattr(self, f"child{i}", child)
+        self.initialize()
+
+    def forward(self, *args: Any) -> Any:
+        return self.function(*args)
+
+
+def flat(value: Any) -> list[Any]:
+    """The arrays of a nest."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    return [leaf for item in value for leaf in flat(item)] if isinstance(value, (list, tuple)) else [value]
+
+
+def operators(x: Any) -> Any:
+    """``mx.sym`` in a graph, ``mx.nd`` on arrays."""
+    return mx.sym if isinstance(x, mx.sym.Symbol) else mx.nd
+
+
+def exported(block: gluon.HybridBlock, folder: pathlib.Path, inputs: int) -> gluon.SymbolBlock:
+    """The block, which has run hybridized, written to files and read again."""
+    symbol, params = block.export(str(folder / "model"))
+    names = ["data"] if inputs == 1 else [f"data{i}" for i in range(inputs)]
+    return gluon.SymbolBlock.imports(symbol, names, params)
