@@ -15,7 +15,7 @@ EXAMPLES = ROOT / "examples"
 RUNS = {
     "beam_search_while.py": ([], r"beam search: [\d.]+ ms"),
     "demo.py": (["--epochs", "8"], r"test accuracy +0\.9[789]"),
-    "early_exit_cond.py": ([], r"the deep branch ran \d+ times"),
+    "early_exit_cond.py": ([], r"the deep branch ran (\d+) times[^\n]*\n\d+ convolutions ran; without the exit 718"),
     "lstm_foreach.py": ([], r"epoch 2: perplexity [\d.]+, not seen [1-4]\.\d"),
     "ode_while.py": ([], r"fitted: rate 1\.(29|30)\d+"),
 }
@@ -31,16 +31,61 @@ def test_is_short(name):
     assert len((EXAMPLES / name).read_text(encoding="utf-8").splitlines()) < 150
 
 
-@pytest.mark.parametrize("name", RUNS)
-def test_runs_and_finds_its_result_right(name, tmp_path):
+def run(folder, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     if name in NEED_SKLEARN:
         pytest.importorskip("sklearn")
-    arguments, shown = RUNS[name]
-    env = dict(os.environ, PYTHONPATH=str(ROOT / "python"))
-    done = subprocess.run(
+    return subprocess.run(
         [sys.executable, str(EXAMPLES / name), *arguments],
-        cwd=tmp_path, env=env, capture_output=True, text=True, timeout=240,
+        cwd=folder, env=dict(os.environ, PYTHONPATH=str(ROOT / "python")), capture_output=True, text=True, timeout=240,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_runs_and_finds_its_result_right(name, tmp_path):
+    arguments, shown = RUNS[name]
+    done = run(tmp_path, name, *arguments)
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(shown, done.stdout), done.stdout
     assert not done.stderr
+
+
+SMALL = [
+    ("beam_search_while.py", ["--beams", "1", "--steps", "5"]),
+    ("beam_search_while.py", ["--beams", "100", "--steps", "0"]),
+    ("early_exit_cond.py", ["--epochs", "1", "--confidence", "1"]),
+    ("early_exit_cond.py", ["--epochs", "1", "--confidence", "0"]),
+    ("lstm_foreach.py", ["--epochs", "1", "--width", "16", "--letters", "5"]),
+    ("ode_while.py", ["--rate", "2.5", "--tolerance", "1e-6"]),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments"), SMALL)
+def test_runs_with_other_arguments(name, arguments, tmp_path):
+    done = run(tmp_path, name, *arguments)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not done.stderr
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_help_says_what_it_shows_and_runs_nothing(name, tmp_path):
+    done = run(tmp_path, name, "--help")
+    assert done.returncode == 0
+    assert "usage:" in done.stdout and len(done.stdout.splitlines()) > 6
+    assert not done.stderr
+
+
+WRONG = [
+    ("beam_search_while.py", ["--beams", "0"]),
+    ("early_exit_cond.py", ["--confidence", "1.5"]),
+    ("early_exit_cond.py", ["--epochs", "0"]),
+    ("lstm_foreach.py", ["--epochs", "-1"]),
+    ("ode_while.py", ["--rate", "0"]),
+    ("ode_while.py", ["--tolerance", "nan"]),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments"), WRONG)
+def test_wrong_arguments_are_named(name, arguments, tmp_path):
+    done = run(tmp_path, name, *arguments)
+    assert done.returncode == 2
+    assert arguments[0] in done.stderr.splitlines()[-1]
