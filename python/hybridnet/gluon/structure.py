@@ -2,7 +2,7 @@
 
 A key is `TENSOR` for an array, ``("const", value)`` for what is neither array nor container (None, numbers, text: part
 of the graph's identity), ``("list" | "tuple", keys...)`` for sequences, ``("dict", names, keys...)`` for dicts and
-``("namedtuple", type, keys...)``.
+``("namedtuple", type, keys...)``. A Symbol of several outputs counts as a list.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ def flatten(value: Any, flat: list[Any]) -> Hashable:
 
     Raises TypeError for values that cannot be part of a graph's identity (not hashable).
     """
-    if isinstance(value, (NDArray, Symbol)):
+    if isinstance(value, NDArray):
         flat.append(value)
         return TENSOR
+    if isinstance(value, Symbol):
+        return _flatten_symbol(value, flat)
     if isinstance(value, tuple):
         keys = tuple(flatten(item, flat) for item in value)
         return ("namedtuple", type(value), *keys) if hasattr(value, "_fields") else ("tuple", *keys)
@@ -40,6 +42,15 @@ def flatten(value: Any, flat: list[Any]) -> Hashable:
         ) from None
     # The type belongs to the key: 1, 1.0 and True are equal but do not compute the same.
     return ("const", type(value), value)
+
+
+def _flatten_symbol(value: Symbol, flat: list[Any]) -> Hashable:
+    count = value.num_outputs
+    if count == 1:
+        flat.append(value)
+        return TENSOR
+    flat.extend(value[i] for i in range(count))
+    return ("list", *([TENSOR] * count))  # as the operators give on arrays
 
 
 def restore(key: Any, flat: Iterator[Any]) -> Any:

@@ -84,6 +84,15 @@ class Trainer:
         self._scale = self._optimizer.rescale_grad
         self._kvstore = self._check_kvstore(kvstore, compression_params)
         self._update_on_kvstore = bool(update_on_kvstore)
+        # Stores are ready from the beginning. Training loops written for MXNet ask for these before their first step.
+        self._kv_initialized = True
+        self._params_to_init: list[Parameter] = []
+
+    def _init_kvstore(self) -> None:
+        """Nothing is left to do."""
+
+    def _init_params(self) -> None:
+        """Nothing is left to do."""
 
     @staticmethod
     def _check_kvstore(kvstore: Any, compression_params: Any) -> Any:
@@ -154,7 +163,7 @@ class Trainer:
         ignore_stale_grad : bool, default False
             Whether parameters that the last backward did not reach are left alone instead of raising UserWarning.
         """
-        self._set_scale(batch_size)
+        self._check_and_rescale_grad(self._scale_for(batch_size))
         self._allreduce_grads()
         self._update(ignore_stale_grad)
 
@@ -166,7 +175,7 @@ class Trainer:
     def update(self, batch_size: float, ignore_stale_grad: bool = False) -> None:
         """Only updates, after allreduce_grads(). Arguments as step. Raises ParamError with update_on_kvstore."""
         self._refuse_on_kvstore("update()")
-        self._set_scale(batch_size)
+        self._check_and_rescale_grad(self._scale_for(batch_size))
         self._update(ignore_stale_grad)
 
     def _refuse_on_kvstore(self, what: str) -> None:
@@ -176,10 +185,13 @@ class Trainer:
                 "False when creating trainer."
             )
 
-    def _set_scale(self, batch_size: float) -> None:
+    def _scale_for(self, batch_size: float) -> float:
         if not batch_size > 0:
             raise ParamError(f"Trainer: batch_size must be positive, got {batch_size}")
-        self._optimizer.rescale_grad = self._scale / batch_size
+        return self._scale / batch_size
+
+    def _check_and_rescale_grad(self, scale: float) -> None:
+        self._optimizer.rescale_grad = scale
 
     def _allreduce_grads(self) -> None:
         if self._kvstore is None and len(self._contexts) < 2:

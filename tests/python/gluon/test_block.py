@@ -580,3 +580,24 @@ def test_a_model_of_another_structure_is_refused(tmp_path):
         (tmp_path / "chain-model.json").write_text(broken)
         with pytest.raises(mx.base.HybridNetError, match="describes no model"):
             net.load(prefix)
+
+
+@pytest.mark.parametrize("operator", ["split", "group"])
+def test_an_operator_of_several_outputs_gives_a_list_hybridized_too(operator, tmp_path, rng):
+    class Parts(gluon.HybridBlock):
+        def hybrid_forward(self, F, data):
+            return (
+                F.split(data * 2, num_outputs=2)
+                if operator == "split" or F is mx.nd
+                else F.Group([*F.split(data * 2, num_outputs=2)])
+            )
+
+    net, data = Parts(), _data(rng, 2, 6)
+    net.hybridize()
+    parts = net(data)
+    assert isinstance(parts, list)
+    wanted = np.split(data.asnumpy() * 2, 2, axis=1)
+    loaded = gluon.SymbolBlock.imports(*net.export(str(tmp_path / "parts"))[:1], ["data"])
+    for got, again, part in zip(parts, loaded(data), wanted, strict=True):
+        np.testing.assert_array_equal(got.asnumpy(), part)
+        np.testing.assert_array_equal(again.asnumpy(), part)

@@ -261,3 +261,21 @@ def test_a_small_convolutional_net_learns_digits(hybridize):
     metric = mx.metric.Accuracy()
     metric.update(mx.nd.array(test_labels), net(mx.nd.array(test_images)))
     assert metric.get()[1] >= 0.97
+
+
+def test_loops_that_drive_the_steps_of_a_trainer_themselves_work():
+    """As GluonNLP's trainer for mixed precision and the learning rate finder of MXNet's tutorials do."""
+    net = gluon.nn.Dense(1, in_units=1, use_bias=False)
+    net.initialize(mx.init.One())
+    trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 1.0})
+    if not trainer._kv_initialized:
+        trainer._init_kvstore()
+    if trainer._params_to_init:
+        trainer._init_params()
+    with mx.autograd.record():
+        loss = net(mx.nd.ones((1, 1)))
+    loss.backward()
+    trainer._check_and_rescale_grad(trainer._scale / 4)
+    trainer._allreduce_grads()
+    trainer._update(ignore_stale_grad=False)
+    assert net.weight.data().asscalar() == 0.75
