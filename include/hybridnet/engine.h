@@ -69,7 +69,8 @@ class Engine {
     const char* name = "";  // static or interned string: named in errors and profiles
     Device device = {};
     int priority = 0;           // higher runs first among ready tasks
-    int64_t cost_ns = 0;        // declared cost; decides inline or queued, and how many cores are worth having
+    int64_t cost_ns = 0;        // declared cost on one core; decides inline or queued
+    int cores = 0;              // how many the task can use; 0: as many as its cost suggests
     SourceLocation where = {};  // user's line; filled from current_location() by callers that know it
   };
 
@@ -109,8 +110,11 @@ class Engine {
 Engine& engine();
 void set_engine(Engine* e);
 
-// How many cores a task of this declared cost should ask CoreLease for: 1 for a cheap one.
+// How many cores one operator of this declared cost should ask CoreLease for: 1 for a cheap one.
 int cores_worth_having(int64_t cost_ns);
+inline int cores_worth_having(const Engine::Options& options) {
+  return options.cores > 0 ? options.cores : cores_worth_having(options.cost_ns);
+}
 
 std::unique_ptr<Engine> make_threaded_engine(int workers_per_device = 0);  // 0: from the core budget
 std::unique_ptr<Engine> make_serial_engine();  // same promises on the caller's thread: debugging, tests

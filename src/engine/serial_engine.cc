@@ -113,7 +113,7 @@ TaskErrorRef SerialEngine::run_body(QueuedTask& task) {
   const TaskScope inside;
   const LocationScope location(task.options.where);
   try {
-    const CoreLease lease(cores_worth_having(task.options.cost_ns));
+    const CoreLease lease(cores_worth_having(task.options));
     TaskContext context{.device = task.options.device, .cores = lease.cores()};
     task.fn(context);
     return nullptr;

@@ -58,8 +58,9 @@ void WorkerPool::submit(QueuedTask* const* tasks, size_t count) {
 
 WorkerPool::Kind WorkerPool::kind_of(const QueuedTask* task) const {
   if (!policy_.shares_cores) return kSerial;
-  if (task->options.cost_ns <= 0 && policy_.max_workers > 1) return kUnknownCost;
-  return cores_worth_having(task->options.cost_ns) > 1 ? kParallel : kSerial;
+  if (task->options.cost_ns > 0 && cores_worth_having(task->options) > 1) return kParallel;
+  const bool is_short = task->options.cost_ns > 0 && cores_worth_having(task->options.cost_ns) == 1;
+  return is_short || policy_.max_workers == 1 ? kSerial : kLasting;
 }
 
 void WorkerPool::add_ready(QueuedTask* const* tasks, size_t count) {
@@ -77,7 +78,7 @@ void WorkerPool::add_ready(QueuedTask* const* tasks, size_t count) {
 bool WorkerPool::may_take(int worker, Kind kind) const {
   if (ready_[kind].empty()) return false;
   if (kind == kSerial) return true;
-  if (kind == kUnknownCost) return worker > 0 || stops_ > 0 || all_others_run();
+  if (kind == kLasting) return worker > 0 || stops_ > 0 || all_others_run();
   if (running_parallel_ == 0) return worker == 0 || stops_ > 0;
   return running_long_ == running_parallel_ && free_cores() > 0;
 }
@@ -176,7 +177,7 @@ void WorkerPool::run_and_collect(Lock& lock, QueuedTask* task) {
   {
     // Long tasks that run beside this one, or can, get their share of the cores.
     const int teams = shares ? std::min(running_long_ + ready_long_, policy_.max_workers) : 1;
-    const int wanted = is_parallel ? cores_worth_having(task->options.cost_ns) : 1;
+    const int wanted = is_parallel ? cores_worth_having(task->options) : 1;
     const CoreLease lease(std::min(wanted, std::max(1, cpu_cores() / teams)));
     call_workers();
     lock.unlock();

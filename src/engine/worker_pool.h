@@ -5,7 +5,8 @@
 // slow each other down, by half where tasks are short. Therefore what is worth several cores is for the first worker,
 // and waits while that computes. Only long tasks share the cores with other long ones, down to one core each and no
 // team: four calls side by side on a core each beat four calls one after the other on four. Tasks of unknown cost may
-// last for any time; they are for the other workers while there are any.
+// last for any time, and so may those that can use one core only, such as loops of small operators: they are for the
+// other workers while there are any.
 #pragma once
 
 #include <array>
@@ -56,7 +57,7 @@ class WorkerPool {
     std::thread thread;
   };
   // Ready tasks by who may run them; each kind is a heap.
-  enum Kind { kSerial, kParallel, kUnknownCost, kKinds };
+  enum Kind { kSerial, kParallel, kLasting, kKinds };
   using Lock = std::unique_lock<std::mutex>;
   using Heap = std::vector<QueuedTask*>;
 

@@ -9,6 +9,8 @@
 #include <mutex>
 
 #include "base/front_end.h"
+#include "base/interrupt.h"
+#include "hybridnet/engine.h"
 #include "hybridnet/env.h"
 #include "hybridnet/threads.h"
 #include "passes/axis_order.h"
@@ -20,7 +22,7 @@ namespace {
 constexpr double kWholePipeline = 1000;
 constexpr int64_t kWorthATeamNs = 50'000;               // below, waking a team costs more than it brings
 constexpr int64_t kMostArenaBytes = int64_t{64} << 20;  // of iterations that run side by side
-constexpr int64_t kGuessedIterations = 16;              // of loops whose trip count is known only when they run
+constexpr int64_t kGuessedIterations = 1024;            // of loops whose trip count is known only when they run
 
 int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
@@ -63,6 +65,14 @@ std::atomic<LoopMode>& chosen_mode() {
   return mode;
 }
 
+// Between iterations: has the user waited in vain?
+void check_interrupt(InterruptWatch& watch) {
+  if (!watch.must_stop()) return;
+  throw EngineError({.message = "the loop was stopped: it went on after an interrupt",
+                     .because = "a loop that still runs a second after Ctrl-C may never end",
+                     .fix = "give while_loop a max_iterations if its condition may hold forever"});
+}
+
 // ------------------------------------------------------------------------------------------------------- loop bodies
 // One plan run over and over. Fresh outputs go to a row of a stacked output where there is one, else to one of two
 // buffers in turn, because the run before is still being read as the state. A state of which every iteration stacks
@@ -95,7 +105,7 @@ class LoopBody {
     find_rows_of_states(num_stacked);
   }
 
-  const Plan& plan() const { return *plan_; }
+  Plan& plan() const { return *plan_; }
   int64_t workspace_bytes() const { return buffer_bytes_; }
 
   // What one run of the loop works on.
@@ -107,7 +117,7 @@ class LoopBody {
   };
 
   // The iteration number `done` writes row `row`; the one behind it will write next_row, -1: there is none.
-  void step(Run& run, int64_t done, int64_t row, int64_t next_row, RngKey key) const {
+  void step(Plan::Repeated& plan, Run& run, int64_t done, int64_t row, int64_t next_row, RngKey key) const {
     for (size_t f = 0; f < run.fresh.size(); ++f) {
       if (const int out = row_of_fresh_[f]; out >= 0) {
         run.fresh[f] = run.stacked[static_cast<size_t>(out)] + row * row_bytes_[static_cast<size_t>(out)];
@@ -118,7 +128,7 @@ class LoopBody {
         run.fresh[f] = run.buffers + buffer_of_fresh_[f] + (done & 1) * bytes;
       }
     }
-    plan_->run({run.inputs, run.fresh, nullptr, key});
+    plan.run({run.inputs, run.fresh, nullptr, key, {}});
     for (const auto& [out, fresh] : copies_) {
       const int64_t bytes = row_bytes_[static_cast<size_t>(out)];
       if (bytes > 0)
@@ -205,6 +215,7 @@ class ForeachKernel final : public ControlKernel {
 
   int64_t workspace_bytes() const override { return body_.workspace_bytes(); }
   int64_t cost_ns() const override { return rows_ * (body_.plan().cost_ns() + 100); }
+  int cores() const override { return independent_ ? cores_worth_having(cost_ns()) : body_.plan().cores(); }
 
   void run(const KernelArgs& args) override {
     int64_t count = rows_;
@@ -213,9 +224,14 @@ class ForeachKernel final : public ControlKernel {
     if (const int together = iterations_at_once(count); together > 1) {
       run_together(args, run, count, together);
     } else {
+      Plan::Repeated body(body_.plan());
+      InterruptWatch watch;
       int64_t done = 0;
       try {
-        for (; done < count; ++done) step(args, run, count, done);
+        for (; done < count; ++done) {
+          check_interrupt(watch);
+          step(args, body, run, count, done);
+        }
       } catch (const Error&) {
         fail_in_iteration(done);
       }
@@ -229,13 +245,13 @@ class ForeachKernel final : public ControlKernel {
     fail_in_body(name_ + ", iteration " + std::to_string(iteration));
   }
 
-  void step(const KernelArgs& args, LoopBody::Run& run, int64_t count, int64_t done) const {
+  void step(const KernelArgs& args, Plan::Repeated& body, LoopBody::Run& run, int64_t count, int64_t done) const {
     const int64_t row = p().reverse ? count - 1 - done : done;
     for (const Slice& slice : slices_)
       run.inputs[static_cast<size_t>(slice.input)] = {
           static_cast<char*>(args.in[static_cast<size_t>(slice.source)].data) + row * slice.bytes, 0};
     const int64_t next_row = done + 1 == count ? -1 : p().reverse ? row - 1 : row + 1;
-    body_.step(run, done, row, next_row,
+    body_.step(body, run, done, row, next_row,
                random_ ? RngKey{args.rng.seed, mix(args.rng.stream, static_cast<uint64_t>(row))} : RngKey{});
   }
 
@@ -261,11 +277,14 @@ class ForeachKernel final : public ControlKernel {
     std::exception_ptr failure;
     parallel_for(together, 1, [&](int64_t, int64_t) {
       LoopBody::Run run = start;
+      Plan::Repeated body(body_.plan());
+      InterruptWatch watch;
       for (;;) {
         const int64_t done = next.fetch_add(1, std::memory_order_relaxed);
         if (done >= failed.load(std::memory_order_relaxed)) return;
         try {
-          step(args, run, count, done);
+          check_interrupt(watch);
+          step(args, body, run, count, done);
         } catch (...) {
           const std::lock_guard lock(mutex);
           if (done >= failed.load(std::memory_order_relaxed)) return;
@@ -325,9 +344,10 @@ class WhileLoopKernel final : public ControlKernel {
 
   int64_t workspace_bytes() const override { return body_.workspace_bytes() + 64; }
   int64_t cost_ns() const override {
-    const int64_t trips = p().unbounded ? kGuessedIterations : std::min(p().max_iterations, kGuessedIterations * 64);
+    const int64_t trips = p().unbounded ? kGuessedIterations : std::min(p().max_iterations, kGuessedIterations);
     return trips * (body_.plan().cost_ns() + condition_->cost_ns() + 200);
   }
+  int cores() const override { return std::max(body_.plan().cores(), condition_->cores()); }
 
   void run(const KernelArgs& args) override {
     const int64_t given = p().limited ? limit_of_run(loop_, args.in.back()) : INT64_MAX;
@@ -342,12 +362,16 @@ class WhileLoopKernel final : public ControlKernel {
     TensorRef test{static_cast<char*>(args.workspace) + body_.workspace_bytes(), &test_spec_.shape, test_spec_.dtype};
     int64_t done = 0;
     bool still_holds = false;
+    Plan::Repeated condition(*condition_), body(body_.plan());
+    auto holds = [&] { return this->holds(condition, test_inputs, run, test, key_of(args.rng, ~done)); };
+    InterruptWatch watch;
     try {
-      while (done < limit && holds(test_inputs, run, test, key_of(args.rng, ~done))) {
-        body_.step(run, done, done, done + 1 < p().max_iterations ? done + 1 : -1, key_of(args.rng, done));
+      while (done < limit && holds()) {
+        check_interrupt(watch);
+        body_.step(body, run, done, done, done + 1 < p().max_iterations ? done + 1 : -1, key_of(args.rng, done));
         ++done;
       }
-      still_holds = done == limit && may_report && holds(test_inputs, run, test, key_of(args.rng, ~done));
+      still_holds = done == limit && may_report && holds();
     } catch (const Error&) {
       fail_in_body(loop_.name + ", iteration " + std::to_string(done));
     }
@@ -362,11 +386,12 @@ class WhileLoopKernel final : public ControlKernel {
   RngKey key_of(const RngKey& key, int64_t step) const {
     return random_ ? RngKey{key.seed, mix(key.stream, static_cast<uint64_t>(step))} : RngKey{};
   }
-  bool holds(std::vector<Plan::InputBinding>& inputs, const LoopBody::Run& run, const TensorRef& test, RngKey key) {
+  bool holds(Plan::Repeated& condition, std::vector<Plan::InputBinding>& inputs, const LoopBody::Run& run,
+             const TensorRef& test, RngKey key) const {
     for (const auto& [input, variable] : followed_)
       inputs[static_cast<size_t>(input)] = run.inputs[static_cast<size_t>(variable)];
     void* const outputs[] = {test.data};
-    condition_->run({inputs, outputs, nullptr, key});
+    condition.run({inputs, outputs, nullptr, key, {}});
     return is_true(test);
   }
   struct Followed {
@@ -405,6 +430,9 @@ class CondKernel final : public ControlKernel {
   int64_t workspace_bytes() const override { return 64; }
   int64_t cost_ns() const override {
     return std::max(then_.plan->cost_ns(), else_.plan->cost_ns()) + (pred_ ? pred_->cost_ns() : 0) + 100;
+  }
+  int cores() const override {
+    return std::max({then_.plan->cores(), else_.plan->cores(), pred_ ? pred_->cores() : 1});
   }
 
   void run(const KernelArgs& args) override {

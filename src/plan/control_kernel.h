@@ -9,6 +9,7 @@ namespace hybridnet {
 class ControlKernel : public Kernel {
  public:
   virtual int64_t cost_ns() const = 0;  // of one run, estimated
+  virtual int cores() const = 0;        // that one run can use
 };
 
 // The one element of value; of half floats only whether it is zero.

@@ -4,6 +4,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "hybridnet/engine.h"
 #include "hybridnet/ndarray.h"
 #include "passes/preparation.h"
 #include "plan/control_kernel.h"
@@ -352,14 +353,17 @@ class PlanBuilder {
     context.frozen_weights = plan.options_.frozen_weights;
     Plan::Origin origin{nullptr, node.params, node.op, node.name, node.block, node.where};
     int64_t cost = 0;
+    int cores = 1;
     try {
       if (node.subgraphs.empty()) {
         origin.kernel = node.op->link(context);
         cost = node.op->cost_ns(instruction.params, in, node.specs);
+        cores = cores_worth_having(cost);
       } else {
         const Ref<ControlKernel> control = link_control(node, context, plan.options_.name);
         origin.kernel = Ref<Kernel>(control.get());
         cost = control->cost_ns();
+        cores = control->cores();
       }
     } catch (Error& error) {
       error.add_context({.op = node.op->name, .node = node.name, .block = node.block, .where = node.where});
@@ -372,6 +376,7 @@ class PlanBuilder {
       workspaces_.push_back({static_cast<int>(plan.instructions_.size()), workspace});
     }
     plan.cost_ns_ += cost;
+    plan.cores_ = std::max(plan.cores_, cores);
     plan.instructions_.push_back(instruction);
     plan.origins_.push_back(std::move(origin));
   }

@@ -67,6 +67,23 @@ class Plan : public RefCounted<Plan> {
   // node, block and source line.
   void run(const Call& call);
 
+  struct Frame;     // what one running call writes to
+  struct Prepared;  // values that depend on parameters only, for one set of parameters
+  // Runs the plan as often as one likes with one frame, on one thread at a time: what loops do with their bodies.
+  class Repeated {
+   public:
+    explicit Repeated(Plan& plan);
+    ~Repeated();
+    Repeated(const Repeated&) = delete;
+    Repeated& operator=(const Repeated&) = delete;
+    void run(const Call& call);
+
+   private:
+    Plan& plan_;
+    std::unique_ptr<Frame> frame_;
+    std::shared_ptr<const Prepared> prepared_;
+  };
+
   // An output (residuals not counted): fresh array `fresh` seen with this spec. Two outputs may share one.
   struct OutputInfo {
     TensorSpec spec;
@@ -86,6 +103,7 @@ class Plan : public RefCounted<Plan> {
   int64_t residual_bytes() const { return residual_bytes_; }
   int64_t arena_bytes() const { return arena_bytes_; }
   int64_t cost_ns() const { return cost_ns_; }
+  int cores() const { return cores_; }  // that its most costly instruction can use
   size_t num_instructions() const { return instructions_.size(); }
   size_t num_storages() const { return num_temporaries_; }
   bool uses_random() const { return uses_random_; }
@@ -94,11 +112,10 @@ class Plan : public RefCounted<Plan> {
 
  private:
   friend class PlanBuilder;
-  // Values that depend on parameters only, for one set of parameters.
-  struct Prepared;
   static Ref<Plan> compile_prepared(const Graph& graph, const Options& options);
+  bool is_current(const Prepared* prepared, const Call& call) const;
   std::shared_ptr<const Prepared> prepared_for(const Call& call);
-  void run_instructions(const Call& call);
+  void run_instructions(Frame& frame, const Call& call);
   struct Instruction {
     Kernel* kernel = nullptr;  // null: copies input 0 to output 0
     const void* params = nullptr;
@@ -119,7 +136,6 @@ class Plan : public RefCounted<Plan> {
     int index = 0;  // of the input or output
     int64_t offset = 0;
   };
-  struct Frame;  // what one running call writes to
   std::unique_ptr<Frame> take_frame();
   void give_frame(std::unique_ptr<Frame> frame);
   void bind(Frame& frame, const Call& call);
@@ -144,6 +160,7 @@ class Plan : public RefCounted<Plan> {
   std::vector<ResidualPlace> residuals_;
   std::vector<int> written_inputs_;
   int64_t arena_bytes_ = 0, residual_bytes_ = 0, cost_ns_ = 0;
+  int cores_ = 1;
   size_t num_temporaries_ = 0;
   bool uses_random_ = false;
 

@@ -45,6 +45,10 @@ std::unique_ptr<Plan::Frame> Plan::take_frame() {
 }
 
 void Plan::give_frame(std::unique_ptr<Frame> frame) {
+  if (!options_.keep_arena && frame->arena.data) {
+    storage(frame->arena.device).free(frame->arena);
+    frame->arena = {};
+  }
   Frame* expected = nullptr;
   if (spare_.compare_exchange_strong(expected, frame.get(), std::memory_order_acq_rel)) {
     frame.release();
@@ -73,16 +77,19 @@ void Plan::bind(Frame& frame, const Call& call) {
   for (const Patch& p : residual_patches_) args[p.arg].data = residuals + p.offset;
 }
 
+bool Plan::is_current(const Prepared* prepared, const Call& call) const {
+  if (!prepared) return false;
+  for (size_t i = 0; i < prepared_reads_.size(); ++i) {
+    const InputBinding& now = call.inputs[static_cast<size_t>(prepared_reads_[i])];
+    const InputBinding& then = prepared->made_from[i];
+    if (now.version == 0 || then.data != now.data || then.version != now.version) return false;
+  }
+  return true;
+}
+
 std::shared_ptr<const Plan::Prepared> Plan::prepared_for(const Call& call) {
   const std::lock_guard lock(prepared_mutex_);
-  auto same = [&](size_t i) {
-    const InputBinding& now = call.inputs[static_cast<size_t>(prepared_reads_[i])];
-    return now.version != 0 && prepared_->made_from[i].data == now.data &&
-           prepared_->made_from[i].version == now.version;
-  };
-  bool current = prepared_ != nullptr;
-  for (size_t i = 0; current && i < prepared_reads_.size(); ++i) current = same(i);
-  if (current) return prepared_;
+  if (is_current(prepared_.get(), call)) return prepared_;
   auto fresh = std::make_shared<Prepared>();
   for (const int input : prepared_reads_) fresh->made_from.push_back(call.inputs[static_cast<size_t>(input)]);
   std::vector<void*> outputs;
@@ -103,19 +110,24 @@ std::shared_ptr<const Plan::Prepared> Plan::prepared_for(const Call& call) {
   return fresh;
 }
 
-void Plan::run(const Call& call) {
-  if (!preparation_) return run_instructions(call);
-  const std::shared_ptr<const Prepared> prepared = prepared_for(call);
+void Plan::run(const Call& call) { Repeated(*this).run(call); }
+
+Plan::Repeated::Repeated(Plan& plan) : plan_(plan), frame_(plan.take_frame()) {}
+
+Plan::Repeated::~Repeated() { plan_.give_frame(std::move(frame_)); }
+
+void Plan::Repeated::run(const Call& call) {
+  if (!plan_.preparation_) return plan_.run_instructions(*frame_, call);
+  if (!plan_.is_current(prepared_.get(), call)) prepared_ = plan_.prepared_for(call);
   Call extended = call;
-  extended.prepared = prepared->values;
-  run_instructions(extended);
+  extended.prepared = prepared_->values;
+  plan_.run_instructions(*frame_, extended);
 }
 
-void Plan::run_instructions(const Call& call) {
-  std::unique_ptr<Frame> frame = take_frame();
-  bind(*frame, call);
-  TensorRef* args = frame->args.data();
-  char* arena = static_cast<char*>(frame->arena.data);
+void Plan::run_instructions(Frame& frame, const Call& call) {
+  bind(frame, call);
+  TensorRef* args = frame.args.data();
+  char* arena = static_cast<char*>(frame.arena.data);
   KernelArgs kernel_args;
   kernel_args.train = train_;
   size_t at = 0;
@@ -140,14 +152,8 @@ void Plan::run_instructions(const Call& call) {
       instruction.kernel->run(kernel_args);
     }
   } catch (...) {
-    give_frame(std::move(frame));
     fail(at);
   }
-  if (!options_.keep_arena && frame->arena.data) {
-    storage(frame->arena.device).free(frame->arena);
-    frame->arena = {};
-  }
-  give_frame(std::move(frame));
 }
 
 void Plan::fail(size_t instruction) {

@@ -92,6 +92,7 @@ void push_plan(const Ref<Plan>& plan, const PlanArrays& arrays, RngKey key, cons
   Engine::Options options;
   options.name = name;
   options.cost_ns = plan->cost_ns();
+  options.cores = plan->cores();
   Engine& e = engine();
   if (e.try_begin_inline(access, options)) {
     const InlineRun running(e, access);

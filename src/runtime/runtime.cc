@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "base/interrupt.h"
 #include "engine/run_ahead.h"
 #include "hybridnet/env.h"
 #include "hybridnet/threads.h"
@@ -83,6 +84,7 @@ Storage& Runtime::storage(Device device) { return hybridnet::storage(device); }
 const OpRegistry& Runtime::ops() { return parts_->ops; }
 
 void Runtime::shutdown() {
+  note_exit();
   try {
     parts_->engine->wait_all();
   } catch (const std::exception&) {

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "array_arithmetic.h"
+#include "base/interrupt.h"
 #include "hybridnet/imperative.h"
 #include "hybridnet/runtime.h"
 
@@ -175,7 +176,9 @@ void sleep_until(Signal& signal) {
       std::unique_lock lock(signal.mutex);
       if (signal.changed.wait_for(lock, std::chrono::milliseconds(50), [&] { return signal.done; })) return;
     }
-    checked_status(PyErr_CheckSignals());
+    if (PyErr_CheckSignals() == 0) continue;
+    note_interrupt();
+    throw PythonErrorIsSet();
   }
 }
 

@@ -1,5 +1,6 @@
 // Engine, memory, random seed, threads, environment.
 #include "base/front_end.h"
+#include "base/interrupt.h"
 #include "casters.h"
 #include "control_bodies.h"
 #include "engine/profile.h"
@@ -34,6 +35,7 @@ void take_gil_again(void* state) {
 bool is_interrupted() {
   const AcquireGil gil;
   if (PyOS_InterruptOccurred() == 0) return false;
+  note_interrupt();
   PyErr_SetInterrupt();
   return true;
 }

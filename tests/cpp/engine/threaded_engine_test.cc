@@ -277,6 +277,31 @@ TEST(ThreadedEngineCores, ATaskOfUnknownCostDoesNotHoldUpTheWorkerThatComputes) 
   EXPECT_TRUE(computed);
 }
 
+// Loops of small operators: each lasts, none can use a second core.
+TEST(ThreadedEngineCores, LongTasksOfOneCoreRunSideBySideAndLeaveTheWorkerThatComputesFree) {
+  const int before = cpu_cores();
+  set_cpu_cores(4);
+  {
+    EngineUser user(make_threaded_engine());
+    std::vector<Var> vars(4);
+    std::latch all(4);
+    std::atomic<int> sum{0};
+    for (Var& var : vars) {
+      const VarList writes{&var};
+      const bool last = &var == &vars.back();
+      user.engine->push(
+          [&](TaskContext& context) {
+            sum += context.cores;
+            all.arrive_and_wait();
+          },
+          {{}, writes}, {.cost_ns = 20'000'000, .cores = last ? 0 : 1});
+    }
+    user.engine->wait_all();
+    EXPECT_GE(sum.load(), 4);
+  }
+  set_cpu_cores(before);
+}
+
 TEST(ThreadedEngineCores, ACheapTaskRunsBesideACostlyOne) {
   EngineUser user(make_threaded_engine());
   std::vector<Var> vars(2);

@@ -11,6 +11,8 @@ import time
 
 import pytest
 
+from process.interrupts import interrupted, start
+
 TRAIN = """
     import numpy as np
     import hybridnet as mx
@@ -60,26 +62,6 @@ def test_memory_after_many_steps_equals_memory_after_few(hybridize: bool) -> Non
     )
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) <= 1 << 20
-
-
-def start(code: str) -> subprocess.Popen[str]:
-    """Python running code, with interrupts as a terminal delivers them: background jobs start with them ignored."""
-    return subprocess.Popen(
-        [sys.executable, "-c", code],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-
-
-def interrupted(process: subprocess.Popen[str]) -> tuple[str, str]:
-    """What the process wrote until an interrupt ended it; one that goes on is killed."""
-    process.send_signal(signal.SIGINT)
-    try:
-        return process.communicate(timeout=60)
-    finally:
-        process.kill()
 
 
 def test_an_interrupt_in_the_middle_of_a_step_ends_the_process_cleanly() -> None:
