@@ -64,7 +64,10 @@ ENVIRONMENT_READERS = (
 
 PYTHON_LINES: list[tuple[str, ...]] = [  # top to bottom; modules of one line may import each other
     ("__init__", "test_utils"),
-    ("gluon", "contrib", "module", "model", "rnn", "visualization", "monitor", "callback", "image", "onnx"),
+    (
+        *("gluon", "contrib", "module", "model", "feed_forward", "rnn", "visualization", "monitor", "callback"),
+        *("image", "onnx"),
+    ),
     ("initializer", "optimizer", "lr_scheduler", "metric", "registry", "io", "kvstore", "recordio", "profiler"),
     (
         *("ndarray", "symbol", "dlpack", "numpy", "numpy_extension", "autograd", "random", "executor", "tensor"),

@@ -13,6 +13,15 @@ from .errors import FormatError
 
 __all__ = ["BatchEndParam", "load_checkpoint", "load_params", "save_checkpoint"]
 
+
+def __getattr__(name: str) -> Any:
+    if name == "FeedForward":  # it runs modules, which need this file
+        from .feed_forward import FeedForward
+
+        return FeedForward
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 # What batch-end callbacks get.
 BatchEndParam = namedtuple("BatchEndParams", ["epoch", "nbatch", "eval_metric", "locals"])  # type: ignore[name-match]  # as in MXNet
 

@@ -34,9 +34,8 @@ def _named_arrays(data: Any, default_name: str, what: str) -> list[tuple[str, ND
     for name, array in sorted(data.items()):
         if not isinstance(array, NDArray):
             try:
-                values = np.asarray(array)
-                # As MXNet: float64, NumPy's default, comes in as float32.
-                array = ndarray.array(values, dtype=np.float32 if values.dtype == np.float64 else values.dtype)
+                # float32 whatever its type, as MXNet: whole numbers as labels meet networks of float32.
+                array = ndarray.array(np.asarray(array), dtype=np.float32)
             except (TypeError, ValueError) as error:
                 raise HybridNetTypeError(
                     f"NDArrayIter: invalid type {type(array).__name__} for '{name}', should be NDArray or numpy.ndarray"
@@ -51,7 +50,7 @@ class NDArrayIter(DataIter):
     Parameters
     ----------
     data : array, list of arrays, or dict of name to array
-        All with the same number of samples.
+        All with the same number of samples. What is no NDArray is converted to float32.
     label : the same, optional
     batch_size : int, default 1
     shuffle : bool, default False

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..errors import ParamError
 from ..io import DataBatch
+from ..model import load_params
 from .base_module import BaseModule
 from .module import Module
 
@@ -55,7 +56,61 @@ class BucketingModule(BaseModule):
         self._curr_bucket_key: Any = None
         self._grad_req: Any = "write"
         self._monitor: Any = None
+        self._loaded: tuple[dict[str, Any], dict[str, Any]] | None = None  # parameters for the first bind
         self._make(default_bucket_key)  # wrong names are found at once
+
+    @staticmethod
+    def load(
+        prefix: str,
+        epoch: int,
+        sym_gen: Callable[[Any], tuple[Any, Any, Any]] | None = None,
+        default_bucket_key: Any = None,
+        **kwargs: Any,
+    ) -> BucketingModule:
+        """A module with the parameters of a file that save_checkpoint wrote; graphs come from sym_gen.
+
+        kwargs as the constructor. Bind it before use. Raises ParamError without sym_gen or default_bucket_key,
+        FileError and FormatError for the file.
+        """
+        arguments, states = load_params(prefix, epoch)
+        return BucketingModule._with_params("load", sym_gen, default_bucket_key, arguments, states, kwargs)
+
+    @staticmethod
+    def load_dict(
+        sym_dict: dict[Any, Any] | None = None,
+        sym_gen: Callable[[Any], tuple[Any, Any, Any]] | None = None,
+        default_bucket_key: Any = None,
+        arg_params: dict[str, Any] | None = None,
+        aux_params: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> BucketingModule:
+        """A module with these graphs (bucket key -> Symbol) and parameters.
+
+        sym_gen tells names of data and labels, and the graphs of other buckets. kwargs as the constructor. Bind it
+        before use. Raises ParamError for what is missing.
+        """
+        for name, value in (("sym_dict", sym_dict), ("arg_params", arg_params), ("aux_params", aux_params)):
+            if value is None:
+                raise ParamError(f"BucketingModule.load_dict: {name} is missing")
+
+        def graph_of(key: Any) -> tuple[Any, Any, Any]:
+            symbol, data_names, label_names = sym_gen(key)  # type: ignore[misc]  # _with_params has looked
+            return sym_dict.get(key, symbol), data_names, label_names  # type: ignore[union-attr]
+
+        generator = None if sym_gen is None else graph_of
+        return BucketingModule._with_params("load_dict", generator, default_bucket_key, arg_params, aux_params, kwargs)
+
+    @staticmethod
+    def _with_params(
+        what: str, sym_gen: Any, default_bucket_key: Any, arg_params: Any, aux_params: Any, settings: dict[str, Any]
+    ) -> BucketingModule:
+        for name, value in (("sym_gen", sym_gen), ("default_bucket_key", default_bucket_key)):
+            if value is None:
+                raise ParamError(f"BucketingModule.{what}: {name} is missing")
+        made = BucketingModule(sym_gen, default_bucket_key, **settings)
+        made._loaded = (arg_params, aux_params)
+        made.params_initialized = True
+        return made
 
     def _make(self, bucket_key: Any) -> Module:
         symbol, data_names, label_names = self._sym_gen(bucket_key)
@@ -162,6 +217,10 @@ class BucketingModule(BaseModule):
         self.inputs_need_grad = inputs_need_grad
         self._grad_req = grad_req
         module = self._make(self._default_bucket_key)
+        if self._loaded is not None:
+            module._arg_params, module._aux_params = self._loaded
+            module.params_initialized = True
+            self._loaded = None
         module.bind(data_shapes, label_shapes, for_training, inputs_need_grad, grad_req=grad_req)
         self._buckets[self._default_bucket_key] = module
         self._curr_module, self._curr_bucket_key = module, self._default_bucket_key

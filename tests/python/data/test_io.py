@@ -63,7 +63,7 @@ def test_shuffling_keeps_labels_beside_their_data(rng):
 
 
 def test_named_and_listed_arrays():
-    it = mx.io.NDArrayIter({"b": np.zeros((4, 2)), "a": mx.nd.ones((4, 3))}, {"y": np.zeros(4, "int32")}, 2)
+    it = mx.io.NDArrayIter({"b": np.zeros((4, 2)), "a": mx.nd.ones((4, 3))}, {"y": mx.nd.zeros(4, dtype="int32")}, 2)
     assert [desc.name for desc in it.provide_data] == ["a", "b"]
     batch = next(it)
     assert [array.shape for array in batch.data] == [(2, 3), (2, 2)]
@@ -72,6 +72,13 @@ def test_named_and_listed_arrays():
     listed = mx.io.NDArrayIter([np.zeros((4, 2)), np.ones((4, 3))], batch_size=2)
     assert [desc.name for desc in listed.provide_data] == ["_0_data", "_1_data"]
     assert listed.provide_data[0].dtype == np.float32
+
+
+def test_arrays_of_numpy_come_as_float32_whatever_their_type():
+    """Labels of whole numbers, as NumPy makes them, meet networks of float32."""
+    it = mx.io.NDArrayIter(np.zeros((4, 2), "uint8"), np.arange(4), 2)
+    assert it.provide_data[0].dtype == np.float32
+    assert [batch.label[0].dtype for batch in it] == [np.float32, np.float32]
 
 
 def test_the_layout_says_where_samples_are():
