@@ -9,18 +9,6 @@
 namespace hybridnet {
 namespace {
 
-bool updates_states(const Node& node, bool train) {
-  if (node.is_variable()) return false;
-  if (node.op->has_writebacks() &&
-      (!node.op->writeback_active || node.op->writeback_active(node.params->data(), train)))
-    return true;
-  return std::any_of(node.subgraphs.begin(), node.subgraphs.end(), [train](const Ref<Subgraph>& body) {
-    const std::vector<Node*> nodes = topological_order(body->outputs);
-    return std::any_of(nodes.begin(), nodes.end(),
-                       [train](const Node* inner) { return updates_states(*inner, train); });
-  });
-}
-
 class StateCommitter {
  public:
   explicit StateCommitter(Graph& graph) : graph_(graph), writeback_of_(graph.inputs().size(), -1) {}
@@ -211,6 +199,18 @@ class StateCommitter {
 };
 
 }  // namespace
+
+bool updates_states(const Node& node, bool train) {
+  if (node.is_variable()) return false;
+  if (node.op->has_writebacks() &&
+      (!node.op->writeback_active || node.op->writeback_active(node.params->data(), train)))
+    return true;
+  return std::any_of(node.subgraphs.begin(), node.subgraphs.end(), [train](const Ref<Subgraph>& body) {
+    const std::vector<Node*> nodes = topological_order(body->outputs);
+    return std::any_of(nodes.begin(), nodes.end(),
+                       [train](const Node* inner) { return updates_states(*inner, train); });
+  });
+}
 
 void commit_states(Graph& graph) { StateCommitter(graph).run(); }
 

@@ -9,4 +9,7 @@ namespace hybridnet {
 // node gives out at its end: statistics advance once per iteration that ran, and only when the whole run succeeded.
 void commit_states(Graph& graph);
 
+// Does running the node, or a body of it, in this mode give new values of states that it reads?
+bool updates_states(const Node& node, bool train);
+
 }  // namespace hybridnet

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "graph/control_flow.h"
 #include "passes/body_graph.h"
-#include "passes/preparation.h"
+#include "passes/cond_parts.h"
 #include "passes/register_all.h"
 
 namespace hybridnet::passes {
@@ -27,16 +26,6 @@ class Sink {
   }
 
  private:
-  bool is_pure(const Node& node) const {
-    if (node.is_variable() || node.op->has_writebacks() || is_random(node) || has_effect(node) ||
-        is_preparation(node) || node.op->data_dependent_shape || !node.control.empty())
-      return false;
-    auto plain = [this](const NodeEntry& entry) { return graph_.format(entry) == Format::kPlain; };
-    for (uint32_t i = 0; i < node.specs.size(); ++i)
-      if (!plain({NodePtr(const_cast<Node*>(&node)), i})) return false;
-    return std::all_of(node.inputs.begin(), node.inputs.end(), plain);
-  }
-
   // Is every reader in the branch, or moves there too?
   bool read_by_branch_only(const Node& node, size_t body) const {
     bool read = false;
@@ -59,45 +48,22 @@ class Sink {
     std::vector<Node*> order = graph_.order();
     std::erase_if(order, [this](const Node* node) { return graph_.label(*node) >= graph_.label(node_); });
     for (auto it = order.rbegin(); it != order.rend(); ++it)
-      if (is_pure(**it) && read_by_branch_only(**it, body)) moved_[body].insert(*it);
+      if (may_cross_branch_border(graph_, **it) && read_by_branch_only(**it, body)) moved_[body].insert(*it);
   }
 
   void rebuild() {
-    CondParams p = params_of<CondParams>(node_);
-    std::vector<NodeEntry> inputs;
-    auto input_number = [&](const NodeEntry& entry) {
-      const auto at = std::find(inputs.begin(), inputs.end(), entry);
-      if (at != inputs.end()) return static_cast<int>(at - inputs.begin());
-      inputs.push_back(entry);
-      return static_cast<int>(inputs.size()) - 1;
-    };
-    p.cond_input_locs.clear();
-    for (int source : body_sources(node_, 0))
-      p.cond_input_locs.push_back(input_number(node_.inputs[static_cast<size_t>(source)]));
-    std::vector<Ref<Subgraph>> bodies{node_.subgraphs[0]};
-    for (size_t body = 1; body < 3; ++body) {
-      std::vector<NodeEntry> outside;
-      bodies.push_back(with_moved(body, outside));
-      OptionalInts& locs = body == 1 ? p.then_input_locs : p.else_input_locs;
-      locs.clear();
-      for (const NodeEntry& entry : outside) locs.push_back(input_number(entry));
-    }
-    p.num_args = static_cast<int32_t>(inputs.size());
-    const NodePtr made =
-        graph_.add(*node_.op, ParamSchema<CondParams>::box(std::move(p)), std::move(inputs), &node_, std::move(bodies));
-    made->attrs = node_.attrs;
     const NodePtr self(&node_);
+    const NodePtr made = add_cond(graph_, node_, params_of<CondParams>(node_), {with_moved(1), with_moved(2)});
     for (uint32_t i = 0; i < self->specs.size(); ++i)
       if (graph_.contains(self.get()) && graph_.is_used(*self, static_cast<int>(i)))
         graph_.replace({self, i}, {made, i});
   }
 
-  // The branch with the moved nodes in front; outside: the value of each of its inputs.
-  Ref<Subgraph> with_moved(size_t body, std::vector<NodeEntry>& outside) {
-    std::vector<TensorSpec> specs;
-    for (const NodeEntry& input : node_.inputs) specs.push_back(graph_.spec(input));
-    const Graph old = body_graph(node_, body, body_input_specs(node_, body, specs), graph_.train());
+  // The branch with the moved nodes in front.
+  CondBranch with_moved(size_t body) {
+    const Graph old = branch_graph(graph_, node_, body);
     Graph fresh(graph_.train());
+    std::vector<NodeEntry> outside;
     EntryMap from_outside;
     auto outer_value = [&](const NodeEntry& entry) {
       if (const auto known = from_outside.find(entry); known != from_outside.end()) return known->second;
@@ -117,7 +83,7 @@ class Sink {
     const std::vector<NodeEntry> values = fresh.import(graph_, wanted, from_outside);
     EntryMap inner;
     for (size_t i = 0; i < sources.size(); ++i) inner[{old.inputs()[i], 0}] = values[i];
-    return freeze(fresh, fresh.import(old, old.outputs(), inner));
+    return {freeze(fresh, fresh.import(old, old.outputs(), inner)), std::move(outside)};
   }
 
   Graph& graph_;

@@ -1,4 +1,5 @@
-// Nodes that compute the same from the same become one. Operands of commutative ops may stand in any order.
+// Nodes that compute the same from the same become one, constants of the same array too. Operands of commutative ops
+// may stand in any order.
 #include <algorithm>
 #include <unordered_map>
 
@@ -41,8 +42,22 @@ bool same(const Graph& graph, const Node& a, const Node& b, const std::vector<No
   return operands(graph, a) == b_inputs && a.op->schema->equal(a.params->data(), b.params->data());
 }
 
-bool merge(Graph& graph) {
+// Constants of one array: a trace makes one for each place where the array is read.
+bool merge_constants(Graph& graph) {
   bool changed = false;
+  std::unordered_map<const Object*, Node*> known;
+  for (Node* node : graph.order()) {
+    if (!node->is_variable() || !node->constant || graph.input_index(node) >= 0) continue;
+    const auto [twin, added] = known.try_emplace(node->constant.get(), node);
+    if (added) continue;
+    changed =
+        graph.replace_validate({{NodeEntry{NodePtr(node), 0}, NodeEntry{NodePtr(twin->second), 0}}}, {}) || changed;
+  }
+  return changed;
+}
+
+bool merge(Graph& graph) {
+  bool changed = merge_constants(graph);
   std::unordered_multimap<uint64_t, Node*> known;
   for (Node* node : graph.order()) {  // producers first, so one walk merges whole cones
     if (!graph.contains(node) || !may_merge(*node)) continue;

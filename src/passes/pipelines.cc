@@ -32,6 +32,7 @@ void register_all(RewriteDatabase& db) {
   register_push_before_loop(db);
   register_push_behind_loop(db);
   register_keep_last_rows(db);
+  register_cond_hoist(db);
   register_cond_sink(db);
   register_fold_batch_norm(db);
   register_plain_leaky_relu(db);

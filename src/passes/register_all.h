@@ -14,6 +14,7 @@ void register_neutral_elements(RewriteDatabase& db);
 void register_view_chains(RewriteDatabase& db);
 void register_fold_constants(RewriteDatabase& db);
 void register_choose_layout(RewriteDatabase& db);
+void register_cond_hoist(RewriteDatabase& db);
 void register_cond_sink(RewriteDatabase& db);
 void register_merge_loops(RewriteDatabase& db);
 void register_share_loop_slots(RewriteDatabase& db);

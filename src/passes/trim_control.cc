@@ -1,10 +1,12 @@
 // Outputs of loops and branches that nobody reads are not computed: stacked outputs cost memory in proportion to the
-// number of iterations, states that only feed themselves cost their work in each of them.
+// number of iterations, states that only feed themselves cost their work in each of them. What enters a branch twice
+// enters it once.
 #include <algorithm>
 #include <unordered_set>
 
 #include "graph/control_flow.h"
 #include "passes/body_graph.h"
+#include "passes/cond_parts.h"
 #include "passes/register_all.h"
 
 namespace hybridnet::passes {
@@ -194,8 +196,36 @@ bool trim_cond(Graph& graph, Node& node) {
   return true;
 }
 
+bool has_twins(const std::vector<NodeEntry>& entries) {
+  std::unordered_set<NodeEntry, NodeEntryHash> seen;
+  return std::any_of(entries.begin(), entries.end(),
+                     [&](const NodeEntry& entry) { return !seen.insert(entry).second; });
+}
+
+// Inputs of a branch that get the same value become one, so that equal work on them can be found.
+bool share_branch_inputs(Graph& graph, Node& node) {
+  std::array<CondBranch, 2> branches;
+  bool changed = false;
+  for (size_t b = 0; b < 2; ++b) {
+    for (int source : body_sources(node, b + 1))
+      branches[b].outside.push_back(node.inputs[static_cast<size_t>(source)]);
+    branches[b].body = node.subgraphs[b + 1];
+    if (!has_twins(branches[b].outside)) continue;
+    Graph body = branch_graph(graph, node, b + 1);
+    changed = share_inputs(body, branches[b].outside) || changed;
+    branches[b].body = freeze(body, body.outputs());
+  }
+  if (!changed) return false;
+  const NodePtr self(&node), made = add_cond(graph, node, params_of<CondParams>(node), std::move(branches));
+  replace_outputs(graph, *self, made, std::vector<bool>(self->specs.size(), true));
+  return true;
+}
+
 bool trim(Graph& graph) {
   bool changed = false;
+  for (Node* node : graph.order())
+    if (graph.contains(node) && control_kind(*node) == ControlKind::kCond)
+      changed = share_branch_inputs(graph, *node) || changed;
   const std::vector<Node*> order = graph.order();
   for (auto it = order.rbegin(); it != order.rend(); ++it) {  // readers first: what they no longer read can go
     if (!graph.contains(*it)) continue;

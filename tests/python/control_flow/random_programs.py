@@ -302,20 +302,21 @@ class Program(mx.gluon.HybridBlock):
         if tree.dtype:
             test = test.astype(tree.dtype)
 
-        def branch(part: Tree, name: str, last: Any) -> Any:
+        # The branches end in different operators: what they have in common may run in front of them.
+        def branch(part: Tree, name: str, mark: str, last: Any) -> Any:
             def run(*handed: Any) -> Any:
                 value = self._run(part, [*env, *handed], rows)
                 if not isinstance(value, mx.sym.Symbol):
                     self.runs[name] += 1
-                value = last(_operators(value).arctan(value, name=name))
+                value = last(getattr(_operators(value), mark)(value, name=name))
                 return [value, value * 0.2] if tree.twice else value
 
             return run
 
         out = cond(
             test,
-            branch(tree.then, f"branch{tree.number}_then", lambda value: value.sin()),
-            branch(tree.other, f"branch{tree.number}_else", lambda value: value * 0.7),
+            branch(tree.then, f"branch{tree.number}_then", "arctan", lambda value: value.sin()),
+            branch(tree.other, f"branch{tree.number}_else", "arcsinh", lambda value: value * 0.7),
             inputs=[env[-1] * 2] if tree.handed else (),
         )
         return out[0] - out[1] if tree.twice else out
