@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import random
 from collections.abc import Sequence
@@ -11,30 +12,20 @@ from typing import Any
 import numpy as np
 
 from .. import ndarray, recordio
-from ..errors import FormatError, ParamError, UnsupportedError
-from . import pixels
+from ..errors import FileError, FormatError, ParamError, UnsupportedError
 from .batches import DataBatch, DataDesc, DataIter
 from .image_files import decode_image
+from .record_augmenter import AUGMENTATIONS, RecordAugmenter
 
 __all__ = ["ImageRecordIter", "ImageRecordUInt8Iter"]
 
-# Augmentations of MXNet that are not done, and the values that ask for none.
-_NEUTRAL = {
-    "max_rotate_angle": 0,
-    "max_aspect_ratio": 0.0,
-    "max_shear_ratio": 0.0,
-    "max_random_scale": 1.0,
-    "min_random_scale": 1.0,
-    "max_crop_size": -1,
-    "min_crop_size": -1,
-    "rotate": -1,
-    "random_h": 0,
-    "random_s": 0,
-    "random_l": 0,
-    "max_random_contrast": 0.0,
-    "max_random_illumination": 0.0,
-    "mean_img": "",
-}
+# Arguments of MXNet without effect here: prefetching, order and devices are handled otherwise.
+_WITHOUT_EFFECT = frozenset(
+    (
+        *("prefetch_buffer", "verbose", "ctx", "device_id", "shuffle_chunk_size", "shuffle_chunk_seed", "aug_seq"),
+        *("mean_a", "std_a", "name", "label_pad_width", "label_pad_value"),
+    )
+)
 
 
 def _record_positions(path: str, index: str | None) -> list[int]:
@@ -48,6 +39,30 @@ def _record_positions(path: str, index: str | None) -> list[int]:
             positions.append(reader._file.tell())
             if reader.read() is None:
                 return positions[:-1]
+
+
+def _listed_labels(path: str) -> dict[int, np.ndarray] | None:
+    """Labels by number of the image, from a list file: number, labels and name in columns."""
+    if not path:
+        return None
+    try:
+        with open(path) as lines:
+            rows = [line.split("\t") for line in lines if line.strip()]
+    except OSError as error:
+        raise FileError(f"ImageRecordIter: cannot read '{path}': {error.strerror}") from error
+    try:
+        return {int(row[0]): np.array(row[1:-1], np.float32) for row in rows}
+    except (ValueError, IndexError) as error:
+        raise FormatError(f"ImageRecordIter: '{path}' is no list of numbers, labels and names: {error}") from error
+
+
+def _check_names(given: dict[str, Any]) -> None:
+    for name in given:
+        if name not in AUGMENTATIONS and name not in _WITHOUT_EFFECT:
+            near = difflib.get_close_matches(name, [*AUGMENTATIONS, *_WITHOUT_EFFECT], 1)
+            raise ParamError(
+                f"ImageRecordIter: there is no argument '{name}'." + (f"\n  Fix: use '{near[0]}'." if near else "")
+            )
 
 
 class ImageRecordIter(DataIter):
@@ -79,10 +94,30 @@ class ImageRecordIter(DataIter):
         Reads one of num_parts parts of the file.
     preprocess_threads : int, default 4
     inter_method : int, default 1
-        See mx.image.imresize.
+        See mx.image.imresize; 10 draws one per use.
     dtype : default 'float32'
+    path_imglist : str, optional
+        List file of im2rec whose labels take the place of those in the records.
+    seed_aug : int, optional
+        Of augmentation alone.
+    max_random_contrast, max_random_illumination : float, default 0
+        ``(value - mean) * a + b`` with a from 1 - contrast to 1 + contrast, b from -illumination to illumination.
+    max_rotate_angle, rotate, rotate_list, max_shear_ratio, max_random_scale, min_random_scale, max_aspect_ratio, \
+    min_aspect_ratio, max_img_size, min_img_size : float
+        Random turns (degrees), shears, sizes and proportions (width / height), before cropping. Proportions are from
+        1 - max_aspect_ratio to 1 + max_aspect_ratio unless min_aspect_ratio is given.
+    pad, fill_value : int, default 0 and 255
+        Pixels put around the image before cropping, and their value.
+    random_resized_crop : bool, default False
+        Cuts out a part whose area is a share from min_random_area to max_random_area, of random proportions.
+    max_crop_size, min_crop_size : int, default -1
+        Side of the square that is cut out and resized.
+    brightness, contrast, saturation, pca_noise : float, default 0
+    random_h, random_s, random_l : int, default 0
+        Most that is added to hue (0 to 180), saturation and lightness (0 to 255).
 
-    Raises FileError, FormatError for files, UnsupportedError for augmentations that are not done here.
+    Raises FileError, FormatError for files, ParamError for arguments that do not exist or contradict each other,
+    UnsupportedError for mean_img.
     """
 
     def __init__(
@@ -116,12 +151,16 @@ class ImageRecordIter(DataIter):
         **kwargs: Any,
     ) -> None:
         super().__init__(batch_size)
-        for name, neutral in _NEUTRAL.items():
-            if kwargs.get(name, neutral) != neutral:
-                raise UnsupportedError(
-                    f"ImageRecordIter: {name}={kwargs[name]} is not supported.\n"
-                    "  Fix: use gluon.data.vision.transforms with ImageRecordDataset."
-                )
+        if kwargs.pop("mean_img", ""):
+            raise UnsupportedError(
+                "ImageRecordIter: mean_img is not supported.\n  Fix: give mean_r, mean_g and mean_b, or subtract the "
+                "image from each batch."
+            )
+        self._contrast = float(kwargs.pop("max_random_contrast", 0.0))
+        self._illumination = float(kwargs.pop("max_random_illumination", 0.0))
+        self._labels = _listed_labels(kwargs.pop("path_imglist", ""))
+        augmentation = random.Random(kwargs.pop("seed_aug", None) or seed)
+        _check_names(kwargs)
         if len(data_shape) != 3 or data_shape[0] not in (1, 3):
             raise ParamError(f"ImageRecordIter: data_shape must be (1 or 3, height, width), got {tuple(data_shape)}")
         if not 0 <= part_index < num_parts:
@@ -133,15 +172,20 @@ class ImageRecordIter(DataIter):
         self._label_width = label_width
         self._shuffle = shuffle
         self._random = random.Random(seed)
-        self._resize = resize
-        self._rand_crop = rand_crop
+        self._draw = augmentation
+        self._augment = RecordAugmenter(
+            *self._shape[1:],
+            **{name: kwargs[name] for name in AUGMENTATIONS if name in kwargs},
+            resize=resize,
+            rand_crop=rand_crop,
+            inter_method=inter_method,
+        )
         self._rand_mirror = rand_mirror
         self._mirror = mirror
         channels = self._shape[0]
         self._mean = np.array([mean_r, mean_g, mean_b][:channels], np.float32)
         self._scale = np.float32(scale) / np.array([std_r, std_g, std_b][:channels], np.float32)
         self._round_batch = round_batch
-        self._interpolation = inter_method
         self._dtype = np.dtype(dtype)
         positions = _record_positions(path_imgrec, path_imgidx)
         part = len(positions) // num_parts
@@ -186,31 +230,27 @@ class ImageRecordIter(DataIter):
             # Read here, in order: the file has one position. Decoding is what takes time.
             self._reader._file.seek(position)
             record = self._reader.read()
-            self._coming.append(self._threads.submit(self._make, record, self._random.random(), self._random.random()))
+            self._coming.append(self._threads.submit(self._make, record, self._draw.getrandbits(64)))
 
-    def _make(self, record: Any, where: float, flip: float) -> tuple[np.ndarray, np.ndarray]:
+    def _make(self, record: Any, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        draw = random.Random(seed)
         header, content = recordio.unpack(record)
-        label = np.atleast_1d(np.asarray(header.label, np.float32))
+        given = header.label if self._labels is None else self._labels.get(header.id)
+        if given is None:
+            raise FormatError(f"ImageRecordIter: the list has no labels for image {header.id} of '{self._path}'")
+        label = np.atleast_1d(np.asarray(given, np.float32))
         if label.size < self._label_width:
             raise FormatError(
                 f"ImageRecordIter: '{self._path}': {label.size} labels, label_width is {self._label_width}"
             )
-        channels, height, width = self._shape
-        image = decode_image(content, 1 if channels == 3 else 0)
-        if self._resize > 0:
-            image = pixels.resize_short(image, self._resize, self._interpolation)
-        image = self._crop(image, width, height, where)
-        if self._mirror or (self._rand_mirror and flip < 0.5):
+        image = self._augment(decode_image(content, 1 if self._shape[0] == 3 else 0), draw)
+        if self._mirror or (self._rand_mirror and draw.random() < 0.5):
             image = image[:, ::-1]
-        values = (image.astype(np.float32) - self._mean) * self._scale
-        return values.transpose(2, 0, 1), label[: self._label_width]
-
-    def _crop(self, image: np.ndarray, width: int, height: int, where: float) -> np.ndarray:
-        if not self._rand_crop or image.shape[0] < height or image.shape[1] < width:
-            return pixels.center_crop(image, width, height, self._interpolation)
-        places = (image.shape[0] - height + 1) * (image.shape[1] - width + 1)
-        y, x = divmod(int(where * places), image.shape[1] - width + 1)
-        return pixels.crop(image, x, y, width, height)
+        values = image.astype(np.float32) - self._mean
+        if self._contrast or self._illumination:
+            contrast = 1 + draw.uniform(-self._contrast, self._contrast)
+            values = values * contrast + draw.uniform(-self._illumination, self._illumination)
+        return (values * self._scale).transpose(2, 0, 1).astype(np.float32), label[: self._label_width]
 
     def iter_next(self) -> bool:
         """Moves to the next batch; False behind the last one. Raises what decoding raised."""
