@@ -10,13 +10,12 @@
 #include "passes/body_graph.h"
 #include "passes/checkpoint_while.h"
 #include "passes/gradient.h"
+#include "passes/gradient_nodes.h"
 
 namespace hybridnet {
 namespace {
 
-const OpRef kReshape{"Reshape"}, kSliceAxis{"slice_axis"}, kConcat{"Concat"};
-
-using TextAttrs = std::vector<std::pair<std::string, std::string>>;
+const OpRef kSliceAxis{"slice_axis"}, kConcat{"Concat"};
 
 class Lowering {
  public:
@@ -46,22 +45,21 @@ class Lowering {
   }
 
  private:
-  NodeEntry emit(const OpRef& op, std::vector<NodeEntry> inputs, const TextAttrs& attrs) {
-    return {graph_.add(op.op(), op.op().schema->parse(attrs, op.op().name, false), std::move(inputs), &node_), 0};
-  }
   NodeEntry rows_between(const NodeEntry& data, int64_t begin, int64_t end) {
     if (begin == 0 && end == graph_.spec(data).shape[0]) return data;
     const NodeEntry rows =
-        emit(kSliceAxis, {data}, {{"axis", "0"}, {"begin", std::to_string(begin)}, {"end", std::to_string(end)}});
+        emit(graph_, kSliceAxis, {data},
+             {{"axis", "0"}, {"begin", std::to_string(begin)}, {"end", std::to_string(end)}}, &node_);
     rows.node->attrs[kCheapAttribute] = "1";
     return rows;
   }
-  NodeEntry reshaped(const NodeEntry& data, std::initializer_list<int64_t> leading, int from_axis) {
+  // The axes in front of from_axis become `leading`.
+  NodeEntry regrouped(const NodeEntry& data, std::initializer_list<int64_t> leading, int from_axis) {
     Shape shape(leading);
     for (int64_t dim : graph_.spec(data).shape.dims().subspan(static_cast<size_t>(from_axis))) shape.push_back(dim);
-    return emit(kReshape, {data}, {{"shape", shape.str()}});
+    return reshaped(graph_, data, shape, &node_);
   }
-  NodeEntry joined(const NodeEntry& segments) { return reshaped(segments, {num_segments_ * segment_}, 2); }
+  NodeEntry joined(const NodeEntry& segments) { return regrouped(segments, {num_segments_ * segment_}, 2); }
 
   int64_t first_row() const { return p_.reverse ? rest_ : 0; }  // of the segments; the rest runs last
 
@@ -83,8 +81,8 @@ class Lowering {
       NodeEntry value = node_.inputs[i];
       TensorSpec spec = graph_.spec(value);
       if (i < num_data_) {
-        value = reshaped(rows_between(value, first_row(), first_row() + num_segments_ * segment_),
-                         {num_segments_, segment_}, 1);
+        value = regrouped(rows_between(value, first_row(), first_row() + num_segments_ * segment_),
+                          {num_segments_, segment_}, 1);
         spec.shape[0] = segment_;
       }
       outer_inputs.push_back(value);
@@ -137,7 +135,7 @@ class Lowering {
       if (i < p.num_out_data) {
         std::vector<NodeEntry> parts{before[static_cast<size_t>(i)], output};
         if (p.reverse) std::swap(parts[0], parts[1]);
-        output = emit(kConcat, parts, {{"dim", "0"}, {"num_args", "2"}});
+        output = emit(graph_, kConcat, parts, {{"dim", "0"}, {"num_args", "2"}}, &node_);
       }
       outputs.push_back(output);
     }

@@ -30,7 +30,10 @@ NodeEntry zeros(Graph& graph, const TensorSpec& spec, const Node* origin) {
 }
 
 NodeEntry reshaped(Graph& graph, const NodeEntry& entry, const Shape& shape, const Node* origin) {
-  return graph.spec(entry).shape == shape ? entry : emit(graph, kReshape, {entry}, {{"shape", shape.str()}}, origin);
+  if (graph.spec(entry).shape == shape) return entry;
+  // A zero in Reshape's parameter is a code; what has no elements can as well be made anew.
+  if (shape.size() == 0) return zeros(graph, {shape, graph.spec(entry).dtype}, origin);
+  return emit(graph, kReshape, {entry}, {{"shape", shape.str()}}, origin);
 }
 
 NodeEntry sum(Graph& graph, const NodeEntry& a, const NodeEntry& b, const Node* origin) {

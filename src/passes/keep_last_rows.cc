@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "passes/attributes.h"
+#include "passes/gradient_nodes.h"
 #include "passes/loop_view.h"
 #include "passes/register_all.h"
 
@@ -12,7 +13,7 @@ namespace {
 
 constexpr int64_t kMostRows = 4;  // each costs a copy per iteration
 
-const OpRef kReshape{"Reshape"}, kConcat{"Concat"}, kZeros{"_zeros"};
+const OpRef kConcat{"Concat"};
 
 struct Rows {
   int64_t first = 0, end = 0;
@@ -49,11 +50,6 @@ std::optional<Rows> rows_taken(const Node& node, int64_t rows) {
   }
   if (number(parts[2]).value_or(1) != 1) return std::nullopt;
   return Rows{position(number(parts[0]), rows, 0), position(number(parts[1]), rows, rows)};
-}
-
-NodeEntry emit(Graph& graph, const OpRef& op, std::vector<NodeEntry> inputs,
-               const std::vector<std::pair<std::string, AttrValue>>& attrs, const Node* origin) {
-  return {graph.add(op.op(), make_params(op.op(), nullptr, attrs), std::move(inputs), origin), 0};
 }
 
 class KeepLastRows {
@@ -106,10 +102,7 @@ class KeepLastRows {
                                      [&](const LoopView::State& s) { return view.entry(s.next) == value; });
       const auto at = static_cast<size_t>(same - view.states.begin());
       if (same == view.states.end()) {
-        const NodeEntry start =
-            emit(graph_, kZeros, {},
-                 {{"shape", AttrValue(spec.shape)}, {"dtype", AttrValue(std::string(dtype_name(spec.dtype)))}}, &node_);
-        view.add_state(start, spec, "last" + std::to_string(k), value);
+        view.add_state(zeros(graph_, spec, &node_), spec, "last" + std::to_string(k), value);
       }
       states.push_back(at);
       value = {view.states[at].slot.inner, 0};  // what it was an iteration ago
@@ -126,14 +119,13 @@ class KeepLastRows {
       std::vector<NodeEntry> parts;
       for (int64_t row = taken.first; row < taken.end; ++row) {
         const size_t state = states[static_cast<size_t>(age(row))];
-        parts.push_back(emit(graph_, kReshape, {{made, static_cast<uint32_t>(view.output_of_state(state))}},
-                             {{"shape", AttrValue(shape)}}, client.node));
+        parts.push_back(
+            reshaped(graph_, {made, static_cast<uint32_t>(view.output_of_state(state))}, shape, client.node));
       }
       const NodeEntry whole =
           parts.size() == 1
               ? parts[0]
-              : emit(graph_, kConcat, parts,
-                     {{"dim", AttrValue(0)}, {"num_args", AttrValue(static_cast<int64_t>(parts.size()))}}, client.node);
+              : emit(graph_, kConcat, parts, {{"dim", "0"}, {"num_args", std::to_string(parts.size())}}, client.node);
       graph_.replace({NodePtr(client.node), 0}, whole);
     }
   }

@@ -32,15 +32,32 @@ class LoopGradient {
     gradient_ = differentiate_body(std::move(body), wanted_inputs_, heads_, loop_.recompute);
     if (loop_.recompute && gradient_.split.num_residuals == 0)
       gradient_.split.forward = prepared_body(graph_, node_, loop_.body);
-    if (std::all_of(gradient_.grad_of_input.begin(), gradient_.grad_of_input.end(), [](int g) { return g < 0; }))
-      return std::move(result_);
+    if (!has_gradients()) return std::move(result_);
     make_forward();
     make_backward();
     return std::move(result_);
   }
 
  private:
+  bool has_gradients() const {
+    for (int gradient : gradient_.grad_of_input)
+      if (gradient >= 0) return true;
+    for (size_t s = 0; s < num_states(); ++s)
+      if (may_pass(s)) return true;
+    return false;
+  }
+
   size_t num_states() const { return loop_.state_inputs.size(); }
+  const NodeEntry& arrived_at_state(size_t s) const {
+    return output_grads_[static_cast<size_t>(loop_.num_out_data) + s];
+  }
+  // May the gradient of a final state be that of the initial one, because no iteration runs?
+  bool may_pass(size_t s) const {
+    const auto input = static_cast<size_t>(loop_.state_inputs[s]);
+    return (loop_.count.node || loop_.rows == 0) && arrived_at_state(s).node &&
+           wanted_[static_cast<size_t>(loop_.sources[input])] &&
+           is_floating(graph_.spec(node_.inputs[static_cast<size_t>(loop_.sources[input])]).dtype);
+  }
   int state_of_input(int input) const {
     const auto at = std::find(loop_.state_inputs.begin(), loop_.state_inputs.end(), input);
     return at == loop_.state_inputs.end() ? -1 : static_cast<int>(at - loop_.state_inputs.begin());
@@ -169,9 +186,9 @@ class LoopGradient {
   void add_carry(Graph& backward, int state) {
     const auto s = static_cast<size_t>(state);
     const int gradient = gradient_.grad_of_input[static_cast<size_t>(loop_.state_inputs[s])];
-    if (gradient < 0 && !head_slot_[s]) return;
+    if (gradient < 0 && !head_slot_[s] && !may_pass(s)) return;
     const TensorSpec& spec = node_.specs[static_cast<size_t>(loop_.num_out_data) + s];
-    const NodeEntry arrived = output_grads_[static_cast<size_t>(loop_.num_out_data) + s];
+    const NodeEntry arrived = arrived_at_state(s);
     const NodePtr slot = head_slot_[s] ? head_slot_[s] : backward.add_input("state_gradient", spec);
     carries_.push_back({state, slot, arrived.node ? arrived : zeros(graph_, spec, &node_),
                         gradient >= 0 ? gradients_[static_cast<size_t>(gradient)] : zeros(backward, spec, nullptr)});
@@ -266,8 +283,9 @@ class LoopGradient {
     for (const Carry& carry : carries_) {
       const NodeEntry value{made, output++};
       const int input = loop_.state_inputs[static_cast<size_t>(carry.state)];
-      if (!truncated && gradient_.grad_of_input[static_cast<size_t>(input)] >= 0 &&
-          wanted_[static_cast<size_t>(loop_.sources[static_cast<size_t>(input)])])
+      const bool has_gradient =
+          gradient_.grad_of_input[static_cast<size_t>(input)] >= 0 || may_pass(static_cast<size_t>(carry.state));
+      if (!truncated && has_gradient && wanted_[static_cast<size_t>(loop_.sources[static_cast<size_t>(input)])])
         give(input, value);
     }
     for (const Accumulator& one : accumulators_) give(one.input, {made, output++});

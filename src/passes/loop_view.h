@@ -1,5 +1,5 @@
-// A loop over data taken apart: what feeds it from outside beside the input of the body that receives it, and the body
-// as a graph. Passes edit both and put the loop together again.
+// A loop taken apart: what feeds it from outside beside the input of the body that receives it, and the body as a
+// graph. Passes edit both and put the loop together again.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,8 @@ class LoopView {
  public:
   struct Slot {
     NodeEntry outer;
-    NodePtr inner;
+    NodePtr inner;   // input of the body; null: only the condition reads it
+    NodePtr tested;  // input of the condition; null: it does not read it
   };
   struct State {
     Slot slot;
@@ -26,7 +27,11 @@ class LoopView {
   };
 
   LoopView(const Graph& graph, const Node& node);
+  // False for nodes that are no loops, for those whose shapes differ from run to run, and for those that feed several
+  // inputs of a body from one.
+  static bool can_view(const Node& node);
 
+  bool has_condition() const { return static_cast<bool>(condition); }
   int64_t rows() const { return rows_; }
   const NodeEntry& entry(int body_output) const { return body.outputs()[static_cast<size_t>(body_output)]; }
   // Output of the body that is this value; added if there is none.
@@ -43,14 +48,21 @@ class LoopView {
   // no longer there.
   void replace(Graph& graph, Node& node, const NodePtr& made, const std::vector<NodeEntry>& others);
 
-  ForeachParams params;
   Graph body;
+  std::optional<Graph> condition;  // of loops with one; its output tells whether to go on
   std::vector<Slot> data, captured;
   std::vector<State> states;
   std::vector<Out> outs;
-  std::optional<NodeEntry> count;  // of iterations, of loops that are told when they run
+  std::optional<NodeEntry> count;  // of iterations, or limit of this run, of loops that are told when they run
 
  private:
+  void take_foreach(const Node& node);
+  void take_while(const Node& node);
+  std::vector<NodeEntry> body_outputs() const;
+  NodePtr put_foreach(Graph& graph, const Node& node);
+  NodePtr put_while(Graph& graph, const Node& node);
+
+  ParamsPtr params_;
   int64_t rows_ = 0;
 };
 

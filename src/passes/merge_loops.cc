@@ -1,21 +1,19 @@
-// Loops over the same rows that read something in common become one: shared work is done once, and rows are read once.
+// Loops that run together become one: over the same rows, or as long as the same condition holds. Shared work is done
+// once, rows are read once, and the condition is asked once.
 #include <algorithm>
+#include <map>
 
-#include "passes/loop_view.h"
+#include "passes/equal_states.h"
 #include "passes/register_all.h"
 
 namespace hybridnet::passes {
 namespace {
 
 bool may_merge(const Node& node) {
+  if (!LoopView::can_view(node) || is_random(node) || has_effect(node) || !node.control.empty()) return false;
+  if (control_kind(node) == ControlKind::kWhileLoop) return params_of<WhileLoopParams>(node).checkpoint.empty();
   const auto& p = params_of<ForeachParams>(node);
-  return !p.counted && p.checkpoint.empty() && !is_random(node) && !has_effect(node) && node.control.empty();
-}
-
-bool alike(const Graph& graph, const Node& a, const Node& b) {
-  const auto &p = params_of<ForeachParams>(a), &q = params_of<ForeachParams>(b);
-  return rows_of(graph, a) == rows_of(graph, b) && p.reverse == q.reverse && p.scalar_slices == q.scalar_slices &&
-         p.truncate_gradient == q.truncate_gradient && p.detach_every == q.detach_every && a.attrs == b.attrs;
+  return !p.counted && p.checkpoint.empty();
 }
 
 // Do both take slices of the same data? Loops with nothing in common gain nothing.
@@ -29,55 +27,114 @@ bool share_data(const Node& a, const Node& b) {
   });
 }
 
+// Do they run alike, as far as the nodes themselves tell?
+bool alike(const Graph& graph, const Node& a, const Node& b) {
+  if (a.op != b.op || a.attrs != b.attrs) return false;
+  if (control_kind(a) == ControlKind::kWhileLoop) {
+    const auto &p = params_of<WhileLoopParams>(a), &q = params_of<WhileLoopParams>(b);
+    return p.max_iterations == q.max_iterations && p.unbounded == q.unbounded && p.limited == q.limited &&
+           (!p.limited || a.inputs.back() == b.inputs.back()) && p.scalar_slices == q.scalar_slices &&
+           p.exact == q.exact && p.on_limit == q.on_limit;
+  }
+  const auto &p = params_of<ForeachParams>(a), &q = params_of<ForeachParams>(b);
+  return rows_of(graph, a) == rows_of(graph, b) && p.reverse == q.reverse && p.scalar_slices == q.scalar_slices &&
+         p.truncate_gradient == q.truncate_gradient && p.detach_every == q.detach_every && share_data(a, b);
+}
+
 bool depends_on(const Node& node, const Node& other) {
   const std::vector<Node*> nodes = topological_order(node.inputs);
   return std::find(nodes.begin(), nodes.end(), &other) != nodes.end();
 }
 
-void merge(Graph& graph, Node& a, Node& b) {
-  LoopView view(graph, a);
-  LoopView second(graph, b);
-  const auto outs_of_a = view.outs, outs_of_b = second.outs;
-  const auto states_of_a = view.states, states_of_b = second.states;
-  EntryMap map;
-  auto take = [&](const LoopView::Slot& slot) {
-    const NodePtr inner = view.body.add_input(slot.inner->name, slot.inner->specs[0]);
-    map[{slot.inner, 0}] = {inner, 0};
-    return LoopView::Slot{slot.outer, inner};
-  };
-  for (const LoopView::Slot& slot : second.data) view.data.push_back(take(slot));
-  for (const LoopView::Slot& slot : second.captured) view.captured.push_back(take(slot));
-  for (const LoopView::State& state : second.states) view.states.push_back({take(state.slot), state.next, -1});
-  std::vector<int> numbers;  // of the second body's outputs
-  for (const NodeEntry& output : view.body.import(second.body, second.body.outputs(), map))
-    numbers.push_back(view.body.add_output(output));
-  for (const LoopView::Out& out : outs_of_b) view.outs.push_back({numbers[static_cast<size_t>(out.value)], -1});
-  for (size_t s = 0; s < states_of_b.size(); ++s) {
-    LoopView::State& state = view.states[states_of_a.size() + s];
-    state.next = numbers[static_cast<size_t>(state.next)];
+// Two loops side by side in one; the condition is that of the first.
+class MergedLoop {
+ public:
+  MergedLoop(const Graph& graph, Node& a, Node& b)
+      : a_(a),
+        b_(b),
+        view_(graph, a),
+        second_(graph, b),
+        num_outs_(view_.outs.size()),
+        num_states_(view_.states.size()) {
+    EntryMap map;
+    for (const LoopView::Slot& slot : second_.data) view_.data.push_back(take(slot, map));
+    for (const LoopView::Slot& slot : second_.captured)
+      if (slot.inner) view_.captured.push_back(take(slot, map));
+    for (const LoopView::State& state : second_.states) view_.states.push_back({take(state.slot, map), state.next, -1});
+    std::vector<int> numbers;  // of the second body's outputs
+    for (const NodeEntry& output : view_.body.import(second_.body, second_.body.outputs(), map))
+      numbers.push_back(view_.body.add_output(output));
+    for (const LoopView::Out& out : second_.outs) view_.outs.push_back({numbers[static_cast<size_t>(out.value)], -1});
+    for (size_t s = num_states_; s < view_.states.size(); ++s)
+      view_.states[s].next = numbers[static_cast<size_t>(view_.states[s].next)];
   }
-  const NodePtr made = view.put_together(graph, a);
-  const NodePtr node_a(&a), node_b(&b);
-  view.replace(graph, a, made, {});
-  auto replace = [&](int output, int now) {
-    if (graph.contains(node_b.get()) && graph.is_used(*node_b, output))
-      graph.replace({node_b, static_cast<uint32_t>(output)}, {made, static_cast<uint32_t>(now)});
-  };
-  for (size_t i = 0; i < outs_of_b.size(); ++i) replace(outs_of_b[i].output, view.output_of_out(outs_of_a.size() + i));
-  for (size_t s = 0; s < states_of_b.size(); ++s)
-    replace(states_of_b[s].output, view.output_of_state(states_of_a.size() + s));
-}
+
+  // Does the condition of the second say the same in every iteration?
+  bool has_one_condition() const {
+    if (!view_.has_condition()) return true;
+    const std::vector<size_t> first = first_equal_states(view_);
+    Graph trial(view_.body.train());
+    std::map<size_t, NodeEntry> of_state;
+    EntryMap of_value;
+    auto add = [&](const LoopView& view, size_t first_state) {
+      EntryMap map;
+      auto bind = [&](const NodePtr& tested, NodeEntry& known) {
+        if (!known.node) known = {trial.add_input(tested->name, tested->specs[0]), 0};
+        map[{tested, 0}] = known;
+      };
+      for (size_t s = 0; s < view.states.size(); ++s)
+        if (const NodePtr& tested = view.states[s].slot.tested) bind(tested, of_state[first[first_state + s]]);
+      for (const LoopView::Slot& slot : view.captured)
+        if (slot.tested) bind(slot.tested, of_value[slot.outer]);
+      trial.add_output(trial.import(*view.condition, view.condition->outputs(), map)[0]);
+    };
+    add(view_, 0);  // what comes from the second is not tested in it
+    add(second_, num_states_);
+    merge_equal_nodes(trial);
+    return trial.outputs()[0] == trial.outputs()[1];
+  }
+
+  void put(Graph& graph) {
+    const NodePtr made = view_.put_together(graph, a_);
+    const NodePtr node_b(&b_);
+    view_.replace(graph, a_, made, {});
+    auto replace = [&](int output, int now) {
+      if (graph.contains(node_b.get()) && graph.is_used(*node_b, output))
+        graph.replace({node_b, static_cast<uint32_t>(output)}, {made, static_cast<uint32_t>(now)});
+    };
+    for (size_t i = 0; i < second_.outs.size(); ++i)
+      replace(second_.outs[i].output, view_.output_of_out(num_outs_ + i));
+    for (size_t s = 0; s < second_.states.size(); ++s)
+      replace(second_.states[s].output, view_.output_of_state(num_states_ + s));
+    if (view_.has_condition())
+      replace(static_cast<int>(node_b->specs.size()) - 1, static_cast<int>(made->specs.size()) - 1);
+  }
+
+ private:
+  LoopView::Slot take(const LoopView::Slot& slot, EntryMap& map) {
+    const NodePtr inner = view_.body.add_input(slot.inner->name, slot.inner->specs[0]);
+    map[{slot.inner, 0}] = {inner, 0};
+    return {slot.outer, inner, nullptr};
+  }
+
+  Node &a_, &b_;
+  LoopView view_;
+  LoopView second_;
+  const size_t num_outs_, num_states_;  // of the first
+};
 
 bool merge_one_pair(Graph& graph) {
   std::vector<Node*> loops;
   for (Node* node : graph.order())
-    if (control_kind(*node) == ControlKind::kForeach && may_merge(*node)) loops.push_back(node);
+    if (may_merge(*node)) loops.push_back(node);
   for (size_t j = 1; j < loops.size(); ++j) {
     for (size_t i = 0; i < j; ++i) {
       Node &a = *loops[i], &b = *loops[j];
       // The order is topological: a cannot depend on b.
-      if (!alike(graph, a, b) || !share_data(a, b) || depends_on(b, a)) continue;
-      merge(graph, a, b);
+      if (!alike(graph, a, b) || depends_on(b, a)) continue;
+      MergedLoop merged(graph, a, b);
+      if (!merged.has_one_condition()) continue;
+      merged.put(graph);
       return true;
     }
   }

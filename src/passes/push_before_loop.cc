@@ -7,13 +7,12 @@
 #include "graph/control_flow.h"
 #include "passes/attributes.h"
 #include "passes/body_graph.h"
+#include "passes/gradient_nodes.h"
 #include "passes/register_all.h"
 #include "passes/row_work.h"
 
 namespace hybridnet::passes {
 namespace {
-
-const OpRef kReshape{"Reshape"};
 
 class PushBefore {
  public:
@@ -128,13 +127,11 @@ class PushBefore {
     });
   }
 
-  NodeEntry reshaped(const NodeEntry& entry, int64_t first, int64_t second, const Shape& rest) {
+  NodeEntry regrouped(const NodeEntry& entry, int64_t first, int64_t second, const Shape& rest) {
     Shape shape{first};
     if (second >= 0) shape.push_back(second);
     for (int64_t dim : rest.dims().subspan(1)) shape.push_back(dim);
-    if (graph_.spec(entry).shape == shape) return entry;
-    const std::vector<std::pair<std::string, std::string>> attrs{{"shape", shape.str()}};
-    return {graph_.add(kReshape.op(), kReshape.op().schema->parse(attrs, "Reshape", false), {entry}, &node_), 0};
+    return reshaped(graph_, entry, shape, &node_);
   }
 
   bool move(Graph& body, Node& inner) {
@@ -142,12 +139,12 @@ class PushBefore {
     const TensorSpec out = inner.specs[0];
     if (in.size() == 0 || out.shape.ndim() < 1 || out.shape[0] != in[0]) return false;
     std::vector<NodeEntry> inputs{
-        reshaped(outer_[static_cast<size_t>(root_input(body, inner.inputs[0]))], rows_ * in[0], -1, in)};
+        regrouped(outer_[static_cast<size_t>(root_input(body, inner.inputs[0]))], rows_ * in[0], -1, in)};
     for (size_t i = 1; i < inner.inputs.size(); ++i)
       inputs.push_back(outer_[static_cast<size_t>(body.input_index(inner.inputs[i].node.get()))]);
     const NodePtr moved = add_outside(inner, std::move(inputs));
     const NodePtr slot = body.add_input(inner.name, out);
-    outer_.push_back(reshaped({moved, 0}, rows_, out.shape[0], out.shape));
+    outer_.push_back(regrouped({moved, 0}, rows_, out.shape[0], out.shape));
     is_slice_.push_back(true);
     is_captured_.push_back(false);
     p_.in_data_locs.push_back(body.input_index(slot.get()));

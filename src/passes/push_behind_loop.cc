@@ -4,14 +4,13 @@
 #include <optional>
 
 #include "passes/attributes.h"
+#include "passes/gradient_nodes.h"
 #include "passes/loop_view.h"
 #include "passes/register_all.h"
 #include "passes/row_work.h"
 
 namespace hybridnet::passes {
 namespace {
-
-const OpRef kReshape{"Reshape"};
 
 bool is_heavy(const Node& node) {
   const std::string& op = node.op->name;
@@ -111,18 +110,11 @@ class PushBehind {
     return view.outs.size() - 1;
   }
 
-  NodeEntry reshaped(const NodeEntry& entry, const Shape& shape, const Node& origin) {
-    if (graph_.spec(entry).shape == shape) return entry;
-    return {
-        graph_.add(kReshape.op(), make_params(kReshape.op(), nullptr, {{"shape", AttrValue(shape)}}), {entry}, &origin),
-        0};
-  }
-
   NodeEntry behind(const LoopView& view, const NodeEntry& rows, const Tail& tail) {
     const Shape stacked = graph_.spec(rows).shape;
     Shape flat{stacked[0] * stacked[1]};
     for (int64_t dim : stacked.dims().subspan(2)) flat.push_back(dim);
-    NodeEntry at = reshaped(rows, flat, *tail.nodes[0]);
+    NodeEntry at = reshaped(graph_, rows, flat, tail.nodes[0]);
     for (const Node* inner : tail.nodes) {
       std::vector<NodeEntry> inputs{at};
       for (size_t i = 1; i < inner->inputs.size(); ++i) {
@@ -136,7 +128,7 @@ class PushBehind {
     }
     Shape whole{stacked[0]};
     for (int64_t dim : tail.nodes.back()->specs[0].shape) whole.push_back(dim);
-    return reshaped(at, whole, *tail.nodes.back());
+    return reshaped(graph_, at, whole, tail.nodes.back());
   }
 
   Graph& graph_;

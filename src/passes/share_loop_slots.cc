@@ -2,7 +2,7 @@
 // start and go on alike, outputs of the same value. Fewer slots also mean fewer gradients.
 #include <algorithm>
 
-#include "passes/loop_view.h"
+#include "passes/equal_states.h"
 #include "passes/register_all.h"
 
 namespace hybridnet::passes {
@@ -20,14 +20,35 @@ bool has_twins(const std::vector<NodeEntry>& entries) {
 
 // Cheap: most loops have nothing to share.
 bool may_share(const Node& node) {
+  if (!LoopView::can_view(node)) return false;
+  const auto& outputs = node.subgraphs.back()->outputs;
+  const auto begin = node.inputs.begin();
+  if (control_kind(node) == ControlKind::kWhileLoop) {
+    const auto& p = params_of<WhileLoopParams>(node);
+    return has_twins({begin, node.inputs.end() - (p.limited ? 1 : 0)}) ||
+           has_twins({outputs.begin(), outputs.begin() + p.num_out_data});
+  }
   const auto& p = params_of<ForeachParams>(node);
   const auto first_state = static_cast<long>(p.in_data_locs.size());
   const auto first_captured = first_state + static_cast<long>(p.in_state_locs.size());
-  const auto begin = node.inputs.begin();
-  const auto& outputs = node.subgraphs[0]->outputs;
   return has_twins({begin, begin + first_state}) || has_twins({begin + first_state, begin + first_captured}) ||
          has_twins({begin + first_captured, begin + first_captured + static_cast<long>(p.remain_locs.size())}) ||
          has_twins({outputs.begin(), outputs.begin() + p.num_out_data});
+}
+
+// Readers of one input of a graph read its twin's instead; a twin without an input takes this one over.
+void join_inputs(Graph& graph, const NodePtr& input, NodePtr& of_twin) {
+  if (!input) return;
+  if (!of_twin) {
+    of_twin = input;
+  } else if (!graph.clients({input, 0}).empty()) {
+    graph.replace({input, 0}, {of_twin, 0});
+  }
+}
+
+void join_slots(LoopView& view, const LoopView::Slot& slot, LoopView::Slot& twin) {
+  join_inputs(view.body, slot.inner, twin.inner);
+  if (view.condition) join_inputs(*view.condition, slot.tested, twin.tested);
 }
 
 bool share_slots(LoopView& view, Slots& slots) {
@@ -35,65 +56,27 @@ bool share_slots(LoopView& view, Slots& slots) {
   for (const LoopView::Slot& slot : slots) {
     const auto twin =
         std::find_if(kept.begin(), kept.end(), [&](const LoopView::Slot& k) { return k.outer == slot.outer; });
-    if (twin == kept.end()) {
+    if (twin == kept.end())
       kept.push_back(slot);
-    } else if (!view.body.clients({slot.inner, 0}).empty()) {
-      view.body.replace({slot.inner, 0}, {twin->inner, 0});
-    }
+    else
+      join_slots(view, slot, *twin);
   }
   const bool changed = kept.size() < slots.size();
   slots = std::move(kept);
   return changed;
 }
 
-void merge_equal(Graph& graph) { rewrite_database().find("merge")->pass(graph); }
-
-// Class of each state: states of one class have equal values in every iteration. By coinduction: states that start
-// alike are taken for equal; classes whose next values are then not the same node are split until none is left.
-std::vector<size_t> classes_of_states(const LoopView& view) {
-  std::vector<size_t> leader(view.states.size());
-  for (size_t s = 0; s < leader.size(); ++s) {
-    leader[s] = s;
-    for (size_t t = 0; t < s && leader[s] == s; ++t)
-      if (view.states[t].slot.outer == view.states[s].slot.outer && leader[t] == t &&
-          view.body.spec({view.states[t].slot.inner, 0}) == view.body.spec({view.states[s].slot.inner, 0}))
-        leader[s] = t;
-  }
-  for (bool split = true; split;) {
-    split = false;
-    Graph trial(view.body.train());
-    EntryMap map;
-    for (const NodePtr& input : view.body.inputs())
-      map[{input, 0}] = {trial.add_input(input->name, input->specs[0]), 0};
-    for (size_t s = 0; s < leader.size(); ++s)
-      map[{view.states[s].slot.inner, 0}] = NodeEntry(map.at({view.states[leader[s]].slot.inner, 0}));
-    for (const NodeEntry& output : trial.import(view.body, view.body.outputs(), map)) trial.add_output(output);
-    merge_equal(trial);
-    for (size_t s = 0; s < leader.size(); ++s) {
-      if (leader[s] == s) continue;
-      const auto next = [&](size_t state) { return trial.outputs()[static_cast<size_t>(view.states[state].next)]; };
-      if (next(s) == next(leader[s])) continue;
-      leader[s] = s;  // stands alone from now on: fewer sharings than possible, never a wrong one
-      split = true;
-    }
-  }
-  return leader;
-}
-
 bool share_states(LoopView& view, std::vector<std::pair<int, int>>& same_final) {
-  const std::vector<size_t> leader = classes_of_states(view);
+  const std::vector<size_t> first = first_equal_states(view);
   std::vector<LoopView::State> kept;
-  for (size_t s = 0; s < leader.size(); ++s) {
-    LoopView::State& state = view.states[s];
-    if (leader[s] == s) {
-      kept.push_back(state);
-      continue;
-    }
-    const LoopView::State& twin = view.states[leader[s]];
-    if (!view.body.clients({state.slot.inner, 0}).empty())
-      view.body.replace({state.slot.inner, 0}, {twin.slot.inner, 0});
-    same_final.push_back({state.output, twin.output});
+  for (size_t s = 0; s < first.size(); ++s) {
+    if (first[s] == s) continue;
+    LoopView::State& twin = view.states[first[s]];
+    join_slots(view, view.states[s].slot, twin.slot);
+    same_final.push_back({view.states[s].output, twin.output});
   }
+  for (size_t s = 0; s < first.size(); ++s)
+    if (first[s] == s) kept.push_back(view.states[s]);
   const bool changed = kept.size() < view.states.size();
   view.states = std::move(kept);
   return changed;
@@ -121,7 +104,7 @@ bool share(Graph& graph, Node& node) {
   bool changed = share_slots(view, view.data);
   changed = share_slots(view, view.captured) || changed;
   changed = share_states(view, same) || changed;
-  merge_equal(view.body);  // what now reads the same slots
+  merge_equal_nodes(view.body);  // what now reads the same slots
   changed = share_outs(view, same) || changed;
   if (!changed) return false;
   const NodePtr made = view.put_together(graph, node);
@@ -136,7 +119,7 @@ bool share(Graph& graph, Node& node) {
 bool share_all(Graph& graph) {
   bool changed = false;
   for (Node* node : graph.order())
-    if (graph.contains(node) && control_kind(*node) == ControlKind::kForeach) changed = share(graph, *node) || changed;
+    if (graph.contains(node)) changed = share(graph, *node) || changed;
   return changed;
 }
 

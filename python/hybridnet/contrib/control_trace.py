@@ -98,6 +98,13 @@ def _symbol(value: Any) -> Symbol:
     return value if isinstance(value, Symbol) else _core.traced_constant(value)
 
 
+def _start(given: Any, array: Any) -> Symbol:
+    """The first value of a state. Numbers are nodes, so that loops that start from the same one can be told to."""
+    if not rules.is_number(given) or float(given) != given:
+        return _symbol(array)
+    return symbol.full(array.shape, given, dtype=array.dtype)
+
+
 def _parts(symbol: Symbol) -> list[Symbol]:
     return [_core.symbol_output(symbol, i) for i in range(_core.symbol_num_outputs(symbol))]
 
@@ -156,7 +163,8 @@ def foreach(call: Foreach) -> tuple[Any, Any]:
     }
     if not data:
         options["length"] = size
-    parts = _parts(_core.control_foreach(body.handle, data, [_symbol(s) for s in states], options, call.name))
+    starts = [_start(given, array) for given, array in zip(call.states, states, strict=True)]
+    parts = _parts(_core.control_foreach(body.handle, data, starts, options, call.name))
     count = len(step.outs)
     return nests.restore(step.out_nest, parts[:count]), nests.restore(call.state_nest, parts[count:])
 
@@ -197,7 +205,7 @@ def while_loop(call: WhileLoop) -> tuple[Any, Any, Any]:
         _core.control_while_loop(
             condition.handle,
             body.handle,
-            [_symbol(s) for s in states],
+            [_start(given, array) for given, array in zip(call.states, states, strict=True)],
             limit if isinstance(limit, Symbol) else None,
             options,
             call.name,

@@ -12,20 +12,10 @@ import pytest
 from hybridnet import _core, gluon, test_utils
 from hybridnet.contrib import while_loop
 
+from .blocks import Block
+
 nd = mx.nd
 CPU = (1, 0)
-
-
-class Block(gluon.HybridBlock):
-    def __init__(self, function, *children) -> None:
-        super().__init__()
-        self.function = function
-        for i, child in enumerate(children):
-            setattr(self, f"child{i}", child)
-        self.initialize()
-
-    def forward(self, *args):
-        return self.function(*args)
 
 
 def gradients(function, arrays, order=1):

@@ -8,74 +8,12 @@ import re
 import hybridnet as mx
 import numpy as np
 import pytest
-from hybridnet import test_utils
 from hybridnet.contrib import cond, foreach, while_loop
 
-from .blocks import Block, flat, operators
+from .blocks import Block, operators
+from .rewrite_checks import evaluate, loops_of, normal, number, positions, runs, same_everywhere
 
 nd = mx.nd
-
-
-def normal(*shape, seed=0):
-    return np.random.default_rng(seed).normal(size=shape)
-
-
-def evaluate(function, arrays, hybridized=True, passes=None, order=0):
-    """Results, and gradients of their weighted squares; order 0: predicted. Also the block."""
-    block = Block(function)
-    if hybridized:
-        block.hybridize(**({"passes": passes} if passes else {}))
-    arrays = [nd.array(a, dtype="float64") for a in arrays]
-    if order == 0:
-        return [out.asnumpy() for out in flat(block(*arrays))], block
-    for array in arrays:
-        array.attach_grad()
-    with mx.autograd.record():
-        outs = flat(block(*arrays))
-        loss = sum((out * out).sum() * (k + 1) for k, out in enumerate(outs))
-        if order == 2:
-            loss = sum((g * g).sum() for g in mx.autograd.grad(loss, arrays, create_graph=True, retain_graph=True))
-    loss.backward()
-    return [out.asnumpy() for out in outs] + [array.grad.asnumpy() for array in arrays], block
-
-
-def same_everywhere(function, arrays):
-    """On arrays, in graphs with and without rewrites of loops; results, first and second gradients."""
-    for order in (0, 1, 2):
-        want, _ = evaluate(function, arrays, hybridized=False, order=order)
-        for passes in (None, "fast_run,-loop"):
-            got, _ = evaluate(function, arrays, passes=passes, order=order)
-            for one, two in zip(got, want, strict=True):
-                np.testing.assert_allclose(one, two, rtol=1e-9, atol=1e-10)
-
-
-def runs(function, arrays, order=0, passes="fast_run,-fusion"):
-    """How often each operator ran, by its name."""
-    counts = {}
-    evaluate(function, arrays, passes=passes, order=order)
-    with test_utils.exec_counts() as ran:
-        evaluate(function, arrays, passes=passes, order=order)
-    for (op, _), count in ran.items():
-        counts[op] = counts.get(op, 0) + count
-    return counts
-
-
-def lines_of(block):
-    return block._cached_op.plan_text().split("backward:")[0].splitlines()
-
-
-def loops_of(block):
-    """The lines of the plan that are loops, outermost."""
-    return [line for line in lines_of(block) if re.match(r"%\d+ = _foreach", line)]
-
-
-def number(line, name):
-    return int(re.search(rf"{name}=(\d+)", line)[1])
-
-
-def positions(line, name):
-    return len([p for p in re.search(rf"{name}=\(([^)]*)\)", line)[1].split(",") if p.strip()])
-
 
 TRIPS = pytest.mark.parametrize("count", [1, 2, 7])
 
@@ -387,6 +325,25 @@ def test_loops_that_never_run(name):
         same_everywhere(function, arrays)
 
 
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), (2, 0, 3)])
+def test_rows_without_elements(shape):
+    """Sizes of zero keep their place in every shape that a rewrite makes."""
+
+    def function(x, s):
+        found = []
+        for checkpoint in (None, "sqrt", 2):
+            outs, last = foreach(lambda d, h: (d * h, h + d), x, s, checkpoint=checkpoint)
+            found += [outs, last, outs[-1], outs[-3:]]
+            rows, (_, last) = while_loop(
+                lambda i, v: i < 5, lambda i, v: (v, (i + 1, v * 2)), (0, s), 9, checkpoint=checkpoint
+            )
+            found += [rows, last]
+        return found
+
+    with mx.util.np_shape(True):
+        same_everywhere(function, (np.zeros((7, *shape)), np.zeros(shape)))
+
+
 class TestStatesInPlace:
     """Loops take their first states where they are: no copy, and what the user passed stays."""
 
@@ -560,3 +517,26 @@ class TestGradientsOfAnyOrder:
             out = block(s, x) * 3 + x
         out.backward()
         assert s.grad.asscalar() == 3 and x.grad.asscalar() == 1
+
+    @pytest.mark.parametrize("hybridized", [False, True])
+    @pytest.mark.parametrize("kind", ["foreach", "while_loop"])
+    @pytest.mark.parametrize("step", [lambda v, w: w, lambda v, w: w * w, lambda v, w: v * 0 + 1])
+    def test_states_that_no_iteration_replaced_pass_their_gradients_on(self, step, kind, hybridized):
+        """Also where iterations, if there were any, would not read them."""
+
+        def function(s, w, d):
+            if kind == "foreach":
+                return foreach(lambda row, v: ([], step(v, w)), d, s)[1]
+            return while_loop(lambda i, v: i < 0, lambda i, v: (i + 1, step(v, w)), (0, s), 4, has_outputs=False)[1]
+
+        with mx.util.np_shape(True):
+            block = Block(function)
+            block.hybridize(hybridized)
+            s, w, d = nd.array([2.0, 3.0]), nd.array([4.0, 5.0]), nd.zeros((0, 2))
+            s.attach_grad()
+            w.attach_grad()
+            with mx.autograd.record():
+                loss = (block(s, w, d) ** 2).sum()
+            loss.backward()
+        np.testing.assert_array_equal(s.grad.asnumpy(), [4, 6])
+        np.testing.assert_array_equal(w.grad.asnumpy(), [0, 0])

@@ -1,0 +1,74 @@
+"""What tests of rewrites share: results and gradients either way, how often operators ran, what stands in a plan."""
+
+from __future__ import annotations
+
+import re
+
+import hybridnet as mx
+import numpy as np
+from hybridnet import test_utils
+
+from .blocks import Block, flat
+
+nd = mx.nd
+
+
+def normal(*shape, seed=0):
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+def evaluate(function, arrays, hybridized=True, passes=None, order=0):
+    """Results, and gradients of their weighted squares; order 0: predicted. Also the block."""
+    block = Block(function)
+    if hybridized:
+        block.hybridize(**({"passes": passes} if passes else {}))
+    arrays = [nd.array(a, dtype="float64") for a in arrays]
+    if order == 0:
+        return [out.asnumpy() for out in flat(block(*arrays))], block
+    for array in arrays:
+        array.attach_grad()
+    with mx.autograd.record():
+        outs = flat(block(*arrays))
+        loss = sum((out * out).sum() * (k + 1) for k, out in enumerate(outs))
+        if order == 2:
+            loss = sum((g * g).sum() for g in mx.autograd.grad(loss, arrays, create_graph=True, retain_graph=True))
+    loss.backward()
+    return [out.asnumpy() for out in outs] + [array.grad.asnumpy() for array in arrays], block
+
+
+def same_everywhere(function, arrays):
+    """On arrays, in graphs with and without rewrites of loops; results, first and second gradients."""
+    for order in (0, 1, 2):
+        want, _ = evaluate(function, arrays, hybridized=False, order=order)
+        for passes in (None, "fast_run,-loop"):
+            got, _ = evaluate(function, arrays, passes=passes, order=order)
+            for one, two in zip(got, want, strict=True):
+                np.testing.assert_allclose(one, two, rtol=1e-9, atol=1e-10)
+
+
+def runs(function, arrays, order=0, passes="fast_run,-fusion"):
+    """How often each operator ran, by its name."""
+    counts = {}
+    evaluate(function, arrays, passes=passes, order=order)
+    with test_utils.exec_counts() as ran:
+        evaluate(function, arrays, passes=passes, order=order)
+    for (op, _), count in ran.items():
+        counts[op] = counts.get(op, 0) + count
+    return counts
+
+
+def lines_of(block):
+    return block._cached_op.plan_text().split("backward:")[0].splitlines()
+
+
+def loops_of(block, kind="_foreach"):
+    """The lines of the plan that are loops, outermost."""
+    return [line for line in lines_of(block) if re.match(rf"%\d+ = {kind}\b", line)]
+
+
+def number(line, name):
+    return int(re.search(rf"{name}=(\d+)", line)[1])
+
+
+def positions(line, name):
+    return len([p for p in re.search(rf"{name}=\(([^)]*)\)", line)[1].split(",") if p.strip()])
