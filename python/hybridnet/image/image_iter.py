@@ -121,7 +121,7 @@ class ImageIter(DataIter):
             part = len(self.seq) // num_parts  # type: ignore[arg-type]
             self.seq = self.seq[part_index * part : (part_index + 1) * part]  # type: ignore[index]
         self.num_image = None if self.seq is None else len(self.seq)
-        self.auglist = list(aug_list) if aug_list is not None else CreateAugmenter(data_shape, **kwargs)
+        self.auglist: list[Any] = list(aug_list) if aug_list is not None else CreateAugmenter(data_shape, **kwargs)
         self.provide_data = [(data_name, (batch_size, *self.data_shape))]
         labels = (batch_size, label_width) if label_width > 1 else (batch_size,)
         self.provide_label = [(label_name, labels)]
@@ -205,16 +205,25 @@ class ImageIter(DataIter):
         while True:
             label, content = self.next_sample()
             try:
-                image = self.imdecode(content)
+                image, label = self._made(label, content)
             except FormatError as error:
                 logging.debug("Invalid image, skipping: %s", error)
                 continue
-            data = self.postprocess_data(self.augmentation_transform(image)).asnumpy()
+            data = self.postprocess_data(image).asnumpy()
             if data.shape != self.data_shape:
                 raise HybridNetError(
                     f"ImageIter: an image has shape {data.shape} behind the augmenters, data_shape is {self.data_shape}"
                 )
-            return data, np.atleast_1d(np.asarray(label, dtype=self.dtype))
+            return data, label
+
+    def _made(self, label: Any, content: bytes) -> tuple[nd.NDArray, np.ndarray]:
+        """Image behind the augmenters and its label. Raises FormatError for a sample to leave out."""
+        image = self.augmentation_transform(self.imdecode(content))
+        return image, np.atleast_1d(np.asarray(label, dtype=self.dtype))
+
+    def _label_batch(self, labels: list[np.ndarray]) -> nd.NDArray:
+        values = np.stack([label[: self.label_width] for label in labels])
+        return nd.array(values[:, 0] if self.label_width == 1 else values, dtype=self.dtype)
 
     def _fill(self, samples: list[tuple[np.ndarray, np.ndarray]]) -> None:
         while len(samples) < self.batch_size:
@@ -246,7 +255,6 @@ class ImageIter(DataIter):
                 while self.imgrec.read() is not None:
                     pass
         data = nd.array(np.stack([image for image, _ in samples]))
-        labels = np.stack([label[: self.label_width] for _, label in samples])
-        label = nd.array(labels[:, 0] if self.label_width == 1 else labels, dtype=self.dtype)
+        label = self._label_batch([label for _, label in samples])
         # With samples of the last round first, MXNet counts the new ones as padding.
         return DataBatch([data], [label], pad=self.batch_size - left_over if left_over else pad)
