@@ -35,21 +35,19 @@ bool RunAhead::has_room(int64_t limit_ns) const {
 void RunAhead::wait_for_room() {
   auto ready = [this] { return has_room(limit_ns_ / 2); };
   waits_.fetch_add(1, std::memory_order_relaxed);
-  void* begun = hooks_.begin ? hooks_.begin() : nullptr;
-  if (!spin_until(ready, kSpin)) {
-    bool wanted = false;
-    while (!wanted) {
-      {
-        std::unique_lock lock(mutex_);
-        waiting_.fetch_add(1);  // before ready() looks: discharge() changes the sums, then looks who waits
-        const bool found = room_.wait_for(lock, kLook, ready);
-        waiting_.fetch_sub(1);
-        if (found) break;
-      }
-      wanted = hooks_.wanted && hooks_.wanted();
+  const FrontEndPause pause(*this);
+  if (spin_until(ready, kSpin)) return;
+  bool wanted = false;
+  while (!wanted) {
+    {
+      std::unique_lock lock(mutex_);
+      waiting_.fetch_add(1);  // before ready() looks: discharge() changes the sums, then looks who waits
+      const bool found = room_.wait_for(lock, kLook, ready);
+      waiting_.fetch_sub(1);
+      if (found) return;
     }
+    wanted = hooks_.wanted && hooks_.wanted();
   }
-  if (hooks_.end) hooks_.end(begun);
 }
 
 void RunAhead::discharge(int64_t cost_ns) {

@@ -50,10 +50,26 @@ class RunAhead {
   Charge charge(int64_t cost_ns);
 
   int64_t queued_ns() const { return cost_ns_.load(std::memory_order_relaxed); }
+  // While it lives, a thread that waits for tasks has let go of what they may need.
+  class FrontEndPause {
+   public:
+    explicit FrontEndPause(const RunAhead& ahead)
+        : hooks_(ahead.hooks_), begun_(hooks_.begin ? hooks_.begin() : nullptr) {}
+    ~FrontEndPause() {
+      if (hooks_.end) hooks_.end(begun_);
+    }
+    FrontEndPause(const FrontEndPause&) = delete;
+
+   private:
+    const WaitHooks& hooks_;
+    void* begun_;
+  };
+
   uint64_t waits() const { return waits_.load(std::memory_order_relaxed); }  // so far
   void set_hooks(const WaitHooks& hooks) { hooks_ = hooks; }                 // before the first push
   void stop_waiting() { limited_.store(false); }  // for good: no worker will run what is queued
-  void forget_after_fork();                       // in the child of a fork, where no queued task exists
+  bool waits_no_more() const { return !limited_.load(std::memory_order_relaxed); }
+  void forget_after_fork();  // in the child of a fork, where no queued task exists
 
  private:
   bool has_room(int64_t limit_ns) const;

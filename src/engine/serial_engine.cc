@@ -9,6 +9,7 @@
 #include <new>
 #include <utility>
 
+#include "engine/run_ahead.h"
 #include "engine/task.h"
 #include "engine/task_error.h"
 #include "engine/thread_counter.h"
@@ -140,6 +141,7 @@ bool SerialEngine::try_acquire_all(QueuedTask& task) {
 
 void SerialEngine::acquire_all(QueuedTask& task) {
   if (try_acquire_all(task)) return;
+  const RunAhead::FrontEndPause pause(run_ahead());  // who has the variables may need what this thread holds
   Lock lock(mutex_);
   blocked_.fetch_add(1);
   released_.wait(lock, [&] { return try_acquire_all(task); });

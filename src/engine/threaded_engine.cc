@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "engine/pending.h"
 #include "engine/spin.h"
 #include "engine/task.h"
 #include "engine/task_error.h"
@@ -23,9 +24,29 @@ namespace {
 
 // Sleeping and being woken costs tens of microseconds; most waits are shorter.
 constexpr auto kSpinForWait = std::chrono::microseconds(20);
+constexpr auto kLookForWork = std::chrono::milliseconds(10);  // of threads that wait where no worker does it
+constexpr int kMostHelped = 256;                              // tasks of others that a wait for all runs at most
 constexpr int kBulkRaisesInlineLimit = 4;
 
 bool is_cpu(Device device) { return device.type != DeviceType::kGPU; }
+
+// The generation of the queued task that this thread runs, and whose task it is.
+struct RunningTask {
+  const void* engine = nullptr;
+  int generation = 0;
+};
+thread_local RunningTask running_task;
+
+class RunningTaskScope {
+ public:
+  RunningTaskScope(const void* engine, int generation)
+      : before_(std::exchange(running_task, RunningTask{engine, generation})) {}
+  ~RunningTaskScope() { running_task = before_; }
+  RunningTaskScope(const RunningTaskScope&) = delete;
+
+ private:
+  RunningTask before_;
+};
 
 class ThreadedEngine final : public Engine {
  public:
@@ -49,16 +70,19 @@ class ThreadedEngine final : public Engine {
   using Lock = std::unique_lock<std::mutex>;
 
   WorkerPool& pool_of(Device device);
+  std::vector<WorkerPool*> pools();
+  void submit_to(WorkerPool& pool, QueuedTask* task);
   void submit(const std::vector<QueuedTask*>& tasks);
   void run_task(QueuedTask* task, int cores, WorkerPool& pool, std::vector<QueuedTask*>& ready);
   TaskErrorRef run_body(QueuedTask& task, int cores);
   TaskErrorRef error_of_inputs(QueuedTask& task);
   void end_accesses(QueuedTask& task, const TaskErrorRef& error, std::vector<QueuedTask*>& ready);
-  void end_task();
+  void end_task(int generation);
   void dispatch_after_inline(Access access);
   void wait_and_rethrow(Var& var, bool for_readers_too);
   void wait_for_marker(WaitMarker& marker);
-  void wait_until_nothing_is_pending();
+  bool help();
+  void drain();
 
   const int workers_per_device_;
   const int64_t base_inline_limit_ns_ = environment().inline_limit_ns;
@@ -70,9 +94,7 @@ class ThreadedEngine final : public Engine {
 
   std::mutex mutex_;  // variables' queues and errors, the ledger, gpu_pools_
   ErrorLedger errors_;
-  std::atomic<int64_t> pending_{0};  // tasks pushed and not ended
-  std::atomic<int> drainers_{0};     // threads asleep until pending_ is 0
-  std::condition_variable drained_;
+  Pending pending_;
   pid_t process_;
   WorkerPool cpu_pool_;
   std::unordered_map<int, std::unique_ptr<WorkerPool>> gpu_pools_;
@@ -91,41 +113,61 @@ ThreadedEngine::ThreadedEngine(int workers_per_device)
 
 ThreadedEngine::~ThreadedEngine() {
   start_workers();
-  cpu_pool_.resume(/*however_often_stopped=*/true);
-  for (auto& [id, pool] : gpu_pools_) pool->resume(/*however_often_stopped=*/true);
-  wait_until_nothing_is_pending();
+  for (WorkerPool* pool : pools()) pool->resume(/*however_often_stopped=*/true);
+  drain();
 }
 
 // --- pushing -------------------------------------------------------------------------------------------------------
 
 void ThreadedEngine::push(TaskFn fn, Access access, const Options& options) {
   check_access(access, options);
-  auto* task = new QueuedTask(std::move(fn), access, options);  // deleted by run_task()
-  queued_.fetch_add(1, std::memory_order_relaxed);
-  pending_.fetch_add(1, std::memory_order_relaxed);
+  auto made = std::make_unique<QueuedTask>(std::move(fn), access, options);
+  QueuedTask* task = nullptr;
   bool ready;
   WorkerPool* pool = nullptr;
   {
     // One push at a time: if two tasks entered their variables' queues interleaved, each could wait for the other.
     const Lock lock(mutex_);
+    pool = &pool_of(options.device);  // may throw; nothing below does
+    task = made.release();            // deleted by run_task()
+    task->generation = pending_.add(running_task.engine == this ? running_task.generation : Pending::kYoungest);
     task->waiting = 1;
     for (Slot& slot : task->slots()) task->waiting += VarQueue::acquire_or_enqueue(slot) ? 0 : 1;
     ready = --task->waiting == 0;
-    pool = &pool_of(options.device);
   }
-  if (ready) pool->submit(&task, 1);
+  queued_.fetch_add(1, std::memory_order_relaxed);
+  if (ready) submit_to(*pool, task);
+}
+
+void ThreadedEngine::submit_to(WorkerPool& pool, QueuedTask* task) {
+  pool.submit(&task, 1);
+  // The system gives no threads. Inside a task, what is ready now runs when that one is over.
+  while (pool.has_no_threads() && !TaskScope::inside() && pool.help()) {
+  }
 }
 
 // Under mutex_.
 WorkerPool& ThreadedEngine::pool_of(Device device) {
   if (is_cpu(device)) return cpu_pool_;
-  std::unique_ptr<WorkerPool>& pool = gpu_pools_[device.id];
-  if (!pool) {
-    const WorkerPool::Policy policy{.max_workers = std::max(1, workers_per_device_), .shares_cores = false};
+  const auto [place, is_new] = gpu_pools_.try_emplace(device.id);
+  std::unique_ptr<WorkerPool>& pool = place->second;
+  if (!is_new) return *pool;
+  const WorkerPool::Policy policy{.max_workers = std::max(1, workers_per_device_), .shares_cores = false};
+  try {
     pool = std::make_unique<WorkerPool>(
         policy, [this, &pool](QueuedTask* task, int cores, auto& ready) { run_task(task, cores, *pool, ready); });
+  } catch (...) {
+    gpu_pools_.erase(place);
+    throw;
   }
   return *pool;
+}
+
+std::vector<WorkerPool*> ThreadedEngine::pools() {
+  const Lock lock(mutex_);
+  std::vector<WorkerPool*> all{&cpu_pool_};
+  for (auto& [id, pool] : gpu_pools_) all.push_back(pool.get());
+  return all;
 }
 
 bool ThreadedEngine::try_begin_inline(Access access, const Options& options) {
@@ -174,7 +216,7 @@ void ThreadedEngine::submit(const std::vector<QueuedTask*>& tasks) {
       const Lock lock(mutex_);
       pool = &pool_of(task->options.device);
     }
-    pool->submit(&task, 1);
+    submit_to(*pool, task);
   }
 }
 
@@ -183,6 +225,7 @@ void ThreadedEngine::submit(const std::vector<QueuedTask*>& tasks) {
 void ThreadedEngine::run_task(QueuedTask* task, int cores, WorkerPool& pool, std::vector<QueuedTask*>& ready) {
   TaskErrorRef error = run_body(*task, cores);
   if (error) failed_.fetch_add(1, std::memory_order_relaxed);
+  const int generation = task->generation;
   end_accesses(*task, error, ready);
   delete task;  // and what it kept alive, its variables included
   error = nullptr;
@@ -194,12 +237,13 @@ void ThreadedEngine::run_task(QueuedTask* task, int cores, WorkerPool& pool, std
     return other;
   });
   submit(elsewhere);
-  end_task();
+  end_task(generation);
 }
 
 TaskErrorRef ThreadedEngine::run_body(QueuedTask& task, int cores) {
   if (TaskErrorRef error = error_of_inputs(task)) return error;
   const TaskScope inside;
+  const RunningTaskScope running(this, task.generation);
   const LocationScope location(task.options.where);
   try {
     TaskContext context{.device = task.options.device, .cores = cores};
@@ -238,10 +282,10 @@ void ThreadedEngine::end_accesses(QueuedTask& task, const TaskErrorRef& error, s
   for (const Slot& slot : task.slots()) VarQueue::dispatch(*slot.var, ready);
 }
 
-void ThreadedEngine::end_task() {
-  if (pending_.fetch_sub(1) > 1 || drainers_.load() == 0) return;
+void ThreadedEngine::end_task(int generation) {
+  if (!pending_.remove(generation)) return;
   const Lock lock(mutex_);
-  drained_.notify_all();
+  pending_.announce_empty(generation);
 }
 
 // --- waiting -------------------------------------------------------------------------------------------------------
@@ -276,16 +320,27 @@ void ThreadedEngine::wait_and_rethrow(Var& var, bool for_readers_too) {
 
 void ThreadedEngine::wait_for_marker(WaitMarker& marker) {
   auto done = [&marker] { return marker.done.load(std::memory_order_acquire); };
-  while (!done() && cpu_pool_.help()) {
+  for (;;) {
+    while (!done() && help()) {
+    }
+    if (spin_until(done, kSpinForWait)) return;
+    Lock lock(mutex_);
+    if (!cpu_pool_.unattended()) return marker.signaled.wait(lock, done);
+    if (marker.signaled.wait_for(lock, kLookForWork, done)) return;
   }
-  if (spin_until(done, kSpinForWait)) return;
-  Lock lock(mutex_);
-  marker.signaled.wait(lock, done);
+}
+
+// Runs a task that no worker will, or that one would only be woken for; false: there is none.
+bool ThreadedEngine::help() {
+  if (cpu_pool_.help()) return true;
+  if (!cpu_pool_.unattended()) return false;
+  const std::vector<WorkerPool*> all = pools();
+  return std::any_of(all.begin(), all.end(), [](WorkerPool* pool) { return pool->unattended() && pool->help(); });
 }
 
 void ThreadedEngine::wait_all() {
   TaskScope::require_outside("wait_all");
-  wait_until_nothing_is_pending();
+  drain();
   std::exception_ptr first;
   {
     const Lock lock(mutex_);
@@ -294,15 +349,24 @@ void ThreadedEngine::wait_all() {
   if (first) std::rethrow_exception(first);
 }
 
-void ThreadedEngine::wait_until_nothing_is_pending() {
-  auto done = [this] { return pending_.load() == 0; };
-  while (!done() && cpu_pool_.help()) {
+// Until the tasks pushed before are done, and those that these push; what other threads push meanwhile does not count.
+void ThreadedEngine::drain() {
+  auto nothing = [this] { return pending_.nothing(); };
+  for (int helped = 0; helped < kMostHelped && !nothing() && help(); ++helped) {
   }
-  if (spin_until(done, kSpinForWait)) return;
+  if (spin_until(nothing, kSpinForWait)) return;
   Lock lock(mutex_);
-  drainers_.fetch_add(1);
-  drained_.wait(lock, done);
-  drainers_.fetch_sub(1);
+  Pending::Wait wait(pending_);
+  while (!wait.over()) {
+    if (!cpu_pool_.unattended()) {
+      wait.sleep(lock);
+      continue;
+    }
+    lock.unlock();
+    const bool helped = help();
+    lock.lock();
+    if (!helped) wait.sleep_for(lock, kLookForWork);
+  }
 }
 
 // --- life ----------------------------------------------------------------------------------------------------------
@@ -315,9 +379,8 @@ void ThreadedEngine::set_bulk_size(int tasks) {
 
 void ThreadedEngine::stop_workers() {
   if (TaskScope::inside()) return;  // this very task would have to end first
-  wait_until_nothing_is_pending();
-  cpu_pool_.join_workers();
-  for (auto& [id, pool] : gpu_pools_) pool->join_workers();
+  drain();
+  for (WorkerPool* pool : pools()) pool->join_workers();
 }
 
 void ThreadedEngine::start_workers() {
@@ -325,14 +388,11 @@ void ThreadedEngine::start_workers() {
     // The child of a fork. Other threads do not exist here, nor does what they had pushed or were waiting for.
     process_ = getpid();
     new (&mutex_) std::mutex();
-    new (&drained_) std::condition_variable();
-    pending_.store(TaskScope::inside() ? 1 : 0);
-    drainers_.store(0);
-    cpu_pool_.forget_after_fork();
-    for (auto& [id, pool] : gpu_pools_) pool->forget_after_fork();
+    new (&pending_) Pending();
+    if (running_task.engine == this) running_task.generation = pending_.add(Pending::kYoungest);
+    for (WorkerPool* pool : pools()) pool->forget_after_fork();
   }
-  cpu_pool_.resume();
-  for (auto& [id, pool] : gpu_pools_) pool->resume();
+  for (WorkerPool* pool : pools()) pool->resume();
 }
 
 Engine::Counters ThreadedEngine::counters() const {

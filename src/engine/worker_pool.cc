@@ -7,7 +7,6 @@
 #include <chrono>
 #include <iterator>
 #include <new>
-#include <string>
 #include <system_error>
 #include <utility>
 
@@ -45,7 +44,8 @@ class BlockedSignals {
 
 }  // namespace
 
-WorkerPool::WorkerPool(Policy policy, Run run) : policy_(policy), run_(std::move(run)) {}
+WorkerPool::WorkerPool(Policy policy, Run run)
+    : policy_(policy), run_(std::move(run)), most_workers_(policy.max_workers) {}
 
 WorkerPool::~WorkerPool() { join_workers(); }
 
@@ -78,40 +78,47 @@ void WorkerPool::add_ready(QueuedTask* const* tasks, size_t count) {
 bool WorkerPool::may_take(int worker, Kind kind) const {
   if (ready_[kind].empty()) return false;
   if (kind == kSerial) return true;
-  if (kind == kLasting) return worker > 0 || stops_ > 0 || all_others_run();
-  if (running_parallel_ == 0) return worker == 0 || stops_ > 0;
+  if (kind == kLasting) return worker > 0 || unattended() || all_others_run();
+  if (running_parallel_ == 0) return worker == 0 || unattended();
   return running_long_ == running_parallel_ && free_cores() > 0;
 }
 
 bool WorkerPool::all_others_run() const {
-  return static_cast<int>(workers_.size()) == policy_.max_workers &&
+  return !workers_.empty() && static_cast<int>(workers_.size()) == most_workers_ &&
          std::all_of(std::next(workers_.begin()), workers_.end(),
                      [](const Worker& worker) { return worker.state == State::kRunning; });
 }
 
-// The heap whose first task comes next for this worker; null if it has to wait.
-WorkerPool::Heap* WorkerPool::next_heap(int worker) {
-  Heap* next = nullptr;
+// The kind whose first task comes next for this worker; kKinds if it has to wait.
+WorkerPool::Kind WorkerPool::next_kind(int worker) const {
+  int next = kKinds;
   for (int kind = 0; kind < kKinds; ++kind) {
     if (!may_take(worker, static_cast<Kind>(kind))) continue;
-    if (!next || runs_after(next->front(), ready_[kind].front())) next = &ready_[kind];
+    if (next == kKinds || runs_after(ready_[next].front(), ready_[kind].front())) next = kind;
   }
-  return next;
+  return static_cast<Kind>(next);
 }
 
 QueuedTask* WorkerPool::take_ready(int worker) {
-  Heap* heap = next_heap(worker);
-  if (!heap) return nullptr;
-  std::pop_heap(heap->begin(), heap->end(), runs_after);
-  QueuedTask* task = heap->back();
-  heap->pop_back();
-  if (heap == &ready_[kParallel] && is_long(task)) --ready_long_;
+  const Kind kind = next_kind(worker);
+  if (kind == kKinds) return nullptr;
+  Heap& heap = ready_[kind];
+  std::pop_heap(heap.begin(), heap.end(), runs_after);
+  QueuedTask* task = heap.back();
+  heap.pop_back();
+  if (kind == kParallel && is_long(task)) --ready_long_;
   ready_count_.fetch_sub(1, std::memory_order_release);
   return task;
 }
 
 bool WorkerPool::nothing_ready() const {
   return std::all_of(ready_.begin(), ready_.end(), [](const Heap& heap) { return heap.empty(); });
+}
+
+// While workers are being stopped: is there something that was ready before?
+bool WorkerPool::ready_before_stop(int worker) const {
+  const Kind kind = next_kind(worker);
+  return kind != kKinds && ready_[kind].front()->sequence < stop_sequence_;
 }
 
 // Sees to it that for every kind of ready task a worker is awake that may take it; when one takes it, it calls again.
@@ -131,10 +138,10 @@ void WorkerPool::call_worker_for(Kind kind) {
   }
   if (called) return wake(*called);
   int able = static_cast<int>(workers_.size());
-  while (able < policy_.max_workers && !may_take(able, kind)) ++able;
-  if (able == policy_.max_workers) return;
+  while (able < most_workers_ && !may_take(able, kind)) ++able;
+  if (able >= most_workers_) return;
   while (static_cast<int>(workers_.size()) <= able) {
-    if (!start_worker()) return;
+    if (!start_worker()) return call_worker_for(kind);  // those that are there may now take what they left to others
   }
 }
 
@@ -148,28 +155,35 @@ void WorkerPool::set_state(Worker& worker, State state) {
   worker.state = state;
 }
 
-// False when the system gives no more threads but others are there to do the work.
+// False when the system gives no more threads: those that are there, or whoever waits, do the work.
 bool WorkerPool::start_worker() {
   const BlockedSignals blocked;  // inherited by the new thread
   Worker& worker = workers_.emplace_back();
   worker.index = static_cast<int>(workers_.size()) - 1;
   try {
     worker.thread = std::thread([this, &worker] { work(worker); });
-  } catch (const std::system_error& error) {
+  } catch (const std::system_error&) {
     workers_.pop_back();
-    if (!workers_.empty()) return false;
-    throw EngineError({.message = std::string("no thread to run tasks on: ") + error.what(),
-                       .fix = "raise the limit on threads (ulimit -u), or set HYBRIDNET_ENGINE_TYPE=NaiveEngine"});
+    set_limits(stops_, static_cast<int>(workers_.size()));
+    return false;
   }
   ++looking_;
   pthread_setname_np(worker.thread.native_handle(), "hybridnet-work");
   return true;
 }
 
+void WorkerPool::set_limits(int stops, int most_workers) {
+  stops_ = stops;
+  most_workers_ = most_workers;
+  threadless_.store(most_workers == 0, std::memory_order_release);
+  unattended_.store(stops > 0 || most_workers == 0, std::memory_order_release);
+}
+
 // One task from take to end; the lock is released while it runs.
 void WorkerPool::run_and_collect(Lock& lock, QueuedTask* task) {
   const bool is_parallel = kind_of(task) == kParallel;
   const bool shares = is_parallel && is_long(task);
+  const uint64_t forks = forks_;
   ++running_;
   running_parallel_ += is_parallel;
   running_long_ += shares;
@@ -184,25 +198,28 @@ void WorkerPool::run_and_collect(Lock& lock, QueuedTask* task) {
     run_(task, lease.cores(), ready);
   }
   lock.lock();
-  --running_;
-  running_parallel_ -= is_parallel;
-  running_long_ -= shares;
+  if (forks == forks_) {  // else the task has forked, this is the child, and it counts from 0
+    --running_;
+    running_parallel_ -= is_parallel;
+    running_long_ -= shares;
+  }
   add_ready(ready.data(), ready.size());
 }
 
 void WorkerPool::work(Worker& self) {
   Lock lock(mutex_);
   while (true) {
+    if (stops_ > 0 && !ready_before_stop(self.index)) {
+      return set_state(self, State::kRunning);  // what may still be ready is for others, who are awake
+    }
     if (QueuedTask* task = take_ready(self.index)) {
       set_state(self, State::kRunning);
       run_and_collect(lock, task);
       set_state(self, State::kLooking);
       call_workers();
-    } else if (stops_ > 0) {
-      return set_state(self, State::kRunning);  // what may still be ready is for others, who are awake
     } else {
       spin_for_work(lock);
-      if (!next_heap(self.index) && stops_ == 0) sleep(lock, self);
+      if (next_kind(self.index) == kKinds && stops_ == 0) sleep(lock, self);
     }
   }
 }
@@ -223,10 +240,10 @@ void WorkerPool::sleep(Lock& lock, Worker& self) {
 bool WorkerPool::help() {
   if (ready_count_.load(std::memory_order_acquire) == 0) return false;
   Lock lock(mutex_);
-  const Heap* heap = next_heap(/*worker=*/0);
-  if (running_ > 0 || !heap) return false;
-  const int64_t cost = heap->front()->options.cost_ns;
-  if (cost <= 0 || cost > kHelpLimitNs) return false;
+  const Kind kind = next_kind(/*worker=*/0);
+  if (kind == kKinds) return false;
+  const int64_t cost = ready_[kind].front()->options.cost_ns;
+  if (!unattended() && (running_ > 0 || cost <= 0 || cost > kHelpLimitNs)) return false;
   run_and_collect(lock, take_ready(/*worker=*/0));
   call_workers();
   return true;
@@ -236,7 +253,8 @@ void WorkerPool::join_workers() {
   std::list<Worker> stopped;
   {
     const Lock lock(mutex_);
-    ++stops_;
+    if (stops_ == 0) stop_sequence_ = next_sequence_;
+    set_limits(stops_ + 1, most_workers_);
     stopped.swap(workers_);
     for (Worker& worker : stopped) {
       if (worker.state == State::kAsleep) wake(worker);
@@ -247,7 +265,7 @@ void WorkerPool::join_workers() {
 
 void WorkerPool::resume(bool however_often_stopped) {
   const Lock lock(mutex_);
-  stops_ = however_often_stopped ? 0 : std::max(0, stops_ - 1);
+  set_limits(however_often_stopped ? 0 : std::max(0, stops_ - 1), policy_.max_workers);
   call_workers();
 }
 
@@ -259,7 +277,9 @@ void WorkerPool::forget_after_fork() {
   workers_.clear();
   for (Heap& heap : ready_) heap.clear();
   ready_count_.store(0, std::memory_order_release);
-  looking_ = ready_long_ = running_ = running_parallel_ = running_long_ = stops_ = 0;
+  looking_ = ready_long_ = running_ = running_parallel_ = running_long_ = 0;
+  ++forks_;
+  set_limits(0, policy_.max_workers);
 }
 
 }  // namespace hybridnet

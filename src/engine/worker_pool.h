@@ -7,6 +7,9 @@
 // team: four calls side by side on a core each beat four calls one after the other on four. Tasks of unknown cost may
 // last for any time, and so may those that can use one core only, such as loops of small operators: they are for the
 // other workers while there are any.
+//
+// While a pool is unattended, because its workers were stopped or the system gives no threads at all, whoever waits
+// runs what is ready, whatever it costs: nothing waits for a worker that does not come.
 #pragma once
 
 #include <array>
@@ -39,11 +42,13 @@ class WorkerPool {
   void submit(QueuedTask* const* tasks, size_t count);
   // Runs one ready task on the calling, waiting thread if its workers have not begun with any: they sleep, and to wake
   // one takes longer than a short task. Only tasks of known, bounded cost, so that the wait does not outlast what it is
-  // for.
+  // for; any task of a pool that is unattended.
   bool help();
+  bool unattended() const { return unattended_.load(std::memory_order_acquire); }
+  bool has_no_threads() const { return threadless_.load(std::memory_order_acquire); }  // the system gives none
 
-  // After the ready tasks are done. submit() keeps tasks until resume() was called as often: two threads may fork at
-  // once.
+  // After the tasks that are ready now are done; those that become ready later stay until resume() was called as often
+  // (two threads may fork at once), or until waits run them. So it ends however much other threads push meanwhile.
   void join_workers();
   void resume(bool however_often_stopped = false);
   void forget_after_fork();  // in the child of a fork: what other threads held or had pushed does not exist here
@@ -67,13 +72,15 @@ class WorkerPool {
   void add_ready(QueuedTask* const* tasks, size_t count);
   bool may_take(int worker, Kind kind) const;
   bool all_others_run() const;
-  Heap* next_heap(int worker);
+  Kind next_kind(int worker) const;
   QueuedTask* take_ready(int worker);
   bool nothing_ready() const;
+  bool ready_before_stop(int worker) const;
   void call_workers();
   void call_worker_for(Kind kind);
   void wake(Worker& worker);
   bool start_worker();
+  void set_limits(int stops, int most_workers);
   void set_state(Worker& worker, State state);
   void sleep(Lock& lock, Worker& self);
   void spin_for_work(Lock& lock);
@@ -86,11 +93,15 @@ class WorkerPool {
   int ready_long_ = 0;  // of the parallel ones
   uint64_t next_sequence_ = 0;
   std::list<Worker> workers_;
-  int looking_ = 0;           // workers awake without a task: they take what is ready
-  int running_ = 0;           // tasks running, also on helping threads
-  int running_parallel_ = 0;  // of these, the ones worth several cores
-  int running_long_ = 0;      // of these, the long ones
-  int stops_ = 0;             // calls of join_workers() without resume() so far
+  int looking_ = 0;             // workers awake without a task: they take what is ready
+  int running_ = 0;             // tasks running, also on helping threads
+  int running_parallel_ = 0;    // of these, the ones worth several cores
+  int running_long_ = 0;        // of these, the long ones
+  int most_workers_;            // that may be had: fewer than asked for where the system gives no more threads
+  int stops_ = 0;               // calls of join_workers() without resume() so far
+  uint64_t stop_sequence_ = 0;  // tasks from here on became ready while workers were stopped
+  uint64_t forks_ = 0;          // that this pool has lived through as the child
+  std::atomic<bool> unattended_{false}, threadless_{false};  // follow stops_ and most_workers_
 };
 
 }  // namespace hybridnet

@@ -1,4 +1,6 @@
 #include <cstring>
+#include <new>
+#include <utility>
 
 #include "engine/profile.h"
 #include "hybridnet/storage.h"
@@ -158,15 +160,18 @@ void Plan::run_instructions(Frame& frame, const Call& call) {
 
 void Plan::fail(size_t instruction) {
   const Origin& origin = origins_[instruction];
-  const std::string op = origin.op ? origin.op->name : "copy";
+  ErrorFields context{.op = op_name(instruction), .node = origin.node, .block = origin.block, .where = origin.where};
   try {
     throw;
   } catch (Error& error) {
-    error.add_context({.op = op, .node = origin.node, .block = origin.block, .where = origin.where});
+    error.add_context(context);
     throw;
+  } catch (const std::bad_alloc&) {
+    context.message = "out of memory";
+    throw OutOfMemoryError(std::move(context));
   } catch (const std::exception& error) {
-    throw Error(ErrorKind::kError,
-                {.op = op, .node = origin.node, .block = origin.block, .message = error.what(), .where = origin.where});
+    context.message = error.what();
+    throw Error(ErrorKind::kError, std::move(context));
   }
 }
 

@@ -34,7 +34,10 @@ Engine* g_fork_engine = nullptr;
 Storage* g_fork_storage = nullptr;
 
 void before_fork() {
-  g_fork_engine->stop_workers();
+  {
+    const RunAhead::FrontEndPause pause(run_ahead());
+    g_fork_engine->stop_workers();
+  }
   g_fork_storage->before_fork();
 }
 
@@ -84,13 +87,15 @@ Storage& Runtime::storage(Device device) { return hybridnet::storage(device); }
 const OpRegistry& Runtime::ops() { return parts_->ops; }
 
 void Runtime::shutdown() {
+  // Once: what was pushed after it and no wait has run needs a front end that may be gone by now.
+  if (run_ahead().waits_no_more()) return;
   note_exit();
   try {
     parts_->engine->wait_all();
   } catch (const std::exception&) {
     // Nobody is left to hear of it: the process is ending.
   }
-  run_ahead().stop_waiting();  // what is pushed from now on stays queued
+  run_ahead().stop_waiting();  // what is pushed from now on stays queued until a wait runs it
   parts_->engine->stop_workers();
 }
 

@@ -6,10 +6,12 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "array_arithmetic.h"
 #include "base/interrupt.h"
+#include "engine/run_ahead.h"
 #include "hybridnet/imperative.h"
 #include "hybridnet/runtime.h"
 
@@ -182,6 +184,8 @@ void sleep_until(Signal& signal) {
   }
 }
 
+constexpr int64_t kCostOfNothing = 1;  // nanoseconds; 0 would mean that it is unknown
+
 bool is_main_thread() {
   static const unsigned long importing_thread = PyThread_get_thread_ident();
   return PyThread_get_thread_ident() == importing_thread;
@@ -309,16 +313,19 @@ DType dtype_from(PyObject* object) {
   return dtype_from_name(text);
 }
 
+// The main thread waits in slices, to see Ctrl-C; not when the interpreter ends, for what is queued then is run by the
+// thread that waits.
 void wait_interruptibly(const NDArray& array, bool to_write) {
   Var& var = array.var();
   if (to_write ? var.idle() && var.readable() : var.readable()) return;
-  const NDArray kept = array;           // the Python object may die while others run
-  if (is_main_thread() && !to_write) {  // a task that writes would count as a change of the data
+  const NDArray kept = array;  // the Python object may die while others run
+  // A task that writes would count as a change of the data.
+  if (is_main_thread() && !to_write && !run_ahead().waits_no_more()) {
     auto signal = std::make_shared<Signal>();
     std::shared_ptr<void> over(nullptr, [signal](void*) { signal->set(); });
     Var* const reads[] = {&var};
     engine().push([over = std::move(over), kept](TaskContext&) {}, {.reads = reads, .writes = {}},
-                  {.name = "wait", .device = array.device()});
+                  {.name = "wait", .device = array.device(), .cost_ns = kCostOfNothing});
     sleep_until(*signal);
   }
   ReleaseGil release(false);
@@ -328,22 +335,27 @@ void wait_interruptibly(const NDArray& array, bool to_write) {
     kept.wait_to_read();
 }
 
+static void wait_all_at_once() {
+  ReleaseGil release(false);
+  engine().wait_all();
+}
+
 void wait_all_interruptibly() {
-  if (!is_main_thread()) {
-    ReleaseGil release(false);
-    engine().wait_all();
-    return;
-  }
+  if (!is_main_thread() || run_ahead().waits_no_more()) return wait_all_at_once();
   auto signal = std::make_shared<Signal>();
   auto failure = std::make_shared<std::exception_ptr>();
-  std::thread([signal, failure] {
-    try {
-      engine().wait_all();
-    } catch (...) {
-      *failure = std::current_exception();
-    }
-    signal->set();
-  }).detach();
+  try {
+    std::thread([signal, failure] {
+      try {
+        engine().wait_all();
+      } catch (...) {
+        *failure = std::current_exception();
+      }
+      signal->set();
+    }).detach();
+  } catch (const std::system_error&) {  // the system gives no thread
+    return wait_all_at_once();
+  }
   sleep_until(*signal);
   if (*failure) std::rethrow_exception(*failure);
 }

@@ -55,6 +55,13 @@ struct ExecutorHandle {
   Ref<Executor> executor;
 };
 
+// Another thread may be compiling, which keeps these waiting, and may need the GIL for it: for operators in Python.
+template <typename Result>
+Result without_gil(Result (CachedOp::*ask)() const, CachedOpHandle& handle) {
+  ReleaseGil release(false);
+  return (*handle.op.*ask)();
+}
+
 void bind_cached_op(py::module_& m) {
   py::class_<CachedOpHandle>(m, "CachedOp", "A graph made executable once and run many times, with gradient.")
       .def(py::init([](const Symbol& symbol, bool static_alloc, bool static_shape, const std::string& passes,
@@ -69,9 +76,9 @@ void bind_cached_op(py::module_& m) {
           py::arg("out") = py::none(),
           "Inputs in the order of symbol.list_inputs(); returns an array or a list of arrays.")
       .def_property_readonly("symbol", [](CachedOpHandle& h) { return h.op->symbol(); })
-      .def_property_readonly("num_plans", [](CachedOpHandle& h) { return h.op->num_plans(); })
-      .def("summary", [](CachedOpHandle& h) { return h.op->summary(); })
-      .def("plan_text", [](CachedOpHandle& h) { return h.op->plan_text(); });
+      .def_property_readonly("num_plans", [](CachedOpHandle& h) { return without_gil(&CachedOp::num_plans, h); })
+      .def("summary", [](CachedOpHandle& h) { return without_gil(&CachedOp::summary, h); })
+      .def("plan_text", [](CachedOpHandle& h) { return without_gil(&CachedOp::plan_text, h); });
 }
 
 void bind_executor(py::module_& m) {

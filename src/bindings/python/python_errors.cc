@@ -1,6 +1,8 @@
 #include "python_errors.h"
 
+#include <cxxabi.h>
 #include <pybind11/pybind11.h>
+#include <unistd.h>
 
 #include <new>
 #include <stdexcept>
@@ -100,6 +102,25 @@ std::string short_repr(PyObject* object) {
 
 std::string type_name(PyObject* object) { return Py_TYPE(object)->tp_name; }
 
+namespace {
+
+template <typename Ask>
+auto answered_or_asleep(Ask ask) noexcept {
+  try {
+    return ask();
+  } catch (abi::__forced_unwind&) {
+    for (;;) pause();  // to leave this block would end the process
+  }
+}
+
+}  // namespace
+
+void restore_thread_or_sleep(PyThreadState* state) noexcept {
+  answered_or_asleep([state] { PyEval_RestoreThread(state); });
+}
+
+PyGILState_STATE ensure_gil_or_sleep() noexcept { return answered_or_asleep(PyGILState_Ensure); }
+
 ReleaseGil::ReleaseGil(bool pushes_work) {
   if (pushes_work && location_depth++ == 0) {
     noted_location_ = true;
@@ -109,7 +130,7 @@ ReleaseGil::ReleaseGil(bool pushes_work) {
 }
 
 ReleaseGil::~ReleaseGil() {
-  PyEval_RestoreThread(state_);
+  restore_thread_or_sleep(state_);
   if (noted_location_) {
     location_depth = 0;
     set_current_location({});

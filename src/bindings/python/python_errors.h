@@ -74,6 +74,12 @@ inline void checked_status(int status) {
   if (status < 0) throw PythonErrorIsSet();
 }
 
+// Python ends a thread that asks for the GIL when the interpreter is over, by unwinding its stack: through frames that
+// must not throw, and through destructors that need the GIL. These two let it sleep instead; the process is about to
+// end.
+void restore_thread_or_sleep(PyThreadState* state) noexcept;
+PyGILState_STATE ensure_gil_or_sleep() noexcept;
+
 // Lets other Python threads run while C++ works or waits.
 class ReleaseGil {
  public:
@@ -89,7 +95,7 @@ class ReleaseGil {
 
 class AcquireGil {
  public:
-  AcquireGil() : state_(PyGILState_Ensure()) {}
+  AcquireGil() : state_(ensure_gil_or_sleep()) {}
   ~AcquireGil() { PyGILState_Release(state_); }
   AcquireGil(const AcquireGil&) = delete;
 

@@ -28,7 +28,7 @@ py::dict memory_statistics(int device_type, int device_id) {
 void* release_gil_if_held() { return PyGILState_Check() != 0 ? PyEval_SaveThread() : nullptr; }
 
 void take_gil_again(void* state) {
-  if (state != nullptr) PyEval_RestoreThread(static_cast<PyThreadState*>(state));
+  if (state != nullptr) restore_thread_or_sleep(static_cast<PyThreadState*>(state));
 }
 
 // Has Ctrl-C been pressed? Its handler runs when the push is over and Python goes on.

@@ -1,9 +1,11 @@
 // What only the threaded engine promises: what may overlap does, and who runs what.
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <latch>
 #include <mutex>
 #include <set>
@@ -251,7 +253,7 @@ TEST(ThreadedEngineCores, ShortTasksGetAllCoresOneAfterTheOther) {
             threads.insert(std::this_thread::get_id());
             --running;
           },
-          {{}, writes}, {.cost_ns = 1'000'000});
+          {{}, writes}, {.cost_ns = 5'000'000});  // too long for the waiting thread to help
     }
     user.engine->wait_all();
     EXPECT_EQ(most.load(), 1);
@@ -346,6 +348,153 @@ TEST_F(ThreadedEngineTest, AnErrorWithManyUnreportedOnesDoesNotGrowForever) {
   EXPECT_EQ(engine->counters().failed, 5000u);
 }
 
+// --- waits among threads that never stop pushing ------------------------------------------------------------------
+
+// Pushes tasks from several threads, always some at a time, until told to stop.
+class Pushers {
+ public:
+  Pushers(EngineUser& user, int threads) {
+    for (int t = 0; t < threads; ++t) {
+      threads_.emplace_back([this, &user] {
+        std::vector<Var> vars(4);
+        while (!stop_) {
+          for (Var& var : vars) {
+            user.push({}, {&var}, [] { std::this_thread::sleep_for(std::chrono::microseconds(300)); });
+          }
+          user.engine->wait_for_var(vars[0]);
+        }
+        for (Var& var : vars) user.engine->wait_for_var(var);
+      });
+    }
+  }
+  ~Pushers() {
+    stop_ = true;
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+ private:
+  std::atomic<bool> stop_{false};
+  std::vector<std::thread> threads_;
+};
+
+TEST_F(ThreadedEngineTest, WaitAllWaitsForWhatWasPushedBeforeAndNotForWhatOthersPushMeanwhile) {
+  const Pushers others(*this, 3);
+  std::vector<std::thread> waiting;
+  std::atomic<int> early{0};
+  for (int t = 0; t < 3; ++t) {
+    waiting.emplace_back([this, &early] {
+      for (int i = 0; i < 100; ++i) {
+        Var var;
+        std::atomic<bool> done{false};
+        push({}, {&var}, [&done] { done = true; });
+        engine->wait_all();
+        if (!done) ++early;
+        engine->wait_for_var(var);
+      }
+    });
+  }
+  for (std::thread& thread : waiting) thread.join();
+  EXPECT_EQ(early, 0);
+}
+
+TEST_F(ThreadedEngineTest, WaitAllWaitsForTheTasksThatTasksPush) {
+  const Pushers others(*this, 2);
+  for (int i = 0; i < 30; ++i) {
+    Var outer, inner;
+    std::atomic<bool> done{false};
+    push({}, {&outer}, [&] {
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+      push({}, {&inner}, [&] {
+        std::this_thread::sleep_for(std::chrono::microseconds(200));
+        done = true;
+      });
+    });
+    engine->wait_all();
+    EXPECT_TRUE(done);
+    engine->wait_for_var(inner);
+  }
+}
+
+TEST_F(ThreadedEngineTest, WorkersStopWhileOthersPushAllTheTime) {
+  const Pushers others(*this, 3);
+  for (int i = 0; i < 30; ++i) {
+    engine->stop_workers();
+    engine->start_workers();
+  }
+}
+
+// --- without workers ----------------------------------------------------------------------------------------------
+
+TEST_F(ThreadedEngineTest, WhileWorkersAreStoppedWaitsRunWhatTheyWaitFor) {
+  Var cpu, gpu, costly;
+  std::vector<int> order;
+  engine->stop_workers();
+  push({}, {&cpu}, [&order] { order.push_back(1); });  // of unknown cost
+  push({&cpu}, {&gpu}, [&order] { order.push_back(2); }, {.device = {DeviceType::kGPU, 0}});
+  engine->wait_for_var(gpu);
+  push({&gpu}, {&costly}, [&order] { order.push_back(3); }, {.cost_ns = 100'000'000});
+  engine->wait_all();
+  EXPECT_EQ(order, (std::vector{1, 2, 3}));
+  engine->start_workers();
+}
+
+// No thread can be made while one of these lives: its stack would be larger than the address space.
+class NoMoreThreads {
+ public:
+  NoMoreThreads() {
+    pthread_attr_init(&attributes_);
+    pthread_getattr_default_np(&attributes_);
+    pthread_attr_getstacksize(&attributes_, &before_);
+    pthread_attr_setstacksize(&attributes_, size_t{1} << 50);
+    pthread_setattr_default_np(&attributes_);
+  }
+  ~NoMoreThreads() {
+    pthread_attr_setstacksize(&attributes_, before_);
+    pthread_setattr_default_np(&attributes_);
+    pthread_attr_destroy(&attributes_);
+  }
+  NoMoreThreads(const NoMoreThreads&) = delete;
+
+ private:
+  pthread_attr_t attributes_;
+  size_t before_ = 0;
+};
+
+TEST_F(ThreadedEngineTest, WhereTheSystemGivesNoThreadsThePushingThreadDoesTheWork) {
+  const NoMoreThreads none;
+  Var x, y;
+  std::vector<int> order;
+  push({}, {&x}, [&order] { order.push_back(1); });
+  push({&x}, {&y}, [&order] { order.push_back(2); }, {.cost_ns = 100'000'000});
+  push({}, {&y}, [&order] { order.push_back(3); }, {.device = {DeviceType::kGPU, 0}});
+  EXPECT_EQ(order.size(), 3u);
+  {
+    ASSERT_TRUE(begin({}, {&x}));
+    push({&x}, {&y}, [&order] { order.push_back(4); });
+    EXPECT_EQ(order.size(), 3u);
+    finish({}, {&x});
+  }
+  push({}, {&y}, [] { throw ValueError({.message = "wrong"}); });
+  EXPECT_THROW(engine->wait_to_read(y), ValueError);
+  engine->wait_all();
+  EXPECT_EQ(order, (std::vector{1, 2, 3, 4}));
+}
+
+TEST_F(ThreadedEngineTest, WhereTheSystemGivesOneThreadItDoesAllTheWork) {
+  Var var;
+  push({}, {&var}, [] {}, {.cost_ns = 10'000'000});  // too long for the waiting thread: a worker starts
+  engine->wait_for_var(var);
+  const NoMoreThreads none;
+  Var costly;
+  std::latch last(8);
+  for (int i = 0; i < 4; ++i) {
+    push({}, {&var}, [&last] { last.count_down(); });  // of unknown cost: for the other workers, where there are any
+    push({}, {&costly}, [&last] { last.count_down(); }, {.cost_ns = 10'000'000});
+  }
+  last.wait();  // outside of the engine, which so cannot help
+  engine->wait_all();
+}
+
 #if !defined(__SANITIZE_THREAD__)  // its runtime does not follow a fork of a process with threads
 TEST_F(ThreadedEngineTest, AForkedChildHasAWorkingEngineAndTheParentGoesOn) {
   Var var;
@@ -376,6 +525,21 @@ TEST_F(ThreadedEngineTest, AForkInsideATaskLeavesTheChildAbleToExit) {
     waitpid(child, &status, 0);
   });
   engine->wait_all();
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+TEST_F(ThreadedEngineTest, AForkInsideAnInlineRunLeavesNothingPendingInTheChild) {
+  Var var;
+  ASSERT_TRUE(begin({}, {&var}));
+  engine->stop_workers();
+  const pid_t child = fork();
+  engine->start_workers();
+  finish({}, {&var});
+  push({}, {&var}, [] {});
+  engine->wait_all();
+  if (child == 0) _exit(var.version() == 2 ? 0 : 1);
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 #endif

@@ -1,8 +1,11 @@
 #include "hybridnet/plan.h"
 
+#include <new>
+#include <stdexcept>
 #include <thread>
 
 #include "graph/build_graph.h"
+#include "ops/elementwise/declare.h"
 #include "plan/plan.h"
 
 namespace hybridnet::graph_testing {
@@ -66,6 +69,45 @@ TEST(Plan, ViewsCostNothing) {
   const NodeEntry y = use("tanh", {use("Reshape", {use("sigmoid", {x})}, {{"shape", "(3, 2)"}})});
   Graph graph = make_graph({x}, {float32({2, 3})}, {y});
   EXPECT_EQ(compile(graph)->num_instructions(), 2u);
+}
+
+// An operator that finds no memory, or fails otherwise, when it runs.
+void fail_to_run(const NoParams&, const KernelArgs& args) {
+  if (*args.in[0].as<float>() > 0) throw std::bad_alloc();
+  throw std::runtime_error("no luck");
+}
+
+TEST(Plan, AnOperatorThatRunsOutOfMemoryIsAnErrorOfThatKindAndOtherExceptionsAreErrorsOfNone) {
+  const NodeEntry x = var("x");
+  OpRegistry ops;
+  ops.declare("failing_of_tests")
+      .doc("Fails.")
+      .input("data")
+      .output("out")
+      .infer([](const NoParams&, InferContext& c) { ops::infer_elementwise(c); })
+      .cpu(fail_to_run)
+      .gradient(kNotDifferentiable)
+      .may_raise()
+      .sample(Sample{.inputs = {Shape{2}}});
+  ops.seal();
+  const Op& op = ops.at("failing_of_tests");
+  const NodeEntry y{make_node(op, "hungry", parse_params(op, {}, 1), {x}), 0};
+  for (const auto& [value, kind] : {std::pair{1.0f, ErrorKind::kMemory}, {-1.0f, ErrorKind::kError}}) {
+    for (const bool queued : {false, true}) {
+      const NDArray input = make_array(Shape{1}, {value});
+      Var* const writes[] = {&input.var()};
+      if (queued) engine().push([input](TaskContext&) {}, {{}, writes}, {.name = "before", .cost_ns = 30'000});
+      const auto function = make_ref<CachedOp>(Symbol{{y}}, CachedOpConfig{});
+      try {
+        function->call({&input, 1})[0].wait_to_read();
+        ADD_FAILURE() << "ran";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), kind);
+        EXPECT_EQ(error.fields().op, "failing_of_tests");
+        EXPECT_EQ(error.fields().node, "hungry");
+      }
+    }
+  }
 }
 
 // Symbols with what they need, run in every way and compared.

@@ -1,0 +1,95 @@
+// The tasks that were pushed and are not over, counted so that a wait for all of them ends although others go on
+// pushing.
+//
+// Tasks belong to one of two generations. New ones join the younger; a wait closes it, which makes the other the
+// younger one, as soon as nothing is left of the older, and then sleeps until the closed one is empty. A task that a
+// task pushes joins its generation, so a closed one grows no more than what is in it wants. Two generations are enough,
+// because who waits while an older wait still does closes the next one only after that is over.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+
+namespace hybridnet {
+
+class Pending {
+ public:
+  static constexpr int kYoungest = -1;
+
+  // --- without a lock
+  bool nothing() const { return counts_[0].load() == 0 && counts_[1].load() == 0; }
+  // A task is over. True: its generation is empty and somebody waits, so the caller must announce_empty().
+  bool remove(int generation) {
+    return counts_[static_cast<size_t>(generation)].fetch_sub(1) == 1 && waiting_.load() > 0;
+  }
+
+  // --- under the engine's mutex
+  // Counts one more task; returns its generation.
+  int add(int generation) {
+    if (generation == kYoungest) generation = young_;
+    counts_[static_cast<size_t>(generation)].fetch_add(1);
+    return generation;
+  }
+  void announce_empty(int generation) {
+    const auto g = static_cast<size_t>(generation);
+    if (counts_[g].load() > 0) return;  // the younger one, and it has grown again meanwhile
+    ++emptied_[g];
+    changed_.notify_all();
+  }
+
+  // A wait for what is pending when it begins. Made, used and destroyed under the engine's mutex.
+  class Wait {
+   public:
+    explicit Wait(Pending& pending) : pending_(pending), old_(1 - pending.young_), emptied_before_(pending.emptied_) {
+      pending_.waiting_.fetch_add(1);  // before over() looks: remove() counts, then looks who waits
+    }
+    ~Wait() { pending_.waiting_.fetch_sub(1); }
+    Wait(const Wait&) = delete;
+
+    bool over() {
+      if (!empty(old_)) return false;
+      const int young = 1 - old_;
+      if (empty(young)) return true;
+      if (pending_.young_ == young) pending_.close_young();
+      return false;
+    }
+    void sleep(std::unique_lock<std::mutex>& lock) {
+      pending_.changed_.wait(lock, [this] { return over(); });
+    }
+    void sleep_for(std::unique_lock<std::mutex>& lock, std::chrono::nanoseconds limit) {
+      pending_.changed_.wait_for(lock, limit, [this] { return over(); });
+    }
+
+   private:
+    // Now, or once since the wait began.
+    bool empty(int generation) const {
+      const auto g = static_cast<size_t>(generation);
+      return pending_.emptied_[g] != emptied_before_[g] || pending_.counts_[g].load() == 0;
+    }
+
+    Pending& pending_;
+    const int old_;
+    const std::array<uint64_t, 2> emptied_before_;
+  };
+
+ private:
+  // Only while the other one is empty, which is said here once more: a wait that missed it must not wait for those to
+  // come.
+  void close_young() {
+    young_ = 1 - young_;
+    ++emptied_[static_cast<size_t>(young_)];
+    changed_.notify_all();
+  }
+
+  std::array<std::atomic<int64_t>, 2> counts_{};
+  std::atomic<int> waiting_{0};
+  int young_ = 0;
+  std::array<uint64_t, 2> emptied_{};  // how often each was found empty
+  std::condition_variable changed_;
+};
+
+}  // namespace hybridnet
