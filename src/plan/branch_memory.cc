@@ -1,6 +1,7 @@
 #include "plan/branch_memory.h"
 
 #include <algorithm>
+#include <map>
 
 #include "graph/control_flow.h"
 
@@ -20,17 +21,32 @@ std::vector<bool> only_given_out(const Subgraph& body) {
   return result;
 }
 
-bool are_exclusive(const NodeEntry& a, const NodeEntry& b) {
-  if (a.node != b.node || !a.node->op) return false;
-  const auto i = static_cast<int>(a.index), j = static_cast<int>(b.index);
-  if (control_kind(*a.node) == ControlKind::kCond) {
-    const BranchSide one = branch_side(*a.node, i), other = branch_side(*a.node, j);
-    return one != other && one != BranchSide::kBoth && other != BranchSide::kBoth;
+// Which outputs of the nodes of one body exclude each other. A loop is asked once for all of its outputs: it asks the
+// loops inside, and to ask them anew for each pair of outputs would take exponentially long in nested loops.
+class Exclusion {
+ public:
+  bool operator()(const NodeEntry& a, const NodeEntry& b) {
+    if (a.node != b.node || !a.node->op) return false;
+    const auto i = static_cast<int>(a.index), j = static_cast<int>(b.index);
+    if (control_kind(*a.node) == ControlKind::kCond) {
+      const BranchSide one = branch_side(*a.node, i), other = branch_side(*a.node, j);
+      return one != other && one != BranchSide::kBoth && other != BranchSide::kBoth;
+    }
+    const std::map<int, int>& partners = partners_of(*a.node);
+    const auto found = partners.find(i);
+    return found != partners.end() && found->second == j;
   }
-  const auto pairs = exclusive_rows(*a.node);
-  return std::any_of(pairs.begin(), pairs.end(),
-                     [&](const auto& pair) { return pair == std::pair(i, j) || pair == std::pair(j, i); });
-}
+
+ private:
+  const std::map<int, int>& partners_of(const Node& loop) {
+    const auto [place, is_new] = known_.try_emplace(&loop);
+    if (!is_new) return place->second;
+    for (const auto& [i, j] : exclusive_rows(loop)) place->second[i] = j, place->second[j] = i;
+    return place->second;
+  }
+
+  std::map<const Node*, std::map<int, int>> known_;
+};
 
 }  // namespace
 
@@ -53,6 +69,7 @@ std::vector<std::pair<int, int>> exclusive_rows(const Node& node) {
   auto output = [&](int i) -> const NodeEntry& { return body.outputs[static_cast<size_t>(i)]; };
   auto bytes = [&](int i) { return node.specs[static_cast<size_t>(i)].bytes(); };
   std::vector<std::pair<int, int>> pairs;
+  Exclusion are_exclusive;
   std::vector<bool> free;
   for (int i = 0; i < stacked; ++i) {
     for (int j = i + 1; j < stacked; ++j) {

@@ -13,6 +13,7 @@ Prints what the programs were made of and what failed; the exit status tells whe
 from __future__ import annotations
 
 import argparse
+import contextlib
 import multiprocessing
 import os
 import pathlib
@@ -105,8 +106,8 @@ def prove(programs: int, jobs: int, seed: int, folder: pathlib.Path) -> tuple[Co
     found: Counter[str] = Counter()
     failures: list[str] = []
     work = [(number, tree, models) for number, tree in enumerate(distinct_programs(programs, seed))]
-    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
-        for counts, wrong in pool.imap_unordered(_work, work, chunksize=10) if jobs > 1 else map(_work, work):
+    with multiprocessing.get_context("spawn").Pool(jobs) if jobs > 1 else contextlib.nullcontext() as pool:
+        for counts, wrong in pool.imap_unordered(_work, work, chunksize=10) if pool else map(_work, work):
             found.update(counts)
             failures += wrong
     good, text = compare_models.run(compare_models.build(folder), models)

@@ -123,3 +123,19 @@ def test_loops_in_loops_of_graphs_that_nobody_traced(train):
     executor.backward([mx.nd.zeros((2, 3, 2)), mx.nd.zeros((2, 3, 2)), mx.nd.ones((4,))])
     np.testing.assert_allclose(executor.grad_dict["start"].asnumpy(), np.full(4, 64))
     np.testing.assert_allclose(executor.grad_dict["factor"].asnumpy(), 6 * 32 * values)
+
+
+def test_deeply_nested_loops_of_many_outputs_are_compiled_at_once():
+    """Asking each loop for each pair of outputs of the one around it would take days."""
+    depth, count = 8, 12
+
+    def nested(x, depth):
+        if depth == 0:
+            return [x.reshape((1,)) * k for k in range(count)]
+        return foreach(lambda row, states: (nested(row, depth - 1), states), x, [])[0]
+
+    block = Block(lambda x: nested(x, depth))
+    block.hybridize()
+    x = np.arange(2.0**depth).reshape((2,) * depth)
+    for k, out in enumerate(block(nd.array(x))):
+        np.testing.assert_array_equal(out.asnumpy(), x[..., None] * k)
