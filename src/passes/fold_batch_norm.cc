@@ -34,6 +34,7 @@ bool may_scale(const Graph& graph, const Node& layer, const Node& norm) {
   const double axis = number_attribute(norm, "axis", 1);
   if (axis != 1 && axis + ndim != 1) return false;
   if (dense && ndim != 2) return false;
+  if (layer.inputs.size() > 2 && graph.spec(layer.inputs[2]).shape.ndim() != 1) return false;  // a bias may be a column
   return graph.spec(norm.inputs[1]).dtype == graph.spec(layer.inputs[1]).dtype;
 }
 

@@ -292,7 +292,7 @@ class BucketingModule(BaseModule):
     def _update_by_default_indices(self) -> None:
         default = self._buckets[self._default_bucket_key]
         current = self._curr_module
-        if current is default or current._param_names == default._param_names:
+        if current is default or current._param_names == default._param_names or current._update_on_kvstore:
             current.update()
             return
         positions = {name: i for i, name in enumerate(default._param_names)}

@@ -186,6 +186,9 @@ class Module(BaseModule):
         return self._arg_params, self._aux_params  # type: ignore[return-value]
 
     def _sync_params_from_devices(self) -> None:
+        if self._update_on_kvstore:  # row_sparse_pull may have left rows out of the executors' arrays
+            for name, arrays in zip(self._param_names, self._exec_group.param_arrays, strict=True):
+                self._kvstore.pull(name, out=arrays, ignore_sparse=False)
         self._exec_group.get_params(self._arg_params, self._aux_params)
         self._params_dirty = False
 
@@ -233,6 +236,7 @@ class Module(BaseModule):
         self.params_initialized = True
         self._params_dirty = False
         self._exec_group.set_params(self._arg_params, self._aux_params)
+        self._fill_store()
 
     @staticmethod
     def _init_one(desc: InitDesc, array: Any, given: Any, initializer: Any, allow_missing: bool) -> None:
@@ -269,6 +273,7 @@ class Module(BaseModule):
             return
         self._need("set_params", params=False)
         self._exec_group.set_params(arg_params, aux_params, allow_extra=allow_extra)
+        self._fill_store(arg_params)
         self._params_dirty = True
         self.params_initialized = True
 
@@ -392,7 +397,8 @@ class Module(BaseModule):
         Parameters
         ----------
         kvstore : str, KVStore or None
-            Sums gradients of several contexts.
+            Sums gradients of several contexts. A store that was made by the caller and has an optimizer also holds the
+            parameters, by name, and updates them.
         optimizer : str or Optimizer
         optimizer_params : dict or pairs
             Its arguments, if optimizer is a name; rescale_grad is 1 / batch size by default.
@@ -406,10 +412,16 @@ class Module(BaseModule):
         if self._params_dirty:
             self._sync_params_from_devices()
         self._kvstore = self._make_store(kvstore)
-        count = len(self._context)
+        self._update_on_kvstore = self._kvstore is kvstore is not None and self._kvstore.is_capable("optimizer")
+        count = 1 if self._update_on_kvstore else len(self._context)
         names = {i * count + k: name for i, name in enumerate(self._param_names) for k in range(count)}
         self._optimizer = self._make_optimizer(optimizer, optimizer_params, names)
-        self._updater = opt.get_updater(self._optimizer)
+        if self._update_on_kvstore:
+            self._updater = None
+            self._kvstore.set_optimizer(self._optimizer)
+            self._fill_store()
+        else:
+            self._updater = opt.get_updater(self._optimizer)
         self.optimizer_initialized = True
         if self._preload_opt_states is not None:
             self.load_optimizer_states(self._preload_opt_states)
@@ -423,6 +435,14 @@ class Module(BaseModule):
 
             return create(kvstore)
         return kvstore
+
+    def _fill_store(self, given: Any = None) -> None:
+        """Parameters of these names (default: all) into a store that updates them."""
+        if not self._update_on_kvstore:
+            return
+        for name, arrays in zip(self._param_names, self._exec_group.param_arrays, strict=True):
+            if given is None or name in given:
+                self._kvstore.broadcast(name, arrays[0], out=arrays)
 
     def _make_optimizer(self, optimizer: Any, params: Any, names: dict[int, str]) -> opt.Optimizer:
         rescale = 1.0 / self._exec_group.batch_size
@@ -495,6 +515,9 @@ class Module(BaseModule):
         for i, (arrays, grads) in enumerate(zip(group.param_arrays, group.grad_arrays, strict=True)):
             if grads[0] is None:
                 continue
+            if self._update_on_kvstore:
+                self._update_in_store(self._param_names[i], arrays, grads, -i)
+                continue
             if self._kvstore is not None:
                 self._kvstore.pushpull(self._param_names[i], grads, out=grads, priority=-i)
             for k, (array, grad) in enumerate(zip(arrays, grads, strict=True)):
@@ -503,6 +526,13 @@ class Module(BaseModule):
             if column:
                 indices, grads, arrays = (list(part) for part in zip(*column, strict=True))
                 self._updater(indices, grads, arrays)
+
+    def _update_in_store(self, name: str, arrays: list[Any], grads: list[Any], priority: int) -> None:
+        if arrays[0].stype == "default":
+            self._kvstore.pushpull(name, grads, out=arrays, priority=priority)
+        else:  # pushpull leaves such arrays to row_sparse_pull; here all rows are wanted
+            self._kvstore.push(name, grads, priority=priority)
+            self._kvstore.pull(name, out=arrays, priority=priority, ignore_sparse=False)
 
     def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:
         """Outputs of the last forward, joined over contexts (or a list per output)."""

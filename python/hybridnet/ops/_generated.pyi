@@ -408,7 +408,7 @@ def FullyConnected(
     weight : tensor
         (num_hidden, features)
     bias : tensor, optional
-        (num_hidden,)
+        (num_hidden,) or (num_hidden, 1)
     num_hidden : int, at least 1
         Number of outputs per row.
     no_bias : bool

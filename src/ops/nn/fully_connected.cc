@@ -61,7 +61,8 @@ int64_t known_product(const Shape& s, int first, int last) {
 
 void infer_fully_connected(const FullyConnectedParams& p, InferContext& c) {
   c.unify_dtypes();
-  if (!p.no_bias) c.set_in_shape(2, Shape{p.num_hidden});
+  // A column is a bias, too: the weights of an Embedding with outputs of size 1, when both share one parameter.
+  if (!p.no_bias) c.set_in_shape(2, c.in_shape(2).ndim() == 2 ? Shape{p.num_hidden, 1} : Shape{p.num_hidden});
   c.set_in_shape(1, Shape{p.num_hidden, kUnknownDim});
   if (!c.in_shape(0).rank_known() && !p.flatten && c.out_shape(0).rank_known())
     c.set_in_shape(0, Shape::unknown(c.out_shape(0).ndim()));
@@ -207,7 +208,10 @@ Values product_gradient(const FullyConnectedParams& p, const GradientContext& g,
   d = reshape(d, Shape{s.rows, s.hidden});
   if (g.wants(0)) grads[0] = reshape(dot(d, g.input(1), false, false), data);
   if (g.wants(1)) grads[1] = dot(d, reshape(g.input(0), Shape{s.rows, s.features}), true, false);
-  if (!p.no_bias && g.wants(2)) grads[2] = sum(d, Tuple{0}, false);
+  if (!p.no_bias && g.wants(2)) {
+    grads[2] = sum(d, Tuple{0}, false);
+    if (g.input_spec(2).shape.ndim() == 2) grads[2] = reshape(grads[2], g.input_spec(2).shape);
+  }
   return grads;
 }
 
@@ -254,7 +258,7 @@ OpBuilder<P> declare(OpRegistry& ops, const char* name) {
   return ops.declare<P>(name)
       .input("data", "(batch, ...), or (..., features) with flatten=False")
       .input("weight", "(num_hidden, features)")
-      .optional_input("bias", "(num_hidden,)")
+      .optional_input("bias", "(num_hidden,) or (num_hidden, 1)")
       .output("output", "(batch, num_hidden), or (..., num_hidden) with flatten=False")
       .num_inputs([](const P& p) { return num_inputs(p); })
       .infer([](const P& p, InferContext& c) { infer(p, c); })
@@ -275,6 +279,7 @@ void register_fully_connected(OpRegistry& ops) {
       .gradient(fully_connected_gradient, Saves::of({0, 1}))
       .sample({{3, 4}, {5, 4}, {5}}, {{"num_hidden", "5"}})
       .sample({{2, 3, 2}, {5, 6}}, {{"num_hidden", "5"}, {"no_bias", "True"}})
+      .sample({{3, 4}, {5, 4}, {5, 1}}, {{"num_hidden", "5"}})
       .sample({{2, 3, 4}, {5, 4}, {5}}, {{"num_hidden", "5"}, {"flatten", "False"}})
       .sample({{20, 17}, {33, 17}, {33}}, {{"num_hidden", "33"}});
   declare<FusedFullyConnectedParams>(ops, "_fused_fully_connected")

@@ -186,3 +186,57 @@ def test_the_smallest_store_trains():
     loss.backward()
     trainer.step(1)
     np.testing.assert_array_equal(param.data().asnumpy(), [0, 0])
+
+
+def trained(store, contexts, sparse=False):
+    """(module, parameters) after three steps of momentum on a bilinear net."""
+    data = mx.sym.Variable("data")
+    weight = mx.sym.Variable("fc_weight", stype="row_sparse" if sparse else None)
+    out = mx.sym.FullyConnected(data, weight=weight, num_hidden=2, name="fc")
+    net = mx.sym.LinearRegressionOutput(out, mx.sym.Variable("label"), name="loss")
+    mod = mx.mod.Module(net, label_names=["label"], context=contexts)
+    mod.bind([("data", (4, 3))], [("label", (4, 2))])
+    values = {"fc_weight": mx.nd.arange(6).reshape((2, 3)), "fc_bias": mx.nd.array([1, -1])}
+    mod.init_params(arg_params=values)
+    mod.init_optimizer(store, "sgd", {"learning_rate": 0.1, "momentum": 0.9, "wd": 0.01})
+    rows = np.random.default_rng(0).normal(size=(4, 3))
+    batch = mx.io.DataBatch([mx.nd.array(rows)], [mx.nd.ones((4, 2))])
+    for _ in range(3):
+        mod.forward(batch, is_train=True)
+        mod.backward()
+        mod.update()
+    return mod, {name: value.asnumpy() for name, value in mod.get_params()[0].items()}
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_store_that_is_given_to_a_module_holds_its_parameters_and_updates_them(count, sparse, tmp_path):
+    contexts = [mx.cpu(i) for i in range(count)]
+    _, wanted = trained("local", contexts)
+    store = mx.kv.create("local")
+    mod, found = trained(store, contexts, sparse)
+    for name, array in wanted.items():
+        np.testing.assert_allclose(found[name], array, rtol=1e-5)
+        held = mx.nd.zeros(array.shape)
+        store.pull(name, out=held)
+        np.testing.assert_allclose(held.asnumpy(), array, rtol=1e-5)
+    mod.save_optimizer_states(str(tmp_path / "states"))
+    mod.load_optimizer_states(str(tmp_path / "states"))
+    # Rows that one batch does not need may be left out; the store has them.
+    store.row_sparse_pull("fc_weight", mod._exec_group.param_arrays[0], row_ids=mx.nd.array([1]))
+    assert not mod._exec_group.param_arrays[0][0].asnumpy()[0].any()
+    mod._params_dirty = True
+    np.testing.assert_allclose(mod.get_params()[0]["fc_weight"].asnumpy(), wanted["fc_weight"], rtol=1e-5)
+
+
+def test_parameters_that_are_set_reach_the_store_of_a_module():
+    store = mx.kv.create("local")
+    mod, before = trained(store, [mx.cpu()])
+    mod.set_params({"fc_bias": mx.nd.array([7, 8])}, {}, allow_missing=True)
+    held = [mx.nd.zeros((2,)), mx.nd.zeros((2, 3))]
+    store.pull(["fc_bias", "fc_weight"], out=held)
+    assert value(held[0]) == [7, 8]
+    np.testing.assert_allclose(held[1].asnumpy(), before["fc_weight"], rtol=1e-6)
+    mod.set_params({"fc_bias": mx.nd.zeros((2,)), "fc_weight": mx.nd.ones((2, 3))}, {})
+    store.pull(["fc_bias", "fc_weight"], out=held)
+    assert value(held[0]) == [0, 0] and value(held[1]) == [[1, 1, 1], [1, 1, 1]]

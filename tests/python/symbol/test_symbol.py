@@ -406,3 +406,18 @@ def test_a_range_without_end_is_a_vector_as_long_as_its_reader_needs():
     np.testing.assert_array_equal(total.eval(data=mx.nd.zeros((4,)))[0].asnumpy(), [1, 3, 5, 7])
     with pytest.raises(mx.errors.ShapeError):
         total.infer_shape(data=(4, 2))
+
+
+def test_a_column_as_bias_is_not_folded_with_what_follows(rng):
+    data, bias = mx.sym.var("data"), mx.sym.var("bias", shape=(3, 1))
+    dense = mx.sym.FullyConnected(data, mx.sym.var("weight"), bias, num_hidden=3, name="fc")
+    net = mx.sym.BatchNorm(dense, name="bn", fix_gamma=False)
+    values = {"data": (4, 2), "weight": (3, 2), "bias": (3, 1), "bn_gamma": (3,), "bn_beta": (3,)}
+    values = {name: mx.nd.array(rng.normal(size=shape)) for name, shape in values.items()}
+    moving = {"bn_moving_mean": mx.nd.array(rng.normal(size=3)), "bn_moving_var": mx.nd.ones((3,)) * 2}
+    found = []
+    for shape in ((3, 1), (3,)):
+        values["bias"] = values["bias"].reshape(shape)
+        net = mx.sym.load_json(net.tojson().replace("(3, 1)", str(shape)))
+        found.append(net.bind(mx.cpu(), values, aux_states=moving).forward()[0].asnumpy())
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-5, atol=1e-6)

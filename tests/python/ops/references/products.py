@@ -39,7 +39,7 @@ def _fully_connected(inputs, attrs):
     if value(attrs, "flatten", True):
         data = data.reshape(data.shape[0], -1)
     out = data @ weight.T
-    return [out + inputs[2] if len(inputs) > 2 else out]
+    return [out + inputs[2].ravel() if len(inputs) > 2 else out]
 
 
 REFERENCES = {
