@@ -251,13 +251,32 @@ class LibraryHooks:
     @staticmethod
     def call(op_type: str, attributes: str, inputs: list[NDArray]) -> list[NDArray]:
         shapes, dtypes = [array.shape for array in inputs], [array.dtype for array in inputs]
-        return _Call(op_type, _prop(op_type, attributes), shapes, dtypes, inputs.__getitem__).run(inputs)
+        try:
+            return _Call(op_type, _prop(op_type, attributes), shapes, dtypes, inputs.__getitem__).run(inputs)
+        except Exception as error:
+            _tell_place(error, _core.current_place())
+            raise
 
     @staticmethod
     def call_lazy(
         op_type: str, attributes: str, shapes: list[Any], dtypes: list[Any], get: Callable[[int], NDArray]
     ) -> list[NDArray]:
-        return _Call(op_type, _prop(op_type, attributes), shapes, dtypes, get).run()
+        try:
+            return _Call(op_type, _prop(op_type, attributes), shapes, dtypes, get).run()
+        except Exception as error:
+            _tell_place(error, _core.current_place())
+            raise
+
+
+def _tell_place(error: Exception, place: str) -> None:
+    """Notes on the error where in a graph it happened, unless it tells already."""
+    notes = getattr(error, "__notes__", [])
+    if not place or any(note.startswith("In node ") for note in notes):
+        return
+    if hasattr(error, "add_note"):  # Python 3.11
+        error.add_note(f"In node {place}")
+    else:
+        error.__notes__ = [*notes, f"In node {place}"]  # type: ignore[attr-defined]
 
 
 class _Call:
@@ -311,6 +330,7 @@ class _Call:
             return outputs
         self.outputs = [output.detach() for output in outputs]
         self.versions = self._overwrites()
+        self.place = _core.current_place()
         self.inputs, self.get = [], _no_input  # the tape holds what it needs of them
         _core.record_function(self.op_type, self.backward, inputs, outputs)
         return outputs
@@ -361,6 +381,13 @@ class _Call:
 
     def backward(self, out_grads: list[NDArray | None], create_graph: bool, recorded: Any) -> list[NDArray]:
         """What the tape calls."""
+        try:
+            return self._gradients(out_grads, create_graph)
+        except Exception as error:
+            _tell_place(error, self.place)
+            raise
+
+    def _gradients(self, out_grads: list[NDArray | None], create_graph: bool) -> list[NDArray]:
         if create_graph:
             raise GradientError(
                 f"operator {self.op_type!r}: a custom operator has no gradient of its gradient.\n"

@@ -4,6 +4,7 @@
 
 #include "plan/control_kernel.h"
 #include "plan/loop_rows.h"
+#include "plan/place.h"
 #include "plan/task.h"
 
 namespace hybridnet {
@@ -52,8 +53,11 @@ class Rows final : public RecordedFunction {
 class Outputs {
  public:
   explicit Outputs(size_t count) : rows_(count) {}
-  void add(std::span<const NDArray> outs) {
-    for (size_t i = 0; i < rows_.size(); ++i) rows_[i].push_back(outs[i]);
+  void add(std::span<const NDArray> outs, const Node& node) {
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      rows_[i].push_back(outs[i]);
+      check_row(node, i, rows_[i][0].spec(), outs[i].spec());
+    }
   }
   void reverse() {
     for (std::vector<NDArray>& rows : rows_) std::reverse(rows.begin(), rows.end());
@@ -135,9 +139,14 @@ class Foreach {
     const auto num_out_data = static_cast<size_t>(p_.num_out_data);
     Outputs outputs(num_out_data);
     for (int64_t done = 0; done < count_; ++done) {
-      const std::vector<NDArray> results = step(done);
-      outputs.add({results.data(), num_out_data});
-      states_.assign(results.begin() + static_cast<std::ptrdiff_t>(num_out_data), results.end());
+      try {
+        const std::vector<NDArray> results = step(done);
+        for (const NDArray& result : results) result.wait_to_read();  // an error belongs to this iteration
+        outputs.add({results.data(), num_out_data}, node_);
+        take_states({results.begin() + static_cast<std::ptrdiff_t>(num_out_data), results.end()});
+      } catch (const Error&) {
+        fail_in_iteration(node_, done);
+      }
     }
     if (p_.reverse) outputs.reverse();
     std::vector<TensorSpec> specs;
@@ -165,10 +174,14 @@ class Foreach {
       else
         inputs.push_back(arguments_[source]);
     }
-    try {
-      return body_.call(inputs, {});
-    } catch (const Error&) {
-      fail_in_iteration(node_, done);
+    const PlaceScope place(node_, done);
+    return body_.call(inputs, {});
+  }
+
+  void take_states(std::span<const NDArray> states) {
+    for (size_t s = 0; s < states_.size(); ++s) {
+      check_state(node_, s, states_[s].spec(), states[s].spec(), {});
+      states_[s] = states[s];
     }
   }
 

@@ -25,6 +25,11 @@ NDArray padded(const NDArray& array, int64_t rows) {
   return rest.shape[0] <= 0 ? array : joined({array, zeros(rest, array.device())});
 }
 
+// As users call it.
+std::string construct(const Node& node) {
+  return node.op->name.compare(0, 1, "_") == 0 ? node.op->name.substr(1) : node.op->name;
+}
+
 }  // namespace
 
 GraphDefinition definition_of_copy(const Node& node, ParamsPtr params, int num_inputs) {
@@ -40,6 +45,34 @@ GraphDefinition definition_of_copy(const Node& node, ParamsPtr params, int num_i
   }
   for (int i = 0; i < alone->num_outputs(); ++i) definition.outputs.push_back({alone, static_cast<uint32_t>(i)});
   return definition;
+}
+
+void check_state(const Node& node, size_t number, const TensorSpec& before, const TensorSpec& after,
+                 const std::vector<bool>& free) {
+  bool same = before.dtype == after.dtype && before.shape.ndim() == after.shape.ndim();
+  for (int i = 0; same && i < before.shape.ndim(); ++i)
+    same = before.shape[i] == after.shape[i] || (static_cast<size_t>(i) < free.size() && free[static_cast<size_t>(i)]);
+  if (same) return;
+  const bool is_while = control_kind(node) == ControlKind::kWhileLoop;
+  throw ShapeError({.op = construct(node),
+                    .input = (is_while ? "variable " : "state ") + std::to_string(number),
+                    .expected = before.str(),
+                    .given = after.str() + " from the body",
+                    .because = "what an iteration returns is what the next one gets",
+                    .fix = is_while ? "reshape what the function returns, or allow it with shape_invariants"
+                                    : "reshape what the function returns",
+                    .where = node.where});
+}
+
+void check_row(const Node& node, size_t number, const TensorSpec& first, const TensorSpec& row) {
+  if (row == first) return;
+  throw ShapeError(
+      {.op = construct(node),
+       .input = "output " + std::to_string(number),
+       .message = "an output differs between iterations: it was " + first.str() + ", now it is " + row.str(),
+       .because = "the outputs of all iterations are stacked",
+       .fix = "give every iteration outputs of the same shape: reduce, pad or cut them in the body",
+       .where = node.where});
 }
 
 NDArray rows_without_iterations(TensorSpec spec, int64_t rows, const Node& node) {
@@ -62,15 +95,6 @@ NDArray first_rows(const NDArray& array, int64_t count) {
 
 NDArray stacked_rows(const std::vector<NDArray>& given, const TensorSpec& spec, int64_t rows, const Node& node) {
   if (given.empty()) return rows_without_iterations(spec, rows, node);
-  for (const NDArray& row : given) {
-    if (row.spec() == given[0].spec()) continue;
-    throw ShapeError({.op = node.op->name,
-                      .node = node.name,
-                      .message = "an output differs between iterations",
-                      .because = given[0].spec().str() + " and " + row.spec().str() + " cannot be stacked",
-                      .fix = "give every iteration outputs of the same shape",
-                      .where = node.where});
-  }
   return padded(apply(kStack, given, {{"num_args", static_cast<int64_t>(given.size())}, {"axis", 0}})[0], rows);
 }
 

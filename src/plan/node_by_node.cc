@@ -12,6 +12,7 @@
 #include "plan/graph_function.h"
 #include "plan/loop_by_node.h"
 #include "plan/loop_rows.h"
+#include "plan/place.h"
 #include "plan/while_by_node.h"
 
 namespace hybridnet {
@@ -117,12 +118,16 @@ class NodeByNode::Run {
     if (is_lazy_cond(node)) return run_cond(node);
     std::vector<NDArray> arguments;
     for (const NodeEntry& input : node.inputs) arguments.push_back(value(input));
-    if (node.subgraphs.empty()) return invoke(*node.op, node.params, arguments);
+    if (node.subgraphs.empty()) {
+      const PlaceScope place(node, PlaceScope::kOperator);
+      return invoke(*node.op, node.params, arguments);
+    }
     return run_loop(node, arguments);
   }
 
   // --------------------------------------------------------------------------------------------- lazy operators, cond
   std::vector<NDArray> run_lazy(const Node& node, const CustomParams& use) {
+    const PlaceScope place(node, PlaceScope::kOperator);
     std::vector<bool> asked(node.inputs.size());
     const std::vector<TensorSpec> specs = specs_of(node);
     std::vector<NDArray> results = custom_operators(use).call_lazy(use, specs, [&](size_t input) {
@@ -149,6 +154,7 @@ class NodeByNode::Run {
     pred.wait_to_read();
     const bool taken = is_true(pred.ref());
     std::vector<NDArray> results;
+    const PlaceScope place(node, taken ? PlaceScope::kThenBranch : PlaceScope::kElseBranch);
     try {
       results = run_body(taken ? 1 : 2);
     } catch (const Error&) {

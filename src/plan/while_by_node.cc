@@ -5,6 +5,7 @@
 #include "base/front_end.h"
 #include "plan/graph_function.h"
 #include "plan/loop_rows.h"
+#include "plan/place.h"
 
 namespace hybridnet {
 namespace {
@@ -40,23 +41,6 @@ NDArray array_of_count(int64_t count, const Shape& shape) {
   NDArray array = NDArray::empty(shape, DType::kInt64);
   *static_cast<int64_t*>(array.data()) = count;
   return array;
-}
-
-// A variable must come back as it went in, but for sizes that are free.
-void check_variable(const Node& node, size_t number, const TensorSpec& before, const TensorSpec& after,
-                    const std::vector<bool>& free) {
-  bool same = before.dtype == after.dtype && before.shape.ndim() == after.shape.ndim();
-  for (int i = 0; same && i < before.shape.ndim(); ++i)
-    same = before.shape[i] == after.shape[i] || (static_cast<size_t>(i) < free.size() && free[static_cast<size_t>(i)]);
-  if (same) return;
-  throw ShapeError({.op = "while_loop",
-                    .node = node.name,
-                    .input = "variable " + std::to_string(number),
-                    .expected = before.str(),
-                    .given = after.str() + " from the body",
-                    .because = "what an iteration returns is what the next one gets",
-                    .fix = "reshape what the function returns, or allow it with shape_invariants",
-                    .where = node.where});
 }
 
 }  // namespace
@@ -150,17 +134,22 @@ int64_t WhileLoopByNode::run_steps() {
   const std::vector<std::vector<bool>> free = free_sizes(p_);
   int64_t done = 0;
   try {
-    for (; done < limit_ && condition_holds(); ++done) {
+    for (; done < limit_; ++done) {
+      const PlaceScope place(node_, done);
+      if (!condition_holds()) break;
       check_interrupt();
       std::vector<NDArray> inputs;
       for (int source : sources) inputs.push_back(arguments_[static_cast<size_t>(source)]);
       for (size_t s = 0; s < slots.size(); ++s) inputs[static_cast<size_t>(slots[s])] = states_[s];
       const std::vector<NDArray> results = graph_.body_of(node_, 1)->call(inputs, {});
       for (const NDArray& result : results) result.wait_to_read();  // an error belongs to this iteration
-      for (size_t i = 0; i < pieces_.size(); ++i) pieces_[i].push_back(results[i]);
+      for (size_t i = 0; i < pieces_.size(); ++i) {
+        pieces_[i].push_back(results[i]);
+        check_row(node_, i, pieces_[i][0].spec(), results[i].spec());
+      }
       for (size_t s = 0; s < states_.size(); ++s) {
         const NDArray& after = results[pieces_.size() + s];
-        check_variable(node_, s, states_[s].spec(), after.spec(), free[s]);
+        check_state(node_, s, states_[s].spec(), after.spec(), free[s]);
         states_[s] = after;
       }
     }

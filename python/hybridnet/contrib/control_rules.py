@@ -122,6 +122,12 @@ def spec_of(array: Any) -> Spec | None:
     return tuple(shape), np.dtype(dtype)
 
 
+def has_open_sizes(array: Any) -> bool:
+    """Is the number of axes of a Symbol known, but not all of their sizes?"""
+    specs = [] if isinstance(array, NDArray) else _core.symbol_specs(array)
+    return bool(specs) and specs[0][0] is not None and any(d < 0 for d in specs[0][0])
+
+
 def describe(spec: Spec) -> str:
     """As in other errors: float32(2, 3)."""
     return f"{spec[1].name}{tuple(spec[0])}"

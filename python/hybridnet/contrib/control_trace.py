@@ -217,6 +217,14 @@ def while_loop(call: WhileLoop) -> tuple[Any, Any, Any]:
 
 
 # ---------------------------------------------------------------------------------------------------------------- cond
+def _may_differ(one: Any, two: Any) -> bool:
+    """Do the shapes of two values differ, or may they: sizes that only running tells?"""
+    specs = rules.spec_of(one), rules.spec_of(two)
+    if None not in specs:
+        return specs[0] != specs[1]
+    return any(rules.has_open_sizes(value) for value in (one, two))
+
+
 def cond(call: Cond) -> Any:
     """Makes the node of a branch."""
     branches = []
@@ -229,6 +237,5 @@ def cond(call: Cond) -> Any:
     call.check_branches(then_outs, nest, else_outs, else_nest)
     if not then_outs:
         return nests.restore(nest, [])
-    specs = [(rules.spec_of(one), rules.spec_of(two)) for one, two in zip(then_outs, else_outs, strict=True)]
-    dynamic = any(one is not None and two is not None and one != two for one, two in specs)
+    dynamic = any(_may_differ(one, two) for one, two in zip(then_outs, else_outs, strict=True))
     return nests.restore(nest, _parts(_core.control_cond(_symbol(call.pred), then_body, else_body, dynamic, call.name)))

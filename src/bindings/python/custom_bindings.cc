@@ -6,6 +6,7 @@
 
 #include "casters.h"
 #include "hybridnet/custom.h"
+#include "plan/place.h"
 
 namespace hybridnet::python {
 namespace {
@@ -119,6 +120,9 @@ class PythonOperators final : public CustomOperators {
 void bind_custom(py::module_& m) {
   auto* operators = new PythonOperators;  // never destroyed: graphs may ask until the process ends
   install_custom_operators(operators);
+  m.def(
+      "current_place", [] { return current_place(); },
+      "Where the thread is in a graph that runs node by node: loops, iterations, branches, operator; '' outside.");
   m.def(
       "forget_custom_operators", [operators] { operators->forget(); }, "A name has a new meaning.");
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import hybridnet as mx
 import numpy as np
 import pytest
@@ -167,6 +169,126 @@ def test_an_exception_of_the_operator_keeps_its_class_and_the_graph_goes_on():
         with pytest.raises(KeyError, match="of the user"):
             block(rows())
         np.testing.assert_array_equal(block(small).asnumpy(), small.asnumpy())
+
+
+class RaisesOn(mx.operator.CustomOp):
+    """Passes on; raises where the input, or backwards the gradient, holds 99."""
+
+    def forward(self, is_train, req, in_data, out_data, aux):
+        if (in_data[0].asnumpy() == 99).any():
+            raise LookupError("forwards")
+        self.assign(out_data[0], req[0], in_data[0])
+
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        if (out_grad[0].asnumpy() == 99).any():
+            raise LookupError("backwards")
+        self.assign(in_grad[0], req[0], out_grad[0])
+
+
+@mx.operator.register("raises_on_99")
+class RaisesOnProp(mx.operator.CustomOpProp):
+    def create_operator(self, ctx, in_shapes, in_dtypes):
+        return RaisesOn()
+
+
+class StepsRaise(mx.operator.CustomOp):
+    def lazy_step(self, is_train, req, in_data, out_data, aux):
+        return [0] if in_data[0] is None else [7]
+
+
+@mx.operator.register("steps_raise")
+class StepsRaiseProp(mx.operator.CustomOpProp):
+    def __init__(self):
+        super().__init__(lazy=True)
+
+    def create_operator(self, ctx, in_shapes, in_dtypes):
+        return StepsRaise()
+
+
+def raises(x, op_type="raises_on_99"):
+    return (mx.sym if isinstance(x, mx.sym.Symbol) else mx.nd).Custom(x, op_type=op_type)
+
+
+def told(error):
+    return "\n".join([str(error), *getattr(error, "__notes__", [])])
+
+
+class TestErrorsOfPythonCodeTellTheIteration:
+    LOOPS = {
+        "foreach": (lambda x: foreach(lambda d, s: (raises(d), s), x, x[0])[0], r"foreach\d+, iteration 2"),
+        "foreach, reversed": (
+            lambda x: foreach(lambda d, s: (raises(d), s), x, x[0], reverse=True)[0],
+            r"foreach\d+, iteration 1",
+        ),
+        "while_loop": (
+            lambda x: while_loop(
+                lambda i, v: i < 4, lambda i, v: (raises(x.take(i).reshape((3,))), (i + 1, v)), (0, x[0]), 5
+            )[0],
+            r"while_loop\d+, iteration 2",
+        ),
+        "condition of while_loop": (
+            lambda x: while_loop(
+                lambda i, v: raises(x.take(i).reshape((3,))).sum() < 1e9, lambda i, v: (v, (i + 1, v)), (0, x[0]), 4
+            )[0],
+            r"while_loop\d+, iteration 2",
+        ),
+        "loop in a loop": (
+            lambda x: foreach(lambda d, s: (foreach(lambda e, t: (raises(e), t), d, s[:1])[0], s), x, x[0])[0],
+            r"foreach\d+, iteration 2: \S*foreach\d+, iteration 1",
+        ),
+        "branch in a loop": (
+            lambda x: foreach(lambda d, s: (cond(d.sum() > 50, lambda: raises(d), lambda: d), s), x, x[0])[0],
+            r"foreach\d+, iteration 2: \S*cond\d+, then branch",
+        ),
+    }  # fmt: skip
+
+    def data(self):
+        x = np.ones((4, 3), np.float32)
+        x[2, 1] = 99
+        return x
+
+    @pytest.mark.parametrize("name", LOOPS)
+    def test_hybridized(self, name):
+        function, place = self.LOOPS[name]
+        block = Block(function)
+        block.hybridize()
+        with pytest.raises(LookupError, match="forwards") as caught:
+            block(nd.array(self.data()))
+        (note,) = caught.value.__notes__
+        assert re.search(place, note), note
+        assert re.search(r"custom|raises_on_99", note) and "test_custom_in_bodies.py" in note
+        assert np.isfinite(flat(block(nd.ones((4, 3))))[0].asnumpy()).all()  # the graph serves further calls
+
+    @pytest.mark.parametrize("name", ["foreach", "loop in a loop"])
+    def test_bound_symbols(self, name):
+        function, place = self.LOOPS[name]
+        executor = function(mx.sym.var("x", shape=(4, 3))).bind(mx.cpu(), {"x": nd.array(self.data())})
+        with pytest.raises(LookupError, match="forwards") as caught:
+            executor.forward()
+        assert re.search(place, told(caught.value)), told(caught.value)
+
+    def test_backwards(self):
+        block = Block(lambda x: foreach(lambda d, s: (raises(d), s), x, x[0])[0])
+        block.hybridize()
+        x = nd.ones((4, 3))
+        x.attach_grad()
+        with autograd.record():
+            out = block(x)
+        with pytest.raises(LookupError, match="backwards") as caught:
+            out.backward(nd.array(self.data()))
+        assert re.search(r"foreach\d+, iteration 2", told(caught.value)), told(caught.value)
+
+    def test_lazy_operators(self):
+        block = Block(lambda x: foreach(lambda d, s: (raises(d, "steps_raise"), s), x, x[0])[0])
+        block.hybridize()
+        with pytest.raises(errors.ValueError, match="asked for inputs") as caught:
+            block(nd.ones((4, 3)))
+        assert re.search(r"foreach\d+, iteration 0", told(caught.value)), told(caught.value)
+
+    def test_on_arrays_there_is_nothing_to_tell(self):
+        with pytest.raises(LookupError) as caught:
+            raises(nd.array(self.data()))
+        assert not getattr(caught.value, "__notes__", [])
 
 
 def test_parameters_of_a_body_get_gradients():
