@@ -324,3 +324,127 @@ def test_sequences_without_steps_are_refused(rng):
     for inputs in (mx.nd.zeros((2, 0, 3)), []):
         with pytest.raises(mx.errors.ShapeError, match="no steps"):
             cell.unroll(0, inputs)
+
+
+# -- cells of users -----------------------------------------------------------------------------------------------
+
+
+class Remembers(rnn.ModifierCell):
+    """Adds half of the output of the step before, which it keeps on itself."""
+
+    def _alias(self):
+        return "remembers"
+
+    def reset(self):
+        super().reset()
+        self.last = None
+
+    def hybrid_forward(self, F, x, states):
+        output, states = self.base_cell(x, states)
+        self.last = output if self.last is None else output + self.last / 2
+        return self.last, states
+
+
+class Collects(Remembers):
+    """The same with a list, and without a reset of its own: the list is emptied by hand."""
+
+    def reset(self):
+        rnn.ModifierCell.reset(self)
+        self.outputs = []
+
+    def hybrid_forward(self, F, x, states):
+        output, states = self.base_cell(x, states)
+        self.outputs.append(output)
+        return sum(self.outputs[1:], self.outputs[0]), states
+
+
+class Alternates(Remembers):
+    """Changes the sign of every second output."""
+
+    def reset(self):
+        rnn.ModifierCell.reset(self)
+        self.sign = -1
+
+    def hybrid_forward(self, F, x, states):
+        output, states = self.base_cell(x, states)
+        self.sign = -self.sign
+        return output * self.sign, states
+
+
+WRAPPED = {
+    "alone": lambda kind: kind(rnn.GRUCell(3)),
+    "in zoneout": lambda kind: rnn.ZoneoutCell(kind(rnn.GRUCell(3)), 0.2),
+    "in variational dropout": lambda kind: contrib_rnn.VariationalDropoutCell(kind(rnn.GRUCell(3)), 0, 0.2),
+    "in residual": lambda kind: rnn.ResidualCell(kind(rnn.GRUCell(3))),
+    "in bidirectional": lambda kind: rnn.BidirectionalCell(kind(rnn.GRUCell(3)), rnn.LSTMCell(2)),
+    "around zoneout": lambda kind: kind(rnn.ZoneoutCell(rnn.GRUCell(3), 0.2)),
+}
+
+
+@pytest.mark.parametrize("with_lengths", [False, True])
+@pytest.mark.parametrize("kind", [Remembers, Collects, Alternates])
+@pytest.mark.parametrize("name", WRAPPED)
+def test_cells_that_keep_something_of_a_step_do_the_same_in_graphs(name, kind, with_lengths, rng):
+    block = Unrolls(WRAPPED[name](kind))
+    block.initialize(mx.init.Uniform(1))
+    inputs = [some(rng, 2, 4, 3)] + ([mx.nd.array([2, 4])] if with_lengths else [])
+    expected = flat(block(*inputs))
+    block.hybridize()
+    for _ in range(2):
+        for out, wanted in zip(flat(block(*inputs)), expected, strict=True):
+            np.testing.assert_allclose(out.asnumpy(), wanted.asnumpy(), rtol=1e-5, atol=1e-6)
+    block.hybridize(False)
+    np.testing.assert_allclose(flat(block(*inputs))[0].asnumpy(), expected[0].asnumpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("lengths", [None, [2, 4]])
+@pytest.mark.parametrize("kind", [Remembers, Alternates, lambda cell: cell])
+def test_dynamic_unroll_of_cells_that_keep_something_does_the_same_in_graphs(kind, lengths, rng):
+    class Net(gluon.HybridBlock):
+        def __init__(self):
+            super().__init__()
+            self.cell = kind(rnn.GRUCell(3))
+
+        def hybrid_forward(self, F, x, h, n):
+            valid = None if lengths is None else n
+            outputs, states = contrib_rnn.dynamic_unroll(self.cell, x, [h], layout="NTC", valid_length=valid)
+            return outputs, states[0] + 0 * n.sum()
+
+    net = Net()
+    net.initialize(mx.init.Uniform(1))
+    inputs = [some(rng, 2, 4, 3), some(rng, 2, 3), mx.nd.array(lengths or [4, 4])]
+    net(*inputs)
+    net.cell.reset()
+    expected = net(*inputs)
+    net.cell.reset()
+    net.hybridize()
+    for out, wanted in zip(net(*inputs), expected, strict=True):
+        np.testing.assert_allclose(out.asnumpy(), wanted.asnumpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("hybridize", [False, True])
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "float16", "float64"])
+def test_lengths_may_have_any_type(dtype, dynamic, hybridize, rng):
+    class Net(gluon.HybridBlock):
+        def __init__(self):
+            super().__init__()
+            self.cell = rnn.GRUCell(3)
+
+        def forward(self, x, lengths):
+            if not dynamic:
+                return self.cell.unroll(140, x, merge_outputs=True, valid_length=lengths)
+            begin = mx.nd.zeros((2, 3))
+            return contrib_rnn.dynamic_unroll(self.cell, x, begin, layout="NTC", valid_length=lengths)
+
+    net = Net()
+    net.initialize(mx.init.Uniform(1))
+    x = some(rng, 2, 140, 3)
+    outputs, states = net(x, mx.nd.array([3, 120]))
+    net.hybridize(hybridize)
+    found, ends = net(x, mx.nd.array([3, 120], dtype=dtype))
+    np.testing.assert_allclose(found.asnumpy(), outputs.asnumpy(), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(ends[0].asnumpy(), states[0].asnumpy(), rtol=1e-4, atol=1e-5)
+    for i, n in enumerate((3, 120)):
+        np.testing.assert_array_equal(found[i, n - 1].asnumpy(), ends[0][i].asnumpy())
+        assert not found[i, n:].asnumpy().any()

@@ -20,7 +20,7 @@ from .sequences import (
     traced_sequence,
     zeros_for_batch,
 )
-from .unrolling import run_steps
+from .unrolling import Attributes, run_steps
 
 __all__ = ["DropoutCell", "ModifierCell", "ResidualCell", "ZoneoutCell"]
 
@@ -144,7 +144,6 @@ class ZoneoutCell(ModifierCell):
         super().__init__(base_cell)
         self.zoneout_outputs = zoneout_outputs
         self.zoneout_states = zoneout_states
-        self._keeps_values = bool(zoneout_outputs)
         self._prev_output: Any = None
 
     def __repr__(self) -> str:
@@ -186,25 +185,28 @@ class ZoneoutCell(ModifierCell):
         valid_length: Any = None,
     ) -> tuple[Any, list[Any]]:
         """Runs the cell over a sequence. Arguments as RecurrentCell.unroll."""
-        if not self.zoneout_outputs or self.base_cell._any_keeps_values() or not is_traced_sequence(inputs, layout):
+        if not self.zoneout_outputs or not is_traced_sequence(inputs, layout):
             return super().unroll(length, inputs, begin_state, layout, merge_outputs, valid_length)
         states = begin_state_of(self, begin_state, inputs, layout)
-        before = self._no_output(length, inputs, layout, states)
         self.reset()
+        before = self._no_output(length, inputs, layout, states)
 
         def step(x: Any, before: list[Any]) -> tuple[Any, list[Any]]:
             *old, self._prev_output = before
             output, new = self(x, old)
             return output, [*new, output]
 
-        outputs, states = run_steps(step, length, inputs, [*states, before], layout, merge_outputs, valid_length)
+        given = [*states, before]
+        outputs, states = run_steps(self.base_cell, step, length, inputs, given, layout, merge_outputs, valid_length)
         self._prev_output = None  # the loop's own
         return outputs, states[:-1]
 
     def _no_output(self, length: int, inputs: Any, layout: str, states: list[Any]) -> Any:
         """Zeros like an output. A step is made to learn their shape; what it computes is not used."""
         sequence, _ = traced_sequence(length, inputs, layout)
+        attributes = Attributes(self.base_cell)
         output, _ = self.base_cell(sequence[0], states)
+        attributes.restore()
         shape, dtype = output._spec
         if shape is None or min(shape[1:], default=0) < 0:
             return symbol.zeros_like(output)

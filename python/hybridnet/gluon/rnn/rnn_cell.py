@@ -34,10 +34,8 @@ class RecurrentCell(Block):
     """Base of cells. A call is one step: ``output, states = cell(input, states)``.
 
     Subclasses write state_info and forward(inputs, states) or, derived from HybridRecurrentCell, hybrid_forward. One
-    that keeps values of a step on itself for the next sets ``_keeps_values = True`` and is unrolled step by step.
+    that keeps values of a step on itself for the next is unrolled step by step in graphs, and forgets them in reset.
     """
-
-    _keeps_values = False
 
     def __init__(self, prefix: str | None = None, params: Any = None) -> None:
         super().__init__(prefix=prefix, params=params)
@@ -114,12 +112,7 @@ class RecurrentCell(Block):
         """
         self.reset()
         states = begin_state_of(self, begin_state, inputs, layout)
-        may_loop = not self._any_keeps_values()
-        return run_steps(self, length, inputs, states, layout, merge_outputs, valid_length, may_loop)
-
-    def _any_keeps_values(self) -> bool:
-        cells = [cell for cell in self._children.values() if isinstance(cell, RecurrentCell)]
-        return self._keeps_values or any(cell._any_keeps_values() for cell in cells)
+        return run_steps(self, self, length, inputs, states, layout, merge_outputs, valid_length)
 
     def _gives_array(self, ends: bool, given: bool) -> bool:
         """Whether unroll with merge_outputs=None gives one array. ends: with valid_length; given: from one array."""

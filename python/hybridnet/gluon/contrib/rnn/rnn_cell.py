@@ -8,8 +8,8 @@ from ...nn.arguments import positive
 from ...parameter import tensor_types
 from ...rnn.modifier_cells import ModifierCell, _check_steps
 from ...rnn.rnn_cell import LSTMCell, RecurrentCell
-from ...rnn.sequences import begin_state_of, format_sequence, mask_beyond
-from ...rnn.unrolling import run_steps
+from ...rnn.sequences import begin_state_of, format_sequence, is_traced_sequence, mask_beyond
+from ...rnn.unrolling import Attributes, run_steps
 
 __all__ = ["LSTMPCell", "VariationalDropoutCell", "dynamic_unroll"]
 
@@ -25,8 +25,6 @@ class VariationalDropoutCell(ModifierCell):
 
     Raises ParamError for drop_states of a BidirectionalCell, which has no steps.
     """
-
-    _keeps_values = True  # the masks
 
     def __init__(
         self, base_cell: RecurrentCell, drop_inputs: float = 0.0, drop_states: float = 0.0, drop_outputs: float = 0.0
@@ -101,8 +99,7 @@ class VariationalDropoutCell(ModifierCell):
         def step(x: Any, before: list[Any]) -> tuple[Any, list[Any]]:
             return self.base_cell(x, [before[0] * mask, *before[1:]])
 
-        may_loop = not self.base_cell._any_keeps_values()
-        return run_steps(step, length, inputs, states, layout, True, valid_length, may_loop)
+        return run_steps(self.base_cell, step, length, inputs, states, layout, True, valid_length)
 
     def _gives_array(self, ends: bool, given: bool) -> bool:
         return ends or not self.drop_states
@@ -185,11 +182,12 @@ def _loop_body(F: Any, cell: RecurrentCell, valid_length: Any) -> Any:
     """What foreach does per step. With valid_length the last state counts steps, and states stop changing there."""
     if valid_length is None:
         return cell
+    last = F.cast(valid_length, dtype="float32")
 
     def step(inputs: Any, states: list[Any]) -> tuple[Any, list[Any]]:
         *old, count = states
         output, new = cell(inputs, old)
-        valid = F.broadcast_greater(valid_length, count)
+        valid = F.broadcast_greater(last, count)
         return output, [*(F.where(valid, after, before) for after, before in zip(new, old, strict=True)), count + 1]
 
     return step
@@ -225,14 +223,17 @@ def dynamic_unroll(
     states = [begin_state] if isinstance(begin_state, tensor_types) else list(begin_state)
     if drop_inputs:
         inputs = F.Dropout(inputs, p=drop_inputs, axes=(0,))
-    if valid_length is not None:
-        states.append(F.zeros((1,)))
-    outputs, states = F.contrib.foreach(_loop_body(F, cell, valid_length), inputs, states)
+    attributes = Attributes(cell)
+    begin = states if valid_length is None else [*states, F.zeros((1,))]
+    outputs, after = F.contrib.foreach(_loop_body(F, cell, valid_length), inputs, begin)
+    if is_traced_sequence(inputs, "TNC") and attributes.changed():  # the loop of a graph has nothing but its states
+        attributes.restore()
+        outputs, after = cell.unroll(inputs.shape[0], inputs, states, "TNC", True, valid_length)
+    elif valid_length is not None:
+        outputs = F.SequenceMask(outputs, sequence_length=valid_length, use_sequence_length=True, axis=0)
+        after = after[:-1]
     if drop_outputs:
         outputs = F.Dropout(outputs, p=drop_outputs, axes=(0,))
-    if valid_length is not None:
-        outputs = F.SequenceMask(outputs, sequence_length=valid_length, use_sequence_length=True, axis=0)
-        states = states[:-1]
     if axis != 0:
         outputs = F.swapaxes(outputs, dim1=0, dim2=axis)
-    return outputs, states
+    return outputs, after
