@@ -73,7 +73,20 @@ PYTHON_LINES: list[tuple[str, ...]] = [  # top to bottom; modules of one line ma
         *("ndarray", "symbol", "dlpack", "numpy", "numpy_extension", "autograd", "random", "executor", "tensor"),
         *("operator", "python_operator", "ops"),
     ),
-    ("base", "context", "errors", "engine", "runtime", "util", "name", "attribute", "libinfo", "_core"),
+    (
+        "base",
+        "context",
+        "errors",
+        "engine",
+        "runtime",
+        "util",
+        "name",
+        "attribute",
+        "libinfo",
+        "_core",
+        "log",
+        "elsewhere",
+    ),
 ]
 # Names that MXNet keeps in a lower namespace (nd.contrib.foreach, nd.imdecode): a function there may fetch them.
 PYTHON_DOORS: set[tuple[str, str]] = {("ndarray", "contrib"), ("symbol", "contrib"), ("ndarray", "image")}

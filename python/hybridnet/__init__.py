@@ -43,6 +43,7 @@ _LAZY = {
     "initializer",
     "io",
     "kvstore",
+    "log",
     "lr_scheduler",
     "metric",
     "model",

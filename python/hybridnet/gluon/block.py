@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import name as _name
 from .. import ndarray
+from ..elsewhere import names_from
 from ..errors import HybridNetError
 from .block_errors import add_block_path
 from .model_files import read_model, write_model
@@ -441,3 +442,13 @@ class Block:
         Raises ValueError if the block is hybridized, RuntimeError if it is not initialized.
         """
         print_summary(self, inputs)
+
+
+# MXNet has these in this file.
+__getattr__ = names_from(
+    __name__,
+    {
+        "hybrid_block": "HybridBlock",
+        "symbol_block": "SymbolBlock",
+    },
+)

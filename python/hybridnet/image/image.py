@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import ndarray as nd
+from ..elsewhere import names_from
 from ..errors import DTypeError, ParamError, ShapeError
 from ..io import image_files, pixels
 from ..ndarray import NDArray
@@ -254,3 +255,18 @@ def random_rotate(
     if src.ndim == 3:
         return imrotate(src, float(np.random.uniform(*angle_limits)), zoom_in, zoom_out)
     return imrotate(src, nd.array(np.random.uniform(*angle_limits, size=src.shape[0])), zoom_in, zoom_out)
+
+
+# MXNet has these in this file.
+__getattr__ = names_from(
+    __name__,
+    {
+        "augment": (
+            "Augmenter BrightnessJitterAug CastAug CenterCropAug ColorJitterAug ColorNormalizeAug "
+            "ContrastJitterAug CreateAugmenter ForceResizeAug HorizontalFlipAug HueJitterAug "
+            "LightingAug RandomCropAug RandomGrayAug RandomOrderAug RandomSizedCropAug ResizeAug "
+            "SaturationJitterAug SequentialAug"
+        ),
+        "image_iter": "ImageIter",
+    },
+)

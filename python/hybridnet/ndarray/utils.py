@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import _core
+from ..elsewhere import names_from
 from ..errors import TypeError as HybridNetTypeError
 from .ndarray import NDArray
 
@@ -63,3 +64,12 @@ def _split(data: Any) -> tuple[list[NDArray], list[str]]:
         if not isinstance(array, _core.NDArrayBase):
             raise HybridNetTypeError(f"save: expected NDArrays, got {type(array).__name__}")
     return arrays, names
+
+
+# MXNet has these in this file.
+__getattr__ = names_from(
+    __name__,
+    {
+        "creation": "array empty zeros",
+    },
+)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import ndarray
+from ..elsewhere import names_from
 
 if TYPE_CHECKING:
     from ..lr_scheduler import LRScheduler
@@ -290,3 +291,14 @@ def as_lists(index: Any, weight: Any, grad: Any, state: Any) -> tuple[list[Any],
 
 register = Optimizer.register
 create = Optimizer.create_optimizer
+
+# MXNet has these in this file.
+__getattr__ = names_from(
+    __name__,
+    {
+        "adam": "Adam AdamW Adamax LAMB Nadam",
+        "adaptive": "AdaDelta AdaGrad Ftrl RMSProp",
+        "sgd": "DCASGD FTML LARS LBSGD NAG SGD SGLD Signum Test ccSGD",
+        "updater": "Updater get_updater",
+    },
+)

@@ -1,6 +1,6 @@
 """Recurrent cells that make graphs for mx.mod.Module. New programs use gluon.rnn."""
 
-from . import io
+from . import io, rnn, rnn_cell
 from .base_cell import *
 from .cells import *
 from .checkpoint import *

@@ -3,7 +3,7 @@
 import importlib
 from typing import Any
 
-_LAZY = ("data", "estimator", "nn", "rnn")
+_LAZY = ("cnn", "data", "estimator", "nn", "rnn")
 
 
 def __getattr__(name: str) -> Any:

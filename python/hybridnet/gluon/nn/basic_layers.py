@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ... import ndarray, symbol
+from ...elsewhere import names_from
 from ...errors import ParamError
 from ..block import Block
 from ..hybrid_block import HybridBlock
@@ -340,3 +341,14 @@ class HybridLambda(HybridBlock):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._func_name})"
+
+
+# MXNet has these in this file.
+__getattr__ = names_from(
+    __name__,
+    {
+        "norm_layers": "BatchNorm BatchNormReLU GroupNorm InstanceNorm LayerNorm",
+        "..block": "Block",
+        "..hybrid_block": "HybridBlock",
+    },
+)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ...elsewhere import names_from
 from ...errors import ParamError
 from ..hybrid_block import HybridBlock
 from .activations import Activation
@@ -265,3 +266,16 @@ class Conv3DTranspose(_TransposedConv):
 
     _dimensions = 3
     _layouts = ("NCDHW", "NDHWC")
+
+
+# MXNet has these in this file.
+__getattr__ = names_from(
+    __name__,
+    {
+        "pool_layers": (
+            "AvgPool1D AvgPool2D AvgPool3D GlobalAvgPool1D GlobalAvgPool2D GlobalAvgPool3D "
+            "GlobalMaxPool1D GlobalMaxPool2D GlobalMaxPool3D MaxPool1D MaxPool2D MaxPool3D "
+            "ReflectionPad2D"
+        ),
+    },
+)

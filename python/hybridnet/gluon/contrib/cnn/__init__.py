@@ -1,0 +1,3 @@
+"""Convolutions beside those of gluon.nn."""
+
+from .conv_layers import *

@@ -1,0 +1,61 @@
+"""Loggers in the format of MXNet's programs."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+
+__all__ = ["CRITICAL", "DEBUG", "ERROR", "INFO", "NOTSET", "WARNING", "getLogger", "get_logger"]
+
+CRITICAL = logging.CRITICAL
+ERROR = logging.ERROR
+WARNING = logging.WARNING
+INFO = logging.INFO
+DEBUG = logging.DEBUG
+NOTSET = logging.NOTSET
+
+_LETTERS = {CRITICAL: "C", ERROR: "E", WARNING: "W", INFO: "I", DEBUG: "D"}
+_PLACE = "%(asctime)s %(process)d %(pathname)s:%(funcName)s:%(lineno)d]"
+
+
+class _Coloured(logging.Formatter):
+    """A letter for the level, time, process and place in colour; then the message."""
+
+    def __init__(self) -> None:
+        super().__init__(datefmt="%m%d %H:%M:%S")
+
+    def format(self, record: logging.LogRecord) -> str:
+        colour = 31 if record.levelno >= WARNING else 32 if record.levelno >= INFO else 34
+        letter = _LETTERS.get(record.levelno, "U")
+        self._style._fmt = f"\x1b[{colour}m{letter}{_PLACE}\x1b[0m %(message)s"
+        return super().format(record)
+
+
+def get_logger(
+    name: str | None = None, filename: str | None = None, filemode: str | None = None, level: int = WARNING
+) -> logging.Logger:
+    """The logger of that name, which writes to a file (by default at its end) or, in colour, to the standard error.
+
+    Settings count the first time a name is asked for. Without a name: the root logger as it is.
+    """
+    logger = logging.getLogger(name)
+    if name is None or getattr(logger, "_hybridnet_ready", False):
+        return logger
+    logger._hybridnet_ready = True  # type: ignore[attr-defined]  # noted on the logger itself, as it lives for ever
+    handler: logging.Handler
+    if filename:
+        handler = logging.FileHandler(filename, filemode or "a")
+    else:
+        handler = logging.StreamHandler()
+        handler.setFormatter(_Coloured())
+    logger.addHandler(handler)
+    logger.setLevel(level)
+    return logger
+
+
+def getLogger(
+    name: str | None = None, filename: str | None = None, filemode: str | None = None, level: int = WARNING
+) -> logging.Logger:
+    """Deprecated: get_logger."""
+    warnings.warn("getLogger is deprecated, use get_logger instead", DeprecationWarning, stacklevel=2)
+    return get_logger(name, filename, filemode, level)
