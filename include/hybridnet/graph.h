@@ -59,6 +59,9 @@ class Node final : public Object {
 };
 NodePtr make_variable(std::string name);
 NodePtr make_node(const Op& op, std::string name, ParamsPtr params, std::vector<NodeEntry> inputs);
+// Another node (or variable) that says the same of itself and reads `inputs`. What depends on where a node stands is
+// left to the caller: specs, and control producers.
+NodePtr copy_of(const Node& node, std::vector<NodeEntry> inputs);
 
 inline Value to_value(const NodeEntry& e) { return e.node ? Value{Ref<Object>(e.node.get()), e.index} : Value{}; }
 inline NodeEntry to_entry(const Value& v) {

@@ -105,6 +105,7 @@ class Graph {
     int64_t label = 0;
     int64_t age = 0;                           // for schedule(): number of the node it was made as, or stands for
     std::vector<std::vector<Client>> clients;  // per output
+    std::vector<size_t> places;                // per input: where among the producer's clients it stands
   };
   struct Edit {
     enum class Kind : int8_t { kAdd, kPrune, kInput, kOutput, kWriteback } kind;
@@ -118,9 +119,10 @@ class Graph {
   void insert(NodePtr node, int64_t label, int64_t age);
   NodePtr clone(const Node& node, const SpecMap* specs, EntryMap& map, int64_t age);
   void erase(const Node* node);
-  int64_t label_after(const Node* node);  // a free label right behind node (null: in front of all)
-  void relabel();
+  int64_t label_after(const Node* node);         // a free label right behind node (null: in front of all)
+  void make_room(int64_t label);                 // moves labels apart behind a node whose neighbour is too close
   void move_behind(Node& node, Node& producer);  // restores the order after node became a reader of producer
+  size_t& place_of(const Client& client);
   void link(const NodeEntry& entry, Client client);
   void unlink(const NodeEntry& entry, const Client& client);
   void rewire(const Client& client, const NodeEntry& entry);
@@ -134,6 +136,7 @@ class Graph {
   std::vector<NodePtr> inputs_;
   std::vector<NodeEntry> outputs_;
   std::vector<Writeback> writebacks_;
+  std::vector<size_t> output_places_, writeback_places_;  // as State::places
   std::unordered_map<const Node*, State> states_;
   std::unordered_map<const Node*, int> input_numbers_;
   std::map<int64_t, Node*> by_label_;

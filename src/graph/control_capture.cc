@@ -48,17 +48,11 @@ class Capture {
   NodeEntry copied(const NodeEntry& entry) {
     for (Node* node : topological_order({entry})) {
       if (inside_.count(node) == 0 || copies_.count(node) != 0) continue;
-      auto copy = make_ref<Node>();
-      copy->op = node->op;
-      copy->name = node->name;
-      copy->params = node->params;
-      copy->attrs = node->attrs;
-      copy->subgraphs = node->subgraphs;
-      copy->where = node->where;
-      copy->block = node->block;
+      std::vector<NodeEntry> inputs;
+      for (const NodeEntry& input : node->inputs) inputs.push_back(mapped(input));
+      NodePtr copy = copy_of(*node, std::move(inputs));
       copy->specs = node->specs;
-      for (const NodeEntry& input : node->inputs) copy->inputs.push_back(mapped(input));
-      copies_[node] = copy;
+      copies_[node] = std::move(copy);
     }
     return mapped(entry);
   }

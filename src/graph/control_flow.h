@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -73,6 +74,9 @@ bool has_unbounded_body(const Node& node);
 std::vector<std::vector<bool>> free_sizes(const WhileLoopParams& params);
 // Does the node draw random numbers, itself or in a body?
 bool is_random(const Node& node);
+// Which stream of numbers a random node draws from; none: not numbered. What else a file may say there does not count.
+std::optional<uint64_t> random_stream(const Node& node);
+void set_random_stream(Node& node, uint64_t number);
 // Does it draw what another node has drawn before (same stream), to have the value again?
 bool repeats_draws(const Node& node);
 void mark_as_repeating(Node& node, const Node& of);

@@ -1,12 +1,14 @@
 // Specs of loops and branches, both ways: from inputs through bodies to outputs, and from bodies back to inputs whose
 // shapes were not known (parameters that are made inside a body).
 #include <algorithm>
+#include <charconv>
 
 #include "graph/control_flow.h"
 
 namespace hybridnet {
 namespace {
 
+constexpr char kStreamAttribute[] = "__rng_stream__";
 constexpr int kMostRounds = 8;  // a state that feeds a state that feeds a state ...
 
 // Adds what is known to spec; false on a contradiction.
@@ -407,12 +409,24 @@ bool is_random(const Node& node) {
   return any_in_bodies(node, is_random);
 }
 
+std::optional<uint64_t> random_stream(const Node& node) {
+  const auto found = node.attrs.find(kStreamAttribute);
+  if (found == node.attrs.end()) return std::nullopt;
+  const std::string& text = found->second;
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+void set_random_stream(Node& node, uint64_t number) { node.attrs[kStreamAttribute] = std::to_string(number); }
+
 bool repeats_draws(const Node& node) { return node.attrs.count("__repeats_draws__") != 0; }
 
 void mark_as_repeating(Node& node, const Node& of) {
-  const auto stream = of.attrs.find("__rng_stream__");
-  if (stream == of.attrs.end()) return;
-  node.attrs["__rng_stream__"] = stream->second;
+  const std::optional<uint64_t> stream = random_stream(of);
+  if (!stream) return;
+  set_random_stream(node, *stream);
   node.attrs["__repeats_draws__"] = "1";
 }
 

@@ -101,15 +101,31 @@ std::vector<Node*> Graph::schedule() const {
 
 // ------------------------------------------------------------------------------------------------------------- labels
 
-void Graph::relabel() {
-  std::map<int64_t, Node*> fresh;
-  int64_t label = 0;
-  for (const auto& [before, node] : by_label_) {
-    states_.at(node).label = label;
-    fresh.emplace_hint(fresh.end(), label, node);
-    label += kLabelStride;
+// Order maintenance after Bender, Cole, Demaine, Farach-Colton and Zito, "Two simplified algorithms for maintaining
+// order in a list": the smallest aligned range around the label that is sparse enough is spread evenly. The larger the
+// range, the sparser it must be, so that any n insertions move O(n log n) labels in all.
+void Graph::make_room(int64_t label) {
+  auto first = by_label_.find(label), end = std::next(first);
+  int64_t count = 1;
+  double most = 1;
+  for (int bits = 1; bits < 62; ++bits, most *= 4.0 / 3.0) {
+    const int64_t width = int64_t{1} << bits, low = label & -width;
+    for (; first != by_label_.begin() && std::prev(first)->first >= low; ++count) --first;
+    for (; end != by_label_.end() && end->first - low < width; ++count) ++end;
+    if (static_cast<double>(count) > most || count * 4 > width) continue;
+    std::vector<Node*> nodes;
+    for (auto it = first; it != end; ++it) nodes.push_back(it->second);
+    const auto behind = by_label_.erase(first, end);
+    const int64_t gap = width / count;
+    int64_t next = low + gap / 2;
+    for (Node* node : nodes) {
+      state(node).label = next;
+      by_label_.emplace_hint(behind, next, node);
+      next += gap;
+    }
+    return;
   }
-  by_label_ = std::move(fresh);
+  throw Error(ErrorKind::kError, {.message = "a graph of more nodes than there are labels"});
 }
 
 int64_t Graph::label_after(const Node* node) {
@@ -120,7 +136,7 @@ int64_t Graph::label_after(const Node* node) {
     const auto next = by_label_.upper_bound(label);
     if (next == by_label_.end()) return label + kLabelStride;
     if (next->first - label > 1) return label + (next->first - label) / 2;
-    relabel();
+    make_room(label);
   }
 }
 
@@ -154,19 +170,37 @@ void Graph::move_behind(Node& node, Node& producer) {
 
 // -------------------------------------------------------------------------------------------------------------- edges
 
-void Graph::link(const NodeEntry& entry, Client client) {
-  state(entry.node.get()).clients[entry.index].push_back(client);
+size_t& Graph::place_of(const Client& client) {
+  const auto index = static_cast<size_t>(client.index);
+  switch (client.kind) {
+    case Client::Kind::kNode:
+      return state(client.node).places[index];
+    case Client::Kind::kOutput:
+      return output_places_[index];
+    default:
+      return writeback_places_[index];
+  }
 }
 
+void Graph::link(const NodeEntry& entry, Client client) {
+  std::vector<Client>& readers = state(entry.node.get()).clients[entry.index];
+  place_of(client) = readers.size();
+  readers.push_back(client);
+}
+
+// The last reader takes the place of the one that goes: values may have as many readers as the graph has nodes.
 void Graph::unlink(const NodeEntry& entry, const Client& client) {
   std::vector<Client>& readers = state(entry.node.get()).clients[entry.index];
-  const auto it = std::find(readers.begin(), readers.end(), client);
-  if (it != readers.end()) readers.erase(it);
+  const size_t place = place_of(client);
+  readers[place] = readers.back();
+  place_of(readers[place]) = place;
+  readers.pop_back();
 }
 
 void Graph::insert(NodePtr node, int64_t label, int64_t age) {
   Node* raw = node.get();
-  State s{std::move(node), label, age, std::vector<std::vector<Client>>(static_cast<size_t>(raw->num_outputs()))};
+  State s{std::move(node), label, age, std::vector<std::vector<Client>>(static_cast<size_t>(raw->num_outputs())),
+          std::vector<size_t>(raw->inputs.size())};
   states_.emplace(raw, std::move(s));
   by_label_.emplace(label, raw);
   for (size_t i = 0; i < raw->inputs.size(); ++i) {
@@ -230,16 +264,9 @@ void Graph::prune(std::vector<NodePtr> candidates) {
 
 NodePtr Graph::clone(const Node& node, const SpecMap* specs, EntryMap& map, int64_t age) {
   const NodePtr original(const_cast<Node*>(&node));
-  auto copy = make_ref<Node>();
-  copy->op = node.op;
-  copy->name = node.name;
-  copy->params = node.params;
-  copy->attrs = node.attrs;
-  copy->subgraphs = node.subgraphs;
-  copy->where = node.where;
-  copy->block = node.block;
-  copy->constant = node.constant;
-  for (const NodeEntry& input : node.inputs) copy->inputs.push_back(map.at(input));
+  std::vector<NodeEntry> inputs;
+  for (const NodeEntry& input : node.inputs) inputs.push_back(map.at(input));
+  NodePtr copy = copy_of(node, std::move(inputs));
   const auto n = static_cast<uint32_t>(node.num_outputs());
   for (uint32_t i = 0; i < n; ++i) {
     copy->specs.push_back(specs ? specs->at({original, i}) : node.specs.at(i));
@@ -335,6 +362,7 @@ NodePtr Graph::add(const Op& op, ParamsPtr params, std::vector<NodeEntry> inputs
 int Graph::add_output(NodeEntry entry) {
   const int index = static_cast<int>(outputs_.size());
   outputs_.push_back(entry);
+  output_places_.emplace_back();
   link(entry, {Client::Kind::kOutput, nullptr, index});
   return index;
 }
@@ -342,6 +370,7 @@ int Graph::add_output(NodeEntry entry) {
 void Graph::add_writeback(int input, NodeEntry value) {
   const int index = static_cast<int>(writebacks_.size());
   writebacks_.push_back({input, value});
+  writeback_places_.emplace_back();
   link(value, {Client::Kind::kWriteback, nullptr, index});
 }
 
@@ -371,6 +400,7 @@ void Graph::remove_output(int index) {
     unlink(outputs_[i], {Client::Kind::kOutput, nullptr, static_cast<int>(i)});
   }
   outputs_.erase(outputs_.begin() + index);
+  output_places_.pop_back();
   for (size_t i = static_cast<size_t>(index); i < outputs_.size(); ++i) {
     link(outputs_[i], {Client::Kind::kOutput, nullptr, static_cast<int>(i)});
   }
@@ -383,6 +413,7 @@ void Graph::remove_writeback(int index) {
     unlink(writebacks_[i].value, {Client::Kind::kWriteback, nullptr, static_cast<int>(i)});
   }
   writebacks_.erase(writebacks_.begin() + index);
+  writeback_places_.pop_back();
   for (size_t i = static_cast<size_t>(index); i < writebacks_.size(); ++i) {
     link(writebacks_[i].value, {Client::Kind::kWriteback, nullptr, static_cast<int>(i)});
   }

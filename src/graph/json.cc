@@ -3,6 +3,7 @@
 #include <cctype>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "graph/attr_text.h"
 #include "graph/control_flow.h"
@@ -11,11 +12,13 @@
 namespace hybridnet {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::ordered_json;  // written: keys stand as they were added
+using Document = nlohmann::json;      // read: objects of any number of keys are searched fast
 
 constexpr int kMxnetVersion = 10901;      // the dialect written
 constexpr int kVersionWithoutAttr = 800;  // files without mxnet_version
 constexpr int kMaxSubgraphDepth = 64;
+constexpr int64_t kMostOutputs = 1 << 20;  // of the nodes of a file that have several, in all: a parameter tells them
 
 // Operators with a field of this name take attributes that their schema does not know: in files they stand beside the
 // others, in the field they are a JSON object of texts.
@@ -35,8 +38,9 @@ void spread_open_attributes(std::map<std::string, std::string>* attrs) {
 // inputs: variables that are written although no output may read them (slots of a body).
 Json graph_json(const std::vector<NodeEntry>& outputs, const std::vector<NodePtr>& inputs = {}) {
   std::vector<Node*> order = topological_order(outputs);
+  std::unordered_set<const Node*> known(order.begin(), order.end());
   for (const NodePtr& input : inputs)
-    if (std::find(order.begin(), order.end(), input.get()) == order.end()) order.push_back(input.get());
+    if (known.insert(input.get()).second) order.push_back(input.get());
   std::unordered_map<const Node*, int> ids;
   Json nodes = Json::array(), arg_nodes = Json::array(), row_ptr = Json::array({0});
   int64_t total = 0;
@@ -92,23 +96,23 @@ class Loader {
   Loader(const std::string& what, int version, bool zero_is_unknown)
       : what_(what), version_(version), zero_is_unknown_(zero_is_unknown) {}
 
-  std::vector<NodeEntry> load(const Json& graph, const std::string& path, int depth,
+  std::vector<NodeEntry> load(const Document& graph, const std::string& path, int depth,
                               std::vector<NodePtr>* all_nodes = nullptr) {
     if (depth > kMaxSubgraphDepth)
       fail(path, "subgraphs nest too deeply", "at most " + std::to_string(kMaxSubgraphDepth) + " levels", "more");
     if (!graph.is_object()) fail(path, "a graph is a JSON object", "{...}", graph.type_name());
-    const Json& list = array(graph, "nodes", path);
+    const Document& list = array(graph, "nodes", path);
     std::vector<Raw> raw(list.size());
     for (size_t i = 0; i < list.size(); ++i)
       raw[i] = read_node(list[i], path + ".nodes[" + std::to_string(i) + "]", list.size());
     std::vector<NodePtr> nodes = build(raw, path, depth);
     std::vector<NodeEntry> heads;
-    const Json& head_list = array(graph, "heads", path);
+    const Document& head_list = array(graph, "heads", path);
     for (size_t i = 0; i < head_list.size(); ++i) {
       const std::string where = path + ".heads[" + std::to_string(i) + "]";
       heads.push_back(resolve(read_entry(head_list[i], where, nodes.size()), nodes, where));
     }
-    for (const Json& a : array(graph, "arg_nodes", path)) {
+    for (const Document& a : array(graph, "arg_nodes", path)) {
       const int64_t id = integer(a, path + ".arg_nodes");
       if (id < 0 || id >= static_cast<int64_t>(nodes.size()) || !nodes[static_cast<size_t>(id)]->is_variable())
         fail(path + ".arg_nodes", "not the index of a variable", "", std::to_string(id));
@@ -127,7 +131,7 @@ class Loader {
     std::map<std::string, std::string> attrs;
     std::vector<RawEntry> inputs;
     std::vector<int64_t> control;
-    const Json* subgraphs = nullptr;
+    const Document* subgraphs = nullptr;
   };
 
   [[noreturn]] void fail(const std::string& where, const std::string& message, const std::string& expected,
@@ -140,30 +144,32 @@ class Loader {
     e.fix = "the file is damaged or is no symbol JSON; save or copy it again";
     throw FormatError(std::move(e));
   }
-  const Json& array(const Json& object, const char* key, const std::string& where) const {
+  const Document& array(const Document& object, const char* key, const std::string& where) const {
     auto it = object.find(key);
     if (it == object.end()) fail(where, std::string("the key '") + key + "' is missing", "", "");
     if (!it->is_array()) fail(where + "." + key, "not an array", "[...]", it->type_name());
     return *it;
   }
-  int64_t integer(const Json& j, const std::string& where) const {
-    if (!j.is_number_integer()) fail(where, "not an integer", "an integer", j.dump().substr(0, 40));
+  // A value in a message. Arrays and objects are not printed: they may nest deeper than the stack is.
+  static std::string shown(const Document& j) { return j.is_structured() ? j.type_name() : j.dump().substr(0, 40); }
+  int64_t integer(const Document& j, const std::string& where) const {
+    if (!j.is_number_integer()) fail(where, "not an integer", "an integer", shown(j));
     return j.get<int64_t>();
   }
-  std::string text(const Json& j, const std::string& where) const {
-    if (!j.is_string()) fail(where, "not a string", "\"...\"", j.dump().substr(0, 40));
+  std::string text(const Document& j, const std::string& where) const {
+    if (!j.is_string()) fail(where, "not a string", "\"...\"", shown(j));
     return j.get<std::string>();
   }
-  RawEntry read_entry(const Json& j, const std::string& where, size_t num_nodes) const {
-    if (!j.is_array() || j.size() < 2 || j.size() > 3)
-      fail(where, "not an entry", "[node, output, version]", j.dump().substr(0, 60));
+  RawEntry read_entry(const Document& j, const std::string& where, size_t num_nodes) const {
+    if (!j.is_array() || j.size() < 2 || j.size() > 3) fail(where, "not an entry", "[node, output, version]", shown(j));
     const RawEntry e{integer(j[0], where), integer(j[1], where)};
     if (e.node < 0 || e.node >= static_cast<int64_t>(num_nodes))
       fail(where, "the node index is out of bounds", "0 to " + std::to_string(static_cast<int64_t>(num_nodes) - 1),
            std::to_string(e.node));
     return e;
   }
-  void read_attrs(const Json& node, const char* key, const std::string& where, bool override_others, Raw* raw) const {
+  void read_attrs(const Document& node, const char* key, const std::string& where, bool override_others,
+                  Raw* raw) const {
     auto it = node.find(key);
     if (it == node.end()) return;
     if (!it->is_object()) fail(where + "." + key, "not an object", "{...}", it->type_name());
@@ -176,7 +182,7 @@ class Loader {
       }
     }
   }
-  Raw read_node(const Json& j, const std::string& where, size_t num_nodes) const {
+  Raw read_node(const Document& j, const std::string& where, size_t num_nodes) const {
     if (!j.is_object()) fail(where, "a node is a JSON object", "{...}", j.type_name());
     Raw raw;
     for (const char* key : {"op", "name", "inputs"})
@@ -186,11 +192,11 @@ class Loader {
     read_attrs(j, "param", where, false, &raw);
     read_attrs(j, "attr", where, true, &raw);
     read_attrs(j, "attrs", where, true, &raw);
-    const Json& inputs = array(j, "inputs", where);
+    const Document& inputs = array(j, "inputs", where);
     for (size_t i = 0; i < inputs.size(); ++i)
       raw.inputs.push_back(read_entry(inputs[i], where + ".inputs[" + std::to_string(i) + "]", num_nodes));
     if (j.contains("control_deps"))
-      for (const Json& dep : array(j, "control_deps", where)) {
+      for (const Document& dep : array(j, "control_deps", where)) {
         const int64_t id = integer(dep, where + ".control_deps");
         if (id < 0 || id >= static_cast<int64_t>(num_nodes))
           fail(where + ".control_deps", "the node index is out of bounds", "", std::to_string(id));
@@ -318,7 +324,7 @@ class Loader {
     std::vector<std::pair<std::string, std::string>> params;
     AttrDict hidden;
     const bool is_open = op->schema->find(kOpenAttributes) >= 0;
-    Json open = Json::object();
+    Document open = Document::object();
     for (const auto& [key, value] : raw.attrs) {
       if (is_open && op->schema->find(key) < 0 && !is_hidden_key(key)) {
         open[key] = value;
@@ -358,6 +364,9 @@ class Loader {
              std::to_string(*number));
     }
     NodePtr node = make_node(*op, raw.name, parsed, std::move(inputs));
+    if (const int64_t outputs = node->num_outputs(); outputs > 1 && (outputs_ += outputs) > kMostOutputs)
+      fail(where, "the nodes of this file have too many outputs", "at most " + std::to_string(kMostOutputs) + " in all",
+           std::to_string(outputs) + " here");
     node->attrs = std::move(hidden);
     load_subgraphs(*op, raw, where, depth, node.get());
     check_control_node(*node);
@@ -384,12 +393,12 @@ class Loader {
       Ref<Subgraph> sub = make_ref<Subgraph>();
       std::vector<NodePtr> all;
       sub->outputs = load((*raw.subgraphs)[i], where + ".subgraphs[" + std::to_string(i) + "]", depth + 1, &all);
-      for (Node* inner : topological_order(sub->outputs))
-        if (inner->is_variable()) sub->inputs.emplace_back(inner);
-      for (const NodePtr& inner : all) {
-        if (!inner->is_variable()) continue;
-        if (std::find(sub->inputs.begin(), sub->inputs.end(), inner) == sub->inputs.end()) sub->inputs.push_back(inner);
-      }
+      std::unordered_set<const Node*> known;
+      auto add = [&](Node* inner) {
+        if (inner->is_variable() && known.insert(inner).second) sub->inputs.emplace_back(inner);
+      };
+      for (Node* inner : topological_order(sub->outputs)) add(inner);
+      for (const NodePtr& inner : all) add(inner.get());
       node->subgraphs.push_back(std::move(sub));
     }
   }
@@ -397,9 +406,10 @@ class Loader {
   const std::string& what_;
   int version_;
   bool zero_is_unknown_;
+  int64_t outputs_ = 0;  // of nodes that have several, so far
 };
 
-int version_of(const Json& document) {
+int version_of(const Document& document) {
   auto attrs = document.find("attrs");
   if (attrs == document.end() || !attrs->is_object()) return kVersionWithoutAttr;
   auto it = attrs->find("mxnet_version");
@@ -408,7 +418,7 @@ int version_of(const Json& document) {
   return (*it)[1].get<int>();
 }
 
-bool means_numpy_shapes(const Json& document) {
+bool means_numpy_shapes(const Document& document) {
   const auto attrs = document.find("attrs");
   if (attrs == document.end() || !attrs->is_object()) return false;
   const auto it = attrs->find("is_np_shape");
@@ -439,10 +449,10 @@ std::string Symbol::tojson() const {
 }
 
 Symbol Symbol::from_json(std::string_view text, const std::string& what) {
-  Json document;
+  Document document;
   try {
-    document = Json::parse(text);
-  } catch (const Json::parse_error& error) {
+    document = Document::parse(text);
+  } catch (const Document::parse_error& error) {
     throw FormatError(
         {.input = what,
          .message = "not valid JSON at byte " + std::to_string(error.byte) + " of " + std::to_string(text.size()),

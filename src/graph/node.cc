@@ -52,6 +52,20 @@ NodePtr make_node(const Op& op, std::string name, ParamsPtr params, std::vector<
   return node;
 }
 
+NodePtr copy_of(const Node& node, std::vector<NodeEntry> inputs) {
+  auto copy = make_ref<Node>();
+  copy->op = node.op;
+  copy->name = node.name;
+  copy->params = node.params;
+  copy->attrs = node.attrs;
+  copy->inputs = std::move(inputs);
+  copy->subgraphs = node.subgraphs;
+  copy->where = node.where;
+  copy->block = node.block;
+  copy->constant = node.constant;
+  return copy;
+}
+
 std::vector<Node*> topological_order(const std::vector<NodeEntry>& outputs) {
   struct Frame {
     Node* node;

@@ -1,6 +1,7 @@
 #include "hybridnet/params.h"
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -284,12 +285,20 @@ std::string choice_name(const FieldInfo& f, int32_t code) {
   return std::to_string(code);
 }
 
+// Equal parameters make equal results: 0.0 and -0.0 do not, a NaN and itself do.
 template <typename T>
 bool same(const T& a, const T& b) {
   return a == b;
 }
-bool same(const double& a, const double& b) { return a == b || (std::isnan(a) && std::isnan(b)); }
-bool same(const float& a, const float& b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+bool same(const double& a, const double& b) { return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b); }
+bool same(const float& a, const float& b) { return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b); }
+bool same(const std::vector<double>& a, const std::vector<double>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](double x, double y) { return same(x, y); });
+}
+template <typename T>
+bool same(const std::optional<T>& a, const std::optional<T>& b) {
+  return a && b ? same(*a, *b) : a.has_value() == b.has_value();
+}
 
 uint64_t mix(uint64_t h, uint64_t v) { return (h ^ v) * 0x9E3779B97F4A7C15ull + (h >> 29); }
 template <typename T>

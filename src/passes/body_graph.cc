@@ -7,7 +7,6 @@
 namespace hybridnet {
 namespace {
 
-const char kStreamAttribute[] = "__rng_stream__";  // read by the linker
 const OpRef kCopy{"_copy"};
 
 thread_local const Query* current_query = nullptr;
@@ -55,11 +54,10 @@ std::vector<TensorSpec> body_input_specs(const Node& node, size_t body, std::spa
 void number_random_nodes(Graph& graph) {
   uint64_t next = 0;
   for (Node* node : graph.order()) {
-    if (const auto it = node->attrs.find(kStreamAttribute); it != node->attrs.end())
-      next = std::max<uint64_t>(next, std::stoull(it->second) + 1);
+    if (const std::optional<uint64_t> stream = random_stream(*node)) next = std::max(next, *stream + 1);
   }
   for (Node* node : graph.schedule()) {
-    if (is_random(*node) && node->attrs.try_emplace(kStreamAttribute, std::to_string(next)).second) ++next;
+    if (is_random(*node) && !random_stream(*node)) set_random_stream(*node, next++);
   }
 }
 

@@ -126,9 +126,8 @@ class Lowering {
     const NodePtr last =
         graph_.add(*node_.op, ParamSchema<ForeachParams>::box(p), std::move(inputs), &node_, node_.subgraphs);
     last->attrs = node_.attrs;
-    if (const auto stream = last->attrs.find("__rng_stream__"); stream != last->attrs.end())
-      stream->second =
-          std::to_string(std::stoull(stream->second) + (uint64_t{1} << 40));  // other draws than the segments
+    if (const std::optional<uint64_t> stream = random_stream(*last))
+      set_random_stream(*last, *stream + (uint64_t{1} << 40));  // other draws than the segments
     std::vector<NodeEntry> outputs;
     for (int i = 0; i < p.num_outputs; ++i) {
       NodeEntry output{last, static_cast<uint32_t>(i)};

@@ -1,5 +1,5 @@
 // Nodes without variable inputs are computed once, when the graph is compiled.
-#include <algorithm>
+#include <unordered_map>
 
 #include "hybridnet/ndarray.h"
 #include "passes/register_all.h"
@@ -9,24 +9,10 @@ namespace {
 
 constexpr int64_t kLargest = 1 << 20;  // bytes of a result that is worth holding although its inputs are smaller
 
-bool may_fold(const Graph& graph, const Node& node) {
-  const Op& op = *node.op;
-  if (op.random || op.effect || !op.total || op.data_dependent_shape || op.id < 0 || !node.subgraphs.empty())
-    return false;
-  int64_t in = 0, out = 0;
-  for (const NodeEntry& input : node.inputs) {
-    if (!input.node->is_variable() || !input.node->constant) return false;
-    in += graph.spec(input).bytes();
-  }
-  for (const TensorSpec& spec : node.specs) out += spec.bytes();
-  return out <= kLargest || out <= in;
-}
-
-std::vector<NDArray> evaluate(const Graph& graph, const Node& node) {
+std::vector<NDArray> evaluate(const Node& node, const std::vector<NDArray>& inputs, bool train) {
   std::vector<TensorSpec> in_specs;
   std::vector<TensorRef> in, out;
-  for (const NodeEntry& input : node.inputs) {
-    const NDArray array(Ref<ArrayImpl>(static_cast<ArrayImpl*>(input.node->constant.get())));
+  for (const NDArray& array : inputs) {
     array.wait_to_read();
     in_specs.push_back(array.spec());
     in.push_back(array.ref());
@@ -40,45 +26,101 @@ std::vector<NDArray> evaluate(const Graph& graph, const Node& node) {
   context.params = node.params->data();
   context.in = in_specs;
   context.out = node.specs;
-  context.train = graph.train();
+  context.train = train;
   const Ref<Kernel> kernel = node.op->link(context);
   KernelArgs args;
   args.params = context.params;
   args.in = in;
   args.out = out;
-  args.train = graph.train();
+  args.train = train;
   const NDArray workspace = NDArray::empty(Shape{kernel->workspace_bytes()}, DType::kUInt8);
   args.workspace = workspace.data();
   kernel->run(args);
   return results;
 }
 
-Replacement fold(Graph& graph, Node& node) {
-  bool used = false;
-  for (int i = 0; i < static_cast<int>(node.specs.size()); ++i) used = used || graph.is_used(node, i);
-  if (!used || !may_fold(graph, node)) return no_change();
-  std::vector<NDArray> results;
-  try {
-    results = evaluate(graph, node);
-  } catch (const Error&) {
-    return no_change();  // left in place: the failure belongs to the run, where the caller sees it
+// Computes every node that depends on constants only, producers first; what nobody else reads is dropped on the way.
+class Folding {
+ public:
+  explicit Folding(Graph& graph) : graph_(graph) {}
+
+  bool run() {
+    for (const Node* node : graph_.order()) {
+      if (!node->is_variable() && may_fold(*node)) fold(*node);
+    }
+    bool changed = false;
+    for (const NodeEntry& entry : order_) {
+      const Known& known = known_.at(entry);
+      if (known.unfolded_readers == 0) continue;
+      graph_.replace(entry, {graph_.add_constant(Ref<Object>(known.value.impl()), graph_.spec(entry)), 0});
+      changed = true;
+    }
+    return changed;
   }
-  Replacement replacement;
-  for (size_t i = 0; i < results.size(); ++i) {
-    NodeEntry entry;
-    if (graph.is_used(node, static_cast<int>(i)))
-      entry = {graph.add_constant(Ref<Object>(results[i].impl()), node.specs[i]), 0};
-    replacement.outputs.push_back(entry);
+
+ private:
+  struct Known {
+    NDArray value;
+    size_t unfolded_readers;
+  };
+
+  static NDArray constant_of(const Node& variable) {
+    return variable.constant ? NDArray(Ref<ArrayImpl>(static_cast<ArrayImpl*>(variable.constant.get()))) : NDArray();
   }
-  return replacement;
-}
+
+  bool is_known(const NodeEntry& entry) const {
+    return entry.node->is_variable() ? entry.node->constant != nullptr : known_.count(entry) != 0;
+  }
+
+  bool may_fold(const Node& node) const {
+    const Op& op = *node.op;
+    if (op.random || op.effect || !op.total || op.data_dependent_shape || op.id < 0 || !node.subgraphs.empty())
+      return false;
+    int64_t in = 0, out = 0;
+    for (const NodeEntry& input : node.inputs) {
+      if (!is_known(input)) return false;
+      in += graph_.spec(input).bytes();
+    }
+    bool used = false;
+    for (int i = 0; i < static_cast<int>(node.specs.size()); ++i) {
+      used = used || graph_.is_used(node, i);
+      out += node.specs[static_cast<size_t>(i)].bytes();
+    }
+    return used && (out <= kLargest || out <= in);
+  }
+
+  void fold(const Node& node) {
+    std::vector<NDArray> inputs, results;
+    for (const NodeEntry& input : node.inputs)
+      inputs.push_back(input.node->is_variable() ? constant_of(*input.node) : known_.at(input).value);
+    try {
+      results = evaluate(node, inputs, graph_.train());
+    } catch (const Error&) {
+      return;  // left in place: the failure belongs to the run, where the caller sees it
+    }
+    for (const NodeEntry& input : node.inputs) {
+      const auto known = known_.find(input);
+      if (known != known_.end() && --known->second.unfolded_readers == 0) known->second.value = NDArray();
+    }
+    const NodePtr self(const_cast<Node*>(&node));
+    for (uint32_t i = 0; i < results.size(); ++i) {
+      const size_t readers = graph_.clients(node, static_cast<int>(i)).size();
+      if (readers == 0) continue;
+      order_.push_back({self, i});
+      known_.emplace(order_.back(), Known{results[i], readers});
+    }
+  }
+
+  Graph& graph_;
+  std::unordered_map<NodeEntry, Known, NodeEntryHash> known_;
+  std::vector<NodeEntry> order_;  // in which they became known
+};
 
 }  // namespace
 
 void register_fold_constants(RewriteDatabase& db) {
   // After the rules that know zeros and ones by the op that makes them (position 21), so that these still see them.
-  db.local("fold_constants", [](Graph& g, Node& n) { return fold(g, n); })
-      .tracks(Trait::kAny)
+  db.pass("fold_constants", [](Graph& graph) { return Folding(graph).run(); })
       .at(24)
       .tags({"fast_compile", "fast_run", "const_fold"});
 }

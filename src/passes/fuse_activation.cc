@@ -126,7 +126,7 @@ void register_fuse_activation(RewriteDatabase& db) {
       .tags({"fast_run", "fusion"});
   db.local("fuse_addend", fuse_addend).tracks({"elemwise_add", "broadcast_add"}).at(41).tags({"fast_run", "fusion"});
   db.local("fuse_activation_of_sum", fuse_activation_of_sum)
-      .tracks({"Activation", "relu", "sigmoid", "tanh", "LeakyReLU", "clip"})
+      .tracks({"Activation", "relu", "sigmoid", "tanh", "LeakyReLU", "_plain_leaky_relu", "clip"})
       .at(42)
       .tags({"fast_run", "fusion"});
 }

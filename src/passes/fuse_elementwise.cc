@@ -43,6 +43,23 @@ struct Group {
   bool has(const Node* node) const { return std::find(members.begin(), members.end(), node) != members.end(); }
 };
 
+// A walk over nodes, each taken once.
+struct Search {
+  std::vector<const Node*> pending;
+  std::unordered_set<const Node*> seen;
+  size_t work = 0;  // edges looked at
+
+  void visit(const Node* node, bool inside) {
+    ++work;
+    if (inside && seen.insert(node).second) pending.push_back(node);
+  }
+  const Node* take() {
+    const Node* node = pending.back();
+    pending.pop_back();
+    return node;
+  }
+};
+
 class Fusion {
  public:
   explicit Fusion(Graph& graph) : graph_(graph) {}
@@ -74,7 +91,7 @@ class Fusion {
       if (!fits(both) || !convex(both)) continue;
       for (Node* member : other->members) group_of_[member] = own;
       own->members = std::move(both.members);
-      groups_.erase(std::find(groups_.begin(), groups_.end(), other));
+      other->members.clear();
     }
     group_of_[node] = own;
     groups_.push_back(own);
@@ -108,22 +125,37 @@ class Fusion {
            inputs_of(group).size() <= PointwiseProgram::kMostInputs;
   }
 
-  // No value leaves the group and comes back through nodes outside: the group could not run as one.
+  // No value leaves the group and comes back through nodes outside: the group could not run as one. Looked for from
+  // both ends by turns, for often one of the ways is short: from what the group reads back to its first member, and
+  // from its readers on to the last one.
   bool convex(const Group& group) const {
-    int64_t lowest = graph_.label(*group.members[0]);
-    for (const Node* member : group.members) lowest = std::min(lowest, graph_.label(*member));
-    std::vector<const Node*> pending;
-    std::unordered_set<const Node*> seen;
-    auto visit = [&](const NodeEntry& entry) {
-      if (graph_.label(*entry.node) > lowest && seen.insert(entry.node.get()).second)
-        pending.push_back(entry.node.get());
+    int64_t lowest = graph_.label(*group.members[0]), highest = lowest;
+    for (const Node* member : group.members) {
+      lowest = std::min(lowest, graph_.label(*member));
+      highest = std::max(highest, graph_.label(*member));
+    }
+    Search back, on;
+    auto visit_input = [&](const NodeEntry& input) {
+      back.visit(input.node.get(), graph_.label(*input.node) >= lowest);
     };
-    for (const NodeEntry& input : inputs_of(group)) visit(input);
-    while (!pending.empty()) {
-      const Node* node = pending.back();
-      pending.pop_back();
+    auto visit_reader = [&](const Client& c) { on.visit(c.node, c.node && graph_.label(*c.node) <= highest); };
+    for (const NodeEntry& input : inputs_of(group)) visit_input(input);
+    for (const Node* member : group.members) {
+      for (const Client& c : graph_.clients(*member, 0)) {
+        if (!group.has(c.node)) visit_reader(c);
+      }
+    }
+    while (!back.pending.empty() && !on.pending.empty()) {
+      const bool goes_back = back.work <= on.work;
+      const Node* node = (goes_back ? back : on).take();
       if (group.has(node)) return false;
-      for (const NodeEntry& input : node->inputs) visit(input);
+      if (goes_back) {
+        for (const NodeEntry& input : node->inputs) visit_input(input);
+        continue;
+      }
+      for (int i = 0; i < static_cast<int>(node->specs.size()); ++i) {
+        for (const Client& c : graph_.clients(*node, i)) visit_reader(c);
+      }
     }
     return true;
   }
@@ -161,13 +193,17 @@ class Fusion {
     choose_memory(program, inputs);
     const Format format = graph_.format({NodePtr(group.members[0]), 0});
     const Node* last = group.members.back();
+    const Graph::Checkpoint before = graph_.checkpoint();
     const NodePtr fused = graph_.add(fused_elementwise_op(), make_program_params(std::move(program)), inputs, last);
     Graph::Pairs pairs;
     for (uint32_t i = 0; i < results.size(); ++i) {
       graph_.set_format({fused, i}, format);
       pairs.push_back({NodeEntry{NodePtr(results[i]), 0}, NodeEntry{fused, i}});
     }
-    return graph_.replace_validate(pairs, group.members);
+    const bool built = graph_.replace_validate(pairs, group.members);
+    if (!built) graph_.revert(before);
+    graph_.release(before);
+    return built;
   }
 
   // An output may be written where an input lies once no later step reads that input. Inputs that only this node reads

@@ -86,8 +86,9 @@ class Splitter {
       if (input < num_inputs_) return {BackwardInput::Kind::kForwardInput, input};
       return {BackwardInput::Kind::kHead, input - num_inputs_};
     }
-    for (int i = 0; i < num_outputs_; ++i) {
-      if (joint_.outputs()[static_cast<size_t>(i)] == entry) return {BackwardInput::Kind::kForwardOutput, i};
+    for (const Client& reader : joint_.clients(entry)) {
+      if (reader.kind == Client::Kind::kOutput && reader.index < num_outputs_)
+        return {BackwardInput::Kind::kForwardOutput, reader.index};
     }
     residuals_.push_back(entry);
     return {BackwardInput::Kind::kResidual, static_cast<int>(residuals_.size()) - 1};

@@ -86,34 +86,30 @@ std::vector<int> floating_outputs(const Gradients& gradients) {
   return outputs;
 }
 
-Ref<Plan> link_plan(Graph& graph, const CompileOptions& options, int num_residuals, bool frozen_weights) {
-  passes::renumber_axes(graph);
-  Plan::Options plan_options;
-  plan_options.name = options.name;
-  plan_options.keep_arena = options.keep_arena;
-  plan_options.num_residuals = num_residuals;
-  plan_options.frozen_weights = frozen_weights;
-  return Plan::compile(graph, plan_options);
-}
-
 // What an output shows: through views to the value that the user's graph makes.
 NodeEntry shown_by(NodeEntry entry) {
   while (!entry.node->is_variable() && entry.node->op->is_view) entry = entry.node->inputs[0];
   return entry;
 }
 
-std::vector<int> merged_outputs(const GraphDefinition& definition, const Plan& plan) {
-  std::vector<int> merged;
-  std::unordered_map<int, NodeEntry> first;  // by fresh array: what it shows
-  for (size_t i = 0; i < plan.outputs().size(); ++i) {
-    const NodeEntry shown = shown_by(definition.outputs[i]);
-    if (!(first.emplace(plan.outputs()[i].fresh, shown).first->second == shown)) merged.push_back(static_cast<int>(i));
-  }
-  return merged;
+// Results that the caller made apart stay apart in memory, whatever passes find out: each may be written to.
+std::vector<int> first_equal(const std::vector<NodeEntry>& outputs) {
+  std::unordered_map<NodeEntry, int, NodeEntryHash> numbers;
+  std::vector<int> first;
+  for (const NodeEntry& output : outputs)
+    first.push_back(numbers.try_emplace(shown_by(output), static_cast<int>(first.size())).first->second);
+  return first;
 }
 
-void compile_with_gradient(CompiledCall& call, Graph graph, const std::vector<int>& wanted, const Query& query,
-                           const CompileOptions& options) {
+Ref<Plan> link_plan(Graph& graph, const CompileOptions& options, Plan::Options plan_options) {
+  passes::renumber_axes(graph);
+  plan_options.name = options.name;
+  plan_options.keep_arena = options.keep_arena;
+  return Plan::compile(graph, plan_options);
+}
+
+void compile_with_gradient(CompiledCall& call, Graph graph, const std::vector<NodeEntry>& results,
+                           const std::vector<int>& wanted, const Query& query, const CompileOptions& options) {
   const int num_inputs = static_cast<int>(graph.inputs().size());
   const int num_outputs = static_cast<int>(graph.outputs().size());
   const Gradients gradients = add_gradients(graph, wanted);
@@ -134,10 +130,11 @@ void compile_with_gradient(CompiledCall& call, Graph graph, const std::vector<in
     split.backward.set_format({split.backward.inputs()[i], 0}, split.forward.format(made));
   }
   run_pipeline(split.backward, query, kSplit, kEnd, &call.report);
-  call.forward = link_plan(split.forward, options, split.num_residuals, false);
+  call.forward =
+      link_plan(split.forward, options, {.num_residuals = split.num_residuals, .first_of = first_equal(results)});
   call.graph_text = split.forward.text();
   if (num_gradients == 0) return;
-  call.backward = link_plan(split.backward, options, 0, false);
+  call.backward = link_plan(split.backward, options, {});
   call.graph_text += "backward:\n" + split.backward.text();
   const std::vector<int> floating = floating_outputs(gradients);
   call.sources = split.sources;
@@ -158,17 +155,9 @@ std::vector<Value> GraphDefinition::applied_to(std::span<const Value> values) co
   };
   for (Node* node : topological_order(outputs)) {
     if (leaves.count(node) != 0) continue;
-    NodePtr copy = make_ref<Node>();
-    copy->op = node->op;
-    copy->name = node->name;
-    copy->params = node->params;
-    copy->attrs = node->attrs;
-    copy->subgraphs = node->subgraphs;
-    copy->where = node->where;
-    copy->block = node->block;
-    copy->constant = node->constant;
-    for (const NodeEntry& input : node->inputs) copy->inputs.push_back(mapped(input));
-    copies[node] = std::move(copy);
+    std::vector<NodeEntry> read;
+    for (const NodeEntry& input : node->inputs) read.push_back(mapped(input));
+    copies[node] = copy_of(*node, std::move(read));
   }
   std::vector<Value> result;
   for (const NodeEntry& output : outputs) result.push_back(to_value(mapped(output)));
@@ -185,13 +174,13 @@ Ref<CompiledCall> compile_call(const GraphDefinition& definition, const CallSign
   Graph graph = GraphMaker(definition, signature).run();
   run_pipeline(graph, query, 0, kAutodiff, &call->report);
   if (const std::vector<int> wanted = wanted_inputs(signature); !wanted.empty()) {
-    compile_with_gradient(*call, std::move(graph), wanted, query, options);
-  } else {
-    run_pipeline(graph, query, kAutodiff, kEnd, &call->report);
-    call->forward = link_plan(graph, options, 0, !signature.train);
-    call->graph_text = graph.text();
+    compile_with_gradient(*call, std::move(graph), definition.outputs, wanted, query, options);
+    return call;
   }
-  call->merged_outputs = merged_outputs(definition, *call->forward);
+  run_pipeline(graph, query, kAutodiff, kEnd, &call->report);
+  call->forward =
+      link_plan(graph, options, {.frozen_weights = !signature.train, .first_of = first_equal(definition.outputs)});
+  call->graph_text = graph.text();
   return call;
 }
 

@@ -40,9 +40,6 @@ class CompiledCall : public RefCounted<CompiledCall> {
   Ref<Plan> backward;                  // null: no gradient reaches a wanted input, or none is wanted
   std::vector<BackwardInput> sources;  // of backward's inputs; kHead counts the outputs of the call
   std::vector<int> gradient_of_input;  // per input: output number of backward, -1: zero or unwanted
-  // Outputs that passes have made one value with an earlier output, though the user's graph makes two: copied, so that
-  // writing into one never changes the other.
-  std::vector<int> merged_outputs;
   PassReport report;
   std::string graph_text;
 };

@@ -206,12 +206,6 @@ std::vector<NDArray> GraphFunction::run_forward(const Ref<CompiledCall>& compile
     given[static_cast<size_t>(info.fresh)] = true;
     results.push_back(first && array.spec() == info.spec ? array : array.reshaped(info.spec.shape));
   }
-  for (const int merged : compiled->merged_outputs) {
-    NDArray& result = results[static_cast<size_t>(merged)];
-    const NDArray own = NDArray::deferred(result.spec(), device);
-    copy_array(result, own);
-    result = own;
-  }
   if (pending) {
     pending->compiled = compiled;
     pending->key = key;

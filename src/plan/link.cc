@@ -1,7 +1,6 @@
 // From a rewritten graph to a Plan: where every value lives, in which order nodes run, and their linked kernels.
 #include <algorithm>
-#include <climits>
-#include <tuple>
+#include <map>
 #include <unordered_map>
 
 #include "hybridnet/engine.h"
@@ -131,26 +130,25 @@ class PlanBuilder {
   // ---------------------------------------------------------------------------------------- outputs and write-backs
   void place_outputs() {
     const auto& outputs = graph_.outputs();
-    std::unordered_map<const PlanStorage*, int> fresh_of;
+    const std::vector<int>& first_of = plan_->options_.first_of;
+    std::map<std::pair<const PlanStorage*, int>, int> fresh_of;
     for (size_t i = 0; i < num_visible_; ++i) {
       const TensorSpec& spec = graph_.spec(outputs[i]);
       PlanStorage& storage = storage_of(outputs[i]);
-      int fresh, input = -1;
-      if (const auto it = fresh_of.find(&storage); it != fresh_of.end()) {
-        fresh = it->second;
-      } else {
-        fresh = static_cast<int>(plan_->fresh_.size());
+      const auto [it, is_new] =
+          fresh_of.try_emplace({&storage, first_of.empty() ? 0 : first_of[i]}, static_cast<int>(plan_->fresh_.size()));
+      int input = -1;
+      if (is_new) {
         plan_->fresh_.push_back(spec);
         if (storage.kind == Kind::kTemporary) {
           storage.kind = Kind::kOutput;
-          storage.index = fresh;
+          storage.index = it->second;
         } else {
-          copies_.push_back({outputs[i], make_storage(Kind::kOutput, fresh, storage.bytes)});
+          copies_.push_back({outputs[i], make_storage(Kind::kOutput, it->second, storage.bytes)});
           if (storage.kind == Kind::kInput && graph_.writebacks().empty()) input = storage.index;
         }
-        fresh_of[&storage] = fresh;
       }
-      plan_->outputs_.push_back({spec, fresh, input});
+      plan_->outputs_.push_back({spec, it->second, input});
     }
     std::vector<PlanStorage*> residuals;
     for (size_t i = num_visible_; i < outputs.size(); ++i) residuals.push_back(residual_storage(outputs[i]));
@@ -182,7 +180,7 @@ class PlanBuilder {
       storage->offset = plan_->residual_bytes_;
       plan_->residual_bytes_ += (storage->bytes + 63) / 64 * 64;
     }
-    for (PlanStorage* storage : of_branches) std::tie(storage->first, storage->last) = std::pair(0, INT_MAX);
+    for (PlanStorage* storage : of_branches) storage->first = storage->last = 0;
     const int64_t bytes = place_in_arena(of_branches);
     for (PlanStorage* storage : of_branches) storage->offset += plan_->residual_bytes_;
     plan_->residual_bytes_ += bytes;
@@ -397,8 +395,7 @@ class PlanBuilder {
 
   // Random nodes draw from the stream of the node they were in the user's graph, wherever rewriting has put them.
   static uint64_t stream_of(const Node& node, int step) {
-    const auto it = node.attrs.find("__rng_stream__");
-    return spread(it != node.attrs.end() ? std::stoull(it->second) : (uint64_t{1} << 32) + static_cast<uint64_t>(step));
+    return spread(random_stream(node).value_or((uint64_t{1} << 32) + static_cast<uint64_t>(step)));
   }
 
   void emit_copies() {

@@ -33,16 +33,14 @@ std::string construct(const Node& node) {
 }  // namespace
 
 GraphDefinition definition_of_copy(const Node& node, ParamsPtr params, int num_inputs) {
-  const NodePtr alone = make_node(*node.op, node.name, std::move(params), {});
-  alone->attrs = node.attrs;
-  alone->subgraphs = node.subgraphs;
-  alone->where = node.where;
-  alone->block = node.block;
   GraphDefinition definition;
+  std::vector<NodeEntry> read;
   for (int i = 0; i < num_inputs; ++i) {
     definition.inputs.push_back(make_variable(node.name + "_input" + std::to_string(i)));
-    alone->inputs.push_back({definition.inputs.back(), 0});
+    read.push_back({definition.inputs.back(), 0});
   }
+  const NodePtr alone = copy_of(node, std::move(read));
+  alone->params = std::move(params);
   for (int i = 0; i < alone->num_outputs(); ++i) definition.outputs.push_back({alone, static_cast<uint32_t>(i)});
   return definition;
 }

@@ -46,6 +46,9 @@ class Plan : public RefCounted<Plan> {
     int num_residuals = 0;        // so many of the graph's last outputs live in one block, read by the backward plan
     bool keep_arena = false;      // between calls
     bool frozen_weights = false;  // inputs other than the data rarely change
+    // Per output (residuals not counted): the first one that shows the same value to the caller, so that both
+    // share an array. Empty: outputs that turn out to be one value share one, whatever made them.
+    std::vector<int> first_of;
   };
   // Throws what linking throws, with node, block and source line. The graph may be thrown away afterwards.
   static Ref<Plan> compile(const Graph& graph, const Options& options);

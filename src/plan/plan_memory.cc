@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 
 #include "plan/plan.h"
 
@@ -9,28 +10,77 @@ constexpr int64_t kAlignment = 64;
 
 int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
+// What is alive at some time between two instructions, found without looking at the rest: a value alive at `first` is
+// kept by a node of a segment tree on the way to that leaf, the others begin behind it.
+class Alive {
+ public:
+  explicit Alive(int instructions) : leaves_(instructions), covering_(2 * static_cast<size_t>(instructions)) {}
+
+  void insert(PlanStorage* storage) {
+    int from = storage->first + leaves_, to = storage->last + leaves_ + 1;
+    for (; from < to; from /= 2, to /= 2) {
+      if (from % 2 == 1) covering_[static_cast<size_t>(from++)].push_back(storage);
+      if (to % 2 == 1) covering_[static_cast<size_t>(--to)].push_back(storage);
+    }
+    by_first_.emplace(storage->first, storage);
+  }
+
+  // False: there are too many to be worth collecting.
+  bool together_with(const PlanStorage& storage, std::vector<const PlanStorage*>& found) const {
+    found.clear();
+    for (int node = storage.first + leaves_; node > 0; node /= 2) {
+      const auto& here = covering_[static_cast<size_t>(node)];
+      if (found.size() + here.size() > kMostFound) return false;
+      found.insert(found.end(), here.begin(), here.end());
+    }
+    for (auto it = by_first_.upper_bound(storage.first); it != by_first_.end() && it->first <= storage.last; ++it) {
+      if (found.size() == kMostFound) return false;
+      found.push_back(it->second);
+    }
+    return true;
+  }
+
+ private:
+  static constexpr size_t kMostFound = 128;
+  const int leaves_;
+  std::vector<std::vector<PlanStorage*>> covering_;  // per node of the tree, leaves last
+  std::multimap<int, PlanStorage*> by_first_;
+};
+
+bool lower(const PlanStorage* a, const PlanStorage* b) { return a->offset < b->offset; }
+
+// The lowest gap for `storage` between those of `others`, which stand by offset, that it shares time with.
+int64_t lowest_gap(const PlanStorage& storage, const std::vector<const PlanStorage*>& others) {
+  const int64_t size = aligned(storage.bytes);
+  int64_t offset = 0;
+  for (const PlanStorage* other : others) {
+    const bool exclusive = storage.cond && storage.cond == other->cond && storage.side != other->side;
+    const bool together = other->first <= storage.last && storage.first <= other->last && !exclusive;
+    if (!together) continue;
+    if (other->offset - offset >= size) break;
+    offset = std::max(offset, other->offset + aligned(other->bytes));
+  }
+  return offset;
+}
+
 }  // namespace
 
 int64_t place_in_arena(std::vector<PlanStorage*> temporaries) {
   std::stable_sort(temporaries.begin(), temporaries.end(),
                    [](const PlanStorage* a, const PlanStorage* b) { return a->bytes > b->bytes; });
-  std::vector<PlanStorage*> placed;  // by offset
+  int instructions = 0;
+  for (const PlanStorage* storage : temporaries) instructions = std::max(instructions, storage->last + 1);
+  Alive alive(instructions);
+  std::vector<const PlanStorage*> placed, few;  // both by offset
   int64_t total = 0;
   for (PlanStorage* storage : temporaries) {
-    const int64_t size = aligned(storage->bytes);
-    int64_t offset = 0;
-    for (const PlanStorage* other : placed) {
-      const bool exclusive = storage->cond && storage->cond == other->cond && storage->side != other->side;
-      const bool together = other->first <= storage->last && storage->first <= other->last && !exclusive;
-      if (!together) continue;
-      if (other->offset - offset >= size) break;
-      offset = std::max(offset, other->offset + aligned(other->bytes));
-    }
-    storage->offset = offset;
-    total = std::max(total, offset + size);
-    const auto at = std::upper_bound(placed.begin(), placed.end(), offset,
-                                     [](int64_t o, const PlanStorage* s) { return o < s->offset; });
-    if (size > 0) placed.insert(at, storage);
+    const bool are_few = alive.together_with(*storage, few);
+    if (are_few) std::sort(few.begin(), few.end(), lower);
+    storage->offset = lowest_gap(*storage, are_few ? few : placed);
+    total = std::max(total, storage->offset + aligned(storage->bytes));
+    if (storage->bytes == 0) continue;
+    alive.insert(storage);
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), storage, lower), storage);
   }
   return total;
 }

@@ -956,7 +956,7 @@ def SliceChannel(
     ----------
     data : tensor
         any shape, any dtype
-    num_outputs : int, at least 1
+    num_outputs : int, range [1, 1.04858e+06]
         Number of equal parts.
     axis : int
         The axis that is cut.
@@ -7692,7 +7692,7 @@ def _split_v2(
         The axis that is cut.
     squeeze_axis : bool
         Drop the axis of parts of size 1.
-    sections : int, at least 0
+    sections : int, range [0, 1.04858e+06]
         Number of parts; earlier ones are one larger where the size does not divide.
 
     Returns: output: one per part, dtype of data

@@ -66,7 +66,7 @@ class Substitution {
   explicit Substitution(std::unordered_map<const Node*, NodeEntry> replaced) : replaced_(std::move(replaced)) {}
 
   Symbol apply(const Symbol& symbol) {
-    for (Node* node : topological_order(symbol.outputs)) visit(*node);
+    for (const Node* node : topological_order(symbol.outputs)) visit(*node);
     Symbol result;
     for (const NodeEntry& e : symbol.outputs) result.outputs.push_back(mapped(e));
     return result;
@@ -82,18 +82,12 @@ class Substitution {
   void visit(const Node& node) {
     if (node.is_variable()) return;
     std::vector<NodeEntry> inputs;
-    bool changed = false;
-    for (const NodeEntry& e : node.inputs) {
-      inputs.push_back(mapped(e));
-      changed |= !(inputs.back() == e);
-    }
-    if (!changed) return;
-    NodePtr copy = make_node(*node.op, node.name, node.params, std::move(inputs));
-    copy->attrs = node.attrs;
-    copy->control = node.control;
-    copy->subgraphs = node.subgraphs;
-    copy->where = node.where;
-    copy->block = node.block;
+    std::vector<NodePtr> control;
+    for (const NodeEntry& e : node.inputs) inputs.push_back(mapped(e));
+    for (const NodePtr& before : node.control) control.push_back(mapped({before, 0}).node);
+    if (inputs == node.inputs && control == node.control) return;
+    NodePtr copy = copy_of(node, std::move(inputs));
+    copy->control = std::move(control);
     copies_[&node] = std::move(copy);
   }
 
@@ -122,12 +116,10 @@ Symbol composed(const Symbol& symbol, const std::vector<py::object>& positional,
 
 Symbol renamed(const Symbol& symbol, const std::string& name) {
   const Node& node = single_node(symbol, "renaming");
-  NodePtr copy = node.is_variable() ? make_variable(name) : make_node(*node.op, name, node.params, node.inputs);
-  copy->attrs = node.attrs;
+  const NodePtr copy = copy_of(node, node.inputs);
+  copy->name = name;
   copy->control = node.control;
-  copy->subgraphs = node.subgraphs;
-  copy->where = node.where;
-  copy->block = node.block;
+  copy->specs = node.specs;
   Symbol result;
   for (const NodeEntry& e : symbol.outputs) result.outputs.push_back({copy, e.index});
   return result;

@@ -72,6 +72,23 @@ TEST(InferSpecs, ErrorsNameNodeAndLine) {
   }
 }
 
+TEST(Node, ACopySaysTheSameAndReadsOtherInputs) {
+  const NodeEntry x = var("x"), y = var("y"), t = use("tanh", {x});
+  t.node->attrs["__lr_mult__"] = "2";
+  t.node->block = "net";
+  t.node->specs = {float32({2})};
+  const NodePtr copy = copy_of(*t.node, {y});
+  EXPECT_EQ(copy->op, t.node->op);
+  EXPECT_EQ(copy->name, t.node->name);
+  EXPECT_EQ(copy->attrs, t.node->attrs);
+  EXPECT_EQ(copy->block, "net");
+  EXPECT_EQ(copy->inputs, std::vector<NodeEntry>{y});
+  EXPECT_EQ(t.node->inputs, std::vector<NodeEntry>{x});
+  EXPECT_TRUE(copy->specs.empty()) << "y may have another shape";
+  x.node->constant = Ref<Object>(make_array(Shape{1}, {3.0f}).impl());
+  EXPECT_EQ(copy_of(*x.node, {})->constant, x.node->constant);
+}
+
 TEST(Graph, ImportingLeavesTheOriginalAlone) {
   const NodeEntry x = var("x"), y = var("y");
   const NodeEntry sum = use("elemwise_add", {x, y});
@@ -148,6 +165,35 @@ TEST(Graph, ScheduleFollowsTheOrderOfMaking) {
     if (node->op) ops.push_back(node->op->name);
   }
   EXPECT_EQ(ops, (std::vector<std::string>{"tanh", "sigmoid", "elemwise_add"}));
+}
+
+// Nodes that are put behind one place run out of labels there; the order must survive that everywhere.
+TEST(Graph, KeepsTheOrderHoweverManyNodesAreMadeInOnePlace) {
+  const NodeEntry x = var("x"), y = use("tanh", {x});
+  Graph graph = make_graph({x}, {float32({2})}, {use("sigmoid", {y})});
+  const Op& negative = Runtime::get().ops().at("negative");
+  const NodeEntry first{graph.inputs()[0], 0}, middle = graph.outputs()[0].node->inputs[0];
+  NodeEntry chain = first;
+  for (int i = 0; i < 4000; ++i) {
+    chain = {graph.add(negative, negative.default_params, {chain}), 0};           // each behind the one before
+    graph.add(negative, negative.default_params, {i % 2 == 0 ? first : middle});  // each right behind the same node
+  }
+  graph.check();
+  EXPECT_LT(graph.label(*chain.node), graph.label(*graph.outputs()[0].node));
+  EXPECT_EQ(graph.remove_unused(), 8000);
+  graph.check();
+}
+
+TEST(Graph, KeepsTheBooksOfAValueThatManyNodesRead) {
+  const NodeEntry x = var("x");
+  std::vector<NodeEntry> readers;
+  for (int i = 0; i < 300; ++i) readers.push_back(use("tanh", {x}));
+  Graph graph = make_graph({x}, {float32({2})}, readers);
+  for (int i = 0; i < 300; i += 3) graph.set_output(i, {graph.inputs()[0], 0});
+  graph.check();
+  while (!graph.outputs().empty()) graph.remove_output(static_cast<int>(graph.outputs().size() / 2));
+  graph.check();
+  EXPECT_EQ(graph.num_nodes(), 1u);
 }
 
 // After any sequence of edits and reverts the books equal a fresh rebuild.

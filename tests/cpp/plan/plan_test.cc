@@ -25,21 +25,23 @@ TEST(PlaceInArena, NothingThatLivesTogetherOverlaps) {
     state = state * 1664525u + 1013904223u;
     return (state >> 8) % n;
   };
-  std::vector<PlanStorage> storages;
-  for (int i = 0; i < 200; ++i) {
-    const int first = static_cast<int>(below(50));
-    storages.push_back(temporary(1 + below(1000), first, first + static_cast<int>(below(10))));
-  }
-  std::vector<PlanStorage*> pointers;
-  for (PlanStorage& s : storages) pointers.push_back(&s);
-  const int64_t total = place_in_arena(pointers);
-  for (const PlanStorage& a : storages) {
-    EXPECT_GE(a.offset, 0);
-    EXPECT_LE(a.offset + a.bytes, total);
-    EXPECT_EQ(a.offset % 64, 0);
-    for (const PlanStorage& b : storages) {
-      if (&a == &b || a.last < b.first || b.last < a.first) continue;
-      EXPECT_TRUE(a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset);
+  for (const uint32_t longest : {1u, 10u, 50u}) {  // few to nearly all of them live at one time
+    std::vector<PlanStorage> storages;
+    for (int i = 0; i < 500; ++i) {
+      const int first = static_cast<int>(below(50));
+      storages.push_back(temporary(1 + below(1000), first, first + static_cast<int>(below(longest))));
+    }
+    std::vector<PlanStorage*> pointers;
+    for (PlanStorage& s : storages) pointers.push_back(&s);
+    const int64_t total = place_in_arena(pointers);
+    for (const PlanStorage& a : storages) {
+      EXPECT_GE(a.offset, 0);
+      EXPECT_LE(a.offset + a.bytes, total);
+      EXPECT_EQ(a.offset % 64, 0);
+      for (const PlanStorage& b : storages) {
+        if (&a == &b || a.last < b.first || b.last < a.first) continue;
+        EXPECT_TRUE(a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset);
+      }
     }
   }
 }

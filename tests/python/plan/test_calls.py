@@ -352,3 +352,32 @@ def test_weights_in_memory_of_others_are_read_in_every_call(rng: np.random.Gener
         theirs *= factor
         result = compiled(x, weight, *vectors).asnumpy()
         np.testing.assert_allclose(result, plain(x, weight, *vectors).asnumpy(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda F, x: (x + 1, x + 1),
+        lambda F, x: (lambda y: (y, y * 1))(x + 1),
+        lambda F, x: (lambda y: (y, F.transpose(F.transpose(y))))(x + 1),
+        lambda F, x: (F.zeros((2,)) + 1, F.zeros((2,)) + 1),
+        lambda F, x: (F.identity(x), x * 1),
+    ],
+    ids=["merged", "times one", "there and back", "constants", "the input"],
+)
+@pytest.mark.parametrize("record", [False, True])
+def test_writing_to_one_result_leaves_the_others_alone(function: Any, record: bool) -> None:
+    block, x = hybrid(function), array(1, 2)
+    x.attach_grad()
+    with autograd.record() if record else autograd.pause():
+        one, other = block(x)
+    before = other.asnumpy()
+    one.detach()[:] = 10
+    np.testing.assert_array_equal(other.asnumpy(), before)
+    np.testing.assert_array_equal(x.asnumpy(), [1, 2])
+
+
+def test_a_result_returned_twice_is_one_array() -> None:
+    one, other = hybrid(lambda F, x: (lambda y: (y, y))(x + 1))(array(1, 2))
+    one[:] = 10
+    np.testing.assert_array_equal(other.asnumpy(), [10, 10])
