@@ -385,9 +385,16 @@ bool has_dynamic_shape(const Node& node) {
 
 bool has_dynamic_body(const Node& node) { return any_in_bodies(node, has_dynamic_shape); }
 
+bool is_bounded_for_gradient(const WhileLoopParams& params) {
+  constexpr int64_t kMostIterationsKept = 8192;
+  const bool has_checkpoints = !params.checkpoint.empty() && !params.exact && params.free_axes.empty();
+  return !params.unbounded && (params.max_iterations <= kMostIterationsKept || has_checkpoints);
+}
+
 bool has_unbounded_body(const Node& node) {
   return any_in_bodies(node, [](const Node& inner) {
-    return (control_kind(inner) == ControlKind::kWhileLoop && params_of<WhileLoopParams>(inner).unbounded) ||
+    return (control_kind(inner) == ControlKind::kWhileLoop &&
+            !is_bounded_for_gradient(params_of<WhileLoopParams>(inner))) ||
            has_unbounded_body(inner);
   });
 }

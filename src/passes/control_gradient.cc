@@ -39,13 +39,13 @@ Loop loop_of_foreach(const Graph& graph, const Node& node) {
 // A loop with a condition goes back as many iterations as it went, which its last output tells.
 Loop loop_of_while(const Node& node) {
   const auto& p = params_of<WhileLoopParams>(node);
-  if (p.unbounded) {
+  if (!is_bounded_for_gradient(p)) {
     throw UnboundedLoopError(
         {.op = node.op->name,
          .node = node.name,
-         .message = "no compiled gradient of a loop without max_iterations",
+         .message = "no compiled gradient of a loop without max_iterations, or with a very large one",
          .because = "the values of each iteration are kept for the gradient, and how many there are is not known",
-         .fix = "pass max_iterations as an int",
+         .fix = "pass a smaller max_iterations as an int, or checkpoint=",
          .where = node.where});
   }
   Loop loop;

@@ -59,7 +59,7 @@ WhileLoopByNode::WhileLoopByNode(NodeByNode& graph, const Node& node, std::span<
 }
 
 bool WhileLoopByNode::is_needed(bool wants_gradient) const {
-  return in_steps_ || (p_.unbounded && (p_.num_out_data > 0 || wants_gradient)) ||
+  return in_steps_ || (p_.unbounded && p_.num_out_data > 0) || (wants_gradient && !is_bounded_for_gradient(p_)) ||
          (p_.exact && room_for_all() > kMostChunkBytes);
 }
 

@@ -119,7 +119,7 @@ def _empty_outputs(
     """Outputs of a loop that does not run: what the body would give, found by running it on abstract arrays."""
     from .control_trace import abstract_step
 
-    step, states = abstract_step(call, states)
+    step, states, parameters = abstract_step(call, states)
     outs = []
     for path, out in zip(step.out_nest.paths("outputs"), step.outs, strict=True):
         spec = rules.spec_of(out)
@@ -132,7 +132,22 @@ def _empty_outputs(
                 function=call.function,
             )
         outs.append(_zeros((size, *spec[0]), spec[1]))
-    return outs, step.out_nest, states
+    sources = [*getattr(call, "data", []), *states, *(p.data() for p in parameters if p._data is not None)]
+    return _on_tape(outs, sources), step.out_nest, states
+
+
+def _on_tape(outs: list[NDArray], sources: list[NDArray]) -> list[NDArray]:
+    """outs as results of sources, so that they have a gradient (zero), as those of loops that run."""
+    sources = [a for a in sources if np.dtype(a.dtype).kind not in "biu" and _core.needs_gradient(a)]
+    if not autograd.is_recording() or not sources:
+        return outs
+    nothing = [a.reshape((-1,))[0:0].sum() for a in sources]
+    joined = []
+    for out in outs:
+        for zero in nothing if np.dtype(out.dtype).kind not in "biu" else []:
+            out = ndarray.broadcast_add(out, zero.astype(out.dtype).reshape((1,) * len(out.shape)))
+        joined.append(out)
+    return joined
 
 
 def _zeros(shape: tuple[int, ...], dtype: Any) -> NDArray:
@@ -289,8 +304,8 @@ def report_limit(call: WhileLoop, limit: int) -> None:
 def _limit(call: WhileLoop) -> int | None:
     limit = call.max_iterations
     if isinstance(limit, NDArray):
-        limit = limit.asscalar()
-        if isinstance(limit, (float, np.floating)) and float(limit).is_integer():
+        limit = limit.asscalar().item()
+        if isinstance(limit, float) and limit.is_integer():
             limit = int(limit)
         limit = rules.check_count(call.construct, "max_iterations", limit, 0)
     return limit

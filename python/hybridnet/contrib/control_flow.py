@@ -290,7 +290,12 @@ def _checked_limit(limit: Any, exact: bool, has_outputs: bool) -> Any:
         spec = rules.spec_of(limit)
         if spec is not None and int(np.prod(spec[0], dtype=np.int64)) != 1:
             rules.fail(
-                errors.ShapeError, "while_loop", "max_iterations", expected="one element", given=rules.describe(spec)
+                errors.ShapeError,
+                "while_loop",
+                "max_iterations",
+                expected="one element",
+                given=rules.describe(spec),
+                fix="pass one limit for the whole loop",
             )
         return limit
     if isinstance(limit, (float, np.floating)) and float(limit).is_integer():

@@ -150,7 +150,13 @@ def answer_of(construct: str, policy: Any, node: Any) -> bool:
 def check_function(construct: str, function: Any, what: str) -> None:
     """function must be callable."""
     if not callable(function):
-        fail(errors.TypeError, construct, f"{what} must be a function", given=f"a {type(function).__name__}")
+        fail(
+            errors.TypeError,
+            construct,
+            f"{what} must be a function",
+            given=f"a {type(function).__name__}",
+            fix=f"pass {what}=lambda ...: ..., which is called with arrays",
+        )
 
 
 def check_choice(construct: str, name: str, value: Any, allowed: Sequence[Any]) -> None:
@@ -286,6 +292,7 @@ def check_pred(construct: str, pred: Any, function: Callable[..., Any] | None = 
             construct,
             "the condition must be an array of one element or a bool",
             given=f"a {type(pred).__name__}",
+            fix="compare arrays (x.sum() > 0), or convert it with mx.nd.array(...)",
             function=function,
         )
     spec = spec_of(pred)

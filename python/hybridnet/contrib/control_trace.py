@@ -29,6 +29,14 @@ class _Abstract(trace.Scope):
             self._variables[parameter] = parameter._make_traced(f"{parameter.name}_{len(self._variables)}")
         return self._variables[parameter]
 
+    def parameters(self) -> list[Any]:
+        """What the body uses. Parameters whose shapes it has told are initialized."""
+        for parameter, variable in self._variables.items():
+            if parameter._data is None and parameter._deferred_init:
+                parameter._take_traced_shape(variable)
+                parameter._finish_deferred_init()
+        return list(self._variables)
+
     def __enter__(self) -> _Abstract:
         self._before = _core.set_trace_state(True, "")
         super().__enter__()
@@ -43,8 +51,8 @@ def _slice_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
     return shape[1:] if len(shape) > 1 or is_np_shape() else (1,)
 
 
-def abstract_step(call: Foreach | WhileLoop, states: list[Any]) -> tuple[Step, list[NDArray]]:
-    """One iteration on abstract arrays: specs of what the body gives. Also the states as arrays."""
+def abstract_step(call: Foreach | WhileLoop, states: list[Any]) -> tuple[Step, list[NDArray], list[Any]]:
+    """One iteration on abstract arrays: specs of what the body gives. Also the states as arrays, and its parameters."""
 
     def run(arrays: list[Any]) -> Step:
         slots = [_core.traced_variable(f"state{i}", *(rules.spec_of(a) or (None, None))) for i, a in enumerate(arrays)]
@@ -56,13 +64,13 @@ def abstract_step(call: Foreach | WhileLoop, states: list[Any]) -> tuple[Step, l
         index = _core.traced_variable("index", control_eager._scalar_shape(), np.dtype(np.int64))
         return call.step(index if call.with_index else None, slices, slots)
 
-    with autograd.pause(train_mode=autograd.is_training()), _Abstract(), NameManager():
+    with autograd.pause(train_mode=autograd.is_training()), _Abstract() as scope, NameManager():
         arrays, step = control_eager.settle_numbers(call, states, run)
         dtypes = [rules.spec_of(array) for array in arrays]
     for i, (state, spec) in enumerate(zip(states, dtypes, strict=True)):
         if rules.is_number(state):
             arrays[i] = control_eager._array_of_number(state, None if spec is None else spec[1])
-    return step, arrays
+    return step, arrays, scope.parameters()
 
 
 def _line(call):
@@ -103,6 +111,10 @@ def _start(given: Any, array: Any) -> Symbol:
     if not rules.is_number(given) or float(given) != given:
         return _symbol(array)
     return symbol.full(array.shape, given, dtype=array.dtype)
+
+
+def _starts(call: Foreach | WhileLoop, states: list[Any]) -> list[Symbol]:
+    return [_start(given, array) for given, array in zip(call.states, states, strict=True)]
 
 
 def _parts(symbol: Symbol) -> list[Symbol]:
@@ -163,54 +175,93 @@ def foreach(call: Foreach) -> tuple[Any, Any]:
     }
     if not data:
         options["length"] = size
-    starts = [_start(given, array) for given, array in zip(call.states, states, strict=True)]
-    parts = _parts(_core.control_foreach(body.handle, data, starts, options, call.name))
+    parts = _parts(_core.control_foreach(body.handle, data, _starts(call, states), options, call.name))
     count = len(step.outs)
     return nests.restore(step.out_nest, parts[:count]), nests.restore(call.state_nest, parts[count:])
 
 
 # ---------------------------------------------------------------------------------------------------------- while_loop
+class _WhileBodies:
+    """Condition and body of a while_loop, traced for states of certain dtypes.
+
+    A condition that writes to states of its own, such as running statistics, becomes part of the body: that asks it for
+    the next iteration and hands on the answer as one more variable. So everything that writes is in the body.
+    """
+
+    def __init__(self, call: WhileLoop, states: list[Any], free: list[list[int]]) -> None:
+        self._call, self._free, self._states = call, free, states
+        self.answer: Any = None  # of the condition for the first iteration, if it is handed on
+        self.condition = self._trace_condition()
+        if _core.control_writes_states(self.condition.handle) and call.max_iterations != 0:
+            self.answer = self._ask(_starts(call, states))
+            with _Body("the condition of while_loop", rules.line_of(call.cond)) as self.condition:
+                slots = self._slots(self.condition)
+                self.condition.close([slots[0]], keep_unread=False)
+        self.step = self._trace_body()
+
+    def _ask(self, states: list[Any]) -> Any:
+        test = self._call.test(states)
+        if rules.is_number(test):
+            test = control_eager._array_of_number(test)
+        rules.check_pred(self._call.construct, test, self._call.cond)
+        return test
+
+    def _slots(self, body: _Body) -> list[Symbol]:
+        first = [] if self.answer is None else [body.slot("answer", self.answer)]
+        return first + [body.slot(f"var{i}", s, free=self._free[i]) for i, s in enumerate(self._states)]
+
+    def _trace_condition(self) -> _Body:
+        with _Body("the condition of while_loop", rules.line_of(self._call.cond)) as condition:
+            condition.close([self._ask(self._slots(condition))], keep_unread=False)
+        return condition
+
+    def _trace_body(self) -> Step:
+        with _Body("the body of while_loop", rules.line_of(self._call.func)) as self.body:
+            slots = self._slots(self.body)
+            step = self._call.step(slots if self.answer is None else slots[1:])
+            answers = [] if self.answer is None else [self._ask(step.states)]
+            self.body.close([*step.outs, *answers, *step.states])
+        return step
+
+    def node(self, states: list[Any], options: dict[str, Any]) -> list[Symbol]:
+        """The loop's outputs, last variables and number of iterations."""
+        carried = 0 if self.answer is None else 1
+        options["free_axes"] = [
+            number for i, axes in enumerate(self._free) for axis in axes for number in (i + carried, axis)
+        ]
+        limit = self._call.max_iterations
+        if isinstance(limit, int):
+            options["max_iterations"] = limit
+        else:
+            options["unbounded"] = True
+        variables = [self.answer] * carried + _starts(self._call, states)
+        limit = limit if isinstance(limit, Symbol) else None
+        parts = _parts(
+            _core.control_while_loop(
+                self.condition.handle, self.body.handle, variables, limit, options, self._call.name
+            )
+        )
+        count = len(self.step.outs)
+        return parts[:count] + parts[count + carried :]
+
+
 def while_loop(call: WhileLoop) -> tuple[Any, Any, Any]:
     """Makes the node of a loop with a condition."""
     if isinstance(call.max_iterations, NDArray):
         call.max_iterations = control_eager._limit(call)
     free = [[axis for axis, size in enumerate(sizes) if size is None] for sizes in call.free_sizes]
-    condition: Any = None
-    body: Any = None
+    bodies: Any = None
 
     def run(states: list[Any]) -> Step:
-        nonlocal condition, body
-        with _Body("the condition of while_loop", rules.line_of(call.cond)) as condition:
-            test = call.test([condition.slot(f"var{i}", s, free=free[i]) for i, s in enumerate(states)])
-            if rules.is_number(test):
-                test = control_eager._array_of_number(test)
-            rules.check_pred(call.construct, test, call.cond)
-            condition.close([test], keep_unread=False)
-        with _Body("the body of while_loop", rules.line_of(call.func)) as body:
-            step = call.step([body.slot(f"var{i}", s, free=free[i]) for i, s in enumerate(states)])
-            body.close([*step.outs, *step.states])
-        return step
+        nonlocal bodies
+        bodies = _WhileBodies(call, states, free)
+        return bodies.step
 
     states, step = control_eager.settle_numbers(call, call.states, run)
-    options: dict[str, Any] = {"scalar_slices": is_np_shape(), "checkpoint": _checkpoint(call, body)}
+    options: dict[str, Any] = {"scalar_slices": is_np_shape(), "checkpoint": _checkpoint(call, bodies.body)}
     options["exact"] = call.exact and bool(step.outs)
     options["on_limit"] = call.on_limit
-    options["free_axes"] = [number for i, axes in enumerate(free) for axis in axes for number in (i, axis)]
-    limit = call.max_iterations
-    if isinstance(limit, int):
-        options["max_iterations"] = limit
-    else:
-        options["unbounded"] = True
-    parts = _parts(
-        _core.control_while_loop(
-            condition.handle,
-            body.handle,
-            [_start(given, array) for given, array in zip(call.states, states, strict=True)],
-            limit if isinstance(limit, Symbol) else None,
-            options,
-            call.name,
-        )
-    )
+    parts = bodies.node(states, options)
     count = len(step.outs)
     outs = nests.restore(step.out_nest, parts[:count])
     return outs, nests.restore(call.state_nest, parts[count:-1]), parts[-1]

@@ -1,4 +1,7 @@
-"""Nests: lists, tuples, dicts and namedtuples of arrays, taken apart into a flat list and put together again."""
+"""Nests: lists, tuples, dicts and namedtuples of arrays, taken apart into a flat list and put together again.
+
+None inside a nest holds no array and stays None.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ ARRAYS = (NDArray, Symbol)
 
 @dataclass(frozen=True)
 class Nest:
-    """How a nest is built. kind: leaf, list, tuple, namedtuple or dict; keys: of a dict; cls: of a namedtuple."""
+    """How a nest is built. kind: leaf, none, list, tuple, namedtuple or dict; keys: of a dict; cls: of a namedtuple."""
 
     kind: str
     children: tuple[Nest, ...] = ()
@@ -45,6 +48,8 @@ class Nest:
         """In words, one level deep."""
         if self.kind == "leaf":
             return "an array"
+        if self.kind == "none":
+            return "None"
         if self.kind == "dict":
             return f"a dict with the keys {list(self.keys)}"
         if self.kind == "namedtuple":
@@ -53,6 +58,7 @@ class Nest:
 
 
 LEAF = Nest("leaf")
+NONE = Nest("none")
 
 
 def flatten(value: Any, is_leaf: Callable[[Any], bool], path: str) -> tuple[list[Any], Nest]:
@@ -65,6 +71,8 @@ def _flatten(value: Any, is_leaf: Callable[[Any], bool], path: str, leaves: list
     if is_leaf(value):
         leaves.append(value)
         return LEAF
+    if value is None:
+        return NONE
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         fields = zip(value._fields, value, strict=True)
         children = tuple(_flatten(item, is_leaf, f"{path}.{field}", leaves) for field, item in fields)
@@ -75,11 +83,7 @@ def _flatten(value: Any, is_leaf: Callable[[Any], bool], path: str, leaves: list
     if isinstance(value, dict):
         children = tuple(_flatten(item, is_leaf, f"{path}[{key!r}]", leaves) for key, item in value.items())
         return Nest("dict", children, tuple(value))
-    raise TypeError(f"{path} is {_kind_of(value)}")
-
-
-def _kind_of(value: Any) -> str:
-    return "None" if value is None else f"a {type(value).__name__}"
+    raise TypeError(f"{path} is a {type(value).__name__}")
 
 
 def restore(nest: Nest, leaves: Sequence[Any]) -> Any:
@@ -90,6 +94,8 @@ def restore(nest: Nest, leaves: Sequence[Any]) -> Any:
 def _restore(nest: Nest, leaves: Iterator[Any]) -> Any:
     if nest.kind == "leaf":
         return next(leaves)
+    if nest.kind == "none":
+        return None
     items = [_restore(child, leaves) for child in nest.children]
     if nest.kind == "list":
         return items

@@ -153,6 +153,16 @@ std::vector<Node*> computing_nodes(const BodyHandle& handle) {
   return nodes;
 }
 
+// Does the body, or one inside it, write to states such as running statistics?
+bool writes_states(const std::vector<NodeEntry>& outputs) {
+  const std::vector<Node*> nodes = topological_order(outputs);
+  return std::any_of(nodes.begin(), nodes.end(), [](const Node* node) {
+    if (node->op != nullptr && node->op->has_writebacks()) return true;
+    return std::any_of(node->subgraphs.begin(), node->subgraphs.end(),
+                       [](const Ref<Subgraph>& body) { return writes_states(body->outputs); });
+  });
+}
+
 // Per node: operator, name, attributes, and shape and dtype of each output, unknown ones None.
 py::list describe_nodes(const BodyHandle& handle) {
   py::list result;
@@ -322,6 +332,9 @@ void bind_control_flow(py::module_& m) {
   m.def("control_slot", &make_slot, "A variable of the open body, with the spec of an array or of its slices.");
   m.def("control_close", &close_body, "Cuts the open body out: results of its slots.");
   m.def("control_nodes", &describe_nodes, "(op, name, attributes, specs of outputs) per node of a body.");
+  m.def(
+      "control_writes_states", [](const BodyHandle& body) { return writes_states(body.captured.body->outputs); },
+      "Whether a body writes to states such as running statistics.");
   m.def("control_keep", &keep_nodes, "Marks nodes of a body: what they give is kept for the gradient.");
   m.def("control_abandon", &abandon_body, "Closes a body whose function failed, and those inside it.");
   m.def("control_foreach", &make_foreach);
