@@ -68,8 +68,8 @@ void infer_node(const Node& node, std::span<TensorSpec> in, std::span<TensorSpec
 // Does only running the node tell the shapes of its outputs, or of values in its bodies?
 bool has_dynamic_shape(const Node& node);
 bool has_dynamic_body(const Node& node);
-// Does max_iterations bound what a compiled gradient keeps, which has room for every iteration that may run? A limit that
-// is only a safety net would take memory for iterations that never come.
+// Does max_iterations bound what a compiled gradient keeps, which has room for every iteration that may run? A limit
+// that is only a safety net would take memory for iterations that never come.
 bool is_bounded_for_gradient(const WhileLoopParams& params);
 // Is there a loop in its bodies that nothing bounds for a gradient?
 bool has_unbounded_body(const Node& node);

@@ -141,7 +141,7 @@ def _on_tape(outs: list[NDArray], sources: list[NDArray]) -> list[NDArray]:
     sources = [a for a in sources if np.dtype(a.dtype).kind not in "biu" and _core.needs_gradient(a)]
     if not autograd.is_recording() or not sources:
         return outs
-    nothing = [a.reshape((-1,))[0:0].sum() for a in sources]
+    nothing = [ndarray.slice_axis(a.reshape((-1,)), axis=0, begin=0, end=0).sum() for a in sources]
     joined = []
     for out in outs:
         for zero in nothing if np.dtype(out.dtype).kind not in "biu" else []:

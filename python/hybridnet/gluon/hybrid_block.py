@@ -514,7 +514,7 @@ class HybridBlock(Block):
         """
         graph = self._graph_to_export()
         symbol_file, params_file = f"{path}-symbol.json", f"{path}-{epoch:04d}.params"
-        graph.outputs.save(symbol_file, remove_amp_cast=remove_amp_cast)
+        graph.outputs._write(symbol_file, remove_amp_cast)
         auxiliary = set(graph.outputs.list_auxiliary_states())
         arrays = {}
         for name, (is_input, param) in zip(graph.outputs.list_inputs(), graph.sources, strict=False):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -452,7 +453,19 @@ class Symbol(_core.SymbolBase):
         return text
 
     def save(self, fname: str | os.PathLike[str], remove_amp_cast: bool = True) -> None:
-        """Writes tojson() to a file. Raises FileError if it cannot be written."""
+        """Writes tojson() to a file. Raises FileError if it cannot be written.
+
+        Arrays that the graph holds as constants are not in the file: a UserWarning names them.
+        """
+        if constants := _core.symbol_constants(self):
+            warnings.warn(
+                f"Symbol.save: the values of {', '.join(constants)} are not in {os.fspath(fname)!r}: there they are "
+                "arguments. Save them with nd.save, or use variables and operators such as sym.full in their place",
+                stacklevel=2,
+            )
+        self._write(fname, remove_amp_cast)
+
+    def _write(self, fname: str | os.PathLike[str], remove_amp_cast: bool) -> None:
         try:
             with open(fname, "w", encoding="utf-8") as file:
                 file.write(self.tojson(remove_amp_cast))
