@@ -115,7 +115,8 @@ class DataParallelExecutorGroup:
             raise ShapeError(f"Module.bind: the shapes {shapes} do not determine the shapes of all parameters")
         known = set(self.arg_names)
         types = {desc.name: desc.dtype for desc in descriptions if desc.name in known}
-        arg_types, _, aux_types = self.symbol.infer_type(**types)
+        # Casts in front of operators, as amp puts them there, leave types open: such parameters are float32.
+        arg_types, _, aux_types = self.symbol.infer_type_partial(**types)
 
         def array(name: str, shape: Any, dtype: Any, old: dict[str, Any], keep: bool) -> NDArray:
             found = old.get(name)

@@ -203,3 +203,62 @@ def test_a_converted_block_computes_nearly_the_same():
     converted = amp.convert_hybrid_block(net, "bfloat16")
     assert converted(x).dtype != expected.dtype
     np.testing.assert_allclose(converted(x).astype("float32").asnumpy(), expected.asnumpy(), rtol=0.1, atol=0.01)
+
+
+def _buckets(rng):
+    """(a bound module over lengths 3 and 5, batches of both)."""
+
+    def sym_gen(length):
+        cell = mx.rnn.LSTMCell(6, prefix="lstm_")
+        outputs, _ = cell.unroll(length, mx.sym.var("data"), layout="NTC", merge_outputs=True)
+        scores = mx.sym.FullyConnected(outputs, num_hidden=4, flatten=False, name="scores")
+        return mx.sym.softmax(scores, name="out"), ("data",), ()
+
+    module = mx.mod.BucketingModule(sym_gen, default_bucket_key=5)
+    module.bind([("data", (2, 5, 3))], for_training=False)
+    module.init_params(mx.init.Uniform(0.7))
+    batches = []
+    for length in (5, 3):
+        shape = (2, length, 3)
+        data = mx.nd.array(rng.normal(size=shape))
+        batches.append(mx.io.DataBatch([data], bucket_key=length, provide_data=[("data", shape)], provide_label=None))
+    return module, batches
+
+
+def test_converted_buckets_compute_nearly_the_same(rng):
+    module, batches = _buckets(rng)
+    converted = amp.convert_bucketing_module(module, "float16", excluded_sym_names=["scores", "lstm_t4_i2h"])
+    converted.bind([("data", (2, 5, 3))], for_training=False)
+    for batch in batches:
+        results = []
+        for mod in (module, converted):
+            mod.forward(batch, is_train=False)
+            results.append(mod.get_outputs()[0].asnumpy())
+        assert not np.array_equal(*results)
+        np.testing.assert_allclose(*results, rtol=0.02, atol=1e-3)
+    for name, value in module.get_params()[0].items():
+        np.testing.assert_array_equal(converted.get_params()[0][name].asnumpy(), value.asnumpy())
+    inner = converted.symbol.get_internals()
+    types = inner.infer_type(**dict.fromkeys(converted.symbol.list_arguments(), "float32"))[1]
+    types = dict(zip(inner.list_outputs(), types, strict=True))
+    assert types["lstm_t0_i2h_output"] == np.float16 and types["scores_output"] == np.float32
+
+
+def test_a_module_binds_a_converted_graph(rng):
+    values = {"data": (3, 5), "fc1_weight": (8, 5), "fc1_bias": (8,), "fc2_weight": (4, 4), "fc2_bias": (4,)}
+    values = {name: mx.nd.array(rng.normal(size=shape)) for name, shape in values.items()}
+    data = values.pop("data")
+    results = []
+    for graph in (_net(), amp.convert_model(_net(), values, {})[0]):
+        module = mx.mod.Module(graph, label_names=None)
+        module.bind([("data", (3, 5))], for_training=False)
+        module.init_params(arg_params=values)
+        module.forward(mx.io.DataBatch([data]))
+        results.append(module.get_outputs()[0].asnumpy())
+    np.testing.assert_allclose(*results, rtol=0.02)
+    assert not np.array_equal(*results)
+
+
+def test_other_modules_are_not_converted_as_buckets():
+    with pytest.raises(ValueError, match="expected a BucketingModule, got int"):
+        amp.convert_bucketing_module(3)

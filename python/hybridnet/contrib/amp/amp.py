@@ -213,3 +213,7 @@ def unscale(optimizer_or_trainer: Any) -> None:
             for gradient in param.list_grad():
                 gradient /= scale
     optimizer_or_trainer._scale = optimizer_or_trainer._amp_original_scale
+
+
+# They build on target_name above, and MXNet has them in this module.
+from .convert import convert_bucketing_module, convert_hybrid_block, convert_model, convert_symbol  # noqa: E402, F401

@@ -1,4 +1,4 @@
-"""convert_symbol, convert_model, convert_hybrid_block: graphs for inference in mixed precision."""
+"""Graphs, parameters, blocks and modules converted to mixed precision, for inference."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...symbol import Symbol
 from . import lists
 from .amp import target_name
 
-__all__ = ["convert_hybrid_block", "convert_model", "convert_symbol"]
+__all__ = ["convert_bucketing_module", "convert_hybrid_block", "convert_model", "convert_symbol"]
 
 
 class _Casts:
@@ -126,3 +126,30 @@ def convert_hybrid_block(block: Any, target_dtype: Any = "float16", ctx: Any = N
         converted = SymbolBlock(convert_symbol(graph, target_dtype, **options), [sym.var(name) for name in inputs])
         converted.load_parameters(params_file, ctx=ctx, cast_dtype=True)
     return converted
+
+
+def convert_bucketing_module(bucketing_mod: Any, target_dtype: Any = "float16", **options: Any) -> Any:
+    """A BucketingModule in mixed precision with the parameters of one that is bound; bind it before use.
+
+    Graphs of all buckets are converted when they are made. Options as convert_symbol; names in excluded_sym_names must
+    be nodes of the default bucket's graph. Raises ParamError for anything else than a BucketingModule, and for one
+    without parameters.
+    """
+    from ...module import BucketingModule
+
+    if not isinstance(bucketing_mod, BucketingModule):
+        raise ParamError(
+            f"amp.convert_bucketing_module: expected a BucketingModule, got {type(bucketing_mod).__name__}\n"
+            "  Fix: convert_model converts graphs and parameters of other modules."
+        )
+    arg_params, aux_params = bucketing_mod.get_params()
+    excluded = options.pop("excluded_sym_names", None) or ()
+    default_key = bucketing_mod._default_bucket_key
+
+    def converted(key: Any) -> tuple[Any, Any, Any]:
+        symbol, data_names, label_names = bucketing_mod._sym_gen(key)
+        nodes = set(symbol.get_internals().list_outputs())
+        names = [n for n in excluded if key == default_key or f"{n}_output" in nodes or n in nodes]
+        return convert_symbol(symbol, target_dtype, excluded_sym_names=names, **options), data_names, label_names
+
+    return BucketingModule.load_dict({}, converted, default_key, arg_params, aux_params, **bucketing_mod._settings)
