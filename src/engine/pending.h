@@ -13,6 +13,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <utility>
 
 namespace hybridnet {
 
@@ -86,10 +87,30 @@ class Pending {
   }
 
   std::array<std::atomic<int64_t>, 2> counts_{};
-  std::atomic<int> waiting_{0};
+  std::atomic<int> waiting_{0};  // threads
   int young_ = 0;
   std::array<uint64_t, 2> emptied_{};  // how often each was found empty
   std::condition_variable changed_;
+};
+
+// While it lives, what this thread pushes into the engine joins the generation of the task that it runs there.
+class RunningTask {
+ public:
+  RunningTask(const void* engine, int generation) : before_(std::exchange(current, Task{engine, generation})) {}
+  ~RunningTask() { current = before_; }
+  RunningTask(const RunningTask&) = delete;
+
+  static bool is_of(const void* engine) { return current.engine == engine; }
+  static int generation(const void* engine) { return is_of(engine) ? current.generation : Pending::kYoungest; }
+  static void set_generation(int generation) { current.generation = generation; }  // in the child of a fork
+
+ private:
+  struct Task {
+    const void* engine;
+    int generation;
+  };
+  static inline thread_local Task current{nullptr, Pending::kYoungest};
+  Task before_;
 };
 
 }  // namespace hybridnet

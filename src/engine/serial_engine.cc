@@ -9,6 +9,7 @@
 #include <new>
 #include <utility>
 
+#include "engine/pending.h"
 #include "engine/run_ahead.h"
 #include "engine/task.h"
 #include "engine/task_error.h"
@@ -59,8 +60,8 @@ class SerialEngine final : public Engine {
   ThreadCounter inlined_;
   std::mutex mutex_;  // variables' errors, the ledger
   ErrorLedger errors_;
-  std::atomic<int> pending_{0};  // tasks pushed and not over
-  std::atomic<int> blocked_{0};  // threads asleep until a variable is released or a task is over
+  Pending pending_;
+  std::atomic<int> blocked_{0};  // threads asleep until a variable is released
   std::condition_variable released_;
   pid_t process_ = getpid();
 };
@@ -71,7 +72,10 @@ void SerialEngine::push(TaskFn fn, Access access, const Options& options) {
   check_access(access, options);
   auto task = std::make_unique<QueuedTask>(std::move(fn), access, options);
   queued_.fetch_add(1, std::memory_order_relaxed);
-  pending_.fetch_add(1);
+  {
+    const Lock lock(mutex_);
+    task->generation = pending_.add(RunningTask::generation(this));
+  }
   if (TaskScope::inside()) {
     deferred_.push_back({this, std::move(task)});
     return;
@@ -100,8 +104,10 @@ void SerialEngine::run(QueuedTask& task) {
     }
   }
   for (const Slot& slot : task.slots()) VarQueue::release(slot);
-  pending_.fetch_sub(1);
   announce_release();
+  if (!pending_.remove(task.generation)) return;
+  const Lock lock(mutex_);
+  pending_.announce_empty(task.generation);
 }
 
 TaskErrorRef SerialEngine::run_body(QueuedTask& task) {
@@ -112,6 +118,7 @@ TaskErrorRef SerialEngine::run_body(QueuedTask& task) {
     }
   }
   const TaskScope inside;
+  const RunningTask running(this, task.generation);
   const LocationScope location(task.options.where);
   try {
     const CoreLease lease(cores_worth_having(task.options));
@@ -210,9 +217,7 @@ void SerialEngine::wait_all() {
   std::exception_ptr first;
   {
     Lock lock(mutex_);
-    blocked_.fetch_add(1);
-    released_.wait(lock, [this] { return pending_.load() == 0; });
-    blocked_.fetch_sub(1);
+    Pending::Wait(pending_).sleep(lock);
     first = errors_.clear();
   }
   if (first) std::rethrow_exception(first);
@@ -224,7 +229,8 @@ void SerialEngine::start_workers() {
   new (&mutex_) std::mutex();  // other threads of the parent may have held or awaited these
   new (&released_) std::condition_variable();
   blocked_.store(0);
-  pending_.store(TaskScope::inside() ? 1 : 0);
+  new (&pending_) Pending();
+  if (RunningTask::is_of(this)) RunningTask::set_generation(pending_.add(Pending::kYoungest));
 }
 
 Engine::Counters SerialEngine::counters() const {

@@ -29,7 +29,7 @@ struct QueuedTask {
   Engine::Options options;
   uint64_t sequence = 0;  // push order, set by the pool when the task is ready
   int waiting = 0;        // slots not granted yet; guarded by the engine's mutex
-  int generation = 0;     // the threaded engine's: see Pending
+  int generation = 0;     // see Pending
 
  private:
   static constexpr size_t kFewSlots = 6;

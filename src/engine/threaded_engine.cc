@@ -30,24 +30,6 @@ constexpr int kBulkRaisesInlineLimit = 4;
 
 bool is_cpu(Device device) { return device.type != DeviceType::kGPU; }
 
-// The generation of the queued task that this thread runs, and whose task it is.
-struct RunningTask {
-  const void* engine = nullptr;
-  int generation = 0;
-};
-thread_local RunningTask running_task;
-
-class RunningTaskScope {
- public:
-  RunningTaskScope(const void* engine, int generation)
-      : before_(std::exchange(running_task, RunningTask{engine, generation})) {}
-  ~RunningTaskScope() { running_task = before_; }
-  RunningTaskScope(const RunningTaskScope&) = delete;
-
- private:
-  RunningTask before_;
-};
-
 class ThreadedEngine final : public Engine {
  public:
   explicit ThreadedEngine(int workers_per_device);
@@ -130,7 +112,7 @@ void ThreadedEngine::push(TaskFn fn, Access access, const Options& options) {
     const Lock lock(mutex_);
     pool = &pool_of(options.device);  // may throw; nothing below does
     task = made.release();            // deleted by run_task()
-    task->generation = pending_.add(running_task.engine == this ? running_task.generation : Pending::kYoungest);
+    task->generation = pending_.add(RunningTask::generation(this));
     task->waiting = 1;
     for (Slot& slot : task->slots()) task->waiting += VarQueue::acquire_or_enqueue(slot) ? 0 : 1;
     ready = --task->waiting == 0;
@@ -243,7 +225,7 @@ void ThreadedEngine::run_task(QueuedTask* task, int cores, WorkerPool& pool, std
 TaskErrorRef ThreadedEngine::run_body(QueuedTask& task, int cores) {
   if (TaskErrorRef error = error_of_inputs(task)) return error;
   const TaskScope inside;
-  const RunningTaskScope running(this, task.generation);
+  const RunningTask running(this, task.generation);
   const LocationScope location(task.options.where);
   try {
     TaskContext context{.device = task.options.device, .cores = cores};
@@ -389,7 +371,7 @@ void ThreadedEngine::start_workers() {
     process_ = getpid();
     new (&mutex_) std::mutex();
     new (&pending_) Pending();
-    if (running_task.engine == this) running_task.generation = pending_.add(Pending::kYoungest);
+    if (RunningTask::is_of(this)) RunningTask::set_generation(pending_.add(Pending::kYoungest));
     for (WorkerPool* pool : pools()) pool->forget_after_fork();
   }
   for (WorkerPool* pool : pools()) pool->resume();

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <future>
 #include <memory>
 #include <string>
@@ -40,6 +42,33 @@ class EngineUser {
   void finish(VarList reads, VarList writes) { engine->finish_inline({reads, writes}); }
 
   std::unique_ptr<Engine> engine;
+};
+
+// Pushes tasks from several threads, always some at a time, until told to stop.
+class Pushers {
+ public:
+  Pushers(EngineUser& user, int threads) {
+    for (int t = 0; t < threads; ++t) {
+      threads_.emplace_back([this, &user] {
+        std::vector<Var> vars(4);
+        while (!stop_) {
+          for (Var& var : vars) {
+            user.push({}, {&var}, [] { std::this_thread::sleep_for(std::chrono::microseconds(300)); });
+          }
+          user.engine->wait_for_var(vars[0]);
+        }
+        for (Var& var : vars) user.engine->wait_for_var(var);
+      });
+    }
+  }
+  ~Pushers() {
+    stop_ = true;
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+ private:
+  std::atomic<bool> stop_{false};
+  std::vector<std::thread> threads_;
 };
 
 class BothEngines : public testing::TestWithParam<std::string>, public EngineUser {

@@ -187,6 +187,44 @@ TEST_P(BothEngines, SeveralThreadsPushTasksOnTheSameVariables) {
   EXPECT_EQ(sum, kThreads * kTasks);
 }
 
+TEST_P(BothEngines, WaitAllWaitsForWhatWasPushedBeforeAndNotForWhatOthersPushMeanwhile) {
+  const Pushers others(*this, 3);
+  std::vector<std::thread> waiting;
+  std::atomic<int> early{0};
+  for (int t = 0; t < 3; ++t) {
+    waiting.emplace_back([this, &early] {
+      for (int i = 0; i < 100; ++i) {
+        Var var;
+        std::atomic<bool> done{false};
+        push({}, {&var}, [&done] { done = true; });
+        engine->wait_all();
+        if (!done) ++early;
+        engine->wait_for_var(var);
+      }
+    });
+  }
+  for (std::thread& thread : waiting) thread.join();
+  EXPECT_EQ(early, 0);
+}
+
+TEST_P(BothEngines, WaitAllWaitsForTheTasksThatTasksPush) {
+  const Pushers others(*this, 2);
+  for (int i = 0; i < 30; ++i) {
+    Var outer, inner;
+    std::atomic<bool> done{false};
+    push({}, {&outer}, [&] {
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+      push({}, {&inner}, [&] {
+        std::this_thread::sleep_for(std::chrono::microseconds(200));
+        done = true;
+      });
+    });
+    engine->wait_all();
+    EXPECT_TRUE(done);
+    engine->wait_for_var(inner);
+  }
+}
+
 TEST_P(BothEngines, NamesItselfAsMXNetDoes) {
   EXPECT_STREQ(engine->type_name(), GetParam() == "serial" ? "NaiveEngine" : "ThreadedEnginePerDevice");
 }

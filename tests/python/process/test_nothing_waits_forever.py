@@ -7,7 +7,7 @@ import subprocess
 import sys
 import textwrap
 
-LIMIT = 60  # seconds; each takes about one on a quiet machine
+LIMIT = 200  # seconds; each takes about one on a quiet machine
 
 # A block whose plan is long enough to be queued, and warns, for which it needs the GIL.
 WARNING_LOOP = """
