@@ -291,7 +291,11 @@ void write_all(Writer& w, const std::vector<NDArray>& arrays, const std::vector<
   }
 }
 
-void check_names(const std::vector<NDArray>& arrays, const std::vector<std::string>& names) {
+void check_arguments(const std::vector<NDArray>& arrays, const std::vector<std::string>& names) {
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    if (!arrays[i])
+      throw TypeError({.input = "arrays[" + std::to_string(i) + "]", .expected = "an array", .given = "none"});
+  }
   if (!names.empty() && names.size() != arrays.size()) {
     throw ValueError({.input = "names",
                       .expected = std::to_string(arrays.size()) + " names, one per array, or none",
@@ -323,7 +327,7 @@ LoadedArrays load_arrays(const std::string& path) {
 
 std::string save_arrays_to_buffer(const std::vector<NDArray>& arrays, const std::vector<std::string>& names,
                                   bool numpy_shape) {
-  check_names(arrays, names);
+  check_arguments(arrays, names);
   std::string bytes;
   Writer writer(&bytes);
   write_all(writer, arrays, names, numpy_shape);
@@ -332,7 +336,7 @@ std::string save_arrays_to_buffer(const std::vector<NDArray>& arrays, const std:
 
 void save_arrays(const std::string& path, const std::vector<NDArray>& arrays, const std::vector<std::string>& names,
                  bool numpy_shape) {
-  check_names(arrays, names);
+  check_arguments(arrays, names);
   // Written beside the target and renamed at the end: a failure in the middle leaves the old file as it was.
   const std::string part = path + ".part";
   File file(std::fopen(part.c_str(), "wb"));

@@ -118,6 +118,8 @@ std::vector<NDArray> GraphFunction::call(std::span<const NDArray> inputs, std::s
                      .expected = std::to_string(definition_.outputs.size()) + " arrays",
                      .given = std::to_string(out.size())});
   }
+  for (const NDArray& target : out)
+    if (!target) throw TypeError({.op = options_.name, .input = "out", .expected = "an array", .given = "none"});
   if (dynamic_) return run_by_node(inputs, out);
   ArrayFlags wants(inputs.size());
   const bool recorded = autograd_state().recording && find_wanted(inputs, wants);

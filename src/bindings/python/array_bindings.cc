@@ -40,17 +40,21 @@ py::object asnumpy(const NDArray& source) {
   return result;
 }
 
-// The bytes of a C-contiguous NumPy array whose dtype and shape are those of the target.
-const void* bytes_for(const NDArray& target, const py::array& source) {
-  const bool same_shape =
-      source.ndim() == target.ndim() && std::equal(target.shape().begin(), target.shape().end(), source.shape());
-  if (!(source.flags() & py::array::c_style) || source.itemsize() != dtype_size(target.dtype()) || !same_shape)
+Shape shape_of(const py::array& source) {
+  return Shape(
+      std::span<const int64_t>(reinterpret_cast<const int64_t*>(source.shape()), static_cast<size_t>(source.ndim())));
+}
+
+// The bytes of a C-contiguous NumPy array whose dtype and shape are these.
+const void* bytes_for(const TensorSpec& spec, const py::array& source) {
+  if (!(source.flags() & py::array::c_style) || source.itemsize() != dtype_size(spec.dtype) ||
+      !(shape_of(source) == spec.shape))
     raise(ErrorKind::kValue, {.message = "the NumPy array must be C-contiguous, of the array's dtype and shape"});
   return source.data();
 }
 
 void copy_from_numpy(const NDArray& target, const py::array& source) {
-  const void* data = bytes_for(require(target, "target"), source);
+  const void* data = bytes_for(require(target, "target").spec(), source);
   note_overwrite(target);
   if (target.bytes() < kHoldGilBelow && target.var().idle()) {
     target.copy_from(data);
@@ -61,24 +65,22 @@ void copy_from_numpy(const NDArray& target, const py::array& source) {
 }
 
 NDArray from_numpy_copy(const py::array& source, DType dtype, int device_type, int device_id) {
-  const Shape shape(
-      std::span<const int64_t>(reinterpret_cast<const int64_t*>(source.shape()), static_cast<size_t>(source.ndim())));
-  NDArray array = NDArray::empty(shape, dtype, device_of(device_type, device_id));
+  NDArray array = NDArray::empty(shape_of(source), dtype, device_of(device_type, device_id));
   copy_from_numpy(array, source);
   return array;
 }
 
 // Shares the memory of a NumPy array, which stays alive as long as the result and its views.
 NDArray from_numpy_shared(const py::array& source, DType dtype) {
-  const Shape shape(
-      std::span<const int64_t>(reinterpret_cast<const int64_t*>(source.shape()), static_cast<size_t>(source.ndim())));
+  const TensorSpec spec{shape_of(source), dtype};
+  void* data = const_cast<void*>(bytes_for(spec, source));
   PyObject* owner = source.inc_ref().ptr();
   const auto release = [owner] {
     if (!Py_IsInitialized()) return;
     AcquireGil gil;
     Py_DECREF(owner);
   };
-  return NDArray::from_memory(const_cast<void*>(source.data()), {shape, dtype}, release);
+  return NDArray::from_memory(data, spec, release);
 }
 
 // The shape that Reshape's codes (0, -1, -2, -3, -4) mean for this array: its own inference rule says.
@@ -124,6 +126,8 @@ void bind_classes(py::module_& m) {
       "binary",
       [](int kind, const py::object& left, const py::object& right, const py::object& out) {
         if (kind < 0 || kind >= kBinaryCount) raise(ErrorKind::kIndex, {.message = "no such binary operator"});
+        if (!is_array(left.ptr())) expect_array(right.ptr(), "right");
+        if (!out.is_none()) expect_array(out.ptr(), "out");
         PyObject* result =
             binary_operation(static_cast<Binary>(kind), left.ptr(), right.ptr(), out.is_none() ? nullptr : out.ptr());
         if (result == nullptr) throw py::error_already_set();
@@ -215,10 +219,14 @@ void bind_arrays(py::module_& m) {
     for (const int64_t dim : shape)
       if (dim < 0)
         raise(ErrorKind::kShape, {.input = "shape", .expected = "sizes of at least 0", .given = shape.str()});
+    if (!shape.rank_known() || dtype == DType::kUnknown)
+      raise(ErrorKind::kType,
+            {.input = shape.rank_known() ? "dtype" : "shape", .expected = "a value", .given = "None"});
     return NDArray::empty(shape, dtype, device_of(device_type, device_id));
   });
   m.def("asnumpy", &asnumpy);
-  m.def("take_over", [](const py::object& a, const NDArray& other) { expect_array(a.ptr(), "array") = other; });
+  m.def("take_over",
+        [](const py::object& a, const NDArray& other) { expect_array(a.ptr(), "array") = require(other, "other"); });
   m.def("copy_from_numpy", &copy_from_numpy);
   m.def("from_numpy_copy", &from_numpy_copy);
   m.def("from_numpy_shared", &from_numpy_shared);

@@ -24,6 +24,8 @@ py::list spec_list(const std::vector<TensorSpec>& specs) {
 }
 
 TensorSpec spec_from(const py::handle& pair) {
+  if (!PyTuple_Check(pair.ptr()) || PyTuple_GET_SIZE(pair.ptr()) != 2)
+    raise(ErrorKind::kType, {.input = "known", .expected = "(shape, dtype)", .given = short_repr(pair.ptr())});
   const py::tuple t = py::reinterpret_borrow<py::tuple>(pair);
   return {t[0].cast<Shape>(), t[1].cast<DType>()};
 }
