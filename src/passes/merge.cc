@@ -1,9 +1,10 @@
 // Nodes that compute the same from the same become one, constants of the same array too. Operands of commutative ops
-// may stand in any order.
+// may stand in any order. Work that only one branch of a cond needs does not become one with that of another.
 #include <algorithm>
 #include <unordered_map>
 
 #include "graph/control_flow.h"
+#include "passes/branch_regions.h"
 #include "passes/register_all.h"
 
 namespace hybridnet::passes {
@@ -56,26 +57,37 @@ bool merge_constants(Graph& graph) {
   return changed;
 }
 
+// Readers of `gone` read `kept`.
+bool take_over(Graph& graph, Node& kept, Node& gone) {
+  Graph::Pairs pairs;
+  for (uint32_t i = 0; i < gone.specs.size(); ++i)
+    pairs.push_back({NodeEntry{NodePtr(&gone), i}, NodeEntry{NodePtr(&kept), i}});
+  return graph.replace_validate(pairs, {});
+}
+
 bool merge(Graph& graph) {
   bool changed = merge_constants(graph);
+  BranchRegions regions(graph);
   std::unordered_multimap<uint64_t, Node*> known;
   for (Node* node : graph.order()) {  // producers first, so one walk merges whole cones
     if (!graph.contains(node) || !may_merge(*node)) continue;
     const std::vector<NodeEntry> inputs = operands(graph, *node);
     const uint64_t hash = hash_of(*node, inputs);
-    Node* twin = nullptr;
+    std::vector<Node*> twins;
     for (auto [it, end] = known.equal_range(hash); it != end; ++it) {
-      if (same(graph, *it->second, *node, inputs)) twin = it->second;
+      if (same(graph, *it->second, *node, inputs) && regions.may_merge_equal(*it->second, *node))
+        twins.push_back(it->second);
     }
-    if (!twin) {
-      known.emplace(hash, node);
-      continue;
+    // Several: each belongs to another branch, and this one, which runs anyway, serves them all.
+    Node* kept = node;
+    for (Node* twin : twins) {
+      if (!take_over(graph, *twin, *kept)) continue;
+      regions.note_merged(*twin, *kept);
+      if (kept != node) std::erase_if(known, [&](const auto& entry) { return entry.second == kept; });
+      kept = twin;
+      changed = true;
     }
-    Graph::Pairs pairs;
-    for (uint32_t i = 0; i < node->specs.size(); ++i) {
-      pairs.push_back({NodeEntry{NodePtr(node), i}, NodeEntry{NodePtr(twin), i}});
-    }
-    changed = graph.replace_validate(pairs, {}) || changed;
+    if (kept == node) known.emplace(hash, node);
   }
   return changed;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "passes/branch_regions.h"
 #include "passes/equal_states.h"
 #include "passes/register_all.h"
 
@@ -127,11 +128,16 @@ bool merge_one_pair(Graph& graph) {
   std::vector<Node*> loops;
   for (Node* node : graph.order())
     if (may_merge(*node)) loops.push_back(node);
+  if (loops.size() < 2) return false;
+  const BranchRegions regions(graph);
   for (size_t j = 1; j < loops.size(); ++j) {
     for (size_t i = 0; i < j; ++i) {
       Node &a = *loops[i], &b = *loops[j];
       // The order is topological: a cannot depend on b.
       if (!alike(graph, a, b) || depends_on(b, a)) continue;
+      // A loop that only one branch of a cond needs runs with it; merged into one that runs always, it would always
+      // run.
+      if (!(regions.of(a) == regions.of(b))) continue;
       MergedLoop merged(graph, a, b);
       if (!merged.has_one_condition()) continue;
       merged.put(graph);

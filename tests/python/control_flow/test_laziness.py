@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 
 import hybridnet as mx
 import numpy as np
 import pytest
-from hybridnet import errors
+from hybridnet import errors, test_utils
 from hybridnet.contrib import cond, foreach, while_loop
 
 from .blocks import Block
@@ -106,6 +107,203 @@ class TestWhatRuns:
         assert run(function, nd.array([0.0, 1.0, 1.0]), nd.zeros((1,)), BAD, train=train).asscalar() == 2
         with pytest.raises(errors.HybridNetError, match="iteration 1"):
             run(function, nd.array([0.0, 2.0, 1.0]), nd.zeros((1,)), BAD, train=train).asscalar()
+
+
+def evaluated(function, order, *arrays):
+    """A hybridized block's result and gradient of this order, and how many operators that took; run twice."""
+    block = Block(function)
+    block.hybridize(passes="fast_run,-fusion")
+    arrays = [nd.array(a, dtype="float64") for a in arrays]
+    for array in arrays:
+        array.attach_grad()
+
+    def run():
+        with mx.autograd.record():
+            out = loss = block(*arrays)
+            if order == 2:
+                loss = (mx.autograd.grad(out, [arrays[0]], create_graph=True, retain_graph=True)[0] ** 2).sum()
+        if order:
+            loss.backward()
+        return out.asnumpy()
+
+    run()
+    with test_utils.exec_counts() as ran:
+        out = run()
+    counts = Counter()
+    for (op, _), count in ran.items():
+        counts[op] += count
+    return out, [a.grad.asnumpy() for a in arrays], counts, sum(ran.values())
+
+
+def nested(k, x, c):
+    """k conditionals in each other; every level has work in both branches and above."""
+    if k == 0:
+        return x * 2
+    above = x.sin() + x
+    return cond(c > k, lambda: nested(k - 1, above, c), lambda: nested(k - 1, above * 0.5, c) if k < 3 else above.cos())
+
+
+def chained(k, x, c):
+    """k conditionals after each other; each reads the one before in one branch only, which so moves into it."""
+    value = x
+    for i in range(k):
+        value = cond(c > i, lambda v=value: v.sin() * 1.5, lambda i=i: x.cos() + i)
+    return value
+
+
+def joined(k, x, c):
+    """k conditionals after each other; both branches read the one before."""
+    value = x
+    for i in range(k):
+        up, down = value.sin(), value.cos() * 3
+        value = cond(c > i, lambda v=value, u=up: u + v, lambda v=value, d=down: d - v)
+    return value
+
+
+def laddered(k, x, c):
+    """Each conditional stands above one branch of the next."""
+    if k == 0:
+        return x * 2
+    below = laddered(k - 1, x.sin(), c)
+    return cond(c > k, lambda: below + 1, lambda: x.cos())
+
+
+class TestManyConditionalsCostWhatTheirNumberIs:
+    """k conditionals, nested or one after the other: k bodies run, forwards and backwards, not 2^k."""
+
+    SHAPES = {"nested": nested, "chained": chained, "joined": joined, "laddered": laddered}
+
+    @pytest.mark.parametrize("order", [0, 1, 2])
+    @pytest.mark.parametrize("shape", SHAPES)
+    def test_runs_grow_evenly(self, shape, order):
+        function = self.SHAPES[shape]
+        for at in (100.0, 3.5) if order == 0 else (100.0,):
+            counts = {}
+            for k in (1, 2, 3, 4, 8, 12):
+                out, grads, _, counts[k] = evaluated(lambda x, c, k=k: function(k, x, c), order, [0.5, 0.25], [at])
+                plain = function(k, nd.array([0.5, 0.25], dtype="float64"), nd.array([at], dtype="float64"))
+                np.testing.assert_allclose(out, plain.asnumpy())
+                assert all(np.isfinite(g).all() for g in grads)
+            step = max(counts[k] - counts[k - 1] for k in (2, 3, 4))
+            assert counts[12] - counts[8] <= 4 * 1.5 * max(step, 1), counts
+
+    @pytest.mark.parametrize("shape", SHAPES)
+    def test_graphs_grow_evenly(self, shape):
+        """What is traced, and what is compiled for the gradient: 12 conditionals are no more than 6 times two."""
+        sizes, seconds = [], []
+        for k in (2, 12):
+            block = Block(lambda x, c, k=k: self.SHAPES[shape](k, x, c))
+            block.hybridize()
+            x = nd.array([0.5, 0.25])
+            x.attach_grad()
+            begin = time.perf_counter()
+            with mx.autograd.record():
+                out = block(x, nd.array([100.0]))
+            out.backward()
+            nd.waitall()
+            seconds.append(time.perf_counter() - begin)
+            traced = self.SHAPES[shape](k, mx.sym.var("x"), mx.sym.var("c"))
+            sizes.append(traced.tojson().count('"op"'))
+        assert sizes[1] <= 8 * sizes[0], sizes
+        assert seconds[1] < 20  # 2^12 bodies would take minutes
+
+
+class TestMergingKeepsLaziness:
+    def run(self, function, *arrays, passes="fast_run,-fusion"):
+        block = Block(function)
+        block.hybridize(passes=passes)
+        arrays = [nd.array(a, dtype="float64") for a in arrays]
+        block(*arrays).wait_to_read()
+        with test_utils.exec_counts() as ran:
+            out = block(*arrays).asnumpy()
+        counts = Counter()
+        for (op, _), count in ran.items():
+            counts[op] += count
+        np.testing.assert_allclose(out, Block(function)(*arrays).asnumpy())
+        return counts
+
+    @pytest.mark.parametrize(("c", "runs"), [(-1.0, 0), (0.5, 1), (2.0, 2)])
+    def test_equal_work_of_two_branches_stays_two(self, c, runs):
+        """One node for both would be read by two conditionals and so run always."""
+
+        def function(x, c):
+            one, two = x.exp(), x.exp()
+            first = cond(c > 0, lambda: one + 1, lambda: x)
+            return first + cond(c > 1, lambda: two * 2, lambda: x)
+
+        assert self.run(function, [0.5, 0.25], [c])["exp"] == runs
+
+    def test_equal_work_for_one_branch_becomes_one(self):
+        def function(x, c):
+            one, two = x.exp(), x.exp()
+            return cond(c > 0, lambda: one + two.sin(), lambda: x)
+
+        assert self.run(function, [0.5, 0.25], [1.0])["exp"] == 1
+        assert self.run(function, [0.5, 0.25], [-1.0])["exp"] == 0
+
+    def test_work_of_a_branch_that_runs_anyway_becomes_one_with_it(self):
+        def function(x, c):
+            one, two, three = x.exp(), x.exp(), x.exp()
+            first = cond(c > 0, lambda: one + 1, lambda: x)
+            return first + cond(c > 1, lambda: two * 2, lambda: x) + three
+
+        for c in (-1.0, 0.5, 2.0):
+            assert self.run(function, [0.5, 0.25], [c])["exp"] == 1
+
+    def test_where_nothing_moves_into_branches_equal_work_is_one(self):
+        def function(x, c):
+            one, two = x.exp(), x.exp()
+            first = cond(c > 0, lambda: one + 1, lambda: x)
+            return first + cond(c > 1, lambda: two * 2, lambda: x)
+
+        assert self.run(function, [0.5, 0.25], [2.0], passes="fast_run,-fusion,-lazy")["exp"] == 1
+
+    def test_loops_for_two_branches_stay_two(self):
+        def function(x, c):
+            one = foreach(lambda d, s: (d.exp(), s + d), x, x[0])[0]
+            two = foreach(lambda d, s: (d.tanh(), s * d), x, x[0])[0]
+            return cond(c > 0, lambda: one * 1, lambda: two * 1)
+
+        x = np.ones((4, 2))
+        assert self.run(function, x, [1.0])["exp"] == 4 and self.run(function, x, [1.0])["tanh"] == 0
+        assert self.run(function, x, [-1.0])["exp"] == 0 and self.run(function, x, [-1.0])["tanh"] == 4
+
+
+def test_work_for_a_branch_that_the_graph_gives_out_stays():
+    def function(x, c):
+        above = x.exp()
+        return [cond(c > 0, lambda: above + 1, lambda: x), above]
+
+    block = Block(function)
+    block.hybridize(passes="fast_run,-fusion")
+    x, c = nd.array([0.5]), nd.array([-1.0])
+    for _ in range(2):
+        one, two = block(x, c)
+        assert one.asscalar() == 0.5
+        np.testing.assert_allclose(two.asscalar(), np.exp(0.5), rtol=1e-6)
+
+
+def test_the_gradient_of_a_branch_runs_its_own_products_only():
+    """y = cond(c){A A}{B B B}: backwards two products for the first, four for the second, never those of the other."""
+
+    def function(a, b, c):
+        dot = mx.sym.dot if isinstance(a, mx.sym.Symbol) else nd.dot
+        return cond(c > 0, lambda: dot(a, a) * 1, lambda: dot(dot(b, b), b) * 1)
+
+    def above(a, b, c):
+        dot = mx.sym.dot if isinstance(a, mx.sym.Symbol) else nd.dot
+        p, q = dot(a, a), dot(dot(b, b), b)
+        return cond(c > 0, lambda: p * 1, lambda: q * 1)
+
+    a, b = np.arange(9.0).reshape(3, 3) / 9, np.eye(3) * 0.5 + 0.1
+    for program in (function, above):
+        for c, forward, backward in ((1.0, 1, 2), (-1.0, 2, 4)):
+            assert evaluated(program, 0, a, b, [c])[2]["dot"] == forward
+            _, grads, counts, _ = evaluated(program, 1, a, b, [c])
+            assert counts["dot"] == forward + backward
+            taken = 0 if c > 0 else 1
+            assert np.abs(grads[taken]).max() > 0
+            np.testing.assert_array_equal(grads[1 - taken], 0)
 
 
 def test_random_draws_stay_where_they_are():
