@@ -15,9 +15,23 @@
 namespace hybridnet {
 namespace {
 
-const OpRef kSliceAxis{"slice_axis"}, kConcat{"Concat"}, kWhere{"where"}, kBroadcastTo{"broadcast_to"};
+const OpRef kSliceAxis{"slice_axis"}, kConcat{"Concat"}, kWhere{"where"}, kBroadcastTo{"broadcast_to"},
+    kRowsBefore{"_rows_before"};
 
 using Kind = BackwardInput::Kind;
+
+bool takes_part(const Node& node) {
+  static const OpRef kParts[] = {OpRef("slice_axis"), OpRef("slice"),     OpRef("SliceChannel"),
+                                 OpRef("_split_v2"),  OpRef("transpose"), OpRef("SwapAxis")};
+  return std::any_of(std::begin(kParts), std::end(kParts), [&](const OpRef& op) { return node.op == &op.op(); });
+}
+
+// What a view shows.
+NodeEntry root_of(NodeEntry entry) {
+  while (!entry.node->is_variable() && entry.node->op->is_view && entry.node->specs.size() == 1)
+    entry = NodeEntry(entry.node->inputs[0]);
+  return entry;
+}
 
 class LoopGradient {
  public:
@@ -28,6 +42,7 @@ class LoopGradient {
   ControlGradient run() {
     result_.of_inputs.resize(node_.inputs.size());
     Graph body = prepared_body(graph_, node_, loop_.body);
+    make_parts_again(body);
     find_active(body);
     gradient_ = differentiate_body(std::move(body), wanted_inputs_, heads_, loop_.recompute);
     if (loop_.recompute && gradient_.split.num_residuals == 0)
@@ -47,6 +62,7 @@ class LoopGradient {
     return false;
   }
 
+  size_t first_state() const { return static_cast<size_t>(loop_.num_out_data); }
   size_t num_states() const { return loop_.state_inputs.size(); }
   const NodeEntry& arrived_at_state(size_t s) const {
     return output_grads_[static_cast<size_t>(loop_.num_out_data) + s];
@@ -63,6 +79,17 @@ class LoopGradient {
     return at == loop_.state_inputs.end() ? -1 : static_cast<int>(at - loop_.state_inputs.begin());
   }
 
+  // Parts of slices and of captured values cost no more to make again than to keep and to read.
+  void make_parts_again(const Graph& body) {
+    std::vector<bool> is_state(loop_.sources.size());
+    for (int input : loop_.state_inputs) is_state[static_cast<size_t>(input)] = true;
+    for (Node* node : body.order()) {
+      if (node->is_variable() || !takes_part(*node)) continue;
+      const int input = body.input_index(root_of(node->inputs[0]).node.get());
+      if (input >= 0 && !is_state[static_cast<size_t>(input)]) node->attrs[kCheapAttribute] = "1";
+    }
+  }
+
   void find_active(const Graph& body) {
     for (size_t k = 0; k < loop_.sources.size(); ++k)
       wanted_inputs_.push_back(wanted_[static_cast<size_t>(loop_.sources[k])] &&
@@ -74,41 +101,68 @@ class LoopGradient {
   // The forward loop gives every value of an iteration that the backward one reads: beside what it gives anyway, as
   // further stacked outputs.
   void make_forward() {
-    const SplitGraph& split = gradient_.split;
-    const Graph& forward = split.forward;
-    const size_t num_out_data = static_cast<size_t>(loop_.num_out_data), num_outputs = num_out_data + num_states();
-    std::vector<NodeEntry> extra;
-    stacked_of_source_.assign(split.sources.size(), -1);
-    auto stack = [&](size_t source, const NodeEntry& entry) {
-      const auto known = std::find(extra.begin(), extra.end(), entry);
-      stacked_of_source_[source] = loop_.num_out_data + static_cast<int>(known - extra.begin());
-      if (known == extra.end()) extra.push_back(entry);
-    };
-    for (size_t i = 0; i < split.sources.size(); ++i) {
-      const BackwardInput& source = split.sources[i];
-      const auto index = static_cast<size_t>(source.index);
-      if (source.kind == Kind::kForwardInput && state_of_input(source.index) >= 0)
-        stack(i, {forward.inputs()[index], 0});
-      if (source.kind == Kind::kResidual) stack(i, forward.outputs()[num_outputs + index]);
-      if (source.kind == Kind::kForwardOutput && source.index >= loop_.num_out_data) stack(i, forward.outputs()[index]);
-      if (source.kind == Kind::kForwardOutput && source.index < loop_.num_out_data)
-        stacked_of_source_[i] = source.index;
-    }
     forward_ = NodePtr(&node_);
+    const std::vector<NodeEntry> extra = choose_stacked();
     if (extra.empty()) return;
+    const Graph& forward = gradient_.split.forward;
     const auto first = forward.outputs().begin();
-    std::vector<NodeEntry> outputs(first, first + static_cast<long>(num_out_data));
+    const auto num_outputs = static_cast<long>(first_state() + num_states());
+    std::vector<NodeEntry> outputs(first, first + static_cast<long>(first_state()));
     outputs.insert(outputs.end(), extra.begin(), extra.end());
-    outputs.insert(outputs.end(), first + static_cast<long>(num_out_data), first + static_cast<long>(num_outputs));
+    outputs.insert(outputs.end(), first + static_cast<long>(first_state()), first + num_outputs);
 
     const auto added = static_cast<uint32_t>(extra.size());
     std::vector<uint32_t> new_index;
-    for (uint32_t i = 0; i < node_.specs.size(); ++i) new_index.push_back(i < num_out_data ? i : i + added);
+    for (uint32_t i = 0; i < node_.specs.size(); ++i) new_index.push_back(i < first_state() ? i : i + added);
     std::vector<Ref<Subgraph>> bodies = node_.subgraphs;
     bodies[loop_.body] = freeze(forward, outputs);
     forward_ = replace_node(graph_, node_, loop_.widen(static_cast<int32_t>(added)), node_.inputs, std::move(bodies),
                             new_index, result_.replaced);
     if (loop_.count.node.get() == &node_) loop_.count = result_.replaced.at(loop_.count);
+  }
+
+  // Which output of the forward loop holds each value that the backward body reads; returns the outputs to be added.
+  std::vector<NodeEntry> choose_stacked() {
+    const SplitGraph& split = gradient_.split;
+    std::vector<NodeEntry> extra;
+    rows_of_source_.assign(split.sources.size(), {});
+    auto stack = [&](size_t source, const NodeEntry& entry) {
+      const auto known = std::find(extra.begin(), extra.end(), entry);
+      rows_of_source_[source].output = loop_.num_out_data + static_cast<int>(known - extra.begin());
+      if (known == extra.end()) extra.push_back(entry);
+    };
+    for (size_t i = 0; i < split.sources.size(); ++i) {
+      const BackwardInput& source = split.sources[i];
+      const auto index = static_cast<size_t>(source.index);
+      if (source.kind == Kind::kResidual)
+        stack(i, split.forward.outputs()[first_state() + num_states() + index]);
+      else if (source.kind == Kind::kForwardOutput && index >= first_state())
+        stack(i, split.forward.outputs()[index]);
+      else if (source.kind == Kind::kForwardOutput)
+        rows_of_source_[i].output = source.index;
+    }
+    for (size_t i = 0; i < split.sources.size(); ++i) {
+      const BackwardInput& source = split.sources[i];
+      if (source.kind != Kind::kForwardInput || state_of_input(source.index) < 0) continue;
+      const int rows = rows_of_next(static_cast<size_t>(state_of_input(source.index)), extra);
+      if (rows >= 0)
+        rows_of_source_[i] = {rows, true};
+      else
+        stack(i, {split.forward.inputs()[static_cast<size_t>(source.index)], 0});
+    }
+    return extra;
+  }
+
+  // The output that stacks what a state becomes: what the next iteration gets. -1: none does.
+  int rows_of_next(size_t state, const std::vector<NodeEntry>& extra) const {
+    // Where states are cut off, what an iteration gets is another value for derivatives than what the one before made.
+    if (loop_.rows == 0 || loop_.detach_every > 0) return -1;
+    const auto& outputs = gradient_.split.forward.outputs();
+    const NodeEntry& next = outputs[first_state() + state];
+    const auto known = std::find(outputs.begin(), outputs.begin() + static_cast<long>(first_state()), next);
+    if (known != outputs.begin() + static_cast<long>(first_state())) return static_cast<int>(known - outputs.begin());
+    const auto added = std::find(extra.begin(), extra.end(), next);
+    return added == extra.end() ? -1 : loop_.num_out_data + static_cast<int>(added - extra.begin());
   }
 
   // ----------------------------------------------------------------------------------------------- the backward loop
@@ -161,6 +215,19 @@ class LoopGradient {
     return reshaped(graph_, data, shape, &node_);
   }
 
+  // What the iterations got that gave these rows: the initial value, and all rows but the last. Made when it is needed,
+  // so that the rows are kept once.
+  NodeEntry rows_before(const NodeEntry& rows, const NodeEntry& initial) const {
+    Shape shape = graph_.spec(rows).shape;
+    shape[0] = 1;
+    const NodeEntry first = reshaped(graph_, initial, shape, &node_);
+    if (loop_.rows == 1) return first;
+    const NodeEntry whole =
+        emit(graph_, kRowsBefore, {rows, first}, {{"reverse", loop_.reverse ? "True" : "False"}}, &node_);
+    whole.node->attrs[kCheapAttribute] = "1";
+    return whole;
+  }
+
   void bind_sources(const Graph& backward) {
     const auto& sources = gradient_.split.sources;
     head_slot_.resize(num_states());
@@ -173,8 +240,9 @@ class LoopGradient {
           slices_.push_back({slot, as_rows(output_grads_[static_cast<size_t>(output)], spec)});
         else
           head_slot_[static_cast<size_t>(output - loop_.num_out_data)] = slot;
-      } else if (stacked_of_source_[i] >= 0) {
-        slices_.push_back({slot, as_rows({forward_, static_cast<uint32_t>(stacked_of_source_[i])}, spec)});
+      } else if (rows_of_source_[i].output >= 0) {
+        const NodeEntry rows = as_rows({forward_, static_cast<uint32_t>(rows_of_source_[i].output)}, spec);
+        slices_.push_back({slot, rows_of_source_[i].before ? rows_before(rows, outer_input(sources[i].index)) : rows});
       } else if (loop_.is_slice[static_cast<size_t>(sources[i].index)]) {
         slices_.push_back({slot, as_rows(outer_input(sources[i].index), spec)});
       } else {
@@ -307,8 +375,11 @@ class LoopGradient {
   Loop loop_;
   std::vector<bool> wanted_inputs_, heads_;
   BodyGradient gradient_;
-  std::vector<int>
-      stacked_of_source_;  // per source of the backward body: number of the forward loop's output, -1: none
+  struct Rows {
+    int output = -1;      // of the forward loop; -1: none
+    bool before = false;  // what the iterations got that gave them
+  };
+  std::vector<Rows> rows_of_source_;  // per source of the backward body
   NodePtr forward_;
   std::vector<NodeEntry> gradients_;                              // outputs of the backward body
   std::vector<std::pair<NodePtr, NodeEntry>> slices_, captured_;  // slot of the backward body, value outside
