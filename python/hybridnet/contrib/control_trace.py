@@ -137,6 +137,7 @@ def _checkpoint(call: Foreach | WhileLoop, body: _Body) -> str:
 def _row_numbers(size: int | None, data: list[Symbol]) -> Symbol:
     """0, 1, ... for each row of data, as many as there are when the graph runs; without data, size of them."""
     if not data:
+        assert size is not None  # leading_size has looked
         return symbol.arange(size, dtype="int64")
     spec = rules.spec_of(data[0])
     rows = data[0]
