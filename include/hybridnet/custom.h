@@ -24,6 +24,7 @@ class CustomOperators {
  public:
   virtual ~CustomOperators() = default;
   virtual int num_outputs(const CustomParams& use) = 0;
+  virtual int num_arguments(const CustomParams& use) = 0;  // inputs behind these are auxiliary states
   virtual void infer(const CustomParams& use, InferContext& context) = 0;
   // Computes all outputs. Records its own gradient: autograd is in the state of the caller.
   virtual std::vector<NDArray> call(const CustomParams& use, std::span<const NDArray> inputs) = 0;

@@ -184,6 +184,10 @@ class Executor:
         self._core = self._bound(Group([self._symbol, inside]))
         self._ran = False
 
+    def get_optimized_symbol(self) -> Any:
+        """The graph that was bound; rewrites happen behind it."""
+        return self._symbol
+
     def debug_str(self) -> str:
         """The graph as text, and the memory that runs need beside the bound arrays."""
         return f"{self._symbol.debug_str()}\nTotal {self._core.memory_bytes() >> 20} MB allocated\n"

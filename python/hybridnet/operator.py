@@ -228,6 +228,10 @@ class LibraryHooks:
         return len(_prop(op_type, attributes).list_outputs())
 
     @staticmethod
+    def num_arguments(op_type: str, attributes: str) -> int:
+        return len(_prop(op_type, attributes).list_arguments())
+
+    @staticmethod
     def infer(op_type: str, attributes: str, shapes: list[Any], dtypes: list[Any]) -> tuple[list[Any], ...]:
         prop = _prop(op_type, attributes)
         count, outputs = len(prop.list_arguments()), len(prop.list_outputs())

@@ -87,6 +87,9 @@ void mark_as_repeating(Node& node, const Node& of);
 bool has_effect(const Node& node);
 // Does it, or a body of it, read and write auxiliary states through this input?
 bool is_auxiliary_input(const Node& node, size_t input);
+// Inputs of this op, which takes any number of them, are auxiliary states from number count(params) on. For one op:
+// Custom, whose code tells. op outlives all graphs; count may throw.
+void count_arguments_by(const OpRef& op, int (*count)(const void* params));
 
 // Value of a loop's parameter `checkpoint`: kept for the gradient are the states of every iteration, and what nodes of
 // the body marked with this attribute give; the rest is computed again.

@@ -1,6 +1,7 @@
 // Specs of loops and branches, both ways: from inputs through bodies to outputs, and from bodies back to inputs whose
 // shapes were not known (parameters that are made inside a body).
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 
 #include "graph/control_flow.h"
@@ -443,10 +444,26 @@ bool has_effect(const Node& node) {
   return any_in_bodies(node, has_effect);
 }
 
+namespace {
+
+std::atomic<const OpRef*> counted_op{nullptr};
+std::atomic<int (*)(const void* params)> count_arguments{nullptr};
+
+}  // namespace
+
+void count_arguments_by(const OpRef& op, int (*count)(const void* params)) {
+  count_arguments.store(count);
+  counted_op.store(&op);
+}
+
 bool is_auxiliary_input(const Node& node, size_t input) {
   if (!node.op) return false;
-  if (node.subgraphs.empty())
-    return !node.op->variadic && input < node.op->inputs.size() && node.op->inputs[input].auxiliary;
+  if (node.subgraphs.empty() && node.op->variadic) {
+    const OpRef* counted = counted_op.load();
+    return counted != nullptr && node.op == &counted->op() &&
+           static_cast<int>(input) >= count_arguments.load()(node.params->data());
+  }
+  if (node.subgraphs.empty()) return input < node.op->inputs.size() && node.op->inputs[input].auxiliary;
   for (size_t b = 0; b < node.subgraphs.size(); ++b) {
     const Subgraph& body = *node.subgraphs[b];
     const std::vector<int> sources = body_sources(node, b);

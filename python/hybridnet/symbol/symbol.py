@@ -443,6 +443,39 @@ class Symbol(_core.SymbolBase):
     _bind = bind
     _simple_bind = simple_bind
 
+    def optimize_for(
+        self,
+        backend: str,
+        args: dict[str, Any] | None = None,
+        aux: dict[str, Any] | None = None,
+        ctx: Context | None = None,
+        shape_dict: dict[str, Any] | None = None,
+        type_dict: dict[str, Any] | None = None,
+        stype_dict: Any = None,
+        skip_infer: bool = False,
+        **kwargs: Any,
+    ) -> Symbol:
+        """This graph: graphs are optimized when they are bound, for the device they are bound on.
+
+        Shapes and types that are given (by arrays in args and aux, by shape_dict and type_dict) are checked against
+        the graph unless skip_infer. Raises TypeError if backend is no text, ShapeError and DTypeError for what does
+        not fit.
+        """
+        if not isinstance(backend, str) or not backend:
+            raise HybridNetTypeError(f"optimize_for: backend must be a name, got {backend!r}")
+        if not skip_infer:
+            arrays = {**(args or {}), **(aux or {})}
+            names = set(self.list_inputs())
+            shapes = {**(shape_dict or {}), **{name: array.shape for name, array in arrays.items()}}
+            types = {**(type_dict or {}), **{name: array.dtype for name, array in arrays.items()}}
+            self.infer_shape_partial(**{name: shape for name, shape in shapes.items() if name in names})
+            self.infer_type_partial(**{name: dtype for name, dtype in types.items() if name in names})
+        return self
+
+    def get_backend_symbol(self, backend: str) -> Symbol:
+        """As optimize_for without shapes."""
+        return self.optimize_for(backend, skip_infer=True)
+
     # ----------------------------------------------------------------------------------------------------------- files
     def tojson(self, remove_amp_cast: bool = True) -> str:
         """The graph in MXNet's JSON dialect; without the casts of mixed precision unless remove_amp_cast=False."""

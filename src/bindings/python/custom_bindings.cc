@@ -16,7 +16,7 @@ py::object as_object(const Shape& shape) {
 }
 
 // hybridnet.operator.LibraryHooks, imported when the first custom operator is met, has
-//   num_outputs(type, attributes) -> int
+//   num_outputs(type, attributes), num_arguments(type, attributes) -> int
 //   infer(type, attributes, shapes, dtypes) -> (in shapes, in dtypes, out shapes, out dtypes), None where not known
 //   is_lazy(type, attributes) -> bool
 //   call(type, attributes, inputs) -> list of arrays
@@ -24,6 +24,7 @@ py::object as_object(const Shape& shape) {
 class PythonOperators final : public CustomOperators {
  public:
   int num_outputs(const CustomParams& use) override { return known(use).num_outputs; }
+  int num_arguments(const CustomParams& use) override { return known(use).num_arguments; }
   bool is_lazy(const CustomParams& use) override { return known(use).lazy; }
 
   void infer(const CustomParams& use, InferContext& c) override {
@@ -81,7 +82,7 @@ class PythonOperators final : public CustomOperators {
 
  private:
   struct Known {
-    int num_outputs;
+    int num_outputs, num_arguments;
     bool lazy;
   };
   Known known(const CustomParams& use) {
@@ -91,6 +92,7 @@ class PythonOperators final : public CustomOperators {
     }
     AcquireGil gil;
     const Known found{py::cast<int>(hooks().attr("num_outputs")(use.op_type, use.open_attributes)),
+                      py::cast<int>(hooks().attr("num_arguments")(use.op_type, use.open_attributes)),
                       py::cast<bool>(hooks().attr("is_lazy")(use.op_type, use.open_attributes))};
     const std::lock_guard lock(mutex_);
     known_[{use.op_type, use.open_attributes}] = found;

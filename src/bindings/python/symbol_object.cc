@@ -120,6 +120,22 @@ std::vector<bool> used_slots(const Op& op, const std::vector<NodeEntry>& inputs,
   return used;
 }
 
+// Parameters that start neither as a weight nor as a bias does. Initializers and MXNet's files know these texts.
+struct FirstValue {
+  std::string_view op;
+  size_t input;
+  const char* init;
+};
+constexpr FirstValue kFirstValues[] = {{"LeakyReLU", 1, R"(["Constant", {"value": 0.25}])"}};
+
+void set_first_values(const Op& op, std::vector<NodeEntry>& inputs) {
+  for (const FirstValue& value : kFirstValues) {
+    if (op.name != value.op || inputs.size() <= value.input) continue;
+    const NodePtr& variable = inputs[value.input].node;
+    if (variable->is_variable() && !variable->constant) variable->attrs.try_emplace("__init__", value.init);
+  }
+}
+
 std::vector<NodeEntry> complete_inputs(const Composition& c, const std::string& name, const AttrDict& attrs) {
   const Op& op = *c.info->op;
   if (op.variadic) return c.inputs;
@@ -146,6 +162,7 @@ std::vector<NodeEntry> complete_inputs(const Composition& c, const std::string& 
     }
     result.push_back(std::move(entry));
   }
+  if (!trace_state().active) set_first_values(op, result);
   return result;
 }
 

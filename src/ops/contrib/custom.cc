@@ -4,10 +4,19 @@
 
 #include <atomic>
 
+#include "graph/control_flow.h"
+
 namespace hybridnet {
 namespace {
 
 std::atomic<CustomOperators*> installed{nullptr};
+
+const OpRef kCustom{"Custom"};
+
+int count_arguments(const void* params) {
+  const auto& use = *static_cast<const CustomParams*>(params);
+  return custom_operators(use).num_arguments(use);
+}
 
 }  // namespace
 
@@ -32,6 +41,7 @@ CustomOperators& custom_operators(const CustomParams& use) {
 namespace ops {
 
 void register_custom(OpRegistry& ops) {
+  count_arguments_by(kCustom, count_arguments);
   ops.declare<CustomParams>("Custom")
       .alias("_npi_Custom")
       .doc("An operator written in Python: a subclass of mx.operator.CustomOp, registered under the name op_type.")

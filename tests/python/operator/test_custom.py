@@ -226,3 +226,55 @@ def test_a_file_that_names_an_unregistered_operator():
     )
     with pytest.raises(mx.errors.ParamError, match="'gone'"):
         mx.sym.load_json(text).eval(a=mx.nd.ones((1,)))
+
+
+def test_states_are_auxiliary_in_graphs(tmp_path):
+    out = mx.sym.Custom(mx.sym.var("x"), op_type="counter_of_tests", name="count")[0]
+    assert out.list_arguments() == ["x"]
+    assert out.list_auxiliary_states() == ["count_calls"]
+    assert out.list_inputs() == ["x", "count_calls"]
+    assert out.infer_shape(x=(2, 3)) == ([(2, 3)], [(2, 3)], [(1,)])
+    executor = mx.sym.load_json(out.tojson()).simple_bind(mx.cpu(), x=(2, 3))
+    assert set(executor.grad_dict) == {"x"}
+    for calls in (1, 2):
+        executor.forward(is_train=True, x=mx.nd.ones((2, 3)))
+        executor.backward(mx.nd.ones((2, 3)))
+        assert executor.aux_dict["count_calls"].asscalar() == calls
+    np.testing.assert_array_equal(executor.grad_dict["x"].asnumpy(), np.ones((2, 3)))
+
+
+def test_modules_keep_states_apart_from_parameters():
+    hidden = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
+    out = mx.sym.Custom(hidden, op_type="counter_of_tests", name="count")[0]
+    module = mx.mod.Module(mx.sym.MakeLoss(out), label_names=None)
+    module.bind([("data", (4, 3))])
+    module.init_params(mx.init.One(), aux_params={"count_calls": mx.nd.zeros(1)}, allow_missing=True)
+    module.init_optimizer(optimizer_params={"learning_rate": 0.5})
+    for _ in range(3):
+        module.forward_backward(mx.io.DataBatch([mx.nd.ones((4, 3))]))
+        module.update()
+    arguments, states = module.get_params()
+    assert set(arguments) == {"fc_weight", "fc_bias"}
+    assert {name: array.asscalar() for name, array in states.items()} == {"count_calls": 3}
+    assert (arguments["fc_weight"].asnumpy() < 1).all()
+
+
+def test_states_of_a_block_are_exported_as_auxiliary(tmp_path):
+    class Net(gluon.HybridBlock):
+        def __init__(self):
+            super().__init__()
+            self.calls = self.params.get("calls", shape=(1,), init="zeros", grad_req="null")
+
+        def hybrid_forward(self, F, data, calls):
+            return F.Custom(data, calls, op_type="counter_of_tests")
+
+    net = Net()
+    net.initialize()
+    net.hybridize()
+    outputs = net(mx.nd.ones((2, 2)))
+    assert len(outputs) == 2
+    symbol, params = net.export(str(tmp_path / "net"))
+    assert [name.partition(":")[0] for name in mx.nd.load(params)] == ["aux"]
+    loaded = gluon.SymbolBlock.imports(symbol, ["data"], params)
+    np.testing.assert_array_equal(loaded(mx.nd.ones((2, 2)))[0].asnumpy(), outputs[0].asnumpy())
+    assert net.calls.data().asscalar() == 1

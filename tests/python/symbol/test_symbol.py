@@ -421,3 +421,30 @@ def test_a_column_as_bias_is_not_folded_with_what_follows(rng):
         net = mx.sym.load_json(net.tojson().replace("(3, 1)", str(shape)))
         found.append(net.bind(mx.cpu(), values, aux_states=moving).forward()[0].asnumpy())
     np.testing.assert_allclose(found[0], found[1], rtol=1e-5, atol=1e-6)
+
+
+def test_the_slope_of_prelu_starts_at_a_quarter():
+    made = mx.sym.LeakyReLU(mx.sym.var("data"), act_type="prelu", name="act")
+    own = mx.sym.LeakyReLU(mx.sym.var("data"), mx.sym.var("slope", init=mx.init.One()), act_type="prelu")
+    for graph, wanted in ((made, 0.25), (mx.sym.load_json(made.tojson()), 0.25), (own, 1.0)):
+        module = mx.mod.Module(graph, label_names=None)
+        module.bind([("data", (2, 3))], for_training=False)
+        module.init_params(mx.init.Xavier())
+        (slope,) = module.get_params()[0].values()
+        np.testing.assert_array_equal(slope.asnumpy(), np.full(3, wanted))
+    assert "__init__" not in str(mx.sym.LeakyReLU(mx.sym.var("data"), act_type="leaky").attr_dict())
+
+
+def test_optimizing_for_a_backend_checks_what_is_given_and_keeps_the_graph():
+    graph = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
+    args = {"fc_weight": mx.nd.ones((2, 3)), "fc_bias": mx.nd.ones(2), "other": mx.nd.ones(1)}
+    made = graph.optimize_for("MKLDNN", args, {}, mx.cpu(), shape_dict={"data": (4, 3)})
+    assert made.list_arguments() == graph.list_arguments() == graph.get_backend_symbol("MKLDNN").list_arguments()
+    assert made.bind(mx.cpu(), {"data": mx.nd.ones((4, 3)), **args}).get_optimized_symbol().list_outputs() == [
+        "fc_output"
+    ]
+    with pytest.raises(mx.MXNetError, match=r"fc_weight|weight"):
+        graph.optimize_for("MKLDNN", args, shape_dict={"data": (4, 5)})
+    graph.optimize_for("MKLDNN", args, shape_dict={"data": (4, 5)}, skip_infer=True)
+    with pytest.raises(mx.MXNetError, match="backend must be a name"):
+        graph.optimize_for("")
