@@ -302,7 +302,7 @@ class Program(mx.gluon.HybridBlock):
         if tree.dtype:
             test = test.astype(tree.dtype)
 
-        # The branches end in different operators: what they have in common may run in front of them.
+        # Operators at the ends share nothing, gradients included: what branches share may run in front of them.
         def branch(part: Tree, name: str, mark: str, last: Any) -> Any:
             def run(*handed: Any) -> Any:
                 value = self._run(part, [*env, *handed], rows)
@@ -316,7 +316,7 @@ class Program(mx.gluon.HybridBlock):
         out = cond(
             test,
             branch(tree.then, f"branch{tree.number}_then", "arctan", lambda value: value.sin()),
-            branch(tree.other, f"branch{tree.number}_else", "arcsinh", lambda value: value * 0.7),
+            branch(tree.other, f"branch{tree.number}_else", "sigmoid", lambda value: value * 0.7),
             inputs=[env[-1] * 2] if tree.handed else (),
         )
         return out[0] - out[1] if tree.twice else out
