@@ -106,10 +106,6 @@ const Op& reordered_op() {
   return op;
 }
 
-bool is_image(const TensorSpec& spec) {
-  return is_floating(spec.dtype) && spec.shape.ndim() >= 3 && spec.shape.ndim() <= 5;
-}
-
 std::vector<int> count_up(size_t n) {
   std::vector<int> numbers(n);
   std::iota(numbers.begin(), numbers.end(), 0);

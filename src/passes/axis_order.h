@@ -9,6 +9,11 @@
 
 namespace hybridnet::passes {
 
+// Floating, with a batch, channels and one to three axes of space: what may lie channels-last.
+inline bool is_image(const TensorSpec& spec) {
+  return is_floating(spec.dtype) && spec.shape.ndim() >= 3 && spec.shape.ndim() <= 5;
+}
+
 struct AxisOrder {
   ParamsPtr params;                  // for axes in memory order
   std::vector<int> inputs, outputs;  // images: they change their order together

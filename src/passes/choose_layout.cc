@@ -13,10 +13,6 @@
 namespace hybridnet::passes {
 namespace {
 
-bool is_image(const TensorSpec& spec) {
-  return is_floating(spec.dtype) && spec.shape.ndim() >= 3 && spec.shape.ndim() <= 5;
-}
-
 bool all_images(const Node& node, const Graph& graph, const std::vector<int>& inputs, const std::vector<int>& outputs) {
   auto fits = [](const auto& numbers, size_t count, auto spec_of) {
     return std::all_of(numbers.begin(), numbers.end(), [&](int i) {

@@ -1,22 +1,15 @@
 // Each reader of a node that changes nothing reads that node's input instead.
-#include <algorithm>
-
+#include "passes/borders.h"
 #include "passes/register_all.h"
 
 namespace hybridnet::passes {
 namespace {
 
-// The node keeps an output of the graph apart from an input of the graph.
-bool separates_borders(const Graph& graph, const Node& node) {
-  const std::vector<Client>& readers = graph.clients(node, 0);
-  return node.inputs[0].node->is_variable() &&
-         std::any_of(readers.begin(), readers.end(), [](const Client& c) { return c.kind != Client::Kind::kNode; });
-}
-
 Replacement drop_identity(Graph& graph, Node& node, bool after_autodiff) {
   if (node.op->stops_gradient && !after_autodiff) return no_change();
   if (!node.op->is_identity(node.params->data(), graph.train()) || node.op->effect) return no_change();
-  if (separates_borders(graph, node) || !(node.specs[0] == graph.spec(node.inputs[0]))) return no_change();
+  if (separates_borders(graph, node, node.inputs[0]) || !(node.specs[0] == graph.spec(node.inputs[0])))
+    return no_change();
   for (int i = 1; i < static_cast<int>(node.specs.size()); ++i) {
     if (graph.is_used(node, i)) return no_change();
   }
@@ -28,7 +21,7 @@ Replacement drop_identity(Graph& graph, Node& node, bool after_autodiff) {
 // Views, casts, transposes and slices that give back their input's spec without moving an element.
 Replacement drop_trivial_view(Graph& graph, Node& node) {
   if (node.specs.size() != 1 || !(node.specs[0] == graph.spec(node.inputs[0]))) return no_change();
-  if (separates_borders(graph, node)) return no_change();
+  if (separates_borders(graph, node, node.inputs[0])) return no_change();
   return replace_with(node.inputs[0]);
 }
 

@@ -1,21 +1,15 @@
 // Arithmetic that changes nothing: x * 1, x / 1, x - 0, x + 0, x ** 1, and sums with an array of zeros.
 #include "passes/attributes.h"
+#include "passes/borders.h"
 #include "passes/register_all.h"
 
 namespace hybridnet::passes {
 namespace {
 
-bool feeds_border(const Graph& graph, const Node& node) {
-  for (const Client& reader : graph.clients(node, 0)) {
-    if (reader.kind != Client::Kind::kNode) return true;
-  }
-  return false;
-}
-
 Replacement keep_input(Graph& graph, Node& node, size_t input) {
   const NodeEntry& kept = node.inputs[input];
   if (!(graph.spec(kept) == node.specs[0])) return no_change();  // would change the dtype or the broadcast shape
-  if (kept.node->is_variable() && feeds_border(graph, node)) return no_change();
+  if (separates_borders(graph, node, kept)) return no_change();
   return replace_with(kept);
 }
 

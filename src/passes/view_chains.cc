@@ -2,17 +2,13 @@
 #include <algorithm>
 
 #include "passes/attributes.h"
+#include "passes/borders.h"
 #include "passes/register_all.h"
 
 namespace hybridnet::passes {
 namespace {
 
 bool is_reshaping(const Node& node) { return node.op && node.op->is_view && node.specs.size() == 1; }
-
-bool feeds_border(const Graph& graph, const Node& node) {
-  const std::vector<Client>& readers = graph.clients(node, 0);
-  return std::any_of(readers.begin(), readers.end(), [](const Client& c) { return c.kind != Client::Kind::kNode; });
-}
 
 // reshape(reshape(x)) with the shape of x is x; a longer way round reads x directly.
 Replacement shorten_views(Graph& graph, Node& node) {
@@ -21,7 +17,7 @@ Replacement shorten_views(Graph& graph, Node& node) {
   while (is_reshaping(*start.node)) {
     start = start.node->inputs[0];
     if (!(graph.spec(start) == node.specs[0])) continue;
-    if (start.node->is_variable() && feeds_border(graph, node)) return no_change();
+    if (separates_borders(graph, node, start)) return no_change();
     return replace_with(start);
   }
   return no_change();
@@ -57,7 +53,7 @@ Replacement join_transposes(Graph& graph, Node& node) {
     start = start.node->inputs[0];
   }
   if (std::is_sorted(all.begin(), all.end())) {
-    if (start.node->is_variable() && feeds_border(graph, node)) return no_change();
+    if (separates_borders(graph, node, start)) return no_change();
     return replace_with(start);
   }
   if (!pair) return no_change();

@@ -1,0 +1,19 @@
+// Where values of a graph meet its caller.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "hybridnet/pass.h"
+
+namespace hybridnet::passes {
+
+// Does the node keep an output of the graph apart from an input or constant? Then readers cannot read `now`, which it
+// stands for, instead.
+inline bool separates_borders(const Graph& graph, const Node& node, const NodeEntry& now) {
+  const std::vector<Client>& readers = graph.clients(node, 0);
+  return now.node->is_variable() &&
+         std::any_of(readers.begin(), readers.end(), [](const Client& c) { return c.kind != Client::Kind::kNode; });
+}
+
+}  // namespace hybridnet::passes
