@@ -11,10 +11,14 @@ namespace hybridnet {
 int cpu_cores();                // cores this process may use: affinity, cgroup quota, HYBRIDNET_NUM_THREADS
 void set_cpu_cores(int cores);  // for tests and mx.engine users; >= 1
 int free_cores();               // not claimed by a CoreLease at this moment
+bool uses_all_cores();          // cpu_cores() are all that the system grants, none is left beside them
 
 // How many cores parallel regions opened by this thread may use now. 1 inside a parallel region or a cheap task. A
 // thread without a scope or lease may use what is free: parallel_for claims it for each region.
 int current_cores();
+
+// Teams that the calling thread opens from now on have at most this many threads, also where a larger one was open.
+void limit_team(int cores);
 
 // Gives the calling thread `cores` for its lifetime (also to oneDNN on this thread), restores what was before.
 class CoreScope {

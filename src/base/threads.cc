@@ -15,8 +15,16 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
+// Of libhybridnet_threads_init.so, where that is part of the build.
+extern "C" __attribute__((weak)) void hybridnet_unset_openmp_bounds();
+
 namespace hybridnet {
 namespace {
+
+// Runs after the initializer of libgomp, which this library depends on.
+__attribute__((constructor)) void unset_openmp_bounds() {
+  if (hybridnet_unset_openmp_bounds != nullptr) hybridnet_unset_openmp_bounds();
+}
 
 // 0: the thread has no scope of its own; it claims cores for each parallel region.
 thread_local int thread_cores = 0;
@@ -24,6 +32,7 @@ thread_local int thread_cores = 0;
 // ones for the next larger team, at tens of microseconds each: so teams do not shrink, and those without a part only
 // pass through.
 thread_local int thread_team = 1;
+thread_local int thread_team_limit = INT32_MAX;
 // Set in the child of a fork for the thread that forked: its OpenMP team did not survive, so it must never open one.
 thread_local bool thread_lost_team = false;
 
@@ -61,10 +70,11 @@ int quota_cores() {
 struct Budget {
   Budget() {
     const int asked = environment().num_threads;
-    const int cores = asked > 0 ? asked : std::min(affinity_cores(), quota_cores());
+    const int cores = asked > 0 ? asked : granted;
     total.store(cores, std::memory_order_relaxed);
     free.store(cores, std::memory_order_relaxed);
   }
+  const int granted = std::min(affinity_cores(), quota_cores());
   std::atomic<int> total{1};
   std::atomic<int> free{1};  // below zero while more is claimed than set_cpu_cores() has left
 };
@@ -155,7 +165,7 @@ void run_part(int part, int parts, int64_t count, detail::RangeFn fn, void* clos
 
 // Unchecked: threads of the team read this frame before they can call thread_begins().
 HYBRIDNET_UNCHECKED_FRAME void run_on_team(int parts, int64_t count, detail::RangeFn fn, void* closure) {
-  const int team = std::max(parts, std::min(thread_team, cpu_cores()));
+  const int team = std::max(parts, std::min({thread_team, thread_team_limit, cpu_cores()}));
   thread_team = team;
   FirstException first;
   RegionEdges edges;
@@ -184,6 +194,10 @@ void set_cpu_cores(int cores) {
 }
 
 int free_cores() { return std::max(0, budget().free.load(std::memory_order_relaxed)); }
+
+bool uses_all_cores() { return cpu_cores() >= budget().granted; }
+
+void limit_team(int cores) { thread_team_limit = cores; }
 
 int current_cores() {
   if (thread_lost_team) return 1;

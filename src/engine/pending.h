@@ -23,6 +23,7 @@ class Pending {
 
   // --- without a lock
   bool nothing() const { return counts_[0].load() == 0 && counts_[1].load() == 0; }
+  int64_t count() const { return counts_[0].load() + counts_[1].load(); }
   // A task is over. True: its generation is empty and somebody waits, so the caller must announce_empty().
   bool remove(int generation) {
     return counts_[static_cast<size_t>(generation)].fetch_sub(1) == 1 && waiting_.load() > 0;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engine/pending.h"
+#include "engine/pushers.h"
 #include "engine/spin.h"
 #include "engine/task.h"
 #include "engine/task_error.h"
@@ -78,20 +79,23 @@ class ThreadedEngine final : public Engine {
   ErrorLedger errors_;
   Pending pending_;
   pid_t process_;
+  Pushers pushers_;  // under cpu_pool_'s mutex
   WorkerPool cpu_pool_;
   std::unordered_map<int, std::unique_ptr<WorkerPool>> gpu_pools_;
 };
 
-WorkerPool::Policy cpu_policy(int workers_asked) {
-  return {.max_workers = workers_asked > 0 ? workers_asked : std::max(2, cpu_cores()), .shares_cores = true};
-}
+int cpu_workers(int workers_asked) { return workers_asked > 0 ? workers_asked : std::max(2, cpu_cores()); }
 
 ThreadedEngine::ThreadedEngine(int workers_per_device)
     : workers_per_device_(workers_per_device > 0 ? workers_per_device : environment().workers),
       process_(getpid()),
-      cpu_pool_(cpu_policy(workers_per_device_), [this](QueuedTask* task, int cores, std::vector<QueuedTask*>& ready) {
-        run_task(task, cores, cpu_pool_, ready);
-      }) {}
+      cpu_pool_({.max_workers = cpu_workers(workers_per_device_),
+                 .shares_cores = true,
+                 .users_push =
+                     [this] { return pushers_.are_busy(queued_.load(std::memory_order_relaxed), pending_.count()); }},
+                [this](QueuedTask* task, int cores, std::vector<QueuedTask*>& ready) {
+                  run_task(task, cores, cpu_pool_, ready);
+                }) {}
 
 ThreadedEngine::~ThreadedEngine() {
   start_workers();

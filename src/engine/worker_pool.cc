@@ -19,6 +19,11 @@ namespace {
 constexpr int64_t kHelpLimitNs = 2'000'000;
 // From here on tasks do better side by side, with a share of the cores each, than one after the other with all.
 constexpr int64_t kLongNs = 10'000'000;
+// A short task waits so long for a worker that is at work: to wake another one takes as long, and where operators of a
+// chain change between threads, the team of the first one falls asleep between its parts.
+constexpr int64_t kPatienceNs = 100'000;
+constexpr int64_t kBriefNs = 1'000'000;  // for longer tasks a thread that is held up now and then matters less
+constexpr int64_t kForeverNs = 1'000'000'000'000;  // sums of it must not overflow
 constexpr auto kSpinForWork = std::chrono::microseconds(10);
 
 bool runs_after(const QueuedTask* a, const QueuedTask* b) {  // the heap's "less"
@@ -27,6 +32,12 @@ bool runs_after(const QueuedTask* a, const QueuedTask* b) {  // the heap's "less
 }
 
 bool is_long(const QueuedTask* task) { return task->options.cost_ns >= kLongNs; }
+
+// How long it is expected to take.
+int64_t expected_ns(const QueuedTask* task) {
+  const int64_t cost = task->options.cost_ns;
+  return cost > 0 ? cost / std::min(cores_worth_having(task->options), cpu_cores()) : kForeverNs;
+}
 
 // Signals are for the user's threads: a KeyboardInterrupt must interrupt them, not a kernel.
 class BlockedSignals {
@@ -68,6 +79,7 @@ void WorkerPool::add_ready(QueuedTask* const* tasks, size_t count) {
     tasks[i]->sequence = next_sequence_++;
     const Kind kind = kind_of(tasks[i]);
     if (kind == kParallel && is_long(tasks[i])) ++ready_long_;
+    if (kind == kSerial) ready_serial_ns_ += expected_ns(tasks[i]);
     ready_[kind].push_back(tasks[i]);
     std::push_heap(ready_[kind].begin(), ready_[kind].end(), runs_after);
   }
@@ -107,6 +119,7 @@ QueuedTask* WorkerPool::take_ready(int worker) {
   QueuedTask* task = heap.back();
   heap.pop_back();
   if (kind == kParallel && is_long(task)) --ready_long_;
+  if (kind == kSerial) ready_serial_ns_ -= expected_ns(task);
   ready_count_.fetch_sub(1, std::memory_order_release);
   return task;
 }
@@ -127,9 +140,16 @@ void WorkerPool::call_workers() {
   for (int kind = 0; kind < kKinds; ++kind) call_worker_for(static_cast<Kind>(kind));
 }
 
+// Will a worker that is at work have done the short tasks sooner than another one is awake?
+bool WorkerPool::soon_done() const {
+  return std::any_of(workers_.begin(), workers_.end(), [this](const Worker& worker) {
+    return worker.state == State::kRunning && worker.busy_ns + ready_serial_ns_ <= kPatienceNs;
+  });
+}
+
 // Calls nobody if all that may do it are busy: they take it when they are done.
 void WorkerPool::call_worker_for(Kind kind) {
-  if (ready_[kind].empty()) return;
+  if (ready_[kind].empty() || (kind == kSerial && soon_done())) return;
   Worker* called = nullptr;
   for (Worker& worker : workers_) {
     if (worker.state == State::kRunning || !may_take(worker.index, kind)) continue;
@@ -179,6 +199,16 @@ void WorkerPool::set_limits(int stops, int most_workers) {
   unattended_.store(stops > 0 || most_workers == 0, std::memory_order_release);
 }
 
+// How many cores a task that runs alone may have. A thread that pushes one operator after the other is busy all the
+// time: it would take turns with a thread of the team, for which all others of the team wait at the end of each of
+// their parts. Where there are a few cores, one is better left to it.
+int WorkerPool::cores_for_team(const QueuedTask* task) const {
+  const int cores = cpu_cores();
+  const bool leaves_one =
+      cores > 2 && uses_all_cores() && expected_ns(task) < kBriefNs && policy_.users_push && policy_.users_push();
+  return leaves_one ? cores - 1 : cores;
+}
+
 // One task from take to end; the lock is released while it runs.
 void WorkerPool::run_and_collect(Lock& lock, QueuedTask* task) {
   const bool is_parallel = kind_of(task) == kParallel;
@@ -192,7 +222,9 @@ void WorkerPool::run_and_collect(Lock& lock, QueuedTask* task) {
     // Long tasks that run beside this one, or can, get their share of the cores.
     const int teams = shares ? std::min(running_long_ + ready_long_, policy_.max_workers) : 1;
     const int wanted = is_parallel ? cores_worth_having(task->options) : 1;
-    const CoreLease lease(std::min(wanted, std::max(1, cpu_cores() / teams)));
+    const int most = is_parallel ? cores_for_team(task) : 1;
+    if (is_parallel) limit_team(most);
+    const CoreLease lease(std::min(wanted, std::max(1, most / teams)));
     call_workers();
     lock.unlock();
     run_(task, lease.cores(), ready);
@@ -214,6 +246,7 @@ void WorkerPool::work(Worker& self) {
     }
     if (QueuedTask* task = take_ready(self.index)) {
       set_state(self, State::kRunning);
+      self.busy_ns = expected_ns(task);
       run_and_collect(lock, task);
       set_state(self, State::kLooking);
       call_workers();
@@ -277,6 +310,7 @@ void WorkerPool::forget_after_fork() {
   workers_.clear();
   for (Heap& heap : ready_) heap.clear();
   ready_count_.store(0, std::memory_order_release);
+  ready_serial_ns_ = 0;
   looking_ = ready_long_ = running_ = running_parallel_ = running_long_ = 0;
   ++forks_;
   set_limits(0, policy_.max_workers);

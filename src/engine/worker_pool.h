@@ -33,7 +33,8 @@ class WorkerPool {
   using Run = std::function<void(QueuedTask* task, int cores, std::vector<QueuedTask*>& ready)>;
   struct Policy {
     int max_workers = 1;
-    bool shares_cores = false;  // tasks lease cores, and parallel ones start only when some are free
+    bool shares_cores = false;         // tasks lease cores, and parallel ones start only when some are free
+    std::function<bool()> users_push;  // does a thread that pushes work need a core now?
   };
 
   WorkerPool(Policy policy, Run run);
@@ -58,6 +59,7 @@ class WorkerPool {
   struct Worker {
     int index = 0;
     State state = State::kLooking;
+    int64_t busy_ns = 0;  // how long the task that runs is expected to take
     std::condition_variable woken;
     std::thread thread;
   };
@@ -78,6 +80,8 @@ class WorkerPool {
   bool ready_before_stop(int worker) const;
   void call_workers();
   void call_worker_for(Kind kind);
+  bool soon_done() const;
+  int cores_for_team(const QueuedTask* task) const;
   void wake(Worker& worker);
   bool start_worker();
   void set_limits(int stops, int most_workers);
@@ -90,7 +94,8 @@ class WorkerPool {
   std::mutex mutex_;
   std::array<Heap, kKinds> ready_;
   std::atomic<size_t> ready_count_{0};
-  int ready_long_ = 0;  // of the parallel ones
+  int ready_long_ = 0;           // of the parallel ones
+  int64_t ready_serial_ns_ = 0;  // how long the serial ones are expected to take, one after the other
   uint64_t next_sequence_ = 0;
   std::list<Worker> workers_;
   int looking_ = 0;             // workers awake without a task: they take what is ready

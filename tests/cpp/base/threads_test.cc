@@ -179,7 +179,8 @@ std::string openmp_settings(const std::string& environment) {
 
 TEST(Threads, OpenMPTeamsSpinOnlyBrieflyUnlessTheUserSays) {
   const std::string unset = "env -u GOMP_SPINCOUNT -u OMP_WAIT_POLICY ";
-  EXPECT_NE(openmp_settings(unset).find("GOMP_SPINCOUNT = '1000'"), std::string::npos);
+  EXPECT_NE(openmp_settings(unset).find("GOMP_SPINCOUNT = '2000'"), std::string::npos);
+  EXPECT_EQ(std::getenv("GOMP_SPINCOUNT"), nullptr);  // not for other libraries and children
   EXPECT_NE(openmp_settings(unset + "GOMP_SPINCOUNT=77").find("GOMP_SPINCOUNT = '77'"), std::string::npos);
   EXPECT_NE(openmp_settings(unset + "OMP_WAIT_POLICY=passive").find("GOMP_SPINCOUNT = '0'"), std::string::npos);
 }

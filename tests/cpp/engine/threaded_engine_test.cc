@@ -304,6 +304,53 @@ TEST(ThreadedEngineCores, LongTasksOfOneCoreRunSideBySideAndLeaveTheWorkerThatCo
   set_cpu_cores(before);
 }
 
+TEST(ThreadedEngineCores, AShortTaskWaitsForTheWorkerThatRunsAnotherShortOne) {
+  EngineUser user(make_threaded_engine());
+  std::vector<Var> vars(3);
+  Gate gate, begun;
+  std::mutex mutex;
+  std::set<std::thread::id> threads;
+  const auto note_thread = [&] {
+    const std::lock_guard lock(mutex);
+    threads.insert(std::this_thread::get_id());
+  };
+  user.push({}, {&vars[0]},
+            [&] {
+              note_thread();
+              begun.open();
+              gate.pass();
+            },
+            {.cost_ns = 1000});
+  begun.pass();
+  for (size_t i = 1; i < vars.size(); ++i) user.push({}, {&vars[i]}, note_thread, {.cost_ns = 1000});
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));  // another worker would have begun long ago
+  gate.open();
+  user.engine->wait_all();
+  EXPECT_EQ(threads.size(), 1u);
+}
+
+TEST(ThreadedEngineCores, WhileAThreadPushesManyTasksOneCoreIsLeftToIt) {
+  const int before = cpu_cores();
+  set_cpu_cores(std::max(4, before));
+  {
+    EngineUser user(make_threaded_engine());
+    Var var;
+    Gate gate;
+    std::vector<int> cores;
+    user.push({}, {&var}, [&] { gate.pass(); });
+    for (int i = 0; i < 20; ++i) {
+      const VarList writes{&var};
+      user.engine->push([&cores](TaskContext& context) { cores.push_back(context.cores); }, {{}, writes},
+                        {.cost_ns = int64_t{25'000} * cpu_cores()});
+    }
+    gate.open();
+    user.engine->wait_all();
+    EXPECT_EQ(cores.front(), cpu_cores() - 1);
+    EXPECT_EQ(cores.back(), cpu_cores());
+  }
+  set_cpu_cores(before);
+}
+
 TEST(ThreadedEngineCores, ACheapTaskRunsBesideACostlyOne) {
   EngineUser user(make_threaded_engine());
   std::vector<Var> vars(2);
