@@ -7301,7 +7301,7 @@ _RModScalar = _rmod_scalar
 def _rnn_param_concat(
     *data: TensorT, num_args: int = ..., dim: int = 1, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Joins flattened parameters of a recurrent layer; an unknown size follows from the output's.
+    """Joins flattened parameters of a recurrent layer; one or two unknown sizes follow from the output's.
 
     Parameters
     ----------

@@ -23,31 +23,32 @@ int known_ndim(const InferContext& c) {
   return kUnknownNdim;
 }
 
-// The output's size along the axis is the sum of the inputs'; one unknown input size follows from the others.
-void infer_joined_axis(InferContext& c, int axis) {
+// The output's size along the axis is the sum of the inputs'; an unknown input size follows from the others. Up to
+// max_unknowns of them may be unknown if they are equal.
+void infer_joined_axis(InferContext& c, int axis, int64_t max_unknowns) {
   int64_t sum = 0;
-  int unknown = -1, unknowns = 0;
+  std::vector<int> unknowns;
   for (int i = 0; i < c.num_in(); ++i) {
     const int64_t size = c.in_shape(i)[axis];
     if (size >= 0) {
       sum = checked_plus(sum, size);
     } else {
-      unknown = i;
-      ++unknowns;
+      unknowns.push_back(i);
     }
   }
   Shape out = Shape::unknown(c.out_shape(0).ndim());
   const int64_t total = c.out_shape(0)[axis];
-  if (unknowns == 0) {
+  const auto count = static_cast<int64_t>(unknowns.size());
+  if (count == 0) {
     out[axis] = sum;
     c.set_out_shape(0, out);
-  } else if (unknowns == 1 && total >= sum) {
-    out[axis] = total - sum;
-    c.set_in_shape(unknown, out);
+  } else if (count <= max_unknowns && total >= sum && (total - sum) % count == 0) {
+    out[axis] = (total - sum) / count;
+    for (int i : unknowns) c.set_in_shape(i, out);
   }
 }
 
-void infer_concat(const ConcatParams& p, InferContext& c) {
+void infer_joined(const ConcatParams& p, InferContext& c, int64_t max_unknowns) {
   c.unify_dtypes();
   const int ndim = known_ndim(c);
   if (ndim < 0) return;
@@ -69,8 +70,13 @@ void infer_concat(const ConcatParams& p, InferContext& c) {
   learn(c.out_shape(0));
   for (int i = 0; i < c.num_in(); ++i) c.set_in_shape(i, common);
   c.set_out_shape(0, common);
-  infer_joined_axis(c, axis);
+  infer_joined_axis(c, axis, max_unknowns);
 }
+
+void infer_concat(const ConcatParams& p, InferContext& c) { infer_joined(p, c, 1); }
+
+// The weights that read the data may be unknown: one per direction.
+void infer_rnn_parameters(const ConcatParams& p, InferContext& c) { infer_joined(p, c, 2); }
 
 void run_concat(const ConcatParams& p, const KernelArgs& a) {
   const Shape& out = *a.out[0].shape;
@@ -136,10 +142,10 @@ void register_concat(OpRegistry& ops) {
       .sample({{2, 3}}, {{"num_args", "1"}});
   ops.declare<ConcatParams>("_rnn_param_concat")
       .alias("_npi_rnn_param_concat")
-      .doc("Joins flattened parameters of a recurrent layer; an unknown size follows from the output's.")
+      .doc("Joins flattened parameters of a recurrent layer; one or two unknown sizes follow from the output's.")
       .variadic_input("data", "num_args", "equal shapes but for the joined axis, one dtype")
       .output("output", "sizes of the inputs; their sum in the joined axis")
-      .infer(infer_concat)
+      .infer(infer_rnn_parameters)
       .cpu(run_concat)
       .gradient(concat_gradient, Saves::nothing())
       .sample({{3}, {5}}, {{"num_args", "2"}, {"dim", "0"}});

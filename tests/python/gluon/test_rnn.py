@@ -762,3 +762,13 @@ def test_both_directions_in_a_hybridized_block(length):
     net.hybridize()
     outputs, _ = net(x, lengths)
     np.testing.assert_allclose(outputs.asnumpy(), expected.asnumpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_a_graph_tells_the_sizes_of_weights_that_read_the_data(bidirectional):
+    layer = gluon.rnn.LSTM(4, 2, bidirectional=bidirectional, prefix="lstm_")
+    graph = layer(mx.sym.var("data"))
+    shapes = dict(zip(graph.list_arguments(), graph.infer_shape(data=(5, 3, 8))[0], strict=True))
+    directions = "lr" if bidirectional else "l"
+    assert {shapes[f"lstm_{d}0_i2h_weight"] for d in directions} == {(16, 8)}
+    assert {shapes[f"lstm_{d}1_i2h_weight"] for d in directions} == {(16, 4 * len(directions))}
