@@ -131,8 +131,8 @@ def while_loop(
         A list or tuple is handed on item by item.
     max_iterations : int, or integer array of one element
         The loop ends after so many iterations at the latest. None: needs exact=True or no outputs.
-        An array is read when the loop runs. In a graph, without an int, the number of rows of the outputs is known only
-        after each run.
+        An array is read when the loop runs; one from outside of a hybridized block when that is traced. In a graph,
+        without an int, the number of rows of the outputs is known only after each run.
     exact : bool, default False
         Outputs have as many rows as there were iterations, instead of max_iterations rows with zeros behind.
     has_outputs : bool, default True

@@ -1,5 +1,6 @@
 #include "array_arithmetic.h"
 
+#include "control_bodies.h"
 #include "hybridnet/imperative.h"
 #include "op_info.h"
 
@@ -66,6 +67,7 @@ const OpInfo& operator_of(ArrayClass& cls, Binary kind, int form) {
 PyObject* finish(const OpInfo& info, const ParamsPtr& params, std::span<const NDArray> inputs, ArrayClass& cls,
                  PyObject* out) {
   if (out == nullptr) return wrap_array(invoke_one(*info.op, params, inputs), cls);
+  check_write_in_body(array_of(out));
   invoke(*info.op, params, inputs, {&array_of(out), 1});
   return Py_NewRef(out);
 }
@@ -156,6 +158,7 @@ PyObject* inplace_floor_divide(PyObject* left, PyObject* right) {
   if (!result || result.get() == Py_NotImplemented) return result.release();
   return guarded<PyObject*>(nullptr, [&] {
     const Op& copy = op_registry().at("_copy");
+    check_write_in_body(array_of(left));
     invoke(copy, copy.default_params, {&array_of(result.get()), 1}, {&array_of(left), 1});
     return Py_NewRef(left);
   });

@@ -5,6 +5,7 @@
 
 #include "array_arithmetic.h"
 #include "casters.h"
+#include "control_bodies.h"
 #include "hybridnet/imperative.h"
 #include "hybridnet/ndarray.h"
 
@@ -55,6 +56,7 @@ const void* bytes_for(const TensorSpec& spec, const py::array& source) {
 
 void copy_from_numpy(const NDArray& target, const py::array& source) {
   const void* data = bytes_for(require(target, "target").spec(), source);
+  check_write_in_body(target);
   note_overwrite(target);
   if (target.bytes() < kHoldGilBelow && target.var().idle()) {
     target.copy_from(data);

@@ -17,6 +17,7 @@ struct OpenBody {
   int id = 0;
   std::string description;  // "the body of foreach at file:line"
   std::unordered_map<const Node*, NodePtr> made;
+  uint64_t first_memory = detail::next_chunk_id();  // arrays of this thread with smaller numbers are older
 };
 
 // What belongs to closed bodies may not be read from outside them. Nodes are held, so that no address is used twice.
@@ -318,6 +319,17 @@ Symbol make_cond(const py::object& pred, const BodyHandle& then_branch, const Bo
 void note_made_node(const NodePtr& node) {
   Bodies& state = bodies();
   if (!state.open.empty()) state.open.back().made.emplace(node.get(), node);
+}
+
+void check_write_in_body(const NDArray& target) {
+  const Bodies& state = bodies();
+  if (state.open.empty() || target.impl()->chunk->id >= state.open.back().first_memory) return;
+  ErrorFields e;
+  e.message = "an array from outside is written to in place inside " + state.open.back().description;
+  e.because = "the function is traced once, so the array would be written once and not in each iteration";
+  e.fix = "carry the array as a state and return its new value";
+  e.where = python_location();
+  raise(ErrorKind::kTrace, std::move(e));
 }
 
 void forget_closed_bodies() {

@@ -9,6 +9,7 @@
 
 #include "array_object.h"
 #include "base/edit_distance.h"
+#include "control_bodies.h"
 #include "hybridnet/imperative.h"
 #include "symbol_object.h"
 
@@ -317,6 +318,7 @@ PyObject* run_on_arrays(const OpFunctionObject& function, Arguments& a, const Pa
   const int visible = op.num_visible_outputs(params->data());
   if (a.out != nullptr) {
     const std::vector<NDArray> out = out_arrays(a.out);
+    for (const NDArray& array : out) check_write_in_body(array);
     invoke_maybe_waiting(op, params, in, out);
     return Py_NewRef(a.out);
   }

@@ -172,9 +172,8 @@ def written_after_in_the_body(x):
 
 
 def written_by_an_operator(x):
-    c = nd.array([1.0, 2.0, 3.0])
-
     def body(d, s):
+        c = nd.array([1.0, 2.0, 3.0])
         y = d * c  # read
         nd.exp(c, out=c)  # written
         return y, s
@@ -214,3 +213,48 @@ def test_a_traced_value_cannot_be_written_into_an_array():
     block.hybridize()
     with pytest.raises(errors.TraceError, match="use what the call returns"):
         block(rows())
+
+
+# -------------------------------------------------------------------------------------------------- arrays from outside
+def adds_in_place(c):
+    c += 1
+
+
+def adds_floor_divided(c):
+    c //= 2
+
+
+def assigns(c):
+    c[:] = 5
+
+
+def assigns_numpy(c):
+    c[1] = np.float32(3) * np.ones(())
+
+
+def assigns_values(c):
+    c[:] = np.arange(3)
+
+
+def writes_by_operator(c):
+    nd.exp(c, out=c)
+
+
+@pytest.mark.parametrize(
+    "write", [adds_in_place, adds_floor_divided, assigns, assigns_numpy, assigns_values, writes_by_operator]
+)
+def test_a_traced_body_does_not_write_into_arrays_from_outside(write):
+    c = nd.ones((3,))
+
+    def body(d, s):
+        write(c)
+        return d * c, s
+
+    block = Block(lambda x: foreach(body, x, [])[0])
+    block(rows())  # on arrays each iteration writes
+    before = c.asnumpy()
+    block.hybridize()
+    with pytest.raises(errors.TraceError, match=r"is written to in place inside the body of foreach \(") as caught:
+        block(rows())
+    assert "test_in_place.py:" in str(caught.value)
+    np.testing.assert_array_equal(c.asnumpy(), before)
