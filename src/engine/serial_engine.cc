@@ -209,18 +209,18 @@ void SerialEngine::wait_and_rethrow(Var& var, bool for_readers_too) {
     error = VarQueue::take_error(var);
     if (error) error->thrown = true;
   }
-  if (error) std::rethrow_exception(error->error);
+  if (error) throw_copy(*error);
 }
 
 void SerialEngine::wait_all() {
   TaskScope::require_outside("wait_all");
-  std::exception_ptr first;
+  TaskErrorRef first;
   {
     Lock lock(mutex_);
     Pending::Wait(pending_).sleep(lock);
     first = errors_.clear();
   }
-  if (first) std::rethrow_exception(first);
+  if (first) throw_copy(*first);
 }
 
 void SerialEngine::start_workers() {

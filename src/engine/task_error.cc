@@ -11,6 +11,41 @@ TaskErrorRef stored(std::exception_ptr error) {
   return std::make_shared<TaskError>(TaskError{.error = std::move(error)});
 }
 
+[[noreturn]] void throw_error(ErrorKind kind, const ErrorFields& fields) {
+  switch (kind) {
+    case ErrorKind::kParam:
+      throw ParamError(fields);
+    case ErrorKind::kShape:
+      throw ShapeError(fields);
+    case ErrorKind::kDType:
+      throw DTypeError(fields);
+    case ErrorKind::kType:
+      throw TypeError(fields);
+    case ErrorKind::kValue:
+      throw ValueError(fields);
+    case ErrorKind::kIndex:
+      throw IndexError(fields);
+    case ErrorKind::kFormat:
+      throw FormatError(fields);
+    case ErrorKind::kFile:
+      throw FileError(fields);
+    case ErrorKind::kGradient:
+      throw GradientError(fields);
+    case ErrorKind::kTrace:
+      throw TraceError(fields);
+    case ErrorKind::kEngine:
+      throw EngineError(fields);
+    case ErrorKind::kMemory:
+      throw OutOfMemoryError(fields);
+    case ErrorKind::kUnsupported:
+      throw UnsupportedError(fields);
+    case ErrorKind::kError:
+    case ErrorKind::kDeferredInit:
+      break;
+  }
+  throw Error(kind, fields);
+}
+
 TaskErrorRef wrapped(ErrorKind kind, const char* message, const ErrorFields& context) {
   Error error(kind, {.message = message});
   error.add_context(context);
@@ -35,6 +70,14 @@ TaskErrorRef capture_task_error(const Engine::Options& options) {
   }
 }
 
+void throw_copy(const TaskError& error) {
+  try {
+    std::rethrow_exception(error.error);
+  } catch (const Error& original) {
+    throw_error(original.kind(), original.fields());
+  }
+}
+
 void ErrorLedger::add(TaskErrorRef error) {
   // A program that fails often and never calls wait_all() must not grow: what was thrown and is held nowhere else goes,
   // and beyond a number that nobody reads, so does what no variable holds any more.
@@ -47,10 +90,10 @@ void ErrorLedger::add(TaskErrorRef error) {
   errors_.push_back(std::move(error));
 }
 
-std::exception_ptr ErrorLedger::clear() {
-  std::exception_ptr first;
+TaskErrorRef ErrorLedger::clear() {
+  TaskErrorRef first;
   for (const TaskErrorRef& error : errors_) {
-    if (!first && !error->thrown) first = error->error;
+    if (!first && !error->thrown) first = error;
     error->cleared = true;
   }
   errors_.clear();

@@ -20,12 +20,16 @@ using TaskErrorRef = std::shared_ptr<TaskError>;
 // Called in a catch block: the current exception as a TaskError that names the task. What is no Error becomes one.
 TaskErrorRef capture_task_error(const Engine::Options& options);
 
+// Throws a copy that is the caller's own: others may throw the same failure at the same time, and who catches an Error
+// may add to it.
+[[noreturn]] void throw_copy(const TaskError& error);
+
 // Every failure since the last wait_all(), oldest first.
 class ErrorLedger {
  public:
   void add(TaskErrorRef error);
   // Clears all; the oldest that no wait has thrown, or null.
-  std::exception_ptr clear();
+  TaskErrorRef clear();
 
  private:
   std::vector<TaskErrorRef> errors_;

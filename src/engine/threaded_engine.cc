@@ -301,7 +301,7 @@ void ThreadedEngine::wait_and_rethrow(Var& var, bool for_readers_too) {
     error = VarQueue::take_error(var);
     if (error) error->thrown = true;
   }
-  if (error) std::rethrow_exception(error->error);
+  if (error) throw_copy(*error);
 }
 
 void ThreadedEngine::wait_for_marker(WaitMarker& marker) {
@@ -327,12 +327,12 @@ bool ThreadedEngine::help() {
 void ThreadedEngine::wait_all() {
   TaskScope::require_outside("wait_all");
   drain();
-  std::exception_ptr first;
+  TaskErrorRef first;
   {
     const Lock lock(mutex_);
     first = errors_.clear();
   }
-  if (first) std::rethrow_exception(first);
+  if (first) throw_copy(*first);
 }
 
 // Until the tasks pushed before are done, and those that these push; what other threads push meanwhile does not count.

@@ -375,6 +375,28 @@ TEST_P(BothEngines, AnErrorIsThrownOnceByTheWaitAndNamesTheTask) {
   EXPECT_EQ(engine->counters().failed, 1u);
 }
 
+TEST_P(BothEngines, ThreadsThatAwaitTheSameFailureGetAnErrorEachToWhichTheyMayAdd) {
+  for (int i = 0; i < 50; ++i) {
+    std::vector<Var> vars(4);
+    push({}, {&vars[0], &vars[1], &vars[2], &vars[3]}, [] { throw ValueError({.message = "no"}); });
+    std::vector<std::thread> threads;
+    std::vector<std::string> texts(vars.size());
+    for (size_t t = 0; t < vars.size(); ++t) {
+      threads.emplace_back([&, t] {
+        try {
+          engine->wait_to_read(vars[t]);
+        } catch (ValueError& error) {
+          error.add_context({.node = std::to_string(t)});
+          texts[t] = error.fields().node;
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(texts, (std::vector<std::string>{"0", "1", "2", "3"}));
+    engine->wait_all();
+  }
+}
+
 TEST_P(BothEngines, OtherExceptionsBecomeErrors) {
   Var var;
   push({}, {&var}, [] { throw std::runtime_error("from a library"); }, {.name = "conv"});
