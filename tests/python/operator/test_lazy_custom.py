@@ -177,3 +177,75 @@ def test_an_operator_that_asks_for_what_it_has_is_stalled():
 def test_an_operator_that_asks_for_an_input_it_does_not_have_is_an_error():
     with pytest.raises(errors.ValueError, match=r"asked for inputs \[3\].*0 to 0 \(data\)"):
         nd.Custom(nd.ones((2,)), op_type="asks_of_lazy_tests", wanted=3)
+
+
+STEPS: list[tuple[bool, ...]] = []
+
+
+class Early(mx.operator.CustomOp):
+    """Sets one output as soon as its first input is there, the other when the second is."""
+
+    def lazy_step(self, is_train, req, in_data, out_data, aux):
+        STEPS.append(tuple(a is not None for a in in_data))
+        if in_data[0] is None:
+            return [0]
+        if in_data[1] is None:
+            self.assign(out_data[0], req[0], in_data[0] * 2)
+            return [1]
+        self.assign(out_data[1], req[1], out_data[0] + in_data[1])  # what earlier steps have put there
+        return []
+
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        self.assign(in_grad[0], req[0], 2 * (out_grad[0] + out_grad[1]))
+        self.assign(in_grad[1], req[1], out_grad[1])
+
+
+@mx.operator.register("early_of_lazy_tests")
+class EarlyProp(mx.operator.CustomOpProp):
+    def __init__(self):
+        super().__init__(lazy=True)
+
+    def list_arguments(self):
+        return ["one", "two"]
+
+    def list_outputs(self):
+        return ["first", "second"]
+
+    def create_operator(self, ctx, in_shapes, in_dtypes):
+        return Early()
+
+
+class Early2(gluon.HybridBlock):
+    def forward(self, x, c):
+        f = mx.sym if isinstance(x, mx.sym.Symbol) else mx.nd
+        shared = f.Custom(x, op_type="traced_of_lazy_tests", tag="shared")
+
+        def early():
+            first, second = f.Custom(shared * 3, shared + 1, op_type="early_of_lazy_tests")
+            return first * second
+
+        return mx.contrib.cond(c > 0, early, lambda: shared * 5)
+
+
+@pytest.mark.parametrize("hybridized", [False, True], ids=["imperative", "hybridized"])
+def test_outputs_that_are_set_early_stay_and_a_cone_of_two_inputs_runs_once_in_a_branch_with_gradients(hybridized):
+    block = Early2()
+    block.hybridize(hybridized)
+    x = nd.array([1.0, 2.0])
+    for c, expected, gradient in (
+        (1.0, 6 * X[0, :2] * (7 * X[0, :2] + 1), 84 * X[0, :2] + 6),
+        (-1.0, 5 * X[0, :2], 5 + 0 * X[0, :2]),
+    ):
+        x.attach_grad()
+        RAN.clear()
+        STEPS.clear()
+        with autograd.record():
+            out = block(x, nd.array([c]))
+        out.backward()
+        np.testing.assert_allclose(out.asnumpy(), expected, rtol=1e-6)
+        np.testing.assert_allclose(x.grad.asnumpy(), gradient, rtol=1e-6)
+        assert RAN == ["shared", "shared backward"]
+        if c < 0:
+            assert STEPS == []
+        elif hybridized:
+            assert STEPS == [(False, False), (True, False), (True, True)]
