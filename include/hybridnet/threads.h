@@ -8,6 +8,10 @@
 
 namespace hybridnet {
 
+// Up to so many cores, work that is worth two is given all: a team costs the same whether or not all of its threads have
+// a part, and what one operator leaves in the caches of all cores the next one reads there.
+inline constexpr int kSmallMachine = 8;
+
 int cpu_cores();                // cores this process may use: affinity, cgroup quota, HYBRIDNET_NUM_THREADS
 void set_cpu_cores(int cores);  // for tests and mx.engine users; >= 1
 int free_cores();               // not claimed by a CoreLease at this moment

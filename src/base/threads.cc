@@ -233,7 +233,8 @@ void threads_after_fork_in_child() {
 namespace detail {
 
 void parallel_ranges(int64_t count, int64_t grain, RangeFn fn, void* closure) {
-  const int64_t most_parts = std::max<int64_t>(1, count / std::max<int64_t>(grain, 1));
+  int64_t most_parts = std::max<int64_t>(1, count / std::max<int64_t>(grain, 1));
+  if (most_parts > 1) most_parts = std::clamp<int64_t>(kSmallMachine, most_parts, count);
   const CoreLease lease(static_cast<int>(std::min<int64_t>(most_parts, current_cores())));
   if (lease.cores() == 1) return fn(closure, 0, count);
   run_on_team(lease.cores(), count, fn, closure);

@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "hybridnet/threads.h"
+
 namespace hybridnet {
 namespace {
 
@@ -56,7 +58,8 @@ void check_access(const Engine::Access& access, const Engine::Options& options) 
 }
 
 int cores_worth_having(int64_t cost_ns) {
-  return static_cast<int>(std::clamp<int64_t>(cost_ns / kCostPerCoreNs, 1, kMaxCoresWorthHaving));
+  const int64_t cores = cost_ns / kCostPerCoreNs;
+  return cores < 2 ? 1 : static_cast<int>(std::clamp<int64_t>(cores, kSmallMachine, kMaxCoresWorthHaving));
 }
 
 void TaskScope::enter() { ++task_depth; }

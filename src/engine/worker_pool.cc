@@ -22,7 +22,8 @@ constexpr int64_t kLongNs = 10'000'000;
 // A short task waits so long for a worker that is at work: to wake another one takes as long, and where operators of a
 // chain change between threads, the team of the first one falls asleep between its parts.
 constexpr int64_t kPatienceNs = 100'000;
-constexpr int64_t kBriefNs = 1'000'000;  // for longer tasks a thread that is held up now and then matters less
+// What takes longer is not much delayed by a thread of its team that takes turns with another one.
+constexpr int64_t kBriefNs = 1'000'000;
 constexpr int64_t kForeverNs = 1'000'000'000'000;  // sums of it must not overflow
 constexpr auto kSpinForWork = std::chrono::microseconds(10);
 
@@ -140,10 +141,12 @@ void WorkerPool::call_workers() {
   for (int kind = 0; kind < kKinds; ++kind) call_worker_for(static_cast<Kind>(kind));
 }
 
-// Will a worker that is at work have done the short tasks sooner than another one is awake?
+// Will a worker that is at work have done the short tasks before it is worth waking another one? Without a free core
+// that one would take turns with a thread of a team, and the whole team would wait.
 bool WorkerPool::soon_done() const {
-  return std::any_of(workers_.begin(), workers_.end(), [this](const Worker& worker) {
-    return worker.state == State::kRunning && worker.busy_ns + ready_serial_ns_ <= kPatienceNs;
+  const int64_t patience = free_cores() > 0 ? kPatienceNs : kBriefNs;
+  return std::any_of(workers_.begin(), workers_.end(), [this, patience](const Worker& worker) {
+    return worker.state == State::kRunning && worker.busy_ns + ready_serial_ns_ <= patience;
   });
 }
 

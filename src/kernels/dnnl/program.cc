@@ -56,9 +56,8 @@ int rounded_cores(int cores) {
 
 int64_t worthwhile_cores(double flops) {
   constexpr double kFlopsPerCore = 1.0e6;  // about 10 us of one core
-  constexpr int64_t kSmallMachine = 8;     // on which teams of one size are cheaper than teams of the right size
   if (flops < 2 * kFlopsPerCore) return 1;
-  return std::max(kSmallMachine, static_cast<int64_t>(std::min(flops / kFlopsPerCore, 4096.0)));
+  return std::max<int64_t>(kSmallMachine, static_cast<int64_t>(std::min(flops / kFlopsPerCore, 4096.0)));
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
