@@ -299,6 +299,32 @@ def _per_channel(what: str, value: Any, default: Sequence[float]) -> Any:
     return value
 
 
+def color_augmenters(
+    mean: Any,
+    std: Any,
+    brightness: float,
+    contrast: float,
+    saturation: float,
+    hue: float,
+    pca_noise: float,
+    rand_gray: float,
+) -> list[Augmenter]:
+    """What CreateAugmenter and CreateDetAugmenter do to colors: as floats, changed at random, then normalized."""
+    augmenters: list[Augmenter] = [CastAug()]
+    if brightness or contrast or saturation:
+        augmenters.append(ColorJitterAug(brightness, contrast, saturation))
+    if hue:
+        augmenters.append(HueJitterAug(hue))
+    if pca_noise > 0:
+        augmenters.append(LightingAug(pca_noise, np.array(_EIGVAL), np.array(_EIGVEC)))
+    if rand_gray > 0:
+        augmenters.append(RandomGrayAug(rand_gray))
+    mean, std = _per_channel("mean", mean, _MEAN), _per_channel("std", std, _STD)
+    if mean is not None or std is not None:
+        augmenters.append(ColorNormalizeAug(mean, std))
+    return augmenters
+
+
 def CreateAugmenter(
     data_shape: Sequence[int],
     resize: int = 0,
@@ -345,16 +371,4 @@ def CreateAugmenter(
         augmenters.append((RandomCropAug if rand_crop else CenterCropAug)(size, inter_method))
     if rand_mirror:
         augmenters.append(HorizontalFlipAug(0.5))
-    augmenters.append(CastAug())
-    if brightness or contrast or saturation:
-        augmenters.append(ColorJitterAug(brightness, contrast, saturation))
-    if hue:
-        augmenters.append(HueJitterAug(hue))
-    if pca_noise > 0:
-        augmenters.append(LightingAug(pca_noise, np.array(_EIGVAL), np.array(_EIGVEC)))
-    if rand_gray > 0:
-        augmenters.append(RandomGrayAug(rand_gray))
-    mean, std = _per_channel("mean", mean, _MEAN), _per_channel("std", std, _STD)
-    if mean is not None or std is not None:
-        augmenters.append(ColorNormalizeAug(mean, std))
-    return augmenters
+    return augmenters + color_augmenters(mean, std, brightness, contrast, saturation, hue, pca_noise, rand_gray)

@@ -18,22 +18,7 @@ from .. import ndarray as nd
 from ..errors import ParamError
 from ..errors import TypeError as HybridNetTypeError
 from ..ndarray import NDArray
-from .augment import (
-    _EIGVAL,
-    _EIGVEC,
-    _MEAN,
-    _STD,
-    Augmenter,
-    CastAug,
-    ColorJitterAug,
-    ColorNormalizeAug,
-    ForceResizeAug,
-    HueJitterAug,
-    LightingAug,
-    RandomGrayAug,
-    ResizeAug,
-    _per_channel,
-)
+from .augment import Augmenter, ForceResizeAug, ResizeAug, color_augmenters
 from .image import copyMakeBorder, fixed_crop
 
 __all__ = [
@@ -362,16 +347,6 @@ def CreateDetAugmenter(
         ratios = aspect_ratio_range[0] if isinstance(aspect_ratio_range, list) else aspect_ratio_range
         attempts = max_attempts[0] if isinstance(max_attempts, list) else max_attempts
         augmenters.append(DetRandomSelectAug(DetRandomPadAug(ratios, (1.0, most), attempts, pad_val), 1 - rand_pad))
-    plain: list[Augmenter] = [ForceResizeAug((data_shape[2], data_shape[1]), inter_method), CastAug()]
-    if brightness or contrast or saturation:
-        plain.append(ColorJitterAug(brightness, contrast, saturation))
-    if hue:
-        plain.append(HueJitterAug(hue))
-    if pca_noise > 0:
-        plain.append(LightingAug(pca_noise, np.array(_EIGVAL), np.array(_EIGVEC)))
-    if rand_gray > 0:
-        plain.append(RandomGrayAug(rand_gray))
-    mean, std = _per_channel("mean", mean, _MEAN), _per_channel("std", std, _STD)
-    if mean is not None or std is not None:
-        plain.append(ColorNormalizeAug(mean, std))
-    return [*augmenters, *(DetBorrowAug(augmenter) for augmenter in plain)]
+    force = ForceResizeAug((data_shape[2], data_shape[1]), inter_method)
+    colors = color_augmenters(mean, std, brightness, contrast, saturation, hue, pca_noise, rand_gray)
+    return [*augmenters, *(DetBorrowAug(augmenter) for augmenter in (force, *colors))]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import hybridnet as mx
+import numpy as np
 from hybridnet import gluon
 
 
@@ -29,6 +30,23 @@ def flat(value: Any) -> list[Any]:
     if isinstance(value, dict):
         value = list(value.values())
     return [leaf for item in value for leaf in flat(item)] if isinstance(value, (list, tuple)) else [value]
+
+
+def gradients(
+    function: Callable[..., Any], arrays: Sequence[np.ndarray], order: int = 1
+) -> tuple[list[np.ndarray], Block]:
+    """The sum of the squares of a function of arrays (order 2: of its gradients), its gradients, and the block."""
+    block = Block(function)
+    block.hybridize()
+    given = [mx.nd.array(a, dtype="float64") for a in arrays]
+    for a in given:
+        a.attach_grad()
+    with mx.autograd.record():
+        loss = (block(*given) ** 2).sum()
+        if order == 2:
+            loss = sum((g * g).sum() for g in mx.autograd.grad(loss, given, create_graph=True, retain_graph=True))
+    loss.backward()
+    return [loss.asnumpy()] + [a.grad.asnumpy() for a in given], block
 
 
 def operators(x: Any) -> Any:

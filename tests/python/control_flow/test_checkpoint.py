@@ -8,23 +8,9 @@ import pytest
 from hybridnet import errors, gluon
 from hybridnet.contrib import foreach, while_loop
 
-from .blocks import Block
+from .blocks import Block, gradients
 
 nd = mx.nd
-
-
-def gradients(function, arrays, order=1):
-    block = Block(function)
-    block.hybridize()
-    arrays = [nd.array(a, dtype="float64") for a in arrays]
-    for a in arrays:
-        a.attach_grad()
-    with mx.autograd.record():
-        loss = (block(*arrays) ** 2).sum()
-        if order == 2:
-            loss = sum((g * g).sum() for g in mx.autograd.grad(loss, arrays, create_graph=True, retain_graph=True))
-    loss.backward()
-    return [loss.asnumpy()] + [a.grad.asnumpy() for a in arrays], block
 
 
 @pytest.mark.parametrize("order", [1, 2])

@@ -12,25 +12,10 @@ import pytest
 from hybridnet import _core, gluon, test_utils
 from hybridnet.contrib import while_loop
 
-from .blocks import Block
+from .blocks import Block, gradients
 
 nd = mx.nd
 CPU = (1, 0)
-
-
-def gradients(function, arrays, order=1):
-    """The loss (order 2: of the gradients), and its gradients; also the block."""
-    block = Block(function)
-    block.hybridize()
-    arrays = [nd.array(a, dtype="float64") for a in arrays]
-    for a in arrays:
-        a.attach_grad()
-    with mx.autograd.record():
-        loss = (block(*arrays) ** 2).sum()
-        if order == 2:
-            loss = sum((g * g).sum() for g in mx.autograd.grad(loss, arrays, create_graph=True, retain_graph=True))
-    loss.backward()
-    return [loss.asnumpy()] + [a.grad.asnumpy() for a in arrays], block
 
 
 def equal(one, two, rtol=1e-9, atol=1e-12):
