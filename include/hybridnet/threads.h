@@ -8,8 +8,8 @@
 
 namespace hybridnet {
 
-// Up to so many cores, work that is worth two is given all: a team costs the same whether or not all of its threads have
-// a part, and what one operator leaves in the caches of all cores the next one reads there.
+// Up to so many cores, work that is worth two is given all: a team costs the same whether or not all of its threads
+// have a part, and what one operator leaves in the caches of all cores the next one reads there.
 inline constexpr int kSmallMachine = 8;
 
 int cpu_cores();                // cores this process may use: affinity, cgroup quota, HYBRIDNET_NUM_THREADS
@@ -21,8 +21,16 @@ bool uses_all_cores();          // cpu_cores() are all that the system grants, n
 // thread without a scope or lease may use what is free: parallel_for claims it for each region.
 int current_cores();
 
-// Teams that the calling thread opens from now on have at most this many threads, also where a larger one was open.
-void limit_team(int cores);
+// Teams that the calling thread opens while it lives have at most this many threads, also where a larger one was open.
+class TeamLimit {
+ public:
+  explicit TeamLimit(int threads);
+  ~TeamLimit();
+  TeamLimit(const TeamLimit&) = delete;
+
+ private:
+  int before_;
+};
 
 // Gives the calling thread `cores` for its lifetime (also to oneDNN on this thread), restores what was before.
 class CoreScope {

@@ -197,7 +197,8 @@ int free_cores() { return std::max(0, budget().free.load(std::memory_order_relax
 
 bool uses_all_cores() { return cpu_cores() >= budget().granted; }
 
-void limit_team(int cores) { thread_team_limit = cores; }
+TeamLimit::TeamLimit(int threads) : before_(std::exchange(thread_team_limit, threads)) {}
+TeamLimit::~TeamLimit() { thread_team_limit = before_; }
 
 int current_cores() {
   if (thread_lost_team) return 1;

@@ -1,6 +1,7 @@
 #include "hybridnet/threads.h"
 
 #include <gtest/gtest.h>
+#include <omp.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -128,6 +129,25 @@ TEST(CoreScope, BoundsAndRestores) {
     EXPECT_EQ(current_cores(), 1);
   }
   EXPECT_EQ(current_cores(), 4);
+}
+
+int threads_of_next_team() {
+  std::atomic<int> threads{0};
+  parallel_for(100, 1, [&threads](int64_t, int64_t) { threads = omp_get_num_threads(); });
+  return threads;
+}
+
+// Teams do not shrink by themselves (see threads.cc), and the threads without a part would take a core all the same.
+TEST(TeamLimit, HoldsForATeamThatWasLarger) {
+  const CoresForTest cores(4);
+  std::thread([] {
+    const CoreScope four(4);
+    EXPECT_EQ(threads_of_next_team(), 4);
+    const CoreScope two(2);
+    EXPECT_EQ(threads_of_next_team(), 4);
+    const TeamLimit limit(2);
+    EXPECT_EQ(threads_of_next_team(), 2);
+  }).join();
 }
 
 TEST(Threads, UnscopedLoopsShareTheBudget) {
