@@ -14,6 +14,10 @@ void note_exit() {
   note_interrupt();
 }
 
+thread_local std::optional<uint64_t> InterruptScope::asked_at_;
+
+InterruptWatch::InterruptWatch() : known_(InterruptScope::asked_at_.value_or(interrupts_so_far())) {}
+
 bool InterruptWatch::is_late() {
   const auto now = std::chrono::steady_clock::now();
   if (!noticed_) noticed_ = now;

@@ -275,10 +275,11 @@ class ForeachKernel final : public ControlKernel {
     std::atomic<int64_t> failed{count};  // none after it begins
     std::mutex mutex;
     std::exception_ptr failure;
+    const InterruptWatch begun;
     parallel_for(together, 1, [&](int64_t, int64_t) {
       LoopBody::Run run = start;
       Plan::Repeated body(body_.plan());
-      InterruptWatch watch;
+      InterruptWatch watch = begun;
       for (;;) {
         const int64_t done = next.fetch_add(1, std::memory_order_relaxed);
         if (done >= failed.load(std::memory_order_relaxed)) return;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 
+#include "base/interrupt.h"
 #include "engine/inline_run.h"
 #include "engine/profile.h"
 #include "engine/run_ahead.h"
@@ -82,6 +83,7 @@ struct QueuedRun {
   std::vector<NDArray> inputs, outputs;
   NDArray residuals;
   RngKey key;
+  uint64_t interrupts_before;
 };
 
 }  // namespace
@@ -105,10 +107,12 @@ void push_plan(const Ref<Plan>& plan, const PlanArrays& arrays, RngKey key, cons
                                                    {arrays.inputs.begin(), arrays.inputs.end()},
                                                    {arrays.outputs.begin(), arrays.outputs.end()},
                                                    arrays.residuals,
-                                                   key});
+                                                   key,
+                                                   interrupts_so_far()});
   e.push(
       [run, name](TaskContext&) {
         run->charge.release();
+        const InterruptScope asked(run->interrupts_before);
         run_now(*run->plan, {run->inputs, run->outputs, run->residuals}, run->key, name);
       },
       access, options);

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import time
 
 
 def start(code: str) -> subprocess.Popen[str]:
@@ -18,8 +19,9 @@ def start(code: str) -> subprocess.Popen[str]:
     )
 
 
-def interrupted(process: subprocess.Popen[str]) -> tuple[str, str]:
-    """What the process wrote until an interrupt ended it; one that goes on is killed."""
+def interrupted(process: subprocess.Popen[str], after: float = 0) -> tuple[str, str]:
+    """What the process wrote until an interrupt, so many seconds from now, ended it; one that goes on is killed."""
+    time.sleep(after)
     process.send_signal(signal.SIGINT)
     try:
         return process.communicate(timeout=60)

@@ -46,9 +46,37 @@ def test_an_interrupt_ends_the_wait_for_an_endless_loop_and_then_the_loop() -> N
     )
     assert process.stdout
     assert process.stdout.readline() == "called\n"
-    out, err = interrupted(process)
+    out, err = interrupted(process, after=1)
     assert process.returncode == 0, err
     assert out.split("\n")[:3] == ["interrupted", "[2.0, 2.0]", "True"], err
+
+
+def test_an_interrupt_also_ends_endless_loops_that_had_not_begun() -> None:
+    process = start(
+        program(
+            """
+            first = loop(i, x)
+            second = loop(first[0], first[1])  # waits for the first
+            try:
+                print("called", flush=True)
+                second[1].wait_to_read()
+            except KeyboardInterrupt:
+                print("interrupted", flush=True)
+            third = loop(i - 1, x)  # another call, whose condition never holds
+            print(third[0].asscalar(), flush=True)
+            try:
+                second[1].asnumpy()
+            except mx.base.MXNetError as error:
+                print("an interrupt" in str(error), flush=True)
+            """,
+            **FOR_EVER,
+        )
+    )
+    assert process.stdout
+    assert process.stdout.readline() == "called\n"
+    out, err = interrupted(process, after=1)
+    assert process.returncode == 0, err
+    assert out == "interrupted\n-1.0\nTrue\n", err
 
 
 def test_the_end_of_the_process_ends_an_endless_loop() -> None:
