@@ -1,6 +1,7 @@
 """HybridNet beside its peers, in one run: medians and ratios, one row per budget.
 
     python benchmarks/run.py [--only SUBSTRING] [--rounds 7] [--write]
+    python benchmarks/run.py --against FOLDER   # another built checkout of HybridNet as the peer: before and after
 
 Each side runs in a process of its own and the two take turns, so both see the same state of the machine and neither's
 threads disturb the other's. A ratio is HybridNet / peer: lower is better. Where a peer is not installed, HybridNet's
@@ -75,9 +76,9 @@ PEERS = ("torch", "jax")
 class Side:
     """One framework in a process of its own, asked over a pipe."""
 
-    def __init__(self, script: str) -> None:
+    def __init__(self, script: str, checkout: pathlib.Path = HERE.parent) -> None:
         env = dict(os.environ)
-        env["PYTHONPATH"] = os.pathsep.join([str(HERE.parent / "python"), env.get("PYTHONPATH", "")])
+        env["PYTHONPATH"] = os.pathsep.join([str(checkout / "python"), env.get("PYTHONPATH", "")])
         self.process = subprocess.Popen(
             [sys.executable, str(HERE / "sides" / script)],
             stdin=subprocess.PIPE,
@@ -158,12 +159,37 @@ def machine() -> str:
     return f"{model}, {len(os.sched_getaffinity(0))} cores, Python {platform.python_version()}"
 
 
+def compare_builds(other: pathlib.Path, only: str, rounds: int) -> None:
+    """Prints one row per case of HybridNet itself: the other checkout's time, this one's, and their ratio.
+
+    The minima are shown beside the medians: noise of the machine only adds time.
+    """
+    sides = {"before": Side("hybridnet_side.py", other), "now": Side("hybridnet_side.py")}
+    print("| work | before | now | ratio of medians | ratio of minima |\n|---|---|---|---|---|")
+    for case in {case.name: case for case in CASES}.values():
+        if only not in case.name:
+            continue
+        times = rounds_of(sides, case, rounds)
+        if len(times) < len(sides):
+            print(f"| {case.name} | failed | | | |", flush=True)
+            continue
+        before, now = (statistics.median(times[name]) for name in sides)
+        fastest = min(times["now"]) / min(times["before"])
+        print(f"| {case.name} | {unit(before)} | {unit(now)} | {now / before:.2f} | {fastest:.2f} |", flush=True)
+    for side in sides.values():
+        side.close()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="run the cases whose name holds this")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--write", action="store_true", help="keep the table in benchmarks/RESULTS.md")
+    parser.add_argument("--against", metavar="FOLDER", type=pathlib.Path, help="another built checkout as the peer")
     args = parser.parse_args()
+    if args.against:
+        compare_builds(args.against.resolve(), args.only, args.rounds)
+        return
     sides = {"hybridnet": Side("hybridnet_side.py")}
     for name in PEERS:
         if importlib.util.find_spec(name) is not None:
