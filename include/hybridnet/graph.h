@@ -29,7 +29,6 @@ struct NodeEntryHash {
 struct Subgraph : RefCounted<Subgraph> {
   std::vector<NodePtr> inputs;  // variables, in slot order
   std::vector<NodeEntry> outputs;
-  std::string source_json_inputs;  // reserved for loaders that must keep a file's own input order
 };
 
 using AttrDict = std::map<std::string, std::string>;

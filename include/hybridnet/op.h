@@ -104,6 +104,9 @@ class Kernel : public RefCounted<Kernel> {
   virtual ~Kernel() = default;
   virtual void run(const KernelArgs& args) = 0;
   virtual int64_t workspace_bytes() const { return 0; }
+  // For plan_text(): the implementation that linking chose ("brgemm:avx2"), empty where an operator has one only. Loops
+  // and branches add the plans of their bodies in further lines.
+  virtual std::string description() const { return {}; }
 };
 
 struct LinkContext {
