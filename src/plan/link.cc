@@ -6,7 +6,7 @@
 #include "hybridnet/engine.h"
 #include "hybridnet/ndarray.h"
 #include "passes/preparation.h"
-#include "plan/control_kernel.h"
+#include "plan/control/control_kernel.h"
 #include "plan/plan.h"
 
 namespace hybridnet {

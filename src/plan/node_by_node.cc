@@ -8,12 +8,12 @@
 #include "graph/control_flow.h"
 #include "hybridnet/custom.h"
 #include "hybridnet/imperative.h"
-#include "plan/control_kernel.h"
+#include "plan/control/control_kernel.h"
+#include "plan/control/loop_by_node.h"
+#include "plan/control/loop_rows.h"
+#include "plan/control/while_by_node.h"
 #include "plan/graph_function.h"
-#include "plan/loop_by_node.h"
-#include "plan/loop_rows.h"
 #include "plan/place.h"
-#include "plan/while_by_node.h"
 
 namespace hybridnet {
 namespace {

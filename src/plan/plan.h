@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "hybridnet/pass.h"
-#include "plan/branch_memory.h"
+#include "plan/control/branch_memory.h"
 
 namespace hybridnet {
 

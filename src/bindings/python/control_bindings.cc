@@ -7,7 +7,7 @@
 #include "control_bodies.h"
 #include "graph/control_flow.h"
 #include "location.h"
-#include "plan/control_kernel.h"
+#include "plan/control/control_kernel.h"
 #include "traced_modes.h"
 
 namespace hybridnet::python {

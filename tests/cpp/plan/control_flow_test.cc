@@ -3,8 +3,8 @@
 
 #include <thread>
 
+#include "plan/control/control_kernel.h"
 #include "plan/control_flow_models.h"
-#include "plan/control_kernel.h"
 
 namespace hybridnet {
 namespace {

@@ -1,9 +1,9 @@
-#include "plan/loop_by_node.h"
+#include "plan/control/loop_by_node.h"
 
 #include <algorithm>
 
-#include "plan/control_kernel.h"
-#include "plan/loop_rows.h"
+#include "plan/control/control_kernel.h"
+#include "plan/control/loop_rows.h"
 #include "plan/place.h"
 #include "plan/task.h"
 

@@ -1,4 +1,4 @@
-#include "plan/branch_memory.h"
+#include "plan/control/branch_memory.h"
 
 #include <algorithm>
 #include <map>

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "graph/control_flow.h"
-#include "plan/control_kernel.h"
+#include "plan/control/control_kernel.h"
 #include "plan/node_by_node.h"
 
 namespace hybridnet {

@@ -1,6 +1,6 @@
 // A loop is a C++ loop over the runs of one linked plan, whatever its trip count: one arena serves all iterations,
 // states pass on by pointer between two buffers, and stacked outputs are written straight into their row.
-#include "plan/control_kernel.h"
+#include "plan/control/control_kernel.h"
 
 #include <atomic>
 #include <cmath>

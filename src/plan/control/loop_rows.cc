@@ -1,7 +1,7 @@
-#include "plan/loop_rows.h"
+#include "plan/control/loop_rows.h"
 
 #include "graph/control_flow.h"
-#include "plan/loop_by_node.h"
+#include "plan/control/loop_by_node.h"
 
 namespace hybridnet {
 namespace {

@@ -1,10 +1,10 @@
-#include "plan/while_by_node.h"
+#include "plan/control/while_by_node.h"
 
 #include <algorithm>
 
 #include "base/front_end.h"
+#include "plan/control/loop_rows.h"
 #include "plan/graph_function.h"
-#include "plan/loop_rows.h"
 #include "plan/place.h"
 
 namespace hybridnet {
