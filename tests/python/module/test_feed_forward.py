@@ -34,13 +34,15 @@ def test_a_network_learns_from_arrays_and_says_what_it_sees(rng, tmp_path):
     assert (seen.argmax(1) == labels).mean() > 0.95
     assert model.score(mx.io.NDArrayIter(data, labels, 20)) > 0.95
     outputs, inputs, again = model.predict(mx.io.NDArrayIter(data, labels, 50), return_data=True)
-    np.testing.assert_allclose(outputs, seen, rtol=1e-5)
+    np.testing.assert_allclose(outputs, seen, rtol=1e-4, atol=1e-6)  # batches of 50 and of 20 rows
     np.testing.assert_allclose(inputs, data.astype("float32"))
     assert again.tolist() == labels.tolist()
     model.save(str(tmp_path / "model"))
-    loaded = FeedForward.load(str(tmp_path / "model"), 6)
+    loaded = FeedForward.load(str(tmp_path / "model"), 6, numpy_batch_size=20)
     assert loaded.begin_epoch == 6
     np.testing.assert_array_equal(loaded.predict(data), seen)
+    larger_batches = FeedForward.load(str(tmp_path / "model"), 6)
+    np.testing.assert_allclose(larger_batches.predict(data), seen, rtol=1e-4, atol=1e-6)
 
 
 def test_training_goes_on_from_given_parameters(rng):

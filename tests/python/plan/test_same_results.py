@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hybridnet import autograd, gluon
 from networks import NETWORKS, gradients_of, make, values_of
+from rounding import assert_all_close, assert_close
 
 FLAGS = [
     {},
@@ -28,19 +29,6 @@ def train_once(net: gluon.HybridBlock, x: mx.nd.NDArray) -> tuple[np.ndarray, np
         loss = (y * y).sum() + y.mean()
     loss.backward()
     return y.asnumpy(), x.grad.asnumpy()
-
-
-def assert_close(actual: np.ndarray, expected: np.ndarray, scale: float = 1.0) -> None:
-    """Sums in another order differ by rounding, which counts against the largest term: at least `scale`."""
-    scale = max(scale, float(np.abs(expected).max(initial=0.0)))
-    np.testing.assert_allclose(actual, expected, rtol=2e-4, atol=2e-5 * scale)
-
-
-def assert_all_close(actual: list[np.ndarray], expected: list[np.ndarray]) -> None:
-    """Biases in front of BatchNorm have gradients that cancel to zero: their terms are as large as the others'."""
-    scale = max(float(np.abs(e).max(initial=0.0)) for e in expected)
-    for a, e in zip(actual, expected, strict=True):
-        assert_close(a, e, scale)
 
 
 @pytest.mark.parametrize("flags", FLAGS, ids=str)
