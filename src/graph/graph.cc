@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <queue>
 
-#include "graph/control_flow.h"
+#include "graph/control/control_flow.h"
 #include "hybridnet/pass.h"
 
 namespace hybridnet {

@@ -1,7 +1,7 @@
 // What a Graph says about itself: fingerprint, text, and the check of its own books.
 #include <algorithm>
 
-#include "graph/control_flow.h"
+#include "graph/control/control_flow.h"
 #include "hybridnet/pass.h"
 
 namespace hybridnet {

@@ -1,7 +1,7 @@
 // Inference over a graph: every node's rule forwards, then backwards, until nothing more is learnt.
 #include <algorithm>
 
-#include "graph/control_flow.h"
+#include "graph/control/control_flow.h"
 
 namespace hybridnet {
 namespace {

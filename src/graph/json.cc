@@ -6,7 +6,7 @@
 #include <unordered_set>
 
 #include "graph/attr_text.h"
-#include "graph/control_flow.h"
+#include "graph/control/control_flow.h"
 #include "hybridnet/graph.h"
 
 namespace hybridnet {

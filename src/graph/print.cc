@@ -1,7 +1,7 @@
 #include <sstream>
 #include <unordered_map>
 
-#include "graph/control_flow.h"
+#include "graph/control/control_flow.h"
 #include "hybridnet/graph.h"
 
 namespace hybridnet {

@@ -2,7 +2,7 @@
 
 #include <unordered_set>
 
-#include "passes/body_graph.h"
+#include "graph/control/body_graph.h"
 
 namespace hybridnet {
 namespace {

@@ -1,9 +1,9 @@
 #include "passes/control_gradient.h"
 
-#include "graph/control_flow.h"
-#include "passes/checkpoint_loops.h"
-#include "passes/cond_gradient.h"
-#include "passes/loop_gradient.h"
+#include "graph/control/control_flow.h"
+#include "passes/branches/cond_gradient.h"
+#include "passes/loops/checkpoint_loops.h"
+#include "passes/loops/loop_gradient.h"
 
 namespace hybridnet {
 namespace {

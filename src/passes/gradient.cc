@@ -2,8 +2,8 @@
 
 #include <unordered_set>
 
-#include "passes/checkpoint_loops.h"
 #include "passes/control_gradient.h"
+#include "passes/loops/checkpoint_loops.h"
 
 namespace hybridnet {
 namespace {

@@ -1,7 +1,7 @@
 #include "passes/gradient_nodes.h"
 
+#include "graph/control/body_graph.h"
 #include "hybridnet/ndarray.h"
-#include "passes/body_graph.h"
 
 namespace hybridnet {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "graph/control_flow.h"
-#include "passes/branch_regions.h"
+#include "graph/control/control_flow.h"
+#include "passes/branches/branch_regions.h"
 #include "passes/register_all.h"
 
 namespace hybridnet::passes {

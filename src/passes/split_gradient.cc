@@ -1,6 +1,6 @@
 #include <unordered_set>
 
-#include "graph/control_flow.h"
+#include "graph/control/control_flow.h"
 #include "passes/gradient.h"
 
 namespace hybridnet {

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "graph/control_flow.h"
-#include "passes/body_graph.h"
-#include "passes/cond_parts.h"
+#include "graph/control/body_graph.h"
+#include "graph/control/control_flow.h"
+#include "passes/branches/cond_parts.h"
 #include "passes/register_all.h"
 
 namespace hybridnet::passes {

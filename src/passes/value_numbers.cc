@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "graph/control_flow.h"
+#include "graph/control/control_flow.h"
 
 namespace hybridnet::passes {
 namespace {

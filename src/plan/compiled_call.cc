@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "graph/control/body_graph.h"
 #include "hybridnet/env.h"
 #include "passes/axis_order.h"
-#include "passes/body_graph.h"
-#include "passes/commit_states.h"
+#include "passes/loops/commit_states.h"
 
 namespace hybridnet {
 namespace {

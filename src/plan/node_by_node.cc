@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "graph/control_flow.h"
+#include "graph/control/control_flow.h"
 #include "hybridnet/custom.h"
 #include "hybridnet/imperative.h"
 #include "plan/control/control_kernel.h"

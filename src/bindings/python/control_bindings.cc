@@ -5,7 +5,7 @@
 
 #include "casters.h"
 #include "control_bodies.h"
-#include "graph/control_flow.h"
+#include "graph/control/control_flow.h"
 #include "location.h"
 #include "plan/control/control_kernel.h"
 #include "traced_modes.h"

@@ -6,7 +6,7 @@
 
 #include "array_object.h"
 #include "control_bodies.h"
-#include "graph/control_flow.h"
+#include "graph/control/control_flow.h"
 #include "hybridnet/imperative.h"
 #include "location.h"
 #include "symbol_arithmetic.h"

@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-#include "graph/control_flow.h"
+#include "graph/control/control_flow.h"
 
 namespace hybridnet {
 namespace {

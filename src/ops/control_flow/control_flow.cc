@@ -1,6 +1,6 @@
-// Loops and branches as nodes. What their bodies mean for inference is in graph/control_infer.cc, their gradients are
+// Loops and branches as nodes. What their bodies mean for inference is in graph/control/infer.cc, their gradients are
 // in passes/control_gradient.cc, and plan/control/control_kernel.cc runs them.
-#include "graph/control_flow.h"
+#include "graph/control/control_flow.h"
 
 #include "ops/control_flow/declare_control.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "graph/control_flow.h"
+#include "graph/control/control_flow.h"
 
 namespace hybridnet {
 namespace {

@@ -10,11 +10,11 @@
 
 #include "base/front_end.h"
 #include "base/interrupt.h"
+#include "graph/control/body_graph.h"
 #include "hybridnet/engine.h"
 #include "hybridnet/env.h"
 #include "hybridnet/threads.h"
 #include "passes/axis_order.h"
-#include "passes/body_graph.h"
 
 namespace hybridnet {
 namespace {

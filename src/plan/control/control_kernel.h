@@ -1,7 +1,7 @@
 // Loops and branches inside a plan: kernels that run linked sub-plans.
 #pragma once
 
-#include "graph/control_flow.h"
+#include "graph/control/control_flow.h"
 #include "plan/plan.h"
 
 namespace hybridnet {

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "graph/control_flow.h"
+#include "graph/control/control_flow.h"
 #include "plan/graph_function.h"
 
 namespace hybridnet {

@@ -1,6 +1,6 @@
 #include "plan/control/loop_rows.h"
 
-#include "graph/control_flow.h"
+#include "graph/control/control_flow.h"
 #include "plan/control/loop_by_node.h"
 
 namespace hybridnet {

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "graph/control_flow.h"
+#include "graph/control/control_flow.h"
 #include "plan/control/control_kernel.h"
 #include "plan/node_by_node.h"
 

@@ -1,7 +1,7 @@
 // How loops with a condition are cut into segments, so that few copies of their variables are kept.
 #include <gtest/gtest.h>
 
-#include "passes/checkpoint_while.h"
+#include "passes/loops/checkpoint_while.h"
 
 namespace hybridnet {
 namespace {

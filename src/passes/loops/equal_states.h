@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "passes/loop_view.h"
+#include "graph/control/loop_view.h"
 
 namespace hybridnet {
 

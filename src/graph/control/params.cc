@@ -1,5 +1,5 @@
 // What the attributes of loops and branches are called and what they may be.
-#include "graph/control_flow.h"
+#include "graph/control/control_flow.h"
 
 namespace hybridnet {
 

@@ -1,8 +1,8 @@
-#include "passes/loop_view.h"
+#include "graph/control/loop_view.h"
 
 #include <algorithm>
 
-#include "passes/body_graph.h"
+#include "graph/control/body_graph.h"
 
 namespace hybridnet {
 namespace {

@@ -1,4 +1,4 @@
-#include "passes/iteration_sums.h"
+#include "passes/loops/iteration_sums.h"
 
 #include <algorithm>
 

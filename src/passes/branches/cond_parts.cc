@@ -1,9 +1,9 @@
-#include "passes/cond_parts.h"
+#include "passes/branches/cond_parts.h"
 
 #include <algorithm>
 
-#include "passes/body_graph.h"
-#include "passes/commit_states.h"
+#include "graph/control/body_graph.h"
+#include "passes/loops/commit_states.h"
 #include "passes/preparation.h"
 
 namespace hybridnet::passes {

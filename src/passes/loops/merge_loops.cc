@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 
-#include "passes/branch_regions.h"
-#include "passes/equal_states.h"
+#include "passes/branches/branch_regions.h"
+#include "passes/loops/equal_states.h"
 #include "passes/register_all.h"
 
 namespace hybridnet::passes {

@@ -2,7 +2,7 @@
 // run.
 #pragma once
 
-#include "graph/control_flow.h"
+#include "graph/control/control_flow.h"
 #include "hybridnet/pass.h"
 
 namespace hybridnet {

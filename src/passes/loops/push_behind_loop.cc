@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <optional>
 
+#include "graph/control/loop_view.h"
 #include "passes/attributes.h"
 #include "passes/gradient_nodes.h"
-#include "passes/loop_view.h"
+#include "passes/loops/row_work.h"
 #include "passes/register_all.h"
-#include "passes/row_work.h"
 
 namespace hybridnet::passes {
 namespace {

@@ -1,9 +1,9 @@
-#include "passes/repeated_loops.h"
+#include "passes/loops/repeated_loops.h"
 
 #include <algorithm>
 #include <unordered_map>
 
-#include "graph/control_flow.h"
+#include "graph/control/control_flow.h"
 
 namespace hybridnet {
 namespace {

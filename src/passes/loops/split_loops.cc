@@ -9,10 +9,10 @@
 #include <optional>
 #include <unordered_set>
 
-#include "graph/control_flow.h"
-#include "passes/body_graph.h"
+#include "graph/control/body_graph.h"
+#include "graph/control/control_flow.h"
+#include "passes/loops/row_work.h"
 #include "passes/register_all.h"
-#include "passes/row_work.h"
 
 namespace hybridnet::passes {
 namespace {

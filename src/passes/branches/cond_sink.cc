@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "passes/body_graph.h"
-#include "passes/cond_parts.h"
+#include "graph/control/body_graph.h"
+#include "passes/branches/cond_parts.h"
 #include "passes/register_all.h"
 
 namespace hybridnet::passes {

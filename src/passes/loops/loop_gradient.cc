@@ -1,16 +1,16 @@
-#include "passes/loop_gradient.h"
+#include "passes/loops/loop_gradient.h"
 
 #include <algorithm>
 #include <optional>
 
-#include "graph/control_flow.h"
+#include "graph/control/body_graph.h"
+#include "graph/control/control_flow.h"
 #include "hybridnet/ndarray.h"
 #include "passes/body_gradient.h"
-#include "passes/body_graph.h"
-#include "passes/checkpoint_loops.h"
 #include "passes/gradient_nodes.h"
-#include "passes/iteration_sums.h"
-#include "passes/repeated_loops.h"
+#include "passes/loops/checkpoint_loops.h"
+#include "passes/loops/iteration_sums.h"
+#include "passes/loops/repeated_loops.h"
 
 namespace hybridnet {
 namespace {

@@ -1,4 +1,4 @@
-#include "passes/equal_states.h"
+#include "passes/loops/equal_states.h"
 
 #include <unordered_map>
 

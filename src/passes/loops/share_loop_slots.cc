@@ -2,7 +2,7 @@
 // start and go on alike, outputs of the same value. Fewer slots also mean fewer gradients.
 #include <algorithm>
 
-#include "passes/equal_states.h"
+#include "passes/loops/equal_states.h"
 #include "passes/register_all.h"
 
 namespace hybridnet::passes {

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "graph/control_flow.h"
+#include "graph/control/control_flow.h"
 #include "hybridnet/pass.h"
 
 namespace hybridnet {

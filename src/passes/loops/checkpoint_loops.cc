@@ -1,16 +1,16 @@
 // T iterations in segments of s: a loop over T / s segments whose body is a loop over s iterations, and a loop over
 // what is left. Only the outer loop's states are kept; with s = sqrt(T) these are sqrt(T), and as many values of one
 // segment while its gradient is computed (Chen et al. 2016, "Training deep nets with sublinear memory cost").
-#include "passes/checkpoint_loops.h"
+#include "passes/loops/checkpoint_loops.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "graph/control_flow.h"
-#include "passes/body_graph.h"
-#include "passes/checkpoint_while.h"
+#include "graph/control/body_graph.h"
+#include "graph/control/control_flow.h"
 #include "passes/gradient.h"
 #include "passes/gradient_nodes.h"
+#include "passes/loops/checkpoint_while.h"
 
 namespace hybridnet {
 namespace {

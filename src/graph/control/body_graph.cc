@@ -1,8 +1,8 @@
-#include "passes/body_graph.h"
+#include "graph/control/body_graph.h"
 
 #include <algorithm>
 
-#include "graph/control_flow.h"
+#include "graph/control/control_flow.h"
 
 namespace hybridnet {
 namespace {

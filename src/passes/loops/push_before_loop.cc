@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <optional>
 
-#include "graph/control_flow.h"
+#include "graph/control/body_graph.h"
+#include "graph/control/control_flow.h"
 #include "passes/attributes.h"
-#include "passes/body_graph.h"
 #include "passes/gradient_nodes.h"
+#include "passes/loops/row_work.h"
 #include "passes/register_all.h"
-#include "passes/row_work.h"
 
 namespace hybridnet::passes {
 namespace {

@@ -12,16 +12,16 @@
 // All of them are loops of the usual kind, so that gradients of any order follow. `left` is the number of iterations
 // that may still run; it becomes zero where a segment ends before its time, because the condition holds no longer: the
 // condition is asked once per iteration, as in the loop that was cut. Each level costs one more forward run.
-#include "passes/checkpoint_while.h"
+#include "passes/loops/checkpoint_while.h"
 
 #include <algorithm>
 #include <cmath>
 #include <optional>
 
+#include "graph/control/body_graph.h"
 #include "hybridnet/ndarray.h"
-#include "passes/body_graph.h"
-#include "passes/checkpoint_loops.h"
 #include "passes/gradient_nodes.h"
+#include "passes/loops/checkpoint_loops.h"
 
 namespace hybridnet {
 namespace {

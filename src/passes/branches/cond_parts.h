@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "graph/control_flow.h"
+#include "graph/control/control_flow.h"
 #include "hybridnet/pass.h"
 
 namespace hybridnet::passes {

@@ -1,10 +1,10 @@
-#include "passes/cond_gradient.h"
+#include "passes/branches/cond_gradient.h"
 
 #include <algorithm>
 
-#include "graph/control_flow.h"
+#include "graph/control/body_graph.h"
+#include "graph/control/control_flow.h"
 #include "passes/body_gradient.h"
-#include "passes/body_graph.h"
 #include "passes/gradient_nodes.h"
 
 namespace hybridnet {

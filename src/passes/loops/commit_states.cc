@@ -1,10 +1,10 @@
-#include "passes/commit_states.h"
+#include "passes/loops/commit_states.h"
 
 #include <algorithm>
 #include <map>
 
-#include "graph/control_flow.h"
-#include "passes/body_graph.h"
+#include "graph/control/body_graph.h"
+#include "graph/control/control_flow.h"
 
 namespace hybridnet {
 namespace {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "graph/control/loop_view.h"
 #include "passes/attributes.h"
 #include "passes/gradient_nodes.h"
-#include "passes/loop_view.h"
 #include "passes/register_all.h"
 
 namespace hybridnet::passes {

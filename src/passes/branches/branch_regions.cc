@@ -1,9 +1,9 @@
-#include "passes/branch_regions.h"
+#include "passes/branches/branch_regions.h"
 
 #include <algorithm>
 
-#include "passes/body_graph.h"
-#include "passes/cond_parts.h"
+#include "graph/control/body_graph.h"
+#include "passes/branches/cond_parts.h"
 
 namespace hybridnet::passes {
 namespace {
