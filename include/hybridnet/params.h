@@ -180,6 +180,8 @@ using ParamsPtr = Ref<const Params>;
 
 class FieldBuilder;
 
+// The fields of a parameter struct. The virtual members are overridden where the struct in memory is not the one whose
+// fields are attributes in files: loops and branches.
 class SchemaBase {
  public:
   SchemaBase() = default;
@@ -192,19 +194,19 @@ class SchemaBase {
   int find(std::string_view name) const;  // field index or -1
   // Sets one field; throws ParamError (op, field, expected, given). Text in AttrValue is parsed as JSON attrs are.
   void set(void* params, int field, const AttrValue& value, std::string_view op) const;
-  AttrValue get(const void* params, int field) const;
+  virtual AttrValue get(const void* params, int field) const;
   // After all set() calls: every required field was given (bit i of `given`), ranges hold, validate(). Throws
   // ParamError.
   void finish(const void* params, uint64_t given, std::string_view op) const;
   // Makes parameters from (name, text) pairs; names of the form __x__ and unknown ones are an error unless
   // `ignore_unknown`.
-  ParamsPtr parse(const std::vector<std::pair<std::string, std::string>>& attrs, std::string_view op,
-                  bool ignore_unknown) const;
-  ParamsPtr parse(const std::vector<std::pair<std::string, AttrValue>>& attrs, std::string_view op) const;
+  virtual ParamsPtr parse(const std::vector<std::pair<std::string, std::string>>& attrs, std::string_view op,
+                          bool ignore_unknown) const;
+  virtual ParamsPtr parse(const std::vector<std::pair<std::string, AttrValue>>& attrs, std::string_view op) const;
   // (name, text) of every field that differs from its default or is required, in field order.
-  std::vector<std::pair<std::string, std::string>> print(const void* params) const;
-  bool equal(const void* a, const void* b) const;
-  uint64_t hash(const void* params) const;
+  virtual std::vector<std::pair<std::string, std::string>> print(const void* params) const;
+  virtual bool equal(const void* a, const void* b) const;
+  virtual uint64_t hash(const void* params) const;
 
  protected:
   [[gnu::cold]] FieldBuilder add_field(std::string_view name, FieldKind kind, size_t offset);
