@@ -49,7 +49,7 @@ void queued_independent(benchmark::State& state) {
 }
 BENCHMARK(queued_independent)->Name("push and run, independent")->UseRealTime();
 
-// A single task and its wait: what a user who looks at each result pays.
+// A single task and its wait: the cost of reading each result at once.
 void push_and_wait(benchmark::State& state) {
   const auto engine = make_threaded_engine();
   Var var;

@@ -32,7 +32,7 @@ ROUND_SECONDS = 0.25
 class Case:
     """One row: a name that both sides know, what it is, the budget (None: shown only), the peer's variant.
 
-    side: who the peer is. theirs: what the case is called there, if otherwise. limit: a budget in seconds.
+    side: the peer's name. theirs: what the case is called there, if otherwise. limit: a budget in seconds.
     """
 
     name: str

@@ -24,6 +24,7 @@ namespace hybridnet {
 class VarQueue;
 struct Slot;
 struct TaskError;
+class WriteListener;
 
 // What tasks are ordered on. Embedded in the owner of the data it guards (NDArray's storage); tasks keep it alive.
 //
@@ -38,11 +39,14 @@ class Var {
   bool idle() const { return state_.load(std::memory_order_acquire) == 0; }      // nothing running or queued
   // True when no writer runs or waits and no error is stored: data may be read at once by the caller.
   bool readable() const;
+  // Where a listener to writes is registered (write_listener.h): null for none. May change while the data is read.
+  std::atomic<WriteListener*>& write_listener() { return write_listener_; }
 
  private:
   friend class VarQueue;  // src/engine/var_queue.h: everything that engines do with a variable
   std::atomic<uint64_t> state_{0};
   std::atomic<uint64_t> version_{0};
+  std::atomic<WriteListener*> write_listener_{nullptr};
   // Guarded by the engine's mutex:
   Slot* first_waiting_ = nullptr;
   Slot* last_waiting_ = nullptr;

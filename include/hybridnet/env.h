@@ -14,6 +14,8 @@ struct Environment {
   int64_t inline_limit_ns = 100'000;  // HYBRIDNET_INLINE_LIMIT_US: tasks declared cheaper run inline; 0: none does
   // HYBRIDNET_POOL_LIMIT_MB: above this much pooled memory, blocks go back to the system; -1: no limit
   int64_t pool_reserve_mb = -1;
+  // HYBRIDNET_PACKED_LIMIT_MB: memory for packed weights and other data derived from parameters; -1: no limit
+  int64_t packed_limit_mb = -1;
   // HYBRIDNET_RUN_AHEAD_MS: threads that push work wait while tasks of more than this declared time are queued; -1:
   // never
   int64_t run_ahead_ns = 50'000'000;

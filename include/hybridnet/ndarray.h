@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "hybridnet/base.h"
+#include "hybridnet/derived.h"
 #include "hybridnet/engine.h"
 #include "hybridnet/op.h"
 #include "hybridnet/storage.h"
@@ -32,11 +33,11 @@ class Chunk : public RefCounted<Chunk> {
   ~Chunk();
   Var var;
   const uint64_t id = detail::next_chunk_id();
-  // Differs between any two states of any two chunks of the process: what derived data (packed weights) is remembered
-  // by.
-  uint64_t data_version() const { return (id << 24) + var.version(); }
+  // What is kept beside the data (packed weights). Null for foreign memory (a NumPy array's): its owner may write it
+  // without our knowledge.
+  DerivedData* derived() { return deleter ? nullptr : &derived_; }
   Storage::Block block;
-  int64_t deferred_bytes = 0;  // taken from the pool when somebody first asks for the memory
+  int64_t deferred_bytes = 0;  // taken from the pool when the memory is first asked for
   void* memory() {
     void* data = std::atomic_ref<void*>(block.data).load(std::memory_order_acquire);
     return data != nullptr || deferred_bytes == 0 ? data : take_memory();
@@ -50,9 +51,10 @@ class Chunk : public RefCounted<Chunk> {
 
  private:
   void* take_memory();
+  DerivedData derived_{&var.write_listener()};
 };
 
-// From now on writes into this memory remember where they were pushed, because somebody saved its value.
+// From now on writes into this memory remember where they were pushed, because its value was saved.
 inline void watch_overwrites(Chunk& chunk) {
   if (chunk.overwrite_line.load(std::memory_order_relaxed) == 0)
     chunk.overwrite_line.store(-1, std::memory_order_relaxed);
@@ -96,7 +98,7 @@ class NDArray {
   Var& var() const { return impl_->chunk->var; }
   void* data() const { return static_cast<char*>(impl_->chunk->memory()) + impl_->offset; }
   TensorRef ref() const {
-    return {data(), &impl_->spec.shape, impl_->spec.dtype, Format::kPlain, impl_->chunk->data_version()};
+    return {data(), &impl_->spec.shape, impl_->spec.dtype, Format::kPlain, impl_->chunk->derived()};
   }
   ArrayImpl* impl() const { return impl_.get(); }
   const Ref<ArrayImpl>& handle() const { return impl_; }

@@ -16,6 +16,7 @@
 
 namespace hybridnet {
 
+class DerivedData;
 class Op;
 
 // ---------------------------------------------------------------------------------------------------- inference
@@ -74,7 +75,7 @@ struct TensorRef {
   const Shape* shape = nullptr;
   DType dtype = DType::kUnknown;
   Format format = Format::kPlain;
-  uint64_t version = 0;  // changes whenever the data was written; 0: unknown, do not cache anything derived from it
+  DerivedData* derived = nullptr;  // where packed copies of the data are kept (derived.h); null: keep none
   template <typename T>
   T* as() const {
     return static_cast<T*>(data);
@@ -94,7 +95,6 @@ struct KernelArgs {
   void* workspace = nullptr;       // Kernel::workspace_bytes() bytes, 64-byte aligned
   RngKey rng;                      // only for ops with random()
   bool train = false;
-  const int64_t* max_cores = nullptr;
 };
 
 // One linked implementation of a node for known types and device. Linked once, run many times, from any thread, also

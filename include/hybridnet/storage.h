@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "hybridnet/base.h"
+#include "hybridnet/derived.h"
 
 namespace hybridnet {
 
@@ -23,6 +24,7 @@ class Storage {
     int64_t peak_in_use = 0;  // since start or reset_peak(); blocks up to 64 KiB: to within 64 KiB per thread
     int64_t system_allocations = 0;
     int64_t allocations = 0;
+    int64_t derived = 0;  // of in_use: bytes of copies derived from arrays (derived.h)
   };
   virtual ~Storage() = default;
   virtual Block allocate(int64_t bytes) = 0;  // throws OutOfMemoryError with sizes and statistics
@@ -30,6 +32,7 @@ class Storage {
   virtual void release_pool() = 0;            // empty_cache: pooled memory goes back to the system
   virtual Statistics statistics() const = 0;
   virtual void reset_peak() = 0;
+  virtual DerivedBudget& derived_budget() = 0;
   // Around a fork, on the thread that forks, so that the child finds the pool whole. Registered by Runtime.
   virtual void before_fork() = 0;
   virtual void after_fork(bool in_child) = 0;
@@ -40,5 +43,19 @@ std::unique_ptr<Storage> make_cpu_storage(int64_t pool_limit);  // bytes kept fo
 // The process' memory of a device; throws UnsupportedError for a device that is not there. Runtime installs the CPU's.
 Storage& storage(Device device);
 void set_cpu_storage(Storage* s);
+
+// A block that returns to the storage of its device.
+class OwnedBlock {
+ public:
+  explicit OwnedBlock(int64_t bytes, Device device = {}) : block_(storage(device).allocate(bytes)) {}
+  ~OwnedBlock() {
+    if (block_.data) storage(block_.device).free(block_);
+  }
+  OwnedBlock(const OwnedBlock&) = delete;
+  void* data() const { return block_.data; }
+
+ private:
+  const Storage::Block block_;
+};
 
 }  // namespace hybridnet

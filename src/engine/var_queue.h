@@ -3,8 +3,8 @@
 // Var::state_ says who has it: the number of running readers, whether a writer runs, whether slots wait in the FIFO,
 // whether an error is stored. While nothing waits, accesses are granted and ended by one atomic operation each. A slot
 // that cannot be granted goes into the FIFO and sets kQueued; from then on every access goes through the FIFO, so order
-// is kept, and who ends an access and sees kQueued must dispatch. kQueued, the FIFO and the error change under the
-// engine's mutex only.
+// is kept, and the thread that ends an access and finds kQueued set must dispatch. kQueued, the FIFO and the error
+// change under the engine's mutex only.
 #pragma once
 
 #include <condition_variable>
@@ -12,6 +12,7 @@
 
 #include "engine/task.h"
 #include "engine/task_error.h"
+#include "hybridnet/write_listener.h"
 
 namespace hybridnet {
 
@@ -24,9 +25,9 @@ struct WaitMarker : Slot {
 
 class VarQueue {
  public:
-  // --- without a lock
-  // ------------------------------------------------------------------------------------------------- Takes the
-  // variable if nobody conflicts or waits and no error is stored.
+  // ---- without a lock
+
+  // Takes the variable if no access conflicts or waits and no error is stored.
   static bool try_acquire_read(Var& var) {
     uint64_t state = var.state_.load(std::memory_order_relaxed);
     do {
@@ -41,6 +42,7 @@ class VarQueue {
   // Both return true when slots wait for the variable: the caller must dispatch() it.
   static bool release_read(Var& var) { return var.state_.fetch_sub(1, std::memory_order_acq_rel) & kQueued; }
   static bool release_write(Var& var) {  // counts as a write
+    if (WriteListener* listener = var.write_listener_.load(std::memory_order_acquire)) listener->on_write();
     var.version_.store(var.version_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     return cancel_write(var);
   }
@@ -50,9 +52,9 @@ class VarQueue {
   static bool idle_for_readers(const Var& var) { return (var.state_.load(std::memory_order_acquire) & ~kReaders) == 0; }
   static bool has_error_bit(const Var& var) { return var.state_.load(std::memory_order_acquire) & kError; }
 
-  // --- under the engine's mutex
-  // --------------------------------------------------------------------------------------- True: granted at once.
-  // False: the slot waits and is granted by a later dispatch().
+  // ---- under the engine's mutex
+
+  // True: granted at once. False: the slot waits and is granted by a later dispatch().
   static bool acquire_or_enqueue(Slot& slot) noexcept;
   // As above but never waits.
   static bool try_acquire(const Slot& slot);

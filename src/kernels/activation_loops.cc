@@ -129,7 +129,7 @@ struct HardSigmoidGrad {  // y: the output
   T alpha;
 };
 
-// 0.5 (sigma x)^2 where |x| < 1 / sigma^2, |x| - 0.5 / sigma^2 elsewhere.
+// 0.5 (sigma x)^2 where |x| < 1 / sigma^2, |x| - 0.5 / sigma^2 otherwise.
 template <class T>
 struct SmoothL1 {
   explicit SmoothL1(const double* scalars) : square(static_cast<T>(scalars[0] * scalars[0])), bound(T(1) / square) {}

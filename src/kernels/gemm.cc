@@ -15,7 +15,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using D = hn::ScalableTag<double>;
 
-// The micro kernel keeps kRows x kColumns vectors of C in registers: 32 of them exist with AVX-512, 16 elsewhere.
+// The micro kernel keeps kRows x kColumns vectors of C in registers: 32 of them exist with AVX-512, 16 with other
+// targets.
 constexpr int64_t kRows = HWY_TARGET <= HWY_AVX3 ? 8 : 4;
 constexpr int64_t kColumnVectors = HWY_TARGET == HWY_SCALAR ? 1 : HWY_TARGET > HWY_AVX2 ? 2 : 3;
 constexpr int64_t kDepth = 256;    // rows of B and columns of A per packed block
@@ -150,7 +151,7 @@ void gemm(const GemmShape& s, float alpha, const float* a, const float* b, float
   if (gemm_trivial(s, alpha, a, b, beta, c)) return;
   const double flops = 2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
   const CoreLease lease(static_cast<int>(std::min<int64_t>(onednn::worthwhile_cores(flops), current_cores())));
-  // A row of length 0 or 1 leaves its stride free; the library wants at least one.
+  // A row of length 0 or 1 leaves its stride free; oneDNN requires at least one.
   const dnnl_status_t status =
       dnnl_sgemm(s.transpose_a ? 'T' : 'N', s.transpose_b ? 'T' : 'N', s.m, s.n, s.k, alpha, a,
                  std::max<int64_t>(s.lda, 1), b, std::max<int64_t>(s.ldb, 1), beta, c, std::max<int64_t>(s.ldc, 1));

@@ -87,7 +87,7 @@ HWY_INLINE void for_each_vector(int64_t n, F&& f) {
 }
 
 // ---- forward
-// ---------------------------------------------------------------------------------------------------------
+
 template <typename T>
 void forward_last(const PoolGeometry& g, const T* x, T* y) {
   const int64_t outputs = g.out_size();
@@ -173,8 +173,9 @@ void forward_plain(const PoolGeometry& g, const T* x, T* y) {
 }
 
 // ---- maximum: gradient and its adjoint
-// ------------------------------------------------------------------------------- One output position, channels [c, c +
-// lanes): `hit(mask, input index)` for the first element that equals the maximum.
+
+// One output position, channels [c, c + lanes): calls `hit(mask, input index)` for the first element that equals the
+// maximum.
 template <typename T, class D, typename F>
 HWY_INLINE void first_maximum(const PoolGeometry& g, const Window& window, D d, const T* x, const T* y, int64_t c,
                               F&& hit) {
@@ -262,8 +263,8 @@ void for_each_plain_maximum(const PoolGeometry& g, const T* x, const T* y, Begin
 }
 
 // ---- sum: gradient
-// --------------------------------------------------------------------------------------------------- What one row of
-// outputs gives to each column of its window, then as vectors to all rows of the window.
+
+// What one row of outputs adds to each column of its window, then as vectors to all rows of the window.
 template <typename T>
 void sum_backward_plain(const PoolGeometry& g, const std::vector<T>& factors, const T* dy, T* dx) {
   const int64_t outputs = g.out_size(), inputs = g.in_size(), width = g.in[2];

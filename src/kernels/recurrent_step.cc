@@ -28,14 +28,14 @@ HWY_INLINE void for_blocks(int64_t begin, int64_t end, const F& f) {
   }
 }
 template <typename T>
-constexpr size_t kMostLanes = HWY_MAX_BYTES / sizeof(T);
+constexpr size_t kMaxLanes = HWY_MAX_BYTES / sizeof(T);
 
 template <typename T>
 void pack(int gates, int64_t hidden, int64_t recurrent, const T* weights, T* packed) {
   const hn::ScalableTag<T> longest;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(longest)), vectors = (hidden + lanes - 1) / lanes;
   parallel_for(vectors, 1 + 32768 / (lanes * gates * recurrent + 1), [&](int64_t begin, int64_t end) {
-    for_blocks<T, kMostLanes<T>>(begin * lanes, std::min(end * lanes, hidden), [&](auto, int64_t j, int64_t width) {
+    for_blocks<T, kMaxLanes<T>>(begin * lanes, std::min(end * lanes, hidden), [&](auto, int64_t j, int64_t width) {
       T* block = packed + gates * j * recurrent;
       // Tiles of the weights that stay in the cache while they are turned.
       constexpr int64_t kTile = 16;
@@ -109,8 +109,8 @@ HWY_INLINE void step_tile(D d, const T* block, int64_t recurrent, const T* state
   for (int r = 0; r < kRows; ++r) cell(d, row + r, j, sums[r]);
 }
 
-// Rows that fit the registers: 32 of them with AVX-512, 16 elsewhere.
-constexpr int kMostRows = HWY_TARGET <= HWY_AVX3 ? 6 : 2;
+// Rows that fit the registers: 32 of them with AVX-512, 16 with other targets.
+constexpr int kMaxRows = HWY_TARGET <= HWY_AVX3 ? 6 : 2;
 
 template <typename T, class Cell>
 void step(const T* packed, int64_t recurrent, const T* state, int64_t rows, int64_t hidden, const Cell& cell) {
@@ -118,16 +118,13 @@ void step(const T* packed, int64_t recurrent, const T* state, int64_t rows, int6
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(longest)), vectors = (hidden + lanes - 1) / lanes;
   const int64_t work = 1 + rows * recurrent * Cell::kGates * lanes;  // products of one block
   parallel_for(vectors, 1 + 250000 / work, [&](int64_t begin, int64_t end) {
-    for_blocks<T, kMostLanes<T>>(begin * lanes, std::min(end * lanes, hidden),
-                                 [&](auto d, int64_t j, int64_t) HWY_ATTR {
-                                   const T* block = packed + Cell::kGates * j * recurrent;
-                                   int64_t row = 0;
-                                   for (; row + kMostRows <= rows; row += kMostRows)
-                                     step_tile<kMostRows>(d, block, recurrent, state, cell, row, j);
-                                   for (; row + 2 <= rows; row += 2)
-                                     step_tile<2>(d, block, recurrent, state, cell, row, j);
-                                   for (; row < rows; ++row) step_tile<1>(d, block, recurrent, state, cell, row, j);
-                                 });
+    for_blocks<T, kMaxLanes<T>>(begin * lanes, std::min(end * lanes, hidden), [&](auto d, int64_t j, int64_t) HWY_ATTR {
+      const T* block = packed + Cell::kGates * j * recurrent;
+      int64_t row = 0;
+      for (; row + kMaxRows <= rows; row += kMaxRows) step_tile<kMaxRows>(d, block, recurrent, state, cell, row, j);
+      for (; row + 2 <= rows; row += 2) step_tile<2>(d, block, recurrent, state, cell, row, j);
+      for (; row < rows; ++row) step_tile<1>(d, block, recurrent, state, cell, row, j);
+    });
   });
 }
 

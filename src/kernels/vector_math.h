@@ -100,7 +100,8 @@ HWY_INLINE V softplus(D d, V x) {
   return hn::Add(positive, hn::Log1p(d, e));
 }
 
-// ------------------------------------------------------------------------------------------------ trigonometry
+// ---- trigonometry
+
 // y where |x| is within `bound`; beyond it, where the vector code's range reduction loses digits, `exact` lane by lane.
 template <class D, class V, class Exact>
 HWY_INLINE V with_large(D d, V x, V y, double bound, Exact exact) {
@@ -192,7 +193,7 @@ HWY_INLINE V cosh(D d, V x) {
   return hn::MulAdd(half, e, hn::Div(constant(d, 0.5), hn::Mul(e, e)));
 }
 
-// x where it is NaN or infinite, y elsewhere.
+// x where it is NaN or infinite, y otherwise.
 template <class D, class V>
 HWY_INLINE V keep_nonfinite(D d, V x, V y) {
   const auto finite = hn::Lt(hn::Abs(x), constant(d, std::numeric_limits<double>::infinity()));
@@ -218,7 +219,8 @@ HWY_INLINE V arctanh(D d, V x) {
   return hn::CopySign(hn::Mul(log1p(d, argument), constant(d, 0.5)), x);
 }
 
-// ------------------------------------------------------------------------------------------------ powers
+// ---- powers
+
 // |a|^b from logarithm and exponential, then what the signs of a and b make of it (IEEE 754 pow). Where |b log a| is
 // large the result loses digits: good enough for float32, whose largest results leave 2^-46 of float64.
 template <class D, class V>
@@ -251,7 +253,8 @@ HWY_INLINE V power(hn::ScalableTag<float> d, V a, V b) {
   return hn::Combine(d, hn::DemoteTo(half, high), hn::DemoteTo(half, low));
 }
 
-// ------------------------------------------------------------------------------------------------ error function
+// ---- error function
+
 // float32: two polynomials, N. Juffa's erff (error below 1 ulp): near 0 odd, beyond it 1 - exp(-p(|x|)).
 template <class V>
 HWY_INLINE V erf(hn::ScalableTag<float> d, V x) {

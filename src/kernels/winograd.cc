@@ -36,7 +36,8 @@ namespace {
 using D = hn::CappedTag<float, 16>;
 using V = hn::Vec<D>;
 constexpr int64_t kPoints = WinogradTiles::kPoints, kBlock = WinogradTiles::kBlock;
-// The micro kernel keeps kRows x kVectors accumulators in registers: 32 of them exist with AVX-512, 16 elsewhere.
+// The micro kernel keeps kRows x kVectors accumulators in registers: 32 of them exist with AVX-512, 16 with other
+// targets.
 constexpr int64_t kRows = HWY_TARGET <= HWY_AVX3 ? 6 : 4;
 constexpr int64_t kVectors = HWY_TARGET <= HWY_AVX3 ? 4 : 2;
 constexpr int64_t kMaxLanes = 16;

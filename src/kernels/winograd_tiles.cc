@@ -19,7 +19,8 @@ using V = hn::Vec<D>;
 constexpr int64_t kTransformGrain = 4;  // tiles
 constexpr int64_t kStreamBytes = 16 << 20;
 
-// ---- the one-dimensional transforms: n values apart by `step` in and out --------------------------------------------
+// ---- the one-dimensional transforms: n values apart by `step` in and out
+
 HWY_INLINE V times(V x, float factor) { return hn::Mul(x, hn::Set(D(), factor)); }
 HWY_INLINE V plus_times(V sum, V x, float factor) { return hn::MulAdd(x, hn::Set(D(), factor), sum); }
 
@@ -81,7 +82,8 @@ HWY_INLINE void transform_kernel_gradient(V u0, V u1, V u2, V u3, V u4, V u5, V 
   out[2] = plus_times(u5, hn::Sub(far_sum, near_sum), 1.0f / 3);
 }
 
-// ---- tiles ----------------------------------------------------------------------------------------------------------
+// ---- tiles
+
 struct TilePlace {
   int64_t n, i, j;
   TilePlace(const WinogradGrid& grid, int64_t tile)
@@ -209,7 +211,8 @@ void gradient_tiles(const WinogradImage& y, const WinogradGrid& grid, const floa
   });
 }
 
-// ---- weights --------------------------------------------------------------------------------------------------------
+// ---- weights
+
 // Where w[o][c] lies for row i and column j of the transformed matrices.
 struct WeightOrder {
   int64_t rows, columns, row_step, column_step;

@@ -47,7 +47,7 @@ class ThroughFloatKernel final : public Kernel {
       if (in_offset_[i] < 0) continue;
       in[i].data = space + in_offset_[i];
       in[i].dtype = DType::kFloat32;
-      in[i].version = 0;  // the copy is new each time
+      in[i].derived = nullptr;  // the copy is new each time
       to_float(args.in[i], in[i].as<float>());
     }
     for (size_t i = 0; i < out.size(); ++i) {

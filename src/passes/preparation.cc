@@ -1,6 +1,8 @@
 #include "passes/preparation.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <unordered_map>
 
 namespace hybridnet {
 namespace {
@@ -14,6 +16,41 @@ EntryMap copy_inputs(const Graph& from, Graph& to) {
     map[entry] = {to.add_input(input->name, input->specs[0], from.format(entry)), 0};
   }
   return map;
+}
+
+// Names of nodes do not matter, and inputs count in the order in which they are read.
+std::string recipe_of(const Graph& graph, const std::vector<int>& reads) {
+  std::unordered_map<const Node*, std::string> names;
+  for (size_t i = 0; i < reads.size(); ++i)
+    names[graph.inputs()[static_cast<size_t>(reads[i])].get()] = "input " + std::to_string(i);
+  const auto name = [&](const NodeEntry& entry) {
+    return names.at(entry.node.get()) + "." + std::to_string(entry.index) + " ";
+  };
+  std::string recipe;
+  for (const Node* node : graph.order()) {
+    const auto input = names.find(node);
+    if (node->is_variable() && !node->constant && input == names.end()) continue;  // not read
+    if (input != names.end()) {
+      recipe += input->second;
+    } else {
+      names[node] = std::to_string(names.size());
+      recipe += node->constant ? "constant " + std::to_string(reinterpret_cast<uintptr_t>(node->constant.get()))
+                               : node->op->name + " ";
+    }
+    for (const NodeEntry& read : node->inputs) recipe += name(read);
+    if (node->op) {
+      for (const auto& [key, value] : node->op->schema->print(node->params->data())) recipe += key + "=" + value + " ";
+    }
+    for (const Ref<Subgraph>& body : node->subgraphs)
+      recipe += std::to_string(reinterpret_cast<uintptr_t>(body.get())) + " ";
+    for (size_t i = 0; i < node->specs.size(); ++i) {
+      const Format format = graph.format({NodePtr(const_cast<Node*>(node)), static_cast<uint32_t>(i)});
+      recipe += node->specs[i].str() + "/" + std::to_string(static_cast<int>(format)) + " ";
+    }
+    recipe += "\n";
+  }
+  for (const NodeEntry& output : graph.outputs()) recipe += name(output);
+  return recipe;
 }
 
 }  // namespace
@@ -46,6 +83,8 @@ PreparationSplit split_preparation(const Graph& graph) {
   for (size_t i = 0; i < graph.inputs().size(); ++i) {
     if (split.preparation.is_used(*split.preparation.inputs()[i], 0)) split.reads.push_back(static_cast<int>(i));
   }
+
+  split.recipe = recipe_of(split.preparation, split.reads);
 
   EntryMap main = copy_inputs(graph, split.main);
   for (const NodeEntry& entry : crossing) {

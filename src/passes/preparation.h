@@ -1,6 +1,7 @@
 // Nodes that depend on parameters only (folded weights): they run once per set of parameters, not once per call.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "hybridnet/pass.h"
@@ -16,6 +17,8 @@ struct PreparationSplit {
   Graph preparation, main;
   std::vector<int> reads;  // inputs that the preparation depends on
   int num_prepared = 0;
+  // Equal for preparations that make the same values of the same inputs (of `reads`, in order).
+  std::string recipe;
 };
 PreparationSplit split_preparation(const Graph& graph);
 bool has_preparation(const Graph& graph);

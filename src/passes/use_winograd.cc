@@ -3,6 +3,7 @@
 // exclude "winograd" where that matters.
 #include <memory>
 
+#include "kernels/dnnl/conv_choice.h"
 #include "kernels/dnnl/winograd.h"
 #include "passes/attributes.h"
 #include "passes/register_all.h"
@@ -11,6 +12,7 @@ namespace hybridnet::passes {
 namespace {
 
 using kernels::ConvGeometry;
+using onednn::ConvAlgorithm;
 using onednn::ConvKind;
 using onednn::Convolution;
 using onednn::Winograd;
@@ -27,11 +29,11 @@ class WinogradKernel final : public Kernel {
   WinogradKernel(const ConvGeometry& g, const Convolution::Options& options)
       : options_(options), winograd_(g, options) {}
   int64_t workspace_bytes() const override { return winograd_.workspace_bytes(); }
+  std::string description() const override { return "winograd:4x4"; }
   void run(const KernelArgs& args) override {
     Convolution::Tensors t;
     t.a = args.in[0].data;
-    t.b = args.in[1].data;
-    t.weight_version = args.in[1].version;
+    t.b = args.in[1];
     t.workspace = args.workspace;
     t.out0 = args.out[0].data;
     if (options_.kind == ConvKind::kBackwardWeights) {
@@ -132,7 +134,8 @@ Replacement use_winograd(Graph& graph, Node& node) {
   } else if (!activation.empty() && activation != "none") {
     return no_change();
   }
-  if (!Winograd::pays(p.geometry, p.options.kind)) return no_change();
+  if (onednn::choose_convolution({p.geometry, p.options, /*may_round_more=*/true}) != ConvAlgorithm::kWinograd4x4)
+    return no_change();
   p.outputs = node.specs;
   const NodePtr fast = graph.add(winograd_op(), ParamSchema<WinogradParams>::box(std::move(p)), node.inputs, &node);
   Replacement replacement;

@@ -303,7 +303,7 @@ class PlanBuilder {
         case Kind::kConstant: {
           const auto* array = static_cast<const ArrayImpl*>(plan.constants_[static_cast<size_t>(storage->index)].get());
           ref.data = static_cast<char*>(array->chunk->memory()) + array->offset;
-          ref.version = 1;
+          ref.derived = array->chunk->derived();
           break;
         }
       }
@@ -457,6 +457,7 @@ Ref<Plan> Plan::compile_prepared(const Graph& graph, const Options& options) {
   Ref<Plan> plan = PlanBuilder(split.main, options).run();
   plan->preparation_ = PlanBuilder(split.preparation, preparation_options).run();
   plan->prepared_reads_ = split.reads;
+  plan->prepared_ = std::make_unique<DerivedUser<Prepared>>("prepared " + split.recipe);
   return plan;
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "hybridnet/derived.h"
 #include "hybridnet/pass.h"
 #include "plan/control/branch_memory.h"
 
@@ -57,7 +58,7 @@ class Plan : public RefCounted<Plan> {
 
   struct InputBinding {
     void* data = nullptr;
-    uint64_t version = 0;
+    DerivedData* derived = nullptr;  // as in TensorRef
   };
   struct Call {
     std::span<const InputBinding> inputs;
@@ -116,8 +117,8 @@ class Plan : public RefCounted<Plan> {
  private:
   friend class PlanBuilder;
   static Ref<Plan> compile_prepared(const Graph& graph, const Options& options);
-  bool is_current(const Prepared* prepared, const Call& call) const;
-  std::shared_ptr<const Prepared> prepared_for(const Call& call);
+  std::shared_ptr<const Prepared> prepared_for(std::span<const DerivedSource> sources, const Call& call);
+  std::shared_ptr<const Prepared> prepare(const Call& call) const;
   void run_instructions(Frame& frame, const Call& call);
   struct Instruction {
     Kernel* kernel = nullptr;  // null: copies input 0 to output 0
@@ -146,9 +147,8 @@ class Plan : public RefCounted<Plan> {
 
   Ref<Plan> preparation_;            // null: nothing to prepare. Else its outputs are this plan's last inputs
   std::vector<int> prepared_reads_;  // inputs that the preparation depends on
-  std::mutex prepared_mutex_;
-  std::shared_ptr<const Prepared> prepared_;
-  std::atomic<size_t> num_preparations_{0};
+  std::unique_ptr<DerivedUser<Prepared>> prepared_;
+  mutable std::atomic<size_t> num_preparations_{0};
 
   Options options_;
   bool train_ = false;

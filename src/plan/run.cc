@@ -11,20 +11,34 @@ namespace hybridnet {
 // Arguments of every instruction, bound to one call, and the arena.
 struct Plan::Frame {
   std::vector<TensorRef> args;
+  std::vector<DerivedSource> prepared_from;
   Storage::Block arena;
   ~Frame() {
     if (arena.data) storage(arena.device).free(arena);
   }
 };
 
-// Outputs of the preparation, and the parameters they were made from.
+// Outputs of the preparation. Kernels keep packed copies of them, as of the parameters of the user.
 struct Plan::Prepared {
-  std::vector<InputBinding> made_from;
-  std::vector<InputBinding> values;
-  Storage::Block memory;
-  ~Prepared() {
-    if (memory.data) storage(memory.device).free(memory);
+  Prepared(const std::vector<TensorSpec>& specs, Device device)
+      : derived(specs.size()), memory(total_bytes(specs), device) {
+    char* at = static_cast<char*>(memory.data());
+    for (size_t i = 0; i < specs.size(); ++i) {
+      fresh.push_back({at, &derived[i]});
+      at += aligned(specs[i].bytes());
+    }
   }
+  static int64_t total_bytes(const std::vector<TensorSpec>& specs) {
+    int64_t bytes = 0;
+    for (const TensorSpec& spec : specs) bytes += aligned(spec.bytes());
+    return bytes;
+  }
+  static int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+  std::vector<InputBinding> fresh;   // arrays that the preparation writes
+  std::vector<InputBinding> values;  // its outputs: some may be the same array
+  std::vector<DerivedData> derived;
+  OwnedBlock memory;
 };
 
 Plan::Plan() = default;
@@ -72,44 +86,26 @@ void Plan::bind(Frame& frame, const Call& call) {
     const InputBinding& input =
         index < call.inputs.size() ? call.inputs[index] : call.prepared[index - call.inputs.size()];
     args[p.arg].data = input.data;
-    args[p.arg].version = input.version;
+    args[p.arg].derived = input.derived;
   }
   for (const Patch& p : output_patches_) args[p.arg].data = call.outputs[static_cast<size_t>(p.index)];
   char* residuals = static_cast<char*>(call.residuals);
   for (const Patch& p : residual_patches_) args[p.arg].data = residuals + p.offset;
 }
 
-bool Plan::is_current(const Prepared* prepared, const Call& call) const {
-  if (!prepared) return false;
-  for (size_t i = 0; i < prepared_reads_.size(); ++i) {
-    const InputBinding& now = call.inputs[static_cast<size_t>(prepared_reads_[i])];
-    const InputBinding& then = prepared->made_from[i];
-    if (now.version == 0 || then.data != now.data || then.version != now.version) return false;
-  }
-  return true;
+std::shared_ptr<const Plan::Prepared> Plan::prepare(const Call& call) const {
+  auto prepared = std::make_shared<Prepared>(preparation_->fresh_, options_.device);
+  num_preparations_.fetch_add(1, std::memory_order_relaxed);
+  std::vector<void*> outputs;
+  for (const InputBinding& array : prepared->fresh) outputs.push_back(array.data);
+  for (const OutputInfo& info : preparation_->outputs_)
+    prepared->values.push_back(prepared->fresh[static_cast<size_t>(info.fresh)]);
+  preparation_->run({.inputs = call.inputs, .outputs = outputs, .residuals = nullptr, .rng = {}, .prepared = {}});
+  return prepared;
 }
 
-std::shared_ptr<const Plan::Prepared> Plan::prepared_for(const Call& call) {
-  const std::lock_guard lock(prepared_mutex_);
-  if (is_current(prepared_.get(), call)) return prepared_;
-  auto fresh = std::make_shared<Prepared>();
-  for (const int input : prepared_reads_) fresh->made_from.push_back(call.inputs[static_cast<size_t>(input)]);
-  std::vector<void*> outputs;
-  int64_t bytes = 0;
-  for (const TensorSpec& spec : preparation_->fresh_) bytes += (spec.bytes() + 63) / 64 * 64;
-  fresh->memory = storage(options_.device).allocate(bytes);
-  char* at = static_cast<char*>(fresh->memory.data);
-  for (const TensorSpec& spec : preparation_->fresh_) {
-    outputs.push_back(at);
-    at += (spec.bytes() + 63) / 64 * 64;
-  }
-  // Versions of one plan's prepared values never repeat; the top bit keeps them apart from those of arrays.
-  const uint64_t version = (uint64_t{1} << 63) + num_preparations_.fetch_add(1, std::memory_order_relaxed) + 1;
-  for (const OutputInfo& info : preparation_->outputs_)
-    fresh->values.push_back({outputs[static_cast<size_t>(info.fresh)], version});
-  preparation_->run({.inputs = call.inputs, .outputs = outputs, .residuals = nullptr, .rng = {}, .prepared = {}});
-  prepared_ = fresh;  // calls that run with the former values hold them
-  return fresh;
+std::shared_ptr<const Plan::Prepared> Plan::prepared_for(std::span<const DerivedSource> sources, const Call& call) {
+  return prepared_->get(sources, Prepared::total_bytes(preparation_->fresh_), [&] { return prepare(call); });
 }
 
 void Plan::run(const Call& call) { Repeated(*this).run(call); }
@@ -120,7 +116,16 @@ Plan::Repeated::~Repeated() { plan_.give_frame(std::move(frame_)); }
 
 void Plan::Repeated::run(const Call& call) {
   if (!plan_.preparation_) return plan_.run_instructions(*frame_, call);
-  if (!plan_.is_current(prepared_.get(), call)) prepared_ = plan_.prepared_for(call);
+  bool current = prepared_ != nullptr;
+  std::vector<DerivedSource>& from = frame_->prepared_from;
+  from.resize(plan_.prepared_reads_.size());
+  for (size_t i = 0; i < from.size(); ++i) {
+    const InputBinding& input = call.inputs[static_cast<size_t>(plan_.prepared_reads_[i])];
+    const DerivedSource source{input.data, input.derived};
+    current = current && source.derived && source == from[i];
+    from[i] = source;
+  }
+  if (!current) prepared_ = plan_.prepared_for(from, call);
   Call extended = call;
   extended.prepared = prepared_->values;
   plan_.run_instructions(*frame_, extended);

@@ -35,9 +35,7 @@ void run_now(Plan& plan, const PlanArrays& arrays, RngKey key, const char* name)
   Buffer<void*> outputs(arrays.outputs.size());
   for (size_t i = 0; i < arrays.inputs.size(); ++i) {
     const NDArray& array = arrays.inputs[i];
-    // Memory of others (a NumPy array's) may change without a word: nothing derived from it is remembered.
-    const Chunk& chunk = *array.impl()->chunk;
-    inputs.data()[i] = {array.data(), chunk.deleter ? 0 : chunk.data_version()};
+    inputs.data()[i] = {array.data(), array.impl()->chunk->derived()};
   }
   for (size_t i = 0; i < arrays.outputs.size(); ++i) outputs.data()[i] = arrays.outputs[i].data();
   Plan::Call call;

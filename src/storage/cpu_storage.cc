@@ -49,14 +49,15 @@ class ThreadCaches {
 };
 thread_local ThreadCaches thread_caches;
 
-int64_t pool_limit_bytes() {
-  const int64_t megabytes = environment().pool_reserve_mb;
-  return megabytes < 0 ? -1 : megabytes << 20;
-}
+// -1: no limit.
+int64_t bytes_of(int64_t megabytes) { return megabytes < 0 ? -1 : megabytes << 20; }
+int64_t pool_limit_bytes() { return bytes_of(environment().pool_reserve_mb); }
+int64_t derived_limit_bytes() { return bytes_of(environment().packed_limit_mb); }
 
 class CpuStorage final : public Storage {
  public:
-  explicit CpuStorage(int64_t pool_limit) : pool_(std::make_shared<CpuPool>(pool_limit)) {}
+  explicit CpuStorage(int64_t pool_limit)
+      : pool_(std::make_shared<CpuPool>(pool_limit)), derived_(derived_limit_bytes()) {}
   ~CpuStorage() override { pool_->release(); }
 
   Block allocate(int64_t bytes) override {
@@ -70,11 +71,20 @@ class CpuStorage final : public Storage {
     if (block.data != nullptr) pool_->free(block, cache());
   }
   void release_pool() override { pool_->release(); }
-  Statistics statistics() const override { return pool_->statistics(); }
+  Statistics statistics() const override {
+    Statistics s = pool_->statistics();
+    s.derived = derived_.bytes();
+    return s;
+  }
+  DerivedBudget& derived_budget() override { return derived_; }
   void reset_peak() override { pool_->reset_peak(); }
-  void before_fork() override { pool_->before_fork(); }
+  void before_fork() override {
+    derived_.before_fork();
+    pool_->before_fork();
+  }
   void after_fork(bool in_child) override {
     pool_->after_fork(in_child, current_cache.pool_id == pool_->id ? current_cache.cache : nullptr);
+    derived_.after_fork();
   }
 
  private:
@@ -89,6 +99,7 @@ class CpuStorage final : public Storage {
   }
 
   const std::shared_ptr<CpuPool> pool_;
+  DerivedBudget derived_;
 };
 
 }  // namespace

@@ -21,6 +21,7 @@ py::dict memory_statistics(int device_type, int device_id) {
   d["peak_in_use"] = s.peak_in_use;
   d["system_allocations"] = s.system_allocations;
   d["allocations"] = s.allocations;
+  d["derived"] = s.derived;
   return d;
 }
 

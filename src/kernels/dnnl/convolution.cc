@@ -79,16 +79,25 @@ Convolution::Convolution(const ConvGeometry& geometry, const Options& options) :
   workspace_bytes_ = variants_.get(cores(), [this] { return make(); }).bytes();
 }
 
+std::string Convolution::description() const {
+  return variants_.get(cores(), [this] { return make(); }).implementation;
+}
+
 int Convolution::cores() const {
   return rounded_cores(static_cast<int>(std::min<int64_t>(current_cores(), worthwhile_cores(g_.flops()))));
 }
 
 Convolution::Variant Convolution::make() const {
-  Variant v = options_.kind == ConvKind::kForward        ? make_forward()
-              : options_.kind == ConvKind::kBackwardData ? make_backward_data()
-                                                         : make_backward_weights();
-  v.remembers = options_.remember;
-  return v;
+  return options_.kind == ConvKind::kForward        ? make_forward()
+         : options_.kind == ConvKind::kBackwardData ? make_backward_data()
+                                                    : make_backward_weights();
+}
+
+void Convolution::set_packing(Variant& v, const Desc& plain, const Desc& packed) const {
+  if (packed == plain) return;
+  v.pack.reorder_into(plain, Place::tensor(0), packed, Place::tensor(1));
+  v.packed_bytes = (static_cast<int64_t>(packed.get_size()) + 63) / 64 * 64;
+  if (options_.remember) v.kept = std::make_unique<kernels::PackedWeights>(reorder_name(plain, packed), v.packed_bytes);
 }
 
 Convolution::Variant Convolution::make_forward() const {
@@ -105,14 +114,13 @@ Convolution::Variant Convolution::make_forward() const {
       cpu_engine(), dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, d.x_any, d.w_any,
       options_.bias ? d.bias_y : Desc(), y_any, d.stride, d.dilate, d.pad_left, d.pad_right, attributes);
   Variant v;
-  v.packed = pd.weights_desc();
-  v.packs = v.packed != d.w;
-  if (v.packs) v.pack.reorder_into(d.w, Place::tensor(0), v.packed, Place::tensor(1));
+  v.implementation = pd.impl_info_str();
+  set_packing(v, d.w, pd.weights_desc());
   const Place x = v.main.reorder(d.x, Place::tensor(kA), pd.src_desc());
   const bool direct = pd.dst_desc() == d.y;
   const Place y = direct ? Place::tensor(kOut0) : v.main.reserve(pd.dst_desc());
   std::vector<Program::Argument> arguments{{DNNL_ARG_SRC, pd.src_desc(), x},
-                                           {DNNL_ARG_WEIGHTS, v.packed, Place::tensor(kWeights)},
+                                           {DNNL_ARG_WEIGHTS, pd.weights_desc(), Place::tensor(kWeights)},
                                            {DNNL_ARG_DST, pd.dst_desc(), y}};
   if (options_.bias) arguments.push_back({DNNL_ARG_BIAS, d.bias_y, Place::tensor(kC)});
   if (options_.add) arguments.push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, d.y, Place::tensor(kD)});
@@ -128,13 +136,13 @@ Convolution::Variant Convolution::make_backward_data() const {
                                                        d.stride, d.dilate, d.pad_left, d.pad_right);
   Variant v;
   const auto finish = [&](const auto& pd, int source_id, const Desc& source, int result_id, const Desc& result) {
-    v.packed = pd.weights_desc();
-    v.packs = v.packed != d.w;
+    v.implementation = pd.impl_info_str();
     const Place dy = v.main.reorder(d.y, Place::tensor(kA), source);
     const bool direct = result == d.x;
     const Place dx = direct ? Place::tensor(kOut0) : v.main.reserve(result);
-    std::vector<Program::Argument> arguments{
-        {source_id, source, dy}, {DNNL_ARG_WEIGHTS, v.packed, Place::tensor(kWeights)}, {result_id, result, dx}};
+    std::vector<Program::Argument> arguments{{source_id, source, dy},
+                                             {DNNL_ARG_WEIGHTS, pd.weights_desc(), Place::tensor(kWeights)},
+                                             {result_id, result, dx}};
     if (options_.bias) arguments.push_back({DNNL_ARG_BIAS, d.bias_x, Place::tensor(kC)});
     v.main.add(pd, std::move(arguments));
     if (!direct) v.main.reorder_into(result, dx, d.x, Place::tensor(kOut0));
@@ -144,7 +152,7 @@ Convolution::Variant Convolution::make_backward_data() const {
                                                              d.w_any, d.y_any, d.stride, d.dilate, d.pad_left,
                                                              d.pad_right, hint, user_scratchpad());
     finish(pd, DNNL_ARG_DIFF_DST, pd.diff_dst_desc(), DNNL_ARG_DIFF_SRC, pd.diff_src_desc());
-    if (v.packs) v.pack.reorder_into(d.w, Place::tensor(0), v.packed, Place::tensor(1));
+    set_packing(v, d.w, pd.weights_desc());
     return v;
   }
   // With a bias it is a deconvolution, whose weights are described with the roles of the two channel axes exchanged.
@@ -158,8 +166,7 @@ Convolution::Variant Convolution::make_backward_data() const {
       cpu_engine(), dnnl::prop_kind::forward_inference, dnnl::algorithm::deconvolution_direct, d.y_any, w_any, d.bias_x,
       d.x_any, d.stride, d.dilate, d.pad_left, d.pad_right, user_scratchpad());
   finish(pd, DNNL_ARG_SRC, pd.src_desc(), DNNL_ARG_DST, pd.dst_desc());
-  v.packs = v.packed != w;
-  if (v.packs) v.pack.reorder_into(w, Place::tensor(0), v.packed, Place::tensor(1));
+  set_packing(v, w, pd.weights_desc());
   return v;
 }
 
@@ -173,6 +180,7 @@ Convolution::Variant Convolution::make_backward_weights() const {
                                                               d.x_any, d.w_any, bias, d.y_any, d.stride, d.dilate,
                                                               d.pad_left, d.pad_right, hint, user_scratchpad());
   Variant v;
+  v.implementation = pd.impl_info_str();
   const Place x = v.main.reorder(d.x, Place::tensor(kA), pd.src_desc());
   const Place dy = v.main.reorder(d.y, Place::tensor(kWeights), pd.diff_dst_desc());
   const bool direct = pd.diff_weights_desc() == d.w;
@@ -191,30 +199,24 @@ void Convolution::run(const Tensors& t) {
   const int cores = rounded_cores(lease.cores());
   const CoreScope scope(cores);
   const Variant& v = variants_.get(cores, [this] { return make(); });
-  std::unique_ptr<Buffer> larger;  // a variant for other cores may need more than was planned
+  std::unique_ptr<OwnedBlock> larger;  // a variant for other cores may need more than was planned
   char* workspace = static_cast<char*>(t.workspace);
   if (v.bytes() > workspace_bytes_) {
-    larger = std::make_unique<Buffer>(v.bytes());
+    larger = std::make_unique<OwnedBlock>(v.bytes());
     workspace = static_cast<char*>(larger->data());
   }
-  void* slots[kNumSlots] = {
-      const_cast<void*>(t.a), const_cast<void*>(t.b), const_cast<void*>(t.c), const_cast<void*>(t.d), t.out0, t.out1};
-  std::shared_ptr<const Buffer> remembered;
-  if (v.packs) {
-    char* scratch = v.remembers ? workspace : workspace + v.packed_bytes();
+  void* slots[kNumSlots] = {const_cast<void*>(t.a), t.b.data, const_cast<void*>(t.c),
+                            const_cast<void*>(t.d), t.out0,   t.out1};
+  std::shared_ptr<const OwnedBlock> kept;
+  if (!v.pack.empty()) {
+    char* scratch = v.kept ? workspace : workspace + v.packed_bytes;
     const auto pack = [&](void* target) {
-      void* const tensors[] = {const_cast<void*>(t.b), target};
+      void* const tensors[] = {t.b.data, target};
       v.pack.run(tensors, scratch);
     };
-    if (v.remembers) {
-      if (t.weight_version != 0) {
-        remembered = remembered_.get(t.b, t.weight_version, v.packed_bytes(), pack);
-      } else {
-        auto fresh = std::make_shared<Buffer>(v.packed_bytes());
-        pack(fresh->data());
-        remembered = std::move(fresh);
-      }
-      slots[kWeights] = remembered->data();
+    if (v.kept) {
+      kept = v.kept->get(t.b, pack);
+      slots[kWeights] = kept->data();
     } else {
       pack(workspace);
       slots[kWeights] = workspace;

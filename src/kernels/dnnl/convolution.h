@@ -1,5 +1,5 @@
 // Convolution through oneDNN: forward, gradient of the data, gradient of the weights. Weights come and go in plain
-// order and are packed into the layout that the implementation likes; with `remember` the packed copy outlives the
+// order and are packed into the layout that the implementation prefers; with `remember` the packed copy outlives the
 // call.
 #pragma once
 
@@ -27,30 +27,33 @@ class Convolution {
   Convolution(const kernels::ConvGeometry& geometry, const Options& options);
 
   int64_t workspace_bytes() const { return workspace_bytes_; }
+  std::string description() const;  // of the implementation for all cores
 
   // Pointers by kind; bias and addend null when not asked for in the options.
   //   forward:          a = x,  b = w, c = bias, d = addend; out0 = y
   //   backward data:    a = dy, b = w, c = bias;             out0 = dx
   //   backward weights: a = x,  b = dy;                      out0 = dw, out1 = db
   struct Tensors {
-    const void *a = nullptr, *b = nullptr, *c = nullptr, *d = nullptr;
+    const void* a = nullptr;
+    TensorRef b;
+    const void *c = nullptr, *d = nullptr;
     void *out0 = nullptr, *out1 = nullptr;
-    uint64_t weight_version = 0;
     void* workspace = nullptr;  // workspace_bytes()
   };
   void run(const Tensors& t);
 
  private:
   struct Variant {
-    Program pack;  // plain weights -> packed weights
+    Program pack;  // plain weights -> packed weights; empty: the plain ones are used
     Program main;
-    Desc packed;
-    bool packs = false, remembers = false;
+    std::string implementation;
+    int64_t packed_bytes = 0;
+    std::unique_ptr<kernels::PackedWeights> kept;  // null: packed in each run, in front of the workspace
     int64_t bytes() const {
-      return std::max(pack.workspace_bytes(), main.workspace_bytes()) + (remembers ? 0 : packed_bytes());
+      return std::max(pack.workspace_bytes(), main.workspace_bytes()) + (kept ? 0 : packed_bytes);
     }
-    int64_t packed_bytes() const { return packs ? (static_cast<int64_t>(packed.get_size()) + 63) / 64 * 64 : 0; }
   };
+  void set_packing(Variant& v, const Desc& plain, const Desc& packed) const;
   Variant make() const;
   int cores() const;
   Variant make_forward() const;
@@ -61,7 +64,6 @@ class Convolution {
   Options options_;
   int64_t workspace_bytes_ = 0;
   PerCores<Variant> variants_;
-  PackedCopy remembered_;
 };
 
 }  // namespace hybridnet::onednn

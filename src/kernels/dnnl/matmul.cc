@@ -15,10 +15,28 @@ Desc matrix(const Matmul::Options& o, int64_t rows, int64_t columns, bool transp
   return Desc(Dims{o.batch, rows, columns}, type, Dims{rows * columns, row, column});
 }
 
+// Adds the primitive that `pd` describes.
+template <typename PrimitiveDesc>
+void add_product(Program& program, const PrimitiveDesc& pd, const Matmul::Options& o, const Desc& bias,
+                 const Desc& addend, int addend_at) {
+  std::vector<Program::Argument> arguments{{DNNL_ARG_SRC, pd.src_desc(), Place::tensor(kA)},
+                                           {DNNL_ARG_WEIGHTS, pd.weights_desc(), Place::tensor(kB)},
+                                           {DNNL_ARG_DST, pd.dst_desc(), Place::tensor(kOut)}};
+  if (o.bias) arguments.push_back({DNNL_ARG_BIAS, bias, Place::tensor(kBias)});
+  if (o.add)
+    arguments.push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(addend_at) | DNNL_ARG_SRC_1, addend, Place::tensor(kAddend)});
+  program.add(pd, std::move(arguments));
+}
+
 }  // namespace
 
 Matmul::Matmul(const Options& options) : options_(options) {
   workspace_bytes_ = variants_.get(cores(), [this] { return make(); }).bytes();
+}
+
+std::string Matmul::description() const {
+  const Variant& v = variants_.get(cores(), [this] { return make(); });
+  return v.packed ? "packed " + v.implementation : v.implementation;
 }
 
 int Matmul::cores() const {
@@ -27,11 +45,20 @@ int Matmul::cores() const {
   return rounded_cores(static_cast<int>(std::min<int64_t>(current_cores(), worthwhile_cores(flops))));
 }
 
+void Matmul::set_packing(Variant& v, const Desc& plain, const Desc& packed) const {
+  if (packed == plain) return;
+  v.packed =
+      std::make_unique<kernels::PackedWeights>(reorder_name(plain, packed), static_cast<int64_t>(packed.get_size()));
+  v.pack.reorder_into(plain, Place::tensor(0), packed, Place::tensor(1));
+}
+
 Matmul::Variant Matmul::make() const {
   const Options& o = options_;
+  if (o.packing == Options::Packing::kInnerProduct) return make_inner_product();
   const Desc a = matrix(o, o.m, o.k, o.transpose_a), b = matrix(o, o.k, o.n, o.transpose_b),
              out = matrix(o, o.m, o.n, false);
-  const Desc b_any = o.remember ? Desc(b.get_dims(), b.get_data_type(), memory::format_tag::any) : b;
+  const bool packs = o.packing == Options::Packing::kMatmul;
+  const Desc b_any = packs ? Desc(b.get_dims(), b.get_data_type(), memory::format_tag::any) : b;
   Desc bias;
   if (o.bias) {
     const Dims dims = o.batch == 1 ? Dims{1, o.n} : Dims{1, 1, o.n};
@@ -40,55 +67,57 @@ Matmul::Variant Matmul::make() const {
   dnnl::primitive_attr attributes = user_scratchpad();
   dnnl::post_ops post;
   if (o.accumulate) post.append_sum(1.0f);
-  const int addend = post.len();
+  const int addend_at = post.len();
   if (o.add) post.append_binary(dnnl::algorithm::binary_add, out);
   append(post, o.activation);
   attributes.set_post_ops(post);
   const dnnl::matmul::primitive_desc pd(cpu_engine(), a, b_any, bias, out, attributes);
   Variant v;
-  const Desc packed = pd.weights_desc();
-  if (packed != b) {
-    v.packed_bytes = (static_cast<int64_t>(packed.get_size()) + 63) / 64 * 64;
-    v.pack.reorder_into(b, Place::tensor(0), packed, Place::tensor(1));
-  }
-  std::vector<Program::Argument> arguments{{DNNL_ARG_SRC, a, Place::tensor(kA)},
-                                           {DNNL_ARG_WEIGHTS, packed, Place::tensor(kB)},
-                                           {DNNL_ARG_DST, out, Place::tensor(kOut)}};
-  if (o.bias) arguments.push_back({DNNL_ARG_BIAS, bias, Place::tensor(kBias)});
-  if (o.add)
-    arguments.push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(addend) | DNNL_ARG_SRC_1, out, Place::tensor(kAddend)});
-  v.main.add(pd, std::move(arguments));
+  v.implementation = pd.impl_info_str();
+  set_packing(v, b, pd.weights_desc());
+  add_product(v.main, pd, o, bias, out, addend_at);
   return v;
 }
 
-void Matmul::run(const void* a, const void* b, const void* bias, void* out, uint64_t b_version, void* workspace,
-                 const void* addend) {
+Matmul::Variant Matmul::make_inner_product() const {
+  const Options& o = options_;
+  const auto type = data_type(o.dtype);
+  const Desc a(Dims{o.m, o.k}, type, Dims{o.k, 1}), b(Dims{o.n, o.k}, type, Dims{o.k, 1}),
+      b_any(Dims{o.n, o.k}, type, memory::format_tag::any), out(Dims{o.m, o.n}, type, Dims{o.n, 1});
+  const Desc bias = o.bias ? Desc(Dims{o.n}, type, Dims{1}) : Desc();
+  dnnl::primitive_attr attributes = user_scratchpad();
+  dnnl::post_ops post;
+  if (o.add) post.append_binary(dnnl::algorithm::binary_add, out);
+  append(post, o.activation);
+  attributes.set_post_ops(post);
+  const dnnl::inner_product_forward::primitive_desc pd(cpu_engine(), dnnl::prop_kind::forward_inference, a, b_any, bias,
+                                                       out, attributes);
+  Variant v;
+  v.implementation = pd.impl_info_str();
+  set_packing(v, b, pd.weights_desc());
+  add_product(v.main, pd, o, bias, out, 0);
+  return v;
+}
+
+void Matmul::run(const void* a, const TensorRef& b, const void* bias, void* out, void* workspace, const void* addend) {
   const CoreLease lease(cores());
   const int cores = rounded_cores(lease.cores());
   const CoreScope scope(cores);
   const Variant& v = variants_.get(cores, [this] { return make(); });
-  std::unique_ptr<Buffer> larger;  // a variant for other cores may need more than was planned
+  std::unique_ptr<OwnedBlock> larger;  // a variant for other cores may need more than was planned
   char* space = static_cast<char*>(workspace);
   if (v.bytes() > workspace_bytes_) {
-    larger = std::make_unique<Buffer>(v.bytes());
+    larger = std::make_unique<OwnedBlock>(v.bytes());
     space = static_cast<char*>(larger->data());
   }
-  void* slots[kNumSlots] = {const_cast<void*>(a), const_cast<void*>(b), const_cast<void*>(bias), out,
-                            const_cast<void*>(addend)};
-  std::shared_ptr<const Buffer> remembered;
-  if (v.packed_bytes > 0) {
-    const auto pack = [&](void* target) {
-      void* const tensors[] = {const_cast<void*>(b), target};
+  void* slots[kNumSlots] = {const_cast<void*>(a), b.data, const_cast<void*>(bias), out, const_cast<void*>(addend)};
+  std::shared_ptr<const OwnedBlock> packed;
+  if (v.packed) {
+    packed = v.packed->get(b, [&](void* target) {
+      void* const tensors[] = {b.data, target};
       v.pack.run(tensors, space);
-    };
-    if (options_.remember && b_version != 0) {
-      remembered = remembered_.get(b, b_version, v.packed_bytes, pack);
-    } else {
-      auto fresh = std::make_shared<Buffer>(v.packed_bytes);
-      pack(fresh->data());
-      remembered = std::move(fresh);
-    }
-    slots[kB] = remembered->data();
+    });
+    slots[kB] = packed->data();
   }
   v.main.run(slots, space);
 }

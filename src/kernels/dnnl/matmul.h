@@ -1,5 +1,4 @@
-// Batched matrix product through oneDNN: out = activation(op(a) op(b) + bias + addend), all dense row-major, with the
-// weights b packed ahead when they rarely change.
+// Batched matrix product through oneDNN: out = activation(op(a) op(b) + bias + addend), all dense row-major.
 #pragma once
 
 #include "kernels/dnnl/post_ops.h"
@@ -13,8 +12,10 @@ class Matmul {
     int64_t batch = 1, m = 0, n = 0, k = 0;  // all positive
     bool transpose_a = false, transpose_b = false;
     DType dtype = DType::kFloat32;
-    bool bias = false;        // (n), added to each row
-    bool remember = false;    // b rarely changes: keep a packed copy
+    bool bias = false;  // (n), added to each row
+    // What keeps a packed copy of b, which rarely changes. kInnerProduct: for one matrix b, transposed; nothing else is
+    // transposed or accumulated.
+    enum class Packing : int8_t { kNone, kMatmul, kInnerProduct } packing = Packing::kNone;
     bool accumulate = false;  // out += a b
     bool add = false;         // a further operand like out is added
     Activation activation = {};
@@ -22,22 +23,25 @@ class Matmul {
   explicit Matmul(const Options& options);
 
   int64_t workspace_bytes() const { return workspace_bytes_; }
-  void run(const void* a, const void* b, const void* bias, void* out, uint64_t b_version, void* workspace,
+  std::string description() const;  // of the implementation for all cores
+  void run(const void* a, const TensorRef& b, const void* bias, void* out, void* workspace,
            const void* addend = nullptr);
 
  private:
   struct Variant {
     Program pack, main;
-    int64_t packed_bytes = 0;  // 0: b is used as it is
+    std::string implementation;
+    std::unique_ptr<kernels::PackedWeights> packed;  // null: b is used as it is
     int64_t bytes() const { return std::max(pack.workspace_bytes(), main.workspace_bytes()); }
   };
   Variant make() const;
+  Variant make_inner_product() const;
+  void set_packing(Variant& v, const Desc& plain, const Desc& packed) const;
   int cores() const;
 
   Options options_;
   int64_t workspace_bytes_ = 0;
   PerCores<Variant> variants_;
-  PackedCopy remembered_;
 };
 
 }  // namespace hybridnet::onednn

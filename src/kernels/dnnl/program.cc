@@ -1,7 +1,7 @@
 #include "kernels/dnnl/program.h"
 
 #include <algorithm>
-#include <cstdlib>
+#include <atomic>
 #include <string>
 
 #include "hybridnet/error.h"
@@ -41,6 +41,31 @@ bool has_bfloat16() {
   return has;
 }
 
+namespace {
+
+std::string name_of(const Desc& desc) {
+  std::string name = std::to_string(static_cast<int>(desc.get_data_type()));
+  const auto append = [&name](const char* what, const std::vector<dnnl_dim_t>& values) {
+    name += what;
+    for (const dnnl_dim_t value : values) name += " " + std::to_string(value);
+  };
+  append(" sizes", desc.get_dims());
+  if (desc.get_format_kind() != dnnl::memory::format_kind::blocked) {
+    // Layouts that oneDNN keeps to itself: equal to no other.
+    static std::atomic<uint64_t> next{0};
+    return name + " opaque " + std::to_string(next.fetch_add(1, std::memory_order_relaxed));
+  }
+  append(" padded", desc.get_padded_dims());
+  append(" strides", desc.get_strides());
+  append(" blocks", desc.get_inner_blks());
+  append(" of", desc.get_inner_idxs());
+  return name;
+}
+
+}  // namespace
+
+std::string reorder_name(const Desc& from, const Desc& to) { return name_of(from) + " to " + name_of(to); }
+
 dnnl::primitive_attr user_scratchpad() {
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -60,7 +85,6 @@ int64_t worthwhile_cores(double flops) {
   return std::max<int64_t>(kSmallMachine, static_cast<int64_t>(std::min(flops / kFlopsPerCore, 4096.0)));
 }
 
-// ---------------------------------------------------------------------------------------------------------------------
 // Memory objects of all steps, in step order. One run uses them at a time; the next run takes them over.
 struct Program::Bound {
   struct StepMemory {
@@ -150,14 +174,5 @@ void Program::run(std::span<void* const> externals, void* workspace) const {
   }
   idle_->give(bound.release());
 }
-
-// ---------------------------------------------------------------------------------------------------------------------
-Buffer::Buffer(int64_t bytes)
-    : data_(std::aligned_alloc(
-          kAlignment, static_cast<size_t>((std::max<int64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment))) {
-  if (!data_)
-    throw OutOfMemoryError({.message = "no memory for " + std::to_string(bytes) + " bytes of packed weights"});
-}
-Buffer::~Buffer() { std::free(data_); }
 
 }  // namespace hybridnet::onednn

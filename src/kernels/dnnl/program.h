@@ -9,11 +9,14 @@
 #include <mutex>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "hybridnet/base.h"
+#include "hybridnet/storage.h"
 #include "hybridnet/threads.h"
+#include "kernels/packed.h"
 
 namespace hybridnet::onednn {
 
@@ -79,6 +82,9 @@ class Program {
   std::unique_ptr<Idle> idle_ = std::make_unique<Idle>();
 };
 
+// Names the copy of a tensor from one layout into another; equal names mean equal bytes.
+std::string reorder_name(const Desc& from, const Desc& to);
+
 // Attributes whose scratchpad the caller provides.
 dnnl::primitive_attr user_scratchpad();
 
@@ -117,45 +123,6 @@ class PerCores {
   mutable std::atomic<Entry*> recent_{nullptr};
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<Entry>> entries_;
-};
-
-// 64-byte aligned memory for derived data (packed weights) and for the rare run that needs more than the planned
-// workspace.
-class Buffer {
- public:
-  explicit Buffer(int64_t bytes);
-  ~Buffer();
-  Buffer(const Buffer&) = delete;
-  void* data() const { return data_; }
-
- private:
-  void* data_;
-};
-
-// A packed copy of a weight tensor, remade when the tensor was written or replaced. version 0: nothing is remembered.
-class PackedCopy {
- public:
-  // pack(void* target): writes `bytes` bytes.
-  template <typename Pack>
-  std::shared_ptr<const Buffer> get(const void* source, uint64_t version, int64_t bytes, Pack&& pack) {
-    const std::lock_guard lock(mutex_);
-    if (!copy_ || source != source_ || version != version_ || bytes != bytes_) {
-      auto fresh = std::make_shared<Buffer>(bytes);
-      pack(fresh->data());
-      copy_ = std::move(fresh);
-      source_ = source;
-      version_ = version;
-      bytes_ = bytes;
-    }
-    return copy_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::shared_ptr<const Buffer> copy_;
-  const void* source_ = nullptr;
-  uint64_t version_ = 0;
-  int64_t bytes_ = 0;
 };
 
 }  // namespace hybridnet::onednn

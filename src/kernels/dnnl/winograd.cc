@@ -12,28 +12,12 @@ using kernels::kWinogradProducts;
 constexpr int64_t kChunkBytes = 768 << 10;           // of one core's chunk: it stays in the second level cache
 constexpr int64_t kSharedChunkBytes = 4 << 20;       // of a chunk that several cores share, or that large weights meet
 constexpr int64_t kSmallMatricesBytes = 2560 << 10;  // weights that every core may read for itself
-constexpr int64_t kFewestTiles = 16;                 // of a chunk: fewer rows waste the reading of the weights
+constexpr int64_t kMinTiles = 16;                    // of a chunk: fewer rows waste the reading of the weights
 
 int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 int64_t divided_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
-
-bool Winograd::pays(const ConvGeometry& g, ConvKind kind) {
-  if (g.spatial != 2 || !g.channels_last || g.weights_last || g.groups != 1 || g.empty()) return false;
-  for (const size_t k : {size_t{1}, size_t{2}}) {
-    if (g.kernel[k] != 3 || g.stride[k] != 1 || g.dilate[k] != 1 || g.pad[k] > 2) return false;
-  }
-  if (!kernels::winograd_channels(g.c) || !kernels::winograd_channels(g.o)) return false;
-  // Measured: narrow layers spend their time in the transforms, wide ones in reading 36 matrices where others read 9
-  // or 16. The gradient of the weights has no such rival.
-  if (std::min(g.c, g.o) < 32) return false;
-  const int64_t tiles = g.n * divided_up(g.out[1], 4) * divided_up(g.out[2], 4), pairs = g.c * g.o;
-  const double waste = static_cast<double>(tiles * 16) / static_cast<double>(g.n * g.out[1] * g.out[2]);
-  if (waste > 1.8) return false;
-  if (kind == ConvKind::kBackwardWeights) return tiles >= (pairs <= 256 * 256 ? 12 : 24);
-  return pairs <= 128 * 160 ? tiles >= 12 : pairs <= 256 * 256 && tiles >= 96;
-}
 
 Winograd::Winograd(const ConvGeometry& g, const Convolution::Options& options) : options_(options) {
   const kernels::WinogradImage x{g.n, g.in[1], g.in[2], g.c}, y{g.n, g.out[1], g.out[2], g.o};
@@ -45,6 +29,10 @@ Winograd::Winograd(const ConvGeometry& g, const Convolution::Options& options) :
   grid_ = {g.n, divided_up(out_.height, 4), divided_up(out_.width, 4)};
   weights_ = {g.o, g.c, backward};
   choose_chunks();
+  if (!options.remember || options.kind == ConvKind::kBackwardWeights) return;
+  kept_ = std::make_unique<kernels::PackedWeights>(
+      "winograd 4x4 " + std::to_string(g.o) + " " + std::to_string(g.c) + (backward ? " mirrored" : ""),
+      matrices_bytes());
 }
 
 void Winograd::choose_chunks() {
@@ -55,10 +43,10 @@ void Winograd::choose_chunks() {
       2.0 * kWinogradProducts * static_cast<double>(tiles * in_.channels) * static_cast<double>(out_.channels);
   const int64_t cores = std::min<int64_t>(current_cores(), worthwhile_cores(flops));
   const bool small = matrices_bytes() <= kSmallMatricesBytes;
-  lanes_ = !weights && small && tiles >= 2 * cores * kFewestTiles ? cores : 1;
+  lanes_ = !weights && small && tiles >= 2 * cores * kMinTiles ? cores : 1;
   int64_t room = small && (lanes_ > 1 || cores == 1) ? kChunkBytes : kSharedChunkBytes;
   if (weights) room = std::max(room, matrices_bytes());  // every chunk passes over all sums once more
-  chunk_tiles_ = std::clamp(room / tile_bytes, std::min(kFewestTiles, tiles), tiles);
+  chunk_tiles_ = std::clamp(room / tile_bytes, std::min(kMinTiles, tiles), tiles);
   if (lanes_ > 1) chunk_tiles_ = std::min(chunk_tiles_, divided_up(tiles, lanes_));
   chunks_ = divided_up(tiles, chunk_tiles_);
   chunk_tiles_ = divided_up(tiles, chunks_);
@@ -93,7 +81,7 @@ Winograd::Lane Winograd::lane(char* workspace, int64_t i) const {
   return {reinterpret_cast<float*>(at), reinterpret_cast<float*>(to), to + aligned(values * out_.channels)};
 }
 
-int64_t Winograd::workspace_bytes() const { return lanes_ * lane_bytes() + (options_.remember ? 0 : matrices_bytes()); }
+int64_t Winograd::workspace_bytes() const { return lanes_ * lane_bytes() + (kept_ ? 0 : matrices_bytes()); }
 
 void Winograd::run(const Convolution::Tensors& t) {
   char* workspace = static_cast<char*>(t.workspace);
@@ -102,46 +90,39 @@ void Winograd::run(const Convolution::Tensors& t) {
 }
 
 void Winograd::run_images(const Convolution::Tensors& t, char* workspace) {
-  const auto* given = static_cast<const float*>(t.b);
-  std::shared_ptr<const Buffer> remembered;
+  const auto transform = [&](void* to) {
+    kernels::winograd_weights(weights_, t.b.as<float>(), static_cast<float*>(to));
+  };
+  std::shared_ptr<const OwnedBlock> kept;
   const float* matrices;
-  if (options_.remember) {
-    const auto transform = [&](void* to) { kernels::winograd_weights(weights_, given, static_cast<float*>(to)); };
-    if (t.weight_version != 0) {
-      remembered = remembered_.get(given, t.weight_version, matrices_bytes(), transform);
-    } else {
-      auto fresh = std::make_shared<Buffer>(matrices_bytes());
-      transform(fresh->data());
-      remembered = fresh;
-    }
-    matrices = static_cast<const float*>(remembered->data());
+  if (kept_) {
+    kept = kept_->get(t.b, transform);
+    matrices = static_cast<const float*>(kept->data());
   } else {
-    auto* fresh = reinterpret_cast<float*>(workspace + lanes_ * lane_bytes());
-    kernels::winograd_weights(weights_, given, fresh);
-    matrices = fresh;
+    void* const fresh = workspace + lanes_ * lane_bytes();
+    transform(fresh);
+    matrices = static_cast<const float*>(fresh);
   }
   if (lanes_ == 1) {
-    for (int64_t chunk = 0; chunk < chunks_; ++chunk)
-      run_chunk(t, matrices, t.weight_version, chunk, lane(workspace, 0));
+    for (int64_t chunk = 0; chunk < chunks_; ++chunk) run_chunk(t, matrices, chunk, lane(workspace, 0));
     return;
   }
   parallel_for(lanes_, 1, [&](int64_t begin, int64_t end) {
     const CoreScope scope(1);
     for (int64_t i = begin; i < end; ++i) {
       for (int64_t chunk = i; chunk < chunks_; chunk += lanes_) {
-        run_chunk(t, matrices, t.weight_version, chunk, lane(workspace, i));
+        run_chunk(t, matrices, chunk, lane(workspace, i));
       }
     }
   });
 }
 
-void Winograd::run_chunk(const Convolution::Tensors& t, const float* matrices, uint64_t version, int64_t chunk,
-                         const Lane& l) {
+void Winograd::run_chunk(const Convolution::Tensors& t, const float* matrices, int64_t chunk, const Lane& l) {
   const int64_t begin = chunk * chunk_tiles_, end = std::min(begin + chunk_tiles_, grid_.tiles());
   const int64_t in_stride = chunk_tiles_ * in_.channels, out_stride = chunk_tiles_ * out_.channels;
   kernels::winograd_input(in_, grid_, pad_rows_, pad_columns_, static_cast<const float*>(t.a), begin, end, l.from,
                           in_stride);
-  product_->run(l.from, matrices, nullptr, l.to, version, l.product);
+  product_->run(l.from, {const_cast<float*>(matrices)}, nullptr, l.to, l.product);
   const kernels::WinogradEpilogue epilogue{static_cast<const float*>(t.c), static_cast<const float*>(t.d),
                                            options_.activation.kind == ActivationKind::kRelu};
   kernels::winograd_output(out_, grid_, epilogue, l.to, out_stride, begin, end, static_cast<float*>(t.out0));
@@ -152,19 +133,19 @@ void Winograd::run_weights(const Convolution::Tensors& t, char* workspace) {
   auto* sums = reinterpret_cast<float*>(workspace + lane_bytes());
   auto* bias = static_cast<float*>(t.out1);
   const int64_t channels = out_.channels, in_stride = chunk_tiles_ * in_.channels, out_stride = chunk_tiles_ * channels;
-  if (bias) kernels::winograd_bias_gradient(out_, static_cast<const float*>(t.b), bias);
+  if (bias) kernels::winograd_bias_gradient(out_, t.b.as<float>(), bias);
   for (int64_t chunk = 0; chunk < chunks_; ++chunk) {
     const int64_t begin = chunk * chunk_tiles_, end = std::min(begin + chunk_tiles_, grid_.tiles()),
                   count = end - begin;
     kernels::winograd_input(in_, grid_, pad_rows_, pad_columns_, static_cast<const float*>(t.a), begin, end, l.from,
                             in_stride);
-    kernels::winograd_output_gradient(out_, grid_, static_cast<const float*>(t.b), begin, end, l.to, out_stride);
+    kernels::winograd_output_gradient(out_, grid_, t.b.as<float>(), begin, end, l.to, out_stride);
     for (int64_t p = 0; p < kWinogradProducts && count < chunk_tiles_; ++p) {  // missing tiles count as zero
       std::fill_n(l.from + p * in_stride + count * in_.channels, (chunk_tiles_ - count) * in_.channels, 0.0f);
       std::fill_n(l.to + p * out_stride + count * channels, (chunk_tiles_ - count) * channels, 0.0f);
     }
     Matmul& product = chunk == 0 ? *product_ : *further_product_;
-    product.run(l.from, l.to, nullptr, sums, 0, l.product);
+    product.run(l.from, {l.to}, nullptr, sums, l.product);
   }
   kernels::winograd_weights_gradient(weights_, sums, static_cast<float*>(t.out0));
 }

@@ -13,10 +13,8 @@ namespace hybridnet::onednn {
 
 class Winograd {
  public:
-  // Can it, and is it likely to be faster than the direct sum and than kernels/winograd.h with its smaller tiles?
-  static bool pays(const kernels::ConvGeometry& g, ConvKind kind);
-
-  // options.activation: none or relu. Needs pays(); options and tensors mean what they do in Convolution.
+  // For what choose_convolution() finds fit. options.activation: none or relu. Options and tensors mean what they do in
+  // Convolution.
   Winograd(const kernels::ConvGeometry& g, const Convolution::Options& options);
   int64_t workspace_bytes() const;
   void run(const Convolution::Tensors& t);
@@ -28,8 +26,7 @@ class Winograd {
   };
   void run_images(const Convolution::Tensors& t, char* workspace);
   void run_weights(const Convolution::Tensors& t, char* workspace);
-  void run_chunk(const Convolution::Tensors& t, const float* weights, uint64_t version, int64_t chunk,
-                 const Lane& lane);
+  void run_chunk(const Convolution::Tensors& t, const float* weights, int64_t chunk, const Lane& lane);
   void choose_chunks();
   Lane lane(char* workspace, int64_t i) const;
   int64_t lane_bytes() const;
@@ -42,7 +39,7 @@ class Winograd {
   int64_t pad_rows_ = 0, pad_columns_ = 0;
   int64_t chunk_tiles_ = 0, chunks_ = 0, lanes_ = 1;
   std::unique_ptr<Matmul> product_, further_product_;  // the second one adds to what is there
-  PackedCopy remembered_;
+  std::unique_ptr<kernels::PackedWeights> kept_;       // null: weights are transformed in each run
 };
 
 }  // namespace hybridnet::onednn

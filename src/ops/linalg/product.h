@@ -28,7 +28,7 @@ class DnnlProduct final : public Kernel {
                  .dtype = dtype}) {}
   int64_t workspace_bytes() const override { return matmul_.workspace_bytes(); }
   void run(const KernelArgs& args) override {
-    matmul_.run(args.in[0].data, args.in[1].data, nullptr, args.out[0].data, 0, args.workspace);
+    matmul_.run(args.in[0].data, args.in[1], nullptr, args.out[0].data, args.workspace);
   }
 
  private:

@@ -39,7 +39,7 @@ struct FusedActivation {
   }
 };
 
-// Can the derivative be told from the output alone?
+// True if the derivative follows from the output alone.
 bool has_gradient_through_output(onednn::ActivationKind kind);
 // d * activation'(x), given y = activation(x); for kinds with has_gradient_through_output().
 Value gradient_through_output(const FusedActivation& a, const Value& y, const Value& d);

@@ -63,8 +63,8 @@ struct SyncBatchNormParams : BatchNormParams {
 };
 
 // ---- shapes
-// ---------------------------------------------------------------------------------------------------------- float16
-// data have float32 statistics and parameters, as elsewhere.
+
+// Data in a 16-bit dtype has float32 statistics and parameters.
 DType statistics_dtype(DType data) { return is_half(data) ? DType::kFloat32 : data; }
 
 void infer_batch_norm(const BatchNormParams& p, InferContext& c) {
@@ -101,7 +101,7 @@ ChannelShape channel_shape(const Shape& data, int axis_param, const LinkContext&
 }
 
 // ---- forward
-// ---------------------------------------------------------------------------------------------------------
+
 enum class VarOutput { kInverseDeviation, kVariance };
 
 template <typename T>
@@ -170,7 +170,7 @@ Ref<Kernel> link_forward(const BatchNormParams& p, const LinkContext& c) {
 }
 
 // ---- gradient: (dy, x, gamma, beta, mean, inverse deviation) -> dx, dgamma, dbeta
-// ------------------------------------
+
 struct BackwardParams {
   double eps = 1e-3;
   int32_t axis = 1;
@@ -248,8 +248,8 @@ void infer_backward(const BackwardParams& p, InferContext& c) {
 }
 
 // ---- rules
-// ----------------------------------------------------------------------------------------------------------- Formulas
-// over one image tensor and per-channel vectors.
+
+// Formulas over one image tensor and per-channel vectors.
 struct Channels {
   Shape broadcast;   // (1, ..., channels, ..., 1)
   Tuple others;      // all axes but the channels

@@ -90,7 +90,7 @@ Values convolution_gradient(const ConvolutionParams& p, const GradientContext& g
 }
 
 // ---- data gradient: (dy, w) -> dx
-// ------------------------------------------------------------------------------------
+
 void infer_backward_data(const ConvolutionGradientParams& p, InferContext& c) {
   c.unify_dtypes();
   const ImageAxes axes = p.axes();
@@ -117,7 +117,7 @@ Values backward_data_gradient(const ConvolutionGradientParams& p, const Gradient
 }
 
 // ---- weight gradient: (x, dy) -> dw, db
-// ------------------------------------------------------------------------------
+
 void infer_backward_weights(const ConvolutionGradientParams& p, InferContext& c) {
   c.unify_dtypes();
   const ImageAxes axes = p.axes();

@@ -1,6 +1,7 @@
 #include "ops/nn/convolution_params.h"
 
 #include "kernels/conv_reference.h"
+#include "kernels/dnnl/conv_choice.h"
 #include "kernels/winograd.h"
 #include "ops/nn/activation_params.h"
 #include "ops/through_float.h"
@@ -9,6 +10,7 @@ namespace hybridnet::ops {
 namespace {
 
 using kernels::ConvGeometry;
+using onednn::ConvAlgorithm;
 using onednn::ConvKind;
 using onednn::Convolution;
 
@@ -17,11 +19,11 @@ class DnnlConvKernel final : public Kernel {
   DnnlConvKernel(const ConvGeometry& g, const Convolution::Options& options)
       : options_(options), convolution_(g, options) {}
   int64_t workspace_bytes() const override { return convolution_.workspace_bytes(); }
+  std::string description() const override { return convolution_.description(); }
   void run(const KernelArgs& args) override {
     Convolution::Tensors t;
     t.a = args.in[0].data;
-    t.b = args.in[1].data;
-    t.weight_version = args.in[1].version;
+    t.b = args.in[1];
     t.workspace = args.workspace;
     size_t next = 2;
     if (options_.kind != ConvKind::kBackwardWeights && options_.bias) t.c = args.in[next++].data;
@@ -43,18 +45,18 @@ class WinogradKernel final : public Kernel {
       : backward_(options.kind == ConvKind::kBackwardData),
         g_(backward_ ? kernels::mirrored(g) : g),
         options_(options),
-        weight_bytes_((kernels::winograd_weight_bytes(g_) + 63) / 64 * 64) {}
-
-  static bool applies(const ConvGeometry& g, const Convolution::Options& options, bool frozen_weights) {
-    if (options.kind == ConvKind::kBackwardWeights) return false;
-    // Weights that change are transformed each time, which pays for large images and batches only.
-    if (!frozen_weights && g.n * g.out_size() < 256) return false;
-    return kernels::winograd_applies(options.kind == ConvKind::kForward ? g : kernels::mirrored(g));
+        weight_bytes_((kernels::winograd_weight_bytes(g_) + 63) / 64 * 64) {
+    if (!options.remember) return;
+    kept_ = std::make_unique<kernels::PackedWeights>("winograd 2x2 " + std::to_string(g_.o) + " " +
+                                                         std::to_string(g_.c) + (backward_ ? " mirrored" : "") +
+                                                         (g_.weights_last ? " from channels last" : ""),
+                                                     weight_bytes_);
   }
 
   int64_t workspace_bytes() const override {
-    return kernels::winograd_workspace_bytes(g_) + (options_.remember ? 0 : weight_bytes_);
+    return kernels::winograd_workspace_bytes(g_) + (kept_ ? 0 : weight_bytes_);
   }
+  std::string description() const override { return "winograd:2x2"; }
 
   void run(const KernelArgs& args) override {
     const float* w = args.in[1].as<float>();
@@ -66,12 +68,11 @@ class WinogradKernel final : public Kernel {
     float* y = args.out[0].as<float>();
     char* workspace = static_cast<char*>(args.workspace);
     const auto pack = [&](void* target) { kernels::winograd_pack(g_, w, backward_, static_cast<float*>(target)); };
-    std::shared_ptr<const onednn::Buffer> remembered;
+    std::shared_ptr<const OwnedBlock> kept;
     const void* packed = workspace;
-    if (options_.remember) {
-      const uint64_t version = args.in[1].version;
-      remembered = version != 0 ? remembered_.get(w, version, weight_bytes_, pack) : pack_once(pack);
-      packed = remembered->data();
+    if (kept_) {
+      kept = kept_->get(args.in[1], pack);
+      packed = kept->data();
     } else {
       pack(workspace);
       workspace += weight_bytes_;
@@ -81,30 +82,18 @@ class WinogradKernel final : public Kernel {
   }
 
  private:
-  template <typename Pack>
-  std::shared_ptr<const onednn::Buffer> pack_once(Pack&& pack) const {
-    auto buffer = std::make_shared<onednn::Buffer>(weight_bytes_);
-    pack(buffer->data());
-    return buffer;
-  }
-
   bool backward_;
   ConvGeometry g_;
   Convolution::Options options_;
   int64_t weight_bytes_;
-  onednn::PackedCopy remembered_;
+  std::unique_ptr<kernels::PackedWeights> kept_;  // null: weights are transformed in each run
 };
 
 class WinogradWeightsKernel final : public Kernel {
  public:
   explicit WinogradWeightsKernel(const ConvGeometry& g) : g_(g) {}
-  // Transforming the result costs as much as 50 tiles or so.
-  static bool applies(const ConvGeometry& g, const Convolution::Options& options) {
-    constexpr int64_t kMostWeights = 1 << 20;  // whose sums still fit memory beside the tensors
-    return options.kind == ConvKind::kBackwardWeights && !options.bias && g.n * g.out_size() >= 512 &&
-           g.c * g.o <= kMostWeights && kernels::winograd_applies(g);
-  }
   int64_t workspace_bytes() const override { return kernels::winograd_backward_weights_workspace_bytes(g_); }
+  std::string description() const override { return "winograd:2x2"; }
   void run(const KernelArgs& args) override {
     kernels::winograd_backward_weights(g_, args.in[0].as<float>(), args.in[1].as<float>(), args.out[0].as<float>(),
                                        args.workspace);
@@ -211,14 +200,19 @@ Ref<Kernel> link_conv(const LinkContext& c, const ConvGeometry& g, Convolution::
   if (is_half(dtype) && !(dtype == DType::kBFloat16 && onednn::has_bfloat16() && !g.empty())) {
     return link_through_float(c, [&](const LinkContext& inner) { return link_conv(inner, g, options); });
   }
-  if (dtype == DType::kFloat64) return Ref<Kernel>(new ReferenceConvKernel<double>(g, options));
-  if (g.empty()) return Ref<Kernel>(new ReferenceConvKernel<float>(g, options));  // oneDNN refuses some empty sizes
   options.dtype = dtype;
   options.remember = c.frozen_weights;
-  if (dtype == DType::kFloat32 && WinogradKernel::applies(g, options, c.frozen_weights))
-    return Ref<Kernel>(new WinogradKernel(g, options));
-  if (dtype == DType::kFloat32 && WinogradWeightsKernel::applies(g, options))
-    return Ref<Kernel>(new WinogradWeightsKernel(g));
+  switch (onednn::choose_convolution({g, options})) {
+    case ConvAlgorithm::kReference:
+      if (dtype == DType::kFloat64) return Ref<Kernel>(new ReferenceConvKernel<double>(g, options));
+      return Ref<Kernel>(new ReferenceConvKernel<float>(g, options));
+    case ConvAlgorithm::kWinograd2x2:
+      if (options.kind == ConvKind::kBackwardWeights) return Ref<Kernel>(new WinogradWeightsKernel(g));
+      return Ref<Kernel>(new WinogradKernel(g, options));
+    case ConvAlgorithm::kDirect:
+    case ConvAlgorithm::kWinograd4x4:  // not allowed here: the pass "winograd" puts it into the graph
+      break;
+  }
   return Ref<Kernel>(new DnnlConvKernel(g, options));
 }
 

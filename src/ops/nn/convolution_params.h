@@ -62,8 +62,8 @@ void describe_convolution_fields(ParamSchema<P>& schema, bool no_bias_default, i
       .doc("Order of the axes of data, weight and output; None: channels second.");
 }
 
-// Parameters of _conv_backward_data and _conv_backward_weights. They are told the spatial sizes of x, which the output
-// does not determine when the stride is above 1.
+// Parameters of _conv_backward_data and _conv_backward_weights. The spatial sizes of x are among them: the
+// output does not determine them when the stride is above 1.
 struct ConvolutionGradientParams : ConvolutionParams {
   Tuple data_size;
   static void describe(ParamSchema<ConvolutionGradientParams>& schema);

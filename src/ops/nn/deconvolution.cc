@@ -46,7 +46,7 @@ void DeconvolutionParams::describe(ParamSchema<DeconvolutionParams>& schema) {
   schema.check(check_deconvolution);
 }
 
-// The convolution from the output back to data, with the pad that target_shape asks for.
+// The convolution from the output back to data, with the pad that target_shape needs.
 ConvolutionParams transposed(const DeconvolutionParams& p, const Shape& data) {
   ConvolutionParams q = p;
   q.no_bias = true;
@@ -60,7 +60,7 @@ ConvolutionParams transposed(const DeconvolutionParams& p, const Shape& data) {
 }
 
 // ---- shapes
-// ----------------------------------------------------------------------------------------------------------
+
 int64_t output_size(const InferContext& c, const DeconvolutionParams& p, int i, int64_t in) {
   const int64_t target = p.target_at(i);
   if (in == kUnknownDim) return target > 0 ? target : kUnknownDim;
@@ -126,7 +126,7 @@ void infer_deconvolution(const DeconvolutionParams& p, InferContext& c) {
 }
 
 // ---- gradient
-// --------------------------------------------------------------------------------------------------------
+
 Values deconvolution_gradient(const DeconvolutionParams& p, const GradientContext& g) {
   Values grads(static_cast<size_t>(g.num_inputs()));
   const Value dy = g.output_grad(0);

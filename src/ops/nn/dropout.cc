@@ -131,7 +131,7 @@ void run_flat(const DropoutParams& p, const KernelArgs& a, uint8_t* mask) {
   T* out = a.out[0].as<T>();
   const int64_t n = a.in[0].size(), tiles = (n + kTile - 1) / kTile;
   parallel_for(tiles, kGrain / kTile, [&](int64_t first, int64_t last) {
-    uint8_t own[kTile];  // when nobody wants the mask
+    uint8_t own[kTile];  // used when the mask is not an output
     for (int64_t tile = first; tile < last; ++tile) {
       const int64_t begin = tile * kTile, count = std::min(n - begin, kTile);
       uint8_t* keep = mask ? mask + begin : own;

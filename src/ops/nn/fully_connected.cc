@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "hybridnet/op.h"
+#include "kernels/dnnl/dense_choice.h"
 #include "kernels/dnnl/matmul.h"
 #include "kernels/gemm.h"
 #include "ops/emit.h"
@@ -11,6 +12,8 @@
 
 namespace hybridnet::ops {
 namespace {
+
+using onednn::DenseAlgorithm;
 
 const OpRef kFullyConnected{"FullyConnected"};
 
@@ -46,8 +49,8 @@ void FusedFullyConnectedParams::describe(ParamSchema<FusedFullyConnectedParams>&
 }
 
 // ---- shapes
-// ---------------------------------------------------------------------------------------------------------- Number of
-// axes of data that count rows; the others are the features.
+
+// Number of axes of data that count rows; the others are the features.
 int row_axes(const FullyConnectedParams& p, int ndim) { return p.flatten ? 1 : ndim - 1; }
 
 int64_t known_product(const Shape& s, int first, int last) {
@@ -105,8 +108,8 @@ struct Sizes {
 };
 
 // ---- kernels
-// --------------------------------------------------------------------------------------------------------- Copies bias
-// into each row of out, so that the product only adds.
+
+// Copies bias into each row of out, so that the product only adds.
 template <typename T>
 void fill_rows(const T* bias, const Sizes& s, T* out) {
   parallel_for(s.rows, 1 + 16384 / std::max<int64_t>(s.hidden, 1), [&](int64_t begin, int64_t end) {
@@ -159,9 +162,10 @@ class DnnlKernel final : public Kernel {
  public:
   explicit DnnlKernel(const onednn::Matmul::Options& o) : bias_(o.bias), addend_(o.add), matmul_(o) {}
   int64_t workspace_bytes() const override { return matmul_.workspace_bytes(); }
+  std::string description() const override { return matmul_.description(); }
   void run(const KernelArgs& args) override {
-    matmul_.run(args.in[0].data, args.in[1].data, bias_ ? args.in[2].data : nullptr, args.out[0].data,
-                args.in[1].version, args.workspace, addend_ ? args.in.back().data : nullptr);
+    matmul_.run(args.in[0].data, args.in[1], bias_ ? args.in[2].data : nullptr, args.out[0].data, args.workspace,
+                addend_ ? args.in.back().data : nullptr);
   }
 
  private:
@@ -178,29 +182,34 @@ Ref<Kernel> link_fully_connected(const FullyConnectedParams& p, const onednn::Ac
     return link_through_float(
         c, [&](const LinkContext& inner) { return link_fully_connected(p, activation, addend, inner); });
   if (dtype == DType::kFloat64) return Ref<Kernel>(new PlainKernel<double>(s, !p.no_bias, addend, activation));
-  // Measured: for weights that change, the plain product is the fastest up to about 16 rows, the blocked one with fused
-  // bias and activation by 10 % from there on; packed weights win by 3-4x for few rows.
-  const bool large = s.rows * s.features * s.hidden >= 4096;
-  const bool packed = c.frozen_weights && large;
-  const bool blocked = s.rows >= (activation.kind == onednn::ActivationKind::kNone ? 32 : 16) && large;
-  if (!native_half && !(!s.empty() && (packed || blocked)))
+  const onednn::DenseShape shape{.rows = s.rows,
+                                 .features = s.features,
+                                 .hidden = s.hidden,
+                                 .activation = activation.kind != onednn::ActivationKind::kNone,
+                                 .frozen = c.frozen_weights};
+  const DenseAlgorithm algorithm = native_half ? onednn::choose_fused_dense(shape) : onednn::choose_dense(shape);
+  if (algorithm == DenseAlgorithm::kProduct)
     return Ref<Kernel>(new PlainKernel<float>(s, !p.no_bias, addend, activation));
-  return Ref<Kernel>(new DnnlKernel({.m = s.rows,
-                                     .n = s.hidden,
-                                     .k = s.features,
-                                     .transpose_b = true,
-                                     .dtype = dtype,
-                                     .bias = !p.no_bias,
-                                     .remember = packed,
-                                     .add = addend,
-                                     .activation = activation}));
+  using Packing = onednn::Matmul::Options::Packing;
+  return Ref<Kernel>(
+      new DnnlKernel({.m = s.rows,
+                      .n = s.hidden,
+                      .k = s.features,
+                      .transpose_b = true,
+                      .dtype = dtype,
+                      .bias = !p.no_bias,
+                      .packing = algorithm == DenseAlgorithm::kPackedMatmul         ? Packing::kMatmul
+                                 : algorithm == DenseAlgorithm::kPackedInnerProduct ? Packing::kInnerProduct
+                                                                                    : Packing::kNone,
+                      .add = addend,
+                      .activation = activation}));
 }
 
 int bias_inputs(const FullyConnectedParams& p) { return p.no_bias ? 2 : 3; }
 
 // ---- gradients
-// ------------------------------------------------------------------------------------------------------- `d`: gradient
-// of data weight^T + bias.
+
+// `d`: gradient of data weight^T + bias.
 Values product_gradient(const FullyConnectedParams& p, const GradientContext& g, Value d) {
   Values grads(static_cast<size_t>(g.num_inputs()));
   const Shape& data = g.input_spec(0).shape;

@@ -75,10 +75,10 @@ inline void check_tuple(const char* name, const Tuple& t, int sizes, int64_t at_
                       .because = "kernel has " + std::to_string(sizes) + " sizes"});
   };
   if (t.ndim() != sizes) fail(std::to_string(sizes) + " numbers");
-  constexpr int64_t kMost = INT32_MAX;  // so that sums and products of these are far from 2**63
+  constexpr int64_t kMax = INT32_MAX;  // so that sums and products of these are far from 2**63
   for (int64_t v : t) {
     if (v < at_least) fail("numbers of at least " + std::to_string(at_least));
-    if (v > kMost) fail("numbers of at most " + std::to_string(kMost));
+    if (v > kMax) fail("numbers of at most " + std::to_string(kMax));
   }
 }
 

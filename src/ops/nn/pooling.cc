@@ -32,7 +32,7 @@ struct PoolingParams {
   static void describe(ParamSchema<PoolingParams>& schema);
 };
 
-// The sum's gradient is told the spatial sizes of the data.
+// The sum's gradient has the spatial sizes of the data as a parameter.
 struct SumBackwardParams : PoolingParams {
   Tuple data_size;
   static void describe(ParamSchema<SumBackwardParams>& schema);
@@ -205,7 +205,7 @@ int64_t pool_cost_ns(const PoolGeometry& g) {
 }
 
 // ---- gradients
-// -------------------------------------------------------------------------------------------------------
+
 Value sum_backward(const PoolingParams& p, PoolType type, const Value& d, const Shape& x) {
   SumBackwardParams q;
   static_cast<PoolingParams&>(q) = p;

@@ -97,7 +97,8 @@ Ref<Kernel> link_typed(const LinkContext& c, void (*narrow)(const P&, const Kern
   return function_kernel<P>(c.in[0].dtype == DType::kFloat64 ? wide : narrow);
 }
 
-// ---- gradient: values go to the places of the maxima, or are taken from them ----------------------------------------
+// ---- gradient: values go to the places of the maxima, or are taken from them
+
 struct RoiScatterParams {
   Tuple shape;
   static void describe(ParamSchema<RoiScatterParams>& schema) {

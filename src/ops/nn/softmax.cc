@@ -17,7 +17,7 @@ using kernels::RowShape;
 const OpRef kBackward{"_softmax_backward"}, kExp{"exp"};
 
 // ---- shapes
-// ----------------------------------------------------------------------------------------------------------
+
 void infer_softmax(const SoftmaxParams& p, InferContext& c) {
   if (p.dtype) {
     c.set_out_dtype(0, *p.dtype);
@@ -41,8 +41,8 @@ void infer_softmax(const SoftmaxParams& p, InferContext& c) {
 }
 
 // ---- forward
-// --------------------------------------------------------------------------------------------------------- Computes in
-// the wider of the two dtypes; the other side is converted through the workspace.
+
+// Computes in the wider of the two dtypes; the other side is converted through the workspace.
 template <typename T>
 class SoftmaxKernel final : public Kernel {
  public:
@@ -92,7 +92,7 @@ Ref<Kernel> link_softmax(const SoftmaxParams& p, const LinkContext& c) {
 }
 
 // ---- gradient: (dy, y) -> dx
-// -----------------------------------------------------------------------------------------
+
 struct BackwardParams {
   int32_t axis = -1;
   double scale = 1;

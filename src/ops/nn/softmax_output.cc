@@ -79,7 +79,8 @@ void SoftmaxOutputBackwardParams::describe(ParamSchema<SoftmaxOutputBackwardPara
       .doc("Leaves out the label's own term.");
 }
 
-// ---- inference --------------------------------------------------------------------------------------------------
+// ---- inference
+
 // Shapes of class labels that fit known data; the first is the one that a label of unknown rank gets.
 std::vector<Shape> label_shapes(const SoftmaxOutputParams& p, const Shape& data) {
   const auto batch = data.dims().first(1);
@@ -129,7 +130,8 @@ void infer_backward(const SoftmaxOutputBackwardParams&, InferContext& c) {
   c.set_out_shape(0, c.in_shape(0));
 }
 
-// ---- kernels ----------------------------------------------------------------------------------------------------
+// ---- kernels
+
 template <typename T>
 void run_forward(const SoftmaxOutputParams& p, const KernelArgs& a) {
   kernels::softmax<T>(p.rows(*a.in[0].shape), a.in[0].as<T>(), 1, false, nullptr, a.out[0].as<T>());
@@ -220,7 +222,8 @@ void run_backward(const SoftmaxOutputBackwardParams& p, const KernelArgs& a) {
     LabelGradient<float>(p, a).run(probabilities);
 }
 
-// ---- gradients --------------------------------------------------------------------------------------------------
+// ---- gradients
+
 Value backward(SoftmaxOutputBackwardParams p, bool linear, const Values& in) {
   p.linear = linear;
   return call_all(kBackward, in, ParamSchema<SoftmaxOutputBackwardParams>::box(std::move(p)))[0];

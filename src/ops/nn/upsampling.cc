@@ -93,7 +93,8 @@ void infer_upsampling(const UpSamplingParams& p, InferContext& c) {
   p.bilinear() ? infer_bilinear(p, c) : infer_nearest(p, c);
 }
 
-// ---- nearest ----------------------------------------------------------------------------------------------------
+// ---- nearest
+
 ResampleParams resample_params(const Shape& in, const Shape& out) {
   return {.kind = ResampleKind::kNearest, .source = image_size(in), .target = image_size(out)};
 }
@@ -154,7 +155,8 @@ Values nearest_gradient(const UpSamplingParams& p, const GradientContext& g) {
   return grads;
 }
 
-// ---- bilinear ---------------------------------------------------------------------------------------------------
+// ---- bilinear
+
 ParamsPtr deconvolution_params(const UpSamplingParams& p, int64_t channels) {
   const auto pair = [](int64_t n) { return AttrValue(Tuple{n, n}); };
   const std::vector<std::pair<std::string, AttrValue>> attrs = {{"kernel", pair(p.kernel())}, {"stride", pair(p.scale)},
@@ -183,7 +185,8 @@ class BilinearKernel final : public Kernel {
   Ref<Kernel> kernel_;
 };
 
-// ---- both -------------------------------------------------------------------------------------------------------
+// ---- both
+
 Ref<Kernel> link_upsampling(const UpSamplingParams& p, const LinkContext& c) {
   if (!p.bilinear()) return link_nearest(p, c);
   return Ref<Kernel>(new BilinearKernel(deconvolution_params(p, c.in[0].shape[1]), c));

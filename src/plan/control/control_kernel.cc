@@ -136,7 +136,7 @@ class LoopBody {
                     static_cast<size_t>(bytes));
     }
     for (size_t s = 0; s < state_inputs_.size(); ++s)
-      run.inputs[static_cast<size_t>(state_inputs_[s])] = {run.fresh[static_cast<size_t>(fresh_of_state_[s])], 0};
+      run.inputs[static_cast<size_t>(state_inputs_[s])] = {run.fresh[static_cast<size_t>(fresh_of_state_[s])], nullptr};
   }
 
   // Final states and rows that no iteration wrote.
@@ -157,9 +157,9 @@ class LoopBody {
     run.inputs.reserve(sources.size());
     for (int source : sources) {
       const TensorRef& in = args.in[static_cast<size_t>(source)];
-      run.inputs.push_back({in.data, in.version});
+      run.inputs.push_back({in.data, in.derived});
     }
-    for (int input : state_inputs_) run.inputs[static_cast<size_t>(input)].version = 0;
+    for (int input : state_inputs_) run.inputs[static_cast<size_t>(input)].derived = nullptr;
     run.fresh.resize(row_of_fresh_.size());
     for (size_t i = 0; i < row_bytes_.size(); ++i) run.stacked.push_back(static_cast<char*>(args.out[i].data));
     run.buffers = static_cast<char*>(args.workspace);
@@ -249,7 +249,7 @@ class ForeachKernel final : public ControlKernel {
     const int64_t row = p().reverse ? count - 1 - done : done;
     for (const Slice& slice : slices_)
       run.inputs[static_cast<size_t>(slice.input)] = {
-          static_cast<char*>(args.in[static_cast<size_t>(slice.source)].data) + row * slice.bytes, 0};
+          static_cast<char*>(args.in[static_cast<size_t>(slice.source)].data) + row * slice.bytes, nullptr};
     const int64_t next_row = done + 1 == count ? -1 : p().reverse ? row - 1 : row + 1;
     body_.step(body, run, done, row, next_row,
                random_ ? RngKey{args.rng.seed, mix(args.rng.stream, static_cast<uint64_t>(row))} : RngKey{});
@@ -358,7 +358,7 @@ class WhileLoopKernel final : public ControlKernel {
     std::vector<Plan::InputBinding> test_inputs;
     for (int source : cond_sources_) {
       const TensorRef& in = args.in[static_cast<size_t>(source)];
-      test_inputs.push_back({in.data, in.version});
+      test_inputs.push_back({in.data, in.derived});
     }
     TensorRef test{static_cast<char*>(args.workspace) + body_.workspace_bytes(), &test_spec_.shape, test_spec_.dtype};
     int64_t done = 0;
@@ -470,7 +470,7 @@ class CondKernel final : public ControlKernel {
       inputs.reserve(sources.size());
       for (int source : sources) {
         const TensorRef& in = args.in[static_cast<size_t>(source)];
-        inputs.push_back({in.data, in.version});
+        inputs.push_back({in.data, in.derived});
       }
     }
     std::span<const Plan::InputBinding> span() const { return inputs; }

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <vector>
 
+#include "hybridnet/runtime.h"
 #include "hybridnet/threads.h"
 #include "kernels/conv_reference.h"
+#include "kernels/dnnl/conv_choice.h"
 #include "kernels/dnnl/winograd.h"
 
 namespace hybridnet {
@@ -67,6 +69,8 @@ void expect_near(const std::vector<float>& found, const std::vector<double>& exp
 std::vector<float> run(const Case& c, const Convolution::Options& options, const float* a, const float* b,
                        int64_t results, const float* bias = nullptr, const float* addend = nullptr,
                        float* out1 = nullptr) {
+  Runtime::get();
+  DerivedData derived;
   Winograd winograd(c.g, options);
   std::vector<float> out(static_cast<size_t>(results), NAN);
   std::vector<char> workspace(static_cast<size_t>(winograd.workspace_bytes()) + 64);
@@ -74,12 +78,11 @@ std::vector<float> run(const Case& c, const Convolution::Options& options, const
   for (int repeat = 0; repeat < 2; ++repeat) {
     Convolution::Tensors t;
     t.a = a;
-    t.b = b;
+    t.b = {const_cast<float*>(b), nullptr, DType::kFloat32, Format::kPlain, &derived};
     t.c = bias;
     t.d = addend;
     t.out0 = out.data();
     t.out1 = out1;
-    t.weight_version = 7;
     t.workspace = aligned;
     winograd.run(t);
   }
@@ -155,13 +158,18 @@ TEST(WinogradTiles, NotANumberGoesToItsTileOnly) {
   EXPECT_FALSE(std::isnan(y[8 * 32]));
 }
 
-TEST(WinogradTiles, PaysForLargeUnitStrideLayersOnly) {
+TEST(ChooseConvolution, TakesLargeTilesForLargeUnitStrideLayersOnly) {
+  using onednn::ConvAlgorithm;
   const ConvGeometry good = geometry(8, 64, 64, 28, 28, 1, 1);
-  EXPECT_TRUE(Winograd::pays(good, ConvKind::kForward));
+  const auto large_tiles = [](const ConvGeometry& g, bool may_round_more = true) {
+    return onednn::choose_convolution({g, {}, may_round_more}) == ConvAlgorithm::kWinograd4x4;
+  };
+  EXPECT_TRUE(large_tiles(good));
+  EXPECT_FALSE(large_tiles(good, false));
   const auto with = [&](auto change) {
     ConvGeometry g = good;
     change(g);
-    return Winograd::pays(g, ConvKind::kForward);
+    return large_tiles(g);
   };
   EXPECT_FALSE(with([](ConvGeometry& g) { g.stride[1] = 2; }));
   EXPECT_FALSE(with([](ConvGeometry& g) { g.dilate[2] = 2; }));
@@ -172,6 +180,24 @@ TEST(WinogradTiles, PaysForLargeUnitStrideLayersOnly) {
   EXPECT_FALSE(with([](ConvGeometry& g) { g.c = 24; }));
   EXPECT_FALSE(with([](ConvGeometry& g) { g.n = 0; }));
   EXPECT_FALSE(with([](ConvGeometry& g) { g.n = 1, g.in = g.out = {1, 6, 6}; }));
+}
+
+TEST(ChooseConvolution, DependsOnDtypeSizeAndHowOftenWeightsChange) {
+  using onednn::ConvAlgorithm;
+  const ConvGeometry large = geometry(8, 64, 64, 28, 28, 1, 1), small = geometry(1, 64, 64, 14, 14, 1, 1);
+  const auto choice = [](const ConvGeometry& g, const onednn::Convolution::Options& options) {
+    return onednn::choose_convolution({g, options});
+  };
+  EXPECT_EQ(choice(large, {.dtype = DType::kFloat64}), ConvAlgorithm::kReference);
+  EXPECT_EQ(choice(large, {.dtype = DType::kBFloat16}), ConvAlgorithm::kDirect);
+  ConvGeometry empty = large;
+  empty.n = 0;
+  EXPECT_EQ(choice(empty, {}), ConvAlgorithm::kReference);
+  EXPECT_EQ(choice(large, {}), ConvAlgorithm::kWinograd2x2);
+  EXPECT_EQ(choice(small, {}), ConvAlgorithm::kDirect);
+  EXPECT_EQ(choice(small, {.remember = true}), ConvAlgorithm::kWinograd2x2);
+  EXPECT_EQ(choice(large, {.kind = ConvKind::kBackwardWeights}), ConvAlgorithm::kWinograd2x2);
+  EXPECT_EQ(choice(large, {.kind = ConvKind::kBackwardWeights, .bias = true}), ConvAlgorithm::kDirect);
 }
 
 }  // namespace

@@ -157,7 +157,7 @@ TEST(Preparation, RunsOncePerSetOfParameters) {
   const auto run = [&](Plan& plan) {
     NDArray out = NDArray::empty(Shape{2, 4, 5, 5}, DType::kFloat32);
     std::vector<Plan::InputBinding> in;
-    for (const NDArray& a : arrays) in.push_back({a.data(), a.impl()->chunk->data_version()});
+    for (const NDArray& a : arrays) in.push_back({a.data(), a.impl()->chunk->derived()});
     void* const outputs[] = {out.data()};
     plan.run({in, outputs, nullptr, {}, {}});
     return out;

@@ -1,0 +1,54 @@
+#include "kernels/dnnl/conv_choice.h"
+
+#include <algorithm>
+
+#include "kernels/winograd.h"
+#include "kernels/winograd_tiles.h"
+
+namespace hybridnet::onednn {
+namespace {
+
+using kernels::ConvGeometry;
+
+// Is F(4x4, 3x3) possible, and likely to be faster than the direct sum and than F(2x2, 3x3)?
+bool pays_4x4(const ConvGeometry& g, ConvKind kind) {
+  if (g.spatial != 2 || !g.channels_last || g.weights_last || g.groups != 1) return false;
+  for (const size_t k : {size_t{1}, size_t{2}}) {
+    if (g.kernel[k] != 3 || g.stride[k] != 1 || g.dilate[k] != 1 || g.pad[k] > 2) return false;
+  }
+  if (!kernels::winograd_channels(g.c) || !kernels::winograd_channels(g.o)) return false;
+  // Measured: narrow layers spend their time in the transforms, wide ones in reading 36 matrices where others read 9
+  // or 16. The gradient of the weights has no such rival.
+  if (std::min(g.c, g.o) < 32) return false;
+  const auto tiles_of = [](int64_t size) { return (size + 3) / 4; };
+  const int64_t tiles = g.n * tiles_of(g.out[1]) * tiles_of(g.out[2]), pairs = g.c * g.o;
+  const double waste = static_cast<double>(tiles * 16) / static_cast<double>(g.n * g.out[1] * g.out[2]);
+  if (waste > 1.8) return false;
+  if (kind == ConvKind::kBackwardWeights) return tiles >= (pairs <= 256 * 256 ? 12 : 24);
+  return pairs <= 128 * 160 ? tiles >= 12 : pairs <= 256 * 256 && tiles >= 96;
+}
+
+bool pays_2x2(const ConvGeometry& g, const Convolution::Options& options) {
+  if (options.kind == ConvKind::kBackwardWeights) {
+    // Transforming the result costs as much as 50 tiles or so, and its sums must fit memory beside the tensors.
+    constexpr int64_t kMaxWeights = 1 << 20;
+    return !options.bias && g.n * g.out_size() >= 512 && g.c * g.o <= kMaxWeights && kernels::winograd_applies(g);
+  }
+  // Weights that change are transformed each time, which pays for large images and batches only.
+  if (!options.remember && g.n * g.out_size() < 256) return false;
+  return kernels::winograd_applies(options.kind == ConvKind::kForward ? g : kernels::mirrored(g));
+}
+
+}  // namespace
+
+ConvAlgorithm choose_convolution(const ConvQuestion& q) {
+  const DType dtype = q.options.dtype;
+  if (dtype == DType::kFloat64 || q.geometry.empty()) return ConvAlgorithm::kReference;
+  if (dtype != DType::kFloat32) return ConvAlgorithm::kDirect;
+  const ActivationKind activation = q.options.activation.kind;
+  const bool end_fits_4x4 = activation == ActivationKind::kNone || activation == ActivationKind::kRelu;
+  if (q.may_round_more && end_fits_4x4 && pays_4x4(q.geometry, q.options.kind)) return ConvAlgorithm::kWinograd4x4;
+  return pays_2x2(q.geometry, q.options) ? ConvAlgorithm::kWinograd2x2 : ConvAlgorithm::kDirect;
+}
+
+}  // namespace hybridnet::onednn

@@ -1,0 +1,26 @@
+// Which algorithm computes a dense layer out = activation(data weight^T + bias).
+#pragma once
+
+#include <cstdint>
+
+namespace hybridnet::onednn {
+
+enum class DenseAlgorithm : int8_t {
+  kProduct,            // a plain product; bias before it, activation behind it
+  kFusedProduct,       // oneDNN's matmul of the plain weights, with bias and activation
+  kPackedMatmul,       // the same of weights in the layout that matmul prefers
+  kPackedInnerProduct  // oneDNN's inner product, likewise
+};
+
+struct DenseShape {
+  int64_t rows, features, hidden;
+  bool activation;  // something follows the product that oneDNN takes in
+  bool frozen;      // the weights rarely change, so that packing them pays
+};
+
+// Depends on the shape and the instruction set alone, so that equal calls give equal bits.
+DenseAlgorithm choose_dense(const DenseShape& shape);
+// The same for a product that oneDNN must compute (bfloat16).
+DenseAlgorithm choose_fused_dense(const DenseShape& shape);
+
+}  // namespace hybridnet::onednn

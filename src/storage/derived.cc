@@ -1,0 +1,159 @@
+#include "hybridnet/derived.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "hybridnet/storage.h"
+
+namespace hybridnet {
+
+// ---- copies
+
+DerivedCopy::DerivedCopy(std::string key) : key_(std::move(key)), budget_(storage(Device{}).derived_budget()) {}
+
+DerivedCopy::~DerivedCopy() { retire(); }
+
+DerivedCopy::Value DerivedCopy::get(int64_t bytes, const std::function<Value()>& make) {
+  std::vector<Value> dropped;  // freed after the locks
+  const std::lock_guard lock(mutex_);
+  touch();
+  if (value_) return value_;
+  if (retired() || !budget_.admit(*this, bytes, dropped)) return make();
+  dropped.clear();  // its memory may serve the new value
+  try {
+    value_ = make();
+  } catch (...) {
+    budget_.remove(*this, bytes);
+    throw;
+  }
+  bytes_ = bytes;
+  return value_;
+}
+
+void DerivedCopy::touch() { last_used_.store(budget_.tick(), std::memory_order_relaxed); }
+
+void DerivedCopy::retire() {
+  Value dropped;  // freed after the lock
+  const std::lock_guard lock(mutex_);
+  retired_.store(true, std::memory_order_release);
+  if (!value_) return;
+  budget_.remove(*this, bytes_);
+  dropped = std::move(value_);
+}
+
+// ---- the limit
+
+void DerivedBudget::set_limit(int64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  limit_ = bytes;
+}
+
+int64_t DerivedBudget::limit() const {
+  const std::lock_guard lock(mutex_);
+  return limit_;
+}
+
+bool DerivedBudget::admit(DerivedCopy& newcomer, int64_t bytes, std::vector<DerivedCopy::Value>& dropped) {
+  const std::lock_guard lock(mutex_);
+  const auto fits = [&] { return limit_ < 0 || this->bytes() + bytes <= limit_; };
+  // Makes room of copies that were not used since the newcomer was refused last, the oldest first.
+  while (!fits() && newcomer.was_refused_ && bytes <= limit_) {
+    DerivedCopy* oldest = nullptr;
+    for (DerivedCopy* copy : kept_) {
+      const uint64_t used = copy->last_used_.load(std::memory_order_relaxed);
+      if (used <= newcomer.last_refused_ && (!oldest || used < oldest->last_used_.load(std::memory_order_relaxed)))
+        oldest = copy;
+    }
+    if (!oldest) break;
+    const std::unique_lock lock_oldest(oldest->mutex_, std::try_to_lock);
+    if (!lock_oldest || !oldest->value_) break;  // in use after all, or being made
+    dropped.push_back(std::move(oldest->value_));
+    bytes_.fetch_sub(oldest->bytes_, std::memory_order_relaxed);
+    std::erase(kept_, oldest);
+  }
+  if (fits()) {
+    kept_.push_back(&newcomer);
+    bytes_.fetch_add(bytes, std::memory_order_relaxed);
+    newcomer.was_refused_ = false;
+    return true;
+  }
+  newcomer.was_refused_ = true;
+  newcomer.last_refused_ = tick_.fetch_add(1, std::memory_order_relaxed);
+  return false;
+}
+
+void DerivedBudget::remove(DerivedCopy& copy, int64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  std::erase(kept_, &copy);
+}
+
+// ---- arrays
+
+DerivedData::~DerivedData() {
+  drop();
+  delete copies_.load(std::memory_order_acquire);
+}
+
+void DerivedData::drop() noexcept {
+  Copies* const c = copies_.load(std::memory_order_acquire);
+  if (!c) return;
+  std::vector<std::weak_ptr<DerivedCopy>> dropped;
+  {
+    const std::lock_guard lock(c->mutex);
+    dropped.swap(c->list);
+    if (writes_) writes_->store(nullptr, std::memory_order_release);
+  }
+  for (const std::weak_ptr<DerivedCopy>& copy : dropped) {
+    if (const std::shared_ptr<DerivedCopy> alive = copy.lock()) alive->retire();
+  }
+}
+
+DerivedData::Copies& DerivedData::copies() {
+  Copies* known = copies_.load(std::memory_order_acquire);
+  if (known) return *known;
+  auto fresh = std::make_unique<Copies>();
+  if (copies_.compare_exchange_strong(known, fresh.get(), std::memory_order_acq_rel)) known = fresh.release();
+  return *known;
+}
+
+std::shared_ptr<DerivedCopy> DerivedData::find_or_add(std::span<const DerivedSource> sources,
+                                                      const std::string& recipe) {
+  std::string key = recipe;
+  for (const DerivedSource& source : sources) {
+    const std::array<const void*, 2> identity{source.data, source.derived};
+    key.append(reinterpret_cast<const char*>(identity.data()), sizeof(identity));
+  }
+  const auto remember = [](DerivedData& array, const std::shared_ptr<DerivedCopy>& copy) {
+    array.copies().list.emplace_back(copy);
+    if (array.writes_) array.writes_->store(&array, std::memory_order_release);
+  };
+  const auto purge = [](Copies& copies) {
+    std::erase_if(copies.list, [](const std::weak_ptr<DerivedCopy>& copy) {
+      const std::shared_ptr<DerivedCopy> alive = copy.lock();
+      return !alive || alive->retired();
+    });
+  };
+  std::shared_ptr<DerivedCopy> copy;
+  {
+    Copies& first = sources[0].derived->copies();
+    const std::lock_guard lock(first.mutex);
+    purge(first);
+    for (const std::weak_ptr<DerivedCopy>& known : first.list) {
+      const std::shared_ptr<DerivedCopy> alive = known.lock();
+      if (alive && alive->key() == key) return alive;
+    }
+    copy = std::make_shared<DerivedCopy>(std::move(key));
+    remember(*sources[0].derived, copy);
+  }
+  for (const DerivedSource& source : sources.subspan(1)) {
+    Copies& further = source.derived->copies();
+    const std::lock_guard lock(further.mutex);
+    purge(further);
+    remember(*source.derived, copy);
+  }
+  return copy;
+}
+
+}  // namespace hybridnet
