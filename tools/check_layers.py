@@ -23,7 +23,7 @@ CPP_LINES: list[tuple[str, ...]] = [  # top to bottom
     ("imperative", "plan"),
     ("passes", "ops"),
     ("graph", "ndarray", "kernels"),
-    ("op",),  # what an operator is: the contract alone; graph implements the registry
+    ("op",),  # what an operator is: its declaration, parameters, inference and registry
     ("engine", "storage"),
     ("base",),
 ]

@@ -83,6 +83,7 @@ bool dtype_valid_code(int code);
 constexpr bool is_floating(DType d) {
   return d == DType::kFloat32 || d == DType::kFloat64 || d == DType::kFloat16 || d == DType::kBFloat16;
 }
+constexpr bool is_half(DType d) { return d == DType::kFloat16 || d == DType::kBFloat16; }
 constexpr bool is_integer(DType d) {
   return d == DType::kUInt8 || d == DType::kInt32 || d == DType::kInt8 || d == DType::kInt64;
 }

@@ -270,6 +270,16 @@ class Op {
   bool train_sensitive = false;         // behaves differently in training
   bool skips_unwanted_outputs = false;  // kernel checks data == nullptr for outputs other than 0
   bool stops_gradient = false;
+  // Most of its time is multiplication: many products per element that it reads (matrix products, convolutions).
+  bool heavy = false;
+  // Its outputs hold elements of the input, all or some, in another order: cheap to compute again from the input.
+  bool takes_part_of_input = false;
+  // Whether row i (axis 0) of the output depends on row i of input 0 and on whole other inputs only, and one call for
+  // many rows is much cheaper than a call per row. Null: never. `rank`: of input 0.
+  std::function<bool(const void* params, int rank)> row_wise;
+  // Parameters with which the op does in training what it does with `params` in prediction; and with which it does in
+  // prediction what it does with `params` in training. Null: no parameters do that.
+  std::function<ParamsPtr(const void*params)> prediction_params, training_params;
   bool data_dependent_shape = false;  // output shape known only after running: run_dynamic
   bool hidden = false;                // internal helper op: not shown in nd/sym namespaces
   PointwiseFn pointwise = nullptr;
@@ -277,6 +287,8 @@ class Op {
   std::vector<int> image_inputs, image_outputs;  // these may be channels-last (all of them together), rank 3 to 5
   std::function<bool(const void* params)> image_active;  // null: always; false: this use takes plain memory only
   bool format_agnostic = false;  // same-shape elementwise: any format if all inputs and outputs share it
+  // Whether a use with float16 or bfloat16 runs the float32 kernel between conversions. Null: never.
+  std::function<bool(const LinkContext&)> through_float;
   std::vector<Sample> samples;
   // For ops with data_dependent_shape: computes outputs itself; allocate(i, spec) gives memory for output i.
   using Allocate = std::function<TensorRef(int output, const TensorSpec& spec)>;
@@ -288,7 +300,7 @@ class Op {
   std::function<Ref<Kernel>(const LinkContext&)> link_;
   Ref<Kernel> stateless;  // set by cpu(): the same kernel for every use, no linking needed
   std::function<Values(const void*, const GradientContext&)> gradient_;
-  std::function<int64_t(const void*, std::span<const TensorSpec>, std::span<const TensorSpec>)> cost_;
+  std::function<double(const void*, std::span<const TensorSpec>, std::span<const TensorSpec>)> cost_;
   bool gradient_declared_ = false;
   Saves saves_;
   int id = -1;  // dense index, stable within a process
@@ -335,6 +347,7 @@ class DeclarationBase {
   [[gnu::cold]] void set_doc(std::string_view text);
   [[gnu::cold]] void set_variadic(std::string_view count_param);
   [[gnu::cold]] void set_kernel(Ref<Kernel> kernel, DTypeSet dtypes);
+  [[gnu::cold]] void set_through_float(std::function<bool(const LinkContext&)> when);
   Op& op_;
 };
 }  // namespace detail
@@ -491,6 +504,43 @@ class OpBuilder : detail::DeclarationBase {
     op_.stops_gradient = true;
     return *this;
   }
+  OpBuilder& heavy() {
+    op_.heavy = true;
+    return *this;
+  }
+  OpBuilder& takes_part_of_input() {
+    op_.takes_part_of_input = true;
+    return *this;
+  }
+  // bool(const P&, int rank of input 0)
+  template <typename F>
+  OpBuilder& row_wise_when(F f) {
+    op_.row_wise = erased(std::move(f));
+    return *this;
+  }
+  // P(P): parameters that pin the behaviour of prediction, in every mode.
+  template <typename F>
+  OpBuilder& prediction_params(F f) {
+    op_.prediction_params = changed_params(std::move(f));
+    return *this;
+  }
+  // P(P): parameters that pin the behaviour of training, in every mode.
+  template <typename F>
+  OpBuilder& training_params(F f) {
+    op_.training_params = changed_params(std::move(f));
+    return *this;
+  }
+  // Kernels are written in float32 and float64: float16 and bfloat16 are converted before and after them.
+  OpBuilder& halves_through_float() {
+    set_through_float([](const LinkContext&) { return true; });
+    return *this;
+  }
+  // The same but for uses that have a kernel of their own for halves. bool(const P&, const LinkContext&)
+  template <typename F>
+  OpBuilder& halves_through_float_unless(F f) {
+    set_through_float([f = std::move(f)](const LinkContext& c) { return !f(*static_cast<const P*>(c.params), c); });
+    return *this;
+  }
   OpBuilder& internal() {
     op_.hidden = true;
     return *this;
@@ -515,7 +565,8 @@ class OpBuilder : detail::DeclarationBase {
     op_.image_active = erased(std::move(f));
     return *this;
   }
-  // int64_t(const P&, std::span<const TensorSpec> in, std::span<const TensorSpec> out): nanoseconds on one core
+  // double(const P&, std::span<const TensorSpec> in, std::span<const TensorSpec> out): nanoseconds on one core. Where
+  // sizes and attributes are multiplied, in double: the product may not fit into int64_t.
   template <typename F>
   OpBuilder& cost(F f) {
     op_.cost_ = erased(std::move(f));
@@ -546,6 +597,10 @@ class OpBuilder : detail::DeclarationBase {
   template <typename F>
   static auto erased(F f) {
     return detail::with_params<P>(std::move(f));
+  }
+  template <typename F>
+  static auto changed_params(F f) {
+    return [f = std::move(f)](const void* p) { return ParamSchema<P>::box(f(*static_cast<const P*>(p))); };
   }
 };
 

@@ -2,6 +2,7 @@
 // here, so that operators, oneDNN and engine workers never oversubscribe the machine.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
@@ -70,10 +71,10 @@ void parallel_ranges(int64_t count, int64_t grain, RangeFn fn, void* closure);
 
 // Calls f(begin, end) for disjoint ranges covering [0, count), on up to current_cores() threads; ranges hold at least
 // `grain` items. Exceptions of f reach the caller (the first one). Runs on the caller alone when count <= grain.
-template <typename F>
-void parallel_for(int64_t count, int64_t grain, F&& f) {
+template <std::integral Grain, typename F>
+void parallel_for(int64_t count, Grain grain, F&& f) {
   if (count <= 0) return;
-  if (count <= grain || current_cores() == 1) {
+  if (count <= static_cast<int64_t>(grain) || current_cores() == 1) {
     f(int64_t{0}, count);
     return;
   }
@@ -81,6 +82,15 @@ void parallel_for(int64_t count, int64_t grain, F&& f) {
   detail::parallel_ranges(
       count, grain, [](void* c, int64_t b, int64_t e) { (*static_cast<Fn*>(c))(b, e); },
       const_cast<void*>(static_cast<const void*>(&f)));
+}
+
+// How many items of about `ns_each` nanoseconds are worth a core of their own; at least 1.
+int64_t items_per_core(double ns_each);
+
+// The same for items that take about `ns_each` nanoseconds each.
+template <std::floating_point Ns, typename F>
+void parallel_for(int64_t count, Ns ns_each, F&& f) {
+  parallel_for(count, items_per_core(ns_each), std::forward<F>(f));
 }
 
 }  // namespace hybridnet

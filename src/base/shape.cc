@@ -1,5 +1,6 @@
 #include <string>
 
+#include "base/checked_size.h"
 #include "hybridnet/base.h"
 #include "hybridnet/error.h"
 
@@ -40,15 +41,15 @@ int64_t Shape::size() const { return size(0, ndim_); }
 
 int64_t Shape::size(int first, int last) const {
   int64_t product = 1;
-  bool overflow = false;
+  bool empty = false;
   for (int axis = first; axis < last; ++axis) {
-    if (dims_[axis] == 0) return 0;  // also where the sizes before it would have overflowed
-    overflow |= __builtin_mul_overflow(product, dims_[axis], &product);
+    if (dims_[axis] == 0) {
+      empty = true;
+    } else if (__builtin_mul_overflow(product, dims_[axis], &product) || product > kMaxElements) {
+      throw ShapeError({.expected = "at most 2**56 elements, sizes of 0 left out", .given = "shape " + str()});
+    }
   }
-  if (overflow) {
-    throw ShapeError({.expected = "fewer than 2**63 elements", .given = "shape " + str()});
-  }
-  return product;
+  return empty ? 0 : product;
 }
 
 void Shape::push_back(int64_t dim) {
@@ -69,11 +70,7 @@ std::string Shape::str() const {
 }
 
 int64_t TensorSpec::bytes() const {
-  int64_t bytes = 0;
-  if (__builtin_mul_overflow(shape.size(), dtype_size(dtype), &bytes)) {
-    throw ShapeError({.expected = "fewer than 2**63 bytes", .given = str()});
-  }
-  return bytes;
+  return shape.size() * dtype_size(dtype);  // at most 2**59
 }
 
 std::string TensorSpec::str() const {

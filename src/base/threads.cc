@@ -231,6 +231,12 @@ void threads_after_fork_in_child() {
   budget().free.store(cpu_cores(), std::memory_order_release);  // the other claimants are gone
 }
 
+int64_t items_per_core(double ns_each) {
+  // A team costs a few microseconds to wake, more on a busy machine: a share below 20 us does not pay.
+  constexpr double kShareNs = 20000, kLeastNs = 0.25;  // no loop over elements is faster than a quarter of a nanosecond
+  return std::max<int64_t>(1, static_cast<int64_t>(kShareNs / std::max(ns_each, kLeastNs)));
+}
+
 namespace detail {
 
 void parallel_ranges(int64_t count, int64_t grain, RangeFn fn, void* closure) {

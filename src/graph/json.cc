@@ -5,9 +5,9 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "graph/attr_text.h"
 #include "graph/control/control_flow.h"
 #include "hybridnet/graph.h"
+#include "op/attr_text.h"
 
 namespace hybridnet {
 namespace {

@@ -1,8 +1,8 @@
 #include <set>
 #include <unordered_set>
 
-#include "graph/attr_text.h"
 #include "graph/control/control_flow.h"
+#include "op/attr_text.h"
 
 namespace hybridnet {
 namespace {

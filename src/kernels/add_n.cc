@@ -10,13 +10,13 @@
 namespace hybridnet::kernels {
 
 void add_n(DType dtype, std::span<const void* const> in, void* out, int64_t n) {
-  const bool is_half = dtype == DType::kFloat16 || dtype == DType::kBFloat16;
-  const DType through = is_half ? DType::kFloat32 : dtype;
+  const bool halves = is_half(dtype);
+  const DType through = halves ? DType::kFloat32 : dtype;
   const SpanFn add = loops(Pointwise::kAdd).fn[0][static_cast<int>(through)];
   const ConvertFn widen = convert_fn(dtype, through), narrow = convert_fn(through, dtype);
   const int64_t size = dtype_size(dtype);
   const double cost = 0.12 * static_cast<double>(in.size());
-  parallel_for(n, grain_size(cost), [&](int64_t begin, int64_t end) {
+  parallel_for(n, cost, [&](int64_t begin, int64_t end) {
     constexpr int64_t kTile = 1024;
     alignas(64) double sum[kTile], next[kTile];  // room for any dtype
     for (int64_t i = begin; i < end; i += kTile) {
@@ -25,7 +25,7 @@ void add_n(DType dtype, std::span<const void* const> in, void* out, int64_t n) {
       widen(part(0), sum, m);
       for (size_t k = 1; k < in.size(); ++k) {
         const void* operand = part(k);
-        if (is_half) {
+        if (halves) {
           widen(operand, next, m);
           operand = next;
         }

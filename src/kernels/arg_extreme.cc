@@ -102,7 +102,7 @@ void arg_extreme(Extreme extreme, DType dtype, const void* in, int64_t outer, in
   const int64_t least = std::max<int64_t>(1, kMinBlock / std::min(inner, kWidth));
   const int64_t rows = std::max(least, (length + wanted - 1) / wanted), blocks = (length + rows - 1) / rows;
   const int64_t work = std::max<int64_t>(1, std::min(rows, length) * std::min(inner, kWidth));
-  const int64_t grain = std::max<int64_t>(1, grain_size(0.3) / work);
+  const int64_t grain = std::max<int64_t>(1, items_per_core(0.3) / work);
   if (blocks == 1) {
     return parallel_for(units, grain, [&](int64_t begin, int64_t end) {
       alignas(64) char values[kWidth * 8];

@@ -140,7 +140,7 @@ ConvertFn convert_fn(DType from, DType to) {
 void convert_parallel(DType from, const void* in, DType to, void* out, int64_t n) {
   const ConvertFn fn = convert_fn(from, to);
   const int64_t in_size = dtype_size(from), out_size = dtype_size(to);
-  parallel_for(n, grain_size(0.25), [&](int64_t begin, int64_t end) {
+  parallel_for(n, 0.25, [&](int64_t begin, int64_t end) {
     fn(static_cast<const char*>(in) + begin * in_size, static_cast<char*>(out) + begin * out_size, end - begin);
   });
 }

@@ -43,7 +43,7 @@ bool is_span_finite(DType dtype, const void* in, int64_t n) {
 bool all_finite(DType dtype, const void* in, int64_t n) {
   std::atomic<bool> finite{true};
   const int64_t size = dtype_size(dtype);
-  parallel_for(n, grain_size(0.2), [&](int64_t begin, int64_t end) {
+  parallel_for(n, 0.2, [&](int64_t begin, int64_t end) {
     if (!finite.load(std::memory_order_relaxed)) return;
     if (!is_span_finite(dtype, static_cast<const char*>(in) + begin * size, end - begin))
       finite.store(false, std::memory_order_relaxed);

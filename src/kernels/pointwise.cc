@@ -63,16 +63,9 @@ void apply(const SpanLoops& loops, DType dtype, const void* const* in, void* out
   apply_through(loops, dtype, is_floating(dtype) ? DType::kFloat32 : DType::kFloat64, in, out, n, scalars, repeat);
 }
 
-int64_t grain_size(double cost_ns) {
-  // A team costs a few microseconds to wake, more on a busy machine: a share below 20 us does not pay.
-  constexpr double kShareNs = 20000;
-  const double elements = kShareNs / (cost_ns > 0.25 ? cost_ns : 0.25);
-  return elements < 64 ? 64 : static_cast<int64_t>(elements);
-}
-
 void apply_parallel(const SpanLoops& loops, DType dtype, const void* const* in, void* out, int64_t n,
                     const double* scalars, Repeat repeat) {
-  const int64_t grain = grain_size(loops.cost_ns);
+  const int64_t grain = items_per_core(loops.cost_ns);
   if (n <= grain) return apply(loops, dtype, in, out, n, scalars, repeat);
   const int64_t size = dtype_size(dtype);
   parallel_for(n, grain, [&](int64_t begin, int64_t end) {

@@ -62,9 +62,6 @@ void apply_parallel(const SpanLoops& loops, DType dtype, const void* const* in, 
 void apply_through(const SpanLoops& loops, DType dtype, DType through, const void* const* in, void* out, int64_t n,
                    const double* scalars = nullptr, Repeat repeat = Repeat::kNone);
 
-// Elements that one thread should get at least when one element costs `cost_ns`.
-int64_t grain_size(double cost_ns);
-
 // Writes `value` as an element of dtype.
 void store_scalar(DType dtype, double value, void* out);
 

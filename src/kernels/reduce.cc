@@ -130,7 +130,7 @@ struct Stage {
   void run_rows(const StoreFn& store) const {
     const int64_t blocks = (reduced + kRowBlock - 1) / kRowBlock;
     if (blocks == 1) {
-      const int64_t grain = std::max<int64_t>(1, grain_size(0.25) / reduced);
+      const int64_t grain = std::max<int64_t>(1, items_per_core(0.25) / reduced);
       return parallel_for(outer, grain, [&](int64_t begin, int64_t end) {
         alignas(64) char acc[kWidth * 8];
         for (int64_t o = begin; o < end; o += kWidth) {
@@ -181,7 +181,7 @@ struct Stage {
     const int64_t blocks = (reduced + rows_per_block - 1) / rows_per_block;
     const int64_t work = rows_per_block * std::min(inner, kWidth);
     const int64_t grain =
-        std::max<int64_t>(1, grain_size(0.25) / std::max<int64_t>(1, std::min(work, reduced * inner)));
+        std::max<int64_t>(1, items_per_core(0.25) / std::max<int64_t>(1, std::min(work, reduced * inner)));
     const auto width_of = [&](int64_t tile) { return std::min(kWidth, inner - tile * kWidth); };
     if (blocks == 1) {
       return parallel_for(units, grain, [&](int64_t begin, int64_t end) {

@@ -17,6 +17,10 @@ HWY_BEFORE_NAMESPACE();
 namespace hybridnet::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+// Where integers of 64 bits are added and multiplied: unsigned, so that overflow wraps around.
+template <class A>
+using wrapping_t = std::conditional_t<std::is_same_v<A, int64_t>, uint64_t, A>;
+
 // What a reduction does with an element (map) and with two accumulators (combine), for scalars and for vectors.
 struct Identity {
   template <class A>
@@ -46,7 +50,7 @@ struct SumStep : Identity {
 struct SumAbsStep : SumStep {
   template <class A>
   static HWY_INLINE A map(A x) {
-    return x < A(0) ? -x : x;
+    return x < A(0) ? static_cast<A>(A(0) - wrapping_t<A>(x)) : x;
   }
   template <class D, class V>
   static HWY_INLINE V map(D, V x) {
@@ -56,7 +60,7 @@ struct SumAbsStep : SumStep {
 struct SumSquaresStep : SumStep {
   template <class A>
   static HWY_INLINE A map(A x) {
-    return x * x;
+    return static_cast<A>(wrapping_t<A>(x) * wrapping_t<A>(x));
   }
   template <class D, class V>
   static HWY_INLINE V map(D, V x) {
@@ -139,13 +143,12 @@ using Accumulator = std::conditional_t<
     kIsHalf<T>, std::conditional_t<Step::kSelects, float, double>,
     std::conditional_t<Step::kSelects, T, std::conditional_t<std::is_floating_point_v<T>, double, int64_t>>>;
 
-// Signed overflow of integer sums and products wraps around.
 template <class Step, class A>
 HWY_INLINE A combine(A a, A b) {
-  if constexpr (std::is_same_v<A, int64_t> && !Step::kSelects) {
-    return static_cast<int64_t>(Step::combine(static_cast<uint64_t>(a), static_cast<uint64_t>(b)));
-  } else {
+  if constexpr (Step::kSelects) {
     return Step::combine(a, b);
+  } else {
+    return static_cast<A>(Step::combine(static_cast<wrapping_t<A>>(a), static_cast<wrapping_t<A>>(b)));
   }
 }
 

@@ -43,7 +43,7 @@ void select(DType condition_dtype, const void* condition, int64_t item_size, con
   const SelectFn fn = select_fn(item_size);
   const ConvertFn to_bool = convert_fn(condition_dtype, DType::kBool);
   const int64_t condition_size = dtype_size(condition_dtype);
-  parallel_for(n, grain_size(0.5), [&](int64_t begin, int64_t end) {
+  parallel_for(n, 0.5, [&](int64_t begin, int64_t end) {
     constexpr int64_t kTile = 1024;
     bool tile[kTile];
     for (int64_t i = begin; i < end; i += kTile) {

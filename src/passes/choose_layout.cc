@@ -23,10 +23,7 @@ bool all_images(const Node& node, const Graph& graph, const std::vector<int>& in
          fits(outputs, node.specs.size(), [&](size_t i) { return node.specs[i]; });
 }
 
-bool is_convolution(const Op& op) {
-  return op.name == "Convolution" || op.name == "Deconvolution" || op.name == "_conv_backward_data" ||
-         op.name == "_conv_backward_weights";
-}
+bool is_convolution(const Op& op) { return op.heavy && !op.image_inputs.empty(); }
 
 // A node that can be in either order, and the inputs and outputs that change with it.
 struct Member {

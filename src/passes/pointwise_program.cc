@@ -146,7 +146,7 @@ class ProgramKernel final : public Kernel {
     tile_ = std::clamp(kTileBudget / std::max<int64_t>(1, slots * bytes_) / kShortestTile * kShortestTile,
                        kShortestTile, kLongestTile);
     const auto size = static_cast<double>(std::max<int64_t>(1, size_));
-    grain_ = kernels::grain_size(static_cast<double>(computing_cost(program)) / size);
+    grain_ = items_per_core(static_cast<double>(computing_cost(program)) / size);
   }
 
   void run(const KernelArgs& args) override {

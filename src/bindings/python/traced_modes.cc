@@ -9,52 +9,16 @@ namespace {
 
 constexpr unsigned kRecording = 1, kTraining = 2, kPaused = 4, kScopeTraining = 8;  // bits of a mode
 
-// A copy of params to change.
-class Changed {
- public:
-  Changed(const Op& op, const ParamsPtr& params) : op_(op), params_(op.schema->copy(*params)) {}
-  AttrValue get(const char* field) const { return op_.schema->get(params_->data(), op_.schema->find(field)); }
-  Changed& set(const char* field, const AttrValue& value) {
-    op_.schema->set(params_->data(), op_.schema->find(field), value, op_.name);
-    return *this;
-  }
-  ParamsPtr take() { return ParamsPtr(params_.get()); }
-
- private:
-  const Op& op_;
-  Ref<Params> params_;
-};
-
-bool is_random_leaky_relu(const Op& op, const Changed& params) {
-  return op.name == "LeakyReLU" && params.get("act_type").str() == "rrelu";
-}
-
-double number(const AttrValue& value) {
-  if (const double* d = std::get_if<double>(&value.value)) return *d;
-  const int64_t* i = std::get_if<int64_t>(&value.value);
-  return i != nullptr ? static_cast<double>(*i) : 0;
-}
-
 ParamsPtr predicting(const Op& op, ParamsPtr params) {
-  Changed changed(op, params);
-  if (op.name == "Dropout" && changed.get("mode").str() == "training") return changed.set("p", 0.0).take();
-  if (op.name == "RNN") return changed.set("p", 0.0).take();
-  if (op.name == "BatchNorm") return changed.set("use_global_stats", true).take();
-  if (is_random_leaky_relu(op, changed)) {
-    const double slope = (number(changed.get("lower_bound")) + number(changed.get("upper_bound"))) / 2;
-    return changed.set("lower_bound", slope).set("upper_bound", slope).take();
-  }
-  return params;
+  return op.prediction_params ? op.prediction_params(params->data()) : std::move(params);
 }
 
 // In a graph that is traced in training mode, and runs only in it, nothing has to change.
 ParamsPtr training(const Op& op, ParamsPtr params) {
-  Changed changed(op, params);
-  if (op.name == "Dropout") return changed.set("mode", "always").take();
+  if (op.training_params) return op.training_params(params->data());
+  if (!op.prediction_params || op.schema->equal(op.prediction_params(params->data())->data(), params->data()))
+    return params;  // both modes are the same to it
   TraceState& trace = trace_state();
-  const bool depends = (op.name == "RNN" && number(changed.get("p")) > 0) || is_random_leaky_relu(op, changed) ||
-                       (op.name == "BatchNorm" && changed.get("use_global_stats").str() != "True");
-  if (!depends) return params;
   trace.reads |= kReadTraining;
   if (trace.training) return params;
   ErrorFields e;

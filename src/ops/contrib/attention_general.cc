@@ -2,7 +2,6 @@
 #include "ops/contrib/attention_params.h"
 #include "ops/contrib/attention_products.h"
 #include "ops/emit.h"
-#include "ops/float_kernel.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -77,9 +76,13 @@ void register_attention_general(OpRegistry& ops) {
       .input("b", "(other length, batch, heads * parts_b * size)")
       .output("output", "(batch * heads, length, other length)")
       .infer(infer_scores)
-      .link(float_kernel<ScoresParams>([](const ScoresParams& p, const KernelArgs& a) {
-        attention_scores(a.in[0], {p.parts_a, p.part_a}, a.in[1], {p.parts_b, p.part_b}, p.heads, p.scale, a.out[0]);
-      }))
+      .cpu(
+          [](const ScoresParams& p, const KernelArgs& a) {
+            attention_scores(a.in[0], {p.parts_a, p.part_a}, a.in[1], {p.parts_b, p.part_b}, p.heads, p.scale,
+                             a.out[0]);
+          },
+          kFloating)
+      .halves_through_float()
       .cost([](const ScoresParams& p, auto in, auto out) {
         return 500 + out[0].shape.size() * (in[0].shape[2] / p.heads) / 20;
       })
@@ -92,10 +95,13 @@ void register_attention_general(OpRegistry& ops) {
       .input("values", "(length of values, batch, heads * parts_values * size)")
       .output("output", "(length, batch, heads * parts_out * size)")
       .infer(infer_mix)
-      .link(float_kernel<MixParams>([](const MixParams& p, const KernelArgs& a) {
-        attention_mix(a.in[0], p.transpose, a.in[1], {p.parts_values, p.part_values}, p.heads, p.scale, a.out[0],
-                      {p.parts_out, p.part_out});
-      }))
+      .cpu(
+          [](const MixParams& p, const KernelArgs& a) {
+            attention_mix(a.in[0], p.transpose, a.in[1], {p.parts_values, p.part_values}, p.heads, p.scale, a.out[0],
+                          {p.parts_out, p.part_out});
+          },
+          kFloating)
+      .halves_through_float()
       .cost([](const MixParams& p, auto in, auto out) {
         (void)out;
         return 500 + in[0].shape.size() * (in[1].shape[2] / p.heads) / 20;

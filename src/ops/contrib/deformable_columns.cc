@@ -1,6 +1,5 @@
 // _deformable_columns and _deformable_spread: what gradients of deformable convolution are made of, to any order.
 #include "ops/contrib/deformable_gradients.h"
-#include "ops/float_kernel.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -73,7 +72,8 @@ void register_deformable_columns(OpRegistry& ops) {
       .input("offset", "(batch, groups * taps * 2, out height, out width): y, then x, of every tap")
       .output("output", "(channels, taps, batch, out height * out width)")
       .infer(infer_columns)
-      .link(float_kernel(run_columns))
+      .cpu(run_columns, kFloating)
+      .halves_through_float()
       .cost([](const ColumnsParams&, auto, auto out) { return sampling_cost(out[0].shape); })
       .gradient(columns_gradient, Saves::all_inputs())
       .internal()
@@ -87,7 +87,8 @@ void register_deformable_columns(OpRegistry& ops) {
       .input("offset", "(batch, groups * taps * 2, out height, out width)")
       .output("output", "shape image_shape")
       .infer(infer_spread)
-      .link(float_kernel(run_spread))
+      .cpu(run_spread, kFloating)
+      .halves_through_float()
       .cost([](const ColumnsParams&, auto in, auto) { return sampling_cost(in[0].shape); })
       .gradient(spread_gradient, Saves::all_inputs())
       .internal()

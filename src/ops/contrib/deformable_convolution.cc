@@ -2,7 +2,6 @@
 //   Dai et al.: Deformable Convolutional Networks, ICCV 2017; Zhu et al.: Deformable ConvNets v2, CVPR 2019.
 #include "kernels/gemm.h"
 #include "ops/contrib/deformable_gradients.h"
-#include "ops/float_kernel.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -180,7 +179,8 @@ OpBuilder<P> declare_deformable(OpRegistry& ops, const char* name, bool modulate
       .output("output", "(batch, num_filter, out height, out width)")
       .num_inputs([modulated](const P& p) { return 4 + modulated - p.no_bias; })
       .infer([](const P& p, InferContext& c) { infer_deformable(p, c); })
-      .link(float_kernel<P>(run_deformable<P>))
+      .cpu(run_deformable<P>, kFloating)
+      .halves_through_float()
       .cost([](const P& p, auto, auto out) { return 1000 + out[0].shape.size() * p.taps() * 4; })
       .gradient([](const P& p, const GradientContext& g) { return deformable_gradient(p, g); }, Saves::all_inputs());
   return builder;

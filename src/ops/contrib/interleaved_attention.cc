@@ -5,7 +5,6 @@
 #include "ops/contrib/attention_params.h"
 #include "ops/contrib/attention_products.h"
 #include "ops/emit.h"
-#include "ops/float_kernel.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -114,14 +113,22 @@ void declare_values(OpRegistry& ops, const char* name, int parts, const char* fi
         return attention_cost(p, in[1].shape, in[0].shape[2] / parts);
       });
   if (parts == 3) {
-    builder.link(float_kernel<HeadsParams>([](const HeadsParams& p, const KernelArgs& a) {
-      attention_mix(a.in[1], false, a.in[0], {3, 2}, p.heads, 1.0, a.out[0], {1, 0});
-    }));
+    builder
+        .cpu(
+            [](const HeadsParams& p, const KernelArgs& a) {
+              attention_mix(a.in[1], false, a.in[0], {3, 2}, p.heads, 1.0, a.out[0], {1, 0});
+            },
+            kFloating)
+        .halves_through_float();
     builder.sample({{3, 2, 12}, {4, 3, 3}}, {{"heads", "2"}});
   } else {
-    builder.link(float_kernel<HeadsParams>([](const HeadsParams& p, const KernelArgs& a) {
-      attention_mix(a.in[1], false, a.in[0], {2, 1}, p.heads, 1.0, a.out[0], {1, 0});
-    }));
+    builder
+        .cpu(
+            [](const HeadsParams& p, const KernelArgs& a) {
+              attention_mix(a.in[1], false, a.in[0], {2, 1}, p.heads, 1.0, a.out[0], {1, 0});
+            },
+            kFloating)
+        .halves_through_float();
     builder.sample({{3, 2, 8}, {4, 2, 3}}, {{"heads", "2"}});
   }
 }
@@ -134,9 +141,12 @@ void register_interleaved_attention(OpRegistry& ops) {
       .input("queries_keys_values", "(length, batch, heads * 3 * size): per head query, key, value")
       .output("output", "(batch * heads, length, length)")
       .infer(infer_self_scores)
-      .link(float_kernel<HeadsParams>([](const HeadsParams& p, const KernelArgs& a) {
-        attention_scores(a.in[0], {3, 0}, a.in[0], {3, 1}, p.heads, scale_of(*a.in[0].shape, p.heads, 3), a.out[0]);
-      }))
+      .cpu(
+          [](const HeadsParams& p, const KernelArgs& a) {
+            attention_scores(a.in[0], {3, 0}, a.in[0], {3, 1}, p.heads, scale_of(*a.in[0].shape, p.heads, 3), a.out[0]);
+          },
+          kFloating)
+      .halves_through_float()
       .cost([](const HeadsParams& p, auto in, auto out) { return attention_cost(p, out[0].shape, in[0].shape[2] / 3); })
       .gradient(self_scores_gradient, Saves::all_inputs())
       .sample({{3, 2, 12}}, {{"heads", "2"}})
@@ -147,9 +157,12 @@ void register_interleaved_attention(OpRegistry& ops) {
       .input("keys_values", "(length of keys, batch, heads * 2 * size): per head key, value")
       .output("output", "(batch * heads, length, length of keys)")
       .infer(infer_cross_scores)
-      .link(float_kernel<HeadsParams>([](const HeadsParams& p, const KernelArgs& a) {
-        attention_scores(a.in[0], {1, 0}, a.in[1], {2, 0}, p.heads, scale_of(*a.in[0].shape, p.heads, 1), a.out[0]);
-      }))
+      .cpu(
+          [](const HeadsParams& p, const KernelArgs& a) {
+            attention_scores(a.in[0], {1, 0}, a.in[1], {2, 0}, p.heads, scale_of(*a.in[0].shape, p.heads, 1), a.out[0]);
+          },
+          kFloating)
+      .halves_through_float()
       .cost([](const HeadsParams& p, auto in, auto out) { return attention_cost(p, out[0].shape, in[0].shape[2]); })
       .gradient(cross_scores_gradient, Saves::all_inputs())
       .sample({{3, 2, 4}, {2, 2, 8}}, {{"heads", "2"}});

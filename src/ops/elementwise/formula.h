@@ -58,7 +58,7 @@ template <class F>
 void run_formula(const F& f, const KernelArgs& a, double cost_ns) {
   const TensorRef& out = a.out[0];
   const int64_t bytes = dtype_size(out.dtype);
-  parallel_for(out.size(), kernels::grain_size(cost_ns), [&](int64_t begin, int64_t end) {
+  parallel_for(out.size(), cost_ns, [&](int64_t begin, int64_t end) {
     const void* in[formula_arity<F>()];
     for (int i = 0; i < formula_arity<F>(); ++i) in[i] = a.in[i].as<char>() + begin * bytes;
     formula_span<F>(&f, out.dtype, in, out.as<char>() + begin * bytes, end - begin);

@@ -150,6 +150,7 @@ void register_leaky_relu(OpRegistry& ops) {
       .cpu(run_leaky, kFloating)
       .random()
       .train_sensitive()
+      .prediction_params([](const LeakyReluParams& p) { return has_mask(p) ? mean_of_random(p) : p; })
       .skips_unwanted_outputs()
       .inplace(0, 0)
       .cost([](const LeakyReluParams& p, auto in, auto out) { return elementwise_cost(plain_leaky_loops(p), in, out); })

@@ -44,7 +44,7 @@ void run_compare(const ScalarParams& p, const KernelArgs& a) {
   const TensorRef& in = a.in[0];
   const TensorRef& out = a.out[0];
   if (is_exact_in(out.dtype, p.scalar)) return run_scalar<F, kScalarRight>(p, a);
-  parallel_for(out.size(), kernels::grain_size(1), [&](int64_t begin, int64_t end) {
+  parallel_for(out.size(), 1.0, [&](int64_t begin, int64_t end) {
     compare_wide<F>(p.scalar, in.dtype, in.as<char>() + begin * dtype_size(in.dtype), out.dtype,
                     out.as<char>() + begin * dtype_size(out.dtype), end - begin);
   });

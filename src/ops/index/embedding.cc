@@ -74,7 +74,10 @@ OpBuilder<EmbeddingParams> declare_embedding(OpRegistry& ops, const char* name) 
 }  // namespace
 
 void register_embedding(OpRegistry& ops) {
-  declare_embedding(ops, "Embedding").alias("_npx_embedding").alias("_sparse_Embedding");
+  declare_embedding(ops, "Embedding")
+      .row_wise_when([](const EmbeddingParams&, int rank) { return rank >= 1; })
+      .alias("_npx_embedding")
+      .alias("_sparse_Embedding");
   declare_embedding(ops, "_contrib_SparseEmbedding");
 }
 

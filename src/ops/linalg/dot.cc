@@ -124,6 +124,8 @@ void register_dot(OpRegistry& ops) {
       .input("rhs", "one axis or more")
       .output("output", "the remaining axes of lhs, then those of rhs")
       .infer(infer_dot)
+      .heavy()
+      .row_wise_when([](const DotParams& p, int rank) { return rank == 2 && !p.transpose_a; })
       .link(link_dot, kNumeric)
       .gradient(dot_gradient, Saves::of({0, 1}))
       .cost([](const DotParams& p, auto in, auto out) {

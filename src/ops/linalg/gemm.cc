@@ -5,7 +5,6 @@
 
 #include "hybridnet/op.h"
 #include "ops/emit.h"
-#include "ops/through_float.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -132,12 +131,6 @@ class GemmKernel final : public Kernel {
   GemmParams p_;
 };
 
-Ref<Kernel> link_gemm(const GemmParams& p, const LinkContext& c) {
-  if (is_half(c.in[0].dtype))
-    return link_through_float(c, [&](const LinkContext& inner) { return link_gemm(p, inner); });
-  return Ref<Kernel>(new GemmKernel(p));
-}
-
 Value product(const Value& a, const Value& b, bool transpose_a, bool transpose_b, const GemmParams& p) {
   Gemm2Schema q;
   q.transpose_a = transpose_a;
@@ -168,7 +161,8 @@ OpBuilder<P> declare_gemm(OpRegistry& ops, const char* name) {
       .input("B", "stack of matrices (..., k, n), or (..., n, k) when transpose_b")
       .output("output", "(..., m, n)")
       .infer([](const P& p, InferContext& c) { infer_gemm(p, c); })
-      .link([](const P& p, const LinkContext& c) { return link_gemm(p, c); })
+      .link([](const P& p, const LinkContext&) { return Ref<Kernel>(new GemmKernel(p)); })
+      .halves_through_float()
       .gradient([](const P& p, const GradientContext& g) { return gemm_gradient(p, g); }, Saves::of({0, 1}))
       .cost([](const P& p, auto in, auto out) {
         (void)out;

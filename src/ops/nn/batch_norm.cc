@@ -6,7 +6,6 @@
 #include "hybridnet/op.h"
 #include "ops/emit.h"
 #include "ops/nn/image_layout.h"
-#include "ops/through_float.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -161,8 +160,6 @@ class ForwardKernel final : public Kernel {
 
 template <bool kRelu, VarOutput kVar>
 Ref<Kernel> link_forward(const BatchNormParams& p, const LinkContext& c) {
-  if (is_half(c.in[0].dtype))
-    return link_through_float(c, [&](const LinkContext& inner) { return link_forward<kRelu, kVar>(p, inner); });
   const ChannelShape s = channel_shape(c.in[0].shape, p.axis, c);
   const bool batch = c.train && !p.use_global_stats;
   if (c.in[0].dtype == DType::kFloat64) return Ref<Kernel>(new ForwardKernel<double>(p, s, batch, kRelu, kVar));
@@ -225,8 +222,6 @@ class BackwardKernel final : public Kernel {
 };
 
 Ref<Kernel> link_backward(const BackwardParams& p, const LinkContext& c) {
-  if (is_half(c.in[1].dtype) || is_half(c.in[0].dtype))
-    return link_through_float(c, [&](const LinkContext& inner) { return link_backward(p, inner); });
   const ChannelShape s = channel_shape(c.in[1].shape, p.axis, c);
   if (c.in[1].dtype == DType::kFloat64) return Ref<Kernel>(new BackwardKernel<double>(p, s));
   return Ref<Kernel>(new BackwardKernel<float>(p, s));
@@ -383,6 +378,7 @@ OpBuilder<P> declare(OpRegistry& ops, const char* name) {
       .num_visible_outputs([](const P& p) { return p.output_mean_var ? 3 : 1; })
       .infer([](const P& p, InferContext& c) { infer_batch_norm(p, c); })
       .link([](const P& p, const LinkContext& c) { return link_forward<kRelu, kVar>(p, c); })
+      .halves_through_float()
       .gradient([](const P& p, const GradientContext& g) { return batch_norm_gradient<kRelu, kVar>(p, g); },
                 Saves::of({0, 1, 2}, {1, 2}))
       .writeback(3, 3)
@@ -391,6 +387,10 @@ OpBuilder<P> declare(OpRegistry& ops, const char* name) {
       .inplace(3, 3)
       .inplace(4, 4)
       .train_sensitive()
+      .prediction_params([](P p) {
+        p.use_global_stats = true;
+        return p;
+      })
       .skips_unwanted_outputs()
       .image({0}, {0})
       .image_when([](const P& p) { return p.axis == 1; })
@@ -444,6 +444,7 @@ void register_batch_norm(OpRegistry& ops) {
       .output("beta_grad", "(channels,)")
       .infer(infer_backward)
       .link(link_backward)
+      .halves_through_float()
       .gradient(backward_gradient, Saves::all_inputs())
       .inplace(0, 0)
       .skips_unwanted_outputs()

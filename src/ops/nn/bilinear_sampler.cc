@@ -1,7 +1,6 @@
 // BilinearSampler: images read at the points of a grid.
 #include "hybridnet/op.h"
 #include "ops/emit.h"
-#include "ops/float_kernel.h"
 #include "ops/nn/point_sampling.h"
 
 namespace hybridnet::ops {
@@ -56,7 +55,8 @@ void register_bilinear_sampler(OpRegistry& ops) {
       .input("grid", "points (batch, 2, out height, out width): x in the first plane, y in the second")
       .output("output", "(batch, channels, out height, out width)")
       .infer(infer_bilinear_sampler)
-      .link(float_kernel(run_bilinear_sampler))
+      .cpu(run_bilinear_sampler, kFloating)
+      .halves_through_float()
       .gradient(bilinear_sampler_gradient, Saves::all_inputs())
       .cost([](const BilinearSamplerParams&, auto, auto out) { return point_sampling_cost_ns(out[0]); })
       .sample({{2, 2, 3, 4}, {2, 2, 3, 2}}, {}, -0.95, 0.95)

@@ -168,6 +168,8 @@ void register_convolution(OpRegistry& ops) {
               "(batch, num_filter, out...) with out = floor((size + 2 pad - dilate (kernel - 1) - 1) / stride) + 1")
       .num_inputs(bias_inputs)
       .infer(infer_convolution)
+      .heavy()
+      .row_wise_when([](const ConvolutionParams&, int) { return true; })
       .link([](const ConvolutionParams& p, const LinkContext& c) {
         return link_conv(c, conv_geometry(p, c.in[0].shape, c.out[0].shape, linked_channels_last(c)),
                          {.kind = ConvKind::kForward, .bias = !p.no_bias});
@@ -200,6 +202,7 @@ void register_convolution(OpRegistry& ops) {
       .input("weight", "as in Convolution")
       .output("data_grad", "(batch, channels, data_size...)")
       .infer(infer_backward_data)
+      .heavy()
       .link([](const ConvolutionGradientParams& p, const LinkContext& c) {
         return link_conv(c, conv_geometry(p, c.out[0].shape, c.in[0].shape, linked_channels_last(c)),
                          {.kind = ConvKind::kBackwardData});
@@ -226,6 +229,7 @@ void register_convolution(OpRegistry& ops) {
       .output("bias_grad", "(num_filter,)")
       .num_outputs([](const ConvolutionGradientParams& p) { return p.no_bias ? 1 : 2; })
       .infer(infer_backward_weights)
+      .heavy()
       .link([](const ConvolutionGradientParams& p, const LinkContext& c) {
         return link_conv(c, conv_geometry(p, c.in[0].shape, c.in[1].shape, linked_channels_last(c)),
                          {.kind = ConvKind::kBackwardWeights, .bias = !p.no_bias});

@@ -3,8 +3,8 @@
 #include "kernels/conv_reference.h"
 #include "kernels/dnnl/conv_choice.h"
 #include "kernels/winograd.h"
+#include "op/through_float.h"
 #include "ops/nn/activation_params.h"
-#include "ops/through_float.h"
 
 namespace hybridnet::ops {
 namespace {

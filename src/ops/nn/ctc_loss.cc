@@ -7,7 +7,6 @@
 #include "kernels/convert.h"
 #include "kernels/ctc.h"
 #include "ops/emit.h"
-#include "ops/through_float.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -170,9 +169,7 @@ void run_second_product(const CtcLossParams& p, const KernelArgs& a) {
 
 template <void (*narrow)(const CtcLossParams&, const KernelArgs&),
           void (*wide)(const CtcLossParams&, const KernelArgs&)>
-Ref<Kernel> link_typed(const CtcLossParams& p, const LinkContext& c) {
-  if (is_half(c.in[0].dtype))
-    return link_through_float(c, [&p](const LinkContext& inner) { return link_typed<narrow, wide>(p, inner); });
+Ref<Kernel> link_typed(const CtcLossParams&, const LinkContext& c) {
   return function_kernel<CtcLossParams>(c.in[0].dtype == DType::kFloat64 ? wide : narrow);
 }
 
@@ -229,6 +226,7 @@ void register_ctc_loss(OpRegistry& ops) {
       .visible_outputs(1)
       .infer(infer_ctc_loss)
       .link(link_typed<run_ctc_loss<float>, run_ctc_loss<double>>)
+      .halves_through_float()
       .gradient(ctc_loss_gradient, Saves::all())
       .skips_unwanted_outputs()
       .may_raise()
@@ -258,6 +256,7 @@ void register_ctc_loss(OpRegistry& ops) {
         c.set_out_shape(0, c.in_shape(0));
       })
       .link(link_typed<run_second_product<float>, run_second_product<double>>)
+      .halves_through_float()
       .gradient(kNotDifferentiable)
       .may_raise()
       .cost([](const CtcLossParams&, auto in, auto) { return 2 * ctc_cost_ns(in); })

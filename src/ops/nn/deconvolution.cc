@@ -160,6 +160,7 @@ void register_deconvolution(OpRegistry& ops) {
               "(batch, num_filter, out...) with out = stride (size - 1) + dilate (kernel - 1) + 1 - 2 pad + adj")
       .num_inputs([](const DeconvolutionParams& p) { return p.no_bias ? 2 : 3; })
       .infer(infer_deconvolution)
+      .heavy()
       .link([](const DeconvolutionParams& p, const LinkContext& c) {
         const kernels::ConvGeometry g =
             conv_geometry(transposed(p, c.in[0].shape), c.out[0].shape, c.in[0].shape, linked_channels_last(c));

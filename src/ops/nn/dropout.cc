@@ -218,6 +218,14 @@ void register_dropout(OpRegistry& ops) {
       .cpu(run_dropout, kFloating)
       .random()
       .train_sensitive()
+      .prediction_params([](DropoutParams p) {
+        if (p.mode == DropoutMode::kTraining) p.p = 0;
+        return p;
+      })
+      .training_params([](DropoutParams p) {
+        p.mode = DropoutMode::kAlways;
+        return p;
+      })
       .skips_unwanted_outputs()
       .identity_when([](const DropoutParams& p, bool train) { return p.is_identity(train); })
       .inplace(0, 0)

@@ -6,9 +6,9 @@
 #include "kernels/dnnl/dense_choice.h"
 #include "kernels/dnnl/matmul.h"
 #include "kernels/gemm.h"
+#include "op/through_float.h"
 #include "ops/emit.h"
 #include "ops/nn/activation_params.h"
-#include "ops/through_float.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -281,6 +281,8 @@ OpBuilder<P> declare(OpRegistry& ops, const char* name) {
 
 void register_fully_connected(OpRegistry& ops) {
   declare<FullyConnectedParams>(ops, "FullyConnected")
+      .heavy()
+      .row_wise_when([](const FullyConnectedParams&, int rank) { return rank >= 2; })
       .alias("_npx_fully_connected")
       .alias("_sparse_FullyConnected")
       .doc("Affine map of each row: data weight^T + bias.")

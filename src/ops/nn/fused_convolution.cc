@@ -1,9 +1,9 @@
 // Convolution that adds another tensor and applies an activation before its result is stored. Prediction only: passes
 // make it after differentiation.
 #include "hybridnet/op.h"
+#include "op/through_float.h"
 #include "ops/nn/activation_params.h"
 #include "ops/nn/convolution_params.h"
-#include "ops/through_float.h"
 
 namespace hybridnet::ops {
 namespace {

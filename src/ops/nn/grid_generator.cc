@@ -3,7 +3,6 @@
 #include "hybridnet/threads.h"
 #include "kernels/affine_grid.h"
 #include "ops/emit.h"
-#include "ops/float_kernel.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -124,7 +123,8 @@ void register_grid_generator(OpRegistry& ops) {
       .output("grid_dst", "the grid before: affine (3, height * width), warp (2, height, width)")
       .visible_outputs(1)
       .infer(infer_grid_generator)
-      .link(float_kernel(run_grid_generator))
+      .cpu(run_grid_generator, kFloating)
+      .halves_through_float()
       .gradient(grid_generator_gradient, Saves::of({}, {1}))
       .skips_unwanted_outputs()
       .sample({{2, 6}}, {{"transform_type", "affine"}, {"target_shape", "(3, 4)"}})

@@ -9,7 +9,6 @@
 #include "hybridnet/threads.h"
 #include "kernels/row_sums.h"
 #include "ops/emit.h"
-#include "ops/float_kernel.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -251,7 +250,8 @@ void register_group_norm(OpRegistry& ops) {
       .output("std", "(batch, num_groups): sqrt(variance + eps)")
       .num_visible_outputs([](const GroupNormParams& p) { return p.output_mean_var ? 3 : 1; })
       .infer(infer_group_norm)
-      .link(float_kernel(run_group_norm))
+      .cpu(run_group_norm, kFloating)
+      .halves_through_float()
       .skips_unwanted_outputs()
       .gradient([](const GroupNormParams& p,
                    const GradientContext& g) { return norm_gradient(g, p.num_groups, p.eps, false); },
@@ -269,7 +269,8 @@ void register_group_norm(OpRegistry& ops) {
       .output("var", "(batch, channels)")
       .visible_outputs(1)
       .infer(infer_instance_norm)
-      .link(float_kernel(run_instance_norm))
+      .cpu(run_instance_norm, kFloating)
+      .halves_through_float()
       .skips_unwanted_outputs()
       .gradient([](const InstanceNormParams& p,
                    const GradientContext& g) { return norm_gradient(g, g.input_spec(0).shape[1], p.eps, true); },
@@ -291,7 +292,8 @@ void register_group_norm(OpRegistry& ops) {
       .output("gamma_grad", "shape of gamma")
       .output("beta_grad", "shape of gamma")
       .infer(infer_backward)
-      .link(float_kernel(run_backward))
+      .cpu(run_backward, kFloating)
+      .halves_through_float()
       .gradient(backward_gradient, Saves::all_inputs())
       .sample(backward);
 }

@@ -7,7 +7,6 @@
 #include "hybridnet/threads.h"
 #include "kernels/row_sums.h"
 #include "ops/emit.h"
-#include "ops/float_kernel.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -153,7 +152,8 @@ void register_l2_normalization(OpRegistry& ops) {
       .output("norm", "the norms: (batch,), (batch, 1, ...) or (batch, channels)")
       .visible_outputs(1)
       .infer(infer_l2_normalization)
-      .link(float_kernel(run_l2_normalization))
+      .cpu(run_l2_normalization, kFloating)
+      .halves_through_float()
       .gradient(l2_normalization_gradient, Saves::all_outputs())
       .sample({{3, 4}})
       .sample({{2, 3, 4}}, {{"mode", "channel"}, {"eps", "0.001"}})

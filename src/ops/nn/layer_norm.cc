@@ -6,7 +6,6 @@
 #include "kernels/softmax.h"
 #include "kernels/strided_copy.h"
 #include "ops/emit.h"
-#include "ops/float_kernel.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -87,8 +86,6 @@ class LayerNormKernel final : public Kernel {
 };
 
 Ref<Kernel> link_layer_norm(const LayerNormParams& p, const LinkContext& c) {
-  if (is_half(c.in[0].dtype))
-    return link_through_float(c, [&](const LinkContext& inner) { return link_layer_norm(p, inner); });
   if (c.in[0].dtype == DType::kFloat64) return Ref<Kernel>(new LayerNormKernel<double>(p, c.in[0].shape));
   return Ref<Kernel>(new LayerNormKernel<float>(p, c.in[0].shape));
 }
@@ -108,9 +105,7 @@ class BackwardKernel final : public Kernel {
   NormRows rows_;
 };
 
-Ref<Kernel> link_backward(const NoParams& p, const LinkContext& c) {
-  if (is_half(c.in[0].dtype))
-    return link_through_float(c, [&](const LinkContext& inner) { return link_backward(p, inner); });
+Ref<Kernel> link_backward(const NoParams&, const LinkContext& c) {
   if (c.in[0].dtype == DType::kFloat64) return Ref<Kernel>(new BackwardKernel<double>(c.in[1].shape));
   return Ref<Kernel>(new BackwardKernel<float>(c.in[1].shape));
 }
@@ -202,6 +197,7 @@ void register_layer_norm(OpRegistry& ops) {
       .num_visible_outputs([](const LayerNormParams& p) { return p.output_mean_var ? 3 : 1; })
       .infer(infer_layer_norm)
       .link(link_layer_norm)
+      .halves_through_float()
       .gradient(layer_norm_gradient, Saves::of({0, 1}, {1, 2}))
       .skips_unwanted_outputs()
       .cost([](const LayerNormParams&, auto in, auto) { return cost_ns(in[0]); })
@@ -223,6 +219,7 @@ void register_layer_norm(OpRegistry& ops) {
       .output("beta_grad", "(width,)")
       .infer(infer_backward)
       .link(link_backward)
+      .halves_through_float()
       .gradient(backward_gradient, Saves::all_inputs())
       .inplace(0, 0)
       .skips_unwanted_outputs()

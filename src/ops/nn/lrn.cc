@@ -7,7 +7,6 @@
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "ops/emit.h"
-#include "ops/float_kernel.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -143,7 +142,8 @@ void register_lrn(OpRegistry& ops) {
       .output("tmp_norm", "what was raised to the power beta; shape of data")
       .visible_outputs(1)
       .infer(infer_lrn)
-      .link(float_kernel(run_lrn))
+      .cpu(run_lrn, kFloating)
+      .halves_through_float()
       .gradient(lrn_gradient, Saves::of({0}, {1}))
       .cost([](const LrnParams& p, auto in, auto) { return in[0].shape.size() * (2 + p.nsize / 4); })
       .sample({{2, 5, 3}}, {{"nsize", "3"}, {"alpha", "0.3"}})
@@ -157,7 +157,8 @@ void register_lrn(OpRegistry& ops) {
         c.unify_dtypes();
         c.unify_shapes();
       })
-      .link(float_kernel(run_window_sum))
+      .cpu(run_window_sum, kFloating)
+      .halves_through_float()
       .gradient(
           [](const WindowParams& p, const GradientContext& g) -> Values {
             return {g.output_grad(0) ? window_sum(g.output_grad(0), p.nsize) : Value{}};

@@ -2,7 +2,6 @@
 
 #include "hybridnet/op.h"
 #include "ops/emit.h"
-#include "ops/float_kernel.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -132,7 +131,8 @@ void register_point_sampling(OpRegistry& ops) {
       .input("grid", "(batch, 2, out height, out width): x and y")
       .output("output", "(batch, channels, out height, out width)")
       .infer(infer_sample)
-      .link(float_kernel(run_sample))
+      .cpu(run_sample, kFloating)
+      .halves_through_float()
       .gradient(sample_gradient, Saves::all_inputs())
       .cost([](const PointSamplingParams&, auto, auto out) { return point_sampling_cost_ns(out[0]); })
       .sample({{2, 2, 3, 4}, {2, 2, 2, 3}}, {}, -1.5, 1.5)
@@ -144,7 +144,8 @@ void register_point_sampling(OpRegistry& ops) {
       .input("grid", "(batch, 2, out height, out width): x and y")
       .output("image", "(batch, channels, image_size)")
       .infer(infer_spread)
-      .link(float_kernel(run_spread))
+      .cpu(run_spread, kFloating)
+      .halves_through_float()
       .gradient(spread_gradient, Saves::all_inputs())
       .cost([](const SpreadParams&, auto in, auto) { return point_sampling_cost_ns(in[0]); })
       .sample({{2, 2, 2, 3}, {2, 2, 2, 3}}, {{"image_size", "(3, 4)"}}, -1.5, 1.5)

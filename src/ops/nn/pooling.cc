@@ -4,7 +4,6 @@
 #include "hybridnet/op.h"
 #include "ops/emit.h"
 #include "ops/nn/image_layout.h"
-#include "ops/through_float.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -194,9 +193,8 @@ class PoolKernel final : public Kernel {
 };
 
 template <typename F>
-Ref<Kernel> link_pool(const LinkContext& c, const PoolGeometry& g, F f) {
-  const auto plain = [&](const LinkContext&) { return Ref<Kernel>(new PoolKernel<F>(g, f)); };
-  return is_half(c.in[0].dtype) ? link_through_float(c, plain) : plain(c);
+Ref<Kernel> link_pool(const PoolGeometry& g, F f) {
+  return Ref<Kernel>(new PoolKernel<F>(g, f));
 }
 
 int64_t pool_cost_ns(const PoolGeometry& g) {
@@ -315,8 +313,9 @@ void register_backward(OpRegistry& ops) {
       .output("data_grad", "as data")
       .infer(infer_max_backward)
       .link([](const PoolingParams& p, const LinkContext& c) {
-        return link_pool(c, pool_geometry(p, c.in[1].shape, c.in[0].shape, linked_channels_last(c)), kRunMaxBackward);
+        return link_pool(pool_geometry(p, c.in[1].shape, c.in[0].shape, linked_channels_last(c)), kRunMaxBackward);
       })
+      .halves_through_float()
       .gradient(max_backward_gradient, Saves::of({1, 2}))
       .image({0, 1, 2}, {0})
       .image_when([](const PoolingParams& p) { return !is_channels_last(p.layout); })
@@ -336,8 +335,9 @@ void register_backward(OpRegistry& ops) {
       .output("taken", "as output")
       .infer(infer_max_gather)
       .link([](const PoolingParams& p, const LinkContext& c) {
-        return link_pool(c, pool_geometry(p, c.in[1].shape, c.in[2].shape, linked_channels_last(c)), kRunMaxGather);
+        return link_pool(pool_geometry(p, c.in[1].shape, c.in[2].shape, linked_channels_last(c)), kRunMaxGather);
       })
+      .halves_through_float()
       .gradient(max_gather_gradient, Saves::of({1, 2}))
       .image({0, 1, 2}, {0})
       .image_when([](const PoolingParams& p) { return !is_channels_last(p.layout); })
@@ -355,8 +355,9 @@ void register_backward(OpRegistry& ops) {
       .output("data_grad", "(batch, channels, data_size...)")
       .infer(infer_sum_backward)
       .link([](const SumBackwardParams& p, const LinkContext& c) {
-        return link_pool(c, pool_geometry(p, c.out[0].shape, c.in[0].shape, linked_channels_last(c)), kRunSumBackward);
+        return link_pool(pool_geometry(p, c.out[0].shape, c.in[0].shape, linked_channels_last(c)), kRunSumBackward);
       })
+      .halves_through_float()
       .gradient(sum_backward_gradient, Saves::nothing())
       .image({0}, {0})
       .image_when([](const SumBackwardParams& p) { return !is_channels_last(p.layout); })
@@ -383,8 +384,9 @@ void register_pooling(OpRegistry& ops) {
               "stride)")
       .infer(infer_pooling)
       .link([](const PoolingParams& p, const LinkContext& c) {
-        return link_pool(c, pool_geometry(p, c.in[0].shape, c.out[0].shape, linked_channels_last(c)), kForward);
+        return link_pool(pool_geometry(p, c.in[0].shape, c.out[0].shape, linked_channels_last(c)), kForward);
       })
+      .halves_through_float()
       .gradient(pooling_gradient)
       .image({0}, {0})
       .image_when([](const PoolingParams& p) { return !is_channels_last(p.layout); })

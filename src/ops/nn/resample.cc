@@ -2,7 +2,6 @@
 
 #include "hybridnet/op.h"
 #include "ops/emit.h"
-#include "ops/through_float.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -79,9 +78,6 @@ void require_planes(InferContext& c, int input) {
 }
 
 Ref<Kernel> link_resample(const ResampleParams& p, const LinkContext& c) {
-  if (is_half(c.in[0].dtype)) {
-    return link_through_float(c, [&p](const LinkContext& wide) { return link_resample(p, wide); });
-  }
   if (c.in[0].dtype == DType::kFloat64) return Ref<Kernel>(new ResampleKernel<double>(p));
   return Ref<Kernel>(new ResampleKernel<float>(p));
 }
@@ -102,6 +98,7 @@ void register_resample(OpRegistry& ops) {
       .output("output", "(batch, channels, height, width)")
       .infer(infer_resample)
       .link(link_resample)
+      .halves_through_float()
       .gradient(resample_gradient, Saves::nothing())
       .cost([](const ResampleParams&, auto in, auto out) { return resample_cost_ns(in[0], out[0]); })
       .sample({{2, 1, 3, 2}}, {{"kind", "bilinear"}, {"source", "(3, 2)"}, {"target", "(4, 5)"}})

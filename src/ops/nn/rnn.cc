@@ -158,9 +158,14 @@ void register_rnn(OpRegistry& ops) {
       .num_visible_outputs([](const RnnParams& p) { return p.reserve_output(); })
       .infer(infer_rnn)
       .link(link_rnn<ForwardKernel, RnnParams>)
+      .halves_through_float()
       .gradient(rnn_gradient)
       .random()
       .train_sensitive()
+      .prediction_params([](RnnParams p) {
+        p.p = 0;
+        return p;
+      })
       .cost([](const RnnParams& p, auto in, auto) { return rnn_cost_ns(p, in[0]); })
       .sample(rnn_sample(params(RnnMode::kLstm, 3, 1, false), {{"mode", "lstm"}}, {3, 2, 4}))
       .sample(rnn_sample(params(RnnMode::kLstm, 2, 2, true), {{"mode", "lstm"}, {"state_outputs", "True"}}, {3, 2, 3}))

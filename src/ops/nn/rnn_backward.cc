@@ -100,6 +100,7 @@ void register_rnn_backward(OpRegistry& ops) {
       .num_outputs([](const RnnBackwardParams& q) { return 3 + q.lstm(); })
       .infer(infer_backward)
       .link(link_rnn<BackwardKernel, RnnBackwardParams>)
+      .halves_through_float()
       .gradient(rnn_backward_gradient, Saves::all_inputs())
       .cost([](const RnnBackwardParams& q, auto in, auto) { return 2 * rnn_cost_ns(q, in[0]); })
       .sample(std::move(sample));

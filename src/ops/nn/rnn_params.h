@@ -8,7 +8,6 @@
 
 #include "hybridnet/op.h"
 #include "kernels/rnn.h"
-#include "ops/through_float.h"
 
 namespace hybridnet::ops {
 
@@ -48,11 +47,9 @@ inline RnnGeometry geometry_of(const RnnParams& p, const Shape& data) {
 // The input sequence_length as numbers from 0 to steps, or nothing.
 std::vector<int64_t> lengths_of(const RnnParams& p, const KernelArgs& a, int64_t steps);
 
-// KernelOf<float> or KernelOf<double> for the dtype of the data; halves through float32.
+// KernelOf<float> or KernelOf<double> for the dtype of the data.
 template <template <typename> class KernelOf, typename P>
 Ref<Kernel> link_rnn(const P& p, const LinkContext& c) {
-  if (is_half(c.in[0].dtype))
-    return link_through_float(c, [&p](const LinkContext& wide) { return link_rnn<KernelOf>(p, wide); });
   const RnnGeometry g = geometry_of(p, c.in[0].shape);
   if (c.in[0].dtype == DType::kFloat64) return Ref<Kernel>(new KernelOf<double>(p, g));
   return Ref<Kernel>(new KernelOf<float>(p, g));

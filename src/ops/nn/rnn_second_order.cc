@@ -98,6 +98,7 @@ void register_rnn_second_order(OpRegistry& ops) {
       .num_outputs([](const RnnBackwardParams& q) { return differentiable_inputs(q) + output_grads(q); })
       .infer(infer_second_order)
       .link(link_rnn<SecondOrderKernel, RnnBackwardParams>)
+      .halves_through_float()
       .gradient(kNotDifferentiable)
       .cost([](const RnnBackwardParams& q, auto in, auto) { return 10 * rnn_cost_ns(q, in[0]); })
       .sample(std::move(sample));

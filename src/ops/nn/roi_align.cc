@@ -6,7 +6,6 @@
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "ops/emit.h"
-#include "ops/float_kernel.h"
 #include "ops/nn/roi_params.h"
 
 namespace hybridnet::ops {
@@ -236,7 +235,8 @@ void register_roi_align(OpRegistry& ops) {
       .input("rois", "(regions, 5): number of the image, then left, top, right and bottom; no gradient")
       .output("output", "(regions, channels, pooled_size); position_sensitive: channels / windows")
       .infer(infer_roi_align)
-      .link(float_kernel(run_roi_align))
+      .cpu(run_roi_align, kFloating)
+      .halves_through_float()
       .gradient(roi_align_gradient, Saves::of({1}))
       .cost([](const RoiAlignParams& p, auto, auto out) {
         return out[0].shape.size() * 8 * (p.sample_ratio > 0 ? p.sample_ratio * p.sample_ratio : 4) + 300;
@@ -256,7 +256,8 @@ void register_roi_align(OpRegistry& ops) {
       .input("rois", "as in _contrib_ROIAlign")
       .output("data_grad", "of the shape given")
       .infer(infer_backward)
-      .link(float_kernel(run_backward))
+      .cpu(run_backward, kFloating)
+      .halves_through_float()
       .gradient(backward_gradient, Saves::of({1}))
       .sample(region_sample({{3, 2, 2, 2}, {3, 5}},
                             {{"pooled_size", "(2, 2)"}, {"spatial_scale", "1.0"}, {"shape", "(2, 2, 4, 4)"}}, 2.9));

@@ -6,7 +6,6 @@
 #include "hybridnet/threads.h"
 #include "ops/emit.h"
 #include "ops/nn/roi_params.h"
-#include "ops/through_float.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -92,8 +91,6 @@ void run(const RoiPoolingParams& p, const KernelArgs& a) {
 template <typename P>
 Ref<Kernel> link_typed(const LinkContext& c, void (*narrow)(const P&, const KernelArgs&),
                        void (*wide)(const P&, const KernelArgs&)) {
-  if (is_half(c.in[0].dtype))
-    return link_through_float(c, [=](const LinkContext& inner) { return link_typed<P>(inner, narrow, wide); });
   return function_kernel<P>(c.in[0].dtype == DType::kFloat64 ? wide : narrow);
 }
 
@@ -156,6 +153,7 @@ void register_places(OpRegistry& ops) {
       .link([](const RoiScatterParams&, const LinkContext& c) {
         return link_typed(c, run_scatter<float>, run_scatter<double>);
       })
+      .halves_through_float()
       .gradient(
           [](const RoiScatterParams&, const GradientContext& g) -> Values {
             if (!g.output_grad(0)) return Values(2);
@@ -175,6 +173,7 @@ void register_places(OpRegistry& ops) {
         c.set_out_shape(0, c.in_shape(1));
       })
       .link([](const NoParams&, const LinkContext& c) { return link_typed(c, run_gather<float>, run_gather<double>); })
+      .halves_through_float()
       .gradient(
           [](const NoParams&, const GradientContext& g) -> Values {
             if (!g.output_grad(0)) return Values(2);
@@ -209,6 +208,7 @@ void register_roi_pooling(OpRegistry& ops) {
       .visible_outputs(1)
       .infer(infer_roi_pooling)
       .link([](const RoiPoolingParams&, const LinkContext& c) { return link_typed(c, run<float>, run<double>); })
+      .halves_through_float()
       .gradient(roi_pooling_gradient, Saves::of({}, {1}))
       .cost(
           [](const RoiPoolingParams&, auto in, auto out) { return out[0].shape.size() * 4 + in[0].shape.size() + 300; })

@@ -7,7 +7,6 @@
 #include "kernels/convert.h"
 #include "ops/emit.h"
 #include "ops/nn/softmax_params.h"
-#include "ops/through_float.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -84,8 +83,6 @@ class SoftmaxKernel final : public Kernel {
 
 template <SoftmaxKind kKind>
 Ref<Kernel> link_softmax(const SoftmaxParams& p, const LinkContext& c) {
-  if (is_half(c.in[0].dtype) || is_half(c.out[0].dtype))
-    return link_through_float(c, [&](const LinkContext& inner) { return link_softmax<kKind>(p, inner); });
   if (c.in[0].dtype == DType::kFloat64 || c.out[0].dtype == DType::kFloat64)
     return Ref<Kernel>(new SoftmaxKernel<double>(p, kKind, c));
   return Ref<Kernel>(new SoftmaxKernel<float>(p, kKind, c));
@@ -105,8 +102,6 @@ struct BackwardParams {
 };
 
 Ref<Kernel> link_backward(const BackwardParams& p, const LinkContext& c) {
-  if (is_half(c.in[0].dtype))
-    return link_through_float(c, [&](const LinkContext& inner) { return link_backward(p, inner); });
   using Run = void (*)(const BackwardParams&, const KernelArgs&);
   const auto run = []<typename T>(const BackwardParams& p, const KernelArgs& a, T) {
     const RowShape s = RowShape::along(*a.in[1].shape, normalize_axis(p.axis, a.in[1].shape->ndim()));
@@ -143,6 +138,7 @@ OpBuilder<P> declare(OpRegistry& ops, const char* name) {
       .output("output", "shape of data")
       .infer([](const P& p, InferContext& c) { infer_softmax(p, c); })
       .link([](const P& p, const LinkContext& c) { return link_softmax<kKind>(p, c); })
+      .halves_through_float()
       .gradient([](const P& p, const GradientContext& g) { return softmax_gradient(p, kKind, g); }, Saves::of({}, {0}))
       .inplace(0, 0)
       .cost([](const P&, auto in, auto) { return cost_ns(in[0]); });
@@ -213,6 +209,7 @@ void register_softmax(OpRegistry& ops) {
         c.unify_shapes();
       })
       .link(link_backward)
+      .halves_through_float()
       .gradient(backward_gradient, Saves::all_inputs())
       .inplace(0, 0)
       .inplace(1, 0)

@@ -2,7 +2,6 @@
 #include "hybridnet/op.h"
 #include "kernels/softmax.h"
 #include "ops/emit.h"
-#include "ops/float_kernel.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -61,7 +60,8 @@ void register_softmax_activation(OpRegistry& ops) {
       .input("data", "floating tensor; mode channel: at least 3 axes")
       .output("output", "shape and dtype of data")
       .infer(infer_softmax_activation)
-      .link(float_kernel(run_softmax_activation))
+      .cpu(run_softmax_activation, kFloating)
+      .halves_through_float()
       .gradient(softmax_activation_gradient, Saves::of({}, {0}))
       .inplace(0, 0)
       .cost([](const SoftmaxActivationParams&, auto in, auto) { return in[0].shape.size() + 300; })

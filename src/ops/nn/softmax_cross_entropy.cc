@@ -4,7 +4,6 @@
 
 #include "hybridnet/op.h"
 #include "ops/emit.h"
-#include "ops/float_kernel.h"
 #include "ops/nn/class_labels.h"
 
 namespace hybridnet::ops {
@@ -65,7 +64,8 @@ void register_softmax_cross_entropy(OpRegistry& ops) {
       .input("label", "class numbers (batch,), dtype of data; no gradient")
       .output("output", "one number: shape (1,), with NumPy shapes ()")
       .infer(infer_cross_entropy)
-      .link(float_kernel(run_cross_entropy))
+      .cpu(run_cross_entropy, kFloating)
+      .halves_through_float()
       .gradient(cross_entropy_gradient, Saves::all_inputs())
       .cost([](const NoParams&, auto in, auto) { return in[0].shape.size() * 10 + 300; })
       .sample(Sample{.inputs = {{3, 4}, {3}},

@@ -3,7 +3,6 @@
 #include "hybridnet/threads.h"
 #include "kernels/softmax.h"
 #include "ops/emit.h"
-#include "ops/float_kernel.h"
 #include "ops/nn/class_labels.h"
 
 namespace hybridnet::ops {
@@ -271,7 +270,8 @@ void register_backward(OpRegistry& ops) {
       .num_inputs([](const SoftmaxOutputBackwardParams& p) { return 3 + p.weighted(); })
       .output("data_grad", "as data")
       .infer(infer_backward)
-      .link(float_kernel(run_backward))
+      .cpu(run_backward, kFloating)
+      .halves_through_float()
       .gradient(backward_gradient)
       .sample(Sample{.inputs = {{3, 4}, {3}, {3, 4}},
                      .low = 0,
@@ -302,7 +302,8 @@ void register_softmax_output(OpRegistry& ops) {
       .input("label", "class numbers, shape of data without the normalized axis; or probabilities, shape of data")
       .output("output", "shape and dtype of data")
       .infer(infer_softmax_output)
-      .link(float_kernel(run_softmax_output))
+      .cpu(run_softmax_output, kFloating)
+      .halves_through_float()
       .gradient(softmax_output_gradient, Saves::of({0, 1}, {0}))
       .cost([](const SoftmaxOutputParams&, auto in, auto) { return in[0].shape.size() + 300; })
       .sample(labelled({{3, 4}, {3}}, {}))

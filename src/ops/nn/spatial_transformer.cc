@@ -3,7 +3,6 @@
 #include "kernels/affine_grid.h"
 #include "ops/emit.h"
 #include "ops/nn/point_sampling.h"
-#include "ops/through_float.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -62,9 +61,7 @@ class SpatialTransformerKernel final : public Kernel {
   Shape grid_;
 };
 
-Ref<Kernel> link_spatial_transformer(const SpatialTransformerParams& p, const LinkContext& c) {
-  if (is_half(c.in[0].dtype))
-    return link_through_float(c, [&p](const LinkContext& wide) { return link_spatial_transformer(p, wide); });
+Ref<Kernel> link_spatial_transformer(const SpatialTransformerParams&, const LinkContext& c) {
   if (c.in[0].dtype == DType::kFloat64) return Ref<Kernel>(new SpatialTransformerKernel<double>(c.out[0].shape));
   return Ref<Kernel>(new SpatialTransformerKernel<float>(c.out[0].shape));
 }
@@ -100,6 +97,7 @@ void register_spatial_transformer(OpRegistry& ops) {
       .output("output", "(batch, channels, target_shape)")
       .infer(infer_spatial_transformer)
       .link(link_spatial_transformer)
+      .halves_through_float()
       .gradient(spatial_transformer_gradient, Saves::all_inputs())
       .cost([](const SpatialTransformerParams&, auto, auto out) { return point_sampling_cost_ns(out[0]); })
       .sample({{2, 2, 4, 3}, {2, 6}}, sized("(3, 4)"), -0.9, 0.9)

@@ -2,7 +2,6 @@
 #include "hybridnet/op.h"
 #include "ops/emit.h"
 #include "ops/nn/resample.h"
-#include "ops/through_float.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -135,8 +134,6 @@ class NearestKernel final : public Kernel {
 };
 
 Ref<Kernel> link_nearest(const UpSamplingParams& p, const LinkContext& c) {
-  if (is_half(c.in[0].dtype))
-    return link_through_float(c, [&p](const LinkContext& wide) { return link_nearest(p, wide); });
   if (c.in[0].dtype == DType::kFloat64) return Ref<Kernel>(new NearestKernel<double>(p, c));
   return Ref<Kernel>(new NearestKernel<float>(p, c));
 }
@@ -210,6 +207,7 @@ void register_upsampling(OpRegistry& ops) {
       .output("output", "(batch, channels, scale * height, scale * width) with the sizes of the first input")
       .infer(infer_upsampling)
       .link(link_upsampling)
+      .halves_through_float()
       .gradient(upsampling_gradient, Saves::all_inputs())
       .cost([](const UpSamplingParams& p, auto in, auto out) {
         return resample_cost_ns(in[0], out[0]) * (p.bilinear() ? 8 : 1);

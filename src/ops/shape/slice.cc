@@ -87,6 +87,7 @@ void register_slice(OpRegistry& ops) {
       .input("data", "any shape, any dtype")
       .output("output", "one size per axis: the number of selected indices")
       .infer(infer_slice)
+      .takes_part_of_input()
       .cpu(run_slice)
       .gradient(slice_gradient, Saves::nothing())
       .sample({{4, 5}}, {{"begin", "(1, 0)"}, {"end", "(3, 4)"}})

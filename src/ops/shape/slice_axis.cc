@@ -89,6 +89,7 @@ void register_slice_axis(OpRegistry& ops) {
       .input("data", "any shape, any dtype")
       .output("output", "shape of data; size end - begin in the axis")
       .infer(infer_slice_axis)
+      .takes_part_of_input()
       .cpu([](const SliceAxisParams& p, const KernelArgs& a) {
         read_slice(ranges_of(p, *a.in[0].shape), a.in[0], a.out[0]);
       })

@@ -162,6 +162,7 @@ OpBuilder<P> declare_split(OpRegistry& ops, const char* name) {
       .output("output", "one per part, dtype of data")
       .num_outputs([](const P& p) { return parts_of(p); })
       .infer(infer_split<P>)
+      .takes_part_of_input()
       .cpu(run_split<P>)
       .gradient(split_gradient<P>, Saves::nothing());
 }

@@ -55,10 +55,8 @@ class PushBefore {
     };
     const std::vector<Node*> nodes = topological_order(body.outputs);
     return std::any_of(nodes.begin(), nodes.end(), [&](const Node* node) {
-      return node->op &&
-             (node->op->name == "FullyConnected" || node->op->name == "dot" || node->op->name == "Embedding" ||
-              node->op->name == "Convolution" ||
-              (!node->inputs.empty() && std::all_of(node->inputs.begin(), node->inputs.end(), is_captured)));
+      return node->op && (node->op->row_wise || (!node->inputs.empty() &&
+                                                 std::all_of(node->inputs.begin(), node->inputs.end(), is_captured)));
     });
   }
 
@@ -185,14 +183,8 @@ bool push_before_loops(Graph& graph) {
 }  // namespace
 
 bool works_row_by_row(const Graph& body, const Node& node) {
-  if (node.inputs.empty()) return false;
-  const std::string& op = node.op->name;
-  const int rank = body.spec(node.inputs[0]).shape.ndim();
-  if (op == "FullyConnected") return rank >= 2;
-  if (op == "Embedding") return rank >= 1;
-  if (op == "dot") return rank == 2 && !bool_attribute(node, "transpose_a", false);
-  const std::string layout = text_attribute(node, "layout");
-  return op == "Convolution" && (layout.empty() || layout.starts_with("N"));
+  return node.op->row_wise && !node.inputs.empty() &&
+         node.op->row_wise(node.params->data(), body.spec(node.inputs[0]).shape.ndim());
 }
 
 void register_push_before_loop(RewriteDatabase& db) {

@@ -12,11 +12,6 @@
 namespace hybridnet::passes {
 namespace {
 
-bool is_heavy(const Node& node) {
-  const std::string& op = node.op->name;
-  return op == "FullyConnected" || op == "dot" || op == "Embedding" || op == "Convolution";
-}
-
 // What is done to an output before it leaves, all of it by row: heavy work, then elementwise operators.
 struct Tail {
   std::vector<Node*> nodes;  // in order; the first is the heavy one
@@ -33,7 +28,7 @@ class PushBehind {
     const Subgraph& frozen = *node_.subgraphs[0];
     const std::vector<NodeEntry> outs(frozen.outputs.begin(), frozen.outputs.begin() + p.num_out_data);
     const std::vector<Node*> nodes = topological_order(outs);
-    if (std::none_of(nodes.begin(), nodes.end(), [](const Node* n) { return !n->is_variable() && is_heavy(*n); }))
+    if (std::none_of(nodes.begin(), nodes.end(), [](const Node* n) { return !n->is_variable() && n->op->row_wise; }))
       return false;
     LoopView view(graph_, node_);
     std::vector<std::pair<int, Tail>> moved;  // output of the node, what is done behind the loop
@@ -69,7 +64,7 @@ class PushBehind {
       if (at.node->is_variable() || at.node->specs.size() != 1 || body.clients(at).size() != 1) return std::nullopt;
       Node& node = *at.node;
       tail.nodes.insert(tail.nodes.begin(), &node);
-      if (is_heavy(node)) break;
+      if (node.op->row_wise) break;
       if (!node.op->pointwise || node.inputs.size() != 1 || node.op->random || node.op->effect || !node.op->total ||
           body.spec(node.inputs[0]).shape != node.specs[0].shape)
         return std::nullopt;

@@ -43,7 +43,7 @@ bool has_states_and_work(const Node& node) {
   for (const Node* inner : topological_order(node.subgraphs[0]->outputs)) {
     if (!inner->op) continue;
     if (has_effect(*inner)) return false;
-    products += inner->op->name == "FullyConnected" || inner->op->name == "dot" ? 1 : 0;
+    products += inner->op->heavy ? 1 : 0;
   }
   return products >= 2;
 }

@@ -71,12 +71,14 @@ TEST(TensorSpec, SaysDtypeAndShape) {
   EXPECT_FALSE(TensorSpec{}.known());
 }
 
-TEST(TensorSpec, BytesBeyondTwoToThe63AreAnError) {
-  const int64_t large = int64_t{1} << 61;
-  EXPECT_EQ((TensorSpec{{large}, DType::kInt8}).bytes(), large);
-  EXPECT_THROW((TensorSpec{{large}, DType::kFloat64}).bytes(), ShapeError);
-  EXPECT_THROW((TensorSpec{{large, 2}, DType::kFloat32}).bytes(), ShapeError);
+TEST(TensorSpec, MoreElementsThanAnyMachineAddressesAreAnError) {
+  const int64_t large = int64_t{1} << 56;
+  EXPECT_EQ((TensorSpec{{large}, DType::kFloat64}).bytes(), 8 * large);
   EXPECT_EQ((TensorSpec{{large, 0}, DType::kFloat64}).bytes(), 0);
+  EXPECT_THROW((TensorSpec{{large + 1}, DType::kInt8}).bytes(), ShapeError);
+  EXPECT_THROW((TensorSpec{{large, 2}, DType::kInt8}).bytes(), ShapeError);
+  EXPECT_THROW((TensorSpec{{large, large, 256}, DType::kInt8}).bytes(), ShapeError);
+  EXPECT_THROW((TensorSpec{{large, 0, large}, DType::kInt8}).bytes(), ShapeError);  // its strides would not fit
 }
 
 TEST(Device, PrintsAsUsersWriteIt) {

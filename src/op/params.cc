@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "base/edit_distance.h"
-#include "graph/attr_text.h"
+#include "op/attr_text.h"
 
 namespace hybridnet {
 namespace {

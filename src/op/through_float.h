@@ -6,11 +6,10 @@
 
 #include "hybridnet/op.h"
 
-namespace hybridnet::ops {
+namespace hybridnet {
 
-constexpr bool is_half(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
-
-// Links `link` for the specs of `c` with float32 in place of float16 and bfloat16.
+// Links `link` for the specs of `c` with float32 in place of float16 and bfloat16. Declarations ask for it with
+// OpBuilder::halves_through_float.
 Ref<Kernel> link_through_float(const LinkContext& c, const std::function<Ref<Kernel>(const LinkContext&)>& link);
 
-}  // namespace hybridnet::ops
+}  // namespace hybridnet

@@ -1,10 +1,10 @@
-#include "ops/through_float.h"
+#include "op/through_float.h"
 
 #include <vector>
 
 #include "hybridnet/threads.h"
 
-namespace hybridnet::ops {
+namespace hybridnet {
 namespace {
 
 constexpr int64_t kGrain = 16384;
@@ -93,4 +93,4 @@ Ref<Kernel> link_through_float(const LinkContext& c, const std::function<Ref<Ker
   return Ref<Kernel>(new ThroughFloatKernel(link(inner), c.in, c.out));
 }
 
-}  // namespace hybridnet::ops
+}  // namespace hybridnet

@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <atomic>
 
+#include "base/checked_size.h"
 #include "base/edit_distance.h"
 #include "hybridnet/op.h"
+#include "op/through_float.h"
 
 namespace hybridnet {
 namespace {
@@ -15,6 +17,15 @@ std::string lower(std::string_view s) {
   std::string r(s);
   std::transform(r.begin(), r.end(), r.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return r;
+}
+
+// Rules, costs and kernels multiply sizes: what passes here is at most kMaxElements, so that no product overflows.
+template <typename Name>
+void require_possible_size(const Shape& shape, Name name) {
+  int64_t product = 1;
+  for (int64_t size : shape)
+    if (size > 0 && (__builtin_mul_overflow(product, size, &product) || product > kMaxElements))
+      throw ShapeError({.input = name(), .expected = "at most 2**56 elements", .given = "shape " + shape.str()});
 }
 
 [[noreturn]] void incomplete(const Op& op, const char* lacks) {
@@ -50,7 +61,9 @@ std::string Op::output_name(const void* params, int i) const {
 
 void Op::infer(const void* params, InferContext& c) const {
   try {
+    for (int i = 0; i < c.num_in(); ++i) require_possible_size(c.in_shape(i), [&] { return c.input_name(i); });
     infer_(params, c);
+    for (int i = 0; i < c.num_out(); ++i) require_possible_size(c.out_shape(i), [&] { return c.output_name(i); });
   } catch (Error& error) {
     ErrorFields outer;
     outer.op = name;
@@ -84,6 +97,10 @@ Ref<Kernel> Op::link(const LinkContext& c) const {
     e.fix = "cast it first with .astype(...)";
     throw DTypeError(std::move(e));
   }
+  auto has_halves = [](std::span<const TensorSpec> specs) {
+    return std::any_of(specs.begin(), specs.end(), [](const TensorSpec& s) { return is_half(s.dtype); });
+  };
+  if (through_float && (has_halves(c.in) || has_halves(c.out)) && through_float(c)) return link_through_float(c, link_);
   return link_(c);
 }
 
@@ -95,7 +112,8 @@ Values Op::gradient(const void* params, const GradientContext& g) const {
 }
 
 int64_t Op::cost_ns(const void* params, std::span<const TensorSpec> in, std::span<const TensorSpec> out) const {
-  if (cost_) return cost_(params, in, out);
+  constexpr double kMaxCostNs = 4e18;  // fits into int64_t
+  if (cost_) return static_cast<int64_t>(std::clamp(cost_(params, in, out), 0.0, kMaxCostNs));
   int64_t bytes = 0;
   for (const TensorSpec& s : in) bytes += s.bytes();
   for (const TensorSpec& s : out) bytes += s.bytes();
@@ -214,8 +232,12 @@ void DeclarationBase::set_variadic(std::string_view count_param) {
 }
 void DeclarationBase::set_kernel(Ref<Kernel> kernel, DTypeSet dtypes) {
   op_.dtypes = dtypes;
-  op_.stateless = kernel;
+  if (!op_.through_float) op_.stateless = kernel;
   op_.link_ = [kernel](const LinkContext&) { return kernel; };
+}
+void DeclarationBase::set_through_float(std::function<bool(const LinkContext&)> when) {
+  op_.through_float = std::move(when);
+  op_.stateless = nullptr;  // a use with halves is linked with a kernel around the one that was declared
 }
 
 }  // namespace detail

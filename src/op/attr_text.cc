@@ -1,4 +1,4 @@
-#include "graph/attr_text.h"
+#include "op/attr_text.h"
 
 #include <algorithm>
 #include <cctype>

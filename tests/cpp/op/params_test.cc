@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "graph/attr_text.h"
+#include "op/attr_text.h"
 
 namespace hybridnet {
 namespace {
