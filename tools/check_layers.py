@@ -68,31 +68,22 @@ ENVIRONMENT_READERS = (
 PYTHON_LINES: list[tuple[str, ...]] = [  # top to bottom; modules of one line may import each other
     ("__init__", "test_utils"),
     (
-        *("gluon", "contrib", "module", "model", "feed_forward", "rnn", "visualization", "monitor", "callback"),
-        *("image", "onnx"),
+        *("gluon", "contrib", "module", "model", "_feed_forward", "rnn", "visualization", "monitor", "callback"),
+        *("image",),
     ),
     ("initializer", "optimizer", "lr_scheduler", "metric", "registry", "io", "kvstore", "recordio", "profiler"),
+    ("_control_flow",),
     (
-        *("ndarray", "symbol", "dlpack", "numpy", "numpy_extension", "autograd", "random", "executor", "tensor"),
-        *("operator", "python_operator", "ops"),
+        *("ndarray", "symbol", "dlpack", "autograd", "random", "executor", "operator", "_python_operator", "ops"),
+        *("_tracing",),
     ),
     (
-        "base",
-        "context",
-        "errors",
-        "engine",
-        "runtime",
-        "util",
-        "name",
-        "attribute",
-        "libinfo",
-        "_core",
-        "log",
-        "elsewhere",
+        *("base", "context", "errors", "engine", "runtime", "util", "name", "attribute", "libinfo", "_core", "log"),
+        *("_lazy_names",),
     ),
 ]
 # Names that MXNet keeps in a lower namespace (nd.contrib.foreach, nd.imdecode): a function there may fetch them.
-PYTHON_DOORS: set[tuple[str, str]] = {("ndarray", "contrib"), ("symbol", "contrib"), ("ndarray", "image")}
+PYTHON_DOORS: set[tuple[str, str]] = {("ndarray", "_control_flow"), ("symbol", "_control_flow"), ("ndarray", "image")}
 PYTHON_SAME_ROOM: dict[str, str] = {  # short public names and their rooms
     "nd": "ndarray", "sym": "symbol", "np": "numpy", "npx": "numpy_extension", "init": "initializer",
     "viz": "visualization", "kv": "kvstore", "mod": "module", "error": "errors",
@@ -289,11 +280,70 @@ def check_python(root: Path) -> Iterator[Break]:
                     )  # fmt: skip
 
 
+def check_import_circles(root: Path) -> Iterator[Break]:
+    """Modules of python/hybridnet that import each other while they are imported themselves."""
+    top = root.resolve() / "python" / "hybridnet"
+    files = {_module_of(path.relative_to(top)): path for path in sorted(top.rglob("*.py"))}
+    imports = {module: dict(_imports_at_once(module, path, files)) for module, path in files.items()}
+    reported: set[frozenset[tuple[str, ...]]] = set()
+    for module in files:
+        circle = _circle_through(module, imports)
+        if circle and frozenset(circle) not in reported:
+            reported.add(frozenset(circle))
+            names = " -> ".join(".".join(part) or "__init__" for part in [*circle, module])
+            yield Break(
+                files[module].relative_to(root.resolve()), imports[module][circle[1 % len(circle)]],
+                f"import circle {names}", "which names exist would depend on what is imported first",
+                "move what both need to a module of its own; re-export with names_from (_lazy_names.py)",
+            )  # fmt: skip
+
+
+def _module_of(path: Path) -> tuple[str, ...]:
+    parts = path.with_suffix("").parts
+    return parts[:-1] if parts[-1] == "__init__" else parts
+
+
+def _imports_at_once(
+    module: tuple[str, ...], path: Path, files: dict[tuple[str, ...], Path]
+) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Modules whose import the import of module waits for, with the line. Packages around module count as imported."""
+    package = module if path.name == "__init__.py" else module[:-1]
+    for node, lazy in _imports(ast.parse(path.read_text(encoding="utf-8"), str(path))):
+        if lazy:
+            continue
+        for found in _imported_modules(node, package):
+            targets = [found]
+            if isinstance(node, ast.ImportFrom):
+                targets += [(*found, alias.name) for alias in node.names]
+            for target in targets:
+                for end in range(1, len(target) + 1):
+                    if target[:end] in files and target[:end] != module[:end]:
+                        yield target[:end], node.lineno
+                    elif target[:end] == module and end == len(target) and module != package:
+                        yield module, node.lineno
+
+
+def _circle_through(
+    module: tuple[str, ...], imports: dict[tuple[str, ...], dict[tuple[str, ...], int]]
+) -> list[tuple[str, ...]]:
+    """The shortest chain of imports from module back to it, without the second mention; empty if there is none."""
+    chains = [[module]]
+    seen: set[tuple[str, ...]] = set()
+    for chain in chains:  # grows while it is walked: breadth first
+        for other in imports[chain[-1]]:
+            if other == module:
+                return chain
+            if other not in seen:
+                seen.add(other)
+                chains.append([*chain, other])
+    return []
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).resolve().parents[1])
     root = parser.parse_args(arguments).root
-    breaks = [*check_cpp(root), *check_python(root)]
+    breaks = [*check_cpp(root), *check_python(root), *check_import_circles(root)]
     for found in breaks:
         print(found)
     return 1 if breaks else 0

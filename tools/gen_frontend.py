@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "python"))
 
 from hybridnet import _core  # noqa: E402
-from hybridnet.ops import describe  # noqa: E402
+from hybridnet.ops import _describe  # noqa: E402
 
 TARGET = ROOT / "python" / "hybridnet" / "ops" / "_generated.pyi"
 WIDTH = 120
@@ -116,8 +116,8 @@ def documentation(op: dict[str, Any]) -> str:
     for field in op["fields"]:
         if field["hidden"]:
             continue
-        limits = describe._range_text(field)
-        rows.append((field["name"], describe.parameter_type(field) + limits, field["doc"]))
+        limits = _describe._range_text(field)
+        rows.append((field["name"], _describe.parameter_type(field) + limits, field["doc"]))
     if rows:
         lines += ["", "Parameters", "----------"]
     for name, kind, doc in rows:

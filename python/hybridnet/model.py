@@ -16,7 +16,7 @@ __all__ = ["BatchEndParam", "load_checkpoint", "load_params", "save_checkpoint"]
 
 def __getattr__(name: str) -> Any:
     if name == "FeedForward":  # it runs modules, which need this file
-        from .feed_forward import FeedForward
+        from ._feed_forward import FeedForward
 
         return FeedForward
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

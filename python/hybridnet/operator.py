@@ -22,7 +22,7 @@ from .errors import ValueError as HybridNetValueError
 from .ndarray import NDArray, empty, zeros
 
 if TYPE_CHECKING:
-    from .python_operator import NDArrayOp, NumpyOp, PythonOp
+    from ._python_operator import NDArrayOp, NumpyOp, PythonOp
 
 __all__ = [
     "Custom",
@@ -40,9 +40,9 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in ("NDArrayOp", "NumpyOp", "PythonOp"):  # rarely used: read when asked for
-        from . import python_operator
+        from . import _python_operator
 
-        return getattr(python_operator, name)
+        return getattr(_python_operator, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -281,7 +281,7 @@ def unpack_img(s: bytes, iscolor: int = -1) -> tuple[IRHeader, np.ndarray]:
 
     iscolor: 1 colour, 0 gray, -1 as it is.
     """
-    from .io.image_files import decode_image
+    from .io._image_files import decode_image
 
     header, content = unpack(s)
     image = decode_image(content, iscolor)
@@ -293,7 +293,7 @@ def pack_img(header: Any, img: Any, quality: int = 95, img_fmt: str = ".jpg") ->
 
     img_fmt: '.jpg' (quality 1 to 100; needs Pillow or OpenCV) or '.png' (compression 0 to 9).
     """
-    from .io.image_files import encode_image
+    from .io._image_files import encode_image
 
     image = img.asnumpy() if hasattr(img, "asnumpy") else np.asarray(img)
     if image.ndim == 3 and image.shape[2] == 3:

@@ -11,7 +11,7 @@ from .control_flow import cond, foreach, while_loop
 __all__ = ["cond", "control_flow", "foreach", "while_loop"]
 
 # Under MXNet's names; imported when asked for.
-_ELSEWHERE = {
+_SUBMODULES = {
     "amp": "hybridnet.contrib.amp",
     "autograd": "hybridnet.contrib.autograd",
     "io": "hybridnet.contrib.io",
@@ -24,6 +24,6 @@ _ELSEWHERE = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _ELSEWHERE:
+    if name not in _SUBMODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return importlib.import_module(_ELSEWHERE[name])
+    return importlib.import_module(_SUBMODULES[name])

@@ -1,17 +1,17 @@
 """Gluon: blocks, parameters, trainers, data."""
 
 from . import data, loss, nn, rnn, utils
+from ._hybrid_block import HybridBlock
+from ._parameter_dict import ParameterDict
+from ._symbol_block import SymbolBlock
 from .block import Block
-from .hybrid_block import HybridBlock
 from .parameter import (
     Constant,
     DeferredInitializationError,
     Parameter,
-    ParameterDict,
     ParameterLoadError,
     tensor_types,
 )
-from .symbol_block import SymbolBlock
 from .trainer import Trainer
 
 __all__ = [

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import name as _name
 from .. import ndarray
-from ..elsewhere import names_from
+from .._lazy_names import names_from
 from ..errors import HybridNetError
-from .block_errors import add_block_path
-from .model_files import read_model, write_model
-from .parameter import Parameter, ParameterDict, ParameterLoadError
-from .summary import print_summary
+from ._block_errors import add_block_path
+from ._model_files import read_model, write_model
+from ._parameter_dict import ParameterDict
+from ._summary import print_summary
+from .parameter import Parameter, ParameterLoadError
 from .utils import HookHandle, _brief_print_list, _indent
 
 if TYPE_CHECKING:
@@ -448,7 +449,7 @@ class Block:
 __getattr__ = names_from(
     __name__,
     {
-        "hybrid_block": "HybridBlock",
-        "symbol_block": "SymbolBlock",
+        "_hybrid_block": "HybridBlock",
+        "_symbol_block": "SymbolBlock",
     },
 )

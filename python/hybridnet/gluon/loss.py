@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ParamError
-from .hybrid_block import HybridBlock
+from ._hybrid_block import HybridBlock
 
 __all__ = [
     "CTCLoss",

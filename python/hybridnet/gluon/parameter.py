@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import _core, autograd, initializer, ndarray, symbol
+from .. import _core, _tracing, autograd, initializer, ndarray, symbol
+from .._lazy_names import names_from
 from ..context import Context, cpu, current_context
 from ..errors import DeferredInitializationError, HybridNetError, UnsupportedError
-from ..ndarray.dtypes import dtype_name, numpy_dtype
+from ..ndarray._dtypes import dtype_name, numpy_dtype
 from ..util import is_np_shape
-from . import trace
 from .utils import shape_is_known
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ __all__ = [
     "Constant",
     "DeferredInitializationError",
     "Parameter",
-    "ParameterDict",
     "ParameterLoadError",
     "tensor_types",
 ]
@@ -399,7 +398,7 @@ class Parameter:
 
         Raises RuntimeError if not initialized (there), DeferredInitializationError if the shape is not known yet.
         """
-        scope = trace.current()
+        scope = _tracing.current()
         if scope is not None:
             return scope.variable(self)
         return self._check_and_get(self._data, ctx)
@@ -448,7 +447,7 @@ class Parameter:
 
     def var(self) -> Symbol:
         """The variable that stands for the parameter in a graph."""
-        scope = trace.current()
+        scope = _tracing.current()
         return scope.variable(self) if scope is not None else self._make_var()
 
     def _make_var(self) -> Symbol:
@@ -524,5 +523,5 @@ class Constant(Parameter):
             )
 
 
-# It holds the classes above, and MXNet has it in this module.
-from .parameter_dict import ParameterDict  # noqa: E402
+# MXNet has it in this module.
+__getattr__ = names_from(__name__, {"_parameter_dict": "ParameterDict"})

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from .. import ndarray
 from .. import optimizer as opt
 from ..errors import FileError, ParamError
-from .parameter import Parameter, ParameterDict
+from ._parameter_dict import ParameterDict
+from .parameter import Parameter
 
 if TYPE_CHECKING:
     from ..context import Context

@@ -2,7 +2,7 @@
 
 from . import detection
 from . import detection as det
-from .augment import *
+from ._augment import *
+from ._image_iter import *
 from .detection import *
 from .image import *
-from .image_iter import *

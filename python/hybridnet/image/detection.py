@@ -1,6 +1,6 @@
 """Images with boxes: what mx.image.det and mx.image.detection hold."""
 
-from .detection_augment import (
+from ._detection_augment import (
     CreateDetAugmenter,
     CreateMultiRandCropAugmenter,
     DetAugmenter,
@@ -10,7 +10,7 @@ from .detection_augment import (
     DetRandomPadAug,
     DetRandomSelectAug,
 )
-from .detection_iter import ImageDetIter
+from ._detection_iter import ImageDetIter
 
 __all__ = [
     "CreateDetAugmenter",

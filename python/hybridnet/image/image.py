@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from .. import ndarray as nd
-from ..elsewhere import names_from
+from .._lazy_names import names_from
 from ..errors import DTypeError, ParamError, ShapeError
-from ..io import image_files, pixels
+from ..io import _image_files, _pixels
 from ..ndarray import NDArray
 
 __all__ = [
@@ -56,7 +56,7 @@ def imread(filename: str, flag: int = 1, to_rgb: bool = True, out: NDArray | Non
 
     Raises FileError, FormatError, UnsupportedError.
     """
-    return _given(image_files.read_image(filename, flag), bool(to_rgb), out)
+    return _given(_image_files.read_image(filename, flag), bool(to_rgb), out)
 
 
 def imdecode(buf: Any, flag: int = 1, to_rgb: bool = True, out: NDArray | None = None) -> NDArray:
@@ -69,7 +69,7 @@ def imdecode(buf: Any, flag: int = 1, to_rgb: bool = True, out: NDArray | None =
             f"please convert to bytes; got {type(buf).__name__}"
         )
     content = np.ascontiguousarray(buf).astype(np.uint8).tobytes() if isinstance(buf, np.ndarray) else bytes(buf)
-    return _given(image_files.decode_image(content, flag), bool(to_rgb), out)
+    return _given(_image_files.decode_image(content, flag), bool(to_rgb), out)
 
 
 def _numpy(src: Any) -> np.ndarray:
@@ -78,7 +78,7 @@ def _numpy(src: Any) -> np.ndarray:
 
 def imresize(src: Any, w: int, h: int, interp: int = 1, out: NDArray | None = None) -> NDArray:
     """The image at width w and height h. interp: 0 nearest, 1 bilinear, 2 bicubic, 3 area, 4 Lanczos."""
-    image = pixels.resize(_numpy(src), int(w), int(h), interp)
+    image = _pixels.resize(_numpy(src), int(w), int(h), interp)
     if out is not None:
         out[:] = image
         return out
@@ -113,7 +113,7 @@ def copyMakeBorder(
     reflected without the edge. Raises ParamError for others.
     """
     image = _numpy(src)
-    pixels.check_image(image)
+    _pixels.check_image(image)
     if min(top, bot, left, right) < 0:
         raise ParamError(f"copyMakeBorder: borders must be at least 0, got {(top, bot, left, right)}")
     width = ((top, bot), (left, right), (0, 0))
@@ -160,7 +160,7 @@ def fixed_crop(
     src: Any, x0: int, y0: int, w: int, h: int, size: Sequence[int] | None = None, interp: int = 2
 ) -> NDArray:
     """The rectangle at column x0, row y0; resized to size (width, height) if given. Raises ParamError outside."""
-    part = pixels.crop(_numpy(src), int(x0), int(y0), int(w), int(h))
+    part = _pixels.crop(_numpy(src), int(x0), int(y0), int(w), int(h))
     if size is not None and (w, h) != tuple(size):
         return imresize(part, size[0], size[1], interp=_get_interp_method(interp, (h, w, size[1], size[0])))
     return nd.array(part, dtype=part.dtype)
@@ -244,7 +244,7 @@ def imrotate(src: NDArray, rotation_degrees: Any, zoom_in: bool = False, zoom_ou
     )
     if len(angles) != len(images):
         raise ShapeError("The number of images must be equal to the number of rotation angles")
-    turned = [pixels.rotate(image, angle, zoom_in, zoom_out) for image, angle in zip(images, angles, strict=True)]
+    turned = [_pixels.rotate(image, angle, zoom_in, zoom_out) for image, angle in zip(images, angles, strict=True)]
     return nd.array(turned[0] if src.ndim == 3 else np.stack(turned))
 
 
@@ -261,12 +261,12 @@ def random_rotate(
 __getattr__ = names_from(
     __name__,
     {
-        "augment": (
+        "_augment": (
             "Augmenter BrightnessJitterAug CastAug CenterCropAug ColorJitterAug ColorNormalizeAug "
             "ContrastJitterAug CreateAugmenter ForceResizeAug HorizontalFlipAug HueJitterAug "
             "LightingAug RandomCropAug RandomGrayAug RandomOrderAug RandomSizedCropAug ResizeAug "
             "SaturationJitterAug SequentialAug"
         ),
-        "image_iter": "ImageIter",
+        "_image_iter": "ImageIter",
     },
 )

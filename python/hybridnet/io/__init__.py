@@ -1,8 +1,8 @@
 """Data iterators: batches for Module.fit and training loops."""
 
 from . import io
-from .array_iter import *
-from .batches import *
-from .file_iters import *
-from .record_iter import *
-from .wrapping_iters import *
+from ._array_iter import *
+from ._batches import *
+from ._file_iters import *
+from ._record_iter import *
+from ._wrapping_iters import *

@@ -1,7 +1,7 @@
 """Iterators and batches, where MXNet has them."""
 
-from .array_iter import NDArrayIter
-from .batches import DataBatch, DataDesc, DataIter
-from .wrapping_iters import PrefetchingIter, ResizeIter
+from ._array_iter import NDArrayIter
+from ._batches import DataBatch, DataDesc, DataIter
+from ._wrapping_iters import PrefetchingIter, ResizeIter
 
 __all__ = ["DataBatch", "DataDesc", "DataIter", "NDArrayIter", "PrefetchingIter", "ResizeIter"]

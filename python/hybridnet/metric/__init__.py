@@ -6,12 +6,12 @@ Every metric keeps two tallies: a local one that ``reset_local`` clears (a log i
 
 from __future__ import annotations
 
-from .accuracy import Accuracy, BinaryAccuracy, TopKAccuracy
-from .confusion import F1, MCC, PCC, Fbeta
-from .custom import CustomMetric, np
-from .likelihood import Caffe, CrossEntropy, Loss, NegativeLogLikelihood, Perplexity, Torch
-from .metric import CompositeEvalMetric, EvalMetric, alias, check_label_shapes, create, register
-from .regression import MAE, MSE, RMSE, PearsonCorrelation
+from ._accuracy import Accuracy, BinaryAccuracy, TopKAccuracy
+from ._confusion import F1, MCC, PCC, Fbeta
+from ._custom import CustomMetric, np
+from ._likelihood import Caffe, CrossEntropy, Loss, NegativeLogLikelihood, Perplexity, Torch
+from ._metric import CompositeEvalMetric, EvalMetric, alias, check_label_shapes, create, register
+from ._regression import MAE, MSE, RMSE, PearsonCorrelation
 
 __all__ = [
     "F1",

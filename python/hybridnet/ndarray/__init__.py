@@ -9,10 +9,12 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from ..ops.namespace import lazy_functions
+from ..ops._namespace import lazy_functions
 from . import _internal, ndarray, random
-from .cached_op import CachedOp
-from .ndarray import *
+from ._broadcasting import *
+from ._cached_op import CachedOp
+from ._creation import *
+from ._rearranging import *
 from .ndarray import NDArray
 from .utils import load, load_frombuffer, save
 

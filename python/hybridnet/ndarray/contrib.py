@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ops.contrib import isfinite as isfinite
-from ..ops.contrib import isinf as isinf
-from ..ops.contrib import isnan as isnan
-from ..ops.contrib import zipfian_classes
-from ..ops.namespace import lazy_functions
-from .contrib_updates import adamw_update as adamw_update
-from .contrib_updates import mp_adamw_update as mp_adamw_update
-from .contrib_updates import multi_adamw_update as multi_adamw_update
-from .contrib_updates import multi_lamb_update as multi_lamb_update
-from .contrib_updates import multi_mp_adamw_update as multi_mp_adamw_update
-from .contrib_updates import multi_mp_lamb_update as multi_mp_lamb_update
+from ..ops._contrib import isfinite as isfinite
+from ..ops._contrib import isinf as isinf
+from ..ops._contrib import isnan as isnan
+from ..ops._contrib import zipfian_classes
+from ..ops._namespace import lazy_functions
+from ._contrib_updates import adamw_update as adamw_update
+from ._contrib_updates import mp_adamw_update as mp_adamw_update
+from ._contrib_updates import multi_adamw_update as multi_adamw_update
+from ._contrib_updates import multi_lamb_update as multi_lamb_update
+from ._contrib_updates import multi_mp_adamw_update as multi_mp_adamw_update
+from ._contrib_updates import multi_mp_lamb_update as multi_mp_lamb_update
 from .ndarray import NDArray
 
 _lazy, __dir__ = lazy_functions(globals(), "contrib", symbolic=False)
@@ -23,16 +23,16 @@ _CONTROL_FLOW = ("cond", "foreach", "while_loop")
 
 def __getattr__(name: str) -> Any:
     if name in _CONTROL_FLOW:
-        from ..contrib import control_flow
+        from .._control_flow import functions
 
-        return getattr(control_flow, name)
+        return getattr(functions, name)
     return _lazy(name)
 
 
 def rand_zipfian(
     true_classes: NDArray, num_sampled: int, range_max: int, ctx: Any = None
 ) -> tuple[NDArray, NDArray, NDArray]:
-    """Classes drawn with a log-uniform (Zipfian) probability, and expected counts; see ops.contrib.zipfian_classes."""
+    """Classes drawn with a log-uniform (Zipfian) probability, and expected counts; see zipfian_classes."""
     from .. import ndarray
 
     where = true_classes.context if ctx is None else ctx

@@ -13,13 +13,16 @@ from typing import Any
 import numpy as np
 
 from .. import _core
+from .._lazy_names import names_from
 from ..context import Context
 from ..errors import TypeError as HybridNetTypeError
 from ..errors import ValueError as HybridNetValueError
-from . import _internal, indexing
-from .dtypes import numpy_dtype
-from .fluent import add_fluent_methods
-from .operators import main_operator
+from . import _indexing, _internal
+from ._dtypes import numpy_dtype
+from ._fluent import add_fluent_methods
+from ._operators import main_operator
+
+__all__ = ["NDArray"]
 
 # Names that programs of MXNet import from here.
 py_slice = slice
@@ -78,6 +81,8 @@ class NDArray(_core.NDArrayBase):
                 return result
         if method == "__call__" and ufunc is np.floor_divide and not kwargs:
             dtype = next(i.dtype for i in inputs if isinstance(i, NDArray))
+            from ._creation import array
+
             left, right = (array(i, dtype=dtype) if isinstance(i, (np.ndarray, np.generic)) else i for i in inputs)
             return left // right
         converted = [_core.asnumpy(i) if isinstance(i, NDArray) else i for i in inputs]
@@ -179,10 +184,10 @@ class NDArray(_core.NDArrayBase):
 
     # ------------------------------------------------------------------------------------------------------- indexing
     def __getitem__(self, key: Any) -> NDArray:
-        return indexing.get_item(self, key)
+        return _indexing.get_item(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        indexing.set_item(self, key, value)
+        _indexing.set_item(self, key, value)
 
     def __matmul__(self, other: Any) -> NDArray:
         return _matmul(self, other)
@@ -297,6 +302,8 @@ class NDArray(_core.NDArrayBase):
 
     def split_v2(self, *args: Any, **kwargs: Any) -> NDArray | list[NDArray]:
         """See :func:`split_v2`."""
+        from ._rearranging import split_v2
+
         return split_v2(self, *args, **kwargs)
 
     def slice_assign(self, rhs: NDArray, begin: Sequence[int], end: Sequence[int], step: Sequence[int] = ()) -> NDArray:
@@ -311,7 +318,7 @@ class NDArray(_core.NDArrayBase):
 
     def _full(self, value: float) -> NDArray:
         """Writes value into every element."""
-        return indexing.fill(self, value)
+        return _indexing.fill(self, value)
 
     def _slice(self, start: int | None, stop: int | None) -> NDArray:
         return self[start:stop]
@@ -349,7 +356,7 @@ class NDArray(_core.NDArrayBase):
     def zero_grad(self) -> None:
         """Fills the gradient buffer with zeros."""
         if self.grad is not None:
-            indexing.fill(self.grad, 0)
+            _indexing.fill(self.grad, 0)
 
 
 def _rebuild(buffer: bytes, context: str, cls: type) -> NDArray:
@@ -370,7 +377,7 @@ def _internal_cast(data: NDArray, dtype: np.dtype) -> NDArray:
 
 
 def _internal_zeros_like(data: NDArray) -> NDArray:
-    return indexing.fill(_core.retyped(_core.empty(data.shape, data.dtype, *_device(data)), type(data)), 0)
+    return _indexing.fill(_core.retyped(_core.empty(data.shape, data.dtype, *_device(data)), type(data)), 0)
 
 
 def _device(data: NDArray) -> tuple[int, int]:
@@ -405,96 +412,21 @@ def _as_numpy(value: Any) -> Any:
     return value
 
 
-# They build on the class above; the names stand here too, as in MXNet.
-from .broadcasting import (  # noqa: E402
-    add,
-    divide,
-    equal,
-    greater,
-    greater_equal,
-    hypot,
-    lesser,
-    lesser_equal,
-    logical_and,
-    logical_or,
-    logical_xor,
-    maximum,
-    minimum,
-    modulo,
-    multiply,
-    not_equal,
-    pow,
-    power,
-    subtract,
-    true_divide,
-)
-from .creation import (  # noqa: E402
-    arange,
-    array,
-    empty,
-    eye,
-    from_dlpack,
-    from_numpy,
-    full,
-    linspace,
-    ones,
-    to_dlpack_for_read,
-    to_dlpack_for_write,
-    waitall,
-    zeros,
-)
-from .rearranging import (  # noqa: E402
-    concatenate,
-    histogram,
-    imdecode,
-    moveaxis,
-    onehot_encode,
-    split_v2,
-)
-
-__all__ = [
-    "NDArray",
-    "add",
-    "arange",
-    "array",
-    "concatenate",
-    "divide",
-    "empty",
-    "equal",
-    "eye",
-    "from_dlpack",
-    "from_numpy",
-    "full",
-    "greater",
-    "greater_equal",
-    "histogram",
-    "hypot",
-    "imdecode",
-    "lesser",
-    "lesser_equal",
-    "linspace",
-    "logical_and",
-    "logical_or",
-    "logical_xor",
-    "maximum",
-    "minimum",
-    "modulo",
-    "moveaxis",
-    "multiply",
-    "not_equal",
-    "onehot_encode",
-    "ones",
-    "pow",
-    "power",
-    "split_v2",
-    "subtract",
-    "to_dlpack_for_read",
-    "to_dlpack_for_write",
-    "true_divide",
-    "waitall",
-    "zeros",
-]
-
 add_fluent_methods(NDArray, "hybridnet.ndarray", symbolic=False)
 _core.register_array_class(NDArray)
-_core.set_array_converter(array)
+
+# MXNet has the functions in this module too.
+__getattr__ = names_from(
+    __name__,
+    {
+        "_broadcasting": (
+            "add divide equal greater greater_equal hypot lesser lesser_equal logical_and logical_or logical_xor "
+            "maximum minimum modulo multiply not_equal pow power subtract true_divide"
+        ),
+        "_creation": (
+            "arange array empty eye from_dlpack from_numpy full linspace ones to_dlpack_for_read "
+            "to_dlpack_for_write waitall zeros"
+        ),
+        "_rearranging": "concatenate histogram imdecode moveaxis onehot_encode split_v2",
+    },
+)

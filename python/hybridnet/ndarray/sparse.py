@@ -14,9 +14,9 @@ import numpy as np
 from .. import _core
 from ..errors import ShapeError
 from ..errors import ValueError as HybridNetValueError
-from ..ops.namespace import lazy_functions
+from ..ops._namespace import lazy_functions
 from . import ndarray as dense
-from .broadcasting import add, divide, multiply, subtract
+from ._broadcasting import add, divide, multiply, subtract
 from .ndarray import NDArray
 
 __all__ = [

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import _core
-from ..elsewhere import names_from
+from .._lazy_names import names_from
 from ..errors import TypeError as HybridNetTypeError
 from .ndarray import NDArray
 
@@ -70,6 +70,6 @@ def _split(data: Any) -> tuple[list[NDArray], list[str]]:
 __getattr__ = names_from(
     __name__,
     {
-        "creation": "array empty zeros",
+        "_creation": "array empty zeros",
     },
 )

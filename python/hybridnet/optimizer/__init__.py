@@ -1,8 +1,8 @@
 """Optimizers: rules that change weights by gradients."""
 
 from . import contrib
-from .adam import *
-from .adaptive import *
+from ._adam import *
+from ._adaptive import *
+from ._sgd import *
+from ._updater import *
 from .optimizer import *
-from .sgd import *
-from .updater import *

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import ndarray
-from ..elsewhere import names_from
+from .._lazy_names import names_from
 
 if TYPE_CHECKING:
     from ..lr_scheduler import LRScheduler
@@ -296,9 +296,9 @@ create = Optimizer.create_optimizer
 __getattr__ = names_from(
     __name__,
     {
-        "adam": "Adam AdamW Adamax LAMB Nadam",
-        "adaptive": "AdaDelta AdaGrad Ftrl RMSProp",
-        "sgd": "DCASGD FTML LARS LBSGD NAG SGD SGLD Signum Test ccSGD",
-        "updater": "Updater get_updater",
+        "_adam": "Adam AdamW Adamax LAMB Nadam",
+        "_adaptive": "AdaDelta AdaGrad Ftrl RMSProp",
+        "_sgd": "DCASGD FTML LARS LBSGD NAG SGD SGLD Signum Test ccSGD",
+        "_updater": "Updater get_updater",
     },
 )

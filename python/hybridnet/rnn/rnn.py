@@ -1,5 +1,5 @@
 """Checkpoints of recurrent networks, where MXNet has them."""
 
-from .checkpoint import do_rnn_checkpoint, load_rnn_checkpoint, save_rnn_checkpoint
+from ._checkpoint import do_rnn_checkpoint, load_rnn_checkpoint, save_rnn_checkpoint
 
 __all__ = ["do_rnn_checkpoint", "load_rnn_checkpoint", "save_rnn_checkpoint"]

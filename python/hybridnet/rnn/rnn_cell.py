@@ -1,11 +1,11 @@
 """Cells, where MXNet has them."""
 
-from .base_cell import BaseRNNCell, RNNParams
-from .cells import DropoutCell, GRUCell, LSTMCell, RNNCell
-from .containers import BidirectionalCell, SequentialRNNCell
-from .conv_cells import BaseConvRNNCell, ConvGRUCell, ConvLSTMCell, ConvRNNCell
-from .fused_cell import FusedRNNCell
-from .modifiers import ModifierCell, ResidualCell, ZoneoutCell
+from ._base_cell import BaseRNNCell, RNNParams
+from ._cells import DropoutCell, GRUCell, LSTMCell, RNNCell
+from ._containers import BidirectionalCell, SequentialRNNCell
+from ._conv_cells import BaseConvRNNCell, ConvGRUCell, ConvLSTMCell, ConvRNNCell
+from ._fused_cell import FusedRNNCell
+from ._modifiers import ModifierCell, ResidualCell, ZoneoutCell
 
 __all__ = [
     "BaseConvRNNCell",

@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from ..ops.namespace import lazy_functions
+from ..ops._namespace import lazy_functions
 from . import _internal, random, symbol
+from ._creation import *
 from .symbol import *
 from .symbol import Symbol
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ops.contrib import isfinite as isfinite
-from ..ops.contrib import isinf as isinf
-from ..ops.contrib import isnan as isnan
-from ..ops.contrib import zipfian_classes
-from ..ops.namespace import lazy_functions
+from ..ops._contrib import isfinite as isfinite
+from ..ops._contrib import isinf as isinf
+from ..ops._contrib import isnan as isnan
+from ..ops._contrib import zipfian_classes
+from ..ops._namespace import lazy_functions
 from .symbol import Symbol
 
 _lazy, __dir__ = lazy_functions(globals(), "contrib", symbolic=True)
@@ -17,9 +17,9 @@ _CONTROL_FLOW = ("cond", "foreach", "while_loop")
 
 def __getattr__(name: str) -> Any:
     if name in _CONTROL_FLOW:
-        from ..contrib import control_flow
+        from .._control_flow import functions
 
-        return getattr(control_flow, name)
+        return getattr(functions, name)
     return _lazy(name)
 
 

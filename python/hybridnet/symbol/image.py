@@ -1,5 +1,5 @@
 """Image operators, making nodes."""
 
-from ..ops.namespace import lazy_functions
+from ..ops._namespace import lazy_functions
 
 __getattr__, __dir__ = lazy_functions(globals(), "image", symbolic=True)

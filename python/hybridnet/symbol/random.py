@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ops.namespace import lazy_functions
-from ..ops.random import RandomFunctions
+from ..ops._namespace import lazy_functions
+from ..ops._random import RandomFunctions
 
 __all__ = [
     "exponential",

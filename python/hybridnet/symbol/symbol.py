@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core
+from .._lazy_names import names_from
 from ..attribute import attributes_for
 from ..base import NotImplementedForSymbol
 from ..context import Context, current_context
@@ -19,11 +20,13 @@ from ..errors import IndexError as HybridNetIndexError
 from ..errors import TypeError as HybridNetTypeError
 from ..errors import ValueError as HybridNetValueError
 from ..name import name_for
-from ..ndarray.fluent import add_fluent_methods
+from ..ndarray._fluent import add_fluent_methods
 from ..util import is_np_shape
 from . import _internal
-from .amp_casts import CASTS, without_casts
-from .traced_indexing import traced_item
+from ._amp_casts import CASTS, without_casts
+from ._traced_indexing import traced_item
+
+__all__ = ["Group", "Symbol", "Variable", "load", "load_json", "var"]
 
 
 def _refuse(symbol: Symbol, what: str, instead: str) -> NotImplementedForSymbol:
@@ -322,6 +325,8 @@ class Symbol(_core.SymbolBase):
 
     def split_v2(self, *args: Any, **kwargs: Any) -> Symbol:
         """See :func:`split_v2`."""
+        from ._creation import split_v2
+
         return split_v2(self, *args, **kwargs)
 
     def copy(self) -> Symbol:
@@ -601,47 +606,16 @@ def load_json(json_str: str) -> Symbol:
     return _core.symbol_from_json(json_str, "text")
 
 
-# They build on the class above; the names stand here too, as in MXNet.
-from .creation import (  # noqa: E402
-    arange,
-    concatenate,
-    eye,
-    full,
-    histogram,
-    hypot,
-    linspace,
-    maximum,
-    minimum,
-    ones,
-    pow,
-    power,
-    split_v2,
-    zeros,
-)
-
-__all__ = [
-    "Group",
-    "Symbol",
-    "Variable",
-    "arange",
-    "concatenate",
-    "eye",
-    "full",
-    "histogram",
-    "hypot",
-    "linspace",
-    "load",
-    "load_json",
-    "maximum",
-    "minimum",
-    "ones",
-    "pow",
-    "power",
-    "split_v2",
-    "var",
-    "zeros",
-]
-
 add_fluent_methods(Symbol, "hybridnet.symbol", symbolic=True)
 _core.register_symbol_class(Symbol)
 _core.set_symbol_hooks(name_for, attributes_for)
+
+# MXNet has the functions in this module too.
+__getattr__ = names_from(
+    __name__,
+    {
+        "_creation": (
+            "arange concatenate eye full histogram hypot linspace maximum minimum ones pow power split_v2 zeros"
+        ),
+    },
+)

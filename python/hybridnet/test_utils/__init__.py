@@ -1,9 +1,9 @@
 """What tests of models and operators need, under the names that MXNet gives them.
 
-Comparing (:mod:`.compare`), random inputs (:mod:`.random_inputs`), checks of symbols against numbers and finite
-differences (:mod:`.symbol_checks`), of blocks and optimizers (:mod:`.training_checks`), of random generators
-(:mod:`.statistics`), data sets (:mod:`.data_sets`), how often nodes of graphs run (:mod:`.execution_counts`), and the
-world around a test (:mod:`.surroundings`).
+Comparing (:mod:`._compare`), random inputs (:mod:`._random_inputs`), checks of symbols against numbers and finite
+differences (:mod:`._symbol_checks`), of blocks and optimizers (:mod:`._training_checks`), of random generators
+(:mod:`._statistics`), data sets (:mod:`._data_sets`), how often nodes of graphs run (:mod:`._execution_counts`), and
+contexts, environment variables and files of a test (:mod:`._environment`).
 """
 
 import logging
@@ -18,7 +18,7 @@ import hybridnet as mx  # tests written for MXNet get this and the modules above
 from ..context import current_context
 from ..ndarray import array
 from ..util import use_np
-from .compare import (
+from ._compare import (
     almost_equal,
     assert_allclose,
     assert_almost_equal,
@@ -43,7 +43,7 @@ from .compare import (
     same,
     same_array,
 )
-from .data_sets import (
+from ._data_sets import (
     get_bz2_data,
     get_cifar10,
     get_mnist,
@@ -51,8 +51,21 @@ from .data_sets import (
     get_mnist_ubyte,
     get_zip_data,
 )
-from .execution_counts import exec_counts
-from .random_inputs import (
+from ._environment import (
+    default_context,
+    discard_stderr,
+    download,
+    environment,
+    has_tvm_ops,
+    is_aarch64_run,
+    is_cd_run,
+    is_op_runnable,
+    list_gpus,
+    retry,
+    set_default_context,
+)
+from ._execution_counts import exec_counts
+from ._random_inputs import (
     assign_each,
     assign_each2,
     create_2d_tensor,
@@ -76,21 +89,8 @@ from .random_inputs import (
     random_sample,
     random_uniform_arrays,
 )
-from .statistics import chi_square_check, gen_buckets_probs_with_ppf, mean_check, var_check, verify_generator
-from .surroundings import (
-    default_context,
-    discard_stderr,
-    download,
-    environment,
-    has_tvm_ops,
-    is_aarch64_run,
-    is_cd_run,
-    is_op_runnable,
-    list_gpus,
-    retry,
-    set_default_context,
-)
-from .symbol_checks import (
+from ._statistics import chi_square_check, gen_buckets_probs_with_ppf, mean_check, var_check, verify_generator
+from ._symbol_checks import (
     check_consistency,
     check_numeric_gradient,
     check_speed,
@@ -100,4 +100,4 @@ from .symbol_checks import (
     same_symbol_structure,
     simple_forward,
 )
-from .training_checks import DummyIter, check_gluon_hybridize_consistency, compare_optimizer
+from ._training_checks import DummyIter, check_gluon_hybridize_consistency, compare_optimizer

@@ -392,7 +392,7 @@ PyObject* bind_as_method(PyObject* self, PyObject* instance, PyObject*) {
 }
 
 PyObject* from_python(PyObject* self, const char* function) {
-  Owned module(PyImport_ImportModule("hybridnet.ops.describe"));
+  Owned module(PyImport_ImportModule("hybridnet.ops._describe"));
   return module ? PyObject_CallMethod(module.get(), function, "O", self) : nullptr;
 }
 PyObject* get_doc(PyObject* self, void*) { return from_python(self, "docstring"); }
@@ -411,7 +411,7 @@ PyObject* op_repr(PyObject* self) {
 
 // Pickles as the attribute of its module, like a Python function.
 PyObject* op_reduce(PyObject* self, PyObject*) {
-  Owned module(PyImport_ImportModule("hybridnet.ops.describe"));
+  Owned module(PyImport_ImportModule("hybridnet.ops._describe"));
   Owned find(module ? PyObject_GetAttrString(module.get(), "find_function") : nullptr);
   const auto* function = reinterpret_cast<OpFunctionObject*>(self);
   return find ? Py_BuildValue("O(OO)", find.get(), function->module, function->name) : nullptr;

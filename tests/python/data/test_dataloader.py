@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from hybridnet.gluon import data
 from hybridnet.gluon.data import DataLoader
-from hybridnet.gluon.data.shared_buffers import BufferPool, BufferReader
+from hybridnet.gluon.data._shared_buffers import BufferPool, BufferReader
 
 WORKERS = [
     pytest.param({}, id="here"),

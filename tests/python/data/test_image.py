@@ -13,8 +13,8 @@ import pytest
 from hybridnet import image
 from hybridnet.gluon.data import DataLoader, vision
 from hybridnet.gluon.data.vision import transforms
-from hybridnet.io.image_files import decode_image, encode_image
-from hybridnet.io.png import SIGNATURE, decode_png, encode_png
+from hybridnet.io._image_files import decode_image, encode_image
+from hybridnet.io._png import SIGNATURE, decode_png, encode_png
 
 
 def picture(rng, height=6, width=5, channels=3):

@@ -8,8 +8,8 @@ import hybridnet as mx
 import numpy as np
 import pytest
 from hybridnet import recordio
-from hybridnet.io.record_augmenter import RecordAugmenter
-from hybridnet.io.warping import shift_hls, warp
+from hybridnet.io._record_augmenter import RecordAugmenter
+from hybridnet.io._warping import shift_hls, warp
 
 
 def _picture(rng, height=20, width=24):

@@ -8,7 +8,7 @@ import hybridnet as mx
 import numpy as np
 import pytest
 from hybridnet import metric, nd
-from hybridnet.metric.metric import PairMetric
+from hybridnet.metric._metric import PairMetric
 
 
 def arr(values, dtype="float32"):

@@ -169,7 +169,7 @@ def test_keys_do_not_mix():
         store.init("a", mx.nd.ones(2))
 
 
-def test_the_smallest_store_trains():
+def test_a_store_without_push_and_pull_trains():
     store = mx.kv.create("teststore")
     assert store.type == "teststore" and (store.rank, store.num_workers) == (0, 1)
     a, b = mx.nd.ones(2), mx.nd.ones(2) * 2

@@ -10,6 +10,6 @@ survive::
     trainer.step(batch_size)
 """
 
+from ._convert import *
 from .amp import *
-from .convert import *
 from .loss_scaler import *

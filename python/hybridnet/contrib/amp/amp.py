@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from ... import _core, ndarray, symbol
+from ..._lazy_names import names_from
 from ...errors import ParamError
 from ...ndarray import NDArray
-from ...ops.namespace import public_names
+from ...ops._namespace import public_names
 from ...symbol import Symbol
 from . import lists
 from .loss_scaler import LossScaler
@@ -215,5 +216,7 @@ def unscale(optimizer_or_trainer: Any) -> None:
     optimizer_or_trainer._scale = optimizer_or_trainer._amp_original_scale
 
 
-# They build on target_name above, and MXNet has them in this module.
-from .convert import convert_bucketing_module, convert_hybrid_block, convert_model, convert_symbol  # noqa: E402, F401
+# MXNet has the conversions in this module too.
+__getattr__ = names_from(
+    __name__, {"_convert": "convert_bucketing_module convert_hybrid_block convert_model convert_symbol"}
+)

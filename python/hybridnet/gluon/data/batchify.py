@@ -10,7 +10,7 @@ import numpy as np
 
 from ... import ndarray
 from ...errors import ParamError
-from ...ndarray.dtypes import numpy_dtype
+from ...ndarray._dtypes import numpy_dtype
 
 __all__ = ["Append", "AsList", "Group", "Pad", "Stack", "default_batchify", "stack_arrays"]
 

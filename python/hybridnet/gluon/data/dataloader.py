@@ -17,7 +17,7 @@ from .batchify import default_batchify
 from .dataset import ArrayDataset
 
 if TYPE_CHECKING:
-    from .worker_pool import WorkerPool
+    from ._worker_pool import WorkerPool
 
 __all__ = ["DataLoader", "default_batchify_fn", "default_mp_batchify_fn"]
 
@@ -199,7 +199,7 @@ class DataLoader:
     def _workers(self) -> WorkerPool:
         # A pool belongs to the process that made it: after a fork a new one is needed.
         if self._pool is None or not self._pool.alive or self._pool_owner != os.getpid():
-            from .worker_pool import WorkerPool
+            from ._worker_pool import WorkerPool
 
             self._pool = WorkerPool(self._num_workers, self._dataset, self._own_batchify)
             self._pool_owner = os.getpid()
@@ -232,7 +232,7 @@ class _ThreadRound:
     def get(self, ticket: Any) -> Any:
         from concurrent.futures import TimeoutError as FutureTimeout
 
-        from .worker_pool import DataLoaderTimeout
+        from ._worker_pool import DataLoaderTimeout
 
         try:
             return ticket.result(self._timeout)

@@ -1,10 +1,10 @@
 """Layers."""
 
+from .._hybrid_block import HybridBlock
+from .._symbol_block import SymbolBlock
 from ..block import Block
-from ..hybrid_block import HybridBlock
-from ..symbol_block import SymbolBlock
+from ._norm_layers import *
+from ._pool_layers import *
 from .activations import *
 from .basic_layers import *
 from .conv_layers import *
-from .norm_layers import *
-from .pool_layers import *

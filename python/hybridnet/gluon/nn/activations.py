@@ -6,8 +6,8 @@ from typing import Any
 
 from ... import initializer
 from ...errors import ParamError
-from ..hybrid_block import HybridBlock
-from .arguments import one_of, positive
+from .._hybrid_block import HybridBlock
+from ._arguments import one_of, positive
 
 __all__ = ["ELU", "GELU", "SELU", "Activation", "LeakyReLU", "PReLU", "SiLU", "Swish"]
 

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ... import ndarray, symbol
-from ...elsewhere import names_from
+from ..._lazy_names import names_from
 from ...errors import ParamError
+from .._hybrid_block import HybridBlock
 from ..block import Block
-from ..hybrid_block import HybridBlock
 from ..utils import _indent
+from ._arguments import positive, unknown_or_positive
 from .activations import Activation
-from .arguments import positive, unknown_or_positive
 
 __all__ = [
     "Concatenate",
@@ -347,8 +347,8 @@ class HybridLambda(HybridBlock):
 __getattr__ = names_from(
     __name__,
     {
-        "norm_layers": "BatchNorm BatchNormReLU GroupNorm InstanceNorm LayerNorm",
+        "_norm_layers": "BatchNorm BatchNormReLU GroupNorm InstanceNorm LayerNorm",
         "..block": "Block",
-        "..hybrid_block": "HybridBlock",
+        ".._hybrid_block": "HybridBlock",
     },
 )

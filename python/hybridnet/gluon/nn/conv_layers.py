@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...elsewhere import names_from
+from ..._lazy_names import names_from
 from ...errors import ParamError
-from ..hybrid_block import HybridBlock
+from .._hybrid_block import HybridBlock
+from ._arguments import one_of, positive, sizes, unknown_or_positive
 from .activations import Activation
-from .arguments import one_of, positive, sizes, unknown_or_positive
 
 __all__ = ["Conv1D", "Conv1DTranspose", "Conv2D", "Conv2DTranspose", "Conv3D", "Conv3DTranspose"]
 
@@ -272,7 +272,7 @@ class Conv3DTranspose(_TransposedConv):
 __getattr__ = names_from(
     __name__,
     {
-        "pool_layers": (
+        "_pool_layers": (
             "AvgPool1D AvgPool2D AvgPool3D GlobalAvgPool1D GlobalAvgPool2D GlobalAvgPool3D "
             "GlobalMaxPool1D GlobalMaxPool2D GlobalMaxPool3D MaxPool1D MaxPool2D MaxPool3D "
             "ReflectionPad2D"

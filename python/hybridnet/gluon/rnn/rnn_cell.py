@@ -6,27 +6,21 @@ from collections.abc import Callable
 from typing import Any
 
 from ... import ndarray
+from ..._lazy_names import names_from
 from ...errors import ParamError
+from .._hybrid_block import HybridBlock
 from ..block import Block
-from ..hybrid_block import HybridBlock
+from ..nn._arguments import positive, unknown_or_positive
 from ..nn.activations import LeakyReLU
-from ..nn.arguments import positive, unknown_or_positive
-from .sequences import begin_state_of
-from .unrolling import run_steps
+from ._sequences import begin_state_of
+from ._unrolling import run_steps
 
 __all__ = [
-    "BidirectionalCell",
-    "DropoutCell",
     "GRUCell",
     "HybridRecurrentCell",
-    "HybridSequentialRNNCell",
     "LSTMCell",
-    "ModifierCell",
     "RNNCell",
     "RecurrentCell",
-    "ResidualCell",
-    "SequentialRNNCell",
-    "ZoneoutCell",
 ]
 
 
@@ -351,6 +345,11 @@ class GRUCell(_GatedCell):
         return output, [output]
 
 
-# They build on the base above, and MXNet has all cells in this module.
-from .cell_containers import BidirectionalCell, HybridSequentialRNNCell, SequentialRNNCell  # noqa: E402
-from .modifier_cells import DropoutCell, ModifierCell, ResidualCell, ZoneoutCell  # noqa: E402
+# MXNet has all cells in this module.
+__getattr__ = names_from(
+    __name__,
+    {
+        "_cell_containers": "BidirectionalCell HybridSequentialRNNCell SequentialRNNCell",
+        "_modifier_cells": "DropoutCell ModifierCell ResidualCell ZoneoutCell",
+    },
+)

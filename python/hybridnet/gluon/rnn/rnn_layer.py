@@ -9,8 +9,8 @@ from typing import Any
 from ... import ndarray, symbol
 from ...errors import ParamError, ShapeError, UnsupportedError
 from ...ndarray import NDArray
-from ..hybrid_block import HybridBlock
-from ..nn.arguments import one_of, positive, unknown_or_positive
+from .._hybrid_block import HybridBlock
+from ..nn._arguments import one_of, positive, unknown_or_positive
 from ..parameter import Parameter, tensor_types
 from . import rnn_cell
 

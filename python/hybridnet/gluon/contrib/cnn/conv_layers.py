@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...hybrid_block import HybridBlock
+from ..._hybrid_block import HybridBlock
+from ...nn._arguments import one_of, positive, sizes, unknown_or_positive
 from ...nn.activations import Activation
-from ...nn.arguments import one_of, positive, sizes, unknown_or_positive
 
 __all__ = ["DeformableConvolution", "ModulatedDeformableConvolution"]
 

@@ -16,10 +16,10 @@ from ....metric import Loss as LossMetric
 from ...data import DataLoader
 from ...loss import Loss
 from ...trainer import Trainer
+from ._events import BatchBegin, BatchEnd, EpochBegin, EpochEnd, EventHandler, TrainBegin, TrainEnd, handler_list
+from ._metrics import check_known, metric_list, suggested_metric
 from .batch_processor import BatchProcessor
 from .event_handler import GradientUpdateHandler, LoggingHandler, MetricHandler, StoppingHandler, ValidationHandler
-from .events import BatchBegin, BatchEnd, EpochBegin, EpochEnd, EventHandler, TrainBegin, TrainEnd, handler_list
-from .metrics import check_known, metric_list, suggested_metric
 
 __all__ = ["Estimator"]
 

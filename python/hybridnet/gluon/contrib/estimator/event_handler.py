@@ -1,10 +1,10 @@
 """All events and handlers, under the module name that MXNet has."""
 
-from .checkpoint_handler import CheckpointHandler
-from .early_stopping import EarlyStoppingHandler
-from .events import BatchBegin, BatchEnd, EpochBegin, EpochEnd, EventHandler, TrainBegin, TrainEnd
-from .logging_handler import LoggingHandler
-from .training_handlers import GradientUpdateHandler, MetricHandler, StoppingHandler, ValidationHandler
+from ._checkpoint_handler import CheckpointHandler
+from ._early_stopping import EarlyStoppingHandler
+from ._events import BatchBegin, BatchEnd, EpochBegin, EpochEnd, EventHandler, TrainBegin, TrainEnd
+from ._logging_handler import LoggingHandler
+from ._training_handlers import GradientUpdateHandler, MetricHandler, StoppingHandler, ValidationHandler
 
 __all__ = [
     "BatchBegin",

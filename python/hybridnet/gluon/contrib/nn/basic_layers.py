@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ... import nn
-from ...hybrid_block import HybridBlock
-from ...nn.arguments import positive, sizes
+from ..._hybrid_block import HybridBlock
+from ...nn._arguments import positive, sizes
 
 __all__ = [
     "Concurrent",

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ....errors import ParamError, ShapeError
-from ...nn.arguments import one_of, positive
+from ...nn._arguments import one_of, positive
 from ...rnn.rnn_cell import HybridRecurrentCell
 
 __all__ = [

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...nn.arguments import positive
+from ...nn._arguments import positive
 from ...parameter import tensor_types
-from ...rnn.modifier_cells import ModifierCell, _check_steps
+from ...rnn._modifier_cells import ModifierCell, _check_steps
+from ...rnn._sequences import begin_state_of, format_sequence, is_traced_sequence, mask_beyond
+from ...rnn._unrolling import Attributes, run_steps
 from ...rnn.rnn_cell import LSTMCell, RecurrentCell
-from ...rnn.sequences import begin_state_of, format_sequence, is_traced_sequence, mask_beyond
-from ...rnn.unrolling import Attributes, run_steps
 
 __all__ = ["LSTMPCell", "VariationalDropoutCell", "dynamic_unroll"]
 

@@ -13,8 +13,8 @@ import numpy as np
 from .... import ndarray
 from ....base import data_dir
 from ....errors import FileError, FormatError
-from ....io.idx_files import read_idx
-from ....io.image_files import decode_image, read_image
+from ....io._idx_files import read_idx
+from ....io._image_files import decode_image, read_image
 from ...utils import _get_repo_file_url, check_sha1, download
 from .. import dataset
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from .... import ndarray
 from ....errors import DTypeError, ParamError
-from ....io import pixels
+from ....io import _pixels
+from ..._hybrid_block import HybridBlock
 from ...block import Block
-from ...hybrid_block import HybridBlock
 from ...nn import HybridSequential, Sequential
 
 __all__ = [
@@ -152,8 +152,8 @@ class Resize(_HostTransform):
         if min(_pair(self._size)) < 1:
             raise ParamError(f"Resize: size must be positive, got {self._size}")
         if self._keep and isinstance(self._size, numbers.Integral):
-            return pixels.resize_short(image, int(self._size), self._interpolation)
-        return pixels.resize(image, *_pair(self._size), self._interpolation)
+            return _pixels.resize_short(image, int(self._size), self._interpolation)
+        return _pixels.resize(image, *_pair(self._size), self._interpolation)
 
 
 class CenterCrop(_HostTransform):
@@ -165,7 +165,7 @@ class CenterCrop(_HostTransform):
         self._interpolation = interpolation
 
     def _apply(self, image: np.ndarray) -> np.ndarray:
-        return pixels.center_crop(image, *self._size, self._interpolation)
+        return _pixels.center_crop(image, *self._size, self._interpolation)
 
 
 class CropResize(_HostTransform):
@@ -186,8 +186,8 @@ class CropResize(_HostTransform):
         self._interpolation = 1 if interpolation is None else interpolation
 
     def _apply(self, image: np.ndarray) -> np.ndarray:
-        part = pixels.crop(image, *self._rectangle)
-        return part if self._size is None else pixels.resize(part, *_pair(self._size), self._interpolation)
+        part = _pixels.crop(image, *self._rectangle)
+        return part if self._size is None else _pixels.resize(part, *_pair(self._size), self._interpolation)
 
 
 class RandomCrop(_HostTransform):
@@ -203,13 +203,13 @@ class RandomCrop(_HostTransform):
         self._interpolation = interpolation
 
     def _apply(self, image: np.ndarray) -> np.ndarray:
-        pixels.check_image(image)
+        _pixels.check_image(image)
         image = np.pad(image, ((self._pad, self._pad), (self._pad, self._pad), (0, 0)))
         width, height = self._size
         if image.shape[1] < width or image.shape[0] < height:
-            image = pixels.resize(image, max(width, image.shape[1]), max(height, image.shape[0]), self._interpolation)
+            image = _pixels.resize(image, max(width, image.shape[1]), max(height, image.shape[0]), self._interpolation)
         x, y = random.randint(0, image.shape[1] - width), random.randint(0, image.shape[0] - height)
-        return pixels.crop(image, x, y, width, height)
+        return _pixels.crop(image, x, y, width, height)
 
 
 class RandomResizedCrop(_HostTransform):
@@ -226,7 +226,7 @@ class RandomResizedCrop(_HostTransform):
         self._args = (_pair(size), scale, ratio, interpolation)
 
     def _apply(self, image: np.ndarray) -> np.ndarray:
-        return pixels.random_size_crop(image, *self._args)
+        return _pixels.random_size_crop(image, *self._args)
 
 
 class RandomFlipLeftRight(_HostTransform):
@@ -263,7 +263,7 @@ class _RandomFactor(_HostTransform):
         self._amount = amount
 
     def _apply(self, image: np.ndarray) -> np.ndarray:
-        pixels.check_image(image)
+        _pixels.check_image(image)
         factor = random.uniform(max(0.0, 1 - self._amount), 1 + self._amount)
         return type(self)._change(image, factor)
 
@@ -271,7 +271,7 @@ class _RandomFactor(_HostTransform):
 class RandomBrightness(_RandomFactor):
     """Brightness times a factor from [max(0, 1 - brightness), 1 + brightness]."""
 
-    _change = staticmethod(pixels.adjust_brightness)
+    _change = staticmethod(_pixels.adjust_brightness)
 
     def __init__(self, brightness: float) -> None:
         super().__init__(brightness)
@@ -280,7 +280,7 @@ class RandomBrightness(_RandomFactor):
 class RandomContrast(_RandomFactor):
     """Contrast times a factor from [max(0, 1 - contrast), 1 + contrast]."""
 
-    _change = staticmethod(pixels.adjust_contrast)
+    _change = staticmethod(_pixels.adjust_contrast)
 
     def __init__(self, contrast: float) -> None:
         super().__init__(contrast)
@@ -289,7 +289,7 @@ class RandomContrast(_RandomFactor):
 class RandomSaturation(_RandomFactor):
     """Saturation times a factor from [max(0, 1 - saturation), 1 + saturation]."""
 
-    _change = staticmethod(pixels.adjust_saturation)
+    _change = staticmethod(_pixels.adjust_saturation)
 
     def __init__(self, saturation: float) -> None:
         super().__init__(saturation)
@@ -303,8 +303,8 @@ class RandomHue(_HostTransform):
         self._hue = hue
 
     def _apply(self, image: np.ndarray) -> np.ndarray:
-        pixels.check_image(image)
-        return pixels.adjust_hue(image, random.uniform(-self._hue, self._hue))
+        _pixels.check_image(image)
+        return _pixels.adjust_hue(image, random.uniform(-self._hue, self._hue))
 
 
 class RandomColorJitter(_HostTransform):
@@ -340,9 +340,9 @@ class RandomLighting(_HostTransform):
         self._alpha = alpha
 
     def _apply(self, image: np.ndarray) -> np.ndarray:
-        pixels.check_image(image)
+        _pixels.check_image(image)
         noise = self._VECTORS @ (np.random.normal(0, self._alpha, 3) * self._VALUES)
-        return pixels._like(image.astype(np.float32) + noise.astype(np.float32), image)
+        return _pixels._like(image.astype(np.float32) + noise.astype(np.float32), image)
 
 
 def _rotated(x: Any, degrees: float, zoom_in: bool, zoom_out: bool) -> Any:
@@ -350,7 +350,7 @@ def _rotated(x: Any, degrees: float, zoom_in: bool, zoom_out: bool) -> Any:
         raise DTypeError("This transformation only supports float32. Consider calling it after ToTensor")
     values = x.asnumpy()
     images = values if values.ndim == 4 else values[None]
-    out = np.stack([pixels.rotate(image, degrees, zoom_in, zoom_out) for image in images])
+    out = np.stack([_pixels.rotate(image, degrees, zoom_in, zoom_out) for image in images])
     return ndarray.array(out if values.ndim == 4 else out[0])
 
 

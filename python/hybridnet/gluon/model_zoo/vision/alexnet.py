@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ... import nn
-from .classifier import Classifier, load_pretrained
+from ._classifier import Classifier, load_pretrained
 
 __all__ = ["AlexNet", "alexnet"]
 

@@ -8,7 +8,7 @@ from typing import Any
 from ....errors import ParamError
 from ... import nn
 from ...contrib.nn import HybridConcurrent, Identity
-from .classifier import Classifier, load_pretrained
+from ._classifier import Classifier, load_pretrained
 
 __all__ = ["DenseNet", "densenet121", "densenet161", "densenet169", "densenet201"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from ... import nn
 from ...contrib.nn import HybridConcurrent
-from .classifier import Classifier, load_pretrained
+from ._classifier import Classifier, load_pretrained
 
 __all__ = ["Inception3", "inception_v3"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ... import nn
-from ...hybrid_block import HybridBlock
-from .classifier import Classifier, load_pretrained
+from ..._hybrid_block import HybridBlock
+from ._classifier import Classifier, load_pretrained
 
 __all__ = [
     "MobileNet",

@@ -7,8 +7,8 @@ from typing import Any
 
 from ....errors import ParamError
 from ... import nn
-from ...hybrid_block import HybridBlock
-from .classifier import Classifier, load_pretrained
+from ..._hybrid_block import HybridBlock
+from ._classifier import Classifier, load_pretrained
 
 __all__ = [
     "BasicBlockV1",

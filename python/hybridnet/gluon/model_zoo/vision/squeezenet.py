@@ -7,7 +7,7 @@ from typing import Any
 from ....errors import ParamError
 from ... import nn
 from ...contrib.nn import HybridConcurrent
-from .classifier import Classifier, load_pretrained
+from ._classifier import Classifier, load_pretrained
 
 __all__ = ["SqueezeNet", "squeezenet1_0", "squeezenet1_1"]
 

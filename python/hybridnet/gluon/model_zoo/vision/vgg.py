@@ -8,7 +8,7 @@ from typing import Any
 from ....errors import ParamError
 from ....initializer import Xavier
 from ... import nn
-from .classifier import Classifier, load_pretrained
+from ._classifier import Classifier, load_pretrained
 
 __all__ = ["VGG", "get_vgg", "vgg11", "vgg11_bn", "vgg13", "vgg13_bn", "vgg16", "vgg16_bn", "vgg19", "vgg19_bn"]
 

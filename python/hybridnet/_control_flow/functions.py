@@ -1,0 +1,340 @@
+"""Loops and branches over arrays: foreach, while_loop, cond.
+
+On arrays they are plain Python control flow. In a hybridized block, and on Symbols, the functions given to them are run
+once on abstract arrays; the graph that this leaves holds a loop or a branch as one node, which runs without Python, has
+gradients of any order, and is saved with the model. The functions may use any values from around them: arrays,
+parameters, other blocks.
+
+Also reached as ``nd.contrib.foreach``, ``sym.contrib.foreach``, ``F.contrib.foreach``, and so on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import _tracing, errors
+from ..ndarray import NDArray
+from ..symbol import Symbol
+from . import nests, rules
+from .calls import BodyNode, Cond, Foreach, WhileLoop
+
+__all__ = ["BodyNode", "cond", "foreach", "while_loop"]
+
+
+def foreach(
+    body: Callable[..., Any],
+    data: Any,
+    init_states: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    with_index: bool = False,
+    checkpoint: Any = None,
+    truncate_gradient: int = -1,
+    detach_every: int = 0,
+    unroll: int | None = None,
+    name: str | None = None,
+) -> tuple[Any, Any]:
+    """Runs body once per slice of data along axis 0.
+
+    Parameters
+    ----------
+    body : function (x, states) -> (outs, states)
+        x is built as data, of slices (shape of the array without axis 0; slices of a 1-d array have shape (1,) unless
+        numpy shapes are on). New states must be built as init_states, with the same shapes and dtypes.
+    data : array or nest of arrays
+        All of one length T along axis 0. May be empty if length is given.
+    init_states : array, number or nest of these
+        States that the first iteration gets. May be empty. A number becomes an array of the dtype that body returns.
+    length : int, optional
+        T, needed without data. As the fourth positional argument, text is taken as `name` (MXNet's order).
+    reverse : bool, default False
+        From T-1 down to 0; outputs of iteration t still stand in row t.
+    with_index : bool, default False
+        body is called with (t, x, states), t an int64 array.
+    checkpoint : None, "sqrt", int, or function BodyNode -> bool, optional
+        In a graph: what is kept for the gradient; the rest is computed again. A number s: the states of every s
+        iterations. "sqrt": s = sqrt(T). A function: asked once for each node of the body, when it is traced, whether
+        to keep what the node gives; kept are these values and the states of all iterations. Saved models keep the
+        answers. On arrays everything is kept, and the function is not called.
+    truncate_gradient : int, default -1
+        Gradients flow through the last so many iterations only.
+    detach_every : int, default 0
+        Cuts the gradient of the states at every so many iterations. 0: never.
+    unroll : int, optional
+        A hint, accepted for graphs.
+    name : str, optional
+        Name of the node.
+
+    Returns
+    -------
+    outs : nest of arrays of shape (T, ...)
+    states : the last states, built as init_states
+
+    Raises
+    ------
+    TypeError, ShapeError, DTypeError
+        Where the body breaks the rules above; the message names the line of the body.
+
+    Examples
+    --------
+    >>> outs, total = mx.nd.contrib.foreach(lambda x, s: (x + s, x + s), mx.nd.arange(4), mx.nd.zeros((1,)))
+    """
+    if isinstance(length, str):
+        length, name = None, length
+    rules.check_function("foreach", body, "body")
+    if length is not None:
+        length = rules.check_count("foreach", "length", length, 0)
+    _check_gradient_options(truncate_gradient, detach_every)
+    _check_checkpoint("foreach", checkpoint)
+    items, data_nest = rules.take_apart("foreach", data, "data")
+    states, state_nest = rules.take_apart("foreach", init_states, "init_states", numbers=True)
+    call = Foreach(
+        body, items, data_nest, states, state_nest, length, bool(reverse), bool(with_index),
+        max(int(truncate_gradient), 0), int(detach_every), checkpoint, name,
+    )  # fmt: skip
+    if _traced([*items, *states]):
+        from . import trace
+
+        return trace.foreach(call)
+    from . import arrays
+
+    return arrays.foreach(call)
+
+
+def while_loop(
+    cond: Callable[..., Any],
+    func: Callable[..., Any],
+    loop_vars: Any,
+    max_iterations: Any = None,
+    exact: bool = False,
+    has_outputs: bool = True,
+    shape_invariants: dict[int, tuple[int | None, ...]] | None = None,
+    on_limit: str = "stop",
+    return_count: bool = False,
+    checkpoint: Any = None,
+    name: str | None = None,
+) -> Any:
+    """Runs func as long as cond holds.
+
+    Parameters
+    ----------
+    cond : function (*loop_vars) -> array of one element
+        Asked before every iteration; not zero means go on.
+    func : function (*loop_vars) -> (outs, loop_vars)
+        Or loop_vars alone with has_outputs=False. New variables keep shapes and dtypes.
+    loop_vars : array, number or nest of these, at least one
+        A list or tuple is handed on item by item.
+    max_iterations : int, or integer array of one element
+        The loop ends after so many iterations at the latest. None: needs exact=True or no outputs.
+        An array is read when the loop runs; one from outside of a hybridized block when that is traced. In a graph,
+        without an int, the number of rows of the outputs is known only after each run.
+    exact : bool, default False
+        Outputs have as many rows as there were iterations, instead of max_iterations rows with zeros behind.
+    has_outputs : bool, default True
+    shape_invariants : dict from position of a variable to a tuple with None for sizes that may change, optional
+        For these variables one size may differ from iteration to iteration; other sizes, and the number of axes, stay.
+    on_limit : "stop", "warn" or "raise"
+        What happens when max_iterations ends the loop while cond still holds: nothing, a UserWarning, a ValueError. In
+        a graph that is when the loop runs: an error comes where its results are first read.
+    return_count : bool, default False
+        Also return the number of iterations.
+    checkpoint : None, "sqrt", int, or function BodyNode -> bool, optional
+        In a graph: what is kept for the gradient; the rest is computed again, once per level of segments. A number s:
+        the variables at the begin of segments of s iterations; "sqrt": of segments of at most 32. Where these are more
+        than 64, segments of segments are formed, so that never more than 64 copies of the variables are kept,
+        whatever max_iterations is. While the gradient of a segment is computed, all its values are kept; with a
+        function (asked as in foreach) its variables and the values for which it said True.
+    name : str, optional
+        As the fifth positional argument, text is taken as the name (MXNet's order).
+
+    Returns
+    -------
+    outs : nest of arrays (left out with has_outputs=False)
+    loop_vars : the last variables
+    count : int64 array of one element, with return_count=True
+
+    Raises
+    ------
+    ValueError
+        Without a limit where one is needed.
+    TypeError, ShapeError, DTypeError
+        Where a function breaks the rules above.
+    """
+    if isinstance(exact, str):
+        exact, name = False, exact
+    rules.check_function("while_loop", cond, "cond")
+    rules.check_function("while_loop", func, "func")
+    rules.check_choice("while_loop", "on_limit", on_limit, ("stop", "warn", "raise"))
+    _check_checkpoint("while_loop", checkpoint)
+    states, nest = rules.take_apart("while_loop", loop_vars, "loop_vars", numbers=True)
+    if not states:
+        rules.fail(errors.ValueError, "while_loop", "loop_vars must hold at least one array", fix="carry a counter")
+    limit = _checked_limit(max_iterations, exact, has_outputs)
+    spread = nest.kind in ("list", "tuple", "namedtuple")
+    call = WhileLoop(
+        cond, func, states, nest, spread, limit, bool(exact), bool(has_outputs), on_limit, checkpoint, name=name
+    )
+    call.free_sizes = _free_sizes(call, shape_invariants)
+    if _traced([*states, limit]):
+        from . import trace
+
+        outs, final, count = trace.while_loop(call)
+    else:
+        from . import arrays
+
+        outs, final, count = arrays.while_loop(call)
+    result = (outs, final) if has_outputs else (final,)
+    if return_count:
+        return (*result, count)
+    return result if has_outputs else final
+
+
+def cond(
+    pred: Any,
+    then_func: Callable[..., Any],
+    else_func: Callable[..., Any],
+    inputs: Any = (),
+    strict_shape: bool = False,
+    name: str | None = None,
+) -> Any:
+    """Runs then_func if pred is not zero, else else_func. The other one does not run, nor does its gradient.
+
+    Parameters
+    ----------
+    pred : array of one element, number or bool
+        On arrays it is read at once; in a graph each run decides. A Python bool decides when the graph is made.
+    then_func, else_func : function (*inputs) -> nest of arrays
+        Both give the same structure and dtypes.
+    inputs : sequence, default ()
+        Arguments of both functions. As the fourth positional argument, text is taken as `name` (MXNet's order).
+    strict_shape : bool, default False
+        Whether outputs that differ in a size are refused.
+    name : str, optional
+
+    Returns what the chosen function returned.
+
+    Raises
+    ------
+    TypeError, ShapeError, DTypeError
+        pred has not one element, or (in a graph) the branches do not fit.
+    """
+    if isinstance(inputs, str):
+        name, inputs = inputs, ()
+    rules.check_function("cond", then_func, "then_func")
+    rules.check_function("cond", else_func, "else_func")
+    if not isinstance(inputs, (list, tuple)):
+        inputs = (inputs,)
+    if callable(pred) and not rules.is_array(pred):
+        pred = pred(*inputs)
+    call = Cond(pred, then_func, else_func, inputs, bool(strict_shape), name)
+    if rules.is_number(pred):
+        outs, nest = call.branch(bool(pred != 0))
+        return nests.restore(nest, outs)
+    rules.check_pred("cond", pred)
+    if _traced([pred]):
+        from . import trace
+
+        return trace.cond(call)
+    from . import arrays
+
+    return arrays.cond(call)
+
+
+# -------------------------------------------------------------------------------------------------------------- checks
+def _traced(values: list[Any]) -> bool:
+    return _tracing.current() is not None or any(isinstance(value, Symbol) for value in values)
+
+
+def _check_gradient_options(truncate_gradient: Any, detach_every: Any) -> None:
+    if not isinstance(truncate_gradient, (int, np.integer)) or (truncate_gradient < 1 and truncate_gradient != -1):
+        rules.fail(
+            errors.ParamError,
+            "foreach",
+            "truncate_gradient",
+            expected="-1 or at least 1",
+            given=repr(truncate_gradient),
+        )
+    rules.check_count("foreach", "detach_every", detach_every, 0)
+
+
+def _check_checkpoint(construct: str, checkpoint: Any) -> None:
+    if checkpoint is None or callable(checkpoint) or (isinstance(checkpoint, str) and checkpoint == "sqrt"):
+        return
+    if isinstance(checkpoint, (bool, str)) or not isinstance(checkpoint, (int, np.integer)) or checkpoint < 1:
+        rules.fail(
+            errors.ParamError,
+            construct,
+            "checkpoint",
+            expected="None, 'sqrt', an integer of at least 1, or a function that says which values to keep",
+            given=repr(checkpoint),
+        )
+
+
+def _checked_limit(limit: Any, exact: bool, has_outputs: bool) -> Any:
+    if limit is None:
+        if exact or not has_outputs:
+            return None
+        rules.fail(
+            errors.ValueError,
+            "while_loop",
+            "max_iterations should be specified",
+            because="the outputs have max_iterations rows",
+            fix="give max_iterations, or exact=True, or has_outputs=False",
+        )
+    if isinstance(limit, (NDArray, Symbol)):
+        spec = rules.spec_of(limit)
+        if spec is not None and int(np.prod(spec[0], dtype=np.int64)) != 1:
+            rules.fail(
+                errors.ShapeError,
+                "while_loop",
+                "max_iterations",
+                expected="one element",
+                given=rules.describe(spec),
+                fix="pass one limit for the whole loop",
+            )
+        return limit
+    if isinstance(limit, (float, np.floating)) and float(limit).is_integer():
+        limit = int(limit)
+    return rules.check_count("while_loop", "max_iterations", limit, 0)
+
+
+def _free_sizes(call: WhileLoop, invariants: dict[int, tuple[int | None, ...]] | None) -> list[Any]:
+    count = len(call.states)
+    sizes: list[Any] = [()] * count
+    for position, shape in (invariants or {}).items():
+        if not isinstance(position, int) or not 0 <= position < count:
+            rules.fail(
+                errors.ParamError,
+                "while_loop",
+                "shape_invariants",
+                expected=f"positions from 0 to {count - 1}",
+                given=repr(position),
+            )
+        sizes[position] = _checked_sizes(call, position, shape)
+    return sizes
+
+
+def _checked_sizes(call: WhileLoop, position: int, shape: Any) -> tuple[int | None, ...]:
+    """The sizes that shape_invariants gives for one variable: as many as it has axes, equal to its own or None."""
+    given = f"{shape!r} for {call.state_paths()[position]}"
+    if not isinstance(shape, (tuple, list)) or not all(size is None or isinstance(size, int) for size in shape):
+        rules.fail(
+            errors.ParamError, call.construct, "shape_invariants", expected="a tuple of sizes and None", given=given
+        )
+    state = call.states[position]
+    spec = None if rules.is_number(state) else rules.spec_of(state)
+    own = shape if spec is None else spec[0]
+    if len(own) != len(shape) or any(b is not None and a != b for a, b in zip(own, shape, strict=True)):
+        rules.fail(
+            errors.ShapeError,
+            call.construct,
+            "shape_invariants",
+            expected=f"a shape that {own} fits",
+            given=given,
+            because="a variable starts with the shape that it is given with",
+            fix="write None for the sizes that change, the variable's own for the others",
+        )
+    return tuple(shape)

@@ -1,0 +1,292 @@
+"""foreach, while_loop and cond in graphs: functions run once on abstract arrays, what they leave becomes one node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import _core, _tracing, autograd, symbol
+from ..name import NameManager
+from ..ndarray import NDArray
+from ..symbol import Symbol
+from ..util import is_np_shape
+from . import nests, rules
+from .arrays import array_of_number, read_limit, scalar_shape, settle_numbers
+from .calls import BodyNode, Cond, Foreach, Step, WhileLoop
+
+
+class _Abstract(_tracing.Scope):
+    """Runs a body on abstract arrays outside any block: for its shapes only."""
+
+    def __init__(self) -> None:
+        self._variables: dict[Any, Symbol] = {}
+
+    def variable(self, parameter: Any) -> Symbol:
+        if parameter not in self._variables:
+            self._variables[parameter] = parameter._make_traced(f"{parameter.name}_{len(self._variables)}")
+        return self._variables[parameter]
+
+    def parameters(self) -> list[Any]:
+        """What the body uses. Parameters whose shapes it has told are initialized."""
+        for parameter, variable in self._variables.items():
+            if parameter._data is None and parameter._deferred_init:
+                parameter._take_traced_shape(variable)
+                parameter._finish_deferred_init()
+        return list(self._variables)
+
+    def __enter__(self) -> _Abstract:
+        self._before = _core.set_trace_state(True, "")
+        super().__enter__()
+        return self
+
+    def __exit__(self, *details: Any) -> None:
+        super().__exit__(*details)
+        _core.set_trace_state(*self._before)
+
+
+def _slice_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return shape[1:] if len(shape) > 1 or is_np_shape() else (1,)
+
+
+def abstract_step(call: Foreach | WhileLoop, states: list[Any]) -> tuple[Step, list[NDArray], list[Any]]:
+    """One iteration on abstract arrays: specs of what the body gives. Also the states as arrays, and its parameters."""
+
+    def run(arrays: list[Any]) -> Step:
+        slots = [_core.traced_variable(f"state{i}", *(rules.spec_of(a) or (None, None))) for i, a in enumerate(arrays)]
+        if isinstance(call, WhileLoop):
+            return call.step(slots)
+        slices = [
+            _core.traced_variable(f"data{i}", _slice_shape(a.shape), np.dtype(a.dtype)) for i, a in enumerate(call.data)
+        ]
+        index = _core.traced_variable("index", scalar_shape(), np.dtype(np.int64))
+        return call.step(index if call.with_index else None, slices, slots)
+
+    with autograd.pause(train_mode=autograd.is_training()), _Abstract() as scope, NameManager():
+        arrays, step = settle_numbers(call, states, run)
+        dtypes = [rules.spec_of(array) for array in arrays]
+    for i, (state, spec) in enumerate(zip(states, dtypes, strict=True)):
+        if rules.is_number(state):
+            arrays[i] = array_of_number(state, None if spec is None else spec[1])
+    return step, arrays, scope.parameters()
+
+
+def _line(call):
+    return rules.line_of(call.function) or rules.caller_line()
+
+
+class _Body:
+    """A body while its function runs: what is made inside belongs to it."""
+
+    def __init__(self, description: str, line: str) -> None:
+        self._id = _core.control_open(description, line)
+        self._slots: list[Symbol] = []
+        self.handle: Any = None
+
+    def slot(self, name: str, like: Any, is_slice: bool = False, free: Sequence[int] = ()) -> Symbol:
+        """The variable that stands for a state like `like`, or for a slice of it. free: axes of any size."""
+        variable = _core.control_slot(self._id, name, like, is_slice, is_np_shape(), list(free))
+        self._slots.append(variable)
+        return variable
+
+    def close(self, results: list[Any], keep_unread: bool = True, hoist: bool = True) -> None:
+        self.handle = _core.control_close(self._id, results, self._slots, keep_unread, hoist)
+
+    def __enter__(self) -> _Body:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        if self.handle is None:
+            _core.control_abandon(self._id)
+
+
+def _symbol(value: Any) -> Symbol:
+    return value if isinstance(value, Symbol) else _core.traced_constant(value)
+
+
+def _start(given: Any, array: Any) -> Symbol:
+    """The first value of a state. Numbers are nodes, so that loops that start from the same one can be told to."""
+    if not rules.is_number(given) or float(given) != given:
+        return _symbol(array)
+    return symbol.full(array.shape, given, dtype=array.dtype)
+
+
+def _starts(call: Foreach | WhileLoop, states: list[Any]) -> list[Symbol]:
+    return [_start(given, array) for given, array in zip(call.states, states, strict=True)]
+
+
+def _parts(symbol: Symbol) -> list[Symbol]:
+    return [_core.symbol_output(symbol, i) for i in range(_core.symbol_num_outputs(symbol))]
+
+
+def _checkpoint(call: Foreach | WhileLoop, body: _Body) -> str:
+    """The node's parameter. A policy is asked once per node of the body; its answers become marks on the nodes."""
+    if not callable(call.checkpoint):
+        return "" if call.checkpoint is None else str(call.checkpoint)
+    answers = []
+    for op, name, attrs, specs in _core.control_nodes(body.handle):
+        shapes = tuple(None if spec is None else spec[0] for spec in specs)
+        dtypes = tuple(None if spec is None else np.dtype(spec[1]) for spec in specs)
+        answers.append(rules.answer_of(call.construct, call.checkpoint, BodyNode(op, name, attrs, shapes, dtypes)))
+    _core.control_keep(body.handle, answers)
+    return "policy"
+
+
+def _row_numbers(size: int | None, data: list[Symbol]) -> Symbol:
+    """0, 1, ... for each row of data, as many as there are when the graph runs; without data, size of them."""
+    if not data:
+        assert size is not None  # leading_size has looked
+        return symbol.arange(size, dtype="int64")
+    spec = rules.spec_of(data[0])
+    rows = data[0]
+    if spec is not None and len(spec[0]) > 1:
+        others = len(spec[0]) - 1
+        rows = symbol.slice(rows, begin=(None, *[0] * others), end=(None, *[1] * others))
+    return symbol.contrib.arange_like(symbol.cast(rows, dtype="int64"), axis=0)
+
+
+# ------------------------------------------------------------------------------------------------------------- foreach
+def foreach(call: Foreach) -> tuple[Any, Any]:
+    """Makes the node of a loop over data."""
+    data = [_symbol(a) for a in call.data]
+    size = rules.leading_size(call.construct, data, call.data_nest.paths("data"), call.length)
+    if call.with_index:
+        data = [_row_numbers(size, data), *data]
+    body: Any = None
+
+    def run(states: list[Any]) -> Step:
+        nonlocal body
+        with _Body("the body of foreach", _line(call)) as body:
+            slices = [body.slot(f"data{i}", a, True) for i, a in enumerate(data)]
+            slots = [body.slot(f"state{i}", a) for i, a in enumerate(states)]
+            index = slices.pop(0) if call.with_index else None
+            step = call.step(index, slices, slots)
+            body.close([*step.outs, *step.states])
+        return step
+
+    states, step = settle_numbers(call, call.states, run)
+    options = {
+        "reverse": call.reverse,
+        "scalar_slices": is_np_shape(),
+        "truncate_gradient": call.truncate_gradient,
+        "detach_every": call.detach_every,
+        "checkpoint": _checkpoint(call, body),
+    }
+    if not data:
+        options["length"] = size
+    parts = _parts(_core.control_foreach(body.handle, data, _starts(call, states), options, call.name))
+    count = len(step.outs)
+    return nests.restore(step.out_nest, parts[:count]), nests.restore(call.state_nest, parts[count:])
+
+
+# ---------------------------------------------------------------------------------------------------------- while_loop
+class _WhileBodies:
+    """Condition and body of a while_loop, traced for states of certain dtypes.
+
+    A condition that writes to states of its own, such as running statistics, becomes part of the body: that asks it for
+    the next iteration and hands on the answer as one more variable. So everything that writes is in the body.
+    """
+
+    def __init__(self, call: WhileLoop, states: list[Any], free: list[list[int]]) -> None:
+        self._call, self._free, self._states = call, free, states
+        self.answer: Any = None  # of the condition for the first iteration, if it is handed on
+        self.condition = self._trace_condition()
+        if _core.control_writes_states(self.condition.handle) and call.max_iterations != 0:
+            self.answer = self._ask(_starts(call, states))
+            with _Body("the condition of while_loop", rules.line_of(call.cond)) as self.condition:
+                slots = self._slots(self.condition)
+                self.condition.close([slots[0]], keep_unread=False)
+        self.step = self._trace_body()
+
+    def _ask(self, states: list[Any]) -> Any:
+        test = self._call.test(states)
+        if rules.is_number(test):
+            test = array_of_number(test)
+        rules.check_pred(self._call.construct, test, self._call.cond)
+        return test
+
+    def _slots(self, body: _Body) -> list[Symbol]:
+        first = [] if self.answer is None else [body.slot("answer", self.answer)]
+        return first + [body.slot(f"var{i}", s, free=self._free[i]) for i, s in enumerate(self._states)]
+
+    def _trace_condition(self) -> _Body:
+        with _Body("the condition of while_loop", rules.line_of(self._call.cond)) as condition:
+            condition.close([self._ask(self._slots(condition))], keep_unread=False)
+        return condition
+
+    def _trace_body(self) -> Step:
+        with _Body("the body of while_loop", rules.line_of(self._call.func)) as self.body:
+            slots = self._slots(self.body)
+            step = self._call.step(slots if self.answer is None else slots[1:])
+            answers = [] if self.answer is None else [self._ask(step.states)]
+            self.body.close([*step.outs, *answers, *step.states])
+        return step
+
+    def node(self, states: list[Any], options: dict[str, Any]) -> list[Symbol]:
+        """The loop's outputs, last variables and number of iterations."""
+        carried = 0 if self.answer is None else 1
+        options["free_axes"] = [
+            number for i, axes in enumerate(self._free) for axis in axes for number in (i + carried, axis)
+        ]
+        limit = self._call.max_iterations
+        if isinstance(limit, int):
+            options["max_iterations"] = limit
+        else:
+            options["unbounded"] = True
+        variables = [self.answer] * carried + _starts(self._call, states)
+        limit = limit if isinstance(limit, Symbol) else None
+        parts = _parts(
+            _core.control_while_loop(
+                self.condition.handle, self.body.handle, variables, limit, options, self._call.name
+            )
+        )
+        count = len(self.step.outs)
+        return parts[:count] + parts[count + carried :]
+
+
+def while_loop(call: WhileLoop) -> tuple[Any, Any, Any]:
+    """Makes the node of a loop with a condition."""
+    if isinstance(call.max_iterations, NDArray):
+        call.max_iterations = read_limit(call)
+    free = [[axis for axis, size in enumerate(sizes) if size is None] for sizes in call.free_sizes]
+    bodies: Any = None
+
+    def run(states: list[Any]) -> Step:
+        nonlocal bodies
+        bodies = _WhileBodies(call, states, free)
+        return bodies.step
+
+    states, step = settle_numbers(call, call.states, run)
+    options: dict[str, Any] = {"scalar_slices": is_np_shape(), "checkpoint": _checkpoint(call, bodies.body)}
+    options["exact"] = call.exact and bool(step.outs)
+    options["on_limit"] = call.on_limit
+    parts = bodies.node(states, options)
+    count = len(step.outs)
+    outs = nests.restore(step.out_nest, parts[:count])
+    return outs, nests.restore(call.state_nest, parts[count:-1]), parts[-1]
+
+
+# ---------------------------------------------------------------------------------------------------------------- cond
+def _may_differ(one: Any, two: Any) -> bool:
+    """Do the shapes of two values differ, or may they: sizes that only running tells?"""
+    specs = rules.spec_of(one), rules.spec_of(two)
+    if None not in specs:
+        return specs[0] != specs[1]
+    return any(rules.has_open_sizes(value) for value in (one, two))
+
+
+def cond(call: Cond) -> Any:
+    """Makes the node of a branch."""
+    branches = []
+    for taken, function, what in ((True, call.then_func, "then branch"), (False, call.else_func, "else branch")):
+        with _Body(f"the {what} of cond", rules.line_of(function)) as body:
+            outs, nest = call.branch(taken)
+            body.close(outs, keep_unread=False, hoist=False)
+        branches.append((body.handle, outs, nest))
+    (then_body, then_outs, nest), (else_body, else_outs, else_nest) = branches
+    call.check_branches(then_outs, nest, else_outs, else_nest)
+    if not then_outs:
+        return nests.restore(nest, [])
+    dynamic = any(_may_differ(one, two) for one, two in zip(then_outs, else_outs, strict=True))
+    return nests.restore(nest, _parts(_core.control_cond(_symbol(call.pred), then_body, else_body, dynamic, call.name)))

@@ -1,0 +1,118 @@
+"""Tracing: a block's forward runs once on abstract arrays (shape and dtype, no values) and leaves a graph.
+
+A Trace is entered for the time of that run. Inside, ``Parameter.data()`` and ``Parameter.var()`` give the variable
+that stands for the parameter in the graph, blocks called by the traced block run inline, and each node made remembers
+the path of the block that made it.
+
+A second kind of scope, Composition, serves blocks called with plain Symbols (``net(mx.sym.var("data"))``): parameters
+are their ordinary, named variables there.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from . import _core
+
+if TYPE_CHECKING:
+    from .gluon.block import Block
+    from .gluon.parameter import Parameter
+    from .symbol import Symbol
+
+_local = threading.local()
+
+
+def current() -> Scope | None:
+    """The innermost scope of this thread."""
+    return getattr(_local, "scope", None)
+
+
+class Scope:
+    """Says which Symbol stands for a parameter while a block is called with Symbols."""
+
+    def variable(self, parameter: Parameter) -> Symbol:
+        """The variable of parameter in the graph being made."""
+        raise NotImplementedError(f"{type(self).__name__} must override variable(parameter)")
+
+    def enter_block(self, block: Block) -> Any:
+        """Called before block's forward; what it returns goes to leave_block."""
+
+    def leave_block(self, token: Any) -> None:
+        """Called after block's forward."""
+
+    def __enter__(self) -> Scope:
+        self._outer = current()
+        _local.scope = self
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        _local.scope = self._outer
+        del self._outer
+
+
+class Composition(Scope):
+    """Blocks called with plain Symbols: parameters are ordinary variables that carry their attributes."""
+
+    def variable(self, parameter: Parameter) -> Symbol:
+        return parameter._make_var()
+
+
+class Trace(Scope):
+    """One run of a block's forward on abstract arrays.
+
+    `variables` maps each parameter used to its variable, in order of first use. `paths` maps id(block) to its path
+    below the traced block ("net0.body.0"), for error messages.
+    """
+
+    def __init__(self, root: Block) -> None:
+        self.variables: dict[Parameter, Symbol] = {}
+        self._names: set[str] = set()
+        self._paths: dict[int, str] = {}
+        self._collect_paths(root, root.name)
+        self._path = root.name
+
+    def _collect_paths(self, block: Block, path: str) -> None:
+        if id(block) in self._paths:
+            return
+        self._paths[id(block)] = path
+        for name, child in block._children.items():
+            self._collect_paths(child, f"{path}.{name}")
+
+    def unique_name(self, name: str) -> str:
+        """name, or name with a number behind it if another variable of this graph has it."""
+        candidate, number = name, 0
+        while candidate in self._names:
+            number += 1
+            candidate = f"{name}_{number}"
+        self._names.add(candidate)
+        return candidate
+
+    def make_input(self, name: str, shape: tuple[int, ...], dtype: Any) -> Symbol:
+        """Variable for an input of the traced block."""
+        return _core.traced_variable(self.unique_name(name), shape, dtype)
+
+    def variable(self, parameter: Parameter) -> Symbol:
+        variable = self.variables.get(parameter)
+        if variable is None:
+            variable = self.variables[parameter] = parameter._make_traced(self.unique_name(parameter.name))
+        return variable
+
+    def enter_block(self, block: Block) -> str:
+        previous = self._path
+        self._path = self._paths.get(id(block), block.name)
+        _core.set_trace_state(True, self._path)
+        return previous
+
+    def leave_block(self, token: str) -> None:
+        self._path = token
+        _core.set_trace_state(True, token)
+
+    def __enter__(self) -> Trace:
+        self._before = _core.set_trace_state(True, self._path)
+        super().__enter__()
+        return self
+
+    def __exit__(self, *details: Any) -> None:
+        super().__exit__(*details)
+        _core.set_trace_state(*self._before)

@@ -1,0 +1,525 @@
+"""HybridBlock: a block whose forward can be traced into a graph.
+
+Both ways of writing forward work: ``hybrid_forward(self, F, x, **params)`` and plain ``forward(self, x)``. Not
+hybridized, forward runs on arrays. After ``hybridize()`` the first call traces it; later calls run the graph as one
+compiled step.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .. import _core, _tracing, autograd, ndarray, symbol
+from .._control_flow import nests
+from ..errors import HybridNetError, TraceError
+from ..name import NameManager
+from ..ndarray import NDArray
+from ..symbol import Symbol
+from ._block_errors import add_block_path
+from ._op_hooks import ObservedGraph
+from ._parameter_dict import ParameterDict
+from ._traced_graph import TracedGraph, Variants
+from .block import Block
+from .parameter import DeferredInitializationError, Parameter
+
+if TYPE_CHECKING:
+    from ..context import Context
+
+__all__ = ["HybridBlock"]
+
+# Traces run one at a time: names count up and parameters of shared blocks are initialized while one runs.
+_TRACE_LOCK = threading.RLock()
+
+# Backends of other builds of MXNet whose work the default pipeline does anyway.
+_KNOWN_BACKENDS = {None, "", "default", "MKLDNN", "ONEDNN"}
+
+
+class HybridBlock(Block):
+    """Base of layers and models that can be hybridized.
+
+    Write either of::
+
+        def hybrid_forward(self, F, x, weight):      # F is mx.nd or mx.sym, own parameters arrive by name
+            return F.dot(x, weight)
+
+        def forward(self, x):                        # values of parameters are asked for
+            return mx.nd.dot(x, self.weight.data())
+
+    After ``hybridize()`` the first call runs forward once on abstract arrays, which have shape and dtype but no values;
+    the graph it leaves is optimized and run from then on. Branching on a value is an error there that names the line:
+    use mx.contrib.control_flow (cond, foreach, while_loop).
+
+    Parameters
+    ----------
+    prefix, params
+        See Block.
+    """
+
+    _plain_forward = False  # whether the class writes forward instead of hybrid_forward
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls._plain_forward = cls.forward is not HybridBlock.forward
+
+    def __init__(self, prefix: str | None = None, params: ParameterDict | None = None) -> None:
+        super().__init__(prefix=prefix, params=params)
+        self._active = False
+        self._flags: dict[str, Any] = {}
+        self._variants: dict[Any, Variants] = {}
+        self._last_graph: TracedGraph | None = None
+        self._last_inputs: tuple[Any, list[tuple[tuple[int, ...], Any]]] | None = None
+        self._callback: Callable[..., None] | None = None
+        self._monitor_all = False
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if isinstance(value, HybridBlock):
+            self._clear_cached_op()
+
+    # -- what clients of MXNet look at ------------------------------------------------------------------------------
+
+    @property
+    def _cached_graph(self) -> Any:
+        """(inputs, outputs) of the most recent graph, or ()."""
+        graph = self._last_graph
+        return () if graph is None else (graph.inputs, graph.outputs)
+
+    @property
+    def _cached_op(self) -> Any:
+        return None if self._last_graph is None else self._last_graph.op
+
+    @property
+    def _cached_op_args(self) -> list[tuple[bool, Any]]:
+        return [] if self._last_graph is None else self._last_graph.sources
+
+    def _clear_cached_op(self) -> None:
+        """Forgets all graphs; the next call traces again."""
+        self._variants = {}
+        self._last_graph = None
+
+    # -- settings ---------------------------------------------------------------------------------------------------
+
+    def register_child(self, block: Block, name: str | None = None) -> None:
+        """Makes block a child. Raises ValueError unless it is a HybridBlock."""
+        if not isinstance(block, HybridBlock):
+            raise ValueError(
+                f"Children of HybridBlock must also be HybridBlock, but {block} has type {type(block)}. If you are "
+                "using Sequential, please try HybridSequential instead."
+            )
+        super().register_child(block, name)
+        self._clear_cached_op()
+
+    def hybridize(
+        self,
+        active: bool = True,
+        backend: str | None = None,
+        clear: bool = True,
+        static_alloc: bool = False,
+        static_shape: bool = False,
+        inline_limit: int = 2,
+        forward_bulk_size: int | None = None,
+        backward_bulk_size: int | None = None,
+        passes: str = "",
+        **kwargs: Any,
+    ) -> None:
+        """Turns tracing on or off for this block and those below.
+
+        Parameters
+        ----------
+        active : bool, default True
+        backend : str, optional
+            Accepted: None and the names of oneDNN, which is used anyway. Raises ValueError for others.
+        clear : bool, default True
+            Whether graphs made so far are forgotten.
+        static_alloc : bool, default False
+            Whether memory is kept between calls.
+        static_shape : bool, default False
+            Whether inputs are promised to keep their shapes.
+        passes : str, default ''
+            Which rewrites run; '' is the default pipeline.
+        inline_limit, forward_bulk_size, backward_bulk_size
+            Accepted as in MXNet; graphs always run as one step.
+        """
+        if backend not in _KNOWN_BACKENDS:
+            raise ValueError(
+                f"hybridize: unknown backend {backend!r}.\n  Because: there are no subgraph backends; the default "
+                "pipeline uses oneDNN.\n  Fix: leave backend out, or choose rewrites with passes=."
+            )
+        self._active = active
+        self._flags = {"static_alloc": static_alloc, "static_shape": static_shape, "passes": passes}
+        if clear:
+            self._clear_cached_op()
+        if active and (self._forward_hooks or self._forward_pre_hooks):
+            warnings.warn(
+                f'"{self}" is being hybridized while still having forward hook/pre-hook. If "{self}" is a child of '
+                "HybridBlock, the hooks will not take effect.",
+                stacklevel=2,
+            )
+        super().hybridize(
+            active,
+            static_alloc=static_alloc,
+            static_shape=static_shape,
+            inline_limit=inline_limit,
+            forward_bulk_size=forward_bulk_size,
+            backward_bulk_size=backward_bulk_size,
+            passes=passes,
+        )
+
+    def optimize_for(
+        self,
+        x: Any,
+        *args: Any,
+        backend: str | None = None,
+        clear: bool = False,
+        static_alloc: bool = False,
+        static_shape: bool = False,
+        inline_limit: int = 2,
+        forward_bulk_size: int | None = None,
+        backward_bulk_size: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Hybridizes and traces for the given inputs without running the graph. Arguments as hybridize."""
+        if not backend:
+            raise ValueError('Must specify "backend" to optimize_for')
+        self.hybridize(
+            True, backend, clear, static_alloc, static_shape, inline_limit, forward_bulk_size, backward_bulk_size
+        )
+        flat: list[Any] = []
+        key = nests.flatten((x, *args), flat, constants=True)
+        if not flat:
+            raise ValueError("In HybridBlock, there must be one NDArray or one Symbol in the input.")
+        self._find_graph(key, flat)
+
+    def pass_report(self) -> str:
+        """The plans of the graph that ran last: memory, estimated time, and how often each rewrite fired in which time.
+
+        Raises RuntimeError before the first hybridized call.
+        """
+        graph = self._last_graph
+        if graph is None or graph.op is None:
+            raise RuntimeError(
+                f"Block '{self.name}' has no graph yet. Fix: call hybridize(), then the block, before pass_report()"
+            )
+        return graph.op.summary()
+
+    def cast(self, dtype: Any) -> None:
+        """Converts parameters to another element type; graphs are traced again."""
+        self._clear_cached_op()
+        super().cast(dtype)
+
+    def share_parameters(self, shared: Any) -> HybridBlock:
+        """See Block.share_parameters; graphs are traced again."""
+        super().share_parameters(shared)
+        self.apply(lambda block: block._clear_cached_op() if isinstance(block, HybridBlock) else None)
+        return self
+
+    def register_op_hook(self, callback: Callable[..., None], monitor_all: bool = False) -> None:
+        """Calls ``callback(name, op name, array)`` for the outputs (with monitor_all, inputs too) of each operator.
+
+        Takes effect once hybridized. The graph then runs without rewrites, operator by operator.
+        """
+        self.apply(lambda block: block._set_op_hook(callback, monitor_all) if isinstance(block, HybridBlock) else None)
+
+    def _set_op_hook(self, callback: Callable[..., None], monitor_all: bool) -> None:
+        self._callback = callback
+        self._monitor_all = monitor_all
+        self._clear_cached_op()
+
+    # -- tracing ----------------------------------------------------------------------------------------------------
+
+    def _trace(self, key: Any, flat: Sequence[Any]) -> tuple[TracedGraph, _tracing.Trace, int]:
+        """Runs forward on abstract arrays of the shapes and dtypes of flat.
+
+        Returns the graph, the trace, and what forward asked (bits of _core.trace_reads()).
+        """
+        if not flat:
+            raise ValueError(f"All args are None and we do not support such a case. Block '{self.name}' needs an array")
+        trained = autograd.is_training()
+        with _TRACE_LOCK, autograd.pause(train_mode=trained), _tracing.Trace(self) as scope:
+            names = ["data"] if len(flat) == 1 else [f"data{i}" for i in range(len(flat))]
+            inputs = [scope.make_input(name, a.shape, a.dtype) for name, a in zip(names, flat, strict=False)]
+            # Each trace counts names from zero, so that tracing twice gives the same graph.
+            with NameManager():
+                out = self._call_in_scope(scope, nests.restore(key, inputs), {})
+            reads = _core.trace_reads()
+            outputs: list[Any] = []
+            out_key = nests.flatten(out, outputs, constants=True)
+            outputs = [o if isinstance(o, Symbol) else _core.traced_constant(o) for o in outputs]
+            if outputs:
+                _core.control_check_leaks(symbol.Group(outputs))
+                _core.check_held_constants()
+        if not outputs:
+            raise ValueError(f"Block '{self.name}': forward gives no array when hybridized, got {out!r}")
+        variables = {str(variable.name): param for param, variable in scope.variables.items()}
+        return TracedGraph(inputs, symbol.Group(outputs), out_key, variables, trained), scope, reads
+
+    def _learn_shapes(self, scope: _tracing.Trace) -> None:
+        """Initializes parameters whose shapes inference has found."""
+        for param, variable in scope.variables.items():
+            if param._data is None:
+                param._take_traced_shape(variable)
+                param._finish_deferred_init()
+
+    def _compile(self, graph: TracedGraph) -> None:
+        if self._callback is not None:
+            graph.op = ObservedGraph(graph.outputs, self._callback, self._monitor_all)
+        else:
+            graph.op = _core.CachedOp(graph.outputs, name=self.name, **self._flags)
+
+    def _find_graph(self, key: Any, flat: Sequence[Any]) -> TracedGraph:
+        variants = self._variants.get(key)
+        if variants is None:
+            variants = self._variants[key] = Variants()
+        graph = variants.find(flat)
+        if graph is not None:
+            self._last_graph = graph
+            return graph
+        with _TRACE_LOCK:
+            graph, scope, reads = self._trace(key, flat)
+            self._learn_shapes(scope)
+            for i in graph.unused:
+                warnings.warn(
+                    f"The {i}-th input to HybridBlock is not used by any computation. Is this intended?", stacklevel=4
+                )
+            self._compile(graph)
+            variants.add(flat, graph, reads)
+            self._last_graph = graph
+            self._last_inputs = (key, [(a.shape, a.dtype) for a in flat])
+        return graph
+
+    def _call_cached_op(self, *args: Any) -> Any:
+        """Runs the graph for these arguments, tracing it first if there is none."""
+        for arg in args:
+            if not isinstance(arg, NDArray):
+                break
+        else:
+            # The usual case, kept short: only arrays.
+            variants = self._variants.get(len(args))
+            if variants is not None and variants.only is not None:
+                return variants.only.run(args)
+            if variants is None:
+                self._variants[len(args)] = self._variants.setdefault(nests.tuple_of(len(args)), Variants())
+        flat: list[Any] = []
+        key = nests.flatten(args, flat, constants=True)
+        if any(isinstance(a, Symbol) for a in flat):
+            return self._compose(args, {})
+        self._check_one_context(flat)
+        return self._find_graph(key, flat).run(flat)
+
+    def _check_one_context(self, flat: Sequence[NDArray]) -> None:
+        contexts = {a.context for a in flat}
+        if len(contexts) > 1:
+            raise ValueError(
+                "Find multiple contexts in the input, After hybridized, the HybridBlock only supports one input "
+                f"context. Find all contexts = {contexts}"
+            )
+
+    # -- calling ----------------------------------------------------------------------------------------------------
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs hooks and forward: on arrays, or, hybridized, the traced graph."""
+        if self._forward_pre_hooks:
+            for hook in tuple(self._forward_pre_hooks.values()):
+                hook(self, args)
+        try:
+            scope = _tracing.current()
+            if scope is not None:
+                out = self._call_in_scope(scope, args, kwargs)
+            elif self._active:
+                out = self._call_cached_op(*(self._positional(args, kwargs) if kwargs else args))
+            elif self._plain_forward:
+                out = self._call_plain(args, kwargs)
+            else:
+                out = self.forward(*args, **kwargs)
+        except HybridNetError as error:
+            add_block_path(error, self)
+            raise
+        if self._forward_hooks:
+            for hook in tuple(self._forward_hooks.values()):
+                hook(self, args, out)
+        return out
+
+    def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """Arguments given by name in the order of forward's signature; those left out in between get defaults."""
+        import inspect
+
+        function = self.forward if self._plain_forward else self.hybrid_forward
+        skip = () if self._plain_forward else (symbol,)
+        bound = inspect.signature(function).bind_partial(*skip, *args, **kwargs)
+        bound.apply_defaults()
+        return bound.args[len(skip) : len(skip) + len(args) + len(kwargs)] if not bound.kwargs else args
+
+    def _call_plain(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """forward(self, x) on arrays; parameters of unknown shape are found by a trace beforehand."""
+        for arg in args:
+            if isinstance(arg, Symbol):
+                return self._compose(args, kwargs)
+        for param in self._reg_params.values():
+            if param._data is None and param._deferred_init:
+                self._deferred_infer_shape(*args)
+                break
+        return self.forward(*args, **kwargs)
+
+    def _compose(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Called with plain Symbols: makes nodes on them, parameters are ordinary variables."""
+        with _tracing.Composition() as scope:
+            return self._call_in_scope(scope, args, kwargs)
+
+    def _call_in_scope(self, scope: _tracing.Scope, args: Any, kwargs: dict[str, Any]) -> Any:
+        token = scope.enter_block(self)
+        try:
+            if not self._plain_forward:
+                return self.forward(*args, **kwargs)
+            if type(self).infer_shape is not HybridBlock.infer_shape and any(
+                param._data is None and param._deferred_init for param in self._reg_params.values()
+            ):
+                self.infer_shape(*args)
+            with self.name_scope():
+                return self.forward(*args, **kwargs)
+        finally:
+            scope.leave_block(token)
+
+    def forward(self, x: Any, *args: Any) -> Any:
+        """Calls hybrid_forward with F and the own parameters. Overridden by blocks that write plain forward."""
+        scope = _tracing.current()
+        if scope is None:
+            if isinstance(x, NDArray):
+                if self._active:
+                    return self._call_cached_op(x, *args)
+                return self._forward_arrays(x.context if self._several_contexts() else None, x, args)
+            return self._forward_other(x, args)
+        params = {name: scope.variable(param) for name, param in self._reg_params.items()}
+        with self.name_scope():
+            return self.hybrid_forward(symbol, x, *args, **params)
+
+    def _forward_other(self, x: Any, args: tuple[Any, ...]) -> Any:
+        """The first argument is no array: Symbols, or arrays further inside or behind."""
+        flat: list[Any] = []
+        nests.flatten((x, *args), flat, constants=True)
+        has_symbol = any(isinstance(a, Symbol) for a in flat)
+        arrays = [a for a in flat if isinstance(a, NDArray)]
+        if has_symbol and arrays:
+            raise ValueError(
+                "In HybridBlock, we do not support mixed NDArrays and Symbols types for the input. Please check the "
+                "type of the args.\n"
+            )
+        if has_symbol:
+            return self._compose((x, *args), {})
+        if not arrays:
+            raise ValueError(
+                "In HybridBlock, there must be one NDArray or one Symbol in the input. Please check the type of the "
+                f"args.\n  Given: {', '.join(type(a).__name__ for a in (x, *args))}"
+            )
+        if self._active:
+            return self._call_cached_op(x, *args)
+        return self._forward_arrays(arrays[0].context, x, args)
+
+    def _several_contexts(self) -> bool:
+        for param in self._reg_params.values():
+            return param._data is not None and len(param._data) > 1
+        return False
+
+    def _forward_arrays(self, ctx: Context | None, x: Any, args: tuple[Any, ...]) -> Any:
+        own = self._reg_params
+        if not own:
+            return self.hybrid_forward(ndarray, x, *args)
+        try:
+            params = {name: param._check_and_get(param._data, ctx) for name, param in own.items()}
+        except DeferredInitializationError:
+            self._deferred_infer_shape(x, *args)
+            params = {name: param._check_and_get(param._data, ctx) for name, param in own.items()}
+        return self.hybrid_forward(ndarray, x, *args, **params)
+
+    def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+        """Computes the outputs with F (mx.nd or mx.sym); own parameters arrive by name. Subclasses override it."""
+        raise NotImplementedError(f"{type(self).__name__} must override hybrid_forward or forward")
+
+    # -- shapes and types of parameters -----------------------------------------------------------------------------
+
+    def _deferred_infer_shape(self, *args: Any) -> None:
+        """Finds the unknown shapes of own parameters from a batch and initializes them."""
+        if type(self).infer_shape is not HybridBlock.infer_shape:
+            self.infer_shape(*args)
+        else:
+            try:
+                self._infer_from_trace(args)
+            except TraceError:
+                raise
+            except HybridNetError as error:
+                add_block_path(error, self)
+                raise
+        for param in self._reg_params.values():
+            param._finish_deferred_init()
+
+    def _infer_from_trace(self, args: tuple[Any, ...]) -> _tracing.Trace:
+        flat: list[Any] = []
+        key = nests.flatten(args, flat, constants=True)
+        _, scope, _ = self._trace(key, flat)
+        for param, variable in scope.variables.items():
+            param._take_traced_shape(variable)
+        return scope
+
+    def infer_shape(self, *args: Any) -> None:
+        """Finds the shapes of parameters from inputs (arrays). Blocks with plain forward may override it."""
+        self._infer_from_trace(args)
+
+    def infer_type(self, *args: Any) -> None:
+        """Finds the element types of parameters from inputs: those that inference gives for the inputs' types."""
+        flat: list[Any] = []
+        key = nests.flatten(args, flat, constants=True)
+        graph, scope, _ = self._trace(key, flat)
+        known = {str(variable.name): a.dtype for variable, a in zip(graph.inputs, flat, strict=False)}
+        args_types, _, aux_types = graph.outputs.infer_type(**known)
+        names = [*graph.outputs.list_arguments(), *graph.outputs.list_auxiliary_states()]
+        found = dict(zip(names, [*(args_types or ()), *(aux_types or ())], strict=False))
+        for param, variable in scope.variables.items():
+            dtype = found.get(str(variable.name))
+            if dtype is not None:
+                param.dtype = dtype
+
+    # -- export -----------------------------------------------------------------------------------------------------
+
+    def _graph_to_export(self) -> TracedGraph:
+        if self._last_graph is None:
+            raise RuntimeError(
+                "Please first call block.hybridize() and then run forward with this block at least once before calling "
+                "export."
+            )
+        if not self._last_graph.trained or self._last_inputs is None:
+            return self._last_graph
+        key, specs = self._last_inputs
+        if not any(v.by_mode for v in self._variants.values()):
+            return self._last_graph
+        # forward branches on the training mode: what is exported is the graph for inference.
+        with autograd.predict_mode():
+            return self._trace(key, [ndarray.zeros(shape, dtype=dtype) for shape, dtype in specs])[0]
+
+    def export(self, path: str, epoch: int = 0, remove_amp_cast: bool = True) -> tuple[str, str]:
+        """Writes graph and parameters for SymbolBlock.imports, C++, Java and MXNet.
+
+        Parameters
+        ----------
+        path : str
+            Files are ``path-symbol.json`` and ``path-0000.params``. Inputs are named data, or data0, data1, ...
+        epoch : int, default 0
+            The number in the second name.
+        remove_amp_cast : bool, default True
+            Whether casts put in by mixed precision are left out.
+
+        Returns the two names. Raises RuntimeError unless hybridized and called once.
+        """
+        graph = self._graph_to_export()
+        symbol_file, params_file = f"{path}-symbol.json", f"{path}-{epoch:04d}.params"
+        graph.outputs._write(symbol_file, remove_amp_cast)
+        auxiliary = set(graph.outputs.list_auxiliary_states())
+        arrays = {}
+        for name, (is_input, param) in zip(graph.outputs.list_inputs(), graph.sources, strict=False):
+            if not is_input:
+                value = param._reduce() if isinstance(param, Parameter) else param
+                arrays[f"{'aux' if name in auxiliary else 'arg'}:{name}"] = value
+        arrays.update({f"arg:{name}": value for name, value in _core.symbol_constants(graph.outputs).items()})
+        ndarray.save(params_file, arrays)
+        return symbol_file, params_file

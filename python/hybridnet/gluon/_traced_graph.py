@@ -1,0 +1,120 @@
+"""What a trace leaves: a graph, what feeds it, and which graph serves which call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from typing import Any
+
+from .. import _core, autograd
+from .._control_flow import nests
+from .._control_flow.nests import Nest
+from ..ndarray import NDArray
+from ..symbol import Symbol
+from .parameter import Parameter
+
+__all__ = ["TracedGraph", "Variants"]
+
+
+class TracedGraph:
+    """A traced forward: the graph, what feeds its inputs, and the compiled form."""
+
+    def __init__(
+        self, inputs: list[Symbol], outputs: Symbol, out_nest: Nest, variables: dict[str, Parameter], trained: bool
+    ) -> None:
+        self.inputs = inputs
+        self.outputs = outputs
+        self.out_nest = out_nest
+        self.single = out_nest is nests.ARRAY
+        self.trained = trained
+        self.params: list[Parameter] = []
+        # In the order of outputs.list_inputs(): (True, position of an input), (False, parameter) or
+        # (False, array of a constant).
+        self.sources: list[tuple[bool, Any]] = []
+        self.op: Any = None
+        positions = {variable.name: i for i, variable in enumerate(inputs)}
+        self.constants: list[NDArray] = []
+        order = []
+        used = set()
+        names = outputs.list_inputs()
+        constants = _core.symbol_input_constants(outputs)
+        count = sum(1 for name, array in zip(names, constants, strict=False) if array is None and name not in positions)
+        for name, array in zip(names, constants, strict=False):
+            if array is not None:
+                order.append(len(inputs) + count + len(self.constants))
+                self.constants.append(array)
+                self.sources.append((False, array))
+            elif name in positions:
+                used.add(positions[name])
+                order.append(positions[name])
+                self.sources.append((True, positions[name]))
+            else:
+                order.append(len(inputs) + len(self.params))
+                self.params.append(variables[name])
+                self.sources.append((False, variables[name]))
+        self.unused = [i for i in range(len(inputs)) if i not in used]
+        # Picks the graph's inputs from (arguments..., parameters..., constants...).
+        if len(order) == 1:
+            only = order[0]
+            self.pick: Callable[[Sequence[Any]], Sequence[Any]] = lambda values: (values[only],)
+        elif order:
+            self.pick = itemgetter(*order)
+        else:
+            self.pick = lambda values: ()
+
+    def arrays(self, first: NDArray | None) -> list[NDArray]:
+        """Values of the parameters on the context of the first input."""
+        try:
+            arrays = [param._data[0] for param in self.params]  # type: ignore[index]
+            if arrays and len(self.params[0]._data) > 1:  # type: ignore[arg-type]
+                context = None if first is None else first.context
+                arrays = [param._check_and_get(param._data, context) for param in self.params]
+        except TypeError:
+            arrays = [param._check_and_get(param._data, None) for param in self.params]
+        return arrays
+
+    def run(self, args: Sequence[NDArray]) -> Any:
+        """Calls the compiled graph on the flat inputs and restores the structure of the outputs."""
+        params = self.arrays(args[0] if args else None)
+        out = self.op(*self.pick([*args, *params, *self.constants]))
+        if self.single:
+            return out if isinstance(out, NDArray) else out[0]
+        return nests.restore(self.out_nest, [out] if isinstance(out, NDArray) else out)
+
+
+# What forward asked of traced arrays: bits of _core.trace_reads().
+READ_SHAPE, READ_RANK, READ_DTYPE, READ_TRAINING = 1, 2, 4, 8
+
+
+class Variants:
+    """Graphs of one input structure. More than one only where forward asked for shapes, types or the training mode:
+    such a graph holds for equal answers only."""
+
+    def __init__(self) -> None:
+        self.only: TracedGraph | None = None
+        self.reads = 0
+        self.table: dict[Any, TracedGraph] = {}
+
+    @property
+    def by_mode(self) -> bool:
+        return bool(self.reads & READ_TRAINING)
+
+    def key(self, flat: Sequence[Any]) -> Any:
+        reads = self.reads
+        return (
+            tuple(a.shape for a in flat) if reads & READ_SHAPE else None,
+            tuple(a.ndim for a in flat) if reads & READ_RANK else None,
+            tuple(a.dtype for a in flat) if reads & READ_DTYPE else None,
+            autograd.is_training() if reads & READ_TRAINING else None,
+        )
+
+    def find(self, flat: Sequence[Any]) -> TracedGraph | None:
+        return self.table.get(self.key(flat))
+
+    def add(self, flat: Sequence[Any], graph: TracedGraph, reads: int) -> None:
+        if reads & ~self.reads:
+            # Earlier graphs were filed under a coarser key; they are traced again when needed.
+            self.table.clear()
+            self.reads |= reads
+        self.table[self.key(flat)] = graph
+        self.only = None if self.reads else graph

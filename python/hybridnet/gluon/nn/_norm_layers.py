@@ -1,0 +1,251 @@
+"""Normalization layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...ndarray._dtypes import dtype_name
+from .._hybrid_block import HybridBlock
+from ._arguments import positive, unknown_or_positive
+
+__all__ = ["BatchNorm", "BatchNormReLU", "GroupNorm", "InstanceNorm", "LayerNorm", "SyncBatchNorm"]
+
+
+class _Norm(HybridBlock):
+    """Scale (gamma) and shift (beta) and how they are shown."""
+
+    _kwargs: dict[str, Any]
+
+    def _make_scale_and_shift(
+        self, size: int, scale: bool, center: bool, gamma_initializer: Any, beta_initializer: Any, **kwargs: Any
+    ) -> None:
+        self.gamma = self.params.get(
+            "gamma",
+            grad_req="write" if scale else "null",
+            shape=(size,),
+            init=gamma_initializer,
+            allow_deferred_init=True,
+            **({"differentiable": scale} if kwargs.get("frozen") else {}),
+        )
+        self.beta = self.params.get(
+            "beta",
+            grad_req="write" if center else "null",
+            shape=(size,),
+            init=beta_initializer,
+            allow_deferred_init=True,
+            **({"differentiable": center} if kwargs.get("frozen") else {}),
+        )
+
+    def _content(self) -> str:
+        return ", ".join(f"{key}={value!r}" for key, value in self._kwargs.items())
+
+    def __repr__(self) -> str:
+        size = (self.gamma.shape or (0,))[0]
+        return f"{type(self).__name__}({self._content()}, in_channels={size if size > 0 else None})"
+
+
+class _BatchNorm(_Norm):
+    """What BatchNorm and BatchNormReLU share. Arguments: see BatchNorm."""
+
+    fuse_relu = False
+
+    def __init__(
+        self,
+        axis: int = 1,
+        momentum: float = 0.9,
+        epsilon: float = 1e-5,
+        center: bool = True,
+        scale: bool = True,
+        use_global_stats: bool = False,
+        beta_initializer: Any = "zeros",
+        gamma_initializer: Any = "ones",
+        running_mean_initializer: Any = "zeros",
+        running_variance_initializer: Any = "ones",
+        in_channels: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        in_channels = unknown_or_positive(f"{type(self).__name__}.in_channels", in_channels)
+        self._kwargs = {
+            "axis": axis,
+            "eps": epsilon,
+            "momentum": momentum,
+            "fix_gamma": not scale,
+            "use_global_stats": use_global_stats,
+        }
+        if in_channels != 0:
+            self.in_channels = in_channels
+        self._make_scale_and_shift(in_channels, scale, center, gamma_initializer, beta_initializer, frozen=True)
+        state = {"grad_req": "null", "shape": (in_channels,), "allow_deferred_init": True, "differentiable": False}
+        self.running_mean = self.params.get("running_mean", init=running_mean_initializer, **state)
+        self.running_var = self.params.get("running_var", init=running_variance_initializer, **state)
+
+    def cast(self, dtype: Any) -> None:
+        """Converts to another element type; statistics and scales stay float32 for 16-bit floats."""
+        super().cast("float32" if dtype_name(dtype) in ("float16", "bfloat16") else dtype)
+
+    def hybrid_forward(self, F: Any, x: Any, gamma: Any, beta: Any, running_mean: Any, running_var: Any) -> Any:
+        out = F.BatchNorm(x, gamma, beta, running_mean, running_var, name="fwd", **self._kwargs)
+        return F.relu(out) if self.fuse_relu else out
+
+
+class BatchNorm(_BatchNorm):
+    """Normalizes each channel by the mean and variance of the batch in training, by running ones otherwise.
+
+    ``gamma * (x - mean) / sqrt(var + epsilon) + beta``; running = momentum * running + (1 - momentum) * batch.
+    Source: Ioffe and Szegedy, arXiv 1502.03167.
+
+    Shapes: data any with the channels on axis; gamma, beta, running_mean, running_var (channels,).
+
+    Parameters
+    ----------
+    axis : int, default 1
+    momentum : float, default 0.9
+    epsilon : float, default 1e-5
+    center, scale : bool, default True
+        Whether beta is added, whether gamma is learned (else it is 1).
+    use_global_stats : bool, default False
+        Whether running statistics are used in training too.
+    beta_initializer, gamma_initializer, running_mean_initializer, running_variance_initializer
+    in_channels : int, default 0
+        0: the first batch will tell.
+    """
+
+
+class BatchNormReLU(_BatchNorm):
+    """BatchNorm followed by ReLU. Arguments as BatchNorm."""
+
+    fuse_relu = True
+
+
+class SyncBatchNorm(BatchNorm):
+    """BatchNorm whose statistics cover the whole batch. Arguments as BatchNorm with axis 1; num_devices is accepted.
+
+    All CPU contexts are one device, so one call sees the whole batch and statistics are those of BatchNorm.
+    """
+
+    def __init__(
+        self,
+        in_channels: int = 0,
+        num_devices: int | None = None,
+        momentum: float = 0.9,
+        epsilon: float = 1e-5,
+        center: bool = True,
+        scale: bool = True,
+        use_global_stats: bool = False,
+        beta_initializer: Any = "zeros",
+        gamma_initializer: Any = "ones",
+        running_mean_initializer: Any = "zeros",
+        running_variance_initializer: Any = "ones",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            1,
+            momentum,
+            epsilon,
+            center,
+            scale,
+            use_global_stats,
+            beta_initializer,
+            gamma_initializer,
+            running_mean_initializer,
+            running_variance_initializer,
+            in_channels,
+            **kwargs,
+        )
+        self._num_devices = 1 if num_devices is None else positive("SyncBatchNorm.num_devices", num_devices)
+
+
+class InstanceNorm(_Norm):
+    """Normalizes each channel of each sample over its positions. Source: Ulyanov et al., arXiv 1607.08022.
+
+    Shapes: data (N, ...) with the channels on axis and at least one more axis; gamma, beta (channels,).
+    """
+
+    def __init__(
+        self,
+        axis: int = 1,
+        epsilon: float = 1e-5,
+        center: bool = True,
+        scale: bool = False,
+        beta_initializer: Any = "zeros",
+        gamma_initializer: Any = "ones",
+        in_channels: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        in_channels = unknown_or_positive("InstanceNorm.in_channels", in_channels)
+        self._kwargs = {"eps": epsilon, "axis": axis, "center": center, "scale": scale}
+        self._axis = axis
+        self._epsilon = epsilon
+        self._make_scale_and_shift(in_channels, scale, center, gamma_initializer, beta_initializer)
+
+    def hybrid_forward(self, F: Any, x: Any, gamma: Any, beta: Any) -> Any:
+        if self._axis == 1:
+            return F.InstanceNorm(x, gamma, beta, name="fwd", eps=self._epsilon)
+        out = F.InstanceNorm(F.swapaxes(x, 1, self._axis), gamma, beta, name="fwd", eps=self._epsilon)
+        return F.swapaxes(out, 1, self._axis)
+
+
+class LayerNorm(_Norm):
+    """Normalizes along one axis of each sample. Source: Ba et al., arXiv 1607.06450.
+
+    Shapes: data any; gamma, beta (size of axis,).
+    """
+
+    def __init__(
+        self,
+        axis: int = -1,
+        epsilon: float = 1e-5,
+        center: bool = True,
+        scale: bool = True,
+        beta_initializer: Any = "zeros",
+        gamma_initializer: Any = "ones",
+        in_channels: int = 0,
+        prefix: str | None = None,
+        params: Any = None,
+    ) -> None:
+        super().__init__(prefix=prefix, params=params)
+        in_channels = unknown_or_positive("LayerNorm.in_channels", in_channels)
+        self._kwargs = {"eps": epsilon, "axis": axis, "center": center, "scale": scale}
+        self._axis = axis
+        self._epsilon = epsilon
+        self._center = center
+        self._scale = scale
+        self._make_scale_and_shift(in_channels, scale, center, gamma_initializer, beta_initializer)
+
+    def hybrid_forward(self, F: Any, data: Any, gamma: Any, beta: Any) -> Any:
+        return F.LayerNorm(data, gamma=gamma, beta=beta, axis=self._axis, eps=self._epsilon)
+
+
+class GroupNorm(_Norm):
+    """Normalizes groups of channels (axis 1) of each sample. Source: Wu and He, arXiv 1803.08494.
+
+    Shapes: data (N, channels, ...), channels a multiple of num_groups; gamma, beta (num_groups,).
+    """
+
+    def __init__(
+        self,
+        num_groups: int = 1,
+        epsilon: float = 1e-5,
+        center: bool = True,
+        scale: bool = True,
+        beta_initializer: Any = "zeros",
+        gamma_initializer: Any = "ones",
+        prefix: str | None = None,
+        params: Any = None,
+    ) -> None:
+        super().__init__(prefix=prefix, params=params)
+        positive("GroupNorm.num_groups", num_groups)
+        self._kwargs = {"eps": epsilon, "num_groups": num_groups, "center": center, "scale": scale}
+        self._num_groups = num_groups
+        self._epsilon = epsilon
+        self._center = center
+        self._scale = scale
+        self._make_scale_and_shift(num_groups, scale, center, gamma_initializer, beta_initializer)
+
+    def hybrid_forward(self, F: Any, data: Any, gamma: Any, beta: Any) -> Any:
+        return F.GroupNorm(data, gamma=gamma, beta=beta, num_groups=self._num_groups, eps=self._epsilon)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._content()})"

@@ -1,0 +1,294 @@
+"""ImageRecordIter: batches of images from RecordIO files, decoded and augmented in threads."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import random
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from .. import ndarray, recordio
+from ..errors import FileError, FormatError, ParamError, UnsupportedError
+from ._batches import DataBatch, DataDesc, DataIter
+from ._image_files import decode_image
+from ._record_augmenter import AUGMENTATIONS, RecordAugmenter
+
+__all__ = ["ImageRecordIter", "ImageRecordUInt8Iter"]
+
+# Arguments of MXNet without effect here: prefetching, order and devices are handled otherwise.
+_WITHOUT_EFFECT = frozenset(
+    (
+        *("prefetch_buffer", "verbose", "ctx", "device_id", "shuffle_chunk_size", "shuffle_chunk_seed", "aug_seq"),
+        *("mean_a", "std_a", "name", "label_pad_width", "label_pad_value"),
+    )
+)
+
+
+def _record_positions(path: str, index: str | None) -> list[int]:
+    """Where the records of a file begin: from the index, else by reading through."""
+    if index and os.path.exists(index):
+        with recordio.MXIndexedRecordIO(index, path, "r") as indexed:
+            return [indexed.idx[key] for key in indexed.keys]
+    positions = []
+    with recordio.MXRecordIO(path, "r") as reader:
+        while True:
+            positions.append(reader._file.tell())
+            if reader.read() is None:
+                return positions[:-1]
+
+
+def _listed_labels(path: str) -> dict[int, np.ndarray] | None:
+    """Labels by number of the image, from a list file: number, labels and name in columns."""
+    if not path:
+        return None
+    try:
+        with open(path) as lines:
+            rows = [line.split("\t") for line in lines if line.strip()]
+    except OSError as error:
+        raise FileError(f"ImageRecordIter: cannot read '{path}': {error.strerror}") from error
+    try:
+        return {int(row[0]): np.array(row[1:-1], np.float32) for row in rows}
+    except (ValueError, IndexError) as error:
+        raise FormatError(f"ImageRecordIter: '{path}' is no list of numbers, labels and names: {error}") from error
+
+
+def _check_names(given: dict[str, Any]) -> None:
+    for name in given:
+        if name not in AUGMENTATIONS and name not in _WITHOUT_EFFECT:
+            near = difflib.get_close_matches(name, [*AUGMENTATIONS, *_WITHOUT_EFFECT], 1)
+            raise ParamError(
+                f"ImageRecordIter: there is no argument '{name}'." + (f"\n  Fix: use '{near[0]}'." if near else "")
+            )
+
+
+class ImageRecordIter(DataIter):
+    """Batches of the images of a RecordIO file that im2rec made: float32 (N, C, H, W), red first, and labels.
+
+    Parameters
+    ----------
+    path_imgrec : str
+    data_shape : (channels, height, width)
+    batch_size : int
+    path_imgidx : str, optional
+        Index; without one the file is read through once.
+    label_width : int, default 1
+        Labels per image.
+    shuffle : bool, default False
+        Whether each round has a new order.
+    seed : int, default 0
+        Of order and augmentation.
+    resize : int, default -1
+        Length of the shorter side before cropping; -1: as it is.
+    rand_crop, rand_mirror : bool, default False
+        Whether a random part (else the middle) is cut out, whether half of the images are mirrored.
+    mean_r, mean_g, mean_b, std_r, std_g, std_b, scale : float
+        ``(value - mean) / std * scale``.
+    round_batch : bool, default True
+        Whether an incomplete last batch is filled up from the beginning (and getpad tells); else it is filled with its
+        own images again, and getpad tells.
+    part_index, num_parts : int
+        Reads one of num_parts parts of the file.
+    preprocess_threads : int, default 4
+    inter_method : int, default 1
+        See mx.image.imresize; 10 draws one per use.
+    dtype : default 'float32'
+    path_imglist : str, optional
+        List file of im2rec whose labels take the place of those in the records.
+    seed_aug : int, optional
+        Of augmentation alone.
+    max_random_contrast, max_random_illumination : float, default 0
+        ``(value - mean) * a + b`` with a from 1 - contrast to 1 + contrast, b from -illumination to illumination.
+    max_rotate_angle, rotate, rotate_list, max_shear_ratio, max_random_scale, min_random_scale, max_aspect_ratio, \
+    min_aspect_ratio, max_img_size, min_img_size : float
+        Random turns (degrees), shears, sizes and proportions (width / height), before cropping. Proportions are from
+        1 - max_aspect_ratio to 1 + max_aspect_ratio unless min_aspect_ratio is given.
+    pad, fill_value : int, default 0 and 255
+        Pixels put around the image before cropping, and their value.
+    random_resized_crop : bool, default False
+        Cuts out a part whose area is a share from min_random_area to max_random_area, of random proportions.
+    max_crop_size, min_crop_size : int, default -1
+        Side of the square that is cut out and resized.
+    brightness, contrast, saturation, pca_noise : float, default 0
+    random_h, random_s, random_l : int, default 0
+        Most that is added to hue (0 to 180), saturation and lightness (0 to 255).
+
+    Raises FileError, FormatError for files, ParamError for arguments that do not exist or contradict each other,
+    UnsupportedError for mean_img.
+    """
+
+    def __init__(
+        self,
+        path_imgrec: str = "",
+        data_shape: Sequence[int] = (),
+        batch_size: int = 1,
+        path_imgidx: str = "",
+        label_width: int = 1,
+        shuffle: bool = False,
+        seed: int = 0,
+        resize: int = -1,
+        rand_crop: bool = False,
+        rand_mirror: bool = False,
+        mirror: bool = False,
+        mean_r: float = 0.0,
+        mean_g: float = 0.0,
+        mean_b: float = 0.0,
+        std_r: float = 1.0,
+        std_g: float = 1.0,
+        std_b: float = 1.0,
+        scale: float = 1.0,
+        round_batch: bool = True,
+        part_index: int = 0,
+        num_parts: int = 1,
+        preprocess_threads: int = 4,
+        inter_method: int = 1,
+        dtype: Any = "float32",
+        data_name: str = "data",
+        label_name: str = "softmax_label",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(batch_size)
+        if kwargs.pop("mean_img", ""):
+            raise UnsupportedError(
+                "ImageRecordIter: mean_img is not supported.\n  Fix: give mean_r, mean_g and mean_b, or subtract the "
+                "image from each batch."
+            )
+        self._contrast = float(kwargs.pop("max_random_contrast", 0.0))
+        self._illumination = float(kwargs.pop("max_random_illumination", 0.0))
+        self._labels = _listed_labels(kwargs.pop("path_imglist", ""))
+        augmentation = random.Random(kwargs.pop("seed_aug", None) or seed)
+        _check_names(kwargs)
+        if len(data_shape) != 3 or data_shape[0] not in (1, 3):
+            raise ParamError(f"ImageRecordIter: data_shape must be (1 or 3, height, width), got {tuple(data_shape)}")
+        if not 0 <= part_index < num_parts:
+            raise ParamError(f"ImageRecordIter: part_index must be in [0, {num_parts}), got {part_index}")
+        if batch_size < 1:
+            raise ParamError(f"ImageRecordIter: batch_size must be at least 1, got {batch_size}")
+        self._path = path_imgrec
+        self._shape = tuple(int(size) for size in data_shape)
+        self._label_width = label_width
+        self._shuffle = shuffle
+        self._random = random.Random(seed)
+        self._draw = augmentation
+        self._augment = RecordAugmenter(
+            *self._shape[1:],
+            **{name: kwargs[name] for name in AUGMENTATIONS if name in kwargs},
+            resize=resize,
+            rand_crop=rand_crop,
+            inter_method=inter_method,
+        )
+        self._rand_mirror = rand_mirror
+        self._mirror = mirror
+        channels = self._shape[0]
+        self._mean = np.array([mean_r, mean_g, mean_b][:channels], np.float32)
+        self._scale = np.float32(scale) / np.array([std_r, std_g, std_b][:channels], np.float32)
+        self._round_batch = round_batch
+        self._dtype = np.dtype(dtype)
+        positions = _record_positions(path_imgrec, path_imgidx)
+        part = len(positions) // num_parts
+        self._positions = positions[part_index * part : (part_index + 1) * part] if num_parts > 1 else positions
+        if not self._positions:
+            raise FormatError(f"ImageRecordIter: '{path_imgrec}' holds no records for part {part_index} of {num_parts}")
+        self.provide_data = [DataDesc(data_name, (batch_size, *self._shape), self._dtype)]
+        labels = (batch_size,) if label_width == 1 else (batch_size, label_width)
+        self.provide_label = [DataDesc(label_name, labels)]
+        self._reader = recordio.MXRecordIO(path_imgrec, "r")
+        self._threads = ThreadPoolExecutor(max(1, preprocess_threads), thread_name_prefix="hybridnet-images")
+        self._batch: Any = None  # a DataBatch behind iter_next()
+        self._coming: list[Future[Any]] = []
+        self.reset()
+
+    def __del__(self) -> None:
+        threads = getattr(self, "_threads", None)
+        if threads is not None:
+            threads.shutdown(wait=False, cancel_futures=True)
+
+    def reset(self) -> None:
+        """Starts a new round."""
+        self._order = list(self._positions)
+        if self._shuffle:
+            self._random.shuffle(self._order)
+        self._cursor = 0
+        self._pad = 0
+        self._ask()
+
+    def _ask(self) -> None:
+        """Has the next batch decoded."""
+        self._coming = []
+        chosen = self._order[self._cursor : self._cursor + self.batch_size]
+        if not chosen:
+            return
+        self._cursor += len(chosen)
+        self._next_pad = self.batch_size - len(chosen)
+        source = self._order if self._round_batch else chosen
+        while len(chosen) < self.batch_size:
+            chosen = [*chosen, *source[: self.batch_size - len(chosen)]]
+        for position in chosen:
+            # Read here, in order: the file has one position. Decoding is what takes time.
+            self._reader._file.seek(position)
+            record = self._reader.read()
+            self._coming.append(self._threads.submit(self._make, record, self._draw.getrandbits(64)))
+
+    def _make(self, record: Any, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        draw = random.Random(seed)
+        header, content = recordio.unpack(record)
+        given = header.label if self._labels is None else self._labels.get(header.id)
+        if given is None:
+            raise FormatError(f"ImageRecordIter: the list has no labels for image {header.id} of '{self._path}'")
+        label = np.atleast_1d(np.asarray(given, np.float32))
+        if label.size < self._label_width:
+            raise FormatError(
+                f"ImageRecordIter: '{self._path}': {label.size} labels, label_width is {self._label_width}"
+            )
+        image = self._augment(decode_image(content, 1 if self._shape[0] == 3 else 0), draw)
+        if self._mirror or (self._rand_mirror and draw.random() < 0.5):
+            image = image[:, ::-1]
+        values = image.astype(np.float32) - self._mean
+        if self._contrast or self._illumination:
+            contrast = 1 + draw.uniform(-self._contrast, self._contrast)
+            values = values * contrast + draw.uniform(-self._illumination, self._illumination)
+        return (values * self._scale).transpose(2, 0, 1).astype(np.float32), label[: self._label_width]
+
+    def iter_next(self) -> bool:
+        """Moves to the next batch; False behind the last one. Raises what decoding raised."""
+        if not self._coming:
+            return False
+        made = [future.result() for future in self._coming]
+        pad = self._next_pad
+        data = np.stack([image for image, _ in made]).astype(self._dtype)
+        label = np.stack([label for _, label in made])
+        self._ask()
+        self._batch = DataBatch(
+            [ndarray.array(data, dtype=self._dtype)],
+            [ndarray.array(label[:, 0] if self._label_width == 1 else label)],
+            pad=pad,
+        )
+        return True
+
+    def next(self) -> DataBatch:
+        """The next batch. Raises StopIteration behind the last one, and what decoding raised."""
+        if not self.iter_next():
+            raise StopIteration
+        return self._batch
+
+    def getdata(self) -> Any:
+        """Images of the current batch: one array."""
+        return self._batch.data[0]
+
+    def getlabel(self) -> Any:
+        """Labels of the current batch: one array."""
+        return self._batch.label[0]
+
+    def getpad(self) -> int:
+        """Images that only fill the current batch up."""
+        return self._batch.pad
+
+
+class ImageRecordUInt8Iter(ImageRecordIter):
+    """ImageRecordIter whose images are uint8, without mean and scale."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, dtype="uint8", **kwargs)  # type: ignore[misc]  # args end before dtype

@@ -1,0 +1,243 @@
+"""What all metrics share: two running averages, and the ways to make one by name."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy
+
+from .. import registry
+
+__all__ = ["CompositeEvalMetric", "EvalMetric", "PairMetric", "check_label_shapes", "create", "register"]
+
+Array = Any  # NDArray, numpy array or nested list
+
+
+def to_numpy(array: Array) -> numpy.ndarray:
+    return array.asnumpy() if hasattr(array, "asnumpy") else numpy.asarray(array)
+
+
+def is_array(value: Any) -> bool:
+    return hasattr(value, "asnumpy") or isinstance(value, numpy.ndarray)
+
+
+def check_label_shapes(labels: Any, preds: Any, wrap: bool = False, shape: bool = False) -> tuple[Any, Any]:
+    """Checks that labels and predictions match in length, or in shape with shape=True.
+
+    With wrap=True, single arrays come back as lists of one. Raises ValueError on a mismatch.
+    """
+    if shape:
+        label_size, pred_size = labels.shape, preds.shape
+    else:
+        label_size, pred_size = len(labels), len(preds)
+    if label_size != pred_size:
+        raise ValueError(f"Shape of labels {label_size} does not match shape of predictions {pred_size}")
+    if wrap:
+        labels = [labels] if is_array(labels) else labels
+        preds = [preds] if is_array(preds) else preds
+    return labels, preds
+
+
+class EvalMetric:
+    """Base of metrics: a name, a sum and a count.
+
+    Parameters
+    ----------
+    name : str
+        Shown beside the value.
+    output_names, label_names : list of str, optional
+        Which predictions and labels update_dict uses; default: all.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        output_names: Sequence[str] | None = None,
+        label_names: Sequence[str] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        self.name = str(name)
+        self.output_names = output_names
+        self.label_names = label_names
+        self._has_global_stats = kwargs.pop("has_global_stats", False)
+        self._kwargs = kwargs
+        self.reset()
+
+    def __str__(self) -> str:
+        return f"EvalMetric: {dict(self.get_name_value())}"
+
+    def get_config(self) -> dict[str, Any]:
+        """Arguments from which ``metric.create(**config)`` makes the same metric."""
+        return {
+            **self._kwargs,
+            "metric": type(self).__name__,
+            "name": self.name,
+            "output_names": self.output_names,
+            "label_names": self.label_names,
+        }
+
+    def update_dict(self, label: Mapping[str, Array], pred: Mapping[str, Array]) -> None:
+        """Updates with named labels and predictions."""
+        preds = list(pred.values()) if self.output_names is None else [pred[name] for name in self.output_names]
+        labels = list(label.values()) if self.label_names is None else [label[name] for name in self.label_names]
+        self.update(labels, preds)
+
+    def update(self, labels: Any, preds: Any) -> None:
+        """Adds a batch: lists of labels and predictions of equal length."""
+        raise NotImplementedError(f"{type(self).__name__} must override update(labels, preds)")
+
+    def reset(self) -> None:
+        """Forgets everything."""
+        self.num_inst = 0
+        self.sum_metric = 0.0
+        self.global_num_inst = 0
+        self.global_sum_metric = 0.0
+
+    def reset_local(self) -> None:
+        """Forgets the local tally."""
+        self.num_inst = 0
+        self.sum_metric = 0.0
+
+    def _add(self, total: float, count: int) -> None:
+        self.sum_metric += total
+        self.global_sum_metric += total
+        self.num_inst += count
+        self.global_num_inst += count
+
+    def get(self) -> tuple[Any, Any]:
+        """(name, local value); nan before the first batch."""
+        if self.num_inst == 0:
+            return self.name, float("nan")
+        return self.name, self.sum_metric / self.num_inst
+
+    def get_global(self) -> tuple[Any, Any]:
+        """(name, value since reset)."""
+        if not self._has_global_stats:
+            return self.get()
+        if self.global_num_inst == 0:
+            return self.name, float("nan")
+        return self.name, self.global_sum_metric / self.global_num_inst
+
+    def get_name_value(self) -> list[tuple[str, float]]:
+        """List of (name, local value)."""
+        return pairs_of(self.get())
+
+    def get_global_name_value(self) -> list[tuple[str, float]]:
+        """List of (name, value since reset)."""
+        return pairs_of(self.get_global()) if self._has_global_stats else self.get_name_value()
+
+
+def pairs_of(result: tuple[Any, Any]) -> list[tuple[str, float]]:
+    names, values = result
+    return list(
+        zip(
+            names if isinstance(names, list) else [names],
+            values if isinstance(values, list) else [values],
+            strict=False,
+        )
+    )
+
+
+class PairMetric(EvalMetric):
+    """A metric that sees each output with its label, as NumPy arrays: subclasses write ``_measure``."""
+
+    def update(self, labels: Any, preds: Any) -> None:
+        """Adds a batch: a list of labels and one of predictions of equal length, or one array of each.
+
+        Raises ValueError if lengths or shapes do not fit.
+        """
+        labels, preds = check_label_shapes(labels, preds, True)
+        for label, pred in zip(labels, preds, strict=True):
+            self._add(*self._measure(to_numpy(label), to_numpy(pred)))
+
+    def _measure(self, label: numpy.ndarray, pred: numpy.ndarray) -> tuple[float, int]:
+        """(what the output adds to the sum, to the count)."""
+        raise NotImplementedError(f"{type(self).__name__} must override _measure(label, pred), or update")
+
+
+register = registry.get_register_func(EvalMetric, "metric")
+alias = registry.get_alias_func(EvalMetric, "metric")
+_create = registry.get_create_func(EvalMetric, "metric")
+
+
+def create(metric: Any, *args: Any, **kwargs: Any) -> EvalMetric:
+    """Makes a metric from a name, an instance, a function (label, pred) -> value, or a list of these.
+
+    Raises ValueError for an unknown name.
+    """
+    if callable(metric):
+        from ._custom import CustomMetric
+
+        return CustomMetric(metric, *args, **kwargs)
+    if isinstance(metric, (list, tuple)):
+        composite = CompositeEvalMetric()
+        for child in metric:
+            composite.add(create(child, *args, **kwargs))
+        return composite
+    return _create(metric, *args, **kwargs)
+
+
+@register
+@alias("composite")
+class CompositeEvalMetric(EvalMetric):
+    """Several metrics updated together; values come back as lists."""
+
+    def __init__(
+        self,
+        metrics: Sequence[Any] | None = None,
+        name: str = "composite",
+        output_names: Sequence[str] | None = None,
+        label_names: Sequence[str] | None = None,
+    ) -> None:
+        self.metrics: list[EvalMetric] = []
+        super().__init__(name, output_names, label_names, has_global_stats=True)
+        self.metrics = [create(metric) for metric in metrics or []]
+
+    def add(self, metric: Any) -> None:
+        """Adds a child: an instance, a name or a function."""
+        self.metrics.append(create(metric))
+
+    def get_metric(self, index: int) -> EvalMetric:
+        """Child number index. Raises ValueError if there is none."""
+        try:
+            return self.metrics[index]
+        except IndexError:
+            raise ValueError(
+                f"Metric index {index} is out of range 0 and {len(self.metrics)}: the children are "
+                f"{', '.join(metric.name for metric in self.metrics) or 'none'}"
+            ) from None
+
+    def update_dict(self, label: Mapping[str, Array], pred: Mapping[str, Array]) -> None:
+        if self.label_names is not None:
+            label = OrderedDict((k, v) for k, v in label.items() if k in self.label_names)
+        if self.output_names is not None:
+            pred = OrderedDict((k, v) for k, v in pred.items() if k in self.output_names)
+        for metric in self.metrics:
+            metric.update_dict(label, pred)
+
+    def update(self, labels: Any, preds: Any) -> None:
+        for metric in self.metrics:
+            metric.update(labels, preds)
+
+    def reset(self) -> None:
+        for metric in self.metrics:
+            metric.reset()
+
+    def reset_local(self) -> None:
+        for metric in self.metrics:
+            metric.reset_local()
+
+    def _gather(self, results: list[tuple[Any, Any]]) -> tuple[list[str], list[float]]:
+        pairs = [pair for result in results for pair in pairs_of(result)]
+        return [name for name, _ in pairs], [value for _, value in pairs]
+
+    def get(self) -> tuple[list[str], list[float]]:
+        return self._gather([metric.get() for metric in self.metrics])
+
+    def get_global(self) -> tuple[list[str], list[float]]:
+        return self._gather([metric.get_global() for metric in self.metrics])
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "metrics": [metric.get_config() for metric in self.metrics]}

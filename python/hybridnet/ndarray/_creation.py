@@ -1,0 +1,170 @@
+"""Functions that make arrays: of values, of a pattern, over memory that another library owns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import _core
+from ..base import mx_real_t
+from ..context import Context, current_context
+from ..errors import HybridNetError
+from ..errors import TypeError as HybridNetTypeError
+from ..errors import ValueError as HybridNetValueError
+from . import _internal
+from ._dtypes import dtype_name, numpy_dtype
+from .ndarray import NDArray
+
+__all__ = [
+    "arange", "array", "empty", "eye", "from_dlpack", "from_numpy", "full", "linspace", "ones", "to_dlpack_for_read",
+    "to_dlpack_for_write", "waitall", "zeros",
+]  # fmt: skip
+
+
+def _context(ctx: Context | str | None) -> Context:
+    if ctx is None:
+        return current_context()
+    return ctx if isinstance(ctx, Context) else Context.from_str(ctx)
+
+
+def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
+    """A new array with the values of a list, a NumPy array, a number or another array.
+
+    dtype: float32 if None, or the dtype of an NDArray source. Raises TypeError for what NumPy cannot convert.
+    """
+    ctx = _context(ctx)
+    if isinstance(source_array, NDArray):
+        result = source_array.astype(dtype) if dtype is not None else source_array.copy()
+        return result.as_in_context(ctx)
+    if hasattr(source_array, "tocsr") and hasattr(source_array, "indptr"):  # a SciPy matrix
+        from .sparse import array as sparse_array
+
+        return sparse_array(source_array, ctx=ctx, dtype=dtype)
+    target = numpy_dtype(dtype)
+    try:
+        if source_array is None:
+            raise TypeError("None has no elements")
+        values = np.asarray(source_array, dtype=target, order="C")
+    except HybridNetError:
+        raise
+    except (ValueError, TypeError) as problem:
+        raise HybridNetTypeError(
+            "array: expected numbers or nested sequences of numbers of equal length, got "
+            f"{type(source_array).__name__}.\n"
+            f"  Because: {problem}"
+        ) from problem
+    return _core.from_numpy_copy(values, target, ctx.device_typeid, ctx.device_id)
+
+
+def empty(
+    shape: int | Sequence[int], ctx: Context | None = None, dtype: Any = None, stype: str | None = None
+) -> NDArray:
+    """A new array whose values are not set."""
+    if stype not in (None, "default"):
+        from .sparse import empty as sparse_empty
+
+        return sparse_empty(stype, shape, ctx, dtype)
+    ctx = _context(ctx)
+    shape = tuple(shape) if isinstance(shape, np.ndarray) else shape
+    return _core.empty(shape, numpy_dtype(dtype), ctx.device_typeid, ctx.device_id)
+
+
+def zeros(
+    shape: int | Sequence[int], ctx: Context | None = None, dtype: Any = None, stype: str | None = None, **kwargs: Any
+) -> NDArray:
+    """A new array of zeros, float32 if dtype is None."""
+    if stype not in (None, "default"):
+        from .sparse import zeros as sparse_zeros
+
+        return sparse_zeros(stype, shape, ctx, dtype)
+    return _internal._zeros(shape=shape, ctx=str(_context(ctx)), dtype=dtype_name(dtype), **kwargs)
+
+
+def ones(shape: int | Sequence[int], ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:
+    """A new array of ones, float32 if dtype is None."""
+    return _internal._ones(shape=shape, ctx=str(_context(ctx)), dtype=dtype_name(dtype), **kwargs)
+
+
+def full(
+    shape: int | Sequence[int],
+    val: float,
+    ctx: Context | None = None,
+    dtype: Any = mx_real_t,
+    out: NDArray | None = None,
+) -> NDArray:
+    """A new array (or out) with val everywhere."""
+    if out is None and isinstance(val, (int, np.integer)) and abs(int(val)) > 1 << 53:
+        out = empty(shape, ctx, dtype)  # written as an integer: the operator's float has no room for all of int64
+    if out is not None:
+        out[...] = val
+        return out
+    return _internal._full(shape=shape, value=float(val), ctx=str(_context(ctx)), dtype=dtype_name(dtype))
+
+
+def arange(
+    start: float,
+    stop: float | None = None,
+    step: float = 1.0,
+    repeat: int = 1,
+    infer_range: bool | None = None,
+    ctx: Context | None = None,
+    dtype: Any = mx_real_t,
+) -> NDArray:
+    """start, start + step, ... below stop, each ``repeat`` times; with one number, from 0 up to it."""
+    if stop is None and not infer_range:
+        start, stop = 0, start
+    return _internal._arange(
+        start=start, stop=stop, step=step, repeat=repeat, infer_range=bool(infer_range), ctx=str(_context(ctx)),
+        dtype=dtype_name(dtype),
+    )  # fmt: skip
+
+
+def linspace(
+    start: float, stop: float, num: int, endpoint: bool = True, ctx: Context | None = None, dtype: Any = mx_real_t
+) -> NDArray:
+    """num numbers evenly spaced from start to stop (inclusive with endpoint)."""
+    return array(np.linspace(start, stop, num, endpoint), ctx, numpy_dtype(dtype))
+
+
+def eye(N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:
+    """A matrix (N, M or N) of zeros with ones on diagonal k."""
+    return _internal._eye(N=N, M=M, k=k, ctx=str(_context(ctx)), dtype=dtype_name(dtype), **kwargs)
+
+
+def from_numpy(ndarray: np.ndarray, zero_copy: bool = True, array_cls: type = NDArray) -> NDArray:
+    """An array over the memory of a C-contiguous NumPy array (zero_copy), or a copy of it.
+
+    With zero_copy the NumPy array becomes read-only, because asynchronous operations read it later.
+    """
+    if not zero_copy:
+        return array(ndarray, dtype=ndarray.dtype)
+    if not ndarray.flags["C_CONTIGUOUS"]:
+        raise HybridNetValueError("from_numpy: only C-contiguous arrays can be shared.\n  Fix: pass zero_copy=False.")
+    ndarray.flags["WRITEABLE"] = False
+    shared = _core.from_numpy_shared(ndarray, ndarray.dtype)
+    return shared if array_cls is NDArray else _core.retyped(shared, array_cls)
+
+
+def from_dlpack(dlpack: Any) -> NDArray:
+    """An array over the memory of a DLPack capsule, or of an object with ``__dlpack__``."""
+    return _core.from_dlpack(dlpack.__dlpack__() if hasattr(dlpack, "__dlpack__") else dlpack)
+
+
+def to_dlpack_for_read(data: NDArray) -> Any:
+    """A DLPack capsule sharing data's memory; the taker only reads."""
+    return data.to_dlpack_for_read()
+
+
+def to_dlpack_for_write(data: NDArray) -> Any:
+    """A DLPack capsule sharing data's memory; the taker may write."""
+    return data.to_dlpack_for_write()
+
+
+def waitall() -> None:
+    """Waits until everything pushed so far is done; raises the first failure."""
+    _core.wait_all()
+
+
+_core.set_array_converter(array)

@@ -1,0 +1,414 @@
+"""x[key] and x[key] = value with NumPy's rules.
+
+Slices that lie in one piece of memory are views, which write through; others are copies. While gradients are recorded,
+reading goes through operators (slice, Reshape, take), so that gradients find their way.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import _core
+from ..errors import IndexError as HybridNetIndexError
+from ..errors import ShapeError
+from ..errors import TypeError as HybridNetTypeError
+from ._operators import main_operator
+
+__all__ = ["fill", "get_item", "set_item"]
+
+_FULL = slice(None)
+
+
+def get_item(data: Any, key: Any) -> Any:
+    """data[key]."""
+    if type(key) is int and not _recorded(data):
+        return _row(data, key)
+    key = _expanded(key, data.shape)
+    if _is_basic(key):
+        return _get_basic(data, _Region(key, data.shape))
+    return _get_advanced(data, key)
+
+
+def set_item(data: Any, key: Any, value: Any) -> None:
+    """data[key] = value, broadcasting value."""
+    key = _expanded(key, data.shape)
+    if _is_basic(key):
+        _set_basic(data, _Region(key, data.shape), value)
+    else:
+        _set_advanced(data, key, value)
+
+
+def fill(data: Any, value: float) -> Any:
+    """Writes value into every element of data; returns data."""
+    if data.size:
+        main_operator("_full")(
+            shape=data.shape, value=float(value), dtype=np.dtype(data.dtype).name, ctx=str(data.context), out=data
+        )
+    return data
+
+
+def _recorded(data: Any) -> bool:
+    return _core.is_recording() and _core.needs_gradient(data)
+
+
+def _visible_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """One element is of shape (1,) in classic MXNet, () with NumPy shape semantics."""
+    return shape or (() if _core.is_np_shape() else (1,))
+
+
+def _row(data: Any, index: int) -> Any:
+    shape = data.shape
+    if not shape:
+        raise HybridNetIndexError("index: expected () or an ellipsis, got an int.\n  Because: the array is a scalar.")
+    if not -shape[0] <= index < shape[0]:
+        raise _out_of_bounds(index, 0, shape)
+    row = _core.at(data, index + shape[0] if index < 0 else index)
+    return row if len(shape) > 1 or _core.is_np_shape() else _core.reshaped(row, (1,))
+
+
+def _out_of_bounds(index: int, axis: int, shape: tuple[int, ...]) -> HybridNetIndexError:
+    size = shape[axis]
+    return HybridNetIndexError(
+        f"index {index} is out of bounds for axis {axis} with size {size}: expected {-size} to {size - 1}, "
+        f"shape is {shape}"
+    )
+
+
+# ------------------------------------------------------------------------------------------------------- understanding
+def _is_mask(item: Any) -> bool:
+    return isinstance(item, (bool, np.bool_)) or (
+        isinstance(item, (np.ndarray, _core.NDArrayBase)) and np.dtype(item.dtype) == np.bool_
+    )
+
+
+def _as_item(item: Any) -> Any:
+    """Plain forms: None, Ellipsis, int, slice of ints, or an integer / boolean NumPy array."""
+    if item is None or item is Ellipsis or type(item) is int:
+        return item
+    if isinstance(item, slice):
+        return slice(*(None if part is None else _as_int(part) for part in (item.start, item.stop, item.step)))
+    if isinstance(item, (bool, np.bool_)):
+        return np.asarray(item)
+    if isinstance(item, (int, np.integer)):
+        return int(item)
+    if isinstance(item, _core.NDArrayBase):
+        item = _core.asnumpy(item)
+        if item.dtype != np.bool_:  # classic indices are float32 arrays
+            item = item.astype(np.int64)
+        return item
+    if isinstance(item, (list, tuple, range)):
+        item = np.asarray([_core.asnumpy(i) if isinstance(i, _core.NDArrayBase) else i for i in item])
+        if item.size == 0:
+            return item.astype(np.int64)
+    if isinstance(item, np.ndarray):
+        if item.dtype == np.bool_ or np.issubdtype(item.dtype, np.integer):
+            return item
+        if np.issubdtype(item.dtype, np.floating) and np.all(item == np.floor(item)):
+            return item.astype(np.int64)
+    raise HybridNetTypeError(
+        f"index: expected ints, slices, None, ... or integer or boolean arrays, got {type(item).__name__} {item!r:.60}"
+    )
+
+
+def _as_int(value: Any) -> int:
+    if isinstance(value, _core.NDArrayBase):
+        return int(value.asscalar())
+    return value.__index__()
+
+
+def _expanded(key: Any, shape: tuple[int, ...]) -> list[Any]:
+    """One item per axis (masks cover several), newaxis items between them; the ellipsis is spelled out."""
+    items = [_as_item(item) for item in (key if isinstance(key, tuple) else (key,))]
+    used = sum(_axes_of(item) for item in items)
+    if used > len(shape):
+        raise HybridNetIndexError(f"too many indices: expected at most {len(shape)}, got {used}; shape is {shape}")
+    if sum(item is Ellipsis for item in items) > 1:
+        raise HybridNetIndexError("an index can only have a single ellipsis ('...')")
+    rest = [_FULL] * (len(shape) - used)
+    at = next((i for i, item in enumerate(items) if item is Ellipsis), None)
+    return items + rest if at is None else items[:at] + rest + items[at + 1 :]
+
+
+def _axes_of(item: Any) -> int:
+    if item is None or item is Ellipsis:
+        return 0
+    return item.ndim if isinstance(item, np.ndarray) and item.dtype == np.bool_ else 1
+
+
+def _is_basic(key: list[Any]) -> bool:
+    return not any(isinstance(item, np.ndarray) for item in key)
+
+
+class _Region:
+    """What a basic key selects: begin, end, step per axis, and the shape that the user sees."""
+
+    def __init__(self, key: list[Any], shape: tuple[int, ...]) -> None:
+        self.source_shape = shape
+        self.begin: list[int] = []
+        self.step: list[int] = []
+        self.sizes: list[int] = []  # per source axis, 1 for ints
+        visible: list[int] = []
+        axis = 0
+        for item in key:
+            if item is None:
+                visible.append(1)
+                continue
+            size = shape[axis]
+            if isinstance(item, slice):
+                chosen = range(*item.indices(size))
+                self._append(chosen.start, chosen.step, len(chosen))
+                visible.append(len(chosen))
+            else:
+                if not -size <= item < size:
+                    raise _out_of_bounds(item, axis, shape)
+                self._append(item + size if item < 0 else item, 1, 1)
+            axis += 1
+        self.raw_visible = tuple(visible)
+        self.visible = _visible_shape(self.raw_visible)
+
+    def _append(self, begin: int, step: int, size: int) -> None:
+        self.begin.append(begin)
+        self.step.append(step)
+        self.sizes.append(size)
+
+    @property
+    def is_empty(self) -> bool:
+        return 0 in self.sizes
+
+    @property
+    def is_everything(self) -> bool:
+        return tuple(self.sizes) == self.source_shape and all(step == 1 for step in self.step)
+
+    def ends(self) -> list[int | None]:
+        """Exclusive ends; None where a backward slice runs past the first element."""
+        ends: list[int | None] = []
+        for begin, step, size in zip(self.begin, self.step, self.sizes, strict=True):
+            end = begin + step * size
+            ends.append(None if end < 0 else end if step < 0 else begin + step * (size - 1) + 1)
+        return ends
+
+    def contiguous_axes(self) -> int | None:
+        """Number of leading axes with one row each if the region lies in one piece of memory, else None."""
+        axis = 0
+        while axis < len(self.sizes) and self.sizes[axis] == 1:
+            axis += 1
+        rest = range(axis + 1, len(self.sizes))
+        if axis < len(self.sizes) and self.step[axis] != 1 and self.sizes[axis] > 1:
+            return None
+        whole = all(self.sizes[i] == self.source_shape[i] and (self.step[i] == 1 or self.sizes[i] == 1) for i in rest)
+        return axis if whole else None
+
+
+# ---------------------------------------------------------------------------------------------------------------- read
+def _get_basic(data: Any, region: _Region) -> Any:
+    if region.is_empty:
+        return _like(data, _core.empty(region.visible, data.dtype, *_device(data)))
+    if _recorded(data):
+        return _slice_by_operator(data, region)
+    view = _view(data, region)
+    return _slice_by_operator(data, region) if view is None else _core.reshaped(view, region.visible)
+
+
+def _view(data: Any, region: _Region) -> Any:
+    """The region as a view, or None where it does not lie in one piece."""
+    if region.is_everything:
+        return data
+    axes = region.contiguous_axes()
+    if axes is None:
+        return None
+    view = data
+    for axis in range(axes):
+        view = _core.at(view, region.begin[axis])
+    if axes < len(region.sizes):
+        begin = region.begin[axes]
+        view = _core.sliced(view, begin, begin + region.sizes[axes])
+    return view
+
+
+def _slice_by_operator(data: Any, region: _Region) -> Any:
+    result = data
+    if not region.is_everything:
+        result = main_operator("slice")(data, begin=region.begin, end=region.ends(), step=region.step)
+    return (
+        result
+        if result.shape == region.visible and result is not data
+        else _reshaped_by_operator(result, region.visible)
+    )
+
+
+def _reshaped_by_operator(data: Any, shape: tuple[int, ...]) -> Any:
+    return main_operator("Reshape")(data, shape=shape)
+
+
+def _device(data: Any) -> tuple[int, int]:
+    ctx = data.context
+    return ctx.device_typeid, ctx.device_id
+
+
+def _like(data: Any, made: Any) -> Any:
+    return made if type(made) is type(data) else _core.retyped(made, type(data))
+
+
+def _flat_positions(key: list[Any], shape: tuple[int, ...]) -> np.ndarray:
+    """Positions, in the flattened array, of the elements that NumPy would select, in the shape of its result."""
+    positions: Any = 0
+    stride = 1
+    for axis in reversed(range(len(shape))):
+        column = np.arange(shape[axis], dtype=np.int64).reshape((-1,) + (1,) * (len(shape) - 1 - axis))
+        try:
+            positions = positions + np.broadcast_to(column, shape)[tuple(key)] * stride
+        except IndexError as problem:
+            raise HybridNetIndexError(f"index: {problem}; shape is {shape}") from None
+        stride *= shape[axis]
+    return np.asarray(positions, dtype=np.int64)
+
+
+def _single_array_axis(key: list[Any]) -> int | None:
+    """The axis of the only array, if every other item takes its whole axis."""
+    arrays = [i for i, item in enumerate(key) if isinstance(item, np.ndarray)]
+    if len(arrays) != 1 or key[arrays[0]].dtype == np.bool_:
+        return None
+    return (
+        arrays[0]
+        if all(i == arrays[0] or (isinstance(item, slice) and item == _FULL) for i, item in enumerate(key))
+        else None
+    )
+
+
+def _get_advanced(data: Any, key: list[Any]) -> Any:
+    axis = _single_array_axis(key)
+    if axis is not None:
+        index = key[axis]
+        size = data.shape[axis]
+        if index.size and (index.min() < -size or index.max() >= size):
+            bad = index.min() if index.min() < -size else index.max()
+            raise _out_of_bounds(int(bad), axis, data.shape)
+        if index.size:
+            return main_operator("take")(
+                data, _positions(data, np.where(index < 0, index + size, index)), axis=axis, mode="clip"
+            )
+    positions = _flat_positions(key, data.shape)
+    if positions.size == 0:
+        return _like(data, _core.empty(positions.shape, data.dtype, *_device(data)))
+    flat = _reshaped_by_operator(data, (data.size,)) if _recorded(data) else _core.reshaped(data, (data.size,))
+    result = main_operator("take")(flat, _positions(data, positions.reshape(-1)), axis=0, mode="clip")
+    return _reshaped_by_operator(result, _visible_shape(positions.shape))
+
+
+def _positions(data: Any, index: np.ndarray) -> Any:
+    index = np.ascontiguousarray(index, dtype=np.int64)
+    return _like(data, _core.from_numpy_copy(index, np.int64, *_device(data)))
+
+
+# --------------------------------------------------------------------------------------------------------------- write
+def _set_basic(data: Any, region: _Region, value: Any) -> None:
+    if region.is_empty:
+        return
+    recorded = _core.is_recording() and (
+        _core.needs_gradient(data) or (isinstance(value, _core.NDArrayBase) and _core.needs_gradient(value))
+    )
+    number = _number(value)
+    view = None if recorded else _view(data, region)
+    if view is not None:
+        _write_view(view, region, value, number)
+        return
+    where = {"begin": region.begin, "end": region.ends(), "step": region.step}
+    if number is not None:
+        main_operator("_slice_assign_scalar")(data, scalar=number, **where, out=data)
+    else:
+        source = _broadcast(_as_array(value, data), region.raw_visible, tuple(region.sizes))
+        main_operator("_slice_assign")(data, source, **where, out=data)
+
+
+def _write_view(view: Any, region: _Region, value: Any, number: float | None) -> None:
+    if number is not None:
+        fill(view, number)
+    elif isinstance(value, _core.NDArrayBase):
+        if value is not view:
+            main_operator("_copyto")(_broadcast(_as_array(value, view), region.raw_visible, view.shape), out=view)
+    else:
+        _core.copy_from_numpy(view, _broadcast_numpy(value, region.raw_visible, view.dtype).reshape(view.shape))
+
+
+_LARGEST_EXACT = 1 << 53  # of the integers that a float64 holds without gaps
+
+
+def _number(value: Any) -> float | None:
+    """The value as a number if it is one and a float holds it exactly."""
+    if isinstance(value, (int, np.integer)) and abs(int(value)) > _LARGEST_EXACT:
+        return None
+    if isinstance(value, (bool, int, float, np.generic)):
+        return float(value)
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        return _number(value[()])
+    return None
+
+
+def _as_array(value: Any, like: Any) -> Any:
+    """The value as an array of like's class and dtype."""
+    if isinstance(value, _core.NDArrayBase):
+        source = value
+        if value.dtype is not like.dtype:
+            source = main_operator("Cast")(value, dtype=np.dtype(like.dtype).name)
+        return source if source.context == like.context else source.as_in_context(like.context)
+    values = _numpy_values(value, like.dtype)
+    return _like(like, _core.from_numpy_copy(values, like.dtype, *_device(like)))
+
+
+def _numpy_values(value: Any, dtype: Any) -> np.ndarray:
+    try:
+        return np.asarray(value, dtype=dtype, order="C")
+    except (ValueError, TypeError) as problem:
+        raise HybridNetTypeError(
+            f"assignment: expected numbers or arrays, got {type(value).__name__}: {problem}"
+        ) from problem
+
+
+def _squeezed_shape(given: tuple[int, ...], target: tuple[int, ...]) -> tuple[int, ...]:
+    """given without leading axes of size 1 that target has not."""
+    shape = given
+    while len(shape) > len(target) and shape[0] == 1:
+        shape = shape[1:]
+    fits = len(shape) <= len(target) and all(
+        a in (1, b) for a, b in zip(reversed(shape), reversed(target), strict=False)
+    )
+    if not fits:
+        raise ShapeError(f"assignment: expected values that broadcast to shape {target}, got shape {given}")
+    return shape
+
+
+def _broadcast(source: Any, visible: tuple[int, ...], shape: tuple[int, ...]) -> Any:
+    """source broadcast to what the user sees, then reshaped to the region's own axes."""
+    fitting = _squeezed_shape(source.shape, visible)
+    aligned = (1,) * (len(visible) - len(fitting)) + fitting
+    if source.shape != aligned:
+        source = _reshaped_by_operator(source, aligned)
+    if aligned != visible:
+        source = main_operator("broadcast_to")(source, shape=visible)
+    return source if source.shape == shape else _reshaped_by_operator(source, shape)
+
+
+def _broadcast_numpy(value: Any, visible: tuple[int, ...], dtype: Any) -> np.ndarray:
+    values = _numpy_values(value, dtype)
+    values = values.reshape(_squeezed_shape(values.shape, visible))
+    return np.ascontiguousarray(np.broadcast_to(values, visible))
+
+
+def _set_advanced(data: Any, key: list[Any], value: Any) -> None:
+    positions = _flat_positions(key, data.shape)
+    if positions.size == 0:
+        return
+    number = _number(value)
+    source = _as_array(np.asarray(number) if number is not None else value, data)
+    shape = positions.shape or (1,)
+    source = _broadcast(source, shape, (positions.size,))
+    indices = _positions(data, positions.reshape(1, -1))
+    recorded = _core.is_recording() and (_core.needs_gradient(data) or _core.needs_gradient(source))
+    if recorded and data.ndim != 1:
+        indices = _positions(data, np.stack(np.unravel_index(positions.reshape(-1), data.shape)))
+        target = data
+    else:
+        target = data if data.ndim == 1 else _core.reshaped(data, (data.size,))
+    main_operator("_scatter_set_nd")(target, source, indices, shape=target.shape, out=target)

@@ -1,0 +1,185 @@
+"""The functions of ``nd.random`` and ``sym.random``: written once, made for arrays and for Symbols."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from .. import _core
+from ..base import _Null
+from ..context import current_context
+from ..errors import ValueError as HybridNetValueError
+from ._namespace import function
+
+__all__ = ["RandomFunctions"]
+
+
+@cache
+def _operator(name: str, symbolic: bool) -> Any:
+    return function("_internal", name, f"hybridnet.{'symbol' if symbolic else 'ndarray'}.random", symbolic=symbolic)
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    """The options that have a value."""
+    return {name: value for name, value in options.items() if value is not None and value is not _Null}
+
+
+class RandomFunctions:
+    """Random functions that give NDArrays or, symbolic, nodes of a graph; both modules show the methods of one.
+
+    Parameters of a distribution are all numbers (then shape says how many are drawn, default one) or all NDArrays or
+    Symbols (then each of their elements has draws of the given shape of its own). dtype: float32 if not given; ctx:
+    where an NDArray is made, default the current context; out: the NDArray to fill. A graph ignores ctx and out: it
+    runs where it is bound. Every function raises ValueError if parameters are of both kinds, ParamError if one is out
+    of the distribution's range.
+    """
+
+    def __init__(self, symbolic: bool) -> None:
+        self._symbolic = symbolic
+
+    def _run(self, operator: str, *inputs: Any, **params: Any) -> Any:
+        return _operator(operator, self._symbolic)(*inputs, **params)
+
+    def _draw(
+        self, distribution: str, params: dict[str, Any], options: dict[str, Any], ctx: Any, kwargs: dict[str, Any]
+    ) -> Any:
+        tensors = [isinstance(value, (_core.NDArrayBase, _core.SymbolBase)) for value in params.values()]
+        if self._symbolic:
+            options.pop("out", None)
+        if all(tensors):
+            return self._run(f"_sample_{distribution}", *params.values(), **options, **kwargs)
+        if any(tensors):
+            given = ", ".join(f"{name}: {type(value).__name__}" for name, value in params.items())
+            raise HybridNetValueError(
+                f"random.{distribution}: expected parameters that are all numbers or all "
+                f"{'Symbols' if self._symbolic else 'arrays'}, got {given}.\n"
+                "  Fix: make arrays of the numbers, for example low.zeros_like() + 1."
+            )
+        if not self._symbolic:
+            out = options.get("out")
+            options.setdefault("shape", (1,) if out is None else out.shape)
+            if out is not None:
+                options.setdefault("dtype", out.dtype)
+            kwargs["ctx"] = str(ctx or current_context())
+        return self._run(f"_random_{distribution}", **params, **options, **kwargs)
+
+    def uniform(
+        self,
+        low: Any = 0,
+        high: Any = 1,
+        shape: Any = _Null,
+        dtype: Any = _Null,
+        ctx: Any = None,
+        out: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Uniform in [low, high)."""
+        options = _given(shape=shape, dtype=dtype, out=out)
+        return self._draw("uniform", {"low": low, "high": high}, options, ctx, kwargs)
+
+    def normal(
+        self,
+        loc: Any = 0,
+        scale: Any = 1,
+        shape: Any = _Null,
+        dtype: Any = _Null,
+        ctx: Any = None,
+        out: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Normal with mean loc and standard deviation scale >= 0."""
+        options = _given(shape=shape, dtype=dtype, out=out)
+        return self._draw("normal", {"loc": loc, "scale": scale}, options, ctx, kwargs)
+
+    def randn(self, *shape: int, **kwargs: Any) -> Any:
+        """Normal of the given sizes with mean loc=0 and standard deviation scale=1; also dtype=, ctx= and out=."""
+        return self.normal(kwargs.pop("loc", 0), kwargs.pop("scale", 1), shape or _Null, **kwargs)
+
+    def poisson(
+        self, lam: Any = 1, shape: Any = _Null, dtype: Any = _Null, ctx: Any = None, out: Any = None, **kwargs: Any
+    ) -> Any:
+        """Poisson with rate lam >= 0."""
+        return self._draw("poisson", {"lam": lam}, _given(shape=shape, dtype=dtype, out=out), ctx, kwargs)
+
+    def exponential(
+        self, scale: Any = 1, shape: Any = _Null, dtype: Any = _Null, ctx: Any = None, out: Any = None, **kwargs: Any
+    ) -> Any:
+        """Exponential with mean scale > 0."""
+        options = _given(shape=shape, dtype=dtype, out=out)
+        return self._draw("exponential", {"lam": 1.0 / scale}, options, ctx, kwargs)
+
+    def gamma(
+        self,
+        alpha: Any = 1,
+        beta: Any = 1,
+        shape: Any = _Null,
+        dtype: Any = _Null,
+        ctx: Any = None,
+        out: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Gamma with shape alpha > 0 and scale beta > 0."""
+        options = _given(shape=shape, dtype=dtype, out=out)
+        return self._draw("gamma", {"alpha": alpha, "beta": beta}, options, ctx, kwargs)
+
+    def negative_binomial(
+        self,
+        k: Any = 1,
+        p: Any = 1,
+        shape: Any = _Null,
+        dtype: Any = _Null,
+        ctx: Any = None,
+        out: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Failures before k successes of probability p."""
+        options = _given(shape=shape, dtype=dtype, out=out)
+        return self._draw("negative_binomial", {"k": k, "p": p}, options, ctx, kwargs)
+
+    def generalized_negative_binomial(
+        self,
+        mu: Any = 1,
+        alpha: Any = 1,
+        shape: Any = _Null,
+        dtype: Any = _Null,
+        ctx: Any = None,
+        out: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Poisson whose rate is Gamma distributed, with mean mu and dispersion alpha."""
+        options = _given(shape=shape, dtype=dtype, out=out)
+        return self._draw("generalized_negative_binomial", {"mu": mu, "alpha": alpha}, options, ctx, kwargs)
+
+    def randint(
+        self,
+        low: int,
+        high: int,
+        shape: Any = _Null,
+        dtype: Any = _Null,
+        ctx: Any = None,
+        out: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Integers in [low, high), int32 if dtype is not given."""
+        options = _given(shape=shape, dtype=dtype, out=out)
+        return self._draw("randint", {"low": low, "high": high}, options, ctx, kwargs)
+
+    def multinomial(
+        self,
+        data: Any,
+        shape: Any = _Null,
+        get_prob: bool = False,
+        out: Any = None,
+        dtype: Any = "int32",
+        **kwargs: Any,
+    ) -> Any:
+        """Class indices drawn with the probabilities in the last axis of data: (..., classes) to (..., *shape).
+
+        get_prob: also the logarithms of their probabilities, which gradients pass through.
+        """
+        options = _given(shape=shape, dtype=dtype, out=None if self._symbolic else out)
+        return self._run("_sample_multinomial", data, get_prob=get_prob, **options, **kwargs)
+
+    def shuffle(self, data: Any, **kwargs: Any) -> Any:
+        """The rows (slices of the first axis) of data in random order."""
+        return self._run("_shuffle", data, **kwargs)

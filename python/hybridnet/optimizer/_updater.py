@@ -1,0 +1,226 @@
+"""Updater: an optimizer together with its states, as trainers and key-value stores use it.
+
+States are written as data, never as code: a magic, the length of a JSON header, the header (structure of the states,
+shapes, element types, and the optimizer's plain settings), then the values one after the other.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import lr_scheduler, ndarray
+from ..errors import FormatError, HybridNetError
+from ..ndarray._dtypes import numpy_dtype
+from .optimizer import Optimizer
+
+if TYPE_CHECKING:
+    from ..ndarray import NDArray
+
+__all__ = ["Updater", "get_updater"]
+
+_MAGIC = b"HNSTATE1"
+_SCALARS = (bool, int, float, str, type(None))
+
+
+def _describe(state: Any, values: list[bytes]) -> Any:
+    """Structure of a state as JSON values; the arrays' bytes go to values."""
+    if isinstance(state, (tuple, list)):
+        return {"tuple": [_describe(item, values) for item in state]}
+    if isinstance(state, ndarray.NDArray):
+        array = state.asnumpy()
+        values.append(array.tobytes())
+        return {"shape": list(array.shape), "dtype": array.dtype.name}
+    if isinstance(state, _SCALARS):
+        return {"value": state}
+    raise TypeError(f"optimizer states must be arrays, numbers, None or tuples of these, got {type(state).__name__}")
+
+
+class _Reader:
+    """Takes arrays from the bytes behind the header, checking every length."""
+
+    def __init__(self, data: memoryview) -> None:
+        self._data = data
+        self._position = 0
+
+    def restore(self, description: Any) -> Any:
+        if "tuple" in description:
+            return tuple(self.restore(item) for item in description["tuple"])
+        if "value" in description:
+            return description["value"]
+        shape, dtype = tuple(description["shape"]), numpy_dtype(description["dtype"])
+        if not all(isinstance(size, int) and size >= 0 for size in shape):
+            raise FormatError(f"optimizer states: broken shape {shape}")
+        end = self._position + math.prod(shape) * dtype.itemsize
+        if end > len(self._data):
+            raise FormatError(f"optimizer states end after {len(self._data)} bytes, {end} are needed")
+        array = np.frombuffer(self._data[self._position : end], dtype).reshape(shape)
+        self._position = end
+        return ndarray.array(array, dtype=array.dtype)
+
+
+def _plain(value: Any) -> bool:
+    if isinstance(value, _SCALARS):
+        return True
+    if isinstance(value, list):
+        return all(map(_plain, value))
+    return isinstance(value, dict) and all(_plain(k) and _plain(v) for k, v in value.items())
+
+
+def _encode(value: Any) -> Any:
+    """Dicts as lists of pairs, because JSON turns their keys into text."""
+    if isinstance(value, dict):
+        return {"pairs": [[key, _encode(item)] for key, item in value.items()]}
+    return value
+
+
+def _decode(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _decode(item) for key, item in value["pairs"]}
+    return value
+
+
+def _settings(instance: Any) -> dict[str, Any]:
+    """The attributes of an object that are plain values."""
+    return {name: _encode(value) for name, value in vars(instance).items() if _plain(value)}
+
+
+def _describe_optimizer(optimizer: Optimizer) -> dict[str, Any]:
+    scheduler = optimizer.lr_scheduler
+    return {
+        "class": type(optimizer).__name__,
+        "settings": _settings(optimizer),
+        "scheduler": None
+        if scheduler is None
+        else {"class": type(scheduler).__name__, "settings": _settings(scheduler)},
+    }
+
+
+def _restore_scheduler(current: Any, description: dict[str, Any] | None) -> Any:
+    if description is None:
+        return None
+    if current is None or type(current).__name__ != description["class"]:
+        klass = getattr(lr_scheduler, description["class"], None)
+        if klass is None or not issubclass(klass, lr_scheduler.LRScheduler):
+            raise FormatError(
+                f"the states were saved with learning-rate scheduler {description['class']}.\n"
+                "  Fix: create the optimizer with such a scheduler before loading."
+            )
+        current = klass.__new__(klass)
+    current.__dict__.update({name: _decode(value) for name, value in description["settings"].items()})
+    return current
+
+
+def _restore_optimizer(current: Optimizer, description: dict[str, Any]) -> Optimizer:
+    name = description["class"]
+    if type(current).__name__ != name:
+        klass = Optimizer.opt_registry.get(name.lower())
+        if klass is None:
+            raise FormatError(f"the states were saved with optimizer {name}, which is not registered")
+        current = klass()
+    settings = {key: _decode(value) for key, value in description["settings"].items()}
+    counts = settings.get("_all_index_update_counts", {})
+    if not isinstance(counts, dict) or not all(isinstance(each, dict) for each in counts.values()):
+        raise FormatError("optimizer states: the numbers of updates are no tables")
+    current.__dict__.update(settings)
+    current._index_update_count = current._all_index_update_counts.setdefault(0, {})
+    current.lr_scheduler = _restore_scheduler(current.lr_scheduler, description["scheduler"])
+    return current
+
+
+class Updater:
+    """Calls an optimizer, keeping the state of each weight by its index.
+
+    Example: ``updater = get_updater(optimizer.create("sgd", momentum=0.9)); updater(0, grad, weight)``
+    """
+
+    def __init__(self, optimizer: Optimizer) -> None:
+        self.optimizer = optimizer
+        self.states: dict[Any, Any] = {}
+        self.states_synced: dict[Any, bool] = {}
+        self.aggregate_updates = optimizer.aggregate_num > 0
+
+    def __call__(self, index: Any, grad: Any, weight: Any) -> None:
+        """Updates one weight, or lists of weights, in place."""
+        if not isinstance(index, (list, tuple)):
+            index, grad, weight = [index], [grad], [weight]
+        if not weight:
+            return
+        self.optimizer._set_current_context(weight[0].context.device_id)
+        states = [self._state(i, w) for i, w in zip(index, weight, strict=False)]
+        if self.aggregate_updates:
+            self._update_together(index, weight, grad, states)
+        else:
+            for item in zip(index, weight, grad, states, strict=False):
+                self.optimizer.update_multi_precision(*item)
+
+    def _state(self, index: Any, weight: NDArray) -> Any:
+        if index not in self.states:
+            self.states[index] = self.optimizer.create_state_multi_precision(index, weight)
+            self.states_synced[index] = True
+        elif not self.states_synced.get(index, True):
+            self.states[index] = self.sync_state_context(self.states[index], weight.context)
+            self.states_synced[index] = True
+        return self.states[index]
+
+    def _update_together(self, index: Any, weight: Any, grad: Any, states: list[Any]) -> None:
+        groups: dict[Any, list[Any]] = {}
+        for item in zip(index, weight, grad, states, strict=False):
+            groups.setdefault(item[1].dtype, []).append(item)
+        most = self.optimizer.aggregate_num
+        for items in groups.values():
+            for begin in range(0, len(items), most):
+                columns = (list(column) for column in zip(*items[begin : begin + most], strict=False))
+                self.optimizer.update_multi_precision(*columns)
+
+    def sync_state_context(self, state: Any, context: Any) -> Any:
+        """The state with its arrays on context."""
+        if isinstance(state, ndarray.NDArray):
+            return state.as_in_context(context)
+        if isinstance(state, (tuple, list)):
+            return type(state)(self.sync_state_context(item, context) for item in state)
+        return state
+
+    def get_states(self, dump_optimizer: bool = False) -> bytes:
+        """All states as bytes; with dump_optimizer, also the optimizer's counts and settings."""
+        values: list[bytes] = []
+        header: dict[str, Any] = {"states": [[index, _describe(s, values)] for index, s in self.states.items()]}
+        if dump_optimizer:
+            header["optimizer"] = _describe_optimizer(self.optimizer)
+        text = json.dumps(header).encode()
+        return b"".join([_MAGIC, len(text).to_bytes(8, "little"), text, *values])
+
+    def set_states(self, states: bytes) -> None:
+        """Takes over what get_states gave. Raises FormatError for anything else."""
+        if states[: len(_MAGIC)] != _MAGIC:
+            raise FormatError(
+                "these are no optimizer states.\n  Because: they do not start with the mark of this format; MXNet "
+                "wrote pickles, which are not read because they can run code.\n"
+                "  Fix: start the optimizer afresh, or convert the states where MXNet is installed."
+            )
+        begin = len(_MAGIC) + 8
+        end = begin + int.from_bytes(states[len(_MAGIC) : begin], "little")
+        if end > len(states):
+            raise FormatError(f"optimizer states end after {len(states)} bytes, {end} are needed")
+        try:
+            header = json.loads(states[begin:end])
+            reader = _Reader(memoryview(states)[end:])
+            restored = {index: reader.restore(description) for index, description in header["states"]}
+            saved = header.get("optimizer")
+            if saved is not None:
+                self.optimizer = _restore_optimizer(self.optimizer, saved)
+        except HybridNetError:
+            raise
+        except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+            raise FormatError(f"optimizer states: broken header ({error!r})") from error
+        self.states = restored
+        self.states_synced = dict.fromkeys(restored, False)
+        self.aggregate_updates = self.optimizer.aggregate_num > 0
+
+
+def get_updater(optimizer: Optimizer) -> Updater:
+    """An Updater for optimizer."""
+    return Updater(optimizer)

@@ -1,0 +1,42 @@
+"""Modules without an underscore are MXNet 1.9.1's, so that programs import the same paths from both."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import hybridnet as mx
+
+# Of MXNet 1.9.1, as far as they exist here. Where MXNet has one file and HybridNet a package, the package is listed.
+MXNET = """
+attribute autograd base callback context contrib contrib.amp contrib.amp.amp contrib.amp.lists contrib.amp.loss_scaler
+contrib.autograd contrib.io contrib.text contrib.text.embedding contrib.text.utils contrib.text.vocab dlpack engine
+executor gluon gluon.block gluon.contrib gluon.contrib.cnn gluon.contrib.cnn.conv_layers gluon.contrib.data
+gluon.contrib.data.sampler gluon.contrib.data.text gluon.contrib.estimator gluon.contrib.estimator.batch_processor
+gluon.contrib.estimator.estimator gluon.contrib.estimator.event_handler gluon.contrib.nn gluon.contrib.nn.basic_layers
+gluon.contrib.rnn gluon.contrib.rnn.conv_rnn_cell gluon.contrib.rnn.rnn_cell gluon.data gluon.data.dataloader
+gluon.data.dataset gluon.data.sampler gluon.data.vision gluon.data.vision.datasets gluon.data.vision.transforms
+gluon.loss gluon.model_zoo gluon.model_zoo.model_store gluon.model_zoo.vision gluon.model_zoo.vision.alexnet
+gluon.model_zoo.vision.densenet gluon.model_zoo.vision.inception gluon.model_zoo.vision.mobilenet
+gluon.model_zoo.vision.resnet gluon.model_zoo.vision.squeezenet gluon.model_zoo.vision.vgg gluon.nn
+gluon.nn.activations gluon.nn.basic_layers gluon.nn.conv_layers gluon.parameter gluon.rnn gluon.rnn.rnn_cell
+gluon.rnn.rnn_layer gluon.trainer gluon.utils image image.detection image.image initializer io io.io io.utils kvstore
+kvstore.base kvstore.kvstore libinfo log lr_scheduler metric model module module.base_module module.bucketing_module
+module.executor_group module.module module.python_module module.sequential_module monitor name ndarray ndarray.contrib
+ndarray.image ndarray.linalg ndarray.ndarray ndarray.op ndarray.random ndarray.sparse ndarray.utils operator optimizer
+optimizer.contrib optimizer.optimizer profiler random recordio registry rnn rnn.io rnn.rnn rnn.rnn_cell runtime symbol
+symbol.contrib symbol.image symbol.linalg symbol.op symbol.random symbol.sparse symbol.symbol test_utils util
+visualization
+"""
+
+# Additions that programs import: the classes of errors (MXNet: mxnet.error, which works too), control flow with its
+# further arguments, functions that make batches, and the folder of the generated list of operators.
+ADDED = ["contrib.control_flow", "errors", "gluon.data.batchify", "ops"]
+
+
+def test_modules_that_mxnet_lacks_carry_an_underscore():
+    top = Path(mx.__file__).parent
+    modules = {path.relative_to(top).with_suffix("").parts for path in top.rglob("*.py")}
+    names = {".".join(part for part in parts if part != "__init__") for parts in modules}
+    public = {name for name in names if name and not any(part.startswith("_") for part in name.split("."))}
+    assert public - {*MXNET.split(), *ADDED} == set()
+    assert set(ADDED) <= public
