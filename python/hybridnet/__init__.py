@@ -12,6 +12,7 @@ import sys
 from typing import Any
 
 from . import _core, attribute, autograd, base, context, engine, errors, libinfo, name, ndarray, random, symbol, util
+from ._lazy_names import names_from
 from .attribute import AttrScope
 from .base import MXNetError
 from .context import Context, cpu, cpu_pinned, current_context, gpu, num_gpus
@@ -22,8 +23,6 @@ from .util import is_np_array, is_np_shape, np_array, np_shape, set_np_shape, us
 _ALIASES = {
     "nd": "ndarray",
     "sym": "symbol",
-    "np": "numpy",
-    "npx": "numpy_extension",
     "init": "initializer",
     "kv": "kvstore",
     "mod": "module",
@@ -33,34 +32,18 @@ _ALIASES = {
     "rnd": "random",
     "error": "errors",
 }
-_LAZY = {
-    "callback",
-    "contrib",
-    "dlpack",
-    "executor",
-    "gluon",
-    "image",
-    "initializer",
-    "io",
-    "kvstore",
-    "log",
-    "lr_scheduler",
-    "metric",
-    "model",
-    "module",
-    "monitor",
-    "numpy",
-    "numpy_extension",
-    "onnx",
-    "operator",
-    "ops",
-    "optimizer",
-    "profiler",
-    "recordio",
-    "rnn",
-    "runtime",
-    "test_utils",
-    "visualization",
+_SUBMODULES = (
+    "callback contrib dlpack executor gluon image initializer io kvstore log lr_scheduler metric model module monitor "
+    "operator ops optimizer profiler recordio rnn runtime test_utils visualization"
+)
+# Modules of MXNet that do not exist yet, and what to use instead.
+_NUMPY = "use mx.nd, with mx.util.set_np_shape(True) for NumPy's shapes"
+_MISSING = {
+    "np": _NUMPY,
+    "npx": _NUMPY,
+    "numpy": _NUMPY,
+    "numpy_extension": _NUMPY,
+    "onnx": "save the model with net.export(), which C++ programs and MXNet read",
 }
 
 nd = ndarray
@@ -74,12 +57,19 @@ for _short, _long in _ALIASES.items():
 del _short, _long, _module
 
 
+def _missing(kind: type[errors.HybridNetError], module: str) -> errors.HybridNetError:
+    message = f"module {__name__!r} has no attribute {module!r}"
+    return kind(message, because=f"HybridNet has no mx.{module} yet", fix=_MISSING[module])
+
+
 class _AliasFinder:
     """Makes ``import hybridnet.init`` and the like give the module of the long name."""
 
     @staticmethod
     def find_spec(fullname: str, path: Any = None, target: Any = None) -> Any:
         parent, _, short = fullname.rpartition(".")
+        if parent == __name__ and short in _MISSING:
+            raise _missing(errors.ImportError, short)
         if parent != __name__ or short not in _ALIASES:
             return None
         from importlib.machinery import ModuleSpec
@@ -103,22 +93,15 @@ class _AliasLoader:
 sys.meta_path.append(_AliasFinder)
 
 
+_lazy, __dir__ = names_from(
+    __name__, modules={**{m: m for m in _SUBMODULES.split()}, **{short: f".{m}" for short, m in _ALIASES.items()}}
+)
+
+
 def __getattr__(member: str) -> Any:
-    target = _ALIASES.get(member, member)
-    if target not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {member!r}")
-    try:
-        module = importlib.import_module(f"{__name__}.{target}")
-    except ModuleNotFoundError as problem:
-        if problem.name != f"{__name__}.{target}":
-            raise
-        raise AttributeError(f"module {__name__!r} has no attribute {member!r}") from None
-    globals()[member] = module
-    return module
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_ALIASES, *_LAZY})
+    if member in _MISSING:
+        raise _missing(errors.AttributeError, member)
+    return _lazy(member)
 
 
 # Work that is pushed but not done when the program ends is finished before the interpreter goes away.

@@ -7,28 +7,46 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["names_from"]
+from .errors import AttributeError as HybridNetAttributeError
+
+__all__ = ["names_from", "no_attribute"]
 
 
-def names_from(module: str, places: Mapping[str, str]) -> Callable[[str], Any]:
-    """A module's ``__getattr__``: looks names up in other modules when they are first asked for.
+def no_attribute(module: str, name: str) -> HybridNetAttributeError:
+    """The error of a module that has no such name."""
+    return HybridNetAttributeError(f"module {module!r} has no attribute {name!r}")
 
-    module: ``__name__`` of the module. places: name of a module beside it (``"..x"``: beside its package), and the
-    names that are found there, in one text. They are added to the module's ``__all__``. Raises AttributeError for other
-    names.
+
+def names_from(
+    module: str, places: Mapping[str, str] | None = None, modules: Mapping[str, str] | str = ""
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of a module: looks names up in other modules when they are first asked for.
+
+    module: ``__name__`` of the module. places: name of a module beside it (``"..x"``: beside its package; of a package:
+    a module in it), and the names that are found there, in one text. They are added to the module's ``__all__``.
+    modules: names of submodules that are imported when they are asked for, in one text, or short names and places.
     """
-    homes = {name: place for place, names in places.items() for name in names.split()}
-    exported = getattr(sys.modules[module], "__all__", [])
+    homes = {name: place for place, names in (places or {}).items() for name in names.split()}
+    submodules = {name: name for name in modules.split()} if isinstance(modules, str) else modules
+    variables = vars(sys.modules[module])
+    exported = variables.get("__all__", [])
     exported.extend(name for name in homes if name not in exported)
-    package = module.rpartition(".")[0]
+    package = module if "__path__" in variables else module.rpartition(".")[0]
+
+    def imported(place: str) -> Any:
+        return importlib.import_module(place if place.startswith(".") else f".{place}", package)
 
     def __getattr__(name: str) -> Any:
-        place = homes.get(name)
-        if place is None:
-            raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        source = importlib.import_module(place if place.startswith(".") else f".{place}", package)
-        value = getattr(source, name)
-        setattr(sys.modules[module], name, value)  # found at once from now on
+        if name in homes:
+            value = getattr(imported(homes[name]), name)
+        elif name in submodules:
+            value = imported(submodules[name])
+        else:
+            raise no_attribute(module, name)
+        variables[name] = value  # found at once from now on
         return value
 
-    return __getattr__
+    def __dir__() -> list[str]:
+        return sorted({*variables, *homes, *submodules})
+
+    return __getattr__, __dir__

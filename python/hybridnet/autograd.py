@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import _core
+from .base import no_values
 from .errors import TypeError as HybridNetTypeError
 from .errors import ValueError as HybridNetValueError
 from .ndarray import NDArray, zeros
@@ -79,12 +80,18 @@ def predict_mode() -> _Mode:
     return _Mode(None, False)
 
 
-def _listed(value: Any, what: str) -> list[Any]:
-    if isinstance(value, NDArray):
-        return [value]
-    if isinstance(value, (list, tuple)):
-        return list(value)
-    raise HybridNetTypeError(f"{what}: expected an NDArray or a list of them, got {type(value).__name__}")
+def _listed(value: Any, function: str, what: str) -> list[Any]:
+    values = list(value) if isinstance(value, (list, tuple)) else [value]
+    for item in values:
+        if isinstance(item, _core.SymbolBase):
+            fix = "compute gradients outside of the block: with mx.autograd.record(): y = net(x)"
+            raise no_values(item, f"autograd.{function}", fix)
+        if not isinstance(item, NDArray):
+            given = f"a {type(item).__name__}"
+            raise HybridNetTypeError(
+                f"autograd.{function}: {what}", expected="an NDArray or a list of them", given=given
+            )
+    return values
 
 
 def mark_variables(
@@ -93,7 +100,10 @@ def mark_variables(
     grad_reqs: str | Sequence[str] = "write",
 ) -> None:
     """Makes variables leaves, with these arrays as gradient buffers."""
-    variables, gradients = _listed(variables, "variables"), _listed(gradients, "gradients")
+    variables, gradients = (
+        _listed(variables, "mark_variables", "variables"),
+        _listed(gradients, "mark_variables", "gradients"),
+    )
     requests = [grad_reqs] * len(variables) if isinstance(grad_reqs, str) else list(grad_reqs)
     if not len(variables) == len(gradients) == len(requests):
         raise HybridNetValueError(
@@ -120,7 +130,7 @@ def backward(
     train_mode: bool = True,
 ) -> None:
     """Computes gradients of heads with respect to the leaves they stem from, into the leaves' ``grad``."""
-    heads = _listed(heads, "heads")
+    heads = _listed(heads, "backward", "heads")
     _core.backward(heads, _head_gradients(heads, head_grads), retain_graph, train_mode)
 
 
@@ -138,8 +148,8 @@ def grad(
     stem from has a gradient of zeros. Raises GradientError if heads were not recorded or a variable has no gradient
     buffer.
     """
-    heads = _listed(heads, "heads")
-    wanted = _listed(variables, "variables")
+    heads = _listed(heads, "grad", "heads")
+    wanted = _listed(variables, "grad", "variables")
     if not wanted:
         raise HybridNetValueError("grad: expected at least one variable")
     keep = create_graph if retain_graph is None else retain_graph

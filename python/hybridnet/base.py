@@ -39,6 +39,17 @@ class NotImplementedForSymbol(TraceError):
     """What needs values was asked of a Symbol."""
 
 
+def no_values(symbol: Any, asked: str, fix: str) -> NotImplementedForSymbol:
+    """The error for what needs the values of a Symbol: "float()", "autograd.grad"."""
+    place = _core.control_place() or ("the block" if _core.symbol_specs(symbol) is not None else "a graph")
+    return NotImplementedForSymbol(
+        f"{asked} of Symbol {symbol.name or symbol.list_outputs()}: it has no values while the graph is being built",
+        because=f"{place} is traced once and run many times, so Python cannot branch on what is computed",
+        fix=fix,
+        where=_core.current_location(),
+    )
+
+
 def data_dir() -> str:
     """Folder for downloaded data and models: ``$HYBRIDNET_HOME``, else ``~/.hybridnet``."""
     return _core.home() or str(Path.home() / ".hybridnet")

@@ -1,16 +1,26 @@
-"""Every exception the package raises. Each says who failed, what was expected, what came, why, and how to fix it.
+"""Every exception that the package raises: what failed, what was expected, what was given, why, and how to fix it.
 
 All derive from :class:`HybridNetError` (``mx.base.MXNetError`` is the same class) and from the builtin that fits, so
 both ``except mx.MXNetError`` and ``except ValueError`` work. The parts of the text are attributes: ``op``, ``node``,
 ``block``, ``input``, ``expected``, ``given``, ``because``, ``fix``, ``where`` (``file:line`` of the call); None if
 unknown.
+
+The constructor writes the text; no other place does::
+
+    raise ParamError("Dropout: rate", expected="a number from 0 to 1", given=repr(rate), fix="pass rate=0.5")
+
+    Dropout: rate: expected a number from 0 to 1, got 3.
+      Fix: pass rate=0.5.
 """
 
 from __future__ import annotations
 
 import builtins
+from collections.abc import Iterable
+from typing import Any
 
 __all__ = [
+    "AttributeError",
     "DTypeError",
     "DeferredInitializationError",
     "EngineError",
@@ -18,7 +28,9 @@ __all__ = [
     "FormatError",
     "GradientError",
     "HybridNetError",
+    "ImportError",
     "IndexError",
+    "KeyError",
     "MXNetError",
     "OutOfMemoryError",
     "ParamError",
@@ -31,7 +43,11 @@ __all__ = [
 
 
 class HybridNetError(RuntimeError):
-    """Base of all exceptions of the package."""
+    """Base of all exceptions of the package.
+
+    message says what failed: the operator, class or function, and its argument. expected, given, because and fix
+    complete the text; op, node, block and input are for programs only.
+    """
 
     op: str | None = None
     node: str | None = None
@@ -42,6 +58,54 @@ class HybridNetError(RuntimeError):
     because: str | None = None
     fix: str | None = None
     where: str | None = None
+
+    def __init__(self, message: str = "", **parts: str | None) -> None:
+        super().__init__(_text(message, parts) if parts else message)
+        for name, value in parts.items():
+            if not hasattr(HybridNetError, name):
+                raise builtins.TypeError(f"{type(self).__name__}: an error has no part {name!r}")
+            setattr(self, name, value or None)
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if len(self.args) == 1 else super().__str__()
+
+
+def _text(message: str, parts: dict[str, str | None]) -> str:
+    expected, given = parts.get("expected"), parts.get("given")
+    if expected:
+        message += f": expected {expected}, got {given}" if given else f": expected {expected}"
+    elif given:
+        message += f", got {given}"
+    lines = [_sentence(message)]
+    lines += [f"{title}: {_sentence(text)}" for title in ("Because", "Fix") if (text := parts.get(title.lower()))]
+    if where := parts.get("where"):
+        lines.append(f"At: {where}")
+    return "\n  ".join(lines)
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else text + "."
+
+
+def suggestion(word: str, words: Iterable[str]) -> str:
+    """What to do about an unknown word: "did you mean 'x'?", or the list of known words if none is similar."""
+    import difflib
+
+    known = list(dict.fromkeys(words))
+    near = [name for name in known if word == "".join(part[:1] for part in name.split("_"))]  # lr: learning_rate
+    near = near or difflib.get_close_matches(word.lower(), known, 1)
+    return f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(map(repr, known))}"
+
+
+def unknown_name(owner: str, kind: str, word: Any, words: Iterable[str], error: type[HybridNetError]) -> HybridNetError:
+    """The error for a word that owner does not know; kind is what the word should be: "keyword", "rule"."""
+    return error(f"{owner}: unknown {kind} {word!r}", fix=suggestion(str(word), words))
+
+
+def not_overridden(instance: object, method: str) -> UnsupportedError:
+    """The error for a call of a method that a subclass must define; method as it is called: "forward(x)"."""
+    name = type(instance).__name__
+    return UnsupportedError(f"{name} has no method {method}", fix=f"define {method} in class {name}")
 
 
 MXNetError = HybridNetError
@@ -69,6 +133,18 @@ class ValueError(HybridNetError, builtins.ValueError):
 
 class IndexError(HybridNetError, builtins.IndexError):
     """An index out of bounds."""
+
+
+class KeyError(HybridNetError, builtins.KeyError):
+    """A name or key that is not there."""
+
+
+class AttributeError(HybridNetError, builtins.AttributeError):
+    """A module or object has no such attribute."""
+
+
+class ImportError(HybridNetError, builtins.ImportError):
+    """A module that cannot be imported."""
 
 
 class FormatError(HybridNetError, builtins.ValueError):

@@ -8,19 +8,14 @@ from typing import Any
 
 from . import ndarray as nd
 from . import symbol as sym
+from ._lazy_names import names_from
 from .context import cpu
 from .errors import FormatError
 
 __all__ = ["BatchEndParam", "load_checkpoint", "load_params", "save_checkpoint"]
 
 
-def __getattr__(name: str) -> Any:
-    if name == "FeedForward":  # it runs modules, which need this file
-        from ._feed_forward import FeedForward
-
-        return FeedForward
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
+__getattr__, __dir__ = names_from(__name__, {"_feed_forward": "FeedForward"})  # it imports mx.mod, which imports this
 
 # What batch-end callbacks get.
 BatchEndParam = namedtuple("BatchEndParams", ["epoch", "nbatch", "eval_metric", "locals"])  # type: ignore[name-match]  # as in MXNet

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from . import _core, autograd
+from ._lazy_names import names_from
 from .attribute import attributes_for
 from .context import Context
 from .errors import GradientError, ParamError, ShapeError
@@ -38,12 +39,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in ("NDArrayOp", "NumpyOp", "PythonOp"):  # rarely used: read when asked for
-        from . import _python_operator
-
-        return getattr(_python_operator, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__ = names_from(__name__, {"_python_operator": "NDArrayOp NumpyOp PythonOp"})
 
 
 class CustomOp:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from . import _core
 from .context import gpu_memory_info, num_gpus
+from .errors import UnsupportedError
 from .errors import ValueError as HybridNetValueError
 
 __all__ = [
@@ -64,45 +64,37 @@ def np_shape(active: bool = True) -> _NumpyShapeScope:
     return _NumpyShapeScope(active)
 
 
-class _ArraySemantics(threading.local):
-    """Whether blocks make mx.np arrays; one per thread, starting from the process-wide default."""
-
-    default = False
-
-    def __init__(self) -> None:
-        self.active = _ArraySemantics.default
-
-
-_array_semantics = _ArraySemantics()
+def no_numpy_arrays(asked: str) -> UnsupportedError:
+    """The error for what needs arrays with NumPy's interface."""
+    return UnsupportedError(
+        f"{asked}: there are no arrays of mx.np",
+        because="HybridNet has mx.nd and mx.sym; mx.np and mx.npx do not exist yet",
+        fix="use mx.nd, and mx.util.set_np_shape(True) for NumPy's zero-dim and zero-size shapes",
+    )
 
 
 def is_np_array() -> bool:
-    """Whether Gluon makes ``mx.np.ndarray`` objects."""
-    return _array_semantics.active
-
-
-def _set_np_array(active: bool) -> bool:
-    before, _array_semantics.active = _array_semantics.active, bool(active)
-    return before
+    """Whether Gluon makes ``mx.np.ndarray`` objects: False, there are none."""
+    return False
 
 
 class _NumpyArrayScope:
-    """mx.np arrays within ``with``."""
+    """What ``np_array`` returns."""
 
     def __init__(self, active: bool) -> None:
         self._active = active
-        self._before: list[bool] = []
 
     def __enter__(self) -> _NumpyArrayScope:
-        self._before.append(_set_np_array(self._active))
+        if self._active:
+            raise no_numpy_arrays("np_array()")
         return self
 
     def __exit__(self, *exception: Any) -> None:
-        _set_np_array(self._before.pop())
+        pass
 
 
 def np_array(active: bool = True) -> _NumpyArrayScope:
-    """A scope in which Gluon makes ``mx.np.ndarray`` objects (or does not)."""
+    """A scope in which Gluon makes ``mx.np.ndarray`` objects or not. Entering it raises UnsupportedError if active."""
     return _NumpyArrayScope(active)
 
 
@@ -132,21 +124,22 @@ def use_np_shape(func: _T) -> _T:
 
 
 def use_np_array(func: _T) -> _T:
-    """Decorates a function or class: its calls make ``mx.np.ndarray`` objects."""
+    """Decorates a function or class: its calls make ``mx.np.ndarray`` objects; they raise UnsupportedError."""
     return _within(np_array, func)
 
 
 def use_np(func: _T) -> _T:
-    """Decorates a function or class: NumPy shape semantics and ``mx.np.ndarray`` objects."""
+    """Decorates a function or class: NumPy's shapes and ``mx.np.ndarray`` objects; calls raise UnsupportedError."""
     return use_np_shape(use_np_array(func))
 
 
 def set_np(shape: bool = True, array: bool = True) -> None:
-    """Switches NumPy semantics for shapes and arrays. Raises ValueError for arrays without shapes."""
+    """Switches NumPy semantics for shapes and arrays. Raises UnsupportedError for arrays, which do not exist yet."""
     if array and not shape:
         raise HybridNetValueError("set_np: expected shape=True together with array=True")
+    if array:
+        raise no_numpy_arrays("set_np(array=True)")
     set_np_shape(shape)
-    _set_np_array(array)
 
 
 def reset_np() -> None:

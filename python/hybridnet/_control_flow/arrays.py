@@ -74,13 +74,9 @@ def _stack(call: Foreach | WhileLoop, rows: Sequence[Sequence[NDArray]], out_nes
         whole = ndarray.stack(*parts, axis=0)
         if size > len(parts):
             padding = ndarray.zeros((size - len(parts), *parts[0].shape), dtype=parts[0].dtype, ctx=parts[0].context)
-            whole = ndarray.concat(whole, padding.as_np_ndarray() if _is_np(whole) else padding, dim=0)
+            whole = ndarray.concat(whole, padding, dim=0)
         stacked.append(whole)
     return stacked
-
-
-def _is_np(array: NDArray) -> bool:
-    return type(array).__module__.startswith("hybridnet.numpy")
 
 
 class _Rows:

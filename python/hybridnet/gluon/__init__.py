@@ -1,5 +1,6 @@
 """Gluon: blocks, parameters, trainers, data."""
 
+from .._lazy_names import names_from
 from . import data, loss, nn, rnn, utils
 from ._hybrid_block import HybridBlock
 from ._parameter_dict import ParameterDict
@@ -34,13 +35,5 @@ __all__ = [
     "utils",
 ]
 
-_LAZY = ("contrib", "model_zoo")
-
-
-def __getattr__(name: str):
-    # Rarely needed and slow to import.
-    if name in _LAZY:
-        import importlib
-
-        return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# Rarely needed and slow to import.
+__getattr__, __dir__ = names_from(__name__, modules="contrib model_zoo")

@@ -12,8 +12,11 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .. import _core, _tracing, autograd, ndarray, symbol
+import numpy as np
+
+from .. import _core, _tracing, autograd, errors, ndarray, symbol
 from .._control_flow import nests
+from .._control_flow.nests import Nest
 from ..errors import HybridNetError, TraceError
 from ..name import NameManager
 from ..ndarray import NDArray
@@ -35,6 +38,35 @@ _TRACE_LOCK = threading.RLock()
 
 # Backends of other builds of MXNet whose work the default pipeline does anyway.
 _KNOWN_BACKENDS = {None, "", "default", "MKLDNN", "ONEDNN"}
+
+
+def flatten_arguments(args: tuple[Any, ...], arrays: list[Any]) -> Nest:
+    """Appends the arrays among a block's arguments to arrays and returns how the arguments are built."""
+    try:
+        return nests.flatten(args, arrays, constants=True)
+    except nests.NotANest as error:
+        place = (nests.path_to(error.value, args) or "[0]").replace("[", "", 1).replace("]", "", 1)
+        raise _no_array(f"argument {place}", error.value, "pass mx.nd.array(x)") from None
+
+
+def _flatten_outputs(out: Any, arrays: list[Any]) -> Nest:
+    try:
+        return nests.flatten(out, arrays, constants=True)
+    except nests.NotANest as error:
+        place = f"output{nests.path_to(error.value, out) or ''} of forward"
+        raise _no_array(place, error.value, "compute with operators of mx.nd instead of NumPy's") from None
+
+
+def _no_array(place: str, value: Any, fix: str) -> HybridNetError:
+    given = f"a {type(value).__module__}.{type(value).__name__}".replace("builtins.", "")
+    if isinstance(value, np.ndarray):
+        return errors.TypeError(place, expected="an NDArray", given=f"{given} of shape {value.shape}", fix=fix)
+    return errors.TypeError(
+        place,
+        expected="an NDArray, None, a number or text, or a list, tuple or dict of these",
+        given=given,
+        fix="pass arrays as arguments and other values to the constructor",
+    )
 
 
 class HybridBlock(Block):
@@ -64,8 +96,8 @@ class HybridBlock(Block):
         super().__init_subclass__(**kwargs)
         cls._plain_forward = cls.forward is not HybridBlock.forward
 
-    def __init__(self, prefix: str | None = None, params: ParameterDict | None = None) -> None:
-        super().__init__(prefix=prefix, params=params)
+    def __init__(self, prefix: str | None = None, params: ParameterDict | None = None, **unknown: Any) -> None:
+        super().__init__(prefix=prefix, params=params, **unknown)
         self._active = False
         self._flags: dict[str, Any] = {}
         self._variants: dict[Any, Variants] = {}
@@ -188,7 +220,7 @@ class HybridBlock(Block):
             True, backend, clear, static_alloc, static_shape, inline_limit, forward_bulk_size, backward_bulk_size
         )
         flat: list[Any] = []
-        key = nests.flatten((x, *args), flat, constants=True)
+        key = flatten_arguments((x, *args), flat)
         if not flat:
             raise ValueError("In HybridBlock, there must be one NDArray or one Symbol in the input.")
         self._find_graph(key, flat)
@@ -246,7 +278,7 @@ class HybridBlock(Block):
                 out = self._call_in_scope(scope, nests.restore(key, inputs), {})
             reads = _core.trace_reads()
             outputs: list[Any] = []
-            out_key = nests.flatten(out, outputs, constants=True)
+            out_key = _flatten_outputs(out, outputs)
             outputs = [o if isinstance(o, Symbol) else _core.traced_constant(o) for o in outputs]
             if outputs:
                 _core.control_check_leaks(symbol.Group(outputs))
@@ -303,7 +335,7 @@ class HybridBlock(Block):
             if variants is None:
                 self._variants[len(args)] = self._variants.setdefault(nests.tuple_of(len(args)), Variants())
         flat: list[Any] = []
-        key = nests.flatten(args, flat, constants=True)
+        key = flatten_arguments(args, flat)
         if any(isinstance(a, Symbol) for a in flat):
             return self._compose(args, {})
         self._check_one_context(flat)
@@ -398,7 +430,7 @@ class HybridBlock(Block):
     def _forward_other(self, x: Any, args: tuple[Any, ...]) -> Any:
         """The first argument is no array: Symbols, or arrays further inside or behind."""
         flat: list[Any] = []
-        nests.flatten((x, *args), flat, constants=True)
+        flatten_arguments((x, *args), flat)
         has_symbol = any(isinstance(a, Symbol) for a in flat)
         arrays = [a for a in flat if isinstance(a, NDArray)]
         if has_symbol and arrays:
@@ -456,7 +488,7 @@ class HybridBlock(Block):
 
     def _infer_from_trace(self, args: tuple[Any, ...]) -> _tracing.Trace:
         flat: list[Any] = []
-        key = nests.flatten(args, flat, constants=True)
+        key = flatten_arguments(args, flat)
         _, scope, _ = self._trace(key, flat)
         for param, variable in scope.variables.items():
             param._take_traced_shape(variable)
@@ -469,7 +501,7 @@ class HybridBlock(Block):
     def infer_type(self, *args: Any) -> None:
         """Finds the element types of parameters from inputs: those that inference gives for the inputs' types."""
         flat: list[Any] = []
-        key = nests.flatten(args, flat, constants=True)
+        key = flatten_arguments(args, flat)
         graph, scope, _ = self._trace(key, flat)
         known = {str(variable.name): a.dtype for variable, a in zip(graph.inputs, flat, strict=False)}
         args_types, _, aux_types = graph.outputs.infer_type(**known)

@@ -13,7 +13,7 @@ from .._control_flow import nests
 from ..errors import FileError, HybridNetError, ParamError
 from ..ndarray import NDArray
 from ..symbol import Symbol
-from ._hybrid_block import HybridBlock
+from ._hybrid_block import HybridBlock, flatten_arguments
 from ._parameter_dict import ParameterDict
 from ._traced_graph import TracedGraph
 
@@ -170,7 +170,7 @@ class SymbolBlock(HybridBlock):
         flat: list[Any] = list(args)
         if not all(isinstance(arg, NDArray) for arg in args):
             flat = []
-            nests.flatten(args, flat, constants=True)
+            flatten_arguments(args, flat)
         if len(flat) != len(self._inputs):
             raise ParamError(
                 f"SymbolBlock has inputs {[v.name for v in self._inputs]}, but {len(flat)} arrays were given"
@@ -205,14 +205,14 @@ class SymbolBlock(HybridBlock):
     def infer_shape(self, *args: Any) -> None:
         """Finds the shapes of parameters from inputs (arrays)."""
         flat: list[Any] = []
-        nests.flatten(args, flat, constants=True)
+        flatten_arguments(args, flat)
         self._set_shapes(flat)
 
     def forward(self, x: Any, *args: Any) -> Any:
         """Runs the graph on arrays, or puts it on Symbols."""
         scope = _tracing.current()
         flat: list[Any] = []
-        nests.flatten((x, *args), flat, constants=True)
+        flatten_arguments((x, *args), flat)
         if scope is None and all(isinstance(a, NDArray) for a in flat):
             return self._call_cached_op(*flat)
         if len(flat) != len(self._inputs):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import name as _name
 from .. import ndarray
+from .._keywords import check_keywords, unknown_keyword
 from .._lazy_names import names_from
 from ..errors import HybridNetError
 from ._block_errors import add_block_path
@@ -109,7 +110,14 @@ class Block:
         Parameters to share: ``nn.Dense(20, params=other.collect_params())``.
     """
 
-    def __init__(self, prefix: str | None = None, params: ParameterDict | None = None) -> None:
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            check_keywords(cls, args, kwargs)
+        return super().__new__(cls)
+
+    def __init__(self, prefix: str | None = None, params: ParameterDict | None = None, **unknown: Any) -> None:
+        if unknown:
+            raise unknown_keyword(type(self), unknown)
         self._empty_prefix = prefix == ""
         self._prefix, self._params = _BlockScope.create(prefix, params, self._alias())
         self._name = self._prefix[:-1] if self._prefix.endswith("_") else self._prefix
@@ -446,7 +454,7 @@ class Block:
 
 
 # MXNet has these in this file.
-__getattr__ = names_from(
+__getattr__, __dir__ = names_from(
     __name__,
     {
         "_hybrid_block": "HybridBlock",

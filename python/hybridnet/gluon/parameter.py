@@ -524,4 +524,4 @@ class Constant(Parameter):
 
 
 # MXNet has it in this module.
-__getattr__ = names_from(__name__, {"_parameter_dict": "ParameterDict"})
+__getattr__, __dir__ = names_from(__name__, {"_parameter_dict": "ParameterDict"})

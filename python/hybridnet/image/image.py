@@ -258,7 +258,7 @@ def random_rotate(
 
 
 # MXNet has these in this file.
-__getattr__ = names_from(
+__getattr__, __dir__ = names_from(
     __name__,
     {
         "_augment": (

@@ -17,7 +17,7 @@ from ._contrib_updates import multi_mp_adamw_update as multi_mp_adamw_update
 from ._contrib_updates import multi_mp_lamb_update as multi_mp_lamb_update
 from .ndarray import NDArray
 
-_lazy, __dir__ = lazy_functions(globals(), "contrib", symbolic=False)
+_lazy, _names = lazy_functions(globals(), "contrib", symbolic=False)
 _CONTROL_FLOW = ("cond", "foreach", "while_loop")
 
 
@@ -27,6 +27,10 @@ def __getattr__(name: str) -> Any:
 
         return getattr(functions, name)
     return _lazy(name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*_names(), *_CONTROL_FLOW})
 
 
 def rand_zipfian(

@@ -17,22 +17,17 @@ from .._lazy_names import names_from
 from ..context import Context
 from ..errors import TypeError as HybridNetTypeError
 from ..errors import ValueError as HybridNetValueError
+from ..util import no_numpy_arrays
 from . import _indexing, _internal
 from ._dtypes import numpy_dtype
 from ._fluent import add_fluent_methods
-from ._operators import main_operator
+from ._operators import UFUNC_OPERATORS, main_operator
 
 __all__ = ["NDArray"]
 
 # Names that programs of MXNet import from here.
 py_slice = slice
 _STORAGE_TYPE_STR_TO_ID = {"undefined": -1, "default": 0, "row_sparse": 1, "csr": 2}  # as parameter files number them
-
-
-_UFUNC_OPERATORS = {
-    "add": 0, "subtract": 1, "multiply": 2, "divide": 3, "true_divide": 3, "remainder": 4, "power": 5, "float_power": 5,
-    "equal": 9, "not_equal": 10, "greater": 11, "greater_equal": 12, "less": 13, "less_equal": 14,
-}  # fmt: skip
 
 
 class NDArray(_core.NDArrayBase):
@@ -74,7 +69,7 @@ class NDArray(_core.NDArrayBase):
         return values if dtype is None else values.astype(dtype, copy=False)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        operator = _UFUNC_OPERATORS.get(ufunc.__name__)
+        operator = UFUNC_OPERATORS.get(ufunc.__name__)
         if method == "__call__" and operator is not None and not kwargs:
             result = _core.binary(operator, *inputs)  # NumPy array on the left: the result is an NDArray
             if result is not NotImplemented:
@@ -220,10 +215,8 @@ class NDArray(_core.NDArrayBase):
         return self if type(self) is NDArray else _core.retyped(self, NDArray)
 
     def as_np_ndarray(self) -> Any:
-        """The same memory and history as an ``mx.np.ndarray``."""
-        from ..numpy import ndarray
-
-        return _core.retyped(self, ndarray)
+        """Raises UnsupportedError: there are no arrays of ``mx.np``."""
+        raise no_numpy_arrays("as_np_ndarray()")
 
     def astype(self, dtype: Any, copy: bool = True) -> NDArray:
         """A copy of another dtype; with copy=False this array itself if it has that dtype."""
@@ -416,7 +409,7 @@ add_fluent_methods(NDArray, "hybridnet.ndarray", symbolic=False)
 _core.register_array_class(NDArray)
 
 # MXNet has the functions in this module too.
-__getattr__ = names_from(
+__getattr__, __dir__ = names_from(
     __name__,
     {
         "_broadcasting": (

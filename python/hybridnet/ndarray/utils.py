@@ -67,7 +67,7 @@ def _split(data: Any) -> tuple[list[NDArray], list[str]]:
 
 
 # MXNet has these in this file.
-__getattr__ = names_from(
+__getattr__, __dir__ = names_from(
     __name__,
     {
         "_creation": "array empty zeros",

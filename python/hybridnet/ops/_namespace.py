@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 from .. import _core
+from .._lazy_names import no_attribute
 
 __all__ = ["function", "lazy_functions", "public_names"]
 
@@ -55,7 +56,7 @@ def function(section: str, name: str, module: str, *, symbolic: bool) -> Any:
     """The function object of a public name. Raises AttributeError naming the module."""
     names = public_names(section)
     if name not in names:
-        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        raise no_attribute(module, name)
     return _core.op_function(names[name], name, module, symbolic=symbolic)
 
 
@@ -67,7 +68,7 @@ def lazy_functions(
 
     def module_getattr(name: str) -> Any:
         if name.startswith("__"):
-            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+            raise no_attribute(module, name)
         source = fallback if fallback is not None and name not in public_names(section) else section
         made = function(source, name, module, symbolic=symbolic)
         variables[name] = made

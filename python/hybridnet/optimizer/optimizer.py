@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import ndarray
+from .._keywords import unknown_keyword
 from .._lazy_names import names_from
 
 if TYPE_CHECKING:
@@ -61,7 +62,10 @@ class Optimizer:
         begin_num_update: int = 0,
         multi_precision: bool = False,
         param_dict: Mapping[int, Any] | None = None,
+        **unknown: Any,
     ) -> None:
+        if unknown:
+            raise unknown_keyword(type(self), unknown)
         self.rescale_grad = rescale_grad
         self.lr_scheduler = lr_scheduler
         if lr_scheduler is None and learning_rate is None:
@@ -293,7 +297,7 @@ register = Optimizer.register
 create = Optimizer.create_optimizer
 
 # MXNet has these in this file.
-__getattr__ = names_from(
+__getattr__, __dir__ = names_from(
     __name__,
     {
         "_adam": "Adam AdamW Adamax LAMB Nadam",

@@ -11,7 +11,7 @@ from ..ops._contrib import zipfian_classes
 from ..ops._namespace import lazy_functions
 from .symbol import Symbol
 
-_lazy, __dir__ = lazy_functions(globals(), "contrib", symbolic=True)
+_lazy, _names = lazy_functions(globals(), "contrib", symbolic=True)
 _CONTROL_FLOW = ("cond", "foreach", "while_loop")
 
 
@@ -21,6 +21,10 @@ def __getattr__(name: str) -> Any:
 
         return getattr(functions, name)
     return _lazy(name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*_names(), *_CONTROL_FLOW})
 
 
 def rand_zipfian(true_classes: Symbol, num_sampled: int, range_max: int) -> tuple[Symbol, Symbol, Symbol]:

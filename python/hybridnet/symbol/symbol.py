@@ -13,15 +13,17 @@ import numpy as np
 from .. import _core
 from .._lazy_names import names_from
 from ..attribute import attributes_for
-from ..base import NotImplementedForSymbol
+from ..base import no_values
 from ..context import Context, current_context
-from ..errors import FileError
+from ..errors import FileError, HybridNetError
 from ..errors import IndexError as HybridNetIndexError
 from ..errors import TypeError as HybridNetTypeError
 from ..errors import ValueError as HybridNetValueError
 from ..name import name_for
 from ..ndarray._fluent import add_fluent_methods
-from ..util import is_np_shape
+from ..ndarray._operators import UFUNC_OPERATORS
+from ..ops._namespace import public_names
+from ..util import is_np_shape, no_numpy_arrays
 from . import _internal
 from ._amp_casts import CASTS, without_casts
 from ._traced_indexing import traced_item
@@ -29,14 +31,11 @@ from ._traced_indexing import traced_item
 __all__ = ["Group", "Symbol", "Variable", "load", "load_json", "var"]
 
 
-def _refuse(symbol: Symbol, what: str, instead: str) -> NotImplementedForSymbol:
-    where, body = _core.current_location(), _core.control_place()
-    return NotImplementedForSymbol(
-        f"{what} of Symbol {symbol.name or symbol.list_outputs()}: it has no values while the graph is being built.\n"
-        f"  Because: {body or 'the block'} is traced once and run many times, "
-        f"so Python cannot branch on what is computed.\n"
-        f"  Fix: {instead}" + (f"\n  At: {where}" if where else "")
-    )
+def _in_place_of(name: str) -> str:
+    """What to call instead of a function of NumPy."""
+    name = {"absolute": "abs", "concatenate": "concat"}.get(name, name)
+    found = name in public_names()
+    return f"call mx.nd.{name}, which works on traced arrays too" if found else "use the operators of mx.nd"
 
 
 class Symbol(_core.SymbolBase):
@@ -47,7 +46,6 @@ class Symbol(_core.SymbolBase):
 
     __slots__ = ()
     __array_priority__ = 1000.0
-    __array_ufunc__ = None
 
     # -------------------------------------------------------------------------------------------------- what is asked
     def __repr__(self) -> str:
@@ -76,7 +74,7 @@ class Symbol(_core.SymbolBase):
         shape = self._spec[0]
         _core.note_trace_read(1)
         if shape is None or -1 in shape:
-            raise _refuse(
+            raise no_values(
                 self,
                 f"The shape {shape or ''}",
                 "it depends on data; use operators such as reshape_like, slice_like, shape_array",
@@ -89,7 +87,7 @@ class Symbol(_core.SymbolBase):
         dtype = self._spec[1]
         _core.note_trace_read(4)
         if dtype is None:
-            raise _refuse(self, "The dtype", "cast the inputs of the block explicitly")
+            raise no_values(self, "The dtype", "cast the inputs of the block explicitly")
         return dtype
 
     @property
@@ -98,7 +96,7 @@ class Symbol(_core.SymbolBase):
         shape = self._spec[0]
         _core.note_trace_read(2)
         if shape is None:
-            raise _refuse(self, "The number of axes", "give the block's inputs a known rank")
+            raise no_values(self, "The number of axes", "give the block's inputs a known rank")
         return len(shape)
 
     @property
@@ -231,36 +229,40 @@ class Symbol(_core.SymbolBase):
             _core.note_trace_read(1)
             if shape and shape[0] >= 0:
                 return shape[0]
-            raise _refuse(self, "len()", "loop with mx.nd.contrib.foreach or while_loop")
+            raise no_values(self, "len()", "loop with mx.nd.contrib.foreach or while_loop")
         return self.num_outputs
 
     def __iter__(self) -> Iterator[Symbol]:
         if self._is_traced_array:
-            raise _refuse(self, "Iterating", "loop with mx.nd.contrib.foreach, or split the array with mx.nd.split")
+            raise no_values(self, "Iterating", "loop with mx.nd.contrib.foreach, or split the array with mx.nd.split")
         return (self[i] for i in range(self.num_outputs))
 
     # ------------------------------------------------------------------------------------------------ what is refused
     def __bool__(self) -> bool:
-        raise _refuse(self, "The truth value", "branch with mx.nd.contrib.cond, or loop with mx.nd.contrib.while_loop")
+        raise no_values(
+            self, "The truth value", "branch with mx.nd.contrib.cond, or loop with mx.nd.contrib.while_loop"
+        )
 
     def __int__(self) -> int:
-        raise _refuse(self, "int()", "branch with mx.nd.contrib.cond, or compute with operators")
+        raise no_values(self, "int()", "branch with mx.nd.contrib.cond, or compute with operators")
 
     def __float__(self) -> float:
-        raise _refuse(self, "float()", "branch with mx.nd.contrib.cond, or compute with operators")
+        raise no_values(self, "float()", "branch with mx.nd.contrib.cond, or compute with operators")
 
     def __index__(self) -> int:
-        raise _refuse(self, "Using the value as an index", "use take, or loop with mx.nd.contrib.foreach or while_loop")
+        raise no_values(
+            self, "Using the value as an index", "use take, or loop with mx.nd.contrib.foreach or while_loop"
+        )
 
     def asnumpy(self) -> Any:
         """Always raises TraceError: a graph has no values."""
-        raise _refuse(
+        raise no_values(
             self, "asnumpy()", "branch with mx.nd.contrib.cond, loop with foreach or while_loop, or use operators"
         )
 
     def asscalar(self) -> Any:
         """Always raises TraceError: a graph has no values."""
-        raise _refuse(
+        raise no_values(
             self, "asscalar()", "branch with mx.nd.contrib.cond, loop with foreach or while_loop, or use operators"
         )
 
@@ -268,29 +270,50 @@ class Symbol(_core.SymbolBase):
 
     def tolist(self) -> Any:
         """Always raises TraceError: a graph has no values."""
-        raise _refuse(self, "tolist()", "compute with operators, or return the array and read it after the call")
+        raise no_values(self, "tolist()", "compute with operators, or return the array and read it after the call")
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        raise _refuse(self, "Conversion to a NumPy array", "use the operators of mx.nd or mx.np instead of NumPy's")
+        raise no_values(self, "Conversion to a NumPy array", "use the operators of mx.nd instead of NumPy's")
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        kind = UFUNC_OPERATORS.get(ufunc.__name__)
+        if method == "__call__" and kind is not None and not kwargs:  # NumPy's numbers on the left
+            numbers = [value.item() if isinstance(value, np.generic) else value for value in inputs]
+            result = _core.symbol_binary(kind, *numbers)
+            if result is not NotImplemented:
+                return result
+        if any(isinstance(value, np.ndarray) for value in inputs):
+            raise no_values(self, f"numpy.{ufunc.__name__}", "convert the NumPy array first: mx.nd.array(x)")
+        raise no_values(self, f"numpy.{ufunc.__name__}", _in_place_of(ufunc.__name__))
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        try:
+            return func._implementation(*args, **kwargs)  # some of NumPy's functions only call methods
+        except HybridNetError:
+            raise no_values(self, f"numpy.{func.__name__}", _in_place_of(func.__name__)) from None
 
     def __contains__(self, value: Any) -> bool:
-        raise _refuse(self, "'in' on the elements", "compare with == and reduce with max()")
+        raise no_values(self, "'in' on the elements", "compare with == and reduce with max()")
 
     def __format__(self, spec: str) -> str:
         if spec:
-            raise _refuse(self, f"Formatting as {spec!r}", "return the array and print it after the call")
+            raise no_values(self, f"Formatting as {spec!r}", "return the array and print it after the call")
         return str(self)
 
     def wait_to_read(self) -> None:
         """Always raises: a graph has no values."""
-        raise _refuse(self, "wait_to_read()", "bind the Symbol and wait for its outputs")
+        raise no_values(self, "wait_to_read()", "bind the Symbol and wait for its outputs")
 
     def backward(self, *args: Any, **kwargs: Any) -> None:
         """Always raises: a graph has no values."""
-        raise _refuse(self, "backward()", "call backward() on an NDArray that was recorded")
+        raise no_values(self, "backward()", "call backward() on an NDArray that was recorded")
+
+    def attach_grad(self, *args: Any, **kwargs: Any) -> None:
+        """Always raises: a graph has no values."""
+        raise no_values(self, "attach_grad()", "call attach_grad() on the arrays that are given to the block")
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        raise _refuse(self, "Writing elements", "build the array with operators such as where, concat or scatter_nd")
+        raise no_values(self, "Writing elements", "build the array with operators such as where, concat or scatter_nd")
 
     # ------------------------------------------------------------------------------------------------------ array-like
     def reshape(self, *shape: Any, **kwargs: Any) -> Symbol:
@@ -345,13 +368,11 @@ class Symbol(_core.SymbolBase):
 
     def as_nd_ndarray(self) -> Symbol:
         """This Symbol as a classic one."""
-        return self if type(self) is Symbol else _core.symbol_retyped(self, Symbol)
+        return self
 
     def as_np_ndarray(self) -> Any:
-        """This Symbol as one of ``mx.sym.np``."""
-        from ..numpy import symbol_class
-
-        return _core.symbol_retyped(self, symbol_class())
+        """Raises UnsupportedError: there are no arrays of ``mx.np``."""
+        raise no_numpy_arrays("as_np_ndarray()")
 
     def __matmul__(self, other: Any) -> Symbol:
         return main_operator("dot")(self, other)
@@ -611,7 +632,7 @@ _core.register_symbol_class(Symbol)
 _core.set_symbol_hooks(name_for, attributes_for)
 
 # MXNet has the functions in this module too.
-__getattr__ = names_from(
+__getattr__, __dir__ = names_from(
     __name__,
     {
         "_creation": (

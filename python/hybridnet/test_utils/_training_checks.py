@@ -10,7 +10,7 @@ import numpy as np
 from .. import autograd, initializer
 from .. import random as mx_random
 from ..ndarray import NDArray
-from ..util import use_np
+from ..util import use_np_shape
 from ._compare import assert_almost_equal, compare_ndarray_tuple
 
 
@@ -49,7 +49,7 @@ class _Given(initializer.Initializer):
     _init_bias = _init_gamma = _init_beta = _init_default = _init_weight  # type: ignore[assignment]
 
 
-@use_np
+@use_np_shape
 def check_gluon_hybridize_consistency(
     net_builder: Callable[..., Any],
     data_l: Sequence[Any],

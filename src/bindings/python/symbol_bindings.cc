@@ -156,11 +156,6 @@ void bind_making(py::module_& m) {
     for (const Symbol& part : parts) all.outputs.insert(all.outputs.end(), part.outputs.begin(), part.outputs.end());
     return all;
   });
-  m.def("symbol_retyped", [](const py::object& symbol, const py::object& cls) {
-    PyObject* result = wrap_symbol(expect_symbol(symbol.ptr(), "symbol"), reinterpret_cast<PyTypeObject*>(cls.ptr()));
-    if (result == nullptr) throw py::error_already_set();
-    return py::reinterpret_steal<py::object>(result);
-  });
   m.def("symbol_composed",
         [](const py::object& symbol, const std::vector<py::object>& positional, const py::dict& named) {
           return wrap(composed(expect_symbol(symbol.ptr(), "symbol"), positional, named), symbol);

@@ -217,6 +217,6 @@ def unscale(optimizer_or_trainer: Any) -> None:
 
 
 # MXNet has the conversions in this module too.
-__getattr__ = names_from(
+__getattr__, __dir__ = names_from(
     __name__, {"_convert": "convert_bucketing_module convert_hybrid_block convert_model convert_symbol"}
 )

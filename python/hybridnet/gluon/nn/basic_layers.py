@@ -344,7 +344,7 @@ class HybridLambda(HybridBlock):
 
 
 # MXNet has these in this file.
-__getattr__ = names_from(
+__getattr__, __dir__ = names_from(
     __name__,
     {
         "_norm_layers": "BatchNorm BatchNormReLU GroupNorm InstanceNorm LayerNorm",

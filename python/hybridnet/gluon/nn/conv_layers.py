@@ -269,7 +269,7 @@ class Conv3DTranspose(_TransposedConv):
 
 
 # MXNet has these in this file.
-__getattr__ = names_from(
+__getattr__, __dir__ = names_from(
     __name__,
     {
         "_pool_layers": (

@@ -346,7 +346,7 @@ class GRUCell(_GatedCell):
 
 
 # MXNet has all cells in this module.
-__getattr__ = names_from(
+__getattr__, __dir__ = names_from(
     __name__,
     {
         "_cell_containers": "BidirectionalCell HybridSequentialRNNCell SequentialRNNCell",

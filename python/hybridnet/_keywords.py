@@ -1,0 +1,54 @@
+"""Keywords that a constructor does not know: the error names the class and the nearest keyword that it does know."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable
+from functools import cache
+
+from .errors import HybridNetError, ParamError, unknown_name
+
+__all__ = ["check_keywords", "unknown_keyword"]
+
+
+@cache
+def _signature(cls: type) -> inspect.Signature:
+    return inspect.signature(cls.__init__)  # type: ignore[misc]
+
+
+def _takes_any(cls: type) -> bool:
+    return any(p.kind is p.VAR_KEYWORD for p in _signature(cls).parameters.values())
+
+
+@cache
+def _known(cls: type) -> tuple[str, ...]:
+    """Keywords of a class and, as far as constructors pass others on, of its bases."""
+    names: dict[str, None] = {}
+    for base in cls.__mro__:
+        if "__init__" not in vars(base) or base is object:
+            continue
+        parameters = list(_signature(base).parameters.values())[1:]
+        names.update((p.name, None) for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY))
+        if not _takes_any(base):
+            break
+    return tuple(names)
+
+
+def unknown_keyword(cls: type, keywords: Iterable[str]) -> HybridNetError:
+    """The error for keywords that no constructor of cls has taken."""
+    known = _known(cls)
+    word = next((name for name in keywords if name not in known), None) or next(iter(keywords))
+    return unknown_name(cls.__name__, "keyword", word, [name for name in known if name != word], ParamError)
+
+
+def check_keywords(cls: type, args: tuple[object, ...], keywords: dict[str, object]) -> None:
+    """Raises ParamError if the constructor of cls cannot be called so because of a keyword that it does not know.
+
+    A constructor that takes any keyword and lacks no argument is called: it may pass the keyword on.
+    """
+    if all(name in _known(cls) for name in keywords):
+        return
+    try:
+        _signature(cls).bind(None, *args, **keywords)
+    except TypeError:
+        raise unknown_keyword(cls, keywords) from None
