@@ -122,7 +122,7 @@ class FeedForward:
     def _predictor(self, data: Any) -> Module:
         """A module bound to run data, with the parameters. Raises ValueError if there are none."""
         if self.arg_params is None:
-            raise HybridNetValueError("FeedForward: there are no parameters.\n  Fix: call fit, or give arg_params.")
+            raise HybridNetValueError("FeedForward: there are no parameters", fix="call fit, or give arg_params")
         if self.symbol is None and self.sym_gen is not None:
             self.symbol = self.sym_gen(data.default_bucket_key)
         names = [item[0] for item in data.provide_data]

@@ -14,6 +14,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from . import _core
+from .errors import not_overridden
 
 if TYPE_CHECKING:
     from .gluon.block import Block
@@ -33,7 +34,7 @@ class Scope:
 
     def variable(self, parameter: Parameter) -> Symbol:
         """The variable of parameter in the graph being made."""
-        raise NotImplementedError(f"{type(self).__name__} must override variable(parameter)")
+        raise not_overridden(self, "variable(parameter)")
 
     def enter_block(self, block: Block) -> Any:
         """Called before block's forward; what it returns goes to leave_block."""

@@ -9,6 +9,7 @@ from . import _core
 from .base import no_values
 from .errors import TypeError as HybridNetTypeError
 from .errors import ValueError as HybridNetValueError
+from .errors import not_overridden
 from .ndarray import NDArray, zeros
 
 __all__ = [
@@ -193,7 +194,7 @@ class Function:
     def __call__(self, *inputs: NDArray) -> Any:
         if self._used:
             raise HybridNetValueError(
-                f"{type(self).__name__}: a Function object can be called once.\n  Fix: make a new one for each call."
+                f"{type(self).__name__}: a Function object can be called once", fix="make a new one for each call"
             )
         self._used = True
         recording = set_recording(False)
@@ -240,8 +241,8 @@ class Function:
 
     def forward(self, *inputs: NDArray) -> Any:
         """Computes outputs from inputs; override it."""
-        raise NotImplementedError(f"{type(self).__name__} must override forward()")
+        raise not_overridden(self, "forward()")
 
     def backward(self, *output_grads: NDArray) -> Any:
         """Computes input gradients from output gradients; override it."""
-        raise NotImplementedError(f"{type(self).__name__} must override backward()")
+        raise not_overridden(self, "backward()")

@@ -125,9 +125,9 @@ def num_gpus() -> int:
 def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
     """(free, total) bytes of a CUDA device. Raises UnsupportedError where there is none."""
     raise UnsupportedError(
-        f"gpu_memory_info: expected an existing device, got gpu({device_id}).\n"
-        "  Because: this build runs on the CPU only.\n"
-        "  Fix: use mx.cpu()."
+        f"gpu_memory_info: expected an existing device, got gpu({device_id})",
+        because="this build runs on the CPU only",
+        fix="use mx.cpu()",
     )
 
 

@@ -38,6 +38,7 @@ __all__ = [
     "TraceError",
     "TypeError",
     "UnsupportedError",
+    "UserWarning",
     "ValueError",
 ]
 
@@ -169,6 +170,10 @@ class DeferredInitializationError(HybridNetError):
 
 class EngineError(HybridNetError):
     """The engine was used in a way that cannot work, such as waiting inside a task."""
+
+
+class UserWarning(HybridNetError, builtins.UserWarning):
+    """Raised (as in MXNet) where a call would not do what it seems to do."""
 
 
 class OutOfMemoryError(HybridNetError, MemoryError):

@@ -153,8 +153,8 @@ class Executor:
             same = tuple(shape) == array.shape
             if not same and not partial_shaping and name not in kwargs:
                 raise ShapeError(
-                    f"Executor.reshape: {name!r} would change from {array.shape} to {tuple(shape)}.\n"
-                    "  Fix: pass partial_shaping=True to allocate it anew."
+                    f"Executor.reshape: {name!r} would change from {array.shape} to {tuple(shape)}",
+                    fix="pass partial_shaping=True to allocate it anew",
                 )
             args.append(_resized(array, shape, allow_up_sizing, name))
             grads.append(grad if grad is None else _resized(grad, shape, allow_up_sizing, name))
@@ -254,8 +254,8 @@ def _resized(array: NDArray, shape: Sequence[int], allow_up_sizing: bool, name: 
         return array.reshape((-1,))[:size].reshape(shape)
     if not allow_up_sizing:
         raise ShapeError(
-            f"Executor.reshape: {name!r} would grow from {array.shape} to {shape}.\n"
-            "  Fix: pass allow_up_sizing=True to allocate it anew."
+            f"Executor.reshape: {name!r} would grow from {array.shape} to {shape}",
+            fix="pass allow_up_sizing=True to allocate it anew",
         )
     return zeros(shape, array.context, array.dtype)
 
@@ -274,8 +274,8 @@ def _check_shape(name: str, bound: NDArray, value: Any) -> None:
     shape = np.shape(value) if not isinstance(value, NDArray) else value.shape
     if shape not in ((), bound.shape):
         raise ShapeError(
-            f"Executor: {name!r}: expected shape {bound.shape}, got {tuple(shape)}.\n"
-            "  Fix: make an executor for the new shape with reshape()."
+            f"Executor: {name!r}: expected shape {bound.shape}, got {tuple(shape)}",
+            fix="make an executor for the new shape with reshape()",
         )
 
 
@@ -296,8 +296,8 @@ def simple_bind(
     if arg_shapes is None:
         missing = [n for n, s in zip(names, symbol.infer_shape_partial(**shapes)[0], strict=True) if not s or 0 in s]
         raise HybridNetValueError(
-            f"simple_bind: the given shapes do not determine the shape of {', '.join(repr(n) for n in missing)}.\n"
-            "  Fix: pass more shapes by keyword."
+            f"simple_bind: the given shapes do not determine the shape of {', '.join(repr(n) for n in missing)}",
+            fix="pass more shapes by keyword",
         )
     declared = {name for name, attributes in symbol.attr_dict().items() if "__dtype__" in attributes}
     types = {name: np.float32 for name in names if name in shapes and name not in declared} | (type_dict or {})

@@ -17,6 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import registry
+from .errors import TypeError as HybridNetTypeError
+from .errors import ValueError as HybridNetValueError
+from .errors import not_overridden
 
 if TYPE_CHECKING:
     from .ndarray import NDArray
@@ -143,9 +146,9 @@ class Initializer:
             stacklevel=3,
         )
         if not isinstance(name, str):
-            raise TypeError(f"name must be a string, got {name!r}")
+            raise HybridNetTypeError(f"name must be a string, got {name!r}")
         if not hasattr(arr, "asnumpy"):
-            raise TypeError(f"arr must be an NDArray, got {type(arr).__name__}")
+            raise HybridNetTypeError(f"arr must be an NDArray, got {type(arr).__name__}")
         if name.startswith("upsampling"):
             self._init_bilinear(name, arr)
             return
@@ -166,7 +169,7 @@ class Initializer:
 
     def _init_loc_bias(self, _: str, arr: NDArray) -> None:
         if arr.shape[0] != 6:
-            raise ValueError(f"an affine transform has 6 values, got shape {arr.shape}")
+            raise HybridNetValueError(f"an affine transform has 6 values, got shape {arr.shape}")
         arr[:] = np.array([1.0, 0, 0, 0, 1.0, 0])
 
     def _init_zero(self, _: str, arr: NDArray) -> None:
@@ -193,10 +196,10 @@ class Initializer:
         arr[:] = random.randint(-127, 127, shape=arr.shape, dtype="int32").asnumpy().astype(np.int8)
 
     def _init_weight(self, name: str, arr: NDArray) -> None:
-        raise NotImplementedError(f"{type(self).__name__} must override _init_weight")
+        raise not_overridden(self, "_init_weight()")
 
     def _init_default(self, name: str, _: NDArray) -> None:
-        raise ValueError(
+        raise HybridNetValueError(
             f"Unknown initialization pattern for {name}. Default initialization is now limited to "
             '"weight", "bias", "gamma" (1.0), and "beta" (0.0). '
             "Please use mx.sym.Variable(init=mx.init.*) to set initialization pattern"
@@ -250,7 +253,9 @@ class Load:
 
             param = ndarray.load(param)
         if not isinstance(param, dict):
-            raise TypeError(f"Load: param must be a dict or a file with named arrays, got {type(param).__name__}")
+            raise HybridNetTypeError(
+                f"Load: param must be a dict or a file with named arrays, got {type(param).__name__}"
+            )
         self.param = {(name[4:] if name.startswith(("arg:", "aux:")) else name): array for name, array in param.items()}
         self.default_init = default_init
         self.verbose = verbose
@@ -259,13 +264,13 @@ class Load:
         loaded = self.param.get(str(name))
         if loaded is not None:
             if arr.shape != loaded.shape:
-                raise ValueError(
+                raise HybridNetValueError(
                     f"Parameter {name} cannot be initialized from loading. "
                     f"Shape mismatch, target {arr.shape} vs loaded {loaded.shape}"
                 )
             arr[:] = loaded
         elif self.default_init is None:
-            raise ValueError(
+            raise HybridNetValueError(
                 f"Cannot Initialize {name}. Not found in loaded param and no default Initializer is provided."
             )
         else:
@@ -282,7 +287,7 @@ class Mixed:
 
     def __init__(self, patterns: Sequence[str], initializers: Sequence[Callable[[str, NDArray], None]]) -> None:
         if len(patterns) != len(initializers):
-            raise ValueError(f"Mixed: {len(patterns)} patterns but {len(initializers)} initializers")
+            raise HybridNetValueError(f"Mixed: {len(patterns)} patterns but {len(initializers)} initializers")
         self.map = [(re.compile(pattern), init) for pattern, init in zip(patterns, initializers, strict=False)]
 
     def __call__(self, name: str, arr: NDArray) -> None:
@@ -290,7 +295,7 @@ class Mixed:
             if pattern.match(name):
                 init(name, arr)
                 return
-        raise ValueError(
+        raise HybridNetValueError(
             f'Parameter name {name} did not match any pattern. Consider adding a ".*" pattern at the end with a '
             "default Initializer."
         )
@@ -399,7 +404,7 @@ class Orthogonal(Initializer):
     def __init__(self, scale: float = 1.414, rand_type: str = "uniform") -> None:
         super().__init__(scale=scale, rand_type=rand_type)
         if rand_type not in ("uniform", "normal"):
-            raise ValueError(f"Orthogonal: rand_type must be 'uniform' or 'normal', got {rand_type!r}")
+            raise HybridNetValueError(f"Orthogonal: rand_type must be 'uniform' or 'normal', got {rand_type!r}")
         self.scale = scale
         self.rand_type = rand_type
 
@@ -442,7 +447,7 @@ class Xavier(Initializer):
     def _init_weight(self, name: str, arr: NDArray) -> None:
         shape = arr.shape
         if len(shape) < 2:
-            raise ValueError(
+            raise HybridNetValueError(
                 f"Xavier initializer cannot be applied to vector {name}. It requires at least 2D, got shape {shape}."
             )
         area = math.prod(shape[2:])
@@ -454,14 +459,14 @@ class Xavier(Initializer):
         elif self.factor_type == "out":
             factor = fan_out
         else:
-            raise ValueError(f"Incorrect factor type {self.factor_type!r}: expected 'avg', 'in' or 'out'")
+            raise HybridNetValueError(f"Incorrect factor type {self.factor_type!r}: expected 'avg', 'in' or 'out'")
         scale = math.sqrt(self.magnitude / max(factor, 1e-30))
         if self.rnd_type == "uniform":
             _fill_uniform(arr, scale)
         elif self.rnd_type == "gaussian":
             _fill_normal(arr, scale)
         else:
-            raise ValueError(f"Unknown random type {self.rnd_type!r}: expected 'uniform' or 'gaussian'")
+            raise HybridNetValueError(f"Unknown random type {self.rnd_type!r}: expected 'uniform' or 'gaussian'")
 
 
 @register
@@ -536,7 +541,7 @@ class FusedRNN(Initializer):
         forget_bias: float = 1.0,
     ) -> None:
         if mode not in self._GATES:
-            raise ValueError(f"FusedRNN: mode must be one of {sorted(self._GATES)}, got {mode!r}")
+            raise HybridNetValueError(f"FusedRNN: mode must be one of {sorted(self._GATES)}, got {mode!r}")
         if isinstance(init, str):
             init = create(init)
         super().__init__(
@@ -560,7 +565,7 @@ class FusedRNN(Initializer):
         size, rest = divmod(total, gates * hidden * directions)
         inputs = size - deeper - hidden - 2
         if rest or inputs <= 0:
-            raise ValueError(f"FusedRNN: a vector of {total} values does not fit the given sizes")
+            raise HybridNetValueError(f"FusedRNN: a vector of {total} values does not fit the given sizes")
         return inputs
 
     def _init_weight(self, desc: str, arr: NDArray) -> None:
@@ -568,7 +573,7 @@ class FusedRNN(Initializer):
 
         init = self._init or getattr(desc, "global_init", None)
         if init is None:
-            raise ValueError("FusedRNN: no initializer for the weights; pass init=")
+            raise HybridNetValueError("FusedRNN: no initializer for the weights; pass init=")
         rows, hidden = self._GATES[self._mode] * self._num_hidden, self._num_hidden
         directions = 1 + self._bidirectional
         inputs = self._input_size(math.prod(arr.shape))

@@ -9,6 +9,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from .errors import HybridNetError
+
 __version__ = "0.1.0"
 __all__ = ["__version__", "find_cmake_path", "find_include_path", "find_lib_path"]
 
@@ -20,10 +22,10 @@ def _first_with(file: str, *folders: Path) -> Path:
         if (folder / file).exists():
             return folder
     tried = ", ".join(str(folder) for folder in folders)
-    raise RuntimeError(
-        f"hybridnet: expected {file} in one of: {tried}.\n"
-        "  Because: the package was not built or was copied without it.\n"
-        "  Fix: run `pip install .` or, in a source tree, `tools/dev build`."
+    raise HybridNetError(
+        f"hybridnet: expected {file} in one of: {tried}",
+        because="the package was not built or was copied without it",
+        fix="run `pip install .` or, in a source tree, `tools/dev build`",
     )
 
 

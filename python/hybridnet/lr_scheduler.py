@@ -6,6 +6,10 @@ import itertools
 import logging
 from math import cos, pi
 
+from .errors import TypeError as HybridNetTypeError
+from .errors import ValueError as HybridNetValueError
+from .errors import not_overridden
+
 __all__ = ["CosineScheduler", "FactorScheduler", "LRScheduler", "MultiFactorScheduler", "PolyScheduler"]
 
 
@@ -30,13 +34,15 @@ class LRScheduler:
         self, base_lr: float = 0.01, warmup_steps: int = 0, warmup_begin_lr: float = 0, warmup_mode: str = "linear"
     ) -> None:
         if not isinstance(warmup_steps, int):
-            raise TypeError(f"warmup_steps must be an int, got {warmup_steps!r}")
+            raise HybridNetTypeError(f"warmup_steps must be an int, got {warmup_steps!r}")
         if warmup_begin_lr > base_lr:
-            raise ValueError(f"Base lr has to be higher than warmup_begin_lr, got {base_lr} and {warmup_begin_lr}")
+            raise HybridNetValueError(
+                f"Base lr has to be higher than warmup_begin_lr, got {base_lr} and {warmup_begin_lr}"
+            )
         if warmup_steps < 0:
-            raise ValueError(f"Warmup steps has to be positive or 0, got {warmup_steps}")
+            raise HybridNetValueError(f"Warmup steps has to be positive or 0, got {warmup_steps}")
         if warmup_mode not in ("linear", "constant"):
-            raise ValueError(f"Supports only linear and constant modes of warmup, got {warmup_mode!r}")
+            raise HybridNetValueError(f"Supports only linear and constant modes of warmup, got {warmup_mode!r}")
         self.base_lr = base_lr
         self.warmup_steps = warmup_steps
         self.warmup_final_lr = base_lr
@@ -46,7 +52,7 @@ class LRScheduler:
     def get_warmup_lr(self, num_update: int) -> float:
         """Rate during the warm-up. Raises ValueError once the warm-up is over."""
         if num_update >= self.warmup_steps:
-            raise ValueError(f"update {num_update} lies after the {self.warmup_steps} warm-up steps")
+            raise HybridNetValueError(f"update {num_update} lies after the {self.warmup_steps} warm-up steps")
         if self.warmup_mode == "constant":
             return self.warmup_begin_lr
         climb = (self.warmup_final_lr - self.warmup_begin_lr) * float(num_update) / float(self.warmup_steps)
@@ -54,7 +60,7 @@ class LRScheduler:
 
     def __call__(self, num_update: int) -> float:
         """Rate for the given number of updates (the largest count over all parameters)."""
-        raise NotImplementedError(f"{type(self).__name__} must override __call__(num_update)")
+        raise not_overridden(self, "__call__(num_update)")
 
 
 class FactorScheduler(LRScheduler):
@@ -84,9 +90,9 @@ class FactorScheduler(LRScheduler):
     ) -> None:
         super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
         if step < 1:
-            raise ValueError(f"Schedule step must be greater or equal than 1 round, got {step}")
+            raise HybridNetValueError(f"Schedule step must be greater or equal than 1 round, got {step}")
         if factor > 1.0:
-            raise ValueError(f"Factor must be no more than 1 to make lr reduce, got {factor}")
+            raise HybridNetValueError(f"Factor must be no more than 1 to make lr reduce, got {factor}")
         self.step = step
         self.factor = factor
         self.stop_factor_lr = stop_factor_lr
@@ -135,13 +141,13 @@ class MultiFactorScheduler(LRScheduler):
     ) -> None:
         super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
         if not isinstance(step, list) or not step:
-            raise ValueError(f"step must be a non-empty list of int, got {step!r}")
+            raise HybridNetValueError(f"step must be a non-empty list of int, got {step!r}")
         if any(i < 1 for i in step):
-            raise ValueError(f"Schedule step must be greater or equal than 1 round, got {step}")
+            raise HybridNetValueError(f"Schedule step must be greater or equal than 1 round, got {step}")
         if any(a >= b for a, b in itertools.pairwise(step)):
-            raise ValueError(f"Schedule step must be an increasing integer list, got {step}")
+            raise HybridNetValueError(f"Schedule step must be an increasing integer list, got {step}")
         if factor > 1.0:
-            raise ValueError(f"Factor must be no more than 1 to make lr reduce, got {factor}")
+            raise HybridNetValueError(f"Factor must be no more than 1 to make lr reduce, got {factor}")
         self.step = step
         self.cur_step_ind = 0
         self.factor = factor
@@ -172,11 +178,11 @@ class _DecayScheduler(LRScheduler):
     ) -> None:
         super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
         if not isinstance(max_update, int):
-            raise TypeError(f"max_update must be an int, got {max_update!r}")
+            raise HybridNetTypeError(f"max_update must be an int, got {max_update!r}")
         if max_update < 1:
-            raise ValueError(f"maximum number of updates must be strictly positive, got {max_update}")
+            raise HybridNetValueError(f"maximum number of updates must be strictly positive, got {max_update}")
         if max_update <= warmup_steps:
-            raise ValueError(f"max_update ({max_update}) must be larger than warmup_steps ({warmup_steps})")
+            raise HybridNetValueError(f"max_update ({max_update}) must be larger than warmup_steps ({warmup_steps})")
         self.base_lr_orig = base_lr
         self.max_update = max_update
         self.final_lr = final_lr
@@ -184,7 +190,7 @@ class _DecayScheduler(LRScheduler):
 
     def _share(self, progress: float) -> float:
         """The share of base_lr - final_lr that is left at progress in [0, 1]."""
-        raise NotImplementedError(f"{type(self).__name__} must override _share(progress)")
+        raise not_overridden(self, "_share(progress)")
 
     def __call__(self, num_update: int) -> float:
         if num_update < self.warmup_steps:

@@ -17,7 +17,7 @@ from . import _core, autograd
 from ._lazy_names import names_from
 from .attribute import attributes_for
 from .context import Context
-from .errors import GradientError, ParamError, ShapeError
+from .errors import GradientError, ParamError, ShapeError, not_overridden
 from .errors import TypeError as HybridNetTypeError
 from .errors import ValueError as HybridNetValueError
 from .ndarray import NDArray, empty, zeros
@@ -49,7 +49,7 @@ class CustomOp:
         self, is_train: bool, req: list[str], in_data: list[NDArray], out_data: list[NDArray], aux: list[NDArray]
     ) -> None:
         """Computes outputs: ``self.assign(out_data[i], req[i], value)``. req is 'null', 'write' or 'add' per output."""
-        raise NotImplementedError(f"{type(self).__name__} must override forward()")
+        raise not_overridden(self, "forward()")
 
     def backward(
         self,
@@ -61,7 +61,7 @@ class CustomOp:
         aux: list[NDArray],
     ) -> None:
         """Computes input gradients: ``self.assign(in_grad[i], req[i], value)``."""
-        raise NotImplementedError(f"{type(self).__name__} must override backward()")
+        raise not_overridden(self, "backward()")
 
     def lazy_step(
         self,
@@ -78,7 +78,7 @@ class CustomOp:
         have put there. In a graph, what leads only to inputs that nobody asks for is not computed.
         ``backward`` then finds None in in_data, and 'null' in req, for those; their gradient is zero.
         """
-        raise NotImplementedError(f"{type(self).__name__} must override lazy_step()")
+        raise not_overridden(self, "lazy_step()")
 
     def assign(self, dst: NDArray, req: str, src: Any) -> None:
         """Puts src into dst as req says: 'write' and 'inplace' replace, 'add' adds, 'null' does nothing."""
@@ -130,7 +130,7 @@ class CustomOpProp:
 
     def create_operator(self, ctx: str, in_shapes: list[tuple[int, ...]], in_dtypes: list[Any]) -> CustomOp:
         """The operator for inputs of these shapes and dtypes."""
-        raise NotImplementedError(f"{type(self).__name__} must override create_operator()")
+        raise not_overridden(self, "create_operator()")
 
 
 _REGISTERED: dict[str, Callable[..., CustomOpProp]] = {}
@@ -191,8 +191,8 @@ def _prop(op_type: str, attributes: str) -> CustomOpProp:
     if made is None:
         known = ", ".join(sorted(_REGISTERED)) or "none"
         raise ParamError(
-            f"operator 'Custom', input 'op_type': expected a registered operator ({known}), got {op_type!r}.\n"
-            f"  Fix: decorate its CustomOpProp with @mx.operator.register({op_type!r}), before the model is loaded."
+            f"operator 'Custom', input 'op_type': expected a registered operator ({known}), got {op_type!r}",
+            fix=f"decorate its CustomOpProp with @mx.operator.register({op_type!r}), before the model is loaded",
         )
     return made(**json.loads(attributes))
 
@@ -372,8 +372,11 @@ class _Call:
             )
         if all(self.has(i) for i in asked):
             raise HybridNetValueError(
-                f"operator {self.op_type!r} has stalled: lazy_step() asked for {', '.join(names[i] for i in asked)}, "
-                "which it has.\n  Fix: return an empty list when the outputs are set."
+                (
+                    f"operator {self.op_type!r} has stalled: lazy_step() asked for "
+                    f"{', '.join((names[i] for i in asked))}, which it has"
+                ),
+                fix="return an empty list when the outputs are set",
             )
 
     def _overwrites(self) -> list[int]:
@@ -390,13 +393,13 @@ class _Call:
     def _gradients(self, out_grads: list[NDArray | None], create_graph: bool) -> list[NDArray]:
         if create_graph:
             raise GradientError(
-                f"operator {self.op_type!r}: a custom operator has no gradient of its gradient.\n"
-                "  Fix: write it as mx.autograd.Function, whose backward() may be made of operators."
+                f"operator {self.op_type!r}: a custom operator has no gradient of its gradient",
+                fix="write it as mx.autograd.Function, whose backward() may be made of operators",
             )
         if self.versions != self._overwrites():
             raise GradientError(
-                f"operator {self.op_type!r}: a value that its gradient needs was overwritten in place.\n"
-                "  Fix: write to a new array (y = x + 1 instead of x += 1), or copy first: x.copy()."
+                f"operator {self.op_type!r}: a value that its gradient needs was overwritten in place",
+                fix="write to a new array (y = x + 1 instead of x += 1), or copy first: x.copy()",
             )
         given = [
             zeros(output.shape, ctx=self.ctx, dtype=output.dtype) if grad is None else grad

@@ -222,7 +222,7 @@ def dump(finished: bool = True, profile_process: str = "worker") -> None:
         with open(_CONFIG["filename"], "w", encoding="utf-8") as file:
             json.dump(_trace(), file)
     except OSError as problem:
-        raise FileError(f"profiler.dump: {_CONFIG['filename']!r} cannot be written.\n  Because: {problem}") from problem
+        raise FileError(f"profiler.dump: {_CONFIG['filename']!r} cannot be written", because=f"{problem}") from problem
     if finished:
         _recorded.clear()
 

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from .errors import FileError, FormatError, ParamError
+from .errors import FileError, FormatError, HybridNetError, ParamError
 
 __all__ = ["IRHeader", "MXIndexedRecordIO", "MXRecordIO", "pack", "pack_img", "unpack", "unpack_img"]
 
@@ -100,14 +100,14 @@ class MXRecordIO:
         if state["is_open"]:
             self.is_open = False
             if self.writable:
-                raise RuntimeError("RecordIO: a writer cannot be copied to another process")
+                raise HybridNetError("RecordIO: a writer cannot be copied to another process")
             self.open()
 
     def _check_pid(self, allow_reset: bool = False) -> None:
         # The position in the file is shared with the parent process.
         if self.pid != multiprocessing.current_process().pid:
             if not allow_reset:
-                raise RuntimeError("Forbidden operation in multiple processes")
+                raise HybridNetError("Forbidden operation in multiple processes")
             self.reset()
 
     def reset(self) -> None:

@@ -7,6 +7,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from .errors import TypeError as HybridNetTypeError
+from .errors import ValueError as HybridNetValueError
+
 T = TypeVar("T", bound=type)
 
 _REGISTRY: dict[type, dict[str, type]] = {}
@@ -23,7 +26,7 @@ def get_register_func(base_class: type, nickname: str) -> Callable[..., Any]:
 
     def register(klass: T, name: str | None = None) -> T:
         if not (isinstance(klass, type) and issubclass(klass, base_class)):
-            raise TypeError(f"register: expected a subclass of {base_class.__name__}, got {klass!r}")
+            raise HybridNetTypeError(f"register: expected a subclass of {base_class.__name__}, got {klass!r}")
         key = (name or klass.__name__).lower()
         previous = table.get(key)
         if previous is not None and previous is not klass:
@@ -67,24 +70,26 @@ def get_create_func(base_class: type, nickname: str) -> Callable[..., Any]:
             name = kwargs.pop(nickname)
         if isinstance(name, base_class):
             if args or kwargs:
-                raise ValueError(f"{nickname} is already an instance. Additional arguments are invalid")
+                raise HybridNetValueError(f"{nickname} is already an instance. Additional arguments are invalid")
             return name
         if isinstance(name, dict):
             return create(**name)
         if not isinstance(name, str):
-            raise TypeError(f"{nickname} must be a string or an instance of {base_class.__name__}, got {name!r}")
+            raise HybridNetTypeError(
+                f"{nickname} must be a string or an instance of {base_class.__name__}, got {name!r}"
+            )
         if name.startswith("["):
             if args or kwargs:
-                raise ValueError(f"{nickname} is given as JSON. Additional arguments are invalid")
+                raise HybridNetValueError(f"{nickname} is given as JSON. Additional arguments are invalid")
             name, kwargs = json.loads(name)
             return create(name, **kwargs)
         if name.startswith("{"):
             if args or kwargs:
-                raise ValueError(f"{nickname} is given as JSON. Additional arguments are invalid")
+                raise HybridNetValueError(f"{nickname} is given as JSON. Additional arguments are invalid")
             return create(**json.loads(name))
         klass = table.get(name.lower())
         if klass is None:
-            raise ValueError(
+            raise HybridNetValueError(
                 f"{name} is not registered. Please register with {nickname}.register first. "
                 f"Registered: {', '.join(sorted(table))}"
             )

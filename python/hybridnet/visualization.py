@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .errors import ImportError as HybridNetImportError
 from .errors import ParamError
 from .errors import TypeError as HybridNetTypeError
 from .errors import ValueError as HybridNetValueError
@@ -78,7 +79,7 @@ class _Graph:
     def _known(self, found: Any, given: str, form: Any) -> dict[Entry, Any]:
         if found is None:
             raise HybridNetValueError(
-                f"{given} do not determine all others.\n  Fix: give those of all inputs, labels too where they matter."
+                f"{given} do not determine all others", fix="give those of all inputs, labels too where they matter"
             )
         return {entry: form(value) for entry, value in zip(self.entries, found, strict=True)}
 
@@ -185,7 +186,7 @@ def plot_network(
     try:
         from graphviz import Digraph
     except ImportError as problem:
-        raise ImportError("plot_network needs the package graphviz.\n  Fix: pip install graphviz") from problem
+        raise HybridNetImportError("plot_network needs the package graphviz", fix="pip install graphviz") from problem
     graph = _Graph(symbol, shape, dtype)
     _warn_of_repeated_names(graph)
     attributes = {"shape": "box", "fixedsize": "true", "width": "1.3", "height": "0.8034", "style": "filled"}

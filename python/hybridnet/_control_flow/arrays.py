@@ -56,15 +56,17 @@ def _try_dtypes(
     others = [
         spec[1] for a in [*getattr(call, "data", []), *states] if not rules.is_number(a) and (spec := rules.spec_of(a))
     ]
-    dtypes = list(dict.fromkeys([np.dtype(np.float32), *others]))
-    for dtype in dtypes:
-        arrays = [array_of_number(state, dtype) if rules.is_number(state) else state for state in states]
-        try:
+    *first, last = dict.fromkeys([np.dtype(np.float32), *others])
+    for dtype in first:
+        with contextlib.suppress(errors.DTypeError):
+            arrays = _as_arrays(states, dtype)
             return arrays, run(arrays)
-        except errors.DTypeError:
-            if dtype == dtypes[-1]:
-                raise
-    raise AssertionError("the list of dtypes is never empty")
+    arrays = _as_arrays(states, last)
+    return arrays, run(arrays)
+
+
+def _as_arrays(states: list[Any], dtype: Any) -> list[Any]:
+    return [array_of_number(state, dtype) if rules.is_number(state) else state for state in states]
 
 
 def _stack(call: Foreach | WhileLoop, rows: Sequence[Sequence[NDArray]], out_nest: Nest, size: int) -> list[NDArray]:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..errors import TypeError as HybridNetTypeError
 from ..ndarray import NDArray
 from ..symbol import Symbol
 
@@ -60,11 +61,11 @@ ARRAY = Nest("array")
 NONE = Nest("none")
 
 
-class NotANest(TypeError):
+class NotANest(HybridNetTypeError):
     """Raised by flatten: value is neither an array nor a container."""
 
     def __init__(self, value: Any) -> None:
-        super().__init__(value)
+        super().__init__("neither an array nor a container")
         self.value = value
 
 

@@ -48,29 +48,10 @@ def fail(
     function: Callable[..., Any] | None = None,
 ) -> NoReturn:
     """Raises kind with the parts of an error in their usual order. function: the one that the line is taken from."""
-    text = f"{construct}: {message}"
-    if expected:
-        text += f": expected {expected}, got {given}"
-    elif given:
-        text += f", got {given}"
-    if because:
-        text += f"\n  Because: {because}."
-    if fix:
-        text += f"\n  Fix: {fix}."
     where = (line_of(function) if function is not None else "") or caller_line()
-    if where:
-        text += f"\n  At: {where}"
-    error = kind(text)
-    for name, value in (
-        ("op", construct),
-        ("expected", expected),
-        ("given", given),
-        ("because", because),
-        ("fix", fix),
-        ("where", where),
-    ):
-        setattr(error, name, value or None)
-    raise error
+    raise kind(
+        f"{construct}: {message}", op=construct, expected=expected, given=given, because=because, fix=fix, where=where
+    )
 
 
 def take_apart(construct: str, value: Any, path: str, numbers: bool = False) -> tuple[list[Any], Nest]:

@@ -18,6 +18,7 @@ from .. import _core, _tracing, autograd, errors, ndarray, symbol
 from .._control_flow import nests
 from .._control_flow.nests import Nest
 from ..errors import HybridNetError, TraceError
+from ..errors import ValueError as HybridNetValueError
 from ..name import NameManager
 from ..ndarray import NDArray
 from ..symbol import Symbol
@@ -137,7 +138,7 @@ class HybridBlock(Block):
     def register_child(self, block: Block, name: str | None = None) -> None:
         """Makes block a child. Raises ValueError unless it is a HybridBlock."""
         if not isinstance(block, HybridBlock):
-            raise ValueError(
+            raise HybridNetValueError(
                 f"Children of HybridBlock must also be HybridBlock, but {block} has type {type(block)}. If you are "
                 "using Sequential, please try HybridSequential instead."
             )
@@ -176,9 +177,10 @@ class HybridBlock(Block):
             Accepted as in MXNet; graphs always run as one step.
         """
         if backend not in _KNOWN_BACKENDS:
-            raise ValueError(
-                f"hybridize: unknown backend {backend!r}.\n  Because: there are no subgraph backends; the default "
-                "pipeline uses oneDNN.\n  Fix: leave backend out, or choose rewrites with passes=."
+            raise HybridNetValueError(
+                f"hybridize: unknown backend {backend!r}",
+                because="there are no subgraph backends; the default pipeline uses oneDNN",
+                fix="leave backend out, or choose rewrites with passes=",
             )
         self._active = active
         self._flags = {"static_alloc": static_alloc, "static_shape": static_shape, "passes": passes}
@@ -215,14 +217,14 @@ class HybridBlock(Block):
     ) -> None:
         """Hybridizes and traces for the given inputs without running the graph. Arguments as hybridize."""
         if not backend:
-            raise ValueError('Must specify "backend" to optimize_for')
+            raise HybridNetValueError('Must specify "backend" to optimize_for')
         self.hybridize(
             True, backend, clear, static_alloc, static_shape, inline_limit, forward_bulk_size, backward_bulk_size
         )
         flat: list[Any] = []
         key = flatten_arguments((x, *args), flat)
         if not flat:
-            raise ValueError("In HybridBlock, there must be one NDArray or one Symbol in the input.")
+            raise HybridNetValueError("In HybridBlock, there must be one NDArray or one Symbol in the input.")
         self._find_graph(key, flat)
 
     def pass_report(self) -> str:
@@ -232,7 +234,7 @@ class HybridBlock(Block):
         """
         graph = self._last_graph
         if graph is None or graph.op is None:
-            raise RuntimeError(
+            raise HybridNetError(
                 f"Block '{self.name}' has no graph yet. Fix: call hybridize(), then the block, before pass_report()"
             )
         return graph.op.summary()
@@ -268,7 +270,9 @@ class HybridBlock(Block):
         Returns the graph, the trace, and what forward asked (bits of _core.trace_reads()).
         """
         if not flat:
-            raise ValueError(f"All args are None and we do not support such a case. Block '{self.name}' needs an array")
+            raise HybridNetValueError(
+                f"All args are None and we do not support such a case. Block '{self.name}' needs an array"
+            )
         trained = autograd.is_training()
         with _TRACE_LOCK, autograd.pause(train_mode=trained), _tracing.Trace(self) as scope:
             names = ["data"] if len(flat) == 1 else [f"data{i}" for i in range(len(flat))]
@@ -284,7 +288,7 @@ class HybridBlock(Block):
                 _core.control_check_leaks(symbol.Group(outputs))
                 _core.check_held_constants()
         if not outputs:
-            raise ValueError(f"Block '{self.name}': forward gives no array when hybridized, got {out!r}")
+            raise HybridNetValueError(f"Block '{self.name}': forward gives no array when hybridized, got {out!r}")
         variables = {str(variable.name): param for param, variable in scope.variables.items()}
         return TracedGraph(inputs, symbol.Group(outputs), out_key, variables, trained), scope, reads
 
@@ -344,7 +348,7 @@ class HybridBlock(Block):
     def _check_one_context(self, flat: Sequence[NDArray]) -> None:
         contexts = {a.context for a in flat}
         if len(contexts) > 1:
-            raise ValueError(
+            raise HybridNetValueError(
                 "Find multiple contexts in the input, After hybridized, the HybridBlock only supports one input "
                 f"context. Find all contexts = {contexts}"
             )
@@ -434,14 +438,14 @@ class HybridBlock(Block):
         has_symbol = any(isinstance(a, Symbol) for a in flat)
         arrays = [a for a in flat if isinstance(a, NDArray)]
         if has_symbol and arrays:
-            raise ValueError(
+            raise HybridNetValueError(
                 "In HybridBlock, we do not support mixed NDArrays and Symbols types for the input. Please check the "
                 "type of the args.\n"
             )
         if has_symbol:
             return self._compose((x, *args), {})
         if not arrays:
-            raise ValueError(
+            raise HybridNetValueError(
                 "In HybridBlock, there must be one NDArray or one Symbol in the input. Please check the type of the "
                 f"args.\n  Given: {', '.join(type(a).__name__ for a in (x, *args))}"
             )
@@ -467,7 +471,7 @@ class HybridBlock(Block):
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Computes the outputs with F (mx.nd or mx.sym); own parameters arrive by name. Subclasses override it."""
-        raise NotImplementedError(f"{type(self).__name__} must override hybrid_forward or forward")
+        raise errors.not_overridden(self, "hybrid_forward(F, x) or forward(x)")
 
     # -- shapes and types of parameters -----------------------------------------------------------------------------
 
@@ -516,7 +520,7 @@ class HybridBlock(Block):
 
     def _graph_to_export(self) -> TracedGraph:
         if self._last_graph is None:
-            raise RuntimeError(
+            raise HybridNetError(
                 "Please first call block.hybridize() and then run forward with this block at least once before calling "
                 "export."
             )

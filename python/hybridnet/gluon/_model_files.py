@@ -53,9 +53,12 @@ def _restore(block: Block, numbers: Iterator[int], entries: dict[str, Any], path
     names = list(entry["children"].values()) if entry else []
     if entry is None or len(names) != len(block._children):
         raise ParameterLoadError(
-            f"Block.load: '{path}' was written by another structure.\n"
-            f"  Because: block {block.name} ({key}) has {len(block._children)} children, the file "
-            f"{f'has {len(names)}' if entry else 'lacks it'}.\n  Fix: create the blocks as before save()."
+            f"Block.load: '{path}' was written by another structure",
+            because=(
+                f"block {block.name} ({key}) has {len(block._children)} children, the file "
+                f"{f'has {len(names)}' if entry else 'lacks it'}"
+            ),
+            fix="create the blocks as before save()",
         )
     for child in block._children.values():
         _restore(child, numbers, entry, path)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import initializer, ndarray
+from ..errors import KeyError as HybridNetKeyError
+from ..errors import ValueError as HybridNetValueError
 from ..ndarray._dtypes import numpy_dtype
 from .parameter import Constant, Parameter, ParameterLoadError
 from .utils import _brief_print_list, _indent
@@ -133,7 +135,7 @@ class ParameterDict:
         param = self._get_impl(name)
         if param is None:
             if value is None:
-                raise KeyError(
+                raise HybridNetKeyError(
                     f"No constant named '{name}'. Please specify value if you want to create a new constant."
                 )
             constant = Constant(name, value)
@@ -198,7 +200,7 @@ class ParameterDict:
         arrays = {}
         for param in self.values():
             if not param.name.startswith(strip_prefix):
-                raise ValueError(
+                raise HybridNetValueError(
                     f"Prefix '{strip_prefix}' is to be striped before saving, but Parameter's name '{param.name}' does "
                     f"not start with '{strip_prefix}'. this may be due to your Block shares parameters from other "
                     "Blocks or you forgot to use 'with name_scope()' when creating child blocks."
@@ -261,8 +263,11 @@ class ParameterDict:
         """
         if isinstance(param_dict, list) and not all(isinstance(item, tuple) for item in param_dict):
             raise ParameterLoadError(
-                f"file '{filename}' holds a list of {len(param_dict)} arrays without names, which cannot be matched "
-                "with parameters.\n  Fix: save a dict, as save_parameters and ParameterDict.save do."
+                (
+                    f"file '{filename}' holds a list of {len(param_dict)} arrays without names, which cannot be "
+                    "matched with parameters"
+                ),
+                fix="save a dict, as save_parameters and ParameterDict.save do",
             )
         pairs = param_dict.items() if isinstance(param_dict, Mapping) else param_dict
         arrays = {

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import _tracing, symbol
 from .._control_flow import nests
-from ..errors import FileError, HybridNetError, ParamError
+from ..errors import FileError, HybridNetError, ParamError, UnsupportedError
 from ..ndarray import NDArray
 from ..symbol import Symbol
 from ._hybrid_block import HybridBlock, flatten_arguments
@@ -141,7 +141,7 @@ class SymbolBlock(HybridBlock):
         the graph lacks, ParameterLoadError if graph and parameters do not belong together.
         """
         if not os.path.exists(symbol_file):
-            raise FileError(f"symbol file '{symbol_file}' does not exist.\n  Fix: give the file that export() wrote.")
+            raise FileError(f"symbol file '{symbol_file}' does not exist", fix="give the file that export() wrote")
         outputs = symbol.load(symbol_file)
         names = [input_names] if isinstance(input_names, str) else list(input_names)
         unknown = [name for name in names if name not in outputs.list_inputs()]
@@ -228,7 +228,7 @@ class SymbolBlock(HybridBlock):
         return nests.restore(self._out_nest, out)
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError("SymbolBlock runs its graph; there is no hybrid_forward")
+        raise UnsupportedError("SymbolBlock runs its graph; it has no hybrid_forward()", fix="call the block")
 
     def cast(self, dtype: Any) -> None:
         """Converts parameters to another element type; for float16 those of batch norms stay float32."""

@@ -13,7 +13,9 @@ from .. import name as _name
 from .. import ndarray
 from .._keywords import check_keywords, unknown_keyword
 from .._lazy_names import names_from
-from ..errors import HybridNetError
+from ..errors import HybridNetError, not_overridden
+from ..errors import TypeError as HybridNetTypeError
+from ..errors import ValueError as HybridNetValueError
 from ._block_errors import add_block_path
 from ._model_files import read_model, write_model
 from ._parameter_dict import ParameterDict
@@ -134,14 +136,14 @@ class Block:
     def __setattr__(self, name: str, value: Any) -> None:
         existing = self.__dict__.get(name)
         if isinstance(existing, (Parameter, Block)) and not isinstance(value, type(existing)):
-            raise TypeError(
+            raise HybridNetTypeError(
                 f"Changing attribute type for {name} from {type(existing)} to {type(value)} is not allowed."
             )
         if isinstance(value, Block):
             self.register_child(value, name)
         elif isinstance(value, Parameter):
             if self._reg_params.get(name, value) is not value:
-                raise ValueError(
+                raise HybridNetValueError(
                     f"Overriding Parameter attribute {name} is not allowed. If you want to share parameters between "
                     "blocks, please set 'params' at Block construction instead."
                 )
@@ -262,8 +264,11 @@ class Block:
             return
         if not isinstance(loaded, dict):
             raise ParameterLoadError(
-                f"file '{filename}' holds a list of {len(loaded)} arrays without names, which cannot be matched with "
-                "parameters.\n  Fix: write it with save_parameters."
+                (
+                    f"file '{filename}' holds a list of {len(loaded)} arrays without names, which cannot be matched "
+                    "with parameters"
+                ),
+                fix="write it with save_parameters",
             )
         # Names with prefixes, as ParameterDict.save and old versions of MXNet wrote them. The names of a block without
         # children have no dot either way.
@@ -406,7 +411,7 @@ class Block:
         shared = dict(shared.items())
         unknown = set(shared) - set(self._collect_params_with_prefix())
         if unknown:
-            raise ValueError(
+            raise HybridNetValueError(
                 f"share_parameters: no parameter {_brief_print_list(sorted(unknown))} in this block, which contains "
                 f"{_brief_print_list(self._collect_params_with_prefix())}"
             )
@@ -443,7 +448,7 @@ class Block:
 
     def forward(self, *args: Any) -> Any:
         """Computes the outputs; subclasses override it."""
-        raise NotImplementedError(f"{type(self).__name__} must override forward")
+        raise not_overridden(self, "forward()")
 
     def summary(self, *inputs: Any) -> None:
         """Prints layers, output shapes and parameter counts for one run on inputs.

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ParamError
+from ..errors import ParamError, not_overridden
 from ._hybrid_block import HybridBlock
 
 __all__ = [
@@ -77,7 +77,7 @@ class Loss(HybridBlock):
         return F.mean(loss, axis=self._batch_axis, exclude=True)
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} must override hybrid_forward")
+        raise not_overridden(self, "hybrid_forward()")
 
 
 class L2Loss(Loss):

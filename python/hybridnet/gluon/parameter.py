@@ -12,6 +12,7 @@ from .. import _core, _tracing, autograd, initializer, ndarray, symbol
 from .._lazy_names import names_from
 from ..context import Context, cpu, current_context
 from ..errors import DeferredInitializationError, HybridNetError, UnsupportedError
+from ..errors import ValueError as HybridNetValueError
 from ..ndarray._dtypes import dtype_name, numpy_dtype
 from ..util import is_np_shape
 from .utils import shape_is_known
@@ -92,8 +93,9 @@ class Parameter:
                 )
         if stype != "default":
             raise UnsupportedError(
-                f"Parameter '{name}': stype='{stype}' is not supported.\n"
-                "  Because: arrays are dense.\n  Fix: leave stype at 'default'; results are the same."
+                f"Parameter '{name}': stype='{stype}' is not supported",
+                because="arrays are dense",
+                fix="leave stype at 'default'; results are the same",
             )
         self._var: Symbol | None = None
         self._data: list[NDArray] | None = None
@@ -127,7 +129,7 @@ class Parameter:
     @grad_req.setter
     def grad_req(self, req: str) -> None:
         if req not in ("write", "add", "null"):
-            raise ValueError(f"grad_req must be one of 'write', 'add', or 'null', but got '{req}'")
+            raise HybridNetValueError(f"grad_req must be one of 'write', 'add', or 'null', but got '{req}'")
         if not self._differentiable:
             req = "null"
         if self._grad_req == req:
@@ -220,9 +222,9 @@ class Parameter:
         if init is None:
             init = default_init if self.init is None else self.init
         if not shape_is_known(self.shape) and not self._allow_deferred_init:
-            raise ValueError(
-                f"Cannot initialize Parameter '{self.name}' because it has invalid shape: {self.shape}.\n"
-                "  Fix: give every size, or allow_deferred_init=True to wait for the first batch."
+            raise HybridNetValueError(
+                f"Cannot initialize Parameter '{self.name}' because it has invalid shape: {self.shape}",
+                fix="give every size, or allow_deferred_init=True to wait for the first batch",
             )
         self._deferred_init = (init, _context_list(ctx), default_init, None)
         if shape_is_known(self.shape):
@@ -238,7 +240,7 @@ class Parameter:
         init, ctx, default_init, data = self._deferred_init
         shape = self.shape
         if shape is None or not shape_is_known(shape):
-            raise ValueError(
+            raise HybridNetValueError(
                 f"Cannot initialize Parameter '{self.name}' because it has invalid shape: {self.shape}. "
                 "Please specify in_units, in_channels, etc for `Block`s."
             )
@@ -270,14 +272,17 @@ class Parameter:
         Raises ParameterLoadError if shape, element type or contexts do not fit.
         """
         if dtype_source not in ("current", "saved"):
-            raise ValueError(f"dtype_source must be 'current' or 'saved', got {dtype_source!r}")
+            raise HybridNetValueError(f"dtype_source must be 'current' or 'saved', got {dtype_source!r}")
         self._check_loaded_shape(data.shape)
         data = self._check_loaded_dtype(data, cast_dtype, dtype_source)
         ctx = None if ctx is None else _context_list(ctx)
         if ctx is not None and (self._data is not None or self._deferred_init) and set(ctx) != set(self.list_ctx()):
             raise ParameterLoadError(
-                f"Failed to load Parameter '{self.name}' on {ctx} because it was previous initialized on "
-                f"{self.list_ctx()}.\n  Fix: leave ctx out, or call reset_ctx first."
+                (
+                    f"Failed to load Parameter '{self.name}' on {ctx} because it was previous initialized on "
+                    f"{self.list_ctx()}"
+                ),
+                fix="leave ctx out, or call reset_ctx first",
             )
         if self._data is not None:
             self.set_data(data)
@@ -324,7 +329,9 @@ class Parameter:
             init, _, default_init, data = self._deferred_init
             self._deferred_init = (init, places, default_init, data)
         else:
-            raise ValueError(f"Cannot reset context for Parameter '{self.name}' because it has not been initialized.")
+            raise HybridNetValueError(
+                f"Cannot reset context for Parameter '{self.name}' because it has not been initialized."
+            )
 
     def set_data(self, data: Any) -> None:
         """Overwrites the value on all contexts. Raises ParameterLoadError if the shape does not fit."""
@@ -370,10 +377,11 @@ class Parameter:
                 "in_units, num_features, etc., for network layers."
             )
         return HybridNetError(
-            f"Parameter '{self.name}' has not been initialized.\n"
-            "  Fix: call net.initialize() before the first batch. Note that you should initialize parameters and "
-            "create Trainer with Block.collect_params() instead of Block.params because the later does not include "
-            "Parameters of nested child Blocks"
+            f"Parameter '{self.name}' has not been initialized",
+            fix=(
+                "call net.initialize() before the first batch, and give collect_params() to Trainer: Block.params "
+                "lacks the parameters of the blocks inside"
+            ),
         )
 
     def _check_and_get(self, arrays: list[NDArray] | None, ctx: Any) -> Any:
@@ -388,7 +396,7 @@ class Parameter:
         for place, array in zip(self._ctx_list or (), arrays, strict=False):
             if place == ctx:
                 return array
-        raise RuntimeError(
+        raise HybridNetError(
             f"Parameter '{self.name}' was not initialized on context {ctx}. "
             f"It was only initialized on {self._ctx_list}."
         )
@@ -409,7 +417,7 @@ class Parameter:
 
     def _check_has_grad(self) -> None:
         if self._data is not None and self._grad is None:
-            raise RuntimeError(f"Cannot get gradient array for Parameter '{self.name}' because grad_req='null'")
+            raise HybridNetError(f"Cannot get gradient array for Parameter '{self.name}' because grad_req='null'")
 
     def grad(self, ctx: Context | None = None) -> NDArray:
         """The gradient on ctx. Raises as data(), and RuntimeError if grad_req is 'null'."""
@@ -427,18 +435,18 @@ class Parameter:
             return self._ctx_list  # type: ignore[return-value]
         if self._deferred_init:
             return self._deferred_init[1]
-        raise RuntimeError(f"Parameter '{self.name}' has not been initialized")
+        raise HybridNetError(f"Parameter '{self.name}' has not been initialized")
 
     def row_sparse_data(self, row_id: NDArray) -> NDArray:
         """For sparse parameters only. Raises RuntimeError."""
-        raise RuntimeError(
+        raise HybridNetError(
             f"Cannot return a copy of Parameter {self.name} via row_sparse_data() because its storage type is "
             f"{self._stype}. Please use data() instead."
         )
 
     def list_row_sparse_data(self, row_id: NDArray) -> list[NDArray]:
         """For sparse parameters only. Raises RuntimeError."""
-        raise RuntimeError(
+        raise HybridNetError(
             f"Cannot return copies of Parameter '{self.name}' on all contexts via list_row_sparse_data() because its "
             f"storage type is {self._stype}. Please use data() instead."
         )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .. import ndarray
 from .. import optimizer as opt
 from ..errors import FileError, ParamError
+from ..errors import UserWarning as HybridNetUserWarning
 from ._parameter_dict import ParameterDict
 from .parameter import Parameter
 
@@ -236,7 +237,7 @@ class Trainer:
 
     @staticmethod
     def _complain_stale(param: Parameter, weight: NDArray) -> None:
-        raise UserWarning(
+        raise HybridNetUserWarning(
             f"Gradient of Parameter `{param.name}` on context {weight.context} has not been updated by backward since "
             "last `step`. This could mean a bug in your model that made it only use a subset of the Parameters "
             "(Blocks) for this iteration. If you are intentionally only using a subset, call step with "

@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import ndarray
+from ..errors import FileError
+from ..errors import UserWarning as HybridNetUserWarning
+from ..errors import ValueError as HybridNetValueError
 from ..util import is_np_shape
 
 if TYPE_CHECKING:
@@ -31,10 +34,10 @@ def split_data(data: NDArray, num_slice: int, batch_axis: int = 0, even_split: b
     Raises ValueError if num_slice < 1, or even_split and the axis is not a multiple of num_slice.
     """
     if num_slice < 1:
-        raise ValueError(f"split_data: expected num_slice >= 1, got {num_slice}")
+        raise HybridNetValueError(f"split_data: expected num_slice >= 1, got {num_slice}")
     size = data.shape[batch_axis]
     if even_split and size % num_slice != 0:
-        raise ValueError(
+        raise HybridNetValueError(
             f"data with shape {data.shape} cannot be evenly split into {num_slice} slices along axis {batch_axis}. "
             f"Use a batch size that's multiple of {num_slice} or set even_split=False to allow uneven partitioning "
             "of data."
@@ -58,7 +61,7 @@ def split_and_load(
     data: NDArray, numpy array or nested list. Raises ValueError as split_data does, and for an empty ctx_list.
     """
     if not ctx_list:
-        raise ValueError("split_and_load: expected at least one context, got an empty list")
+        raise HybridNetValueError("split_and_load: expected at least one context, got an empty list")
     if not isinstance(data, ndarray.NDArray):
         data = ndarray.array(data, ctx=ctx_list[0])
     if len(ctx_list) == 1:
@@ -74,7 +77,7 @@ def clip_global_norm(arrays: Sequence[NDArray], max_norm: float, check_isfinite:
     finite), else an NDArray of shape (1,). Raises ValueError if arrays is empty.
     """
     if not arrays:
-        raise ValueError("clip_global_norm: arrays is empty")
+        raise HybridNetValueError("clip_global_norm: arrays is empty")
     ctx = arrays[0].context
     squares = [ndarray.sum(ndarray.square(array.astype("float32"))).as_in_context(ctx) for array in arrays]
     total = ndarray.sqrt(ndarray.add_n(*squares))
@@ -148,13 +151,13 @@ def download(
         The content does not match sha1_hash.
     """
     if retries < 0:
-        raise ValueError(f"Number of retries should be at least 0, currently it's {retries}")
+        raise HybridNetValueError(f"Number of retries should be at least 0, currently it's {retries}")
     name = url.split("/")[-1]
     target = os.path.expanduser(path) if path else name
     if os.path.isdir(target):
         target = os.path.join(target, name)
     if not target:
-        raise ValueError("Can't construct file-name from this URL. Please set the `path` option manually.")
+        raise HybridNetValueError("Can't construct file-name from this URL. Please set the `path` option manually.")
     if not verify_ssl:
         warnings.warn("Unverified HTTPS request is being made (verify_ssl=False).", stacklevel=2)
     if not overwrite and os.path.exists(target) and (not sha1_hash or check_sha1(target, sha1_hash)):
@@ -165,12 +168,12 @@ def download(
             break
         except (urllib.error.URLError, OSError) as error:
             if attempt == retries:
-                raise OSError(
-                    f"cannot download {url}: {error}\n"
-                    f"  Fix: fetch the file on a machine that is online and put it at {os.path.abspath(target)}"
+                raise FileError(
+                    f"cannot download {url}: {error}",
+                    fix=f"fetch the file on a machine that is online and put it at {os.path.abspath(target)}",
                 ) from error
     if sha1_hash and not check_sha1(target, sha1_hash):
-        raise UserWarning(
+        raise HybridNetUserWarning(
             f"File {target} is downloaded but the content hash does not match. "
             "The repo may be outdated or download may be incomplete."
         )
@@ -212,7 +215,7 @@ class HookHandle:
     def attach(self, hooks_dict: OrderedDict[int, Any], hook: Any) -> None:
         """Puts hook into hooks_dict. Raises ValueError on a second call."""
         if self._hooks_dict_ref is not None:
-            raise ValueError("The same handle cannot be attached twice.")
+            raise HybridNetValueError("The same handle cannot be attached twice.")
         self._id = id(hook)
         hooks_dict[self._id] = hook
         self._hooks_dict_ref = weakref.ref(hooks_dict)
@@ -248,7 +251,7 @@ def shape_is_known(shape: Sequence[int] | None) -> bool:
     if len(shape) == 0:
         return numpy_semantics
     if min(shape) < -1:
-        raise ValueError(f"sizes cannot be negative (-1 means unknown), got shape {tuple(shape)}")
+        raise HybridNetValueError(f"sizes cannot be negative (-1 means unknown), got shape {tuple(shape)}")
     return min(shape) >= (0 if numpy_semantics else 1)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import ndarray as nd
-from ..errors import ParamError
+from ..errors import ParamError, not_overridden
 from ..io import _pixels
 from ..ndarray import NDArray
 from .image import (
@@ -64,7 +64,7 @@ class Augmenter:
         return json.dumps([type(self).__name__.lower(), self._kwargs])
 
     def __call__(self, src: NDArray) -> NDArray:
-        raise NotImplementedError(f"{type(self).__name__} must override __call__")
+        raise not_overridden(self, "__call__()")
 
 
 class SequentialAug(Augmenter):

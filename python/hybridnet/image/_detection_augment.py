@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .. import ndarray as nd
-from ..errors import ParamError
+from ..errors import ParamError, not_overridden
 from ..errors import TypeError as HybridNetTypeError
 from ..ndarray import NDArray
 from ._augment import Augmenter, ForceResizeAug, ResizeAug, color_augmenters
@@ -42,7 +42,7 @@ class DetAugmenter(Augmenter):
     """Base of augmenters: ``image, objects = augmenter(image, objects)``. Keyword arguments are what dumps writes."""
 
     def __call__(self, src: NDArray, label: np.ndarray) -> Sample:  # type: ignore[override]  # objects come along
-        raise NotImplementedError(f"{type(self).__name__} must override __call__")
+        raise not_overridden(self, "__call__()")
 
 
 class DetBorrowAug(DetAugmenter):
@@ -131,7 +131,7 @@ class _RegionAug(DetAugmenter):
 
     def _place(self, height: int, width: int) -> tuple[int, int, int, int] | None:
         """Left, top, width and height of a region in pixels, or None if this draw gives none."""
-        raise NotImplementedError(f"{type(self).__name__} must override _place()")
+        raise not_overridden(self, "_place()")
 
     def _places(self, height: int, width: int) -> Any:
         if not self.enabled or height <= 0 or width <= 0:

@@ -95,7 +95,7 @@ def decode_image(content: bytes, flag: int = 1) -> np.ndarray:
             raise FormatError("cannot decode an image: OpenCV does not know its format")
         return _with_channels(decoded[:, :, :3][:, :, ::-1] if decoded.ndim == 3 else decoded, flag)
     if content[:3] == b"\xff\xd8\xff":
-        raise UnsupportedError("JPEG files need another library.\n  Fix: pip install pillow")
+        raise UnsupportedError("JPEG files need another library", fix="pip install pillow")
     raise FormatError(f"cannot decode an image: it starts with {content[:8]!r}, which is neither PNG, PNM nor JPEG")
 
 
@@ -132,5 +132,5 @@ def encode_image(image: np.ndarray, extension: str = ".jpg", quality: int = 95) 
             good, buffer = cv2.imencode(kind, image[:, :, ::-1], [cv2.IMWRITE_JPEG_QUALITY, quality])
             if good:
                 return buffer.tobytes()
-        raise UnsupportedError("writing JPEG files needs another library.\n  Fix: pip install pillow, or use '.png'")
+        raise UnsupportedError("writing JPEG files needs another library", fix="pip install pillow, or use '.png'")
     raise UnsupportedError(f"images are written as '.jpg' and '.png', not as '{extension}'")

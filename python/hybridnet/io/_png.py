@@ -86,8 +86,8 @@ def decode_png(content: bytes) -> np.ndarray:
         raise FormatError(f"PNG: broken header: {width} x {height} pixels, colour type {colour}")
     if bits != 8 or interlaced:
         raise UnsupportedError(
-            f"PNG files with {bits} bits{' and interlacing' if interlaced else ''} need another library.\n"
-            "  Fix: pip install pillow"
+            f"PNG files with {bits} bits{' and interlacing' if interlaced else ''} need another library",
+            fix="pip install pillow",
         )
     channels = _CHANNELS[colour]
     size = height * (1 + width * channels)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import random
 from collections.abc import Sequence
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import ndarray, recordio
-from ..errors import FileError, FormatError, ParamError, UnsupportedError
+from ..errors import FileError, FormatError, ParamError, UnsupportedError, unknown_name
 from ._batches import DataBatch, DataDesc, DataIter
 from ._image_files import decode_image
 from ._record_augmenter import AUGMENTATIONS, RecordAugmenter
@@ -59,10 +58,7 @@ def _listed_labels(path: str) -> dict[int, np.ndarray] | None:
 def _check_names(given: dict[str, Any]) -> None:
     for name in given:
         if name not in AUGMENTATIONS and name not in _WITHOUT_EFFECT:
-            near = difflib.get_close_matches(name, [*AUGMENTATIONS, *_WITHOUT_EFFECT], 1)
-            raise ParamError(
-                f"ImageRecordIter: there is no argument '{name}'." + (f"\n  Fix: use '{near[0]}'." if near else "")
-            )
+            raise unknown_name("ImageRecordIter", "keyword", name, [*AUGMENTATIONS, *_WITHOUT_EFFECT], ParamError)
 
 
 class ImageRecordIter(DataIter):
@@ -153,8 +149,8 @@ class ImageRecordIter(DataIter):
         super().__init__(batch_size)
         if kwargs.pop("mean_img", ""):
             raise UnsupportedError(
-                "ImageRecordIter: mean_img is not supported.\n  Fix: give mean_r, mean_g and mean_b, or subtract the "
-                "image from each batch."
+                "ImageRecordIter: mean_img is not supported",
+                fix="give mean_r, mean_g and mean_b, or subtract the image from each batch",
             )
         self._contrast = float(kwargs.pop("max_random_contrast", 0.0))
         self._illumination = float(kwargs.pop("max_random_illumination", 0.0))

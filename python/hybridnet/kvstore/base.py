@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..errors import ParamError, UnsupportedError
+from ..errors import ParamError, UnsupportedError, not_overridden
 from ..errors import TypeError as HybridNetTypeError
 
 __all__ = ["KVStoreBase", "create"]
@@ -27,43 +27,45 @@ class KVStoreBase:
 
     def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
         """Copies value of the root to all arrays of out."""
-        raise NotImplementedError(f"{type(self).__name__} must override broadcast")
+        raise not_overridden(self, "broadcast()")
 
     def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
         """Sums the arrays of value, over devices and processes, into all arrays of out (default: value)."""
-        raise NotImplementedError(f"{type(self).__name__} must override pushpull")
+        raise not_overridden(self, "pushpull()")
 
     def set_optimizer(self, optimizer: Any) -> None:
         """Updates what is stored by optimizer."""
-        raise NotImplementedError(f"{type(self).__name__} must override set_optimizer")
+        raise not_overridden(self, "set_optimizer()")
 
     @staticmethod
     def is_capable(capability: str) -> bool:
         """Whether the store can do that: 'optimizer'."""
-        raise NotImplementedError("a store must override is_capable")
+        raise UnsupportedError(
+            "KVStoreBase has no method is_capable()", fix="define is_capable() in the class of the store"
+        )
 
     def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:
         """Writes the optimizer's states."""
-        raise NotImplementedError(f"{type(self).__name__} must override save_optimizer_states")
+        raise not_overridden(self, "save_optimizer_states()")
 
     def load_optimizer_states(self, fname: str) -> None:
         """Reads the optimizer's states."""
-        raise NotImplementedError(f"{type(self).__name__} must override load_optimizer_states")
+        raise not_overridden(self, "load_optimizer_states()")
 
     @property
     def type(self) -> str:
         """Name it was created by."""
-        raise NotImplementedError(f"{self.__class__.__name__} must override type")
+        raise not_overridden(self, "type()")
 
     @property
     def rank(self) -> int:
         """Number of this process."""
-        raise NotImplementedError(f"{self.__class__.__name__} must override rank")
+        raise not_overridden(self, "rank()")
 
     @property
     def num_workers(self) -> int:
         """Number of processes."""
-        raise NotImplementedError(f"{self.__class__.__name__} must override num_workers")
+        raise not_overridden(self, "num_workers()")
 
     @staticmethod
     def register(klass: Any) -> Any:
@@ -88,8 +90,9 @@ def create(name: str = "local") -> KVStoreBase:
         return KVStore(lower)
     if lower.startswith(("dist", "p3", "horovod", "byteps")):
         raise UnsupportedError(
-            f"kvstore '{name}' needs several processes.\n  Because: training runs in one process so far.\n"
-            "  Fix: use 'device' or 'local'."
+            f"kvstore '{name}' needs several processes",
+            because="training runs in one process so far",
+            fix="use 'device' or 'local'",
         )
     known: Sequence[str] = (*_LOCAL, *KVStoreBase.kv_registry)
     raise ParamError(f"kvstore.create: unknown store '{name}', known: {', '.join(known)}")

@@ -77,9 +77,7 @@ class KVStore(KVStoreBase):
     def _at(self, key: Any) -> NDArray:
         if key not in self._stored:
             known = ", ".join(map(repr, list(self._stored)[:8])) or "none"
-            raise ParamError(
-                f"KVStore: key {key!r} was not initialized.\n  Because: known keys: {known}.\n  Fix: init it."
-            )
+            raise ParamError(f"KVStore: key {key!r} was not initialized", because=f"known keys: {known}", fix="init it")
         return self._stored[key]
 
     def push(self, key: Any, value: Any, priority: int = 0) -> None:
@@ -175,8 +173,9 @@ class KVStore(KVStoreBase):
         """Raises UnsupportedError unless the type is 'none': nothing is sent anywhere in one process."""
         if compression_params.get("type", "none") not in ("none", None):
             raise UnsupportedError(
-                "Gradient compression is not supported for this type of kvstore.\n"
-                "  Because: within one process nothing is sent.\n  Fix: leave compression_params out."
+                "Gradient compression is not supported for this type of kvstore",
+                because="within one process nothing is sent",
+                fix="leave compression_params out",
             )
 
     def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy
 
+from ..errors import ValueError as HybridNetValueError
 from ._metric import PairMetric, alias, check_label_shapes, register
 
 __all__ = ["Accuracy", "BinaryAccuracy", "TopKAccuracy"]
@@ -33,7 +34,7 @@ class Accuracy(PairMetric):
     def _measure(self, label: numpy.ndarray, pred: numpy.ndarray) -> tuple[float, int]:
         if pred.shape != label.shape:
             if not -pred.ndim <= self.axis < pred.ndim:
-                raise ValueError(
+                raise HybridNetValueError(
                     f"Shape of labels {label.shape} does not match shape of predictions {pred.shape}, which have no "
                     f"axis {self.axis} of classes"
                 )
@@ -62,7 +63,7 @@ class TopKAccuracy(PairMetric):
         super().__init__(name, output_names, label_names, top_k=top_k, has_global_stats=True)
         self.top_k = top_k
         if top_k <= 1:
-            raise ValueError(f"Please use Accuracy if top_k is no more than 1, got {top_k}")
+            raise HybridNetValueError(f"Please use Accuracy if top_k is no more than 1, got {top_k}")
         self.name += f"_{top_k}"
 
     def get_config(self) -> dict[str, Any]:
@@ -73,7 +74,9 @@ class TopKAccuracy(PairMetric):
     def _measure(self, label: numpy.ndarray, pred: numpy.ndarray) -> tuple[float, int]:
         label = label.astype(numpy.int64).ravel()
         if pred.ndim not in (1, 2):
-            raise ValueError(f"Predictions should be no more than 2 dims, and at least 1, got shape {pred.shape}")
+            raise HybridNetValueError(
+                f"Predictions should be no more than 2 dims, and at least 1, got shape {pred.shape}"
+            )
         check_label_shapes(label, pred)
         if pred.ndim == 1:
             correct = (pred.astype(numpy.int64) == label).sum()

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy
 
+from ..errors import ValueError as HybridNetValueError
+from ..errors import not_overridden
 from ._metric import EvalMetric, check_label_shapes, register, to_numpy
 
 __all__ = ["F1", "MCC", "PCC", "Fbeta"]
@@ -55,18 +57,18 @@ class _BinaryScore(EvalMetric):
 
     def __init__(self, name: str, output_names: Any, label_names: Any, average: str, **kwargs: Any) -> None:
         if average not in ("macro", "micro"):
-            raise ValueError(f"{type(self).__name__}: average must be 'macro' or 'micro', got {average!r}")
+            raise HybridNetValueError(f"{type(self).__name__}: average must be 'macro' or 'micro', got {average!r}")
         self.average = average
         self._local = _Tally()
         self._global = _Tally()
         super().__init__(name, output_names, label_names, average=average, has_global_stats=True, **kwargs)
 
     def _score(self, tally: _Tally) -> float:
-        raise NotImplementedError(f"{type(self).__name__} must override _score(tally)")
+        raise not_overridden(self, "_score(tally)")
 
     def _decide(self, pred: numpy.ndarray) -> numpy.ndarray:
         if pred.ndim < 2:
-            raise ValueError(f"{type(self).__name__} needs scores of shape (N, 2), got {pred.shape}")
+            raise HybridNetValueError(f"{type(self).__name__} needs scores of shape (N, 2), got {pred.shape}")
         return pred.argmax(axis=1).ravel() == 1
 
     def update(self, labels: Any, preds: Any) -> None:
@@ -75,7 +77,7 @@ class _BinaryScore(EvalMetric):
             label, pred = to_numpy(label).astype(numpy.int32), to_numpy(pred)
             check_label_shapes(label, pred)
             if len(numpy.unique(label)) > 2:
-                raise ValueError(f"{type(self).__name__} currently only supports binary classification.")
+                raise HybridNetValueError(f"{type(self).__name__} currently only supports binary classification.")
             decided, truth = self._decide(pred), label.ravel() == 1
             check_label_shapes(truth, decided)
             self._local.add(decided, truth)

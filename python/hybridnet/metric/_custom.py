@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy
 
+from ..errors import UnsupportedError
 from ._metric import EvalMetric, check_label_shapes, register, to_numpy
 
 __all__ = ["CustomMetric", "np"]
@@ -56,10 +57,10 @@ class CustomMetric(EvalMetric):
             self._add(*(result if isinstance(result, tuple) else (result, 1)))
 
     def get_config(self) -> dict[str, Any]:
-        """Always raises NotImplementedError: a function has no form that create() could read."""
-        raise NotImplementedError(
-            f"CustomMetric '{self.name}': its function cannot be written down.\n"
-            "  Fix: derive a class from EvalMetric and register it."
+        """Always raises UnsupportedError: create() cannot read a function."""
+        raise UnsupportedError(
+            f"CustomMetric '{self.name}': a function cannot be written as a configuration",
+            fix="derive a class from EvalMetric and register it",
         )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy
 
+from ..errors import ValueError as HybridNetValueError
 from ._metric import EvalMetric, PairMetric, alias, check_label_shapes, is_array, register, to_numpy
 
 __all__ = ["Caffe", "CrossEntropy", "Loss", "NegativeLogLikelihood", "Perplexity", "Torch"]
@@ -44,7 +45,7 @@ class Perplexity(EvalMetric):
             label, pred = to_numpy(label), to_numpy(pred)
             classes = pred.shape[self.axis]
             if label.size * classes != pred.size:
-                raise ValueError(f"shape mismatch: labels {label.shape} vs. predictions {pred.shape}")
+                raise HybridNetValueError(f"shape mismatch: labels {label.shape} vs. predictions {pred.shape}")
             rows = numpy.moveaxis(pred, self.axis, -1).reshape(-1, classes)
             index = label.ravel().astype(numpy.int64)
             # As the pick operator does: indices beyond the ends mean the ends.
@@ -74,7 +75,7 @@ class _LogProbability(PairMetric):
     def _measure(self, label: numpy.ndarray, pred: numpy.ndarray) -> tuple[float, int]:
         label = label.ravel()
         if pred.ndim < 2 or label.shape[0] != pred.shape[0]:
-            raise ValueError(
+            raise HybridNetValueError(
                 f"{type(self).__name__}: expected probabilities of shape ({label.shape[0]}, classes) for "
                 f"{label.shape[0]} labels, got {pred.shape}"
             )

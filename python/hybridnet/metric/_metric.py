@@ -9,6 +9,8 @@ from typing import Any
 import numpy
 
 from .. import registry
+from ..errors import ValueError as HybridNetValueError
+from ..errors import not_overridden
 
 __all__ = ["CompositeEvalMetric", "EvalMetric", "PairMetric", "check_label_shapes", "create", "register"]
 
@@ -33,7 +35,7 @@ def check_label_shapes(labels: Any, preds: Any, wrap: bool = False, shape: bool 
     else:
         label_size, pred_size = len(labels), len(preds)
     if label_size != pred_size:
-        raise ValueError(f"Shape of labels {label_size} does not match shape of predictions {pred_size}")
+        raise HybridNetValueError(f"Shape of labels {label_size} does not match shape of predictions {pred_size}")
     if wrap:
         labels = [labels] if is_array(labels) else labels
         preds = [preds] if is_array(preds) else preds
@@ -86,7 +88,7 @@ class EvalMetric:
 
     def update(self, labels: Any, preds: Any) -> None:
         """Adds a batch: lists of labels and predictions of equal length."""
-        raise NotImplementedError(f"{type(self).__name__} must override update(labels, preds)")
+        raise not_overridden(self, "update(labels, preds)")
 
     def reset(self) -> None:
         """Forgets everything."""
@@ -154,7 +156,7 @@ class PairMetric(EvalMetric):
 
     def _measure(self, label: numpy.ndarray, pred: numpy.ndarray) -> tuple[float, int]:
         """(what the output adds to the sum, to the count)."""
-        raise NotImplementedError(f"{type(self).__name__} must override _measure(label, pred), or update")
+        raise not_overridden(self, "_measure(label, pred), or update()")
 
 
 register = registry.get_register_func(EvalMetric, "metric")
@@ -204,7 +206,7 @@ class CompositeEvalMetric(EvalMetric):
         try:
             return self.metrics[index]
         except IndexError:
-            raise ValueError(
+            raise HybridNetValueError(
                 f"Metric index {index} is out of range 0 and {len(self.metrics)}: the children are "
                 f"{', '.join(metric.name for metric in self.metrics) or 'none'}"
             ) from None

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy
 
+from ..errors import ValueError as HybridNetValueError
+from ..errors import not_overridden
 from ._metric import EvalMetric, PairMetric, alias, check_label_shapes, register, to_numpy
 
 __all__ = ["MAE", "MSE", "RMSE", "PearsonCorrelation"]
@@ -29,7 +31,7 @@ class _BatchError(PairMetric):
 
     def _error(self, difference: numpy.ndarray) -> float:
         """The error of a batch from labels minus predictions."""
-        raise NotImplementedError(f"{type(self).__name__} must override _error(difference)")
+        raise not_overridden(self, "_error(difference)")
 
 
 @register
@@ -97,7 +99,7 @@ class PearsonCorrelation(EvalMetric):
         average: str = "macro",
     ) -> None:
         if average not in ("macro", "micro"):
-            raise ValueError(f"PearsonCorrelation: average must be 'macro' or 'micro', got {average!r}")
+            raise HybridNetValueError(f"PearsonCorrelation: average must be 'macro' or 'micro', got {average!r}")
         self.average = average
         super().__init__(name, output_names, label_names, average=average, has_global_stats=True)
 

@@ -13,7 +13,7 @@ import numpy as np
 from .. import metric as _metric
 from .. import ndarray
 from ..context import cpu
-from ..errors import FormatError, HybridNetError, ParamError
+from ..errors import FormatError, HybridNetError, ParamError, not_overridden
 from ..initializer import Uniform
 from ..io import DataBatch, DataDesc, DataIter
 from ..model import BatchEndParam
@@ -279,9 +279,6 @@ class BaseModule:
 
     # -- what subclasses write --------------------------------------------------------------------------------------
 
-    def _missing(self, what: str) -> NotImplementedError:
-        return NotImplementedError(f"{type(self).__name__} must override {what}")
-
     @property
     def symbol(self) -> Any:
         """The graph."""
@@ -290,31 +287,31 @@ class BaseModule:
     @property
     def data_names(self) -> list[str]:
         """Names of the data inputs."""
-        raise self._missing("data_names")
+        raise not_overridden(self, "data_names")
 
     @property
     def output_names(self) -> list[str]:
         """Names of the outputs."""
-        raise self._missing("output_names")
+        raise not_overridden(self, "output_names")
 
     @property
     def data_shapes(self) -> list[DataDesc]:
         """Descriptions of the data inputs."""
-        raise self._missing("data_shapes")
+        raise not_overridden(self, "data_shapes")
 
     @property
     def label_shapes(self) -> list[DataDesc] | None:
         """Descriptions of the labels."""
-        raise self._missing("label_shapes")
+        raise not_overridden(self, "label_shapes")
 
     @property
     def output_shapes(self) -> list[tuple[str, tuple[int, ...]]]:
         """(name, shape) of the outputs."""
-        raise self._missing("output_shapes")
+        raise not_overridden(self, "output_shapes")
 
     def get_params(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """(arguments, auxiliary states) by name."""
-        raise self._missing("get_params")
+        raise not_overridden(self, "get_params")
 
     def init_params(
         self,
@@ -326,7 +323,7 @@ class BaseModule:
         allow_extra: bool = False,
     ) -> None:
         """Initializes parameters."""
-        raise self._missing("init_params")
+        raise not_overridden(self, "init_params")
 
     def set_params(
         self,
@@ -352,34 +349,34 @@ class BaseModule:
 
     def install_monitor(self, mon: Any) -> None:
         """Watches the executors."""
-        raise self._missing("install_monitor")
+        raise not_overridden(self, "install_monitor")
 
     def prepare(self, data_batch: DataBatch, sparse_row_id_fn: Callable[..., Any] | None = None) -> None:
         """Called with the batch before forward; sparse_row_id_fn is accepted, parameters are dense."""
 
     def forward(self, data_batch: DataBatch, is_train: bool | None = None) -> None:
         """Runs the graph on a batch."""
-        raise self._missing("forward")
+        raise not_overridden(self, "forward")
 
     def backward(self, out_grads: Any = None) -> None:
         """Computes gradients."""
-        raise self._missing("backward")
+        raise not_overridden(self, "backward")
 
     def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:
         """Outputs of the last forward."""
-        raise self._missing("get_outputs")
+        raise not_overridden(self, "get_outputs")
 
     def get_input_grads(self, merge_multi_context: bool = True) -> list[Any]:
         """Gradients of the data inputs."""
-        raise self._missing("get_input_grads")
+        raise not_overridden(self, "get_input_grads")
 
     def update(self) -> None:
         """Updates parameters by the gradients."""
-        raise self._missing("update")
+        raise not_overridden(self, "update")
 
     def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool = False) -> None:
         """Adds the outputs of the last forward to a metric."""
-        raise self._missing("update_metric")
+        raise not_overridden(self, "update_metric")
 
     def bind(
         self,
@@ -392,7 +389,7 @@ class BaseModule:
         grad_req: Any = "write",
     ) -> None:
         """Makes memory for inputs of these shapes."""
-        raise self._missing("bind")
+        raise not_overridden(self, "bind")
 
     def init_optimizer(
         self,
@@ -402,4 +399,4 @@ class BaseModule:
         force_init: bool = False,
     ) -> None:
         """Makes the optimizer."""
-        raise self._missing("init_optimizer")
+        raise not_overridden(self, "init_optimizer")

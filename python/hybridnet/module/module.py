@@ -10,7 +10,7 @@ from typing import Any
 from .. import ndarray
 from .. import optimizer as opt
 from ..context import Context, cpu
-from ..errors import FileError, ParamError
+from ..errors import FileError, HybridNetError, ParamError
 from ..initializer import InitDesc, Uniform
 from ..io import DataBatch, DataDesc
 from ..model import load_checkpoint
@@ -244,7 +244,7 @@ class Module(BaseModule):
             if given[desc] is not array:
                 array[:] = given[desc].as_in_context(array.context)
         elif given is not None and not allow_missing:
-            raise RuntimeError(f"{desc} is not presented")
+            raise HybridNetError(f"{desc} is not presented")
         elif initializer is not None:
             initializer(desc, array)
 
@@ -253,7 +253,7 @@ class Module(BaseModule):
         extra = sorted(set(given or ()) - set(own or ()))
         if extra:
             raise ParamError(
-                f"Module: the symbol has no parameter '{extra[0]}'.\n  Fix: pass allow_extra=True to ignore such names."
+                f"Module: the symbol has no parameter '{extra[0]}'", fix="pass allow_extra=True to ignore such names"
             )
 
     def set_params(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import ndarray
-from ..errors import ParamError
+from ..errors import ParamError, not_overridden
 from ..io import DataBatch
 from .base_module import BaseModule
 
@@ -138,7 +138,7 @@ class PythonModule(BaseModule):
             raise ParamError(f"{type(self).__name__}.bind: {what} must be of {names}, got {given}")
 
     def _compute_output_shapes(self) -> list[tuple[str, tuple[int, ...]]]:
-        raise NotImplementedError(f"{type(self).__name__} must override _compute_output_shapes()")
+        raise not_overridden(self, "_compute_output_shapes()")
 
 
 class PythonLossModule(PythonModule):
@@ -197,7 +197,7 @@ class PythonLossModule(PythonModule):
 
     def _backward_impl(self) -> None:
         if self._grad_func is None:
-            raise NotImplementedError(f"{type(self).__name__} must have grad_func or override _backward_impl()")
+            raise not_overridden(self, "_backward_impl()")
         grad = self._grad_func(self._scores, self._labels)
         self._scores_grad = grad if isinstance(grad, ndarray.NDArray) else ndarray.array(grad)
 

@@ -43,19 +43,20 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
 
         return sparse_array(source_array, ctx=ctx, dtype=dtype)
     target = numpy_dtype(dtype)
+    if source_array is None:
+        raise _no_numbers(source_array, "None has no elements")
     try:
-        if source_array is None:
-            raise TypeError("None has no elements")
         values = np.asarray(source_array, dtype=target, order="C")
     except HybridNetError:
         raise
     except (ValueError, TypeError) as problem:
-        raise HybridNetTypeError(
-            "array: expected numbers or nested sequences of numbers of equal length, got "
-            f"{type(source_array).__name__}.\n"
-            f"  Because: {problem}"
-        ) from problem
+        raise _no_numbers(source_array, str(problem)) from problem
     return _core.from_numpy_copy(values, target, ctx.device_typeid, ctx.device_id)
+
+
+def _no_numbers(value: Any, because: str) -> HybridNetTypeError:
+    expected = "numbers or nested sequences of numbers of equal length"
+    return HybridNetTypeError("array", expected=expected, given=type(value).__name__, because=because)
 
 
 def empty(
@@ -141,7 +142,7 @@ def from_numpy(ndarray: np.ndarray, zero_copy: bool = True, array_cls: type = ND
     if not zero_copy:
         return array(ndarray, dtype=ndarray.dtype)
     if not ndarray.flags["C_CONTIGUOUS"]:
-        raise HybridNetValueError("from_numpy: only C-contiguous arrays can be shared.\n  Fix: pass zero_copy=False.")
+        raise HybridNetValueError("from_numpy: only C-contiguous arrays can be shared", fix="pass zero_copy=False")
     ndarray.flags["WRITEABLE"] = False
     shared = _core.from_numpy_shared(ndarray, ndarray.dtype)
     return shared if array_cls is NDArray else _core.retyped(shared, array_cls)

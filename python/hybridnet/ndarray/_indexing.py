@@ -61,7 +61,7 @@ def _visible_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
 def _row(data: Any, index: int) -> Any:
     shape = data.shape
     if not shape:
-        raise HybridNetIndexError("index: expected () or an ellipsis, got an int.\n  Because: the array is a scalar.")
+        raise HybridNetIndexError("index: expected () or an ellipsis, got an int", because="the array is a scalar")
     if not -shape[0] <= index < shape[0]:
         raise _out_of_bounds(index, 0, shape)
     row = _core.at(data, index + shape[0] if index < 0 else index)

@@ -50,7 +50,7 @@ class NDArray(_core.NDArrayBase):
         """Waits and returns the only element as a NumPy number. Raises ValueError for any other size."""
         if self.size != 1:
             raise HybridNetValueError(
-                f"asscalar: expected an array of one element, got shape {self.shape}.\n  Fix: use asnumpy()."
+                f"asscalar: expected an array of one element, got shape {self.shape}", fix="use asnumpy()"
             )
         return _core.asnumpy(self).reshape(-1)[0]
 
@@ -112,8 +112,8 @@ class NDArray(_core.NDArrayBase):
         if size == 0:
             return False
         raise HybridNetValueError(
-            f"The truth value of an NDArray with multiple elements is ambiguous: its shape is {self.shape}.\n"
-            "  Fix: reduce it first, for example (x > 0).sum() > 0."
+            f"The truth value of an NDArray with multiple elements is ambiguous: its shape is {self.shape}",
+            fix="reduce it first, for example (x > 0).sum() > 0",
         )
 
     def __int__(self) -> int:
@@ -264,8 +264,8 @@ class NDArray(_core.NDArrayBase):
         rank = self.ndim + 1
         if not -rank <= axis < rank:
             raise HybridNetValueError(
-                f"expand_dims: expected an axis in [{-rank}, {rank}), got {axis}.\n"
-                f"  Because: the result of shape {self.shape} has {rank} axes."
+                f"expand_dims: expected an axis in [{-rank}, {rank}), got {axis}",
+                because=f"the result of shape {self.shape} has {rank} axes",
             )
         at = axis % rank
         return self.reshape((*self.shape[:at], 1, *self.shape[at:]))
@@ -389,8 +389,8 @@ def _matmul(left: Any, right: Any) -> Any:
     if left.ndim == 3 and right.ndim == 2:
         return main_operator("dot")(left, right)
     raise HybridNetValueError(
-        f"@: expected vectors, matrices or stacks of matrices, got shapes {left.shape} and {right.shape}.\n"
-        "  Fix: use nd.linalg.gemm2 or reshape."
+        f"@: expected vectors, matrices or stacks of matrices, got shapes {left.shape} and {right.shape}",
+        fix="use nd.linalg.gemm2 or reshape",
     )
 
 

@@ -180,8 +180,8 @@ def array(source_array: Any, ctx: Any = None, dtype: Any = None) -> NDArray:
         values = source_array.toarray()
         return _core.retyped(dense.array(values, ctx, dtype or values.dtype), CSRNDArray)
     raise HybridNetValueError(
-        f"sparse.array: expected a sparse array or a SciPy matrix, got {type(source_array).__name__}.\n"
-        "  Fix: use csr_matrix or row_sparse_array."
+        f"sparse.array: expected a sparse array or a SciPy matrix, got {type(source_array).__name__}",
+        fix="use csr_matrix or row_sparse_array",
     )
 
 

@@ -51,9 +51,11 @@ class RandomFunctions:
         if any(tensors):
             given = ", ".join(f"{name}: {type(value).__name__}" for name, value in params.items())
             raise HybridNetValueError(
-                f"random.{distribution}: expected parameters that are all numbers or all "
-                f"{'Symbols' if self._symbolic else 'arrays'}, got {given}.\n"
-                "  Fix: make arrays of the numbers, for example low.zeros_like() + 1."
+                (
+                    f"random.{distribution}: expected parameters that are all numbers or all "
+                    f"{'Symbols' if self._symbolic else 'arrays'}, got {given}"
+                ),
+                fix="make arrays of the numbers, for example low.zeros_like() + 1",
             )
         if not self._symbolic:
             out = options.get("out")

@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import lr_scheduler, ndarray
 from ..errors import FormatError, HybridNetError
+from ..errors import TypeError as HybridNetTypeError
 from ..ndarray._dtypes import numpy_dtype
 from .optimizer import Optimizer
 
@@ -36,7 +37,9 @@ def _describe(state: Any, values: list[bytes]) -> Any:
         return {"shape": list(array.shape), "dtype": array.dtype.name}
     if isinstance(state, _SCALARS):
         return {"value": state}
-    raise TypeError(f"optimizer states must be arrays, numbers, None or tuples of these, got {type(state).__name__}")
+    raise HybridNetTypeError(
+        f"optimizer states must be arrays, numbers, None or tuples of these, got {type(state).__name__}"
+    )
 
 
 class _Reader:
@@ -106,8 +109,8 @@ def _restore_scheduler(current: Any, description: dict[str, Any] | None) -> Any:
         klass = getattr(lr_scheduler, description["class"], None)
         if klass is None or not issubclass(klass, lr_scheduler.LRScheduler):
             raise FormatError(
-                f"the states were saved with learning-rate scheduler {description['class']}.\n"
-                "  Fix: create the optimizer with such a scheduler before loading."
+                f"the states were saved with learning-rate scheduler {description['class']}",
+                fix="create the optimizer with such a scheduler before loading",
             )
         current = klass.__new__(klass)
     current.__dict__.update({name: _decode(value) for name, value in description["settings"].items()})
@@ -197,9 +200,12 @@ class Updater:
         """Takes over what get_states gave. Raises FormatError for anything else."""
         if states[: len(_MAGIC)] != _MAGIC:
             raise FormatError(
-                "these are no optimizer states.\n  Because: they do not start with the mark of this format; MXNet "
-                "wrote pickles, which are not read because they can run code.\n"
-                "  Fix: start the optimizer afresh, or convert the states where MXNet is installed."
+                "these are no optimizer states",
+                because=(
+                    "they do not start with the mark of this format; MXNet wrote pickles, which are not read because "
+                    "they can run code"
+                ),
+                fix="start the optimizer afresh, or convert the states where MXNet is installed",
             )
         begin = len(_MAGIC) + 8
         end = begin + int.from_bytes(states[len(_MAGIC) : begin], "little")

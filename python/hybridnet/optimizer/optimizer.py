@@ -11,6 +11,10 @@ import numpy as np
 from .. import ndarray
 from .._keywords import unknown_keyword
 from .._lazy_names import names_from
+from ..errors import TypeError as HybridNetTypeError
+from ..errors import UserWarning as HybridNetUserWarning
+from ..errors import ValueError as HybridNetValueError
+from ..errors import not_overridden
 
 if TYPE_CHECKING:
     from ..lr_scheduler import LRScheduler
@@ -89,7 +93,9 @@ class Optimizer:
         self.multi_precision = multi_precision
         self.aggregate_num = 0
         if param_idx2name is not None and not isinstance(param_idx2name, dict):
-            raise TypeError(f"param_idx2name should be a dict of param indexes to names, got {param_idx2name!r}")
+            raise HybridNetTypeError(
+                f"param_idx2name should be a dict of param indexes to names, got {param_idx2name!r}"
+            )
         self.idx2name = dict(param_idx2name or {})
         self.sym_info = (sym.attr_dict(), sym.list_arguments()) if sym is not None else ()
         self.param_dict = param_dict or {}
@@ -118,7 +124,7 @@ class Optimizer:
         klass = Optimizer.opt_registry.get(name.lower())
         if klass is None:
             known = ", ".join(sorted(Optimizer.opt_registry))
-            raise ValueError(f"Cannot find optimizer {name}. Known optimizers: {known}")
+            raise HybridNetValueError(f"Cannot find optimizer {name}. Known optimizers: {known}")
         return klass(**kwargs)
 
     # -- learning rate ----------------------------------------------------------------------------------------------
@@ -133,7 +139,7 @@ class Optimizer:
     def set_learning_rate(self, lr: float) -> None:
         """Sets a fixed learning rate. Raises UserWarning (as MXNet) if there is a scheduler."""
         if self.lr_scheduler is not None:
-            raise UserWarning(
+            raise HybridNetUserWarning(
                 "LRScheduler of the optimizer has already been defined. Note that set_learning_rate can mutate the "
                 "value of the learning rate of the optimizer only when the LRScheduler of the optimizer is undefined."
             )
@@ -233,7 +239,7 @@ class Optimizer:
 
     def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         """Changes weight and state in place. With aggregate_num > 0, lists of each arrive."""
-        raise NotImplementedError(f"{type(self).__name__} must override update")
+        raise not_overridden(self, "update()")
 
     def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         """update, through the float32 copy where there is one."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import ndarray, symbol
-from ..errors import ParamError
+from ..errors import ParamError, not_overridden
 from ..gluon.rnn._sequences import format_sequence
 from ..symbol import Symbol
 
@@ -55,7 +55,7 @@ class BaseRNNCell:
 
     def __call__(self, inputs: Symbol, states: list[Symbol]) -> tuple[Symbol, list[Symbol]]:
         """One step: (output, next states)."""
-        raise NotImplementedError(f"{type(self).__name__} must override __call__")
+        raise not_overridden(self, "__call__()")
 
     @property
     def params(self) -> RNNParams:
@@ -66,7 +66,7 @@ class BaseRNNCell:
     @property
     def state_info(self) -> list[dict[str, Any]]:
         """Shape (0 for what inference finds) and layout of each state."""
-        raise NotImplementedError(f"{type(self).__name__} must override state_info")
+        raise not_overridden(self, "state_info()")
 
     @property
     def state_shape(self) -> list[tuple[int, ...]]:

@@ -108,7 +108,7 @@ class BidirectionalCell(_Container):
         self._adopt(r_cell)
 
     def __call__(self, inputs: Symbol, states: list[Symbol]) -> tuple[Symbol, list[Symbol]]:
-        raise UnsupportedError("BidirectionalCell cannot be stepped: it needs the whole sequence.\n  Fix: use unroll.")
+        raise UnsupportedError("BidirectionalCell cannot be stepped: it needs the whole sequence", fix="use unroll")
 
     def unroll(
         self,

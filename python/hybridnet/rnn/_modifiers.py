@@ -69,8 +69,8 @@ class ZoneoutCell(ModifierCell):
         inner = base_cell._cells if isinstance(base_cell, SequentialRNNCell) else [base_cell]
         if any(isinstance(cell, (FusedRNNCell, BidirectionalCell)) for cell in inner):
             raise UnsupportedError(
-                "ZoneoutCell: FusedRNNCell and BidirectionalCell do not support zoneout: they cannot be stepped.\n"
-                "  Fix: unfuse() first, or put ZoneoutCell around the cells inside."
+                "ZoneoutCell: FusedRNNCell and BidirectionalCell do not support zoneout: they cannot be stepped",
+                fix="unfuse() first, or put ZoneoutCell around the cells inside",
             )
         super().__init__(base_cell)
         self.zoneout_outputs = zoneout_outputs

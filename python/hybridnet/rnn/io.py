@@ -47,7 +47,7 @@ def encode_sentences(
         for word in sentence:
             if word not in known:
                 if not new and not unknown_token:
-                    raise ParamError(f"encode_sentences: Unknown token {word}.\n  Fix: give unknown_token.")
+                    raise ParamError(f"encode_sentences: Unknown token {word}", fix="give unknown_token")
                 word = unknown_token or word
                 if word not in known:
                     following += following == invalid_label
@@ -124,9 +124,7 @@ class BucketSentenceIter(DataIter):
         self.buckets = [bucket for bucket, rows in zip(buckets, held, strict=True) if rows]
         self.data = [np.asarray(rows, dtype=self.dtype) for rows in held if rows]
         if not self.data:
-            raise ParamError(
-                "BucketSentenceIter: no bucket has a sentence.\n  Fix: give buckets or a smaller batch_size."
-            )
+            raise ParamError("BucketSentenceIter: no bucket has a sentence", fix="give buckets or a smaller batch_size")
 
     def reset(self) -> None:
         """Starts a new round, in a new random order."""

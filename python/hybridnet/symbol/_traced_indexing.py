@@ -21,8 +21,8 @@ def traced_item(data: Any, key: Any) -> Any:
             item is None or item is Ellipsis or isinstance(item, slice) or hasattr(item, "__index__")
         ) or isinstance(item, _core.SymbolBase):
             raise HybridNetTypeError(
-                f"index of a traced array: expected ints, slices, None or ..., got {type(item).__name__}.\n"
-                "  Fix: use take, pick, gather_nd or boolean_mask."
+                f"index of a traced array: expected ints, slices, None or ..., got {type(item).__name__}",
+                fix="use take, pick, gather_nd or boolean_mask",
             )
     return _slice(data, _expanded(items, data.ndim))
 

@@ -15,6 +15,7 @@ from .._lazy_names import names_from
 from ..attribute import attributes_for
 from ..base import no_values
 from ..context import Context, current_context
+from ..errors import AttributeError as HybridNetAttributeError
 from ..errors import FileError, HybridNetError
 from ..errors import IndexError as HybridNetIndexError
 from ..errors import TypeError as HybridNetTypeError
@@ -65,7 +66,9 @@ class Symbol(_core.SymbolBase):
     def _spec(self) -> tuple[Any, Any]:
         specs = _core.symbol_specs(self)
         if specs is None or len(specs) != 1:
-            raise AttributeError("a Symbol has a shape and a dtype only while a block is traced; use infer_shape()")
+            raise HybridNetAttributeError(
+                "a Symbol has a shape and a dtype only while a block is traced; use infer_shape()"
+            )
         return specs[0]
 
     @property
@@ -163,7 +166,7 @@ class Symbol(_core.SymbolBase):
     def list_attr(self, recursive: bool = False) -> dict[str, str]:
         """Attributes and parameters of the node."""
         if recursive:
-            raise HybridNetValueError("list_attr: recursive listing was removed.\n  Fix: use attr_dict().")
+            raise HybridNetValueError("list_attr: recursive listing was removed", fix="use attr_dict()")
         return _core.symbol_list_attr(self)
 
     def attr_dict(self) -> dict[str, dict[str, str]]:
@@ -213,7 +216,7 @@ class Symbol(_core.SymbolBase):
         found = [i for i, output in enumerate(outputs) if output == name]
         if not found:
             raise HybridNetValueError(
-                f"Symbol[{name!r}]: there is no such output.\n  Because: the outputs are {', '.join(outputs)}"
+                f"Symbol[{name!r}]: there is no such output", because=f"the outputs are {', '.join(outputs)}"
             )
         if len(found) > 1:
             raise HybridNetValueError(f"Symbol[{name!r}]: {len(found)} outputs have this name; index by number")
@@ -529,7 +532,7 @@ class Symbol(_core.SymbolBase):
             with open(fname, "w", encoding="utf-8") as file:
                 file.write(self.tojson(remove_amp_cast))
         except OSError as problem:
-            raise FileError(f"Symbol.save: {os.fspath(fname)!r} cannot be written.\n  Because: {problem}") from problem
+            raise FileError(f"Symbol.save: {os.fspath(fname)!r} cannot be written", because=f"{problem}") from problem
 
 
 def _unknown_shape(shape: Any) -> bool:
@@ -616,7 +619,7 @@ def load(fname: str | os.PathLike[str]) -> Symbol:
         with open(fname, encoding="utf-8") as file:
             text = file.read()
     except (OSError, UnicodeDecodeError) as problem:
-        raise FileError(f"sym.load: {os.fspath(fname)!r} cannot be read.\n  Because: {problem}") from problem
+        raise FileError(f"sym.load: {os.fspath(fname)!r} cannot be read", because=f"{problem}") from problem
     return _core.symbol_from_json(text, os.fspath(fname))
 
 

@@ -12,6 +12,8 @@ from typing import Any
 
 from .. import gluon
 from ..context import Context, current_context
+from ..errors import TypeError as HybridNetTypeError
+from ..errors import ValueError as HybridNetValueError
 from ..ndarray import waitall
 
 
@@ -36,7 +38,7 @@ def environment(*args: Any) -> Iterator[None]:
     elif len(args) == 2:
         wanted = {args[0]: args[1]}
     else:
-        raise TypeError("environment: expected a name and a value, or one mapping of names to values")
+        raise HybridNetTypeError("environment: expected a name and a value, or one mapping of names to values")
     before = {name: os.environ.get(name) for name in wanted}
     try:
         _set(wanted)
@@ -70,7 +72,7 @@ def discard_stderr() -> Iterator[None]:
 def retry(n: int) -> Callable[[Callable[..., Any]], Callable[..., None]]:
     """Decorator for tests that chance may fail: the last of n AssertionErrors is the one that counts."""
     if n < 1:
-        raise ValueError(f"retry: n is {n}; expected at least 1")
+        raise HybridNetValueError(f"retry: n is {n}; expected at least 1")
 
     def decorate(test: Callable[..., Any]) -> Callable[..., None]:
         @functools.wraps(test)

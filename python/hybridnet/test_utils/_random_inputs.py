@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..context import Context
+from ..errors import ValueError as HybridNetValueError
 from ..ndarray import NDArray, array
 from ._compare import default_dtype
 
@@ -28,7 +29,9 @@ def random_uniform_arrays(
 def random_sample(population: Sequence[Any], k: int) -> list[Any]:
     """k different elements of population in random order."""
     if not 0 <= k <= len(population):
-        raise ValueError(f"random_sample: k is {k}; expected 0 to {len(population)}, the size of the population")
+        raise HybridNetValueError(
+            f"random_sample: k is {k}; expected 0 to {len(population)}, the size of the population"
+        )
     return [population[i] for i in np.random.permutation(len(population))[:k]]
 
 
@@ -88,7 +91,7 @@ def rand_sparse_ndarray(
     names the rows instead. modifier_func is applied to every value kept.
     """
     if stype not in ("row_sparse", "csr"):
-        raise ValueError(f"rand_sparse_ndarray: stype is {stype!r}; expected 'row_sparse' or 'csr'")
+        raise HybridNetValueError(f"rand_sparse_ndarray: stype is {stype!r}; expected 'row_sparse' or 'csr'")
     shape, density = tuple(shape), np.random.rand() if density is None else density
     values = np.random.rand(*shape) if data_init is None else np.full(shape, data_init, dtype="float64")
     values = values if modifier_func is None else assign_each(values, modifier_func)
@@ -184,7 +187,7 @@ def new_sym_matrix_with_real_eigvals_2d(n: int) -> np.ndarray:
 def _batch(shape: Sequence[int], make: Callable[[int], np.ndarray]) -> np.ndarray:
     *lead, rows, columns = shape
     if rows != columns:
-        raise ValueError(f"shape is {tuple(shape)}; expected square matrices, (..., n, n)")
+        raise HybridNetValueError(f"shape is {tuple(shape)}; expected square matrices, (..., n, n)")
     made = [make(rows) for _ in range(int(np.prod(lead)))]
     return np.array(made).reshape(shape)
 

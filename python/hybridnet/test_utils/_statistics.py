@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import ValueError as HybridNetValueError
+
 Generator = Callable[[int], Any]
 
 
@@ -16,7 +18,7 @@ def gen_buckets_probs_with_ppf(
 ) -> tuple[list[tuple[float, float]], list[float]]:
     """nbuckets intervals of equal probability, from a quantile function: (intervals, their probabilities)."""
     if nbuckets < 1:
-        raise ValueError(f"gen_buckets_probs_with_ppf: nbuckets is {nbuckets}; expected at least 1")
+        raise HybridNetValueError(f"gen_buckets_probs_with_ppf: nbuckets is {nbuckets}; expected at least 1")
     edges = [ppf(i / nbuckets) for i in range(nbuckets + 1)]
     return list(itertools.pairwise(edges)), [1 / nbuckets] * nbuckets
 
@@ -26,7 +28,7 @@ def _counts(samples: np.ndarray, buckets: Sequence[Any]) -> np.ndarray:
         return np.array([np.count_nonzero(samples == value) for value in buckets])
     lows, highs = (np.asarray(side, dtype=np.float64) for side in zip(*buckets))
     if np.any(lows > highs) or np.any(highs[:-1] > lows[1:]):
-        raise ValueError("chi_square_check: the buckets overlap or are not in ascending order")
+        raise HybridNetValueError("chi_square_check: the buckets overlap or are not in ascending order")
     ordered = np.sort(samples.astype(np.float64), axis=None)
     return np.searchsorted(ordered, highs, side="left") - np.searchsorted(ordered, lows, side="left")
 
@@ -41,7 +43,7 @@ def chi_square_check(
     from scipy.stats import chisquare
 
     if len(buckets) != len(probs):
-        raise ValueError(f"chi_square_check: {len(buckets)} buckets but {len(probs)} probabilities")
+        raise HybridNetValueError(f"chi_square_check: {len(buckets)} buckets but {len(probs)} probabilities")
     found = _counts(np.asarray(generator(nsamples)), buckets)
     expected = nsamples * np.asarray(probs, dtype=np.float64)
     scale = found.sum() / expected.sum() if found.sum() else 1.0  # SciPy wants equal sums; tails may lie outside

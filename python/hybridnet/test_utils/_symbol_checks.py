@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import symbol as sym_module
 from ..context import Context
+from ..errors import ValueError as HybridNetValueError
 from ..executor import Executor
 from ..ndarray import NDArray, array, waitall
 from ..symbol import Symbol
@@ -29,7 +30,7 @@ def _named(what: str, names: Sequence[str], given: Arrays, ctx: Context, dtype: 
     if not isinstance(given, Mapping):
         given = dict(zip(names, given))
     if set(given) != set(names):
-        raise ValueError(
+        raise HybridNetValueError(
             f"Symbol {what} and keys of the given values do not match:"
             f" the symbol has {sorted(names)}, given {sorted(given)}"
         )
@@ -108,7 +109,7 @@ def _compare_gradient(
     elif request == "null":
         want = before
     elif request != "write":
-        raise ValueError(f"grad_req of {name!r} is {request!r}; expected 'write', 'add' or 'null'")
+        raise HybridNetValueError(f"grad_req of {name!r} is {request!r}; expected 'write', 'add' or 'null'")
     assert_almost_equal(want, got, rtol, atol, (f"EXPECTED_{name}", f"BACKWARD_{name}"), equal_nan)
 
 
@@ -258,7 +259,7 @@ def check_speed(
     location: arguments by name; without it, kwargs are the shapes and the values are standard normal.
     """
     if typ not in ("whole", "forward"):
-        raise ValueError(f"check_speed: typ is {typ!r}; expected 'whole' or 'forward'")
+        raise HybridNetValueError(f"check_speed: typ is {typ!r}; expected 'whole' or 'forward'")
     request = grad_req or ("write" if typ == "whole" else "null")
     shapes = kwargs if location is None else {name: value.shape for name, value in location.items()}
     executor = sym.simple_bind(ctx or default_context(), grad_req=request, **shapes)
@@ -301,7 +302,7 @@ def check_consistency(
     """
     symbols = [sym] * len(ctx_list) if isinstance(sym, Symbol) else list(sym)
     if len(ctx_list) < 2 or len(symbols) != len(ctx_list):
-        raise ValueError(
+        raise HybridNetValueError(
             f"check_consistency: {len(symbols)} symbols for {len(ctx_list)} settings; expected two or more, paired"
         )
     executors = [s.simple_bind(grad_req=grad_req, **setting) for s, setting in zip(symbols, ctx_list)]

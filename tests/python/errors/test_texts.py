@@ -57,7 +57,7 @@ def test_branching_on_a_traced_value():
     assert text_of(lambda: net(mx.nd.ones((2, 3))), mx.errors.TraceError) == (
         "The truth value of Symbol net__greaterscalar0: it has no values while the graph is being built.\n"
         "  Because: the block is traced once and run many times, so Python cannot branch on what is computed.\n"
-        "  Fix: branch with mx.nd.contrib.cond, or loop with mx.nd.contrib.while_loop\n"
+        "  Fix: branch with mx.nd.contrib.cond, or loop with mx.nd.contrib.while_loop.\n"
         f"  At: FILE:{line_of(Branching.hybrid_forward, 'if x.sum')}\n"
         "  Block: net"
     )
@@ -69,7 +69,7 @@ def test_asking_a_traced_array_for_a_value():
     assert text_of(lambda: net(mx.nd.ones((2, 3))), mx.errors.TraceError) == (
         "asscalar() of Symbol net_max0: it has no values while the graph is being built.\n"
         "  Because: the block is traced once and run many times, so Python cannot branch on what is computed.\n"
-        "  Fix: branch with mx.nd.contrib.cond, loop with foreach or while_loop, or use operators\n"
+        "  Fix: branch with mx.nd.contrib.cond, loop with foreach or while_loop, or use operators.\n"
         f"  At: FILE:{line_of(Counting.forward, 'asscalar')}\n"
         "  Block: net"
     )
@@ -143,9 +143,8 @@ def test_an_uninitialized_parameter(hybrid):
     net.hybridize(hybrid)
     assert text_of(lambda: net(mx.nd.ones((1, 2)))).splitlines()[:2] == [
         "Parameter 'dense_weight' has not been initialized.",
-        "  Fix: call net.initialize() before the first batch. Note that you should initialize parameters and create "
-        "Trainer with Block.collect_params() instead of Block.params because the later does not include Parameters of "
-        "nested child Blocks",
+        "  Fix: call net.initialize() before the first batch, and give collect_params() to Trainer: Block.params lacks the "
+        "parameters of the blocks inside.",
     ]
 
 

@@ -139,8 +139,8 @@ def convert_bucketing_module(bucketing_mod: Any, target_dtype: Any = "float16", 
 
     if not isinstance(bucketing_mod, BucketingModule):
         raise ParamError(
-            f"amp.convert_bucketing_module: expected a BucketingModule, got {type(bucketing_mod).__name__}\n"
-            "  Fix: convert_model converts graphs and parameters of other modules."
+            f"amp.convert_bucketing_module: expected a BucketingModule, got {type(bucketing_mod).__name__}",
+            fix="convert_model converts graphs and parameters of other modules",
         )
     arg_params, aux_params = bucketing_mod.get_params()
     excluded = options.pop("excluded_sym_names", None) or ()

@@ -12,6 +12,7 @@ import numpy as np
 from ... import ndarray
 from ...base import data_dir
 from ...errors import FileError, ParamError
+from ...errors import KeyError as HybridNetKeyError
 from ...ndarray import NDArray
 from .vocab import UNKNOWN_IDX, TextError, Vocabulary
 
@@ -37,7 +38,7 @@ def register(embedding_cls: type[_TokenEmbedding]) -> type[_TokenEmbedding]:
 def _known(embedding_name: str) -> type[_TokenEmbedding]:
     found = _registry.get(embedding_name.lower())
     if found is None:
-        raise KeyError(f"Cannot find embedding {embedding_name!r}, known: {', '.join(_registry)}")
+        raise HybridNetKeyError(f"Cannot find embedding {embedding_name!r}, known: {', '.join(_registry)}")
     return found
 
 
@@ -68,7 +69,7 @@ class _TokenEmbedding(Vocabulary):
     @classmethod
     def _check_pretrained_file_names(cls, pretrained_file_name: str) -> None:
         if pretrained_file_name not in cls.pretrained_file_name_sha1:
-            raise KeyError(
+            raise HybridNetKeyError(
                 f"Cannot find pretrained file {pretrained_file_name} for token embedding {cls.__name__.lower()}, "
                 f"known: {', '.join(cls.pretrained_file_name_sha1)}"
             )
@@ -79,8 +80,9 @@ class _TokenEmbedding(Vocabulary):
         path = os.path.join(os.path.expanduser(embedding_root), namespace, pretrained_file_name)
         if not os.path.exists(path):
             raise FileError(
-                f"{cls.__name__}: there is no file '{path}'.\n  Because: vectors are not part of this package.\n"
-                "  Fix: put the file there, or give embedding_root."
+                f"{cls.__name__}: there is no file '{path}'",
+                because="vectors are not part of this package",
+                fix="put the file there, or give embedding_root",
             )
         return path
 

@@ -252,9 +252,9 @@ class WorkerPool:
         ready = multiprocessing.connection.wait([*pipes, *sentinels], max(0.0, limit - time.monotonic()))
         if not ready:
             raise DataLoaderTimeout(
-                f"Worker timed out after {timeout} seconds.\n"
-                "  Because: the dataset or its transform is slow, or waits for something.\n"
-                "  Fix: pass a larger timeout= to DataLoader, or try num_workers=0 to see where it stands."
+                f"Worker timed out after {timeout} seconds",
+                because="the dataset or its transform is slow, or waits for something",
+                fix="pass a larger timeout= to DataLoader, or try num_workers=0 to see where it stands",
             )
         for item in ready:
             # A worker's answers go before the news of its death.
@@ -291,10 +291,12 @@ class WorkerPool:
             name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
             reason = f"signal {name} ended it" + (" (often the kernel, when memory runs out)" if code == -9 else "")
         raise WorkerDied(
-            f"DataLoader worker {number} (pid {pid}) died with exit code {code}.\n"
-            f"  Because: {reason}.\n"
-            "  Fix: run with num_workers=0 to see the failure in this process; lower batch_size or num_workers if "
-            "memory is short."
+            f"DataLoader worker {number} (pid {pid}) died with exit code {code}",
+            because=f"{reason}",
+            fix=(
+                "run with num_workers=0 to see the failure in this process; lower batch_size or num_workers if "
+                "memory is short"
+            ),
         )
 
     def abandon(self, tickets: Sequence[int]) -> None:

@@ -33,8 +33,8 @@ def stack_arrays(samples: Sequence[Any], allocate: Callable[[tuple[int, ...], np
     if any(array.shape != arrays[0].shape for array in arrays):
         shapes = sorted({array.shape for array in arrays})
         raise ParamError(
-            f"samples of one batch have different shapes: {shapes[:4]}.\n"
-            "  Fix: crop or resize them, or pass a batchify_fn such as gluon.data.batchify.Pad()."
+            f"samples of one batch have different shapes: {shapes[:4]}",
+            fix="crop or resize them, or pass a batchify_fn such as gluon.data.batchify.Pad()",
         )
     out = allocate((len(arrays), *arrays[0].shape), arrays[0].dtype)
     np.stack(arrays, out=out)

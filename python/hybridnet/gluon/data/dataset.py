@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ... import ndarray
-from ...errors import ParamError
+from ...errors import ParamError, not_overridden
+from ...errors import TypeError as HybridNetTypeError
 from .sampler import FilterSampler, Sampler, SequentialSampler
 
 __all__ = ["ArrayDataset", "Dataset", "RecordFileDataset", "SimpleDataset"]
@@ -19,10 +20,10 @@ class Dataset:
     """Base of datasets. Subclasses write ``__getitem__`` and ``__len__``."""
 
     def __getitem__(self, idx: int) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} must override __getitem__")
+        raise not_overridden(self, "__getitem__()")
 
     def __len__(self) -> int:
-        raise NotImplementedError(f"{type(self).__name__} must override __len__")
+        raise not_overridden(self, "__len__()")
 
     def filter(self, fn: Callable[[Any], bool]) -> Dataset:
         """The samples for which fn(sample) is true; fn runs on all of them now."""
@@ -51,7 +52,7 @@ class Dataset:
     def sample(self, sampler: Sampler) -> Dataset:
         """The samples that sampler names, in its order. Raises TypeError unless it is a Sampler."""
         if not isinstance(sampler, Sampler):
-            raise TypeError(f"Invalid sampler type: {type(sampler)}. Expected gluon.data.Sampler instead.")
+            raise HybridNetTypeError(f"Invalid sampler type: {type(sampler)}. Expected gluon.data.Sampler instead.")
         return _SampledDataset(self, sampler)
 
     def transform(self, fn: Callable[..., Any], lazy: bool = True) -> Dataset:
@@ -199,4 +200,4 @@ class _DownloadedDataset(Dataset):
         return self._data[idx], self._label[idx]
 
     def _get_data(self) -> None:
-        raise NotImplementedError(f"{type(self).__name__} must override _get_data")
+        raise not_overridden(self, "_get_data()")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ParamError
+from ...errors import ParamError, not_overridden
 
 __all__ = ["BatchSampler", "FilterSampler", "IntervalSampler", "RandomSampler", "Sampler", "SequentialSampler"]
 
@@ -16,10 +16,10 @@ class Sampler:
     """Base of samplers. Subclasses write ``__iter__`` and ``__len__``."""
 
     def __iter__(self) -> Iterator[Any]:
-        raise NotImplementedError(f"{type(self).__name__} must override __iter__")
+        raise not_overridden(self, "__iter__()")
 
     def __len__(self) -> int:
-        raise NotImplementedError(f"{type(self).__name__} must override __len__")
+        raise not_overridden(self, "__len__()")
 
 
 class SequentialSampler(Sampler):

@@ -85,16 +85,18 @@ def get_model_file(name: str, root: str | None = None) -> str:
             continue
         if not check_sha1(path, _model_sha1[name]):
             raise FormatError(
-                f"model file '{path}' is not the published one.\n"
-                "  Because: its SHA-1 differs; it may be incomplete.\n"
-                f"  Fix: fetch {_URL}{file_name}.zip again, or give your own file to net.load_parameters(path)."
+                f"model file '{path}' is not the published one",
+                because="its SHA-1 differs; it may be incomplete",
+                fix=f"fetch {_URL}{file_name}.zip again, or give your own file to net.load_parameters(path)",
             )
         return path
     raise FileError(
-        f"pretrained parameters of '{name}' are not on this machine: no {file_name}.params in {' or '.join(folders)}.\n"
-        "  Because: files are never fetched by themselves.\n"
-        f"  Fix: fetch {_URL}{file_name}.zip, unpack it into {folders[0]}; or build the model with "
-        "pretrained=False and call net.load_parameters(path) with your file."
+        f"pretrained parameters of '{name}' are not on this machine: no {file_name}.params in {' or '.join(folders)}",
+        because="files are never fetched by themselves",
+        fix=(
+            f"fetch {_URL}{file_name}.zip, unpack it into {folders[0]}; or build the model with "
+            "pretrained=False and call net.load_parameters(path) with your file"
+        ),
     )
 
 

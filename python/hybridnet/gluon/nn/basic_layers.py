@@ -9,6 +9,7 @@ from typing import Any
 from ... import ndarray, symbol
 from ..._lazy_names import names_from
 from ...errors import ParamError
+from ...errors import ValueError as HybridNetValueError
 from .._hybrid_block import HybridBlock
 from ..block import Block
 from ..utils import _indent
@@ -309,7 +310,7 @@ class Lambda(Block):
         elif callable(function):
             self._func_impl = function
         else:
-            raise ValueError(f"Unrecognized function in lambda: {function} of type {type(function)}")
+            raise HybridNetValueError(f"Unrecognized function in lambda: {function} of type {type(function)}")
 
     def forward(self, *args: Any) -> Any:
         return self._func_impl(*args)
@@ -334,7 +335,7 @@ class HybridLambda(HybridBlock):
             self._func = function
             self._func_name = getattr(function, "__name__", repr(function))
         else:
-            raise ValueError(f"Unrecognized function in lambda: {function} of type {type(function)}")
+            raise HybridNetValueError(f"Unrecognized function in lambda: {function} of type {type(function)}")
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any) -> Any:
         return self._func(F, x, *args)

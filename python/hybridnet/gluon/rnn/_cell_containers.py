@@ -136,8 +136,9 @@ class BidirectionalCell(_CellContainer, HybridRecurrentCell):
     def __call__(self, inputs: Any, states: Any, *args: Any, **kwargs: Any) -> Any:
         """Raises UnsupportedError: the backward cell starts at the last step."""
         raise UnsupportedError(
-            "BidirectionalCell cannot be stepped.\n  Because: its backward cell needs the whole sequence.\n"
-            "  Fix: call unroll."
+            "BidirectionalCell cannot be stepped",
+            because="its backward cell needs the whole sequence",
+            fix="call unroll",
         )
 
     def __repr__(self) -> str:

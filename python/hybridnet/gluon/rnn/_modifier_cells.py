@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ... import symbol
-from ...errors import ParamError
+from ...errors import ParamError, not_overridden
 from .._parameter_dict import ParameterDict
 from ..parameter import tensor_types
 from ._cell_containers import BidirectionalCell
@@ -112,7 +112,7 @@ class ModifierCell(HybridRecurrentCell):
             return cell.begin_state(func=func, **kwargs)
 
     def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} must override hybrid_forward")
+        raise not_overridden(self, "hybrid_forward()")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.base_cell!r})"
@@ -121,8 +121,8 @@ class ModifierCell(HybridRecurrentCell):
 def _check_steps(base_cell: RecurrentCell, what: str) -> None:
     if isinstance(base_cell, BidirectionalCell):
         raise ParamError(
-            f"BidirectionalCell doesn't support {what} since it doesn't support step.\n"
-            "  Fix: wrap the cells underneath instead."
+            f"BidirectionalCell doesn't support {what} since it doesn't support step",
+            fix="wrap the cells underneath instead",
         )
 
 

@@ -43,7 +43,7 @@ def _check_length(length: int | None, given: int) -> None:
     if length is not None and length != given:
         raise ShapeError(f"unroll: length is {length} but the inputs have {given} steps")
     if given == 0:
-        raise ShapeError("unroll: the inputs have no steps\n  Fix: leave empty sequences out, or pad them to one step.")
+        raise ShapeError("unroll: the inputs have no steps", fix="leave empty sequences out, or pad them to one step")
 
 
 def _check_given(inputs: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ... import ndarray
 from ..._lazy_names import names_from
-from ...errors import ParamError
+from ...errors import ParamError, not_overridden
 from .._hybrid_block import HybridBlock
 from ..block import Block
 from ..nn._arguments import positive, unknown_or_positive
@@ -46,7 +46,7 @@ class RecurrentCell(Block):
 
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
         """Shape and layout of each state: ``[{"shape": (batch_size, n), "__layout__": "NC"}]``."""
-        raise NotImplementedError(f"{type(self).__name__} must override state_info")
+        raise not_overridden(self, "state_info()")
 
     def begin_state(self, batch_size: int = 0, func: Callable[..., Any] = ndarray.zeros, **kwargs: Any) -> list[Any]:
         """States before the first step.
@@ -70,8 +70,8 @@ class RecurrentCell(Block):
     def _check_not_modified(self) -> None:
         if self._modified:
             raise ParamError(
-                f"cell {self.name} is inside a modifier cell (such as ZoneoutCell), which changes how it steps.\n"
-                "  Fix: call the modifier cell instead."
+                f"cell {self.name} is inside a modifier cell (such as ZoneoutCell), which changes how it steps",
+                fix="call the modifier cell instead",
             )
 
     def unroll(
@@ -133,7 +133,7 @@ class HybridRecurrentCell(RecurrentCell, HybridBlock):
     """Base of cells that can be hybridized; subclasses write hybrid_forward(F, inputs, states, ...)."""
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} must override hybrid_forward")
+        raise not_overridden(self, "hybrid_forward()")
 
 
 class _GatedCell(HybridRecurrentCell):

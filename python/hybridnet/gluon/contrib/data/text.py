@@ -52,8 +52,9 @@ class _WikiText(Dataset):
                 return file.read()
         except OSError as error:
             raise FileError(
-                f"{type(self).__name__}: cannot read '{path}': {error.strerror}.\n"
-                "  Because: texts are not part of this package.\n  Fix: put the file there, or give root."
+                f"{type(self).__name__}: cannot read '{path}': {error.strerror}",
+                because="texts are not part of this package",
+                fix="put the file there, or give root",
             ) from error
 
     @property

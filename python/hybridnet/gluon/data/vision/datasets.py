@@ -64,8 +64,8 @@ class MNIST(dataset._DownloadedDataset):
             return download(url, path=os.path.join(self._root, name), sha1_hash=sha1, retries=0)
         except OSError as error:
             raise FileError(
-                f"{type(self).__name__}: '{name}' is missing and cannot be fetched ({error}).\n"
-                f"  Fix: put {name} into {self._root}, or pass root= the folder that has it."
+                f"{type(self).__name__}: '{name}' is missing and cannot be fetched ({error})",
+                fix=f"put {name} into {self._root}, or pass root= the folder that has it",
             ) from error
 
     def _get_data(self) -> None:
@@ -125,9 +125,10 @@ class CIFAR10(dataset._DownloadedDataset):
                 download(url, path=path, sha1_hash=sha1, retries=0)
         except OSError as error:
             raise FileError(
-                f"{type(self).__name__}: the files are missing and cannot be fetched ({error}).\n"
-                f"  Fix: put {name}, or the .bin files it holds, into {self._root}, or pass root= the folder that has "
-                "them."
+                f"{type(self).__name__}: the files are missing and cannot be fetched ({error})",
+                fix=(
+                    f"put {name}, or the .bin files it holds, into {self._root}, or pass root= the folder that has them"
+                ),
             ) from error
         wanted = {*self._files[True], *self._files[False]}
         with tarfile.open(path) as archive:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .... import ndarray
-from ....errors import DTypeError, ParamError
+from ....errors import DTypeError, ParamError, not_overridden
 from ....io import _pixels
 from ..._hybrid_block import HybridBlock
 from ...block import Block
@@ -110,7 +110,7 @@ class _HostTransform(Block):
 
     def _apply(self, image: np.ndarray) -> np.ndarray:
         """One image (H, W, C), transformed."""
-        raise NotImplementedError(f"{type(self).__name__} must override _apply(image)")
+        raise not_overridden(self, "_apply(image)")
 
     def forward(self, x: Any) -> Any:
         values = x.asnumpy() if isinstance(x, ndarray.NDArray) else np.asarray(x)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ....errors import ParamError
+from ....errors import ParamError, not_overridden
 from ... import nn
 from ..._hybrid_block import HybridBlock
 from ._classifier import Classifier, load_pretrained
@@ -66,7 +66,7 @@ class _BlockV1(HybridBlock):
 
     def _fill(self, body: nn.HybridSequential, channels: int, stride: int, in_channels: int) -> None:
         """Adds the layers of the body."""
-        raise NotImplementedError(f"{type(self).__name__} must override _fill(body, channels, stride, in_channels)")
+        raise not_overridden(self, "_fill(body, channels, stride, in_channels)")
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         residual = x if self.downsample is None else self.downsample(x)
@@ -105,7 +105,7 @@ class _BlockV2(HybridBlock):
 
     def _steps(self) -> tuple[tuple[Any, Any], ...]:
         """(normalization, convolution) of each step."""
-        raise NotImplementedError(f"{type(self).__name__} must override _steps()")
+        raise not_overridden(self, "_steps()")
 
 
 class BasicBlockV2(_BlockV2):
