@@ -1,4 +1,4 @@
-"""FeedForward: a network that is trained and asked with arrays, as in MXNet's first years. It runs a Module."""
+"""FeedForward: a network that is trained and used with arrays, MXNet's first interface. It runs a Module."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ class FeedForward:
         data = self._iterator(X, y, training=True)
         module = self._module(data, logging if logger is None else logger)
         if self.epoch_size is not None:
-            # Batches go on where the epoch before ended.
+            # The next batch follows the last one of the epoch before.
             data = _Epochs(data, self.epoch_size)
         arguments, states = self._known_params()
         module.fit(
@@ -282,7 +282,7 @@ class FeedForward:
 
 
 class _Epochs(io.ResizeIter):
-    """size batches per epoch; the data behind start anew only when they have ended."""
+    """size batches per epoch; the data are reset only at their end."""
 
     def __init__(self, data: Any, size: int) -> None:
         super().__init__(data, size, reset_internal=False)

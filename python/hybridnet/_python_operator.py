@@ -1,4 +1,4 @@
-"""Operators of MXNet's first years: :class:`NumpyOp` and :class:`NDArrayOp`. New programs use ``operator.CustomOp``.
+"""MXNet's first operators in Python: :class:`NumpyOp` and :class:`NDArrayOp`. New programs use ``operator.CustomOp``.
 
 An object of a subclass is called on Symbols: ``loss = MySoftmax()(data=hidden, name="softmax")``.
 """

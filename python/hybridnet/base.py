@@ -1,4 +1,4 @@
-"""Names that programs expect in ``mx.base``, and the plumbing between Python values and ``_core``."""
+"""Names that programs expect in ``mx.base``, and conversions between Python values and ``_core``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _Null = _NullType()
 
 
 class NotImplementedForSymbol(TraceError):
-    """What needs values was asked of a Symbol."""
+    """An operation that needs values was called on a Symbol."""
 
 
 def no_values(symbol: Any, asked: str, fix: str) -> NotImplementedForSymbol:

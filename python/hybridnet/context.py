@@ -81,7 +81,7 @@ class Context(metaclass=_ContextType):
         Context._default_ctx.value = Context._default_ctx.outer.pop()
 
     def empty_cache(self) -> None:
-        """Gives pooled memory that no array uses back to the system."""
+        """Returns pooled memory that no array uses to the system."""
         _core.empty_cache(self.device_typeid, self.device_id)
 
     @classmethod

@@ -105,8 +105,7 @@ def unknown_name(owner: str, kind: str, word: Any, words: Iterable[str], error: 
 
 def not_overridden(instance: object, method: str) -> UnsupportedError:
     """The error for a call of a method that a subclass must define; method as it is called: "forward(x)"."""
-    name = type(instance).__name__
-    return UnsupportedError(f"{name} has no method {method}", fix=f"define {method} in class {name}")
+    return UnsupportedError(f"{type(instance).__name__} must override {method}")
 
 
 MXNetError = HybridNetError

@@ -52,7 +52,7 @@ class Executor:
         self._names, self._aux_names = names, aux_names
         self._monitor: Callable[[str, NDArray], None] | None = None
         self._monitor_all = False
-        self._watched: list[tuple[str, int]] = []  # what the monitor is told, and which result that is
+        self._watched: list[tuple[str, int]] = []  # name and number of each result that the monitor receives
         self._ran = False
 
     def _bound(self, symbol: Any) -> _core.Executor:
@@ -167,7 +167,7 @@ class Executor:
         return made
 
     def take_monitor(self, before: Executor) -> None:
-        """Calls back whom ``before``, an executor of the same graph, called back."""
+        """Takes over the monitor of ``before``, an executor of the same graph."""
         if before._monitor is not None:
             self.set_monitor_callback(before._monitor, before._monitor_all)
 
@@ -194,7 +194,7 @@ class Executor:
 
 
 def _watched_values(inside: Any, with_inputs: bool) -> list[tuple[str, int]]:
-    """Name and number of each value of a graph that a monitor is told; inside: the graph's get_internals()."""
+    """Name and number of each value of a graph that a monitor receives; inside: the graph's get_internals()."""
     names = inside.list_outputs()
     numbers = {name: number for number, name in enumerate(names)}
     watched: list[tuple[str, int]] = []
@@ -203,7 +203,7 @@ def _watched_values(inside: Any, with_inputs: bool) -> list[tuple[str, int]]:
         value = inside[number]
         operator = _core.symbol_op(value)
         if operator is None:
-            continue  # a variable, told where it is read
+            continue  # a variable, reported where it is read
         if with_inputs and value.name != node:
             children = value.get_children()
             for i, child in enumerate(children.list_outputs() if children is not None else ()):

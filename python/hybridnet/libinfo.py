@@ -9,8 +9,6 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from .errors import HybridNetError
-
 __version__ = "0.1.0"
 __all__ = ["__version__", "find_cmake_path", "find_include_path", "find_lib_path"]
 
@@ -21,6 +19,8 @@ def _first_with(file: str, *folders: Path) -> Path:
     for folder in folders:
         if (folder / file).exists():
             return folder
+    from .errors import HybridNetError
+
     tried = ", ".join(str(folder) for folder in folders)
     raise HybridNetError(
         f"hybridnet: expected {file} in one of: {tried}",

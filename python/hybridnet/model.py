@@ -15,7 +15,9 @@ from .errors import FormatError
 __all__ = ["BatchEndParam", "load_checkpoint", "load_params", "save_checkpoint"]
 
 
-__getattr__, __dir__ = names_from(__name__, {"_feed_forward": "FeedForward"})  # it imports mx.mod, which imports this
+__getattr__, __dir__ = names_from(
+    __name__, {"_feed_forward": "FeedForward"}
+)  # mx.mod, which it imports, imports this module
 
 # What batch-end callbacks get.
 BatchEndParam = namedtuple("BatchEndParams", ["epoch", "nbatch", "eval_metric", "locals"])  # type: ignore[name-match]  # as in MXNet

@@ -73,9 +73,9 @@ class CustomOp:
     ) -> Sequence[int]:
         """In place of ``forward`` of an operator declared lazy (``CustomOpProp(lazy=True)``): one step of it.
 
-        in_data[i] is None until input i was asked for. Returns the numbers of the inputs that it needs to go on, and is
-        called again when they are there; an empty sequence when all outputs are set. out_data keeps what earlier steps
-        have put there. In a graph, what leads only to inputs that nobody asks for is not computed.
+        in_data[i] is None until input i was requested. Returns the numbers of the inputs that it needs to go on, and is
+        called again when they are there; an empty sequence when all outputs are set. out_data keeps the values of
+        earlier steps. In a graph, what leads only to inputs that are never requested is not computed.
         ``backward`` then finds None in in_data, and 'null' in req, for those; their gradient is zero.
         """
         raise not_overridden(self, "lazy_step()")
@@ -92,7 +92,7 @@ class CustomOpProp:
     """What is known of an operator before it runs; ``__init__`` receives the keyword arguments of the call as texts.
 
     need_top_grad: False for operators that end a network and make their gradient without being given one.
-    lazy: True for operators that ask for their inputs one by one (:meth:`CustomOp.lazy_step`).
+    lazy: True for operators that request their inputs one by one (:meth:`CustomOp.lazy_step`).
     """
 
     def __init__(self, need_top_grad: bool = True, lazy: bool = False) -> None:
@@ -165,7 +165,7 @@ def get_all_registered_operators() -> list[str]:
 
 
 def get_operator_arguments(op_name: str) -> OperatorArguments:
-    """Names and types of an operator's inputs and parameters. Raises ParamError for a name that nobody registered."""
+    """Names and types of an operator's inputs and parameters. Raises ParamError for an unregistered name."""
     op = _core.describe_op(op_name)
     array = "NDArray-or-Symbol[]" if op["variadic"] else "NDArray-or-Symbol"
     pairs = [(item["name"], array) for item in op["inputs"]] + [
@@ -198,7 +198,7 @@ def _prop(op_type: str, attributes: str) -> CustomOpProp:
 
 
 def _three(answer: Any, what: str, op_type: str) -> tuple[list[Any], list[Any], list[Any]]:
-    """An answer of infer_shape or infer_type with the third part, which may be left out."""
+    """The result of infer_shape or infer_type with all three parts; the third may be missing."""
     parts = [list(part) for part in answer]
     if len(parts) not in (2, 3):
         raise HybridNetTypeError(f"operator {op_type!r}: {what} must return two or three lists, got {len(parts)}")
@@ -217,7 +217,7 @@ def _shapes(prop: CustomOpProp, given: list[Any], op_type: str) -> tuple[list[An
 
 
 class LibraryHooks:
-    """What the operator ``Custom`` of the library asks Python."""
+    """Called by the library's operator ``Custom``."""
 
     @staticmethod
     def num_outputs(op_type: str, attributes: str) -> int:
@@ -254,7 +254,7 @@ class LibraryHooks:
         try:
             return _Call(op_type, _prop(op_type, attributes), shapes, dtypes, inputs.__getitem__).run(inputs)
         except Exception as error:
-            _tell_place(error, _core.current_place())
+            _add_place(error, _core.current_place())
             raise
 
     @staticmethod
@@ -264,12 +264,12 @@ class LibraryHooks:
         try:
             return _Call(op_type, _prop(op_type, attributes), shapes, dtypes, get).run()
         except Exception as error:
-            _tell_place(error, _core.current_place())
+            _add_place(error, _core.current_place())
             raise
 
 
-def _tell_place(error: Exception, place: str) -> None:
-    """Notes on the error where in a graph it happened, unless it tells already."""
+def _add_place(error: Exception, place: str) -> None:
+    """Adds the place in the graph to the error, unless it has one."""
     notes = getattr(error, "__notes__", [])
     if not place or any(note.startswith("In node ") for note in notes):
         return
@@ -280,7 +280,7 @@ def _tell_place(error: Exception, place: str) -> None:
 
 
 class _Call:
-    """One call and what its gradient needs. get(i) is input i; a lazy operator does not ask for all of them."""
+    """One call and what its gradient needs. get(i) is input i; a lazy operator does not request all of them."""
 
     def __init__(
         self, op_type: str, prop: CustomOpProp, shapes: list[Any], dtypes: list[Any], get: Callable[[int], NDArray]
@@ -293,9 +293,9 @@ class _Call:
         self.op_type, self.prop, self.get = op_type, prop, get
         self.lazy = bool(getattr(prop, "lazy_", False))
         self.inputs: list[NDArray | None] = [None] * self.count
-        self.args: list[Any] = [None] * self.count  # arrays, or None for what was not asked for
+        self.args: list[Any] = [None] * self.count  # arrays, or None for inputs that were not requested
         self.ctx: Context | None = None
-        # The operator's object needs all shapes and dtypes: inputs whose graph does not tell them are computed.
+        # The operator's object needs all shapes and dtypes: inputs whose specs the graph does not know are computed.
         eager = [i for i in range(self.count) if not self.lazy or shapes[i] is None or dtypes[i] is None]
         for i in eager:
             self._read(i)
@@ -336,7 +336,7 @@ class _Call:
         return outputs
 
     def has(self, index: int) -> bool:
-        """Was this input asked for?"""
+        """Whether this input was requested."""
         return self.args[index] is not None
 
     def _forward(self, training: bool, outputs: list[NDArray]) -> None:
@@ -387,7 +387,7 @@ class _Call:
         try:
             return self._gradients(out_grads, create_graph)
         except Exception as error:
-            _tell_place(error, self.place)
+            _add_place(error, self.place)
             raise
 
     def _gradients(self, out_grads: list[NDArray | None], create_graph: bool) -> list[NDArray]:
@@ -421,7 +421,7 @@ class _Call:
 
 
 class _Timed:
-    """Tells the profiler when the code within runs."""
+    """Reports the time of the code within to the profiler."""
 
     __slots__ = ("_begin", "_name")
 

@@ -51,7 +51,7 @@ _CONFIG: dict[str, Any] = {
     "profile_imperative": True,
     "profile_symbolic": True,
 }
-# Known to MXNet: accepted, and of no consequence where everything is recorded anyway.
+# MXNet's further settings: accepted, without effect.
 _ACCEPTED = {
     "profile_all", "profile_symbolic", "profile_imperative", "profile_memory", "profile_api", "filename",
     "continuous_dump", "dump_period", "aggregate_stats", "profile_process", "gpu_memory_profile_filename_prefix",
@@ -82,7 +82,7 @@ class _Recorded:
 
 
 def _with_custom_operators(events: list[_Event]) -> list[_Event]:
-    """events, in which the operators that custom operators called at once bear these ones' names."""
+    """events; operators that a custom operator called directly get its name."""
     category = "Custom Operator"
     spans = [event for event in events if event[1] == category]
     if not spans:
@@ -250,7 +250,7 @@ def _sorted_rows(rows: dict[str, dict[str, float]], sort_by: str, ascending: boo
 
 
 def _memory(sort_by: str, ascending: bool) -> dict[str, dict[str, dict[str, float]]]:
-    """Of the pool of arrays on the CPU, in the form of the times."""
+    """Memory of the pool of arrays on the CPU, in the form of the times."""
     found = _core.memory_statistics(1, 0)
     rows = {}
     for name, key in (("in use", "in_use"), ("at most in use", "peak_in_use"), ("pooled", "pooled")):
@@ -316,18 +316,18 @@ class Domain:
 
 
 class _Span:
-    """Something with a beginning and an end; recorded when it ends while the profiler runs. Usable with ``with``."""
+    """A span of time; recorded when it ends while the profiler runs. Usable with ``with``."""
 
     def __init__(self, name: str, category: str) -> None:
         self.name, self._category = name, category
         self._begin: int | None = None
 
     def start(self) -> None:
-        """The beginning is now."""
+        """Begins now."""
         self._begin = _core.profile_now() if _core.profile_active() else None
 
     def stop(self) -> None:
-        """The end is now."""
+        """Ends now."""
         if self._begin is not None and _core.profile_active():
             event = (self.name, self._category, self._begin, _core.profile_now(), threading.get_native_id(), "")
             with _recorded.lock:
@@ -402,13 +402,13 @@ class Counter:
 
 
 class Marker:
-    """A moment worth seeing."""
+    """A point in time."""
 
     def __init__(self, domain: Domain, name: str) -> None:
         self.name, self._domain = name, domain.name
 
     def mark(self, scope: str = "process") -> None:
-        """It is now. scope: what it concerns, 'global', 'process', 'thread', 'task' or 'marker'."""
+        """Records the current time. scope: what it concerns, 'global', 'process', 'thread', 'task' or 'marker'."""
         if scope not in ("global", "process", "thread", "task", "marker"):
             raise HybridNetValueError(
                 f"Marker.mark: expected scope 'global', 'process', 'thread', 'task' or 'marker', got {scope!r}"

@@ -109,7 +109,7 @@ class Features(OrderedDict):
         return f"[{', '.join(map(repr, self.values()))}]"
 
     def is_enabled(self, feature_name: str) -> bool:
-        """Whether the build has the feature. Raises ValueError for a name that nobody knows."""
+        """Whether the build has the feature. Raises ValueError for an unknown name."""
         name = feature_name.upper()
         if name not in self:
             raise HybridNetValueError(f"Features: expected one of {', '.join(self)}, got {feature_name!r}")

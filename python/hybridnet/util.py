@@ -1,4 +1,4 @@
-"""NumPy semantics switches, and small questions about the machine."""
+"""NumPy semantics switches, and functions that query the machine."""
 
 from __future__ import annotations
 
@@ -155,17 +155,6 @@ def set_module(module: str) -> Callable[[_T], _T]:
         return target
 
     return decorate
-
-
-def np_ufunc_legal_option(key: str, value: Any) -> bool:
-    """Whether an option of a NumPy universal function has an effect that mx.np supports."""
-    return {
-        "where": value is True,
-        "casting": value == "same_kind",
-        "order": value in ("K", "C") or value is None,
-        "dtype": value is None or isinstance(value, (type, str)),
-        "subok": isinstance(value, bool),
-    }.get(key, False)
 
 
 def get_gpu_count() -> int:

@@ -174,7 +174,7 @@ def plot_network(
     title, save_format : str
         Name and format of what ``render()`` writes.
     shape, dtype : dict, optional
-        Of the inputs, by name; edges then tell shape (without the batch) and dtype.
+        Of the inputs, by name; edges then show shape (without the batch) and dtype.
     node_attrs : dict, optional
         Attributes of Graphviz for all nodes, such as ``{"fixedsize": "false"}``.
     hide_weights : bool, default True
@@ -228,7 +228,7 @@ def _warn_of_repeated_names(graph: _Graph) -> None:
 
 
 def _label(node: dict[str, Any]) -> str:
-    """The operator and what tells it apart from others of its kind."""
+    """The operator and the parameters that distinguish it from others of its kind."""
     op, attributes = node["op"], node.get("attrs", {})
     if op == "null":
         return node["name"]

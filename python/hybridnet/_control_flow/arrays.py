@@ -28,9 +28,9 @@ def array_of_number(value: Any, dtype: Any = None) -> NDArray:
 def settle_numbers(
     call: Foreach | WhileLoop, states: list[Any], run: Callable[[list[Any]], Step]
 ) -> tuple[list[Any], Step]:
-    """States as arrays, and the step that run makes of them.
+    """The states as arrays, and run(states).
 
-    Numbers among the states become arrays of the dtype that the body gives back for them. Without numbers run is called
+    Numbers among the states become arrays of the dtype that the body returns for them. Without numbers run is called
     once; with them possibly again, with other dtypes: that of the other arrays where the body refuses float32.
     """
     numbers = [i for i, state in enumerate(states) if rules.is_number(state)]
@@ -113,7 +113,7 @@ class _Rows:
 def _empty_outputs(
     call: Foreach | WhileLoop, states: list[Any], size: int
 ) -> tuple[list[NDArray], Nest, list[NDArray]]:
-    """Outputs of a loop that does not run: what the body would give, found by running it on abstract arrays."""
+    """Outputs of a loop that does not run: what the body would return, found by running it on abstract arrays."""
     from .trace import abstract_step
 
     step, states, parameters = abstract_step(call, states)
@@ -157,8 +157,8 @@ def _zeros(shape: tuple[int, ...], dtype: Any) -> NDArray:
 class _Arguments:
     """What the iterations get: arrays that a body may write into, as in ``s += x``.
 
-    In a graph that makes a new value. Here it must not change the caller's arrays, nor rows that were given out before.
-    So the first iteration gets copies of its slices and states, and the others do if it has written into them.
+    In a graph that makes a new value. Here it must not change the caller's arrays, nor earlier outputs. So
+    the first iteration gets copies of its slices and states, and the others do if it has written into them.
     """
 
     def __init__(self) -> None:
@@ -194,7 +194,7 @@ def _own(results: Sequence[Any], first_id: int) -> list[Any]:
 
 @contextlib.contextmanager
 def _iteration(call: Foreach | WhileLoop, number: int) -> Iterator[None]:
-    """Errors of the package say in which iteration they came; those of inner loops keep their place in front."""
+    """Adds the number of the iteration to errors of the package, behind those of inner loops."""
     try:
         yield
     except errors.HybridNetError as error:

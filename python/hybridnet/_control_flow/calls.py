@@ -28,7 +28,7 @@ class BodyNode:
 
 @dataclass
 class Step:
-    """What one run of a body gave, taken apart."""
+    """What one run of a body returned, as flat lists."""
 
     outs: list[Any]
     out_nest: Nest

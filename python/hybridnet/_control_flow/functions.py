@@ -1,7 +1,7 @@
 """Loops and branches over arrays: foreach, while_loop, cond.
 
 On arrays they are plain Python control flow. In a hybridized block, and on Symbols, the functions given to them are run
-once on abstract arrays; the graph that this leaves holds a loop or a branch as one node, which runs without Python, has
+once on abstract arrays; the resulting graph holds a loop or a branch as one node, which runs without Python, has
 gradients of any order, and is saved with the model. The functions may use any values from around them: arrays,
 parameters, other blocks.
 
@@ -56,9 +56,9 @@ def foreach(
         body is called with (t, x, states), t an int64 array.
     checkpoint : None, "sqrt", int, or function BodyNode -> bool, optional
         In a graph: what is kept for the gradient; the rest is computed again. A number s: the states of every s
-        iterations. "sqrt": s = sqrt(T). A function: asked once for each node of the body, when it is traced, whether
-        to keep what the node gives; kept are these values and the states of all iterations. Saved models keep the
-        answers. On arrays everything is kept, and the function is not called.
+        iterations. "sqrt": s = sqrt(T). A function: called once for each node of the body, when it is traced; True
+        keeps the values of the node. The states of all iterations are kept too. Saved models keep the answers. On
+        arrays everything is kept, and the function is not called.
     truncate_gradient : int, default -1
         Gradients flow through the last so many iterations only.
     detach_every : int, default 0
@@ -122,11 +122,11 @@ def while_loop(
     Parameters
     ----------
     cond : function (*loop_vars) -> array of one element
-        Asked before every iteration; not zero means go on.
+        Called before every iteration; not zero means go on.
     func : function (*loop_vars) -> (outs, loop_vars)
         Or loop_vars alone with has_outputs=False. New variables keep shapes and dtypes.
     loop_vars : array, number or nest of these, at least one
-        A list or tuple is handed on item by item.
+        The items of a list or tuple are separate arguments.
     max_iterations : int, or integer array of one element
         The loop ends after so many iterations at the latest. None: needs exact=True or no outputs.
         An array is read when the loop runs; one from outside of a hybridized block when that is traced. In a graph,
@@ -146,7 +146,7 @@ def while_loop(
         the variables at the begin of segments of s iterations; "sqrt": of segments of at most 32. Where these are more
         than 64, segments of segments are formed, so that never more than 64 copies of the variables are kept,
         whatever max_iterations is. While the gradient of a segment is computed, all its values are kept; with a
-        function (asked as in foreach) its variables and the values for which it said True.
+        function (called as in foreach) its variables and the values for which it returned True.
     name : str, optional
         As the fifth positional argument, text is taken as the name (MXNet's order).
 
@@ -207,7 +207,7 @@ def cond(
     pred : array of one element, number or bool
         On arrays it is read at once; in a graph each run decides. A Python bool decides when the graph is made.
     then_func, else_func : function (*inputs) -> nest of arrays
-        Both give the same structure and dtypes.
+        Both return the same structure and dtypes.
     inputs : sequence, default ()
         Arguments of both functions. As the fourth positional argument, text is taken as `name` (MXNet's order).
     strict_shape : bool, default False

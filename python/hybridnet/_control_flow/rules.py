@@ -1,6 +1,6 @@
-"""What foreach, while_loop and cond demand of their arguments and of what the functions given to them return.
+"""Checks of the arguments of foreach, while_loop and cond, and of what the functions given to them return.
 
-The eager and the traced path both ask here, so that the same mistake gives the same error in both.
+Arrays and graphs share them, so that the same mistake gives the same error in both.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def spec_of(array: Any) -> Spec | None:
 
 
 def has_open_sizes(array: Any) -> bool:
-    """Is the number of axes of a Symbol known, but not all of their sizes?"""
+    """Whether the number of axes of a Symbol is known, but not all of their sizes."""
     specs = [] if isinstance(array, NDArray) else _core.symbol_specs(array)
     return bool(specs) and specs[0][0] is not None and any(d < 0 for d in specs[0][0])
 
@@ -96,7 +96,7 @@ def describe(spec: Spec) -> str:
 
 
 def answer_of(construct: str, policy: Any, node: Any) -> bool:
-    """Whether policy keeps the node's values: a bool, nothing that only looks like one."""
+    """Whether policy keeps the node's values. Raises TypeError unless it returns a bool."""
     answer = policy(node)
     if not isinstance(answer, (bool, np.bool_)):
         fail(
@@ -127,10 +127,10 @@ def check_choice(construct: str, name: str, value: Any, allowed: Sequence[Any]) 
         fail(errors.ParamError, construct, name, expected=" or ".join(repr(a) for a in allowed), given=repr(value))
 
 
-def check_count(construct: str, name: str, value: Any, least: int) -> int:
-    """value must be a whole number of at least least."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < least:
-        fail(errors.ParamError, construct, name, expected=f"an integer of at least {least}", given=repr(value))
+def check_count(construct: str, name: str, value: Any, minimum: int) -> int:
+    """value must be an integer >= minimum."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < minimum:
+        fail(errors.ParamError, construct, name, expected=f"an integer of at least {minimum}", given=repr(value))
     return int(value)
 
 

@@ -1,4 +1,4 @@
-"""foreach, while_loop and cond in graphs: functions run once on abstract arrays, what they leave becomes one node."""
+"""foreach, while_loop and cond in graphs: functions run once on abstract arrays and become one node."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Abstract(_tracing.Scope):
         return self._variables[parameter]
 
     def parameters(self) -> list[Any]:
-        """What the body uses. Parameters whose shapes it has told are initialized."""
+        """The parameters that the body uses. Those whose shapes the trace has found are initialized."""
         for parameter, variable in self._variables.items():
             if parameter._data is None and parameter._deferred_init:
                 parameter._take_traced_shape(variable)
@@ -51,7 +51,7 @@ def _slice_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def abstract_step(call: Foreach | WhileLoop, states: list[Any]) -> tuple[Step, list[NDArray], list[Any]]:
-    """One iteration on abstract arrays: specs of what the body gives. Also the states as arrays, and its parameters."""
+    """One iteration on abstract arrays: specs of its results. Also the states as arrays, and the body's parameters."""
 
     def run(arrays: list[Any]) -> Step:
         slots = [_core.traced_variable(f"state{i}", *(rules.spec_of(a) or (None, None))) for i, a in enumerate(arrays)]
@@ -106,7 +106,7 @@ def _symbol(value: Any) -> Symbol:
 
 
 def _start(given: Any, array: Any) -> Symbol:
-    """The first value of a state. Numbers are nodes, so that loops that start from the same one can be told to."""
+    """The first value of a state. A number becomes a node, so that rewrites see which loops start from equal values."""
     if not rules.is_number(given) or float(given) != given:
         return _symbol(array)
     return symbol.full(array.shape, given, dtype=array.dtype)
@@ -121,7 +121,7 @@ def _parts(symbol: Symbol) -> list[Symbol]:
 
 
 def _checkpoint(call: Foreach | WhileLoop, body: _Body) -> str:
-    """The node's parameter. A policy is asked once per node of the body; its answers become marks on the nodes."""
+    """The node's parameter. A policy is called once per node of the body; its results become marks on the nodes."""
     if not callable(call.checkpoint):
         return "" if call.checkpoint is None else str(call.checkpoint)
     answers = []
@@ -136,7 +136,7 @@ def _checkpoint(call: Foreach | WhileLoop, body: _Body) -> str:
 def _row_numbers(size: int | None, data: list[Symbol]) -> Symbol:
     """0, 1, ... for each row of data, as many as there are when the graph runs; without data, size of them."""
     if not data:
-        assert size is not None  # leading_size has looked
+        assert size is not None  # leading_size has checked it
         return symbol.arange(size, dtype="int64")
     spec = rules.spec_of(data[0])
     rows = data[0]
@@ -184,13 +184,13 @@ def foreach(call: Foreach) -> tuple[Any, Any]:
 class _WhileBodies:
     """Condition and body of a while_loop, traced for states of certain dtypes.
 
-    A condition that writes to states of its own, such as running statistics, becomes part of the body: that asks it for
-    the next iteration and hands on the answer as one more variable. So everything that writes is in the body.
+    A condition that writes to states of its own, such as running statistics, becomes part of the body: the body
+    evaluates it for the next iteration and carries the result as one more variable. So all writes are in the body.
     """
 
     def __init__(self, call: WhileLoop, states: list[Any], free: list[list[int]]) -> None:
         self._call, self._free, self._states = call, free, states
-        self.answer: Any = None  # of the condition for the first iteration, if it is handed on
+        self.answer: Any = None  # the condition before the first iteration, if the loop carries it
         self.condition = self._trace_condition()
         if _core.control_writes_states(self.condition.handle) and call.max_iterations != 0:
             self.answer = self._ask(_starts(call, states))
@@ -269,7 +269,7 @@ def while_loop(call: WhileLoop) -> tuple[Any, Any, Any]:
 
 # ---------------------------------------------------------------------------------------------------------------- cond
 def _may_differ(one: Any, two: Any) -> bool:
-    """Do the shapes of two values differ, or may they: sizes that only running tells?"""
+    """Whether the shapes of two values differ, or may differ in sizes that are known only after a run."""
     specs = rules.spec_of(one), rules.spec_of(two)
     if None not in specs:
         return specs[0] != specs[1]

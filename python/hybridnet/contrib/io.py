@@ -12,7 +12,7 @@ __all__ = ["DataLoaderIter"]
 
 
 class DataLoaderIter(DataIter):
-    """Batches (data, label) of a DataLoader; an incomplete last one is filled up with zeros, and getpad tells.
+    """Batches (data, label) of a DataLoader; an incomplete last one is filled up with zeros; getpad returns how many.
 
     Parameters
     ----------

@@ -267,7 +267,7 @@ class HybridBlock(Block):
     def _trace(self, key: Any, flat: Sequence[Any]) -> tuple[TracedGraph, _tracing.Trace, int]:
         """Runs forward on abstract arrays of the shapes and dtypes of flat.
 
-        Returns the graph, the trace, and what forward asked (bits of _core.trace_reads()).
+        Returns the graph, the trace, and what forward read of abstract arrays (bits of _core.trace_reads()).
         """
         if not flat:
             raise HybridNetValueError(
@@ -471,7 +471,7 @@ class HybridBlock(Block):
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Computes the outputs with F (mx.nd or mx.sym); own parameters arrive by name. Subclasses override it."""
-        raise errors.not_overridden(self, "hybrid_forward(F, x) or forward(x)")
+        raise errors.not_overridden(self, "hybrid_forward() or forward()")
 
     # -- shapes and types of parameters -----------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Runs a traced graph so that a callback sees what every operator takes and gives (Block.register_op_hook)."""
+"""Runs a traced graph so that a callback sees the inputs and outputs of every operator (Block.register_op_hook)."""
 
 from __future__ import annotations
 

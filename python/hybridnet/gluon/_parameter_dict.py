@@ -255,7 +255,7 @@ class ParameterDict:
         allow_missing : bool
             Whether parameters that param_dict lacks keep their value.
         ignore_extra : bool
-            Whether arrays that no parameter wants are skipped.
+            Whether arrays that belong to no parameter are skipped.
         cast_dtype, dtype_source
             See Parameter._load_init.
 

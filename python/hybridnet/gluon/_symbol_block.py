@@ -37,7 +37,7 @@ def _entries(inputs: Any) -> list[Symbol]:
 
 
 def _parameter_dtypes(inputs: Sequence[Symbol], outputs: Symbol) -> dict[str, Any]:
-    """Element types that inference finds when the inputs' types are known; float32 for what it does not tell."""
+    """Element types that inference finds when the inputs' types are known; float32 where it finds none."""
     names = [*outputs.list_arguments(), *outputs.list_auxiliary_states()]
     known: dict[str, Any] = {}
     for variable in inputs:

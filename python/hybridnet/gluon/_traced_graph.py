@@ -1,4 +1,4 @@
-"""What a trace leaves: a graph, what feeds it, and which graph serves which call."""
+"""The result of a trace: a graph, its inputs, and the choice of the graph for a call."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["TracedGraph", "Variants"]
 
 
 class TracedGraph:
-    """A traced forward: the graph, what feeds its inputs, and the compiled form."""
+    """A traced forward: the graph, the sources of its inputs, and the compiled form."""
 
     def __init__(
         self, inputs: list[Symbol], outputs: Symbol, out_nest: Nest, variables: dict[str, Parameter], trained: bool
@@ -82,13 +82,13 @@ class TracedGraph:
         return nests.restore(self.out_nest, [out] if isinstance(out, NDArray) else out)
 
 
-# What forward asked of traced arrays: bits of _core.trace_reads().
+# What forward read of traced arrays: bits of _core.trace_reads().
 READ_SHAPE, READ_RANK, READ_DTYPE, READ_TRAINING = 1, 2, 4, 8
 
 
 class Variants:
-    """Graphs of one input structure. More than one only where forward asked for shapes, types or the training mode:
-    such a graph holds for equal answers only."""
+    """Graphs of one input structure. More than one only where forward reads shapes, types or the training mode: such a
+    graph is valid only for equal ones."""
 
     def __init__(self) -> None:
         self.only: TracedGraph | None = None

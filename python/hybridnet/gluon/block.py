@@ -251,7 +251,7 @@ class Block:
         allow_missing : bool, default False
             Whether parameters that the file lacks keep their value.
         ignore_extra : bool, default False
-            Whether arrays that no parameter wants are skipped.
+            Whether arrays that belong to no parameter are skipped.
         cast_dtype : bool, default False
             Whether element types may differ; dtype_source 'current' casts the file's arrays, 'saved' the parameters.
 

@@ -226,7 +226,7 @@ class Trainer:
                 if not weight._fresh_grad:
                     if ignore_stale_grad:
                         continue
-                    self._complain_stale(param, weight)
+                    self._raise_stale(param, weight)
                 indices.append(i)
                 weights.append(weight)
                 grads.append(param._grad[place])  # type: ignore[index]
@@ -236,7 +236,7 @@ class Trainer:
                 weight._fresh_grad = False
 
     @staticmethod
-    def _complain_stale(param: Parameter, weight: NDArray) -> None:
+    def _raise_stale(param: Parameter, weight: NDArray) -> None:
         raise HybridNetUserWarning(
             f"Gradient of Parameter `{param.name}` on context {weight.context} has not been updated by backward since "
             "last `step`. This could mean a bug in your model that made it only use a subset of the Parameters "

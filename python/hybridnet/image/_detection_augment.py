@@ -149,7 +149,7 @@ class DetRandomCropAug(_RegionAug):
     ----------
     min_object_covered : float, default 0.1
         Share of each object that the part touches which must lie in it.
-    aspect_ratio_range, area_range : (least, most)
+    aspect_ratio_range, area_range : (minimum, maximum)
         Of the part: width / height, share of the image.
     min_eject_coverage : float, default 0.3
         Objects of which less is left are dropped.
@@ -229,7 +229,7 @@ class DetRandomPadAug(_RegionAug):
 
     Parameters
     ----------
-    aspect_ratio_range, area_range : (least, most)
+    aspect_ratio_range, area_range : (minimum, maximum)
         Of the whole: width / height, multiple of the image.
     max_attempts : int, default 50
         Then the image stays as it is.
@@ -330,7 +330,7 @@ def CreateDetAugmenter(
         Strength of random changes.
     inter_method : int, default 2
     min_object_covered, aspect_ratio_range, area_range, min_eject_coverage, max_attempts, pad_val
-        See CreateMultiRandCropAugmenter and DetRandomPadAug, whose area goes up to the most of area_range.
+        See CreateMultiRandCropAugmenter and DetRandomPadAug, whose area is at most the maximum of area_range.
 
     Raises ParamError for wrong mean and std.
     """

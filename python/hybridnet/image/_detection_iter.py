@@ -21,7 +21,7 @@ _BOX = 5  # class and four sides
 
 
 class ImageDetIter(ImageIter):
-    """Batches of images (N, C, H, W) float32 and their objects (N, most objects of an image, width of an object).
+    """Batches of images (N, C, H, W) float32 and their objects (N, maximum of objects per image, width of an object).
 
     A label is a row of numbers: how many the head has (2 or more), how many an object has (5 or more), the rest of the
     head, then class, left, top, right, bottom (shares of width and height) and the rest of each object. Rows that
@@ -92,7 +92,7 @@ class ImageDetIter(ImageIter):
                 return
 
     def _estimate_label_shape(self) -> tuple[int, int]:
-        """The most objects of an image, and numbers per object."""
+        """The largest number of objects in an image, and numbers per object."""
         counts, widths = [], []
         for label in self._labels():
             try:

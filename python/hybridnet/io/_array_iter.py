@@ -56,8 +56,8 @@ class NDArrayIter(DataIter):
     shuffle : bool, default False
         Whether each round has a new order (from numpy.random).
     last_batch_handle : {'pad', 'discard', 'roll_over'}
-        An incomplete last batch is filled up with samples from the beginning (getpad tells how many), left out, or put
-        in front of the next round.
+        An incomplete last batch is filled up with samples from the beginning (getpad returns how many), left out, or
+        put in front of the next round.
     data_name, label_name : str
         Names of arrays given without names.
     layout : str, default 'NCHW'

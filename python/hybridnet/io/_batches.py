@@ -1,4 +1,4 @@
-"""What iterators give: descriptions, batches, and the base of iterators."""
+"""Descriptions of inputs, batches, and the base of iterators."""
 
 from __future__ import annotations
 

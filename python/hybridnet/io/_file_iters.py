@@ -17,17 +17,17 @@ from ._idx_files import read_idx
 __all__ = ["CSVIter", "LibSVMIter", "MNISTIter"]
 
 
-def _read_table(path: str, shape: Sequence[int], dtype: Any, who: str) -> np.ndarray:
+def _read_table(path: str, shape: Sequence[int], dtype: Any, iterator: str) -> np.ndarray:
     """Rows of numbers as an array (rows, *shape)."""
     try:
         table = np.loadtxt(path, delimiter=",", dtype=dtype, ndmin=2)
     except OSError as error:
-        raise FileError(f"{who}: cannot read '{path}': {error}") from error
+        raise FileError(f"{iterator}: cannot read '{path}': {error}") from error
     except ValueError as error:
-        raise FormatError(f"{who}: '{path}' is no table of numbers: {error}") from error
+        raise FormatError(f"{iterator}: '{path}' is no table of numbers: {error}") from error
     if table.shape[1] != math.prod(shape):
         raise ShapeError(
-            f"{who}: rows of '{path}' have {table.shape[1]} values, shape {tuple(shape)} needs {math.prod(shape)}"
+            f"{iterator}: rows of '{path}' have {table.shape[1]} values, shape {tuple(shape)} needs {math.prod(shape)}"
         )
     return table.reshape(-1, *shape)
 
@@ -57,7 +57,7 @@ class CSVIter(_FileIter):
     label_shape : tuple of int, default (1,)
     batch_size : int
     round_batch : bool, default True
-        Whether an incomplete last batch is filled up from the beginning (and getpad tells); else it is left out.
+        Whether an incomplete last batch is filled up from the beginning (getpad returns how many); else it is left out.
     dtype : default 'float32'
 
     Raises FileError, FormatError for files, ShapeError if rows do not fit.

@@ -16,7 +16,7 @@ from ._warping import add_border, shift_hls, warp
 
 __all__ = ["AUGMENTATIONS", "RecordAugmenter"]
 
-# Names and the values that ask for nothing.
+# Names, and the values that change nothing.
 AUGMENTATIONS: dict[str, Any] = {
     "resize": -1,
     "rand_crop": False,

@@ -84,8 +84,8 @@ class ImageRecordIter(DataIter):
     mean_r, mean_g, mean_b, std_r, std_g, std_b, scale : float
         ``(value - mean) / std * scale``.
     round_batch : bool, default True
-        Whether an incomplete last batch is filled up from the beginning (and getpad tells); else it is filled with its
-        own images again, and getpad tells.
+        Whether an incomplete last batch is filled up from the beginning (getpad returns how many); else with its own
+        images again.
     part_index, num_parts : int
         Reads one of num_parts parts of the file.
     preprocess_threads : int, default 4
@@ -110,7 +110,7 @@ class ImageRecordIter(DataIter):
         Side of the square that is cut out and resized.
     brightness, contrast, saturation, pca_noise : float, default 0
     random_h, random_s, random_l : int, default 0
-        Most that is added to hue (0 to 180), saturation and lightness (0 to 255).
+        Largest value added to hue (0 to 180), saturation and lightness (0 to 255).
 
     Raises FileError, FormatError for files, ParamError for arguments that do not exist or contradict each other,
     UnsupportedError for mean_img.
@@ -212,7 +212,7 @@ class ImageRecordIter(DataIter):
         self._ask()
 
     def _ask(self) -> None:
-        """Has the next batch decoded."""
+        """Starts decoding the next batch."""
         self._coming = []
         chosen = self._order[self._cursor : self._cursor + self.batch_size]
         if not chosen:

@@ -13,7 +13,7 @@ __all__ = ["PrefetchingIter", "ResizeIter"]
 
 
 class ResizeIter(DataIter):
-    """Gives size batches per round, starting the inner iterator again where it ends.
+    """Returns size batches per round, starting the inner iterator again where it ends.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ def _list(value: Any) -> list[NDArray]:
 class TestStore(KVStoreBase):
     """Sums over the devices of one process and holds nothing; ``mx.kv.create('teststore')``."""
 
-    __test__ = False  # its name is no invitation to pytest
+    __test__ = False  # pytest must not collect it because of its name
 
     def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
         """Copies value into all arrays of out."""

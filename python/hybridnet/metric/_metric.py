@@ -156,7 +156,7 @@ class PairMetric(EvalMetric):
 
     def _measure(self, label: numpy.ndarray, pred: numpy.ndarray) -> tuple[float, int]:
         """(what the output adds to the sum, to the count)."""
-        raise not_overridden(self, "_measure(label, pred), or update()")
+        raise not_overridden(self, "_measure(label, pred)")
 
 
 register = registry.get_register_func(EvalMetric, "metric")

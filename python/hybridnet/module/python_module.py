@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import ndarray
-from ..errors import ParamError, not_overridden
+from ..errors import ParamError, UnsupportedError, not_overridden
 from ..io import DataBatch
 from .base_module import BaseModule
 
@@ -197,7 +197,9 @@ class PythonLossModule(PythonModule):
 
     def _backward_impl(self) -> None:
         if self._grad_func is None:
-            raise not_overridden(self, "_backward_impl()")
+            raise UnsupportedError(
+                f"{type(self).__name__}: no gradient", fix="pass grad_func, or override _backward_impl()"
+            )
         grad = self._grad_func(self._scores, self._labels)
         self._scores_grad = grad if isinstance(grad, ndarray.NDArray) else ndarray.array(grad)
 

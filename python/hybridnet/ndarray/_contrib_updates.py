@@ -11,7 +11,7 @@ Arrays = Sequence[NDArray]
 
 
 def _scale(rescale_grad: NDArray | float, weight: NDArray) -> NDArray:
-    """The factor of gradients as an array of one number: a loss scale that overflowed skips the update unseen."""
+    """The factor of gradients as an array of one number: if it is not finite, the operator skips the update."""
     from . import full
 
     if isinstance(rescale_grad, NDArray):

@@ -154,12 +154,12 @@ def from_dlpack(dlpack: Any) -> NDArray:
 
 
 def to_dlpack_for_read(data: NDArray) -> Any:
-    """A DLPack capsule sharing data's memory; the taker only reads."""
+    """A DLPack capsule sharing data's memory; the consumer only reads."""
     return data.to_dlpack_for_read()
 
 
 def to_dlpack_for_write(data: NDArray) -> Any:
-    """A DLPack capsule sharing data's memory; the taker may write."""
+    """A DLPack capsule sharing data's memory; the consumer may write."""
     return data.to_dlpack_for_write()
 
 

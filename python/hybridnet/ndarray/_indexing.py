@@ -1,7 +1,7 @@
 """x[key] and x[key] = value with NumPy's rules.
 
 Slices that lie in one piece of memory are views, which write through; others are copies. While gradients are recorded,
-reading goes through operators (slice, Reshape, take), so that gradients find their way.
+reading goes through operators (slice, Reshape, take), so that gradients flow through it.
 """
 
 from __future__ import annotations

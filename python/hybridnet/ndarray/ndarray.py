@@ -87,7 +87,7 @@ class NDArray(_core.NDArrayBase):
         return getattr(ufunc, method)(*converted, **kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Other functions of NumPy see the values and give NumPy arrays; ``mx.np`` has them for arrays."""
+        """Other functions of NumPy run on the values and return NumPy arrays."""
         return func(*_as_numpy(args), **_as_numpy(kwargs))
 
     def __dlpack__(self, **_: Any) -> Any:
@@ -97,11 +97,11 @@ class NDArray(_core.NDArrayBase):
         return (1, 0)
 
     def to_dlpack_for_read(self) -> Any:
-        """A DLPack capsule sharing this memory; the taker only reads."""
+        """A DLPack capsule sharing this memory; the consumer only reads."""
         return _core.to_dlpack(self, False)
 
     def to_dlpack_for_write(self) -> Any:
-        """A DLPack capsule sharing this memory; the taker may write."""
+        """A DLPack capsule sharing this memory; the consumer may write."""
         _core.note_overwrite(self)
         return _core.to_dlpack(self, True)
 
@@ -174,7 +174,7 @@ class NDArray(_core.NDArrayBase):
 
     @property
     def handle(self) -> NDArray:
-        """The array itself: what MXNet programs pass on as its handle."""
+        """The array itself: MXNet programs pass it on as a handle."""
         return self
 
     # ------------------------------------------------------------------------------------------------------- indexing

@@ -21,7 +21,7 @@ _PREFIXES = {
     "_image_": "image",
     "_sparse_": "sparse",
 }
-# Names of mx.np and mx.npx, which have namespaces of their own.
+# Operators with NumPy's interface; nd and sym do not show them.
 _NUMPY_PREFIXES = ("_np_", "_npi_", "_npx_")
 
 

@@ -25,7 +25,7 @@ def _given(**options: Any) -> dict[str, Any]:
 
 
 class RandomFunctions:
-    """Random functions that give NDArrays or, symbolic, nodes of a graph; both modules show the methods of one.
+    """Random functions that return NDArrays or, symbolic, nodes of a graph; both modules show the methods of one.
 
     Parameters of a distribution are all numbers (then shape says how many are drawn, default one) or all NDArrays or
     Symbols (then each of their elements has draws of the given shape of its own). dtype: float32 if not given; ctx:

@@ -135,7 +135,7 @@ class BaseRNNCell:
         begin_state : list of Symbol, optional
         layout : 'NTC' or 'TNC'
         merge_outputs : bool, optional
-            True: one Symbol in layout; False: a list; None: whichever is at hand.
+            True: one Symbol in layout; False: a list; None: the form that needs no conversion.
 
         Returns (outputs, states).
         """

@@ -54,7 +54,7 @@ class ModifierCell(BaseRNNCell):
 
 
 def _zoneout(rate: float, new: Symbol, old: Symbol) -> Symbol:
-    """new, with some elements as they were."""
+    """new, with some elements of the old value."""
     return symbol.where(symbol.Dropout(symbol.ones_like(new), p=rate), new, old) if rate else new
 
 

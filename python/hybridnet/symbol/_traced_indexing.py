@@ -1,4 +1,4 @@
-"""x[key] of a traced array: slices become operators, because shapes are known; arrays as keys become take."""
+"""x[key] of a traced array: slices become operators, arrays as keys become take."""
 
 from __future__ import annotations
 

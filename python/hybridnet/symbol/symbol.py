@@ -133,7 +133,7 @@ class Symbol(_core.SymbolBase):
         return _core.symbol_list_auxiliary_states(self)
 
     def list_inputs(self) -> list[str]:
-        """Names of all variables, in the order that they are met."""
+        """Names of all variables, in the order in which the graph is visited."""
         return _core.symbol_list_inputs(self)
 
     def list_outputs(self) -> list[str]:

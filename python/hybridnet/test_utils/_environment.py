@@ -1,4 +1,4 @@
-"""The world around a test: default device, environment variables, stderr, files, repetition."""
+"""The environment of a test: default device, environment variables, stderr, files, repetition."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _set(variables: Mapping[str, str | None]) -> None:
 
 @contextmanager
 def discard_stderr() -> Iterator[None]:
-    """Sends everything written to stderr, also by C++, to nowhere."""
+    """Discards everything written to stderr, also by C++."""
     with tempfile.TemporaryFile() as nowhere:
         kept = os.dup(2)
         try:
@@ -70,7 +70,7 @@ def discard_stderr() -> Iterator[None]:
 
 
 def retry(n: int) -> Callable[[Callable[..., Any]], Callable[..., None]]:
-    """Decorator for tests that chance may fail: the last of n AssertionErrors is the one that counts."""
+    """Decorator for tests that may fail by chance: runs them up to n times; the last AssertionError is raised."""
     if n < 1:
         raise HybridNetValueError(f"retry: n is {n}; expected at least 1")
 

@@ -1,4 +1,4 @@
-"""How often each node of a graph ran: what tests of laziness and of rewrites ask."""
+"""How often each node of a graph ran, for tests of laziness and of rewrites."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a random generator draws from the distribution it promises."""
+"""Whether a random generator draws from the expected distribution."""
 
 from __future__ import annotations
 

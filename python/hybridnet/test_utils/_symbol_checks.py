@@ -297,8 +297,8 @@ def check_consistency(
 ) -> dict[str, Any]:
     """Raises AssertionError unless a symbol gives the same outputs and gradients in every setting of ctx_list.
 
-    ctx_list: keyword arguments of ``simple_bind`` (``ctx``, shapes, ``type_dict``). The most precise one is the truth
-    unless ground_truth (arrays by output and argument name) is given; it is returned.
+    ctx_list: keyword arguments of ``simple_bind`` (``ctx``, shapes, ``type_dict``). The most precise one is the
+    reference unless ground_truth (arrays by output and argument name) is given; it is returned.
     """
     symbols = [sym] * len(ctx_list) if isinstance(sym, Symbol) else list(sym)
     if len(ctx_list) < 2 or len(symbols) != len(ctx_list):

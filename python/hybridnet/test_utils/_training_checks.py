@@ -1,4 +1,4 @@
-"""Blocks against their hybridized selves, optimizers against each other, an iterator that costs nothing."""
+"""Blocks against their hybridized selves, optimizers against each other, an iterator without reading costs."""
 
 from __future__ import annotations
 

@@ -203,7 +203,10 @@ def test_image_records_are_augmented_shuffled_and_parted(tmp_path, rng):
     [
         ({"data_shape": (2, 4, 4)}, "data_shape"),
         ({"data_shape": (3, 4, 4), "mean_img": "mean.bin"}, "mean_img is not supported"),
-        ({"data_shape": (3, 4, 4), "max_rotate_angel": 10}, r"(?s)no argument 'max_rotate_angel'.*'max_rotate_angle'"),
+        (
+            {"data_shape": (3, 4, 4), "max_rotate_angel": 10},
+            r"(?s)unknown keyword 'max_rotate_angel'.*'max_rotate_angle'",
+        ),
         ({"data_shape": (3, 4, 4), "random_resized_crop": True, "rand_crop": True}, "conflicts with rand_crop"),
         ({"data_shape": (3, 4, 4), "min_random_area": 2}, "min_random_area=2 is above max_random_area"),
         ({"data_shape": (3, 4, 4), "pad": -1}, "pad must not be negative"),

@@ -143,8 +143,8 @@ def test_an_uninitialized_parameter(hybrid):
     net.hybridize(hybrid)
     assert text_of(lambda: net(mx.nd.ones((1, 2)))).splitlines()[:2] == [
         "Parameter 'dense_weight' has not been initialized.",
-        "  Fix: call net.initialize() before the first batch, and give collect_params() to Trainer: Block.params lacks the "
-        "parameters of the blocks inside.",
+        "  Fix: call net.initialize() before the first batch, and give collect_params() to Trainer: Block.params lacks "
+        "the parameters of the blocks inside.",
     ]
 
 

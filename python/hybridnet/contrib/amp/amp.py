@@ -188,10 +188,10 @@ def init_trainer(optimizer_or_trainer: Any) -> None:
     trainer._amp_original_scale = trainer._scale
 
 
-def _scaler(trainer: Any, who: str) -> LossScaler:
+def _scaler(trainer: Any, function: str) -> LossScaler:
     scaler = getattr(trainer, "_amp_loss_scaler", None)
     if scaler is None:
-        raise ParamError(f"amp.{who}: Loss scaler is not initialized, did you forget to call amp.init_trainer()?")
+        raise ParamError(f"amp.{function}: Loss scaler is not initialized, did you forget to call amp.init_trainer()?")
     return scaler
 
 

@@ -1,4 +1,4 @@
-"""LossScaler: the factor that keeps small gradients alive in 16 bits."""
+"""LossScaler: the factor that keeps small gradients from underflow in 16 bits."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class _TokenEmbedding(Vocabulary):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._vec_len = 0
-        self._idx_to_vec: Any = None  # an NDArray once there are vectors
+        self._idx_to_vec: Any = None  # an NDArray as soon as vectors are known
 
     @classmethod
     def _check_pretrained_file_names(cls, pretrained_file_name: str) -> None:
@@ -93,7 +93,7 @@ class _TokenEmbedding(Vocabulary):
         init_unknown_vec: Callable[..., NDArray],
         encoding: str = "utf8",
     ) -> None:
-        """Reads all vectors; tokens of the file come behind those that there are. Raises FileError, TextError."""
+        """Reads all vectors; tokens of the file are appended to the known ones. Raises FileError, TextError."""
         path = os.path.expanduser(pretrained_file_path)
         vectors: list[list[float]] = []
         unknown: list[float] | None = None
@@ -164,7 +164,7 @@ class _TokenEmbedding(Vocabulary):
     def get_vecs_by_tokens(self, tokens: Any, lower_case_backup: bool = False) -> NDArray:
         """Vector of a token (vec_len,), or those of a list (n, vec_len); unknown ones have that of the unknown token.
 
-        lower_case_backup: whether tokens that there are not are looked for in lower case.
+        lower_case_backup: whether unknown tokens are looked up in lower case.
         """
         single = not isinstance(tokens, list)
         numbers = [

@@ -91,7 +91,7 @@ class Vocabulary:
         return self._token_to_idx.get(tokens, UNKNOWN_IDX)
 
     def to_tokens(self, indices: Any) -> Any:
-        """Token of a number, or list of tokens of a list. Raises ParamError for numbers that there are not."""
+        """Token of a number, or list of tokens of a list. Raises ParamError for unknown numbers."""
         numbers = indices if isinstance(indices, list) else [indices]
         for number in numbers:
             if not isinstance(number, int) or not 0 <= number < len(self):

@@ -1,8 +1,8 @@
 """Memory that a worker process fills and the main process reads without copying.
 
 A buffer is an anonymous file (memfd) of the worker; the main process opens it through /proc and maps it once. A buffer
-is free again when the last array on it is gone in the main process, which tells the worker with its next task. Nothing
-has a name, so nothing can be left behind.
+is free again when the last array on it is gone in the main process, which reports it to the worker with its next
+task. Buffers have no names in the file system, so none can be left behind.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ def _view(memory: mmap.mmap, shape: tuple[int, ...], dtype: np.dtype) -> np.ndar
 
 
 class BufferPool:
-    """The worker's side: gives buffers for arrays and takes them back."""
+    """The worker's side: allocates buffers for arrays and reuses them."""
 
     def __init__(self) -> None:
         self._memory: dict[int, mmap.mmap] = {}
         # Handles are not the descriptors: the system gives a closed one's number to the next buffer, which the main
-        # process, not yet told of the first one's end, would take for the first.
+        # process would take for the first one until it learns that the first one is closed.
         self._descriptors: dict[int, int] = {}
         self._next_handle = 0
         self._free: list[int] = []

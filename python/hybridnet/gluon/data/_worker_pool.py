@@ -1,7 +1,7 @@
 """Worker processes that make batches, and the pool that feeds them.
 
 Each worker has a pipe for tasks and one for results. Arrays travel through shared buffers, everything else through the
-pipe. The pool waits for results and for deaths at once, so a killed worker is noticed immediately.
+pipe. The pool waits for results and for the end of workers at once, so a killed worker is noticed immediately.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ __all__ = ["DataLoaderTimeout", "WorkerDied", "WorkerPool"]
 # order, before the loader's finalizer stops the pool.
 _RUNNING: set[WorkerPool] = set()
 
-# How often an idle worker looks whether its parent still lives, in seconds.
+# Interval, in seconds, in which an idle worker checks that its parent is alive.
 _PARENT_CHECK = 2.0
 
 
 class WorkerDied(HybridNetError):
-    """A worker process ended without being asked to."""
+    """A worker process ended unexpectedly."""
 
 
 class DataLoaderTimeout(HybridNetError, TimeoutError):
@@ -170,7 +170,7 @@ class _Handle:
 
 
 class WorkerPool:
-    """num_workers processes; tickets are answered in any order and kept until asked for."""
+    """num_workers processes; results come in any order and are kept until get() takes them."""
 
     def __init__(self, num_workers: int, dataset: Any, batchify: Callable[[list[Any]], Any] | None) -> None:
         # Workers inherit the dataset by fork: nothing has to be pickled.
@@ -257,7 +257,7 @@ class WorkerPool:
                 fix="pass a larger timeout= to DataLoader, or try num_workers=0 to see where it stands",
             )
         for item in ready:
-            # A worker's answers go before the news of its death.
+            # The results of a worker are read before its death is reported.
             if item in pipes:
                 self._take_answer(pipes[item])
         if not any(item in pipes for item in ready):
@@ -300,7 +300,7 @@ class WorkerPool:
         )
 
     def abandon(self, tickets: Sequence[int]) -> None:
-        """Tickets whose answers nobody will ask for. Safe in finalizers: it never waits."""
+        """Tickets whose results are not needed any more. Safe in finalizers: it never waits."""
         self._given_up.extend(tickets)
         if self._lock.acquire(blocking=False):
             try:
@@ -323,7 +323,7 @@ class WorkerPool:
 
     @property
     def alive(self) -> bool:
-        """Whether there are workers to ask."""
+        """Whether the workers run."""
         return bool(self._workers)
 
     def stop(self) -> None:

@@ -20,7 +20,7 @@ def _numpy(sample: Any) -> np.ndarray:
 
 
 def stack_arrays(samples: Sequence[Any], allocate: Callable[[tuple[int, ...], np.dtype], np.ndarray]) -> np.ndarray:
-    """Samples of one shape as one NumPy array with a new first axis, in memory that allocate(shape, dtype) gives.
+    """Samples of one shape as one NumPy array with a new first axis, in memory that allocate(shape, dtype) returns.
 
     Raises ParamError if shapes differ.
     """

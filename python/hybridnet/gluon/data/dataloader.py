@@ -53,7 +53,7 @@ def _as_in_context(data: Any, ctx: Context) -> Any:
 
 
 class DataLoader:
-    """Gives the batches of a dataset, as often as it is iterated over.
+    """Iterates over the batches of a dataset, any number of times.
 
     Parameters
     ----------
@@ -266,7 +266,7 @@ class _ProcessRound:
 
 
 class _Prefetched:
-    """One round: keeps `prefetch` batches asked for beyond the one being waited for, and gives them in order."""
+    """One round: requests `prefetch` batches ahead and returns them in order."""
 
     def __init__(self, source: Any, batch_sampler: Any, prefetch: int) -> None:
         self._source = source

@@ -1,4 +1,4 @@
-"""Datasets: what has a length and gives samples by number."""
+"""Datasets: objects with a length and samples by number."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class FilterSampler(Sampler):
 
 
 class BatchSampler(Sampler):
-    """Groups what sampler gives into lists of batch_size.
+    """Groups the numbers of a sampler into lists of batch_size.
 
     last_batch: what becomes of an incomplete last group: 'keep' gives it, 'discard' drops it, 'rollover' puts it in
     front of the next round. Raises ParamError for other values or batch_size < 1.

@@ -1,4 +1,4 @@
-"""Files of trained parameters on this machine. Nothing is fetched: Apache MXNet's server may go any day."""
+"""Files of trained parameters on this machine. Nothing is fetched: Apache MXNet's server may be switched off."""
 
 from __future__ import annotations
 

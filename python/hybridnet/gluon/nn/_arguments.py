@@ -19,7 +19,7 @@ def positive(what: str, value: int) -> int:
 
 
 def unknown_or_positive(what: str, value: int) -> int:
-    """value if it is an int >= 1, or 0 or -1 for a size that the first batch will tell. Raises ParamError."""
+    """value if it is an int >= 1, or 0 or -1 for a size that is found from the first batch. Raises ParamError."""
     if not isinstance(value, (int, numbers.Integral)) or isinstance(value, bool) or value < -1:
         raise ParamError(f"{what}: expected an int >= 1, or 0 or -1 for unknown, got {value!r}")
     return max(int(value), 0)

@@ -108,7 +108,7 @@ class BatchNorm(_BatchNorm):
         Whether running statistics are used in training too.
     beta_initializer, gamma_initializer, running_mean_initializer, running_variance_initializer
     in_channels : int, default 0
-        0: the first batch will tell.
+        0: found from the first batch.
     """
 
 

@@ -47,13 +47,13 @@ class _Pooling(HybridBlock):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        who, n = type(self).__name__, self._dimensions
-        one_of(f"{who}.layout", layout, _LAYOUTS[n])
-        kernel = sizes(f"{who}.pool_size", pool_size, n, 1)
+        layer, n = type(self).__name__, self._dimensions
+        one_of(f"{layer}.layout", layout, _LAYOUTS[n])
+        kernel = sizes(f"{layer}.pool_size", pool_size, n, 1)
         self._kwargs: dict[str, Any] = {
             "kernel": kernel,
-            "stride": kernel if strides is None else sizes(f"{who}.strides", strides, n, 1),
-            "pad": sizes(f"{who}.padding", padding, n, 0),
+            "stride": kernel if strides is None else sizes(f"{layer}.strides", strides, n, 1),
+            "pad": sizes(f"{layer}.padding", padding, n, 0),
             "global_pool": global_pool,
             "pool_type": pool_type,
             "layout": layout,

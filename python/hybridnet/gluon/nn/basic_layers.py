@@ -122,7 +122,7 @@ class Dense(HybridBlock):
         Of the parameters.
     weight_initializer, bias_initializer : Initializer or str, optional
     in_units : int, default 0
-        Size of the input; 0 or -1: the first batch will tell.
+        Size of the input; 0 or -1: found from the first batch.
 
     Raises ParamError if units < 1; ShapeError if a batch disagrees with in_units.
     """
@@ -259,7 +259,7 @@ class Flatten(HybridBlock):
 
 
 class Identity(HybridBlock):
-    """Gives its input."""
+    """Returns its input."""
 
     def __init__(self, prefix: str | None = None, params: Any = None) -> None:
         super().__init__(prefix=prefix, params=params)

@@ -50,31 +50,31 @@ class _Conv(HybridBlock):
         params: Any = None,
     ) -> None:
         super().__init__(prefix=prefix, params=params)
-        who, n = type(self).__name__, self._dimensions
+        layer, n = type(self).__name__, self._dimensions
         if self._layouts:
-            one_of(f"{who}.layout", layout, self._layouts)
-        self._channels = positive(f"{who}.channels", channels)
-        self._in_channels = unknown_or_positive(f"{who}.in_channels", in_channels)
-        groups = positive(f"{who}.groups", groups)
+            one_of(f"{layer}.layout", layout, self._layouts)
+        self._channels = positive(f"{layer}.channels", channels)
+        self._in_channels = unknown_or_positive(f"{layer}.in_channels", in_channels)
+        groups = positive(f"{layer}.groups", groups)
         if channels % groups or self._in_channels % groups:
             raise ParamError(
-                f"{who}: channels and in_channels must be multiples of groups, got channels={channels}, "
+                f"{layer}: channels and in_channels must be multiples of groups, got channels={channels}, "
                 f"in_channels={self._in_channels}, groups={groups}"
             )
-        kernel = sizes(f"{who}.kernel_size", kernel_size, n, 1)
+        kernel = sizes(f"{layer}.kernel_size", kernel_size, n, 1)
         self._op_name = op_name or ("Deconvolution" if self._transposed else "Convolution")
         self._kwargs: dict[str, Any] = {
             "kernel": kernel,
-            "stride": sizes(f"{who}.strides", strides, n, 1),
-            "dilate": sizes(f"{who}.dilation", dilation, n, 1),
-            "pad": sizes(f"{who}.padding", padding, n, 0),
+            "stride": sizes(f"{layer}.strides", strides, n, 1),
+            "dilate": sizes(f"{layer}.dilation", dilation, n, 1),
+            "pad": sizes(f"{layer}.padding", padding, n, 0),
             "num_filter": self._channels,
             "num_group": groups,
             "no_bias": not use_bias,
             "layout": layout,
         }
         if adj is not None:
-            self._kwargs["adj"] = self.outpad = sizes(f"{who}.output_padding", adj, n, 0)
+            self._kwargs["adj"] = self.outpad = sizes(f"{layer}.output_padding", adj, n, 0)
         shape = _weight_shape(self._transposed, self._channels, self._in_channels, groups, kernel, layout)
         with self.name_scope():
             self.weight = self.params.get("weight", shape=shape, init=weight_initializer, allow_deferred_init=True)
@@ -219,7 +219,7 @@ class Conv2D(_PlainConv):
     use_bias : bool, default True
     weight_initializer, bias_initializer : Initializer or str, optional
     in_channels : int, default 0
-        0: the first batch will tell.
+        0: found from the first batch.
 
     Raises ParamError for values out of range; ShapeError if a batch disagrees with in_channels or is too small.
     """

@@ -1,4 +1,4 @@
-"""Cells that change what passes between steps: dropout, zoneout, residual connections."""
+"""Cells that change the values between steps: dropout, zoneout, residual connections."""
 
 from __future__ import annotations
 

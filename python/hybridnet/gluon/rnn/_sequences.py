@@ -152,7 +152,7 @@ def begin_state_of(cell: Any, begin_state: Any, inputs: Any, layout: str) -> Any
 
 def _dtype_of(dtype: Any) -> dict[str, Any]:
     """The element type of states for such inputs: float32, unless they have another floating type."""
-    # float32 is not said, so that begin_state of cells that take no dtype goes on working.
+    # float32 is not passed on, because begin_state of some cells takes no dtype.
     return {} if dtype is None or dtype == np.float32 or np.dtype(dtype).kind in "iub" else {"dtype": dtype}
 
 
@@ -161,7 +161,7 @@ def zeros_for_batch(inputs: Symbol, batch_axis: int) -> Callable[..., Symbol]:
 
     def zeros(shape: Any, name: str | None = None, dtype: Any = None, **attrs: Any) -> Symbol:
         axis = max(attrs.get("__layout__", "N").find("N"), 0)
-        if [i for i, size in enumerate(shape) if size == 0] != [axis]:  # inference has to find more than the batch size
+        if [i for i, size in enumerate(shape) if size == 0] != [axis]:  # more sizes than the batch size are unknown
             return symbol.zeros(shape, dtype=dtype, name=name, **attrs)
         row = symbol.zeros((*shape[:axis], 1, *shape[axis + 1 :]), dtype=dtype)
         return symbol.broadcast_like(row, inputs, lhs_axes=(axis,), rhs_axes=(batch_axis,), name=name, **attrs)

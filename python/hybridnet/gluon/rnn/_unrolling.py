@@ -29,7 +29,7 @@ def _symbols(value: Any) -> set[int]:
 
 
 class Attributes:
-    """What a cell and the blocks below hold, to tell whether a step leaves something for the next one."""
+    """The attributes of a cell and of the blocks below, to find out whether a step stores values for the next one."""
 
     def __init__(self, cell: Block) -> None:
         self._of = [(block, dict(vars(block))) for block in _blocks(cell)]
@@ -46,7 +46,7 @@ class Attributes:
         return False
 
     def restore(self) -> None:
-        """Puts back what there was."""
+        """Restores the attributes."""
         for block, before in self._of:
             vars(block).clear()
             vars(block).update(before)
@@ -64,7 +64,7 @@ def run_steps(
 ) -> tuple[Any, list[Any]]:
     """step, a step of cell, over the inputs from states on; arguments and results as RecurrentCell.unroll.
 
-    A graph holds one step for all, unless cell keeps values of a step for the next one on itself.
+    A graph holds one step for all, unless the cell stores values for the next step in its attributes.
     """
     if is_traced_sequence(inputs, layout):
         attributes = Attributes(cell)

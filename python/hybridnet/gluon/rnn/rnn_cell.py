@@ -27,8 +27,8 @@ __all__ = [
 class RecurrentCell(Block):
     """Base of cells. A call is one step: ``output, states = cell(input, states)``.
 
-    Subclasses write state_info and forward(inputs, states) or, derived from HybridRecurrentCell, hybrid_forward. One
-    that keeps values of a step on itself for the next is unrolled step by step in graphs, and forgets them in reset.
+    Subclasses write state_info and forward(inputs, states) or, derived from HybridRecurrentCell, hybrid_forward. A
+    cell that stores values for the next step in its attributes is unrolled step by step in graphs; reset deletes them.
     """
 
     def __init__(self, prefix: str | None = None, params: Any = None) -> None:
@@ -96,7 +96,7 @@ class RecurrentCell(Block):
         layout : str, default 'NTC'
             Of inputs, if they are one array, and of merged outputs.
         merge_outputs : bool, optional
-            True: one array; False: a list of steps; None: whichever is at hand.
+            True: one array; False: a list of steps; None: the form that needs no conversion.
         valid_length : NDArray or Symbol (N,), optional
             Outputs beyond are zero, and the states are those after each sample's last valid step.
 
@@ -154,9 +154,9 @@ class _GatedCell(HybridRecurrentCell):
         params: Any = None,
     ) -> None:
         super().__init__(prefix=prefix, params=params)
-        who = type(self).__name__
-        self._hidden_size = positive(f"{who}.hidden_size", hidden_size)
-        self._input_size = unknown_or_positive(f"{who}.input_size", input_size)
+        layer = type(self).__name__
+        self._hidden_size = positive(f"{layer}.hidden_size", hidden_size)
+        self._input_size = unknown_or_positive(f"{layer}.input_size", input_size)
         rows = self._gates * hidden_size
         self.i2h_weight = self._make("i2h_weight", (rows, self._input_size), i2h_weight_initializer)
         self.h2h_weight = self._make("h2h_weight", (rows, self._recurrent_size()), h2h_weight_initializer)
@@ -198,7 +198,7 @@ class RNNCell(_GatedCell):
     activation : str or callable, default 'tanh'
     i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer
     input_size : int, default 0
-        0: the first batch will tell.
+        0: found from the first batch.
     """
 
     def __init__(
@@ -252,7 +252,7 @@ class LSTMCell(_GatedCell):
     hidden_size : int
     i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer
     input_size : int, default 0
-        0: the first batch will tell.
+        0: found from the first batch.
     activation : str, default 'tanh'
         Of candidate and memory.
     recurrent_activation : str, default 'sigmoid'

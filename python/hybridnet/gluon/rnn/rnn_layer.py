@@ -46,14 +46,14 @@ class _RNNLayer(HybridBlock):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        who = type(self).__name__
-        self._hidden_size = positive(f"{who}.hidden_size", hidden_size)
-        self._num_layers = positive(f"{who}.num_layers", num_layers)
-        self._input_size = unknown_or_positive(f"{who}.input_size", input_size)
-        self._projection_size = positive(f"{who}.projection_size", projection_size) if projection_size else None
-        self._layout = one_of(f"{who}.layout", layout, ("TNC", "NTC"))
+        layer = type(self).__name__
+        self._hidden_size = positive(f"{layer}.hidden_size", hidden_size)
+        self._num_layers = positive(f"{layer}.num_layers", num_layers)
+        self._input_size = unknown_or_positive(f"{layer}.input_size", input_size)
+        self._projection_size = positive(f"{layer}.projection_size", projection_size) if projection_size else None
+        self._layout = one_of(f"{layer}.layout", layout, ("TNC", "NTC"))
         if not 0 <= dropout <= 1:
-            raise ParamError(f"{who}.dropout: expected a number in [0, 1], got {dropout!r}")
+            raise ParamError(f"{layer}.dropout: expected a number in [0, 1], got {dropout!r}")
         self._mode = mode
         self._gates = _GATES[mode]
         self._dropout = dropout
@@ -293,7 +293,7 @@ class LSTM(_RNNLayer):
     bidirectional : bool, default False
         Whether each layer also runs backwards; outputs of both directions are joined.
     input_size : int, default 0
-        0: the first batch will tell.
+        0: found from the first batch.
     i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer
     projection_size : int, optional
         Outputs are projected to that size. Source: Sak et al., arXiv 1402.1128.

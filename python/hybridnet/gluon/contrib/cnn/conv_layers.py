@@ -59,18 +59,18 @@ class DeformableConvolution(HybridBlock):
         params: Any = None,
     ) -> None:
         super().__init__(prefix=prefix, params=params)
-        who = type(self).__name__
-        one_of(f"{who}.layout", layout, ("NCHW",))
-        channels = positive(f"{who}.channels", channels)
-        groups = positive(f"{who}.groups", groups)
-        in_channels = unknown_or_positive(f"{who}.in_channels", in_channels)
-        kernel = sizes(f"{who}.kernel_size", kernel_size, 2, 1)
-        self._points = positive(f"{who}.num_deformable_group", num_deformable_group) * kernel[0] * kernel[1]
+        layer = type(self).__name__
+        one_of(f"{layer}.layout", layout, ("NCHW",))
+        channels = positive(f"{layer}.channels", channels)
+        groups = positive(f"{layer}.groups", groups)
+        in_channels = unknown_or_positive(f"{layer}.in_channels", in_channels)
+        kernel = sizes(f"{layer}.kernel_size", kernel_size, 2, 1)
+        self._points = positive(f"{layer}.num_deformable_group", num_deformable_group) * kernel[0] * kernel[1]
         common = {
             "kernel": kernel,
-            "stride": sizes(f"{who}.strides", strides, 2, 1),
-            "dilate": sizes(f"{who}.dilation", dilation, 2, 1),
-            "pad": sizes(f"{who}.padding", padding, 2, 0),
+            "stride": sizes(f"{layer}.strides", strides, 2, 1),
+            "dilate": sizes(f"{layer}.dilation", dilation, 2, 1),
+            "pad": sizes(f"{layer}.padding", padding, 2, 0),
             "num_group": groups,
         }
         moves = self._points * self._numbers_per_point

@@ -1,4 +1,4 @@
-"""Whether a metric got better: what checkpoints and early stopping ask."""
+"""Whether a metric improved, for checkpoints and early stopping."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def _less(a: float, b: float) -> bool:
     return a < b
 
 
-def comparison_for(mode: str, monitor: Any, who: str) -> Callable[[float, float], bool]:
+def comparison_for(mode: str, monitor: Any, handler: str) -> Callable[[float, float], bool]:
     """greater or less, by mode 'max', 'min' or 'auto': greater for accuracy and F1, else less."""
     if mode not in ("auto", "min", "max"):
-        warnings.warn(f"{who}: mode {mode} is unknown, fallback to auto mode", RuntimeWarning, stacklevel=3)
+        warnings.warn(f"{handler}: mode {mode} is unknown, fallback to auto mode", RuntimeWarning, stacklevel=3)
         mode = "auto"
     if mode == "auto":
         name = str(monitor.get()[0]).lower()
@@ -30,5 +30,5 @@ def comparison_for(mode: str, monitor: Any, who: str) -> Callable[[float, float]
 
 
 def worst(comparison: Callable[[float, float], bool]) -> float:
-    """A value that every other one beats."""
+    """The value that every other value improves on."""
     return -math.inf if comparison is _greater else math.inf

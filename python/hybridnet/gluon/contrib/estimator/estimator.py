@@ -228,7 +228,7 @@ class Estimator:
             for handler in epoch_begin:
                 handler.epoch_begin(self)
             self._fit_epoch(train_data, handlers[2], handlers[3], batch_axis)
-            # A list, so that all handlers hear of the end, also those behind one that stops.
+            # A list, so that all handlers are called, also those behind one that stops.
             answers = [handler.epoch_end(self) for handler in epoch_end]
             stop = any(answers)
         for handler in train_end:

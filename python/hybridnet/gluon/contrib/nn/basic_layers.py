@@ -30,7 +30,7 @@ class HybridConcurrent(nn.HybridConcatenate):
 
 
 class Identity(nn.Identity):
-    """Gives its input: the short cut in ``HybridConcurrent``."""
+    """Returns its input: the short cut in ``HybridConcurrent``."""
 
 
 class SparseEmbedding(nn.Embedding):

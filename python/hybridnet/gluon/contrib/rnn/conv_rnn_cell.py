@@ -219,7 +219,7 @@ class Conv2DLSTMCell(_ConvLSTMCell):
     ----------
     input_shape : tuple of int
         Of one sample and step, in conv_layout without N: (channels, *sizes) or (*sizes, channels). Channels may be 0:
-        the first batch will tell.
+        found from the first batch.
     hidden_channels : int
     i2h_kernel, h2h_kernel : int or tuple of int
         h2h_kernel is odd: the state keeps its size.

@@ -115,7 +115,7 @@ class LSTMPCell(LSTMCell):
     hidden_size, projection_size : int
     i2h_weight_initializer, h2h_weight_initializer, h2r_weight_initializer, i2h_bias_initializer, h2h_bias_initializer
     input_size : int, default 0
-        0: the first batch will tell.
+        0: found from the first batch.
     """
 
     def __init__(

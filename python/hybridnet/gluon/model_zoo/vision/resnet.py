@@ -50,7 +50,7 @@ class _BlockV1(HybridBlock):
     downsample : bool, default False
         Whether the shortcut changes size or channels.
     in_channels : int, default 0
-        0: the first batch will tell.
+        0: found from the first batch.
     """
 
     def __init__(
