@@ -40,9 +40,7 @@ class KVStoreBase:
     @staticmethod
     def is_capable(capability: str) -> bool:
         """Whether the store can do that: 'optimizer'."""
-        raise UnsupportedError(
-            "KVStoreBase has no method is_capable()", fix="define is_capable() in the class of the store"
-        )
+        raise UnsupportedError("a store must override is_capable()")
 
     def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:
         """Writes the optimizer's states."""
