@@ -1,12 +1,14 @@
 """HybridNet beside its peers, in one run: medians and ratios, one row per budget.
 
-    python benchmarks/run.py [--only SUBSTRING] [--rounds 7] [--write]
+    python benchmarks/run.py [--only SUBSTRING] [--rounds 7] [--isa WORD] [--write]
     python benchmarks/run.py --against FOLDER   # another built checkout of HybridNet as the peer: before and after
 
 Each side runs in a process of its own and the two take turns, so both see the same state of the machine and neither's
 threads disturb the other's. A ratio is HybridNet / peer: lower is better. Where a peer is not installed, HybridNet's
 own time is shown alone.
-``--write`` puts the table into benchmarks/RESULTS.md with date and machine.
+``--isa avx2`` measures with instruction sets up to AVX2 on both sides: HYBRIDNET_MAX_ISA, and the peers' settings.
+``--write`` puts the table into benchmarks/RESULTS.md (with --isa avx2: RESULTS_avx2.md) with date, machine and
+instruction sets.
 """
 
 from __future__ import annotations
@@ -71,6 +73,21 @@ CASES = [
     Case("cond_call", "the same", None, "jax.lax.cond", "jax"),
 ]
 PEERS = ("torch", "jax")
+# What caps the instruction sets of each library: HybridNet; oneDNN; PyTorch's own kernels; MKL; JAX.
+ISA_CAPS = {
+    isa: {
+        "HYBRIDNET_MAX_ISA": isa,
+        "ONEDNN_MAX_CPU_ISA": onednn,
+        "ATEN_CPU_CAPABILITY": aten,
+        "MKL_ENABLE_INSTRUCTIONS": mkl,
+        "XLA_FLAGS": f"--xla_cpu_max_isa={xla}",
+    }
+    for isa, onednn, aten, mkl, xla in (
+        ("sse4", "SSE41", "default", "SSE4_2", "SSE4_2"),
+        ("avx2", "AVX2", "avx2", "AVX2", "AVX2"),
+        ("avx512", "AVX512_CORE", "avx512", "AVX512", "AVX512"),
+    )
+}
 
 
 class Side:
@@ -159,6 +176,14 @@ def machine() -> str:
     return f"{model}, {len(os.sched_getaffinity(0))} cores, Python {platform.python_version()}"
 
 
+def instruction_sets() -> str:
+    """Those that HybridNet's kernels use, such as "avx2 (Highway AVX2, oneDNN AVX2)"."""
+    env = dict(os.environ, PYTHONPATH=str(HERE.parent / "python"))
+    code = "import hybridnet; print(hybridnet.runtime.isa())"
+    done = subprocess.run([sys.executable, "-c", code], env=env, check=True, stdout=subprocess.PIPE, text=True)
+    return done.stdout.strip()
+
+
 def compare_builds(other: pathlib.Path, only: str, rounds: int) -> None:
     """Prints one row per case of HybridNet itself: the other checkout's time, this one's, and their ratio.
 
@@ -186,7 +211,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--write", action="store_true", help="keep the table in benchmarks/RESULTS.md")
     parser.add_argument("--against", metavar="FOLDER", type=pathlib.Path, help="another built checkout as the peer")
+    parser.add_argument("--isa", choices=ISA_CAPS, help="the widest instruction sets to use")
     args = parser.parse_args()
+    if args.isa:
+        os.environ.update(ISA_CAPS[args.isa])
+    isa = instruction_sets()
+    if args.isa and isa.split()[0] != args.isa:
+        raise SystemExit(f"run.py: --isa {args.isa}: this machine computes with {isa}")
+    print(isa)
     if args.against:
         compare_builds(args.against.resolve(), args.only, args.rounds)
         return
@@ -219,9 +251,11 @@ def main() -> None:
         theirs = import_seconds("torch", 3) if "torch" in sides else None
         show(row("import (budget 0.25 s)", "import torch", ours, theirs, 0.3))
     if args.write:
-        stamp = f"{datetime.date.today()}, {machine()}, " + ", ".join(f"{k} {v}" for k, v in versions.items())
-        (HERE / "RESULTS.md").write_text(
-            "# Measured side by side\n\nWritten by `tools/dev bench --write`; how it is measured stands in run.py. "
+        stamp = f"{datetime.date.today()}, {machine()}, instruction sets {isa}, "
+        stamp += ", ".join(f"{k} {v}" for k, v in versions.items())
+        command = "tools/dev bench --write" + (f" --isa {args.isa}" if args.isa else "")
+        (HERE / (f"RESULTS_{args.isa}.md" if args.isa else "RESULTS.md")).write_text(
+            f"# Measured side by side\n\nWritten by `{command}`; how it is measured stands in run.py. "
             f"Ratios are HybridNet / peer, medians of {args.rounds} rounds.\n\n{stamp}\n\n" + "\n".join(lines) + "\n",
             encoding="utf-8",
         )

@@ -44,7 +44,9 @@ HN_API const char* hn_last_error(void);
 /* Its class: "ShapeError", "FormatError", ... */
 HN_API const char* hn_last_error_kind(void);
 HN_API const char* hn_version(void);
-/* Waits until all work is done; reports the first failure that nobody was told of yet. */
+/* The instruction sets in use, such as "avx2 (Highway AVX2, oneDNN AVX2)": the machine's, at most HYBRIDNET_MAX_ISA. */
+HN_API const char* hn_isa(void);
+/* Waits until all work is done; reports the first failure that was not reported before. */
 HN_API int hn_wait_all(void);
 /* Cores that the library may use; by default all that the process has. */
 HN_API int hn_set_num_threads(int cores);

@@ -1,10 +1,16 @@
-// Every environment variable of the project, read once here (src/base/env.cc), never elsewhere.
+// Every environment variable of the project. src/base/env.cc reads each of them once; no other file reads any.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace hybridnet {
+
+// Values of HYBRIDNET_MAX_ISA, from the narrowest instruction set to the widest.
+inline constexpr std::string_view kIsaWords[] = {"sse4", "avx2", "avx512", "avx512_bf16", "amx"};
+// HYBRIDNET_MAX_ISA as it was when the library was loaded, valid or not: the one variable that is needed so early.
+const std::string& max_isa_at_load();
 
 struct Environment {
   // HYBRIDNET_ENGINE_TYPE (else MXNET_ENGINE_TYPE): ThreadedEnginePerDevice | ThreadedEngine | NaiveEngine
@@ -12,16 +18,17 @@ struct Environment {
   int num_threads = 0;                // HYBRIDNET_NUM_THREADS, else OMP_NUM_THREADS; 0: all cores
   int workers = 0;                    // HYBRIDNET_CPU_WORKER_NTHREADS; 0: default
   int64_t inline_limit_ns = 100'000;  // HYBRIDNET_INLINE_LIMIT_US: tasks declared cheaper run inline; 0: none does
+  std::string max_isa;                // HYBRIDNET_MAX_ISA: one of kIsaWords; empty: what the machine has
   // HYBRIDNET_POOL_LIMIT_MB: above this much pooled memory, blocks go back to the system; -1: no limit
   int64_t pool_reserve_mb = -1;
   // HYBRIDNET_PACKED_LIMIT_MB: memory for packed weights and other data derived from parameters; -1: no limit
   int64_t packed_limit_mb = -1;
-  // HYBRIDNET_RUN_AHEAD_MS: threads that push work wait while tasks of more than this declared time are queued; -1:
-  // never
+  // HYBRIDNET_RUN_AHEAD_MS: threads that push work wait while tasks of more than this declared time are queued;
+  // -1: they never wait
   int64_t run_ahead_ns = 50'000'000;
   // HYBRIDNET_LOOP_MODE: auto | inline | ahead; how iterations run that do not depend on each other
   std::string loop_mode = "auto";
-  int loop_ahead = 0;            // HYBRIDNET_LOOP_AHEAD: so many of them at once at most; 0: one per core
+  int loop_ahead = 0;            // HYBRIDNET_LOOP_AHEAD: how many of them may run at once; 0: one per core
   std::string passes;            // HYBRIDNET_PASSES: pipeline query
   bool pass_dump = false;        // HYBRIDNET_PASS_DUMP
   std::string on_rewrite_error;  // HYBRIDNET_ON_REWRITE: warn | raise | ignore

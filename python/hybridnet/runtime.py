@@ -7,7 +7,7 @@ from collections import OrderedDict
 from . import _core
 from .errors import ValueError as HybridNetValueError
 
-__all__ = ["Feature", "Features", "feature_list"]
+__all__ = ["Feature", "Features", "feature_list", "isa"]
 
 
 class Feature:
@@ -114,6 +114,15 @@ class Features(OrderedDict):
         if name not in self:
             raise HybridNetValueError(f"Features: expected one of {', '.join(self)}, got {feature_name!r}")
         return self[name].enabled
+
+
+def isa() -> str:
+    """The instruction sets that kernels use, such as ``'avx2 (Highway AVX2, oneDNN AVX2)'``.
+
+    The first word is the widest set that both libraries use in full: sse4, avx2, avx512, avx512_bf16 or amx.
+    ``HYBRIDNET_MAX_ISA`` caps it (``docs/environment-variables.md``).
+    """
+    return _core.isa()
 
 
 def engine_type() -> str:

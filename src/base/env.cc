@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cstdlib>
+#include <span>
 #include <string_view>
 
 #include "hybridnet/error.h"
@@ -46,7 +47,7 @@ bool read_bool(const char* name) {
   throw_bad_value(name, "0 or 1", text);
 }
 
-std::string read_choice(const char* name, std::initializer_list<std::string_view> choices, std::string_view otherwise) {
+std::string read_choice(const char* name, std::span<const std::string_view> choices, std::string_view otherwise) {
   const std::string_view text = read(name);
   if (text.empty()) return std::string(otherwise);
   std::string listed;
@@ -57,8 +58,22 @@ std::string read_choice(const char* name, std::initializer_list<std::string_view
   throw_bad_value(name, listed, text);
 }
 
-// OMP_NUM_THREADS belongs to OpenMP: a list gives one number per nesting level, and what it cannot use is no error
-// here.
+std::string read_choice(const char* name, std::initializer_list<std::string_view> choices, std::string_view otherwise) {
+  return read_choice(name, std::span(choices.begin(), choices.size()), otherwise);
+}
+
+// Kernels obey the value that the library was loaded with, so a later one is an error.
+std::string max_isa() {
+  std::string word = read_choice("HYBRIDNET_MAX_ISA", kIsaWords, "");
+  if (word == max_isa_at_load()) return word;
+  throw ValueError({.expected = "'" + max_isa_at_load() + "', as when the library was loaded",
+                    .given = "'" + word + "'",
+                    .message = "environment variable HYBRIDNET_MAX_ISA",
+                    .fix = "set HYBRIDNET_MAX_ISA before the process loads libhybridnet.so"});
+}
+
+// OMP_NUM_THREADS belongs to OpenMP, so a value that OpenMP ignores is ignored here too. It may be a list with one
+// number for each level of nesting: the first counts.
 int omp_num_threads() {
   const std::string_view text = read("OMP_NUM_THREADS");
   int value = 0;
@@ -66,7 +81,7 @@ int omp_num_threads() {
   return value > 0 ? value : 0;
 }
 
-// A program written for MXNet may choose one of its engines; every threaded one of them is ours.
+// A program written for MXNet may choose one of MXNet's engines; each threaded one stands for ours.
 std::string engine_type() {
   const std::string name = read_first({"HYBRIDNET_ENGINE_TYPE", "MXNET_ENGINE_TYPE"});
   if (name.empty()) return "ThreadedEnginePerDevice";
@@ -87,6 +102,7 @@ Environment read_environment() {
   constexpr int64_t kMaxMilliseconds = int64_t{1} << 40;
   Environment env;
   env.engine_type = engine_type();
+  env.max_isa = max_isa();
   env.num_threads = static_cast<int>(read_int("HYBRIDNET_NUM_THREADS", 0, kMaxThreads, 0));
   if (env.num_threads == 0) env.num_threads = omp_num_threads();
   env.workers = static_cast<int>(read_int("HYBRIDNET_CPU_WORKER_NTHREADS", 0, kMaxThreads, 0));
@@ -105,6 +121,11 @@ Environment read_environment() {
 }
 
 }  // namespace
+
+const std::string& max_isa_at_load() {
+  static const std::string word(read("HYBRIDNET_MAX_ISA"));
+  return word;
+}
 
 const Environment& environment() {
   static const Environment env = read_environment();

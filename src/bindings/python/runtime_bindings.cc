@@ -5,6 +5,7 @@
 #include "control_bodies.h"
 #include "engine/profile.h"
 #include "engine/run_ahead.h"
+#include "hybridnet/c_api.h"
 #include "hybridnet/env.h"
 #include "hybridnet/imperative.h"
 #include "hybridnet/runtime.h"
@@ -91,6 +92,7 @@ void bind_runtime(py::module_& m) {
   m.def("is_np_shape", &is_np_shape);
   m.def("set_np_shape", &set_np_shape, "Returns what it was.");
   m.def("engine_type", [] { return std::string(engine().type_name()); });
+  m.def("isa", &hn_isa);
   m.def("bulk_size", [] { return engine().bulk_size(); });
   m.def(
       "set_bulk_size",

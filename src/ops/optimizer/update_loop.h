@@ -16,6 +16,7 @@
 
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
+#include "kernels/isa.h"
 
 namespace hybridnet::ops {
 
@@ -96,13 +97,9 @@ template <typename T, typename S, typename A, bool kMaster, typename Rule>
                                        int64_t end) {
 #if defined(__x86_64__)
   if constexpr (std::is_same_v<T, float> && std::is_same_v<S, float> && !kMaster) {
-    static const int level =
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw")
-            ? 2
-        : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? 1
-                                                                          : 0;
-    if (level == 2) return update_range_avx512<T, S, A, kMaster>(rule, t, begin, end);
-    if (level == 1) return update_range_avx2<T, S, A, kMaster>(rule, t, begin, end);
+    static const kernels::Isa isa = kernels::isa_in_force().level;
+    if (isa >= kernels::Isa::kAvx512) return update_range_avx512<T, S, A, kMaster>(rule, t, begin, end);
+    if (isa >= kernels::Isa::kAvx2) return update_range_avx2<T, S, A, kMaster>(rule, t, begin, end);
   }
 #endif
   update_range<T, S, A, kMaster>(rule, t, begin, end);

@@ -172,6 +172,7 @@ def deep_loop(trips, limit, checkpoint):
     return function
 
 
+@pytest.mark.slow
 def test_memory_of_training_does_not_depend_on_max_iterations():
     size = 1000
     few, many = (peak_bytes(lambda m=m: deep_loop(2_000, m, "sqrt"), size) for m in (10_000, 1_000_000))
@@ -181,6 +182,7 @@ def test_memory_of_training_does_not_depend_on_max_iterations():
     assert many < peak_bytes(lambda: deep_loop(300, 300, None), size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [None, "array", 100_000])
 def test_memory_of_training_does_not_grow_with_the_iterations_that_run(limit):
     size = 1000
@@ -188,6 +190,7 @@ def test_memory_of_training_does_not_grow_with_the_iterations_that_run(limit):
     assert many <= 1.1 * few
 
 
+@pytest.mark.slow
 def test_memory_of_second_derivatives_is_bounded():
     def peak(limit, checkpoint):
         nd.waitall()

@@ -60,6 +60,7 @@ def traced(build, count: int, x: mx.nd.NDArray) -> tuple[Loop, float]:
 ROUNDS = 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BUILD)
 def test_time_to_trace(name):
     """Pairs of measurements right after each other; the median of their ratios is within 10 % of one.
@@ -102,6 +103,7 @@ def test_memory_of_the_plan(name):
     assert few == many > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BUILD)
 def test_memory_while_running(name):
     """What a block takes beyond its inputs, at the worst moment, as the allocator counts it; the same to the byte.

@@ -49,6 +49,7 @@ def run(body: str, timeout: float = 300, **fields) -> subprocess.CompletedProces
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=timeout, check=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hybridize", [False, True], ids=["imperative", "hybridized"])
 def test_memory_after_many_steps_equals_memory_after_few(hybridize: bool) -> None:
     done = run(

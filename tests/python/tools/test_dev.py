@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 _ROOT = Path(__file__).parents[3]
-_COMMANDS = ["demo", "test", "build", "lint", "format", "mypy", "gen", "bench", "sanitize", "wheel", "setup"]
+_COMMANDS = ["demo", "test", "build", "lint", "format", "mypy", "gen", "bench", "sanitize", "wheel", "setup", "isa"]
 
 
 def _dev(*arguments):
@@ -40,7 +40,7 @@ def test_an_unknown_command_is_named(arguments):
     assert "unknown command 'nothing'" in result.stderr
 
 
-@pytest.mark.parametrize("command", ["lint", "format", "mypy", "wheel", "setup"])
+@pytest.mark.parametrize("command", ["lint", "format", "mypy", "wheel", "setup", "isa"])
 def test_commands_without_arguments_say_so(command):
     result = _dev(command, "more")
     assert result.returncode == 1

@@ -1,0 +1,89 @@
+#include "kernels/isa.h"
+
+#include <oneapi/dnnl/dnnl.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <utility>
+
+#include "hwy/highway.h"
+#include "hybridnet/env.h"
+
+namespace hybridnet::kernels {
+namespace {
+
+#if HWY_ARCH_X86
+struct Level {
+  int64_t highway;  // best target of Highway; a smaller number is a better target
+  dnnl_cpu_isa_t onednn;
+};
+constexpr Level kLevels[] = {
+    {HWY_SSSE3, dnnl_cpu_isa_sse41},          {HWY_AVX2, dnnl_cpu_isa_avx2},
+    {HWY_AVX3, dnnl_cpu_isa_avx512_core},     {HWY_AVX3, dnnl_cpu_isa_avx512_core_bf16},
+    {HWY_AVX3, dnnl_cpu_isa_avx512_core_amx},
+};
+static_assert(std::size(kLevels) == std::size(kIsaWords));
+
+// Runs when the library is loaded: Highway and oneDNN keep the choice that their first kernel makes. A word that is
+// none caps nothing here; environment() throws for it.
+__attribute__((constructor)) void cap_isa() {
+  const auto word = std::find(std::begin(kIsaWords), std::end(kIsaWords), max_isa_at_load());
+  if (word == std::end(kIsaWords)) return;
+  const auto level = static_cast<Isa>(word - std::begin(kIsaWords));
+  const Level& cap = kLevels[static_cast<size_t>(level)];
+  if (level < Isa::kAvx512) hwy::DisableTargets(cap.highway - 1);
+  if (level < Isa::kAmx) dnnl_set_max_cpu_isa(cap.onednn);
+}
+
+constexpr std::pair<dnnl_cpu_isa_t, std::string_view> kOneDnnNames[] = {
+    {dnnl_cpu_isa_sse41, "SSE41"},
+    {dnnl_cpu_isa_avx, "AVX"},
+    {dnnl_cpu_isa_avx2, "AVX2"},
+    {dnnl_cpu_isa_avx2_vnni, "AVX2_VNNI"},
+    {dnnl_cpu_isa_avx2_vnni_2, "AVX2_VNNI_2"},
+    {dnnl_cpu_isa_avx512_core, "AVX512_CORE"},
+    {dnnl_cpu_isa_avx512_core_vnni, "AVX512_CORE_VNNI"},
+    {dnnl_cpu_isa_avx512_core_bf16, "AVX512_CORE_BF16"},
+    {dnnl_cpu_isa_avx512_core_fp16, "AVX512_CORE_FP16"},
+    {dnnl_cpu_isa_avx512_core_amx, "AVX512_CORE_AMX"},
+    {dnnl_cpu_isa_avx512_core_amx_fp16, "AVX512_CORE_AMX_FP16"},
+};
+
+std::string_view name_of(dnnl_cpu_isa_t isa) {
+  for (const auto& [known, name] : kOneDnnNames) {
+    if (isa == known) return name;
+  }
+  return "unknown";
+}
+
+IsaInForce find_isa() {
+  const int64_t targets = hwy::SupportedTargets() & HWY_TARGETS, best = targets & -targets;
+  const dnnl_cpu_isa_t onednn = dnnl_get_effective_cpu_isa();
+  size_t level = std::size(kLevels) - 1;
+  while (level > 0 && (best > kLevels[level].highway || (onednn & kLevels[level].onednn) != kLevels[level].onednn))
+    --level;
+  return {static_cast<Isa>(level), kIsaWords[level], hwy::TargetName(best), name_of(onednn)};
+}
+#else
+IsaInForce find_isa() { return {Isa::kSse4, "native", "native", "native"}; }
+#endif
+
+}  // namespace
+
+const IsaInForce& isa_in_force() {
+  static const IsaInForce isa = find_isa();
+  return isa;
+}
+
+const char* isa_report() {
+  static const std::string report = [] {
+    const IsaInForce& isa = isa_in_force();
+    std::string text(isa.name);
+    text.append(" (Highway ").append(isa.highway).append(", oneDNN ").append(isa.onednn).append(")");
+    return text;
+  }();
+  return report.c_str();
+}
+
+}  // namespace hybridnet::kernels
