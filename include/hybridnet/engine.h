@@ -114,6 +114,27 @@ class Engine {
 Engine& engine();
 void set_engine(Engine* e);
 
+// While it lives, the thread runs code of the user, which may push work and wait for it, although a task is under way.
+class UserCodeScope {
+ public:
+  UserCodeScope();
+  ~UserCodeScope();
+  UserCodeScope(const UserCodeScope&) = delete;
+
+ private:
+  const int depth_;  // of the tasks around it
+};
+
+// While it lives, what the thread pushes runs at once, whatever it costs, unless something is in its way: for the parts
+// of a task, whose variables nobody else knows.
+class RunHereScope {
+ public:
+  RunHereScope();
+  ~RunHereScope();
+  RunHereScope(const RunHereScope&) = delete;
+  static bool active();
+};
+
 // How many cores one operator of this declared cost should ask CoreLease for: 1 for a cheap one.
 int cores_worth_having(int64_t cost_ns);
 inline int cores_worth_having(const Engine::Options& options) {

@@ -35,9 +35,14 @@ class Chunk : public RefCounted<Chunk> {
   const uint64_t id = detail::next_chunk_id();
   // What is kept beside the data (packed weights). Null for foreign memory (a NumPy array's): its owner may write it
   // without our knowledge.
-  DerivedData* derived() { return deleter ? nullptr : &derived_; }
+  DerivedData* derived() { return original ? original->derived() : deleter ? nullptr : &derived_; }
   Storage::Block block;
-  int64_t deferred_bytes = 0;  // taken from the pool when the memory is first asked for
+  // A chunk lent by another one (NDArray::lent) has its memory. While the task lasts that it was lent to, this chunk's
+  // variable orders the work on it; afterwards the one of `order` does.
+  Ref<Chunk> original;
+  Chunk* order = this;
+  uint64_t original_overwrites = 0;  // of the original, when the task was pushed
+  int64_t deferred_bytes = 0;        // taken from the pool when the memory is first asked for
   void* memory() {
     void* data = std::atomic_ref<void*>(block.data).load(std::memory_order_acquire);
     return data != nullptr || deferred_bytes == 0 ? data : take_memory();
@@ -47,6 +52,12 @@ class Chunk : public RefCounted<Chunk> {
   std::atomic<uint64_t> overwrites{0};
   std::atomic<const char*> overwrite_file{nullptr};
   std::atomic<int32_t> overwrite_line{0};
+  // Was the memory written to since `overwrites` had this value?
+  bool overwritten_since(uint64_t saved) const {
+    return overwrites.load(std::memory_order_relaxed) != saved ||
+           (original && original->overwrites.load(std::memory_order_relaxed) != original_overwrites);
+  }
+  Chunk& owner() { return original ? *original : *this; }  // of the memory
   std::function<void()> deleter;  // foreign memory (DLPack, NumPy): called instead of returning block to the pool
 
  private:
@@ -55,7 +66,8 @@ class Chunk : public RefCounted<Chunk> {
 };
 
 // From now on writes into this memory remember where they were pushed, because its value was saved.
-inline void watch_overwrites(Chunk& chunk) {
+inline void watch_overwrites(Chunk& lent) {
+  Chunk& chunk = lent.owner();
   if (chunk.overwrite_line.load(std::memory_order_relaxed) == 0)
     chunk.overwrite_line.store(-1, std::memory_order_relaxed);
 }
@@ -71,6 +83,7 @@ class ArrayImpl final : public Object {
   TensorSpec spec;
   Ref<Chunk> chunk;
   int64_t offset = 0;  // bytes from the start of the block
+  std::atomic<bool> pending{false};  // spec and memory come with the task that computes the array
   Ref<TapeInfo> tape;  // null: constant for autograd
 };
 
@@ -87,15 +100,24 @@ class NDArray {
   // Wraps foreign memory; `deleter` runs when the last view dies.
   static NDArray from_memory(void* data, const TensorSpec& spec, std::function<void()> deleter, Device device = {});
 
+  // For what a task computes whose shape only running it tells. Asking for the spec waits for that task; passing the
+  // array on to other tasks does not.
+  static NDArray pending(Device device = {});
+
   explicit operator bool() const { return static_cast<bool>(impl_); }
-  const TensorSpec& spec() const { return impl_->spec; }
-  const Shape& shape() const { return impl_->spec.shape; }
-  DType dtype() const { return impl_->spec.dtype; }
-  int ndim() const { return impl_->spec.shape.ndim(); }
-  int64_t size() const { return impl_->spec.shape.size(); }
-  int64_t bytes() const { return impl_->spec.bytes(); }
+  bool is_pending() const { return impl_->pending.load(std::memory_order_acquire); }
+  const TensorSpec& spec() const {
+    if (is_pending()) [[unlikely]]
+      wait_for_spec();
+    return impl_->spec;
+  }
+  const Shape& shape() const { return spec().shape; }
+  DType dtype() const { return spec().dtype; }
+  int ndim() const { return spec().shape.ndim(); }
+  int64_t size() const { return spec().shape.size(); }
+  int64_t bytes() const { return spec().bytes(); }
   Device device() const { return impl_->chunk->block.device; }
-  Var& var() const { return impl_->chunk->var; }
+  Var& var() const { return impl_->chunk->order->var; }
   void* data() const { return static_cast<char*>(impl_->chunk->memory()) + impl_->offset; }
   TensorRef ref() const {
     return {data(), &impl_->spec.shape, impl_->spec.dtype, Format::kPlain, impl_->chunk->derived()};
@@ -111,6 +133,14 @@ class NDArray {
   NDArray at(int64_t index) const;                   // drops the leading axis
   NDArray detached() const;                          // same memory, no tape mark
 
+  // For the task that computes this pending array: takes value's memory over, or a copy where others see it, too.
+  // Afterwards value shows the memory of this array.
+  void publish(const NDArray& value) const;
+  // The same memory under a variable of its own, without tape mark: for the parts of a task that holds the variable of
+  // this array. overwrites: Chunk::overwrites when the task was pushed. end_loan() when the task is over.
+  NDArray lent(uint64_t overwrites) const;
+  void end_loan() const { impl_->chunk->order = impl_->chunk->original->order; }
+
   void wait_to_read() const;
   void wait_to_write() const;
   // Blocking copies between host memory and this array (C order, dtype as is).
@@ -118,6 +148,7 @@ class NDArray {
   void copy_to(void* target) const;
 
  private:
+  void wait_for_spec() const;
   Ref<ArrayImpl> impl_;
 };
 

@@ -88,6 +88,8 @@ struct RngKey {
   uint64_t seed = 0, stream = 0;
 };
 
+class KeptObjects;  // custom.h
+
 struct KernelArgs {
   const void* params = nullptr;
   std::span<const TensorRef> in;
@@ -95,6 +97,7 @@ struct KernelArgs {
   void* workspace = nullptr;       // Kernel::workspace_bytes() bytes, 64-byte aligned
   RngKey rng;                      // only for ops with random()
   bool train = false;
+  KeptObjects* kept = nullptr;  // only for opaque ops in graphs: null where no gradient follows
 };
 
 // One linked implementation of a node for known types and device. Linked once, run many times, from any thread, also
@@ -261,11 +264,14 @@ class Op {
       if (p.input == input && p.output == output) return true;
     return false;
   }
+  std::function<bool(const void* params)> is_lazy;  // asks for its inputs when it runs, and perhaps not for all
   std::function<bool(const void* params, bool train)> is_identity;  // output 0 equals input 0 (then removable)
   bool is_view = false;                 // output 0 has the bytes of input 0 under another shape
   bool commutative = false;             // two inputs may be exchanged
   bool random = false;                  // never merged, folded, moved
-  bool effect = false;                  // never removed, merged, folded
+  // Calls code outside the library: never merged, folded or copied. It runs on the thread that calls the graph, where
+  // that code may wait for arrays.
+  bool opaque = false;
   bool total = true;                    // cannot raise once inference has passed
   bool train_sensitive = false;         // behaves differently in training
   bool skips_unwanted_outputs = false;  // kernel checks data == nullptr for outputs other than 0
@@ -484,8 +490,14 @@ class OpBuilder : detail::DeclarationBase {
     op_.random = true;
     return *this;
   }
-  OpBuilder& effect() {
-    op_.effect = true;
+  OpBuilder& opaque() {
+    op_.opaque = true;
+    return *this;
+  }
+  // bool(const P&)
+  template <typename F>
+  OpBuilder& lazy_when(F f) {
+    op_.is_lazy = erased(std::move(f));
     return *this;
   }
   OpBuilder& may_raise() {

@@ -62,6 +62,17 @@ int cores_worth_having(int64_t cost_ns) {
   return cores < 2 ? 1 : static_cast<int>(std::clamp<int64_t>(cores, kSmallMachine, kMaxCoresWorthHaving));
 }
 
+namespace {
+thread_local int run_here_depth = 0;
+}  // namespace
+
+RunHereScope::RunHereScope() { ++run_here_depth; }
+RunHereScope::~RunHereScope() { --run_here_depth; }
+bool RunHereScope::active() { return run_here_depth > 0; }
+
+UserCodeScope::UserCodeScope() : depth_(std::exchange(task_depth, 0)) {}
+UserCodeScope::~UserCodeScope() { task_depth = depth_; }
+
 void TaskScope::enter() { ++task_depth; }
 void TaskScope::leave() { --task_depth; }
 bool TaskScope::inside() { return task_depth > 0; }

@@ -157,7 +157,8 @@ std::vector<WorkerPool*> ThreadedEngine::pools() {
 }
 
 bool ThreadedEngine::try_begin_inline(Access access, const Options& options) {
-  if (options.cost_ns >= inline_limit_ns_.load(std::memory_order_relaxed) || !is_cpu(options.device)) return false;
+  if (!is_cpu(options.device)) return false;
+  if (options.cost_ns >= inline_limit_ns_.load(std::memory_order_relaxed) && !RunHereScope::active()) return false;
   size_t reads = 0;
   size_t writes = 0;
   while (reads < access.reads.size() && VarQueue::try_acquire_read(*access.reads[reads])) ++reads;

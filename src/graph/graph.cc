@@ -250,7 +250,7 @@ void Graph::prune(std::vector<NodePtr> candidates) {
   while (!candidates.empty()) {
     NodePtr node = std::move(candidates.back());
     candidates.pop_back();
-    if (!contains(node.get()) || is_root(*node) || (node->op && node->op->effect)) continue;
+    if (!contains(node.get()) || is_root(*node)) continue;
     const State& s = state(node.get());
     const bool read = std::any_of(s.clients.begin(), s.clients.end(), [](const auto& c) { return !c.empty(); });
     if (read) continue;

@@ -55,7 +55,7 @@ struct Slot {
 };
 
 [[noreturn]] void overwritten(const TapeNode& node, const TapeNode::Saved& saved, const std::string& who) {
-  const Chunk& chunk = *saved.array.impl()->chunk;
+  const Chunk& chunk = saved.array.impl()->chunk->owner();
   const SourceLocation written{chunk.overwrite_file.load(std::memory_order_relaxed),
                                chunk.overwrite_line.load(std::memory_order_relaxed)};
   ErrorFields e;
@@ -102,7 +102,7 @@ class TapeContext final : public GradientContext {
                                       .input = who,
                                       .message = "the gradient rule reads a value that its Saves do not declare"});
     }
-    if (saved.array.impl()->chunk->overwrites.load(std::memory_order_relaxed) != saved.overwrites)
+    if (saved.array.impl()->chunk->overwritten_since(saved.overwrites))
       overwritten(node_, saved, who);
   }
   // The array as it stood on the tape when it was recorded, whatever became of its handle since.
@@ -326,6 +326,7 @@ class Backward {
 
   void deliver(TapeNode* node, size_t i, NDArray g, bool owned) {
     const TensorSpec& spec = node->inputs[i].spec;
+    if (!spec.known()) return add(node->inputs[i].mark.get(), g, owned);
     if (!(g.shape() == spec.shape)) {
       throw ShapeError({.op = node->name(),
                         .message = "the gradient of input " + std::to_string(i) + " has shape " + g.shape().str() +

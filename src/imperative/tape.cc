@@ -21,7 +21,7 @@ Ref<TapeNode> make_tape_node(std::span<const NDArray> inputs) {
   node->where = current_location();
   node->inputs.resize(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
-    node->inputs[i].spec = inputs[i].spec();
+    if (!inputs[i].is_pending()) node->inputs[i].spec = inputs[i].spec();
     if (needs_gradient(inputs[i])) node->inputs[i].mark = Ref<TapeMark>(mark_of(inputs[i]));
   }
   return node;
@@ -116,7 +116,7 @@ void record(Ref<RecordedFunction> function, std::span<const NDArray> inputs, std
   node->function = std::move(function);
   node->outputs.resize(outputs.size());
   for (size_t i = 0; i < outputs.size(); ++i) {
-    node->outputs[i].spec = outputs[i].spec();
+    if (!outputs[i].is_pending()) node->outputs[i].spec = outputs[i].spec();
     mark_output(node, i, outputs[i]);
   }
 }

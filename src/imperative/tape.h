@@ -29,7 +29,7 @@ class TapeNode final : public RefCounted<TapeNode> {
   };
   struct Input {
     Ref<TapeMark> mark;  // null: constant
-    TensorSpec spec;
+    TensorSpec spec;     // unknown where the array was pending
     Saved saved;
   };
   struct Output {

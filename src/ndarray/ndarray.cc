@@ -4,6 +4,8 @@
 #include <cstring>
 #include <mutex>
 
+#include "engine/run_ahead.h"
+
 namespace hybridnet {
 
 uint64_t detail::refill_chunk_ids() {
@@ -54,6 +56,57 @@ NDArray NDArray::empty(const TensorSpec& spec, Device device) {
     storage(device);  // throws where there is none
   }
   impl->chunk->block.device = device;  // all CPU devices share one storage
+  return NDArray(std::move(impl));
+}
+
+NDArray NDArray::pending(Device device) {
+  Ref<ArrayImpl> impl = make_ref<ArrayImpl>();
+  impl->chunk = make_ref<Chunk>();
+  impl->chunk->block.device = device;
+  impl->pending.store(true, std::memory_order_relaxed);
+  return NDArray(std::move(impl));
+}
+
+void NDArray::wait_for_spec() const {
+  {
+    const RunAhead::FrontEndPause pause(run_ahead());
+    wait_to_read();
+  }
+  if (!is_pending()) return;
+  throw EngineError({.message = "the shape of this array is not known",
+                     .because = "what should have computed the array has failed"});
+}
+
+void NDArray::publish(const NDArray& value) const {
+  Chunk& mine = *impl_->chunk;
+  Chunk& given = *value.impl_->chunk;
+  impl_->spec = value.spec();
+  if (given.original || given.deleter) {  // an input, or memory that another result has
+    mine.block = storage(mine.block.device).allocate(value.bytes());
+    if (value.bytes() > 0) std::memcpy(mine.block.data, value.data(), static_cast<size_t>(value.bytes()));
+  } else {
+    impl_->offset = value.impl_->offset;
+    given.memory();
+    mine.block = given.block;
+    given.deleter = [] {};
+    given.original = impl_->chunk;
+    given.original_overwrites = mine.overwrites.load(std::memory_order_relaxed);
+    given.order = mine.order;
+  }
+  impl_->pending.store(false, std::memory_order_release);
+}
+
+NDArray NDArray::lent(uint64_t overwrites) const {
+  Ref<ArrayImpl> impl = make_ref<ArrayImpl>();
+  impl->spec = spec();
+  impl->offset = impl_->offset;
+  impl->chunk = make_ref<Chunk>();
+  Chunk& chunk = *impl->chunk;
+  chunk.original = impl_->chunk->original ? impl_->chunk->original : impl_->chunk;
+  impl_->chunk->memory();
+  chunk.block = impl_->chunk->block;
+  chunk.deleter = [] {};
+  chunk.original_overwrites = overwrites;
   return NDArray(std::move(impl));
 }
 

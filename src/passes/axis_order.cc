@@ -166,7 +166,7 @@ std::optional<AxisOrder> over_space(const Graph& graph, const Node& node) {
 }  // namespace
 
 std::optional<AxisOrder> axis_order(const Graph& graph, const Node& node) {
-  if (node.inputs.empty() || node.op->random || node.op->effect) return std::nullopt;
+  if (node.inputs.empty() || node.op->random || node.op->opaque) return std::nullopt;
   const std::string& name = node.op->name;
   if (name == "Concat") return along_axis(graph, node, "dim");
   const bool splits = (name == "SliceChannel" || name == "_split_v2") && !bool_attribute(node, "squeeze_axis", false);

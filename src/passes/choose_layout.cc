@@ -81,7 +81,7 @@ class Layout {
   // Computes the same whatever the order, as long as all operands share it.
   bool is_elementwise(const Node& node) const {
     const Op& op = *node.op;
-    if (!(op.format_agnostic || op.pointwise) || op.random || op.effect || node.specs.size() != 1 ||
+    if (!(op.format_agnostic || op.pointwise) || op.random || op.opaque || node.specs.size() != 1 ||
         node.inputs.empty() || node.specs[0].shape.ndim() < 3 || node.specs[0].shape.ndim() > 5) {
       return false;
     }

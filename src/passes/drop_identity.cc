@@ -7,7 +7,7 @@ namespace {
 
 Replacement drop_identity(Graph& graph, Node& node, bool after_autodiff) {
   if (node.op->stops_gradient && !after_autodiff) return no_change();
-  if (!node.op->is_identity(node.params->data(), graph.train()) || node.op->effect) return no_change();
+  if (!node.op->is_identity(node.params->data(), graph.train())) return no_change();
   if (separates_borders(graph, node, node.inputs[0]) || !(node.specs[0] == graph.spec(node.inputs[0])))
     return no_change();
   for (int i = 1; i < static_cast<int>(node.specs.size()); ++i) {

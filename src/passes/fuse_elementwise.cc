@@ -23,7 +23,7 @@ bool broadcasts_to(const Shape& from, const Shape& to) {
 }
 
 bool may_fuse(const Graph& graph, const Node& node) {
-  if (node.is_variable() || !node.op->pointwise || node.specs.size() != 1 || node.op->random || node.op->effect ||
+  if (node.is_variable() || !node.op->pointwise || node.specs.size() != 1 || node.op->random || node.op->opaque ||
       !node.control.empty() || is_preparation(node) || node.inputs.empty() ||
       node.inputs.size() > PointwiseProgram::kMostOperands) {
     return false;

@@ -32,7 +32,7 @@ class Splitter {
     for (const Graph::Writeback& writeback : joint_.writebacks()) visit(writeback.value);
     // Random draws happen once, in the forward run, wherever they are read.
     for (Node* node : joint_.order()) {
-      if ((is_random(*node) && !repeats_draws(*node)) || has_effect(*node)) visit({NodePtr(node), 0});
+      if (is_random(*node) && !repeats_draws(*node)) visit({NodePtr(node), 0});
     }
     while (!pending.empty()) {
       const Node* node = pending.back();
@@ -43,7 +43,7 @@ class Splitter {
 
   // Values that cost nothing to make again are made again instead of being kept.
   static bool is_free(const Node& node) {
-    return node.op && !node.op->random && !node.op->effect &&
+    return node.op && !node.op->random && !node.op->opaque &&
            ((node.op->is_view && node.specs.size() == 1) || node.inputs.empty() ||
             node.attrs.count(kCheapAttribute) != 0);
   }

@@ -41,7 +41,7 @@ class Capture {
   }
 
   static bool may_hoist(const Node& node) {
-    return node.subgraphs.empty() && node.op->total && !node.op->random && !node.op->effect &&
+    return node.subgraphs.empty() && node.op->total && !node.op->random && !node.op->opaque &&
            !node.op->has_writebacks() && !node.op->data_dependent_shape;
   }
 

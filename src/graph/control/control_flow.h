@@ -71,7 +71,8 @@ bool has_dynamic_body(const Node& node);
 // Does max_iterations bound what a compiled gradient keeps, which has room for every iteration that may run? A limit
 // that is only a safety net would take memory for iterations that never come.
 bool is_bounded_for_gradient(const WhileLoopParams& params);
-// Is there a loop in its bodies that nothing bounds for a gradient?
+// Is the node a loop that nothing bounds for a gradient, or is there one in its bodies?
+bool is_unbounded(const Node& node);
 bool has_unbounded_body(const Node& node);
 // Which sizes of each loop variable may change: true where they may. Empty for variables that keep their shape.
 std::vector<std::vector<bool>> free_sizes(const WhileLoopParams& params);
@@ -83,8 +84,8 @@ void set_random_stream(Node& node, uint64_t number);
 // Does it draw what another node has drawn before (same stream), to have the value again?
 bool repeats_draws(const Node& node);
 void mark_as_repeating(Node& node, const Node& of);
-// May running it have an effect beside its outputs?
-bool has_effect(const Node& node);
+// Does running it, or a body of it, call code outside the library?
+bool is_opaque(const Node& node);
 // Does it, or a body of it, read and write auxiliary states through this input?
 bool is_auxiliary_input(const Node& node, size_t input);
 // Inputs of this op, which takes any number of them, are auxiliary states from number count(params) on. For one op:

@@ -375,7 +375,7 @@ bool any_in_bodies(const Node& node, Test test) {
 
 bool has_dynamic_shape(const Node& node) {
   if (!node.op) return false;
-  if (node.op->data_dependent_shape) return true;
+  if (node.op->data_dependent_shape || (node.op->is_lazy && node.op->is_lazy(node.params->data()))) return true;
   if (control_kind(node) == ControlKind::kCond && params_of<CondParams>(node).dynamic) return true;
   if (control_kind(node) == ControlKind::kWhileLoop) {
     const auto& p = params_of<WhileLoopParams>(node);
@@ -392,12 +392,12 @@ bool is_bounded_for_gradient(const WhileLoopParams& params) {
   return !params.unbounded && (params.max_iterations <= kMostIterationsKept || has_checkpoints);
 }
 
+bool is_unbounded(const Node& node) {
+  return control_kind(node) == ControlKind::kWhileLoop && !is_bounded_for_gradient(params_of<WhileLoopParams>(node));
+}
+
 bool has_unbounded_body(const Node& node) {
-  return any_in_bodies(node, [](const Node& inner) {
-    return (control_kind(inner) == ControlKind::kWhileLoop &&
-            !is_bounded_for_gradient(params_of<WhileLoopParams>(inner))) ||
-           has_unbounded_body(inner);
-  });
+  return any_in_bodies(node, [](const Node& inner) { return is_unbounded(inner) || has_unbounded_body(inner); });
 }
 
 std::vector<std::vector<bool>> free_sizes(const WhileLoopParams& params) {
@@ -438,10 +438,10 @@ void mark_as_repeating(Node& node, const Node& of) {
   node.attrs["__repeats_draws__"] = "1";
 }
 
-bool has_effect(const Node& node) {
+bool is_opaque(const Node& node) {
   if (!node.op) return false;
-  if (node.op->effect) return true;
-  return any_in_bodies(node, has_effect);
+  if (node.op->opaque) return true;
+  return any_in_bodies(node, is_opaque);
 }
 
 namespace {

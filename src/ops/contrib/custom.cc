@@ -56,7 +56,7 @@ void register_custom(OpRegistry& ops) {
       .gradient(
           [](const CustomParams&, const GradientContext& g) { return Values(static_cast<size_t>(g.num_inputs())); },
           Saves::nothing())
-      .effect()
+      .opaque()
       .sample(Sample{.inputs = {{2, 3}},
                      .attrs = {{"op_type", "sample"}},
                      .check_gradient = false,

@@ -160,7 +160,7 @@ class Hoist {
       const Graph& branch = branches_[0].graph;
       return may_cross_branch_border(branch, node) && tells_its_specs(branch, node);
     });
-    if (has_effect(node_)) common.outputs.clear();
+    if (is_opaque(node_)) common.outputs.clear();
     if (common.nodes.empty() && common.outputs.empty()) {
       if (changed) rebuild({}, {});
       return changed;

@@ -11,7 +11,7 @@ namespace hybridnet::passes {
 namespace {
 
 bool may_merge(const Node& node) {
-  if (!LoopView::can_view(node) || is_random(node) || has_effect(node) || !node.control.empty()) return false;
+  if (!LoopView::can_view(node) || is_random(node) || is_opaque(node) || !node.control.empty()) return false;
   if (control_kind(node) == ControlKind::kWhileLoop) return params_of<WhileLoopParams>(node).checkpoint.empty();
   const auto& p = params_of<ForeachParams>(node);
   return !p.counted && p.checkpoint.empty();

@@ -62,7 +62,7 @@ class PushBefore {
 
   // Reads captured values only, cannot fail, and its result is not much larger than what it is made from.
   bool is_invariant(const Graph& body, const Node& node) const {
-    if (node.inputs.empty() || !node.subgraphs.empty() || node.op->random || node.op->effect || !node.op->total ||
+    if (node.inputs.empty() || !node.subgraphs.empty() || node.op->random || node.op->opaque || !node.op->total ||
         node.op->is_view || node.op->has_writebacks() || node.op->data_dependent_shape)
       return false;
     int64_t in = 0, out = 0;

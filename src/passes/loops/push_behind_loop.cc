@@ -65,7 +65,7 @@ class PushBehind {
       Node& node = *at.node;
       tail.nodes.insert(tail.nodes.begin(), &node);
       if (node.op->row_wise) break;
-      if (!node.op->pointwise || node.inputs.size() != 1 || node.op->random || node.op->effect || !node.op->total ||
+      if (!node.op->pointwise || node.inputs.size() != 1 || node.op->random || node.op->opaque || !node.op->total ||
           body.spec(node.inputs[0]).shape != node.specs[0].shape)
         return std::nullopt;
       at = node.inputs[0];

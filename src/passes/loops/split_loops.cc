@@ -31,7 +31,7 @@ bool is_loop(const Node& node) {
 
 bool has_states_and_loops(const Node& node) {
   const auto& p = params_of<ForeachParams>(node);
-  if (!is_plain(p) || p.in_state_locs.empty() || p.in_data_locs.empty() || has_effect(node)) return false;
+  if (!is_plain(p) || p.in_state_locs.empty() || p.in_data_locs.empty() || is_opaque(node)) return false;
   const std::vector<Node*> nodes = topological_order(node.subgraphs[0]->outputs);
   return std::any_of(nodes.begin(), nodes.end(), [](const Node* inner) { return is_loop(*inner); });
 }
@@ -42,7 +42,7 @@ bool has_states_and_work(const Node& node) {
   int products = 0;
   for (const Node* inner : topological_order(node.subgraphs[0]->outputs)) {
     if (!inner->op) continue;
-    if (has_effect(*inner)) return false;
+    if (is_opaque(*inner)) return false;
     products += inner->op->heavy ? 1 : 0;
   }
   return products >= 2;

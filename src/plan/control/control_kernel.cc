@@ -203,7 +203,7 @@ class ForeachKernel final : public ControlKernel {
         body_(compile_body(node, 0, context, name, true), static_cast<size_t>(p().num_out_data),
               to_ints(p().in_state_locs)) {
     num_data_ = p().in_data_locs.size();
-    independent_ = p().in_state_locs.empty() && body_.plan().written_inputs().empty() && !has_effect(node);
+    independent_ = p().in_state_locs.empty() && body_.plan().written_inputs().empty() && !is_opaque(node);
     rows_ = num_data_ > 0 ? context.in[0].shape[0] : p().length;
     for (int at : to_ints(p().in_data_locs)) {
       const auto source = static_cast<size_t>(sources_[static_cast<size_t>(at)]);
