@@ -204,11 +204,20 @@ class _Region:
 # ---------------------------------------------------------------------------------------------------------------- read
 def _get_basic(data: Any, region: _Region) -> Any:
     if region.is_empty:
-        return _like(data, _core.empty(region.visible, data.dtype, *_device(data)))
+        return _nothing_of(data, region.visible)
     if _recorded(data):
         return _slice_by_operator(data, region)
     view = _view(data, region)
     return _slice_by_operator(data, region) if view is None else _core.reshaped(view, region.visible)
+
+
+def _nothing_of(data: Any, shape: tuple[int, ...]) -> Any:
+    """An array without elements; recorded as a result of data where data is."""
+    empty = _like(data, _core.empty(shape, data.dtype, *_device(data)))
+    if not _recorded(data) or not data.shape:
+        return empty
+    zero = main_operator("sum")(main_operator("slice_axis")(data, axis=0, begin=0, end=0))
+    return main_operator("broadcast_add")(empty, _reshaped_by_operator(zero, (1,) * len(shape)))
 
 
 def _view(data: Any, region: _Region) -> Any:
@@ -291,7 +300,7 @@ def _get_advanced(data: Any, key: list[Any]) -> Any:
             )
     positions = _flat_positions(key, data.shape)
     if positions.size == 0:
-        return _like(data, _core.empty(positions.shape, data.dtype, *_device(data)))
+        return _nothing_of(data, positions.shape)
     flat = _reshaped_by_operator(data, (data.size,)) if _recorded(data) else _core.reshaped(data, (data.size,))
     result = main_operator("take")(flat, _positions(data, positions.reshape(-1)), axis=0, mode="clip")
     return _reshaped_by_operator(result, _visible_shape(positions.shape))

@@ -1,4 +1,4 @@
-"""Compiled blocks write gradients straight into the buffers; what one sees of them is the same as without."""
+"""Compiled blocks write gradients straight into the buffers; the visible values are the same as without."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_updates_that_are_still_queued_read_their_own_gradients() -> None:
     np.testing.assert_array_equal(total.asnumpy(), np.full(4, sum(range(50)), "float32"))
 
 
-def test_contributions_from_elsewhere_are_added() -> None:
+def test_gradients_from_other_operators_are_added() -> None:
     net, x = hybrid_scale(), mx.nd.array([1.0, 2.0, 3.0, 4.0])
     net(x)
     for later in (False, True):

@@ -127,7 +127,7 @@ def test_the_scale_grows_after_a_window_of_finite_steps():
         assert scaler.has_overflow([param]) and scaler.loss_scale == expected
 
 
-def test_wrong_uses_are_told():
+def test_wrong_uses_are_errors():
     with pytest.raises(ValueError, match="'float16' or 'bfloat16'"):
         amp.init("float64")
     with pytest.raises(ValueError, match="no operator 'nothing'"):

@@ -1,4 +1,4 @@
-"""What tests of loops and branches run: a function as a block, in every form that a block takes."""
+"""A function as a block, in every form that a block takes, for tests of loops and branches."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def build(folder: pathlib.Path) -> pathlib.Path:
 
 
 def run(program: pathlib.Path, folder: pathlib.Path, tolerance: float = 0) -> tuple[bool, str]:
-    """Whether all models of the folder agree, and what the program says."""
+    """Whether all models of the folder agree, and the output of the program."""
     done = subprocess.run(
         [str(program), str(folder), str(tolerance)], capture_output=True, text=True, timeout=1800, check=False
     )

@@ -1,4 +1,4 @@
-"""What must hold of every random program; each check raises AssertionError where it does not."""
+"""Checks that hold for every random program; each raises AssertionError where it does not."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def branches_not_taken_never_run(tree: Tree, seed: int) -> Counter[str]:
     """Forwards and backwards. Counts the runs of branches, as on arrays and as in the graph."""
     program, values = Program(tree), inputs(seed)
     program(*_arrays(values))
-    # What both branches do runs in front of them, under the name that one of them gave it: not a run of that branch.
+    # Work of both branches runs in front of them, under a name of one of them: this is not a run of that branch.
     graph = hybridized(program, f"{UNFUSED},-hoist")
     with test_utils.exec_counts() as ran:
         evaluate(graph, values)

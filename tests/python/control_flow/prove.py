@@ -7,7 +7,7 @@ Checks for each program that
 - gradients of first and second order are the same on arrays and in graphs, and agree with central differences;
 - branches that are not taken run neither forwards nor backwards.
 
-Prints what the programs were made of and what failed; the exit status tells whether anything did.
+Prints the constructs of the programs and the failures; the exit status is 1 if there is any.
 """
 
 from __future__ import annotations

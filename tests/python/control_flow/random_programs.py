@@ -53,7 +53,7 @@ class Foreach:
     pick: int
     checkpoint: Any
     cut: tuple[tuple[str, int], ...]  # truncate_gradient or detach_every
-    unread: int  # how many outputs and states nobody reads
+    unread: int  # number of unread outputs and states
     last: int  # how many of the last rows of the outputs are read; 0: all
 
 

@@ -1,4 +1,4 @@
-"""What tests of rewrites share: results and gradients either way, how often operators ran, what stands in a plan."""
+"""Shared by the tests of rewrites: results and gradients either way, how often operators ran, what stands in a plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the branches of a cond keep for their gradients shares memory: only one of them runs."""
+"""The values that the branches of a cond keep for their gradients share memory: only one of them runs."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_rows_of_both_branches_are_the_same_memory():
 
 
 @pytest.mark.parametrize("train", [True, False])
-def test_loops_in_loops_of_graphs_that_nobody_traced(train):
+def test_loops_in_loops_of_untraced_graphs(train):
     start, factor = mx.sym.var("start"), mx.sym.var("factor")
     loop = mx.sym.contrib.while_loop
 
@@ -126,7 +126,7 @@ def test_loops_in_loops_of_graphs_that_nobody_traced(train):
 
 
 def test_deeply_nested_loops_of_many_outputs_are_compiled_at_once():
-    """Asking each loop for each pair of outputs of the one around it would take days."""
+    """Asking each loop about each pair of outputs of the loop around it would take days."""
     depth, count = 8, 12
 
     def nested(x, depth):

@@ -179,7 +179,7 @@ def test_what_a_policy_keeps_is_not_computed_again():
     assert products(lambda node: False) == products(is_product) + 1
 
 
-def test_a_policy_is_asked_once_per_value_of_the_body():
+def test_a_policy_is_called_once_per_value_of_the_body():
     asked = []
 
     def policy(node):
@@ -201,7 +201,7 @@ def test_a_policy_is_asked_once_per_value_of_the_body():
     assert scalar.name
 
 
-def test_arrays_do_not_ask_a_policy():
+def test_arrays_do_not_call_a_policy():
     asked = []
     x = nd.array([1.0, 2.0, 3.0])
     x.attach_grad()

@@ -86,7 +86,7 @@ def test_many_iterations(outputs):
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("limit", [None, "array"])
 @pytest.mark.parametrize("outputs", [True, False])
-def test_loops_whose_limit_only_the_run_tells(outputs, limit, order):
+def test_loops_whose_limit_is_known_at_run_time(outputs, limit, order):
     def function(trips, most, checkpoint):
         def run(x, w):
             bound = None if limit is None else (x[:1] * 0 + most).astype("int32")
@@ -101,7 +101,7 @@ def test_loops_whose_limit_only_the_run_tells(outputs, limit, order):
         equal(got, want, rtol=1e-8)
 
 
-def test_an_iteration_asks_the_condition_once():
+def test_an_iteration_evaluates_the_condition_once():
     def asked(checkpoint, trips, limit):
         def function(x):
             return while_loop(
@@ -256,7 +256,7 @@ def test_running_statistics_advance_once(checkpoint):
 
 @pytest.mark.parametrize("checkpoint", [None, "sqrt", 7, lambda node: False])
 @pytest.mark.parametrize("limit", [10, 50, 100])
-def test_a_limit_is_told_once_with_its_number(limit, checkpoint):
+def test_a_reached_limit_warns_once_with_its_number(limit, checkpoint):
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         gradients(loop(1000, limit, checkpoint, outputs=False, on_limit="warn"), ARRAYS)
@@ -266,7 +266,7 @@ def test_a_limit_is_told_once_with_its_number(limit, checkpoint):
 
 
 @pytest.mark.parametrize("trips", [0, 7, 49])
-def test_a_limit_that_is_not_reached_is_not_told(trips):
+def test_a_limit_that_is_not_reached_does_not_warn(trips):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         gradients(loop(trips, 49, "sqrt", outputs=False, on_limit="raise"), ARRAYS)

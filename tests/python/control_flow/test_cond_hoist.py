@@ -1,4 +1,4 @@
-"""What both branches of a cond do on the same values runs in front of it (cond_hoist_common); what must not move."""
+"""Equal work of both branches of a cond runs in front of it (cond_hoist_common); other work does not move."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ def test_an_exception_of_the_operator_keeps_its_class_and_the_graph_goes_on():
 
 
 class RaisesOn(mx.operator.CustomOp):
-    """Passes on; raises where the input, or backwards the gradient, holds 99."""
+    """Passes its input on; raises where the input, or backwards the gradient, holds 99."""
 
     def forward(self, is_train, req, in_data, out_data, aux):
         if (in_data[0].asnumpy() == 99).any():
@@ -285,7 +285,7 @@ class TestErrorsOfPythonCodeTellTheIteration:
             block(nd.ones((4, 3)))
         assert re.search(r"foreach\d+, iteration 0", told(caught.value)), told(caught.value)
 
-    def test_on_arrays_there_is_nothing_to_tell(self):
+    def test_on_arrays_errors_have_no_place(self):
         with pytest.raises(LookupError) as caught:
             raises(nd.array(self.data()))
         assert not getattr(caught.value, "__notes__", [])

@@ -26,7 +26,7 @@ class TestForeach:
         same(outs, [[0, 1], [2, 4], [6, 9]])
         same(last, [6, 9])
 
-    def test_doors(self):
+    def test_import_paths(self):
         for door in (nd.contrib.foreach, mx.contrib.foreach, mx.contrib.control_flow.foreach):
             assert door is foreach
 

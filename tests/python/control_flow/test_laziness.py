@@ -168,7 +168,7 @@ def laddered(k, x, c):
     return cond(c > k, lambda: below + 1, lambda: x.cos())
 
 
-class TestManyConditionalsCostWhatTheirNumberIs:
+class TestCostIsProportionalToConditionals:
     """k conditionals, nested or one after the other: k bodies run, forwards and backwards, not 2^k."""
 
     SHAPES = {"nested": nested, "chained": chained, "joined": joined, "laddered": laddered}
@@ -269,7 +269,7 @@ class TestMergingKeepsLaziness:
         assert self.run(function, x, [-1.0])["exp"] == 0 and self.run(function, x, [-1.0])["tanh"] == 4
 
 
-def test_work_for_a_branch_that_the_graph_gives_out_stays():
+def test_work_for_a_branch_that_the_graph_returns_stays():
     def function(x, c):
         above = x.exp()
         return [cond(c > 0, lambda: above + 1, lambda: x), above]

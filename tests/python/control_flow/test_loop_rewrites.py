@@ -19,7 +19,7 @@ TRIPS = pytest.mark.parametrize("count", [1, 2, 7])
 
 
 class TestWorkBehindTheLoop:
-    """What only leaves the loop is computed over all rows at once (push_behind_loop)."""
+    """Values that only leave the loop are computed over all rows at once (push_behind_loop)."""
 
     @staticmethod
     def projected(x, s, w, v):
@@ -113,7 +113,7 @@ class TestWorkBehindTheLoop:
 
 
 class TestSharedSlots:
-    """What enters or leaves twice does so once (share_loop_slots)."""
+    """Equal inputs and outputs of a loop become one (share_loop_slots)."""
 
     def test_data_states_and_outputs(self):
         def function(x, s):
@@ -158,7 +158,7 @@ class TestSharedSlots:
 
     @TRIPS
     def test_states_that_pass_on_the_slices(self, count):
-        """Right from the second iteration on, where states have come round."""
+        """Equal only from the second iteration on."""
 
         def function(x, s):
             return foreach(lambda d, h: ([h[0] * d, h[1] + d], [d, d]), [x][0], [s, s])
@@ -388,7 +388,7 @@ class TestStatesInPlace:
 
 
 class TestUpstreamWork:
-    """What moves into branches, and what does not (cond_sink)."""
+    """Work that moves into branches, and work that does not (cond_sink)."""
 
     def test_products_of_the_branch_not_taken_never_run(self):
         """y = cond(c){A A}{B B B}: of A A one product runs forwards and two backwards, of B B B two and four."""
@@ -434,7 +434,7 @@ class TestUpstreamWork:
         same_everywhere(function, arrays)
 
     @pytest.mark.parametrize("depth", [1, 5, 20])
-    def test_a_chain_costs_what_its_length_is(self, depth):
+    def test_the_cost_of_a_chain_is_proportional_to_its_length(self, depth):
         def function(x, s):
             for k in range(depth):
                 p, q, before = (x + k).sin() * s, (x + k).cos() * s, s
@@ -447,7 +447,7 @@ class TestUpstreamWork:
         assert counts.get("sin", 0) + counts.get("cos", 0) == depth
         same_everywhere(function, arrays)
 
-    def test_nested_branches_cost_what_their_depth_is(self):
+    def test_the_cost_of_nested_branches_is_proportional_to_their_depth(self):
         """The cost of k nested branches is k, not 2^k."""
 
         def nested(x, k):

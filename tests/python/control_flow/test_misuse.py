@@ -1,5 +1,5 @@
 # ruff: noqa: E501
-"""What is done wrong with loops and branches is answered by the construct, the line, the reason and a fix.
+"""Mistakes with loops and branches are errors that name the construct, the line, the reason and a fix.
 
 The line that an error names must be the one marked with "# here".
 """

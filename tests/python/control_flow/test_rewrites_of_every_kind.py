@@ -23,14 +23,14 @@ def sizes_of_zero():
 
 
 def counted(step, start, count, outputs=True):
-    """step(v) -> (output, next v), as often as count says."""
+    """step(v) -> (output, next v), count times."""
     body = lambda i, v: (step(v)[0], (i + 1, step(v)[1]))
     outs, (_, last) = while_loop(lambda i, v: i < count, body, (0, start), 8)
     return (outs, last) if outputs else last
 
 
 def dead_states(x, s, w):
-    """Two states and an output that only feed each other, and data that nobody reads."""
+    """Two states and an output that only feed each other, and unread data."""
 
     def body(data, h):
         d, _ = data
@@ -135,7 +135,7 @@ def test_loops_with_a_condition(name, count):
 
 # ------------------------------------------------------------------------------------------------------ 1: cleanup
 class TestCleanup:
-    def test_what_nobody_reads_goes(self):
+    def test_unread_values_are_removed(self):
         _, block = evaluate(dead_states, arrays(7))
         (loop,) = loops_of(block)
         assert positions(loop, "in_data_locs") == 1
@@ -143,7 +143,7 @@ class TestCleanup:
         assert number(loop, "num_outputs") == 2
         assert "_mul_scalar" not in runs(dead_states, arrays(7))
 
-    def test_the_number_of_iterations_stays_when_the_data_that_told_it_goes(self):
+    def test_the_number_of_iterations_stays_when_the_data_that_set_it_is_removed(self):
         def function(x, s):
             return foreach(lambda d, h: ([], h * 2), x, s)[1]
 
@@ -167,7 +167,7 @@ class TestCleanup:
         results, _ = evaluate(function, (normal(5, 3), normal(3)))
         assert results[0].shape == (5, 3)
 
-    def test_running_statistics_are_read_by_whoever_comes_next(self):
+    def test_running_statistics_are_read_by_the_next_operator(self):
         norm = gluon.nn.BatchNorm(in_channels=3)
         block = Block(lambda x: foreach(lambda d, s: (norm(d), s + d), x, x[0])[1], norm)
         block.hybridize()
@@ -325,7 +325,7 @@ class TestKept:
 
     @pytest.mark.parametrize("reverse", [False, True])
     def test_states_are_kept_once(self, reverse):
-        """tanh reads what it gave, the product what the iteration got: the same rows, one apart."""
+        """tanh reads its result, the product the state before it: the same rows, one apart."""
         loop = lambda x, s, w: foreach(lambda d, h: ([], (h * w + d).tanh()), x, s, reverse=reverse)[1]
         assert self.rows_kept(loop) <= self.COUNT + 3
 

@@ -1,5 +1,5 @@
 # ruff: noqa: E501
-"""What may be data, states, variables, outputs, predicates and limits: the same on arrays, in graphs, files and executors."""
+"""Kinds of data, states, variables, outputs, predicates and limits: the same on arrays, in graphs, files and executors."""
 
 from __future__ import annotations
 
@@ -254,7 +254,7 @@ class TestNumbersInSymbols:
 
 
 class TestConditionsThatLearn:
-    """Running statistics that the condition of a while_loop updates advance once per question."""
+    """Running statistics that the condition of a while_loop updates advance once per evaluation."""
 
     @pytest.mark.parametrize("limit", [2, 4, 30])
     @pytest.mark.parametrize("options", [{}, {"checkpoint": 2}, {"exact": True}])

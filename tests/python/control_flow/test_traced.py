@@ -410,7 +410,7 @@ def test_trip_count_changes_neither_graph_nor_memory():
 
 
 class TestUnreadOutputs:
-    """What nobody reads is not computed, and what is read stays the same, gradients included."""
+    """Unread values are not computed, and values that are read stay the same, gradients included."""
 
     FUNCTIONS = {
         "foreach state": lambda x: foreach(lambda d, s: ([d * 2, s[0]], [s[0] + d, s[1] * d, s[2] + s[1]]), x, [x[0], x[1], x[2]])[1][0],
@@ -449,7 +449,7 @@ class TestUnreadOutputs:
 
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("count", [1, 2, 5])
-def test_states_given_out_as_they_arrive(count, reverse):
+def test_states_returned_unchanged(count, reverse):
     """Also twice, swapped, unchanged, and equal to one another."""
 
     def function(x, a, b):
@@ -473,7 +473,7 @@ def test_states_given_out_as_they_arrive(count, reverse):
 
 
 @pytest.mark.parametrize("limit", [0, 1, 3, 4, 9])
-def test_variables_given_out_as_they_arrive(limit):
+def test_variables_returned_unchanged(limit):
     """Rows behind the last iteration are zero, whatever the state was."""
 
     def function(x):

@@ -65,7 +65,7 @@ ROUNDS = 100
 def test_time_to_trace(name):
     """Pairs of measurements right after each other; the median of their ratios is within 10 % of one.
 
-    What else the machine does meanwhile slows down both of a pair alike. The first of a pair is each of them in turn.
+    Other work of the machine slows down both of a pair alike. The first of a pair is each of them in turn.
     """
     arrays = {count: data(count) for count in (FEW, MANY)}
     ratios = []

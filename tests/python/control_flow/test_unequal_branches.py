@@ -135,7 +135,7 @@ UNEQUAL = {
 @pytest.mark.parametrize("name", UNEQUAL)
 @pytest.mark.parametrize("train", [False, True])
 @pytest.mark.parametrize("hybridized", [False, True], ids=["arrays", "hybridized"])
-def test_unequal_rows_and_states_are_errors_that_tell_all(name, train, hybridized):
+def test_unequal_rows_and_states_are_errors_that_name_both(name, train, hybridized):
     function, words = UNEQUAL[name]
     with pytest.raises(errors.ShapeError) as caught:
         evaluate(function, (ROWS, START), hybridized=hybridized, order=int(train))
@@ -144,7 +144,7 @@ def test_unequal_rows_and_states_are_errors_that_tell_all(name, train, hybridize
         assert word in text, (word, text)
 
 
-def test_an_error_in_such_a_body_tells_the_iteration():
+def test_an_error_in_such_a_body_names_the_iteration():
     def function(x, s):
         return foreach(lambda d, h: (uneven(d).sum() + operators(d).take(h, d[:1] * 0 + 3, mode="raise"), h), x, s)[0]
 

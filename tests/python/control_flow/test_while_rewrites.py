@@ -1,4 +1,4 @@
-"""Rewrites of loops with a condition: two become one, and what they carry twice they carry once."""
+"""Rewrites of loops with a condition: two loops become one, and equal variables are carried once."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class TestMergedLoops:
         same_everywhere(self.two(9, limit=8), ARRAYS)
         same_everywhere(self.two(9, limit=0), ARRAYS)
 
-    def test_shared_work_is_done_once_and_the_condition_asked_once(self):
+    def test_shared_work_and_the_condition_run_once(self):
         counts = runs(self.two(7), ARRAYS)
         assert counts["_while_loop"] == 1
         assert counts["sin"] == 7 and counts["exp"] == 7
@@ -186,7 +186,7 @@ class TestMergedLoops:
 
     @TRIPS
     def test_variables_that_echo(self, trips):
-        """What a body passes on unchanged, swapped, or takes from outside; right also after the second iteration."""
+        """A body passes variables on unchanged, swapped, or takes them from outside; two iterations and more."""
 
         def function(x, w):
             found = []
@@ -224,7 +224,7 @@ class TestMergedLoops:
 
         same_everywhere(function, ARRAYS)
 
-    def test_limits_that_the_run_tells(self):
+    def test_limits_known_at_run_time(self):
         def function(x, w, m):
             def run(most, k):
                 step = lambda i, v: (i + 1, v * w + k)  # noqa: E731
@@ -240,7 +240,7 @@ class TestMergedLoops:
 
 
 class TestSharedSlots:
-    """What enters or leaves twice does so once (share_loop_slots)."""
+    """Equal inputs and outputs of a loop become one (share_loop_slots)."""
 
     @staticmethod
     def variables(block):
@@ -309,7 +309,7 @@ class TestSharedSlots:
         same_everywhere(function, ARRAYS)
         assert self.variables(evaluate(function, ARRAYS)[1]) == 3
 
-    def test_what_is_handed_out_twice_is_two_arrays(self):
+    def test_a_value_returned_twice_is_two_arrays(self):
         def function(x, w):
             body = lambda i, a, b: (i + 1, a * w, b * w)  # noqa: E731
             return while_loop(lambda i, a, b: i < 5, body, (0, x, x), 8, has_outputs=False)[1:]

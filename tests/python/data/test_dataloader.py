@@ -1,4 +1,4 @@
-"""DataLoader: here, by threads and by processes; death, errors and slowness of workers."""
+"""DataLoader: in this thread, by threads and by processes; death, errors and slowness of workers."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class FailingOddly(Failing):
         raise Unpicklable(1, 2)
 
 
-def test_errors_that_cannot_travel_are_told_as_text():
+def test_errors_that_cannot_be_pickled_are_reported_as_text():
     with pytest.raises(RuntimeError, match="worker failed") as caught:
         next(iter(DataLoader(FailingOddly(), 2, num_workers=1)))
     assert "Unpicklable" in str(caught.value.__cause__)
@@ -144,7 +144,7 @@ def test_a_pool_goes_on_after_an_error():
             list(loader)
 
 
-def test_giving_up_a_round_waits_for_nobody():
+def test_dropping_a_round_does_not_wait():
     # A finalizer runs at any allocation, also at one of the thread that holds the pool's lock.
     loader = DataLoader(Failing(), 2, num_workers=1)
     rounds = [iter(loader)]

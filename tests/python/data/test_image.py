@@ -59,7 +59,7 @@ def test_png_files_with_every_filter(channels, rng):
 
 
 @pytest.mark.parametrize("cut", [8, 20, 40, -1])
-def test_broken_png_files_are_told(cut, rng):
+def test_broken_png_files_are_errors(cut, rng):
     content = encode_png(picture(rng))
     with pytest.raises(mx.errors.FormatError):
         decode_png(content[:cut])

@@ -1,4 +1,4 @@
-"""Augmentations of ImageRecordIter: each against what it promises, and where OpenCV is there, against it."""
+"""Augmentations of ImageRecordIter: each against its definition, and against OpenCV where it is installed."""
 
 from __future__ import annotations
 

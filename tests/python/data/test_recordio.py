@@ -87,7 +87,7 @@ def test_writers_refuse_other_processes(tmp_path):
     process.join()
 
 
-def test_broken_files_are_told(tmp_path):
+def test_broken_files_are_errors(tmp_path):
     file = tmp_path / "data.rec"
     write(file, [b"abcdefgh"])
     content = file.read_bytes()

@@ -1,4 +1,4 @@
-"""What is no array, or not the array that was promised, is refused at the border to C++: never read."""
+"""Objects that are no arrays, or not the expected ones, are refused at the border to C++, never read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors say who, what was expected, what came, and where; they are builtin exceptions too."""
+"""Errors name the operator, what was expected, what was given, and the line; they are builtin exceptions too."""
 
 from __future__ import annotations
 

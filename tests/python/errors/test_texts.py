@@ -1,4 +1,4 @@
-"""The whole text of errors that users meet: who, what was expected, what came, why, the fix, the line, the block."""
+"""The whole text of errors: operator, expected, given, reason, fix, line, block."""
 
 from __future__ import annotations
 
@@ -267,7 +267,7 @@ def fail_later(busy: bool):
 
 
 @pytest.mark.parametrize("busy", [False, True])
-def test_an_asynchronous_failure_names_the_line_that_asked(busy):
+def test_an_asynchronous_failure_names_the_line_that_pushed_it(busy):
     result = []
     expected = (
         f"operator 'take': expected indices in [-900, 899], got 5000.\n  At: FILE:{line_of(fail_later, 'mx.nd.take')}"

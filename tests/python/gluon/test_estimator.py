@@ -107,7 +107,7 @@ def test_training_stops_by_batches_and_by_handlers(rng):
     assert recorder.events.count("epoch_end") == 3
 
 
-def test_logging_tells_epochs_and_batches(rng):
+def test_logging_shows_epochs_and_batches(rng):
     estimator = make(rng)
     text = lines(estimator)
     estimator.fit(loader(rng), loader(rng), epochs=1)

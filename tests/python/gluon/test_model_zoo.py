@@ -1,4 +1,4 @@
-"""Networks of model_zoo.vision: names and numbers of MXNet, errors for what is not there."""
+"""Networks of model_zoo.vision: names and numbers of MXNet, errors for missing files and names."""
 
 from __future__ import annotations
 

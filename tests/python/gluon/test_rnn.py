@@ -765,7 +765,7 @@ def test_both_directions_in_a_hybridized_block(length):
 
 
 @pytest.mark.parametrize("bidirectional", [False, True])
-def test_a_graph_tells_the_sizes_of_weights_that_read_the_data(bidirectional):
+def test_a_graph_infers_the_sizes_of_weights_that_read_the_data(bidirectional):
     layer = gluon.rnn.LSTM(4, 2, bidirectional=bidirectional, prefix="lstm_")
     graph = layer(mx.sym.var("data"))
     shapes = dict(zip(graph.list_arguments(), graph.infer_shape(data=(5, 3, 8))[0], strict=True))

@@ -330,7 +330,7 @@ def test_sequences_without_steps_are_refused(rng):
 
 
 class Remembers(rnn.ModifierCell):
-    """Adds half of the output of the step before, which it keeps on itself."""
+    """Adds half of the output of the step before, which it stores in an attribute."""
 
     def _alias(self):
         return "remembers"

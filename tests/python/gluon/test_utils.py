@@ -1,4 +1,4 @@
-"""gluon.utils: splitting batches, clipping, checksums, downloading from what is there."""
+"""gluon.utils: splitting batches, clipping, checksums, downloading from local files."""
 
 from __future__ import annotations
 

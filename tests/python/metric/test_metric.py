@@ -211,7 +211,7 @@ def test_accuracy_counts_axes_from_the_end_too():
         metric.Accuracy(axis=2).update([np.array([1, 0])], [np.zeros((2, 2))])
 
 
-def test_abstract_classes_say_who_must_write_what():
+def test_abstract_classes_name_the_method_to_override():
     class Half(PairMetric):
         pass
 

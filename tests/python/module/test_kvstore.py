@@ -99,7 +99,7 @@ def test_rows_are_read_for_several_keys():
         store.row_sparse_pull(["a", "b"], out=outs, row_ids=[[first], [second]])
 
 
-def test_pull_passes_sparse_arrays_over_unless_told_otherwise():
+def test_pull_passes_sparse_arrays_over_unless_asked_for():
     store = mx.kv.create()
     store.init(0, mx.nd.ones((2, 1)))
     out = mx.nd.full((2, 1), 5).tostype("row_sparse")

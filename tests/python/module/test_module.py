@@ -32,7 +32,7 @@ def iterator(rng, **kwargs):
 
 
 @pytest.mark.parametrize("contexts", [mx.cpu(), [mx.cpu(0), mx.cpu(1)]])
-def test_fit_learns_and_score_tells(contexts, rng):
+def test_fit_learns_and_score_reports(contexts, rng):
     mx.random.seed(1)
     train = iterator(rng, shuffle=True)
     mod = Module(classifier(), context=contexts)
@@ -225,7 +225,7 @@ def test_modules_share_parameters(rng):
     ],
 )
 @pytest.mark.filterwarnings("ignore:Data provided by label_shapes")
-def test_wrong_orders_and_names_are_told(call, text):
+def test_wrong_orders_and_names_are_errors(call, text):
     with pytest.raises(mx.MXNetError, match=text):
         call(Module(classifier()))
 

@@ -1,4 +1,4 @@
-"""Operators written in Python that ask for their inputs one by one: what they do not ask for does not run."""
+"""Operators written in Python that request their inputs one by one: other inputs are not computed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class TracedProp(mx.operator.CustomOpProp):
 
 
 class Select(mx.operator.CustomOp):
-    """Row by row one of two inputs, as the signs of the first say; asks only for those that it needs."""
+    """Row by row one of two inputs, as the signs of the first say; requests only those that it needs."""
 
     def lazy_step(self, is_train, req, in_data, out_data, aux):
         if in_data[0] is None:
@@ -192,7 +192,7 @@ class Early(mx.operator.CustomOp):
         if in_data[1] is None:
             self.assign(out_data[0], req[0], in_data[0] * 2)
             return [1]
-        self.assign(out_data[1], req[1], out_data[0] + in_data[1])  # what earlier steps have put there
+        self.assign(out_data[1], req[1], out_data[0] + in_data[1])  # values of earlier steps
         return []
 
     def backward(self, req, out_grad, in_data, out_data, in_grad, aux):

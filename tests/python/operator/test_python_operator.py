@@ -1,4 +1,4 @@
-"""NumpyOp and NDArrayOp: operators of MXNet's first years."""
+"""NumpyOp and NDArrayOp: MXNet's first interface of operators in Python."""
 
 from __future__ import annotations
 

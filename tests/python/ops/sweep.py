@@ -1,4 +1,4 @@
-"""Samples of the registry as NumPy inputs, and what the references say about them."""
+"""Samples of the registry as NumPy inputs, and the results of the references."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def load_references() -> dict[str, Callable[..., list[np.ndarray]]]:
 
 REFERENCES = load_references()
 OPS: dict[str, dict[str, Any]] = {name: _core.describe_op(name) for name, _, _ in _core.op_names()}
-del OPS["Custom"]  # computes what Python code says: tests/python/operator
+del OPS["Custom"]  # runs Python code: tests/python/operator
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Use:
         return [(given[i] if i < len(given) else None) or swept for i in range(len(self.sample["shapes"]))]
 
     def inputs(self, swept: str = "float32", shapes: Any = None) -> list[np.ndarray]:
-        """Values as the sample wants them; the same for every call."""
+        """Values as the sample declares them; the same for every call."""
         rng = np.random.default_rng(zlib.crc32(str(self).encode()))
         low, high = self.sample["low"], self.sample["high"]
         values = []

@@ -1,4 +1,4 @@
-"""Inputs and parameters that fit badly give a result or an error of ours; never a crash, never a foreign exception."""
+"""Inputs and parameters that fit badly give a result or an error of ours; never a crash, never another exception."""
 
 from __future__ import annotations
 

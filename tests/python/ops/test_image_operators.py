@@ -1,4 +1,4 @@
-"""Images: what is drawn at random, and what no reference can show."""
+"""Images: random operators, and properties that no reference can show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ctrl-C ends a loop in a graph that would never end, and what else runs is not touched by it."""
+"""Ctrl-C ends a loop in a graph that would never end, and other work goes on."""
 
 from __future__ import annotations
 

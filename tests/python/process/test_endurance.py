@@ -87,7 +87,7 @@ def test_an_interrupt_in_the_middle_of_a_step_ends_the_process_cleanly() -> None
     assert out == "interrupted\n"
 
 
-def test_an_interrupt_that_nobody_catches_ends_the_process_with_its_traceback() -> None:
+def test_an_uncaught_interrupt_ends_the_process_with_its_traceback() -> None:
     code = textwrap.dedent(TRAIN).format(hybridize=False) + 'print("running", flush=True)\nsteps(10**9)\n'
     process = start(code)
     assert process.stdout

@@ -38,7 +38,7 @@ def run(code: str, **environment: str) -> str:
 
 
 def test_an_object_that_computes_when_the_interpreter_ends() -> None:
-    """Workers are gone by then: who waits computes."""
+    """Workers are gone by then: the thread that waits computes."""
     text = run(
         """
         import hybridnet as mx
@@ -53,7 +53,7 @@ def test_an_object_that_computes_when_the_interpreter_ends() -> None:
                 c = mx.nd.dot(b, self.a)
                 mx.nd.waitall()
                 print("waited")
-                d = mx.nd.dot(c, self.a)  # nobody waits for this one
+                d = mx.nd.dot(c, self.a)  # no wait reads this one
 
         late = Late()
         """

@@ -64,7 +64,7 @@ LOOP = """
 
 
 def test_an_unsynchronized_training_loop_holds_at_most_twice_the_memory() -> None:
-    """With one worker; several run forward passes that wait for nobody side by side, and each needs its memory."""
+    """With one worker; several run independent forward passes side by side, and each needs its memory."""
     body = "    print(peak(lambda: steps(True)), peak(lambda: steps(False)), _core.run_ahead_waits())"
     synchronized, ahead, waits = map(int, run(LOOP + body, HYBRIDNET_CPU_WORKER_NTHREADS="1").split())
     assert waits > 0

@@ -1,4 +1,4 @@
-"""What the profiler records, and the forms in which it tells."""
+"""What the profiler records, and the forms of its output."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Branch(gluon.HybridBlock):
         )[0]
 
 
-def test_exec_counts_tell_which_nodes_ran(profile):
+def test_exec_counts_show_which_nodes_ran(profile):
     net, x = Branch(prefix="net_"), mx.nd.array([[1, 2], [-1, 0], [3, 1], [0, 5]])
     net.hybridize(passes="fast_run,-fusion")
     x.attach_grad()
@@ -87,7 +87,7 @@ def test_exec_counts_tell_which_nodes_ran(profile):
     with test_utils.exec_counts() as ran:
         mx.nd.sin(x)
     assert ran == {("sin", ""): 1}
-    assert table() == {}  # the profiler was off, and has nothing to tell
+    assert table() == {}  # the profiler was off, and has recorded nothing
 
 
 def test_exec_counts_leave_a_running_profile_alone(profile):
@@ -193,7 +193,7 @@ class SquareProp(mx.operator.CustomOpProp):
         return self.Square()
 
 
-def test_custom_operators_are_told_with_the_operators_that_they_call(profile):
+def test_custom_operators_are_recorded_with_the_operators_that_they_call(profile):
     x = mx.nd.ones((3,))
     x.attach_grad()
     mx.nd.Custom(x, op_type="profiled_square")  # not recorded: the profiler does not run yet
@@ -227,7 +227,7 @@ def test_times_and_memory_are_sorted_alike(profile, sort_by, ascending):
         assert len(values) > 1
 
 
-def test_memory_is_told_too(profile):
+def test_memory_is_reported_too(profile):
     x = mx.nd.ones((256, 256))
     x.wait_to_read()
     rows = json.loads(profiler.dumps(format="json"))["Memory"]["cpu"]

@@ -1,4 +1,4 @@
-"""Executors: which gradients arrive, what monitors are told, how much memory runs need."""
+"""Executors: gradients, monitors, and the memory that runs need."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def filled(executor):
     return executor
 
 
-def test_a_monitor_is_told_of_every_operator_and_changes_no_result():
+def test_a_monitor_receives_every_operator_and_changes_no_result():
     plain = filled(monitored_network().simple_bind(mx.cpu(), data=(2, 4)))
     watched = filled(monitored_network().simple_bind(mx.cpu(), data=(2, 4)))
     told = {}
@@ -73,7 +73,7 @@ def test_a_monitor_is_told_of_every_operator_and_changes_no_result():
         np.testing.assert_allclose(watched.grad_dict[name].asnumpy(), grad.asnumpy(), rtol=1e-6)
 
 
-def test_monitor_all_tells_inputs_too_also_after_reshape():
+def test_monitor_all_reports_inputs_too_also_after_reshape():
     executor = monitored_network().simple_bind(mx.cpu(), data=(2, 4))
     told = []
     executor.set_monitor_callback(lambda name, array: told.append((name, array.shape)), monitor_all=True)
@@ -107,7 +107,7 @@ def total_megabytes(executor):
     return int(re.search(r"Total (\d+) MB allocated", executor.debug_str()).group(1))
 
 
-def test_debug_str_tells_the_memory_of_runs():
+def test_debug_str_shows_the_memory_of_runs():
     chain = sym.var("data")
     for _ in range(6):
         chain = sym.exp(chain) * chain

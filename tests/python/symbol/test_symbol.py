@@ -1,4 +1,4 @@
-"""Building graphs, asking about them, running them."""
+"""Building graphs, querying them, running them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""mx.test_utils: what must pass passes, what must fail fails and says where."""
+"""mx.test_utils: correct cases pass, wrong ones fail and name the place."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_hybridized_blocks_are_compared_with_plain_ones() -> None:
     )
 
 
-def test_sparse_arrays_keep_what_they_were_told_to() -> None:
+def test_sparse_arrays_keep_the_chosen_parts() -> None:
     rows, (values, indices) = tu.rand_sparse_ndarray((6, 2), "row_sparse", rsp_indices=[1, 4], data_init=3)
     assert rows.stype == "row_sparse"
     np.testing.assert_array_equal(indices, [1, 4])

@@ -1,4 +1,4 @@
-"""The benchmarks: each case is known to the side that it is asked of, loops run, rows say what met its budget."""
+"""The benchmarks: each case is known to its side, loops run, rows show which budgets are met."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""tools/check_layers.py on tiny made-up trees: what it must report, what it must leave alone."""
+"""tools/check_layers.py on tiny made-up trees: includes and imports that it must report, and others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the documentation shows is what the repository holds."""
+"""Code and files that the documentation shows exist in the repository."""
 
 from __future__ import annotations
 

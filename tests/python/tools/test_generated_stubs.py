@@ -1,4 +1,4 @@
-"""The checked-in stubs are what the registry says, so that a review shows how the API changes."""
+"""The checked-in stubs agree with the registry, so that a review shows how the API changes."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def test_the_drawing_has_operators_inputs_and_what_passes_between_them():
     assert "conv_weight -> conv" in shown
 
 
-def test_repeated_names_are_told():
+def test_repeated_names_warn():
     pytest.importorskip("graphviz", reason="plot_network makes objects of this package")
     inner = sym.FullyConnected(sym.var("data"), num_hidden=4, name="twice")
     with pytest.warns(UserWarning, match=r"same name.*twice"):
