@@ -3,7 +3,7 @@
 A GRU learns the numerals from 1 to 89, small ones more often. The search keeps the best few beginnings, tries every
 letter behind each, and stops as soon as all have ended. Hybridized, search and model are one graph, which is exported
 and loaded again, and compared with trying all words there are.
-By hand: ``python examples/beam_search_while.py``; ``--help`` tells the options.
+By hand: ``python examples/beam_search_while.py``; ``--help`` lists the options.
 """
 
 import argparse

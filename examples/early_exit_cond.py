@@ -1,9 +1,9 @@
 """An early-exit net: easy images leave after two cheap layers, only doubtful ones pay for convolutions.
 
 Both classifiers are trained together on scikit-learn's digits. The hybridized net is then one foreach over the images
-of a batch with a cond in it: sure of an image, it returns the cheap answer, else it runs the convolutions. Each branch
-marks its answers, and counting the operators that ran tells that the other one did not run.
-By hand: ``python examples/early_exit_cond.py``; ``--help`` tells the options.
+of a batch with a cond in it: where the first classifier is sure, its answer is returned, else the convolutions run.
+Each branch marks its answers, and the counts of executed operators show that the other one did not run.
+By hand: ``python examples/early_exit_cond.py``; ``--help`` lists the options.
 """
 
 import argparse

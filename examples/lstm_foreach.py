@@ -3,7 +3,7 @@
 The text comes with Python (what ``help("assignment")`` prints). Training is truncated backpropagation through time: the
 states that a stretch of text ends with are the ones that the next begins with, without their history. Hybridized,
 the time loop is one node of the graph, its gradient another loop, and neither runs Python.
-By hand: ``python examples/lstm_foreach.py``; ``--help`` tells the options.
+By hand: ``python examples/lstm_foreach.py``; ``--help`` lists the options.
 """
 
 import argparse

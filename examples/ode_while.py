@@ -1,10 +1,10 @@
 """An adaptive ODE solver in one while_loop, with gradients through it: growth of a population with limited food.
 
 Dormand and Prince's pair of orders 5 and 4 chooses its steps by its own error estimate, so the number of iterations is
-known to nobody beforehand. Hybridized, the whole solver is one node of the graph; its gradient is a loop again.
+not known beforehand. Hybridized, the whole solver is one node of the graph; its gradient is a loop again.
 The logistic equation y' = r y (1 - y / k) has a solution in closed form: values and gradients are compared with it.
 Then the gradient finds the growth rate and the limit from measurements.
-By hand: ``python examples/ode_while.py``; ``--help`` tells the options.
+By hand: ``python examples/ode_while.py``; ``--help`` lists the options.
 """
 
 import argparse
