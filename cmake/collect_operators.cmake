@@ -16,7 +16,7 @@ foreach(source IN LISTS sources)
   endif()
   string(REGEX MATCHALL "\nvoid register_[a-z0-9_]+\\(OpRegistry& ops\\) *{" functions "${public}")
   if(NOT functions AND code MATCHES "ops\\.declare[<(]")
-    message(FATAL_ERROR "hybridnet: ${source} declares operators that nobody registers.\n"
+    message(FATAL_ERROR "hybridnet: ${source} declares operators, but no function registers them.\n"
       "Fix: define `void register_<name>(OpRegistry& ops) {` after the unnamed namespace.")
   endif()
   foreach(function IN LISTS functions)

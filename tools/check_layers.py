@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks who includes whom: every ``#include`` of src/ and include/, every import of python/hybridnet.
+"""Checks which rooms depend on which: every ``#include`` of src/ and include/, every import of python/hybridnet.
 
 The tables below are the whole rule. A room sees the rooms on lines below its own, and those that an arrow adds; rooms
 on one line do not see each other. Prints ``file:line: what, why, fix`` for each break and exits with 1 if there is any.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks a built wheel: unpacked elsewhere it imports and computes, and it is small enough.
+"""Checks a built wheel: it is small enough, and unpacked in another folder it imports and computes.
 
 Usage: check_wheel.py dist/hybridnet-….whl
 """

@@ -9,7 +9,7 @@ namespace hybridnet {
 // strides and small multiples of them fit into int64_t.
 inline constexpr int64_t kMaxElements = int64_t{1} << 56;
 
-// Of sizes that are not negative. Throw ShapeError above kMaxElements; `argument` is the parameter or input to name.
+// For sizes that are not negative. Throw ShapeError above kMaxElements; `argument` is the parameter or input to name.
 int64_t checked_times(int64_t a, int64_t b, const char* argument = "");
 int64_t checked_plus(int64_t a, int64_t b, const char* argument = "");
 

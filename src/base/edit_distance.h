@@ -1,4 +1,4 @@
-// How far two names are apart: for "did you mean".
+// Distance between two names, for "did you mean".
 #pragma once
 
 #include <cstddef>

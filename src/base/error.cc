@@ -8,8 +8,8 @@
 namespace hybridnet {
 namespace {
 
-// "operator 'X' (node 'n', block 'b'), input 'w'": what is known of it, the outermost known name first.
-std::string who(const ErrorFields& f) {
+// "operator 'X' (node 'n', block 'b'), input 'w'": the names that are known.
+std::string subject_of(const ErrorFields& f) {
   std::string text;
   std::string inside;
   auto name = [&](const char* what, const std::string& value) {
@@ -42,7 +42,7 @@ std::string expected_and_given(const ErrorFields& f) {
 }
 
 std::string first_line(ErrorKind kind, const ErrorFields& f) {
-  const std::string subject = who(f);
+  const std::string subject = subject_of(f);
   const std::string compared = expected_and_given(f);
   std::string text = f.message;
   if (!compared.empty()) {
@@ -59,7 +59,7 @@ void append_line(std::string& text, const char* label, const std::string& value)
   text += label;
   for (char c : value) {
     text += c;
-    if (c == '\n') text += "    ";  // a part of several lines stays under its label
+    if (c == '\n') text += "    ";  // further lines of a part are indented under its label
   }
 }
 
@@ -162,7 +162,7 @@ LocationScope::~LocationScope() {
 void set_location_probe(LocationProbe probe) { location_probe.store(probe, std::memory_order_release); }
 
 const char* intern_file(std::string_view file) {
-  // Never destroyed: interned names are promised to outlive every use, also those during process exit.
+  // Never destroyed: interned names must outlive every use, uses while the process ends included.
   static auto& mutex = *new std::mutex;
   static auto& names = *new std::set<std::string, std::less<>>;
   const std::lock_guard lock(mutex);

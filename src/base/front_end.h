@@ -1,4 +1,4 @@
-// What the library tells and asks whoever called it: warnings, and whether the user wants to stop.
+// What the library calls in the front end (Python): to issue a warning, and to ask whether the user wants to stop.
 #pragma once
 
 #include <string>
@@ -6,16 +6,16 @@
 namespace hybridnet {
 
 struct FrontEnd {
-  // Gives a warning, from any thread. May throw: users may want warnings to be errors.
+  // Issues a warning, from any thread. May throw: users can turn warnings into errors.
   void (*warn)(const std::string& text) = nullptr;
   // Throws if the user wants to stop what the calling thread does.
   void (*check_interrupt)() = nullptr;
 };
 void set_front_end(const FrontEnd& front_end);  // once, before work begins
 
-// To the front end, or as a line on stderr where there is none.
+// Passes the text to the front end, or prints it on stderr if there is none.
 void warn(const std::string& text);
-// For work on the caller's thread that may never end; asks at most every 50 ms.
+// Called by work on the caller's thread that may never end; asks the front end at most every 50 ms.
 void check_interrupt();
 
 }  // namespace hybridnet

@@ -1,6 +1,6 @@
-// Ctrl-C ends a wait at once. What is being computed goes on, so that no training step is left half done; but a loop
-// that still runs a second later may never end, so it stops, and what waits for its results gets an error. So do loops
-// that run when the process ends: nobody is left to read their results.
+// Ctrl-C ends a wait at once. Running work continues, so that no training step stays half done. A loop that still runs
+// a second later may never end: it stops with an error, which waits for its results rethrow. The end of the process
+// stops loops in the same way, because no reader of their results is left.
 #pragma once
 
 #include <atomic>
@@ -21,12 +21,12 @@ inline std::atomic<uint64_t> interrupts{0};
 inline std::atomic<uint64_t> exits{0};
 }  // namespace detail
 
-// How often that has happened; the end of the process counts for what begins after it, too.
+// The number of interrupts so far. The end of the process also counts for loops that begin after it.
 inline uint64_t interrupts_so_far() {
   return detail::interrupts.load(std::memory_order_relaxed) - detail::exits.load(std::memory_order_relaxed);
 }
 
-// While it lives the thread does work that was asked for when there had been so many interrupts.
+// While it lives, the thread does work that was requested when this number of interrupts had happened.
 class InterruptScope {
  public:
   explicit InterruptScope(uint64_t interrupts_before) : before_(std::exchange(asked_at_, interrupts_before)) {}
@@ -39,7 +39,7 @@ class InterruptScope {
   const std::optional<uint64_t> before_;
 };
 
-// What a loop asks between its iterations. Made on the thread of the scope; teams get copies.
+// Asked by a loop between its iterations. Made on the thread of the scope; each thread of a team gets a copy.
 class InterruptWatch {
  public:
   InterruptWatch();

@@ -15,7 +15,7 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
-// Of libhybridnet_threads_init.so, where that is part of the build.
+// Defined in libhybridnet_threads_init.so, if that is part of the build.
 extern "C" __attribute__((weak)) void hybridnet_unset_openmp_bounds();
 
 namespace hybridnet {
@@ -29,8 +29,7 @@ __attribute__((constructor)) void unset_openmp_bounds() {
 // 0: the thread has no scope of its own; it claims cores for each parallel region.
 thread_local int thread_cores = 0;
 // The largest team that this thread opened. libgomp ends the threads that a smaller team does not need and makes new
-// ones for the next larger team, at tens of microseconds each: so teams do not shrink, and those without a part only
-// pass through.
+// ones for the next larger team, at tens of microseconds each. So teams do not shrink; idle threads return at once.
 thread_local int thread_team = 1;
 thread_local int thread_team_limit = INT32_MAX;
 // Set in the child of a fork for the thread that forked: its OpenMP team did not survive, so it must never open one.
@@ -99,10 +98,10 @@ std::pair<int, int> claim(int wanted) {
   if (thread_lost_team) return {1, 0};
   if (thread_cores > 0) return {std::min(wanted, thread_cores), 0};  // part of what this thread was given before
   const int taken = take_free_cores(wanted);
-  return {std::max(taken, 1), taken};  // nothing free: run on the own core all the same
+  return {std::max(taken, 1), taken};  // nothing is free: run on this thread's own core
 }
 
-// Inside a region each thread, also the opener, is alone: nested loops run serially.
+// Inside a region each thread, the opener included, has one core: nested loops run serially.
 class RegionScope {
  public:
   RegionScope() : before_(std::exchange(thread_cores, 1)) {}
@@ -128,8 +127,8 @@ class FirstException {
   std::exception_ptr error_;
 };
 
-// libgomp is not built with the thread sanitizer, which so cannot see the barriers around a parallel region: these
-// calls tell it of them. Elsewhere they do nothing.
+// libgomp is not built with the thread sanitizer, so the sanitizer cannot see the barriers around a parallel region.
+// These calls announce the barriers; in other builds they do nothing.
 #if defined(__SANITIZE_THREAD__)
 struct RegionEdges {
   void opens() { __tsan_release(&open_); }
@@ -163,7 +162,7 @@ void run_part(int part, int parts, int64_t count, detail::RangeFn fn, void* clos
   }
 }
 
-// Unchecked: threads of the team read this frame before they can call thread_begins().
+// Unchecked, because threads of the team read this frame before they can call thread_begins().
 HYBRIDNET_UNCHECKED_FRAME void run_on_team(int parts, int64_t count, detail::RangeFn fn, void* closure) {
   const int team = std::max(parts, std::min({thread_team, thread_team_limit, cpu_cores()}));
   thread_team = team;
@@ -205,7 +204,7 @@ int current_cores() {
   return thread_cores > 0 ? thread_cores : cpu_cores();
 }
 
-// Inside a region OpenMP's own number is that of the opener, whatever thread_cores says; oneDNN asks OpenMP.
+// Inside a region OpenMP's number of threads is the opener's, not thread_cores. oneDNN asks OpenMP, so it is set here.
 CoreScope::CoreScope(int cores) : before_(thread_cores) {
   thread_cores = thread_lost_team ? 1 : std::max(cores, 1);
   thread_team = std::max(thread_team, thread_cores);
@@ -240,9 +239,9 @@ int64_t items_per_core(double ns_each) {
 namespace detail {
 
 void parallel_ranges(int64_t count, int64_t grain, RangeFn fn, void* closure) {
-  int64_t most_parts = std::max<int64_t>(1, count / std::max<int64_t>(grain, 1));
-  if (most_parts > 1) most_parts = std::clamp<int64_t>(kSmallMachine, most_parts, count);
-  const CoreLease lease(static_cast<int>(std::min<int64_t>(most_parts, current_cores())));
+  int64_t max_parts = std::max<int64_t>(1, count / std::max<int64_t>(grain, 1));
+  if (max_parts > 1) max_parts = std::clamp<int64_t>(kSmallMachine, max_parts, count);
+  const CoreLease lease(static_cast<int>(std::min<int64_t>(max_parts, current_cores())));
   if (lease.cores() == 1) return fn(closure, 0, count);
   run_on_team(lease.cores(), count, fn, closure);
 }

@@ -1,10 +1,10 @@
-// The tasks that were pushed and are not over, counted so that a wait for all of them ends although others go on
-// pushing.
+// Counts the tasks that were pushed and have not ended, so that a wait for all of them ends while other threads push.
 //
-// Tasks belong to one of two generations. New ones join the younger; a wait closes it, which makes the other the
-// younger one, as soon as nothing is left of the older, and then sleeps until the closed one is empty. A task that a
-// task pushes joins its generation, so a closed one grows no more than what is in it wants. Two generations are enough,
-// because who waits while an older wait still does closes the next one only after that is over.
+// Each task belongs to one of two generations. A new task joins the younger generation. A wait closes the younger
+// generation once the older one is empty; the empty one becomes the younger. The wait then sleeps until the closed
+// generation is empty. A task pushed by a task joins the generation of its parent, so a closed generation grows only by
+// what its own tasks push. Two generations are enough: a wait that begins during an older wait closes the next
+// generation only after the older wait has ended.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ class Pending {
   // --- without a lock
   bool nothing() const { return counts_[0].load() == 0 && counts_[1].load() == 0; }
   int64_t count() const { return counts_[0].load() + counts_[1].load(); }
-  // A task is over. True: its generation is empty and somebody waits, so the caller must announce_empty().
+  // A task has ended. True: its generation is empty and a thread waits, so the caller must call announce_empty().
   bool remove(int generation) {
     return counts_[static_cast<size_t>(generation)].fetch_sub(1) == 1 && waiting_.load() > 0;
   }
@@ -38,7 +38,7 @@ class Pending {
   }
   void announce_empty(int generation) {
     const auto g = static_cast<size_t>(generation);
-    if (counts_[g].load() > 0) return;  // the younger one, and it has grown again meanwhile
+    if (counts_[g].load() > 0) return;  // the younger generation, to which tasks were added meanwhile
     ++emptied_[g];
     changed_.notify_all();
   }
@@ -47,7 +47,8 @@ class Pending {
   class Wait {
    public:
     explicit Wait(Pending& pending) : pending_(pending), old_(1 - pending.young_), emptied_before_(pending.emptied_) {
-      pending_.waiting_.fetch_add(1);  // before over() looks: remove() counts, then looks who waits
+      pending_.waiting_.fetch_add(
+          1);  // before over() reads the counts: remove() changes a count first, then reads waiting_
     }
     ~Wait() { pending_.waiting_.fetch_sub(1); }
     Wait(const Wait&) = delete;
@@ -67,7 +68,7 @@ class Pending {
     }
 
    private:
-    // Now, or once since the wait began.
+    // The generation is empty now, or was at some time since the wait began.
     bool empty(int generation) const {
       const auto g = static_cast<size_t>(generation);
       return pending_.emptied_[g] != emptied_before_[g] || pending_.counts_[g].load() == 0;
@@ -79,8 +80,8 @@ class Pending {
   };
 
  private:
-  // Only while the other one is empty, which is said here once more: a wait that missed it must not wait for those to
-  // come.
+  // Called only while the older generation is empty. That is recorded once more: a wait that has not seen it must not
+  // wait for the tasks that join this generation from now on.
   void close_young() {
     young_ = 1 - young_;
     ++emptied_[static_cast<size_t>(young_)];
@@ -90,7 +91,7 @@ class Pending {
   std::array<std::atomic<int64_t>, 2> counts_{};
   std::atomic<int> waiting_{0};  // threads
   int young_ = 0;
-  std::array<uint64_t, 2> emptied_{};  // how often each was found empty
+  std::array<uint64_t, 2> emptied_{};  // how often each generation was found empty
   std::condition_variable changed_;
 };
 

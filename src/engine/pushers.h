@@ -1,5 +1,5 @@
-// Are the threads that push work busy with that now? They are when the last push is a moment ago and several tasks are
-// pending: a thread that waits for the result of each operator has only one.
+// Tells whether callers push many tasks without waiting: the last push was less than 200 us ago and at least 8 tasks
+// are pending. A caller that waits for the result of each operator has one task pending.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@ namespace hybridnet {
 
 class Pushers {
  public:
-  // pushed: tasks so far. Asked when tasks begin, by one thread at a time.
+  // pushed: number of tasks pushed so far. Called when a task begins, by one thread at a time.
   bool are_busy(uint64_t pushed, int64_t pending) {
     const auto now = std::chrono::steady_clock::now();
     if (pushed != pushed_before_) last_push_ = now;

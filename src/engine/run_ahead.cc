@@ -11,17 +11,16 @@
 namespace hybridnet {
 namespace {
 
-constexpr int64_t kLeastNs = 5'000;   // what a queued task takes at least: this bounds the number of small ones
-constexpr int64_t kAlwaysQueued = 2;  // whatever they cost: the next one and one more, so that a worker never waits for
-                                      // the pushing thread
+constexpr int64_t kMinChargeNs = 5'000;  // bounds the number of small tasks
+constexpr int64_t kAlwaysQueued = 2;     // tasks of any cost, so that a worker never waits for the pushing thread
 constexpr auto kSpin = std::chrono::microseconds(20);
-constexpr auto kLook = std::chrono::milliseconds(50);  // between questions whether the thread is wanted
+constexpr auto kPoll = std::chrono::milliseconds(50);  // between calls of WaitHooks::wanted
 
 }  // namespace
 
 RunAhead::Charge RunAhead::charge(int64_t cost_ns) {
   if (!has_room(limit_ns_) && !TaskScope::inside()) wait_for_room();
-  cost_ns = std::max(cost_ns, kLeastNs);
+  cost_ns = std::max(cost_ns, kMinChargeNs);
   cost_ns_.fetch_add(cost_ns, std::memory_order_relaxed);
   tasks_.fetch_add(1, std::memory_order_relaxed);
   return {this, cost_ns};
@@ -41,8 +40,8 @@ void RunAhead::wait_for_room() {
   while (!wanted) {
     {
       std::unique_lock lock(mutex_);
-      waiting_.fetch_add(1);  // before ready() looks: discharge() changes the sums, then looks who waits
-      const bool found = room_.wait_for(lock, kLook, ready);
+      waiting_.fetch_add(1);  // before ready() reads the sums: discharge() changes them first, then reads waiting_
+      const bool found = room_.wait_for(lock, kPoll, ready);
       waiting_.fetch_sub(1);
       if (found) return;
     }

@@ -1,10 +1,10 @@
-// How far threads that push work may run ahead of the workers that do it.
+// Bounds how far threads that push work run ahead of the workers.
 //
-// A training loop that reads no result would queue all its steps, each with the data it works on (results take their
-// memory only when they are computed). So whoever pushes a task charges its declared time while it is queued, and
-// waits, outside of tasks only, while too much is charged, until half of that is done: a wait costs two switches
-// between threads, which so are paid once for many tasks. A charge ends when its task begins. Threads: every member is
-// safe from any thread. A wait holds no lock that a task could need (see WaitHooks).
+// A training loop that reads no result would queue all its steps, each with its input data (results take their memory
+// only when they are computed). So a push charges the declared time of its task while the task is queued. While too
+// much is charged, a push outside of tasks waits until half of it is done: the two thread switches of a wait are then
+// paid once for many tasks. A charge ends when its task begins. Threads: every member is safe from any thread. A wait
+// holds no lock that a task could need (see WaitHooks).
 #pragma once
 
 #include <atomic>
@@ -17,17 +17,17 @@ namespace hybridnet {
 
 class RunAhead {
  public:
-  // What a front end does around a wait on the thread that pushes.
+  // Called by a front end around a wait of the thread that pushes.
   struct WaitHooks {
-    void* (*begin)() = nullptr;          // lets go of what tasks may need, such as Python's GIL
+    void* (*begin)() = nullptr;          // releases what tasks may need, such as Python's GIL
     void (*end)(void* begun) = nullptr;  // takes it again
-    bool (*wanted)() = nullptr;          // asked now and then: somebody (Ctrl-C) wants the thread, so that it goes on
+    bool (*wanted)() = nullptr;          // polled: true if the thread must continue, for Ctrl-C
   };
 
   explicit RunAhead(int64_t limit_ns) : limit_ns_(limit_ns) {}  // below 0: no limit
   RunAhead(const RunAhead&) = delete;
 
-  // What one queued task counts for, until release() or the end of the object.
+  // The charge of one queued task, until release() or the end of the object.
   class Charge {
    public:
     Charge() = default;
@@ -45,12 +45,12 @@ class RunAhead {
     int64_t cost_ns_ = 0;
   };
 
-  // Waits if there is no room for one more task, then charges it. Never waits inside a task, nor for what has an error:
-  // errors stay where waits for results find them.
+  // Waits if there is no room for one more task, then charges it. Never waits inside a task. Throws nothing that a task
+  // threw: errors stay with the variables, where waits for results find them.
   Charge charge(int64_t cost_ns);
 
   int64_t queued_ns() const { return cost_ns_.load(std::memory_order_relaxed); }
-  // While it lives, a thread that waits for tasks has let go of what they may need.
+  // While it lives, the waiting thread has released what tasks may need.
   class FrontEndPause {
    public:
     explicit FrontEndPause(const RunAhead& ahead)
@@ -67,7 +67,7 @@ class RunAhead {
 
   uint64_t waits() const { return waits_.load(std::memory_order_relaxed); }  // so far
   void set_hooks(const WaitHooks& hooks) { hooks_ = hooks; }                 // before the first push
-  void stop_waiting() { limited_.store(false); }  // for good: no worker will run what is queued
+  void stop_waiting() { limited_.store(false); }                             // final: no worker will run what is queued
   bool waits_no_more() const { return !limited_.load(std::memory_order_relaxed); }
   void forget_after_fork();  // in the child of a fork, where no queued task exists
 
@@ -80,7 +80,7 @@ class RunAhead {
   WaitHooks hooks_;
   std::atomic<bool> limited_{true};
   std::atomic<int64_t> cost_ns_{0};  // of the queued tasks
-  std::atomic<int64_t> tasks_{0};    // how many these are
+  std::atomic<int64_t> tasks_{0};    // number of the queued tasks
   std::atomic<int> waiting_{0};      // threads
   std::atomic<uint64_t> waits_{0};
   std::mutex mutex_;

@@ -1,7 +1,7 @@
 // Runs each task on the thread that pushes it, before push() returns: for debugging and for tests.
 //
-// The promises are those of the threaded engine, errors that surface at the next wait included. Threads that touch the
-// same variable exclude each other; a task pushed from inside a task runs when that one is over.
+// The promises are those of the threaded engine; errors, too, surface at the next wait. Threads that access the same
+// variable exclude each other. A task that is pushed inside a task runs after that task has ended.
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace {
 
 class SerialEngine final : public Engine {
  public:
-  ~SerialEngine() override = default;  // nothing is ever left over
+  ~SerialEngine() override = default;  // no task is ever pending here
   void push(TaskFn fn, Access access, const Options& options) override;
   bool try_begin_inline(Access access, const Options& options) override;
   void finish_inline(Access access) override;
@@ -43,7 +43,7 @@ class SerialEngine final : public Engine {
     SerialEngine* engine;
     std::unique_ptr<QueuedTask> task;
   };
-  // Pushed by this thread inside a task; run when its outermost task is over.
+  // Pushed by this thread inside a task; run after its outermost task has ended.
   static thread_local std::deque<Deferred> deferred_;
 
   void run_deferred();
@@ -85,7 +85,7 @@ void SerialEngine::push(TaskFn fn, Access access, const Options& options) {
   run_deferred();
 }
 
-// First in, first out; they may push more.
+// First in, first out; these tasks may push more.
 void SerialEngine::run_deferred() {
   while (!TaskScope::inside() && !deferred_.empty()) {
     const Deferred next = std::move(deferred_.front());
@@ -133,7 +133,7 @@ TaskErrorRef SerialEngine::run_body(QueuedTask& task) {
   }
 }
 
-// All or none, so that threads that need each other's variables cannot block each other.
+// Takes all variables or none, so that threads that need each other's variables cannot deadlock.
 bool SerialEngine::try_acquire_all(QueuedTask& task) {
   const std::span<Slot> slots = task.slots();
   for (size_t i = 0; i < slots.size(); ++i) {
@@ -148,16 +148,17 @@ bool SerialEngine::try_acquire_all(QueuedTask& task) {
 
 void SerialEngine::acquire_all(QueuedTask& task) {
   if (try_acquire_all(task)) return;
-  const RunAhead::FrontEndPause pause(run_ahead());  // who has the variables may need what this thread holds
+  const RunAhead::FrontEndPause pause(run_ahead());  // the holder of the variables may need what this thread holds
   Lock lock(mutex_);
   blocked_.fetch_add(1);
   released_.wait(lock, [&] { return try_acquire_all(task); });
   blocked_.fetch_sub(1);
 }
 
-// A thread that is about to sleep has counted itself before it looked at the variables for the last time.
+// A thread increments blocked_ before it looks at the variables for the last time and sleeps.
 void SerialEngine::announce_release() {
-  if (blocked_.fetch_add(0) == 0) return;  // a write, so that it and a sleeper's cannot both miss the other
+  if (blocked_.fetch_add(0) == 0)
+    return;  // a write access: it or the sleeper's write comes first, so one thread sees the other
   const Lock lock(mutex_);
   released_.notify_all();
 }
@@ -226,7 +227,7 @@ void SerialEngine::wait_all() {
 void SerialEngine::start_workers() {
   if (process_ == getpid()) return;
   process_ = getpid();
-  new (&mutex_) std::mutex();  // other threads of the parent may have held or awaited these
+  new (&mutex_) std::mutex();  // other threads of the parent may have held it or waited for it
   new (&released_) std::condition_variable();
   blocked_.store(0);
   new (&pending_) Pending();

@@ -1,4 +1,4 @@
-// Waiting for something that is about to happen without giving the core away.
+// Waiting without giving the core away, for what is about to happen.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@ inline void pause_briefly() {
 #endif
 }
 
-// Polls until ready() or until the time is over; says which.
+// Polls until ready() or until the time is over; returns whether ready() was true.
 template <typename Ready>
 bool spin_until(Ready ready, std::chrono::nanoseconds limit) {
   constexpr int kPollsPerLook = 32;  // at the clock

@@ -9,10 +9,10 @@
 namespace hybridnet {
 namespace {
 
-// Of the initial-exec model: read on each inline run, and a call to __tls_get_addr would be a tenth of its cost.
+// initial-exec, because each inline run reads it: a call of __tls_get_addr would be a tenth of the run's cost.
 thread_local int task_depth __attribute__((tls_model("initial-exec"))) = 0;
 
-// Cores per nanosecond of declared cost: below two shares the wake-up of a team costs more than it brings.
+// Declared cost per core. Below twice this, waking a team costs more than it saves.
 constexpr int64_t kCostPerCoreNs = 25'000;
 constexpr int64_t kMaxCoresWorthHaving = 4096;
 

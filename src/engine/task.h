@@ -1,4 +1,4 @@
-// A pushed task, the places it takes in its variables' queues, and what is known about the thread that runs it.
+// A pushed task, its slots in the queues of its variables, and whether the calling thread runs a task.
 #pragma once
 
 #include <array>
@@ -41,7 +41,7 @@ struct QueuedTask {
 // Throws EngineError if a variable is listed twice or in both lists.
 void check_access(const Engine::Access& access, const Engine::Options& options);
 
-// Marks the calling thread as running a task, in which waiting for other tasks could never end.
+// Marks the calling thread as running a task. A wait for other tasks could never end there.
 class TaskScope {
  public:
   TaskScope() { enter(); }

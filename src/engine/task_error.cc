@@ -79,8 +79,8 @@ void throw_copy(const TaskError& error) {
 }
 
 void ErrorLedger::add(TaskErrorRef error) {
-  // A program that fails often and never calls wait_all() must not grow: what was thrown and is held nowhere else goes,
-  // and beyond a number that nobody reads, so does what no variable holds any more.
+  // The ledger of a program that fails often and never calls wait_all() must not grow. Errors that were thrown and that
+  // no variable holds are dropped; in a full ledger also those that no variable holds and that were not thrown.
   constexpr size_t kPruneAbove = 64;
   constexpr size_t kKeepUnheld = 1024;
   if (errors_.size() >= kPruneAbove) {

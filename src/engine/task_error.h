@@ -17,18 +17,19 @@ struct TaskError {
 };
 using TaskErrorRef = std::shared_ptr<TaskError>;
 
-// Called in a catch block: the current exception as a TaskError that names the task. What is no Error becomes one.
+// Called in a catch block: returns the current exception as a TaskError that names the task. Other exceptions than
+// Error become an Error.
 TaskErrorRef capture_task_error(const Engine::Options& options);
 
-// Throws a copy that is the caller's own: others may throw the same failure at the same time, and who catches an Error
-// may add to it.
+// Throws a copy of the error: several threads may throw the same failure at the same time, and a handler may add
+// context to the Error that it catches.
 [[noreturn]] void throw_copy(const TaskError& error);
 
 // Every failure since the last wait_all(), oldest first.
 class ErrorLedger {
  public:
   void add(TaskErrorRef error);
-  // Clears all; the oldest that no wait has thrown, or null.
+  // Clears all; returns the oldest that no wait has thrown, or null.
   TaskErrorRef clear();
 
  private:

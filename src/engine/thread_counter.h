@@ -1,4 +1,4 @@
-// A counter that many threads increment at the price of a plain increment: each has its own cell.
+// A counter that many threads increment at the cost of a plain increment: each thread has its own cell.
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,7 @@ class ThreadCounter {
   struct Cell {
     alignas(64) std::atomic<uint64_t> count{0};
   };
-  // The cell of the counter that this thread used last. Ids are never reused, so a stale cell is never taken for ours.
+  // The counter that this thread used last, and its cell. Ids are not reused, so a stale cell never matches.
   struct Cache {
     uint64_t owner;
     std::atomic<uint64_t>* cell;
@@ -35,7 +35,7 @@ class ThreadCounter {
 
   const uint64_t id_;
   mutable std::mutex mutex_;
-  // By thread: when one ends, a later thread with its id goes on counting in its cell.
+  // By thread. A later thread with the id of an ended one continues with its cell.
   std::unordered_map<std::thread::id, Cell> cells_;
 };
 

@@ -1,4 +1,4 @@
-// Runs cheap unblocked work on the pushing thread and everything else on the workers of its device.
+// Runs cheap tasks whose variables are free on the pushing thread, and all others on the workers of their device.
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,8 +25,8 @@ namespace {
 
 // Sleeping and being woken costs tens of microseconds; most waits are shorter.
 constexpr auto kSpinForWait = std::chrono::microseconds(20);
-constexpr auto kLookForWork = std::chrono::milliseconds(10);  // of threads that wait where no worker does it
-constexpr int kMostHelped = 256;                              // tasks of others that a wait for all runs at most
+constexpr auto kPollForWork = std::chrono::milliseconds(10);  // by waiting threads of a pool without workers
+constexpr int kMaxHelped = 256;                               // tasks of other threads that one wait for all runs
 constexpr int kBulkRaisesInlineLimit = 4;
 
 bool is_cpu(Device device) { return device.type != DeviceType::kGPU; }
@@ -127,7 +127,7 @@ void ThreadedEngine::push(TaskFn fn, Access access, const Options& options) {
 
 void ThreadedEngine::submit_to(WorkerPool& pool, QueuedTask* task) {
   pool.submit(&task, 1);
-  // The system gives no threads. Inside a task, what is ready now runs when that one is over.
+  // The system gives no threads. Inside a task, the ready tasks run after that task has ended.
   while (pool.has_no_threads() && !TaskScope::inside() && pool.help()) {
   }
 }
@@ -170,7 +170,7 @@ bool ThreadedEngine::try_begin_inline(Access access, const Options& options) {
       return true;
     }
   }
-  // Give back what was taken; others may have queued behind it meanwhile.
+  // Release what was acquired; other tasks may have been queued behind it meanwhile.
   bool waited_for = false;
   for (Var* var : access.reads.first(reads)) waited_for |= VarQueue::release_read(*var);
   for (Var* var : access.writes.first(writes)) waited_for |= VarQueue::cancel_write(*var);
@@ -214,16 +214,16 @@ void ThreadedEngine::run_task(QueuedTask* task, int cores, WorkerPool& pool, std
   if (error) failed_.fetch_add(1, std::memory_order_relaxed);
   const int generation = task->generation;
   end_accesses(*task, error, ready);
-  delete task;  // and what it kept alive, its variables included
+  delete task;  // and all that it kept alive, its variables included
   error = nullptr;
   // Tasks of another device go to their own workers.
-  std::vector<QueuedTask*> elsewhere;
+  std::vector<QueuedTask*> of_other_pools;
   std::erase_if(ready, [&](QueuedTask* next) {
     const bool other = is_cpu(next->options.device) ? &pool != &cpu_pool_ : &pool == &cpu_pool_;
-    if (other) elsewhere.push_back(next);
+    if (other) of_other_pools.push_back(next);
     return other;
   });
-  submit(elsewhere);
+  submit(of_other_pools);
   end_task(generation);
 }
 
@@ -297,7 +297,7 @@ void ThreadedEngine::wait_and_rethrow(Var& var, bool for_readers_too) {
   if (waits) wait_for_marker(marker);
   TaskErrorRef error;
   {
-    // Also keeps the marker alive until the thread that signaled it has let go of it.
+    // The lock also keeps the marker alive until the thread that signals it has finished with it.
     const Lock lock(mutex_);
     error = VarQueue::take_error(var);
     if (error) error->thrown = true;
@@ -313,11 +313,11 @@ void ThreadedEngine::wait_for_marker(WaitMarker& marker) {
     if (spin_until(done, kSpinForWait)) return;
     Lock lock(mutex_);
     if (!cpu_pool_.unattended()) return marker.signaled.wait(lock, done);
-    if (marker.signaled.wait_for(lock, kLookForWork, done)) return;
+    if (marker.signaled.wait_for(lock, kPollForWork, done)) return;
   }
 }
 
-// Runs a task that no worker will, or that one would only be woken for; false: there is none.
+// Runs a ready task that no worker will run, or for which a worker would have to be woken. False: there is none.
 bool ThreadedEngine::help() {
   if (cpu_pool_.help()) return true;
   if (!cpu_pool_.unattended()) return false;
@@ -336,10 +336,10 @@ void ThreadedEngine::wait_all() {
   if (first) throw_copy(*first);
 }
 
-// Until the tasks pushed before are done, and those that these push; what other threads push meanwhile does not count.
+// Waits for the tasks pushed before, and for those that they push; not for what other threads push meanwhile.
 void ThreadedEngine::drain() {
   auto nothing = [this] { return pending_.nothing(); };
-  for (int helped = 0; helped < kMostHelped && !nothing() && help(); ++helped) {
+  for (int helped = 0; helped < kMaxHelped && !nothing() && help(); ++helped) {
   }
   if (spin_until(nothing, kSpinForWait)) return;
   Lock lock(mutex_);
@@ -352,7 +352,7 @@ void ThreadedEngine::drain() {
     lock.unlock();
     const bool helped = help();
     lock.lock();
-    if (!helped) wait.sleep_for(lock, kLookForWork);
+    if (!helped) wait.sleep_for(lock, kPollForWork);
   }
 }
 
@@ -365,14 +365,14 @@ void ThreadedEngine::set_bulk_size(int tasks) {
 }
 
 void ThreadedEngine::stop_workers() {
-  if (TaskScope::inside()) return;  // this very task would have to end first
+  if (TaskScope::inside()) return;  // the current task would have to end first
   drain();
   for (WorkerPool* pool : pools()) pool->join_workers();
 }
 
 void ThreadedEngine::start_workers() {
   if (process_ != getpid()) {
-    // The child of a fork. Other threads do not exist here, nor does what they had pushed or were waiting for.
+    // The child of a fork. The other threads do not exist here, so their tasks and waits are dropped.
     process_ = getpid();
     new (&mutex_) std::mutex();
     new (&pending_) Pending();

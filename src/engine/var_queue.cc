@@ -32,7 +32,7 @@ bool VarQueue::acquire_or_enqueue(Slot& slot) noexcept {
 void VarQueue::dispatch(Var& var, std::vector<QueuedTask*>& ready) {
   if ((var.state_.load(std::memory_order_acquire) & kQueued) == 0) return;
   while (Slot* slot = var.first_waiting_) {
-    // With kQueued set nobody else acquires; who ends an access meanwhile dispatches again after us.
+    // While kQueued is set no other thread acquires. A thread that ends an access meanwhile dispatches again.
     if (!compatible(var.state_.load(std::memory_order_acquire), slot->write)) return;
     var.first_waiting_ = slot->next;
     if (slot->task == nullptr) {

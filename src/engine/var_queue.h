@@ -1,10 +1,10 @@
 // Everything that engines do with a variable: acquiring it without a lock, its FIFO, its error.
 //
-// Var::state_ says who has it: the number of running readers, whether a writer runs, whether slots wait in the FIFO,
-// whether an error is stored. While nothing waits, accesses are granted and ended by one atomic operation each. A slot
-// that cannot be granted goes into the FIFO and sets kQueued; from then on every access goes through the FIFO, so order
-// is kept, and the thread that ends an access and finds kQueued set must dispatch. kQueued, the FIFO and the error
-// change under the engine's mutex only.
+// Var::state_ holds the number of running readers, whether a writer runs, whether slots wait in the FIFO, and whether
+// an error is stored. While nothing waits, one atomic operation grants an access and one ends it. A slot that cannot be
+// granted goes into the FIFO and sets kQueued. From then on every access goes through the FIFO, which keeps the order;
+// the thread that ends an access and finds kQueued set must dispatch the FIFO. kQueued, the FIFO and the error change
+// under the engine's mutex only.
 #pragma once
 
 #include <condition_variable>
@@ -16,7 +16,7 @@
 
 namespace hybridnet {
 
-// A wait's place in a FIFO. It is done when it would be granted, and holds nothing, so it delays no task.
+// The place of a wait in a FIFO. It is done when an access would be granted; it acquires nothing, so it delays no task.
 struct WaitMarker : Slot {
   WaitMarker(Var& waited, bool for_readers_too) { var = &waited, write = for_readers_too; }
   std::atomic<bool> done{false};     // set under the engine's mutex
@@ -27,7 +27,7 @@ class VarQueue {
  public:
   // ---- without a lock
 
-  // Takes the variable if no access conflicts or waits and no error is stored.
+  // Acquires the variable if no access conflicts, no slot waits and no error is stored.
   static bool try_acquire_read(Var& var) {
     uint64_t state = var.state_.load(std::memory_order_relaxed);
     do {
@@ -54,11 +54,11 @@ class VarQueue {
 
   // ---- under the engine's mutex
 
-  // True: granted at once. False: the slot waits and is granted by a later dispatch().
+  // True: granted at once. False: the slot waits, and a later dispatch() grants it.
   static bool acquire_or_enqueue(Slot& slot) noexcept;
   // As above but never waits.
   static bool try_acquire(const Slot& slot);
-  // Grants what can be granted from the front of the FIFO; tasks that wait for nothing else are appended to `ready`.
+  // Grants slots from the front of the FIFO; tasks that wait for nothing else are appended to `ready`.
   static void dispatch(Var& var, std::vector<QueuedTask*>& ready);
 
   static TaskErrorRef error(Var& var);  // null if none is stored or it was cleared
@@ -72,7 +72,7 @@ class VarQueue {
   static constexpr uint64_t kError = uint64_t{1} << 34;
 
   static bool compatible(uint64_t state, bool write) { return (state & (write ? kWriter | kReaders : kWriter)) == 0; }
-  // One atomic operation: takes the variable for the slot (a wait takes nothing), or marks it as queued.
+  // One atomic operation: acquires the variable for the slot (a wait acquires nothing), or marks it as queued.
   static bool take_or_mark(const Slot& slot, bool mark) noexcept;
 };
 

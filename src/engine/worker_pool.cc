@@ -17,12 +17,12 @@ namespace hybridnet {
 namespace {
 
 constexpr int64_t kHelpLimitNs = 2'000'000;
-// From here on tasks do better side by side, with a share of the cores each, than one after the other with all.
+// Tasks of at least this cost run faster side by side with a share of the cores each than one after the other.
 constexpr int64_t kLongNs = 10'000'000;
-// A short task waits so long for a worker that is at work: to wake another one takes as long, and where operators of a
-// chain change between threads, the team of the first one falls asleep between its parts.
+// A short task waits this long for a busy worker. Waking another worker takes as long, and when the operators of a
+// chain change between threads, the team of the first thread falls asleep between them.
 constexpr int64_t kPatienceNs = 100'000;
-// What takes longer is not much delayed by a thread of its team that takes turns with another one.
+// Longer tasks lose little when one thread of their team shares its core with another thread.
 constexpr int64_t kBriefNs = 1'000'000;
 constexpr int64_t kForeverNs = 1'000'000'000'000;  // sums of it must not overflow
 constexpr auto kSpinForWork = std::chrono::microseconds(10);
@@ -34,13 +34,13 @@ bool runs_after(const QueuedTask* a, const QueuedTask* b) {  // the heap's "less
 
 bool is_long(const QueuedTask* task) { return task->options.cost_ns >= kLongNs; }
 
-// How long it is expected to take.
+// Expected duration.
 int64_t expected_ns(const QueuedTask* task) {
   const int64_t cost = task->options.cost_ns;
   return cost > 0 ? cost / std::min(cores_worth_having(task->options), cpu_cores()) : kForeverNs;
 }
 
-// Signals are for the user's threads: a KeyboardInterrupt must interrupt them, not a kernel.
+// Blocks signals for the thread and those that it starts: a KeyboardInterrupt must reach the user's threads.
 class BlockedSignals {
  public:
   BlockedSignals() {
@@ -57,7 +57,7 @@ class BlockedSignals {
 }  // namespace
 
 WorkerPool::WorkerPool(Policy policy, Run run)
-    : policy_(policy), run_(std::move(run)), most_workers_(policy.max_workers) {}
+    : policy_(policy), run_(std::move(run)), max_workers_(policy.max_workers) {}
 
 WorkerPool::~WorkerPool() { join_workers(); }
 
@@ -87,7 +87,7 @@ void WorkerPool::add_ready(QueuedTask* const* tasks, size_t count) {
   ready_count_.fetch_add(count, std::memory_order_release);
 }
 
-// May this worker start the first task of this kind now?
+// True if this worker may start the first task of this kind now.
 bool WorkerPool::may_take(int worker, Kind kind) const {
   if (ready_[kind].empty()) return false;
   if (kind == kSerial) return true;
@@ -97,7 +97,7 @@ bool WorkerPool::may_take(int worker, Kind kind) const {
 }
 
 bool WorkerPool::all_others_run() const {
-  return !workers_.empty() && static_cast<int>(workers_.size()) == most_workers_ &&
+  return !workers_.empty() && static_cast<int>(workers_.size()) == max_workers_ &&
          std::all_of(std::next(workers_.begin()), workers_.end(),
                      [](const Worker& worker) { return worker.state == State::kRunning; });
 }
@@ -129,30 +129,30 @@ bool WorkerPool::nothing_ready() const {
   return std::all_of(ready_.begin(), ready_.end(), [](const Heap& heap) { return heap.empty(); });
 }
 
-// While workers are being stopped: is there something that was ready before?
+// While workers are being stopped: true if a task is left that was ready before.
 bool WorkerPool::ready_before_stop(int worker) const {
   const Kind kind = next_kind(worker);
   return kind != kKinds && ready_[kind].front()->sequence < stop_sequence_;
 }
 
-// Sees to it that for every kind of ready task a worker is awake that may take it; when one takes it, it calls again.
+// Ensures that for each kind of ready task a worker is awake that may take it. Called again when a task is taken.
 void WorkerPool::call_workers() {
   if (stops_ > 0) return;
   for (int kind = 0; kind < kKinds; ++kind) call_worker_for(static_cast<Kind>(kind));
 }
 
-// Will a worker that is at work have done the short tasks before it is worth waking another one? Without a free core
-// that one would take turns with a thread of a team, and the whole team would wait.
-bool WorkerPool::soon_done() const {
+// True if a busy worker will have done the short tasks before waking another worker pays. Without a free core the other
+// worker would share a core with a thread of a team, and the whole team would wait for that thread.
+bool WorkerPool::is_soon_idle() const {
   const int64_t patience = free_cores() > 0 ? kPatienceNs : kBriefNs;
   return std::any_of(workers_.begin(), workers_.end(), [this, patience](const Worker& worker) {
     return worker.state == State::kRunning && worker.busy_ns + ready_serial_ns_ <= patience;
   });
 }
 
-// Calls nobody if all that may do it are busy: they take it when they are done.
+// Wakes no worker if all that may run the task are busy: they take it when they are done.
 void WorkerPool::call_worker_for(Kind kind) {
-  if (ready_[kind].empty() || (kind == kSerial && soon_done())) return;
+  if (ready_[kind].empty() || (kind == kSerial && is_soon_idle())) return;
   Worker* called = nullptr;
   for (Worker& worker : workers_) {
     if (worker.state == State::kRunning || !may_take(worker.index, kind)) continue;
@@ -161,10 +161,10 @@ void WorkerPool::call_worker_for(Kind kind) {
   }
   if (called) return wake(*called);
   int able = static_cast<int>(workers_.size());
-  while (able < most_workers_ && !may_take(able, kind)) ++able;
-  if (able >= most_workers_) return;
+  while (able < max_workers_ && !may_take(able, kind)) ++able;
+  if (able >= max_workers_) return;
   while (static_cast<int>(workers_.size()) <= able) {
-    if (!start_worker()) return call_worker_for(kind);  // those that are there may now take what they left to others
+    if (!start_worker()) return call_worker_for(kind);  // the limits have changed: the existing workers may now take it
   }
 }
 
@@ -178,7 +178,7 @@ void WorkerPool::set_state(Worker& worker, State state) {
   worker.state = state;
 }
 
-// False when the system gives no more threads: those that are there, or whoever waits, do the work.
+// False if the system gives no more threads: then the existing workers, or the threads that wait, run the tasks.
 bool WorkerPool::start_worker() {
   const BlockedSignals blocked;  // inherited by the new thread
   Worker& worker = workers_.emplace_back();
@@ -195,16 +195,16 @@ bool WorkerPool::start_worker() {
   return true;
 }
 
-void WorkerPool::set_limits(int stops, int most_workers) {
+void WorkerPool::set_limits(int stops, int max_workers) {
   stops_ = stops;
-  most_workers_ = most_workers;
-  threadless_.store(most_workers == 0, std::memory_order_release);
-  unattended_.store(stops > 0 || most_workers == 0, std::memory_order_release);
+  max_workers_ = max_workers;
+  threadless_.store(max_workers == 0, std::memory_order_release);
+  unattended_.store(stops > 0 || max_workers == 0, std::memory_order_release);
 }
 
-// How many cores a task that runs alone may have. A thread that pushes one operator after the other is busy all the
-// time: it would take turns with a thread of the team, for which all others of the team wait at the end of each of
-// their parts. Where there are a few cores, one is better left to it.
+// The number of cores for a task that runs alone. A thread that pushes one operator after the other is always busy. It
+// would share a core with a thread of the team, for which the rest of the team waits at the end of each region. Where
+// there are more than two cores, one is left to it.
 int WorkerPool::cores_for_team(const QueuedTask* task) const {
   const int cores = cpu_cores();
   const bool leaves_one =
@@ -212,7 +212,7 @@ int WorkerPool::cores_for_team(const QueuedTask* task) const {
   return leaves_one ? cores - 1 : cores;
 }
 
-// One task from take to end; the lock is released while it runs.
+// Runs one task that was taken; the lock is released meanwhile.
 void WorkerPool::run_and_collect(Lock& lock, QueuedTask* task) {
   const bool is_parallel = kind_of(task) == kParallel;
   const bool shares = is_parallel && is_long(task);
@@ -222,7 +222,7 @@ void WorkerPool::run_and_collect(Lock& lock, QueuedTask* task) {
   running_long_ += shares;
   std::vector<QueuedTask*> ready;
   {
-    // Long tasks that run beside this one, or can, get their share of the cores.
+    // Long tasks that run beside this one, or are ready to, get their share of the cores.
     const int teams = shares ? std::min(running_long_ + ready_long_, policy_.max_workers) : 1;
     const int wanted = is_parallel ? cores_worth_having(task->options) : 1;
     const int most = is_parallel ? cores_for_team(task) : 1;
@@ -233,7 +233,7 @@ void WorkerPool::run_and_collect(Lock& lock, QueuedTask* task) {
     run_(task, lease.cores(), ready);
   }
   lock.lock();
-  if (forks == forks_) {  // else the task has forked, this is the child, and it counts from 0
+  if (forks == forks_) {  // otherwise the task has forked and this is the child, whose counts start from 0
     --running_;
     running_parallel_ -= is_parallel;
     running_long_ -= shares;
@@ -245,7 +245,7 @@ void WorkerPool::work(Worker& self) {
   Lock lock(mutex_);
   while (true) {
     if (stops_ > 0 && !ready_before_stop(self.index)) {
-      return set_state(self, State::kRunning);  // what may still be ready is for others, who are awake
+      return set_state(self, State::kRunning);  // other workers are awake for the tasks that are left
     }
     if (QueuedTask* task = take_ready(self.index)) {
       set_state(self, State::kRunning);
@@ -260,7 +260,7 @@ void WorkerPool::work(Worker& self) {
   }
 }
 
-// Tasks often come in quick succession; the first worker out of work stays awake for the next one a little.
+// Tasks often come in quick succession: the first worker without a task stays awake for a short time.
 void WorkerPool::spin_for_work(Lock& lock) {
   if (looking_ > 1 || !nothing_ready() || stops_ > 0) return;
   lock.unlock();
@@ -290,7 +290,7 @@ void WorkerPool::join_workers() {
   {
     const Lock lock(mutex_);
     if (stops_ == 0) stop_sequence_ = next_sequence_;
-    set_limits(stops_ + 1, most_workers_);
+    set_limits(stops_ + 1, max_workers_);
     stopped.swap(workers_);
     for (Worker& worker : stopped) {
       if (worker.state == State::kAsleep) wake(worker);
@@ -307,8 +307,8 @@ void WorkerPool::resume(bool however_often_stopped) {
 
 void WorkerPool::forget_after_fork() {
   new (&mutex_) std::mutex();  // another thread of the parent may have held it
-  // Threads that could not be stopped (the fork came from inside a task) do not exist here. They can be neither joined
-  // nor destroyed: they stay as they are.
+  // Threads that could not be stopped, because a task forked, do not exist here. Their objects can be neither joined
+  // nor destroyed, so they are leaked.
   if (!workers_.empty()) new std::list<Worker>(std::move(workers_));
   workers_.clear();
   for (Heap& heap : ready_) heap.clear();

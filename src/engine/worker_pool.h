@@ -1,15 +1,14 @@
 // The threads of one device and the tasks that are ready for them, highest priority first, then in push order.
 //
-// A default CPU pool has one worker that computes with all cores and starts more only for tasks that can run beside it.
+// The CPU pool has a first worker that computes with all cores. It starts others only for tasks that can run beside it.
 // An OpenMP team belongs to the thread that opened it and spins between its regions, so two teams on the same cores
-// slow each other down, by half where tasks are short. Therefore what is worth several cores is for the first worker,
-// and waits while that computes. Only long tasks share the cores with other long ones, down to one core each and no
-// team: four calls side by side on a core each beat four calls one after the other on four. Tasks of unknown cost may
-// last for any time, and so may those that can use one core only, such as loops of small operators: they are for the
-// other workers while there are any.
+// slow each other down, short tasks to half their speed. Therefore tasks worth several cores go to the first worker and
+// wait while it computes. Only long tasks share the cores with other long tasks, down to one core each without a team:
+// four calls side by side on one core each are faster than four calls one after the other on four cores. Tasks of
+// unknown cost, and long tasks for one core, such as loops of small operators, go to the other workers, if any.
 //
-// While a pool is unattended, because its workers were stopped or the system gives no threads at all, whoever waits
-// runs what is ready, whatever it costs: nothing waits for a worker that does not come.
+// A pool is unattended while its workers are stopped or the system gives no threads. Then the threads that wait run all
+// ready tasks, whatever these cost, so that no wait depends on a worker that does not exist.
 #pragma once
 
 #include <array>
@@ -28,42 +27,41 @@ namespace hybridnet {
 
 class WorkerPool {
  public:
-  // Runs a task with this many cores, ends its accesses, deletes it and appends the tasks of this pool that became
-  // ready.
+  // Runs a task with this number of cores, ends its accesses and deletes it. Appends the tasks of this pool that
+  // became ready.
   using Run = std::function<void(QueuedTask* task, int cores, std::vector<QueuedTask*>& ready)>;
   struct Policy {
     int max_workers = 1;
     bool shares_cores = false;         // tasks lease cores, and parallel ones start only when some are free
-    std::function<bool()> users_push;  // does a thread that pushes work need a core now?
+    std::function<bool()> users_push;  // tells whether a thread that pushes work needs a core now
   };
 
   WorkerPool(Policy policy, Run run);
   ~WorkerPool();  // runs what is ready, then joins
 
   void submit(QueuedTask* const* tasks, size_t count);
-  // Runs one ready task on the calling, waiting thread if its workers have not begun with any: they sleep, and to wake
-  // one takes longer than a short task. Only tasks of known, bounded cost, so that the wait does not outlast what it is
-  // for; any task of a pool that is unattended.
+  // Runs one ready task on the calling, waiting thread if no worker runs a task: waking a worker takes longer than a
+  // short task. Only tasks of known and small cost, so that the wait is not prolonged; any task of an unattended pool.
   bool help();
   bool unattended() const { return unattended_.load(std::memory_order_acquire); }
   bool has_no_threads() const { return threadless_.load(std::memory_order_acquire); }  // the system gives none
 
-  // After the tasks that are ready now are done; those that become ready later stay until resume() was called as often
-  // (two threads may fork at once), or until waits run them. So it ends however much other threads push meanwhile.
+  // Ends the workers after the tasks that are ready now. Tasks that become ready later stay until resume() was called
+  // as often (two threads may fork at once) or until waits run them, so pushes of other threads do not prolong this.
   void join_workers();
   void resume(bool however_often_stopped = false);
-  void forget_after_fork();  // in the child of a fork: what other threads held or had pushed does not exist here
+  void forget_after_fork();  // in the child of a fork, where the other threads and their tasks do not exist
 
  private:
   enum class State { kLooking, kRunning, kAsleep };
   struct Worker {
     int index = 0;
     State state = State::kLooking;
-    int64_t busy_ns = 0;  // how long the task that runs is expected to take
+    int64_t busy_ns = 0;  // expected duration of the running task
     std::condition_variable woken;
     std::thread thread;
   };
-  // Ready tasks by who may run them; each kind is a heap.
+  // Kinds of ready tasks by the workers that may run them; each kind has a heap.
   enum Kind { kSerial, kParallel, kLasting, kKinds };
   using Lock = std::unique_lock<std::mutex>;
   using Heap = std::vector<QueuedTask*>;
@@ -80,11 +78,11 @@ class WorkerPool {
   bool ready_before_stop(int worker) const;
   void call_workers();
   void call_worker_for(Kind kind);
-  bool soon_done() const;
+  bool is_soon_idle() const;
   int cores_for_team(const QueuedTask* task) const;
   void wake(Worker& worker);
   bool start_worker();
-  void set_limits(int stops, int most_workers);
+  void set_limits(int stops, int max_workers);
   void set_state(Worker& worker, State state);
   void sleep(Lock& lock, Worker& self);
   void spin_for_work(Lock& lock);
@@ -94,19 +92,19 @@ class WorkerPool {
   std::mutex mutex_;
   std::array<Heap, kKinds> ready_;
   std::atomic<size_t> ready_count_{0};
-  int ready_long_ = 0;           // of the parallel ones
-  int64_t ready_serial_ns_ = 0;  // how long the serial ones are expected to take, one after the other
+  int ready_long_ = 0;           // number of ready parallel tasks that are long
+  int64_t ready_serial_ns_ = 0;  // expected duration of the ready serial tasks together
   uint64_t next_sequence_ = 0;
   std::list<Worker> workers_;
-  int looking_ = 0;             // workers awake without a task: they take what is ready
-  int running_ = 0;             // tasks running, also on helping threads
-  int running_parallel_ = 0;    // of these, the ones worth several cores
-  int running_long_ = 0;        // of these, the long ones
-  int most_workers_;            // that may be had: fewer than asked for where the system gives no more threads
+  int looking_ = 0;             // workers that are awake without a task
+  int running_ = 0;             // running tasks, those on helping threads included
+  int running_parallel_ = 0;    // those of them that are worth several cores
+  int running_long_ = 0;        // those of the parallel ones that are long
+  int max_workers_;             // fewer than asked for where the system gives no more threads
   int stops_ = 0;               // calls of join_workers() without resume() so far
-  uint64_t stop_sequence_ = 0;  // tasks from here on became ready while workers were stopped
-  uint64_t forks_ = 0;          // that this pool has lived through as the child
-  std::atomic<bool> unattended_{false}, threadless_{false};  // follow stops_ and most_workers_
+  uint64_t stop_sequence_ = 0;  // tasks from this number on became ready while workers were stopped
+  uint64_t forks_ = 0;          // forks in whose child this pool has continued
+  std::atomic<bool> unattended_{false}, threadless_{false};  // follow stops_ and max_workers_
 };
 
 }  // namespace hybridnet

@@ -12,8 +12,8 @@ namespace {
 
 constexpr int64_t kLargestRequest = INT64_MAX - kHugeStep;
 constexpr int64_t kCacheBytes = int64_t{4} << 20;
-constexpr int64_t kCacheClassBytes = 256 * 1024;  // of one class of one thread
-constexpr int64_t kInUseSlack = 64 * 1024;        // a thread adds its count to the pool's at this difference
+constexpr int64_t kCacheClassBytes = 256 * 1024;  // for one class of one thread
+constexpr int64_t kInUseSlack = 64 * 1024;        // a thread adds its count to the pool's when it differs by this
 
 constexpr int most_cached(int size_class) {
   return static_cast<int>(std::clamp<int64_t>(kCacheClassBytes / class_bytes(size_class), 4, 64));
@@ -78,7 +78,7 @@ void* CpuPool::take_or_fill(int size_class, int64_t asked, ThreadCache& cache) {
       return data;
     }
   }
-  // One block for the caller and some more for the next calls, if the lists have them.
+  // Takes one block for the caller, and more for the next calls if the lists have them.
   std::vector<void*> blocks;
   {
     const Guard guard(mutex_);
@@ -130,7 +130,7 @@ void CpuPool::flush(ThreadCache& cache, int size_class, int keep) {
 
 // --- the lists -----------------------------------------------------------------------------------------------------
 
-// Under mutex_. May serve a block of the next larger class, and then says so in *bytes.
+// Under mutex_. May return a block of the next larger class; *bytes is then its size.
 void* CpuPool::take_pooled(int64_t* bytes) {
   if (*bytes > kClassLimit) return take_pooled_huge(bytes);
   const int wanted = size_class(*bytes);
@@ -223,8 +223,8 @@ void CpuPool::retire(ThreadCache* cache) {
 
 void CpuPool::after_fork(bool in_child, const ThreadCache* own) {
   if (in_child) {
-    // Threads other than the forking one do not exist here, and may have been in the middle of using their caches: what
-    // these hold is given up, what they counted is not.
+    // Threads other than the forking one do not exist here, and may have been using their caches at the fork. The
+    // blocks in these caches are leaked; their counts are kept.
     for (std::unique_ptr<ThreadCache>& cache : caches_) {
       if (cache.get() == own) continue;
       settle(*cache);

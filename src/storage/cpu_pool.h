@@ -1,5 +1,5 @@
-// Free blocks of CPU memory, kept by size class. A request is served from its thread's cache (small ones), from the
-// lists here, from the system, in this order; a freed block goes the same way back.
+// Free blocks of CPU memory by size class. A request takes a block from the cache of its thread (small ones), then from
+// the lists here, then from the system. A freed block goes back the same way.
 #pragma once
 
 #include <array>
@@ -17,13 +17,13 @@ namespace hybridnet {
 
 class CpuPool {
  public:
-  explicit CpuPool(int64_t limit_bytes);  // of memory kept for reuse; below 0: no limit
+  explicit CpuPool(int64_t limit_bytes);  // limits the memory kept for reuse; below 0: no limit
   ~CpuPool() { release(); }
 
-  // bytes > 0. `cache` is the calling thread's, or null for a thread that has none any more.
+  // bytes > 0. `cache` is the calling thread's, or null if the thread has none, because it ends.
   Storage::Block allocate(int64_t bytes, ThreadCache* cache);
   void free(const Storage::Block& block, ThreadCache* cache);
-  void release();  // all free memory, that in the threads' caches too
+  void release();  // gives back all free memory, the threads' caches included
 
   ThreadCache* add_cache();
   void retire(ThreadCache* cache);  // its thread ends
@@ -50,12 +50,12 @@ class CpuPool {
   [[noreturn]] void throw_out_of_memory(int64_t bytes);
 
   const int64_t limit_;
-  const int64_t cache_limit_;  // of all classes of one thread
+  const int64_t cache_limit_;  // for all classes of one thread
   std::atomic<int64_t> in_use_{0};
   std::atomic<int64_t> peak_{0};
   std::atomic<int64_t> system_allocations_{0};
   std::atomic<int64_t> allocations_{0};  // not counted in a cache
-  std::mutex mutex_;                     // guards the rest; may be taken before a cache's lock, never while holding one
+  std::mutex mutex_;                     // guards the rest; order: before the lock of a cache, never after it
   int64_t pooled_ = 0;                   // in free_ and free_huge_
   std::array<std::vector<void*>, kClasses> free_;
   std::multimap<int64_t, void*> free_huge_;  // above kClassLimit, by size

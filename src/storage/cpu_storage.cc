@@ -11,7 +11,7 @@
 namespace hybridnet {
 namespace {
 
-// The cache used last, found without a call. initial-exec: this is read on every allocation.
+// The cache used last. initial-exec, because every allocation reads it: no call finds it.
 struct CurrentCache {
   uint64_t pool_id;
   ThreadCache* cache;
@@ -19,7 +19,7 @@ struct CurrentCache {
 thread_local CurrentCache current_cache __attribute__((tls_model("initial-exec"))) = {0, nullptr};
 thread_local bool thread_ends __attribute__((tls_model("initial-exec"))) = false;
 
-// All caches of this thread: programs have one storage, tests make more.
+// The caches of this thread, one per storage: programs have one storage, tests make more.
 class ThreadCaches {
  public:
   ~ThreadCaches() {
@@ -39,7 +39,7 @@ class ThreadCaches {
 
  private:
   struct Entry {
-    std::shared_ptr<CpuPool> pool;  // outlives its storage until the threads that used it are gone too
+    std::shared_ptr<CpuPool> pool;  // lives until its storage and all threads that used it are gone
     ThreadCache* cache;
   };
   void forget_dead_pools() {

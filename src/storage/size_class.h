@@ -1,8 +1,7 @@
-// Block sizes of the pool: every request is rounded up to one of them, so that freed blocks fit later requests.
+// Block sizes of the pool. Each request is rounded up to one of them, so that freed blocks fit later requests.
 //
-// Up to 4 KiB in steps of 64 bytes; above in four steps per doubling (5, 6, 7, 8 KiB, 10, 12, ...), at most 25 %
-// unused; above 64 MiB in whole multiples of 16 MiB, where a quarter would be much memory, with the classes no longer
-// numbered.
+// Up to 4 KiB the step is 64 bytes. Above, each doubling has four steps (5, 6, 7, 8 KiB, 10, 12, ...), so at most 25 %
+// of a block is unused. Above 64 MiB, where 25 % is much memory, sizes are multiples of 16 MiB without a class.
 #pragma once
 
 #include <bit>
@@ -35,7 +34,7 @@ constexpr int64_t class_bytes(int size_class) {
   return (int64_t{5} + quarter) << (doubling - 2);
 }
 
-// What a request gets in truth. `bytes` >= 1; no larger than INT64_MAX - kHugeStep.
+// The size of the block for a request of 1 <= bytes <= INT64_MAX - kHugeStep.
 constexpr int64_t rounded_bytes(int64_t bytes) {
   if (bytes <= kClassLimit) return class_bytes(size_class(bytes));
   return (bytes + kHugeStep - 1) / kHugeStep * kHugeStep;

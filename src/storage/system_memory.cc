@@ -19,7 +19,7 @@ constexpr int64_t kHugePage = int64_t{2} << 20;
 
 int64_t whole_pages(int64_t bytes) { return (bytes + 4095) / 4096 * 4096; }
 
-// Aligned to huge pages: maps more and gives the ends back.
+// Aligned to huge pages: maps more and unmaps both ends.
 void* map_aligned(int64_t bytes) {
   bytes = whole_pages(bytes);
   const int64_t mapped = bytes + kHugePage;
@@ -29,7 +29,7 @@ void* map_aligned(int64_t bytes) {
   const int64_t before = -reinterpret_cast<intptr_t>(start) & (kHugePage - 1);
   if (before > 0) munmap(first, before);
   if (before < kHugePage) munmap(first + before + bytes, kHugePage - before);
-  madvise(first + before, bytes, MADV_HUGEPAGE);  // a wish; without huge pages all works, slower
+  madvise(first + before, bytes, MADV_HUGEPAGE);  // a hint; without huge pages everything works, but slower
   return first + before;
 }
 

@@ -8,9 +8,9 @@ namespace hybridnet {
 
 void* system_allocate(int64_t bytes);  // null when the system has no more
 void system_free(void* data, int64_t bytes);
-void system_trim();  // gives back what the C library keeps of freed blocks
+void system_trim();  // returns freed blocks that the C library keeps
 
-// For address sanitizers, to which memory in the pool would look like memory in use. Elsewhere they do nothing.
+// For the address sanitizer, which cannot tell memory in the pool from memory in use. In other builds they do nothing.
 void forbid_access(void* data, int64_t bytes);
 void allow_access(void* data, int64_t bytes);
 

@@ -1,5 +1,5 @@
-// Small free blocks of one thread, and what it has allocated. Used by its thread alone, except that release_pool()
-// empties it from another one: so it has a lock, which is one uncontended atomic exchange for its owner.
+// Small free blocks of one thread, and counts of its allocations. Only its thread uses it, except that release_pool()
+// empties it from other threads. So it has a lock, which costs its owner one uncontended atomic exchange.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ class ThreadCache {
     std::atomic<bool>& flag_;
   };
 
-  // The rest under Lock. A free block's first bytes point to the next one.
+  // The members below need Lock. The first bytes of a free block point to the next one.
   void* take(int size_class) {
     List& list = lists_[size_class];
     void* block = list.first;
@@ -44,7 +44,7 @@ class ThreadCache {
   }
   int count(int size_class) const { return lists_[size_class].count; }
 
-  // Counts are written by the owner alone and read by whoever asks for statistics.
+  // The owner writes the counts; threads that ask for statistics read them.
   void count_allocation(int64_t bytes) {
     add(allocations_, 1);
     add(in_use_, bytes);
@@ -70,7 +70,7 @@ class ThreadCache {
 
   std::atomic<bool> locked_{false};
   std::atomic<int64_t> bytes_{0};   // held here, free
-  std::atomic<int64_t> in_use_{0};  // handed out minus taken back by this thread, since last added to the pool's
+  std::atomic<int64_t> in_use_{0};  // allocated minus freed by this thread, since it was last added to the pool's
   std::atomic<int64_t> allocations_{0};
   std::array<List, kCachedClasses> lists_;
 };

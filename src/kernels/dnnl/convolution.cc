@@ -43,8 +43,8 @@ Desc last_desc(const Dims& dims, memory::data_type type, size_t channel_axis) {
 }
 
 struct Descs {
-  Desc x, w, y, bias_x, bias_y;  // as the caller has them
-  Desc x_any, w_any, y_any;      // what oneDNN may choose
+  Desc x, w, y, bias_x, bias_y;  // layouts of the caller
+  Desc x_any, w_any, y_any;      // layouts that oneDNN may choose
   Dims stride, dilate, pad_left, pad_right;
 
   Descs(const ConvGeometry& g, memory::data_type type) {

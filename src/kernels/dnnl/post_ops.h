@@ -1,4 +1,4 @@
-// What a product may do to its result before storing it.
+// Operations that a product applies to its result before storing it.
 #pragma once
 
 #include "kernels/dnnl/program.h"

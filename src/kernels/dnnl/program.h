@@ -1,6 +1,6 @@
-// oneDNN behind a small surface: a Program is a short list of primitives run one after the other on tensors of the
-// caller and on pieces of one workspace. Everything that can be decided ahead (implementations, layouts, offsets) is
-// decided when it is built; running it allocates nothing and takes no lock.
+// A small interface to oneDNN: a Program is a short list of primitives that run one after the other on tensors of the
+// caller and on parts of one workspace. Implementations, layouts and offsets are chosen when it is built. A run
+// allocates nothing and takes no lock.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,7 @@ dnnl_stream_t thread_stream();  // of the calling thread; lives as long as the t
 
 // float32 and bfloat16 only; the dtype must be one of them.
 dnnl::memory::data_type data_type(DType dtype);
-// Can this machine multiply bfloat16 in oneDNN? (AVX-512 at least.)
+// True if oneDNN can multiply bfloat16 on this machine: AVX-512 at least.
 bool has_bfloat16();
 
 // Where an argument of a primitive lies: tensor `external` of run(), or `offset` bytes into the workspace.
@@ -44,7 +44,7 @@ class Program {
   Program& operator=(Program&&) = default;
   ~Program();
 
-  // Room in the workspace for a tensor of this layout.
+  // Reserves room in the workspace for a tensor of this layout.
   Place reserve(const Desc& desc) { return reserve_bytes(static_cast<int64_t>(desc.get_size())); }
   Place reserve_bytes(int64_t bytes);
   // Appends a primitive. Its scratchpad (if any) is reserved here; `pd` must have been made with user_scratchpad().
@@ -54,8 +54,7 @@ class Program {
     Place place;
   };
   void add(const dnnl::primitive_desc_base& pd, std::vector<Argument> arguments);
-  // Appends a copy between layouts, when they differ; returns where the result lies (`from` itself when they are
-  // equal).
+  // Appends a copy between layouts if they differ. Returns the place of the result: that of `from` if they are equal.
   Place reorder(const Desc& from, Place place, const Desc& to);
   void reorder_into(const Desc& from, Place place, const Desc& to, Place target);
 
@@ -73,7 +72,7 @@ class Program {
   std::unique_ptr<Bound> bind() const;
   std::vector<Step> steps_;
   int64_t bytes_ = 0;
-  struct Idle {  // of what several threads at once need; the rest is made and thrown away
+  struct Idle {  // kept for runs of several threads at once; further ones are made and deleted
     std::atomic<Bound*> slots[4] = {};
     ~Idle();
     Bound* take();
@@ -91,7 +90,7 @@ dnnl::primitive_attr user_scratchpad();
 // oneDNN fixes the number of threads when a primitive is made, so a kernel keeps one variant per number of cores it
 // met. Rounds down to a few numbers, so that a large machine does not collect dozens of variants.
 int rounded_cores(int cores);
-// More cores than this cost more in waking them than they save.
+// With more cores, waking them costs more than they save.
 int64_t worthwhile_cores(double flops);
 
 template <typename Variant>

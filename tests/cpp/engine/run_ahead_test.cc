@@ -26,7 +26,7 @@ class Pusher {
   std::thread thread_;
 };
 
-void until_somebody_waits(const RunAhead& ahead) {
+void until_a_thread_waits(const RunAhead& ahead) {
   while (ahead.waits() == 0) std::this_thread::yield();
 }
 
@@ -41,7 +41,7 @@ TEST(RunAhead, APushBeyondTheLimitWaitsUntilHalfOfTheQueuedWorkHasBegun) {
   std::vector<RunAhead::Charge> queued = charges(ahead, 11, kMilli);
   EXPECT_EQ(ahead.waits(), 0u);
   Pusher next(ahead, kMilli);
-  until_somebody_waits(ahead);
+  until_a_thread_waits(ahead);
   for (int i = 0; i < 5; ++i) queued.pop_back();
   EXPECT_EQ(ahead.queued_ns(), 6 * kMilli);  // more than half: `next` has not come through
   queued.pop_back();
@@ -68,7 +68,7 @@ TEST(RunAhead, TwoTasksMayBeQueuedWhateverTheyCost) {
   std::vector<RunAhead::Charge> queued = charges(ahead, 2, 100 * kMilli);
   EXPECT_EQ(ahead.waits(), 0u);
   Pusher third(ahead, kMilli);
-  until_somebody_waits(ahead);
+  until_a_thread_waits(ahead);
   queued.pop_back();
   third.charged.pass();
 }
@@ -79,12 +79,12 @@ TEST(RunAhead, TasksOfUnknownCostCountToo) {
   while (ahead.queued_ns() <= 10 * kMilli) queued.push_back(ahead.charge(0));
   EXPECT_LE(queued.size(), 10'000u);
   Pusher next(ahead, 0);
-  until_somebody_waits(ahead);
+  until_a_thread_waits(ahead);
   queued.clear();
   next.charged.pass();
 }
 
-TEST(RunAhead, WithoutALimitNobodyWaits) {
+TEST(RunAhead, WithoutALimitNoThreadWaits) {
   RunAhead ahead(-1);
   const std::vector<RunAhead::Charge> queued = charges(ahead, 1000, 1000 * kMilli);
   EXPECT_EQ(ahead.waits(), 0u);
@@ -130,12 +130,12 @@ TEST(RunAhead, AThreadThatIsWantedGoesOn) {
   ahead.set_hooks(counting_hooks());
   const std::vector<RunAhead::Charge> queued = charges(ahead, 2, kMilli);
   Pusher next(ahead, 0);
-  until_somebody_waits(ahead);
+  until_a_thread_waits(ahead);
   g_wanted = true;
   next.charged.pass();
 }
 
-TEST(RunAhead, NobodyWaitsAfterTheWorkersHaveEnded) {
+TEST(RunAhead, NoThreadWaitsAfterTheWorkersHaveEnded) {
   RunAhead ahead(kMilli);
   const std::vector<RunAhead::Charge> queued = charges(ahead, 2, kMilli);
   ahead.stop_waiting();

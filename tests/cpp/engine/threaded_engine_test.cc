@@ -1,4 +1,4 @@
-// What only the threaded engine promises: what may overlap does, and who runs what.
+// Promises of the threaded engine alone: tasks overlap where they may; which thread runs a task.
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/wait.h>
@@ -389,7 +389,7 @@ TEST_F(ThreadedEngineTest, ThreadsThatComeAndGoAreCountedAll) {
 TEST_F(ThreadedEngineTest, AnErrorWithManyUnreportedOnesDoesNotGrowForever) {
   for (int i = 0; i < 5000; ++i) {
     auto owned = std::make_shared<Var>();
-    push({}, {owned.get()}, [owned] { throw ValueError({.message = "nobody waits"}); });
+    push({}, {owned.get()}, [owned] { throw ValueError({.message = "no thread waits"}); });
   }
   EXPECT_THROW(engine->wait_all(), ValueError);
   EXPECT_EQ(engine->counters().failed, 5000u);

@@ -1,4 +1,4 @@
-// Copies derived from arrays: who shares them, and when they are dropped.
+// Copies derived from arrays: when they are shared, and when they are dropped.
 #include "hybridnet/derived.h"
 
 #include <gtest/gtest.h>
