@@ -61,7 +61,7 @@ class FeedForward:
         **kwargs: Any,
     ) -> None:
         if not isinstance(symbol, Symbol) and not callable(symbol):
-            raise ParamError(f"FeedForward: symbol must be a Symbol or a function, got {type(symbol).__name__}")
+            raise ParamError("FeedForward: symbol must be a Symbol or a function", given=type(symbol).__name__)
         self.symbol: Any = symbol if isinstance(symbol, Symbol) else None
         self.sym_gen = None if isinstance(symbol, Symbol) else symbol
         self.ctx = [cpu()] if ctx is None else [ctx] if isinstance(ctx, Context) else list(ctx)
@@ -83,20 +83,20 @@ class FeedForward:
             return data
         if not isinstance(data, (np.ndarray, NDArray)):
             raise HybridNetTypeError(
-                f"FeedForward: data must be a DataIter, NDArray or numpy.ndarray, got {type(data).__name__}"
+                "FeedForward: data must be a DataIter, NDArray or numpy.ndarray", given=type(data).__name__
             )
         if label is None:
             if training:
                 raise HybridNetValueError("FeedForward.fit: y must be given with an array X")
             label = np.zeros(data.shape[0])
         if not isinstance(label, (np.ndarray, NDArray)):
-            raise HybridNetTypeError(f"FeedForward: y must be an array, got {type(label).__name__}")
+            raise HybridNetTypeError("FeedForward: y must be an array", given=type(label).__name__)
         if data.shape[0] != label.shape[0]:
             raise HybridNetValueError(f"FeedForward: X has {data.shape[0]} samples, y has {label.shape[0]}")
         if label.ndim == 2 and label.shape[1] == 1:
             label = label.reshape((-1,))
         if label.ndim != 1:
-            raise HybridNetValueError(f"FeedForward: y must have shape (N,) or (N, 1), got {tuple(label.shape)}")
+            raise HybridNetValueError("FeedForward: y must have shape (N,) or (N, 1)", given=str(tuple(label.shape)))
         size = min(data.shape[0], self.numpy_batch_size)
         return io.NDArrayIter(data, label, size, training, "roll_over" if training else "pad")
 

@@ -30,7 +30,9 @@ class AttrScope:
     def __init__(self, **attributes: str) -> None:
         for key, value in attributes.items():
             if not isinstance(value, str):
-                raise HybridNetValueError(f"AttrScope: expected text for attribute {key!r}, got {type(value).__name__}")
+                raise HybridNetValueError(
+                    "AttrScope", expected=f"text for attribute {key!r}", given=type(value).__name__
+                )
         self._attr = dict(attributes)
         # A stack: a scope may be entered again inside itself.
         self._entered: list[tuple[AttrScope, dict[str, str]]] = []

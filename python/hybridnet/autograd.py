@@ -108,8 +108,9 @@ def mark_variables(
     requests = [grad_reqs] * len(variables) if isinstance(grad_reqs, str) else list(grad_reqs)
     if not len(variables) == len(gradients) == len(requests):
         raise HybridNetValueError(
-            f"mark_variables: expected as many gradients and requests as variables ({len(variables)}), "
-            f"got {len(gradients)} and {len(requests)}"
+            "mark_variables",
+            expected=f"as many gradients and requests as variables ({len(variables)})",
+            given=f"{len(gradients)} and {len(requests)}",
         )
     for variable, gradient, request in zip(variables, gradients, requests, strict=True):
         _core.mark_variable(variable, gradient, request)
@@ -120,7 +121,7 @@ def _head_gradients(heads: list[NDArray], head_grads: Any) -> list[NDArray | Non
         return [None] * len(heads)
     grads = [head_grads] if isinstance(head_grads, NDArray) else list(head_grads)
     if len(grads) != len(heads):
-        raise HybridNetValueError(f"expected one head gradient per head ({len(heads)}), got {len(grads)}")
+        raise HybridNetValueError(f"expected one head gradient per head ({len(heads)})", given=str(len(grads)))
     return grads
 
 
@@ -233,7 +234,9 @@ class Function:
             grads = [grads] if isinstance(grads, NDArray) or grads is None else list(grads)
             if len(grads) != num_inputs:
                 raise HybridNetValueError(
-                    f"{type(self).__name__}.backward: expected one gradient per input ({num_inputs}), got {len(grads)}"
+                    f"{type(self).__name__}.backward",
+                    expected=f"one gradient per input ({num_inputs})",
+                    given=str(len(grads)),
                 )
             return grads
 

@@ -48,7 +48,7 @@ class Context(metaclass=_ContextType):
             self.device_typeid, self.device_id = Context.devstr2type[device_type], int(device_id)
         else:
             known = ", ".join(Context.devstr2type)
-            raise HybridNetValueError(f"Context: expected a device type of {known}, got {device_type!r}")
+            raise HybridNetValueError("Context", expected=f"a device type of {known}", given=repr(device_type))
 
     @property
     def device_type(self) -> str:
@@ -91,7 +91,7 @@ class Context(metaclass=_ContextType):
         try:
             return cls(name, int(rest.rstrip(")")) if rest else 0)
         except ValueError:
-            raise HybridNetValueError(f"Context: expected a text such as 'cpu(0)', got {text!r}") from None
+            raise HybridNetValueError("Context", expected="a text such as 'cpu(0)'", given=repr(text)) from None
 
 
 _CPU = Context("cpu", 0)
@@ -125,7 +125,9 @@ def num_gpus() -> int:
 def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
     """(free, total) bytes of a CUDA device. Raises UnsupportedError where there is none."""
     raise UnsupportedError(
-        f"gpu_memory_info: expected an existing device, got gpu({device_id})",
+        "gpu_memory_info",
+        expected="an existing device",
+        given=f"gpu({device_id})",
         because="this build runs on the CPU only",
         fix="use mx.cpu()",
     )

@@ -230,13 +230,13 @@ def _by_name(arrays: Any, names: Sequence[str], what: str, required: bool) -> li
         listed = list(arrays)
         if len(listed) != len(names):
             raise HybridNetValueError(
-                f"bind: {what} must have {len(names)} arrays ({', '.join(names)}), got {len(listed)}"
+                f"bind: {what} must have {len(names)} arrays ({', '.join(names)})", given=str(len(listed))
             )
     if required:
         for name, array in zip(names, listed, strict=True):
             if not isinstance(array, NDArray):
                 given = "nothing" if array is None else type(array).__name__
-                raise HybridNetValueError(f"bind: {what}: expected an NDArray for {name!r}, got {given}")
+                raise HybridNetValueError(f"bind: {what}", expected=f"an NDArray for {name!r}", given=given)
     return listed
 
 
@@ -266,7 +266,7 @@ def _requests(grad_req: Any, names: Sequence[str]) -> list[str]:
     if isinstance(grad_req, dict):
         return [grad_req.get(name, "null") for name in names]
     if len(grad_req) != len(names):
-        raise HybridNetValueError(f"bind: expected {len(names)} gradient requests, got {len(grad_req)}")
+        raise HybridNetValueError("bind", expected=f"{len(names)} gradient requests", given=str(len(grad_req)))
     return list(grad_req)
 
 
@@ -274,7 +274,9 @@ def _check_shape(name: str, bound: NDArray, value: Any) -> None:
     shape = np.shape(value) if not isinstance(value, NDArray) else value.shape
     if shape not in ((), bound.shape):
         raise ShapeError(
-            f"Executor: {name!r}: expected shape {bound.shape}, got {tuple(shape)}",
+            f"Executor: {name!r}",
+            expected=f"shape {bound.shape}",
+            given=str(tuple(shape)),
             fix="make an executor for the new shape with reshape()",
         )
 

@@ -146,9 +146,9 @@ class Initializer:
             stacklevel=3,
         )
         if not isinstance(name, str):
-            raise HybridNetTypeError(f"name must be a string, got {name!r}")
+            raise HybridNetTypeError("name must be a string", given=repr(name))
         if not hasattr(arr, "asnumpy"):
-            raise HybridNetTypeError(f"arr must be an NDArray, got {type(arr).__name__}")
+            raise HybridNetTypeError("arr must be an NDArray", given=type(arr).__name__)
         if name.startswith("upsampling"):
             self._init_bilinear(name, arr)
             return
@@ -169,7 +169,7 @@ class Initializer:
 
     def _init_loc_bias(self, _: str, arr: NDArray) -> None:
         if arr.shape[0] != 6:
-            raise HybridNetValueError(f"an affine transform has 6 values, got shape {arr.shape}")
+            raise HybridNetValueError("an affine transform has 6 values", given=f"shape {arr.shape}")
         arr[:] = np.array([1.0, 0, 0, 0, 1.0, 0])
 
     def _init_zero(self, _: str, arr: NDArray) -> None:
@@ -254,7 +254,7 @@ class Load:
             param = ndarray.load(param)
         if not isinstance(param, dict):
             raise HybridNetTypeError(
-                f"Load: param must be a dict or a file with named arrays, got {type(param).__name__}"
+                "Load: param must be a dict or a file with named arrays", given=type(param).__name__
             )
         self.param = {(name[4:] if name.startswith(("arg:", "aux:")) else name): array for name, array in param.items()}
         self.default_init = default_init
@@ -404,7 +404,7 @@ class Orthogonal(Initializer):
     def __init__(self, scale: float = 1.414, rand_type: str = "uniform") -> None:
         super().__init__(scale=scale, rand_type=rand_type)
         if rand_type not in ("uniform", "normal"):
-            raise HybridNetValueError(f"Orthogonal: rand_type must be 'uniform' or 'normal', got {rand_type!r}")
+            raise HybridNetValueError("Orthogonal: rand_type must be 'uniform' or 'normal'", given=repr(rand_type))
         self.scale = scale
         self.rand_type = rand_type
 
@@ -448,7 +448,8 @@ class Xavier(Initializer):
         shape = arr.shape
         if len(shape) < 2:
             raise HybridNetValueError(
-                f"Xavier initializer cannot be applied to vector {name}. It requires at least 2D, got shape {shape}."
+                f"Xavier initializer cannot be applied to vector {name}. It requires at least 2D",
+                given=f"shape {shape}",
             )
         area = math.prod(shape[2:])
         fan_in, fan_out = shape[1] * area, shape[0] * area
@@ -541,7 +542,7 @@ class FusedRNN(Initializer):
         forget_bias: float = 1.0,
     ) -> None:
         if mode not in self._GATES:
-            raise HybridNetValueError(f"FusedRNN: mode must be one of {sorted(self._GATES)}, got {mode!r}")
+            raise HybridNetValueError(f"FusedRNN: mode must be one of {sorted(self._GATES)}", given=repr(mode))
         if isinstance(init, str):
             init = create(init)
         super().__init__(

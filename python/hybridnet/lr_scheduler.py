@@ -34,15 +34,15 @@ class LRScheduler:
         self, base_lr: float = 0.01, warmup_steps: int = 0, warmup_begin_lr: float = 0, warmup_mode: str = "linear"
     ) -> None:
         if not isinstance(warmup_steps, int):
-            raise HybridNetTypeError(f"warmup_steps must be an int, got {warmup_steps!r}")
+            raise HybridNetTypeError("warmup_steps must be an int", given=repr(warmup_steps))
         if warmup_begin_lr > base_lr:
             raise HybridNetValueError(
-                f"Base lr has to be higher than warmup_begin_lr, got {base_lr} and {warmup_begin_lr}"
+                "Base lr has to be higher than warmup_begin_lr", given=f"{base_lr} and {warmup_begin_lr}"
             )
         if warmup_steps < 0:
-            raise HybridNetValueError(f"Warmup steps has to be positive or 0, got {warmup_steps}")
+            raise HybridNetValueError("Warmup steps has to be positive or 0", given=str(warmup_steps))
         if warmup_mode not in ("linear", "constant"):
-            raise HybridNetValueError(f"Supports only linear and constant modes of warmup, got {warmup_mode!r}")
+            raise HybridNetValueError("Supports only linear and constant modes of warmup", given=repr(warmup_mode))
         self.base_lr = base_lr
         self.warmup_steps = warmup_steps
         self.warmup_final_lr = base_lr
@@ -90,9 +90,9 @@ class FactorScheduler(LRScheduler):
     ) -> None:
         super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
         if step < 1:
-            raise HybridNetValueError(f"Schedule step must be greater or equal than 1 round, got {step}")
+            raise HybridNetValueError("Schedule step must be greater or equal than 1 round", given=str(step))
         if factor > 1.0:
-            raise HybridNetValueError(f"Factor must be no more than 1 to make lr reduce, got {factor}")
+            raise HybridNetValueError("Factor must be no more than 1 to make lr reduce", given=str(factor))
         self.step = step
         self.factor = factor
         self.stop_factor_lr = stop_factor_lr
@@ -141,13 +141,13 @@ class MultiFactorScheduler(LRScheduler):
     ) -> None:
         super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
         if not isinstance(step, list) or not step:
-            raise HybridNetValueError(f"step must be a non-empty list of int, got {step!r}")
+            raise HybridNetValueError("step must be a non-empty list of int", given=repr(step))
         if any(i < 1 for i in step):
-            raise HybridNetValueError(f"Schedule step must be greater or equal than 1 round, got {step}")
+            raise HybridNetValueError("Schedule step must be greater or equal than 1 round", given=str(step))
         if any(a >= b for a, b in itertools.pairwise(step)):
-            raise HybridNetValueError(f"Schedule step must be an increasing integer list, got {step}")
+            raise HybridNetValueError("Schedule step must be an increasing integer list", given=str(step))
         if factor > 1.0:
-            raise HybridNetValueError(f"Factor must be no more than 1 to make lr reduce, got {factor}")
+            raise HybridNetValueError("Factor must be no more than 1 to make lr reduce", given=str(factor))
         self.step = step
         self.cur_step_ind = 0
         self.factor = factor
@@ -178,9 +178,9 @@ class _DecayScheduler(LRScheduler):
     ) -> None:
         super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
         if not isinstance(max_update, int):
-            raise HybridNetTypeError(f"max_update must be an int, got {max_update!r}")
+            raise HybridNetTypeError("max_update must be an int", given=repr(max_update))
         if max_update < 1:
-            raise HybridNetValueError(f"maximum number of updates must be strictly positive, got {max_update}")
+            raise HybridNetValueError("maximum number of updates must be strictly positive", given=str(max_update))
         if max_update <= warmup_steps:
             raise HybridNetValueError(f"max_update ({max_update}) must be larger than warmup_steps ({warmup_steps})")
         self.base_lr_orig = base_lr

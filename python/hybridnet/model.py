@@ -54,7 +54,7 @@ def load_params(prefix: str, epoch: int) -> tuple[dict[str, Any], dict[str, Any]
     for key, array in arrays.items():
         kind, colon, name = key.partition(":")
         if not colon or kind not in found:
-            raise FormatError(f"'{file}': expected names that start with 'arg:' or 'aux:', got '{key}'")
+            raise FormatError(f"'{file}': expected names that start with 'arg:' or 'aux:'", given=f"'{key}'")
         found[kind][name] = array
     return found["arg"], found["aux"]
 

@@ -141,7 +141,7 @@ def register(reg_name: str) -> Callable[[type[CustomOpProp]], type[CustomOpProp]
 
     def do_register(prop_cls: type[CustomOpProp]) -> type[CustomOpProp]:
         if not (isinstance(prop_cls, type) and issubclass(prop_cls, CustomOpProp)):
-            raise HybridNetTypeError(f"operator.register: expected a subclass of CustomOpProp, got {prop_cls!r}")
+            raise HybridNetTypeError("operator.register", expected="a subclass of CustomOpProp", given=repr(prop_cls))
         _REGISTERED[reg_name] = prop_cls
         _core.forget_custom_operators()
         return prop_cls
@@ -191,7 +191,9 @@ def _prop(op_type: str, attributes: str) -> CustomOpProp:
     if made is None:
         known = ", ".join(sorted(_REGISTERED)) or "none"
         raise ParamError(
-            f"operator 'Custom', input 'op_type': expected a registered operator ({known}), got {op_type!r}",
+            "operator 'Custom', input 'op_type'",
+            expected=f"a registered operator ({known})",
+            given=repr(op_type),
             fix=f"decorate its CustomOpProp with @mx.operator.register({op_type!r}), before the model is loaded",
         )
     return made(**json.loads(attributes))
@@ -201,7 +203,7 @@ def _three(answer: Any, what: str, op_type: str) -> tuple[list[Any], list[Any], 
     """The result of infer_shape or infer_type with all three parts; the third may be missing."""
     parts = [list(part) for part in answer]
     if len(parts) not in (2, 3):
-        raise HybridNetTypeError(f"operator {op_type!r}: {what} must return two or three lists, got {len(parts)}")
+        raise HybridNetTypeError(f"operator {op_type!r}: {what} must return two or three lists", given=str(len(parts)))
     return parts[0], parts[1], parts[2] if len(parts) == 3 else []
 
 
@@ -210,8 +212,11 @@ def _shapes(prop: CustomOpProp, given: list[Any], op_type: str) -> tuple[list[An
     wanted = (len(prop.list_arguments()), len(prop.list_outputs()), len(prop.list_auxiliary_states()))
     if (len(inputs), len(outputs), len(states)) != wanted:
         raise ShapeError(
-            f"operator {op_type!r}: infer_shape must return shapes of {wanted[0]} inputs, {wanted[1]} outputs and "
-            f"{wanted[2]} auxiliary states, got {len(inputs)}, {len(outputs)} and {len(states)}"
+            (
+                f"operator {op_type!r}: infer_shape must return shapes of {wanted[0]} inputs, {wanted[1]} outputs "
+                f"and {wanted[2]} auxiliary states"
+            ),
+            given=f"{len(inputs)}, {len(outputs)} and {len(states)}",
         )
     return inputs, outputs, states
 
@@ -289,7 +294,7 @@ class _Call:
         wanted = self.count + len(prop.list_auxiliary_states())
         if len(shapes) != wanted:
             names = ", ".join([*prop.list_arguments(), *prop.list_auxiliary_states()])
-            raise ParamError(f"operator {op_type!r}: expected {wanted} inputs ({names}), got {len(shapes)}")
+            raise ParamError(f"operator {op_type!r}", expected=f"{wanted} inputs ({names})", given=str(len(shapes)))
         self.op_type, self.prop, self.get = op_type, prop, get
         self.lazy = bool(getattr(prop, "lazy_", False))
         self.inputs: list[NDArray | None] = [None] * self.count
@@ -372,10 +377,8 @@ class _Call:
             )
         if all(self.has(i) for i in asked):
             raise HybridNetValueError(
-                (
-                    f"operator {self.op_type!r} has stalled: lazy_step() asked for "
-                    f"{', '.join((names[i] for i in asked))}, which it has"
-                ),
+                f"operator {self.op_type!r} has stalled: lazy_step() asked for "
+                f"{', '.join(names[i] for i in asked)}, which it has",
                 fix="return an empty list when the outputs are set",
             )
 
@@ -447,7 +450,9 @@ def Custom(*inputs: Any, op_type: str | None = None, name: str | None = None, ou
     becomes a variable. Other keywords go to the CustomOpProp as texts. Raises ParamError for an unknown op_type.
     """
     if op_type is None:
-        raise ParamError("operator 'Custom', input 'op_type': expected the name of a registered operator, got nothing")
+        raise ParamError(
+            "operator 'Custom', input 'op_type'", expected="the name of a registered operator", given="nothing"
+        )
     attr = kwargs.pop("attr", None)
     tensors = {key: kwargs.pop(key) for key in list(kwargs) if isinstance(kwargs[key], (NDArray, _core.SymbolBase))}
     attributes = json.dumps({key: _text(value) for key, value in kwargs.items()})
@@ -461,7 +466,7 @@ def Custom(*inputs: Any, op_type: str | None = None, name: str | None = None, ou
     if not symbolic:
         missing = [key for key, value in zip(names, given, strict=True) if value is None]
         if missing:
-            raise ParamError(f"operator {op_type!r}: expected {len(names)} inputs, got no {', '.join(missing)}")
+            raise ParamError(f"operator {op_type!r}", expected=f"{len(names)} inputs", given=f"no {', '.join(missing)}")
         return _core.op_function("Custom", "Custom", "hybridnet.ndarray")(*given, **fields, out=out)
     from .name import current
     from .symbol import var
@@ -481,12 +486,14 @@ def _in_order(op_type: str, names: list[str], inputs: tuple[Any, ...], tensors: 
         inputs = tuple(inputs[0])
     if len(inputs) > len(names):
         raise ParamError(
-            f"operator {op_type!r}: expected at most {len(names)} inputs ({', '.join(names)}), got {len(inputs)}"
+            f"operator {op_type!r}",
+            expected=f"at most {len(names)} inputs ({', '.join(names)})",
+            given=str(len(inputs)),
         )
     given: list[Any] = [*inputs, *[None] * (len(names) - len(inputs))]
     for key, value in tensors.items():
         if key not in names:
-            raise ParamError(f"operator {op_type!r}: expected inputs named {', '.join(names)}, got {key!r}")
+            raise ParamError(f"operator {op_type!r}", expected=f"inputs named {', '.join(names)}", given=repr(key))
         if given[names.index(key)] is not None:
             raise HybridNetTypeError(f"operator {op_type!r}: input {key!r} is given twice")
         given[names.index(key)] = value

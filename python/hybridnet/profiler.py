@@ -109,7 +109,7 @@ def set_config(**kwargs: Any) -> None:
     unknown = set(kwargs) - _ACCEPTED
     if unknown:
         raise HybridNetValueError(
-            f"profiler.set_config: expected {', '.join(sorted(_ACCEPTED))}, got {', '.join(sorted(unknown))}"
+            "profiler.set_config", expected=str(", ".join(sorted(_ACCEPTED))), given=str(", ".join(sorted(unknown)))
         )
     if kwargs.get("profile_all"):
         kwargs = {**kwargs, "profile_imperative": True, "profile_symbolic": True}
@@ -119,7 +119,7 @@ def set_config(**kwargs: Any) -> None:
 def set_state(state: str = "stop", profile_process: str = "worker") -> None:
     """'run' starts recording, 'stop' ends it; both wait for the work pushed before."""
     if state not in ("run", "stop"):
-        raise HybridNetValueError(f"profiler.set_state: expected 'run' or 'stop', got {state!r}")
+        raise HybridNetValueError("profiler.set_state", expected="'run' or 'stop'", given=repr(state))
     waitall()
     if state == "run":
         _core.profile_start()
@@ -265,10 +265,10 @@ def dumps(reset: bool = False, format: str = "table", sort_by: str = "total", as
     reset: forget the events afterwards. Raises ValueError for other formats and keys.
     """
     if format not in ("table", "json"):
-        raise HybridNetValueError(f"profiler.dumps: expected format 'table' or 'json', got {format!r}")
+        raise HybridNetValueError("profiler.dumps", expected="format 'table' or 'json'", given=repr(format))
     if sort_by not in ("total", "avg", "min", "max", "count"):
         raise HybridNetValueError(
-            f"profiler.dumps: expected sort_by 'total', 'avg', 'min', 'max' or 'count', got {sort_by!r}"
+            "profiler.dumps", expected="sort_by 'total', 'avg', 'min', 'max' or 'count'", given=repr(sort_by)
         )
     waitall()
     tables = _statistics(sort_by, ascending)
@@ -411,7 +411,7 @@ class Marker:
         """Records the current time. scope: what it concerns, 'global', 'process', 'thread', 'task' or 'marker'."""
         if scope not in ("global", "process", "thread", "task", "marker"):
             raise HybridNetValueError(
-                f"Marker.mark: expected scope 'global', 'process', 'thread', 'task' or 'marker', got {scope!r}"
+                "Marker.mark", expected="scope 'global', 'process', 'thread', 'task' or 'marker'", given=repr(scope)
             )
         if _core.profile_active():
             with _recorded.lock:

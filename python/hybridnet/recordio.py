@@ -121,7 +121,7 @@ class MXRecordIO:
             raise ParamError(f"RecordIO: '{self.uri}' is open for reading")
         self._check_pid()
         if len(buf) >= 1 << _LENGTH_BITS:
-            raise ParamError(f"RecordIO: a record has less than {1 << _LENGTH_BITS} bytes, got {len(buf)}")
+            raise ParamError(f"RecordIO: a record has less than {1 << _LENGTH_BITS} bytes", given=str(len(buf)))
         parts = _cut(bytes(buf))
         for i, part in enumerate(parts):
             kind = 0 if len(parts) == 1 else 1 if i == 0 else 3 if i == len(parts) - 1 else 2
@@ -265,7 +265,7 @@ def pack(header: Any, s: bytes) -> bytes:
 def unpack(s: bytes) -> tuple[IRHeader, bytes]:
     """(header, bytes) of what pack made. Raises FormatError if s is too short."""
     if len(s) < _IR_SIZE:
-        raise FormatError(f"RecordIO: a packed record has at least {_IR_SIZE} bytes, got {len(s)}")
+        raise FormatError(f"RecordIO: a packed record has at least {_IR_SIZE} bytes", given=str(len(s)))
     header = IRHeader(*struct.unpack(_IR_FORMAT, s[:_IR_SIZE]))
     s = s[_IR_SIZE:]
     if header.flag > 0:

@@ -26,7 +26,7 @@ def get_register_func(base_class: type, nickname: str) -> Callable[..., Any]:
 
     def register(klass: T, name: str | None = None) -> T:
         if not (isinstance(klass, type) and issubclass(klass, base_class)):
-            raise HybridNetTypeError(f"register: expected a subclass of {base_class.__name__}, got {klass!r}")
+            raise HybridNetTypeError("register", expected=f"a subclass of {base_class.__name__}", given=repr(klass))
         key = (name or klass.__name__).lower()
         previous = table.get(key)
         if previous is not None and previous is not klass:
@@ -76,7 +76,7 @@ def get_create_func(base_class: type, nickname: str) -> Callable[..., Any]:
             return create(**name)
         if not isinstance(name, str):
             raise HybridNetTypeError(
-                f"{nickname} must be a string or an instance of {base_class.__name__}, got {name!r}"
+                f"{nickname} must be a string or an instance of {base_class.__name__}", given=repr(name)
             )
         if name.startswith("["):
             if args or kwargs:

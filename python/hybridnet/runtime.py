@@ -112,7 +112,7 @@ class Features(OrderedDict):
         """Whether the build has the feature. Raises ValueError for an unknown name."""
         name = feature_name.upper()
         if name not in self:
-            raise HybridNetValueError(f"Features: expected one of {', '.join(self)}, got {feature_name!r}")
+            raise HybridNetValueError("Features", expected=f"one of {', '.join(self)}", given=repr(feature_name))
         return self[name].enabled
 
 

@@ -108,7 +108,7 @@ def _within(scope: Callable[[], Any], target: Any) -> Any:
                 setattr(target, name, property(_within(scope, member.fget), member.fset, member.fdel, member.__doc__))
         return target
     if not callable(target):
-        raise HybridNetValueError(f"expected a function or a class to decorate, got {type(target).__name__}")
+        raise HybridNetValueError("expected a function or a class to decorate", given=type(target).__name__)
 
     @functools.wraps(target)
     def wrapped(*args: Any, **kwargs: Any) -> Any:

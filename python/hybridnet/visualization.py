@@ -61,7 +61,7 @@ class _Graph:
 
     def __init__(self, symbol: Any, shape: Mapping[str, Sequence[int]] | None, dtype: Mapping[str, Any] | None) -> None:
         if not isinstance(symbol, Symbol):
-            raise HybridNetTypeError(f"expected a Symbol, got {type(symbol).__name__}")
+            raise HybridNetTypeError("expected a Symbol", given=type(symbol).__name__)
         inside = symbol.get_internals()
         graph = json.loads(inside.tojson(remove_amp_cast=False))
         self.states = set(symbol.list_auxiliary_states())
@@ -114,7 +114,7 @@ def print_summary(
     graph = _Graph(symbol, shape, None)
     ends = [round(line_length * p) if positions[-1] <= 1 else int(p) for p in positions]
     if len(ends) != 4:
-        raise ParamError(f"print_summary: positions must be 4 numbers, got {list(positions)}")
+        raise ParamError("print_summary: positions must be 4 numbers", given=str(list(positions)))
 
     def row(*fields: str) -> None:
         line = ""

@@ -62,7 +62,7 @@ def grad_and_loss(
         for number, variable in zip(numbers, variables):
             if not isinstance(variable, NDArray):
                 raise HybridNetTypeError(
-                    f"grad_and_loss: argument {number}: expected an NDArray, got {type(variable).__name__}"
+                    f"grad_and_loss: argument {number}", expected="an NDArray", given=type(variable).__name__
                 )
         gradients = [zeros_like(variable) for variable in variables]
         mark_variables(variables, gradients)

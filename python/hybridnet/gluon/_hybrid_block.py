@@ -288,7 +288,7 @@ class HybridBlock(Block):
                 _core.control_check_leaks(symbol.Group(outputs))
                 _core.check_held_constants()
         if not outputs:
-            raise HybridNetValueError(f"Block '{self.name}': forward gives no array when hybridized, got {out!r}")
+            raise HybridNetValueError(f"Block '{self.name}': forward gives no array when hybridized", given=repr(out))
         variables = {str(variable.name): param for param, variable in scope.variables.items()}
         return TracedGraph(inputs, symbol.Group(outputs), out_key, variables, trained), scope, reads
 

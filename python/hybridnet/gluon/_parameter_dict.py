@@ -263,10 +263,8 @@ class ParameterDict:
         """
         if isinstance(param_dict, list) and not all(isinstance(item, tuple) for item in param_dict):
             raise ParameterLoadError(
-                (
-                    f"file '{filename}' holds a list of {len(param_dict)} arrays without names, which cannot be "
-                    "matched with parameters"
-                ),
+                f"file '{filename}' holds a list of {len(param_dict)} arrays without names, which cannot be "
+                "matched with parameters",
                 fix="save a dict, as save_parameters and ParameterDict.save do",
             )
         pairs = param_dict.items() if isinstance(param_dict, Mapping) else param_dict

@@ -216,7 +216,7 @@ class SymbolBlock(HybridBlock):
         if scope is None and all(isinstance(a, NDArray) for a in flat):
             return self._call_cached_op(*flat)
         if len(flat) != len(self._inputs):
-            raise ParamError(f"Invalid input format: {len(self._inputs)} inputs expected, got {len(flat)}")
+            raise ParamError(f"Invalid input format: {len(self._inputs)} inputs expected", given=str(len(flat)))
         return self._put_on(scope, flat)
 
     def _put_on(self, scope: _tracing.Scope | None, flat: Sequence[Symbol]) -> Any:

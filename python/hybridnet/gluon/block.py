@@ -264,10 +264,8 @@ class Block:
             return
         if not isinstance(loaded, dict):
             raise ParameterLoadError(
-                (
-                    f"file '{filename}' holds a list of {len(loaded)} arrays without names, which cannot be matched "
-                    "with parameters"
-                ),
+                f"file '{filename}' holds a list of {len(loaded)} arrays without names, which cannot be matched "
+                "with parameters",
                 fix="write it with save_parameters",
             )
         # Names with prefixes, as ParameterDict.save and old versions of MXNet wrote them. The names of a block without

@@ -41,7 +41,7 @@ def _apply_weighting(F: Any, loss: Any, weight: float | None = None, sample_weig
         loss = F.broadcast_mul(loss, sample_weight)
     if weight is not None:
         if not isinstance(weight, numbers.Number):
-            raise ParamError(f"weight must be a number, got {weight!r}")
+            raise ParamError("weight must be a number", given=repr(weight))
         if weight != 1:
             loss = loss * weight
     return loss
@@ -421,7 +421,7 @@ class SDMLLoss(Loss):
             raise ParamError(f"SDMLLoss: shapes of the two batches differ: {x1.shape} and {x2.shape}")
         rows = x1.shape[0]
         if rows < 2:
-            raise ParamError(f"SDMLLoss: expected batches of at least 2 rows, got shape {x1.shape}")
+            raise ParamError("SDMLLoss", expected="batches of at least 2 rows", given=f"shape {x1.shape}")
         difference = F.broadcast_sub(F.expand_dims(x1, axis=1), F.expand_dims(x2, axis=0))
         distances = F.sum(F.square(difference), axis=2)
         off = self.smoothing_parameter / (rows - 1)

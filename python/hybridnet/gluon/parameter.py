@@ -272,16 +272,14 @@ class Parameter:
         Raises ParameterLoadError if shape, element type or contexts do not fit.
         """
         if dtype_source not in ("current", "saved"):
-            raise HybridNetValueError(f"dtype_source must be 'current' or 'saved', got {dtype_source!r}")
+            raise HybridNetValueError("dtype_source must be 'current' or 'saved'", given=repr(dtype_source))
         self._check_loaded_shape(data.shape)
         data = self._check_loaded_dtype(data, cast_dtype, dtype_source)
         ctx = None if ctx is None else _context_list(ctx)
         if ctx is not None and (self._data is not None or self._deferred_init) and set(ctx) != set(self.list_ctx()):
             raise ParameterLoadError(
-                (
-                    f"Failed to load Parameter '{self.name}' on {ctx} because it was previous initialized on "
-                    f"{self.list_ctx()}"
-                ),
+                f"Failed to load Parameter '{self.name}' on {ctx} because it was previous initialized on "
+                f"{self.list_ctx()}",
                 fix="leave ctx out, or call reset_ctx first",
             )
         if self._data is not None:

@@ -33,10 +33,10 @@ def _parameter_list(params: Any) -> list[Parameter]:
     if isinstance(params, (dict, ParameterDict)):
         params = [params[key] for key in sorted(params.keys())]
     if not isinstance(params, (list, tuple)):
-        raise ParamError(f"First argument must be a list or dict of Parameters, got {type(params)}.")
+        raise ParamError("First argument must be a list or dict of Parameters", given=str(type(params)))
     for param in params:
         if not isinstance(param, Parameter):
-            raise ParamError(f"First argument must be a list or dict of Parameters, got list of {type(param)}.")
+            raise ParamError("First argument must be a list or dict of Parameters", given=f"list of {type(param)}")
     return list(params)
 
 
@@ -107,7 +107,7 @@ class Trainer:
         else:
             store = kvstore
         if not hasattr(store, "pushpull"):
-            raise ParamError(f"Trainer: kvstore must be a name or have pushpull(), got {type(store).__name__}")
+            raise ParamError("Trainer: kvstore must be a name or have pushpull()", given=type(store).__name__)
         if compression_params:
             store.set_gradient_compression(compression_params)
         return store
@@ -189,7 +189,7 @@ class Trainer:
 
     def _scale_for(self, batch_size: float) -> float:
         if not batch_size > 0:
-            raise ParamError(f"Trainer: batch_size must be positive, got {batch_size}")
+            raise ParamError("Trainer: batch_size must be positive", given=str(batch_size))
         return self._scale / batch_size
 
     def _check_and_rescale_grad(self, scale: float) -> None:

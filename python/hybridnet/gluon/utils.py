@@ -34,7 +34,7 @@ def split_data(data: NDArray, num_slice: int, batch_axis: int = 0, even_split: b
     Raises ValueError if num_slice < 1, or even_split and the axis is not a multiple of num_slice.
     """
     if num_slice < 1:
-        raise HybridNetValueError(f"split_data: expected num_slice >= 1, got {num_slice}")
+        raise HybridNetValueError("split_data", expected="num_slice >= 1", given=str(num_slice))
     size = data.shape[batch_axis]
     if even_split and size % num_slice != 0:
         raise HybridNetValueError(
@@ -61,7 +61,7 @@ def split_and_load(
     data: NDArray, numpy array or nested list. Raises ValueError as split_data does, and for an empty ctx_list.
     """
     if not ctx_list:
-        raise HybridNetValueError("split_and_load: expected at least one context, got an empty list")
+        raise HybridNetValueError("split_and_load", expected="at least one context", given="an empty list")
     if not isinstance(data, ndarray.NDArray):
         data = ndarray.array(data, ctx=ctx_list[0])
     if len(ctx_list) == 1:
@@ -251,7 +251,7 @@ def shape_is_known(shape: Sequence[int] | None) -> bool:
     if len(shape) == 0:
         return numpy_semantics
     if min(shape) < -1:
-        raise HybridNetValueError(f"sizes cannot be negative (-1 means unknown), got shape {tuple(shape)}")
+        raise HybridNetValueError("sizes cannot be negative (-1 means unknown)", given=f"shape {tuple(shape)}")
     return min(shape) >= (0 if numpy_semantics else 1)
 
 

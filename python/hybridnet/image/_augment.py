@@ -295,7 +295,7 @@ def _per_channel(what: str, value: Any, default: Sequence[float]) -> Any:
     if value is True:
         return nd.array(default)
     if value is not None and (not isinstance(value, (np.ndarray, NDArray)) or value.shape[0] not in (1, 3)):
-        raise ParamError(f"CreateAugmenter: {what} must be True or an array of 1 or 3 values, got {value!r}")
+        raise ParamError(f"CreateAugmenter: {what} must be True or an array of 1 or 3 values", given=repr(value))
     return value
 
 

@@ -50,7 +50,7 @@ class DetBorrowAug(DetAugmenter):
 
     def __init__(self, augmenter: Augmenter) -> None:
         if not isinstance(augmenter, Augmenter) or isinstance(augmenter, DetAugmenter):
-            raise HybridNetTypeError(f"DetBorrowAug: expected an Augmenter of images, got {type(augmenter).__name__}")
+            raise HybridNetTypeError("DetBorrowAug", expected="an Augmenter of images", given=type(augmenter).__name__)
         super().__init__(augmenter=augmenter.dumps())
         self.augmenter = augmenter
 
@@ -69,7 +69,7 @@ class DetRandomSelectAug(DetAugmenter):
         augmenters = list(aug_list) if isinstance(aug_list, (list, tuple)) else [aug_list]
         for augmenter in augmenters:
             if not isinstance(augmenter, DetAugmenter):
-                raise HybridNetTypeError(f"DetRandomSelectAug: expected DetAugmenters, got {type(augmenter).__name__}")
+                raise HybridNetTypeError("DetRandomSelectAug", expected="DetAugmenters", given=type(augmenter).__name__)
         self.aug_list: list[Any] = augmenters
         self.skip_prob = skip_prob if augmenters else 1
 
@@ -287,7 +287,7 @@ def CreateMultiRandCropAugmenter(
     count = max(len(column) for column in columns)
     if any(len(column) not in (1, count) for column in columns):
         lengths = ", ".join(str(len(column)) for column in columns)
-        raise ParamError(f"CreateMultiRandCropAugmenter: lists must have the same length, got {lengths}")
+        raise ParamError("CreateMultiRandCropAugmenter: lists must have the same length", given=str(lengths))
     rows = zip(*(column * (count // len(column)) for column in columns), strict=True)
     return DetRandomSelectAug([DetRandomCropAug(*row) for row in rows], skip_prob)
 

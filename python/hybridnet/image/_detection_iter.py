@@ -113,7 +113,7 @@ class ImageDetIter(ImageIter):
         """The valid objects of a label. Raises FormatError if there are none."""
         row = np.asarray(label.asnumpy() if isinstance(label, nd.NDArray) else label, np.float32).ravel()
         if row.size < 2 + _BOX:
-            raise FormatError(f"ImageDetIter: a label has at least {2 + _BOX} numbers, got {row.size}")
+            raise FormatError(f"ImageDetIter: a label has at least {2 + _BOX} numbers", given=str(row.size))
         head, width = int(row[0]), int(row[1])
         if head < 2 or width < _BOX or row.size <= head or (row.size - head) % width:
             raise FormatError(
@@ -128,7 +128,7 @@ class ImageDetIter(ImageIter):
     def check_label_shape(self, label_shape: Sequence[int]) -> None:
         """Raises ValueError unless label_shape is (as many objects or more, numbers per object)."""
         if len(label_shape) != 2:
-            raise HybridNetValueError(f"label_shape should have length 2, got {tuple(label_shape)}")
+            raise HybridNetValueError("label_shape should have length 2", given=str(tuple(label_shape)))
         if label_shape[0] < self.label_shape[0]:
             raise HybridNetValueError(
                 f"Attempts to reduce label count from {self.label_shape[0]} to {label_shape[0]}, not allowed."
@@ -152,7 +152,7 @@ class ImageDetIter(ImageIter):
     def sync_label_shape(self, it: ImageDetIter, verbose: bool = False) -> ImageDetIter:
         """Gives both iterators the larger room for objects; returns the other one. Raises ParamError for others."""
         if not isinstance(it, ImageDetIter):
-            raise ParamError(f"sync_label_shape: expected an ImageDetIter, got {type(it).__name__}")
+            raise ParamError("sync_label_shape", expected="an ImageDetIter", given=type(it).__name__)
         most = max(self.label_shape[0], it.label_shape[0])
         if verbose and self.label_shape != it.label_shape:
             logging.info("Resized label_shape to (%d, %d).", most, self.label_shape[1])

@@ -99,7 +99,7 @@ class ImageIter(DataIter):
             raise ParamError("ImageIter: one of path_imgrec, path_imglist and imglist is needed")
         if last_batch_handle not in ("pad", "discard", "roll_over"):
             raise ParamError(
-                f"ImageIter: last_batch_handle must be 'pad', 'discard' or 'roll_over', got {last_batch_handle!r}"
+                "ImageIter: last_batch_handle must be 'pad', 'discard' or 'roll_over'", given=repr(last_batch_handle)
             )
         self.check_data_shape(data_shape)
         self.data_shape = tuple(data_shape)
@@ -117,7 +117,7 @@ class ImageIter(DataIter):
             raise ParamError("ImageIter: shuffling and reading parts of a record file needs path_imgidx")
         if num_parts > 1:
             if not 0 <= part_index < num_parts:
-                raise ParamError(f"ImageIter: part_index must be in [0, {num_parts}), got {part_index}")
+                raise ParamError(f"ImageIter: part_index must be in [0, {num_parts})", given=str(part_index))
             part = len(self.seq) // num_parts  # type: ignore[arg-type]
             self.seq = self.seq[part_index * part : (part_index + 1) * part]  # type: ignore[index]
         self.num_image = None if self.seq is None else len(self.seq)

@@ -115,7 +115,7 @@ def copyMakeBorder(
     image = _numpy(src)
     _pixels.check_image(image)
     if min(top, bot, left, right) < 0:
-        raise ParamError(f"copyMakeBorder: borders must be at least 0, got {(top, bot, left, right)}")
+        raise ParamError("copyMakeBorder: borders must be at least 0", given=str((top, bot, left, right)))
     width = ((top, bot), (left, right), (0, 0))
     modes: dict[int, Any] = {1: "edge", 2: "symmetric", 3: "wrap", 4: "reflect"}
     if type in modes:
@@ -126,7 +126,7 @@ def copyMakeBorder(
         bordered[:] = fill
         bordered[top : top + image.shape[0], left : left + image.shape[1]] = image
     else:
-        raise ParamError(f"copyMakeBorder: type must be 0 to 4, got {type}")
+        raise ParamError("copyMakeBorder: type must be 0 to 4", given=str(type))
     if out is not None:
         out[:] = bordered
         return out
@@ -230,12 +230,12 @@ def imrotate(src: NDArray, rotation_degrees: Any, zoom_in: bool = False, zoom_ou
     if zoom_in and zoom_out:
         raise ParamError("`zoom_in` and `zoom_out` cannot be both True")
     if src.dtype != np.float32:
-        raise DTypeError(f"imrotate: only `float32` images are supported by this function, got {src.dtype}")
+        raise DTypeError("imrotate: only `float32` images are supported by this function", given=str(src.dtype))
     if src.ndim == 3:
         if not isinstance(rotation_degrees, numbers.Number):
             raise DTypeError("imrotate: when a single image is passed the rotation angle is required to be a scalar.")
     elif src.ndim != 4:
-        raise ShapeError(f"imrotate: only 3D and 4D are supported by this function, got {src.shape}")
+        raise ShapeError("imrotate: only 3D and 4D are supported by this function", given=str(src.shape))
     images = src.asnumpy()[None] if src.ndim == 3 else src.asnumpy()
     angles = (
         [float(rotation_degrees)] * len(images)  # type: ignore[arg-type]  # float() raises for complex numbers

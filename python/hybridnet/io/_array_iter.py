@@ -27,8 +27,8 @@ def _named_arrays(data: Any, default_name: str, what: str) -> list[tuple[str, ND
         data = {default_name if single else f"_{i}_{default_name}": array for i, array in enumerate(data)}
     if not isinstance(data, dict):
         raise HybridNetTypeError(
-            f"NDArrayIter: {what} must be NDArray, numpy.ndarray, a list of them or dict with them as values, got "
-            f"{type(data).__name__}"
+            f"NDArrayIter: {what} must be NDArray, numpy.ndarray, a list of them or dict with them as values",
+            given=type(data).__name__,
         )
     pairs = []
     for name, array in sorted(data.items()):
@@ -80,19 +80,19 @@ class NDArrayIter(DataIter):
         super().__init__(batch_size)
         if last_batch_handle not in ("pad", "discard", "roll_over"):
             raise ParamError(
-                f"NDArrayIter: last_batch_handle must be 'pad', 'discard' or 'roll_over', got {last_batch_handle!r}"
+                "NDArrayIter: last_batch_handle must be 'pad', 'discard' or 'roll_over'", given=repr(last_batch_handle)
             )
         self.layout = layout
         self._axis = layout.find("N")
         if self._axis < 0:
-            raise ParamError(f"NDArrayIter: layout must contain N, got {layout!r}")
+            raise ParamError("NDArrayIter: layout must contain N", given=repr(layout))
         self.data = _named_arrays(data, data_name, "data")
         self.label = _named_arrays(label, label_name, "label")
         if not self.data:
             raise ParamError("NDArrayIter: data is empty")
         self.num_data = self._count()
         if batch_size < 1:
-            raise ParamError(f"NDArrayIter: batch_size must be at least 1, got {batch_size}")
+            raise ParamError("NDArrayIter: batch_size must be at least 1", given=str(batch_size))
         if last_batch_handle == "discard" and batch_size > self.num_data:
             raise ParamError(
                 f"NDArrayIter: batch_size {batch_size} needs to be smaller than data size {self.num_data} when "
@@ -111,7 +111,7 @@ class NDArrayIter(DataIter):
         counts = {name: array.shape[self._axis] for name, array in [*self.data, *self.label]}
         if len(set(counts.values())) != 1:
             listed = ", ".join(f"'{name}' {count}" for name, count in counts.items())
-            raise ShapeError(f"NDArrayIter: all arrays must have the same number of samples, got {listed}")
+            raise ShapeError("NDArrayIter: all arrays must have the same number of samples", given=str(listed))
         return next(iter(counts.values()))
 
     def _describe(self, arrays: Sequence[tuple[str, NDArray]]) -> list[DataDesc]:

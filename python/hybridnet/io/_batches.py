@@ -81,7 +81,7 @@ class DataBatch:
     ) -> None:
         for what, value in (("data", data), ("label", label)):
             if value is not None and not isinstance(value, (list, tuple)):
-                raise HybridNetTypeError(f"DataBatch: {what} must be list of NDArrays, got {type(value).__name__}")
+                raise HybridNetTypeError(f"DataBatch: {what} must be list of NDArrays", given=type(value).__name__)
         self.data = data
         self.label = label
         self.pad = pad

@@ -28,7 +28,7 @@ _LUMINANCE = np.array([0.299, 0.587, 0.114], np.float32)
 def check_image(image: np.ndarray) -> None:
     """Raises ShapeError unless image is height x width x channels with no empty side."""
     if image.ndim != 3 or 0 in image.shape:
-        raise ShapeError(f"an image has shape (height, width, channels), got {image.shape}")
+        raise ShapeError("an image has shape (height, width, channels)", given=str(image.shape))
 
 
 def _cubic(distance: np.ndarray) -> np.ndarray:
@@ -83,8 +83,11 @@ def _method(interpolation: int, old: tuple[int, int], new: tuple[int, int]) -> i
         return random.randint(0, 4)
     if interpolation not in (0, 1, 2, 3, 4):
         raise ParamError(
-            f"interpolation must be 0 (nearest), 1 (bilinear), 2 (bicubic), 3 (area), 4 (Lanczos), 9 (automatic) or 10 "
-            f"(random), got {interpolation}"
+            (
+                "interpolation must be 0 (nearest), 1 (bilinear), 2 (bicubic), 3 (area), 4 (Lanczos), 9 "
+                "(automatic) or 10 (random)"
+            ),
+            given=str(interpolation),
         )
     return interpolation
 

@@ -100,14 +100,16 @@ class RecordAugmenter:
                 if chosen[name] != AUGMENTATIONS[name]:
                     raise ParamError(f"ImageRecordIter: random_resized_crop conflicts with {name}={chosen[name]}")
             if self._ratios[0] <= 0:
-                raise ParamError(f"ImageRecordIter: proportions must be positive, got {self._ratios[0]} as the least")
+                raise ParamError(
+                    "ImageRecordIter: proportions must be positive", given=f"a minimum of {self._ratios[0]}"
+                )
         for low, high in (("min_random_area", "max_random_area"), ("min_crop_size", "max_crop_size")):
             if chosen[low] > chosen[high]:
                 raise ParamError(f"ImageRecordIter: {low}={chosen[low]} is above {high}={chosen[high]}")
         if chosen["pad"] < 0:
-            raise ParamError(f"ImageRecordIter: pad must not be negative, got {chosen['pad']}")
+            raise ParamError("ImageRecordIter: pad must not be negative", given=str(chosen["pad"]))
         if chosen["inter_method"] not in (0, 1, 2, 3, 4, 9, 10):
-            raise ParamError(f"ImageRecordIter: inter_method must be 0 to 4, 9 or 10, got {chosen['inter_method']}")
+            raise ParamError("ImageRecordIter: inter_method must be 0 to 4, 9 or 10", given=str(chosen["inter_method"]))
 
     def __call__(self, image: np.ndarray, draw: random.Random) -> np.ndarray:
         """The image at the wanted size; draw is where random numbers come from."""

@@ -158,11 +158,13 @@ class ImageRecordIter(DataIter):
         augmentation = random.Random(kwargs.pop("seed_aug", None) or seed)
         _check_names(kwargs)
         if len(data_shape) != 3 or data_shape[0] not in (1, 3):
-            raise ParamError(f"ImageRecordIter: data_shape must be (1 or 3, height, width), got {tuple(data_shape)}")
+            raise ParamError(
+                "ImageRecordIter: data_shape must be (1 or 3, height, width)", given=str(tuple(data_shape))
+            )
         if not 0 <= part_index < num_parts:
-            raise ParamError(f"ImageRecordIter: part_index must be in [0, {num_parts}), got {part_index}")
+            raise ParamError(f"ImageRecordIter: part_index must be in [0, {num_parts})", given=str(part_index))
         if batch_size < 1:
-            raise ParamError(f"ImageRecordIter: batch_size must be at least 1, got {batch_size}")
+            raise ParamError("ImageRecordIter: batch_size must be at least 1", given=str(batch_size))
         self._path = path_imgrec
         self._shape = tuple(int(size) for size in data_shape)
         self._label_width = label_width

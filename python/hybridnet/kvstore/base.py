@@ -78,7 +78,7 @@ def create(name: str = "local") -> KVStoreBase:
     Raises TypeError unless name is text, UnsupportedError for distributed stores, ParamError for unknown names.
     """
     if not isinstance(name, str):
-        raise HybridNetTypeError(f"kvstore.create: name must be a string, got {type(name).__name__}")
+        raise HybridNetTypeError("kvstore.create: name must be a string", given=type(name).__name__)
     lower = name.lower()
     if lower in KVStoreBase.kv_registry:
         return KVStoreBase.kv_registry[lower]()

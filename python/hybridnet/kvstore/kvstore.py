@@ -21,11 +21,11 @@ def _pairs(key: Any, value: Any) -> list[tuple[Any, list[NDArray]]]:
             raise ParamError("KVStore: a list of keys needs an equally long list of values")
         return [pair for k, v in zip(key, value, strict=True) for pair in _pairs(k, v)]
     if not isinstance(key, (int, str)):
-        raise ParamError(f"KVStore: keys are int or str, got {type(key).__name__}")
+        raise ParamError("KVStore: keys are int or str", given=type(key).__name__)
     arrays = list(value) if isinstance(value, (list, tuple)) else [value]
     for array in arrays:
         if not isinstance(array, NDArray):
-            raise ParamError(f"KVStore: key {key!r}: values are NDArrays, got {type(array).__name__}")
+            raise ParamError(f"KVStore: key {key!r}: values are NDArrays", given=type(array).__name__)
     return [(key, arrays)]
 
 
@@ -61,7 +61,10 @@ class KVStore(KVStoreBase):
             self._key_type = self._key_type or kind
             if kind is not self._key_type:
                 raise ParamError(
-                    f"KVStore: expected keys of type {self._key_type.__name__}, got {k!r}: keys do not mix"
+                    "KVStore",
+                    expected=f"keys of type {self._key_type.__name__}",
+                    given=repr(k),
+                    because="keys do not mix",
                 )
         return pairs
 
@@ -89,7 +92,9 @@ class KVStore(KVStoreBase):
             stored = self._at(k)
             for array in arrays:
                 if array.shape != stored.shape:
-                    raise ShapeError(f"KVStore.push: key {k!r}: expected shape {stored.shape}, got {array.shape}")
+                    raise ShapeError(
+                        f"KVStore.push: key {k!r}", expected=f"shape {stored.shape}", given=str(array.shape)
+                    )
             merged = _total(arrays).as_in_context(stored.context)
             if self._updater is not None:
                 self._updater(k, merged, stored)

@@ -63,7 +63,7 @@ class TopKAccuracy(PairMetric):
         super().__init__(name, output_names, label_names, top_k=top_k, has_global_stats=True)
         self.top_k = top_k
         if top_k <= 1:
-            raise HybridNetValueError(f"Please use Accuracy if top_k is no more than 1, got {top_k}")
+            raise HybridNetValueError("Please use Accuracy if top_k is no more than 1", given=str(top_k))
         self.name += f"_{top_k}"
 
     def get_config(self) -> dict[str, Any]:
@@ -75,7 +75,7 @@ class TopKAccuracy(PairMetric):
         label = label.astype(numpy.int64).ravel()
         if pred.ndim not in (1, 2):
             raise HybridNetValueError(
-                f"Predictions should be no more than 2 dims, and at least 1, got shape {pred.shape}"
+                "Predictions should be no more than 2 dims, and at least 1", given=f"shape {pred.shape}"
             )
         check_label_shapes(label, pred)
         if pred.ndim == 1:

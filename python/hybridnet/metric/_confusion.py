@@ -57,7 +57,7 @@ class _BinaryScore(EvalMetric):
 
     def __init__(self, name: str, output_names: Any, label_names: Any, average: str, **kwargs: Any) -> None:
         if average not in ("macro", "micro"):
-            raise HybridNetValueError(f"{type(self).__name__}: average must be 'macro' or 'micro', got {average!r}")
+            raise HybridNetValueError(f"{type(self).__name__}: average must be 'macro' or 'micro'", given=repr(average))
         self.average = average
         self._local = _Tally()
         self._global = _Tally()
@@ -68,7 +68,7 @@ class _BinaryScore(EvalMetric):
 
     def _decide(self, pred: numpy.ndarray) -> numpy.ndarray:
         if pred.ndim < 2:
-            raise HybridNetValueError(f"{type(self).__name__} needs scores of shape (N, 2), got {pred.shape}")
+            raise HybridNetValueError(f"{type(self).__name__} needs scores of shape (N, 2)", given=str(pred.shape))
         return pred.argmax(axis=1).ravel() == 1
 
     def update(self, labels: Any, preds: Any) -> None:

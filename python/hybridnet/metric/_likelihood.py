@@ -76,8 +76,9 @@ class _LogProbability(PairMetric):
         label = label.ravel()
         if pred.ndim < 2 or label.shape[0] != pred.shape[0]:
             raise HybridNetValueError(
-                f"{type(self).__name__}: expected probabilities of shape ({label.shape[0]}, classes) for "
-                f"{label.shape[0]} labels, got {pred.shape}"
+                type(self).__name__,
+                expected=f"probabilities of shape ({label.shape[0]}, classes) for {label.shape[0]} labels",
+                given=str(pred.shape),
             )
         probability = pred[numpy.arange(label.shape[0]), label.astype(numpy.int64)]
         return float(-numpy.log(probability + self.eps).sum()), label.shape[0]

@@ -99,7 +99,7 @@ class PearsonCorrelation(EvalMetric):
         average: str = "macro",
     ) -> None:
         if average not in ("macro", "micro"):
-            raise HybridNetValueError(f"PearsonCorrelation: average must be 'macro' or 'micro', got {average!r}")
+            raise HybridNetValueError("PearsonCorrelation: average must be 'macro' or 'micro'", given=repr(average))
         self.average = average
         super().__init__(name, output_names, label_names, average=average, has_global_stats=True)
 

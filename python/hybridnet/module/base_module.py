@@ -167,7 +167,7 @@ class BaseModule:
             self.forward(DataBatch([data]), is_train=False)
             return self.get_outputs()[0]
         if not isinstance(eval_data, DataIter):
-            raise ParamError(f"predict: eval_data must be of type NDArray or DataIter, got {type(eval_data).__name__}")
+            raise ParamError("predict: eval_data must be of type NDArray or DataIter", given=type(eval_data).__name__)
         batches = [outputs for outputs, _, _ in self.iter_predict(eval_data, num_batch, reset)]
         if not batches or not merge_batches:
             return batches
@@ -273,7 +273,9 @@ class BaseModule:
         for key, value in loaded.items() if isinstance(loaded, dict) else [("", None)]:
             kind, _, name = key.partition(":")
             if kind not in found:
-                raise FormatError(f"Invalid param file {fname}: names must start with 'arg:' or 'aux:', got '{key}'")
+                raise FormatError(
+                    f"Invalid param file {fname}: names must start with 'arg:' or 'aux:'", given=f"'{key}'"
+                )
             found[kind][name] = value
         self.set_params(found["arg"], found["aux"])
 

@@ -451,7 +451,7 @@ class Module(BaseModule):
             params.setdefault("rescale_grad", rescale)
             return opt.create(optimizer, sym=self._symbol, param_idx2name=names, **params)
         if not isinstance(optimizer, opt.Optimizer):
-            raise ParamError(f"init_optimizer: expected a name or an Optimizer, got {type(optimizer).__name__}")
+            raise ParamError("init_optimizer", expected="a name or an Optimizer", given=type(optimizer).__name__)
         if optimizer.rescale_grad != rescale:
             warnings.warn(
                 "Optimizer created manually outside Module but rescale_grad is not normalized to 1.0/batch_size/"

@@ -121,7 +121,7 @@ class PythonModule(BaseModule):
             self.logger.warning("Already bound, ignoring bind()")
             return
         if grad_req != "write":
-            raise ParamError(f"{type(self).__name__}.bind: grad_req must be 'write', got {grad_req!r}")
+            raise ParamError(f"{type(self).__name__}.bind: grad_req must be 'write'", given=repr(grad_req))
         self._check_names("data_shapes", data_shapes, self._data_names)
         if label_shapes is not None:
             self._check_names("label_shapes", label_shapes, self._label_names or [])
@@ -135,7 +135,7 @@ class PythonModule(BaseModule):
     def _check_names(self, what: str, shapes: Any, names: list[str]) -> None:
         given = [item[0] for item in shapes]
         if given != names:
-            raise ParamError(f"{type(self).__name__}.bind: {what} must be of {names}, got {given}")
+            raise ParamError(f"{type(self).__name__}.bind: {what} must be of {names}", given=str(given))
 
     def _compute_output_shapes(self) -> list[tuple[str, tuple[int, ...]]]:
         raise not_overridden(self, "_compute_output_shapes()")
@@ -166,9 +166,9 @@ class PythonLossModule(PythonModule):
     ) -> None:
         super().__init__(data_names, label_names, [f"{name}_output"], logger=logger)
         if len(data_names) != 1 or len(label_names) != 1:
-            raise ParamError(f"PythonLossModule takes one input and one label, got {data_names} and {label_names}")
+            raise ParamError("PythonLossModule takes one input and one label", given=f"{data_names} and {label_names}")
         if grad_func is not None and not callable(grad_func):
-            raise ParamError(f"PythonLossModule: grad_func must be a function, got {type(grad_func).__name__}")
+            raise ParamError("PythonLossModule: grad_func must be a function", given=type(grad_func).__name__)
         self._name = name
         self._grad_func = grad_func
         self._scores: Any = None

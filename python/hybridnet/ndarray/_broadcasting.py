@@ -66,7 +66,7 @@ def _binary(name: str, lhs: Any, rhs: Any) -> Any:
     result = _core.binary(kind, lhs, rhs)
     if result is NotImplemented:
         raise HybridNetTypeError(
-            f"{name}: expected NDArrays or numbers, got {type(lhs).__name__} and {type(rhs).__name__}"
+            name, expected="NDArrays or numbers", given=f"{type(lhs).__name__} and {type(rhs).__name__}"
         )
     return result
 

@@ -61,7 +61,9 @@ def _visible_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
 def _row(data: Any, index: int) -> Any:
     shape = data.shape
     if not shape:
-        raise HybridNetIndexError("index: expected () or an ellipsis, got an int", because="the array is a scalar")
+        raise HybridNetIndexError(
+            "index", expected="() or an ellipsis", given="an int", because="the array is a scalar"
+        )
     if not -shape[0] <= index < shape[0]:
         raise _out_of_bounds(index, 0, shape)
     row = _core.at(data, index + shape[0] if index < 0 else index)
@@ -108,7 +110,9 @@ def _as_item(item: Any) -> Any:
         if np.issubdtype(item.dtype, np.floating) and np.all(item == np.floor(item)):
             return item.astype(np.int64)
     raise HybridNetTypeError(
-        f"index: expected ints, slices, None, ... or integer or boolean arrays, got {type(item).__name__} {item!r:.60}"
+        "index",
+        expected="ints, slices, None, ... or integer or boolean arrays",
+        given=f"{type(item).__name__} {item!r:.60}",
     )
 
 
@@ -123,7 +127,9 @@ def _expanded(key: Any, shape: tuple[int, ...]) -> list[Any]:
     items = [_as_item(item) for item in (key if isinstance(key, tuple) else (key,))]
     used = sum(_axes_of(item) for item in items)
     if used > len(shape):
-        raise HybridNetIndexError(f"too many indices: expected at most {len(shape)}, got {used}; shape is {shape}")
+        raise HybridNetIndexError(
+            "too many indices", expected=f"at most {len(shape)}", given=str(used), because=f"the shape is {shape}"
+        )
     if sum(item is Ellipsis for item in items) > 1:
         raise HybridNetIndexError("an index can only have a single ellipsis ('...')")
     rest = [_FULL] * (len(shape) - used)
@@ -371,7 +377,7 @@ def _numpy_values(value: Any, dtype: Any) -> np.ndarray:
         return np.asarray(value, dtype=dtype, order="C")
     except (ValueError, TypeError) as problem:
         raise HybridNetTypeError(
-            f"assignment: expected numbers or arrays, got {type(value).__name__}: {problem}"
+            "assignment", expected="numbers or arrays", given=f"{type(value).__name__}: {problem}"
         ) from problem
 
 
@@ -384,7 +390,7 @@ def _squeezed_shape(given: tuple[int, ...], target: tuple[int, ...]) -> tuple[in
         a in (1, b) for a, b in zip(reversed(shape), reversed(target), strict=False)
     )
     if not fits:
-        raise ShapeError(f"assignment: expected values that broadcast to shape {target}, got shape {given}")
+        raise ShapeError("assignment", expected=f"values that broadcast to shape {target}", given=f"shape {given}")
     return shape
 
 

@@ -24,7 +24,7 @@ def moveaxis(tensor: NDArray, source: int | Sequence[int], destination: int | Se
     def checked(axes: list[int], what: str) -> list[int]:
         for axis in axes:
             if not -ndim <= axis < ndim:
-                raise HybridNetValueError(f"moveaxis: expected a {what} in [{-ndim}, {ndim}), got {axis}")
+                raise HybridNetValueError("moveaxis", expected=f"a {what} in [{-ndim}, {ndim})", given=str(axis))
         normalized = [axis % ndim for axis in axes]
         if len(set(normalized)) != len(normalized):
             raise HybridNetValueError(f"moveaxis: an axis is repeated in {what} {tuple(axes)}")
@@ -33,7 +33,7 @@ def moveaxis(tensor: NDArray, source: int | Sequence[int], destination: int | Se
     sources, targets = checked(sources, "source"), checked(targets, "destination")
     if len(sources) != len(targets):
         raise HybridNetValueError(
-            f"moveaxis: expected as many destinations as sources, got {len(targets)} for {len(sources)}"
+            "moveaxis", expected="as many destinations as sources", given=f"{len(targets)} for {len(sources)}"
         )
     order = [axis for axis in range(ndim) if axis not in sources]
     for target, axis in sorted(zip(targets, sources, strict=True)):
@@ -45,8 +45,11 @@ def concatenate(arrays: Sequence[NDArray], axis: int = 0, always_copy: bool = Tr
     """Joins arrays along an existing axis; with always_copy=False a single array comes back as it is."""
     if not isinstance(arrays, (list, tuple)) or not arrays:
         raise HybridNetValueError(
-            f"concatenate: expected a list of at least one array, got {type(arrays).__name__} of length "
-            f"{len(arrays) if isinstance(arrays, (list, tuple)) else 'unknown'}"
+            "concatenate",
+            expected="a list of at least one array",
+            given=(
+                f"{type(arrays).__name__} of length {(len(arrays) if isinstance(arrays, (list, tuple)) else 'unknown')}"
+            ),
         )
     if len(arrays) == 1 and not always_copy:
         return arrays[0]

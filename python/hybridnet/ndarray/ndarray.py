@@ -50,7 +50,7 @@ class NDArray(_core.NDArrayBase):
         """Waits and returns the only element as a NumPy number. Raises ValueError for any other size."""
         if self.size != 1:
             raise HybridNetValueError(
-                f"asscalar: expected an array of one element, got shape {self.shape}", fix="use asnumpy()"
+                "asscalar", expected="an array of one element", given=f"shape {self.shape}", fix="use asnumpy()"
             )
         return _core.asnumpy(self).reshape(-1)[0]
 
@@ -198,7 +198,7 @@ class NDArray(_core.NDArrayBase):
             target = _core.empty(self.shape, self.dtype, other.device_typeid, other.device_id)
             return _internal._copyto(self, out=target)
         if not isinstance(other, NDArray):
-            raise HybridNetTypeError(f"copyto: expected an NDArray or a Context, got {type(other).__name__}")
+            raise HybridNetTypeError("copyto", expected="an NDArray or a Context", given=type(other).__name__)
         if other is self:
             return other
         source = self if other.dtype is self.dtype else self.astype(other.dtype)
@@ -242,13 +242,13 @@ class NDArray(_core.NDArrayBase):
             shape = tuple(shape[0])
         elif not shape:
             if "shape" not in kwargs:
-                raise HybridNetTypeError("reshape: expected a shape, got none")
+                raise HybridNetTypeError("reshape", expected="a shape", given="none")
             shape = kwargs["shape"]
             shape = tuple(shape) if isinstance(shape, (list, tuple)) else (shape,)
         unknown = set(kwargs) - {"shape", "reverse"}
         if unknown:
             raise HybridNetTypeError(
-                f"reshape: expected keywords 'shape' and 'reverse', got {', '.join(sorted(unknown))}"
+                "reshape", expected="keywords 'shape' and 'reverse'", given=str(", ".join(sorted(unknown)))
             )
         reverse = bool(kwargs.get("reverse", False))
         if _core.is_recording() and _core.needs_gradient(self):
@@ -264,7 +264,9 @@ class NDArray(_core.NDArrayBase):
         rank = self.ndim + 1
         if not -rank <= axis < rank:
             raise HybridNetValueError(
-                f"expand_dims: expected an axis in [{-rank}, {rank}), got {axis}",
+                "expand_dims",
+                expected=f"an axis in [{-rank}, {rank})",
+                given=str(axis),
                 because=f"the result of shape {self.shape} has {rank} axes",
             )
         at = axis % rank
@@ -323,7 +325,7 @@ class NDArray(_core.NDArrayBase):
         """Copies NumPy values of the same shape, waiting for earlier users of this array."""
         values = np.ascontiguousarray(source, dtype=self.dtype)
         if values.shape != self.shape:
-            raise HybridNetValueError(f"copy: expected values of shape {self.shape}, got {np.shape(source)}")
+            raise HybridNetValueError("copy", expected=f"values of shape {self.shape}", given=str(np.shape(source)))
         _core.copy_from_numpy(self, values)
 
     # -------------------------------------------------------------------------------------------------------- autograd
@@ -389,7 +391,9 @@ def _matmul(left: Any, right: Any) -> Any:
     if left.ndim == 3 and right.ndim == 2:
         return main_operator("dot")(left, right)
     raise HybridNetValueError(
-        f"@: expected vectors, matrices or stacks of matrices, got shapes {left.shape} and {right.shape}",
+        "@",
+        expected="vectors, matrices or stacks of matrices",
+        given=f"shapes {left.shape} and {right.shape}",
         fix="use nd.linalg.gemm2 or reshape",
     )
 

@@ -147,7 +147,7 @@ _CLASSES = {"default": NDArray, "csr": CSRNDArray, "row_sparse": RowSparseNDArra
 
 def _class_of(stype: str) -> type:
     if stype not in _CLASSES:
-        raise HybridNetValueError(f"storage type: expected one of {', '.join(_CLASSES)}, got {stype!r}")
+        raise HybridNetValueError("storage type", expected=f"one of {', '.join(_CLASSES)}", given=repr(stype))
     return _CLASSES[stype]
 
 
@@ -160,7 +160,7 @@ def _stored(arr: NDArray, stype: str) -> NDArray:
     """The array itself under the class of a storage."""
     cls = _class_of(stype)
     if stype == "csr" and arr.ndim != 2:
-        raise HybridNetValueError(f"cast_storage: csr needs a matrix, got shape {arr.shape}")
+        raise HybridNetValueError("cast_storage: csr needs a matrix", given=f"shape {arr.shape}")
     return _core.retyped(arr, cls)
 
 
@@ -180,7 +180,9 @@ def array(source_array: Any, ctx: Any = None, dtype: Any = None) -> NDArray:
         values = source_array.toarray()
         return _core.retyped(dense.array(values, ctx, dtype or values.dtype), CSRNDArray)
     raise HybridNetValueError(
-        f"sparse.array: expected a sparse array or a SciPy matrix, got {type(source_array).__name__}",
+        "sparse.array",
+        expected="a sparse array or a SciPy matrix",
+        given=type(source_array).__name__,
         fix="use csr_matrix or row_sparse_array",
     )
 
@@ -202,7 +204,7 @@ def csr_matrix(arg1: Any, shape: Sequence[int] | None = None, ctx: Any = None, d
         return zeros("csr", arg1, ctx, dtype)  # type: ignore[return-value]
     values = arg1.toarray() if hasattr(arg1, "toarray") else _numpy(arg1)
     if shape is not None and tuple(shape) != values.shape:
-        raise ShapeError(f"csr_matrix: expected values of shape {tuple(shape)}, got {values.shape}")
+        raise ShapeError("csr_matrix", expected=f"values of shape {tuple(shape)}", given=str(values.shape))
     return _stored(dense.array(values, ctx, dtype or _value_dtype(arg1)), "csr")  # type: ignore[return-value]
 
 

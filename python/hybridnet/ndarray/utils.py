@@ -25,7 +25,7 @@ def load(fname: str | os.PathLike[str]) -> list[NDArray] | dict[str, NDArray]:
 def load_frombuffer(buf: bytes) -> list[NDArray] | dict[str, NDArray]:
     """The arrays of a file's content."""
     if not isinstance(buf, (bytes, bytearray, memoryview)):
-        raise HybridNetTypeError(f"load_frombuffer: expected bytes, got {type(buf).__name__}")
+        raise HybridNetTypeError("load_frombuffer", expected="bytes", given=type(buf).__name__)
     return _collected(_core.load_from_buffer(bytes(buf), "buffer"))
 
 
@@ -59,10 +59,10 @@ def _split(data: Any) -> tuple[list[NDArray], list[str]]:
     elif isinstance(data, (list, tuple)):
         names, arrays = [], list(data)
     else:
-        raise HybridNetTypeError(f"save: expected an NDArray, a list or a dict of NDArrays, got {type(data).__name__}")
+        raise HybridNetTypeError("save", expected="an NDArray, a list or a dict of NDArrays", given=type(data).__name__)
     for array in arrays:
         if not isinstance(array, _core.NDArrayBase):
-            raise HybridNetTypeError(f"save: expected NDArrays, got {type(array).__name__}")
+            raise HybridNetTypeError("save", expected="NDArrays", given=type(array).__name__)
     return arrays, names
 
 

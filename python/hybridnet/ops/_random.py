@@ -50,11 +50,11 @@ class RandomFunctions:
             return self._run(f"_sample_{distribution}", *params.values(), **options, **kwargs)
         if any(tensors):
             given = ", ".join(f"{name}: {type(value).__name__}" for name, value in params.items())
+            kind = "Symbols" if self._symbolic else "arrays"
             raise HybridNetValueError(
-                (
-                    f"random.{distribution}: expected parameters that are all numbers or all "
-                    f"{'Symbols' if self._symbolic else 'arrays'}, got {given}"
-                ),
+                f"random.{distribution}",
+                expected=f"parameters that are all numbers or all {kind}",
+                given=given,
                 fix="make arrays of the numbers, for example low.zeros_like() + 1",
             )
         if not self._symbolic:

@@ -38,7 +38,7 @@ def _describe(state: Any, values: list[bytes]) -> Any:
     if isinstance(state, _SCALARS):
         return {"value": state}
     raise HybridNetTypeError(
-        f"optimizer states must be arrays, numbers, None or tuples of these, got {type(state).__name__}"
+        "optimizer states must be arrays, numbers, None or tuples of these", given=type(state).__name__
     )
 
 

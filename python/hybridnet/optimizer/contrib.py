@@ -27,7 +27,7 @@ class GroupAdaGrad(Optimizer):
 
     def create_state(self, index: Any, weight: NDArray) -> Any:
         if len(weight.shape) != 2:
-            raise ParamError(f"GroupAdaGrad needs a matrix, got a weight of shape {weight.shape}")
+            raise ParamError("GroupAdaGrad needs a matrix", given=f"a weight of shape {weight.shape}")
         return ndarray.zeros((weight.shape[0], 1), ctx=weight.context, dtype=weight.dtype)
 
     def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:

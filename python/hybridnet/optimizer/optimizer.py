@@ -94,7 +94,7 @@ class Optimizer:
         self.aggregate_num = 0
         if param_idx2name is not None and not isinstance(param_idx2name, dict):
             raise HybridNetTypeError(
-                f"param_idx2name should be a dict of param indexes to names, got {param_idx2name!r}"
+                "param_idx2name should be a dict of param indexes to names", given=repr(param_idx2name)
             )
         self.idx2name = dict(param_idx2name or {})
         self.sym_info = (sym.attr_dict(), sym.list_arguments()) if sym is not None else ()

@@ -52,7 +52,7 @@ class FusedRNNCell(BaseRNNCell):
         params: RNNParams | None = None,
     ) -> None:
         if mode not in _GATES:
-            raise ParamError(f"FusedRNNCell: mode must be one of {', '.join(_GATES)}, got {mode!r}")
+            raise ParamError(f"FusedRNNCell: mode must be one of {', '.join(_GATES)}", given=repr(mode))
         super().__init__(prefix=f"{mode}_" if prefix is None else prefix, params=params)
         self._num_hidden = num_hidden
         self._num_layers = num_layers

@@ -94,7 +94,7 @@ def _binary(kind: int, name: str, left: Any, right: Any) -> Any:
     result = _core.symbol_binary(kind, left, right)
     if result is NotImplemented:
         raise HybridNetTypeError(
-            f"{name}: expected Symbols or numbers, got {type(left).__name__} and {type(right).__name__}"
+            name, expected="Symbols or numbers", given=f"{type(left).__name__} and {type(right).__name__}"
         )
     return result
 

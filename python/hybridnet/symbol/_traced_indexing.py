@@ -21,7 +21,9 @@ def traced_item(data: Any, key: Any) -> Any:
             item is None or item is Ellipsis or isinstance(item, slice) or hasattr(item, "__index__")
         ) or isinstance(item, _core.SymbolBase):
             raise HybridNetTypeError(
-                f"index of a traced array: expected ints, slices, None or ..., got {type(item).__name__}",
+                "index of a traced array",
+                expected="ints, slices, None or ...",
+                given=type(item).__name__,
                 fix="use take, pick, gather_nd or boolean_mask",
             )
     return _slice(data, _expanded(items, data.ndim))
@@ -30,7 +32,7 @@ def traced_item(data: Any, key: Any) -> Any:
 def _expanded(items: list[Any], ndim: int) -> list[Any]:
     used = sum(item is not None and item is not Ellipsis for item in items)
     if used > ndim:
-        raise HybridNetIndexError(f"too many indices: expected at most {ndim}, got {used}")
+        raise HybridNetIndexError("too many indices", expected=f"at most {ndim}", given=str(used))
     rest = [slice(None)] * (ndim - used)
     at = next((i for i, item in enumerate(items) if item is Ellipsis), None)
     return items + rest if at is None else items[:at] + rest + items[at + 1 :]

@@ -176,7 +176,7 @@ class Symbol(_core.SymbolBase):
     def _set_attr(self, **kwargs: str) -> None:
         for key, value in kwargs.items():
             if not isinstance(value, str):
-                raise HybridNetValueError(f"_set_attr: expected text for {key!r}, got {type(value).__name__}")
+                raise HybridNetValueError("_set_attr", expected=f"text for {key!r}", given=type(value).__name__)
             _core.symbol_set_attr(self, key, value)
 
     # ---------------------------------------------------------------------------------------------------- composition
@@ -205,7 +205,7 @@ class Symbol(_core.SymbolBase):
             return Group([self[i] for i in range(*key.indices(self.num_outputs))])
         if not isinstance(key, (int, np.integer)):
             raise HybridNetTypeError(
-                f"Symbol[...]: expected an output's number, name or a slice, got {type(key).__name__}"
+                "Symbol[...]", expected="an output's number, name or a slice", given=type(key).__name__
             )
         if not -self.num_outputs <= key < self.num_outputs:
             raise HybridNetIndexError(f"Symbol[{key}]: expected an output number below {self.num_outputs}")
@@ -419,7 +419,7 @@ class Symbol(_core.SymbolBase):
             raise HybridNetValueError(f"infer_{what}: expected {what}s by position or by name, not both")
         names = self.list_arguments()
         if len(args) > len(names):
-            raise HybridNetValueError(f"infer_{what}: expected at most {len(names)} {what}s, got {len(args)}")
+            raise HybridNetValueError(f"infer_{what}", expected=f"at most {len(names)} {what}s", given=str(len(args)))
         given = dict(zip(names, args, strict=False)) if args else kwargs
         known = set(self.list_inputs())
         unknown = [name for name in given if name not in known]
@@ -491,7 +491,7 @@ class Symbol(_core.SymbolBase):
         not fit.
         """
         if not isinstance(backend, str) or not backend:
-            raise HybridNetTypeError(f"optimize_for: backend must be a name, got {backend!r}")
+            raise HybridNetTypeError("optimize_for: backend must be a name", given=repr(backend))
         if not skip_infer:
             arrays = {**(args or {}), **(aux or {})}
             names = set(self.list_inputs())
@@ -577,7 +577,7 @@ def var(
 ) -> Symbol:
     """A variable: an input of the graph. Further keywords must be hidden attributes of the form __key__="text"."""
     if not isinstance(name, str):
-        raise HybridNetTypeError(f"var: expected a name, got {type(name).__name__}")
+        raise HybridNetTypeError("var", expected="a name", given=type(name).__name__)
     attributes = dict(attributes_for(attr) or {})
     if shape is not None:
         attributes["__shape__"] = str((shape,) if isinstance(shape, int) else tuple(shape))
@@ -591,13 +591,15 @@ def var(
         attributes["__init__"] = init if isinstance(init, str) else init.dumps()
     if stype is not None:
         if stype not in _STORAGE_TYPES:
-            raise HybridNetValueError(f"var: expected stype to be one of {', '.join(_STORAGE_TYPES)}, got {stype!r}")
+            raise HybridNetValueError(
+                "var", expected=f"stype to be one of {', '.join(_STORAGE_TYPES)}", given=repr(stype)
+            )
         attributes["__storage_type__"] = str(_STORAGE_TYPES[stype])
     if profiler_scope is not None:
         attributes["__profiler_scope__"] = profiler_scope
     for key, value in kwargs.items():
         if not (key.startswith("__") and key.endswith("__")):
-            raise HybridNetValueError(f"var: expected attributes of the form __key__, got {key!r}")
+            raise HybridNetValueError("var", expected="attributes of the form __key__", given=repr(key))
         attributes[key] = str(value)
     return _core.variable(name, attributes)
 
@@ -626,7 +628,7 @@ def load(fname: str | os.PathLike[str]) -> Symbol:
 def load_json(json_str: str) -> Symbol:
     """The graph of a JSON text."""
     if not isinstance(json_str, str):
-        raise HybridNetTypeError(f"load_json: expected text, got {type(json_str).__name__}")
+        raise HybridNetTypeError("load_json", expected="text", given=type(json_str).__name__)
     return _core.symbol_from_json(json_str, "text")
 
 

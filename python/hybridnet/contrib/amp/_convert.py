@@ -139,7 +139,9 @@ def convert_bucketing_module(bucketing_mod: Any, target_dtype: Any = "float16", 
 
     if not isinstance(bucketing_mod, BucketingModule):
         raise ParamError(
-            f"amp.convert_bucketing_module: expected a BucketingModule, got {type(bucketing_mod).__name__}",
+            "amp.convert_bucketing_module",
+            expected="a BucketingModule",
+            given=type(bucketing_mod).__name__,
             fix="convert_model converts graphs and parameters of other modules",
         )
     arg_params, aux_params = bucketing_mod.get_params()

@@ -32,7 +32,7 @@ def target_name(target_dtype: Any) -> str:
     """'float16' or 'bfloat16'. Raises ParamError for other types."""
     name = target_dtype if isinstance(target_dtype, str) else np.dtype(target_dtype).name
     if name not in ("float16", "bfloat16"):
-        raise ParamError(f"amp: target_dtype must be 'float16' or 'bfloat16', got {target_dtype!r}")
+        raise ParamError("amp: target_dtype must be 'float16' or 'bfloat16'", given=repr(target_dtype))
     return name
 
 
@@ -178,8 +178,8 @@ def init_trainer(optimizer_or_trainer: Any) -> None:
         raise ParamError("amp.init_trainer: AMP not initialized, did you forget to call amp.init()?")
     if not isinstance(optimizer_or_trainer, Trainer):
         raise ParamError(
-            "amp.init_trainer: optimizer_or_trainer should be a Gluon Trainer, got "
-            f"{type(optimizer_or_trainer).__name__}"
+            "amp.init_trainer: optimizer_or_trainer should be a Gluon Trainer",
+            given=type(optimizer_or_trainer).__name__,
         )
     # bfloat16 has the range of float32: nothing is lost without a scale.
     scaler = LossScaler() if _State.target == "float16" else LossScaler(init_scale=1.0, max_scale=1.0)

@@ -138,7 +138,7 @@ class _TokenEmbedding(Vocabulary):
     def _use_vocabulary(self, vocabulary: Vocabulary, embeddings: Sequence[_TokenEmbedding]) -> None:
         """Takes over the tokens of vocabulary, with the vectors of embeddings side by side."""
         if not isinstance(vocabulary, Vocabulary):
-            raise TextError(f"embedding: vocabulary must be a Vocabulary, got {type(vocabulary).__name__}")
+            raise TextError("embedding: vocabulary must be a Vocabulary", given=type(vocabulary).__name__)
         tokens = vocabulary.idx_to_token
         columns = [embedding.get_vecs_by_tokens(tokens).asnumpy().copy() for embedding in embeddings]
         for column, embedding in zip(columns, embeddings, strict=True):

@@ -44,7 +44,7 @@ class Vocabulary:
         reserved_tokens: Sequence[Hashable] | None = None,
     ) -> None:
         if min_freq < 1:
-            raise TextError(f"Vocabulary: `min_freq` must be set to a positive value, got {min_freq}")
+            raise TextError("Vocabulary: `min_freq` must be set to a positive value", given=str(min_freq))
         reserved = list(reserved_tokens or ())
         if len({unknown_token, *reserved}) != len(reserved) + 1:
             raise TextError("Vocabulary: `reserved_tokens` must not repeat and not contain the `unknown_token`")

@@ -97,7 +97,9 @@ class Pad:
     def __call__(self, data: Sequence[Any]) -> Any:
         arrays = [_numpy(sample) for sample in data]
         if len({array.ndim for array in arrays}) != 1:
-            raise ParamError(f"Pad: expected samples of one rank, got shapes {[array.shape for array in arrays][:4]}")
+            raise ParamError(
+                "Pad", expected="samples of one rank", given=f"shapes {[array.shape for array in arrays][:4]}"
+            )
         largest = tuple(max(sizes) for sizes in zip(*(array.shape for array in arrays), strict=False))
         dtype = numpy_dtype(self._dtype) if self._dtype is not None else arrays[0].dtype
         batch = np.full((len(arrays), *largest), self._val, dtype=dtype)

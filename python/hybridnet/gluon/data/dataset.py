@@ -35,7 +35,7 @@ class Dataset:
         Raises ParamError unless 0 <= index < num_shards.
         """
         if num_shards <= 0:
-            raise ParamError(f"Number of shards must be greater than 0, got {num_shards}")
+            raise ParamError("Number of shards must be greater than 0", given=str(num_shards))
         if not 0 <= index < num_shards:
             raise ParamError(f"Shard index of out bound: {index} out of {num_shards}")
         each, rest = divmod(len(self), num_shards)
@@ -45,7 +45,7 @@ class Dataset:
     def take(self, count: int | None) -> Dataset:
         """The first count samples; all for None or a larger count. Raises ParamError if count < 0."""
         if count is not None and count < 0:
-            raise ParamError(f"Dataset.take: expected a count >= 0 or None, got {count}")
+            raise ParamError("Dataset.take", expected="a count >= 0 or None", given=str(count))
         length = len(self)
         return _SampledDataset(self, SequentialSampler(length if count is None else min(count, length)))
 

@@ -75,7 +75,7 @@ class BatchSampler(Sampler):
         if last_batch not in ("keep", "discard", "rollover"):
             raise ParamError(f"last_batch must be one of 'keep', 'discard', or 'rollover', but got {last_batch}")
         if batch_size < 1:
-            raise ParamError(f"batch_size must be at least 1, got {batch_size}")
+            raise ParamError("batch_size must be at least 1", given=str(batch_size))
         self._sampler = sampler
         self._batch_size = batch_size
         self._last_batch = last_batch

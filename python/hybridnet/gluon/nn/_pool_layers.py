@@ -256,7 +256,7 @@ class ReflectionPad2D(HybridBlock):
         if isinstance(padding, (int, numbers.Integral)):
             padding = (0, 0, 0, 0) + (int(padding),) * 4
         if len(padding) != 8:
-            raise ParamError(f"ReflectionPad2D.padding: expected an int or 8 ints, got {padding!r}")
+            raise ParamError("ReflectionPad2D.padding", expected="an int or 8 ints", given=repr(padding))
         self._padding = tuple(padding)
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:

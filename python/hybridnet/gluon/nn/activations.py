@@ -40,7 +40,9 @@ class LeakyReLU(HybridBlock):
 
     def __init__(self, alpha: float, **kwargs: Any) -> None:
         if alpha < 0:
-            raise ParamError(f"LeakyReLU.alpha: Slope coefficient for LeakyReLU must be no less than 0, got {alpha}")
+            raise ParamError(
+                "LeakyReLU.alpha: Slope coefficient for LeakyReLU must be no less than 0", given=str(alpha)
+            )
         super().__init__(**kwargs)
         self._alpha = alpha
 

@@ -190,7 +190,7 @@ class Dropout(HybridBlock):
     def __init__(self, rate: float, axes: tuple[int, ...] = (), **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if not 0 <= rate <= 1:
-            raise ParamError(f"Dropout.rate: expected a number in [0, 1], got {rate!r}")
+            raise ParamError("Dropout.rate", expected="a number in [0, 1]", given=repr(rate))
         self._rate = rate
         self._axes = axes
 

@@ -58,8 +58,8 @@ class _Conv(HybridBlock):
         groups = positive(f"{layer}.groups", groups)
         if channels % groups or self._in_channels % groups:
             raise ParamError(
-                f"{layer}: channels and in_channels must be multiples of groups, got channels={channels}, "
-                f"in_channels={self._in_channels}, groups={groups}"
+                f"{layer}: channels and in_channels must be multiples of groups",
+                given=f"channels={channels}, in_channels={self._in_channels}, groups={groups}",
             )
         kernel = sizes(f"{layer}.kernel_size", kernel_size, n, 1)
         self._op_name = op_name or ("Deconvolution" if self._transposed else "Convolution")

@@ -156,7 +156,7 @@ class BidirectionalCell(_CellContainer, HybridRecurrentCell):
     ) -> tuple[Any, list[Any]]:
         """Runs both cells over the sequence. Arguments as RecurrentCell.unroll."""
         if layout not in ("NTC", "TNC"):
-            raise ParamError(f"BidirectionalCell.unroll: layout must be 'NTC' or 'TNC', got {layout!r}")
+            raise ParamError("BidirectionalCell.unroll: layout must be 'NTC' or 'TNC'", given=repr(layout))
         self.reset()
         states = begin_state_of(self, begin_state, inputs, layout)
         if is_traced_sequence(inputs, layout):

@@ -35,7 +35,7 @@ class DropoutCell(HybridRecurrentCell):
     def __init__(self, rate: float, axes: tuple[int, ...] = (), prefix: str | None = None, params: Any = None) -> None:
         super().__init__(prefix, params)
         if not isinstance(rate, numbers.Number) or not 0 <= rate <= 1:
-            raise ParamError(f"DropoutCell.rate: rate must be a number in [0, 1], got {rate!r}")
+            raise ParamError("DropoutCell.rate: rate must be a number in [0, 1]", given=repr(rate))
         self._rate = rate
         self._axes = axes
 

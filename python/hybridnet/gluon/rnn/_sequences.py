@@ -35,7 +35,7 @@ def namespace_of(value: Any) -> Any:
 def _axis(layout: str, letter: str) -> int:
     axis = layout.find(letter)
     if axis < 0:
-        raise ParamError(f"unroll: layout must contain N, T and C, such as 'NTC' or 'TNC', got {layout!r}")
+        raise ParamError("unroll: layout must contain N, T and C, such as 'NTC' or 'TNC'", given=repr(layout))
     return axis
 
 

@@ -53,7 +53,7 @@ class _RNNLayer(HybridBlock):
         self._projection_size = positive(f"{layer}.projection_size", projection_size) if projection_size else None
         self._layout = one_of(f"{layer}.layout", layout, ("TNC", "NTC"))
         if not 0 <= dropout <= 1:
-            raise ParamError(f"{layer}.dropout: expected a number in [0, 1], got {dropout!r}")
+            raise ParamError(f"{layer}.dropout", expected="a number in [0, 1]", given=repr(dropout))
         self._mode = mode
         self._gates = _GATES[mode]
         self._dropout = dropout
@@ -165,10 +165,10 @@ class _RNNLayer(HybridBlock):
     def _check_states(self, inputs: NDArray, states: list[Any]) -> None:
         expected = self.state_info(inputs.shape[self._layout.find("N")])
         if len(states) != len(expected):
-            raise ShapeError(f"{type(self).__name__}: expected {len(expected)} recurrent states, got {len(states)}")
+            raise ShapeError(type(self).__name__, expected=f"{len(expected)} recurrent states", given=str(len(states)))
         for state, info in zip(states, expected, strict=True):
             if state.shape != info["shape"]:
-                raise ShapeError(f"Invalid recurrent state shape. Expecting {info['shape']}, got {state.shape}.")
+                raise ShapeError(f"Invalid recurrent state shape. Expecting {info['shape']}", given=str(state.shape))
 
     def hybrid_forward(  # type: ignore[override]  # states and lengths by name, parameters in kwargs
         self, F: Any, inputs: Any, states: Any, sequence_length: Any = None, **kwargs: Any

@@ -33,7 +33,7 @@ class _WikiText(Dataset):
         seq_len: int = 35,
     ) -> None:
         if segment not in _FILES:
-            raise ParamError(f"{type(self).__name__}: segment must be one of {', '.join(_FILES)}, got {segment!r}")
+            raise ParamError(f"{type(self).__name__}: segment must be one of {', '.join(_FILES)}", given=repr(segment))
         root = os.path.join(data_dir(), "datasets", self._folder) if root is None else root
         content = self._read(os.path.join(os.path.expanduser(root), _FILES[segment]))
         self._counter: Counter[str] = text.utils.count_tokens_from_str(content)

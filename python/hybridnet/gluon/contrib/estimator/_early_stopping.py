@@ -42,8 +42,11 @@ class EarlyStoppingHandler(TrainBegin, EpochEnd, TrainEnd):
     ) -> None:
         if not isinstance(monitor, EvalMetric):
             raise ParamError(
-                "Please provide one of the metric objects from estimator.train_metrics and estimator.val_metrics as "
-                f"monitor, got {monitor!r}"
+                (
+                    "Please provide one of the metric objects from estimator.train_metrics and estimator.val_metrics "
+                    "as monitor"
+                ),
+                given=repr(monitor),
             )
         if isinstance(monitor, CompositeEvalMetric):
             raise ParamError(

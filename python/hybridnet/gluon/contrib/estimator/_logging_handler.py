@@ -28,7 +28,7 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
 
     def __init__(self, log_interval: int | str = "epoch", metrics: Any = None, priority: float = math.inf) -> None:
         if not isinstance(log_interval, int) and log_interval != "epoch":
-            raise ParamError(f"log_interval must be either an integer or string 'epoch', got {log_interval!r}")
+            raise ParamError("log_interval must be either an integer or string 'epoch'", given=repr(log_interval))
         self.metrics = metric_list(metrics)
         self.priority = priority
         self.log_interval = log_interval

@@ -22,7 +22,7 @@ def metric_list(metrics: Any) -> list[EvalMetric]:
     for metric in listed:
         if not isinstance(metric, EvalMetric):
             raise ParamError(
-                f"metrics must be a Metric or a list of Metric, refer to mx.metric.EvalMetric, got {metric!r}"
+                "metrics must be a Metric or a list of Metric, refer to mx.metric.EvalMetric", given=repr(metric)
             )
     return listed
 

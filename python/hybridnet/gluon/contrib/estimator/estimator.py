@@ -33,7 +33,7 @@ _EVENTS = (TrainBegin, EpochBegin, BatchBegin, BatchEnd, EpochEnd, TrainEnd)
 
 def _check_loss(loss: Any) -> Loss:
     if not isinstance(loss, Loss):
-        raise ParamError(f"loss must be a Loss, refer to gluon.loss.Loss, got {loss!r}")
+        raise ParamError("loss must be a Loss, refer to gluon.loss.Loss", given=repr(loss))
     return loss
 
 
@@ -111,8 +111,8 @@ class Estimator:
         listed = [context] if isinstance(context, Context) else context
         if not isinstance(listed, (list, tuple)) or not all(isinstance(ctx, Context) for ctx in listed):
             raise ParamError(
-                "context must be a Context or a list of Context, for example mx.cpu() or [mx.gpu(0), mx.gpu(1)], got "
-                f"{context!r}"
+                "context must be a Context or a list of Context, for example mx.cpu() or [mx.gpu(0), mx.gpu(1)]",
+                given=repr(context),
             )
         missing = [ctx for ctx in listed if ctx.device_type == "gpu" and ctx.device_id >= num_gpus()]
         if missing:
@@ -148,7 +148,7 @@ class Estimator:
             warnings.warn("No trainer specified, default SGD optimizer with learning rate 0.001 is used.", stacklevel=3)
             return Trainer(self.net.collect_params(), "sgd", {"learning_rate": 0.001})
         if not isinstance(trainer, Trainer):
-            raise ParamError(f"Trainer must be a Gluon Trainer instance, refer to gluon.Trainer, got {trainer!r}")
+            raise ParamError("Trainer must be a Gluon Trainer instance, refer to gluon.Trainer", given=repr(trainer))
         return trainer
 
     # -- metrics ----------------------------------------------------------------------------------------------------

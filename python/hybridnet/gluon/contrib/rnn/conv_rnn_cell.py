@@ -86,8 +86,11 @@ class _ConvCell(HybridRecurrentCell):
         sizes = (value,) * self._dims if isinstance(value, int) else tuple(value)
         if len(sizes) != self._dims:
             raise ParamError(
-                f"{type(self).__name__}: For {self._dims}D convolution, the convolution settings can only be either "
-                f"int or list/tuple of length {self._dims}, got {what}={value}"
+                (
+                    f"{type(self).__name__}: For {self._dims}D convolution, the convolution settings can only be "
+                    f"either int or list/tuple of length {self._dims}"
+                ),
+                given=f"{what}={value}",
             )
         return sizes
 
@@ -101,7 +104,8 @@ class _ConvCell(HybridRecurrentCell):
         """Channels of the input, and the state's shape without N."""
         if len(input_shape) != self._dims + 1:
             raise ShapeError(
-                f"{type(self).__name__}: input_shape has {self._dims + 1} sizes ({self._layout[1:]}), got {input_shape}"
+                f"{type(self).__name__}: input_shape has {self._dims + 1} sizes ({self._layout[1:]})",
+                given=str(input_shape),
             )
         channel_first = self._channel_axis == 1
         channels, sizes = (input_shape[0], input_shape[1:]) if channel_first else (input_shape[-1], input_shape[:-1])

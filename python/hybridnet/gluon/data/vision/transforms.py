@@ -125,7 +125,7 @@ def _pair(size: int | Sequence[int]) -> tuple[int, int]:
     """(width, height). Raises ParamError unless size is an int or two."""
     sizes = [size, size] if isinstance(size, (int, numbers.Integral)) else list(size)
     if len(sizes) != 2:
-        raise ParamError(f"size must be an int or (width, height), got {size!r}")
+        raise ParamError("size must be an int or (width, height)", given=repr(size))
     return int(sizes[0]), int(sizes[1])
 
 
@@ -150,7 +150,7 @@ class Resize(_HostTransform):
 
     def _apply(self, image: np.ndarray) -> np.ndarray:
         if min(_pair(self._size)) < 1:
-            raise ParamError(f"Resize: size must be positive, got {self._size}")
+            raise ParamError("Resize: size must be positive", given=str(self._size))
         if self._keep and isinstance(self._size, numbers.Integral):
             return _pixels.resize_short(image, int(self._size), self._interpolation)
         return _pixels.resize(image, *_pair(self._size), self._interpolation)
@@ -259,7 +259,7 @@ class _RandomFactor(_HostTransform):
     def __init__(self, amount: float) -> None:
         super().__init__()
         if amount < 0:
-            raise ParamError(f"{type(self).__name__}: expected a number >= 0, got {amount}")
+            raise ParamError(type(self).__name__, expected="a number >= 0", given=str(amount))
         self._amount = amount
 
     def _apply(self, image: np.ndarray) -> np.ndarray:

@@ -168,8 +168,8 @@ class _ResNet(Classifier):
         super().__init__(**kwargs)
         if len(layers) != len(channels) - 1:
             raise ParamError(
-                f"{type(self).__name__}: channels must have one entry more than layers (the first is the stem's), got "
-                f"layers={list(layers)}, channels={list(channels)}"
+                f"{type(self).__name__}: channels must have one entry more than layers (the first is the stem's)",
+                given=f"layers={list(layers)}, channels={list(channels)}",
             )
         with self.name_scope():
             self.features = nn.HybridSequential(prefix="")

@@ -36,7 +36,7 @@ class VGG(Classifier):
     ) -> None:
         super().__init__(**kwargs)
         if len(layers) != len(filters):
-            raise ParamError(f"VGG: layers and filters must have equal length, got {list(layers)}, {list(filters)}")
+            raise ParamError("VGG: layers and filters must have equal length", given=f"{list(layers)}, {list(filters)}")
         with self.name_scope():
             self.features = self._convolutions(layers, filters, batch_norm)
             for _ in range(2):
