@@ -20,11 +20,11 @@ def no_attribute(module: str, name: str) -> HybridNetAttributeError:
 def names_from(
     module: str, places: Mapping[str, str] | None = None, modules: Mapping[str, str] | str = ""
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of a module: looks names up in other modules when they are first asked for.
+    """``__getattr__`` and ``__dir__`` of a module: looks names up in other modules when they are first used.
 
     module: ``__name__`` of the module. places: name of a module beside it (``"..x"``: beside its package; of a package:
     a module in it), and the names that are found there, in one text. They are added to the module's ``__all__``.
-    modules: names of submodules that are imported when they are asked for, in one text, or short names and places.
+    modules: names of submodules that are imported when they are used, in one text, or short names and places.
     """
     homes = {name: place for place, names in (places or {}).items() for name in names.split()}
     submodules = {name: name for name in modules.split()} if isinstance(modules, str) else modules

@@ -160,7 +160,7 @@ class GradientError(HybridNetError):
 
 
 class TraceError(HybridNetError, builtins.TypeError):
-    """A traced array has shape and dtype, but no values to ask for."""
+    """A traced array has shape and dtype, but no values."""
 
 
 class DeferredInitializationError(HybridNetError):

@@ -36,7 +36,7 @@ def get_logger(
 ) -> logging.Logger:
     """The logger of that name, which writes to a file (by default at its end) or, in colour, to the standard error.
 
-    Settings count the first time a name is asked for. Without a name: the root logger as it is.
+    Settings count on the first call for a name. Without a name: the root logger as it is.
     """
     logger = logging.getLogger(name)
     if name is None or getattr(logger, "_hybridnet_ready", False):

@@ -319,7 +319,7 @@ class _Call:
 
     def run(self, given: list[NDArray] | None = None) -> list[NDArray]:
         """Outputs, recorded if the caller records. given: all inputs, where the caller has computed them anyway; those
-        that were not asked for get a gradient of zero. In graphs, what leads to them is not even recorded.
+        that were not requested get a gradient of zero. In graphs, what leads to them is not even recorded.
         """
         shapes, out_shapes, _ = _shapes(self.prop, [shape for shape, _ in self.specs], self.op_type)
         types, out_types, _ = _three(
@@ -360,25 +360,25 @@ class _Call:
                     out_data=outputs,
                     aux=self.states,
                 )
-            asked = [int(i) for i in wanted]
-            if not asked:
+            requested = [int(i) for i in wanted]
+            if not requested:
                 return
-            self._check_asked(asked)
-            for i in asked:
+            self._check_requested(requested)
+            for i in requested:
                 if not self.has(i):
                     self._read(i)
 
-    def _check_asked(self, asked: list[int]) -> None:
+    def _check_requested(self, requested: list[int]) -> None:
         names = self.prop.list_arguments()
-        if any(not 0 <= i < self.count for i in asked):
+        if any(not 0 <= i < self.count for i in requested):
             raise HybridNetValueError(
-                f"operator {self.op_type!r}: lazy_step() asked for inputs {asked}, expected numbers from 0 to "
+                f"operator {self.op_type!r}: lazy_step() asked for inputs {requested}, expected numbers from 0 to "
                 f"{self.count - 1} ({', '.join(names)})"
             )
-        if all(self.has(i) for i in asked):
+        if all(self.has(i) for i in requested):
             raise HybridNetValueError(
                 f"operator {self.op_type!r} has stalled: lazy_step() asked for "
-                f"{', '.join(names[i] for i in asked)}, which it has",
+                f"{', '.join(names[i] for i in requested)}, which it has",
                 fix="return an empty list when the outputs are set",
             )
 

@@ -231,7 +231,7 @@ dump_profile = dump
 
 
 def _statistics(sort_by: str, ascending: bool) -> dict[str, dict[str, dict[str, float]]]:
-    """Category -> name -> Count, Total, Min, Max, Avg in milliseconds, in the order asked for."""
+    """Category -> name -> Count, Total, Min, Max, Avg in milliseconds, in the given order."""
     groups: dict[str, dict[str, list[float]]] = {}
     for name, category, begin, end, *_ in _events():
         groups.setdefault(category, {}).setdefault(name, []).append((end - begin) / 1e6)

@@ -124,7 +124,7 @@ def _empty_outputs(
             rules.fail(
                 errors.ShapeError,
                 call.construct,
-                f"the shape of {path} cannot be told without an iteration",
+                f"the shape of {path} is not known without an iteration",
                 fix="run at least one iteration",
                 function=call.function,
             )
@@ -289,7 +289,7 @@ def report_limit(call: WhileLoop, limit: int) -> None:
             errors.ValueError,
             call.construct,
             f"the condition still holds after max_iterations={limit} iterations",
-            because="on_limit='raise' asks for an error then",
+            because="on_limit='raise' makes this an error",
             fix="raise max_iterations",
             function=call.cond,
         )

@@ -193,13 +193,13 @@ class _WhileBodies:
         self.answer: Any = None  # the condition before the first iteration, if the loop carries it
         self.condition = self._trace_condition()
         if _core.control_writes_states(self.condition.handle) and call.max_iterations != 0:
-            self.answer = self._ask(_starts(call, states))
+            self.answer = self._evaluate(_starts(call, states))
             with _Body("the condition of while_loop", rules.line_of(call.cond)) as self.condition:
                 slots = self._slots(self.condition)
                 self.condition.close([slots[0]], keep_unread=False)
         self.step = self._trace_body()
 
-    def _ask(self, states: list[Any]) -> Any:
+    def _evaluate(self, states: list[Any]) -> Any:
         test = self._call.test(states)
         if rules.is_number(test):
             test = array_of_number(test)
@@ -212,14 +212,14 @@ class _WhileBodies:
 
     def _trace_condition(self) -> _Body:
         with _Body("the condition of while_loop", rules.line_of(self._call.cond)) as condition:
-            condition.close([self._ask(self._slots(condition))], keep_unread=False)
+            condition.close([self._evaluate(self._slots(condition))], keep_unread=False)
         return condition
 
     def _trace_body(self) -> Step:
         with _Body("the body of while_loop", rules.line_of(self._call.func)) as self.body:
             slots = self._slots(self.body)
             step = self._call.step(slots if self.answer is None else slots[1:])
-            answers = [] if self.answer is None else [self._ask(step.states)]
+            answers = [] if self.answer is None else [self._evaluate(step.states)]
             self.body.close([*step.outs, *answers, *step.states])
         return step
 

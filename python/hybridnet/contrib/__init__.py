@@ -6,7 +6,7 @@ from .control_flow import cond, foreach, while_loop
 
 __all__ = ["cond", "control_flow", "foreach", "while_loop"]
 
-# Under MXNet's names; imported when asked for.
+# Under MXNet's names; imported when they are used.
 __getattr__, __dir__ = names_from(
     __name__,
     modules={

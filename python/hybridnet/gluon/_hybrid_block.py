@@ -78,7 +78,7 @@ class HybridBlock(Block):
         def hybrid_forward(self, F, x, weight):      # F is mx.nd or mx.sym, own parameters arrive by name
             return F.dot(x, weight)
 
-        def forward(self, x):                        # values of parameters are asked for
+        def forward(self, x):                        # data() returns the values
             return mx.nd.dot(x, self.weight.data())
 
     After ``hybridize()`` the first call runs forward once on abstract arrays, which have shape and dtype but no values;

@@ -66,7 +66,7 @@ class Parameter:
     differentiable : bool, default True
         False: grad_req is always 'null'.
     stype, grad_stype : {'default', 'row_sparse', 'csr'}
-        Storage of value and gradient. Values are dense here; gradients asked as 'row_sparse' are dense with the same
+        Storage of value and gradient. Values are dense here; gradients of 'row_sparse' are dense with the same
         numbers.
 
     Raises ValueError for unknown grad_req or storage types, UnsupportedError for a sparse stype.
@@ -181,7 +181,7 @@ class Parameter:
 
     @property
     def grad_stype(self) -> str:
-        """Storage type asked for the gradient."""
+        """Storage type that was requested for the gradient."""
         return self._grad_stype
 
     def _set_trainer(self, trainer: Any) -> None:

@@ -14,7 +14,7 @@ __all__ = ["SIGNATURE", "decode_png", "encode_png"]
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 # Colour type -> channels in the file.
 _CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
-# A header may claim any size; more pixels than this are refused before memory is asked for.
+# A header may claim any size; more pixels than this are refused before memory is allocated.
 _MAX_PIXELS = 1 << 28
 
 

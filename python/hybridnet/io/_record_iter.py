@@ -211,9 +211,9 @@ class ImageRecordIter(DataIter):
             self._random.shuffle(self._order)
         self._cursor = 0
         self._pad = 0
-        self._ask()
+        self._request()
 
-    def _ask(self) -> None:
+    def _request(self) -> None:
         """Starts decoding the next batch."""
         self._coming = []
         chosen = self._order[self._cursor : self._cursor + self.batch_size]
@@ -258,7 +258,7 @@ class ImageRecordIter(DataIter):
         pad = self._next_pad
         data = np.stack([image for image, _ in made]).astype(self._dtype)
         label = np.stack([label for _, label in made])
-        self._ask()
+        self._request()
         self._batch = DataBatch(
             [ndarray.array(data, dtype=self._dtype)],
             [ndarray.array(label[:, 0] if self._label_width == 1 else label)],

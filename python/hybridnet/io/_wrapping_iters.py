@@ -106,7 +106,7 @@ class PrefetchingIter(DataIter):
         # Its threads end when it is collected: a finalizer that shut it down would take locks at any allocation.
         self._threads = ThreadPoolExecutor(self.n_iter, thread_name_prefix="hybridnet-prefetch")
         self._coming: list[Future[DataBatch | None]] = []
-        self._ask()
+        self._request()
 
     def _descriptions(self, attribute: str, names: Any) -> list[DataDesc]:
         lists = [getattr(it, attribute) for it in self.iters]
@@ -129,7 +129,7 @@ class PrefetchingIter(DataIter):
         # StopIteration cannot travel through a Future.
         return next(it, None)
 
-    def _ask(self) -> None:
+    def _request(self) -> None:
         self._coming = [self._threads.submit(self._next_of, it) for it in self.iters]
 
     def reset(self) -> None:
@@ -138,7 +138,7 @@ class PrefetchingIter(DataIter):
             future.exception()  # waits; what it raised belongs to the round that ends
         for it in self.iters:
             it.reset()
-        self._ask()
+        self._request()
 
     def iter_next(self) -> bool:
         """Moves to the next batch; False behind the last one. Raises what an iterator raised."""
@@ -156,7 +156,7 @@ class PrefetchingIter(DataIter):
             provide_data=self.provide_data,
             provide_label=self.provide_label,
         )
-        self._ask()
+        self._request()
         return True
 
     def next(self) -> DataBatch:

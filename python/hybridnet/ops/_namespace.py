@@ -1,6 +1,6 @@
 """Which operator has which public name: nd.X, nd.random.X, nd.linalg.X, nd.contrib.X, nd.image.X, nd._internal.X.
 
-Functions are made when they are first asked for, so that importing costs nothing per operator.
+Functions are made when they are first used, so that importing costs nothing per operator.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ __all__ = ["BaseRNNCell", "RNNParams"]
 
 
 class RNNParams:
-    """Variables by name, made when first asked for; cells that share one share weights.
+    """Variables by name, made when first used; cells that share one share weights.
 
     prefix: in front of all names.
     """

@@ -1,4 +1,4 @@
-"""Graphs without the casts of mixed precision: what files are written as unless the casts are asked for."""
+"""Graphs without the casts of mixed precision: the form that files have by default."""
 
 from __future__ import annotations
 

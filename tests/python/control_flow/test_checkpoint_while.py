@@ -257,10 +257,10 @@ def test_running_statistics_advance_once(checkpoint):
 @pytest.mark.parametrize("checkpoint", [None, "sqrt", 7, lambda node: False])
 @pytest.mark.parametrize("limit", [10, 50, 100])
 def test_a_reached_limit_warns_once_with_its_number(limit, checkpoint):
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         gradients(loop(1000, limit, checkpoint, outputs=False, on_limit="warn"), ARRAYS)
-    assert [re.search(r"max_iterations=(\d+) ", str(w.message))[1] for w in told] == [str(limit)]
+    assert [re.search(r"max_iterations=(\d+) ", str(w.message))[1] for w in caught] == [str(limit)]
     with pytest.raises(mx.errors.ValueError, match=f"max_iterations={limit} "):
         gradients(loop(1000, limit, checkpoint, outputs=False, on_limit="raise"), ARRAYS)
 

@@ -209,7 +209,7 @@ def raises(x, op_type="raises_on_99"):
     return (mx.sym if isinstance(x, mx.sym.Symbol) else mx.nd).Custom(x, op_type=op_type)
 
 
-def told(error):
+def text_with_notes(error):
     return "\n".join([str(error), *getattr(error, "__notes__", [])])
 
 
@@ -265,7 +265,7 @@ class TestErrorsOfPythonCodeTellTheIteration:
         executor = function(mx.sym.var("x", shape=(4, 3))).bind(mx.cpu(), {"x": nd.array(self.data())})
         with pytest.raises(LookupError, match="forwards") as caught:
             executor.forward()
-        assert re.search(place, told(caught.value)), told(caught.value)
+        assert re.search(place, text_with_notes(caught.value)), text_with_notes(caught.value)
 
     def test_backwards(self):
         block = Block(lambda x: foreach(lambda d, s: (raises(d), s), x, x[0])[0])
@@ -276,14 +276,14 @@ class TestErrorsOfPythonCodeTellTheIteration:
             out = block(x)
         with pytest.raises(LookupError, match="backwards") as caught:
             out.backward(nd.array(self.data()))
-        assert re.search(r"foreach\d+, iteration 2", told(caught.value)), told(caught.value)
+        assert re.search(r"foreach\d+, iteration 2", text_with_notes(caught.value)), text_with_notes(caught.value)
 
     def test_lazy_operators(self):
         block = Block(lambda x: foreach(lambda d, s: (raises(d, "steps_raise"), s), x, x[0])[0])
         block.hybridize()
         with pytest.raises(errors.ValueError, match="asked for inputs") as caught:
             block(nd.ones((4, 3)))
-        assert re.search(r"foreach\d+, iteration 0", told(caught.value)), told(caught.value)
+        assert re.search(r"foreach\d+, iteration 0", text_with_notes(caught.value)), text_with_notes(caught.value)
 
     def test_on_arrays_errors_have_no_place(self):
         with pytest.raises(LookupError) as caught:

@@ -311,10 +311,10 @@ def test_monitors_collect_statistics(rng):
         mod.forward(batch, is_train=True)
         found.append(monitor.toc())
     assert [bool(stats) for stats in found] == [True, False, True]
-    told = {name: float(text) for _, name, text in found[0]}
+    statistics = {name: float(text) for _, name, text in found[0]}
     operators = [name for name in classifier().get_internals().list_outputs() if name.endswith("_output")]
-    assert sorted(told) == sorted(["fc1_weight", *operators])
-    assert told["fc1_weight"] == pytest.approx(1.0)
+    assert sorted(statistics) == sorted(["fc1_weight", *operators])
+    assert statistics["fc1_weight"] == pytest.approx(1.0)
 
 
 def test_monitors_stay_when_batches_change_their_size():

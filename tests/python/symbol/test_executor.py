@@ -60,25 +60,25 @@ def filled(executor):
 def test_a_monitor_receives_every_operator_and_changes_no_result():
     plain = filled(monitored_network().simple_bind(mx.cpu(), data=(2, 4)))
     watched = filled(monitored_network().simple_bind(mx.cpu(), data=(2, 4)))
-    told = {}
-    watched.set_monitor_callback(lambda name, array: told.setdefault(name, array.asnumpy()))
+    received = {}
+    watched.set_monitor_callback(lambda name, array: received.setdefault(name, array.asnumpy()))
     for executor in (plain, watched):
         executor.forward(is_train=True)
         executor.backward()
-    assert list(told) == ["fc_output", "act_output", "last_output"]
-    np.testing.assert_allclose(told["act_output"], np.tanh(told["fc_output"]), rtol=1e-6)
+    assert list(received) == ["fc_output", "act_output", "last_output"]
+    np.testing.assert_allclose(received["act_output"], np.tanh(received["fc_output"]), rtol=1e-6)
     assert len(watched.outputs) == 1
-    np.testing.assert_array_equal(told["last_output"], plain.outputs[0].asnumpy())
+    np.testing.assert_array_equal(received["last_output"], plain.outputs[0].asnumpy())
     for name, grad in plain.grad_dict.items():
         np.testing.assert_allclose(watched.grad_dict[name].asnumpy(), grad.asnumpy(), rtol=1e-6)
 
 
 def test_monitor_all_reports_inputs_too_also_after_reshape():
     executor = monitored_network().simple_bind(mx.cpu(), data=(2, 4))
-    told = []
-    executor.set_monitor_callback(lambda name, array: told.append((name, array.shape)), monitor_all=True)
+    received = []
+    executor.set_monitor_callback(lambda name, array: received.append((name, array.shape)), monitor_all=True)
     executor.reshape(data=(1, 4)).forward()
-    assert told == [
+    assert received == [
         ("data", (1, 4)),
         ("fc_data", (1, 4)),
         ("fc_weight", (3, 4)),

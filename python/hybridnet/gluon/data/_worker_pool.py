@@ -109,7 +109,7 @@ class _Worker:
         return self._buffers.describe(handle, shared, nd)
 
     def serve(self, tasks: Any, results: Any, parent: int) -> None:
-        """Answers tasks until asked to stop or the parent is gone."""
+        """Runs tasks until the pool stops it or the parent is gone."""
         while True:
             while not tasks.poll(_PARENT_CHECK):
                 if os.getppid() != parent:

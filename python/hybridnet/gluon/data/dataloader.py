@@ -70,7 +70,7 @@ class DataLoader:
     batchify_fn : callable, optional
         Makes a batch of a list of samples; default: stacks.
     num_workers : int, default 0
-        Processes (or threads) that make batches ahead of time; 0: batches are made when asked for.
+        Processes (or threads) that make batches ahead of time; 0: batches are made when they are read.
     pin_memory : bool, default False
         Whether arrays of batches are on mx.cpu_pinned(pin_device_id), from which devices copy faster.
     pin_device_id : int, default 0
@@ -274,9 +274,9 @@ class _Prefetched:
         self._batches = iter(batch_sampler)
         self._tickets: deque[Any] = deque()
         for _ in range(prefetch):
-            self._ask()
+            self._request()
 
-    def _ask(self) -> None:
+    def _request(self) -> None:
         indices = next(self._batches, None)
         if indices is not None:
             self._tickets.append(self._source.submit(indices))
@@ -288,7 +288,7 @@ class _Prefetched:
         return self
 
     def __next__(self) -> Any:
-        self._ask()
+        self._request()
         if not self._tickets:
             raise StopIteration
         return self._source.get(self._tickets.popleft())

@@ -56,7 +56,7 @@ class Dataset:
         return _SampledDataset(self, sampler)
 
     def transform(self, fn: Callable[..., Any], lazy: bool = True) -> Dataset:
-        """fn applied to each sample (to its parts, if it is a tuple); lazy: when a sample is asked for."""
+        """fn applied to each sample (to its parts, if it is a tuple); lazy: when a sample is read."""
         transformed = _LazyTransformDataset(self, fn)
         return transformed if lazy else SimpleDataset([transformed[i] for i in range(len(transformed))])
 
