@@ -82,9 +82,9 @@ class ArrayImpl final : public Object {
  public:
   TensorSpec spec;
   Ref<Chunk> chunk;
-  int64_t offset = 0;  // bytes from the start of the block
+  int64_t offset = 0;                // bytes from the start of the block
   std::atomic<bool> pending{false};  // spec and memory come with the task that computes the array
-  Ref<TapeInfo> tape;  // null: constant for autograd
+  Ref<TapeInfo> tape;                // null: constant for autograd
 };
 
 class NDArray {

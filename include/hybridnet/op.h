@@ -266,9 +266,9 @@ class Op {
   }
   std::function<bool(const void* params)> is_lazy;  // asks for its inputs when it runs, and perhaps not for all
   std::function<bool(const void* params, bool train)> is_identity;  // output 0 equals input 0 (then removable)
-  bool is_view = false;                 // output 0 has the bytes of input 0 under another shape
-  bool commutative = false;             // two inputs may be exchanged
-  bool random = false;                  // never merged, folded, moved
+  bool is_view = false;      // output 0 has the bytes of input 0 under another shape
+  bool commutative = false;  // two inputs may be exchanged
+  bool random = false;       // never merged, folded, moved
   // Calls code outside the library: never merged, folded or copied. It runs on the thread that calls the graph, where
   // that code may wait for arrays.
   bool opaque = false;

@@ -102,8 +102,7 @@ class TapeContext final : public GradientContext {
                                       .input = who,
                                       .message = "the gradient rule reads a value that its Saves do not declare"});
     }
-    if (saved.array.impl()->chunk->overwritten_since(saved.overwrites))
-      overwritten(node_, saved, who);
+    if (saved.array.impl()->chunk->overwritten_since(saved.overwrites)) overwritten(node_, saved, who);
   }
   // The array as it stood on the tape when it was recorded, whatever became of its handle since.
   Value value(const NDArray& saved, const Ref<TapeMark>& mark) const {

@@ -73,8 +73,8 @@ void NDArray::wait_for_spec() const {
     wait_to_read();
   }
   if (!is_pending()) return;
-  throw EngineError({.message = "the shape of this array is not known",
-                     .because = "what should have computed the array has failed"});
+  throw EngineError(
+      {.message = "the shape of this array is not known", .because = "what should have computed the array has failed"});
 }
 
 void NDArray::publish(const NDArray& value) const {

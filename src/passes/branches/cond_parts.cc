@@ -50,8 +50,8 @@ NodePtr add_cond(Graph& graph, const Node& node, CondParams p, std::array<CondBr
 }
 
 bool may_cross_branch_border(const Graph& graph, const Node& node) {
-  if (node.is_variable() || updates_states(node, graph.train()) || is_random(node) ||
-      is_preparation(node) || has_dynamic_shape(node) || !node.control.empty())
+  if (node.is_variable() || updates_states(node, graph.train()) || is_random(node) || is_preparation(node) ||
+      has_dynamic_shape(node) || !node.control.empty())
     return false;
   auto plain = [&graph](const NodeEntry& entry) { return graph.format(entry) == Format::kPlain; };
   for (uint32_t i = 0; i < node.specs.size(); ++i)
