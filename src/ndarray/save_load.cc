@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/checked_size.h"
 #include "hybridnet/ndarray.h"
 
 namespace hybridnet {
@@ -66,8 +67,8 @@ Shape read_dims(Reader& r, int64_t ndim) {
     const int64_t dim = static_cast<int64_t>(r.number<Dim>("a shape"));
     if (dim < 0) r.fail("a negative size in a shape", "a size >= 0", std::to_string(dim));
     shape[i] = dim;
-    if (__builtin_mul_overflow(elements, dim == 0 ? 1 : dim, &elements))
-      r.fail("the sizes of a shape multiply beyond 2^63", "", shape.str());
+    if (__builtin_mul_overflow(elements, dim == 0 ? 1 : dim, &elements) || elements > kMaxElements)
+      r.fail("an array larger than any memory", "at most 2**56 elements, sizes of 0 left out", "shape " + shape.str());
   }
   return shape;
 }

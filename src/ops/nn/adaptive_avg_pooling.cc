@@ -52,6 +52,7 @@ void register_adaptive_avg_pooling(OpRegistry& ops) {
       .link([](const AdaptivePoolingParams&, const LinkContext& c) {
         return link_resample(resample_params(c.in[0].shape, c.out[0].shape), c);
       })
+      .halves_through_float()
       .gradient(adaptive_pooling_gradient, Saves::nothing())
       .cost([](const AdaptivePoolingParams&, auto in, auto out) { return resample_cost_ns(in[0], out[0]); })
       .sample({{2, 2, 5, 4}})

@@ -128,6 +128,7 @@ void register_bilinear_resize(OpRegistry& ops) {
       .link([](const BilinearResizeParams& p, const LinkContext& c) {
         return link_resample(resample_params(p, c.in[0].shape, c.out[0].shape), c);
       })
+      .halves_through_float()
       .gradient(bilinear_resize_gradient, Saves::nothing())
       .cost([](const BilinearResizeParams&, auto in, auto out) { return resample_cost_ns(in[0], out[0]); })
       .sample({{2, 2, 3, 4}}, {{"height", "5"}, {"width", "7"}})

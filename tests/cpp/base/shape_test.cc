@@ -35,10 +35,13 @@ TEST(Shape, SizeIsTheProductOfItsRange) {
   EXPECT_EQ((Shape{5, 0, 7}).size(), 0);
 }
 
-TEST(Shape, SizeBeyondInt64IsAnErrorUnlessASizeIsZero) {
+// As NumPy: strides of shapes that have a zero among their sizes must fit into int64_t as well.
+TEST(Shape, SizeBeyondAnyMemoryIsAnErrorZerosLeftOut) {
   constexpr int64_t kHuge = int64_t{1} << 40;
   EXPECT_THROW((Shape{kHuge, kHuge}).size(), ShapeError);
-  EXPECT_EQ((Shape{kHuge, kHuge, 0}).size(), 0);
+  EXPECT_THROW((Shape{kHuge, kHuge, 0}).size(), ShapeError);
+  EXPECT_EQ((Shape{kHuge, 0}).size(), 0);
+  EXPECT_EQ((Shape{int64_t{1} << 56}).size(), int64_t{1} << 56);
 }
 
 TEST(Shape, RefusesMoreDimensionsThanItHolds) {
