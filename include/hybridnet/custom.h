@@ -19,6 +19,36 @@ struct CustomParams {
   static void describe(ParamSchema<CustomParams>& schema);
 };
 
+// What forward runs of opaque operators keep for their gradients. The values of a graph hold the numbers of these
+// objects, so that each iteration of a loop finds its own. Used by one thread at a time.
+class KeptObjects {
+ public:
+  int64_t keep(Ref<Object> object) {
+    objects_.push_back(std::move(object));
+    return static_cast<int64_t>(objects_.size()) - 1;
+  }
+  Object& at(int64_t number) const { return *objects_.at(static_cast<size_t>(number)); }
+
+ private:
+  std::vector<Ref<Object>> objects_;
+};
+
+// One use of Custom in a plan, for inputs of known shapes and dtypes. Arrays belong to the call: the operator may keep
+// them.
+class LinkedCustom : public RefCounted<LinkedCustom> {
+ public:
+  virtual ~LinkedCustom() = default;
+  // Fills outputs and may change states. keep: returns what backward() needs, else null.
+  virtual Ref<Object> forward(std::span<const NDArray> inputs, std::span<const NDArray> states,
+                              std::span<const NDArray> outputs, bool train, bool keep) = 0;
+};
+
+// Fills input_grads, one per input. kept: what forward() returned.
+struct CustomGradient {
+  Object& kept;
+  std::span<const NDArray> output_grads, inputs, outputs, input_grads;
+};
+
 // Every member is called on the thread of the caller, which never is a worker, and may throw.
 class CustomOperators {
  public:
@@ -26,7 +56,9 @@ class CustomOperators {
   virtual int num_outputs(const CustomParams& use) = 0;
   virtual int num_arguments(const CustomParams& use) = 0;  // inputs behind these are auxiliary states
   virtual void infer(const CustomParams& use, InferContext& context) = 0;
-  // Computes all outputs. Records its own gradient: autograd is in the state of the caller.
+  virtual Ref<LinkedCustom> link(const CustomParams& use, std::span<const TensorSpec> inputs) = 0;
+  virtual void backward(const CustomGradient& gradient) = 0;
+  // Computes all outputs at once. Records its own gradient: autograd is in the state of the caller.
   virtual std::vector<NDArray> call(const CustomParams& use, std::span<const NDArray> inputs) = 0;
 
   // Does the operator ask for its inputs one by one, and perhaps not for all? Then graphs run it by call_lazy(): what

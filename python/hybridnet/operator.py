@@ -1,8 +1,9 @@
 """Operators written in Python: subclass :class:`CustomOp` and :class:`CustomOpProp`, register the latter, then call
 ``mx.nd.Custom(..., op_type="name")`` on arrays, ``mx.sym.Custom`` in graphs, ``F.Custom`` in blocks.
 
-The code runs on the thread that calls, with plain arrays: it may wait for them and use NumPy. Graphs that hold such an
-operator run node by node.
+The code runs on the thread that calls, with plain arrays: it may wait for them and use NumPy. In a graph it is one
+instruction of the plan: a hybridized block with such an operator waits for its result, and what stands around the
+operator is optimized as elsewhere.
 """
 
 from __future__ import annotations
@@ -43,7 +44,10 @@ __getattr__, __dir__ = names_from(__name__, {"_python_operator": "NDArrayOp Nump
 
 
 class CustomOp:
-    """The code of an operator: override ``forward`` and ``backward``. One object serves one call and its gradient."""
+    """The code of an operator: override ``forward`` and ``backward``.
+
+    An object serves one call and its gradient at a time; a graph uses it again for later calls.
+    """
 
     def forward(
         self, is_train: bool, req: list[str], in_data: list[NDArray], out_data: list[NDArray], aux: list[NDArray]
@@ -254,6 +258,20 @@ class LibraryHooks:
         return bool(getattr(_prop(op_type, attributes), "lazy_", False))
 
     @staticmethod
+    def link(op_type: str, attributes: str, shapes: list[Any], dtypes: list[Any]) -> _Linked:
+        return _Linked(op_type, _prop(op_type, attributes), shapes, dtypes)
+
+    @staticmethod
+    def backward(
+        kept: _Kept,
+        out_grads: list[NDArray],
+        inputs: list[NDArray],
+        outputs: list[NDArray],
+        in_grads: list[NDArray],
+    ) -> None:
+        kept.backward(out_grads, inputs, outputs, in_grads)
+
+    @staticmethod
     def call(op_type: str, attributes: str, inputs: list[NDArray]) -> list[NDArray]:
         shapes, dtypes = [array.shape for array in inputs], [array.dtype for array in inputs]
         try:
@@ -284,6 +302,73 @@ def _add_place(error: Exception, place: str) -> None:
         error.__notes__ = [*notes, f"In node {place}"]  # type: ignore[attr-defined]
 
 
+class _Linked:
+    """An operator in a plan, for inputs of these shapes and dtypes. ``idle`` holds objects that serve no call now."""
+
+    def __init__(self, op_type: str, prop: CustomOpProp, shapes: list[Any], dtypes: list[Any]) -> None:
+        self.op_type, self.prop = op_type, prop
+        count = len(prop.list_arguments())
+        _check_count(op_type, prop, len(shapes))
+        self.shapes = _shapes(prop, shapes[:count], op_type)[0]
+        self.dtypes = _three(prop.infer_type(dtypes[:count]), "infer_type", op_type)[0]
+        self.idle: list[CustomOp] = []
+
+    def forward(
+        self, inputs: list[NDArray], states: list[NDArray], outputs: list[NDArray], training: bool, keep: bool
+    ) -> _Kept | None:
+        """Fills outputs, may change states. keep: returns what the gradient needs. An object that raised is dropped."""
+        ctx = next((array.context for array in (*inputs, *states)), Context.default_ctx)
+        try:
+            op = self.idle.pop() if self.idle else self.prop.create_operator(str(ctx), self.shapes, self.dtypes)
+            with autograd.pause(train_mode=training), _Timed(self.op_type):
+                op.forward(
+                    is_train=training, req=["write"] * len(outputs), in_data=inputs, out_data=outputs, aux=states
+                )
+        except Exception as error:
+            _add_place(error, _core.current_place())
+            raise
+        if keep:
+            return _Kept(self, op, states, _core.current_place())
+        self.idle.append(op)
+        return None
+
+
+class _Kept:
+    """What a forward run in a plan leaves for its gradient: the operator's object, idle again after it."""
+
+    def __init__(self, linked: _Linked, op: CustomOp, states: list[NDArray], place: str) -> None:
+        self.linked, self.op, self.states, self.place = linked, op, states, place
+
+    def __del__(self) -> None:
+        self.linked.idle.append(self.op)
+
+    def backward(
+        self, out_grads: list[NDArray], inputs: list[NDArray], outputs: list[NDArray], in_grads: list[NDArray]
+    ) -> None:
+        """Fills in_grads, which are zeros."""
+        try:
+            with autograd.pause(train_mode=True), _Timed(f"_backward_{self.linked.op_type}"):
+                self.op.backward(
+                    req=["write"] * len(in_grads),
+                    out_grad=out_grads,
+                    in_data=inputs,
+                    out_data=outputs,
+                    in_grad=in_grads,
+                    aux=self.states,
+                )
+        except Exception as error:
+            _add_place(error, self.place)
+            raise
+
+
+def _check_count(op_type: str, prop: CustomOpProp, given: int) -> None:
+    names = [*prop.list_arguments(), *prop.list_auxiliary_states()]
+    if given != len(names):
+        raise ParamError(
+            f"operator {op_type!r}", expected=f"{len(names)} inputs ({', '.join(names)})", given=str(given)
+        )
+
+
 class _Call:
     """One call and what its gradient needs. get(i) is input i; a lazy operator does not request all of them."""
 
@@ -292,9 +377,7 @@ class _Call:
     ) -> None:
         self.count = len(prop.list_arguments())
         wanted = self.count + len(prop.list_auxiliary_states())
-        if len(shapes) != wanted:
-            names = ", ".join([*prop.list_arguments(), *prop.list_auxiliary_states()])
-            raise ParamError(f"operator {op_type!r}", expected=f"{wanted} inputs ({names})", given=str(len(shapes)))
+        _check_count(op_type, prop, len(shapes))
         self.op_type, self.prop, self.get = op_type, prop, get
         self.lazy = bool(getattr(prop, "lazy_", False))
         self.inputs: list[NDArray | None] = [None] * self.count

@@ -332,7 +332,7 @@ void invoke_into(const Op& op, const ParamsPtr& params, std::span<const NDArray>
   if (options.out.size() > num_outputs) wrong_out_count(op, options.out.size(), num_outputs);
   results->resize(num_outputs);
   const bool recorded = wants_record(op, inputs);
-  if (op.data_dependent_shape) {
+  if (op.data_dependent_shape || op.opaque) {
     const bool recorded_itself = invoke_dynamic(op, params, inputs, options.out, results);
     if (recorded && !recorded_itself) record_op(op, params, inputs, *results);
     return;

@@ -36,6 +36,7 @@ class RecordedCall final : public RecordedFunction {
     inputs_.clear();
     pending.sources.clear();
     pending.residuals = NDArray();
+    pending.kept = nullptr;
   }
 
  private:
@@ -197,7 +198,9 @@ std::vector<NDArray> GraphFunction::run_forward(const Ref<CompiledCall>& compile
   NDArray residuals;
   if (plan.residual_bytes() > 0) residuals = NDArray::deferred({Shape{plan.residual_bytes()}, DType::kUInt8}, device);
   for (const int input : plan.written_inputs()) note_overwrite(inputs[static_cast<size_t>(input)]);
-  push_plan(compiled->forward, {inputs, fresh, residuals}, key, task_name_);
+  std::shared_ptr<KeptObjects> kept;
+  if (plan.is_opaque()) kept = std::make_shared<KeptObjects>();
+  push_plan(compiled->forward, {inputs, fresh, residuals, kept.get()}, key, task_name_);
 
   std::vector<NDArray> results;
   results.reserve(plan.outputs().size());
@@ -212,6 +215,7 @@ std::vector<NDArray> GraphFunction::run_forward(const Ref<CompiledCall>& compile
     pending->compiled = compiled;
     pending->key = key;
     pending->residuals = residuals;
+    pending->kept = std::move(kept);
     for (const BackwardInput& source : compiled->sources) {
       NDArray array;
       if (source.kind == BackwardInput::Kind::kForwardInput) array = inputs[static_cast<size_t>(source.index)];
@@ -276,7 +280,7 @@ std::vector<NDArray> GraphFunction::run_backward(const Pending& pending, std::sp
   for (size_t i = 0; i < fresh.size(); ++i) {
     if (!fresh[i]) fresh[i] = NDArray::deferred(plan.fresh_outputs()[i], device);
   }
-  push_plan(compiled.backward, {inputs, fresh, NDArray()}, pending.key, task_name_);
+  push_plan(compiled.backward, {inputs, fresh, NDArray(), pending.kept.get()}, pending.key, task_name_);
   for (size_t i = 0; i < gradients.size(); ++i) {
     const int output = compiled.gradient_of_input[i];
     if (output < 0) continue;

@@ -34,6 +34,7 @@ class GraphFunction : public RefCounted<GraphFunction> {
     };
     std::vector<Saved> sources;  // parallel to compiled->sources; heads are empty
     NDArray residuals;
+    std::shared_ptr<KeptObjects> kept;  // null: the plans have no opaque instruction
     RngKey key;
   };
   // wants: per input whether its gradient is; empty: none.

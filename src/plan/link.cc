@@ -325,6 +325,8 @@ class PlanBuilder {
     instruction.random = is_random(node);
     instruction.stream = instruction.random ? stream_of(node, step) : 0;
     plan.uses_random_ = plan.uses_random_ || instruction.random;
+    instruction.opaque = is_opaque(node);
+    plan.is_opaque_ = plan.is_opaque_ || instruction.opaque;
 
     std::vector<TensorSpec> in;
     std::vector<Format> in_format, out_format;

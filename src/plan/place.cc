@@ -7,7 +7,8 @@ thread_local const PlaceScope* innermost = nullptr;
 
 }  // namespace
 
-PlaceScope::PlaceScope(const Node& node, int64_t part) : node_(node), part_(part), around_(innermost) {
+PlaceScope::PlaceScope(const std::string& name, SourceLocation where, int64_t part)
+    : name_(name), where_(where), part_(part), around_(innermost) {
   innermost = this;
 }
 
@@ -17,12 +18,13 @@ std::string current_place() {
   if (innermost == nullptr) return {};
   std::string text, line;
   for (const PlaceScope* scope = innermost; scope; scope = scope->around_) {
-    std::string part = scope->node_.name;
+    if (scope->part_ == PlaceScope::kOperator && scope != innermost) continue;  // the loop or branch names itself
+    std::string part = scope->name_;
     if (scope->part_ == PlaceScope::kThenBranch) part += ", then branch";
     if (scope->part_ == PlaceScope::kElseBranch) part += ", else branch";
     if (scope->part_ >= 0) part += ", iteration " + std::to_string(scope->part_);
     text = text.empty() ? part : part + ": " + text;
-    if (line.empty() && scope->node_.where.known()) line = " (" + scope->node_.where.str() + ")";
+    if (line.empty() && scope->where_.known()) line = " (" + scope->where_.str() + ")";
   }
   return "'" + text + "'" + line;
 }

@@ -1,5 +1,5 @@
-// Where the calling thread is in a graph that runs node by node: which iteration of which loop, which branch, which
-// operator. Code outside the library (Custom) can tell it when it fails.
+// Where the calling thread is in a graph: which iteration of which loop, which branch, which operator. Known where code
+// outside the library runs (Custom), whose errors tell it.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,16 @@ class PlaceScope {
  public:
   static constexpr int64_t kOperator = -1, kThenBranch = -2, kElseBranch = -3;  // else the number of an iteration
 
-  PlaceScope(const Node& node, int64_t part);
+  PlaceScope(const std::string& name, SourceLocation where, int64_t part);  // name outlives the scope
+  PlaceScope(const Node& node, int64_t part) : PlaceScope(node.name, node.where, part) {}
   ~PlaceScope();
   PlaceScope(const PlaceScope&) = delete;
   PlaceScope& operator=(const PlaceScope&) = delete;
 
  private:
   friend std::string current_place();
-  const Node& node_;
+  const std::string& name_;
+  const SourceLocation where_;
   const int64_t part_;
   const PlaceScope* around_;
 };

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "hybridnet/custom.h"
 #include "hybridnet/derived.h"
 #include "hybridnet/pass.h"
 #include "plan/control/branch_memory.h"
@@ -66,6 +67,7 @@ class Plan : public RefCounted<Plan> {
     void* residuals = nullptr;       // residual_bytes() bytes
     RngKey rng;
     std::span<const InputBinding> prepared;  // filled by run(): inputs behind the given ones
+    KeptObjects* kept = nullptr;             // null: the plan has no opaque instruction
   };
   // Runs on the calling thread, with the cores it has. Any number of threads at once. Throws what kernels throw, with
   // node, block and source line.
@@ -111,7 +113,8 @@ class Plan : public RefCounted<Plan> {
   size_t num_instructions() const { return instructions_.size(); }
   size_t num_storages() const { return num_temporaries_; }
   bool uses_random() const { return uses_random_; }
-  std::string text() const;  // one line per instruction: op, node, places of inputs and outputs
+  bool is_opaque() const { return is_opaque_; }  // calls code outside the library: runs on the thread of the caller
+  std::string text() const;                      // one line per instruction: op, node, places of inputs and outputs
   std::string op_name(size_t instruction) const;
 
  private:
@@ -127,6 +130,7 @@ class Plan : public RefCounted<Plan> {
     int64_t workspace = -1;  // offset in the arena
     uint64_t stream = 0;
     bool random = false;
+    bool opaque = false;
   };
   struct Origin {  // for messages; keeps kernels and parameters alive
     Ref<Kernel> kernel;
@@ -165,7 +169,7 @@ class Plan : public RefCounted<Plan> {
   int64_t arena_bytes_ = 0, residual_bytes_ = 0, cost_ns_ = 0;
   int cores_ = 1;
   size_t num_temporaries_ = 0;
-  bool uses_random_ = false;
+  bool uses_random_ = false, is_opaque_ = false;
 
   std::atomic<Frame*> spare_{nullptr};
   std::mutex frames_mutex_;

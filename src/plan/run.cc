@@ -4,6 +4,7 @@
 
 #include "engine/profile.h"
 #include "hybridnet/storage.h"
+#include "plan/place.h"
 #include "plan/plan.h"
 
 namespace hybridnet {
@@ -100,7 +101,8 @@ std::shared_ptr<const Plan::Prepared> Plan::prepare(const Call& call) const {
   for (const InputBinding& array : prepared->fresh) outputs.push_back(array.data);
   for (const OutputInfo& info : preparation_->outputs_)
     prepared->values.push_back(prepared->fresh[static_cast<size_t>(info.fresh)]);
-  preparation_->run({.inputs = call.inputs, .outputs = outputs, .residuals = nullptr, .rng = {}, .prepared = {}});
+  preparation_->run(
+      {.inputs = call.inputs, .outputs = outputs, .residuals = nullptr, .rng = {}, .prepared = {}, .kept = nullptr});
   return prepared;
 }
 
@@ -137,6 +139,7 @@ void Plan::run_instructions(Frame& frame, const Call& call) {
   char* arena = static_cast<char*>(frame.arena.data);
   KernelArgs kernel_args;
   kernel_args.train = train_;
+  kernel_args.kept = call.kept;
   size_t at = 0;
   try {
     for (; at < instructions_.size(); ++at) {
@@ -156,7 +159,13 @@ void Plan::run_instructions(Frame& frame, const Call& call) {
       const bool profiled = profile::active();
       const profile::Scope scope(profiled ? origins_[at].op->name.c_str() : nullptr, "operator",
                                  profiled ? intern_file(origins_[at].node) : "");
-      instruction.kernel->run(kernel_args);
+      if (instruction.opaque) {
+        const Origin& origin = origins_[at];
+        const PlaceScope place(origin.node, origin.where, PlaceScope::kOperator);
+        instruction.kernel->run(kernel_args);
+      } else {
+        instruction.kernel->run(kernel_args);
+      }
     }
   } catch (...) {
     fail(at);
@@ -175,6 +184,7 @@ void Plan::fail(size_t instruction) {
     context.message = "out of memory";
     throw OutOfMemoryError(std::move(context));
   } catch (const std::exception& error) {
+    if (instructions_[instruction].opaque) throw;  // code outside the library has exceptions of its own
     context.message = error.what();
     throw Error(ErrorKind::kError, std::move(context));
   }

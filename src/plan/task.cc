@@ -10,6 +10,7 @@
 #include "engine/run_ahead.h"
 #include "hybridnet/engine.h"
 #include "hybridnet/imperative.h"
+#include "hybridnet/threads.h"
 
 namespace hybridnet {
 namespace {
@@ -43,6 +44,7 @@ void run_now(Plan& plan, const PlanArrays& arrays, RngKey key, const char* name)
   call.outputs = {outputs.data(), arrays.outputs.size()};
   call.residuals = arrays.residuals ? arrays.residuals.data() : nullptr;
   call.rng = key;
+  call.kept = arrays.kept;
   plan.run(call);
 }
 
@@ -84,11 +86,25 @@ struct QueuedRun {
   uint64_t interrupts_before;
 };
 
+// A task whose code may wait for arrays would hold a worker that they need: so it is run here. Other threads may come
+// between the end of a wait and the attempt.
+void run_here(Plan& plan, const PlanArrays& arrays, RngKey key, const char* name, Engine::Access access) {
+  Engine& e = engine();
+  while (!e.try_begin_inline(access, {.name = name})) {
+    for (Var* var : access.reads) e.wait_to_read(*var);
+    for (Var* var : access.writes) e.wait_for_var(*var);
+  }
+  const InlineRun running(e, access);
+  const CoreLease lease(plan.cores());
+  run_now(plan, arrays, key, name);
+}
+
 }  // namespace
 
 void push_plan(const Ref<Plan>& plan, const PlanArrays& arrays, RngKey key, const char* name) {
   Ordering ordering(*plan, arrays);
   const Engine::Access access = ordering.access();
+  if (plan->is_opaque()) return run_here(*plan, arrays, key, name, access);
   Engine::Options options;
   options.name = name;
   options.cost_ns = plan->cost_ns();

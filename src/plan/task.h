@@ -13,9 +13,11 @@ struct PlanArrays {
   std::span<const NDArray> inputs;   // parallel to the graph's inputs; residual inputs of a backward plan are views
   std::span<const NDArray> outputs;  // parallel to Plan::fresh_outputs()
   NDArray residuals;
+  KeptObjects* kept = nullptr;  // lives through the run: opaque plans run before push_plan() returns
 };
 
-// Runs plan now if it is cheap and nothing is in its way, else when the engine can. `name` is interned.
+// Runs plan now if it is cheap and nothing is in its way, else when the engine can. An opaque plan runs now, on the
+// calling thread, which waits for what is in its way. `name` is interned.
 void push_plan(const Ref<Plan>& plan, const PlanArrays& arrays, RngKey key, const char* name);
 
 // Fills an array with zeros, as one engine task.

@@ -158,7 +158,9 @@ std::vector<Node*> computing_nodes(const BodyHandle& handle) {
 bool writes_states(const std::vector<NodeEntry>& outputs) {
   const std::vector<Node*> nodes = topological_order(outputs);
   return std::any_of(nodes.begin(), nodes.end(), [](const Node* node) {
-    if (node->op != nullptr && node->op->has_writebacks()) return true;
+    if (node->op != nullptr && node->op->has_writebacks() &&
+        (!node->op->writeback_active || node->op->writeback_active(node->params->data(), true)))
+      return true;
     return std::any_of(node->subgraphs.begin(), node->subgraphs.end(),
                        [](const Ref<Subgraph>& body) { return writes_states(body->outputs); });
   });

@@ -19,8 +19,50 @@ py::object as_object(const Shape& shape) {
 //   num_outputs(type, attributes), num_arguments(type, attributes) -> int
 //   infer(type, attributes, shapes, dtypes) -> (in shapes, in dtypes, out shapes, out dtypes), None where not known
 //   is_lazy(type, attributes) -> bool
+//   link(type, attributes, shapes, dtypes) -> object with forward(inputs, states, outputs, train, keep) -> kept object
+//   backward(kept object, output gradients, inputs, outputs, input gradients), which fills the last
 //   call(type, attributes, inputs) -> list of arrays
 //   call_lazy(type, attributes, shapes, dtypes, input) -> list of arrays; input(i) gives an array
+py::list list_of(std::span<const NDArray> arrays) {
+  py::list list;
+  for (const NDArray& array : arrays) list.append(array);
+  return list;
+}
+
+// Lets go of its object under the GIL, on whichever thread that happens.
+class HeldObject {
+ public:
+  explicit HeldObject(py::object object) : object_(std::move(object)) {}
+  ~HeldObject() {
+    AcquireGil gil;
+    object_ = py::object();
+  }
+  HeldObject(const HeldObject&) = delete;
+  const py::object& get() const { return object_; }
+
+ private:
+  py::object object_;
+};
+
+struct KeptObject final : Object {
+  explicit KeptObject(py::object object) : held(std::move(object)) {}
+  const HeldObject held;
+};
+
+class LinkedOperator final : public LinkedCustom {
+ public:
+  explicit LinkedOperator(py::object linked) : held_(std::move(linked)) {}
+  Ref<Object> forward(std::span<const NDArray> inputs, std::span<const NDArray> states,
+                      std::span<const NDArray> outputs, bool train, bool keep) override {
+    AcquireGil gil;
+    py::object kept = held_.get().attr("forward")(list_of(inputs), list_of(states), list_of(outputs), train, keep);
+    return keep ? Ref<Object>(new KeptObject(std::move(kept))) : Ref<Object>();
+  }
+
+ private:
+  const HeldObject held_;
+};
+
 class PythonOperators final : public CustomOperators {
  public:
   int num_outputs(const CustomParams& use) override { return known(use).num_outputs; }
@@ -40,28 +82,34 @@ class PythonOperators final : public CustomOperators {
       c.set_in_shape(i, item<Shape>(found[0], i, Shape()));
       c.set_in_dtype(i, item<DType>(found[1], i, DType::kUnknown));
     }
-    for (int i = 0; i < c.num_out(); ++i) {
+    for (int i = 0; i < known(use).num_outputs; ++i) {
       c.set_out_shape(i, item<Shape>(found[2], i, Shape()));
       c.set_out_dtype(i, item<DType>(found[3], i, DType::kUnknown));
     }
   }
 
+  Ref<LinkedCustom> link(const CustomParams& use, std::span<const TensorSpec> inputs) override {
+    AcquireGil gil;
+    const auto [shapes, dtypes] = known_specs(inputs);
+    return Ref<LinkedCustom>(
+        new LinkedOperator(hooks().attr("link")(use.op_type, use.open_attributes, shapes, dtypes)));
+  }
+
+  void backward(const CustomGradient& g) override {
+    AcquireGil gil;
+    hooks().attr("backward")(static_cast<KeptObject&>(g.kept).held.get(), list_of(g.output_grads), list_of(g.inputs),
+                             list_of(g.outputs), list_of(g.input_grads));
+  }
+
   std::vector<NDArray> call(const CustomParams& use, std::span<const NDArray> inputs) override {
     AcquireGil gil;
-    py::list list;
-    for (const NDArray& input : inputs) list.append(input);
-    return arrays_of(hooks().attr("call")(use.op_type, use.open_attributes, list));
+    return arrays_of(hooks().attr("call")(use.op_type, use.open_attributes, list_of(inputs)));
   }
 
   std::vector<NDArray> call_lazy(const CustomParams& use, std::span<const TensorSpec> inputs,
                                  const std::function<NDArray(size_t)>& input) override {
     AcquireGil gil;
-    py::list shapes, dtypes;
-    for (const TensorSpec& spec : inputs) {
-      shapes.append(spec.shape.known() ? as_object(spec.shape) : py::object(py::none()));
-      dtypes.append(spec.dtype == DType::kUnknown ? py::object(py::none())
-                                                  : py::reinterpret_borrow<py::object>(numpy_type(spec.dtype)));
-    }
+    const auto [shapes, dtypes] = known_specs(inputs);
     // Python may keep the function longer than the call lasts.
     auto alive = std::make_shared<const std::function<NDArray(size_t)>*>(&input);
     const py::cpp_function get([alive](size_t i) {
@@ -99,6 +147,17 @@ class PythonOperators final : public CustomOperators {
     return found;
   }
 
+  // Shapes and dtypes, None where not known.
+  static std::pair<py::list, py::list> known_specs(std::span<const TensorSpec> specs) {
+    py::list shapes, dtypes;
+    for (const TensorSpec& spec : specs) {
+      shapes.append(spec.shape.known() ? as_object(spec.shape) : py::object(py::none()));
+      dtypes.append(spec.dtype == DType::kUnknown ? py::object(py::none())
+                                                  : py::reinterpret_borrow<py::object>(numpy_type(spec.dtype)));
+    }
+    return {std::move(shapes), std::move(dtypes)};
+  }
+
   static std::vector<NDArray> arrays_of(const py::object& list) {
     std::vector<NDArray> arrays;
     for (const py::handle array : py::list(list)) arrays.push_back(expect_array(array.ptr(), "output"));
@@ -124,7 +183,7 @@ void bind_custom(py::module_& m) {
   install_custom_operators(operators);
   m.def(
       "current_place", [] { return current_place(); },
-      "Where the thread is in a graph that runs node by node: loops, iterations, branches, operator; '' outside.");
+      "Where the thread is in a graph: loops, iterations, branches, operator; '' outside.");
   m.def(
       "forget_custom_operators", [operators] { operators->forget(); }, "A name has a new meaning.");
 }

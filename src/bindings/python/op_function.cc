@@ -289,8 +289,8 @@ std::vector<NDArray> out_arrays(PyObject* out) {
 
 std::vector<NDArray> invoke_maybe_waiting(const Op& op, const ParamsPtr& params, std::span<const NDArray> in,
                                           std::span<const NDArray> out) {
-  if (!op.data_dependent_shape) return invoke(op, params, in, out);
-  ReleaseGil release(true);  // waits for its inputs to learn its shape
+  if (!op.data_dependent_shape && !op.opaque) return invoke(op, params, in, out);
+  ReleaseGil release(true);  // waits for its inputs, to learn its shape or for code of the user
   return invoke(op, params, in, out);
 }
 

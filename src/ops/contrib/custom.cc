@@ -1,21 +1,155 @@
-// Custom: an operator whose code lives outside the library. It runs on the thread of the caller, node by node in
-// graphs, because that code may wait for arrays, which tasks of the engine must not.
+// Custom: an operator whose code lives outside the library. In graphs it is one opaque instruction: it sees copies of
+// the values of the plan, which it may keep, and runs on the thread of the caller, because its code may wait for
+// arrays.
 #include "hybridnet/custom.h"
 
 #include <atomic>
+#include <cstring>
 
 #include "graph/control/control_flow.h"
+#include "ops/emit.h"
 
 namespace hybridnet {
 namespace {
 
 std::atomic<CustomOperators*> installed{nullptr};
 
-const OpRef kCustom{"Custom"};
+const OpRef kCustom{"Custom"}, kBackward{"_backward_Custom"};
 
 int count_arguments(const void* params) {
   const auto& use = *static_cast<const CustomParams*>(params);
   return custom_operators(use).num_arguments(use);
+}
+
+// Which of the outputs and inputs of a use is what. Behind the outputs that users see stand the new states and the
+// number under which forward keeps what the gradient needs.
+struct Layout {
+  explicit Layout(const CustomParams& use)
+      : outputs(custom_operators(use).num_outputs(use)),
+        arguments(custom_operators(use).num_arguments(use)),
+        states(use.num_args - arguments) {}
+  int outputs, arguments, states;
+  int kept() const { return outputs + states; }
+  int num_outputs() const { return kept() + 1; }
+};
+
+NDArray copied(const TensorRef& ref) {
+  const NDArray array = NDArray::empty(*ref.shape, ref.dtype);
+  if (array.bytes() > 0) std::memcpy(array.data(), ref.data, static_cast<size_t>(array.bytes()));
+  return array;
+}
+
+std::vector<NDArray> copied(std::span<const TensorRef> refs) {
+  std::vector<NDArray> arrays;
+  for (const TensorRef& ref : refs) arrays.push_back(copied(ref));
+  return arrays;
+}
+
+std::vector<NDArray> empty_like(std::span<const TensorRef> refs) {
+  std::vector<NDArray> arrays;
+  for (const TensorRef& ref : refs) arrays.push_back(NDArray::empty(*ref.shape, ref.dtype));
+  return arrays;
+}
+
+void copy_out(std::span<const NDArray> arrays, std::span<const TensorRef> refs) {
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    arrays[i].wait_to_read();
+    if (refs[i].data && arrays[i].bytes() > 0)
+      std::memcpy(refs[i].data, arrays[i].data(), static_cast<size_t>(arrays[i].bytes()));
+  }
+}
+
+// Outputs of Custom that no instruction reads have no memory: without memory for the number nothing is kept.
+class CustomKernel final : public Kernel {
+ public:
+  CustomKernel(const CustomParams& use, std::span<const TensorSpec> inputs)
+      : layout_(use), operator_(custom_operators(use).link(use, inputs)) {}
+
+  void run(const KernelArgs& args) override {
+    const UserCodeScope user_code;
+    const auto arguments = static_cast<size_t>(layout_.arguments);
+    const auto visible = static_cast<size_t>(layout_.outputs);
+    const std::vector<NDArray> inputs = copied(args.in.first(arguments));
+    const std::vector<NDArray> states = copied(args.in.subspan(arguments));
+    const std::vector<NDArray> outputs = empty_like(args.out.first(visible));
+    void* const number = args.out.back().data;
+    const bool keep = number != nullptr && args.kept != nullptr;
+    Ref<Object> kept = operator_->forward(inputs, states, outputs, args.train, keep);
+    copy_out(outputs, args.out);
+    copy_out(states, args.out.subspan(visible));
+    if (keep) *static_cast<int64_t*>(number) = args.kept->keep(std::move(kept));
+  }
+
+ private:
+  const Layout layout_;
+  const Ref<LinkedCustom> operator_;
+};
+
+void infer_custom(const CustomParams& use, InferContext& c) {
+  custom_operators(use).infer(use, c);
+  const Layout layout(use);
+  for (int s = 0; s < layout.states; ++s) {
+    c.set_out_shape(layout.outputs + s, c.in_shape(layout.arguments + s));
+    c.set_out_dtype(layout.outputs + s, c.in_dtype(layout.arguments + s));
+  }
+  c.set_out_shape(layout.kept(), Shape{1});
+  c.set_out_dtype(layout.kept(), DType::kInt64);
+}
+
+// ------------------------------------------------------------------------------------------------------------ gradient
+// Inputs: the number of what forward kept, a gradient per output, the arguments, the outputs. Outputs: a gradient per
+// argument.
+struct BackwardCustomParams {
+  std::string op_type;
+  int32_t num_args = 0, num_results = 0, num_arguments = 0;
+  static void describe(ParamSchema<BackwardCustomParams>& schema) {
+    schema.field("op_type", &BackwardCustomParams::op_type).doc("Name that the operator was registered with.");
+    schema.field("num_args", &BackwardCustomParams::num_args).default_value(0).hidden().doc("Number of inputs.");
+    schema.field("num_results", &BackwardCustomParams::num_results).doc("Number of outputs of the operator.");
+    schema.field("num_arguments", &BackwardCustomParams::num_arguments).doc("Number of inputs of the operator.");
+  }
+};
+
+Values custom_gradient(const CustomParams& use, const GradientContext& g) {
+  const Layout layout(use);
+  Values inputs{g.output(layout.kept())};
+  for (int i = 0; i < layout.outputs; ++i)
+    inputs.push_back(g.output_grad(i) ? g.output_grad(i) : ops::zeros_like(g.output(i)));
+  for (int i = 0; i < layout.arguments; ++i) inputs.push_back(g.input(i));
+  for (int i = 0; i < layout.outputs; ++i) inputs.push_back(g.output(i));
+  BackwardCustomParams params{use.op_type, static_cast<int32_t>(inputs.size()), layout.outputs, layout.arguments};
+  Values grads = ops::call_all(kBackward, inputs, ParamSchema<BackwardCustomParams>::box(std::move(params)));
+  grads.resize(static_cast<size_t>(g.num_inputs()));
+  return grads;
+}
+
+void infer_backward(const BackwardCustomParams& p, InferContext& c) {
+  for (int i = 0; i < p.num_arguments; ++i) {
+    c.set_out_shape(i, c.in_shape(1 + p.num_results + i));
+    c.set_out_dtype(i, c.in_dtype(1 + p.num_results + i));
+  }
+}
+
+void run_backward(const BackwardCustomParams& p, const KernelArgs& args) {
+  const UserCodeScope user_code;
+  const auto results = static_cast<size_t>(p.num_results), arguments = static_cast<size_t>(p.num_arguments);
+  const std::vector<NDArray> output_grads = copied(args.in.subspan(1, results));
+  const std::vector<NDArray> inputs = copied(args.in.subspan(1 + results, arguments));
+  const std::vector<NDArray> outputs = copied(args.in.subspan(1 + results + arguments));
+  std::vector<NDArray> grads;
+  for (const TensorRef& ref : args.in.subspan(1 + results, arguments)) {
+    grads.push_back(NDArray::empty(*ref.shape, ref.dtype));
+    if (grads.back().bytes() > 0) std::memset(grads.back().data(), 0, static_cast<size_t>(grads.back().bytes()));
+  }
+  const CustomParams use{.op_type = p.op_type};
+  custom_operators(use).backward({args.kept->at(*args.in[0].as<int64_t>()), output_grads, inputs, outputs, grads});
+  copy_out(grads, args.out);
+}
+
+Values no_second_gradient(const BackwardCustomParams& p, const GradientContext&) {
+  throw GradientError({.op = p.op_type,
+                       .message = "a custom operator has no gradient of its gradient",
+                       .fix = "write it as mx.autograd.Function, whose backward() may be made of operators"});
 }
 
 }  // namespace
@@ -47,18 +181,37 @@ void register_custom(OpRegistry& ops) {
       .doc("An operator written in Python: a subclass of mx.operator.CustomOp, registered under the name op_type.")
       .variadic_input("data", "num_args", "what the operator's list_arguments() names, then its auxiliary states")
       .output("output", "as the operator's infer_shape() and infer_type() say")
-      .num_outputs([](const CustomParams& p) { return custom_operators(p).num_outputs(p); })
-      .infer([](const CustomParams& p, InferContext& c) { custom_operators(p).infer(p, c); })
-      .dynamic([](const CustomParams& p, const KernelArgs&, const Op::Allocate&) {
-        throw UnsupportedError({.op = "Custom", .message = "operator '" + p.op_type + "' was run on bare memory"});
+      .num_outputs([](const CustomParams& p) { return Layout(p).num_outputs(); })
+      .num_visible_outputs([](const CustomParams& p) { return custom_operators(p).num_outputs(p); })
+      .infer(infer_custom)
+      .link([](const CustomParams& p, const LinkContext& c) { return Ref<Kernel>(new CustomKernel(p, c.in)); },
+            kAllDTypes)
+      .variadic_writeback([](const CustomParams& p, int output) {
+        const Layout layout(p);
+        return output < layout.outputs || output >= layout.kept() ? -1 : layout.arguments + output - layout.outputs;
       })
-      // Never asked: call() records the gradient that the operator brings along.
-      .gradient(
-          [](const CustomParams&, const GradientContext& g) { return Values(static_cast<size_t>(g.num_inputs())); },
-          Saves::nothing())
+      .writeback_active([](const CustomParams& p, bool) { return Layout(p).states > 0; })
+      .gradient(custom_gradient, Saves::all())
+      .skips_unwanted_outputs()
       .opaque()
+      .lazy_when([](const CustomParams& p) { return custom_operators(p).is_lazy(p); })
       .sample(Sample{.inputs = {{2, 3}},
                      .attrs = {{"op_type", "sample"}},
+                     .check_gradient = false,
+                     .note = "its code is outside the library: tests/python/operator"});
+  ops.declare<BackwardCustomParams>("_backward_Custom")
+      .doc("Gradient of an operator written in Python.")
+      .internal()
+      .variadic_input("data", "num_args", "what forward kept, gradients of the outputs, inputs, outputs")
+      .output("input_grad", "one per input of the operator")
+      .num_outputs([](const BackwardCustomParams& p) { return p.num_arguments; })
+      .infer(infer_backward)
+      .cpu(run_backward)
+      .gradient(no_second_gradient, Saves::nothing())
+      .skips_unwanted_outputs()
+      .opaque()
+      .sample(Sample{.inputs = {{1}, {2, 3}, {2, 3}, {2, 3}},
+                     .attrs = {{"op_type", "sample"}, {"num_results", "1"}, {"num_arguments", "1"}},
                      .check_gradient = false,
                      .note = "its code is outside the library: tests/python/operator"});
 }

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <exception>
 #include <mutex>
+#include <optional>
 
 #include "base/front_end.h"
 #include "base/interrupt.h"
@@ -15,6 +16,7 @@
 #include "hybridnet/env.h"
 #include "hybridnet/threads.h"
 #include "passes/axis_order.h"
+#include "plan/place.h"
 
 namespace hybridnet {
 namespace {
@@ -114,6 +116,7 @@ class LoopBody {
     std::vector<void*> fresh;
     std::vector<char*> stacked;
     char* buffers = nullptr;
+    KeptObjects* kept = nullptr;
   };
 
   // The iteration number `done` writes row `row`; the one behind it will write next_row, -1: there is none.
@@ -128,7 +131,7 @@ class LoopBody {
         run.fresh[f] = run.buffers + buffer_of_fresh_[f] + (done & 1) * bytes;
       }
     }
-    plan.run({run.inputs, run.fresh, nullptr, key, {}});
+    plan.run({run.inputs, run.fresh, nullptr, key, {}, run.kept});
     for (const auto& [out, fresh] : copies_) {
       const int64_t bytes = row_bytes_[static_cast<size_t>(out)];
       if (bytes > 0)
@@ -163,6 +166,7 @@ class LoopBody {
     run.fresh.resize(row_of_fresh_.size());
     for (size_t i = 0; i < row_bytes_.size(); ++i) run.stacked.push_back(static_cast<char*>(args.out[i].data));
     run.buffers = static_cast<char*>(args.workspace);
+    run.kept = args.kept;
     return run;
   }
 
@@ -196,7 +200,7 @@ class LoopBody {
 class ForeachKernel final : public ControlKernel {
  public:
   ForeachKernel(const Node& node, const LinkContext& context, const std::string& name)
-      : name_(node.name),
+      : loop_{node.name, node.where},
         params_(node.params),
         sources_(body_sources(node, 0)),
         random_(is_random(node)),
@@ -242,7 +246,7 @@ class ForeachKernel final : public ControlKernel {
  private:
   const ForeachParams& p() const { return params_->as<ForeachParams>(); }
   [[noreturn]] void fail_in_iteration(int64_t iteration) const {
-    fail_in_body(name_ + ", iteration " + std::to_string(iteration));
+    fail_in_body(loop_.name + ", iteration " + std::to_string(iteration));
   }
 
   void step(const KernelArgs& args, Plan::Repeated& body, LoopBody::Run& run, int64_t count, int64_t done) const {
@@ -251,6 +255,8 @@ class ForeachKernel final : public ControlKernel {
       run.inputs[static_cast<size_t>(slice.input)] = {
           static_cast<char*>(args.in[static_cast<size_t>(slice.source)].data) + row * slice.bytes, nullptr};
     const int64_t next_row = done + 1 == count ? -1 : p().reverse ? row - 1 : row + 1;
+    std::optional<PlaceScope> place;
+    if (body_.plan().is_opaque()) place.emplace(loop_.name, loop_.where, done);
     body_.step(body, run, done, row, next_row,
                random_ ? RngKey{args.rng.seed, mix(args.rng.stream, static_cast<uint64_t>(row))} : RngKey{});
   }
@@ -307,7 +313,7 @@ class ForeachKernel final : public ControlKernel {
     int input, source;
     int64_t bytes;
   };
-  const std::string name_;
+  const LoopOrigin loop_;
   const ParamsPtr params_;
   const std::vector<int> sources_;
   const bool random_;
@@ -331,6 +337,7 @@ class WhileLoopKernel final : public ControlKernel {
         body_(compile_body(node, 1, context, name, true), static_cast<size_t>(p().num_out_data),
               to_ints(p().func_var_locs)) {
     test_spec_ = condition_->outputs()[0].spec;
+    is_opaque_ = condition_->is_opaque() || body_.plan().is_opaque();
     if (const auto whole = node.attrs.find(kWholeLimitAttribute); whole != node.attrs.end())
       whole_limit_ = std::stoll(whole->second);
     // Condition inputs that are loop variables follow them.
@@ -367,10 +374,12 @@ class WhileLoopKernel final : public ControlKernel {
     auto holds = [&] { return this->holds(condition, test_inputs, run, test, key_of(args.rng, ~done)); };
     InterruptWatch watch;
     try {
-      while (done < limit && holds()) {
+      for (;; ++done) {
+        std::optional<PlaceScope> place;
+        if (is_opaque_) place.emplace(loop_.name, loop_.where, done);
+        if (done == limit || !holds()) break;
         check_interrupt(watch);
         body_.step(body, run, done, done, done + 1 < p().max_iterations ? done + 1 : -1, key_of(args.rng, done));
-        ++done;
       }
       still_holds = done == limit && may_report && holds();
     } catch (const Error&) {
@@ -392,7 +401,7 @@ class WhileLoopKernel final : public ControlKernel {
     for (const auto& [input, variable] : followed_)
       inputs[static_cast<size_t>(input)] = run.inputs[static_cast<size_t>(variable)];
     void* const outputs[] = {test.data};
-    condition.run({inputs, outputs, nullptr, key, {}});
+    condition.run({inputs, outputs, nullptr, key, {}, run.kept});
     return is_true(test);
   }
   struct Followed {
@@ -405,6 +414,7 @@ class WhileLoopKernel final : public ControlKernel {
   Ref<Plan> condition_;
   LoopBody body_;
   TensorSpec test_spec_;
+  bool is_opaque_ = false;
   int64_t whole_limit_ = -1;  // of the loop that this one is a segment of, -1: it is none
   std::vector<Followed> followed_;
 };
@@ -413,7 +423,7 @@ class WhileLoopKernel final : public ControlKernel {
 class CondKernel final : public ControlKernel {
  public:
   CondKernel(const Node& node, const LinkContext& context, const std::string& name)
-      : name_(node.name), params_(node.params), random_(is_random(node)) {
+      : name_(node.name), where_(node.where), params_(node.params), random_(is_random(node)) {
     const Subgraph& pred = *node.subgraphs[0];
     const Node& head = *pred.outputs[0].node;
     pred_sources_ = body_sources(node, 0);
@@ -444,7 +454,8 @@ class CondKernel final : public ControlKernel {
       std::vector<void*> fresh(branch.plan->fresh_outputs().size());
       for (const auto& [output, index] : branch.first_of_fresh)
         fresh[static_cast<size_t>(index)] = args.out[static_cast<size_t>(output)].data;
-      branch.plan->run({bound.span(), fresh, nullptr, key_of(args.rng, taken ? 1 : 2)});
+      const PlaceScope place(name_, where_, taken ? PlaceScope::kThenBranch : PlaceScope::kElseBranch);
+      branch.plan->run({bound.span(), fresh, nullptr, key_of(args.rng, taken ? 1 : 2), {}, args.kept});
       for (const auto& [output, index] : branch.copies) {
         const TensorRef& out = args.out[static_cast<size_t>(output)];
         if (const int64_t bytes = out.size() * dtype_size(out.dtype); bytes > 0)
@@ -495,7 +506,7 @@ class CondKernel final : public ControlKernel {
     try {
       Bindings bound(args, pred_sources_);
       void* const outputs[] = {args.workspace};
-      pred_->run({bound.span(), outputs, nullptr, key_of(args.rng, 0)});
+      pred_->run({bound.span(), outputs, nullptr, key_of(args.rng, 0), {}, args.kept});
     } catch (const Error&) {
       fail_in_body(name_ + ", predicate");
     }
@@ -508,6 +519,7 @@ class CondKernel final : public ControlKernel {
   }
 
   const std::string name_;
+  const SourceLocation where_;
   const ParamsPtr params_;
   const bool random_;
   std::vector<int> pred_sources_;
