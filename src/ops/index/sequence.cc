@@ -184,6 +184,7 @@ Value with_lengths(const OpRef& op, const Value& data, const GradientContext& g,
 
 Sample lengths_sample(std::vector<Shape> inputs, std::vector<std::pair<std::string, std::string>> attrs) {
   Sample s;
+  s.dtypes = {DType::kUnknown, DType::kFloat32};
   s.inputs = std::move(inputs);
   s.attrs = std::move(attrs);
   s.attrs.emplace_back("use_sequence_length", "True");
@@ -262,6 +263,7 @@ void register_sequence(OpRegistry& ops) {
                                        ParamSchema<SequenceLastParams>::box({p.use_sequence_length, p.axis}))};
           },
           Saves::of({1}))
+      .sample({{3, 2}}, {{"shape", "(4, 3, 2)"}})
       .sample(lengths_sample({{3, 2}, {3}}, {{"shape", "(4, 3, 2)"}}));
   auto reverse = ops.declare<SequenceReverseParams>("SequenceReverse");
   reverse.doc("Each sequence backwards; what stands behind its end stays.");

@@ -184,7 +184,7 @@ Sample preloaded_sample(int stride, int half) {
   for (int tensor = 0; tensor < 2; ++tensor) {
     for (int k = 0; k < stride; ++k) {
       s.inputs.push_back(Shape({3 - tensor}));
-      s.dtypes.push_back(k < half ? DType::kFloat16 : DType::kFloat32);
+      s.dtypes.push_back(k < half ? DType::kFloat16 : half > 0 ? DType::kFloat32 : DType::kUnknown);
     }
   }
   for (int k = 0; k < 2; ++k) {

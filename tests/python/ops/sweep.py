@@ -21,6 +21,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 # Relative to the largest magnitude of a result: what the fewer digits of a dtype leave.
 TOLERANCE = {"float16": 1e-2, "bfloat16": 6e-2, "float32": 5e-5, "float64": 1e-7}
+# As in files of parameters.
+DTYPE_CODES = {"float32": 0, "float64": 1, "float16": 2, "uint8": 3, "int32": 4, "int8": 5, "int64": 6, "bool": 7}
+DTYPE_CODES["bfloat16"] = 12
 # Beside data of half precision their parameters stay in float32.
 FLOAT32_PARAMETERS = {"BatchNorm", "_contrib_SyncBatchNorm", "_contrib_BatchNormWithReLU"}
 
@@ -46,10 +49,11 @@ for _runs_python_code in ("Custom", "_backward_Custom"):  # tests/python/operato
 
 @dataclass(frozen=True)
 class Use:
-    """One sample of one operator."""
+    """One sample of one operator; with `dtype`, run in this dtype also where the sample names another one."""
 
     op: str
     index: int
+    dtype: str = ""
 
     def __str__(self) -> str:
         return f"{self.op}-{self.index}"
@@ -64,7 +68,15 @@ class Use:
 
     @property
     def attrs(self) -> dict[str, str]:
-        return self.sample["attrs"]
+        """Without inputs it is the parameter `dtype` that says the dtype, by its name or by its code."""
+        if not self.dtype or not self.generates:
+            return self.sample["attrs"]
+        kind = next(field["kind"] for field in self.described["fields"] if field["name"] == "dtype")
+        return {**self.sample["attrs"], "dtype": str(DTYPE_CODES[self.dtype]) if kind == "int" else self.dtype}
+
+    @property
+    def generates(self) -> bool:
+        return not self.sample["shapes"] and any(field["name"] == "dtype" for field in self.described["fields"])
 
     @cached_property
     def use(self) -> dict[str, Any]:
@@ -77,9 +89,25 @@ class Use:
 
     def dtypes(self, swept: str) -> list[str]:
         given = self.sample["dtypes"]
+        if self.dtype and self.fixes_dtypes:
+            given = [self.dtype if name == given[0] else name for name in given]
         if self.op in FLOAT32_PARAMETERS and swept in ("float16", "bfloat16"):
             given = [None, "float32", "float32", "float32", "float32"]
         return [(given[i] if i < len(given) else None) or swept for i in range(len(self.sample["shapes"]))]
+
+    @property
+    def fixes_dtypes(self) -> bool:
+        """The sample says the dtype of every input: kernels are declared for that of the first."""
+        given, shapes = self.sample["dtypes"], self.sample["shapes"]
+        return bool(shapes) and len(given) == len(shapes) and None not in given
+
+    def runs_in(self, dtype: str) -> bool:
+        """False where no value of the dtype is within the sample's bounds, or nothing can be given in it."""
+        if not self.sample["shapes"] and not self.generates:
+            return dtype == self.described["dtypes"][0]
+        if dtype == "bool":
+            return self.sample["low"] <= 1 <= self.sample["high"]
+        return True
 
     def inputs(self, swept: str = "float32", shapes: Any = None) -> list[np.ndarray]:
         """Values as the sample declares them; the same for every call."""
@@ -88,7 +116,7 @@ class Use:
         values = []
         for shape, name in zip(shapes or self.sample["shapes"], self.dtypes(swept), strict=True):
             if name == "bool":
-                values.append(rng.random(shape) < 0.5)
+                values.append(rng.random(shape) < (0.5 if low <= 0 else 1))
             elif self.sample["integer_valued"] or name not in FLOATS:
                 least = max(low, 0) if name.startswith("uint") else low
                 values.append(
@@ -112,6 +140,11 @@ class Use:
 
 def uses(select: Callable[[dict[str, Any]], bool] = lambda op: True) -> list[Use]:
     return [Use(name, i) for name, op in OPS.items() if select(op) for i in range(len(op["samples"]))]
+
+
+def in_dtype(op: str, dtype: str) -> list[Use]:
+    """The samples of an operator that can be run in a declared dtype."""
+    return [use for i in range(len(OPS[op]["samples"])) if (use := Use(op, i, dtype)).runs_in(dtype)]
 
 
 def wide(value: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ from .attributes import tuple_value, value
 def _constant(fill):
     def reference(inputs, attrs):
         filled = value(attrs, "value") if fill is None else fill
-        return [np.full(tuple_value(attrs, "shape"), filled, dtype=attrs.get("dtype", "float32"))]
+        return [np.full(tuple_value(attrs, "shape"), filled).astype(attrs.get("dtype", "float32"))]
 
     return reference
 
@@ -53,7 +53,7 @@ REFERENCES = {
     "_zeros": _constant(0),
     "_ones": _constant(1),
     "_full": _constant(None),
-    "_zeros_without_dtype": lambda inputs, attrs: [np.zeros(tuple_value(attrs, "shape"), "float32")],
+    "_zeros_without_dtype": lambda inputs, attrs: [np.zeros(tuple_value(attrs, "shape"))],
     "_arange": _arange,
     "_contrib_arange_like": _arange_like,
     "_linspace": _linspace,

@@ -33,6 +33,14 @@ def _calibrated(x, attrs):
     return _to_bytes(x, low, high, kind)
 
 
+def _quantize_v2(inputs, attrs):
+    if inputs[0].dtype.kind != "f":  # bytes stay as they are
+        ends = (0, 255) if inputs[0].dtype == np.uint8 else (-127, 127)
+        low, high = value(attrs, "min_calib_range", ends[0]), value(attrs, "max_calib_range", ends[1])
+        return [inputs[0], *(np.array([end], "float32") for end in (low, high))]
+    return _calibrated(inputs[0], attrs)
+
+
 def _requantize(inputs, attrs):
     reach = max(abs(float(inputs[1][0])), abs(float(inputs[2][0])))
     return _calibrated(np.asarray(inputs[0], "float64") * reach / (2**31 - 1), attrs)
@@ -71,7 +79,7 @@ def _retain(inputs, attrs):
 REFERENCES = {
     "_sparse_retain": _retain,
     "_contrib_quantize": _quantize,
-    "_contrib_quantize_v2": lambda inputs, attrs: _calibrated(inputs[0], attrs),
+    "_contrib_quantize_v2": _quantize_v2,
     "_contrib_requantize": _requantize,
     "_contrib_dequantize": _dequantize,
     "_contrib_getnnz": _getnnz,
