@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "graph/control/control_flow.h"
+#include "graph/control/mxnet_form.h"
 #include "hybridnet/graph.h"
 #include "op/attr_text.h"
 
@@ -52,8 +52,12 @@ Json graph_json(const std::vector<NodeEntry>& outputs, const std::vector<NodePtr
     j["op"] = node->is_variable() ? "null" : node->op->name;
     j["name"] = node->name;
     std::map<std::string, std::string> attrs(node->attrs.begin(), node->attrs.end());
-    if (!node->is_variable())
-      for (auto& [key, value] : node->op->schema->print(node->params->data())) attrs[key] = std::move(value);
+    FileForm form;
+    if (!node->subgraphs.empty())
+      form = file_form(*node);
+    else if (!node->is_variable())
+      form.attributes = node->op->schema->print(node->params->data());
+    for (auto& [key, value] : form.attributes) attrs[key] = std::move(value);
     spread_open_attributes(&attrs);
     if (!attrs.empty()) {
       Json a = Json::object();
@@ -70,7 +74,8 @@ Json graph_json(const std::vector<NodeEntry>& outputs, const std::vector<NodePtr
     }
     if (!node->subgraphs.empty()) {
       Json subs = Json::array();
-      for (const Ref<Subgraph>& sub : node->subgraphs) subs.push_back(graph_json(sub->outputs, sub->inputs));
+      for (size_t b = 0; b < node->subgraphs.size(); ++b)
+        subs.push_back(graph_json(node->subgraphs[b]->outputs, form.unread[b]));
       j["subgraphs"] = std::move(subs);
     }
     if (node->is_variable()) arg_nodes.push_back(id);
@@ -323,12 +328,14 @@ class Loader {
       fail(where, "operator '" + op->name + "' is internal", "an operator that models are made of", op->name);
     std::vector<std::pair<std::string, std::string>> params;
     AttrDict hidden;
-    const bool is_open = op->schema->find(kOpenAttributes) >= 0;
+    const SchemaBase* const of_control = file_schema(*op);
+    const SchemaBase& schema = of_control ? *of_control : *op->schema;
+    const bool is_open = schema.find(kOpenAttributes) >= 0;
     Document open = Document::object();
     for (const auto& [key, value] : raw.attrs) {
-      if (is_open && op->schema->find(key) < 0 && !is_hidden_key(key)) {
+      if (is_open && schema.find(key) < 0 && !is_hidden_key(key)) {
         open[key] = value;
-      } else if (op->schema->find(key) < 0 || is_hidden_key(key)) {
+      } else if (schema.find(key) < 0 || is_hidden_key(key)) {
         hidden.emplace(key, value);
       } else if (!(version_ < 905 && (op->name == "argmax" || op->name == "argmin") && key == "axis" &&
                    value == "-1")) {
@@ -340,7 +347,7 @@ class Loader {
     if (!open.empty()) params.emplace_back(kOpenAttributes, open.dump());
     ParamsPtr parsed;
     try {
-      parsed = op->schema->parse(params, op->name, true);
+      parsed = schema.parse(params, op->name, true);
     } catch (Error& error) {
       ErrorFields outer;
       outer.node = raw.name;
@@ -352,11 +359,17 @@ class Loader {
     for (size_t i = 0; i < raw.inputs.size(); ++i)
       inputs.push_back(resolve(raw.inputs[i], nodes, where + ".inputs[" + std::to_string(i) + "]"));
     add_missing_inputs(*op, raw, parsed, &inputs);
+    std::vector<Ref<Subgraph>> bodies = load_subgraphs(*op, raw, where, depth);
+    if (of_control) {
+      NodePtr node = node_from_file(*op, raw.name, *parsed, std::move(inputs), std::move(bodies));
+      node->attrs = std::move(hidden);
+      return node;
+    }
     const size_t expected = op->variadic ? inputs.size() : static_cast<size_t>(op->num_inputs(parsed->data()));
-    if (op->subgraph_names.empty() && inputs.size() != expected)
+    if (inputs.size() != expected)
       fail(where, "operator '" + op->name + "' has the wrong number of inputs", std::to_string(expected),
            std::to_string(inputs.size()));
-    if (op->variadic && !op->count_param.empty() && op->subgraph_names.empty()) {
+    if (op->variadic && !op->count_param.empty()) {
       const AttrValue count = op->schema->get(parsed->data(), op->schema->find(op->count_param));
       const int64_t* number = std::get_if<int64_t>(&count.value);
       if (number != nullptr && *number != static_cast<int64_t>(inputs.size()))
@@ -368,8 +381,6 @@ class Loader {
       fail(where, "the nodes of this file have too many outputs", "at most " + std::to_string(kMostOutputs) + " in all",
            std::to_string(outputs) + " here");
     node->attrs = std::move(hidden);
-    load_subgraphs(*op, raw, where, depth, node.get());
-    check_control_node(*node);
     return node;
   }
 
@@ -384,11 +395,12 @@ class Loader {
     }
   }
 
-  void load_subgraphs(const Op& op, const Raw& raw, const std::string& where, int depth, Node* node) {
+  std::vector<Ref<Subgraph>> load_subgraphs(const Op& op, const Raw& raw, const std::string& where, int depth) {
     const size_t given = raw.subgraphs ? raw.subgraphs->size() : 0;
     if (given != op.subgraph_names.size())
       fail(where + ".subgraphs", "operator '" + op.name + "' has the wrong number of subgraphs",
            std::to_string(op.subgraph_names.size()), std::to_string(given));
+    std::vector<Ref<Subgraph>> bodies;
     for (size_t i = 0; i < given; ++i) {
       Ref<Subgraph> sub = make_ref<Subgraph>();
       std::vector<NodePtr> all;
@@ -399,8 +411,9 @@ class Loader {
       };
       for (Node* inner : topological_order(sub->outputs)) add(inner);
       for (const NodePtr& inner : all) add(inner.get());
-      node->subgraphs.push_back(std::move(sub));
+      bodies.push_back(std::move(sub));
     }
+    return bodies;
   }
 
   const std::string& what_;

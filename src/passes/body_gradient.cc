@@ -44,32 +44,29 @@ NodeSet upstream(const Graph& body, const std::vector<bool>& outputs) {
 
 }  // namespace
 
-void close_over_iterations(const Graph& body, const std::vector<int>& state_inputs, int first_state,
-                           std::vector<bool>& wanted, std::vector<bool>& heads) {
-  auto floating = [&](size_t s) {
-    return is_floating(body.spec(body.outputs()[static_cast<size_t>(first_state) + s]).dtype);
-  };
+void close_over_iterations(const Graph& body, const LoopSpec& loop, std::vector<bool>& wanted,
+                           std::vector<bool>& heads) {
+  auto is_floating_output = [&](size_t output) { return is_floating(body.spec(body.outputs()[output]).dtype); };
+  auto node_of = [&](size_t output) { return body.outputs()[output].node.get(); };
   for (bool changed = true; changed;) {
     changed = false;
     const NodeSet reached = downstream(body, wanted);
-    for (size_t s = 0; s < state_inputs.size(); ++s) {
-      const auto input = static_cast<size_t>(state_inputs[s]);
-      const NodeEntry& next = body.outputs()[static_cast<size_t>(first_state) + s];
-      if (wanted[input] || !floating(s) || reached.count(next.node.get()) == 0) continue;
-      wanted[input] = changed = true;
+    for (size_t s = 0; s < loop.carries(); ++s) {
+      const size_t next = loop.final_carry(s);
+      if (wanted[loop.carry(s)] || !is_floating_output(next) || reached.count(node_of(next)) == 0) continue;
+      wanted[loop.carry(s)] = changed = true;
     }
   }
   const NodeSet reached = downstream(body, wanted);
   for (size_t i = 0; i < heads.size(); ++i)
-    heads[i] =
-        heads[i] && reached.count(body.outputs()[i].node.get()) != 0 && is_floating(body.spec(body.outputs()[i]).dtype);
+    heads[i] = heads[i] && reached.count(node_of(i)) != 0 && is_floating_output(i);
   for (bool changed = true; changed;) {
     changed = false;
     const NodeSet leading = upstream(body, heads);
-    for (size_t s = 0; s < state_inputs.size(); ++s) {
-      const auto input = static_cast<size_t>(state_inputs[s]), output = static_cast<size_t>(first_state) + s;
-      if (heads[output] || !wanted[input] || leading.count(body.inputs()[input].get()) == 0) continue;
-      heads[output] = changed = true;
+    for (size_t s = 0; s < loop.carries(); ++s) {
+      const size_t slot = loop.carry(s), next = loop.final_carry(s);
+      if (heads[next] || !wanted[slot] || leading.count(body.inputs()[slot].get()) == 0) continue;
+      heads[next] = changed = true;
     }
   }
 }

@@ -1,6 +1,7 @@
 // One body of a loop or branch, differentiated and cut in two.
 #pragma once
 
+#include "graph/control/control_flow.h"
 #include "passes/gradient.h"
 
 namespace hybridnet {
@@ -16,10 +17,9 @@ struct BodyGradient {
 BodyGradient differentiate_body(Graph body, const std::vector<bool>& wanted, const std::vector<bool>& heads,
                                 bool recompute = false);
 
-// For loops: which states carry something that depends on a wanted input, and at which states a gradient arrives, in
-// this or a later iteration. Both grow to a fixpoint over the iterations. state_inputs: input of the body per state;
-// first_state: output of state 0.
-void close_over_iterations(const Graph& body, const std::vector<int>& state_inputs, int first_state,
-                           std::vector<bool>& wanted, std::vector<bool>& heads);
+// For loops: which carries hold something that depends on a wanted input, and at which carries a gradient arrives, in
+// this or a later iteration. Both grow to a fixpoint over the iterations.
+void close_over_iterations(const Graph& body, const LoopSpec& loop, std::vector<bool>& wanted,
+                           std::vector<bool>& heads);
 
 }  // namespace hybridnet

@@ -1,6 +1,7 @@
 #include "passes/gradient_nodes.h"
 
 #include "graph/control/body_graph.h"
+#include "graph/control/loop_view.h"
 #include "hybridnet/ndarray.h"
 
 namespace hybridnet {
@@ -9,12 +10,6 @@ namespace {
 constexpr double kAutodiff = 10;  // position in the pipeline
 
 const OpRef kAdd{"elemwise_add"}, kZeros{"_zeros"}, kReshape{"Reshape"};
-
-std::vector<TensorSpec> specs_of(const Graph& graph, const std::vector<NodeEntry>& entries) {
-  std::vector<TensorSpec> specs;
-  for (const NodeEntry& entry : entries) specs.push_back(graph.spec(entry));
-  return specs;
-}
 
 }  // namespace
 
@@ -42,8 +37,7 @@ NodeEntry sum(Graph& graph, const NodeEntry& a, const NodeEntry& b, const Node* 
 }
 
 Graph prepared_body(const Graph& graph, const Node& node, size_t body) {
-  const std::vector<TensorSpec> inputs = specs_of(graph, node.inputs);
-  Graph result = body_graph(node, body, body_input_specs(node, body, inputs), graph.train());
+  Graph result = graph_of_body(graph, node, body);
   run_pipeline(result, PipelineScope::current(), 0, kAutodiff, nullptr);
   return result;
 }

@@ -142,8 +142,9 @@ class NodeByNode::Run {
     std::vector<bool> asked(node.inputs.size());
     auto run_body = [&](size_t body) {
       std::vector<NDArray> arguments;
-      for (int source : body_sources(node, body)) {
-        const auto input = static_cast<size_t>(source);
+      const std::vector<bool> read = read_inputs(*node.subgraphs[body]);
+      for (size_t input = 0; input < read.size(); ++input) {
+        if (!read[input]) continue;
         asked[input] = true;
         compute({&node.inputs[input], 1});
         arguments.push_back(value(node.inputs[input]));
@@ -211,7 +212,7 @@ class NodeByNode::Run {
       return foreach_by_node(node, *graph_.body_of(node, 0), arguments);
     }
     std::vector<NDArray> results = graph_.whole(node)->call(arguments, {});
-    if (has_dynamic_shape(node)) cut_to_count(params_of<WhileLoopParams>(node).num_out_data, results);
+    if (has_dynamic_shape(node)) cut_to_count(loop_of(node).num_out, results);
     return results;
   }
 
@@ -250,12 +251,17 @@ Ref<GraphFunction> NodeByNode::function_of(const Node& node, int number, const s
 
 Ref<GraphFunction> NodeByNode::body_of(const Node& node, size_t body) {
   // A plan serves one shape: variables that change theirs would need a new one in each iteration.
-  const bool by_node =
-      control_kind(node) == ControlKind::kWhileLoop && !params_of<WhileLoopParams>(node).free_axes.empty();
+  const bool by_node = control_kind(node) == ControlKind::kWhileLoop && !loop_of(node).free_axes.empty();
   return function_of(
       node, static_cast<int>(body),
       [&] {
-        return GraphDefinition{node.subgraphs[body]->inputs, node.subgraphs[body]->outputs};
+        GraphDefinition definition{node.subgraphs[body]->inputs, node.subgraphs[body]->outputs};
+        if (control_kind(node) == ControlKind::kCond) {  // a branch is given what it reads only
+          const std::vector<bool> read = read_inputs(*node.subgraphs[body]);
+          size_t k = 0;
+          std::erase_if(definition.inputs, [&](const NodePtr&) { return !read[k++]; });
+        }
+        return definition;
       },
       by_node);
 }
@@ -264,10 +270,10 @@ Ref<GraphFunction> NodeByNode::body_of(const Node& node, size_t body) {
 Ref<GraphFunction> NodeByNode::whole(const Node& node) {
   return function_of(node, kWholeNode, [&] {
     ParamsPtr params = node.params;
-    if (control_kind(node) == ControlKind::kWhileLoop && params_of<WhileLoopParams>(node).exact) {
-      WhileLoopParams padded = params_of<WhileLoopParams>(node);
+    if (control_kind(node) == ControlKind::kWhileLoop && loop_of(node).exact) {
+      LoopSpec padded = loop_of(node);
       padded.exact = false;
-      params = ParamSchema<WhileLoopParams>::box(std::move(padded));
+      params = boxed(std::move(padded));
     }
     return definition_of_copy(node, std::move(params), static_cast<int>(node.inputs.size()));
   });

@@ -90,8 +90,8 @@ class _Body:
         self._slots.append(variable)
         return variable
 
-    def close(self, results: list[Any], keep_unread: bool = True, hoist: bool = True) -> None:
-        self.handle = _core.control_close(self._id, results, self._slots, keep_unread, hoist)
+    def close(self, results: list[Any], hoist: bool = True) -> None:
+        self.handle = _core.control_close(self._id, results, self._slots, hoist)
 
     def __enter__(self) -> _Body:
         return self
@@ -196,7 +196,7 @@ class _WhileBodies:
             self.answer = self._evaluate(_starts(call, states))
             with _Body("the condition of while_loop", rules.line_of(call.cond)) as self.condition:
                 slots = self._slots(self.condition)
-                self.condition.close([slots[0]], keep_unread=False)
+                self.condition.close([slots[0]])
         self.step = self._trace_body()
 
     def _evaluate(self, states: list[Any]) -> Any:
@@ -212,7 +212,7 @@ class _WhileBodies:
 
     def _trace_condition(self) -> _Body:
         with _Body("the condition of while_loop", rules.line_of(self._call.cond)) as condition:
-            condition.close([self._evaluate(self._slots(condition))], keep_unread=False)
+            condition.close([self._evaluate(self._slots(condition))])
         return condition
 
     def _trace_body(self) -> Step:
@@ -232,8 +232,6 @@ class _WhileBodies:
         limit = self._call.max_iterations
         if isinstance(limit, int):
             options["max_iterations"] = limit
-        else:
-            options["unbounded"] = True
         variables = [self.answer] * carried + _starts(self._call, states)
         limit = limit if isinstance(limit, Symbol) else None
         parts = _parts(
@@ -282,7 +280,7 @@ def cond(call: Cond) -> Any:
     for taken, function, what in ((True, call.then_func, "then branch"), (False, call.else_func, "else branch")):
         with _Body(f"the {what} of cond", rules.line_of(function)) as body:
             outs, nest = call.branch(taken)
-            body.close(outs, keep_unread=False, hoist=False)
+            body.close(outs, hoist=False)
         branches.append((body.handle, outs, nest))
     (then_body, then_outs, nest), (else_body, else_outs, else_nest) = branches
     call.check_branches(then_outs, nest, else_outs, else_nest)

@@ -5,7 +5,7 @@
 
 #include "casters.h"
 #include "control_bodies.h"
-#include "graph/control/control_flow.h"
+#include "graph/control/loop_view.h"
 #include "location.h"
 #include "plan/control/control_kernel.h"
 #include "traced_modes.h"
@@ -125,15 +125,13 @@ void close(Bodies& state, const CapturedBody* captured) {
   for (auto& [node, keep] : body.made) state.closed[node] = {keep, body.description};
 }
 
-BodyHandle close_body(int id, const std::vector<py::object>& results, const std::vector<Symbol>& slots,
-                      bool keep_unread, bool hoist) {
+BodyHandle close_body(int id, const std::vector<py::object>& results, const std::vector<Symbol>& slots, bool hoist) {
   OpenBody& body = open_body_of(id);
   std::vector<NodeEntry> entries;
   for (const py::object& result : results) entries.push_back(entry_of(result.ptr(), "result"));
   std::vector<NodePtr> variables;
   for (const Symbol& slot : slots) variables.push_back(slot.outputs.at(0).node);
   CaptureOptions options;
-  options.keep_unread_slots = keep_unread;
   options.hoist = hoist;
   options.made_inside = [&](const Node* node) { return body.made.count(node) != 0; };
   check_leaks(entries);
@@ -193,47 +191,18 @@ void abandon_body(int id) {
   while (!state.open.empty() && state.open.back().id >= id) close(state, nullptr);
 }
 
-// Positions of captured values among the node's inputs; each value is an input once.
-class Inputs {
- public:
-  explicit Inputs(std::vector<NodeEntry> first) : entries_(std::move(first)), num_first_(entries_.size()) {}
-  int find(const NodeEntry& entry) {
-    for (size_t i = num_first_; i < entries_.size(); ++i)
-      if (entries_[i] == entry) return static_cast<int>(i);
-    entries_.push_back(entry);
-    return static_cast<int>(entries_.size()) - 1;
-  }
-  // Where each input of the body comes from; slot s is node input first_slot + s.
-  std::vector<int> sources(const CapturedBody& body, int first_slot) {
-    std::vector<int> result(body.body->inputs.size(), -1);
-    for (size_t s = 0; s < body.slot_positions.size(); ++s)
-      if (body.slot_positions[s] >= 0)
-        result[static_cast<size_t>(body.slot_positions[s])] = first_slot + static_cast<int>(s);
-    for (size_t i = 0; i < body.captured.size(); ++i)
-      result[static_cast<size_t>(body.captured_positions[i])] = find(body.captured[i]);
-    return result;
-  }
-  std::vector<NodeEntry> take() { return std::move(entries_); }
-  void append(const NodeEntry& entry) { entries_.push_back(entry); }
-  int count() const { return static_cast<int>(entries_.size()); }
-
- private:
-  std::vector<NodeEntry> entries_;
-  const size_t num_first_;
-};
-
 std::vector<NodeEntry> entries_of(const std::vector<py::object>& objects) {
   std::vector<NodeEntry> entries;
   for (const py::object& object : objects) entries.push_back(entry_of(object.ptr(), "input"));
   return entries;
 }
 
-template <typename P>
-Symbol make_control_node(const char* op, P params, std::vector<Ref<Subgraph>> subgraphs, std::vector<NodeEntry> inputs,
+template <typename Spec>
+Symbol make_control_node(const char* op, Spec spec, std::vector<Ref<Subgraph>> subgraphs, std::vector<NodeEntry> inputs,
                          const py::object& name) {
-  params.num_args = static_cast<int32_t>(inputs.size());
-  const NodePtr node = make_node(op_registry().at(op), make_name(name.ptr(), op + 1),
-                                 ParamSchema<P>::box(std::move(params)), std::move(inputs));
+  spec.num_args = static_cast<int32_t>(inputs.size());
+  const NodePtr node =
+      make_node(op_registry().at(op), make_name(name.ptr(), op + 1), boxed(std::move(spec)), std::move(inputs));
   node->subgraphs = std::move(subgraphs);
   node->where = python_location();
   node->block = trace_state().block;
@@ -255,65 +224,57 @@ Symbol make_foreach(const BodyHandle& handle, const std::vector<py::object>& dat
   const CapturedBody& body = handle.captured;
   std::vector<NodeEntry> inputs = entries_of(data);
   for (const NodeEntry& state : entries_of(states)) inputs.push_back(state);
-  ForeachParams p;
-  const auto num_data = static_cast<long>(data.size());
-  p.in_data_locs = to_locs({body.slot_positions.begin(), body.slot_positions.begin() + num_data});
-  p.in_state_locs = to_locs({body.slot_positions.begin() + num_data, body.slot_positions.end()});
-  p.remain_locs = to_locs(body.captured_positions);
   inputs.insert(inputs.end(), body.captured.begin(), body.captured.end());
-  p.num_outputs = static_cast<int32_t>(body.body->outputs.size());
-  p.num_out_data = p.num_outputs - static_cast<int32_t>(states.size());
-  p.reverse = option(options, "reverse", false);
-  p.scalar_slices = option(options, "scalar_slices", false);
-  p.length = option<int64_t>(options, "length", -1);
-  p.truncate_gradient = option<int64_t>(options, "truncate_gradient", 0);
-  p.detach_every = option<int64_t>(options, "detach_every", 0);
-  p.checkpoint = option<std::string>(options, "checkpoint", "");
-  return make_control_node("_foreach", std::move(p), {body.body}, std::move(inputs), name);
+  LoopSpec loop;
+  loop.num_seq = static_cast<int32_t>(data.size());
+  loop.num_carry = static_cast<int32_t>(states.size());
+  loop.num_out = static_cast<int32_t>(body.body->outputs.size() - states.size());
+  loop.reverse = option(options, "reverse", false);
+  loop.scalar_slices = option(options, "scalar_slices", false);
+  if (options.contains("length")) loop.length = options["length"].cast<int64_t>();
+  loop.truncate_gradient = option<int64_t>(options, "truncate_gradient", 0);
+  loop.detach_every = option<int64_t>(options, "detach_every", 0);
+  loop.checkpoint = option<std::string>(options, "checkpoint", "");
+  return make_control_node("_foreach", std::move(loop), {body.body}, std::move(inputs), name);
+}
+
+// A body whose inputs are slots with these first values, then what it captures.
+BoundBody bound(const BodyHandle& handle, std::vector<NodeEntry> first) {
+  first.insert(first.end(), handle.captured.captured.begin(), handle.captured.captured.end());
+  return {handle.captured.body, std::move(first)};
 }
 
 Symbol make_while_loop(const BodyHandle& condition, const BodyHandle& function,
                        const std::vector<py::object>& variables, const py::object& limit, const py::dict& options,
                        const py::object& name) {
-  Inputs inputs(entries_of(variables));
-  WhileLoopParams p;
-  p.cond_input_locs = to_locs(inputs.sources(condition.captured, 0));
-  p.func_input_locs = to_locs(inputs.sources(function.captured, 0));
-  p.func_var_locs = to_locs(function.captured.slot_positions);
-  p.num_outputs = static_cast<int32_t>(function.captured.body->outputs.size());
-  p.num_out_data = p.num_outputs - static_cast<int32_t>(variables.size());
-  p.max_iterations = option<int64_t>(options, "max_iterations", 0);
-  p.unbounded = option(options, "unbounded", false);
-  p.exact = option(options, "exact", false);
-  p.scalar_slices = option(options, "scalar_slices", false);
-  p.checkpoint = option<std::string>(options, "checkpoint", "");
-  p.on_limit = option<std::string>(options, "on_limit", "stop");
-  p.free_axes = to_locs(option<std::vector<int>>(options, "free_axes", {}));
+  std::vector<NodeEntry> inputs = entries_of(variables);
+  BoundBody bodies[] = {bound(condition, inputs), bound(function, inputs)};
+  bind_bodies(inputs, bodies, variables.size());
+  LoopSpec loop;
+  loop.num_carry = static_cast<int32_t>(variables.size());
+  loop.num_out = static_cast<int32_t>(bodies[1].body->outputs.size() - variables.size());
+  if (options.contains("max_iterations")) loop.max_iterations = options["max_iterations"].cast<int64_t>();
+  loop.exact = option(options, "exact", false);
+  loop.scalar_slices = option(options, "scalar_slices", false);
+  loop.checkpoint = option<std::string>(options, "checkpoint", "");
+  loop.on_limit = option<std::string>(options, "on_limit", "stop");
+  for (int number : option<std::vector<int>>(options, "free_axes", {})) loop.free_axes.emplace_back(number);
   if (!limit.is_none()) {
-    p.limited = true;
-    inputs.append(entry_of(limit.ptr(), "max_iterations"));
+    loop.counted = true;
+    inputs.push_back(entry_of(limit.ptr(), "max_iterations"));
   }
-  return make_control_node("_while_loop", std::move(p), {condition.captured.body, function.captured.body},
-                           inputs.take(), name);
+  return make_control_node("_while_loop", std::move(loop), {bodies[0].body, bodies[1].body}, std::move(inputs), name);
 }
 
 Symbol make_cond(const py::object& pred, const BodyHandle& then_branch, const BodyHandle& else_branch, bool dynamic,
                  const py::object& name) {
-  static const OpRef copy{"_copy"};
-  const NodeEntry test = entry_of(pred.ptr(), "pred");
-  auto pred_body = make_ref<Subgraph>();
-  const NodePtr variable = make_variable("pred");
-  pred_body->inputs.push_back(variable);
-  pred_body->outputs.push_back({make_node(copy.op(), "pred_copy", copy.op().default_params, {{variable, 0}}), 0});
-  Inputs inputs({test});
-  CondParams p;
-  p.cond_input_locs = to_locs({0});
-  p.then_input_locs = to_locs(inputs.sources(then_branch.captured, 0));
-  p.else_input_locs = to_locs(inputs.sources(else_branch.captured, 0));
-  p.num_outputs = static_cast<int32_t>(then_branch.captured.body->outputs.size());
-  p.dynamic = dynamic;
-  return make_control_node("_cond", std::move(p), {pred_body, then_branch.captured.body, else_branch.captured.body},
-                           inputs.take(), name);
+  std::vector<NodeEntry> inputs{entry_of(pred.ptr(), "pred")};
+  BoundBody bodies[] = {predicate_of(inputs[0], {}), bound(then_branch, {}), bound(else_branch, {})};
+  bind_bodies(inputs, bodies);
+  BranchSpec branch;
+  branch.num_out = static_cast<int32_t>(then_branch.captured.body->outputs.size());
+  branch.dynamic = dynamic;
+  return make_control_node("_cond", branch, {bodies[0].body, bodies[1].body, bodies[2].body}, std::move(inputs), name);
 }
 
 }  // namespace

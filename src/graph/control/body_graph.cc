@@ -37,16 +37,11 @@ const Query& PipelineScope::current() {
 }
 
 std::vector<TensorSpec> body_input_specs(const Node& node, size_t body, std::span<const TensorSpec> node_inputs) {
-  std::vector<TensorSpec> specs;
-  size_t num_slices = 0;
-  bool scalar_slices = false;
+  std::vector<TensorSpec> specs(node_inputs.begin(),
+                                node_inputs.begin() + static_cast<long>(node.subgraphs[body]->inputs.size()));
   if (control_kind(node) == ControlKind::kForeach) {
-    num_slices = params_of<ForeachParams>(node).in_data_locs.size();
-    scalar_slices = params_of<ForeachParams>(node).scalar_slices;
-  }
-  for (int source : body_sources(node, body)) {
-    const TensorSpec& spec = node_inputs[static_cast<size_t>(source)];
-    specs.push_back(static_cast<size_t>(source) < num_slices ? slice_spec(spec, scalar_slices) : spec);
+    const LoopSpec& loop = loop_of(node);
+    for (size_t k = 0; k < loop.seqs(); ++k) specs[k] = slice_spec(specs[k], loop.scalar_slices);
   }
   return specs;
 }

@@ -90,26 +90,17 @@ class Capture {
 
   void order_inputs() {
     Subgraph& body = *result_.body;
-    std::unordered_map<const Node*, int> positions;
-    auto append = [&](const NodePtr& variable) {
-      positions[variable.get()] = static_cast<int>(body.inputs.size());
-      body.inputs.push_back(variable);
-    };
-    for (Node* node : topological_order(body.outputs))
-      if (node->is_variable()) append(NodePtr(node));
     for (const NodePtr& slot : slots_) {
-      const NodePtr variable = mapped({slot, 0}).node;
-      if (positions.count(variable.get()) == 0 && options_.keep_unread_slots) append(variable);
-      const auto found = positions.find(variable.get());
-      result_.slot_positions.push_back(found == positions.end() ? -1 : found->second);
+      body.inputs.push_back(mapped({slot, 0}).node);
       borders_.erase({slot, 0});
     }
-    std::vector<NodeEntry> outer(body.inputs.size());
-    for (const auto& [entry, variable] : borders_) outer[static_cast<size_t>(positions.at(variable.get()))] = entry;
-    for (size_t i = 0; i < outer.size(); ++i) {
-      if (!outer[i].node) continue;
-      result_.captured.push_back(outer[i]);
-      result_.captured_positions.push_back(static_cast<int>(i));
+    std::unordered_map<const Node*, NodeEntry> outside;
+    for (const auto& [entry, variable] : borders_) outside.emplace(variable.get(), entry);
+    for (Node* node : topological_order(body.outputs)) {
+      const auto found = outside.find(node);
+      if (found == outside.end()) continue;
+      body.inputs.push_back(NodePtr(node));
+      result_.captured.push_back(found->second);
     }
   }
 

@@ -111,46 +111,38 @@ TensorSpec in_every_iteration(TensorSpec spec, const std::vector<bool>& free) {
   return spec;
 }
 
-// States keep their specs from iteration to iteration, but for the sizes that are free. slots: input of the body per
-// state; first: output of state 0.
-void infer_loop_body(const Node& node, Body& body, const std::vector<int>& slots, size_t first,
-                     const std::vector<std::vector<bool>>& free) {
+// Carries keep their specs from iteration to iteration, but for the sizes that are free.
+void infer_loop_body(const Node& node, Body& body, const std::vector<std::vector<bool>>& free) {
+  const LoopSpec& loop = loop_of(node);
   for (int round = 0; round < kMostRounds; ++round) {
     body.run();
     bool learnt = false;
-    for (size_t s = 0; s < slots.size(); ++s) {
-      TensorSpec& in = body.input(static_cast<size_t>(slots[s]));
-      const TensorSpec after = in_every_iteration(body.output(first + s), free[s]);
+    for (size_t s = 0; s < loop.carries(); ++s) {
+      const size_t next = loop.final_carry(s);
+      TensorSpec& in = body.input(loop.carry(s));
+      const TensorSpec after = in_every_iteration(body.output(next), free[s]);
       TensorSpec merged = in;
-      if (!unify(merged, after)) throw_state_changes(node, body, s, first + s, in, after);
+      if (!unify(merged, after)) throw_state_changes(node, body, s, next, in, after);
       if (!(merged == in)) {
         in = merged;
         learnt = true;
       }
       if (!(merged == after)) {
-        const TensorSpec before = body.output(first + s);
-        body.learn_output(first + s, merged);
-        learnt = learnt || !(body.output(first + s) == before);
+        const TensorSpec before = body.output(next);
+        body.learn_output(next, merged);
+        learnt = learnt || !(body.output(next) == before);
       }
     }
     if (!learnt) return;
   }
 }
 
-// ------------------------------------------------------------------------------------------------------------- foreach
-int64_t rows_of(const TensorSpec& spec) {
-  return spec.shape.rank_known() && spec.shape.ndim() > 0 ? spec.shape[0] : kUnknownDim;
-}
-
-void infer_foreach(const Node& node, std::span<TensorSpec> in, std::span<TensorSpec> out, bool train) {
-  const auto& p = params_of<ForeachParams>(node);
-  const std::vector<int> data = to_ints(p.in_data_locs), states = to_ints(p.in_state_locs);
-  const std::vector<int> sources = body_sources(node, 0);
-  const size_t num_data = data.size(), num_out_data = static_cast<size_t>(p.num_out_data);
-
-  int64_t rows = p.length >= 0 ? p.length : kUnknownDim;
+// Number of iterations of a _foreach, from all that knows it.
+int64_t infer_rows(const Node& node, std::span<const TensorSpec> in, std::span<const TensorSpec> out) {
+  const LoopSpec& loop = loop_of(node);
+  int64_t rows = loop.length.value_or(kUnknownDim);
   auto see_rows = [&](const TensorSpec& spec, const std::string& what) {
-    const int64_t given = rows_of(spec);
+    const int64_t given = spec.shape.rank_known() && spec.shape.ndim() > 0 ? spec.shape[0] : kUnknownDim;
     if (given == kUnknownDim) return;
     if (rows != kUnknownDim && rows != given) {
       throw ShapeError({.op = node.op->name,
@@ -162,7 +154,7 @@ void infer_foreach(const Node& node, std::span<TensorSpec> in, std::span<TensorS
     }
     rows = given;
   };
-  for (size_t i = 0; i < num_data; ++i) {
+  for (size_t i = 0; i < loop.seqs(); ++i) {
     if (in[i].shape.rank_known() && in[i].shape.ndim() == 0) {
       throw ShapeError({.op = node.op->name,
                         .node = node.name,
@@ -172,81 +164,62 @@ void infer_foreach(const Node& node, std::span<TensorSpec> in, std::span<TensorS
     }
     see_rows(in[i], "data " + std::to_string(i));
   }
-  for (size_t i = 0; i < num_out_data; ++i) see_rows(out[i], "output " + std::to_string(i));
-
-  Body body(node, 0, train);
-  for (size_t k = 0; k < body.num_inputs(); ++k) {
-    const auto source = static_cast<size_t>(sources[k]);
-    body.input(k) = source < num_data ? slice_spec(in[source], p.scalar_slices) : in[source];
-  }
-  for (size_t i = 0; i < num_out_data; ++i) body.learn_output(i, without_rows(out[i]));
-  for (size_t s = 0; s < states.size(); ++s)
-    learn(body.input(static_cast<size_t>(states[s])), out[num_out_data + s], node, "state " + std::to_string(s));
-  infer_loop_body(node, body, states, num_out_data, std::vector<std::vector<bool>>(states.size()));
-
-  for (size_t k = 0; k < body.num_inputs(); ++k) {
-    const auto source = static_cast<size_t>(sources[k]);
-    const TensorSpec& found = body.input(k);
-    if (source >= num_data) {
-      learn(in[source], found, node, "input " + std::to_string(source));
-    } else if (in[source].shape.rank_known() && in[source].shape.ndim() == 1) {
-      learn(in[source], {Shape{rows}, found.dtype}, node, "data " + std::to_string(source));
-    } else {
-      learn(in[source], with_rows(found, rows), node, "data " + std::to_string(source));
-    }
-  }
-  for (size_t i = 0; i < num_out_data; ++i)
-    learn(out[i], with_rows(body.output(i), rows), node, "output " + std::to_string(i));
-  for (size_t s = 0; s < states.size(); ++s)
-    learn(out[num_out_data + s], body.input(static_cast<size_t>(states[s])), node, "state " + std::to_string(s));
+  for (size_t i = 0; i < loop.outs(); ++i) see_rows(out[i], "output " + std::to_string(i));
+  return rows;
 }
 
-// ---------------------------------------------------------------------------------------------------------- while_loop
-void infer_while_loop(const Node& node, std::span<TensorSpec> in, std::span<TensorSpec> out, bool train) {
-  const auto& p = params_of<WhileLoopParams>(node);
-  const std::vector<int> cond_sources = body_sources(node, 0), sources = body_sources(node, 1);
-  const std::vector<int> variables = to_ints(p.func_var_locs);
-  const size_t num_out_data = static_cast<size_t>(p.num_out_data);
-  const int64_t rows = p.exact || p.unbounded ? kUnknownDim : p.max_iterations;
-  const std::vector<std::vector<bool>> free = free_sizes(p);
+void check_one_element(const Node& node, const char* what, const TensorSpec& test, const char* fix) {
+  if (!test.shape.known() || test.shape.size() == 1) return;
+  throw ShapeError({.op = node.op->name,
+                    .node = node.name,
+                    .input = what,
+                    .expected = "one element",
+                    .given = test.str(),
+                    .fix = fix});
+}
 
-  Body condition(node, 0, train), body(node, 1, train);
-  for (size_t k = 0; k < body.num_inputs(); ++k) body.input(k) = in[static_cast<size_t>(sources[k])];
-  for (size_t i = 0; i < num_out_data; ++i) body.learn_output(i, without_rows(out[i]));
-  for (size_t s = 0; s < variables.size(); ++s) {
-    TensorSpec& slot = body.input(static_cast<size_t>(variables[s]));
+void infer_loop(const Node& node, std::span<TensorSpec> in, std::span<TensorSpec> out, bool train) {
+  const LoopSpec& loop = loop_of(node);
+  const bool is_while = control_kind(node) == ControlKind::kWhileLoop;
+  const char* const carry = is_while ? "variable " : "state ";
+  const int64_t rows = !is_while    ? infer_rows(node, in, out)
+                       : loop.exact ? kUnknownDim
+                                    : loop.max_iterations.value_or(kUnknownDim);
+  const std::vector<std::vector<bool>> free = free_sizes(loop);
+
+  Body body(node, node.subgraphs.size() - 1, train);
+  for (size_t k = 0; k < loop.slots(); ++k)
+    body.input(k) = k < loop.seqs() ? slice_spec(in[k], loop.scalar_slices) : in[k];
+  for (size_t i = 0; i < loop.outs(); ++i) body.learn_output(i, without_rows(out[i]));
+  for (size_t s = 0; s < loop.carries(); ++s) {
+    TensorSpec& slot = body.input(loop.carry(s));
     slot = in_every_iteration(slot, free[s]);
-    learn(slot, in_every_iteration(out[num_out_data + s], free[s]), node, "variable " + std::to_string(s));
+    learn(slot, in_every_iteration(out[loop.final_carry(s)], free[s]), node, carry + std::to_string(s));
   }
-  infer_loop_body(node, body, variables, num_out_data, free);
-  for (size_t k = 0; k < body.num_inputs(); ++k)
-    learn(in[static_cast<size_t>(sources[k])], body.input(k), node, "input " + std::to_string(sources[k]));
+  infer_loop_body(node, body, free);
+  for (size_t k = 0; k < loop.slots(); ++k) {
+    if (k >= loop.seqs())
+      learn(in[k], body.input(k), node, "input " + std::to_string(k));
+    else if (in[k].shape.rank_known() && in[k].shape.ndim() == 1)
+      learn(in[k], {Shape{rows}, body.input(k).dtype}, node, "data " + std::to_string(k));
+    else
+      learn(in[k], with_rows(body.input(k), rows), node, "data " + std::to_string(k));
+  }
 
-  for (size_t k = 0; k < condition.num_inputs(); ++k) {
-    condition.input(k) = in[static_cast<size_t>(cond_sources[k])];
-    for (size_t s = 0; s < variables.size(); ++s)
-      if (sources[static_cast<size_t>(variables[s])] == cond_sources[k])
-        condition.input(k) = in_every_iteration(condition.input(k), free[s]);
+  if (is_while) {
+    Body condition(node, 0, train);
+    for (size_t k = 0; k < loop.slots(); ++k)
+      condition.input(k) = k < loop.carries() ? in_every_iteration(in[k], free[k]) : in[k];
+    condition.run();
+    for (size_t k = 0; k < loop.slots(); ++k) learn(in[k], condition.input(k), node, "input " + std::to_string(k));
+    check_one_element(node, "cond", condition.output(0), "reduce the condition with max() (any) or min() (all)");
+    learn(out[loop.final_carry(loop.carries())], {loop.scalar_slices ? Shape::scalar() : Shape{1}, DType::kInt64}, node,
+          "count");
   }
-  condition.run();
-  for (size_t k = 0; k < condition.num_inputs(); ++k)
-    learn(in[static_cast<size_t>(cond_sources[k])], condition.input(k), node,
-          "input " + std::to_string(cond_sources[k]));
-  const TensorSpec test = condition.output(0);
-  if (test.shape.known() && test.shape.size() != 1) {
-    throw ShapeError({.op = node.op->name,
-                      .node = node.name,
-                      .input = "cond",
-                      .expected = "one element",
-                      .given = test.str(),
-                      .fix = "reduce the condition with max() (any) or min() (all)"});
-  }
-  for (size_t i = 0; i < num_out_data; ++i)
+  for (size_t i = 0; i < loop.outs(); ++i)
     learn(out[i], with_rows(body.output(i), rows), node, "output " + std::to_string(i));
-  for (size_t s = 0; s < variables.size(); ++s)
-    learn(out[num_out_data + s], body.input(static_cast<size_t>(variables[s])), node, "variable " + std::to_string(s));
-  learn(out[num_out_data + variables.size()], {p.scalar_slices ? Shape::scalar() : Shape{1}, DType::kInt64}, node,
-        "count");
+  for (size_t s = 0; s < loop.carries(); ++s)
+    learn(out[loop.final_carry(s)], body.input(loop.carry(s)), node, carry + std::to_string(s));
 }
 
 // ---------------------------------------------------------------------------------------------------------------- cond
@@ -275,43 +248,29 @@ TensorSpec join(const TensorSpec& one, const TensorSpec& other) {
 }
 
 void infer_cond(const Node& node, std::span<TensorSpec> in, std::span<TensorSpec> out, bool train) {
-  const auto& p = params_of<CondParams>(node);
-  const size_t common = static_cast<size_t>(p.num_outputs - p.then_extra - p.else_extra);
-  auto run = [&](Body& body, size_t index) {
-    const std::vector<int> sources = body_sources(node, index);
-    for (size_t k = 0; k < body.num_inputs(); ++k) body.input(k) = in[static_cast<size_t>(sources[k])];
-    if (index > 0 && !p.dynamic)
-      for (size_t i = 0; i < common; ++i) body.learn_output(i, out[i]);
+  const BranchSpec& branch = branch_of(node);
+  Body bodies[] = {{node, 0, train}, {node, 1, train}, {node, 2, train}};
+  for (size_t b = 0; b < 3; ++b) {
+    Body& body = bodies[b];
+    for (size_t k = 0; k < in.size(); ++k) body.input(k) = in[k];
+    if (b > 0 && !branch.dynamic)
+      for (size_t i = 0; i < branch.outs(); ++i) body.learn_output(i, out[i]);
     body.run();
-    for (size_t k = 0; k < body.num_inputs(); ++k)
-      learn(in[static_cast<size_t>(sources[k])], body.input(k), node, "input " + std::to_string(sources[k]));
-  };
-  Body pred(node, 0, train), then_body(node, 1, train), else_body(node, 2, train);
-  run(pred, 0);
-  const TensorSpec test = pred.output(0);
-  if (test.shape.known() && test.shape.size() != 1) {
-    throw ShapeError({.op = node.op->name,
-                      .node = node.name,
-                      .input = "pred",
-                      .expected = "one element",
-                      .given = test.str(),
-                      .fix = "reduce it with max() (any) or min() (all)"});
+    for (size_t k = 0; k < in.size(); ++k) learn(in[k], body.input(k), node, "input " + std::to_string(k));
+    if (b == 0) check_one_element(node, "pred", body.output(0), "reduce it with max() (any) or min() (all)");
   }
-  run(then_body, 1);
-  run(else_body, 2);
-  for (size_t i = 0; i < common; ++i) {
-    const TensorSpec one = then_body.output(i), other = else_body.output(i);
+  for (size_t i = 0; i < branch.outs(); ++i) {
+    const TensorSpec one = bodies[1].output(i), other = bodies[2].output(i);
     TensorSpec both = one;
-    if (p.dynamic)
+    if (branch.dynamic)
       both = join(one, other);
     else if (!unify(both, other))
-      throw_branches_differ(node, i, then_body, one, else_body, other);
+      throw_branches_differ(node, i, bodies[1], one, bodies[2], other);
     learn(out[i], both, node, "output " + std::to_string(i));
   }
-  const size_t then_extra = static_cast<size_t>(p.then_extra);
-  for (size_t i = 0; i < then_extra; ++i) learn(out[common + i], then_body.output(common + i), node, "extra output");
-  for (size_t i = 0; i < static_cast<size_t>(p.else_extra); ++i)
-    learn(out[common + then_extra + i], else_body.output(common + i), node, "extra output");
+  for (size_t b = 0; b < 2; ++b)
+    for (size_t i = branch.outs(); i < branch.outputs_of(b); ++i)
+      learn(out[branch.output_of(b, i)], bodies[b + 1].output(i), node, "extra output");
 }
 
 void check_body(const Node& node) {
@@ -335,30 +294,8 @@ void infer_node(const Node& node, std::span<TensorSpec> in, std::span<TensorSpec
     return;
   }
   check_body(node);
-  if (kind == ControlKind::kForeach) return infer_foreach(node, in, out, train);
-  if (kind == ControlKind::kWhileLoop) return infer_while_loop(node, in, out, train);
-  infer_cond(node, in, out, train);
-}
-
-std::vector<int> body_sources(const Node& node, size_t body) {
-  switch (control_kind(node)) {
-    case ControlKind::kWhileLoop: {
-      const auto& p = params_of<WhileLoopParams>(node);
-      return to_ints(body == 0 ? p.cond_input_locs : p.func_input_locs);
-    }
-    case ControlKind::kCond: {
-      const auto& p = params_of<CondParams>(node);
-      return to_ints(body == 0 ? p.cond_input_locs : body == 1 ? p.then_input_locs : p.else_input_locs);
-    }
-    default: {
-      const auto& p = params_of<ForeachParams>(node);
-      std::vector<int> sources(p.in_data_locs.size() + p.in_state_locs.size() + p.remain_locs.size(), 0);
-      int input = 0;
-      for (const OptionalInts* list : {&p.in_data_locs, &p.in_state_locs, &p.remain_locs})
-        for (int at : to_ints(*list)) sources.at(static_cast<size_t>(at)) = input++;
-      return sources;
-    }
-  }
+  if (kind == ControlKind::kCond) return infer_cond(node, in, out, train);
+  infer_loop(node, in, out, train);
 }
 
 namespace {
@@ -376,35 +313,35 @@ bool any_in_bodies(const Node& node, Test test) {
 bool has_dynamic_shape(const Node& node) {
   if (!node.op) return false;
   if (node.op->data_dependent_shape || (node.op->is_lazy && node.op->is_lazy(node.params->data()))) return true;
-  if (control_kind(node) == ControlKind::kCond && params_of<CondParams>(node).dynamic) return true;
+  if (control_kind(node) == ControlKind::kCond && branch_of(node).dynamic) return true;
   if (control_kind(node) == ControlKind::kWhileLoop) {
-    const auto& p = params_of<WhileLoopParams>(node);
-    if (p.exact || !p.free_axes.empty() || (p.unbounded && p.num_out_data > 0)) return true;
+    const LoopSpec& loop = loop_of(node);
+    if (loop.exact || !loop.free_axes.empty() || (!loop.max_iterations && loop.num_out > 0)) return true;
   }
   return has_dynamic_body(node);
 }
 
 bool has_dynamic_body(const Node& node) { return any_in_bodies(node, has_dynamic_shape); }
 
-bool is_bounded_for_gradient(const WhileLoopParams& params) {
-  constexpr int64_t kMostIterationsKept = 8192;
-  const bool has_checkpoints = !params.checkpoint.empty() && !params.exact && params.free_axes.empty();
-  return !params.unbounded && (params.max_iterations <= kMostIterationsKept || has_checkpoints);
+bool is_bounded_for_gradient(const LoopSpec& loop) {
+  constexpr int64_t kMaxIterationsKept = 8192;
+  const bool has_checkpoints = !loop.checkpoint.empty() && !loop.exact && loop.free_axes.empty();
+  return loop.max_iterations && (*loop.max_iterations <= kMaxIterationsKept || has_checkpoints);
 }
 
 bool is_unbounded(const Node& node) {
-  return control_kind(node) == ControlKind::kWhileLoop && !is_bounded_for_gradient(params_of<WhileLoopParams>(node));
+  return control_kind(node) == ControlKind::kWhileLoop && !is_bounded_for_gradient(loop_of(node));
 }
 
 bool has_unbounded_body(const Node& node) {
   return any_in_bodies(node, [](const Node& inner) { return is_unbounded(inner) || has_unbounded_body(inner); });
 }
 
-std::vector<std::vector<bool>> free_sizes(const WhileLoopParams& params) {
-  std::vector<std::vector<bool>> free(params.func_var_locs.size());
-  for (size_t i = 0; i + 1 < params.free_axes.size(); i += 2) {
-    const auto axis = static_cast<size_t>(*params.free_axes[i + 1]);
-    std::vector<bool>& sizes = free.at(static_cast<size_t>(*params.free_axes[i]));
+std::vector<std::vector<bool>> free_sizes(const LoopSpec& loop) {
+  std::vector<std::vector<bool>> free(loop.carries());
+  for (size_t i = 0; i + 1 < loop.free_axes.size(); i += 2) {
+    const auto axis = static_cast<size_t>(*loop.free_axes[i + 1]);
+    std::vector<bool>& sizes = free.at(static_cast<size_t>(*loop.free_axes[i]));
     sizes.resize(std::max(sizes.size(), axis + 1));
     sizes[axis] = true;
   }
@@ -464,20 +401,12 @@ bool is_auxiliary_input(const Node& node, size_t input) {
            static_cast<int>(input) >= count_arguments.load()(node.params->data());
   }
   if (node.subgraphs.empty()) return input < node.op->inputs.size() && node.op->inputs[input].auxiliary;
-  for (size_t b = 0; b < node.subgraphs.size(); ++b) {
-    const Subgraph& body = *node.subgraphs[b];
-    const std::vector<int> sources = body_sources(node, b);
-    for (const Node* inner : topological_order(body.outputs)) {
-      for (size_t i = 0; i < inner->inputs.size(); ++i) {
-        const NodePtr& variable = inner->inputs[i].node;
-        if (!variable->is_variable()) continue;
-        const auto at = std::find(body.inputs.begin(), body.inputs.end(), variable);
-        if (at == body.inputs.end() ||
-            sources[static_cast<size_t>(at - body.inputs.begin())] != static_cast<int>(input))
-          continue;
-        if (is_auxiliary_input(*inner, i)) return true;
-      }
-    }
+  for (const Ref<Subgraph>& body : node.subgraphs) {
+    if (input >= body->inputs.size()) continue;  // a count, which bodies do not see
+    const Node* const variable = body->inputs[input].get();
+    for (const Node* inner : topological_order(body->outputs))
+      for (size_t i = 0; i < inner->inputs.size(); ++i)
+        if (inner->inputs[i].node.get() == variable && is_auxiliary_input(*inner, i)) return true;
   }
   return false;
 }

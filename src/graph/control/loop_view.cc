@@ -7,32 +7,16 @@
 namespace hybridnet {
 namespace {
 
-std::vector<TensorSpec> input_specs(const Graph& graph, const Node& node) {
-  std::vector<TensorSpec> specs;
-  for (const NodeEntry& input : node.inputs) specs.push_back(graph.spec(input));
-  return specs;
-}
+const OpRef kCopy{"_copy"}, kForeach{"_foreach"}, kWhileLoop{"_while_loop"};
 
-Graph body_of(const Graph& graph, const Node& node, size_t body) {
-  return body_graph(node, body, body_input_specs(node, body, input_specs(graph, node)), graph.train());
-}
-
-bool all_different(const OptionalInts& numbers) {
-  for (size_t i = 0; i < numbers.size(); ++i)
-    if (std::find(numbers.begin(), numbers.begin() + static_cast<long>(i), numbers[i]) !=
-        numbers.begin() + static_cast<long>(i))
-      return false;
-  return true;
-}
-
-// A body whose inputs are those that have kept a slot, in the order of the slots; nothing reads the others any more.
+// A body with the slots that were kept, in their order; nothing reads the other inputs of the graph any more.
 class FrozenBody {
  public:
   FrozenBody(const Graph& graph, const std::vector<NodeEntry>& outputs)
       : graph_(graph), whole_(freeze(graph, outputs)) {}
-  int64_t keep(const NodePtr& input) {
-    kept_.push_back(whole_->inputs[static_cast<size_t>(graph_.input_index(input.get()))]);
-    return static_cast<int64_t>(kept_.size()) - 1;
+  void keep(const NodePtr& input, const NodeEntry& outer) {
+    kept_.push_back(input ? whole_->inputs[static_cast<size_t>(graph_.input_index(input.get()))]
+                          : body_variable(outer));
   }
   Ref<Subgraph> subgraph() {
     whole_->inputs = std::move(kept_);
@@ -45,75 +29,60 @@ class FrozenBody {
   std::vector<NodePtr> kept_;
 };
 
+bool is_read(const Graph& graph, const NodePtr& input) { return input && !graph.clients({input, 0}).empty(); }
+
 }  // namespace
 
 int64_t rows_of(const Graph& graph, const Node& node) {
-  const auto& p = params_of<ForeachParams>(node);
-  return p.in_data_locs.empty() ? p.length : graph.spec(node.inputs[0]).shape[0];
+  const LoopSpec& loop = loop_of(node);
+  return rows_of(loop, loop.num_seq > 0 ? graph.spec(node.inputs[0]) : TensorSpec{});
+}
+
+Graph graph_of_body(const Graph& graph, const Node& node, size_t body) {
+  std::vector<TensorSpec> specs;
+  for (const NodeEntry& input : node.inputs) specs.push_back(graph.spec(input));
+  return body_graph(node, body, body_input_specs(node, body, specs), graph.train());
+}
+
+void move_readers(Graph& graph, Node& node, const std::vector<NodeEntry>& now) {
+  const NodePtr self(&node);
+  for (uint32_t i = 0; i < now.size(); ++i)
+    if (graph.contains(self.get()) && graph.is_used(*self, static_cast<int>(i))) graph.replace({self, i}, now[i]);
+}
+
+void for_each_node(Graph& graph, std::initializer_list<ControlKind> kinds, const std::function<void(Node&)>& rewrite,
+                   Walk walk) {
+  std::vector<NodePtr> nodes;
+  for (Node* node : graph.order())
+    if (std::find(kinds.begin(), kinds.end(), control_kind(*node)) != kinds.end()) nodes.emplace_back(node);
+  if (walk == Walk::kReadersFirst) std::reverse(nodes.begin(), nodes.end());
+  for (const NodePtr& node : nodes)
+    if (graph.contains(node.get())) rewrite(*node);
 }
 
 bool LoopView::can_view(const Node& node) {
-  if (control_kind(node) == ControlKind::kForeach) return true;
-  if (control_kind(node) != ControlKind::kWhileLoop || has_dynamic_shape(node)) return false;
-  const auto& p = params_of<WhileLoopParams>(node);
-  const std::optional<int64_t> limit = static_cast<int64_t>(node.inputs.size()) - 1;
-  auto is_read = [&](const OptionalInts& locs) { return std::find(locs.begin(), locs.end(), limit) != locs.end(); };
-  if (p.limited && (is_read(p.func_input_locs) || is_read(p.cond_input_locs))) return false;
-  return all_different(p.func_input_locs) && all_different(p.cond_input_locs) && all_different(p.func_var_locs);
+  const ControlKind kind = control_kind(node);
+  return kind == ControlKind::kForeach || (kind == ControlKind::kWhileLoop && !has_dynamic_shape(node));
 }
 
 LoopView::LoopView(const Graph& graph, const Node& node)
-    : body(body_of(graph, node, node.subgraphs.size() - 1)), params_(node.params) {
-  if (control_kind(node) == ControlKind::kForeach) {
+    : spec(loop_of(node)), body(graph_of_body(graph, node, node.subgraphs.size() - 1)) {
+  if (control_kind(node) == ControlKind::kForeach)
     rows_ = rows_of(graph, node);
-    take_foreach(node);
-  } else {
-    condition = body_of(graph, node, 0);
-    take_while(node);
+  else
+    condition = graph_of_body(graph, node, 0);
+  for (size_t k = 0; k < spec.slots(); ++k) {
+    const Slot slot{node.inputs[k], body.inputs()[k],
+                    condition && is_read(*condition, condition->inputs()[k]) ? condition->inputs()[k] : nullptr};
+    if (k < spec.seqs())
+      data.push_back(slot);
+    else if (const int output = static_cast<int>(spec.outs() + carries.size()); k < spec.first_invariant())
+      carries.push_back({slot, output, output});
+    else if (slot.tested || is_read(body, slot.inner))
+      captured.push_back({slot.outer, is_read(body, slot.inner) ? slot.inner : nullptr, slot.tested});
   }
-}
-
-void LoopView::take_foreach(const Node& node) {
-  const auto& p = params_of<ForeachParams>(node);
-  const std::vector<int> sources = body_sources(node, 0);
-  auto slot = [&](int at) {
-    const auto input = static_cast<size_t>(at);
-    return Slot{node.inputs[static_cast<size_t>(sources[input])], body.inputs()[input], nullptr};
-  };
-  for (int at : to_ints(p.in_data_locs)) data.push_back(slot(at));
-  for (int at : to_ints(p.remain_locs)) captured.push_back(slot(at));
-  for (int i = 0; i < p.num_out_data; ++i) outs.push_back({i, i});
-  int output = p.num_out_data;
-  for (int at : to_ints(p.in_state_locs)) {
-    states.push_back({slot(at), output, output});
-    ++output;
-  }
-  if (p.counted) count = node.inputs.back();
-}
-
-void LoopView::take_while(const Node& node) {
-  const auto& p = params_of<WhileLoopParams>(node);
-  const std::vector<int> sources = body_sources(node, 1), tested = body_sources(node, 0);
-  const std::vector<int> variables = to_ints(p.func_var_locs);
-  std::vector<Slot> slots;  // per input of the node
-  for (const NodeEntry& input : node.inputs) slots.push_back({input, nullptr, nullptr});
-  for (size_t k = 0; k < sources.size(); ++k) slots[static_cast<size_t>(sources[k])].inner = body.inputs()[k];
-  for (size_t k = 0; k < tested.size(); ++k) slots[static_cast<size_t>(tested[k])].tested = condition->inputs()[k];
-  for (int i = 0; i < p.num_out_data; ++i) outs.push_back({i, i});
-  int output = p.num_out_data;
-  for (int variable : variables) {
-    states.push_back({slots[static_cast<size_t>(sources[static_cast<size_t>(variable)])], output, output});
-    ++output;
-  }
-  if (p.limited) {
-    count = node.inputs.back();
-    slots.pop_back();
-  }
-  for (const Slot& slot : slots) {
-    const bool is_state = std::any_of(states.begin(), states.end(),
-                                      [&](const State& s) { return slot.inner && s.slot.inner == slot.inner; });
-    if (!is_state && (slot.inner || slot.tested)) captured.push_back(slot);
-  }
+  for (int i = 0; i < spec.num_out; ++i) outs.push_back({i, i});
+  if (spec.counted) count = node.inputs.back();
 }
 
 int LoopView::output_of(const NodeEntry& value) {
@@ -122,91 +91,97 @@ int LoopView::output_of(const NodeEntry& value) {
   return found != outputs.end() ? static_cast<int>(found - outputs.begin()) : body.add_output(value);
 }
 
-void LoopView::add_state(const NodeEntry& init, const TensorSpec& spec, const std::string& name,
+void LoopView::add_carry(const NodeEntry& init, const TensorSpec& spec, const std::string& name,
                          const NodeEntry& next) {
   const NodePtr inner = body.add_input(name, spec);
-  states.push_back({{init, inner, nullptr}, output_of(next), -1});
+  carries.push_back({{init, inner, nullptr}, output_of(next), -1});
 }
 
-NodePtr LoopView::put_together(Graph& graph, const Node& node) {
-  const NodePtr made = has_condition() ? put_while(graph, node) : put_foreach(graph, node);
-  made->attrs = node.attrs;
+const LoopView::Slot& LoopView::add_sequence(const NodeEntry& outer, const TensorSpec& slice, const std::string& name) {
+  return data.emplace_back(Slot{outer, body.add_input(name, slice), nullptr});
+}
+
+const LoopView::Slot& LoopView::add_invariant(const NodeEntry& outer) {
+  return captured.emplace_back(Slot{outer, body.add_input(outer.node->name, outer.node->specs[outer.index]), nullptr});
+}
+
+const LoopView::Slot* LoopView::find(const std::vector<Slot>& slots, const NodeEntry& entry) {
+  const auto found =
+      std::find_if(slots.begin(), slots.end(), [&](const Slot& slot) { return slot.inner == entry.node; });
+  return found == slots.end() ? nullptr : &*found;
+}
+
+NodePtr LoopView::put_together(Graph& graph, const Node& origin) const {
+  std::vector<NodeEntry> outputs;
+  for (const Out& out : outs) outputs.push_back(entry(out.value));
+  for (const Carry& carry : carries) outputs.push_back(entry(carry.next));
+  FrozenBody frozen(body, outputs);
+  std::optional<FrozenBody> test;
+  if (condition) test.emplace(*condition, condition->outputs());
+  std::vector<NodeEntry> inputs;
+  auto place = [&](const Slot& slot) {
+    inputs.push_back(slot.outer);
+    frozen.keep(slot.inner, slot.outer);
+    if (test) test->keep(slot.tested, slot.outer);
+  };
+  LoopSpec p = spec;
+  const std::vector<Node*> reached = topological_order(outputs);
+  auto is_needed = [&](const Slot& slot) {
+    return slot.tested || std::find(reached.begin(), reached.end(), slot.inner.get()) != reached.end();
+  };
+  for (const Slot& slot : data)
+    if (is_needed(slot)) place(slot);
+  p.num_seq = static_cast<int32_t>(inputs.size());
+  for (const Carry& carry : carries) place(carry.slot);
+  p.num_carry = static_cast<int32_t>(carries.size());
+  for (const Slot& slot : captured)
+    if (is_needed(slot)) place(slot);
+  if (count) inputs.push_back(*count);
+  p.counted = count.has_value();
+  p.num_args = static_cast<int32_t>(inputs.size());
+  p.num_out = static_cast<int32_t>(outs.size());
+  if (!condition) p.length = p.num_seq > 0 ? std::optional<int64_t>() : rows_;
+  std::vector<Ref<Subgraph>> bodies;
+  if (test) bodies.push_back(test->subgraph());
+  bodies.push_back(frozen.subgraph());
+  const Op& op = condition ? kWhileLoop.op() : kForeach.op();
+  const NodePtr made = graph.add(op, boxed(std::move(p)), std::move(inputs), &origin, std::move(bodies));
+  made->attrs = origin.attrs;
   return made;
 }
 
-std::vector<NodeEntry> LoopView::body_outputs() const {
-  std::vector<NodeEntry> outputs;
-  for (const Out& out : outs) outputs.push_back(entry(out.value));
-  for (const State& state : states) outputs.push_back(entry(state.next));
-  return outputs;
-}
-
-NodePtr LoopView::put_foreach(Graph& graph, const Node& node) {
-  ForeachParams p = params_->as<ForeachParams>();
-  FrozenBody frozen(body, body_outputs());
-  std::vector<NodeEntry> inputs;
-  auto place = [&](const Slot& slot) -> int64_t {
-    inputs.push_back(slot.outer);
-    return frozen.keep(slot.inner);
-  };
-  p.in_data_locs.clear();
-  p.in_state_locs.clear();
-  p.remain_locs.clear();
-  for (const Slot& slot : data) p.in_data_locs.push_back(place(slot));
-  for (const State& state : states) p.in_state_locs.push_back(place(state.slot));
-  for (const Slot& slot : captured) p.remain_locs.push_back(place(slot));
-  if (data.empty()) p.length = rows_;
-  if (count) inputs.push_back(*count);
-  p.num_args = static_cast<int32_t>(inputs.size());
-  p.num_out_data = static_cast<int32_t>(outs.size());
-  p.num_outputs = static_cast<int32_t>(outs.size() + states.size());
-  return graph.add(*node.op, ParamSchema<ForeachParams>::box(std::move(p)), std::move(inputs), &node,
-                   {frozen.subgraph()});
-}
-
-NodePtr LoopView::put_while(Graph& graph, const Node& node) {
-  WhileLoopParams p = params_->as<WhileLoopParams>();
-  FrozenBody frozen(body, body_outputs()), test(*condition, condition->outputs());
-  std::vector<NodeEntry> inputs;
-  p.func_input_locs.clear();
-  p.func_var_locs.clear();
-  p.cond_input_locs.clear();
-  auto place = [&](const Slot& slot) {
-    const auto number = static_cast<int64_t>(inputs.size());
-    inputs.push_back(slot.outer);
-    if (slot.tested) {
-      test.keep(slot.tested);
-      p.cond_input_locs.push_back(number);
-    }
-    if (!slot.inner) return;
-    frozen.keep(slot.inner);
-    p.func_input_locs.push_back(number);
-  };
-  for (const State& state : states) {
-    p.func_var_locs.push_back(static_cast<int64_t>(p.func_input_locs.size()));
-    place(state.slot);
-  }
-  for (const Slot& slot : captured) place(slot);
-  if (count) inputs.push_back(*count);
-  p.num_args = static_cast<int32_t>(inputs.size());
-  p.num_out_data = static_cast<int32_t>(outs.size());
-  p.num_outputs = static_cast<int32_t>(outs.size() + states.size());
-  return graph.add(*node.op, ParamSchema<WhileLoopParams>::box(std::move(p)), std::move(inputs), &node,
-                   {test.subgraph(), frozen.subgraph()});
-}
-
-void LoopView::replace(Graph& graph, Node& node, const NodePtr& made, const std::vector<NodeEntry>& others) {
+void LoopView::replace(Graph& graph, Node& node, const NodePtr& made, const std::vector<NodeEntry>& others) const {
   std::vector<NodeEntry> now = others;
   now.resize(node.specs.size());
   for (size_t i = 0; i < outs.size(); ++i)
-    if (outs[i].output >= 0) now[static_cast<size_t>(outs[i].output)] = {made, static_cast<uint32_t>(output_of_out(i))};
-  for (size_t s = 0; s < states.size(); ++s)
-    if (states[s].output >= 0)
-      now[static_cast<size_t>(states[s].output)] = {made, static_cast<uint32_t>(output_of_state(s))};
-  if (has_condition()) now.back() = {made, static_cast<uint32_t>(made->specs.size()) - 1};  // number of iterations
-  const NodePtr self(&node);
-  for (uint32_t i = 0; i < self->specs.size(); ++i)
-    if (graph.contains(self.get()) && graph.is_used(*self, static_cast<int>(i))) graph.replace({self, i}, now[i]);
+    if (outs[i].output >= 0) now[static_cast<size_t>(outs[i].output)] = out(made, i);
+  for (size_t s = 0; s < carries.size(); ++s)
+    if (carries[s].output >= 0) now[static_cast<size_t>(carries[s].output)] = final_carry(made, s);
+  if (has_condition()) now.back() = final_carry(made, carries.size());  // number of iterations
+  move_readers(graph, node, now);
+}
+
+// ---------------------------------------------------------------------------------------------------- branches
+BoundBody bound_body(const Node& node, size_t body) { return {node.subgraphs[body], node.inputs}; }
+
+BoundBody predicate_of(const NodeEntry& value, const TensorSpec& spec) {
+  const NodePtr variable = make_variable("pred");
+  const NodePtr copy = make_node(kCopy.op(), "pred_copy", kCopy.op().default_params, {{variable, 0}});
+  if (spec.known()) variable->specs = copy->specs = {spec};
+  auto body = make_ref<Subgraph>();
+  body->inputs = {variable};
+  body->outputs = {{copy, 0}};
+  return {std::move(body), {value}};
+}
+
+NodePtr add_cond(Graph& graph, const Node& like, BranchSpec spec, std::array<BoundBody, 3> bodies) {
+  std::vector<NodeEntry> inputs;
+  bind_bodies(inputs, bodies);
+  spec.num_args = static_cast<int32_t>(inputs.size());
+  const NodePtr made =
+      graph.add(*like.op, boxed(spec), std::move(inputs), &like, {bodies[0].body, bodies[1].body, bodies[2].body});
+  made->attrs = like.attrs;
+  return made;
 }
 
 }  // namespace hybridnet

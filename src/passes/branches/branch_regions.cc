@@ -3,20 +3,13 @@
 #include <algorithm>
 
 #include "graph/control/body_graph.h"
+#include "graph/control/control_flow.h"
 #include "passes/branches/cond_parts.h"
 
 namespace hybridnet::passes {
 namespace {
 
 bool is_cond(const Node* node) { return control_kind(*node) == ControlKind::kCond; }
-
-// Per input of a cond, which bodies read it: bit b for body b.
-std::vector<int> bodies_reading(const Node& cond) {
-  std::vector<int> readers(cond.inputs.size());
-  for (size_t body = 0; body < 3; ++body)
-    for (int source : body_sources(cond, body)) readers[static_cast<size_t>(source)] |= 1 << body;
-  return readers;
-}
 
 bool sinks_into_branches() {
   const Rewrite* sink = rewrite_database().find("cond_sink");

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "graph/control/body_graph.h"
+#include "graph/control/loop_view.h"
 #include "passes/branches/cond_parts.h"
 #include "passes/register_all.h"
 #include "passes/value_numbers.h"
@@ -38,9 +39,7 @@ std::unordered_set<const Node*> always_run(const Numbered& branch) {
     if (found.count(&node) == 0) continue;
     std::vector<int> readers(node.inputs.size(), 1);
     if (control_kind(node) == ControlKind::kCond) {
-      readers.assign(node.inputs.size(), 0);
-      for (size_t body = 0; body < 3; ++body)
-        for (int source : body_sources(node, body)) readers[static_cast<size_t>(source)] |= 1 << body;
+      readers = bodies_reading(node);
     }
     for (size_t i = 0; i < readers.size(); ++i)
       if ((readers[i] & 1) != 0 || readers[i] == 6) found.insert(node.inputs[i].node.get());
@@ -116,15 +115,14 @@ Common find_common(const Numbered& one, const Numbered& other, size_t common_out
 // Cheap, without inference: is there anything to do for this cond, or for one in its branches? around: numbers of
 // values of the graph that holds it.
 bool has_common_work(const Node& node, const ValueNumbers::OfNodes& around, ValueNumbers& values) {
-  const auto& p = params_of<CondParams>(node);
-  if (p.dynamic) return false;
+  const BranchSpec& spec = branch_of(node);
+  if (spec.dynamic) return false;
   std::array<Numbered, 2> branches;
   for (size_t b = 0; b < 2; ++b) {
     const Subgraph& body = *node.subgraphs[b + 1];
     Numbered& branch = branches[b];
-    const std::vector<int> sources = body_sources(node, b + 1);
-    for (size_t k = 0; k < sources.size(); ++k) {
-      const NodeEntry& outside = node.inputs[static_cast<size_t>(sources[k])];
+    for (size_t k = 0; k < node.inputs.size(); ++k) {
+      const NodeEntry& outside = node.inputs[k];
       const Number known = ValueNumbers::of(around, outside);
       branch.numbers[body.inputs[k].get()] = known == ValueNumbers::kUnknown ? values.outer(outside) : known;
     }
@@ -134,8 +132,7 @@ bool has_common_work(const Node& node, const ValueNumbers::OfNodes& around, Valu
     for (const Node* inner : branch.nodes)
       if (control_kind(*inner) == ControlKind::kCond && has_common_work(*inner, branch.numbers, values)) return true;
   }
-  const auto outputs = static_cast<size_t>(p.num_outputs - p.then_extra - p.else_extra);
-  const Common common = find_common(branches[0], branches[1], outputs, [](const Node&) { return true; });
+  const Common common = find_common(branches[0], branches[1], spec.outs(), [](const Node&) { return true; });
   return !common.nodes.empty() || !common.outputs.empty();
 }
 
@@ -144,10 +141,7 @@ bool hoist_common_work(Graph& graph);
 class Hoist {
  public:
   Hoist(Graph& graph, Node& node)
-      : graph_(graph),
-        node_(node),
-        p_(params_of<CondParams>(node)),
-        branches_{Branch(graph, node, 1), Branch(graph, node, 2)} {}
+      : graph_(graph), node_(node), spec_(branch_of(node)), branches_{Branch(graph, node, 1), Branch(graph, node, 2)} {}
 
   bool run() {
     bool changed = false;
@@ -155,8 +149,7 @@ class Hoist {
     ValueNumbers values;
     std::array<Numbered, 2> numbered;
     for (size_t b = 0; b < 2; ++b) numbered[b] = number(branches_[b], values);
-    const auto outputs = static_cast<size_t>(p_.num_outputs - p_.then_extra - p_.else_extra);
-    Common common = find_common(numbered[0], numbered[1], outputs, [this](const Node& node) {
+    Common common = find_common(numbered[0], numbered[1], spec_.outs(), [this](const Node& node) {
       const Graph& branch = branches_[0].graph;
       return may_cross_branch_border(branch, node) && tells_its_specs(branch, node);
     });
@@ -175,8 +168,8 @@ class Hoist {
 
  private:
   struct Branch {
-    Branch(const Graph& around, const Node& node, size_t body) : graph(branch_graph(around, node, body)) {
-      for (int source : body_sources(node, body)) outside.push_back(node.inputs[static_cast<size_t>(source)]);
+    Branch(const Graph& around, const Node& node, size_t body)
+        : graph(graph_of_body(around, node, body)), outside(node.inputs) {
       share_inputs(graph, outside);  // conditionals inside see what is the same
     }
     Graph graph;
@@ -254,49 +247,39 @@ class Hoist {
 
   // These outputs need no branch.
   void rebuild(const std::vector<size_t>& outputs, const std::vector<NodeEntry>& values) {
-    const NodePtr self(&node_);
-    std::vector<NodeEntry> now(self->specs.size());
+    std::vector<NodeEntry> now(node_.specs.size());
     for (size_t i = 0; i < outputs.size(); ++i) now[outputs[i]] = values[i];
-    CondParams p = p_;
-    p.num_outputs -= static_cast<int32_t>(outputs.size());
+    BranchSpec spec = spec_;
+    spec.num_out -= static_cast<int32_t>(outputs.size());
     NodePtr made;
-    if (p.num_outputs > 0)
-      made = add_cond(graph_, node_, std::move(p), {closed(branches_[0], outputs), closed(branches_[1], outputs)});
+    if (spec.num_outputs() > 0)
+      made = add_cond(graph_, node_, spec,
+                      {bound_body(node_, 0), closed(branches_[0], outputs), closed(branches_[1], outputs)});
     uint32_t next = 0;
     for (NodeEntry& entry : now)
       if (!entry.node) entry = {made, next++};
-    for (uint32_t i = 0; i < now.size(); ++i)
-      if (graph_.contains(self.get()) && graph_.is_used(*self, static_cast<int>(i))) graph_.replace({self, i}, now[i]);
+    move_readers(graph_, node_, now);
   }
 
-  // As a body, without these outputs and without inputs that nothing reads any more.
-  static CondBranch closed(Branch& branch, const std::vector<size_t>& without) {
+  // As a body, without these outputs.
+  static BoundBody closed(Branch& branch, const std::vector<size_t>& without) {
     for (auto it = without.rbegin(); it != without.rend(); ++it) branch.graph.remove_output(static_cast<int>(*it));
-    CondBranch result{freeze(branch.graph, branch.graph.outputs()), {}};
-    std::vector<NodePtr> inputs;
-    for (size_t k = 0; k < branch.outside.size(); ++k) {
-      if (branch.graph.clients({branch.graph.inputs()[k], 0}).empty()) continue;
-      inputs.push_back(result.body->inputs[k]);
-      result.outside.push_back(branch.outside[k]);
-    }
-    result.body->inputs = std::move(inputs);
-    return result;
+    return {freeze(branch.graph, branch.graph.outputs()), branch.outside};
   }
 
   Graph& graph_;
   Node& node_;
-  const CondParams p_;
+  const BranchSpec spec_;
   std::array<Branch, 2> branches_;
   std::unordered_map<Number, NodeEntry> front_;  // what is computed in front of the cond
 };
 
 bool hoist_common_work(Graph& graph) {
   bool changed = false;
-  for (Node* node : graph.order()) {
-    if (!graph.contains(node) || control_kind(*node) != ControlKind::kCond) continue;
+  for_each_node(graph, {ControlKind::kCond}, [&](Node& node) {
     ValueNumbers values;
-    if (has_common_work(*node, {}, values)) changed = Hoist(graph, *node).run() || changed;
-  }
+    if (has_common_work(node, {}, values)) changed = Hoist(graph, node).run() || changed;
+  });
   return changed;
 }
 

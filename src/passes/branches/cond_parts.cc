@@ -2,16 +2,11 @@
 
 #include <algorithm>
 
-#include "graph/control/body_graph.h"
+#include "graph/control/control_flow.h"
 #include "passes/loops/commit_states.h"
 #include "passes/preparation.h"
 
 namespace hybridnet::passes {
-Graph branch_graph(const Graph& graph, const Node& node, size_t body) {
-  std::vector<TensorSpec> specs;
-  for (const NodeEntry& input : node.inputs) specs.push_back(graph.spec(input));
-  return body_graph(node, body, body_input_specs(node, body, specs), graph.train());
-}
 
 bool share_inputs(Graph& body, const std::vector<NodeEntry>& outside) {
   bool changed = false;
@@ -22,31 +17,6 @@ bool share_inputs(Graph& body, const std::vector<NodeEntry>& outside) {
     changed = true;
   }
   return changed;
-}
-
-NodePtr add_cond(Graph& graph, const Node& node, CondParams p, std::array<CondBranch, 2> branches) {
-  std::vector<NodeEntry> inputs;
-  auto input_number = [&](const NodeEntry& entry) -> int64_t {
-    const auto at = std::find(inputs.begin(), inputs.end(), entry);
-    if (at != inputs.end()) return at - inputs.begin();
-    inputs.push_back(entry);
-    return static_cast<int64_t>(inputs.size()) - 1;
-  };
-  p.cond_input_locs.clear();
-  for (int source : body_sources(node, 0))
-    p.cond_input_locs.push_back(input_number(node.inputs[static_cast<size_t>(source)]));
-  std::vector<Ref<Subgraph>> bodies{node.subgraphs[0]};
-  for (size_t b = 0; b < 2; ++b) {
-    OptionalInts& locs = b == 0 ? p.then_input_locs : p.else_input_locs;
-    locs.clear();
-    for (const NodeEntry& entry : branches[b].outside) locs.push_back(input_number(entry));
-    bodies.push_back(std::move(branches[b].body));
-  }
-  p.num_args = static_cast<int32_t>(inputs.size());
-  const NodePtr made =
-      graph.add(*node.op, ParamSchema<CondParams>::box(std::move(p)), std::move(inputs), &node, std::move(bodies));
-  made->attrs = node.attrs;
-  return made;
 }
 
 bool may_cross_branch_border(const Graph& graph, const Node& node) {

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "graph/control/body_graph.h"
+#include "graph/control/loop_view.h"
 #include "passes/branches/cond_parts.h"
 #include "passes/register_all.h"
 
@@ -12,11 +13,7 @@ namespace {
 
 class Sink {
  public:
-  Sink(Graph& graph, Node& node) : graph_(graph), node_(node) {
-    reader_of_input_.assign(node.inputs.size(), 0);
-    for (size_t body = 0; body < 3; ++body)
-      for (int source : body_sources(node, body)) reader_of_input_[static_cast<size_t>(source)] |= 1 << body;
-  }
+  Sink(Graph& graph, Node& node) : graph_(graph), node_(node), reader_of_input_(bodies_reading(node)) {}
 
   bool run() {
     for (size_t body = 1; body < 3; ++body) find_movable(body);
@@ -52,16 +49,16 @@ class Sink {
   }
 
   void rebuild() {
-    const NodePtr self(&node_);
-    const NodePtr made = add_cond(graph_, node_, params_of<CondParams>(node_), {with_moved(1), with_moved(2)});
-    for (uint32_t i = 0; i < self->specs.size(); ++i)
-      if (graph_.contains(self.get()) && graph_.is_used(*self, static_cast<int>(i)))
-        graph_.replace({self, i}, {made, i});
+    const NodePtr made =
+        add_cond(graph_, node_, branch_of(node_), {bound_body(node_, 0), with_moved(1), with_moved(2)});
+    std::vector<NodeEntry> now;
+    for (uint32_t i = 0; i < node_.specs.size(); ++i) now.push_back({made, i});
+    move_readers(graph_, node_, now);
   }
 
   // The branch with the moved nodes in front.
-  CondBranch with_moved(size_t body) {
-    const Graph old = branch_graph(graph_, node_, body);
+  BoundBody with_moved(size_t body) {
+    const Graph old = graph_of_body(graph_, node_, body);
     Graph fresh(graph_.train());
     std::vector<NodeEntry> outside;
     EntryMap from_outside;
@@ -70,20 +67,27 @@ class Sink {
       outside.push_back(entry);
       return from_outside[entry] = {fresh.add_input(entry.node->name, graph_.spec(entry)), 0};
     };
-    const std::vector<int> sources = body_sources(node_, body);
-    std::vector<NodeEntry> wanted;
-    for (int source : sources) wanted.push_back(node_.inputs[static_cast<size_t>(source)]);
     for (Node* node : graph_.order()) {
       if (moved_[body].count(node) == 0) continue;
       for (const NodeEntry& input : node->inputs)
         if (moved_[body].count(input.node.get()) == 0) outer_value(input);
     }
-    for (const NodeEntry& entry : wanted)
+    for (const NodeEntry& entry : node_.inputs)
       if (moved_[body].count(entry.node.get()) == 0) outer_value(entry);
-    const std::vector<NodeEntry> values = fresh.import(graph_, wanted, from_outside);
+    const std::vector<NodeEntry> values = fresh.import(graph_, wanted(body), from_outside);
     EntryMap inner;
-    for (size_t i = 0; i < sources.size(); ++i) inner[{old.inputs()[i], 0}] = values[i];
+    size_t next = 0;
+    for (size_t k = 0; k < node_.inputs.size(); ++k)
+      if ((reader_of_input_[k] >> body & 1) != 0) inner[{old.inputs()[k], 0}] = values[next++];
     return {freeze(fresh, fresh.import(old, old.outputs(), inner)), std::move(outside)};
+  }
+
+  // The values that the branch reads.
+  std::vector<NodeEntry> wanted(size_t body) const {
+    std::vector<NodeEntry> values;
+    for (size_t k = 0; k < node_.inputs.size(); ++k)
+      if ((reader_of_input_[k] >> body & 1) != 0) values.push_back(node_.inputs[k]);
+    return values;
   }
 
   Graph& graph_;
@@ -94,11 +98,10 @@ class Sink {
 
 bool sink_into_branches(Graph& graph) {
   bool changed = false;
-  std::vector<Node*> order = graph.order();
-  for (auto it = order.rbegin(); it != order.rend(); ++it) {  // a branch of a branch: the outer one was sunk into first
-    if (!graph.contains(*it) || control_kind(**it) != ControlKind::kCond) continue;
-    changed = Sink(graph, **it).run() || changed;
-  }
+  // A branch of a branch: the outer one is sunk into first.
+  for_each_node(
+      graph, {ControlKind::kCond}, [&](Node& node) { changed = Sink(graph, node).run() || changed; },
+      Walk::kReadersFirst);
   return changed;
 }
 

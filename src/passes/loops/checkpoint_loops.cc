@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "graph/control/body_graph.h"
-#include "graph/control/control_flow.h"
+#include "graph/control/loop_view.h"
 #include "passes/gradient.h"
 #include "passes/gradient_nodes.h"
 #include "passes/loops/checkpoint_while.h"
@@ -20,28 +20,22 @@ const OpRef kSliceAxis{"slice_axis"}, kConcat{"Concat"};
 class Lowering {
  public:
   Lowering(Graph& graph, Node& node, int64_t segment)
-      : graph_(graph), node_(node), p_(params_of<ForeachParams>(node)), segment_(segment) {
-    num_data_ = p_.in_data_locs.size();
-    rows_ = num_data_ > 0 ? graph.spec(node.inputs[0]).shape[0] : p_.length;
+      : graph_(graph), node_(node), loop_(loop_of(node)), segment_(segment), rows_(rows_of(graph, node)) {
     num_segments_ = rows_ / segment_;
     rest_ = rows_ % segment_;
-    p_.checkpoint.clear();
-    if (num_data_ > 0) p_.length = -1;  // the data tells it
+    loop_.checkpoint.clear();
   }
 
   void run() {
     const NodePtr outer = loop_over_segments();
     std::vector<NodeEntry> outputs;
-    for (int i = 0; i < p_.num_outputs; ++i) {
-      NodeEntry output{outer, static_cast<uint32_t>(i)};
-      if (i < p_.num_out_data) output = joined(output);
+    for (uint32_t i = 0; i < node_.specs.size(); ++i) {
+      NodeEntry output{outer, i};
+      if (i < loop_.outs()) output = joined(output);
       outputs.push_back(output);
     }
     if (rest_ > 0) outputs = append_rest(outputs);
-    const NodePtr self(&node_);
-    for (uint32_t i = 0; i < outputs.size(); ++i)
-      if (graph_.contains(self.get()) && graph_.is_used(*self, static_cast<int>(i)))
-        graph_.replace({self, i}, outputs[i]);
+    move_readers(graph_, node_, outputs);
   }
 
  private:
@@ -61,44 +55,38 @@ class Lowering {
   }
   NodeEntry joined(const NodeEntry& segments) { return regrouped(segments, {num_segments_ * segment_}, 2); }
 
-  int64_t first_row() const { return p_.reverse ? rest_ : 0; }  // of the segments; the rest runs last
+  int64_t first_row() const { return loop_.reverse ? rest_ : 0; }  // of the segments; the rest runs last
+
+  // The same loop over so many rows.
+  LoopSpec over(int64_t rows) const {
+    LoopSpec loop = loop_;
+    if (loop.num_seq == 0) loop.length = rows;
+    return loop;
+  }
 
   NodePtr loop_over_segments() {
-    ForeachParams inner = p_, outer = p_;
-    if (num_data_ == 0) {
-      inner.length = segment_;
-      outer.length = num_segments_;
-    }
+    LoopSpec outer = over(num_segments_);
     outer.checkpoint = kRecompute;
     outer.scalar_slices = true;
-    // The body of the outer loop has the node's inputs in the node's order.
     Graph body(graph_.train());
     std::vector<NodeEntry> inner_inputs, outer_inputs;
-    outer.in_data_locs.clear();
-    outer.in_state_locs.clear();
-    outer.remain_locs.clear();
-    for (size_t i = 0; i < node_.inputs.size(); ++i) {
-      NodeEntry value = node_.inputs[i];
+    for (size_t k = 0; k < node_.inputs.size(); ++k) {
+      NodeEntry value = node_.inputs[k];
       TensorSpec spec = graph_.spec(value);
-      if (i < num_data_) {
+      if (k < loop_.seqs()) {
         value = regrouped(rows_between(value, first_row(), first_row() + num_segments_ * segment_),
                           {num_segments_, segment_}, 1);
         spec.shape[0] = segment_;
       }
       outer_inputs.push_back(value);
-      inner_inputs.push_back({body.add_input(node_.inputs[i].node->name, spec), 0});
-      (i < num_data_                             ? outer.in_data_locs
-       : i < num_data_ + p_.in_state_locs.size() ? outer.in_state_locs
-                                                 : outer.remain_locs)
-          .push_back(static_cast<int64_t>(i));
+      inner_inputs.push_back({body.add_input(node_.inputs[k].node->name, spec), 0});
     }
-    const NodePtr step =
-        body.add(*node_.op, ParamSchema<ForeachParams>::box(inner), inner_inputs, nullptr, node_.subgraphs);
+    const NodePtr step = body.add(*node_.op, boxed(over(segment_)), inner_inputs, nullptr, node_.subgraphs);
     describe(*step);
     std::vector<NodeEntry> results;
-    for (int i = 0; i < p_.num_outputs; ++i) results.push_back({step, static_cast<uint32_t>(i)});
-    const NodePtr made = graph_.add(*node_.op, ParamSchema<ForeachParams>::box(outer), std::move(outer_inputs), &node_,
-                                    {freeze(body, results)});
+    for (uint32_t i = 0; i < node_.specs.size(); ++i) results.push_back({step, i});
+    const NodePtr made =
+        graph_.add(*node_.op, boxed(std::move(outer)), std::move(outer_inputs), &node_, {freeze(body, results)});
     made->attrs = node_.attrs;
     return made;
   }
@@ -112,28 +100,20 @@ class Lowering {
 
   // The iterations behind the last whole segment.
   std::vector<NodeEntry> append_rest(const std::vector<NodeEntry>& before) {
-    ForeachParams p = p_;
-    if (num_data_ == 0) p.length = rest_;
-    std::vector<NodeEntry> inputs;
-    for (size_t i = 0; i < node_.inputs.size(); ++i) {
-      const bool is_state = i >= num_data_ && i < num_data_ + p.in_state_locs.size();
-      if (i < num_data_)
-        inputs.push_back(p.reverse ? rows_between(node_.inputs[i], 0, rest_)
-                                   : rows_between(node_.inputs[i], rows_ - rest_, rows_));
-      else
-        inputs.push_back(is_state ? before[static_cast<size_t>(p.num_out_data) + i - num_data_] : node_.inputs[i]);
-    }
-    const NodePtr last =
-        graph_.add(*node_.op, ParamSchema<ForeachParams>::box(p), std::move(inputs), &node_, node_.subgraphs);
+    std::vector<NodeEntry> inputs = node_.inputs;
+    for (size_t k = 0; k < loop_.seqs(); ++k)
+      inputs[k] = loop_.reverse ? rows_between(inputs[k], 0, rest_) : rows_between(inputs[k], rows_ - rest_, rows_);
+    for (size_t s = 0; s < loop_.carries(); ++s) inputs[loop_.carry(s)] = before[loop_.final_carry(s)];
+    const NodePtr last = graph_.add(*node_.op, boxed(over(rest_)), std::move(inputs), &node_, node_.subgraphs);
     last->attrs = node_.attrs;
     if (const std::optional<uint64_t> stream = random_stream(*last))
       set_random_stream(*last, *stream + (uint64_t{1} << 40));  // other draws than the segments
     std::vector<NodeEntry> outputs;
-    for (int i = 0; i < p.num_outputs; ++i) {
-      NodeEntry output{last, static_cast<uint32_t>(i)};
-      if (i < p.num_out_data) {
-        std::vector<NodeEntry> parts{before[static_cast<size_t>(i)], output};
-        if (p.reverse) std::swap(parts[0], parts[1]);
+    for (uint32_t i = 0; i < node_.specs.size(); ++i) {
+      NodeEntry output{last, i};
+      if (i < loop_.outs()) {
+        std::vector<NodeEntry> parts{before[i], output};
+        if (loop_.reverse) std::swap(parts[0], parts[1]);
         output = emit(graph_, kConcat, parts, {{"dim", "0"}, {"num_args", "2"}}, &node_);
       }
       outputs.push_back(output);
@@ -143,35 +123,30 @@ class Lowering {
 
   Graph& graph_;
   Node& node_;
-  ForeachParams p_;
-  const int64_t segment_;
-  size_t num_data_ = 0;
-  int64_t rows_ = 0, num_segments_ = 0, rest_ = 0;
+  LoopSpec loop_;
+  const int64_t segment_, rows_;
+  int64_t num_segments_ = 0, rest_ = 0;
 };
 
-int64_t segment_of(const ForeachParams& p, int64_t rows) {
+int64_t segment_of(const LoopSpec& p, int64_t rows) {
   if (p.checkpoint == "sqrt") return static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(rows))));
   return std::max<int64_t>(1, std::strtoll(p.checkpoint.c_str(), nullptr, 10));
 }
 
 void lower(Graph& graph, Node& node) {
-  const auto& p = params_of<ForeachParams>(node);
-  if (p.checkpoint.empty() || p.checkpoint == kRecompute || p.checkpoint == kPolicy || p.counted ||
-      p.truncate_gradient > 0 || p.detach_every > 0)
+  const LoopSpec& loop = loop_of(node);
+  if (loop.checkpoint.empty() || loop.checkpoint == kRecompute || loop.checkpoint == kPolicy || loop.counted ||
+      loop.truncate_gradient > 0 || loop.detach_every > 0)
     return;
-  const int64_t rows = p.in_data_locs.empty() ? p.length : graph.spec(node.inputs[0]).shape[0];
-  const int64_t segment = segment_of(p, rows);
+  const int64_t rows = rows_of(graph, node), segment = segment_of(loop, rows);
   if (segment < rows && rows > 1) Lowering(graph, node, segment).run();
 }
 
 }  // namespace
 
 void lower_checkpoints(Graph& graph) {
-  for (Node* node : graph.order()) {
-    if (!graph.contains(node)) continue;
-    if (control_kind(*node) == ControlKind::kForeach) lower(graph, *node);
-    if (control_kind(*node) == ControlKind::kWhileLoop) lower_while_checkpoint(graph, *node);
-  }
+  for_each_node(graph, {ControlKind::kForeach}, [&](Node& node) { lower(graph, node); });
+  for_each_node(graph, {ControlKind::kWhileLoop}, [&](Node& node) { lower_while_checkpoint(graph, node); });
 }
 
 }  // namespace hybridnet

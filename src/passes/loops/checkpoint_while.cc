@@ -19,6 +19,7 @@
 #include <optional>
 
 #include "graph/control/body_graph.h"
+#include "graph/control/loop_view.h"
 #include "hybridnet/ndarray.h"
 #include "passes/gradient_nodes.h"
 #include "passes/loops/checkpoint_loops.h"
@@ -82,35 +83,28 @@ int64_t length_of_segment(int64_t most, const std::string& checkpoint) {
 class WhileLowering {
  public:
   WhileLowering(Graph& graph, Node& node, const WhileSegments& cut)
-      : graph_(graph), node_(node), p_(params_of<WhileLoopParams>(node)), cut_(cut) {
-    values_ = node.inputs;
-    if (p_.limited) values_.pop_back();
+      : graph_(graph), node_(node), loop_(loop_of(node)), cut_(cut), values_(node.inputs) {
+    if (loop_.counted) values_.pop_back();
     for (const NodeEntry& value : values_) specs_.push_back(graph.spec(value));
     count_spec_ = node.specs.back();
     attrs_ = node.attrs;
     attrs_.erase(kKeepAttribute);  // of the loop as a whole; its parts are computed again with it
-    const std::vector<int> sources = body_sources(node, 1);
-    for (int at : to_ints(p_.func_var_locs))
-      state_inputs_.push_back(static_cast<size_t>(sources[static_cast<size_t>(at)]));
   }
 
   void run() {
     const Part whole = loops(graph_, cut_.levels, values_, initial_limit(), &node_);
     std::vector<NodeEntry> outputs = whole.stacked;
     for (NodeEntry& rows : outputs) rows = first_rows(rows);
-    outputs.insert(outputs.end(), whole.states.begin(), whole.states.end());
+    outputs.insert(outputs.end(), whole.carries.begin(), whole.carries.end());
     outputs.push_back(whole.count);
     whole.count.node->attrs = node_.attrs;
-    const NodePtr self(&node_);
-    for (uint32_t i = 0; i < outputs.size(); ++i)
-      if (graph_.contains(self.get()) && graph_.is_used(*self, static_cast<int>(i)))
-        graph_.replace({self, i}, outputs[i]);
+    move_readers(graph_, node_, outputs);
   }
 
  private:
   // What some of the iterations give.
   struct Part {
-    std::vector<NodeEntry> stacked, states;
+    std::vector<NodeEntry> stacked, carries;
     NodeEntry count;
   };
 
@@ -124,71 +118,79 @@ class WhileLowering {
   }
 
   Part segment(Graph& graph, std::vector<NodeEntry> inputs, const NodeEntry& left, const Node* origin) {
-    WhileLoopParams p = p_;
-    p.max_iterations = cut_.segment;
-    p.limited = true;
-    if (p.checkpoint != kPolicy) p.checkpoint.clear();
+    LoopSpec loop = loop_;
+    loop.max_iterations = cut_.segment;
+    loop.counted = true;
+    if (loop.checkpoint != kPolicy) loop.checkpoint.clear();
     inputs.push_back(left);
-    p.num_args = static_cast<int32_t>(inputs.size());
-    const NodePtr made = graph.add(*node_.op, ParamSchema<WhileLoopParams>::box(std::move(p)), std::move(inputs),
-                                   origin, node_.subgraphs);
+    loop.num_args = static_cast<int32_t>(inputs.size());
+    const NodePtr made = graph.add(*node_.op, boxed(std::move(loop)), std::move(inputs), origin, node_.subgraphs);
     describe(*made);
-    if (p_.on_limit != "stop") made->attrs[kWholeLimitAttribute] = std::to_string(p_.max_iterations);
+    if (loop_.on_limit != "stop") made->attrs[kWholeLimitAttribute] = std::to_string(*loop_.max_iterations);
     return part_of(made, {made, static_cast<uint32_t>(made->specs.size()) - 1});
   }
 
+  // Carries: those of the loop, how many iterations are left, how many were done.
   Part loop_over_parts(Graph& graph, int level, const std::vector<NodeEntry>& values, const NodeEntry& left,
                        const Node* origin) {
     std::vector<NodeEntry> inputs = values;
-    inputs.push_back(left);
-    inputs.push_back(constant(graph, 0));  // done so far
-    const auto num_values = static_cast<int64_t>(values.size());
-    WhileLoopParams p;
-    p.num_args = static_cast<int32_t>(inputs.size());
-    p.num_out_data = p_.num_out_data;
-    p.num_outputs = p_.num_outputs + 2;
-    p.max_iterations = level == cut_.levels ? cut_.outer : cut_.inner;
-    p.cond_input_locs = {num_values};
-    for (int64_t i = 0; i < p.num_args; ++i) p.func_input_locs.push_back(i);
-    for (size_t input : state_inputs_) p.func_var_locs.push_back(static_cast<int64_t>(input));
-    p.func_var_locs.insert(p.func_var_locs.end(), {num_values, num_values + 1});
-    p.scalar_slices = p_.scalar_slices;
-    p.on_limit = "stop";
-    p.checkpoint = kRecompute;
-    const NodePtr made = graph.add(*node_.op, ParamSchema<WhileLoopParams>::box(std::move(p)), std::move(inputs),
-                                   origin, {some_left(), body_over_parts(level)});
+    inputs.insert(inputs.begin() + loop_.num_carry, {left, constant(graph, 0)});
+    LoopSpec loop;
+    loop.num_args = static_cast<int32_t>(inputs.size());
+    loop.num_carry = loop_.num_carry + 2;
+    loop.num_out = loop_.num_out;
+    loop.max_iterations = level == cut_.levels ? cut_.outer : cut_.inner;
+    loop.scalar_slices = loop_.scalar_slices;
+    loop.checkpoint = kRecompute;
+    const NodePtr made =
+        graph.add(*node_.op, boxed(std::move(loop)), std::move(inputs), origin, {some_left(), body_over_parts(level)});
     describe(*made);
     Part part = part_of(made, {made, static_cast<uint32_t>(made->specs.size()) - 2});
     for (NodeEntry& rows : part.stacked) rows = joined(graph, rows, level, origin);
     return part;
   }
 
+  // The inputs of both bodies of a loop over parts, added to one of them.
+  struct Slots {
+    std::vector<NodeEntry> values;
+    NodeEntry left, done;
+  };
+  Slots add_slots(Graph& body) const {
+    Slots slots;
+    for (size_t i = 0; i <= values_.size(); ++i) {
+      if (i == loop_.carries()) {
+        slots.left = {body.add_input("left", count_spec_), 0};
+        slots.done = {body.add_input("done", count_spec_), 0};
+      }
+      if (i < values_.size()) slots.values.push_back({body.add_input(values_[i].node->name, specs_[i]), 0});
+    }
+    return slots;
+  }
+
   Ref<Subgraph> some_left() const {
     Graph condition(graph_.train());
-    const NodeEntry left{condition.add_input("left", count_spec_), 0};
-    return freeze(condition, {emit(condition, kGreater, {left}, {{"scalar", "0"}}, nullptr)});
+    const Slots slots = add_slots(condition);
+    return freeze(condition, {emit(condition, kGreater, {slots.left}, {{"scalar", "0"}}, nullptr)});
   }
 
   Ref<Subgraph> body_over_parts(int level) {
     Graph body(graph_.train());
-    std::vector<NodeEntry> values;
-    for (size_t i = 0; i < values_.size(); ++i) values.push_back({body.add_input(values_[i].node->name, specs_[i]), 0});
-    const NodeEntry left{body.add_input("left", count_spec_), 0}, done{body.add_input("done", count_spec_), 0};
-    const Part part = loops(body, level - 1, values, left, nullptr);
+    const Slots slots = add_slots(body);
+    const Part part = loops(body, level - 1, slots.values, slots.left, nullptr);
     const std::string full = std::to_string(iterations_of(level - 1));
     const NodeEntry goes_on = emit(body, kEqual, {part.count}, {{"scalar", full}}, nullptr);
-    const NodeEntry rest = emit(body, kSubtract, {left, part.count}, {}, nullptr);
+    const NodeEntry rest = emit(body, kSubtract, {slots.left, part.count}, {}, nullptr);
     std::vector<NodeEntry> outputs = part.stacked;
-    outputs.insert(outputs.end(), part.states.begin(), part.states.end());
+    outputs.insert(outputs.end(), part.carries.begin(), part.carries.end());
     outputs.push_back(emit(body, kMultiply, {rest, goes_on}, {}, nullptr));
-    outputs.push_back(emit(body, kAdd, {done, part.count}, {}, nullptr));
+    outputs.push_back(emit(body, kAdd, {slots.done, part.count}, {}, nullptr));
     return freeze(body, outputs);
   }
 
   Part part_of(const NodePtr& made, const NodeEntry& count) const {
     Part part{.count = count};
-    for (uint32_t i = 0; i < static_cast<uint32_t>(p_.num_outputs); ++i)
-      (i < static_cast<uint32_t>(p_.num_out_data) ? part.stacked : part.states).push_back({made, i});
+    for (uint32_t i = 0; i < loop_.final_carry(loop_.carries()); ++i)
+      (i < loop_.outs() ? part.stacked : part.carries).push_back({made, i});
     return part;
   }
 
@@ -200,17 +202,17 @@ class WhileLowering {
   }
 
   NodeEntry first_rows(const NodeEntry& rows) const {
-    if (graph_.spec(rows).shape[0] == p_.max_iterations) return rows;
-    return emit(graph_, kSliceAxis, {rows}, {{"axis", "0"}, {"begin", "0"}, {"end", std::to_string(p_.max_iterations)}},
-                &node_);
+    if (graph_.spec(rows).shape[0] == *loop_.max_iterations) return rows;
+    return emit(graph_, kSliceAxis, {rows},
+                {{"axis", "0"}, {"begin", "0"}, {"end", std::to_string(*loop_.max_iterations)}}, &node_);
   }
 
   NodeEntry initial_limit() const {
-    if (!p_.limited) return constant(graph_, p_.max_iterations);
+    if (!loop_.counted) return constant(graph_, *loop_.max_iterations);
     NodeEntry limit = node_.inputs.back();
     if (graph_.spec(limit).dtype != DType::kInt64) limit = emit(graph_, kCast, {limit}, {{"dtype", "int64"}}, &node_);
     limit = reshaped(graph_, limit, count_spec_.shape, &node_);
-    return emit(graph_, kSmaller, {limit}, {{"scalar", std::to_string(p_.max_iterations)}}, &node_);
+    return emit(graph_, kSmaller, {limit}, {{"scalar", std::to_string(*loop_.max_iterations)}}, &node_);
   }
 
   NodeEntry constant(Graph& graph, int64_t value) const {
@@ -228,11 +230,10 @@ class WhileLowering {
 
   Graph& graph_;
   Node& node_;
-  const WhileLoopParams p_;
+  const LoopSpec loop_;
   const WhileSegments cut_;
   std::vector<NodeEntry> values_;  // inputs of the node, but for the limit
   std::vector<TensorSpec> specs_;
-  std::vector<size_t> state_inputs_;  // per variable
   TensorSpec count_spec_;
   AttrDict attrs_;
 };
@@ -249,9 +250,11 @@ WhileSegments segments_of(int64_t most, const std::string& checkpoint) {
 }
 
 void lower_while_checkpoint(Graph& graph, Node& node) {
-  const auto& p = params_of<WhileLoopParams>(node);
-  if (p.checkpoint.empty() || p.checkpoint == kRecompute || p.unbounded || p.exact || !p.free_axes.empty()) return;
-  const WhileSegments cut = segments_of(p.max_iterations, p.checkpoint);
+  const LoopSpec& loop = loop_of(node);
+  if (loop.checkpoint.empty() || loop.checkpoint == kRecompute || !loop.max_iterations || loop.exact ||
+      !loop.free_axes.empty())
+    return;
+  const WhileSegments cut = segments_of(*loop.max_iterations, loop.checkpoint);
   if (cut.levels > 0) WhileLowering(graph, node, cut).run();
 }
 

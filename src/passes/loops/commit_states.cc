@@ -4,7 +4,7 @@
 #include <map>
 
 #include "graph/control/body_graph.h"
-#include "graph/control/control_flow.h"
+#include "graph/control/loop_view.h"
 
 namespace hybridnet {
 namespace {
@@ -14,7 +14,9 @@ class StateCommitter {
   explicit StateCommitter(Graph& graph) : graph_(graph), writeback_of_(graph.inputs().size(), -1) {}
 
   void run() {
-    for (Node* node : graph_.schedule()) {
+    std::vector<NodePtr> nodes;  // held: lifting replaces nodes
+    for (Node* node : graph_.schedule()) nodes.emplace_back(node);
+    for (const NodePtr& node : nodes) {
       if (!updates_states(*node, graph_.train())) continue;
       if (node->subgraphs.empty())
         commit(*node);
@@ -55,143 +57,95 @@ class StateCommitter {
     }
   }
 
-  // --------------------------------------------------------------------------------------------- loops and branches
-  Graph committed_body(const Node& node, size_t body) {
-    std::vector<TensorSpec> inputs;
-    for (const NodeEntry& input : node.inputs) inputs.push_back(graph_.spec(input));
-    Graph result = body_graph(node, body, body_input_specs(node, body, inputs), graph_.train());
-    commit_states(result);
-    return result;
-  }
-
+  // ----------------------------------------------------------------------------------------- loops and branches
   void lift(Node& node) {
-    switch (control_kind(node)) {
-      case ControlKind::kForeach:
-        return lift_foreach(node);
-      case ControlKind::kWhileLoop:
-        return lift_while(node);
-      default:
-        return lift_cond(node);
-    }
+    if (control_kind(node) == ControlKind::kCond)
+      lift_cond(node);
+    else
+      lift_loop(node);
   }
 
-  struct Lifted {
-    int body_input;
-    int number;  // of the state among the graph's inputs
-    NodeEntry value;
-  };
-
-  // New states of a loop's body that are states of this graph.
-  std::vector<Lifted> lifted_states(const Node& node, const Graph& body, const std::vector<int>& sources,
-                                    const std::vector<int>& carried) {
-    std::vector<Lifted> result;
+  // New states of a body that are states of this graph: by slot of the node, the new values.
+  std::map<size_t, NodeEntry> lifted_states(const Node& node, Graph& body) const {
+    commit_states(body);
+    std::map<size_t, NodeEntry> result;
     for (const Graph::Writeback& writeback : body.writebacks()) {
-      const int number = state_number(node.inputs[static_cast<size_t>(sources[static_cast<size_t>(writeback.input)])]);
-      const bool is_carried = std::find(carried.begin(), carried.end(), writeback.input) != carried.end();
-      if (number >= 0 && !is_carried) result.push_back({writeback.input, number, writeback.value});
+      const auto slot = static_cast<size_t>(writeback.input);
+      if (state_number(node.inputs[slot]) >= 0) result[slot] = writeback.value;
     }
     return result;
   }
 
-  static std::vector<NodeEntry> outputs_with(const Graph& body, const std::vector<Lifted>& states) {
-    std::vector<NodeEntry> outputs = body.outputs();
-    for (const Lifted& state : states) outputs.push_back(state.value);
-    return outputs;
-  }
-
-  void replace(Node& node, const NodePtr& made, uint32_t first_moved, uint32_t moved_by) {
+  void lift_loop(Node& node) {
+    const size_t number = node.subgraphs.size() - 1;
+    Graph body = graph_of_body(graph_, node, number);
+    std::map<size_t, NodeEntry> states = lifted_states(node, body);
+    LoopSpec loop = loop_of(node);
+    std::erase_if(states, [&](const auto& state) { return state.first < loop.first_invariant(); });
+    if (states.empty()) return;
+    // A slot that becomes a carry moves behind the carries; in both bodies alike.
+    std::vector<size_t> order;
+    for (size_t k = 0; k < loop.first_invariant(); ++k) order.push_back(k);
+    for (const auto& [slot, value] : states) order.push_back(slot);
+    for (size_t k = loop.first_invariant(); k < loop.slots(); ++k)
+      if (states.count(k) == 0) order.push_back(k);
+    std::vector<NodeEntry> inputs, outputs = body.outputs();
+    for (size_t slot : order) inputs.push_back(latest(node.inputs[slot]));
+    if (loop.counted) inputs.push_back(node.inputs.back());
+    const auto first = static_cast<uint32_t>(loop.final_carry(loop.carries()));
+    for (const auto& [slot, value] : states) outputs.push_back(value);
+    std::vector<Ref<Subgraph>> bodies = node.subgraphs;
+    bodies[number] = freeze(body, outputs);
+    for (Ref<Subgraph>& one : bodies) {
+      auto ordered = make_ref<Subgraph>();
+      for (size_t slot : order) ordered->inputs.push_back(one->inputs[slot]);
+      ordered->outputs = one->outputs;
+      one = std::move(ordered);
+    }
+    loop.num_carry += static_cast<int32_t>(states.size());
+    const NodePtr made = graph_.add(*node.op, boxed(std::move(loop)), std::move(inputs), &node, std::move(bodies));
     made->attrs = node.attrs;
-    const NodePtr self(&node);
-    for (uint32_t i = 0; i < node.specs.size() && graph_.contains(&node); ++i)
-      if (graph_.is_used(node, static_cast<int>(i)))
-        graph_.replace({self, i}, {made, i < first_moved ? i : i + moved_by});
-  }
-
-  void lift_foreach(Node& node) {
-    ForeachParams p = params_of<ForeachParams>(node);
-    const std::vector<int> sources = body_sources(node, 0);
-    const Graph body = committed_body(node, 0);
-    const std::vector<Lifted> states = lifted_states(node, body, sources, to_ints(p.in_state_locs));
-    if (states.empty()) return;
-    for (const Lifted& state : states) {
-      p.in_state_locs.push_back(state.body_input);
-      std::erase(p.remain_locs, std::optional<int64_t>(state.body_input));
-    }
-    std::vector<NodeEntry> inputs;
-    for (const OptionalInts* list : {&p.in_data_locs, &p.in_state_locs, &p.remain_locs})
-      for (int at : to_ints(*list))
-        inputs.push_back(latest(node.inputs[static_cast<size_t>(sources[static_cast<size_t>(at)])]));
-    if (p.counted) inputs.push_back(node.inputs.back());
-    const auto before = static_cast<uint32_t>(p.num_outputs);
-    p.num_outputs += static_cast<int32_t>(states.size());
-    const NodePtr made = graph_.add(*node.op, ParamSchema<ForeachParams>::box(std::move(p)), std::move(inputs), &node,
-                                    {freeze(body, outputs_with(body, states))});
-    for (size_t i = 0; i < states.size(); ++i) write(states[i].number, {made, before + static_cast<uint32_t>(i)});
-    replace(node, made, before, 0);
-  }
-
-  void lift_while(Node& node) {
-    WhileLoopParams p = params_of<WhileLoopParams>(node);
-    const Graph body = committed_body(node, 1);
-    const std::vector<Lifted> states = lifted_states(node, body, body_sources(node, 1), to_ints(p.func_var_locs));
-    if (states.empty()) return;
-    for (const Lifted& state : states) p.func_var_locs.push_back(state.body_input);
-    std::vector<NodeEntry> inputs;
-    for (const NodeEntry& input : node.inputs) inputs.push_back(latest(input));
-    const auto before = static_cast<uint32_t>(p.num_outputs);
-    p.num_outputs += static_cast<int32_t>(states.size());
-    const NodePtr made = graph_.add(*node.op, ParamSchema<WhileLoopParams>::box(std::move(p)), std::move(inputs), &node,
-                                    {node.subgraphs[0], freeze(body, outputs_with(body, states))});
-    for (size_t i = 0; i < states.size(); ++i) write(states[i].number, {made, before + static_cast<uint32_t>(i)});
-    replace(node, made, before, static_cast<uint32_t>(states.size()));  // the count stays last
-  }
-
-  void lift_cond(Node& node) {
-    CondParams p = params_of<CondParams>(node);
-    Graph bodies[] = {committed_body(node, 1), committed_body(node, 2)};
-    OptionalInts* const locs[] = {&p.then_input_locs, &p.else_input_locs};
-    std::map<int, int> written;  // input of the node -> number of the state
-    for (size_t b = 0; b < 2; ++b) {
-      for (const Graph::Writeback& writeback : bodies[b].writebacks()) {
-        const int source = to_ints(*locs[b])[static_cast<size_t>(writeback.input)];
-        if (const int number = state_number(node.inputs[static_cast<size_t>(source)]); number >= 0)
-          written[source] = number;
-      }
-    }
-    if (written.empty()) return;
-    std::vector<Ref<Subgraph>> subgraphs{node.subgraphs[0]};
-    for (size_t b = 0; b < 2; ++b) subgraphs.push_back(with_states(node, bodies[b], *locs[b], written));
-    std::vector<NodeEntry> inputs;
-    for (const NodeEntry& input : node.inputs) inputs.push_back(latest(input));
-    const auto before = static_cast<uint32_t>(p.num_outputs);
-    p.num_outputs += static_cast<int32_t>(written.size());
-    const NodePtr made = graph_.add(*node.op, ParamSchema<CondParams>::box(std::move(p)), std::move(inputs), &node,
-                                    std::move(subgraphs));
-    uint32_t output = before;
-    for (const auto& [source, number] : written) write(number, {made, output++});
-    replace(node, made, before, 0);
+    uint32_t output = first;
+    for (const auto& [slot, value] : states) write(state_number(node.inputs[slot]), {made, output++});
+    std::vector<NodeEntry> now;
+    for (uint32_t i = 0; i < node.specs.size(); ++i)  // the count stays last
+      now.push_back({made, i < first ? i : i + static_cast<uint32_t>(states.size())});
+    move_readers(graph_, node, now);
   }
 
   // A branch that leaves a state alone passes it through.
-  Ref<Subgraph> with_states(const Node& node, Graph& body, OptionalInts& locs, const std::map<int, int>& written) {
-    std::vector<NodeEntry> outputs = body.outputs();
-    for (const auto& [source, number] : written) {
-      NodeEntry value;
-      for (const Graph::Writeback& writeback : body.writebacks())
-        if (locs[static_cast<size_t>(writeback.input)] == source) value = writeback.value;
-      if (!value.node) {
-        const auto at = std::find(locs.begin(), locs.end(), std::optional<int64_t>(source));
-        if (at != locs.end()) {
-          value = {body.inputs()[static_cast<size_t>(at - locs.begin())], 0};
-        } else {
-          const NodeEntry& outer = node.inputs[static_cast<size_t>(source)];
-          value = {body.add_input(outer.node->name, graph_.spec(outer)), 0};
-          locs.push_back(source);
-        }
-      }
-      outputs.push_back(value);
+  void lift_cond(Node& node) {
+    Graph graphs[] = {graph_of_body(graph_, node, 1), graph_of_body(graph_, node, 2)};
+    std::map<size_t, NodeEntry> states[2], all;
+    for (size_t b = 0; b < 2; ++b) {
+      states[b] = lifted_states(node, graphs[b]);
+      all.insert(states[b].begin(), states[b].end());
     }
-    return freeze(body, outputs);
+    if (all.empty()) return;
+    BranchSpec spec = branch_of(node);
+    const auto first = static_cast<uint32_t>(spec.num_out);
+    std::vector<NodeEntry> inputs;
+    for (const NodeEntry& input : node.inputs) inputs.push_back(latest(input));
+    std::vector<Ref<Subgraph>> bodies{node.subgraphs[0]};
+    for (size_t b = 0; b < 2; ++b) {
+      std::vector<NodeEntry> outputs = graphs[b].outputs();
+      size_t at = first;
+      for (const auto& [slot, any] : all) {
+        const auto found = states[b].find(slot);
+        outputs.insert(outputs.begin() + static_cast<long>(at++),
+                       found != states[b].end() ? found->second : NodeEntry{graphs[b].inputs()[slot], 0});
+      }
+      bodies.push_back(freeze(graphs[b], outputs));
+    }
+    spec.num_out += static_cast<int32_t>(all.size());
+    const NodePtr made = graph_.add(*node.op, boxed(spec), std::move(inputs), &node, std::move(bodies));
+    made->attrs = node.attrs;
+    uint32_t output = first;
+    for (const auto& [slot, any] : all) write(state_number(node.inputs[slot]), {made, output++});
+    std::vector<NodeEntry> now;
+    for (uint32_t i = 0; i < node.specs.size(); ++i)
+      now.push_back({made, i < first ? i : i + static_cast<uint32_t>(all.size())});
+    move_readers(graph_, node, now);
   }
 
   Graph& graph_;

@@ -5,7 +5,7 @@
 namespace hybridnet {
 namespace {
 
-bool start_alike(const LoopView& view, const LoopView::State& a, const LoopView::State& b) {
+bool start_alike(const LoopView& view, const LoopView::Carry& a, const LoopView::Carry& b) {
   return a.slot.outer == b.slot.outer && view.body.spec({a.slot.inner, 0}) == view.body.spec({b.slot.inner, 0});
 }
 
@@ -26,11 +26,11 @@ std::vector<NodeEntry> next_values(const LoopView& view, const std::vector<size_
   share_sources(view.data, map);
   share_sources(view.captured, map);
   for (size_t s = 0; s < first.size(); ++s)
-    map[{view.states[s].slot.inner, 0}] = NodeEntry(map.at({view.states[first[s]].slot.inner, 0}));
+    map[{view.carries[s].slot.inner, 0}] = NodeEntry(map.at({view.carries[first[s]].slot.inner, 0}));
   for (const NodeEntry& output : trial.import(view.body, view.body.outputs(), map)) trial.add_output(output);
   merge_equal_nodes(trial);
   std::vector<NodeEntry> next;
-  for (const LoopView::State& state : view.states) next.push_back(trial.outputs()[static_cast<size_t>(state.next)]);
+  for (const LoopView::Carry& state : view.carries) next.push_back(trial.outputs()[static_cast<size_t>(state.next)]);
   return next;
 }
 
@@ -39,11 +39,11 @@ std::vector<NodeEntry> next_values(const LoopView& view, const std::vector<size_
 void merge_equal_nodes(Graph& graph) { rewrite_database().find("merge")->pass(graph); }
 
 std::vector<size_t> first_equal_states(const LoopView& view) {
-  std::vector<size_t> first(view.states.size());
+  std::vector<size_t> first(view.carries.size());
   for (size_t s = 0; s < first.size(); ++s) {
     first[s] = s;
     for (size_t t = 0; t < s && first[s] == s; ++t)
-      if (first[t] == t && start_alike(view, view.states[t], view.states[s])) first[s] = t;
+      if (first[t] == t && start_alike(view, view.carries[t], view.carries[s])) first[s] = t;
   }
   while (true) {
     Graph trial(view.body.train());

@@ -69,8 +69,7 @@ std::optional<IterationSums::Operand> IterationSums::operand(const Graph& body, 
                                                              const Slices& slices, std::vector<NodeEntry>& stacked) {
   const Shape& row = body.spec(entry).shape;
   const NodeEntry shown = root(entry);
-  for (const auto& [slot, data] : slices)
-    if (slot == shown.node) return Operand{data, -1, row};
+  if (const LoopView::Slot* slice = LoopView::find(slices, shown)) return Operand{slice->outer, -1, row};
   if (shown.node->is_variable()) return std::nullopt;
   const auto known =
       std::find_if(stacked.begin(), stacked.end(), [&](const NodeEntry& other) { return root(other) == shown; });

@@ -6,13 +6,13 @@
 #include <utility>
 #include <vector>
 
-#include "hybridnet/pass.h"
+#include "graph/control/loop_view.h"
 
 namespace hybridnet {
 
 class IterationSums {
  public:
-  using Slices = std::vector<std::pair<NodePtr, NodeEntry>>;  // input of the body, the rows it is a slice of
+  using Slices = std::vector<LoopView::Slot>;
 
   // The terms that an entry of a body is the sum of.
   static std::vector<NodeEntry> terms_of(const NodeEntry& value);

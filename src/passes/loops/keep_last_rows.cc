@@ -57,23 +57,22 @@ class KeepLastRows {
   KeepLastRows(Graph& graph, Node& node) : graph_(graph), node_(node), rows_(rows_of(graph, node)) {}
 
   bool run() {
-    const auto& p = params_of<ForeachParams>(node_);
-    reverse_ = p.reverse;
-    if (p.counted || rows_ < 2) return false;
+    const LoopSpec& loop = loop_of(node_);
+    reverse_ = loop.reverse;
+    if (loop.counted || rows_ < 2) return false;
     std::vector<int> chosen;
-    for (int i = 0; i < p.num_out_data; ++i)
+    for (int i = 0; i < loop.num_out; ++i)
       if (depth_of(i) > 0) chosen.push_back(i);
     if (chosen.empty()) return false;
     LoopView view(graph_, node_);
-    std::vector<std::vector<size_t>>
-        states;  // per chosen output: the states that hold its last row, the one before, ...
+    std::vector<std::vector<size_t>> states;  // per chosen output: the carries that hold its last row, the one before
     for (int out : chosen) states.push_back(carry(view, out, depth_of(out)));
     std::erase_if(view.outs, [&](const LoopView::Out& out) {
       return std::find(chosen.begin(), chosen.end(), out.output) != chosen.end();
     });
     const NodePtr made = view.put_together(graph_, node_);
     for (size_t i = 0; i < chosen.size(); ++i) serve(view, made, chosen[i], states[i]);
-    view.replace(graph_, node_, made, {});
+    view.replace(graph_, node_, made);
     return true;
   }
 
@@ -98,14 +97,14 @@ class KeepLastRows {
     const TensorSpec spec = view.body.spec(value);
     std::vector<size_t> states;
     for (int64_t k = 0; k < depth; ++k) {
-      const auto same = std::find_if(view.states.begin(), view.states.end(),
-                                     [&](const LoopView::State& s) { return view.entry(s.next) == value; });
-      const auto at = static_cast<size_t>(same - view.states.begin());
-      if (same == view.states.end()) {
-        view.add_state(zeros(graph_, spec, &node_), spec, "last" + std::to_string(k), value);
+      const auto same = std::find_if(view.carries.begin(), view.carries.end(),
+                                     [&](const LoopView::Carry& s) { return view.entry(s.next) == value; });
+      const auto at = static_cast<size_t>(same - view.carries.begin());
+      if (same == view.carries.end()) {
+        view.add_carry(zeros(graph_, spec, &node_), spec, "last" + std::to_string(k), value);
       }
       states.push_back(at);
-      value = {view.states[at].slot.inner, 0};  // what it was an iteration ago
+      value = {view.carries[at].slot.inner, 0};  // what it was an iteration ago
     }
     return states;
   }
@@ -119,8 +118,7 @@ class KeepLastRows {
       std::vector<NodeEntry> parts;
       for (int64_t row = taken.first; row < taken.end; ++row) {
         const size_t state = states[static_cast<size_t>(age(row))];
-        parts.push_back(
-            reshaped(graph_, {made, static_cast<uint32_t>(view.output_of_state(state))}, shape, client.node));
+        parts.push_back(reshaped(graph_, view.final_carry(made, state), shape, client.node));
       }
       const NodeEntry whole =
           parts.size() == 1
@@ -138,9 +136,8 @@ class KeepLastRows {
 
 bool keep_last_rows(Graph& graph) {
   bool changed = false;
-  for (Node* node : graph.order())
-    if (graph.contains(node) && control_kind(*node) == ControlKind::kForeach)
-      changed = KeepLastRows(graph, *node).run() || changed;
+  for_each_node(graph, {ControlKind::kForeach},
+                [&](Node& node) { changed = KeepLastRows(graph, node).run() || changed; });
   return changed;
 }
 

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "graph/control/body_graph.h"
-#include "graph/control/control_flow.h"
+#include "graph/control/loop_view.h"
 #include "hybridnet/ndarray.h"
 #include "passes/body_gradient.h"
 #include "passes/gradient_nodes.h"
@@ -35,18 +35,31 @@ NodeEntry root_of(NodeEntry entry) {
 
 class LoopGradient {
  public:
-  LoopGradient(Graph& graph, Node& node, const std::vector<NodeEntry>& output_grads, const std::vector<bool>& wanted,
-               Loop loop)
-      : graph_(graph), node_(node), output_grads_(output_grads), wanted_(wanted), loop_(std::move(loop)) {}
+  LoopGradient(Graph& graph, Node& node, const std::vector<NodeEntry>& output_grads, const std::vector<bool>& wanted)
+      : graph_(graph),
+        node_(node),
+        output_grads_(output_grads),
+        wanted_(wanted),
+        loop_(loop_of(node)),
+        body_number_(node.subgraphs.size() - 1),
+        recompute_(loop_.checkpoint == kRecompute || loop_.checkpoint == kPolicy) {
+    if (control_kind(node) == ControlKind::kForeach) {
+      rows_ = rows_of(graph, node);
+      if (loop_.counted) count_ = node.inputs.back();
+    } else {
+      rows_ = *loop_.max_iterations;
+      count_ = {NodePtr(&node), static_cast<uint32_t>(node.specs.size()) - 1};
+    }
+  }
 
   ControlGradient run() {
     result_.of_inputs.resize(node_.inputs.size());
-    Graph body = prepared_body(graph_, node_, loop_.body);
+    Graph body = prepared_body(graph_, node_, body_number_);
     make_parts_again(body);
     find_active(body);
-    gradient_ = differentiate_body(std::move(body), wanted_inputs_, heads_, loop_.recompute);
-    if (loop_.recompute && gradient_.split.num_residuals == 0)
-      gradient_.split.forward = prepared_body(graph_, node_, loop_.body);
+    gradient_ = differentiate_body(std::move(body), wanted_inputs_, heads_, recompute_);
+    if (recompute_ && gradient_.split.num_residuals == 0)
+      gradient_.split.forward = prepared_body(graph_, node_, body_number_);
     if (!has_gradients()) return std::move(result_);
     make_forward();
     make_backward();
@@ -57,45 +70,33 @@ class LoopGradient {
   bool has_gradients() const {
     for (int gradient : gradient_.grad_of_input)
       if (gradient >= 0) return true;
-    for (size_t s = 0; s < num_states(); ++s)
+    for (size_t s = 0; s < loop_.carries(); ++s)
       if (may_pass(s)) return true;
     return false;
   }
 
-  size_t first_state() const { return static_cast<size_t>(loop_.num_out_data); }
-  size_t num_states() const { return loop_.state_inputs.size(); }
-  const NodeEntry& arrived_at_state(size_t s) const {
-    return output_grads_[static_cast<size_t>(loop_.num_out_data) + s];
-  }
-  // May the gradient of a final state be that of the initial one, because no iteration runs?
+  bool is_carry(size_t slot) const { return slot >= loop_.seqs() && slot < loop_.first_invariant(); }
+  const NodeEntry& arrived_at_carry(size_t s) const { return output_grads_[loop_.final_carry(s)]; }
+  // May the gradient of a final value be that of the initial one, because no iteration runs?
   bool may_pass(size_t s) const {
-    const auto input = static_cast<size_t>(loop_.state_inputs[s]);
-    return (loop_.count.node || loop_.rows == 0) && arrived_at_state(s).node &&
-           wanted_[static_cast<size_t>(loop_.sources[input])] &&
-           is_floating(graph_.spec(node_.inputs[static_cast<size_t>(loop_.sources[input])]).dtype);
-  }
-  int state_of_input(int input) const {
-    const auto at = std::find(loop_.state_inputs.begin(), loop_.state_inputs.end(), input);
-    return at == loop_.state_inputs.end() ? -1 : static_cast<int>(at - loop_.state_inputs.begin());
+    return (count_.node || rows_ == 0) && arrived_at_carry(s).node && wanted_[loop_.carry(s)] &&
+           is_floating(graph_.spec(node_.inputs[loop_.carry(s)]).dtype);
   }
 
   // Parts of slices and of captured values cost no more to make again than to keep and to read.
   void make_parts_again(const Graph& body) {
-    std::vector<bool> is_state(loop_.sources.size());
-    for (int input : loop_.state_inputs) is_state[static_cast<size_t>(input)] = true;
     for (Node* node : body.order()) {
       if (node->is_variable() || !takes_part(*node)) continue;
       const int input = body.input_index(root_of(node->inputs[0]).node.get());
-      if (input >= 0 && !is_state[static_cast<size_t>(input)]) node->attrs[kCheapAttribute] = "1";
+      if (input >= 0 && !is_carry(static_cast<size_t>(input))) node->attrs[kCheapAttribute] = "1";
     }
   }
 
   void find_active(const Graph& body) {
-    for (size_t k = 0; k < loop_.sources.size(); ++k)
-      wanted_inputs_.push_back(wanted_[static_cast<size_t>(loop_.sources[k])] &&
-                               is_floating(body.inputs()[k]->specs[0].dtype));
+    for (size_t k = 0; k < loop_.slots(); ++k)
+      wanted_inputs_.push_back(wanted_[k] && is_floating(body.inputs()[k]->specs[0].dtype));
     for (size_t i = 0; i < body.outputs().size(); ++i) heads_.push_back(static_cast<bool>(output_grads_[i].node));
-    close_over_iterations(body, loop_.state_inputs, loop_.num_out_data, wanted_inputs_, heads_);
+    close_over_iterations(body, loop_, wanted_inputs_, heads_);
   }
 
   // The forward loop gives every value of an iteration that the backward one reads: beside what it gives anyway, as
@@ -106,19 +107,21 @@ class LoopGradient {
     if (extra.empty()) return;
     const Graph& forward = gradient_.split.forward;
     const auto first = forward.outputs().begin();
-    const auto num_outputs = static_cast<long>(first_state() + num_states());
-    std::vector<NodeEntry> outputs(first, first + static_cast<long>(first_state()));
+    const auto first_carry = static_cast<long>(loop_.outs()), end = first_carry + loop_.num_carry;
+    std::vector<NodeEntry> outputs(first, first + first_carry);
     outputs.insert(outputs.end(), extra.begin(), extra.end());
-    outputs.insert(outputs.end(), first + static_cast<long>(first_state()), first + num_outputs);
+    outputs.insert(outputs.end(), first + first_carry, first + end);
 
     const auto added = static_cast<uint32_t>(extra.size());
     std::vector<uint32_t> new_index;
-    for (uint32_t i = 0; i < node_.specs.size(); ++i) new_index.push_back(i < first_state() ? i : i + added);
+    for (uint32_t i = 0; i < node_.specs.size(); ++i) new_index.push_back(i < loop_.outs() ? i : i + added);
     std::vector<Ref<Subgraph>> bodies = node_.subgraphs;
-    bodies[loop_.body] = freeze(forward, outputs);
-    forward_ = replace_node(graph_, node_, loop_.widen(static_cast<int32_t>(added)), node_.inputs, std::move(bodies),
-                            new_index, result_.replaced);
-    if (loop_.count.node.get() == &node_) loop_.count = result_.replaced.at(loop_.count);
+    bodies[body_number_] = freeze(forward, outputs);
+    LoopSpec widened = loop_;
+    widened.num_out += static_cast<int32_t>(added);
+    forward_ = replace_node(graph_, node_, boxed(std::move(widened)), node_.inputs, std::move(bodies), new_index,
+                            result_.replaced);
+    if (count_.node.get() == &node_) count_ = result_.replaced.at(count_);
   }
 
   // Which output of the forward loop holds each value that the backward body reads; returns the outputs to be added.
@@ -128,85 +131,89 @@ class LoopGradient {
     rows_of_source_.assign(split.sources.size(), {});
     auto stack = [&](size_t source, const NodeEntry& entry) {
       const auto known = std::find(extra.begin(), extra.end(), entry);
-      rows_of_source_[source].output = loop_.num_out_data + static_cast<int>(known - extra.begin());
+      rows_of_source_[source].output = loop_.num_out + static_cast<int>(known - extra.begin());
       if (known == extra.end()) extra.push_back(entry);
     };
     for (size_t i = 0; i < split.sources.size(); ++i) {
       const BackwardInput& source = split.sources[i];
       const auto index = static_cast<size_t>(source.index);
       if (source.kind == Kind::kResidual)
-        stack(i, split.forward.outputs()[first_state() + num_states() + index]);
-      else if (source.kind == Kind::kForwardOutput && index >= first_state())
+        stack(i, split.forward.outputs()[loop_.final_carry(loop_.carries()) + index]);
+      else if (source.kind == Kind::kForwardOutput && index >= loop_.outs())
         stack(i, split.forward.outputs()[index]);
       else if (source.kind == Kind::kForwardOutput)
         rows_of_source_[i].output = source.index;
     }
     for (size_t i = 0; i < split.sources.size(); ++i) {
       const BackwardInput& source = split.sources[i];
-      if (source.kind != Kind::kForwardInput || state_of_input(source.index) < 0) continue;
-      const int rows = rows_of_next(static_cast<size_t>(state_of_input(source.index)), extra);
+      const auto slot = static_cast<size_t>(source.index);
+      if (source.kind != Kind::kForwardInput || !is_carry(slot)) continue;
+      const int rows = rows_of_next(slot - loop_.seqs(), extra);
       if (rows >= 0)
         rows_of_source_[i] = {rows, true};
       else
-        stack(i, {split.forward.inputs()[static_cast<size_t>(source.index)], 0});
+        stack(i, {split.forward.inputs()[slot], 0});
     }
     return extra;
   }
 
-  // The output that stacks what a state becomes: what the next iteration gets. -1: none does.
-  int rows_of_next(size_t state, const std::vector<NodeEntry>& extra) const {
-    // Where states are cut off, what an iteration gets is another value for derivatives than what the one before made.
-    if (loop_.rows == 0 || loop_.detach_every > 0) return -1;
+  // The output that stacks what a carry becomes: what the next iteration gets. -1: none does.
+  int rows_of_next(size_t carry, const std::vector<NodeEntry>& extra) const {
+    // Where carries are cut off, what an iteration gets is another value for derivatives than what the one before made.
+    if (rows_ == 0 || loop_.detach_every > 0) return -1;
     const auto& outputs = gradient_.split.forward.outputs();
-    const NodeEntry& next = outputs[first_state() + state];
-    const auto known = std::find(outputs.begin(), outputs.begin() + static_cast<long>(first_state()), next);
-    if (known != outputs.begin() + static_cast<long>(first_state())) return static_cast<int>(known - outputs.begin());
+    const NodeEntry& next = outputs[loop_.final_carry(carry)];
+    const auto first_carry = outputs.begin() + loop_.num_out;
+    const auto known = std::find(outputs.begin(), first_carry, next);
+    if (known != first_carry) return static_cast<int>(known - outputs.begin());
     const auto added = std::find(extra.begin(), extra.end(), next);
-    return added == extra.end() ? -1 : loop_.num_out_data + static_cast<int>(added - extra.begin());
+    return added == extra.end() ? -1 : loop_.num_out + static_cast<int>(added - extra.begin());
   }
 
-  // ----------------------------------------------------------------------------------------------- the backward loop
+  // ---------------------------------------------------------------------------------------------- the backward loop
+  // The slot of a carry of the backward loop, and its next value.
   struct Carry {
-    int state;  // of the forward loop
-    NodePtr slot;
-    NodeEntry initial, next;
-  };
-  struct Accumulator {
-    int input;  // of the forward body
-    NodePtr slot;
+    size_t of;  // slot of the forward loop
+    LoopView::Slot slot;
     NodeEntry next;
   };
 
   void make_backward() {
-    Graph& backward = gradient_.split.backward;
-    if (loop_.recompute) silence_limits(backward);
+    LoopSpec spec;
+    spec.reverse = !loop_.reverse;
+    spec.scalar_slices = true;
+    if (recompute_) spec.checkpoint = kRecompute;  // further derivatives keep as little
+    back_.emplace(std::move(gradient_.split.backward), std::move(spec),
+                  is_truncated() ? loop_.truncate_gradient : rows_);
+    Graph& backward = back_->body;
+    if (count_.node) back_->count = count_;
+    if (recompute_) silence_limits(backward);
     gradients_ = backward.outputs();
-    bind_sources(backward);
-    for (size_t s = 0; s < num_states(); ++s) add_carry(backward, static_cast<int>(s));
-    if (loop_.detach_every > 0) detach(backward);
-    if (loop_.truncate > 0 && loop_.truncate < loop_.rows) cut_rows();
-    for (size_t k = 0; k < loop_.sources.size(); ++k)
-      if (loop_.is_slice[k] && gradient_.grad_of_input[k] >= 0)
+    bind_sources();
+    for (size_t s = 0; s < loop_.carries(); ++s) add_carry(s);
+    if (loop_.detach_every > 0) detach();
+    if (is_truncated()) cut_rows();
+    for (size_t k = 0; k < loop_.seqs(); ++k)
+      if (gradient_.grad_of_input[k] >= 0)
         stacked_outputs_.push_back(gradients_[static_cast<size_t>(gradient_.grad_of_input[k])]);
-    for (size_t k = 0; k < loop_.sources.size(); ++k) {
+    for (size_t k = loop_.first_invariant(); k < loop_.slots(); ++k) {
       const int gradient = gradient_.grad_of_input[k];
-      if (gradient < 0 || loop_.is_slice[k] || state_of_input(static_cast<int>(k)) >= 0) continue;
+      if (gradient < 0) continue;
       NodeEntry rest;
       for (const NodeEntry& term : IterationSums::terms_of(gradients_[static_cast<size_t>(gradient)])) {
         const bool taken =
-            !loop_.count.node && outside_sums_.take(backward, static_cast<int>(k), term, slices_, stacked_outputs_);
+            !count_.node && outside_sums_.take(backward, static_cast<int>(k), term, back_->data, stacked_outputs_);
         if (!taken) rest = sum(backward, rest, term, nullptr);
       }
       if (!rest.node) continue;
       const NodePtr slot = backward.add_input("sum", backward.spec(rest));
-      accumulators_.push_back({static_cast<int>(k), slot, sum(backward, {slot, 0}, rest, nullptr)});
+      accumulators_.push_back(
+          {k, {zeros(graph_, slot->specs[0], &node_), slot, nullptr}, sum(backward, {slot, 0}, rest, nullptr)});
     }
-    hand_out(add_loop(backward));
+    hand_out(add_loop());
   }
 
-  NodeEntry outer_input(int body_input) const {
-    return node_.inputs[static_cast<size_t>(loop_.sources[static_cast<size_t>(body_input)])];
-  }
+  bool is_truncated() const { return loop_.truncate_gradient > 0 && loop_.truncate_gradient < rows_; }
 
   // Slices of vectors have shape (1,) in older graphs; here data gets a second axis instead.
   NodeEntry as_rows(const NodeEntry& data, const TensorSpec& slice) {
@@ -221,62 +228,65 @@ class LoopGradient {
     Shape shape = graph_.spec(rows).shape;
     shape[0] = 1;
     const NodeEntry first = reshaped(graph_, initial, shape, &node_);
-    if (loop_.rows == 1) return first;
+    if (rows_ == 1) return first;
     const NodeEntry whole =
         emit(graph_, kRowsBefore, {rows, first}, {{"reverse", loop_.reverse ? "True" : "False"}}, &node_);
     whole.node->attrs[kCheapAttribute] = "1";
     return whole;
   }
 
-  void bind_sources(const Graph& backward) {
+  void bind_sources() {
     const auto& sources = gradient_.split.sources;
-    head_slot_.resize(num_states());
+    head_slot_.resize(loop_.carries());
     for (size_t i = 0; i < sources.size(); ++i) {
-      const NodePtr& slot = backward.inputs()[i];
+      const NodePtr& slot = back_->body.inputs()[i];
       const TensorSpec& spec = slot->specs[0];
+      const auto index = static_cast<size_t>(sources[i].index);
       if (sources[i].kind == Kind::kHead) {
-        const int output = gradient_.output_of_head[static_cast<size_t>(sources[i].index)];
-        if (output < loop_.num_out_data)
-          slices_.push_back({slot, as_rows(output_grads_[static_cast<size_t>(output)], spec)});
+        const auto output = static_cast<size_t>(gradient_.output_of_head[index]);
+        if (output < loop_.outs())
+          back_->data.push_back({as_rows(output_grads_[output], spec), slot, nullptr});
         else
-          head_slot_[static_cast<size_t>(output - loop_.num_out_data)] = slot;
+          head_slot_[output - loop_.outs()] = slot;
       } else if (rows_of_source_[i].output >= 0) {
         const NodeEntry rows = as_rows({forward_, static_cast<uint32_t>(rows_of_source_[i].output)}, spec);
-        slices_.push_back({slot, rows_of_source_[i].before ? rows_before(rows, outer_input(sources[i].index)) : rows});
-      } else if (loop_.is_slice[static_cast<size_t>(sources[i].index)]) {
-        slices_.push_back({slot, as_rows(outer_input(sources[i].index), spec)});
+        back_->data.push_back(
+            {rows_of_source_[i].before ? rows_before(rows, node_.inputs[index]) : rows, slot, nullptr});
+      } else if (index < loop_.seqs()) {
+        back_->data.push_back({as_rows(node_.inputs[index], spec), slot, nullptr});
       } else {
-        captured_.push_back({slot, outer_input(sources[i].index)});
+        back_->captured.push_back({node_.inputs[index], slot, nullptr});
       }
     }
   }
 
-  void add_carry(Graph& backward, int state) {
-    const auto s = static_cast<size_t>(state);
-    const int gradient = gradient_.grad_of_input[static_cast<size_t>(loop_.state_inputs[s])];
+  void add_carry(size_t s) {
+    Graph& backward = back_->body;
+    const int gradient = gradient_.grad_of_input[loop_.carry(s)];
     if (gradient < 0 && !head_slot_[s] && !may_pass(s)) return;
-    const TensorSpec& spec = node_.specs[static_cast<size_t>(loop_.num_out_data) + s];
-    const NodeEntry arrived = arrived_at_state(s);
+    const TensorSpec& spec = node_.specs[loop_.final_carry(s)];
+    const NodeEntry arrived = arrived_at_carry(s);
     const NodePtr slot = head_slot_[s] ? head_slot_[s] : backward.add_input("state_gradient", spec);
-    carries_.push_back({state, slot, arrived.node ? arrived : zeros(graph_, spec, &node_),
+    carries_.push_back({loop_.carry(s),
+                        {arrived.node ? arrived : zeros(graph_, spec, &node_), slot, nullptr},
                         gradient >= 0 ? gradients_[static_cast<size_t>(gradient)] : zeros(backward, spec, nullptr)});
   }
 
-  // Gradients of states stop where detach_every cuts the states off.
-  void detach(Graph& backward) {
-    NDArray mask = NDArray::empty(Shape{loop_.rows, 1}, DType::kFloat32);
-    for (int64_t done = 0; done < loop_.rows; ++done) {
-      const int64_t row = loop_.reverse ? loop_.rows - 1 - done : done;
+  // Gradients of carries stop where detach_every cuts the carries off.
+  void detach() {
+    Graph& backward = back_->body;
+    NDArray mask = NDArray::empty(Shape{rows_, 1}, DType::kFloat32);
+    for (int64_t done = 0; done < rows_; ++done) {
+      const int64_t row = loop_.reverse ? rows_ - 1 - done : done;
       static_cast<float*>(mask.data())[row] = done % loop_.detach_every != 0 ? 1.0f : 0.0f;
     }
     const NodePtr passes = graph_.add_constant(Ref<Object>(mask.impl()), mask.spec());
-    const NodePtr slot = backward.add_input("passes", {Shape{1}, DType::kFloat32});
-    slices_.push_back({slot, {passes, 0}});
+    const NodeEntry slot{back_->add_sequence({passes, 0}, {Shape{1}, DType::kFloat32}, "passes").inner, 0};
     for (Carry& carry : carries_) {
       const TensorSpec& spec = backward.spec(carry.next);
       Shape ones = Shape::scalar();
       for (int i = 0; i < spec.shape.ndim(); ++i) ones.push_back(1);
-      NodeEntry condition = reshaped(backward, {slot, 0}, ones, nullptr);
+      NodeEntry condition = reshaped(backward, slot, ones, nullptr);
       if (!(backward.spec(condition).shape == spec.shape))
         condition = emit(backward, kBroadcastTo, {condition}, {{"shape", spec.shape.str()}}, nullptr);
       carry.next = emit(backward, kWhere, {condition, carry.next, zeros(backward, spec, nullptr)}, {}, nullptr);
@@ -285,83 +295,50 @@ class LoopGradient {
 
   // truncate_gradient: only the iterations that ran last.
   void cut_rows() {
-    const int64_t begin = loop_.reverse ? 0 : loop_.rows - loop_.truncate;
-    for (auto& [slot, data] : slices_) {
-      data = emit(graph_, kSliceAxis, {data},
-                  {{"axis", "0"}, {"begin", std::to_string(begin)}, {"end", std::to_string(begin + loop_.truncate)}},
-                  &node_);
+    const int64_t begin = loop_.reverse ? 0 : rows_ - loop_.truncate_gradient;
+    for (LoopView::Slot& slot : back_->data) {
+      slot.outer = emit(
+          graph_, kSliceAxis, {slot.outer},
+          {{"axis", "0"}, {"begin", std::to_string(begin)}, {"end", std::to_string(begin + loop_.truncate_gradient)}},
+          &node_);
     }
   }
 
-  NodePtr add_loop(const Graph& backward) {
-    ForeachParams p;
-    std::vector<NodeEntry> inputs;
-    auto position = [&](const NodePtr& slot) {
-      const auto at = std::find(backward.inputs().begin(), backward.inputs().end(), slot);
-      return std::optional<int64_t>(at - backward.inputs().begin());
-    };
-    auto bind = [&](OptionalInts& locs, const NodePtr& slot, const NodeEntry& value) {
-      locs.push_back(position(slot));
-      inputs.push_back(value);
-    };
-    std::vector<NodeEntry> outputs = stacked_outputs_;
-    p.num_out_data = static_cast<int32_t>(outputs.size());
-    for (const auto& [slot, data] : slices_) bind(p.in_data_locs, slot, data);
-    for (const Carry& carry : carries_) {
-      bind(p.in_state_locs, carry.slot, carry.initial);
-      outputs.push_back(carry.next);
-    }
-    for (const Accumulator& one : accumulators_) {
-      bind(p.in_state_locs, one.slot, zeros(graph_, one.slot->specs[0], &node_));
-      outputs.push_back(one.next);
-    }
-    for (const auto& [slot, value] : captured_) bind(p.remain_locs, slot, value);
-    p.num_outputs = static_cast<int32_t>(outputs.size());
-    p.reverse = !loop_.reverse;
-    p.scalar_slices = true;
-    if (loop_.recompute) p.checkpoint = kRecompute;  // further derivatives keep as little
-    if (slices_.empty()) p.length = loop_.truncate > 0 ? std::min(loop_.truncate, loop_.rows) : loop_.rows;
-    if (loop_.count.node) {
-      p.counted = true;
-      inputs.push_back(loop_.count);
-    }
-    p.num_args = static_cast<int32_t>(inputs.size());
-    const NodePtr made = graph_.add(OpRef("_foreach").op(), ParamSchema<ForeachParams>::box(std::move(p)),
-                                    std::move(inputs), &node_, {freeze(backward, outputs)});
+  NodePtr add_loop() {
+    for (const NodeEntry& value : stacked_outputs_) back_->outs.push_back({back_->output_of(value), -1});
+    for (const std::vector<Carry>* list : {&carries_, &accumulators_})
+      for (const Carry& carry : *list) back_->carries.push_back({carry.slot, back_->output_of(carry.next), -1});
+    const NodePtr made = back_->put_together(graph_, node_);
+    made->attrs.clear();
     made->name = node_.name + "_backward";
-    if (loop_.recompute) mark_as_repeating(*made, node_);
+    if (recompute_) mark_as_repeating(*made, node_);
     return made;
   }
 
   void hand_out(const NodePtr& made) {
-    uint32_t output = 0;
-    auto give = [&](int body_input, NodeEntry value) {
-      const auto source = static_cast<size_t>(loop_.sources[static_cast<size_t>(body_input)]);
-      result_.of_inputs[source] = sum(graph_, result_.of_inputs[source], value, &node_);
+    auto give = [&](size_t slot, const NodeEntry& value) {
+      result_.of_inputs[slot] = sum(graph_, result_.of_inputs[slot], value, &node_);
     };
-    const bool truncated = loop_.truncate > 0 && loop_.truncate < loop_.rows;
-    for (size_t k = 0; k < loop_.sources.size(); ++k) {
-      if (!loop_.is_slice[k] || gradient_.grad_of_input[k] < 0) continue;
-      NodeEntry value{made, output++};
-      if (truncated) value = with_zero_rows(value);
-      give(static_cast<int>(k), reshaped(graph_, value, graph_.spec(outer_input(static_cast<int>(k))).shape, &node_));
+    size_t output = 0;
+    for (size_t k = 0; k < loop_.seqs(); ++k) {
+      if (gradient_.grad_of_input[k] < 0) continue;
+      NodeEntry value = back_->out(made, output++);
+      if (is_truncated()) value = with_zero_rows(value);
+      give(k, reshaped(graph_, value, graph_.spec(node_.inputs[k]).shape, &node_));
     }
-    for (const auto& [input, value] : outside_sums_.add(graph_, made, node_)) give(input, value);
-    output = static_cast<uint32_t>(stacked_outputs_.size());
+    for (const auto& [slot, value] : outside_sums_.add(graph_, made, node_)) give(static_cast<size_t>(slot), value);
+    output = 0;
     for (const Carry& carry : carries_) {
-      const NodeEntry value{made, output++};
-      const int input = loop_.state_inputs[static_cast<size_t>(carry.state)];
-      const bool has_gradient =
-          gradient_.grad_of_input[static_cast<size_t>(input)] >= 0 || may_pass(static_cast<size_t>(carry.state));
-      if (!truncated && has_gradient && wanted_[static_cast<size_t>(loop_.sources[static_cast<size_t>(input)])])
-        give(input, value);
+      const NodeEntry value = back_->final_carry(made, output++);
+      const bool has_gradient = gradient_.grad_of_input[carry.of] >= 0 || may_pass(carry.of - loop_.seqs());
+      if (!is_truncated() && has_gradient && wanted_[carry.of]) give(carry.of, value);
     }
-    for (const Accumulator& one : accumulators_) give(one.input, {made, output++});
+    for (const Carry& one : accumulators_) give(one.of, back_->final_carry(made, output++));
   }
 
   NodeEntry with_zero_rows(const NodeEntry& rows) {
     TensorSpec spec = graph_.spec(rows);
-    spec.shape[0] = loop_.rows - loop_.truncate;
+    spec.shape[0] = rows_ - loop_.truncate_gradient;
     const NodeEntry padding = zeros(graph_, spec, &node_);
     const std::vector<NodeEntry> parts =
         loop_.reverse ? std::vector<NodeEntry>{rows, padding} : std::vector<NodeEntry>{padding, rows};
@@ -372,7 +349,11 @@ class LoopGradient {
   Node& node_;
   const std::vector<NodeEntry>& output_grads_;
   const std::vector<bool>& wanted_;
-  Loop loop_;
+  const LoopSpec loop_;
+  const size_t body_number_;
+  const bool recompute_;  // keep the carries of each iteration and what is marked, compute the rest
+  int64_t rows_ = 0;      // of stacked outputs
+  NodeEntry count_;       // run-time number of iterations, null: `rows_`
   std::vector<bool> wanted_inputs_, heads_;
   BodyGradient gradient_;
   struct Rows {
@@ -381,11 +362,10 @@ class LoopGradient {
   };
   std::vector<Rows> rows_of_source_;  // per source of the backward body
   NodePtr forward_;
-  std::vector<NodeEntry> gradients_;                              // outputs of the backward body
-  std::vector<std::pair<NodePtr, NodeEntry>> slices_, captured_;  // slot of the backward body, value outside
-  std::vector<NodePtr> head_slot_;                                // per state
-  std::vector<Carry> carries_;
-  std::vector<Accumulator> accumulators_;
+  std::optional<LoopView> back_;
+  std::vector<NodeEntry> gradients_;  // outputs of the backward body
+  std::vector<NodePtr> head_slot_;    // per carry
+  std::vector<Carry> carries_, accumulators_;
   std::vector<NodeEntry> stacked_outputs_;  // of the backward body: gradients of slices, then what is summed outside
   IterationSums outside_sums_;
   ControlGradient result_;
@@ -394,8 +374,17 @@ class LoopGradient {
 }  // namespace
 
 ControlGradient differentiate_loop(Graph& graph, Node& node, const std::vector<NodeEntry>& output_grads,
-                                   const std::vector<bool>& wanted, Loop loop) {
-  return LoopGradient(graph, node, output_grads, wanted, std::move(loop)).run();
+                                   const std::vector<bool>& wanted) {
+  if (control_kind(node) == ControlKind::kWhileLoop && !is_bounded_for_gradient(loop_of(node))) {
+    throw UnboundedLoopError(
+        {.op = node.op->name,
+         .node = node.name,
+         .message = "no compiled gradient of a loop without max_iterations, or with a very large one",
+         .because = "the values of each iteration are kept for the gradient, and how many there are is not known",
+         .fix = "pass a smaller max_iterations as an int, or checkpoint=",
+         .where = node.where});
+  }
+  return LoopGradient(graph, node, output_grads, wanted).run();
 }
 
 }  // namespace hybridnet

@@ -12,16 +12,13 @@ namespace {
 
 bool may_merge(const Node& node) {
   if (!LoopView::can_view(node) || is_random(node) || is_opaque(node) || !node.control.empty()) return false;
-  if (control_kind(node) == ControlKind::kWhileLoop) return params_of<WhileLoopParams>(node).checkpoint.empty();
-  const auto& p = params_of<ForeachParams>(node);
-  return !p.counted && p.checkpoint.empty();
+  const LoopSpec& loop = loop_of(node);
+  return loop.checkpoint.empty() && (!loop.counted || control_kind(node) == ControlKind::kWhileLoop);
 }
 
 // Do both take slices of the same data? Loops with nothing in common gain nothing.
 bool share_data(const Node& a, const Node& b) {
-  const auto data = [](const Node& node) {
-    return std::span(node.inputs).first(params_of<ForeachParams>(node).in_data_locs.size());
-  };
+  const auto data = [](const Node& node) { return std::span(node.inputs).first(loop_of(node).seqs()); };
   const auto other = data(b);
   return std::any_of(data(a).begin(), data(a).end(), [&](const NodeEntry& entry) {
     return std::find(other.begin(), other.end(), entry) != other.end();
@@ -31,15 +28,14 @@ bool share_data(const Node& a, const Node& b) {
 // Do they run alike, as far as the nodes themselves tell?
 bool alike(const Graph& graph, const Node& a, const Node& b) {
   if (a.op != b.op || a.attrs != b.attrs) return false;
-  if (control_kind(a) == ControlKind::kWhileLoop) {
-    const auto &p = params_of<WhileLoopParams>(a), &q = params_of<WhileLoopParams>(b);
-    return p.max_iterations == q.max_iterations && p.unbounded == q.unbounded && p.limited == q.limited &&
-           (!p.limited || a.inputs.back() == b.inputs.back()) && p.scalar_slices == q.scalar_slices &&
-           p.exact == q.exact && p.on_limit == q.on_limit;
-  }
-  const auto &p = params_of<ForeachParams>(a), &q = params_of<ForeachParams>(b);
-  return rows_of(graph, a) == rows_of(graph, b) && p.reverse == q.reverse && p.scalar_slices == q.scalar_slices &&
-         p.truncate_gradient == q.truncate_gradient && p.detach_every == q.detach_every && share_data(a, b);
+  const LoopSpec &p = loop_of(a), &q = loop_of(b);
+  if (p.counted != q.counted || (p.counted && !(a.inputs.back() == b.inputs.back())) || p.reverse != q.reverse ||
+      p.scalar_slices != q.scalar_slices || p.truncate_gradient != q.truncate_gradient ||
+      p.detach_every != q.detach_every)
+    return false;
+  if (control_kind(a) == ControlKind::kWhileLoop)
+    return p.max_iterations == q.max_iterations && p.exact == q.exact && p.on_limit == q.on_limit;
+  return rows_of(graph, a) == rows_of(graph, b) && share_data(a, b);
 }
 
 bool depends_on(const Node& node, const Node& other) {
@@ -56,18 +52,19 @@ class MergedLoop {
         view_(graph, a),
         second_(graph, b),
         num_outs_(view_.outs.size()),
-        num_states_(view_.states.size()) {
+        num_carries_(view_.carries.size()) {
     EntryMap map;
     for (const LoopView::Slot& slot : second_.data) view_.data.push_back(take(slot, map));
     for (const LoopView::Slot& slot : second_.captured)
       if (slot.inner) view_.captured.push_back(take(slot, map));
-    for (const LoopView::State& state : second_.states) view_.states.push_back({take(state.slot, map), state.next, -1});
+    for (const LoopView::Carry& carry : second_.carries)
+      view_.carries.push_back({take(carry.slot, map), carry.next, -1});
     std::vector<int> numbers;  // of the second body's outputs
     for (const NodeEntry& output : view_.body.import(second_.body, second_.body.outputs(), map))
       numbers.push_back(view_.body.add_output(output));
     for (const LoopView::Out& out : second_.outs) view_.outs.push_back({numbers[static_cast<size_t>(out.value)], -1});
-    for (size_t s = num_states_; s < view_.states.size(); ++s)
-      view_.states[s].next = numbers[static_cast<size_t>(view_.states[s].next)];
+    for (size_t s = num_carries_; s < view_.carries.size(); ++s)
+      view_.carries[s].next = numbers[static_cast<size_t>(view_.carries[s].next)];
   }
 
   // Does the condition of the second say the same in every iteration?
@@ -83,32 +80,27 @@ class MergedLoop {
         if (!known.node) known = {trial.add_input(tested->name, tested->specs[0]), 0};
         map[{tested, 0}] = known;
       };
-      for (size_t s = 0; s < view.states.size(); ++s)
-        if (const NodePtr& tested = view.states[s].slot.tested) bind(tested, of_state[first[first_state + s]]);
+      for (size_t s = 0; s < view.carries.size(); ++s)
+        if (const NodePtr& tested = view.carries[s].slot.tested) bind(tested, of_state[first[first_state + s]]);
       for (const LoopView::Slot& slot : view.captured)
         if (slot.tested) bind(slot.tested, of_value[slot.outer]);
       trial.add_output(trial.import(*view.condition, view.condition->outputs(), map)[0]);
     };
     add(view_, 0);  // what comes from the second is not tested in it
-    add(second_, num_states_);
+    add(second_, num_carries_);
     merge_equal_nodes(trial);
     return trial.outputs()[0] == trial.outputs()[1];
   }
 
   void put(Graph& graph) {
     const NodePtr made = view_.put_together(graph, a_);
-    const NodePtr node_b(&b_);
-    view_.replace(graph, a_, made, {});
-    auto replace = [&](int output, int now) {
-      if (graph.contains(node_b.get()) && graph.is_used(*node_b, output))
-        graph.replace({node_b, static_cast<uint32_t>(output)}, {made, static_cast<uint32_t>(now)});
-    };
-    for (size_t i = 0; i < second_.outs.size(); ++i)
-      replace(second_.outs[i].output, view_.output_of_out(num_outs_ + i));
-    for (size_t s = 0; s < second_.states.size(); ++s)
-      replace(second_.states[s].output, view_.output_of_state(num_states_ + s));
-    if (view_.has_condition())
-      replace(static_cast<int>(node_b->specs.size()) - 1, static_cast<int>(made->specs.size()) - 1);
+    view_.replace(graph, a_, made);
+    std::vector<NodeEntry> now(b_.specs.size());
+    for (size_t i = 0; i < second_.outs.size(); ++i) now[i] = view_.out(made, num_outs_ + i);
+    for (size_t s = 0; s < second_.carries.size(); ++s)
+      now[second_.outs.size() + s] = view_.final_carry(made, num_carries_ + s);
+    if (view_.has_condition()) now.back() = view_.final_carry(made, view_.carries.size());
+    move_readers(graph, b_, now);
   }
 
  private:
@@ -121,7 +113,7 @@ class MergedLoop {
   Node &a_, &b_;
   LoopView view_;
   LoopView second_;
-  const size_t num_outs_, num_states_;  // of the first
+  const size_t num_outs_, num_carries_;  // of the first
 };
 
 bool merge_one_pair(Graph& graph) {

@@ -23,10 +23,11 @@ class PushBehind {
   PushBehind(Graph& graph, Node& node) : graph_(graph), node_(node) {}
 
   bool run() {
-    const auto& p = params_of<ForeachParams>(node_);
-    if (p.counted || p.truncate_gradient > 0 || !p.checkpoint.empty() || rows_of(graph_, node_) < 2) return false;
+    const LoopSpec& loop = loop_of(node_);
+    if (loop.counted || loop.truncate_gradient > 0 || !loop.checkpoint.empty() || rows_of(graph_, node_) < 2)
+      return false;
     const Subgraph& frozen = *node_.subgraphs[0];
-    const std::vector<NodeEntry> outs(frozen.outputs.begin(), frozen.outputs.begin() + p.num_out_data);
+    const std::vector<NodeEntry> outs(frozen.outputs.begin(), frozen.outputs.begin() + loop.num_out);
     const std::vector<Node*> nodes = topological_order(outs);
     if (std::none_of(nodes.begin(), nodes.end(), [](const Node* n) { return !n->is_variable() && n->op->row_wise; }))
       return false;
@@ -43,16 +44,14 @@ class PushBehind {
     const NodePtr made = view.put_together(graph_, node_);
     std::vector<NodeEntry> others(node_.specs.size());
     for (size_t i = 0; i < moved.size(); ++i)
-      others[static_cast<size_t>(moved[i].first)] =
-          behind(view, {made, static_cast<uint32_t>(view.output_of_out(stacked[i]))}, moved[i].second);
+      others[static_cast<size_t>(moved[i].first)] = behind(view, view.out(made, stacked[i]), moved[i].second);
     view.replace(graph_, node_, made, others);
     return true;
   }
 
  private:
   static bool is_captured(const LoopView& view, const NodeEntry& entry) {
-    return std::any_of(view.captured.begin(), view.captured.end(),
-                       [&](const LoopView::Slot& slot) { return slot.inner == entry.node; });
+    return LoopView::find(view.captured, entry) != nullptr;
   }
 
   std::optional<Tail> tail_of(const LoopView& view, const LoopView::Out& out) const {
@@ -71,7 +70,7 @@ class PushBehind {
       at = node.inputs[0];
     }
     // A state is an output of the body, too: then what leaves is also read by the next iteration.
-    for (const LoopView::State& state : view.states)
+    for (const LoopView::Carry& state : view.carries)
       if (state.next == out.value) return std::nullopt;
     const Node& heavy = *at.node;
     tail.source = heavy.inputs[0];
@@ -93,7 +92,7 @@ class PushBehind {
     if (in.bytes() <= last.bytes()) return true;
     for (const LoopView::Out& out : view.outs)
       if (view.entry(out.value) == source) return true;
-    return graph_.train() && std::any_of(view.states.begin(), view.states.end(), [&](const LoopView::State& state) {
+    return graph_.train() && std::any_of(view.carries.begin(), view.carries.end(), [&](const LoopView::Carry& state) {
              return view.entry(state.next) == source;
            });
   }
@@ -112,11 +111,8 @@ class PushBehind {
     NodeEntry at = reshaped(graph_, rows, flat, tail.nodes[0]);
     for (const Node* inner : tail.nodes) {
       std::vector<NodeEntry> inputs{at};
-      for (size_t i = 1; i < inner->inputs.size(); ++i) {
-        const auto slot = std::find_if(view.captured.begin(), view.captured.end(),
-                                       [&](const LoopView::Slot& s) { return s.inner == inner->inputs[i].node; });
-        inputs.push_back(slot->outer);
-      }
+      for (size_t i = 1; i < inner->inputs.size(); ++i)
+        inputs.push_back(LoopView::find(view.captured, inner->inputs[i])->outer);
       const NodePtr node = graph_.add(*inner->op, inner->params, std::move(inputs), inner);
       node->attrs = inner->attrs;
       at = {node, 0};
@@ -132,9 +128,8 @@ class PushBehind {
 
 bool push_behind_loops(Graph& graph) {
   bool changed = false;
-  for (Node* node : graph.order())
-    if (graph.contains(node) && control_kind(*node) == ControlKind::kForeach)
-      changed = PushBehind(graph, *node).run() || changed;
+  for_each_node(graph, {ControlKind::kForeach},
+                [&](Node& node) { changed = PushBehind(graph, node).run() || changed; });
   return changed;
 }
 

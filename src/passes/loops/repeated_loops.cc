@@ -9,7 +9,7 @@ namespace hybridnet {
 namespace {
 
 bool reports_limit(const Node& node) {
-  if (control_kind(node) == ControlKind::kWhileLoop && params_of<WhileLoopParams>(node).on_limit != "stop") return true;
+  if (control_kind(node) == ControlKind::kWhileLoop && loop_of(node).on_limit != "stop") return true;
   return std::any_of(node.subgraphs.begin(), node.subgraphs.end(), [](const Ref<Subgraph>& body) {
     const std::vector<Node*> nodes = topological_order(body->outputs);
     return std::any_of(nodes.begin(), nodes.end(), [](const Node* inner) { return reports_limit(*inner); });
@@ -45,9 +45,9 @@ Ref<Subgraph> silent_copy(const Subgraph& body) {
 void silence(Node& node) {
   if (!reports_limit(node)) return;
   if (control_kind(node) == ControlKind::kWhileLoop) {
-    WhileLoopParams p = params_of<WhileLoopParams>(node);
-    p.on_limit = "stop";
-    node.params = ParamSchema<WhileLoopParams>::box(std::move(p));
+    LoopSpec loop = loop_of(node);
+    loop.on_limit = "stop";
+    node.params = boxed(std::move(loop));
   }
   for (Ref<Subgraph>& body : node.subgraphs) body = silent_copy(*body);
 }

@@ -21,19 +21,15 @@ bool has_twins(const std::vector<NodeEntry>& entries) {
 // Cheap: most loops have nothing to share.
 bool may_share(const Node& node) {
   if (!LoopView::can_view(node)) return false;
+  const LoopSpec& loop = loop_of(node);
+  const auto inputs = [&](size_t first, size_t end) {
+    return std::vector<NodeEntry>(node.inputs.begin() + static_cast<long>(first),
+                                  node.inputs.begin() + static_cast<long>(end));
+  };
   const auto& outputs = node.subgraphs.back()->outputs;
-  const auto begin = node.inputs.begin();
-  if (control_kind(node) == ControlKind::kWhileLoop) {
-    const auto& p = params_of<WhileLoopParams>(node);
-    return has_twins({begin, node.inputs.end() - (p.limited ? 1 : 0)}) ||
-           has_twins({outputs.begin(), outputs.begin() + p.num_out_data});
-  }
-  const auto& p = params_of<ForeachParams>(node);
-  const auto first_state = static_cast<long>(p.in_data_locs.size());
-  const auto first_captured = first_state + static_cast<long>(p.in_state_locs.size());
-  return has_twins({begin, begin + first_state}) || has_twins({begin + first_state, begin + first_captured}) ||
-         has_twins({begin + first_captured, begin + first_captured + static_cast<long>(p.remain_locs.size())}) ||
-         has_twins({outputs.begin(), outputs.begin() + p.num_out_data});
+  return has_twins(inputs(0, loop.seqs())) || has_twins(inputs(loop.seqs(), loop.first_invariant())) ||
+         has_twins(inputs(loop.first_invariant(), loop.slots())) ||
+         has_twins({outputs.begin(), outputs.begin() + loop.num_out});
 }
 
 // Readers of one input of a graph read its twin's instead; a twin without an input takes this one over.
@@ -68,17 +64,17 @@ bool share_slots(LoopView& view, Slots& slots) {
 
 bool share_states(LoopView& view, std::vector<std::pair<int, int>>& same_final) {
   const std::vector<size_t> first = first_equal_states(view);
-  std::vector<LoopView::State> kept;
+  std::vector<LoopView::Carry> kept;
   for (size_t s = 0; s < first.size(); ++s) {
     if (first[s] == s) continue;
-    LoopView::State& twin = view.states[first[s]];
-    join_slots(view, view.states[s].slot, twin.slot);
-    same_final.push_back({view.states[s].output, twin.output});
+    LoopView::Carry& twin = view.carries[first[s]];
+    join_slots(view, view.carries[s].slot, twin.slot);
+    same_final.push_back({view.carries[s].output, twin.output});
   }
   for (size_t s = 0; s < first.size(); ++s)
-    if (first[s] == s) kept.push_back(view.states[s]);
-  const bool changed = kept.size() < view.states.size();
-  view.states = std::move(kept);
+    if (first[s] == s) kept.push_back(view.carries[s]);
+  const bool changed = kept.size() < view.carries.size();
+  view.carries = std::move(kept);
   return changed;
 }
 
@@ -112,14 +108,14 @@ bool share(Graph& graph, Node& node) {
   for (const auto& [gone, stays] : same)
     if (graph.is_used(node, gone))
       graph.replace({NodePtr(&node), static_cast<uint32_t>(gone)}, {NodePtr(&node), static_cast<uint32_t>(stays)});
-  view.replace(graph, node, made, {});
+  view.replace(graph, node, made);
   return true;
 }
 
 bool share_all(Graph& graph) {
   bool changed = false;
-  for (Node* node : graph.order())
-    if (graph.contains(node)) changed = share(graph, *node) || changed;
+  for_each_node(graph, {ControlKind::kForeach, ControlKind::kWhileLoop},
+                [&](Node& node) { changed = share(graph, node) || changed; });
   return changed;
 }
 

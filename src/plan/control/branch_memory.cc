@@ -51,19 +51,17 @@ class Exclusion {
 }  // namespace
 
 BranchSide branch_side(const Node& cond, int output) {
-  const auto& p = params_of<CondParams>(cond);
-  const int first_else = p.num_outputs - p.else_extra;
+  const BranchSpec& spec = branch_of(cond);
+  const int first_else = spec.num_out + spec.then_extra;
   if (output >= first_else) return BranchSide::kElse;
-  return output >= first_else - p.then_extra ? BranchSide::kThen : BranchSide::kBoth;
+  return output >= spec.num_out ? BranchSide::kThen : BranchSide::kBoth;
 }
 
 std::vector<std::pair<int, int>> exclusive_rows(const Node& node) {
   const ControlKind kind = control_kind(node);
   if (kind != ControlKind::kForeach && kind != ControlKind::kWhileLoop) return {};
-  const bool counts = kind == ControlKind::kWhileLoop;
-  const Subgraph& body = *node.subgraphs[counts ? 1 : 0];
-  const int stacked =
-      counts ? params_of<WhileLoopParams>(node).num_out_data : params_of<ForeachParams>(node).num_out_data;
+  const Subgraph& body = *node.subgraphs.back();
+  const int stacked = loop_of(node).num_out;
   // A loop in the body of a graph that nobody traced has no specs before the body is linked: nothing is shared for it.
   if (node.specs.size() < static_cast<size_t>(stacked)) return {};
   auto output = [&](int i) -> const NodeEntry& { return body.outputs[static_cast<size_t>(i)]; };

@@ -75,14 +75,22 @@ void check_interrupt(InterruptWatch& watch) {
                      .fix = "give while_loop a max_iterations if its condition may hold forever"});
 }
 
+std::vector<Plan::InputBinding> bindings(std::span<const TensorRef> inputs) {
+  std::vector<Plan::InputBinding> bound;
+  bound.reserve(inputs.size());
+  for (const TensorRef& in : inputs) bound.push_back({in.data, in.derived});
+  return bound;
+}
+
 // ------------------------------------------------------------------------------------------------------- loop bodies
 // One plan run over and over. Fresh outputs go to a row of a stacked output where there is one, else to one of two
 // buffers in turn, because the run before is still being read as the state. A state of which every iteration stacks
 // what it gets goes straight into the row of the next iteration.
 class LoopBody {
  public:
-  LoopBody(Ref<Plan> plan, size_t num_stacked, std::vector<int> state_inputs)
-      : plan_(std::move(plan)), state_inputs_(std::move(state_inputs)) {
+  LoopBody(Ref<Plan> plan, const LoopSpec& loop)
+      : plan_(std::move(plan)), first_carry_(loop.seqs()), num_carries_(loop.carries()), num_slots_(loop.slots()) {
+    const size_t num_stacked = loop.outs();
     const size_t num_fresh = plan_->fresh_outputs().size();
     row_of_fresh_.assign(num_fresh, -1);
     buffer_of_fresh_.assign(num_fresh, -1);
@@ -95,7 +103,7 @@ class LoopBody {
       else
         copies_.push_back({static_cast<int>(i), info.fresh});
     }
-    for (size_t s = 0; s < state_inputs_.size(); ++s) {
+    for (size_t s = 0; s < num_carries_; ++s) {
       const Plan::OutputInfo& info = plan_->outputs()[num_stacked + s];
       fresh_of_state_.push_back(info.fresh);
       state_bytes_.push_back(info.spec.bytes());
@@ -138,14 +146,14 @@ class LoopBody {
         std::memcpy(run.stacked[static_cast<size_t>(out)] + row * bytes, run.fresh[static_cast<size_t>(fresh)],
                     static_cast<size_t>(bytes));
     }
-    for (size_t s = 0; s < state_inputs_.size(); ++s)
-      run.inputs[static_cast<size_t>(state_inputs_[s])] = {run.fresh[static_cast<size_t>(fresh_of_state_[s])], nullptr};
+    for (size_t s = 0; s < num_carries_; ++s)
+      run.inputs[first_carry_ + s] = {run.fresh[static_cast<size_t>(fresh_of_state_[s])], nullptr};
   }
 
   // Final states and rows that no iteration wrote.
   void finish(const Run& run, std::span<const TensorRef> final_states, int64_t first_unwritten, int64_t rows) const {
-    for (size_t s = 0; s < state_inputs_.size(); ++s) {
-      const void* last = run.inputs[static_cast<size_t>(state_inputs_[s])].data;
+    for (size_t s = 0; s < num_carries_; ++s) {
+      const void* last = run.inputs[first_carry_ + s].data;
       if (state_bytes_[s] > 0 && final_states[s].data)
         std::memcpy(final_states[s].data, last, static_cast<size_t>(state_bytes_[s]));
     }
@@ -155,14 +163,10 @@ class LoopBody {
     }
   }
 
-  Run begin(const KernelArgs& args, const std::vector<int>& sources) const {
+  Run begin(const KernelArgs& args) const {
     Run run;
-    run.inputs.reserve(sources.size());
-    for (int source : sources) {
-      const TensorRef& in = args.in[static_cast<size_t>(source)];
-      run.inputs.push_back({in.data, in.derived});
-    }
-    for (int input : state_inputs_) run.inputs[static_cast<size_t>(input)].derived = nullptr;
+    run.inputs = bindings(args.in.first(num_slots_));
+    for (size_t s = 0; s < num_carries_; ++s) run.inputs[first_carry_ + s].derived = nullptr;
     run.fresh.resize(row_of_fresh_.size());
     for (size_t i = 0; i < row_bytes_.size(); ++i) run.stacked.push_back(static_cast<char*>(args.out[i].data));
     run.buffers = static_cast<char*>(args.workspace);
@@ -176,17 +180,17 @@ class LoopBody {
     for (size_t i = 0; i < num_stacked; ++i) {
       const Plan::OutputInfo& info = plan_->outputs()[i];
       if (info.input < 0 || row_of_fresh_[static_cast<size_t>(info.fresh)] != static_cast<int>(i)) continue;
-      for (size_t s = 0; s < state_inputs_.size(); ++s) {
+      for (size_t s = 0; s < num_carries_; ++s) {
         const auto next = static_cast<size_t>(fresh_of_state_[s]);
-        if (state_inputs_[s] == info.input && row_of_fresh_[next] < 0 && next_row_of_fresh_[next] < 0 &&
-            state_bytes_[s] == row_bytes_[i])
+        if (static_cast<int>(first_carry_ + s) == info.input && row_of_fresh_[next] < 0 &&
+            next_row_of_fresh_[next] < 0 && state_bytes_[s] == row_bytes_[i])
           next_row_of_fresh_[next] = static_cast<int>(i);
       }
     }
   }
 
   Ref<Plan> plan_;
-  const std::vector<int> state_inputs_;
+  const size_t first_carry_, num_carries_, num_slots_;
   std::vector<int> row_of_fresh_, buffer_of_fresh_, next_row_of_fresh_, fresh_of_state_;
   std::vector<int64_t> row_bytes_, state_bytes_;
   struct Copy {
@@ -202,19 +206,12 @@ class ForeachKernel final : public ControlKernel {
   ForeachKernel(const Node& node, const LinkContext& context, const std::string& name)
       : loop_{node.name, node.where},
         params_(node.params),
-        sources_(body_sources(node, 0)),
         random_(is_random(node)),
-        body_(compile_body(node, 0, context, name, true), static_cast<size_t>(p().num_out_data),
-              to_ints(p().in_state_locs)) {
-    num_data_ = p().in_data_locs.size();
-    independent_ = p().in_state_locs.empty() && body_.plan().written_inputs().empty() && !is_opaque(node);
-    rows_ = num_data_ > 0 ? context.in[0].shape[0] : p().length;
-    for (int at : to_ints(p().in_data_locs)) {
-      const auto source = static_cast<size_t>(sources_[static_cast<size_t>(at)]);
-      slices_.push_back(
-          {at, sources_[static_cast<size_t>(at)],
-           context.in[source].shape[0] == 0 ? 0 : context.in[source].bytes() / context.in[source].shape[0]});
-    }
+        body_(compile_body(node, 0, context, name, true), p()) {
+    independent_ = p().num_carry == 0 && body_.plan().written_inputs().empty() && !is_opaque(node);
+    rows_ = rows_of(p(), context.in.empty() ? TensorSpec{} : context.in[0]);
+    for (size_t k = 0; k < p().seqs(); ++k)
+      slice_bytes_.push_back(context.in[k].shape[0] == 0 ? 0 : context.in[k].bytes() / context.in[k].shape[0]);
   }
 
   int64_t workspace_bytes() const override { return body_.workspace_bytes(); }
@@ -224,7 +221,7 @@ class ForeachKernel final : public ControlKernel {
   void run(const KernelArgs& args) override {
     int64_t count = rows_;
     if (p().counted) count = std::clamp<int64_t>(static_cast<int64_t>(number_at(args.in.back())), 0, rows_);
-    LoopBody::Run run = body_.begin(args, sources_);
+    LoopBody::Run run = body_.begin(args);
     if (const int together = iterations_at_once(count); together > 1) {
       run_together(args, run, count, together);
     } else {
@@ -240,20 +237,19 @@ class ForeachKernel final : public ControlKernel {
         fail_in_iteration(done);
       }
     }
-    body_.finish(run, args.out.subspan(static_cast<size_t>(p().num_out_data)), count, rows_);
+    body_.finish(run, args.out.subspan(p().outs()), count, rows_);
   }
 
  private:
-  const ForeachParams& p() const { return params_->as<ForeachParams>(); }
+  const LoopSpec& p() const { return params_->as<LoopSpec>(); }
   [[noreturn]] void fail_in_iteration(int64_t iteration) const {
     fail_in_body(loop_.name + ", iteration " + std::to_string(iteration));
   }
 
   void step(const KernelArgs& args, Plan::Repeated& body, LoopBody::Run& run, int64_t count, int64_t done) const {
     const int64_t row = p().reverse ? count - 1 - done : done;
-    for (const Slice& slice : slices_)
-      run.inputs[static_cast<size_t>(slice.input)] = {
-          static_cast<char*>(args.in[static_cast<size_t>(slice.source)].data) + row * slice.bytes, nullptr};
+    for (size_t k = 0; k < slice_bytes_.size(); ++k)
+      run.inputs[k] = {static_cast<char*>(args.in[k].data) + row * slice_bytes_[k], nullptr};
     const int64_t next_row = done + 1 == count ? -1 : p().reverse ? row - 1 : row + 1;
     std::optional<PlaceScope> place;
     if (body_.plan().is_opaque()) place.emplace(loop_.name, loop_.where, done);
@@ -309,19 +305,13 @@ class ForeachKernel final : public ControlKernel {
     }
   }
 
-  struct Slice {
-    int input, source;
-    int64_t bytes;
-  };
   const LoopOrigin loop_;
   const ParamsPtr params_;
-  const std::vector<int> sources_;
   const bool random_;
   LoopBody body_;
   bool independent_ = false;  // no iteration reads what another wrote
-  size_t num_data_ = 0;
   int64_t rows_ = 0;
-  std::vector<Slice> slices_;
+  std::vector<int64_t> slice_bytes_;  // per sequence
 };
 
 // ---------------------------------------------------------------------------------------------------------- while_loop
@@ -330,43 +320,32 @@ class WhileLoopKernel final : public ControlKernel {
   WhileLoopKernel(const Node& node, const LinkContext& context, const std::string& name)
       : loop_{node.name, node.where},
         params_(node.params),
-        cond_sources_(body_sources(node, 0)),
-        sources_(body_sources(node, 1)),
         random_(is_random(node)),
         condition_(compile_body(node, 0, context, name, true)),
-        body_(compile_body(node, 1, context, name, true), static_cast<size_t>(p().num_out_data),
-              to_ints(p().func_var_locs)) {
+        body_(compile_body(node, 1, context, name, true), p()) {
     test_spec_ = condition_->outputs()[0].spec;
     is_opaque_ = condition_->is_opaque() || body_.plan().is_opaque();
     if (const auto whole = node.attrs.find(kWholeLimitAttribute); whole != node.attrs.end())
       whole_limit_ = std::stoll(whole->second);
-    // Condition inputs that are loop variables follow them.
-    const std::vector<int> variables = to_ints(p().func_var_locs);
-    for (size_t k = 0; k < cond_sources_.size(); ++k) {
-      for (int variable : variables) {
-        if (sources_[static_cast<size_t>(variable)] == cond_sources_[k])
-          followed_.push_back({static_cast<int>(k), variable});
-      }
-    }
+    const std::vector<bool> tested = read_inputs(*node.subgraphs[0]);
+    for (size_t s = 0; s < p().carries(); ++s)
+      if (tested[p().carry(s)]) followed_.push_back(p().carry(s));
   }
 
   int64_t workspace_bytes() const override { return body_.workspace_bytes() + 64; }
   int64_t cost_ns() const override {
-    const int64_t trips = p().unbounded ? kGuessedIterations : std::min(p().max_iterations, kGuessedIterations);
+    const int64_t trips = std::min(p().max_iterations.value_or(kGuessedIterations), kGuessedIterations);
     return trips * (body_.plan().cost_ns() + condition_->cost_ns() + 200);
   }
   int cores() const override { return std::max(body_.plan().cores(), condition_->cores()); }
 
   void run(const KernelArgs& args) override {
-    const int64_t given = p().limited ? limit_of_run(loop_, args.in.back()) : INT64_MAX;
-    const int64_t limit = p().unbounded ? given : std::min(given, p().max_iterations);
+    const int64_t given = p().counted ? limit_of_run(loop_, args.in.back()) : INT64_MAX;
+    const int64_t limit = std::min(given, p().max_iterations.value_or(INT64_MAX));
+    const int64_t rows = p().max_iterations.value_or(0);  // a loop without a limit stacks nothing
     const bool may_report = p().on_limit != "stop" && (whole_limit_ < 0 || limit == given);
-    LoopBody::Run run = body_.begin(args, sources_);
-    std::vector<Plan::InputBinding> test_inputs;
-    for (int source : cond_sources_) {
-      const TensorRef& in = args.in[static_cast<size_t>(source)];
-      test_inputs.push_back({in.data, in.derived});
-    }
+    LoopBody::Run run = body_.begin(args);
+    std::vector<Plan::InputBinding> test_inputs = bindings(args.in.first(p().slots()));
     TensorRef test{static_cast<char*>(args.workspace) + body_.workspace_bytes(), &test_spec_.shape, test_spec_.dtype};
     int64_t done = 0;
     bool still_holds = false;
@@ -379,63 +358,51 @@ class WhileLoopKernel final : public ControlKernel {
         if (is_opaque_) place.emplace(loop_.name, loop_.where, done);
         if (done == limit || !holds()) break;
         check_interrupt(watch);
-        body_.step(body, run, done, done, done + 1 < p().max_iterations ? done + 1 : -1, key_of(args.rng, done));
+        body_.step(body, run, done, done, done + 1 < rows ? done + 1 : -1, key_of(args.rng, done));
       }
       still_holds = done == limit && may_report && holds();
     } catch (const Error&) {
       fail_in_body(loop_.name + ", iteration " + std::to_string(done));
     }
     if (still_holds) report_limit(loop_, p().on_limit, whole_limit_ < 0 ? limit : whole_limit_);
-    const size_t num_out_data = static_cast<size_t>(p().num_out_data);
-    body_.finish(run, args.out.subspan(num_out_data), done, p().max_iterations);
+    body_.finish(run, args.out.subspan(p().outs()), done, rows);
     if (void* count = args.out.back().data) *static_cast<int64_t*>(count) = done;
   }
 
  private:
-  const WhileLoopParams& p() const { return params_->as<WhileLoopParams>(); }
+  const LoopSpec& p() const { return params_->as<LoopSpec>(); }
   RngKey key_of(const RngKey& key, int64_t step) const {
     return random_ ? RngKey{key.seed, mix(key.stream, static_cast<uint64_t>(step))} : RngKey{};
   }
   bool holds(Plan::Repeated& condition, std::vector<Plan::InputBinding>& inputs, const LoopBody::Run& run,
              const TensorRef& test, RngKey key) const {
-    for (const auto& [input, variable] : followed_)
-      inputs[static_cast<size_t>(input)] = run.inputs[static_cast<size_t>(variable)];
+    for (size_t carry : followed_) inputs[carry] = run.inputs[carry];
     void* const outputs[] = {test.data};
     condition.run({inputs, outputs, nullptr, key, {}, run.kept});
     return is_true(test);
   }
-  struct Followed {
-    int input, variable;
-  };
   const LoopOrigin loop_;
   const ParamsPtr params_;
-  const std::vector<int> cond_sources_, sources_;
   const bool random_;
   Ref<Plan> condition_;
   LoopBody body_;
   TensorSpec test_spec_;
   bool is_opaque_ = false;
-  int64_t whole_limit_ = -1;  // of the loop that this one is a segment of, -1: it is none
-  std::vector<Followed> followed_;
+  int64_t whole_limit_ = -1;      // of the loop that this one is a segment of, -1: it is none
+  std::vector<size_t> followed_;  // carries that the condition reads
 };
 
 // ---------------------------------------------------------------------------------------------------------------- cond
 class CondKernel final : public ControlKernel {
  public:
   CondKernel(const Node& node, const LinkContext& context, const std::string& name)
-      : name_(node.name), where_(node.where), params_(node.params), random_(is_random(node)) {
-    const Subgraph& pred = *node.subgraphs[0];
-    const Node& head = *pred.outputs[0].node;
-    pred_sources_ = body_sources(node, 0);
-    if (head.op->name == "_copy" && head.inputs[0].node->is_variable() && !pred.inputs.empty()) {
-      direct_pred_ = pred_sources_[0];  // the predicate is a value computed outside
-    } else {
+      : name_(node.name), where_(node.where), random_(is_random(node)), direct_pred_(direct_predicate(node)) {
+    if (direct_pred_ < 0) {
       pred_ = compile_body(node, 0, context, name, false);
       pred_spec_ = pred_->outputs()[0].spec;
     }
-    const int common = p().num_outputs - p().then_extra - p().else_extra;
-    then_ = make_branch(node, 1, context, name, common, common);
-    else_ = make_branch(node, 2, context, name, common, common + p().then_extra);
+    then_ = make_branch(node, 1, context, name);
+    else_ = make_branch(node, 2, context, name);
   }
 
   int64_t workspace_bytes() const override { return 64; }
@@ -450,12 +417,12 @@ class CondKernel final : public ControlKernel {
     const bool taken = choose(args);
     const Branch& branch = taken ? then_ : else_;
     try {
-      Bindings bound(args, branch.sources);
+      const std::vector<Plan::InputBinding> bound = bindings(args.in);
       std::vector<void*> fresh(branch.plan->fresh_outputs().size());
       for (const auto& [output, index] : branch.first_of_fresh)
         fresh[static_cast<size_t>(index)] = args.out[static_cast<size_t>(output)].data;
       const PlaceScope place(name_, where_, taken ? PlaceScope::kThenBranch : PlaceScope::kElseBranch);
-      branch.plan->run({bound.span(), fresh, nullptr, key_of(args.rng, taken ? 1 : 2), {}, args.kept});
+      branch.plan->run({bound, fresh, nullptr, key_of(args.rng, taken ? 1 : 2), {}, args.kept});
       for (const auto& [output, index] : branch.copies) {
         const TensorRef& out = args.out[static_cast<size_t>(output)];
         if (const int64_t bytes = out.size() * dtype_size(out.dtype); bytes > 0)
@@ -472,28 +439,13 @@ class CondKernel final : public ControlKernel {
   };
   struct Branch {
     Ref<Plan> plan;
-    std::vector<int> sources;
     std::vector<OutputOfFresh> first_of_fresh, copies;
   };
-  struct Bindings {
-    std::vector<Plan::InputBinding> inputs;
-    Bindings(const KernelArgs& args, const std::vector<int>& sources) {
-      inputs.reserve(sources.size());
-      for (int source : sources) {
-        const TensorRef& in = args.in[static_cast<size_t>(source)];
-        inputs.push_back({in.data, in.derived});
-      }
-    }
-    std::span<const Plan::InputBinding> span() const { return inputs; }
-  };
-
-  static Branch make_branch(const Node& node, size_t index, const LinkContext& context, const std::string& name,
-                            int common, int first_extra) {
-    Branch branch{compile_body(node, index, context, name, false), body_sources(node, index), {}, {}};
+  static Branch make_branch(const Node& node, size_t index, const LinkContext& context, const std::string& name) {
+    Branch branch{compile_body(node, index, context, name, false), {}, {}};
     std::vector<bool> seen(branch.plan->fresh_outputs().size());
     for (size_t i = 0; i < branch.plan->outputs().size(); ++i) {
-      const int number = static_cast<int>(i);
-      const int output = number < common ? number : first_extra + number - common;
+      const auto output = static_cast<int>(branch_of(node).output_of(index - 1, i));
       const int fresh = branch.plan->outputs()[i].fresh;
       (seen[static_cast<size_t>(fresh)] ? branch.copies : branch.first_of_fresh).push_back({output, fresh});
       seen[static_cast<size_t>(fresh)] = true;
@@ -504,26 +456,23 @@ class CondKernel final : public ControlKernel {
   bool choose(const KernelArgs& args) {
     if (direct_pred_ >= 0) return is_true(args.in[static_cast<size_t>(direct_pred_)]);
     try {
-      Bindings bound(args, pred_sources_);
+      const std::vector<Plan::InputBinding> bound = bindings(args.in);
       void* const outputs[] = {args.workspace};
-      pred_->run({bound.span(), outputs, nullptr, key_of(args.rng, 0), {}, args.kept});
+      pred_->run({bound, outputs, nullptr, key_of(args.rng, 0), {}, args.kept});
     } catch (const Error&) {
       fail_in_body(name_ + ", predicate");
     }
     return is_true({args.workspace, &pred_spec_.shape, pred_spec_.dtype});
   }
 
-  const CondParams& p() const { return params_->as<CondParams>(); }
   RngKey key_of(const RngKey& key, uint64_t part) const {
     return random_ ? RngKey{key.seed, mix(key.stream, part)} : RngKey{};
   }
 
   const std::string name_;
   const SourceLocation where_;
-  const ParamsPtr params_;
   const bool random_;
-  std::vector<int> pred_sources_;
-  int direct_pred_ = -1;
+  const int direct_pred_;  // slot of a predicate that is computed outside, -1: pred_ computes it
   Ref<Plan> pred_;
   TensorSpec pred_spec_;
   Branch then_, else_;

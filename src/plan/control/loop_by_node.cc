@@ -126,17 +126,17 @@ std::vector<NDArray> rows_of(const NDArray& array, bool scalar_slices) {
 class Foreach {
  public:
   Foreach(const Node& node, GraphFunction& body, std::span<const NDArray> arguments)
-      : node_(node), p_(params_of<ForeachParams>(node)), body_(body), arguments_(arguments) {
-    num_data_ = p_.in_data_locs.size();
-    const int64_t size = num_data_ > 0 ? arguments[0].shape()[0] : p_.length;
+      : node_(node), p_(loop_of(node)), body_(body), arguments_(arguments) {
+    num_data_ = p_.seqs();
+    const int64_t size = rows_of(p_, arguments.empty() ? TensorSpec{} : arguments[0].spec());
     size_ = size;
     count_ = p_.counted ? std::clamp<int64_t>(static_cast<int64_t>(number_in(arguments.back())), 0, size) : size;
     for (size_t i = 0; i < num_data_; ++i) data_.push_back(rows_of(arguments[i], p_.scalar_slices));
-    for (size_t s = 0; s < p_.in_state_locs.size(); ++s) states_.push_back(arguments[num_data_ + s]);
+    for (size_t s = 0; s < p_.carries(); ++s) states_.push_back(arguments[p_.carry(s)]);
   }
 
   std::vector<NDArray> run() {
-    const auto num_out_data = static_cast<size_t>(p_.num_out_data);
+    const size_t num_out_data = p_.outs();
     Outputs outputs(num_out_data);
     for (int64_t done = 0; done < count_; ++done) {
       try {
@@ -165,8 +165,7 @@ class Foreach {
     const Unrecorded unrecorded(done < cut);
     const auto row = static_cast<size_t>(p_.reverse ? count_ - 1 - done : done);
     std::vector<NDArray> inputs;
-    for (int from : body_sources(node_, 0)) {
-      const auto source = static_cast<size_t>(from);
+    for (size_t source = 0; source < p_.slots(); ++source) {
       if (source < num_data_)
         inputs.push_back(data_[source][row]);
       else if (source < num_data_ + states_.size())
@@ -186,7 +185,7 @@ class Foreach {
   }
 
   const Node& node_;
-  const ForeachParams& p_;
+  const LoopSpec& p_;
   GraphFunction& body_;
   const std::span<const NDArray> arguments_;
   size_t num_data_ = 0;

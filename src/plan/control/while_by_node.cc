@@ -48,18 +48,15 @@ NDArray array_of_count(int64_t count, const Shape& shape) {
 WhileLoopByNode::WhileLoopByNode(NodeByNode& graph, const Node& node, std::span<const NDArray> arguments, bool in_steps)
     : graph_(graph),
       node_(node),
-      p_(params_of<WhileLoopParams>(node)),
+      p_(loop_of(node)),
       arguments_(arguments),
       in_steps_(in_steps || !p_.free_axes.empty()),
       origin_{node.name, node.where},
-      pieces_(static_cast<size_t>(p_.num_out_data)) {
-  const std::vector<int> sources = body_sources(node, 1);
-  for (int at : to_ints(p_.func_var_locs)) variables_.push_back(sources[static_cast<size_t>(at)]);
-  for (int input : variables_) states_.push_back(arguments[static_cast<size_t>(input)]);
-}
+      pieces_(p_.outs()),
+      states_(arguments.begin(), arguments.begin() + p_.num_carry) {}
 
 bool WhileLoopByNode::is_needed(bool wants_gradient) const {
-  return in_steps_ || (p_.unbounded && p_.num_out_data > 0) || (wants_gradient && !is_bounded_for_gradient(p_)) ||
+  return in_steps_ || (!p_.max_iterations && p_.num_out > 0) || (wants_gradient && !is_bounded_for_gradient(p_)) ||
          (p_.exact && room_for_all() > kMostChunkBytes);
 }
 
@@ -92,20 +89,20 @@ int64_t WhileLoopByNode::bytes_of_rows() const {
 // Bytes of the variables and outputs of all iterations that max_iterations allows.
 int64_t WhileLoopByNode::room_for_all() const {
   const auto row = static_cast<double>(bytes_of_states() + bytes_of_rows());
-  return static_cast<int64_t>(std::min(row * static_cast<double>(p_.max_iterations), 9e18));
+  return static_cast<int64_t>(std::min(row * static_cast<double>(p_.max_iterations.value_or(INT64_MAX)), 9e18));
 }
 
 std::vector<NDArray> WhileLoopByNode::run() {
   const std::vector<TensorSpec> specs = output_specs();
-  limit_ = p_.unbounded ? INT64_MAX : p_.max_iterations;
-  if (p_.limited) {
+  limit_ = p_.max_iterations.value_or(INT64_MAX);
+  if (p_.counted) {
     arguments_.back().wait_to_read();
     limit_ = std::min(limit_, limit_of_run(origin_, arguments_.back().ref()));
   }
   const int64_t done = in_steps_ ? run_steps() : run_chunks();
   if (p_.on_limit != "stop" && done == limit_ && condition_holds()) report_limit(origin_, p_.on_limit, limit_);
 
-  const int64_t rows = p_.exact ? done : p_.unbounded ? limit_ : p_.max_iterations;
+  const int64_t rows = p_.exact ? done : p_.max_iterations.value_or(limit_);
   std::vector<NDArray> outputs;
   for (size_t i = 0; i < pieces_.size(); ++i)
     outputs.push_back(in_steps_ ? stacked_rows(pieces_[i], specs[i], rows, node_)
@@ -117,20 +114,20 @@ std::vector<NDArray> WhileLoopByNode::run() {
   return outputs;
 }
 
+// What an iteration gets: the variables as they are now, and what all iterations get.
+std::vector<NDArray> WhileLoopByNode::inputs_now() const {
+  std::vector<NDArray> inputs(arguments_.begin(), arguments_.begin() + static_cast<std::ptrdiff_t>(p_.slots()));
+  std::copy(states_.begin(), states_.end(), inputs.begin());
+  return inputs;
+}
+
 bool WhileLoopByNode::condition_holds() {
-  std::vector<NDArray> inputs;
-  for (int source : body_sources(node_, 0)) {
-    const auto at = std::find(variables_.begin(), variables_.end(), source);
-    inputs.push_back(at == variables_.end() ? arguments_[static_cast<size_t>(source)]
-                                            : states_[static_cast<size_t>(at - variables_.begin())]);
-  }
-  const NDArray test = graph_.body_of(node_, 0)->call(inputs, {})[0];
+  const NDArray test = graph_.body_of(node_, 0)->call(inputs_now(), {})[0];
   test.wait_to_read();
   return is_true(test.ref());
 }
 
 int64_t WhileLoopByNode::run_steps() {
-  const std::vector<int> sources = body_sources(node_, 1), slots = to_ints(p_.func_var_locs);
   const std::vector<std::vector<bool>> free = free_sizes(p_);
   int64_t done = 0;
   try {
@@ -138,10 +135,7 @@ int64_t WhileLoopByNode::run_steps() {
       const PlaceScope place(node_, done);
       if (!condition_holds()) break;
       check_interrupt();
-      std::vector<NDArray> inputs;
-      for (int source : sources) inputs.push_back(arguments_[static_cast<size_t>(source)]);
-      for (size_t s = 0; s < slots.size(); ++s) inputs[static_cast<size_t>(slots[s])] = states_[s];
-      const std::vector<NDArray> results = graph_.body_of(node_, 1)->call(inputs, {});
+      const std::vector<NDArray> results = graph_.body_of(node_, 1)->call(inputs_now(), {});
       for (const NDArray& result : results) result.wait_to_read();  // an error belongs to this iteration
       for (size_t i = 0; i < pieces_.size(); ++i) {
         pieces_[i].push_back(results[i]);
@@ -159,25 +153,17 @@ int64_t WhileLoopByNode::run_steps() {
   return done;
 }
 
-// Inputs of a chunk: the variables, all inputs of the node, the number of iterations that it may run.
+// Inputs of a chunk: the slots of the loop, and the number of iterations that it may run.
 Ref<GraphFunction> WhileLoopByNode::chunk_function(int level) {
   return graph_.function_of(node_, kChunkNumber + level, [&] {
-    WhileLoopParams p = p_;
-    const auto moved = static_cast<int64_t>(variables_.size());
-    for (std::optional<int64_t>& source : p.cond_input_locs) {
-      const auto at = std::find(variables_.begin(), variables_.end(), static_cast<int>(*source));
-      source = at == variables_.end() ? *source + moved : at - variables_.begin();
-    }
-    for (std::optional<int64_t>& source : p.func_input_locs) *source += moved;
-    for (size_t s = 0; s < variables_.size(); ++s)
-      p.func_input_locs[static_cast<size_t>(*p.func_var_locs[s])] = static_cast<int64_t>(s);
-    p.max_iterations = int64_t{1} << level;
-    p.unbounded = p.exact = false;
-    p.limited = true;
-    p.on_limit = "stop";
-    p.num_args = static_cast<int32_t>(variables_.size() + arguments_.size() + 1);
-    const int num_inputs = p.num_args;
-    return definition_of_copy(node_, ParamSchema<WhileLoopParams>::box(std::move(p)), num_inputs);
+    LoopSpec chunk = p_;
+    chunk.max_iterations = int64_t{1} << level;
+    chunk.exact = false;
+    chunk.counted = true;
+    chunk.on_limit = "stop";
+    chunk.num_args = static_cast<int32_t>(p_.slots()) + 1;
+    const int num_inputs = chunk.num_args;
+    return definition_of_copy(node_, boxed(std::move(chunk)), num_inputs);
   });
 }
 
@@ -189,8 +175,7 @@ int64_t WhileLoopByNode::run_chunks() {
     check_interrupt();
     while (level > 0 && (int64_t{1} << level) > kMostChunkBytes / row_bytes) --level;
     const int64_t most = std::min(int64_t{1} << level, limit_ - done);
-    std::vector<NDArray> inputs = states_;
-    inputs.insert(inputs.end(), arguments_.begin(), arguments_.end());
+    std::vector<NDArray> inputs = inputs_now();
     inputs.push_back(array_of_count(most, Shape{1}));
     std::vector<NDArray> results;
     try {

@@ -20,6 +20,7 @@ class WhileLoopByNode {
   std::vector<NDArray> run();
 
  private:
+  std::vector<NDArray> inputs_now() const;
   bool condition_holds();
   int64_t run_chunks();
   int64_t run_steps();
@@ -31,14 +32,13 @@ class WhileLoopByNode {
 
   NodeByNode& graph_;
   const Node& node_;
-  const WhileLoopParams& p_;
+  const LoopSpec& p_;
   const std::span<const NDArray> arguments_;
   const bool in_steps_;
   const LoopOrigin origin_;
   int64_t limit_ = INT64_MAX;
-  std::vector<int> variables_;                // where each loop variable stands among the inputs of the node
-  std::vector<NDArray> states_;               // the variables now
   std::vector<std::vector<NDArray>> pieces_;  // of each output: rows of the iterations, or of the chunks
+  std::vector<NDArray> states_;               // the variables now
 };
 
 }  // namespace hybridnet

@@ -67,8 +67,6 @@ def loops_of(block, kind="_foreach"):
 
 
 def number(line, name):
-    return int(re.search(rf"{name}=(\d+)", line)[1])
-
-
-def positions(line, name):
-    return len([p for p in re.search(rf"{name}=\(([^)]*)\)", line)[1].split(",") if p.strip()])
+    """A parameter of the node on this line; 0 is left out there."""
+    found = re.search(rf"\b{name}=(\d+)", line)
+    return int(found[1]) if found else 0

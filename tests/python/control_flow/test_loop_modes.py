@@ -267,7 +267,7 @@ ROW_LOOPS = {  # name: (function of rows, may its loop go first?)
 def loops_without_states(block) -> int:
     forward = block._cached_op.plan_text().split("backward:")[0]
     return sum(
-        line.startswith("%") and "_foreach(" in line and "in_state_locs=()" in line for line in forward.splitlines()
+        line.startswith("%") and "_foreach(" in line and "num_carry=" not in line for line in forward.splitlines()
     )
 
 

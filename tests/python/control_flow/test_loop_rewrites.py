@@ -11,7 +11,7 @@ import pytest
 from hybridnet.contrib import cond, foreach, while_loop
 
 from .blocks import Block, operators
-from .rewrite_checks import evaluate, loops_of, normal, number, positions, runs, same_everywhere
+from .rewrite_checks import evaluate, loops_of, normal, number, runs, same_everywhere
 
 nd = mx.nd
 
@@ -123,9 +123,9 @@ class TestSharedSlots:
         same_everywhere(function, arrays)
         _, block = evaluate(function, arrays)
         (loop,) = loops_of(block)
-        assert positions(loop, "in_data_locs") == 1
-        assert positions(loop, "in_state_locs") == 1
-        assert number(loop, "num_outputs") == 2
+        assert number(loop, "num_seq") == 1
+        assert number(loop, "num_carry") == 1
+        assert number(loop, "num_out") == 1
 
     def test_states_that_part_later_stay_apart(self):
         """Equal in the first iteration, different from the second on."""
@@ -136,7 +136,7 @@ class TestSharedSlots:
         arrays = normal(5, 3), normal(3)
         same_everywhere(function, arrays)
         _, block = evaluate(function, arrays)
-        assert positions(loops_of(block)[0], "in_state_locs") == 3
+        assert number(loops_of(block)[0], "num_carry") == 3
 
     def test_states_that_swap_and_are_equal(self):
         def function(x, s):
@@ -145,7 +145,7 @@ class TestSharedSlots:
         arrays = normal(5, 3), normal(3)
         same_everywhere(function, arrays)
         _, block = evaluate(function, arrays)
-        assert positions(loops_of(block)[0], "in_state_locs") == 1
+        assert number(loops_of(block)[0], "num_carry") == 1
 
     def test_states_with_other_starts_stay_apart(self):
         def function(x, s):
@@ -154,7 +154,7 @@ class TestSharedSlots:
         arrays = normal(5, 3), normal(3)
         same_everywhere(function, arrays)
         _, block = evaluate(function, arrays)
-        assert positions(loops_of(block)[0], "in_state_locs") == 2
+        assert number(loops_of(block)[0], "num_carry") == 2
 
     @TRIPS
     def test_states_that_pass_on_the_slices(self, count):
@@ -214,7 +214,7 @@ class TestLastRows:
     def test_memory_does_not_grow(self, name, state):
         function = self.loop(self.READERS[name], state=state)
         assert self.arena(function, 10) == self.arena(function, 1000)
-        assert number(loops_of(evaluate(function, (normal(10, 5), normal(5)))[1])[0], "num_out_data") == 0
+        assert number(loops_of(evaluate(function, (normal(10, 5), normal(5)))[1])[0], "num_out") == 0
 
     def test_the_last_rows_of_a_reversed_loop_are_the_first(self):
         function = self.loop(lambda o: o[:2], reverse=True)

@@ -10,7 +10,7 @@ from hybridnet import gluon
 from hybridnet.contrib import foreach, while_loop
 
 from .blocks import Block, operators
-from .rewrite_checks import evaluate, loops_of, normal, number, positions, runs, same_everywhere
+from .rewrite_checks import evaluate, loops_of, normal, number, runs, same_everywhere
 
 nd = mx.nd
 COUNTS = pytest.mark.parametrize("count", [0, 1, 2, 7])
@@ -138,9 +138,9 @@ class TestCleanup:
     def test_unread_values_are_removed(self):
         _, block = evaluate(dead_states, arrays(7))
         (loop,) = loops_of(block)
-        assert positions(loop, "in_data_locs") == 1
-        assert positions(loop, "in_state_locs") == 1
-        assert number(loop, "num_outputs") == 2
+        assert number(loop, "num_seq") == 1
+        assert number(loop, "num_carry") == 1
+        assert number(loop, "num_out") == 1
         assert "_mul_scalar" not in runs(dead_states, arrays(7))
 
     def test_the_number_of_iterations_stays_when_the_data_that_set_it_is_removed(self):
@@ -149,7 +149,7 @@ class TestCleanup:
 
         results, block = evaluate(function, (normal(5, 3), np.ones(3)))
         np.testing.assert_array_equal(results[0], np.full(3, 32.0))
-        assert positions(loops_of(block)[0], "in_data_locs") == 0
+        assert number(loops_of(block)[0], "num_seq") == 0
 
     def test_what_the_condition_reads_stays(self):
         def function(s):
@@ -158,7 +158,7 @@ class TestCleanup:
 
         same_everywhere(function, (np.ones(3),))
         _, block = evaluate(function, (np.ones(3),))
-        assert positions(loops_of(block, "_while_loop")[0], "func_var_locs") == 3
+        assert number(loops_of(block, "_while_loop")[0], "num_carry") == 3
 
     def test_the_rows_stay_when_a_state_goes(self):
         def function(x, s):

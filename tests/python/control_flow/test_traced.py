@@ -443,7 +443,7 @@ class TestUnreadOutputs:
         block.hybridize()
         block(rows())
         text = block._cached_op.plan_text()
-        assert "num_outputs=1, num_out_data=0" in text
+        assert "num_carry=1" in text
         assert "body(" in text and "elemwise_add" in text
 
 

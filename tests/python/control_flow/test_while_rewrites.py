@@ -8,7 +8,7 @@ import pytest
 from hybridnet.contrib import cond, foreach, while_loop
 
 from .blocks import Block, operators
-from .rewrite_checks import evaluate, loops_of, normal, number, positions, runs, same_everywhere
+from .rewrite_checks import evaluate, loops_of, normal, number, runs, same_everywhere
 
 nd = mx.nd
 TRIPS = pytest.mark.parametrize("trips", [0, 1, 2, 7])
@@ -245,7 +245,7 @@ class TestSharedSlots:
     @staticmethod
     def variables(block):
         (line,) = loops_of(block, "_while_loop")
-        return positions(line, "func_var_locs")
+        return number(line, "num_carry")
 
     @TRIPS
     def test_counters_variables_and_outputs(self, trips):
@@ -259,7 +259,7 @@ class TestSharedSlots:
         same_everywhere(function, ARRAYS)
         _, block = evaluate(function, ARRAYS)
         assert self.variables(block) == 2
-        assert number(loops_of(block, "_while_loop")[0], "num_out_data") == 1
+        assert number(loops_of(block, "_while_loop")[0], "num_out") == 1
 
     def test_a_condition_on_one_of_two_equal_variables(self):
         """The one that goes is the one that the condition reads."""
