@@ -23,6 +23,9 @@ struct Environment {
   int64_t pool_reserve_mb = -1;
   // HYBRIDNET_PACKED_LIMIT_MB: memory for packed weights and other data derived from parameters; -1: no limit
   int64_t packed_limit_mb = -1;
+  int plan_limit = 32;  // HYBRIDNET_PLAN_LIMIT: plans that a graph keeps, one per signature of its inputs
+  // HYBRIDNET_PLAN_LIMIT_MB: memory that they may take beside the arena that they share; -1: no limit
+  int64_t plan_limit_mb = 256;
   // HYBRIDNET_RUN_AHEAD_MS: threads that push work wait while tasks of more than this declared time are queued;
   // -1: they never wait
   int64_t run_ahead_ns = 50'000'000;

@@ -105,6 +105,7 @@ Ref<Plan> link_plan(Graph& graph, const CompileOptions& options, Plan::Options p
   passes::renumber_axes(graph);
   plan_options.name = options.name;
   plan_options.keep_arena = options.keep_arena;
+  plan_options.arenas = options.arenas;
   return Plan::compile(graph, plan_options);
 }
 
@@ -162,6 +163,12 @@ std::vector<Value> GraphDefinition::applied_to(std::span<const Value> values) co
   std::vector<Value> result;
   for (const NodeEntry& output : outputs) result.push_back(to_value(mapped(output)));
   return result;
+}
+
+int64_t CompiledCall::held_bytes() const {
+  const size_t own = sizeof(CompiledCall) + graph_text.size() + sources.size() * sizeof(BackwardInput) +
+                     signature.inputs.size() * (sizeof(TensorSpec) + sizeof(int));
+  return static_cast<int64_t>(own) + forward->held_bytes() + (backward ? backward->held_bytes() : 0);
 }
 
 Ref<CompiledCall> compile_call(const GraphDefinition& definition, const CallSignature& signature,

@@ -30,6 +30,7 @@ struct CompileOptions {
   std::string name;
   std::string passes;
   bool keep_arena = false;
+  Ref<ArenaPool> arenas;  // of all signatures
   bool by_node = false;  // never compile: each call has other shapes
 };
 
@@ -42,6 +43,7 @@ class CompiledCall : public RefCounted<CompiledCall> {
   std::vector<int> gradient_of_input;  // per input: output number of backward, -1: zero or unwanted
   PassReport report;
   std::string graph_text;
+  int64_t held_bytes() const;
 };
 
 // Throws ShapeError when the inputs do not determine every spec, and whatever inference and linking throw.

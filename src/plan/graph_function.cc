@@ -2,14 +2,13 @@
 
 #include <algorithm>
 
+#include "hybridnet/env.h"
 #include "imperative/autograd_scope.h"
 #include "passes/control_gradient.h"
 #include "plan/task.h"
 
 namespace hybridnet {
 namespace {
-
-constexpr size_t kMostPlans = 32;
 
 const OpRef kCopy{"_copy"}, kZerosLike{"zeros_like"};
 
@@ -91,6 +90,7 @@ GraphFunction::GraphFunction(GraphDefinition definition, CompileOptions options)
       node_by_node_(std::make_unique<NodeByNode>(definition_, options_)),
       dynamic_(options_.by_node) {
   if (options_.name.empty()) options_.name = "CachedOp";
+  if (!options_.arenas) options_.arenas = make_ref<ArenaPool>();
   task_name_ = intern_file(options_.name);
   for (const Node* node : topological_order(definition_.outputs)) {
     dynamic_ = dynamic_ || NodeByNode::is_needed_for(*node);
@@ -174,8 +174,22 @@ Ref<CompiledCall> GraphFunction::compiled_for(std::span<const NDArray> inputs, s
     error.add_context({.block = options_.name});
     throw;
   }
-  if (compiled_.size() > kMostPlans) compiled_.pop_back();
+  held_bytes_ += compiled_.front()->held_bytes();
+  forget_oldest_plans();
   return compiled_.front();
+}
+
+// Called with mutex_ held. Calls that run keep their plans alive.
+void GraphFunction::forget_oldest_plans() {
+  const Environment& env = environment();
+  const auto too_many = [&] {
+    return compiled_.size() > static_cast<size_t>(env.plan_limit) ||
+           (env.plan_limit_mb >= 0 && held_bytes_ > env.plan_limit_mb << 20);
+  };
+  while (compiled_.size() > 1 && too_many()) {
+    held_bytes_ -= compiled_.back()->held_bytes();
+    compiled_.pop_back();
+  }
 }
 
 std::vector<NDArray> GraphFunction::run_forward(const Ref<CompiledCall>& compiled, std::span<const NDArray> inputs,
@@ -316,7 +330,7 @@ std::shared_ptr<GraphFunction::GradientFunction> GraphFunction::gradient_functio
   CompileOptions options = options_;
   options.name += "_backward";
   made->function = make_ref<GraphFunction>(made->definition.graph, options);
-  if (gradients_.size() >= kMostPlans) gradients_.erase(gradients_.begin());
+  if (gradients_.size() >= static_cast<size_t>(environment().plan_limit)) gradients_.erase(gradients_.begin());
   gradients_.emplace_back(signature, made);
   return made;
 }

@@ -61,6 +61,7 @@ class GraphFunction : public RefCounted<GraphFunction> {
   std::vector<NDArray> run_by_node(std::span<const NDArray> inputs, std::span<const NDArray> out);
   std::shared_ptr<GradientFunction> gradient_function(const CallSignature& signature);
   [[noreturn]] void throw_overwritten(const BackwardInput& source, const NDArray& array) const;
+  void forget_oldest_plans();
   void check_inputs(std::span<const NDArray> inputs) const;
 
   bool matches(const CallSignature& known, std::span<const NDArray> inputs, std::span<const uint8_t> wants,
@@ -74,6 +75,7 @@ class GraphFunction : public RefCounted<GraphFunction> {
   std::atomic<bool> recorded_by_node_{false};  // the same where a gradient is wanted: it goes through unbounded loops
   std::mutex mutex_;
   std::list<Ref<CompiledCall>> compiled_;  // most recent first
+  int64_t held_bytes_ = 0;                 // by them
   std::vector<std::pair<CallSignature, std::shared_ptr<GradientFunction>>> gradients_;
 };
 

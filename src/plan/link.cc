@@ -28,6 +28,7 @@ class PlanBuilder {
   PlanBuilder(const Graph& graph, const Plan::Options& options)
       : graph_(graph), plan_(make_ref<Plan>()), num_visible_(graph.outputs().size() - options.num_residuals) {
     plan_->options_ = options;
+    if (!options.arenas) plan_->options_.arenas = make_ref<ArenaPool>();
     plan_->train_ = graph.train();
     for (Node* node : graph.schedule()) {
       if (!node->is_variable() && !is_free_view(*node)) steps_.push_back(node);
@@ -360,7 +361,7 @@ class PlanBuilder {
         cost = node.op->cost_ns(instruction.params, in, node.specs);
         cores = cores_worth_having(cost);
       } else {
-        const Ref<ControlKernel> control = link_control(node, context, plan.options_.name);
+        const Ref<ControlKernel> control = link_control(node, context, plan.options_.name, *plan.options_.arenas);
         origin.kernel = Ref<Kernel>(control.get());
         cost = control->cost_ns();
         cores = control->cores();
@@ -456,6 +457,7 @@ Ref<Plan> Plan::compile_prepared(const Graph& graph, const Options& options) {
   Options preparation_options;
   preparation_options.name = options.name;
   preparation_options.device = options.device;
+  preparation_options.arenas = options.arenas;
   Ref<Plan> plan = PlanBuilder(split.main, options).run();
   plan->preparation_ = PlanBuilder(split.preparation, preparation_options).run();
   plan->prepared_reads_ = split.reads;

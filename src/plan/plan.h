@@ -12,6 +12,7 @@
 #include "hybridnet/custom.h"
 #include "hybridnet/derived.h"
 #include "hybridnet/pass.h"
+#include "plan/arena_pool.h"
 #include "plan/control/branch_memory.h"
 
 namespace hybridnet {
@@ -46,11 +47,12 @@ class Plan : public RefCounted<Plan> {
     std::string name;  // block path, for errors
     Device device;
     int num_residuals = 0;        // so many of the graph's last outputs live in one block, read by the backward plan
-    bool keep_arena = false;      // between calls
+    bool keep_arena = false;      // between calls, in `arenas`; else each run takes memory from the storage
     bool frozen_weights = false;  // inputs other than the data rarely change
     // Per output (residuals not counted): the first one that shows the same value to the caller, so that both
     // share an array. Empty: outputs that turn out to be one value share one, whatever made them.
     std::vector<int> first_of;
+    Ref<ArenaPool> arenas;  // shared with plans that mostly run at other times; null: the plan's own
   };
   // Throws what linking throws, with node, block and source line. The graph may be thrown away afterwards.
   static Ref<Plan> compile(const Graph& graph, const Options& options);
@@ -108,6 +110,7 @@ class Plan : public RefCounted<Plan> {
   size_t num_preparations() const { return num_preparations_.load(std::memory_order_relaxed); }  // so far
   int64_t residual_bytes() const { return residual_bytes_; }
   int64_t arena_bytes() const { return arena_bytes_; }
+  int64_t held_bytes() const;  // while it lives, without arena and copies of weights; estimated
   int64_t cost_ns() const { return cost_ns_; }
   int cores() const { return cores_; }  // that its most costly instruction can use
   size_t num_instructions() const { return instructions_.size(); }
@@ -146,6 +149,7 @@ class Plan : public RefCounted<Plan> {
   };
   std::unique_ptr<Frame> take_frame();
   void give_frame(std::unique_ptr<Frame> frame);
+  void take_arena(Frame& frame);
   void bind(Frame& frame, const Call& call);
   [[noreturn]] void fail(size_t instruction);
 

@@ -3,19 +3,23 @@
 #include <utility>
 
 #include "engine/profile.h"
+#include "hybridnet/ndarray.h"
 #include "hybridnet/storage.h"
 #include "plan/place.h"
 #include "plan/plan.h"
 
 namespace hybridnet {
 
-// Arguments of every instruction, bound to one call, and the arena.
+// Arguments of every instruction, bound to one call, and, while it runs, the arena.
 struct Plan::Frame {
   std::vector<TensorRef> args;
   std::vector<DerivedSource> prepared_from;
-  Storage::Block arena;
+  std::unique_ptr<ArenaPool::Arena> kept;  // with keep_arena
+  Storage::Block taken;                    // without
+  char* arena = nullptr;                   // either of them; null before the first run
+  const char* bound = nullptr;             // the arena that args point into
   ~Frame() {
-    if (arena.data) storage(arena.device).free(arena);
+    if (taken.data) storage(taken.device).free(taken);
   }
 };
 
@@ -62,10 +66,10 @@ std::unique_ptr<Plan::Frame> Plan::take_frame() {
 }
 
 void Plan::give_frame(std::unique_ptr<Frame> frame) {
-  if (!options_.keep_arena && frame->arena.data) {
-    storage(frame->arena.device).free(frame->arena);
-    frame->arena = {};
-  }
+  if (frame->kept) options_.arenas->give(std::move(frame->kept));
+  if (frame->taken.data) storage(frame->taken.device).free(frame->taken);
+  frame->taken = {};
+  frame->arena = nullptr;
   Frame* expected = nullptr;
   if (spare_.compare_exchange_strong(expected, frame.get(), std::memory_order_acq_rel)) {
     frame.release();
@@ -75,13 +79,22 @@ void Plan::give_frame(std::unique_ptr<Frame> frame) {
   frames_.push_back(std::move(frame));
 }
 
+void Plan::take_arena(Frame& frame) {
+  if (options_.keep_arena) {
+    frame.kept = options_.arenas->take(arena_bytes_, options_.device);
+    frame.arena = static_cast<char*>(frame.kept->block.data);
+  } else {
+    frame.taken = storage(options_.device).allocate(arena_bytes_);
+    frame.arena = static_cast<char*>(frame.taken.data);
+  }
+  if (frame.arena == frame.bound) return;
+  for (const Patch& p : arena_patches_) frame.args[static_cast<size_t>(p.arg)].data = frame.arena + p.offset;
+  frame.bound = frame.arena;
+}
+
 void Plan::bind(Frame& frame, const Call& call) {
   TensorRef* args = frame.args.data();
-  if (arena_bytes_ > 0 && !frame.arena.data) {
-    frame.arena = storage(options_.device).allocate(arena_bytes_);
-    char* base = static_cast<char*>(frame.arena.data);
-    for (const Patch& p : arena_patches_) args[p.arg].data = base + p.offset;
-  }
+  if (arena_bytes_ > 0 && frame.arena == nullptr) take_arena(frame);
   for (const Patch& p : input_patches_) {
     const auto index = static_cast<size_t>(p.index);
     const InputBinding& input =
@@ -136,7 +149,7 @@ void Plan::Repeated::run(const Call& call) {
 void Plan::run_instructions(Frame& frame, const Call& call) {
   bind(frame, call);
   TensorRef* args = frame.args.data();
-  char* arena = static_cast<char*>(frame.arena.data);
+  char* arena = frame.arena;
   KernelArgs kernel_args;
   kernel_args.train = train_;
   kernel_args.kept = call.kept;
@@ -188,6 +201,17 @@ void Plan::fail(size_t instruction) {
     context.message = error.what();
     throw Error(ErrorKind::kError, std::move(context));
   }
+}
+
+int64_t Plan::held_bytes() const {
+  constexpr size_t kKernel = 1024;  // a linked kernel, with the names and specs that messages need
+  const size_t patches =
+      arena_patches_.size() + input_patches_.size() + output_patches_.size() + residual_patches_.size();
+  size_t bytes = sizeof(Plan) + instructions_.size() * (sizeof(Instruction) + sizeof(Origin) + kKernel) +
+                 args_.size() * (2 * sizeof(TensorRef) + sizeof(TensorSpec)) + patches * sizeof(Patch);
+  for (const Ref<Object>& constant : constants_)
+    bytes += static_cast<size_t>(static_cast<const ArrayImpl*>(constant.get())->spec.bytes());
+  return static_cast<int64_t>(bytes) + (preparation_ ? preparation_->held_bytes() : 0);
 }
 
 std::string Plan::op_name(size_t instruction) const {

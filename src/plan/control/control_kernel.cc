@@ -49,7 +49,7 @@ void give_inputs_themselves(Graph& graph) {
 
 // repeated: the plan runs many times with the same captured values, so packing weights pays even in training.
 Ref<Plan> compile_body(const Node& node, size_t body, const LinkContext& context, const std::string& name,
-                       bool repeated) {
+                       ArenaPool& arenas, bool repeated) {
   Graph graph = body_graph(node, body, body_input_specs(node, body, context.in), context.train);
   run_pipeline(graph, PipelineScope::current(), 0, kWholePipeline, nullptr);
   passes::renumber_axes(graph);
@@ -58,6 +58,7 @@ Ref<Plan> compile_body(const Node& node, size_t body, const LinkContext& context
   options.name = name;
   options.device = context.device;
   options.keep_arena = true;
+  options.arenas = arenas.for_bodies();
   options.frozen_weights = context.frozen_weights || repeated;
   return Plan::compile(graph, options);
 }
@@ -203,11 +204,11 @@ class LoopBody {
 // ------------------------------------------------------------------------------------------------------------- foreach
 class ForeachKernel final : public ControlKernel {
  public:
-  ForeachKernel(const Node& node, const LinkContext& context, const std::string& name)
+  ForeachKernel(const Node& node, const LinkContext& context, const std::string& name, ArenaPool& arenas)
       : loop_{node.name, node.where},
         params_(node.params),
         random_(is_random(node)),
-        body_(compile_body(node, 0, context, name, true), p()) {
+        body_(compile_body(node, 0, context, name, arenas, true), p()) {
     independent_ = p().num_carry == 0 && body_.plan().written_inputs().empty() && !is_opaque(node);
     rows_ = rows_of(p(), context.in.empty() ? TensorSpec{} : context.in[0]);
     for (size_t k = 0; k < p().seqs(); ++k)
@@ -317,12 +318,12 @@ class ForeachKernel final : public ControlKernel {
 // ---------------------------------------------------------------------------------------------------------- while_loop
 class WhileLoopKernel final : public ControlKernel {
  public:
-  WhileLoopKernel(const Node& node, const LinkContext& context, const std::string& name)
+  WhileLoopKernel(const Node& node, const LinkContext& context, const std::string& name, ArenaPool& arenas)
       : loop_{node.name, node.where},
         params_(node.params),
         random_(is_random(node)),
-        condition_(compile_body(node, 0, context, name, true)),
-        body_(compile_body(node, 1, context, name, true), p()) {
+        condition_(compile_body(node, 0, context, name, arenas, true)),
+        body_(compile_body(node, 1, context, name, arenas, true), p()) {
     test_spec_ = condition_->outputs()[0].spec;
     is_opaque_ = condition_->is_opaque() || body_.plan().is_opaque();
     if (const auto whole = node.attrs.find(kWholeLimitAttribute); whole != node.attrs.end())
@@ -395,14 +396,14 @@ class WhileLoopKernel final : public ControlKernel {
 // ---------------------------------------------------------------------------------------------------------------- cond
 class CondKernel final : public ControlKernel {
  public:
-  CondKernel(const Node& node, const LinkContext& context, const std::string& name)
+  CondKernel(const Node& node, const LinkContext& context, const std::string& name, ArenaPool& arenas)
       : name_(node.name), where_(node.where), random_(is_random(node)), direct_pred_(direct_predicate(node)) {
     if (direct_pred_ < 0) {
-      pred_ = compile_body(node, 0, context, name, false);
+      pred_ = compile_body(node, 0, context, name, arenas, false);
       pred_spec_ = pred_->outputs()[0].spec;
     }
-    then_ = make_branch(node, 1, context, name);
-    else_ = make_branch(node, 2, context, name);
+    then_ = make_branch(node, 1, context, name, arenas);
+    else_ = make_branch(node, 2, context, name, arenas);
   }
 
   int64_t workspace_bytes() const override { return 64; }
@@ -441,8 +442,9 @@ class CondKernel final : public ControlKernel {
     Ref<Plan> plan;
     std::vector<OutputOfFresh> first_of_fresh, copies;
   };
-  static Branch make_branch(const Node& node, size_t index, const LinkContext& context, const std::string& name) {
-    Branch branch{compile_body(node, index, context, name, false), {}, {}};
+  static Branch make_branch(const Node& node, size_t index, const LinkContext& context, const std::string& name,
+                            ArenaPool& arenas) {
+    Branch branch{compile_body(node, index, context, name, arenas, false), {}, {}};
     std::vector<bool> seen(branch.plan->fresh_outputs().size());
     for (size_t i = 0; i < branch.plan->outputs().size(); ++i) {
       const auto output = static_cast<int>(branch_of(node).output_of(index - 1, i));
@@ -548,14 +550,15 @@ void report_limit(const LoopOrigin& loop, const std::string& on_limit, int64_t l
   warn("while_loop '" + loop.name + "': " + text + (loop.where.known() ? " (" + loop.where.str() + ")" : ""));
 }
 
-Ref<ControlKernel> link_control(const Node& node, const LinkContext& context, const std::string& name) {
+Ref<ControlKernel> link_control(const Node& node, const LinkContext& context, const std::string& name,
+                                ArenaPool& arenas) {
   switch (control_kind(node)) {
     case ControlKind::kForeach:
-      return Ref<ControlKernel>(new ForeachKernel(node, context, name));
+      return Ref<ControlKernel>(new ForeachKernel(node, context, name, arenas));
     case ControlKind::kWhileLoop:
-      return Ref<ControlKernel>(new WhileLoopKernel(node, context, name));
+      return Ref<ControlKernel>(new WhileLoopKernel(node, context, name, arenas));
     default:
-      return Ref<ControlKernel>(new CondKernel(node, context, name));
+      return Ref<ControlKernel>(new CondKernel(node, context, name, arenas));
   }
 }
 

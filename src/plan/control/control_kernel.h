@@ -35,7 +35,9 @@ int64_t limit_of_run(const LoopOrigin& loop, const TensorRef& given);
 // A loop was ended by its limit while its condition still holds. on_limit: "warn" or "raise".
 void report_limit(const LoopOrigin& loop, const std::string& on_limit, int64_t limit);
 
-// Compiles the bodies of node for these specs. Throws what compiling them throws.
-Ref<ControlKernel> link_control(const Node& node, const LinkContext& context, const std::string& name);
+// Compiles the bodies of node for these specs. `arenas`: of the plan that the node stands in. Throws what compiling the
+// bodies throws.
+Ref<ControlKernel> link_control(const Node& node, const LinkContext& context, const std::string& name,
+                                ArenaPool& arenas);
 
 }  // namespace hybridnet

@@ -1,0 +1,50 @@
+// Memory that plans run in. Plans that never run at one time share an arena: those of a graph function's signatures,
+// forward and backward, lie in the same block, which is as large as the largest of them needs.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "hybridnet/storage.h"
+
+namespace hybridnet {
+
+// Sizes:   an arena that is too small grows by half or to what is needed, whichever is more; one of which 64 uses in a
+//          row needed less than a quarter shrinks to what they needed. Arenas that only a burst of concurrent calls
+//          needed are freed.
+// Threads: every member is safe from any thread. Runs that overlap in time get different arenas.
+class ArenaPool : public RefCounted<ArenaPool> {
+ public:
+  struct Arena {
+    ~Arena() { release(); }
+    void release();
+    Storage::Block block;
+    int64_t asked = 0;        // of the storage, for block
+    int64_t most_needed = 0;  // by the uses since the size was last judged
+    int uses = 0;
+    bool used = true;  // since the pool was last swept
+  };
+
+  ~ArenaPool() { delete spare_.load(std::memory_order_acquire); }
+  // Lock-free when the arena that was given back last fits and is not much too large. Throws OutOfMemoryError.
+  std::unique_ptr<Arena> take(int64_t bytes, Device device);
+  void give(std::unique_ptr<Arena> arena);
+  // For the bodies of loops and branches: they run while the plan around them uses an arena of this pool.
+  Ref<ArenaPool> for_bodies();
+
+ private:
+  static constexpr int kUsesBetweenSweeps = 64;
+
+  std::unique_ptr<Arena> take_kept(int64_t bytes);
+  static void resize(Arena& arena, int64_t bytes, Device device);
+  void sweep(Arena& in_use, int64_t bytes, Device device);
+
+  std::atomic<Arena*> spare_{nullptr};
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Arena>> kept_;
+  Ref<ArenaPool> for_bodies_;
+};
+
+}  // namespace hybridnet

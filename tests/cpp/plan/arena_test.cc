@@ -1,0 +1,124 @@
+// Memory of plans that a graph function shares between its signatures.
+#include "plan/arena_pool.h"
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+#include "graph/build_graph.h"
+#include "hybridnet/plan.h"
+
+namespace hybridnet::graph_testing {
+namespace {
+
+constexpr int64_t kUnit = 1 << 20;  // large enough that the storage does not round it up
+
+Storage::Statistics now() { return Runtime::get().storage({}).statistics(); }
+
+// What happened in the storage since this was made.
+class Since {
+ public:
+  int64_t allocations() const { return now().allocations - before_.allocations; }
+  int64_t held() const { return now().in_use - before_.in_use; }
+
+ private:
+  const Storage::Statistics before_ = now();
+};
+
+void use_once(ArenaPool& pool, int64_t bytes) {
+  std::unique_ptr<ArenaPool::Arena> arena = pool.take(bytes, {});
+  EXPECT_GE(arena->block.bytes, bytes);
+  pool.give(std::move(arena));
+}
+
+std::vector<int64_t> lengths_in_random_order(uint32_t seed) {
+  std::vector<int64_t> lengths(91);
+  std::iota(lengths.begin(), lengths.end(), 10);
+  std::shuffle(lengths.begin(), lengths.end(), std::mt19937(seed));
+  return lengths;
+}
+
+TEST(ArenaPool, LengthsInAnyOrderTakeFewAllocationsAndLittleMoreThanTheLongest) {
+  for (uint32_t seed = 0; seed < 20; ++seed) {
+    const Since start;
+    auto pool = make_ref<ArenaPool>();
+    for (const int64_t length : lengths_in_random_order(seed)) use_once(*pool, length * kUnit);
+    EXPECT_LE(start.allocations(), 7);
+    EXPECT_GE(start.held(), 100 * kUnit);
+    EXPECT_LE(start.held(), 150 * kUnit);
+  }
+}
+
+TEST(ArenaPool, GivesItsMemoryBackWhenItGoes) {
+  const Since start;
+  use_once(*make_ref<ArenaPool>(), kUnit);
+  EXPECT_EQ(start.held(), 0);
+}
+
+TEST(ArenaPool, ShrinksWhenManyRunsNeedLessThanAQuarter) {
+  const Since start;
+  auto pool = make_ref<ArenaPool>();
+  use_once(*pool, 100 * kUnit);
+  for (int i = 0; i < 200; ++i) use_once(*pool, (i % 2 == 0 ? 20 : 10) * kUnit);
+  EXPECT_EQ(start.held(), 20 * kUnit);
+}
+
+TEST(ArenaPool, KeepsItsSizeWhileALongRunComesNowAndThen) {
+  const Since start;
+  auto pool = make_ref<ArenaPool>();
+  for (int i = 0; i < 400; ++i) use_once(*pool, (i % 40 == 0 ? 100 : 1) * kUnit);
+  EXPECT_EQ(start.held(), 100 * kUnit);
+  EXPECT_EQ(start.allocations(), 1);
+}
+
+TEST(ArenaPool, RunsAtOneTimeGetDifferentMemoryWhichGoesWhenOneRunIsEnough) {
+  const Since start;
+  auto pool = make_ref<ArenaPool>();
+  std::vector<std::unique_ptr<ArenaPool::Arena>> arenas;
+  for (int i = 0; i < 5; ++i) arenas.push_back(pool->take(kUnit, {}));
+  for (const auto& a : arenas) {
+    for (const auto& b : arenas) EXPECT_TRUE(a == b || a->block.data != b->block.data);
+  }
+  for (auto& arena : arenas) pool->give(std::move(arena));
+  EXPECT_EQ(start.held(), 5 * kUnit);
+  for (int i = 0; i < 200; ++i) use_once(*pool, kUnit);
+  EXPECT_EQ(start.held(), kUnit);
+}
+
+TEST(ArenaPool, ASmallRunInsideALargeOneDoesNotTakeItsMemory) {
+  const Since start;
+  auto pool = make_ref<ArenaPool>();
+  for (int i = 0; i < 10; ++i) {  // as a loop's condition and body do
+    std::unique_ptr<ArenaPool::Arena> condition = pool->take(kUnit, {});
+    use_once(*pool, 100 * kUnit);
+    pool->give(std::move(condition));
+  }
+  EXPECT_EQ(start.held(), 101 * kUnit);
+  EXPECT_EQ(start.allocations(), 2);
+}
+
+TEST(CachedOp, SignaturesShareOneArena) {
+  const NodeEntry x = var("x"), w = var("w");
+  const NodeEntry hidden = use("dot", {use("dot", {x, w}), w});
+  CachedOpConfig config;
+  config.static_alloc = true;
+  auto op = make_ref<CachedOp>(Symbol{{use("dot", {hidden, w})}}, config);
+  const NDArray weight = random_array({2048, 2048}, 2);
+  std::vector<NDArray> inputs, outputs;
+  const std::vector<int64_t> lengths = lengths_in_random_order(7);
+  for (const int64_t length : lengths) {
+    inputs.push_back(random_array({length * 8, 2048}, 1));
+    outputs.push_back(random_array({length * 8, 2048}, 1));
+  }
+  const Since start;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    const NDArray arguments[] = {inputs[i], weight};
+    op->call(arguments, {&outputs[i], 1})[0].wait_to_read();
+  }
+  const int64_t most_needed = 2 * 100 * 8 * 2048 * 4;  // the two values between the products
+  EXPECT_GE(start.held(), most_needed);
+  EXPECT_LE(start.held(), most_needed * 3 / 2 + kUnit);
+}
+
+}  // namespace
+}  // namespace hybridnet::graph_testing
