@@ -29,8 +29,10 @@ class CachedOp : public RefCounted<CachedOp> {
   // Inputs in the order of symbol.list_inputs(). Auxiliary states are updated in training. `out`: write results there.
   std::vector<NDArray> call(std::span<const NDArray> inputs, std::span<const NDArray> out = {});
   const Symbol& symbol() const;
-  size_t num_plans() const;
-  std::string summary() const;  // plans, instructions, memory per plan
+  size_t num_plans() const;      // that are kept
+  size_t num_linked() const;     // so far: plans made
+  size_t num_rewritten() const;  // so far: of these, those whose graphs were rewritten and differentiated anew
+  std::string summary() const;   // plans, instructions, memory per plan
   // Text of the optimized graph for the most recent signature.
   std::string plan_text() const;
 

@@ -169,7 +169,7 @@ class Fusion {
               [&](Node* a, Node* b) { return graph_.label(*a) < graph_.label(*b); });
     const std::vector<NodeEntry> inputs = inputs_of(group);
     PointwiseProgram program;
-    program.spec = group.members[0]->specs[0];
+    program.dtype = group.members[0]->specs[0].dtype;
     program.num_inputs = static_cast<int>(inputs.size());
     std::vector<Node*> results;
     std::unordered_map<const Node*, int> slot_of;
@@ -190,7 +190,7 @@ class Fusion {
       results.push_back(member);
     }
     if (results.size() > kMostOutputs) return false;
-    choose_memory(program, inputs);
+    choose_memory(program, inputs, group.members[0]->specs[0]);
     const Format format = graph_.format({NodePtr(group.members[0]), 0});
     const Node* last = group.members.back();
     const Graph::Checkpoint before = graph_.checkpoint();
@@ -208,13 +208,13 @@ class Fusion {
 
   // An output may be written where an input lies once no later step reads that input. Inputs that only this node reads
   // come first: their memory is free afterwards.
-  void choose_memory(PointwiseProgram& program, const std::vector<NodeEntry>& inputs) const {
+  void choose_memory(PointwiseProgram& program, const std::vector<NodeEntry>& inputs, const TensorSpec& result) const {
     program.memory_of.assign(program.outputs.size(), -1);
     std::vector<bool> given(inputs.size());
     for (size_t o = 0; o < program.outputs.size(); ++o) {
       const int step = program.outputs[o] - program.num_inputs;
       for (size_t i = 0; i < inputs.size(); ++i) {
-        if (given[i] || inputs[i].node->is_variable() || !(graph_.spec(inputs[i]) == program.spec)) continue;
+        if (given[i] || inputs[i].node->is_variable() || !(graph_.spec(inputs[i]) == result)) continue;
         if (last_reader(program, static_cast<int>(i)) > step) continue;
         program.memory_of[o] = static_cast<int>(i);
         given[i] = true;

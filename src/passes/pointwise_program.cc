@@ -120,33 +120,33 @@ char* thread_scratch(size_t bytes) {
 }
 
 // A step by itself waits for memory or computes, whichever takes longer; in a tile only its computing is left.
-int64_t step_cost(const PointwiseProgram& program, const PointwiseProgram::Step& step) {
-  const int64_t bytes = program.spec.bytes();
-  const std::vector<TensorSpec> in(step.in.size(), program.spec);
-  const int64_t alone = step.op->cost_ns(step.params->data(), in, {&program.spec, 1});
+int64_t step_cost(const PointwiseProgram::Step& step, const TensorSpec& spec) {
+  const int64_t bytes = spec.bytes();
+  const std::vector<TensorSpec> in(step.in.size(), spec);
+  const int64_t alone = step.op->cost_ns(step.params->data(), in, {&spec, 1});
   const int64_t waiting = bytes * static_cast<int64_t>(step.in.size() + 1) / 16;
   return alone > waiting ? alone : std::min(alone, bytes / 40);
 }
 
 // Nanoseconds that one core computes, all operands in the cache.
-int64_t computing_cost(const PointwiseProgram& program) {
+int64_t computing_cost(const PointwiseProgram& program, const TensorSpec& spec) {
   int64_t cost = 0;
-  for (const PointwiseProgram::Step& step : program.steps) cost += step_cost(program, step);
+  for (const PointwiseProgram::Step& step : program.steps) cost += step_cost(step, spec);
   return cost;
 }
 
 class ProgramKernel final : public Kernel {
  public:
   ProgramKernel(const PointwiseProgram& program, const LinkContext& context)
-      : program_(program), bytes_(dtype_size(program.spec.dtype)), size_(program.spec.shape.size()) {
+      : program_(program), bytes_(dtype_size(program.dtype)), size_(context.out[0].shape.size()) {
     const Format format = context.out_format.empty() ? Format::kPlain : context.out_format[0];
-    for (const TensorSpec& in : context.in) operands_.emplace_back(in, program.spec, format);
+    for (const TensorSpec& in : context.in) operands_.emplace_back(in, context.out[0], format);
     place_slots();
     const auto slots = static_cast<int64_t>(num_buffers_ + operands_.size() + program_.outputs.size());
     tile_ = std::clamp(kTileBudget / std::max<int64_t>(1, slots * bytes_) / kShortestTile * kShortestTile,
                        kShortestTile, kLongestTile);
     const auto size = static_cast<double>(std::max<int64_t>(1, size_));
-    grain_ = items_per_core(static_cast<double>(computing_cost(program)) / size);
+    grain_ = items_per_core(static_cast<double>(computing_cost(program, context.out[0])) / size);
   }
 
   void run(const KernelArgs& args) override {
@@ -222,7 +222,7 @@ class ProgramKernel final : public Kernel {
         slots[slot] = static_cast<char*>(args.out[static_cast<size_t>(output)].data) + at * bytes_;
       }
       for (size_t i = 0; i < step.in.size(); ++i) in[i] = slots[static_cast<size_t>(step.in[i])];
-      step.op->pointwise(step.params->data(), program_.spec.dtype, in, slots[slot], n);
+      step.op->pointwise(step.params->data(), program_.dtype, in, slots[slot], n);
     }
   }
 
@@ -234,9 +234,24 @@ class ProgramKernel final : public Kernel {
   int64_t tile_ = kShortestTile, grain_ = 1;  // elements: of a tile, of what is worth a core
 };
 
-int64_t program_cost(const PointwiseProgram& program) {
+int64_t program_cost(const PointwiseProgram& program, const TensorSpec& spec) {
   const auto streams = static_cast<int64_t>(program.outputs.size()) + program.num_inputs;
-  return program.spec.bytes() * streams / 16 + computing_cost(program);
+  return spec.bytes() * streams / 16 + computing_cost(program, spec);
+}
+
+// The shape that the inputs broadcast to, which the operators of the steps have checked.
+Shape broadcast_shape(const InferContext& context) {
+  int ndim = 0;
+  for (int i = 0; i < context.num_in(); ++i) ndim = std::max(ndim, context.in_shape(i).ndim());
+  std::vector<int64_t> dims(static_cast<size_t>(ndim), 1);
+  for (int i = 0; i < context.num_in(); ++i) {
+    const Shape& shape = context.in_shape(i);
+    for (int from_end = 1; from_end <= shape.ndim(); ++from_end) {
+      int64_t& dim = dims[static_cast<size_t>(ndim - from_end)];
+      if (dim == 1) dim = shape[shape.ndim() - from_end];
+    }
+  }
+  return Shape(std::span<const int64_t>(dims));
 }
 
 std::unique_ptr<Op> make_op() {
@@ -249,9 +264,10 @@ std::unique_ptr<Op> make_op() {
       .num_inputs([](const PointwiseProgram& p) { return p.num_inputs; })
       .num_outputs([](const PointwiseProgram& p) { return static_cast<int>(p.outputs.size()); })
       .infer([](const PointwiseProgram& p, InferContext& c) {
+        const Shape shape = broadcast_shape(c);
         for (int i = 0; i < c.num_out(); ++i) {
-          c.set_out_shape(i, p.spec.shape);
-          c.set_out_dtype(i, p.spec.dtype);
+          c.set_out_shape(i, shape);
+          c.set_out_dtype(i, p.dtype);
         }
       })
       .link([](const PointwiseProgram& p, const LinkContext& c) { return Ref<Kernel>(new ProgramKernel(p, c)); },
@@ -260,8 +276,8 @@ std::unique_ptr<Op> make_op() {
       .variadic_inplace([](const PointwiseProgram& p, int output) { return p.memory_of[static_cast<size_t>(output)]; })
       .format_agnostic()
       .internal()
-      .cost([](const PointwiseProgram& p, std::span<const TensorSpec>, std::span<const TensorSpec>) {
-        return program_cost(p);
+      .cost([](const PointwiseProgram& p, std::span<const TensorSpec>, std::span<const TensorSpec> out) {
+        return program_cost(p, out[0]);
       });
   return op;
 }
@@ -271,6 +287,14 @@ std::unique_ptr<Op> make_op() {
 const Op& fused_elementwise_op() {
   static const Op& op = *make_op().release();  // lives as long as plans may
   return op;
+}
+
+bool same_program(const PointwiseProgram& a, const PointwiseProgram& b) {
+  const auto same_step = [](const PointwiseProgram::Step& s, const PointwiseProgram::Step& t) {
+    return s.op == t.op && s.in == t.in && s.op->schema->equal(s.params->data(), t.params->data());
+  };
+  return a.dtype == b.dtype && a.num_inputs == b.num_inputs && a.outputs == b.outputs && a.memory_of == b.memory_of &&
+         std::equal(a.steps.begin(), a.steps.end(), b.steps.begin(), b.steps.end(), same_step);
 }
 
 ParamsPtr make_program_params(PointwiseProgram program) {

@@ -15,7 +15,7 @@ struct PointwiseProgram {
     ParamsPtr params;
     std::vector<int> in;  // slots: inputs of the node first, then one per step
   };
-  TensorSpec spec;  // of every result, and of every input that is not broadcast
+  DType dtype = DType::kFloat32;  // of inputs and results; every result has the shape that the inputs broadcast to
   int num_inputs = 0;
   std::vector<Step> steps;
   std::vector<int> outputs;    // slot of each output
@@ -25,5 +25,6 @@ struct PointwiseProgram {
 // The op of such a node, called `_fused_elementwise`. It is not in the registry: only passes make it.
 const Op& fused_elementwise_op();
 ParamsPtr make_program_params(PointwiseProgram program);
+bool same_program(const PointwiseProgram& a, const PointwiseProgram& b);
 
 }  // namespace hybridnet

@@ -101,27 +101,32 @@ std::vector<int> first_equal(const std::vector<NodeEntry>& outputs) {
   return first;
 }
 
-Ref<Plan> link_plan(Graph& graph, const CompileOptions& options, Plan::Options plan_options) {
-  passes::renumber_axes(graph);
+Ref<Plan> link_plan(const Graph& graph, const CompileOptions& options, Plan::Options plan_options) {
   plan_options.name = options.name;
   plan_options.keep_arena = options.keep_arena;
   plan_options.arenas = options.arenas;
   return Plan::compile(graph, plan_options);
 }
 
-void compile_with_gradient(CompiledCall& call, Graph graph, const std::vector<NodeEntry>& results,
-                           const std::vector<int>& wanted, const Query& query, const CompileOptions& options) {
-  const int num_inputs = static_cast<int>(graph.inputs().size());
-  const int num_outputs = static_cast<int>(graph.outputs().size());
-  const Gradients gradients = add_gradients(graph, wanted);
-  int num_gradients = 0;
+// Adds the gradients of the wanted inputs, as outputs.
+Gradients differentiate(RewrittenCall& call, Graph& joint, const std::vector<int>& wanted) {
+  Gradients gradients = add_gradients(joint, wanted);
   for (size_t i = 0; i < wanted.size(); ++i) {
     if (!gradients.of_inputs[i].node) continue;
-    graph.add_output(gradients.of_inputs[i]);
-    call.gradient_of_input[static_cast<size_t>(wanted[i])] = num_gradients++;
+    joint.add_output(gradients.of_inputs[i]);
+    call.gradient_of_input[static_cast<size_t>(wanted[i])] = call.num_gradients++;
   }
-  run_pipeline(graph, query, kAutodiff, kSplit, &call.report);
-  SplitGraph split = split_gradient(graph, num_inputs, num_outputs);
+  return gradients;
+}
+
+void rewrite_with_gradient(RewrittenCall& call, Graph joint, const std::vector<int>& wanted, const Query& query,
+                           const JointObserver& observe) {
+  const int num_inputs = static_cast<int>(joint.inputs().size());
+  const int num_outputs = static_cast<int>(joint.outputs().size());
+  const Gradients gradients = differentiate(call, joint, wanted);
+  if (observe) observe(joint);
+  run_pipeline(joint, query, kAutodiff, kSplit, &call.report);
+  SplitGraph split = split_gradient(joint, num_inputs, num_outputs);
   run_pipeline(split.forward, query, kSplit, kEnd, &call.report);
   // Values pass from plan to plan in the format that the forward plan has given them.
   for (size_t i = 0; i < split.sources.size(); ++i) {
@@ -131,14 +136,13 @@ void compile_with_gradient(CompiledCall& call, Graph graph, const std::vector<No
     split.backward.set_format({split.backward.inputs()[i], 0}, split.forward.format(made));
   }
   run_pipeline(split.backward, query, kSplit, kEnd, &call.report);
-  call.forward =
-      link_plan(split.forward, options, {.num_residuals = split.num_residuals, .first_of = first_equal(results)});
-  call.graph_text = split.forward.text();
-  if (num_gradients == 0) return;
-  call.backward = link_plan(split.backward, options, {});
-  call.graph_text += "backward:\n" + split.backward.text();
+  passes::renumber_axes(split.forward);
+  passes::renumber_axes(split.backward);
+  call.forward = std::move(split.forward);
+  call.backward = std::move(split.backward);
+  call.num_residuals = split.num_residuals;
+  call.sources = std::move(split.sources);
   const std::vector<int> floating = floating_outputs(gradients);
-  call.sources = split.sources;
   for (BackwardInput& source : call.sources) {
     if (source.kind == BackwardInput::Kind::kHead) source.index = floating[static_cast<size_t>(source.index)];
   }
@@ -171,23 +175,69 @@ int64_t CompiledCall::held_bytes() const {
   return static_cast<int64_t>(own) + forward->held_bytes() + (backward ? backward->held_bytes() : 0);
 }
 
-Ref<CompiledCall> compile_call(const GraphDefinition& definition, const CallSignature& signature,
-                               const CompileOptions& options) {
-  auto call = make_ref<CompiledCall>();
-  call->signature = signature;
-  call->gradient_of_input.assign(signature.inputs.size(), -1);
+void add_gradients_of_call(Graph& graph, const CallSignature& signature) {
+  RewrittenCall ignored;
+  ignored.gradient_of_input.resize(signature.inputs.size());
+  differentiate(ignored, graph, wanted_inputs(signature));
+}
+
+Graph copy_of(const Graph& graph) {
+  Graph copy(graph.train());
+  EntryMap map;
+  for (const NodePtr& input : graph.inputs()) {
+    const NodeEntry entry{input, 0};
+    map[entry] = {copy.add_input(input->name, input->specs[0], graph.format(entry)), 0};
+  }
+  std::vector<NodeEntry> wanted = graph.outputs();
+  for (const Graph::Writeback& writeback : graph.writebacks()) wanted.push_back(writeback.value);
+  const std::vector<NodeEntry> clones = copy.import(graph, wanted, map);
+  const size_t num_outputs = graph.outputs().size();
+  for (size_t i = 0; i < num_outputs; ++i) copy.add_output(clones[i]);
+  for (size_t i = num_outputs; i < clones.size(); ++i)
+    copy.add_writeback(graph.writebacks()[i - num_outputs].input, clones[i]);
+  return copy;
+}
+
+RewrittenCall rewrite_call(const GraphDefinition& definition, const CallSignature& signature,
+                           const CompileOptions& options, bool keep_undifferentiated, const JointObserver& observe) {
+  RewrittenCall call;
+  call.gradient_of_input.assign(signature.inputs.size(), -1);
   const Query query = make_query(options.passes);
   const PipelineScope scope(query);
   Graph graph = GraphMaker(definition, signature).run();
-  run_pipeline(graph, query, 0, kAutodiff, &call->report);
+  run_pipeline(graph, query, 0, kAutodiff, &call.report);
   if (const std::vector<int> wanted = wanted_inputs(signature); !wanted.empty()) {
-    compile_with_gradient(*call, std::move(graph), definition.outputs, wanted, query, options);
+    if (keep_undifferentiated) {
+      call.undifferentiated = std::move(graph);
+      graph = copy_of(call.undifferentiated);
+    }
+    rewrite_with_gradient(call, std::move(graph), wanted, query, observe);
     return call;
   }
-  run_pipeline(graph, query, kAutodiff, kEnd, &call->report);
-  call->forward =
-      link_plan(graph, options, {.frozen_weights = !signature.train, .first_of = first_equal(definition.outputs)});
-  call->graph_text = graph.text();
+  run_pipeline(graph, query, kAutodiff, kEnd, &call.report);
+  passes::renumber_axes(graph);
+  call.forward = std::move(graph);
+  return call;
+}
+
+Ref<CompiledCall> link_call(const RewrittenCall& rewritten, const GraphDefinition& definition,
+                            const CallSignature& signature, const CompileOptions& options) {
+  const Query query = make_query(options.passes);
+  const PipelineScope scope(query);
+  const bool differentiated = !wanted_inputs(signature).empty();
+  auto call = make_ref<CompiledCall>();
+  call->signature = signature;
+  call->gradient_of_input = rewritten.gradient_of_input;
+  call->report = rewritten.report;
+  call->graph_text = rewritten.forward.text();
+  call->forward = link_plan(rewritten.forward, options,
+                            {.num_residuals = rewritten.num_residuals,
+                             .frozen_weights = !differentiated && !signature.train,
+                             .first_of = first_equal(definition.outputs)});
+  if (rewritten.num_gradients == 0) return call;
+  call->backward = link_plan(rewritten.backward, options, {});
+  call->graph_text += "backward:\n" + rewritten.backward.text();
+  call->sources = rewritten.sources;
   return call;
 }
 

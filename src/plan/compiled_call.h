@@ -1,6 +1,7 @@
 // What one signature of inputs compiles to: a forward plan and, when gradients are wanted, a backward plan.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,7 @@ struct CompileOptions {
   std::string passes;
   bool keep_arena = false;
   Ref<ArenaPool> arenas;  // of all signatures
-  bool by_node = false;  // never compile: each call has other shapes
+  bool by_node = false;   // never compile: each call has other shapes
 };
 
 class CompiledCall : public RefCounted<CompiledCall> {
@@ -46,9 +47,29 @@ class CompiledCall : public RefCounted<CompiledCall> {
   int64_t held_bytes() const;
 };
 
-// Throws ShapeError when the inputs do not determine every spec, and whatever inference and linking throw.
-Ref<CompiledCall> compile_call(const GraphDefinition& definition, const CallSignature& signature,
-                               const CompileOptions& options);
+// The graphs of a call, rewritten and differentiated; every value has a size.
+struct RewrittenCall {
+  Graph undifferentiated;              // what `joint` was made of; empty unless asked for
+  Graph forward, backward;             // backward: empty if num_gradients is 0
+  int num_residuals = 0;               // last outputs of forward, which backward reads
+  int num_gradients = 0;               // outputs of backward
+  std::vector<BackwardInput> sources;  // as in CompiledCall
+  std::vector<int> gradient_of_input;
+  PassReport report;
+};
+// Sees the joint graph (forward and gradients), before it is rewritten and cut.
+using JointObserver = std::function<void(Graph& joint)>;
+// Throws ShapeError when the inputs do not determine every spec, and whatever inference throws.
+RewrittenCall rewrite_call(const GraphDefinition& definition, const CallSignature& signature,
+                           const CompileOptions& options, bool keep_undifferentiated, const JointObserver& observe);
+// Throws whatever linking throws. Changes nothing in `rewritten`.
+Ref<CompiledCall> link_call(const RewrittenCall& rewritten, const GraphDefinition& definition,
+                            const CallSignature& signature, const CompileOptions& options);
+
+// Differentiates a graph as rewrite_call does.
+void add_gradients_of_call(Graph& graph, const CallSignature& signature);
+// The same nodes, inputs, outputs and write-backs.
+Graph copy_of(const Graph& graph);
 
 // The gradients of definition's outputs with respect to the inputs that `wants` marks, as a graph of its own: inputs
 // are those of the definition, then one head per floating output (`heads`: which outputs); outputs are the non-zero

@@ -88,7 +88,8 @@ GraphFunction::GraphFunction(GraphDefinition definition, CompileOptions options)
     : definition_(std::move(definition)),
       options_(std::move(options)),
       node_by_node_(std::make_unique<NodeByNode>(definition_, options_)),
-      dynamic_(options_.by_node) {
+      dynamic_(options_.by_node),
+      compiler_(definition_, options_) {
   if (options_.name.empty()) options_.name = "CachedOp";
   if (!options_.arenas) options_.arenas = make_ref<ArenaPool>();
   task_name_ = intern_file(options_.name);
@@ -169,7 +170,7 @@ Ref<CompiledCall> GraphFunction::compiled_for(std::span<const NDArray> inputs, s
   signature.wants.assign(wants.begin(), wants.end());
   signature.train = train;
   try {
-    compiled_.push_front(compile_call(definition_, signature, options_));
+    compiled_.push_front(compiler_.compile(signature));
   } catch (Error& error) {
     error.add_context({.block = options_.name});
     throw;
@@ -362,9 +363,9 @@ std::vector<NDArray> GraphFunction::run_differentiable_backward(const Pending& p
   return gradients;
 }
 
-size_t GraphFunction::num_plans() {
+GraphFunction::Counts GraphFunction::counts() {
   const std::lock_guard lock(mutex_);
-  return compiled_.size();
+  return {compiled_.size(), compiler_.num_linked(), compiler_.num_rewritten()};
 }
 
 std::string GraphFunction::summary() {

@@ -11,6 +11,7 @@
 
 #include "hybridnet/imperative.h"
 #include "hybridnet/ndarray.h"
+#include "plan/call_template.h"
 #include "plan/compiled_call.h"
 #include "plan/node_by_node.h"
 
@@ -52,7 +53,12 @@ class GraphFunction : public RefCounted<GraphFunction> {
   const GraphDefinition& definition() const { return definition_; }
   const CompileOptions& options() const { return options_; }
   bool dynamic() const { return dynamic_; }  // only call() works then
-  size_t num_plans();
+  struct Counts {
+    size_t plans;      // that are kept
+    size_t linked;     // so far
+    size_t rewritten;  // so far: of the linked ones, those that were rewritten and differentiated for their own sizes
+  };
+  Counts counts();
   std::string summary();
   std::string plan_text();
 
@@ -74,6 +80,7 @@ class GraphFunction : public RefCounted<GraphFunction> {
   bool dynamic_ = false;                       // the graph cannot be linked ahead: it runs node by node
   std::atomic<bool> recorded_by_node_{false};  // the same where a gradient is wanted: it goes through unbounded loops
   std::mutex mutex_;
+  CallCompiler compiler_;
   std::list<Ref<CompiledCall>> compiled_;  // most recent first
   int64_t held_bytes_ = 0;                 // by them
   std::vector<std::pair<CallSignature, std::shared_ptr<GradientFunction>>> gradients_;

@@ -77,6 +77,9 @@ void bind_cached_op(py::module_& m) {
           "Inputs in the order of symbol.list_inputs(); returns an array or a list of arrays.")
       .def_property_readonly("symbol", [](CachedOpHandle& h) { return h.op->symbol(); })
       .def_property_readonly("num_plans", [](CachedOpHandle& h) { return without_gil(&CachedOp::num_plans, h); })
+      .def_property_readonly("num_linked", [](CachedOpHandle& h) { return without_gil(&CachedOp::num_linked, h); })
+      .def_property_readonly("num_rewritten",
+                             [](CachedOpHandle& h) { return without_gil(&CachedOp::num_rewritten, h); })
       .def("summary", [](CachedOpHandle& h) { return without_gil(&CachedOp::summary, h); })
       .def("plan_text", [](CachedOpHandle& h) { return without_gil(&CachedOp::plan_text, h); });
 }

@@ -1,0 +1,381 @@
+#include "plan/call_template.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "graph/control/control_flow.h"
+#include "hybridnet/ndarray.h"
+#include "passes/pointwise_program.h"
+
+namespace hybridnet {
+namespace {
+
+enum Tape : size_t { kDefinition, kForward, kBackward, kUndifferentiated };
+
+struct ShapeHash {
+  size_t operator()(const Shape& shape) const {
+    size_t hash = static_cast<size_t>(shape.ndim());
+    for (const int64_t dim : shape) hash = (hash ^ static_cast<size_t>(dim)) * 0x100000001b3u;
+    return hash;
+  }
+};
+
+bool same_pattern(const Shape& a, const Shape& b) {
+  if (a.ndim() != b.ndim()) return false;
+  for (int axis = 0; axis < a.ndim(); ++axis) {
+    if ((a[axis] <= 1 || b[axis] <= 1) && a[axis] != b[axis]) return false;
+  }
+  return true;
+}
+
+// Which shape stands for which: one for one.
+class ShapePairs {
+ public:
+  bool add(const Shape& first, const Shape& now) {
+    const auto forth = forth_.try_emplace(first, now);
+    if (!forth.second) return forth.first->second == now;
+    return same_pattern(first, now) && back_.try_emplace(now, first).second;
+  }
+
+ private:
+  std::unordered_map<Shape, Shape, ShapeHash> forth_, back_;
+};
+
+bool same_constant(const Node& a, const Node& b) {
+  if (a.constant.get() == b.constant.get()) return true;
+  if (!a.constant || !b.constant) return false;
+  const NDArray x(Ref<ArrayImpl>(static_cast<ArrayImpl*>(a.constant.get())));
+  const NDArray y(Ref<ArrayImpl>(static_cast<ArrayImpl*>(b.constant.get())));
+  if (!(x.spec() == y.spec())) return false;
+  x.wait_to_read();
+  y.wait_to_read();
+  return x.bytes() == 0 || std::memcmp(x.data(), y.data(), static_cast<size_t>(x.bytes())) == 0;
+}
+
+bool same_params(const Op& op, const ParamsPtr& a, const ParamsPtr& b) {
+  if (a.get() == b.get()) return true;
+  if (&op == &fused_elementwise_op()) return same_program(a->as<PointwiseProgram>(), b->as<PointwiseProgram>());
+  return op.schema->equal(a->data(), b->data());
+}
+
+// Do two graphs hold the same nodes, with the same parameters, sizes and readers? Names do not count.
+class Comparison {
+ public:
+  Comparison(const Graph& a, const Graph& b) : a_(a), b_(b) {}
+
+  bool run() {
+    if (a_.inputs().size() != b_.inputs().size() || a_.outputs().size() != b_.outputs().size() ||
+        a_.writebacks().size() != b_.writebacks().size() || a_.num_nodes() != b_.num_nodes())
+      return false;
+    for (size_t i = 0; i < a_.inputs().size(); ++i) match_[a_.inputs()[i].get()] = b_.inputs()[i].get();
+    for (size_t i = 0; i < a_.outputs().size(); ++i) want(a_.outputs()[i], b_.outputs()[i]);
+    for (size_t i = 0; i < a_.writebacks().size(); ++i) {
+      same_ = same_ && a_.writebacks()[i].input == b_.writebacks()[i].input;
+      want(a_.writebacks()[i].value, b_.writebacks()[i].value);
+    }
+    while (same_ && !pending_.empty()) {
+      const auto [x, y] = pending_.back();
+      pending_.pop_back();
+      same_ = same_node(*x, *y);
+      for (size_t i = 0; same_ && i < x->inputs.size(); ++i) want(x->inputs[i], y->inputs[i]);
+    }
+    return same_;
+  }
+
+ private:
+  void want(const NodeEntry& x, const NodeEntry& y) {
+    same_ = same_ && x.index == y.index && a_.spec(x) == b_.spec(y) && a_.format(x) == b_.format(y);
+    const auto [found, is_new] = match_.try_emplace(x.node.get(), y.node.get());
+    if (is_new) pending_.push_back({x.node.get(), y.node.get()});
+    same_ = same_ && found->second == y.node.get();
+  }
+
+  static bool same_node(const Node& x, const Node& y) {
+    if (x.op != y.op || x.specs != y.specs || x.attrs != y.attrs || x.inputs.size() != y.inputs.size()) return false;
+    if (x.is_variable()) return same_constant(x, y);
+    return x.subgraphs.empty() && y.subgraphs.empty() && same_params(*x.op, x.params, y.params);
+  }
+
+  const Graph &a_, &b_;
+  std::unordered_map<const Node*, const Node*> match_;
+  std::vector<std::pair<const Node*, const Node*>> pending_;
+  bool same_ = true;
+};
+
+bool same_source(const BackwardInput& a, const BackwardInput& b) { return a.kind == b.kind && a.index == b.index; }
+
+// Is everything about this use of an operator said by its parameters and the specs of its inputs?
+bool is_sized_by_inputs(const Node& node) {
+  if (node.is_variable()) return true;
+  const Op& op = *node.op;
+  return control_kind(node) == ControlKind::kNone && op.image_inputs.empty() && op.image_outputs.empty() &&
+         !op.opaque && !op.data_dependent_shape;
+}
+
+bool is_known_operator(const Node& node) {
+  return node.is_variable() || node.op->id >= 0 || node.op == &fused_elementwise_op();
+}
+
+}  // namespace
+
+// ----------------------------------------------------------------------------------------------------------- SpecTape
+SpecTape::SpecTape(const std::vector<Node*>& order, bool train) : train_(train) {
+  for (Node* node : order) {
+    Step step{node, {}, values.size(), static_cast<size_t>(node->num_outputs())};
+    for (const NodeEntry& input : node->inputs) step.in.push_back(first_value_.at(input.node.get()) + input.index);
+    first_value_[node] = step.out;
+    values.resize(values.size() + step.num_out);
+    if (node->is_variable() && !node->specs.empty()) values[step.out] = node->specs[0];
+    if (!node->is_variable()) steps_.push_back(std::move(step));
+  }
+}
+
+bool SpecTape::infer() {
+  for (const Step& step : steps_) {
+    in_.clear();
+    for (const size_t value : step.in) in_.push_back(values[value]);
+    const std::span<TensorSpec> out(values.data() + step.out, step.num_out);
+    std::fill(out.begin(), out.end(), TensorSpec{});
+    infer_node(*step.node, in_, out, train_);
+    for (const TensorSpec& spec : out)
+      if (!spec.known()) return false;
+  }
+  return true;
+}
+
+void SpecTape::store() const {
+  for (const auto& [node, first] : first_value_) {
+    const auto begin = values.begin() + static_cast<std::ptrdiff_t>(first);
+    node->specs.assign(begin, begin + static_cast<std::ptrdiff_t>(node->specs.size()));
+  }
+}
+
+// ------------------------------------------------------------------------------------------------------- CallTemplate
+CallTemplate::CallTemplate(const GraphDefinition& definition, const CallSignature& signature,
+                           const CompileOptions& options)
+    : definition_(definition), first_(signature), current_(signature) {
+  const std::vector<Node*> nodes = topological_order(definition.outputs);
+  generic_ = std::all_of(nodes.begin(), nodes.end(), [](const Node* node) { return is_sized_by_inputs(*node); });
+  JointObserver observe;
+  if (generic_) observe = [this](Graph& joint) { joint_ = describe(joint); };
+  rewritten_ = rewrite_call(definition, signature, options, generic_, observe);
+  for (const Graph* graph : {&rewritten_.forward, &rewritten_.backward}) {
+    for (const Node* node : graph->order())
+      generic_ = generic_ && is_known_operator(*node) && is_sized_by_inputs(*node);
+  }
+  if (!generic_) return;
+  tapes_.emplace_back(nodes, signature.train);
+  for (const Graph* graph : {&rewritten_.forward, &rewritten_.backward, &rewritten_.undifferentiated})
+    tapes_.emplace_back(graph->order(), signature.train);
+  find_rule_params();
+}
+
+CallTemplate::Joint CallTemplate::describe(const Graph& joint) {
+  Joint nodes;
+  std::unordered_map<const Node*, int> numbers;
+  for (const Node* node : joint.order()) {
+    JointNode described{node->op, node->params, {}};
+    for (const NodeEntry& input : node->inputs)
+      described.inputs.emplace_back(numbers.at(input.node.get()), input.index);
+    numbers[node] = static_cast<int>(nodes.size());
+    nodes.push_back(std::move(described));
+  }
+  return nodes;
+}
+
+void CallTemplate::find_rule_params() {
+  std::set<const Params*> others;  // of the user's nodes and of those that rewrites made before differentiation
+  for (const Node* node : rewritten_.undifferentiated.order()) others.insert(node->params.get());
+  std::unordered_map<const Params*, size_t> found;
+  for (size_t i = 0; i < joint_.size(); ++i) {
+    const JointNode& node = joint_[i];
+    if (!node.op || node.params.get() == node.op->default_params.get() || others.count(node.params.get()) != 0)
+      continue;
+    const auto [place, is_new] = found.try_emplace(node.params.get(), rule_params_.size());
+    if (is_new) rule_params_.push_back({{}, node.params, {}, {}});
+    rule_params_[place->second].makers.push_back(i);
+  }
+  for (const Graph* graph : {&rewritten_.forward, &rewritten_.backward}) {
+    for (Node* node : graph->order()) {
+      if (node->is_variable()) continue;
+      if (const auto place = found.find(node->params.get()); place != found.end())
+        rule_params_[place->second].users.push_back(NodePtr(node));
+      if (node->op != &fused_elementwise_op()) continue;
+      const auto& steps = node->params->as<PointwiseProgram>().steps;
+      for (size_t s = 0; s < steps.size(); ++s) {
+        if (const auto place = found.find(steps[s].params.get()); place != found.end())
+          rule_params_[place->second].steps.emplace_back(NodePtr(node), s);
+      }
+    }
+  }
+  std::erase_if(rule_params_, [](const RuleParams& params) { return params.users.empty() && params.steps.empty(); });
+}
+
+bool CallTemplate::differs_in_sizes_only(const CallSignature& signature) const {
+  if (signature.train != first_.train || signature.wants != first_.wants) return false;
+  for (size_t i = 0; i < first_.inputs.size(); ++i) {
+    if (signature.inputs[i].dtype != first_.inputs[i].dtype ||
+        !same_pattern(signature.inputs[i].shape, first_.inputs[i].shape))
+      return false;
+  }
+  return true;
+}
+
+std::vector<CallTemplate::Axis> CallTemplate::resized_axes(const CallSignature& signature) const {
+  std::vector<Axis> axes;
+  for (size_t i = 0; i < first_.inputs.size(); ++i) {
+    const Shape &first = first_.inputs[i].shape, &now = signature.inputs[i].shape;
+    for (int axis = 0; axis < first.ndim(); ++axis)
+      if (first[axis] != now[axis]) axes.emplace_back(i, axis);
+  }
+  return axes;
+}
+
+bool CallTemplate::is_proved_for(const CallSignature& signature) const {
+  const std::vector<Axis> axes = resized_axes(signature);
+  return std::all_of(axes.begin(), axes.end(), [&](const Axis& axis) { return proved_.count(axis) != 0; });
+}
+
+bool CallTemplate::resize(const CallSignature& signature) {
+  try {
+    return infer_sizes(signature);
+  } catch (const Error&) {
+    return false;  // compiling anew finds the reason in the user's graph
+  }
+}
+
+bool CallTemplate::infer_sizes(const CallSignature& signature) {
+  if (first_values_.empty()) {  // nobody has needed them so far
+    first_values_.resize(tapes_.size());
+    if (!infer_sizes(first_)) return false;
+    for (size_t i = 0; i < tapes_.size(); ++i) first_values_[i] = tapes_[i].values;
+  }
+  current_ = signature;
+  SpecTape& definition = tapes_[kDefinition];
+  for (size_t i = 0; i < definition_.inputs.size(); ++i)
+    if (definition.has(definition_.inputs[i].get())) definition[{definition_.inputs[i], 0}] = signature.inputs[i];
+  if (!definition.infer()) return false;
+  const bool ask = !rule_params_.empty() && (rule_params_changed_ || !is_proved_for(signature));
+  if (ask && !ask_gradient_rules(signature)) return false;
+  return infer_graph(rewritten_.forward, tapes_[kForward], signature) &&
+         infer_graph(rewritten_.backward, tapes_[kBackward], signature) && shapes_correspond() &&
+         results_fit(signature);
+}
+
+bool CallTemplate::infer_graph(Graph& graph, SpecTape& tape, const CallSignature& signature) {
+  const std::vector<NodeEntry>& made = rewritten_.forward.outputs();
+  const size_t num_outputs = made.size() - static_cast<size_t>(rewritten_.num_residuals);
+  for (size_t i = 0; i < graph.inputs().size(); ++i) {
+    TensorSpec& spec = tape[{graph.inputs()[i], 0}];
+    if (&graph != &rewritten_.backward) {
+      spec = signature.inputs[i];
+      continue;
+    }
+    const BackwardInput& source = rewritten_.sources[i];
+    const auto index = static_cast<size_t>(source.index);
+    if (source.kind == BackwardInput::Kind::kForwardInput) {
+      spec = signature.inputs[index];
+    } else {
+      spec = tapes_[kForward][made[source.kind == BackwardInput::Kind::kResidual ? num_outputs + index : index]];
+    }
+  }
+  if (!tape.infer()) return false;
+  tape.store();
+  return true;
+}
+
+// Differentiates the graph once more, for the parameters that the rules take from sizes.
+bool CallTemplate::ask_gradient_rules(const CallSignature& signature) {
+  if (!infer_graph(rewritten_.undifferentiated, tapes_[kUndifferentiated], signature)) return false;
+  Graph joint = copy_of(rewritten_.undifferentiated);
+  add_gradients_of_call(joint, signature);
+  const Joint now = describe(joint);
+  const auto same = [](const JointNode& a, const JointNode& b) { return a.op == b.op && a.inputs == b.inputs; };
+  if (!std::equal(now.begin(), now.end(), joint_.begin(), joint_.end(), same)) return false;
+  for (RuleParams& params : rule_params_) {
+    const ParamsPtr& made = now[params.makers[0]].params;
+    const Op& op = *joint_[params.makers[0]].op;
+    for (const size_t maker : params.makers)
+      if (!op.schema->equal(made->data(), now[maker].params->data())) return false;
+    if (op.schema->equal(made->data(), params.now->data())) continue;
+    params.now = made;
+    for (const NodePtr& user : params.users) user->params = made;
+    for (const auto& [user, step] : params.steps) {
+      PointwiseProgram program = user->params->as<PointwiseProgram>();
+      program.steps[step].params = made;
+      user->params = make_program_params(std::move(program));
+    }
+  }
+  return true;
+}
+
+bool CallTemplate::shapes_correspond() const {
+  ShapePairs pairs;
+  for (size_t i = 0; i < first_values_.size(); ++i) {
+    const std::vector<TensorSpec>&first = first_values_[i], &now = tapes_[i].values;
+    if (i == kUndifferentiated || first.empty()) continue;  // its values are among those of the others, or dropped
+    for (size_t k = 0; k < now.size(); ++k)
+      if (now[k].dtype != first[k].dtype || !pairs.add(first[k].shape, now[k].shape)) return false;
+  }
+  return true;
+}
+
+bool CallTemplate::results_fit(const CallSignature& signature) {
+  for (size_t i = 0; i < definition_.outputs.size(); ++i) {
+    if (!(tapes_[kForward][rewritten_.forward.outputs()[i]] == tapes_[kDefinition][definition_.outputs[i]]))
+      return false;
+  }
+  for (size_t i = 0; i < rewritten_.gradient_of_input.size(); ++i) {
+    const int output = rewritten_.gradient_of_input[i];
+    if (output < 0) continue;
+    const NodeEntry& gradient = rewritten_.backward.outputs()[static_cast<size_t>(output)];
+    if (!(tapes_[kBackward][gradient] == signature.inputs[i])) return false;
+  }
+  return true;
+}
+
+bool CallTemplate::prove(const CallTemplate& fresh) {
+  const RewrittenCall &a = rewritten_, &b = fresh.rewritten_;
+  if (a.num_residuals != b.num_residuals || a.gradient_of_input != b.gradient_of_input ||
+      !std::equal(a.sources.begin(), a.sources.end(), b.sources.begin(), b.sources.end(), same_source) ||
+      !Comparison(a.forward, b.forward).run() || !Comparison(a.backward, b.backward).run())
+    return false;
+  for (const RuleParams& params : rule_params_) {
+    const JointNode& maker = joint_[params.makers[0]];
+    rule_params_changed_ = rule_params_changed_ || !maker.op->schema->equal(maker.params->data(), params.now->data());
+  }
+  for (const Axis& axis : resized_axes(current_)) proved_.insert(axis);
+  return true;
+}
+
+// ------------------------------------------------------------------------------------------------------- CallCompiler
+Ref<CompiledCall> CallCompiler::compile(const CallSignature& signature) {
+  const auto move_to_front = [&](size_t i) {
+    std::rotate(templates_.begin(), templates_.begin() + i, templates_.begin() + i + 1);
+  };
+  for (size_t i = 0; i < templates_.size(); ++i) {
+    CallTemplate& known = *templates_[i];
+    if (!known.differs_in_sizes_only(signature) || !known.is_proved_for(signature) || !known.resize(signature))
+      continue;
+    Ref<CompiledCall> call = link_call(known.rewritten(), definition_, signature, options_);
+    ++num_linked_;
+    move_to_front(i);
+    return call;
+  }
+  auto fresh = std::make_unique<CallTemplate>(definition_, signature, options_);
+  ++num_rewritten_;
+  Ref<CompiledCall> call = link_call(fresh->rewritten(), definition_, signature, options_);
+  ++num_linked_;
+  if (!fresh->is_generic()) return call;
+  for (size_t i = 0; i < templates_.size(); ++i) {
+    CallTemplate& known = *templates_[i];
+    if (!known.differs_in_sizes_only(signature) || !known.resize(signature) || !known.prove(*fresh)) continue;
+    move_to_front(i);
+    return call;
+  }
+  templates_.insert(templates_.begin(), std::move(fresh));
+  if (templates_.size() > kMaxTemplates) templates_.pop_back();
+  return call;
+}
+
+}  // namespace hybridnet

@@ -1,0 +1,123 @@
+// Rewriting and differentiation once per graph, not once per shape: the graphs that a signature was compiled to are
+// kept, and serve other sizes where that is known to give what compiling anew would give.
+//
+// A template serves a signature when
+//   - it differs in sizes only, and no size becomes or ceases to be 0 or 1;
+//   - shapes that were equal in the graphs are equal again, and different ones different: that is what rules compare;
+//   - the axes whose sizes differ are proved: for another signature in which all of them differed, the template gave
+//     exactly the graphs that compiling anew gave. An attribute that a rule took from a size would differ there;
+//   - the gradient rules, asked again with the new sizes, give the same nodes. Parameters that differ are taken over.
+//     (Where they were the same in every proof, the rules are not asked.)
+// Graphs with convolutions, whose layouts and algorithms are chosen by size, and with loops, branches or operators
+// outside the library are always compiled anew.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "plan/compiled_call.h"
+
+namespace hybridnet {
+
+// The specs of all values of a list of nodes, inferred from those of the inputs in one sweep.
+class SpecTape {
+ public:
+  // Every node after its producers.
+  SpecTape(const std::vector<Node*>& order, bool train);
+  std::vector<TensorSpec> values;  // in order, one per output
+  TensorSpec& operator[](const NodeEntry& entry) { return values[first_value_.at(entry.node.get()) + entry.index]; }
+  bool has(const Node* node) const { return first_value_.count(node) != 0; }
+  // False: some spec is not determined. Throws what inference throws.
+  bool infer();
+  void store() const;  // as Node::specs
+
+ private:
+  struct Step {
+    Node* node;
+    std::vector<size_t> in;
+    size_t out, num_out;
+  };
+  const bool train_;
+  std::vector<Step> steps_;
+  std::unordered_map<const Node*, size_t> first_value_;
+  std::vector<TensorSpec> in_;
+};
+
+class CallTemplate {
+ public:
+  CallTemplate(const GraphDefinition& definition, const CallSignature& signature, const CompileOptions& options);
+
+  // False: it serves its own signature only.
+  bool is_generic() const { return generic_; }
+  bool differs_in_sizes_only(const CallSignature& signature) const;
+  bool is_proved_for(const CallSignature& signature) const;
+  // Gives every value the size that it has for these inputs. False: the template does not serve them, and has to be
+  // resized before it is used again.
+  bool resize(const CallSignature& signature);
+  // `fresh`: made for the signature that this template was resized to. True: the graphs are the same, and the axes
+  // whose sizes differ from the first signature's are proved.
+  bool prove(const CallTemplate& fresh);
+
+  const RewrittenCall& rewritten() const { return rewritten_; }
+
+ private:
+  // A node of the joint graph, as it was differentiated.
+  struct JointNode {
+    const Op* op;
+    ParamsPtr params;
+    std::vector<std::pair<int, uint32_t>> inputs;
+  };
+  using Joint = std::vector<JointNode>;
+  // Parameters that a gradient rule made, and the nodes that have them now.
+  struct RuleParams {
+    std::vector<size_t> makers;  // in joint_
+    ParamsPtr now;
+    std::vector<NodePtr> users;
+    std::vector<std::pair<NodePtr, size_t>> steps;  // of fused elementwise nodes
+  };
+  using Axis = std::pair<size_t, int>;  // number of the input, axis
+
+  static Joint describe(const Graph& joint);
+  void find_rule_params();
+  std::vector<Axis> resized_axes(const CallSignature& signature) const;
+  bool infer_sizes(const CallSignature& signature);
+  bool infer_graph(Graph& graph, SpecTape& tape, const CallSignature& signature);
+  bool ask_gradient_rules(const CallSignature& signature);
+  bool shapes_correspond() const;
+  bool results_fit(const CallSignature& signature);
+
+  const GraphDefinition& definition_;
+  CallSignature first_, current_;
+  RewrittenCall rewritten_;
+  Joint joint_;
+  std::vector<RuleParams> rule_params_;
+  std::vector<SpecTape> tapes_;                        // of the definition, then of the graphs
+  std::vector<std::vector<TensorSpec>> first_values_;  // of the tapes, for first_
+  std::set<Axis> proved_;
+  bool generic_ = false;
+  bool rule_params_changed_ = false;  // in some proof
+};
+
+// Compiles the signatures of one graph. Threads: one at a time.
+class CallCompiler {
+ public:
+  CallCompiler(const GraphDefinition& definition, const CompileOptions& options)
+      : definition_(definition), options_(options) {}
+  // Throws what rewrite_call and link_call throw.
+  Ref<CompiledCall> compile(const CallSignature& signature);
+  size_t num_linked() const { return num_linked_; }
+  size_t num_rewritten() const { return num_rewritten_; }
+
+ private:
+  static constexpr size_t kMaxTemplates = 4;
+
+  const GraphDefinition& definition_;
+  const CompileOptions& options_;
+  std::vector<std::unique_ptr<CallTemplate>> templates_;  // used last first
+  size_t num_linked_ = 0, num_rewritten_ = 0;
+};
+
+}  // namespace hybridnet

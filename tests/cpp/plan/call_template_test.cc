@@ -1,0 +1,174 @@
+// Plans for new sizes: linked from graphs that were rewritten for others, with the results that compiling anew gives.
+#include <functional>
+
+#include "graph/build_graph.h"
+#include "hybridnet/plan.h"
+
+namespace hybridnet::graph_testing {
+namespace {
+
+// A graph of `data` and parameters, called with data of many shapes.
+struct Network {
+  NodeEntry data = var("data");
+  std::vector<NodeEntry> parameters;
+  std::vector<NDArray> values;
+  std::vector<NodeEntry> outputs;
+
+  NodeEntry parameter(const Shape& shape) {
+    parameters.push_back(var("p" + std::to_string(parameters.size())));
+    values.push_back(random_array(shape, 50 + static_cast<uint32_t>(parameters.size())));
+    return parameters.back();
+  }
+  Ref<CachedOp> compiled() const { return make_ref<CachedOp>(Symbol{outputs}, CachedOpConfig{}); }
+  std::vector<NDArray> arguments(const Symbol& symbol, const NDArray& x) const {
+    std::vector<NDArray> result;
+    for (const NodePtr& node : symbol.list_inputs()) {
+      if (node == data.node) result.push_back(x);
+      for (size_t i = 0; i < parameters.size(); ++i)
+        if (parameters[i].node == node) result.push_back(values[i]);
+    }
+    return result;
+  }
+};
+
+// Outputs, then the gradients of data and parameters if they are wanted.
+std::vector<NDArray> run(const Network& net, CachedOp& op, const Shape& shape, bool gradients) {
+  const NDArray x = random_array(shape, 7);
+  if (!gradients) return op.call(net.arguments(op.symbol(), x));
+  std::vector<NDArray> variables{x}, buffers, outputs, heads;
+  variables.insert(variables.end(), net.values.begin(), net.values.end());
+  for (const NDArray& array : variables) {
+    buffers.push_back(NDArray::empty(array.spec()));
+    mark_variable(array, buffers.back(), GradReq::kWrite);
+  }
+  {
+    const Record record;
+    outputs = op.call(net.arguments(op.symbol(), x));
+  }
+  for (const NDArray& output : outputs) heads.push_back(random_array(output.shape(), 3));
+  backward(outputs, heads, false, true);
+  for (const NDArray& array : variables) drop_grad(array);
+  outputs.insert(outputs.end(), buffers.begin(), buffers.end());
+  return outputs;
+}
+
+// Calls one function with all shapes, and a new function with each: the results are the same to the bit.
+Ref<CachedOp> expect_as_compiled_anew(const Network& net, const std::vector<Shape>& shapes, bool gradients) {
+  Ref<CachedOp> op = net.compiled();
+  for (const Shape& shape : shapes) {
+    const std::vector<NDArray> found = run(net, *op, shape, gradients);
+    const std::vector<NDArray> expected = run(net, *net.compiled(), shape, gradients);
+    EXPECT_EQ(found.size(), expected.size());
+    for (size_t i = 0; i < found.size(); ++i) {
+      EXPECT_EQ(found[i].spec().str(), expected[i].spec().str()) << shape.str();
+      EXPECT_EQ(values_of(found[i]), values_of(expected[i])) << "result " << i << " for " << shape.str();
+    }
+  }
+  return op;
+}
+
+Network perceptron() {
+  Network net;
+  NodeEntry e = net.data;
+  for (int i = 0; i < 3; ++i) {
+    e = use("FullyConnected", {e, net.parameter({9, 9}), net.parameter({9})}, {{"num_hidden", "9"}});
+    e = use("relu", {use("_mul_scalar", {e}, {{"scalar", "1.5"}})});
+  }
+  net.outputs = {use("softmax", {e})};
+  return net;
+}
+
+// Attention over rows of a sequence: reshapes, transposes, products, a mean; gradients whose parameters hold sizes.
+Network attention() {
+  Network net;
+  const auto dense = [&](const NodeEntry& x) {
+    return use("FullyConnected", {x, net.parameter({12, 12})},
+               {{"num_hidden", "12"}, {"flatten", "0"}, {"no_bias", "1"}});
+  };
+  const auto heads = [&](const NodeEntry& x) {
+    const NodeEntry split = use("Reshape", {x}, {{"shape", "(0, 0, 3, -1)"}});
+    return use("Reshape", {use("transpose", {split}, {{"axes", "(0, 2, 1, 3)"}})}, {{"shape", "(-3, 0, 0)"}});
+  };
+  const NodeEntry q = heads(dense(net.data)), k = heads(dense(net.data)), v = heads(dense(net.data));
+  const NodeEntry weights = use("softmax", {use("batch_dot", {q, k}, {{"transpose_b", "1"}})});
+  const NodeEntry mixed = use("batch_dot", {weights, v});
+  const NodeEntry centred = use("broadcast_sub", {mixed, use("mean", {mixed}, {{"axis", "1"}, {"keepdims", "1"}})});
+  net.outputs = {use("tanh", {centred}), use("sum", {use("square", {mixed})}, {{"axis", "(1, 2)"}})};
+  return net;
+}
+
+class Gradients : public ::testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(CallTemplate, Gradients, ::testing::Bool());
+
+TEST_P(Gradients, NewSizesAreLinkedWithoutRewriting) {
+  std::vector<Shape> shapes;
+  for (int64_t n = 2; n < 20; ++n)
+    if (n != 9) shapes.push_back({n, 9});
+  const Ref<CachedOp> op = expect_as_compiled_anew(perceptron(), shapes, GetParam());
+  EXPECT_EQ(op->num_linked(), shapes.size());
+  EXPECT_EQ(op->num_rewritten(), 2u);  // the first, and one that proves it
+}
+
+TEST_P(Gradients, SizesInParametersOfGradientsFollow) {
+  const std::vector<Shape> shapes{{2, 5, 12}, {3, 7, 12}, {5, 6, 12}, {2, 9, 12}, {7, 5, 12}, {4, 22, 12}};
+  const Ref<CachedOp> op = expect_as_compiled_anew(attention(), shapes, GetParam());
+  EXPECT_LE(op->num_rewritten(), 3u);
+}
+
+TEST_P(Gradients, AnAxisThatNeverChangedIsProvedWhenItDoes) {
+  const std::vector<Shape> shapes{{2, 5, 12}, {3, 5, 12}, {4, 5, 12}, {4, 7, 12}, {5, 8, 12}, {6, 9, 12}};
+  const Ref<CachedOp> op = expect_as_compiled_anew(attention(), shapes, GetParam());
+  EXPECT_GE(op->num_rewritten(), 3u);
+  EXPECT_LT(op->num_rewritten(), shapes.size());
+}
+
+TEST_P(Gradients, AReshapeThatChangesNothingForOneSizeOnlyIsNotDropped) {
+  Network net;
+  net.outputs = {use("tanh", {use("Reshape", {net.data}, {{"shape", "(6, -1)"}})})};
+  expect_as_compiled_anew(net, {{6, 4}, {12, 3}, {18, 5}, {24, 7}, {6, 8}, {30, 9}}, GetParam());
+}
+
+TEST_P(Gradients, EqualSizesByChanceDoNotHoldForOthers) {
+  Network net;
+  const NodeEntry w = net.parameter({9, 9});
+  // For 9 rows these are sums of equal shapes; for others the scalar is broadcast.
+  net.outputs = {use("broadcast_add", {use("dot", {net.data, w}), use("mean", {w}, {{"axis", "0"}})}),
+                 use("dot", {net.data, use("elemwise_add", {w, w})})};
+  expect_as_compiled_anew(net, {{9, 9}, {4, 9}, {5, 9}, {9, 9}, {6, 9}, {7, 9}}, GetParam());
+}
+
+TEST_P(Gradients, SizesZeroAndOneAreCompiledAnew) {
+  const Network net = perceptron();
+  const Ref<CachedOp> op = expect_as_compiled_anew(net, {{2, 9}, {3, 9}, {1, 9}, {0, 9}, {4, 9}}, GetParam());
+  EXPECT_EQ(op->num_rewritten(), 4u);
+}
+
+TEST_P(Gradients, ConvolutionsAreCompiledAnew) {
+  Network net;
+  net.outputs = {use("relu", {use("Convolution", {net.data, net.parameter({8, 3, 3, 3}), net.parameter({8})},
+                                  {{"kernel", "(3, 3)"}, {"num_filter", "8"}})})};
+  const std::vector<Shape> shapes{{2, 3, 8, 8}, {3, 3, 10, 10}, {4, 3, 12, 12}};
+  const Ref<CachedOp> op = expect_as_compiled_anew(net, shapes, GetParam());
+  EXPECT_EQ(op->num_rewritten(), shapes.size());
+}
+
+TEST(CallTemplate, AForgottenPlanIsLinkedAgain) {
+  const Network net = perceptron();
+  const Ref<CachedOp> op = net.compiled();
+  for (int round = 0; round < 2; ++round)
+    for (int64_t n = 10; n < 60; ++n) run(net, *op, {n, 9}, false);
+  EXPECT_EQ(op->num_linked(), 100u);
+  EXPECT_EQ(op->num_rewritten(), 2u);
+}
+
+TEST(CallTemplate, AWrongSizeIsTheErrorOfTheUsersGraph) {
+  const Network net = perceptron();
+  const Ref<CachedOp> op = net.compiled();
+  for (const int64_t n : {2, 3, 4}) run(net, *op, {n, 9}, false);
+  EXPECT_THROW(run(net, *op, {5, 8}, false), ShapeError);
+  run(net, *op, {6, 9}, false);
+  EXPECT_EQ(op->num_rewritten(), 2u);
+}
+
+}  // namespace
+}  // namespace hybridnet::graph_testing
