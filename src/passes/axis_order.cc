@@ -200,8 +200,9 @@ NodePtr add_in_axis_order(Graph& graph, const Node& node, const AxisOrder& order
 
 bool renumber_axes(Graph& graph) {
   bool changed = false;
-  for (Node* node : graph.order()) {
-    if (!graph.contains(node) || node->is_variable()) continue;
+  const std::vector<Node*> order_now = graph.order();
+  for (const NodePtr& node : std::vector<NodePtr>(order_now.begin(), order_now.end())) {  // held: some go on the way
+    if (!graph.contains(node.get()) || node->is_variable()) continue;
     const std::optional<AxisOrder> order = axis_order(graph, *node);
     if (!order || graph.format(node->inputs[static_cast<size_t>(order->inputs[0])]) != Format::kChannelsLast) continue;
     const NodePtr made = add_in_axis_order(graph, *node, *order);

@@ -72,12 +72,12 @@ class NodeGradientContext final : public GradientContext {
 class Differentiation {
  public:
   Differentiation(Graph& graph, const std::vector<int>& wanted)
-      : graph_(graph), emitter_(graph), forward_(graph.order()) {
+      : graph_(graph), emitter_(graph), forward_(held(graph.order())) {
     for (int input : wanted) active_.insert(graph.inputs()[static_cast<size_t>(input)].get());
-    for (const Node* node : forward_) {
+    for (const NodePtr& node : forward_) {
       if (node->is_variable() || node->op->stops_gradient) continue;
       for (const NodeEntry& input : node->inputs) {
-        if (wants(input)) active_.insert(node);
+        if (wants(input)) active_.insert(node.get());
       }
     }
   }
@@ -87,7 +87,7 @@ class Differentiation {
     seed(result, heads);
     const Emitter::Scope scope(emitter_);
     for (auto it = forward_.rbegin(); it != forward_.rend(); ++it) {
-      if (!(*it)->is_variable() && active_.count(*it) != 0) differentiate(**it);
+      if (!(*it)->is_variable() && active_.count(it->get()) != 0 && graph_.contains(it->get())) differentiate(**it);
     }
     for (int input : wanted) {
       const NodeEntry variable{graph_.inputs()[static_cast<size_t>(input)], 0};
@@ -98,6 +98,8 @@ class Differentiation {
   }
 
  private:
+  static std::vector<NodePtr> held(const std::vector<Node*>& nodes) { return {nodes.begin(), nodes.end()}; }
+
   bool wants(const NodeEntry& entry) const {
     return active_.count(entry.node.get()) != 0 && is_floating(graph_.spec(entry).dtype);
   }
@@ -178,7 +180,7 @@ class Differentiation {
 
   Graph& graph_;
   GraphEmitter emitter_;
-  std::vector<Node*> forward_;
+  std::vector<NodePtr> forward_;  // held: the gradient of a loop or branch replaces it, and what only it read goes
   std::unordered_set<const Node*> active_;  // on a path from a wanted input
   std::unordered_map<NodeEntry, Values, NodeEntryHash> arrived_;
 };

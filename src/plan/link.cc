@@ -398,6 +398,7 @@ class PlanBuilder {
 
   // Random nodes draw from the stream of the node they were in the user's graph, wherever rewriting has put them.
   static uint64_t stream_of(const Node& node, int step) {
+    if (random_stream(node) == kStreamOfLoopAround) return 0;
     return spread(random_stream(node).value_or((uint64_t{1} << 32) + static_cast<uint64_t>(step)));
   }
 

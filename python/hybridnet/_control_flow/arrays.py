@@ -105,8 +105,7 @@ class _Rows:
                 "the outputs of all iterations are stacked",
                 "those of the first iteration",
             )
-            fix = "give every iteration outputs of the same shape and dtype"
-            rules.check_same_specs(call.construct, self.nest.paths("outputs"), self._specs, specs, call.function, fix)
+            rules.check_same_specs(call.construct, self.nest.paths("outputs"), self._specs, specs, call.function)
         self.rows.append(step.outs)
 
 
@@ -285,17 +284,8 @@ def while_loop(call: WhileLoop) -> tuple[Any, Any, NDArray]:
 def report_limit(call: WhileLoop, limit: int) -> None:
     """The loop was stopped by max_iterations while its condition still held."""
     if call.on_limit == "raise":
-        rules.fail(
-            errors.ValueError,
-            call.construct,
-            f"the condition still holds after max_iterations={limit} iterations",
-            because="on_limit='raise' makes this an error",
-            fix="raise max_iterations",
-            function=call.cond,
-        )
-    warnings.warn(
-        f"while_loop: stopped after max_iterations={limit} iterations while the condition still holds", stacklevel=5
-    )
+        rules.fail_rule(call.construct, _core.control_limit_rule(limit), call.cond)
+    warnings.warn(_core.control_limit_warning(limit), stacklevel=5)
 
 
 def read_limit(call: WhileLoop) -> int | None:

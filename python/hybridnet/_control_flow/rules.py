@@ -158,6 +158,15 @@ def check_structure(
         )
 
 
+def fail_rule(construct: str, broken: tuple[str, ...], function: Callable[..., Any]) -> NoReturn:
+    """Raises what the library says of a broken rule (src/graph/control/rules.h)."""
+    kind, message, expected, given, because, fix = broken
+    fail(
+        getattr(errors, kind), construct, message, expected=expected, given=given, because=because, fix=fix,
+        function=function,
+    )  # fmt: skip
+
+
 def check_kept_spec(
     construct: str,
     path: str,
@@ -167,35 +176,12 @@ def check_kept_spec(
     free: Sequence[Any] = (),
 ) -> None:
     """A state must keep its dtype and shape. free: sizes that may change are None in it (shape_invariants)."""
-    if before is None or after is None:
+    if before is None or after is None or before == after:
         return
-    if before[1] != after[1]:
-        fail(
-            errors.DTypeError,
-            construct,
-            f"{path} changes its dtype in the loop",
-            expected=describe(before),
-            given=describe(after),
-            because="what an iteration returns is what the next one gets, so its type may not change",
-            fix=f"return {path}.astype({before[1].name!r}), or start from {after[1].name}",
-            function=function,
-        )
-    same_rank = len(before[0]) == len(after[0])
-    if not same_rank or any(
-        a != b and not (i < len(free) and free[i] is None)
-        for i, (a, b) in enumerate(zip(before[0], after[0], strict=True))
-    ):
-        fail(
-            errors.ShapeError,
-            construct,
-            f"{path} changes its shape in the loop",
-            expected=describe(before),
-            given=describe(after),
-            because="what an iteration returns is what the next one gets, so its shape may not change",
-            fix="reshape what the function returns"
-            + (", or allow it with shape_invariants" if construct == "while_loop" else ""),
-            function=function,
-        )
+    may_change = [size is None for size in free]
+    broken = _core.control_carry_rule(path, before, after, may_change, construct == "while_loop")
+    if broken:
+        fail_rule(construct, broken, function)
 
 
 def check_same_specs(
@@ -204,23 +190,11 @@ def check_same_specs(
     first: Sequence[Spec | None],
     now: Sequence[Spec | None],
     function: Callable[..., Any],
-    fix: str,
 ) -> None:
     """Outputs of all iterations must be alike, because they are stacked."""
     for path, one, other in zip(paths, first, now, strict=True):
-        if one is None or other is None or one == other:
-            continue
-        kind = errors.DTypeError if one[1] != other[1] else errors.ShapeError
-        fail(
-            kind,
-            construct,
-            f"{path} differs between iterations",
-            expected=describe(one),
-            given=describe(other),
-            because="the outputs of all iterations are stacked",
-            fix=fix,
-            function=function,
-        )
+        if one is not None and other is not None and one != other:
+            fail_rule(construct, _core.control_row_rule(path, one, other), function)
 
 
 def split_step(construct: str, result: Any, function: Callable[..., Any]) -> tuple[Any, Any]:

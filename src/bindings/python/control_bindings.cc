@@ -6,6 +6,7 @@
 #include "casters.h"
 #include "control_bodies.h"
 #include "graph/control/loop_view.h"
+#include "graph/control/rules.h"
 #include "location.h"
 #include "plan/control/control_kernel.h"
 #include "traced_modes.h"
@@ -277,6 +278,13 @@ Symbol make_cond(const py::object& pred, const BodyHandle& then_branch, const Bo
   return make_control_node("_cond", branch, {bodies[0].body, bodies[1].body, bodies[2].body}, std::move(inputs), name);
 }
 
+// A broken rule as (error class, message, expected, given, because, fix).
+py::object described(const std::optional<BrokenRule>& broken) {
+  if (!broken) return py::none();
+  const ErrorFields& e = broken->fields;
+  return py::make_tuple(kind_name(broken->kind), e.message, e.expected, e.given, e.because, e.fix);
+}
+
 }  // namespace
 
 void note_made_node(const NodePtr& node) {
@@ -312,6 +320,25 @@ void bind_control_flow(py::module_& m) {
       "Whether a body writes to states such as running statistics.");
   m.def("control_keep", &keep_nodes, "Marks nodes of a body: what they give is kept for the gradient.");
   m.def("control_abandon", &abandon_body, "Closes a body whose function failed, and those inside it.");
+  m.def(
+      "control_carry_rule",
+      [](const std::string& which, const std::pair<Shape, DType>& before, const std::pair<Shape, DType>& after,
+         const std::vector<bool>& free, bool may_free) {
+        return described(carry_rule(which, {before.first, before.second}, {after.first, after.second}, free, may_free));
+      },
+      "What is wrong if a state of this (shape, dtype) becomes another: see described(); None: nothing.");
+  m.def(
+      "control_row_rule",
+      [](const std::string& which, const std::pair<Shape, DType>& first, const std::pair<Shape, DType>& row) {
+        return described(row_rule(which, {first.first, first.second}, {row.first, row.second}));
+      },
+      "What is wrong if an output of two iterations differs; None: nothing.");
+  m.def(
+      "control_limit_rule", [](int64_t limit) { return described(limit_rule(limit)); },
+      "What on_limit='raise' says of a loop whose condition still holds at its limit.");
+  m.def(
+      "control_limit_warning", [](int64_t limit) { return limit_warning(limit, python_location()); },
+      "What on_limit='warn' says of such a loop.");
   m.def("control_foreach", &make_foreach);
   m.def("control_while_loop", &make_while_loop);
   m.def("control_cond", &make_cond);

@@ -49,7 +49,8 @@ std::vector<TensorSpec> body_input_specs(const Node& node, size_t body, std::spa
 void number_random_nodes(Graph& graph) {
   uint64_t next = 0;
   for (Node* node : graph.order()) {
-    if (const std::optional<uint64_t> stream = random_stream(*node)) next = std::max(next, *stream + 1);
+    const std::optional<uint64_t> stream = random_stream(*node);
+    if (stream && *stream != kStreamOfLoopAround) next = std::max(next, *stream + 1);
   }
   for (Node* node : graph.schedule()) {
     if (is_random(*node) && !random_stream(*node)) set_random_stream(*node, next++);

@@ -39,6 +39,9 @@ struct LoopSpec {
   int64_t truncate_gradient = 0;          // gradients flow through the last so many iterations; 0: all
   int64_t detach_every = 0;               // gradients of carries stop at every so many iterations; 0: never
   std::string checkpoint;                 // what is kept for the gradient
+  // Of a loop that was cut into segments: row r begins at iteration draw_offset + r * draw_stride of the loop as it was
+  // written. Random draws follow these numbers.
+  int64_t draw_offset = 0, draw_stride = 1;
   static void describe(ParamSchema<LoopSpec>& schema);
 
   size_t seqs() const { return static_cast<size_t>(num_seq); }
@@ -92,6 +95,8 @@ bool is_random(const Node& node);
 // Which stream of numbers a random node draws from; none: not numbered. What else a file may say there does not count.
 std::optional<uint64_t> random_stream(const Node& node);
 void set_random_stream(Node& node, uint64_t number);
+// Number of the stream of a loop that is a segment: it draws from the stream of the loop around it.
+inline constexpr uint64_t kStreamOfLoopAround = UINT64_MAX;
 // Does it draw what another node has drawn before (same stream), to have the value again?
 bool repeats_draws(const Node& node);
 void mark_as_repeating(Node& node, const Node& of);

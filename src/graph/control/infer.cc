@@ -5,12 +5,13 @@
 #include <charconv>
 
 #include "graph/control/control_flow.h"
+#include "graph/control/rules.h"
 
 namespace hybridnet {
 namespace {
 
 constexpr char kStreamAttribute[] = "__rng_stream__";
-constexpr int kMostRounds = 8;  // a state that feeds a state that feeds a state ...
+constexpr int kMaxRounds = 8;  // a state that feeds a state that feeds a state ...
 
 // Adds what is known to spec; false on a contradiction.
 bool unify(TensorSpec& spec, const TensorSpec& known) {
@@ -88,19 +89,13 @@ void learn(TensorSpec& spec, const TensorSpec& known, const Node& node, const st
   spec = merged;
 }
 
-[[noreturn]] void throw_state_changes(const Node& node, Body& body, size_t state, size_t output,
+[[noreturn]] void throw_carry_changes(const Node& node, Body& body, size_t carry, size_t output,
                                       const TensorSpec& before, const TensorSpec& after) {
-  ErrorFields e;
-  e.op = node.op->name;
-  e.node = node.name;
-  e.input = "state " + std::to_string(state);
-  e.expected = before.str();
-  e.given = after.str() + " from the body" + line_of(body.maker(output));
-  e.because = "what an iteration returns is what the next one gets";
-  e.fix = "cast or reshape what the body returns, or the initial state";
-  e.where = node.where;
-  if (before.dtype != after.dtype && before.dtype != DType::kUnknown) throw DTypeError(std::move(e));
-  throw ShapeError(std::move(e));
+  const bool is_while = control_kind(node) == ControlKind::kWhileLoop;
+  const std::string which = (is_while ? "loop_vars[" : "states[") + std::to_string(carry) + "]";
+  BrokenRule broken = *carry_rule(which, before, after, {}, is_while);
+  broken.fields.given += " from the body" + line_of(body.maker(output));
+  throw_broken(std::move(broken), node.op->name, {node.name, node.where});
 }
 
 // What holds for a state in every iteration: sizes that may change are unknown.
@@ -114,7 +109,7 @@ TensorSpec in_every_iteration(TensorSpec spec, const std::vector<bool>& free) {
 // Carries keep their specs from iteration to iteration, but for the sizes that are free.
 void infer_loop_body(const Node& node, Body& body, const std::vector<std::vector<bool>>& free) {
   const LoopSpec& loop = loop_of(node);
-  for (int round = 0; round < kMostRounds; ++round) {
+  for (int round = 0; round < kMaxRounds; ++round) {
     body.run();
     bool learnt = false;
     for (size_t s = 0; s < loop.carries(); ++s) {
@@ -122,7 +117,7 @@ void infer_loop_body(const Node& node, Body& body, const std::vector<std::vector
       TensorSpec& in = body.input(loop.carry(s));
       const TensorSpec after = in_every_iteration(body.output(next), free[s]);
       TensorSpec merged = in;
-      if (!unify(merged, after)) throw_state_changes(node, body, s, next, in, after);
+      if (!unify(merged, after)) throw_carry_changes(node, body, s, next, in, after);
       if (!(merged == in)) {
         in = merged;
         learnt = true;

@@ -39,6 +39,8 @@ void LoopSpec::describe(ParamSchema<LoopSpec>& schema) {
       .default_value(0)
       .doc("Gradients of carries stop at every so many iterations. 0: never.");
   schema.field("checkpoint", &LoopSpec::checkpoint).default_value("").doc("What is kept for the gradient.");
+  schema.field("draw_offset", &LoopSpec::draw_offset).default_value(0).doc("Iteration that the first row begins at.");
+  schema.field("draw_stride", &LoopSpec::draw_stride).default_value(1).doc("Iterations from one row to the next.");
 }
 
 void BranchSpec::describe(ParamSchema<BranchSpec>& schema) {

@@ -67,6 +67,8 @@ class Lowering {
   NodePtr loop_over_segments() {
     LoopSpec outer = over(num_segments_);
     outer.checkpoint = kRecompute;
+    outer.draw_offset += first_row() * loop_.draw_stride;
+    outer.draw_stride *= segment_;
     outer.scalar_slices = true;
     Graph body(graph_.train());
     std::vector<NodeEntry> inner_inputs, outer_inputs;
@@ -81,8 +83,11 @@ class Lowering {
       outer_inputs.push_back(value);
       inner_inputs.push_back({body.add_input(node_.inputs[k].node->name, spec), 0});
     }
-    const NodePtr step = body.add(*node_.op, boxed(over(segment_)), inner_inputs, nullptr, node_.subgraphs);
+    LoopSpec inner = over(segment_);
+    inner.draw_offset = 0;
+    const NodePtr step = body.add(*node_.op, boxed(std::move(inner)), inner_inputs, nullptr, node_.subgraphs);
     describe(*step);
+    if (is_random(node_)) set_random_stream(*step, kStreamOfLoopAround);
     std::vector<NodeEntry> results;
     for (uint32_t i = 0; i < node_.specs.size(); ++i) results.push_back({step, i});
     const NodePtr made =
@@ -104,10 +109,10 @@ class Lowering {
     for (size_t k = 0; k < loop_.seqs(); ++k)
       inputs[k] = loop_.reverse ? rows_between(inputs[k], 0, rest_) : rows_between(inputs[k], rows_ - rest_, rows_);
     for (size_t s = 0; s < loop_.carries(); ++s) inputs[loop_.carry(s)] = before[loop_.final_carry(s)];
-    const NodePtr last = graph_.add(*node_.op, boxed(over(rest_)), std::move(inputs), &node_, node_.subgraphs);
+    LoopSpec loop = over(rest_);
+    loop.draw_offset += (loop_.reverse ? 0 : rows_ - rest_) * loop_.draw_stride;
+    const NodePtr last = graph_.add(*node_.op, boxed(std::move(loop)), std::move(inputs), &node_, node_.subgraphs);
     last->attrs = node_.attrs;
-    if (const std::optional<uint64_t> stream = random_stream(*last))
-      set_random_stream(*last, *stream + (uint64_t{1} << 40));  // other draws than the segments
     std::vector<NodeEntry> outputs;
     for (uint32_t i = 0; i < node_.specs.size(); ++i) {
       NodeEntry output{last, i};
@@ -128,9 +133,16 @@ class Lowering {
   int64_t num_segments_ = 0, rest_ = 0;
 };
 
-int64_t segment_of(const LoopSpec& p, int64_t rows) {
-  if (p.checkpoint == "sqrt") return static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(rows))));
-  return std::max<int64_t>(1, std::strtoll(p.checkpoint.c_str(), nullptr, 10));
+// Segments that fill the rows need no copies of what is in front of the rest and behind it: of the lengths up to twice
+// as short or as long as the square root, the nearest one that divides the rows.
+int64_t segment_of(const LoopSpec& loop, int64_t rows) {
+  if (loop.checkpoint != "sqrt") return std::max<int64_t>(1, std::strtoll(loop.checkpoint.c_str(), nullptr, 10));
+  const auto root = static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(rows))));
+  for (int64_t away = 0; away <= root; ++away) {
+    if (rows % (root + away) == 0) return root + away;
+    if (2 * (root - away) >= root && rows % (root - away) == 0) return root - away;
+  }
+  return root;
 }
 
 void lower(Graph& graph, Node& node) {

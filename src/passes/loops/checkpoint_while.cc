@@ -1,6 +1,6 @@
 // A loop with a condition in segments. Unlike a loop over data it does not know how often it will run, so that a number
 // of segments that suits max_iterations may be thousands; these are again cut into segments of segments, so that all
-// loops together keep at most kMostKept copies of the variables:
+// loops together keep at most kMaxKept copies of the variables:
 //
 //   while (left > 0) {            outer
 //     while (left > 0) {          inner, `levels` - 1 of them
@@ -27,20 +27,20 @@
 namespace hybridnet {
 namespace {
 
-constexpr int64_t kMostKept = 64;
-constexpr int64_t kMostSegment = 32;                   // of "sqrt" and of policies
-constexpr int64_t kMostIterations = int64_t{1} << 40;  // years; keeps products of numbers of iterations in range
-constexpr int kMostLevels = 21;                        // on more, 64 copies would reach less far
+constexpr int64_t kMaxKept = 64;
+constexpr int64_t kMaxSegment = 32;                   // of "sqrt" and of policies
+constexpr int64_t kMaxIterations = int64_t{1} << 40;  // years; keeps products of numbers of iterations in range
+constexpr int kMaxLevels = 21;                        // on more, 64 copies would reach less far
 
 const OpRef kCast{"Cast"}, kGreater{"_greater_scalar"}, kEqual{"_equal_scalar"}, kAdd{"elemwise_add"},
     kSubtract{"elemwise_sub"}, kMultiply{"elemwise_mul"}, kSmaller{"_minimum_scalar"}, kSliceAxis{"slice_axis"};
 
 int64_t divided_up(int64_t a, int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 
-// a to the power n, or something above kMostIterations.
+// a to the power n, or something above kMaxIterations.
 int64_t power(int64_t a, int n) {
   int64_t result = 1;
-  for (; n > 0 && result <= kMostIterations; --n) result *= a;
+  for (; n > 0 && result <= kMaxIterations; --n) result *= a;
   return result;
 }
 
@@ -53,30 +53,30 @@ std::optional<WhileSegments> on_levels(int64_t segments, int levels) {
   WhileSegments cut{.inner = 1, .outer = segments, .levels = levels};
   if (levels > 1) {
     const auto fits = [&](int64_t inner) {
-      return (levels - 1) * inner + outer_of(segments, levels, inner) <= kMostKept;
+      return (levels - 1) * inner + outer_of(segments, levels, inner) <= kMaxKept;
     };
-    for (int64_t inner = 2; inner < kMostKept; ++inner)
+    for (int64_t inner = 2; inner < kMaxKept; ++inner)
       if (fits(inner)) cut.inner = inner;
     cut.outer = outer_of(segments, levels, cut.inner);
     while (cut.inner > 2 && outer_of(segments, levels, cut.inner - 1) == cut.outer) --cut.inner;  // no room left over
   }
-  return cut.kept() <= kMostKept ? std::optional(cut) : std::nullopt;
+  return cut.kept() <= kMaxKept ? std::optional(cut) : std::nullopt;
 }
 
 // As many levels as needed, for each costs a forward run.
 WhileSegments on_fewest_levels(int64_t segments) {
-  for (int levels = 1; levels <= kMostLevels; ++levels)
+  for (int levels = 1; levels <= kMaxLevels; ++levels)
     if (const auto cut = on_levels(segments, levels)) return *cut;
-  WhileSegments cut{.inner = 3, .levels = kMostLevels};  // more than 10^10 segments keep a few copies more
-  while (outer_of(segments, kMostLevels, cut.inner) > cut.inner) ++cut.inner;
-  cut.outer = outer_of(segments, kMostLevels, cut.inner);
+  WhileSegments cut{.inner = 3, .levels = kMaxLevels};  // more than 10^10 segments keep a few copies more
+  while (outer_of(segments, kMaxLevels, cut.inner) > cut.inner) ++cut.inner;
+  cut.outer = outer_of(segments, kMaxLevels, cut.inner);
   return cut;
 }
 
 int64_t length_of_segment(int64_t most, const std::string& checkpoint) {
-  if (checkpoint == kPolicy) return most <= kMostKept ? most : kMostSegment;
+  if (checkpoint == kPolicy) return most <= kMaxKept ? most : kMaxSegment;
   if (checkpoint == "sqrt")
-    return std::min(static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(most)))), kMostSegment);
+    return std::min(static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(most)))), kMaxSegment);
   return std::max<int64_t>(1, std::strtoll(checkpoint.c_str(), nullptr, 10));
 }
 
@@ -122,10 +122,11 @@ class WhileLowering {
     loop.max_iterations = cut_.segment;
     loop.counted = true;
     if (loop.checkpoint != kPolicy) loop.checkpoint.clear();
+    loop.draw_offset = 0;
     inputs.push_back(left);
     loop.num_args = static_cast<int32_t>(inputs.size());
     const NodePtr made = graph.add(*node_.op, boxed(std::move(loop)), std::move(inputs), origin, node_.subgraphs);
-    describe(*made);
+    describe(*made, origin);
     if (loop_.on_limit != "stop") made->attrs[kWholeLimitAttribute] = std::to_string(*loop_.max_iterations);
     return part_of(made, {made, static_cast<uint32_t>(made->specs.size()) - 1});
   }
@@ -142,9 +143,10 @@ class WhileLowering {
     loop.max_iterations = level == cut_.levels ? cut_.outer : cut_.inner;
     loop.scalar_slices = loop_.scalar_slices;
     loop.checkpoint = kRecompute;
+    loop.draw_stride = iterations_of(level - 1);
     const NodePtr made =
         graph.add(*node_.op, boxed(std::move(loop)), std::move(inputs), origin, {some_left(), body_over_parts(level)});
-    describe(*made);
+    describe(*made, origin);
     Part part = part_of(made, {made, static_cast<uint32_t>(made->specs.size()) - 2});
     for (NodeEntry& rows : part.stacked) rows = joined(graph, rows, level, origin);
     return part;
@@ -221,11 +223,13 @@ class WhileLowering {
     return {graph.add_constant(Ref<Object>(array.impl()), count_spec_), 0};
   }
 
-  void describe(Node& made) const {
+  // origin: null for loops inside the outermost.
+  void describe(Node& made, const Node* origin) const {
     made.name = node_.name;
     made.block = node_.block;
     made.where = node_.where;
     made.attrs = attrs_;
+    if (!origin && is_random(node_)) set_random_stream(made, kStreamOfLoopAround);
   }
 
   Graph& graph_;
@@ -241,7 +245,7 @@ class WhileLowering {
 }  // namespace
 
 WhileSegments segments_of(int64_t most, const std::string& checkpoint) {
-  most = std::min(most, kMostIterations);
+  most = std::min(most, kMaxIterations);
   const int64_t segment = length_of_segment(most, checkpoint);
   if (segment >= most) return {.segment = most};
   WhileSegments cut = on_fewest_levels(divided_up(most, segment));

@@ -11,7 +11,7 @@
 namespace hybridnet::passes {
 namespace {
 
-constexpr int64_t kMostRows = 4;  // each costs a copy per iteration
+constexpr int64_t kMaxRows = 4;  // each costs a copy per iteration
 
 const OpRef kConcat{"Concat"};
 
@@ -89,7 +89,7 @@ class KeepLastRows {
       if (!taken || taken->end <= taken->first) return 0;
       depth = std::max({depth, age(taken->first) + 1, age(taken->end - 1) + 1});
     }
-    return depth <= kMostRows && 2 * depth <= rows_ ? depth : 0;
+    return depth <= kMaxRows && 2 * depth <= rows_ ? depth : 0;
   }
 
   std::vector<size_t> carry(LoopView& view, int out, int64_t depth) {

@@ -183,6 +183,8 @@ class LoopGradient {
     spec.reverse = !loop_.reverse;
     spec.scalar_slices = true;
     if (recompute_) spec.checkpoint = kRecompute;  // further derivatives keep as little
+    spec.draw_offset = loop_.draw_offset + first_row() * loop_.draw_stride;
+    spec.draw_stride = loop_.draw_stride;
     back_.emplace(std::move(gradient_.split.backward), std::move(spec),
                   is_truncated() ? loop_.truncate_gradient : rows_);
     Graph& backward = back_->body;
@@ -213,6 +215,8 @@ class LoopGradient {
     hand_out(add_loop());
   }
 
+  // Of the rows that gradients go through.
+  int64_t first_row() const { return is_truncated() && !loop_.reverse ? rows_ - loop_.truncate_gradient : 0; }
   bool is_truncated() const { return loop_.truncate_gradient > 0 && loop_.truncate_gradient < rows_; }
 
   // Slices of vectors have shape (1,) in older graphs; here data gets a second axis instead.
@@ -295,7 +299,7 @@ class LoopGradient {
 
   // truncate_gradient: only the iterations that ran last.
   void cut_rows() {
-    const int64_t begin = loop_.reverse ? 0 : rows_ - loop_.truncate_gradient;
+    const int64_t begin = first_row();
     for (LoopView::Slot& slot : back_->data) {
       slot.outer = emit(
           graph_, kSliceAxis, {slot.outer},

@@ -93,7 +93,7 @@ class PushBefore {
 
   static bool can_move(const LoopView& view, const Node& node) {
     if (node.inputs.empty() || node.specs.size() != 1 || node.op->random || !node.op->total ||
-        !works_row_by_row(view.body, node) || node.specs[0].bytes() * view.rows() > kMostRowBytes ||
+        !works_row_by_row(view.body, node) || node.specs[0].bytes() * view.rows() > kMaxRowBytes ||
         !LoopView::find(view.data, root(node.inputs[0])))
       return false;
     return std::all_of(node.inputs.begin() + 1, node.inputs.end(),

@@ -80,8 +80,8 @@ class PushBehind {
                      [&](const NodeEntry& input) { return is_captured(view, input); }))
       return std::nullopt;
     if (in.shape.size() == 0 || result.shape.ndim() < 1 || result.shape[0] != in.shape[0]) return std::nullopt;
-    if (!holds_rows_cheaply(view, tail.source, in, last) || in.bytes() * view.rows() > kMostRowBytes ||
-        result.bytes() * view.rows() > kMostRowBytes)
+    if (!holds_rows_cheaply(view, tail.source, in, last) || in.bytes() * view.rows() > kMaxRowBytes ||
+        result.bytes() * view.rows() > kMaxRowBytes)
       return std::nullopt;
     return tail;
   }

@@ -18,7 +18,7 @@ namespace {
 
 using NodeSet = std::unordered_set<const Node*>;
 
-constexpr int64_t kMostRowBytesInPrediction = int64_t{16} << 20;
+constexpr int64_t kMaxRowBytesInPrediction = int64_t{16} << 20;
 
 bool is_plain(const LoopSpec& loop) {
   return !loop.counted && loop.checkpoint.empty() && loop.truncate_gradient == 0 && loop.detach_every == 0;
@@ -70,7 +70,7 @@ class LoopSplit {
     if (loops.empty()) return nullptr;
     const std::vector<Node*> nodes = topological_order(loops);
     first_ = {nodes.begin(), nodes.end()};
-    const int64_t most = graph_.train() ? kMostRowBytes : kMostRowBytesInPrediction;
+    const int64_t most = graph_.train() ? kMaxRowBytes : kMaxRowBytesInPrediction;
     const std::optional<int64_t> bytes = find_crossing();
     return bytes && *bytes * view_.rows() <= most ? split() : nullptr;
   }
@@ -146,7 +146,7 @@ class LoopSplit {
   // What passes from the first loop to the second. False where it is much more than the value that is worth it.
   bool find_crossing(const NodeEntry& value) {
     const std::optional<int64_t> bytes = find_crossing();
-    return bytes && *bytes <= 4 * body_.spec(value).bytes() && *bytes * view_.rows() <= kMostRowBytes;
+    return bytes && *bytes <= 4 * body_.spec(value).bytes() && *bytes * view_.rows() <= kMaxRowBytes;
   }
 
   // Its bytes per iteration; nothing if it cannot pass.

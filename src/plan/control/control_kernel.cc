@@ -76,6 +76,14 @@ void check_interrupt(InterruptWatch& watch) {
                      .fix = "give while_loop a max_iterations if its condition may hold forever"});
 }
 
+// What an iteration draws depends on the iteration of the loop as it was written, not on how it was cut into segments:
+// the keys of the loops that one iteration runs in add up.
+RngKey key_of_iteration(const RngKey& key, const LoopSpec& loop, int64_t row) {
+  constexpr uint64_t kStep = 0x9e3779b97f4a7c15u;
+  return {key.seed, key.stream + static_cast<uint64_t>(loop.draw_offset + row * loop.draw_stride) * kStep};
+}
+constexpr uint64_t kStreamOfCondition = 0x94d049bb133111ebu;
+
 std::vector<Plan::InputBinding> bindings(std::span<const TensorRef> inputs) {
   std::vector<Plan::InputBinding> bound;
   bound.reserve(inputs.size());
@@ -221,7 +229,7 @@ class ForeachKernel final : public ControlKernel {
 
   void run(const KernelArgs& args) override {
     int64_t count = rows_;
-    if (p().counted) count = std::clamp<int64_t>(static_cast<int64_t>(number_at(args.in.back())), 0, rows_);
+    if (p().counted) count = std::clamp<int64_t>(static_cast<int64_t>(read_number(args.in.back())), 0, rows_);
     LoopBody::Run run = body_.begin(args);
     if (const int together = iterations_at_once(count); together > 1) {
       run_together(args, run, count, together);
@@ -254,8 +262,7 @@ class ForeachKernel final : public ControlKernel {
     const int64_t next_row = done + 1 == count ? -1 : p().reverse ? row - 1 : row + 1;
     std::optional<PlaceScope> place;
     if (body_.plan().is_opaque()) place.emplace(loop_.name, loop_.where, done);
-    body_.step(body, run, done, row, next_row,
-               random_ ? RngKey{args.rng.seed, mix(args.rng.stream, static_cast<uint64_t>(row))} : RngKey{});
+    body_.step(body, run, done, row, next_row, random_ ? key_of_iteration(args.rng, p(), row) : RngKey{});
   }
 
   // 1: one after the other, each with all cores. Iterations without states may run side by side, with one core and one
@@ -351,7 +358,11 @@ class WhileLoopKernel final : public ControlKernel {
     int64_t done = 0;
     bool still_holds = false;
     Plan::Repeated condition(*condition_), body(body_.plan());
-    auto holds = [&] { return this->holds(condition, test_inputs, run, test, key_of(args.rng, ~done)); };
+    auto holds = [&] {
+      RngKey key = key_of(args.rng, done);
+      key.stream ^= kStreamOfCondition;
+      return this->holds(condition, test_inputs, run, test, key);
+    };
     InterruptWatch watch;
     try {
       for (;; ++done) {
@@ -372,9 +383,7 @@ class WhileLoopKernel final : public ControlKernel {
 
  private:
   const LoopSpec& p() const { return params_->as<LoopSpec>(); }
-  RngKey key_of(const RngKey& key, int64_t step) const {
-    return random_ ? RngKey{key.seed, mix(key.stream, static_cast<uint64_t>(step))} : RngKey{};
-  }
+  RngKey key_of(const RngKey& key, int64_t done) const { return random_ ? key_of_iteration(key, p(), done) : RngKey{}; }
   bool holds(Plan::Repeated& condition, std::vector<Plan::InputBinding>& inputs, const LoopBody::Run& run,
              const TensorRef& test, RngKey key) const {
     for (size_t carry : followed_) inputs[carry] = run.inputs[carry];
@@ -482,27 +491,6 @@ class CondKernel final : public ControlKernel {
 
 }  // namespace
 
-double number_at(const TensorRef& value) {
-  switch (value.dtype) {
-    case DType::kFloat32:
-      return *value.as<float>();
-    case DType::kFloat64:
-      return *value.as<double>();
-    case DType::kFloat16:
-      return (*value.as<uint16_t>() & 0x7fff) != 0;
-    case DType::kBFloat16:
-      return (*value.as<uint16_t>() & 0x7fff) != 0;
-    case DType::kInt32:
-      return *value.as<int32_t>();
-    case DType::kInt64:
-      return static_cast<double>(*value.as<int64_t>());
-    case DType::kInt8:
-      return *value.as<int8_t>();
-    default:
-      return *value.as<uint8_t>();
-  }
-}
-
 [[noreturn]] void fail_in_body(const std::string& place) {
   try {
     throw;
@@ -521,34 +509,6 @@ LoopMode loop_mode_from_name(std::string_view name) {
 }
 
 LoopMode set_loop_mode(LoopMode mode) { return chosen_mode().exchange(mode); }
-
-bool is_true(const TensorRef& value) { return number_at(value) != 0; }
-
-int64_t limit_of_run(const LoopOrigin& loop, const TensorRef& given) {
-  const double limit = number_at(given);
-  if (limit >= 0 && std::floor(limit) == limit) return static_cast<int64_t>(std::min(limit, 9e18));
-  ErrorFields e;
-  e.op = "while_loop";
-  e.node = loop.name;
-  e.input = "max_iterations";
-  e.expected = "an integer of at least 0";
-  e.given = std::to_string(limit);
-  e.where = loop.where;
-  throw ParamError(std::move(e));
-}
-
-void report_limit(const LoopOrigin& loop, const std::string& on_limit, int64_t limit) {
-  const std::string text = "the condition still holds after max_iterations=" + std::to_string(limit) + " iterations";
-  if (on_limit == "raise") {
-    throw ValueError({.op = "while_loop",
-                      .node = loop.name,
-                      .message = text,
-                      .because = "on_limit='raise' asks for an error then",
-                      .fix = "raise max_iterations",
-                      .where = loop.where});
-  }
-  warn("while_loop '" + loop.name + "': " + text + (loop.where.known() ? " (" + loop.where.str() + ")" : ""));
-}
 
 Ref<ControlKernel> link_control(const Node& node, const LinkContext& context, const std::string& name,
                                 ArenaPool& arenas) {

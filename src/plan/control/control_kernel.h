@@ -2,6 +2,7 @@
 #pragma once
 
 #include "graph/control/control_flow.h"
+#include "graph/control/rules.h"
 #include "plan/plan.h"
 
 namespace hybridnet {
@@ -12,10 +13,6 @@ class ControlKernel : public Kernel {
   virtual int cores() const = 0;        // that one run can use
 };
 
-// The one element of value; of half floats only whether it is zero.
-double number_at(const TensorRef& value);
-// Is the one element of value not zero?
-bool is_true(const TensorRef& value);
 // In a handler of Error: throws it again, with the place in the loop or branch ("loop0, iteration 17") before the node.
 [[noreturn]] void fail_in_body(const std::string& place);
 
@@ -24,16 +21,6 @@ bool is_true(const TensorRef& value);
 enum class LoopMode : int8_t { kAuto, kInline, kAhead };
 LoopMode loop_mode_from_name(std::string_view name);  // auto | inline | ahead; throws ValueError
 LoopMode set_loop_mode(LoopMode mode);  // of the process, at first HYBRIDNET_LOOP_MODE; returns the former
-
-// Which loop it is, for messages.
-struct LoopOrigin {
-  std::string name;
-  SourceLocation where;
-};
-// The number of iterations that a run of a loop is allowed, from the element that was given for it. Throws ParamError.
-int64_t limit_of_run(const LoopOrigin& loop, const TensorRef& given);
-// A loop was ended by its limit while its condition still holds. on_limit: "warn" or "raise".
-void report_limit(const LoopOrigin& loop, const std::string& on_limit, int64_t limit);
 
 // Compiles the bodies of node for these specs. `arenas`: of the plan that the node stands in. Throws what compiling the
 // bodies throws.

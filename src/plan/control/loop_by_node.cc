@@ -27,7 +27,7 @@ NDArray copied(const NDArray& array) { return invoke_one(kCopy.op(), kCopy.op().
 
 double number_in(const NDArray& array) {
   array.wait_to_read();
-  return number_at(array.ref());
+  return read_number(array.ref());
 }
 
 // The rows of an array, as one step on the tape: a step per row would add arrays of the whole's size.

@@ -1,6 +1,7 @@
 #include "plan/control/loop_rows.h"
 
 #include "graph/control/control_flow.h"
+#include "graph/control/rules.h"
 #include "plan/control/loop_by_node.h"
 
 namespace hybridnet {
@@ -47,30 +48,15 @@ GraphDefinition definition_of_copy(const Node& node, ParamsPtr params, int num_i
 
 void check_state(const Node& node, size_t number, const TensorSpec& before, const TensorSpec& after,
                  const std::vector<bool>& free) {
-  bool same = before.dtype == after.dtype && before.shape.ndim() == after.shape.ndim();
-  for (int i = 0; same && i < before.shape.ndim(); ++i)
-    same = before.shape[i] == after.shape[i] || (static_cast<size_t>(i) < free.size() && free[static_cast<size_t>(i)]);
-  if (same) return;
   const bool is_while = control_kind(node) == ControlKind::kWhileLoop;
-  throw ShapeError({.op = construct(node),
-                    .input = (is_while ? "variable " : "state ") + std::to_string(number),
-                    .expected = before.str(),
-                    .given = after.str() + " from the body",
-                    .because = "what an iteration returns is what the next one gets",
-                    .fix = is_while ? "reshape what the function returns, or allow it with shape_invariants"
-                                    : "reshape what the function returns",
-                    .where = node.where});
+  const std::string which = (is_while ? "loop_vars[" : "states[") + std::to_string(number) + "]";
+  if (auto broken = carry_rule(which, before, after, free, is_while))
+    throw_broken(std::move(*broken), construct(node), {"", node.where});
 }
 
 void check_row(const Node& node, size_t number, const TensorSpec& first, const TensorSpec& row) {
-  if (row == first) return;
-  throw ShapeError(
-      {.op = construct(node),
-       .input = "output " + std::to_string(number),
-       .message = "an output differs between iterations: it was " + first.str() + ", now it is " + row.str(),
-       .because = "the outputs of all iterations are stacked",
-       .fix = "give every iteration outputs of the same shape: reduce, pad or cut them in the body",
-       .where = node.where});
+  if (auto broken = row_rule("outputs[" + std::to_string(number) + "]", first, row))
+    throw_broken(std::move(*broken), construct(node), {"", node.where});
 }
 
 NDArray rows_without_iterations(TensorSpec spec, int64_t rows, const Node& node) {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import hybridnet as mx
 import numpy as np
 import pytest
@@ -68,6 +70,18 @@ def test_memory():
     assert kept_bytes(1000, 100) <= 2 * 10 * row + 1000
 
 
+@pytest.mark.parametrize("count", [1000, 1024, 36, 960])
+def test_segments_that_fill_the_rows_copy_no_sequence(count):
+    def function(x, s):
+        return foreach(lambda d, h: ([], (h * 2 + d).tanh()), x, s, checkpoint="sqrt")[1]
+
+    _, block = gradients(function, [np.ones((count, 50)), np.ones(50)])
+    assert "slice_axis" not in block._cached_op.plan_text()
+    arenas = re.findall(r"arena (\d+) bytes", block._cached_op.summary())
+    assert len(arenas) == 2
+    assert max(int(arena) for arena in arenas) <= 4 * 50 * 8
+
+
 @pytest.mark.parametrize("checkpoint", ["sqrt", 1, 3])
 def test_what_is_computed_again_draws_the_same(checkpoint):
     drop = gluon.nn.Dropout(0.5)
@@ -82,6 +96,56 @@ def test_what_is_computed_again_draws_the_same(checkpoint):
     assert 0.3 < (out.asnumpy() > 0).mean() < 0.7
     assert (out.asnumpy()[0] != out.asnumpy()[1]).any()
     assert (out.asnumpy()[0] != out.asnumpy()[7]).any()
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("checkpoint", ["sqrt", 1, 3, 7])
+def test_checkpoints_change_no_draw(checkpoint, reverse):
+    """Draws follow the iterations of the loop as it was written, whatever segments it runs in."""
+    drop = gluon.nn.Dropout(0.5)
+
+    def function(x, option):
+        return foreach(lambda d, s: (drop(d) * s, drop(s)), x, nd.ones((50,)), reverse=reverse, checkpoint=option)[0]
+
+    found = []
+    for option in (None, checkpoint):
+        block = Block(lambda x, o=option: function(x, o), drop)
+        block.hybridize()
+        mx.random.seed(17)
+        x = nd.ones((8, 50))
+        x.attach_grad()
+        with mx.autograd.record():
+            out = block(x)
+        out.backward()
+        found.append((out.asnumpy(), x.grad.asnumpy()))
+    for one, two in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("checkpoint", ["sqrt", 3])
+def test_checkpoints_change_no_draw_of_a_loop_with_a_condition(checkpoint):
+    drop = gluon.nn.Dropout(0.5)
+
+    def function(x, option):
+        return while_loop(
+            lambda i, v: drop(x).sum() + i < 1000, lambda i, v: (drop(v) * x, (i + 1, v)), (x[:1] * 0, x), 100,
+            checkpoint=option,
+        )[0]  # fmt: skip
+
+    found = []
+    for option in (None, checkpoint):
+        block = Block(lambda x, o=option: function(x, o), drop)
+        block.hybridize()
+        mx.random.seed(17)
+        x = nd.ones((40,))
+        x.attach_grad()
+        with mx.autograd.record():
+            out = block(x)
+        out.backward()
+        found.append((out.asnumpy(), x.grad.asnumpy()))
+    assert len(np.unique(found[0][0].sum(axis=1))) > 5
+    for one, two in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, two)
 
 
 @pytest.mark.parametrize("checkpoint", ["sqrt", 2])

@@ -280,6 +280,22 @@ class TestLimits:
             got = flat(block(nd.array([0.5]), number(3)))[-1].asnumpy()
         assert got.sum() == 4
 
+    def test_arrays_and_graphs_say_the_same(self):
+        """One rule, one text: up to the line, which on arrays is that of the call."""
+        block = self.block("of the run", "warn")
+        texts = []
+        for run in (block.forward, block):
+            with pytest.warns(UserWarning, match="max_iterations=3") as caught:
+                flat(run(nd.array([0.5]), number(3)))[-1].asnumpy()
+            texts.append(str(caught[0].message).split(" (")[0])
+        assert texts[0] == texts[1] == "while_loop: the condition still holds after max_iterations=3 iterations"
+
+    @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "int8", "uint8", "int32", "int64"])
+    def test_a_limit_of_any_dtype(self, dtype):
+        block = hybridized(lambda x, n: while_loop(lambda v: v.sum() < 1e9, lambda v: (v, v * 2), x, n)[1])
+        for run in (block.forward, block):
+            assert run(nd.array([1.0]), nd.array([5]).astype(dtype)).asnumpy() == [32]
+
     def test_a_warning_that_is_an_error(self):
         block = self.block("of the run", "warn")
         with warnings.catch_warnings():
@@ -344,7 +360,7 @@ class TestMisuse:
                 lambda v: v.sum() < 9, lambda v: (v * 1, concat(v, v)), x, exact=True, shape_invariants={0: (None, 2)}
             )
         )
-        with pytest.raises(errors.ShapeError, match="an output differs between iterations") as caught:
+        with pytest.raises(errors.ShapeError, match=r"outputs\[0\] differs between iterations") as caught:
             block(values().abs() + 0.1)
         assert "test_unbounded.py:" in str(caught.value)
 
