@@ -36,6 +36,12 @@ NodeEntry sum(Graph& graph, const NodeEntry& a, const NodeEntry& b, const Node* 
   return b.node ? emit(graph, kAdd, {a, b}, {}, origin) : a;
 }
 
+NodeEntry behind_views(NodeEntry entry) {
+  while (!entry.node->is_variable() && entry.node->op->is_view && entry.node->specs.size() == 1)
+    entry = NodeEntry(entry.node->inputs[0]);
+  return entry;
+}
+
 Graph prepared_body(const Graph& graph, const Node& node, size_t body) {
   Graph result = graph_of_body(graph, node, body);
   run_pipeline(result, PipelineScope::current(), 0, kAutodiff, nullptr);

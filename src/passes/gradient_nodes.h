@@ -19,6 +19,9 @@ NodeEntry reshaped(Graph& graph, const NodeEntry& entry, const Shape& shape, con
 // Null is zero.
 NodeEntry sum(Graph& graph, const NodeEntry& a, const NodeEntry& b, const Node* origin);
 
+// The entry whose elements a chain of views shows.
+NodeEntry behind_views(NodeEntry entry);
+
 // A body of the node, rewritten as far as before differentiation.
 Graph prepared_body(const Graph& graph, const Node& node, size_t body);
 

@@ -27,6 +27,7 @@ void register_all(RewriteDatabase& db) {
   register_choose_layout(db);
   register_trim_control(db);
   register_merge_loops(db);
+  register_unchanged_carries(db);
   register_share_loop_slots(db);
   register_split_loops(db);
   register_push_before_loop(db);

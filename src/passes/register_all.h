@@ -18,6 +18,7 @@ void register_cond_hoist(RewriteDatabase& db);
 void register_cond_sink(RewriteDatabase& db);
 void register_merge_loops(RewriteDatabase& db);
 void register_share_loop_slots(RewriteDatabase& db);
+void register_unchanged_carries(RewriteDatabase& db);
 void register_split_loops(RewriteDatabase& db);
 void register_push_before_loop(RewriteDatabase& db);
 void register_push_behind_loop(RewriteDatabase& db);

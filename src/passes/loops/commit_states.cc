@@ -65,6 +65,29 @@ class StateCommitter {
       lift_loop(node);
   }
 
+  // A state that an iteration writes becomes a carry.
+  void lift_loop(Node& node) {
+    LoopView view(graph_, node);
+    commit_states(view.body);
+    std::vector<std::pair<int, size_t>> written;  // number of the state, carry
+    for (const Graph::Writeback& writeback : view.body.writebacks()) {
+      const NodeEntry state{view.body.inputs()[static_cast<size_t>(writeback.input)], 0};
+      const LoopView::Slot* slot = LoopView::find(view.captured, state);
+      const int number = slot ? state_number(slot->outer) : -1;
+      if (number < 0) continue;
+      written.emplace_back(number, view.carries.size());
+      view.carries.push_back({*slot, view.output_of(writeback.value), -1});
+      std::erase_if(view.captured, [&](const LoopView::Slot& other) { return other.inner == state.node; });
+    }
+    if (written.empty()) return;
+    for (LoopView::Slot& slot : view.data) slot.outer = latest(slot.outer);
+    for (LoopView::Slot& slot : view.captured) slot.outer = latest(slot.outer);
+    for (LoopView::Carry& carry : view.carries) carry.slot.outer = latest(carry.slot.outer);
+    const NodePtr made = view.put_together(graph_, node);
+    for (const auto& [number, carry] : written) write(number, view.final_carry(made, carry));
+    view.replace(graph_, node, made);
+  }
+
   // New states of a body that are states of this graph: by slot of the node, the new values.
   std::map<size_t, NodeEntry> lifted_states(const Node& node, Graph& body) const {
     commit_states(body);
@@ -74,43 +97,6 @@ class StateCommitter {
       if (state_number(node.inputs[slot]) >= 0) result[slot] = writeback.value;
     }
     return result;
-  }
-
-  void lift_loop(Node& node) {
-    const size_t number = node.subgraphs.size() - 1;
-    Graph body = graph_of_body(graph_, node, number);
-    std::map<size_t, NodeEntry> states = lifted_states(node, body);
-    LoopSpec loop = loop_of(node);
-    std::erase_if(states, [&](const auto& state) { return state.first < loop.first_invariant(); });
-    if (states.empty()) return;
-    // A slot that becomes a carry moves behind the carries; in both bodies alike.
-    std::vector<size_t> order;
-    for (size_t k = 0; k < loop.first_invariant(); ++k) order.push_back(k);
-    for (const auto& [slot, value] : states) order.push_back(slot);
-    for (size_t k = loop.first_invariant(); k < loop.slots(); ++k)
-      if (states.count(k) == 0) order.push_back(k);
-    std::vector<NodeEntry> inputs, outputs = body.outputs();
-    for (size_t slot : order) inputs.push_back(latest(node.inputs[slot]));
-    if (loop.counted) inputs.push_back(node.inputs.back());
-    const auto first = static_cast<uint32_t>(loop.final_carry(loop.carries()));
-    for (const auto& [slot, value] : states) outputs.push_back(value);
-    std::vector<Ref<Subgraph>> bodies = node.subgraphs;
-    bodies[number] = freeze(body, outputs);
-    for (Ref<Subgraph>& one : bodies) {
-      auto ordered = make_ref<Subgraph>();
-      for (size_t slot : order) ordered->inputs.push_back(one->inputs[slot]);
-      ordered->outputs = one->outputs;
-      one = std::move(ordered);
-    }
-    loop.num_carry += static_cast<int32_t>(states.size());
-    const NodePtr made = graph_.add(*node.op, boxed(std::move(loop)), std::move(inputs), &node, std::move(bodies));
-    made->attrs = node.attrs;
-    uint32_t output = first;
-    for (const auto& [slot, value] : states) write(state_number(node.inputs[slot]), {made, output++});
-    std::vector<NodeEntry> now;
-    for (uint32_t i = 0; i < node.specs.size(); ++i)  // the count stays last
-      now.push_back({made, i < first ? i : i + static_cast<uint32_t>(states.size())});
-    move_readers(graph_, node, now);
   }
 
   // A branch that leaves a state alone passes it through.

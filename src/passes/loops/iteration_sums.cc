@@ -31,13 +31,6 @@ bool adds_over_rows(const Graph& body, const Node& node) {
          body.spec(node.inputs[0]).shape.ndim() == 2;
 }
 
-// The entry whose bytes an entry shows.
-NodeEntry root(NodeEntry entry) {
-  while (!entry.node->is_variable() && entry.node->op->is_view && entry.node->specs.size() == 1)
-    entry = entry.node->inputs[0];
-  return entry;
-}
-
 }  // namespace
 
 std::vector<NodeEntry> IterationSums::terms_of(const NodeEntry& value) {
@@ -68,11 +61,11 @@ bool IterationSums::take(const Graph& body, int input, const NodeEntry& term, co
 std::optional<IterationSums::Operand> IterationSums::operand(const Graph& body, const NodeEntry& entry, bool may_add,
                                                              const Slices& slices, std::vector<NodeEntry>& stacked) {
   const Shape& row = body.spec(entry).shape;
-  const NodeEntry shown = root(entry);
+  const NodeEntry shown = behind_views(entry);
   if (const LoopView::Slot* slice = LoopView::find(slices, shown)) return Operand{slice->outer, -1, row};
   if (shown.node->is_variable()) return std::nullopt;
-  const auto known =
-      std::find_if(stacked.begin(), stacked.end(), [&](const NodeEntry& other) { return root(other) == shown; });
+  const auto known = std::find_if(stacked.begin(), stacked.end(),
+                                  [&](const NodeEntry& other) { return behind_views(other) == shown; });
   if (known == stacked.end() && !may_add) return std::nullopt;
   const int output = static_cast<int>(known - stacked.begin());
   if (known == stacked.end()) stacked.push_back(shown);

@@ -26,13 +26,6 @@ bool takes_part(const Node& node) {
   return std::any_of(std::begin(kParts), std::end(kParts), [&](const OpRef& op) { return node.op == &op.op(); });
 }
 
-// What a view shows.
-NodeEntry root_of(NodeEntry entry) {
-  while (!entry.node->is_variable() && entry.node->op->is_view && entry.node->specs.size() == 1)
-    entry = NodeEntry(entry.node->inputs[0]);
-  return entry;
-}
-
 class LoopGradient {
  public:
   LoopGradient(Graph& graph, Node& node, const std::vector<NodeEntry>& output_grads, const std::vector<bool>& wanted)
@@ -87,7 +80,7 @@ class LoopGradient {
   void make_parts_again(const Graph& body) {
     for (Node* node : body.order()) {
       if (node->is_variable() || !takes_part(*node)) continue;
-      const int input = body.input_index(root_of(node->inputs[0]).node.get());
+      const int input = body.input_index(behind_views(node->inputs[0]).node.get());
       if (input >= 0 && !is_carry(static_cast<size_t>(input))) node->attrs[kCheapAttribute] = "1";
     }
   }

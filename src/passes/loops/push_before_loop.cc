@@ -84,17 +84,10 @@ class PushBefore {
     move_readers(view.body, inner, now);
   }
 
-  // The entry whose elements this one shows in the same order.
-  static NodeEntry root(NodeEntry entry) {
-    while (!entry.node->is_variable() && entry.node->op->is_view && entry.node->specs.size() == 1)
-      entry = NodeEntry(entry.node->inputs[0]);
-    return entry;
-  }
-
   static bool can_move(const LoopView& view, const Node& node) {
     if (node.inputs.empty() || node.specs.size() != 1 || node.op->random || !node.op->total ||
         !works_row_by_row(view.body, node) || node.specs[0].bytes() * view.rows() > kMaxRowBytes ||
-        !LoopView::find(view.data, root(node.inputs[0])))
+        !LoopView::find(view.data, behind_views(node.inputs[0])))
       return false;
     return std::all_of(node.inputs.begin() + 1, node.inputs.end(),
                        [&](const NodeEntry& input) { return LoopView::find(view.captured, input) != nullptr; });
@@ -111,7 +104,7 @@ class PushBefore {
     const Shape in = view.body.spec(inner.inputs[0]).shape;
     const TensorSpec out = inner.specs[0];
     if (in.size() == 0 || out.shape.ndim() < 1 || out.shape[0] != in[0]) return false;
-    const NodeEntry rows = LoopView::find(view.data, root(inner.inputs[0]))->outer;
+    const NodeEntry rows = LoopView::find(view.data, behind_views(inner.inputs[0]))->outer;
     std::vector<NodeEntry> inputs{regrouped(rows, view.rows() * in[0], -1, in)};
     for (size_t i = 1; i < inner.inputs.size(); ++i)
       inputs.push_back(LoopView::find(view.captured, inner.inputs[i])->outer);

@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "graph/control/loop_view.h"
+#include "passes/gradient_nodes.h"
 #include "passes/loops/row_work.h"
 #include "passes/register_all.h"
 
@@ -55,7 +56,7 @@ class LoopSplit {
   NodePtr run() {
     for (Node* node : body_.order()) {
       if (node->is_variable() || !works_row_by_row(body_, *node) || !reads_captured(*node)) continue;
-      const NodeEntry read = root(node->inputs[0]);
+      const NodeEntry read = behind_views(node->inputs[0]);
       if (read.node->is_variable()) continue;
       find_first(read);
       if (first_.count(node) == 0 && some_carry_depends_on(*node) && find_crossing(read)) return split();
@@ -94,12 +95,6 @@ class LoopSplit {
         if (body_.is_used(*node, static_cast<int>(i))) values.push_back({NodePtr(node), i});
     }
     return values;
-  }
-
-  static NodeEntry root(NodeEntry entry) {
-    while (!entry.node->is_variable() && entry.node->op->is_view && entry.node->specs.size() == 1)
-      entry = entry.node->inputs[0];
-    return entry;
   }
 
   bool reads_captured(const Node& node) const {

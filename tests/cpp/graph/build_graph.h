@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/control/control_flow.h"
 #include "hybridnet/imperative.h"
 #include "hybridnet/ndarray.h"
 #include "hybridnet/pass.h"
@@ -29,6 +30,20 @@ inline NodeEntry use(const std::string& name, std::vector<NodeEntry> inputs, Tex
   const Op& op = Runtime::get().ops().at(name);
   ParamsPtr params = parse_params(op, std::move(attrs), inputs.size());
   return {make_node(op, name + std::to_string(counter++), std::move(params), std::move(inputs)), 0};
+}
+
+// A _foreach: input k of the node feeds input k of the body. Its numbers of inputs and outputs are filled in.
+inline NodeEntry use_foreach(LoopSpec spec, std::vector<NodeEntry> inputs, const std::vector<NodeEntry>& body_inputs,
+                             std::vector<NodeEntry> body_outputs) {
+  auto body = make_ref<Subgraph>();
+  for (const NodeEntry& input : body_inputs) body->inputs.push_back(input.node);
+  body->outputs = std::move(body_outputs);
+  spec.num_args = static_cast<int32_t>(inputs.size());
+  spec.num_out = static_cast<int32_t>(body->outputs.size()) - spec.num_carry;
+  const NodePtr node =
+      make_node(Runtime::get().ops().at("_foreach"), "loop", boxed(std::move(spec)), std::move(inputs));
+  node->subgraphs = {body};
+  return {node, 0};
 }
 
 inline NodeEntry output(const NodeEntry& entry, uint32_t index) { return {entry.node, index}; }

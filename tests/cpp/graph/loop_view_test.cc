@@ -14,16 +14,8 @@ using namespace graph_testing;
 // One loop over `data` that adds each row, and `extra`, to its state; its output stacks the states.
 NodeEntry loop_over(const NodeEntry& data, const NodeEntry& start, const NodeEntry& extra) {
   const NodeEntry row = var("row"), state = var("state"), other = var("other");
-  auto body = make_ref<Subgraph>();
-  body->inputs = {row.node, state.node, other.node};
   const NodeEntry next = use("elemwise_add", {use("elemwise_add", {row, state}), other});
-  body->outputs = {next, next};
-  LoopSpec spec;
-  spec.num_args = 3;
-  spec.num_seq = spec.num_carry = spec.num_out = 1;
-  const NodePtr node = make_node(Runtime::get().ops().at("_foreach"), "loop", boxed(spec), {data, start, extra});
-  node->subgraphs = {body};
-  return {node, 0};
+  return use_foreach({.num_seq = 1, .num_carry = 1}, {data, start, extra}, {row, state, other}, {next, next});
 }
 
 class Loops : public ::testing::Test {

@@ -112,6 +112,39 @@ class TestWorkBehindTheLoop:
         same_everywhere(function, self.arrays(7))
 
 
+class TestUnchangedCarries:
+    """A state that no iteration changes is a value that all iterations read (unchanged_carries)."""
+
+    @pytest.mark.parametrize("count", [0, 1, 5])
+    def test_results_and_gradients_stay_and_the_state_goes(self, count):
+        def function(x, s, w):
+            outs, (last, same) = foreach(lambda d, h: (d * h[1], [(h[0] * h[1] + d).sin(), h[1]]), x, [s, w])
+            return outs, last, same
+
+        arrays = normal(count, 3), normal(3), normal(3)
+        if count:
+            same_everywhere(function, arrays)
+        (loop,) = loops_of(evaluate(function, arrays)[1])
+        assert number(loop, "num_carry") == 1
+
+    def test_a_loop_of_which_nothing_is_left_goes(self):
+        def function(x, s):
+            return foreach(lambda d, h: ([], h), x, s)[1]
+
+        arrays = normal(5, 3), normal(3)
+        same_everywhere(function, arrays)
+        assert loops_of(evaluate(function, arrays)[1]) == []
+
+    def test_the_condition_may_read_it(self):
+        def function(x, limit):
+            return while_loop(lambda v, n: v.sum() < n.sum(), lambda v, n: (v, (v * 2, n)), (x, limit), 20)[1]
+
+        arrays = np.ones(2), np.full(2, 100.0)
+        same_everywhere(function, arrays)
+        (loop,) = loops_of(evaluate(function, arrays)[1], "_while_loop")
+        assert number(loop, "num_carry") == 1
+
+
 class TestSharedSlots:
     """Equal inputs and outputs of a loop become one (share_loop_slots)."""
 

@@ -1,0 +1,58 @@
+// A carry that no iteration changes is a value that all iterations read: its last value is its first, other rules can
+// move what depends on it out of the loop, and its gradient is a sum instead of a chain.
+#include <algorithm>
+
+#include "graph/control/loop_view.h"
+#include "passes/gradient_nodes.h"
+#include "passes/register_all.h"
+
+namespace hybridnet::passes {
+namespace {
+
+const OpRef kCopy{"_copy"};
+
+// Body outputs that are inputs of the body are copies of them.
+const Node* source_of(const NodeEntry& entry) {
+  return entry.node->op == &kCopy.op() ? entry.node->inputs[0].node.get() : entry.node.get();
+}
+
+bool has_unchanged_carry(const Node& node) {
+  const LoopSpec& loop = loop_of(node);
+  const Subgraph& body = *node.subgraphs.back();
+  for (size_t i = 0; i < loop.carries(); ++i)
+    if (source_of(body.outputs[loop.final_carry(i)]) == body.inputs[loop.carry(i)].get()) return true;
+  return false;
+}
+
+bool unchanged_carries(Graph& graph) {
+  bool changed = false;
+  for_each_node(graph, {ControlKind::kForeach, ControlKind::kWhileLoop}, [&](Node& node) {
+    const LoopSpec& loop = loop_of(node);
+    // Where gradients of carries are cut off, those of invariants would not be.
+    if (!LoopView::can_view(node) || loop.detach_every > 0 || loop.truncate_gradient > 0 || !has_unchanged_carry(node))
+      return;
+    LoopView view(graph, node);
+    std::vector<NodeEntry> now(node.specs.size());  // takes the place of outputs that go
+    std::erase_if(view.carries, [&](const LoopView::Carry& carry) {
+      if (source_of(view.entry(carry.next)) != carry.slot.inner.get()) return false;
+      view.captured.push_back(carry.slot);
+      const auto output = static_cast<size_t>(carry.output);
+      if (graph.is_used(node, carry.output)) now[output] = emit(graph, kCopy, {carry.slot.outer}, {}, &node);
+      return true;
+    });
+    if (view.outs.empty() && view.carries.empty() && !view.has_condition())
+      move_readers(graph, node, now);  // nothing is left to do
+    else
+      view.replace(graph, node, view.put_together(graph, node), now);
+    changed = true;
+  });
+  return changed;
+}
+
+}  // namespace
+
+void register_unchanged_carries(RewriteDatabase& db) {
+  db.pass("unchanged_carries", unchanged_carries).at(2.7).tags({"fast_run", "loop"});
+}
+
+}  // namespace hybridnet::passes
