@@ -98,6 +98,10 @@ HN_API int hn_model_infer_shapes(HnModel model, size_t num_inputs, const int* in
  * handles; each is the caller's to free. Returns before the work is done; reading an output waits for it. */
 HN_API int hn_model_run(HnModel model, size_t num_inputs, const HnArray* inputs, size_t num_outputs, HnArray* outputs);
 
+/* What the latest run executed, for people: instructions in order with their implementation, memory and node (see
+ * docs/debugging.md). Empty before the first run; valid until the next call on this thread. */
+HN_API int hn_model_plan_text(HnModel model, const char** out);
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -108,11 +109,12 @@ class Graph {
     std::vector<size_t> places;                // per input: where among the producer's clients it stands
   };
   struct Edit {
-    enum class Kind : int8_t { kAdd, kPrune, kInput, kOutput, kWriteback } kind;
+    enum class Kind : int8_t { kAdd, kPrune, kInput, kOutput, kWriteback, kFormat } kind;
     NodePtr node;
     int index = 0;
-    NodeEntry before;
+    NodeEntry before;  // kFormat: the entry whose format it is
     int64_t age = 0;
+    Format format{};
   };
 
   State& state(const Node* node);
@@ -162,75 +164,146 @@ using GraphPass = std::function<bool(Graph&)>;  // true: something changed
 
 enum class Trait : int8_t { kAny, kIdentity, kView, kPointwise, kCommutative, kImage };
 
-struct Rewrite {
+// The stages of the pipeline in the order in which they run; passes/pipelines.cc says what each is for.
+enum class Stage : int8_t {
+  kClean,  // the forward graph
+  kCanonicalize,
+  kLoops,
+  kBranches,
+  kFuseWithGradient,
+  kCleanJoint,  // forward and backward nodes in one graph
+  kCanonicalizeJoint,
+  kLoopsJoint,
+  kConstants,
+  kLayout,
+  kControlParts,  // the forward part and the backward part, each by itself
+  kFuseLayers,
+  kSpecialize,
+  kFuseChains,
+};
+struct Stages {
+  Stage first, last;
+};
+inline constexpr Stages kForwardStages{Stage::kClean, Stage::kFuseWithGradient};
+inline constexpr Stages kJointStages{Stage::kCleanJoint, Stage::kLayout};
+inline constexpr Stages kPartStages{Stage::kControlParts, Stage::kFuseChains};
+inline constexpr Stages kStagesBehindGradient{Stage::kCleanJoint, Stage::kFuseChains};
+inline constexpr Stages kAllStages{Stage::kClean, Stage::kFuseChains};
+
+// What a rewrite promises of the values of the graph.
+enum class Exactness : int8_t { kBitwise, kRounding };
+
+struct StageInfo {
+  Stage stage{};
   std::string name;
-  double position = 0;
-  std::set<std::string> tags;  // the name counts as a tag
-  LocalRule rule;              // one of rule and pass is set
+  std::string graph;         // what the stage sees: "forward", "joint" or "parts"
+  bool equilibrium = false;  // all its local rules run together until none fires; else one row after the other
+  std::string what;
+};
+
+// One row of the pipeline.
+struct Rewrite {
+  Stage stage{};
+  std::string name;
+  std::string rule;  // what the rows of one rewrite in several stages have in common; empty: name
+  LocalRule local;   // one of local and pass is set
   GraphPass pass;
-  std::vector<std::string> ops;
-  std::vector<Trait> traits;  // no ops and no traits: every node
+  std::vector<std::string> ops;    // nodes that a local rule looks at: of these operators,
+  std::vector<Trait> traits;       // or with one of these traits. Neither: every node
+  std::set<std::string> tags;      // name and rule count as tags, too
+  std::vector<std::string> after;  // rows that must stand before this one
+  Exactness exactness = Exactness::kBitwise;
+  std::string what;  // of the rule; later rows of it leave it out
+  std::string why;   // why the row stands in its stage, where that is not obvious
   bool tracks(const Op& op) const;
-  bool has_tag(std::string_view tag) const { return name == tag || tags.count(std::string(tag)) != 0; }
+  bool has_tag(std::string_view tag) const { return name == tag || rule == tag || tags.count(std::string(tag)) != 0; }
 };
 
 // (union of include) and every of require, without any of exclude.
 struct Query {
   std::vector<std::string> include, exclude, require;
+  bool debug = false;  // the values of the graph are compared before and after each rewrite
   bool accepts(const Rewrite& rewrite) const;
-  // "fast_run,-inplace,&stable"; empty text: fast_run. Excludes of several sources add up.
+  // "fast_run,-fusion,&loop"; empty text: fast_run. Excludes of several sources add up. "debug": fast_run, checked.
   static Query parse(std::string_view text);
   Query& excluding(const std::vector<std::string>& tags);
 };
 
-struct PassReport {
+// What the rewrites of one compilation did, those of bodies of loops and branches included.
+class PassReport {
+ public:
   struct Line {
     std::string name;
     int64_t fired = 0;
     double microseconds = 0;
+    std::vector<std::pair<std::string, int64_t>> bodies;  // in which bodies it fired, and how often
   };
-  std::vector<Line> lines;  // in order of first use
-  std::vector<std::string> warnings;
-  void add(std::string_view name, int64_t fired, double microseconds);
-  std::string text() const;
-};
-
-class RewriteDatabase {
- public:
-  class Builder {
-   public:
-    explicit Builder(Rewrite& rewrite) : rewrite_(rewrite) {}
-    Builder& tracks(Trait trait) {
-      rewrite_.traits.push_back(trait);
-      return *this;
-    }
-    Builder& tracks(std::vector<std::string> ops) {
-      rewrite_.ops = std::move(ops);
-      return *this;
-    }
-    Builder& at(double position) {
-      rewrite_.position = position;
-      return *this;
-    }
-    Builder& tags(std::set<std::string> tags) {
-      rewrite_.tags = std::move(tags);
-      return *this;
-    }
-
-   private:
-    Rewrite& rewrite_;
-  };
-  // Throws ParamError when the name is taken, as a name or as a tag.
-  Builder local(std::string name, LocalRule rule);
-  Builder pass(std::string name, GraphPass pass);
-  std::vector<const Rewrite*> select(const Query& query) const;  // by position, then order of registration
-  const Rewrite* find(std::string_view name) const;
+  // place: "" for the graph itself, else which body of which node.
+  void add(std::string_view name, std::string_view place, int64_t fired, double microseconds);
+  void warn(std::string text) { warnings_.push_back(std::move(text)); }
+  const std::vector<Line>& lines() const { return lines_; }  // in order of first use
+  const std::vector<std::string>& warnings() const { return warnings_; }
+  std::string text() const;  // what fired, slowest first; the rest as one line
 
  private:
-  Rewrite& add(std::string name);
-  std::vector<std::unique_ptr<Rewrite>> rewrites_;
+  std::vector<Line> lines_;
+  std::vector<std::string> warnings_;
 };
-RewriteDatabase& rewrite_database();  // the process' database, filled by passes/pipelines.cc
+
+// The rows of a pipeline in the order in which they run.
+class Pipeline {
+ public:
+  // Throws ParamError for a row without a known stage, out of order, with a name that is taken, or without a function,
+  // for a row that must stand behind one which does not stand before it, and for a pass in an equilibrium.
+  Pipeline(std::vector<StageInfo> stages, std::vector<Rewrite> rows);
+  const std::vector<StageInfo>& stages() const { return stages_; }
+  const std::vector<Rewrite>& rows() const { return rows_; }
+  const StageInfo& info(Stage stage) const;
+  const Rewrite& at(std::string_view name) const;  // throws ParamError
+  // Throws ParamError, naming the nearest known word, when a word of the query is no name, rule or tag of any row.
+  // source: where the query comes from ("passes", "HYBRIDNET_PASSES").
+  void check(const Query& query, std::string_view source) const;
+
+ private:
+  std::vector<StageInfo> stages_;
+  std::vector<Rewrite> rows_;
+};
+const Pipeline& pipeline();  // of the process: the table in passes/pipelines.cc
+
+// Looks on while graphs are rewritten: how the debug profile compares values.
+class RewriteObserver {
+ public:
+  class Watch {  // over one graph
+   public:
+    virtual ~Watch() = default;
+    // `rewrite` has changed the graph. What this throws undoes the change and is reported as the rewrite's failure.
+    virtual void changed(const Rewrite& rewrite) = 0;
+  };
+  virtual ~RewriteObserver() = default;
+  // Called before the first rewrite; may return null. The graph outlives the watch.
+  virtual std::unique_ptr<Watch> watch(const Graph& graph) = 0;
+};
+
+// How graphs are rewritten on this thread, bodies of loops and branches included, as long as it lives.
+class PipelineScope {
+ public:
+  struct Settings {
+    Query query;
+    PassReport* report = nullptr;
+    RewriteObserver* observer = nullptr;
+    std::string place;  // in which body of which node; empty: the graph itself
+  };
+  explicit PipelineScope(Settings settings);
+  PipelineScope(const Node& control, size_t body);  // as around it; reported as done in this body
+  ~PipelineScope();
+  PipelineScope(const PipelineScope&) = delete;
+  PipelineScope& operator=(const PipelineScope&) = delete;
+  static const Settings& current();  // fast_run without a report outside any scope
+
+ private:
+  Settings settings_;
+  const Settings* before_;
+};
 
 // What to do when a rule throws or does not terminate: HYBRIDNET_ON_REWRITE.
 enum class OnRewriteError : int8_t { kWarn, kRaise, kIgnore };
@@ -238,9 +311,12 @@ OnRewriteError on_rewrite_error();
 
 // Applies local rules until none fires. Stops, leaving a valid graph and a warning naming the rules, when a rule fires
 // more than 8 times the number of nodes, after 64 sweeps, or when a state comes back.
-bool run_to_equilibrium(Graph& graph, const std::vector<const Rewrite*>& rules, PassReport* report);
+bool run_to_equilibrium(Graph& graph, const std::vector<const Rewrite*>& rules);
 
-// Runs what `query` selects at positions in [first, last). Local rules of one position form one equilibrium.
-void run_pipeline(Graph& graph, const Query& query, double first, double last, PassReport* report);
+// Runs one row by itself, whatever the query of the scope says. True: it changed the graph.
+bool run_rewrite(Graph& graph, const Rewrite& rewrite);
+
+// Runs the rows of these stages that the query of the scope selects.
+void run_pipeline(Graph& graph, Stages stages);
 
 }  // namespace hybridnet

@@ -15,8 +15,7 @@ namespace hybridnet {
 
 struct CachedOpConfig {
   bool static_alloc = false;  // keep arenas between calls
-  bool static_shape = false;  // inputs keep their shapes: skip the signature check after the first call
-  std::string passes;         // pipeline query, empty: fast_run (GRAPH.md B3)
+  std::string passes;         // words that choose rewrites (docs/graph-passes.md); empty: fast_run
   std::string name;           // block path, for errors and profiles
 };
 
@@ -33,8 +32,12 @@ class CachedOp : public RefCounted<CachedOp> {
   size_t num_linked() const;     // so far: plans made
   size_t num_rewritten() const;  // so far: of these, those whose graphs were rewritten and differentiated anew
   std::string summary() const;   // plans, instructions, memory per plan
-  // Text of the optimized graph for the most recent signature.
+  // The plans of the most recent signature, instruction by instruction: implementation, memory, node, block and source
+  // line (docs/debugging.md). Empty before the first call.
   std::string plan_text() const;
+  std::string graph_text() const;  // the rewritten graph that they were linked from
+  // Rows of the pipeline that changed that graph or a body of its loops and branches (docs/graph-passes.md).
+  std::vector<std::string> fired_rewrites() const;
 
  private:
   struct Impl;

@@ -1,4 +1,4 @@
-"""Keywords that a constructor does not know: the error names the class and the nearest keyword that it does know."""
+"""Keywords that nobody knows: the error names the class or function and the nearest keyword that it does know."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from functools import cache
 
 from .errors import HybridNetError, ParamError, unknown_name
 
-__all__ = ["check_keywords", "unknown_keyword"]
+__all__ = ["check_hybridize_keywords", "check_keywords", "unknown_keyword"]
+
+# backend_opts and partition_if_dynamic belong to MXNet's subgraph backends: accepted, without effect.
+_HYBRIDIZE = (
+    "active", "backend", "backend_opts", "clear", "partition_if_dynamic", "static_alloc", "static_shape",
+    "inline_limit", "forward_bulk_size", "backward_bulk_size", "passes",
+)  # fmt: skip
 
 
 @cache
@@ -39,6 +45,13 @@ def unknown_keyword(cls: type, keywords: Iterable[str]) -> HybridNetError:
     known = _known(cls)
     word = next((name for name in keywords if name not in known), None) or next(iter(keywords))
     return unknown_name(cls.__name__, "keyword", word, [name for name in known if name != word], ParamError)
+
+
+def check_hybridize_keywords(keywords: Iterable[str]) -> None:
+    """Raises ParamError if hybridize() does not know one of the keywords."""
+    for word in keywords:
+        if word not in _HYBRIDIZE:
+            raise unknown_name("hybridize", "keyword", word, _HYBRIDIZE, ParamError)
 
 
 def check_keywords(cls: type, args: tuple[object, ...], keywords: dict[str, object]) -> None:

@@ -56,20 +56,20 @@ _ACCEPTED = {
     "profile_all", "profile_symbolic", "profile_imperative", "profile_memory", "profile_api", "filename",
     "continuous_dump", "dump_period", "aggregate_stats", "profile_process", "gpu_memory_profile_filename_prefix",
 }  # fmt: skip
-_CATEGORIES = {"operator": "profile_imperative", "graph": "profile_symbolic"}
+_CATEGORIES = {"operator": "profile_imperative", "graph": "profile_symbolic", "compile": "profile_symbolic"}
 
 
-_Event = tuple[str, str, int, int, int, str]
+_Event = tuple[str, str, int, int, int, str, str, str]
 
 
 class _Recorded:
-    """Events of this process: (name, category, begin, end, thread, node) with times in ns, counters and markers."""
+    """Events (name, category, begin, end, thread, node, block, inputs), times in ns; counters; markers."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.events: list[_Event] = []
         self.counters: list[tuple[str, str, int, float]] = []
-        self.markers: list[tuple[str, str, int, str]] = []
+        self.markers: list[tuple[str, str, int, str, int]] = []
 
     def collect(self) -> None:
         """Takes over what the library has recorded so far."""
@@ -89,12 +89,12 @@ def _with_custom_operators(events: list[_Event]) -> list[_Event]:
         return events
 
     def named(event: _Event) -> _Event:
-        name, kind, begin, end, thread, node = event
+        name, kind, begin, end, thread, *rest = event
         around = [s for s in spans if kind == "operator" and s[4] == thread and s[2] <= begin and end <= s[3]]
         if not around:
             return event
         inner = min(around, key=lambda s: s[3] - s[2])[0].partition("::")[0]
-        return (f"{inner}::{name}", category, begin, end, thread, node)
+        return (f"{inner}::{name}", category, begin, end, thread, *rest)  # type: ignore[return-value]
 
     return [named(event) for event in events]
 
@@ -190,13 +190,13 @@ def _trace() -> dict[str, Any]:
             "dur": (end - begin) / 1e3,
             "pid": process,
             "tid": thread,
-            **({"args": {"node": node}} if node else {}),
+            "args": {key: value for key, value in zip(("node", "block", "inputs"), about, strict=True) if value},
         }
-        for name, category, begin, end, thread, node in _events()
+        for name, category, begin, end, thread, *about in _events()
     ]
     for domain, name, at, value in _recorded.counters:
         events.append({"name": name, "cat": domain, "ph": "C", "ts": at / 1e3, "pid": process, "args": {name: value}})
-    for domain, name, at, reach in _recorded.markers:
+    for domain, name, at, reach, thread in _recorded.markers:
         events.append(
             {
                 "name": name,
@@ -204,7 +204,7 @@ def _trace() -> dict[str, Any]:
                 "ph": "i",
                 "ts": at / 1e3,
                 "pid": process,
-                "tid": 0,
+                "tid": thread,
                 "s": {"global": "g", "process": "p"}.get(reach, "t"),
             }
         )
@@ -329,7 +329,7 @@ class _Span:
     def stop(self) -> None:
         """Ends now."""
         if self._begin is not None and _core.profile_active():
-            event = (self.name, self._category, self._begin, _core.profile_now(), threading.get_native_id(), "")
+            event = (self.name, self._category, self._begin, _core.profile_now(), threading.get_native_id(), "", "", "")
             with _recorded.lock:
                 _recorded.events.append(event)
         self._begin = None
@@ -415,4 +415,6 @@ class Marker:
             )
         if _core.profile_active():
             with _recorded.lock:
-                _recorded.markers.append((self._domain, self.name, _core.profile_now(), scope))
+                _recorded.markers.append(
+                    (self._domain, self.name, _core.profile_now(), scope, threading.get_native_id())
+                )

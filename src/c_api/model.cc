@@ -217,3 +217,13 @@ int hn_model_run(HnModel model, size_t num_inputs, const HnArray* inputs, size_t
     for (size_t i = 0; i < results.size(); ++i) outputs[i] = new HnArray_{results[i]};
   });
 }
+
+int hn_model_plan_text(HnModel model, const char** out) {
+  return guarded([&] {
+    require(model, "hn_model_plan_text", "model");
+    require(out, "hn_model_plan_text", "out");
+    thread_local std::string text;
+    text = model->op->plan_text();
+    *out = text.c_str();
+  });
+}

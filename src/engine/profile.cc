@@ -1,5 +1,8 @@
 #include "engine/profile.h"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <mutex>
 #include <utility>
@@ -20,8 +23,7 @@ Recording& recording() {
 }
 
 int thread_number() {
-  static std::atomic<int> next{0};
-  thread_local const int number = next.fetch_add(1, std::memory_order_relaxed);
+  thread_local const int number = static_cast<int>(syscall(SYS_gettid));
   return number;
 }
 
@@ -45,12 +47,13 @@ std::vector<Event> take() {
   return std::exchange(recording().events, {});
 }
 
-void detail::add(const char* name, const char* category, const char* node, int64_t begin_ns) {
+void detail::add(const char* name, const char* category, const char* node, const char* block, int64_t begin_ns,
+                 std::string inputs) {
   const int64_t end_ns = now_ns();
   const int thread = thread_number();
   const std::lock_guard lock(recording().mutex);
   if (recording().events.size() < kMostEvents)
-    recording().events.push_back({name, category, node, begin_ns, end_ns, thread});
+    recording().events.push_back({name, category, node, block, begin_ns, end_ns, thread, std::move(inputs)});
 }
 
 }  // namespace hybridnet::profile

@@ -1,8 +1,9 @@
-// What ran when, on which thread: recorded while somebody profiles; otherwise a scope costs one relaxed load.
+// What ran when, on which thread: recorded while the profiler runs; otherwise a scope costs one relaxed load.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,15 +11,18 @@ namespace hybridnet::profile {
 
 struct Event {
   const char* name;          // as long as the process lives: an operator's name, or intern_file()
-  const char* category;      // "operator", "graph"
+  const char* category;      // "operator", "graph", "compile"
   const char* node;          // of a graph, interned; "" for what runs outside of graphs
+  const char* block;         // that made the node, interned
   int64_t begin_ns, end_ns;  // of a steady clock that starts with start()
-  int thread;                // numbered from 0 as threads are first seen
+  int thread;                // as the system numbers it
+  std::string inputs;        // shapes and dtypes of an operator's inputs
 };
 
 namespace detail {
 inline std::atomic<bool> active{false};
-void add(const char* name, const char* category, const char* node, int64_t begin_ns);
+void add(const char* name, const char* category, const char* node, const char* block, int64_t begin_ns,
+         std::string inputs = {});
 }  // namespace detail
 
 inline bool active() { return detail::active.load(std::memory_order_relaxed); }
@@ -29,20 +33,25 @@ std::vector<Event> take();  // all events since the last take(), in the order in
 
 class Scope {
  public:
-  Scope(const char* name, const char* category, const char* node = "")
-      : name_(active() ? name : nullptr), category_(category), node_(node) {
+  Scope(const char* name, const char* category, const char* node = "", const char* block = "")
+      : name_(active() ? name : nullptr), category_(category), node_(node), block_(block) {
     if (name_ != nullptr) begin_ns_ = now_ns();
   }
   ~Scope() {
-    if (name_ != nullptr) detail::add(name_, category_, node_, begin_ns_);
+    if (name_ != nullptr)
+      detail::add(name_, category_, node_, block_, begin_ns_, inputs_ ? std::move(*inputs_) : std::string());
   }
+  bool recorded() const { return name_ != nullptr; }
+  void set_inputs(std::string inputs) { inputs_ = std::make_unique<std::string>(std::move(inputs)); }
   Scope(const Scope&) = delete;
 
  private:
   const char* name_;
   const char* category_;
   const char* node_;
+  const char* block_;
   int64_t begin_ns_ = 0;
+  std::unique_ptr<std::string> inputs_;
 };
 
 }  // namespace hybridnet::profile

@@ -55,6 +55,9 @@ Format Graph::format(const NodeEntry& entry) const {
 }
 
 void Graph::set_format(const NodeEntry& entry, Format format) {
+  const Format before = this->format(entry);
+  if (before == format) return;
+  remember({Edit::Kind::kFormat, nullptr, 0, entry, 0, before});
   if (format == Format::kPlain) {
     formats_.erase(entry);
   } else {
@@ -500,6 +503,9 @@ void Graph::revert(Checkpoint to) {
         break;
       case Edit::Kind::kWriteback:
         rewire({Client::Kind::kWriteback, nullptr, edit.index}, edit.before);
+        break;
+      case Edit::Kind::kFormat:
+        set_format(edit.before, edit.format);
         break;
     }
   }

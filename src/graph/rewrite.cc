@@ -1,9 +1,9 @@
-// The rewrite database, the choice of rewrites by query, and the drivers that apply them.
+// The drivers that apply rewrites to a graph: one by one, to equilibrium, or stage by stage.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <deque>
-#include <unordered_set>
+#include <optional>
 
 #include "hybridnet/env.h"
 #include "hybridnet/pass.h"
@@ -15,41 +15,31 @@ constexpr int64_t kFiringsPerNode = 8;  // budget of one rule, times the largest
 constexpr int kMostSweeps = 64;
 constexpr size_t kRememberedStates = 16;
 
+using Watch = RewriteObserver::Watch;
 using Clock = std::chrono::steady_clock;
 
 double microseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
 }
 
-bool has_trait(const Op& op, Trait trait) {
-  switch (trait) {
-    case Trait::kAny:
-      return true;
-    case Trait::kIdentity:
-      return static_cast<bool>(op.is_identity);
-    case Trait::kView:
-      return op.is_view;
-    case Trait::kPointwise:
-      return op.pointwise != nullptr;
-    case Trait::kCommutative:
-      return op.commutative;
-    case Trait::kImage:
-      return !op.image_inputs.empty();
-  }
-  return false;
-}
-
-void warn(PassReport* report, std::string text) {
+// The text ends in the report of the scope, and on stderr or in an error as HYBRIDNET_ON_REWRITE says.
+void warn(std::string text) {
+  const PipelineScope::Settings& settings = PipelineScope::current();
+  if (!settings.place.empty()) text += " (" + settings.place + ")";
   if (on_rewrite_error() == OnRewriteError::kRaise) throw Error(ErrorKind::kError, {.message = text});
   if (on_rewrite_error() == OnRewriteError::kWarn) std::fprintf(stderr, "hybridnet: %s\n", text.c_str());
-  if (report) report->warnings.push_back(std::move(text));
+  if (settings.report) settings.report->warn(std::move(text));
+}
+
+void report(const Rewrite& rewrite, int64_t fired, double microseconds) {
+  const PipelineScope::Settings& settings = PipelineScope::current();
+  if (settings.report) settings.report->add(rewrite.name, settings.place, fired, microseconds);
 }
 
 // Local rules applied to a queue of nodes, last node of the graph first, until the queue stays empty.
 class Equilibrium {
  public:
-  Equilibrium(Graph& graph, const std::vector<const Rewrite*>& rules, PassReport* report)
-      : graph_(graph), report_(report) {
+  Equilibrium(Graph& graph, const std::vector<const Rewrite*>& rules, Watch* watch) : graph_(graph), watch_(watch) {
     for (const Rewrite* rule : rules) rules_.push_back({rule, 0, 0.0});
   }
 
@@ -64,13 +54,11 @@ class Equilibrium {
       if (exhausted_ || came_back() || sweep + 1 == kMostSweeps) {
         std::string names;
         for (const std::string& name : fired_lately_) names += (names.empty() ? "" : ", ") + name;
-        warn(report_, "rewriting does not come to an end; it was stopped while these rules fired: " + names);
+        warn("rewriting does not come to an end; it was stopped while these rules fired: " + names);
         break;
       }
     }
-    if (report_) {
-      for (const Counted& c : rules_) report_->add(c.rule->name, c.fired, c.microseconds);
-    }
+    for (const Counted& c : rules_) report(*c.rule, c.fired, c.microseconds);
     return changed;
   }
 
@@ -108,9 +96,10 @@ class Equilibrium {
     const Graph::Checkpoint before = graph_.checkpoint();
     bool fired = false;
     try {
-      const Replacement wanted = counted.rule->rule(graph_, node);
+      const Replacement wanted = counted.rule->local(graph_, node);
       if (wanted.changed()) fired = perform(counted, node, wanted);
       if (!fired) graph_.revert(before);
+      if (fired && watch_) watch_->changed(*counted.rule);
     } catch (const std::exception& error) {
       graph_.revert(before);
       graph_.release(before);
@@ -141,7 +130,7 @@ class Equilibrium {
 
   void fail(const Counted& counted, const Node& node, const std::string& why) {
     if (!failed_.insert(counted.rule->name).second && on_rewrite_error() == OnRewriteError::kWarn) return;
-    warn(report_, "rewrite '" + counted.rule->name + "' failed at node '" + node.name + "': " + why);
+    warn("rewrite '" + counted.rule->name + "' failed at node '" + node.name + "': " + why);
   }
 
   bool came_back() {
@@ -153,7 +142,7 @@ class Equilibrium {
   }
 
   Graph& graph_;
-  PassReport* report_;
+  Watch* const watch_;  // null: nobody looks on
   std::vector<Counted> rules_;
   std::set<std::string> fired_lately_;  // since the oldest remembered state
   std::set<std::string> failed_;
@@ -161,128 +150,54 @@ class Equilibrium {
   bool exhausted_ = false;
 };
 
-void run_pass(Graph& graph, const Rewrite& rewrite, PassReport* report) {
+bool run_pass(Graph& graph, const Rewrite& rewrite, Watch* watch) {
   const Clock::time_point start = Clock::now();
   const Graph::Checkpoint before = graph.checkpoint();
   bool changed = false;
   try {
     changed = rewrite.pass(graph);
+    if (changed && watch) watch->changed(rewrite);
   } catch (const std::exception& error) {
     graph.revert(before);
     graph.release(before);
-    warn(report, "pass '" + rewrite.name + "' failed: " + error.what());
-    return;
+    warn("pass '" + rewrite.name + "' failed: " + error.what());
+    return false;
   }
   graph.release(before);
-  if (report) report->add(rewrite.name, changed ? 1 : 0, microseconds_since(start));
+  report(rewrite, changed ? 1 : 0, microseconds_since(start));
+  return changed;
 }
 
-void dump(const Graph& graph, const std::string& after) {
-  std::fprintf(stderr, "---- after %s\n%s", after.c_str(), graph.text().c_str());
+bool run_row(Graph& graph, const Rewrite& rewrite, Watch* watch) {
+  return rewrite.local ? Equilibrium(graph, {&rewrite}, watch).run() : run_pass(graph, rewrite, watch);
 }
+
+void dump(const Graph& graph, const StageInfo& stage, const std::vector<const Rewrite*>& rows) {
+  std::string names;
+  for (const Rewrite* row : rows) names += (names.empty() ? "" : ", ") + row->name;
+  const std::string& place = PipelineScope::current().place;
+  std::fprintf(stderr, "---- after stage '%s' (%s)%s%s\n%s", stage.name.c_str(), names.c_str(),
+               place.empty() ? "" : " of the ", place.c_str(), graph.text().c_str());
+}
+
+thread_local const PipelineScope::Settings* current_settings = nullptr;
 
 }  // namespace
 
-bool Rewrite::tracks(const Op& op) const {
-  if (ops.empty() && traits.empty()) return true;
-  return std::find(ops.begin(), ops.end(), op.name) != ops.end() ||
-         std::any_of(traits.begin(), traits.end(), [&](Trait t) { return has_trait(op, t); });
+PipelineScope::PipelineScope(Settings settings) : settings_(std::move(settings)), before_(current_settings) {
+  current_settings = &settings_;
 }
 
-bool Query::accepts(const Rewrite& rewrite) const {
-  auto has = [&](const std::string& tag) { return rewrite.has_tag(tag); };
-  return std::any_of(include.begin(), include.end(), has) && std::all_of(require.begin(), require.end(), has) &&
-         std::none_of(exclude.begin(), exclude.end(), has);
+PipelineScope::PipelineScope(const Node& control, size_t body) : PipelineScope(current()) {
+  const std::string& name = control.op->subgraph_names[body];
+  settings_.place = name + " of '" + control.name + "'" + (settings_.place.empty() ? "" : " in the " + settings_.place);
 }
 
-Query Query::parse(std::string_view text) {
-  Query query;
-  while (!text.empty()) {
-    const size_t comma = text.find(',');
-    std::string_view item = text.substr(0, comma);
-    text = comma == std::string_view::npos ? std::string_view{} : text.substr(comma + 1);
-    while (!item.empty() && item.front() == ' ') item.remove_prefix(1);
-    while (!item.empty() && item.back() == ' ') item.remove_suffix(1);
-    if (item.empty()) continue;
-    const char sign = item.front();
-    if (sign == '-' || sign == '&' || sign == '+') item.remove_prefix(1);
-    if (item.empty()) {
-      throw ParamError({.input = "passes",
-                        .expected = "tags such as 'fast_run,-inplace,&stable'",
-                        .given = std::string("a lone '") + sign + "'"});
-    }
-    (sign == '-' ? query.exclude : sign == '&' ? query.require : query.include).emplace_back(item);
-  }
-  if (query.include.empty()) query.include.emplace_back("fast_run");
-  return query;
-}
+PipelineScope::~PipelineScope() { current_settings = before_; }
 
-Query& Query::excluding(const std::vector<std::string>& tags) {
-  exclude.insert(exclude.end(), tags.begin(), tags.end());
-  return *this;
-}
-
-void PassReport::add(std::string_view name, int64_t fired, double microseconds) {
-  for (Line& line : lines) {
-    if (line.name != name) continue;
-    line.fired += fired;
-    line.microseconds += microseconds;
-    return;
-  }
-  lines.push_back({std::string(name), fired, microseconds});
-}
-
-std::string PassReport::text() const {
-  std::string text;
-  for (const Line& line : lines) {
-    char row[160];
-    std::snprintf(row, sizeof(row), "%-28s fired %6lld  %10.1f us\n", line.name.c_str(),
-                  static_cast<long long>(line.fired), line.microseconds);
-    text += row;
-  }
-  for (const std::string& warning : warnings) text += "warning: " + warning + "\n";
-  return text;
-}
-
-Rewrite& RewriteDatabase::add(std::string name) {
-  for (const auto& known : rewrites_) {
-    if (!known->has_tag(name)) continue;
-    throw ParamError({.input = "name",
-                      .message = "a rewrite or tag named '" + name + "' is registered already",
-                      .fix = "choose another name"});
-  }
-  rewrites_.push_back(std::make_unique<Rewrite>());
-  rewrites_.back()->name = std::move(name);
-  return *rewrites_.back();
-}
-
-RewriteDatabase::Builder RewriteDatabase::local(std::string name, LocalRule rule) {
-  Rewrite& rewrite = add(std::move(name));
-  rewrite.rule = std::move(rule);
-  return Builder(rewrite);
-}
-
-RewriteDatabase::Builder RewriteDatabase::pass(std::string name, GraphPass pass) {
-  Rewrite& rewrite = add(std::move(name));
-  rewrite.pass = std::move(pass);
-  return Builder(rewrite);
-}
-
-std::vector<const Rewrite*> RewriteDatabase::select(const Query& query) const {
-  std::vector<const Rewrite*> chosen;
-  for (const auto& rewrite : rewrites_) {
-    if (query.accepts(*rewrite)) chosen.push_back(rewrite.get());
-  }
-  std::stable_sort(chosen.begin(), chosen.end(),
-                   [](const Rewrite* a, const Rewrite* b) { return a->position < b->position; });
-  return chosen;
-}
-
-const Rewrite* RewriteDatabase::find(std::string_view name) const {
-  for (const auto& rewrite : rewrites_) {
-    if (rewrite->name == name) return rewrite.get();
-  }
-  return nullptr;
+const PipelineScope::Settings& PipelineScope::current() {
+  static const Settings usual{.query = Query::parse("")};
+  return current_settings ? *current_settings : usual;
 }
 
 OnRewriteError on_rewrite_error() {
@@ -291,27 +206,27 @@ OnRewriteError on_rewrite_error() {
   return choice == "ignore" ? OnRewriteError::kIgnore : OnRewriteError::kWarn;
 }
 
-bool run_to_equilibrium(Graph& graph, const std::vector<const Rewrite*>& rules, PassReport* report) {
-  return Equilibrium(graph, rules, report).run();
+bool run_to_equilibrium(Graph& graph, const std::vector<const Rewrite*>& rules) {
+  return Equilibrium(graph, rules, nullptr).run();
 }
 
-void run_pipeline(Graph& graph, const Query& query, double first, double last, PassReport* report) {
-  const std::vector<const Rewrite*> chosen = rewrite_database().select(query);
-  for (size_t i = 0; i < chosen.size();) {
-    const double position = chosen[i]->position;
-    std::vector<const Rewrite*> locals;
-    std::string names;
-    for (; i < chosen.size() && chosen[i]->position == position; ++i) {
-      if (position < first || position >= last) continue;
-      names += (names.empty() ? "" : ", ") + chosen[i]->name;
-      if (chosen[i]->rule) {
-        locals.push_back(chosen[i]);
-      } else {
-        run_pass(graph, *chosen[i], report);
-      }
+bool run_rewrite(Graph& graph, const Rewrite& rewrite) { return run_row(graph, rewrite, nullptr); }
+
+void run_pipeline(Graph& graph, Stages stages) {
+  const PipelineScope::Settings& settings = PipelineScope::current();
+  const std::unique_ptr<Watch> watch = settings.observer ? settings.observer->watch(graph) : nullptr;
+  for (const StageInfo& stage : pipeline().stages()) {
+    if (stage.stage < stages.first || stage.stage > stages.last) continue;
+    std::vector<const Rewrite*> rows;
+    for (const Rewrite& row : pipeline().rows())
+      if (row.stage == stage.stage && settings.query.accepts(row)) rows.push_back(&row);
+    if (rows.empty()) continue;
+    if (stage.equilibrium) {
+      Equilibrium(graph, rows, watch.get()).run();
+    } else {
+      for (const Rewrite* row : rows) run_row(graph, *row, watch.get());
     }
-    if (!locals.empty()) run_to_equilibrium(graph, locals, report);
-    if (!names.empty() && environment().pass_dump) dump(graph, names);
+    if (environment().pass_dump) dump(graph, stage, rows);
   }
 }
 

@@ -10,6 +10,7 @@
 #include "hybridnet/custom.h"
 #include "imperative/kernel_cache.h"
 #include "imperative/tape.h"
+#include "op/specs_text.h"
 
 namespace hybridnet {
 namespace {
@@ -114,7 +115,7 @@ struct QueuedCall {
 
 void run_kernel(const Op& op, const ParamsPtr& params, Kernel* kernel, std::span<const NDArray> in,
                 std::span<const NDArray> out, RngKey rng, bool train) {
-  const profile::Scope scope(op.name.c_str(), "operator");
+  profile::Scope scope(op.name.c_str(), "operator");
   Scratch<TensorRef, kMaxStackArrays> in_refs(in.size()), out_refs(out.size());
   for (size_t i = 0; i < in.size(); ++i) in_refs[i] = in[i].ref();
   for (size_t i = 0; i < out.size(); ++i)
@@ -122,6 +123,7 @@ void run_kernel(const Op& op, const ParamsPtr& params, Kernel* kernel, std::span
   KernelArgs args;
   args.params = params->data();
   args.in = in_refs.span();
+  if (scope.recorded()) scope.set_inputs(specs_text(args.in));
   args.out = out_refs.span();
   args.rng = rng;
   args.train = train;

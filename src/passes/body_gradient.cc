@@ -7,10 +7,6 @@
 namespace hybridnet {
 namespace {
 
-// Positions in the pipeline (docs/graph-passes.md). Later rules must wait until the body is linked: they drop what a
-// further derivative needs (stop_gradient) and choose memory formats, which a frozen body does not carry.
-constexpr double kAutodiff = 10, kJoint = 20.5;
-
 using NodeSet = std::unordered_set<const Node*>;
 
 bool passes_gradient(const Node& node) { return !node.is_variable() && !node.op->stops_gradient; }
@@ -88,7 +84,9 @@ BodyGradient differentiate_body(Graph body, const std::vector<bool>& wanted, con
     body.add_output(gradients.of_inputs[i]);
     result.grad_of_input[static_cast<size_t>(wanted_inputs[i])] = num_gradients++;
   }
-  run_pipeline(body, PipelineScope::current(), kAutodiff, kJoint, nullptr);
+  // Later stages must wait until the body is linked: they drop what a further derivative needs (stop_gradient) and
+  // choose memory formats, which a frozen body does not carry.
+  run_pipeline(body, {Stage::kCleanJoint, Stage::kCleanJoint});
   result.split = split_gradient(body, num_inputs, num_outputs, recompute);
   return result;
 }

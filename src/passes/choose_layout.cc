@@ -8,7 +8,7 @@
 
 #include "passes/axis_order.h"
 #include "passes/change_format.h"
-#include "passes/register_all.h"
+#include "passes/rules.h"
 
 namespace hybridnet::passes {
 namespace {
@@ -259,8 +259,6 @@ class Layout {
 
 }  // namespace
 
-void register_choose_layout(RewriteDatabase& db) {
-  db.pass("channels_last", [](Graph& graph) { return Layout(graph).run(); }).at(30).tags({"fast_run", "layout"});
-}
+bool channels_last(Graph& graph) { return Layout(graph).run(); }
 
 }  // namespace hybridnet::passes

@@ -2,7 +2,7 @@
 // nodes marked as preparation: computed again only when the parameters change, not in every call.
 #include "passes/attributes.h"
 #include "passes/preparation.h"
-#include "passes/register_all.h"
+#include "passes/rules.h"
 
 namespace hybridnet::passes {
 namespace {
@@ -92,7 +92,9 @@ bool is_parameter(const Graph& graph, const NodeEntry& entry) {
                                    : is_preparation(*entry.node);
 }
 
-Replacement fold_batch_norm(Graph& graph, Node& node) {
+}  // namespace
+
+Replacement conv_bn_fold(Graph& graph, Node& node) {
   if (graph.train() || !only_first_output_is_used(graph, node)) return no_change();
   Node& layer = *node.inputs[0].node;
   if (layer.is_variable() || graph.only_reader(node.inputs[0]) != &node || !may_scale(graph, layer, node))
@@ -114,15 +116,6 @@ Replacement fold_batch_norm(Graph& graph, Node& node) {
   Replacement result = replace_with(Folding(graph, layer, norm).run());
   result.outputs.resize(node.specs.size());
   return result;
-}
-
-}  // namespace
-
-void register_fold_batch_norm(RewriteDatabase& db) {
-  db.local("conv_bn_fold", fold_batch_norm)
-      .tracks({"BatchNorm", "_contrib_BatchNormWithReLU"})
-      .at(39)
-      .tags({"fast_run", "fusion"});
 }
 
 }  // namespace hybridnet::passes

@@ -2,7 +2,7 @@
 #include <unordered_map>
 
 #include "hybridnet/ndarray.h"
-#include "passes/register_all.h"
+#include "passes/rules.h"
 
 namespace hybridnet::passes {
 namespace {
@@ -118,11 +118,6 @@ class Folding {
 
 }  // namespace
 
-void register_fold_constants(RewriteDatabase& db) {
-  // After the rules that know zeros and ones by the op that makes them (position 21), so that these still see them.
-  db.pass("fold_constants", [](Graph& graph) { return Folding(graph).run(); })
-      .at(24)
-      .tags({"fast_compile", "fast_run", "const_fold"});
-}
+bool fold_constants(Graph& graph) { return Folding(graph).run(); }
 
 }  // namespace hybridnet::passes

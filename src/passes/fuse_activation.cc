@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "passes/attributes.h"
-#include "passes/register_all.h"
+#include "passes/rules.h"
 
 namespace hybridnet::passes {
 namespace {
@@ -40,6 +40,8 @@ std::optional<Attributes> activation_of(const Node& node) {
   }
   return std::nullopt;
 }
+
+}  // namespace
 
 Replacement fuse_activation(Graph& graph, Node& node) {
   const std::optional<Attributes> activation = activation_of(node);
@@ -94,7 +96,7 @@ Replacement fuse_activation_of_sum(Graph& graph, Node& node) {
 }
 
 // Before differentiation: the pair's own gradient needs neither the activation's input nor its output.
-Replacement fuse_batch_norm_relu(Graph& graph, Node& node) {
+Replacement batch_norm_relu(Graph& graph, Node& node) {
   if (node.op->name == "Activation" && text_attribute(node, "act_type") != "relu") return no_change();
   const NodeEntry& before = node.inputs[0];
   Node& norm = *before.node;
@@ -111,24 +113,6 @@ Replacement fuse_batch_norm_relu(Graph& graph, Node& node) {
   }
   result.remove = {&norm};
   return result;
-}
-
-}  // namespace
-
-void register_fuse_activation(RewriteDatabase& db) {
-  db.local("batch_norm_relu", fuse_batch_norm_relu)
-      .tracks({"Activation", "relu"})
-      .at(5)
-      .tags({"fast_run", "fusion", "pre_grad"});
-  db.local("fuse_activation", fuse_activation)
-      .tracks({"Activation", "relu", "sigmoid", "tanh", "LeakyReLU", "_plain_leaky_relu", "clip"})
-      .at(40)
-      .tags({"fast_run", "fusion"});
-  db.local("fuse_addend", fuse_addend).tracks({"elemwise_add", "broadcast_add"}).at(41).tags({"fast_run", "fusion"});
-  db.local("fuse_activation_of_sum", fuse_activation_of_sum)
-      .tracks({"Activation", "relu", "sigmoid", "tanh", "LeakyReLU", "_plain_leaky_relu", "clip"})
-      .at(42)
-      .tags({"fast_run", "fusion"});
 }
 
 }  // namespace hybridnet::passes

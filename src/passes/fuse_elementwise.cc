@@ -6,7 +6,7 @@
 
 #include "passes/pointwise_program.h"
 #include "passes/preparation.h"
-#include "passes/register_all.h"
+#include "passes/rules.h"
 
 namespace hybridnet::passes {
 namespace {
@@ -239,8 +239,6 @@ class Fusion {
 
 }  // namespace
 
-void register_fuse_elementwise(RewriteDatabase& db) {
-  db.pass("fuse_elementwise", [](Graph& graph) { return Fusion(graph).run(); }).at(48).tags({"fast_run", "fusion"});
-}
+bool fuse_elementwise(Graph& graph) { return Fusion(graph).run(); }
 
 }  // namespace hybridnet::passes

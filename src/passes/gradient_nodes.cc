@@ -7,8 +7,6 @@
 namespace hybridnet {
 namespace {
 
-constexpr double kAutodiff = 10;  // position in the pipeline
-
 const OpRef kAdd{"elemwise_add"}, kZeros{"_zeros"}, kReshape{"Reshape"};
 
 }  // namespace
@@ -44,7 +42,8 @@ NodeEntry behind_views(NodeEntry entry) {
 
 Graph prepared_body(const Graph& graph, const Node& node, size_t body) {
   Graph result = graph_of_body(graph, node, body);
-  run_pipeline(result, PipelineScope::current(), 0, kAutodiff, nullptr);
+  const PipelineScope scope(node, body);
+  run_pipeline(result, kForwardStages);
   return result;
 }
 

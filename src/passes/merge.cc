@@ -5,7 +5,7 @@
 
 #include "graph/control/control_flow.h"
 #include "passes/branches/branch_regions.h"
-#include "passes/register_all.h"
+#include "passes/rules.h"
 
 namespace hybridnet::passes {
 namespace {
@@ -65,6 +65,8 @@ bool take_over(Graph& graph, Node& kept, Node& gone) {
   return graph.replace_validate(pairs, {});
 }
 
+}  // namespace
+
 bool merge(Graph& graph) {
   bool changed = merge_constants(graph);
   BranchRegions regions(graph);
@@ -90,14 +92,6 @@ bool merge(Graph& graph) {
     if (kept == node) known.emplace(hash, node);
   }
   return changed;
-}
-
-}  // namespace
-
-void register_merge(RewriteDatabase& db) {
-  db.pass("merge", merge).at(0.0).tags({"fast_compile", "fast_run", "cse"});
-  db.pass("merge_joint", merge).at(20).tags({"fast_compile", "fast_run", "cse"});
-  db.pass("merge_specialized", merge).at(44).tags({"fast_run", "cse"});
 }
 
 }  // namespace hybridnet::passes

@@ -1,45 +1,388 @@
-// The process' rewrite database: what is registered, in the order in which it runs (docs/graph-passes.md).
+// The pipeline: every rewrite in the order in which it runs, and why it stands there. `tools/dev gen` writes the tables
+// of docs/graph-passes.md from here.
 #include "hybridnet/pass.h"
-#include "passes/register_all.h"
+#include "passes/rules.h"
 
 namespace hybridnet {
+namespace {
 
-RewriteDatabase& rewrite_database() {
-  static RewriteDatabase* database = [] {
-    auto* db = new RewriteDatabase;
-    passes::register_all(*db);
-    return db;
-  }();
-  return *database;
+using Names = std::vector<std::string>;
+
+const Names kActivations{"Activation", "relu", "sigmoid", "tanh", "LeakyReLU", "_plain_leaky_relu", "clip"};
+const Names kScalarOps{"_plus_scalar", "_minus_scalar", "_mul_scalar", "_div_scalar", "_power_scalar"};
+const Names kBinaryOps{"elemwise_add",  "elemwise_sub",  "elemwise_mul",  "elemwise_div", "broadcast_add",
+                       "broadcast_sub", "broadcast_mul", "broadcast_div", "_grad_add"};
+
+std::vector<StageInfo> stages() {
+  return {
+      {.stage = Stage::kClean,
+       .name = "clean",
+       .graph = "forward",
+       .what = "fewer nodes, so that every later stage has less to look at"},
+      {.stage = Stage::kCanonicalize,
+       .name = "canonicalize",
+       .graph = "forward",
+       .equilibrium = true,
+       .what = "one form for what can be written in several; differentiation then sees only that"},
+      {.stage = Stage::kLoops,
+       .name = "loops",
+       .graph = "forward",
+       .what = "work leaves loops before they are differentiated, so that its gradient is outside, too"},
+      {.stage = Stage::kBranches,
+       .name = "branches",
+       .graph = "forward",
+       .what = "work goes where it runs least; the backward work of what moves moves with it"},
+      {.stage = Stage::kFuseWithGradient,
+       .name = "fuse_with_gradient",
+       .graph = "forward",
+       .equilibrium = true,
+       .what = "fused operators that have a gradient of their own: afterwards backward nodes read what lies between"},
+      {.stage = Stage::kCleanJoint,
+       .name = "clean_joint",
+       .graph = "joint",
+       .what = "gradient rules make equal nodes, and values that nobody wants"},
+      {.stage = Stage::kCanonicalizeJoint,
+       .name = "canonicalize_joint",
+       .graph = "joint",
+       .equilibrium = true,
+       .what = "as canonicalize, for what gradient rules made"},
+      {.stage = Stage::kLoopsJoint,
+       .name = "loops_joint",
+       .graph = "joint",
+       .what = "as loops, for the loops that differentiation made; and what needs to know all readers of a loop"},
+      {.stage = Stage::kConstants, .name = "constants", .graph = "joint", .what = "what no input reaches"},
+      {.stage = Stage::kLayout,
+       .name = "layout",
+       .graph = "joint",
+       .what = "the order of values in memory, chosen for forward and backward nodes together: a saved activation is "
+               "read in the order in which it was written"},
+      {.stage = Stage::kControlParts,
+       .name = "control_parts",
+       .graph = "parts",
+       .what = "loops and branches once more: the cut has shown which of their outputs each part needs"},
+      {.stage = Stage::kFuseLayers,
+       .name = "fuse_layers",
+       .graph = "parts",
+       .what = "what a layer's kernel can do while the result is in registers"},
+      {.stage = Stage::kSpecialize,
+       .name = "specialize",
+       .graph = "parts",
+       .what = "other algorithms for the same operator"},
+      {.stage = Stage::kFuseChains,
+       .name = "fuse_chains",
+       .graph = "parts",
+       .what = "what is still elementwise now passes through memory once"},
+  };
+}
+
+std::vector<Rewrite> rows() {
+  using namespace passes;
+  const auto remove_unused = [](Graph& graph) { return graph.remove_unused() > 0; };
+  return {
+      // ---- clean
+      {.stage = Stage::kClean,
+       .name = "merge",
+       .pass = merge,
+       .tags = {"fast_compile", "fast_run", "cse"},
+       .what = "equal nodes on equal inputs become one, and constants of one array"},
+      {.stage = Stage::kClean,
+       .name = "remove_unused",
+       .pass = remove_unused,
+       .tags = {"fast_compile", "fast_run", "none"},
+       .what = "drops what nothing reads"},
+      {.stage = Stage::kClean,
+       .name = "trim_control",
+       .pass = trim_control,
+       .tags = {"fast_compile", "fast_run", "loop"},
+       .after = {"remove_unused"},
+       .what = "drops outputs and states of loops and branches that nobody reads; what enters a branch twice enters it "
+               "once",
+       .why = "a reader that is unused itself would keep an output"},
+      // ---- canonicalize
+      {.stage = Stage::kCanonicalize,
+       .name = "drop_identity",
+       .local = drop_identity,
+       .traits = {Trait::kIdentity},
+       .tags = {"fast_compile", "fast_run", "identity"},
+       .what = "readers of a node that changes nothing read its input"},
+      {.stage = Stage::kCanonicalize,
+       .name = "drop_trivial_view",
+       .local = drop_trivial_view,
+       .traits = {Trait::kView},
+       .tags = {"fast_compile", "fast_run", "identity"},
+       .what = "the same for reshapes, casts, transposes and slices that give back the spec of their input"},
+      {.stage = Stage::kCanonicalize,
+       .name = "neutral_scalar",
+       .local = neutral_scalar,
+       .ops = kScalarOps,
+       .tags = {"fast_run", "canonicalize"},
+       .what = "`x * 1`, `x + 0`, `x ** 1` are `x`"},
+      {.stage = Stage::kCanonicalize,
+       .name = "neutral_term",
+       .local = neutral_term,
+       .ops = kBinaryOps,
+       .tags = {"fast_run", "canonicalize"},
+       .what = "`x + zeros`, `x * ones` are `x`"},
+      {.stage = Stage::kCanonicalize,
+       .name = "shorten_views",
+       .local = shorten_views,
+       .traits = {Trait::kView},
+       .tags = {"fast_run", "canonicalize"},
+       .what = "chains of reshapes that come back to where they began"},
+      {.stage = Stage::kCanonicalize,
+       .name = "join_transposes",
+       .local = join_transposes,
+       .ops = {"transpose"},
+       .tags = {"fast_run", "canonicalize"},
+       .what = "chains of transposes become one, or none"},
+      {.stage = Stage::kCanonicalize,
+       .name = "plain_leaky_relu",
+       .local = plain_leaky_relu,
+       .ops = {"LeakyReLU"},
+       .tags = {"fast_run", "canonicalize"},
+       .what = "a LeakyReLU that draws no random slopes becomes an operator that can be merged, fused and folded"},
+      // ---- loops
+      {.stage = Stage::kLoops,
+       .name = "merge_loops",
+       .pass = merge_loops,
+       .tags = {"fast_run", "loop"},
+       .after = {"merge"},
+       .what = "loops over the same data, or with the same condition on equal values, become one",
+       .why = "equal inputs of two loops are one node only behind merge"},
+      {.stage = Stage::kLoops,
+       .name = "unchanged_carries",
+       .pass = unchanged_carries,
+       .tags = {"fast_run", "loop"},
+       .after = {"merge_loops"},
+       .what = "a carry that no iteration changes is a value that all iterations read"},
+      {.stage = Stage::kLoops,
+       .name = "share_loop_slots",
+       .pass = share_loop_slots,
+       .tags = {"fast_run", "loop"},
+       .after = {"merge_loops", "unchanged_carries"},
+       .what = "what enters or leaves a loop twice does so once",
+       .why = "merged loops have their common slots twice, and a carry that became an invariant may be there already"},
+      {.stage = Stage::kLoops,
+       .name = "loops_of_rows_first",
+       .pass = loops_of_rows_first,
+       .tags = {"fast_run", "loop"},
+       .after = {"merge_loops"},
+       .what = "loops in a loop that read its rows but no state go first, where iterations may run side by side"},
+      {.stage = Stage::kLoops,
+       .name = "split_loops",
+       .pass = split_loops,
+       .tags = {"fast_run", "loop"},
+       .after = {"merge_loops", "share_loop_slots"},
+       .exactness = Exactness::kRounding,
+       .what = "in training, a loop over stacked layers becomes one loop per layer",
+       .why = "merge_loops would join the layers again"},
+      {.stage = Stage::kLoops,
+       .name = "push_before_loop",
+       .pass = push_before_loop,
+       .tags = {"fast_run", "loop"},
+       .after = {"split_loops"},
+       .exactness = Exactness::kRounding,
+       .what = "layers that read only the rows of the data run before the loop",
+       .why = "the second of two layers reads rows only when it has a loop of its own"},
+      {.stage = Stage::kLoops,
+       .name = "push_behind_loop",
+       .pass = push_behind_loop,
+       .tags = {"fast_run", "loop"},
+       .after = {"push_before_loop"},
+       .exactness = Exactness::kRounding,
+       .what = "layers whose result only leaves the loop run behind it",
+       .why = "what can run in front of the loop needs no stacked input"},
+      // ---- branches
+      {.stage = Stage::kBranches,
+       .name = "cond_hoist_common",
+       .pass = cond_hoist_common,
+       .tags = {"fast_run", "cse", "hoist"},
+       .what = "work that both branches of a `cond` do on the same values runs once, in front of it"},
+      {.stage = Stage::kBranches,
+       .name = "cond_sink",
+       .pass = cond_sink,
+       .tags = {"fast_run", "lazy"},
+       .after = {"cond_hoist_common"},
+       .what = "work that one branch of a `cond` needs moves into the branch",
+       .why = "it would take a twin of common work into a branch, out of reach"},
+      // ---- fuse_with_gradient
+      {.stage = Stage::kFuseWithGradient,
+       .name = "batch_norm_relu",
+       .local = batch_norm_relu,
+       .ops = {"Activation", "relu"},
+       .tags = {"fast_run", "fusion", "pre_grad"},
+       .exactness = Exactness::kRounding,
+       .what = "BatchNorm and the relu behind it, with one gradient"},
+      // ---- clean_joint
+      {.stage = Stage::kCleanJoint,
+       .name = "merge_joint",
+       .rule = "merge",
+       .pass = merge,
+       .tags = {"fast_compile", "fast_run", "cse"}},
+      {.stage = Stage::kCleanJoint,
+       .name = "remove_unused_joint",
+       .rule = "remove_unused",
+       .pass = remove_unused,
+       .tags = {"fast_compile", "fast_run", "none"}},
+      // ---- canonicalize_joint
+      {.stage = Stage::kCanonicalizeJoint,
+       .name = "drop_identity_joint",
+       .rule = "drop_identity",
+       .local = drop_identity_joint,
+       .traits = {Trait::kIdentity},
+       .tags = {"fast_compile", "fast_run", "identity"},
+       .why = "gradients have been stopped: BlockGrad goes, too"},
+      {.stage = Stage::kCanonicalizeJoint,
+       .name = "drop_trivial_view_joint",
+       .rule = "drop_trivial_view",
+       .local = drop_trivial_view,
+       .traits = {Trait::kView},
+       .tags = {"fast_compile", "fast_run", "identity"}},
+      {.stage = Stage::kCanonicalizeJoint,
+       .name = "neutral_scalar_joint",
+       .rule = "neutral_scalar",
+       .local = neutral_scalar,
+       .ops = kScalarOps,
+       .tags = {"fast_run", "canonicalize"}},
+      {.stage = Stage::kCanonicalizeJoint,
+       .name = "neutral_term_joint",
+       .rule = "neutral_term",
+       .local = neutral_term,
+       .ops = kBinaryOps,
+       .tags = {"fast_run", "canonicalize"}},
+      {.stage = Stage::kCanonicalizeJoint,
+       .name = "shorten_views_joint",
+       .rule = "shorten_views",
+       .local = shorten_views,
+       .traits = {Trait::kView},
+       .tags = {"fast_run", "canonicalize"}},
+      {.stage = Stage::kCanonicalizeJoint,
+       .name = "join_transposes_joint",
+       .rule = "join_transposes",
+       .local = join_transposes,
+       .ops = {"transpose"},
+       .tags = {"fast_run", "canonicalize"}},
+      // ---- loops_joint
+      {.stage = Stage::kLoopsJoint,
+       .name = "share_loop_slots_joint",
+       .rule = "share_loop_slots",
+       .pass = share_loop_slots,
+       .tags = {"fast_run", "loop"}},
+      {.stage = Stage::kLoopsJoint,
+       .name = "push_behind_loop_joint",
+       .rule = "push_behind_loop",
+       .pass = push_behind_loop,
+       .tags = {"fast_run", "loop"},
+       .after = {"share_loop_slots_joint"},
+       .exactness = Exactness::kRounding},
+      {.stage = Stage::kLoopsJoint,
+       .name = "keep_last_rows",
+       .pass = keep_last_rows,
+       .tags = {"fast_run", "loop"},
+       .after = {"push_behind_loop_joint"},
+       .what = "outputs of loops of which only the last rows are read are not stacked",
+       .why = "differentiation adds readers of all rows, and work behind the loop reads them"},
+      // ---- constants
+      {.stage = Stage::kConstants,
+       .name = "fold_constants",
+       .pass = fold_constants,
+       .tags = {"fast_compile", "fast_run", "const_fold"},
+       .after = {"neutral_term_joint"},
+       .what = "what depends on constants only is computed now",
+       .why = "the neutral rules know zeros and ones by the operator that makes them"},
+      // ---- layout
+      {.stage = Stage::kLayout,
+       .name = "channels_last",
+       .pass = channels_last,
+       .tags = {"fast_run", "layout"},
+       .exactness = Exactness::kRounding,
+       .what = "which images lie channels-last"},
+      // ---- control_parts
+      {.stage = Stage::kControlParts,
+       .name = "trim_control_joint",
+       .rule = "trim_control",
+       .pass = trim_control,
+       .tags = {"fast_compile", "fast_run", "loop"}},
+      {.stage = Stage::kControlParts,
+       .name = "cond_hoist_common_joint",
+       .rule = "cond_hoist_common",
+       .pass = cond_hoist_common_joint,
+       .tags = {"fast_run", "cse", "hoist"},
+       .after = {"trim_control_joint"}},
+      {.stage = Stage::kControlParts,
+       .name = "cond_sink_joint",
+       .rule = "cond_sink",
+       .pass = cond_sink,
+       .tags = {"fast_run", "lazy"},
+       .after = {"cond_hoist_common_joint"}},
+      // ---- fuse_layers
+      {.stage = Stage::kFuseLayers,
+       .name = "conv_bn_fold",
+       .local = conv_bn_fold,
+       .ops = {"BatchNorm", "_contrib_BatchNormWithReLU"},
+       .tags = {"fast_run", "fusion"},
+       .exactness = Exactness::kRounding,
+       .what = "prediction: BatchNorm goes into the weights of the layer before it"},
+      {.stage = Stage::kFuseLayers,
+       .name = "fuse_activation",
+       .local = fuse_activation,
+       .ops = kActivations,
+       .tags = {"fast_run", "fusion"},
+       .after = {"conv_bn_fold"},
+       .exactness = Exactness::kRounding,
+       .what = "`activation(layer(x))` as one kernel",
+       .why = "a folded BatchNorm stood between the two"},
+      {.stage = Stage::kFuseLayers,
+       .name = "fuse_addend",
+       .local = fuse_addend,
+       .ops = {"elemwise_add", "broadcast_add"},
+       .tags = {"fast_run", "fusion"},
+       .after = {"fuse_activation"},
+       .exactness = Exactness::kRounding,
+       .what = "`layer(x) + residual` as one kernel",
+       .why = "a layer with an activation takes no addend: the activation comes first"},
+      {.stage = Stage::kFuseLayers,
+       .name = "fuse_activation_of_sum",
+       .local = fuse_activation_of_sum,
+       .ops = kActivations,
+       .tags = {"fast_run", "fusion"},
+       .after = {"fuse_addend"},
+       .exactness = Exactness::kRounding,
+       .what = "`activation(layer(x) + residual)` as one kernel"},
+      // ---- specialize
+      {.stage = Stage::kSpecialize,
+       .name = "merge_specialized",
+       .rule = "merge",
+       .pass = merge,
+       .tags = {"fast_run", "cse"},
+       .after = {"conv_bn_fold"},
+       .why = "two layers on one BatchNorm fold it into equal nodes"},
+      {.stage = Stage::kSpecialize,
+       .name = "winograd",
+       .local = winograd,
+       .ops = {"Convolution", "_fused_convolution", "_conv_backward_data", "_conv_backward_weights"},
+       .tags = {"fast_run"},
+       .after = {"channels_last", "fuse_activation_of_sum"},
+       .exactness = Exactness::kRounding,
+       .what = "large 3x3 convolutions and their gradients by Winograd's algorithm",
+       .why = "it takes bias, sum and activation of the node along, and images that lie channels-last only"},
+      // ---- fuse_chains
+      {.stage = Stage::kFuseChains,
+       .name = "fuse_elementwise",
+       .pass = fuse_elementwise,
+       .tags = {"fast_run", "fusion"},
+       .after = {"fuse_activation_of_sum"},
+       .exactness = Exactness::kRounding,
+       .what = "chains of elementwise operators in one pass over memory",
+       .why = "a layer is the better place for its activation and its addend"},
+  };
+}
+
+}  // namespace
+
+const Pipeline& pipeline() {
+  static const auto* table = new Pipeline(stages(), rows());
+  return *table;
 }
 
 }  // namespace hybridnet
-
-namespace hybridnet::passes {
-
-void register_all(RewriteDatabase& db) {
-  register_merge(db);
-  register_drop_identity(db);
-  register_remove_unused(db);
-  register_neutral_elements(db);
-  register_view_chains(db);
-  register_fold_constants(db);
-  register_choose_layout(db);
-  register_trim_control(db);
-  register_merge_loops(db);
-  register_unchanged_carries(db);
-  register_share_loop_slots(db);
-  register_split_loops(db);
-  register_push_before_loop(db);
-  register_push_behind_loop(db);
-  register_keep_last_rows(db);
-  register_cond_hoist(db);
-  register_cond_sink(db);
-  register_fold_batch_norm(db);
-  register_plain_leaky_relu(db);
-  register_fuse_activation(db);
-  register_use_winograd(db);
-  register_fuse_elementwise(db);
-}
-
-}  // namespace hybridnet::passes

@@ -149,6 +149,12 @@ class ProgramKernel final : public Kernel {
     grain_ = items_per_core(static_cast<double>(computing_cost(program, context.out[0])) / size);
   }
 
+  std::string description() const override {
+    std::string names;
+    for (const PointwiseProgram::Step& step : program_.steps) names += (names.empty() ? "" : " ") + step.op->name;
+    return "pointwise[" + std::to_string(program_.steps.size()) + " ops: " + names + "]";
+  }
+
   void run(const KernelArgs& args) override {
     parallel_for(size_, grain_, [&](int64_t begin, int64_t end) { run_range(args, begin, end); });
   }

@@ -7,7 +7,7 @@
 #include "graph/control/body_graph.h"
 #include "graph/control/loop_view.h"
 #include "passes/branches/cond_parts.h"
-#include "passes/register_all.h"
+#include "passes/rules.h"
 
 namespace hybridnet::passes {
 namespace {
@@ -123,7 +123,9 @@ bool share_branch_inputs(Graph& graph, Node& node) {
   return true;
 }
 
-bool trim(Graph& graph) {
+}  // namespace
+
+bool trim_control(Graph& graph) {
   bool changed = false;
   for_each_node(graph, {ControlKind::kCond},
                 [&](Node& node) { changed = share_branch_inputs(graph, node) || changed; });
@@ -136,13 +138,6 @@ bool trim(Graph& graph) {
       },
       Walk::kReadersFirst);
   return changed;
-}
-
-}  // namespace
-
-void register_trim_control(RewriteDatabase& db) {
-  db.pass("trim_control", trim).at(0.4).tags({"fast_compile", "fast_run", "loop"});
-  db.pass("trim_control_joint", trim).at(34).tags({"fast_compile", "fast_run", "loop"});
 }
 
 }  // namespace hybridnet::passes

@@ -6,7 +6,7 @@
 #include "kernels/dnnl/conv_choice.h"
 #include "kernels/dnnl/winograd.h"
 #include "passes/attributes.h"
-#include "passes/register_all.h"
+#include "passes/rules.h"
 
 namespace hybridnet::passes {
 namespace {
@@ -116,7 +116,9 @@ bool describe(const Node& node, const Shape& x, const Shape& y, ConvGeometry& g)
   return true;
 }
 
-Replacement use_winograd(Graph& graph, Node& node) {
+}  // namespace
+
+Replacement winograd(Graph& graph, Node& node) {
   WinogradParams p;
   const std::string& name = node.op->name;
   const bool data = name == "_conv_backward_data", weights = name == "_conv_backward_weights";
@@ -144,15 +146,6 @@ Replacement use_winograd(Graph& graph, Node& node) {
     replacement.outputs.push_back({fast, i});
   }
   return replacement;
-}
-
-}  // namespace
-
-void register_use_winograd(RewriteDatabase& db) {
-  db.local("winograd", use_winograd)
-      .tracks({"Convolution", "_fused_convolution", "_conv_backward_data", "_conv_backward_weights"})
-      .at(46)
-      .tags({"fast_run"});
 }
 
 }  // namespace hybridnet::passes

@@ -3,25 +3,12 @@
 
 #include "passes/attributes.h"
 #include "passes/borders.h"
-#include "passes/register_all.h"
+#include "passes/rules.h"
 
 namespace hybridnet::passes {
 namespace {
 
 bool is_reshaping(const Node& node) { return node.op && node.op->is_view && node.specs.size() == 1; }
-
-// reshape(reshape(x)) with the shape of x is x; a longer way round reads x directly.
-Replacement shorten_views(Graph& graph, Node& node) {
-  if (!is_reshaping(node) || !is_reshaping(*node.inputs[0].node)) return no_change();
-  NodeEntry start = node.inputs[0];
-  while (is_reshaping(*start.node)) {
-    start = start.node->inputs[0];
-    if (!(graph.spec(start) == node.specs[0])) continue;
-    if (separates_borders(graph, node, start)) return no_change();
-    return replace_with(start);
-  }
-  return no_change();
-}
 
 std::vector<int64_t> transposed_axes(const Graph& graph, const Node& node) {
   const int ndim = graph.spec(node.inputs[0]).shape.ndim();
@@ -38,6 +25,21 @@ std::vector<int64_t> transposed_axes(const Graph& graph, const Node& node) {
     for (int i = ndim - 1; i >= 0; --i) axes.push_back(i);
   }
   return axes.size() == static_cast<size_t>(ndim) ? axes : std::vector<int64_t>();
+}
+
+}  // namespace
+
+// reshape(reshape(x)) with the shape of x is x; a longer way round reads x directly.
+Replacement shorten_views(Graph& graph, Node& node) {
+  if (!is_reshaping(node) || !is_reshaping(*node.inputs[0].node)) return no_change();
+  NodeEntry start = node.inputs[0];
+  while (is_reshaping(*start.node)) {
+    start = start.node->inputs[0];
+    if (!(graph.spec(start) == node.specs[0])) continue;
+    if (separates_borders(graph, node, start)) return no_change();
+    return replace_with(start);
+  }
+  return no_change();
 }
 
 Replacement join_transposes(Graph& graph, Node& node) {
@@ -60,22 +62,6 @@ Replacement join_transposes(Graph& graph, Node& node) {
   AttrValue::List list(all.begin(), all.end());
   return replace_with(
       {graph.add(*node.op, make_params(*node.op, nullptr, {{"axes", AttrValue(list)}}), {start}, &node), 0});
-}
-
-}  // namespace
-
-void register_view_chains(RewriteDatabase& db) {
-  for (const double position : {1.0, 21.0}) {
-    const std::string suffix = position > 10 ? "_joint" : "";
-    db.local("shorten_views" + suffix, shorten_views)
-        .tracks(Trait::kView)
-        .at(position)
-        .tags({"fast_run", "canonicalize"});
-    db.local("join_transposes" + suffix, join_transposes)
-        .tracks({"transpose"})
-        .at(position)
-        .tags({"fast_run", "canonicalize"});
-  }
 }
 
 }  // namespace hybridnet::passes

@@ -14,7 +14,7 @@ CachedOp::CachedOp(Symbol symbol, CachedOpConfig config) : impl_(std::make_uniqu
   definition.outputs = symbol.outputs;
   CompileOptions options;
   options.name = config.name;
-  options.passes = config.passes;
+  options.query = chosen_query(config.passes);
   options.keep_arena = config.static_alloc;
   impl_->function = make_ref<GraphFunction>(std::move(definition), std::move(options));
   impl_->symbol = std::move(symbol);
@@ -32,5 +32,7 @@ size_t CachedOp::num_linked() const { return impl_->function->counts().linked; }
 size_t CachedOp::num_rewritten() const { return impl_->function->counts().rewritten; }
 std::string CachedOp::summary() const { return impl_->function->summary(); }
 std::string CachedOp::plan_text() const { return impl_->function->plan_text(); }
+std::vector<std::string> CachedOp::fired_rewrites() const { return impl_->function->fired_rewrites(); }
+std::string CachedOp::graph_text() const { return impl_->function->graph_text(); }
 
 }  // namespace hybridnet

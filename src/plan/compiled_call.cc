@@ -11,8 +11,6 @@
 namespace hybridnet {
 namespace {
 
-constexpr double kAutodiff = 10, kSplit = 32, kEnd = 1000;  // positions in the pipeline (docs/graph-passes.md)
-
 [[noreturn]] void throw_unknown(const Node& node, uint32_t index, const TensorSpec& spec) {
   ErrorFields fields;
   fields.op = node.op ? node.op->name : "";
@@ -24,13 +22,6 @@ constexpr double kAutodiff = 10, kSplit = 32, kEnd = 1000;  // positions in the 
                    " cannot be told from the inputs: " + spec.str();
   fields.fix = "give its shape when the block or variable is made";
   throw ShapeError(std::move(fields));
-}
-
-Query make_query(const std::string& passes) {
-  const std::string& everywhere = environment().passes;
-  Query query = Query::parse(passes.empty() ? everywhere : passes);
-  if (!passes.empty() && !everywhere.empty()) query.excluding(Query::parse(everywhere).exclude);
-  return query;
 }
 
 // The user's graph as a Graph: cloned, with specs, states as write-backs, and a stream number on every random node.
@@ -86,6 +77,11 @@ std::vector<int> floating_outputs(const Gradients& gradients) {
   return outputs;
 }
 
+// Rewriting for these options, observed as around it.
+PipelineScope scope_of(const CompileOptions& options, PassReport* report) {
+  return PipelineScope({.query = options.query, .report = report, .observer = PipelineScope::current().observer});
+}
+
 // What an output shows: through views to the value that the user's graph makes.
 NodeEntry shown_by(NodeEntry entry) {
   while (!entry.node->is_variable() && entry.node->op->is_view) entry = entry.node->inputs[0];
@@ -119,15 +115,15 @@ Gradients differentiate(RewrittenCall& call, Graph& joint, const std::vector<int
   return gradients;
 }
 
-void rewrite_with_gradient(RewrittenCall& call, Graph joint, const std::vector<int>& wanted, const Query& query,
+void rewrite_with_gradient(RewrittenCall& call, Graph joint, const std::vector<int>& wanted,
                            const JointObserver& observe) {
   const int num_inputs = static_cast<int>(joint.inputs().size());
   const int num_outputs = static_cast<int>(joint.outputs().size());
   const Gradients gradients = differentiate(call, joint, wanted);
   if (observe) observe(joint);
-  run_pipeline(joint, query, kAutodiff, kSplit, &call.report);
+  run_pipeline(joint, kJointStages);
   SplitGraph split = split_gradient(joint, num_inputs, num_outputs);
-  run_pipeline(split.forward, query, kSplit, kEnd, &call.report);
+  run_pipeline(split.forward, kPartStages);
   // Values pass from plan to plan in the format that the forward plan has given them.
   for (size_t i = 0; i < split.sources.size(); ++i) {
     const BackwardInput& source = split.sources[i];
@@ -135,7 +131,7 @@ void rewrite_with_gradient(RewrittenCall& call, Graph joint, const std::vector<i
     const NodeEntry made = split.forward.outputs()[static_cast<size_t>(num_outputs + source.index)];
     split.backward.set_format({split.backward.inputs()[i], 0}, split.forward.format(made));
   }
-  run_pipeline(split.backward, query, kSplit, kEnd, &call.report);
+  run_pipeline(split.backward, kPartStages);
   passes::renumber_axes(split.forward);
   passes::renumber_axes(split.backward);
   call.forward = std::move(split.forward);
@@ -167,6 +163,16 @@ std::vector<Value> GraphDefinition::applied_to(std::span<const Value> values) co
   std::vector<Value> result;
   for (const NodeEntry& output : outputs) result.push_back(to_value(mapped(output)));
   return result;
+}
+
+Query chosen_query(const std::string& passes) {
+  const std::string& everywhere = environment().passes;
+  Query query = Query::parse(passes.empty() ? everywhere : passes);
+  pipeline().check(query, passes.empty() ? "HYBRIDNET_PASSES" : "passes");
+  if (passes.empty() || everywhere.empty()) return query;
+  const Query excluded = Query::parse(everywhere);
+  pipeline().check(excluded, "HYBRIDNET_PASSES");
+  return query.excluding(excluded.exclude);
 }
 
 int64_t CompiledCall::held_bytes() const {
@@ -202,19 +208,18 @@ RewrittenCall rewrite_call(const GraphDefinition& definition, const CallSignatur
                            const CompileOptions& options, bool keep_undifferentiated, const JointObserver& observe) {
   RewrittenCall call;
   call.gradient_of_input.assign(signature.inputs.size(), -1);
-  const Query query = make_query(options.passes);
-  const PipelineScope scope(query);
+  const PipelineScope scope = scope_of(options, &call.report);
   Graph graph = GraphMaker(definition, signature).run();
-  run_pipeline(graph, query, 0, kAutodiff, &call.report);
+  run_pipeline(graph, kForwardStages);
   if (const std::vector<int> wanted = wanted_inputs(signature); !wanted.empty()) {
     if (keep_undifferentiated) {
       call.undifferentiated = std::move(graph);
       graph = copy_of(call.undifferentiated);
     }
-    rewrite_with_gradient(call, std::move(graph), wanted, query, observe);
+    rewrite_with_gradient(call, std::move(graph), wanted, observe);
     return call;
   }
-  run_pipeline(graph, query, kAutodiff, kEnd, &call.report);
+  run_pipeline(graph, kStagesBehindGradient);
   passes::renumber_axes(graph);
   call.forward = std::move(graph);
   return call;
@@ -222,13 +227,12 @@ RewrittenCall rewrite_call(const GraphDefinition& definition, const CallSignatur
 
 Ref<CompiledCall> link_call(const RewrittenCall& rewritten, const GraphDefinition& definition,
                             const CallSignature& signature, const CompileOptions& options) {
-  const Query query = make_query(options.passes);
-  const PipelineScope scope(query);
   const bool differentiated = !wanted_inputs(signature).empty();
   auto call = make_ref<CompiledCall>();
   call->signature = signature;
   call->gradient_of_input = rewritten.gradient_of_input;
   call->report = rewritten.report;
+  const PipelineScope scope = scope_of(options, &call->report);
   call->graph_text = rewritten.forward.text();
   call->forward = link_plan(rewritten.forward, options,
                             {.num_residuals = rewritten.num_residuals,
@@ -247,9 +251,8 @@ GradientDefinition make_gradient_definition(const GraphDefinition& definition, c
   GraphDefinition stateless = definition;
   stateless.commits_writebacks = false;
   Graph graph = GraphMaker(stateless, signature).run();
-  const Query query = make_query(options.passes);
-  const PipelineScope scope(query);
-  run_pipeline(graph, query, 0, kAutodiff, nullptr);
+  const PipelineScope scope({.query = options.query});
+  run_pipeline(graph, kForwardStages);
   const std::vector<int> wanted = wanted_inputs(signature);
   const Gradients gradients = add_gradients(graph, wanted);
   result.heads = floating_outputs(gradients);

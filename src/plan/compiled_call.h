@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "hybridnet/ndarray.h"
 #include "passes/gradient.h"
 #include "plan/plan.h"
 
@@ -29,7 +30,7 @@ struct CallSignature {
 
 struct CompileOptions {
   std::string name;
-  std::string passes;
+  Query query = Query::parse("");
   bool keep_arena = false;
   Ref<ArenaPool> arenas;  // of all signatures
   bool by_node = false;   // never compile: each call has other shapes
@@ -70,6 +71,9 @@ Ref<CompiledCall> link_call(const RewrittenCall& rewritten, const GraphDefinitio
 void add_gradients_of_call(Graph& graph, const CallSignature& signature);
 // The same nodes, inputs, outputs and write-backs.
 Graph copy_of(const Graph& graph);
+
+// What the user and HYBRIDNET_PASSES ask for together. Throws ParamError for words that the pipeline does not know.
+Query chosen_query(const std::string& passes);
 
 // The gradients of definition's outputs with respect to the inputs that `wants` marks, as a graph of its own: inputs
 // are those of the definition, then one head per floating output (`heads`: which outputs); outputs are the non-zero

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "engine/profile.h"
 #include "hybridnet/env.h"
 #include "imperative/autograd_scope.h"
 #include "passes/control_gradient.h"
 #include "plan/task.h"
+#include "plan/value_comparison.h"
 
 namespace hybridnet {
 namespace {
@@ -170,6 +172,11 @@ Ref<CompiledCall> GraphFunction::compiled_for(std::span<const NDArray> inputs, s
   signature.wants.assign(wants.begin(), wants.end());
   signature.train = train;
   try {
+    const profile::Scope profiled(task_name_, "compile");
+    ValueComparison comparison(definition_.inputs, inputs);
+    if (options_.query.debug)
+      for (const NDArray& input : inputs) input.wait_to_read();
+    const PipelineScope scope({.query = options_.query, .observer = options_.query.debug ? &comparison : nullptr});
     compiled_.push_front(compiler_.compile(signature));
   } catch (Error& error) {
     error.add_context({.block = options_.name});
@@ -368,6 +375,17 @@ GraphFunction::Counts GraphFunction::counts() {
   return {compiled_.size(), compiler_.num_linked(), compiler_.num_rewritten()};
 }
 
+// Names and specs of the first inputs, and how many more there are.
+std::string GraphFunction::inputs_text(const CallSignature& signature) const {
+  constexpr size_t kShown = 3;
+  std::string text;
+  for (size_t i = 0; i < std::min(kShown, signature.inputs.size()); ++i)
+    text += (i > 0 ? ", " : "") + definition_.inputs[i]->name + " " + signature.inputs[i].str();
+  if (signature.inputs.size() > kShown)
+    text += ", and " + std::to_string(signature.inputs.size() - kShown) + " more inputs";
+  return text;
+}
+
 std::string GraphFunction::summary() {
   const std::lock_guard lock(mutex_);
   std::string text = options_.name + ": " + std::to_string(compiled_.size()) + " plans\n";
@@ -377,9 +395,8 @@ std::string GraphFunction::summary() {
             " bytes, about " + std::to_string(plan.cost_ns() / 1000) + " us\n";
   };
   for (const Ref<CompiledCall>& call : compiled_) {
-    text += call->signature.train ? " training" : " prediction";
-    for (const TensorSpec& spec : call->signature.inputs) text += " " + spec.str();
-    text += "\n";
+    text +=
+        std::string(call->signature.train ? " training" : " prediction") + ": " + inputs_text(call->signature) + "\n";
     line("forward", *call->forward);
     if (call->backward) line("backward", *call->backward);
     text += call->report.text();
@@ -388,6 +405,26 @@ std::string GraphFunction::summary() {
 }
 
 std::string GraphFunction::plan_text() {
+  const std::lock_guard lock(mutex_);
+  if (compiled_.empty()) return {};
+  const CompiledCall& call = *compiled_.front();
+  const char* kind = call.signature.train ? ", training: " : ", prediction: ";
+  std::string text = options_.name + kind + inputs_text(call.signature) + "\n";
+  text += "forward: " + call.forward->text();
+  if (call.backward) text += "backward: " + call.backward->text();
+  return text;
+}
+
+std::vector<std::string> GraphFunction::fired_rewrites() {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> names;
+  if (compiled_.empty()) return names;
+  for (const PassReport::Line& line : compiled_.front()->report.lines())
+    if (line.fired > 0) names.push_back(line.name);
+  return names;
+}
+
+std::string GraphFunction::graph_text() {
   const std::lock_guard lock(mutex_);
   return compiled_.empty() ? std::string() : compiled_.front()->graph_text;
 }

@@ -60,7 +60,9 @@ class GraphFunction : public RefCounted<GraphFunction> {
   };
   Counts counts();
   std::string summary();
-  std::string plan_text();
+  std::string plan_text();  // of the most recent signature; empty before the first call
+  std::vector<std::string> fired_rewrites();
+  std::string graph_text();  // the same, of the rewritten graph that the plan was linked from
 
  private:
   struct GradientFunction;
@@ -70,6 +72,7 @@ class GraphFunction : public RefCounted<GraphFunction> {
   void forget_oldest_plans();
   void check_inputs(std::span<const NDArray> inputs) const;
 
+  std::string inputs_text(const CallSignature& signature) const;
   bool matches(const CallSignature& known, std::span<const NDArray> inputs, std::span<const uint8_t> wants,
                bool train) const;
 

@@ -281,6 +281,7 @@ class PlanBuilder {
   // ------------------------------------------------------------------------------------------------------- emission
   void add_arg(PlanStorage* storage, const TensorSpec& spec, Format format) {
     Plan& plan = *plan_;
+    storage_of_arg_.push_back(storage);
     plan.specs_.push_back(spec);
     TensorRef ref;
     ref.shape = &plan.specs_.back().shape;
@@ -434,6 +435,22 @@ class PlanBuilder {
     for (const auto& [instruction, storage] : workspaces_) {
       plan.instructions_[static_cast<size_t>(instruction)].workspace = storage->offset;
     }
+    note_cells();
+    for (const NodePtr& input : graph_.inputs()) plan.input_names_.push_back(input->name);
+  }
+
+  void note_cells() {
+    std::unordered_map<const PlanStorage*, int> numbers;
+    for (const PlanStorage* storage : storage_of_arg_) {
+      const auto [number, is_new] = numbers.try_emplace(storage, static_cast<int>(plan_->cells_.size()));
+      plan_->cell_of_arg_.push_back(storage ? number->second : -1);
+      if (storage == nullptr) {
+        numbers.erase(number);
+      } else if (is_new) {
+        plan_->cells_.push_back(
+            {storage->kind, storage->index, storage->bytes, storage->offset, storage->first, storage->last});
+      }
+    }
   }
 
   const Graph& graph_;
@@ -445,6 +462,7 @@ class PlanBuilder {
   std::unordered_map<NodeEntry, PlanStorage*, NodeEntryHash> storage_by_root_;
   std::unordered_map<PlanStorage*, std::vector<NodeEntry>> shared_;  // further roots that live in a storage
   std::vector<std::pair<NodeEntry, PlanStorage*>> copies_;
+  std::vector<const PlanStorage*> storage_of_arg_;
   std::vector<std::pair<int, PlanStorage*>> temporaries_;  // argument number, storage
   std::vector<std::pair<int, PlanStorage*>> workspaces_;   // instruction number, storage
 };

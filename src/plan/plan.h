@@ -117,11 +117,14 @@ class Plan : public RefCounted<Plan> {
   size_t num_storages() const { return num_temporaries_; }
   bool uses_random() const { return uses_random_; }
   bool is_opaque() const { return is_opaque_; }  // calls code outside the library: runs on the thread of the caller
-  std::string text() const;                      // one line per instruction: op, node, places of inputs and outputs
+  // For people: every instruction in order with its implementation, the memory it reads and writes, and where it comes
+  // from; the bodies of loops and branches below their instruction; the arena cell by cell.
+  std::string text() const;
   std::string op_name(size_t instruction) const;
 
  private:
   friend class PlanBuilder;
+  friend class PlanPrinter;
   static Ref<Plan> compile_prepared(const Graph& graph, const Options& options);
   std::shared_ptr<const Prepared> prepared_for(std::span<const DerivedSource> sources, const Call& call);
   std::shared_ptr<const Prepared> prepare(const Call& call) const;
@@ -141,6 +144,12 @@ class Plan : public RefCounted<Plan> {
     const Op* op = nullptr;
     std::string node, block;
     SourceLocation where;
+  };
+  struct Cell {  // memory that arguments share
+    PlanStorage::Kind kind{};
+    int index = 0;
+    int64_t bytes = 0, offset = 0;
+    int first = 0, last = 0;
   };
   struct Patch {
     int arg = 0;
@@ -165,6 +174,9 @@ class Plan : public RefCounted<Plan> {
   std::deque<TensorSpec> specs_;  // stable addresses: arguments point to the shapes
   std::vector<TensorRef> args_;   // as a fresh frame starts: constants bound
   std::vector<Patch> arena_patches_, input_patches_, output_patches_, residual_patches_;
+  std::vector<Cell> cells_;       // for text()
+  std::vector<int> cell_of_arg_;  // -1: the argument has no memory
+  std::vector<std::string> input_names_;
   std::vector<Ref<Object>> constants_;
   std::vector<OutputInfo> outputs_;
   std::vector<TensorSpec> fresh_;

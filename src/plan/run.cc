@@ -5,6 +5,7 @@
 #include "engine/profile.h"
 #include "hybridnet/ndarray.h"
 #include "hybridnet/storage.h"
+#include "op/specs_text.h"
 #include "plan/place.h"
 #include "plan/plan.h"
 
@@ -170,10 +171,11 @@ void Plan::run_instructions(Frame& frame, const Call& call) {
       kernel_args.workspace = instruction.workspace >= 0 ? arena + instruction.workspace : nullptr;
       if (instruction.random) kernel_args.rng = {call.rng.seed, call.rng.stream ^ instruction.stream};
       const bool profiled = profile::active();
-      const profile::Scope scope(profiled ? origins_[at].op->name.c_str() : nullptr, "operator",
-                                 profiled ? intern_file(origins_[at].node) : "");
+      const Origin& origin = origins_[at];
+      profile::Scope scope(profiled ? origin.op->name.c_str() : nullptr, "operator",
+                           profiled ? intern_file(origin.node) : "", profiled ? intern_file(origin.block) : "");
+      if (scope.recorded()) scope.set_inputs(specs_text(kernel_args.in));
       if (instruction.opaque) {
-        const Origin& origin = origins_[at];
         const PlaceScope place(origin.node, origin.where, PlaceScope::kOperator);
         instruction.kernel->run(kernel_args);
       } else {

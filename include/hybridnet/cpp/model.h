@@ -201,6 +201,13 @@ class Model {
     return result;
   }
 
+  // What the latest run executed, instruction by instruction (docs/debugging.md); empty before the first run.
+  std::string plan_text() const {
+    const char* text = nullptr;
+    detail::check(hn_model_plan_text(handle_.get(), &text));
+    return text;
+  }
+
  private:
   Model() = default;
   template <typename Count, typename Name>

@@ -17,6 +17,7 @@ import numpy as np
 from .. import _core, _tracing, autograd, errors, ndarray, symbol
 from .._control_flow import nests
 from .._control_flow.nests import Nest
+from .._keywords import check_hybridize_keywords
 from ..errors import HybridNetError, TraceError
 from ..errors import ValueError as HybridNetValueError
 from ..name import NameManager
@@ -170,11 +171,14 @@ class HybridBlock(Block):
         static_alloc : bool, default False
             Whether memory is kept between calls.
         static_shape : bool, default False
-            Whether inputs are promised to keep their shapes.
+            Accepted as in MXNet: plans are found by shape either way.
         passes : str, default ''
-            Which rewrites run; '' is the default pipeline.
+            Which rewrites run: words as in ``"fast_run,-fusion"`` (docs/graph-passes.md); '' is the default pipeline.
+            Raises ParamError for words that it does not know.
         inline_limit, forward_bulk_size, backward_bulk_size
             Accepted as in MXNet; graphs always run as one step.
+
+        Raises ParamError for other keywords, with the nearest one that there is.
         """
         if backend not in _KNOWN_BACKENDS:
             raise HybridNetValueError(
@@ -182,8 +186,10 @@ class HybridBlock(Block):
                 because="there are no subgraph backends; the default pipeline uses oneDNN",
                 fix="leave backend out, or choose rewrites with passes=",
             )
+        check_hybridize_keywords(kwargs)
+        _core.check_passes(passes)
         self._active = active
-        self._flags = {"static_alloc": static_alloc, "static_shape": static_shape, "passes": passes}
+        self._flags = {"static_alloc": static_alloc, "passes": passes}
         if clear:
             self._clear_cached_op()
         if active and (self._forward_hooks or self._forward_pre_hooks):
@@ -232,12 +238,24 @@ class HybridBlock(Block):
 
         Raises RuntimeError before the first hybridized call.
         """
+        return str(self._executable("pass_report").summary())
+
+    def plan_text(self) -> str:
+        """The plan of the last call, instruction by instruction (docs/debugging.md).
+
+        Each line names the operator, the implementation that was chosen, the memory that it reads and writes, the node,
+        the block and the line of the program; bodies of loops and branches stand below their instruction.
+        Raises RuntimeError before the first hybridized call.
+        """
+        return str(self._executable("plan_text").plan_text())
+
+    def _executable(self, method: str) -> Any:
         graph = self._last_graph
         if graph is None or graph.op is None:
             raise HybridNetError(
-                f"Block '{self.name}' has no graph yet. Fix: call hybridize(), then the block, before pass_report()"
+                f"Block '{self.name}' has no graph yet. Fix: call hybridize(), then the block, before {method}()"
             )
-        return graph.op.summary()
+        return graph.op
 
     def cast(self, dtype: Any) -> None:
         """Converts parameters to another element type; graphs are traced again."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import name as _name
 from .. import ndarray
-from .._keywords import check_keywords, unknown_keyword
+from .._keywords import check_hybridize_keywords, check_keywords, unknown_keyword
 from .._lazy_names import names_from
 from ..errors import HybridNetError, not_overridden
 from ..errors import TypeError as HybridNetTypeError
@@ -381,7 +381,8 @@ class Block:
         self.collect_params().initialize(init, ctx, verbose, force_reinit)
 
     def hybridize(self, active: bool = True, **kwargs: Any) -> None:
-        """Hybridizes the HybridBlocks below."""
+        """Hybridizes the HybridBlocks below. Raises ParamError for keywords that HybridBlock.hybridize() lacks."""
+        check_hybridize_keywords(kwargs)
         for child in self._children.values():
             child.hybridize(active, **kwargs)
 

@@ -16,17 +16,13 @@ __all__ = ["CachedOp"]
 class CachedOp:
     """Runs the graph of a Symbol on arrays given in the order of ``sym.list_inputs()``, recorded as one step.
 
-    flags: (name, value) pairs; ``static_alloc`` and ``static_shape`` are used, the others of MXNet are accepted.
+    flags: (name, value) pairs; ``static_alloc`` is used, the others of MXNet are accepted.
     """
 
     def __init__(self, sym: Symbol, flags: Iterable[tuple[str, Any]] = ()) -> None:
         chosen = {name: str(value).lower() in ("1", "true") for name, value in dict(flags).items()}
         self.symbol = sym
-        self._op = _core.CachedOp(
-            sym,
-            static_alloc=chosen.get("static_alloc", False),
-            static_shape=chosen.get("static_shape", False),
-        )
+        self._op = _core.CachedOp(sym, static_alloc=chosen.get("static_alloc", False))
 
     def __call__(self, *args: Any, out: Any = None, **kwargs: Any) -> Any:
         """One array, or a list of them if the graph has several outputs; out: arrays to write them into."""

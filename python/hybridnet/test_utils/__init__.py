@@ -18,6 +18,7 @@ import hybridnet as mx  # tests written for MXNet get this and the modules above
 from ..context import current_context
 from ..ndarray import array
 from ..util import use_np
+from ._bisect_passes import bisect_passes
 from ._compare import (
     almost_equal,
     assert_allclose,

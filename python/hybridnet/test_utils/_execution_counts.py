@@ -14,7 +14,7 @@ from ..ndarray import waitall
 def exec_counts() -> Iterator[Counter[tuple[str, str]]]:
     """Counts the operators that run in the ``with`` block, by (operator, name of the node), bodies of loops included.
 
-    The counts are there when the block ends. Names of nodes are those that :meth:`CachedOp.plan_text` shows; nodes of a
+    The counts are there when the block ends. Names of nodes are those that HybridBlock.plan_text() shows; nodes of a
     gradient end in ``_backward``; outside of graphs the name is "". Several nodes that became one by fusion are counted
     as that one: ``hybridize(passes="fast_run,-fusion")`` keeps them apart.
     """
@@ -33,6 +33,6 @@ def exec_counts() -> Iterator[Counter[tuple[str, str]]]:
         if profiled:
             with profiler._recorded.lock:
                 profiler._recorded.events += events
-        for name, category, _, _, _, node in events:
+        for name, category, _, _, _, node, *_ in events:
             if category == "operator":
                 counts[name, node] += 1

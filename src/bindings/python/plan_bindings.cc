@@ -1,5 +1,6 @@
-// Executable graphs: CachedOp (hybridize) and Executor (bind).
+// Executable graphs: CachedOp (hybridize) and Executor (bind); the pipeline of rewrites that makes them.
 #include "casters.h"
+#include "hybridnet/pass.h"
 #include "hybridnet/plan.h"
 
 namespace hybridnet::python {
@@ -38,10 +39,9 @@ py::object call(CachedOp& op, const py::args& args, const py::object& out) {
   return one_or_list(std::move(results), args.empty() ? py::handle() : py::handle(args[0]));
 }
 
-CachedOpConfig config_from(bool static_alloc, bool static_shape, const std::string& passes, const std::string& name) {
+CachedOpConfig config_from(bool static_alloc, const std::string& passes, const std::string& name) {
   CachedOpConfig config;
   config.static_alloc = static_alloc;
-  config.static_shape = static_shape;
   config.passes = passes;
   config.name = name;
   return config;
@@ -64,12 +64,11 @@ Result without_gil(Result (CachedOp::*ask)() const, CachedOpHandle& handle) {
 
 void bind_cached_op(py::module_& m) {
   py::class_<CachedOpHandle>(m, "CachedOp", "A graph made executable once and run many times, with gradient.")
-      .def(py::init([](const Symbol& symbol, bool static_alloc, bool static_shape, const std::string& passes,
-                       const std::string& name) {
-             return CachedOpHandle{make_ref<CachedOp>(symbol, config_from(static_alloc, static_shape, passes, name))};
+      .def(py::init([](const Symbol& symbol, bool static_alloc, const std::string& passes, const std::string& name) {
+             return CachedOpHandle{make_ref<CachedOp>(symbol, config_from(static_alloc, passes, name))};
            }),
-           py::arg("symbol"), py::kw_only(), py::arg("static_alloc") = false, py::arg("static_shape") = false,
-           py::arg("passes") = "", py::arg("name") = "")
+           py::arg("symbol"), py::kw_only(), py::arg("static_alloc") = false, py::arg("passes") = "",
+           py::arg("name") = "")
       .def(
           "__call__",
           [](CachedOpHandle& h, const py::args& args, const py::object& out) { return call(*h.op, args, out); },
@@ -81,7 +80,9 @@ void bind_cached_op(py::module_& m) {
       .def_property_readonly("num_rewritten",
                              [](CachedOpHandle& h) { return without_gil(&CachedOp::num_rewritten, h); })
       .def("summary", [](CachedOpHandle& h) { return without_gil(&CachedOp::summary, h); })
-      .def("plan_text", [](CachedOpHandle& h) { return without_gil(&CachedOp::plan_text, h); });
+      .def("plan_text", [](CachedOpHandle& h) { return without_gil(&CachedOp::plan_text, h); })
+      .def("fired_rewrites", [](CachedOpHandle& h) { return without_gil(&CachedOp::fired_rewrites, h); })
+      .def("graph_text", [](CachedOpHandle& h) { return without_gil(&CachedOp::graph_text, h); });
 }
 
 void bind_executor(py::module_& m) {
@@ -109,9 +110,52 @@ void bind_executor(py::module_& m) {
       .def("memory_bytes", [](ExecutorHandle& h) { return h.executor->memory_bytes(); });
 }
 
+py::dict describe(const Rewrite& row) {
+  py::dict result;
+  result["name"] = row.name;
+  result["rule"] = row.rule;
+  result["stage"] = pipeline().info(row.stage).name;
+  result["tags"] = std::vector<std::string>(row.tags.begin(), row.tags.end());
+  result["after"] = row.after;
+  result["exact"] = row.exactness == Exactness::kBitwise;
+  result["what"] = row.what;
+  result["why"] = row.why;
+  return result;
+}
+
+void bind_pipeline(py::module_& m) {
+  m.def(
+      "pipeline_stages",
+      [] {
+        py::list list;
+        for (const StageInfo& stage : pipeline().stages()) {
+          py::dict row;
+          row["name"] = stage.name;
+          row["graph"] = stage.graph;
+          row["equilibrium"] = stage.equilibrium;
+          row["what"] = stage.what;
+          list.append(row);
+        }
+        return list;
+      },
+      "Stages of the pipeline of rewrites, in the order in which they run.");
+  m.def(
+      "pipeline_rows",
+      [] {
+        py::list list;
+        for (const Rewrite& row : pipeline().rows()) list.append(describe(row));
+        return list;
+      },
+      "Rows of the pipeline of rewrites, in the order in which they run.");
+  m.def(
+      "check_passes", [](const std::string& passes) { pipeline().check(Query::parse(passes), "passes"); },
+      py::arg("passes"), "Raises ParamError for words that are no name, rule or tag of the pipeline.");
+}
+
 }  // namespace
 
 void bind_plans(py::module_& m) {
+  bind_pipeline(m);
   bind_cached_op(m);
   bind_executor(m);
 }

@@ -68,7 +68,7 @@ void bind_profile(py::module_& m) {
   m.def(
       "profile_add",
       [](const std::string& name, const std::string& category, int64_t begin) {
-        if (profile::active()) profile::detail::add(intern_file(name), intern_file(category), "", begin);
+        if (profile::active()) profile::detail::add(intern_file(name), intern_file(category), "", "", begin);
       },
       "An event of this thread that ends now, if the profiler runs.");
   m.def(
@@ -76,10 +76,10 @@ void bind_profile(py::module_& m) {
       [] {
         py::list events;
         for (const profile::Event& e : profile::take())
-          events.append(py::make_tuple(e.name, e.category, e.begin_ns, e.end_ns, e.thread, e.node));
+          events.append(py::make_tuple(e.name, e.category, e.begin_ns, e.end_ns, e.thread, e.node, e.block, e.inputs));
         return events;
       },
-      "Events since the last call: (name, category, begin, end, thread, node), times in nanoseconds.");
+      "Events since the last call: (name, category, begin, end, thread, node, block, inputs), times in nanoseconds.");
 }
 
 void bind_runtime(py::module_& m) {

@@ -9,8 +9,6 @@ namespace {
 
 const OpRef kCopy{"_copy"};
 
-thread_local const Query* current_query = nullptr;
-
 void require_known(const Node& node, const std::vector<NodeEntry>& outputs, const SpecMap& specs) {
   for (Node* inner : topological_order(outputs)) {
     for (int i = 0; i < inner->num_outputs(); ++i) {
@@ -27,14 +25,6 @@ void require_known(const Node& node, const std::vector<NodeEntry>& outputs, cons
 }
 
 }  // namespace
-
-PipelineScope::PipelineScope(const Query& query) : before_(current_query) { current_query = &query; }
-PipelineScope::~PipelineScope() { current_query = before_; }
-
-const Query& PipelineScope::current() {
-  static const Query usual = Query::parse("");
-  return current_query ? *current_query : usual;
-}
 
 std::vector<TensorSpec> body_input_specs(const Node& node, size_t body, std::span<const TensorSpec> node_inputs) {
   std::vector<TensorSpec> specs(node_inputs.begin(),

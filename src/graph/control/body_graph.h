@@ -5,17 +5,6 @@
 
 namespace hybridnet {
 
-// Which rewrites bodies get: those of the graph that is being compiled on this thread.
-class PipelineScope {
- public:
-  explicit PipelineScope(const Query& query);
-  ~PipelineScope();
-  static const Query& current();  // the default pipeline outside any scope
-
- private:
-  const Query* before_;
-};
-
 // Specs of a body's inputs, from those of the node's inputs.
 std::vector<TensorSpec> body_input_specs(const Node& node, size_t body, std::span<const TensorSpec> node_inputs);
 

@@ -140,6 +140,7 @@ class PlainKernel final : public Kernel {
         addend_(addend),
         activation_(activation),
         gemm_(kernels::GemmShape::dense(false, true, s.rows, s.hidden, s.features)) {}
+  std::string description() const override { return "gemm"; }
   void run(const KernelArgs& args) override {
     T* out = args.out[0].as<T>();
     const T* bias = bias_ ? args.in[2].as<T>() : nullptr;

@@ -11,10 +11,7 @@ namespace {
 
 bool is_cond(const Node* node) { return control_kind(*node) == ControlKind::kCond; }
 
-bool sinks_into_branches() {
-  const Rewrite* sink = rewrite_database().find("cond_sink");
-  return sink != nullptr && PipelineScope::current().accepts(*sink);
-}
+bool sinks_into_branches() { return PipelineScope::current().query.accepts(pipeline().at("cond_sink")); }
 
 }  // namespace
 

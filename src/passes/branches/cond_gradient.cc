@@ -41,6 +41,7 @@ class CondGradient {
       wanted.push_back(wanted_[k] && is_floating(body.inputs()[k]->specs[0].dtype));
     for (size_t i = 0; i < body.outputs().size(); ++i)
       heads.push_back(output_grads_[spec_.output_of(b, i)].node && is_floating(body.spec(body.outputs()[i]).dtype));
+    const PipelineScope scope(node_, b + 1);
     return {differentiate_body(std::move(body), wanted, heads), {}};
   }
 

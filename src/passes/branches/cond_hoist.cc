@@ -7,14 +7,11 @@
 #include "graph/control/body_graph.h"
 #include "graph/control/loop_view.h"
 #include "passes/branches/cond_parts.h"
-#include "passes/register_all.h"
+#include "passes/rules.h"
 #include "passes/value_numbers.h"
 
 namespace hybridnet::passes {
 namespace {
-
-// Positions in the pipeline (docs/graph-passes.md): nodes are merged, then brought to one form.
-constexpr double kBehindMerge = 0.1, kStabilize = 2;
 
 using Number = ValueNumbers::Number;
 
@@ -283,27 +280,23 @@ bool hoist_common_work(Graph& graph) {
   return changed;
 }
 
+}  // namespace
+
 // What has moved takes the form that its twins around the cond have, and becomes one with them: at once, because
 // cond_sink would take a twin into a branch, out of reach.
-bool hoist_forward(Graph& graph) {
+bool cond_hoist_common(Graph& graph) {
   if (!hoist_common_work(graph)) return false;
-  run_pipeline(graph, PipelineScope::current(), kBehindMerge, kStabilize, nullptr);
-  run_pipeline(graph, PipelineScope::current(), 0, kBehindMerge, nullptr);
+  const PipelineScope part_of_this_rule({.query = PipelineScope::current().query});
+  run_pipeline(graph, {Stage::kCanonicalize, Stage::kCanonicalize});
+  run_pipeline(graph, {Stage::kClean, Stage::kClean});
   return true;
 }
 
 // Behind the choice of formats, equal nodes only.
-bool hoist_joint(Graph& graph) {
+bool cond_hoist_common_joint(Graph& graph) {
   if (!hoist_common_work(graph)) return false;
-  rewrite_database().find("merge")->pass(graph);
+  merge(graph);
   return true;
-}
-
-}  // namespace
-
-void register_cond_hoist(RewriteDatabase& db) {
-  db.pass("cond_hoist_common", hoist_forward).at(4.0).tags({"fast_run", "cse", "hoist"});
-  db.pass("cond_hoist_common_joint", hoist_joint).at(35).tags({"fast_run", "cse", "hoist"});
 }
 
 }  // namespace hybridnet::passes

@@ -6,7 +6,7 @@
 #include "graph/control/body_graph.h"
 #include "graph/control/loop_view.h"
 #include "passes/branches/cond_parts.h"
-#include "passes/register_all.h"
+#include "passes/rules.h"
 
 namespace hybridnet::passes {
 namespace {
@@ -96,22 +96,15 @@ class Sink {
   std::unordered_set<const Node*> moved_[3];
 };
 
-bool sink_into_branches(Graph& graph) {
+}  // namespace
+
+bool cond_sink(Graph& graph) {
   bool changed = false;
   // A branch of a branch: the outer one is sunk into first.
   for_each_node(
       graph, {ControlKind::kCond}, [&](Node& node) { changed = Sink(graph, node).run() || changed; },
       Walk::kReadersFirst);
   return changed;
-}
-
-}  // namespace
-
-void register_cond_sink(RewriteDatabase& db) {
-  // Before differentiation, so that the backward work of what moves becomes conditional too; and once more for
-  // gradients.
-  db.pass("cond_sink", sink_into_branches).at(4.0).tags({"fast_run", "lazy"});
-  db.pass("cond_sink_joint", sink_into_branches).at(35).tags({"fast_run", "lazy"});
 }
 
 }  // namespace hybridnet::passes

@@ -2,6 +2,8 @@
 
 #include <unordered_map>
 
+#include "passes/rules.h"
+
 namespace hybridnet {
 namespace {
 
@@ -28,15 +30,13 @@ std::vector<NodeEntry> next_values(const LoopView& view, const std::vector<size_
   for (size_t s = 0; s < first.size(); ++s)
     map[{view.carries[s].slot.inner, 0}] = NodeEntry(map.at({view.carries[first[s]].slot.inner, 0}));
   for (const NodeEntry& output : trial.import(view.body, view.body.outputs(), map)) trial.add_output(output);
-  merge_equal_nodes(trial);
+  passes::merge(trial);
   std::vector<NodeEntry> next;
   for (const LoopView::Carry& state : view.carries) next.push_back(trial.outputs()[static_cast<size_t>(state.next)]);
   return next;
 }
 
 }  // namespace
-
-void merge_equal_nodes(Graph& graph) { rewrite_database().find("merge")->pass(graph); }
 
 std::vector<size_t> first_equal_states(const LoopView& view) {
   std::vector<size_t> first(view.carries.size());

@@ -12,7 +12,4 @@ namespace hybridnet {
 // is left.
 std::vector<size_t> first_equal_states(const LoopView& view);
 
-// Makes nodes that compute the same from the same one.
-void merge_equal_nodes(Graph& graph);
-
 }  // namespace hybridnet

@@ -6,7 +6,7 @@
 #include "graph/control/loop_view.h"
 #include "passes/attributes.h"
 #include "passes/gradient_nodes.h"
-#include "passes/register_all.h"
+#include "passes/rules.h"
 
 namespace hybridnet::passes {
 namespace {
@@ -134,17 +134,13 @@ class KeepLastRows {
   bool reverse_ = false;
 };
 
+}  // namespace
+
 bool keep_last_rows(Graph& graph) {
   bool changed = false;
   for_each_node(graph, {ControlKind::kForeach},
                 [&](Node& node) { changed = KeepLastRows(graph, node).run() || changed; });
   return changed;
-}
-
-}  // namespace
-
-void register_keep_last_rows(RewriteDatabase& db) {
-  db.pass("keep_last_rows", keep_last_rows).at(23).tags({"fast_run", "loop"});
 }
 
 }  // namespace hybridnet::passes

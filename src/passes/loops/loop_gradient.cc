@@ -50,7 +50,7 @@ class LoopGradient {
     Graph body = prepared_body(graph_, node_, body_number_);
     make_parts_again(body);
     find_active(body);
-    gradient_ = differentiate_body(std::move(body), wanted_inputs_, heads_, recompute_);
+    gradient_ = differentiate(std::move(body));
     if (recompute_ && gradient_.split.num_residuals == 0)
       gradient_.split.forward = prepared_body(graph_, node_, body_number_);
     if (!has_gradients()) return std::move(result_);
@@ -60,6 +60,11 @@ class LoopGradient {
   }
 
  private:
+  BodyGradient differentiate(Graph body) const {
+    const PipelineScope scope(node_, body_number_);
+    return differentiate_body(std::move(body), wanted_inputs_, heads_, recompute_);
+  }
+
   bool has_gradients() const {
     for (int gradient : gradient_.grad_of_input)
       if (gradient >= 0) return true;

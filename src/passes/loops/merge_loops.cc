@@ -5,7 +5,7 @@
 
 #include "passes/branches/branch_regions.h"
 #include "passes/loops/equal_states.h"
-#include "passes/register_all.h"
+#include "passes/rules.h"
 
 namespace hybridnet::passes {
 namespace {
@@ -88,7 +88,7 @@ class MergedLoop {
     };
     add(view_, 0);  // what comes from the second is not tested in it
     add(second_, num_carries_);
-    merge_equal_nodes(trial);
+    merge(trial);
     return trial.outputs()[0] == trial.outputs()[1];
   }
 
@@ -139,16 +139,12 @@ bool merge_one_pair(Graph& graph) {
   return false;
 }
 
+}  // namespace
+
 bool merge_loops(Graph& graph) {
   bool changed = false;
   while (merge_one_pair(graph)) changed = true;  // paths are looked at anew after each
   return changed;
-}
-
-}  // namespace
-
-void register_merge_loops(RewriteDatabase& db) {
-  db.pass("merge_loops", merge_loops).at(2.6).tags({"fast_run", "loop"});
 }
 
 }  // namespace hybridnet::passes

@@ -8,7 +8,7 @@
 #include "passes/attributes.h"
 #include "passes/gradient_nodes.h"
 #include "passes/loops/row_work.h"
-#include "passes/register_all.h"
+#include "passes/rules.h"
 
 namespace hybridnet::passes {
 namespace {
@@ -118,22 +118,18 @@ class PushBefore {
   Node& node_;
 };
 
-bool push_before_loops(Graph& graph) {
+}  // namespace
+
+bool push_before_loop(Graph& graph) {
   bool changed = false;
   for_each_node(graph, {ControlKind::kForeach},
                 [&](Node& node) { changed = PushBefore(graph, node).run() || changed; });
   return changed;
 }
 
-}  // namespace
-
 bool works_row_by_row(const Graph& body, const Node& node) {
   return node.op->row_wise && !node.inputs.empty() &&
          node.op->row_wise(node.params->data(), body.spec(node.inputs[0]).shape.ndim());
-}
-
-void register_push_before_loop(RewriteDatabase& db) {
-  db.pass("push_before_loop", push_before_loops).at(3.0).tags({"fast_run", "loop"});
 }
 
 }  // namespace hybridnet::passes

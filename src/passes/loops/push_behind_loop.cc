@@ -7,7 +7,7 @@
 #include "passes/attributes.h"
 #include "passes/gradient_nodes.h"
 #include "passes/loops/row_work.h"
-#include "passes/register_all.h"
+#include "passes/rules.h"
 
 namespace hybridnet::passes {
 namespace {
@@ -126,18 +126,13 @@ class PushBehind {
   Node& node_;
 };
 
-bool push_behind_loops(Graph& graph) {
+}  // namespace
+
+bool push_behind_loop(Graph& graph) {
   bool changed = false;
   for_each_node(graph, {ControlKind::kForeach},
                 [&](Node& node) { changed = PushBehind(graph, node).run() || changed; });
   return changed;
-}
-
-}  // namespace
-
-void register_push_behind_loop(RewriteDatabase& db) {
-  db.pass("push_behind_loop", push_behind_loops).at(3.2).tags({"fast_run", "loop"});
-  db.pass("push_behind_loop_joint", push_behind_loops).at(22.5).tags({"fast_run", "loop"});
 }
 
 }  // namespace hybridnet::passes

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "passes/loops/equal_states.h"
-#include "passes/register_all.h"
+#include "passes/rules.h"
 
 namespace hybridnet::passes {
 namespace {
@@ -100,7 +100,7 @@ bool share(Graph& graph, Node& node) {
   bool changed = share_slots(view, view.data);
   changed = share_slots(view, view.captured) || changed;
   changed = share_states(view, same) || changed;
-  merge_equal_nodes(view.body);  // what now reads the same slots
+  merge(view.body);  // what now reads the same slots
   changed = share_outs(view, same) || changed;
   if (!changed) return false;
   const NodePtr made = view.put_together(graph, node);
@@ -112,18 +112,13 @@ bool share(Graph& graph, Node& node) {
   return true;
 }
 
-bool share_all(Graph& graph) {
+}  // namespace
+
+bool share_loop_slots(Graph& graph) {
   bool changed = false;
   for_each_node(graph, {ControlKind::kForeach, ControlKind::kWhileLoop},
                 [&](Node& node) { changed = share(graph, node) || changed; });
   return changed;
-}
-
-}  // namespace
-
-void register_share_loop_slots(RewriteDatabase& db) {
-  db.pass("share_loop_slots", share_all).at(2.8).tags({"fast_run", "loop"});
-  db.pass("share_loop_slots_joint", share_all).at(22).tags({"fast_run", "loop"});
 }
 
 }  // namespace hybridnet::passes

@@ -12,7 +12,7 @@
 #include "graph/control/loop_view.h"
 #include "passes/gradient_nodes.h"
 #include "passes/loops/row_work.h"
-#include "passes/register_all.h"
+#include "passes/rules.h"
 
 namespace hybridnet::passes {
 namespace {
@@ -214,7 +214,9 @@ class LoopSplit {
   std::vector<NodeEntry> crossing_;
 };
 
-bool put_loops_of_rows_first(Graph& graph) {
+}  // namespace
+
+bool loops_of_rows_first(Graph& graph) {
   bool changed = false;
   for_each_node(graph, {ControlKind::kForeach}, [&](Node& node) {
     if (has_carries_and_loops(node) && rows_of(graph, node) >= 2)
@@ -234,13 +236,6 @@ bool split_loops(Graph& graph) {
     }
   });
   return changed;
-}
-
-}  // namespace
-
-void register_split_loops(RewriteDatabase& db) {
-  db.pass("loops_of_rows_first", put_loops_of_rows_first).at(2.8).tags({"fast_run", "loop"});
-  db.pass("split_loops", split_loops).at(2.9).tags({"fast_run", "loop"});
 }
 
 }  // namespace hybridnet::passes

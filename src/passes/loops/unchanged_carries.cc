@@ -4,7 +4,7 @@
 
 #include "graph/control/loop_view.h"
 #include "passes/gradient_nodes.h"
-#include "passes/register_all.h"
+#include "passes/rules.h"
 
 namespace hybridnet::passes {
 namespace {
@@ -23,6 +23,8 @@ bool has_unchanged_carry(const Node& node) {
     if (source_of(body.outputs[loop.final_carry(i)]) == body.inputs[loop.carry(i)].get()) return true;
   return false;
 }
+
+}  // namespace
 
 bool unchanged_carries(Graph& graph) {
   bool changed = false;
@@ -47,12 +49,6 @@ bool unchanged_carries(Graph& graph) {
     changed = true;
   });
   return changed;
-}
-
-}  // namespace
-
-void register_unchanged_carries(RewriteDatabase& db) {
-  db.pass("unchanged_carries", unchanged_carries).at(2.7).tags({"fast_run", "loop"});
 }
 
 }  // namespace hybridnet::passes

@@ -21,7 +21,6 @@
 namespace hybridnet {
 namespace {
 
-constexpr double kWholePipeline = 1000;
 constexpr int64_t kWorthATeamNs = 50'000;               // below, waking a team costs more than it brings
 constexpr int64_t kMostArenaBytes = int64_t{64} << 20;  // of iterations that run side by side
 constexpr int64_t kGuessedIterations = 1024;            // of loops whose trip count is known only when they run
@@ -51,7 +50,8 @@ void give_inputs_themselves(Graph& graph) {
 Ref<Plan> compile_body(const Node& node, size_t body, const LinkContext& context, const std::string& name,
                        ArenaPool& arenas, bool repeated) {
   Graph graph = body_graph(node, body, body_input_specs(node, body, context.in), context.train);
-  run_pipeline(graph, PipelineScope::current(), 0, kWholePipeline, nullptr);
+  const PipelineScope scope(node, body);
+  run_pipeline(graph, kAllStages);
   passes::renumber_axes(graph);
   give_inputs_themselves(graph);
   Plan::Options options;
@@ -223,6 +223,7 @@ class ForeachKernel final : public ControlKernel {
       slice_bytes_.push_back(context.in[k].shape[0] == 0 ? 0 : context.in[k].bytes() / context.in[k].shape[0]);
   }
 
+  std::vector<Body> bodies() const override { return {{"body", &body_.plan()}}; }
   int64_t workspace_bytes() const override { return body_.workspace_bytes(); }
   int64_t cost_ns() const override { return rows_ * (body_.plan().cost_ns() + 100); }
   int cores() const override { return independent_ ? cores_worth_having(cost_ns()) : body_.plan().cores(); }
@@ -340,6 +341,7 @@ class WhileLoopKernel final : public ControlKernel {
       if (tested[p().carry(s)]) followed_.push_back(p().carry(s));
   }
 
+  std::vector<Body> bodies() const override { return {{"condition", condition_.get()}, {"body", &body_.plan()}}; }
   int64_t workspace_bytes() const override { return body_.workspace_bytes() + 64; }
   int64_t cost_ns() const override {
     const int64_t trips = std::min(p().max_iterations.value_or(kGuessedIterations), kGuessedIterations);
@@ -415,6 +417,11 @@ class CondKernel final : public ControlKernel {
     else_ = make_branch(node, 2, context, name, arenas);
   }
 
+  std::vector<Body> bodies() const override {
+    std::vector<Body> all{{"then branch", then_.plan.get()}, {"else branch", else_.plan.get()}};
+    if (pred_) all.insert(all.begin(), {"predicate", pred_.get()});
+    return all;
+  }
   int64_t workspace_bytes() const override { return 64; }
   int64_t cost_ns() const override {
     return std::max(then_.plan->cost_ns(), else_.plan->cost_ns()) + (pred_ ? pred_->cost_ns() : 0) + 100;

@@ -9,8 +9,13 @@ namespace hybridnet {
 
 class ControlKernel : public Kernel {
  public:
-  virtual int64_t cost_ns() const = 0;  // of one run, estimated
-  virtual int cores() const = 0;        // that one run can use
+  struct Body {
+    std::string name;
+    const Plan* plan = nullptr;
+  };
+  virtual std::vector<Body> bodies() const = 0;  // for Plan::text()
+  virtual int64_t cost_ns() const = 0;           // of one run, estimated
+  virtual int cores() const = 0;                 // that one run can use
 };
 
 // In a handler of Error: throws it again, with the place in the loop or branch ("loop0, iteration 17") before the node.

@@ -38,16 +38,83 @@ TEST(Query, IsASetExpression) {
   EXPECT_THROW(Query::parse("fast_run,-"), ParamError);
 }
 
-TEST(RewriteDatabase, OrdersByPositionAndRefusesTakenNames) {
-  RewriteDatabase db;
-  db.pass("b", [](Graph&) { return false; }).at(1.0).tags({"fast_run"});
-  db.pass("a", [](Graph&) { return false; }).at(0.5).tags({"fast_run"});
-  db.pass("c", [](Graph&) { return false; }).at(0.0).tags({"fast_run", "cleanup"});
-  std::vector<std::string> names;
-  for (const Rewrite* rewrite : db.select(Query::parse("fast_run"))) names.push_back(rewrite->name);
-  EXPECT_EQ(names, (std::vector<std::string>{"c", "a", "b"}));
-  EXPECT_THROW(db.pass("a", nullptr), ParamError);
-  EXPECT_THROW(db.pass("cleanup", nullptr), ParamError);
+StageInfo described(Stage stage, bool equilibrium = false) {
+  return {.stage = stage, .name = "stage", .graph = "forward", .equilibrium = equilibrium, .what = ""};
+}
+
+Rewrite pass_row(std::string name, Stage stage, std::vector<std::string> after = {}) {
+  Rewrite row = named(std::move(name), {"fast_run"});
+  row.stage = stage;
+  row.pass = [](Graph&) { return false; };
+  row.after = std::move(after);
+  return row;
+}
+
+// The text of the error that a pipeline of these rows in two stages ends in; "" if it is one.
+std::string error_of(std::vector<Rewrite> rows, bool equilibrium = false) {
+  try {
+    Pipeline({described(Stage::kClean, equilibrium), described(Stage::kLoops)}, std::move(rows));
+    return "";
+  } catch (const ParamError& error) {
+    return error.what();
+  }
+}
+
+TEST(Pipeline, AcceptsRowsInTheOrderThatTheyAskFor) {
+  EXPECT_EQ(error_of({pass_row("a", Stage::kClean), pass_row("b", Stage::kClean, {"a"}), pass_row("c", Stage::kLoops)}),
+            "");
+}
+
+TEST(Pipeline, NamesTheRowThatIsWrongAndWhy) {
+  const auto says = [](const std::string& error, const std::string& part) {
+    EXPECT_NE(error.find(part), std::string::npos) << "'" << error << "' does not say '" << part << "'";
+  };
+  says(error_of({pass_row("a", Stage::kClean), pass_row("a", Stage::kLoops)}), "row 'a'");
+  says(error_of({pass_row("a", Stage::kClean), pass_row("fast_run", Stage::kClean)}), "taken");
+  says(error_of({pass_row("b", Stage::kClean, {"a"}), pass_row("a", Stage::kClean)}), "'a' to stand before it");
+  says(error_of({pass_row("a", Stage::kClean, {"nothing"})}), "'nothing'");
+  says(error_of({pass_row("b", Stage::kLoops), pass_row("a", Stage::kClean)}), "later stage");
+  says(error_of({pass_row("a", Stage::kLayout)}), "not described");
+  says(error_of({pass_row("a", Stage::kClean)}, true), "equilibrium");
+  Rewrite empty = pass_row("empty", Stage::kClean);
+  empty.pass = nullptr;
+  says(error_of({empty}), "local rule or a pass");
+}
+
+TEST(Pipeline, SuggestsTheNearestOfItsWords) {
+  const Pipeline table({described(Stage::kClean)}, {pass_row("merge", Stage::kClean)});
+  table.check(Query::parse("fast_run,-merge,debug"), "passes");
+  for (const auto& [text, wanted] :
+       std::vector<std::pair<const char*, const char*>>{{"fast_runs", "did you mean 'fast_run'"},
+                                                        {"fast_run,-mege", "did you mean 'merge'"},
+                                                        {"&zzzzzzzz", "graph-passes.md"}}) {
+    try {
+      table.check(Query::parse(text), "passes");
+      ADD_FAILURE() << text;
+    } catch (const ParamError& error) {
+      EXPECT_NE(std::string(error.what()).find(wanted), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST(Pipeline, OneWordSwitchesARuleOffInEveryStage) {
+  const Query query = Query::parse("fast_run,-merge");
+  for (const char* name : {"merge", "merge_joint", "merge_specialized"})
+    EXPECT_FALSE(query.accepts(pipeline().at(name))) << name;
+  EXPECT_TRUE(query.accepts(pipeline().at("merge_loops")));
+}
+
+TEST(PassReport, ListsWhatFiredWithItsBodiesAndCountsTheRest) {
+  PassReport report;
+  report.add("quick", "", 1, 5);
+  report.add("slow", "", 1, 20);
+  report.add("slow", "body of 'loop0'", 2, 20);
+  for (const char* name : {"a", "b", "c"}) report.add(name, "", 0, 1);
+  const std::string text = report.text();
+  EXPECT_LT(text.find("slow"), text.find("quick"));
+  EXPECT_NE(text.find("2 in the body of 'loop0'"), std::string::npos) << text;
+  EXPECT_NE(text.find("3 rules did not fire"), std::string::npos) << text;
+  EXPECT_EQ(text.find("    a "), std::string::npos) << text;
 }
 
 Graph tanh_of_x() {
@@ -58,7 +125,7 @@ Graph tanh_of_x() {
 Rewrite exchange(std::string name, std::string from, std::string to) {
   Rewrite rewrite = named(std::move(name), {});
   rewrite.ops = {std::move(from)};
-  rewrite.rule = [to](Graph& graph, Node& node) {
+  rewrite.local = [to](Graph& graph, Node& node) {
     const Op& op = Runtime::get().ops().at(to);
     return replace_with({graph.add(op, op.default_params, node.inputs, &node), 0});
   };
@@ -69,9 +136,10 @@ TEST(Equilibrium, ReachesTheEndOfAChainOfRules) {
   Graph graph = tanh_of_x();
   const Rewrite first = exchange("first", "tanh", "sigmoid"), second = exchange("second", "sigmoid", "relu");
   PassReport report;
-  EXPECT_TRUE(run_to_equilibrium(graph, {&first, &second}, &report));
+  const PipelineScope scope({.query = Query::parse(""), .report = &report});
+  EXPECT_TRUE(run_to_equilibrium(graph, {&first, &second}));
   EXPECT_EQ(count_ops(graph, "relu"), 1);
-  EXPECT_TRUE(report.warnings.empty());
+  EXPECT_TRUE(report.warnings().empty());
   graph.check();
 }
 
@@ -79,10 +147,11 @@ TEST(Equilibrium, StopsRulesThatUndoEachOtherAndNamesBoth) {
   Graph graph = tanh_of_x();
   const Rewrite there = exchange("there", "tanh", "sigmoid"), back = exchange("back", "sigmoid", "tanh");
   PassReport report;
-  run_to_equilibrium(graph, {&there, &back}, &report);
-  ASSERT_EQ(report.warnings.size(), 1u);
-  EXPECT_NE(report.warnings[0].find("there"), std::string::npos);
-  EXPECT_NE(report.warnings[0].find("back"), std::string::npos);
+  const PipelineScope scope({.query = Query::parse(""), .report = &report});
+  run_to_equilibrium(graph, {&there, &back});
+  ASSERT_EQ(report.warnings().size(), 1u);
+  EXPECT_NE(report.warnings()[0].find("there"), std::string::npos);
+  EXPECT_NE(report.warnings()[0].find("back"), std::string::npos);
   graph.check();
 }
 
@@ -90,15 +159,16 @@ TEST(Equilibrium, StopsARuleThatNeverEnds) {
   Graph graph = tanh_of_x();
   Rewrite grow = named("grow", {});
   grow.ops = {"tanh"};
-  grow.rule = [](Graph& g, Node& node) {
+  grow.local = [](Graph& g, Node& node) {
     const Op& relu = Runtime::get().ops().at("relu");
     const NodeEntry inner{g.add(relu, relu.default_params, {node.inputs[0]}), 0};
     return replace_with({g.add(*node.op, node.params, {inner}, &node), 0});
   };
   PassReport report;
-  run_to_equilibrium(graph, {&grow}, &report);
-  ASSERT_EQ(report.warnings.size(), 1u);
-  EXPECT_NE(report.warnings[0].find("grow"), std::string::npos);
+  const PipelineScope scope({.query = Query::parse(""), .report = &report});
+  run_to_equilibrium(graph, {&grow});
+  ASSERT_EQ(report.warnings().size(), 1u);
+  EXPECT_NE(report.warnings()[0].find("grow"), std::string::npos);
   graph.check();
 }
 
@@ -106,27 +176,29 @@ TEST(Equilibrium, ARuleThatThrowsChangesNothing) {
   Graph graph = tanh_of_x();
   const uint64_t before = graph.fingerprint();
   Rewrite bad = named("bad", {});
-  bad.rule = [](Graph& g, Node& node) -> Replacement {
+  bad.local = [](Graph& g, Node& node) -> Replacement {
     const Op& relu = Runtime::get().ops().at("relu");
     g.add(relu, relu.default_params, {node.inputs[0]});
     throw Error(ErrorKind::kError, {.message = "no"});
   };
   PassReport report;
-  run_to_equilibrium(graph, {&bad}, &report);
+  const PipelineScope scope({.query = Query::parse(""), .report = &report});
+  run_to_equilibrium(graph, {&bad});
   EXPECT_EQ(graph.fingerprint(), before);
   EXPECT_EQ(graph.num_nodes(), 2u);
-  ASSERT_EQ(report.warnings.size(), 1u);
-  EXPECT_NE(report.warnings[0].find("bad"), std::string::npos);
+  ASSERT_EQ(report.warnings().size(), 1u);
+  EXPECT_NE(report.warnings()[0].find("bad"), std::string::npos);
 }
 
 TEST(Equilibrium, RefusesNothingForAnOutputThatIsRead) {
   Graph graph = tanh_of_x();
   Rewrite bad = named("nothing", {});
-  bad.rule = [](Graph&, Node&) { return Replacement{{NodeEntry{}}, {}, {}}; };
+  bad.local = [](Graph&, Node&) { return Replacement{{NodeEntry{}}, {}, {}}; };
   PassReport report;
-  run_to_equilibrium(graph, {&bad}, &report);
+  const PipelineScope scope({.query = Query::parse(""), .report = &report});
+  run_to_equilibrium(graph, {&bad});
   EXPECT_EQ(count_ops(graph, "tanh"), 1);
-  EXPECT_EQ(report.warnings.size(), 1u);
+  EXPECT_EQ(report.warnings().size(), 1u);
 }
 
 TEST(Equilibrium, VisitsOnlyWhatARuleTracks) {
@@ -135,11 +207,11 @@ TEST(Equilibrium, VisitsOnlyWhatARuleTracks) {
   Rewrite watch = named("watch", {});
   watch.ops = {"sigmoid"};
   std::vector<std::string> seen;
-  watch.rule = [&](Graph&, Node& node) {
+  watch.local = [&](Graph&, Node& node) {
     seen.push_back(node.op->name);
     return no_change();
   };
-  run_to_equilibrium(graph, {&watch}, nullptr);
+  run_to_equilibrium(graph, {&watch});
   EXPECT_EQ(seen, (std::vector<std::string>{"sigmoid"}));
 }
 

@@ -22,9 +22,7 @@ struct Net {
 };
 
 void choose(Graph& graph) {
-  const Rewrite* rewrite = rewrite_database().find("channels_last");
-  ASSERT_NE(rewrite, nullptr);
-  rewrite->pass(graph);
+  run_rewrite(graph, pipeline().at("channels_last"));
   graph.check();
   for (const NodeEntry& output : graph.outputs()) EXPECT_EQ(graph.format(output), Format::kPlain);
 }
@@ -156,8 +154,7 @@ Graph large_chain(Net& net, const char* kernel, const char* pad) {
   }
   Graph graph = net.graph({e});
   choose(graph);
-  const Rewrite* rewrite = rewrite_database().find("winograd");
-  run_to_equilibrium(graph, {rewrite}, nullptr);
+  run_rewrite(graph, pipeline().at("winograd"));
   graph.check();
   return graph;
 }
@@ -180,7 +177,7 @@ TEST(UseWinograd, LeavesPlainImages) {
   const NodeEntry x = net.input("x", {2, 64, 24, 24}), w = net.input("w", {64, 64, 3, 3});
   Graph graph =
       net.graph({use("Convolution", {x, w}, {{"kernel", "(3, 3)"}, {"num_filter", "64"}, {"no_bias", "True"}})});
-  run_to_equilibrium(graph, {rewrite_database().find("winograd")}, nullptr);
+  run_rewrite(graph, pipeline().at("winograd"));
   EXPECT_EQ(count_ops(graph, "Convolution"), 1);
 }
 

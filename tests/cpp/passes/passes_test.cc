@@ -5,13 +5,7 @@ namespace hybridnet::graph_testing {
 namespace {
 
 void run_only(Graph& graph, const std::string& name) {
-  const Rewrite* rewrite = rewrite_database().find(name);
-  ASSERT_NE(rewrite, nullptr) << name;
-  if (rewrite->rule) {
-    run_to_equilibrium(graph, {rewrite}, nullptr);
-  } else {
-    rewrite->pass(graph);
-  }
+  run_rewrite(graph, pipeline().at(name));
   graph.check();
 }
 
@@ -156,7 +150,7 @@ TEST(FoldConstants, LeavesWhatNobodyReads) {
   Graph graph = make_graph({x}, {float32({4})}, {use("tanh", {x})});
   const Op& zeros = Runtime::get().ops().at("_zeros");
   graph.add(zeros, parse_params(zeros, {{"shape", "(3, 4)"}}, 0), {});
-  EXPECT_FALSE(rewrite_database().find("fold_constants")->pass(graph));
+  EXPECT_FALSE(run_rewrite(graph, pipeline().at("fold_constants")));
   EXPECT_EQ(graph.remove_unused(), 1);
 }
 

@@ -9,9 +9,7 @@ namespace {
 
 void run_rules(Graph& graph, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
-    const Rewrite* rewrite = rewrite_database().find(name);
-    ASSERT_NE(rewrite, nullptr) << name;
-    run_to_equilibrium(graph, {rewrite}, nullptr);
+    run_rewrite(graph, pipeline().at(name));
     graph.check();
   }
 }

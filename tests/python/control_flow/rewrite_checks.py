@@ -58,7 +58,7 @@ def runs(function, arrays, order=0, passes="fast_run,-fusion"):
 
 
 def lines_of(block):
-    return block._cached_op.plan_text().split("backward:")[0].splitlines()
+    return block._cached_op.graph_text().split("backward:")[0].splitlines()
 
 
 def loops_of(block, kind="_foreach"):

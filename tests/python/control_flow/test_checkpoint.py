@@ -238,7 +238,7 @@ def test_what_a_policy_keeps_is_not_computed_again():
         r = np.random.default_rng(0)
         arrays = r.normal(size=(5, 2, 3)) / 9, r.normal(size=(3, 3)), r.normal(size=(2, 3))
         _, block = gradients(lambda *a: function(*a, checkpoint=policy), arrays)
-        return block._cached_op.plan_text().count("FullyConnected")
+        return block._cached_op.graph_text().count("FullyConnected")
 
     assert products(lambda node: False) == products(is_product) + 1
 

@@ -23,11 +23,17 @@ def total(counts):
 
 def times_fired(block, name):
     """How often a pass changed the graph around all bodies."""
+    count, inside = 0, False
     for line in block.pass_report().splitlines():
         words = line.split()
-        if words[:2] == [name, "fired"]:
-            return int(words[2])
-    return 0
+        if words[1:2] == ["fired"]:
+            inside = words[0] == name
+            count += int(words[2]) if inside else 0
+        elif inside and words[1:3] == ["in", "the"]:
+            count -= int(words[0])
+        else:
+            inside = False
+    return count
 
 
 def fired(function, arrays):

@@ -122,7 +122,7 @@ def test_results_and_gradients_stay(name):
         np.testing.assert_allclose(one, two, rtol=1e-3, atol=1e-4)
     with mx.autograd.predict_mode():
         block(*arrays)[0].wait_to_read()
-    outside = [line for line in block._cached_op.plan_text().splitlines() if line.startswith("%")]
+    outside = [line for line in block._cached_op.graph_text().splitlines() if line.startswith("%")]
     assert any(moved in line or moved.lower() in line for line in outside)
 
 
@@ -131,7 +131,7 @@ def test_work_on_states_stays_inside():
     block = Block(lambda x, s: foreach(lambda d, h: (d, layer(h + d)), x, s), layer)
     block.hybridize()
     block(normal(4, 2, 3), normal(2, 3))[0].wait_to_read()
-    lines = block._cached_op.plan_text().splitlines()
+    lines = block._cached_op.graph_text().splitlines()
     assert not any("FullyConnected" in line for line in lines if line.startswith("%"))
     assert any("FullyConnected" in line or "fully_connected" in line for line in lines if line.startswith(" "))
 
@@ -184,7 +184,7 @@ def test_work_on_captured_values_is_done_once():
     np.testing.assert_allclose(
         arrays[2].grad.asnumpy(), (before * x).sum(axis=0) * np.cos(np.exp(w)) * np.exp(w), rtol=1e-3
     )
-    lines = block._cached_op.plan_text().splitlines()
+    lines = block._cached_op.graph_text().splitlines()
     assert not any("exp(" in line or "sin(" in line for line in lines if line.startswith(" "))
     kept = int(block._cached_op.summary().split("kept for backward ")[1].split(" bytes")[0])
     assert kept <= 4 * x.nbytes + 4 * 64

@@ -99,5 +99,5 @@ def test_a_branch_takes_its_upstream_products_with_it_in_both_directions():
             want = ones @ (one @ one).T + one.T @ ones @ one.T + (one @ one).T @ ones
         np.testing.assert_allclose((a if taken else b).grad.asnumpy(), want, rtol=1e-4, atol=1e-5)
         assert not (b if taken else a).grad.asnumpy().any()
-    outside = [line for line in block._cached_op.plan_text().splitlines() if line.startswith("%") and "dot(" in line]
+    outside = [line for line in block._cached_op.graph_text().splitlines() if line.startswith("%") and "dot(" in line]
     assert outside == []

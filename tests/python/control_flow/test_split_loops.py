@@ -131,7 +131,7 @@ def trained(step, passes=None, order=1, count=5, **options):
 
 
 def loops_of(net):
-    text = net._cached_op.plan_text().split("backward:")[0]
+    text = net._cached_op.graph_text().split("backward:")[0]
     return len(re.findall(r"^%\d+ = _foreach", text, re.MULTILINE))
 
 
@@ -179,7 +179,7 @@ def test_weights_of_stacked_layers_meet_all_iterations_at_once():
     args = [nd.ones((6, 2, WIDTH)), nd.ones((2, WIDTH)), nd.ones((2, WIDTH))]
     with mx.autograd.record():
         net(*args).backward()
-    inside = [line for line in net._cached_op.plan_text().splitlines() if line.startswith("    ")]
+    inside = [line for line in net._cached_op.graph_text().splitlines() if line.startswith("    ")]
     products = [line for line in inside if " = FullyConnected(" in line or " = dot(" in line]
     assert len(products) == 4  # per layer one with the state, forwards and backwards
 

@@ -442,7 +442,7 @@ class TestUnreadOutputs:
         block = Block(self.FUNCTIONS["foreach state"])
         block.hybridize()
         block(rows())
-        text = block._cached_op.plan_text()
+        text = block._cached_op.graph_text()
         assert "num_carry=1" in text
         assert "body(" in text and "elemwise_add" in text
 

@@ -65,7 +65,7 @@ def test_the_operator_is_one_instruction_between_fused_stacks_and_linked_once(rn
         found = net(x)
     np.testing.assert_allclose(found.asnumpy(), expected, rtol=1e-5, atol=1e-6)
     assert len(linked) == len(CREATED) == net._cached_op.num_plans == 1
-    text = net._cached_op.plan_text()
+    text = net._cached_op.graph_text()
     assert text.count("Custom(") == 1
     assert text.count("_fused_fully_connected(") == text.count("FullyConnected(") == 2, text  # relu within the product
     assert "Activation(" not in text, text
@@ -89,7 +89,7 @@ def test_the_gradient_is_an_instruction_of_the_backward_plan(rng):
         assert np.abs(one).max() > 0
         np.testing.assert_allclose(two, one, rtol=1e-4, atol=1e-6)
     assert net._cached_op.num_plans == 1
-    assert "_backward_Custom(" in net._cached_op.plan_text().split("backward:")[1]
+    assert "_backward_Custom(" in net._cached_op.graph_text().split("backward:")[1]
 
 
 def recorded(net, values, factor):

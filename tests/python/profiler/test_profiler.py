@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 
 import hybridnet as mx
 import pytest
@@ -112,6 +113,26 @@ def test_a_trace_names_nodes(profile):
     events = json.loads(profile.read_text())["traceEvents"]
     nodes = [e["args"]["node"] for e in events if e["name"] == "sin"]
     assert nodes == ["net_sin0", "net_sin0"]
+
+
+def test_events_have_threads_shapes_and_blocks_and_compiling_is_one(profile):
+    net = gluon.nn.Dense(3, in_units=4, activation="tanh")
+    net.initialize()
+    net.hybridize()
+    x = mx.nd.ones((2, 4))
+    profiler.start()
+    net(x).wait_to_read()
+    net(x).wait_to_read()
+    mx.nd.dot(x, x.T).wait_to_read()
+    profiler.dump()
+    events = json.loads(profile.read_text())["traceEvents"]
+    assert [e["name"] for e in events if e["cat"] == "compile"] == [net.name]
+    layers = [e for e in events if e["args"].get("block") and e["cat"] == "operator"]
+    assert len(layers) == 2
+    assert layers[0]["args"]["inputs"] == "float32(2, 4), float32(3, 4), float32(3,)"
+    products = [e for e in events if e["name"] == "dot"]
+    assert [e["args"] for e in products] == [{"inputs": "float32(2, 4), float32(4, 2)"}]
+    assert products[0]["tid"] == threading.get_native_id()
 
 
 def test_dump_is_a_trace(profile):

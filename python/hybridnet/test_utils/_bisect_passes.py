@@ -1,0 +1,101 @@
+"""Which rewrite of the pipeline changes the result of a network."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import _core, autograd, random
+from ..errors import TypeError as HybridNetTypeError
+
+if TYPE_CHECKING:
+    from ..gluon.block import HybridBlock
+    from ..ndarray import NDArray
+
+__all__ = ["bisect_passes"]
+
+
+def bisect_passes(
+    net: HybridBlock, *inputs: NDArray, train: bool = False, rtol: float = 1e-3, atol: float = 1e-5, seed: int = 0
+) -> str | None:
+    """Name of the first rewrite that changes what net gives for these inputs; None if none does.
+
+    The pipeline is cut off behind one rewrite after another, and each result is compared with that of the graph as it
+    was traced. The name can be given to ``hybridize(passes="fast_run,-NAME")``; docs/graph-passes.md says what the
+    rewrite does. The plans, parameters and states of net stay as they are.
+
+    Parameters
+    ----------
+    net : HybridBlock
+        With initialized parameters, or such that a call initializes them.
+    inputs : NDArray
+        Arguments of a call of net.
+    train : bool, default False
+        Whether net runs in training mode, and gradients of inputs and parameters are compared, too.
+    rtol, atol : float
+        How far a value may be from the reference: ``atol + rtol * largest value of that array``.
+    seed : int, default 0
+        Of the random draws, the same for all runs.
+
+    Raises TypeError if net is no HybridBlock.
+    """
+    if not hasattr(net, "_find_graph"):
+        raise HybridNetTypeError("bisect_passes: net", expected="a HybridBlock", given=type(net).__name__)
+    graph, arrays = _traced(net, inputs, train)
+    names = [row["name"] for row in _core.pipeline_rows() if "none" not in row["tags"]]  # what linking needs stays
+    base = net._flags.get("passes") or "fast_run"
+
+    def run(kept: int) -> tuple[list[Any], list[str]]:
+        passes = ",".join([base, *(f"-{name}" for name in names[kept:])])
+        return _run(_core.CachedOp(graph.outputs, name=net.name, passes=passes), arrays, train, seed)
+
+    reference, _ = run(0)
+    result, fired = run(len(names))
+    if _agree(result, reference, rtol, atol):
+        return None
+    for kept, name in enumerate(names, 1):
+        if name in fired and not _agree(run(kept)[0], reference, rtol, atol):
+            return name
+    return None
+
+
+def _traced(net: HybridBlock, inputs: tuple[NDArray, ...], train: bool) -> tuple[Any, list[NDArray]]:
+    """The graph of a call, and copies of what it reads, in its order."""
+    from ..gluon._hybrid_block import flatten_arguments
+
+    flat: list[Any] = []
+    key = flatten_arguments(inputs, flat)
+    with autograd.pause(train_mode=train):
+        graph = net._find_graph(key, flat)
+    values = graph.pick([*flat, *graph.arrays(flat[0]), *graph.constants])
+    return graph, [value.copy() for value in values]
+
+
+def _run(op: Any, arrays: list[NDArray], train: bool, seed: int) -> tuple[list[Any], list[str]]:
+    """Results, with train gradients too, and the rewrites that fired."""
+    copies = [array.copy() for array in arrays]  # training changes states
+    random.seed(seed)
+    if not train:
+        with autograd.pause(train_mode=False):
+            outputs = op(*copies)
+        outputs = outputs if isinstance(outputs, list) else [outputs]
+        return [output.asnumpy() for output in outputs], op.fired_rewrites()
+    wanted = [copy for copy in copies if np.issubdtype(copy.dtype, np.floating)]
+    for copy in wanted:
+        copy.attach_grad()
+    with autograd.record():
+        outputs = op(*copies)
+        outputs = outputs if isinstance(outputs, list) else [outputs]
+    autograd.backward([output for output in outputs if np.issubdtype(output.dtype, np.floating)])
+    return [array.asnumpy() for array in [*outputs, *(copy.grad for copy in wanted)]], op.fired_rewrites()
+
+
+def _agree(result: list[Any], reference: list[Any], rtol: float, atol: float) -> bool:
+    """Whether all arrays are equal within the tolerance, which grows with the largest finite value of an array."""
+    for got, want in zip(result, reference, strict=True):
+        got, want = got.astype("float64"), want.astype("float64")
+        largest = np.max(np.abs(want), where=np.isfinite(want), initial=0.0)
+        if not np.allclose(got, want, rtol=0.0, atol=atol + rtol * largest, equal_nan=True):
+            return False
+    return True

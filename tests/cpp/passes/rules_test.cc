@@ -1,0 +1,411 @@
+// Every rule of the pipeline: a graph on which it fires and one on which it must not. A rule without both fails here.
+#include <functional>
+#include <map>
+
+#include "passes/control_graphs.h"
+
+namespace hybridnet::graph_testing {
+namespace {
+
+struct Example {
+  std::function<Graph()> fires, must_not_fire;
+};
+
+const TensorSpec kVector = float32({4}), kRows = float32({5, 2, 4}), kState = float32({2, 4}),
+                 kWeight = float32({4, 4});
+const TextAttrs kFour{{"num_hidden", "4"}, {"no_bias", "True"}};
+
+Graph of_x(const std::function<NodeEntry(const NodeEntry&)>& make, const TensorSpec& spec = kVector) {
+  const NodeEntry x = var("x");
+  return make_graph({x}, {spec}, {make(x)});
+}
+
+NodeEntry scaled(const NodeEntry& x, const char* scalar) { return use("_mul_scalar", {x}, {{"scalar", scalar}}); }
+NodeEntry transposed(const NodeEntry& x, const char* axes) { return use("transpose", {x}, {{"axes", axes}}); }
+NodeEntry reshaped(const NodeEntry& x, const char* shape) { return use("Reshape", {x}, {{"shape", shape}}); }
+
+// ---- layers
+struct Layers {
+  std::vector<NodeEntry> inputs;
+  std::vector<TensorSpec> specs;
+  NodeEntry input(const std::string& name, const TensorSpec& spec) {
+    inputs.push_back(var(name));
+    specs.push_back(spec);
+    return inputs.back();
+  }
+  NodeEntry convolution(const NodeEntry& x, const std::string& name, const char* filters, const TensorSpec& weight) {
+    return use("Convolution", {x, input(name, weight)},
+               {{"kernel", "(3, 3)"}, {"num_filter", filters}, {"pad", "(1, 1)"}, {"no_bias", "True"}});
+  }
+  NodeEntry norm(const NodeEntry& x) {
+    const TensorSpec four = float32({4});
+    return use("BatchNorm",
+               {x, input("gamma", four), input("beta", four), input("mean", four), input("variance", four)});
+  }
+  Graph graph(const NodeEntry& output, bool train = false) const { return make_graph(inputs, specs, {output}, train); }
+};
+
+NodeEntry small_convolution(Layers& layers) {
+  return layers.convolution(layers.input("x", float32({2, 4, 5, 5})), "w", "4", float32({4, 4, 3, 3}));
+}
+
+Graph activation_behind_layer(const char* op) {
+  Layers layers;
+  return layers.graph(use(op, {small_convolution(layers)}));
+}
+
+Graph layer_plus(const char* op, const TensorSpec& addend, bool activation) {
+  Layers layers;
+  const NodeEntry layer = small_convolution(layers);
+  NodeEntry sum = use(op, {layer, layers.input("r", addend)});
+  if (activation) sum = use("relu", {sum});
+  return layers.graph(sum);
+}
+
+Graph norm_and(const char* act_type) {
+  Layers layers;
+  const NodeEntry x = layers.input("x", float32({2, 4, 5, 5}));
+  return layers.graph(use("Activation", {layers.norm(x)}, {{"act_type", act_type}}), true);
+}
+
+Graph norm_behind_layer(bool train) {
+  Layers layers;
+  return layers.graph(layers.norm(small_convolution(layers)), train);
+}
+
+Graph chain_of_convolutions(int length) {
+  Layers layers;
+  NodeEntry e = layers.input("x", float32({2, 16, 12, 12}));
+  for (int i = 0; i < length; ++i)
+    e = use("relu", {layers.convolution(e, "w" + std::to_string(i), "16", float32({16, 16, 3, 3}))});
+  return layers.graph(e);
+}
+
+Graph large_convolutions(bool channels_last) {
+  Layers layers;
+  NodeEntry e = layers.input("x", float32({2, 64, 24, 24}));
+  for (int i = 0; i < 2; ++i) e = layers.convolution(e, "w" + std::to_string(i), "64", float32({64, 64, 3, 3}));
+  Graph graph = layers.graph(e);
+  if (channels_last) run_rewrite(graph, pipeline().at("channels_last"));
+  return graph;
+}
+
+// After fuse_addend: what fuse_activation_of_sum finds.
+Graph after_fuse_addend(Graph graph) {
+  run_rewrite(graph, pipeline().at("fuse_addend"));
+  return graph;
+}
+
+// ---- loops
+FileGraph rows_and_state() { return FileGraph().input("x", kRows).input("h", kState).input("w", kWeight); }
+using Attrs = std::vector<std::pair<std::string, std::string>>;
+const Attrs kFile4{{"num_hidden", "4"}, {"no_bias", "True"}};
+
+// h = body(x[t], h, w); outputs: the stacked rows of the body, if it has any, and the last h, as `outputs` says.
+Graph loop(const FileGraph& body, size_t num_out, std::vector<std::string> outputs, bool train = false) {
+  FileGraph graph = rows_and_state();
+  add_foreach(graph, "loop", {{"x", "d"}}, {{"h", "s"}}, {{"w", "v"}}, num_out, body);
+  return graph.outputs(std::move(outputs)).graph(train);
+}
+
+FileGraph body_inputs() { return FileGraph().input("d").input("s").input("v"); }
+
+// The state alone goes through a product with w.
+FileGraph plain_step() {
+  return body_inputs()
+      .node("FullyConnected", "p", {"s", "v"}, kFile4)
+      .node("elemwise_add", "n", {"d", "p"})
+      .outputs({"n", "n"});
+}
+
+// ... and so does the row: that product needs no loop.
+FileGraph step_with_product_of_rows() {
+  return body_inputs()
+      .node("FullyConnected", "q", {"d", "v"}, kFile4)
+      .node("FullyConnected", "p", {"s", "v"}, kFile4)
+      .node("elemwise_add", "n", {"q", "p"})
+      .outputs({"n", "n"});
+}
+
+// The state goes on as it came.
+FileGraph step_that_keeps_the_state() {
+  return body_inputs()
+      .node("FullyConnected", "p", {"s", "v"}, kFile4)
+      .node("elemwise_add", "n", {"d", "p"})
+      .node("_copy", "same", {"s"})
+      .outputs({"n", "same"});
+}
+
+// What leaves the loop is a product of the state.
+FileGraph step_with_product_of_results() {
+  return body_inputs()
+      .node("elemwise_add", "n", {"d", "s"})
+      .node("FullyConnected", "y", {"n", "v"}, kFile4)
+      .outputs({"y", "n"});
+}
+
+Graph two_loops(bool same_data) {
+  FileGraph graph = FileGraph().input("x", kRows).input("z", kRows).input("h", kState);
+  const FileGraph body = FileGraph().input("d").input("s").node("elemwise_add", "n", {"d", "s"}).outputs({"n"});
+  const FileGraph other = FileGraph().input("d").input("s").node("elemwise_sub", "n", {"d", "s"}).outputs({"n"});
+  add_foreach(graph, "a", {{"x", "d"}}, {{"h", "s"}}, {}, 0, body);
+  add_foreach(graph, "b", {{same_data ? "x" : "z", "d"}}, {{"h", "s"}}, {}, 0, other);
+  return graph.node("elemwise_add", "both", {"a", "b"}).outputs({"both"}).graph();
+}
+
+Graph loop_over_two(bool same_data) {
+  FileGraph graph = FileGraph().input("x", kRows).input("z", kRows).input("h", kState);
+  const FileGraph body = FileGraph()
+                             .input("d")
+                             .input("e")
+                             .input("s")
+                             .node("elemwise_mul", "m", {"d", "e"})
+                             .node("elemwise_add", "n", {"m", "s"})
+                             .outputs({"n"});
+  add_foreach(graph, "a", {{"x", "d"}, {same_data ? "x" : "z", "e"}}, {{"h", "s"}}, {}, 0, body);
+  return graph.outputs({"a"}).graph();
+}
+
+// Two layers with a state each; in one loop, or the second without a product of the first one's result.
+Graph stacked_layers(bool train) {
+  FileGraph graph = FileGraph().input("x", kRows).input("h", kState).input("g", kState).input("w", kWeight);
+  const FileGraph body = FileGraph()
+                             .input("d")
+                             .input("s")
+                             .input("t")
+                             .input("v")
+                             .node("FullyConnected", "a", {"s", "v"}, kFile4)
+                             .node("elemwise_add", "b", {"d", "a"})
+                             .node("tanh", "first", {"b"})
+                             .node("FullyConnected", "c", {"first", "v"}, kFile4)
+                             .node("FullyConnected", "e", {"t", "v"}, kFile4)
+                             .node("elemwise_add", "f", {"c", "e"})
+                             .node("tanh", "second", {"f"})
+                             .outputs({"second", "first", "second"});
+  add_foreach(graph, "loop", {{"x", "d"}}, {{"h", "s"}, {"g", "t"}}, {{"w", "v"}}, 1, body);
+  return graph.outputs({"loop.0", "loop.1", "loop.2"}).graph(train);
+}
+
+// A loop over the rows of each row, whose sum is added to the state; it reads the state itself, too, or not.
+Graph loop_in_loop(bool inner_reads_state) {
+  FileGraph graph = FileGraph().input("x", kRows).input("h", kVector).input("z", kVector);
+  const FileGraph inner = FileGraph().input("r").input("a").node("elemwise_add", "n", {"r", "a"}).outputs({"n"});
+  FileGraph body = FileGraph().input("d").input("s");
+  if (!inner_reads_state) body.input("z");
+  add_foreach(body, "inner", {{"d", "r"}}, {{inner_reads_state ? "s" : "z", "a"}}, {}, 0, inner);
+  body.node("elemwise_add", "next", {"inner", "s"}).outputs({"next"});
+  std::vector<Slot> captured;
+  if (!inner_reads_state) captured.push_back({"z", "z"});
+  add_foreach(graph, "loop", {{"x", "d"}}, {{"h", "s"}}, captured, 0, body);
+  return graph.outputs({"loop"}).graph();
+}
+
+Graph rows_of_loop(const char* begin) {
+  FileGraph graph = rows_and_state();
+  add_foreach(graph, "loop", {{"x", "d"}}, {{"h", "s"}}, {{"w", "v"}}, 1, plain_step());
+  return graph.node("slice_axis", "last", {"loop.0"}, {{"axis", "0"}, {"begin", begin}, {"end", "None"}})
+      .outputs({"last", "loop.1"})
+      .graph();
+}
+
+// ---- branches
+FileGraph sum_is_positive() {
+  return FileGraph()
+      .input("x")
+      .node("sum", "total", {"x"})
+      .node("_greater_scalar", "p", {"total"}, {{"scalar", "0"}})
+      .outputs({"p"});
+}
+
+// Both branches begin with the product of x and w, or only one of them.
+Graph branches(bool common) {
+  FileGraph graph = FileGraph().input("x", kWeight).input("w", kWeight);
+  const auto branch = [](const char* op, const char* factor) {
+    return FileGraph()
+        .input("x")
+        .input("w")
+        .node(op, "m", {"x", "w"})
+        .node("_mul_scalar", "y", {"m"}, {{"scalar", factor}})
+        .outputs({"y"});
+  };
+  add_cond(graph, "choice", {"x", "w"}, sum_is_positive(), branch("dot", "2"),
+           branch(common ? "dot" : "elemwise_mul", "3"));
+  return graph.outputs({"choice"}).graph();
+}
+
+// exp(w) in front of a cond, read by one branch or by both.
+Graph work_for_branches(bool one) {
+  FileGraph graph = FileGraph().input("x", kVector).input("w", kVector).node("exp", "e", {"w"});
+  const FileGraph reads = FileGraph().input("x").input("e").node("elemwise_add", "y", {"x", "e"}).outputs({"y"});
+  const FileGraph other = FileGraph().input("x").node("relu", "y", {"x"}).outputs({"y"});
+  add_cond(graph, "choice", {"x", "e"}, sum_is_positive(), reads, one ? other : reads);
+  return graph.outputs({"choice"}).graph();
+}
+
+// One entry per rule; a row with another function than the first of its rule has one under its own name.
+const std::map<std::string, Example>& examples() {
+  static const std::map<std::string, Example> all{
+      {"merge",
+       {[] { return of_x([](auto& x) {
+               return use("elemwise_mul", {use("tanh", {x}), use("tanh", {x})});
+             }); },
+        [] { return of_x([](auto& x) {
+               return use("elemwise_mul", {use("tanh", {x}), use("relu", {x})});
+             }); }}},
+      {"remove_unused",
+       {[] {
+          Graph graph = of_x([](auto& x) { return use("tanh", {x}); });
+          const Op& relu = Runtime::get().ops().at("relu");
+          graph.add(relu, relu.default_params, {{graph.inputs()[0], 0}});
+          return graph;
+        },
+        [] { return of_x([](auto& x) { return use("tanh", {x}); }); }}},
+      {"trim_control",
+       {[] { return loop(plain_step(), 1, {"loop.1"}); },
+        [] {
+          return loop(plain_step(), 1, {"loop.0", "loop.1"});
+        }}},
+      {"drop_identity",
+       {[] { return of_x([](auto& x) { return use("tanh", {use("identity", {x})}); }); },
+        [] { return of_x([](auto& x) { return use("tanh", {use("BlockGrad", {x})}); }); }}},
+      {"drop_identity_joint",
+       {[] { return of_x([](auto& x) { return use("tanh", {use("BlockGrad", {x})}); }); },
+        [] { return of_x([](auto& x) { return use("BlockGrad", {x}); }); }}},
+      {"drop_trivial_view",
+       {[] { return of_x([](auto& x) { return use("tanh", {reshaped(x, "(4,)")}); }); },
+        [] { return of_x([](auto& x) { return use("tanh", {reshaped(x, "(2, 2)")}); }); }}},
+      {"neutral_scalar",
+       {[] { return of_x([](auto& x) { return use("tanh", {scaled(x, "1")}); }); },
+        [] { return of_x([](auto& x) { return use("tanh", {scaled(x, "0")}); }); }}},
+      {"neutral_term",
+       {[] { return of_x([](auto& x) {
+               return use("tanh", {use("elemwise_add", {x, use("zeros_like", {x})})});
+             }); },
+        [] { return of_x([](auto& x) {
+               return use("tanh", {use("elemwise_sub", {use("zeros_like", {x}), x})});
+             }); }}},
+      {"shorten_views",
+       {[] {
+          return of_x([](auto& x) { return use("relu", {reshaped(reshaped(use("tanh", {x}), "(2, 2)"), "(4,)")}); });
+        },
+        [] {
+          return of_x([](auto& x) { return use("relu", {reshaped(reshaped(use("tanh", {x}), "(2, 2)"), "(4, 1)")}); });
+        }}},
+      {"join_transposes",
+       {[] {
+          return of_x([](auto& x) { return use("relu", {transposed(transposed(x, "(1, 0, 2)"), "(0, 2, 1)")}); },
+                      kRows);
+        },
+        [] { return of_x([](auto& x) { return use("relu", {transposed(x, "(1, 0, 2)")}); }, kRows); }}},
+      {"plain_leaky_relu",
+       {[] { return of_x([](auto& x) {
+               return use("LeakyReLU", {x}, {{"act_type", "leaky"}});
+             }); },
+        [] { return of_x([](auto& x) {
+               return use("LeakyReLU", {x}, {{"act_type", "rrelu"}});
+             }); }}},
+      {"merge_loops", {[] { return two_loops(true); }, [] { return two_loops(false); }}},
+      {"unchanged_carries",
+       {[] {
+          return loop(step_that_keeps_the_state(), 1, {"loop.0", "loop.1"});
+        },
+        [] {
+          return loop(plain_step(), 1, {"loop.0", "loop.1"});
+        }}},
+      {"share_loop_slots", {[] { return loop_over_two(true); }, [] { return loop_over_two(false); }}},
+      {"loops_of_rows_first", {[] { return loop_in_loop(false); }, [] { return loop_in_loop(true); }}},
+      {"split_loops", {[] { return stacked_layers(true); }, [] { return stacked_layers(false); }}},
+      {"push_before_loop",
+       {[] {
+          return loop(step_with_product_of_rows(), 1, {"loop.0", "loop.1"});
+        },
+        [] {
+          return loop(plain_step(), 1, {"loop.0", "loop.1"});
+        }}},
+      {"push_behind_loop",
+       {[] {
+          return loop(step_with_product_of_results(), 1, {"loop.0", "loop.1"});
+        },
+        [] {
+          return loop(plain_step(), 1, {"loop.0", "loop.1"});
+        }}},
+      {"keep_last_rows", {[] { return rows_of_loop("-1"); }, [] { return rows_of_loop("0"); }}},
+      {"cond_hoist_common", {[] { return branches(true); }, [] { return branches(false); }}},
+      {"cond_sink", {[] { return work_for_branches(true); }, [] { return work_for_branches(false); }}},
+      {"fold_constants",
+       {[] { return of_x([](auto& x) {
+               return use("elemwise_mul", {x, use("_ones", {}, {{"shape", "(4,)"}})});
+             }); },
+        [] {
+          return of_x([](auto& x) {
+            return use("elemwise_mul", {x, use("_random_uniform", {}, {{"shape", "(4,)"}})});
+          });
+        }}},
+      {"channels_last", {[] { return chain_of_convolutions(4); }, [] { return chain_of_convolutions(0); }}},
+      {"batch_norm_relu", {[] { return norm_and("relu"); }, [] { return norm_and("tanh"); }}},
+      {"conv_bn_fold", {[] { return norm_behind_layer(false); }, [] { return norm_behind_layer(true); }}},
+      {"fuse_activation",
+       {[] { return activation_behind_layer("relu"); }, [] { return activation_behind_layer("square"); }}},
+      {"fuse_addend",
+       {[] {
+          return layer_plus("elemwise_add", float32({2, 4, 5, 5}), false);
+        },
+        [] {
+          return layer_plus("broadcast_add", float32({1, 4, 1, 1}), false);
+        }}},
+      {"fuse_activation_of_sum",
+       {[] {
+          return after_fuse_addend(layer_plus("elemwise_add", float32({2, 4, 5, 5}), true));
+        },
+        [] {
+          return after_fuse_addend(layer_plus("broadcast_add", float32({1, 4, 1, 1}), true));
+        }}},
+      {"winograd", {[] { return large_convolutions(true); }, [] { return large_convolutions(false); }}},
+      {"fuse_elementwise",
+       {[] { return of_x([](auto& x) { return use("tanh", {use("sigmoid", {x})}); }); },
+        [] { return of_x([](auto& x) { return use("softmax", {use("sigmoid", {x})}); }); }}},
+  };
+  return all;
+}
+
+const Example* example_of(const Rewrite& row) {
+  const auto own = examples().find(row.name);
+  const auto found = own != examples().end() ? own : examples().find(row.rule);
+  return found == examples().end() ? nullptr : &found->second;
+}
+
+TEST(Rules, EachHasAGraphOnWhichItFires) {
+  for (const Rewrite& row : pipeline().rows()) {
+    const Example* example = example_of(row);
+    ASSERT_NE(example, nullptr) << row.name << " has no example: add one to examples() in this file";
+    Graph graph = example->fires();
+    const std::string before = graph.text();
+    EXPECT_TRUE(run_rewrite(graph, row)) << row.name << " did not fire on\n" << before;
+    graph.check();
+  }
+}
+
+TEST(Rules, EachHasAGraphThatItMustLeave) {
+  for (const Rewrite& row : pipeline().rows()) {
+    const Example* example = example_of(row);
+    ASSERT_NE(example, nullptr) << row.name << " has no example: add one to examples() in this file";
+    Graph graph = example->must_not_fire();
+    const std::string before = graph.text();
+    const uint64_t structure = graph.fingerprint();
+    EXPECT_FALSE(run_rewrite(graph, row)) << row.name << " fired on\n" << before;
+    EXPECT_EQ(graph.fingerprint(), structure) << row.name << " changed\n" << before;
+    graph.check();
+  }
+}
+
+TEST(Rules, NoExampleIsLeftOver) {
+  for (const auto& [name, example] : examples()) {
+    const auto& rows = pipeline().rows();
+    EXPECT_TRUE(std::any_of(rows.begin(), rows.end(), [&, &rule = name](const Rewrite& row) {
+      return row.name == rule || row.rule == rule;
+    })) << name;
+  }
+}
+
+}  // namespace
+}  // namespace hybridnet::graph_testing

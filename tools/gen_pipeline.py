@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Writes the tables of rewrites in docs/graph-passes.md from the pipeline (src/passes/pipelines.cc).
+
+What stands between the two marks of the document is replaced. ``--check`` writes nothing and exits with 1 if the
+document is not what the pipeline says. Needs a built package; ``tools/dev gen`` calls it with the right path.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "python"))
+
+from hybridnet import _core  # noqa: E402
+
+TARGET = ROOT / "docs" / "graph-passes.md"
+BEGIN = "<!-- written by tools/gen_pipeline.py from src/passes/pipelines.cc: begin -->\n"
+END = "<!-- written by tools/gen_pipeline.py: end -->\n"
+GRAPHS = {
+    "forward": "The forward graph, before differentiation",
+    "joint": "Forward and backward nodes in one graph, before it is cut in two",
+    "parts": "The forward part and the backward part, each by itself",
+}
+
+
+def code(names: list[str]) -> str:
+    """Names as code, with commas."""
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def row_of(row: dict[str, Any], what: dict[str, str]) -> str:
+    """One rewrite as a row of a table."""
+    text = row["what"] or f"as `{row['rule']}`: {what[row['rule']]}"
+    values = "same bits" if row["exact"] else "rounding"
+    return (
+        f"| `{row['name']}` | {text} | {code(row['after'])} | {row['why']} | {values} | {code(sorted(row['tags']))} |"
+    )
+
+
+def generate() -> str:
+    """The text between the marks."""
+    rows = _core.pipeline_rows()
+    what = {row["rule"]: row["what"] for row in rows if row["what"]}
+    lines = []
+    graph = None
+    for stage in _core.pipeline_stages():
+        if stage["graph"] != graph:
+            graph = stage["graph"]
+            lines += [f"### {GRAPHS[graph]}", ""]
+        way = "together, until none fires" if stage["equilibrium"] else "one after the other"
+        lines += [f"**`{stage['name']}`**: {stage['what']}. Its rules run {way}.", ""]
+        lines += [
+            "| Rewrite | What it does | Stands behind | Because | Values | Tags |",
+            "| --- | --- | --- | --- | --- | --- |",
+        ]
+        lines += [row_of(row, what) for row in rows if row["stage"] == stage["name"]]
+        lines.append("")
+    return "\n" + "\n".join(lines)
+
+
+def main() -> int:
+    """Writes or checks the document; returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if the file would change")
+    options = parser.parse_args()
+    present = TARGET.read_text(encoding="utf-8")
+    before, _, rest = present.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    if not rest or END not in rest:
+        print(f"{TARGET.relative_to(ROOT)} lacks the marks around its tables:\n{BEGIN}{END}Fix: put them back.")
+        return 1
+    wanted = before + BEGIN + generate() + END + after
+    if wanted == present:
+        return 0
+    if options.check:
+        print("\n".join(list(difflib.unified_diff(present.splitlines(), wanted.splitlines(), lineterm=""))[:60]))
+        print(f"\n{TARGET.relative_to(ROOT)} is not what the pipeline says.\nFix: run `tools/dev gen`.")
+        return 1
+    TARGET.write_text(wanted, encoding="utf-8")
+    print(f"wrote {TARGET.relative_to(ROOT)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
