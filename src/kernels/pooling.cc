@@ -88,26 +88,57 @@ HWY_INLINE void for_each_vector(int64_t n, F&& f) {
 
 // ---- forward
 
-template <typename T>
-void forward_last(const PoolGeometry& g, const T* x, T* y) {
-  const int64_t outputs = g.out_size();
-  parallel_for(g.n * outputs, 1 + 65536 / (1 + g.kernel_size() * g.c), [&](int64_t begin, int64_t end) {
+// Summarizes windows, several vectors of channels at a time, so that their loads overlap. join(so far, element).
+template <typename T, typename Join>
+HWY_INLINE void forward_last(const PoolGeometry& g, const T* x, T* y, Join&& join) {
+  constexpr int64_t kVectors = 4;
+  const hn::ScalableTag<T> d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), outputs = g.out_size();
+  parallel_for(g.n * outputs, 0.1 * static_cast<double>(1 + g.kernel_size() * g.c), [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
       const Position o = position_at(t % outputs, g.out);
       const Window window(g, o);
       const T* from = x + t / outputs * g.in_size() * g.c;
       T* to = y + t * g.c;
       const T factor = factor_at<T>(g, o);
-      for_each_vector<T>(g.c, [&](auto d, int64_t c) {
-        auto acc = hn::Set(d, start_value<T>(g));
-        window.for_each(g, [&](int64_t i) { acc = combine(g, acc, hn::LoadU(d, from + i * g.c + c)); });
-        if (g.type == PoolType::kAvg) acc = hn::Mul(acc, hn::Set(d, factor));
-        hn::StoreU(acc, d, to + c);
+      int64_t c = 0;
+      for (; c + kVectors * lanes <= g.c; c += kVectors * lanes) {
+        const T* at = from + c;
+        auto a0 = hn::Set(d, start_value<T>(g)), a1 = a0, a2 = a0, a3 = a0;
+        window.for_each(g, [&](int64_t i) HWY_ATTR {
+          const T* element = at + i * g.c;
+          a0 = join(a0, hn::LoadU(d, element));
+          a1 = join(a1, hn::LoadU(d, element + lanes));
+          a2 = join(a2, hn::LoadU(d, element + 2 * lanes));
+          a3 = join(a3, hn::LoadU(d, element + 3 * lanes));
+        });
+        const auto by = hn::Set(d, factor);  // 1, except for averages
+        hn::StoreU(hn::Mul(a0, by), d, to + c);
+        hn::StoreU(hn::Mul(a1, by), d, to + c + lanes);
+        hn::StoreU(hn::Mul(a2, by), d, to + c + 2 * lanes);
+        hn::StoreU(hn::Mul(a3, by), d, to + c + 3 * lanes);
+      }
+      for_each_vector<T>(g.c - c, [&](auto tag, int64_t k) HWY_ATTR {
+        auto acc = hn::Set(tag, start_value<T>(g));
+        window.for_each(g, [&](int64_t i) HWY_ATTR { acc = join(acc, hn::LoadU(tag, from + i * g.c + c + k)); });
+        hn::StoreU(hn::Mul(acc, hn::Set(tag, factor)), tag, to + c + k);
       });
       if (g.type == PoolType::kLp && g.power > 1)
-        for (int64_t c = 0; c < g.c; ++c) to[c] = finish(g, to[c], factor);
+        for (int64_t k = 0; k < g.c; ++k) to[k] = finish(g, to[k], factor);
     }
   });
+}
+
+template <typename T>
+void forward_last(const PoolGeometry& g, const T* x, T* y) {
+  switch (g.type) {
+    case PoolType::kMax:
+      return forward_last(g, x, y, [](auto acc, auto v) HWY_ATTR { return hn::Max(acc, v); });
+    case PoolType::kLp:
+      return forward_last(g, x, y, [&g](auto acc, auto v) HWY_ATTR { return combine(g, acc, v); });
+    default:
+      return forward_last(g, x, y, [](auto acc, auto v) HWY_ATTR { return hn::Add(acc, v); });
+  }
 }
 
 // The window is the whole image: each plane gives one output.

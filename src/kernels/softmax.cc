@@ -50,9 +50,9 @@ template <typename T>
 HWY_INLINE void softmax_row(int64_t n, const T* x, T scale, bool log, T* y) {
   const hn::ScalableTag<T> d;
   const auto factor = hn::Set(d, scale);
-  auto highest = hn::Set(d, kLowest<T>);
-  along_row<T>(
-      n, [&](auto at, int64_t i) { highest = hn::Max(highest, at.keep(hn::Mul(factor, at.load(x + i)), kLowest<T>)); });
+  const auto highest = join_row<T>(
+      n, hn::Set(d, kLowest<T>), [](auto a, auto b) HWY_ATTR { return hn::Max(a, b); },
+      [&](auto at, int64_t i) { return at.keep(hn::Mul(factor, at.load(x + i)), kLowest<T>); });
   const auto top = hn::MaxOfLanes(d, highest);
   auto sum = hn::Zero(d);
   along_row<T>(n, [&](auto at, int64_t i) {

@@ -16,29 +16,44 @@ HWY_BEFORE_NAMESPACE();
 namespace hybridnet::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+// Whether masked loads and stores at p never fault. On AVX2, lanes that the mask leaves out may count as read or
+// written on some machines, which matters only where the vector reaches into the next page.
+template <class D>
+HWY_INLINE bool masks_cannot_fault(D d, const void* p) {
+#if !HWY_MEM_OPS_MIGHT_FAULT
+  (void)d, (void)p;
+  return true;
+#elif HWY_TARGET == HWY_AVX2 && !HWY_IS_MSAN
+  constexpr uintptr_t kPage = 4096;
+  return reinterpret_cast<uintptr_t>(p) % kPage <= kPage - sizeof(hn::TFromD<D>) * hn::Lanes(d);
+#else
+  (void)d, (void)p;
+  return false;
+#endif
+}
+
 // The first `count` lanes from memory, `rest` in the others. Never reads behind the count.
 template <class D, typename T = hn::TFromD<D>>
 HWY_INLINE hn::Vec<D> load_part(D d, const T* from, int64_t count, T rest) {
-#if HWY_MEM_OPS_MIGHT_FAULT
+  if (HWY_LIKELY(masks_cannot_fault(d, from))) {
+    const auto mask = hn::FirstN(d, static_cast<size_t>(count));
+    return hn::IfThenElse(mask, hn::MaskedLoad(mask, d, from), hn::Set(d, rest));
+  }
   HWY_ALIGN T lanes[hn::MaxLanes(D())];
   std::fill_n(lanes, hn::Lanes(d), rest);
   std::copy_n(from, count, lanes);
   return hn::Load(d, lanes);
-#else
-  const auto mask = hn::FirstN(d, static_cast<size_t>(count));
-  return hn::IfThenElse(mask, hn::MaskedLoad(mask, d, from), hn::Set(d, rest));
-#endif
 }
 
 template <class D, typename T = hn::TFromD<D>>
 HWY_INLINE void store_part(hn::Vec<D> v, D d, T* to, int64_t count) {
-#if HWY_MEM_OPS_MIGHT_FAULT
+  if (HWY_LIKELY(masks_cannot_fault(d, to))) {
+    hn::BlendedStore(v, hn::FirstN(d, static_cast<size_t>(count)), d, to);
+    return;
+  }
   HWY_ALIGN T lanes[hn::MaxLanes(D())];
   hn::Store(v, d, lanes);
   std::copy_n(lanes, count, to);
-#else
-  hn::BlendedStore(v, hn::FirstN(d, static_cast<size_t>(count)), d, to);
-#endif
 }
 
 // Reads rows of n elements; one accessor for whole vectors, one for the last partial vector.
@@ -73,24 +88,32 @@ HWY_INLINE void along_row(int64_t n, F&& f) {
   if (i < n) f(PartialVector<decltype(d)>{d, n - i}, i);
 }
 
-// Sum of f(accessor, offset) along a row; lanes outside the row must be zero (they are, if f keeps loaded zeros zero).
-// The order depends on n only.
-template <typename T, typename F>
-HWY_INLINE T sum_row(int64_t n, F&& f) {
+// Joins f(accessor, offset) along a row by join(vector, vector) into one vector, with four chains of joins under way at
+// once. `start` is neutral, and so must be the lanes outside the row that f returns. The order depends on n only.
+template <typename T, class V, typename Join, typename F>
+HWY_INLINE V join_row(int64_t n, V start, Join&& join, F&& f) {
   const hn::ScalableTag<T> d;
   const WholeVector<decltype(d)> whole{d};
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  auto a = hn::Zero(d), b = a, c = a, e = a;
+  V a = start, b = start, c = start, e = start;
   int64_t i = 0;
   for (; i + 4 * lanes <= n; i += 4 * lanes) {
-    a = hn::Add(a, f(whole, i));
-    b = hn::Add(b, f(whole, i + lanes));
-    c = hn::Add(c, f(whole, i + 2 * lanes));
-    e = hn::Add(e, f(whole, i + 3 * lanes));
+    a = join(a, f(whole, i));
+    b = join(b, f(whole, i + lanes));
+    c = join(c, f(whole, i + 2 * lanes));
+    e = join(e, f(whole, i + 3 * lanes));
   }
-  for (; i + lanes <= n; i += lanes) a = hn::Add(a, f(whole, i));
-  if (i < n) b = hn::Add(b, f(PartialVector<decltype(d)>{d, n - i}, i));
-  return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(a, b), hn::Add(c, e))));
+  for (; i + lanes <= n; i += lanes) a = join(a, f(whole, i));
+  if (i < n) b = join(b, f(PartialVector<decltype(d)>{d, n - i}, i));
+  return join(join(a, b), join(c, e));
+}
+
+// Sum of f(accessor, offset) along a row; lanes outside the row must be zero (they are, if f keeps loaded zeros zero).
+template <typename T, typename F>
+HWY_INLINE T sum_row(int64_t n, F&& f) {
+  const hn::ScalableTag<T> d;
+  const auto add = [](auto a, auto b) HWY_ATTR { return hn::Add(a, b); };
+  return hn::GetLane(hn::SumOfLanes(d, join_row<T>(n, hn::Zero(d), add, f)));
 }
 
 }  // namespace hybridnet::kernels::HWY_NAMESPACE

@@ -2,6 +2,7 @@
 #include "kernels/pooling.h"
 
 #include "hybridnet/op.h"
+#include "kernels/dnnl/pooling.h"
 #include "ops/emit.h"
 #include "ops/nn/image_layout.h"
 
@@ -197,6 +198,27 @@ Ref<Kernel> link_pool(const PoolGeometry& g, F f) {
   return Ref<Kernel>(new PoolKernel<F>(g, f));
 }
 
+class AverageKernel final : public Kernel {
+ public:
+  AverageKernel(const PoolGeometry& g, bool gradient) : pooling_(g, gradient) {}
+  int64_t workspace_bytes() const override { return pooling_.workspace_bytes(); }
+  std::string description() const override { return pooling_.description(); }
+  void run(const KernelArgs& args) override {
+    pooling_.run(args.in[0].as<float>(), args.out[0].as<float>(), args.workspace);
+  }
+
+ private:
+  onednn::AveragePooling pooling_;
+};
+
+// Sums and averages, and their gradients, have one operand.
+template <typename F>
+Ref<Kernel> link_one_operand(const PoolGeometry& g, const LinkContext& c, bool gradient, F f) {
+  if (c.in[0].dtype == DType::kFloat32 && onednn::AveragePooling::pays(g))
+    return Ref<Kernel>(new AverageKernel(g, gradient));
+  return link_pool(g, f);
+}
+
 int64_t pool_cost_ns(const PoolGeometry& g) {
   const double reads = static_cast<double>(g.n * g.c) * static_cast<double>(g.out_size() * g.kernel_size());
   return static_cast<int64_t>(reads / 4.0) + 300;
@@ -355,7 +377,8 @@ void register_backward(OpRegistry& ops) {
       .output("data_grad", "(batch, channels, data_size...)")
       .infer(infer_sum_backward)
       .link([](const SumBackwardParams& p, const LinkContext& c) {
-        return link_pool(pool_geometry(p, c.out[0].shape, c.in[0].shape, linked_channels_last(c)), kRunSumBackward);
+        return link_one_operand(pool_geometry(p, c.out[0].shape, c.in[0].shape, linked_channels_last(c)), c, true,
+                                kRunSumBackward);
       })
       .halves_through_float()
       .gradient(sum_backward_gradient, Saves::nothing())
@@ -384,7 +407,8 @@ void register_pooling(OpRegistry& ops) {
               "stride)")
       .infer(infer_pooling)
       .link([](const PoolingParams& p, const LinkContext& c) {
-        return link_pool(pool_geometry(p, c.in[0].shape, c.out[0].shape, linked_channels_last(c)), kForward);
+        return link_one_operand(pool_geometry(p, c.in[0].shape, c.out[0].shape, linked_channels_last(c)), c, false,
+                                kForward);
       })
       .halves_through_float()
       .gradient(pooling_gradient)
@@ -407,6 +431,13 @@ void register_pooling(OpRegistry& ops) {
       .sample({{2, 3, 6, 5}}, {{"pool_type", "max"}, {"global_pool", "True"}, {"kernel", "(7, 7)"}})
       .sample({{2, 5, 6, 3}}, {{"kernel", "(3, 3)"}, {"stride", "(2, 2)"}, {"pad", "(1, 1)"}, {"layout", "NHWC"}})
       .sample({{2, 5, 6, 3}}, {{"kernel", "(3, 3)"}, {"pad", "(1, 1)"}, {"layout", "NHWC"}, {"pool_type", "avg"}})
+      .sample({{2, 6, 6, 20}}, {{"kernel", "(3, 3)"},
+                                {"stride", "(2, 2)"},
+                                {"pad", "(1, 1)"},
+                                {"layout", "NHWC"},
+                                {"pool_type", "avg"},
+                                {"count_include_pad", "False"},
+                                {"pooling_convention", "full"}})
       .sample({{2, 3, 7}}, {{"kernel", "(3,)"}, {"stride", "(2,)"}, {"pool_type", "sum"}})
       .sample({{2, 3, 7}}, {{"kernel", "(3,)"}, {"stride", "(3,)"}, {"pooling_convention", "same"}})
       .sample({{1, 2, 4, 3, 4}}, {{"kernel", "(2, 2, 2)"}, {"stride", "(2, 1, 2)"}})

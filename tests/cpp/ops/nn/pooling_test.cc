@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "ops/op_samples.h"
 
 namespace hybridnet {
@@ -24,6 +26,20 @@ TEST(Pooling, TheGradientOfAMaximumGoesToTheFirstOfEqualElements) {
     const auto y = call_op("Pooling", {x}, {{"kernel", "(2, 2)"}, {"layout", layout}});
     const auto dx = grad(y, {}, std::vector<NDArray>{x}, false, false, true);
     EXPECT_EQ(values_of(dx[0]), (std::vector<double>{0, 1, 0, 0})) << layout;
+  }
+}
+
+TEST(Pooling, MaximaOfInfinitiesAreInfinite) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const char* layout : {"NCHW", "NHWC"}) {
+    const Shape one = std::string(layout) == "NHWC" ? Shape{1, 2, 2, 1} : Shape{1, 1, 2, 2};
+    const auto maximum = [&](double last) {
+      const NDArray x = array_of(one, {-kInfinity, -kInfinity, -kInfinity, last}, DType::kFloat32);
+      return values_of(call_op("Pooling", {x}, {{"kernel", "(2, 2)"}, {"layout", layout}})[0])[0];
+    };
+    EXPECT_EQ(maximum(-kInfinity), -kInfinity) << layout;
+    EXPECT_EQ(maximum(-3), -3) << layout;
+    EXPECT_EQ(maximum(kInfinity), kInfinity) << layout;
   }
 }
 

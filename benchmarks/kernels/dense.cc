@@ -1,0 +1,63 @@
+// The ways to compute a dense layer with frozen weights beside the plain product with bias and activation fused.
+#include "kernels/comparison.h"
+#include "kernels/dnnl/dense_choice.h"
+#include "kernels/dnnl/matmul.h"
+#include "kernels/gemm.h"
+
+namespace hybridnet::benchmarks {
+namespace {
+
+using onednn::DenseAlgorithm;
+using onednn::Matmul;
+using Packing = Matmul::Options::Packing;
+
+void add(Comparisons& all, int64_t rows, int64_t hidden, int64_t features) {
+  const std::string work =
+      std::to_string(rows) + " rows, " + std::to_string(features) + " to " + std::to_string(hidden);
+  const Floats a(rows * features), b(hidden * features), bias(hidden), out(rows * hidden), plain(rows * hidden);
+  const auto derived = std::make_shared<DerivedData>();
+  const auto matmul = [=](Packing packing, const Floats& to) -> std::function<void()> {
+    const auto m = std::make_shared<Matmul>(
+        Matmul::Options{.m = rows, .n = hidden, .k = features, .transpose_b = true, .bias = true, .packing = packing});
+    const Buffer<char> space(m->workspace_bytes());
+    return [=] {
+      m->run(a.get(), {b.get(), nullptr, DType::kFloat32, Format::kPlain, derived.get()}, bias.get(), to.get(),
+             space.get());
+    };
+  };
+  const auto product = [=] {
+    for (int64_t i = 0; i < rows; ++i) std::copy_n(bias.get(), hidden, out.get() + i * hidden);
+    kernels::gemm(kernels::GemmShape::dense(false, true, rows, hidden, features), 1.0F, a.get(), b.get(), 1.0F,
+                  out.get());
+  };
+  const std::function<void()> packed = matmul(Packing::kMatmul, out), inner = matmul(Packing::kInnerProduct, out),
+                              unpacked = matmul(Packing::kNone, plain);
+  const auto chosen = [&]() -> std::function<void()> {
+    switch (onednn::choose_dense({rows, features, hidden, false, true})) {
+      case DenseAlgorithm::kProduct:
+        return product;
+      case DenseAlgorithm::kFusedProduct:
+        return matmul(Packing::kNone, out);
+      case DenseAlgorithm::kPackedMatmul:
+        return packed;
+      case DenseAlgorithm::kPackedInnerProduct:
+        return inner;
+    }
+    return {};
+  };
+  const auto off = [=] { return difference(out, plain); };
+  all.push_back({"dense layer as chosen", work, chosen(), unpacked, off});
+  all.push_back({"dense layer, packed matmul", work, packed, unpacked, off});
+  all.push_back({"dense layer, packed inner product", work, inner, unpacked, off});
+}
+
+}  // namespace
+
+void add_dense(Comparisons& all) {
+  const int64_t works[][3] = {{1, 256, 256},    {1, 1024, 1024}, {1, 3072, 768},   {2, 768, 768},  {4, 1024, 1024},
+                              {8, 1000, 2048},  {8, 3072, 768},  {16, 1024, 1024}, {32, 768, 768}, {64, 1024, 784},
+                              {64, 4096, 4096}, {128, 768, 768}, {128, 3072, 768}, {512, 512, 512}};
+  for (const auto& [rows, hidden, features] : works) add(all, rows, hidden, features);
+}
+
+}  // namespace hybridnet::benchmarks
