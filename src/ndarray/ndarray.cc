@@ -82,15 +82,18 @@ void NDArray::publish(const NDArray& value) const {
   Chunk& given = *value.impl_->chunk;
   impl_->spec = value.spec();
   if (given.original || given.deleter) {  // an input, or memory that another result has
-    mine.block = storage(mine.block.device).allocate(value.bytes());
+    const Storage::Block made = storage(mine.block.device).allocate(value.bytes());
+    mine.block.bytes = made.bytes;  // not the device, which others may read now
+    mine.block.data = made.data;
     if (value.bytes() > 0) std::memcpy(mine.block.data, value.data(), static_cast<size_t>(value.bytes()));
   } else {
     impl_->offset = value.impl_->offset;
     given.memory();
-    mine.block = given.block;
+    mine.block.bytes = given.block.bytes;
+    mine.block.data = given.block.data;
     given.deleter = [] {};
     given.original = impl_->chunk;
-    given.original_overwrites = mine.overwrites.load(std::memory_order_relaxed);
+    given.original_overwrites = 0;  // as when the array was made: writes may be waiting behind this task already
     given.order = mine.order;
   }
   impl_->pending.store(false, std::memory_order_release);

@@ -33,7 +33,6 @@ struct CompileOptions {
   Query query = Query::parse("");
   bool keep_arena = false;
   Ref<ArenaPool> arenas;  // of all signatures
-  bool by_node = false;   // never compile: each call has other shapes
 };
 
 class CompiledCall : public RefCounted<CompiledCall> {

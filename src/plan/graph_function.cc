@@ -1,11 +1,14 @@
 #include "plan/graph_function.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "engine/profile.h"
+#include "graph/control/control_flow.h"
 #include "hybridnet/env.h"
 #include "imperative/autograd_scope.h"
 #include "passes/control_gradient.h"
+#include "passes/loops/commit_states.h"
 #include "plan/task.h"
 #include "plan/value_comparison.h"
 
@@ -17,9 +20,8 @@ const OpRef kCopy{"_copy"}, kZerosLike{"zeros_like"};
 // A recorded call of a graph function: one step on the tape.
 class RecordedCall final : public RecordedFunction {
  public:
-  RecordedCall(Ref<GraphFunction> function, std::span<const NDArray> inputs)
-      : function_(std::move(function)), inputs_(inputs.begin(), inputs.end()) {}
-  GraphFunction::Pending pending;
+  RecordedCall(Ref<GraphFunction> function, Ref<GraphRun> run, std::span<const NDArray> inputs)
+      : function_(std::move(function)), run_(std::move(run)), inputs_(inputs.begin(), inputs.end()) {}
 
   std::string name() const override { return function_->options().name; }
   bool returns_fresh_arrays() const override { return true; }
@@ -27,21 +29,19 @@ class RecordedCall final : public RecordedFunction {
     return function_->definition().applied_to(inputs);
   }
   std::vector<NDArray> backward(std::span<const NDArray> out_grads, bool create_graph) override {
-    return create_graph ? function_->run_differentiable_backward(pending, inputs_, out_grads)
-                        : function_->run_backward(pending, out_grads);
+    return create_graph ? run_->differentiable_backward(inputs_, out_grads) : run_->backward(out_grads, {});
   }
   std::vector<NDArray> backward_into(std::span<const NDArray> out_grads, std::span<const NDArray> into) override {
-    return function_->run_backward(pending, out_grads, into);
+    return run_->backward(out_grads, into);
   }
   void free_residuals() override {
     inputs_.clear();
-    pending.sources.clear();
-    pending.residuals = NDArray();
-    pending.kept = nullptr;
+    run_ = nullptr;
   }
 
  private:
-  Ref<GraphFunction> function_;
+  const Ref<GraphFunction> function_;
+  Ref<GraphRun> run_;
   std::vector<NDArray> inputs_;
 };
 
@@ -80,6 +80,36 @@ void copy_array(const NDArray& from, const NDArray& to) {
 
 }  // namespace
 
+// A run of a plan.
+class GraphFunction::PlanRun final : public GraphRun {
+ public:
+  PlanRun(Ref<GraphFunction> graph, Ref<CompiledCall> call) : function(std::move(graph)), compiled(std::move(call)) {}
+
+  bool reads_head(size_t output) const override {
+    return std::any_of(compiled->sources.begin(), compiled->sources.end(), [&](const BackwardInput& source) {
+      return source.kind == BackwardInput::Kind::kHead && static_cast<size_t>(source.index) == output;
+    });
+  }
+  std::vector<NDArray> backward(std::span<const NDArray> heads, std::span<const NDArray> into) override {
+    return function->run_backward(*this, heads, into);
+  }
+  std::vector<NDArray> differentiable_backward(std::span<const NDArray> inputs,
+                                               std::span<const NDArray> heads) override {
+    return function->run_differentiable_backward(*this, inputs, heads);
+  }
+
+  struct Saved {
+    NDArray array;
+    uint64_t overwrites = 0;
+  };
+  const Ref<GraphFunction> function;
+  const Ref<CompiledCall> compiled;
+  std::vector<Saved> sources;  // parallel to compiled->sources; heads are empty
+  NDArray residuals;
+  std::shared_ptr<KeptObjects> kept;  // null: the plans have no opaque instruction
+  RngKey key;
+};
+
 // Gradients for one signature, themselves callable and differentiable.
 struct GraphFunction::GradientFunction {
   GradientDefinition definition;
@@ -87,16 +117,14 @@ struct GraphFunction::GradientFunction {
 };
 
 GraphFunction::GraphFunction(GraphDefinition definition, CompileOptions options)
-    : definition_(std::move(definition)),
-      options_(std::move(options)),
-      node_by_node_(std::make_unique<NodeByNode>(definition_, options_)),
-      dynamic_(options_.by_node),
-      compiler_(definition_, options_) {
+    : definition_(std::move(definition)), options_(std::move(options)), compiler_(definition_, options_) {
   if (options_.name.empty()) options_.name = "CachedOp";
   if (!options_.arenas) options_.arenas = make_ref<ArenaPool>();
   task_name_ = intern_file(options_.name);
   for (const Node* node : topological_order(definition_.outputs)) {
-    dynamic_ = dynamic_ || NodeByNode::is_needed_for(*node);
+    is_cut_ = is_cut_ || SegmentedGraph::cuts_at(*node, false);
+    is_opaque_ = is_opaque_ || is_opaque(*node);
+    uses_random_ = uses_random_ || is_random(*node);
   }
 }
 
@@ -124,31 +152,100 @@ std::vector<NDArray> GraphFunction::call(std::span<const NDArray> inputs, std::s
   }
   for (const NDArray& target : out)
     if (!target) throw TypeError({.op = options_.name, .input = "out", .expected = "an array", .given = "none"});
-  if (dynamic_) return run_by_node(inputs, out);
   ArrayFlags wants(inputs.size());
   const bool recorded = autograd_state().recording && find_wanted(inputs, wants);
-  if (recorded && recorded_by_node_) return run_by_node(inputs, out);
-  Ref<CompiledCall> compiled;
-  try {
-    compiled = compiled_for(inputs, recorded ? wants.span() : std::span<const uint8_t>(), autograd_state().training);
-  } catch (const UnboundedLoopError&) {
-    recorded_by_node_ = true;
-    return run_by_node(inputs, out);
-  }
-  const RngKey call_key = key ? *key : compiled->forward->uses_random() ? next_rng_key() : RngKey{};
-  if (!recorded) return run_forward(compiled, inputs, out, call_key, nullptr);
-  auto function = make_ref<RecordedCall>(Ref<GraphFunction>(this), inputs);
-  std::vector<NDArray> results = run_forward(compiled, inputs, out, call_key, &function->pending);
-  record(Ref<RecordedFunction>(function.get()), inputs, results);
+  Ref<GraphRun> run;
+  std::vector<NDArray> results = forward({.inputs = inputs,
+                                          .wants = recorded ? wants.span() : std::span<const uint8_t>(),
+                                          .train = autograd_state().training,
+                                          .out = out,
+                                          .key = key},
+                                         recorded ? &run : nullptr);
+  if (recorded)
+    record(Ref<RecordedFunction>(new RecordedCall(Ref<GraphFunction>(this), std::move(run), inputs)), inputs, results);
   return results;
 }
 
-std::vector<NDArray> GraphFunction::run_by_node(std::span<const NDArray> inputs, std::span<const NDArray> out) {
-  std::vector<NDArray> results = node_by_node_->run(inputs);
-  for (size_t i = 0; i < out.size(); ++i) copy_array(results[i], out[i]);
-  return out.empty() ? results : std::vector<NDArray>(out.begin(), out.end());
+std::vector<NDArray> GraphFunction::forward(const Request& request, Ref<GraphRun>* run) {
+  const bool keep = !request.wants.empty();
+  // Code outside the library runs on the calling thread; so do the parts of a task.
+  const bool may_defer = !is_opaque_ && !RunHereScope::active();
+  const bool pending = may_defer && std::any_of(request.inputs.begin(), request.inputs.end(),
+                                                [](const NDArray& input) { return input.is_pending(); });
+  if (!is_cut_ && !(keep && is_cut_for_gradient_) && !pending) {
+    try {
+      const Ref<CompiledCall> compiled = compiled_for(request.inputs, request.wants, request.train);
+      const RngKey key = request.key ? *request.key : compiled->forward->uses_random() ? next_rng_key() : RngKey{};
+      if (request.used_key) *request.used_key = key;
+      return run_plan(compiled, request, key, run);
+    } catch (const UnboundedLoopError&) {
+      is_cut_for_gradient_ = true;
+    }
+  }
+  const RngKey key = request.key ? *request.key : uses_random_ ? next_rng_key() : RngKey{};
+  if (request.used_key) *request.used_key = key;
+  TapedResults taped =
+      run_taped(Ref<GraphFunction>(this), {request.inputs, request.wants, request.train, key}, may_defer);
+  if (run) *run = std::move(taped.run);
+  return copied_to(request.out_may_differ ? std::span<const NDArray>() : request.out, std::move(taped.outputs));
 }
 
+std::vector<NDArray> GraphFunction::copied_to(std::span<const NDArray> out, std::vector<NDArray> results) {
+  for (size_t i = 0; i < out.size(); ++i)
+    if (!results[i].shares_memory(out[i])) copy_array(results[i], out[i]);
+  return out.empty() ? std::move(results) : std::vector<NDArray>(out.begin(), out.end());
+}
+
+// -------------------------------------------------------------------------------------------------------------- parts
+std::vector<NDArray> GraphFunction::run_parts(std::span<const NDArray> inputs, RngKey key) {
+  const bool for_gradient = autograd_state().recording && is_cut_for_gradient_;
+  return is_cut_ || for_gradient ? segments(for_gradient).run(inputs, key) : call(inputs, {}, key);
+}
+
+SegmentedGraph& GraphFunction::segments(bool for_gradient) {
+  const std::lock_guard lock(mutex_);
+  std::unique_ptr<SegmentedGraph>& made = for_gradient ? segments_for_gradient_ : segments_;
+  if (!made) made = std::make_unique<SegmentedGraph>(definition_, options_, for_gradient);
+  return *made;
+}
+
+std::vector<Ref<GraphFunction>> GraphFunction::parts() {
+  std::vector<Ref<GraphFunction>> all;
+  const std::lock_guard lock(mutex_);
+  for (const auto* graph : {segments_.get(), segments_for_gradient_.get()}) {
+    if (!graph) continue;
+    for (Ref<GraphFunction>& part : const_cast<SegmentedGraph*>(graph)->functions()) all.push_back(std::move(part));
+  }
+  return all;
+}
+
+Ref<GraphFunction> GraphFunction::without_writebacks() {
+  const std::lock_guard lock(mutex_);
+  if (!without_writebacks_) {
+    GraphDefinition definition = definition_;
+    definition.commits_writebacks = false;
+    without_writebacks_ = make_ref<GraphFunction>(std::move(definition), options_);
+    without_writebacks_->is_cut_for_gradient_ = is_cut_for_gradient_.load();
+  }
+  return without_writebacks_;
+}
+
+std::vector<uint8_t> GraphFunction::written_inputs(bool train) {
+  std::vector<uint8_t> written(definition_.inputs.size());
+  if (!definition_.commits_writebacks) return written;
+  std::unordered_map<const Node*, size_t> number;
+  for (size_t i = 0; i < definition_.inputs.size(); ++i) number[definition_.inputs[i].get()] = i;
+  for (const Node* node : topological_order(definition_.outputs)) {
+    if (!updates_states(*node, train)) continue;
+    for (size_t i = 0; i < node->inputs.size(); ++i) {
+      const auto found = number.find(node->inputs[i].node.get());
+      if (found != number.end() && is_auxiliary_input(*node, i)) written[found->second] = 1;
+    }
+  }
+  return written;
+}
+
+// -------------------------------------------------------------------------------------------------------------- plans
 bool GraphFunction::matches(const CallSignature& known, std::span<const NDArray> inputs, std::span<const uint8_t> wants,
                             bool train) const {
   if (known.train != train || !std::equal(wants.begin(), wants.end(), known.wants.begin(), known.wants.end()))
@@ -200,9 +297,15 @@ void GraphFunction::forget_oldest_plans() {
   }
 }
 
-std::vector<NDArray> GraphFunction::run_forward(const Ref<CompiledCall>& compiled, std::span<const NDArray> inputs,
-                                                std::span<const NDArray> out, RngKey key, Pending* pending) {
+std::vector<NDArray> GraphFunction::run_plan(const Ref<CompiledCall>& compiled, const Request& request, RngKey key,
+                                             Ref<GraphRun>* run) {
   const Plan& plan = *compiled->forward;
+  const std::span<const NDArray> inputs = request.inputs;
+  std::span<const NDArray> out = request.out;
+  if (request.out_may_differ &&
+      !std::equal(out.begin(), out.end(), plan.outputs().begin(), plan.outputs().end(),
+                  [](const NDArray& array, const Plan::OutputInfo& info) { return array.spec() == info.spec; }))
+    out = {};
   const Device device = inputs.empty() ? Device{} : inputs[0].device();
   std::vector<NDArray> fresh(plan.fresh_outputs().size());
   for (size_t i = 0; i < out.size(); ++i) {
@@ -233,11 +336,11 @@ std::vector<NDArray> GraphFunction::run_forward(const Ref<CompiledCall>& compile
     given[static_cast<size_t>(info.fresh)] = true;
     results.push_back(first && array.spec() == info.spec ? array : array.reshaped(info.spec.shape));
   }
-  if (pending) {
-    pending->compiled = compiled;
-    pending->key = key;
-    pending->residuals = residuals;
-    pending->kept = std::move(kept);
+  if (run && !request.wants.empty()) {
+    auto made = make_ref<PlanRun>(Ref<GraphFunction>(this), compiled);
+    made->key = key;
+    made->residuals = residuals;
+    made->kept = std::move(kept);
     for (const BackwardInput& source : compiled->sources) {
       NDArray array;
       if (source.kind == BackwardInput::Kind::kForwardInput) array = inputs[static_cast<size_t>(source.index)];
@@ -248,19 +351,16 @@ std::vector<NDArray> GraphFunction::run_forward(const Ref<CompiledCall>& compile
         if (place.in_output) array = fresh[static_cast<size_t>(place.fresh)].detached();
       }
       if (array) watch_overwrites(*array.impl()->chunk);
-      pending->sources.push_back({array, array ? overwrites_of(array) : 0});
+      made->sources.push_back({array, array ? overwrites_of(array) : 0});
     }
+    *run = Ref<GraphRun>(made.get());
   }
-  if (out.empty()) return results;
-  for (size_t i = 0; i < out.size(); ++i) {
-    if (!results[i].shares_memory(out[i])) copy_array(results[i], out[i]);
-  }
-  return {out.begin(), out.end()};
+  return copied_to(out, std::move(results));
 }
 
-std::vector<NDArray> GraphFunction::run_backward(const Pending& pending, std::span<const NDArray> heads,
+std::vector<NDArray> GraphFunction::run_backward(const PlanRun& run, std::span<const NDArray> heads,
                                                  std::span<const NDArray> into) {
-  const CompiledCall& compiled = *pending.compiled;
+  const CompiledCall& compiled = *run.compiled;
   std::vector<NDArray> gradients(compiled.gradient_of_input.size());
   if (!compiled.backward) return gradients;
   const Plan& plan = *compiled.backward;
@@ -268,7 +368,7 @@ std::vector<NDArray> GraphFunction::run_backward(const Pending& pending, std::sp
   inputs.reserve(compiled.sources.size());
   for (size_t i = 0; i < compiled.sources.size(); ++i) {
     const BackwardInput& source = compiled.sources[i];
-    const Pending::Saved& saved = pending.sources[i];
+    const PlanRun::Saved& saved = run.sources[i];
     if (source.kind == BackwardInput::Kind::kHead) {
       const TensorSpec& spec = compiled.forward->outputs()[static_cast<size_t>(source.index)].spec;
       NDArray head = heads[static_cast<size_t>(source.index)];
@@ -280,16 +380,16 @@ std::vector<NDArray> GraphFunction::run_backward(const Pending& pending, std::sp
       continue;
     }
     if (saved.array) {
-      if (overwrites_of(saved.array) != saved.overwrites) throw_overwritten(source, saved.array);
+      if (saved.array.impl()->chunk->overwritten_since(saved.overwrites)) throw_overwritten(source, saved.array);
       inputs.push_back(saved.array);
       continue;
     }
     const Plan::ResidualPlace& place = compiled.forward->residuals()[static_cast<size_t>(source.index)];
-    if (!pending.residuals) {  // all that was kept has no elements
+    if (!run.residuals) {  // all that was kept has no elements
       inputs.push_back(NDArray::empty(Shape{0}, DType::kUInt8));
       continue;
     }
-    inputs.push_back(pending.residuals.sliced(place.offset, pending.residuals.size()));
+    inputs.push_back(run.residuals.sliced(place.offset, run.residuals.size()));
   }
   const Device device = inputs.empty() ? Device{} : inputs[0].device();
   std::vector<NDArray> fresh(plan.fresh_outputs().size());
@@ -302,7 +402,7 @@ std::vector<NDArray> GraphFunction::run_backward(const Pending& pending, std::sp
   for (size_t i = 0; i < fresh.size(); ++i) {
     if (!fresh[i]) fresh[i] = NDArray::deferred(plan.fresh_outputs()[i], device);
   }
-  push_plan(compiled.backward, {inputs, fresh, NDArray(), pending.kept.get()}, pending.key, task_name_);
+  push_plan(compiled.backward, {inputs, fresh, NDArray(), run.kept.get()}, run.key, task_name_);
   for (size_t i = 0; i < gradients.size(); ++i) {
     const int output = compiled.gradient_of_input[i];
     if (output < 0) continue;
@@ -314,7 +414,7 @@ std::vector<NDArray> GraphFunction::run_backward(const Pending& pending, std::sp
 }
 
 void GraphFunction::throw_overwritten(const BackwardInput& source, const NDArray& array) const {
-  const Chunk& chunk = *array.impl()->chunk;
+  const Chunk& chunk = array.impl()->chunk->owner();
   const SourceLocation written{chunk.overwrite_file.load(std::memory_order_relaxed),
                                chunk.overwrite_line.load(std::memory_order_relaxed)};
   ErrorFields fields;
@@ -343,14 +443,14 @@ std::shared_ptr<GraphFunction::GradientFunction> GraphFunction::gradient_functio
   return made;
 }
 
-std::vector<NDArray> GraphFunction::run_differentiable_backward(const Pending& pending, std::span<const NDArray> inputs,
+std::vector<NDArray> GraphFunction::run_differentiable_backward(const PlanRun& run, std::span<const NDArray> inputs,
                                                                 std::span<const NDArray> heads) {
-  const std::shared_ptr<GradientFunction> gradient = gradient_function(pending.compiled->signature);
+  const std::shared_ptr<GradientFunction> gradient = gradient_function(run.compiled->signature);
   std::vector<NDArray> all(inputs.begin(), inputs.end());
   for (const int output : gradient->definition.heads) {
     NDArray head = heads[static_cast<size_t>(output)];
     if (!head) {
-      const NDArray like = NDArray::empty(pending.compiled->forward->outputs()[static_cast<size_t>(output)].spec);
+      const NDArray like = NDArray::empty(run.compiled->forward->outputs()[static_cast<size_t>(output)].spec);
       head = invoke_one(kZerosLike.op(), kZerosLike.op().default_params, {&like, 1});
     }
     all.push_back(head);
@@ -360,9 +460,9 @@ std::vector<NDArray> GraphFunction::run_differentiable_backward(const Pending& p
   std::vector<NDArray> results;
   {
     // In the mode of the forward run, which is repeated here.
-    const AutogradState state{.recording = autograd_state().recording, .training = pending.compiled->signature.train};
+    const AutogradState state{.recording = autograd_state().recording, .training = run.compiled->signature.train};
     const AutogradScope scope(state);
-    results = gradient->function->call(all, {}, pending.key);
+    results = gradient->function->call(all, {}, run.key);
   }
   for (size_t i = 0; i < results.size(); ++i) {
     gradients[static_cast<size_t>(gradient->definition.of_inputs[i])] = results[i];
@@ -370,9 +470,44 @@ std::vector<NDArray> GraphFunction::run_differentiable_backward(const Pending& p
   return gradients;
 }
 
-GraphFunction::Counts GraphFunction::counts() {
+namespace {
+
+int64_t memory_of(const CompiledCall& compiled) {
+  const Plan& forward = *compiled.forward;
+  int64_t bytes = forward.arena_bytes() + forward.residual_bytes();
+  for (const Plan::OutputInfo& output : forward.outputs()) bytes += output.spec.bytes();
+  if (!compiled.backward) return bytes;
+  bytes += compiled.backward->arena_bytes();
+  for (const BackwardInput& source : compiled.sources)
+    if (source.kind == BackwardInput::Kind::kHead)
+      bytes += forward.outputs()[static_cast<size_t>(source.index)].spec.bytes();
+  return bytes;
+}
+
+}  // namespace
+
+int64_t GraphFunction::memory_bytes(std::span<const NDArray> inputs, std::span<const uint8_t> wants) {
+  if (!is_cut_ && !is_cut_for_gradient_) return memory_of(*compiled_for(inputs, wants, !wants.empty()));
+  return memory_of_parts();
+}
+
+int64_t GraphFunction::memory_of_parts() {
+  int64_t bytes = 0;
+  for (const Ref<GraphFunction>& part : parts()) bytes += part->memory_of_parts();
   const std::lock_guard lock(mutex_);
-  return {compiled_.size(), compiler_.num_linked(), compiler_.num_rewritten()};
+  return compiled_.empty() ? bytes : bytes + memory_of(*compiled_.front());
+}
+
+size_t GraphFunction::num_segments() { return is_cut_ ? segments(false).num_segments() : 1; }
+
+GraphFunction::Counts GraphFunction::counts() {
+  Counts all{0, 0, 0};
+  for (const Ref<GraphFunction>& part : parts()) {
+    const Counts more = part->counts();
+    all = {all.plans + more.plans, all.linked + more.linked, all.rewritten + more.rewritten};
+  }
+  const std::lock_guard lock(mutex_);
+  return {all.plans + compiled_.size(), all.linked + compiler_.num_linked(), all.rewritten + compiler_.num_rewritten()};
 }
 
 // Names and specs of the first inputs, and how many more there are.
@@ -387,6 +522,12 @@ std::string GraphFunction::inputs_text(const CallSignature& signature) const {
 }
 
 std::string GraphFunction::summary() {
+  if (is_cut_) {
+    const SegmentedGraph& graph = segments(false);
+    std::string text = options_.name + ": " + std::to_string(graph.num_segments()) + " segments\n" + graph.text();
+    for (const Ref<GraphFunction>& part : parts()) text += part->summary();
+    return text;
+  }
   const std::lock_guard lock(mutex_);
   std::string text = options_.name + ": " + std::to_string(compiled_.size()) + " plans\n";
   auto line = [&](const char* what, const Plan& plan) {
@@ -405,6 +546,11 @@ std::string GraphFunction::summary() {
 }
 
 std::string GraphFunction::plan_text() {
+  if (is_cut_) {
+    std::string text = segments(false).text();
+    for (const Ref<GraphFunction>& part : parts()) text += part->plan_text();
+    return text;
+  }
   const std::lock_guard lock(mutex_);
   if (compiled_.empty()) return {};
   const CompiledCall& call = *compiled_.front();
@@ -425,6 +571,11 @@ std::vector<std::string> GraphFunction::fired_rewrites() {
 }
 
 std::string GraphFunction::graph_text() {
+  if (is_cut_) {
+    std::string text = segments(false).text();
+    for (const Ref<GraphFunction>& part : parts()) text += part->options_.name + ":\n" + part->graph_text();
+    return text;
+  }
   const std::lock_guard lock(mutex_);
   return compiled_.empty() ? std::string() : compiled_.front()->graph_text;
 }

@@ -13,7 +13,8 @@
 #include "hybridnet/ndarray.h"
 #include "plan/call_template.h"
 #include "plan/compiled_call.h"
-#include "plan/node_by_node.h"
+#include "plan/graph_run.h"
+#include "plan/segments.h"
 
 namespace hybridnet {
 
@@ -26,33 +27,30 @@ class GraphFunction : public RefCounted<GraphFunction> {
   std::vector<NDArray> call(std::span<const NDArray> inputs, std::span<const NDArray> out,
                             std::optional<RngKey> key = {});
 
-  // A forward run whose gradient will be asked for by run_backward.
-  struct Pending {
-    Ref<CompiledCall> compiled;
-    struct Saved {
-      NDArray array;
-      uint64_t overwrites = 0;
-    };
-    std::vector<Saved> sources;  // parallel to compiled->sources; heads are empty
-    NDArray residuals;
-    std::shared_ptr<KeptObjects> kept;  // null: the plans have no opaque instruction
-    RngKey key;
+  struct Request {
+    std::span<const NDArray> inputs;
+    std::span<const uint8_t> wants = {};  // per input: is its gradient wanted? Empty: none is
+    bool train = false;
+    std::span<const NDArray> out = {};
+    bool out_may_differ = false;     // in shape or dtype from the results: those go to new arrays then
+    std::optional<RngKey> key = {};  // of the random draws; a fresh one when absent
+    RngKey* used_key = nullptr;      // receives it
   };
-  // wants: per input whether its gradient is; empty: none.
-  Ref<CompiledCall> compiled_for(std::span<const NDArray> inputs, std::span<const uint8_t> wants, bool train);
-  std::vector<NDArray> run_forward(const Ref<CompiledCall>& compiled, std::span<const NDArray> inputs,
-                                   std::span<const NDArray> out, RngKey key, Pending* pending);
-  // One gradient per input, null where it is zero or unwanted.
-  // `into`: per input where its gradient goes, null for a fresh array; empty: all fresh.
-  std::vector<NDArray> run_backward(const Pending& pending, std::span<const NDArray> heads,
-                                    std::span<const NDArray> into = {});
-  // The same by a function that is recorded itself.
-  std::vector<NDArray> run_differentiable_backward(const Pending& pending, std::span<const NDArray> inputs,
-                                                   std::span<const NDArray> heads);
+  // The results, and in *run what their gradient needs; null where none is wanted. Nothing is recorded.
+  std::vector<NDArray> forward(const Request& request, Ref<GraphRun>* run);
+
+  // For runs that go part by part (graph_run.h): runs on the calling thread, recorded as autograd says.
+  std::vector<NDArray> run_parts(std::span<const NDArray> inputs, RngKey key);
+  Ref<GraphFunction> without_writebacks();          // states keep their values
+  std::vector<uint8_t> written_inputs(bool train);  // per input: may a run write to it?
 
   const GraphDefinition& definition() const { return definition_; }
   const CompileOptions& options() const { return options_; }
-  bool dynamic() const { return dynamic_; }  // only call() works then
+  const char* task_name() const { return task_name_; }
+  // What a forward and, where gradients are wanted, a backward run take beside inputs and gradients. Of a graph that is
+  // cut: what its parts have taken so far.
+  int64_t memory_bytes(std::span<const NDArray> inputs, std::span<const uint8_t> wants);
+  size_t num_segments();  // 1: the graph is not cut
   struct Counts {
     size_t plans;      // that are kept
     size_t linked;     // so far
@@ -66,7 +64,18 @@ class GraphFunction : public RefCounted<GraphFunction> {
 
  private:
   struct GradientFunction;
-  std::vector<NDArray> run_by_node(std::span<const NDArray> inputs, std::span<const NDArray> out);
+  class PlanRun;
+  // wants: per input whether its gradient is; empty: none.
+  Ref<CompiledCall> compiled_for(std::span<const NDArray> inputs, std::span<const uint8_t> wants, bool train);
+  std::vector<NDArray> run_plan(const Ref<CompiledCall>& compiled, const Request& request, RngKey key,
+                                Ref<GraphRun>* run);
+  std::vector<NDArray> run_backward(const PlanRun& run, std::span<const NDArray> heads, std::span<const NDArray> into);
+  std::vector<NDArray> run_differentiable_backward(const PlanRun& run, std::span<const NDArray> inputs,
+                                                   std::span<const NDArray> heads);
+  SegmentedGraph& segments(bool for_gradient);
+  std::vector<Ref<GraphFunction>> parts();
+  int64_t memory_of_parts();
+  static std::vector<NDArray> copied_to(std::span<const NDArray> out, std::vector<NDArray> results);
   std::shared_ptr<GradientFunction> gradient_function(const CallSignature& signature);
   [[noreturn]] void throw_overwritten(const BackwardInput& source, const NDArray& array) const;
   void forget_oldest_plans();
@@ -79,11 +88,12 @@ class GraphFunction : public RefCounted<GraphFunction> {
   const GraphDefinition definition_;
   CompileOptions options_;
   const char* task_name_;
-  const std::unique_ptr<NodeByNode> node_by_node_;
-  bool dynamic_ = false;                       // the graph cannot be linked ahead: it runs node by node
-  std::atomic<bool> recorded_by_node_{false};  // the same where a gradient is wanted: it goes through unbounded loops
+  bool is_cut_ = false, is_opaque_ = false, uses_random_ = false;
+  std::atomic<bool> is_cut_for_gradient_{false};  // found out when the gradient was to be compiled
   std::mutex mutex_;
   CallCompiler compiler_;
+  std::unique_ptr<SegmentedGraph> segments_, segments_for_gradient_;
+  Ref<GraphFunction> without_writebacks_;
   std::list<Ref<CompiledCall>> compiled_;  // most recent first
   int64_t held_bytes_ = 0;                 // by them
   std::vector<std::pair<CallSignature, std::shared_ptr<GradientFunction>>> gradients_;

@@ -131,6 +131,8 @@ void infer_backward(const BackwardCustomParams& p, InferContext& c) {
 }
 
 void run_backward(const BackwardCustomParams& p, const KernelArgs& args) {
+  if (args.kept == nullptr)
+    throw Error(ErrorKind::kError, {.op = p.op_type, .message = "its gradient was run without its forward run"});
   const UserCodeScope user_code;
   const auto results = static_cast<size_t>(p.num_results), arguments = static_cast<size_t>(p.num_arguments);
   const std::vector<NDArray> output_grads = copied(args.in.subspan(1, results));

@@ -10,7 +10,6 @@
 #include <optional>
 
 #include "base/front_end.h"
-#include "base/interrupt.h"
 #include "graph/control/body_graph.h"
 #include "hybridnet/engine.h"
 #include "hybridnet/env.h"
@@ -66,14 +65,6 @@ Ref<Plan> compile_body(const Node& node, size_t body, const LinkContext& context
 std::atomic<LoopMode>& chosen_mode() {
   static std::atomic<LoopMode> mode{loop_mode_from_name(environment().loop_mode)};
   return mode;
-}
-
-// Between iterations: has the user waited in vain?
-void check_interrupt(InterruptWatch& watch) {
-  if (!watch.must_stop()) return;
-  throw EngineError({.message = "the loop was stopped: it went on after an interrupt",
-                     .because = "a loop that still runs a second after Ctrl-C may never end",
-                     .fix = "give while_loop a max_iterations if its condition may hold forever"});
 }
 
 // What an iteration draws depends on the iteration of the loop as it was written, not on how it was cut into segments:
@@ -513,6 +504,13 @@ LoopMode loop_mode_from_name(std::string_view name) {
   if (name == "ahead") return LoopMode::kAhead;
   if (name == "auto") return LoopMode::kAuto;
   throw ValueError({.input = "loop mode", .expected = "auto, inline or ahead", .given = "'" + std::string(name) + "'"});
+}
+
+void check_interrupt(InterruptWatch& watch) {
+  if (!watch.must_stop()) return;
+  throw EngineError({.message = "the loop was stopped: it went on after an interrupt",
+                     .because = "a loop that still runs a second after Ctrl-C may never end",
+                     .fix = "give while_loop a max_iterations if its condition may hold forever"});
 }
 
 LoopMode set_loop_mode(LoopMode mode) { return chosen_mode().exchange(mode); }

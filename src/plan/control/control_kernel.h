@@ -1,6 +1,7 @@
 // Loops and branches inside a plan: kernels that run linked sub-plans.
 #pragma once
 
+#include "base/interrupt.h"
 #include "graph/control/control_flow.h"
 #include "graph/control/rules.h"
 #include "plan/plan.h"
@@ -26,6 +27,9 @@ class ControlKernel : public Kernel {
 enum class LoopMode : int8_t { kAuto, kInline, kAhead };
 LoopMode loop_mode_from_name(std::string_view name);  // auto | inline | ahead; throws ValueError
 LoopMode set_loop_mode(LoopMode mode);  // of the process, at first HYBRIDNET_LOOP_MODE; returns the former
+
+// Between iterations: throws if the user wants to stop, and the loop goes on although a wait for it was stopped.
+void check_interrupt(InterruptWatch& watch);
 
 // Compiles the bodies of node for these specs. `arenas`: of the plan that the node stands in. Throws what compiling the
 // bodies throws.

@@ -32,6 +32,13 @@ def flat(value: Any) -> list[Any]:
     return [leaf for item in value for leaf in flat(item)] if isinstance(value, (list, tuple)) else [value]
 
 
+def wait_for(value: Any) -> Any:
+    """Waits for the arrays of a nest, which raises the errors of what computes them; returns the nest."""
+    for array in flat(value):
+        array.wait_to_read()
+    return value
+
+
 def gradients(
     function: Callable[..., Any], arrays: Sequence[np.ndarray], order: int = 1
 ) -> tuple[list[np.ndarray], Block]:

@@ -15,7 +15,7 @@ from hybridnet import _core, errors, gluon
 from hybridnet.contrib import cond, foreach, while_loop
 
 from . import c_model
-from .blocks import Block, flat
+from .blocks import Block, flat, wait_for
 
 nd = mx.nd
 
@@ -361,7 +361,7 @@ class TestMisuse:
             )
         )
         with pytest.raises(errors.ShapeError, match=r"outputs\[0\] differs between iterations") as caught:
-            block(values().abs() + 0.1)
+            wait_for(block(values().abs() + 0.1))
         assert "test_unbounded.py:" in str(caught.value)
 
     @pytest.mark.parametrize("iteration", [2, 8, 25])
@@ -374,7 +374,7 @@ class TestMisuse:
         options = {"shape_invariants": {1: (None,)}} if grows else {}
         block = hybridized(lambda x: while_loop(lambda i, v: i < 99, body, (0, x), exact=True, **options))
         with pytest.raises(errors.HybridNetError, match=rf"while_loop0, iteration {iteration}: .*take"):
-            block(nd.ones((40,)))
+            wait_for(block(nd.ones((40,))))
 
 
 @pytest.mark.skipif(threading.current_thread() is not threading.main_thread(), reason="signals reach the main thread")
@@ -386,9 +386,12 @@ def test_a_loop_that_never_ends_can_be_interrupted(options):
     timer = threading.Timer(0.5, signal.raise_signal, [signal.SIGINT])
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs start with it ignored
     try:
+        result = block(nd.ones((2,)))
         with pytest.raises(KeyboardInterrupt):
             timer.start()
-            block(nd.ones((2,)))
+            wait_for(result)
+        with pytest.raises(errors.EngineError, match="the loop was stopped"):
+            wait_for(result)
     finally:
         timer.cancel()
         timer.join()

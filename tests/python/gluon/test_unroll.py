@@ -152,7 +152,7 @@ def test_one_file_serves_every_length_and_batch_size(name, with_lengths, layout,
                 np.testing.assert_allclose(out, wanted.asnumpy(), rtol=1e-4, atol=1e-5)
 
 
-def test_states_that_are_not_given_follow_the_batch_in_graphs_that_run_node_by_node(rng):
+def test_states_that_are_not_given_follow_the_batch_in_graphs_that_are_cut(rng):
     class Net(gluon.HybridBlock):
         def __init__(self):
             super().__init__()

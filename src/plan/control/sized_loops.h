@@ -1,0 +1,59 @@
+// Loops at a cut (segments.h): as many rows as iterations ran, carries that change their shapes, bodies with a cut of
+// their own. Condition and body are graph functions with a plan per signature, and each run of them is a step that the
+// tape sees, as in a loop of the user over arrays.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "graph/control/rules.h"
+#include "plan/control/control_kernel.h"
+#include "plan/segments.h"
+
+namespace hybridnet {
+
+// One call of a loop.
+class SizedLoop {
+ public:
+  // arguments: one per input of the node, kept by the caller.
+  SizedLoop(SegmentedGraph& graph, const Node& node, std::span<const NDArray> arguments);
+  // One result per output of the node.
+  std::vector<NDArray> run();
+
+ private:
+  // A body that cannot be linked runs iteration by iteration; a while_loop whose rows or gradient nothing bounds runs
+  // in chunks, linked loops each twice as long as the one before; others are linked as a whole.
+  enum class Mode : int8_t { kSteps, kChunks, kWhole };
+  Mode mode() const;
+  std::vector<NDArray> run_whole();
+  int64_t run_steps();
+  int64_t run_chunks();
+  bool condition_holds();
+  std::vector<NDArray> step(int64_t done);
+  std::vector<NDArray> inputs_now() const;
+  void take(std::span<const NDArray> results);
+  void check(std::optional<BrokenRule> broken) const;
+  Ref<GraphFunction> function_alone(int number, LoopSpec loop);
+  std::vector<TensorSpec> output_specs() const;
+  NDArray rows(size_t output, const TensorSpec& spec, int64_t size) const;
+  int64_t bytes_of_carries() const;
+  int64_t bytes_of_rows() const;
+  int64_t room_for_all() const;
+
+  SegmentedGraph& graph_;
+  const Node& node_;
+  const LoopSpec& loop_;
+  const bool is_while_;
+  const std::span<const NDArray> arguments_;
+  const LoopOrigin origin_;
+  const std::vector<std::vector<bool>> free_;  // sizes of the carries that may change
+  bool in_steps_ = false;
+  int64_t limit_ = INT64_MAX;                    // of iterations
+  std::vector<std::vector<NDArray>> sequences_;  // rows of each
+  std::vector<NDArray> carries_;                 // as they are now
+  std::vector<std::vector<NDArray>> pieces_;     // of each output: rows of the iterations, or of the chunks
+};
+
+}  // namespace hybridnet

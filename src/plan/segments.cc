@@ -1,0 +1,345 @@
+#include "plan/segments.h"
+
+#include <algorithm>
+
+#include "graph/control/control_flow.h"
+#include "hybridnet/custom.h"
+#include "hybridnet/imperative.h"
+#include "plan/control/control_kernel.h"
+#include "plan/control/sized_loops.h"
+#include "plan/graph_function.h"
+#include "plan/place.h"
+
+namespace hybridnet {
+namespace {
+
+bool is_lazy_operator(const Node& node) { return node.op->is_lazy && node.op->is_lazy(node.params->data()); }
+
+// Random nodes of different parts draw from different streams.
+RngKey key_of_part(const RngKey& key, size_t part) {
+  return {key.seed, key.stream ^ (0x9e3779b97f4a7c15u * (static_cast<uint64_t>(part) + 1))};
+}
+
+}  // namespace
+
+bool SegmentedGraph::cuts_at(const Node& node, bool for_gradient) {
+  return has_dynamic_shape(node) || (for_gradient && (is_unbounded(node) || has_unbounded_body(node)));
+}
+
+bool SegmentedGraph::is_lazy(const Node& node, bool for_gradient) {
+  if (node.is_variable() || !cuts_at(node, for_gradient)) return false;
+  return is_lazy_operator(node) || control_kind(node) == ControlKind::kCond;
+}
+
+// ------------------------------------------------------------------------------------------------------------- cutting
+struct SegmentedGraph::Cutter {
+  explicit Cutter(SegmentedGraph& result) : graph(result), order(topological_order(result.definition_.outputs)) {}
+
+  void run() {
+    for (const Node* node : order) {
+      if (node->is_variable()) continue;
+      if (cuts_at(*node, graph.for_gradient_)) cuts.insert(node);
+      int level = 0;
+      for (const NodeEntry& input : node->inputs) {
+        const Node* from = input.node.get();
+        if (!from->is_variable()) level = std::max(level, level_of.at(from) + static_cast<int>(cuts.count(from)));
+      }
+      level_of[node] = level;
+    }
+    find_requests();
+    const std::vector<std::vector<const Node*>> members = group();
+    connect(members);
+    for (size_t part = 0; part < members.size(); ++part)
+      if (!graph.parts_[part].cut) make_segment(members[part], static_cast<int>(part));
+  }
+
+ private:
+  void find_requests() {
+    for (const NodeEntry& output : graph.definition_.outputs) always.insert(output.node.get());
+    for (auto it = order.rbegin(); it != order.rend(); ++it) {
+      const Node& node = **it;
+      if (node.is_variable()) continue;
+      const bool lazy = is_lazy(node, graph.for_gradient_);
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        const Node* from = node.inputs[i].node.get();
+        if (lazy)
+          requests_of[from].insert({&node, i});
+        else if (always.count(&node) != 0)
+          always.insert(from);
+        else
+          requests_of[from].insert(requests_of[&node].begin(), requests_of[&node].end());
+      }
+    }
+  }
+
+  // Nodes of one level that the same requests lead to are one segment. A cut stands behind the segments of its level.
+  std::vector<std::vector<const Node*>> group() {
+    std::map<std::tuple<int, bool, Requests>, std::vector<const Node*>> segments;
+    std::map<int, std::vector<const Node*>> cuts_of_level;
+    for (const Node* node : order) {
+      if (node->is_variable()) continue;
+      const int level = level_of.at(node);
+      const bool on_request = always.count(node) == 0;
+      if (cuts.count(node) != 0)
+        cuts_of_level[level].push_back(node);
+      else
+        segments[{level, on_request, on_request ? requests_of[node] : Requests()}].push_back(node);
+    }
+    std::vector<std::vector<const Node*>> members;
+    auto add = [&](std::vector<const Node*> nodes, bool on_request) {
+      for (const Node* node : nodes) part_of[node] = static_cast<int>(members.size());
+      graph.parts_.emplace_back().on_request = on_request;
+      members.push_back(std::move(nodes));
+    };
+    auto next = segments.begin();
+    for (int level = 0; next != segments.end() || cuts_of_level.count(level) != 0; ++level) {
+      for (; next != segments.end() && std::get<0>(next->first) == level; ++next)
+        add(std::move(next->second), std::get<1>(next->first));
+      for (const Node* cut : cuts_of_level[level]) {
+        add({cut}, always.count(cut) == 0);
+        graph.parts_.back().cut = cut;
+      }
+    }
+    return members;
+  }
+
+  // Finds where each part and the caller get their values, and with it what each part gives.
+  void connect(const std::vector<std::vector<const Node*>>& members) {
+    for (size_t part = 0; part < members.size(); ++part) {
+      if (const Node* cut = graph.parts_[part].cut) {
+        for (const NodeEntry& input : cut->inputs) graph.parts_[part].inputs.push_back(source_of(input));
+      } else {
+        find_crossing(members[part], static_cast<int>(part));
+      }
+    }
+    for (const NodeEntry& output : graph.definition_.outputs) graph.outputs_.push_back(source_of(output));
+  }
+
+  // Values of a part that other parts or the caller read get numbers, in the order of first use.
+  int output_of(const NodeEntry& entry) {
+    std::vector<NodeEntry>& outputs = outputs_of[part_of.at(entry.node.get())];
+    const auto found = std::find(outputs.begin(), outputs.end(), entry);
+    if (found != outputs.end()) return static_cast<int>(found - outputs.begin());
+    outputs.push_back(entry);
+    return static_cast<int>(outputs.size()) - 1;
+  }
+
+  Source source_of(const NodeEntry& entry) {
+    const Node* node = entry.node.get();
+    if (!node->is_variable()) {
+      const int part = part_of.at(node);
+      const bool is_cut = graph.parts_[static_cast<size_t>(part)].cut != nullptr;
+      return {Source::Kind::kPart, part, is_cut ? static_cast<int>(entry.index) : output_of(entry), {}};
+    }
+    if (node->constant)
+      return {Source::Kind::kConstant, 0, 0, NDArray(Ref<ArrayImpl>(static_cast<ArrayImpl*>(node->constant.get())))};
+    const auto& inputs = graph.definition_.inputs;
+    const auto found = std::find(inputs.begin(), inputs.end(), entry.node);
+    return {Source::Kind::kInput, 0, static_cast<int>(found - inputs.begin()), {}};
+  }
+
+  // Inputs of a segment: what its nodes read of others. Constants are copied with it.
+  void find_crossing(const std::vector<const Node*>& nodes, int part) {
+    auto& crossing = crossing_of[part];
+    for (const Node* node : nodes) {
+      for (const NodeEntry& input : node->inputs) {
+        const Node* from = input.node.get();
+        if (from->is_variable() ? from->constant != nullptr : part_of.at(from) == part) continue;
+        if (std::find(crossing.begin(), crossing.end(), input) != crossing.end()) continue;
+        crossing.push_back(input);
+        graph.parts_[static_cast<size_t>(part)].inputs.push_back(source_of(input));
+      }
+    }
+  }
+
+  void make_segment(const std::vector<const Node*>& nodes, int part) {
+    GraphDefinition definition;
+    definition.commits_writebacks = graph.definition_.commits_writebacks;
+    std::unordered_map<NodeEntry, NodeEntry, NodeEntryHash> copies;
+    for (const NodeEntry& entry : crossing_of[part]) {
+      definition.inputs.push_back(make_variable(entry.node->name));
+      copies[entry] = {definition.inputs.back(), 0};
+    }
+    for (const Node* node : nodes) {
+      std::vector<NodeEntry> read;
+      for (const NodeEntry& input : node->inputs) {
+        const auto copy = copies.find(input);
+        read.push_back(copy == copies.end() ? input : copy->second);  // constants are shared
+      }
+      const NodePtr copy = copy_of(*node, std::move(read));
+      for (uint32_t i = 0; i < static_cast<uint32_t>(node->num_outputs()); ++i)
+        copies[{NodePtr(const_cast<Node*>(node)), i}] = {copy, i};
+    }
+    for (const NodeEntry& output : outputs_of[part]) definition.outputs.push_back(copies.at(output));
+    graph.parts_[static_cast<size_t>(part)].function = make_ref<GraphFunction>(std::move(definition), graph.options_);
+    ++graph.num_segments_;
+  }
+
+  SegmentedGraph& graph;
+  const std::vector<Node*> order;
+  std::set<const Node*> cuts, always;
+  std::unordered_map<const Node*, int> level_of, part_of;
+  std::unordered_map<const Node*, Requests> requests_of;
+  std::map<int, std::vector<NodeEntry>> outputs_of, crossing_of;
+};
+
+SegmentedGraph::SegmentedGraph(const GraphDefinition& definition, const CompileOptions& options, bool for_gradient)
+    : definition_(definition), options_(options), for_gradient_(for_gradient) {
+  Cutter(*this).run();
+}
+
+// ------------------------------------------------------------------------------------------------------------ one call
+class SegmentedGraph::Run {
+ public:
+  Run(SegmentedGraph& graph, std::span<const NDArray> inputs, RngKey key)
+      : graph_(graph), inputs_(inputs), key_(key), values_(graph.parts_.size()), done_(graph.parts_.size()) {}
+
+  std::vector<NDArray> outputs() {
+    for (size_t part = 0; part < graph_.parts_.size(); ++part)
+      if (!graph_.parts_[part].on_request) run(part);
+    std::vector<NDArray> results;
+    for (const Source& output : graph_.outputs_) results.push_back(value(output));
+    return results;
+  }
+
+ private:
+  NDArray value(const Source& source) {
+    if (source.kind == Source::Kind::kInput) return inputs_[static_cast<size_t>(source.index)];
+    if (source.kind == Source::Kind::kConstant) return source.constant;
+    const auto part = static_cast<size_t>(source.part);
+    run(part);
+    return values_[part][static_cast<size_t>(source.index)];
+  }
+
+  void run(size_t number) {
+    if (done_[number]) return;
+    const Part& part = graph_.parts_[number];
+    if (!part.cut) {
+      values_[number] = part.function->call(values_of(part), {}, key_of_part(key_, number));
+    } else {
+      try {
+        values_[number] = results_of(part, *part.cut);
+      } catch (Error& error) {
+        const Node& node = *part.cut;
+        error.add_context({.op = node.op->name, .node = node.name, .block = node.block, .where = node.where});
+        throw;
+      }
+    }
+    done_[number] = true;
+  }
+
+  std::vector<NDArray> values_of(const Part& part) {
+    std::vector<NDArray> values;
+    for (const Source& source : part.inputs) values.push_back(value(source));
+    return values;
+  }
+
+  std::vector<NDArray> results_of(const Part& part, const Node& node) {
+    if (is_lazy_operator(node)) return run_lazy(part, node);
+    if (control_kind(node) == ControlKind::kCond) return run_cond(part, node);
+    const std::vector<NDArray> arguments = values_of(part);
+    if (node.subgraphs.empty()) return invoke(*node.op, node.params, arguments);
+    return SizedLoop(graph_, node, arguments).run();
+  }
+
+  // --------------------------------------------------------------------------------------------- lazy operators, cond
+  std::vector<NDArray> run_lazy(const Part& part, const Node& node) {
+    const PlaceScope place(node, PlaceScope::kOperator);
+    const auto& use = node.params->as<CustomParams>();
+    return custom_operators(use).call_lazy(use, specs_of(node),
+                                           [&](size_t input) { return value(part.inputs[input]); });
+  }
+
+  std::vector<NDArray> run_cond(const Part& part, const Node& node) {
+    auto run_body = [&](size_t body) {
+      std::vector<NDArray> arguments;
+      const std::vector<bool> read = read_inputs(*node.subgraphs[body]);
+      for (size_t input = 0; input < read.size(); ++input)
+        if (read[input]) arguments.push_back(value(part.inputs[input]));
+      return graph_.body_of(node, body)->call(arguments, {});
+    };
+    const NDArray pred = run_body(0)[0];
+    pred.wait_to_read();
+    const bool taken = is_true(pred.ref());
+    const PlaceScope place(node, taken ? PlaceScope::kThenBranch : PlaceScope::kElseBranch);
+    try {
+      return run_body(taken ? 1 : 2);
+    } catch (const Error&) {
+      fail_in_body(node.name + (taken ? ", then branch" : ", else branch"));
+    }
+  }
+
+  // What is known of the inputs of a node before they are computed.
+  std::vector<TensorSpec> specs_of(const Node& node) {
+    if (!std::exchange(inferred_, true)) {
+      for (size_t i = 0; i < inputs_.size(); ++i) specs_[{graph_.definition_.inputs[i], 0}] = inputs_[i].spec();
+      infer_specs(graph_.definition_.outputs, specs_, autograd_state().training);
+    }
+    std::vector<TensorSpec> specs;
+    for (const NodeEntry& input : node.inputs) specs.push_back(specs_.at(input));
+    return specs;
+  }
+
+  SegmentedGraph& graph_;
+  const std::span<const NDArray> inputs_;
+  const RngKey key_;
+  std::vector<std::vector<NDArray>> values_;  // per part
+  std::vector<bool> done_;
+  SpecMap specs_;  // as far as known without running
+  bool inferred_ = false;
+};
+
+std::vector<NDArray> SegmentedGraph::run(std::span<const NDArray> inputs, RngKey key) {
+  return Run(*this, inputs, key).outputs();
+}
+
+// ---------------------------------------------------------------------------------------------------------- functions
+Ref<GraphFunction> SegmentedGraph::function_of(const Node& node, int number,
+                                               const std::function<GraphDefinition()>& make) {
+  const std::lock_guard lock(mutex_);
+  Ref<GraphFunction>& known = functions_[{&node, number}];
+  if (!known) {
+    CompileOptions options = options_;
+    options.name = node.name;
+    known = make_ref<GraphFunction>(make(), std::move(options));
+  }
+  return known;
+}
+
+Ref<GraphFunction> SegmentedGraph::body_of(const Node& node, size_t body) {
+  return function_of(node, static_cast<int>(body), [&] {
+    GraphDefinition definition{node.subgraphs[body]->inputs, node.subgraphs[body]->outputs,
+                               definition_.commits_writebacks};
+    if (control_kind(node) == ControlKind::kCond) {  // a branch is given what it reads only
+      const std::vector<bool> read = read_inputs(*node.subgraphs[body]);
+      size_t k = 0;
+      std::erase_if(definition.inputs, [&](const NodePtr&) { return !read[k++]; });
+    }
+    return definition;
+  });
+}
+
+std::vector<Ref<GraphFunction>> SegmentedGraph::functions() {
+  std::vector<Ref<GraphFunction>> all;
+  for (const Part& part : parts_)
+    if (part.function) all.push_back(part.function);
+  const std::lock_guard lock(mutex_);
+  for (const auto& [key, function] : functions_) all.push_back(function);
+  return all;
+}
+
+std::string SegmentedGraph::text() const {
+  std::string text;
+  size_t number = 0;
+  for (const Part& part : parts_) {
+    if (part.cut)
+      text += "cut at " + part.cut->op->name + " '" + part.cut->name + "'";
+    else
+      text += "segment " + std::to_string(number++) + ": " + std::to_string(part.inputs.size()) + " inputs, " +
+              std::to_string(part.function->definition().outputs.size()) + " outputs";
+    text += part.on_request ? ", on request\n" : "\n";
+  }
+  return text;
+}
+
+}  // namespace hybridnet
