@@ -57,7 +57,7 @@ class Executor : public RefCounted<Executor> {
   void backward(std::span<const NDArray> out_grads);
   const std::vector<NDArray>& outputs() const;
   // What a forward and, where gradients are wanted, a backward run need beside the bound arrays: outputs and the
-  // gradients that arrive at them, values between operators, workspace. 0 for graphs that run node by node.
+  // gradients that arrive at them, values between operators, workspace. Of graphs that are cut: what has run.
   int64_t memory_bytes();
 
  private:

@@ -7,8 +7,8 @@
 
 namespace hybridnet {
 
-// A gradient goes through a loop without max_iterations: nothing says how much of its iterations must be kept. Whoever
-// can run the graph node by node does that instead.
+// A gradient goes through a loop without max_iterations: nothing says how much of its iterations must be kept. The
+// caller cuts the graph at the loop instead, which then runs in chunks.
 class UnboundedLoopError : public GradientError {
  public:
   using GradientError::GradientError;
