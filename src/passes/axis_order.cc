@@ -145,22 +145,41 @@ std::optional<AxisOrder> broadcasting(const Graph& graph, const Node& node) {
   return order;
 }
 
-// Sums and means over all of space: what they give has no space that could have an order.
-std::optional<AxisOrder> over_space(const Graph& graph, const Node& node) {
-  const TensorSpec& in = graph.spec(node.inputs[0]);
-  if (!is_image(in) || bool_attribute(node, "exclude", false)) return std::nullopt;
+// The parameter `axis` with other numbers, where it lists all axes of space and no other.
+std::optional<AttrValue> renamed_axes_of_space(const Node& node, int ndim) {
   const AttrValue axis = attribute(node, "axis");
   const auto* list = std::get_if<AttrValue::List>(&axis.value);
-  if (!list || static_cast<int>(list->size()) != in.shape.ndim() - 2) return std::nullopt;
+  if (!list || static_cast<int>(list->size()) != ndim - 2) return std::nullopt;
   AttrValue::List renamed;
   for (const AttrValue& v : *list) {
     const auto* number = std::get_if<int64_t>(&v.value);
     if (!number) return std::nullopt;
-    renamed.emplace_back(in_memory_order(*number, in.shape.ndim()));
+    renamed.emplace_back(in_memory_order(*number, ndim));
     const int64_t now = std::get<int64_t>(renamed.back().value);
-    if (now == 0 || now == in.shape.ndim() - 1) return std::nullopt;
+    if (now == 0 || now == ndim - 1) return std::nullopt;
   }
-  return AxisOrder{make_params(*node.op, &node, {{"axis", AttrValue(renamed)}}), {0}, {}, {}};
+  return AttrValue(renamed);
+}
+
+// Sums, means and extremes over all of space: what they give has no space that could have an order.
+std::optional<AxisOrder> over_space(const Graph& graph, const Node& node) {
+  const TensorSpec& in = graph.spec(node.inputs[0]);
+  if (!is_image(in) || bool_attribute(node, "exclude", false)) return std::nullopt;
+  std::optional<AttrValue> axes = renamed_axes_of_space(node, in.shape.ndim());
+  if (!axes) return std::nullopt;
+  return AxisOrder{make_params(*node.op, &node, {{"axis", std::move(*axes)}}), {0}, {}, {}};
+}
+
+// The way back: one value per image and channel, repeated over all of space.
+std::optional<AxisOrder> spread_over_space(const Node& node) {
+  if (!is_image(node.specs[0])) return std::nullopt;
+  const Shape& shape = node.specs[0].shape;
+  std::optional<AttrValue> axes = renamed_axes_of_space(node, shape.ndim());
+  if (!axes) return std::nullopt;
+  AttrValue::List sizes;
+  for (const int64_t size : in_memory_order(shape)) sizes.emplace_back(size);
+  return AxisOrder{
+      make_params(*node.op, &node, {{"shape", AttrValue(sizes)}, {"axis", std::move(*axes)}}), {}, {0}, {}};
 }
 
 }  // namespace
@@ -171,7 +190,8 @@ std::optional<AxisOrder> axis_order(const Graph& graph, const Node& node) {
   if (name == "Concat") return along_axis(graph, node, "dim");
   const bool splits = (name == "SliceChannel" || name == "_split_v2") && !bool_attribute(node, "squeeze_axis", false);
   if (splits || name == "slice_axis") return along_axis(graph, node, "axis");
-  if (name == "sum" || name == "mean") return over_space(graph, node);
+  if (name == "sum" || name == "mean" || name == "max" || name == "min") return over_space(graph, node);
+  if (name == "_spread") return spread_over_space(node);
   if (node.op->pointwise && name.starts_with("broadcast_")) return broadcasting(graph, node);
   return std::nullopt;
 }
@@ -204,7 +224,10 @@ bool renumber_axes(Graph& graph) {
   for (const NodePtr& node : std::vector<NodePtr>(order_now.begin(), order_now.end())) {  // held: some go on the way
     if (!graph.contains(node.get()) || node->is_variable()) continue;
     const std::optional<AxisOrder> order = axis_order(graph, *node);
-    if (!order || graph.format(node->inputs[static_cast<size_t>(order->inputs[0])]) != Format::kChannelsLast) continue;
+    if (!order) continue;
+    const NodeEntry image = order->inputs.empty() ? NodeEntry{node, static_cast<uint32_t>(order->outputs[0])}
+                                                  : node->inputs[static_cast<size_t>(order->inputs[0])];
+    if (graph.format(image) != Format::kChannelsLast) continue;
     const NodePtr made = add_in_axis_order(graph, *node, *order);
     Graph::Pairs pairs;
     for (uint32_t i = 0; i < node->specs.size(); ++i) {

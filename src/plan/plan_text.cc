@@ -71,7 +71,7 @@ class PlanPrinter {
     std::string text = counted(plan_.instructions_.size(), "instruction") + ", arena " +
                        bytes_text(plan_.arena_bytes_) + " for " + counted(plan_.num_temporaries_, "value");
     if (plan_.residual_bytes_ > 0) text += ", kept for backward " + bytes_text(plan_.residual_bytes_);
-    text += ", about " + time_text(plan_.cost_ns_) + " on " + counted(static_cast<size_t>(plan_.cores_), "core");
+    text += ", about " + time_text(plan_.cost_ns_) + " of work";
     line(0, text + (plan_.train_ ? ", training" : ""));
   }
 

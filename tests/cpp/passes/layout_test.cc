@@ -47,6 +47,21 @@ TEST(ChannelsLast, CopiesWhatEntersAndLeavesAChainOnly) {
   EXPECT_EQ(channels_last_nodes(graph), 9);
 }
 
+TEST(ChannelsLast, AMaximumOverSpaceAndTheWayBackNeedNoCopy) {
+  Net net;
+  NodeEntry e = net.convolution(net.input("x", {2, 16, 12, 12}), "w0");
+  const NodeEntry largest = use("max", {e}, {{"axis", "(2, 3)"}});
+  const NodeEntry back = use("_spread", {largest}, {{"shape", "(2, 16, 12, 12)"}, {"axis", "(2, 3)"}});
+  e = net.convolution(use("elemwise_mul", {e, back}), "w1");
+  Graph graph = net.graph({use("max", {e}, {{"axis", "(2, 3)"}, {"keepdims", "True"}})});
+  choose(graph);
+  EXPECT_EQ(count_ops(graph, "_to_channels_last"), 1);
+  EXPECT_EQ(count_ops(graph, "_to_plain"), 0);
+  EXPECT_TRUE(passes::renumber_axes(graph));
+  graph.check();
+  EXPECT_EQ(count_ops(graph, "_spread") + count_ops(graph, "max"), 0);  // all on channels-last memory
+}
+
 TEST(ChannelsLast, OneConvolutionAloneGainsNothing) {
   Net net;
   const NodeEntry x = net.input("x", {2, 16, 12, 12});

@@ -169,3 +169,31 @@ def test_the_pipeline_says_what_each_of_its_rewrites_does() -> None:
     assert sorted((row["stage"] for row in rows), key=stages.index) == [row["stage"] for row in rows]
     described = {row["rule"] for row in rows if row["what"]}
     assert {row["rule"] for row in rows} == described
+
+
+def test_a_maximum_over_points_stays_in_the_order_of_the_layers(rng) -> None:
+    class Points(gluon.HybridBlock):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = nn.Conv1D(16, 1, in_channels=3, activation="relu")
+            self.second = nn.Conv1D(32, 1, in_channels=16)
+
+        def hybrid_forward(self, F, x):
+            return F.max(self.second(self.first(x)), axis=2)
+
+    net = Points()
+    net.initialize(mx.init.Normal(1))
+    data = nd.array(rng.normal(size=(4, 3, 50)))
+    results = []
+    for passes in ("fast_run", "fast_run,-channels_last"):
+        net.hybridize(passes=passes)
+        data.attach_grad()
+        with mx.autograd.record():
+            out = net(data)
+        out.backward()
+        results.append([out.asnumpy(), data.grad.asnumpy(), net.first.weight.grad().asnumpy()])
+        if passes == "fast_run":
+            text = net._cached_op.graph_text() if net._cached_op else ""
+            assert "_to_plain(" not in text.split("backward:")[0]
+    for got, want in zip(*results, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
