@@ -143,55 +143,35 @@ class Reader {
       require(number && *number >= 0 && *number < bound, "free_axes name variables and their axes");
     }
     require(!p.limited || !inputs_.empty(), "the last input is the limit");
-    NodeEntry limit;
-    if (p.limited) limit = inputs_.back();
-
-    // Variables first, then what else the bodies read, in the order of the file.
-    BoundBody bound[] = {{bodies_[0], {}}, {bodies_[1], {}}};
+    // Variables first, then what else the node gets, in the order of the file. A body may also read as it is what a
+    // variable starts from, or the limit: that is one more slot.
     std::vector<NodeEntry> ordered;
-    std::vector<NodePtr> of_condition, of_body;
-    std::vector<bool> is_variable(body.inputs.size()), follows(condition.inputs.size()), starts(inputs_.size());
-    for (const std::optional<int64_t>& variable : p.func_var_locs) {
-      require(!is_variable[at(variable)], "each variable has an input of the body");
-      is_variable[at(variable)] = true;
-      starts[at(p.func_input_locs[at(variable)])] = true;
-      ordered.push_back(inputs_[at(p.func_input_locs[at(variable)])]);
-      of_body.push_back(body.inputs[at(variable)]);
+    std::vector<std::optional<size_t>> variable_of_input(body.inputs.size()), variable_from(inputs_.size()),
+        invariant(inputs_.size());
+    for (size_t i = 0; i < p.func_var_locs.size(); ++i) {
+      const size_t input = at(p.func_var_locs[i]), source = at(p.func_input_locs[input]);
+      require(!variable_of_input[input], "each variable has an input of the body");
+      variable_of_input[input] = variable_from[source] = i;
+      ordered.push_back(inputs_[source]);
     }
-    of_condition.resize(of_body.size());
-    for (size_t k = 0; k < condition.inputs.size(); ++k) {
-      for (size_t i = p.func_var_locs.size(); i-- > 0;) {
-        if (p.func_input_locs[at(p.func_var_locs[i])] != p.cond_input_locs[k]) continue;
-        if (of_condition[i])
-          join(condition, condition.inputs[k], of_condition[i]);
-        else
-          of_condition[i] = condition.inputs[k];
-        follows[k] = true;
-        break;
+    auto invariant_slot = [&](size_t source) {
+      if (!invariant[source]) {
+        invariant[source] = ordered.size();
+        ordered.push_back(inputs_[source]);
       }
-    }
-    for (size_t i = 0; i < of_condition.size(); ++i)
-      if (!of_condition[i]) of_condition[i] = body_variable(ordered[i]);
-    bound[0].outside = bound[1].outside = ordered;
-    for (size_t k = 0; k < condition.inputs.size(); ++k) {
-      if (follows[k]) continue;
-      of_condition.push_back(condition.inputs[k]);
-      bound[0].outside.push_back(inputs_[at(p.cond_input_locs[k])]);
-    }
-    for (size_t k = 0; k < body.inputs.size(); ++k) {
-      if (is_variable[k]) continue;
-      of_body.push_back(body.inputs[k]);
-      bound[1].outside.push_back(inputs_[at(p.func_input_locs[k])]);
-    }
-    condition.inputs = std::move(of_condition);
-    body.inputs = std::move(of_body);
-    if (p.limited) inputs_.pop_back();
-    for (size_t i = 0; i < inputs_.size(); ++i)
-      if (!starts[i]) ordered.push_back(inputs_[i]);
-    inputs_ = std::move(ordered);
-    bind_bodies(inputs_, bound, p.func_var_locs.size());
-    bodies_ = {bound[0].body, bound[1].body};
-    if (p.limited) inputs_.push_back(limit);
+      return *invariant[source];
+    };
+    for (size_t i = 0; i < inputs_.size() - (p.limited ? 1 : 0); ++i)
+      if (!variable_from[i]) invariant_slot(i);
+    std::vector<size_t> of_condition, of_body;
+    for (const std::optional<int64_t>& source : p.cond_input_locs)
+      of_condition.push_back(variable_from[at(source)] ? *variable_from[at(source)] : invariant_slot(at(source)));
+    for (size_t k = 0; k < body.inputs.size(); ++k)
+      of_body.push_back(variable_of_input[k] ? *variable_of_input[k] : invariant_slot(at(p.func_input_locs[k])));
+    std::swap(inputs_, ordered);
+    place(condition, of_condition);
+    place(body, of_body);
+    if (p.limited) inputs_.push_back(ordered.back());
 
     LoopSpec loop;
     loop.num_carry = static_cast<int32_t>(p.func_var_locs.size());
@@ -208,11 +188,11 @@ class Reader {
 
   NodePtr node_of(const CondForm& p) {
     const OptionalInts* const lists[] = {&p.cond_input_locs, &p.then_input_locs, &p.else_input_locs};
-    std::vector<BoundBody> bound;
     for (size_t b = 0; b < 3; ++b) {
       check_sources(*lists[b], *bodies_[b]);
-      bound.push_back({bodies_[b], {}});
-      for (const std::optional<int64_t>& source : *lists[b]) bound[b].outside.push_back(inputs_[at(source)]);
+      std::vector<size_t> slots;
+      for (const std::optional<int64_t>& source : *lists[b]) slots.push_back(at(source));
+      place(*bodies_[b], slots);
     }
     require(bodies_[0]->outputs.size() == 1, "the predicate has one output");
     const int64_t common = int64_t{p.num_outputs} - p.then_extra - p.else_extra;
@@ -220,8 +200,6 @@ class Reader {
     require(static_cast<int64_t>(bodies_[1]->outputs.size()) == common + p.then_extra &&
                 static_cast<int64_t>(bodies_[2]->outputs.size()) == common + p.else_extra,
             "both branches have num_outputs outputs");
-    bind_bodies(inputs_, bound);
-    bodies_ = {bound[0].body, bound[1].body, bound[2].body};
     BranchSpec branch;
     branch.num_out = static_cast<int32_t>(common);
     branch.then_extra = p.then_extra;
@@ -258,6 +236,19 @@ class Reader {
     };
     for (Node* node : topological_order(body.outputs)) std::for_each(node->inputs.begin(), node->inputs.end(), change);
     std::for_each(body.outputs.begin(), body.outputs.end(), change);
+  }
+  // Moves the inputs of a body to these slots of the node. Two that get one slot become one.
+  void place(Subgraph& body, const std::vector<size_t>& slots) {
+    std::vector<NodePtr> placed(inputs_.size());
+    for (size_t k = 0; k < slots.size(); ++k) {
+      if (placed[slots[k]])
+        join(body, body.inputs[k], placed[slots[k]]);
+      else
+        placed[slots[k]] = body.inputs[k];
+    }
+    for (size_t i = 0; i < placed.size(); ++i)
+      if (!placed[i]) placed[i] = body_variable(inputs_[i]);
+    body.inputs = std::move(placed);
   }
   template <typename Spec>
   NodePtr made(Spec spec) {

@@ -104,5 +104,28 @@ TEST_F(SymbolJson, OldFilesAreUpgraded) {
   EXPECT_EQ(fc.attrs.at("__ctx_group__"), "a");
 }
 
+TEST(Json, AValueThatABranchGetsTwiceKeepsItsPlaces) {
+  Runtime::get();
+  const std::string text = R"model({"nodes": [
+    {"op": "null", "name": "p", "inputs": []}, {"op": "null", "name": "x", "inputs": []},
+    {"op": "_cond", "name": "choice",
+     "attrs": {"num_args": "3", "num_outputs": "1", "cond_input_locs": "(0,)", "then_input_locs": "(1,)",
+               "else_input_locs": "(2, 2)"},
+     "inputs": [[0, 0, 0], [1, 0, 0], [1, 0, 0]],
+     "subgraphs": [
+      {"nodes": [{"op": "null", "name": "p", "inputs": []}, {"op": "_copy", "name": "c", "inputs": [[0, 0, 0]]}],
+       "arg_nodes": [0], "heads": [[1, 0, 0]]},
+      {"nodes": [{"op": "null", "name": "x", "inputs": []}, {"op": "negative", "name": "n", "inputs": [[0, 0, 0]]}],
+       "arg_nodes": [0], "heads": [[1, 0, 0]]},
+      {"nodes": [{"op": "null", "name": "a", "inputs": []}, {"op": "null", "name": "b", "inputs": []},
+                 {"op": "elemwise_add", "name": "s", "inputs": [[0, 0, 0], [1, 0, 0]]}],
+       "arg_nodes": [0, 1], "heads": [[2, 0, 0]]}]}],
+    "arg_nodes": [0, 1], "heads": [[2, 0, 0]], "attrs": {"mxnet_version": ["int", 10901]}})model";
+  const std::string once = Symbol::from_json(text, "net").tojson();
+  EXPECT_NE(once.find("\"then_input_locs\": \"(1,)\""), std::string::npos);
+  EXPECT_NE(once.find("\"else_input_locs\": \"(2,)\""), std::string::npos);  // both inputs got one value
+  EXPECT_EQ(Symbol::from_json(once, "again").tojson(), once);
+}
+
 }  // namespace
 }  // namespace hybridnet
