@@ -36,6 +36,9 @@ class Scratch {
 
 using Specs = Scratch<TensorSpec, kMaxStackArrays>;
 
+// Parameters may ask for any number of outputs; arrays for more than this would fill the memory before an error comes.
+constexpr int kMaxOutputs = 1 << 20;
+
 [[noreturn]] void wrong_count(const Op& op, size_t given, int expected) {
   ErrorFields e;
   e.op = op.name;
@@ -52,6 +55,12 @@ using Specs = Scratch<TensorSpec, kMaxStackArrays>;
                     .input = "out",
                     .expected = outputs == 1 ? "one array" : "at most " + std::to_string(outputs) + " arrays",
                     .given = std::to_string(given)});
+}
+
+[[noreturn]] void too_many_outputs(const Op& op, int outputs) {
+  throw ParamError({.op = op.name,
+                    .expected = "parameters that ask for at most " + std::to_string(kMaxOutputs) + " outputs",
+                    .given = std::to_string(outputs)});
 }
 
 [[noreturn]] void incomplete_output(const Op& op, const TensorSpec& spec, int index) {
@@ -330,7 +339,9 @@ void invoke_into(const Op& op, const ParamsPtr& params, std::span<const NDArray>
       static_cast<size_t>(expected) != inputs.size()) {
     wrong_count(op, inputs.size(), expected);
   }
-  const size_t num_outputs = static_cast<size_t>(op.num_outputs(p));
+  const int outputs = op.num_outputs(p);
+  if (outputs > kMaxOutputs) too_many_outputs(op, outputs);
+  const size_t num_outputs = static_cast<size_t>(outputs);
   if (options.out.size() > num_outputs) wrong_out_count(op, options.out.size(), num_outputs);
   results->resize(num_outputs);
   const bool recorded = wants_record(op, inputs);

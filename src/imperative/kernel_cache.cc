@@ -4,6 +4,8 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "op/empty_results.h"
+
 namespace hybridnet {
 namespace {
 
@@ -72,7 +74,7 @@ KernelCache& cache() {
 
 Kernel* find_kernel(const Op& op, const ParamsPtr& params, std::span<const TensorSpec> in,
                     std::span<const TensorSpec> out, Device device, bool train, Ref<Kernel>* owner) {
-  if (op.stateless && device.type != DeviceType::kGPU) {
+  if (op.stateless && device.type != DeviceType::kGPU && !computes_nothing(op, out)) {
     const DType dtype = !in.empty() ? in[0].dtype : out.empty() ? DType::kFloat32 : out[0].dtype;
     if (op.dtypes.has(dtype)) return op.stateless.get();
   }

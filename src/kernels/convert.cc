@@ -77,7 +77,7 @@ void convert_span(const void* in_memory, void* out_memory, int64_t n) {
   const From* in = static_cast<const From*>(in_memory);
   To* out = static_cast<To*>(out_memory);
   if constexpr (std::is_same_v<From, To>) {
-    if (in != static_cast<const void*>(out)) std::memcpy(out, in, static_cast<size_t>(n) * sizeof(To));
+    if (n > 0 && in != static_cast<const void*>(out)) std::memcpy(out, in, static_cast<size_t>(n) * sizeof(To));
   } else if constexpr (std::is_same_v<From, float16> && std::is_same_v<To, float>) {
     half_to_float(in, out, n);
   } else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, float16>) {

@@ -21,6 +21,11 @@ Indices::Indices(int64_t count)
       heap_(count > kOnStack ? std::make_unique_for_overwrite<int64_t[]>(static_cast<size_t>(count)) : nullptr),
       data_(heap_ ? heap_.get() : stack_) {}
 
+Indices::Indices(Indices&& other) noexcept
+    : size_(other.size_), heap_(std::move(other.heap_)), data_(heap_ ? heap_.get() : stack_) {
+  if (!heap_) std::copy_n(other.stack_, size_, stack_);
+}
+
 Indices::Indices(const TensorRef& tensor) : Indices(tensor.size()) {
   dispatch_dtype(tensor.dtype, [&](auto zero) {
     using T = decltype(zero);

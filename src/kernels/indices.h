@@ -20,6 +20,7 @@ class Indices {
  public:
   explicit Indices(const TensorRef& tensor);
   explicit Indices(int64_t count);  // uninitialized
+  Indices(Indices&& other) noexcept;
 
   // Brings every index into [0, size). Throws IndexError as the mode says, and for any index where size is 0.
   void resolve(IndexMode mode, int64_t size);

@@ -4,6 +4,7 @@
 #include "base/checked_size.h"
 #include "base/edit_distance.h"
 #include "hybridnet/op.h"
+#include "op/empty_results.h"
 #include "op/through_float.h"
 
 namespace hybridnet {
@@ -97,6 +98,7 @@ Ref<Kernel> Op::link(const LinkContext& c) const {
     e.fix = "cast it first with .astype(...)";
     throw DTypeError(std::move(e));
   }
+  if (computes_nothing(*this, c.out)) return make_empty_kernel();
   auto has_halves = [](std::span<const TensorSpec> specs) {
     return std::any_of(specs.begin(), specs.end(), [](const TensorSpec& s) { return is_half(s.dtype); });
   };

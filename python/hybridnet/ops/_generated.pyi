@@ -2774,7 +2774,7 @@ def multi_mp_sgd_mom_update(
         Factor applied to the gradient first.
     clip_gradient : float
         Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
-    num_weights : int, at least 1
+    num_weights : int, range [1, 1.67772e+07]
         Number of tensors updated.
 
     Returns: weight_out: updated weights, then the replaced states
@@ -2800,7 +2800,7 @@ def multi_mp_sgd_update(
         Factor applied to the gradient first.
     clip_gradient : float
         Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
-    num_weights : int, at least 1
+    num_weights : int, range [1, 1.67772e+07]
         Number of tensors updated.
 
     Returns: weight_out: updated weights, then the replaced states
@@ -2828,7 +2828,7 @@ def multi_sgd_mom_update(
         Factor applied to the gradient first.
     clip_gradient : float
         Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
-    num_weights : int, at least 1
+    num_weights : int, range [1, 1.67772e+07]
         Number of tensors updated.
 
     Returns: weight_out: updated weights, then the replaced states
@@ -2854,7 +2854,7 @@ def multi_sgd_update(
         Factor applied to the gradient first.
     clip_gradient : float
         Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
-    num_weights : int, at least 1
+    num_weights : int, range [1, 1.67772e+07]
         Number of tensors updated.
 
     Returns: weight_out: updated weights, then the replaced states
@@ -3066,7 +3066,7 @@ def preloaded_multi_mp_sgd_mom_update(
         Factor applied to the gradient first.
     clip_gradient : float
         Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
-    num_weights : int, at least 1
+    num_weights : int, range [1, 1.67772e+07]
         Number of tensors updated.
 
     Returns: weight_out: updated weights, then the replaced states
@@ -3088,7 +3088,7 @@ def preloaded_multi_mp_sgd_update(
         Factor applied to the gradient first.
     clip_gradient : float
         Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
-    num_weights : int, at least 1
+    num_weights : int, range [1, 1.67772e+07]
         Number of tensors updated.
 
     Returns: weight_out: updated weights, then the replaced states
@@ -3112,7 +3112,7 @@ def preloaded_multi_sgd_mom_update(
         Factor applied to the gradient first.
     clip_gradient : float
         Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
-    num_weights : int, at least 1
+    num_weights : int, range [1, 1.67772e+07]
         Number of tensors updated.
 
     Returns: weight_out: updated weights, then the replaced states
@@ -3134,7 +3134,7 @@ def preloaded_multi_sgd_update(
         Factor applied to the gradient first.
     clip_gradient : float
         Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
-    num_weights : int, at least 1
+    num_weights : int, range [1, 1.67772e+07]
         Number of tensors updated.
 
     Returns: weight_out: updated weights, then the replaced states
@@ -4261,7 +4261,7 @@ def _contrib_DeformablePSROIPooling(
         Bins along each side of a region.
     part_size : int, at least 0
         Offsets along each side; 0: pooled_size.
-    sample_per_part : int, at least 1
+    sample_per_part : int, range [1, 256]
         Points per bin along each side.
     trans_std : float
         Factor of the offsets, which are parts of a region.
@@ -4535,7 +4535,7 @@ def _contrib_ROIAlign(
     spatial_scale : float, range [0, 1]
         Size of a pixel of the image that rois speak of, in pixels of data.
     sample_ratio : int
-        Points along each axis of a window; not positive: as many as it has pixels.
+        Points along each axis of a window, at most 256; not positive: as many as it has pixels, at most 1024.
     position_sensitive : bool
         Each window reads channels of its own: channels of data = channels of output * windows.
     aligned : bool
@@ -4562,7 +4562,7 @@ def _contrib_RROIAlign(
     spatial_scale : float
         Size of data by size of the image that regions are given in.
     sampling_ratio : int
-        Points per bin along each side; not positive: as many as a bin has pixels, rounded up.
+        Points per bin along each side, at most 256; not positive: as many as a bin has pixels, at most 1024.
 
     Returns: output: (regions, channels, pooled height, pooled width)
     """
@@ -6478,7 +6478,7 @@ def _multi_adamw_update(
         Factors of the whole steps, one per tensor.
     clip_gradient : float
         Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
-    num_weights : int, at least 1
+    num_weights : int, range [1, 1.67772e+07]
         Number of tensors updated.
 
     Returns: weight_out: updated weights, then the replaced states
@@ -6553,7 +6553,7 @@ def _multi_mp_adamw_update(
         Factors of the whole steps, one per tensor.
     clip_gradient : float
         Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
-    num_weights : int, at least 1
+    num_weights : int, range [1, 1.67772e+07]
         Number of tensors updated.
 
     Returns: weight_out: updated weights, then the replaced states

@@ -3,6 +3,7 @@
 
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
+#include "kernels/strided_copy.h"
 #include "ops/contrib/boxes.h"
 #include "ops/emit.h"
 
@@ -78,7 +79,7 @@ void check_columns(const BoxNmsParams& p, int64_t width) {
                       .because = because});
   };
   const auto among_coordinates = [&](int32_t i) { return i >= p.coord_start && i < p.coord_start + 4; };
-  if (p.coord_start + 3 >= width) complain("coord_start", p.coord_start, "4 columns hold the coordinates");
+  if (p.coord_start >= width - 3) complain("coord_start", p.coord_start, "4 columns hold the coordinates");
   if (p.score_index >= width) complain("score_index", p.score_index, "a box has that many numbers");
   if (among_coordinates(p.score_index)) complain("score_index", p.score_index, "the coordinates stand there");
   if (p.id_index >= width) complain("id_index", p.id_index, "a box has that many numbers");
@@ -195,7 +196,7 @@ void run_box_nms(const BoxNmsParams& p, const KernelArgs& a) {
   const Batches s(*a.in[0].shape);
   int64_t* record = a.out[1].as<int64_t>();
   if (p.topk == 0) {
-    std::memcpy(a.out[0].data, a.in[0].data, static_cast<size_t>(a.in[0].size() * dtype_size(a.in[0].dtype)));
+    kernels::copy_bytes(a.in[0].data, a.out[0].data, a.in[0].size() * dtype_size(a.in[0].dtype));
     for (int64_t b = 0; b < s.count; ++b) std::iota(record + b * s.boxes, record + (b + 1) * s.boxes, int64_t{0});
     return;
   }

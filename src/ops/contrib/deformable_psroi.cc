@@ -5,6 +5,7 @@
 
 #include "ops/contrib/region_reads.h"
 #include "ops/emit.h"
+#include "ops/nn/roi_params.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -29,7 +30,7 @@ struct PoolingParams {
         .doc("Offsets along each side; 0: pooled_size.");
     schema.field("sample_per_part", &PoolingParams::sample_per_part)
         .default_value(1)
-        .at_least(1)
+        .range(1, kMaxSamplingRatio)
         .doc("Points per bin along each side.");
     schema.field("trans_std", &PoolingParams::trans_std)
         .default_value(0.0)
@@ -38,7 +39,9 @@ struct PoolingParams {
   }
   int64_t parts() const { return part_size > 0 ? part_size : pooled_size; }
   int64_t bins() const { return static_cast<int64_t>(pooled_size) * pooled_size; }
-  int64_t channels() const { return static_cast<int64_t>(output_dim) * group_size * group_size; }
+  int64_t channels() const {
+    return checked_times(checked_times(output_dim, group_size, "group_size"), group_size, "group_size");
+  }
   int64_t plane_of(int64_t channel, int64_t y, int64_t x) const {
     return (channel * group_size + y * group_size / pooled_size) * group_size + x * group_size / pooled_size;
   }
@@ -116,8 +119,8 @@ void for_each_bin(const PoolingParams& p, const Shape& data, const T* rois, cons
                bin_w * (static_cast<A>(x) + static_cast<A>(s % p.sample_per_part) / static_cast<A>(p.sample_per_part));
         A py = r.top + move_y +
                bin_h * (static_cast<A>(y) + static_cast<A>(s / p.sample_per_part) / static_cast<A>(p.sample_per_part));
-        const bool inside = px >= A(-0.5) && px <= static_cast<A>(width) - A(0.5) && py >= A(-0.5) &&
-                            py <= static_cast<A>(height) - A(0.5);
+        const bool inside = height > 0 && width > 0 && px >= A(-0.5) && px <= static_cast<A>(width) - A(0.5) &&
+                            py >= A(-0.5) && py <= static_cast<A>(height) - A(0.5);
         if (!inside) continue;
         const bool moves_x = px >= 0 && px <= static_cast<A>(width - 1),
                    moves_y = py >= 0 && py <= static_cast<A>(height - 1);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/checked_size.h"
 #include "ops/contrib/region_reads.h"
 #include "ops/emit.h"
 
@@ -83,10 +84,11 @@ int64_t plane_of(const PsRoiParams& p, int64_t channel, int64_t bin) {
 }
 
 void require_channels(const PsRoiParams& p, const Shape& data, const char* input) {
-  if (!data.rank_known() || data[1] == kUnknownDim || data[1] == p.output_dim * p.groups() * p.groups()) return;
+  const int64_t channels =
+      checked_times(checked_times(p.output_dim, p.groups(), "group_size"), p.groups(), "group_size");
+  if (!data.rank_known() || data[1] == kUnknownDim || data[1] == channels) return;
   throw ShapeError({.input = input,
-                    .expected = "output_dim * group_size^2 = " +
-                                std::to_string(p.output_dim * p.groups() * p.groups()) + " channels",
+                    .expected = "output_dim * group_size^2 = " + std::to_string(channels) + " channels",
                     .given = "shape " + data.str()});
 }
 

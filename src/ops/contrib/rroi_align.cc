@@ -6,6 +6,7 @@
 
 #include "ops/contrib/region_reads.h"
 #include "ops/emit.h"
+#include "ops/nn/roi_params.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -34,12 +35,10 @@ void describe_align(ParamSchema<P>& schema) {
       .doc("Size of data by size of the image that regions are given in.");
   field("sampling_ratio", &RotatedParams::sampling_ratio)
       .default_value(-1)
-      .doc("Points per bin along each side; not positive: as many as a bin has pixels, rounded up.");
+      .doc("Points per bin along each side, at most 256; not positive: as many as a bin has pixels, at most 1024.");
   schema.check([](const P& p) {
-    const bool good = p.pooled_size.ndim() == 2 && p.pooled_size[0] > 0 && p.pooled_size[1] > 0;
-    if (!good)
-      throw ParamError(
-          {.input = "pooled_size", .expected = "two positive numbers: height, width", .given = p.pooled_size.str()});
+    check_pooled_size(p.pooled_size);
+    check_sampling_ratio("sampling_ratio", p.sampling_ratio);
   });
 }
 void AlignParams::describe(ParamSchema<AlignParams>& schema) { describe_align(schema); }
@@ -54,6 +53,7 @@ template <typename A>
 void add_point(RegionReads<A>& reads, A y, A x, const Shape& data, A weight) {
   const int64_t height = data[2], width = data[3];
   if (!(y >= -1 && y <= static_cast<A>(height) && x >= -1 && x <= static_cast<A>(width))) return;
+  if (height == 0 || width == 0) return;
   y = std::clamp(y, A(0), static_cast<A>(height - 1));
   x = std::clamp(x, A(0), static_cast<A>(width - 1));
   const int64_t y0 = static_cast<int64_t>(y), x0 = static_cast<int64_t>(x), y1 = std::min(y0 + 1, height - 1),
@@ -75,8 +75,7 @@ RegionReads<accumulator_t<T>> bins_of(const RotatedParams& p, const T* region, c
   const A angle = static_cast<A>(region[5]) * static_cast<A>(std::numbers::pi / 180), cosine = std::cos(angle),
           sine = std::sin(angle);
   const A bin_h = height / static_cast<A>(p.pooled_size[0]), bin_w = width / static_cast<A>(p.pooled_size[1]);
-  const int64_t rows = p.sampling_ratio > 0 ? p.sampling_ratio : static_cast<int64_t>(std::ceil(bin_h));
-  const int64_t columns = p.sampling_ratio > 0 ? p.sampling_ratio : static_cast<int64_t>(std::ceil(bin_w));
+  const int64_t rows = points_per_side(p.sampling_ratio, bin_h), columns = points_per_side(p.sampling_ratio, bin_w);
   const A weight = A(1) / static_cast<A>(rows * columns);
   RegionReads<A> reads;
   reads.image = image_of_region(region, data[0]);

@@ -33,7 +33,7 @@ void infer_histogram(const HistogramParams& p, InferContext& c) {
   if (p.bin_cnt) {
     c.unify_dtypes({0}, {1});
     c.set_out_shape(0, Shape({*p.bin_cnt}));
-    c.set_out_shape(1, Shape({*p.bin_cnt + 1}));
+    c.set_out_shape(1, Shape({int64_t{*p.bin_cnt} + 1}));
     return;
   }
   c.unify_dtypes({1}, {1});

@@ -36,9 +36,10 @@ void run_ravel(const RavelParams& p, const KernelArgs& a) {
     using T = decltype(zero);
     T* out = a.out[0].as<T>();
     for (int64_t i = 0; i < count; ++i) {
-      int64_t flat = 0;
-      for (int axis = 0; axis < p.shape.ndim(); ++axis) flat = flat * p.shape[axis] + ids[axis * count + i];
-      out[i] = static_cast<T>(flat);
+      uint64_t flat = 0;  // wraps around where indices and sizes are not those of a tensor
+      for (int axis = 0; axis < p.shape.ndim(); ++axis)
+        flat = flat * static_cast<uint64_t>(p.shape[axis]) + static_cast<uint64_t>(ids[axis * count + i]);
+      out[i] = static_cast<T>(static_cast<int64_t>(flat));
     }
   });
 }

@@ -1,4 +1,6 @@
 // _eye: ones on a diagonal.
+#include <algorithm>
+
 #include "hybridnet/op.h"
 #include "kernels/strided_copy.h"
 #include "ops/shape_param.h"
@@ -27,8 +29,9 @@ void run_eye(const EyeParams& p, const KernelArgs& a) {
   dispatch_dtype(a.out[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     T* data = a.out[0].as<T>();
-    for (int64_t row = std::max<int64_t>(0, -p.k); row < rows && row + p.k < columns; ++row) {
-      data[row * columns + row + p.k] = static_cast<T>(1);
+    const int64_t k = std::clamp(p.k, -rows, columns);
+    for (int64_t row = std::max<int64_t>(0, -k); row < rows && row + k < columns; ++row) {
+      data[row * columns + row + k] = static_cast<T>(1);
     }
   });
 }

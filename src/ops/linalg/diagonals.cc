@@ -1,6 +1,7 @@
 // Diagonals and triangles taken out of matrices or put into them, and the sum of a diagonal's logarithms.
 #include <cmath>
 
+#include "base/checked_size.h"
 #include "hybridnet/op.h"
 #include "ops/linalg/matrices.h"
 #include "ops/linalg/matrix_rules.h"
@@ -46,7 +47,7 @@ struct Part {
 // Length of the vector for a matrix of size n.
 int64_t length_of(int64_t n, int64_t offset, bool band) {
   const int64_t side = std::max<int64_t>(n - std::abs(offset), 0);
-  return band ? side : side * (side + 1) / 2;
+  return band ? side : checked_times(side, side + 1) / 2;
 }
 
 // Size of the matrix for a vector of length k; a ParamError if none fits.
@@ -73,7 +74,7 @@ void infer_extract(const P& p, InferContext& c) {
   if (!a.rank_known()) return;
   const int n = a.ndim();
   const int64_t size = a[n - 1] != kUnknownDim ? a[n - 1] : a[n - 2];
-  if (size != kUnknownDim && std::abs(p.offset) >= std::max<int64_t>(size, 1)) {
+  if (size != kUnknownDim && std::abs(int64_t{p.offset}) >= std::max<int64_t>(size, 1)) {
     throw ParamError(
         {.input = "offset",
          .expected = "a diagonal of the matrices, in (-" + std::to_string(size) + ", " + std::to_string(size) + ")",

@@ -1,9 +1,8 @@
 // _linalg_gemm and _linalg_gemm2: scaled matrix products over stacks of matrices.
 #include "kernels/gemm.h"
 
-#include <cstring>
-
 #include "hybridnet/op.h"
+#include "kernels/strided_copy.h"
 #include "ops/emit.h"
 
 namespace hybridnet::ops {
@@ -105,8 +104,7 @@ void run_gemm(const GemmParams& p, const KernelArgs& args) {
   const int64_t a_step = s.sizes.m * s.sizes.k, b_step = s.sizes.k * s.sizes.n, out_step = s.sizes.m * s.sizes.n;
   T* out = args.out[0].as<T>();
   const bool has_c = args.in.size() == 3 && p.beta != 0.0;
-  if (has_c && args.in[2].data != args.out[0].data)
-    std::memcpy(out, args.in[2].data, static_cast<size_t>(args.out[0].size()) * sizeof(T));
+  if (has_c) kernels::copy_bytes(args.in[2].data, out, args.out[0].size() * static_cast<int64_t>(sizeof(T)));
   const int64_t work = std::max<int64_t>(a_step * s.sizes.n, 1);
   const auto products = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {

@@ -1,5 +1,6 @@
 // khatri_rao: columns of several matrices multiplied as outer products (Kolda and Bader, SIAM Review 2009,
 // section 2.6).
+#include "base/checked_size.h"
 #include "hybridnet/threads.h"
 #include "ops/emit.h"
 
@@ -24,7 +25,7 @@ void infer_khatri_rao(const KhatriRaoParams&, InferContext& c) {
   for (int i = 0; i < c.num_in(); ++i) {
     c.set_in_dtype(i, dtype);
     c.set_in_shape(i, Shape({kUnknownDim, columns}));
-    rows = rows == kUnknownDim || c.in_shape(i)[0] == kUnknownDim ? kUnknownDim : rows * c.in_shape(i)[0];
+    rows = rows == kUnknownDim || c.in_shape(i)[0] == kUnknownDim ? kUnknownDim : checked_times(rows, c.in_shape(i)[0]);
   }
   c.set_out_dtype(0, dtype);
   c.set_out_shape(0, Shape({rows, columns}));

@@ -1,11 +1,11 @@
 // Stacks of matrices: the trailing two axes are rows and columns.
 #pragma once
 
-#include <cstring>
 #include <string>
 
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
+#include "kernels/strided_copy.h"
 
 namespace hybridnet::ops {
 
@@ -62,7 +62,7 @@ void dispatch_factor(DType dtype, F&& f) {
 }
 
 inline void copy_tensor(const TensorRef& from, const TensorRef& to) {
-  if (from.data != to.data) std::memcpy(to.data, from.data, static_cast<size_t>(from.size() * dtype_size(from.dtype)));
+  kernels::copy_bytes(from.data, to.data, from.size() * dtype_size(from.dtype));
 }
 
 // The cost of n^3 operations per matrix.

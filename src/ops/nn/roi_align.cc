@@ -38,7 +38,7 @@ void describe_fields(ParamSchema<P>& schema) {
       .doc("Size of a pixel of the image that rois speak of, in pixels of data.");
   field("sample_ratio", &RoiAlignParams::sample_ratio)
       .default_value(-1)
-      .doc("Points along each axis of a window; not positive: as many as it has pixels.");
+      .doc("Points along each axis of a window, at most 256; not positive: as many as it has pixels, at most 1024.");
   field("position_sensitive", &RoiAlignParams::position_sensitive)
       .default_value(false)
       .doc("Each window reads channels of its own: channels of data = channels of output * windows.");
@@ -49,11 +49,18 @@ void describe_fields(ParamSchema<P>& schema) {
 
 void RoiAlignParams::describe(ParamSchema<RoiAlignParams>& schema) {
   describe_fields(schema);
-  schema.check([](const RoiAlignParams& p) { check_pooled_size(p.pooled_size); });
+  schema.check([](const RoiAlignParams& p) {
+    check_pooled_size(p.pooled_size);
+    check_sampling_ratio("sample_ratio", p.sample_ratio);
+  });
 }
 void RoiAlignBackwardParams::describe(ParamSchema<RoiAlignBackwardParams>& schema) {
   describe_fields(schema);
   schema.field("shape", &RoiAlignBackwardParams::shape).doc("Shape of data.");
+  schema.check([](const RoiAlignBackwardParams& p) {
+    check_pooled_size(p.pooled_size);
+    check_sampling_ratio("sample_ratio", p.sample_ratio);
+  });
 }
 
 void infer_roi_align(const RoiAlignParams& p, InferContext& c) {
@@ -106,7 +113,7 @@ struct RegionAxis {
     const T length = p.aligned ? end - start : std::max(end - start, T(1));
     const T bin = length / static_cast<T>(windows);
     if (!(std::abs(start) < T(1e9)) || !(length > T(0)) || !(length < T(1e6))) return;  // nothing sensible to read
-    count = p.sample_ratio > 0 ? p.sample_ratio : static_cast<int64_t>(std::ceil(bin));
+    count = points_per_side(p.sample_ratio, bin);
     for (int64_t k = 0; k < windows; ++k)
       for (int64_t i = 0; i < count; ++i) {
         const T at = start + static_cast<T>(k) * bin + (static_cast<T>(i) + T(0.5)) * bin / static_cast<T>(count);

@@ -1,15 +1,38 @@
 // What operators on regions of interest share.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+#include <string>
 
+#include "base/checked_size.h"
 #include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 
 inline void check_pooled_size(const Tuple& size) {
-  if (size.ndim() == 2 && size[0] > 0 && size[1] > 0) return;
-  throw ParamError({.input = "pooled_size", .expected = "a positive height and width", .given = size.str()});
+  if (size.ndim() != 2 || size[0] <= 0 || size[1] <= 0)
+    throw ParamError({.input = "pooled_size", .expected = "a positive height and width", .given = size.str()});
+  checked_times(size[0], size[1], "pooled_size");
+}
+
+// Points along each side of a bin, at most: what may be asked for, and what follows from the size of a region, which
+// is data and may be anything. More than a few points per pixel change nothing but the time.
+inline constexpr int32_t kMaxSamplingRatio = 256;
+inline constexpr int64_t kMaxPixelsPerBin = 1024;
+
+inline void check_sampling_ratio(const char* name, int32_t ratio) {
+  if (ratio <= kMaxSamplingRatio) return;
+  throw ParamError({.input = name,
+                    .expected = "at most " + std::to_string(kMaxSamplingRatio) + " points along each side of a bin",
+                    .given = std::to_string(ratio)});
+}
+
+// `pixels`: length of the bin's side, positive or NaN.
+template <typename T>
+int64_t points_per_side(int32_t sampling_ratio, T pixels) {
+  if (sampling_ratio > 0) return sampling_ratio;
+  return pixels < static_cast<T>(kMaxPixelsPerBin) ? static_cast<int64_t>(std::ceil(pixels)) : kMaxPixelsPerBin;
 }
 
 // data (batch, channels, height, width) and rois (regions, 5).

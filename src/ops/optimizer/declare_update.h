@@ -40,7 +40,7 @@ void describe_lrs_wds(S& schema) {
 }
 template <typename P, typename S>
 void describe_num_weights(S& schema) {
-  schema.field("num_weights", &P::num_weights).default_value(1).at_least(1).doc("Number of tensors updated.");
+  schema.field("num_weights", &P::num_weights).default_value(1).range(1, 1 << 24).doc("Number of tensors updated.");
 }
 
 // "weight, grad, mom" of one tensor. Rule<A> is made by Rule<A>::make(params, tensor). kMaster: with a float32 copy of

@@ -1,4 +1,8 @@
 // diag: a vector as a diagonal matrix, or the diagonals of a tensor.
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/checked_size.h"
 #include "hybridnet/op.h"
 #include "kernels/strided_copy.h"
 #include "ops/emit.h"
@@ -30,16 +34,19 @@ struct PlaceDiagParams {
   }
 };
 
+// Diagonals further out exist in no tensor, so that none is cut off.
+int64_t within_tensors(int64_t k) { return std::clamp(k, -kMaxElements, kMaxElements); }
+
 // The diagonals of a tensor: a walk over the other axes, then along the diagonal.
 struct Diagonals {
   int axis1, axis2;
   int64_t length, first;  // elements on a diagonal, offset of its first one
-  Diagonals(const Shape& data, int64_t k, int32_t given1, int32_t given2)
+  Diagonals(const Shape& data, int64_t given_k, int32_t given1, int32_t given2)
       : axis1(normalize_axis(given1, data.ndim(), "axis1")), axis2(normalize_axis(given2, data.ndim(), "axis2")) {
     if (axis1 == axis2) {
       throw ParamError({.input = "axis2", .expected = "another axis than axis1", .given = std::to_string(given2)});
     }
-    const int64_t rows = data[axis1], columns = data[axis2];
+    const int64_t rows = data[axis1], columns = data[axis2], k = within_tensors(given_k);
     length = rows < 0 || columns < 0
                  ? kUnknownDim
                  : std::max<int64_t>(0, k >= 0 ? std::min(rows, columns - k) : std::min(rows + k, columns));
@@ -50,7 +57,7 @@ struct Diagonals {
                         .given = std::to_string(k)});
     }
     first = 0;
-    if (data.known()) {
+    if (data.known() && length > 0) {
       const kernels::Strides strides(data);
       first = k >= 0 ? k * strides[axis2] : -k * strides[axis1];
     }
@@ -89,7 +96,7 @@ void infer_diag(const DiagParams& p, InferContext& c) {
   if (!in.rank_known()) return;
   if (in.ndim() == 0) throw ShapeError({.input = "data", .expected = "at least 1 dimension", .given = "()"});
   if (in.ndim() == 1) {
-    const int64_t edge = in[0] < 0 ? kUnknownDim : in[0] + std::abs(p.k);
+    const int64_t edge = in[0] < 0 ? kUnknownDim : in[0] + std::abs(within_tensors(p.k));
     c.set_out_shape(0, Shape({edge, edge}));
   } else {
     c.set_out_shape(0, Diagonals(in, p.k, p.axis1, p.axis2).shape(in));

@@ -6,13 +6,13 @@
 namespace hybridnet::ops {
 namespace {
 
-constexpr double kMostParts = 1 << 20;  // each is an array
+constexpr double kMaxParts = 1 << 20;  // each is an array
 
 struct SliceChannelParams {
   int32_t num_outputs, axis;
   bool squeeze_axis;
   static void describe(ParamSchema<SliceChannelParams>& schema) {
-    schema.field("num_outputs", &SliceChannelParams::num_outputs).range(1, kMostParts).doc("Number of equal parts.");
+    schema.field("num_outputs", &SliceChannelParams::num_outputs).range(1, kMaxParts).doc("Number of equal parts.");
     schema.field("axis", &SliceChannelParams::axis).default_value(1).doc("The axis that is cut.");
     schema.field("squeeze_axis", &SliceChannelParams::squeeze_axis)
         .default_value(false)
@@ -32,7 +32,7 @@ struct SplitParams {
         .doc("Drop the axis of parts of size 1.");
     schema.field("sections", &SplitParams::sections)
         .default_value(0)
-        .range(0, kMostParts)
+        .range(0, kMaxParts)
         .doc("Number of parts; earlier ones are one larger where the size does not divide.");
     schema.check([](const SplitParams& p) {
       if (p.sections == 0 && p.indices.ndim() == 0) {
