@@ -3,7 +3,7 @@
 
 The code runs on the thread that calls, with plain arrays: it may wait for them and use NumPy. In a graph it is one
 instruction of the plan: a hybridized block with such an operator waits for its result, and what stands around the
-operator is optimized as elsewhere.
+operator is optimized as without it.
 """
 
 from __future__ import annotations

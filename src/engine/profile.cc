@@ -10,7 +10,7 @@
 namespace hybridnet::profile {
 namespace {
 
-constexpr size_t kMostEvents = size_t{1} << 22;  // 200 MB; a profile that is never taken must not eat the memory
+constexpr size_t kMaxEvents = size_t{1} << 22;  // 200 MB; a profile that is never taken must not eat the memory
 
 // Never destroyed: workers may end a scope while the process ends.
 struct Recording {
@@ -52,7 +52,7 @@ void detail::add(const char* name, const char* category, const char* node, const
   const int64_t end_ns = now_ns();
   const int thread = thread_number();
   const std::lock_guard lock(recording().mutex);
-  if (recording().events.size() < kMostEvents)
+  if (recording().events.size() < kMaxEvents)
     recording().events.push_back({name, category, node, block, begin_ns, end_ns, thread, std::move(inputs)});
 }
 

@@ -18,7 +18,7 @@ using Document = nlohmann::json;      // read: objects of any number of keys are
 constexpr int kMxnetVersion = 10901;      // the dialect written
 constexpr int kVersionWithoutAttr = 800;  // files without mxnet_version
 constexpr int kMaxSubgraphDepth = 64;
-constexpr int64_t kMostOutputs = 1 << 20;  // of the nodes of a file that have several, in all: a parameter tells them
+constexpr int64_t kMaxOutputs = 1 << 20;  // of the nodes of a file that have several, in all: a parameter tells them
 
 // Operators with a field of this name take attributes that their schema does not know: in files they stand beside the
 // others, in the field they are a JSON object of texts.
@@ -377,8 +377,8 @@ class Loader {
              std::to_string(*number));
     }
     NodePtr node = make_node(*op, raw.name, parsed, std::move(inputs));
-    if (const int64_t outputs = node->num_outputs(); outputs > 1 && (outputs_ += outputs) > kMostOutputs)
-      fail(where, "the nodes of this file have too many outputs", "at most " + std::to_string(kMostOutputs) + " in all",
+    if (const int64_t outputs = node->num_outputs(); outputs > 1 && (outputs_ += outputs) > kMaxOutputs)
+      fail(where, "the nodes of this file have too many outputs", "at most " + std::to_string(kMaxOutputs) + " in all",
            std::to_string(outputs) + " here");
     node->attrs = std::move(hidden);
     return node;

@@ -12,7 +12,7 @@ namespace hybridnet {
 namespace {
 
 constexpr int64_t kFiringsPerNode = 8;  // budget of one rule, times the largest number of nodes seen
-constexpr int kMostSweeps = 64;
+constexpr int kMaxSweeps = 64;
 constexpr size_t kRememberedStates = 16;
 
 using Watch = RewriteObserver::Watch;
@@ -51,7 +51,7 @@ class Equilibrium {
       if (!run_sweep(most_nodes)) break;
       changed = true;
       most_nodes = std::max(most_nodes, static_cast<int64_t>(graph_.num_nodes()));
-      if (exhausted_ || came_back() || sweep + 1 == kMostSweeps) {
+      if (exhausted_ || came_back() || sweep + 1 == kMaxSweeps) {
         std::string names;
         for (const std::string& name : fired_lately_) names += (names.empty() ? "" : ", ") + name;
         warn("rewriting does not come to an end; it was stopped while these rules fired: " + names);

@@ -54,13 +54,13 @@ struct Slot {
   bool owned = false;
 };
 
-[[noreturn]] void overwritten(const TapeNode& node, const TapeNode::Saved& saved, const std::string& who) {
+[[noreturn]] void overwritten(const TapeNode& node, const TapeNode::Saved& saved, const std::string& name) {
   const Chunk& chunk = saved.array.impl()->chunk->owner();
   const SourceLocation written{chunk.overwrite_file.load(std::memory_order_relaxed),
                                chunk.overwrite_line.load(std::memory_order_relaxed)};
   ErrorFields e;
   e.op = node.name();
-  e.input = who;
+  e.input = name;
   e.message = "the value that its gradient needs was overwritten in place";
   e.because = "it was recorded at " + (node.where.known() ? node.where.str() : std::string("an unknown line")) +
               " and overwritten at " + (written.known() ? written.str() : std::string("an unknown line"));
@@ -96,13 +96,13 @@ class TapeContext final : public GradientContext {
   bool train() const override { return node_.train; }
 
  private:
-  void check(const TapeNode::Saved& saved, const std::string& who) const {
+  void check(const TapeNode::Saved& saved, const std::string& name) const {
     if (!saved.array) {
       throw Error(ErrorKind::kError, {.op = node_.name(),
-                                      .input = who,
+                                      .input = name,
                                       .message = "the gradient rule reads a value that its Saves do not declare"});
     }
-    if (saved.array.impl()->chunk->overwritten_since(saved.overwrites)) overwritten(node_, saved, who);
+    if (saved.array.impl()->chunk->overwritten_since(saved.overwrites)) overwritten(node_, saved, name);
   }
   // The array as it stood on the tape when it was recorded, whatever became of its handle since.
   Value value(const NDArray& saved, const Ref<TapeMark>& mark) const {

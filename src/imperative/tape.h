@@ -17,7 +17,7 @@ class TapeMark final : public TapeInfo {
   uint32_t index = 0;
   NDArray grad;  // leaves only
   GradReq req = GradReq::kNull;
-  bool fresh = false;  // backward has written grad since somebody last cleared this
+  bool fresh = false;  // backward has written grad since this was last cleared
 };
 
 // One recorded step. Holds its inputs' marks (so the graph behind stays alive) and only the values its rule reads.

@@ -34,9 +34,9 @@ void* Chunk::take_memory() {
 }
 
 NDArray NDArray::deferred(const TensorSpec& spec, Device device) {
-  constexpr int64_t kMostDeferredBytes = int64_t{1} << 30;
+  constexpr int64_t kMaxDeferredBytes = int64_t{1} << 30;
   const int64_t bytes = spec.bytes();
-  if (bytes == 0 || bytes > kMostDeferredBytes || device.type == DeviceType::kGPU) return empty(spec, device);
+  if (bytes == 0 || bytes > kMaxDeferredBytes || device.type == DeviceType::kGPU) return empty(spec, device);
   Ref<ArrayImpl> impl = make_ref<ArrayImpl>();
   impl->spec = spec;
   impl->chunk = make_ref<Chunk>();

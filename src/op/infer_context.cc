@@ -16,9 +16,9 @@ bool merge_shape(Shape* target, const Shape& known) {
   return true;
 }
 
-[[noreturn]] void dtype_conflict(std::string who, DType known, DType given) {
+[[noreturn]] void dtype_conflict(std::string tensor, DType known, DType given) {
   ErrorFields e;
-  e.input = std::move(who);
+  e.input = std::move(tensor);
   e.expected = std::string("dtype ") + dtype_name(known);
   e.given = dtype_name(given);
   e.fix = "cast one side with .astype('" + std::string(dtype_name(known)) + "')";

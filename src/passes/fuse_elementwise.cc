@@ -11,7 +11,7 @@
 namespace hybridnet::passes {
 namespace {
 
-constexpr size_t kMostOutputs = 16;
+constexpr size_t kMaxOutputs = 16;
 
 bool broadcasts_to(const Shape& from, const Shape& to) {
   if (from.ndim() > to.ndim()) return false;
@@ -25,7 +25,7 @@ bool broadcasts_to(const Shape& from, const Shape& to) {
 bool may_fuse(const Graph& graph, const Node& node) {
   if (node.is_variable() || !node.op->pointwise || node.specs.size() != 1 || node.op->random || node.op->opaque ||
       !node.control.empty() || is_preparation(node) || node.inputs.empty() ||
-      node.inputs.size() > PointwiseProgram::kMostOperands) {
+      node.inputs.size() > PointwiseProgram::kMaxOperands) {
     return false;
   }
   const TensorSpec& out = node.specs[0];
@@ -121,8 +121,8 @@ class Fusion {
 
   // Judged while the group still grows: readers that come later may still join, so outputs are counted in the end only.
   bool fits(const Group& group) const {
-    return group.members.size() <= PointwiseProgram::kMostSteps &&
-           inputs_of(group).size() <= PointwiseProgram::kMostInputs;
+    return group.members.size() <= PointwiseProgram::kMaxSteps &&
+           inputs_of(group).size() <= PointwiseProgram::kMaxInputs;
   }
 
   // No value leaves the group and comes back through nodes outside: the group could not run as one. Looked for from
@@ -189,7 +189,7 @@ class Fusion {
       program.outputs.push_back(slot);
       results.push_back(member);
     }
-    if (results.size() > kMostOutputs) return false;
+    if (results.size() > kMaxOutputs) return false;
     choose_memory(program, inputs, group.members[0]->specs[0]);
     const Format format = graph_.format({NodePtr(group.members[0]), 0});
     const Node* last = group.members.back();

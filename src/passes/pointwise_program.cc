@@ -11,7 +11,7 @@ namespace hybridnet {
 namespace {
 
 constexpr int64_t kTileBudget = 48 * 1024;  // bytes of all slots of a tile: about the first level cache of one core
-constexpr size_t kMostSlots = PointwiseProgram::kMostInputs + PointwiseProgram::kMostSteps;
+constexpr size_t kMaxSlots = PointwiseProgram::kMaxInputs + PointwiseProgram::kMaxSteps;
 constexpr int64_t kLongestTile = 2048, kShortestTile = 256;  // elements
 
 // How an input is read: at the element itself, or with zero strides along broadcast axes. Axes in the order of memory.
@@ -200,7 +200,7 @@ class ProgramKernel final : public Kernel {
   void run_range(const KernelArgs& args, int64_t begin, int64_t end) const {
     const int64_t buffer_bytes = tile_ * bytes_;
     char* scratch = thread_scratch(static_cast<size_t>(num_buffers_ * buffer_bytes));
-    char* slots[kMostSlots];
+    char* slots[kMaxSlots];
     for (size_t slot = 0; slot < buffer_of_.size(); ++slot) {
       if (buffer_of_[slot] >= 0) slots[slot] = scratch + buffer_of_[slot] * buffer_bytes;
     }
@@ -220,7 +220,7 @@ class ProgramKernel final : public Kernel {
         operands_[i].expand(data, slots[i], at, n);
       }
     }
-    const void* in[PointwiseProgram::kMostOperands];
+    const void* in[PointwiseProgram::kMaxOperands];
     for (size_t s = 0; s < program_.steps.size(); ++s) {
       const PointwiseProgram::Step& step = program_.steps[s];
       const size_t slot = static_cast<size_t>(program_.num_inputs) + s;

@@ -9,7 +9,7 @@
 namespace hybridnet {
 
 struct PointwiseProgram {
-  static constexpr size_t kMostSteps = 64, kMostInputs = 24, kMostOperands = 16;  // operands: of one step
+  static constexpr size_t kMaxSteps = 64, kMaxInputs = 24, kMaxOperands = 16;  // operands: of one step
   struct Step {
     const Op* op = nullptr;
     ParamsPtr params;

@@ -9,7 +9,7 @@
 
 namespace hybridnet {
 
-// While it lives the thread is there. Costs two stores; the text is made only when somebody asks.
+// While it lives the thread is there. Costs two stores; the text is made only when it is asked for.
 class PlaceScope {
  public:
   static constexpr int64_t kOperator = -1, kThenBranch = -2, kElseBranch = -3;  // else the number of an iteration

@@ -30,18 +30,18 @@ class Alive {
     found.clear();
     for (int node = storage.first + leaves_; node > 0; node /= 2) {
       const auto& here = covering_[static_cast<size_t>(node)];
-      if (found.size() + here.size() > kMostFound) return false;
+      if (found.size() + here.size() > kMaxFound) return false;
       found.insert(found.end(), here.begin(), here.end());
     }
     for (auto it = by_first_.upper_bound(storage.first); it != by_first_.end() && it->first <= storage.last; ++it) {
-      if (found.size() == kMostFound) return false;
+      if (found.size() == kMaxFound) return false;
       found.push_back(it->second);
     }
     return true;
   }
 
  private:
-  static constexpr size_t kMostFound = 128;
+  static constexpr size_t kMaxFound = 128;
   const int leaves_;
   std::vector<std::vector<PlanStorage*>> covering_;  // per node of the tree, leaves last
   std::multimap<int, PlanStorage*> by_first_;

@@ -61,7 +61,7 @@ void fill_slopes(const LeakyReluParams& p, const KernelArgs& a, const TensorRef&
   });
 }
 
-// Random slopes are drawn in training only; the middle of their range stands for them elsewhere.
+// Random slopes are drawn in training only; prediction takes the middle of their range.
 void run_random(const LeakyReluParams& p, const KernelArgs& a) {
   const TensorRef& data = a.in[0];
   if (!a.train) {
@@ -157,7 +157,7 @@ void register_leaky_relu(OpRegistry& ops) {
       .gradient(leaky_gradient, Saves::all());
   add_samples(op);
 
-  broadcast_op<Pointwise::kPreluSlope>(ops, "_prelu_slope", "1 where lhs is above 0, rhs elsewhere.", kFloating)
+  broadcast_op<Pointwise::kPreluSlope>(ops, "_prelu_slope", "1 where lhs is above 0, otherwise rhs.", kFloating)
       .internal()
       .gradient(
           [](const NoParams&, const GradientContext& g) -> Values {

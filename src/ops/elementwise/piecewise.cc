@@ -94,7 +94,7 @@ void register_hard_sigmoid(OpRegistry& ops) {
 void register_smooth_l1(OpRegistry& ops) {
   auto op = ops.declare<SmoothL1Params>("smooth_l1");
   op.alias("_npx_smooth_l1")
-      .doc("0.5 (sigma x)^2 where |x| < 1 / sigma^2, |x| - 0.5 / sigma^2 elsewhere.")
+      .doc("0.5 (sigma x)^2 where |x| < 1 / sigma^2, otherwise |x| - 0.5 / sigma^2.")
       .input("data", "array of any shape");
   elementwise_with_scalars<Pointwise::kSmoothL1>(op, kFloating)
       .gradient(

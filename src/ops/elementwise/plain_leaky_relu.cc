@@ -32,7 +32,7 @@ void plain_span(const void* params, DType dtype, const void* const* in, void* ou
 
 void register_leaky_helper(OpRegistry& ops) {
   auto op = ops.declare<SlopeParams>("_backward_leaky");
-  op.doc("out_grad where data is above 0, out_grad * slope elsewhere.")
+  op.doc("out_grad where data is above 0, otherwise out_grad * slope.")
       .input("out_grad", "output gradient")
       .input("data", "input");
   elementwise_with_scalars<Pointwise::kLeakyGrad>(op.internal(), kFloating)
@@ -46,7 +46,7 @@ void register_leaky_helper(OpRegistry& ops) {
 
 void register_elu_helper(OpRegistry& ops) {
   auto op = ops.declare<SlopeParams>("_backward_elu");
-  op.doc("out_grad * scale where data is above 0, out_grad * scale * slope * e^data elsewhere.")
+  op.doc("out_grad * scale where data is above 0, otherwise out_grad * scale * slope * e^data.")
       .input("out_grad", "output gradient")
       .input("data", "input");
   elementwise_with_scalars<Pointwise::kEluGrad>(op.internal(), kFloating)

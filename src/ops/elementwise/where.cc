@@ -69,7 +69,7 @@ Values where_gradient(const NoParams&, const GradientContext& g) {
 void register_where(OpRegistry& ops) {
   ops.declare("where")
       .alias("_sparse_where")
-      .doc("Elements of x where the condition is not 0, of y elsewhere. No gradient passes to the condition.")
+      .doc("Elements of x where the condition is not 0, otherwise of y. No gradient passes to the condition.")
       .input("condition", "shape of x, or (x.shape[0],) to choose whole slices; any dtype")
       .input("x", "array of any shape")
       .input("y", "shape and dtype of x")

@@ -14,7 +14,7 @@ struct OneHotParams {
   static void describe(ParamSchema<OneHotParams>& schema) {
     schema.field("depth", &OneHotParams::depth).at_least(0).doc("Length of a row.");
     schema.field("on_value", &OneHotParams::on_value).default_value(1.0).doc("Value where the index points.");
-    schema.field("off_value", &OneHotParams::off_value).default_value(0.0).doc("Value elsewhere.");
+    schema.field("off_value", &OneHotParams::off_value).default_value(0.0).doc("Value of all others.");
     schema.field("dtype", &OneHotParams::dtype).default_value("float32").doc("Dtype of the output.");
   }
 };

@@ -1,4 +1,4 @@
-// _sparse_retain: some rows of a matrix of rows, zeros elsewhere.
+// _sparse_retain: some rows of a matrix of rows; the others are zeros.
 #include <vector>
 
 #include "kernels/gather.h"

@@ -40,7 +40,7 @@ void run_eye(const EyeParams& p, const KernelArgs& a) {
 
 void register_eye(OpRegistry& ops) {
   ops.declare<EyeParams>("_eye")
-      .doc("A matrix with ones on a diagonal and zeros elsewhere.")
+      .doc("A matrix of zeros with ones on a diagonal.")
       .output("output", "shape (N, M)")
       .infer([](const EyeParams& p, InferContext& c) {
         c.set_out_dtype(0, p.dtype);

@@ -169,7 +169,7 @@ void register_triangular(OpRegistry& ops) {
       .cpu(run_trmm, kFactorDTypes)
       .gradient(trmm_gradient, Saves::of({0, 1}));
   ops.declare<KeepTriangleParams>("_linalg_keep_triangle")
-      .doc("One triangle of every matrix; zeros elsewhere.")
+      .doc("One triangle of every matrix; the other is zeros.")
       .input("A", "stack of matrices")
       .output("output", "shape and dtype of A")
       .inplace(0, 0)

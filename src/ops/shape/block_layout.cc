@@ -21,7 +21,7 @@ struct BlockParams {
                     .given = in.str()});
 }
 
-// Classic shapes know no empty images: there a size of 0 means that somebody forgot to give it.
+// Classic shapes know no empty images: there a size of 0 means that it was not given.
 void require_pixels(const Shape& in) {
   if (is_np_shape() || (in[1] != 0 && in[2] != 0 && in[3] != 0)) return;
   throw ShapeError({.input = "data", .expected = "channels, height and width of at least 1", .given = in.str()});

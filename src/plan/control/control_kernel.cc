@@ -20,9 +20,9 @@
 namespace hybridnet {
 namespace {
 
-constexpr int64_t kWorthATeamNs = 50'000;               // below, waking a team costs more than it brings
-constexpr int64_t kMostArenaBytes = int64_t{64} << 20;  // of iterations that run side by side
-constexpr int64_t kGuessedIterations = 1024;            // of loops whose trip count is known only when they run
+constexpr int64_t kWorthATeamNs = 50'000;              // below, waking a team costs more than it brings
+constexpr int64_t kMaxArenaBytes = int64_t{64} << 20;  // of iterations that run side by side
+constexpr int64_t kGuessedIterations = 1024;           // of loops whose trip count is known only when they run
 
 int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
@@ -268,7 +268,7 @@ class ForeachKernel final : public ControlKernel {
     const Plan& plan = body_.plan();
     const bool pays = count * plan.cost_ns() >= kWorthATeamNs;
     const bool even = count >= 2 * together || plan.cost_ns() < kWorthATeamNs;  // else cores idle at the end
-    return pays && even && plan.arena_bytes() * together <= kMostArenaBytes ? together : 1;
+    return pays && even && plan.arena_bytes() * together <= kMaxArenaBytes ? together : 1;
   }
 
   // Iterations are handed out in order, so the first one that fails is the one that would fail in a plain loop.
