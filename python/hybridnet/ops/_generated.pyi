@@ -3004,7 +3004,7 @@ def one_hot(
     on_value : float
         Value where the index points.
     off_value : float
-        Value elsewhere.
+        Value of all others.
     dtype : dtype
         Dtype of the output.
 
@@ -3689,7 +3689,7 @@ def slice_like(
 
 
 def smooth_l1(data: TensorT, scalar: float = 1.0, *, out: Any = None, name: str | None = None) -> TensorT:
-    """0.5 (sigma x)^2 where |x| < 1 / sigma^2, |x| - 0.5 / sigma^2 elsewhere.
+    """0.5 (sigma x)^2 where |x| < 1 / sigma^2, otherwise |x| - 0.5 / sigma^2.
 
     Parameters
     ----------
@@ -4012,7 +4012,7 @@ _sparse_trunc = trunc
 
 
 def where(condition: TensorT, x: TensorT, y: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """Elements of x where the condition is not 0, of y elsewhere. No gradient passes to the condition.
+    """Elements of x where the condition is not 0, otherwise of y. No gradient passes to the condition.
 
     Parameters
     ----------
@@ -5280,7 +5280,7 @@ def _eye(
     N: int, M: int = 0, k: int = 0, ctx: str = '', dtype: DType = 'float32', *, out: Any = None, name: str | None =
     None
 ) -> Any:
-    """A matrix with ones on a diagonal and zeros elsewhere.
+    """A matrix of zeros with ones on a diagonal.
 
     Parameters
     ----------

@@ -63,3 +63,51 @@ def test_a_result_or_an_error(name: str):
                     continue
                 except Exception as foreign:
                     raise AssertionError(f"{use}, {what}: {foreign!r}") from foreign
+
+
+@pytest.mark.parametrize("shape", [(2**62,), (0, 2**62), (2**40, 2**40), (2**31, 0, 2**31)])
+def test_an_impossible_shape_is_an_error_before_memory_is_asked_for(shape: tuple[int, ...]):
+    with mx.util.np_shape(True), pytest.raises(mx.MXNetError, match=r"2\*\*56"):
+        mx.nd.zeros(shape).asnumpy()
+
+
+def test_an_empty_array_may_have_large_other_sizes():
+    with mx.util.np_shape(True):
+        empty = mx.nd.zeros((0, 2**50))
+        assert empty.asnumpy().shape == (0, 2**50)
+        assert mx.nd.sort(mx.nd.zeros((2**50, 0))).asnumpy().shape == (2**50, 0)
+
+
+@pytest.mark.parametrize(
+    "op, name",
+    [("ROIAlign", "sample_ratio"), ("RROIAlign", "sampling_ratio"), ("DeformablePSROIPooling", "sample_per_part")],
+)
+def test_points_per_bin_are_bounded(op: str, name: str):
+    attrs = {
+        "ROIAlign": {"pooled_size": (2, 2), "spatial_scale": 1.0},
+        "RROIAlign": {"pooled_size": (2, 2), "spatial_scale": 1.0},
+        "DeformablePSROIPooling": {
+            "spatial_scale": 1.0,
+            "output_dim": 1,
+            "group_size": 1,
+            "pooled_size": 2,
+            "no_trans": True,
+        },
+    }[op]
+    regions = mx.nd.array([[0, 0, 0, 3, 3, 0][: 6 if op == "RROIAlign" else 5]])
+    with pytest.raises(mx.MXNetError, match=name):
+        getattr(mx.nd.contrib, op)(mx.nd.ones((1, 1, 4, 4)), regions, **{**attrs, name: 10**9})
+
+
+@pytest.mark.parametrize("op", ["ROIAlign", "RROIAlign"])
+@pytest.mark.parametrize("side", [1e5, 1e9, 1e30, float("inf"), float("nan")])
+def test_regions_of_any_size_take_bounded_time(op: str, side: float):
+    regions = mx.nd.array([[0, 2, 2, side, side, 30] if op == "RROIAlign" else [0, 0, 0, side, side]])
+    pooled = getattr(mx.nd.contrib, op)(mx.nd.ones((1, 1, 4, 4)), regions, pooled_size=(1, 1), spatial_scale=1.0)
+    assert pooled.shape == (1, 1, 1, 1)
+    pooled.wait_to_read()
+
+
+def test_indices_beyond_the_tensor_wrap_around():
+    flat = mx.nd.ravel_multi_index(mx.nd.array([[2**62], [2**62]], dtype="int64"), shape=(2**40, 2**40))
+    assert flat.asnumpy().tolist() == [(2**62 * 2**40 + 2**62) % 2**64]
