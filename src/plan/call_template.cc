@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "graph/control/body_graph.h"
 #include "graph/control/control_flow.h"
 #include "hybridnet/ndarray.h"
 #include "passes/pointwise_program.h"
@@ -58,21 +59,29 @@ bool same_params(const Op& op, const ParamsPtr& a, const ParamsPtr& b) {
   return op.schema->equal(a->data(), b->data());
 }
 
-// Do two graphs hold the same nodes, with the same parameters, sizes and readers? Names do not count.
+// Do two graphs, or bodies, hold the same nodes, with the same parameters, sizes and readers? Names do not count.
 class Comparison {
  public:
-  Comparison(const Graph& a, const Graph& b) : a_(a), b_(b) {}
-
-  bool run() {
-    if (a_.inputs().size() != b_.inputs().size() || a_.outputs().size() != b_.outputs().size() ||
-        a_.writebacks().size() != b_.writebacks().size() || a_.num_nodes() != b_.num_nodes())
-      return false;
-    for (size_t i = 0; i < a_.inputs().size(); ++i) match_[a_.inputs()[i].get()] = b_.inputs()[i].get();
-    for (size_t i = 0; i < a_.outputs().size(); ++i) want(a_.outputs()[i], b_.outputs()[i]);
-    for (size_t i = 0; i < a_.writebacks().size(); ++i) {
-      same_ = same_ && a_.writebacks()[i].input == b_.writebacks()[i].input;
-      want(a_.writebacks()[i].value, b_.writebacks()[i].value);
+  static bool of(const Graph& a, const Graph& b) {
+    Comparison comparison;
+    const auto &of_a = a.writebacks(), &of_b = b.writebacks();
+    if (of_a.size() != of_b.size() || a.num_nodes() != b.num_nodes()) return false;
+    for (size_t i = 0; i < of_a.size(); ++i) {
+      comparison.same_ = comparison.same_ && of_a[i].input == of_b[i].input;
+      comparison.want(of_a[i].value, of_b[i].value);
     }
+    return comparison.run(a.inputs(), b.inputs(), a.outputs(), b.outputs());
+  }
+  static bool of(const Subgraph& a, const Subgraph& b) {
+    return &a == &b || Comparison().run(a.inputs, b.inputs, a.outputs, b.outputs);
+  }
+
+ private:
+  bool run(const std::vector<NodePtr>& in_a, const std::vector<NodePtr>& in_b, const std::vector<NodeEntry>& out_a,
+           const std::vector<NodeEntry>& out_b) {
+    if (in_a.size() != in_b.size() || out_a.size() != out_b.size()) return false;
+    for (size_t i = 0; i < in_a.size(); ++i) want({in_a[i], 0}, {in_b[i], 0});
+    for (size_t i = 0; i < out_a.size(); ++i) want(out_a[i], out_b[i]);
     while (same_ && !pending_.empty()) {
       const auto [x, y] = pending_.back();
       pending_.pop_back();
@@ -82,9 +91,8 @@ class Comparison {
     return same_;
   }
 
- private:
   void want(const NodeEntry& x, const NodeEntry& y) {
-    same_ = same_ && x.index == y.index && a_.spec(x) == b_.spec(y) && a_.format(x) == b_.format(y);
+    same_ = same_ && x.index == y.index;
     const auto [found, is_new] = match_.try_emplace(x.node.get(), y.node.get());
     if (is_new) pending_.push_back({x.node.get(), y.node.get()});
     same_ = same_ && found->second == y.node.get();
@@ -93,24 +101,34 @@ class Comparison {
   static bool same_node(const Node& x, const Node& y) {
     if (x.op != y.op || x.specs != y.specs || x.attrs != y.attrs || x.inputs.size() != y.inputs.size()) return false;
     if (x.is_variable()) return same_constant(x, y);
-    return x.subgraphs.empty() && y.subgraphs.empty() && same_params(*x.op, x.params, y.params);
+    const auto same_body = [](const Ref<Subgraph>& a, const Ref<Subgraph>& b) { return of(*a, *b); };
+    return std::equal(x.subgraphs.begin(), x.subgraphs.end(), y.subgraphs.begin(), y.subgraphs.end(), same_body) &&
+           same_params(*x.op, x.params, y.params);
   }
 
-  const Graph &a_, &b_;
   std::unordered_map<const Node*, const Node*> match_;
   std::vector<std::pair<const Node*, const Node*>> pending_;
   bool same_ = true;
 };
 
+bool at_least(const std::vector<TensorSpec>& a, const std::vector<TensorSpec>& b) {
+  for (size_t i = 0; i < a.size(); ++i)
+    for (int axis = 0; axis < a[i].shape.ndim(); ++axis)
+      if (a[i].shape[axis] < b[i].shape[axis]) return false;
+  return true;
+}
+
 bool same_source(const BackwardInput& a, const BackwardInput& b) { return a.kind == b.kind && a.index == b.index; }
 
-// Is everything about this use of an operator said by its parameters and the specs of its inputs?
+// Is everything about this use of an operator said by its parameters and the specs of its inputs? Bodies keep their
+// sizes, so there convolutions do not matter.
 bool is_sized_by_inputs(const Node& node) {
   if (node.is_variable()) return true;
   const Op& op = *node.op;
-  return control_kind(node) == ControlKind::kNone && op.image_inputs.empty() && op.image_outputs.empty() &&
-         !op.opaque && !op.data_dependent_shape;
+  return op.image_inputs.empty() && op.image_outputs.empty() && !is_opaque(node) && !has_dynamic_shape(node);
 }
+
+bool has_bodies(const Node* node) { return !node->subgraphs.empty(); }
 
 bool is_known_operator(const Node& node) {
   return node.is_variable() || node.op->id >= 0 || node.op == &fused_elementwise_op();
@@ -143,6 +161,18 @@ bool SpecTape::infer() {
   return true;
 }
 
+std::vector<TensorSpec> SpecTape::body_inputs() const {
+  std::vector<TensorSpec> specs;
+  for (const Step& step : steps_) {
+    if (step.node->subgraphs.empty()) continue;
+    std::vector<TensorSpec> in;
+    for (const size_t value : step.in) in.push_back(values[value]);
+    for (size_t body = 0; body < step.node->subgraphs.size(); ++body)
+      for (const TensorSpec& spec : body_input_specs(*step.node, body, in)) specs.push_back(spec);
+  }
+  return specs;
+}
+
 void SpecTape::store() const {
   for (const auto& [node, first] : first_value_) {
     const auto begin = values.begin() + static_cast<std::ptrdiff_t>(first);
@@ -153,9 +183,17 @@ void SpecTape::store() const {
 // ------------------------------------------------------------------------------------------------------- CallTemplate
 CallTemplate::CallTemplate(const GraphDefinition& definition, const CallSignature& signature,
                            const CompileOptions& options)
-    : definition_(definition), first_(signature), current_(signature) {
+    : definition_(definition),
+      options_(options),
+      first_(signature),
+      current_(signature),
+      smallest_(signature.inputs),
+      largest_(signature.inputs) {
   const std::vector<Node*> nodes = topological_order(definition.outputs);
-  generic_ = std::all_of(nodes.begin(), nodes.end(), [](const Node* node) { return is_sized_by_inputs(*node); });
+  has_bodies_ = std::any_of(nodes.begin(), nodes.end(), has_bodies);
+  // With `debug`, rewrites are run on the arrays of the call, so these are rewritten for.
+  generic_ = !options.query.debug &&
+             std::all_of(nodes.begin(), nodes.end(), [](const Node* node) { return is_sized_by_inputs(*node); });
   JointObserver observe;
   if (generic_) observe = [this](Graph& joint) { joint_ = describe(joint); };
   rewritten_ = rewrite_call(definition, signature, options, generic_, observe);
@@ -168,6 +206,7 @@ CallTemplate::CallTemplate(const GraphDefinition& definition, const CallSignatur
   for (const Graph* graph : {&rewritten_.forward, &rewritten_.backward, &rewritten_.undifferentiated})
     tapes_.emplace_back(graph->order(), signature.train);
   find_rule_params();
+  if (has_bodies_) bodies_ = make_ref<BodyPlans>();
 }
 
 CallTemplate::Joint CallTemplate::describe(const Graph& joint) {
@@ -233,7 +272,32 @@ std::vector<CallTemplate::Axis> CallTemplate::resized_axes(const CallSignature& 
 
 bool CallTemplate::is_proved_for(const CallSignature& signature) const {
   const std::vector<Axis> axes = resized_axes(signature);
-  return std::all_of(axes.begin(), axes.end(), [&](const Axis& axis) { return proved_.count(axis) != 0; });
+  if (!std::all_of(axes.begin(), axes.end(), [&](const Axis& axis) { return proved_.count(axis) != 0; })) return false;
+  const auto lies_between = [&](const Axis& axis) {
+    const auto [input, number] = axis;
+    const int64_t size = signature.inputs[input].shape[number];
+    return smallest_[input].shape[number] <= size && size <= largest_[input].shape[number];
+  };
+  return !has_bodies_ || std::all_of(axes.begin(), axes.end(), lies_between);
+}
+
+std::vector<CallSignature> CallTemplate::to_prove(const CallSignature& signature) const {
+  if (!has_bodies_) return {};
+  CallSignature larger = signature, smaller = signature;
+  larger.inputs = largest_;
+  smaller.inputs = smallest_;
+  for (size_t i = 0; i < signature.inputs.size(); ++i) {
+    for (int axis = 0; axis < signature.inputs[i].shape.ndim(); ++axis) {
+      const int64_t size = signature.inputs[i].shape[axis];
+      int64_t &large = larger.inputs[i].shape[axis], &small = smaller.inputs[i].shape[axis];
+      if (size > large) large = size + size / 2;
+      if (size < small) small = std::max<int64_t>(2, size - size / 3);
+    }
+  }
+  std::vector<CallSignature> proofs;
+  if (larger.inputs != largest_) proofs.push_back(std::move(larger));
+  if (smaller.inputs != smallest_) proofs.push_back(std::move(smaller));
+  return proofs;
 }
 
 bool CallTemplate::resize(const CallSignature& signature) {
@@ -248,7 +312,10 @@ bool CallTemplate::infer_sizes(const CallSignature& signature) {
   if (first_values_.empty()) {  // nobody has needed them so far
     first_values_.resize(tapes_.size());
     if (!infer_sizes(first_)) return false;
-    for (size_t i = 0; i < tapes_.size(); ++i) first_values_[i] = tapes_[i].values;
+    for (size_t i = 0; i < tapes_.size(); ++i) {
+      first_values_[i] = tapes_[i].values;
+      first_body_inputs_.push_back(tapes_[i].body_inputs());
+    }
   }
   current_ = signature;
   SpecTape& definition = tapes_[kDefinition];
@@ -288,7 +355,7 @@ bool CallTemplate::infer_graph(Graph& graph, SpecTape& tape, const CallSignature
 bool CallTemplate::ask_gradient_rules(const CallSignature& signature) {
   if (!infer_graph(rewritten_.undifferentiated, tapes_[kUndifferentiated], signature)) return false;
   Graph joint = copy_of(rewritten_.undifferentiated);
-  add_gradients_of_call(joint, signature);
+  add_gradients_of_call(joint, signature, options_);
   const Joint now = describe(joint);
   const auto same = [](const JointNode& a, const JointNode& b) { return a.op == b.op && a.inputs == b.inputs; };
   if (!std::equal(now.begin(), now.end(), joint_.begin(), joint_.end(), same)) return false;
@@ -314,6 +381,7 @@ bool CallTemplate::shapes_correspond() const {
   for (size_t i = 0; i < first_values_.size(); ++i) {
     const std::vector<TensorSpec>&first = first_values_[i], &now = tapes_[i].values;
     if (i == kUndifferentiated || first.empty()) continue;  // its values are among those of the others, or dropped
+    if (has_bodies_ && tapes_[i].body_inputs() != first_body_inputs_[i]) return false;
     for (size_t k = 0; k < now.size(); ++k)
       if (now[k].dtype != first[k].dtype || !pairs.add(first[k].shape, now[k].shape)) return false;
   }
@@ -335,46 +403,71 @@ bool CallTemplate::results_fit(const CallSignature& signature) {
 }
 
 bool CallTemplate::prove(const CallTemplate& fresh) {
+  failed_proofs_ += 1;  // unless it succeeds
   const RewrittenCall &a = rewritten_, &b = fresh.rewritten_;
   if (a.num_residuals != b.num_residuals || a.gradient_of_input != b.gradient_of_input ||
       !std::equal(a.sources.begin(), a.sources.end(), b.sources.begin(), b.sources.end(), same_source) ||
-      !Comparison(a.forward, b.forward).run() || !Comparison(a.backward, b.backward).run())
+      !Comparison::of(a.forward, b.forward) || !Comparison::of(a.backward, b.backward))
     return false;
   for (const RuleParams& params : rule_params_) {
     const JointNode& maker = joint_[params.makers[0]];
     rule_params_changed_ = rule_params_changed_ || !maker.op->schema->equal(maker.params->data(), params.now->data());
   }
   for (const Axis& axis : resized_axes(current_)) proved_.insert(axis);
+  failed_proofs_ -= 1;
+  // Limits hold between two signatures if no size of the one is above that of the other.
+  if (at_least(current_.inputs, largest_)) largest_ = current_.inputs;
+  if (at_least(smallest_, current_.inputs)) smallest_ = current_.inputs;
   return true;
 }
 
 // ------------------------------------------------------------------------------------------------------- CallCompiler
+Ref<CompiledCall> CallCompiler::link(size_t known, const CallSignature& signature) {
+  const CallTemplate& used = *templates_[known];
+  Ref<CompiledCall> call = link_call(used.rewritten(), definition_, signature, options_, used.bodies());
+  ++num_linked_;
+  const auto first = templates_.begin(), place = first + static_cast<std::ptrdiff_t>(known);
+  std::rotate(first, place, place + 1);
+  return call;
+}
+
+// Rewrites for larger or smaller sizes, so that sizes which keep growing are proved a few times only.
+bool CallCompiler::prove(CallTemplate& known, const CallSignature& signature) {
+  const std::vector<CallSignature> proofs = known.to_prove(signature);
+  for (const CallSignature& proof : proofs) {
+    if (!known.resize(proof)) return false;
+    try {
+      const CallTemplate fresh(definition_, proof, options_);
+      ++num_rewritten_;
+      if (!fresh.is_generic() || !known.prove(fresh)) return false;
+    } catch (const Error&) {
+      return false;  // the user has not asked for these sizes
+    }
+  }
+  return !proofs.empty();
+}
+
 Ref<CompiledCall> CallCompiler::compile(const CallSignature& signature) {
-  const auto move_to_front = [&](size_t i) {
-    std::rotate(templates_.begin(), templates_.begin() + i, templates_.begin() + i + 1);
-  };
   for (size_t i = 0; i < templates_.size(); ++i) {
     CallTemplate& known = *templates_[i];
-    if (!known.differs_in_sizes_only(signature) || !known.is_proved_for(signature) || !known.resize(signature))
-      continue;
-    Ref<CompiledCall> call = link_call(known.rewritten(), definition_, signature, options_);
-    ++num_linked_;
-    move_to_front(i);
-    return call;
+    if (!known.differs_in_sizes_only(signature) || !known.may_serve()) continue;
+    if (!known.is_proved_for(signature) && !prove(known, signature)) continue;
+    if (known.is_proved_for(signature) && known.resize(signature)) return link(i, signature);
   }
   auto fresh = std::make_unique<CallTemplate>(definition_, signature, options_);
   ++num_rewritten_;
+  if (fresh->is_generic()) {
+    for (size_t i = 0; i < templates_.size(); ++i) {
+      CallTemplate& known = *templates_[i];
+      if (known.differs_in_sizes_only(signature) && known.may_serve() && known.resize(signature) && known.prove(*fresh))
+        return link(i, signature);
+    }
+    templates_.insert(templates_.begin(), std::move(fresh));
+    if (templates_.size() > kMaxTemplates) templates_.pop_back();
+    return link(0, signature);
+  }
   Ref<CompiledCall> call = link_call(fresh->rewritten(), definition_, signature, options_);
   ++num_linked_;
-  if (!fresh->is_generic()) return call;
-  for (size_t i = 0; i < templates_.size(); ++i) {
-    CallTemplate& known = *templates_[i];
-    if (!known.differs_in_sizes_only(signature) || !known.resize(signature) || !known.prove(*fresh)) continue;
-    move_to_front(i);
-    return call;
-  }
-  templates_.insert(templates_.begin(), std::move(fresh));
-  if (templates_.size() > kMaxTemplates) templates_.pop_back();
   return call;
 }
 

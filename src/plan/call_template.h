@@ -8,8 +8,11 @@
 //     exactly the graphs that compiling anew gave. An attribute that a rule took from a size would differ there;
 //   - the gradient rules, asked again with the new sizes, give the same nodes. Parameters that differ are taken over.
 //     (Where they were the same in every proof, the rules are not asked.)
-// Graphs with convolutions, whose layouts and algorithms are chosen by size, and with loops, branches or operators
-// outside the library are always compiled anew.
+// Graphs with loops or branches serve sizes for which their bodies keep theirs: other numbers of iterations. As rules
+// for loops ask whether sizes are above a limit, they are proved for a smallest and a largest signature and serve those
+// in between. The plans of their bodies are shared.
+// Graphs with convolutions, whose layouts and algorithms are chosen by size, and with operators outside the library are
+// always compiled anew.
 #pragma once
 
 #include <memory>
@@ -32,7 +35,8 @@ class SpecTape {
   bool has(const Node* node) const { return first_value_.count(node) != 0; }
   // False: some spec is not determined. Throws what inference throws.
   bool infer();
-  void store() const;  // as Node::specs
+  std::vector<TensorSpec> body_inputs() const;  // of all bodies
+  void store() const;                           // as Node::specs
 
  private:
   struct Step {
@@ -52,8 +56,12 @@ class CallTemplate {
 
   // False: it serves its own signature only.
   bool is_generic() const { return generic_; }
+  // False: it has failed to serve other sizes so often that it is not worth asking.
+  bool may_serve() const { return failed_proofs_ < kMaxFailedProofs; }
   bool differs_in_sizes_only(const CallSignature& signature) const;
   bool is_proved_for(const CallSignature& signature) const;
+  // Larger and smaller signatures by half, whose proofs prove it for this one; empty: it is enough to prove this one.
+  std::vector<CallSignature> to_prove(const CallSignature& signature) const;
   // Gives every value the size that it has for these inputs. False: the template does not serve them, and has to be
   // resized before it is used again.
   bool resize(const CallSignature& signature);
@@ -62,6 +70,7 @@ class CallTemplate {
   bool prove(const CallTemplate& fresh);
 
   const RewrittenCall& rewritten() const { return rewritten_; }
+  const Ref<BodyPlans>& bodies() const { return bodies_; }
 
  private:
   // A node of the joint graph, as it was differentiated.
@@ -80,6 +89,8 @@ class CallTemplate {
   };
   using Axis = std::pair<size_t, int>;  // number of the input, axis
 
+  static constexpr int kMaxFailedProofs = 3;
+
   static Joint describe(const Graph& joint);
   void find_rule_params();
   std::vector<Axis> resized_axes(const CallSignature& signature) const;
@@ -90,13 +101,21 @@ class CallTemplate {
   bool results_fit(const CallSignature& signature);
 
   const GraphDefinition& definition_;
+  const CompileOptions& options_;
   CallSignature first_, current_;
   RewrittenCall rewritten_;
   Joint joint_;
   std::vector<RuleParams> rule_params_;
-  std::vector<SpecTape> tapes_;                        // of the definition, then of the graphs
-  std::vector<std::vector<TensorSpec>> first_values_;  // of the tapes, for first_
+  std::vector<SpecTape> tapes_;  // of the definition, then of the graphs
+  std::vector<std::vector<TensorSpec>> first_values_,
+      first_body_inputs_;  // of the tapes, for first_
   std::set<Axis> proved_;
+  std::vector<TensorSpec> smallest_,
+      largest_;  // inputs that it is proved for; with has_bodies_ also all in
+                 // between
+  Ref<BodyPlans> bodies_;
+  bool has_bodies_ = false;
+  int failed_proofs_ = 0;
   bool generic_ = false;
   bool rule_params_changed_ = false;  // in some proof
 };
@@ -112,6 +131,9 @@ class CallCompiler {
   size_t num_rewritten() const { return num_rewritten_; }
 
  private:
+  Ref<CompiledCall> link(size_t known, const CallSignature& signature);
+  bool prove(CallTemplate& known, const CallSignature& signature);
+
   static constexpr size_t kMaxTemplates = 4;
 
   const GraphDefinition& definition_;

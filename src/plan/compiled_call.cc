@@ -181,7 +181,8 @@ int64_t CompiledCall::held_bytes() const {
   return static_cast<int64_t>(own) + forward->held_bytes() + (backward ? backward->held_bytes() : 0);
 }
 
-void add_gradients_of_call(Graph& graph, const CallSignature& signature) {
+void add_gradients_of_call(Graph& graph, const CallSignature& signature, const CompileOptions& options) {
+  const PipelineScope scope = scope_of(options, nullptr);  // for bodies
   RewrittenCall ignored;
   ignored.gradient_of_input.resize(signature.inputs.size());
   differentiate(ignored, graph, wanted_inputs(signature));
@@ -226,7 +227,7 @@ RewrittenCall rewrite_call(const GraphDefinition& definition, const CallSignatur
 }
 
 Ref<CompiledCall> link_call(const RewrittenCall& rewritten, const GraphDefinition& definition,
-                            const CallSignature& signature, const CompileOptions& options) {
+                            const CallSignature& signature, const CompileOptions& options, Ref<BodyPlans> bodies) {
   const bool differentiated = !wanted_inputs(signature).empty();
   auto call = make_ref<CompiledCall>();
   call->signature = signature;
@@ -237,9 +238,10 @@ Ref<CompiledCall> link_call(const RewrittenCall& rewritten, const GraphDefinitio
   call->forward = link_plan(rewritten.forward, options,
                             {.num_residuals = rewritten.num_residuals,
                              .frozen_weights = !differentiated && !signature.train,
-                             .first_of = first_equal(definition.outputs)});
+                             .first_of = first_equal(definition.outputs),
+                             .bodies = bodies});
   if (rewritten.num_gradients == 0) return call;
-  call->backward = link_plan(rewritten.backward, options, {});
+  call->backward = link_plan(rewritten.backward, options, {.bodies = bodies});
   call->graph_text += "backward:\n" + rewritten.backward.text();
   call->sources = rewritten.sources;
   return call;

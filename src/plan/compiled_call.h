@@ -62,12 +62,14 @@ using JointObserver = std::function<void(Graph& joint)>;
 // Throws ShapeError when the inputs do not determine every spec, and whatever inference throws.
 RewrittenCall rewrite_call(const GraphDefinition& definition, const CallSignature& signature,
                            const CompileOptions& options, bool keep_undifferentiated, const JointObserver& observe);
-// Throws whatever linking throws. Changes nothing in `rewritten`.
+// Throws whatever linking throws. Changes nothing in `rewritten`. `bodies`:
+// plans of bodies in `rewritten`, made for other sizes of it; gets those that
+// are made.
 Ref<CompiledCall> link_call(const RewrittenCall& rewritten, const GraphDefinition& definition,
-                            const CallSignature& signature, const CompileOptions& options);
+                            const CallSignature& signature, const CompileOptions& options, Ref<BodyPlans> bodies = {});
 
 // Differentiates a graph as rewrite_call does.
-void add_gradients_of_call(Graph& graph, const CallSignature& signature);
+void add_gradients_of_call(Graph& graph, const CallSignature& signature, const CompileOptions& options);
 // The same nodes, inputs, outputs and write-backs.
 Graph copy_of(const Graph& graph);
 

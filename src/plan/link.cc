@@ -362,7 +362,7 @@ class PlanBuilder {
         cost = node.op->cost_ns(instruction.params, in, node.specs);
         cores = cores_worth_having(cost);
       } else {
-        const Ref<ControlKernel> control = link_control(node, context, plan.options_.name, *plan.options_.arenas);
+        const Ref<ControlKernel> control = link_control(node, context, plan.options_);
         origin.kernel = Ref<Kernel>(control.get());
         cost = control->cost_ns();
         cores = control->cores();

@@ -13,6 +13,7 @@
 #include "hybridnet/derived.h"
 #include "hybridnet/pass.h"
 #include "plan/arena_pool.h"
+#include "plan/control/body_plans.h"
 #include "plan/control/branch_memory.h"
 
 namespace hybridnet {
@@ -53,6 +54,7 @@ class Plan : public RefCounted<Plan> {
     // share an array. Empty: outputs that turn out to be one value share one, whatever made them.
     std::vector<int> first_of;
     Ref<ArenaPool> arenas;  // shared with plans that mostly run at other times; null: the plan's own
+    Ref<BodyPlans> bodies;  // shared with plans of the same graph for other sizes; null: none are
   };
   // Throws what linking throws, with node, block and source line. The graph may be thrown away afterwards.
   static Ref<Plan> compile(const Graph& graph, const Options& options);

@@ -46,20 +46,26 @@ void give_inputs_themselves(Graph& graph) {
 }
 
 // repeated: the plan runs many times with the same captured values, so packing weights pays even in training.
-Ref<Plan> compile_body(const Node& node, size_t body, const LinkContext& context, const std::string& name,
-                       ArenaPool& arenas, bool repeated) {
-  Graph graph = body_graph(node, body, body_input_specs(node, body, context.in), context.train);
+Ref<Plan> compile_body(const Node& node, size_t body, const LinkContext& context, const Plan::Options& around,
+                       bool repeated) {
+  std::vector<TensorSpec> inputs = body_input_specs(node, body, context.in);
+  const bool frozen = context.frozen_weights || repeated;
+  if (around.bodies)
+    if (Ref<Plan> known = around.bodies->find(node.subgraphs[body], inputs, frozen)) return known;
+  Graph graph = body_graph(node, body, inputs, context.train);
   const PipelineScope scope(node, body);
   run_pipeline(graph, kAllStages);
   passes::renumber_axes(graph);
   give_inputs_themselves(graph);
   Plan::Options options;
-  options.name = name;
+  options.name = around.name;
   options.device = context.device;
   options.keep_arena = true;
-  options.arenas = arenas.for_bodies();
-  options.frozen_weights = context.frozen_weights || repeated;
-  return Plan::compile(graph, options);
+  options.arenas = around.arenas->for_bodies();
+  options.frozen_weights = frozen;
+  Ref<Plan> plan = Plan::compile(graph, options);
+  if (around.bodies) around.bodies->keep(node.subgraphs[body], std::move(inputs), frozen, plan);
+  return plan;
 }
 
 std::atomic<LoopMode>& chosen_mode() {
@@ -203,11 +209,11 @@ class LoopBody {
 // ------------------------------------------------------------------------------------------------------------- foreach
 class ForeachKernel final : public ControlKernel {
  public:
-  ForeachKernel(const Node& node, const LinkContext& context, const std::string& name, ArenaPool& arenas)
+  ForeachKernel(const Node& node, const LinkContext& context, const Plan::Options& around)
       : loop_{node.name, node.where},
         params_(node.params),
         random_(is_random(node)),
-        body_(compile_body(node, 0, context, name, arenas, true), p()) {
+        body_(compile_body(node, 0, context, around, true), p()) {
     independent_ = p().num_carry == 0 && body_.plan().written_inputs().empty() && !is_opaque(node);
     rows_ = rows_of(p(), context.in.empty() ? TensorSpec{} : context.in[0]);
     for (size_t k = 0; k < p().seqs(); ++k)
@@ -317,12 +323,12 @@ class ForeachKernel final : public ControlKernel {
 // ---------------------------------------------------------------------------------------------------------- while_loop
 class WhileLoopKernel final : public ControlKernel {
  public:
-  WhileLoopKernel(const Node& node, const LinkContext& context, const std::string& name, ArenaPool& arenas)
+  WhileLoopKernel(const Node& node, const LinkContext& context, const Plan::Options& around)
       : loop_{node.name, node.where},
         params_(node.params),
         random_(is_random(node)),
-        condition_(compile_body(node, 0, context, name, arenas, true)),
-        body_(compile_body(node, 1, context, name, arenas, true), p()) {
+        condition_(compile_body(node, 0, context, around, true)),
+        body_(compile_body(node, 1, context, around, true), p()) {
     test_spec_ = condition_->outputs()[0].spec;
     is_opaque_ = condition_->is_opaque() || body_.plan().is_opaque();
     if (const auto whole = node.attrs.find(kWholeLimitAttribute); whole != node.attrs.end())
@@ -398,14 +404,14 @@ class WhileLoopKernel final : public ControlKernel {
 // ---------------------------------------------------------------------------------------------------------------- cond
 class CondKernel final : public ControlKernel {
  public:
-  CondKernel(const Node& node, const LinkContext& context, const std::string& name, ArenaPool& arenas)
+  CondKernel(const Node& node, const LinkContext& context, const Plan::Options& around)
       : name_(node.name), where_(node.where), random_(is_random(node)), direct_pred_(direct_predicate(node)) {
     if (direct_pred_ < 0) {
-      pred_ = compile_body(node, 0, context, name, arenas, false);
+      pred_ = compile_body(node, 0, context, around, false);
       pred_spec_ = pred_->outputs()[0].spec;
     }
-    then_ = make_branch(node, 1, context, name, arenas);
-    else_ = make_branch(node, 2, context, name, arenas);
+    then_ = make_branch(node, 1, context, around);
+    else_ = make_branch(node, 2, context, around);
   }
 
   std::vector<Body> bodies() const override {
@@ -449,9 +455,8 @@ class CondKernel final : public ControlKernel {
     Ref<Plan> plan;
     std::vector<OutputOfFresh> first_of_fresh, copies;
   };
-  static Branch make_branch(const Node& node, size_t index, const LinkContext& context, const std::string& name,
-                            ArenaPool& arenas) {
-    Branch branch{compile_body(node, index, context, name, arenas, false), {}, {}};
+  static Branch make_branch(const Node& node, size_t index, const LinkContext& context, const Plan::Options& around) {
+    Branch branch{compile_body(node, index, context, around, false), {}, {}};
     std::vector<bool> seen(branch.plan->fresh_outputs().size());
     for (size_t i = 0; i < branch.plan->outputs().size(); ++i) {
       const auto output = static_cast<int>(branch_of(node).output_of(index - 1, i));
@@ -515,15 +520,14 @@ void check_interrupt(InterruptWatch& watch) {
 
 LoopMode set_loop_mode(LoopMode mode) { return chosen_mode().exchange(mode); }
 
-Ref<ControlKernel> link_control(const Node& node, const LinkContext& context, const std::string& name,
-                                ArenaPool& arenas) {
+Ref<ControlKernel> link_control(const Node& node, const LinkContext& context, const Plan::Options& around) {
   switch (control_kind(node)) {
     case ControlKind::kForeach:
-      return Ref<ControlKernel>(new ForeachKernel(node, context, name, arenas));
+      return Ref<ControlKernel>(new ForeachKernel(node, context, around));
     case ControlKind::kWhileLoop:
-      return Ref<ControlKernel>(new WhileLoopKernel(node, context, name, arenas));
+      return Ref<ControlKernel>(new WhileLoopKernel(node, context, around));
     default:
-      return Ref<ControlKernel>(new CondKernel(node, context, name, arenas));
+      return Ref<ControlKernel>(new CondKernel(node, context, around));
   }
 }
 

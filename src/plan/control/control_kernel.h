@@ -31,9 +31,8 @@ LoopMode set_loop_mode(LoopMode mode);  // of the process, at first HYBRIDNET_LO
 // Between iterations: throws if the user wants to stop, and the loop goes on although a wait for it was stopped.
 void check_interrupt(InterruptWatch& watch);
 
-// Compiles the bodies of node for these specs. `arenas`: of the plan that the node stands in. Throws what compiling the
-// bodies throws.
-Ref<ControlKernel> link_control(const Node& node, const LinkContext& context, const std::string& name,
-                                ArenaPool& arenas);
+// Compiles the bodies of node for these specs, unless `around`, the options of the plan that the node stands in, knows
+// plans of them. Throws what compiling the bodies throws.
+Ref<ControlKernel> link_control(const Node& node, const LinkContext& context, const Plan::Options& around);
 
 }  // namespace hybridnet
