@@ -21,8 +21,8 @@ void check(dnnl_status_t status, const char* what) {
 
 const dnnl::engine& cpu_engine() {
   static const auto* engine = [] {
-    // Plans keep the primitives that they run; those that oneDNN keeps beside them (1,024 by default, of 40 KB each) only
-    // serve shapes that come again after their plan was dropped.
+    // Plans keep the primitives that they run; those that oneDNN keeps beside them (1,024 by default, of 40 KB each)
+    // only serve shapes that come again after their plan was dropped.
     dnnl::set_primitive_cache_capacity(256);
     return new dnnl::engine(dnnl::engine::kind::cpu, 0);  // kernels may outlive static destruction
   }();
