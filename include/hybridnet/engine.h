@@ -1,9 +1,9 @@
 // Runs tasks as soon as the variables they touch allow it.
 // Order:   two tasks sharing a variable, at least one of them writing it, run in push order; others may overlap.
-// Errors:  what a task throws is kept on the variables it writes and passes on to tasks that read or write them (those
-// do
-//          not run; a write may be partial, so it does not heal). A wait on such a variable rethrows it and clears it
-//          there; wait_all() rethrows the first one that no wait has thrown yet and clears all.
+// Errors:  what a task throws is kept on the variables it writes and passes on to tasks that read or write them. Those
+//          do not run. A write may be partial, so it does not clear the error. A wait on such a variable rethrows it
+//          and clears it there; wait_all() rethrows the first error that no wait has thrown yet and clears all of
+//          them.
 // Threads: every member is safe from any thread; wait_* throws EngineError when called inside a task.
 // Owner:   Runtime. Tests make their own.
 #pragma once

@@ -92,7 +92,7 @@ HYBRIDNET_DECLARE_ERROR(UnsupportedError, ErrorKind::kUnsupported);
 SourceLocation current_location();
 SourceLocation set_current_location(SourceLocation where);  // returns what was set before
 // While it lives, current_location() of this thread is `where`, known or not, and no probe is asked: for work that a
-// thread does on behalf of a call made elsewhere.
+// thread does on behalf of the call of another thread.
 class LocationScope {
  public:
   explicit LocationScope(SourceLocation where);
