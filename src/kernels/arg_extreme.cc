@@ -102,9 +102,9 @@ void arg_extreme(Extreme extreme, DType dtype, const void* in, int64_t outer, in
   const int64_t least = std::max<int64_t>(1, kMinBlock / std::min(inner, kWidth));
   const int64_t rows = std::max(least, (length + wanted - 1) / wanted), blocks = (length + rows - 1) / rows;
   const int64_t work = std::max<int64_t>(1, std::min(rows, length) * std::min(inner, kWidth));
-  const int64_t grain = std::max<int64_t>(1, items_per_core(0.3) / work);
+  const double unit_ns = 0.3 * static_cast<double>(work);
   if (blocks == 1) {
-    return parallel_for(units, grain, [&](int64_t begin, int64_t end) {
+    return parallel_for(units, unit_ns, [&](int64_t begin, int64_t end) {
       alignas(64) char values[kWidth * 8];
       int64_t positions[kWidth];
       for (int64_t u = begin; u < end; ++u) {
@@ -117,7 +117,7 @@ void arg_extreme(Extreme extreme, DType dtype, const void* in, int64_t outer, in
   const int64_t size = search.value_size();
   const std::unique_ptr<char[]> values(new char[static_cast<size_t>(blocks * outputs * size)]);
   const std::unique_ptr<int64_t[]> positions(new int64_t[static_cast<size_t>(blocks * outputs)]);
-  parallel_for(blocks * units, grain, [&](int64_t begin, int64_t end) {
+  parallel_for(blocks * units, unit_ns, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t block = i / units, o = i % units / tiles, tile = i % units % tiles;
       const int64_t at = block * outputs + o * inner + tile * kWidth;

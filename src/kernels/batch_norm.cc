@@ -68,7 +68,7 @@ template <typename Rows, typename Plane>
 void for_each_block(const ChannelShape& s, Rows&& rows, Plane&& plane) {
   if (s.inner == 1) {
     const int64_t step = rows_per_block(s);
-    return parallel_for(num_blocks(s), 1, [&](int64_t begin, int64_t end) {
+    return parallel_for(num_blocks(s), 0.3 * static_cast<double>(step * s.channels), [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b) rows(b, b * step, std::min((b + 1) * step, s.outer));
     });
   }
@@ -120,7 +120,7 @@ void mean_variance(const ChannelShape& s, const T* x, T* mean, T* variance, void
         });
       });
   const int64_t blocks = num_blocks(s);
-  parallel_for(s.channels, 1 + 16384 / (1 + blocks), [&](int64_t begin, int64_t end) {
+  parallel_for(s.channels, 1.2 * static_cast<double>(blocks), [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c) {
       double total_mean = 0, total_square = 0, count = 0;
       for (int64_t b = 0; b < blocks; ++b) {
@@ -216,7 +216,7 @@ void gradient_sums(const ChannelShape& s, const ChannelGradient<T>& g, T* sum_dy
         });
       });
   const int64_t blocks = num_blocks(s);
-  parallel_for(s.channels, 1 + 16384 / (1 + blocks), [&](int64_t begin, int64_t end) {
+  parallel_for(s.channels, 1.2 * static_cast<double>(blocks), [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c) {
       double a = 0, p = 0;
       for (int64_t b = 0; b < blocks; ++b) {

@@ -177,8 +177,8 @@ void apply_broadcast(const SpanLoops& loops, DType dtype, const void* a, const S
   const BroadcastLayout layout = broadcast_layout(out_shape, {&a_shape, &b_shape});
   const BinaryCall call{loops, dtype, dtype_size(dtype), layout, {a, b}, out};
   const bool is_short = layout.inner() < kShortRow;
-  const int64_t grain = std::max<int64_t>(1, items_per_core(loops.cost_ns + (is_short ? 0.5 : 0)) / layout.inner());
-  parallel_for(layout.rows(), grain, [&](int64_t begin, int64_t end) {
+  const double row_ns = (loops.cost_ns + (is_short ? 0.5 : 0)) * static_cast<double>(layout.inner());
+  parallel_for(layout.rows(), row_ns, [&](int64_t begin, int64_t end) {
     is_short ? call.short_rows(begin, end) : call.long_rows(begin, end);
   });
 }
@@ -205,7 +205,7 @@ void broadcast_copy(const void* in, const Shape& in_shape, int64_t item_size, vo
   if (layout.ndim == 1 && layout.inner() > kPiece) {
     const bool repeated = layout.inner_stride(0) == 0;
     const int64_t n = layout.inner();
-    parallel_for((n + kPiece - 1) / kPiece, 2, [&](int64_t begin, int64_t end) {
+    parallel_for((n + kPiece - 1) / kPiece, 0.5 * static_cast<double>(kPiece), [&](int64_t begin, int64_t end) {
       BroadcastLayout piece = layout;
       const int64_t first = begin * kPiece;
       piece.dims[0] = std::min(n, end * kPiece) - first;
@@ -215,8 +215,7 @@ void broadcast_copy(const void* in, const Shape& in_shape, int64_t item_size, vo
     return;
   }
   const int64_t inner = layout.inner();
-  const int64_t grain = std::max<int64_t>(1, items_per_core(0.25) / inner);
-  parallel_for(layout.rows(), grain, [&](int64_t begin, int64_t end) {
+  parallel_for(layout.rows(), 0.25 * static_cast<double>(inner), [&](int64_t begin, int64_t end) {
     expand_rows(layout, 0, in, item_size, begin, end, static_cast<char*>(out) + begin * inner * item_size);
   });
 }

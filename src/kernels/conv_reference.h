@@ -50,20 +50,21 @@ void conv_forward_reference(const ConvGeometry& g, const T* x, const T* w, const
   const ConvStrides xs = ConvStrides::of(g.c, g.in, g.channels_last), ys = ConvStrides::of(g.o, g.out, g.channels_last);
   const int64_t group_in = g.c / g.groups, group_out = g.o / g.groups;
   const ConvStrides ws = ConvStrides::of(group_in, g.kernel, g.weights_last);
-  parallel_for(g.n * g.o, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) {
-      const int64_t n = t / g.o, o = t % g.o, first_in = o / group_out * group_in;
-      detail::for_each_position(g.out, [&](const std::array<int64_t, 3>& p) {
-        T sum = bias ? bias[o] : T(0);
-        detail::for_each_tap(g, xs, ws, p, [&](int64_t at_w, int64_t at_x) {
-          const T* from = x + n * xs.n + first_in * xs.c + at_x;
-          const T* weight = w + o * ws.n + at_w;
-          for (int64_t i = 0; i < group_in; ++i) sum += from[i * xs.c] * weight[i * ws.c];
-        });
-        y[n * ys.n + o * ys.c + detail::offset(ys, p)] = sum;
-      });
-    }
-  });
+  parallel_for(g.n * g.o, 2.0 * static_cast<double>(g.out_size() * group_in * g.kernel_size()),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t t = begin; t < end; ++t) {
+                   const int64_t n = t / g.o, o = t % g.o, first_in = o / group_out * group_in;
+                   detail::for_each_position(g.out, [&](const std::array<int64_t, 3>& p) {
+                     T sum = bias ? bias[o] : T(0);
+                     detail::for_each_tap(g, xs, ws, p, [&](int64_t at_w, int64_t at_x) {
+                       const T* from = x + n * xs.n + first_in * xs.c + at_x;
+                       const T* weight = w + o * ws.n + at_w;
+                       for (int64_t i = 0; i < group_in; ++i) sum += from[i * xs.c] * weight[i * ws.c];
+                     });
+                     y[n * ys.n + o * ys.c + detail::offset(ys, p)] = sum;
+                   });
+                 }
+               });
 }
 
 // dx from dy: what reaches each input element.
@@ -72,23 +73,24 @@ void conv_backward_data_reference(const ConvGeometry& g, const T* dy, const T* w
   const ConvStrides xs = ConvStrides::of(g.c, g.in, g.channels_last), ys = ConvStrides::of(g.o, g.out, g.channels_last);
   const int64_t group_in = g.c / g.groups, group_out = g.o / g.groups;
   const ConvStrides ws = ConvStrides::of(group_in, g.kernel, g.weights_last);
-  parallel_for(g.n * g.c, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) {
-      const int64_t n = t / g.c, c = t % g.c, group = c / group_in;
-      T* out = dx + n * xs.n + c * xs.c;
-      detail::for_each_position(
-          g.in, [&](const std::array<int64_t, 3>& p) { out[detail::offset(xs, p)] = bias ? bias[c] : T(0); });
-      detail::for_each_position(g.out, [&](const std::array<int64_t, 3>& p) {
-        const T* from = dy + n * ys.n + group * group_out * ys.c + detail::offset(ys, p);
-        const T* weight = w + group * group_out * ws.n + (c - group * group_in) * ws.c;
-        detail::for_each_tap(g, xs, ws, p, [&](int64_t at_w, int64_t at_x) {
-          T sum = 0;
-          for (int64_t o = 0; o < group_out; ++o) sum += from[o * ys.c] * weight[o * ws.n + at_w];
-          out[at_x] += sum;
-        });
+  parallel_for(
+      g.n * g.c, 2.0 * static_cast<double>(g.in_size() * group_out * g.kernel_size()), [&](int64_t begin, int64_t end) {
+        for (int64_t t = begin; t < end; ++t) {
+          const int64_t n = t / g.c, c = t % g.c, group = c / group_in;
+          T* out = dx + n * xs.n + c * xs.c;
+          detail::for_each_position(
+              g.in, [&](const std::array<int64_t, 3>& p) { out[detail::offset(xs, p)] = bias ? bias[c] : T(0); });
+          detail::for_each_position(g.out, [&](const std::array<int64_t, 3>& p) {
+            const T* from = dy + n * ys.n + group * group_out * ys.c + detail::offset(ys, p);
+            const T* weight = w + group * group_out * ws.n + (c - group * group_in) * ws.c;
+            detail::for_each_tap(g, xs, ws, p, [&](int64_t at_w, int64_t at_x) {
+              T sum = 0;
+              for (int64_t o = 0; o < group_out; ++o) sum += from[o * ys.c] * weight[o * ws.n + at_w];
+              out[at_x] += sum;
+            });
+          });
+        }
       });
-    }
-  });
 }
 
 // db may be null.
@@ -97,24 +99,25 @@ void conv_backward_weights_reference(const ConvGeometry& g, const T* x, const T*
   const ConvStrides xs = ConvStrides::of(g.c, g.in, g.channels_last), ys = ConvStrides::of(g.o, g.out, g.channels_last);
   const int64_t group_in = g.c / g.groups, group_out = g.o / g.groups;
   const ConvStrides ws = ConvStrides::of(group_in, g.kernel, g.weights_last);
-  parallel_for(g.o, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t o = begin; o < end; ++o) {
-      std::fill(dw + o * ws.n, dw + (o + 1) * ws.n, T(0));
-      const int64_t first_in = o / group_out * group_in;
-      T bias = 0;
-      for (int64_t n = 0; n < g.n; ++n) {
-        detail::for_each_position(g.out, [&](const std::array<int64_t, 3>& p) {
-          const T d = dy[n * ys.n + o * ys.c + detail::offset(ys, p)];
-          bias += d;
-          detail::for_each_tap(g, xs, ws, p, [&](int64_t at_w, int64_t at_x) {
-            const T* from = x + n * xs.n + first_in * xs.c + at_x;
-            for (int64_t i = 0; i < group_in; ++i) dw[o * ws.n + i * ws.c + at_w] += from[i * xs.c] * d;
-          });
-        });
-      }
-      if (db) db[o] = bias;
-    }
-  });
+  parallel_for(g.o, 2.0 * static_cast<double>(g.n * g.out_size() * group_in * g.kernel_size()),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t o = begin; o < end; ++o) {
+                   std::fill(dw + o * ws.n, dw + (o + 1) * ws.n, T(0));
+                   const int64_t first_in = o / group_out * group_in;
+                   T bias = 0;
+                   for (int64_t n = 0; n < g.n; ++n) {
+                     detail::for_each_position(g.out, [&](const std::array<int64_t, 3>& p) {
+                       const T d = dy[n * ys.n + o * ys.c + detail::offset(ys, p)];
+                       bias += d;
+                       detail::for_each_tap(g, xs, ws, p, [&](int64_t at_w, int64_t at_x) {
+                         const T* from = x + n * xs.n + first_in * xs.c + at_x;
+                         for (int64_t i = 0; i < group_in; ++i) dw[o * ws.n + i * ws.c + at_w] += from[i * xs.c] * d;
+                       });
+                     });
+                   }
+                   if (db) db[o] = bias;
+                 }
+               });
 }
 
 }  // namespace hybridnet::kernels

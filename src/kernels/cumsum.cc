@@ -71,8 +71,8 @@ void cumsum(DType dtype, const void* in, int64_t outer, int64_t length, int64_t 
                   inner,
                   from_end};
   const int64_t tiles = (inner + kWidth - 1) / kWidth;
-  const int64_t grain = std::max<int64_t>(1, items_per_core(1.5) / (length * std::min(inner, kWidth)));
-  parallel_for(outer * tiles, grain, [&](int64_t begin, int64_t end) {
+  const double tile_ns = 1.5 * static_cast<double>(length * std::min(inner, kWidth));
+  parallel_for(outer * tiles, tile_ns, [&](int64_t begin, int64_t end) {
     for (int64_t u = begin; u < end; ++u) {
       const int64_t o = u / tiles, k = u % tiles * kWidth, width = std::min(kWidth, inner - k);
       if (inner == 1) {

@@ -67,7 +67,7 @@ void find_corners(const DeformableSampling& s, int64_t tap, const T* offset, Cor
 template <typename T, typename F>
 void for_each_plane(const DeformableSampling& s, const T* offset, F&& f) {
   const int64_t per_group = s.channels / s.groups;
-  parallel_for(s.batch * s.groups, 1, [&](int64_t begin, int64_t end) {
+  parallel_for(s.batch * s.groups, 5.0 * static_cast<double>(s.points() * per_group), [&](int64_t begin, int64_t end) {
     std::vector<Corners<T>> corners(static_cast<size_t>(s.points()));
     for (int64_t task = begin; task < end; ++task) {
       const int64_t n = task / s.groups, group = task % s.groups;

@@ -195,7 +195,7 @@ int64_t cholesky(int64_t n, T* a) {
     if (const int64_t bad = cholesky_block(size, block, n); bad >= 0) return k + bad;
     // The panel below: X L^T = A, row by row.
     T* panel = block + size * n;
-    parallel_for(rest, 32, [&](int64_t begin, int64_t end) {
+    parallel_for(rest, 625.0, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         T* row = panel + i * n;
         for (int64_t j = 0; j < size; ++j) row[j] = (row[j] - dot(j, row, block + j * n)) / block[j * n + j];

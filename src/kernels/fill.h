@@ -22,7 +22,7 @@ inline void fill(const TensorRef& out, double value) {
     using T = decltype(zero);
     T* data = out.as<T>();
     const T v = element_from<T>(value);
-    parallel_for(out.size(), (256 << 10) / static_cast<int64_t>(sizeof(T)), [&](int64_t begin, int64_t end) {
+    parallel_for(out.size(), 0.08 * sizeof(T), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) data[i] = v;
     });
   });

@@ -11,7 +11,7 @@
 namespace hybridnet::kernels {
 namespace {
 
-constexpr int64_t kGrainBytes = 64 << 10;
+constexpr double kByteNs = 0.3;
 // Columns that are summed at once; their sums stay in registers and the first-level cache.
 constexpr int64_t kColumns = 128;
 // Sums of fewer elements are not worth sorting the ids for.
@@ -31,7 +31,7 @@ void with_element(int64_t bytes, F&& f) {
   }
 }
 
-int64_t grain_of(int64_t item_bytes) { return std::max<int64_t>(1, kGrainBytes / std::max<int64_t>(1, item_bytes)); }
+double copy_ns(int64_t bytes) { return kByteNs * static_cast<double>(bytes); }
 
 // A row, or a part of one, that several ids name: positions order[begin..end).
 struct Segment {
@@ -72,7 +72,7 @@ void add_rows_grouped(const T* grads, RowLayout l, const int64_t* ids, int64_t c
   group_by_row(ids, count, &order, &segments);
   const int64_t blocks = (l.inner + kColumns - 1) / kColumns, num = static_cast<int64_t>(segments.size());
   const int64_t item_bytes = count / num * std::min(kColumns, l.inner) * static_cast<int64_t>(sizeof(T));
-  parallel_for(l.outer * num * blocks, grain_of(item_bytes), [&](int64_t first, int64_t last) {
+  parallel_for(l.outer * num * blocks, copy_ns(item_bytes), [&](int64_t first, int64_t last) {
     A sum[kColumns];
     for (int64_t item = first; item < last; ++item) {
       const int64_t block = item % blocks, o = item / blocks / num;
@@ -97,7 +97,7 @@ inline constexpr bool kIsHalf = std::is_same_v<T, float16> || std::is_same_v<T, 
 void gather_rows(const void* data, RowLayout l, const int64_t* ids, int64_t count, void* out, int64_t element_bytes) {
   const int64_t row_bytes = l.inner * element_bytes;
   if (row_bytes == 0) return;
-  parallel_for(l.outer * count, grain_of(row_bytes), [&](int64_t begin, int64_t end) {
+  parallel_for(l.outer * count, copy_ns(row_bytes), [&](int64_t begin, int64_t end) {
     int64_t o = begin / count, m = begin % count;
     for (int64_t item = begin; item < end;) {
       const int64_t stop = std::min(end, item + count - m);
@@ -126,7 +126,7 @@ void scatter_rows(const void* values, RowLayout l, const int64_t* ids, int64_t c
   const int64_t row_bytes = l.inner * element_bytes;
   if (row_bytes == 0) return;
   // Split by outer index only: within one, later rows overwrite earlier ones.
-  parallel_for(l.outer, grain_of(count * row_bytes), [&](int64_t begin, int64_t end) {
+  parallel_for(l.outer, copy_ns(count * row_bytes), [&](int64_t begin, int64_t end) {
     for (int64_t o = begin; o < end; ++o) {
       for (int64_t m = 0; m < count; ++m) {
         std::memcpy(static_cast<char*>(data) + (o * l.rows + ids[m]) * row_bytes,
@@ -153,7 +153,7 @@ void gather_along(const void* data, RowLayout l, const int64_t* ids, int64_t cou
     using W = decltype(word);
     const W* from = static_cast<const W*>(data);
     W* to = static_cast<W*>(out);
-    parallel_for(l.outer * count, grain_of(l.inner * element_bytes * 4), [&](int64_t begin, int64_t end) {
+    parallel_for(l.outer * count, copy_ns(l.inner * element_bytes * 4), [&](int64_t begin, int64_t end) {
       for (int64_t item = begin; item < end; ++item) {
         const W* plane = from + item / count * l.rows * l.inner;
         for (int64_t i = 0; i < l.inner; ++i) to[item * l.inner + i] = plane[ids[item * l.inner + i] * l.inner + i];
@@ -168,7 +168,7 @@ void scatter_add_along(const TensorRef& grads, RowLayout l, const int64_t* ids, 
     using T = decltype(zero);
     const T* g = grads.as<T>();
     T* to = out.as<T>();
-    parallel_for(l.outer, grain_of(count * l.inner * 8), [&](int64_t begin, int64_t end) {
+    parallel_for(l.outer, copy_ns(count * l.inner * 8), [&](int64_t begin, int64_t end) {
       for (int64_t o = begin; o < end; ++o) {
         T* plane = to + o * l.rows * l.inner;
         for (int64_t k = o * count * l.inner; k < (o + 1) * count * l.inner; ++k) {

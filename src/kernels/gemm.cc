@@ -92,8 +92,8 @@ void gemm_tile(const GemmShape& s, double alpha, const double* a, const double* 
 
 void gemm_double(const GemmShape& s, double alpha, const double* a, const double* b, double beta, double* c) {
   const int64_t tiles_down = (s.m + kTileRows - 1) / kTileRows, tiles_across = (s.n + kTileColumns - 1) / kTileColumns;
-  const int64_t grain = s.m * s.n * s.k < 64 * 64 * 64 ? tiles_down * tiles_across : 1;
-  parallel_for(tiles_down * tiles_across, grain, [&](int64_t begin, int64_t end) {
+  const double tile_ns = 0.1 * static_cast<double>(std::min(s.m, kTileRows) * std::min(s.n, kTileColumns) * s.k);
+  parallel_for(tiles_down * tiles_across, tile_ns, [&](int64_t begin, int64_t end) {
     const std::unique_ptr<double[]> space(new double[(kTileRows + kTileColumns) * kDepth]);
     for (int64_t t = begin; t < end; ++t) {
       gemm_tile(s, alpha, a, b, beta, c, t / tiles_across * kTileRows, t % tiles_across * kTileColumns, space.get());

@@ -31,8 +31,7 @@ void gemm_plain(const GemmShape& s, const T* a, const T* b, T* c) {
   using Acc = accumulator_t<T>;
   const int64_t a_row = s.transpose_a ? 1 : s.lda, a_col = s.transpose_a ? s.lda : 1;
   const int64_t b_row = s.transpose_b ? 1 : s.ldb, b_col = s.transpose_b ? s.ldb : 1;
-  const int64_t grain = 1 + 16384 / (1 + s.n * s.k);
-  parallel_for(s.m, grain, [&](int64_t begin, int64_t end) {
+  parallel_for(s.m, 1.2 * static_cast<double>(s.n * s.k), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       for (int64_t j = 0; j < s.n; ++j) {
         Acc sum = 0;

@@ -29,7 +29,7 @@ template <typename T>
 void forward(const NormRows& s, const T* x, const T* gamma, const T* beta, double eps, T* y, T* mean_out, T* std_out) {
   const hn::ScalableTag<T> d;
   const T share = T(1) / static_cast<T>(s.width);
-  parallel_for(s.rows, 1 + 8192 / std::max<int64_t>(s.width, 1), [&](int64_t begin, int64_t end) {
+  parallel_for(s.rows, 2.5 * static_cast<double>(s.width), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const T* from = x + r * s.width;
       T* to = y + r * s.width;
@@ -60,7 +60,7 @@ void gradient(const NormRows& s, const T* dy, const T* x, const T* gamma, const 
   const int64_t blocks = row_blocks(s), step = rows_per_block(s);
   T* partial_gamma = static_cast<T*>(workspace);
   T* partial_beta = partial_gamma + blocks * s.width;
-  parallel_for(blocks, 1, [&](int64_t begin, int64_t end) {
+  parallel_for(blocks, 2.5 * static_cast<double>(step * s.width), [&](int64_t begin, int64_t end) {
     for (int64_t b = begin; b < end; ++b) {
       T *of_gamma = partial_gamma + b * s.width, *of_beta = partial_beta + b * s.width;
       std::fill_n(of_gamma, s.width, T(0));
@@ -88,7 +88,7 @@ void gradient(const NormRows& s, const T* dy, const T* x, const T* gamma, const 
       }
     }
   });
-  parallel_for(s.width, 1 + 8192 / std::max<int64_t>(blocks, 1), [&](int64_t begin, int64_t end) {
+  parallel_for(s.width, 2.5 * static_cast<double>(blocks), [&](int64_t begin, int64_t end) {
     const auto total = [&](const T* partial, T* out) {
       if (!out) return;
       for (int64_t i = begin; i < end; ++i) {

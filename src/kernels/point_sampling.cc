@@ -69,7 +69,7 @@ T share(T weight, T value) {
 template <typename T, typename F>
 void for_planes(const PointSampling& s, const T* grid, const F& f) {
   const int64_t work = 1 + 8 * s.points() + s.image();
-  parallel_for(s.batch * s.channels, 1 + 65536 / work, [&](int64_t begin, int64_t end) {
+  parallel_for(s.batch * s.channels, 0.3 * static_cast<double>(work), [&](int64_t begin, int64_t end) {
     Taps<T> taps(s);
     int64_t example = -1;
     for (int64_t plane = begin; plane < end; ++plane) {

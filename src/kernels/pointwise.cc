@@ -65,10 +65,9 @@ void apply(const SpanLoops& loops, DType dtype, const void* const* in, void* out
 
 void apply_parallel(const SpanLoops& loops, DType dtype, const void* const* in, void* out, int64_t n,
                     const double* scalars, Repeat repeat) {
-  const int64_t grain = items_per_core(loops.cost_ns);
-  if (n <= grain) return apply(loops, dtype, in, out, n, scalars, repeat);
+  if (n <= items_per_core(loops.cost_ns)) return apply(loops, dtype, in, out, n, scalars, repeat);
   const int64_t size = dtype_size(dtype);
-  parallel_for(n, grain, [&](int64_t begin, int64_t end) {
+  parallel_for(n, loops.cost_ns, [&](int64_t begin, int64_t end) {
     const void* part[kMaxInputs];
     for (int k = 0; k < loops.arity; ++k) {
       part[k] = is_repeated(repeat, k) ? in[k] : static_cast<const char*>(in[k]) + begin * size;

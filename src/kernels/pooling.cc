@@ -150,7 +150,7 @@ template <typename T>
 void forward_global(const PoolGeometry& g, const T* x, T* y) {
   const int64_t size = g.in_size();
   const T factor = factor_at<T>(g, {0, 0, 0});
-  parallel_for(g.n * g.c, 1 + 65536 / (1 + size), [&](int64_t begin, int64_t end) {
+  parallel_for(g.n * g.c, 0.3 * static_cast<double>(size), [&](int64_t begin, int64_t end) {
     const hn::ScalableTag<T> d;
     const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
     for (int64_t plane = begin; plane < end; ++plane) {
@@ -171,7 +171,7 @@ template <typename T>
 void forward_plain(const PoolGeometry& g, const T* x, T* y) {
   if (is_global(g)) return forward_global(g, x, y);
   const int64_t width = g.in[2];
-  parallel_for(g.n * g.c, 1 + 65536 / (1 + g.in_size()), [&](int64_t begin, int64_t end) {
+  parallel_for(g.n * g.c, 0.3 * static_cast<double>(g.in_size()), [&](int64_t begin, int64_t end) {
     std::vector<T> rows(static_cast<size_t>(width));
     for (int64_t plane = begin; plane < end; ++plane) {
       const T* from = x + plane * g.in_size();
@@ -222,7 +222,7 @@ HWY_INLINE void first_maximum(const PoolGeometry& g, const Window& window, D d, 
 template <typename T>
 void max_backward_last(const PoolGeometry& g, const T* dy, const T* x, const T* y, T* dx) {
   const int64_t blocks = (g.c + kChannelBlock - 1) / kChannelBlock, outputs = g.out_size(), inputs = g.in_size();
-  parallel_for(g.n * blocks, 1, [&](int64_t begin, int64_t end) {
+  parallel_for(g.n * blocks, 0.3 * static_cast<double>(inputs * kChannelBlock), [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
       const int64_t n = t / blocks, first = t % blocks * kChannelBlock, count = std::min(kChannelBlock, g.c - first);
       T* to = dx + n * inputs * g.c + first;
@@ -246,7 +246,7 @@ void max_backward_last(const PoolGeometry& g, const T* dy, const T* x, const T* 
 template <typename T>
 void max_gather_last(const PoolGeometry& g, const T* v, const T* x, const T* y, T* out) {
   const int64_t outputs = g.out_size(), inputs = g.in_size();
-  parallel_for(g.n * outputs, 1 + 65536 / (1 + g.kernel_size() * g.c), [&](int64_t begin, int64_t end) {
+  parallel_for(g.n * outputs, 0.3 * static_cast<double>(g.kernel_size() * g.c), [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
       const Window window(g, position_at(t % outputs, g.out));
       const T* from = x + t / outputs * inputs * g.c;
@@ -280,7 +280,7 @@ HWY_INLINE int64_t first_index(const PoolGeometry& g, const Window& rows, int64_
 template <typename T, typename Begin, typename F>
 void for_each_plain_maximum(const PoolGeometry& g, const T* x, const T* y, Begin&& begin_plane, F&& f) {
   const int64_t outputs = g.out_size(), inputs = g.in_size();
-  parallel_for(g.n * g.c, 1 + 65536 / (1 + g.kernel_size() * outputs), [&](int64_t begin, int64_t end) {
+  parallel_for(g.n * g.c, 0.3 * static_cast<double>(g.kernel_size() * outputs), [&](int64_t begin, int64_t end) {
     for (int64_t plane = begin; plane < end; ++plane) {
       begin_plane(plane);
       int64_t p = 0;
@@ -299,7 +299,7 @@ void for_each_plain_maximum(const PoolGeometry& g, const T* x, const T* y, Begin
 template <typename T>
 void sum_backward_plain(const PoolGeometry& g, const std::vector<T>& factors, const T* dy, T* dx) {
   const int64_t outputs = g.out_size(), inputs = g.in_size(), width = g.in[2];
-  parallel_for(g.n * g.c, 1 + 65536 / (1 + inputs), [&](int64_t begin, int64_t end) {
+  parallel_for(g.n * g.c, 0.3 * static_cast<double>(inputs), [&](int64_t begin, int64_t end) {
     if (is_global(g)) {
       for (int64_t plane = begin; plane < end; ++plane)
         std::fill_n(dx + plane * inputs, inputs, dy[plane] * factors[0]);
@@ -346,7 +346,7 @@ void sum_backward(const PoolGeometry& g, const T* dy, T* dx) {
         }
   };
   if (g.channels_last) {
-    parallel_for(g.n * inputs, 1 + 65536 / (1 + g.c), [&](int64_t begin, int64_t end) {
+    parallel_for(g.n * inputs, 0.3 * static_cast<double>(g.c), [&](int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t) {
         const Position i = position_at(t % inputs, g.in);
         const T* from = dy + t / inputs * outputs * g.c;

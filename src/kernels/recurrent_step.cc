@@ -34,7 +34,7 @@ template <typename T>
 void pack(int gates, int64_t hidden, int64_t recurrent, const T* weights, T* packed) {
   const hn::ScalableTag<T> longest;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(longest)), vectors = (hidden + lanes - 1) / lanes;
-  parallel_for(vectors, 1 + 32768 / (lanes * gates * recurrent + 1), [&](int64_t begin, int64_t end) {
+  parallel_for(vectors, 0.6 * static_cast<double>(lanes * gates * recurrent), [&](int64_t begin, int64_t end) {
     for_blocks<T, kMaxLanes<T>>(begin * lanes, std::min(end * lanes, hidden), [&](auto, int64_t j, int64_t width) {
       T* block = packed + gates * j * recurrent;
       // Tiles of the weights that stay in the cache while they are turned.
@@ -117,7 +117,7 @@ void step(const T* packed, int64_t recurrent, const T* state, int64_t rows, int6
   const hn::ScalableTag<T> longest;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(longest)), vectors = (hidden + lanes - 1) / lanes;
   const int64_t work = 1 + rows * recurrent * Cell::kGates * lanes;  // products of one block
-  parallel_for(vectors, 1 + 250000 / work, [&](int64_t begin, int64_t end) {
+  parallel_for(vectors, 0.08 * static_cast<double>(work), [&](int64_t begin, int64_t end) {
     for_blocks<T, kMaxLanes<T>>(begin * lanes, std::min(end * lanes, hidden), [&](auto d, int64_t j, int64_t) HWY_ATTR {
       const T* block = packed + Cell::kGates * j * recurrent;
       int64_t row = 0;

@@ -130,8 +130,7 @@ struct Stage {
   void run_rows(const StoreFn& store) const {
     const int64_t blocks = (reduced + kRowBlock - 1) / kRowBlock;
     if (blocks == 1) {
-      const int64_t grain = std::max<int64_t>(1, items_per_core(0.25) / reduced);
-      return parallel_for(outer, grain, [&](int64_t begin, int64_t end) {
+      return parallel_for(outer, 0.25 * static_cast<double>(reduced), [&](int64_t begin, int64_t end) {
         alignas(64) char acc[kWidth * 8];
         for (int64_t o = begin; o < end; o += kWidth) {
           const int64_t m = std::min(kWidth, end - o);
@@ -141,7 +140,7 @@ struct Stage {
       });
     }
     const std::unique_ptr<char[]> partial(new char[static_cast<size_t>(outer * blocks * acc_size)]);
-    parallel_for(outer * blocks, 2, [&](int64_t begin, int64_t end) {
+    parallel_for(outer * blocks, 0.25 * static_cast<double>(kRowBlock), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t first = i % blocks * kRowBlock;
         loops.rows(at(i / blocks, first, 0), 1, std::min(kRowBlock, reduced - first), partial.get() + i * acc_size);
@@ -180,11 +179,10 @@ struct Stage {
     const int64_t rows_per_block = std::max(kMinRows, (reduced + wanted - 1) / wanted);
     const int64_t blocks = (reduced + rows_per_block - 1) / rows_per_block;
     const int64_t work = rows_per_block * std::min(inner, kWidth);
-    const int64_t grain =
-        std::max<int64_t>(1, items_per_core(0.25) / std::max<int64_t>(1, std::min(work, reduced * inner)));
+    const double unit_ns = 0.25 * static_cast<double>(std::min(work, reduced * inner));
     const auto width_of = [&](int64_t tile) { return std::min(kWidth, inner - tile * kWidth); };
     if (blocks == 1) {
-      return parallel_for(units, grain, [&](int64_t begin, int64_t end) {
+      return parallel_for(units, unit_ns, [&](int64_t begin, int64_t end) {
         alignas(64) char acc[kWidth * 8];
         for (int64_t u = begin; u < end; ++u) {
           const int64_t o = u / tiles, tile = u % tiles;
@@ -196,7 +194,7 @@ struct Stage {
     // partial[block][outer * inner]
     const int64_t outputs = outer * inner;
     const std::unique_ptr<char[]> partial(new char[static_cast<size_t>(blocks * outputs * acc_size)]);
-    parallel_for(blocks * units, grain, [&](int64_t begin, int64_t end) {
+    parallel_for(blocks * units, unit_ns, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t block = i / units, u = i % units, o = u / tiles, tile = u % tiles;
         const int64_t first = block * rows_per_block;

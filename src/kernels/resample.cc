@@ -129,7 +129,7 @@ template <typename T>
 void resample(const AxisMap& rows, const AxisMap& columns, int64_t planes, const T* in, T* out, bool accumulate) {
   const Taps<T> down(rows), across(columns);
   const int64_t work = 1 + columns.from + columns.to;
-  parallel_for(planes * rows.to, 1 + 16384 / work, [&](int64_t begin, int64_t end) {
+  parallel_for(planes * rows.to, 1.2 * static_cast<double>(work), [&](int64_t begin, int64_t end) {
     std::vector<T> buffer(static_cast<size_t>(columns.from));
     for (int64_t i = begin; i < end; ++i) {
       const T* plane = in + i / rows.to * rows.from * columns.from;

@@ -65,7 +65,7 @@ class Backward {
 
  private:
   void multiply(const T* a, const T* b, T* out) const {
-    parallel_for(g_.positions() * g_.output(), 16384, [&](int64_t begin, int64_t end) {
+    parallel_for(g_.positions() * g_.output(), 1.2, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) out[i] = a[i] * b[i];
     });
   }
@@ -147,7 +147,8 @@ class Backward {
   // f(first row, rows) over the batch, on as many cores as the arithmetic of a step is worth.
   template <typename F>
   void for_rows(const F& f) const {
-    parallel_for(g_.batch, 1 + 4096 / g_.hidden, [&f](int64_t begin, int64_t end) { f(begin, end - begin); });
+    parallel_for(g_.batch, 5.0 * static_cast<double>(g_.hidden),
+                 [&f](int64_t begin, int64_t end) { f(begin, end - begin); });
   }
 
   // With zero gradients arriving, a finished example's gates get zero gradients. before: the step that ran ahead of t,

@@ -54,7 +54,7 @@ class Forward {
     const int64_t size = g_.gate_size(), inputs = g_.layer_input(layer);
     const bool with_bias = !(packed_ && g_.mode == RnnMode::kLstm);
     if (with_bias) {
-      parallel_for(g_.positions(), 1 + 16384 / size, [&](int64_t begin, int64_t end) {
+      parallel_for(g_.positions(), 1.2 * static_cast<double>(size), [&](int64_t begin, int64_t end) {
         for (int64_t row = begin; row < end; ++row) copy(bias_, size, gates + row * size);
       });
     }
@@ -151,7 +151,7 @@ class Forward {
     const int64_t n = g_.positions() * g_.output(), first = layer * ((n + 3) / 4 * 4);
     const T scale = static_cast<T>(g_.dropout < 1 ? 1 / (1 - g_.dropout) : 0);
     constexpr int64_t kTile = 4096;
-    parallel_for((n + kTile - 1) / kTile, 4, [&](int64_t begin, int64_t end) {
+    parallel_for((n + kTile - 1) / kTile, 5000.0, [&](int64_t begin, int64_t end) {
       uint8_t keep[kTile];
       for (int64_t tile = begin; tile < end; ++tile) {
         const int64_t at = tile * kTile, count = std::min(n - at, kTile);

@@ -15,7 +15,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace hybridnet::kernels::HWY_NAMESPACE {
 
-constexpr int64_t kGrainElements = 8192;
+constexpr double kElementNs = 2.5;
 constexpr int64_t kColumns = 256;  // rows that lie side by side (inner > 1) and are worked on together
 template <typename T>
 constexpr T kLowest = -std::numeric_limits<T>::infinity();
@@ -163,12 +163,12 @@ template <typename Row, typename Columns>
 void for_each_row(const RowShape& s, Row&& row, Columns&& columns) {
   if (s.size() == 0) return;
   if (s.inner == 1) {
-    return parallel_for(s.outer, 1 + kGrainElements / s.length, [&](int64_t begin, int64_t end) {
+    return parallel_for(s.outer, kElementNs * static_cast<double>(s.length), [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) row(r * s.length, r);
     });
   }
   const int64_t tiles = (s.inner + kColumns - 1) / kColumns, tile_size = std::min(s.inner, kColumns) * s.length;
-  parallel_for(s.outer * tiles, 1 + kGrainElements / tile_size, [&](int64_t begin, int64_t end) {
+  parallel_for(s.outer * tiles, kElementNs * static_cast<double>(tile_size), [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
       const int64_t o = t / tiles, first = t % tiles * kColumns;
       columns(o * s.length * s.inner + first, std::min(kColumns, s.inner - first), o * s.inner + first);

@@ -11,7 +11,7 @@ namespace hybridnet::kernels {
 namespace {
 
 // Below this a second core costs more than it brings.
-constexpr int64_t kGrainBytes = 64 << 10;
+constexpr double kByteNs = 0.3;
 // Rows longer than this are cut, so that few long rows occupy all cores.
 constexpr int64_t kRowPieceBytes = 256 << 10;
 // Edge of the squares in which two axes are exchanged: a side of source and of destination stays in the first-level
@@ -96,18 +96,27 @@ void exchange_tile(const W* src, int64_t src_stride, W* dst, int64_t dst_stride,
   }
 }
 
+// Calls f(begin, end) for parts of [0, bytes) that begin at multiples of a cache line.
+template <typename F>
+void for_each_part(int64_t bytes, F&& f) {
+  constexpr int64_t kLine = 64;
+  constexpr double kLineNs = 5;
+  parallel_for((bytes + kLine - 1) / kLine, kLineNs,
+               [&](int64_t begin, int64_t end) { f(begin * kLine, std::min(end * kLine, bytes)); });
+}
+
 }  // namespace
 
 void copy_bytes(const void* src, void* dst, int64_t bytes) {
-  if (src == dst || bytes == 0) return;
-  parallel_for(bytes, 4 * kGrainBytes, [&](int64_t begin, int64_t end) {
+  if (src == dst) return;
+  for_each_part(bytes, [&](int64_t begin, int64_t end) {
     std::memcpy(static_cast<char*>(dst) + begin, static_cast<const char*>(src) + begin,
                 static_cast<size_t>(end - begin));
   });
 }
 
 void zero_bytes(void* dst, int64_t bytes) {
-  parallel_for(bytes, 4 * kGrainBytes, [&](int64_t begin, int64_t end) {
+  for_each_part(bytes, [&](int64_t begin, int64_t end) {
     std::memset(static_cast<char*>(dst) + begin, 0, static_cast<size_t>(end - begin));
   });
 }
@@ -225,20 +234,18 @@ void copy_runs(const Program& p) {
   const int64_t pieces = run_bytes <= kRowPieceBytes ? 1 : (run_bytes + kRowPieceBytes - 1) / kRowPieceBytes;
   const int64_t piece_bytes = pieces == 1 ? run_bytes : kRowPieceBytes;
   const int64_t rows = p.outer_size(p.count - 1);
-  parallel_for(rows * pieces, std::max<int64_t>(1, kGrainBytes / std::max<int64_t>(piece_bytes, 1)),
-               [&](int64_t begin, int64_t end) {
-                 Walk walk(p.axes, p.count - 1, begin / pieces);
-                 int64_t piece = begin % pieces;
-                 for (int64_t item = begin; item < end; ++item) {
-                   const int64_t from = piece * piece_bytes, n = std::min(piece_bytes, run_bytes - from);
-                   std::memcpy(p.dst + walk.dst * p.bytes + from, p.src + walk.src * p.bytes + from,
-                               static_cast<size_t>(n));
-                   if (++piece == pieces) {
-                     piece = 0;
-                     walk.next();
-                   }
-                 }
-               });
+  parallel_for(rows * pieces, kByteNs * static_cast<double>(piece_bytes), [&](int64_t begin, int64_t end) {
+    Walk walk(p.axes, p.count - 1, begin / pieces);
+    int64_t piece = begin % pieces;
+    for (int64_t item = begin; item < end; ++item) {
+      const int64_t from = piece * piece_bytes, n = std::min(piece_bytes, run_bytes - from);
+      std::memcpy(p.dst + walk.dst * p.bytes + from, p.src + walk.src * p.bytes + from, static_cast<size_t>(n));
+      if (++piece == pieces) {
+        piece = 0;
+        walk.next();
+      }
+    }
+  });
 }
 
 // Axis `other` is contiguous in the source, the last one in the destination.
@@ -258,24 +265,23 @@ void copy_exchanged(const Program& p, int other) {
   int64_t rest = 1;
   for (int k = 0; k < outer_count; ++k) rest *= outer[k].size;
   const int64_t tile_bytes = ti * tj * static_cast<int64_t>(sizeof(W));
-  parallel_for(rest * tiles_i * tiles_j, std::max<int64_t>(1, kGrainBytes / tile_bytes),
-               [&](int64_t begin, int64_t end) {
-                 int64_t i_tile = begin % tiles_i, j_tile = begin / tiles_i % tiles_j;
-                 Walk walk(outer, outer_count, begin / (tiles_i * tiles_j));
-                 for (int64_t item = begin; item < end; ++item) {
-                   const int64_t i = i_tile * ti, j = j_tile * tj;
-                   const W* s = reinterpret_cast<const W*>(p.src) + walk.src + i * ai.src + j;
-                   W* d = reinterpret_cast<W*>(p.dst) + walk.dst + j * aj.dst + i;
-                   exchange_tile(s, ai.src, d, aj.dst, std::min(ti, ai.size - i), std::min(tj, aj.size - j));
-                   if (++i_tile == tiles_i) {
-                     i_tile = 0;
-                     if (++j_tile == tiles_j) {
-                       j_tile = 0;
-                       walk.next();
-                     }
-                   }
-                 }
-               });
+  parallel_for(rest * tiles_i * tiles_j, kByteNs * static_cast<double>(tile_bytes), [&](int64_t begin, int64_t end) {
+    int64_t i_tile = begin % tiles_i, j_tile = begin / tiles_i % tiles_j;
+    Walk walk(outer, outer_count, begin / (tiles_i * tiles_j));
+    for (int64_t item = begin; item < end; ++item) {
+      const int64_t i = i_tile * ti, j = j_tile * tj;
+      const W* s = reinterpret_cast<const W*>(p.src) + walk.src + i * ai.src + j;
+      W* d = reinterpret_cast<W*>(p.dst) + walk.dst + j * aj.dst + i;
+      exchange_tile(s, ai.src, d, aj.dst, std::min(ti, ai.size - i), std::min(tj, aj.size - j));
+      if (++i_tile == tiles_i) {
+        i_tile = 0;
+        if (++j_tile == tiles_j) {
+          j_tile = 0;
+          walk.next();
+        }
+      }
+    }
+  });
 }
 
 template <typename W>
@@ -299,7 +305,7 @@ void copy_elements(const Program& p) {
   const int64_t piece = std::min<int64_t>(last.size, kRowPieceBytes / static_cast<int64_t>(sizeof(W)));
   const int64_t pieces = (last.size + piece - 1) / piece;
   const int64_t piece_bytes = piece * static_cast<int64_t>(sizeof(W));
-  parallel_for(rows * pieces, std::max<int64_t>(1, kGrainBytes / piece_bytes), [&](int64_t begin, int64_t end) {
+  parallel_for(rows * pieces, kByteNs * static_cast<double>(piece_bytes), [&](int64_t begin, int64_t end) {
     Walk walk(p.axes, p.count - 1, begin / pieces);
     int64_t at = begin % pieces * piece;
     for (int64_t item = begin; item < end; ++item) {

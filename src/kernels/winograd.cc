@@ -97,7 +97,7 @@ void pack_weights(const ConvGeometry& g, const float* data, bool of_mirrored, fl
   constexpr int64_t kChannels = 8;
   const Weights w(g, data, of_mirrored);
   const int64_t width = panel_width(), panels = (g.o + width - 1) / width, blocks = (g.c + kChannels - 1) / kChannels;
-  parallel_for(panels * blocks, 1 + 32 / blocks, [&](int64_t begin, int64_t end) {
+  parallel_for(panels * blocks, 625.0 * static_cast<double>(blocks), [&](int64_t begin, int64_t end) {
     HWY_ALIGN float taps[kChannels * 9 * kVectors * kMaxLanes];
     for (int64_t task = begin; task < end; ++task) {
       const int64_t first = task % blocks * kChannels;
@@ -218,11 +218,11 @@ void forward(const ConvGeometry& g, const float* x, const float* packed, const W
   const int64_t point_step = t.group * g.c;
   for (int64_t start = 0; start < t.count; start += t.group) {
     const int64_t tiles = std::min(t.group, t.count - start);
-    parallel_for(tiles, 1 + 2048 / g.c, [&](int64_t begin, int64_t stop) {
+    parallel_for(tiles, 10.0 * static_cast<double>(g.c), [&](int64_t begin, int64_t stop) {
       for (int64_t i = begin; i < stop; ++i) transform_tile(g, t, x, start + i, transformed + i * g.c, point_step);
     });
     const int64_t blocks = (tiles + kBlock - 1) / kBlock;
-    parallel_for(blocks * panels, 1, [&](int64_t begin, int64_t stop) {
+    parallel_for(blocks * panels, 10.0 * static_cast<double>(g.c * kBlock), [&](int64_t begin, int64_t stop) {
       HWY_ALIGN float products[kPoints * kBlock * kVectors * kMaxLanes];
       for (int64_t task = begin; task < stop; ++task) {
         const int64_t panel = task / blocks, block = task % blocks;
@@ -373,13 +373,13 @@ void backward_weights(const ConvGeometry& g, const float* x, const float* dy, fl
                [&](int64_t begin, int64_t end) { std::fill(sums + begin, sums + end, 0.0F); });
   for (int64_t start = 0; start < t.count; start += t.group) {
     const int64_t tiles = std::min(t.group, t.count - start);
-    parallel_for(tiles, 1 + 2048 / g.c, [&](int64_t begin, int64_t end) {
+    parallel_for(tiles, 10.0 * static_cast<double>(g.c), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         transform_tile(g, t, x, start + i, from_x + i * g.c, x_step);
         spread_tile(g, t, dy, start + i, from_dy + i * space.stride, space.stride, dy_step);
       }
     });
-    parallel_for(kPoints * panels, 1, [&](int64_t begin, int64_t end) {
+    parallel_for(kPoints * panels, 2.0 * static_cast<double>(tiles * g.c), [&](int64_t begin, int64_t end) {
       for (int64_t task = begin; task < end; ++task) {
         const int64_t k = task / panels, panel = task % panels;
         for (int64_t i = 0; i < tiles; i += kTilesAtOnce) {
@@ -391,7 +391,7 @@ void backward_weights(const ConvGeometry& g, const float* x, const float* dy, fl
     });
   }
   const int64_t blocks = (g.c + kChannels - 1) / kChannels;
-  parallel_for(panels * blocks, 1 + 32 / blocks, [&](int64_t begin, int64_t end) {
+  parallel_for(panels * blocks, 625.0 * static_cast<double>(blocks), [&](int64_t begin, int64_t end) {
     HWY_ALIGN float taps[kChannels * 9 * kVectors * kMaxLanes];
     for (int64_t task = begin; task < end; ++task) {
       const int64_t first = task % blocks * kChannels;

@@ -16,7 +16,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using D = hn::CappedTag<float, 16>;
 using V = hn::Vec<D>;
-constexpr int64_t kTransformGrain = 4;  // tiles
+constexpr double kTileNs = 20;  // per channel: 36 values in or out
 constexpr int64_t kStreamBytes = 16 << 20;
 
 // ---- the one-dimensional transforms: n values apart by `step` in and out
@@ -127,7 +127,7 @@ void input_tile(const WinogradImage& x, const float* patch, InsideImage rows, In
 
 void input_tiles(const WinogradImage& x, const WinogradGrid& grid, int64_t pad_rows, int64_t pad_columns,
                  const float* data, int64_t begin, int64_t end, float* products, int64_t stride) {
-  parallel_for(end - begin, kTransformGrain, [&](int64_t first, int64_t last) {
+  parallel_for(end - begin, kTileNs * static_cast<double>(x.channels), [&](int64_t first, int64_t last) {
     for (int64_t t = first; t < last; ++t) {
       const TilePlace at(grid, begin + t);
       const int64_t row = at.i * kWinogradTile - pad_rows, column = at.j * kWinogradTile - pad_columns;
@@ -166,7 +166,7 @@ void output_tile(const WinogradImage& y, const WinogradEpilogue& epilogue, const
 
 void output_tiles(const WinogradImage& y, const WinogradGrid& grid, const WinogradEpilogue& epilogue,
                   const float* products, int64_t stride, int64_t begin, int64_t end, float* data) {
-  parallel_for(end - begin, kTransformGrain, [&](int64_t first, int64_t last) {
+  parallel_for(end - begin, kTileNs * static_cast<double>(y.channels), [&](int64_t first, int64_t last) {
     for (int64_t t = first; t < last; ++t) {
       const TilePlace at(grid, begin + t);
       const int64_t row = at.i * kWinogradTile, column = at.j * kWinogradTile;
@@ -200,7 +200,7 @@ void gradient_tile(const WinogradImage& y, const float* tile, int64_t rows, int6
 
 void gradient_tiles(const WinogradImage& y, const WinogradGrid& grid, const float* dy, int64_t begin, int64_t end,
                     float* products, int64_t stride) {
-  parallel_for(end - begin, kTransformGrain, [&](int64_t first, int64_t last) {
+  parallel_for(end - begin, kTileNs * static_cast<double>(y.channels), [&](int64_t first, int64_t last) {
     for (int64_t t = first; t < last; ++t) {
       const TilePlace at(grid, begin + t);
       const int64_t row = at.i * kWinogradTile, column = at.j * kWinogradTile;
@@ -257,7 +257,7 @@ void weight_rows(const WeightOrder& order, bool turned, const float* weights, in
 
 void transform_weights(const WinogradWeights& w, const float* weights, float* transformed) {
   const WeightOrder order(w);
-  parallel_for(order.rows, std::max<int64_t>(1, 1024 / order.columns),
+  parallel_for(order.rows, 20.0 * static_cast<double>(order.columns),
                [&](int64_t begin, int64_t end) { weight_rows(order, w.backward, weights, begin, end, transformed); });
 }
 
@@ -289,27 +289,26 @@ void weight_gradient_rows(const WinogradWeights& w, const float* products, int64
 }
 
 void transform_weights_gradient(const WinogradWeights& w, const float* products, float* gradient) {
-  parallel_for(w.inputs, std::max<int64_t>(1, 1024 / w.outputs),
+  parallel_for(w.inputs, 20.0 * static_cast<double>(w.outputs),
                [&](int64_t begin, int64_t end) { weight_gradient_rows(w, products, begin, end, gradient); });
 }
 
 void channel_totals(const WinogradImage& y, const float* data, float* sums) {
   const D d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), pixels = y.batch * y.height * y.width;
-  parallel_for(y.channels / lanes, std::max<int64_t>(1, 65536 / std::max<int64_t>(1, pixels * lanes)),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t block = begin; block < end; ++block) {
-                   const float* from = data + block * lanes;
-                   V even = hn::Zero(d), odd = hn::Zero(d);
-                   int64_t p = 0;
-                   for (; p + 2 <= pixels; p += 2) {
-                     even = hn::Add(even, hn::LoadU(d, from + p * y.channels));
-                     odd = hn::Add(odd, hn::LoadU(d, from + (p + 1) * y.channels));
-                   }
-                   if (p < pixels) even = hn::Add(even, hn::LoadU(d, from + p * y.channels));
-                   hn::StoreU(hn::Add(even, odd), d, sums + block * lanes);
-                 }
-               });
+  parallel_for(y.channels / lanes, 0.3 * static_cast<double>(pixels * lanes), [&](int64_t begin, int64_t end) {
+    for (int64_t block = begin; block < end; ++block) {
+      const float* from = data + block * lanes;
+      V even = hn::Zero(d), odd = hn::Zero(d);
+      int64_t p = 0;
+      for (; p + 2 <= pixels; p += 2) {
+        even = hn::Add(even, hn::LoadU(d, from + p * y.channels));
+        odd = hn::Add(odd, hn::LoadU(d, from + (p + 1) * y.channels));
+      }
+      if (p < pixels) even = hn::Add(even, hn::LoadU(d, from + p * y.channels));
+      hn::StoreU(hn::Add(even, odd), d, sums + block * lanes);
+    }
+  });
 }
 
 }  // namespace hybridnet::kernels::HWY_NAMESPACE

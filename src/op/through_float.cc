@@ -7,13 +7,13 @@
 namespace hybridnet {
 namespace {
 
-constexpr int64_t kGrain = 16384;
+constexpr double kElementNs = 1.2;
 constexpr int64_t kAlignment = 64;
 
 void to_float(const TensorRef& from, float* to) {
   dispatch_floating(from.dtype, [&](auto zero) {
     const auto* source = from.as<decltype(zero)>();
-    parallel_for(from.size(), kGrain, [&](int64_t begin, int64_t end) {
+    parallel_for(from.size(), kElementNs, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) to[i] = static_cast<float>(source[i]);
     });
   });
@@ -23,7 +23,7 @@ void from_float(const float* from, const TensorRef& to) {
   dispatch_floating(to.dtype, [&](auto zero) {
     using T = decltype(zero);
     T* target = to.as<T>();
-    parallel_for(to.size(), kGrain, [&](int64_t begin, int64_t end) {
+    parallel_for(to.size(), kElementNs, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) target[i] = static_cast<T>(from[i]);
     });
   });

@@ -146,7 +146,7 @@ class ProgramKernel final : public Kernel {
     tile_ = std::clamp(kTileBudget / std::max<int64_t>(1, slots * bytes_) / kShortestTile * kShortestTile,
                        kShortestTile, kLongestTile);
     const auto size = static_cast<double>(std::max<int64_t>(1, size_));
-    grain_ = items_per_core(static_cast<double>(computing_cost(program, context.out[0])) / size);
+    element_ns_ = static_cast<double>(computing_cost(program, context.out[0])) / size;
   }
 
   std::string description() const override {
@@ -156,7 +156,7 @@ class ProgramKernel final : public Kernel {
   }
 
   void run(const KernelArgs& args) override {
-    parallel_for(size_, grain_, [&](int64_t begin, int64_t end) { run_range(args, begin, end); });
+    parallel_for(size_, element_ns_, [&](int64_t begin, int64_t end) { run_range(args, begin, end); });
   }
 
  private:
@@ -237,7 +237,8 @@ class ProgramKernel final : public Kernel {
   std::vector<Operand> operands_;
   std::vector<int> buffer_of_, output_of_;  // per slot
   int num_buffers_ = 0;
-  int64_t tile_ = kShortestTile, grain_ = 1;  // elements: of a tile, of what is worth a core
+  int64_t tile_ = kShortestTile;  // elements
+  double element_ns_ = 1;
 };
 
 int64_t program_cost(const PointwiseProgram& program, const TensorSpec& spec) {

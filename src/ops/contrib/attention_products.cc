@@ -16,7 +16,7 @@ void for_each_product(int64_t count, int64_t work, F&& f) {
     for (int64_t i = begin; i < end; ++i) f(i);
   };
   if (count <= 2) return range(0, count);
-  parallel_for(count, 1 + 500000 / (work + 1), range);
+  parallel_for(count, 0.04 * static_cast<double>(work), range);
 }
 
 template <typename T>

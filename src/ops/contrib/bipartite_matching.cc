@@ -67,7 +67,7 @@ void run_matching(const MatchingParams& p, const KernelArgs& a) {
   const int64_t rows = s[s.ndim() - 2], columns = s[s.ndim() - 1], batch = s.size(0, s.ndim() - 2);
   dispatch_floating(a.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
-    parallel_for(batch, 1 + 1000 / (rows * columns + 1), [&](int64_t begin, int64_t end) {
+    parallel_for(batch, 20.0 * static_cast<double>(rows * columns), [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b) {
         match(p, a.in[0].as<T>() + b * rows * columns, rows, columns, a.out[0].as<T>() + b * rows,
               a.out[1].as<T>() + b * columns);

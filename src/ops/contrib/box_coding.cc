@@ -108,7 +108,7 @@ void run_box_decode(const BoxDecodeParams& p, const KernelArgs& a) {
   dispatch_floating(a.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     using A = accumulator_t<T>;
-    parallel_for(count, 1024, [&](int64_t begin, int64_t end) {
+    parallel_for(count, 20.0, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const T* x = a.in[0].as<T>() + 4 * i;
         T* out = a.out[0].as<T>() + 4 * i;

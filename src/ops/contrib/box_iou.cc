@@ -44,7 +44,7 @@ void run_box_iou(const BoxIouParams& p, const KernelArgs& a) {
     std::vector<Box<A>> right(static_cast<size_t>(columns));
     for (int64_t j = 0; j < columns; ++j)
       right[static_cast<size_t>(j)] = Box<A>::load(a.in[1].as<T>() + 4 * j, p.format);
-    parallel_for(rows, 1 + 4096 / (columns + 1), [&](int64_t begin, int64_t end) {
+    parallel_for(rows, 5.0 * static_cast<double>(columns), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const Box<A> left = Box<A>::load(a.in[0].as<T>() + 4 * i, p.format);
         T* out = a.out[0].as<T>() + i * columns;

@@ -203,7 +203,7 @@ void run_box_nms(const BoxNmsParams& p, const KernelArgs& a) {
   dispatch_floating(a.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     const int64_t step = s.boxes * s.width;
-    parallel_for(s.count, 1 + 2000 / (s.boxes + 1), [&](int64_t begin, int64_t end) {
+    parallel_for(s.count, 10.0 * static_cast<double>(s.boxes), [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b)
         nms_of_one(p, s, a.in[0].as<T>() + b * step, a.out[0].as<T>() + b * step, record + b * s.boxes);
     });

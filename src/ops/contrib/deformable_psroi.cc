@@ -146,7 +146,8 @@ void run_pooling(const PoolingParams& p, const KernelArgs& a) {
     using T = decltype(zero);
     using A = accumulator_t<T>;
     const T* trans = p.no_trans ? nullptr : a.in[2].as<T>();
-    parallel_for((*a.in[1].shape)[0], 1, [&](int64_t begin, int64_t end) {
+    const Shape& pooled = *a.out[0].shape;
+    parallel_for(pooled[0], 20.0 * static_cast<double>(pooled.size(1, pooled.ndim())), [&](int64_t begin, int64_t end) {
       for (int64_t region = begin; region < end; ++region) {
         for_each_bin(
             p, data, a.in[1].as<T>(), trans, trans ? (*a.in[2].shape)[1] : 0, region,

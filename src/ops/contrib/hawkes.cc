@@ -118,7 +118,7 @@ void run_hawkesll(const NoParams&, const KernelArgs& a) {
   dispatch_floating(a.in[kLda].dtype, [&](auto zero) {
     using T = decltype(zero);
     using A = accumulator_t<T>;
-    parallel_for(samples, 8, [&](int64_t begin, int64_t end) {
+    parallel_for(samples, 2500.0, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         Process<A> p = Process<A>::load(a, 0, i, zero);
         std::vector<A> state = p.state;
@@ -147,7 +147,7 @@ void run_backward(const NoParams&, const KernelArgs& a) {
   dispatch_floating(a.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     using A = accumulator_t<T>;
-    parallel_for(samples, 8, [&](int64_t begin, int64_t end) {
+    parallel_for(samples, 2500.0, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         Process<A> p = Process<A>::load(a, 1, i, zero);
         const size_t n = static_cast<size_t>(kinds);

@@ -129,7 +129,7 @@ void run_detection(const DetectionParams& p, const KernelArgs& a) {
   const int64_t classes = s[1], count = s[2];
   dispatch_floating(a.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
-    parallel_for(s[0], 1, [&](int64_t begin, int64_t end) {
+    parallel_for(s[0], 5.0 * static_cast<double>(classes * count), [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b) {
         detections_of_one(p, a.in[0].as<T>() + b * classes * count, a.in[1].as<T>() + b * 4 * count, a.in[2].as<T>(),
                           classes, count, a.out[0].as<T>() + b * 6 * count);

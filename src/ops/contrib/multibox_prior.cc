@@ -85,7 +85,7 @@ void run_prior(const PriorParams& p, const KernelArgs& a) {
   dispatch_floating(a.out[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     const auto store = [&](T& to, double v) { to = static_cast<T>(static_cast<accumulator_t<T>>(bounded(v))); };
-    parallel_for(height * width, 256, [&](int64_t begin, int64_t end) {
+    parallel_for(height * width, 80.0, [&](int64_t begin, int64_t end) {
       T* out = a.out[0].as<T>() + begin * p.per_pixel() * 4;
       for (int64_t i = begin; i < end; ++i) {
         const double y = (static_cast<double>(i / width) + p.offsets[0]) * step_y;

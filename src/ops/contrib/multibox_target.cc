@@ -221,7 +221,7 @@ void run_target(const TargetParams& p, const KernelArgs& a) {
   const int64_t anchors = classes[2];
   dispatch_floating(a.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
-    parallel_for(label[0], 1, [&](int64_t begin, int64_t end) {
+    parallel_for(label[0], 20.0 * static_cast<double>(anchors * label[1]), [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b) {
         Example<T>{a.in[0].as<T>(),
                    a.in[1].as<T>() + b * label[1] * label[2],

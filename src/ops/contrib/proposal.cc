@@ -155,7 +155,7 @@ void run_proposal(const ProposalParams& p, const KernelArgs& a) {
   const int64_t height = s[2], width = s[3], per_image = s[1] * height * width, rows = p.rpn_post_nms_top_n;
   dispatch_floating(a.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
-    parallel_for(s[0], 1, [&](int64_t begin, int64_t end) {
+    parallel_for(s[0], 20.0 * static_cast<double>(per_image), [&](int64_t begin, int64_t end) {
       for (int64_t n = begin; n < end; ++n) {
         const std::vector<Region> kept =
             best_regions(p, all_regions(p, a.in[0].as<T>() + n * per_image, a.in[1].as<T>() + 2 * n * per_image,

@@ -78,7 +78,7 @@ struct Steps {
 
 template <typename O, typename F>
 void fill(const TensorRef& out, F&& value) {
-  parallel_for(out.size(), 16384, [&](int64_t begin, int64_t end) {
+  parallel_for(out.size(), 1.2, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) out.as<O>()[i] = static_cast<O>(value(i));
   });
 }

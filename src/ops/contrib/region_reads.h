@@ -42,7 +42,7 @@ template <typename T, typename ReadsOf, typename PlaneOf>
 void pool_regions(int64_t regions, int64_t channels_out, int64_t channels, int64_t pixels, const T* data, T* pooled,
                   ReadsOf&& reads_of, PlaneOf&& plane_of) {
   using A = accumulator_t<T>;
-  parallel_for(regions, 1, [&](int64_t begin, int64_t end) {
+  parallel_for(regions, 10.0 * static_cast<double>(channels_out), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const RegionReads<A> reads = reads_of(r);
       for (int64_t c = 0; c < channels_out; ++c) {

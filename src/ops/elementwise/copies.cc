@@ -18,7 +18,7 @@ void fill(const TensorRef& out, double value) {
   char item[8];
   kernels::store_scalar(out.dtype, value, item);
   const int64_t size = dtype_size(out.dtype);
-  parallel_for(out.size(), 65536, [&](int64_t begin, int64_t end) {
+  parallel_for(out.size(), 0.3, [&](int64_t begin, int64_t end) {
     char* to = static_cast<char*>(out.data) + begin * size;
     if (value == 0) {
       std::memset(to, 0, static_cast<size_t>((end - begin) * size));

@@ -47,7 +47,7 @@ void fill_slopes(const LeakyReluParams& p, const KernelArgs& a, const TensorRef&
   constexpr int64_t kTile = 1024;
   const int64_t n = mask.size();
   const double width = p.upper_bound - p.lower_bound;
-  parallel_for((n + kTile - 1) / kTile, 8, [&](int64_t first, int64_t last) {
+  parallel_for((n + kTile - 1) / kTile, 2500.0, [&](int64_t first, int64_t last) {
     uint32_t bits[kTile];
     float slopes[kTile];
     for (int64_t tile = first; tile < last; ++tile) {

@@ -55,7 +55,7 @@ void run_normalize(const NormalizeParams& p, const KernelArgs& a) {
   dispatch_floating(a.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     using A = accumulator_t<T>;
-    parallel_for(planes, 1 + 16384 / (pixels + 1), [&](int64_t begin, int64_t end) {
+    parallel_for(planes, 1.2 * static_cast<double>(pixels), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const A mean = static_cast<A>(p.mean_of(i % channels)), deviation = static_cast<A>(p.std_of(i % channels));
         const T* in = a.in[0].as<T>() + i * pixels;

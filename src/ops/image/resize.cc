@@ -198,13 +198,14 @@ void run_resize(const ResizeParams& p, const KernelArgs& a) {
   const Tables tables(from, to, p.interp);
   dispatch_dtype(a.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
-    parallel_for(to.batch * to.height, 1 + 8192 / (to.width * to.channels + 1), [&](int64_t begin, int64_t end) {
-      std::vector<sum_t<T>> line(static_cast<size_t>(from.width * from.channels));
-      for (int64_t i = begin; i < end; ++i) {
-        resize_row(tables, from, to, a.in[0].as<T>() + i / to.height * from.elements(), i % to.height,
-                   a.out[0].as<T>() + i * to.width * to.channels, line.data());
-      }
-    });
+    parallel_for(to.batch * to.height, 2.5 * static_cast<double>(to.width * to.channels),
+                 [&](int64_t begin, int64_t end) {
+                   std::vector<sum_t<T>> line(static_cast<size_t>(from.width * from.channels));
+                   for (int64_t i = begin; i < end; ++i) {
+                     resize_row(tables, from, to, a.in[0].as<T>() + i / to.height * from.elements(), i % to.height,
+                                a.out[0].as<T>() + i * to.width * to.channels, line.data());
+                   }
+                 });
   });
 }
 
@@ -237,7 +238,7 @@ void run_unresize(const UnresizeParams& p, const KernelArgs& a) {
   const Tables tables(from, to, p.interp);
   dispatch_floating(a.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
-    parallel_for(from.batch, 1, [&](int64_t begin, int64_t end) {
+    parallel_for(from.batch, 5.0 * static_cast<double>(to.elements()), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
         unresize_image(tables, from, to, a.in[0].as<T>() + i * to.elements(), a.out[0].as<T>() + i * from.elements());
     });

@@ -68,7 +68,7 @@ void run_index_array(const IndexArrayParams& p, const KernelArgs& a) {
   const Shape& data = *a.in[0].shape;
   const Tuple axes = axes_of(p, data.ndim());
   int64_t* out = a.out[0].as<int64_t>();
-  parallel_for(a.in[0].size(), 8192, [&](int64_t begin, int64_t end) {
+  parallel_for(a.in[0].size(), 2.5, [&](int64_t begin, int64_t end) {
     int64_t index[kMaxDims];
     int64_t rest = begin;
     for (int i = data.ndim() - 1; i >= 0; --i) {

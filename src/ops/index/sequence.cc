@@ -111,7 +111,7 @@ void run_mask(const SequenceMaskParams& p, const KernelArgs& a) {
     using T = decltype(zero);
     T* out = a.out[0].as<T>();
     const T value = kernels::element_from<T>(p.value);
-    parallel_for(l.batch, std::max<int64_t>(1, (32 << 10) / (l.time * l.inner + 1)), [&](int64_t begin, int64_t end) {
+    parallel_for(l.batch, 0.6 * static_cast<double>(l.time * l.inner), [&](int64_t begin, int64_t end) {
       for (int64_t n = begin; n < end; ++n) {
         for (int64_t t = lengths[n]; t < l.time; ++t) std::fill_n(out + l.row(t, n) * l.inner, l.inner, value);
       }
@@ -167,7 +167,7 @@ void run_reverse(const SequenceReverseParams& p, const KernelArgs& a) {
   const int64_t row_bytes = l.inner * dtype_size(a.in[0].dtype);
   const char* from = a.in[0].as<char>();
   char* to = a.out[0].as<char>();
-  parallel_for(l.time * l.batch, std::max<int64_t>(1, (64 << 10) / row_bytes), [&](int64_t begin, int64_t end) {
+  parallel_for(l.time * l.batch, 0.3 * static_cast<double>(row_bytes), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const int64_t t = row / l.batch, n = row % l.batch;
       const int64_t source = t < lengths[n] ? lengths[n] - 1 - t : t;

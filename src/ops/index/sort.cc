@@ -82,12 +82,11 @@ Shape chosen_shape(const std::optional<int32_t>& axis, int64_t k, const Shape& d
 // Calls f(outer * inner position, order) for every row; order[0..k) are positions within the row.
 template <typename T, typename F>
 void each_ordered_row(const T* data, kernels::RowLayout l, int64_t k, bool ascending, F&& f) {
-  parallel_for(
-      l.outer * l.inner, std::max<int64_t>(1, 2048 / std::max<int64_t>(1, l.rows)), [&](int64_t begin, int64_t end) {
-        kernels::RowOrder order;
-        for (int64_t item = begin; item < end; ++item)
-          f(item, order.find(data + item / l.inner * l.rows * l.inner + item % l.inner, l.rows, l.inner, k, ascending));
-      });
+  parallel_for(l.outer * l.inner, 10.0 * static_cast<double>(l.rows), [&](int64_t begin, int64_t end) {
+    kernels::RowOrder order;
+    for (int64_t item = begin; item < end; ++item)
+      f(item, order.find(data + item / l.inner * l.rows * l.inner + item % l.inner, l.rows, l.inner, k, ascending));
+  });
 }
 
 // Where element `rank` of an ordered row stands in an output of `count` ranks.

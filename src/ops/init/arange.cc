@@ -80,7 +80,7 @@ void fill_range(const TensorRef& out, double start, double step, int64_t repeat)
   dispatch_dtype(out.dtype, [&](auto zero) {
     using T = decltype(zero);
     T* data = out.as<T>();
-    parallel_for(out.size(), 16 << 10, [&](int64_t begin, int64_t end) {
+    parallel_for(out.size(), 1.2, [&](int64_t begin, int64_t end) {
       if (repeat == 1) {
         for (int64_t i = begin; i < end; ++i) data[i] = kernels::element_from<T>(start + static_cast<double>(i) * step);
       } else {

@@ -36,7 +36,7 @@ void run_linspace(const LinspaceParams& p, const KernelArgs& a) {
   dispatch_dtype(a.out[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     T* data = a.out[0].as<T>();
-    parallel_for(n, 16 << 10, [&](int64_t begin, int64_t end) {
+    parallel_for(n, 1.2, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) data[i] = kernels::element_from<T>(p.start + static_cast<double>(i) * step);
     });
     if (p.endpoint && n > 1) data[n - 1] = kernels::element_from<T>(p.stop);  // exact, whatever step was rounded to

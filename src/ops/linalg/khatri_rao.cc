@@ -35,7 +35,7 @@ void run_khatri_rao(const KhatriRaoParams&, const KernelArgs& a) {
   const int64_t rows = (*a.out[0].shape)[0], columns = (*a.out[0].shape)[1];
   dispatch_dtype(a.out[0].dtype, [&](auto zero) {
     using T = decltype(zero);
-    parallel_for(rows, 1 + 4096 / (columns + 1), [&](int64_t begin, int64_t end) {
+    parallel_for(rows, 5.0 * static_cast<double>(columns), [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         T* out = a.out[0].as<T>() + row * columns;
         int64_t rest = row;  // the last matrix' rows follow each other

@@ -52,7 +52,7 @@ void for_each_matrix(int64_t count, int64_t work, F&& f) {
     for (int64_t i = begin; i < end; ++i) f(i);
   };
   if (count <= 2) return range(0, count);
-  parallel_for(count, 1 + 20000 / (work + 1), range);
+  parallel_for(count, static_cast<double>(work), range);
 }
 
 // Calls f(T{}) for float32 and float64.

@@ -6,11 +6,11 @@
 namespace hybridnet::ops {
 namespace {
 
-constexpr int64_t kGrain = 16384;
+constexpr double kElementNs = 1.2;
 
 template <typename From, typename To>
 void convert(const From* from, To* to, int64_t count) {
-  parallel_for(count, kGrain, [&](int64_t begin, int64_t end) {
+  parallel_for(count, kElementNs, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) to[i] = static_cast<To>(static_cast<float>(from[i]));
   });
 }
@@ -19,9 +19,8 @@ void convert(const From* from, To* to, int64_t count) {
 template <typename F>
 void for_each_product(int64_t batch, const kernels::GemmShape& s, F&& f) {
   if (batch == 1) return f(0);
-  constexpr int64_t kWorthACore = 500000;
-  const int64_t work = std::max<int64_t>(s.m * s.n * s.k, 1);
-  parallel_for(batch, 1 + kWorthACore / work, [&](int64_t begin, int64_t end) {
+  constexpr double kMultiplicationNs = 0.04;
+  parallel_for(batch, kMultiplicationNs * static_cast<double>(s.m * s.n * s.k), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) f(i);
   });
 }

@@ -141,7 +141,7 @@ void run_keep(const KeepTriangleParams& p, const KernelArgs& args) {
     using T = decltype(zero);
     using A = accumulator_t<T>;
     const A diagonal = static_cast<A>(p.diagonal), factor = static_cast<A>(p.factor);
-    parallel_for(m.count * m.rows, 1 + 8192 / (m.columns + 1), [&](int64_t begin, int64_t end) {
+    parallel_for(m.count * m.rows, 2.5 * static_cast<double>(m.columns), [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         const int64_t i = row % m.rows;
         const T* in = args.in[0].as<T>() + row * m.columns;

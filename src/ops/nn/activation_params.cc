@@ -49,7 +49,7 @@ T activate(const Activation& a, T x) {
 template <typename T>
 void apply(const Activation& a, T* data, int64_t n) {
   if (a.kind == ActivationKind::kNone) return;
-  parallel_for(n, 4096, [&](int64_t begin, int64_t end) {
+  parallel_for(n, 5.0, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) data[i] = activate(a, data[i]);
   });
 }

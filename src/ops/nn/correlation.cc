@@ -103,7 +103,7 @@ void run_correlation(const CorrelationParams& p, const KernelArgs& a) {
     using A = accumulator_t<T>;
     const A scale =
         A(1) / static_cast<A>(static_cast<int64_t>(p.kernel_size) * p.kernel_size * std::max<int64_t>(channels, 1));
-    parallel_for(s[0], 1, [&](int64_t begin, int64_t end) {
+    parallel_for(s[0], static_cast<double>(outputs * channels), [&](int64_t begin, int64_t end) {
       std::vector<A> sums(static_cast<size_t>(outputs));
       for (int64_t n = begin; n < end; ++n) {
         std::fill(sums.begin(), sums.end(), A(0));
@@ -132,7 +132,7 @@ void run_backward(const CorrelationParams& p, const KernelArgs& a) {
     using A = accumulator_t<T>;
     const A scale =
         A(1) / static_cast<A>(static_cast<int64_t>(p.kernel_size) * p.kernel_size * std::max<int64_t>(channels, 1));
-    parallel_for(s[0], 1, [&](int64_t begin, int64_t end) {
+    parallel_for(s[0], static_cast<double>(outputs * channels), [&](int64_t begin, int64_t end) {
       std::vector<A> first_grad(static_cast<size_t>(image)), second_grad(static_cast<size_t>(image));
       for (int64_t n = begin; n < end; ++n) {
         std::fill(first_grad.begin(), first_grad.end(), A(0));

@@ -92,6 +92,7 @@ class CtcBatch {
     for (int64_t n = 0; n < batch_; ++n) check_label(n);
   }
 
+  double example_ns() const { return 10.0 * static_cast<double>(steps_ * (symbols_ + longest_)); }
   int64_t batch() const { return batch_; }
   int64_t steps() const { return steps_; }
   int64_t symbols() const { return symbols_; }
@@ -141,7 +142,7 @@ template <typename T>
 void run_ctc_loss(const CtcLossParams& p, const KernelArgs& a) {
   const CtcBatch b(p, a.in);
   T *loss = a.out[0].as<T>(), *gradient = a.out[1].as<T>();
-  parallel_for(b.batch(), 1, [&](int64_t begin, int64_t end) {
+  parallel_for(b.batch(), b.example_ns(), [&](int64_t begin, int64_t end) {
     for (int64_t n = begin; n < end; ++n) {
       const kernels::CtcSequence s = b.example(n);
       T* to = gradient ? gradient + n * b.symbols() : nullptr;
@@ -157,7 +158,7 @@ void run_second_product(const CtcLossParams& p, const KernelArgs& a) {
   const CtcBatch b(p, a.in);
   const T* direction = a.in.back().as<T>();
   T* out = a.out[0].as<T>();
-  parallel_for(b.batch(), 1, [&](int64_t begin, int64_t end) {
+  parallel_for(b.batch(), b.example_ns(), [&](int64_t begin, int64_t end) {
     for (int64_t n = begin; n < end; ++n) {
       const kernels::CtcSequence s = b.example(n);
       const int64_t at = n * b.symbols();

@@ -80,8 +80,8 @@ class MaskRows {
   int64_t length_, count_;
 };
 
-constexpr int64_t kTile = 4096;        // elements whose mask fits the first cache; a multiple of 4
-constexpr int64_t kGrain = 4 * kTile;  // elements per thread at least
+constexpr int64_t kTile = 4096;  // elements whose mask fits the first cache; a multiple of 4
+constexpr double kElementNs = 1.2;
 
 template <typename T>
 void scale_kept(const T* in, const uint8_t* mask, int64_t n, double scale, T* out) {
@@ -94,14 +94,14 @@ template <typename T>
 void apply_mask(const T* in, const Shape& shape, const uint8_t* mask, const Shape& mask_shape, double scale, T* out) {
   const MaskRows rows(shape, mask_shape);
   if (rows.flat()) {
-    parallel_for(shape.size(), kGrain, [&](int64_t begin, int64_t end) {
+    parallel_for(shape.size(), kElementNs, [&](int64_t begin, int64_t end) {
       scale_kept(in + begin, mask + begin, end - begin, scale, out + begin);
     });
     return;
   }
   using Acc = accumulator_t<T>;
   const int64_t length = rows.length();
-  parallel_for(rows.count(), 1 + kGrain / std::max<int64_t>(length, 1), [&](int64_t begin, int64_t end) {
+  parallel_for(rows.count(), kElementNs * static_cast<double>(length), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const uint8_t* keep = mask + rows.mask_offset(row);
       const T* from = in + row * length;
@@ -130,7 +130,7 @@ void run_flat(const DropoutParams& p, const KernelArgs& a, uint8_t* mask) {
   const T* in = a.in[0].as<T>();
   T* out = a.out[0].as<T>();
   const int64_t n = a.in[0].size(), tiles = (n + kTile - 1) / kTile;
-  parallel_for(tiles, kGrain / kTile, [&](int64_t first, int64_t last) {
+  parallel_for(tiles, kElementNs * static_cast<double>(kTile), [&](int64_t first, int64_t last) {
     uint8_t own[kTile];  // used when the mask is not an output
     for (int64_t tile = first; tile < last; ++tile) {
       const int64_t begin = tile * kTile, count = std::min(n - begin, kTile);

@@ -112,7 +112,7 @@ struct Sizes {
 // Copies bias into each row of out, so that the product only adds.
 template <typename T>
 void fill_rows(const T* bias, const Sizes& s, T* out) {
-  parallel_for(s.rows, 1 + 16384 / std::max<int64_t>(s.hidden, 1), [&](int64_t begin, int64_t end) {
+  parallel_for(s.rows, 1.2 * static_cast<double>(s.hidden), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
       std::memcpy(out + i * s.hidden, bias, static_cast<size_t>(s.hidden) * sizeof(T));
   });
@@ -121,7 +121,7 @@ void fill_rows(const T* bias, const Sizes& s, T* out) {
 // The same for addend + bias; bias may be null.
 template <typename T>
 void copy_with_bias(const T* addend, const T* bias, const Sizes& s, T* out) {
-  parallel_for(s.rows, 1 + 16384 / std::max<int64_t>(s.hidden, 1), [&](int64_t begin, int64_t end) {
+  parallel_for(s.rows, 1.2 * static_cast<double>(s.hidden), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const T* from = addend + i * s.hidden;
       T* to = out + i * s.hidden;

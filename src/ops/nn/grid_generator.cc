@@ -58,7 +58,7 @@ double half_span(int64_t size) { return static_cast<double>(size > 1 ? size - 1 
 template <typename T>
 void warp(const Shape& shape, const T* flow, T* out) {
   const int64_t height = shape[2], width = shape[3], plane = height * width;
-  parallel_for(shape[0] * 2 * height, 1 + 16384 / (width + 1), [&](int64_t begin, int64_t end) {
+  parallel_for(shape[0] * 2 * height, 1.2 * static_cast<double>(width), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const bool is_y = row / height % 2 == 1;
       const T divisor = static_cast<T>(half_span(is_y ? height : width)), y = static_cast<T>(row % height);

@@ -83,7 +83,7 @@ struct Groups {
   Groups(const Shape& data, int64_t group_count)
       : batch(data[0]), groups(group_count), size(data.size() == 0 ? 0 : data.size() / (batch * groups)) {}
   int64_t rows() const { return batch * groups; }
-  int64_t grain() const { return 1 + 16384 / std::max<int64_t>(size, 1); }
+  double row_ns() const { return 1.2 * static_cast<double>(size); }
 };
 
 // ---- forward
@@ -91,7 +91,7 @@ template <typename T>
 void normalize(const Groups& s, double eps, bool variance, const KernelArgs& a) {
   const T *in = a.in[0].as<T>(), *gamma = a.in[1].as<T>(), *beta = a.in[2].as<T>();
   T *out = a.out[0].as<T>(), *mean_out = a.out[1].as<T>(), *spread_out = a.out[2].as<T>();
-  parallel_for(s.rows(), s.grain(), [&](int64_t begin, int64_t end) {
+  parallel_for(s.rows(), s.row_ns(), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const T* x = in + row * s.size;
       const double mean = kernels::sum_of(s.size, [x](int64_t i) { return x[i]; }) / static_cast<double>(s.size);
@@ -127,7 +127,7 @@ void differentiate(const Groups& s, const KernelArgs& a) {
           *std = a.in[4].as<T>();
   T *dx = a.out[0].as<T>(), *dgamma = a.out[1].as<T>(), *dbeta = a.out[2].as<T>();
   std::vector<double> sums(static_cast<size_t>(2 * s.rows()));
-  parallel_for(s.rows(), s.grain(), [&](int64_t begin, int64_t end) {
+  parallel_for(s.rows(), s.row_ns(), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const T *x = in + row * s.size, *d = dy + row * s.size, center = mean[row];
       const double inverse = 1 / static_cast<double>(std[row]), count = static_cast<double>(s.size);

@@ -75,7 +75,7 @@ void infer_l2_normalization(const L2NormalizationParams& p, InferContext& c) {
 // Rows of contiguous elements, one norm each.
 template <typename T>
 void normalize_rows(int64_t rows, int64_t length, double eps, const T* in, T* out, T* norms) {
-  parallel_for(rows, 1 + 16384 / std::max<int64_t>(length, 1), [&](int64_t begin, int64_t end) {
+  parallel_for(rows, 1.2 * static_cast<double>(length), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const T* x = in + row * length;
       T* y = out + row * length;
@@ -91,7 +91,7 @@ void normalize_rows(int64_t rows, int64_t length, double eps, const T* in, T* ou
 // (batch, channels, inner), one norm for each (batch, inner).
 template <typename T>
 void normalize_channels(int64_t batch, int64_t channels, int64_t inner, double eps, const T* in, T* out, T* norms) {
-  parallel_for(batch, 1 + 16384 / std::max<int64_t>(channels * inner, 1), [&](int64_t begin, int64_t end) {
+  parallel_for(batch, 1.2 * static_cast<double>(channels * inner), [&](int64_t begin, int64_t end) {
     std::vector<double> sums(static_cast<size_t>(inner));
     std::vector<T> factors(static_cast<size_t>(inner));
     for (int64_t n = begin; n < end; ++n) {

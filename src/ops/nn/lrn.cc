@@ -51,11 +51,11 @@ struct Channels {
   Channels(const Shape& s, int64_t nsize) : batch(s[0]), channels(s[1]), inner(s.size(2, s.ndim())), half(nsize / 2) {}
   int64_t first(int64_t c) const { return std::max<int64_t>(c - half, 0); }
   int64_t last(int64_t c) const { return std::min(c + half + 1, channels); }
-  int64_t grain() const { return 1 + 4096 / std::max<int64_t>(inner, 1); }
+  double plane_ns() const { return 5.0 * static_cast<double>(inner); }
   // f(row of the tensor seen as (batch * channels, inner), offset of the example, channel)
   template <typename F>
   void for_each(F&& f) const {
-    parallel_for(batch * channels, grain(), [&](int64_t begin, int64_t end) {
+    parallel_for(batch * channels, plane_ns(), [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) f(row * inner, row / channels * channels * inner, row % channels);
     });
   }

@@ -156,7 +156,7 @@ int64_t plane_of(const RoiAlignParams& p, const Shape& data, int64_t image, int6
 template <typename T>
 void align(const RoiAlignParams& p, const Shape& data, const T* in, const T* rois, const Shape& out, T* to) {
   const int64_t plane = data[2] * data[3];
-  parallel_for(out[0], 1, [&](int64_t begin, int64_t end) {
+  parallel_for(out[0], 10.0 * static_cast<double>(out.size(1, out.ndim())), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const Region<T> region(p, rois + 5 * r, data);
       for (int64_t c = 0; c < out[1]; ++c)
@@ -179,7 +179,7 @@ void spread(const RoiAlignParams& p, const Shape& data, const T* values, const T
   std::fill_n(to, data.size(), T(0));
   std::vector<Region<T>> regions;
   for (int64_t r = 0; r < out[0]; ++r) regions.emplace_back(p, rois + 5 * r, data);
-  parallel_for(out[1], 1, [&](int64_t begin, int64_t end) {
+  parallel_for(out[1], 10.0 * static_cast<double>(out[0] * out.size(2, out.ndim())), [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c)
       for (int64_t r = 0; r < out[0]; ++r) {
         const Region<T>& region = regions[static_cast<size_t>(r)];

@@ -166,10 +166,10 @@ class LabelGradient {
 
   void run(bool probabilities) {
     if (s_.size() == 0) return;
-    if (probabilities) return parallel_for(s_.size(), 16384, [&](int64_t b, int64_t e) { subtract(b, e); });
+    if (probabilities) return parallel_for(s_.size(), 1.2, [&](int64_t b, int64_t e) { subtract(b, e); });
     scale_ = static_cast<T>(scale_of(p_, s_, labels_));
     const int64_t plane = s_.length * s_.inner;
-    parallel_for(s_.outer, 1 + 16384 / plane, [&](int64_t begin, int64_t end) {
+    parallel_for(s_.outer, 1.2 * static_cast<double>(plane), [&](int64_t begin, int64_t end) {
       for (int64_t o = begin; o < end; ++o) one_hot(o * plane, labels_ + o * s_.inner);
     });
   }

@@ -71,7 +71,7 @@ void update_rows(const GroupAdagradParams& p, const KernelArgs& a) {
   const A bound = clip_bound<A>(p.clip_gradient);
   const T *weight = a.in[0].as<T>(), *grad = a.in[1].as<T>(), *before = a.in[2].as<T>();
   T *out = a.out[0].as<T>(), *history = a.out[1].as<T>();
-  parallel_for(rows, std::max<int64_t>(1, kUpdateChunk / width), [&](int64_t begin, int64_t end) {
+  parallel_for(rows, kUpdateNs * static_cast<double>(width), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const int64_t base = row * width;
       A squares = 0;

@@ -55,7 +55,7 @@ void compute_steps(const LambStepParams& p, const KernelArgs& a, bool master) {
   const float* copy = master ? a.in[4].as<float>() : nullptr;
   const S *mean_in = a.in[2].as<S>(), *var_in = a.in[3].as<S>();
   S *step = a.out[0].as<S>(), *mean = a.out[1].as<S>(), *var = a.out[2].as<S>();
-  parallel_for(a.in[0].size(), kUpdateChunk, [&](int64_t begin, int64_t end) {
+  parallel_for(a.in[0].size(), kUpdateNs, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const A g = clip_to(static_cast<A>(grad[i]) * rescale, bound);
       const A m = beta1 * static_cast<A>(mean_in[i]) + (A(1) - beta1) * g;
@@ -85,7 +85,7 @@ void apply_steps(const LambApplyParams& p, const KernelArgs& a, bool master) {
   T* out = a.out[0].as<T>();
   const float* copy_in = master ? a.in[4].as<float>() : nullptr;
   float* copy_out = master ? a.out[1].as<float>() : nullptr;
-  parallel_for(a.in[0].size(), kUpdateChunk, [&](int64_t begin, int64_t end) {
+  parallel_for(a.in[0].size(), kUpdateNs, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const A w = (master ? static_cast<A>(copy_in[i]) : static_cast<A>(weight[i])) - rate * static_cast<A>(step[i]);
       if (master) copy_out[i] = static_cast<float>(w);

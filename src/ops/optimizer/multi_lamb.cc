@@ -94,7 +94,7 @@ void update_tensor(const MultiLambParams& p, const UpdateTensors<2>& t, const W*
   using A = accumulator_t<S>;
   const auto rule = LambRule<A>::make(p, i);
   std::vector<A> step(static_cast<size_t>(t.size));
-  parallel_for(t.size, kUpdateChunk, [&](int64_t begin, int64_t end) {
+  parallel_for(t.size, kUpdateNs, [&](int64_t begin, int64_t end) {
     directions(rule, weight, static_cast<const T*>(t.grad), static_cast<const S*>(t.state_in[0]),
                static_cast<const S*>(t.state_in[1]), static_cast<S*>(t.state_out[0]), static_cast<S*>(t.state_out[1]),
                step.data(), begin, end);
@@ -103,7 +103,7 @@ void update_tensor(const MultiLambParams& p, const UpdateTensors<2>& t, const W*
                step_norm = std::sqrt(sum_squares(step.data(), t.size));
   const A rate = static_cast<A>(trusted_rate(p, p.learning_rates[static_cast<size_t>(i)], weight_norm, step_norm));
   T* out = static_cast<T*>(t.out);
-  parallel_for(t.size, kUpdateChunk, [&](int64_t begin, int64_t end) {
+  parallel_for(t.size, kUpdateNs, [&](int64_t begin, int64_t end) {
     for (int64_t j = begin; j < end; ++j) {
       const A w = static_cast<A>(weight[j]) - rate * step[static_cast<size_t>(j)];
       if (master_out != nullptr) master_out[j] = static_cast<W>(w);

@@ -31,8 +31,10 @@ class Chunks {
     }
   }
   int64_t count() const { return first_.back(); }
-  // Chunks of small tensors are not full: a core gets as many as hold the elements that are worth it.
-  int64_t grain() const { return elements_ == 0 ? 1 : (count() * kUpdateChunk + elements_ - 1) / elements_; }
+  // Of the average chunk: those of small tensors are not full.
+  double chunk_ns() const {
+    return kUpdateNs * static_cast<double>(elements_) / static_cast<double>(std::max<int64_t>(count(), 1));
+  }
 
   // Chunks [begin, end), those of one tensor together.
   void update(UpdateRangeFn update, const void* closure, int64_t begin, int64_t end) const {
@@ -57,11 +59,11 @@ class Chunks {
 
 void for_each_update_range(const KernelArgs& a, const UpdateLayout& layout, UpdateRangeFn update, const void* closure) {
   if (layout.count == 1) {
-    parallel_for(a.in[0].size(), kUpdateChunk, [&](int64_t begin, int64_t end) { update(closure, 0, begin, end); });
+    parallel_for(a.in[0].size(), kUpdateNs, [&](int64_t begin, int64_t end) { update(closure, 0, begin, end); });
     return;
   }
   const Chunks chunks(a, layout);
-  parallel_for(chunks.count(), chunks.grain(),
+  parallel_for(chunks.count(), chunks.chunk_ns(),
                [&](int64_t begin, int64_t end) { chunks.update(update, closure, begin, end); });
 }
 

@@ -22,6 +22,7 @@ namespace hybridnet::ops {
 
 // Elements that one core updates at a stretch.
 constexpr int64_t kUpdateChunk = 16 << 10;
+constexpr double kUpdateNs = 1.2;  // of one element, roughly
 
 constexpr DTypeSet kUpdateDTypes = kFloating;
 

@@ -122,7 +122,7 @@ void run_density(const DensityParams& p, const KernelArgs& a) {
   const int64_t parameters = a.in[1].size(), draws = parameters > 0 ? a.in[0].size() / parameters : 0;
   dispatch_floating(a.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
-    parallel_for(parameters * draws, 512, [&](int64_t begin, int64_t end) {
+    parallel_for(parameters * draws, 40.0, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const double first = static_cast<double>(a.in[1].as<T>()[i / draws]);
         const double second = a.in.size() > 2 ? static_cast<double>(a.in[2].as<T>()[i / draws]) : 0.0;

@@ -49,7 +49,7 @@ void run_dirichlet(const DirichletParams& p, const KernelArgs& a) {
   const Sizes s(*a.in[0].shape, *a.in[1].shape);
   dispatch_floating(a.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
-    parallel_for(s.count * s.draws, 1 + 512 / (s.categories + 1), [&](int64_t begin, int64_t end) {
+    parallel_for(s.count * s.draws, 40.0 * static_cast<double>(s.categories), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const T *x = a.in[0].as<T>() + i * s.categories, *alpha = a.in[1].as<T>() + i / s.draws * s.categories;
         double density = 0, total = 0;

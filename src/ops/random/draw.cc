@@ -12,7 +12,8 @@
 namespace hybridnet::ops {
 namespace {
 
-constexpr int64_t kGrain = 4096;  // elements; a multiple of what one batch of blocks covers
+constexpr int64_t kPiece = 4096;  // elements; a multiple of what one batch of blocks covers
+constexpr double kElementNs = 5;
 
 template <typename D>
 struct DrawParams {
@@ -83,9 +84,9 @@ void uniform_floats(RngKey key, int64_t begin, int64_t end, uint32_t* bits, auto
 template <typename T>
 void fill_uniform(T* out, int64_t n, RngKey key, double low, double high) {
   const float from = static_cast<float>(low), range = static_cast<float>(high - low);
-  parallel_for((n + kGrain - 1) / kGrain, 1, [&](int64_t first, int64_t last) {
+  parallel_for((n + kPiece - 1) / kPiece, kElementNs * kPiece, [&](int64_t first, int64_t last) {
     uint32_t bits[256];
-    uniform_floats(key, first * kGrain, std::min(n, last * kGrain), bits,
+    uniform_floats(key, first * kPiece, std::min(n, last * kPiece), bits,
                    [&](int64_t at, int64_t count, const uint32_t* words) {
                      for (int64_t k = 0; k < count; ++k) {
                        const T value = static_cast<T>(from + range * kernels::uniform_float(words[k]));
@@ -95,7 +96,7 @@ void fill_uniform(T* out, int64_t n, RngKey key, double low, double high) {
   });
 }
 void fill_uniform(double* out, int64_t n, RngKey key, double low, double high) {
-  parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
+  parallel_for(n, kElementNs, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const kernels::PhiloxBlock block = kernels::philox(key, static_cast<uint64_t>(i / 2));
       const int word = static_cast<int>(i % 2) * 2;
@@ -109,9 +110,9 @@ void fill_uniform(double* out, int64_t n, RngKey key, double low, double high) {
 template <typename T>
 void fill_normal(T* out, int64_t n, RngKey key, double loc, double scale) {
   const float mean = static_cast<float>(loc), deviation = static_cast<float>(scale);
-  parallel_for((n + kGrain - 1) / kGrain, 1, [&](int64_t first, int64_t last) {
+  parallel_for((n + kPiece - 1) / kPiece, kElementNs * kPiece, [&](int64_t first, int64_t last) {
     uint32_t bits[256];
-    uniform_floats(key, first * kGrain, std::min(n, last * kGrain), bits,
+    uniform_floats(key, first * kPiece, std::min(n, last * kPiece), bits,
                    [&](int64_t at, int64_t count, const uint32_t* words) {
                      for (int64_t k = 0; k < count; k += 2) {
                        const float u = (static_cast<float>(words[k]) + 0.5f) * 0x1p-32f;
@@ -124,7 +125,7 @@ void fill_normal(T* out, int64_t n, RngKey key, double loc, double scale) {
   });
 }
 void fill_normal(double* out, int64_t n, RngKey key, double loc, double scale) {
-  parallel_for((n + 1) / 2, kGrain / 2, [&](int64_t begin, int64_t end) {
+  parallel_for((n + 1) / 2, 2 * kElementNs, [&](int64_t begin, int64_t end) {
     for (int64_t pair = begin; pair < end; ++pair) {
       const kernels::PhiloxBlock block = kernels::philox(key, static_cast<uint64_t>(pair));
       const double radius =
@@ -143,7 +144,7 @@ void fill_drawn(const TensorRef& out, RngKey key, double first, double second) {
     T* data = out.as<T>();
     if constexpr (std::is_same_v<D, Uniform>) return fill_uniform(data, out.size(), key, first, second);
     if constexpr (std::is_same_v<D, Normal>) return fill_normal(data, out.size(), key, first, second);
-    parallel_for(out.size(), kGrain / 16, [&](int64_t begin, int64_t end) {
+    parallel_for(out.size(), 16 * kElementNs, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         kernels::ElementBits bits(key, static_cast<uint64_t>(i));
         data[i] = static_cast<T>(D::draw(bits, first, second));
@@ -170,7 +171,7 @@ void fill_sampled(const KernelArgs& a) {
   dispatch_floating(out.dtype, [&](auto zero) {
     using T = decltype(zero);
     T* data = out.as<T>();
-    parallel_for(out.size(), kGrain / 16, [&](int64_t begin, int64_t end) {
+    parallel_for(out.size(), 16 * kElementNs, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const auto k = static_cast<size_t>(i / per_parameter);
         kernels::ElementBits bits(a.rng, static_cast<uint64_t>(i));

@@ -76,7 +76,7 @@ void run_multinomial(const MultinomialParams& p, const KernelArgs& a) {
     using T = decltype(data_zero);
     dispatch_dtype(a.out[0].dtype, [&](auto out_zero) {
       using O = decltype(out_zero);
-      parallel_for(count, 1 + 4096 / (outcomes + draws), [&](int64_t begin, int64_t end) {
+      parallel_for(count, 5.0 * static_cast<double>(outcomes + draws), [&](int64_t begin, int64_t end) {
         std::vector<double> sums(static_cast<size_t>(outcomes));
         for (int64_t i = begin; i < end; ++i) {
           const T* probabilities = a.in[0].as<T>() + i * outcomes;

@@ -7,7 +7,7 @@
 namespace hybridnet::ops {
 namespace {
 
-constexpr int64_t kGrain = 4096;
+constexpr double kElementNs = 5;
 
 struct RandintParams {
   int64_t low, high;
@@ -65,7 +65,7 @@ template <typename T>
 void fill(const RandintParams& p, const KernelArgs& a) {
   T* out = a.out[0].as<T>();
   const uint64_t range = static_cast<uint64_t>(p.high) - static_cast<uint64_t>(p.low);
-  parallel_for(a.out[0].size(), kGrain, [&](int64_t begin, int64_t end) {
+  parallel_for(a.out[0].size(), kElementNs, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       kernels::ElementBits bits(a.rng, static_cast<uint64_t>(i));
       out[i] = static_cast<T>(static_cast<uint64_t>(p.low) + below(bits, range));

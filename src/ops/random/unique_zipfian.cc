@@ -42,7 +42,7 @@ void infer_zipfian(const ZipfianParams& p, InferContext& c) {
 void run_zipfian(const ZipfianParams& p, const KernelArgs& a) {
   const int64_t rows = (*a.out[0].shape)[0], wanted = (*a.out[0].shape)[1];
   const double log_range = std::log(static_cast<double>(p.range_max));
-  parallel_for(rows, 1 + 1000 / (wanted + 1), [&](int64_t begin, int64_t end) {
+  parallel_for(rows, 20.0 * static_cast<double>(wanted), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       kernels::ElementBits bits(a.rng, static_cast<uint64_t>(row));
       std::unordered_set<int64_t> taken;

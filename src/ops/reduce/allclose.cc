@@ -35,7 +35,7 @@ void run_allclose(const AllcloseParams& p, const KernelArgs& a) {
   dispatch_dtype(a.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     const T *x = a.in[0].as<T>(), *y = a.in[1].as<T>();
-    parallel_for(a.in[0].size(), 32768, [&](int64_t begin, int64_t end) {
+    parallel_for(a.in[0].size(), 0.6, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end && close.load(std::memory_order_relaxed); ++i) {
         if (!p.close(static_cast<double>(x[i]), static_cast<double>(y[i])))
           close.store(false, std::memory_order_relaxed);

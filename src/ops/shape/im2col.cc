@@ -144,15 +144,16 @@ void run_im2col(const Im2colParams& p, const KernelArgs& a) {
   kernels::zero_bytes(a.out[0].data, a.out[0].size() * dtype_size(a.out[0].dtype));
   dispatch_dtype(a.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
-    parallel_for(data[0] * data[1] * w.taps(), 1 + 16384 / (w.positions() + 1), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const T* image = a.in[0].as<T>() + i / w.taps() * w.pixels();
-        T* out = a.out[0].as<T>() + i * w.positions();
-        w.for_each_run(i % w.taps(), [&](int64_t pixel, int64_t position, int64_t count) {
-          for (int64_t x = 0; x < count; ++x) out[position + x] = image[pixel + x * w.stride[2]];
-        });
-      }
-    });
+    parallel_for(data[0] * data[1] * w.taps(), 1.2 * static_cast<double>(w.positions()),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t i = begin; i < end; ++i) {
+                     const T* image = a.in[0].as<T>() + i / w.taps() * w.pixels();
+                     T* out = a.out[0].as<T>() + i * w.positions();
+                     w.for_each_run(i % w.taps(), [&](int64_t pixel, int64_t position, int64_t count) {
+                       for (int64_t x = 0; x < count; ++x) out[position + x] = image[pixel + x * w.stride[2]];
+                     });
+                   }
+                 });
   });
 }
 
@@ -162,7 +163,7 @@ void run_col2im(const Col2imParams& p, const KernelArgs& a) {
   dispatch_dtype(a.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     using A = accumulator_t<T>;
-    parallel_for(planes, 1 + 16384 / (w.positions() * w.taps() + 1), [&](int64_t begin, int64_t end) {
+    parallel_for(planes, 1.2 * static_cast<double>(w.positions() * w.taps()), [&](int64_t begin, int64_t end) {
       std::vector<A> sums(static_cast<size_t>(w.pixels()));
       for (int64_t plane = begin; plane < end; ++plane) {
         std::fill(sums.begin(), sums.end(), A(0));

@@ -150,7 +150,7 @@ void run_pad(const PadParams& p, const KernelArgs& a) {
   const FramedAxes axes(p, in);
   dispatch_dtype(a.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
-    parallel_for(axes.outer, std::max<int64_t>(1, (64 << 10) / (axes.out_inner + 1)), [&](int64_t begin, int64_t end) {
+    parallel_for(axes.outer, 0.3 * static_cast<double>(axes.out_inner), [&](int64_t begin, int64_t end) {
       for (int64_t o = begin; o < end; ++o) {
         const T* from = a.in[0].as<T>() + o * axes.in_inner;
         T* to = a.out[0].as<T>() + o * axes.out_inner;
@@ -191,7 +191,7 @@ void run_pad_grad(const PadGradParams& p, const KernelArgs& a) {
   dispatch_dtype(a.out[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     using A = std::conditional_t<std::is_same_v<T, bool>, int64_t, accumulator_t<T>>;
-    parallel_for(axes.outer, std::max<int64_t>(1, (32 << 10) / (axes.out_inner + 1)), [&](int64_t begin, int64_t end) {
+    parallel_for(axes.outer, 0.6 * static_cast<double>(axes.out_inner), [&](int64_t begin, int64_t end) {
       std::vector<A> sums(static_cast<size_t>(axes.in_inner));
       const std::vector<int64_t>& columns = axes.source.back();
       for (int64_t o = begin; o < end; ++o) {
