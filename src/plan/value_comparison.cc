@@ -22,9 +22,10 @@ uint64_t spread(uint64_t x) {  // splitmix64's finalizer
   return x ^ (x >> 31);
 }
 
-// An output that is this much smaller than the largest one is rounding noise of what cancels: the gradient of a bias in
-// front of BatchNorm.
-constexpr double kSmallestShare = 1e-3;
+// Outputs are compared as if they were at least this large, relative to the largest one: what is much smaller may be
+// the rounding noise of terms that cancel, such as the gradient of a bias in front of BatchNorm, whose terms are no
+// output.
+constexpr double kSmallestShare = 0.1;
 
 // Relative to the largest value of an output: sums in another order, other kernels for the same sum.
 double tolerance_of(DType dtype) {
