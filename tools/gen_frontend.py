@@ -7,19 +7,17 @@ file is not what the registry says. Needs a built package; ``tools/dev gen`` cal
 
 from __future__ import annotations
 
-import argparse
-import difflib
 import keyword
 import sys
 import textwrap
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+from generated_file import ROOT, check_requested, write_or_compare
+
 sys.path.insert(0, str(ROOT / "python"))
 
-from hybridnet import _core  # noqa: E402
-from hybridnet.ops import _describe  # noqa: E402
+from hybridnet import _core
+from hybridnet.ops import _describe
 
 TARGET = ROOT / "python" / "hybridnet" / "ops" / "_generated.pyi"
 WIDTH = 120
@@ -153,23 +151,10 @@ def generate() -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if the file would change")
-    options = parser.parse_args()
+    check = check_requested(__doc__)
     wanted = generate()
     present = TARGET.read_text(encoding="utf-8") if TARGET.exists() else ""
-    if wanted == present:
-        return 0
-    if options.check:
-        difference = difflib.unified_diff(
-            present.splitlines(), wanted.splitlines(), str(TARGET), "registry", lineterm=""
-        )
-        print("\n".join(list(difference)[:60]))
-        print(f"\n{TARGET.relative_to(ROOT)} is not what the operator registry says.\nFix: run `tools/dev gen`.")
-        return 1
-    TARGET.write_text(wanted, encoding="utf-8")
-    print(f"wrote {TARGET.relative_to(ROOT)}")
-    return 0
+    return write_or_compare(TARGET, present, wanted, "operator registry", check)
 
 
 if __name__ == "__main__":

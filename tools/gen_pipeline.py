@@ -7,16 +7,14 @@ document is not what the pipeline says. Needs a built package; ``tools/dev gen``
 
 from __future__ import annotations
 
-import argparse
-import difflib
 import sys
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+from generated_file import ROOT, check_requested, write_or_compare
+
 sys.path.insert(0, str(ROOT / "python"))
 
-from hybridnet import _core  # noqa: E402
+from hybridnet import _core
 
 TARGET = ROOT / "docs" / "graph-passes.md"
 BEGIN = "<!-- written by tools/gen_pipeline.py from src/passes/pipelines.cc: begin -->\n"
@@ -65,9 +63,7 @@ def generate() -> str:
 
 def main() -> int:
     """Writes or checks the document; returns the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if the file would change")
-    options = parser.parse_args()
+    check = check_requested(__doc__)
     present = TARGET.read_text(encoding="utf-8")
     before, _, rest = present.partition(BEGIN)
     _, _, after = rest.partition(END)
@@ -75,15 +71,7 @@ def main() -> int:
         print(f"{TARGET.relative_to(ROOT)} lacks the marks around its tables:\n{BEGIN}{END}Fix: put them back.")
         return 1
     wanted = before + BEGIN + generate() + END + after
-    if wanted == present:
-        return 0
-    if options.check:
-        print("\n".join(list(difflib.unified_diff(present.splitlines(), wanted.splitlines(), lineterm=""))[:60]))
-        print(f"\n{TARGET.relative_to(ROOT)} is not what the pipeline says.\nFix: run `tools/dev gen`.")
-        return 1
-    TARGET.write_text(wanted, encoding="utf-8")
-    print(f"wrote {TARGET.relative_to(ROOT)}")
-    return 0
+    return write_or_compare(TARGET, present, wanted, "pipeline", check)
 
 
 if __name__ == "__main__":

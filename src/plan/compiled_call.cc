@@ -188,7 +188,7 @@ void add_gradients_of_call(Graph& graph, const CallSignature& signature, const C
   differentiate(ignored, graph, wanted_inputs(signature));
 }
 
-Graph copy_of(const Graph& graph) {
+Graph copy_of(const Graph& graph, bool states_as_outputs) {
   Graph copy(graph.train());
   EntryMap map;
   for (const NodePtr& input : graph.inputs()) {
@@ -200,8 +200,12 @@ Graph copy_of(const Graph& graph) {
   const std::vector<NodeEntry> clones = copy.import(graph, wanted, map);
   const size_t num_outputs = graph.outputs().size();
   for (size_t i = 0; i < num_outputs; ++i) copy.add_output(clones[i]);
-  for (size_t i = num_outputs; i < clones.size(); ++i)
-    copy.add_writeback(graph.writebacks()[i - num_outputs].input, clones[i]);
+  for (size_t i = num_outputs; i < clones.size(); ++i) {
+    if (states_as_outputs)
+      copy.add_output(clones[i]);
+    else
+      copy.add_writeback(graph.writebacks()[i - num_outputs].input, clones[i]);
+  }
   return copy;
 }
 

@@ -71,7 +71,8 @@ Ref<CompiledCall> link_call(const RewrittenCall& rewritten, const GraphDefinitio
 // Differentiates a graph as rewrite_call does.
 void add_gradients_of_call(Graph& graph, const CallSignature& signature, const CompileOptions& options);
 // The same nodes, inputs, outputs and write-backs.
-Graph copy_of(const Graph& graph);
+// states_as_outputs: new states become the last outputs instead of being written back.
+Graph copy_of(const Graph& graph, bool states_as_outputs = false);
 
 // What the user and HYBRIDNET_PASSES ask for together. Throws ParamError for words that the pipeline does not know.
 Query chosen_query(const std::string& passes);

@@ -8,6 +8,7 @@
 
 #include "graph/control/control_flow.h"
 #include "passes/axis_order.h"
+#include "plan/compiled_call.h"
 #include "plan/plan.h"
 
 namespace hybridnet {
@@ -114,18 +115,6 @@ Bytes random_values(const TensorSpec& spec, uint64_t seed) {
   return bytes;
 }
 
-// Outputs and new states of a graph, as a graph of its own.
-Graph copy_of_graph(const Graph& graph) {
-  Graph copy(graph.train());
-  EntryMap map;
-  for (const NodePtr& input : graph.inputs())
-    map[{input, 0}] = {copy.add_input(input->name, input->specs[0], graph.format({input, 0})), 0};
-  std::vector<NodeEntry> wanted = graph.outputs();
-  for (const Graph::Writeback& writeback : graph.writebacks()) wanted.push_back(writeback.value);
-  for (const NodeEntry& clone : copy.import(graph, wanted, map)) copy.add_output(clone);
-  return copy;
-}
-
 class GraphWatch final : public RewriteObserver::Watch {
  public:
   GraphWatch(const Graph& graph, std::vector<Bytes> inputs)
@@ -158,7 +147,7 @@ class GraphWatch final : public RewriteObserver::Watch {
 
   std::vector<Bytes> run() const {
     const PipelineScope scope({.query = Query::parse("none")});  // bodies run as they are
-    Graph copy = copy_of_graph(graph_);
+    Graph copy = copy_of(graph_, true);
     passes::renumber_axes(copy);
     Plan::Options options;
     options.name = "debug";
