@@ -50,6 +50,7 @@ PUBLIC_HEADERS: dict[str, str] = {
     "graph.h": "graph",
     "pass.h": "graph",
     "imperative.h": "imperative",
+    "sparse.h": "imperative",
     "plan.h": "plan",
     "runtime.h": "runtime",
     "c_api.h": "c_api",
@@ -66,7 +67,7 @@ ENVIRONMENT_READERS = (
 )
 
 PYTHON_LINES: list[tuple[str, ...]] = [  # top to bottom; modules of one line may import each other
-    ("__init__", "test_utils"),
+    ("__init__", "test_utils", "as_mxnet"),
     (
         *("gluon", "contrib", "module", "model", "_feed_forward", "rnn", "visualization", "monitor", "callback"),
         *("image",),
@@ -75,7 +76,7 @@ PYTHON_LINES: list[tuple[str, ...]] = [  # top to bottom; modules of one line ma
     ("_control_flow",),
     (
         *("ndarray", "symbol", "dlpack", "autograd", "random", "executor", "operator", "_python_operator", "ops"),
-        *("_tracing",),
+        *("_tracing", "numpy", "numpy_extension"),
     ),
     (
         *("base", "context", "errors", "engine", "runtime", "util", "name", "attribute", "libinfo", "_core", "log"),

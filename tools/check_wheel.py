@@ -19,6 +19,7 @@ WANTED = (
     "libhybridnet_threads_init.so",
     "libdnnl.so.3",
     "libinfo.py",
+    "as_mxnet/_import_path/mxnet.py",
     "include/hybridnet/c_api.h",
     "cmake/hybridnet-config.cmake",
 )

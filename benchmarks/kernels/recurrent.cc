@@ -42,7 +42,7 @@ struct Net {
         backward_workspace(g.backward_workspace()),
         w_input(g.gate_size() * size),
         w_state(g.gate_size() * size),
-        bias((lstm ? 4 : 4) * size),
+        bias(4 * size),
         y(data.size()),
         ddata_library(data.size()) {
     for (int64_t i = 0; i < parameters.size(); ++i) parameters.get()[i] *= 0.1F;
@@ -111,35 +111,30 @@ struct Descs {
 constexpr auto kDirection = dnnl::rnn_direction::unidirectional_left2right;
 
 dnnl::lstm_forward::primitive_desc describe_lstm(const Descs& d, prop_kind kind) {
-  return {onednn::cpu_engine(),
-          kind,
-          kDirection,
-          d.sequence,
-          d.state,
-          d.state,
-          d.w_any,
-          d.w_any,
-          d.bias,
-          d.sequence,
-          d.state,
-          d.state,
-          onednn::user_scratchpad()};
+  return dnnl::lstm_forward::primitive_desc(onednn::cpu_engine(), kind, kDirection, d.sequence, d.state, d.state,
+                                            d.w_any, d.w_any, d.bias, d.sequence, d.state, d.state,
+                                            onednn::user_scratchpad());
 }
 dnnl::lbr_gru_forward::primitive_desc describe_gru(const Descs& d, prop_kind kind) {
-  return {
-      onednn::cpu_engine(),     kind, kDirection, d.sequence, d.state, d.w_any, d.w_any, d.bias, d.sequence, d.state,
-      onednn::user_scratchpad()};
+  return dnnl::lbr_gru_forward::primitive_desc(onednn::cpu_engine(), kind, kDirection, d.sequence, d.state, d.w_any,
+                                               d.w_any, d.bias, d.sequence, d.state, onednn::user_scratchpad());
 }
 
+// The weights in the layouts that a primitive wants.
 template <typename PrimitiveDesc>
-std::vector<Library::Tensor> forward_tensors(Library& library, const Net& net, const Descs& d, const PrimitiveDesc& pd,
-                                             bool frozen, const Library::Memory& kept) {
+std::vector<Library::Tensor> weights(Library& library, const Net& net, const Descs& d, const PrimitiveDesc& pd,
+                                     bool frozen) {
+  const Desc input = pd.weights_layer_desc(), state = pd.weights_iter_desc();
+  return {{DNNL_ARG_WEIGHTS_LAYER, input, library.in_layout(d.w, net.w_input.share(), input, frozen)},
+          {DNNL_ARG_WEIGHTS_ITER, state, library.in_layout(d.w, net.w_state.share(), state, frozen)}};
+}
+
+// What the forward run and the gradient read and write beside the weights.
+template <typename PrimitiveDesc>
+std::vector<Library::Tensor> forward_tensors(const Net& net, const Descs& d, const PrimitiveDesc& pd,
+                                             const Library::Memory& kept) {
   std::vector<Library::Tensor> tensors{{DNNL_ARG_SRC_LAYER, d.sequence, net.data},
                                        {DNNL_ARG_SRC_ITER, d.state, net.state},
-                                       {DNNL_ARG_WEIGHTS_LAYER, pd.weights_layer_desc(),
-                                        library.in_layout(d.w, net.w_input.share(), pd.weights_layer_desc(), frozen)},
-                                       {DNNL_ARG_WEIGHTS_ITER, pd.weights_iter_desc(),
-                                        library.in_layout(d.w, net.w_state.share(), pd.weights_iter_desc(), frozen)},
                                        {DNNL_ARG_BIAS, d.bias, net.bias},
                                        {DNNL_ARG_DST_LAYER, d.sequence, net.y},
                                        {DNNL_ARG_DST_ITER, d.state, Library::memory(d.state)}};
@@ -151,18 +146,15 @@ std::vector<Library::Tensor> forward_tensors(Library& library, const Net& net, c
   return tensors;
 }
 
+std::vector<Library::Tensor> joined(std::vector<Library::Tensor> first, const std::vector<Library::Tensor>& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
 // Appends the gradient to what the forward run wrote. Gradients of weights come back in plain order, as ours.
 template <typename PrimitiveDesc>
 void add_gradient(Library& library, const Net& net, const Descs& d, const PrimitiveDesc& back,
                   std::vector<Library::Tensor> tensors) {
-  for (Library::Tensor& t : tensors) {
-    if (t.id == DNNL_ARG_WEIGHTS_LAYER)
-      t = {t.id, back.weights_layer_desc(),
-           library.in_layout(d.w, net.w_input.share(), back.weights_layer_desc(), false)};
-    if (t.id == DNNL_ARG_WEIGHTS_ITER)
-      t = {t.id, back.weights_iter_desc(),
-           library.in_layout(d.w, net.w_state.share(), back.weights_iter_desc(), false)};
-  }
   const Library::Memory dw_input = Library::memory(back.diff_weights_layer_desc()),
                         dw_state = Library::memory(back.diff_weights_iter_desc()), dbias = Library::memory(d.bias);
   const std::vector<Library::Tensor> gradients{{DNNL_ARG_DIFF_DST_LAYER, d.sequence, net.dout},
@@ -172,63 +164,28 @@ void add_gradient(Library& library, const Net& net, const Descs& d, const Primit
                                                {DNNL_ARG_DIFF_WEIGHTS_LAYER, back.diff_weights_layer_desc(), dw_input},
                                                {DNNL_ARG_DIFF_WEIGHTS_ITER, back.diff_weights_iter_desc(), dw_state},
                                                {DNNL_ARG_DIFF_BIAS, d.bias, dbias}};
-  tensors.insert(tensors.end(), gradients.begin(), gradients.end());
+  tensors = joined(std::move(tensors), gradients);
   if (net.lstm) {
     tensors.push_back({DNNL_ARG_DIFF_DST_ITER_C, d.state, net.dcell_out});
     tensors.push_back({DNNL_ARG_DIFF_SRC_ITER_C, d.state, Library::memory(d.state)});
   }
-  library.add(back, tensors);
+  library.add(back, joined(weights(library, net, d, back, false), tensors));
   library.in_layout(back.diff_weights_layer_desc(), dw_input, d.w, false);
   library.in_layout(back.diff_weights_iter_desc(), dw_state, d.w, false);
 }
 
 dnnl::lstm_backward::primitive_desc describe_gradient(const Descs& d,
                                                       const dnnl::lstm_forward::primitive_desc& forward) {
-  return {onednn::cpu_engine(),
-          prop_kind::backward,
-          kDirection,
-          d.sequence,
-          d.state,
-          d.state,
-          d.w_any,
-          d.w_any,
-          d.bias,
-          d.sequence,
-          d.state,
-          d.state,
-          d.sequence,
-          d.state,
-          d.state,
-          d.w_any,
-          d.w_any,
-          d.bias,
-          d.sequence,
-          d.state,
-          d.state,
-          forward,
-          onednn::user_scratchpad()};
+  return dnnl::lstm_backward::primitive_desc(onednn::cpu_engine(), prop_kind::backward, kDirection, d.sequence, d.state,
+                                             d.state, d.w_any, d.w_any, d.bias, d.sequence, d.state, d.state,
+                                             d.sequence, d.state, d.state, d.w_any, d.w_any, d.bias, d.sequence,
+                                             d.state, d.state, forward, onednn::user_scratchpad());
 }
 dnnl::lbr_gru_backward::primitive_desc describe_gradient(const Descs& d,
                                                          const dnnl::lbr_gru_forward::primitive_desc& forward) {
-  return {onednn::cpu_engine(),
-          prop_kind::backward,
-          kDirection,
-          d.sequence,
-          d.state,
-          d.w_any,
-          d.w_any,
-          d.bias,
-          d.sequence,
-          d.state,
-          d.sequence,
-          d.state,
-          d.w_any,
-          d.w_any,
-          d.bias,
-          d.sequence,
-          d.state,
-          forward,
-          onednn::user_scratchpad()};
+  return dnnl::lbr_gru_backward::primitive_desc(
+      onednn::cpu_engine(), prop_kind::backward, kDirection, d.sequence, d.state, d.w_any, d.w_any, d.bias, d.sequence,
+      d.state, d.sequence, d.state, d.w_any, d.w_any, d.bias, d.sequence, d.state, forward, onednn::user_scratchpad());
 }
 
 template <typename Describe>
@@ -241,14 +198,14 @@ void add(Comparisons& all, RnnMode mode, const Describe& describe, int64_t steps
   const auto off = [=] { return difference(net->out, net->y); };
   auto prediction = std::make_shared<Library>();
   const auto pd = describe(d, prop_kind::forward_inference);
-  prediction->add(pd, forward_tensors(*prediction, *net, d, pd, true, nullptr));
+  prediction->add(pd, joined(weights(*prediction, *net, d, pd, true), forward_tensors(*net, d, pd, nullptr)));
   all.push_back({kernel + ", the library's weights packed before", work, [=] { net->run_forward(); },
                  [=] { prediction->run(); }, off});
 
   auto training = std::make_shared<Library>();
   const auto forward = describe(d, prop_kind::forward_training);
-  const auto tensors = forward_tensors(*training, *net, d, forward, false, Library::memory(forward.workspace_desc()));
-  training->add(forward, tensors);
+  const auto tensors = forward_tensors(*net, d, forward, Library::memory(forward.workspace_desc()));
+  training->add(forward, joined(weights(*training, *net, d, forward, false), tensors));
   add_gradient(*training, *net, d, describe_gradient(d, forward), tensors);
   all.push_back({kernel + ", forward and gradient", work,
                  [=] {

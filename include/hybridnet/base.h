@@ -17,6 +17,10 @@ namespace hybridnet {
 inline constexpr int kMaxDims = 16;
 inline constexpr int64_t kUnknownDim = -1;
 inline constexpr int kUnknownNdim = -1;
+// No tensor has more elements than kMaxElements, zeros among its sizes left out: no machine addresses as much, and
+// sizes, strides and small multiples of them fit into int64_t.
+inline constexpr int kMaxElementBits = 56;
+inline constexpr int64_t kMaxElements = int64_t{1} << kMaxElementBits;
 
 // Sizes of a tensor, outermost first. ndim() == -1: nothing known; a size of -1: that size not known; 0 dims: a scalar.
 class Shape {
@@ -42,11 +46,29 @@ class Shape {
   std::span<const int64_t> dims() const { return {dims_, static_cast<size_t>(ndim_ > 0 ? ndim_ : 0)}; }
 
   bool rank_known() const { return ndim_ >= 0; }
-  bool known() const;                       // rank and every size
-  int64_t size() const;                     // product of all sizes; only when known()
-  int64_t size(int first, int last) const;  // product of sizes of axes [first, last)
-  void push_back(int64_t dim);              // throws ShapeError above kMaxDims
-  std::string str() const;                  // "(2, 3)", "(4,)", "()", "(?, 3)", "?"
+  bool known() const;  // rank and every size
+  // Product of all sizes, only when known(); throws ShapeError above kMaxElements, sizes of 0 left out.
+  int64_t size() const { return size(0, ndim_); }
+  // Product of the sizes of axes [first, last). Inline and without division: every operator call asks several times.
+  int64_t size(int first, int last) const {
+    uint64_t product = 1;
+    int bits = 0;  // the product is below two to this power
+    for (int axis = first; axis < last; ++axis) {
+      const auto dim = static_cast<uint64_t>(dims_[axis]);
+      product *= dim;
+      bits += std::bit_width(dim);
+    }
+    return bits <= kMaxElementBits ? static_cast<int64_t>(product) : checked_size(first, last);
+  }
+  // Does the product of the known sizes that are not 0 stay below kMaxElements?
+  bool is_possible() const {
+    int bits = 0;
+    for (int axis = 0; axis < ndim_; ++axis)
+      bits += dims_[axis] < 0 ? 0 : std::bit_width(static_cast<uint64_t>(dims_[axis]));
+    return bits <= kMaxElementBits || is_possible_product();
+  }
+  void push_back(int64_t dim);  // throws ShapeError above kMaxDims
+  std::string str() const;      // "(2, 3)", "(4,)", "()", "(?, 3)", "?"
 
   bool operator==(const Shape& other) const {
     return ndim_ == other.ndim_ && (ndim_ <= 0 || std::memcmp(dims_, other.dims_, sizeof(int64_t) * ndim_) == 0);
@@ -57,6 +79,8 @@ class Shape {
     ndim_ = other.ndim_;
     for (int i = 0; i < ndim_; ++i) dims_[i] = other.dims_[i];
   }
+  int64_t checked_size(int first, int last) const;
+  bool is_possible_product() const;
   int32_t ndim_ = kUnknownNdim;
   int64_t dims_[kMaxDims];
 };
@@ -76,7 +100,15 @@ enum class DType : int8_t {
 };
 inline constexpr int kDTypeCodes = 13;  // codes are < kDTypeCodes
 
-int64_t dtype_size(DType dtype);               // bytes of one element
+namespace detail {
+inline constexpr int8_t kDTypeSizes[kDTypeCodes] = {4, 8, 2, 1, 4, 1, 8,
+                                                    1, 0, 0, 0, 0, 2};  // 0: no dtype has this code
+}
+// Bytes of one element; 0 for an unknown dtype.
+constexpr int64_t dtype_size(DType dtype) {
+  const auto code = static_cast<size_t>(static_cast<int>(dtype));
+  return code < kDTypeCodes ? detail::kDTypeSizes[code] : 0;
+}
 const char* dtype_name(DType dtype);           // "float32"
 DType dtype_from_name(std::string_view name);  // throws DTypeError naming the known ones
 bool dtype_valid_code(int code);
@@ -275,7 +307,8 @@ struct TensorSpec {
   DType dtype = DType::kUnknown;
   bool known() const { return dtype != DType::kUnknown && shape.known(); }
   bool operator==(const TensorSpec&) const = default;
-  int64_t bytes() const;    // only when known(); throws ShapeError at 2**63 and above
+  // Only when known(); throws ShapeError above kMaxElements, as shape.size() does.
+  int64_t bytes() const { return shape.size() * dtype_size(dtype); }
   std::string str() const;  // "float32(2, 3)"
 };
 

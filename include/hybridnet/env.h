@@ -35,7 +35,9 @@ struct Environment {
   std::string passes;            // HYBRIDNET_PASSES: pipeline query
   bool pass_dump = false;        // HYBRIDNET_PASS_DUMP
   std::string on_rewrite_error;  // HYBRIDNET_ON_REWRITE: warn | raise | ignore
-  std::string home;              // HYBRIDNET_HOME (else MXNET_HOME): data and model cache
+  // HYBRIDNET_STRICT: what MXNet lets pass, and we with a warning, is an error
+  bool strict = false;
+  std::string home;  // HYBRIDNET_HOME (else MXNET_HOME): data and model cache
 };
 const Environment& environment();  // read at first use
 

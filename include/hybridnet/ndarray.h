@@ -41,8 +41,9 @@ class Chunk : public RefCounted<Chunk> {
   // variable orders the work on it; afterwards the one of `order` does.
   Ref<Chunk> original;
   Chunk* order = this;
-  uint64_t original_overwrites = 0;  // of the original, when the task was pushed
-  int64_t deferred_bytes = 0;        // taken from the pool when the memory is first asked for
+  uint64_t original_overwrites = 0;              // of the original, when the task was pushed
+  int64_t deferred_bytes = 0;                    // taken from the pool when the memory is first asked for
+  static constexpr int64_t kNoDenseMemory = -1;  // deferred_bytes of sparse arrays: asking for memory is an error
   void* memory() {
     void* data = std::atomic_ref<void*>(block.data).load(std::memory_order_acquire);
     return data != nullptr || deferred_bytes == 0 ? data : take_memory();
@@ -85,7 +86,13 @@ class ArrayImpl final : public Object {
   int64_t offset = 0;                // bytes from the start of the block
   std::atomic<bool> pending{false};  // spec and memory come with the task that computes the array
   Ref<TapeInfo> tape;                // null: constant for autograd
+  Ref<Object> sparse;                // SparseStorage; null: dense, the values are in the chunk
 };
+
+// How the values of an array are kept; numbered as in files.
+enum class StorageType : int8_t { kDefault = 0, kRowSparse = 1, kCsr = 2 };
+const char* storage_type_name(StorageType type);            // "default", "row_sparse", "csr"
+StorageType storage_type_from_name(std::string_view name);  // throws ValueError naming the known ones
 
 class NDArray {
  public:
@@ -104,7 +111,12 @@ class NDArray {
   // array on to other tasks does not.
   static NDArray pending(Device device = {});
 
+  // Of sparse storage. `spec` is that of all values, zeros included.
+  static NDArray sparse(const TensorSpec& spec, Ref<Object> storage, Device device = {});
+
   explicit operator bool() const { return static_cast<bool>(impl_); }
+  bool is_sparse() const { return static_cast<bool>(impl_->sparse); }
+  StorageType storage_type() const;
   bool is_pending() const { return impl_->pending.load(std::memory_order_acquire); }
   const TensorSpec& spec() const {
     if (is_pending()) [[unlikely]]
@@ -127,7 +139,8 @@ class NDArray {
   bool operator==(const NDArray& o) const { return impl_ == o.impl_; }  // the same array, not equal values
   bool shares_memory(const NDArray& o) const { return impl_->chunk == o.impl_->chunk; }
 
-  // Views: same chunk, no copy, no tape (front ends record the matching op). Throw ShapeError / IndexError.
+  // Views: same chunk, no copy, no tape (front ends record the matching op). Throw ShapeError / IndexError, and
+  // UnsupportedError for sparse arrays, whose parts only detached() shares.
   NDArray reshaped(const Shape& shape) const;        // sizes must multiply up
   NDArray sliced(int64_t begin, int64_t end) const;  // leading axis, begin <= end within bounds
   NDArray at(int64_t index) const;                   // drops the leading axis
@@ -152,6 +165,24 @@ class NDArray {
   Ref<ArrayImpl> impl_;
 };
 
+// What a sparse array keeps: the values that are stored and where they belong; all others are zeros.
+//   row_sparse: row indices[i] of the array is data[i]. indices (n,) int64 ascending, data (n, ...).
+//   csr: a matrix whose row r has data[i] in column indices[i], for i from indptr[r] up to indptr[r + 1]. indptr
+//        (rows + 1,) and indices (n,) int64, data (n,).
+// A write replaces the parts, so whoever holds one keeps its values. Handles of one array share this object.
+class SparseStorage final : public Object {
+ public:
+  SparseStorage(StorageType t, NDArray d, NDArray i, NDArray p = {})
+      : type(t), data(std::move(d)), indices(std::move(i)), indptr(std::move(p)) {}
+  StorageType type;
+  NDArray data, indices, indptr;
+  bool checked = false;  // the indices are in bounds, and ascending for row_sparse (sparse.h)
+};
+inline SparseStorage& sparse_storage(const NDArray& a) { return static_cast<SparseStorage&>(*a.impl()->sparse); }
+inline StorageType NDArray::storage_type() const {
+  return is_sparse() ? sparse_storage(*this).type : StorageType::kDefault;
+}
+
 // Value <-> NDArray for gradient rules.
 inline Value to_value(const NDArray& a) { return a ? Value{Ref<Object>(a.impl()), 0} : Value{}; }
 inline NDArray to_array(const Value& v) {
@@ -160,17 +191,11 @@ inline NDArray to_array(const Value& v) {
 
 // ------------------------------------------------------------------------------------------- .params files
 // Reads and writes the .params format (MXNet 1.x). Every length is checked before use; a broken file throws FormatError
-// with file, byte offset, what was expected. Sparse records are returned dense-decoded together with their parts.
-struct SparseParts {
-  std::string storage_type;
-  std::vector<NDArray> aux;
-  NDArray data;
-};  // "row_sparse": indices; "csr": indptr, indices
+// with file, byte offset, what was expected. Sparse records are sparse arrays.
 struct LoadedArrays {
   bool named = false;
-  std::vector<std::string> names;                    // parallel to arrays when named; may repeat
-  std::vector<NDArray> arrays;                       // dense value; null handle for a record without value
-  std::vector<std::unique_ptr<SparseParts>> sparse;  // per array; null when dense
+  std::vector<std::string> names;  // parallel to arrays when named; may repeat
+  std::vector<NDArray> arrays;     // null handle for a record without value
 };
 LoadedArrays load_arrays(const std::string& path);
 LoadedArrays load_arrays_from_buffer(std::string_view bytes, const std::string& what);

@@ -140,7 +140,7 @@ class Emitter {
   virtual ~Emitter() = default;
   virtual Values emit(const Op& op, ParamsPtr params, std::span<const Value> inputs) = 0;  // visible and hidden outputs
   virtual TensorSpec spec(const Value& v) const = 0;
-  static Emitter& current();  // of this thread; valid inside gradient rules (ops/emit.h builds on it)
+  static Emitter& current();  // of this thread; valid inside rules for gradients and composed ops (ops/emit.h)
 
   class Scope {
    public:
@@ -234,6 +234,16 @@ class Op {
 
   void infer(const void* params, InferContext& c) const;  // calls the rule; adds op name to errors
   Ref<Kernel> link(const LinkContext& c) const;  // throws UnsupportedError for a device or dtype without kernel
+  // A composed op is said in terms of other ops, which stand in for it before anything runs: it has no kernel and no
+  // gradient of its own.
+  bool composed() const { return static_cast<bool>(compose_); }
+  // Emits what a composed op stands for through the current Emitter: one value per output, none of which is an input
+  // or equal to another output.
+  Values compose(const void* params, std::span<const Value> inputs) const;
+  // The op that a composed op is, with the same parameters, for inputs of these dtypes; null: none is.
+  const Op* same_op(const void* params, std::span<const DType> inputs) const {
+    return same_ != nullptr && same_when_(params, inputs) ? same_ : nullptr;
+  }
   Values gradient(const void* params, const GradientContext& g) const;  // one Value per input, null = zero
   bool differentiable() const { return static_cast<bool>(gradient_); }
   const Saves& saves() const { return saves_; }
@@ -307,6 +317,10 @@ class Op {
   Ref<Kernel> stateless;  // set by cpu(): the same kernel for every use, no linking needed
   std::function<Values(const void*, const GradientContext&)> gradient_;
   std::function<double(const void*, std::span<const TensorSpec>, std::span<const TensorSpec>)> cost_;
+  std::function<Values(const void*, const Values&)> compose_;
+  std::string same_name_;
+  const Op* same_ = nullptr;  // found by seal()
+  std::function<bool(const void*, std::span<const DType>)> same_when_;
   bool gradient_declared_ = false;
   Saves saves_;
   int id = -1;  // dense index, stable within a process
@@ -446,6 +460,25 @@ class OpBuilder : detail::DeclarationBase {
   }
   OpBuilder& gradient(NotDifferentiable) {
     op_.gradient_declared_ = true;
+    return *this;
+  }
+  // Values(const P&, const Values& inputs): the op in terms of others (ops/emit.h), instead of inference, kernel and
+  // gradient. A rule may ask for specs; while those are unknown, so are the outputs'.
+  template <typename F>
+  OpBuilder& compose(F f) {
+    op_.compose_ = erased(std::move(f));
+    return *this;
+  }
+  // A composed op that is op `name` with the same parameters where when(const P&, std::span<const DType> inputs) holds.
+  template <typename F>
+  OpBuilder& same_as(std::string_view name, F when) {
+    op_.same_name_ = name;
+    op_.same_when_ = erased(std::move(when));
+    return *this;
+  }
+  // Of a composed op: some op that it stands for has a shape that depends on the data.
+  OpBuilder& composes_dynamic() {
+    op_.data_dependent_shape = true;
     return *this;
   }
   OpBuilder& inplace(int in, int out) {
@@ -626,8 +659,8 @@ class OpRegistry {
   const Op* find(std::string_view name) const;  // by name or alias; null if unknown
   const Op& at(std::string_view name) const;    // throws ParamError naming similar ones
   const std::vector<const Op*>& all() const { return order_; }
-  // Checks every op: doc, inference, kernel, a gradient or kNotDifferentiable, a sample. Throws Error naming the op and
-  // what lacks.
+  // Checks every op: doc, a sample; inference, kernel, a gradient or kNotDifferentiable, or instead of these a rule
+  // that composes it. Throws Error naming the op and what lacks.
   void seal();
   bool sealed() const { return sealed_; }
 

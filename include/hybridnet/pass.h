@@ -81,13 +81,13 @@ class Graph {
   void set_output(int index, const NodeEntry& entry);
   void set_writeback(int index, const NodeEntry& entry);
   void remove_output(int index);
-  void remove_writeback(int index);
   // Every reader of `old` reads `now` instead; producers that lose their last reader go. The new spec must be the same.
   void replace(const NodeEntry& old, const NodeEntry& now);
   using Pairs = std::vector<std::pair<NodeEntry, NodeEntry>>;
   // All or none: on a wrong spec, a cycle, or a node of `remove` that is still there, everything is as before; returns
   // false and says why.
   bool replace_validate(const Pairs& pairs, const std::vector<Node*>& remove, std::string* why = nullptr);
+  int64_t num_rejected() const { return num_rejected_; }  // replacements that replace_validate() has undone
   // Drops nodes that nothing reads; returns their number.
   int remove_unused();
 
@@ -143,8 +143,10 @@ class Graph {
   std::unordered_map<const Node*, int> input_numbers_;
   std::map<int64_t, Node*> by_label_;
   std::unordered_map<NodeEntry, Format, NodeEntryHash> formats_;
+  mutable std::vector<Node*> schedule_;  // as schedule() has found it; empty: not since the last edit
   std::vector<Edit> journal_;
   int64_t next_age_ = 0;
+  int64_t num_rejected_ = 0;
   int open_checkpoints_ = 0;
 };
 
@@ -166,7 +168,8 @@ enum class Trait : int8_t { kAny, kIdentity, kView, kPointwise, kCommutative, kI
 
 // The stages of the pipeline in the order in which they run; passes/pipelines.cc says what each is for.
 enum class Stage : int8_t {
-  kClean,  // the forward graph
+  kExpand,  // the forward graph
+  kClean,
   kCanonicalize,
   kLoops,
   kBranches,
@@ -184,11 +187,11 @@ enum class Stage : int8_t {
 struct Stages {
   Stage first, last;
 };
-inline constexpr Stages kForwardStages{Stage::kClean, Stage::kFuseWithGradient};
+inline constexpr Stages kForwardStages{Stage::kExpand, Stage::kFuseWithGradient};
 inline constexpr Stages kJointStages{Stage::kCleanJoint, Stage::kLayout};
 inline constexpr Stages kPartStages{Stage::kControlParts, Stage::kFuseChains};
 inline constexpr Stages kStagesBehindGradient{Stage::kCleanJoint, Stage::kFuseChains};
-inline constexpr Stages kAllStages{Stage::kClean, Stage::kFuseChains};
+inline constexpr Stages kAllStages{Stage::kExpand, Stage::kFuseChains};
 
 // What a rewrite promises of the values of the graph.
 enum class Exactness : int8_t { kBitwise, kRounding };
@@ -212,6 +215,7 @@ struct Rewrite {
   std::vector<Trait> traits;       // or with one of these traits. Neither: every node
   std::set<std::string> tags;      // name and rule count as tags, too
   std::vector<std::string> after;  // rows that must stand before this one
+  bool required = false;           // runs whatever the query says: the graph has no plan without it
   Exactness exactness = Exactness::kBitwise;
   std::string what;  // of the rule; later rows of it leave it out
   std::string why;   // why the row stands in its stage, where that is not obvious
@@ -235,15 +239,16 @@ class PassReport {
   struct Line {
     std::string name;
     int64_t fired = 0;
+    int64_t rejected = 0;  // replacements that were undone: they did not fit the graph
     double microseconds = 0;
     std::vector<std::pair<std::string, int64_t>> bodies;  // in which bodies it fired, and how often
   };
   // place: "" for the graph itself, else which body of which node.
-  void add(std::string_view name, std::string_view place, int64_t fired, double microseconds);
+  void add(std::string_view name, std::string_view place, const Line& more);
   void warn(std::string text) { warnings_.push_back(std::move(text)); }
   const std::vector<Line>& lines() const { return lines_; }  // in order of first use
   const std::vector<std::string>& warnings() const { return warnings_; }
-  std::string text() const;  // what fired, slowest first; the rest as one line
+  std::string text() const;  // what fired or was undone, slowest first; the rest as one line
 
  private:
   std::vector<Line> lines_;

@@ -59,6 +59,7 @@ class Executor : public RefCounted<Executor> {
   // What a forward and, where gradients are wanted, a backward run need beside the bound arrays: outputs and the
   // gradients that arrive at them, values between operators, workspace. Of graphs that are cut: what has run.
   int64_t memory_bytes();
+  std::string plan_text() const;  // as CachedOp's: of the last forward run, and of what its gradient runs
 
  private:
   struct Impl;

@@ -84,12 +84,25 @@ void parallel_for(int64_t count, Grain grain, F&& f) {
       const_cast<void*>(static_cast<const void*>(&f)));
 }
 
+// A team costs a few microseconds to wake, more on a busy machine: a share of less work than this does not pay.
+inline constexpr double kNsWorthACore = 20000;
+
 // How many items of about `ns_each` nanoseconds are worth a core of their own; at least 1.
 int64_t items_per_core(double ns_each);
+
+// Whether `count` items of about `ns_each` nanoseconds are work for one core only. Takes no division, so that small
+// calls can ask.
+inline bool is_work_for_one_core(int64_t count, double ns_each) {
+  return static_cast<double>(count) * ns_each <= kNsWorthACore;
+}
 
 // The same for items that take about `ns_each` nanoseconds each.
 template <std::floating_point Ns, typename F>
 void parallel_for(int64_t count, Ns ns_each, F&& f) {
+  if (count > 0 && is_work_for_one_core(count, ns_each)) {
+    f(int64_t{0}, count);
+    return;
+  }
   parallel_for(count, items_per_core(ns_each), std::forward<F>(f));
 }
 

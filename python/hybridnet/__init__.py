@@ -31,19 +31,25 @@ _ALIASES = {
     "mon": "monitor",
     "rnd": "random",
     "error": "errors",
+    "np": "numpy",
+    "npx": "numpy_extension",
 }
 _SUBMODULES = (
     "callback contrib dlpack executor gluon image initializer io kvstore log lr_scheduler metric model module monitor "
-    "operator ops optimizer profiler recordio rnn runtime test_utils visualization"
+    "numpy numpy_extension operator ops optimizer profiler recordio rnn runtime test_utils visualization"
 )
 # Modules of MXNet that do not exist yet, and what to use instead.
-_NUMPY = "use mx.nd, with mx.util.set_np_shape(True) for NumPy's shapes"
+_CPU_ONLY = "write an operator in Python (mx.operator.CustomOp), or compute with operators"
 _MISSING = {
-    "np": _NUMPY,
-    "npx": _NUMPY,
-    "numpy": _NUMPY,
-    "numpy_extension": _NUMPY,
     "onnx": "save the model with net.export(), which C++ programs and MXNet read",
+    "rtc": _CPU_ONLY,  # kernels of CUDA
+    "tvmop": _CPU_ONLY,
+    "th": _CPU_ONLY,
+    "torch": _CPU_ONLY,
+    "library": "write operators in Python (mx.operator.CustomOp) or C++ (docs/adding-an-operator.md)",
+    "executor_manager": "train with mx.mod.Module",
+    "kvstore_server": "train in one process, with kvstore='device' or 'local'",
+    "notebook": "give Module.fit a callback of mx.callback",
 }
 
 nd = ndarray

@@ -18,19 +18,23 @@ def no_attribute(module: str, name: str) -> HybridNetAttributeError:
 
 
 def names_from(
-    module: str, places: Mapping[str, str] | None = None, modules: Mapping[str, str] | str = ""
+    module: str,
+    places: Mapping[str, str] | None = None,
+    modules: Mapping[str, str] | str = "",
+    missing: Mapping[str, tuple[str, str]] | None = None,
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """``__getattr__`` and ``__dir__`` of a module: looks names up in other modules when they are first used.
 
     module: ``__name__`` of the module. places: name of a module beside it (``"..x"``: beside its package; of a package:
-    a module in it), and the names that are found there, in one text. They are added to the module's ``__all__``.
+    a module in it), and the names that are found there, in one text. Public ones are added to the module's ``__all__``.
     modules: names of submodules that are imported when they are used, in one text, or short names and places.
+    missing: names of MXNet that are not there, each with the reason and with what to use instead.
     """
     homes = {name: place for place, names in (places or {}).items() for name in names.split()}
     submodules = {name: name for name in modules.split()} if isinstance(modules, str) else modules
     variables = vars(sys.modules[module])
     exported = variables.get("__all__", [])
-    exported.extend(name for name in homes if name not in exported)
+    exported.extend(name for name in homes if name not in exported and not name.startswith("_"))
     package = module if "__path__" in variables else module.rpartition(".")[0]
 
     def imported(place: str) -> Any:
@@ -41,6 +45,9 @@ def names_from(
             value = getattr(imported(homes[name]), name)
         elif name in submodules:
             value = imported(submodules[name])
+        elif missing and name in missing:
+            reason, fix = missing[name]
+            raise HybridNetAttributeError(f"module {module!r} has no attribute {name!r}", because=reason, fix=fix)
         else:
             raise no_attribute(module, name)
         variables[name] = value  # found at once from now on

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _core
 from .errors import not_overridden
+from .util import is_np_array
 
 if TYPE_CHECKING:
     from .gluon.block import Block
@@ -91,7 +92,7 @@ class Trace(Scope):
 
     def make_input(self, name: str, shape: tuple[int, ...], dtype: Any) -> Symbol:
         """Variable for an input of the traced block."""
-        return _core.traced_variable(self.unique_name(name), shape, dtype)
+        return _core.traced_variable(self.unique_name(name), shape, dtype, numpy=is_np_array())
 
     def variable(self, parameter: Parameter) -> Symbol:
         variable = self.variables.get(parameter)

@@ -17,14 +17,26 @@ class _Current(threading.local):
         self.value: AttrScope = AttrScope()
 
 
-class AttrScope:
+class _AttrScopeType(type):
+    """Type of AttrScope: its attribute ``current`` belongs to the class and to this thread."""
+
+    @property
+    def current(cls) -> AttrScope:
+        """The scope in use; setting it replaces that one until the innermost ``with`` ends."""
+        return AttrScope._current.value
+
+    @current.setter
+    def current(cls, scope: AttrScope) -> None:
+        AttrScope._current.value = scope
+
+
+class AttrScope(metaclass=_AttrScopeType):
     """``with AttrScope(ctx_group='dev1'):`` gives nodes the attribute; keys of the form __key__ are hidden ones.
 
     Raises ValueError for values that are not str.
     """
 
     _current: Any
-    current: Any
     _subgraph_names: dict[str, int] = {}
 
     def __init__(self, **attributes: str) -> None:
@@ -55,16 +67,6 @@ class AttrScope:
 
 
 AttrScope._current = _Current()
-
-
-class _OfThisThread:
-    """``AttrScope.current``: the one in use."""
-
-    def __get__(self, instance: Any, owner: Any) -> AttrScope:
-        return owner._current.value
-
-
-AttrScope.current = _OfThisThread()
 
 
 def current() -> AttrScope:

@@ -143,8 +143,8 @@ def grad(
     retain_graph: bool | None = None,
     create_graph: bool = False,
     train_mode: bool = True,
-) -> Any:
-    """Gradients of heads with respect to variables, as new arrays (one if variables is one array, else a list).
+) -> list[NDArray]:
+    """Gradients of heads with respect to variables: a list of new arrays, also for a single variable.
 
     With create_graph=True they are recorded themselves, for gradients of gradients. A variable that the heads do not
     stem from has a gradient of zeros. Raises GradientError if heads were not recorded or a variable has no gradient
@@ -155,8 +155,7 @@ def grad(
     if not wanted:
         raise HybridNetValueError("grad: expected at least one variable")
     keep = create_graph if retain_graph is None else retain_graph
-    found = _core.grad(heads, _head_gradients(heads, head_grads), wanted, keep, create_graph, train_mode)
-    return found[0] if isinstance(variables, NDArray) else found
+    return _core.grad(heads, _head_gradients(heads, head_grads), wanted, keep, create_graph, train_mode)
 
 
 def get_symbol(x: NDArray) -> Any:

@@ -143,8 +143,8 @@ class AttributeError(HybridNetError, builtins.AttributeError):
     """A module or object has no such attribute."""
 
 
-class ImportError(HybridNetError, builtins.ImportError):
-    """A module that cannot be imported."""
+class ImportError(HybridNetError, builtins.ModuleNotFoundError):
+    """A module that is not there, or cannot be imported."""
 
 
 class FormatError(HybridNetError, builtins.ValueError):

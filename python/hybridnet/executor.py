@@ -145,8 +145,8 @@ class Executor:
 
         partial_shaping: arrays not named may change, too. allow_up_sizing: larger arrays may be allocated anew.
         """
-        shapes, _, aux_shapes = self._symbol.infer_shape(**kwargs)
-        if shapes is None:
+        shapes, aux_shapes, missing = self._symbol._input_shapes(kwargs)
+        if missing:
             raise HybridNetValueError(f"Executor.reshape: the given shapes do not determine all others: {kwargs}")
         args, grads = [], []
         for name, shape, array, grad in zip(self._names, shapes, self.arg_arrays, self.grad_arrays, strict=True):
@@ -187,6 +187,10 @@ class Executor:
     def get_optimized_symbol(self) -> Any:
         """The graph that was bound; rewrites happen behind it."""
         return self._symbol
+
+    def plan_text(self) -> str:
+        """The plans of the last forward() and its gradient, as HybridBlock.plan_text() shows them; "" before it."""
+        return self._core.plan_text()
 
     def debug_str(self) -> str:
         """The graph as text, and the memory that runs need beside the bound arrays."""
@@ -294,9 +298,8 @@ def simple_bind(
     group2ctx: where variables with the attribute ctx_group live, by its value; the others live on ctx.
     """
     names = symbol.list_arguments()
-    arg_shapes, _, aux_shapes = symbol.infer_shape(**shapes)
-    if arg_shapes is None:
-        missing = [n for n, s in zip(names, symbol.infer_shape_partial(**shapes)[0], strict=True) if not s or 0 in s]
+    arg_shapes, aux_shapes, missing = symbol._input_shapes(shapes)
+    if missing:
         raise HybridNetValueError(
             f"simple_bind: the given shapes do not determine the shape of {', '.join(repr(n) for n in missing)}",
             fix="pass more shapes by keyword",

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import registry
+from ._lazy_names import names_from
 from .errors import TypeError as HybridNetTypeError
 from .errors import ValueError as HybridNetValueError
 from .errors import not_overridden
@@ -591,3 +592,7 @@ class FusedRNN(Initializer):
             bias[hidden : 2 * hidden] = self._forget_bias
         parts.extend([bias] * (2 * directions * self._num_layers))
         arr[:] = np.concatenate(parts).reshape(arr.shape)
+
+
+# Programs reach these modules through this one, as in MXNet.
+__getattr__, __dir__ = names_from(__name__, modules={"ndarray": ".ndarray", "random": ".random"})

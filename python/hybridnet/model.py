@@ -16,7 +16,9 @@ __all__ = ["BatchEndParam", "load_checkpoint", "load_params", "save_checkpoint"]
 
 
 __getattr__, __dir__ = names_from(
-    __name__, {"_feed_forward": "FeedForward"}
+    __name__,
+    {"_feed_forward": "FeedForward"},
+    {"io": ".io", "kvs": ".kvstore", "metric": ".metric", "opt": ".optimizer"},
 )  # mx.mod, which it imports, imports this module
 
 # What batch-end callbacks get.

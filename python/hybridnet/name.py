@@ -15,11 +15,23 @@ class _Current(threading.local):
         self.value: NameManager = NameManager()
 
 
-class NameManager:
+class _NameManagerType(type):
+    """Type of NameManager: its attribute ``current`` belongs to the class and to this thread."""
+
+    @property
+    def current(cls) -> NameManager:
+        """The manager in use; setting it replaces that one until the innermost ``with`` ends."""
+        return NameManager._current.value
+
+    @current.setter
+    def current(cls, manager: NameManager) -> None:
+        NameManager._current.value = manager
+
+
+class NameManager(metaclass=_NameManagerType):
     """Numbers names by their stem: convolution0, convolution1. Used with ``with``, a fresh count begins."""
 
     _current: Any
-    current: Any
 
     def __init__(self) -> None:
         self._counter: dict[str, int] = {}
@@ -55,16 +67,6 @@ class Prefix(NameManager):
 
 
 NameManager._current = _Current()
-
-
-class _OfThisThread:
-    """``NameManager.current``: the one in use."""
-
-    def __get__(self, instance: Any, owner: Any) -> NameManager:
-        return owner._current.value
-
-
-NameManager.current = _OfThisThread()
 
 
 def current() -> NameManager:

@@ -40,7 +40,9 @@ __all__ = [
 ]
 
 
-__getattr__, __dir__ = names_from(__name__, {"_python_operator": "NDArrayOp NumpyOp PythonOp"})
+__getattr__, __dir__ = names_from(
+    __name__, {"_python_operator": "NDArrayOp NumpyOp PythonOp"}, {"context": ".context", "symbol": ".symbol"}
+)
 
 
 class CustomOp:

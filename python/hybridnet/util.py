@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 import os
+import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from . import _core
 from .context import gpu_memory_info, num_gpus
-from .errors import UnsupportedError
 from .errors import ValueError as HybridNetValueError
 
 __all__ = [
@@ -64,37 +65,44 @@ def np_shape(active: bool = True) -> _NumpyShapeScope:
     return _NumpyShapeScope(active)
 
 
-def no_numpy_arrays(asked: str) -> UnsupportedError:
-    """The error for what needs arrays with NumPy's interface."""
-    return UnsupportedError(
-        f"{asked}: there are no arrays of mx.np",
-        because="HybridNet has mx.nd and mx.sym; mx.np and mx.npx do not exist yet",
-        fix="use mx.nd, and mx.util.set_np_shape(True) for NumPy's zero-dim and zero-size shapes",
-    )
+class _Flags(threading.local):
+    """Per thread."""
+
+    numpy_arrays = False
+
+
+_flags = _Flags()
 
 
 def is_np_array() -> bool:
-    """Whether Gluon makes ``mx.np.ndarray`` objects: False, there are none."""
-    return False
+    """Whether Gluon makes ``mx.np.ndarray`` objects on this thread; mx.nd.NDArray otherwise."""
+    return _flags.numpy_arrays
+
+
+def _set_np_array(active: bool) -> bool:
+    before, _flags.numpy_arrays = _flags.numpy_arrays, bool(active)
+    if active:
+        importlib.import_module("hybridnet.symbol.numpy")  # traces make its Symbols
+    return before
 
 
 class _NumpyArrayScope:
-    """What ``np_array`` returns."""
+    """What Gluon makes within ``with``."""
 
     def __init__(self, active: bool) -> None:
         self._active = active
+        self._before: list[bool] = []
 
     def __enter__(self) -> _NumpyArrayScope:
-        if self._active:
-            raise no_numpy_arrays("np_array()")
+        self._before.append(_set_np_array(self._active))
         return self
 
     def __exit__(self, *exception: Any) -> None:
-        pass
+        _set_np_array(self._before.pop())
 
 
 def np_array(active: bool = True) -> _NumpyArrayScope:
-    """A scope in which Gluon makes ``mx.np.ndarray`` objects or not. Entering it raises UnsupportedError if active."""
+    """A scope in which Gluon makes ``mx.np.ndarray`` objects, or does not."""
     return _NumpyArrayScope(active)
 
 
@@ -124,22 +132,24 @@ def use_np_shape(func: _T) -> _T:
 
 
 def use_np_array(func: _T) -> _T:
-    """Decorates a function or class: its calls make ``mx.np.ndarray`` objects; they raise UnsupportedError."""
+    """Decorates a function or class: Gluon makes ``mx.np.ndarray`` objects in its calls."""
     return _within(np_array, func)
 
 
 def use_np(func: _T) -> _T:
-    """Decorates a function or class: NumPy's shapes and ``mx.np.ndarray`` objects; calls raise UnsupportedError."""
+    """Decorates a function or class: its calls run with NumPy's shapes and ``mx.np.ndarray`` objects."""
     return use_np_shape(use_np_array(func))
 
 
 def set_np(shape: bool = True, array: bool = True) -> None:
-    """Switches NumPy semantics for shapes and arrays. Raises UnsupportedError for arrays, which do not exist yet."""
+    """Switches NumPy semantics of this thread: for shapes, and for the arrays that Gluon makes and takes.
+
+    Raises ValueError for array=True without shape=True.
+    """
     if array and not shape:
         raise HybridNetValueError("set_np: expected shape=True together with array=True")
-    if array:
-        raise no_numpy_arrays("set_np(array=True)")
     set_np_shape(shape)
+    _set_np_array(array)
 
 
 def reset_np() -> None:

@@ -3,11 +3,9 @@
 
 #include <cstdint>
 
-namespace hybridnet {
+#include "hybridnet/base.h"
 
-// No tensor has more elements than this, zeros among its sizes left out: no machine addresses as much, and sizes,
-// strides and small multiples of them fit into int64_t.
-inline constexpr int64_t kMaxElements = int64_t{1} << 56;
+namespace hybridnet {
 
 // For sizes that are not negative. Throw ShapeError above kMaxElements; `argument` is the parameter or input to name.
 int64_t checked_times(int64_t a, int64_t b, const char* argument = "");

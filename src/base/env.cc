@@ -118,6 +118,7 @@ Environment read_environment() {
   env.passes = read_first({"HYBRIDNET_PASSES"});
   env.pass_dump = read_bool("HYBRIDNET_PASS_DUMP");
   env.on_rewrite_error = read_choice("HYBRIDNET_ON_REWRITE", {"warn", "raise", "ignore"}, "warn");
+  env.strict = read_bool("HYBRIDNET_STRICT");
   env.home = home();
   return env;
 }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 
 #include "base/checked_size.h"
@@ -37,9 +38,7 @@ bool Shape::known() const {
   return true;
 }
 
-int64_t Shape::size() const { return size(0, ndim_); }
-
-int64_t Shape::size(int first, int last) const {
+int64_t Shape::checked_size(int first, int last) const {
   int64_t product = 1;
   bool empty = false;
   for (int axis = first; axis < last; ++axis) {
@@ -50,6 +49,13 @@ int64_t Shape::size(int first, int last) const {
     }
   }
   return empty ? 0 : product;
+}
+
+bool Shape::is_possible_product() const {
+  int64_t product = 1;
+  return std::all_of(begin(), end(), [&](int64_t size) {
+    return size <= 0 || (!__builtin_mul_overflow(product, size, &product) && product <= kMaxElements);
+  });
 }
 
 void Shape::push_back(int64_t dim) {
@@ -67,10 +73,6 @@ std::string Shape::str() const {
   }
   text += ndim_ == 1 ? ",)" : ")";
   return text;
-}
-
-int64_t TensorSpec::bytes() const {
-  return shape.size() * dtype_size(dtype);  // at most 2**59
 }
 
 std::string TensorSpec::str() const {

@@ -231,9 +231,8 @@ void threads_after_fork_in_child() {
 }
 
 int64_t items_per_core(double ns_each) {
-  // A team costs a few microseconds to wake, more on a busy machine: a share below 20 us does not pay.
-  constexpr double kShareNs = 20000, kLeastNs = 0.25;  // no loop over elements is faster than a quarter of a nanosecond
-  return std::max<int64_t>(1, static_cast<int64_t>(kShareNs / std::max(ns_each, kLeastNs)));
+  constexpr double kLeastNs = 0.25;  // no loop over elements is faster than a quarter of a nanosecond
+  return std::max<int64_t>(1, static_cast<int64_t>(kNsWorthACore / std::max(ns_each, kLeastNs)));
 }
 
 namespace detail {

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "c_api/status.h"
+#include "hybridnet/sparse.h"
 
 using namespace hybridnet;  // the functions below are C: they have no namespace of their own
 using c_api::guarded;
@@ -115,7 +116,7 @@ int hn_arrays_load(const char* path, size_t* count, HnArray** arrays, const char
         throw FormatError({.input = path, .message = "array " + std::to_string(i) + " has no value"});
     const size_t n = loaded.arrays.size();
     auto* handles = new HnArray[n];
-    for (size_t i = 0; i < n; ++i) handles[i] = new HnArray_{loaded.arrays[i]};
+    for (size_t i = 0; i < n; ++i) handles[i] = new HnArray_{to_dense(loaded.arrays[i])};
     const char** texts = nullptr;
     if (loaded.named) {
       texts = new const char*[n];

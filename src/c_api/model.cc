@@ -8,6 +8,7 @@
 #include "c_api/arrays.h"
 #include "c_api/status.h"
 #include "hybridnet/plan.h"
+#include "hybridnet/sparse.h"
 
 using namespace hybridnet;  // the functions below are C: they have no namespace of their own
 using c_api::guarded;
@@ -46,7 +47,7 @@ std::map<std::string, NDArray> by_name(LoadedArrays loaded, const std::string& w
   for (size_t i = 0; i < loaded.arrays.size(); ++i) {
     std::string name = loaded.names[i];
     if (name.starts_with("arg:") || name.starts_with("aux:")) name = name.substr(4);
-    if (loaded.arrays[i]) result[name] = loaded.arrays[i];
+    if (loaded.arrays[i]) result[name] = to_dense(loaded.arrays[i]);
   }
   return result;
 }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <memory>
 #include <mutex>
 #include <utility>
 
@@ -54,6 +55,11 @@ void detail::add(const char* name, const char* category, const char* node, const
   const std::lock_guard lock(recording().mutex);
   if (recording().events.size() < kMaxEvents)
     recording().events.push_back({name, category, node, block, begin_ns, end_ns, thread, std::move(inputs)});
+}
+
+void Scope::add() {
+  const std::unique_ptr<std::string> inputs(inputs_);
+  detail::add(name_, category_, node_, block_, begin_ns_, inputs ? std::move(*inputs) : std::string());
 }
 
 }  // namespace hybridnet::profile

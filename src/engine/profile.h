@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -38,20 +37,21 @@ class Scope {
     if (name_ != nullptr) begin_ns_ = now_ns();
   }
   ~Scope() {
-    if (name_ != nullptr)
-      detail::add(name_, category_, node_, block_, begin_ns_, inputs_ ? std::move(*inputs_) : std::string());
+    if (name_ != nullptr) [[unlikely]]
+      add();
   }
   bool recorded() const { return name_ != nullptr; }
-  void set_inputs(std::string inputs) { inputs_ = std::make_unique<std::string>(std::move(inputs)); }
+  void set_inputs(std::string inputs) { inputs_ = new std::string(std::move(inputs)); }
   Scope(const Scope&) = delete;
 
  private:
+  void add();
   const char* name_;
   const char* category_;
   const char* node_;
   const char* block_;
   int64_t begin_ns_ = 0;
-  std::unique_ptr<std::string> inputs_;
+  std::string* inputs_ = nullptr;  // owned; add() frees it, so that a scope without events has nothing to destroy
 };
 
 }  // namespace hybridnet::profile

@@ -73,6 +73,7 @@ std::vector<Node*> Graph::order() const {
 }
 
 std::vector<Node*> Graph::schedule() const {
+  if (!schedule_.empty()) return schedule_;
   struct Later {
     const std::unordered_map<const Node*, State>& states;
     bool operator()(Node* a, Node* b) const {
@@ -99,6 +100,7 @@ std::vector<Node*> Graph::schedule() const {
       }
     }
   }
+  schedule_ = nodes;
   return nodes;
 }
 
@@ -186,6 +188,7 @@ size_t& Graph::place_of(const Client& client) {
 }
 
 void Graph::link(const NodeEntry& entry, Client client) {
+  schedule_.clear();
   std::vector<Client>& readers = state(entry.node.get()).clients[entry.index];
   place_of(client) = readers.size();
   readers.push_back(client);
@@ -201,6 +204,7 @@ void Graph::unlink(const NodeEntry& entry, const Client& client) {
 }
 
 void Graph::insert(NodePtr node, int64_t label, int64_t age) {
+  schedule_.clear();
   Node* raw = node.get();
   State s{std::move(node), label, age, std::vector<std::vector<Client>>(static_cast<size_t>(raw->num_outputs())),
           std::vector<size_t>(raw->inputs.size())};
@@ -212,6 +216,7 @@ void Graph::insert(NodePtr node, int64_t label, int64_t age) {
 }
 
 void Graph::erase(const Node* node) {
+  schedule_.clear();
   State& s = state(node);
   for (size_t i = 0; i < node->inputs.size(); ++i) {
     unlink(node->inputs[i], {Client::Kind::kNode, const_cast<Node*>(node), static_cast<int>(i)});
@@ -410,19 +415,6 @@ void Graph::remove_output(int index) {
   prune({before});
 }
 
-void Graph::remove_writeback(int index) {
-  const NodePtr before = writebacks_[static_cast<size_t>(index)].value.node;
-  for (size_t i = static_cast<size_t>(index); i < writebacks_.size(); ++i) {
-    unlink(writebacks_[i].value, {Client::Kind::kWriteback, nullptr, static_cast<int>(i)});
-  }
-  writebacks_.erase(writebacks_.begin() + index);
-  writeback_places_.pop_back();
-  for (size_t i = static_cast<size_t>(index); i < writebacks_.size(); ++i) {
-    link(writebacks_[i].value, {Client::Kind::kWriteback, nullptr, static_cast<int>(i)});
-  }
-  prune({before});
-}
-
 void Graph::replace(const NodeEntry& old, const NodeEntry& now) {
   if (old == now) return;
   if (!(spec(old) == spec(now)) || format(old) != format(now)) {
@@ -452,6 +444,7 @@ bool Graph::replace_validate(const Pairs& pairs, const std::vector<Node*>& remov
     }
   } catch (const Error& error) {
     if (why) *why = error.what();
+    ++num_rejected_;
     revert(start);
     release(start);
     return false;

@@ -1,5 +1,6 @@
 // What a Graph says about itself: fingerprint, text, and the check of its own books.
 #include <algorithm>
+#include <utility>
 
 #include "graph/control/control_flow.h"
 #include "hybridnet/pass.h"
@@ -115,6 +116,9 @@ void Graph::check() const {
       }
     }
   }
+  const std::vector<Node*> kept = std::exchange(schedule_, {});
+  if (schedule() != kept && !kept.empty())
+    throw Error(ErrorKind::kError, {.message = "the schedule that is kept is that of an earlier state"});
 }
 
 }  // namespace hybridnet

@@ -80,22 +80,23 @@ Query& Query::excluding(const std::vector<std::string>& tags) {
 }
 
 // ---- the report
-void PassReport::add(std::string_view name, std::string_view place, int64_t fired, double microseconds) {
+void PassReport::add(std::string_view name, std::string_view place, const Line& more) {
   auto line = std::find_if(lines_.begin(), lines_.end(), [&](const Line& l) { return l.name == name; });
   if (line == lines_.end()) line = lines_.insert(line, Line{.name = std::string(name)});
-  line->fired += fired;
-  line->microseconds += microseconds;
-  if (fired == 0 || place.empty()) return;
+  line->fired += more.fired;
+  line->rejected += more.rejected;
+  line->microseconds += more.microseconds;
+  if (more.fired == 0 || place.empty()) return;
   auto body = std::find_if(line->bodies.begin(), line->bodies.end(), [&](const auto& b) { return b.first == place; });
   if (body == line->bodies.end()) body = line->bodies.insert(body, {std::string(place), 0});
-  body->second += fired;
+  body->second += more.fired;
 }
 
 std::string PassReport::text() const {
   std::vector<const Line*> fired;
   double idle_microseconds = 0;
   for (const Line& line : lines_) {
-    if (line.fired > 0)
+    if (line.fired > 0 || line.rejected > 0)
       fired.push_back(&line);
     else
       idle_microseconds += line.microseconds;
@@ -103,11 +104,13 @@ std::string PassReport::text() const {
   std::stable_sort(fired.begin(), fired.end(),
                    [](const Line* a, const Line* b) { return a->microseconds > b->microseconds; });
   std::string text;
-  char row[160];
+  char row[200];
   for (const Line* line : fired) {
-    std::snprintf(row, sizeof(row), "    %-28s fired %6lld  %10.1f us\n", line->name.c_str(),
+    std::snprintf(row, sizeof(row), "    %-28s fired %6lld  %10.1f us", line->name.c_str(),
                   static_cast<long long>(line->fired), line->microseconds);
     text += row;
+    if (line->rejected > 0) text += ", " + std::to_string(line->rejected) + " undone";
+    text += "\n";
     for (const auto& [place, count] : line->bodies)
       text += "      " + std::to_string(count) + " in the " + place + "\n";
   }

@@ -31,16 +31,18 @@ void warn(std::string text) {
   if (settings.report) settings.report->warn(std::move(text));
 }
 
-void report(const Rewrite& rewrite, int64_t fired, double microseconds) {
+void report(const Rewrite& rewrite, int64_t fired, int64_t rejected, double microseconds) {
   const PipelineScope::Settings& settings = PipelineScope::current();
-  if (settings.report) settings.report->add(rewrite.name, settings.place, fired, microseconds);
+  if (!settings.report) return;
+  settings.report->add(rewrite.name, settings.place,
+                       {.fired = fired, .rejected = rejected, .microseconds = microseconds});
 }
 
 // Local rules applied to a queue of nodes, last node of the graph first, until the queue stays empty.
 class Equilibrium {
  public:
   Equilibrium(Graph& graph, const std::vector<const Rewrite*>& rules, Watch* watch) : graph_(graph), watch_(watch) {
-    for (const Rewrite* rule : rules) rules_.push_back({rule, 0, 0.0});
+    for (const Rewrite* rule : rules) rules_.push_back({rule, 0, 0, 0.0});
   }
 
   bool run() {
@@ -58,14 +60,14 @@ class Equilibrium {
         break;
       }
     }
-    for (const Counted& c : rules_) report(*c.rule, c.fired, c.microseconds);
+    for (const Counted& c : rules_) report(*c.rule, c.fired, c.rejected, c.microseconds);
     return changed;
   }
 
  private:
   struct Counted {
     const Rewrite* rule;
-    int64_t fired;
+    int64_t fired, rejected;
     double microseconds;
   };
 
@@ -94,6 +96,7 @@ class Equilibrium {
     const NodePtr keep(&node);
     const Clock::time_point start = Clock::now();
     const Graph::Checkpoint before = graph_.checkpoint();
+    const int64_t rejected_before = graph_.num_rejected();
     bool fired = false;
     try {
       const Replacement wanted = counted.rule->local(graph_, node);
@@ -107,6 +110,7 @@ class Equilibrium {
       return false;
     }
     graph_.release(before);
+    counted.rejected += graph_.num_rejected() - rejected_before;
     counted.microseconds += microseconds_since(start);
     return fired;
   }
@@ -153,6 +157,7 @@ class Equilibrium {
 bool run_pass(Graph& graph, const Rewrite& rewrite, Watch* watch) {
   const Clock::time_point start = Clock::now();
   const Graph::Checkpoint before = graph.checkpoint();
+  const int64_t rejected_before = graph.num_rejected();
   bool changed = false;
   try {
     changed = rewrite.pass(graph);
@@ -164,12 +169,22 @@ bool run_pass(Graph& graph, const Rewrite& rewrite, Watch* watch) {
     return false;
   }
   graph.release(before);
-  report(rewrite, changed ? 1 : 0, microseconds_since(start));
+  report(rewrite, changed ? 1 : 0, graph.num_rejected() - rejected_before, microseconds_since(start));
   return changed;
 }
 
 bool run_row(Graph& graph, const Rewrite& rewrite, Watch* watch) {
   return rewrite.local ? Equilibrium(graph, {&rewrite}, watch).run() : run_pass(graph, rewrite, watch);
+}
+
+// Before values are compared, as a graph may have none yet; what these rows throw is the user's error.
+void run_required(Graph& graph, Stages stages) {
+  for (const Rewrite& row : pipeline().rows()) {
+    if (!row.required || row.stage < stages.first || row.stage > stages.last) continue;
+    const Clock::time_point start = Clock::now();
+    const bool changed = row.pass(graph);
+    report(row, changed ? 1 : 0, 0, microseconds_since(start));
+  }
 }
 
 void dump(const Graph& graph, const StageInfo& stage, const std::vector<const Rewrite*>& rows) {
@@ -214,12 +229,13 @@ bool run_rewrite(Graph& graph, const Rewrite& rewrite) { return run_row(graph, r
 
 void run_pipeline(Graph& graph, Stages stages) {
   const PipelineScope::Settings& settings = PipelineScope::current();
+  run_required(graph, stages);
   const std::unique_ptr<Watch> watch = settings.observer ? settings.observer->watch(graph) : nullptr;
   for (const StageInfo& stage : pipeline().stages()) {
     if (stage.stage < stages.first || stage.stage > stages.last) continue;
     std::vector<const Rewrite*> rows;
     for (const Rewrite& row : pipeline().rows())
-      if (row.stage == stage.stage && settings.query.accepts(row)) rows.push_back(&row);
+      if (row.stage == stage.stage && !row.required && settings.query.accepts(row)) rows.push_back(&row);
     if (rows.empty()) continue;
     if (stage.equilibrium) {
       Equilibrium(graph, rows, watch.get()).run();

@@ -3,8 +3,10 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "imperative/array_emitter.h"
 #include "imperative/autograd_scope.h"
 #include "imperative/invoke.h"
+#include "imperative/sparse_operators.h"
 #include "imperative/tape.h"
 
 namespace hybridnet {
@@ -12,39 +14,34 @@ namespace {
 
 const OpRef kAdd{"elemwise_add"}, kOnesLike{"ones_like"}, kZerosLike{"zeros_like"}, kCast{"Cast"}, kCopy{"_copy"};
 
-// Invokes ops at once; under create_graph they are recorded in turn.
-class ArrayEmitter final : public Emitter {
+// Knows which memory came to be during the current step.
+class StepEmitter final : public ArrayEmitter {
  public:
-  explicit ArrayEmitter(bool share_views) : share_views_(share_views) {}
-  Values emit(const Op& op, ParamsPtr params, std::span<const Value> inputs) override {
-    NDArray arrays[kMaxStackArrays];
-    std::vector<NDArray> more;
-    std::span<const NDArray> in;
-    if (inputs.size() <= kMaxStackArrays) {
-      for (size_t i = 0; i < inputs.size(); ++i) arrays[i] = to_array(inputs[i]);
-      in = {arrays, inputs.size()};
-    } else {
-      for (const Value& v : inputs) more.push_back(to_array(v));
-      in = more;
-    }
-    std::vector<NDArray> results;
-    invoke_into(op, params, in, {.out = {}, .share_views = share_views_}, &results);
-    Values values(results.size());
-    for (size_t i = 0; i < results.size(); ++i) {
-      if (!results[i]) continue;
-      values[i] = to_value(results[i]);
-      const Chunk* chunk = results[i].impl()->chunk.get();
-      if (std::none_of(in.begin(), in.end(), [&](const NDArray& a) { return a.impl()->chunk.get() == chunk; }))
-        fresh.push_back(chunk);
-    }
-    return values;
-  }
-  std::vector<const Chunk*> fresh;  // memory that came to be during the current step
+  using ArrayEmitter::ArrayEmitter;
+  std::vector<const Chunk*> fresh;
 
-  TensorSpec spec(const Value& v) const override { return to_array(v).spec(); }
+  Values emit(const Op& op, ParamsPtr params, std::span<const Value> inputs) override {
+    if (row_sparse_shape_ != nullptr) {
+      std::vector<NDArray> in;
+      for (const Value& v : inputs) in.push_back(to_array(v));
+      const NDArray rows = row_sparse_result(op, params, in);
+      if (rows && rows.shape() == *row_sparse_shape_) {
+        fresh.push_back(rows.impl()->chunk.get());
+        return {to_value(rows)};
+      }
+    }
+    return ArrayEmitter::emit(op, std::move(params), inputs);
+  }
+  // Gradients of this shape may be row_sparse, because they go straight into a row_sparse buffer. Null: none may.
+  void allow_row_sparse(const Shape* shape) { row_sparse_shape_ = shape; }
 
  private:
-  bool share_views_;
+  void made(std::span<const NDArray> in, const NDArray& result) override {
+    const Chunk* chunk = result.impl()->chunk.get();
+    if (std::none_of(in.begin(), in.end(), [&](const NDArray& a) { return a.impl()->chunk.get() == chunk; }))
+      fresh.push_back(chunk);
+  }
+  const Shape* row_sparse_shape_ = nullptr;
 };
 
 // A gradient on its way to a producer. `owned`: nobody else sees its memory, so further terms are added in place and a
@@ -129,7 +126,8 @@ class Backward {
     }
     NDArray g = head_grad;
     if (!g) {
-      g = invoke_one(kOnesLike.op(), kOnesLike.op().default_params, {&head, 1});
+      const NDArray values = to_dense(head);
+      g = invoke_one(kOnesLike.op(), kOnesLike.op().default_params, {&values, 1});
     } else if (!(g.spec().shape == head.shape())) {
       throw ShapeError({.input = "head gradient", .expected = "shape " + head.shape().str(), .given = g.shape().str()});
     }
@@ -183,6 +181,7 @@ class Backward {
   // The buffer takes over the new gradient's memory when nobody else can see either and no task is pending on the
   // buffer (queued tasks find memory through the array); else it is copied.
   void write(Slot& slot, const NDArray& grad) {
+    if (grad.is_sparse()) return slot.owned ? move_into_sparse(grad, slot.array) : assign_sparse(grad, slot.array);
     const ArrayImpl& from = *slot.array.impl();
     ArrayImpl& to = *grad.impl();
     if (from.chunk.get() == to.chunk.get() && from.offset == to.offset && from.spec == to.spec)
@@ -212,7 +211,12 @@ class Backward {
     std::sort(order_.begin(), order_.end(), [](TapeNode* a, TapeNode* b) { return a->sequence > b->sequence; });
   }
 
-  void add(TapeMark* mark, const NDArray& g, bool owned) {
+  void add(TapeMark* mark, NDArray g, bool owned) {
+    // Only gradients on their way into a sparse buffer stay sparse.
+    if (g.is_sparse() && (mark->node || !mark->grad || !mark->grad.is_sparse())) {
+      g = to_dense(g);
+      owned = true;
+    }
     Slot* slot;
     if (mark->node) {
       std::vector<Slot>& slots = pending_[mark->node.get()];
@@ -232,7 +236,7 @@ class Backward {
     }
     const NDArray terms[] = {slot->array, g};
     const Op& op = kAdd.op();
-    if (slot->owned && !create_) {
+    if (slot->owned && !create_ && !any_sparse(terms)) {
       invoke(op, op.default_params, terms, {&slot->array, 1});
     } else {
       slot->array = invoke_one(op, op.default_params, terms);
@@ -276,7 +280,9 @@ class Backward {
   void run_rule(TapeNode* node, std::vector<Slot>& out_grads) {
     TapeContext context(*node, out_grads, create_);
     emitter_.fresh.clear();
+    emitter_.allow_row_sparse(create_ ? nullptr : shape_of_row_sparse_leaf(*node));
     Values values = node->op->gradient(node->params->data(), context);
+    emitter_.allow_row_sparse(nullptr);
     std::vector<NDArray> grads(values.size());
     for (size_t i = 0; i < values.size(); ++i) grads[i] = to_array(values[i]);
     values.clear();
@@ -286,6 +292,13 @@ class Backward {
     deliver_all(node, grads, [&](const Chunk* c) {
       return std::find(emitter_.fresh.begin(), emitter_.fresh.end(), c) != emitter_.fresh.end();
     });
+  }
+
+  static const Shape* shape_of_row_sparse_leaf(const TapeNode& node) {
+    for (const TapeNode::Input& in : node.inputs)
+      if (in.mark && !in.mark->node && in.mark->grad && in.mark->grad.storage_type() == StorageType::kRowSparse)
+        return &in.mark->grad.shape();
+    return nullptr;
   }
 
   void run_function(TapeNode* node, std::vector<Slot>& out_grads) {
@@ -308,7 +321,7 @@ class Backward {
     for (size_t i = 0; i < buffers.size(); ++i) {
       TapeMark* mark = node.inputs[i].mark.get();
       if (mark && !mark->node && mark->req == GradReq::kWrite && !leaves_.contains(mark) && !twice.contains(mark))
-        buffers[i] = mark->grad;
+        if (mark->grad && !mark->grad.is_sparse()) buffers[i] = mark->grad;
     }
     return buffers;
   }
@@ -340,7 +353,7 @@ class Backward {
   }
 
   bool retain_, create_;
-  ArrayEmitter emitter_;
+  StepEmitter emitter_;
   std::vector<TapeNode*> roots_, order_;
   std::vector<Ref<TapeNode>> keep_alive_;
   std::unordered_map<TapeNode*, std::vector<Slot>> pending_;

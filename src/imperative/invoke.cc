@@ -8,14 +8,16 @@
 #include "engine/profile.h"
 #include "engine/run_ahead.h"
 #include "hybridnet/custom.h"
+#include "imperative/array_emitter.h"
 #include "imperative/kernel_cache.h"
+#include "imperative/sparse_operators.h"
 #include "imperative/tape.h"
 #include "op/specs_text.h"
 
 namespace hybridnet {
 namespace {
 
-const OpRef kCustom{"Custom"};
+const OpRef kCustom{"Custom"}, kCopy{"_copy"}, kCast{"Cast"};
 
 // An array of N on the stack, on the heap only beyond.
 template <typename T, int N>
@@ -177,8 +179,10 @@ struct VarLists {
   Engine::Access access() { return {{reads.begin(), num_reads}, {writes.begin(), num_writes}}; }
 };
 
-void execute(const Op& op, const ParamsPtr& params, Kernel* kernel, Ref<Kernel>& owner, std::span<const NDArray> in,
-             std::span<const NDArray> out, std::span<const NDArray> ordered_out, int64_t cost, RngKey rng) {
+// Inlined: it is the last part of every operator call, with one caller.
+[[gnu::always_inline]] inline void execute(const Op& op, const ParamsPtr& params, Kernel* kernel, Ref<Kernel>& owner,
+                                           std::span<const NDArray> in, std::span<const NDArray> out,
+                                           std::span<const NDArray> ordered_out, int64_t cost, RngKey rng) {
   const bool train = autograd_state().training;
   VarLists ordered(in, ordered_out);
   Engine::Options options;
@@ -267,6 +271,39 @@ void copy_to_out(std::span<const NDArray> out, std::vector<NDArray>* results) {
   }
 }
 
+void require_specs(const Op& op, std::span<const NDArray> out, const std::vector<NDArray>& results) {
+  for (size_t i = 0; i < out.size(); ++i) {
+    const TensorSpec& spec = results[i].spec();
+    if (!(out[i].spec() == spec))
+      throw ShapeError({.op = op.name, .input = "out", .expected = spec.str(), .given = out[i].spec().str()});
+  }
+}
+
+// A result that shows the memory of an input, through views, is copied.
+NDArray unshared(NDArray result, std::span<const NDArray> inputs) {
+  const bool shares =
+      std::any_of(inputs.begin(), inputs.end(), [&](const NDArray& in) { return in.shares_memory(result); });
+  return shares ? invoke_one(kCopy.op(), kCopy.op().default_params, {&result, 1}) : result;
+}
+
+// NumPy's casting "same_kind": whole numbers into floats, but not back.
+bool is_same_kind(DType from, DType to) {
+  if (from == to || from == DType::kBool || is_floating(to)) return true;
+  return !is_floating(from) && to != DType::kBool;
+}
+
+// What a composed operator gave, into the caller's array, recorded like the rest.
+void write_into(const Op& op, NDArray* result, const NDArray& out) {
+  if (!(result->shape() == out.shape()) || !is_same_kind(result->dtype(), out.dtype()))
+    throw ShapeError({.op = op.name, .input = "out", .expected = result->spec().str(), .given = out.spec().str()});
+  const bool same = result->dtype() == out.dtype();
+  const Op& copy = same ? kCopy.op() : kCast.op();
+  const ParamsPtr params =
+      same ? copy.default_params : copy.schema->parse({{"dtype", AttrValue(dtype_name(out.dtype()))}}, copy.name);
+  invoke(copy, params, {result, 1}, {&out, 1});
+  *result = out;
+}
+
 // Returns whether the operator has recorded itself on the tape.
 bool invoke_dynamic(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs,
                     std::span<const NDArray> out, std::vector<NDArray>* results) {
@@ -276,11 +313,7 @@ bool invoke_dynamic(const Op& op, const ParamsPtr& params, std::span<const NDArr
   } else {
     run_dynamic(op, params, inputs, results);
   }
-  for (size_t i = 0; i < out.size(); ++i) {
-    const TensorSpec& spec = (*results)[i].spec();
-    if (!(out[i].spec() == spec))
-      throw ShapeError({.op = op.name, .input = "out", .expected = spec.str(), .given = out[i].spec().str()});
-  }
+  require_specs(op, out, *results);
   copy_to_out(out, results);
   return custom;
 }
@@ -316,6 +349,28 @@ bool place_results(const Op& op, const void* params, std::span<const NDArray> in
   return copy_out;
 }
 
+// Runs what the operator stands for; each part records itself.
+void invoke_composed(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs,
+                     const InvokeOptions& options, std::vector<NDArray>* results) {
+  Scratch<DType, kMaxStackArrays> dtypes(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) dtypes[i] = inputs[i].dtype();
+  if (const Op* same = op.same_op(params->data(), dtypes.span()))
+    return invoke_into(*same, params, inputs, options, results);
+  Values values;
+  values.reserve(inputs.size());
+  for (const NDArray& input : inputs) values.push_back(to_value(input));
+  ArrayEmitter emitter(true);
+  const Emitter::Scope scope(emitter);
+  try {
+    const Values made = op.compose(params->data(), values);
+    for (size_t i = 0; i < made.size(); ++i) (*results)[i] = unshared(to_array(made[i]), inputs);
+  } catch (Error& error) {
+    add_call_context(error, op);
+    throw;
+  }
+  for (size_t i = 0; i < options.out.size(); ++i) write_into(op, &(*results)[i], options.out[i]);
+}
+
 bool wants_record(const Op& op, std::span<const NDArray> inputs) {
   return autograd_state().recording && op.differentiable() && !op.stops_gradient &&
          std::any_of(inputs.begin(), inputs.end(), [](const NDArray& a) { return needs_gradient(a); });
@@ -334,6 +389,8 @@ void note_overwrite(const NDArray& a) {
 
 void invoke_into(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, const InvokeOptions& options,
                  std::vector<NDArray>* results) {
+  if (any_sparse(inputs) || any_sparse(options.out)) [[unlikely]]
+    return invoke_sparse(op, params, inputs, options.out, results);
   const void* p = params->data();
   if (const int expected = op.variadic ? static_cast<int>(inputs.size()) : op.num_inputs(p);
       static_cast<size_t>(expected) != inputs.size()) {
@@ -344,6 +401,7 @@ void invoke_into(const Op& op, const ParamsPtr& params, std::span<const NDArray>
   const size_t num_outputs = static_cast<size_t>(outputs);
   if (options.out.size() > num_outputs) wrong_out_count(op, options.out.size(), num_outputs);
   results->resize(num_outputs);
+  if (op.composed()) return invoke_composed(op, params, inputs, options, results);
   const bool recorded = wants_record(op, inputs);
   if (op.data_dependent_shape || op.opaque) {
     const bool recorded_itself = invoke_dynamic(op, params, inputs, options.out, results);

@@ -74,7 +74,8 @@ KernelCache& cache() {
 
 Kernel* find_kernel(const Op& op, const ParamsPtr& params, std::span<const TensorSpec> in,
                     std::span<const TensorSpec> out, Device device, bool train, Ref<Kernel>* owner) {
-  if (op.stateless && device.type != DeviceType::kGPU && !computes_nothing(op, out)) {
+  if (op.stateless && device.type != DeviceType::kGPU &&
+      (out.empty() || out[0].shape.size() != 0 || !computes_nothing(op, in, out))) {
     const DType dtype = !in.empty() ? in[0].dtype : out.empty() ? DType::kFloat32 : out[0].dtype;
     if (op.dtypes.has(dtype)) return op.stateless.get();
   }

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "hybridnet/threads.h"
+#include "kernels/convert.h"
 
 namespace hybridnet::kernels {
 namespace {
@@ -64,6 +65,20 @@ bool same_every_row(const BroadcastLayout& layout, int operand) {
   return true;
 }
 
+// out[i] = f(in...) != 0, tile by tile.
+void apply_predicate(const SpanLoops& loops, DType dtype, const void* const* in, bool* out, int64_t n, Repeat repeat) {
+  alignas(64) char tile[kTileBytes];
+  const int64_t size = dtype_size(dtype), step = kTileBytes / size;
+  const ConvertFn to_bool = convert_fn(dtype, DType::kBool);
+  for (int64_t i = 0; i < n; i += step) {
+    const int64_t count = std::min(step, n - i);
+    const void* part[2] = {repeat == Repeat::kFirst ? in[0] : at(in[0], i, size),
+                           repeat == Repeat::kSecond ? in[1] : at(in[1], i, size)};
+    apply(loops, dtype, part, tile, count, nullptr, repeat);
+    to_bool(tile, out + i, count);
+  }
+}
+
 struct BinaryCall {
   const SpanLoops& loops;
   DType dtype;
@@ -71,6 +86,12 @@ struct BinaryCall {
   const BroadcastLayout& layout;
   const void* in[2];
   void* out;
+  bool predicate = false;  // out is of bool
+
+  void write(const void* const* part, int64_t begin, int64_t n, Repeat repeat = Repeat::kNone) const {
+    if (predicate) return apply_predicate(loops, dtype, part, static_cast<bool*>(out) + begin, n, repeat);
+    apply(loops, dtype, part, static_cast<char*>(out) + begin * size, n, nullptr, repeat);
+  }
 
   void long_rows(int64_t begin, int64_t end) const {
     const int64_t inner = layout.inner();
@@ -78,10 +99,9 @@ struct BinaryCall {
                           : layout.inner_stride(1) == 0 ? Repeat::kSecond
                                                         : Repeat::kNone;
     RowCursor cursor(layout, begin);
-    char* to = static_cast<char*>(out) + begin * inner * size;
-    for (int64_t row = begin; row < end; ++row, to += inner * size, cursor.next()) {
+    for (int64_t row = begin; row < end; ++row, cursor.next()) {
       const void* part[2] = {at(in[0], cursor.offset[0], size), at(in[1], cursor.offset[1], size)};
-      apply(loops, dtype, part, to, inner, nullptr, repeat);
+      write(part, row * inner, inner, repeat);
     }
   }
 
@@ -102,7 +122,7 @@ struct BinaryCall {
         filled[k] = same_every_row(layout, k);
         part[k] = tiles[k];
       }
-      apply(loops, dtype, part, static_cast<char*>(out) + row * inner * size, (stop - row) * inner);
+      write(part, row * inner, (stop - row) * inner);
     }
   }
 };
@@ -181,6 +201,28 @@ void apply_broadcast(const SpanLoops& loops, DType dtype, const void* a, const S
   parallel_for(layout.rows(), row_ns, [&](int64_t begin, int64_t end) {
     is_short ? call.short_rows(begin, end) : call.long_rows(begin, end);
   });
+}
+
+void apply_broadcast_predicate(const SpanLoops& loops, DType dtype, const void* a, const Shape& a_shape, const void* b,
+                               const Shape& b_shape, bool* out, const Shape& out_shape) {
+  const int64_t n = out_shape.size(), size = dtype_size(dtype);
+  if (n == 0) return;
+  const int64_t a_size = a_shape.size(), b_size = b_shape.size();
+  if ((a_size == n || a_size == 1) && (b_size == n || b_size == 1)) {
+    const Repeat repeat = b_size < n ? Repeat::kSecond : a_size < n ? Repeat::kFirst : Repeat::kNone;
+    parallel_for(n, loops.cost_ns, [&](int64_t begin, int64_t end) {
+      const void* part[2] = {repeat == Repeat::kFirst ? a : at(a, begin, size),
+                             repeat == Repeat::kSecond ? b : at(b, begin, size)};
+      apply_predicate(loops, dtype, part, out + begin, end - begin, repeat);
+    });
+    return;
+  }
+  const BroadcastLayout layout = broadcast_layout(out_shape, {&a_shape, &b_shape});
+  const BinaryCall call{loops, dtype, size, layout, {a, b}, out, true};
+  const bool is_short = layout.inner() < kShortRow;
+  parallel_for(
+      layout.rows(), (loops.cost_ns + 0.5) * static_cast<double>(layout.inner()),
+      [&](int64_t begin, int64_t end) { is_short ? call.short_rows(begin, end) : call.long_rows(begin, end); });
 }
 
 void expand_rows(const BroadcastLayout& layout, int operand, const void* in, int64_t item_size, int64_t begin,

@@ -29,6 +29,10 @@ BroadcastLayout broadcast_layout(const Shape& out, std::initializer_list<const S
 void apply_broadcast(const SpanLoops& loops, DType dtype, const void* a, const Shape& a_shape, const void* b,
                      const Shape& b_shape, void* out, const Shape& out_shape);
 
+// out = f(a, b) != 0, broadcasting.
+void apply_broadcast_predicate(const SpanLoops& loops, DType dtype, const void* a, const Shape& a_shape, const void* b,
+                               const Shape& b_shape, bool* out, const Shape& out_shape);
+
 // Copies rows [begin, end) of the layout's operand, repeated as the layout says, to contiguous `out`. item_size: bytes.
 void expand_rows(const BroadcastLayout& layout, int operand, const void* in, int64_t item_size, int64_t begin,
                  int64_t end, void* out);

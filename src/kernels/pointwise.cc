@@ -20,6 +20,7 @@ const Table& table() {
     Table t;
     fill_arithmetic(t.data());
     fill_compare(t.data());
+    fill_whole_numbers(t.data());
     fill_simple(t.data());
     fill_exponential(t.data());
     fill_trigonometric(t.data());
@@ -65,7 +66,7 @@ void apply(const SpanLoops& loops, DType dtype, const void* const* in, void* out
 
 void apply_parallel(const SpanLoops& loops, DType dtype, const void* const* in, void* out, int64_t n,
                     const double* scalars, Repeat repeat) {
-  if (n <= items_per_core(loops.cost_ns)) return apply(loops, dtype, in, out, n, scalars, repeat);
+  if (is_work_for_one_core(n, loops.cost_ns)) return apply(loops, dtype, in, out, n, scalars, repeat);
   const int64_t size = dtype_size(dtype);
   parallel_for(n, loops.cost_ns, [&](int64_t begin, int64_t end) {
     const void* part[kMaxInputs];

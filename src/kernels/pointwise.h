@@ -17,15 +17,17 @@ enum class Pointwise : int {
   kAdd, kSub, kMul, kDiv, kMod, kMaximum, kMinimum,
   // compare_loops.cc, two inputs; 1 or 0 in the dtype of the inputs
   kEqual, kNotEqual, kGreater, kGreaterEqual, kLesser, kLesserEqual, kLogicalAnd, kLogicalOr, kLogicalXor,
+  // whole_number_loops.cc: integers and bool only; one input for the complement, else two
+  kBitAnd, kBitOr, kBitXor, kBitNot, kLcm, kGcd,
   // simple_loops.cc, one input
-  kCopy, kNegative, kAbs, kSign, kSquare, kCube, kRelu, kLogicalNot, kFloor, kCeil, kTrunc, kRint, kRound, kReciprocal,
+  kCopy, kNegative, kAbs, kSign, kSquare, kCube, kRelu, kLogicalNot, kFloor, kCeil, kTrunc, kRint, kRound, kRoundEven, kReciprocal,
   kSqrt, kRsqrt, kScale /*factor*/, kClip /*low, high*/,
   // exponential_loops.cc, one input
   kExp, kExpm1, kLog, kLog2, kLog10, kLog1p, kTanh, kSigmoid, kSoftrelu,
   // trigonometric_loops.cc, one input
   kSin, kCos, kTan, kArcsin, kArccos, kArctan, kSinh, kCosh, kArcsinh, kArccosh, kArctanh,
-  // special_loops.cc: one input; power, hypot and arctan2 two. Polygamma's order is scalars[0].
-  kErf, kErfinv, kGamma, kGammaln, kPolygamma, kCbrt, kRcbrt, kPower, kHypot, kArctan2,
+  // special_loops.cc: one input; power, hypot, arctan2 and copysign two. Polygamma's order is scalars[0].
+  kErf, kErfinv, kGamma, kGammaln, kPolygamma, kCbrt, kRcbrt, kPower, kHypot, kArctan2, kCopysign,
   // activation_loops.cc, one input; scalars in parentheses
   kGelu, kLeaky /*slope*/, kElu /*slope*/, kSelu, kSoftsign, kHardSigmoid /*alpha, beta*/, kSmoothL1 /*sigma*/,
   kPrelu /*two inputs*/, kPreluSlope /*two inputs*/,

@@ -109,6 +109,14 @@ struct Trunc {
     return hn::Trunc(a);
   }
 };
+// To nearest; halves go to the even neighbour, as NumPy's around does.
+struct RoundEven {
+  static constexpr bool kVector = true;
+  template <class D, class V>
+  HWY_INLINE V operator()(D, V a) const {
+    return hn::Round(a);
+  }
+};
 // To nearest; halves go down, as MXNet's rint does.
 struct Rint {
   static constexpr bool kVector = true;
@@ -222,6 +230,7 @@ void fill_simple(SpanLoops* table) {
   add<Ceil, 1>(table, Pointwise::kCeil, 0.1, Floats());
   add<Trunc, 1>(table, Pointwise::kTrunc, 0.1, Floats());
   add<Rint, 1>(table, Pointwise::kRint, 0.1, Floats());
+  add<RoundEven, 1>(table, Pointwise::kRoundEven, 0.1, Floats());
   add<Round, 1>(table, Pointwise::kRound, 0.1, Floats());
   add<Sqrt, 1>(table, Pointwise::kSqrt, 0.4, Floats());
   add<Rsqrt, 1>(table, Pointwise::kRsqrt, 0.6, Floats());

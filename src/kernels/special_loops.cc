@@ -107,6 +107,12 @@ struct Arctan2 {
     return std::atan2(a, b);
   }
 };
+struct Copysign {
+  template <class T>
+  T operator()(T a, T b) const {
+    return std::copysign(a, b);
+  }
+};
 
 void fill_special(SpanLoops* table) {
   add<Erf, 1>(table, Pointwise::kErf, 1.0, Floats());
@@ -120,6 +126,7 @@ void fill_special(SpanLoops* table) {
   set_loops<float, PowerOfFloats, 2>(table[static_cast<int>(Pointwise::kPower)]);
   add<Hypot, 2>(table, Pointwise::kHypot, 1, Floats());
   add<Arctan2, 2>(table, Pointwise::kArctan2, 15, Floats());
+  add<Copysign, 2>(table, Pointwise::kCopysign, 0.3, Floats());
 }
 
 }  // namespace hybridnet::kernels::HWY_NAMESPACE

@@ -22,6 +22,12 @@ Chunk::~Chunk() {
 }
 
 void* Chunk::take_memory() {
+  if (deferred_bytes == kNoDenseMemory) {
+    throw UnsupportedError({.expected = "an array in dense storage",
+                            .given = "a sparse array",
+                            .because = "its values are not kept in one piece of memory",
+                            .fix = "convert it first: x.tostype('default')"});
+  }
   // Once in a chunk's life. Two readers meet here only after the task that should have written it has failed.
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
@@ -56,6 +62,34 @@ NDArray NDArray::empty(const TensorSpec& spec, Device device) {
     storage(device);  // throws where there is none
   }
   impl->chunk->block.device = device;  // all CPU devices share one storage
+  return NDArray(std::move(impl));
+}
+
+const char* storage_type_name(StorageType type) {
+  switch (type) {
+    case StorageType::kRowSparse:
+      return "row_sparse";
+    case StorageType::kCsr:
+      return "csr";
+    default:
+      return "default";
+  }
+}
+
+StorageType storage_type_from_name(std::string_view name) {
+  for (const StorageType type : {StorageType::kDefault, StorageType::kRowSparse, StorageType::kCsr})
+    if (name == storage_type_name(type)) return type;
+  throw ValueError(
+      {.input = "stype", .expected = "'default', 'row_sparse' or 'csr'", .given = "'" + std::string(name) + "'"});
+}
+
+NDArray NDArray::sparse(const TensorSpec& spec, Ref<Object> storage, Device device) {
+  Ref<ArrayImpl> impl = make_ref<ArrayImpl>();
+  impl->spec = spec;
+  impl->chunk = make_ref<Chunk>();
+  impl->chunk->deferred_bytes = Chunk::kNoDenseMemory;
+  impl->chunk->block.device = device;
+  impl->sparse = std::move(storage);
   return NDArray(std::move(impl));
 }
 
@@ -126,6 +160,12 @@ NDArray NDArray::from_memory(void* data, const TensorSpec& spec, std::function<v
 namespace {
 
 NDArray view_of(const NDArray& a, const Shape& shape, int64_t offset) {
+  if (a.is_sparse()) {
+    throw UnsupportedError({.expected = "an array in dense storage",
+                            .given = std::string("an array in storage '") + storage_type_name(a.storage_type()) + "'",
+                            .because = "parts of sparse arrays are no views",
+                            .fix = "convert it first: x.tostype('default')"});
+  }
   Ref<ArrayImpl> impl = make_ref<ArrayImpl>();
   impl->spec.shape = shape;
   impl->spec.dtype = a.dtype();
@@ -185,7 +225,9 @@ NDArray NDArray::at(int64_t index) const {
   return view_of(*this, s, index * row_bytes(*this));
 }
 
-NDArray NDArray::detached() const { return view_of(*this, shape(), 0); }
+NDArray NDArray::detached() const {
+  return is_sparse() ? sparse(spec(), impl_->sparse, device()) : view_of(*this, shape(), 0);
+}
 
 void NDArray::wait_to_read() const {
   if (!var().readable()) engine().wait_to_read(var());

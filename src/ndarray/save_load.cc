@@ -101,117 +101,82 @@ void read_device(Reader& r) {  // where the array lived when it was saved: of no
   r.number<int32_t>("a device");
 }
 
-template <typename F>
-void for_each_index(Reader& r, const NDArray& indices, int64_t bound, F&& f) {
+void check_indices(Reader& r, const NDArray& indices, int64_t bound) {
   const auto* values = static_cast<const int64_t*>(indices.data());
   for (int64_t i = 0; i < indices.size(); ++i) {
     if (values[i] < 0 || values[i] >= bound)
       r.fail("an index of a sparse array is out of bounds", "0 to " + std::to_string(bound - 1),
              std::to_string(values[i]));
-    f(i, values[i]);
   }
 }
 
-NDArray zeros_checked(Reader& r, const TensorSpec& spec) {
-  // A sparse array may claim a dense size far beyond the file's: bounded so that a small file cannot take all memory.
-  constexpr int64_t kDenseLimit = int64_t{1} << 36;
-  int64_t bytes;
-  if (__builtin_mul_overflow(spec.shape.size(), dtype_size(spec.dtype), &bytes) || bytes > kDenseLimit)
-    r.fail("the dense form of a sparse array is too large", "at most 64 GiB", spec.str());
-  NDArray dense = NDArray::empty(spec);
-  if (bytes > 0) std::memset(dense.data(), 0, static_cast<size_t>(bytes));
-  return dense;
-}
-
-NDArray dense_from_row_sparse(Reader& r, const SparseParts& parts, const Shape& shape) {
-  const NDArray& indices = parts.aux[0];
-  if (shape.ndim() < 1 || indices.dtype() != DType::kInt64 || parts.data.ndim() != shape.ndim() ||
-      parts.data.shape()[0] != indices.size() ||
+void check_row_sparse(Reader& r, const SparseStorage& parts, const Shape& shape) {
+  if (shape.ndim() < 1 || parts.indices.dtype() != DType::kInt64 || parts.data.ndim() != shape.ndim() ||
+      parts.data.shape()[0] != parts.indices.size() ||
       parts.data.shape().size(1, shape.ndim()) != shape.size(1, shape.ndim())) {
     r.fail("the parts of a row_sparse array do not fit together", "data (n, ...), int64 indices (n,)",
-           parts.data.spec().str() + ", " + indices.spec().str());
+           parts.data.spec().str() + ", " + parts.indices.spec().str());
   }
-  NDArray dense = zeros_checked(r, {shape, parts.data.dtype()});
-  const int64_t row = shape.size(1, shape.ndim()) * dtype_size(parts.data.dtype());
-  for_each_index(r, indices, shape[0], [&](int64_t i, int64_t target) {
-    std::memcpy(static_cast<char*>(dense.data()) + target * row, static_cast<char*>(parts.data.data()) + i * row,
-                static_cast<size_t>(row));
-  });
-  return dense;
+  check_indices(r, parts.indices, shape[0]);
 }
 
-NDArray dense_from_csr(Reader& r, const SparseParts& parts, const Shape& shape) {
-  const NDArray& indptr = parts.aux[0];
-  const NDArray& indices = parts.aux[1];
+void check_csr(Reader& r, const SparseStorage& parts, const Shape& shape) {
+  const NDArray &indptr = parts.indptr, &indices = parts.indices;
   if (shape.ndim() != 2 || indptr.dtype() != DType::kInt64 || indices.dtype() != DType::kInt64 ||
       indptr.size() - 1 != shape[0] || parts.data.size() != indices.size()) {
     r.fail("the parts of a csr array do not fit together", "indptr (rows + 1,), indices and data of one length",
            indptr.spec().str() + ", " + indices.spec().str() + ", " + parts.data.spec().str());
   }
-  NDArray dense = zeros_checked(r, {shape, parts.data.dtype()});
-  const int64_t item = dtype_size(parts.data.dtype());
   const auto* starts = static_cast<const int64_t*>(indptr.data());
   if (starts[0] != 0) r.fail("indptr of a csr array does not begin with 0", "0", std::to_string(starts[0]));
   for (int64_t row = 0; row < shape[0]; ++row)
     if (starts[row] < 0 || starts[row] > starts[row + 1] || starts[row + 1] > indices.size())
       r.fail("indptr of a csr array is not ascending within its data", "", std::to_string(starts[row + 1]));
-  int64_t row = 0;
-  for_each_index(r, indices, shape[1], [&](int64_t i, int64_t column) {
-    while (row < shape[0] && i >= starts[row + 1]) ++row;
-    if (row >= shape[0]) return;
-    std::memcpy(static_cast<char*>(dense.data()) + (row * shape[1] + column) * item,
-                static_cast<char*>(parts.data.data()) + i * item, static_cast<size_t>(item));
-  });
-  return dense;
+  check_indices(r, indices, shape[1]);
 }
 
-struct Record {
-  NDArray array;
-  std::unique_ptr<SparseParts> sparse;
-};
-
-Record read_sparse(Reader& r, int32_t storage_type) {
-  auto parts = std::make_unique<SparseParts>();
-  const int num_aux = storage_type;  // row_sparse has one index array, csr two
-  parts->storage_type = storage_type == 1 ? "row_sparse" : "csr";
+NDArray read_sparse(Reader& r, StorageType type) {
   const Shape storage_shape = read_shape(r);
   const Shape shape = read_shape(r);
   read_device(r);
   const DType dtype = read_dtype(r);
-  std::vector<TensorSpec> aux(static_cast<size_t>(num_aux));
+  std::vector<TensorSpec> aux(type == StorageType::kCsr ? 2 : 1);  // csr: indptr, indices; row_sparse: indices
   for (TensorSpec& s : aux) {
     s.dtype = read_dtype(r);
     s.shape = read_shape(r);
   }
-  parts->data = read_data(r, {storage_shape, dtype});
-  for (const TensorSpec& s : aux) parts->aux.push_back(read_data(r, s));
-  Record record;
-  record.array = storage_type == 1 ? dense_from_row_sparse(r, *parts, shape) : dense_from_csr(r, *parts, shape);
-  record.sparse = std::move(parts);
-  return record;
+  const NDArray data = read_data(r, {storage_shape, dtype});
+  std::vector<NDArray> index;
+  for (const TensorSpec& s : aux) index.push_back(read_data(r, s));
+  Ref<SparseStorage> parts = make_ref<SparseStorage>(type, data, index.back());
+  if (type == StorageType::kCsr) {
+    parts->indptr = index.front();
+    check_csr(r, *parts, shape);
+  } else {
+    check_row_sparse(r, *parts, shape);
+  }
+  return NDArray::sparse({shape, dtype}, Ref<Object>(parts.get()));
 }
 
-Record read_record(Reader& r) {
-  Record record;
+// A null handle for a record without value.
+NDArray read_record(Reader& r) {
   const uint32_t magic = r.number<uint32_t>("an array's magic number");
   if (magic == kV2 || magic == kV3) {
     const int32_t storage_type = r.number<int32_t>("a storage type");
     if (storage_type < 0 || storage_type > 2)
       r.fail("unknown storage type", "0 (dense), 1 (row_sparse) or 2 (csr)", std::to_string(storage_type));
-    if (storage_type != 0) return read_sparse(r, storage_type);
+    if (storage_type != 0) return read_sparse(r, static_cast<StorageType>(storage_type));
     const Shape shape = read_shape(r);
-    if (magic == kV2 && shape.ndim() == 0) return record;  // an array without value
+    if (magic == kV2 && shape.ndim() == 0) return {};  // an array without value
     read_device(r);
     const DType dtype = read_dtype(r);
-    record.array = read_data(r, {shape, dtype});
-    return record;
+    return read_data(r, {shape, dtype});
   }
   const Shape shape = magic == kV1 ? read_shape(r) : read_dims<uint32_t>(r, magic);
-  if (shape.ndim() == 0) return record;
+  if (shape.ndim() == 0) return {};
   read_device(r);
   const DType dtype = read_dtype(r);
-  record.array = read_data(r, {shape, dtype});
-  return record;
+  return read_data(r, {shape, dtype});
 }
 
 LoadedArrays read_all(Reader& r) {
@@ -222,9 +187,7 @@ LoadedArrays read_all(Reader& r) {
   const uint64_t count = r.number<uint64_t>("the number of arrays");
   if (count > r.remaining() / 8) r.fail("more arrays than the file can hold", "", std::to_string(count));
   for (uint64_t i = 0; i < count; ++i) {
-    Record record = read_record(r);
-    loaded.arrays.push_back(std::move(record.array));
-    loaded.sparse.push_back(std::move(record.sparse));
+    loaded.arrays.push_back(read_record(r));
   }
   const uint64_t names = r.number<uint64_t>("the number of names");
   if (names != 0 && names != count)
@@ -269,21 +232,62 @@ class Writer {
   bool ok_ = true;
 };
 
+void write_shape(Writer& w, const Shape& shape) {
+  w.number<int32_t>(shape.ndim());
+  for (int64_t d : shape) w.number<int64_t>(d);
+}
+
+void write_device(Writer& w) {  // cpu(0): readers without the original device would have to guess otherwise
+  w.number<int32_t>(1);
+  w.number<int32_t>(0);
+}
+
+void write_dtype(Writer& w, DType dtype) { w.number<int32_t>(static_cast<int32_t>(dtype)); }
+
+void write_values(Writer& w, const NDArray& a) { w.write(a.data(), static_cast<size_t>(a.bytes())); }
+
+// MXNet reads sparse records of V2 only.
+void write_sparse(Writer& w, const NDArray& a) {
+  const SparseStorage& parts = sparse_storage(a);
+  std::vector<NDArray> aux;
+  if (parts.type == StorageType::kCsr) aux.push_back(parts.indptr);
+  aux.push_back(parts.indices);
+  parts.data.wait_to_read();
+  w.number<uint32_t>(kV2);
+  w.number<int32_t>(static_cast<int32_t>(parts.type));
+  write_shape(w, parts.data.shape());
+  write_shape(w, a.shape());
+  write_device(w);
+  write_dtype(w, a.dtype());
+  for (const NDArray& index : aux) {
+    index.wait_to_read();
+    write_dtype(w, index.dtype());
+    write_shape(w, index.shape());
+  }
+  write_values(w, parts.data);
+  for (const NDArray& index : aux) write_values(w, index);
+}
+
+void write_dense(Writer& w, const NDArray& a, bool numpy_shape) {
+  a.wait_to_read();
+  const bool needs_v3 = a.ndim() == 0 || a.size() == 0;  // V2 would read a scalar as "no value"
+  w.number<uint32_t>(numpy_shape || needs_v3 ? kV3 : kV2);
+  w.number<int32_t>(static_cast<int32_t>(StorageType::kDefault));
+  write_shape(w, a.shape());
+  write_device(w);
+  write_dtype(w, a.dtype());
+  write_values(w, a);
+}
+
 void write_all(Writer& w, const std::vector<NDArray>& arrays, const std::vector<std::string>& names, bool numpy_shape) {
   w.number<uint64_t>(kListMagic);
   w.number<uint64_t>(0);
   w.number<uint64_t>(arrays.size());
   for (const NDArray& a : arrays) {
-    a.wait_to_read();
-    const bool needs_v3 = a.ndim() == 0 || a.size() == 0;  // V2 would read a scalar as "no value"
-    w.number<uint32_t>(numpy_shape || needs_v3 ? kV3 : kV2);
-    w.number<int32_t>(0);
-    w.number<int32_t>(a.ndim());
-    for (int64_t d : a.shape()) w.number<int64_t>(d);
-    w.number<int32_t>(1);  // cpu(0): readers without the original device would have to guess otherwise
-    w.number<int32_t>(0);
-    w.number<int32_t>(static_cast<int32_t>(a.dtype()));
-    w.write(a.data(), static_cast<size_t>(a.bytes()));
+    if (a.is_sparse())
+      write_sparse(w, a);
+    else
+      write_dense(w, a, numpy_shape);
   }
   w.number<uint64_t>(names.size());
   for (const std::string& name : names) {

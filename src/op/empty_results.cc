@@ -17,9 +17,10 @@ bool is_empty(const TensorSpec& spec) {
 
 }  // namespace
 
-bool computes_nothing(const Op& op, std::span<const TensorSpec> out) {
-  return !out.empty() && is_empty(out[0]) && op.total && !op.opaque && op.subgraph_names.empty() &&
-         std::all_of(out.begin() + 1, out.end(), is_empty);
+bool computes_nothing(const Op& op, std::span<const TensorSpec> in, std::span<const TensorSpec> out) {
+  if (out.empty() || !std::all_of(out.begin(), out.end(), is_empty)) return false;
+  if (op.opaque || !op.subgraph_names.empty()) return false;
+  return op.total || (!in.empty() && std::all_of(in.begin(), in.end(), is_empty));
 }
 
 Ref<Kernel> make_empty_kernel() { return Ref<Kernel>(new EmptyKernel); }

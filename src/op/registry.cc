@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <atomic>
+#include <typeinfo>
 
 #include "base/checked_size.h"
 #include "base/edit_distance.h"
 #include "hybridnet/op.h"
+#include "op/composed.h"
 #include "op/empty_results.h"
 #include "op/through_float.h"
 
@@ -23,10 +25,9 @@ std::string lower(std::string_view s) {
 // Rules, costs and kernels multiply sizes: what passes here is at most kMaxElements, so that no product overflows.
 template <typename Name>
 void require_possible_size(const Shape& shape, Name name) {
-  int64_t product = 1;
-  for (int64_t size : shape)
-    if (size > 0 && (__builtin_mul_overflow(product, size, &product) || product > kMaxElements))
-      throw ShapeError({.input = name(), .expected = "at most 2**56 elements", .given = "shape " + shape.str()});
+  if (shape.is_possible()) [[likely]]
+    return;
+  throw ShapeError({.input = name(), .expected = "at most 2**56 elements", .given = "shape " + shape.str()});
 }
 
 [[noreturn]] void incomplete(const Op& op, const char* lacks) {
@@ -43,7 +44,9 @@ bool is_np_shape() { return t_np_shape; }
 bool set_np_shape(bool on) { return std::exchange(t_np_shape, on); }
 
 Emitter& Emitter::current() {
-  if (!t_emitter) throw Error(ErrorKind::kError, {.message = "a gradient rule ran outside an Emitter::Scope"});
+  if (!t_emitter)
+    throw Error(ErrorKind::kError,
+                {.message = "a rule for a gradient or a composed operator ran outside an Emitter::Scope"});
   return *t_emitter;
 }
 Emitter::Scope::Scope(Emitter& e) : before_(std::exchange(t_emitter, &e)) {}
@@ -63,7 +66,7 @@ std::string Op::output_name(const void* params, int i) const {
 void Op::infer(const void* params, InferContext& c) const {
   try {
     for (int i = 0; i < c.num_in(); ++i) require_possible_size(c.in_shape(i), [&] { return c.input_name(i); });
-    infer_(params, c);
+    composed() ? infer_composed(*this, params, c) : infer_(params, c);
     for (int i = 0; i < c.num_out(); ++i) require_possible_size(c.out_shape(i), [&] { return c.output_name(i); });
   } catch (Error& error) {
     ErrorFields outer;
@@ -98,7 +101,7 @@ Ref<Kernel> Op::link(const LinkContext& c) const {
     e.fix = "cast it first with .astype(...)";
     throw DTypeError(std::move(e));
   }
-  if (computes_nothing(*this, c.out)) return make_empty_kernel();
+  if (computes_nothing(*this, c.in, c.out)) return make_empty_kernel();
   auto has_halves = [](std::span<const TensorSpec> specs) {
     return std::any_of(specs.begin(), specs.end(), [](const TensorSpec& s) { return is_half(s.dtype); });
   };
@@ -174,9 +177,13 @@ const Op& OpRegistry::at(std::string_view name) const {
 void OpRegistry::seal() {
   for (const auto& op : ops_) {
     if (op->doc.empty()) incomplete(*op, "a doc");
-    if (!op->infer_) incomplete(*op, "inference (infer)");
-    if (!op->link_ && !op->run_dynamic) incomplete(*op, "a kernel (cpu or link)");
-    if (!op->gradient_declared_) incomplete(*op, "a gradient (or kNotDifferentiable)");
+    if (!op->composed()) {
+      if (!op->infer_) incomplete(*op, "inference (infer)");
+      if (!op->link_ && !op->run_dynamic) incomplete(*op, "a kernel (cpu or link)");
+      if (!op->gradient_declared_) incomplete(*op, "a gradient (or kNotDifferentiable)");
+    } else if (op->infer_ || op->link_ || op->run_dynamic || op->gradient_declared_ || op->has_writebacks()) {
+      incomplete(*op, "unity: a composed operator has no inference, kernel, gradient or state of its own");
+    }
     if (op->samples.empty() && op->subgraph_names.empty()) incomplete(*op, "a sample");
     bool required = false;
     for (const FieldInfo& f : op->schema->fields()) required |= f.required;
@@ -190,6 +197,13 @@ void OpRegistry::seal() {
     for (const std::string& alias : op->aliases)
       if (!by_name_.emplace(alias, op.get()).second && by_name_[alias] != op.get())
         incomplete(*op, ("an alias of its own: '" + alias + "' is taken").c_str());
+  for (const auto& op : ops_) {
+    if (op->same_name_.empty()) continue;
+    op->same_ = find(op->same_name_);
+    if (!op->composed() || op->same_ == nullptr || op->same_->composed() ||
+        typeid(*op->schema) != typeid(*op->same_->schema))
+      incomplete(*op, ("an operator '" + op->same_name_ + "' with its parameters (same_as)").c_str());
+  }
   sealed_ = true;
 }
 

@@ -8,8 +8,8 @@ const OpRef kBroadcastAdd{"broadcast_add"}, kBroadcastSub{"broadcast_sub"}, kBro
     kDiv{"elemwise_div"}, kNegative{"negative"}, kPlusScalar{"_plus_scalar"}, kMinusScalar{"_minus_scalar"},
     kMulScalar{"_mul_scalar"}, kDivScalar{"_div_scalar"}, kRMinusScalar{"_rminus_scalar"}, kRDivScalar{"_rdiv_scalar"},
     kAddN{"add_n"}, kGreaterScalar{"_greater_scalar"}, kLesserScalar{"_lesser_scalar"}, kWhere{"where"},
-    kZerosLike{"zeros_like"}, kOnesLike{"ones_like"}, kZeros{"_zeros"}, kFull{"_full"}, kCast{"Cast"},
-    kBlockGrad{"BlockGrad"}, kReshape{"Reshape"}, kExpandDims{"expand_dims"}, kTranspose{"transpose"},
+    kZerosLike{"zeros_like"}, kOnesLike{"ones_like"}, kZeros{"_zeros"}, kEmptyZeros{"_npi_zeros"}, kFull{"_full"},
+    kCast{"Cast"}, kBlockGrad{"BlockGrad"}, kReshape{"Reshape"}, kExpandDims{"expand_dims"}, kTranspose{"transpose"},
     kBroadcastTo{"broadcast_to"}, kSum{"sum"}, kDot{"dot"}, kBatchDot{"batch_dot"}, kSliceAxis{"slice_axis"},
     kConcat{"Concat"}, kCopy{"_copy"};
 
@@ -91,7 +91,8 @@ Value where(const Value& condition, const Value& x, const Value& y) { return cal
 Value zeros_like(const Value& a) { return call(kZerosLike, {a}); }
 Value ones_like(const Value& a) { return call(kOnesLike, {a}); }
 Value zeros(const Shape& shape, DType dtype) {
-  return call(kZeros, std::initializer_list<Value>{}, {{"shape", AttrValue(shape)}, {"dtype", dtype_name(dtype)}});
+  const OpRef& op = shape.size() == 0 ? kEmptyZeros : kZeros;  // a size of 0 means "not known yet" to _zeros
+  return call(op, std::initializer_list<Value>{}, {{"shape", AttrValue(shape)}, {"dtype", dtype_name(dtype)}});
 }
 Value full(const Shape& shape, DType dtype, double value) {
   return call(kFull, std::initializer_list<Value>{},

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "passes/attributes.h"
+#include "passes/stand_in.h"
 
 namespace hybridnet::passes {
 namespace {
@@ -22,16 +23,17 @@ int64_t in_memory_order(int64_t axis, int ndim) {
   return axis == 0 ? 0 : axis == 1 ? ndim - 1 : axis - 1;
 }
 
-struct ReorderedParams {
-  const Op* op = nullptr;
-  ParamsPtr params;
-  std::vector<uint8_t> inputs, outputs;  // whose shapes are permuted
-  std::vector<TensorSpec> specs;         // of the outputs, in logical order
+// A use of an operator, in a graph or being linked.
+struct Use {
+  const Node& node;  // its operator and parameters
+  std::vector<TensorSpec> in;
+  std::span<const TensorSpec> out;
 };
+std::optional<AxisOrder> axis_order(const Use& use);
 
 class ReorderedKernel final : public Kernel {
  public:
-  ReorderedKernel(const ReorderedParams& p, const LinkContext& c) : params_(p.params) {
+  ReorderedKernel(const StandIn& p, const LinkContext& c) : params_(params_in_memory_order(p, c)) {
     const std::vector<TensorSpec> in = permuted(c.in, p.inputs), out = permuted(c.out, p.outputs);
     for (const TensorSpec& spec : in) shapes_.push_back(spec.shape);
     for (const TensorSpec& spec : out) shapes_.push_back(spec.shape);
@@ -65,6 +67,10 @@ class ReorderedKernel final : public Kernel {
 
  private:
   static constexpr size_t kFew = 12;
+  static ParamsPtr params_in_memory_order(const StandIn& p, const LinkContext& c) {
+    const NodePtr node = make_node(*p.op, "", p.params, {});
+    return axis_order({*node, {c.in.begin(), c.in.end()}, c.out}).value().params;
+  }
   static std::vector<TensorSpec> permuted(std::span<const TensorSpec> specs, const std::vector<uint8_t>& which) {
     std::vector<TensorSpec> result(specs.begin(), specs.end());
     for (size_t i = 0; i < result.size(); ++i) {
@@ -79,25 +85,10 @@ class ReorderedKernel final : public Kernel {
 };
 
 std::unique_ptr<Op> make_op() {
-  auto op = std::make_unique<Op>();
-  op->name = "_in_memory_order";
-  op->schema = std::make_unique<ParamSchema<ReorderedParams>>();
-  OpBuilder<ReorderedParams>(*op)
-      .doc("An operator on images whose axes are numbered in the order of channels-last memory.")
-      .variadic_input("data", "")
-      .num_outputs([](const ReorderedParams& p) { return static_cast<int>(p.specs.size()); })
-      .infer([](const ReorderedParams& p, InferContext& c) {
-        for (int i = 0; i < c.num_out(); ++i) {
-          c.set_out_shape(i, p.specs[static_cast<size_t>(i)].shape);
-          c.set_out_dtype(i, p.specs[static_cast<size_t>(i)].dtype);
-        }
-      })
-      .link([](const ReorderedParams& p, const LinkContext& c) { return Ref<Kernel>(new ReorderedKernel(p, c)); })
-      .gradient(kNotDifferentiable)
-      .internal()
-      .cost([](const ReorderedParams& p, std::span<const TensorSpec> in, std::span<const TensorSpec> out) {
-        return p.op->cost_ns(p.params->data(), in, out);
-      });
+  auto op = make_stand_in_op("_in_memory_order",
+                             "An operator on images whose axes are numbered in the order of channels-last memory.");
+  OpBuilder<StandIn>(*op).link(
+      [](const StandIn& p, const LinkContext& c) { return Ref<Kernel>(new ReorderedKernel(p, c)); });
   return op;
 }
 
@@ -113,25 +104,23 @@ std::vector<int> count_up(size_t n) {
 }
 
 // Ops with one axis parameter, all of whose inputs and outputs are images of one rank.
-std::optional<AxisOrder> along_axis(const Graph& graph, const Node& node, const char* name) {
-  const int ndim = graph.spec(node.inputs[0]).shape.ndim();
+std::optional<AxisOrder> along_axis(const Use& use, const char* name) {
+  const int ndim = use.in[0].shape.ndim();
   auto fits = [&](const TensorSpec& spec) { return is_image(spec) && spec.shape.ndim() == ndim; };
-  for (const NodeEntry& input : node.inputs) {
-    if (!fits(graph.spec(input))) return std::nullopt;
-  }
-  if (!std::all_of(node.specs.begin(), node.specs.end(), fits)) return std::nullopt;
-  const auto axis = static_cast<int64_t>(number_attribute(node, name, 0));
-  ParamsPtr params = make_params(*node.op, &node, {{name, AttrValue(in_memory_order(axis, ndim))}});
-  return AxisOrder{std::move(params), count_up(node.inputs.size()), count_up(node.specs.size()), {}};
+  if (!std::all_of(use.in.begin(), use.in.end(), fits) || !std::all_of(use.out.begin(), use.out.end(), fits))
+    return std::nullopt;
+  const auto axis = static_cast<int64_t>(number_attribute(use.node, name, 0));
+  ParamsPtr params = make_params(*use.node.op, &use.node, {{name, AttrValue(in_memory_order(axis, ndim))}});
+  return AxisOrder{std::move(params), count_up(use.in.size()), count_up(use.out.size()), {}};
 }
 
 // Elementwise with broadcasting: images of the full shape, and others that have one value per channel or image.
-std::optional<AxisOrder> broadcasting(const Graph& graph, const Node& node) {
-  if (node.specs.size() != 1 || !is_image(node.specs[0])) return std::nullopt;
-  const Shape& whole = node.specs[0].shape;
-  AxisOrder order{node.params, {}, {0}, {}};
-  for (int i = 0; i < static_cast<int>(node.inputs.size()); ++i) {
-    const Shape& shape = graph.spec(node.inputs[static_cast<size_t>(i)]).shape;
+std::optional<AxisOrder> broadcasting(const Use& use) {
+  if (use.out.size() != 1 || !is_image(use.out[0])) return std::nullopt;
+  const Shape& whole = use.out[0].shape;
+  AxisOrder order{use.node.params, {}, {0}, {}};
+  for (int i = 0; i < static_cast<int>(use.in.size()); ++i) {
+    const Shape& shape = use.in[static_cast<size_t>(i)].shape;
     if (shape == whole) {
       order.inputs.push_back(i);
     } else if (shape.ndim() == whole.ndim() && shape.size(2, shape.ndim()) == 1) {
@@ -141,7 +130,7 @@ std::optional<AxisOrder> broadcasting(const Graph& graph, const Node& node) {
     }
   }
   // Where all shapes are equal the order makes no difference.
-  if (order.inputs.empty() || order.inputs.size() == node.inputs.size()) return std::nullopt;
+  if (order.inputs.empty() || order.inputs.size() == use.in.size()) return std::nullopt;
   return order;
 }
 
@@ -162,46 +151,56 @@ std::optional<AttrValue> renamed_axes_of_space(const Node& node, int ndim) {
 }
 
 // Sums, means and extremes over all of space: what they give has no space that could have an order.
-std::optional<AxisOrder> over_space(const Graph& graph, const Node& node) {
-  const TensorSpec& in = graph.spec(node.inputs[0]);
-  if (!is_image(in) || bool_attribute(node, "exclude", false)) return std::nullopt;
-  std::optional<AttrValue> axes = renamed_axes_of_space(node, in.shape.ndim());
+std::optional<AxisOrder> over_space(const Use& use) {
+  const TensorSpec& in = use.in[0];
+  if (!is_image(in) || bool_attribute(use.node, "exclude", false)) return std::nullopt;
+  std::optional<AttrValue> axes = renamed_axes_of_space(use.node, in.shape.ndim());
   if (!axes) return std::nullopt;
-  return AxisOrder{make_params(*node.op, &node, {{"axis", std::move(*axes)}}), {0}, {}, {}};
+  return AxisOrder{make_params(*use.node.op, &use.node, {{"axis", std::move(*axes)}}), {0}, {}, {}};
 }
 
 // The way back: one value per image and channel, repeated over all of space.
-std::optional<AxisOrder> spread_over_space(const Node& node) {
-  if (!is_image(node.specs[0])) return std::nullopt;
-  const Shape& shape = node.specs[0].shape;
-  std::optional<AttrValue> axes = renamed_axes_of_space(node, shape.ndim());
+std::optional<AxisOrder> spread_over_space(const Use& use) {
+  if (!is_image(use.out[0])) return std::nullopt;
+  const Shape& shape = use.out[0].shape;
+  std::optional<AttrValue> axes = renamed_axes_of_space(use.node, shape.ndim());
   if (!axes) return std::nullopt;
   AttrValue::List sizes;
   for (const int64_t size : in_memory_order(shape)) sizes.emplace_back(size);
   return AxisOrder{
-      make_params(*node.op, &node, {{"shape", AttrValue(sizes)}, {"axis", std::move(*axes)}}), {}, {0}, {}};
+      make_params(*use.node.op, &use.node, {{"shape", AttrValue(sizes)}, {"axis", std::move(*axes)}}), {}, {0}, {}};
+}
+
+bool may_have_axis_order(const Node& node) {
+  const std::string& name = node.op->name;
+  return name == "Concat" || name == "SliceChannel" || name == "_split_v2" || name == "slice_axis" || name == "sum" ||
+         name == "mean" || name == "max" || name == "min" || name == "_spread" ||
+         (node.op->pointwise && name.starts_with("broadcast_"));
+}
+
+std::optional<AxisOrder> axis_order(const Use& use) {
+  const std::string& name = use.node.op->name;
+  if (name == "Concat") return along_axis(use, "dim");
+  if (name == "sum" || name == "mean" || name == "max" || name == "min") return over_space(use);
+  if (name == "_spread") return spread_over_space(use);
+  if (use.node.op->pointwise) return broadcasting(use);
+  if (bool_attribute(use.node, "squeeze_axis", false)) return std::nullopt;
+  return along_axis(use, "axis");
 }
 
 }  // namespace
 
 std::optional<AxisOrder> axis_order(const Graph& graph, const Node& node) {
-  if (node.inputs.empty() || node.op->random || node.op->opaque) return std::nullopt;
-  const std::string& name = node.op->name;
-  if (name == "Concat") return along_axis(graph, node, "dim");
-  const bool splits = (name == "SliceChannel" || name == "_split_v2") && !bool_attribute(node, "squeeze_axis", false);
-  if (splits || name == "slice_axis") return along_axis(graph, node, "axis");
-  if (name == "sum" || name == "mean" || name == "max" || name == "min") return over_space(graph, node);
-  if (name == "_spread") return spread_over_space(node);
-  if (node.op->pointwise && name.starts_with("broadcast_")) return broadcasting(graph, node);
-  return std::nullopt;
+  if (node.inputs.empty() || node.op->random || node.op->opaque || !may_have_axis_order(node)) return std::nullopt;
+  Use use{node, {}, node.specs};
+  for (const NodeEntry& input : node.inputs) use.in.push_back(graph.spec(input));
+  return axis_order(use);
 }
 
 namespace {
 
 NodePtr add_in_axis_order(Graph& graph, const Node& node, const AxisOrder& order) {
-  ReorderedParams p;
-  p.op = node.op;
-  p.params = order.params;
+  StandIn p{node.op, node.params, {}, {}};
   p.inputs.assign(node.inputs.size(), 0);
   p.outputs.assign(node.specs.size(), 0);
   for (const int i : order.inputs) p.inputs[static_cast<size_t>(i)] = 1;
@@ -210,8 +209,7 @@ NodePtr add_in_axis_order(Graph& graph, const Node& node, const AxisOrder& order
   if (order.outputs.empty() && node.specs[0].shape.ndim() == graph.spec(node.inputs[0]).shape.ndim()) {
     p.outputs[0] = 1;  // keepdims: space is 1 in either order
   }
-  p.specs = node.specs;
-  const NodePtr made = graph.add(reordered_op(), ParamSchema<ReorderedParams>::box(std::move(p)), node.inputs, &node);
+  const NodePtr made = graph.add(reordered_op(), make_stand_in_params(std::move(p)), node.inputs, &node);
   for (const int i : order.outputs) graph.set_format({made, static_cast<uint32_t>(i)}, Format::kChannelsLast);
   return made;
 }

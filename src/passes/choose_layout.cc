@@ -7,11 +7,13 @@
 #include <unordered_set>
 
 #include "passes/axis_order.h"
-#include "passes/change_format.h"
 #include "passes/rules.h"
+#include "passes/size_questions.h"
 
 namespace hybridnet::passes {
 namespace {
+
+const OpRef kToChannelsLast{"_to_channels_last"}, kToPlain{"_to_plain"};
 
 bool all_images(const Node& node, const Graph& graph, const std::vector<int>& inputs, const std::vector<int>& outputs) {
   auto fits = [](const auto& numbers, size_t count, auto spec_of) {
@@ -136,15 +138,14 @@ class Layout {
     for (auto& [node, member] : members_) member.last = member.island >= 0;
   }
 
-  // Bytes copied between the orders around an entry.
-  int64_t copied(const NodeEntry& entry) {
+  // Is the entry copied between the orders?
+  bool is_copied(const NodeEntry& entry) {
     const Member* made_by = maker(entry);
     const bool last = made_by && made_by->last;
-    for (const Client& client : graph_.clients(entry)) {
+    return std::any_of(graph_.clients(entry).begin(), graph_.clients(entry).end(), [&](const Client& client) {
       const Member* read_by = reader(client);
-      if ((read_by && read_by->last) != last) return graph_.spec(entry).bytes();
-    }
-    return 0;
+      return (read_by && read_by->last) != last;
+    });
   }
 
   // Entries whose copies depend on the order of a member.
@@ -158,16 +159,14 @@ class Layout {
     return entries;
   }
 
-  int64_t bytes_of(const Member& member) {
-    int64_t bytes = 0;
-    for (const NodeEntry& entry : border(member)) bytes += graph_.spec(entry).bytes();
-    return bytes;
-  }
-
   // Bytes that a member costs: copies around it, and those that a convolution makes inside when its images are plain.
-  int64_t cost(const Member& member) {
-    int64_t bytes = is_convolution(*member.node->op) && !member.last ? bytes_of(member) : 0;
-    for (const NodeEntry& entry : border(member)) bytes += copied(entry);
+  ByteCount cost(const Member& member) {
+    ByteCount bytes;
+    const bool copies_inside = is_convolution(*member.node->op) && !member.last;
+    for (const NodeEntry& entry : border(member)) {
+      if (copies_inside) bytes.add(graph_.spec(entry));
+      if (is_copied(entry)) bytes.add(graph_.spec(entry));
+    }
     return bytes;
   }
 
@@ -176,9 +175,9 @@ class Layout {
     for (int sweep = 0; sweep < 8; ++sweep) {
       bool changed = false;
       auto consider = [&](Member* member) {
-        const int64_t before = cost(*member);
+        const ByteCount before = cost(*member);
         member->last = !member->last;
-        if (cost(*member) < before) {
+        if (ask_fewer_bytes(cost(*member), before)) {
           changed = true;
         } else {
           member->last = !member->last;
@@ -192,16 +191,19 @@ class Layout {
 
   void give_up_poor_islands() {
     for (const std::vector<Member*>& island : islands_) {
-      int64_t plain = 0, chosen = 0;
+      ByteCount plain, chosen;
       std::unordered_set<NodeEntry, NodeEntryHash> entries;
       for (const Member* member : island) {
         const bool convolution = is_convolution(*member->node->op);
-        if (convolution) plain += bytes_of(*member);
-        if (convolution && !member->last) chosen += bytes_of(*member);
-        for (const NodeEntry& entry : border(*member)) entries.insert(entry);
+        for (const NodeEntry& entry : border(*member)) {
+          if (convolution) plain.add(graph_.spec(entry));
+          if (convolution && !member->last) chosen.add(graph_.spec(entry));
+          entries.insert(entry);
+        }
       }
-      for (const NodeEntry& entry : entries) chosen += copied(entry);
-      if (chosen < plain) continue;
+      for (const NodeEntry& entry : entries)
+        if (is_copied(entry)) chosen.add(graph_.spec(entry));
+      if (ask_fewer_bytes(chosen, plain)) continue;
       for (Member* member : island) member->last = false;
     }
   }
@@ -232,7 +234,7 @@ class Layout {
       const Format wanted = read_by && read_by->last ? Format::kChannelsLast : Format::kPlain;
       if (wanted == made) continue;
       if (!copy.node) {
-        const Op& op = change_format_op(wanted);
+        const Op& op = wanted == Format::kPlain ? kToPlain.op() : kToChannelsLast.op();
         // Made when it is needed for what the call was given, else right behind its maker, while it is in the cache.
         const Node* origin = entry.node->is_variable() && client.node ? client.node : entry.node.get();
         copy = {graph_.add(op, op.default_params, {entry}, origin), 0};

@@ -15,6 +15,10 @@ const Names kBinaryOps{"elemwise_add",  "elemwise_sub",  "elemwise_mul",  "elemw
 
 std::vector<StageInfo> stages() {
   return {
+      {.stage = Stage::kExpand,
+       .name = "expand",
+       .graph = "forward",
+       .what = "operators that stand for others give way to them, in bodies too: no later stage knows them"},
       {.stage = Stage::kClean,
        .name = "clean",
        .graph = "forward",
@@ -79,6 +83,13 @@ std::vector<Rewrite> rows() {
   using namespace passes;
   const auto remove_unused = [](Graph& graph) { return graph.remove_unused() > 0; };
   return {
+      // ---- expand
+      {.stage = Stage::kExpand,
+       .name = "expand_composed",
+       .pass = expand_composed,
+       .tags = {"fast_compile", "fast_run", "none"},
+       .required = true,
+       .what = "operators of NumPy's interface become what their rules compose; no query leaves this out"},
       // ---- clean
       {.stage = Stage::kClean,
        .name = "merge",

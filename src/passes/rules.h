@@ -5,6 +5,7 @@
 
 namespace hybridnet::passes {
 
+bool expand_composed(Graph& graph);
 bool merge(Graph& graph);
 bool trim_control(Graph& graph);
 

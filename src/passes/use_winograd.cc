@@ -7,6 +7,8 @@
 #include "kernels/dnnl/winograd.h"
 #include "passes/attributes.h"
 #include "passes/rules.h"
+#include "passes/size_questions.h"
+#include "passes/stand_in.h"
 
 namespace hybridnet::passes {
 namespace {
@@ -15,14 +17,8 @@ using kernels::ConvGeometry;
 using onednn::ConvAlgorithm;
 using onednn::ConvKind;
 using onednn::Convolution;
+using onednn::ConvQuestion;
 using onednn::Winograd;
-
-// One such convolution; inputs and outputs are those of the node that it replaces.
-struct WinogradParams {
-  ConvGeometry geometry;
-  Convolution::Options options;
-  std::vector<TensorSpec> outputs;
-};
 
 class WinogradKernel final : public Kernel {
  public:
@@ -50,37 +46,28 @@ class WinogradKernel final : public Kernel {
   Winograd winograd_;
 };
 
-std::unique_ptr<Op> make_op() {
-  auto op = std::make_unique<Op>();
-  op->name = "_winograd_convolution";
-  op->schema = std::make_unique<ParamSchema<WinogradParams>>();
-  OpBuilder<WinogradParams>(*op)
-      .doc("A 3x3 convolution or one of its gradients by Winograd's algorithm.")
-      .variadic_input("data", "")
-      .num_outputs([](const WinogradParams& p) { return static_cast<int>(p.outputs.size()); })
-      .infer([](const WinogradParams& p, InferContext& c) {
-        for (int i = 0; i < c.num_out(); ++i) {
-          c.set_out_shape(i, p.outputs[static_cast<size_t>(i)].shape);
-          c.set_out_dtype(i, p.outputs[static_cast<size_t>(i)].dtype);
-        }
-      })
-      .link([](const WinogradParams& p, const LinkContext& c) {
-        Convolution::Options options = p.options;
-        options.remember = c.frozen_weights;
-        return Ref<Kernel>(new WinogradKernel(p.geometry, options));
-      })
-      .gradient(kNotDifferentiable)
-      .internal()
-      .cost([](const WinogradParams& p, std::span<const TensorSpec>, std::span<const TensorSpec>) {
-        return static_cast<int64_t>(p.geometry.flops() / 100.0) + 1000;
-      });
-  return op;
+ConvKind kind_of(const Op& op) {
+  if (op.name == "_conv_backward_data") return ConvKind::kBackwardData;
+  return op.name == "_conv_backward_weights" ? ConvKind::kBackwardWeights : ConvKind::kForward;
 }
 
-const Op& winograd_op() {
-  static const Op& op = *make_op().release();  // lives as long as plans may
-  return op;
-}
+// Where a convolution or one of its gradients has its image (data, or their gradient) and its result (or its gradient).
+struct Places {
+  explicit Places(ConvKind kind)
+      : image_is_output(kind == ConvKind::kBackwardData), result_is_output(kind == ConvKind::kForward) {
+    result_input = kind == ConvKind::kBackwardWeights ? 1 : 0;
+  }
+  template <typename T>
+  const T& image(std::span<const T> in, std::span<const T> out) const {
+    return image_is_output ? out[0] : in[0];
+  }
+  template <typename T>
+  const T& result(std::span<const T> in, std::span<const T> out) const {
+    return result_is_output ? out[0] : in[result_input];
+  }
+  bool image_is_output, result_is_output;
+  size_t result_input;
+};
 
 std::vector<int64_t> numbers(const Node& node, const char* name, int64_t otherwise) {
   std::vector<int64_t> values;
@@ -94,52 +81,91 @@ std::vector<int64_t> numbers(const Node& node, const char* name, int64_t otherwi
   return values;
 }
 
-// x and y as in ConvGeometry. False when the node is not a plain convolution of images.
-bool describe(const Node& node, const Shape& x, const Shape& y, ConvGeometry& g) {
-  if (x.ndim() != 4 || y.ndim() != 4) return false;
+// All but sizes of images and what the call says. False when the node is not a plain convolution of images.
+bool describe(const Node& node, ConvQuestion& question) {
   const std::vector<int64_t> kernel = numbers(node, "kernel", 0), stride = numbers(node, "stride", 1),
                              dilate = numbers(node, "dilate", 1), pad = numbers(node, "pad", 0);
   if (kernel.size() != 2 || stride.size() != 2 || dilate.size() != 2 || pad.size() != 2) return false;
-  g.n = x[0];
-  g.c = x[1];
-  g.o = y[1];
+  ConvGeometry& g = question.geometry;
   g.groups = static_cast<int64_t>(number_attribute(node, "num_group", 1));
   g.channels_last = true;
   for (size_t i = 0; i < 2; ++i) {
-    g.in[i + 1] = x[static_cast<int>(i) + 2];
-    g.out[i + 1] = y[static_cast<int>(i) + 2];
     g.kernel[i + 1] = kernel[i];
     g.stride[i + 1] = stride[i];
     g.dilate[i + 1] = dilate[i];
     g.pad[i + 1] = pad[i];
   }
-  return true;
+  Convolution::Options& options = question.options;
+  options.kind = kind_of(*node.op);
+  options.bias = options.kind != ConvKind::kBackwardData && !bool_attribute(node, "no_bias", false);
+  options.add = bool_attribute(node, "with_addend", false);
+  const std::string activation = text_attribute(node, "act_type");
+  if (activation == "relu") options.activation.kind = onednn::ActivationKind::kRelu;
+  question.may_round_more = true;
+  return activation.empty() || activation == "none" || activation == "relu";
+}
+
+void set_sizes(ConvGeometry& g, const Shape& image, const Shape& result) {
+  g.n = image[0];
+  g.c = image[1];
+  g.o = result[1];
+  for (size_t i = 0; i < 2; ++i) {
+    g.in[i + 1] = image[static_cast<int>(i) + 2];
+    g.out[i + 1] = result[static_cast<int>(i) + 2];
+  }
+}
+
+using Specs = std::span<const TensorSpec>;
+
+ConvQuestion question_of(const StandIn& p, Specs in, Specs out) {
+  ConvQuestion question;
+  describe(*make_node(*p.op, "", p.params, {}), question);
+  const Places places(question.options.kind);
+  set_sizes(question.geometry, places.image(in, out).shape, places.result(in, out).shape);
+  return question;
+}
+
+std::unique_ptr<Op> make_op() {
+  auto op =
+      make_stand_in_op("_winograd_convolution", "A 3x3 convolution or one of its gradients by Winograd's algorithm.");
+  OpBuilder<StandIn>(*op)
+      .link([](const StandIn& p, const LinkContext& c) {
+        ConvQuestion question = question_of(p, c.in, c.out);
+        question.options.remember = c.frozen_weights;
+        return Ref<Kernel>(new WinogradKernel(question.geometry, question.options));
+      })
+      .cost([](const StandIn& p, Specs in, Specs out) {
+        return static_cast<int64_t>(question_of(p, in, out).geometry.flops() / 100.0) + 1000;
+      });
+  return op;
+}
+
+const Op& winograd_op() {
+  static const Op& op = *make_op().release();  // lives as long as plans may
+  return op;
 }
 
 }  // namespace
 
 Replacement winograd(Graph& graph, Node& node) {
-  WinogradParams p;
-  const std::string& name = node.op->name;
-  const bool data = name == "_conv_backward_data", weights = name == "_conv_backward_weights";
-  const NodeEntry image = data ? NodeEntry{NodePtr(&node), 0} : node.inputs[0];
-  const NodeEntry result = data ? node.inputs[0] : weights ? node.inputs[1] : NodeEntry{NodePtr(&node), 0};
+  const Places places(kind_of(*node.op));
+  const NodeEntry output{NodePtr(&node), 0};
+  const std::span<const NodeEntry> in = node.inputs, out{&output, 1};
+  const NodeEntry image = places.image(in, out), result = places.result(in, out);
   for (const NodeEntry& entry : {image, result}) {
-    if (graph.format(entry) != Format::kChannelsLast || graph.spec(entry).dtype != DType::kFloat32) return no_change();
+    const TensorSpec& spec = graph.spec(entry);
+    if (graph.format(entry) != Format::kChannelsLast || spec.dtype != DType::kFloat32 || spec.shape.ndim() != 4)
+      return no_change();
   }
-  if (!describe(node, graph.spec(image).shape, graph.spec(result).shape, p.geometry)) return no_change();
-  p.options.kind = data ? ConvKind::kBackwardData : weights ? ConvKind::kBackwardWeights : ConvKind::kForward;
-  p.options.bias = !data && !bool_attribute(node, "no_bias", false);
-  p.options.add = bool_attribute(node, "with_addend", false);
-  if (const std::string activation = text_attribute(node, "act_type"); activation == "relu") {
-    p.options.activation.kind = onednn::ActivationKind::kRelu;
-  } else if (!activation.empty() && activation != "none") {
-    return no_change();
-  }
-  if (onednn::choose_convolution({p.geometry, p.options, /*may_round_more=*/true}) != ConvAlgorithm::kWinograd4x4)
-    return no_change();
-  p.outputs = node.specs;
-  const NodePtr fast = graph.add(winograd_op(), ParamSchema<WinogradParams>::box(std::move(p)), node.inputs, &node);
+  ConvQuestion question;
+  if (!describe(node, question)) return no_change();
+  const auto pays = [question](std::span<const Shape> shapes) mutable {
+    set_sizes(question.geometry, shapes[0], shapes[1]);
+    return onednn::choose_convolution(question) == ConvAlgorithm::kWinograd4x4;
+  };
+  if (!ask_sizes({graph.spec(image).shape, graph.spec(result).shape}, pays)) return no_change();
+  const ParamsPtr params = make_stand_in_params({node.op, node.params, {}, {}});
+  const NodePtr fast = graph.add(winograd_op(), params, node.inputs, &node);
   Replacement replacement;
   for (uint32_t i = 0; i < node.specs.size(); ++i) {
     graph.set_format({fast, i}, graph.format({NodePtr(&node), i}));

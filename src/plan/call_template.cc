@@ -7,19 +7,13 @@
 #include "graph/control/control_flow.h"
 #include "hybridnet/ndarray.h"
 #include "passes/pointwise_program.h"
+#include "passes/stand_in.h"
+#include "plan/shared_kernels.h"
 
 namespace hybridnet {
 namespace {
 
 enum Tape : size_t { kDefinition, kForward, kBackward, kUndifferentiated };
-
-struct ShapeHash {
-  size_t operator()(const Shape& shape) const {
-    size_t hash = static_cast<size_t>(shape.ndim());
-    for (const int64_t dim : shape) hash = (hash ^ static_cast<size_t>(dim)) * 0x100000001b3u;
-    return hash;
-  }
-};
 
 bool same_pattern(const Shape& a, const Shape& b) {
   if (a.ndim() != b.ndim()) return false;
@@ -37,6 +31,10 @@ class ShapePairs {
     if (!forth.second) return forth.first->second == now;
     return same_pattern(first, now) && back_.try_emplace(now, first).second;
   }
+  const Shape* now(const Shape& first) const {
+    const auto found = forth_.find(first);
+    return found == forth_.end() ? nullptr : &found->second;
+  }
 
  private:
   std::unordered_map<Shape, Shape, ShapeHash> forth_, back_;
@@ -53,17 +51,14 @@ bool same_constant(const Node& a, const Node& b) {
   return x.bytes() == 0 || std::memcmp(x.data(), y.data(), static_cast<size_t>(x.bytes())) == 0;
 }
 
-bool same_params(const Op& op, const ParamsPtr& a, const ParamsPtr& b) {
-  if (a.get() == b.get()) return true;
-  if (&op == &fused_elementwise_op()) return same_program(a->as<PointwiseProgram>(), b->as<PointwiseProgram>());
-  return op.schema->equal(a->data(), b->data());
-}
-
-// Do two graphs, or bodies, hold the same nodes, with the same parameters, sizes and readers? Names do not count.
+// Do two graphs, or bodies, hold the same nodes, with the same parameters, sizes, formats and readers? Names do not
+// count.
 class Comparison {
  public:
   static bool of(const Graph& a, const Graph& b) {
     Comparison comparison;
+    comparison.a_ = &a;
+    comparison.b_ = &b;
     const auto &of_a = a.writebacks(), &of_b = b.writebacks();
     if (of_a.size() != of_b.size() || a.num_nodes() != b.num_nodes()) return false;
     for (size_t i = 0; i < of_a.size(); ++i) {
@@ -85,7 +80,7 @@ class Comparison {
     while (same_ && !pending_.empty()) {
       const auto [x, y] = pending_.back();
       pending_.pop_back();
-      same_ = same_node(*x, *y);
+      same_ = same_node(*x, *y) && same_formats(*x, *y);
       for (size_t i = 0; same_ && i < x->inputs.size(); ++i) want(x->inputs[i], y->inputs[i]);
     }
     return same_;
@@ -94,8 +89,14 @@ class Comparison {
   void want(const NodeEntry& x, const NodeEntry& y) {
     same_ = same_ && x.index == y.index;
     const auto [found, is_new] = match_.try_emplace(x.node.get(), y.node.get());
-    if (is_new) pending_.push_back({x.node.get(), y.node.get()});
+    if (is_new) pending_.emplace_back(x.node.get(), y.node.get());
     same_ = same_ && found->second == y.node.get();
+  }
+
+  bool same_formats(Node& x, Node& y) const {
+    for (uint32_t i = 0; a_ && i < x.specs.size(); ++i)
+      if (a_->format({NodePtr(&x), i}) != b_->format({NodePtr(&y), i})) return false;
+    return true;
   }
 
   static bool same_node(const Node& x, const Node& y) {
@@ -106,8 +107,9 @@ class Comparison {
            same_params(*x.op, x.params, y.params);
   }
 
+  const Graph *a_ = nullptr, *b_ = nullptr;  // null: bodies
   std::unordered_map<const Node*, const Node*> match_;
-  std::vector<std::pair<const Node*, const Node*>> pending_;
+  std::vector<std::pair<Node*, Node*>> pending_;
   bool same_ = true;
 };
 
@@ -120,19 +122,12 @@ bool at_least(const std::vector<TensorSpec>& a, const std::vector<TensorSpec>& b
 
 bool same_source(const BackwardInput& a, const BackwardInput& b) { return a.kind == b.kind && a.index == b.index; }
 
-// Is everything about this use of an operator said by its parameters and the specs of its inputs? Bodies keep their
-// sizes, so there convolutions do not matter.
+// Is everything about this use of an operator said by its parameters and the specs of its inputs?
 bool is_sized_by_inputs(const Node& node) {
-  if (node.is_variable()) return true;
-  const Op& op = *node.op;
-  return op.image_inputs.empty() && op.image_outputs.empty() && !is_opaque(node) && !has_dynamic_shape(node);
+  return node.is_variable() || (!is_opaque(node) && !has_dynamic_shape(node));
 }
 
 bool has_bodies(const Node* node) { return !node->subgraphs.empty(); }
-
-bool is_known_operator(const Node& node) {
-  return node.is_variable() || node.op->id >= 0 || node.op == &fused_elementwise_op();
-}
 
 }  // namespace
 
@@ -196,10 +191,9 @@ CallTemplate::CallTemplate(const GraphDefinition& definition, const CallSignatur
              std::all_of(nodes.begin(), nodes.end(), [](const Node* node) { return is_sized_by_inputs(*node); });
   JointObserver observe;
   if (generic_) observe = [this](Graph& joint) { joint_ = describe(joint); };
-  rewritten_ = rewrite_call(definition, signature, options, generic_, observe);
-  for (const Graph* graph : {&rewritten_.forward, &rewritten_.backward}) {
-    for (const Node* node : graph->order())
-      generic_ = generic_ && is_known_operator(*node) && is_sized_by_inputs(*node);
+  {
+    const SizeQuestionScope remembered(generic_ ? &questions_ : nullptr);
+    rewritten_ = rewrite_call(definition, signature, options, generic_, observe);
   }
   if (!generic_) return;
   tapes_.emplace_back(nodes, signature.train);
@@ -231,7 +225,7 @@ void CallTemplate::find_rule_params() {
     if (!node.op || node.params.get() == node.op->default_params.get() || others.count(node.params.get()) != 0)
       continue;
     const auto [place, is_new] = found.try_emplace(node.params.get(), rule_params_.size());
-    if (is_new) rule_params_.push_back({{}, node.params, {}, {}});
+    if (is_new) rule_params_.push_back({{}, node.params, {}, {}, {}});
     rule_params_[place->second].makers.push_back(i);
   }
   for (const Graph* graph : {&rewritten_.forward, &rewritten_.backward}) {
@@ -239,6 +233,11 @@ void CallTemplate::find_rule_params() {
       if (node->is_variable()) continue;
       if (const auto place = found.find(node->params.get()); place != found.end())
         rule_params_[place->second].users.push_back(NodePtr(node));
+      if (is_stand_in(*node->op)) {
+        const Params* inner = node->params->as<StandIn>().params.get();
+        if (const auto place = found.find(inner); place != found.end())
+          rule_params_[place->second].stand_ins.push_back(NodePtr(node));
+      }
       if (node->op != &fused_elementwise_op()) continue;
       const auto& steps = node->params->as<PointwiseProgram>().steps;
       for (size_t s = 0; s < steps.size(); ++s) {
@@ -247,7 +246,9 @@ void CallTemplate::find_rule_params() {
       }
     }
   }
-  std::erase_if(rule_params_, [](const RuleParams& params) { return params.users.empty() && params.steps.empty(); });
+  std::erase_if(rule_params_, [](const RuleParams& params) {
+    return params.users.empty() && params.stand_ins.empty() && params.steps.empty();
+  });
 }
 
 bool CallTemplate::differs_in_sizes_only(const CallSignature& signature) const {
@@ -367,6 +368,11 @@ bool CallTemplate::ask_gradient_rules(const CallSignature& signature) {
     if (op.schema->equal(made->data(), params.now->data())) continue;
     params.now = made;
     for (const NodePtr& user : params.users) user->params = made;
+    for (const NodePtr& user : params.stand_ins) {
+      StandIn stand_in = user->params->as<StandIn>();
+      stand_in.params = made;
+      user->params = make_stand_in_params(std::move(stand_in));
+    }
     for (const auto& [user, step] : params.steps) {
       PointwiseProgram program = user->params->as<PointwiseProgram>();
       program.steps[step].params = made;
@@ -385,7 +391,8 @@ bool CallTemplate::shapes_correspond() const {
     for (size_t k = 0; k < now.size(); ++k)
       if (now[k].dtype != first[k].dtype || !pairs.add(first[k].shape, now[k].shape)) return false;
   }
-  return true;
+  const bool is_first = first_values_[kDefinition].empty();
+  return is_first || questions_.same_answers([&](const Shape& first) { return pairs.now(first); });
 }
 
 bool CallTemplate::results_fit(const CallSignature& signature) {
@@ -406,6 +413,7 @@ bool CallTemplate::prove(const CallTemplate& fresh) {
   failed_proofs_ += 1;  // unless it succeeds
   const RewrittenCall &a = rewritten_, &b = fresh.rewritten_;
   if (a.num_residuals != b.num_residuals || a.gradient_of_input != b.gradient_of_input ||
+      a.rows_of_input != b.rows_of_input ||
       !std::equal(a.sources.begin(), a.sources.end(), b.sources.begin(), b.sources.end(), same_source) ||
       !Comparison::of(a.forward, b.forward) || !Comparison::of(a.backward, b.backward))
     return false;
@@ -469,6 +477,12 @@ Ref<CompiledCall> CallCompiler::compile(const CallSignature& signature) {
   Ref<CompiledCall> call = link_call(fresh->rewritten(), definition_, signature, options_);
   ++num_linked_;
   return call;
+}
+
+std::string CallCompiler::graph_text(const CallSignature& signature) {
+  const RewrittenCall call = rewrite_call(definition_, signature, options_, false, {});
+  const std::string text = call.forward.text();
+  return call.num_gradients == 0 ? text : text + "backward:\n" + call.backward.text();
 }
 
 }  // namespace hybridnet

@@ -6,21 +6,24 @@
 //   - shapes that were equal in the graphs are equal again, and different ones different: that is what rules compare;
 //   - the axes whose sizes differ are proved: for another signature in which all of them differed, the template gave
 //     exactly the graphs that compiling anew gave. An attribute that a rule took from a size would differ there;
+//   - what rewrites have asked about sizes (passes/size_questions.h), such as where images lie channels-last and which
+//     convolutions go through Winograd's algorithm, has the same answers;
 //   - the gradient rules, asked again with the new sizes, give the same nodes. Parameters that differ are taken over.
 //     (Where they were the same in every proof, the rules are not asked.)
 // Graphs with loops or branches serve sizes for which their bodies keep theirs: other numbers of iterations. As rules
 // for loops ask whether sizes are above a limit, they are proved for a smallest and a largest signature and serve those
 // in between. The plans of their bodies are shared.
-// Graphs with convolutions, whose layouts and algorithms are chosen by size, and with operators outside the library are
-// always compiled anew.
+// Graphs with operators outside the library are always compiled anew.
 #pragma once
 
 #include <memory>
 #include <set>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "passes/size_questions.h"
 #include "plan/compiled_call.h"
 
 namespace hybridnet {
@@ -85,6 +88,7 @@ class CallTemplate {
     std::vector<size_t> makers;  // in joint_
     ParamsPtr now;
     std::vector<NodePtr> users;
+    std::vector<NodePtr> stand_ins;                 // of operators with them
     std::vector<std::pair<NodePtr, size_t>> steps;  // of fused elementwise nodes
   };
   using Axis = std::pair<size_t, int>;  // number of the input, axis
@@ -97,12 +101,13 @@ class CallTemplate {
   bool infer_sizes(const CallSignature& signature);
   bool infer_graph(Graph& graph, SpecTape& tape, const CallSignature& signature);
   bool ask_gradient_rules(const CallSignature& signature);
-  bool shapes_correspond() const;
+  bool shapes_correspond() const;  // and the answers to the questions about them stay
   bool results_fit(const CallSignature& signature);
 
   const GraphDefinition& definition_;
   const CompileOptions& options_;
   CallSignature first_, current_;
+  SizeQuestions questions_;  // that rewriting has asked
   RewrittenCall rewritten_;
   Joint joint_;
   std::vector<RuleParams> rule_params_;
@@ -127,6 +132,7 @@ class CallCompiler {
       : definition_(definition), options_(options) {}
   // Throws what rewrite_call and link_call throw.
   Ref<CompiledCall> compile(const CallSignature& signature);
+  std::string graph_text(const CallSignature& signature);  // of the rewritten graphs, made anew
   size_t num_linked() const { return num_linked_; }
   size_t num_rewritten() const { return num_rewritten_; }
 

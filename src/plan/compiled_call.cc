@@ -4,7 +4,9 @@
 #include <unordered_map>
 
 #include "graph/control/body_graph.h"
+#include "graph/control/unequal_branches.h"
 #include "hybridnet/env.h"
+#include "ops/index/row_gradient.h"
 #include "passes/axis_order.h"
 #include "passes/loops/commit_states.h"
 
@@ -47,7 +49,10 @@ class GraphMaker {
  private:
   void infer(SpecMap& specs) {
     for (size_t i = 0; i < definition_.inputs.size(); ++i) specs[{definition_.inputs[i], 0}] = signature_.inputs[i];
-    if (infer_specs(definition_.outputs, specs, signature_.train)) return;
+    const bool is_complete = infer_specs(definition_.outputs, specs, signature_.train);
+    std::set<const Node*> unequal = unequal_branches(definition_.outputs, specs, signature_.train);
+    if (!unequal.empty()) throw UnequalBranchesError(std::move(unequal));
+    if (is_complete) return;
     for (Node* node : topological_order(definition_.outputs)) {
       for (int i = 0; i < node->num_outputs(); ++i) {
         const NodeEntry entry{NodePtr(node), static_cast<uint32_t>(i)};
@@ -104,22 +109,50 @@ Ref<Plan> link_plan(const Graph& graph, const CompileOptions& options, Plan::Opt
   return Plan::compile(graph, plan_options);
 }
 
+// The nodes that sum rows into zeros, if a gradient is made of these alone; else none.
+bool find_row_terms(const NodeEntry& gradient, std::vector<NodePtr>* terms) {
+  static const OpRef kRows{"_backward_take"}, kAdd{"elemwise_add"};
+  const Node& node = *gradient.node;
+  if (node.op == &kAdd.op()) return find_row_terms(node.inputs[0], terms) && find_row_terms(node.inputs[1], terms);
+  if (node.op != &kRows.op() || node.params->as<ops::TakeGradParams>().axis != 0) return false;
+  terms->push_back(gradient.node);
+  return true;
+}
+
+// Instead of a gradient of zeros with some rows: the rows, and which they are.
+bool add_row_outputs(RewrittenCall& call, Graph& joint, const NodeEntry& gradient, size_t input) {
+  std::vector<NodePtr> terms;
+  if (!find_row_terms(gradient, &terms)) return false;
+  for (const NodePtr& term : terms) {
+    joint.add_output(term->inputs[0]);
+    joint.add_output(term->inputs[1]);
+    call.rows_of_input[input].push_back(
+        {call.num_gradients, call.num_gradients + 1, term->params->as<ops::TakeGradParams>().mode});
+    call.num_gradients += 2;
+  }
+  return true;
+}
+
 // Adds the gradients of the wanted inputs, as outputs.
-Gradients differentiate(RewrittenCall& call, Graph& joint, const std::vector<int>& wanted) {
+Gradients differentiate(RewrittenCall& call, Graph& joint, const CallSignature& signature,
+                        const std::vector<int>& wanted) {
   Gradients gradients = add_gradients(joint, wanted);
   for (size_t i = 0; i < wanted.size(); ++i) {
-    if (!gradients.of_inputs[i].node) continue;
-    joint.add_output(gradients.of_inputs[i]);
-    call.gradient_of_input[static_cast<size_t>(wanted[i])] = call.num_gradients++;
+    const NodeEntry& gradient = gradients.of_inputs[i];
+    const size_t input = static_cast<size_t>(wanted[i]);
+    if (!gradient.node) continue;
+    if (signature.wants[input] == kGradientByRows && add_row_outputs(call, joint, gradient, input)) continue;
+    joint.add_output(gradient);
+    call.gradient_of_input[input] = call.num_gradients++;
   }
   return gradients;
 }
 
-void rewrite_with_gradient(RewrittenCall& call, Graph joint, const std::vector<int>& wanted,
-                           const JointObserver& observe) {
+void rewrite_with_gradient(RewrittenCall& call, Graph joint, const CallSignature& signature,
+                           const std::vector<int>& wanted, const JointObserver& observe) {
   const int num_inputs = static_cast<int>(joint.inputs().size());
   const int num_outputs = static_cast<int>(joint.outputs().size());
-  const Gradients gradients = differentiate(call, joint, wanted);
+  const Gradients gradients = differentiate(call, joint, signature, wanted);
   if (observe) observe(joint);
   run_pipeline(joint, kJointStages);
   SplitGraph split = split_gradient(joint, num_inputs, num_outputs);
@@ -176,16 +209,17 @@ Query chosen_query(const std::string& passes) {
 }
 
 int64_t CompiledCall::held_bytes() const {
-  const size_t own = sizeof(CompiledCall) + graph_text.size() + sources.size() * sizeof(BackwardInput) +
+  const size_t own = sizeof(CompiledCall) + sources.size() * sizeof(BackwardInput) +
                      signature.inputs.size() * (sizeof(TensorSpec) + sizeof(int));
-  return static_cast<int64_t>(own) + forward->held_bytes() + (backward ? backward->held_bytes() : 0);
+  return static_cast<int64_t>(own) + (forward ? forward->held_bytes() : 0) + (backward ? backward->held_bytes() : 0);
 }
 
 void add_gradients_of_call(Graph& graph, const CallSignature& signature, const CompileOptions& options) {
   const PipelineScope scope = scope_of(options, nullptr);  // for bodies
   RewrittenCall ignored;
   ignored.gradient_of_input.resize(signature.inputs.size());
-  differentiate(ignored, graph, wanted_inputs(signature));
+  ignored.rows_of_input.resize(signature.inputs.size());
+  differentiate(ignored, graph, signature, wanted_inputs(signature));
 }
 
 Graph copy_of(const Graph& graph, bool states_as_outputs) {
@@ -213,6 +247,7 @@ RewrittenCall rewrite_call(const GraphDefinition& definition, const CallSignatur
                            const CompileOptions& options, bool keep_undifferentiated, const JointObserver& observe) {
   RewrittenCall call;
   call.gradient_of_input.assign(signature.inputs.size(), -1);
+  call.rows_of_input.resize(signature.inputs.size());
   const PipelineScope scope = scope_of(options, &call.report);
   Graph graph = GraphMaker(definition, signature).run();
   run_pipeline(graph, kForwardStages);
@@ -221,7 +256,7 @@ RewrittenCall rewrite_call(const GraphDefinition& definition, const CallSignatur
       call.undifferentiated = std::move(graph);
       graph = copy_of(call.undifferentiated);
     }
-    rewrite_with_gradient(call, std::move(graph), wanted, observe);
+    rewrite_with_gradient(call, std::move(graph), signature, wanted, observe);
     return call;
   }
   run_pipeline(graph, kStagesBehindGradient);
@@ -236,9 +271,9 @@ Ref<CompiledCall> link_call(const RewrittenCall& rewritten, const GraphDefinitio
   auto call = make_ref<CompiledCall>();
   call->signature = signature;
   call->gradient_of_input = rewritten.gradient_of_input;
+  call->rows_of_input = rewritten.rows_of_input;
   call->report = rewritten.report;
   const PipelineScope scope = scope_of(options, &call->report);
-  call->graph_text = rewritten.forward.text();
   call->forward = link_plan(rewritten.forward, options,
                             {.num_residuals = rewritten.num_residuals,
                              .frozen_weights = !differentiated && !signature.train,
@@ -246,7 +281,6 @@ Ref<CompiledCall> link_call(const RewrittenCall& rewritten, const GraphDefinitio
                              .bodies = bodies});
   if (rewritten.num_gradients == 0) return call;
   call->backward = link_plan(rewritten.backward, options, {.bodies = bodies});
-  call->graph_text += "backward:\n" + rewritten.backward.text();
   call->sources = rewritten.sources;
   return call;
 }

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "hybridnet/ndarray.h"
+#include "kernels/indices.h"
 #include "passes/gradient.h"
 #include "plan/plan.h"
 
@@ -21,9 +24,12 @@ struct GraphDefinition {
   std::vector<Value> applied_to(std::span<const Value> values) const;
 };
 
+// What a caller wants of the gradient of an input.
+enum Want : uint8_t { kNoGradient = 0, kGradient = 1, kGradientByRows = 2 };
+
 struct CallSignature {
   std::vector<TensorSpec> inputs;
-  std::vector<uint8_t> wants;  // per input: is its gradient wanted? Empty: none is
+  std::vector<uint8_t> wants;  // Want per input; empty: none is wanted
   bool train = false;
   bool operator==(const CallSignature&) const = default;
 };
@@ -35,16 +41,33 @@ struct CompileOptions {
   Ref<ArenaPool> arenas;  // of all signatures
 };
 
+// One term of a gradient that is zeros but for some rows: output `values` of the backward plan holds them, output
+// `rows` says which they are.
+struct RowsOfGradient {
+  int values = 0, rows = 0;
+  kernels::IndexMode mode = kernels::IndexMode::kClip;  // of rows beyond the input
+  bool operator==(const RowsOfGradient&) const = default;
+};
+
 class CompiledCall : public RefCounted<CompiledCall> {
  public:
   CallSignature signature;
+  std::set<const Node*> unequal;  // branches that differ in size; not empty: no plan, the graph is cut there
   Ref<Plan> forward;
   Ref<Plan> backward;                  // null: no gradient reaches a wanted input, or none is wanted
   std::vector<BackwardInput> sources;  // of backward's inputs; kHead counts the outputs of the call
-  std::vector<int> gradient_of_input;  // per input: output number of backward, -1: zero or unwanted
+  std::vector<int> gradient_of_input;  // per input: output number of backward, -1: zero, unwanted or by rows
+  std::vector<std::vector<RowsOfGradient>> rows_of_input;  // per input: terms of a gradient by rows
   PassReport report;
-  std::string graph_text;
   int64_t held_bytes() const;
+};
+
+// For these sizes the outputs of some branches differ in size (graph/control/unequal_branches.h).
+class UnequalBranchesError : public ShapeError {
+ public:
+  explicit UnequalBranchesError(std::set<const Node*> branches)
+      : ShapeError({.op = "_cond", .message = "the branches differ in size"}), branches(std::move(branches)) {}
+  std::set<const Node*> branches;
 };
 
 // The graphs of a call, rewritten and differentiated; every value has a size.
@@ -55,11 +78,12 @@ struct RewrittenCall {
   int num_gradients = 0;               // outputs of backward
   std::vector<BackwardInput> sources;  // as in CompiledCall
   std::vector<int> gradient_of_input;
+  std::vector<std::vector<RowsOfGradient>> rows_of_input;
   PassReport report;
 };
 // Sees the joint graph (forward and gradients), before it is rewritten and cut.
 using JointObserver = std::function<void(Graph& joint)>;
-// Throws ShapeError when the inputs do not determine every spec, and whatever inference throws.
+// Throws UnequalBranchesError, ShapeError when the inputs do not determine every spec, and whatever inference throws.
 RewrittenCall rewrite_call(const GraphDefinition& definition, const CallSignature& signature,
                            const CompileOptions& options, bool keep_undifferentiated, const JointObserver& observe);
 // Throws whatever linking throws. Changes nothing in `rewritten`. `bodies`:

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "hybridnet/plan.h"
+#include "hybridnet/sparse.h"
 #include "plan/graph_function.h"
 #include "plan/task.h"
 
@@ -14,6 +15,11 @@ const OpRef kAdd{"elemwise_add"}, kCopy{"_copy"}, kOnesLike{"ones_like"};
 [[noreturn]] void throw_count(const char* what, size_t expected, size_t given) {
   throw ValueError(
       {.op = "bind", .input = what, .expected = std::to_string(expected) + " arrays", .given = std::to_string(given)});
+}
+
+void write_zeros(const NDArray& target) {
+  if (!target.is_sparse()) return push_zeros(target);
+  move_into_sparse(target, sparse_zeros(target.storage_type(), target.spec(), target.device()));
 }
 
 }  // namespace
@@ -28,6 +34,13 @@ struct Executor::Impl {
   Ref<GraphRun> run;  // what backward needs; null after a run in prediction mode
   RngKey key;         // of the last run
   bool ran = false;
+
+  // What plans read: of sparse arrays dense copies.
+  std::vector<NDArray> dense_inputs() const {
+    std::vector<NDArray> dense;
+    for (const NDArray& input : inputs) dense.push_back(dense_form(input));
+    return dense;
+  }
 
   // One gradient per output whose head is read; ones when none are given.
   std::vector<NDArray> heads_from(std::span<const NDArray> out_grads) const {
@@ -82,11 +95,13 @@ Executor::Executor(Symbol symbol, std::vector<NDArray> arguments, std::vector<ND
       ++argument;
     }
     if (!m.gradients.back()) m.requests.back() = GradReq::kNull;
-    m.wants.push_back(m.requests.back() == GradReq::kNull ? 0 : 1);
+    m.wants.push_back(m.requests.back() == GradReq::kNull                            ? kNoGradient
+                      : m.gradients.back().storage_type() == StorageType::kRowSparse ? kGradientByRows
+                                                                                     : kGradient);
     if (!m.inputs.back())
       throw ValueError({.op = "bind", .input = variable->name, .expected = "an array", .given = "none"});
   }
-  if (std::find(m.wants.begin(), m.wants.end(), 1) == m.wants.end()) m.wants.clear();
+  if (std::all_of(m.wants.begin(), m.wants.end(), [](uint8_t want) { return want == kNoGradient; })) m.wants.clear();
   CompileOptions options;
   options.name = config.name.empty() ? "Executor" : config.name;
   options.query = chosen_query(config.passes);
@@ -100,7 +115,8 @@ const std::vector<NDArray>& Executor::forward(bool train) {
   Impl& m = *impl_;
   m.run = {};
   // Results stay in the arrays that the caller may hold, unless their specs change.
-  m.outputs = m.function->forward({.inputs = m.inputs,
+  const std::vector<NDArray> inputs = m.dense_inputs();
+  m.outputs = m.function->forward({.inputs = inputs,
                                    .wants = train ? std::span<const uint8_t>(m.wants) : std::span<const uint8_t>(),
                                    .train = train,
                                    .out = m.outputs,
@@ -120,7 +136,7 @@ void Executor::backward(std::span<const NDArray> out_grads) {
   }
   if (m.wants.empty()) return;
   // After a run in prediction mode: runs once more, now keeping what backward needs.
-  if (!m.run) m.function->forward({.inputs = m.inputs, .wants = m.wants, .key = m.key}, &m.run);
+  if (!m.run) m.function->forward({.inputs = m.dense_inputs(), .wants = m.wants, .key = m.key}, &m.run);
   const std::vector<NDArray> heads = m.heads_from(out_grads);
   std::vector<NDArray> into(m.inputs.size());
   for (size_t i = 0; i < into.size(); ++i) {
@@ -132,7 +148,7 @@ void Executor::backward(std::span<const NDArray> out_grads) {
     if (m.requests[i] == GradReq::kNull) continue;
     const NDArray& target = m.gradients[i];
     if (!found[i]) {
-      if (m.requests[i] == GradReq::kWrite) push_zeros(target);
+      if (m.requests[i] == GradReq::kWrite) write_zeros(target);
     } else if (m.requests[i] == GradReq::kAdd) {
       const NDArray terms[] = {target, found[i]};
       invoke(kAdd.op(), kAdd.op().default_params, terms, {&target, 1});
@@ -145,5 +161,7 @@ void Executor::backward(std::span<const NDArray> out_grads) {
 const std::vector<NDArray>& Executor::outputs() const { return impl_->outputs; }
 
 int64_t Executor::memory_bytes() { return impl_->function->memory_bytes(impl_->inputs, impl_->wants); }
+
+std::string Executor::plan_text() const { return impl_->function->plan_text(); }
 
 }  // namespace hybridnet

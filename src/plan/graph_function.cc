@@ -5,8 +5,10 @@
 
 #include "engine/profile.h"
 #include "graph/control/control_flow.h"
+#include "graph/control/unequal_branches.h"
 #include "hybridnet/env.h"
 #include "imperative/autograd_scope.h"
+#include "imperative/sparse_operators.h"
 #include "passes/control_gradient.h"
 #include "passes/loops/commit_states.h"
 #include "plan/task.h"
@@ -15,7 +17,7 @@
 namespace hybridnet {
 namespace {
 
-const OpRef kCopy{"_copy"}, kZerosLike{"zeros_like"};
+const OpRef kAdd{"elemwise_add"}, kCopy{"_copy"}, kZerosLike{"zeros_like"};
 
 // A recorded call of a graph function: one step on the tape.
 class RecordedCall final : public RecordedFunction {
@@ -60,9 +62,15 @@ class ArrayFlags {
   uint8_t stack_[64];
 };
 
+uint8_t want_of(const NDArray& input) {
+  if (!needs_gradient(input)) return kNoGradient;
+  const NDArray buffer = grad_of(input);
+  return buffer && buffer.storage_type() == StorageType::kRowSparse ? kGradientByRows : kGradient;
+}
+
 bool find_wanted(std::span<const NDArray> inputs, ArrayFlags& wants) {
   bool any = false;
-  for (size_t i = 0; i < inputs.size(); ++i) any |= (wants.data()[i] = needs_gradient(inputs[i]) ? 1 : 0) != 0;
+  for (size_t i = 0; i < inputs.size(); ++i) any |= (wants.data()[i] = want_of(inputs[i])) != kNoGradient;
   return any;
 }
 
@@ -70,8 +78,13 @@ bool find_wanted(std::span<const NDArray> inputs, ArrayFlags& wants) {
 bool may_write(const NDArray& target, const TensorSpec& spec, std::span<const NDArray> inputs,
                const std::vector<NDArray>& others) {
   auto shared = [&](const NDArray& other) { return other && other.shares_memory(target); };
-  return target.spec() == spec && std::none_of(inputs.begin(), inputs.end(), shared) &&
+  return target.spec() == spec && !target.is_sparse() && std::none_of(inputs.begin(), inputs.end(), shared) &&
          std::none_of(others.begin(), others.end(), shared);
+}
+
+NDArray sum_of(const NDArray& a, const NDArray& b) {
+  const NDArray terms[] = {a, b};
+  return invoke_one(kAdd.op(), kAdd.op().default_params, terms);
 }
 
 void copy_array(const NDArray& from, const NDArray& to) {
@@ -175,6 +188,7 @@ std::vector<NDArray> GraphFunction::forward(const Request& request, Ref<GraphRun
   if (!is_cut_ && !(keep && is_cut_for_gradient_) && !pending) {
     try {
       const Ref<CompiledCall> compiled = compiled_for(request.inputs, request.wants, request.train);
+      if (!compiled->unequal.empty()) return cut_at(compiled->unequal)->forward(request, run);
       const RngKey key = request.key ? *request.key : compiled->forward->uses_random() ? next_rng_key() : RngKey{};
       if (request.used_key) *request.used_key = key;
       return run_plan(compiled, request, key, run);
@@ -209,9 +223,21 @@ SegmentedGraph& GraphFunction::segments(bool for_gradient) {
   return *made;
 }
 
+Ref<GraphFunction> GraphFunction::cut_at(const std::set<const Node*>& branches) {
+  const std::lock_guard lock(mutex_);
+  Ref<GraphFunction>& made = cut_at_[branches];
+  if (!made) {
+    GraphDefinition definition = definition_;
+    definition.outputs = with_dynamic_branches(definition_.outputs, branches);
+    made = make_ref<GraphFunction>(std::move(definition), options_);
+  }
+  return made;
+}
+
 std::vector<Ref<GraphFunction>> GraphFunction::parts() {
   std::vector<Ref<GraphFunction>> all;
   const std::lock_guard lock(mutex_);
+  for (const auto& [branches, function] : cut_at_) all.push_back(function);
   for (const auto* graph : {segments_.get(), segments_for_gradient_.get()}) {
     if (!graph) continue;
     for (Ref<GraphFunction>& part : const_cast<SegmentedGraph*>(graph)->functions()) all.push_back(std::move(part));
@@ -275,6 +301,11 @@ Ref<CompiledCall> GraphFunction::compiled_for(std::span<const NDArray> inputs, s
       for (const NDArray& input : inputs) input.wait_to_read();
     const PipelineScope scope({.query = options_.query, .observer = options_.query.debug ? &comparison : nullptr});
     compiled_.push_front(compiler_.compile(signature));
+  } catch (const UnequalBranchesError& error) {
+    auto call = make_ref<CompiledCall>();
+    call->signature = signature;
+    call->unequal = error.branches;
+    compiled_.push_front(call);
   } catch (Error& error) {
     error.add_context({.block = options_.name});
     throw;
@@ -376,7 +407,7 @@ std::vector<NDArray> GraphFunction::run_backward(const PlanRun& run, std::span<c
         head = NDArray::deferred(spec);
         push_zeros(head);
       }
-      inputs.push_back(head);
+      inputs.push_back(to_dense(head));
       continue;
     }
     if (saved.array) {
@@ -403,12 +434,18 @@ std::vector<NDArray> GraphFunction::run_backward(const PlanRun& run, std::span<c
     if (!fresh[i]) fresh[i] = NDArray::deferred(plan.fresh_outputs()[i], device);
   }
   push_plan(compiled.backward, {inputs, fresh, NDArray(), run.kept.get()}, run.key, task_name_);
-  for (size_t i = 0; i < gradients.size(); ++i) {
-    const int output = compiled.gradient_of_input[i];
-    if (output < 0) continue;
+  const auto result = [&](int output) {
     const Plan::OutputInfo& info = plan.outputs()[static_cast<size_t>(output)];
     const NDArray& array = fresh[static_cast<size_t>(info.fresh)];
-    gradients[i] = array.spec() == info.spec ? array : array.reshaped(info.spec.shape);
+    return array.spec() == info.spec ? array : array.reshaped(info.spec.shape);
+  };
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    if (compiled.gradient_of_input[i] >= 0) gradients[i] = result(compiled.gradient_of_input[i]);
+    for (const RowsOfGradient& term : compiled.rows_of_input[i]) {
+      const NDArray rows =
+          row_sparse_gradient(compiled.signature.inputs[i].shape, result(term.values), result(term.rows), term.mode);
+      gradients[i] = gradients[i] ? sum_of(gradients[i], rows) : rows;
+    }
   }
   return gradients;
 }
@@ -473,6 +510,7 @@ std::vector<NDArray> GraphFunction::run_differentiable_backward(const PlanRun& r
 namespace {
 
 int64_t memory_of(const CompiledCall& compiled) {
+  if (!compiled.forward) return 0;  // what its parts take is counted there
   const Plan& forward = *compiled.forward;
   int64_t bytes = forward.arena_bytes() + forward.residual_bytes();
   for (const Plan::OutputInfo& output : forward.outputs()) bytes += output.spec.bytes();
@@ -487,8 +525,9 @@ int64_t memory_of(const CompiledCall& compiled) {
 }  // namespace
 
 int64_t GraphFunction::memory_bytes(std::span<const NDArray> inputs, std::span<const uint8_t> wants) {
-  if (!is_cut_ && !is_cut_for_gradient_) return memory_of(*compiled_for(inputs, wants, !wants.empty()));
-  return memory_of_parts();
+  if (is_cut_ || is_cut_for_gradient_) return memory_of_parts();
+  const Ref<CompiledCall> compiled = compiled_for(inputs, wants, !wants.empty());
+  return compiled->unequal.empty() ? memory_of(*compiled) : cut_at(compiled->unequal)->memory_of_parts();
 }
 
 int64_t GraphFunction::memory_of_parts() {
@@ -507,7 +546,8 @@ GraphFunction::Counts GraphFunction::counts() {
     all = {all.plans + more.plans, all.linked + more.linked, all.rewritten + more.rewritten};
   }
   const std::lock_guard lock(mutex_);
-  return {all.plans + compiled_.size(), all.linked + compiler_.num_linked(), all.rewritten + compiler_.num_rewritten()};
+  for (const Ref<CompiledCall>& call : compiled_) all.plans += call->forward ? 1 : 0;
+  return {all.plans, all.linked + compiler_.num_linked(), all.rewritten + compiler_.num_rewritten()};
 }
 
 // Names and specs of the first inputs, and how many more there are.
@@ -528,14 +568,16 @@ std::string GraphFunction::summary() {
     for (const Ref<GraphFunction>& part : parts()) text += part->summary();
     return text;
   }
-  const std::lock_guard lock(mutex_);
-  std::string text = options_.name + ": " + std::to_string(compiled_.size()) + " plans\n";
+  std::string text = options_.name + ": " + std::to_string(counts().plans) + " plans\n";
+  for (const Ref<GraphFunction>& part : parts()) text += part->summary();
   auto line = [&](const char* what, const Plan& plan) {
     text += std::string("  ") + what + ": " + std::to_string(plan.num_instructions()) + " instructions, arena " +
             std::to_string(plan.arena_bytes()) + " bytes, kept for backward " + std::to_string(plan.residual_bytes()) +
             " bytes, about " + std::to_string(plan.cost_ns() / 1000) + " us\n";
   };
+  const std::lock_guard lock(mutex_);
   for (const Ref<CompiledCall>& call : compiled_) {
+    if (!call->forward) continue;
     text +=
         std::string(call->signature.train ? " training" : " prediction") + ": " + inputs_text(call->signature) + "\n";
     line("forward", *call->forward);
@@ -545,27 +587,32 @@ std::string GraphFunction::summary() {
   return text;
 }
 
+Ref<CompiledCall> GraphFunction::most_recent() {
+  const std::lock_guard lock(mutex_);
+  return compiled_.empty() ? nullptr : compiled_.front();
+}
+
 std::string GraphFunction::plan_text() {
   if (is_cut_) {
     std::string text = segments(false).text();
     for (const Ref<GraphFunction>& part : parts()) text += part->plan_text();
     return text;
   }
-  const std::lock_guard lock(mutex_);
-  if (compiled_.empty()) return {};
-  const CompiledCall& call = *compiled_.front();
-  const char* kind = call.signature.train ? ", training: " : ", prediction: ";
-  std::string text = options_.name + kind + inputs_text(call.signature) + "\n";
-  text += "forward: " + call.forward->text();
-  if (call.backward) text += "backward: " + call.backward->text();
+  const Ref<CompiledCall> call = most_recent();
+  if (!call) return {};
+  if (!call->unequal.empty()) return cut_at(call->unequal)->plan_text();
+  const char* kind = call->signature.train ? ", training: " : ", prediction: ";
+  std::string text = options_.name + kind + inputs_text(call->signature) + "\n";
+  text += "forward: " + call->forward->text();
+  if (call->backward) text += "backward: " + call->backward->text();
   return text;
 }
 
 std::vector<std::string> GraphFunction::fired_rewrites() {
-  const std::lock_guard lock(mutex_);
   std::vector<std::string> names;
-  if (compiled_.empty()) return names;
-  for (const PassReport::Line& line : compiled_.front()->report.lines())
+  const Ref<CompiledCall> call = most_recent();
+  if (!call) return names;
+  for (const PassReport::Line& line : call->report.lines())
     if (line.fired > 0) names.push_back(line.name);
   return names;
 }
@@ -576,8 +623,11 @@ std::string GraphFunction::graph_text() {
     for (const Ref<GraphFunction>& part : parts()) text += part->options_.name + ":\n" + part->graph_text();
     return text;
   }
+  const Ref<CompiledCall> call = most_recent();
+  if (!call) return {};
+  if (!call->unequal.empty()) return cut_at(call->unequal)->graph_text();
   const std::lock_guard lock(mutex_);
-  return compiled_.empty() ? std::string() : compiled_.front()->graph_text;
+  return compiler_.graph_text(call->signature);
 }
 
 }  // namespace hybridnet

@@ -4,9 +4,11 @@
 #include <atomic>
 #include <functional>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "hybridnet/imperative.h"
@@ -73,6 +75,8 @@ class GraphFunction : public RefCounted<GraphFunction> {
   std::vector<NDArray> run_differentiable_backward(const PlanRun& run, std::span<const NDArray> inputs,
                                                    std::span<const NDArray> heads);
   SegmentedGraph& segments(bool for_gradient);
+  Ref<CompiledCall> most_recent();  // null before the first call
+  Ref<GraphFunction> cut_at(const std::set<const Node*>& branches);
   std::vector<Ref<GraphFunction>> parts();
   int64_t memory_of_parts();
   static std::vector<NDArray> copied_to(std::span<const NDArray> out, std::vector<NDArray> results);
@@ -93,6 +97,7 @@ class GraphFunction : public RefCounted<GraphFunction> {
   std::mutex mutex_;
   CallCompiler compiler_;
   std::unique_ptr<SegmentedGraph> segments_, segments_for_gradient_;
+  std::map<std::set<const Node*>, Ref<GraphFunction>> cut_at_;  // for signatures whose branches differ in size
   Ref<GraphFunction> without_writebacks_;
   std::list<Ref<CompiledCall>> compiled_;  // most recent first
   int64_t held_bytes_ = 0;                 // by them

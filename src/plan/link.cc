@@ -8,6 +8,7 @@
 #include "passes/preparation.h"
 #include "plan/control/control_kernel.h"
 #include "plan/plan.h"
+#include "plan/shared_kernels.h"
 
 namespace hybridnet {
 namespace {
@@ -358,7 +359,7 @@ class PlanBuilder {
     int cores = 1;
     try {
       if (node.subgraphs.empty()) {
-        origin.kernel = node.op->link(context);
+        origin.kernel = kernels_.link(node, context);
         cost = node.op->cost_ns(instruction.params, in, node.specs);
         cores = cores_worth_having(cost);
       } else {
@@ -454,6 +455,7 @@ class PlanBuilder {
   }
 
   const Graph& graph_;
+  SharedKernels kernels_{graph_};
   Ref<Plan> plan_;
   const size_t num_visible_;
   std::vector<Node*> steps_;

@@ -116,7 +116,6 @@ class Plan : public RefCounted<Plan> {
   int64_t cost_ns() const { return cost_ns_; }
   int cores() const { return cores_; }  // that its most costly instruction can use
   size_t num_instructions() const { return instructions_.size(); }
-  size_t num_storages() const { return num_temporaries_; }
   bool uses_random() const { return uses_random_; }
   bool is_opaque() const { return is_opaque_; }  // calls code outside the library: runs on the thread of the caller
   // For people: every instruction in order with its implementation, the memory it reads and writes, and where it comes

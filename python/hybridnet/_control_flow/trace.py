@@ -287,4 +287,5 @@ def cond(call: Cond) -> Any:
     if not then_outs:
         return nests.restore(nest, [])
     dynamic = any(_may_differ(one, two) for one, two in zip(then_outs, else_outs, strict=True))
-    return nests.restore(nest, _parts(_core.control_cond(_symbol(call.pred), then_body, else_body, dynamic, call.name)))
+    made = _core.control_cond(_symbol(call.pred), then_body, else_body, dynamic, call.strict_shape, call.name)
+    return nests.restore(nest, _parts(made))

@@ -13,10 +13,21 @@ __getattr__, __dir__ = names_from(
         "amp": "amp",
         "autograd": "autograd",
         "io": "io",
+        "svrg_optimization": "svrg_optimization",
+        "tensorboard": "tensorboard",
         "text": "text",
         "ndarray": "..ndarray.contrib",
         "nd": "..ndarray.contrib",
         "symbol": "..symbol.contrib",
         "sym": "..symbol.contrib",
+    },
+    missing={
+        "quantization": ("networks of bytes are not supported", "use mx.contrib.amp for half precision"),
+        "quant": ("networks of bytes are not supported", "use mx.contrib.amp for half precision"),
+        "onnx": (
+            "files of ONNX are not read or written",
+            "save with net.export(), load with gluon.SymbolBlock.imports",
+        ),
+        "tensorrt": ("there is no GPU", "hybridize() compiles the network for the CPU"),
     },
 )

@@ -22,8 +22,12 @@ from ..errors import HybridNetError, TraceError
 from ..errors import ValueError as HybridNetValueError
 from ..name import NameManager
 from ..ndarray import NDArray
+from ..ndarray.sparse import BaseSparseNDArray
 from ..symbol import Symbol
 from ._block_errors import add_block_path
+from ._formats import format_of
+from ._imperative_fallback import RandomStates, draws_error, warn_imperative
+from ._numpy_border import as_classic, as_numpy, converts, is_numpy
 from ._op_hooks import ObservedGraph
 from ._parameter_dict import ParameterDict
 from ._traced_graph import TracedGraph, Variants
@@ -83,8 +87,9 @@ class HybridBlock(Block):
             return mx.nd.dot(x, self.weight.data())
 
     After ``hybridize()`` the first call runs forward once on abstract arrays, which have shape and dtype but no values;
-    the graph it leaves is optimized and run from then on. Branching on a value is an error there that names the line:
-    use mx.contrib.control_flow (cond, foreach, while_loop).
+    the graph it leaves is optimized and run from then on. Branching on a value is an error there that names the line
+    (a forward of your own runs imperatively then, with a warning, see hybridize): use mx.contrib.control_flow (cond,
+    foreach, while_loop).
 
     Parameters
     ----------
@@ -107,6 +112,11 @@ class HybridBlock(Block):
         self._last_inputs: tuple[Any, list[tuple[tuple[int, ...], Any]]] | None = None
         self._callback: Callable[..., None] | None = None
         self._monitor_all = False
+        self._strict = False
+        self._told_of_sparse = False  # whether a warning has said that calls on sparse arrays run imperatively
+        self._untraceable: TraceError | None = (
+            None  # why a hybridized block with a forward of its own runs imperatively
+        )
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
@@ -129,10 +139,30 @@ class HybridBlock(Block):
     def _cached_op_args(self) -> list[tuple[bool, Any]]:
         return [] if self._last_graph is None else self._last_graph.sources
 
+    @property
+    def _in_format(self) -> Any:
+        """How the arguments of the last graph were nested (see _formats); None before there is one."""
+        if self._last_inputs is None:
+            return None
+        key = self._last_inputs[0]
+        return [0] * key if isinstance(key, int) else format_of(key)
+
+    @property
+    def _out_format(self) -> Any:
+        """How the results of the last graph are nested; None before there is one."""
+        return None if self._last_graph is None else format_of(self._last_graph.out_nest)
+
+    def _get_graph(self, *args: Any) -> tuple[list[Symbol], Symbol]:
+        """(inputs, outputs) of the graph for these arguments."""
+        flat: list[Any] = []
+        graph = self._find_graph(flatten_arguments(args, flat), flat)
+        return graph.inputs, graph.outputs
+
     def _clear_cached_op(self) -> None:
         """Forgets all graphs; the next call traces again."""
         self._variants = {}
         self._last_graph = None
+        self._untraceable = None
 
     # -- settings ---------------------------------------------------------------------------------------------------
 
@@ -157,9 +187,13 @@ class HybridBlock(Block):
         forward_bulk_size: int | None = None,
         backward_bulk_size: int | None = None,
         passes: str = "",
+        strict: bool = False,
         **kwargs: Any,
     ) -> None:
         """Turns tracing on or off for this block and those below.
+
+        A block that overrides forward, and asks there for a value or draws random numbers of Python or NumPy, cannot be
+        a graph. As in MXNet it runs imperatively then, with the blocks inside it hybridized; a warning names the line.
 
         Parameters
         ----------
@@ -175,6 +209,8 @@ class HybridBlock(Block):
         passes : str, default ''
             Which rewrites run: words as in ``"fast_run,-fusion"`` (docs/graph-passes.md); '' is the default pipeline.
             Raises ParamError for words that it does not know.
+        strict : bool, default False
+            Whether a block that cannot be traced is a TraceError.
         inline_limit, forward_bulk_size, backward_bulk_size
             Accepted as in MXNet; graphs always run as one step.
 
@@ -190,6 +226,7 @@ class HybridBlock(Block):
         _core.check_passes(passes)
         self._active = active
         self._flags = {"static_alloc": static_alloc, "passes": passes}
+        self._strict = strict
         if clear:
             self._clear_cached_op()
         if active and (self._forward_hooks or self._forward_pre_hooks):
@@ -206,6 +243,7 @@ class HybridBlock(Block):
             forward_bulk_size=forward_bulk_size,
             backward_bulk_size=backward_bulk_size,
             passes=passes,
+            strict=strict,
         )
 
     def optimize_for(
@@ -251,6 +289,8 @@ class HybridBlock(Block):
 
     def _executable(self, method: str) -> Any:
         graph = self._last_graph
+        if self._untraceable is not None:
+            raise self._untraceable
         if graph is None or graph.op is None:
             raise HybridNetError(
                 f"Block '{self.name}' has no graph yet. Fix: call hybridize(), then the block, before {method}()"
@@ -323,6 +363,23 @@ class HybridBlock(Block):
         else:
             graph.op = _core.CachedOp(graph.outputs, name=self.name, **self._flags)
 
+    def _trace_unless_imperative(self, key: Any, flat: Sequence[Any]) -> tuple[TracedGraph, _tracing.Trace, int]:
+        """The trace; raises self._untraceable, which is set then, where a forward of its own cannot be a graph."""
+        if not self._plain_forward:
+            return self._trace(key, flat)
+        before = RandomStates()
+        try:
+            traced = self._trace(key, flat)
+            if not before.changed():
+                return traced
+            error = draws_error(self, lambda: self._trace(key, flat), before)
+        except TraceError as problem:
+            error = problem
+        before.restore()
+        self._clear_cached_op()
+        self._untraceable = error
+        raise error
+
     def _find_graph(self, key: Any, flat: Sequence[Any]) -> TracedGraph:
         variants = self._variants.get(key)
         if variants is None:
@@ -332,7 +389,7 @@ class HybridBlock(Block):
             self._last_graph = graph
             return graph
         with _TRACE_LOCK:
-            graph, scope, reads = self._trace(key, flat)
+            graph, scope, reads = self._trace_unless_imperative(key, flat)
             self._learn_shapes(scope)
             for i in graph.unused:
                 warnings.warn(
@@ -347,10 +404,10 @@ class HybridBlock(Block):
     def _call_cached_op(self, *args: Any) -> Any:
         """Runs the graph for these arguments, tracing it first if there is none."""
         for arg in args:
-            if not isinstance(arg, NDArray):
+            if not isinstance(arg, NDArray) or isinstance(arg, BaseSparseNDArray):
                 break
         else:
-            # The usual case, kept short: only arrays.
+            # The usual case, kept short: only dense arrays.
             variants = self._variants.get(len(args))
             if variants is not None and variants.only is not None:
                 return variants.only.run(args)
@@ -361,7 +418,22 @@ class HybridBlock(Block):
         if any(isinstance(a, Symbol) for a in flat):
             return self._compose(args, {})
         self._check_one_context(flat)
+        if any(isinstance(a, BaseSparseNDArray) for a in flat):
+            return self._call_on_sparse(flat[0].context, args)
         return self._find_graph(key, flat).run(flat)
+
+    def _call_on_sparse(self, context: Context, args: tuple[Any, ...]) -> Any:
+        """Runs forward operator by operator: graphs hold dense values, and sparse arrays are to stay sparse."""
+        if not self._told_of_sparse:
+            self._told_of_sparse = True
+            warnings.warn(
+                f"Block '{self.name}' is hybridized and was called with sparse arrays: such calls run imperatively, "
+                "because graphs hold dense values. This is said once per block.",
+                stacklevel=5,
+            )
+        if self._plain_forward:
+            return self._call_plain(args, {})
+        return self._forward_arrays(context if self._several_contexts() else None, args[0], args[1:])
 
     def _check_one_context(self, flat: Sequence[NDArray]) -> None:
         contexts = {a.context for a in flat}
@@ -382,8 +454,8 @@ class HybridBlock(Block):
             scope = _tracing.current()
             if scope is not None:
                 out = self._call_in_scope(scope, args, kwargs)
-            elif self._active:
-                out = self._call_cached_op(*(self._positional(args, kwargs) if kwargs else args))
+            elif self._active and self._untraceable is None:
+                out = self._call_hybridized(args, kwargs)
             elif self._plain_forward:
                 out = self._call_plain(args, kwargs)
             else:
@@ -395,6 +467,19 @@ class HybridBlock(Block):
             for hook in tuple(self._forward_hooks.values()):
                 hook(self, args, out)
         return out
+
+    def _call_hybridized(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        try:
+            return self._call_cached_op(*(self._positional(args, kwargs) if kwargs else args))
+        except TraceError as error:
+            if error is not self._untraceable:
+                raise
+            if self._strict:
+                self._untraceable = None  # the next call is to say so again
+                raise
+            reason = error.with_traceback(None)  # which would keep the arrays of all frames
+        warn_imperative(self, reason)
+        return self._call_plain(args, kwargs)
 
     def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """Arguments given by name in the order of forward's signature; those left out in between get defaults."""
@@ -447,7 +532,13 @@ class HybridBlock(Block):
             return self._forward_other(x, args)
         params = {name: scope.variable(param) for name, param in self._reg_params.items()}
         with self.name_scope():
-            return self.hybrid_forward(symbol, x, *args, **params)
+            return self._run_hybrid_forward(symbol, x, args, params)
+
+    def _run_hybrid_forward(self, F: Any, x: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        if is_numpy(x) and not self._children and converts(type(self)):  # type: ignore[arg-type]  # a class is hashable
+            values = {name: value.as_nd_ndarray() for name, value in params.items()}
+            return as_numpy(self.hybrid_forward(F, as_classic(x), *as_classic(args), **values))
+        return self.hybrid_forward(F, x, *args, **params)
 
     def _forward_other(self, x: Any, args: tuple[Any, ...]) -> Any:
         """The first argument is no array: Symbols, or arrays further inside or behind."""
@@ -479,13 +570,13 @@ class HybridBlock(Block):
     def _forward_arrays(self, ctx: Context | None, x: Any, args: tuple[Any, ...]) -> Any:
         own = self._reg_params
         if not own:
-            return self.hybrid_forward(ndarray, x, *args)
+            return self._run_hybrid_forward(ndarray, x, args, {})
         try:
             params = {name: param._check_and_get(param._data, ctx) for name, param in own.items()}
         except DeferredInitializationError:
             self._deferred_infer_shape(x, *args)
             params = {name: param._check_and_get(param._data, ctx) for name, param in own.items()}
-        return self.hybrid_forward(ndarray, x, *args, **params)
+        return self._run_hybrid_forward(ndarray, x, args, params)
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Computes the outputs with F (mx.nd or mx.sym); own parameters arrive by name. Subclasses override it."""
@@ -537,6 +628,8 @@ class HybridBlock(Block):
     # -- export -----------------------------------------------------------------------------------------------------
 
     def _graph_to_export(self) -> TracedGraph:
+        if self._untraceable is not None:
+            raise self._untraceable
         if self._last_graph is None:
             raise HybridNetError(
                 "Please first call block.hybridize() and then run forward with this block at least once before calling "
@@ -563,7 +656,8 @@ class HybridBlock(Block):
         remove_amp_cast : bool, default True
             Whether casts put in by mixed precision are left out.
 
-        Returns the two names. Raises RuntimeError unless hybridized and called once.
+        Returns the two names. Raises RuntimeError unless hybridized and called once, TraceError if the block runs
+        imperatively although it is hybridized.
         """
         graph = self._graph_to_export()
         symbol_file, params_file = f"{path}-symbol.json", f"{path}-{epoch:04d}.params"

@@ -13,6 +13,7 @@ from .._control_flow import nests
 from ..errors import FileError, HybridNetError, ParamError, UnsupportedError
 from ..ndarray import NDArray
 from ..symbol import Symbol
+from ._formats import format_of, nest_of
 from ._hybrid_block import HybridBlock, flatten_arguments
 from ._parameter_dict import ParameterDict
 from ._traced_graph import TracedGraph
@@ -109,6 +110,29 @@ class SymbolBlock(HybridBlock):
     def _make_graph(self) -> TracedGraph:
         return TracedGraph(self._inputs, self._outputs, self._out_nest, self._params._params, False)
 
+    @property
+    def _in_format(self) -> Any:
+        """How arguments are nested: any way; what is set here is kept, arguments are taken apart as they come."""
+        return self.__dict__.get("_in_format_set", [0] * len(self._inputs))
+
+    @_in_format.setter
+    def _in_format(self, fmt: Any) -> None:
+        self.__dict__["_in_format_set"] = fmt
+
+    @property
+    def _out_format(self) -> Any:
+        """How results are nested. Files do not say it, so libraries store it beside them and set it here."""
+        return format_of(self._out_nest)
+
+    @_out_format.setter
+    def _out_format(self, fmt: Any) -> None:
+        nest = nest_of(fmt)
+        count, wanted = len(self._outputs.list_outputs()), len(nest.paths(""))
+        if count != wanted:
+            raise ParamError("SymbolBlock: _out_format", expected=f"a format of {count} outputs", given=f"{fmt}")
+        self._out_nest = nest
+        self._graph = self._last_graph = self._make_graph()
+
     def __repr__(self) -> str:
         outputs = self._outputs
         return f"{type(self).__name__}(\n{outputs} : {len(self._inputs)} -> {len(outputs.list_outputs())}\n)"
@@ -196,10 +220,10 @@ class SymbolBlock(HybridBlock):
         for name, param in self._params.items():
             if param.shape is not None and all(size > 0 for size in param.shape) and name in used:
                 shapes[name] = param.shape
-        arguments, _, auxiliaries = self._outputs.infer_shape(**shapes)
+        arguments, auxiliaries, missing = self._outputs._input_shapes(shapes)
         names = [*self._outputs.list_arguments(), *self._outputs.list_auxiliary_states()]
-        for name, shape in zip(names, [*arguments, *auxiliaries], strict=False):
-            if name in self._params:
+        for name, shape in zip(names, [*arguments, *auxiliaries], strict=True):
+            if name in self._params and name not in missing:
                 self._params[name].shape = shape
 
     def infer_shape(self, *args: Any) -> None:

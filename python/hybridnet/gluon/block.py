@@ -17,6 +17,8 @@ from ..errors import HybridNetError, not_overridden
 from ..errors import TypeError as HybridNetTypeError
 from ..errors import ValueError as HybridNetValueError
 from ._block_errors import add_block_path
+from ._formats import _flatten as _flatten  # libraries use them to pass nested states
+from ._formats import _regroup as _regroup
 from ._model_files import read_model, write_model
 from ._parameter_dict import ParameterDict
 from ._summary import print_summary
@@ -464,4 +466,5 @@ __getattr__, __dir__ = names_from(
         "_hybrid_block": "HybridBlock",
         "_symbol_block": "SymbolBlock",
     },
+    {"initializer": "..initializer", "symbol": "..symbol"},
 )

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .._lazy_names import names_from
 from ..errors import ParamError, not_overridden
 from ._hybrid_block import HybridBlock
 
@@ -427,3 +428,7 @@ class SDMLLoss(Loss):
         off = self.smoothing_parameter / (rows - 1)
         labels = F.one_hot(F.arange(0, rows), depth=rows, on_value=1 - self.smoothing_parameter, off_value=off)
         return self.kl_loss(F.log_softmax(-distances, axis=1), labels)
+
+
+# Programs reach these modules through this one, as in MXNet.
+__getattr__, __dir__ = names_from(__name__, modules={"ndarray": "..ndarray"})

@@ -11,10 +11,12 @@ import numpy as np
 from .. import _core, _tracing, autograd, initializer, ndarray, symbol
 from .._lazy_names import names_from
 from ..context import Context, cpu, current_context
-from ..errors import DeferredInitializationError, HybridNetError, UnsupportedError
+from ..errors import DeferredInitializationError, HybridNetError
+from ..errors import TypeError as HybridNetTypeError
 from ..errors import ValueError as HybridNetValueError
+from ..ndarray import sparse
 from ..ndarray._dtypes import dtype_name, numpy_dtype
-from ..util import is_np_shape
+from ..util import is_np_array, is_np_shape
 from .utils import shape_is_known
 
 if TYPE_CHECKING:
@@ -66,10 +68,10 @@ class Parameter:
     differentiable : bool, default True
         False: grad_req is always 'null'.
     stype, grad_stype : {'default', 'row_sparse', 'csr'}
-        Storage of value and gradient. Values are dense here; gradients of 'row_sparse' are dense with the same
-        numbers.
+        Storage of value and gradient. A gradient of 'row_sparse' costs what the rows cost that it reaches; the value
+        of 'row_sparse' is read by row_sparse_data.
 
-    Raises ValueError for unknown grad_req or storage types, UnsupportedError for a sparse stype.
+    Raises ValueError for unknown grad_req or storage types.
     """
 
     def __init__(
@@ -91,12 +93,6 @@ class Parameter:
                 raise ParameterLoadError(
                     f"{what} for Parameter '{name}' must be one of {_STORAGE_TYPES}, but got '{value}'"
                 )
-        if stype != "default":
-            raise UnsupportedError(
-                f"Parameter '{name}': stype='{stype}' is not supported",
-                because="arrays are dense",
-                fix="leave stype at 'default'; results are the same",
-            )
         self._var: Symbol | None = None
         self._data: list[NDArray] | None = None
         self._grad: list[NDArray] | None = None
@@ -181,7 +177,7 @@ class Parameter:
 
     @property
     def grad_stype(self) -> str:
-        """Storage type that was requested for the gradient."""
+        """Storage type of the gradient."""
         return self._grad_stype
 
     def _set_trainer(self, trainer: Any) -> None:
@@ -254,7 +250,9 @@ class Parameter:
 
     def _init_impl(self, data: NDArray, ctx_list: Sequence[Context]) -> None:
         self._ctx_list = list(ctx_list)
-        self._data = [data.copyto(ctx) for ctx in self._ctx_list]
+        if self._stype != "default" and data.stype == "default":
+            data = sparse.whole(data, self._stype)
+        self._data = [_for_gluon(data.copyto(ctx)) for ctx in self._ctx_list]
         self._init_grad()
 
     def _init_grad(self) -> None:
@@ -262,7 +260,7 @@ class Parameter:
             self._grad = None
             return
         values = self._data or []
-        self._grad = [ndarray.zeros(a.shape, ctx=a.context, dtype=a.dtype) for a in values]
+        self._grad = [_zeros_like(a, self._grad_stype) for a in values]
         autograd.mark_variables(values, self._grad, self.grad_req)
 
     def _load_init(self, data: NDArray, ctx: Any, cast_dtype: bool = False, dtype_source: str = "current") -> None:
@@ -334,6 +332,8 @@ class Parameter:
     def set_data(self, data: Any) -> None:
         """Overwrites the value on all contexts. Raises ParameterLoadError if the shape does not fit."""
         self.shape = data.shape
+        if self._trainer is not None:
+            self._trainer._value_was_set(self)
         if self._data is None:
             if not self._deferred_init:
                 raise ParameterLoadError(f"Parameter '{self.name}' has not been initialized")
@@ -359,7 +359,7 @@ class Parameter:
 
     def _reduce(self) -> NDArray:
         """The value on the CPU: the mean over contexts."""
-        arrays = self.list_data()
+        arrays = self._check_and_get(self._data, list)
         if len(arrays) == 1:
             return arrays[0].copyto(cpu())
         return ndarray.add_n(*(array.copyto(cpu()) for array in arrays)) / len(arrays)
@@ -407,10 +407,19 @@ class Parameter:
         scope = _tracing.current()
         if scope is not None:
             return scope.variable(self)
+        self._refuse_row_sparse("data", "row_sparse_data", ctx)
         return self._check_and_get(self._data, ctx)
+
+    def _refuse_row_sparse(self, method: str, instead: str, ctx: Any = None) -> None:
+        if self._stype == "row_sparse":
+            raise HybridNetError(
+                f"Cannot return a copy of Parameter '{self.name}' on {ctx or 'all contexts'} via {method}() because "
+                f"its storage type is {self._stype}. Please use {instead}() instead."
+            )
 
     def list_data(self) -> list[NDArray]:
         """The values on all contexts. Raises as data()."""
+        self._refuse_row_sparse("list_data", "list_row_sparse_data")
         return self._check_and_get(self._data, list)
 
     def _check_has_grad(self) -> None:
@@ -436,18 +445,30 @@ class Parameter:
         raise HybridNetError(f"Parameter '{self.name}' has not been initialized")
 
     def row_sparse_data(self, row_id: NDArray) -> NDArray:
-        """For sparse parameters only. Raises RuntimeError."""
-        raise HybridNetError(
-            f"Cannot return a copy of Parameter {self.name} via row_sparse_data() because its storage type is "
-            f"{self._stype}. Please use data() instead."
-        )
+        """Rows row_id of the value, as a row_sparse array on row_id's context, whose gradient is the parameter's.
+
+        Raises RuntimeError for parameters in other storage and for those that no Trainer holds.
+        """
+        self._require_row_sparse("a copy", "row_sparse_data", row_id)
+        return sparse.rows_of_table(self._check_and_get(self._data, row_id.context), row_id)
 
     def list_row_sparse_data(self, row_id: NDArray) -> list[NDArray]:
-        """For sparse parameters only. Raises RuntimeError."""
-        raise HybridNetError(
-            f"Cannot return copies of Parameter '{self.name}' on all contexts via list_row_sparse_data() because its "
-            f"storage type is {self._stype}. Please use data() instead."
-        )
+        """Rows row_id of the values on all contexts. Raises as row_sparse_data()."""
+        self._require_row_sparse("copies", "list_row_sparse_data", row_id)
+        return [sparse.rows_of_table(array, row_id) for array in self._check_and_get(self._data, list)]
+
+    def _require_row_sparse(self, what: str, method: str, row_id: Any) -> None:
+        if self._stype != "row_sparse":
+            raise HybridNetError(
+                f"Cannot return {what} of Parameter {self.name} via {method}() because its storage type is "
+                f"{self._stype}. Please use data() instead."
+            )
+        if not isinstance(row_id, ndarray.NDArray):
+            raise HybridNetTypeError(f"{method}: row_id must be an NDArray", given=type(row_id).__name__)
+        if self._trainer is None:
+            raise HybridNetError(
+                f"Cannot get row_sparse data for Parameter '{self.name}' when no Trainer is created with it."
+            )
 
     # -- graphs -----------------------------------------------------------------------------------------------------
 
@@ -458,7 +479,7 @@ class Parameter:
 
     def _make_var(self) -> Symbol:
         if self._var is None:
-            self._var = symbol.var(
+            var = symbol.var(
                 self.name,
                 shape=self.shape,
                 dtype=self.dtype,
@@ -467,20 +488,26 @@ class Parameter:
                 init=self._init_text(),
                 stype=self._stype,
             )
+            self._var = var.as_np_ndarray() if is_np_array() else var
         return self._var
 
     def _make_traced(self, name: str) -> Symbol:
         shape = self._shape
         if shape is not None:
             shape = tuple(-1 if size in (0, -1) else size for size in shape)
-        variable = _core.traced_variable(name, shape, self.dtype)
+        variable = _core.traced_variable(name, shape, self.dtype, numpy=is_np_array())
         # What MXNet writes beside a parameter's variable; old tools read it back.
-        variable._set_attr(__lr_mult__=str(self.lr_mult), __wd_mult__=str(self.wd_mult), __storage_type__="0")
+        variable._set_attr(
+            __lr_mult__=str(self.lr_mult), __wd_mult__=str(self.wd_mult), __storage_type__=self._storage_code()
+        )
         # A constant's values stand in the parameter file.
         init = None if isinstance(self, Constant) else self._init_text()
         if init is not None:
             variable._set_attr(__init__=init)
         return variable
+
+    def _storage_code(self) -> str:
+        return str(_STORAGE_TYPES.index(self._stype))  # as graph files number storage
 
     def _init_text(self) -> str | None:
         """Its own initializer as a graph's variable names it; None if there is none or it has no text."""
@@ -496,6 +523,16 @@ class Parameter:
         shape = variable.shape
         if shape is not None and all(size >= 0 for size in shape):
             self.shape = shape
+
+
+def _for_gluon(array: NDArray) -> NDArray:
+    """The array as what Gluon gives to blocks: of mx.np after npx.set_np()."""
+    return array.as_np_ndarray() if is_np_array() else array.as_nd_ndarray()
+
+
+def _zeros_like(array: NDArray, stype: str) -> NDArray:
+    zeros = ndarray.zeros(array.shape, ctx=array.context, dtype=array.dtype, stype=stype)
+    return zeros if stype != "default" or array.stype != "default" else _core.retyped(zeros, type(array))
 
 
 class Constant(Parameter):
@@ -530,4 +567,4 @@ class Constant(Parameter):
 
 
 # MXNet has it in this module.
-__getattr__, __dir__ = names_from(__name__, {"_parameter_dict": "ParameterDict"})
+__getattr__, __dir__ = names_from(__name__, {"_parameter_dict": "ParameterDict"}, {"context": "..context"})

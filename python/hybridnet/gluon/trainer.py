@@ -9,6 +9,7 @@ from .. import ndarray
 from .. import optimizer as opt
 from ..errors import FileError, ParamError
 from ..errors import UserWarning as HybridNetUserWarning
+from ..kvstore.kvstore import KVStore
 from ._parameter_dict import ParameterDict
 from .parameter import Parameter
 
@@ -38,6 +39,14 @@ def _parameter_list(params: Any) -> list[Parameter]:
         if not isinstance(param, Parameter):
             raise ParamError("First argument must be a list or dict of Parameters", given=f"list of {type(param)}")
     return list(params)
+
+
+class _SumsOfContexts(KVStore):
+    """What ``trainer._kvstore`` is with several contexts: its type, and the updater that the trainer uses."""
+
+    def __init__(self, name: str, updater: opt.Updater) -> None:
+        super().__init__(name)
+        self._updater = self._optimizer_updater = updater
 
 
 class Trainer:
@@ -84,17 +93,51 @@ class Trainer:
         self._contexts = self._check_contexts()
         self._init_optimizer(optimizer, dict(optimizer_params or {}))
         self._scale = self._optimizer.rescale_grad
-        self._kvstore = self._check_kvstore(kvstore, compression_params)
-        self._update_on_kvstore = bool(update_on_kvstore)
-        # Stores are ready from the beginning. Training loops written for MXNet ask for these before their first step.
-        self._kv_initialized = True
-        self._params_to_init: list[Parameter] = []
+        self._compression_params = compression_params
+        self._kvstore_params = {"kvstore": kvstore, "update_on_kvstore": update_on_kvstore}
+        self._store = self._check_kvstore(kvstore, compression_params)
+        self._reset_kvstore()
+
+    # Training loops written for MXNet ask for these; like there, they are known from the first step on. Sums over
+    # contexts need no store of ours, so the store of several contexts only shows what a store shows.
+
+    def _reset_kvstore(self) -> None:
+        self._kv_initialized = False
+        self._kvstore: Any = None
+        self._distributed: bool | None = None
+        self._update_on_kvstore: bool | None = None
+        self._params_to_init = list(self._params)
+
+    def _value_was_set(self, param: Parameter) -> None:
+        """A store that updates holds values: what is set elsewhere is in a new one from the next step on."""
+        if self._kv_initialized and self._update_on_kvstore and param not in self._params_to_init:
+            self._reset_kvstore()
 
     def _init_kvstore(self) -> None:
-        """Nothing is left to do."""
+        """Decides what updates parameters. Raises ValueError for an update on a store that cannot do it."""
+        self._kvstore, wanted = self._store, self._kvstore_params["update_on_kvstore"]
+        if self._kvstore is None and self._kvstore_params["kvstore"] is not None and len(self._contexts) > 1:
+            self._kvstore = _SumsOfContexts(self._kvstore_params["kvstore"], self._updaters[0])
+        self._update_on_kvstore = True if wanted else None
+        if self._kvstore is not None:
+            if wanted and not getattr(self._kvstore, "is_capable", lambda capability: False)("optimizer"):
+                raise ParamError(
+                    f"Please set update_on_kvstore=False when training with {type(self._kvstore).__name__}",
+                    because="this store has no optimizer",
+                )
+            self._update_on_kvstore = self._store is None if wanted is None else bool(wanted)
+        self._distributed = False
+        self._kv_initialized = True
 
     def _init_params(self) -> None:
-        """Nothing is left to do."""
+        """Notes that the parameters, all of which are initialized by the first step, are in use."""
+        self._params_to_init = []
+
+    def _be_ready(self) -> None:
+        if not self._kv_initialized:
+            self._init_kvstore()
+        if self._params_to_init:
+            self._init_params()
 
     @staticmethod
     def _check_kvstore(kvstore: Any, compression_params: Any) -> Any:
@@ -165,6 +208,7 @@ class Trainer:
         ignore_stale_grad : bool, default False
             Whether parameters that the last backward did not reach are left alone instead of raising UserWarning.
         """
+        self._be_ready()
         self._check_and_rescale_grad(self._scale_for(batch_size))
         self._allreduce_grads()
         self._update(ignore_stale_grad)
@@ -181,7 +225,8 @@ class Trainer:
         self._update(ignore_stale_grad)
 
     def _refuse_on_kvstore(self, what: str) -> None:
-        if self._update_on_kvstore:
+        self._be_ready()
+        if self._kvstore_params["update_on_kvstore"]:
             raise ParamError(
                 f"{what} when parameters are updated on kvstore is not supported. Try setting `update_on_kvstore` to "
                 "False when creating trainer."
@@ -196,14 +241,14 @@ class Trainer:
         self._optimizer.rescale_grad = scale
 
     def _allreduce_grads(self) -> None:
-        if self._kvstore is None and len(self._contexts) < 2:
+        if self._store is None and len(self._contexts) < 2:
             return
         for i, param in enumerate(self._params):
             if param.grad_req == "null":
                 continue
             grads = param.list_grad()
-            if self._kvstore is not None:
-                self._kvstore.pushpull(i, grads, out=grads, priority=-i)
+            if self._store is not None:
+                self._store.pushpull(i, grads, out=grads, priority=-i)
             else:
                 total = ndarray.add_n(*(grad.as_in_context(grads[0].context) for grad in grads))
                 for grad in grads:
@@ -248,6 +293,7 @@ class Trainer:
 
     def save_states(self, fname: str) -> None:
         """Writes the optimizer's states (momentum, counts, settings) to a file. lr_mult and wd_mult stay out."""
+        self._be_ready()
         if not self._updaters:
             raise ParamError("Trainer.save_states: there are no parameters, so there are no states")
         with open(fname, "wb") as file:
@@ -258,6 +304,7 @@ class Trainer:
 
         Raises FileError if the file cannot be read, FormatError if it holds no states.
         """
+        self._be_ready()
         try:
             with open(fname, "rb") as file:
                 states = file.read()

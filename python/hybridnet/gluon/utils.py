@@ -20,6 +20,7 @@ from ..errors import FileError
 from ..errors import UserWarning as HybridNetUserWarning
 from ..errors import ValueError as HybridNetValueError
 from ..util import is_np_shape
+from ._numpy_border import for_user
 
 if TYPE_CHECKING:
     from ..context import Context
@@ -63,7 +64,7 @@ def split_and_load(
     if not ctx_list:
         raise HybridNetValueError("split_and_load", expected="at least one context", given="an empty list")
     if not isinstance(data, ndarray.NDArray):
-        data = ndarray.array(data, ctx=ctx_list[0])
+        data = for_user(ndarray.array(data, ctx=ctx_list[0]))
     if len(ctx_list) == 1:
         return [data.as_in_context(ctx_list[0])]
     parts = split_data(data, len(ctx_list), batch_axis, even_split)
@@ -78,6 +79,7 @@ def clip_global_norm(arrays: Sequence[NDArray], max_norm: float, check_isfinite:
     """
     if not arrays:
         raise HybridNetValueError("clip_global_norm: arrays is empty")
+    arrays = [array.as_nd_ndarray() for array in arrays]
     ctx = arrays[0].context
     squares = [ndarray.sum(ndarray.square(array.astype("float32"))).as_in_context(ctx) for array in arrays]
     total = ndarray.sqrt(ndarray.add_n(*squares))
@@ -90,7 +92,7 @@ def clip_global_norm(arrays: Sequence[NDArray], max_norm: float, check_isfinite:
     scale = ndarray.minimum(max_norm / (total + 1e-8), 1.0)
     for array in arrays:
         array *= scale.as_in_context(array.context).astype(array.dtype)
-    return norm
+    return for_user(norm)
 
 
 def check_sha1(filename: str, sha1_hash: str) -> bool:

@@ -269,4 +269,5 @@ __getattr__, __dir__ = names_from(
         ),
         "_image_iter": "ImageIter",
     },
+    {"io": "..io", "recordio": "..recordio"},
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from ..errors import FileError, FormatError, ShapeError
 from ..ndarray import NDArray
-from ..ndarray.sparse import cast_storage
+from ..ndarray.sparse import CSRNDArray, csr_matrix
 from ._array_iter import NDArrayIter
 from ._idx_files import read_idx
 
@@ -95,36 +96,41 @@ class CSVIter(_FileIter):
         )
 
 
-def _read_libsvm(path: str, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Labels and dense rows of ``label index:value ...`` lines; indices count from 0."""
+def _read_libsvm(path: str, size: int) -> tuple[np.ndarray, CSRNDArray]:
+    """Labels and rows of ``label index:value ...`` lines; indices count from 0."""
     labels: list[list[float]] = []
-    rows: list[np.ndarray] = []
+    columns, values, starts = array("q"), array("f"), array("q", [0])
     try:
         with open(path) as file:
             for number, line in enumerate(file, 1):
-                row = np.zeros(size, np.float32)
-                label = []
+                items = line.split()
+                if not items:
+                    continue
+                pairs = [item.split(":") for item in items if ":" in item]
                 try:
-                    for item in line.split():
-                        index, colon, value = item.partition(":")
-                        if colon:
-                            row[int(index)] = float(value)
-                        else:
-                            label.append(float(index))
-                except (ValueError, IndexError) as error:
+                    labels.append([float(item) for item in items if ":" not in item])
+                    columns.extend([int(index) for index, _ in pairs])
+                    values.extend([float(value) for _, value in pairs])
+                except (ValueError, OverflowError) as error:
                     raise FormatError(f"LibSVMIter: '{path}', line {number}: {error}") from error
-                if line.strip():
-                    labels.append(label)
-                    rows.append(row)
+                row = columns[starts[-1] :]
+                if row and not 0 <= min(row) <= max(row) < size:
+                    raise FormatError(
+                        f"LibSVMIter: '{path}', line {number}",
+                        expected=f"indices from 0 to {size - 1}",
+                        given=f"{min(row)} to {max(row)}",
+                    )
+                starts.append(len(columns))
     except OSError as error:
         raise FileError(f"LibSVMIter: cannot read '{path}': {error}") from error
     if len({len(label) for label in labels}) > 1:
         raise FormatError(f"LibSVMIter: lines of '{path}' have different numbers of labels")
-    return np.array(labels, np.float32), np.stack(rows) if rows else np.zeros((0, size), np.float32)
+    parts = (np.array(values, np.float32), np.array(columns, np.int64), np.array(starts, np.int64))
+    return np.array(labels, np.float32), csr_matrix(parts, shape=(len(labels), size))
 
 
 class LibSVMIter(_FileIter):
-    """Batches of a LibSVM file; data are CSRNDArrays, whose values are kept densely.
+    """Batches of a LibSVM file; data are CSRNDArrays.
 
     Parameters
     ----------
@@ -156,15 +162,12 @@ class LibSVMIter(_FileIter):
         if label_libsvm is not None and label_libsvm != "NULL":
             width = math.prod(label_shape)
             own, sparse = _read_libsvm(label_libsvm, width)
-            label = sparse if own.shape[1] == 0 or width > 1 else own
+            label = sparse.asnumpy() if own.shape[1] == 0 or width > 1 else own
         if label.ndim == 2 and label.shape[1] == 1:
             label = label.reshape(-1)
         super().__init__(
             {data_name: data}, {label_name: label}, batch_size, last_batch_handle="pad" if round_batch else "discard"
         )
-
-    def _arrays(self) -> list[NDArray]:
-        return [cast_storage(array, "csr") for array in super()._arrays()]
 
 
 class MNISTIter(_FileIter):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import ndarray, recordio
-from ..errors import FileError, FormatError, ParamError, UnsupportedError, unknown_name
+from ..errors import FileError, FormatError, ParamError, unknown_name
 from ._batches import DataBatch, DataDesc, DataIter
 from ._image_files import decode_image
 from ._record_augmenter import AUGMENTATIONS, RecordAugmenter
@@ -83,6 +83,9 @@ class ImageRecordIter(DataIter):
         Whether a random part (else the middle) is cut out, whether half of the images are mirrored.
     mean_r, mean_g, mean_b, std_r, std_g, std_b, scale : float
         ``(value - mean) / std * scale``.
+    mean_img : str, optional
+        File of nd.save with an image "mean_img" (C, H, W) that is subtracted instead of mean_r, mean_g and mean_b. It
+        is made from all images where it does not exist.
     round_batch : bool, default True
         Whether an incomplete last batch is filled up from the beginning (getpad returns how many); else with its own
         images again.
@@ -112,8 +115,7 @@ class ImageRecordIter(DataIter):
     random_h, random_s, random_l : int, default 0
         Largest value added to hue (0 to 180), saturation and lightness (0 to 255).
 
-    Raises FileError, FormatError for files, ParamError for arguments that do not exist or contradict each other,
-    UnsupportedError for mean_img.
+    Raises FileError, FormatError for files, ParamError for arguments that do not exist or contradict each other.
     """
 
     def __init__(
@@ -147,11 +149,7 @@ class ImageRecordIter(DataIter):
         **kwargs: Any,
     ) -> None:
         super().__init__(batch_size)
-        if kwargs.pop("mean_img", ""):
-            raise UnsupportedError(
-                "ImageRecordIter: mean_img is not supported",
-                fix="give mean_r, mean_g and mean_b, or subtract the image from each batch",
-            )
+        mean_image = kwargs.pop("mean_img", "")
         self._contrast = float(kwargs.pop("max_random_contrast", 0.0))
         self._illumination = float(kwargs.pop("max_random_illumination", 0.0))
         self._labels = _listed_labels(kwargs.pop("path_imglist", ""))
@@ -181,7 +179,7 @@ class ImageRecordIter(DataIter):
         self._rand_mirror = rand_mirror
         self._mirror = mirror
         channels = self._shape[0]
-        self._mean = np.array([mean_r, mean_g, mean_b][:channels], np.float32)
+        self._mean: np.ndarray = np.array([mean_r, mean_g, mean_b][:channels], np.float32)
         self._scale = np.float32(scale) / np.array([std_r, std_g, std_b][:channels], np.float32)
         self._round_batch = round_batch
         self._dtype = np.dtype(dtype)
@@ -197,7 +195,36 @@ class ImageRecordIter(DataIter):
         self._threads = ThreadPoolExecutor(max(1, preprocess_threads), thread_name_prefix="hybridnet-images")
         self._batch: Any = None  # a DataBatch behind iter_next()
         self._coming: list[Future[Any]] = []
+        if mean_image:
+            self._mean = self._mean_image(mean_image)
         self.reset()
+
+    def _mean_image(self, path: str) -> np.ndarray:
+        """The image (H, W, C) in a file of nd.save; where there is no such file, the mean of all, written there."""
+        if not os.path.exists(path):
+            ndarray.save(path, {"mean_img": ndarray.array(self._mean_of_images().transpose(2, 0, 1))})
+        loaded = ndarray.load(path)
+        image = (loaded.get("mean_img") if isinstance(loaded, dict) else None) if loaded else None
+        if image is None or image.shape != self._shape:
+            raise FormatError(
+                f"ImageRecordIter: mean_img '{path}'",
+                expected=f"an array 'mean_img' of shape {self._shape}",
+                given="no such array" if image is None else f"shape {image.shape}",
+                fix="remove the file to have it made from the images",
+            )
+        return image.asnumpy().transpose(1, 2, 0)
+
+    def _mean_of_images(self) -> np.ndarray:
+        """The mean of the images as they are cut out and resized, without what is drawn at random behind that."""
+        self._mean = np.zeros(self._shape[0], np.float32)
+        settings = self._contrast, self._illumination, self._scale, self._rand_mirror
+        self._contrast, self._illumination, self._scale, self._rand_mirror = 0.0, 0.0, np.float32(1), False
+        total = np.zeros(self._shape, np.float64)
+        for position in self._positions:
+            self._reader._file.seek(position)
+            total += self._make(self._reader.read(), 0)[0]
+        self._contrast, self._illumination, self._scale, self._rand_mirror = settings
+        return (total / len(self._positions)).astype(np.float32).transpose(1, 2, 0)
 
     def __del__(self) -> None:
         threads = getattr(self, "_threads", None)

@@ -8,7 +8,7 @@ from typing import Any
 from .. import ndarray
 from .. import optimizer as opt
 from ..errors import FileError, ParamError, ShapeError, UnsupportedError
-from ..ndarray import NDArray
+from ..ndarray import NDArray, sparse
 from .base import KVStoreBase
 
 __all__ = ["KVStore"]
@@ -137,7 +137,7 @@ class KVStore(KVStoreBase):
             self.pull(k, targets, priority)
 
     def row_sparse_pull(self, key: Any, out: Any = None, priority: int = 0, row_ids: Any = None) -> None:
-        """Copies the rows row_ids of what is stored into out; other rows become 0. Arrays are dense.
+        """Copies the rows row_ids of what is stored into out, which is row_sparse; in a dense out others become 0.
 
         row_ids: one array for all, one per array of out, or for lists of keys one such list per key.
         Raises ParamError without out or row_ids.
@@ -149,10 +149,7 @@ class KVStore(KVStoreBase):
         if len(ids) != len(targets):
             raise ParamError(f"KVStore.row_sparse_pull: {len(targets)} arrays of out have {len(ids)} row_ids")
         for (stored, array), rows in zip(targets, ids, strict=True):
-            picked = sorted({int(row) for row in rows.asnumpy().ravel()})
-            array[:] = 0
-            for row in picked:
-                array[row] = stored[row].as_in_context(array.context)
+            array[:] = sparse.retain_rows(stored, rows).as_in_context(array.context)
 
     # -- updating ---------------------------------------------------------------------------------------------------
 

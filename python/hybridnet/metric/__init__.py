@@ -6,6 +6,9 @@ Every metric keeps two tallies: a local one that ``reset_local`` clears (a log i
 
 from __future__ import annotations
 
+import numpy
+
+from .. import ndarray, registry  # programs reach these through this module, as in MXNet
 from ._accuracy import Accuracy, BinaryAccuracy, TopKAccuracy
 from ._confusion import F1, MCC, PCC, Fbeta
 from ._custom import CustomMetric, np

@@ -110,9 +110,11 @@ class DataParallelExecutorGroup:
         ctx = self.contexts[i]
         descriptions = [*self.data_shapes, *self.label_shapes]
         shapes = {desc.name: self._part_shape(desc, self.slices[i]) for desc in descriptions}
-        arg_shapes, _, aux_shapes = self.symbol.infer_shape(**shapes)
-        if arg_shapes is None:
-            raise ShapeError(f"Module.bind: the shapes {shapes} do not determine the shapes of all parameters")
+        arg_shapes, aux_shapes, missing = self.symbol._input_shapes(shapes)
+        if missing:
+            raise ShapeError(
+                f"Module.bind: the shapes {shapes} do not determine the shapes of {', '.join(map(repr, missing))}"
+            )
         known = set(self.arg_names)
         types = {desc.name: desc.dtype for desc in descriptions if desc.name in known}
         # Casts in front of operators, as amp puts them there, leave types open: such parameters are float32.
@@ -197,8 +199,9 @@ class DataParallelExecutorGroup:
     def forward(self, data_batch: DataBatch, is_train: bool | None = None) -> None:
         """Runs all executors on their parts."""
         self._load(data_batch.data or (), self.data_shapes)
-        if self.label_shapes and data_batch.label:
-            self._load(data_batch.label, self.label_shapes)
+        label = getattr(data_batch, "label", None)  # a namedtuple of data alone predicts
+        if self.label_shapes and label:
+            self._load(label, self.label_shapes)
         for exe in self.execs:
             exe.forward(is_train=self.for_training if is_train is None else is_train)
 
@@ -232,9 +235,9 @@ class DataParallelExecutorGroup:
         return self._merge(zip(*(exe.outputs for exe in self.execs), strict=True), merge_multi_context)
 
     def get_output_shapes(self) -> list[tuple[str, tuple[int, ...]]]:
-        """(name, shape) of the merged outputs."""
+        """(name, shape) of the merged outputs; unknown shapes and sizes as infer_shape_partial() gives them."""
         shapes = {desc.name: tuple(desc.shape) for desc in [*self.data_shapes, *self.label_shapes]}
-        _, outputs, _ = self.symbol.infer_shape(**shapes)
+        _, outputs, _ = self.symbol.infer_shape_partial(**shapes)
         return list(zip(self.symbol.list_outputs(), outputs, strict=True))
 
     def get_input_grads(self, merge_multi_context: bool = True) -> list[Any]:

@@ -487,10 +487,11 @@ class Module(BaseModule):
             for desc, shape in zip(self._data_shapes, shapes, strict=True)
         ]
         label = getattr(batch, "provide_label", None)
-        if not label and batch.label and self._label_shapes:
+        given = getattr(batch, "label", None)
+        if not label and given and self._label_shapes:
             label = [
                 DataDesc(desc.name, array.shape, desc.dtype, desc.layout)
-                for desc, array in zip(self._label_shapes, batch.label, strict=True)
+                for desc, array in zip(self._label_shapes, given, strict=True)
             ]
         if not label and self._label_shapes:
             # Labels are not needed to predict, but the graph has inputs for them: of the new batch size.

@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # what editors complete; at run time the registry answers
 
 _lazy, _names = lazy_functions(globals(), "", symbolic=False)
 _SUBMODULES = ("contrib", "image", "linalg", "op", "sparse", "utils")
+_NUMPY = {"np": "numpy", "npx": "numpy_extension", "numpy": "numpy", "numpy_extension": "numpy_extension"}
 
 
 def __getattr__(name: str) -> Any:
@@ -30,10 +31,12 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module("hybridnet.operator").Custom
     if name == "cast_storage":  # knows the classes of sparse arrays, which the operator does not
         return importlib.import_module(f"{__name__}.sparse").cast_storage
+    if name in _NUMPY:  # hybrid_forward's F.np and F.npx
+        return importlib.import_module(f"hybridnet.{_NUMPY[name]}")
     if name in _SUBMODULES:
         return importlib.import_module(f"{__name__}.{name}")
     return _lazy(name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*_names(), *_SUBMODULES})
+    return sorted({*_names(), *_SUBMODULES, *_NUMPY})

@@ -367,7 +367,7 @@ def _as_array(value: Any, like: Any) -> Any:
         source = value
         if value.dtype is not like.dtype:
             source = main_operator("Cast")(value, dtype=np.dtype(like.dtype).name)
-        return source if source.context == like.context else source.as_in_context(like.context)
+        return _like(like, source if source.context == like.context else source.as_in_context(like.context))
     values = _numpy_values(value, like.dtype)
     return _like(like, _core.from_numpy_copy(values, like.dtype, *_device(like)))
 

@@ -5,6 +5,7 @@ MXNet has the functions that make and combine arrays in this module too; here th
 
 from __future__ import annotations
 
+import html
 import math
 import struct
 from collections.abc import Iterator, Sequence
@@ -17,7 +18,6 @@ from .._lazy_names import names_from
 from ..context import Context
 from ..errors import TypeError as HybridNetTypeError
 from ..errors import ValueError as HybridNetValueError
-from ..util import no_numpy_arrays
 from . import _indexing, _internal
 from ._dtypes import numpy_dtype
 from ._fluent import add_fluent_methods
@@ -30,6 +30,11 @@ py_slice = slice
 _STORAGE_TYPE_STR_TO_ID = {"undefined": -1, "default": 0, "row_sparse": 1, "csr": 2}  # as parameter files number them
 
 
+def _written(value: NDArray, out: NDArray) -> NDArray:
+    out[:] = value
+    return out
+
+
 class NDArray(_core.NDArrayBase):
     """Dense tensor: shape, dtype, device. Made by :func:`array`, :func:`zeros` and others, and by every operator.
 
@@ -40,6 +45,7 @@ class NDArray(_core.NDArrayBase):
 
     __slots__ = ()
     __array_priority__ = 1000.0
+    _has_numpy_interface = False
 
     # ------------------------------------------------------------------------------------------------- to the outside
     def asnumpy(self) -> np.ndarray:
@@ -147,6 +153,36 @@ class NDArray(_core.NDArrayBase):
     def __str__(self) -> str:
         return self.__repr__()
 
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        return f"<pre>{html.escape(repr(self).strip())}</pre>"
+
+    def __round__(self, ndigits: int | None = None) -> NDArray:
+        """round(x): as nd.round, halves away from zero; to ndigits decimal places."""
+        return self.round() if ndigits is None else (self * 10.0**ndigits).round() / 10.0**ndigits
+
+    def var(
+        self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: int = 0, keepdims: bool = False
+    ) -> NDArray:
+        """Variance along axis (a number, a tuple, or None: of all elements): sum of squares / (their number - ddof).
+
+        dtype: in which it is computed; default: that of the array, float32 for whole numbers. out: array to fill.
+        """
+        own = np.dtype(self.dtype)
+        values = self.astype(dtype or (own if own.kind in "fV" else "float32"), copy=False)
+        over = () if axis is None else axis
+        means = values.mean(axis=over, keepdims=True)
+        squares = (values - means).square()
+        result = squares.sum(axis=over, keepdims=keepdims) / (self.size / max(means.size, 1) - ddof)
+        return result if out is None else _written(result, out)
+
+    def std(
+        self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: int = 0, keepdims: bool = False
+    ) -> NDArray:
+        """Standard deviation: the square root of var. Arguments as var."""
+        result = self.var(axis, dtype, None, ddof, keepdims).sqrt()
+        return result if out is None else _written(result, out)
+
     def __format__(self, spec: str) -> str:
         return format(self.asscalar(), spec) if spec and self.size == 1 else str(self)
 
@@ -211,12 +247,14 @@ class NDArray(_core.NDArrayBase):
     as_in_ctx = as_in_context
 
     def as_nd_ndarray(self) -> NDArray:
-        """This array as an ``mx.nd.NDArray``."""
-        return self if type(self) is NDArray else _core.retyped(self, NDArray)
+        """This array itself."""
+        return self
 
     def as_np_ndarray(self) -> Any:
-        """Raises UnsupportedError: there are no arrays of ``mx.np``."""
-        raise no_numpy_arrays("as_np_ndarray()")
+        """This array as an ``mx.np.ndarray``: the same memory and history."""
+        from ..numpy import ndarray
+
+        return _core.retyped(self, ndarray)
 
     def astype(self, dtype: Any, copy: bool = True) -> NDArray:
         """A copy of another dtype; with copy=False this array itself if it has that dtype."""
@@ -333,8 +371,13 @@ class NDArray(_core.NDArrayBase):
         """Makes this array a leaf whose gradient backward() computes, in a zeroed buffer ``grad``.
 
         grad_req: 'write' replaces the buffer's values, 'add' adds to them, 'null' computes none.
+        stype: storage of the buffer; 'row_sparse' keeps memory and time to the rows that a gradient reaches.
         """
-        grad = None if grad_req == "null" else _internal_zeros_like(self)
+        grad = None
+        if grad_req != "null" and stype in (None, "default"):
+            grad = _internal_zeros_like(self)
+        elif grad_req != "null":
+            grad = _core.sparse_zeros(stype, self.shape, self.dtype)
         _core.mark_variable(self, grad, grad_req)
 
     def detach(self) -> NDArray:
@@ -350,8 +393,11 @@ class NDArray(_core.NDArrayBase):
 
     def zero_grad(self) -> None:
         """Fills the gradient buffer with zeros."""
-        if self.grad is not None:
-            _indexing.fill(self.grad, 0)
+        grad = self.grad
+        if grad is not None and grad.stype == "default":
+            _indexing.fill(grad, 0)
+        elif grad is not None:
+            grad[:] = 0
 
 
 def _rebuild(buffer: bytes, context: str, cls: type) -> NDArray:
@@ -372,7 +418,8 @@ def _internal_cast(data: NDArray, dtype: np.dtype) -> NDArray:
 
 
 def _internal_zeros_like(data: NDArray) -> NDArray:
-    return _indexing.fill(_core.retyped(_core.empty(data.shape, data.dtype, *_device(data)), type(data)), 0)
+    made = _core.empty(data.shape, data.dtype, *_device(data))
+    return _indexing.fill(_core.retyped(made, type(data)) if data.stype == "default" else made, 0)
 
 
 def _device(data: NDArray) -> tuple[int, int]:

@@ -1,7 +1,7 @@
-"""Sparse arrays: their values are kept densely, their indices are shown as MXNet shows them.
+"""Sparse arrays: of a csr matrix the values that are stored, of a row_sparse array the rows that are stored.
 
-``csr_matrix`` and ``row_sparse_array`` make arrays that know their storage type, so that programs written for sparse
-storage run and files with sparse records load; memory and time are those of dense arrays.
+Both are NDArrays. Operators that keep zeros work on what is stored and give arrays in the same storage; others run on
+dense copies and a warning says so once per operator (docs/sparse.md lists them). Index arrays are int64.
 """
 
 from __future__ import annotations
@@ -12,11 +12,16 @@ from typing import Any
 import numpy as np
 
 from .. import _core
+from ..context import Context
+from ..errors import IndexError as HybridNetIndexError
 from ..errors import ShapeError
+from ..errors import TypeError as HybridNetTypeError
 from ..errors import ValueError as HybridNetValueError
 from ..ops._namespace import lazy_functions
 from . import ndarray as dense
 from ._broadcasting import add, divide, multiply, subtract
+from ._creation import _context
+from ._dtypes import numpy_dtype
 from .ndarray import NDArray
 
 __all__ = [
@@ -43,7 +48,7 @@ def __getattr__(name: str) -> Any:
 
 
 class BaseSparseNDArray(NDArray):
-    """An array that counts as sparse."""
+    """An array of which only some values are stored. Writing to it replaces what is stored."""
 
     __slots__ = ()
 
@@ -51,134 +56,208 @@ class BaseSparseNDArray(NDArray):
         shape = "x".join(str(size) for size in self.shape)
         return f"\n<{type(self).__name__} {shape} @{self.context}>"
 
+    @property
+    def data(self) -> NDArray:
+        """The stored values."""
+        return _core.sparse_part(self, "data")
+
+    @property
+    def indices(self) -> NDArray:
+        """Where they belong: columns of a csr matrix, row numbers of a row_sparse array; int64."""
+        return _core.sparse_part(self, "indices")
+
+    def asnumpy(self) -> np.ndarray:
+        """Waits and returns all values as a dense NumPy array. Raises FormatError for broken indices."""
+        return _core.asnumpy(self)
+
     def tostype(self, stype: str) -> NDArray:
         """A new array of the same values in storage 'default', 'row_sparse' or 'csr'."""
         return cast_storage(self, stype)
+
+    def as_nd_ndarray(self) -> NDArray:
+        """This array."""
+        return self
+
+    def as_np_ndarray(self) -> Any:
+        """The same values as a dense array of ``mx.np``."""
+        return self.tostype("default").as_np_ndarray()
 
     def todense(self) -> NDArray:
         """The same values as a new dense array."""
         return cast_storage(self, "default")
 
-    def copy(self) -> Any:
-        """A new array with the same values and storage."""
-        return _core.retyped(super().copy(), type(self))
-
-    def astype(self, dtype: Any, copy: bool = True) -> Any:
-        """A copy of another dtype, of the same storage."""
-        return _core.retyped(super().astype(dtype, copy), type(self))
+    def copyto(self, other: NDArray | Context) -> NDArray:
+        """Copies into another array of any storage (same shape, any dtype), or to a device. Returns the target."""
+        return _moved(self, other) if isinstance(other, Context) else super().copyto(other)
 
     def check_format(self, full_check: bool = True) -> None:
-        """Nothing to find: indices follow from the values."""
+        """Raises FormatError where indices are out of bounds or not ascending (csr: within a row).
+
+        full_check=False: checks sizes only, which every array has been checked for when it was made.
+        """
+        if full_check:
+            _core.check_sparse(self)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """``x[:] = value``: a number, or values of the same shape in any storage. Raises ValueError for other keys."""
+        if not (key is Ellipsis or (isinstance(key, slice) and key == slice(None))):
+            raise HybridNetValueError(
+                f"{type(self).__name__} can be written as a whole only",
+                expected="x[:] = value",
+                given=f"x[{key!r}] = value",
+                fix="convert it first: x.tostype('default')",
+            )
+        _core.assign_sparse(self, self._source(value))
+
+    def _source(self, value: Any) -> NDArray:
+        """An array of this shape and dtype that holds value."""
+        if np.isscalar(value):
+            if value == 0:
+                return zeros(self.stype, self.shape, dtype=self.dtype)
+            return dense.full(self.shape, value, dtype=self.dtype)
+        source = value if isinstance(value, NDArray) else dense.array(value, dtype=self.dtype)
+        if source.shape != self.shape:
+            raise ShapeError(f"{type(self).__name__}[:]", expected=f"shape {self.shape}", given=str(source.shape))
+        return source if source.dtype is self.dtype else source.astype(self.dtype)
+
+    def _sync_copyfrom(self, source: Any) -> None:
+        self[:] = source
+
+    def reshape(self, *shape: Any, **kwargs: Any) -> NDArray:
+        """Raises UnsupportedError: the stored values have no other shape. Convert to 'default' first."""
+        return _core.reshaped(self, self.shape)
+
+    def attach_grad(self, grad_req: str = "write", stype: str | None = None) -> None:
+        """As NDArray.attach_grad; the gradient has this array's storage unless stype says another."""
+        super().attach_grad(grad_req, stype or self.stype)
+
+    @property
+    def _num_aux(self) -> int:
+        """Number of index arrays."""
+        return 2 if self.stype == "csr" else 1
 
 
 class CSRNDArray(BaseSparseNDArray):
-    """A matrix by compressed rows: ``data``, ``indices`` (columns) and ``indptr`` (where rows begin)."""
+    """A matrix by compressed rows.
+
+    The values of row r are ``data[indptr[r]:indptr[r + 1]]``, in the columns ``indices[indptr[r]:indptr[r + 1]]``.
+    """
 
     __slots__ = ()
 
     @property
-    def stype(self) -> str:
-        """'csr'"""
-        return "csr"
-
-    @property
     def indptr(self) -> NDArray:
         """Where each row begins in data; int64, one more than rows."""
-        counts = np.count_nonzero(self.asnumpy(), axis=1)
-        return dense.array(np.concatenate([[0], np.cumsum(counts)]), dtype=np.int64)
-
-    @property
-    def indices(self) -> NDArray:
-        """Column of each stored value; int64."""
-        return dense.array(np.nonzero(self.asnumpy())[1], dtype=np.int64)
-
-    @property
-    def data(self) -> NDArray:
-        """The stored values, row by row."""
-        values = self.asnumpy()
-        return dense.array(values[np.nonzero(values)], dtype=self.dtype)
+        return _core.sparse_part(self, "indptr")
 
     def asscipy(self) -> Any:
         """The same matrix as ``scipy.sparse.csr_matrix``."""
         import scipy.sparse
 
-        return scipy.sparse.csr_matrix(self.asnumpy())
+        parts = (self.data.asnumpy(), self.indices.asnumpy(), self.indptr.asnumpy())
+        return scipy.sparse.csr_matrix(parts, shape=self.shape, dtype=self.dtype)
 
     def __getitem__(self, key: Any) -> Any:
-        result = _core.retyped(self, NDArray)[key]
-        return _core.retyped(result, CSRNDArray) if isinstance(key, slice) else result
+        """Rows: ``x[i]`` (a matrix of one row), ``x[begin:end]``, or all (``x[:]``). Raises ValueError for others."""
+        rows = self.shape[0]
+        if key is Ellipsis or (isinstance(key, slice) and key == slice(None)):
+            return self
+        if isinstance(key, (int, np.integer)):
+            if not -rows <= key < rows:
+                raise HybridNetIndexError("CSRNDArray", expected=f"a row in [{-rows}, {rows})", given=str(key))
+            begin = int(key) % rows
+            return _core.slice_csr(self, begin, begin + 1, 0, self.shape[1])
+        if isinstance(key, slice) and key.step in (None, 1):
+            begin, end, _ = key.indices(rows)
+            return _core.slice_csr(self, begin, max(begin, end), 0, self.shape[1])
+        raise HybridNetValueError(
+            "CSRNDArray",
+            expected="rows: an int or a slice of step 1",
+            given=f"x[{key!r}]",
+            fix="use nd.slice for columns",
+        )
 
 
 class RowSparseNDArray(BaseSparseNDArray):
-    """An array of which only some rows are stored: ``indices`` (which) and ``data`` (their values)."""
+    """An array of which some rows are stored: row ``indices[i]`` is ``data[i]``, all others are zeros."""
 
     __slots__ = ()
 
-    @property
-    def stype(self) -> str:
-        """'row_sparse'"""
-        return "row_sparse"
-
-    @property
-    def indices(self) -> NDArray:
-        """Numbers of the stored rows, ascending; int64."""
-        return dense.array(self._rows(), dtype=np.int64)
-
-    @property
-    def data(self) -> NDArray:
-        """The stored rows."""
-        return dense.array(self.asnumpy()[self._rows()], dtype=self.dtype)
-
-    def _rows(self) -> np.ndarray:
-        values = self.asnumpy()
-        return np.nonzero(values.reshape(values.shape[0], -1).any(axis=1))[0]
-
     def retain(self, indices: NDArray) -> RowSparseNDArray:
-        """Only the given rows; the others become zero."""
-        mask = np.zeros(self.shape[0], dtype=bool)
-        mask[indices.asnumpy().astype(np.int64)] = True
-        values = self.asnumpy()
-        values[~mask] = 0
-        return _core.retyped(dense.array(values, self.context, self.dtype), RowSparseNDArray)
+        """Those rows only, all of them stored; the others become zero."""
+        return _core.retain_rows(self, indices)
+
+    def __getitem__(self, key: Any) -> Any:
+        """``x[:]``: the array itself. Raises ValueError for others."""
+        if key is Ellipsis or (isinstance(key, slice) and key == slice(None)):
+            return self
+        raise HybridNetValueError(
+            "RowSparseNDArray", expected="x[:]", given=f"x[{key!r}]", fix="use retain, or tostype('default') first"
+        )
 
 
-_CLASSES = {"default": NDArray, "csr": CSRNDArray, "row_sparse": RowSparseNDArray}
-
-
-def _class_of(stype: str) -> type:
-    if stype not in _CLASSES:
-        raise HybridNetValueError("storage type", expected=f"one of {', '.join(_CLASSES)}", given=repr(stype))
-    return _CLASSES[stype]
+_core.register_sparse_class("csr", CSRNDArray)
+_core.register_sparse_class("row_sparse", RowSparseNDArray)
 
 
 def cast_storage(arr: NDArray, stype: str) -> NDArray:
-    """A new array of the same values in another storage. Raises ValueError for csr of arrays that are no matrices."""
-    return _stored(arr.copy(), stype)
+    """A new array of the same values in storage 'default', 'row_sparse' or 'csr'.
+
+    Recorded like an operator. Raises ParamError for unknown storages, ShapeError for csr of what is no matrix.
+    """
+    return _core.cast_storage(arr, stype)
 
 
-def _stored(arr: NDArray, stype: str) -> NDArray:
-    """The array itself under the class of a storage."""
-    cls = _class_of(stype)
-    if stype == "csr" and arr.ndim != 2:
-        raise HybridNetValueError("cast_storage: csr needs a matrix", given=f"shape {arr.shape}")
-    return _core.retyped(arr, cls)
+def zeros(stype: str, shape: Any, ctx: Any = None, dtype: Any = None, **kwargs: Any) -> Any:
+    """A new array of zeros in the given storage, of which nothing is stored; float32 if dtype is None."""
+    if stype == "default":
+        return dense.zeros(shape, ctx, dtype, **kwargs)
+    shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    return _placed(_core.sparse_zeros(stype, shape, numpy_dtype(dtype)), ctx)
 
 
-def zeros(stype: str, shape: Any, ctx: Any = None, dtype: Any = None, **kwargs: Any) -> NDArray:
-    """A new array of zeros in the given storage."""
-    return _core.retyped(dense.zeros(shape, ctx, dtype), _class_of(stype))
+def _moved(array: NDArray, context: Context) -> Any:
+    """A copy on another device."""
+    parts: Any = array.copy()
+    data = parts.data.as_in_context(context)
+    if array.stype == "csr":
+        return _core.make_csr(array.shape, data, parts.indices, parts.indptr)
+    return _core.make_row_sparse(array.shape, data, parts.indices)
 
 
-empty = zeros
+def _placed(made: NDArray, ctx: Any) -> Any:
+    return made.as_in_context(_context(ctx))
+
+
+def empty(stype: str, shape: Any, ctx: Any = None, dtype: Any = None) -> NDArray:
+    """As zeros; for storage 'default' the values are not set."""
+    return dense.empty(shape, ctx, dtype) if stype == "default" else zeros(stype, shape, ctx, dtype)
+
+
+def whole(values: NDArray, stype: str) -> NDArray:
+    """Dense values in another storage; in row_sparse every row is stored, also those that are zeros."""
+    if stype != "row_sparse":
+        return cast_storage(values, stype)
+    rows = dense.arange(values.shape[0], dtype="int64")
+    return _core.make_row_sparse(values.shape, values.copy(), rows)
+
+
+def retain_rows(table: NDArray, rows: NDArray) -> RowSparseNDArray:
+    """Rows of a dense or row_sparse array, as a row_sparse array of the same shape. Raises IndexError out of bounds."""
+    return _core.take_rows(table, rows)
+
+
+def rows_of_table(table: NDArray, rows: NDArray) -> RowSparseNDArray:
+    """The same for recording: gradients go to the table's own buffer."""
+    return _core.rows_of_table(table, rows)
 
 
 def array(source_array: Any, ctx: Any = None, dtype: Any = None) -> NDArray:
-    """A sparse array from another one, or a csr matrix from a SciPy matrix."""
+    """A new sparse array from another one, or a csr matrix from a SciPy matrix; dtype: that of the source if None."""
     if isinstance(source_array, BaseSparseNDArray):
-        return _core.retyped(dense.array(source_array, ctx, dtype or source_array.dtype), type(source_array))
+        return _placed(source_array.copy() if dtype is None else source_array.astype(dtype), ctx)
     if hasattr(source_array, "tocsr"):
-        values = source_array.toarray()
-        return _core.retyped(dense.array(values, ctx, dtype or values.dtype), CSRNDArray)
+        return csr_matrix(source_array, ctx=ctx, dtype=dtype)
     raise HybridNetValueError(
         "sparse.array",
         expected="a sparse array or a SciPy matrix",
@@ -187,69 +266,109 @@ def array(source_array: Any, ctx: Any = None, dtype: Any = None) -> NDArray:
     )
 
 
-def _numpy(value: Any) -> np.ndarray:
-    return value.asnumpy() if isinstance(value, NDArray) else np.asarray(value)
+def _values(source: Any, dtype: Any) -> NDArray:
+    """Stored values as a new dense array; dtype: that of an array, float32 for lists."""
+    if isinstance(source, NDArray):
+        return source.astype(dtype or source.dtype)
+    return dense.array(source, dtype=dtype or getattr(source, "dtype", None))
+
+
+def _index(source: Any) -> NDArray:
+    """Indices as a new dense int64 array."""
+    values = source.asnumpy() if isinstance(source, NDArray) else np.asarray(source)
+    return dense.array(values.astype(np.int64, copy=False), dtype=np.int64)
+
+
+def _is_size(value: Any) -> bool:
+    return isinstance(value, (int, np.integer))
 
 
 def csr_matrix(arg1: Any, shape: Sequence[int] | None = None, ctx: Any = None, dtype: Any = None) -> CSRNDArray:
-    """A csr matrix from (data, indices, indptr), (data, (rows, columns)), a shape, a SciPy matrix, or dense values."""
+    """A csr matrix.
+
+    arg1: (data, indices, indptr); (data, (rows, columns)), where values of one place are summed; (rows, columns), for
+    a matrix of zeros; a SciPy matrix; a csr matrix; or dense values.
+    dtype: that of arrays among the values, float32 for lists. Raises ShapeError where parts do not fit together.
+    """
     if isinstance(arg1, tuple) and len(arg1) == 3:
-        data, indices, indptr = (_numpy(part) for part in arg1)
-        rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr.astype(np.int64)).astype(np.int64))
-        return _from_coordinates(data, rows, indices, shape or _extent(len(indptr) - 1, indices), ctx, dtype)
-    if isinstance(arg1, tuple) and len(arg1) == 2 and isinstance(arg1[1], tuple):
-        data, (rows, columns) = _numpy(arg1[0]), (_numpy(part) for part in arg1[1])
-        return _from_coordinates(data, rows, columns, shape or _extent(int(rows.max()) + 1, columns), ctx, dtype)
+        return _placed(_csr_from_parts(arg1, shape, dtype), ctx)
     if isinstance(arg1, tuple) and len(arg1) == 2:
-        return zeros("csr", arg1, ctx, dtype)  # type: ignore[return-value]
-    values = arg1.toarray() if hasattr(arg1, "toarray") else _numpy(arg1)
-    if shape is not None and tuple(shape) != values.shape:
-        raise ShapeError("csr_matrix", expected=f"values of shape {tuple(shape)}", given=str(values.shape))
-    return _stored(dense.array(values, ctx, dtype or _value_dtype(arg1)), "csr")  # type: ignore[return-value]
+        if all(map(_is_size, arg1)):
+            _check_shape("csr_matrix", shape, arg1)
+            return zeros("csr", arg1, ctx, dtype)
+        return _placed(_csr_from_coordinates(*arg1, shape, dtype), ctx)
+    if hasattr(arg1, "tocsr") and not isinstance(arg1, NDArray):
+        source = arg1.tocsr()
+        if not source.has_canonical_format:  # columns in any order, or places that are named twice
+            source = source.copy()
+            source.sum_duplicates()
+        _check_shape("csr_matrix", shape, source.shape)
+        return _placed(_csr_from_parts((source.data, source.indices, source.indptr), source.shape, dtype), ctx)
+    return _placed(_from_values(arg1, "csr", shape, dtype), ctx)
 
 
-def _value_dtype(source: Any) -> Any:
-    return source.dtype if hasattr(source, "dtype") else np.float32
+def _check_shape(function: str, wanted: Any, given: Any) -> None:
+    if wanted is not None and tuple(wanted) != tuple(given):
+        raise ShapeError(function, expected=f"values of shape {tuple(wanted)}", given=str(tuple(given)))
 
 
-def _extent(rows: int, columns: np.ndarray) -> tuple[int, int]:
-    return rows, int(columns.max()) + 1 if columns.size else 0
+def _from_values(source: Any, stype: str, shape: Any, dtype: Any) -> NDArray:
+    """The storage's array of dense values, or a copy of a sparse array."""
+    if source is None:
+        raise HybridNetTypeError(stype, expected="values", given="None")
+    values = source if isinstance(source, NDArray) else _values(source, dtype)
+    _check_shape(stype, shape, values.shape)
+    if dtype is not None and values.dtype is not numpy_dtype(dtype).type:
+        values = values.astype(dtype)
+    return cast_storage(values, stype)
 
 
-def _from_coordinates(
-    data: np.ndarray, rows: Any, columns: Any, shape: Sequence[int], ctx: Any, dtype: Any
-) -> CSRNDArray:
-    rows, columns = rows.astype(np.int64), columns.astype(np.int64)
-    if len(data) != len(rows) or len(data) != len(columns):
-        raise HybridNetValueError(f"csr_matrix: {len(data)} values have {len(rows)} rows and {len(columns)} columns")
-    if columns.size and (columns.min() < 0 or columns.max() >= shape[1] or rows.min() < 0 or rows.max() >= shape[0]):
+def _csr_from_parts(parts: tuple[Any, Any, Any], shape: Any, dtype: Any) -> CSRNDArray:
+    data, indices, indptr = _values(parts[0], dtype), _index(parts[1]), _index(parts[2])
+    if shape is None:
+        if not indices.size:
+            raise HybridNetValueError("csr_matrix: no index tells the number of columns", fix="pass shape")
+        shape = (indptr.size - 1, int(indices.asnumpy().max()) + 1)
+    return _core.make_csr(tuple(shape), data, indices, indptr)
+
+
+def _csr_from_coordinates(data: Any, places: Any, shape: Any, dtype: Any) -> CSRNDArray:
+    rows, columns = places
+    values, row, column = _values(data, dtype), _index(rows).asnumpy(), _index(columns).asnumpy()
+    if not len(values) == len(row) == len(column):
+        raise HybridNetValueError(f"csr_matrix: {len(values)} values have {len(row)} rows and {len(column)} columns")
+    if shape is None:
+        shape = (int(row.max()) + 1, int(column.max()) + 1) if len(row) else (0, 0)
+    if len(row) and (row.min() < 0 or row.max() >= shape[0] or column.min() < 0 or column.max() >= shape[1]):
         raise HybridNetValueError(f"csr_matrix: an index lies outside of shape {tuple(shape)}")
-    values = np.zeros(tuple(shape), dtype=data.dtype)
-    np.add.at(values, (rows, columns), data)
-    return _stored(dense.array(values, ctx, dtype or data.dtype), "csr")  # type: ignore[return-value]
+    # One row per place, which sums the values of a place.
+    numbers = dense.array(row * shape[1] + column, dtype=np.int64)
+    summed = _core.row_sparse_sum((shape[0] * shape[1],), values, numbers)
+    place = summed.indices.asnumpy()
+    indptr = np.searchsorted(place, np.arange(shape[0] + 1) * shape[1])
+    return _core.make_csr(
+        tuple(shape),
+        summed.data,
+        dense.array(place % max(shape[1], 1), dtype=np.int64),
+        dense.array(indptr, dtype=np.int64),
+    )
 
 
 def row_sparse_array(
     arg1: Any, shape: Sequence[int] | None = None, ctx: Any = None, dtype: Any = None
 ) -> RowSparseNDArray:
-    """An array from (data, row numbers), a shape, or dense values."""
-    if isinstance(arg1, tuple) and len(arg1) == 2 and not isinstance(arg1[0], (int, np.integer)):
-        data, rows = _numpy(arg1[0]), _numpy(arg1[1]).astype(np.int64)
-        count = shape[0] if shape is not None else (int(rows.max()) + 1 if rows.size else 0)
-        if rows.size and (rows.min() < 0 or rows.max() >= count):
-            raise HybridNetValueError(f"row_sparse_array: a row number lies outside of {count} rows")
-        values = np.zeros((count, *data.shape[1:]), dtype=data.dtype)
-        values[rows] = data
-        return _stored(dense.array(values, ctx, dtype or _float_dtype(data)), "row_sparse")  # type: ignore[return-value]
-    if isinstance(arg1, tuple) and all(isinstance(size, (int, np.integer)) for size in arg1):
-        return zeros("row_sparse", arg1, ctx, dtype)  # type: ignore[return-value]
-    return _stored(dense.array(_numpy(arg1), ctx, dtype or _value_dtype(arg1)), "row_sparse")  # type: ignore[return-value]
+    """A row_sparse array.
 
-
-def _float_dtype(data: np.ndarray) -> Any:
-    return np.float32 if data.dtype == np.float64 else data.dtype
-
-
-def from_parts(values: NDArray, storage_type: str, data: NDArray, aux: list[NDArray]) -> NDArray:
-    """What a file's sparse record loads as."""
-    return _stored(values, storage_type)
+    arg1: (data, row numbers); a shape, for an array of zeros; a row_sparse array; or dense values.
+    dtype: that of arrays among the values, float32 for lists. Raises ShapeError where parts do not fit together.
+    """
+    if isinstance(arg1, tuple):
+        if all(map(_is_size, arg1)):
+            _check_shape("row_sparse_array", shape, arg1)
+            return zeros("row_sparse", arg1, ctx, dtype)
+        if len(arg1) == 2:
+            data, rows = _values(arg1[0], dtype), _index(arg1[1])
+            if shape is None:
+                shape = (int(rows.asnumpy().max()) + 1 if rows.size else 0, *data.shape[1:])
+            return _placed(_core.make_row_sparse(tuple(shape), data, rows), ctx)
+    return _placed(_from_values(arg1, "row_sparse", shape, dtype), ctx)

@@ -9,6 +9,7 @@ from typing import Any
 from .. import _core
 from .._lazy_names import names_from
 from ..errors import TypeError as HybridNetTypeError
+from ._foreign_files import is_foreign, read_foreign
 from .ndarray import NDArray
 
 __all__ = ["load", "load_frombuffer", "save"]
@@ -17,24 +18,34 @@ __all__ = ["load", "load_frombuffer", "save"]
 def load(fname: str | os.PathLike[str]) -> list[NDArray] | dict[str, NDArray]:
     """The arrays of a file written by :func:`save` or by MXNet 1.x: a dict if they have names, else a list.
 
-    Raises FileError if the file cannot be read, FormatError saying where if it is broken.
+    NumPy's .npz and .npy and safetensors are read too; what is in the file decides, not its name. Raises FileError if
+    the file cannot be read, FormatError saying where if it is broken.
     """
-    return _collected(_core.load(os.fspath(fname)))
+    path = os.fspath(fname)
+    foreign = _foreign_content(path)
+    return _collected(_core.load(path)) if foreign is None else read_foreign(foreign, path)
+
+
+def _foreign_content(path: str) -> bytes | None:
+    """The content of a file of another program; None for one of MXNet and for one that cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            start = file.read(16)
+            return start + file.read() if is_foreign(start) else None
+    except OSError:
+        return None
 
 
 def load_frombuffer(buf: bytes) -> list[NDArray] | dict[str, NDArray]:
     """The arrays of a file's content."""
     if not isinstance(buf, (bytes, bytearray, memoryview)):
         raise HybridNetTypeError("load_frombuffer", expected="bytes", given=type(buf).__name__)
-    return _collected(_core.load_from_buffer(bytes(buf), "buffer"))
+    foreign = read_foreign(buf, "buffer") if is_foreign(bytes(buf[:16])) else None
+    return _collected(_core.load_from_buffer(bytes(buf), "buffer")) if foreign is None else foreign
 
 
-def _collected(loaded: tuple[bool, list[str], list[Any], list[Any]]) -> list[NDArray] | dict[str, NDArray]:
-    named, names, arrays, sparse = loaded
-    if any(parts is not None for parts in sparse):
-        from .sparse import from_parts
-
-        arrays = [a if parts is None else from_parts(a, *parts) for a, parts in zip(arrays, sparse, strict=True)]
+def _collected(loaded: tuple[bool, list[str], list[Any]]) -> list[NDArray] | dict[str, NDArray]:
+    named, names, arrays = loaded
     return dict(zip(names, arrays, strict=True)) if named else arrays
 
 

@@ -9,7 +9,15 @@ from typing import Any
 
 from .. import _core
 
-__all__ = ["docstring", "find_function", "parameter_default", "parameter_type", "signature"]
+__all__ = [
+    "binary_docstring",
+    "binary_signature",
+    "docstring",
+    "find_function",
+    "parameter_default",
+    "parameter_type",
+    "signature",
+]
 
 
 def parameter_type(field: dict[str, Any]) -> str:
@@ -77,7 +85,10 @@ def signature(function: Any) -> inspect.Signature:
             parameters.append(inspect.Parameter(item["name"], inspect.Parameter.VAR_POSITIONAL))
         else:
             parameters.append(inspect.Parameter(item["name"], kind, default=None))
-    for field in op["fields"]:
+    fields = {field["name"]: field for field in op["fields"]}
+    if function.order is not None:
+        return _signature_in_order(op, fields, function.order)
+    for field in fields.values():
         default = parameter_default(field)
         # After the inputs, which may all be left out in graphs, Python wants defaults.
         parameters.append(
@@ -88,6 +99,45 @@ def signature(function: Any) -> inspect.Signature:
         if name not in taken:
             parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None))
     return inspect.Signature(parameters)
+
+
+def _signature_in_order(op: dict[str, Any], fields: dict[str, Any], order: tuple[str, ...]) -> inspect.Signature:
+    """Inputs (a sequence of them, if any number), then what stands behind them by position, then the rest."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [inspect.Parameter(item["name"], kind) for item in op["inputs"]]
+    for name in [*order, *(name for name in (*fields, "out") if name not in order)]:
+        field = fields.get(name)
+        if field is not None and (field["hidden"] or name == op["count_param"]):
+            continue
+        default = None if field is None else parameter_default(field)
+        where = kind if name in order else inspect.Parameter.KEYWORD_ONLY
+        parameters.append(inspect.Parameter(name, where, default=default))
+    return inspect.Signature(parameters)
+
+
+def binary_docstring(function: Any) -> str:
+    """Documentation of a function of mx.np whose two arguments may be numbers."""
+    op = _core.describe_op(function.op_name)
+    return "\n".join(
+        [
+            op["doc"].replace("lhs", "x1").replace("rhs", "x2"), "", "Parameters", "----------",
+            "x1, x2 : ndarray, Symbol, number, list or NumPy array", "    Shapes broadcast.",
+            "out : ndarray, optional", "    Array to write the result into.", "", "Returns", "-------",
+            f"out : ndarray\n    {op['outputs'][0][1]}; a number where both are numbers",
+        ]
+    )  # fmt: skip
+
+
+def binary_signature(function: Any) -> inspect.Signature:
+    """(x1, x2, out=None)."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return inspect.Signature(
+        [
+            inspect.Parameter("x1", kind),
+            inspect.Parameter("x2", kind),
+            inspect.Parameter("out", kind, default=None),
+        ]
+    )
 
 
 def find_function(module: str, name: str) -> Any:

@@ -373,7 +373,7 @@ def Embedding(
     dtype : dtype
         Dtype of weight where nothing else says it.
     sparse_grad : bool
-        Accepted; the gradient is dense.
+        Says that the gradient of weight should be row_sparse; the storage of its buffer decides.
 
     Returns: output: shape of data with output_dim appended; dtype of weight
     """
@@ -1736,7 +1736,7 @@ def cast_storage(
     data : tensor
         array of any shape; a matrix for csr
     stype : {'default', 'row_sparse', 'csr'}
-        Storage that the result is for; values and memory are the same for all.
+        Storage of the result; within graphs all values are dense.
 
     Returns: output: shape and dtype of data
     """
@@ -4587,7 +4587,7 @@ def _contrib_SparseEmbedding(
     dtype : dtype
         Dtype of weight where nothing else says it.
     sparse_grad : bool
-        Accepted; the gradient is dense.
+        Says that the gradient of weight should be row_sparse; the storage of its buffer decides.
 
     Returns: output: shape of data with output_dim appended; dtype of weight
     """
@@ -6639,6 +6639,86 @@ def _not_equal_scalar(
 _NotEqualScalar = _not_equal_scalar
 
 
+def _np_all(
+    data: TensorT, axis: int | Sequence[int] | None = None, keepdims: bool = False, *, out: Any = None, name: str |
+    None = None
+) -> TensorT:
+    """Whether all elements along axes are not 0.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape; what is not 0 is true
+    axis : tuple of int or None
+        Axis or axes to reduce; negative ones count from the end; None reduces all, () none.
+    keepdims : bool
+        Keep reduced axes with size 1.
+
+    Returns: out: bool; the shape without the reduced axes, or with sizes 1 there (keepdims)
+    """
+
+
+def _np_any(
+    data: TensorT, axis: int | Sequence[int] | None = None, keepdims: bool = False, *, out: Any = None, name: str |
+    None = None
+) -> TensorT:
+    """Whether any element along axes is not 0.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape; what is not 0 is true
+    axis : tuple of int or None
+        Axis or axes to reduce; negative ones count from the end; None reduces all, () none.
+    keepdims : bool
+        Keep reduced axes with size 1.
+
+    Returns: out: bool; the shape without the reduced axes, or with sizes 1 there (keepdims)
+    """
+
+
+def _np_atleast_1d(*arys: TensorT, num_args: int = ..., out: Any = None, name: str | None = None) -> Any:
+    """Scalars as vectors of one element; other arrays as they are.
+
+    Parameters
+    ----------
+    arys : tensor
+        arrays of any shape
+    num_args : int, at least 1
+        Number of arrays.
+
+    Returns: out: one per array, of the rank or above
+    """
+
+
+def _np_atleast_2d(*arys: TensorT, num_args: int = ..., out: Any = None, name: str | None = None) -> Any:
+    """Scalars and vectors as matrices of one row; other arrays as they are.
+
+    Parameters
+    ----------
+    arys : tensor
+        arrays of any shape
+    num_args : int, at least 1
+        Number of arrays.
+
+    Returns: out: one per array, of the rank or above
+    """
+
+
+def _np_atleast_3d(*arys: TensorT, num_args: int = ..., out: Any = None, name: str | None = None) -> Any:
+    """Arrays of at least three axes: (N,) becomes (1, N, 1), (M, N) (M, N, 1).
+
+    Parameters
+    ----------
+    arys : tensor
+        arrays of any shape
+    num_args : int, at least 1
+        Number of arrays.
+
+    Returns: out: one per array, of the rank or above
+    """
+
+
 def _np_cumsum(
     a: TensorT, axis: int | None = None, dtype: DType | None = None, *, out: Any = None, name: str | None = None
 ) -> TensorT:
@@ -6657,6 +6737,3217 @@ def _np_cumsum(
     """
 
 cumsum = _np_cumsum
+
+
+def _np_diag(data: TensorT, k: int = 0, *, out: Any = None, name: str | None = None) -> TensorT:
+    """A diagonal of a matrix, or a matrix with a vector on a diagonal.
+
+    Parameters
+    ----------
+    data : tensor
+        a vector or a matrix, any dtype
+    k : int
+        Which diagonal: 0 the main one, positive above, negative below.
+
+    Returns: out: a vector or a matrix, dtype of data
+    """
+
+
+def _np_diagflat(data: TensorT, k: int = 0, *, out: Any = None, name: str | None = None) -> TensorT:
+    """A matrix with all elements of an array on a diagonal.
+
+    Parameters
+    ----------
+    data : tensor
+        any shape, any dtype
+    k : int
+        Which diagonal: 0 the main one, positive above, negative below.
+
+    Returns: out: square matrix, dtype of data
+    """
+
+
+def _np_diagonal(
+    data: TensorT, offset: int = 0, axis1: int = 0, axis2: int = 1, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """The diagonals of two axes.
+
+    Parameters
+    ----------
+    data : tensor
+        at least two axes, any dtype
+    offset : int
+        Which diagonal: 0 the main one, positive above, negative below.
+    axis1 : int
+        The axis of rows.
+    axis2 : int
+        The axis of columns.
+
+    Returns: out: data without the two axes, the diagonal last
+    """
+
+
+def _np_dot(a: TensorT, b: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Sum of products over the last axis of a and the last but one (or only) of b; scalars are multiplied.
+
+    Parameters
+    ----------
+    a : tensor
+        array of any shape
+    b : tensor
+        array of any shape
+
+    Returns: out: the remaining axes of a, then those of b, in the common dtype
+    """
+
+
+def _np_max(
+    a: TensorT, axis: int | Sequence[int] | None = None, keepdims: bool = False, initial: float | None = None, *, out:
+    Any = None, name: str | None = None
+) -> TensorT:
+    """Largest element over axes.
+
+    Parameters
+    ----------
+    a : tensor
+        array of any shape
+    axis : tuple of int or None
+        Axis or axes to reduce; negative ones count from the end; None reduces all, () none.
+    keepdims : bool
+        Keep reduced axes with size 1.
+    initial : float or None
+        Value that takes part beside the array's.
+
+    Returns: out: the shape without the reduced axes, or with sizes 1 there (keepdims)
+    """
+
+
+def _np_min(
+    a: TensorT, axis: int | Sequence[int] | None = None, keepdims: bool = False, initial: float | None = None, *, out:
+    Any = None, name: str | None = None
+) -> TensorT:
+    """Smallest element over axes.
+
+    Parameters
+    ----------
+    a : tensor
+        array of any shape
+    axis : tuple of int or None
+        Axis or axes to reduce; negative ones count from the end; None reduces all, () none.
+    keepdims : bool
+        Keep reduced axes with size 1.
+    initial : float or None
+        Value that takes part beside the array's.
+
+    Returns: out: the shape without the reduced axes, or with sizes 1 there (keepdims)
+    """
+
+
+def _np_moveaxis(
+    a: TensorT, source: int | Sequence[int], destination: int | Sequence[int], *, out: Any = None, name: str | None =
+    None
+) -> TensorT:
+    """Axes moved to other positions; the others keep their order.
+
+    Parameters
+    ----------
+    a : tensor
+        any shape, any dtype
+    source : tuple of int
+        Axes to move.
+    destination : tuple of int
+        Where each of them goes.
+
+    Returns: out: dtype of a, its sizes in the new order
+    """
+
+
+def _np_prod(
+    a: TensorT, axis: int | Sequence[int] | None = None, keepdims: bool = False, dtype: DType | None = None, initial:
+    float | None = None, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Product over axes.
+
+    Parameters
+    ----------
+    a : tensor
+        array of any shape
+    axis : tuple of int or None
+        Axis or axes to reduce; negative ones count from the end; None reduces all, () none.
+    keepdims : bool
+        Keep reduced axes with size 1.
+    dtype : dtype or None
+        Dtype of the sum and of the result.
+    initial : float or None
+        Value that the reduction starts with.
+
+    Returns: out: the shape without the reduced axes, or with sizes 1 there (keepdims)
+    """
+
+
+def _np_reshape(
+    a: TensorT, newshape: int | Sequence[int], order: Literal['C'] = 'C', *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """The same elements, in the same order, under another shape.
+
+    Parameters
+    ----------
+    a : tensor
+        any shape, any dtype
+    newshape : tuple of int
+        Target shape, taken literally; one size may be -1, which is inferred.
+    order : {'C'}
+        Row-major, the only order there is.
+
+    Returns: out: dtype of a, the elements in the same order
+    """
+
+
+def _np_roll(
+    data: TensorT, shift: int | Sequence[int] | None = None, axis: int | Sequence[int] | None = None, *, out: Any =
+    None, name: str | None = None
+) -> TensorT:
+    """Moves elements along axes; what leaves at the end comes in at the start.
+
+    Parameters
+    ----------
+    data : tensor
+        any shape, any dtype
+    shift : tuple of int or None
+        Places that elements move by, one number or one per axis.
+    axis : tuple of int or None
+        Axes to move along; None: row-major order.
+
+    Returns: out: shape and dtype of data
+    """
+
+
+def _np_squeeze(
+    a: TensorT, axis: int | Sequence[int] | None = None, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Drops axes of size 1.
+
+    Parameters
+    ----------
+    a : tensor
+        any shape, any dtype
+    axis : tuple of int or None
+        Axes of size 1 to drop; None: all of them.
+
+    Returns: out: a without the dropped axes
+    """
+
+
+def _np_sum(
+    a: TensorT, axis: int | Sequence[int] | None = None, keepdims: bool = False, dtype: DType | None = None, initial:
+    float | None = None, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Sum over axes; True counts as 1.
+
+    Parameters
+    ----------
+    a : tensor
+        array of any shape
+    axis : tuple of int or None
+        Axis or axes to reduce; negative ones count from the end; None reduces all, () none.
+    keepdims : bool
+        Keep reduced axes with size 1.
+    dtype : dtype or None
+        Dtype of the sum and of the result.
+    initial : float or None
+        Value that the reduction starts with.
+
+    Returns: out: the shape without the reduced axes, or with sizes 1 there (keepdims)
+    """
+
+
+def _np_trace(
+    data: TensorT, offset: int = 0, axis1: int = 0, axis2: int = 1, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Sums along diagonals. Bools are counted.
+
+    Parameters
+    ----------
+    data : tensor
+        array of at least two axes
+    offset : int
+        How far above the main diagonal.
+    axis1 : int
+        Axis of the rows.
+    axis2 : int
+        Axis of the columns.
+
+    Returns: out: the axes that are not axis1 and axis2
+    """
+
+
+def _np_transpose(
+    a: TensorT, axes: int | Sequence[int] | None = None, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """The axes in another order.
+
+    Parameters
+    ----------
+    a : tensor
+        any shape, any dtype
+    axes : tuple of int or None
+        Axis i of the output is axis axes[i] of a; None: reversed order.
+
+    Returns: out: dtype of a, its sizes in the new order
+    """
+
+
+def _npi_add(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """lhs + rhs with broadcasting.
+
+    Parameters
+    ----------
+    lhs : tensor
+        first array
+    rhs : tensor
+        second array; shapes broadcast
+
+    Returns: out: the common dtype of the inputs
+    """
+
+
+def _npi_add_scalar(
+    data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """data + scalar.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    scalar : float
+        The number.
+    is_int : bool
+        False: an integer array gives float64 instead of keeping its dtype.
+
+    Returns: out: shape of data; float32 where whole numbers meet a number that is none
+    """
+
+
+def _npi_arccos(x: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Inverse cosine, in radians.
+
+    Parameters
+    ----------
+    x : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of x; float32 for whole numbers
+    """
+
+
+def _npi_arccosh(x: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Inverse hyperbolic cosine.
+
+    Parameters
+    ----------
+    x : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of x; float32 for whole numbers
+    """
+
+
+def _npi_arcsin(x: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Inverse sine, in radians.
+
+    Parameters
+    ----------
+    x : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of x; float32 for whole numbers
+    """
+
+
+def _npi_arcsinh(x: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Inverse hyperbolic sine.
+
+    Parameters
+    ----------
+    x : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of x; float32 for whole numbers
+    """
+
+
+def _npi_arctan(x: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Inverse tangent, in radians.
+
+    Parameters
+    ----------
+    x : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of x; float32 for whole numbers
+    """
+
+
+def _npi_arctan2(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Angle of the point (rhs, lhs), in radians.
+
+    Parameters
+    ----------
+    lhs : tensor
+        first array
+    rhs : tensor
+        second array; shapes broadcast
+
+    Returns: out: the common dtype of the inputs, float32 for whole numbers
+    """
+
+
+def _npi_arctan2_scalar(
+    data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Angle of the point (scalar, data).
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    scalar : float
+        The number.
+    is_int : bool
+        False: an integer array gives float64 instead of keeping its dtype.
+
+    Returns: out: shape of data; float32 for whole numbers
+    """
+
+
+def _npi_arctanh(x: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Inverse hyperbolic tangent.
+
+    Parameters
+    ----------
+    x : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of x; float32 for whole numbers
+    """
+
+
+def _npi_argmax(
+    data: TensorT, axis: int | None = None, keepdims: bool = False, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Position of the largest element along an axis: the first one of equals, the first NaN if there is any.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape with at least one element along the axis
+    axis : int or None
+        Axis to search; None: all elements in row-major order.
+    keepdims : bool
+        Keep reduced axes with size 1.
+
+    Returns: out: int64; the shape without the searched axis, or with size 1 there (keepdims)
+    Not differentiable.
+    """
+
+
+def _npi_argmin(
+    data: TensorT, axis: int | None = None, keepdims: bool = False, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Position of the smallest element along an axis: the first one of equals, the first NaN if there is any.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape with at least one element along the axis
+    axis : int or None
+        Axis to search; None: all elements in row-major order.
+    keepdims : bool
+        Keep reduced axes with size 1.
+
+    Returns: out: int64; the shape without the searched axis, or with size 1 there (keepdims)
+    Not differentiable.
+    """
+
+
+def _npi_around(x: TensorT, decimals: int = 0, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Rounded to a number of decimals; halves to the even digit.
+
+    Parameters
+    ----------
+    x : tensor
+        array of any shape
+    decimals : int
+        Digits behind the point; negative: so many digits in front of it become 0.
+
+    Returns: out: shape and dtype of x
+    """
+
+
+def _npi_average(
+    a: TensorT, weights: TensorT | None = None, axis: int | Sequence[int] | None = None, returned: bool = False,
+    weighted: bool = True, *, out: Any = None, name: str | None = None
+) -> Any:
+    """Weighted mean over axes.
+
+    Parameters
+    ----------
+    a : tensor
+        array of any shape
+    weights : tensor, optional
+        the shape of a, or one weight for each place along the one axis
+    axis : tuple of int or None
+        Axis or axes to average over; None: all.
+    returned : bool
+        Give the sum of the weights too.
+    weighted : bool
+        Are there weights?
+
+    Returns: out: the common dtype of the inputs, float32 for whole numbers; sum_of_weights: with returned: the
+    shape of the mean
+    """
+
+
+def _npi_bernoulli(
+    input1: TensorT | None = None, prob: float | None = ..., logit: float | None = ..., size: int | Sequence[int] |
+    None = None, ctx: str = '', dtype: DType = 'float32', is_logit: bool = ..., *, out: Any = None, name: str | None =
+    None
+) -> TensorT:
+    """1 with a probability that is given as such or by its logit, else 0.
+
+    Parameters
+    ----------
+    input1 : tensor, optional
+        prob or logit as an array
+    prob : float or None
+        Probability of 1, where is_logit is false; None: an array.
+    logit : float or None
+        Logit of 1, where is_logit is true; None: an array.
+    size : tuple of int or None
+        Shape of the result; None: the array's.
+    dtype : dtype
+        Dtype of the result.
+    is_logit : bool
+        Whether logit is read, instead of prob.
+
+    Returns: out: the parameter's shape, or size
+    """
+
+
+def _npi_bincount(
+    data: TensorT, weights: TensorT | None = None, minlength: int = 0, has_weights: bool = False, *, out: Any = None,
+    name: str | None = None
+) -> TensorT:
+    """How often each number stands in a vector, or the sum of the weights that stand beside it.
+
+    Parameters
+    ----------
+    data : tensor
+        vector of whole numbers that are not negative
+    weights : tensor, optional
+        shape of data
+    minlength : int, at least 0
+        Smallest number of bins.
+    has_weights : bool
+        Are there weights to add up?
+
+    Returns: out: vector, as long as the largest number asks for; int64, or the dtype of weights
+    """
+
+
+def _npi_bitwise_and(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Bits that both have, with broadcasting.
+
+    Parameters
+    ----------
+    lhs : tensor
+        first array
+    rhs : tensor
+        second array; shapes broadcast
+
+    Returns: out: the common dtype of the inputs
+    Not differentiable.
+    """
+
+
+def _npi_bitwise_and_scalar(
+    data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Bits of data that scalar has.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    scalar : float
+        The number.
+    is_int : bool
+        False: an integer array gives float64 instead of keeping its dtype.
+
+    Returns: out: shape and dtype of data
+    Not differentiable.
+    """
+
+
+def _npi_bitwise_not(x: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """All bits turned over; for bool the other value.
+
+    Parameters
+    ----------
+    x : tensor
+        array of whole numbers or bool
+
+    Returns: out: shape and dtype of x
+    Not differentiable.
+    """
+
+
+def _npi_bitwise_or(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Bits that either has, with broadcasting.
+
+    Parameters
+    ----------
+    lhs : tensor
+        first array
+    rhs : tensor
+        second array; shapes broadcast
+
+    Returns: out: the common dtype of the inputs
+    Not differentiable.
+    """
+
+
+def _npi_bitwise_or_scalar(
+    data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Bits of data or of scalar.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    scalar : float
+        The number.
+    is_int : bool
+        False: an integer array gives float64 instead of keeping its dtype.
+
+    Returns: out: shape and dtype of data
+    Not differentiable.
+    """
+
+
+def _npi_bitwise_xor(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Bits that exactly one has, with broadcasting.
+
+    Parameters
+    ----------
+    lhs : tensor
+        first array
+    rhs : tensor
+        second array; shapes broadcast
+
+    Returns: out: the common dtype of the inputs
+    Not differentiable.
+    """
+
+
+def _npi_bitwise_xor_scalar(
+    data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Bits of exactly one.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    scalar : float
+        The number.
+    is_int : bool
+        False: an integer array gives float64 instead of keeping its dtype.
+
+    Returns: out: shape and dtype of data
+    Not differentiable.
+    """
+
+
+def _npi_blackman(
+    M: int | None = None, ctx: str = '', dtype: DType = 'float32', *, out: Any = None, name: str | None = None
+) -> Any:
+    """The Blackman window, 0.42 - 0.5 cos(2 pi i / (M - 1)) + 0.08 cos(4 pi i / (M - 1)).
+
+    Parameters
+    ----------
+    M : int or None
+        Number of values; none below 1.
+    dtype : dtype
+        Dtype of the output.
+
+    Returns: out: shape (M,)
+    Not differentiable.
+    """
+
+
+def _npi_broadcast_to(
+    array: TensorT, shape: int | Sequence[int] = (), *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Repeats an array along axes of size 1 and along new leading axes.
+
+    Parameters
+    ----------
+    array : tensor
+        a shape that broadcasts to the parameter's
+    shape : tuple of int
+        Shape of the output; -1 copies the input's size.
+
+    Returns: out: dtype of array
+    """
+
+
+def _npi_cbrt(x: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Cube root.
+
+    Parameters
+    ----------
+    x : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of x; float32 for whole numbers
+    """
+
+
+def _npi_choice(
+    input1: TensorT | None = None, input2: TensorT | None = None, a: int | None = None, size: int | Sequence[int] |
+    None = None, ctx: str = '', replace: bool = True, weighted: bool = False, *, out: Any = None, name: str | None =
+    None
+) -> TensorT:
+    """Places drawn from a range: all equally likely, or with given probabilities.
+
+    Parameters
+    ----------
+    input1 : tensor, optional
+        the array whose places are drawn, where a is None; else the probabilities
+    input2 : tensor, optional
+        the probabilities, where both are given
+    a : int or None
+        Places are below it; None: below the length of the array given.
+    size : tuple of int or None
+        Shape of the result; None: one place, ().
+    replace : bool
+        Whether a place may come twice.
+    weighted : bool
+        Whether probabilities are given.
+
+    Returns: out: int64
+    Not differentiable.
+    """
+
+
+def _npi_cholesky(A: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """The lower triangular L with A = L L^T; raises ValueError where A is not positive definite.
+
+    Parameters
+    ----------
+    A : tensor
+        stack of symmetric positive definite matrices (..., n, n)
+
+    Returns: out: shape of A
+    """
+
+
+def _npi_column_stack(*data: TensorT, num_args: int = ..., out: Any = None, name: str | None = None) -> TensorT:
+    """Vectors as columns, beside each other and beside matrices.
+
+    Parameters
+    ----------
+    data : tensor
+        arrays whose sizes beside the axis of the stack are equal
+    num_args : int, at least 1
+        Number of arrays.
+
+    Returns: out: the common dtype of the arrays
+    """
+
+
+def _npi_concatenate(
+    *data: TensorT, num_args: int = ..., axis: int | None = 0, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Puts arrays one behind the other along an axis that they have.
+
+    Parameters
+    ----------
+    data : tensor
+        arrays of one rank; sizes beside axis are equal
+    num_args : int, at least 1
+        Number of arrays.
+    axis : int or None
+        Axis along which the arrays stand; None: that of all their elements in row-major order.
+
+    Returns: out: the common dtype of the arrays
+    """
+
+
+def _npi_copysign(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """The size of lhs with the sign of rhs.
+
+    Parameters
+    ----------
+    lhs : tensor
+        first array
+    rhs : tensor
+        second array; shapes broadcast
+
+    Returns: out: the common dtype of the inputs, float32 for whole numbers
+    """
+
+
+def _npi_copysign_scalar(
+    data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """The size of data with the sign of scalar.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    scalar : float
+        The number.
+    is_int : bool
+        False: an integer array gives float64 instead of keeping its dtype.
+
+    Returns: out: shape of data; float32 for whole numbers
+    """
+
+
+def _npi_cos(x: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Cosine of x in radians.
+
+    Parameters
+    ----------
+    x : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of x; float32 for whole numbers
+    """
+
+
+def _npi_cosh(x: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Hyperbolic cosine.
+
+    Parameters
+    ----------
+    x : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of x; float32 for whole numbers
+    """
+
+
+def _npi_cross(
+    a: TensorT, b: TensorT, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None, *, out: Any =
+    None, name: str | None = None
+) -> TensorT:
+    """Cross products of vectors of 2 or 3 elements; two of 2 elements give a number.
+
+    Parameters
+    ----------
+    a : tensor
+        array with vectors along axisa
+    b : tensor
+        array with vectors along axisb; the other axes broadcast
+    axisa : int
+        Axis of a that holds the vectors.
+    axisb : int
+        Axis of b that holds the vectors.
+    axisc : int
+        Axis of the result that holds them.
+    axis : int or None
+        All three at once.
+
+    Returns: out: vectors along axisc
+    """
+
+
+def _npi_degrees(x: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Radians in degrees.
+
+    Parameters
+    ----------
+    x : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of x; float32 for whole numbers
+    """
+
+
+def _npi_delete(
+    arr: TensorT, start: int | None = None, stop: int | None = None, step: int | None = None, int_ind: int | None =
+    None, axis: int | None = None, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """An array without some slices of an axis.
+
+    Parameters
+    ----------
+    arr : tensor
+        array of any shape
+    start : int or None
+        Start of a slice; None: the first.
+    stop : int or None
+        End of a slice, exclusive; None: behind the last.
+    step : int or None
+        Step of a slice; None: 1.
+    int_ind : int or None
+        A single index instead of a slice.
+    axis : int or None
+        The axis; None: arr is flattened.
+
+    Returns: out: arr without the slices, dtype of arr
+    """
+
+
+def _npi_det(A: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """The determinant of every matrix.
+
+    Parameters
+    ----------
+    A : tensor
+        stack of matrices (..., n, n)
+
+    Returns: out: the axes of A before the last two
+    """
+
+
+def _npi_diag_indices_from(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """The indices of the main diagonal of an array whose axes are of one size.
+
+    Parameters
+    ----------
+    data : tensor
+        at least two axes of one size
+
+    Returns: out: (number of axes, size), int64
+    """
+
+
+def _npi_diff(a: TensorT, n: int = 1, axis: int = -1, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Differences of neighbours along an axis.
+
+    Parameters
+    ----------
+    a : tensor
+        at least one axis
+    n : int, at least 0
+        How often differences are taken.
+    axis : int
+        The axis of neighbours.
+
+    Returns: out: n elements fewer along the axis; dtype of a
+    """
+
+
+def _npi_dsplit(
+    data: TensorT, indices: int | Sequence[int], axis: int = 1, squeeze_axis: bool = False, sections: int = 0, *, out:
+    Any = None, name: str | None = None
+) -> Any:
+    """Cuts along the third axis.
+
+    Parameters
+    ----------
+    data : tensor
+        at least 3 dimensions, any dtype
+    indices : tuple of int
+        Where the parts begin, the first at 0. Ignored with sections.
+    sections : int, range [0, 1.04858e+06]
+        Number of equal parts.
+
+    Returns: out: one per part
+    """
+
+
+def _npi_dstack(*data: TensorT, num_args: int = ..., dim: int = 1, out: Any = None, name: str | None = None) -> TensorT:
+    """Arrays along the third axis.
+
+    Parameters
+    ----------
+    data : tensor
+        arrays whose sizes beside the axis of the stack are equal
+    num_args : int, at least 1
+        Number of arrays.
+
+    Returns: out: the common dtype of the arrays
+    """
+
+
+def _npi_ediff1d(
+    input1: TensorT, input2: TensorT | None = None, input3: TensorT | None = None, to_begin_arr_given: bool = False,
+    to_end_arr_given: bool = False, to_begin_scalar: float | None = None, to_end_scalar: float | None = None, *, out:
+    Any = None, name: str | None = None
+) -> TensorT:
+    """Differences of neighbours in row-major order, with values in front and behind.
+
+    Parameters
+    ----------
+    input1 : tensor
+        array of numbers of any shape
+    input2 : tensor, optional
+        values to stand in front, or behind if there are none in front
+    input3 : tensor, optional
+        values to stand behind
+    to_begin_arr_given : bool
+        Is there an array of values to stand in front?
+    to_end_arr_given : bool
+        Is there an array of values to stand behind?
+    to_begin_scalar : float or None
+        Value to stand in front.
+    to_end_scalar : float or None
+        Value to stand behind.
+
+    Returns: out: vector, dtype of input1
+    """
+
+
+def _npi_eig(A: TensorT, *, out: Any = None, name: str | None = None) -> Any:
+    """Eigenvalues and eigenvectors of matrices whose eigenvalues are real; raises ValueError for others.
+
+    Parameters
+    ----------
+    A : tensor
+        stack of matrices (..., n, n)
+
+    Returns: w: (..., n): eigenvalues; v: (..., n, n): eigenvectors of length 1 as columns
+    """
+
+
+def _npi_eigh(A: TensorT, UPLO: Literal['L', 'U'] = 'L', *, out: Any = None, name: str | None = None) -> Any:
+    """Eigenvalues, rising, and eigenvectors of symmetric matrices. Gradients need eigenvalues that differ.
+
+    Parameters
+    ----------
+    A : tensor
+        stack of symmetric matrices (..., n, n)
+    UPLO : {'L', 'U'}
+        Which triangle is read: the lower or the upper one.
+
+    Returns: w: (..., n): eigenvalues; v: (..., n, n): eigenvectors as columns
+    """
+
+
+def _npi_eigvals(A: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Eigenvalues of matrices whose eigenvalues are real; raises ValueError for others.
+
+    Parameters
+    ----------
+    A : tensor
+        stack of matrices (..., n, n)
+
+    Returns: w: (..., n)
+    """
+
+
+def _npi_eigvalsh(A: TensorT, UPLO: Literal['L', 'U'] = 'L', *, out: Any = None, name: str | None = None) -> TensorT:
+    """Eigenvalues of symmetric matrices, rising.
+
+    Parameters
+    ----------
+    A : tensor
+        stack of symmetric matrices (..., n, n)
+    UPLO : {'L', 'U'}
+        Which triangle is read: the lower or the upper one.
+
+    Returns: w: (..., n)
+    """
+
+
+def _npi_einsum(
+    *data: TensorT, num_args: int = ..., subscripts: str = '', optimize: int = 0, out: Any = None, name: str | None =
+    None
+) -> TensorT:
+    """Sums of products by Einstein's convention: letters that the result does not have are summed over.
+
+    Parameters
+    ----------
+    data : tensor
+        arrays of any shape; axes of size 1 broadcast
+    num_args : int, at least 1
+        Number of arrays.
+    subscripts : str
+        A letter per axis, the arrays separated by commas, '...' for further axes; '->' and the result's axes.
+    optimize : int
+        0: from left to right; else the pair with the smallest product first.
+
+    Returns: out: the axes of the letters after '->', in the common dtype
+    """
+
+
+def _npi_equal(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Whether lhs == rhs, with broadcasting.
+
+    Parameters
+    ----------
+    lhs : tensor
+        first array
+    rhs : tensor
+        second array; shapes broadcast
+
+    Returns: out: bool
+    """
+
+
+def _npi_equal_scalar(
+    data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Whether data == scalar.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    scalar : float
+        The number.
+    is_int : bool
+        False: an integer array gives float64 instead of keeping its dtype.
+
+    Returns: out: bool, shape of data
+    """
+
+
+def _npi_exp(x: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """e to the power x.
+
+    Parameters
+    ----------
+    x : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of x; float32 for whole numbers
+    """
+
+
+def _npi_expm1(x: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """e to the power x, minus 1.
+
+    Parameters
+    ----------
+    x : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of x; float32 for whole numbers
+    """
+
+
+def _npi_exponential(
+    input1: TensorT | None = None, scale: float | None = 1.0, size: int | Sequence[int] | None = None, ctx: str = '',
+    *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Exponentially distributed numbers.
+
+    Parameters
+    ----------
+    input1 : tensor, optional
+        scale as an array
+    scale : float or None
+        Mean, not negative.
+    size : tuple of int or None
+        Shape of the result; None: that of the array.
+
+    Returns: out: float32; the parameter's shape, or size
+    """
+
+
+def _npi_eye(
+    N: int, M: int | None = None, k: int = 0, ctx: str = '', dtype: DType = 'float32', *, out: Any = None, name: str |
+    None = None
+) -> Any:
+    """A matrix of zeros with ones on a diagonal.
+
+    Parameters
+    ----------
+    N : int, at least 0
+        Number of rows.
+    M : int or None, at least 0
+        Number of columns; None: N.
+    k : int
+        Which diagonal.
+    dtype : dtype
+        Dtype of the output.
+
+    Returns: out: shape (N, M)
+    """
+
+
+def _npi_flip(
+    data: TensorT, axis: int | Sequence[int] | None = None, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """The order of elements turned around along axes.
+
+    Parameters
+    ----------
+    data : tensor
+        any shape, any dtype
+    axis : tuple of int or None
+        Axes to turn around; None: all.
+
+    Returns: out: shape and dtype of data
+    """
+
+
+def _npi_floor_divide(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """The largest whole number that is not above lhs / rhs; 0 beside a whole number 0.
+
+    Parameters
+    ----------
+    lhs : tensor
+        first array
+    rhs : tensor
+        second array; shapes broadcast
+
+    Returns: out: the common dtype of the inputs
+    """
+
+
+def _npi_floor_divide_scalar(
+    data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """The largest whole number not above data / scalar.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    scalar : float
+        The number.
+    is_int : bool
+        False: an integer array gives float64 instead of keeping its dtype.
+
+    Returns: out: shape of data; dtype as of data - scalar
+    """
+
+
+def _npi_full_like(
+    a: TensorT, fill_value: float, ctx: str = '', dtype: DType | None = None, *, out: Any = None, name: str | None =
+    None
+) -> TensorT:
+    """An array of one value with the shape of another array.
+
+    Parameters
+    ----------
+    a : tensor
+        array of any shape
+    fill_value : float
+        Value of every element.
+    dtype : dtype or None
+        Dtype of the output; None: that of a.
+
+    Returns: out: shape of a
+    """
+
+
+def _npi_gamma(
+    input1: TensorT | None = None, input2: TensorT | None = None, shape: float | None = ..., scale: float | None = ...,
+    size: int | Sequence[int] | None = None, ctx: str = '', dtype: DType = 'float32', *, out: Any = None, name: str |
+    None = None
+) -> TensorT:
+    """Gamma distributed numbers.
+
+    Parameters
+    ----------
+    input1 : tensor, optional
+        shape, or else scale, as an array
+    input2 : tensor, optional
+        scale as an array where both are
+    shape : float or None
+        Shape, positive. No gradient reaches it.
+    scale : float or None
+        Scale, not negative.
+    size : tuple of int or None
+        Shape of the result; None: that of the arrays.
+    dtype : dtype
+        float16, float32 or float64.
+
+    Returns: out: the parameters' common shape, or size
+    """
+
+
+def _npi_gcd(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Greatest common divisor with broadcasting.
+
+    Parameters
+    ----------
+    lhs : tensor
+        first array
+    rhs : tensor
+        second array; shapes broadcast
+
+    Returns: out: the common dtype of the inputs
+    Not differentiable.
+    """
+
+
+def _npi_gcd_scalar(
+    data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Greatest common divisor with scalar.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    scalar : float
+        The number.
+    is_int : bool
+        False: an integer array gives float64 instead of keeping its dtype.
+
+    Returns: out: shape and dtype of data
+    Not differentiable.
+    """
+
+
+def _npi_greater(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Whether lhs > rhs, with broadcasting.
+
+    Parameters
+    ----------
+    lhs : tensor
+        first array
+    rhs : tensor
+        second array; shapes broadcast
+
+    Returns: out: bool
+    """
+
+
+def _npi_greater_equal(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Whether lhs >= rhs, with broadcasting.
+
+    Parameters
+    ----------
+    lhs : tensor
+        first array
+    rhs : tensor
+        second array; shapes broadcast
+
+    Returns: out: bool
+    """
+
+
+def _npi_greater_equal_scalar(
+    data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Whether data >= scalar.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    scalar : float
+        The number.
+    is_int : bool
+        False: an integer array gives float64 instead of keeping its dtype.
+
+    Returns: out: bool, shape of data
+    """
+
+
+def _npi_greater_scalar(
+    data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Whether data > scalar.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    scalar : float
+        The number.
+    is_int : bool
+        False: an integer array gives float64 instead of keeping its dtype.
+
+    Returns: out: bool, shape of data
+    """
+
+
+def _npi_gumbel(
+    input1: TensorT | None = None, input2: TensorT | None = None, loc: float | None = ..., scale: float | None = ...,
+    size: int | Sequence[int] | None = None, ctx: str = '', *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Numbers of the Gumbel distribution, that of largest values.
+
+    Parameters
+    ----------
+    input1 : tensor, optional
+        loc, or else scale, as an array
+    input2 : tensor, optional
+        scale as an array where both are
+    loc : float or None
+        Mode.
+    scale : float or None
+        Spread, not negative.
+    size : tuple of int or None
+        Shape of the result; None: that of the arrays.
+
+    Returns: out: the parameters' common shape, or size
+    """
+
+
+def _npi_hamming(
+    M: int | None = None, ctx: str = '', dtype: DType = 'float32', *, out: Any = None, name: str | None = None
+) -> Any:
+    """The Hamming window, 0.54 - 0.46 cos(2 pi i / (M - 1)).
+
+    Parameters
+    ----------
+    M : int or None
+        Number of values; none below 1.
+    dtype : dtype
+        Dtype of the output.
+
+    Returns: out: shape (M,)
+    Not differentiable.
+    """
+
+
+def _npi_hanning(
+    M: int | None = None, ctx: str = '', dtype: DType = 'float32', *, out: Any = None, name: str | None = None
+) -> Any:
+    """The Hann window, 0.5 - 0.5 cos(2 pi i / (M - 1)).
+
+    Parameters
+    ----------
+    M : int or None
+        Number of values; none below 1.
+    dtype : dtype
+        Dtype of the output.
+
+    Returns: out: shape (M,)
+    Not differentiable.
+    """
+
+
+def _npi_hsplit(
+    data: TensorT, indices: int | Sequence[int], axis: int = 1, squeeze_axis: bool = False, sections: int = 0, *, out:
+    Any = None, name: str | None = None
+) -> Any:
+    """Cuts along the second axis, vectors along the first.
+
+    Parameters
+    ----------
+    data : tensor
+        at least 1 dimensions, any dtype
+    indices : tuple of int
+        Where the parts begin, the first at 0. Ignored with sections.
+    sections : int, range [0, 1.04858e+06]
+        Number of equal parts.
+
+    Returns: out: one per part
+    """
+
+
+def _npi_hstack(*data: TensorT, num_args: int = ..., dim: int = 1, out: Any = None, name: str | None = None) -> TensorT:
+    """Arrays beside each other: along the second axis, vectors the first.
+
+    Parameters
+    ----------
+    data : tensor
+        arrays whose sizes beside the axis of the stack are equal
+    num_args : int, at least 1
+        Number of arrays.
+
+    Returns: out: the common dtype of the arrays
+    """
+
+
+def _npi_hypot(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """sqrt(lhs^2 + rhs^2) with broadcasting.
+
+    Parameters
+    ----------
+    lhs : tensor
+        first array
+    rhs : tensor
+        second array; shapes broadcast
+
+    Returns: out: the common dtype of the inputs, float32 for whole numbers
+    """
+
+
+def _npi_hypot_scalar(
+    data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """sqrt(data^2 + scalar^2).
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    scalar : float
+        The number.
+    is_int : bool
+        False: an integer array gives float64 instead of keeping its dtype.
+
+    Returns: out: shape of data; float32 where whole numbers meet a number that is none
+    """
+
+
+def _npi_identity(
+    shape: int | Sequence[int] = (), ctx: str = '', dtype: DType = 'float32', *, out: Any = None, name: str | None =
+    None
+) -> Any:
+    """The identity matrix.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        (n, n).
+    dtype : dtype
+        Dtype of the output.
+
+    Returns: out: shape (n, n)
+    """
+
+
+def _npi_indices(
+    dimensions: int | Sequence[int], ctx: str = '', dtype: DType = 'int32', *, out: Any = None, name: str | None = None
+) -> Any:
+    """The indices of every place of a grid, axis by axis.
+
+    Parameters
+    ----------
+    dimensions : tuple of int
+        Sizes of the grid.
+    dtype : dtype
+        Dtype of the output.
+
+    Returns: out: (number of axes, *dimensions)
+    """
+
+
+def _npi_insert_scalar(
+    arr: TensorT, values: TensorT | None = None, val: float | None = None, start: int | None = None, stop: int | None =
+    None, step: int | None = None, int_ind: int | None = None, axis: int | None = None, *, out: Any = None, name: str |
+    None = None
+) -> TensorT:
+    """Values in front of one slice of an axis.
+
+    Parameters
+    ----------
+    arr : tensor
+        array of any shape
+    values : tensor, optional
+        what is put in; broadcast to slices of arr
+    val : float or None
+        The value to put in, instead of the input values.
+    start : int or None
+        Start of a slice; None: the first.
+    stop : int or None
+        End of a slice, exclusive; None: behind the last.
+    step : int or None
+        Step of a slice; None: 1.
+    int_ind : int or None
+        A single index instead of a slice.
+    axis : int or None
+        The axis; None: arr is flattened.
+
+    Returns: out: arr with the values, dtype of arr
+    """
+
+
+def _npi_insert_slice(
+    arr: TensorT, values: TensorT | None = None, val: float | None = None, start: int | None = None, stop: int | None =
+    None, step: int | None = None, int_ind: int | None = None, axis: int | None = None, *, out: Any = None, name: str |
+    None = None
+) -> TensorT:
+    """Values in front of the slices of an axis that a slice names.
+
+    Parameters
+    ----------
+    arr : tensor
+        array of any shape
+    values : tensor, optional
+        what is put in; broadcast to slices of arr
+    val : float or None
+        The value to put in, instead of the input values.
+    start : int or None
+        Start of a slice; None: the first.
+    stop : int or None
+        End of a slice, exclusive; None: behind the last.
+    step : int or None
+        Step of a slice; None: 1.
+    int_ind : int or None
+        A single index instead of a slice.
+    axis : int or None
+        The axis; None: arr is flattened.
+
+    Returns: out: arr with the values, dtype of arr
+    """
+
+
+def _npi_insert_tensor(
+    arr: TensorT, values: TensorT | None = None, obj: TensorT | None = None, val: float | None = None, start: int |
+    None = None, stop: int | None = None, step: int | None = None, int_ind: int | None = None, axis: int | None = None,
+    *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Values in front of the slices of an axis that a vector names.
+
+    Parameters
+    ----------
+    arr : tensor
+        array of any shape
+    values : tensor, optional
+        what is put in; broadcast to slices of arr
+    obj : tensor, optional
+        vector of the indices that values stand in front of
+    val : float or None
+        The value to put in, instead of the input values.
+    start : int or None
+        Start of a slice; None: the first.
+    stop : int or None
+        End of a slice, exclusive; None: behind the last.
+    step : int or None
+        Step of a slice; None: 1.
+    int_ind : int or None
+        A single index instead of a slice.
+    axis : int or None
+        The axis; None: arr is flattened.
+
+    Returns: out: arr with the values, dtype of arr
+    """
+
+
+def _npi_inv(A: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """The inverse of every matrix; raises ValueError for a singular one.
+
+    Parameters
+    ----------
+    A : tensor
+        stack of matrices (..., n, n)
+
+    Returns: out: shape of A
+    """
+
+
+def _npi_isfinite(x: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Whether x is neither infinite nor NaN.
+
+    Parameters
+    ----------
+    x : tensor
+        array of any shape
+
+    Returns: out: bool, shape of x
+    """
+
+
+def _npi_isinf(x: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Whether x is infinite.
+
+    Parameters
+    ----------
+    x : tensor
+        array of any shape
+
+    Returns: out: bool, shape of x
+    """
+
+
+def _npi_isnan(x: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Whether x is not a number.
+
+    Parameters
+    ----------
+    x : tensor
+        array of any shape
+
+    Returns: out: bool, shape of x
+    """
+
+
+def _npi_isneginf(x: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Whether x is minus infinity.
+
+    Parameters
+    ----------
+    x : tensor
+        array of any shape
+
+    Returns: out: bool, shape of x
+    """
+
+
+def _npi_isposinf(x: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Whether x is infinity.
+
+    Parameters
+    ----------
+    x : tensor
+        array of any shape
+
+    Returns: out: bool, shape of x
+    """
+
+
+def _npi_kron(a: TensorT, b: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Kronecker product: every element of a times b.
+
+    Parameters
+    ----------
+    a : tensor
+        array of any shape
+    b : tensor
+        array of any shape
+
+    Returns: out: the products of the sizes, aligned at the last axis, in the common dtype
+    """
+
+
+def _npi_lcm(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Least common multiple with broadcasting; 0 beside 0.
+
+    Parameters
+    ----------
+    lhs : tensor
+        first array
+    rhs : tensor
+        second array; shapes broadcast
+
+    Returns: out: the common dtype of the inputs
+    Not differentiable.
+    """
+
+
+def _npi_lcm_scalar(
+    data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Least common multiple with scalar.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    scalar : float
+        The number.
+    is_int : bool
+        False: an integer array gives float64 instead of keeping its dtype.
+
+    Returns: out: shape and dtype of data
+    Not differentiable.
+    """
+
+
+def _npi_ldexp(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """lhs * 2^rhs with broadcasting.
+
+    Parameters
+    ----------
+    lhs : tensor
+        first array
+    rhs : tensor
+        second array; shapes broadcast
+
+    Returns: out: the common dtype of the inputs, float32 for whole numbers
+    """
+
+
+def _npi_ldexp_scalar(
+    data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """data * 2^scalar.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    scalar : float
+        The number.
+    is_int : bool
+        False: an integer array gives float64 instead of keeping its dtype.
+
+    Returns: out: shape of data; float32 for whole numbers
+    """
+
+
+def _npi_less(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Whether lhs < rhs, with broadcasting.
+
+    Parameters
+    ----------
+    lhs : tensor
+        first array
+    rhs : tensor
+        second array; shapes broadcast
+
+    Returns: out: bool
+    """
+
+
+def _npi_less_equal(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Whether lhs <= rhs, with broadcasting.
+
+    Parameters
+    ----------
+    lhs : tensor
+        first array
+    rhs : tensor
+        second array; shapes broadcast
+
+    Returns: out: bool
+    """
+
+
+def _npi_less_equal_scalar(
+    data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Whether data <= scalar.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    scalar : float
+        The number.
+    is_int : bool
+        False: an integer array gives float64 instead of keeping its dtype.
+
+    Returns: out: bool, shape of data
+    """
+
+
+def _npi_less_scalar(
+    data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Whether data < scalar.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    scalar : float
+        The number.
+    is_int : bool
+        False: an integer array gives float64 instead of keeping its dtype.
+
+    Returns: out: bool, shape of data
+    """
+
+
+def _npi_log(x: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Natural logarithm.
+
+    Parameters
+    ----------
+    x : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of x; float32 for whole numbers
+    """
+
+
+def _npi_log10(x: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Logarithm to base 10.
+
+    Parameters
+    ----------
+    x : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of x; float32 for whole numbers
+    """
+
+
+def _npi_log1p(x: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Natural logarithm of 1 + x.
+
+    Parameters
+    ----------
+    x : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of x; float32 for whole numbers
+    """
+
+
+def _npi_log2(x: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Logarithm to base 2.
+
+    Parameters
+    ----------
+    x : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of x; float32 for whole numbers
+    """
+
+
+def _npi_logical_not(x: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Whether x is 0.
+
+    Parameters
+    ----------
+    x : tensor
+        array of any shape
+
+    Returns: out: bool, shape of x
+    """
+
+
+def _npi_logistic(
+    input1: TensorT | None = None, input2: TensorT | None = None, loc: float | None = ..., scale: float | None = ...,
+    size: int | Sequence[int] | None = None, ctx: str = '', *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Numbers of the logistic distribution.
+
+    Parameters
+    ----------
+    input1 : tensor, optional
+        loc, or else scale, as an array
+    input2 : tensor, optional
+        scale as an array where both are
+    loc : float or None
+        Mean.
+    scale : float or None
+        Spread, not negative.
+    size : tuple of int or None
+        Shape of the result; None: that of the arrays.
+
+    Returns: out: the parameters' common shape, or size
+    """
+
+
+def _npi_logspace(
+    start: float, stop: float, num: int, endpoint: bool = True, base: float = 10.0, ctx: str = '', dtype: DType =
+    'float32', *, out: Any = None, name: str | None = None
+) -> Any:
+    """num powers of base whose exponents are evenly spaced.
+
+    Parameters
+    ----------
+    start : float
+        Exponent of the first value.
+    stop : float
+        Exponent of the last value; of the one after it without endpoint.
+    num : int, at least 0
+        Number of values.
+    endpoint : bool
+        Is stop the last exponent?
+    base : float
+        What the exponents are of.
+    dtype : dtype
+        Dtype of the output.
+
+    Returns: out: shape (num,)
+    Not differentiable.
+    """
+
+
+def _npi_matmul(a: TensorT, b: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Matrix products of two arrays; axes in front of the matrices broadcast, a vector is a row or a column.
+
+    Parameters
+    ----------
+    a : tensor
+        vector, matrix or stack of matrices
+    b : tensor
+        vector, matrix or stack of matrices
+
+    Returns: out: stack of products, in the common dtype
+    """
+
+
+def _npi_maximum(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """The larger of two, with broadcasting.
+
+    Parameters
+    ----------
+    lhs : tensor
+        first array
+    rhs : tensor
+        second array; shapes broadcast
+
+    Returns: out: the common dtype of the inputs
+    """
+
+
+def _npi_maximum_scalar(
+    data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """The larger of data and scalar.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    scalar : float
+        The number.
+    is_int : bool
+        False: an integer array gives float64 instead of keeping its dtype.
+
+    Returns: out: shape of data; float32 where whole numbers meet a number that is none
+    """
+
+
+def _npi_mean(
+    a: TensorT, axis: int | Sequence[int] | None = None, keepdims: bool = False, dtype: DType | None = None, initial:
+    float | None = None, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Mean over axes; float32 for whole numbers.
+
+    Parameters
+    ----------
+    a : tensor
+        array of any shape
+    axis : tuple of int or None
+        Axis or axes to reduce; negative ones count from the end; None reduces all, () none.
+    keepdims : bool
+        Keep reduced axes with size 1.
+    dtype : dtype or None
+        Dtype of the sum and of the result.
+    initial : float or None
+        Value that the reduction starts with.
+
+    Returns: out: the shape without the reduced axes, or with sizes 1 there (keepdims)
+    """
+
+
+def _npi_minimum(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """The smaller of two, with broadcasting.
+
+    Parameters
+    ----------
+    lhs : tensor
+        first array
+    rhs : tensor
+        second array; shapes broadcast
+
+    Returns: out: the common dtype of the inputs
+    """
+
+
+def _npi_minimum_scalar(
+    data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """The smaller of data and scalar.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    scalar : float
+        The number.
+    is_int : bool
+        False: an integer array gives float64 instead of keeping its dtype.
+
+    Returns: out: shape of data; float32 where whole numbers meet a number that is none
+    """
+
+
+def _npi_mod(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Rest of lhs / rhs with the sign of rhs, with broadcasting.
+
+    Parameters
+    ----------
+    lhs : tensor
+        first array
+    rhs : tensor
+        second array; shapes broadcast
+
+    Returns: out: the common dtype of the inputs
+    """
+
+
+def _npi_mod_scalar(
+    data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Rest of data / scalar, with the sign of scalar.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    scalar : float
+        The number.
+    is_int : bool
+        False: an integer array gives float64 instead of keeping its dtype.
+
+    Returns: out: shape of data; float32 where whole numbers meet a number that is none
+    """
+
+
+def _npi_multinomial(
+    a: TensorT | None = None, n: int = ..., pvals: Sequence[float] = (), size: int | Sequence[int] | None = None, *,
+    out: Any = None, name: str | None = None
+) -> TensorT:
+    """How often every outcome comes in n independent experiments.
+
+    Parameters
+    ----------
+    a : tensor, optional
+        probabilities of the outcomes, one axis
+    n : int, at least 0
+        Number of experiments.
+    pvals : tuple of float
+        Probabilities of the outcomes; what the others lack to 1 is the last one's. Empty: an array.
+    size : tuple of int or None
+        Shape of which every element is drawn so.
+
+    Returns: out: int64: size, then one number per outcome; these sum to n
+    Not differentiable.
+    """
+
+
+def _npi_multiply(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """lhs * rhs with broadcasting.
+
+    Parameters
+    ----------
+    lhs : tensor
+        first array
+    rhs : tensor
+        second array; shapes broadcast
+
+    Returns: out: the common dtype of the inputs
+    """
+
+
+def _npi_multiply_scalar(
+    data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """data * scalar.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    scalar : float
+        The number.
+    is_int : bool
+        False: an integer array gives float64 instead of keeping its dtype.
+
+    Returns: out: shape of data; float32 where whole numbers meet a number that is none
+    """
+
+
+def _npi_nan_to_num(
+    data: TensorT, copy: bool = True, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None, *,
+    out: Any = None, name: str | None = None
+) -> TensorT:
+    """The elements that are finite; numbers for NaN and infinity.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    copy : bool
+        Ignored: the result is a new array.
+    nan : float
+        Stands for NaN.
+    posinf : float or None
+        For infinity; None: the largest number.
+    neginf : float or None
+        For minus infinity; None: the smallest number.
+
+    Returns: out: shape and dtype of data
+    """
+
+
+def _npi_norm(
+    data: TensorT, ord: float = 2.0, axis: int | Sequence[int] | None = None, keepdims: bool = False, flag: int = -2,
+    *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Norms of vectors or matrices.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    ord : float
+        Order: a number, inf or -inf.
+    axis : tuple of int or None
+        One axis: vectors; two: matrices, rows and columns; None: those of an array of one or two axes.
+    keepdims : bool
+        Keep reduced axes with size 1.
+    flag : int, range [-2, 2]
+        -2: root of the sum of all squares; -1: ord decides; 0: matrix norm; 1: Frobenius; 2: nuclear.
+
+    Returns: out: the shape without the axes of the vectors or matrices, or with sizes 1 there (keepdims)
+    """
+
+
+def _npi_normal(
+    input1: TensorT | None = None, input2: TensorT | None = None, loc: float | None = ..., scale: float | None = ...,
+    size: int | Sequence[int] | None = None, ctx: str = '', dtype: DType = 'float32', *, out: Any = None, name: str |
+    None = None
+) -> TensorT:
+    """Normally distributed numbers.
+
+    Parameters
+    ----------
+    input1 : tensor, optional
+        loc, or else scale, as an array
+    input2 : tensor, optional
+        scale as an array where both are
+    loc : float or None
+        Mean.
+    scale : float or None
+        Standard deviation, not negative.
+    size : tuple of int or None
+        Shape of the result; None: that of the arrays.
+    dtype : dtype
+        float16, float32 or float64.
+
+    Returns: out: the parameters' common shape, or size
+    """
+
+
+def _npi_normal_n(
+    input1: TensorT | None = None, input2: TensorT | None = None, loc: float | None = ..., scale: float | None = ...,
+    size: int | Sequence[int] | None = None, ctx: str = '', dtype: DType = 'float32', *, out: Any = None, name: str |
+    None = None
+) -> TensorT:
+    """Normally distributed numbers.
+
+    Parameters
+    ----------
+    input1 : tensor, optional
+        loc, or else scale, as an array
+    input2 : tensor, optional
+        scale as an array where both are
+    loc : float or None
+        Mean.
+    scale : float or None
+        Standard deviation, not negative.
+    size : tuple of int or None
+        Shape of the result; None: that of the arrays.
+    dtype : dtype
+        float16, float32 or float64.
+
+    Returns: out: the parameters' common shape, or size
+    """
+
+
+def _npi_not_equal(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Whether lhs != rhs, with broadcasting.
+
+    Parameters
+    ----------
+    lhs : tensor
+        first array
+    rhs : tensor
+        second array; shapes broadcast
+
+    Returns: out: bool
+    """
+
+
+def _npi_not_equal_scalar(
+    data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Whether data != scalar.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    scalar : float
+        The number.
+    is_int : bool
+        False: an integer array gives float64 instead of keeping its dtype.
+
+    Returns: out: bool, shape of data
+    """
+
+
+def _npi_ones(
+    shape: int | Sequence[int] = (), ctx: str = '', dtype: DType = 'float32', *, out: Any = None, name: str | None =
+    None
+) -> Any:
+    """An array of ones.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Shape of the output.
+    dtype : dtype
+        Dtype of the output.
+
+    Returns: output: as the parameters say; () is a scalar, a size of 0 an axis without elements
+    Not differentiable.
+    """
+
+
+def _npi_pad(
+    data: TensorT, pad_width: str, mode: Literal['constant', 'edge', 'reflect', 'symmetric', 'wrap', 'maximum',
+    'minimum'] = 'constant', constant_value: float = 0.0, reflect_type: Literal['even'] = 'even', *, out: Any = None,
+    name: str | None = None
+) -> TensorT:
+    """data with a frame around it.
+
+    Parameters
+    ----------
+    data : tensor
+        any shape, any dtype
+    pad_width : str
+        ((before, after), ...), a pair per axis; one pair, or one number, serves all axes.
+    mode : {'constant', 'edge', 'reflect', 'symmetric', 'wrap', 'maximum', 'minimum'}
+        What the frame holds: constant_value; the nearest element; the array mirrored at its last elements
+        (reflect) or behind them (symmetric), or repeated (wrap); an extreme along the axis.
+    constant_value : float
+        Value in mode constant.
+    reflect_type : {'even'}
+        Mirrored elements as they are, the only kind there is.
+
+    Returns: out: sizes of data plus the widths of the frame
+    """
+
+
+def _npi_pareto(
+    input1: TensorT | None = None, a: float | None = None, size: int | Sequence[int] | None = None, ctx: str = '', *,
+    out: Any = None, name: str | None = None
+) -> TensorT:
+    """Numbers of the Pareto II (Lomax) distribution of scale 1.
+
+    Parameters
+    ----------
+    input1 : tensor, optional
+        a as an array
+    a : float or None
+        Shape, positive.
+    size : tuple of int or None
+        Shape of the result; None: that of the array.
+
+    Returns: out: float32; the parameter's shape, or size
+    """
+
+
+def _npi_percentile(
+    a: TensorT, q: TensorT | None = None, axis: int | Sequence[int] | None = None, keepdims: bool = False,
+    interpolation: Literal['linear', 'lower', 'higher', 'nearest', 'midpoint'] = 'linear', q_scalar: float | None =
+    None, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Percentiles over axes: the elements that a share of all is not above.
+
+    Parameters
+    ----------
+    a : tensor
+        array of any shape with elements
+    q : tensor, optional
+        percentages in [0, 100], any shape; not with q_scalar
+    axis : tuple of int or None
+        Axis or axes to reduce; negative ones count from the end; None reduces all, () none.
+    keepdims : bool
+        Keep reduced axes with size 1.
+    interpolation : {'linear', 'lower', 'higher', 'nearest', 'midpoint'}
+        What is taken between two elements.
+    q_scalar : float or None, range [0, 100]
+        The percentage, instead of the input q.
+
+    Returns: out: the axes of q, then those that are not reduced; float32 for whole numbers
+    """
+
+
+def _npi_pinv(
+    A: TensorT, rcond: TensorT, hermitian: bool = False, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Moore-Penrose pseudo-inverses. Gradients hold where the rank does not change.
+
+    Parameters
+    ----------
+    A : tensor
+        stack of matrices (..., m, n)
+    rcond : tensor
+        broadcasts to the stack; singular values up to this part of the largest one count as 0
+    hermitian : bool
+        Whether the matrices are symmetric; changes nothing.
+
+    Returns: out: (..., n, m)
+    """
+
+
+def _npi_pinv_scalar_rcond(
+    A: TensorT, rcond: float = 1e-15, hermitian: bool = False, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Moore-Penrose pseudo-inverses. Gradients hold where the rank does not change.
+
+    Parameters
+    ----------
+    A : tensor
+        stack of matrices (..., m, n)
+    rcond : float
+        Singular values up to this part of the largest one count as 0.
+    hermitian : bool
+        Whether the matrices are symmetric; changes nothing.
+
+    Returns: out: (..., n, m)
+    """
+
+
+def _npi_polyval(p: TensorT, x: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """The polynomial whose coefficients are p, highest power first, at x.
+
+    Parameters
+    ----------
+    p : tensor
+        vector of coefficients
+    x : tensor
+        array of any shape
+
+    Returns: out: shape of x, the common dtype of the inputs
+    """
+
+
+def _npi_power(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """lhs to the power rhs, with broadcasting.
+
+    Parameters
+    ----------
+    lhs : tensor
+        first array
+    rhs : tensor
+        second array; shapes broadcast
+
+    Returns: out: the common dtype of the inputs
+    """
+
+
+def _npi_power_scalar(
+    data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """data to the power scalar.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    scalar : float
+        The number.
+    is_int : bool
+        False: an integer array gives float64 instead of keeping its dtype.
+
+    Returns: out: shape of data; float32 where whole numbers meet a number that is none
+    """
+
+
+def _npi_powerd(
+    input1: TensorT | None = None, a: float | None = None, size: int | Sequence[int] | None = None, ctx: str = '', *,
+    out: Any = None, name: str | None = None
+) -> TensorT:
+    """Numbers in [0, 1] whose density is a x^(a - 1).
+
+    Parameters
+    ----------
+    input1 : tensor, optional
+        a as an array
+    a : float or None
+        Exponent, positive.
+    size : tuple of int or None
+        Shape of the result; None: that of the array.
+
+    Returns: out: float32; the parameter's shape, or size
+    """
+
+
+def _npi_radians(x: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Degrees in radians.
+
+    Parameters
+    ----------
+    x : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of x; float32 for whole numbers
+    """
+
+
+def _npi_random_randint(
+    low: int, high: int, shape: int | Sequence[int] | None = None, ctx: str = '', dtype: DType = 'int32', *, out: Any =
+    None, name: str | None = None
+) -> Any:
+    """Whole numbers in [low, high), all equally likely.
+
+    Parameters
+    ----------
+    low : int
+        Smallest number.
+    high : int
+        One above the largest number.
+    shape : tuple of int or None
+        Shape of the result; None: one number, ().
+    dtype : dtype
+        A whole dtype.
+
+    Returns: out: the shape asked for
+    """
+
+
+def _npi_rarctan2_scalar(
+    data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Angle of the point (data, scalar).
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    scalar : float
+        The number.
+    is_int : bool
+        False: an integer array gives float64 instead of keeping its dtype.
+
+    Returns: out: shape of data; float32 for whole numbers
+    """
+
+
+def _npi_rayleigh(
+    input1: TensorT | None = None, scale: float | None = 1.0, size: int | Sequence[int] | None = None, ctx: str = '',
+    *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Numbers of the Rayleigh distribution.
+
+    Parameters
+    ----------
+    input1 : tensor, optional
+        scale as an array
+    scale : float or None
+        Mode, not negative.
+    size : tuple of int or None
+        Shape of the result; None: that of the array.
+
+    Returns: out: float32; the parameter's shape, or size
+    """
+
+
+def _npi_rcopysign_scalar(
+    data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """The size of scalar with the sign of data.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    scalar : float
+        The number.
+    is_int : bool
+        False: an integer array gives float64 instead of keeping its dtype.
+
+    Returns: out: shape of data; float32 for whole numbers
+    """
+
+
+def _npi_rfloor_divide_scalar(
+    data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """The largest whole number not above scalar / data.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    scalar : float
+        The number.
+    is_int : bool
+        False: an integer array gives float64 instead of keeping its dtype.
+
+    Returns: out: shape of data; dtype as of data - scalar
+    """
+
+
+def _npi_rldexp_scalar(
+    data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """scalar * 2^data.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    scalar : float
+        The number.
+    is_int : bool
+        False: an integer array gives float64 instead of keeping its dtype.
+
+    Returns: out: shape of data; float32 for whole numbers
+    """
+
+
+def _npi_rmod_scalar(
+    data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Rest of scalar / data, with the sign of data.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    scalar : float
+        The number.
+    is_int : bool
+        False: an integer array gives float64 instead of keeping its dtype.
+
+    Returns: out: shape of data; float32 where whole numbers meet a number that is none
+    """
+
+
+def _npi_rot90(
+    data: TensorT, k: int = 1, axes: int | Sequence[int] | None = None, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Turns planes by multiples of 90 degrees.
+
+    Parameters
+    ----------
+    data : tensor
+        at least 2 dimensions, any dtype
+    k : int
+        Number of turns by 90 degrees.
+    axes : tuple of int or None
+        The plane, turned from the first axis to the second; None: (0, 1).
+
+    Returns: out: dtype of data
+    """
+
+
+def _npi_rpower_scalar(
+    data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """scalar to the power data.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    scalar : float
+        The number.
+    is_int : bool
+        False: an integer array gives float64 instead of keeping its dtype.
+
+    Returns: out: shape of data; float32 where whole numbers meet a number that is none
+    """
+
+
+def _npi_rsubtract_scalar(
+    data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """scalar - data.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    scalar : float
+        The number.
+    is_int : bool
+        False: an integer array gives float64 instead of keeping its dtype.
+
+    Returns: out: shape of data; float32 where whole numbers meet a number that is none
+    """
+
+
+def _npi_rtrue_divide_scalar(
+    data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """scalar / data.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    scalar : float
+        The number.
+    is_int : bool
+        False: an integer array gives float64 instead of keeping its dtype.
+
+    Returns: out: shape of data; float32 where whole numbers meet a number that is none
+    """
+
+
+def _npi_searchsorted(
+    a: TensorT, v: TensorT, right: bool = False, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Where values fit into a sorted vector.
+
+    Parameters
+    ----------
+    a : tensor
+        vector in rising order
+    v : tensor
+        array of any shape, dtype of a
+    right : bool
+        Behind equal elements instead of in front of them.
+
+    Returns: out: shape of v, int64
+    Not differentiable.
+    """
+
+
+def _npi_sin(x: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Sine of x in radians.
+
+    Parameters
+    ----------
+    x : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of x; float32 for whole numbers
+    """
+
+
+def _npi_sinh(x: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Hyperbolic sine.
+
+    Parameters
+    ----------
+    x : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of x; float32 for whole numbers
+    """
+
+
+def _npi_slogdet(A: TensorT, *, out: Any = None, name: str | None = None) -> Any:
+    """The sign and the logarithm of the absolute value of every determinant: 0 and -inf for a singular matrix.
+
+    Parameters
+    ----------
+    A : tensor
+        stack of matrices (..., n, n)
+
+    Returns: sign: -1, 0 or 1; the axes of A before the last two; logabsdet: shape of sign
+    """
+
+
+def _npi_solve(A: TensorT, B: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """The X with A X = B; raises ValueError for a singular A. Axes in front of the matrices broadcast.
+
+    Parameters
+    ----------
+    A : tensor
+        stack of matrices (..., n, n)
+    B : tensor
+        stack of matrices (..., n, k); or vectors (n,) or (..., n), one for each matrix of A
+
+    Returns: X: shape of B, in the common dtype
+    """
+
+
+def _npi_sqrt(x: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Square root.
+
+    Parameters
+    ----------
+    x : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of x; float32 for whole numbers
+    """
+
+
+def _npi_stack(*data: TensorT, num_args: int = ..., axis: int = 0, out: Any = None, name: str | None = None) -> TensorT:
+    """Puts arrays of one shape one behind the other along a new axis.
+
+    Parameters
+    ----------
+    data : tensor
+        arrays of one shape
+    num_args : int, at least 1
+        Number of arrays.
+    axis : int
+        Where the new axis stands.
+
+    Returns: out: the common dtype of the arrays; one axis more
+    """
+
+
+def _npi_std(
+    a: TensorT, axis: int | Sequence[int] | None = None, keepdims: bool = False, dtype: DType | None = None, ddof: int
+    = 0, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Standard deviation over axes; float32 for whole numbers.
+
+    Parameters
+    ----------
+    a : tensor
+        array of any shape
+    axis : tuple of int or None
+        Axis or axes to reduce; negative ones count from the end; None reduces all, () none.
+    keepdims : bool
+        Keep reduced axes with size 1.
+    dtype : dtype or None
+        Dtype of the computation and of the result.
+    ddof : int
+        The divisor is the number of elements minus ddof.
+
+    Returns: out: the shape without the reduced axes, or with sizes 1 there (keepdims)
+    """
+
+
+def _npi_subtract(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """lhs - rhs with broadcasting.
+
+    Parameters
+    ----------
+    lhs : tensor
+        first array
+    rhs : tensor
+        second array; shapes broadcast
+
+    Returns: out: the common dtype of the inputs
+    """
+
+
+def _npi_subtract_scalar(
+    data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """data - scalar.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    scalar : float
+        The number.
+    is_int : bool
+        False: an integer array gives float64 instead of keeping its dtype.
+
+    Returns: out: shape of data; float32 where whole numbers meet a number that is none
+    """
+
+
+def _npi_svd(A: TensorT, *, out: Any = None, name: str | None = None) -> Any:
+    """Singular value decomposition A = UT diag(L) V. Gradients through UT and V need values that differ and are not 0.
+
+    Parameters
+    ----------
+    A : tensor
+        stack of matrices (..., m, n)
+
+    Returns: UT: (..., m, k), orthonormal columns; k = min(m, n); L: (..., k), falling; V: (..., k, n), orthonormal
+    rows
+    """
+
+
+def _npi_tan(x: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Tangent of x in radians.
+
+    Parameters
+    ----------
+    x : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of x; float32 for whole numbers
+    """
+
+
+def _npi_tanh(x: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Hyperbolic tangent.
+
+    Parameters
+    ----------
+    x : tensor
+        array of any shape
+
+    Returns: out: shape and dtype of x; float32 for whole numbers
+    """
+
+
+def _npi_tensordot(
+    a: TensorT, b: TensorT, a_axes_summed: int | Sequence[int], b_axes_summed: int | Sequence[int], *, out: Any = None,
+    name: str | None = None
+) -> TensorT:
+    """Sums of products over pairs of axes.
+
+    Parameters
+    ----------
+    a : tensor
+        array of any shape
+    b : tensor
+        array whose summed axes have the sizes of a's
+    a_axes_summed : tuple of int
+        Axes of a that are summed over.
+    b_axes_summed : tuple of int
+        The axes of b that meet them, in order.
+
+    Returns: out: the remaining axes of a, then those of b, in the common dtype
+    """
+
+
+def _npi_tensordot_int_axes(a: TensorT, b: TensorT, axes: int, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Sums of products over the last axes of a and the first ones of b.
+
+    Parameters
+    ----------
+    a : tensor
+        array of any shape
+    b : tensor
+        array whose first axes have the sizes of a's last ones
+    axes : int, at least 0
+        How many of the last axes of a and first ones of b are summed over.
+
+    Returns: out: the remaining axes of a, then those of b, in the common dtype
+    """
+
+
+def _npi_tensorinv(a: TensorT, ind: int = 2, *, out: Any = None, name: str | None = None) -> TensorT:
+    """The tensor whose tensordot with a, over ind axes, is the identity.
+
+    Parameters
+    ----------
+    a : tensor
+        as many elements in the first ind axes as in the others
+    ind : int, at least 1
+        Number of axes of the rows.
+
+    Returns: out: the other axes, then the first ones
+    """
+
+
+def _npi_tensorsolve(
+    a: TensorT, b: TensorT, a_axes: int | Sequence[int] = (), *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """The x with tensordot(a, x, x.ndim) = b.
+
+    Parameters
+    ----------
+    a : tensor
+        the axes of b, then those of x: as many elements in both
+    b : tensor
+        array of any shape
+    a_axes : tuple of int
+        Axes of a that are moved to its end first.
+
+    Returns: x: the axes of a behind those of b
+    """
+
+
+def _npi_tril(data: TensorT, k: int = 0, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Elements on and below a diagonal of the last two axes, others 0.
+
+    Parameters
+    ----------
+    data : tensor
+        at least one axis; a vector stands in every row
+    k : int
+        Which diagonal: 0 the main one, positive above, negative below.
+
+    Returns: out: shape of data, (n, n) for a vector
+    """
+
+
+def _npi_triu(data: TensorT, k: int = 0, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Elements on and above a diagonal of the last two axes, others 0.
+
+    Parameters
+    ----------
+    data : tensor
+        at least one axis; a vector stands in every row
+    k : int
+        Which diagonal: 0 the main one, positive above, negative below.
+
+    Returns: out: shape of data, (n, n) for a vector
+    """
+
+
+def _npi_true_divide(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """lhs / rhs with broadcasting; whole numbers too.
+
+    Parameters
+    ----------
+    lhs : tensor
+        first array
+    rhs : tensor
+        second array; shapes broadcast
+
+    Returns: out: the common dtype of the inputs, float32 for whole numbers
+    """
+
+
+def _npi_true_divide_scalar(
+    data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """data / scalar.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    scalar : float
+        The number.
+    is_int : bool
+        False: an integer array gives float64 instead of keeping its dtype.
+
+    Returns: out: shape of data; float32 where whole numbers meet a number that is none
+    """
+
+
+def _npi_uniform(
+    input1: TensorT | None = None, input2: TensorT | None = None, low: float | None = ..., high: float | None = ...,
+    size: int | Sequence[int] | None = None, ctx: str = '', dtype: DType = 'float32', *, out: Any = None, name: str |
+    None = None
+) -> TensorT:
+    """Uniformly distributed numbers.
+
+    Parameters
+    ----------
+    input1 : tensor, optional
+        low, or else high, as an array
+    input2 : tensor, optional
+        high as an array where both are
+    low : float or None
+        Lower bound, inclusive.
+    high : float or None
+        Upper bound, exclusive.
+    size : tuple of int or None
+        Shape of the result; None: that of the arrays.
+    dtype : dtype
+        float16, float32 or float64.
+
+    Returns: out: the parameters' common shape, or size
+    """
+
+
+def _npi_uniform_n(
+    input1: TensorT | None = None, input2: TensorT | None = None, low: float | None = ..., high: float | None = ...,
+    size: int | Sequence[int] | None = None, ctx: str = '', dtype: DType = 'float32', *, out: Any = None, name: str |
+    None = None
+) -> TensorT:
+    """Uniformly distributed numbers.
+
+    Parameters
+    ----------
+    input1 : tensor, optional
+        low, or else high, as an array
+    input2 : tensor, optional
+        high as an array where both are
+    low : float or None
+        Lower bound, inclusive.
+    high : float or None
+        Upper bound, exclusive.
+    size : tuple of int or None
+        Shape of the result; None: that of the arrays.
+    dtype : dtype
+        float16, float32 or float64.
+
+    Returns: out: the parameters' common shape, or size
+    """
+
+
+def _npi_unique(
+    data: TensorT, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False, axis: int |
+    None = None, *, out: Any = None, name: str | None = None
+) -> Any:
+    """The different elements, or slices of an axis, in rising order.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    return_index : bool
+        Give where each value stands first.
+    return_inverse : bool
+        Give for each element the place of its value among the unique ones.
+    return_counts : bool
+        Give how often each stands.
+    axis : int or None
+        Axis of the slices; None: single elements.
+
+    Returns: out: vector, or data with fewer slices along axis; index: with return_index: where each stands first,
+    int64; inverse: with return_inverse: the place of each element's value, int64; counts: with return_counts: how
+    often each stands, int64
+    Not differentiable.
+    """
+
+
+def _npi_var(
+    a: TensorT, axis: int | Sequence[int] | None = None, keepdims: bool = False, dtype: DType | None = None, ddof: int
+    = 0, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Variance over axes; float32 for whole numbers.
+
+    Parameters
+    ----------
+    a : tensor
+        array of any shape
+    axis : tuple of int or None
+        Axis or axes to reduce; negative ones count from the end; None reduces all, () none.
+    keepdims : bool
+        Keep reduced axes with size 1.
+    dtype : dtype or None
+        Dtype of the computation and of the result.
+    ddof : int
+        The divisor is the number of elements minus ddof.
+
+    Returns: out: the shape without the reduced axes, or with sizes 1 there (keepdims)
+    """
+
+
+def _npi_vstack(*data: TensorT, num_args: int = ..., out: Any = None, name: str | None = None) -> TensorT:
+    """Arrays as rows, one below the other.
+
+    Parameters
+    ----------
+    data : tensor
+        arrays whose sizes beside the axis of the stack are equal
+    num_args : int, at least 1
+        Number of arrays.
+
+    Returns: out: the common dtype of the arrays
+    """
+
+
+def _npi_weibull(
+    input1: TensorT | None = None, a: float | None = None, size: int | Sequence[int] | None = None, ctx: str = '', *,
+    out: Any = None, name: str | None = None
+) -> TensorT:
+    """Numbers of the Weibull distribution of scale 1.
+
+    Parameters
+    ----------
+    input1 : tensor, optional
+        a as an array
+    a : float or None
+        Shape, positive.
+    size : tuple of int or None
+        Shape of the result; None: that of the array.
+
+    Returns: out: float32; the parameter's shape, or size
+    """
+
+
+def _npi_where(condition: TensorT, x: TensorT, y: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Elements of x where the condition is not 0, otherwise of y, with broadcasting.
+
+    Parameters
+    ----------
+    condition : tensor
+        any dtype
+    x : tensor
+        array
+    y : tensor
+        array; the three shapes broadcast
+
+    Returns: out: the common dtype of x and y
+    """
+
+
+def _npi_where_lscalar(
+    condition: TensorT, x: TensorT, scalar: float = 0.0, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """The number where the condition is not 0, otherwise elements of x.
+
+    Parameters
+    ----------
+    condition : tensor
+        any dtype
+    x : tensor
+        array; shapes broadcast
+    scalar : float
+        The number on the other side.
+
+    Returns: out: dtype of x; float32 where whole numbers meet a number that is none
+    """
+
+
+def _npi_where_rscalar(
+    condition: TensorT, y: TensorT, scalar: float = 0.0, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Elements of y where the condition is not 0, otherwise the number.
+
+    Parameters
+    ----------
+    condition : tensor
+        any dtype
+    y : tensor
+        array; shapes broadcast
+    scalar : float
+        The number on the other side.
+
+    Returns: out: dtype of y; float32 where whole numbers meet a number that is none
+    """
+
+
+def _npi_where_scalar2(
+    condition: TensorT, x: float = 0.0, y: float = 0.0, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """One number where the condition is not 0, another elsewhere.
+
+    Parameters
+    ----------
+    condition : tensor
+        any dtype
+    x : float
+        The number where the condition holds.
+    y : float
+        The number elsewhere.
+
+    Returns: out: float32, shape of the condition
+    """
+
+
+def _npi_zeros(
+    shape: int | Sequence[int] = (), ctx: str = '', dtype: DType = 'float32', *, out: Any = None, name: str | None =
+    None
+) -> Any:
+    """An array of zeros.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Shape of the output.
+    dtype : dtype
+        Dtype of the output.
+
+    Returns: output: as the parameters say; () is a scalar, a size of 0 an axis without elements
+    Not differentiable.
+    """
+
+
+def _npx_constraint_check(
+    input: TensorT, msg: str = 'Constraint violated.', *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """True if all elements are. Raises ValueError with the message given if not, when the result is waited for.
+
+    Parameters
+    ----------
+    input : tensor
+        bool, any shape
+    msg : str
+        What the error says where an element is false.
+
+    Returns: out: bool, ()
+    Not differentiable.
+    """
+
+
+def _npx_nonzero(x: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """The indices of the elements that are not 0, one row each.
+
+    Parameters
+    ----------
+    x : tensor
+        array of any shape
+
+    Returns: out: (number of such elements, number of axes), int64
+    Not differentiable.
+    """
+
+
+def _npx_reshape(
+    a: TensorT, newshape: int | Sequence[int], order: Literal['C'] = 'C', reverse: bool = False, *, out: Any = None,
+    name: str | None = None
+) -> TensorT:
+    """The same elements, in the same order, under a shape given by sizes and codes.
+
+    Parameters
+    ----------
+    a : tensor
+        any shape, any dtype
+    newshape : tuple of int
+        Target shape; -1 is inferred, -2 copies a size, -3 drops a size of 1, -4 copies all the rest, -5 merges
+        two sizes, -6 splits one into the two that follow.
+    order : {'C'}
+        Row-major, the only order there is.
+    reverse : bool
+        Read newshape and the array's shape from the right.
+
+    Returns: out: dtype of a, the elements in the same order
+    """
 
 
 def _ones(

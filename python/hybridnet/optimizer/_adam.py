@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import ndarray
 from ._sgd import interleave
-from .optimizer import AGGREGATE_ALL, Optimizer, as_lists, register, zeros_like
+from .optimizer import AGGREGATE_ALL, Optimizer, as_lists, register, split_lazy, zeros_like
 
 if TYPE_CHECKING:
     from ..ndarray import NDArray
@@ -48,7 +48,7 @@ class Adam(_Moments):
     beta1, beta2 : float, default 0.9 and 0.999
     epsilon : float, default 1e-8
     lazy_update : bool, default True
-        Accepted; matters for sparse gradients only.
+        Whether a row_sparse gradient changes its own rows only. False: it is used like a dense one.
     others
         See Optimizer.
     """
@@ -72,6 +72,12 @@ class Adam(_Moments):
     def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         indices, weights, grads, states = as_lists(index, weight, grad, state)
         self._update_count(indices)
+        if any(each.stype != "default" for each in grads):
+            lazy, (indices, weights, grads, states) = split_lazy(self.lazy_update, indices, weights, grads, states)
+            for i, w, g, s in lazy:
+                self._update_lazily(i, w, g, s)
+            if not weights:
+                return
         means, variances = zip(*states, strict=False)
         ndarray._internal._multi_adam_update(
             *interleave(weights, grads, means, variances),
@@ -79,6 +85,22 @@ class Adam(_Moments):
             num_weights=len(weights),
             lrs=self._corrected(indices, self._get_lrs(indices)),
             wds=self._get_wds(indices),
+            beta1=self.beta1,
+            beta2=self.beta2,
+            epsilon=self.epsilon,
+            **self._gradient_arguments(),
+        )
+
+    def _update_lazily(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
+        mean, variance = state
+        ndarray.adam_update(
+            weight,
+            grad,
+            mean,
+            variance,
+            out=weight,
+            lr=self._corrected([index], self._get_lrs([index]))[0],
+            wd=self._get_wd(index),
             beta1=self.beta1,
             beta2=self.beta2,
             epsilon=self.epsilon,

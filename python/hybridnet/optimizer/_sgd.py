@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import ndarray
-from .optimizer import AGGREGATE_ALL, Optimizer, as_lists, register, zeros_like
+from .optimizer import AGGREGATE_ALL, Optimizer, as_lists, register, split_lazy, zeros_like
 
 if TYPE_CHECKING:
     from ..ndarray import NDArray
@@ -66,7 +66,7 @@ class SGD(_MomentumOptimizer):
     ----------
     momentum : float, default 0.0
     lazy_update : bool, default True
-        Accepted; matters for sparse gradients only.
+        Whether a row_sparse gradient changes its own rows only. False: it is used like a dense one.
     others
         See Optimizer.
     """
@@ -80,6 +80,12 @@ class SGD(_MomentumOptimizer):
     def _update_impl(self, index: Any, weight: Any, grad: Any, state: Any, multi_precision: bool = False) -> None:
         indices, weights, grads, states = as_lists(index, weight, grad, state)
         self._update_count(indices)
+        if any(each.stype != "default" for each in grads):
+            lazy, (indices, weights, grads, states) = split_lazy(self.lazy_update, indices, weights, grads, states)
+            for i, w, g, s in lazy:
+                self._update_lazily(i, w, g, s, multi_precision)
+            if not weights:
+                return
         multi_sgd(
             weights,
             grads,
@@ -90,6 +96,18 @@ class SGD(_MomentumOptimizer):
             wds=self._get_wds(indices),
             **self._arguments(),
         )
+
+    def _update_lazily(self, index: Any, weight: Any, grad: Any, state: Any, multi_precision: bool) -> None:
+        arguments = {"lr": self._get_lr(index), "wd": self._get_wd(index), **self._arguments()}
+        momentum, master = state if multi_precision else (state, None)
+        target = weight if master is None else master
+        grad = grad if master is None else grad.astype("float32")
+        if momentum is None:
+            ndarray.sgd_update(target, grad, out=target, **arguments)
+        else:
+            ndarray.sgd_mom_update(target, grad, momentum, out=target, **arguments)
+        if master is not None:
+            weight[:] = master.astype(weight.dtype)
 
     def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         self._update_impl(index, weight, grad, state)

@@ -152,6 +152,8 @@ class Updater:
             index, grad, weight = [index], [grad], [weight]
         if not weight:
             return
+        # Optimizers are written with mx.nd; arrays of mx.np share their memory with what they get.
+        grad, weight = [g.as_nd_ndarray() for g in grad], [w.as_nd_ndarray() for w in weight]
         self.optimizer._set_current_context(weight[0].context.device_id)
         states = [self._state(i, w) for i, w in zip(index, weight, strict=False)]
         if self.aggregate_updates:

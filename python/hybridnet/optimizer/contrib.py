@@ -34,6 +34,11 @@ class GroupAdaGrad(Optimizer):
         lr, wd = self._begin(index)
         if wd != 0:
             raise ParamError("Weight decay is not supported for GroupAdaGrad")
+        if grad.stype == "row_sparse":
+            ndarray.contrib.group_adagrad_update(
+                weight, grad, state, out=weight, lr=lr, epsilon=self.float_stable_eps, **self._gradient_arguments()
+            )
+            return
         grad = self._scaled(grad)
         state += ndarray.mean(ndarray.square(grad), axis=1, keepdims=True)
         weight -= lr * ndarray.broadcast_div(grad, ndarray.sqrt(state + self.float_stable_eps))

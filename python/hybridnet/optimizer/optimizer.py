@@ -299,6 +299,23 @@ def as_lists(index: Any, weight: Any, grad: Any, state: Any) -> tuple[list[Any],
     return [index], [weight], [grad], [state]
 
 
+def split_lazy(
+    lazy_update: bool, indices: list[Any], weights: list[Any], grads: list[Any], states: list[Any]
+) -> tuple[list[tuple[Any, ...]], tuple[list[Any], ...]]:
+    """Weights whose gradient is row_sparse, one by one, and the columns of the others.
+
+    All gradients are dense in the columns; without lazy_update all weights stand there.
+    """
+    items = list(zip(indices, weights, grads, states, strict=True))
+    lazy = [item for item in items if lazy_update and item[2].stype == "row_sparse"]
+    rest = [
+        (index, weight, grad if grad.stype == "default" else grad.tostype("default"), state)
+        for index, weight, grad, state in items
+        if not (lazy_update and grad.stype == "row_sparse")
+    ]
+    return lazy, tuple(list(column) for column in zip(*rest, strict=True)) if rest else ([], [], [], [])
+
+
 register = Optimizer.register
 create = Optimizer.create_optimizer
 

@@ -16,15 +16,18 @@ if TYPE_CHECKING:  # what editors complete; at run time the registry answers
 
 _lazy, _names = lazy_functions(globals(), "", symbolic=True)
 _SUBMODULES = ("contrib", "image", "linalg", "op", "sparse")
+_NUMPY = {"np": "numpy", "npx": "numpy_extension", "numpy": "numpy", "numpy_extension": "numpy_extension"}
 
 
 def __getattr__(name: str) -> Any:
     if name == "Custom":
         return importlib.import_module("hybridnet.operator").Custom
+    if name in _NUMPY:
+        return importlib.import_module(f"{__name__}.{_NUMPY[name]}")
     if name in _SUBMODULES:
         return importlib.import_module(f"{__name__}.{name}")
     return _lazy(name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*_names(), *_SUBMODULES})
+    return sorted({*_names(), *_SUBMODULES, *_NUMPY})

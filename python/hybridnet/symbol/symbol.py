@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import warnings
@@ -24,7 +25,7 @@ from ..name import name_for
 from ..ndarray._fluent import add_fluent_methods
 from ..ndarray._operators import UFUNC_OPERATORS
 from ..ops._namespace import public_names
-from ..util import is_np_shape, no_numpy_arrays
+from ..util import is_np_shape
 from . import _internal
 from ._amp_casts import CASTS, without_casts
 from ._traced_indexing import traced_item
@@ -47,6 +48,7 @@ class Symbol(_core.SymbolBase):
 
     __slots__ = ()
     __array_priority__ = 1000.0
+    _has_numpy_interface = False
 
     # -------------------------------------------------------------------------------------------------- what is asked
     def __repr__(self) -> str:
@@ -374,8 +376,9 @@ class Symbol(_core.SymbolBase):
         return self
 
     def as_np_ndarray(self) -> Any:
-        """Raises UnsupportedError: there are no arrays of ``mx.np``."""
-        raise no_numpy_arrays("as_np_ndarray()")
+        """The same outputs as a Symbol of ``mx.sym.np``."""
+        importlib.import_module("hybridnet.symbol.numpy")  # registers the class of such Symbols
+        return _core.symbol_of_class(self, True)
 
     def __matmul__(self, other: Any) -> Symbol:
         return main_operator("dot")(self, other)
@@ -403,6 +406,17 @@ class Symbol(_core.SymbolBase):
             return [unknown_shape if shape is None else tuple(max(size, least) for size in shape) for shape, _ in specs]
 
         return shown(arguments), shown(outputs), shown(auxiliaries)
+
+    def _input_shapes(self, shapes: dict[str, Any]) -> tuple[list[Any], list[Any], list[str]]:
+        """Shapes of arguments and of auxiliary states from known ones, and the names of those that stay unknown.
+
+        Outputs may stay unknown: of some operators, and of branches of different sizes, only running tells the shape.
+        """
+        _, arguments, _, auxiliaries = self._infer((), shapes, "shape", partial=True)
+        found = [shape for shape, _ in [*arguments, *auxiliaries]]
+        names = [*self.list_arguments(), *self.list_auxiliary_states()]
+        missing = [name for name, shape in zip(names, found, strict=True) if _unknown_shape(shape)]
+        return found[: len(arguments)], found[len(arguments) :], missing
 
     def infer_type(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
         """(argument types, output types, auxiliary types) from known ones, or (None, None, None)."""

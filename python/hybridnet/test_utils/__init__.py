@@ -15,7 +15,7 @@ import numpy.random as rnd
 
 import hybridnet as mx  # tests written for MXNet get this and the modules above from their ``import *``
 
-from ..context import current_context
+from ..context import Context, current_context
 from ..ndarray import array
 from ..util import use_np
 from ._bisect_passes import bisect_passes

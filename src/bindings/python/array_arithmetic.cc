@@ -1,7 +1,13 @@
 #include "array_arithmetic.h"
 
+#include <cmath>
+#include <cstdio>
+
 #include "control_bodies.h"
+#include "hybridnet/env.h"
 #include "hybridnet/imperative.h"
+#include "imperative/sparse_operators.h"
+#include "location.h"
 #include "op_info.h"
 
 namespace hybridnet::python {
@@ -27,9 +33,29 @@ const char* const kClassicOperatorNames[kBinaryCount][3] = {
     {"broadcast_logical_xor", "_logical_xor_scalar", "_logical_xor_scalar"},
 };
 
+const char* const kNumpyOperatorNames[kBinaryCount][3] = {
+    {"_npi_add", "_npi_add_scalar", "_npi_add_scalar"},
+    {"_npi_subtract", "_npi_subtract_scalar", "_npi_rsubtract_scalar"},
+    {"_npi_multiply", "_npi_multiply_scalar", "_npi_multiply_scalar"},
+    {"_npi_true_divide", "_npi_true_divide_scalar", "_npi_rtrue_divide_scalar"},
+    {"_npi_mod", "_npi_mod_scalar", "_npi_rmod_scalar"},
+    {"_npi_power", "_npi_power_scalar", "_npi_rpower_scalar"},
+    {"_npi_maximum", "_npi_maximum_scalar", "_npi_maximum_scalar"},
+    {"_npi_minimum", "_npi_minimum_scalar", "_npi_minimum_scalar"},
+    {"_npi_hypot", "_npi_hypot_scalar", "_npi_hypot_scalar"},
+    {"_npi_equal", "_npi_equal_scalar", "_npi_equal_scalar"},
+    {"_npi_not_equal", "_npi_not_equal_scalar", "_npi_not_equal_scalar"},
+    {"_npi_greater", "_npi_greater_scalar", "_npi_less_scalar"},
+    {"_npi_greater_equal", "_npi_greater_equal_scalar", "_npi_less_equal_scalar"},
+    {"_npi_less", "_npi_less_scalar", "_npi_greater_scalar"},
+    {"_npi_less_equal", "_npi_less_equal_scalar", "_npi_greater_equal_scalar"},
+    {"broadcast_logical_and", "_logical_and_scalar", "_logical_and_scalar"},
+    {"broadcast_logical_or", "_logical_or_scalar", "_logical_or_scalar"},
+    {"broadcast_logical_xor", "_logical_xor_scalar", "_logical_xor_scalar"},
+};
+
 namespace {
 
-PyObject* array_converter = nullptr;
 PyTypeObject* numpy_generic = nullptr;
 PyTypeObject* numpy_array = nullptr;
 
@@ -64,8 +90,25 @@ const OpInfo& operator_of(ArrayClass& cls, Binary kind, int form) {
   return info != nullptr ? *info : op_info(cls.names[static_cast<int>(kind)][form]);  // throws: unknown operator
 }
 
+// Sparse arrays are waited for, to learn what is stored.
+PyObject* finish_sparse(const OpInfo& info, const ParamsPtr& params, std::span<const NDArray> inputs, ArrayClass& cls,
+                        PyObject* out) {
+  std::vector<NDArray> results, targets;
+  if (out != nullptr) {
+    check_write_in_body(array_of(out));
+    targets.push_back(array_of(out));
+  }
+  {
+    ReleaseGil release(true);
+    results = invoke(*info.op, params, inputs, targets);
+  }
+  return out != nullptr ? Py_NewRef(out) : wrap_array(std::move(results[0]), cls);
+}
+
 PyObject* finish(const OpInfo& info, const ParamsPtr& params, std::span<const NDArray> inputs, ArrayClass& cls,
                  PyObject* out) {
+  if (any_sparse(inputs) || (out != nullptr && array_of(out).is_sparse())) [[unlikely]]
+    return finish_sparse(info, params, inputs, cls, out);
   if (out == nullptr) return wrap_array(invoke_one(*info.op, params, inputs), cls);
   check_write_in_body(array_of(out));
   invoke(*info.op, params, inputs, {&array_of(out), 1});
@@ -75,6 +118,7 @@ PyObject* finish(const OpInfo& info, const ParamsPtr& params, std::span<const ND
 PyObject* with_array(Binary kind, PyObject* left, PyObject* right, PyObject* out) {
   ArrayClass& cls = result_class(left);
   const OpInfo& info = operator_of(cls, kind, 0);
+  if (Py_TYPE(left) != Py_TYPE(right)) require_same_class(left, right, info.op->name);
   const NDArray inputs[] = {array_of(left), array_of(right)};
   return finish(info, info.op->default_params, inputs, cls, out);
 }
@@ -82,14 +126,22 @@ PyObject* with_array(Binary kind, PyObject* left, PyObject* right, PyObject* out
 PyObject* with_number(Binary kind, PyObject* array, double value, bool is_int, bool reverse, PyObject* out) {
   ArrayClass& cls = result_class(array);
   const OpInfo& info = operator_of(cls, kind, reverse ? 2 : 1);
+  const DType dtype = array_of(array).dtype();
+  if (!is_int && &cls != &np_class && is_whole(dtype)) {
+    note_rounding(kind, dtype, value);
+    is_int = true;
+  }
   return finish(info, info.scalar_params(value, is_int), {&array_of(array), 1}, cls, out);
 }
 
-// A NumPy array takes the dtype and device of the NDArray that it meets.
+// A NumPy array takes the device of the array that it meets, and the dtype of an NDArray; beside mx.np it keeps its
+// own.
 Owned converted(PyObject* numpy_value, PyObject* beside) {
+  ArrayClass& cls = result_class(beside);
   Owned context = checked(PyObject_GetAttrString(beside, "context"));
-  return checked(PyObject_CallFunctionObjArgs(array_converter, numpy_value, context.get(),
-                                              numpy_type(array_of(beside).dtype()), nullptr));
+  Owned dtype = &cls == &np_class ? checked(PyObject_GetAttrString(numpy_value, "dtype"))
+                                  : Owned::borrowed(numpy_type(array_of(beside).dtype()));
+  return checked(PyObject_CallFunctionObjArgs(cls.converter, numpy_value, context.get(), dtype.get(), nullptr));
 }
 
 PyObject* with_other(Binary kind, PyObject* left, PyObject* right, PyObject* out) {
@@ -99,7 +151,7 @@ PyObject* with_other(Binary kind, PyObject* left, PyObject* right, PyObject* out
   double value = 0;
   bool is_int = false;
   if (number_of(other, &value, &is_int)) return with_number(kind, array, value, is_int, reverse, out);
-  if (array_converter == nullptr || !is_numpy_array(other)) return Py_NewRef(Py_NotImplemented);
+  if (result_class(array).converter == nullptr || !is_numpy_array(other)) return Py_NewRef(Py_NotImplemented);
   Owned partner = converted(other, array);
   return reverse ? with_array(kind, partner.get(), array, out) : with_array(kind, array, partner.get(), out);
 }
@@ -129,11 +181,16 @@ PyObject* compare(PyObject* left, PyObject* right, int op) {
 
 PyObject* unary(const char* name, PyObject* self) {
   return guarded<PyObject*>(nullptr, [&] {
-    const Op& op = op_registry().at(name);
-    return wrap_array(invoke_one(op, op.default_params, {&array_of(self), 1}), result_class(self));
+    const OpInfo& info = op_info(op_registry().at(name));
+    return finish(info, info.op->default_params, {&array_of(self), 1}, result_class(self), nullptr);
   });
 }
-PyObject* negative(PyObject* self) { return unary("negative", self); }
+PyObject* negative(PyObject* self) {
+  // MXNet multiplies by -1, which makes whole numbers of truth values.
+  if (array_of(self).dtype() == DType::kBool && &result_class(self) != &np_class)
+    return guarded<PyObject*>(nullptr, [&] { return with_number(Binary::kMultiply, self, -1, true, false, nullptr); });
+  return unary("negative", self);
+}
 PyObject* absolute(PyObject* self) { return unary("abs", self); }
 PyObject* positive(PyObject* self) { return Py_NewRef(self); }
 
@@ -187,9 +244,29 @@ bool number_of(PyObject* object, double* value, bool* is_int) {
   return true;
 }
 
-void set_array_converter(PyObject* callable) {
+static std::string short_number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", value);
+  return text;
+}
+
+void note_rounding(Binary kind, DType dtype, double value) {
+  const double rounded = std::trunc(value);
+  if (kind >= Binary::kEqual && kind <= Binary::kLessEqual) return;
+  if (rounded == value) return;
+  const std::string text = std::string(dtype_name(dtype)) + " array and " + short_number(value);
+  if (environment().strict)
+    raise(ErrorKind::kParam, {.message = text,
+                              .because = "the result keeps the dtype of the array, so the number would be rounded",
+                              .fix = "convert the array first: x.astype('float32')"});
+  warn_at_location(text + ": the number counts as " + short_number(rounded) +
+                   ", because the result keeps the dtype of the array, as in MXNet. Fix: convert the array first: "
+                   "x.astype('float32'). (HYBRIDNET_STRICT=1 makes this an error.)");
+}
+
+void set_array_converter(PyObject* callable, bool numpy) {
   Py_INCREF(callable);
-  Py_XSETREF(array_converter, callable);
+  Py_XSETREF((numpy ? np_class : nd_class).converter, callable);
 }
 
 PyObject* binary_operation(Binary kind, PyObject* left, PyObject* right, PyObject* out) {

@@ -8,6 +8,7 @@
 #include "control_bodies.h"
 #include "hybridnet/imperative.h"
 #include "hybridnet/ndarray.h"
+#include "hybridnet/sparse.h"
 
 namespace hybridnet::python {
 namespace {
@@ -28,7 +29,11 @@ py::object make_numpy(const NDArray& array) {
 }
 
 py::object asnumpy(const NDArray& source) {
-  const NDArray array = require(source, "array");
+  NDArray array = require(source, "array");
+  if (array.is_sparse()) {
+    ReleaseGil release(true);
+    array = to_dense(array);
+  }
   wait_interruptibly(array);
   py::object result = make_numpy(array);
   void* target = py::reinterpret_borrow<py::array>(result).mutable_data();
@@ -111,19 +116,18 @@ py::tuple load(const std::function<LoadedArrays()>& read) {
     ReleaseGil release(false);
     loaded = read();
   }
-  py::list sparse;
-  for (const auto& parts : loaded.sparse)
-    sparse.append(parts ? py::object(py::make_tuple(parts->storage_type, parts->data, parts->aux)) : py::none());
   py::list names;
   for (const std::string& name : loaded.names) names.append(text_of_name(name));
-  return py::make_tuple(loaded.named, names, loaded.arrays, sparse);
+  return py::make_tuple(loaded.named, names, loaded.arrays);
 }
 
 void bind_classes(py::module_& m) {
   m.def(
       "register_array_class", [](const py::object& cls, bool numpy) { register_array_class(cls.ptr(), numpy); },
       py::arg("cls"), py::arg("numpy") = false, "Makes cls the class of op results.");
-  m.def("set_array_converter", [](const py::object& f) { set_array_converter(f.ptr()); });
+  m.def(
+      "set_array_converter", [](const py::object& f, bool numpy) { set_array_converter(f.ptr(), numpy); }, py::arg("f"),
+      py::arg("numpy") = false);
   m.def(
       "binary",
       [](int kind, const py::object& left, const py::object& right, const py::object& out) {
@@ -172,8 +176,6 @@ void bind_views(py::module_& m) {
   m.def("resolve_reshape", [](const NDArray& a, const Shape& codes, bool reverse) {
     return resolve_reshape(require(a, "array"), codes, reverse);
   });
-  m.def("shares_memory",
-        [](const NDArray& a, const NDArray& b) { return require(a, "a").shares_memory(require(b, "b")); });
   m.def(
       "overwrites",
       [](const NDArray& a) {

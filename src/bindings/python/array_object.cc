@@ -19,6 +19,7 @@ namespace hybridnet::python {
 
 PyTypeObject* array_base_type = nullptr;
 ArrayClass nd_class, np_class;
+PyTypeObject* sparse_classes[3] = {};
 
 namespace {
 
@@ -68,7 +69,9 @@ PyObject* get_size(PyObject* self, void*) { return PyLong_FromLongLong(array_of(
 PyObject* get_dtype(PyObject* self, void*) {
   return guarded<PyObject*>(nullptr, [&] { return Py_NewRef(numpy_type(array_of(self).dtype())); });
 }
-PyObject* get_stype(PyObject*, void*) { return PyUnicode_InternFromString("default"); }
+PyObject* get_stype(PyObject* self, void*) {
+  return PyUnicode_InternFromString(storage_type_name(array_of(self).storage_type()));
+}
 
 PyObject* get_context(PyObject* self, void*) {
   return guarded<PyObject*>(nullptr, [&] {
@@ -105,7 +108,7 @@ PyGetSetDef properties[] = {
     {"ndim", get_ndim, nullptr, "Number of axes.", nullptr},
     {"size", get_size, nullptr, "Number of elements.", nullptr},
     {"dtype", get_dtype, nullptr, "NumPy type of the elements, such as numpy.float32.", nullptr},
-    {"stype", get_stype, nullptr, "Storage type: 'default' (dense).", nullptr},
+    {"stype", get_stype, nullptr, "Storage type: 'default' (dense), 'row_sparse' or 'csr'.", nullptr},
     {"context", get_context, nullptr, "Device that holds the array.", nullptr},
     {"ctx", get_context, nullptr, "Device that holds the array; the same as context.", nullptr},
     {"grad", get_grad, nullptr, "Gradient buffer made by attach_grad(), or None.", nullptr},
@@ -210,6 +213,7 @@ int init_array_type(PyObject* module) {
   array_base_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
   if (array_base_type == nullptr) return -1;
   nd_class.names = kClassicOperatorNames;
+  np_class.names = kNumpyOperatorNames;
   return PyModule_AddObjectRef(module, "NDArrayBase", reinterpret_cast<PyObject*>(array_base_type));
 }
 
@@ -229,7 +233,15 @@ void register_array_class(PyObject* cls, bool numpy) {
   ArrayClass& target = numpy ? np_class : nd_class;
   Py_INCREF(cls);
   target.type = type;
-  if (target.names == nullptr) target.names = kClassicOperatorNames;
+}
+
+void require_same_class(PyObject* first, PyObject* other, const std::string& operator_name) {
+  if (&result_class(first) == &result_class(other)) return;
+  raise(ErrorKind::kType, {.op = operator_name,
+                           .expected = "arrays of one interface",
+                           .given = type_name(first) + " and " + type_name(other),
+                           .because = "arrays of mx.np follow NumPy's rules, arrays of mx.nd do not",
+                           .fix = "convert one with as_np_ndarray() or as_nd_ndarray(); both share the memory"});
 }
 
 NDArray& expect_array(PyObject* object, const char* what) {
@@ -247,6 +259,11 @@ PyObject* wrap_array_as(NDArray array, PyTypeObject* type) {
 }
 
 PyObject* wrap_array(NDArray array, ArrayClass& cls) {
+  if (array.is_sparse()) [[unlikely]] {
+    PyTypeObject* const& type = sparse_classes[static_cast<int>(array.storage_type())];
+    if (type == nullptr) checked(PyImport_ImportModule("hybridnet.ndarray.sparse"));  // registers the classes
+    return wrap_array_as(std::move(array), type);
+  }
   return wrap_array_as(std::move(array), cls.type != nullptr ? cls.type : array_base_type);
 }
 
@@ -316,6 +333,7 @@ DType dtype_from(PyObject* object) {
 // The main thread waits in slices, to see Ctrl-C; not when the interpreter ends, for what is queued then is run by the
 // thread that waits.
 void wait_interruptibly(const NDArray& array, bool to_write) {
+  if (array.is_sparse()) return wait_interruptibly(NDArray(sparse_storage(array).data), to_write);
   Var& var = array.var();
   if (to_write ? var.idle() && var.readable() : var.readable()) return;
   const NDArray kept = array;  // the Python object may die while others run

@@ -51,10 +51,14 @@ struct ArrayClass {
   std::array<const OpInfo*, kBinaryCount> reverse_ops{};  // number with array
   bool operators_ready = false;                           // ops are looked up at the first use of an operator
   const char* const (*names)[3] = nullptr;                // kBinaryCount rows: array, scalar, reverse
+  PyObject* converter = nullptr;  // array(source, ctx, dtype), for NumPy arrays beside this class
 };
 
 extern PyTypeObject* array_base_type;  // NDArrayBase
 extern ArrayClass nd_class, np_class;  // np_class.type is null until mx.np is imported
+
+// Classes of sparse arrays by StorageType; null until Python registers them, and for dense storage.
+extern PyTypeObject* sparse_classes[3];
 
 int init_array_type(PyObject* module);  // 0, or -1 with the error set
 
@@ -77,7 +81,10 @@ inline ArrayClass& result_class(PyObject* object) {
   return nd_class;
 }
 
-// A new reference; null with the error set when memory is short.
+// Arrays of mx.nd and of mx.np do not meet in one call: raises TypeError that names both ways out.
+void require_same_class(PyObject* first, PyObject* other, const std::string& operator_name);
+
+// A new reference; null with the error set when memory is short. Sparse arrays get the class of their storage.
 PyObject* wrap_array(NDArray array, ArrayClass& cls);
 PyObject* wrap_array_as(NDArray array, PyTypeObject* type);
 

@@ -93,7 +93,6 @@ void bind_gradients(py::module_& m) {
     mark_variable(expect_array(a.ptr(), "array"), grad, grad_req_from_name(req));
   });
   m.def("recorded_graph", [](const py::object& a) { return recorded_graph(expect_array(a.ptr(), "x")); });
-  m.def("drop_grad", [](const py::object& a) { drop_grad(expect_array(a.ptr(), "array")); });
   m.def("grad_req", [](const py::object& a) { return static_cast<int>(grad_req_of(expect_array(a.ptr(), "array"))); });
   m.def("needs_gradient", [](const py::object& a) { return needs_gradient(expect_array(a.ptr(), "array")); });
   m.def("backward", [](const py::object& heads, const py::object& head_grads, bool retain_graph, bool train_mode) {

@@ -268,13 +268,14 @@ Symbol make_while_loop(const BodyHandle& condition, const BodyHandle& function,
 }
 
 Symbol make_cond(const py::object& pred, const BodyHandle& then_branch, const BodyHandle& else_branch, bool dynamic,
-                 const py::object& name) {
+                 bool strict_shape, const py::object& name) {
   std::vector<NodeEntry> inputs{entry_of(pred.ptr(), "pred")};
   BoundBody bodies[] = {predicate_of(inputs[0], {}), bound(then_branch, {}), bound(else_branch, {})};
   bind_bodies(inputs, bodies);
   BranchSpec branch;
   branch.num_out = static_cast<int32_t>(then_branch.captured.body->outputs.size());
   branch.dynamic = dynamic;
+  branch.strict_shape = strict_shape;
   return make_control_node("_cond", branch, {bodies[0].body, bodies[1].body, bodies[2].body}, std::move(inputs), name);
 }
 

@@ -10,6 +10,8 @@
 #include <array>
 #include <string_view>
 
+#include "python_errors.h"
+
 namespace hybridnet::python {
 namespace {
 
@@ -96,6 +98,14 @@ SourceLocation python_location() {
     frame = back;
   }
   return where;
+}
+
+void warn_at_location(const std::string& text) {
+  static PyObject* const shown = PyDict_New();  // what Python has shown: the registry of a module that has no name
+  const SourceLocation where = python_location();
+  if (shown == nullptr || PyErr_WarnExplicit(PyExc_UserWarning, text.c_str(), where.known() ? where.file : "<unknown>",
+                                             where.line, nullptr, shown) != 0)
+    throw PythonErrorIsSet();
 }
 
 void install_location_probe(const std::string& package_folder) {

@@ -1,4 +1,5 @@
 // hybridnet._core: what C++ offers to the Python front end. Nothing here is public API.
+#include "binary_function.h"
 #include "casters.h"
 #include "hybridnet/runtime.h"
 #include "location.h"
@@ -16,11 +17,13 @@ PYBIND11_MODULE(_core, m) {
     }
   });
   hybridnet::Runtime::get();  // operators are known and the engine runs before anything can be asked of them
-  if (init_array_type(m.ptr()) < 0 || init_symbol_type(m.ptr()) < 0 || init_op_function_type(m.ptr()) < 0)
+  if (init_array_type(m.ptr()) < 0 || init_symbol_type(m.ptr()) < 0 || init_op_function_type(m.ptr()) < 0 ||
+      init_binary_function_type(m.ptr()) < 0)
     throw py::error_already_set();
   m.def("install_location_probe", &install_location_probe, "Skips frames of files below the given folder.");
   bind_arrays(m);
   bind_dlpack(m);
+  bind_sparse(m);
   bind_operators(m);
   bind_autograd(m);
   bind_custom(m);

@@ -10,7 +10,10 @@
 #include "array_object.h"
 #include "base/edit_distance.h"
 #include "control_bodies.h"
+#include "hybridnet/env.h"
 #include "hybridnet/imperative.h"
+#include "imperative/sparse_operators.h"
+#include "location.h"
 #include "symbol_object.h"
 
 namespace hybridnet::python {
@@ -24,10 +27,14 @@ struct OpFunctionObject {
   const char* hint;  // lower-case public name: stem of node names
   bool symbolic;
   bool numpy;
+  const std::vector<int>* order;  // null: none; kept for the life of the process, as the functions are
 };
+
+constexpr int kOutPosition = -1;  // in `order`; other numbers are those of parameters
 
 PyTypeObject* op_function_type = nullptr;
 PyObject* not_given = nullptr;
+PyObject* numpy_fallback = nullptr;
 PyObject *key_out = nullptr, *key_name = nullptr, *key_attr = nullptr;
 
 // What one call brought along. Inputs are borrowed references; null: slot not given.
@@ -91,7 +98,8 @@ class CallParser {
   void parse_positional(PyObject* const* args, Py_ssize_t nargs) {
     const int declared = static_cast<int>(info_.input_names.size());
     a_.reserve_inputs(declared);
-    const auto limit = static_cast<Py_ssize_t>(declared + info_.field_names.size());
+    const size_t behind = function_.order != nullptr ? function_.order->size() : info_.field_names.size();
+    const auto limit = static_cast<Py_ssize_t>(declared + behind);
     if (nargs > limit)
       raise(ErrorKind::kType, {.op = op_.name,
                                .expected = "at most " + std::to_string(limit) + " positional arguments",
@@ -99,14 +107,30 @@ class CallParser {
     for (Py_ssize_t i = 0; i < nargs; ++i) {
       if (args[i] == not_given) continue;
       if (i >= declared)
-        set_parameter(static_cast<int>(i) - declared, args[i]);
+        set_behind_inputs(static_cast<int>(i) - declared, args[i]);
       else if (args[i] != Py_None)
         set_input(static_cast<int>(i), args[i]);
     }
   }
 
+  void set_behind_inputs(int position, PyObject* value) {
+    if (function_.order == nullptr) return set_parameter(position, value);
+    const int what = (*function_.order)[static_cast<size_t>(position)];
+    if (what != kOutPosition) return set_parameter(what, value);
+    a_.out = absent(value) ? nullptr : value;
+  }
+
   // Inputs one by one, or all of them in a single list or tuple.
   void parse_variadic(PyObject* const* args, Py_ssize_t nargs) {
+    if (function_.order != nullptr) {
+      if (nargs > 1 + static_cast<Py_ssize_t>(function_.order->size()))
+        raise(ErrorKind::kType, {.op = op_.name,
+                                 .expected = "a sequence of arrays and at most " +
+                                             std::to_string(function_.order->size()) + " arguments behind it",
+                                 .given = std::to_string(nargs)});
+      for (Py_ssize_t i = 1; i < nargs; ++i) set_behind_inputs(static_cast<int>(i) - 1, args[i]);
+      nargs = std::min<Py_ssize_t>(nargs, 1);
+    }
     if (nargs == 1 && (PyList_Check(args[0]) || PyTuple_Check(args[0]))) {
       a_.keep = checked(PySequence_Tuple(args[0]));  // a list could change while other arguments are converted
       nargs = PyTuple_GET_SIZE(a_.keep.get());
@@ -171,7 +195,22 @@ class CallParser {
       return;
     }
     if (absent(value) && (name == "ctx" || name == "stype")) return;
-    unknown_keyword(name);
+    if (has_no_parameters() && !is_array(value) && !is_symbol(value) && !environment().strict)
+      warn_of_ignored(name);
+    else
+      unknown_keyword(name);
+  }
+
+  bool has_no_parameters() const {
+    return std::ranges::all_of(op_.schema->fields(), [](const FieldInfo& field) { return field.hidden; });
+  }
+
+  // MXNet drops what is given to operators without parameters, so programs that run carry such keywords along.
+  void warn_of_ignored(const std::string& name) {
+    const std::string text =
+        "operator '" + op_.name + "' has no argument '" + name +
+        "': it is ignored, as in MXNet. Fix: leave it out. (HYBRIDNET_STRICT=1 makes it an error.)";
+    warn_at_location(text);
   }
 
   // Concat(arg0=x, arg1=y): in the order of the numbers at the end of the names, else as written.
@@ -289,7 +328,7 @@ std::vector<NDArray> out_arrays(PyObject* out) {
 
 std::vector<NDArray> invoke_maybe_waiting(const Op& op, const ParamsPtr& params, std::span<const NDArray> in,
                                           std::span<const NDArray> out) {
-  if (!op.data_dependent_shape && !op.opaque) return invoke(op, params, in, out);
+  if (!op.data_dependent_shape && !op.opaque && !any_sparse(in) && !any_sparse(out)) return invoke(op, params, in, out);
   ReleaseGil release(true);  // waits for its inputs, to learn its shape or for code of the user
   return invoke(op, params, in, out);
 }
@@ -302,11 +341,14 @@ PyObject* run_on_arrays(const OpFunctionObject& function, Arguments& a, const Pa
   if (!is_few) many.resize(static_cast<size_t>(a.num_inputs));
   NDArray* inputs = is_few ? few.data() : many.data();
   int given = 0;
+  bool sparse = false;
   PyObject* first = nullptr;
   for (int i = 0; i < a.num_inputs; ++i) {
     PyObject* input = a.input(i);
     if (input == nullptr) continue;
     if (first == nullptr) first = input;
+    if (Py_TYPE(input) != Py_TYPE(first)) require_same_class(first, input, op.name);
+    sparse |= array_of(input).is_sparse();
     inputs[given++] = array_of(input);
   }
   if (!op.variadic || op.num_inputs_) {
@@ -314,7 +356,7 @@ PyObject* run_on_arrays(const OpFunctionObject& function, Arguments& a, const Pa
     if (given != wanted) missing_input(op, a, wanted, given);
   }
   const std::span<const NDArray> in(inputs, static_cast<size_t>(given));
-  ArrayClass& cls = first != nullptr ? result_class(first) : function.numpy ? np_class : nd_class;
+  ArrayClass& cls = function.numpy ? np_class : first != nullptr ? result_class(first) : nd_class;
   const int visible = op.num_visible_outputs(params->data());
   if (a.out != nullptr) {
     const std::vector<NDArray> out = out_arrays(a.out);
@@ -322,7 +364,7 @@ PyObject* run_on_arrays(const OpFunctionObject& function, Arguments& a, const Pa
     invoke_maybe_waiting(op, params, in, out);
     return Py_NewRef(a.out);
   }
-  if (visible == 1 && is_few && !op.data_dependent_shape) return wrap_array(invoke_one(op, params, in), cls);
+  if (visible == 1 && is_few && !op.data_dependent_shape && !sparse) return wrap_array(invoke_one(op, params, in), cls);
   std::vector<NDArray> results = invoke_maybe_waiting(op, params, in, {});
   if (visible == 1) return wrap_array(std::move(results[0]), cls);
   Owned list = checked(PyList_New(visible));
@@ -348,10 +390,12 @@ PyObject* make_node_from(const OpFunctionObject& function, Arguments& a, ParamsP
     if (input == nullptr) continue;
     c.inputs[static_cast<size_t>(i)] =
         entry_of(input, op.inputs[op.variadic ? 0 : static_cast<size_t>(i)].name.c_str());
-    if (is_symbol(input)) c.result = result_symbol_class(input);
+    if (!function.numpy && is_symbol(input)) c.result = result_symbol_class(input);
   }
   return compose(std::move(c));
 }
+
+thread_local bool symbolic_calls = false;
 
 bool is_array_or_arrays(PyObject* out) {
   if (out == nullptr || is_array(out)) return out != nullptr;
@@ -369,9 +413,25 @@ void refuse_writing_into_array(const Op& op) {
                             .fix = "use what the call returns"});
 }
 
+// Is a positional input of mx.np neither an array nor a Symbol? Keywords name inputs rarely and are not looked at.
+bool needs_conversion(const OpFunctionObject& function, PyObject* const* args, Py_ssize_t nargs) {
+  if (!function.numpy) return false;
+  const auto foreign = [](PyObject* value) { return !absent(value) && !is_array(value) && !is_symbol(value); };
+  if (function.info->op->variadic) {
+    if (function.order == nullptr) return false;
+    if (nargs == 0 || (!PyList_Check(args[0]) && !PyTuple_Check(args[0]))) return true;
+    PyObject** const parts = PySequence_Fast_ITEMS(args[0]);
+    return std::any_of(parts, parts + PySequence_Fast_GET_SIZE(args[0]), foreign);
+  }
+  const auto inputs = std::min<Py_ssize_t>(nargs, static_cast<Py_ssize_t>(function.info->input_names.size()));
+  return std::any_of(args, args + inputs, foreign);
+}
+
 PyObject* op_call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   const auto& function = *reinterpret_cast<OpFunctionObject*>(self);
   return guarded<PyObject*>(nullptr, [&] {
+    if (needs_conversion(function, args, PyVectorcall_NARGS(nargsf)))
+      return call_numpy_fallback(self, args, PyVectorcall_NARGS(nargsf), kwnames);
     Arguments a;
     CallParser(function, a).parse(args, PyVectorcall_NARGS(nargsf), kwnames);
     ParamsPtr params = final_params(*function.info, a);
@@ -379,8 +439,8 @@ PyObject* op_call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject
     if (writes && a.any_symbol) refuse_writing_into_array(*function.info->op);
     // Writing into an array (c[:] = 0) happens now, also in a trace.
     const bool tracing = trace_state().active && !writes;
-    const bool symbolic =
-        a.any_symbol || (!a.any_array && (function.symbolic || tracing)) || (tracing && function.info->op->random);
+    const bool symbolic = a.any_symbol || (!a.any_array && (function.symbolic || tracing || symbolic_calls)) ||
+                          (tracing && function.info->op->random);
     if (symbolic) return make_node_from(function, a, std::move(params));
     return run_on_arrays(function, a, params);
   });
@@ -399,6 +459,19 @@ PyObject* get_doc(PyObject* self, void*) { return from_python(self, "docstring")
 PyObject* get_signature(PyObject* self, void*) { return from_python(self, "signature"); }
 PyObject* get_op_name(PyObject* self, void*) {
   return PyUnicode_FromString(reinterpret_cast<OpFunctionObject*>(self)->info->op->name.c_str());
+}
+PyObject* get_order(PyObject* self, void*) {
+  const auto* function = reinterpret_cast<OpFunctionObject*>(self);
+  if (function->order == nullptr) return Py_NewRef(Py_None);
+  return guarded<PyObject*>(nullptr, [&] {
+    const auto& order = *function->order;
+    Owned names = checked(PyTuple_New(static_cast<Py_ssize_t>(order.size())));
+    for (size_t i = 0; i < order.size(); ++i)
+      PyTuple_SET_ITEM(
+          names.get(), static_cast<Py_ssize_t>(i),
+          Py_NewRef(order[i] == kOutPosition ? key_out : function->info->field_names[static_cast<size_t>(order[i])]));
+    return names.release();
+  });
 }
 PyObject* get_symbolic(PyObject* self, void*) {
   return PyBool_FromLong(reinterpret_cast<OpFunctionObject*>(self)->symbolic);
@@ -437,6 +510,7 @@ PyGetSetDef getset[] = {
     {"__doc__", get_doc, nullptr, nullptr, nullptr},
     {"__signature__", get_signature, nullptr, nullptr, nullptr},
     {"op_name", get_op_name, nullptr, "Name in the registry and in files.", nullptr},
+    {"order", get_order, nullptr, "Names of what stands behind the inputs by position; None: as declared.", nullptr},
     {"symbolic", get_symbolic, nullptr, "Whether a call without inputs makes a Symbol.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
@@ -468,9 +542,27 @@ int init_op_function_type(PyObject* module) {
   return PyModule_AddObjectRef(module, "OpFunction", reinterpret_cast<PyObject*>(op_function_type));
 }
 
+namespace {
+
+// As numbers of parameters.
+const std::vector<int>* positions_of(const OpInfo& info, const std::vector<std::string>& order) {
+  if (order.empty()) return nullptr;
+  std::vector<int> positions;
+  for (const std::string& name : order) {
+    const int field = name == "out" ? kOutPosition : info.op->schema->find(name);
+    if (name != "out" && field < 0)
+      raise(ErrorKind::kParam, {.op = info.op->name, .input = name, .message = "there is no parameter of this name"});
+    positions.push_back(field);
+  }
+  return new std::vector<int>(std::move(positions));
+}
+
+}  // namespace
+
 Owned make_op_function(const std::string& op_name, const std::string& public_name, const std::string& module,
-                       bool symbolic, bool numpy) {
+                       bool symbolic, bool numpy, const std::vector<std::string>& order) {
   const OpInfo& info = op_info(op_name);
+  const std::vector<int>* positions = positions_of(info, order);
   Owned self = checked(op_function_type->tp_alloc(op_function_type, 0));
   auto* function = reinterpret_cast<OpFunctionObject*>(self.get());
   function->vectorcall = op_call;
@@ -479,12 +571,30 @@ Owned make_op_function(const std::string& op_name, const std::string& public_nam
   function->module = PyUnicode_InternFromString(module.c_str());
   function->symbolic = symbolic;
   function->numpy = numpy;
+  function->order = positions;
   std::string hint = public_name;
   std::transform(hint.begin(), hint.end(), hint.begin(), [](unsigned char c) { return std::tolower(c); });
   function->hint = intern_file(hint);  // any string that outlives the object
   if (function->name == nullptr || function->module == nullptr) throw PythonErrorIsSet();
   return self;
 }
+
+void set_numpy_fallback(PyObject* callable) {
+  Py_INCREF(callable);
+  Py_XSETREF(numpy_fallback, callable);
+}
+
+PyObject* call_numpy_fallback(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  Owned positional = checked(PyTuple_New(nargs));
+  for (Py_ssize_t i = 0; i < nargs; ++i) PyTuple_SET_ITEM(positional.get(), i, Py_NewRef(args[i]));
+  Owned keywords = checked(PyDict_New());
+  const Py_ssize_t num_keywords = kwnames == nullptr ? 0 : PyTuple_GET_SIZE(kwnames);
+  for (Py_ssize_t i = 0; i < num_keywords; ++i)
+    if (PyDict_SetItem(keywords.get(), PyTuple_GET_ITEM(kwnames, i), args[nargs + i]) < 0) throw PythonErrorIsSet();
+  return PyObject_CallFunctionObjArgs(numpy_fallback, self, positional.get(), keywords.get(), nullptr);
+}
+
+bool set_symbolic_calls(bool on) { return std::exchange(symbolic_calls, on); }
 
 void set_not_given(PyObject* object) {
   Py_INCREF(object);

@@ -5,6 +5,8 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <vector>
+
 #include "op_info.h"
 
 namespace hybridnet::python {
@@ -12,9 +14,20 @@ namespace hybridnet::python {
 int init_op_function_type(PyObject* module);  // 0, or -1 with the error set
 
 // `symbolic`: a call without any input makes a node. `numpy`: results of such a call are of the mx.np class.
-// Throws ParamError when the registry does not know `op_name`.
+// `order`: what stands behind the inputs in calls by position, names of parameters and "out"; a variadic operator then
+// takes its inputs as one sequence. Empty: all parameters as declared, out by keyword.
+// Throws ParamError when the registry does not know `op_name` or the operator a parameter of `order`.
 Owned make_op_function(const std::string& op_name, const std::string& public_name, const std::string& module,
-                       bool symbolic, bool numpy);
+                       bool symbolic, bool numpy, const std::vector<std::string>& order = {});
+
+// Registered by hybridnet.numpy: f(function, args, kwargs) answers calls of mx.np's functions whose inputs are neither
+// arrays nor Symbols: numbers, lists, NumPy arrays.
+void set_numpy_fallback(PyObject* callable);
+PyObject* call_numpy_fallback(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
+
+// While on, calls without any input make nodes on this thread, whatever the function: mx.sym.np shares the functions of
+// mx.np. Returns what it was.
+bool set_symbolic_calls(bool on);
 
 // The object that says "argument not given" in MXNet programs (hybridnet.base._Null).
 void set_not_given(PyObject* object);

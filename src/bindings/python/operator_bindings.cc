@@ -1,4 +1,5 @@
 // The operator registry as Python sees it: names, declarations, callable objects.
+#include "binary_function.h"
 #include "casters.h"
 #include "hybridnet/op.h"
 #include "op_function.h"
@@ -112,9 +113,10 @@ py::dict describe_op(const std::string& name) {
   d["dtypes"] = dtypes;
   d["variadic"] = op.variadic;
   d["count_param"] = op.count_param;
-  d["differentiable"] = op.differentiable();
+  d["differentiable"] = op.differentiable() || (op.composed() && op.dtypes.has(DType::kFloat32));
   d["random"] = op.random;
   d["internal"] = op.hidden;
+  d["composed"] = op.composed();
   d["stops_gradient"] = op.stops_gradient;
   d["train_sensitive"] = op.train_sensitive;
   d["data_dependent_shape"] = op.data_dependent_shape;
@@ -159,10 +161,21 @@ void bind_operators(py::module_& m) {
   m.def("describe_op", &describe_op, "The declaration of an operator as plain values.");
   m.def(
       "op_function",
-      [](const std::string& op, const std::string& name, const std::string& module, bool symbolic, bool numpy) {
-        return py::reinterpret_steal<py::object>(make_op_function(op, name, module, symbolic, numpy).release());
+      [](const std::string& op, const std::string& name, const std::string& module, bool symbolic, bool numpy,
+         const std::vector<std::string>& order) {
+        return py::reinterpret_steal<py::object>(make_op_function(op, name, module, symbolic, numpy, order).release());
       },
-      py::arg("op"), py::arg("name"), py::arg("module"), py::arg("symbolic") = false, py::arg("numpy") = false);
+      py::arg("op"), py::arg("name"), py::arg("module"), py::arg("symbolic") = false, py::arg("numpy") = false,
+      py::arg("order") = std::vector<std::string>());
+  m.def(
+      "binary_function",
+      [](const std::string& name, const std::string& module, const std::string& arrays, const std::string& scalar,
+         const std::string& reverse) {
+        return py::reinterpret_steal<py::object>(make_binary_function(name, module, arrays, scalar, reverse).release());
+      },
+      "A function of mx.np on operators for two arrays, an array and a number, a number and an array.");
+  m.def("set_symbolic_calls", &set_symbolic_calls);
+  m.def("set_numpy_fallback", [](const py::object& f) { set_numpy_fallback(f.ptr()); });
   m.def("set_not_given", [](const py::object& o) { set_not_given(o.ptr()); });
   m.def("set_value_simplifier", [](const py::object& f) { set_value_simplifier(f.ptr()); });
   m.def("describe_use", &describe_use, py::arg("name"), py::arg("attrs"),

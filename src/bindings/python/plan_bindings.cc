@@ -107,6 +107,7 @@ void bind_executor(py::module_& m) {
              h.executor->backward(grads);
            })
       .def("outputs", [](ExecutorHandle& h) { return h.executor->outputs(); })
+      .def("plan_text", [](ExecutorHandle& h) { return h.executor->plan_text(); })
       .def("memory_bytes", [](ExecutorHandle& h) { return h.executor->memory_bytes(); });
 }
 

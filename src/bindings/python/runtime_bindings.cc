@@ -93,7 +93,6 @@ void bind_runtime(py::module_& m) {
   m.def("set_np_shape", &set_np_shape, "Returns what it was.");
   m.def("engine_type", [] { return std::string(engine().type_name()); });
   m.def("isa", &hn_isa);
-  m.def("bulk_size", [] { return engine().bulk_size(); });
   m.def(
       "set_bulk_size",
       [](int size) {
@@ -102,14 +101,6 @@ void bind_runtime(py::module_& m) {
         return before;
       },
       "Returns what it was.");
-  m.def("engine_counters", [] {
-    const Engine::Counters c = engine().counters();
-    py::dict d;
-    d["inlined"] = c.inlined;
-    d["queued"] = c.queued;
-    d["failed"] = c.failed;
-    return d;
-  });
   m.def(
       "shutdown",
       [] {
@@ -136,7 +127,6 @@ void bind_runtime(py::module_& m) {
       "The user's file:line, or ''.");
   m.def(
       "home", [] { return environment().home; }, "Folder for data and models, or ''.");
-  m.def("trace_state", [] { return py::make_tuple(trace_state().active, trace_state().block); });
   m.def(
       "set_trace_state",
       [](bool active, std::string block) {

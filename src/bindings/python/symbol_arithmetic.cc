@@ -47,6 +47,41 @@ constexpr Row kRows[kBinaryCount] = {
      "_logical_xor_scalar", "_logicalxorscalar"},
 };
 
+// The same for Symbols of mx.sym.np, whose operators broadcast. Names show the operators' own.
+constexpr Row kNumpyRows[kBinaryCount] = {
+    {"_npi_add", "add", "_npi_add", "_npi_add_scalar", "add_scalar", "_npi_add_scalar", "add_scalar"},
+    {"_npi_subtract", "subtract", "_npi_subtract", "_npi_subtract_scalar", "subtract_scalar", "_npi_rsubtract_scalar",
+     "rsubtract_scalar"},
+    {"_npi_multiply", "multiply", "_npi_multiply", "_npi_multiply_scalar", "multiply_scalar", "_npi_multiply_scalar",
+     "multiply_scalar"},
+    {"_npi_true_divide", "true_divide", "_npi_true_divide", "_npi_true_divide_scalar", "true_divide_scalar",
+     "_npi_rtrue_divide_scalar", "rtrue_divide_scalar"},
+    {"_npi_mod", "mod", "_npi_mod", "_npi_mod_scalar", "mod_scalar", "_npi_rmod_scalar", "rmod_scalar"},
+    {"_npi_power", "power", "_npi_power", "_npi_power_scalar", "power_scalar", "_npi_rpower_scalar", "rpower_scalar"},
+    {"_npi_maximum", "maximum", "_npi_maximum", "_npi_maximum_scalar", "maximum_scalar", "_npi_maximum_scalar",
+     "maximum_scalar"},
+    {"_npi_minimum", "minimum", "_npi_minimum", "_npi_minimum_scalar", "minimum_scalar", "_npi_minimum_scalar",
+     "minimum_scalar"},
+    {"_npi_hypot", "hypot", "_npi_hypot", "_npi_hypot_scalar", "hypot_scalar", "_npi_hypot_scalar", "hypot_scalar"},
+    {"_npi_equal", "equal", "_npi_equal", "_npi_equal_scalar", "equal_scalar", "_npi_equal_scalar", "equal_scalar"},
+    {"_npi_not_equal", "not_equal", "_npi_not_equal", "_npi_not_equal_scalar", "not_equal_scalar",
+     "_npi_not_equal_scalar", "not_equal_scalar"},
+    {"_npi_greater", "greater", "_npi_greater", "_npi_greater_scalar", "greater_scalar", "_npi_less_scalar",
+     "less_scalar"},
+    {"_npi_greater_equal", "greater_equal", "_npi_greater_equal", "_npi_greater_equal_scalar", "greater_equal_scalar",
+     "_npi_less_equal_scalar", "less_equal_scalar"},
+    {"_npi_less", "less", "_npi_less", "_npi_less_scalar", "less_scalar", "_npi_greater_scalar", "greater_scalar"},
+    {"_npi_less_equal", "less_equal", "_npi_less_equal", "_npi_less_equal_scalar", "less_equal_scalar",
+     "_npi_greater_equal_scalar", "greater_equal_scalar"},
+    kRows[static_cast<int>(Binary::kAnd)],
+    kRows[static_cast<int>(Binary::kOr)],
+    kRows[static_cast<int>(Binary::kXor)],
+};
+
+bool is_numpy_symbol(PyObject* object) {
+  return numpy_symbol_class != nullptr && PyObject_TypeCheck(object, numpy_symbol_class);
+}
+
 bool shapes_differ(const NodeEntry& a, const NodeEntry& b) {
   const TensorSpec *x = traced_spec(a), *y = traced_spec(b);
   if (x == nullptr || y == nullptr || !x->shape.rank_known() || !y->shape.rank_known()) return false;
@@ -67,11 +102,17 @@ PyObject* compose_binary(const Row& row, PyObject* left, PyObject* right) {
   return compose(std::move(c));
 }
 
-PyObject* with_number(const char* op, const char* hint, PyObject* symbol, double value, bool is_int) {
+// Of classic operators the number has the dtype of the array, which a graph need not know yet.
+PyObject* with_number(Binary kind, const char* op, const char* hint, PyObject* symbol, double value, bool is_int) {
   Composition c;
+  c.inputs = {entry_of(symbol, "data")};
+  if (!is_int && !is_numpy_symbol(symbol)) {
+    const TensorSpec* spec = traced_spec(c.inputs[0]);
+    if (spec != nullptr && is_whole(spec->dtype)) note_rounding(kind, spec->dtype, value);
+    is_int = true;
+  }
   c.info = &op_info(op);
   c.params = c.info->scalar_params(value, is_int);
-  c.inputs = {entry_of(symbol, "data")};
   c.hint = hint;
   c.result = result_symbol_class(symbol);
   return compose(std::move(c));
@@ -92,11 +133,6 @@ PyObject* compare(PyObject* left, PyObject* right, int op) {
   return symbol_binary_operation(kKinds[op], left, right);
 }
 
-PyObject* negative(PyObject* self) {
-  return guarded<PyObject*>(nullptr, [&] { return with_number("_mul_scalar", "_mulscalar", self, -1.0, false); });
-}
-PyObject* positive(PyObject* self) { return Py_NewRef(self); }
-
 PyObject* compose_unary(const char* op, PyObject* self) {
   return guarded<PyObject*>(nullptr, [&] {
     Composition c;
@@ -108,6 +144,13 @@ PyObject* compose_unary(const char* op, PyObject* self) {
     return compose(std::move(c));
   });
 }
+PyObject* negative(PyObject* self) {
+  if (is_numpy_symbol(self)) return compose_unary("negative", self);
+  return guarded<PyObject*>(
+      nullptr, [&] { return with_number(Binary::kMultiply, "_mul_scalar", "_mulscalar", self, -1, true); });
+}
+PyObject* positive(PyObject* self) { return Py_NewRef(self); }
+
 PyObject* absolute(PyObject* self) { return compose_unary("abs", self); }
 
 PyObject* floor_divide(PyObject* left, PyObject* right) {
@@ -125,17 +168,18 @@ PyType_Slot slot(int id, F function) {
 
 PyObject* symbol_binary_operation(Binary kind, PyObject* left, PyObject* right) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
-    const Row& row = kRows[static_cast<int>(kind)];
+    const bool numpy = is_numpy_symbol(left) || is_numpy_symbol(right);
+    const Row& row = (numpy ? kNumpyRows : kRows)[static_cast<int>(kind)];
     const auto tensor = [](PyObject* o) { return is_symbol(o) || is_array(o); };
     if (tensor(left) && tensor(right)) return compose_binary(row, left, right);
     double value = 0;
     bool is_int = false;
     if (is_symbol(left)) {
       if (!number_of(right, &value, &is_int)) return Py_NewRef(Py_NotImplemented);
-      return with_number(row.scalar, row.scalar_hint, left, value, is_int);
+      return with_number(kind, row.scalar, row.scalar_hint, left, value, is_int);
     }
     if (!number_of(left, &value, &is_int)) return Py_NewRef(Py_NotImplemented);
-    return with_number(row.reverse, row.reverse_hint, right, value, is_int);
+    return with_number(kind, row.reverse, row.reverse_hint, right, value, is_int);
   });
 }
 

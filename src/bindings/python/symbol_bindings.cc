@@ -7,6 +7,13 @@
 namespace hybridnet::python {
 namespace {
 
+py::object symbol_of_class(Symbol symbol, bool numpy) {
+  PyTypeObject* type = numpy && numpy_symbol_class != nullptr ? numpy_symbol_class : symbol_class;
+  PyObject* result = wrap_symbol(std::move(symbol), type);
+  if (result == nullptr) throw py::error_already_set();
+  return py::reinterpret_steal<py::object>(result);
+}
+
 py::object wrap(Symbol symbol, const py::handle& like) {
   PyObject* object = wrap_symbol(std::move(symbol), result_symbol_class(like.ptr()));
   if (object == nullptr) throw py::error_already_set();
@@ -143,11 +150,14 @@ void bind_making(py::module_& m) {
   });
   m.def(
       "traced_variable",
-      [](const std::string& name, const Shape& shape, DType dtype) {
-        return Symbol{{{make_traced_variable(name, {shape, dtype}), 0}}};
+      [](const std::string& name, const Shape& shape, DType dtype, bool numpy) {
+        return symbol_of_class(Symbol{{{make_traced_variable(name, {shape, dtype}), 0}}}, numpy);
       },
-      py::arg("name"), py::arg("shape") = py::none(), py::arg("dtype") = py::none(),
+      py::arg("name"), py::arg("shape") = py::none(), py::arg("dtype") = py::none(), py::arg("numpy") = false,
       "A variable of a block that is being traced.");
+  m.def(
+      "symbol_of_class", [](const Symbol& symbol, bool numpy) { return symbol_of_class(symbol, numpy); },
+      "The same outputs as a Symbol of mx.sym.np, or of mx.sym.");
   m.def(
       "traced_constant", [](const py::object& array) { return Symbol{{entry_of(array.ptr(), "constant")}}; },
       "The array as a variable whose value is known.");

@@ -60,7 +60,8 @@ struct BranchSpec {
   int32_t num_args = 0;  // inputs of the node, each a slot
   int32_t num_out = 0;   // outputs of both branches
   int32_t then_extra = 0, else_extra = 0;
-  bool dynamic = false;  // sizes may differ between the branches
+  bool dynamic = false;       // only running tells the sizes of the outputs
+  bool strict_shape = false;  // branches whose outputs differ in size are an error
   static void describe(ParamSchema<BranchSpec>& schema);
 
   size_t outs() const { return static_cast<size_t>(num_out); }
@@ -95,6 +96,7 @@ bool is_random(const Node& node);
 // Which stream of numbers a random node draws from; none: not numbered. What else a file may say there does not count.
 std::optional<uint64_t> random_stream(const Node& node);
 void set_random_stream(Node& node, uint64_t number);
+void clear_random_stream(Node& node);
 // Number of the stream of a loop that is a segment: it draws from the stream of the loop around it.
 inline constexpr uint64_t kStreamOfLoopAround = UINT64_MAX;
 // Does it draw what another node has drawn before (same stream), to have the value again?

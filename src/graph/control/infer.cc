@@ -233,6 +233,24 @@ void infer_loop(const Node& node, std::span<TensorSpec> in, std::span<TensorSpec
   throw ShapeError(std::move(e));
 }
 
+// What is known from outside of outputs that the inside does not determine. False: nothing.
+bool learn_unknown_outputs(Body& body, std::span<const TensorSpec> known) {
+  bool learnt = false;
+  for (size_t i = 0; i < known.size(); ++i) {
+    if (body.output(i).known() || known[i] == TensorSpec{}) continue;
+    body.learn_output(i, known[i]);
+    learnt = true;
+  }
+  return learnt;
+}
+
+// Branches of one dtype and number of axes may differ in sizes.
+bool may_share_output(const TensorSpec& one, const TensorSpec& other) {
+  const bool any_unknown = one.dtype == DType::kUnknown || other.dtype == DType::kUnknown;
+  if (one.dtype != other.dtype && !any_unknown) return false;
+  return !one.shape.rank_known() || !other.shape.rank_known() || one.shape.ndim() == other.shape.ndim();
+}
+
 // What both branches agree on; sizes that differ are unknown.
 TensorSpec join(const TensorSpec& one, const TensorSpec& other) {
   TensorSpec both = one;
@@ -248,19 +266,19 @@ void infer_cond(const Node& node, std::span<TensorSpec> in, std::span<TensorSpec
   for (size_t b = 0; b < 3; ++b) {
     Body& body = bodies[b];
     for (size_t k = 0; k < in.size(); ++k) body.input(k) = in[k];
-    if (b > 0 && !branch.dynamic)
-      for (size_t i = 0; i < branch.outs(); ++i) body.learn_output(i, out[i]);
     body.run();
+    if (b > 0 && !branch.dynamic && learn_unknown_outputs(body, out.first(branch.outs()))) body.run();
     for (size_t k = 0; k < in.size(); ++k) learn(in[k], body.input(k), node, "input " + std::to_string(k));
     if (b == 0) check_one_element(node, "pred", body.output(0), "reduce it with max() (any) or min() (all)");
   }
   for (size_t i = 0; i < branch.outs(); ++i) {
     const TensorSpec one = bodies[1].output(i), other = bodies[2].output(i);
     TensorSpec both = one;
-    if (branch.dynamic)
+    if (branch.dynamic || !unify(both, other)) {
+      if (branch.strict_shape || !may_share_output(one, other))
+        throw_branches_differ(node, i, bodies[1], one, bodies[2], other);
       both = join(one, other);
-    else if (!unify(both, other))
-      throw_branches_differ(node, i, bodies[1], one, bodies[2], other);
+    }
     learn(out[i], both, node, "output " + std::to_string(i));
   }
   for (size_t b = 0; b < 2; ++b)
@@ -360,6 +378,7 @@ std::optional<uint64_t> random_stream(const Node& node) {
 }
 
 void set_random_stream(Node& node, uint64_t number) { node.attrs[kStreamAttribute] = std::to_string(number); }
+void clear_random_stream(Node& node) { node.attrs.erase(kStreamAttribute); }
 
 bool repeats_draws(const Node& node) { return node.attrs.count("__repeats_draws__") != 0; }
 

@@ -34,7 +34,7 @@ struct WhileLoopForm {
 struct CondForm {
   int32_t num_args = 0, num_outputs = 0, then_extra = 0, else_extra = 0;
   OptionalInts cond_input_locs, then_input_locs, else_input_locs;
-  bool dynamic = false;
+  bool dynamic = false, strict_shape = false;
   static void describe(ParamSchema<CondForm>& schema);
 };
 
@@ -80,6 +80,7 @@ void CondForm::describe(ParamSchema<CondForm>& schema) {
   schema.field("then_extra", &CondForm::then_extra).default_value(0);
   schema.field("else_extra", &CondForm::else_extra).default_value(0);
   schema.field("dynamic", &CondForm::dynamic).default_value(false);
+  schema.field("strict_shape", &CondForm::strict_shape).default_value(false);
   schema.field("cond_input_locs", &CondForm::cond_input_locs);
   schema.field("then_input_locs", &CondForm::then_input_locs);
   schema.field("else_input_locs", &CondForm::else_input_locs);
@@ -205,6 +206,7 @@ class Reader {
     branch.then_extra = p.then_extra;
     branch.else_extra = p.else_extra;
     branch.dynamic = p.dynamic;
+    branch.strict_shape = p.strict_shape;
     return made(std::move(branch));
   }
 
@@ -350,6 +352,7 @@ FileForm form_of_cond(const Node& node) {
   p.then_extra = branch.then_extra;
   p.else_extra = branch.else_extra;
   p.dynamic = branch.dynamic;
+  p.strict_shape = branch.strict_shape;
   OptionalInts* const lists[] = {&p.cond_input_locs, &p.then_input_locs, &p.else_input_locs};
   for (size_t b = 0; b < 3; ++b) *lists[b] = FileOrder(*node.subgraphs[b], 0).slots;
   return printed(std::move(p), {{}, {}, {}});

@@ -50,7 +50,10 @@ void BranchSpec::describe(ParamSchema<BranchSpec>& schema) {
   schema.field("else_extra", &BranchSpec::else_extra).default_value(0).doc("Outputs of the else branch alone.");
   schema.field("dynamic", &BranchSpec::dynamic)
       .default_value(false)
-      .doc("Whether the sizes of outputs may differ between the branches.");
+      .doc("Whether only running tells the sizes of the outputs.");
+  schema.field("strict_shape", &BranchSpec::strict_shape)
+      .default_value(false)
+      .doc("Whether branches whose outputs differ in size are an error.");
 }
 
 ControlKind control_kind(const Op& op) {

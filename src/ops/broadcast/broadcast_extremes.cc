@@ -39,13 +39,11 @@ Values hypot_gradient(const NoParams&, const GradientContext& g) {
 
 void register_broadcast_extremes(OpRegistry& ops) {
   broadcast_op<Pointwise::kMaximum>(ops, "broadcast_maximum", "The larger element, with broadcasting; NaN wins.")
-      .alias("_npi_maximum")
       .gradient(chosen_gradient(kGreaterEqual, kLesser), Saves::all_inputs())
       .commutative()
       .sample({{3, 4}, {3, 4}})
       .sample({{2, 3, 4}, {3, 1}});
   broadcast_op<Pointwise::kMinimum>(ops, "broadcast_minimum", "The smaller element, with broadcasting; NaN wins.")
-      .alias("_npi_minimum")
       .gradient(chosen_gradient(kLesserEqual, kGreater), Saves::all_inputs())
       .commutative()
       .sample({{3, 4}, {3, 4}})

@@ -166,7 +166,6 @@ void register_broadcast_axes(OpRegistry& ops) {
 
 void register_broadcast_to(OpRegistry& ops) {
   ops.declare<BroadcastToParams>("broadcast_to")
-      .alias("_npi_broadcast_to")
       .doc("Repeats the input along its axes of size 1 until it has the given shape.")
       .input("data", "array whose sizes are 1 or those of shape")
       .output("out", "dtype of data, shape as given")

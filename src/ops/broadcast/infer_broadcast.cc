@@ -24,11 +24,10 @@ int64_t broadcast_dim(const Shape& lhs, const Shape& rhs, int64_t l, int64_t r) 
 
 }  // namespace
 
-void infer_broadcast_binary(InferContext& c) {
+namespace {
+void infer_broadcast_shape(InferContext& c) {
   const TensorSpec& lhs = c.in(0);
   const TensorSpec& rhs = c.in(1);
-  if (lhs.dtype != rhs.dtype || lhs.dtype == DType::kUnknown) c.unify_dtypes();
-  c.set_out_dtype(0, lhs.dtype);
   if (!lhs.shape.rank_known() || !rhs.shape.rank_known()) return;
   if (lhs.shape == rhs.shape) return c.set_out_shape(0, lhs.shape);
   const int l_rank = lhs.shape.ndim(), r_rank = rhs.shape.ndim(), rank = std::max(l_rank, r_rank);
@@ -38,6 +37,19 @@ void infer_broadcast_binary(InferContext& c) {
     out[i] = broadcast_dim(lhs.shape, rhs.shape, li < 0 ? 1 : lhs.shape[li], ri < 0 ? 1 : rhs.shape[ri]);
   }
   c.set_out_shape(0, out);
+}
+}  // namespace
+
+void infer_broadcast_binary(InferContext& c) {
+  if (c.in_dtype(0) != c.in_dtype(1) || c.in_dtype(0) == DType::kUnknown) c.unify_dtypes();
+  c.set_out_dtype(0, c.in_dtype(0));
+  infer_broadcast_shape(c);
+}
+
+void infer_broadcast_predicate(InferContext& c) {
+  c.unify_dtypes({0, 1}, {});
+  c.set_out_dtype(0, DType::kBool);
+  infer_broadcast_shape(c);
 }
 
 }  // namespace hybridnet::ops

@@ -1,4 +1,5 @@
-// cast_storage: arrays are dense whatever storage they are said to have, so in graphs it is the identity.
+// cast_storage: in graphs, whose values are dense, the identity. Called on arrays it makes sparse ones
+// (imperative/sparse_operators.cc).
 #include "hybridnet/op.h"
 #include "kernels/convert.h"
 #include "ops/elementwise/declare.h"
@@ -15,7 +16,7 @@ struct CastStorageParams {
         .choice("default", StorageType::kDefault)
         .choice("row_sparse", StorageType::kRowSparse)
         .choice("csr", StorageType::kCsr)
-        .doc("Storage that the result is for; values and memory are the same for all.");
+        .doc("Storage of the result; within graphs all values are dense.");
   }
 };
 

@@ -100,6 +100,7 @@ Values stop(const NoParams&, const GradientContext&) { return Values(1); }
 void register_copies(OpRegistry& ops) {
   register_identity_like(ops);
   identity_op(ops, "_copy", "Copies the input.")
+      .alias("_np_copy")
       .alias("identity")
       .alias("_copyto")
       .alias("_npi_copyto")

@@ -33,7 +33,6 @@ void register_powers(OpRegistry& ops) {
 
   unary<Pointwise::kSqrt>(ops, "sqrt", "Square root; NaN for negative x.")
       .alias("_sparse_sqrt")
-      .alias("_npi_sqrt")
       .gradient(
           [](const NoParams&, const GradientContext& g) -> Values {
             return {call(kSqrtGrad, {g.output_grad(0), g.output(0)})};

@@ -49,7 +49,6 @@ void register_rectifiers(OpRegistry& ops) {
 
   unary<Pointwise::kTanh>(ops, "tanh", "Hyperbolic tangent.")
       .alias("_sparse_tanh")
-      .alias("_npi_tanh")
       .gradient(gradient_by_output(kTanhGrad), Saves::all_outputs())
       .sample({{3, 4}});
   gradient_helper<Pointwise::kTanhGrad>(ops, "_backward_tanh", "out_grad * (1 - output * output).", "output")

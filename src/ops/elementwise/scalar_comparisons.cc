@@ -65,7 +65,57 @@ void comparison(OpRegistry& ops, const char* name, const char* alias, const char
       .sample({{3, 4}}, {{"scalar", "0.5"}});
 }
 
+// The same with results of bool: what NumPy's comparisons are. The number is compared as a number, with bool too.
+template <Pointwise F>
+void run_predicate(const ScalarParams& p, const KernelArgs& a) {
+  const TensorRef& in = a.in[0];
+  const DType through = is_exact_in(in.dtype, p.scalar) && in.dtype != DType::kBool ? in.dtype : DType::kFloat64;
+  const kernels::ConvertFn widen = kernels::convert_fn(in.dtype, through),
+                           narrow = kernels::convert_fn(through, DType::kBool);
+  constexpr int64_t kTile = 512;
+  parallel_for(in.size(), 1.0, [&](int64_t begin, int64_t end) {
+    double given[kTile], found[kTile];
+    for (int64_t i = begin; i < end; i += kTile) {
+      const int64_t m = std::min(kTile, end - i);
+      const void* data = in.as<char>() + i * dtype_size(in.dtype);
+      if (through != in.dtype) {
+        widen(data, given, m);
+        data = given;
+      }
+      apply_scalar<F, kScalarRight>(p.scalar, through, data, found, m, false);
+      narrow(found, a.out[0].as<bool>() + i, m);
+    }
+  });
+}
+
+template <Pointwise F>
+void predicate(OpRegistry& ops, const char* name, const char* doc) {
+  ops.declare<ScalarParams>(name)
+      .doc(doc)
+      .internal()
+      .input("data", "array of any shape")
+      .output("out", "bool, shape of data")
+      .infer([](const ScalarParams&, InferContext& c) {
+        c.unify_shapes();
+        c.set_out_dtype(0, DType::kBool);
+      })
+      .cpu(run_predicate<F>)
+      .cost([](const ScalarParams&, auto in, auto out) { return elementwise_cost(span_loops<F>(), in, out); })
+      .gradient(kNotDifferentiable)
+      .sample({.inputs = {{3, 4}}, .attrs = {{"scalar", "1"}}, .integer_valued = true})
+      .sample({{3, 4}}, {{"scalar", "0.5"}, {"is_int", "False"}});
+}
+
 }  // namespace
+
+void register_scalar_predicates(OpRegistry& ops) {
+  predicate<Pointwise::kEqual>(ops, "_is_equal_scalar", "Whether data == scalar.");
+  predicate<Pointwise::kNotEqual>(ops, "_is_not_equal_scalar", "Whether data != scalar.");
+  predicate<Pointwise::kGreater>(ops, "_is_greater_scalar", "Whether data > scalar.");
+  predicate<Pointwise::kGreaterEqual>(ops, "_is_greater_equal_scalar", "Whether data >= scalar.");
+  predicate<Pointwise::kLesser>(ops, "_is_less_scalar", "Whether data < scalar.");
+  predicate<Pointwise::kLesserEqual>(ops, "_is_less_equal_scalar", "Whether data <= scalar.");
+}
 
 void register_scalar_comparisons(OpRegistry& ops) {
   comparison<Pointwise::kEqual>(ops, "_equal_scalar", "_EqualScalar", "1 where data == scalar, else 0.");

@@ -105,19 +105,16 @@ void register_remainders(OpRegistry& ops) {
 void register_scalar_extremes(OpRegistry& ops) {
   scalar_op<Pointwise::kMaximum, kScalarRight>(ops, "_maximum_scalar", "The larger of data and scalar.")
       .alias("_MaximumScalar")
-      .alias("_npi_maximum_scalar")
       .gradient(chosen_gradient(kGreaterEqualScalar), Saves::all_inputs())
       .sample({{3, 4}}, {{"scalar", "0.5"}});
   scalar_op<Pointwise::kMinimum, kScalarRight>(ops, "_minimum_scalar", "The smaller of data and scalar.")
       .alias("_MinimumScalar")
-      .alias("_npi_minimum_scalar")
       .gradient(chosen_gradient(kLesserEqualScalar), Saves::all_inputs())
       .sample({{3, 4}}, {{"scalar", "0.5"}});
   register_powers_of_numbers(ops);
   register_remainders(ops);
   scalar_op<Pointwise::kHypot, kScalarRight>(ops, "_hypot_scalar", "sqrt(data^2 + scalar^2) without overflow.")
       .alias("_HypotScalar")
-      .alias("_npi_hypot_scalar")
       .gradient([](const ScalarParams&,
                    const GradientContext& g) -> Values { return {g.output_grad(0) * (g.input(0) / g.output(0))}; },
                 Saves::all())

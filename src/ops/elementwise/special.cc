@@ -85,7 +85,6 @@ void register_gamma_functions(OpRegistry& ops) {
 void register_cube_roots(OpRegistry& ops) {
   unary<Pointwise::kCbrt>(ops, "cbrt", "Cube root.")
       .alias("_sparse_cbrt")
-      .alias("_npi_cbrt")
       .gradient(
           [](const NoParams&, const GradientContext& g) -> Values {
             return {g.output_grad(0) / (call(kSquare, {g.output(0)}) * 3.0)};

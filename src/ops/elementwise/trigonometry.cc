@@ -21,34 +21,28 @@ auto by_input(Slope slope) {
 void register_circular(OpRegistry& ops) {
   unary<Pointwise::kSin>(ops, "sin", "Sine; x in radians.")
       .alias("_sparse_sin")
-      .alias("_npi_sin")
       .gradient(by_input([](const Value& x) { return call(kCos, {x}); }), Saves::all_inputs())
       .sample({{3, 4}});
   unary<Pointwise::kCos>(ops, "cos", "Cosine; x in radians.")
       .alias("_sparse_cos")
-      .alias("_npi_cos")
       .gradient(by_input([](const Value& x) { return -call(kSin, {x}); }), Saves::all_inputs())
       .sample({{3, 4}});
   unary<Pointwise::kTan>(ops, "tan", "Tangent; x in radians.")
       .alias("_sparse_tan")
-      .alias("_npi_tan")
       .gradient([](const NoParams&,
                    const GradientContext& g) -> Values { return {g.output_grad(0) * (square(g.output(0)) + 1.0)}; },
                 Saves::all_outputs())
       .sample({{3, 4}}, {}, -1.2, 1.2);
   unary<Pointwise::kArcsin>(ops, "arcsin", "Inverse sine, in [-pi/2, pi/2]; NaN outside [-1, 1].")
       .alias("_sparse_arcsin")
-      .alias("_npi_arcsin")
       .gradient(by_input([](const Value& x) { return rsqrt(1.0 - square(x)); }), Saves::all_inputs())
       .sample({{3, 4}}, {}, -0.9, 0.9);
   unary<Pointwise::kArccos>(ops, "arccos", "Inverse cosine, in [0, pi]; NaN outside [-1, 1].")
       .alias("_sparse_arccos")
-      .alias("_npi_arccos")
       .gradient(by_input([](const Value& x) { return -rsqrt(1.0 - square(x)); }), Saves::all_inputs())
       .sample({{3, 4}}, {}, -0.9, 0.9);
   unary<Pointwise::kArctan>(ops, "arctan", "Inverse tangent, in [-pi/2, pi/2].")
       .alias("_sparse_arctan")
-      .alias("_npi_arctan")
       .gradient([](const NoParams&,
                    const GradientContext& g) -> Values { return {g.output_grad(0) / (square(g.input(0)) + 1.0)}; },
                 Saves::all_inputs())
@@ -58,27 +52,22 @@ void register_circular(OpRegistry& ops) {
 void register_hyperbolic(OpRegistry& ops) {
   unary<Pointwise::kSinh>(ops, "sinh", "Hyperbolic sine.")
       .alias("_sparse_sinh")
-      .alias("_npi_sinh")
       .gradient(by_input([](const Value& x) { return call(kCosh, {x}); }), Saves::all_inputs())
       .sample({{3, 4}});
   unary<Pointwise::kCosh>(ops, "cosh", "Hyperbolic cosine.")
       .alias("_sparse_cosh")
-      .alias("_npi_cosh")
       .gradient(by_input([](const Value& x) { return call(kSinh, {x}); }), Saves::all_inputs())
       .sample({{3, 4}});
   unary<Pointwise::kArcsinh>(ops, "arcsinh", "Inverse hyperbolic sine.")
       .alias("_sparse_arcsinh")
-      .alias("_npi_arcsinh")
       .gradient(by_input([](const Value& x) { return rsqrt(square(x) + 1.0); }), Saves::all_inputs())
       .sample({{3, 4}});
   unary<Pointwise::kArccosh>(ops, "arccosh", "Inverse hyperbolic cosine; NaN below 1.")
       .alias("_sparse_arccosh")
-      .alias("_npi_arccosh")
       .gradient(by_input([](const Value& x) { return rsqrt(square(x) - 1.0); }), Saves::all_inputs())
       .sample({{3, 4}}, {}, 1.2, 4.0);
   unary<Pointwise::kArctanh>(ops, "arctanh", "Inverse hyperbolic tangent; NaN outside [-1, 1].")
       .alias("_sparse_arctanh")
-      .alias("_npi_arctanh")
       .gradient([](const NoParams&,
                    const GradientContext& g) -> Values { return {g.output_grad(0) / (1.0 - square(g.input(0)))}; },
                 Saves::all_inputs())
@@ -115,8 +104,8 @@ OpBuilder<NoParams> scale(OpRegistry& ops, const char* name, const char* doc) {
 void register_trigonometry(OpRegistry& ops) {
   register_circular(ops);
   register_hyperbolic(ops);
-  scale<kDegreesPerRadian>(ops, "degrees", "Radians to degrees.").alias("_sparse_degrees").alias("_npi_degrees");
-  scale<kRadiansPerDegree>(ops, "radians", "Degrees to radians.").alias("_sparse_radians").alias("_npi_radians");
+  scale<kDegreesPerRadian>(ops, "degrees", "Radians to degrees.").alias("_sparse_degrees");
+  scale<kRadiansPerDegree>(ops, "radians", "Degrees to radians.").alias("_sparse_radians");
 }
 
 }  // namespace hybridnet::ops

@@ -20,7 +20,7 @@ struct EmbeddingParams {
         .doc("Dtype of weight where nothing else says it.");
     schema.field("sparse_grad", &EmbeddingParams::sparse_grad)
         .default_value(false)
-        .doc("Accepted; the gradient is dense.");
+        .doc("Says that the gradient of weight should be row_sparse; the storage of its buffer decides.");
   }
 };
 

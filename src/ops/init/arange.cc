@@ -109,6 +109,7 @@ void infer_arange_like(const ArangeLikeParams& p, InferContext& c) {
 
 void register_arange(OpRegistry& ops) {
   ops.declare<ArangeParams>("_arange")
+      .alias("_npi_arange")
       .doc("Evenly spaced values from start, inclusive, to stop, exclusive.")
       .output("output", "shape (ceil((stop - start) / step) * repeat,)")
       .infer([](const ArangeParams& p, InferContext& c) {

@@ -56,6 +56,15 @@ void infer_constant_shape(const Tuple& shape, InferContext& c) {
     c.set_out_shape(0, shape);
 }
 
+// NumPy's shapes are what they say, whatever the semantics of this thread.
+void infer_literal_constant(const ConstantParams& p, InferContext& c) {
+  for (const int64_t size : p.shape)
+    if (size < 0)
+      throw ParamError({.input = "shape", .expected = "sizes that are not negative", .given = p.shape.str()});
+  c.set_out_shape(0, p.shape);
+  c.set_out_dtype(0, p.dtype);
+}
+
 }  // namespace
 
 void register_fill(OpRegistry& ops) {
@@ -74,6 +83,19 @@ void register_fill(OpRegistry& ops) {
   };
   declare_constant("_zeros", "A tensor of zeros.", 0.0);
   declare_constant("_ones", "A tensor of ones.", 1.0);
+  auto declare_numpy_constant = [&](const char* name, const char* doc, double value) {
+    ops.declare<ConstantParams>(name)
+        .doc(doc)
+        .output("output", "as the parameters say; () is a scalar, a size of 0 an axis without elements")
+        .infer(infer_literal_constant)
+        .cpu([value](const ConstantParams&, const KernelArgs& a) { kernels::fill(a.out[0], value); })
+        .gradient(kNotDifferentiable)
+        .sample({}, {{"shape", "(2, 3)"}})
+        .sample({}, {{"shape", "(0, 3)"}})
+        .sample({}, {{"shape", "()"}, {"dtype", "int32"}});
+  };
+  declare_numpy_constant("_npi_zeros", "An array of zeros.", 0.0);
+  declare_numpy_constant("_npi_ones", "An array of ones.", 1.0);
   ops.declare<FullParams>("_full")
       .alias("_npi_full")
       .doc("A tensor of one value.")

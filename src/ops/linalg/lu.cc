@@ -98,7 +98,6 @@ OpBuilder<NoParams> declare_lu(OpRegistry& ops, const std::string& name) {
 void register_lu(OpRegistry& ops) {
   declare_lu(ops, "inverse")
       .alias("linalg_inverse")
-      .alias("_npi_inv")
       .doc("The inverse of every matrix. Raises ValueError for a singular one.")
       .output("output", "shape and dtype of A")
       .infer([](const NoParams&, InferContext& c) { infer_square(c); })
@@ -114,7 +113,6 @@ void register_lu(OpRegistry& ops) {
       .internal();
   declare_lu(ops, "det")
       .alias("linalg_det")
-      .alias("_npi_det")
       .doc("The determinant of every matrix. Its gradient is zero where it is zero.")
       .output("output", "the axes of A before the last two; (1,) for a single matrix")
       .infer([](const NoParams&, InferContext& c) { infer_determinants(c); })
@@ -126,7 +124,6 @@ void register_lu(OpRegistry& ops) {
           Saves::of({0}, {0}));
   declare_lu(ops, "slogdet")
       .alias("linalg_slogdet")
-      .alias("_npi_slogdet")
       .doc("The sign and the logarithm of the absolute value of every determinant: 0 and -inf for a singular matrix.")
       .output("sign", "-1, 0 or 1; the axes of A before the last two; (1,) for a single matrix")
       .output("logabsdet", "shape of sign")

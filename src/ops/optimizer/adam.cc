@@ -72,6 +72,9 @@ void register_adam(OpRegistry& ops) {
           "(sqrt(var) + epsilon)")
       .sample(one)
       .sample(clipped);
+  declare_lazy_update<AdamRule, AdamParams>(ops, "_lazy_adam_update", {"mean", "var"})
+      .doc("adam_update of the rows that the gradient is for.")
+      .sample(lazy_sample(2, {{"lr", "0.1"}, {"wd", "0.01"}}));
   declare_update<AdamRule, AdamParams, true>(ops, "_mp_adam_update", {"mean", "var"})
       .doc("adam_update on a float32 copy of the weight; the weight is that copy, rounded.")
       .internal()

@@ -69,6 +69,39 @@ OpBuilder<P> declare_update(OpRegistry& ops, const char* name, std::vector<std::
       .gradient(kNotDifferentiable);
 }
 
+// The same update of some rows only: grad (n, ...) holds the gradients of rows `rows` (n,), each named once, of weight
+// and states; the other rows stay as they are.
+template <template <typename> class Rule, typename P>
+OpBuilder<P> declare_lazy_update(OpRegistry& ops, const char* name, std::vector<std::string> states) {
+  constexpr int kStates = Rule<float>::kStates;
+  auto builder = ops.declare<P>(name);
+  builder.input("weight", "floating tensor (m, ...)").input("grad", "(n, ...), dtype of weight");
+  for (const std::string& s : states) builder.input(s, "like weight; its rows are replaced");
+  builder.input("rows", "(n,): rows of weight that grad is for, whole numbers of any dtype");
+  builder.output("weight_out", "updated weight");
+  for (const std::string& s : states) builder.output(s + "_out", "replaces " + s);
+  builder.visible_outputs(1).inplace(0, 0);
+  for (int k = 0; k < kStates; ++k) builder.inplace(2 + k, 1 + k).writeback(2 + k, 1 + k);
+  return builder.internal()
+      .infer([](const P&, InferContext& c) { infer_lazy_update(c, kStates); })
+      .cpu([](const P& p, const KernelArgs& a) { run_lazy_update<Rule>(p, a); }, kUpdateDTypes)
+      .may_raise()
+      .cost([](const P&, auto in, auto) { return kUpdateNs * static_cast<double>(in[1].shape.size()); })
+      .gradient(kNotDifferentiable);
+}
+
+// Sample of a lazy update: two rows of a weight of four.
+inline Sample lazy_sample(int states, std::vector<std::pair<std::string, std::string>> attrs) {
+  Sample s;
+  s.inputs = {{4, 3}, {2, 3}};
+  for (int k = 0; k < states; ++k) s.inputs.push_back({4, 3});
+  s.inputs.push_back(Shape{2});
+  s.attrs = std::move(attrs);
+  s.low = 0.1;
+  s.high = 2.0;
+  return s;
+}
+
 // Interleaved tensors: weight, grad, states, master of the first, then of the second, ... The parameters have
 // num_weights.
 template <template <typename> class Rule, typename P, bool kMaster = false>

@@ -107,6 +107,12 @@ void register_leaders(OpRegistry& ops) {
           "beta2^t)) + epsilon); z = "
           "beta1 * z + (1 - beta1) * g - (d - beta1 * d before) * weight; weight = -z / d")
       .sample({{3, 4}, {3, 4}, {3, 4}, {3, 4}, {3, 4}}, {{"lr", "0.1"}, {"t", "3"}, {"wd", "0.01"}}, 0.1, 2.0);
+  declare_lazy_update<FtrlRule, FtrlParams>(ops, "_lazy_ftrl_update", {"z", "n"})
+      .doc("ftrl_update of the rows that the gradient is for.")
+      .sample(lazy_sample(2, {{"lr", "0.1"}, {"wd", "0.01"}}));
+  declare_lazy_update<FtmlRule, FtmlParams>(ops, "_lazy_ftml_update", {"d", "v", "z"})
+      .doc("ftml_update of the rows that the gradient is for.")
+      .sample(lazy_sample(3, {{"lr", "0.1"}, {"t", "3"}}));
 }
 
 }  // namespace hybridnet::ops

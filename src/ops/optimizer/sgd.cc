@@ -152,6 +152,12 @@ void register_single(OpRegistry& ops) {
       .doc("mom = momentum * mom - lr * (wd * weight + clip(rescale_grad * grad)); weight = weight + mom")
       .sample({{3, 4}, {3, 4}, {3, 4}}, {{"lr", "0.1"}, {"wd", "0.01"}, {"momentum", "0.9"}})
       .sample({{5}, {5}, {5}}, {{"lr", "0.1"}, {"clip_gradient", "0.5"}});
+  declare_lazy_update<SgdRule, SgdParams>(ops, "_lazy_sgd_update", {})
+      .doc("sgd_update of the rows that the gradient is for.")
+      .sample(lazy_sample(0, {{"lr", "0.1"}, {"wd", "0.01"}}));
+  declare_lazy_update<SgdMomentumRule, SgdMomentumParams>(ops, "_lazy_sgd_mom_update", {"mom"})
+      .doc("sgd_mom_update of the rows that the gradient is for.")
+      .sample(lazy_sample(1, {{"lr", "0.1"}, {"momentum", "0.9"}}));
   declare_update<SgdRule, SgdParams, true>(ops, "mp_sgd_update", {})
       .doc("sgd_update on a float32 copy of the weight; the weight is that copy, rounded.")
       .sample(mixed_sample({{3, 4}, {3, 4}, {3, 4}}, {{"lr", "0.1"}, {"wd", "0.01"}}, 2, 3));

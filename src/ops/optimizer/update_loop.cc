@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "hybridnet/threads.h"
+#include "kernels/strided_copy.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -95,6 +96,43 @@ void infer_updates(InferContext& c, const UpdateLayout& layout) {
       c.set_out_dtype(i + (1 + layout.states) * layout.count, DType::kFloat32);
     }
   }
+}
+
+void infer_lazy_update(InferContext& c, int states) {
+  const int rows = 2 + states;
+  Shape weight;
+  DType dtype = c.in_dtype(1);
+  for (int pass = 0; pass < 2; ++pass) {  // the second one spreads what the first has learned
+    for (int k = 0; k <= states; ++k) {
+      const int in = k == 0 ? 0 : 1 + k;
+      c.set_in_shape(in, weight);
+      c.set_out_shape(k, c.in_shape(in));
+      weight = c.out_shape(k);
+      c.set_in_dtype(in, dtype);
+      c.set_out_dtype(k, c.in_dtype(in));
+      dtype = c.out_dtype(k);
+    }
+  }
+  c.set_in_dtype(1, dtype);
+  if (!weight.rank_known()) return;
+  if (weight.ndim() < 1) throw ShapeError({.input = "weight", .expected = "at least one axis", .given = weight.str()});
+  Shape grad = weight;
+  grad[0] = kUnknownDim;
+  c.set_in_shape(1, grad);
+  c.set_in_shape(rows, Shape{c.in_shape(1)[0]});
+  if (c.in_shape(rows).rank_known()) grad[0] = c.in_shape(rows)[0];
+  c.set_in_shape(1, grad);
+}
+
+kernels::Indices begin_lazy_update(const KernelArgs& a, int states) {
+  kernels::Indices rows(a.in[static_cast<size_t>(2 + states)]);
+  if (rows.size() > 0) rows.resolve(kernels::IndexMode::kRaise, (*a.in[0].shape)[0]);
+  for (int k = 0; k <= states; ++k) {
+    const TensorRef& from = a.in[k == 0 ? 0 : static_cast<size_t>(1 + k)];
+    const TensorRef& to = a.out[static_cast<size_t>(k)];
+    if (from.data != to.data) kernels::copy_bytes(from.data, to.data, to.size() * dtype_size(to.dtype));
+  }
+  return rows;
 }
 
 void check_per_tensor(const char* name, size_t given, int expected) {

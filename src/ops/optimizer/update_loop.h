@@ -16,6 +16,7 @@
 
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
+#include "kernels/indices.h"
 #include "kernels/isa.h"
 
 namespace hybridnet::ops {
@@ -171,6 +172,45 @@ void run_updates(const KernelArgs& a, const UpdateLayout& layout, RuleOf&& rule_
           (*static_cast<const Update*>(closure))(i, begin, end);
         },
         &update);
+  });
+}
+
+// Inputs weight, grad, states, rows; outputs weight and states.
+void infer_lazy_update(InferContext& c, int states);
+
+// Row numbers in bounds, and outputs that are no in-place results filled with what their inputs hold.
+kernels::Indices begin_lazy_update(const KernelArgs& a, int states);
+
+// Tensors of row `row`, whose gradient is row `i` of grad. `item`: bytes of an element.
+template <int kStates>
+UpdateTensors<kStates> row_tensors(const KernelArgs& a, int64_t row, int64_t i, int64_t width, int64_t item) {
+  const int64_t at = row * width * item;
+  UpdateTensors<kStates> t;
+  t.weight = static_cast<const char*>(a.out[0].data) + at;
+  t.out = static_cast<char*>(a.out[0].data) + at;
+  t.grad = static_cast<const char*>(a.in[1].data) + i * width * item;
+  t.size = width;
+  for (size_t k = 0; k < kStates; ++k) {
+    t.state_out[k] = static_cast<char*>(a.out[1 + k].data) + at;
+    t.state_in[k] = t.state_out[k];
+  }
+  return t;
+}
+
+template <template <typename> class Rule, typename P>
+void run_lazy_update(const P& p, const KernelArgs& a) {
+  constexpr int kStates = Rule<float>::kStates;
+  const kernels::Indices rows = begin_lazy_update(a, kStates);
+  if (a.in[1].size() == 0) return;
+  const int64_t width = a.in[1].size() / rows.size();
+  dispatch_floating(a.in[0].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    using A = accumulator_t<T>;
+    const Rule<A> rule = Rule<A>::make(p, 0);
+    parallel_for(rows.size(), kUpdateNs * static_cast<double>(width), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        update_elements<T, T, A, false>(rule, row_tensors<kStates>(a, rows[i], i, width, sizeof(T)), 0, width);
+    });
   });
 }
 

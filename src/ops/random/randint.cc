@@ -78,7 +78,6 @@ void fill(const RandintParams& p, const KernelArgs& a) {
 void register_randint(OpRegistry& ops) {
   ops.declare<RandintParams>("_random_randint")
       .alias("random_randint")
-      .alias("_npi_random_randint")
       .doc("Whole numbers in [low, high), all equally likely.")
       .output("output", "shape as given; int32 or int64")
       .infer(infer_randint)

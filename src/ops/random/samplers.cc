@@ -82,6 +82,32 @@ double draw_gamma(kernels::ElementBits& bits, double alpha) {
   }
 }
 
+// The i-th smallest of n uniform numbers has a beta distribution: drawing it tells on which side of p about half of
+// them lie, so that the time grows with log n (Relles: A simple algorithm for generating binomial random variables when
+// N is large, 1972).
+int64_t draw_binomial(kernels::ElementBits& bits, int64_t n, double p) {
+  constexpr int64_t kFew = 32;
+  int64_t successes = 0;
+  while (n > kFew && p > 0 && p < 1) {
+    const int64_t i = n / 2 + 1;
+    const double below = draw_gamma(bits, static_cast<double>(i)),
+                 above = draw_gamma(bits, static_cast<double>(n - i + 1));
+    const double middle = below / (below + above);
+    if (middle <= p) {
+      successes += i;
+      n -= i;
+      p = (p - middle) / (1 - middle);
+    } else {
+      n = i - 1;
+      p /= middle;
+    }
+  }
+  if (p >= 1) return successes + n;
+  if (p <= 0) return successes;
+  for (; n > 0; --n) successes += bits.uniform() < p;
+  return successes;
+}
+
 double draw_poisson(kernels::ElementBits& bits, double lam) {
   if (!(lam > 0)) return lam == 0 ? 0.0 : std::nan("");
   if (std::isinf(lam)) return lam;

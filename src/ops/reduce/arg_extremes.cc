@@ -22,17 +22,21 @@ uint32_t searched_axes(const ArgParams& p, int ndim) {
   return p.axis ? 1u << normalize_axis(*p.axis, ndim) : (1u << ndim) - 1;
 }
 
+void require_elements(const Shape& in, uint32_t axes) {
+  if (!in.known() || reduced_count(in, axes) > 0) return;
+  throw ShapeError({.input = "data",
+                    .expected = "at least one element along the searched axis",
+                    .given = in.str(),
+                    .because = "no elements have no largest or smallest one"});
+}
+
 void infer_arg(const ArgParams& p, InferContext& c) {
   c.unify_dtypes();
   const Shape& in = c.in_shape(0);
   if (!in.rank_known()) return;
   const uint32_t axes = searched_axes(p, in.ndim());
   c.set_out_shape(0, reduced_shape(in, axes, p.keepdims));
-  if (!in.known() || reduced_count(in, axes) > 0) return;
-  throw ShapeError({.input = "data",
-                    .expected = "at least one element along the searched axis",
-                    .given = in.str(),
-                    .because = "no elements have no largest or smallest one"});
+  require_elements(in, axes);
 }
 
 void search(Extreme extreme, const ArgParams& p, const KernelArgs& a) {
@@ -45,6 +49,38 @@ void search(Extreme extreme, const ArgParams& p, const KernelArgs& a) {
     inner = shape.size(axis + 1, shape.ndim());
   }
   kernels::arg_extreme(extreme, a.in[0].dtype, a.in[0].data, outer, length, inner, a.out[0].dtype, a.out[0].data);
+}
+
+// NumPy's: positions are int64, and a single one has no axes.
+void infer_numpy_arg(const ArgParams& p, InferContext& c) {
+  c.set_out_dtype(0, DType::kInt64);
+  const Shape& in = c.in_shape(0);
+  if (!in.rank_known()) return;
+  const uint32_t axes = searched_axes(p, in.ndim());
+  Shape out = kept_shape(in, axes);
+  if (!p.keepdims) {
+    out = Shape::scalar();
+    for (int i = 0; i < in.ndim(); ++i)
+      if (!(axes >> i & 1u)) out.push_back(in[i]);
+  }
+  c.set_out_shape(0, out);
+  require_elements(in, axes);
+}
+
+template <Extreme E>
+void numpy_arg_op(OpRegistry& ops, const char* name, const char* which) {
+  ops.declare<ArgParams>(name)
+      .doc("Position of the " + std::string(which) +
+           " element along an axis: the first one of equals, the first NaN if there is any.")
+      .input("data", "array of any shape with at least one element along the axis")
+      .output("out", "int64; the shape without the searched axis, or with size 1 there (keepdims)")
+      .infer(infer_numpy_arg)
+      .cpu([](const ArgParams& p, const KernelArgs& a) { search(E, p, a); })
+      .gradient(kNotDifferentiable)
+      .cost([](const ArgParams&, auto in, auto) { return in[0].shape.size() / 4; })
+      .sample({{3, 4}})
+      .sample({{2, 3, 4}}, {{"axis", "1"}})
+      .sample({{2, 3, 4}}, {{"axis", "-1"}, {"keepdims", "1"}});
 }
 
 template <Extreme E>
@@ -71,6 +107,8 @@ void arg_op(OpRegistry& ops, const char* name, const char* which) {
 void register_arg_extremes(OpRegistry& ops) {
   arg_op<Extreme::kMax>(ops, "argmax", "largest");
   arg_op<Extreme::kMin>(ops, "argmin", "smallest");
+  numpy_arg_op<Extreme::kMax>(ops, "_npi_argmax", "largest");
+  numpy_arg_op<Extreme::kMin>(ops, "_npi_argmin", "smallest");
   ops.declare("argmax_channel")
       .doc("argmax along axis 1.")
       .input("data", "array of rank 2 or more, or of rank 1")

@@ -3,17 +3,10 @@
 #include "hybridnet/op.h"
 #include "kernels/strided_copy.h"
 #include "ops/emit.h"
+#include "ops/shape/concat_params.h"
 
 namespace hybridnet::ops {
 namespace {
-
-struct ConcatParams {
-  int32_t num_args, dim;
-  static void describe(ParamSchema<ConcatParams>& schema) {
-    schema.field("num_args", &ConcatParams::num_args).at_least(1).doc("Number of inputs.");
-    schema.field("dim", &ConcatParams::dim).default_value(1).doc("The axis along which inputs are joined.");
-  }
-};
 
 int known_ndim(const InferContext& c) {
   if (c.out_shape(0).rank_known()) return c.out_shape(0).ndim();

@@ -106,10 +106,10 @@ TEST(Pipeline, OneWordSwitchesARuleOffInEveryStage) {
 
 TEST(PassReport, ListsWhatFiredWithItsBodiesAndCountsTheRest) {
   PassReport report;
-  report.add("quick", "", 1, 5);
-  report.add("slow", "", 1, 20);
-  report.add("slow", "body of 'loop0'", 2, 20);
-  for (const char* name : {"a", "b", "c"}) report.add(name, "", 0, 1);
+  report.add("quick", "", {.fired = 1, .microseconds = 5});
+  report.add("slow", "", {.fired = 1, .microseconds = 20});
+  report.add("slow", "body of 'loop0'", {.fired = 2, .microseconds = 20});
+  for (const char* name : {"a", "b", "c"}) report.add(name, "", {.microseconds = 1});
   const std::string text = report.text();
   EXPECT_LT(text.find("slow"), text.find("quick"));
   EXPECT_NE(text.find("2 in the body of 'loop0'"), std::string::npos) << text;
@@ -130,6 +130,34 @@ Rewrite exchange(std::string name, std::string from, std::string to) {
     return replace_with({graph.add(op, op.default_params, node.inputs, &node), 0});
   };
   return rewrite;
+}
+
+TEST(PassReport, CountsReplacementsThatWereUndone) {
+  Graph graph = tanh_of_x();
+  Rewrite rule = named("wider", {});
+  rule.ops = {"tanh"};
+  rule.local = [](Graph& g, Node& node) {
+    const Op& cast = Runtime::get().ops().at("Cast");
+    const ParamsPtr params = cast.schema->parse(TextAttrs{{"dtype", "float64"}}, cast.name, false);
+    return replace_with({g.add(cast, params, node.inputs, &node), 0});
+  };
+  Rewrite pass = named("tries_twice", {});
+  pass.pass = [](Graph& g) {
+    const NodeEntry x{g.inputs()[0], 0}, y = g.outputs()[0];
+    for (int i = 0; i < 2; ++i) g.replace_validate({{y, x}}, {g.inputs()[0].get()});
+    return false;
+  };
+  PassReport report;
+  const PipelineScope scope({.query = Query::parse(""), .report = &report});
+  EXPECT_FALSE(run_rewrite(graph, rule));
+  EXPECT_FALSE(run_rewrite(graph, pass));
+  ASSERT_EQ(report.lines().size(), 2u);
+  EXPECT_EQ(report.lines()[0].rejected, 1);
+  EXPECT_EQ(report.lines()[1].rejected, 2);
+  EXPECT_EQ(report.lines()[0].fired + report.lines()[1].fired, 0);
+  EXPECT_NE(report.text().find("2 undone"), std::string::npos) << report.text();
+  EXPECT_EQ(count_ops(graph, "tanh"), 1);
+  graph.check();
 }
 
 TEST(Equilibrium, ReachesTheEndOfAChainOfRules) {

@@ -245,6 +245,13 @@ Graph work_for_branches(bool one) {
 // One entry per rule; a row with another function than the first of its rule has one under its own name.
 const std::map<std::string, Example>& examples() {
   static const std::map<std::string, Example> all{
+      {"expand_composed",
+       {[] { return of_x([](auto& x) {
+               return use("_npi_mean", {use("_npi_add", {x, x})});
+             }); },
+        [] { return of_x([](auto& x) {
+               return use("mean", {use("broadcast_add", {x, x})});
+             }); }}},
       {"merge",
        {[] { return of_x([](auto& x) {
                return use("elemwise_mul", {use("tanh", {x}), use("tanh", {x})});

@@ -143,13 +143,59 @@ TEST_P(Gradients, SizesZeroAndOneAreCompiledAnew) {
   EXPECT_EQ(op->num_rewritten(), 4u);
 }
 
-TEST_P(Gradients, ConvolutionsAreCompiledAnew) {
+// Images through everything whose layout, algorithm or axes rewrites choose: convolutions, normalization, a residual,
+// axes of channels and of space.
+Network images() {
   Network net;
-  net.outputs = {use("relu", {use("Convolution", {net.data, net.parameter({8, 3, 3, 3}), net.parameter({8})},
-                                  {{"kernel", "(3, 3)"}, {"num_filter", "8"}})})};
-  const std::vector<Shape> shapes{{2, 3, 8, 8}, {3, 3, 10, 10}, {4, 3, 12, 12}};
-  const Ref<CachedOp> op = expect_as_compiled_anew(net, shapes, GetParam());
-  EXPECT_EQ(op->num_rewritten(), shapes.size());
+  const auto convolution = [&](const NodeEntry& x, int64_t channels, int64_t filters, const char* kernel,
+                               const char* pad, const char* stride = "(1, 1)") {
+    return use("Convolution", {x, net.parameter({filters, channels, kernel[1] - '0', kernel[1] - '0'})},
+               {{"kernel", kernel},
+                {"pad", pad},
+                {"stride", stride},
+                {"num_filter", std::to_string(filters)},
+                {"no_bias", "True"}});
+  };
+  const auto half = [](const NodeEntry& x, const char* begin, const char* end) {
+    return use("slice_axis", {x}, {{"axis", "1"}, {"begin", begin}, {"end", end}});
+  };
+  const NodeEntry stem = use("relu", {convolution(net.data, 3, 32, "(3, 3)", "(1, 1)", "(2, 2)")});
+  const NodeEntry wide = use("relu", {convolution(stem, 32, 32, "(3, 3)", "(1, 1)")});
+  const NodeEntry sum = use("relu", {use("elemwise_add", {convolution(wide, 32, 32, "(3, 3)", "(1, 1)"), stem})});
+  const NodeEntry swapped = use("Concat", {half(sum, "16", "32"), half(sum, "0", "16")}, {{"dim", "1"}});
+  const NodeEntry small = use("Pooling", {convolution(swapped, 32, 8, "(1, 1)", "(0, 0)")},
+                              {{"kernel", "(2, 2)"}, {"stride", "(2, 2)"}, {"pool_type", "max"}});
+  net.outputs = {use("mean", {small}, {{"axis", "(2, 3)"}}), use("Flatten", {half(small, "0", "2")})};
+  return net;
+}
+
+TEST_P(Gradients, ImagesOfNewSizesAreLinkedWithoutRewriting) {
+  const std::vector<Shape> shapes{{4, 3, 24, 24}, {5, 3, 24, 24}, {6, 3, 24, 24}, {4, 3, 28, 28}, {7, 3, 28, 32},
+                                  {8, 3, 32, 24}, {9, 3, 40, 36}, {4, 3, 24, 24}, {6, 3, 48, 28}, {5, 3, 30, 46}};
+  const Ref<CachedOp> op = expect_as_compiled_anew(images(), shapes, GetParam());
+  EXPECT_LE(op->num_rewritten(), 4u);
+}
+
+TEST_P(Gradients, SizesForWhichRewritesDecideOtherwiseAreCompiledAnew) {
+  const Network net = images();
+  const Ref<CachedOp> op = net.compiled();
+  const auto uses_winograd = [&](CachedOp& called, const Shape& shape) {
+    run(net, called, shape, GetParam());
+    return called.plan_text().find("winograd:4x4") != std::string::npos;
+  };
+  int with = 0, without = 0;
+  for (const int64_t n : {2, 3, 4, 8, 2, 9, 3, 10, 2, 11})
+    for (const int64_t size : {12, 16, 24}) {
+      const Shape shape{n, 3, size, size};
+      const bool expected = uses_winograd(*net.compiled(), shape);
+      EXPECT_EQ(uses_winograd(*op, shape), expected) << shape.str();
+      ++(expected ? with : without);
+    }
+  EXPECT_GT(with, 5);
+  EXPECT_GT(without, 5);
+  EXPECT_LT(op->num_rewritten(), op->num_linked());
+  expect_as_compiled_anew(net, {{2, 3, 12, 12}, {8, 3, 24, 24}, {3, 3, 12, 12}, {9, 3, 24, 24}, {4, 3, 14, 12}},
+                          GetParam());
 }
 
 TEST(CallTemplate, AForgottenPlanIsLinkedAgain) {

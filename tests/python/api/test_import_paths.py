@@ -52,3 +52,30 @@ def test_loggers_write_level_time_and_place(tmp_path, capsys):
     file.debug("written")
     assert (tmp_path / "log").read_text() == "written\n"
     assert mx.log.get_logger() is logging.getLogger()
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("io.CaffeDataIter", "does not link Caffe(.|\\n)*im2rec"),
+        ("io.ImageDetRecordIter", "mx.image.ImageDetIter"),
+        ("io.MXDataIter", "derive from mx.io.DataIter"),
+        ("contrib.quantization", "networks of bytes are not supported(.|\\n)*amp"),
+        ("contrib.onnx", "ONNX(.|\\n)*SymbolBlock.imports"),
+        ("contrib.tensorrt", "no GPU"),
+        ("rtc", "CustomOp"),
+        ("th", "CustomOp"),
+        ("tvmop", "CustomOp"),
+        ("library", "docs/adding-an-operator.md"),
+        ("executor_manager", "mx.mod.Module"),
+        ("kvstore_server", "one process"),
+        ("notebook", "mx.callback"),
+        ("onnx", r"net.export\(\)"),
+    ],
+)
+def test_what_is_not_there_says_so_and_what_to_use(path, text):
+    parent, _, name = path.rpartition(".")
+    module = importlib.import_module(f"hybridnet.{parent}") if parent else mx
+    assert not hasattr(module, name)
+    with pytest.raises(AttributeError, match=text):
+        getattr(module, name)

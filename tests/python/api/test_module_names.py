@@ -9,7 +9,8 @@ import hybridnet as mx
 # Of MXNet 1.9.1, as far as they exist here. Where MXNet has one file and HybridNet a package, the package is listed.
 MXNET = """
 attribute autograd base callback context contrib contrib.amp contrib.amp.amp contrib.amp.lists contrib.amp.loss_scaler
-contrib.autograd contrib.io contrib.text contrib.text.embedding contrib.text.utils contrib.text.vocab dlpack engine
+contrib.autograd contrib.io contrib.svrg_optimization contrib.svrg_optimization.svrg_module contrib.tensorboard
+contrib.text contrib.text.embedding contrib.text.utils contrib.text.vocab dlpack engine
 executor gluon gluon.block gluon.contrib gluon.contrib.cnn gluon.contrib.cnn.conv_layers gluon.contrib.data
 gluon.contrib.data.sampler gluon.contrib.data.text gluon.contrib.estimator gluon.contrib.estimator.batch_processor
 gluon.contrib.estimator.estimator gluon.contrib.estimator.event_handler gluon.contrib.nn gluon.contrib.nn.basic_layers
@@ -22,15 +23,18 @@ gluon.nn.activations gluon.nn.basic_layers gluon.nn.conv_layers gluon.parameter 
 gluon.rnn.rnn_layer gluon.trainer gluon.utils image image.detection image.image initializer io io.io io.utils kvstore
 kvstore.base kvstore.kvstore libinfo log lr_scheduler metric model module module.base_module module.bucketing_module
 module.executor_group module.module module.python_module module.sequential_module monitor name ndarray ndarray.contrib
-ndarray.image ndarray.linalg ndarray.ndarray ndarray.op ndarray.random ndarray.sparse ndarray.utils operator optimizer
+ndarray.image ndarray.linalg ndarray.ndarray ndarray.op ndarray.random ndarray.sparse ndarray.utils numpy numpy.linalg
+numpy.multiarray numpy.random numpy_extension numpy_extension.image numpy_extension.random operator optimizer
 optimizer.contrib optimizer.optimizer profiler random recordio registry rnn rnn.io rnn.rnn rnn.rnn_cell runtime symbol
-symbol.contrib symbol.image symbol.linalg symbol.op symbol.random symbol.sparse symbol.symbol test_utils util
-visualization
+symbol.contrib symbol.image symbol.linalg symbol.numpy symbol.numpy.linalg symbol.numpy.random symbol.numpy_extension
+symbol.numpy_extension.image symbol.numpy_extension.random symbol.op symbol.random symbol.sparse symbol.symbol
+test_utils util visualization
 """
 
 # Additions that programs import: the classes of errors (MXNet: mxnet.error, which works too), control flow with its
-# further arguments, functions that make batches, and the folder of the generated list of operators.
-ADDED = ["contrib.control_flow", "errors", "gluon.data.batchify", "ops"]
+# further arguments, functions that make batches, the folder of the generated list of operators, and what makes
+# `import mxnet` give these modules.
+ADDED = ["as_mxnet", "contrib.control_flow", "errors", "gluon.data.batchify", "ops"]
 
 
 def test_modules_that_mxnet_lacks_carry_an_underscore():

@@ -172,7 +172,7 @@ def test_grad_of_an_unrelated_variable():
     x, w = leaf([1.0]), leaf([1.0])
     with autograd.record():
         y = x * 2
-    np.testing.assert_array_equal(autograd.grad(y, w).asnumpy(), [0])
+    np.testing.assert_array_equal(autograd.grad(y, w)[0].asnumpy(), [0])
 
 
 @pytest.mark.parametrize("order", [2, 3])
@@ -181,7 +181,7 @@ def test_gradients_of_gradients(order):
     with autograd.record():
         y = x**4
         for _ in range(order - 1):
-            y = autograd.grad(y, x, create_graph=True)
+            (y,) = autograd.grad(y, x, create_graph=True)
     y.backward()
     factor = {2: 12, 3: 24}[order]
     np.testing.assert_allclose(x.grad.asnumpy(), factor * np.array([0.5, 2.0]) ** (4 - order), rtol=1e-5)

@@ -262,3 +262,34 @@ def test_a_module_binds_a_converted_graph(rng):
 def test_other_modules_are_not_converted_as_buckets():
     with pytest.raises(ValueError, match="expected a BucketingModule, got int"):
         amp.convert_bucketing_module(3)
+
+
+@pytest.mark.parametrize("target", ["float16", "bfloat16"])
+def test_parameters_that_only_products_read_are_converted_on_request(target, rng):
+    data = mx.sym.var("data")
+    body = mx.sym.BatchNorm(mx.sym.FullyConnected(data, num_hidden=4, name="fc"), name="bn")
+    out = mx.sym.softmax(mx.sym.FullyConnected(body, num_hidden=3, name="last"))
+    shapes, _, states = out.infer_shape(data=(2, 5))
+    arguments = {
+        name: mx.nd.array(rng.normal(size=shape))
+        for name, shape in zip(out.list_arguments(), shapes, strict=True)
+        if name != "data"
+    }
+    auxiliary = {n: mx.nd.ones(s) for n, s in zip(out.list_auxiliary_states(), states, strict=True)}
+    plain, kept, _ = mx.contrib.amp.convert_model(out, arguments, auxiliary, target)
+    assert {str(np.dtype(array.dtype)) for array in kept.values()} == {"float32"}
+    converted, cast, still = mx.contrib.amp.convert_model(
+        out, arguments, auxiliary, target, cast_optional_params=True, data_names=["data"]
+    )
+    types = {name: str(np.dtype(array.dtype)) for name, array in cast.items()}
+    assert types == {
+        **dict.fromkeys(["fc_weight", "fc_bias", "last_weight", "last_bias"], target),
+        **dict.fromkeys(["bn_gamma", "bn_beta"], "float32"),
+    }
+    assert {str(np.dtype(array.dtype)) for array in still.values()} == {"float32"}
+    x = mx.nd.array(rng.normal(size=(2, 5)))
+    results = []
+    for symbol, parameters in ((plain, kept), (converted, cast)):
+        executor = symbol.bind(mx.cpu(), {"data": x, **parameters}, aux_states=dict(auxiliary), grad_req="null")
+        results.append(executor.forward()[0].asnumpy().astype("float32"))
+    np.testing.assert_array_equal(*results)

@@ -56,7 +56,7 @@ def test_a_body_that_writes_into_what_it_gets_gives_the_same_on_arrays_and_in_gr
     found = []
     for hybridized in (False, True):
         block, x = Block(function), rows()
-        block.hybridize(hybridized)
+        block.hybridize(hybridized, strict=True)
         before = x.asnumpy()
         results = [array.asnumpy() for array in flat(block(x))]
         np.testing.assert_array_equal(x.asnumpy(), before)
@@ -91,7 +91,7 @@ ALIASES = {
 @pytest.mark.filterwarnings("ignore:The .*-th input")
 def test_writing_into_a_result_changes_neither_arguments_nor_other_results(name, hybridized):
     block, arguments = Block(ALIASES[name]), [rows(), rows()[1].copy()]
-    block.hybridize(hybridized)
+    block.hybridize(hybridized, strict=True)
     results = flat(block(*arguments))
     values = [array.asnumpy() for array in (*arguments, *results)]
     for written in range(len(results)):
@@ -115,7 +115,7 @@ def test_no_iterations_give_states_of_their_own():
 
 def test_equal_results_of_a_graph_have_memory_of_their_own():
     block = Block(lambda x: [x * 2, x * 2, (x * 2).reshape((-1,))])
-    block.hybridize()
+    block.hybridize(strict=True)
     for record in (False, True):
         x = rows()
         x.attach_grad()
@@ -149,7 +149,7 @@ def written_before_in_the_body(x):
 def test_constants_may_be_written_before_they_are_read(function):
     block, x = Block(function), rows()
     want = [array.asnumpy() for array in flat(block(x))]
-    block.hybridize()
+    block.hybridize(strict=True)
     for one, two in zip(flat(block(x)), want, strict=True):
         np.testing.assert_allclose(one.asnumpy(), two, rtol=1e-6)
 
@@ -188,7 +188,7 @@ def test_a_constant_that_is_written_after_it_was_read_is_refused(function):
 
     block = Block(function)
     block(rows())
-    block.hybridize()
+    block.hybridize(strict=True)
     with pytest.raises(errors.TraceError, match="written to in place while the graph is being made") as caught:
         block(rows())
     text = str(caught.value)
@@ -201,7 +201,7 @@ def test_a_constant_that_is_written_after_it_was_read_is_refused(function):
 def test_an_array_that_changes_between_calls_is_seen():
     c, x = nd.array([1.0, 2.0, 3.0]), rows()
     block = Block(lambda x: foreach(lambda d, s: (d * c, s), x, [])[0])
-    block.hybridize()
+    block.hybridize(strict=True)
     block(x)
     c[:] = 10
     np.testing.assert_allclose(block(x).asnumpy(), x.asnumpy() * 10, rtol=1e-6)
@@ -210,7 +210,7 @@ def test_an_array_that_changes_between_calls_is_seen():
 def test_a_traced_value_cannot_be_written_into_an_array():
     target = nd.zeros((3,))
     block = Block(lambda x: foreach(lambda d, s: (nd.exp(d, out=target), s), x, [])[0])
-    block.hybridize()
+    block.hybridize(strict=True)
     with pytest.raises(errors.TraceError, match="use what the call returns"):
         block(rows())
 
@@ -253,7 +253,7 @@ def test_a_traced_body_does_not_write_into_arrays_from_outside(write):
     block = Block(lambda x: foreach(body, x, [])[0])
     block(rows())  # on arrays each iteration writes
     before = c.asnumpy()
-    block.hybridize()
+    block.hybridize(strict=True)
     with pytest.raises(errors.TraceError, match=r"is written to in place inside the body of foreach \(") as caught:
         block(rows())
     assert "test_in_place.py:" in str(caught.value)

@@ -23,7 +23,7 @@ nd = mx.nd
 def message(function, hybridized: bool, kind: type[Exception]) -> str:
     """Text of the error that the function raises on an array of shape (4, 3); its line must be marked."""
     block = Block(function)
-    block.hybridize(hybridized)
+    block.hybridize(hybridized, strict=True)
     with pytest.raises(kind) as caught:
         block(nd.array(np.arange(1, 13).reshape(4, 3)))
     text = str(caught.value)
@@ -226,7 +226,7 @@ def test_a_value_that_leaves_its_body_is_named_with_both_lines(function):
 def test_a_leaked_value_that_is_returned():
     kept = []
     block = Block(lambda x: (foreach(lambda d, s: (kept.append(d * 2) or d, s), x, x[0]), kept[-1])[1])
-    block.hybridize()
+    block.hybridize(strict=True)
     with pytest.raises(errors.TraceError, match=r"the body of foreach .* is read outside of it"):
         block(nd.ones((4, 3)))
 

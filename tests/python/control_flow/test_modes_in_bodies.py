@@ -125,5 +125,6 @@ def test_batch_norm_within_train_mode_learns_when_the_graph_does_and_is_refused_
     norm = gluon.nn.BatchNorm(axis=-1, in_channels=3)
     block = Block(in_foreach(autograd.train_mode, lambda v: norm(v)), norm)
     agree(train(block, False, norm), train(block, True, norm))
+    block.hybridize(strict=True)
     with pytest.raises(errors.TraceError, match=r"BatchNorm.*train_mode\(\) inside a hybridized block"):
         block(rows())

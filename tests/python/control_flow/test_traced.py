@@ -138,7 +138,7 @@ class TestLeaks:
     ])  # fmt: skip
     def test_values_do_not_leave_their_body(self, use):
         block = Block(lambda x: use(x, []))
-        block.hybridize()
+        block.hybridize(strict=True)
         with pytest.raises(errors.TraceError, match="is read outside of it") as caught:
             block(rows())
         assert str(caught.value).count("test_traced.py:") >= 2  # where it is made, where it is read
@@ -175,7 +175,7 @@ class TestMisuse:
 
     def test_reading_a_traced_value(self):
         block = Block(lambda x: foreach(lambda d, s: (d if d.sum() > 0 else -d, s), x, x[0]))
-        block.hybridize()
+        block.hybridize(strict=True)
         with pytest.raises(errors.HybridNetError, match="cond"):
             block(rows())
 

@@ -207,3 +207,23 @@ def test_iterators_over_files_give_arrays_themselves(tmp_path):
     assert it.getdata().shape == (2, 2) and it.getlabel().shape == (2,)
     it.reset()
     assert it.next().data[0].shape == (2, 2)
+
+
+def test_libsvm_batches_cost_what_they_store(tmp_path):
+    file = tmp_path / "wide.libsvm"
+    file.write_text("1 0:1 99999999:2\n0 5:3\n1\n")
+    it = mx.io.LibSVMIter(str(file), (100_000_000,), batch_size=2)
+    batches = list(it)
+    assert [batch.data[0].shape for batch in batches] == [(2, 100_000_000)] * 2
+    assert batches[0].data[0].indices.asnumpy().tolist() == [0, 99_999_999, 5]
+    assert batches[1].data[0].indices.asnumpy().tolist() == [0, 99_999_999] and batches[1].pad == 1
+
+
+def test_array_iterators_keep_csr():
+    values = np.array([[0, 1], [2, 0], [0, 0], [3, 4], [0, 5]], "float32")
+    it = mx.io.NDArrayIter(mx.nd.array(values).tostype("csr"), np.arange(5), batch_size=2, last_batch_handle="pad")
+    rows = []
+    for batch in it:
+        assert batch.data[0].stype == "csr"
+        rows.append(batch.data[0].asnumpy())
+    np.testing.assert_array_equal(np.concatenate(rows), values[[0, 1, 2, 3, 4, 0]])

@@ -202,7 +202,6 @@ def test_image_records_are_augmented_shuffled_and_parted(tmp_path, rng):
     ("arguments", "text"),
     [
         ({"data_shape": (2, 4, 4)}, "data_shape"),
-        ({"data_shape": (3, 4, 4), "mean_img": "mean.bin"}, "mean_img is not supported"),
         (
             {"data_shape": (3, 4, 4), "max_rotate_angel": 10},
             r"(?s)unknown keyword 'max_rotate_angel'.*'max_rotate_angle'",
@@ -220,3 +219,21 @@ def test_wrong_arguments_are_named(tmp_path, arguments, text, rng):
     _, file = image_file(tmp_path, rng.integers(0, 256, size=(2, 4, 4, 3)).astype(np.uint8), range(2))
     with pytest.raises(mx.MXNetError, match=text):
         mx.io.ImageRecordIter(path_imgrec=file, **arguments)
+
+
+def test_a_mean_image_is_made_once_and_subtracted(tmp_path, rng):
+    images = rng.integers(0, 256, size=(6, 4, 5, 3)).astype(np.uint8)
+    _, file = image_file(tmp_path, images, range(6))
+    path = str(tmp_path / "mean.bin")
+    options = {"path_imgrec": file, "data_shape": (3, 4, 5), "batch_size": 6, "mean_img": path}
+    expected = images.astype(np.float32).transpose(0, 3, 1, 2)
+    made = next(mx.io.ImageRecordIter(rand_mirror=False, scale=0.5, **options)).data[0].asnumpy()
+    saved = mx.nd.load(path)["mean_img"].asnumpy()
+    np.testing.assert_allclose(saved, expected.mean(axis=0), rtol=1e-5)
+    np.testing.assert_allclose(made, (expected - saved) * 0.5, atol=1e-3)
+    mx.nd.save(path, {"mean_img": mx.nd.ones((3, 4, 5))})
+    again = next(mx.io.ImageRecordIter(**options)).data[0].asnumpy()
+    np.testing.assert_allclose(again, expected - 1)
+    mx.nd.save(path, {"mean_img": mx.nd.ones((3, 2, 2))})
+    with pytest.raises(mx.errors.FormatError, match=r"(?s)shape \(3, 4, 5\), got shape \(3, 2, 2\).*remove the file"):
+        mx.io.ImageRecordIter(**options)

@@ -65,7 +65,7 @@ def test_branching_on_a_traced_value():
 
 def test_asking_a_traced_array_for_a_value():
     net = Counting(prefix="net_")
-    net.hybridize()
+    net.hybridize(strict=True)
     assert text_of(lambda: net(mx.nd.ones((2, 3))), mx.errors.TraceError) == (
         "asscalar() of Symbol net_max0: it has no values while the graph is being built.\n"
         "  Because: the block is traced once and run many times, so Python cannot branch on what is computed.\n"

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hybridnet import autograd, gluon
 from hybridnet.gluon import nn
+from threads import in_threads
 
 
 class Classic(gluon.HybridBlock):
@@ -156,7 +157,7 @@ def test_branching_on_a_traced_value_says_where_and_what_to_use():
 
     net = Branching(prefix="net_")
     assert net(mx.nd.ones((2,))).asnumpy().tolist() == [1, 1]
-    net.hybridize()
+    net.hybridize(strict=True)
     with pytest.raises(mx.errors.TraceError, match=r"(?s)contrib\.cond.*test_block\.py:\d+") as caught:
         net(mx.nd.ones((2,)))
     assert isinstance(caught.value, TypeError)
@@ -493,8 +494,6 @@ def test_switching_hybridization_off_runs_operators_again(rng):
 
 
 def test_threads_may_call_one_hybridized_block(rng):
-    import threading
-
     net = nn.HybridSequential()
     net.add(nn.Dense(16, activation="relu"), nn.Dense(4))
     net.initialize(mx.init.Xavier())
@@ -507,11 +506,7 @@ def test_threads_may_call_one_hybridized_block(rng):
         for _ in range(20):
             results[i] = net(inputs[i]).asnumpy()
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(len(inputs))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(len(inputs), work)
     for got, wanted in zip(results, expected, strict=True):
         np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-
 import hybridnet as mx
 import numpy as np
 import pytest
 from hybridnet import autograd, errors, gluon, nd
 from hybridnet.contrib.control_flow import cond, foreach
 from hybridnet.gluon import nn
+from threads import in_threads
 
 CREATED: list[mx.operator.CustomOp] = []
 
@@ -189,19 +188,12 @@ def test_many_threads_call_one_graph(rng):
     expected = net(x).asnumpy()
     net.hybridize()
     net(x)
-    wrong = []
 
-    def calls():
+    def calls(_):
         for _ in range(30):
-            if not np.allclose(net(x).asnumpy(), expected, rtol=1e-5, atol=1e-6):
-                wrong.append(1)
+            np.testing.assert_allclose(net(x).asnumpy(), expected, rtol=1e-5, atol=1e-6)
 
-    threads = [threading.Thread(target=calls) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    in_threads(4, calls)
 
 
 def test_the_gradient_of_its_gradient_is_refused_and_other_paths_have_theirs():

@@ -20,9 +20,11 @@ from sweep import FLOATS, OPS, REFERENCES, Use, assert_agrees, in_dtype, numpy_d
 # Operators without a reference, and why.
 WITHOUT_REFERENCE = {
     "_linalg_syevd": "eigenvectors have no sign of their own: test_linalg.py",
+    "_npi_eigh": "eigenvectors have no sign of their own: numpy/linalg_cases.py",
+    "_npi_svd": "singular vectors have no sign of their own: numpy/linalg_cases.py",
 }
-# Their outputs are drawn at random: test_random.py compares moments.
-RANDOM_PREFIXES = ("_random_", "_sample_", "_shuffle", "_image_random_")
+# Their outputs are drawn at random: test_random.py and numpy/test_np_random.py compare distributions.
+RANDOM_PREFIXES = ("_random_", "_sample_", "_shuffle", "_image_random_", "_npi_")
 # What they say of a shape has no gradient.
 WHOLE_NUMBERS = {"shape_array", "size_array"}
 # Their samples use 0 in a shape for "as it was", which classic shapes allow.

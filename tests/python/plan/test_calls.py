@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import hybridnet as mx
@@ -12,6 +11,7 @@ from hybridnet import autograd, gluon
 from hybridnet.gluon import nn
 from networks import NETWORKS, make
 from rounding import assert_close
+from threads import in_threads
 
 STATIC = [{}, {"static_alloc": True}, {"static_alloc": True, "static_shape": True}]
 
@@ -229,51 +229,33 @@ def test_two_threads_call_one_network(name: str, flags: dict[str, bool], rng: np
     scale = 2e-5 * max(1.0, float(np.abs(expected).max()))
     net.hybridize(**flags)
     net(x)
-    failures: list[BaseException] = []
 
     def work(k: int) -> None:
-        try:
-            for _ in range(25):
-                np.testing.assert_allclose(net(inputs[k]).asnumpy(), expected[k], rtol=1e-4, atol=scale)
-        except BaseException as error:
-            failures.append(error)
+        for _ in range(25):
+            np.testing.assert_allclose(net(inputs[k]).asnumpy(), expected[k], rtol=1e-4, atol=scale)
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures, failures[0]
+    in_threads(2, work)
 
 
 def test_threads_train_copies_of_one_network() -> None:
     """Recording is per thread; plans are shared."""
     net, x = make("norm_chain", 12)
     net.hybridize()
-    failures: list[BaseException] = []
     with autograd.record():
         net(x)
 
     def work(seed: int) -> None:
-        try:
-            data = mx.nd.array(np.random.default_rng(seed).standard_normal(x.shape, dtype="float32"))
-            data.attach_grad()
-            first = None
-            for _ in range(10):
-                with autograd.record(train_mode=False):
-                    y = net(data)
-                grad = autograd.grad(y, [data])[0].asnumpy()
-                first = grad if first is None else first
-                np.testing.assert_allclose(grad, first, rtol=1e-5, atol=1e-6)
-        except BaseException as error:
-            failures.append(error)
+        data = mx.nd.array(np.random.default_rng(seed).standard_normal(x.shape, dtype="float32"))
+        data.attach_grad()
+        first = None
+        for _ in range(10):
+            with autograd.record(train_mode=False):
+                y = net(data)
+            grad = autograd.grad(y, [data])[0].asnumpy()
+            first = grad if first is None else first
+            np.testing.assert_allclose(grad, first, rtol=1e-5, atol=1e-6)
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures, failures[0]
+    in_threads(2, work)
 
 
 def test_backward_twice_and_overwritten_inputs() -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-
 import hybridnet as mx
 import numpy as np
 import pytest
 from hybridnet import autograd, errors, gluon, nd
 from hybridnet.gluon import nn
+from threads import in_threads
 
 
 class Masked(gluon.HybridBlock):
@@ -80,19 +79,12 @@ def test_threads_share_it():
     net = made(np.random.default_rng(1), True)
     batches = [batch(rows, rows) for rows in (4, 6, 8)]
     expected = [net(*arrays).asnumpy() for arrays in batches]
-    wrong = []
 
-    def calls():
+    def calls(_):
         for k in range(30):
-            if not np.allclose(net(*batches[k % 3]).asnumpy(), expected[k % 3], rtol=1e-5):
-                wrong.append(k)
+            np.testing.assert_allclose(net(*batches[k % 3]).asnumpy(), expected[k % 3], rtol=1e-5)
 
-    threads = [threading.Thread(target=calls) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    in_threads(4, calls)
 
 
 def hybrid(function):

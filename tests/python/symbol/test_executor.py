@@ -119,6 +119,17 @@ def test_debug_str_shows_the_memory_of_runs():
     assert total_megabytes(training) > total_megabytes(inference) == total_megabytes(blocked)
 
 
+def test_plan_text_shows_what_the_last_run_and_its_gradient_run():
+    executor = filled(monitored_network().simple_bind(mx.cpu(), data=(2, 4)))
+    assert executor.plan_text() == ""
+    executor.forward()
+    assert "prediction: " in executor.plan_text() and "backward: " not in executor.plan_text()
+    executor.forward(is_train=True)
+    text = executor.plan_text()
+    assert "training: data float32(2, 4)" in text and "backward: " in text
+    assert "fully_connected" in text and "test_executor.py" in text
+
+
 def test_lr_mult_of_an_operator_goes_to_the_variables_made_with_it():
     bias = sym.var("fc_bias", lr_mult=3.0)
     attributes = sym.FullyConnected(

@@ -80,7 +80,11 @@ def convert_symbol(
         As amp.init.
     excluded_sym_names : list of str, optional
         Nodes that stay in float32.
-    data_names, cast_optional_params : accepted; arguments keep float32 and are cast inside of the graph.
+    data_names : list of str, optional
+        Inputs, which keep their type; default: arguments named data, and labels.
+    cast_optional_params : bool, default False
+        Whether parameters that are read in target_dtype only are of this type themselves; else they keep float32 and
+        are cast inside of the graph.
 
     Raises ParamError for unknown types and for names that are no nodes.
     """
@@ -98,14 +102,50 @@ def convert_symbol(
         for node in graph["nodes"]:
             if node["op"] == op and node.get("attrs", {}).get(parameter) in values:
                 kinds[node["name"]] = "float32"
-    return sym.load_json(json.dumps(_Casts(graph, target, kinds).run()))
+    converted = _Casts(graph, target, kinds).run()
+    if cast_optional_params:
+        auxiliary = set(symbol.list_auxiliary_states())
+        for name in _read_only_as(converted, target) - auxiliary - _inputs(symbol, data_names):
+            node = next(node for node in converted["nodes"] if node["op"] == "null" and node["name"] == name)
+            node["attrs"] = {**node.get("attrs", {}), "__dtype__": str(_DTYPE_CODES[target])}
+    return sym.load_json(json.dumps(converted))
+
+
+# Element types as numbers, as graphs hold them.
+_DTYPE_CODES = {"float16": 2, "bfloat16": 12}
+
+
+def _inputs(symbol: Symbol, data_names: Sequence[str] | None) -> set[str]:
+    if data_names is not None:
+        return set(data_names)
+    return {name for name in symbol.list_arguments() if name.startswith("data") or name.endswith("label")}
+
+
+def _read_only_as(graph: dict[str, Any], dtype: str) -> set[str]:
+    """Variables that nothing reads but casts to dtype."""
+    nodes = graph["nodes"]
+    read: dict[int, set[bool]] = {}
+    for node in nodes:
+        is_cast = node["op"] == "amp_cast" and node["attrs"]["dtype"] == dtype
+        for entry in node.get("inputs", []):
+            read.setdefault(entry[0], set()).add(is_cast)
+    for entry in graph["heads"]:
+        read.setdefault(entry[0], set()).add(False)
+    return {nodes[place]["name"] for place, casts in read.items() if nodes[place]["op"] == "null" and casts == {True}}
 
 
 def convert_model(
     sym: Symbol, arg_params: dict[str, Any], aux_params: dict[str, Any], target_dtype: Any = "float16", **options: Any
 ) -> tuple[Symbol, dict[str, Any], dict[str, Any]]:
-    """(converted graph, arg_params, aux_params): parameters stay in float32. Options as convert_symbol."""
-    return convert_symbol(sym, target_dtype, **options), dict(arg_params), dict(aux_params)
+    """(converted graph, arg_params, aux_params). Options as convert_symbol.
+
+    Parameters stay in float32, except those that cast_optional_params=True converts.
+    """
+    converted, target = convert_symbol(sym, target_dtype, **options), target_name(target_dtype)
+    code = str(_DTYPE_CODES[target])
+    cast = {name for name, attrs in converted.attr_dict().items() if attrs.get("__dtype__") == code}
+    arguments = {name: array.astype(target) if name in cast else array for name, array in arg_params.items()}
+    return converted, arguments, dict(aux_params)
 
 
 def convert_hybrid_block(block: Any, target_dtype: Any = "float16", ctx: Any = None, **options: Any) -> Any:

@@ -18,14 +18,29 @@ from ...symbol import Symbol
 from . import lists
 from .loss_scaler import LossScaler
 
-__all__ = ["init", "init_trainer", "scale_loss", "unscale"]
+__all__ = [
+    "init",
+    "init_trainer",
+    "list_conditional_fp32_ops",
+    "list_fp32_ops",
+    "list_loss_output_functions",
+    "list_lp16_fp32_ops",
+    "list_lp16_ops",
+    "list_lp16_use_fp32_params",
+    "list_widest_type_cast",
+    "scale_loss",
+    "unscale",
+]
 
 _SECTIONS = ("", "_internal", "contrib", "linalg")
 _DUNDERS = ("add", "sub", "mul", "truediv", "radd", "rsub", "rmul", "rtruediv", "eq", "ne", "gt", "ge", "lt", "le")
 
 
-class _State:
-    target: str | None = None
+# Libraries look at these: whether init() was called, and a scaler of init_trainer(), if there is one.
+_amp_initialized = False
+_amp_loss_scale_initialized = False
+_loss_scaler: LossScaler | None = None
+_target: str | None = None
 
 
 def target_name(target_dtype: Any) -> str:
@@ -147,7 +162,8 @@ def init(
 
     A second call does nothing. Raises ParamError for other types and unknown operators.
     """
-    if _State.target is not None:
+    global _amp_initialized, _target
+    if _amp_initialized:
         return
     target = target_name(target_dtype)
     known = {primary for primary, _, _ in _core.op_names()}
@@ -164,7 +180,7 @@ def init(
         )
     for name in lists.TARGET if target_precision_ops is None else target_precision_ops:
         wrappers[primaries.get(name, name)] = lambda function: _always(function, target)
-    _State.target = target
+    _amp_initialized, _target = True, target
     logging.info("Using AMP")
     _replace(wrappers)
     _replace_methods(wrappers)
@@ -174,7 +190,8 @@ def init_trainer(optimizer_or_trainer: Any) -> None:
     """Gives a Trainer a loss scale, for scale_loss. Raises ParamError before init() and for other objects."""
     from ...gluon import Trainer
 
-    if _State.target is None:
+    global _amp_loss_scale_initialized, _loss_scaler
+    if not _amp_initialized:
         raise ParamError("amp.init_trainer: AMP not initialized, did you forget to call amp.init()?")
     if not isinstance(optimizer_or_trainer, Trainer):
         raise ParamError(
@@ -182,9 +199,10 @@ def init_trainer(optimizer_or_trainer: Any) -> None:
             given=type(optimizer_or_trainer).__name__,
         )
     # bfloat16 has the range of float32: nothing is lost without a scale.
-    scaler = LossScaler() if _State.target == "float16" else LossScaler(init_scale=1.0, max_scale=1.0)
+    scaler = LossScaler() if _target == "float16" else LossScaler(init_scale=1.0, max_scale=1.0)
     trainer: Any = optimizer_or_trainer
-    trainer._amp_loss_scaler = scaler
+    trainer._amp_loss_scaler = _loss_scaler = scaler
+    _amp_loss_scale_initialized = True
     trainer._amp_original_scale = trainer._scale
 
 
@@ -214,6 +232,49 @@ def unscale(optimizer_or_trainer: Any) -> None:
             for gradient in param.list_grad():
                 gradient /= scale
     optimizer_or_trainer._scale = optimizer_or_trainer._amp_original_scale
+
+
+def list_lp16_ops(target_dtype: Any = "float16") -> list[str]:
+    """Operators that run in target_dtype. Raises ParamError for other types, as all these functions do."""
+    target_name(target_dtype)
+    return list(lists.TARGET)
+
+
+def list_fp32_ops(target_dtype: Any = "float16") -> list[str]:
+    """Operators that run in float32."""
+    target_name(target_dtype)
+    return list(lists.FLOAT32)
+
+
+def list_conditional_fp32_ops(target_dtype: Any = "float16") -> list[tuple[str, str, list[str]]]:
+    """(operator, parameter, values): operators that run in float32 if the parameter has one of the values."""
+    target_name(target_dtype)
+    return [(operator, parameter, list(values)) for operator, parameter, values in lists.CONDITIONAL]
+
+
+def list_widest_type_cast(target_dtype: Any = "float16") -> list[str]:
+    """Operators whose inputs are cast to the widest type among them."""
+    target_name(target_dtype)
+    return list(lists.WIDEST)
+
+
+def list_lp16_fp32_ops(target_dtype: Any = "float16") -> list[str]:
+    """Operators that run in the type that arrives: all that are on no other list."""
+    target_name(target_dtype)
+    listed = {*lists.TARGET, *lists.FLOAT32, *lists.WIDEST, *(operator for operator, _, _ in lists.CONDITIONAL)}
+    return [primary for primary, _, _ in _core.op_names() if primary not in listed]
+
+
+def list_loss_output_functions(target_dtype: Any = "float16") -> list[str]:
+    """Operators whose backward pass starts a gradient of its own."""
+    target_name(target_dtype)
+    return list(lists.LOSSES)
+
+
+def list_lp16_use_fp32_params(target_dtype: Any = "float16") -> dict[str, list[str]] | None:
+    """Parameters of 16-bit operators that stay in float32: none, which MXNet says by None."""
+    target_name(target_dtype)
+    return None
 
 
 # MXNet has the conversions in this module too.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["CONDITIONAL", "FLOAT32", "TARGET", "WIDEST"]
+__all__ = ["CONDITIONAL", "FLOAT32", "LOSSES", "TARGET", "WIDEST"]
 
 # Products of matrices: fast in 16 bits, and accumulated in 32.
 TARGET = ("Convolution", "Deconvolution", "FullyConnected", "RNN")
@@ -39,3 +39,6 @@ WIDEST = (
     *("_contrib_interleaved_matmul_encdec_qk", "_contrib_interleaved_matmul_encdec_valatt"),
     *("_contrib_interleaved_matmul_selfatt_qk", "_contrib_interleaved_matmul_selfatt_valatt"),
 )
+
+# Outputs that are predictions and start a gradient of their own.
+LOSSES = ("SoftmaxOutput", "LinearRegressionOutput", "LogisticRegressionOutput", "MAERegressionOutput")

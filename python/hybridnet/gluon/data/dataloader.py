@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from multiprocessing.pool import ThreadPool
+from multiprocessing.reduction import ForkingPickler as ForkingPickler  # for worker functions of libraries
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ... import ndarray
-from ...context import Context, cpu_pinned
+from ..._lazy_names import names_from
+from ...context import cpu_pinned
 from ...errors import ParamError
+from ...util import is_np_array, is_np_shape
+from .._numpy_border import for_user
 from . import sampler as _sampler
+from ._moving import _as_in_context
+from ._pool_iterator import _thread_worker_initializer, _worker_initializer
 from .batchify import default_batchify
 from .dataset import ArrayDataset
 
@@ -41,15 +50,6 @@ def default_batchify_fn(data: Sequence[Any]) -> Any:
 def default_mp_batchify_fn(data: Sequence[Any]) -> Any:
     """Same as default_batchify_fn; worker processes put its arrays into shared memory."""
     return default_batchify_fn(data)
-
-
-def _as_in_context(data: Any, ctx: Context) -> Any:
-    """Arrays, also inside lists, moved to ctx."""
-    if isinstance(data, ndarray.NDArray):
-        return data.as_in_context(ctx)
-    if isinstance(data, (list, tuple)):
-        return [_as_in_context(part, ctx) for part in data]
-    return data
 
 
 class DataLoader:
@@ -155,8 +155,9 @@ class DataLoader:
         round_, self._iter = self._iter, None
         if self._pin_memory:
             pinned = cpu_pinned(self._pin_device_id)
-            round_ = (_moved(batch, pinned) for batch in round_)  # type: ignore[union-attr]
-        yield from round_  # type: ignore[misc]
+            round_ = (_as_in_context(batch, pinned) for batch in round_)  # type: ignore[union-attr]
+        for batch in round_:  # type: ignore[union-attr]
+            yield for_user(batch)
         if self._iter is None and self.auto_reload:
             self.refresh()
 
@@ -205,17 +206,25 @@ class DataLoader:
             self._pool_owner = os.getpid()
         return self._pool
 
+    @cached_property
+    def _worker_pool(self) -> Any:
+        """A pool for iterators that libraries derive from _MultiWorkerIter; None without workers."""
+        if self._num_workers == 0:
+            return None
+        modes = (is_np_shape(), is_np_array())
+        self._worker_pool_owner = os.getpid()
+        if self._thread_pool:
+            return ThreadPool(self._num_workers, _thread_worker_initializer, modes)
+        return multiprocessing.Pool(self._num_workers, _worker_initializer, (self._dataset, *modes))
+
     def __del__(self) -> None:
+        derived = self.__dict__.get("_worker_pool")
+        if derived is not None and self.__dict__.get("_worker_pool_owner") == os.getpid():
+            derived.terminate()
         # Threads end by themselves when their executor is gone; its shutdown would take locks, here in a finalizer.
         pool = getattr(self, "_pool", None)
         if pool is not None and self._pool_owner == os.getpid():
             pool.stop()
-
-
-def _moved(batch: Any, ctx: Context) -> Any:
-    if isinstance(batch, ndarray.NDArray):
-        return batch.as_in_context(ctx)
-    return [_moved(part, ctx) for part in batch] if isinstance(batch, (list, tuple)) else batch
 
 
 class _ThreadRound:
@@ -299,3 +308,11 @@ class _Prefetched:
         tickets = getattr(self, "_tickets", None)
         if tickets:
             self._source.abandon(list(tickets))
+
+
+# What libraries look for here, as in MXNet.
+__getattr__, __dir__ = names_from(
+    __name__,
+    {"_pool_iterator": "_MultiWorkerIter _thread_worker_fn _worker_fn"},
+    {"context": "...context", "nd": "...ndarray"},
+)

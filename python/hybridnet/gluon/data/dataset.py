@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ... import ndarray
+from ..._lazy_names import names_from
 from ...errors import ParamError, not_overridden
 from ...errors import TypeError as HybridNetTypeError
 from .sampler import FilterSampler, Sampler, SequentialSampler
@@ -159,7 +160,9 @@ class ArrayDataset(Dataset):
                 batch = data[rows]
                 columns.append(ndarray.array(batch, dtype=batch.dtype))
             else:
-                columns.append(ndarray.take(data, ndarray.array(rows, dtype="int64"), axis=0, mode="clip"))
+                columns.append(
+                    ndarray.take(data.as_nd_ndarray(), ndarray.array(rows, dtype="int64"), axis=0, mode="clip")
+                )
         return columns[0] if len(columns) == 1 else columns
 
 
@@ -201,3 +204,7 @@ class _DownloadedDataset(Dataset):
 
     def _get_data(self) -> None:
         raise not_overridden(self, "_get_data()")
+
+
+# Programs reach these modules through this one, as in MXNet.
+__getattr__, __dir__ = names_from(__name__, modules={"recordio": "...recordio"})

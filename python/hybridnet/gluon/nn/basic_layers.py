@@ -213,7 +213,7 @@ class Embedding(HybridBlock):
     dtype : str or numpy dtype, default 'float32'
     weight_initializer : Initializer or str, optional
     sparse_grad : bool, default False
-        Accepted; the gradient is dense with the same numbers.
+        Whether the gradient of the table is row_sparse: memory and time of a step follow the rows that were looked up.
     """
 
     def __init__(
@@ -324,6 +324,8 @@ class HybridLambda(HybridBlock):
 
     Raises ParamError for an unknown name, ValueError for anything else.
     """
+
+    _calls_user_code = True
 
     def __init__(self, function: str | Callable[..., Any], prefix: str | None = None) -> None:
         super().__init__(prefix=prefix)

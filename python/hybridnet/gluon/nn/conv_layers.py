@@ -278,4 +278,5 @@ __getattr__, __dir__ = names_from(
             "ReflectionPad2D"
         ),
     },
+    {"symbol": "...symbol"},
 )

@@ -9,6 +9,7 @@ from ... import ndarray
 from ..._lazy_names import names_from
 from ...errors import ParamError, not_overridden
 from .._hybrid_block import HybridBlock
+from .._numpy_border import for_user
 from ..block import Block
 from ..nn._arguments import positive, unknown_or_positive
 from ..nn.activations import LeakyReLU
@@ -65,7 +66,7 @@ class RecurrentCell(Block):
         for info in self.state_info(batch_size):
             self._init_counter += 1
             states.append(func(name=f"{self._prefix}begin_state_{self._init_counter}", **{**(info or {}), **kwargs}))
-        return states
+        return for_user(states)
 
     def _check_not_modified(self) -> None:
         if self._modified:
@@ -352,4 +353,5 @@ __getattr__, __dir__ = names_from(
         "_cell_containers": "BidirectionalCell HybridSequentialRNNCell SequentialRNNCell",
         "_modifier_cells": "DropoutCell ModifierCell ResidualCell ZoneoutCell",
     },
+    {"symbol": "...symbol"},
 )

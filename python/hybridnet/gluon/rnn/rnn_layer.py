@@ -9,10 +9,13 @@ from typing import Any
 from ... import ndarray, symbol
 from ...errors import ParamError, ShapeError, UnsupportedError
 from ...ndarray import NDArray
+from ...util import is_np_shape
 from .._hybrid_block import HybridBlock
+from .._numpy_border import for_user
 from ..nn._arguments import one_of, positive, unknown_or_positive
 from ..parameter import Parameter, tensor_types
 from . import rnn_cell
+from ._sequences import zeros_for_batch
 
 __all__ = ["GRU", "LSTM", "RNN"]
 
@@ -124,10 +127,12 @@ class _RNNLayer(HybridBlock):
 
     def begin_state(self, batch_size: int = 0, func: Callable[..., Any] = ndarray.zeros, **kwargs: Any) -> list[Any]:
         """States before the first step. Arguments as RecurrentCell.begin_state."""
-        return [
-            func(name=f"{self.prefix}h0_{i}", **{**info, **kwargs})
-            for i, info in enumerate(self.state_info(batch_size))
-        ]
+        return for_user(
+            [
+                func(name=f"{self.prefix}h0_{i}", **{**info, **kwargs})
+                for i, info in enumerate(self.state_info(batch_size))
+            ]
+        )
 
     def __call__(self, inputs: Any, states: Any = None, sequence_length: Any = None, **kwargs: Any) -> Any:
         """Runs the layer over a sequence; without states it starts from zeros and gives the outputs only."""
@@ -138,7 +143,11 @@ class _RNNLayer(HybridBlock):
                 batch_size = inputs.shape[self._layout.find("N")]
                 states = self.begin_state(batch_size, ctx=inputs.context, dtype=inputs.dtype)
             else:
-                states = self.begin_state(0, func=symbol.zeros)
+                # A size of 0 is one that inference finds, but with NumPy's shapes it is one.
+                batch_axis = self._layout.find("N")
+                states = self.begin_state(
+                    0, func=zeros_for_batch(inputs, batch_axis) if is_np_shape() else symbol.zeros
+                )
         elif isinstance(states, tensor_types):
             states = [states]
         if not skip_states and isinstance(inputs, NDArray):

@@ -410,6 +410,8 @@ REFERENCES = {
     "Activation": _activation,
     "LeakyReLU": _leaky_relu,
     "_plain_leaky_relu": _leaky_relu,
+    "_to_channels_last": _same,
+    "_to_plain": _same,
     "_polygamma": _polygamma,
     "_contrib_div_sqrt_dim": lambda inputs, attrs: [inputs[0] / math.sqrt(inputs[0].shape[-1])],
     "_contrib_gradientmultiplier": _same,

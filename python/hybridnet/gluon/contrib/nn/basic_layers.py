@@ -34,7 +34,7 @@ class Identity(nn.Identity):
 
 
 class SparseEmbedding(nn.Embedding):
-    """Embedding whose gradient MXNet keeps as rows; here it is dense with the same numbers."""
+    """Embedding whose gradient is row_sparse: a step costs what the rows cost that were looked up."""
 
     def __init__(
         self, input_dim: int, output_dim: int, dtype: Any = "float32", weight_initializer: Any = None, **kwargs: Any

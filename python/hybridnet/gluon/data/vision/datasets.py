@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 
 from .... import ndarray
+from ...._lazy_names import names_from
 from ....base import data_dir
 from ....errors import FileError, FormatError
 from ....io._idx_files import read_idx
 from ....io._image_files import decode_image, read_image
+from ..._numpy_border import for_user
 from ...utils import _get_repo_file_url, check_sha1, download
 from .. import dataset
 
@@ -74,7 +76,7 @@ class MNIST(dataset._DownloadedDataset):
         images = read_idx(path, 16)
         if images.size != labels.size * 784:
             raise FormatError(f"'{path}' holds {images.size} bytes, {labels.size} images of 784 were expected")
-        self._data = ndarray.array(images.reshape(-1, 28, 28, 1), dtype=np.uint8)
+        self._data = for_user(ndarray.array(images.reshape(-1, 28, 28, 1), dtype=np.uint8))
         self._label = labels.astype(np.int32)
 
 
@@ -157,7 +159,7 @@ class CIFAR10(dataset._DownloadedDataset):
         if missing:
             raise FormatError(f"{type(self).__name__}: the archive in {self._root} lacks {', '.join(missing)}")
         images, labels = zip(*(self._read_batch(self._find(name)) for name in names), strict=False)  # type: ignore[arg-type]
-        self._data = ndarray.array(np.concatenate(images), dtype=np.uint8)
+        self._data = for_user(ndarray.array(np.concatenate(images), dtype=np.uint8))
         self._label = np.concatenate(labels)
 
 
@@ -192,7 +194,7 @@ class ImageRecordDataset(dataset.RecordFileDataset):
         from .... import recordio
 
         header, content = recordio.unpack(super().__getitem__(idx))
-        image = ndarray.array(decode_image(content, self._flag), dtype=np.uint8)
+        image = for_user(ndarray.array(decode_image(content, self._flag), dtype=np.uint8))
         if self._transform is not None:
             return self._transform(image, header.label)
         return image, header.label
@@ -242,5 +244,9 @@ class ImageFolderDataset(dataset.Dataset):
 
     def __getitem__(self, idx: int) -> Any:
         path, label = self.items[idx]
-        image = ndarray.array(read_image(path, self._flag), dtype=np.uint8)
+        image = for_user(ndarray.array(read_image(path, self._flag), dtype=np.uint8))
         return self._transform(image, label) if self._transform is not None else (image, label)
+
+
+# Programs reach these modules through this one, as in MXNet.
+__getattr__, __dir__ = names_from(__name__, modules={"image": "....image", "recordio": "....recordio"})

@@ -1,0 +1,152 @@
+"""Programs written for MXNet 1.9.1 run unchanged: from here on ``import mxnet`` gives HybridNet.
+
+Any of these does it; the first two for one program, the last for every program of an environment::
+
+    import hybridnet.as_mxnet                           # first line of the program
+    python -m hybridnet.as_mxnet program.py arguments   # or: -m module arguments
+    python -m hybridnet.as_mxnet --install              # --uninstall takes it back
+
+``mxnet.gluon`` and all other submodules are HybridNet's own module objects under a second name. The module ``mxnet``
+itself forwards: what is read, set or deleted there is an attribute of ``hybridnet``, except ``__version__`` and the
+other names in ``_OWN``. Names that NumPy has removed (``np.int``, ``np.float``) exist again, with a warning.
+
+Raises ImportError if MXNet itself is imported already. ``docs/migrating-from-mxnet.md`` tells the whole story.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import hybridnet
+
+from .. import _AliasLoader
+from ..errors import ImportError as HybridNetImportError
+from ._removed_numpy_names import restore_removed_numpy_names
+
+__all__ = ["IMPORT_PATH", "MXNET_VERSION"]
+
+# The version that programs compare with; hybridnet.__version__ is HybridNet's own.
+MXNET_VERSION = "1.9.1"
+
+# A folder that holds nothing but mxnet.py, which imports this package. On sys.path it serves interpreters that have
+# not: children of multiprocessing, which inherit the path, and with --install all of an environment.
+IMPORT_PATH = str(Path(__file__).parent / "_import_path")
+
+# Attributes of the module ``mxnet`` that are not hybridnet's.
+_OWN = ("__version__", "__name__", "__package__", "__spec__", "__loader__", "__path__", "__file__", "__doc__")
+
+
+class _MXNetModule(ModuleType):
+    """The module ``mxnet``: hybridnet's attributes, MXNet's version."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "__all__":
+            return _public_names()
+        try:
+            return getattr(hybridnet, name)
+        except AttributeError as missing:
+            if str(missing).startswith("module 'hybridnet' has"):
+                missing.args = (str(missing).replace("'hybridnet'", "'mxnet'", 1),)
+            raise
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _OWN:
+            super().__setattr__(name, value)
+        else:
+            setattr(hybridnet, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(hybridnet, name)
+
+    def __dir__(self) -> list[str]:
+        return dir(hybridnet)
+
+
+def _public_names() -> list[str]:
+    """What ``from mxnet import *`` imports: all that MXNet has in its namespace, no modules of others."""
+    names = [name for name in dir(hybridnet) if not name.startswith("_") and name not in ("Any", "annotations")]
+    values = {name: getattr(hybridnet, name) for name in names}
+    return [
+        name
+        for name, value in values.items()
+        if not isinstance(value, ModuleType) or value.__name__.startswith("hybridnet.")
+    ]
+
+
+class _MXNetFinder:
+    """Finds ``mxnet`` and ``mxnet.x``: the latter is the module object of ``hybridnet.x``."""
+
+    @staticmethod
+    def find_spec(fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        top, _, rest = fullname.partition(".")
+        if top != "mxnet":
+            return None
+        if not rest:
+            return _SPEC
+        real = f"hybridnet.{rest}"
+        try:
+            is_package = hasattr(importlib.import_module(real), "__path__")
+        except ModuleNotFoundError as missing:
+            if missing.name != real:
+                raise
+            raise _no_module(fullname, real) from None
+        return ModuleSpec(fullname, _AliasLoader(real), is_package=is_package)  # type: ignore[arg-type]  # has a loader's methods
+
+
+def _no_module(name: str, real: str) -> HybridNetImportError:
+    error = HybridNetImportError(
+        f"No module named {name!r}",
+        because=f"HybridNet, which stands in for MXNet here, has no module {real!r}",
+        fix="docs/api-coverage.md lists what is not there, and why",
+    )
+    error.name = name  # ImportError's own attribute, which programs compare with what they tried
+    return error
+
+
+class _TopLoader:
+    """Gives the one module ``mxnet``."""
+
+    @staticmethod
+    def create_module(spec: ModuleSpec) -> ModuleType:
+        return _MXNET
+
+    @staticmethod
+    def exec_module(module: ModuleType) -> None:
+        """There is nothing to execute."""
+
+
+def _activate() -> None:
+    present = sys.modules.get("mxnet")
+    if present is not None and Path(getattr(present, "__file__", None) or "").parent != Path(IMPORT_PATH):
+        raise HybridNetImportError(
+            "hybridnet.as_mxnet must be imported before mxnet",
+            because=f"mxnet is imported already, from {getattr(present, '__file__', None) or present!r}",
+            fix="make `import hybridnet.as_mxnet` the first line of the program, or run it by "
+            "`python -m hybridnet.as_mxnet program.py`",
+        )
+    sys.modules["mxnet"] = _MXNET
+    sys.meta_path.insert(0, _MXNetFinder)
+    if IMPORT_PATH not in sys.path:
+        sys.path.append(IMPORT_PATH)
+    restore_removed_numpy_names()
+
+
+_SPEC = ModuleSpec("mxnet", _TopLoader(), origin=hybridnet.__file__, is_package=True)  # type: ignore[arg-type]
+_SPEC.submodule_search_locations = list(hybridnet.__path__)
+_MXNET = _MXNetModule("mxnet", hybridnet.__doc__)
+for _name, _value in {
+    "__version__": MXNET_VERSION,
+    "__package__": "mxnet",
+    "__spec__": _SPEC,
+    "__loader__": _SPEC.loader,
+    "__path__": _SPEC.submodule_search_locations,
+    "__file__": hybridnet.__file__,
+}.items():
+    setattr(_MXNET, _name, _value)
+del _name, _value
+_activate()

@@ -1,0 +1,5 @@
+"""Stochastic variance reduced gradients (Johnson and Zhang, NIPS 2013) for modules."""
+
+from .svrg_module import SVRGModule
+
+__all__ = ["SVRGModule"]

@@ -1,0 +1,108 @@
+"""Blocks that override forward and cannot be traced: why, told once, with the line.
+
+MXNet runs such blocks imperatively even when they are hybridized. A trace that asks for a value, or that draws from
+Python's or NumPy's random numbers, shows that a graph would not compute what forward says: every call of the graph
+would repeat one branch or one draw.
+"""
+
+from __future__ import annotations
+
+import inspect
+import random
+import re
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import TraceError
+
+if TYPE_CHECKING:
+    from .block import Block
+
+__all__ = ["RandomStates", "draws_error", "warn_imperative"]
+
+# Lines of these files draw on behalf of the line that is to be found.
+_NOT_THE_USERS = (str(Path(__file__).resolve().parents[1]), str(Path(np.__file__).parent), random.__file__, "<frozen")
+# Warnings that were shown, for each file: each line warns once.
+_SHOWN: dict[str, dict[Any, Any]] = {}
+
+
+class RandomStates:
+    """The states of Python's and NumPy's global generators, to compare with and to go back to."""
+
+    def __init__(self) -> None:
+        self.python, self.numpy = random.getstate(), np.random.get_state()
+
+    def changed(self) -> bool:
+        """Whether anything was drawn since."""
+        return random.getstate() != self.python or not _equal(np.random.get_state(), self.numpy)
+
+    def restore(self) -> None:
+        """Goes back, so that what runs next draws the same numbers."""
+        random.setstate(self.python)
+        np.random.set_state(self.numpy)
+
+
+def _equal(one: Any, other: Any) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def _first_draw(trace: Callable[[], Any], before: RandomStates) -> str | None:
+    """file:line of the user's code whose first draw changes the states while trace() runs."""
+    previous: list[tuple[FrameType, int]] = []
+    found: list[str] = []
+
+    def watch(frame: FrameType, event: str, argument: Any) -> Any:
+        if frame.f_code.co_filename.startswith(_NOT_THE_USERS):
+            return None  # its lines are not watched; those of what it calls are
+        if not found and previous and before.changed():
+            last, line = previous[0]
+            found.append(f"{last.f_code.co_filename}:{line}")
+        if not found:
+            previous[:] = [(frame, frame.f_lineno)]
+        return None if found else watch
+
+    outer = sys.gettrace()
+    if outer is not None:  # a debugger or a measurement of coverage, which must not be disturbed
+        return None
+    sys.settrace(watch)
+    try:
+        trace()
+    finally:
+        sys.settrace(outer)
+    return found[0] if found else None
+
+
+def draws_error(block: Block, trace: Callable[[], Any], before: RandomStates) -> TraceError:
+    """The error for a trace that has drawn random numbers; runs it again to find the line."""
+    before.restore()
+    place = _first_draw(trace, before)
+    if place is None:
+        code = inspect.unwrap(type(block).forward).__code__
+        place = f"{code.co_filename}:{code.co_firstlineno}"
+    return TraceError(
+        "random numbers of Python or NumPy are drawn while the graph is being built",
+        because="the block is traced once and run many times, so each call would use the same numbers",
+        fix="draw with mx.nd.random, which becomes part of the graph",
+        where=place,
+    )
+
+
+def warn_imperative(block: Block, error: TraceError) -> None:
+    """Says that block runs imperatively because of error; the warning is one of the line that the error names."""
+    # Names of nodes differ between blocks of one class, whose line is to warn once.
+    reason = re.sub(r" of Symbol [^:]*", "", str(error.args[0]).splitlines()[0])
+    text = (
+        f"{type(block).__name__} is hybridized, but runs imperatively: {reason} Blocks inside it that can be traced "
+        "are hybridized. hybridize(strict=True) makes this an error that says how to mend it."
+    )
+    file, _, line = (error.where or "").rpartition(":")
+    if file and line.isdigit():
+        warnings.warn_explicit(text, UserWarning, file, int(line), registry=_SHOWN.setdefault(file, {}))
+    else:
+        warnings.warn(text, UserWarning, stacklevel=5)

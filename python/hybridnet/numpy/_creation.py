@@ -1,0 +1,178 @@
+"""Functions that make arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as onp
+
+from .. import _core
+from ..context import Context, current_context
+from ..errors import HybridNetError
+from ..errors import TypeError as HybridNetTypeError
+from ..ndarray._dtypes import dtype_name, numpy_dtype
+from ._operators import np_operator
+from .multiarray import ndarray
+
+__all__ = [
+    "arange", "array", "copy", "empty", "empty_like", "full", "full_like", "ones", "ones_like", "zeros", "zeros_like",
+]  # fmt: skip
+
+
+def _context(ctx: Context | str | None) -> Context:
+    if ctx is None:
+        return current_context()
+    return ctx if isinstance(ctx, Context) else Context.from_str(ctx)
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    return tuple(int(size) for size in shape) if isinstance(shape, (Sequence, onp.ndarray)) else (int(shape),)
+
+
+def _row_major(function: str, order: str) -> None:
+    if order not in ("C", "K", "A"):
+        raise HybridNetTypeError(f"np.{function}: order", expected="'C', row-major", given=repr(order))
+
+
+def array(object: Any, dtype: Any = None, ctx: Context | None = None) -> Any:
+    """A new array of a list, a number, a NumPy array or another array.
+
+    dtype: float32 if None, or that of a source which is an array of this package or of bools. Raises TypeError for what
+    NumPy cannot convert.
+    """
+    ctx = _context(ctx)
+    if isinstance(object, _core.NDArrayBase):
+        source = object if type(object) is ndarray else _core.retyped(object, ndarray)
+        result = source.astype(dtype) if dtype is not None else source.copy()
+        return result.as_in_ctx(ctx)
+    try:
+        values = onp.asarray(_plain(object), dtype=None if dtype is None else numpy_dtype(dtype), order="C")
+        target = values.dtype if dtype is not None or values.dtype == onp.bool_ else numpy_dtype(None)
+        values = values.astype(target, copy=False)
+    except HybridNetError:
+        raise
+    except (ValueError, TypeError) as problem:
+        raise HybridNetTypeError(
+            "np.array",
+            expected="numbers or nested sequences of numbers of equal length",
+            given=type(object).__name__,
+            because=str(problem),
+        ) from problem
+    return _made(_core.from_numpy_copy(onp.ascontiguousarray(values).reshape(values.shape), target, *_place(ctx)))
+
+
+def _plain(value: Any) -> Any:
+    """Arrays within sequences as NumPy arrays."""
+    if isinstance(value, _core.NDArrayBase):
+        return _core.asnumpy(value)
+    if isinstance(value, (list, tuple)) and any(isinstance(v, (list, tuple, _core.NDArrayBase)) for v in value):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _place(ctx: Context) -> tuple[int, int]:
+    return ctx.device_typeid, ctx.device_id
+
+
+def _made(result: Any) -> ndarray:
+    return _core.retyped(result, ndarray)
+
+
+def empty(shape: Any, dtype: Any = onp.float32, order: str = "C", ctx: Context | None = None) -> ndarray:
+    """A new array whose values are not set."""
+    _row_major("empty", order)
+    return _made(_core.empty(_shape(shape), numpy_dtype(dtype), *_place(_context(ctx))))
+
+
+def zeros(shape: Any, dtype: Any = None, order: str = "C", ctx: Context | None = None) -> ndarray:
+    """A new array of zeros, float32 if dtype is None."""
+    _row_major("zeros", order)
+    return np_operator("_npi_zeros")(shape=_shape(shape), ctx=str(_context(ctx)), dtype=dtype_name(dtype))
+
+
+def ones(shape: Any, dtype: Any = onp.float32, order: str = "C", ctx: Context | None = None) -> ndarray:
+    """A new array of ones, float32 if dtype is None."""
+    _row_major("ones", order)
+    return np_operator("_npi_ones")(shape=_shape(shape), ctx=str(_context(ctx)), dtype=dtype_name(dtype))
+
+
+def full(
+    shape: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: str = "C",
+    ctx: Context | None = None,
+    out: ndarray | None = None,
+) -> ndarray:
+    """A new array (or out) with fill_value everywhere, which broadcasts if it is an array.
+
+    dtype: float32 if None, bool for a bool, that of fill_value if it is an array.
+    """
+    _row_major("full", order)
+    if isinstance(fill_value, (_core.NDArrayBase, onp.ndarray, list, tuple)) and onp.shape(_plain(fill_value)) != ():
+        from ._rearranging import broadcast_to
+
+        value = array(fill_value, dtype, ctx)
+        result = broadcast_to(value, _shape(shape))
+    else:
+        number = fill_value.item() if hasattr(fill_value, "item") else fill_value
+        if dtype is None:
+            dtype = onp.bool_ if isinstance(number, bool) else None
+        result = _filled(_shape(shape), number, dtype, ctx)
+    if out is not None:
+        out[...] = result
+        return out
+    return result
+
+
+def _filled(shape: tuple[int, ...], number: float, dtype: Any, ctx: Context | None) -> ndarray:
+    target = numpy_dtype(dtype)
+    result = np_operator("_npi_zeros")(shape=shape, ctx=str(_context(ctx)), dtype=target.name)
+    return result if number == 0 else np_operator("_npi_full_like")(result, fill_value=number)
+
+
+def zeros_like(a: Any, dtype: Any = None, order: str = "C", ctx: Context | None = None, out: Any = None) -> ndarray:
+    """An array of zeros with a's shape, and a's dtype if dtype is None."""
+    return full_like(a, 0, dtype, order, ctx, out)
+
+
+def ones_like(a: Any, dtype: Any = None, order: str = "C", ctx: Context | None = None, out: Any = None) -> ndarray:
+    """An array of ones with a's shape, and a's dtype if dtype is None."""
+    return full_like(a, 1, dtype, order, ctx, out)
+
+
+def full_like(
+    a: Any, fill_value: float, dtype: Any = None, order: str = "C", ctx: Context | None = None, out: Any = None
+) -> ndarray:
+    """An array of fill_value with a's shape, and a's dtype if dtype is None."""
+    _row_major("full_like", order)
+    name = None if dtype is None else dtype_name(dtype)
+    return np_operator("_npi_full_like")(a, fill_value=fill_value, dtype=name, out=out)
+
+
+def empty_like(prototype: Any, dtype: Any = None, order: str = "C", subok: bool = False, shape: Any = None) -> ndarray:
+    """An array with prototype's shape whose values are not set."""
+    _row_major("empty_like", order)
+    return empty(prototype.shape if shape is None else shape, prototype.dtype if dtype is None else dtype)
+
+
+def arange(
+    start: float, stop: float | None = None, step: float = 1, dtype: Any = None, ctx: Context | None = None
+) -> ndarray:
+    """start, start + step, ... below stop; with one number, from 0 up to it. float32 if dtype is None."""
+    if stop is None:
+        start, stop = 0, start
+    if step is None:
+        step = 1
+    return np_operator("_npi_arange")(
+        start=start, stop=stop, step=step, ctx=str(_context(ctx)), dtype=dtype_name(dtype)
+    )
+
+
+def copy(a: Any) -> ndarray:
+    """A new array with a's values."""
+    return np_operator("_np_copy")(a)
+
+
+_core.set_array_converter(lambda source, ctx, dtype: array(source, dtype, ctx), numpy=True)

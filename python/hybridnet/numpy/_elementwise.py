@@ -1,0 +1,176 @@
+"""Functions that work element by element."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as onp
+
+from .. import _core
+from ..errors import ValueError as HybridNetValueError
+from ._operators import _converted, _scalar_array, binary, np_operator, public_operator
+
+__all__ = [
+    "abs", "absolute", "add", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "around",
+    "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "cbrt", "ceil", "clip", "copysign", "cos", "cosh",
+    "deg2rad", "degrees", "divide", "equal", "exp", "expm1", "fabs", "fix", "floor", "floor_divide", "gcd", "greater",
+    "greater_equal", "hypot", "invert", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "lcm", "ldexp", "less",
+    "less_equal", "log", "log10", "log1p", "log2", "logical_and", "logical_not", "logical_or", "logical_xor",
+    "maximum", "minimum", "mod", "multiply", "nan_to_num", "negative", "not_equal", "power", "rad2deg", "radians",
+    "reciprocal", "remainder", "rint", "round", "round_", "sign", "sin", "sinh", "sqrt", "square", "subtract", "tan",
+    "tanh", "true_divide", "trunc", "where",
+]  # fmt: skip
+
+# ------------------------------------------------------------------------------------------------------- two arguments
+add = binary("add", "_npi_add")
+subtract = binary("subtract", "_npi_subtract", "_npi_rsubtract_scalar")
+multiply = binary("multiply", "_npi_multiply")
+divide = binary("divide", "_npi_true_divide", "_npi_rtrue_divide_scalar")
+true_divide = binary("true_divide", "_npi_true_divide", "_npi_rtrue_divide_scalar")
+mod = binary("mod", "_npi_mod", "_npi_rmod_scalar")
+remainder = binary("remainder", "_npi_mod", "_npi_rmod_scalar")
+floor_divide = binary("floor_divide", "_npi_floor_divide", "_npi_rfloor_divide_scalar")
+power = binary("power", "_npi_power", "_npi_rpower_scalar")
+maximum = binary("maximum", "_npi_maximum")
+minimum = binary("minimum", "_npi_minimum")
+hypot = binary("hypot", "_npi_hypot")
+equal = binary("equal", "_npi_equal")
+not_equal = binary("not_equal", "_npi_not_equal")
+greater = binary("greater", "_npi_greater", "_npi_less_scalar")
+greater_equal = binary("greater_equal", "_npi_greater_equal", "_npi_less_equal_scalar")
+less = binary("less", "_npi_less", "_npi_greater_scalar")
+arctan2 = binary("arctan2", "_npi_arctan2", "_npi_rarctan2_scalar")
+copysign = binary("copysign", "_npi_copysign", "_npi_rcopysign_scalar")
+ldexp = binary("ldexp", "_npi_ldexp", "_npi_rldexp_scalar")
+lcm = binary("lcm", "_npi_lcm")
+gcd = binary("gcd", "_npi_gcd")
+bitwise_and = binary("bitwise_and", "_npi_bitwise_and")
+bitwise_or = binary("bitwise_or", "_npi_bitwise_or")
+bitwise_xor = binary("bitwise_xor", "_npi_bitwise_xor")
+less_equal = binary("less_equal", "_npi_less_equal", "_npi_greater_equal_scalar")
+
+# -------------------------------------------------------------------------------------------------------- one argument
+exp = public_operator("exp", "_npi_exp")
+expm1 = public_operator("expm1", "_npi_expm1")
+log = public_operator("log", "_npi_log")
+log2 = public_operator("log2", "_npi_log2")
+log10 = public_operator("log10", "_npi_log10")
+log1p = public_operator("log1p", "_npi_log1p")
+sqrt = public_operator("sqrt", "_npi_sqrt")
+cbrt = public_operator("cbrt", "_npi_cbrt")
+sin = public_operator("sin", "_npi_sin")
+cos = public_operator("cos", "_npi_cos")
+tan = public_operator("tan", "_npi_tan")
+arcsin = public_operator("arcsin", "_npi_arcsin")
+arccos = public_operator("arccos", "_npi_arccos")
+arctan = public_operator("arctan", "_npi_arctan")
+sinh = public_operator("sinh", "_npi_sinh")
+cosh = public_operator("cosh", "_npi_cosh")
+tanh = public_operator("tanh", "_npi_tanh")
+arcsinh = public_operator("arcsinh", "_npi_arcsinh")
+arccosh = public_operator("arccosh", "_npi_arccosh")
+arctanh = public_operator("arctanh", "_npi_arctanh")
+degrees = public_operator("degrees", "_npi_degrees")
+rad2deg = public_operator("rad2deg", "_npi_degrees")
+radians = public_operator("radians", "_npi_radians")
+deg2rad = public_operator("deg2rad", "_npi_radians")
+negative = public_operator("negative", "_npi_negative")
+abs = public_operator("abs", "_npi_absolute")
+absolute = public_operator("absolute", "_npi_absolute")
+sign = public_operator("sign", "_npi_sign")
+square = public_operator("square", "_npi_square")
+reciprocal = public_operator("reciprocal", "_npi_reciprocal")
+floor = public_operator("floor", "_npi_floor")
+ceil = public_operator("ceil", "_npi_ceil")
+trunc = public_operator("trunc", "_npi_trunc")
+fix = public_operator("fix", "_npi_fix")
+rint = public_operator("rint", "_npi_rint")
+fabs = public_operator("fabs", "_npi_absolute")
+isnan = public_operator("isnan", "_npi_isnan")
+isinf = public_operator("isinf", "_npi_isinf")
+isfinite = public_operator("isfinite", "_npi_isfinite")
+isposinf = public_operator("isposinf", "_npi_isposinf")
+isneginf = public_operator("isneginf", "_npi_isneginf")
+logical_not = public_operator("logical_not", "_npi_logical_not")
+bitwise_not = public_operator("bitwise_not", "_npi_bitwise_not")
+invert = public_operator("invert", "_npi_bitwise_not")
+around = public_operator("around", "_npi_around")
+round = public_operator("round", "_npi_around")
+round_ = public_operator("round_", "_npi_around")
+
+
+def nan_to_num(
+    x: Any,
+    copy: bool = True,
+    nan: float = 0.0,
+    posinf: float | None = None,
+    neginf: float | None = None,
+    out: Any = None,
+) -> Any:
+    """The elements that are finite, and numbers for NaN and infinity: 0, the largest and the smallest if not given.
+
+    copy=False writes into x.
+    """
+    if not copy and out is None:
+        out = x
+    return np_operator("_npi_nan_to_num")(x, nan=nan, posinf=posinf, neginf=neginf, out=out)
+
+
+# -------------------------------------------------------------------------------------------------- in terms of others
+def logical_and(x1: Any, x2: Any, out: Any = None) -> Any:
+    """Whether both are not 0, with broadcasting."""
+    return bitwise_and(not_equal(x1, 0), not_equal(x2, 0), out=out)
+
+
+def logical_or(x1: Any, x2: Any, out: Any = None) -> Any:
+    """Whether either is not 0, with broadcasting."""
+    return bitwise_or(not_equal(x1, 0), not_equal(x2, 0), out=out)
+
+
+def logical_xor(x1: Any, x2: Any, out: Any = None) -> Any:
+    """Whether exactly one is not 0, with broadcasting."""
+    return bitwise_xor(not_equal(x1, 0), not_equal(x2, 0), out=out)
+
+
+def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None) -> Any:
+    """Elements below a_min become a_min, those above a_max become a_max; None: no bound. Bounds may be arrays."""
+    if a_min is None and a_max is None:
+        raise HybridNetValueError("np.clip", expected="a_min, a_max or both", given="neither")
+    if _is_tensor(a_min) or _is_tensor(a_max) or isinstance(a_min, onp.ndarray) or isinstance(a_max, onp.ndarray):
+        lower = a if a_min is None else maximum(a, a_min)
+        return _into(out, lower if a_max is None else minimum(lower, a_max))
+    low = -math.inf if a_min is None else float(a_min)
+    high = math.inf if a_max is None else float(a_max)
+    return np_operator("_npi_clip")(a, a_min=low, a_max=high, out=out)
+
+
+def where(condition: Any, x: Any = None, y: Any = None) -> Any:
+    """Elements of x where the condition is not 0, otherwise of y. With the condition alone: :func:`nonzero` of it."""
+    if x is None and y is None:
+        from . import nonzero
+
+        return nonzero(condition)
+    if x is None or y is None:
+        raise HybridNetValueError("np.where", expected="x and y, or neither", given="one of them")
+    condition, x, y = _converted(condition), _converted(x), _converted(y)
+    if not _is_tensor(condition):
+        condition = _scalar_array(condition)
+    if _is_tensor(x) and _is_tensor(y):
+        return np_operator("_npi_where")(condition, x, y)
+    if _is_tensor(x):
+        return np_operator("_npi_where_rscalar")(condition, x, scalar=float(y))
+    if _is_tensor(y):
+        return np_operator("_npi_where_lscalar")(condition, y, scalar=float(x))
+    return np_operator("_npi_where_scalar2")(condition, x=float(x), y=float(y))
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, (_core.NDArrayBase, _core.SymbolBase))
+
+
+def _into(out: Any, result: Any) -> Any:
+    if out is None:
+        return result
+    out[...] = result
+    return out

@@ -1,0 +1,246 @@
+"""``mx.np.linalg``: linear algebra with NumPy's interface.
+
+Functions take stacks of matrices (..., m, n). Results are float32 or float64; whole numbers give float32. What has no
+result raises ValueError when the result is waited for: singular, not positive definite, not finite.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as onp
+
+from ..errors import HybridNetError, ParamError
+from ._creation import array, zeros, zeros_like
+from ._elementwise import greater, square
+from ._operators import _converted, _is_number, np_operator
+from ._rearranging import concatenate, dot, expand_dims, matmul, swapaxes
+from ._reductions import max, sum
+
+__all__ = [
+    "LinAlgError", "cholesky", "cond", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "matrix_power",
+    "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "svd", "tensorinv", "tensorsolve",
+]  # fmt: skip
+
+LinAlgError = HybridNetError
+
+# Numbers of the attribute `flag` of _npi_norm.
+_ALL_ELEMENTS, _BY_ORDER, _FROBENIUS, _NUCLEAR = -2, -1, 1, 2
+
+
+def norm(
+    x: Any, ord: float | str | None = None, axis: int | Sequence[int] | None = None, keepdims: bool = False
+) -> Any:
+    """Norms of vectors (one axis) or matrices (two: rows, columns); of all elements if neither ord nor axis is given.
+
+    ord: of vectors any number, 0 (how many are not 0), inf, -inf; of matrices 1, -1, 2, -2, inf, -inf, 'fro', 'nuc'.
+    Raises ParamError for an order that does not fit the axes.
+    """
+    axes = None if axis is None else tuple(axis) if isinstance(axis, Sequence) else (axis,)
+    flag, order = _BY_ORDER, 2.0
+    if ord is None:
+        flag = _ALL_ELEMENTS if axes is None else _FROBENIUS
+    elif ord in ("fro", "f", "nuc"):
+        if axes is not None and len(axes) != 2:
+            raise ParamError("np.linalg.norm: ord", expected="a number, for one axis", given=repr(ord))
+        flag = _NUCLEAR if ord == "nuc" else _FROBENIUS
+    else:
+        order = float(ord)
+        if len(axes or ()) == 2:
+            flag = 0
+    return np_operator("_npi_norm")(x, ord=order, axis=axes, keepdims=keepdims, flag=flag)
+
+
+def svd(a: Any) -> tuple[Any, Any, Any]:
+    """(ut, l, v) with a = ut @ diag(l) @ v: ut (..., m, k), l (..., k) falling, v (..., k, n), k = min(m, n)."""
+    return tuple(np_operator("_npi_svd")(a))
+
+
+def cholesky(a: Any) -> Any:
+    """The lower triangular L with a = L @ L.T, of symmetric positive definite matrices."""
+    return np_operator("_npi_cholesky")(a)
+
+
+def inv(a: Any) -> Any:
+    """Inverses of square matrices."""
+    return np_operator("_npi_inv")(a)
+
+
+def pinv(a: Any, rcond: Any = 1e-15, hermitian: bool = False) -> Any:
+    """Pseudo-inverses; singular values up to rcond, a number or one per matrix, times the largest count as 0."""
+    if _is_number(rcond):
+        return np_operator("_npi_pinv_scalar_rcond")(a, rcond=rcond, hermitian=hermitian)
+    return np_operator("_npi_pinv")(a, rcond, hermitian=hermitian)
+
+
+def det(a: Any) -> Any:
+    """Determinants of square matrices."""
+    return np_operator("_npi_det")(a)
+
+
+def slogdet(a: Any) -> tuple[Any, Any]:
+    """Signs of determinants, and logarithms of their absolute values: 0 and -inf for singular matrices."""
+    return tuple(np_operator("_npi_slogdet")(a))
+
+
+def solve(a: Any, b: Any) -> Any:
+    """The x with a @ x = b. b: matrices, one vector (n,), or one vector (..., n) for each matrix of a (..., n, n)."""
+    return np_operator("_npi_solve")(a, b)
+
+
+def tensorinv(a: Any, ind: int = 2) -> Any:
+    """The tensor whose tensordot with a, over ind axes, is the identity."""
+    return np_operator("_npi_tensorinv")(a, ind=ind)
+
+
+def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
+    """The x with tensordot(a, x, x.ndim) = b; the axes given are moved to the end of a first."""
+    return np_operator("_npi_tensorsolve")(a, b, a_axes=tuple(axes or ()))
+
+
+def eig(a: Any) -> tuple[Any, Any]:
+    """Eigenvalues and eigenvectors (columns of length 1). Raises ValueError where eigenvalues are complex."""
+    return tuple(np_operator("_npi_eig")(a))
+
+
+def eigvals(a: Any) -> Any:
+    """Eigenvalues. Raises ValueError where they are complex."""
+    return np_operator("_npi_eigvals")(a)
+
+
+def eigh(a: Any, UPLO: str = "L") -> tuple[Any, Any]:
+    """Eigenvalues, rising, and eigenvectors (columns) of symmetric matrices; UPLO: the triangle that is read."""
+    return tuple(np_operator("_npi_eigh")(a, UPLO=UPLO))
+
+
+def eigvalsh(a: Any, UPLO: str = "L") -> Any:
+    """Eigenvalues of symmetric matrices, rising; UPLO: the triangle that is read."""
+    return np_operator("_npi_eigvalsh")(a, UPLO=UPLO)
+
+
+# ------------------------------------------------------------------------------- said in terms of the functions above
+def qr(a: Any, mode: str = "reduced") -> Any:
+    """(q, r) with a = q @ r: orthonormal columns and an upper triangle; mode 'r': r alone.
+
+    Gradients need matrices of full rank. Raises ParamError for other modes.
+    """
+    if mode not in ("reduced", "r"):
+        raise ParamError("np.linalg.qr: mode", expected="'reduced' or 'r'", given=repr(mode))
+    a = _converted(a)
+    rows, columns = a.shape[-2:]
+    square = a if rows >= columns else a[..., :rows]
+    whole = np_operator("_linalg_gelqf")(swapaxes(_floating(square), -1, -2))
+    q, r = (swapaxes(part, -1, -2) for part in whole)
+    if rows < columns:
+        r = concatenate([r, matmul(swapaxes(q, -1, -2), _floating(a)[..., rows:])], axis=-1)
+    return r if mode == "r" else (q, r)
+
+
+def _floating(a: Any) -> Any:
+    return a if onp.dtype(a.dtype).name in ("float32", "float64") else a.astype("float32")
+
+
+def _epsilon(dtype: Any) -> float:
+    return float(onp.finfo(dtype).eps)
+
+
+def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False) -> Any:
+    """How many singular values are above tol; int64. None: the largest one times max(m, n) times the dtype's rounding.
+
+    Vectors and scalars have rank 1 unless they are 0. hermitian: changes nothing.
+    """
+    A = _floating(_converted(A))
+    if A.ndim < 2:
+        return greater(max(np_operator("abs")(A)), 0).astype("int64")
+    values = svd(A)[1]
+    if tol is None:
+        tol = max(values, axis=-1, keepdims=True) * (builtins.max(A.shape[-2:]) * _epsilon(A.dtype))
+    elif not _is_number(tol):
+        tol = expand_dims(_converted(tol), -1)
+    return sum(greater(values, tol), axis=-1)
+
+
+def cond(x: Any, p: Any = None) -> Any:
+    """Condition numbers: norm(x, p) times norm(inv(x), p); None, 2, -2: ratios of singular values."""
+    x = _converted(x)
+    if p in (None, 2, -2):
+        values = svd(x)[1]
+        return values[..., -1] / values[..., 0] if p == -2 else values[..., 0] / values[..., -1]
+    return norm(x, p, axis=(-2, -1)) * norm(inv(x), p, axis=(-2, -1))
+
+
+def matrix_power(a: Any, n: int) -> Any:
+    """The product of n matrices a; of -n inverses if n < 0; the identity if n is 0."""
+    a = _converted(a)
+    if n < 0:
+        a, n = inv(a), -n
+    if n == 0:
+        return zeros_like(a) + np_operator("_eye")(N=a.shape[-1], dtype=onp.dtype(a.dtype).name)
+    result = None
+    while True:
+        if n % 2:
+            result = a if result is None else matmul(result, a)
+        n //= 2
+        if n == 0:
+            return result
+        a = matmul(a, a)
+
+
+def multi_dot(arrays: Sequence[Any], *, out: Any = None) -> Any:
+    """The product of two or more arrays, in the order of products that needs the fewest multiplications.
+
+    The first and the last may be vectors.
+    """
+    parts = [_converted(part) for part in arrays]
+    if len(parts) < 2:
+        raise ParamError("np.linalg.multi_dot: arrays", expected="two or more", given=str(len(parts)))
+    sizes = [part.shape[0] if part.ndim == 2 else 1 for part in parts[:1]]
+    sizes += [part.shape[0] for part in parts[1:]] + [parts[-1].shape[1] if parts[-1].ndim == 2 else 1]
+    result = _chain(parts, _cheapest_splits(sizes), 0, len(parts) - 1)
+    if out is None:
+        return result
+    out[...] = result
+    return out
+
+
+def _cheapest_splits(sizes: list[int]) -> dict[tuple[int, int], int]:
+    """Where to cut the product of matrices i to j, of shapes (sizes[i], sizes[i + 1]): matrix chain ordering."""
+    count = len(sizes) - 1
+    cost = {(i, i): 0 for i in range(count)}
+    split: dict[tuple[int, int], int] = {}
+    for length in range(1, count):
+        for i in range(count - length):
+            j = i + length
+            prices = {k: cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1] for k in range(i, j)}
+            split[i, j] = builtins.min(prices, key=prices.__getitem__)
+            cost[i, j] = prices[split[i, j]]
+    return split
+
+
+def _chain(parts: list[Any], split: dict[tuple[int, int], int], i: int, j: int) -> Any:
+    if i == j:
+        return parts[i]
+    k = split[i, j]
+    return dot(_chain(parts, split, i, k), _chain(parts, split, k + 1, j))
+
+
+def lstsq(a: Any, b: Any, rcond: Any = "warn") -> tuple[Any, Any, Any, Any]:
+    """(x, residuals, rank, s): the x that makes the norm of a @ x - b smallest, and is itself the shortest such one.
+
+    a: (m, n). b: (m,) or (m, k). residuals: sums of squares, of size 0 where the rank is below n or m <= n. rank: int32
+    of shape (). s: singular values; those up to rcond times the largest count as 0 (None and "warn": rounding times
+    max(m, n); -1: rounding alone).
+    """
+    a, b = _floating(_converted(a)), _converted(b)
+    rows, columns = a.shape
+    limit = _epsilon(a.dtype) * builtins.max(rows, columns) if rcond in (None, "warn") else rcond
+    limit = _epsilon(a.dtype) if limit == -1 else limit
+    values = svd(a)[1]
+    rank = sum(greater(values, max(values) * limit)).astype("int32") if values.shape[0] else array(0, dtype="int32")
+    x = dot(pinv(a, limit), b)
+    if rows <= columns or int(rank) < columns:
+        return x, zeros((0,), dtype=a.dtype), rank, values
+    residuals = sum(square(dot(a, x) - b), axis=0)
+    return x, residuals if residuals.ndim else residuals.reshape(1), rank, values

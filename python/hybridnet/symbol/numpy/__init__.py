@@ -1,0 +1,11 @@
+"""``mx.sym.np``: Symbols with NumPy's interface.
+
+The functions are those of ``mx.np``; calls without inputs make nodes here.
+"""
+
+from .._mirror import mirror
+from ._symbol import _Symbol
+
+__all__ = ["_Symbol"]
+
+__getattr__, __dir__ = mirror(__name__, "hybridnet.numpy", modules="linalg random")

@@ -1,0 +1,118 @@
+"""The class of Symbols with NumPy's interface."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ... import _core
+from ...numpy._operators import np_operator
+from ..symbol import Symbol
+
+__all__ = ["_Symbol"]
+
+
+class _Symbol(Symbol):
+    """Outputs of graph nodes whose arithmetic and methods follow NumPy's rules."""
+
+    __slots__ = ()
+    _has_numpy_interface = True
+
+    def as_np_ndarray(self) -> _Symbol:
+        """This Symbol itself."""
+        return self
+
+    def as_nd_ndarray(self) -> Symbol:
+        """The same outputs as a Symbol of ``mx.sym``."""
+        return _core.symbol_of_class(self, False)
+
+    def __getitem__(self, key: Any) -> Any:
+        before = _core.set_np_shape(True)
+        try:
+            return super().__getitem__(key)
+        finally:
+            _core.set_np_shape(before)
+
+    def __matmul__(self, other: Any) -> Any:
+        return np_operator("_npi_matmul")(self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return np_operator("_npi_matmul")(other, self)
+
+    def astype(  # type: ignore[override]  # NumPy's arguments
+        self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
+    ) -> Any:
+        """The values in another dtype."""
+        from ...ndarray._dtypes import dtype_name
+
+        return np_operator("_npi_cast")(self, dtype=dtype_name(dtype))
+
+    def reshape(self, *shape: Any, **kwargs: Any) -> Any:
+        """Another shape; one size may be -1, which is inferred."""
+        if "newshape" in kwargs or "shape" in kwargs:
+            shape = (kwargs.get("newshape") or kwargs.get("shape"),)
+        if len(shape) == 1 and isinstance(shape[0], Sequence):
+            shape = tuple(shape[0])
+        return np_operator("_np_reshape")(self, newshape=shape)
+
+    def transpose(self, *axes: Any) -> Any:
+        """The axes in another order; reversed when none is given."""
+        if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], Sequence)):
+            axes = axes[0]
+        return np_operator("_np_transpose")(self, axes=axes or None)
+
+    def flatten(self, order: str = "C") -> Any:  # type: ignore[override]  # NumPy's arguments
+        """The elements as a vector."""
+        return self.reshape(-1)
+
+    @property
+    def T(self) -> Any:
+        """The axes in reverse order."""
+        return self.transpose()
+
+
+def _method(name: str) -> Any:
+    """The function of mx.np of this name as a method."""
+
+    def method(self: _Symbol, *args: Any, **kwargs: Any) -> Any:
+        from ... import numpy
+
+        return getattr(numpy, name)(self, *args, **kwargs)
+
+    method.__name__ = name
+    method.__doc__ = f"See :func:`mx.np.{name}`."
+    return method
+
+
+for _name in (
+    "all", "any", "argmax", "argmin", "argsort", "broadcast_to", "copy", "cumsum", "diagonal", "dot", "expand_dims",
+    "max", "mean", "min", "prod", "ravel", "repeat", "round", "sort", "squeeze", "std", "sum", "swapaxes", "take",
+    "tile", "var",
+):  # fmt: skip
+    setattr(_Symbol, _name, _method(_name))
+del _name
+
+
+def _operator_method(name: str, *, reverse: bool = False) -> Any:
+    """The function of mx.np of this name as an operator of Python."""
+
+    def method(self: _Symbol, *other: Any) -> Any:
+        from ... import numpy
+
+        return getattr(numpy, name)(*other, self) if reverse else getattr(numpy, name)(self, *other)
+
+    return method
+
+
+for _dunder, _name in (
+    ("and", "bitwise_and"),
+    ("or", "bitwise_or"),
+    ("xor", "bitwise_xor"),
+    ("floordiv", "floor_divide"),
+):
+    setattr(_Symbol, f"__{_dunder}__", _operator_method(_name))
+    setattr(_Symbol, f"__r{_dunder}__", _operator_method(_name, reverse=True))
+setattr(_Symbol, "__invert__", _operator_method("bitwise_not"))  # noqa: B010
+del _dunder, _name
+
+_core.register_symbol_class(_Symbol, numpy=True)

@@ -1,0 +1,7 @@
+"""``mx.sym.np.linalg``: the functions of ``mx.np.linalg``, which take Symbols and make nodes without inputs too."""
+
+from .._mirror import mirror
+
+__all__: list[str] = []
+
+__getattr__, __dir__ = mirror(__name__, "hybridnet.numpy.linalg")

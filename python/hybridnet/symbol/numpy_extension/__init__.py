@@ -1,0 +1,7 @@
+"""``mx.sym.npx``: the functions of ``mx.npx``, which take Symbols too."""
+
+from .._mirror import mirror
+
+__all__: list[str] = []
+
+__getattr__, __dir__ = mirror(__name__, "hybridnet.numpy_extension", modules="image random")

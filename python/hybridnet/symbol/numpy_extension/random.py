@@ -1,0 +1,7 @@
+"""``mx.sym.npx.random``: the functions of ``mx.npx.random``, which take Symbols and make nodes without inputs too."""
+
+from .._mirror import mirror
+
+__all__: list[str] = []
+
+__getattr__, __dir__ = mirror(__name__, "hybridnet.numpy_extension.random")

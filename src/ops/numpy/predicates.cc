@@ -1,0 +1,63 @@
+// What kind of number each element is, in NumPy's interface.
+#include <limits>
+
+#include "ops/numpy/promote.h"
+
+namespace hybridnet::ops {
+namespace {
+
+const OpRef kIsNotEqual{"_is_not_equal"}, kIsEqualScalar{"_is_equal_scalar"}, kIsLessScalar{"_is_less_scalar"},
+    kAbs{"abs"}, kBitwiseNot{"_bitwise_not"};
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Whole numbers are all finite, and their infinity would be their largest number.
+Value as_real(const Value& x) { return cast(x, floating(dtype_of(x))); }
+
+Value compared(const OpRef& op, const Value& x, double number) {
+  return call(op, {x}, {{"scalar", number}, {"is_int", false}});
+}
+
+template <typename Rule>
+void predicate(OpRegistry& ops, const char* name, const char* doc, Rule rule) {
+  ops.declare(name)
+      .doc(doc)
+      .input("x", "array of any shape")
+      .output("out", "bool, shape of x")
+      .compose([rule](const NoParams&, const Values& in) -> Values { return {rule(in[0])}; })
+      .sample(
+          {.inputs = {{3, 4}}, .low = -2, .high = 2, .integer_valued = true, .check_gradient = false, .note = "steps"})
+      .sample({.inputs = {Shape::scalar()},
+               .low = -2,
+               .high = 2,
+               .integer_valued = true,
+               .check_gradient = false,
+               .note = "steps"});
+}
+
+}  // namespace
+
+void register_numpy_predicates(OpRegistry& ops) {
+  predicate(ops, "_npi_isnan", "Whether x is not a number.", [](const Value& x) {
+    const Value real = as_real(x);
+    return call(kIsNotEqual, {real, real});
+  });
+  predicate(ops, "_npi_isinf", "Whether x is infinite.",
+            [](const Value& x) { return compared(kIsEqualScalar, call(kAbs, {as_real(x)}), kInfinity); });
+  predicate(ops, "_npi_isfinite", "Whether x is neither infinite nor NaN.",
+            [](const Value& x) { return compared(kIsLessScalar, call(kAbs, {as_real(x)}), kInfinity); });
+  predicate(ops, "_npi_isposinf", "Whether x is infinity.",
+            [](const Value& x) { return compared(kIsEqualScalar, as_real(x), kInfinity); });
+  predicate(ops, "_npi_isneginf", "Whether x is minus infinity.",
+            [](const Value& x) { return compared(kIsEqualScalar, as_real(x), -kInfinity); });
+  predicate(ops, "_npi_logical_not", "Whether x is 0.", [](const Value& x) { return compared(kIsEqualScalar, x, 0); });
+  auto bitwise_not = ops.declare("_npi_bitwise_not");
+  bitwise_not.op().dtypes = kIntegers | DType::kBool;
+  bitwise_not.doc("All bits turned over; for bool the other value.")
+      .input("x", "array of whole numbers or bool")
+      .output("out", "shape and dtype of x")
+      .compose([](const NoParams&, const Values& in) -> Values { return {call(kBitwiseNot, {in[0]})}; })
+      .sample({.inputs = {{3, 4}}, .low = -6, .high = 6, .dtypes = {DType::kInt32}, .integer_valued = true});
+}
+
+}  // namespace hybridnet::ops

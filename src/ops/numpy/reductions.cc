@@ -1,0 +1,244 @@
+// Reductions of NumPy's interface: results of no axes are scalars, sums of bool count, means of whole numbers are
+// floats.
+#include <algorithm>
+
+#include "ops/numpy/reduce.h"
+
+namespace hybridnet::ops {
+namespace {
+
+const OpRef kSum{"sum"}, kMean{"mean"}, kProd{"prod"}, kMax{"max"}, kMin{"min"}, kPlusScalar{"_plus_scalar"},
+    kMulScalar{"_mul_scalar"}, kMaximumScalar{"_maximum_scalar"}, kMinimumScalar{"_minimum_scalar"}, kSquare{"square"},
+    kEqual{"_equal"}, kSub{"broadcast_sub"}, kSqrt{"sqrt"};
+
+struct SumParams {
+  std::optional<Tuple> axis;
+  std::optional<DType> dtype;
+  bool keepdims;
+  std::optional<double> initial;
+  static void describe(ParamSchema<SumParams>& schema) {
+    describe_axes(schema, &SumParams::axis, &SumParams::keepdims);
+    schema.field("dtype", &SumParams::dtype).none_by_default().doc("Dtype of the sum and of the result.");
+    schema.field("initial", &SumParams::initial).none_by_default().doc("Value that the reduction starts with.");
+  }
+};
+
+struct ExtremeParams {
+  std::optional<Tuple> axis;
+  bool keepdims;
+  std::optional<double> initial;
+  static void describe(ParamSchema<ExtremeParams>& schema) {
+    describe_axes(schema, &ExtremeParams::axis, &ExtremeParams::keepdims);
+    schema.field("initial", &ExtremeParams::initial).none_by_default().doc("Value that takes part beside the array's.");
+  }
+};
+
+struct SpreadParams {
+  std::optional<Tuple> axis;
+  std::optional<DType> dtype;
+  int32_t ddof;
+  bool keepdims;
+  static void describe(ParamSchema<SpreadParams>& schema) {
+    describe_axes(schema, &SpreadParams::axis, &SpreadParams::keepdims);
+    schema.field("dtype", &SpreadParams::dtype).none_by_default().doc("Dtype of the computation and of the result.");
+    schema.field("ddof", &SpreadParams::ddof).default_value(0).doc("The divisor is the number of elements minus ddof.");
+  }
+};
+
+Value with_initial(const OpRef& scalar_op, const Value& a, const std::optional<double>& initial) {
+  return initial ? cast(call(scalar_op, {a}, {{"scalar", *initial}}), dtype_of(a)) : a;
+}
+
+Values sum_rule(const SumParams& p, const Values& in) {
+  const DType from = dtype_of(in[0]);
+  const Value data = cast(in[0], p.dtype ? *p.dtype : from == DType::kBool ? DType::kInt64 : from);
+  return {with_initial(kPlusScalar, reduce(kSum, data, p.axis, p.keepdims), p.initial)};
+}
+
+Values prod_rule(const SumParams& p, const Values& in) {
+  const DType from = dtype_of(in[0]);
+  const Value data = cast(in[0], p.dtype ? *p.dtype : from == DType::kBool ? DType::kInt64 : from);
+  return {with_initial(kMulScalar, reduce(kProd, data, p.axis, p.keepdims), p.initial)};
+}
+
+Values mean_rule(const SumParams& p, const Values& in) {
+  const DType wanted = p.dtype ? *p.dtype : floating(dtype_of(in[0]));
+  const Value mean = reduce(kMean, cast(in[0], floating(wanted)), p.axis, p.keepdims);
+  return {cast(with_initial(kPlusScalar, mean, p.initial), wanted)};
+}
+
+[[noreturn]] void no_extreme(const Shape& shape) {
+  throw ShapeError({.input = "a",
+                    .expected = "at least one element along the reduced axes",
+                    .given = shape.str(),
+                    .because = "no elements have no largest or smallest one",
+                    .fix = "pass initial"});
+}
+
+bool has_no_elements(const Shape& shape, const Axes& axis) {
+  return shape.known() && reduced_count(shape, reduced_axes(axis, false, shape.ndim())) == 0;
+}
+
+Values extreme_rule(const ExtremeParams& p, const Values& in, const OpRef& classic, const OpRef& with_scalar) {
+  const DType from = dtype_of(in[0]);
+  const Shape& shape = spec_of(in[0]).shape;
+  if (!reduces_nothing(p.axis) && !p.initial && has_no_elements(shape, p.axis)) no_extreme(shape);
+  const Value found = reduce(classic, cast(in[0], arithmetic(from)), p.axis, p.keepdims);
+  return {cast(with_initial(with_scalar, found, p.initial), from)};
+}
+
+// The mean of squared deviations. Fewer elements than ddof divide by 0, as in NumPy.
+Value variance(const SpreadParams& p, const Value& data) {
+  const Shape& shape = spec_of(data).shape;
+  const Value centered = call(kSub, {data, reduce(kMean, data, p.axis, true)});
+  const Value mean = reduce(kMean, call(kSquare, {centered}), p.axis, p.keepdims);
+  if (p.ddof == 0) return mean;
+  const int64_t count = reduces_nothing(p.axis) ? 1 : reduced_count(shape, reduced_axes(p.axis, false, shape.ndim()));
+  const auto left = static_cast<double>(std::max<int64_t>(count - p.ddof, 0));
+  return mean * (static_cast<double>(count) / left);
+}
+
+template <bool kRoot>
+Values spread_rule(const SpreadParams& p, const Values& in) {
+  const DType wanted = p.dtype ? *p.dtype : floating(dtype_of(in[0]));
+  const Value found = variance(p, cast(in[0], floating(wanted)));
+  return {cast(kRoot ? call(kSqrt, {found}) : found, wanted)};
+}
+
+// ---- sums, means and extremes as operators of their own: a call is one kernel, and shapes are NumPy's.
+template <typename P>
+void infer_literal(const P& p, InferContext& c) {
+  c.unify_dtypes();
+  const Shape& in = c.in_shape(0);
+  if (!in.rank_known()) return;
+  const uint32_t axes = reduced_axes(p.axis, false, in.ndim());
+  if (p.keepdims) return c.set_out_shape(0, kept_shape(in, axes));
+  Shape out = Shape::scalar();
+  for (int i = 0; i < in.ndim(); ++i)
+    if (!(axes >> i & 1u)) out.push_back(in[i]);
+  c.set_out_shape(0, out);
+}
+
+template <kernels::Finish kFinish>
+void declare_literal(OpRegistry& ops, const char* name, const char* doc) {
+  ops.declare<SumParams>(name)
+      .doc(doc)
+      .internal()
+      .input("a", "floating array; dtype and initial are not given")
+      .output("out", "dtype of a; the shape without the reduced axes, or with sizes 1 there (keepdims)")
+      .infer(infer_literal<SumParams>)
+      .cpu(
+          [](const SumParams& p, const KernelArgs& a) {
+            const Shape& shape = *a.in[0].shape;
+            kernels::reduce(kernels::Reduction::kSum, kFinish, a.in[0].dtype, a.in[0].data, shape,
+                            reduced_axes(p.axis, false, shape.ndim()), a.out[0].dtype, a.out[0].data);
+          },
+          kFloating)
+      .gradient(
+          [](const SumParams& p, const GradientContext& g) -> Values {
+            const Shape& shape = g.input_spec(0).shape;
+            const uint32_t axes = reduced_axes(p.axis, false, shape.ndim());
+            const Value dy = g.output_grad(0);
+            const bool divides = kFinish == kernels::Finish::kDivide;
+            return {spread(divides ? dy / static_cast<double>(reduced_count(shape, axes)) : dy, shape, axes)};
+          },
+          Saves::nothing())
+      .sample({{3, 4}})
+      .sample({{2, 3, 4}}, {{"axis", "1"}})
+      .sample({{2, 3, 4}}, {{"axis", "(0, -1)"}, {"keepdims", "True"}});
+}
+
+template <kernels::Reduction kReduction>
+void declare_literal_extreme(OpRegistry& ops, const char* name, const char* doc) {
+  ops.declare<ExtremeParams>(name)
+      .doc(doc)
+      .internal()
+      .input("a", "array of numbers; initial is not given")
+      .output("out", "dtype of a; the shape without the reduced axes, or with sizes 1 there (keepdims)")
+      .infer([](const ExtremeParams& p, InferContext& c) {
+        infer_literal(p, c);
+        if (has_no_elements(c.in_shape(0), p.axis)) no_extreme(c.in_shape(0));
+      })
+      .cpu(
+          [](const ExtremeParams& p, const KernelArgs& a) {
+            const Shape& shape = *a.in[0].shape;
+            kernels::reduce(kReduction, kernels::Finish::kNone, a.in[0].dtype, a.in[0].data, shape,
+                            reduced_axes(p.axis, false, shape.ndim()), a.out[0].dtype, a.out[0].data);
+          },
+          kNumeric)
+      .gradient(
+          [](const ExtremeParams& p, const GradientContext& g) -> Values {
+            const Shape& shape = g.input_spec(0).shape;
+            const uint32_t axes = reduced_axes(p.axis, false, shape.ndim());
+            const Value chosen = call(kEqual, {g.input(0), spread(g.output(0), shape, axes)});
+            return {spread(g.output_grad(0), shape, axes) * chosen};
+          },
+          Saves::all())
+      .sample({{3, 4}})
+      .sample({{2, 3, 4}}, {{"axis", "1"}})
+      .sample({{2, 3, 4}}, {{"axis", "(0, -1)"}, {"keepdims", "True"}});
+}
+
+bool is_plain_extreme(const ExtremeParams& p, std::span<const DType> in) {
+  return in[0] != DType::kBool && !p.initial && !reduces_nothing(p.axis);
+}
+
+bool is_plain_sum(const SumParams& p, std::span<const DType> in) {
+  return is_floating(in[0]) && !p.dtype && !p.initial && !reduces_nothing(p.axis);
+}
+
+template <typename P, typename Rule>
+auto declare_reduction(OpRegistry& ops, const char* name, const char* doc, Rule rule) {
+  auto op = ops.declare<P>(name);
+  op.doc(doc)
+      .input("a", "array of any shape")
+      .output("out", "the shape without the reduced axes, or with sizes 1 there (keepdims)")
+      .compose(rule)
+      .sample({{3, 4}})
+      .sample({{2, 3, 4}}, {{"axis", "1"}})
+      .sample({{2, 3, 4}}, {{"axis", "(0, -1)"}, {"keepdims", "True"}})
+      .sample({{2, 3}}, {{"axis", "()"}});
+  return op;
+}
+
+}  // namespace
+
+void register_numpy_reductions(OpRegistry& ops) {
+  declare_literal<kernels::Finish::kNone>(ops, "_sum_to_scalar", "Sum over axes with NumPy's shapes.");
+  declare_literal<kernels::Finish::kDivide>(ops, "_mean_to_scalar", "Mean over axes with NumPy's shapes.");
+  declare_literal_extreme<kernels::Reduction::kMax>(ops, "_max_to_scalar", "Largest element with NumPy's shapes.");
+  declare_literal_extreme<kernels::Reduction::kMin>(ops, "_min_to_scalar", "Smallest element with NumPy's shapes.");
+  declare_reduction<SumParams>(ops, "_np_sum", "Sum over axes; True counts as 1.", sum_rule)
+      .same_as("_sum_to_scalar", is_plain_sum)
+      .sample({{2, 3}}, {{"axis", "0"}, {"initial", "1.5"}})
+      .sample({Shape{0, 3}}, {{"axis", "0"}});
+  declare_reduction<SumParams>(ops, "_np_prod", "Product over axes.", prod_rule)
+      .alias("_np_product")
+      .sample({{2, 3}}, {{"axis", "0"}, {"initial", "1.5"}});
+  declare_reduction<SumParams>(ops, "_npi_mean", "Mean over axes; float32 for whole numbers.", mean_rule)
+      .same_as("_mean_to_scalar", is_plain_sum);
+  declare_reduction<ExtremeParams>(
+      ops, "_np_max", "Largest element over axes.",
+      [](const ExtremeParams& p, const Values& in) { return extreme_rule(p, in, kMax, kMaximumScalar); })
+      .same_as("_max_to_scalar", is_plain_extreme)
+      .alias("_np_amax")
+      .sample({{2, 3}}, {{"axis", "0"}, {"initial", "0.5"}});
+  declare_reduction<ExtremeParams>(
+      ops, "_np_min", "Smallest element over axes.",
+      [](const ExtremeParams& p, const Values& in) { return extreme_rule(p, in, kMin, kMinimumScalar); })
+      .same_as("_min_to_scalar", is_plain_extreme)
+      .alias("_np_amin")
+      .sample({{2, 3}}, {{"axis", "0"}, {"initial", "0.5"}});
+  declare_reduction<SpreadParams>(ops, "_npi_var", "Variance over axes; float32 for whole numbers.", spread_rule<false>)
+      .sample({{4, 3}}, {{"axis", "0"}, {"ddof", "1"}});
+  auto std = ops.declare<SpreadParams>("_npi_std");
+  std.doc("Standard deviation over axes; float32 for whole numbers.")
+      .input("a", "array of any shape")
+      .output("out", "the shape without the reduced axes, or with sizes 1 there (keepdims)")
+      .compose(spread_rule<true>)
+      .sample({{3, 4}})
+      .sample({{2, 3, 4}}, {{"axis", "(0, -1)"}, {"keepdims", "True"}})
+      .sample({{4, 3}}, {{"axis", "0"}, {"ddof", "1"}});
+}
+
+}  // namespace hybridnet::ops

@@ -1,0 +1,34 @@
+// Kernels of one plan by what they are linked for: layers of equal sizes share one, which is linked once.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "hybridnet/pass.h"
+
+namespace hybridnet {
+
+// Do two nodes of an operator have the same parameters, those of operators that only passes make included?
+bool same_params(const Op& op, const ParamsPtr& a, const ParamsPtr& b);
+
+class SharedKernels {
+ public:
+  explicit SharedKernels(const Graph& graph) : graph_(graph) {}  // which outlives the object
+  // The kernel of a node without bodies. Kernels that may keep a copy of weights are not shared, nor is code
+  // outside the library.
+  Ref<Kernel> link(const Node& node, const LinkContext& context);
+
+ private:
+  struct Linked {
+    const Node* node;
+    Ref<Kernel> kernel;
+  };
+  uint64_t hash_of(const Node& node) const;
+  bool are_alike(const Node& a, const Node& b) const;
+
+  const Graph& graph_;
+  std::unordered_map<uint64_t, std::vector<Linked>> linked_;
+};
+
+}  // namespace hybridnet

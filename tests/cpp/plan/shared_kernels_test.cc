@@ -1,0 +1,74 @@
+// Nodes that are linked for the same share a kernel; others do not.
+#include "plan/shared_kernels.h"
+
+#include "graph/build_graph.h"
+
+namespace hybridnet::graph_testing {
+namespace {
+
+struct Layers {
+  NodeEntry x = var("x"), v = var("v"), w = var("w"), b = var("b");
+  NodeEntry dense(const NodeEntry& data, const NodeEntry& weight, const char* units = "40") const {
+    return use("FullyConnected", {data, weight, b}, {{"num_hidden", units}});
+  }
+  Graph graph(const std::vector<NodeEntry>& outputs) const {
+    return make_graph({x, v, w, b}, {float32({33, 40}), float32({40, 40}), float32({40, 40}), float32({40})}, outputs);
+  }
+};
+
+// The kernels of a graph's outputs.
+std::vector<Kernel*> kernels_of(const Graph& graph, bool frozen_weights = false) {
+  SharedKernels kernels(graph);
+  std::vector<Kernel*> found;
+  std::vector<Ref<Kernel>> held;
+  for (const NodeEntry& output : graph.outputs()) {
+    const Node& node = *output.node;
+    std::vector<TensorSpec> in;
+    for (const NodeEntry& input : node.inputs) in.push_back(graph.spec(input));
+    LinkContext context;
+    context.params = node.params->data();
+    context.in = in;
+    context.out = node.specs;
+    context.frozen_weights = frozen_weights;
+    held.push_back(kernels.link(node, context));
+    found.push_back(held.back().get());
+  }
+  return found;
+}
+
+TEST(SharedKernels, LayersOfEqualSizesShareOne) {
+  const Layers layers;
+  const NodeEntry first = layers.dense(layers.x, layers.w), second = layers.dense(first, layers.v);
+  const std::vector<Kernel*> kernels = kernels_of(layers.graph({first, second}));
+  EXPECT_EQ(kernels[0], kernels[1]);
+}
+
+TEST(SharedKernels, OtherSizesParametersAndOperatorsDoNot) {
+  const Layers layers;
+  const NodeEntry rows = layers.dense(layers.x, layers.w), square = layers.dense(layers.w, layers.v);
+  const std::vector<Kernel*> layer = kernels_of(layers.graph({rows, square}));
+  EXPECT_NE(layer[0], layer[1]);
+  const NodeEntry product = use("dot", {layers.w, layers.v}), same = use("dot", {layers.v, layers.w});
+  const NodeEntry other = use("dot", {layers.w, layers.v}, {{"transpose_a", "1"}});
+  const std::vector<Kernel*> dots = kernels_of(layers.graph({product, same, other}));
+  EXPECT_EQ(dots[0], dots[1]);
+  EXPECT_NE(dots[0], dots[2]);
+}
+
+TEST(SharedKernels, LayersThatMayPackTheirWeightsHaveTheirOwn) {
+  const Layers layers;
+  const NodeEntry first = layers.dense(layers.x, layers.w), second = layers.dense(first, layers.v);
+  const std::vector<Kernel*> kernels = kernels_of(layers.graph({first, second}), true);
+  EXPECT_NE(kernels[0], kernels[1]);
+  const auto fused = [&](const NodeEntry& data, const NodeEntry& weight) {
+    return use("_fused_fully_connected", {data, weight, layers.b}, {{"num_hidden", "40"}, {"act_type", "relu"}});
+  };
+  const NodeEntry one = fused(layers.x, layers.w), two = fused(one, layers.v);
+  const std::vector<Kernel*> of_fused = kernels_of(layers.graph({one, two}), true);
+  EXPECT_NE(of_fused[0], of_fused[1]);
+  const std::vector<Kernel*> while_training = kernels_of(layers.graph({one, two}));
+  EXPECT_EQ(while_training[0], while_training[1]);
+}
+
+}  // namespace
+}  // namespace hybridnet::graph_testing

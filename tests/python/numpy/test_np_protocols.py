@@ -1,0 +1,167 @@
+"""Operators of Python, functions of NumPy called on arrays of mx.np, and functions that NumPy computes."""
+
+from __future__ import annotations
+
+import hybridnet as mx
+import numpy as onp
+import pytest
+from hybridnet import autograd, np, npx
+
+WHOLE = onp.array([[7, -7, 4], [1, 0, -3]], dtype="int32")
+REAL = onp.array([[1.5, -2.5, 4.0], [1.0, 0.25, -3.0]], dtype="float32")
+
+
+@pytest.mark.parametrize("values", [WHOLE, REAL], ids=["whole", "real"])
+@pytest.mark.parametrize(
+    "operator",
+    [
+        lambda x: x // 2,
+        lambda x: 7 // (x * x + 1),
+        lambda x: x // x.T.reshape(x.shape) if (x == 0).sum() == 0 else x // 3,
+        lambda x: divmod(x, 3)[0],
+        lambda x: divmod(x, 3)[1],
+        lambda x: x % 4,
+        lambda x: -x,
+        lambda x: abs(x),
+        lambda x: +x,
+        lambda x: x**2,
+        lambda x: 2 - x,
+        lambda x: (x > 1) & (x < 5),
+        lambda x: (x > 1) | (x < -5),
+        lambda x: (x > 1) ^ (x > 2),
+        lambda x: ~(x > 1),
+    ],
+)
+def test_operators_of_python_are_numpys(operator, values):
+    wanted = operator(values)
+    found = operator(np.array(values, dtype=values.dtype))
+    assert type(found) is np.ndarray and onp.dtype(found.dtype) == wanted.dtype
+    onp.testing.assert_allclose(found.asnumpy(), wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "operator",
+    [lambda x: x & 6, lambda x: 6 | x, lambda x: x ^ 3, lambda x: ~x, lambda x: x & x],
+)
+def test_bits_of_whole_numbers(operator):
+    onp.testing.assert_array_equal(operator(np.array(WHOLE, dtype="int32")).asnumpy(), operator(WHOLE))
+
+
+def test_bits_of_floats_are_refused():
+    with pytest.raises(mx.errors.DTypeError, match="whole numbers or bool"):
+        np.array(REAL) & 1
+    with pytest.raises(TypeError, match="unsupported operand"):
+        np.array(WHOLE, dtype="int32") & "a"
+
+
+def test_in_place_operators_write_into_the_array():
+    x = np.array(WHOLE, dtype="int32")
+    alias = x
+    x //= 2
+    x &= 7
+    x |= 1
+    x ^= 2
+    assert alias is x
+    onp.testing.assert_array_equal(x.asnumpy(), (((WHOLE // 2) & 7) | 1) ^ 2)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: onp.add(x, x),
+        lambda x: onp.exp(x),
+        lambda x: onp.divide(x, 2),
+        lambda x: onp.maximum(0, x),
+        lambda x: onp.sum(x, axis=0),
+        lambda x: onp.mean(x),
+        lambda x: onp.concatenate([x, x], axis=1),
+        lambda x: onp.stack([x, x]),
+        lambda x: onp.reshape(x, (3, 2)),
+        lambda x: onp.where(x > 0, x, 0),
+        lambda x: onp.dot(x, x.T),
+        lambda x: onp.add.reduce(x),
+        lambda x: onp.heaviside(x, 0.5),
+        lambda x: onp.linalg.norm(x),
+    ],
+)
+def test_functions_of_numpy_give_arrays_of_mx_np(function):
+    found = function(np.array(REAL))
+    assert type(found) is np.ndarray
+    onp.testing.assert_allclose(found.asnumpy(), function(REAL), rtol=1e-6)
+
+
+def test_functions_of_numpy_are_recorded_where_mx_np_has_them():
+    x = np.array(REAL)
+    x.attach_grad()
+    with autograd.record():
+        onp.multiply(x, x).sum().backward()
+    onp.testing.assert_allclose(x.grad.asnumpy(), 2 * REAL)
+
+
+def test_results_go_into_out():
+    x, out = np.array(REAL), np.zeros((2, 3))
+    assert onp.add(x, x, out=out) is out
+    onp.testing.assert_allclose(out.asnumpy(), 2 * REAL)
+    assert onp.add.reduce(x, out=out[0]).tolist() == REAL.sum(axis=0).tolist()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda np, x: np.allclose(x, x),
+        lambda np, x: np.isclose(x, x + 1e-9),
+        lambda np, x: np.array_equal(x, x),
+        lambda np, x: np.count_nonzero(x),
+        lambda np, x: np.float_power(x, 2),
+        lambda np, x: np.signbit(x),
+        lambda np, x: np.heaviside(x, 0.5),
+        lambda np, x: np.ptp(x, axis=0),
+        lambda np, x: np.nanmax(x, axis=1),
+        lambda np, x: np.searchsorted(x.reshape(-1)[:0], x[0]),
+        lambda np, x: np.trapz(x) if hasattr(np, "trapz") else np.trapezoid(x),
+        lambda np, x: np.union1d(x, x),
+        lambda np, x: np.size(x),
+        lambda np, x: np.ndim(x),
+    ],
+)
+def test_functions_that_numpy_computes(call):
+    found, wanted = call(np, np.array(REAL)), call(onp, REAL)
+    if isinstance(wanted, (onp.ndarray, onp.floating, onp.bool_)):
+        assert type(found) is np.ndarray
+        found = found.asnumpy()
+    onp.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+def test_what_numpy_computes_has_no_gradient_and_no_graph():
+    x = np.array(REAL)
+    x.attach_grad()
+    with autograd.record(), pytest.raises(mx.errors.GradientError, match="no gradient"):
+        np.signbit(x * 2)
+
+    class Block(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return F.np.signbit(x)
+
+    npx.set_np()
+    try:
+        net = Block()
+        net.hybridize()
+        with pytest.raises(mx.errors.TraceError, match="abstract array"):
+            net(x)
+    finally:
+        npx.reset_np()
+
+
+def test_symbols_have_the_operators_too():
+    x = mx.sym.var("x").as_np_ndarray()
+    y = ((x // 2) & 3) | 4
+    z = ~(x > 1) ^ (x < 5)
+    out = mx.sym.Group([y, z]).bind(mx.cpu(), {"x": mx.nd.array(WHOLE, dtype="int32")}).forward()
+    onp.testing.assert_array_equal(out[0].asnumpy(), ((WHOLE // 2) & 3) | 4)
+    onp.testing.assert_array_equal(out[1].asnumpy(), ~(WHOLE > 1) ^ (WHOLE < 5))
+
+
+def test_unknown_names_are_errors():
+    with pytest.raises(AttributeError, match=r"hybridnet\.numpy.*no_such"):
+        _ = np.no_such
+    assert "allclose" in dir(np) and "add" in dir(mx.sym.np) and "relu" in dir(npx)
