@@ -2,41 +2,20 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
+from ._scopes import ScopeType
 from .errors import ValueError as HybridNetValueError
 
 __all__ = ["AttrScope"]
 
 
-class _Current(threading.local):
-    """The scope in use, one per thread."""
-
-    def __init__(self) -> None:
-        self.value: AttrScope = AttrScope()
-
-
-class _AttrScopeType(type):
-    """Type of AttrScope: its attribute ``current`` belongs to the class and to this thread."""
-
-    @property
-    def current(cls) -> AttrScope:
-        """The scope in use; setting it replaces that one until the innermost ``with`` ends."""
-        return AttrScope._current.value
-
-    @current.setter
-    def current(cls, scope: AttrScope) -> None:
-        AttrScope._current.value = scope
-
-
-class AttrScope(metaclass=_AttrScopeType):
+class AttrScope(metaclass=ScopeType):
     """``with AttrScope(ctx_group='dev1'):`` gives nodes the attribute; keys of the form __key__ are hidden ones.
 
     Raises ValueError for values that are not str.
     """
 
-    _current: Any
     _subgraph_names: dict[str, int] = {}
 
     def __init__(self, **attributes: str) -> None:
@@ -64,9 +43,6 @@ class AttrScope(metaclass=_AttrScopeType):
 
     def __exit__(self, *exception: Any) -> None:
         AttrScope._current.value, self._attr = self._entered.pop()
-
-
-AttrScope._current = _Current()
 
 
 def current() -> AttrScope:

@@ -2,36 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
+
+from ._scopes import ScopeType
 
 __all__ = ["NameManager", "Prefix"]
 
 
-class _Current(threading.local):
-    """The manager in use, one per thread."""
-
-    def __init__(self) -> None:
-        self.value: NameManager = NameManager()
-
-
-class _NameManagerType(type):
-    """Type of NameManager: its attribute ``current`` belongs to the class and to this thread."""
-
-    @property
-    def current(cls) -> NameManager:
-        """The manager in use; setting it replaces that one until the innermost ``with`` ends."""
-        return NameManager._current.value
-
-    @current.setter
-    def current(cls, manager: NameManager) -> None:
-        NameManager._current.value = manager
-
-
-class NameManager(metaclass=_NameManagerType):
+class NameManager(metaclass=ScopeType):
     """Numbers names by their stem: convolution0, convolution1. Used with ``with``, a fresh count begins."""
-
-    _current: Any
 
     def __init__(self) -> None:
         self._counter: dict[str, int] = {}
@@ -64,9 +43,6 @@ class Prefix(NameManager):
     def get(self, name: str | None, hint: str) -> str:
         """prefix + name, or prefix + hint with the next number."""
         return self._prefix + super().get(name, hint)
-
-
-NameManager._current = _Current()
 
 
 def current() -> NameManager:

@@ -8,7 +8,7 @@ import numpy as onp
 
 from .. import _core
 from ..ndarray._dtypes import dtype_name
-from ._operators import _converted, _scalar_array, np_operator
+from ._operators import _converted, _scalar_array, is_number, np_operator
 
 __all__ = ["as_array", "as_parts", "cast", "choose", "common", "flat", "is_float", "is_number", "name_of"]
 
@@ -23,11 +23,6 @@ def as_parts(arrays: Any) -> list[Any]:
     if isinstance(arrays, (_core.NDArrayBase, _core.SymbolBase)):
         return list(arrays)
     return [as_array(part) for part in arrays]
-
-
-def is_number(value: Any) -> bool:
-    """True for Python's and NumPy's numbers."""
-    return isinstance(value, (int, float, onp.generic))
 
 
 def name_of(dtype: Any) -> str | None:

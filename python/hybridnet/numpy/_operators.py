@@ -11,7 +11,7 @@ from .. import _core
 from ..errors import TypeError as HybridNetTypeError
 from ..errors import UnsupportedError
 
-__all__ = ["binary", "np_operator", "public_operator"]
+__all__ = ["binary", "is_number", "np_operator", "public_operator"]
 
 # Keywords of NumPy's universal functions and the values that change nothing.
 _NEUTRAL_KEYWORDS = {"where": True, "casting": "same_kind", "order": "K", "dtype": None, "subok": True}
@@ -39,7 +39,8 @@ def binary(name: str, operator: str, reverse: str | None = None) -> Any:
     return _core.binary_function(name, "hybridnet.numpy", operator, scalar, reverse or scalar)
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """True for Python's and NumPy's numbers."""
     return isinstance(value, (int, float, onp.generic))
 
 
@@ -60,7 +61,7 @@ def _answer(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     given = len(kwargs)
     kwargs = {k: v for k, v in kwargs.items() if k not in _NEUTRAL_KEYWORDS or not _is_neutral(k, v, function)}
     operands = [*args, *kwargs.values()]
-    if args and all(_is_number(value) for value in args) and not kwargs:
+    if args and all(is_number(value) for value in args) and not kwargs:
         return getattr(onp, function.__name__)(*args)
     converted = [_converted(value) for value in args]
     named = {key: _converted(value) for key, value in kwargs.items()}
@@ -90,7 +91,7 @@ def _scalar_array(value: Any) -> Any:
 
     return (
         array(value, dtype=None if isinstance(value, float) else onp.asarray(value).dtype)
-        if _is_number(value)
+        if is_number(value)
         else value
     )
 

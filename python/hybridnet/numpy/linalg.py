@@ -15,7 +15,7 @@ import numpy as onp
 from ..errors import HybridNetError, ParamError
 from ._creation import array, zeros, zeros_like
 from ._elementwise import greater, square
-from ._operators import _converted, _is_number, np_operator
+from ._operators import _converted, is_number, np_operator
 from ._rearranging import concatenate, dot, expand_dims, matmul, swapaxes
 from ._reductions import max, sum
 
@@ -70,7 +70,7 @@ def inv(a: Any) -> Any:
 
 def pinv(a: Any, rcond: Any = 1e-15, hermitian: bool = False) -> Any:
     """Pseudo-inverses; singular values up to rcond, a number or one per matrix, times the largest count as 0."""
-    if _is_number(rcond):
+    if is_number(rcond):
         return np_operator("_npi_pinv_scalar_rcond")(a, rcond=rcond, hermitian=hermitian)
     return np_operator("_npi_pinv")(a, rcond, hermitian=hermitian)
 
@@ -157,7 +157,7 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False) -> Any:
     values = svd(A)[1]
     if tol is None:
         tol = max(values, axis=-1, keepdims=True) * (builtins.max(A.shape[-2:]) * _epsilon(A.dtype))
-    elif not _is_number(tol):
+    elif not is_number(tol):
         tol = expand_dims(_converted(tol), -1)
     return sum(greater(values, tol), axis=-1)
 

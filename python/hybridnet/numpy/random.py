@@ -18,7 +18,7 @@ from ..ndarray._dtypes import dtype_name
 from ..random import seed
 from ._creation import _context, arange, array, zeros_like
 from ._elementwise import exp, sqrt
-from ._operators import _converted, _is_number, np_operator
+from ._operators import _converted, is_number, np_operator
 from ._rearranging import expand_dims, matmul, squeeze
 
 __all__ = [
@@ -44,8 +44,8 @@ def _place(ctx: Context | str | None) -> str:
 
 def _drawn(operator: str, parameters: dict[str, Any], **rest: Any) -> Any:
     """The operator's result: parameters that are numbers are attributes, the others its inputs."""
-    numbers = {name: float(value) if _is_number(value) else None for name, value in parameters.items()}
-    inputs = [_converted(value) for value in parameters.values() if not _is_number(value)]
+    numbers = {name: float(value) if is_number(value) else None for name, value in parameters.items()}
+    inputs = [_converted(value) for value in parameters.values() if not is_number(value)]
     return np_operator(operator)(*inputs, **numbers, **rest)
 
 
@@ -59,10 +59,10 @@ def _written(result: Any, out: Any) -> Any:
 def _alike(first: Any, second: Any) -> tuple[Any, Any]:
     """Two parameters in their common shape, so that both are drawn for each of its elements."""
     first, second = _converted(first), _converted(second)
-    if _is_number(first) and _is_number(second):
+    if is_number(first) and is_number(second):
         return first, second
-    like = zeros_like(first) if not _is_number(first) else 0
-    like = like + zeros_like(second) if not _is_number(second) else like
+    like = zeros_like(first) if not is_number(first) else 0
+    like = like + zeros_like(second) if not is_number(second) else like
     return first + like, second + like
 
 
@@ -186,7 +186,7 @@ def choice(a: Any, size: Size = None, replace: bool = True, p: Any = None, ctx: 
     """
     weights = [] if p is None else [array(p, dtype="float64") if isinstance(p, (list, tuple)) else _converted(p)]
     settings = {"size": _shape(size), "replace": replace, "weighted": p is not None, "ctx": _place(ctx)}
-    if _is_number(a):
+    if is_number(a):
         return np_operator("_npi_choice")(*weights, a=int(a), out=out, **settings)
     a = _converted(a)
     places = np_operator("_npi_choice")(a, *weights, a=None, **settings)
@@ -233,4 +233,4 @@ def shuffle(x: Any) -> None:
 
 def permutation(x: Any) -> Any:
     """The slices of an array along its first axis, or the whole numbers below x (int64), in random order."""
-    return np_operator("_npi_shuffle")(arange(x, dtype="int64") if _is_number(x) else _converted(x))
+    return np_operator("_npi_shuffle")(arange(x, dtype="int64") if is_number(x) else _converted(x))

@@ -9,15 +9,7 @@ from typing import Any
 
 from .. import _core
 
-__all__ = [
-    "binary_docstring",
-    "binary_signature",
-    "docstring",
-    "find_function",
-    "parameter_default",
-    "parameter_type",
-    "signature",
-]
+__all__ = ["docstring", "find_function", "parameter_default", "parameter_type", "signature"]
 
 
 def parameter_type(field: dict[str, Any]) -> str:
@@ -50,6 +42,8 @@ def _indented(text: str) -> str:
 
 def docstring(function: Any) -> str:
     """NumPy-style documentation of an operator function."""
+    if isinstance(function, _core.BinaryFunction):
+        return _binary_docstring(function)
     op = _core.describe_op(function.op_name)
     tensor = "Symbol" if function.symbolic else "NDArray or Symbol"
     lines = [op["doc"], "", "Parameters", "----------"]
@@ -77,6 +71,8 @@ def docstring(function: Any) -> str:
 
 def signature(function: Any) -> inspect.Signature:
     """What ``inspect.signature`` shows: inputs, then parameters in order, then out and name."""
+    if isinstance(function, _core.BinaryFunction):
+        return _binary_signature()
     op = _core.describe_op(function.op_name)
     kind = inspect.Parameter.KEYWORD_ONLY if op["variadic"] else inspect.Parameter.POSITIONAL_OR_KEYWORD
     parameters = []
@@ -115,7 +111,7 @@ def _signature_in_order(op: dict[str, Any], fields: dict[str, Any], order: tuple
     return inspect.Signature(parameters)
 
 
-def binary_docstring(function: Any) -> str:
+def _binary_docstring(function: Any) -> str:
     """Documentation of a function of mx.np whose two arguments may be numbers."""
     op = _core.describe_op(function.op_name)
     return "\n".join(
@@ -128,7 +124,7 @@ def binary_docstring(function: Any) -> str:
     )  # fmt: skip
 
 
-def binary_signature(function: Any) -> inspect.Signature:
+def _binary_signature() -> inspect.Signature:
     """(x1, x2, out=None)."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     return inspect.Signature(

@@ -1,24 +1,19 @@
 #include "binary_function.h"
 
-#include <structmember.h>
-
-#include <cstddef>
-
 #include "array_arithmetic.h"
 #include "array_object.h"
 #include "control_bodies.h"
 #include "hybridnet/imperative.h"
 #include "op_function.h"
+#include "registry_function.h"
 #include "symbol_object.h"
 
 namespace hybridnet::python {
 namespace {
 
-struct BinaryFunctionObject {
-  PyObject_HEAD vectorcallfunc vectorcall;
-  const OpInfo *arrays, *scalar, *reverse;
+struct BinaryFunctionObject : RegistryFunctionObject {
+  const OpInfo *scalar, *reverse;
   const char *hint, *scalar_hint, *reverse_hint;  // stems of node names
-  PyObject *name, *module;
 };
 
 PyTypeObject* binary_function_type = nullptr;
@@ -73,11 +68,10 @@ PyObject* apply(const BinaryFunctionObject& f, const Operands& o) {
   const bool symbolic = is_symbol(o.x1) || is_symbol(o.x2);
   if (is_tensor(o.x1) && is_tensor(o.x2)) {
     if (symbolic)
-      return make_node_of(*f.arrays, f.arrays->op->default_params, {entry_of(o.x1, "x1"), entry_of(o.x2, "x2")},
-                          f.hint);
-    if (Py_TYPE(o.x1) != Py_TYPE(o.x2)) require_same_class(o.x1, o.x2, f.arrays->op->name);
+      return make_node_of(*f.info, f.info->op->default_params, {entry_of(o.x1, "x1"), entry_of(o.x2, "x2")}, f.hint);
+    if (Py_TYPE(o.x1) != Py_TYPE(o.x2)) require_same_class(o.x1, o.x2, f.info->op->name);
     const NDArray inputs[] = {array_of(o.x1), array_of(o.x2)};
-    return run(*f.arrays, f.arrays->op->default_params, inputs, o.out);
+    return run(*f.info, f.info->op->default_params, inputs, o.out);
   }
   const bool reverse = is_tensor(o.x2);
   PyObject* tensor = reverse ? o.x2 : o.x1;
@@ -102,56 +96,6 @@ PyObject* binary_call(PyObject* self, PyObject* const* args, size_t nargsf, PyOb
   });
 }
 
-PyObject* binary_repr(PyObject* self) {
-  const auto* function = reinterpret_cast<BinaryFunctionObject*>(self);
-  return PyUnicode_FromFormat("<function %U.%U>", function->module, function->name);
-}
-
-PyObject* from_python(PyObject* self, const char* function) {
-  Owned module(PyImport_ImportModule("hybridnet.ops._describe"));
-  return module ? PyObject_CallMethod(module.get(), function, "O", self) : nullptr;
-}
-PyObject* get_doc(PyObject* self, void*) { return from_python(self, "binary_docstring"); }
-PyObject* get_signature(PyObject* self, void*) { return from_python(self, "binary_signature"); }
-PyObject* get_op_name(PyObject* self, void*) {
-  return PyUnicode_FromString(reinterpret_cast<BinaryFunctionObject*>(self)->arrays->op->name.c_str());
-}
-
-// Pickles as the attribute of its module, like a Python function.
-PyObject* binary_reduce(PyObject* self, PyObject*) {
-  Owned module(PyImport_ImportModule("hybridnet.ops._describe"));
-  Owned find(module ? PyObject_GetAttrString(module.get(), "find_function") : nullptr);
-  const auto* function = reinterpret_cast<BinaryFunctionObject*>(self);
-  return find ? Py_BuildValue("O(OO)", find.get(), function->module, function->name) : nullptr;
-}
-
-void binary_dealloc(PyObject* self) {
-  auto* function = reinterpret_cast<BinaryFunctionObject*>(self);
-  PyTypeObject* type = Py_TYPE(self);
-  Py_XDECREF(function->name);
-  Py_XDECREF(function->module);
-  type->tp_free(self);
-  Py_DECREF(type);
-}
-
-PyMemberDef members[] = {
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(BinaryFunctionObject, vectorcall), READONLY, nullptr},
-    {"__name__", T_OBJECT, offsetof(BinaryFunctionObject, name), READONLY, nullptr},
-    {"__qualname__", T_OBJECT, offsetof(BinaryFunctionObject, name), READONLY, nullptr},
-    {"__module__", T_OBJECT, offsetof(BinaryFunctionObject, module), READONLY, nullptr},
-    {nullptr, 0, 0, 0, nullptr},
-};
-PyGetSetDef getset[] = {
-    {"__doc__", get_doc, nullptr, nullptr, nullptr},
-    {"__signature__", get_signature, nullptr, nullptr, nullptr},
-    {"op_name", get_op_name, nullptr, "Name in the registry of the operator for two arrays.", nullptr},
-    {nullptr, nullptr, nullptr, nullptr, nullptr},
-};
-PyMethodDef methods[] = {
-    {"__reduce__", binary_reduce, METH_NOARGS, nullptr},
-    {nullptr, nullptr, 0, nullptr},
-};
-
 // "_npi_add_scalar" -> "add_scalar"; the registry's strings outlive the function.
 const char* hint_of(const OpInfo& info) {
   const std::string& name = info.op->name;
@@ -161,37 +105,23 @@ const char* hint_of(const OpInfo& info) {
 }  // namespace
 
 int init_binary_function_type(PyObject* module) {
-  PyType_Slot slots[] = {
-      {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
-      {Py_tp_repr, reinterpret_cast<void*>(binary_repr)},
-      {Py_tp_dealloc, reinterpret_cast<void*>(binary_dealloc)},
-      {Py_tp_members, members},
-      {Py_tp_getset, getset},
-      {Py_tp_methods, methods},
-      {0, nullptr},
-  };
+  PyType_Slot slots[] = {{0, nullptr}};
   PyType_Spec spec = {"hybridnet._core.BinaryFunction", sizeof(BinaryFunctionObject), 0,
                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, slots};
-  binary_function_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
-  if (binary_function_type == nullptr) return -1;
-  return PyModule_AddObjectRef(module, "BinaryFunction", reinterpret_cast<PyObject*>(binary_function_type));
+  binary_function_type = make_registry_function_type(module, spec);
+  return binary_function_type == nullptr ? -1 : 0;
 }
 
 Owned make_binary_function(const std::string& name, const std::string& module, const std::string& arrays,
                            const std::string& scalar, const std::string& reverse) {
   const OpInfo *with_arrays = &op_info(arrays), *with_scalar = &op_info(scalar), *reversed = &op_info(reverse);
-  Owned self = checked(binary_function_type->tp_alloc(binary_function_type, 0));
+  Owned self = make_registry_function(binary_function_type, binary_call, *with_arrays, name, module);
   auto* function = reinterpret_cast<BinaryFunctionObject*>(self.get());
-  function->vectorcall = binary_call;
-  function->arrays = with_arrays;
   function->scalar = with_scalar;
   function->reverse = reversed;
   function->hint = hint_of(*with_arrays);
   function->scalar_hint = hint_of(*with_scalar);
   function->reverse_hint = hint_of(*reversed);
-  function->name = PyUnicode_InternFromString(name.c_str());
-  function->module = PyUnicode_InternFromString(module.c_str());
-  if (function->name == nullptr || function->module == nullptr) throw PythonErrorIsSet();
   return self;
 }
 

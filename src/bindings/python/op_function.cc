@@ -1,10 +1,7 @@
 #include "op_function.h"
 
-#include <structmember.h>
-
 #include <algorithm>
 #include <array>
-#include <cstddef>
 #include <vector>
 
 #include "array_object.h"
@@ -14,16 +11,13 @@
 #include "hybridnet/imperative.h"
 #include "imperative/sparse_operators.h"
 #include "location.h"
+#include "registry_function.h"
 #include "symbol_object.h"
 
 namespace hybridnet::python {
 namespace {
 
-struct OpFunctionObject {
-  PyObject_HEAD vectorcallfunc vectorcall;
-  const OpInfo* info;
-  PyObject* name;  // public name
-  PyObject* module;
+struct OpFunctionObject : RegistryFunctionObject {
   const char* hint;  // lower-case public name: stem of node names
   bool symbolic;
   bool numpy;
@@ -451,15 +445,6 @@ PyObject* bind_as_method(PyObject* self, PyObject* instance, PyObject*) {
   return instance == nullptr || instance == Py_None ? Py_NewRef(self) : PyMethod_New(self, instance);
 }
 
-PyObject* from_python(PyObject* self, const char* function) {
-  Owned module(PyImport_ImportModule("hybridnet.ops._describe"));
-  return module ? PyObject_CallMethod(module.get(), function, "O", self) : nullptr;
-}
-PyObject* get_doc(PyObject* self, void*) { return from_python(self, "docstring"); }
-PyObject* get_signature(PyObject* self, void*) { return from_python(self, "signature"); }
-PyObject* get_op_name(PyObject* self, void*) {
-  return PyUnicode_FromString(reinterpret_cast<OpFunctionObject*>(self)->info->op->name.c_str());
-}
 PyObject* get_order(PyObject* self, void*) {
   const auto* function = reinterpret_cast<OpFunctionObject*>(self);
   if (function->order == nullptr) return Py_NewRef(Py_None);
@@ -477,46 +462,10 @@ PyObject* get_symbolic(PyObject* self, void*) {
   return PyBool_FromLong(reinterpret_cast<OpFunctionObject*>(self)->symbolic);
 }
 
-PyObject* op_repr(PyObject* self) {
-  const auto* function = reinterpret_cast<OpFunctionObject*>(self);
-  return PyUnicode_FromFormat("<operator %U.%U>", function->module, function->name);
-}
-
-// Pickles as the attribute of its module, like a Python function.
-PyObject* op_reduce(PyObject* self, PyObject*) {
-  Owned module(PyImport_ImportModule("hybridnet.ops._describe"));
-  Owned find(module ? PyObject_GetAttrString(module.get(), "find_function") : nullptr);
-  const auto* function = reinterpret_cast<OpFunctionObject*>(self);
-  return find ? Py_BuildValue("O(OO)", find.get(), function->module, function->name) : nullptr;
-}
-
-void op_dealloc(PyObject* self) {
-  auto* function = reinterpret_cast<OpFunctionObject*>(self);
-  PyTypeObject* type = Py_TYPE(self);
-  Py_XDECREF(function->name);
-  Py_XDECREF(function->module);
-  type->tp_free(self);
-  Py_DECREF(type);
-}
-
-PyMemberDef members[] = {
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(OpFunctionObject, vectorcall), READONLY, nullptr},
-    {"__name__", T_OBJECT, offsetof(OpFunctionObject, name), READONLY, nullptr},
-    {"__qualname__", T_OBJECT, offsetof(OpFunctionObject, name), READONLY, nullptr},
-    {"__module__", T_OBJECT, offsetof(OpFunctionObject, module), READONLY, nullptr},
-    {nullptr, 0, 0, 0, nullptr},
-};
 PyGetSetDef getset[] = {
-    {"__doc__", get_doc, nullptr, nullptr, nullptr},
-    {"__signature__", get_signature, nullptr, nullptr, nullptr},
-    {"op_name", get_op_name, nullptr, "Name in the registry and in files.", nullptr},
     {"order", get_order, nullptr, "Names of what stands behind the inputs by position; None: as declared.", nullptr},
     {"symbolic", get_symbolic, nullptr, "Whether a call without inputs makes a Symbol.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
-};
-PyMethodDef methods[] = {
-    {"__reduce__", op_reduce, METH_NOARGS, nullptr},
-    {nullptr, nullptr, 0, nullptr},
 };
 
 }  // namespace
@@ -526,20 +475,14 @@ int init_op_function_type(PyObject* module) {
   key_name = PyUnicode_InternFromString("name");
   key_attr = PyUnicode_InternFromString("attr");
   PyType_Slot slots[] = {
-      {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
       {Py_tp_descr_get, reinterpret_cast<void*>(bind_as_method)},
-      {Py_tp_repr, reinterpret_cast<void*>(op_repr)},
-      {Py_tp_dealloc, reinterpret_cast<void*>(op_dealloc)},
-      {Py_tp_members, members},
       {Py_tp_getset, getset},
-      {Py_tp_methods, methods},
       {0, nullptr},
   };
   PyType_Spec spec = {"hybridnet._core.OpFunction", sizeof(OpFunctionObject), 0,
                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR, slots};
-  op_function_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
-  if (op_function_type == nullptr) return -1;
-  return PyModule_AddObjectRef(module, "OpFunction", reinterpret_cast<PyObject*>(op_function_type));
+  op_function_type = make_registry_function_type(module, spec);
+  return op_function_type == nullptr ? -1 : 0;
 }
 
 namespace {
@@ -563,19 +506,14 @@ Owned make_op_function(const std::string& op_name, const std::string& public_nam
                        bool symbolic, bool numpy, const std::vector<std::string>& order) {
   const OpInfo& info = op_info(op_name);
   const std::vector<int>* positions = positions_of(info, order);
-  Owned self = checked(op_function_type->tp_alloc(op_function_type, 0));
+  Owned self = make_registry_function(op_function_type, op_call, info, public_name, module);
   auto* function = reinterpret_cast<OpFunctionObject*>(self.get());
-  function->vectorcall = op_call;
-  function->info = &info;
-  function->name = PyUnicode_InternFromString(public_name.c_str());
-  function->module = PyUnicode_InternFromString(module.c_str());
   function->symbolic = symbolic;
   function->numpy = numpy;
   function->order = positions;
   std::string hint = public_name;
   std::transform(hint.begin(), hint.end(), hint.begin(), [](unsigned char c) { return std::tolower(c); });
   function->hint = intern_file(hint);  // any string that outlives the object
-  if (function->name == nullptr || function->module == nullptr) throw PythonErrorIsSet();
   return self;
 }
 
