@@ -268,7 +268,7 @@ def _like(data: Any, made: Any) -> Any:
 
 def _flat_positions(key: list[Any], shape: tuple[int, ...]) -> np.ndarray:
     """Positions, in the flattened array, of the elements that NumPy would select, in the shape of its result."""
-    positions: Any = 0
+    positions: Any = 0 if shape else np.zeros((), np.int64)[tuple(key)]
     stride = 1
     for axis in reversed(range(len(shape))):
         column = np.arange(shape[axis], dtype=np.int64).reshape((-1,) + (1,) * (len(shape) - 1 - axis))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as _onp
 
 from .._lazy_names import names_from
+from ._array_standard import *
 from ._contractions import *
 from ._creation import *
 from ._elementwise import *
@@ -31,6 +32,7 @@ nan = _onp.nan
 PINF, NINF, PZERO, NZERO = _onp.inf, -_onp.inf, 0.0, -0.0
 NAN = NaN = _onp.nan
 newaxis = None
+__array_api_version__ = "2025.12"
 
 float16, float32, float64 = _onp.float16, _onp.float32, _onp.float64
 uint8, int8, int32, int64 = _onp.uint8, _onp.int8, _onp.int32, _onp.int64

@@ -136,7 +136,7 @@ def logical_xor(x1: Any, x2: Any, out: Any = None) -> Any:
 def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None) -> Any:
     """Elements below a_min become a_min, those above a_max become a_max; None: no bound. Bounds may be arrays."""
     if a_min is None and a_max is None:
-        raise HybridNetValueError("np.clip", expected="a_min, a_max or both", given="neither")
+        return np_operator("_np_copy")(_converted(a), out=out)
     if _is_tensor(a_min) or _is_tensor(a_max) or isinstance(a_min, onp.ndarray) or isinstance(a_max, onp.ndarray):
         lower = a if a_min is None else maximum(a, a_min)
         return _into(out, lower if a_max is None else minimum(lower, a_max))

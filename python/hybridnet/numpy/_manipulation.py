@@ -261,7 +261,10 @@ def tile(A: Any, reps: int | Sequence[int]) -> Any:
 
 def repeat(a: Any, repeats: int | Sequence[int], axis: int | None = None) -> Any:
     """Every element, or slice along an axis, several times in a row: as often each, or as repeats says one by one."""
-    counts = onp.atleast_1d(onp.asarray(repeats.asnumpy() if isinstance(repeats, _core.NDArrayBase) else repeats))
+    given = onp.asarray(repeats.asnumpy() if isinstance(repeats, _core.NDArrayBase) else repeats)
+    counts = onp.atleast_1d(given).astype("int64")
+    if (counts != given).any():
+        raise HybridNetValueError("np.repeat: repeats", expected="whole numbers", given=repr(repeats))
     if counts.size == 1:
         return np_operator("_np_repeat")(a, repeats=int(counts[0]), axis=axis)
     a = as_array(a) if axis is not None else flat(as_array(a))

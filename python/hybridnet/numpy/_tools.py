@@ -9,6 +9,7 @@ import numpy as onp
 
 from .. import _core
 from ..errors import TypeError as HybridNetTypeError
+from ..ndarray._dtypes import numpy_dtype
 from ._calls import as_array
 from ._creation import array
 from ._manipulation import moveaxis, ndim
@@ -18,7 +19,17 @@ __all__ = [
     "apply_along_axis", "finfo", "genfromtxt", "iinfo", "may_share_memory", "set_printoptions", "shares_memory",
 ]  # fmt: skip
 
-finfo, iinfo, set_printoptions = onp.finfo, onp.iinfo, onp.set_printoptions
+set_printoptions = onp.set_printoptions
+
+
+def finfo(dtype: Any) -> onp.finfo[Any]:
+    """Limits and precision of a floating dtype, given by name, as a type or by an array; what NumPy's finfo tells."""
+    return onp.finfo(dtype.dtype if isinstance(dtype, _core.NDArrayBase) else numpy_dtype(dtype))
+
+
+def iinfo(type: Any) -> onp.iinfo[Any]:
+    """Limits of a dtype of whole numbers, given by name, as a type or by an array; what NumPy's iinfo tells."""
+    return onp.iinfo(type.dtype if isinstance(type, _core.NDArrayBase) else numpy_dtype(type))
 
 
 def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as onp
 
 from ..errors import HybridNetError, ParamError
+from . import _contractions, _grids
+from ._array_standard import matrix_transpose, vecdot
+from ._calls import as_array, cast
+from ._contractions import outer, tensordot
 from ._creation import array, zeros, zeros_like
 from ._elementwise import greater, square
 from ._operators import _converted, is_number, np_operator
@@ -20,8 +24,10 @@ from ._rearranging import concatenate, dot, expand_dims, matmul, swapaxes
 from ._reductions import max, sum
 
 __all__ = [
-    "LinAlgError", "cholesky", "cond", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "matrix_power",
-    "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "svd", "tensorinv", "tensorsolve",
+    "LinAlgError", "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv",
+    "lstsq", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm", "outer", "pinv",
+    "qr", "slogdet", "solve", "svd", "svdvals", "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot",
+    "vector_norm",
 ]  # fmt: skip
 
 LinAlgError = HybridNetError
@@ -53,9 +59,45 @@ def norm(
     return np_operator("_npi_norm")(x, ord=order, axis=axes, keepdims=keepdims, flag=flag)
 
 
-def svd(a: Any) -> tuple[Any, Any, Any]:
+class SVDResult(NamedTuple):
+    """a = U @ diag(S) @ Vh."""
+
+    U: Any
+    S: Any
+    Vh: Any
+
+
+class SlogdetResult(NamedTuple):
+    """det(a) = sign * exp(logabsdet)."""
+
+    sign: Any
+    logabsdet: Any
+
+
+class EigResult(NamedTuple):
+    """Eigenvalues, and eigenvectors in columns."""
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+class EighResult(NamedTuple):
+    """Eigenvalues, rising, and eigenvectors in columns."""
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+class QRResult(NamedTuple):
+    """a = Q @ R."""
+
+    Q: Any
+    R: Any
+
+
+def svd(a: Any) -> SVDResult:
     """(ut, l, v) with a = ut @ diag(l) @ v: ut (..., m, k), l (..., k) falling, v (..., k, n), k = min(m, n)."""
-    return tuple(np_operator("_npi_svd")(a))
+    return SVDResult(*np_operator("_npi_svd")(a))
 
 
 def cholesky(a: Any) -> Any:
@@ -68,8 +110,12 @@ def inv(a: Any) -> Any:
     return np_operator("_npi_inv")(a)
 
 
-def pinv(a: Any, rcond: Any = 1e-15, hermitian: bool = False) -> Any:
-    """Pseudo-inverses; singular values up to rcond, a number or one per matrix, times the largest count as 0."""
+def pinv(a: Any, rcond: Any = 1e-15, hermitian: bool = False, *, rtol: Any = None) -> Any:
+    """Pseudo-inverses; singular values up to rcond, a number or one per matrix, times the largest count as 0.
+
+    rtol: NumPy 2's name of rcond.
+    """
+    rcond = rcond if rtol is None else rtol
     if is_number(rcond):
         return np_operator("_npi_pinv_scalar_rcond")(a, rcond=rcond, hermitian=hermitian)
     return np_operator("_npi_pinv")(a, rcond, hermitian=hermitian)
@@ -80,9 +126,9 @@ def det(a: Any) -> Any:
     return np_operator("_npi_det")(a)
 
 
-def slogdet(a: Any) -> tuple[Any, Any]:
+def slogdet(a: Any) -> SlogdetResult:
     """Signs of determinants, and logarithms of their absolute values: 0 and -inf for singular matrices."""
-    return tuple(np_operator("_npi_slogdet")(a))
+    return SlogdetResult(*np_operator("_npi_slogdet")(a))
 
 
 def solve(a: Any, b: Any) -> Any:
@@ -100,9 +146,9 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
     return np_operator("_npi_tensorsolve")(a, b, a_axes=tuple(axes or ()))
 
 
-def eig(a: Any) -> tuple[Any, Any]:
+def eig(a: Any) -> EigResult:
     """Eigenvalues and eigenvectors (columns of length 1). Raises ValueError where eigenvalues are complex."""
-    return tuple(np_operator("_npi_eig")(a))
+    return EigResult(*np_operator("_npi_eig")(a))
 
 
 def eigvals(a: Any) -> Any:
@@ -110,9 +156,9 @@ def eigvals(a: Any) -> Any:
     return np_operator("_npi_eigvals")(a)
 
 
-def eigh(a: Any, UPLO: str = "L") -> tuple[Any, Any]:
+def eigh(a: Any, UPLO: str = "L") -> EighResult:
     """Eigenvalues, rising, and eigenvectors (columns) of symmetric matrices; UPLO: the triangle that is read."""
-    return tuple(np_operator("_npi_eigh")(a, UPLO=UPLO))
+    return EighResult(*np_operator("_npi_eigh")(a, UPLO=UPLO))
 
 
 def eigvalsh(a: Any, UPLO: str = "L") -> Any:
@@ -135,7 +181,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     q, r = (swapaxes(part, -1, -2) for part in whole)
     if rows < columns:
         r = concatenate([r, matmul(swapaxes(q, -1, -2), _floating(a)[..., rows:])], axis=-1)
-    return r if mode == "r" else (q, r)
+    return r if mode == "r" else QRResult(q, r)
 
 
 def _floating(a: Any) -> Any:
@@ -244,3 +290,46 @@ def lstsq(a: Any, b: Any, rcond: Any = "warn") -> tuple[Any, Any, Any, Any]:
         return x, zeros((0,), dtype=a.dtype), rank, values
     residuals = sum(square(dot(a, x) - b), axis=0)
     return x, residuals if residuals.ndim else residuals.reshape(1), rank, values
+
+
+# -------------------------------------------------------------------------------------- names of the Array API standard
+def cross(x1: Any, x2: Any, axis: int = -1) -> Any:
+    """Cross products of vectors of 3 elements along an axis."""
+    return _contractions.cross(x1, x2, axis=axis)
+
+
+def diagonal(x: Any, offset: int = 0) -> Any:
+    """Diagonals of matrices (..., m, n), above the main one for offset > 0, as the last axis."""
+    return _grids.diagonal(x, offset, -2, -1)
+
+
+def trace(x: Any, offset: int = 0, dtype: Any = None) -> Any:
+    """Sums along the diagonals of matrices (..., m, n); of whole numbers in int64 unless dtype says otherwise."""
+    return sum(diagonal(as_array(x) if dtype is None else cast(as_array(x), dtype), offset), axis=-1)
+
+
+def svdvals(x: Any) -> Any:
+    """Singular values of matrices (..., m, n), falling."""
+    return svd(x)[1]
+
+
+def matrix_norm(x: Any, keepdims: bool = False, ord: float | str | None = "fro") -> Any:
+    """Norms of matrices (..., m, n); see :func:`norm` for the orders."""
+    return norm(x, ord, (-2, -1), keepdims)
+
+
+def vector_norm(
+    x: Any, axis: int | Sequence[int] | None = None, keepdims: bool = False, ord: float | str | None = 2
+) -> Any:
+    """Norms of the elements along axes taken as one vector, of all elements if axis is None."""
+    x = as_array(x)
+    rank = builtins.len(x.shape)
+    if axis is None:
+        axes = tuple(onp.arange(rank).tolist())
+    else:
+        axes = tuple(i % rank for i in (axis if isinstance(axis, Sequence) else (axis,)))
+    rest = tuple(i for i in onp.arange(rank).tolist() if i not in axes)
+    length = int(onp.prod([x.shape[i] for i in axes]))
+    merged = x.transpose((*rest, *axes)) if rank > 1 else x
+    found = norm(merged.reshape((*(x.shape[i] for i in rest), length)), ord, -1)
+    return found.reshape(tuple(1 if i in axes else n for i, n in enumerate(x.shape))) if keepdims else found

@@ -40,6 +40,23 @@ class ndarray(NDArray):
     __slots__ = ()
     _has_numpy_interface = True
 
+    # ---------------------------------------------------------------------------------- names of the Array API standard
+    def __array_namespace__(self, api_version: str | None = None) -> Any:
+        """The module with the functions for arrays of this class."""
+        import hybridnet.numpy
+
+        return hybridnet.numpy
+
+    @property
+    def device(self) -> Context:
+        """Where the array is: its context."""
+        return self.context
+
+    def to_device(self, device: Context | str, stream: Any = None) -> ndarray:
+        """The array on a device; itself if it is there. There are no streams."""
+        target = device if isinstance(device, Context) else Context.from_str(device)
+        return self.as_in_ctx(target)  # type: ignore[return-value]  # of the class of self
+
     # ------------------------------------------------------------------------------------------------- to the outside
     def __repr__(self) -> str:
         values = _core.asnumpy(self)
@@ -160,6 +177,18 @@ class ndarray(NDArray):
     def __ixor__(self, other: Any) -> Any:
         return _elementwise("bitwise_xor", self, other, out=self)
 
+    def __lshift__(self, other: Any) -> Any:
+        return _elementwise("left_shift", self, other)
+
+    def __rlshift__(self, other: Any) -> Any:
+        return _elementwise("left_shift", other, self)
+
+    def __rshift__(self, other: Any) -> Any:
+        return _elementwise("right_shift", self, other)
+
+    def __rrshift__(self, other: Any) -> Any:
+        return _elementwise("right_shift", other, self)
+
     def __invert__(self) -> Any:
         return np_operator("_npi_bitwise_not")(self)
 
@@ -248,6 +277,13 @@ class ndarray(NDArray):
         """The axes in reverse order."""
         return self if self.ndim < 2 else self.transpose()
 
+    @property
+    def mT(self) -> ndarray:
+        """The last two axes exchanged. Raises ShapeError for fewer axes."""
+        from ._array_standard import matrix_transpose
+
+        return matrix_transpose(self)
+
     def reshape(self, *shape: Any, **kwargs: Any) -> ndarray:
         """A view of another shape over the same memory; one size may be -1, which is inferred."""
         if kwargs:
@@ -316,7 +352,7 @@ class ndarray(NDArray):
 
 
 def _elementwise(name: str, left: Any, right: Any, **out: Any) -> Any:
-    from . import _elementwise as functions
+    from .. import numpy as functions
 
     if not isinstance(left, _OPERANDS) or not isinstance(right, _OPERANDS):
         return NotImplemented

@@ -56,13 +56,16 @@ const char* const kNumpyOperatorNames[kBinaryCount][3] = {
 
 namespace {
 
-PyTypeObject* numpy_generic = nullptr;
-PyTypeObject* numpy_array = nullptr;
+PyTypeObject *numpy_generic = nullptr, *numpy_bool = nullptr, *numpy_array = nullptr;
 
 void load_numpy_types() {
   Owned numpy = checked(PyImport_ImportModule("numpy"));
-  numpy_generic = reinterpret_cast<PyTypeObject*>(checked(PyObject_GetAttrString(numpy.get(), "generic")).release());
-  numpy_array = reinterpret_cast<PyTypeObject*>(checked(PyObject_GetAttrString(numpy.get(), "ndarray")).release());
+  const auto type = [&](const char* name) {
+    return reinterpret_cast<PyTypeObject*>(checked(PyObject_GetAttrString(numpy.get(), name)).release());
+  };
+  numpy_bool = type("bool_");
+  numpy_array = type("ndarray");
+  numpy_generic = type("generic");
 }
 
 bool is_numpy_array(PyObject* object) {
@@ -238,7 +241,7 @@ bool number_of(PyObject* object, double* value, bool* is_int) {
     if (numpy_generic == nullptr) load_numpy_types();
     if (!PyObject_TypeCheck(object, numpy_generic) || PyComplex_Check(object)) return false;
   }
-  *is_int = PyIndex_Check(object);
+  *is_int = PyIndex_Check(object) || (numpy_bool != nullptr && PyObject_TypeCheck(object, numpy_bool));
   *value = PyFloat_AsDouble(object);
   if (*value == -1.0 && PyErr_Occurred()) throw PythonErrorIsSet();
   return true;

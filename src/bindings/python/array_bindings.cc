@@ -1,6 +1,7 @@
 // Making arrays, moving them to and from NumPy, views, files.
 #include <pybind11/numpy.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "array_arithmetic.h"
@@ -173,6 +174,14 @@ void bind_views(py::module_& m) {
         return py::reinterpret_steal<py::object>(result);
       },
       "The same array (memory and history) as an object of cls.");
+  m.def(
+      "shares_memory",
+      [](const NDArray& a, const NDArray& b) {
+        if (require(a, "a").is_sparse() || require(b, "b").is_sparse()) return a == b;
+        const int64_t begin = std::max(a.impl()->offset, b.impl()->offset);
+        return a.shares_memory(b) && begin < std::min(a.impl()->offset + a.bytes(), b.impl()->offset + b.bytes());
+      },
+      "Whether some element is one of both arrays; sparse arrays share memory with themselves alone.");
   m.def("resolve_reshape", [](const NDArray& a, const Shape& codes, bool reverse) {
     return resolve_reshape(require(a, "array"), codes, reverse);
   });

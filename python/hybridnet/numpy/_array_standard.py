@@ -1,0 +1,322 @@
+"""Functions that the Array API standard names otherwise than MXNet 1.9.1, or has beside it.
+
+Behaviour follows the standard's edition 2025.12 for the dtypes that arrays have (no complex, no wide unsigned ones).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as onp
+
+from .. import _core
+from ..context import Context, cpu, current_context
+from ..errors import ParamError, ShapeError
+from ..ndarray._dtypes import numpy_dtype
+from ..ndarray.ndarray import from_dlpack as _shared
+from ._calls import as_array, cast, choose, is_float, name_of
+from ._creation import array, ones_like, zeros_like
+from ._elementwise import (
+    abs,
+    add,
+    arccos,
+    arccosh,
+    arcsin,
+    arcsinh,
+    arctan,
+    arctan2,
+    arctanh,
+    equal,
+    exp,
+    invert,
+    log1p,
+    maximum,
+    multiply,
+    power,
+    subtract,
+)  # fmt: skip
+from ._fallback import left_shift as bitwise_left_shift
+from ._fallback import right_shift as bitwise_right_shift
+from ._manipulation import moveaxis
+from ._operators import np_operator
+from ._rearranging import concatenate, swapaxes, transpose
+from ._reductions import sum
+from ._searching import unique
+from ._statistics import cumprod, cumsum
+from .multiarray import ndarray
+
+__all__ = [
+    "__array_namespace_info__", "acos", "acosh", "asarray", "asin", "asinh", "astype", "atan", "atan2", "atanh",
+    "bitwise_invert", "bitwise_left_shift", "bitwise_right_shift", "broadcast_shapes", "can_cast", "concat", "conj",
+    "cumulative_prod", "cumulative_sum", "from_dlpack", "imag", "isdtype", "logaddexp", "matrix_transpose",
+    "permute_dims", "pow", "real", "unique_all", "unique_counts", "unique_inverse", "unique_values", "unstack",
+    "vecdot",
+]  # fmt: skip
+
+acos, acosh, asin, asinh, atan, atan2, atanh = arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh
+bitwise_invert, pow, broadcast_shapes = invert, power, onp.broadcast_shapes
+
+
+# ------------------------------------------------------------------------------------------------------ arrays, dtypes
+def asarray(obj: Any, dtype: Any = None, ctx: Context | None = None, copy: bool | None = None) -> Any:
+    """obj as an array: itself if it is one of the dtype, else a new one.
+
+    dtype None: that of arrays; int64 for Python's whole numbers, float32 for floats, bool for bools. copy: True makes a
+    new array always, False raises ValueError where one is needed.
+    """
+    if isinstance(obj, _core.SymbolBase):
+        return obj if dtype is None else cast(obj, dtype)
+    same = type(obj) is ndarray and (dtype is None or onp.dtype(obj.dtype) == numpy_dtype(dtype))
+    same = same and (ctx is None or obj.ctx == ctx)
+    if same and not copy:
+        return obj
+    if copy is False:
+        raise ParamError("np.asarray: copy", expected="an array of this dtype and context", given=type(obj).__name__)
+    if dtype is None and not isinstance(obj, _core.NDArrayBase):
+        dtype = _dtype_of_values(obj)
+    return array(obj, dtype, ctx)
+
+
+def _dtype_of_values(obj: Any) -> Any:
+    """The dtype of numbers as the standard says; None for floats without one."""
+    if isinstance(obj, (onp.ndarray, onp.generic)):
+        return obj.dtype
+    if isinstance(obj, (list, tuple)) and any(isinstance(part, _core.NDArrayBase) for part in obj):
+        return onp.result_type(
+            *(onp.dtype(part.dtype) if isinstance(part, _core.NDArrayBase) else part for part in obj)
+        )
+    kind = onp.asarray(obj).dtype.kind
+    return {"i": "int64", "b": "bool"}.get(kind)
+
+
+def from_dlpack(x: Any, device: Context | None = None, copy: bool | None = None) -> Any:
+    """The array of another package that has ``__dlpack__``, sharing its memory; with copy=True in memory of its own."""
+    made = _core.retyped(_shared(x), ndarray)
+    made = made if device is None else made.as_in_ctx(device)
+    return made.copy() if copy else made
+
+
+def astype(x: Any, dtype: Any, copy: bool = True, device: Context | None = None) -> Any:
+    """x in another dtype; without copy, x itself if it has it."""
+    made = x.astype(dtype, copy=copy)
+    return made if device is None else made.as_in_ctx(device)
+
+
+def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
+    """Whether a dtype, or that of an array, can be cast to another one under NumPy's rules."""
+    given = from_.dtype if isinstance(from_, _core.NDArrayBase) else from_
+    return bool(onp.can_cast(onp.dtype(given), onp.dtype(to), casting))
+
+
+_KINDS = {
+    "bool": "b", "signed integer": "i", "unsigned integer": "u", "integral": "iu", "real floating": "f",
+    "complex floating": "c", "numeric": "iufc",
+}  # fmt: skip
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Whether a dtype is another one, of a kind ('bool', 'integral', 'real floating', ...), or of one of a tuple."""
+    if isinstance(kind, tuple):
+        return any(isdtype(dtype, one) for one in kind)
+    if not isinstance(kind, str):
+        return bool(onp.dtype(dtype) == onp.dtype(kind))
+    if kind not in _KINDS:
+        raise ParamError("np.isdtype: kind", expected=", ".join(map(repr, _KINDS)), given=repr(kind))
+    name = onp.dtype(dtype).name
+    return ("f" if name == "bfloat16" else onp.dtype(dtype).kind) in _KINDS[kind]
+
+
+# -------------------------------------------------------------------------------------------------- element by element
+def conj(x: Any) -> Any:
+    """x: arrays are real."""
+    return np_operator("_np_copy")(as_array(x))
+
+
+def real(val: Any) -> Any:
+    """val: arrays are real."""
+    return as_array(val)
+
+
+def imag(val: Any) -> Any:
+    """Zeros: arrays are real."""
+    return zeros_like(as_array(val))
+
+
+def logaddexp(x1: Any, x2: Any) -> Any:
+    """log(exp(x1) + exp(x2)) without overflow."""
+    x1, x2 = as_array(x1), as_array(x2)
+    larger = maximum(x1, x2)
+    larger = larger if is_float(larger) else cast(larger, "float32")
+    # Equal infinities have no difference; log(2) is added to them as to all equal numbers.
+    apart = choose(equal(x1, x2), 0.0, cast(abs(subtract(x1, x2)), larger.dtype))
+    return add(larger, log1p(exp(-apart)))
+
+
+# --------------------------------------------------------------------------------------------------------- arrangement
+def concat(arrays: Any, axis: int | None = 0) -> Any:
+    """Arrays one after the other along an axis; flattened if axis is None."""
+    return concatenate(arrays, axis=axis)
+
+
+def permute_dims(x: Any, axes: Any) -> Any:
+    """The axes in another order."""
+    return transpose(x, axes)
+
+
+def matrix_transpose(x: Any) -> Any:
+    """The last two axes exchanged. Raises ShapeError for fewer axes."""
+    if len(x.shape) < 2:
+        raise ShapeError("np.matrix_transpose: x", expected="two axes or more", given=f"shape {tuple(x.shape)}")
+    return swapaxes(x, -1, -2)
+
+
+def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
+    """The slices of an axis."""
+    moved = moveaxis(x, axis, 0)
+    return tuple(moved[i] for i in range(moved.shape[0]))
+
+
+# --------------------------------------------------------------------------------------------------------------- sums
+def vecdot(x1: Any, x2: Any, axis: int = -1) -> Any:
+    """Sums of products along one axis of both, the others broadcast; in the dtype that promotion gives."""
+    x1, x2 = as_array(x1), as_array(x2)
+    for x in (x1, x2):
+        if not -len(x.shape) <= axis < 0:
+            raise ShapeError("np.vecdot: axis", expected=f"from {-len(x.shape)} to -1", given=str(axis))
+    if x1.shape[axis] != x2.shape[axis]:
+        raise ShapeError("np.vecdot", expected="axes of one size", given=f"{tuple(x1.shape)}, {tuple(x2.shape)}")
+    products = multiply(x1, x2)
+    return cast(sum(products, axis=axis), products.dtype)
+
+
+def _cumulative(
+    function: Any, start: Any, x: Any, axis: int | None, dtype: Any, include_initial: bool, name: str
+) -> Any:
+    rank = len(x.shape)
+    if axis is None and rank != 1:
+        raise ParamError(f"np.{name}: axis", expected="an axis, unless x is a vector", given=f"{rank} axes")
+    axis = 0 if axis is None else axis
+    if dtype is None and not is_float(x):
+        dtype = "int64"
+    found = function(x, axis=axis, dtype=name_of(dtype))
+    if not include_initial:
+        return found
+    first = start(np_operator("slice_axis")(found, axis=axis, begin=0, end=1)) if x.shape[axis] else None
+    if first is None:
+        shape = list(found.shape)
+        shape[axis] = 1
+        first = start(np_operator("_npi_zeros")(shape=tuple(shape), dtype=name_of(found.dtype)))
+    return concatenate([first, found], axis=axis)
+
+
+def cumulative_sum(x: Any, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+    """Sums up to each element along an axis; with include_initial behind a 0. Whole numbers give int64."""
+    return _cumulative(cumsum, zeros_like, as_array(x), axis, dtype, include_initial, "cumulative_sum")
+
+
+def cumulative_prod(x: Any, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+    """Products up to each element along an axis; with include_initial behind a 1. Whole numbers give int64."""
+    return _cumulative(cumprod, ones_like, as_array(x), axis, dtype, include_initial, "cumulative_prod")
+
+
+# ---------------------------------------------------------------------------------------------------------------- sets
+class UniqueAll(NamedTuple):
+    """The different elements, where each stands first, the place of each element's value, how often each stands."""
+
+    values: Any
+    indices: Any
+    inverse_indices: Any
+    counts: Any
+
+
+class UniqueCounts(NamedTuple):
+    """The different elements and how often each stands."""
+
+    values: Any
+    counts: Any
+
+
+class UniqueInverse(NamedTuple):
+    """The different elements and the place of each element's value among them."""
+
+    values: Any
+    inverse_indices: Any
+
+
+def _distinct_nans(x: Any) -> tuple[Any, Any, Any, Any]:
+    """Like unique with all results, but every NaN is different from every other one, as the standard has it."""
+    values = onp.unique(_core.asnumpy(x), return_index=True, return_inverse=True, return_counts=True, equal_nan=False)
+    found, index, inverse, counts = values
+    return (
+        array(found, x.dtype), array(index, "int64"), array(inverse.reshape(x.shape), "int64"), array(counts, "int64")
+    )  # fmt: skip
+
+
+def _unique(x: Any) -> tuple[Any, Any, Any, Any]:
+    x = as_array(x)
+    if is_float(x) and not isinstance(x, _core.SymbolBase):
+        return _distinct_nans(x)
+    values, index, inverse, counts = unique(x, return_index=True, return_inverse=True, return_counts=True)
+    return values, index, inverse.reshape(x.shape), counts
+
+
+def unique_all(x: Any) -> UniqueAll:
+    """The different elements in rising order, and where they stand; every NaN is another one."""
+    return UniqueAll(*_unique(x))
+
+
+def unique_counts(x: Any) -> UniqueCounts:
+    """The different elements in rising order, and how often each stands; every NaN is another one."""
+    values, _, _, counts = _unique(x)
+    return UniqueCounts(values, counts)
+
+
+def unique_inverse(x: Any) -> UniqueInverse:
+    """The different elements in rising order, and the place of each element's value; every NaN is another one."""
+    values, _, inverse, _ = _unique(x)
+    return UniqueInverse(values, inverse)
+
+
+def unique_values(x: Any) -> Any:
+    """The different elements in rising order; every NaN is another one."""
+    return _unique(x)[0]
+
+
+# ------------------------------------------------------------------------------------------------- what the package has
+_DTYPES = {
+    "bool": "bool", "int8": "signed integer", "int32": "signed integer", "int64": "signed integer",
+    "uint8": "unsigned integer", "float16": "real floating", "float32": "real floating", "float64": "real floating",
+}  # fmt: skip
+_GROUPS = {"integral": ("signed integer", "unsigned integer"), "complex floating": ()}
+_GROUPS["numeric"] = (*_GROUPS["integral"], "real floating")
+
+
+class NamespaceInfo:
+    """What ``__array_namespace_info__()`` of the standard answers for this package."""
+
+    def capabilities(self) -> dict[str, Any]:
+        """What need not be there, and is."""
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 32}
+
+    def default_device(self) -> Context:
+        """Where new arrays are made."""
+        return current_context()
+
+    def devices(self) -> tuple[Context, ...]:
+        """Where arrays can be."""
+        return (cpu(),)
+
+    def default_dtypes(self, *, device: Context | None = None) -> dict[str, Any]:
+        """The dtypes of arrays for which none is said."""
+        return {"real floating": onp.float32, "integral": onp.int64, "indexing": onp.int64}
+
+    def dtypes(self, *, device: Context | None = None, kind: str | tuple[str, ...] | None = None) -> dict[str, Any]:
+        """The dtypes of the standard that arrays may have, by name; of one kind or several."""
+        kinds = (kind,) if isinstance(kind, str) else kind
+        wanted = {part for one in kinds or () for part in _GROUPS.get(one, (one,))}
+        return {name: getattr(onp, name, onp.bool_) for name, of in _DTYPES.items() if kinds is None or of in wanted}
+
+
+def __array_namespace_info__() -> NamespaceInfo:
+    """Devices, dtypes and abilities, as the Array API standard asks for them."""
+    return NamespaceInfo()
