@@ -53,8 +53,6 @@ REASONS = {
     r"base\.(_LIB|c_str|c_str_array|check_call)|.*\._?CachedOp|Symbol\._gen_atomic_symbol": (
         "the way to MXNet's C library by `ctypes`; HybridNet's is an extension module"
     ),
-    r"contrib\.dgl_.*": "sampling of graphs for DGL",
-    r"contrib\.(fft|ifft|count_sketch)": "in MXNet on GPUs only",
     r"gluon\.data\.vision\.transforms\.\w+\.hybrid_forward|gluon\.rnn\.SequentialRNNCell\.hybrid_forward": (
         "the class has `forward`"
     ),

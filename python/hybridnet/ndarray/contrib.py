@@ -19,6 +19,10 @@ from .ndarray import NDArray
 
 _lazy, _names = lazy_functions(globals(), "contrib", symbolic=False)
 _CONTROL_FLOW = ("cond", "foreach", "while_loop")
+_GRAPH_SAMPLES = (
+    "dgl_adjacency", "dgl_csr_neighbor_non_uniform_sample", "dgl_csr_neighbor_uniform_sample", "dgl_graph_compact",
+    "dgl_subgraph",
+)  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
@@ -26,11 +30,15 @@ def __getattr__(name: str) -> Any:
         from .._control_flow import functions
 
         return getattr(functions, name)
+    if name in _GRAPH_SAMPLES:
+        from . import _graph_samples
+
+        return getattr(_graph_samples, name)
     return _lazy(name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*_names(), *_CONTROL_FLOW})
+    return sorted({*_names(), *_CONTROL_FLOW, *_GRAPH_SAMPLES})
 
 
 def rand_zipfian(

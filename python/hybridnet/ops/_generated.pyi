@@ -4833,6 +4833,29 @@ def _contrib_box_nms(
 _contrib_box_non_maximum_suppression = _contrib_box_nms
 
 
+def _contrib_count_sketch(
+    data: TensorT, h: TensorT, s: TensorT, out_dim: int, processing_batch_size: int = 32, *, out: Any = None, name: str
+    | None = None
+) -> TensorT:
+    """Sketches of vectors: element i, times s[i], is added to element h[i] of the sketch.
+
+    Parameters
+    ----------
+    data : tensor
+        (..., n)
+    h : tensor
+        n whole numbers from 0 to out_dim - 1; gives no gradient
+    s : tensor
+        n numbers, 1 or -1
+    out_dim : int, at least 1
+        Number of elements of a sketch.
+    processing_batch_size : int, at least 1
+        How many vectors MXNet takes at a time; changes nothing.
+
+    Returns: out: (..., out_dim), dtype of data
+    """
+
+
 def _contrib_dequantize(
     data: TensorT, min_range: TensorT, max_range: TensorT, out_type: DType = 'float32', *, out: Any = None, name: str |
     None = None
@@ -4881,6 +4904,20 @@ def _contrib_edge_id(data: TensorT, u: TensorT, v: TensorT, *, out: Any = None, 
 
     Returns: output: (edges,), dtype of data
     Not differentiable.
+    """
+
+
+def _contrib_fft(data: TensorT, compute_size: int = 128, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Discrete Fourier transforms of real vectors, without a factor.
+
+    Parameters
+    ----------
+    data : tensor
+        (..., n), float32 or float64
+    compute_size : int, at least 1
+        How many vectors MXNet transforms at a time; changes nothing.
+
+    Returns: out: (..., 2 n): real and imaginary part of each element
     """
 
 
@@ -4975,6 +5012,20 @@ def _contrib_hawkesll(
         (samples,): length of the observation
 
     Returns: output: (samples,): log likelihoods; out_state: (samples, processes): the state at max_time
+    """
+
+
+def _contrib_ifft(data: TensorT, compute_size: int = 128, *, out: Any = None, name: str | None = None) -> TensorT:
+    """Real parts of inverse discrete Fourier transforms, without the factor 1 / n.
+
+    Parameters
+    ----------
+    data : tensor
+        (..., 2 n): real and imaginary part of each element, float32 or float64
+    compute_size : int, at least 1
+        How many vectors MXNet transforms at a time; changes nothing.
+
+    Returns: out: (..., n)
     """
 
 

@@ -1,0 +1,136 @@
+// _contrib_fft and _contrib_ifft. Complex numbers stand as pairs along the last axis: real part, imaginary part.
+#include "kernels/fourier.h"
+
+#include <cmath>
+
+#include "hybridnet/threads.h"
+#include "ops/emit.h"
+#include "ops/linalg/matrices.h"
+
+namespace hybridnet::ops {
+namespace {
+
+const OpRef kForward{"_contrib_fft"}, kInverse{"_contrib_ifft"};
+
+struct FourierParams {
+  int32_t compute_size;
+  static void describe(ParamSchema<FourierParams>& schema) {
+    schema.field("compute_size", &FourierParams::compute_size)
+        .default_value(128)
+        .at_least(1)
+        .doc("How many vectors MXNet transforms at a time; changes nothing.");
+  }
+};
+
+// Shape of the input; without a rank where it is not known yet.
+Shape vectors(InferContext& c) {
+  c.unify_dtypes();
+  const Shape& shape = c.in_shape(0);
+  if (!shape.known()) return {};
+  if (shape.ndim() == 0)
+    throw ShapeError({.input = "data", .expected = "vectors along the last axis", .given = "a scalar"});
+  shape.size();  // refuses what no memory holds
+  return shape;
+}
+
+void infer_forward(const FourierParams&, InferContext& c) {
+  Shape shape = vectors(c);
+  if (!shape.rank_known()) return;
+  shape[shape.ndim() - 1] *= 2;
+  c.set_out_shape(0, shape);
+}
+
+void infer_inverse(const FourierParams&, InferContext& c) {
+  Shape shape = vectors(c);
+  if (!shape.rank_known()) return;
+  int64_t& last = shape[shape.ndim() - 1];
+  if (last % 2 != 0)
+    throw ShapeError({.input = "data",
+                      .expected = "pairs of real and imaginary parts along the last axis",
+                      .given = "a last axis of " + std::to_string(last)});
+  last /= 2;
+  c.set_out_shape(0, shape);
+}
+
+// f(i, length of the vectors) for every vector of `real`, a tensor of vectors of real numbers.
+template <typename F>
+void for_each_vector(const Shape& real, const F& f) {
+  const int64_t n = real[real.ndim() - 1], count = real.size() / n;
+  const kernels::Fourier fourier(n);
+  parallel_for(count, 10.0 * static_cast<double>(n) * std::log2(static_cast<double>(n) + 1),
+               [&](int64_t begin, int64_t end) {
+                 std::vector<kernels::Fourier::Complex> values(static_cast<size_t>(n));
+                 for (int64_t i = begin; i < end; ++i) f(fourier, values, i);
+               });
+}
+
+void run_forward(const FourierParams&, const KernelArgs& args) {
+  dispatch_factor(args.in[0].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    for_each_vector(*args.in[0].shape, [&](const kernels::Fourier& fourier, auto& values, int64_t i) {
+      const auto n = static_cast<int64_t>(values.size());
+      std::copy_n(args.in[0].as<T>() + i * n, n, values.begin());
+      fourier.run(values.data(), false);
+      T* to = args.out[0].as<T>() + i * 2 * n;
+      for (const auto& value : values) {
+        *to++ = static_cast<T>(value.real());
+        *to++ = static_cast<T>(value.imag());
+      }
+    });
+  });
+}
+
+void run_inverse(const FourierParams&, const KernelArgs& args) {
+  dispatch_factor(args.in[0].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    for_each_vector(*args.out[0].shape, [&](const kernels::Fourier& fourier, auto& values, int64_t i) {
+      const auto n = static_cast<int64_t>(values.size());
+      const T* from = args.in[0].as<T>() + i * 2 * n;
+      for (int64_t k = 0; k < n; ++k) values[static_cast<size_t>(k)] = {from[2 * k], from[2 * k + 1]};
+      fourier.run(values.data(), true);
+      T* to = args.out[0].as<T>() + i * n;
+      for (int64_t k = 0; k < n; ++k) to[k] = static_cast<T>(values[static_cast<size_t>(k)].real());
+    });
+  });
+}
+
+int64_t transform_cost(const FourierParams&, std::span<const TensorSpec> in, std::span<const TensorSpec>) {
+  const Shape& s = in[0].shape;
+  return 10 * s.size() * (2 + static_cast<int64_t>(std::log2(static_cast<double>(s[s.ndim() - 1]) + 1)));
+}
+
+}  // namespace
+
+// Each is the transpose of the other, so each is the gradient of the other.
+void register_fourier(OpRegistry& ops) {
+  ops.declare<FourierParams>("_contrib_fft")
+      .doc("Discrete Fourier transforms of real vectors, without a factor.")
+      .input("data", "(..., n), float32 or float64")
+      .output("out", "(..., 2 n): real and imaginary part of each element")
+      .infer(infer_forward)
+      .cpu(run_forward, kFactorDTypes)
+      .cost(transform_cost)
+      .gradient([](const FourierParams& p, const GradientContext& g) -> Values {
+        if (!g.output_grad(0)) return {};
+        return {call(kInverse, {g.output_grad(0)}, ParamSchema<FourierParams>::box(p))};
+      })
+      .sample({{2, 4}})
+      .sample({{3, 2, 5}})
+      .sample({Shape{12}});
+  ops.declare<FourierParams>("_contrib_ifft")
+      .doc("Real parts of inverse discrete Fourier transforms, without the factor 1 / n.")
+      .input("data", "(..., 2 n): real and imaginary part of each element, float32 or float64")
+      .output("out", "(..., n)")
+      .infer(infer_inverse)
+      .cpu(run_inverse, kFactorDTypes)
+      .cost(transform_cost)
+      .gradient([](const FourierParams& p, const GradientContext& g) -> Values {
+        if (!g.output_grad(0)) return {};
+        return {call(kForward, {g.output_grad(0)}, ParamSchema<FourierParams>::box(p))};
+      })
+      .sample({{2, 8}})
+      .sample({{3, 2, 10}})
+      .sample({Shape{14}});
+}
+
+}  // namespace hybridnet::ops
