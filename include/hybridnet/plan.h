@@ -28,9 +28,10 @@ class CachedOp : public RefCounted<CachedOp> {
   // Inputs in the order of symbol.list_inputs(). Auxiliary states are updated in training. `out`: write results there.
   std::vector<NDArray> call(std::span<const NDArray> inputs, std::span<const NDArray> out = {});
   const Symbol& symbol() const;
-  size_t num_plans() const;      // that are kept
+  size_t num_plans() const;      // that are kept; a plan serves all sizes that its graph serves
   size_t num_linked() const;     // so far: plans made
-  size_t num_rewritten() const;  // so far: of these, those whose graphs were rewritten and differentiated anew
+  size_t num_layouts() const;    // so far: signatures that plans were laid out for
+  size_t num_rewritten() const;  // so far: signatures for which the graph was rewritten and differentiated
   std::string summary() const;   // plans, instructions, memory per plan
   // The plans of the most recent signature, instruction by instruction: implementation, memory, node, block and source
   // line (docs/debugging.md). Empty before the first call.

@@ -3,6 +3,7 @@
 #include "graph/control/body_graph.h"
 #include "graph/control/loop_view.h"
 #include "hybridnet/ndarray.h"
+#include "passes/attributes.h"
 
 namespace hybridnet {
 namespace {
@@ -26,7 +27,13 @@ NodeEntry reshaped(Graph& graph, const NodeEntry& entry, const Shape& shape, con
   if (graph.spec(entry).shape == shape) return entry;
   // A zero in Reshape's parameter is a code; what has no elements can as well be made anew.
   if (shape.size() == 0) return zeros(graph, {shape, graph.spec(entry).dtype}, origin);
-  return emit(graph, kReshape, {entry}, {{"shape", shape.str()}}, origin);
+  // The first size, that of the iterations of a loop or a multiple, follows from the number of elements: so the node
+  // does for loops of any length.
+  Shape target = shape;
+  if (shape.ndim() > 0) target[0] = -1;
+  return {graph.add(kReshape.op(), passes::make_params(kReshape.op(), nullptr, {{"shape", AttrValue(target)}}), {entry},
+                    origin),
+          0};
 }
 
 NodeEntry sum(Graph& graph, const NodeEntry& a, const NodeEntry& b, const Node* origin) {

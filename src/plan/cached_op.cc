@@ -36,6 +36,7 @@ std::vector<NDArray> CachedOp::call(std::span<const NDArray> inputs, std::span<c
 const Symbol& CachedOp::symbol() const { return impl_->symbol; }
 size_t CachedOp::num_plans() const { return impl_->function->counts().plans; }
 size_t CachedOp::num_linked() const { return impl_->function->counts().linked; }
+size_t CachedOp::num_layouts() const { return impl_->function->counts().layouts; }
 size_t CachedOp::num_rewritten() const { return impl_->function->counts().rewritten; }
 std::string CachedOp::summary() const { return impl_->function->summary(); }
 std::string CachedOp::plan_text() const { return impl_->function->plan_text(); }

@@ -23,14 +23,16 @@ bool same_pattern(const Shape& a, const Shape& b) {
   return true;
 }
 
-// Which shape stands for which: one for one.
+// Which shape stands for which.
 class ShapePairs {
  public:
   bool add(const Shape& first, const Shape& now) {
     const auto forth = forth_.try_emplace(first, now);
     if (!forth.second) return forth.first->second == now;
-    return same_pattern(first, now) && back_.try_emplace(now, first).second;
+    if (!back_.try_emplace(now, first).second) one_for_one_ = false;
+    return same_pattern(first, now);
   }
+  bool one_for_one() const { return one_for_one_; }
   const Shape* now(const Shape& first) const {
     const auto found = forth_.find(first);
     return found == forth_.end() ? nullptr : &found->second;
@@ -38,6 +40,7 @@ class ShapePairs {
 
  private:
   std::unordered_map<Shape, Shape, ShapeHash> forth_, back_;
+  bool one_for_one_ = true;
 };
 
 bool same_constant(const Node& a, const Node& b) {
@@ -127,6 +130,10 @@ bool is_sized_by_inputs(const Node& node) {
   return node.is_variable() || (!is_opaque(node) && !has_dynamic_shape(node));
 }
 
+LinkedCall linked_of(const CompiledCall& call) {
+  return {call.forward->linked(), call.backward ? call.backward->linked() : nullptr};
+}
+
 bool has_bodies(const Node* node) { return !node->subgraphs.empty(); }
 
 }  // namespace
@@ -200,7 +207,6 @@ CallTemplate::CallTemplate(const GraphDefinition& definition, const CallSignatur
   for (const Graph* graph : {&rewritten_.forward, &rewritten_.backward, &rewritten_.undifferentiated})
     tapes_.emplace_back(graph->order(), signature.train);
   find_rule_params();
-  if (has_bodies_) bodies_ = make_ref<BodyPlans>();
 }
 
 CallTemplate::Joint CallTemplate::describe(const Graph& joint) {
@@ -301,9 +307,9 @@ std::vector<CallSignature> CallTemplate::to_prove(const CallSignature& signature
   return proofs;
 }
 
-bool CallTemplate::resize(const CallSignature& signature) {
+bool CallTemplate::resize(const CallSignature& signature, Coincidence coincidence) {
   try {
-    return infer_sizes(signature);
+    return infer_sizes(signature) && (one_for_one_ || coincidence == Coincidence::kAllowed);
   } catch (const Error&) {
     return false;  // compiling anew finds the reason in the user's graph
   }
@@ -367,6 +373,7 @@ bool CallTemplate::ask_gradient_rules(const CallSignature& signature) {
       if (!op.schema->equal(made->data(), now[maker].params->data())) return false;
     if (op.schema->equal(made->data(), params.now->data())) continue;
     params.now = made;
+    rule_params_changed_ = true;
     for (const NodePtr& user : params.users) user->params = made;
     for (const NodePtr& user : params.stand_ins) {
       StandIn stand_in = user->params->as<StandIn>();
@@ -382,7 +389,7 @@ bool CallTemplate::ask_gradient_rules(const CallSignature& signature) {
   return true;
 }
 
-bool CallTemplate::shapes_correspond() const {
+bool CallTemplate::shapes_correspond() {
   ShapePairs pairs;
   for (size_t i = 0; i < first_values_.size(); ++i) {
     const std::vector<TensorSpec>&first = first_values_[i], &now = tapes_[i].values;
@@ -391,6 +398,7 @@ bool CallTemplate::shapes_correspond() const {
     for (size_t k = 0; k < now.size(); ++k)
       if (now[k].dtype != first[k].dtype || !pairs.add(first[k].shape, now[k].shape)) return false;
   }
+  one_for_one_ = pairs.one_for_one();
   const bool is_first = first_values_[kDefinition].empty();
   return is_first || questions_.same_answers([&](const Shape& first) { return pairs.now(first); });
 }
@@ -410,19 +418,16 @@ bool CallTemplate::results_fit(const CallSignature& signature) {
 }
 
 bool CallTemplate::prove(const CallTemplate& fresh) {
-  failed_proofs_ += 1;  // unless it succeeds
+  failed_proofs_ += one_for_one_ ? 1 : 0;  // unless it succeeds
   const RewrittenCall &a = rewritten_, &b = fresh.rewritten_;
   if (a.num_residuals != b.num_residuals || a.gradient_of_input != b.gradient_of_input ||
       a.rows_of_input != b.rows_of_input ||
       !std::equal(a.sources.begin(), a.sources.end(), b.sources.begin(), b.sources.end(), same_source) ||
       !Comparison::of(a.forward, b.forward) || !Comparison::of(a.backward, b.backward))
     return false;
-  for (const RuleParams& params : rule_params_) {
-    const JointNode& maker = joint_[params.makers[0]];
-    rule_params_changed_ = rule_params_changed_ || !maker.op->schema->equal(maker.params->data(), params.now->data());
-  }
-  for (const Axis& axis : resized_axes(current_)) proved_.insert(axis);
+  if (!one_for_one_) return true;  // rules may have taken one size for another: this proves nothing for other sizes
   failed_proofs_ -= 1;
+  for (const Axis& axis : resized_axes(current_)) proved_.insert(axis);
   // Limits hold between two signatures if no size of the one is above that of the other.
   if (at_least(current_.inputs, largest_)) largest_ = current_.inputs;
   if (at_least(smallest_, current_.inputs)) smallest_ = current_.inputs;
@@ -431,12 +436,18 @@ bool CallTemplate::prove(const CallTemplate& fresh) {
 
 // ------------------------------------------------------------------------------------------------------- CallCompiler
 Ref<CompiledCall> CallCompiler::link(size_t known, const CallSignature& signature) {
-  const CallTemplate& used = *templates_[known];
-  Ref<CompiledCall> call = link_call(used.rewritten(), definition_, signature, options_, used.bodies());
-  ++num_linked_;
+  CallTemplate& used = *templates_[known];
+  Ref<CompiledCall> call = link_call(used.rewritten(), definition_, signature, options_, used.linked);
+  note_linked(*call, used.linked);
+  if (!used.linked.forward) used.linked = linked_of(*call);
   const auto first = templates_.begin(), place = first + static_cast<std::ptrdiff_t>(known);
   std::rotate(first, place, place + 1);
   return call;
+}
+
+void CallCompiler::note_linked(const CompiledCall& call, const LinkedCall& known) {
+  ++num_layouts_;
+  if (call.forward->linked() != known.forward) ++num_linked_;
 }
 
 // Rewrites for larger or smaller sizes, so that sizes which keep growing are proved a few times only.
@@ -467,7 +478,8 @@ Ref<CompiledCall> CallCompiler::compile(const CallSignature& signature) {
   if (fresh->is_generic()) {
     for (size_t i = 0; i < templates_.size(); ++i) {
       CallTemplate& known = *templates_[i];
-      if (known.differs_in_sizes_only(signature) && known.may_serve() && known.resize(signature) && known.prove(*fresh))
+      if (known.differs_in_sizes_only(signature) && known.may_serve() &&
+          known.resize(signature, CallTemplate::Coincidence::kAllowed) && known.prove(*fresh))
         return link(i, signature);
     }
     templates_.insert(templates_.begin(), std::move(fresh));
@@ -475,7 +487,7 @@ Ref<CompiledCall> CallCompiler::compile(const CallSignature& signature) {
     return link(0, signature);
   }
   Ref<CompiledCall> call = link_call(fresh->rewritten(), definition_, signature, options_);
-  ++num_linked_;
+  note_linked(*call, {});
   return call;
 }
 

@@ -3,16 +3,18 @@
 //
 // A template serves a signature when
 //   - it differs in sizes only, and no size becomes or ceases to be 0 or 1;
-//   - shapes that were equal in the graphs are equal again, and different ones different: that is what rules compare;
+//   - shapes that were equal in the graphs are equal again, and different ones different: that is what rules compare
+//     (where different ones become equal, compiling anew must give the same graphs each time);
 //   - the axes whose sizes differ are proved: for another signature in which all of them differed, the template gave
 //     exactly the graphs that compiling anew gave. An attribute that a rule took from a size would differ there;
 //   - what rewrites have asked about sizes (passes/size_questions.h), such as where images lie channels-last and which
 //     convolutions go through Winograd's algorithm, has the same answers;
 //   - the gradient rules, asked again with the new sizes, give the same nodes. Parameters that differ are taken over.
-//     (Where they were the same in every proof, the rules are not asked.)
+//     (Where they were the same for all sizes so far, the rules are not asked.)
 // Graphs with loops or branches serve sizes for which their bodies keep theirs: other numbers of iterations. As rules
 // for loops ask whether sizes are above a limit, they are proved for a smallest and a largest signature and serve those
-// in between. The plans of their bodies are shared.
+// in between.
+// The graphs of a template are linked once, and laid out for each signature that it serves (plan/plan.h).
 // Graphs with operators outside the library are always compiled anew.
 #pragma once
 
@@ -65,15 +67,17 @@ class CallTemplate {
   bool is_proved_for(const CallSignature& signature) const;
   // Larger and smaller signatures by half, whose proofs prove it for this one; empty: it is enough to prove this one.
   std::vector<CallSignature> to_prove(const CallSignature& signature) const;
+  // Shapes that are different in the graphs and equal for other inputs: 64 rows beside 64 units.
+  enum class Coincidence : uint8_t { kForbidden, kAllowed };
   // Gives every value the size that it has for these inputs. False: the template does not serve them, and has to be
   // resized before it is used again.
-  bool resize(const CallSignature& signature);
-  // `fresh`: made for the signature that this template was resized to. True: the graphs are the same, and the axes
-  // whose sizes differ from the first signature's are proved.
+  bool resize(const CallSignature& signature, Coincidence coincidence = Coincidence::kForbidden);
+  // `fresh`: made for the signature that this template was resized to. True: the graphs are the same, and, if no shapes
+  // coincide, the axes whose sizes differ from the first signature's are proved.
   bool prove(const CallTemplate& fresh);
 
   const RewrittenCall& rewritten() const { return rewritten_; }
-  const Ref<BodyPlans>& bodies() const { return bodies_; }
+  LinkedCall linked;  // what is laid out for each signature; empty: it is not linked yet
 
  private:
   // A node of the joint graph, as it was differentiated.
@@ -101,7 +105,7 @@ class CallTemplate {
   bool infer_sizes(const CallSignature& signature);
   bool infer_graph(Graph& graph, SpecTape& tape, const CallSignature& signature);
   bool ask_gradient_rules(const CallSignature& signature);
-  bool shapes_correspond() const;  // and the answers to the questions about them stay
+  bool shapes_correspond();  // and the answers to the questions about them stay
   bool results_fit(const CallSignature& signature);
 
   const GraphDefinition& definition_;
@@ -118,11 +122,11 @@ class CallTemplate {
   std::vector<TensorSpec> smallest_,
       largest_;  // inputs that it is proved for; with has_bodies_ also all in
                  // between
-  Ref<BodyPlans> bodies_;
   bool has_bodies_ = false;
+  bool one_for_one_ = true;  // no shapes coincide for current_
   int failed_proofs_ = 0;
   bool generic_ = false;
-  bool rule_params_changed_ = false;  // in some proof
+  bool rule_params_changed_ = false;  // for some sizes
 };
 
 // Compiles the signatures of one graph. Threads: one at a time.
@@ -134,10 +138,12 @@ class CallCompiler {
   Ref<CompiledCall> compile(const CallSignature& signature);
   std::string graph_text(const CallSignature& signature);  // of the rewritten graphs, made anew
   size_t num_linked() const { return num_linked_; }
+  size_t num_layouts() const { return num_layouts_; }
   size_t num_rewritten() const { return num_rewritten_; }
 
  private:
   Ref<CompiledCall> link(size_t known, const CallSignature& signature);
+  void note_linked(const CompiledCall& call, const LinkedCall& known);
   bool prove(CallTemplate& known, const CallSignature& signature);
 
   static constexpr size_t kMaxTemplates = 4;
@@ -145,7 +151,7 @@ class CallCompiler {
   const GraphDefinition& definition_;
   const CompileOptions& options_;
   std::vector<std::unique_ptr<CallTemplate>> templates_;  // used last first
-  size_t num_linked_ = 0, num_rewritten_ = 0;
+  size_t num_linked_ = 0, num_layouts_ = 0, num_rewritten_ = 0;
 };
 
 }  // namespace hybridnet

@@ -102,10 +102,13 @@ std::vector<int> first_equal(const std::vector<NodeEntry>& outputs) {
   return first;
 }
 
-Ref<Plan> link_plan(const Graph& graph, const CompileOptions& options, Plan::Options plan_options) {
+Ref<Plan> link_plan(const Graph& graph, const CompileOptions& options, Plan::Options plan_options,
+                    const Ref<Plan::Linked>& known) {
   plan_options.name = options.name;
   plan_options.keep_arena = options.keep_arena;
   plan_options.arenas = options.arenas;
+  if (known)
+    if (Ref<Plan> plan = Plan::lay_out(graph, plan_options, known)) return plan;
   return Plan::compile(graph, plan_options);
 }
 
@@ -266,7 +269,7 @@ RewrittenCall rewrite_call(const GraphDefinition& definition, const CallSignatur
 }
 
 Ref<CompiledCall> link_call(const RewrittenCall& rewritten, const GraphDefinition& definition,
-                            const CallSignature& signature, const CompileOptions& options, Ref<BodyPlans> bodies) {
+                            const CallSignature& signature, const CompileOptions& options, const LinkedCall& known) {
   const bool differentiated = !wanted_inputs(signature).empty();
   auto call = make_ref<CompiledCall>();
   call->signature = signature;
@@ -277,10 +280,10 @@ Ref<CompiledCall> link_call(const RewrittenCall& rewritten, const GraphDefinitio
   call->forward = link_plan(rewritten.forward, options,
                             {.num_residuals = rewritten.num_residuals,
                              .frozen_weights = !differentiated && !signature.train,
-                             .first_of = first_equal(definition.outputs),
-                             .bodies = bodies});
+                             .first_of = first_equal(definition.outputs)},
+                            known.forward);
   if (rewritten.num_gradients == 0) return call;
-  call->backward = link_plan(rewritten.backward, options, {.bodies = bodies});
+  call->backward = link_plan(rewritten.backward, options, {}, known.backward);
   call->sources = rewritten.sources;
   return call;
 }

@@ -59,7 +59,7 @@ class CompiledCall : public RefCounted<CompiledCall> {
   std::vector<int> gradient_of_input;  // per input: output number of backward, -1: zero, unwanted or by rows
   std::vector<std::vector<RowsOfGradient>> rows_of_input;  // per input: terms of a gradient by rows
   PassReport report;
-  int64_t held_bytes() const;
+  int64_t held_bytes() const;  // without what it shares with calls for other sizes
 };
 
 // For these sizes the outputs of some branches differ in size (graph/control/unequal_branches.h).
@@ -86,11 +86,15 @@ using JointObserver = std::function<void(Graph& joint)>;
 // Throws UnequalBranchesError, ShapeError when the inputs do not determine every spec, and whatever inference throws.
 RewrittenCall rewrite_call(const GraphDefinition& definition, const CallSignature& signature,
                            const CompileOptions& options, bool keep_undifferentiated, const JointObserver& observe);
-// Throws whatever linking throws. Changes nothing in `rewritten`. `bodies`:
-// plans of bodies in `rewritten`, made for other sizes of it; gets those that
-// are made.
+// What calls of one graph share, whatever its sizes are; backward: null as in CompiledCall.
+struct LinkedCall {
+  Ref<Plan::Linked> forward, backward;
+};
+// Throws whatever linking throws. Changes nothing in `rewritten`. `known`: what was linked of `rewritten` for other
+// sizes, is used where it can be; empty: nothing.
 Ref<CompiledCall> link_call(const RewrittenCall& rewritten, const GraphDefinition& definition,
-                            const CallSignature& signature, const CompileOptions& options, Ref<BodyPlans> bodies = {});
+                            const CallSignature& signature, const CompileOptions& options,
+                            const LinkedCall& known = {});
 
 // Differentiates a graph as rewrite_call does.
 void add_gradients_of_call(Graph& graph, const CallSignature& signature, const CompileOptions& options);

@@ -310,9 +310,19 @@ Ref<CompiledCall> GraphFunction::compiled_for(std::span<const NDArray> inputs, s
     error.add_context({.block = options_.name});
     throw;
   }
-  held_bytes_ += compiled_.front()->held_bytes();
   forget_oldest_plans();
   return compiled_.front();
+}
+
+int64_t GraphFunction::held_bytes() const {
+  std::set<const Plan::Linked*> shared;
+  int64_t bytes = 0;
+  for (const Ref<CompiledCall>& call : compiled_) {
+    bytes += call->held_bytes();
+    for (const Ref<Plan>& plan : {call->forward, call->backward})
+      if (plan && shared.insert(plan->linked().get()).second) bytes += plan->linked()->held_bytes();
+  }
+  return bytes;
 }
 
 // Called with mutex_ held. Calls that run keep their plans alive.
@@ -320,12 +330,9 @@ void GraphFunction::forget_oldest_plans() {
   const Environment& env = environment();
   const auto too_many = [&] {
     return compiled_.size() > static_cast<size_t>(env.plan_limit) ||
-           (env.plan_limit_mb >= 0 && held_bytes_ > env.plan_limit_mb << 20);
+           (env.plan_limit_mb >= 0 && held_bytes() > env.plan_limit_mb << 20);
   };
-  while (compiled_.size() > 1 && too_many()) {
-    held_bytes_ -= compiled_.back()->held_bytes();
-    compiled_.pop_back();
-  }
+  while (compiled_.size() > 1 && too_many()) compiled_.pop_back();
 }
 
 std::vector<NDArray> GraphFunction::run_plan(const Ref<CompiledCall>& compiled, const Request& request, RngKey key,
@@ -540,14 +547,18 @@ int64_t GraphFunction::memory_of_parts() {
 size_t GraphFunction::num_segments() { return is_cut_ ? segments(false).num_segments() : 1; }
 
 GraphFunction::Counts GraphFunction::counts() {
-  Counts all{0, 0, 0};
+  Counts all{0, 0, 0, 0};
   for (const Ref<GraphFunction>& part : parts()) {
     const Counts more = part->counts();
-    all = {all.plans + more.plans, all.linked + more.linked, all.rewritten + more.rewritten};
+    all = {all.plans + more.plans, all.linked + more.linked, all.layouts + more.layouts,
+           all.rewritten + more.rewritten};
   }
   const std::lock_guard lock(mutex_);
-  for (const Ref<CompiledCall>& call : compiled_) all.plans += call->forward ? 1 : 0;
-  return {all.plans, all.linked + compiler_.num_linked(), all.rewritten + compiler_.num_rewritten()};
+  std::set<const Plan::Linked*> plans;
+  for (const Ref<CompiledCall>& call : compiled_)
+    if (call->forward) plans.insert(call->forward->linked().get());
+  return {all.plans + plans.size(), all.linked + compiler_.num_linked(), all.layouts + compiler_.num_layouts(),
+          all.rewritten + compiler_.num_rewritten()};
 }
 
 // Names and specs of the first inputs, and how many more there are.

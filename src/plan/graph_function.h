@@ -54,9 +54,10 @@ class GraphFunction : public RefCounted<GraphFunction> {
   int64_t memory_bytes(std::span<const NDArray> inputs, std::span<const uint8_t> wants);
   size_t num_segments();  // 1: the graph is not cut
   struct Counts {
-    size_t plans;      // that are kept
+    size_t plans;      // that are kept: one for all sizes that are laid out over the same instructions
     size_t linked;     // so far
-    size_t rewritten;  // so far: of the linked ones, those that were rewritten and differentiated for their own sizes
+    size_t layouts;    // so far: one per signature, the first of each plan included
+    size_t rewritten;  // so far: signatures for which the graph was rewritten and differentiated
   };
   Counts counts();
   std::string summary();
@@ -82,6 +83,7 @@ class GraphFunction : public RefCounted<GraphFunction> {
   static std::vector<NDArray> copied_to(std::span<const NDArray> out, std::vector<NDArray> results);
   std::shared_ptr<GradientFunction> gradient_function(const CallSignature& signature);
   [[noreturn]] void throw_overwritten(const BackwardInput& source, const NDArray& array) const;
+  int64_t held_bytes() const;  // by the compiled calls
   void forget_oldest_plans();
   void check_inputs(std::span<const NDArray> inputs) const;
 
@@ -100,7 +102,6 @@ class GraphFunction : public RefCounted<GraphFunction> {
   std::map<std::set<const Node*>, Ref<GraphFunction>> cut_at_;  // for signatures whose branches differ in size
   Ref<GraphFunction> without_writebacks_;
   std::list<Ref<CompiledCall>> compiled_;  // most recent first
-  int64_t held_bytes_ = 0;                 // by them
   std::vector<std::pair<CallSignature, std::shared_ptr<GradientFunction>>> gradients_;
 };
 

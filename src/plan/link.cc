@@ -24,11 +24,16 @@ uint64_t spread(uint64_t x) {  // splitmix64's finalizer: neighbouring numbers g
 
 }  // namespace
 
+// Links a graph, or lays out what was linked of it for other sizes: `known`.
 class PlanBuilder {
  public:
-  PlanBuilder(const Graph& graph, const Plan::Options& options)
-      : graph_(graph), plan_(make_ref<Plan>()), num_visible_(graph.outputs().size() - options.num_residuals) {
+  PlanBuilder(const Graph& graph, const Plan::Options& options, const Ref<Plan::Linked>& known)
+      : graph_(graph),
+        known_(known.get()),
+        plan_(make_ref<Plan>()),
+        num_visible_(graph.outputs().size() - options.num_residuals) {
     plan_->options_ = options;
+    plan_->linked_ = known ? known : make_ref<Plan::Linked>();
     if (!options.arenas) plan_->options_.arenas = make_ref<ArenaPool>();
     plan_->train_ = graph.train();
     for (Node* node : graph.schedule()) {
@@ -37,14 +42,17 @@ class PlanBuilder {
     for (size_t i = 0; i < steps_.size(); ++i) step_of_[steps_[i]] = static_cast<int>(i);
   }
 
+  // Null: the graph has other instructions than `known`.
   Ref<Plan> run() {
     find_roots();
+    if (is_other()) return nullptr;
     find_last_readers();
     place_outputs();
     place_writebacks();
     share_in_place();
     emit_nodes();
     emit_copies();
+    if (known_ && plan_->instructions_.size() != known_->steps.size()) return nullptr;
     place_memory();
     finish();
     return plan_;
@@ -69,6 +77,17 @@ class PlanBuilder {
     return &storages_.back();
   }
 
+  // Are the instructions of `known` those of another graph? For one graph they are the same whatever its sizes are.
+  bool is_other() const {
+    if (!known_) return false;
+    const std::vector<Plan::Linked::Step>& steps = known_->steps;
+    return steps.size() < steps_.size() || constants_ != known_->constants ||
+           !std::equal(steps_.begin(), steps_.end(), steps.begin(),
+                       [](const Node* node, const Plan::Linked::Step& step) {
+                         return node->op == step.op && node->inputs.size() + node->specs.size() == step.specs.size();
+                       });
+  }
+
   void find_roots() {
     const auto& inputs = graph_.inputs();
     for (size_t i = 0; i < inputs.size(); ++i) {
@@ -80,8 +99,8 @@ class PlanBuilder {
         throw Error(ErrorKind::kError,
                     {.node = node->name, .message = "a variable of the graph is not among its inputs"});
       }
-      const int index = static_cast<int>(plan_->constants_.size());
-      plan_->constants_.push_back(node->constant);
+      const int index = static_cast<int>(constants_.size());
+      constants_.push_back(node->constant);
       storage_by_root_[{NodePtr(node), 0}] = make_storage(Kind::kConstant, index, node->specs[0].bytes());
     }
     for (size_t step = 0; step < steps_.size(); ++step) {
@@ -304,7 +323,7 @@ class PlanBuilder {
           plan.residual_patches_.push_back({arg, 0, storage->offset});
           break;
         case Kind::kConstant: {
-          const auto* array = static_cast<const ArrayImpl*>(plan.constants_[static_cast<size_t>(storage->index)].get());
+          const auto* array = static_cast<const ArrayImpl*>(constants_[static_cast<size_t>(storage->index)].get());
           ref.data = static_cast<char*>(array->chunk->memory()) + array->offset;
           ref.derived = array->chunk->derived();
           break;
@@ -354,34 +373,64 @@ class PlanBuilder {
     context.device = plan.options_.device;
     context.train = graph_.train();
     context.frozen_weights = plan.options_.frozen_weights;
-    Plan::Origin origin{nullptr, node.params, node.op, node.name, node.block, node.where};
-    int64_t cost = 0;
-    int cores = 1;
+    LinkedNode linked;
     try {
-      if (node.subgraphs.empty()) {
-        origin.kernel = kernels_.link(node, context);
-        cost = node.op->cost_ns(instruction.params, in, node.specs);
-        cores = cores_worth_having(cost);
-      } else {
-        const Ref<ControlKernel> control = link_control(node, context, plan.options_);
-        origin.kernel = Ref<Kernel>(control.get());
-        cost = control->cost_ns();
-        cores = control->cores();
-      }
+      linked = link(node, context, step);
     } catch (Error& error) {
       error.add_context({.op = node.op->name, .node = node.name, .block = node.block, .where = node.where});
       throw;
     }
-    instruction.kernel = origin.kernel.get();
-    if (const int64_t bytes = origin.kernel->workspace_bytes(); bytes > 0) {
+    instruction.kernel = linked.kernel.get();
+    if (const int64_t bytes = linked.kernel->workspace_bytes(); bytes > 0) {
       PlanStorage* workspace = make_storage(Kind::kTemporary, 0, bytes);
       workspace->first = workspace->last = step;
       workspaces_.push_back({static_cast<int>(plan.instructions_.size()), workspace});
     }
-    plan.cost_ns_ += cost;
-    plan.cores_ = std::max(plan.cores_, cores);
-    plan.instructions_.push_back(instruction);
-    plan.origins_.push_back(std::move(origin));
+    plan.cost_ns_ += linked.cost_ns;
+    plan.cores_ = std::max(plan.cores_, linked.cores);
+    add_instruction(instruction, node.params);
+    if (known_) {
+      if (linked.kernel.get() != known_step(step)->kernel.get()) plan.own_kernels_.push_back(std::move(linked.kernel));
+      return;
+    }
+    std::vector<TensorSpec> specs = std::move(in);
+    specs.insert(specs.end(), node.specs.begin(), node.specs.end());
+    plan.linked_->steps.push_back(
+        {node.op, std::move(linked.kernel), node.params, std::move(specs), node.name, node.block, node.where});
+  }
+
+  struct LinkedNode {
+    Ref<Kernel> kernel;
+    int64_t cost_ns = 0;
+    int cores = 1;
+  };
+
+  const Plan::Linked::Step* known_step(int step) const {
+    return known_ ? &known_->steps[static_cast<size_t>(step)] : nullptr;
+  }
+
+  LinkedNode link(const Node& node, const LinkContext& context, int step) {
+    const Plan::Linked::Step* known = known_step(step);
+    if (node.subgraphs.empty()) {
+      const int64_t cost = node.op->cost_ns(context.params, context.in, context.out);
+      const bool same = known && is_linked_for(*known, node, context);
+      return {same ? known->kernel : kernels_.link(node, context), cost, cores_worth_having(cost)};
+    }
+    const Ref<ControlKernel> control =
+        link_control(node, context, plan_->options_, known ? known->kernel.get() : nullptr);
+    return {Ref<Kernel>(control.get()), control->cost_ns(context.in), control->cores(context.in)};
+  }
+
+  static bool is_linked_for(const Plan::Linked::Step& step, const Node& node, const LinkContext& context) {
+    const auto outputs = step.specs.begin() + static_cast<std::ptrdiff_t>(context.in.size());
+    return std::equal(context.in.begin(), context.in.end(), step.specs.begin()) &&
+           std::equal(context.out.begin(), context.out.end(), outputs) &&
+           same_params(*node.op, node.params, step.params);
+  }
+
+  void add_instruction(const Plan::Instruction& instruction, ParamsPtr params) {
+    plan_->instructions_.push_back(instruction);
+    plan_->params_.push_back(std::move(params));
   }
 
   // Registered operators that know plain memory only must not be given anything else.
@@ -414,8 +463,10 @@ class PlanBuilder {
       add_arg(&source, graph_.spec(entry), graph_.format(entry));
       add_arg(target, graph_.spec(entry), graph_.format(entry));
       plan_->cost_ns_ += graph_.spec(entry).bytes() / 8;
-      plan_->instructions_.push_back(instruction);
-      plan_->origins_.push_back({nullptr, nullptr, nullptr, entry.node->name, entry.node->block, entry.node->where});
+      add_instruction(instruction, nullptr);
+      if (!known_)
+        plan_->linked_->steps.push_back(
+            {nullptr, nullptr, nullptr, {}, entry.node->name, entry.node->block, entry.node->where});
     }
   }
 
@@ -437,7 +488,9 @@ class PlanBuilder {
       plan.instructions_[static_cast<size_t>(instruction)].workspace = storage->offset;
     }
     note_cells();
-    for (const NodePtr& input : graph_.inputs()) plan.input_names_.push_back(input->name);
+    if (known_) return;
+    plan.linked_->constants = constants_;
+    for (const NodePtr& input : graph_.inputs()) plan.linked_->input_names.push_back(input->name);
   }
 
   void note_cells() {
@@ -455,8 +508,10 @@ class PlanBuilder {
   }
 
   const Graph& graph_;
+  const Plan::Linked* const known_;  // null: nothing is linked yet
   SharedKernels kernels_{graph_};
   Ref<Plan> plan_;
+  std::vector<Ref<Object>> constants_;
   const size_t num_visible_;
   std::vector<Node*> steps_;
   std::unordered_map<const Node*, int> step_of_;
@@ -469,20 +524,31 @@ class PlanBuilder {
   std::vector<std::pair<int, PlanStorage*>> workspaces_;   // instruction number, storage
 };
 
-Ref<Plan> Plan::compile(const Graph& graph, const Options& options) {
-  return has_preparation(graph) ? compile_prepared(graph, options) : PlanBuilder(graph, options).run();
+Ref<Plan> Plan::compile(const Graph& graph, const Options& options) { return build(graph, options, nullptr); }
+
+Ref<Plan> Plan::lay_out(const Graph& graph, const Options& options, const Ref<Linked>& linked) {
+  return build(graph, options, linked);
 }
 
-Ref<Plan> Plan::compile_prepared(const Graph& graph, const Options& options) {
+Ref<Plan> Plan::build(const Graph& graph, const Options& options, const Ref<Linked>& known) {
+  if (has_preparation(graph)) return build_prepared(graph, options, known);
+  return known && known->preparation ? nullptr : PlanBuilder(graph, options, known).run();
+}
+
+Ref<Plan> Plan::build_prepared(const Graph& graph, const Options& options, const Ref<Linked>& known) {
   const PreparationSplit split = split_preparation(graph);
+  if (known && (!known->preparation || known->recipe != split.recipe)) return nullptr;
+  const Ref<Plan> plan = PlanBuilder(split.main, options, known).run();
+  if (known) return plan;
   Options preparation_options;
   preparation_options.name = options.name;
   preparation_options.device = options.device;
   preparation_options.arenas = options.arenas;
-  Ref<Plan> plan = PlanBuilder(split.main, options).run();
-  plan->preparation_ = PlanBuilder(split.preparation, preparation_options).run();
-  plan->prepared_reads_ = split.reads;
-  plan->prepared_ = std::make_unique<DerivedUser<Prepared>>("prepared " + split.recipe);
+  Linked& linked = *plan->linked_;
+  linked.preparation = PlanBuilder(split.preparation, preparation_options, nullptr).run();
+  linked.prepared_reads = split.reads;
+  linked.recipe = split.recipe;
+  linked.prepared = std::make_unique<DerivedUser<Prepared>>("prepared " + split.recipe);
   return plan;
 }
 

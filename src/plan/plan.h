@@ -1,4 +1,5 @@
-// Executable form of a graph: linear instructions with linked kernels over one planned block of memory.
+// Executable form of a graph: linear instructions with linked kernels over one planned block of memory. Instructions
+// are linked once for a graph (Plan::Linked) and laid out for each signature of sizes that it is called with (Plan).
 #pragma once
 
 #include <atomic>
@@ -13,7 +14,6 @@
 #include "hybridnet/derived.h"
 #include "hybridnet/pass.h"
 #include "plan/arena_pool.h"
-#include "plan/control/body_plans.h"
 #include "plan/control/branch_memory.h"
 
 namespace hybridnet {
@@ -54,10 +54,17 @@ class Plan : public RefCounted<Plan> {
     // share an array. Empty: outputs that turn out to be one value share one, whatever made them.
     std::vector<int> first_of;
     Ref<ArenaPool> arenas;  // shared with plans that mostly run at other times; null: the plan's own
-    Ref<BodyPlans> bodies;  // shared with plans of the same graph for other sizes; null: none are
   };
   // Throws what linking throws, with node, block and source line. The graph may be thrown away afterwards.
   static Ref<Plan> compile(const Graph& graph, const Options& options);
+  // What plans of one graph share, whatever its sizes are.
+  struct Linked;
+  // A plan of the same instructions for `graph`, which differs in sizes only from the one that they were linked from.
+  // Operators whose kernels are made for sizes are linked anew where these have changed; loops and branches as long as
+  // their bodies keep their sizes, and operators with one kernel for all uses, are not. Null: its instructions are
+  // others.
+  static Ref<Plan> lay_out(const Graph& graph, const Options& options, const Ref<Linked>& linked);
+  const Ref<Linked>& linked() const { return linked_; }
   Plan();
   ~Plan();
 
@@ -109,13 +116,14 @@ class Plan : public RefCounted<Plan> {
   const std::vector<TensorSpec>& fresh_outputs() const { return fresh_; }
   const std::vector<ResidualPlace>& residuals() const { return residuals_; }
   const std::vector<int>& written_inputs() const { return written_inputs_; }
-  size_t num_preparations() const { return num_preparations_.load(std::memory_order_relaxed); }  // so far
+  size_t num_preparations() const;  // so far
   int64_t residual_bytes() const { return residual_bytes_; }
   int64_t arena_bytes() const { return arena_bytes_; }
-  int64_t held_bytes() const;  // while it lives, without arena and copies of weights; estimated
+  int64_t held_bytes() const;  // while it lives, without arena, copies of weights and what it shares; estimated
   int64_t cost_ns() const { return cost_ns_; }
   int cores() const { return cores_; }  // that its most costly instruction can use
   size_t num_instructions() const { return instructions_.size(); }
+  size_t num_own_kernels() const { return own_kernels_.size(); }  // that lay_out linked for these sizes
   bool uses_random() const { return uses_random_; }
   bool is_opaque() const { return is_opaque_; }  // calls code outside the library: runs on the thread of the caller
   // For people: every instruction in order with its implementation, the memory it reads and writes, and where it comes
@@ -126,7 +134,8 @@ class Plan : public RefCounted<Plan> {
  private:
   friend class PlanBuilder;
   friend class PlanPrinter;
-  static Ref<Plan> compile_prepared(const Graph& graph, const Options& options);
+  static Ref<Plan> build(const Graph& graph, const Options& options, const Ref<Linked>& known);
+  static Ref<Plan> build_prepared(const Graph& graph, const Options& options, const Ref<Linked>& known);
   std::shared_ptr<const Prepared> prepared_for(std::span<const DerivedSource> sources, const Call& call);
   std::shared_ptr<const Prepared> prepare(const Call& call) const;
   void run_instructions(Frame& frame, const Call& call);
@@ -138,13 +147,6 @@ class Plan : public RefCounted<Plan> {
     uint64_t stream = 0;
     bool random = false;
     bool opaque = false;
-  };
-  struct Origin {  // for messages; keeps kernels and parameters alive
-    Ref<Kernel> kernel;
-    ParamsPtr params;
-    const Op* op = nullptr;
-    std::string node, block;
-    SourceLocation where;
   };
   struct Cell {  // memory that arguments share
     PlanStorage::Kind kind{};
@@ -163,22 +165,17 @@ class Plan : public RefCounted<Plan> {
   void bind(Frame& frame, const Call& call);
   [[noreturn]] void fail(size_t instruction);
 
-  Ref<Plan> preparation_;            // null: nothing to prepare. Else its outputs are this plan's last inputs
-  std::vector<int> prepared_reads_;  // inputs that the preparation depends on
-  std::unique_ptr<DerivedUser<Prepared>> prepared_;
-  mutable std::atomic<size_t> num_preparations_{0};
-
+  Ref<Linked> linked_;
   Options options_;
   bool train_ = false;
   std::vector<Instruction> instructions_;
-  std::vector<Origin> origins_;
-  std::deque<TensorSpec> specs_;  // stable addresses: arguments point to the shapes
-  std::vector<TensorRef> args_;   // as a fresh frame starts: constants bound
+  std::vector<Ref<Kernel>> own_kernels_;  // that were linked for these sizes
+  std::vector<ParamsPtr> params_;         // per instruction: keeps them alive
+  std::deque<TensorSpec> specs_;          // stable addresses: arguments point to the shapes
+  std::vector<TensorRef> args_;           // as a fresh frame starts: constants bound
   std::vector<Patch> arena_patches_, input_patches_, output_patches_, residual_patches_;
   std::vector<Cell> cells_;       // for text()
   std::vector<int> cell_of_arg_;  // -1: the argument has no memory
-  std::vector<std::string> input_names_;
-  std::vector<Ref<Object>> constants_;
   std::vector<OutputInfo> outputs_;
   std::vector<TensorSpec> fresh_;
   std::vector<ResidualPlace> residuals_;
@@ -191,6 +188,30 @@ class Plan : public RefCounted<Plan> {
   std::atomic<Frame*> spare_{nullptr};
   std::mutex frames_mutex_;
   std::vector<std::unique_ptr<Frame>> frames_;
+};
+
+struct Plan::Linked : RefCounted<Plan::Linked> {
+  struct Step {              // an instruction
+    const Op* op = nullptr;  // null: a copy
+    Ref<Kernel> kernel;      // as it was linked first, for these parameters and specs of inputs and outputs
+    ParamsPtr params;
+    std::vector<TensorSpec> specs;
+    std::string node, block;  // for messages, as the source line
+    SourceLocation where;
+  };
+  Linked();
+  ~Linked();
+  int64_t held_bytes() const;  // estimated
+
+  std::vector<Step> steps;
+  std::vector<std::string> input_names;
+  std::vector<Ref<Object>> constants;
+  // Null: nothing to prepare. Else its outputs are the last inputs of the plans.
+  Ref<Plan> preparation;
+  std::vector<int> prepared_reads;  // inputs that the preparation depends on
+  std::string recipe;               // of the preparation
+  std::unique_ptr<DerivedUser<Prepared>> prepared;
+  std::atomic<size_t> num_preparations{0};
 };
 
 }  // namespace hybridnet

@@ -40,9 +40,9 @@ class PlanPrinter {
   }
 
   std::string run() {
-    if (plan_.preparation_) {
+    if (const Ref<Plan>& preparation = plan_.linked_->preparation) {
       line(0, "prepared once per set of parameters, and kept:");
-      text_ += indented(plan_.preparation_->text());
+      text_ += indented(preparation->text());
     }
     print_summary();
     print_inputs();
@@ -102,7 +102,7 @@ class PlanPrinter {
   }
 
   void print_inputs() {
-    std::vector<int> first_arg(plan_.input_names_.size(), -1);
+    std::vector<int> first_arg(plan_.linked_->input_names.size(), -1);
     for (size_t arg = plan_.args_.size(); arg-- > 0;) {
       const int cell = plan_.cell_of_arg_[arg];
       if (cell < 0 || plan_.cells_[static_cast<size_t>(cell)].kind != PlanStorage::Kind::kInput) continue;
@@ -110,16 +110,16 @@ class PlanPrinter {
       if (index < first_arg.size()) first_arg[index] = static_cast<int>(arg);
     }
     for (size_t i = 0; i < first_arg.size(); ++i)
-      line(2, "i" + std::to_string(i) + " = " + plan_.input_names_[i] +
+      line(2, "i" + std::to_string(i) + " = " + plan_.linked_->input_names[i] +
                   (first_arg[i] < 0 ? ", not read" : "  " + spec_of(first_arg[i])));
   }
 
   void print_instruction(size_t number) {
     const Plan::Instruction& instruction = plan_.instructions_[number];
-    const Plan::Origin& origin = plan_.origins_[number];
+    const Plan::Linked::Step& origin = plan_.linked_->steps[number];
     std::string text = "[" + std::to_string(number) + "] " + plan_.op_name(number);
-    if (origin.kernel)
-      if (const std::string how = origin.kernel->description(); !how.empty()) text += " <" + how + ">";
+    if (instruction.kernel)
+      if (const std::string how = instruction.kernel->description(); !how.empty()) text += " <" + how + ">";
     text += " (";
     for (int i = 0; i < instruction.num_in; ++i) text += (i > 0 ? ", " : "") + name_of(instruction.first_arg + i);
     text += ") ->";
@@ -132,7 +132,7 @@ class PlanPrinter {
     if (!origin.block.empty()) text += " of '" + origin.block + "'";
     if (origin.where.known()) text += " " + origin.where.str();
     line(2, text);
-    if (const auto* control = dynamic_cast<const ControlKernel*>(origin.kernel.get())) {
+    if (const auto* control = dynamic_cast<const ControlKernel*>(instruction.kernel)) {
       for (const ControlKernel::Body& body : control->bodies()) {
         line(4, body.name + ":");
         text_ += indented(indented(body.plan->text()));

@@ -47,6 +47,9 @@ struct Plan::Prepared {
   OwnedBlock memory;
 };
 
+Plan::Linked::Linked() = default;
+Plan::Linked::~Linked() = default;
+
 Plan::Plan() = default;
 
 Plan::~Plan() { delete spare_.load(std::memory_order_acquire); }
@@ -109,20 +112,24 @@ void Plan::bind(Frame& frame, const Call& call) {
 }
 
 std::shared_ptr<const Plan::Prepared> Plan::prepare(const Call& call) const {
-  auto prepared = std::make_shared<Prepared>(preparation_->fresh_, options_.device);
-  num_preparations_.fetch_add(1, std::memory_order_relaxed);
+  Plan& preparation = *linked_->preparation;
+  auto prepared = std::make_shared<Prepared>(preparation.fresh_, options_.device);
+  linked_->num_preparations.fetch_add(1, std::memory_order_relaxed);
   std::vector<void*> outputs;
   for (const InputBinding& array : prepared->fresh) outputs.push_back(array.data);
-  for (const OutputInfo& info : preparation_->outputs_)
+  for (const OutputInfo& info : preparation.outputs_)
     prepared->values.push_back(prepared->fresh[static_cast<size_t>(info.fresh)]);
-  preparation_->run(
+  preparation.run(
       {.inputs = call.inputs, .outputs = outputs, .residuals = nullptr, .rng = {}, .prepared = {}, .kept = nullptr});
   return prepared;
 }
 
 std::shared_ptr<const Plan::Prepared> Plan::prepared_for(std::span<const DerivedSource> sources, const Call& call) {
-  return prepared_->get(sources, Prepared::total_bytes(preparation_->fresh_), [&] { return prepare(call); });
+  return linked_->prepared->get(sources, Prepared::total_bytes(linked_->preparation->fresh_),
+                                [&] { return prepare(call); });
 }
+
+size_t Plan::num_preparations() const { return linked_->num_preparations.load(std::memory_order_relaxed); }
 
 void Plan::run(const Call& call) { Repeated(*this).run(call); }
 
@@ -131,12 +138,13 @@ Plan::Repeated::Repeated(Plan& plan) : plan_(plan), frame_(plan.take_frame()) {}
 Plan::Repeated::~Repeated() { plan_.give_frame(std::move(frame_)); }
 
 void Plan::Repeated::run(const Call& call) {
-  if (!plan_.preparation_) return plan_.run_instructions(*frame_, call);
+  if (!plan_.linked_->preparation) return plan_.run_instructions(*frame_, call);
   bool current = prepared_ != nullptr;
   std::vector<DerivedSource>& from = frame_->prepared_from;
-  from.resize(plan_.prepared_reads_.size());
+  const std::vector<int>& reads = plan_.linked_->prepared_reads;
+  from.resize(reads.size());
   for (size_t i = 0; i < from.size(); ++i) {
-    const InputBinding& input = call.inputs[static_cast<size_t>(plan_.prepared_reads_[i])];
+    const InputBinding& input = call.inputs[static_cast<size_t>(reads[i])];
     const DerivedSource source{input.data, input.derived};
     current = current && source.derived && source == from[i];
     from[i] = source;
@@ -171,7 +179,7 @@ void Plan::run_instructions(Frame& frame, const Call& call) {
       kernel_args.workspace = instruction.workspace >= 0 ? arena + instruction.workspace : nullptr;
       if (instruction.random) kernel_args.rng = {call.rng.seed, call.rng.stream ^ instruction.stream};
       const bool profiled = profile::active();
-      const Origin& origin = origins_[at];
+      const Linked::Step& origin = linked_->steps[at];
       profile::Scope scope(profiled ? origin.op->name.c_str() : nullptr, "operator",
                            profiled ? intern_file(origin.node) : "", profiled ? intern_file(origin.block) : "");
       if (scope.recorded()) scope.set_inputs(specs_text(kernel_args.in));
@@ -188,7 +196,7 @@ void Plan::run_instructions(Frame& frame, const Call& call) {
 }
 
 void Plan::fail(size_t instruction) {
-  const Origin& origin = origins_[instruction];
+  const Linked::Step& origin = linked_->steps[instruction];
   ErrorFields context{.op = op_name(instruction), .node = origin.node, .block = origin.block, .where = origin.where};
   try {
     throw;
@@ -205,19 +213,32 @@ void Plan::fail(size_t instruction) {
   }
 }
 
+namespace {
+
+constexpr size_t kKernelBytes = 1024;  // of a linked kernel, estimated
+
+}  // namespace
+
 int64_t Plan::held_bytes() const {
-  constexpr size_t kKernel = 1024;  // a linked kernel, with the names and specs that messages need
   const size_t patches =
       arena_patches_.size() + input_patches_.size() + output_patches_.size() + residual_patches_.size();
-  size_t bytes = sizeof(Plan) + instructions_.size() * (sizeof(Instruction) + sizeof(Origin) + kKernel) +
-                 args_.size() * (2 * sizeof(TensorRef) + sizeof(TensorSpec)) + patches * sizeof(Patch);
-  for (const Ref<Object>& constant : constants_)
+  const size_t bytes = sizeof(Plan) + instructions_.size() * (sizeof(Instruction) + sizeof(ParamsPtr)) +
+                       own_kernels_.size() * (sizeof(Ref<Kernel>) + kKernelBytes) +
+                       args_.size() * (2 * sizeof(TensorRef) + sizeof(TensorSpec)) + patches * sizeof(Patch) +
+                       cells_.size() * sizeof(Cell);
+  return static_cast<int64_t>(bytes);
+}
+
+int64_t Plan::Linked::held_bytes() const {
+  size_t bytes = sizeof(Linked) + steps.size() * (sizeof(Step) + kKernelBytes);
+  for (const Ref<Object>& constant : constants)
     bytes += static_cast<size_t>(static_cast<const ArrayImpl*>(constant.get())->spec.bytes());
-  return static_cast<int64_t>(bytes) + (preparation_ ? preparation_->held_bytes() : 0);
+  if (preparation) bytes += static_cast<size_t>(preparation->held_bytes() + preparation->linked_->held_bytes());
+  return static_cast<int64_t>(bytes);
 }
 
 std::string Plan::op_name(size_t instruction) const {
-  const Origin& origin = origins_[instruction];
+  const Linked::Step& origin = linked_->steps[instruction];
   return origin.op ? origin.op->name : "copy";
 }
 

@@ -77,6 +77,7 @@ void bind_cached_op(py::module_& m) {
       .def_property_readonly("symbol", [](CachedOpHandle& h) { return h.op->symbol(); })
       .def_property_readonly("num_plans", [](CachedOpHandle& h) { return without_gil(&CachedOp::num_plans, h); })
       .def_property_readonly("num_linked", [](CachedOpHandle& h) { return without_gil(&CachedOp::num_linked, h); })
+      .def_property_readonly("num_layouts", [](CachedOpHandle& h) { return without_gil(&CachedOp::num_layouts, h); })
       .def_property_readonly("num_rewritten",
                              [](CachedOpHandle& h) { return without_gil(&CachedOp::num_rewritten, h); })
       .def("summary", [](CachedOpHandle& h) { return without_gil(&CachedOp::summary, h); })

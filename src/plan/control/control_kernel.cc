@@ -16,6 +16,7 @@
 #include "hybridnet/threads.h"
 #include "passes/axis_order.h"
 #include "plan/place.h"
+#include "plan/shared_kernels.h"
 
 namespace hybridnet {
 namespace {
@@ -48,10 +49,7 @@ void give_inputs_themselves(Graph& graph) {
 // repeated: the plan runs many times with the same captured values, so packing weights pays even in training.
 Ref<Plan> compile_body(const Node& node, size_t body, const LinkContext& context, const Plan::Options& around,
                        bool repeated) {
-  std::vector<TensorSpec> inputs = body_input_specs(node, body, context.in);
-  const bool frozen = context.frozen_weights || repeated;
-  if (around.bodies)
-    if (Ref<Plan> known = around.bodies->find(node.subgraphs[body], inputs, frozen)) return known;
+  const std::vector<TensorSpec> inputs = body_input_specs(node, body, context.in);
   Graph graph = body_graph(node, body, inputs, context.train);
   const PipelineScope scope(node, body);
   run_pipeline(graph, kAllStages);
@@ -62,10 +60,8 @@ Ref<Plan> compile_body(const Node& node, size_t body, const LinkContext& context
   options.device = context.device;
   options.keep_arena = true;
   options.arenas = around.arenas->for_bodies();
-  options.frozen_weights = frozen;
-  Ref<Plan> plan = Plan::compile(graph, options);
-  if (around.bodies) around.bodies->keep(node.subgraphs[body], std::move(inputs), frozen, plan);
-  return plan;
+  options.frozen_weights = context.frozen_weights || repeated;
+  return Plan::compile(graph, options);
 }
 
 std::atomic<LoopMode>& chosen_mode() {
@@ -127,6 +123,7 @@ class LoopBody {
   // What one run of the loop works on.
   struct Run {
     std::vector<Plan::InputBinding> inputs;  // those of slices and states change
+    std::vector<int64_t> slice_bytes;        // per sequence
     std::vector<void*> fresh;
     std::vector<char*> stacked;
     char* buffers = nullptr;
@@ -215,20 +212,24 @@ class ForeachKernel final : public ControlKernel {
         random_(is_random(node)),
         body_(compile_body(node, 0, context, around, true), p()) {
     independent_ = p().num_carry == 0 && body_.plan().written_inputs().empty() && !is_opaque(node);
-    rows_ = rows_of(p(), context.in.empty() ? TensorSpec{} : context.in[0]);
-    for (size_t k = 0; k < p().seqs(); ++k)
-      slice_bytes_.push_back(context.in[k].shape[0] == 0 ? 0 : context.in[k].bytes() / context.in[k].shape[0]);
   }
 
   std::vector<Body> bodies() const override { return {{"body", &body_.plan()}}; }
   int64_t workspace_bytes() const override { return body_.workspace_bytes(); }
-  int64_t cost_ns() const override { return rows_ * (body_.plan().cost_ns() + 100); }
-  int cores() const override { return independent_ ? cores_worth_having(cost_ns()) : body_.plan().cores(); }
+  int64_t cost_ns(std::span<const TensorSpec> in) const override {
+    return rows_of(p(), in.empty() ? TensorSpec{} : in[0]) * (body_.plan().cost_ns() + 100);
+  }
+  int cores(std::span<const TensorSpec> in) const override {
+    return independent_ ? cores_worth_having(cost_ns(in)) : body_.plan().cores();
+  }
 
   void run(const KernelArgs& args) override {
-    int64_t count = rows_;
-    if (p().counted) count = std::clamp<int64_t>(static_cast<int64_t>(read_number(args.in.back())), 0, rows_);
+    const int64_t rows = rows_of(p(), args.in.empty() ? TensorSpec{} : TensorSpec{*args.in[0].shape, args.in[0].dtype});
+    int64_t count = rows;
+    if (p().counted) count = std::clamp<int64_t>(static_cast<int64_t>(read_number(args.in.back())), 0, rows);
     LoopBody::Run run = body_.begin(args);
+    for (const TensorRef& data : args.in.first(p().seqs()))
+      run.slice_bytes.push_back(rows == 0 ? 0 : data.size() * dtype_size(data.dtype) / rows);
     if (const int together = iterations_at_once(count); together > 1) {
       run_together(args, run, count, together);
     } else {
@@ -244,7 +245,7 @@ class ForeachKernel final : public ControlKernel {
         fail_in_iteration(done);
       }
     }
-    body_.finish(run, args.out.subspan(p().outs()), count, rows_);
+    body_.finish(run, args.out.subspan(p().outs()), count, rows);
   }
 
  private:
@@ -255,8 +256,8 @@ class ForeachKernel final : public ControlKernel {
 
   void step(const KernelArgs& args, Plan::Repeated& body, LoopBody::Run& run, int64_t count, int64_t done) const {
     const int64_t row = p().reverse ? count - 1 - done : done;
-    for (size_t k = 0; k < slice_bytes_.size(); ++k)
-      run.inputs[k] = {static_cast<char*>(args.in[k].data) + row * slice_bytes_[k], nullptr};
+    for (size_t k = 0; k < run.slice_bytes.size(); ++k)
+      run.inputs[k] = {static_cast<char*>(args.in[k].data) + row * run.slice_bytes[k], nullptr};
     const int64_t next_row = done + 1 == count ? -1 : p().reverse ? row - 1 : row + 1;
     std::optional<PlaceScope> place;
     if (body_.plan().is_opaque()) place.emplace(loop_.name, loop_.where, done);
@@ -316,8 +317,6 @@ class ForeachKernel final : public ControlKernel {
   const bool random_;
   LoopBody body_;
   bool independent_ = false;  // no iteration reads what another wrote
-  int64_t rows_ = 0;
-  std::vector<int64_t> slice_bytes_;  // per sequence
 };
 
 // ---------------------------------------------------------------------------------------------------------- while_loop
@@ -340,11 +339,11 @@ class WhileLoopKernel final : public ControlKernel {
 
   std::vector<Body> bodies() const override { return {{"condition", condition_.get()}, {"body", &body_.plan()}}; }
   int64_t workspace_bytes() const override { return body_.workspace_bytes() + 64; }
-  int64_t cost_ns() const override {
+  int64_t cost_ns(std::span<const TensorSpec>) const override {
     const int64_t trips = std::min(p().max_iterations.value_or(kGuessedIterations), kGuessedIterations);
     return trips * (body_.plan().cost_ns() + condition_->cost_ns() + 200);
   }
-  int cores() const override { return std::max(body_.plan().cores(), condition_->cores()); }
+  int cores(std::span<const TensorSpec>) const override { return std::max(body_.plan().cores(), condition_->cores()); }
 
   void run(const KernelArgs& args) override {
     const int64_t given = p().counted ? limit_of_run(loop_, args.in.back()) : INT64_MAX;
@@ -420,10 +419,10 @@ class CondKernel final : public ControlKernel {
     return all;
   }
   int64_t workspace_bytes() const override { return 64; }
-  int64_t cost_ns() const override {
+  int64_t cost_ns(std::span<const TensorSpec>) const override {
     return std::max(then_.plan->cost_ns(), else_.plan->cost_ns()) + (pred_ ? pred_->cost_ns() : 0) + 100;
   }
-  int cores() const override {
+  int cores(std::span<const TensorSpec>) const override {
     return std::max({then_.plan->cores(), else_.plan->cores(), pred_ ? pred_->cores() : 1});
   }
 
@@ -520,7 +519,9 @@ void check_interrupt(InterruptWatch& watch) {
 
 LoopMode set_loop_mode(LoopMode mode) { return chosen_mode().exchange(mode); }
 
-Ref<ControlKernel> link_control(const Node& node, const LinkContext& context, const Plan::Options& around) {
+namespace {
+
+Ref<ControlKernel> make_kernel(const Node& node, const LinkContext& context, const Plan::Options& around) {
   switch (control_kind(node)) {
     case ControlKind::kForeach:
       return Ref<ControlKernel>(new ForeachKernel(node, context, around));
@@ -529,6 +530,27 @@ Ref<ControlKernel> link_control(const Node& node, const LinkContext& context, co
     default:
       return Ref<ControlKernel>(new CondKernel(node, context, around));
   }
+}
+
+}  // namespace
+
+bool ControlKernel::serves(const Node& node, std::span<const TensorSpec> in) const {
+  if (node.subgraphs != subgraphs_ || !same_params(*node.op, node.params, params_)) return false;
+  for (size_t body = 0; body < subgraphs_.size(); ++body)
+    if (body_input_specs(node, body, in) != body_inputs_[body]) return false;
+  return true;
+}
+
+Ref<ControlKernel> link_control(const Node& node, const LinkContext& context, const Plan::Options& around,
+                                Kernel* known) {
+  auto* control = dynamic_cast<ControlKernel*>(known);
+  if (control && control->serves(node, context.in)) return Ref<ControlKernel>(control);
+  Ref<ControlKernel> made = make_kernel(node, context, around);
+  made->params_ = node.params;
+  made->subgraphs_ = node.subgraphs;
+  for (size_t body = 0; body < node.subgraphs.size(); ++body)
+    made->body_inputs_.push_back(body_input_specs(node, body, context.in));
+  return made;
 }
 
 }  // namespace hybridnet

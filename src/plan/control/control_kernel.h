@@ -15,8 +15,18 @@ class ControlKernel : public Kernel {
     const Plan* plan = nullptr;
   };
   virtual std::vector<Body> bodies() const = 0;  // for Plan::text()
-  virtual int64_t cost_ns() const = 0;           // of one run, estimated
-  virtual int cores() const = 0;                 // that one run can use
+  // Of one run on inputs of these specs: how long it takes, estimated, and how many cores it can use.
+  virtual int64_t cost_ns(std::span<const TensorSpec> in) const = 0;
+  virtual int cores(std::span<const TensorSpec> in) const = 0;
+
+ private:
+  friend Ref<ControlKernel> link_control(const Node&, const LinkContext&, const Plan::Options&, Kernel*);
+  bool serves(const Node& node, std::span<const TensorSpec> in) const;
+
+  // What it was linked for.
+  ParamsPtr params_;
+  std::vector<Ref<Subgraph>> subgraphs_;
+  std::vector<std::vector<TensorSpec>> body_inputs_;
 };
 
 // In a handler of Error: throws it again, with the place in the loop or branch ("loop0, iteration 17") before the node.
@@ -31,8 +41,10 @@ LoopMode set_loop_mode(LoopMode mode);  // of the process, at first HYBRIDNET_LO
 // Between iterations: throws if the user wants to stop, and the loop goes on although a wait for it was stopped.
 void check_interrupt(InterruptWatch& watch);
 
-// Compiles the bodies of node for these specs, unless `around`, the options of the plan that the node stands in, knows
-// plans of them. Throws what compiling the bodies throws.
-Ref<ControlKernel> link_control(const Node& node, const LinkContext& context, const Plan::Options& around);
+// Compiles the bodies of node for these specs, unless `known`, a kernel of the node for other specs or null, has bodies
+// for the same sizes: how many rows there are is told by the arrays of each run. Throws what compiling the bodies
+// throws.
+Ref<ControlKernel> link_control(const Node& node, const LinkContext& context, const Plan::Options& around,
+                                Kernel* known);
 
 }  // namespace hybridnet

@@ -142,6 +142,40 @@ TEST(FuseAddend, ASumOfTwoConvolutionsTakesOneInto) {
   EXPECT_EQ(count_ops(graph, "Convolution"), 1);
 }
 
+TEST(Preparation, IsSharedByLayoutsForOtherBatches) {
+  const auto folded = [](int64_t batch, std::vector<NDArray>* arrays) {
+    Net net;
+    const NodeEntry x = net.input("x", {batch, 4, 5, 5});
+    Graph graph = net.graph({net.norm(net.convolution(x, "c"), "n", {{"fix_gamma", "False"}})});
+    run_rules(graph, {"conv_bn_fold"});
+    for (size_t i = 0; i < net.specs.size(); ++i) arrays->push_back(random_array(net.specs[i].shape, 5));
+    return graph;
+  };
+  std::vector<NDArray> arrays, others;
+  const Graph graph = folded(2, &arrays), larger = folded(3, &others);
+  for (size_t i = 1; i < arrays.size(); ++i) others[i] = arrays[i];
+  for (float* v = static_cast<float*>(arrays.back().data()); v < static_cast<float*>(arrays.back().data()) + 4; ++v)
+    *v = std::fabs(*v) + 0.5f;
+  const auto run = [&](Plan& plan, const std::vector<NDArray>& given) {
+    NDArray out = NDArray::empty(given[0].shape(), DType::kFloat32);
+    std::vector<Plan::InputBinding> in;
+    for (const NDArray& a : given) in.push_back({a.data(), a.impl()->chunk->derived()});
+    void* const outputs[] = {out.data()};
+    plan.run({in, outputs, nullptr, {}, {}});
+    return out;
+  };
+  const Ref<Plan> first = Plan::compile(graph, {}), second = Plan::lay_out(larger, {}, first->linked());
+  ASSERT_NE(second, nullptr);
+  run(*first, arrays);
+  expect_close(run(*second, others), run(*Plan::compile(larger, {}), others), 1e-5);
+  EXPECT_EQ(first->num_preparations(), 1u);
+  EXPECT_EQ(second->num_preparations(), 1u);
+
+  Net plain;  // without the preparation
+  const Graph other = plain.graph({plain.convolution(plain.input("x", {3, 4, 5, 5}), "c")});
+  EXPECT_EQ(Plan::lay_out(other, {}, first->linked()), nullptr);
+}
+
 TEST(Preparation, RunsOncePerSetOfParameters) {
   Net net;
   const NodeEntry x = net.input("x", {2, 4, 5, 5});

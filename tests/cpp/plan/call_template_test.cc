@@ -1,4 +1,5 @@
-// Plans for new sizes: linked from graphs that were rewritten for others, with the results that compiling anew gives.
+// Plans for new sizes: laid out from graphs that were rewritten and linked for others, with the results that compiling
+// anew gives.
 #include <functional>
 
 #include "graph/build_graph.h"
@@ -100,12 +101,14 @@ Network attention() {
 class Gradients : public ::testing::TestWithParam<bool> {};
 INSTANTIATE_TEST_SUITE_P(CallTemplate, Gradients, ::testing::Bool());
 
-TEST_P(Gradients, NewSizesAreLinkedWithoutRewriting) {
+TEST_P(Gradients, NewSizesAreLayoutsOfOnePlan) {
   std::vector<Shape> shapes;
   for (int64_t n = 2; n < 20; ++n)
     if (n != 9) shapes.push_back({n, 9});
   const Ref<CachedOp> op = expect_as_compiled_anew(perceptron(), shapes, GetParam());
-  EXPECT_EQ(op->num_linked(), shapes.size());
+  EXPECT_EQ(op->num_layouts(), shapes.size());
+  EXPECT_EQ(op->num_plans(), 1u);
+  EXPECT_EQ(op->num_linked(), 1u);
   EXPECT_EQ(op->num_rewritten(), 2u);  // the first, and one that proves it
 }
 
@@ -169,7 +172,7 @@ Network images() {
   return net;
 }
 
-TEST_P(Gradients, ImagesOfNewSizesAreLinkedWithoutRewriting) {
+TEST_P(Gradients, ImagesOfNewSizesAreLaidOutWithoutRewriting) {
   const std::vector<Shape> shapes{{4, 3, 24, 24}, {5, 3, 24, 24}, {6, 3, 24, 24}, {4, 3, 28, 28}, {7, 3, 28, 32},
                                   {8, 3, 32, 24}, {9, 3, 40, 36}, {4, 3, 24, 24}, {6, 3, 48, 28}, {5, 3, 30, 46}};
   const Ref<CachedOp> op = expect_as_compiled_anew(images(), shapes, GetParam());
@@ -193,17 +196,19 @@ TEST_P(Gradients, SizesForWhichRewritesDecideOtherwiseAreCompiledAnew) {
     }
   EXPECT_GT(with, 5);
   EXPECT_GT(without, 5);
-  EXPECT_LT(op->num_rewritten(), op->num_linked());
+  EXPECT_LT(op->num_rewritten(), op->num_layouts());
+  EXPECT_EQ(op->num_plans(), 2u);
   expect_as_compiled_anew(net, {{2, 3, 12, 12}, {8, 3, 24, 24}, {3, 3, 12, 12}, {9, 3, 24, 24}, {4, 3, 14, 12}},
                           GetParam());
 }
 
-TEST(CallTemplate, AForgottenPlanIsLinkedAgain) {
+TEST(CallTemplate, AForgottenLayoutIsMadeAgain) {
   const Network net = perceptron();
   const Ref<CachedOp> op = net.compiled();
   for (int round = 0; round < 2; ++round)
     for (int64_t n = 10; n < 60; ++n) run(net, *op, {n, 9}, false);
-  EXPECT_EQ(op->num_linked(), 100u);
+  EXPECT_EQ(op->num_layouts(), 100u);
+  EXPECT_EQ(op->num_linked(), 1u);
   EXPECT_EQ(op->num_rewritten(), 2u);
 }
 

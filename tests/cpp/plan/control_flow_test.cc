@@ -34,6 +34,45 @@ TEST_F(ControlFlow, GivesTheSameToManyThreads) {
   EXPECT_EQ(wrong, 0);
 }
 
+// What the model computes of `start` over rows 1, -1, 1, -1 ...
+std::vector<float> states_over(int64_t length, float start) {
+  std::vector<float> states;
+  for (int64_t row = 0; row < length; ++row) states.push_back(start = row % 2 == 0 ? start + 1 : start * 0.5f);
+  return states;
+}
+
+TEST_F(ControlFlow, ThreadsThatCallWithDifferentLengthsShareOnePlanAndGetTheirOwnResults) {
+  for (const bool keep : {false, true}) {
+    std::string halves = kModel;  // that stay small
+    const std::string twice = R"("scalar": "2")";
+    halves.replace(halves.find(twice), twice.size(), R"("scalar": "0.5")");
+    CachedOpConfig config;
+    config.static_alloc = keep;
+    const auto op = make_ref<CachedOp>(Symbol::from_json(halves, "model"), config);
+    std::vector<std::thread> threads;
+    std::atomic<int> wrong{0};
+    for (int t = 0; t < 4; ++t) {
+      threads.emplace_back([&, t] {
+        for (int i = 0; i < 100; ++i) {
+          const int64_t length = 2 + (i * 37 + t * 11) % 50;
+          std::vector<float> rows;
+          for (int64_t row = 0; row < length; ++row) rows.push_back(row % 2 == 0 ? 1.0f : -1.0f);
+          const auto start = static_cast<float>(t * 100 + i);
+          const NDArray inputs[] = {array(rows), array({start})};
+          const std::vector<NDArray> out = op->call(inputs);
+          const std::vector<float> expected = states_over(length, start);
+          if (values(out[0]) != expected || values(out[1])[0] != expected.back()) ++wrong;
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(wrong, 0);
+    EXPECT_EQ(op->num_plans(), 1u);
+    EXPECT_EQ(op->num_linked(), 1u);
+    EXPECT_GE(op->num_layouts(), 50u);
+  }
+}
+
 TEST_F(ControlFlow, DifferentiatesThroughTheBranchesThatWereTaken) {
   const Ref<CachedOp> op = model();
   const NDArray x = array({1, -1, 3}), start = array({5}), grad_x = array({0, 0, 0}), grad_start = array({0});

@@ -66,6 +66,42 @@ TEST(Plan, ElementwiseChainsRunInThePlaceOfTheOutput) {
   EXPECT_EQ(compile(graph)->arena_bytes(), 0);
 }
 
+TEST(Plan, ALayoutForAnotherLengthLinksWhatIsMadeForSizesOnly) {
+  const NodeEntry x = var("x"), w = var("w"), start = var("start"), row = var("row"), state = var("state");
+  const NodeEntry next = use("tanh", {use("elemwise_add", {row, state})});
+  const NodeEntry dense = use("FullyConnected", {x, w}, {{"num_hidden", "4"}, {"no_bias", "1"}, {"flatten", "0"}});
+  LoopSpec loop;
+  loop.num_seq = 1;
+  loop.num_carry = 1;
+  const NodeEntry rows = use_foreach(std::move(loop), {use("relu", {dense}), start}, {row, state}, {next, next});
+  const std::vector<NodeEntry> outputs{use("sum", {rows}, {{"axis", "0"}}), output(rows, 1)};
+  const auto graph = [&](int64_t length) {
+    return make_graph({x, w, start}, {float32({length, 3, 4}), float32({4, 4}), float32({3, 4})}, outputs);
+  };
+  const Ref<Plan> first = compile(graph(5)), second = Plan::lay_out(graph(9), {}, first->linked());
+  ASSERT_NE(second, nullptr);
+  EXPECT_EQ(second->linked(), first->linked());
+  EXPECT_EQ(second->num_instructions(), first->num_instructions());
+  EXPECT_EQ(second->num_own_kernels(), 1u);  // of FullyConnected
+  EXPECT_EQ(Plan::lay_out(graph(5), {}, first->linked())->num_own_kernels(), 0u);
+  EXPECT_EQ(Plan::lay_out(make_graph({x}, {float32({9, 3})}, {use("tanh", {x})}), {}, first->linked()), nullptr);
+
+  const NDArray data = random_array({9, 3, 4}, 1), weight = random_array({4, 4}, 2), zeros = random_array({3, 4}, 3);
+  const auto results = [&](Plan& plan) {
+    std::vector<NDArray> fresh;
+    std::vector<void*> places;
+    for (const TensorSpec& spec : plan.fresh_outputs()) {
+      fresh.push_back(NDArray::empty(spec));
+      places.push_back(fresh.back().data());
+    }
+    const Plan::InputBinding inputs[] = {{data.data()}, {weight.data()}, {zeros.data()}};
+    plan.run({inputs, places, nullptr, {}, {}});
+    return fresh;
+  };
+  const std::vector<NDArray> found = results(*second), expected = results(*compile(graph(9)));
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(values_of(found[i]), values_of(expected[i]));
+}
+
 TEST(Plan, ViewsCostNothing) {
   const NodeEntry x = var("x");
   const NodeEntry y = use("tanh", {use("Reshape", {use("sigmoid", {x})}, {{"shape", "(3, 2)"}})});
@@ -298,24 +334,32 @@ TEST_P(Modes, CallsFromManyThreadsAgree) {
 
 INSTANTIATE_TEST_SUITE_P(Plans, Modes, ::testing::Values(elementwise_model, matrix_model, view_model));
 
-TEST(CachedOp, MakesOnePlanPerSignature) {
+TEST(CachedOp, LaysOnePlanOutForEachSignature) {
   const NodeEntry x = var("x");
   auto op = make_ref<CachedOp>(Symbol{{use("tanh", {x})}}, CachedOpConfig{});
-  for (int64_t n : {1, 2, 1, 3, 2}) {
+  for (int64_t n : {4, 2, 4, 3, 2}) {
     const NDArray input = random_array({n}, 1);
     op->call({&input, 1});
   }
-  EXPECT_EQ(op->num_plans(), 3u);
+  EXPECT_EQ(op->num_layouts(), 3u);
+  EXPECT_EQ(op->num_plans(), 1u);
+  EXPECT_EQ(op->num_linked(), 1u);
 }
 
-TEST(CachedOp, ForgetsTheOldestPlans) {
+TEST(CachedOp, ForgetsTheLayoutThatWasUsedLeastRecently) {
   const NodeEntry x = var("x");
   auto op = make_ref<CachedOp>(Symbol{{use("tanh", {x})}}, CachedOpConfig{});
-  for (int64_t n = 1; n <= 40; ++n) {
+  const auto call = [&](int64_t n) {
     const NDArray input = random_array({n}, 1);
     op->call({&input, 1});
-  }
-  EXPECT_EQ(op->num_plans(), 32u);
+    return op->num_layouts();
+  };
+  for (int64_t n = 2; n <= 41; ++n) call(n);
+  EXPECT_EQ(call(10), 40u);  // the oldest of 32 that are kept
+  EXPECT_EQ(call(11), 40u);
+  EXPECT_EQ(call(9), 41u);  // in the place of the one for 12
+  EXPECT_EQ(call(12), 42u);
+  EXPECT_EQ(call(10), 42u);
 }
 
 TEST(CachedOp, WritesIntoGivenArrays) {

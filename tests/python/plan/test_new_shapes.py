@@ -40,7 +40,8 @@ def test_batches_and_lengths_in_any_order_are_rewritten_twice_and_stay_right(rng
     for data, arrays in zip(inputs, expected, strict=True):
         for found, wanted in zip(run(net, data), arrays, strict=True):
             np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
-    assert net._cached_op.num_linked == len(shapes)
+    assert net._cached_op.num_layouts == len(shapes)
+    assert net._cached_op.num_plans == net._cached_op.num_linked == 1
     assert net._cached_op.num_rewritten == 2
 
 
@@ -111,7 +112,8 @@ def test_a_loop_of_fifty_lengths_is_rewritten_a_few_times_and_gives_the_same_bit
         lengths.reverse()
     found = [run_loop(net, length) for length in lengths]
     op = net._cached_op
-    assert op.num_linked == 2 * len(lengths)
+    assert op.num_layouts == 2 * len(lengths)
+    assert op.num_plans == op.num_linked == 2  # for training and for prediction
     assert op.num_rewritten <= 2 * 9
     for length, arrays in list(zip(lengths, found, strict=True))[::5]:
         net.hybridize()  # forgets all plans
