@@ -49,7 +49,6 @@ REASONS = {
     r"executor_manager\..*": "the older form of `Module`",
     r"kv\.KVStoreServer.*": "training runs in one process",
     r"io\.(MXDataIter.*|ImageRecord\w*)": "iterators are written in Python, `ImageRecordIter` serves; see the error",
-    r"io\.ImageDetRecordIter": "`mx.image.ImageDetIter` reads the same files",
     r"base\.(_LIB|c_str|c_str_array|check_call)|.*\._?CachedOp|Symbol\._gen_atomic_symbol": (
         "the way to MXNet's C library by `ctypes`; HybridNet's is an extension module"
     ),

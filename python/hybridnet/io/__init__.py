@@ -4,6 +4,7 @@ from .._lazy_names import names_from
 from . import io
 from ._array_iter import *
 from ._batches import *
+from ._detection_record_iter import *
 from ._file_iters import *
 from ._record_iter import *
 from ._wrapping_iters import *
@@ -15,10 +16,6 @@ __getattr__, __dir__ = names_from(
         "CaffeDataIter": (
             "HybridNet does not link Caffe",
             "convert the data with im2rec and read it by ImageRecordIter",
-        ),
-        "ImageDetRecordIter": (
-            "the augmentations of images with boxes are in mx.image",
-            "mx.image.ImageDetIter(path_imgrec=..., aug_list=mx.image.CreateDetAugmenter(...)) reads the same files",
         ),
         "ImageRecordIter_v1": ("it is an old form of ImageRecordIter", "use ImageRecordIter"),
         "ImageRecordUInt8Iter_v1": ("it is an old form of ImageRecordUInt8Iter", "use ImageRecordUInt8Iter"),

@@ -55,10 +55,10 @@ def _listed_labels(path: str) -> dict[int, np.ndarray] | None:
         raise FormatError(f"ImageRecordIter: '{path}' is no list of numbers, labels and names: {error}") from error
 
 
-def _check_names(given: dict[str, Any]) -> None:
+def _check_names(iterator: str, given: dict[str, Any], augmentations: dict[str, Any]) -> None:
     for name in given:
-        if name not in AUGMENTATIONS and name not in _WITHOUT_EFFECT:
-            raise unknown_name("ImageRecordIter", "keyword", name, [*AUGMENTATIONS, *_WITHOUT_EFFECT], ParamError)
+        if name not in augmentations and name not in _WITHOUT_EFFECT:
+            raise unknown_name(iterator, "keyword", name, [*augmentations, *_WITHOUT_EFFECT], ParamError)
 
 
 class ImageRecordIter(DataIter):
@@ -118,6 +118,8 @@ class ImageRecordIter(DataIter):
     Raises FileError, FormatError for files, ParamError for arguments that do not exist or contradict each other.
     """
 
+    _augmentations = AUGMENTATIONS
+
     def __init__(
         self,
         path_imgrec: str = "",
@@ -150,11 +152,12 @@ class ImageRecordIter(DataIter):
     ) -> None:
         super().__init__(batch_size)
         mean_image = kwargs.pop("mean_img", "")
-        self._contrast = float(kwargs.pop("max_random_contrast", 0.0))
-        self._illumination = float(kwargs.pop("max_random_illumination", 0.0))
+        own = self._augmentations  # of detection, the augmenter changes contrast and lightness
+        self._contrast = 0.0 if "max_random_contrast" in own else float(kwargs.pop("max_random_contrast", 0.0))
+        self._illumination = 0.0 if "max_random_contrast" in own else float(kwargs.pop("max_random_illumination", 0.0))
         self._labels = _listed_labels(kwargs.pop("path_imglist", ""))
         augmentation = random.Random(kwargs.pop("seed_aug", None) or seed)
-        _check_names(kwargs)
+        _check_names(type(self).__name__, kwargs, own)
         if len(data_shape) != 3 or data_shape[0] not in (1, 3):
             raise ParamError(
                 "ImageRecordIter: data_shape must be (1 or 3, height, width)", given=str(tuple(data_shape))
@@ -169,13 +172,10 @@ class ImageRecordIter(DataIter):
         self._shuffle = shuffle
         self._random = random.Random(seed)
         self._draw = augmentation
-        self._augment = RecordAugmenter(
-            *self._shape[1:],
-            **{name: kwargs[name] for name in AUGMENTATIONS if name in kwargs},
-            resize=resize,
-            rand_crop=rand_crop,
-            inter_method=inter_method,
-        )
+        settings = {name: kwargs[name] for name in own if name in kwargs}
+        if "rand_crop" in own:
+            settings["rand_crop"] = rand_crop
+        self._augment = self._make_augmenter({**settings, "resize": resize, "inter_method": inter_method})
         self._rand_mirror = rand_mirror
         self._mirror = mirror
         channels = self._shape[0]
@@ -188,16 +188,36 @@ class ImageRecordIter(DataIter):
         self._positions = positions[part_index * part : (part_index + 1) * part] if num_parts > 1 else positions
         if not self._positions:
             raise FormatError(f"ImageRecordIter: '{path_imgrec}' holds no records for part {part_index} of {num_parts}")
-        self.provide_data = [DataDesc(data_name, (batch_size, *self._shape), self._dtype)]
-        labels = (batch_size,) if label_width == 1 else (batch_size, label_width)
-        self.provide_label = [DataDesc(label_name, labels)]
         self._reader = recordio.MXRecordIO(path_imgrec, "r")
+        self.provide_data = [DataDesc(data_name, (batch_size, *self._shape), self._dtype)]
+        self.provide_label = [self._label_desc(label_name)]
         self._threads = ThreadPoolExecutor(max(1, preprocess_threads), thread_name_prefix="hybridnet-images")
         self._batch: Any = None  # a DataBatch behind iter_next()
         self._coming: list[Future[Any]] = []
         if mean_image:
             self._mean = self._mean_image(mean_image)
         self.reset()
+
+    # -- what iterators of other labels do otherwise ------------------------------------------------------------------
+
+    def _make_augmenter(self, settings: dict[str, Any]) -> Any:
+        return RecordAugmenter(*self._shape[1:], **settings)
+
+    def _label_desc(self, name: str) -> DataDesc:
+        return DataDesc(name, (self.batch_size,) if self._label_width == 1 else (self.batch_size, self._label_width))
+
+    def _sample(self, image: np.ndarray, label: np.ndarray, draw: random.Random) -> tuple[np.ndarray, np.ndarray]:
+        """The image (H, W, C) at its final size and its row of labels."""
+        if label.size < self._label_width:
+            raise FormatError(
+                f"ImageRecordIter: '{self._path}': {label.size} labels, label_width is {self._label_width}"
+            )
+        image = self._augment(image, draw)
+        if self._mirror or (self._rand_mirror and draw.random() < 0.5):
+            image = image[:, ::-1]
+        return image, label[: self._label_width]
+
+    # ------------------------------------------------------------------------------------------------------------------
 
     def _mean_image(self, path: str) -> np.ndarray:
         """The image (H, W, C) in a file of nd.save; where there is no such file, the mean of all, written there."""
@@ -257,25 +277,24 @@ class ImageRecordIter(DataIter):
             record = self._reader.read()
             self._coming.append(self._threads.submit(self._make, record, self._draw.getrandbits(64)))
 
+    def _given_labels(self, header: Any) -> np.ndarray:
+        """The labels of a record, or those that the list has for its image."""
+        given = header.label if self._labels is None else self._labels.get(header.id)
+        if given is None:
+            raise FormatError(f"{type(self).__name__}: the list has no labels for image {header.id} of '{self._path}'")
+        return np.atleast_1d(np.asarray(given, np.float32))
+
     def _make(self, record: Any, seed: int) -> tuple[np.ndarray, np.ndarray]:
         draw = random.Random(seed)
         header, content = recordio.unpack(record)
-        given = header.label if self._labels is None else self._labels.get(header.id)
-        if given is None:
-            raise FormatError(f"ImageRecordIter: the list has no labels for image {header.id} of '{self._path}'")
-        label = np.atleast_1d(np.asarray(given, np.float32))
-        if label.size < self._label_width:
-            raise FormatError(
-                f"ImageRecordIter: '{self._path}': {label.size} labels, label_width is {self._label_width}"
-            )
-        image = self._augment(decode_image(content, 1 if self._shape[0] == 3 else 0), draw)
-        if self._mirror or (self._rand_mirror and draw.random() < 0.5):
-            image = image[:, ::-1]
+        image, label = self._sample(
+            decode_image(content, 1 if self._shape[0] == 3 else 0), self._given_labels(header), draw
+        )
         values = image.astype(np.float32) - self._mean
         if self._contrast or self._illumination:
             contrast = 1 + draw.uniform(-self._contrast, self._contrast)
             values = values * contrast + draw.uniform(-self._illumination, self._illumination)
-        return (values * self._scale).transpose(2, 0, 1).astype(np.float32), label[: self._label_width]
+        return (values * self._scale).transpose(2, 0, 1).astype(np.float32), label
 
     def iter_next(self) -> bool:
         """Moves to the next batch; False behind the last one. Raises what decoding raised."""

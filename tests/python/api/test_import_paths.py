@@ -58,7 +58,6 @@ def test_loggers_write_level_time_and_place(tmp_path, capsys):
     ("path", "text"),
     [
         ("io.CaffeDataIter", "does not link Caffe(.|\\n)*im2rec"),
-        ("io.ImageDetRecordIter", "mx.image.ImageDetIter"),
         ("io.MXDataIter", "derive from mx.io.DataIter"),
         ("contrib.quantization", "networks of bytes are not supported(.|\\n)*amp"),
         ("contrib.onnx", "ONNX(.|\\n)*SymbolBlock.imports"),
