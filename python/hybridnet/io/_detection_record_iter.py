@@ -40,8 +40,8 @@ class ImageDetRecordIter(ImageRecordIter):
     rand_pad_prob, max_pad_scale, fill_value
         With this probability the image lies on an area up to max_pad_scale times as long, of one value.
     rand_crop_prob, num_crop_sampler, min_crop_scales, max_crop_scales, min_crop_aspect_ratios, \
-    max_crop_aspect_ratios, min_crop_overlaps, max_crop_overlaps, min_crop_sample_coverages, max_crop_sample_coverages, \
-    min_crop_object_coverages, max_crop_object_coverages, max_crop_trials
+    max_crop_aspect_ratios, min_crop_overlaps, max_crop_overlaps, min_crop_sample_coverages, \
+    max_crop_sample_coverages, min_crop_object_coverages, max_crop_object_coverages, max_crop_trials
         With this probability a part is cut out by one of several samplers, each with its own limits (one number stands
         for all): side of the part, proportions, and for some object its intersection with the part over their union,
         over the part, over the object.
