@@ -95,6 +95,7 @@ class CachedOp:
         static_alloc: bool = False,
         passes: str = "",
         name: str = "",
+        numpy: Sequence[bool] = (),
     ) -> None: ...
     def __call__(self, *args: Any, out: Any = None) -> Any: ...
     @property

@@ -486,6 +486,7 @@ constexpr Row kTable[] = {
     {"_lesser_scalar", on_values_if_zero_stays},
     {"_lesser_equal_scalar", on_values_if_zero_stays},
     {"clip", on_values_if_zero_stays},
+    {"_contrib_quadratic", on_values_if_zero_stays},
     {"norm", norm_of},
     {"sum", reduction_of},
     {"mean", reduction_of},

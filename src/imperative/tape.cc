@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 
+#include "op/gradient_types.h"
+
 namespace hybridnet {
 namespace {
 
@@ -34,11 +36,10 @@ void mark_output(const Ref<TapeNode>& node, size_t index, const NDArray& array) 
   array.impl()->tape = Ref<TapeInfo>(mark.get());
 }
 
-// Whole numbers have gradients only where the user has asked for those of whole numbers; indices and counts have none.
-bool carries_gradient(DType output, std::span<const NDArray> inputs) {
+bool has_gradient(DType output, std::span<const NDArray> inputs) {
   if (is_floating(output)) return true;
   return std::any_of(inputs.begin(), inputs.end(),
-                     [&](const NDArray& a) { return a.dtype() == output && needs_gradient(a); });
+                     [&](const NDArray& a) { return carries_gradient(a.dtype(), output) && needs_gradient(a); });
 }
 
 }  // namespace
@@ -104,7 +105,7 @@ void record_op(const Op& op, const ParamsPtr& params, std::span<const NDArray> i
     if (!outputs[i]) continue;
     node->outputs[i].spec = outputs[i].spec();
     if (saves.output(static_cast<int>(i))) node->outputs[i].saved = save(outputs[i].detached());
-    if (static_cast<int>(i) < visible && carries_gradient(outputs[i].dtype(), inputs)) mark_output(node, i, outputs[i]);
+    if (static_cast<int>(i) < visible && has_gradient(outputs[i].dtype(), inputs)) mark_output(node, i, outputs[i]);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <unordered_set>
 
+#include "op/gradient_types.h"
 #include "passes/control_gradient.h"
 #include "passes/loops/checkpoint_loops.h"
 
@@ -73,11 +74,15 @@ class Differentiation {
  public:
   Differentiation(Graph& graph, const std::vector<int>& wanted)
       : graph_(graph), emitter_(graph), forward_(held(graph.order())) {
-    for (int input : wanted) active_.insert(graph.inputs()[static_cast<size_t>(input)].get());
+    for (int input : wanted) {
+      const NodePtr& variable = graph.inputs()[static_cast<size_t>(input)];
+      active_.insert(variable.get());
+      if (!is_floating(graph.spec({variable, 0}).dtype)) integers_.insert({variable, 0});
+    }
     for (const NodePtr& node : forward_) {
       if (node->is_variable() || node->op->stops_gradient) continue;
       for (const NodeEntry& input : node->inputs) {
-        if (wants(input)) active_.insert(node.get());
+        if (wants(input)) reach(node, graph.spec(input).dtype);
       }
     }
   }
@@ -100,14 +105,27 @@ class Differentiation {
  private:
   static std::vector<NodePtr> held(const std::vector<Node*>& nodes) { return {nodes.begin(), nodes.end()}; }
 
+  // A gradient goes from what a node makes to an input of this type. Bodies of loops and branches differentiate
+  // floating values only.
+  void reach(const NodePtr& node, DType dtype) {
+    active_.insert(node.get());
+    if (!node->subgraphs.empty()) return;
+    for (uint32_t i = 0; i < node->specs.size(); ++i) {
+      if (!is_floating(node->specs[i].dtype) && carries_gradient(dtype, node->specs[i].dtype))
+        integers_.insert({node, i});
+    }
+  }
+
   bool wants(const NodeEntry& entry) const {
-    return active_.count(entry.node.get()) != 0 && is_floating(graph_.spec(entry).dtype);
+    if (active_.count(entry.node.get()) == 0) return false;
+    return is_floating(graph_.spec(entry).dtype) || integers_.count(entry) != 0;
   }
 
   void seed(Gradients& result, const std::vector<bool>* heads) {
     const std::vector<NodeEntry> outputs = graph_.outputs();
     for (const NodeEntry& output : outputs) {
-      if (!is_floating(graph_.spec(output).dtype) || (heads && !(*heads)[result.heads.size()])) {
+      const bool differentiable = is_floating(graph_.spec(output).dtype) || wants(output);
+      if (!differentiable || (heads && !(*heads)[result.heads.size()])) {
         result.heads.push_back(-1);
         continue;
       }
@@ -181,7 +199,8 @@ class Differentiation {
   Graph& graph_;
   GraphEmitter emitter_;
   std::vector<NodePtr> forward_;  // held: the gradient of a loop or branch replaces it, and what only it read goes
-  std::unordered_set<const Node*> active_;  // on a path from a wanted input
+  std::unordered_set<const Node*> active_;                 // on a path from a wanted input
+  std::unordered_set<NodeEntry, NodeEntryHash> integers_;  // values of other types that have gradients
   std::unordered_map<NodeEntry, Values, NodeEntryHash> arrived_;
 };
 

@@ -7,13 +7,13 @@
 
 namespace hybridnet {
 
-// Extends graph by the gradients of its outputs with respect to the listed inputs. One input per floating output is
-// added for the gradient that arrives there.
+// Extends graph by the gradients of its outputs with respect to the listed inputs. One input per output that has a
+// gradient is added for the one that arrives there.
 struct Gradients {
-  std::vector<int> heads;            // per output at the time of the call: number of the new input, -1: not floating
+  std::vector<int> heads;            // per output at the time of the call: number of the new input, -1: has no gradient
   std::vector<NodeEntry> of_inputs;  // parallel to the wanted inputs; null: zero
 };
-// heads: at which outputs a gradient arrives; null: at all floating ones.
+// heads: at which outputs a gradient arrives; null: at all that have one.
 Gradients add_gradients(Graph& graph, const std::vector<int>& wanted_inputs, const std::vector<bool>* heads = nullptr);
 
 // Where an input of the backward graph comes from.

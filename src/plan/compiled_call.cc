@@ -69,12 +69,12 @@ class GraphMaker {
 std::vector<int> wanted_inputs(const CallSignature& signature) {
   std::vector<int> wanted;
   for (size_t i = 0; i < signature.wants.size(); ++i) {
-    if (signature.wants[i] && is_floating(signature.inputs[i].dtype)) wanted.push_back(static_cast<int>(i));
+    if (signature.wants[i]) wanted.push_back(static_cast<int>(i));
   }
   return wanted;
 }
 
-std::vector<int> floating_outputs(const Gradients& gradients) {
+std::vector<int> outputs_with_heads(const Gradients& gradients) {
   std::vector<int> outputs;
   for (size_t i = 0; i < gradients.heads.size(); ++i) {
     if (gradients.heads[i] >= 0) outputs.push_back(static_cast<int>(i));
@@ -174,9 +174,9 @@ void rewrite_with_gradient(RewrittenCall& call, Graph joint, const CallSignature
   call.backward = std::move(split.backward);
   call.num_residuals = split.num_residuals;
   call.sources = std::move(split.sources);
-  const std::vector<int> floating = floating_outputs(gradients);
+  const std::vector<int> with_heads = outputs_with_heads(gradients);
   for (BackwardInput& source : call.sources) {
-    if (source.kind == BackwardInput::Kind::kHead) source.index = floating[static_cast<size_t>(source.index)];
+    if (source.kind == BackwardInput::Kind::kHead) source.index = with_heads[static_cast<size_t>(source.index)];
   }
 }
 
@@ -298,7 +298,7 @@ GradientDefinition make_gradient_definition(const GraphDefinition& definition, c
   run_pipeline(graph, kForwardStages);
   const std::vector<int> wanted = wanted_inputs(signature);
   const Gradients gradients = add_gradients(graph, wanted);
-  result.heads = floating_outputs(gradients);
+  result.heads = outputs_with_heads(gradients);
   result.graph.commits_writebacks = false;
   result.graph.inputs = graph.inputs();
   for (size_t i = 0; i < wanted.size(); ++i) {

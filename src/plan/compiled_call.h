@@ -106,9 +106,8 @@ Graph copy_of(const Graph& graph, bool states_as_outputs = false);
 Query chosen_query(const std::string& passes);
 
 // The gradients of definition's outputs with respect to the inputs that `wants` marks, as a graph of its own: inputs
-// are those of the definition, then one head per floating output (`heads`: which outputs); outputs are the non-zero
-// gradients
-// (`of_inputs`: whose).
+// are those of the definition, then one head per output that has a gradient (`heads`: which outputs); outputs are the
+// non-zero gradients (`of_inputs`: whose).
 struct GradientDefinition {
   GraphDefinition graph;
   std::vector<int> heads, of_inputs;

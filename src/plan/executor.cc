@@ -48,8 +48,7 @@ struct Executor::Impl {
     for (size_t i = 0; i < heads.size(); ++i) {
       if (!run->reads_head(i)) continue;
       if (out_grads.empty()) {
-        if (is_floating(outputs[i].dtype()))
-          heads[i] = invoke_one(kOnesLike.op(), kOnesLike.op().default_params, {&outputs[i], 1});
+        heads[i] = invoke_one(kOnesLike.op(), kOnesLike.op().default_params, {&outputs[i], 1});
         continue;
       }
       if (i >= out_grads.size()) throw_count("out_grads", outputs.size(), out_grads.size());

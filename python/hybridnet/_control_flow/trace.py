@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -88,7 +89,7 @@ class _Body:
         """The variable that stands for a state like `like`, or for a slice of it. free: axes of any size."""
         variable = _core.control_slot(self._id, name, like, is_slice, is_np_shape(), list(free))
         self._slots.append(variable)
-        return variable
+        return _in_interface(like, variable)
 
     def close(self, results: list[Any], hoist: bool = True) -> None:
         self.handle = _core.control_close(self._id, results, self._slots, hoist)
@@ -116,8 +117,15 @@ def _starts(call: Foreach | WhileLoop, states: list[Any]) -> list[Symbol]:
     return [_start(given, array) for given, array in zip(call.states, states, strict=True)]
 
 
-def _parts(symbol: Symbol) -> list[Symbol]:
-    return [_core.symbol_output(symbol, i) for i in range(_core.symbol_num_outputs(symbol))]
+def _in_interface(like: Any, symbol: Symbol) -> Symbol:
+    """symbol, with NumPy's interface where `like` has it."""
+    return symbol.as_np_ndarray() if getattr(like, "_has_numpy_interface", False) else symbol
+
+
+def _parts(symbol: Symbol, like: Sequence[Any] = ()) -> list[Symbol]:
+    """The outputs, the first ones in the interfaces of what the body returned."""
+    parts = [_core.symbol_output(symbol, i) for i in range(_core.symbol_num_outputs(symbol))]
+    return [_in_interface(value, part) for value, part in zip_longest(like, parts)]
 
 
 def _checkpoint(call: Foreach | WhileLoop, body: _Body) -> str:
@@ -175,7 +183,8 @@ def foreach(call: Foreach) -> tuple[Any, Any]:
     }
     if not data:
         options["length"] = size
-    parts = _parts(_core.control_foreach(body.handle, data, _starts(call, states), options, call.name))
+    made = _core.control_foreach(body.handle, data, _starts(call, states), options, call.name)
+    parts = _parts(made, [*step.outs, *step.states])
     count = len(step.outs)
     return nests.restore(step.out_nest, parts[:count]), nests.restore(call.state_nest, parts[count:])
 
@@ -234,11 +243,10 @@ class _WhileBodies:
             options["max_iterations"] = limit
         variables = [self.answer] * carried + _starts(self._call, states)
         limit = limit if isinstance(limit, Symbol) else None
-        parts = _parts(
-            _core.control_while_loop(
-                self.condition.handle, self.body.handle, variables, limit, options, self._call.name
-            )
+        made = _core.control_while_loop(
+            self.condition.handle, self.body.handle, variables, limit, options, self._call.name
         )
+        parts = _parts(made, [*self.step.outs, *[None] * carried, *self.step.states])
         count = len(self.step.outs)
         return parts[:count] + parts[count + carried :]
 
@@ -288,4 +296,4 @@ def cond(call: Cond) -> Any:
         return nests.restore(nest, [])
     dynamic = any(_may_differ(one, two) for one, two in zip(then_outs, else_outs, strict=True))
     made = _core.control_cond(_symbol(call.pred), then_body, else_body, dynamic, call.strict_shape, call.name)
-    return nests.restore(nest, _parts(made))
+    return nests.restore(nest, _parts(made, then_outs))

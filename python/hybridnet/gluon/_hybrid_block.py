@@ -24,6 +24,7 @@ from ..name import NameManager
 from ..ndarray import NDArray
 from ..ndarray.sparse import BaseSparseNDArray
 from ..symbol import Symbol
+from ..util import is_np_array
 from ._block_errors import add_block_path
 from ._formats import format_of
 from ._imperative_fallback import RandomStates, draws_error, warn_imperative
@@ -348,7 +349,8 @@ class HybridBlock(Block):
         if not outputs:
             raise HybridNetValueError(f"Block '{self.name}': forward gives no array when hybridized", given=repr(out))
         variables = {str(variable.name): param for param, variable in scope.variables.items()}
-        return TracedGraph(inputs, symbol.Group(outputs), out_key, variables, trained), scope, reads
+        classes = [is_numpy(o) for o in outputs] if is_np_array() else []  # inputs are traced in this interface
+        return TracedGraph(inputs, symbol.Group(outputs), out_key, variables, trained, classes), scope, reads
 
     def _learn_shapes(self, scope: _tracing.Trace) -> None:
         """Initializes parameters whose shapes inference has found."""
@@ -361,7 +363,7 @@ class HybridBlock(Block):
         if self._callback is not None:
             graph.op = ObservedGraph(graph.outputs, self._callback, self._monitor_all)
         else:
-            graph.op = _core.CachedOp(graph.outputs, name=self.name, **self._flags)
+            graph.op = _core.CachedOp(graph.outputs, name=self.name, numpy=graph.numpy, **self._flags)
 
     def _trace_unless_imperative(self, key: Any, flat: Sequence[Any]) -> tuple[TracedGraph, _tracing.Trace, int]:
         """The trace; raises self._untraceable, which is set then, where a forward of its own cannot be a graph."""

@@ -20,9 +20,16 @@ class TracedGraph:
     """A traced forward: the graph, the sources of its inputs, and the compiled form."""
 
     def __init__(
-        self, inputs: list[Symbol], outputs: Symbol, out_nest: Nest, variables: dict[str, Parameter], trained: bool
+        self,
+        inputs: list[Symbol],
+        outputs: Symbol,
+        out_nest: Nest,
+        variables: dict[str, Parameter],
+        trained: bool,
+        numpy: Sequence[bool] = (),
     ) -> None:
         self.inputs = inputs
+        self.numpy = numpy  # per output: whether it is an array of mx.np; empty: as the first input
         self.outputs = outputs
         self.out_nest = out_nest
         self.single = out_nest is nests.ARRAY

@@ -35,6 +35,15 @@ def _written(value: NDArray, out: NDArray) -> NDArray:
     return out
 
 
+# Functions of NumPy that MXNet's arrays serve by methods, and how many arguments these take by position.
+_METHODS_FOR_NUMPY = {
+    "amax": ("max", 2), "amin": ("min", 2), "argmax": ("argmax", 2), "argmin": ("argmin", 2), "around": ("round", 1),
+    "clip": ("clip", 3), "max": ("max", 2), "min": ("min", 2), "prod": ("prod", 2), "repeat": ("repeat", 3),
+    "round": ("round", 1), "squeeze": ("squeeze", 2), "sum": ("sum", 2), "swapaxes": ("swapaxes", 3),
+}  # fmt: skip
+_METHOD_KEYWORDS = {"axis", "keepdims", "repeats", "a_min", "a_max"}
+
+
 class NDArray(_core.NDArrayBase):
     """Dense tensor: shape, dtype, device. Made by :func:`array`, :func:`zeros` and others, and by every operator.
 
@@ -93,7 +102,11 @@ class NDArray(_core.NDArrayBase):
         return getattr(ufunc, method)(*converted, **kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Other functions of NumPy run on the values and return NumPy arrays."""
+        """np.sum(x) and others are methods of x, and recorded; the rest run on the values and return NumPy arrays."""
+        method, most = _METHODS_FOR_NUMPY.get(func.__name__, ("", 0))
+        given = {name: value for name, value in kwargs.items() if value is not None}
+        if 1 <= len(args) <= most and isinstance(args[0], NDArray) and _METHOD_KEYWORDS.issuperset(given):
+            return getattr(args[0], method)(*args[1:], **given)
         return func(*_as_numpy(args), **_as_numpy(kwargs))
 
     def __dlpack__(self, **_: Any) -> Any:

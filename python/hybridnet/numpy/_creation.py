@@ -12,7 +12,7 @@ from ..context import Context, current_context
 from ..errors import HybridNetError
 from ..errors import TypeError as HybridNetTypeError
 from ..ndarray._dtypes import dtype_name, numpy_dtype
-from ._operators import np_operator
+from ._operators import np_operator, row_major
 from .multiarray import ndarray
 
 __all__ = [
@@ -30,16 +30,11 @@ def _shape(shape: Any) -> tuple[int, ...]:
     return tuple(int(size) for size in shape) if isinstance(shape, (Sequence, onp.ndarray)) else (int(shape),)
 
 
-def _row_major(function: str, order: str) -> None:
-    if order not in ("C", "K", "A"):
-        raise HybridNetTypeError(f"np.{function}: order", expected="'C', row-major", given=repr(order))
-
-
 def array(object: Any, dtype: Any = None, ctx: Context | None = None) -> Any:
     """A new array of a list, a number, a NumPy array or another array.
 
-    dtype: float32 if None, or that of a source which is an array of this package or of bools. Raises TypeError for what
-    NumPy cannot convert.
+    dtype: if None, that of a source which has one (arrays and numbers of this package and of NumPy), bool for bools,
+    else float32. Raises TypeError for what NumPy cannot convert.
     """
     ctx = _context(ctx)
     if isinstance(object, _core.NDArrayBase):
@@ -47,8 +42,9 @@ def array(object: Any, dtype: Any = None, ctx: Context | None = None) -> Any:
         result = source.astype(dtype) if dtype is not None else source.copy()
         return result.as_in_ctx(ctx)
     try:
-        values = onp.asarray(_plain(object), dtype=None if dtype is None else numpy_dtype(dtype), order="C")
-        target = values.dtype if dtype is not None or values.dtype == onp.bool_ else numpy_dtype(None)
+        given = getattr(object, "dtype", None) if dtype is None else dtype
+        values = onp.asarray(_plain(object), dtype=None if given is None else numpy_dtype(given), order="C")
+        target = values.dtype if given is not None or values.dtype == onp.bool_ else numpy_dtype(None)
         values = values.astype(target, copy=False)
     except HybridNetError:
         raise
@@ -81,19 +77,19 @@ def _made(result: Any) -> ndarray:
 
 def empty(shape: Any, dtype: Any = onp.float32, order: str = "C", ctx: Context | None = None) -> ndarray:
     """A new array whose values are not set."""
-    _row_major("empty", order)
+    row_major("np.empty", order)
     return _made(_core.empty(_shape(shape), numpy_dtype(dtype), *_place(_context(ctx))))
 
 
 def zeros(shape: Any, dtype: Any = None, order: str = "C", ctx: Context | None = None) -> ndarray:
     """A new array of zeros, float32 if dtype is None."""
-    _row_major("zeros", order)
+    row_major("np.zeros", order)
     return np_operator("_npi_zeros")(shape=_shape(shape), ctx=str(_context(ctx)), dtype=dtype_name(dtype))
 
 
 def ones(shape: Any, dtype: Any = onp.float32, order: str = "C", ctx: Context | None = None) -> ndarray:
     """A new array of ones, float32 if dtype is None."""
-    _row_major("ones", order)
+    row_major("np.ones", order)
     return np_operator("_npi_ones")(shape=_shape(shape), ctx=str(_context(ctx)), dtype=dtype_name(dtype))
 
 
@@ -109,7 +105,11 @@ def full(
 
     dtype: float32 if None, bool for a bool, that of fill_value if it is an array.
     """
-    _row_major("full", order)
+    row_major("np.full", order)
+    if isinstance(fill_value, _core.SymbolBase):
+        from ._rearranging import broadcast_to
+
+        return broadcast_to(fill_value if dtype is None else fill_value.astype(dtype), _shape(shape))
     if isinstance(fill_value, (_core.NDArrayBase, onp.ndarray, list, tuple)) and onp.shape(_plain(fill_value)) != ():
         from ._rearranging import broadcast_to
 
@@ -146,14 +146,14 @@ def full_like(
     a: Any, fill_value: float, dtype: Any = None, order: str = "C", ctx: Context | None = None, out: Any = None
 ) -> ndarray:
     """An array of fill_value with a's shape, and a's dtype if dtype is None."""
-    _row_major("full_like", order)
+    row_major("np.full_like", order)
     name = None if dtype is None else dtype_name(dtype)
     return np_operator("_npi_full_like")(a, fill_value=fill_value, dtype=name, out=out)
 
 
 def empty_like(prototype: Any, dtype: Any = None, order: str = "C", subok: bool = False, shape: Any = None) -> ndarray:
     """An array with prototype's shape whose values are not set."""
-    _row_major("empty_like", order)
+    row_major("np.empty_like", order)
     return empty(prototype.shape if shape is None else shape, prototype.dtype if dtype is None else dtype)
 
 

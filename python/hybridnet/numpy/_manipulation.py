@@ -181,7 +181,8 @@ def broadcast_arrays(*args: Any) -> list[Any]:
 
 # -------------------------------------------------------------------------------------------------------------- splits
 def _as_list(parts: Any) -> list[Any]:
-    return list(parts) if isinstance(parts, (list, tuple, _core.SymbolBase)) else [parts]
+    several = len(parts.list_outputs()) > 1 if isinstance(parts, _core.SymbolBase) else isinstance(parts, (list, tuple))
+    return list(parts) if several else [parts]
 
 
 def _cut(operator: str, ary: Any, cuts: Any, axis: int, uneven: bool = False) -> list[Any]:

@@ -10,11 +10,13 @@ import numpy as onp
 from .. import _core
 from ..errors import TypeError as HybridNetTypeError
 from ..errors import UnsupportedError
+from ..ndarray._dtypes import numpy_dtype
 
-__all__ = ["binary", "is_number", "np_operator", "public_operator"]
+__all__ = ["binary", "is_number", "np_operator", "public_operator", "row_major", "unary"]
 
 # Keywords of NumPy's universal functions and the values that change nothing.
 _NEUTRAL_KEYWORDS = {"where": True, "casting": "same_kind", "order": "K", "dtype": None, "subok": True}
+_CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
 
 
 @cache
@@ -33,10 +35,21 @@ def public_operator(name: str, operator: str, order: str = "", module: str = "hy
     return _core.op_function(operator, name, module, numpy=True, order=order.split())
 
 
+def unary(name: str, operator: str) -> Any:
+    """The public function of an operator of one array: ``name(x, out=None)``."""
+    return public_operator(name, operator, "out")
+
+
 def binary(name: str, operator: str, reverse: str | None = None) -> Any:
     """The public function of an operator of two arrays that has forms for a number on either side."""
     scalar = f"{operator}_scalar"
     return _core.binary_function(name, "hybridnet.numpy", operator, scalar, reverse or scalar)
+
+
+def row_major(function: str, order: str) -> None:
+    """Raises NotImplementedError for memory orders that are not the one that arrays have."""
+    if order not in ("C", "K", "A"):
+        raise UnsupportedError(f"{function}(order={order!r})", because="arrays are row-major", fix="use order='C'")
 
 
 def is_number(value: Any) -> bool:
@@ -99,6 +112,12 @@ def _scalar_array(value: Any) -> Any:
 def _is_neutral(key: str, value: Any, function: Any) -> bool:
     if value is _NEUTRAL_KEYWORDS[key] or (isinstance(value, str) and value == _NEUTRAL_KEYWORDS[key]):
         return True
+    if key == "dtype":
+        numpy_dtype(value)  # raises TypeError for what is none
+    if key == "casting" and value not in _CASTINGS:
+        raise HybridNetTypeError(
+            f"{function.__name__}: casting", expected=f"one of {', '.join(_CASTINGS)}", given=repr(value)
+        )
     raise UnsupportedError(
         f"{function.__name__}({key}={value!r:.40})",
         because="the functions of mx.np compute all elements, in the dtype that promotion gives",

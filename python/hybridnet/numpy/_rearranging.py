@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ._calls import as_array
 from ._operators import np_operator, public_operator
 
 __all__ = [
@@ -28,6 +29,6 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
 
 
 def broadcast_to(array: Any, shape: Any) -> Any:
-    """The elements repeated to a shape that array's broadcasts to."""
+    """The elements repeated to a shape that array's broadcasts to. array: may be a number or a list."""
     shape = tuple(shape) if isinstance(shape, Sequence) else (shape,)
-    return np_operator("_npi_broadcast_to")(array, shape=shape)
+    return np_operator("_npi_broadcast_to")(as_array(array), shape=shape)

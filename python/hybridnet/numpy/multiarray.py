@@ -15,7 +15,7 @@ from ..errors import ValueError as HybridNetValueError
 from ..ndarray import _indexing
 from ..ndarray._dtypes import numpy_dtype
 from ..ndarray.ndarray import NDArray
-from ._operators import np_operator, public_operator
+from ._operators import np_operator, public_operator, row_major
 
 __all__ = ["ndarray"]
 
@@ -72,7 +72,11 @@ class ndarray(NDArray):
         return str(_core.asnumpy(self))
 
     def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if self.ndim == 0 else format(str(self), spec)
+        if self.ndim == 0:
+            return format(self.item(), spec)
+        if spec:
+            raise HybridNetTypeError("format", expected="no format, for an array of several axes", given=repr(spec))
+        return str(self)
 
     def item(self, *args: int) -> Any:
         """Waits and returns one element as a Python number."""
@@ -247,7 +251,8 @@ class ndarray(NDArray):
         return self
 
     def copy(self, order: str = "C") -> ndarray:
-        """A new array with the same values on the same device."""
+        """A new array with the same values on the same device. Raises NotImplementedError for orders but "C"."""
+        row_major("ndarray.copy", order)
         return np_operator("_np_copy")(self)
 
     def copyto(self, other: NDArray | Context) -> Any:

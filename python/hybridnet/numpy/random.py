@@ -19,7 +19,7 @@ from ..random import seed
 from ._creation import _context, arange, array, zeros_like
 from ._elementwise import exp, sqrt
 from ._operators import _converted, is_number, np_operator
-from ._rearranging import expand_dims, matmul, squeeze
+from ._rearranging import expand_dims, matmul, squeeze, swapaxes
 
 __all__ = [
     "beta", "chisquare", "choice", "exponential", "f", "gamma", "gumbel", "laplace", "logistic", "lognormal",
@@ -219,8 +219,9 @@ def multivariate_normal(
     mean, cov = _converted(mean), _converted(cov)
     each = mean + zeros_like(cov.sum(axis=-1))
     standard = np_operator("_npi_normal_n")(zeros_like(each), loc=None, scale=1.0, size=_shape(size))
-    vectors, values = np_operator("_linalg_syevd")(cov)
+    values, columns = np_operator("_npi_eigh")(cov)
     scaled = standard * sqrt(np_operator("_npx_relu")(values))
+    vectors = swapaxes(columns, -1, -2)
     if getattr(cov, "ndim", 3) == 2:
         return each + matmul(scaled, vectors)
     return each + squeeze(matmul(expand_dims(scaled, -2), vectors), -2)

@@ -7,9 +7,14 @@ from typing import Any
 from ..errors import ValueError as HybridNetValueError
 from ..ndarray._dtypes import dtype_name
 from ..numpy.random import Size, _drawn, _place, _shape
-from ..random import seed
+from ..random import seed as _seed
 
 __all__ = ["bernoulli", "normal_n", "seed", "uniform_n"]
+
+
+def seed(seed: int, ctx: Any = "all") -> None:
+    """See :func:`mx.random.seed`."""
+    _seed(seed, ctx)
 
 
 def bernoulli(

@@ -356,7 +356,7 @@ def Dropout(
 
 def Embedding(
     data: TensorT, weight: TensorT, input_dim: int, output_dim: int, dtype: DType = 'float32', sparse_grad: bool =
-    False, *, out: Any = None, name: str | None = None
+    False, deterministic: bool = False, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Rows of weight, named by data; indices out of range take the nearest row.
 
@@ -4570,7 +4570,7 @@ def _contrib_RROIAlign(
 
 def _contrib_SparseEmbedding(
     data: TensorT, weight: TensorT, input_dim: int, output_dim: int, dtype: DType = 'float32', sparse_grad: bool =
-    False, *, out: Any = None, name: str | None = None
+    False, deterministic: bool = False, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Rows of weight, named by data; indices out of range take the nearest row.
 
@@ -7449,7 +7449,7 @@ def _npi_broadcast_to(
     array : tensor
         a shape that broadcasts to the parameter's
     shape : tuple of int
-        Shape of the output; -1 copies the input's size.
+        Shape of the output; -1 and -2 copy the input's size.
 
     Returns: out: dtype of array
     """

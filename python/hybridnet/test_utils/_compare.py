@@ -244,4 +244,4 @@ def collapse_sum_like(a: np.ndarray, shape: Sequence[int]) -> np.ndarray:
     if lead < 0 or any(n not in (1, a.shape[lead + i]) for i, n in enumerate(shape)):
         raise AssertionError(f"shape {shape} does not broadcast to {a.shape}")
     axes = tuple(range(lead)) + tuple(lead + i for i, n in enumerate(shape) if n != a.shape[lead + i])
-    return np.sum(a, axis=axes, dtype=a.dtype).reshape(shape)
+    return np.sum(a, axis=axes, dtype=None if a.dtype.kind == "b" else a.dtype).reshape(shape)

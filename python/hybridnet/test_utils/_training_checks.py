@@ -12,6 +12,7 @@ from .. import random as mx_random
 from ..ndarray import NDArray
 from ..util import use_np_shape
 from ._compare import assert_almost_equal, compare_ndarray_tuple
+from ._random_inputs import rand_ndarray
 
 
 class DummyIter:
@@ -101,6 +102,12 @@ def _of_storage(value: NDArray, stype: str) -> NDArray:
     return value if stype == "default" else value.tostype(stype)
 
 
+def _gradient(shape: Sequence[int], stype: str, dtype: Any) -> NDArray:
+    return (
+        mx_random.uniform(shape=shape, dtype=dtype) if stype == "default" else rand_ndarray(shape, stype, dtype=dtype)
+    )
+
+
 def compare_optimizer(
     opt1: Any,
     opt2: Any,
@@ -115,19 +122,18 @@ def compare_optimizer(
 ) -> None:
     """Raises AssertionError unless two optimizers change equal weights in the same way.
 
+    opt1 is the reference and gets dense arrays; w_stype and g_stype are the storages that opt2 gets.
     shape: of the weight; a list of shapes checks opt2's update of many weights at once against opt1's, one by one.
     """
     several = isinstance(shape, list)
     shapes = shape if several else [shape]
     first = [mx_random.uniform(shape=s, dtype=dtype) for s in shapes]
-    grads = [_of_storage(mx_random.uniform(shape=s, dtype=dtype), g_stype) for s in shapes]
-    if w_stype != "default":  # every row is there
-        first = [_of_storage(weight, w_stype) for weight in first]
-    second = [weight.copy() for weight in first]
+    second = [_of_storage(weight.copy(), w_stype) for weight in first]  # every row is there
+    grads = [_gradient(s, g_stype, dtype) for s in shapes]
     states1 = [opt1.create_state_multi_precision(i, weight) for i, weight in enumerate(first)]
     states2 = [opt2.create_state_multi_precision(i, weight) for i, weight in enumerate(second)]
     for i, (weight, grad) in enumerate(zip(first, grads)):
-        opt1.update_multi_precision(i, weight, grad.copy(), states1[i])
+        opt1.update_multi_precision(i, weight, grad.tostype("default").copy(), states1[i])
     copies = [grad.copy() for grad in grads]
     if several:
         opt2.update_multi_precision(list(range(ntensors)), second, copies, states2)

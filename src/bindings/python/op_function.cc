@@ -407,9 +407,22 @@ void refuse_writing_into_array(const Op& op) {
                             .fix = "use what the call returns"});
 }
 
-// Is a positional input of mx.np neither an array nor a Symbol? Keywords name inputs rarely and are not looked at.
-bool needs_conversion(const OpFunctionObject& function, PyObject* const* args, Py_ssize_t nargs) {
+// Operators without parameters are NumPy's universal functions, whose keywords (where, casting, ...) mx.np checks.
+bool has_ufunc_keywords(const OpInfo& info, PyObject* kwnames) {
+  if (kwnames == nullptr || !info.field_names.empty()) return false;
+  const auto known = [&](PyObject* key) {
+    const auto is = [key](PyObject* name) { return key == name || PyUnicode_Compare(key, name) == 0; };
+    return is(key_out) || is(key_name) || is(key_attr) || info.find_input(key) >= 0;
+  };
+  PyObject** const keys = PySequence_Fast_ITEMS(kwnames);
+  return !std::all_of(keys, keys + PyTuple_GET_SIZE(kwnames), known);
+}
+
+// Is a positional input of mx.np neither an array nor a Symbol, or a keyword one that only NumPy has? Keywords name
+// inputs rarely and are not looked at.
+bool needs_conversion(const OpFunctionObject& function, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   if (!function.numpy) return false;
+  if (has_ufunc_keywords(*function.info, kwnames)) return true;
   const auto foreign = [](PyObject* value) { return !absent(value) && !is_array(value) && !is_symbol(value); };
   if (function.info->op->variadic) {
     if (function.order == nullptr) return false;
@@ -424,7 +437,7 @@ bool needs_conversion(const OpFunctionObject& function, PyObject* const* args, P
 PyObject* op_call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   const auto& function = *reinterpret_cast<OpFunctionObject*>(self);
   return guarded<PyObject*>(nullptr, [&] {
-    if (needs_conversion(function, args, PyVectorcall_NARGS(nargsf)))
+    if (needs_conversion(function, args, PyVectorcall_NARGS(nargsf), kwnames))
       return call_numpy_fallback(self, args, PyVectorcall_NARGS(nargsf), kwnames);
     Arguments a;
     CallParser(function, a).parse(args, PyVectorcall_NARGS(nargsf), kwnames);

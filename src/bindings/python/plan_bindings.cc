@@ -17,15 +17,23 @@ std::vector<NDArray> arrays_of(const py::handle& sequence, const char* what) {
   return arrays;
 }
 
-py::object one_or_list(std::vector<NDArray> arrays, const py::handle& like) {
-  const auto wrap = [&](NDArray a) { return like ? wrap_like(std::move(a), like) : py::cast(std::move(a)); };
-  if (arrays.size() == 1) return wrap(std::move(arrays[0]));
-  py::list list;
-  for (NDArray& array : arrays) list.append(wrap(std::move(array)));
-  return list;
+// pybind11 holds these by a smart pointer of its own; the library counts them itself.
+struct CachedOpHandle {
+  Ref<CachedOp> op;
+  std::vector<bool> numpy;  // per output: whether it is an array of mx.np; empty: as the first input
+};
+struct ExecutorHandle {
+  Ref<Executor> executor;
+};
+
+py::object wrap_output(const CachedOpHandle& handle, size_t i, NDArray array, const py::args& args) {
+  if (i >= handle.numpy.size()) return args.empty() ? py::cast(std::move(array)) : wrap_like(std::move(array), args[0]);
+  PyObject* result = wrap_array_as(std::move(array), handle.numpy[i] ? np_class.type : nd_class.type);
+  if (result == nullptr) throw py::error_already_set();
+  return py::reinterpret_steal<py::object>(result);
 }
 
-py::object call(CachedOp& op, const py::args& args, const py::object& out) {
+py::object call(const CachedOpHandle& handle, const py::args& args, const py::object& out) {
   std::vector<NDArray> inputs, targets;
   inputs.reserve(args.size());
   for (size_t i = 0; i < args.size(); ++i) inputs.push_back(expect_array(args[i].ptr(), "input"));
@@ -33,10 +41,13 @@ py::object call(CachedOp& op, const py::args& args, const py::object& out) {
   std::vector<NDArray> results;
   {
     ReleaseGil release(true);
-    results = op.call(inputs, targets);
+    results = handle.op->call(inputs, targets);
   }
   if (!out.is_none()) return out;
-  return one_or_list(std::move(results), args.empty() ? py::handle() : py::handle(args[0]));
+  if (results.size() == 1) return wrap_output(handle, 0, std::move(results[0]), args);
+  py::list list;
+  for (size_t i = 0; i < results.size(); ++i) list.append(wrap_output(handle, i, std::move(results[i]), args));
+  return list;
 }
 
 CachedOpConfig config_from(bool static_alloc, const std::string& passes, const std::string& name) {
@@ -47,14 +58,6 @@ CachedOpConfig config_from(bool static_alloc, const std::string& passes, const s
   return config;
 }
 
-// pybind11 holds these by a smart pointer of its own; the library counts them itself.
-struct CachedOpHandle {
-  Ref<CachedOp> op;
-};
-struct ExecutorHandle {
-  Ref<Executor> executor;
-};
-
 // Another thread may be compiling, which keeps these waiting, and may need the GIL for it: for operators in Python.
 template <typename Result>
 Result without_gil(Result (CachedOp::*ask)() const, CachedOpHandle& handle) {
@@ -64,14 +67,16 @@ Result without_gil(Result (CachedOp::*ask)() const, CachedOpHandle& handle) {
 
 void bind_cached_op(py::module_& m) {
   py::class_<CachedOpHandle>(m, "CachedOp", "A graph made executable once and run many times, with gradient.")
-      .def(py::init([](const Symbol& symbol, bool static_alloc, const std::string& passes, const std::string& name) {
-             return CachedOpHandle{make_ref<CachedOp>(symbol, config_from(static_alloc, passes, name))};
+      .def(py::init([](const Symbol& symbol, bool static_alloc, const std::string& passes, const std::string& name,
+                       const std::vector<bool>& numpy) {
+             return CachedOpHandle{make_ref<CachedOp>(symbol, config_from(static_alloc, passes, name)), numpy};
            }),
            py::arg("symbol"), py::kw_only(), py::arg("static_alloc") = false, py::arg("passes") = "",
-           py::arg("name") = "")
+           py::arg("name") = "", py::arg("numpy") = std::vector<bool>(),
+           "numpy: per output, whether it is an array of mx.np; all as the first input if empty.")
       .def(
           "__call__",
-          [](CachedOpHandle& h, const py::args& args, const py::object& out) { return call(*h.op, args, out); },
+          [](const CachedOpHandle& h, const py::args& args, const py::object& out) { return call(h, args, out); },
           py::arg("out") = py::none(),
           "Inputs in the order of symbol.list_inputs(); returns an array or a list of arrays.")
       .def_property_readonly("symbol", [](CachedOpHandle& h) { return h.op->symbol(); })

@@ -23,7 +23,9 @@ Values power_gradient(const NoParams&, const GradientContext& g) {
           g.wants(1) ? to_operand(g, 1, dy * (g.output(0) * call(kLog, {l}))) : Value{}};
 }
 
+// That of whole numbers is 0, as in MXNet.
 Values mod_gradient(const NoParams&, const GradientContext& g) {
+  if (!is_floating(g.output_spec(0).dtype)) return Values(2);
   const Value dy = g.output_grad(0);
   return {g.wants(0) ? to_operand(g, 0, dy) : Value{},
           g.wants(1) ? -to_operand(g, 1, dy * call(kFloor, {g.input(0) / g.input(1)})) : Value{}};

@@ -76,22 +76,27 @@ void register_powers_of_numbers(OpRegistry& ops) {
       .sample({{3, 4}}, {{"scalar", "1.5"}});
 }
 
+// The gradient of whole numbers is 0, as in MXNet.
+Values mod_gradient(const ScalarParams&, const GradientContext& g) {
+  return {is_floating(g.output_spec(0).dtype) ? g.output_grad(0) : Value{}};
+}
+
+Values rmod_gradient(const ScalarParams& p, const GradientContext& g) {
+  if (!is_floating(g.output_spec(0).dtype)) return Values(1);
+  return {-(g.output_grad(0) * call(kFloor, {call(kRDivScalar, {g.input(0)}, {{"scalar", p.scalar}})}))};
+}
+
 void register_remainders(OpRegistry& ops) {
   scalar_op<Pointwise::kMod, kScalarRight>(ops, "_mod_scalar",
                                            "Remainder of data / scalar with the sign of scalar; 0 for scalar 0.")
       .alias("_ModScalar")
-      .gradient([](const ScalarParams&, const GradientContext& g) -> Values { return {g.output_grad(0)}; },
-                Saves::nothing())
+      .gradient(mod_gradient, Saves::nothing())
       .sample(
           {.inputs = {{3, 4}}, .attrs = {{"scalar", "1.5"}}, .check_gradient = false, .note = "jumps at multiples"});
   scalar_op<Pointwise::kMod, kScalarLeft>(ops, "_rmod_scalar",
                                           "Remainder of scalar / data with the sign of data; 0 where data is 0.")
       .alias("_RModScalar")
-      .gradient(
-          [](const ScalarParams& p, const GradientContext& g) -> Values {
-            return {-(g.output_grad(0) * call(kFloor, {call(kRDivScalar, {g.input(0)}, {{"scalar", p.scalar}})}))};
-          },
-          Saves::all_inputs())
+      .gradient(rmod_gradient, Saves::all_inputs())
       .sample({.inputs = {{3, 4}},
                .attrs = {{"scalar", "5.5"}},
                .low = 0.7,

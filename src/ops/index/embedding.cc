@@ -11,7 +11,7 @@ namespace {
 struct EmbeddingParams {
   int64_t input_dim, output_dim;
   DType dtype;
-  bool sparse_grad;
+  bool sparse_grad, deterministic;
   static void describe(ParamSchema<EmbeddingParams>& schema) {
     schema.field("input_dim", &EmbeddingParams::input_dim).at_least(1).doc("Number of rows of weight.");
     schema.field("output_dim", &EmbeddingParams::output_dim).at_least(1).doc("Length of a row of weight.");
@@ -21,6 +21,7 @@ struct EmbeddingParams {
     schema.field("sparse_grad", &EmbeddingParams::sparse_grad)
         .default_value(false)
         .doc("Says that the gradient of weight should be row_sparse; the storage of its buffer decides.");
+    schema.field("deterministic", &EmbeddingParams::deterministic).default_value(false).hidden();  // always so
   }
 };
 

@@ -1,5 +1,6 @@
 // Random numbers of NumPy's interface: a parameter is a number, or an array that broadcasts with the others. What is
 // drawn does not depend on the parameters, so that gradients reach them (but for the shape of gamma).
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -14,7 +15,7 @@ const OpRef kUniform{"_random_uniform"}, kUniformLike{"_random_uniform_like"}, k
     kExponentialLike{"_random_exponential_like"}, kGamma{"_random_gamma"}, kSampleGamma{"_sample_gamma"},
     kZeros{"_npi_zeros"}, kBroadcastTo{"_npi_broadcast_to"}, kLog{"log"}, kExp{"exp"}, kExpm1{"expm1"}, kSqrt{"sqrt"},
     kPower{"broadcast_power"}, kPowerScalar{"_power_scalar"}, kSigmoid{"sigmoid"}, kLesser{"broadcast_lesser"},
-    kLesserScalar{"_lesser_scalar"}, kRandint{"_random_randint"};
+    kLesserScalar{"_lesser_scalar"}, kRandint{"_random_randint"}, kChecked{"_checked_parameter"};
 
 using ops::operator+, ops::operator*, ops::operator/;  // beside those for parameters, below
 using Number = std::optional<double>;
@@ -26,22 +27,96 @@ struct Draw {
   DType dtype = kDefaultFloat;
 };
 
+// What a parameter may be.
+enum class Range : int32_t { kAny, kNotNegative, kPositive, kProbability };
+
+bool fits(Range range, double value) {
+  switch (range) {
+    case Range::kAny:
+      return true;
+    case Range::kNotNegative:
+      return value >= 0.0;
+    case Range::kPositive:
+      return value > 0.0;
+    case Range::kProbability:
+      return value >= 0.0 && value <= 1.0;
+  }
+  return false;
+}
+
+const char* range_name(Range range) {
+  switch (range) {
+    case Range::kAny:
+      return "a number";
+    case Range::kNotNegative:
+      return "a number that is not negative";
+    case Range::kPositive:
+      return "a positive number";
+    case Range::kProbability:
+      return "a probability in [0, 1]";
+  }
+  return "";
+}
+
+void require(const char* name, const Number& number, bool is_right, const char* expected) {
+  if (number && !is_right) throw ParamError({.input = name, .expected = expected, .given = AttrValue(*number).str()});
+}
+
+void require(const char* name, const Number& number, Range range) {
+  if (number) require(name, number, fits(range, *number), range_name(range));
+}
+
+// An array of parameters: itself, if all its elements are in range.
+struct CheckedParams {
+  std::string name;
+  int32_t range;
+  static void describe(ParamSchema<CheckedParams>& schema) {
+    schema.field("name", &CheckedParams::name).default_value("").doc("Name of the parameter, for errors.");
+    schema.field("range", &CheckedParams::range)
+        .default_value(0)
+        .range(0, 3)
+        .doc("0: any number, 1: not negative, 2: positive, 3: from 0 to 1.");
+  }
+};
+
+void run_checked(const CheckedParams& p, const KernelArgs& a) {
+  dispatch_floating(a.in[0].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const T* begin = a.in[0].as<T>();
+    const T* end = begin + a.in[0].size();
+    const auto range = static_cast<Range>(p.range);
+    const T* wrong = std::find_if(begin, end, [=](T v) { return !fits(range, static_cast<double>(v)); });
+    if (wrong != end)
+      throw ValueError({.input = p.name,
+                        .expected = range_name(range) + std::string(" everywhere"),
+                        .given = AttrValue(static_cast<double>(*wrong)).str()});
+    std::copy(begin, end, a.out[0].as<T>());
+  });
+}
+
 // A parameter: a number or an array.
 struct Parameter {
   Number number;
   Value array;
 };
 
+struct Given {
+  const char* name;
+  Number number;  // None: an array
+  Range range;
+};
+
 // The arrays among the parameters in the dtype drawn and, if there is one, in the shape drawn.
-std::vector<Parameter> parameters_of(std::initializer_list<Number> numbers, const Values& in, const Draw& draw) {
+std::vector<Parameter> parameters_of(std::initializer_list<Given> all, const Values& in, const Draw& draw) {
   std::vector<Parameter> result;
   size_t next = 0;
-  for (const Number& number : numbers) {
+  for (const auto& [name, number, range] : all) {
     if (number) {
       result.push_back({number, {}});
       continue;
     }
     Value array = cast(in.at(next++), draw.dtype);
+    if (range != Range::kAny) array = call(kChecked, {array}, {{"name", name}, {"range", static_cast<int64_t>(range)}});
     if (draw.size) array = call(kBroadcastTo, {array}, {{"shape", AttrValue(*draw.size)}});
     result.push_back({{}, array});
   }
@@ -85,17 +160,15 @@ bool only_numbers(const std::vector<Parameter>& parameters) { return parameters[
 struct Form {
   std::array<const char*, 2> names, docs;
   const char* doc;
+  std::array<Range, 2> ranges = {Range::kAny, Range::kNotNegative};
 };
-
-void require(const char* name, const Number& number, bool fits, const char* expected) {
-  if (number && !fits) throw ParamError({.input = name, .expected = expected, .given = AttrValue(*number).str()});
-}
 
 struct Uniform {
   static constexpr bool kHasDtype = true;
-  static constexpr Form kForm{
-      {"low", "high"}, {"Lower bound, inclusive.", "Upper bound, exclusive."}, "Uniformly distributed numbers."};
-  static void check(const Number&, const Number&) {}
+  static constexpr Form kForm{{"low", "high"},
+                              {"Lower bound, inclusive.", "Upper bound, exclusive."},
+                              "Uniformly distributed numbers.",
+                              {Range::kAny, Range::kAny}};
   static Value draw(const std::vector<Parameter>& p, const Draw& d) {
     if (only_numbers(p) && *p[0].number <= *p[1].number)
       return draw_of_shape(kUniform, d, {{"low", *p[0].number}, {"high", *p[1].number}});
@@ -108,9 +181,6 @@ struct Normal {
   static constexpr bool kHasDtype = true;
   static constexpr Form kForm{
       {"loc", "scale"}, {"Mean.", "Standard deviation, not negative."}, "Normally distributed numbers."};
-  static void check(const Number&, const Number& scale) {
-    require("scale", scale, scale >= 0.0, "a deviation that is not negative");
-  }
   static Value draw(const std::vector<Parameter>& p, const Draw& d) {
     if (only_numbers(p)) return draw_of_shape(kNormal, d, {{"loc", *p[0].number}, {"scale", *p[1].number}});
     return standard(kNormal, kNormalLike, p, d) * p[1] + p[0];
@@ -122,9 +192,6 @@ struct Gumbel {
   static constexpr Form kForm{{"loc", "scale"},
                               {"Mode.", "Spread, not negative."},
                               "Numbers of the Gumbel distribution, that of largest values."};
-  static void check(const Number&, const Number& scale) {
-    require("scale", scale, scale >= 0.0, "a spread that is not negative");
-  }
   static Value draw(const std::vector<Parameter>& p, const Draw& d) {
     return -call(kLog, {standard(kExponential, kExponentialLike, p, d)}) * p[1] + p[0];
   }
@@ -134,9 +201,6 @@ struct Logistic {
   static constexpr bool kHasDtype = false;
   static constexpr Form kForm{
       {"loc", "scale"}, {"Mean.", "Spread, not negative."}, "Numbers of the logistic distribution."};
-  static void check(const Number&, const Number& scale) {
-    require("scale", scale, scale >= 0.0, "a spread that is not negative");
-  }
   // The logit of exp(-e) for exponential e.
   static Value draw(const std::vector<Parameter>& p, const Draw& d) {
     return -call(kLog, {call(kExpm1, {standard(kExponential, kExponentialLike, p, d)})}) * p[1] + p[0];
@@ -147,11 +211,8 @@ struct Gamma {
   static constexpr bool kHasDtype = true;
   static constexpr Form kForm{{"shape", "scale"},
                               {"Shape, positive. No gradient reaches it.", "Scale, not negative."},
-                              "Gamma distributed numbers."};
-  static void check(const Number& shape, const Number& scale) {
-    require("shape", shape, shape > 0.0, "a positive number");
-    require("scale", scale, scale >= 0.0, "a number that is not negative");
-  }
+                              "Gamma distributed numbers.",
+                              {Range::kPositive, Range::kNotNegative}};
   static Value draw(const std::vector<Parameter>& p, const Draw& d) {
     const Value like = shaped_like(p);
     if (!like) return draw_of_shape(kGamma, d, {{"alpha", *p[0].number}, {"beta", 1.0}}) * p[1];
@@ -174,7 +235,8 @@ struct TwoParams {
     if constexpr (D::kHasDtype)
       schema.field("dtype", &TwoParams::dtype).default_value("float32").doc("float16, float32 or float64.");
     schema.check([](const TwoParams& p) {
-      D::check(p.first, p.second);
+      require(D::kForm.names[0], p.first, D::kForm.ranges[0]);
+      require(D::kForm.names[1], p.second, D::kForm.ranges[1]);
       if (!is_floating(p.dtype))
         throw ParamError({.input = "dtype", .expected = kFloating.str(), .given = dtype_name(p.dtype)});
     });
@@ -184,7 +246,9 @@ struct TwoParams {
 template <typename D>
 Values two_rule(const TwoParams<D>& p, const Values& in) {
   const Draw draw{p.size, p.ctx, p.dtype};
-  return {D::draw(parameters_of({p.first, p.second}, in, draw), draw)};
+  const auto& [first, second] = D::kForm.names;
+  const auto& [first_range, second_range] = D::kForm.ranges;
+  return {D::draw(parameters_of({{first, p.first, first_range}, {second, p.second, second_range}}, in, draw), draw)};
 }
 
 Shape broadcast_shape(const Values& in) {
@@ -241,21 +305,21 @@ auto declare_two(OpRegistry& ops, const std::string& name, Values (*rule)(const 
 struct Exponential {
   static constexpr const char *kName = "exponential", *kParameter = "scale",
                               *kDoc = "Exponentially distributed numbers.", *kMeaning = "Mean, not negative.";
-  static constexpr bool kMayBeZero = true;
+  static constexpr Range kRange = Range::kNotNegative;
   static Value shape(const Value& e, const Parameter& scale) { return e * scale; }
 };
 
 struct Rayleigh {
   static constexpr const char *kName = "rayleigh", *kParameter = "scale",
                               *kDoc = "Numbers of the Rayleigh distribution.", *kMeaning = "Mode, not negative.";
-  static constexpr bool kMayBeZero = true;
+  static constexpr Range kRange = Range::kNotNegative;
   static Value shape(const Value& e, const Parameter& scale) { return call(kSqrt, {e * 2.0}) * scale; }
 };
 
 struct Weibull {
   static constexpr const char *kName = "weibull", *kParameter = "a",
                               *kDoc = "Numbers of the Weibull distribution of scale 1.", *kMeaning = "Shape, positive.";
-  static constexpr bool kMayBeZero = false;
+  static constexpr Range kRange = Range::kPositive;
   static Value shape(const Value& e, const Parameter& a) {
     return a.array ? call(kPower, {e, 1.0 / a.array}) : call(kPowerScalar, {e}, {{"scalar", 1.0 / *a.number}});
   }
@@ -265,7 +329,7 @@ struct Pareto {
   static constexpr const char *kName = "pareto", *kParameter = "a",
                               *kDoc = "Numbers of the Pareto II (Lomax) distribution of scale 1.",
                               *kMeaning = "Shape, positive.";
-  static constexpr bool kMayBeZero = false;
+  static constexpr Range kRange = Range::kPositive;
   static Value shape(const Value& e, const Parameter& a) { return call(kExpm1, {e / a}); }
 };
 
@@ -273,7 +337,7 @@ struct Power {
   static constexpr const char *kName = "powerd", *kParameter = "a",
                               *kDoc = "Numbers in [0, 1] whose density is a x^(a - 1).",
                               *kMeaning = "Exponent, positive.";
-  static constexpr bool kMayBeZero = false;
+  static constexpr Range kRange = Range::kPositive;
   static Value shape(const Value& e, const Parameter& a) { return call(kExp, {-e / a}); }
 };
 
@@ -284,23 +348,20 @@ struct OneParams {
   std::string ctx;
   static void describe(ParamSchema<OneParams>& schema) {
     auto& field = schema.field(D::kParameter, &OneParams::parameter).doc(D::kMeaning);
-    if (D::kMayBeZero)
+    if (D::kRange == Range::kNotNegative)
       field.default_value(1.0);
     else
       field.none_by_default();
     schema.field("size", &OneParams::size).none_by_default().doc("Shape of the result; None: that of the array.");
     describe_ctx<OneParams>(schema);
-    schema.check([](const OneParams& p) {
-      const bool fits = D::kMayBeZero ? p.parameter >= 0.0 : p.parameter > 0.0;
-      require(D::kParameter, p.parameter, fits, D::kMayBeZero ? "a number that is not negative" : "a positive number");
-    });
+    schema.check([](const OneParams& p) { require(D::kParameter, p.parameter, D::kRange); });
   }
 };
 
 template <typename D>
 Values one_rule(const OneParams<D>& p, const Values& in) {
   const Draw draw{p.size, p.ctx, kDefaultFloat};
-  const std::vector<Parameter> parameters = parameters_of({p.parameter}, in, draw);
+  const std::vector<Parameter> parameters = parameters_of({{D::kParameter, p.parameter, D::kRange}}, in, draw);
   return {D::shape(standard(kExponential, kExponentialLike, parameters, draw), parameters[0])};
 }
 
@@ -358,7 +419,7 @@ struct BernoulliParams {
     schema.field("dtype", &BernoulliParams::dtype).default_value("float32").doc("Dtype of the result.");
     schema.field("is_logit", &BernoulliParams::is_logit).doc("Whether logit is read, instead of prob.");
     schema.check([](const BernoulliParams& p) {
-      if (!p.is_logit) require("prob", p.prob, p.prob >= 0.0 && p.prob <= 1.0, "a probability in [0, 1]");
+      if (!p.is_logit) require("prob", p.prob, Range::kProbability);
     });
   }
   const Number& given() const { return is_logit ? logit : prob; }
@@ -366,7 +427,8 @@ struct BernoulliParams {
 
 Values bernoulli_rule(const BernoulliParams& p, const Values& in) {
   const Draw draw{p.size, p.ctx, kDefaultFloat};
-  const std::vector<Parameter> parameters = parameters_of({p.given()}, in, draw);
+  const Given given = p.is_logit ? Given{"logit", p.logit, Range::kAny} : Given{"prob", p.prob, Range::kProbability};
+  const std::vector<Parameter> parameters = parameters_of({given}, in, draw);
   const Value u = standard(kUniform, kUniformLike, parameters, draw);
   if (parameters[0].array) {
     const Value prob = p.is_logit ? call(kSigmoid, {parameters[0].array}) : parameters[0].array;
@@ -379,6 +441,21 @@ Values bernoulli_rule(const BernoulliParams& p, const Values& in) {
 }  // namespace
 
 void register_numpy_distributions(OpRegistry& ops) {
+  ops.declare<CheckedParams>("_checked_parameter")
+      .doc("data itself; raises ValueError where an element is no such parameter, when the result is waited for.")
+      .input("data", "parameters of a distribution, floating")
+      .output("out", "shape and dtype of data")
+      .infer([](const CheckedParams&, InferContext& c) {
+        c.unify_shapes();
+        c.unify_dtypes();
+      })
+      .cpu(run_checked, kFloating)
+      .may_raise()
+      .gradient([](const CheckedParams&, const GradientContext& g) -> Values { return {g.output_grad(0)}; },
+                Saves::nothing())
+      .internal()
+      .sample(drawn({{2, 3}}, {{"range", "2"}}))
+      .sample(drawn({{2, 3}}, {}));
   declare_two<Uniform>(ops, "_npi_uniform", two_rule<Uniform>);
   declare_two<Normal>(ops, "_npi_normal", two_rule<Normal>);
   declare_two<Gumbel>(ops, "_npi_gumbel", two_rule<Gumbel>);

@@ -27,7 +27,7 @@ struct BroadcastParams {
   static void describe(ParamSchema<BroadcastParams>& schema) {
     schema.field("shape", &BroadcastParams::shape)
         .default_value(AttrValue(Tuple::scalar()))
-        .doc("Shape of the output; -1 copies the input's size.");
+        .doc("Shape of the output; -1 and -2 copy the input's size.");
   }
 };
 
@@ -45,7 +45,7 @@ Values broadcast_rule(const BroadcastParams& p, const Values& in) {
   if (lead < 0) cannot_broadcast(from, to);
   for (int i = 0; i < to.ndim(); ++i) {
     const int64_t own = i < lead ? 1 : from[i - lead];
-    if (to[i] == -1 && i >= lead) to[i] = own;
+    if ((to[i] == -1 || to[i] == -2) && i >= lead) to[i] = own;
     if (to[i] < 0 || (own != 1 && own != to[i])) cannot_broadcast(from, to);
   }
   return {repeated(in[0], to)};
@@ -69,6 +69,7 @@ void register_numpy_fills(OpRegistry& ops) {
       .compose(broadcast_rule)
       .sample({{3, 1}}, {{"shape", "(2, 3, 4)"}})
       .sample({{3, 1}}, {{"shape", "(-1, 4)"}})
+      .sample({{3, 1}}, {{"shape", "(2, -2, 4)"}})
       .sample({Shape::scalar()}, {{"shape", "(2, 2)"}})
       .sample({{1, 3}}, {{"shape", "(0, 3)"}});
 }

@@ -49,21 +49,27 @@ Value with_initial(const OpRef& scalar_op, const Value& a, const std::optional<d
   return initial ? cast(call(scalar_op, {a}, {{"scalar", *initial}}), dtype_of(a)) : a;
 }
 
-Values sum_rule(const SumParams& p, const Values& in) {
-  const DType from = dtype_of(in[0]);
-  const Value data = cast(in[0], p.dtype ? *p.dtype : from == DType::kBool ? DType::kInt64 : from);
-  return {with_initial(kPlusScalar, reduce(kSum, data, p.axis, p.keepdims), p.initial)};
+// Where elements are reduced: a narrower float is for the result only, so that it is rounded once.
+DType reduced_in(DType from, DType wanted) {
+  const bool narrows = is_floating(from) && is_floating(wanted) && dtype_size(from) > dtype_size(wanted);
+  return narrows ? from : wanted;
 }
 
-Values prod_rule(const SumParams& p, const Values& in) {
-  const DType from = dtype_of(in[0]);
-  const Value data = cast(in[0], p.dtype ? *p.dtype : from == DType::kBool ? DType::kInt64 : from);
-  return {with_initial(kMulScalar, reduce(kProd, data, p.axis, p.keepdims), p.initial)};
+Values combined(const OpRef& op, const OpRef& with_scalar, const SumParams& p, const Value& data) {
+  const DType from = dtype_of(data);
+  const DType wanted = p.dtype ? *p.dtype : from == DType::kBool ? DType::kInt64 : from;
+  const Value result = reduce(op, cast(data, reduced_in(from, wanted)), p.axis, p.keepdims);
+  return {cast(with_initial(with_scalar, result, p.initial), wanted)};
 }
+
+Values sum_rule(const SumParams& p, const Values& in) { return combined(kSum, kPlusScalar, p, in[0]); }
+
+Values prod_rule(const SumParams& p, const Values& in) { return combined(kProd, kMulScalar, p, in[0]); }
 
 Values mean_rule(const SumParams& p, const Values& in) {
   const DType wanted = p.dtype ? *p.dtype : floating(dtype_of(in[0]));
-  const Value mean = reduce(kMean, cast(in[0], floating(wanted)), p.axis, p.keepdims);
+  const DType from = dtype_of(in[0]);
+  const Value mean = reduce(kMean, cast(in[0], reduced_in(from, floating(wanted))), p.axis, p.keepdims);
   return {cast(with_initial(kPlusScalar, mean, p.initial), wanted)};
 }
 
@@ -101,7 +107,7 @@ Value variance(const SpreadParams& p, const Value& data) {
 template <bool kRoot>
 Values spread_rule(const SpreadParams& p, const Values& in) {
   const DType wanted = p.dtype ? *p.dtype : floating(dtype_of(in[0]));
-  const Value found = variance(p, cast(in[0], floating(wanted)));
+  const Value found = variance(p, cast(in[0], reduced_in(dtype_of(in[0]), floating(wanted))));
   return {cast(kRoot ? call(kSqrt, {found}) : found, wanted)};
 }
 

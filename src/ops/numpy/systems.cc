@@ -173,7 +173,10 @@ Values tensorsolve_rule(const TensorSolveParams& p, const Values& in) {
   const Values both = in_common_dtype(in);
   const Value a = with_axes_last(in_factor_dtype(both[0]), p.a_axes), b = in_factor_dtype(both[1]);
   const Shape shape = spec_of(a).shape, right = spec_of(b).shape;
-  const Shape unknowns = joined(shape, std::min(right.ndim(), shape.ndim()), shape.ndim());
+  // As many of a's last axes as it has more than b. Where it has no more, all sizes are 1 and NumPy's slice decides.
+  const int more = shape.ndim() - right.ndim();
+  const int begin = more > 0 ? right.ndim() : std::min(-more, shape.ndim());
+  const Shape unknowns = joined(shape, begin, shape.ndim());
   if (unknowns.size() != right.size() || shape.size() != right.size() * right.size())
     throw ShapeError({.input = "a",
                       .expected = "as many elements in the axes of b, " + right.str() + ", as in the others",

@@ -1,4 +1,6 @@
 // argmax and argmin.
+#include <algorithm>
+
 #include "hybridnet/op.h"
 #include "kernels/arg_extreme.h"
 #include "ops/reduce/axes.h"
@@ -18,8 +20,16 @@ struct ArgParams {
   }
 };
 
+// None: all elements. A scalar counts as a vector of one element, as in NumPy.
+std::optional<int> searched_axis(const ArgParams& p, int ndim) {
+  if (!p.axis) return std::nullopt;
+  const int axis = normalize_axis(*p.axis, std::max(ndim, 1));
+  return ndim == 0 ? std::nullopt : std::optional(axis);
+}
+
 uint32_t searched_axes(const ArgParams& p, int ndim) {
-  return p.axis ? 1u << normalize_axis(*p.axis, ndim) : (1u << ndim) - 1;
+  const std::optional<int> axis = searched_axis(p, ndim);
+  return axis ? 1u << *axis : (1u << ndim) - 1;
 }
 
 void require_elements(const Shape& in, uint32_t axes) {
@@ -42,11 +52,10 @@ void infer_arg(const ArgParams& p, InferContext& c) {
 void search(Extreme extreme, const ArgParams& p, const KernelArgs& a) {
   const Shape& shape = *a.in[0].shape;
   int64_t outer = 1, length = shape.size(), inner = 1;
-  if (p.axis) {
-    const int axis = normalize_axis(*p.axis, shape.ndim());
-    outer = shape.size(0, axis);
-    length = shape[axis];
-    inner = shape.size(axis + 1, shape.ndim());
+  if (const std::optional<int> axis = searched_axis(p, shape.ndim())) {
+    outer = shape.size(0, *axis);
+    length = shape[*axis];
+    inner = shape.size(*axis + 1, shape.ndim());
   }
   kernels::arg_extreme(extreme, a.in[0].dtype, a.in[0].data, outer, length, inner, a.out[0].dtype, a.out[0].data);
 }

@@ -24,7 +24,8 @@ gluon.rnn.rnn_layer gluon.trainer gluon.utils image image.detection image.image 
 kvstore.base kvstore.kvstore libinfo log lr_scheduler metric model module module.base_module module.bucketing_module
 module.executor_group module.module module.python_module module.sequential_module monitor name ndarray ndarray.contrib
 ndarray.image ndarray.linalg ndarray.ndarray ndarray.op ndarray.random ndarray.sparse ndarray.utils numpy numpy.linalg
-numpy.multiarray numpy.random numpy_extension numpy_extension.image numpy_extension.random operator optimizer
+numpy.multiarray numpy.random numpy_dispatch_protocol numpy_extension numpy_extension.image numpy_extension.random
+numpy_op_signature operator optimizer
 optimizer.contrib optimizer.optimizer profiler random recordio registry rnn rnn.io rnn.rnn rnn.rnn_cell runtime symbol
 symbol.contrib symbol.image symbol.linalg symbol.numpy symbol.numpy.linalg symbol.numpy.random symbol.numpy_extension
 symbol.numpy_extension.image symbol.numpy_extension.random symbol.op symbol.random symbol.sparse symbol.symbol

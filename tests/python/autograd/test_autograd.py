@@ -153,6 +153,51 @@ def test_whole_numbers_have_gradients_if_asked_for():
     np.testing.assert_array_equal(x.grad.asnumpy(), [[2, 0, 2]])
 
 
+@pytest.mark.parametrize("hybrid", [False, True], ids=["imperative", "hybrid"])
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64"])
+@pytest.mark.parametrize(
+    "function, expected",
+    [
+        (lambda F, x: x * x, [6, 2, 4]),
+        (lambda F, x: F.flip(x, axis=0), [1, 1, 1]),
+        (lambda F, x: F.sum(x) * 2, [2, 2, 2]),
+        (lambda F, x: F.cast(x, "float64") * 2.5, [2, 2, 2]),  # 2.5, cut off to the array's type
+        (lambda F, x: F.cast(F.cast(x, "int32") * 3, "int64"), [3, 3, 3]),
+        (lambda F, x: x % 2, [0, 0, 0]),
+    ],
+    ids=["square", "flip", "sum", "to_float", "to_int", "mod"],
+)
+def test_gradients_of_whole_numbers_are_the_same_in_graphs(function, expected, dtype, hybrid):
+    class Block(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return function(F, x)
+
+    net = Block()
+    if hybrid:
+        net.hybridize()
+    x = mx.nd.array([3, 1, 2], dtype=dtype)
+    x.attach_grad()
+    with autograd.record():
+        y = net(x)
+    y.backward()
+    assert x.grad.dtype == np.dtype(dtype)
+    np.testing.assert_array_equal(x.grad.asnumpy(), expected)
+
+
+def test_indices_made_of_floats_have_no_gradient_in_graphs():
+    class Block(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return x * F.cast(F.cast(x, "int32"), "float32")
+
+    net = Block()
+    net.hybridize()
+    x = leaf([1.5, 2.5])
+    with autograd.record():
+        y = net(x)
+    y.backward()
+    np.testing.assert_array_equal(x.grad.asnumpy(), [1, 2])
+
+
 def test_backward_of_what_was_not_recorded():
     with pytest.raises(mx.errors.GradientError, match="record"):
         (mx.nd.ones((1,)) * 2).backward()

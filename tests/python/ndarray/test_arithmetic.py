@@ -147,6 +147,37 @@ def test_numpy_functions_see_the_values():
     np.testing.assert_array_equal(target, [0, 1])
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda np, x: np.sum(x),
+        lambda np, x: np.sum(x, axis=1),
+        lambda np, x: np.max(x, 0),
+        lambda np, x: np.amin(x),
+        lambda np, x: np.prod(x, axis=1, keepdims=True),
+        lambda np, x: np.argmax(x, axis=1),
+        lambda np, x: np.squeeze(x),
+        lambda np, x: np.repeat(x, 2, axis=1),
+        lambda np, x: np.swapaxes(x, 0, 1),
+        lambda np, x: np.clip(x, 1.5, 3),
+        lambda np, x: np.around(x),
+    ],
+)
+def test_functions_of_numpy_that_arrays_have_as_methods_give_arrays(function):
+    values = np.array([[1.0, 2.25], [3.5, 1.0]], dtype="float32")
+    found = function(np, mx.nd.array(values))
+    assert isinstance(found, mx.nd.NDArray)
+    np.testing.assert_allclose(found.asnumpy().reshape(np.shape(function(np, values))), function(np, values))
+
+
+def test_functions_of_numpy_that_arrays_have_as_methods_are_recorded():
+    x = mx.nd.array([1.0, 2.0])
+    x.attach_grad()
+    with mx.autograd.record():
+        np.sum(x * x).backward()
+    np.testing.assert_allclose(x.grad.asnumpy(), [2, 4])
+
+
 def test_arrays_are_hashable_by_identity():
     x, y = mx.nd.ones((1,)), mx.nd.ones((1,))
     assert {x: 1}[x] == 1

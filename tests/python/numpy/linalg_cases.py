@@ -172,6 +172,10 @@ SYSTEMS = [
         dtypes=EXACT,
         call=lambda np, a, b: np.linalg.tensorsolve(a, b, axes=(0,)),
     ),
+    *(
+        Case("tensorsolve", shapes, dtypes=EXACT, call=lambda np, a, b: np.linalg.tensorsolve(a, b))
+        for shapes in (((1, 1, 1), (1, 1, 1)), ((1, 1), (1, 1, 1)), ((1, 1), (1, 1, 1, 1, 1)))
+    ),
     Case("multi_dot", ((2, 3), (3, 4), (4, 2)), dtypes=EXACT, call=lambda np, *x: np.linalg.multi_dot(x)),
     Case("multi_dot", ((3,), (3, 4), (4, 2), (2,)), dtypes=EXACT, call=lambda np, *x: np.linalg.multi_dot(x)),
 ]

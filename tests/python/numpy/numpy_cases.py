@@ -208,7 +208,14 @@ REDUCTIONS = [
     *(
         Case(name, (shape,), kwargs, result="int64", smooth=False)
         for name in ("argmax", "argmin")
-        for shape, kwargs in (((2, 3), {}), ((2, 3), {"axis": 0}), ((2, 3, 4), {"axis": -1}), ((), {}))
+        for shape, kwargs in (
+            ((2, 3), {}),
+            ((2, 3), {"axis": 0}),
+            ((2, 3, 4), {"axis": -1}),
+            ((), {}),
+            ((), {"axis": 0}),
+            ((), {"axis": -1}),
+        )
     ),
 ]
 

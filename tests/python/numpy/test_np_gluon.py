@@ -40,7 +40,7 @@ LAYERS = [
 
 @pytest.mark.parametrize("make, given, expected", LAYERS)
 def test_layers_take_and_give_arrays_of_mx_np(make, given, expected, rng):
-    x = np.array(rng.integers(0, 7, given) if len(given) == 1 else rng.normal(size=given))
+    x = np.array(rng.integers(0, 7, given) if len(given) == 1 else rng.normal(size=given), dtype="float32")
     net = nn.HybridSequential() if not isinstance(made := make(), nn.Lambda) else nn.Sequential()
     net.add(made)
     net.initialize()
@@ -78,7 +78,7 @@ def test_losses_are_those_of_classic_arrays(loss, shape, kind, rng):
 @pytest.mark.parametrize("hybrid", [False, True])
 @pytest.mark.parametrize("optimizer", ["sgd", "adam", "rmsprop"])
 def test_a_training_loop_learns(hybrid, optimizer, rng):
-    features = np.array(rng.normal(size=(64, 5)))
+    features = np.array(rng.normal(size=(64, 5)), dtype="float32")
     classes = (features.sum(axis=1) > 0).astype("int32") + (features[:, 0] > 1).astype("int32")
     loader = gluon.data.DataLoader(gluon.data.ArrayDataset(features, classes), batch_size=16, shuffle=True)
     net = nn.HybridSequential()
@@ -107,7 +107,7 @@ def test_a_training_loop_learns(hybrid, optimizer, rng):
 
 def test_a_layer_from_arithmetic_trains_by_hand(rng):
     true_w, true_b = np.array([2, -3.4]), 4.2
-    x = np.array(rng.normal(size=(200, 2)))
+    x = np.array(rng.normal(size=(200, 2)), dtype="float32")
     y = np.dot(x, true_w) + true_b
     w, b = np.zeros((2, 1)), np.zeros(1)
     w.attach_grad()
@@ -126,7 +126,7 @@ def test_parameters_are_saved_and_loaded(tmp_path, rng):
     net = nn.HybridSequential()
     net.add(nn.Dense(4), nn.Dense(2))
     net.initialize()
-    x = np.array(rng.normal(size=(3, 5)))
+    x = np.array(rng.normal(size=(3, 5)), dtype="float32")
     wanted = net(x)
     net.save_parameters(str(tmp_path / "net.params"))
     other = nn.HybridSequential()
@@ -171,8 +171,22 @@ def test_worker_processes_give_arrays_of_mx_np():
 def test_vision_models_run(rng):
     net = gluon.model_zoo.vision.mobilenet0_25(classes=5)
     net.initialize()
-    x = np.array(rng.normal(size=(1, 3, 32, 32)))
+    x = np.array(rng.normal(size=(1, 3, 32, 32)), dtype="float32")
     imperative = net(x)
     net.hybridize()
     assert type(net(x)) is type(imperative) is np.ndarray
     onp.testing.assert_allclose(net(x).asnumpy(), imperative.asnumpy(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("hybrid", [False, True], ids=["imperative", "hybrid"])
+def test_results_have_the_class_that_the_block_gives_them(hybrid):
+    class Block(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            classic = x.as_nd_ndarray()
+            return classic + classic, F.np.add(x, x)
+
+    net = Block()
+    if hybrid:
+        net.hybridize()
+    first, second = net(np.ones((2, 3)))
+    assert type(first) is mx.nd.NDArray and type(second) is np.ndarray

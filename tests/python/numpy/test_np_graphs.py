@@ -54,7 +54,7 @@ def trained(net, x):
 def test_a_block_gives_the_same_numbers_in_every_mode(kind, tmp_path, rng):
     net = kind()
     net.initialize()
-    x = np.array(rng.normal(size=(3, 5)))
+    x = np.array(rng.normal(size=(3, 5)), dtype="float32")
     wanted = trained(net, x)
     net.hybridize()
     for got, want in zip(trained(net, x), wanted, strict=True):
@@ -74,7 +74,7 @@ def test_new_batch_sizes_need_no_new_trace(rng):
     net.initialize()
     net.hybridize()
     for size in (3, 7, 2, 7, 1):
-        values = rng.normal(size=(size, 5))
+        values = rng.normal(size=(size, 5)).astype("float32")
         imperative = trained(net, np.array(values))[0]
         assert imperative.shape == (size, 4)
 
@@ -84,7 +84,7 @@ def test_parameters_are_arrays_of_mx_np_and_train(rng):
     net.add(nn.Dense(8, activation="relu"), nn.Dense(1))
     net.initialize()
     net.hybridize()
-    x = np.array(rng.normal(size=(16, 3)))
+    x = np.array(rng.normal(size=(16, 3)), dtype="float32")
     y = x.sum(axis=1, keepdims=True)
     trainer = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 0.05})
     losses = []

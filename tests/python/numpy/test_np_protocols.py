@@ -165,3 +165,104 @@ def test_unknown_names_are_errors():
     with pytest.raises(AttributeError, match=r"hybridnet\.numpy.*no_such"):
         _ = np.no_such
     assert "allclose" in dir(np) and "add" in dir(mx.sym.np) and "relu" in dir(npx)
+
+
+@pytest.mark.parametrize("function", [np.exp, np.isnan, np.negative, np.add], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "keyword, error",
+    [
+        ({"where": False}, NotImplementedError),
+        ({"subok": False}, NotImplementedError),
+        ({"dtype": onp.int8}, NotImplementedError),
+        ({"dtype": "no dtype"}, TypeError),
+        ({"casting": "safe"}, NotImplementedError),
+        ({"casting": "no casting"}, TypeError),
+        ({"order": "F"}, NotImplementedError),
+        ({"no_keyword": 1}, TypeError),
+    ],
+    ids=str,
+)
+def test_keywords_of_universal_functions_are_obeyed_or_refused(function, keyword, error):
+    arrays = [np.array(REAL)] * (2 if function is np.add else 1)
+    with pytest.raises(error, match=f"{function.__name__}|no dtype"):
+        function(*arrays, **keyword)
+    neutral = function(*arrays, where=True, casting="same_kind", order="K", dtype=None, subok=True)
+    onp.testing.assert_array_equal(neutral.asnumpy(), function(*arrays).asnumpy())
+
+
+def test_out_stands_behind_the_operands():
+    x, out = np.array(REAL), np.zeros((2, 3))
+    assert np.exp(x, out) is out and np.around(x, 1, out) is out
+    onp.testing.assert_allclose(out.asnumpy(), onp.around(REAL, 1))
+
+
+def test_memory_orders_other_than_rows_first_are_refused():
+    for call in (lambda: np.zeros(2, order="F"), lambda: np.empty(2, order="F"), lambda: np.ones(2).copy(order="F")):
+        with pytest.raises(NotImplementedError, match="row-major"):
+            call()
+
+
+def test_formats_are_for_single_numbers():
+    assert f"{np.array(1.25):.1f}" == "1.2" and f"{np.ones(2)}" == "[1. 1.]"
+    with pytest.raises(TypeError, match="format"):
+        _ = f"{np.ones(2):10}"
+
+
+def test_shared_memory_is_that_of_common_bytes():
+    x = np.zeros((4, 3))
+    assert np.shares_memory(x, x[1]) and np.may_share_memory(x[1:3], x[2])
+    assert not np.shares_memory(x[0], x[1]) and not np.shares_memory(x, x.copy())
+    assert not np.shares_memory(x, np.zeros((0, 3))) and not np.shares_memory(x, onp.zeros(3))
+
+
+def test_broadcast_to_takes_numbers_and_keeps_sizes():
+    assert np.broadcast_to(2, (2, 2)).tolist() == [[2, 2], [2, 2]]
+    assert np.broadcast_to([1, 2], (2, 2)).tolist() == [[1, 2], [1, 2]]
+    assert np.broadcast_to(np.zeros((3, 1)), (2, -2, 4)).shape == (2, 3, 4)
+
+
+def test_a_narrower_result_is_rounded_once(rng):
+    x = rng.normal(size=1000).astype("float32")
+    for name in ("sum", "mean", "std"):
+        wanted = getattr(onp, name)(x.astype("float64")).astype("float16")
+        assert getattr(np, name)(np.array(x), dtype="float16").asnumpy() == wanted
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda F, x: F.np.array_split(x, 1)[0],
+        lambda F, x: F.np.full((2, 3), x, dtype="float64"),
+        lambda F, x: x.clip(None, 1),
+    ],
+    ids=["array_split", "full", "clip"],
+)
+def test_functions_of_arrays_work_in_hybridized_blocks(function):
+    class Block(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return function(F, x)
+
+    npx.set_np()
+    try:
+        net, x = Block(), np.array(REAL)
+        eager = net(x)
+        net.hybridize()
+        traced = net(x)
+        assert type(traced) is np.ndarray and traced.dtype == eager.dtype
+        onp.testing.assert_array_equal(traced.asnumpy(), eager.asnumpy())
+    finally:
+        npx.reset_np()
+
+
+def test_names_by_which_programs_check_the_protocols():
+    from hybridnet import numpy_dispatch_protocol as protocol
+    from hybridnet.numpy_op_signature import _get_builtin_op
+
+    assert protocol.with_array_function_protocol(test_bits_of_floats_are_refused) is test_bits_of_floats_are_refused
+    for name in protocol._NUMPY_ARRAY_FUNCTION_LIST + protocol._NUMPY_ARRAY_UFUNC_LIST:
+        home = np.linalg if name.startswith("linalg.") else np
+        assert callable(getattr(home, name.removeprefix("linalg."))), name
+    assert _get_builtin_op("_np_sum") is np.sum and _get_builtin_op("_npx_relu") is npx.relu
+    assert _get_builtin_op("sum") is None
+    with pytest.raises(ValueError, match="no_such"):
+        _get_builtin_op("_np_no_such")

@@ -359,3 +359,41 @@ def test_batches_of_numbers_are_drawn_for_every_parameter(name, first, second, s
     assert function(first, second, batch_shape=(2,), dtype="float64").dtype == onp.float64
     values = function(mx.np.full((4,), first), second, batch_shape=(3,)).asnumpy()
     assert (values >= 2).all() and (values <= 3).all()
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda bad: mx.np.random.normal(0, bad),
+        lambda bad: mx.np.random.gumbel(0, bad),
+        lambda bad: mx.np.random.logistic(0, bad),
+        lambda bad: mx.np.random.gamma(bad, 1),
+        lambda bad: mx.np.random.gamma(1, bad),
+        lambda bad: mx.np.random.exponential(bad),
+        lambda bad: mx.np.random.rayleigh(bad),
+        lambda bad: mx.np.random.weibull(bad),
+        lambda bad: mx.np.random.pareto(bad),
+        lambda bad: mx.np.random.power(bad),
+        lambda bad: mx.npx.random.bernoulli(bad),
+        lambda bad: mx.npx.random.bernoulli(bad + 2.5),
+    ],
+)
+def test_parameters_out_of_range_are_errors_in_arrays_too(draw, switched):
+    with pytest.raises(ValueError, match="expected a"):
+        draw(-0.5).asnumpy()
+    with pytest.raises(ValueError, match=r"expected a .* everywhere"):
+        draw(mx.np.array([0.5, -0.5])).asnumpy()
+    assert draw(mx.np.array([]).reshape(0, 2)).shape == (0, 2)
+
+
+def test_the_seed_is_called_seed():
+    mx.npx.random.seed(seed=7)
+    first = mx.np.random.uniform(size=3).tolist()
+    mx.npx.random.seed(7, ctx=mx.cpu())
+    assert mx.np.random.uniform(size=3).tolist() == first
+
+
+def test_normal_vectors_of_float16():
+    mean, covariance = mx.np.zeros(2, dtype="float16"), mx.np.array([[1, 0.5], [0.5, 1]], dtype="float16")
+    vectors = mx.np.random.multivariate_normal(mean, covariance, size=5000).asnumpy().astype("float64")
+    onp.testing.assert_allclose(onp.cov(vectors.T), [[1, 0.5], [0.5, 1]], atol=0.1)

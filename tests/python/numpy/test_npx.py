@@ -146,7 +146,7 @@ OPERATOR_CALLS: list[tuple[str, list[tuple[int, ...]], dict[str, Any], tuple[int
 
 @pytest.mark.parametrize("name, shapes, kwargs, expected", OPERATOR_CALLS, ids=[c[0] for c in OPERATOR_CALLS])
 def test_operators_take_and_give_arrays_of_np(name, shapes, kwargs, expected, switched, rng):
-    arrays = [np.array(onp.abs(rng.uniform(0, 0.9, shape))) for shape in shapes]
+    arrays = [np.array(onp.abs(rng.uniform(0, 0.9, shape)), dtype="float32") for shape in shapes]
     result = getattr(npx, name)(*arrays, **kwargs, **({"no_bias": True} if name == "deconvolution" else {}))
     result = result[0] if isinstance(result, (list, tuple)) else result
     assert type(result) is np.ndarray and result.shape == expected

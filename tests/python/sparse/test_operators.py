@@ -81,6 +81,7 @@ KEEPING = {
     "clip around 0": lambda x: mx.nd.clip(x, -1, 0.5),
     "astype": lambda x: x.astype("float64"),
     "method": lambda x: x.sqrt(),
+    "quadratic through 0": lambda x: mx.nd.contrib.quadratic(x, a=2, b=3),
 }
 DENSE = {
     "x + 2": lambda x: x + 2,
@@ -90,6 +91,7 @@ DENSE = {
     "x == 0": lambda x: x == 0,
     "clip beside 0": lambda x: mx.nd.clip(x, 1, 2),
     "cos": lambda x: mx.nd.cos(x),
+    "quadratic": lambda x: mx.nd.contrib.quadratic(x, a=2, b=3, c=1),
     "ones_like": lambda x: mx.nd.ones_like(x),
 }
 

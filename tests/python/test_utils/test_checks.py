@@ -81,6 +81,27 @@ def test_generators_are_judged() -> None:
     assert not tu.mean_check(lambda n: rng.normal(1.5, 2, n), 1, 2, 10000)
 
 
+def test_buckets_count_what_lies_from_their_low_end_to_below_their_high_end() -> None:
+    samples = np.array([0.0, 0.5, 1.0, 1.5, 3.0, 3.5, -1.0])
+    found = tu.chi_square_check(lambda n: samples, [(0, 1), (1, 2), (3, 3.5)], [0.4, 0.4, 0.2])[1]
+    np.testing.assert_array_equal(found, [2, 2, 1])
+
+
+def test_optimizers_are_compared_with_one_on_dense_arrays() -> None:
+    class BySlices(mx.optimizer.Optimizer):
+        def update(self, index: int, weight: mx.nd.NDArray, grad: mx.nd.NDArray, state: None) -> None:
+            for row in range(weight.shape[0]):
+                weight[row] -= self._get_lr(index) * grad[row]
+
+    rate = {"learning_rate": 0.25}
+    for stype in ("default", "row_sparse"):
+        tu.compare_optimizer(BySlices(**rate), mx.optimizer.SGD(**rate), (6, 3), "float32", stype, stype)
+    with pytest.raises(AssertionError):
+        tu.compare_optimizer(
+            BySlices(learning_rate=0.5), mx.optimizer.SGD(**rate), (6, 3), "float32", "row_sparse", "row_sparse"
+        )
+
+
 def test_environment_is_restored() -> None:
     name = "A_VARIABLE_OF_THIS_TEST"
     with tu.environment(name, "1"):

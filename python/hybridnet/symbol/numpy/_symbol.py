@@ -65,6 +65,12 @@ class _Symbol(Symbol):
         """The elements as a vector."""
         return self.reshape(-1)
 
+    def clip(self, min: Any = None, max: Any = None, out: Any = None) -> Any:
+        """See :func:`mx.np.clip`."""
+        from ... import numpy
+
+        return numpy.clip(self, min, max, out=out)
+
     @property
     def T(self) -> Any:
         """The axes in reverse order."""
