@@ -6,6 +6,7 @@ dense copies and a warning says so once per operator (docs/sparse.md lists them)
 
 from __future__ import annotations
 
+import builtins  # operators of their names become names of this module when they are used
 from collections.abc import Sequence
 from typing import Any
 
@@ -100,7 +101,7 @@ class BaseSparseNDArray(NDArray):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """``x[:] = value``: a number, or values of the same shape in any storage. Raises ValueError for other keys."""
-        if not (key is Ellipsis or (isinstance(key, slice) and key == slice(None))):
+        if not (key is Ellipsis or (isinstance(key, builtins.slice) and key == builtins.slice(None))):
             raise HybridNetValueError(
                 f"{type(self).__name__} can be written as a whole only",
                 expected="x[:] = value",
@@ -160,16 +161,16 @@ class CSRNDArray(BaseSparseNDArray):
     def __getitem__(self, key: Any) -> Any:
         """Rows: ``x[i]`` (a matrix of one row), ``x[begin:end]``, or all (``x[:]``). Raises ValueError for others."""
         rows = self.shape[0]
-        if key is Ellipsis or (isinstance(key, slice) and key == slice(None)):
+        if key is Ellipsis or (isinstance(key, builtins.slice) and key == builtins.slice(None)):
             return self
         if isinstance(key, (int, np.integer)):
             if not -rows <= key < rows:
                 raise HybridNetIndexError("CSRNDArray", expected=f"a row in [{-rows}, {rows})", given=str(key))
             begin = int(key) % rows
             return _core.slice_csr(self, begin, begin + 1, 0, self.shape[1])
-        if isinstance(key, slice) and key.step in (None, 1):
+        if isinstance(key, builtins.slice) and key.step in (None, 1):
             begin, end, _ = key.indices(rows)
-            return _core.slice_csr(self, begin, max(begin, end), 0, self.shape[1])
+            return _core.slice_csr(self, begin, builtins.max(begin, end), 0, self.shape[1])
         raise HybridNetValueError(
             "CSRNDArray",
             expected="rows: an int or a slice of step 1",
@@ -189,7 +190,7 @@ class RowSparseNDArray(BaseSparseNDArray):
 
     def __getitem__(self, key: Any) -> Any:
         """``x[:]``: the array itself. Raises ValueError for others."""
-        if key is Ellipsis or (isinstance(key, slice) and key == slice(None)):
+        if key is Ellipsis or (isinstance(key, builtins.slice) and key == builtins.slice(None)):
             return self
         raise HybridNetValueError(
             "RowSparseNDArray", expected="x[:]", given=f"x[{key!r}]", fix="use retain, or tostype('default') first"
@@ -349,7 +350,7 @@ def _csr_from_coordinates(data: Any, places: Any, shape: Any, dtype: Any) -> CSR
     return _core.make_csr(
         tuple(shape),
         summed.data,
-        dense.array(place % max(shape[1], 1), dtype=np.int64),
+        dense.array(place % builtins.max(shape[1], 1), dtype=np.int64),
         dense.array(indptr, dtype=np.int64),
     )
 

@@ -275,3 +275,11 @@ def test_contexts_are_kept(stype):
     array = mx.nd.ones((2, 2)).tostype(stype).as_in_context(mx.cpu(1))
     assert array.context == mx.cpu(1) and array.stype == stype
     assert mx.nd.sparse.zeros(stype, (2, 2), ctx=mx.cpu(1)).context == mx.cpu(1)
+
+
+def test_operators_named_as_builtins_do_not_take_their_place():
+    operators = mx.nd.sparse.slice, mx.nd.sparse.max
+    assert all(callable(operator) for operator in operators)
+    x = mx.nd.sparse.csr_matrix([[1.0, 0.0], [0.0, 2.0]])
+    np.testing.assert_array_equal(x[0:1].asnumpy(), [[1, 0]])
+    assert mx.nd.sparse.csr_matrix(([1.0], ([1], [2]))).shape == (2, 3)
