@@ -574,10 +574,10 @@ class HybridBlock(Block):
         if not own:
             return self._run_hybrid_forward(ndarray, x, args, {})
         try:
-            params = {name: param._check_and_get(param._data, ctx) for name, param in own.items()}
+            params = {name: param._used_data(ctx) for name, param in own.items()}
         except DeferredInitializationError:
             self._deferred_infer_shape(x, *args)
-            params = {name: param._check_and_get(param._data, ctx) for name, param in own.items()}
+            params = {name: param._used_data(ctx) for name, param in own.items()}
         return self._run_hybrid_forward(ndarray, x, args, params)
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:

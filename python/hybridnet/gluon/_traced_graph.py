@@ -59,6 +59,7 @@ class TracedGraph:
                 order.append(len(inputs) + len(self.params))
                 self.params.append(variables[name])
                 self.sources.append((False, variables[name]))
+        self.computes_data = any(param._computes_data for param in self.params)
         self.unused = [i for i in range(len(inputs)) if i not in used]
         # Picks the graph's inputs from (arguments..., parameters..., constants...).
         if len(order) == 1:
@@ -73,11 +74,11 @@ class TracedGraph:
         """Values of the parameters on the context of the first input."""
         try:
             arrays = [param._data[0] for param in self.params]  # type: ignore[index]
-            if arrays and len(self.params[0]._data) > 1:  # type: ignore[arg-type]
+            if self.computes_data or (arrays and len(self.params[0]._data) > 1):  # type: ignore[arg-type]
                 context = None if first is None else first.context
-                arrays = [param._check_and_get(param._data, context) for param in self.params]
+                arrays = [param._used_data(context) for param in self.params]
         except TypeError:
-            arrays = [param._check_and_get(param._data, None) for param in self.params]
+            arrays = [param._used_data(None) for param in self.params]
         return arrays
 
     def run(self, args: Sequence[NDArray]) -> Any:

@@ -74,6 +74,9 @@ class Parameter:
     Raises ValueError for unknown grad_req or storage types.
     """
 
+    # Whether data() is more than the value, as in subclasses that drop weights.
+    _computes_data = False
+
     def __init__(
         self,
         name: str,
@@ -97,6 +100,7 @@ class Parameter:
         self._data: list[NDArray] | None = None
         self._grad: list[NDArray] | None = None
         self._ctx_list: list[Context] | None = None
+        self._ctx_map: dict[Context, int] | None = None  # positions in _ctx_list; libraries copy both
         self._trainer: Any = None
         self._deferred_init: tuple[Any, ...] = ()
         self._differentiable = differentiable
@@ -111,6 +115,10 @@ class Parameter:
         self.wd_mult = wd_mult
         self.grad_req = grad_req
         self.init = init
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        cls._computes_data = cls.data is not Parameter.data
 
     def __repr__(self) -> str:
         return f"{type(self).__name__} {self.name} (shape={self.shape}, dtype={self.dtype})"
@@ -250,6 +258,7 @@ class Parameter:
 
     def _init_impl(self, data: NDArray, ctx_list: Sequence[Context]) -> None:
         self._ctx_list = list(ctx_list)
+        self._ctx_map = {ctx: position for position, ctx in enumerate(self._ctx_list)}
         if self._stype != "default" and data.stype == "default":
             data = sparse.whole(data, self._stype)
         self._data = [_for_gluon(data.copyto(ctx)) for ctx in self._ctx_list]
@@ -391,13 +400,17 @@ class Parameter:
             if len(arrays) == 1:
                 return arrays[0]
             ctx = current_context()
-        for place, array in zip(self._ctx_list or (), arrays, strict=False):
-            if place == ctx:
-                return array
+        position = (self._ctx_map or {}).get(ctx)
+        if position is not None:
+            return arrays[position]
         raise HybridNetError(
             f"Parameter '{self.name}' was not initialized on context {ctx}. "
             f"It was only initialized on {self._ctx_list}."
         )
+
+    def _used_data(self, ctx: Any) -> Any:
+        """What a block computes with: the value, or what a subclass makes of it in its data(), such as dropout."""
+        return self.data(ctx) if self._computes_data else self._check_and_get(self._data, ctx)
 
     def data(self, ctx: Context | None = None) -> Any:
         """The value on ctx (default: the only one, or the current context). While a block is traced: its variable.

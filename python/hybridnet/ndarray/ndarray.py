@@ -346,6 +346,13 @@ class NDArray(_core.NDArrayBase):
             source = self.reshape((1,) * (len(shape) - self.ndim) + self.shape)
         return main_operator("broadcast_to")(source, shape=shape)
 
+    def broadcast_like(self, other: NDArray, lhs_axes: Any = None, rhs_axes: Any = None) -> NDArray:
+        """Repeats along axes of size 1 up to the shape of other, leading axes may be added; with lhs_axes and rhs_axes:
+        only along lhs_axes, up to the sizes of other's rhs_axes."""
+        lacking = other.ndim - self.ndim if lhs_axes is None and rhs_axes is None else 0
+        source = self.reshape((1,) * lacking + self.shape) if lacking > 0 else self
+        return main_operator("broadcast_like")(source, other, lhs_axes=lhs_axes, rhs_axes=rhs_axes)
+
     def split_v2(self, *args: Any, **kwargs: Any) -> NDArray | list[NDArray]:
         """See :func:`split_v2`."""
         from ._rearranging import split_v2

@@ -78,6 +78,12 @@ void describe_fields(ParamSchema<P>& schema) {
       .doc("Order of the axes; None: channels second.");
 }
 
+// True if `pad` is the same on all axes however many numbers it has: zeros, or more equal numbers than axes.
+bool is_one_padding(const Tuple& pad, int sizes) {
+  const auto same = [&pad](int64_t v) { return v == pad[0]; };
+  return std::all_of(pad.begin(), pad.end(), same) && (pad.ndim() <= 0 || pad[0] == 0 || pad.ndim() > sizes);
+}
+
 void check_pooling(const PoolingParams& p) {
   const int sizes = p.kernel.ndim();
   if (sizes > 3 || (sizes < 1 && !p.global_pool)) {
@@ -92,8 +98,7 @@ void check_pooling(const PoolingParams& p) {
   if (p.global_pool) return;
   check_tuple("kernel", p.kernel, sizes, 1);
   check_tuple("stride", p.stride, sizes, 1);
-  const bool no_pad = std::all_of(p.pad.begin(), p.pad.end(), [](int64_t v) { return v == 0; });
-  if (!no_pad) check_tuple("pad", p.pad, sizes, 0);  // zeros say the same however many there are
+  check_tuple("pad", p.pad, is_one_padding(p.pad, sizes) ? p.pad.ndim() : sizes, 0);
   check_layout(p.layout, sizes);
   if (p.pooling_convention == PoolConvention::kSame)
     for (int i = 0; i < p.pad.ndim(); ++i)

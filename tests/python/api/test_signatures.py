@@ -29,7 +29,6 @@ _ABSENT = {
 }
 # Differences that no program can see, or that only a wrong call sees.
 _ON_PURPOSE = {
-    ("NDArray.broadcast_like", "other"): "a method of the operator: its second argument has the operator's name, rhs",
     ("NDArray.sum", "dim"): "a call of another library, counted by mistake: MXNet refuses the keyword",
     ("NDArray.mean", "dtype"): "a call on mx.np's array",
     ("nd.sum", "out"): "by keyword only",

@@ -528,3 +528,15 @@ def test_graphs_carry_the_initializer_of_prelu(mode):
     (alpha,) = module.get_params()[0].values()
     assert mx.init.create(init) == mx.init.Constant(0.25)
     assert (alpha.asnumpy() == 0.25).all()
+
+
+def test_pooling_takes_more_paddings_than_axes_if_they_are_equal(rng):
+    x = mx.nd.array(rng.normal(size=(1, 2, 5, 6)))
+    expected = mx.nd.Pooling(x, kernel=(3, 3), pad=(1, 1), pool_type="max")
+    np.testing.assert_array_equal(
+        mx.nd.Pooling(x, kernel=(3, 3), pad=(1, 1, 1, 1), pool_type="max").asnumpy(), expected.asnumpy()
+    )
+    with pytest.raises(mx.errors.ParamError, match=r"pad.*2 numbers"):
+        mx.nd.Pooling(x, kernel=(3, 3), pad=(0, 1, 0, 1), pool_type="max")
+    with pytest.raises(mx.errors.ParamError, match=r"pad.*at least 0"):
+        mx.nd.Pooling(x, kernel=(3, 3), pad=(-1, -1, -1, -1), pool_type="max")

@@ -392,3 +392,36 @@ def test_an_unknown_storage_type_is_refused(what):
     for kind in (AssertionError, ValueError, mx.base.HybridNetError):
         with pytest.raises(kind, match=what):
             gluon.Parameter("w", shape=(2,), **{what: "dense"})
+
+
+class Doubled(gluon.Parameter):
+    """A parameter whose blocks compute with twice its value, as others compute with dropped weights."""
+
+    def __init__(self, source: gluon.Parameter) -> None:
+        super().__init__(source.name, shape=source.shape, allow_deferred_init=True)
+        self._data, self._grad = source._data, source._grad
+        self._ctx_list, self._ctx_map = source._ctx_list, source._ctx_map
+
+    def data(self, ctx=None):
+        return 2 * self._check_and_get(self._data, ctx)
+
+
+@pytest.mark.parametrize("hybridized", [False, True])
+@pytest.mark.parametrize("contexts", [1, 2])
+def test_blocks_compute_with_what_a_parameter_says_its_data_is(hybridized, contexts, rng):
+    net = nn.Dense(3, in_units=4, use_bias=False)
+    net.initialize(mx.init.Uniform(), ctx=[mx.cpu(i) for i in range(contexts)])
+    weight = net.weight.list_data()[0].asnumpy()
+    doubled = Doubled(net.weight)
+    net._reg_params["weight"] = net.params._params[net.weight.name] = doubled  # where libraries put theirs
+    if hybridized:
+        net.hybridize()
+    last = mx.cpu(contexts - 1)
+    data = rng.normal(size=(2, 4)).astype("float32")
+    with autograd.record():
+        out = net(mx.nd.array(data, ctx=last))
+    out.backward()
+    np.testing.assert_allclose(out.asnumpy(), 2 * data @ weight.T, rtol=1e-5)
+    np.testing.assert_allclose(
+        doubled.grad(last).asnumpy(), np.broadcast_to(2 * data.sum(0), (3, 4)), rtol=1e-5, atol=1e-6
+    )

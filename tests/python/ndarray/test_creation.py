@@ -192,6 +192,19 @@ def test_fluent_methods_are_the_operators(rng):
     assert mx.nd.NDArray.exp is mx.nd.NDArray.exp
 
 
+def test_broadcast_like_adds_leading_axes(rng):
+    a = rng.normal(size=(3,)).astype("float32")
+    x = mx.nd.array(a)
+    x.attach_grad()
+    with mx.autograd.record():
+        y = x.broadcast_like(mx.nd.zeros((4, 2, 3)))
+    y.backward()
+    np.testing.assert_array_equal(y.asnumpy(), np.broadcast_to(a, (4, 2, 3)))
+    np.testing.assert_array_equal(x.grad.asnumpy(), [8, 8, 8])
+    column = mx.nd.array(a.reshape(3, 1)).broadcast_like(mx.nd.zeros((5, 2)), lhs_axes=(1,), rhs_axes=(0,))
+    np.testing.assert_array_equal(column.asnumpy(), np.broadcast_to(a.reshape(3, 1), (3, 5)))
+
+
 def test_dlpack_shares_memory_both_ways():
     x = mx.nd.array([1.0, 2.0])
     view = np.from_dlpack(x)
