@@ -347,7 +347,8 @@ struct OneParams {
   std::optional<Tuple> size;
   std::string ctx;
   static void describe(ParamSchema<OneParams>& schema) {
-    auto& field = schema.field(D::kParameter, &OneParams::parameter).doc(D::kMeaning);
+    FieldBuilder field = schema.field(D::kParameter, &OneParams::parameter);
+    field.doc(D::kMeaning);
     if (D::kRange == Range::kNotNegative)
       field.default_value(1.0);
     else
