@@ -6571,7 +6571,7 @@ def _multi_lamb_update(
         The weight's norm counts as at most this; negative: no bound.
     step_count : tuple of int
         Numbers of this update, from 1, one per tensor.
-    num_tensors : int, at least 1
+    num_tensors : int, range [1, 1.67772e+07]
         Number of tensors updated.
 
     Returns: weight_out: updated weights, then the replaced states
@@ -6646,7 +6646,7 @@ def _multi_mp_lamb_update(
         The weight's norm counts as at most this; negative: no bound.
     step_count : tuple of int
         Numbers of this update, from 1, one per tensor.
-    num_tensors : int, at least 1
+    num_tensors : int, range [1, 1.67772e+07]
         Number of tensors updated.
 
     Returns: weight_out: updated weights, then the replaced states

@@ -1,6 +1,7 @@
 // What deformable convolutions and the ops of their gradients agree on.
 #pragma once
 
+#include "base/checked_size.h"
 #include "hybridnet/op.h"
 #include "kernels/deformable.h"
 
@@ -15,8 +16,8 @@ struct TapGeometry {
   int64_t taps() const { return kernel[0] * kernel[1]; }
   int64_t out_size(int axis, int64_t size) const {
     if (size == kUnknownDim) return kUnknownDim;
-    const int64_t span = at(dilate, axis, 1) * (kernel[axis] - 1) + 1;
-    return (size + 2 * at(pad, axis, 0) - span) / at(stride, axis, 1) + 1;
+    const int64_t span = checked_plus(checked_times(at(dilate, axis, 1), kernel[axis] - 1), 1, "dilate");
+    return (checked_plus(size, checked_times(2, at(pad, axis, 0)), "pad") - span) / at(stride, axis, 1) + 1;
   }
   kernels::DeformableSampling sampling(const Shape& image, int64_t out_height, int64_t out_width) const {
     kernels::DeformableSampling s;

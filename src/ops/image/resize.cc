@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/checked_size.h"
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "ops/emit.h"
@@ -52,8 +53,8 @@ std::pair<int64_t, int64_t> new_size(const ResizeParams& p, int64_t height, int6
   if (p.size.ndim() == 2) return {p.size[1], p.size[0]};
   const int64_t size = p.size[0];
   if (!p.keep_ratio || height == 0 || width == 0) return {size, size};
-  if (height > width) return {height * size / width, size};
-  return {size, width * size / height};
+  if (height > width) return {checked_times(height, size, "size") / width, size};
+  return {size, checked_times(width, size, "size") / height};
 }
 
 void infer_resize(const ResizeParams& p, InferContext& c) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/checked_size.h"
 #include "hybridnet/threads.h"
 #include "ops/emit.h"
 
@@ -42,9 +43,9 @@ struct CorrelationParams {
     });
   }
   int64_t radius() const { return max_displacement / stride2; }
-  int64_t displacements() const { return (2 * radius() + 1) * (2 * radius() + 1); }
-  int64_t border() const { return max_displacement + (kernel_size - 1) / 2; }
-  int64_t out_size(int64_t size) const { return (size + 2 * pad_size - 2 * border() + stride1 - 1) / stride1; }
+  int64_t displacements() const { return checked_times(2 * radius() + 1, 2 * radius() + 1, "max_displacement"); }
+  int64_t border() const { return int64_t{max_displacement} + (kernel_size - 1) / 2; }
+  int64_t out_size(int64_t size) const { return (size + 2 * int64_t{pad_size} - 2 * border() + stride1 - 1) / stride1; }
 };
 
 void infer_correlation(const CorrelationParams& p, InferContext& c) {
@@ -57,7 +58,7 @@ void infer_correlation(const CorrelationParams& p, InferContext& c) {
   for (int i = 2; i < 4; ++i) {
     if (data[i] == kUnknownDim) continue;
     out[i] = p.out_size(data[i]);
-    if (data[i] + 2 * p.pad_size - 2 * p.border() < 1)
+    if (data[i] + 2 * int64_t{p.pad_size} - 2 * p.border() < 1)
       throw ShapeError({.input = "data1",
                         .expected = "images that hold patches and their displacements",
                         .given = "shape " + data.str(),

@@ -1,4 +1,5 @@
 // GridGenerator: points for BilinearSampler, from affine transformations or from displacements.
+#include "base/checked_size.h"
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "kernels/affine_grid.h"
@@ -49,7 +50,7 @@ void infer_grid_generator(const GridGeneratorParams& p, InferContext& c) {
   c.set_in_shape(0, Shape{kUnknownDim, 6});
   c.set_out_shape(0, Shape{c.in_shape(0)[0], 2, p.target_shape[0], p.target_shape[1]});
   c.set_in_shape(0, Shape{c.out_shape(0)[0], 6});
-  c.set_out_shape(1, Shape{3, p.target_shape[0] * p.target_shape[1]});
+  c.set_out_shape(1, Shape{3, checked_times(p.target_shape[0], p.target_shape[1], "target_shape")});
 }
 
 // Pixels between -1 and the middle of an axis.

@@ -145,7 +145,9 @@ void register_lrn(OpRegistry& ops) {
       .cpu(run_lrn, kFloating)
       .halves_through_float()
       .gradient(lrn_gradient, Saves::of({0}, {1}))
-      .cost([](const LrnParams& p, auto in, auto) { return in[0].shape.size() * (2 + p.nsize / 4); })
+      .cost([](const LrnParams& p, auto in, auto) {
+        return in[0].shape.size() * (2 + std::min<int64_t>(p.nsize, in[0].shape[1]) / 4);
+      })
       .sample({{2, 5, 3}}, {{"nsize", "3"}, {"alpha", "0.3"}})
       .sample({{2, 4, 2, 2}}, {{"nsize", "5"}, {"alpha", "0.5"}, {"beta", "0.6"}, {"knorm", "1.5"}});
   ops.declare<WindowParams>("_lrn_window_sum")

@@ -164,7 +164,7 @@ Values around_rule(const AroundParams& p, const Values& in) {
   if (!is_floating(dtype) && p.decimals >= 0) return {in[0]};
   const Value x = is_floating(dtype) ? in[0] : cast(in[0], DType::kFloat64);
   if (p.decimals == 0) return {call(kRoundEven, {x})};
-  const double factor = std::pow(10.0, std::abs(p.decimals));
+  const double factor = std::pow(10.0, std::abs(static_cast<double>(p.decimals)));
   const Value scaled = p.decimals > 0 ? x * factor : x / factor;
   const Value rounded = call(kRoundEven, {scaled});
   return {cast(p.decimals > 0 ? rounded / factor : rounded * factor, dtype)};

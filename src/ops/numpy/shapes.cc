@@ -1,4 +1,5 @@
 // Shape manipulation of NumPy's interface.
+#include "base/checked_size.h"
 #include "ops/numpy/promote.h"
 #include "ops/shape/concat_params.h"
 #include "ops/shape/reshape_codes.h"
@@ -50,7 +51,7 @@ Shape completed(const Tuple& newshape, Shape target, const Shape& from) {
   int64_t others = 1;
   for (int i = 0; i < target.ndim(); ++i) {
     if (target[i] >= 0) {
-      others *= target[i];
+      others = checked_times(others, target[i], "newshape");
     } else if (target[i] != -1 || open >= 0) {
       wrong_newshape(newshape, from, target[i] != -1 ? "sizes are at least -1" : "only one size may be -1");
     } else {
@@ -121,7 +122,8 @@ class Codes {
     int64_t a = codes_[i + 1], b = codes_[i + 2];
     if (a == -1 && b > 0) a = whole / b;
     if (b == -1 && a > 0) b = whole / a;
-    if (a < 0 || b < 0 || a * b != whole) wrong_newshape(codes_, from_, "the two sizes after -6 do not multiply up");
+    if (a < 0 || b < 0 || checked_times(a, b, "newshape") != whole)
+      wrong_newshape(codes_, from_, "the two sizes after -6 do not multiply up");
     result_.push_back(a);
     result_.push_back(b);
   }

@@ -38,7 +38,7 @@ struct MultiLambParams {
     schema.field("step_count", &MultiLambParams::step_count).doc("Numbers of this update, from 1, one per tensor.");
     schema.field("num_tensors", &MultiLambParams::num_tensors)
         .default_value(1)
-        .at_least(1)
+        .range(1, 1 << 24)
         .doc("Number of tensors updated.");
   }
 };

@@ -1,6 +1,7 @@
 // im2col and col2im: the pixels under a kernel as columns of a matrix, and columns added back to where they were.
 #include <algorithm>
 
+#include "base/checked_size.h"
 #include "hybridnet/threads.h"
 #include "kernels/strided_copy.h"
 #include "ops/emit.h"
@@ -47,6 +48,7 @@ void describe_window(ParamSchema<P>& schema) {
     check_tuple("stride", p.stride, p.kernel.ndim(), 1);
     check_tuple("dilate", p.dilate, p.kernel.ndim(), 1);
     check_tuple("pad", p.pad, p.kernel.ndim(), 0);
+    if constexpr (std::is_same_v<P, Col2imParams>) check_tuple("output_size", p.output_size, p.kernel.ndim(), 0);
   });
 }
 void Im2colParams::describe(ParamSchema<Im2colParams>& schema) { describe_window(schema); }
@@ -68,18 +70,20 @@ struct Windows {
       stride[i] = of(p.stride, 1);
       dilate[i] = of(p.dilate, 1);
       pad[i] = of(p.pad, 0);
-      steps[i] = (image[i] + 2 * pad[i] - dilate[i] * (kernel[i] - 1) - 1) / stride[i] + 1;
-      if (image[i] + 2 * pad[i] < dilate[i] * (kernel[i] - 1) + 1) {
+      const int64_t room = checked_plus(image[i], checked_times(2, pad[i], "pad"), "pad"),
+                    span = checked_plus(checked_times(dilate[i], kernel[i] - 1, "kernel"), 1, "kernel");
+      steps[i] = (room - span) / stride[i] + 1;
+      if (room < span) {
         throw ShapeError({.input = "data",
                           .expected = "images of at least the kernel's size",
                           .given = "size " + std::to_string(image[i]) + " along axis " + std::to_string(k),
-                          .because = "the kernel covers " + std::to_string(dilate[i] * (kernel[i] - 1) + 1) +
-                                     ", the border is " + std::to_string(pad[i]) + " wide"});
+                          .because = "the kernel covers " + std::to_string(span) + ", the border is " +
+                                     std::to_string(pad[i]) + " wide"});
       }
     }
   }
   int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
-  int64_t positions() const { return steps[0] * steps[1] * steps[2]; }
+  int64_t positions() const { return checked_times(checked_times(steps[0], steps[1]), steps[2]); }
   int64_t pixels() const { return image[0] * image[1] * image[2]; }
 
   // Steps [first, last) of an axis at which kernel point `tap` is inside of the image.
@@ -114,9 +118,9 @@ void infer_im2col(const Im2colParams& p, InferContext& c) {
   c.set_in_shape(0, Shape::unknown(axes + 2));
   const Shape& data = c.in_shape(0);
   int64_t taps = 1;
-  for (int64_t k : p.kernel) taps *= k;
+  for (int64_t k : p.kernel) taps = checked_times(taps, k, "kernel");
   const bool sized = std::all_of(data.begin() + 2, data.end(), [](int64_t s) { return s != kUnknownDim; });
-  c.set_out_shape(0, Shape({data[0], data[1] == kUnknownDim ? kUnknownDim : data[1] * taps,
+  c.set_out_shape(0, Shape({data[0], data[1] == kUnknownDim ? kUnknownDim : checked_times(data[1], taps, "kernel"),
                             sized ? Windows(p, data.dims().subspan(2)).positions() : kUnknownDim}));
 }
 

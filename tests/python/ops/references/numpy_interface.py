@@ -104,7 +104,7 @@ def _coded_reshape(inputs, attrs):
 def _broadcast_to(inputs, attrs):
     x, shape = inputs[0], tuple_value(attrs, "shape")
     lead = len(shape) - x.ndim
-    return [np.broadcast_to(x, [x.shape[i - lead] if size == -1 else size for i, size in enumerate(shape)])]
+    return [np.broadcast_to(x, [x.shape[i - lead] if size in (-1, -2) else size for i, size in enumerate(shape)])]
 
 
 def _filled(number):
