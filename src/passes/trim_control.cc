@@ -88,8 +88,9 @@ bool trim_cond(Graph& graph, Node& node) {
   }
   bool has_unread = false;
   for (size_t k = 0; k < node.inputs.size(); ++k)
-    has_unread = has_unread || std::none_of(bodies.begin(), bodies.end(),
-                                            [&](const BoundBody& bound) { return read_inputs(*bound.body)[k]; });
+    has_unread = has_unread || std::none_of(bodies.begin(), bodies.end(), [&](const BoundBody& bound) -> bool {
+                   return read_inputs(*bound.body)[k];
+                 });
   if (all(outputs) && !has_unread) return false;
   const NodePtr made = add_cond(graph, node, trimmed, std::move(bodies));
   uint32_t next = 0;
