@@ -23,6 +23,7 @@ void run_getnnz(const GetNnzParams& p, const KernelArgs& a) {
   const int64_t rows = (*a.in[0].shape)[0], columns = (*a.in[0].shape)[1];
   int64_t* out = a.out[0].as<int64_t>();
   std::fill_n(out, a.out[0].size(), int64_t{0});
+  if (a.in[0].size() == 0) return;  // the other size may be huge
   dispatch_dtype(a.in[0].dtype, [&](auto zero) {
     const auto* data = a.in[0].as<decltype(zero)>();
     for (int64_t i = 0; i < rows; ++i)
