@@ -8,7 +8,7 @@
 #include "engine/profile.h"
 #include "engine/run_ahead.h"
 #include "hybridnet/custom.h"
-#include "imperative/array_emitter.h"
+#include "imperative/composition_cache.h"
 #include "imperative/kernel_cache.h"
 #include "imperative/sparse_operators.h"
 #include "imperative/tape.h"
@@ -349,6 +349,33 @@ bool place_results(const Op& op, const void* params, std::span<const NDArray> in
   return copy_out;
 }
 
+// The steps of a composition; each records itself. A hit of the cache costs no parsing of parameters.
+void replay(const Composition& composition, std::span<const NDArray> inputs, std::vector<NDArray>* results) {
+  std::vector<NDArray> values(inputs.begin(), inputs.end()), made;
+  for (const Composition::Step& step : composition.steps) {
+    Scratch<NDArray, kMaxStackArrays> in(step.inputs.size());
+    for (size_t i = 0; i < step.inputs.size(); ++i) in[i] = values[step.inputs[i]];
+    invoke_into(*step.op, step.params, in.span(), {.out = {}, .share_views = true}, &made);
+    values.insert(values.end(), std::make_move_iterator(made.begin()), std::make_move_iterator(made.end()));
+    made.clear();
+  }
+  for (size_t i = 0; i < composition.results.size(); ++i)
+    (*results)[i] = unshared(values[composition.results[i]], inputs);
+}
+
+// The rule's operators, invoked as it emits them.
+void compose(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, const ComposedCall& call,
+             std::vector<NDArray>* results) {
+  Values values;
+  values.reserve(inputs.size());
+  for (const NDArray& input : inputs) values.push_back(to_value(input));
+  NotingEmitter emitter(values);
+  const Emitter::Scope scope(emitter);
+  const Values made = op.compose(params->data(), values);
+  for (size_t i = 0; i < made.size(); ++i) (*results)[i] = unshared(to_array(made[i]), inputs);
+  if (Ref<const Composition> composition = emitter.composition(inputs.size(), made)) call.keep(std::move(composition));
+}
+
 // Runs what the operator stands for; each part records itself.
 void invoke_composed(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs,
                      const InvokeOptions& options, std::vector<NDArray>* results) {
@@ -356,14 +383,18 @@ void invoke_composed(const Op& op, const ParamsPtr& params, std::span<const NDAr
   for (size_t i = 0; i < inputs.size(); ++i) dtypes[i] = inputs[i].dtype();
   if (const Op* same = op.same_op(params->data(), dtypes.span()))
     return invoke_into(*same, params, inputs, options, results);
-  Values values;
-  values.reserve(inputs.size());
-  for (const NDArray& input : inputs) values.push_back(to_value(input));
-  ArrayEmitter emitter(true);
-  const Emitter::Scope scope(emitter);
+  const ComposedCall call(op, params, inputs);
+  const Ref<const Composition> known = call.find();
   try {
-    const Values made = op.compose(params->data(), values);
-    for (size_t i = 0; i < made.size(); ++i) (*results)[i] = unshared(to_array(made[i]), inputs);
+    if (known && known->is_one_call && options.out.empty()) {
+      const size_t count = results->size();
+      invoke_into(*known->steps[0].op, known->steps[0].params, inputs, options, results);
+      return results->resize(count);
+    }
+    if (known)
+      replay(*known, inputs, results);
+    else
+      compose(op, params, inputs, call, results);
   } catch (Error& error) {
     add_call_context(error, op);
     throw;
