@@ -93,11 +93,11 @@ ISA_CAPS = {
 class Side:
     """One framework in a process of its own, asked over a pipe."""
 
-    def __init__(self, script: str, checkout: pathlib.Path = HERE.parent) -> None:
+    def __init__(self, script: str, checkout: pathlib.Path = HERE.parent, arguments: tuple[str, ...] = ()) -> None:
         env = dict(os.environ)
         env["PYTHONPATH"] = os.pathsep.join([str(checkout / "python"), env.get("PYTHONPATH", "")])
         self.process = subprocess.Popen(
-            [sys.executable, str(HERE / "sides" / script)],
+            [sys.executable, str(HERE / "sides" / script), *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
