@@ -10,6 +10,7 @@ import ast
 import dataclasses
 import math
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -26,6 +27,8 @@ KEYWORDS = {
     "concatenate": {"axis": "dim"}, "swapaxes": {"axis1": "dim1", "axis2": "dim2"}, "reshape": {"newshape": "shape"},
     "full": {"fill_value": "val"}, "flip": {"m": "data"},
 }  # fmt: skip
+# Keywords that np needs to do what nd does without them.
+EXPLICIT = {"take": {"axis": 0}}
 # Names of the operator's fields that the public function calls otherwise.
 PUBLIC = {"swapaxes": {"dim1": "axis1", "dim2": "axis2"}, "full": {"value": "fill_value"}}
 
@@ -79,8 +82,9 @@ def pair_of(name: str, twin: str, ours: Any, theirs: Any, op: dict[str, Any]) ->
     own = name.partition(".")[2]
     for sample in op["samples"]:
         keywords = {k: plain(v) for k, v in sample["attrs"].items() if k != op["count_param"]}
-        public = {PUBLIC.get(own, {}).get(k, k): v for k, v in keywords.items()}
-        classic = {KEYWORDS.get(own, {}).get(k, k): v for k, v in public.items()}
+        public = {sys.intern(PUBLIC.get(own, {}).get(k, k)): v for k, v in keywords.items()}  # as names in programs are
+        public |= EXPLICIT.get(own, {})
+        classic = {sys.intern(KEYWORDS.get(own, {}).get(k, k)): v for k, v in public.items()}
         try:
             pair = Pair(
                 name,
@@ -109,10 +113,11 @@ def pairs(only: str) -> Iterator[tuple[str, Pair | str]]:
     def key(name: str) -> str:
         return name.lower().replace("_", "")
 
-    classic = {key(name): (name, function) for name, function in reversed(list(functions(mx.nd)))}
+    exact = {name: (name, function) for name, function in functions(mx.nd)}
+    classic = {key(name): found for name, found in reversed(exact.items())} | exact
     for prefix, space in (("np", mx.np), ("npx", mx.npx)):
         for name, function in functions(space):
-            twin = classic.get(key(TWINS.get(name, name)))
+            twin = classic.get(TWINS.get(name, name)) or classic.get(key(TWINS.get(name, name)))
             if twin is None or only not in f"{prefix}.{name}":
                 continue
             own = [getattr(function, "op_name", None), *(f"{p}_{name}" for p in ("_npi", "_np", "_npx"))]

@@ -379,10 +379,12 @@ void compose(const Op& op, const ParamsPtr& params, std::span<const NDArray> inp
 // Runs what the operator stands for; each part records itself.
 void invoke_composed(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs,
                      const InvokeOptions& options, std::vector<NDArray>* results) {
-  Scratch<DType, kMaxStackArrays> dtypes(inputs.size());
-  for (size_t i = 0; i < inputs.size(); ++i) dtypes[i] = inputs[i].dtype();
-  if (const Op* same = op.same_op(params->data(), dtypes.span()))
-    return invoke_into(*same, params, inputs, options, results);
+  if (op.same_ != nullptr) {
+    Scratch<DType, kMaxStackArrays> dtypes(inputs.size());
+    for (size_t i = 0; i < inputs.size(); ++i) dtypes[i] = inputs[i].dtype();
+    if (const Op* same = op.same_op(params->data(), dtypes.span()))
+      return invoke_into(*same, params, inputs, options, results);
+  }
   const ComposedCall call(op, params, inputs);
   const Ref<const Composition> known = call.find();
   try {

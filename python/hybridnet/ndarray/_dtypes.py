@@ -22,6 +22,14 @@ def numpy_dtype(dtype: Any) -> np.dtype:
     return np.dtype(dtype)
 
 
+_names: dict[Any, str] = {}
+
+
 def dtype_name(dtype: Any) -> str:
-    """Name of what users call a dtype: 'float32'."""
-    return numpy_dtype(dtype).name
+    """Name of what users call a dtype: 'float32'. NumPy composes names anew each time, so they are kept."""
+    try:
+        return _names[dtype]
+    except KeyError:
+        return _names.setdefault(dtype, numpy_dtype(dtype).name)
+    except TypeError:  # not hashable
+        return numpy_dtype(dtype).name

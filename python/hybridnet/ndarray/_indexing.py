@@ -14,9 +14,10 @@ from .. import _core
 from ..errors import IndexError as HybridNetIndexError
 from ..errors import ShapeError
 from ..errors import TypeError as HybridNetTypeError
+from ._dtypes import dtype_name
 from ._operators import main_operator
 
-__all__ = ["fill", "get_item", "set_item"]
+__all__ = ["fill", "get_item", "rows_of", "set_item"]
 
 _FULL = slice(None)
 
@@ -25,6 +26,8 @@ def get_item(data: Any, key: Any) -> Any:
     """data[key]."""
     if type(key) is int and not _recorded(data):
         return _row(data, key)
+    if type(key) is slice and (rows := rows_of(data, key)) is not None:
+        return rows
     key = _expanded(key, data.shape)
     if _is_basic(key):
         return _get_basic(data, _Region(key, data.shape))
@@ -33,6 +36,8 @@ def get_item(data: Any, key: Any) -> Any:
 
 def set_item(data: Any, key: Any, value: Any) -> None:
     """data[key] = value, broadcasting value."""
+    if type(key) is slice and not _core.is_recording() and _set_rows(data, key, value):
+        return
     key = _expanded(key, data.shape)
     if _is_basic(key):
         _set_basic(data, _Region(key, data.shape), value)
@@ -44,7 +49,7 @@ def fill(data: Any, value: float) -> Any:
     """Writes value into every element of data; returns data."""
     if data.size:
         main_operator("_full")(
-            shape=data.shape, value=float(value), dtype=np.dtype(data.dtype).name, ctx=str(data.context), out=data
+            shape=data.shape, value=float(value), dtype=dtype_name(data.dtype), ctx=str(data.context), out=data
         )
     return data
 
@@ -68,6 +73,35 @@ def _row(data: Any, index: int) -> Any:
         raise _out_of_bounds(index, 0, shape)
     row = _core.at(data, index + shape[0] if index < 0 else index)
     return row if len(shape) > 1 or _core.is_np_shape() else _core.reshaped(row, (1,))
+
+
+def rows_of(data: Any, key: slice) -> Any:
+    """data[key] as a view, for the commonest slices: neighbouring rows, not recorded. None for others."""
+    start, stop, step = key.start, key.stop, key.step
+    plain = (
+        (start is None or type(start) is int) and (stop is None or type(stop) is int) and (step is None or step == 1)
+    )
+    shape = data.shape
+    if not plain or not shape or _recorded(data):
+        return None
+    start, stop, _ = key.indices(shape[0])
+    return _core.sliced(data, start, stop) if start < stop and 0 not in shape else None
+
+
+def _set_rows(data: Any, key: slice, value: Any) -> bool:
+    """Writes a number, or an array of the same shape, into neighbouring rows. False: it is another case."""
+    rows = rows_of(data, key)
+    if rows is None:
+        return False
+    if isinstance(value, _core.NDArrayBase):
+        if value.shape != rows.shape:
+            return False
+        main_operator("_copyto")(_as_array(value, rows), out=rows)
+        return True
+    number = _number(value)
+    if number is not None:
+        fill(rows, number)
+    return number is not None
 
 
 def _out_of_bounds(index: int, axis: int, shape: tuple[int, ...]) -> HybridNetIndexError:
@@ -366,7 +400,7 @@ def _as_array(value: Any, like: Any) -> Any:
     if isinstance(value, _core.NDArrayBase):
         source = value
         if value.dtype is not like.dtype:
-            source = main_operator("Cast")(value, dtype=np.dtype(like.dtype).name)
+            source = main_operator("Cast")(value, dtype=dtype_name(like.dtype))
         return _like(like, source if source.context == like.context else source.as_in_context(like.context))
     values = _numpy_values(value, like.dtype)
     return _like(like, _core.from_numpy_copy(values, like.dtype, *_device(like)))

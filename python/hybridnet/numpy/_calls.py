@@ -15,6 +15,8 @@ __all__ = ["as_array", "as_parts", "cast", "choose", "common", "flat", "is_float
 
 def as_array(value: Any) -> Any:
     """value itself if it is an array or a Symbol; lists, NumPy arrays and numbers as arrays."""
+    if isinstance(value, (_core.NDArrayBase, _core.SymbolBase)):
+        return value
     return _scalar_array(_converted(value))
 
 

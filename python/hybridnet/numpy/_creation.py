@@ -12,7 +12,7 @@ from ..context import Context, current_context
 from ..errors import HybridNetError
 from ..errors import TypeError as HybridNetTypeError
 from ..ndarray._dtypes import dtype_name, numpy_dtype
-from ._operators import np_operator, row_major
+from ._operators import direct, np_operator, row_major
 from .multiarray import ndarray
 
 __all__ = [
@@ -27,6 +27,8 @@ def _context(ctx: Context | str | None) -> Context:
 
 
 def _shape(shape: Any) -> tuple[int, ...]:
+    if type(shape) is tuple:
+        return shape
     return tuple(int(size) for size in shape) if isinstance(shape, (Sequence, onp.ndarray)) else (int(shape),)
 
 
@@ -127,16 +129,20 @@ def full(
 
 
 def _filled(shape: tuple[int, ...], number: float, dtype: Any, ctx: Context | None) -> ndarray:
-    target = numpy_dtype(dtype)
-    result = np_operator("_npi_zeros")(shape=shape, ctx=str(_context(ctx)), dtype=target.name)
+    name, device = dtype_name(dtype), str(_context(ctx))
+    if shape and all(shape):  # of an operator whose sizes of 0, and shape (), are unknown ones
+        return np_operator("_npi_full")(shape=shape, value=number, ctx=device, dtype=name)
+    result = np_operator("_npi_zeros")(shape=shape, ctx=device, dtype=name)
     return result if number == 0 else np_operator("_npi_full_like")(result, fill_value=number)
 
 
+@direct("zeros_like")
 def zeros_like(a: Any, dtype: Any = None, order: str = "C", ctx: Context | None = None, out: Any = None) -> ndarray:
     """An array of zeros with a's shape, and a's dtype if dtype is None."""
     return full_like(a, 0, dtype, order, ctx, out)
 
 
+@direct("ones_like")
 def ones_like(a: Any, dtype: Any = None, order: str = "C", ctx: Context | None = None, out: Any = None) -> ndarray:
     """An array of ones with a's shape, and a's dtype if dtype is None."""
     return full_like(a, 1, dtype, order, ctx, out)

@@ -9,7 +9,7 @@ import numpy as onp
 
 from .. import _core
 from ..errors import ValueError as HybridNetValueError
-from ._operators import _converted, _scalar_array, binary, np_operator, public_operator, unary
+from ._operators import _converted, _scalar_array, binary, direct, np_operator, public_operator, unary
 
 __all__ = [
     "abs", "absolute", "add", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "around",
@@ -133,6 +133,7 @@ def logical_xor(x1: Any, x2: Any, out: Any = None) -> Any:
     return bitwise_xor(not_equal(x1, 0), not_equal(x2, 0), out=out)
 
 
+@direct("_npi_clip", "a_min a_max out", needed=2)
 def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None) -> Any:
     """Elements below a_min become a_min, those above a_max become a_max; None: no bound. Bounds may be arrays."""
     if a_min is None and a_max is None:
@@ -145,6 +146,7 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None) -> Any:
     return np_operator("_npi_clip")(a, a_min=low, a_max=high, out=out)
 
 
+@direct("_npi_where", inputs=3)
 def where(condition: Any, x: Any = None, y: Any = None) -> Any:
     """Elements of x where the condition is not 0, otherwise of y. With the condition alone: :func:`nonzero` of it."""
     if x is None and y is None:

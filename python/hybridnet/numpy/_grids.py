@@ -13,7 +13,7 @@ from ..ndarray._dtypes import dtype_name
 from ._calls import as_array, as_parts, cast, choose, common, flat, is_float, is_number
 from ._creation import _context, _shape, array, ones
 from ._manipulation import broadcast_arrays, moveaxis, ndim, repeat
-from ._operators import np_operator
+from ._operators import direct, np_operator
 from ._rearranging import concatenate, expand_dims, reshape
 
 __all__ = [
@@ -180,6 +180,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise", order: s
 
 
 # ------------------------------------------------------------------------------------------------------------ diagonals
+@direct("_np_diag", "k")
 def diag(array: Any, k: int = 0) -> Any:
     """Diagonal k of a matrix, or a matrix with a vector on diagonal k."""
     return np_operator("_np_diag")(array, k=k)

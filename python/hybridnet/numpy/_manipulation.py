@@ -14,7 +14,7 @@ from ..errors import TypeError as HybridNetTypeError
 from ..errors import ValueError as HybridNetValueError
 from ._calls import as_array, as_parts, flat, is_number
 from ._creation import array, zeros
-from ._operators import np_operator
+from ._operators import direct, np_operator
 from ._rearranging import broadcast_to, concatenate, reshape
 
 __all__ = [
@@ -73,6 +73,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     return moveaxis(a, axis, start - 1 if axis < start else start)
 
 
+@direct("_npi_flip", "axis out")
 def flip(m: Any, axis: int | Sequence[int] | None = None, out: Any = None) -> Any:
     """The order of elements turned around along axes, along all if axis is None."""
     return np_operator("_npi_flip")(m, axis=None if axis is None else _axes(axis), out=out)
@@ -250,6 +251,7 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
 
 
 # ------------------------------------------------------------------------------------------------------------- repeats
+@direct("_npi_tile", "reps")
 def tile(A: Any, reps: int | Sequence[int]) -> Any:
     """The array as a whole several times along its axes; reps belong to the last axes."""
     times = _axes(reps)
@@ -260,6 +262,7 @@ def tile(A: Any, reps: int | Sequence[int]) -> Any:
     return made[key]
 
 
+@direct("_np_repeat", "repeats axis")
 def repeat(a: Any, repeats: int | Sequence[int], axis: int | None = None) -> Any:
     """Every element, or slice along an axis, several times in a row: as often each, or as repeats says one by one."""
     given = onp.asarray(repeats.asnumpy() if isinstance(repeats, _core.NDArrayBase) else repeats)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any
+from collections.abc import Callable
+from functools import cache, update_wrapper
+from typing import Any, TypeVar
 
 import numpy as onp
 
@@ -12,7 +13,9 @@ from ..errors import TypeError as HybridNetTypeError
 from ..errors import UnsupportedError
 from ..ndarray._dtypes import numpy_dtype
 
-__all__ = ["binary", "is_number", "np_operator", "public_operator", "row_major", "unary"]
+__all__ = ["binary", "direct", "is_number", "np_operator", "public_operator", "row_major", "unary"]
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 # Keywords of NumPy's universal functions and the values that change nothing.
 _NEUTRAL_KEYWORDS = {"where": True, "casting": "same_kind", "order": "K", "dtype": None, "subok": True}
@@ -44,6 +47,25 @@ def binary(name: str, operator: str, reverse: str | None = None) -> Any:
     """The public function of an operator of two arrays that has forms for a number on either side."""
     scalar = f"{operator}_scalar"
     return _core.binary_function(name, "hybridnet.numpy", operator, scalar, reverse or scalar)
+
+
+def direct(
+    operator: str, names: str = "", inputs: int = 1, needed: int = 0, **fixed: Any
+) -> Callable[[_Function], _Function]:
+    """Makes a function the operator itself where it is called with `inputs` arrays by position.
+
+    names: the operator's names of the parameters behind them, in the function's order; calls that give others, or
+    that the operator refuses, run the function. needed: how many of them have to be given, because the operator has
+    another default. fixed: parameters that the function always gives.
+    """
+
+    def decorate(function: _Function) -> _Function:
+        op = public_operator(function.__name__, operator, names)
+        made: Any = _core.direct_function(function, op, inputs, tuple(names.split()), needed, fixed)
+        update_wrapper(made, function)
+        return made
+
+    return decorate
 
 
 def row_major(function: str, order: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ._calls import as_array
-from ._operators import np_operator, public_operator
+from ._operators import direct, np_operator, public_operator
 
 __all__ = [
     "broadcast_to", "concatenate", "dot", "expand_dims", "matmul", "reshape", "squeeze", "stack", "swapaxes",
@@ -23,11 +23,13 @@ concatenate = public_operator("concatenate", "_npi_concatenate", "axis out")
 stack = public_operator("stack", "_npi_stack", "axis out")
 
 
+@direct("_npi_swapaxes", "dim1 dim2")
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     """Two axes exchanged."""
     return np_operator("_npi_swapaxes")(a, dim1=axis1, dim2=axis2)
 
 
+@direct("_npi_broadcast_to", "shape")
 def broadcast_to(array: Any, shape: Any) -> Any:
     """The elements repeated to a shape that array's broadcasts to. array: may be a number or a list."""
     shape = tuple(shape) if isinstance(shape, Sequence) else (shape,)

@@ -10,7 +10,7 @@ from ..errors import ParamError, ShapeError
 from ._calls import as_array, as_parts, cast, choose, common, flat
 from ._elementwise import equal, minimum
 from ._manipulation import ndim, size
-from ._operators import np_operator
+from ._operators import direct, np_operator
 from ._rearranging import broadcast_to, reshape
 
 __all__ = [
@@ -32,12 +32,14 @@ def _sortable(function: str, a: Any, axis: int | None) -> Any:
     return a
 
 
+@direct("_npi_sort", "axis")
 def sort(a: Any, axis: int | None = -1, kind: str | None = None, order: Any = None) -> Any:
     """Rising along an axis, of all elements if axis is None; NaN last. Every kind is stable here."""
     _no_order("sort", order)
     return np_operator("_npi_sort")(_sortable("sort", a, axis), axis=axis, is_ascend=True)
 
 
+@direct("_npi_argsort", "axis", dtype="int64")
 def argsort(a: Any, axis: int | None = -1, kind: str | None = None, order: Any = None) -> Any:
     """The indices that sort along an axis, int64; equal elements keep their order."""
     _no_order("argsort", order)
@@ -167,6 +169,7 @@ def in1d(ar1: Any, ar2: Any, assume_unique: bool = False, invert: bool = False) 
 
 
 # -------------------------------------------------------------------------------------------------------------- indices
+@direct("_npi_take", "axis", inputs=2, needed=1, mode="raise")
 def take(a: Any, indices: Any, axis: int | None = None, mode: str = "raise", out: Any = None) -> Any:
     """Slices along an axis, or elements of the flattened array, in the order of indices.
 

@@ -14,7 +14,7 @@ from ._calls import as_array, cast, choose, flat, is_float, is_number, name_of
 from ._creation import array
 from ._elementwise import ceil, equal, floor, less_equal, maximum, not_equal, rint
 from ._manipulation import atleast_2d, diff, moveaxis, ndim, size
-from ._operators import np_operator
+from ._operators import direct, np_operator
 from ._rearranging import concatenate, dot, expand_dims, stack, transpose
 from ._reductions import argmax, argmin, max, mean, min, prod, sum
 from ._searching import searchsorted, sort, take_along_axis
@@ -111,6 +111,7 @@ def ptp(a: Any, axis: Axis = None, out: Any = None, keepdims: bool = False) -> A
 
 
 # --------------------------------------------------------------------------------------------------------- cumulative
+@direct("_np_cumsum", "axis dtype out")
 def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
     """Sums of the elements up to each one along an axis, of the flattened array if axis is None."""
     return np_operator("_np_cumsum")(a, axis=axis, dtype=name_of(dtype), out=out)

@@ -130,6 +130,8 @@ class ndarray(NDArray):
             shape = self.shape
             if shape and -shape[0] <= key < shape[0]:
                 return _core.at(self, key + shape[0] if key < 0 else key)
+        if type(key) is slice and (rows := _indexing.rows_of(self, key)) is not None:
+            return rows
         if _core.is_np_shape():
             return _indexing.get_item(self, key)
         with _NumpyShapes():

@@ -1,6 +1,7 @@
 // hybridnet._core: what C++ offers to the Python front end. Nothing here is public API.
 #include "binary_function.h"
 #include "casters.h"
+#include "direct_function.h"
 #include "hybridnet/runtime.h"
 #include "location.h"
 #include "op_function.h"
@@ -19,7 +20,8 @@ PYBIND11_MODULE(_core, m) {
   });
   hybridnet::Runtime::get();  // operators are known and the engine runs before anything can be asked of them
   if (init_array_type(m.ptr()) < 0 || init_symbol_type(m.ptr()) < 0 || init_registry_function_type(m.ptr()) < 0 ||
-      init_op_function_type(m.ptr()) < 0 || init_binary_function_type(m.ptr()) < 0)
+      init_op_function_type(m.ptr()) < 0 || init_binary_function_type(m.ptr()) < 0 ||
+      init_direct_function_type(m.ptr()) < 0)
     throw py::error_already_set();
   m.def("install_location_probe", &install_location_probe, "Skips frames of files below the given folder.");
   bind_arrays(m);

@@ -1,6 +1,7 @@
 // The operator registry as Python sees it: names, declarations, callable objects.
 #include "binary_function.h"
 #include "casters.h"
+#include "direct_function.h"
 #include "hybridnet/op.h"
 #include "op_function.h"
 #include "op_info.h"
@@ -174,6 +175,14 @@ void bind_operators(py::module_& m) {
         return py::reinterpret_steal<py::object>(make_binary_function(name, module, arrays, scalar, reverse).release());
       },
       "A function of mx.np on operators for two arrays, an array and a number, a number and an array.");
+  m.def(
+      "direct_function",
+      [](const py::object& function, const py::object& op, Py_ssize_t inputs, const py::tuple& names, Py_ssize_t needed,
+         const py::dict& fixed) {
+        return py::reinterpret_steal<py::object>(
+            make_direct_function(function.ptr(), op.ptr(), inputs, names.ptr(), needed, fixed.ptr()).release());
+      },
+      "A function of Python that is an operator for arrays by position.");
   m.def("set_symbolic_calls", &set_symbolic_calls);
   m.def("set_numpy_fallback", [](const py::object& f) { set_numpy_fallback(f.ptr()); });
   m.def("set_not_given", [](const py::object& o) { set_not_given(o.ptr()); });
