@@ -16,6 +16,7 @@ constexpr double kByteNs = 0.3;
 constexpr int64_t kColumns = 128;
 // Sums of fewer elements are not worth sorting the ids for.
 constexpr int64_t kSerialElements = 16 << 10;
+constexpr int64_t kShortRow = 8, kFewMeet = 4;
 
 template <typename F>
 void with_element(int64_t bytes, F&& f) {
@@ -142,7 +143,10 @@ void scatter_add_rows(const TensorRef& grads, RowLayout l, const int64_t* ids, i
   dispatch_dtype(out.dtype, [&](auto zero) {
     using T = decltype(zero);
     if constexpr (!kIsHalf<T>) {
-      if (grads.size() < kSerialElements) return add_rows_serial(grads.as<T>(), l, ids, count, out.as<T>());
+      // Finding equal indices costs more than adding short rows. Where many rows meet, sums are kept in float64.
+      const bool short_rows = l.inner < kShortRow && count <= kFewMeet * l.rows;
+      if (grads.size() < kSerialElements || short_rows)
+        return add_rows_serial(grads.as<T>(), l, ids, count, out.as<T>());
     }
     add_rows_grouped(grads.as<T>(), l, ids, count, out.as<T>());
   });

@@ -38,6 +38,10 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
     if isinstance(source_array, NDArray):
         result = source_array.astype(dtype) if dtype is not None else source_array.copy()
         return result.as_in_context(ctx)
+    if type(source_array) is np.ndarray and source_array.dtype.kind in "fiub":  # numbers: no other forms to look for
+        target = numpy_dtype(dtype)
+        values = np.asarray(source_array, dtype=target, order="C")
+        return _core.from_numpy_copy(values, target, ctx.device_typeid, ctx.device_id)
     if hasattr(source_array, "tocsr") and hasattr(source_array, "indptr"):  # a SciPy matrix
         from .sparse import array as sparse_array
 

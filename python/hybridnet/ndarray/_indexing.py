@@ -17,7 +17,7 @@ from ..errors import TypeError as HybridNetTypeError
 from ._dtypes import dtype_name
 from ._operators import main_operator
 
-__all__ = ["fill", "get_item", "rows_of", "set_item"]
+__all__ = ["fill", "get_item", "rows_of", "set_item", "set_rows"]
 
 _FULL = slice(None)
 
@@ -36,7 +36,7 @@ def get_item(data: Any, key: Any) -> Any:
 
 def set_item(data: Any, key: Any, value: Any) -> None:
     """data[key] = value, broadcasting value."""
-    if type(key) is slice and not _core.is_recording() and _set_rows(data, key, value):
+    if type(key) is slice and set_rows(data, key, value):
         return
     key = _expanded(key, data.shape)
     if _is_basic(key):
@@ -48,9 +48,7 @@ def set_item(data: Any, key: Any, value: Any) -> None:
 def fill(data: Any, value: float) -> Any:
     """Writes value into every element of data; returns data."""
     if data.size:
-        main_operator("_full")(
-            shape=data.shape, value=float(value), dtype=dtype_name(data.dtype), ctx=str(data.context), out=data
-        )
+        main_operator("_full")(shape=data.shape, value=float(value), dtype=dtype_name(data.dtype), out=data)
     return data
 
 
@@ -88,15 +86,17 @@ def rows_of(data: Any, key: slice) -> Any:
     return _core.sliced(data, start, stop) if start < stop and 0 not in shape else None
 
 
-def _set_rows(data: Any, key: slice, value: Any) -> bool:
-    """Writes a number, or an array of the same shape, into neighbouring rows. False: it is another case."""
-    rows = rows_of(data, key)
-    if rows is None:
+def set_rows(data: Any, key: slice, value: Any) -> bool:
+    """data[key] = value for the commonest values too: a number, or an array of as many axes. False: another case."""
+    if _core.is_recording() or (rows := rows_of(data, key)) is None:
         return False
     if isinstance(value, _core.NDArrayBase):
-        if value.shape != rows.shape:
+        if value.shape == rows.shape:
+            main_operator("_copyto")(_as_array(value, rows), out=rows)
+        elif value.ndim == rows.ndim and all(a in (1, b) for a, b in zip(value.shape, rows.shape, strict=True)):
+            main_operator("broadcast_to")(_as_array(value, rows), shape=rows.shape, out=rows)
+        else:
             return False
-        main_operator("_copyto")(_as_array(value, rows), out=rows)
         return True
     number = _number(value)
     if number is not None:

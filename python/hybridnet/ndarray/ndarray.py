@@ -19,7 +19,7 @@ from ..context import Context
 from ..errors import TypeError as HybridNetTypeError
 from ..errors import ValueError as HybridNetValueError
 from . import _indexing, _internal
-from ._dtypes import numpy_dtype
+from ._dtypes import dtype_name, numpy_dtype
 from ._fluent import add_fluent_methods
 from ._operators import UFUNC_OPERATORS, main_operator
 
@@ -434,7 +434,7 @@ def _reshape(data: NDArray, **kwargs: Any) -> NDArray:
 
 
 def _internal_cast(data: NDArray, dtype: np.dtype) -> NDArray:
-    return main_operator("Cast")(data, dtype=dtype.name)
+    return main_operator("Cast")(data, dtype=dtype_name(dtype))
 
 
 def _internal_zeros_like(data: NDArray) -> NDArray:

@@ -39,6 +39,9 @@ def array(object: Any, dtype: Any = None, ctx: Context | None = None) -> Any:
     else float32. Raises TypeError for what NumPy cannot convert.
     """
     ctx = _context(ctx)
+    if type(object) is onp.ndarray and object.dtype.kind in "fiub" and object.flags.c_contiguous:
+        target = object.dtype if dtype is None else numpy_dtype(dtype)
+        return _made(_core.from_numpy_copy(object.astype(target, copy=False), target, *_place(ctx)))
     if isinstance(object, _core.NDArrayBase):
         source = object if type(object) is ndarray else _core.retyped(object, ndarray)
         result = source.astype(dtype) if dtype is not None else source.copy()

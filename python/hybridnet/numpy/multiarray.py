@@ -13,7 +13,7 @@ from ..context import Context
 from ..errors import TypeError as HybridNetTypeError
 from ..errors import ValueError as HybridNetValueError
 from ..ndarray import _indexing
-from ..ndarray._dtypes import numpy_dtype
+from ..ndarray._dtypes import dtype_name, numpy_dtype
 from ..ndarray.ndarray import NDArray
 from ._operators import np_operator, public_operator, row_major
 
@@ -138,6 +138,8 @@ class ndarray(NDArray):
             return _indexing.get_item(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        if type(key) is slice and _indexing.set_rows(self, key, value):
+            return
         with _NumpyShapes():
             _indexing.set_item(self, key, value)
 
@@ -273,10 +275,9 @@ class ndarray(NDArray):
                 expected="order 'K', casting 'unsafe', subok True",
                 given=f"{order!r}, {casting!r}, {subok}",
             )
-        target = numpy_dtype(dtype)
-        if not copy and target == onp.dtype(self.dtype):
+        if not copy and numpy_dtype(dtype) == onp.dtype(self.dtype):
             return self
-        return np_operator("_npi_cast")(self, dtype=target.name)
+        return np_operator("_npi_cast")(self, dtype=dtype_name(dtype))
 
     # ----------------------------------------------------------------------------------------------------------- shape
     @property

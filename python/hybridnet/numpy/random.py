@@ -32,8 +32,8 @@ Size = int | Sequence[int] | None
 
 def _shape(size: Size) -> tuple[int, ...] | None:
     """The shape that a size asks for; None, as (), is that of the parameters."""
-    if size is None:
-        return None
+    if size is None or type(size) is tuple:
+        return size or None
     shape = tuple(int(n) for n in size) if isinstance(size, (Sequence, onp.ndarray)) else (int(size),)
     return shape or None
 

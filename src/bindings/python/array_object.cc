@@ -310,9 +310,33 @@ PyObject* numpy_type(DType dtype) {
   return types[code] != nullptr ? types[code] : Py_None;
 }
 
+namespace {
+
+// Of numpy.float32 and its like; kUnknown of everything else.
+DType dtype_of_type(PyObject* type) {
+  for (const NumpyName& entry : kNumpyNames)
+    if (entry.dtype != DType::kBFloat16 && numpy_type(entry.dtype) == type) return entry.dtype;
+  return DType::kUnknown;
+}
+
+// The type of an instance of numpy.dtype. Its name would tell as well, but NumPy composes that anew each time.
+Owned type_of_dtype(PyObject* object) {
+  static PyObject* dtype_class = nullptr;
+  if (dtype_class == nullptr) {
+    Owned numpy = checked(PyImport_ImportModule("numpy"));
+    dtype_class = checked(PyObject_GetAttrString(numpy.get(), "dtype")).release();
+  }
+  if (!PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(dtype_class))) return Owned();
+  return checked(PyObject_GetAttrString(object, "type"));
+}
+
+}  // namespace
+
 DType dtype_from(PyObject* object) {
-  for (const NumpyName& entry : kNumpyNames)  // the usual case: numpy.float32 itself
-    if (entry.dtype != DType::kBFloat16 && numpy_type(entry.dtype) == object) return entry.dtype;
+  if (const DType known = dtype_of_type(object); known != DType::kUnknown) return known;
+  if (const Owned type = type_of_dtype(object)) {
+    if (const DType known = dtype_of_type(type.get()); known != DType::kUnknown) return known;
+  }
   Owned name;
   if (PyUnicode_Check(object)) {
     name = Owned::borrowed(object);

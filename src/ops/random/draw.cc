@@ -6,6 +6,7 @@
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "kernels/convert.h"
+#include "kernels/normal.h"
 #include "ops/random/distributions.h"
 #include "ops/shape_param.h"
 
@@ -106,22 +107,22 @@ void fill_uniform(double* out, int64_t n, RngKey key, double low, double high) {
   });
 }
 
-// Box and Muller, both numbers of a pair; the first uniform is in (0, 1], down to 2^-33.
 template <typename T>
 void fill_normal(T* out, int64_t n, RngKey key, double loc, double scale) {
+  constexpr int64_t kBatch = 256;
   const float mean = static_cast<float>(loc), deviation = static_cast<float>(scale);
   parallel_for((n + kPiece - 1) / kPiece, kElementNs * kPiece, [&](int64_t first, int64_t last) {
-    uint32_t bits[256];
-    uniform_floats(key, first * kPiece, std::min(n, last * kPiece), bits,
-                   [&](int64_t at, int64_t count, const uint32_t* words) {
-                     for (int64_t k = 0; k < count; k += 2) {
-                       const float u = (static_cast<float>(words[k]) + 0.5f) * 0x1p-32f;
-                       const float radius = deviation * std::sqrt(-2.0f * std::log(u));
-                       const float angle = 6.2831853f * kernels::uniform_float(words[k + 1]);
-                       out[at + k] = static_cast<T>(mean + radius * std::cos(angle));
-                       if (k + 1 < count) out[at + k + 1] = static_cast<T>(mean + radius * std::sin(angle));
-                     }
-                   });
+    const int64_t begin = first * kPiece, end = std::min(n, last * kPiece);
+    if constexpr (std::is_same_v<T, float>) {
+      kernels::fill_normal(key, mean, deviation, begin, end - begin, out + begin);
+    } else {
+      float drawn[kBatch];
+      for (int64_t i = begin; i < end; i += kBatch) {
+        const int64_t count = std::min(kBatch, end - i);
+        kernels::fill_normal(key, mean, deviation, i, count, drawn);
+        for (int64_t k = 0; k < count; ++k) out[i + k] = static_cast<T>(drawn[k]);
+      }
+    }
   });
 }
 void fill_normal(double* out, int64_t n, RngKey key, double loc, double scale) {
