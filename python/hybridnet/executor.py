@@ -15,9 +15,11 @@ from .errors import ShapeError
 from .errors import TypeError as HybridNetTypeError
 from .errors import ValueError as HybridNetValueError
 from .ndarray import NDArray, ones_like, zeros
-from .symbol.symbol import Group
+from .symbol.symbol import STORAGE_TYPES, Group
 
 __all__ = ["Executor", "simple_bind"]
+
+_EMBEDDINGS = ("Embedding", "_contrib_SparseEmbedding")
 
 
 class Executor:
@@ -292,10 +294,13 @@ def simple_bind(
     type_dict: dict[str, Any] | None,
     shapes: dict[str, Any],
     group2ctx: dict[str, Context] | None = None,
+    stype_dict: dict[str, str] | None = None,
 ) -> Executor:
     """An Executor over newly allocated zeros, with all shapes and types inferred from those given.
 
     group2ctx: where variables with the attribute ctx_group live, by its value; the others live on ctx.
+    stype_dict: storage of arguments and states by name, else what their variables declare. Gradients of tables that only
+    ``Embedding(sparse_grad=True)`` reads are row_sparse.
     """
     names = symbol.list_arguments()
     arg_shapes, aux_shapes, missing = symbol._input_shapes(shapes)
@@ -307,26 +312,53 @@ def simple_bind(
     declared = {name for name, attributes in symbol.attr_dict().items() if "__dtype__" in attributes}
     types = {name: np.float32 for name in names if name in shapes and name not in declared} | (type_dict or {})
     arg_types, _, aux_types = symbol.infer_type_partial(**types)
-    args = [
-        zeros(s, place, t or np.float32)
-        for s, t, place in zip(arg_shapes, arg_types, _places(symbol, names, ctx, group2ctx), strict=True)
-    ]
-    aux = [
-        zeros(s, place, t or np.float32)
-        for s, t, place in zip(
-            aux_shapes, aux_types, _places(symbol, symbol.list_auxiliary_states(), ctx, group2ctx), strict=True
-        )
-    ]
+    nodes = json.loads(symbol.tojson(remove_amp_cast=False))["nodes"]
+    stypes = _declared_storage(nodes) | (stype_dict or {})
+
+    def allocated(names: Sequence[str], shapes: Sequence[Any], types: Sequence[Any]) -> list[NDArray]:
+        return [
+            zeros(shape, place, dtype or np.float32, stypes.get(name))
+            for name, shape, dtype, place in zip(
+                names, shapes, types, _places(nodes, names, ctx, group2ctx), strict=True
+            )
+        ]
+
+    args = allocated(names, arg_shapes, arg_types)
+    aux = allocated(symbol.list_auxiliary_states(), aux_shapes, aux_types)
     requests = _requests(grad_req, names)
-    grads = [None if r == "null" else zeros(a.shape, a.context, a.dtype) for r, a in zip(requests, args, strict=True)]
+    by_rows = _tables_with_sparse_gradients(nodes)
+    grads = [
+        None if r == "null" else zeros(a.shape, a.context, a.dtype, "row_sparse" if name in by_rows else None)
+        for name, r, a in zip(names, requests, args, strict=True)
+    ]
     return Executor(symbol, ctx, args, grads, requests, aux)
 
 
-def _places(symbol: Any, names: Sequence[str], ctx: Context, group2ctx: dict[str, Context] | None) -> list[Context]:
+def _declared_storage(nodes: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """Storage of variables that declare one (``var(stype=...)``), by name."""
+    declared = {node["name"]: node.get("attrs", {}).get("__storage_type__") for node in nodes if node["op"] == "null"}
+    names = {str(number): stype for stype, number in STORAGE_TYPES.items()}
+    return {name: names[number] for name, number in declared.items() if number in names}
+
+
+def _tables_with_sparse_gradients(nodes: Sequence[dict[str, Any]]) -> set[str]:
+    """Variables that are read as the table of Embedding(sparse_grad=True) and nowhere else."""
+    sparse: set[str] = set()
+    dense: set[str] = set()
+    for node in nodes:
+        default = str(node["op"] == "_contrib_SparseEmbedding")
+        asks = node["op"] in _EMBEDDINGS and node.get("attrs", {}).get("sparse_grad", default) in ("True", "1")
+        for position, (index, *_) in enumerate(node["inputs"]):
+            (sparse if asks and position == 1 else dense).add(nodes[index]["name"])
+    return sparse - dense
+
+
+def _places(
+    nodes: Sequence[dict[str, Any]], names: Sequence[str], ctx: Context, group2ctx: dict[str, Context] | None
+) -> list[Context]:
     if not group2ctx:
         return [ctx] * len(names)
     groups: dict[str, str] = {}
-    nodes = json.loads(symbol.tojson(remove_amp_cast=False))["nodes"]
     for node in nodes:
         attributes = node.get("attrs", {})
         group = attributes.get("ctx_group", attributes.get("__ctx_group__"))

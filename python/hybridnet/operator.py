@@ -533,7 +533,22 @@ def Custom(*inputs: Any, op_type: str | None = None, name: str | None = None, ou
 
     inputs: in the order of list_arguments() and list_auxiliary_states(), or by these names; in graphs, what is left out
     becomes a variable. Other keywords go to the CustomOpProp as texts. Raises ParamError for an unknown op_type.
+    ``mx.nd.Custom`` runs an operator without inputs, ``mx.sym.Custom`` adds it to the graph.
     """
+    return _custom(inputs, op_type, name, out, kwargs, symbolic=True)
+
+
+def custom_on_arrays(
+    *inputs: Any, op_type: str | None = None, name: str | None = None, out: Any = None, **kwargs: Any
+) -> Any:
+    """``mx.nd.Custom``: as Custom, but a call without inputs runs an operator that has none."""
+    return _custom(inputs, op_type, name, out, kwargs, symbolic=False)
+
+
+def _custom(
+    inputs: tuple[Any, ...], op_type: str | None, name: str | None, out: Any, kwargs: dict[str, Any], symbolic: bool
+) -> Any:
+    """symbolic: what a call without inputs makes of an operator that has none."""
     if op_type is None:
         raise ParamError(
             "operator 'Custom', input 'op_type'", expected="the name of a registered operator", given="nothing"
@@ -543,9 +558,10 @@ def Custom(*inputs: Any, op_type: str | None = None, name: str | None = None, ou
     attributes = json.dumps({key: _text(value) for key, value in kwargs.items()})
     prop = _prop(op_type, attributes)
     names = [*prop.list_arguments(), *prop.list_auxiliary_states()]
-    symbolic = any(isinstance(value, _core.SymbolBase) for value in (*inputs, *tensors.values())) or not (
-        inputs or tensors
-    )
+    if inputs or tensors:
+        symbolic = any(isinstance(value, _core.SymbolBase) for value in (*inputs, *tensors.values()))
+    elif names:
+        symbolic = True  # its inputs become variables
     given = _in_order(op_type, names, inputs, tensors)
     fields = {"op_type": op_type, "open_attributes": attributes}
     if not symbolic:

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..errors import FileError, FormatError, ShapeError
 from ..ndarray import NDArray
+from ..ndarray import array as array_of
 from ..ndarray.sparse import CSRNDArray, csr_matrix
 from ._array_iter import NDArrayIter
 from ._idx_files import read_idx
@@ -87,8 +88,8 @@ class CSVIter(_FileIter):
         if tuple(label_shape) == (1,):
             label = label.reshape(-1)
         super().__init__(
-            {data_name: data},
-            {label_name: label},
+            {data_name: array_of(data, dtype=dtype)},  # NDArrays: NDArrayIter makes float32 of other arrays
+            {label_name: array_of(label, dtype=dtype)},
             batch_size,
             last_batch_handle="pad" if round_batch else "discard",
             data_name=data_name,

@@ -28,7 +28,7 @@ _NUMPY = {"np": "numpy", "npx": "numpy_extension", "numpy": "numpy", "numpy_exte
 
 def __getattr__(name: str) -> Any:
     if name == "Custom":
-        return importlib.import_module("hybridnet.operator").Custom
+        return importlib.import_module("hybridnet.operator").custom_on_arrays
     if name == "cast_storage":  # knows the classes of sparse arrays, which the operator does not
         return importlib.import_module(f"{__name__}.sparse").cast_storage
     if name in _NUMPY:  # hybrid_forward's F.np and F.npx

@@ -30,9 +30,9 @@ class RandomFunctions:
     Parameters of a distribution are all numbers (then shape says how many are drawn, default one) or all NDArrays or
     Symbols (then each of their elements has draws of the given shape of its own). dtype: float32 if not given; ctx:
     where an NDArray is made, default the current context; out: the NDArray to fill. A graph ignores ctx and out: it
-    runs where it is bound. data=x in place of shape and dtype draws as many as x has elements, of its shape and dtype,
-    also where a graph does not know them yet. Every function raises ValueError if parameters are of both kinds,
-    ParamError if one is out of the distribution's range.
+    runs where it is bound. data=x in place of shape draws as many as x has elements, of its shape and its dtype (unless
+    that is given), also where a graph does not know them yet. Every function raises ValueError if parameters are of
+    both kinds, ParamError if one is out of the distribution's range.
     """
 
     def __init__(self, symbolic: bool) -> None:
@@ -46,13 +46,15 @@ class RandomFunctions:
     ) -> Any:
         like = kwargs.pop("data", None)
         if like is not None:
+            dtype = options.pop("dtype", None)
             if options or distribution == "randint":
                 raise HybridNetValueError(
                     f"random.{distribution}",
                     given=f"data and {', '.join(options) or 'whole numbers'}",
-                    fix="give data, whose shape and dtype the result has, or shape and dtype",
+                    fix="give data, whose shape the result has, or shape",
                 )
-            return self._run(f"_random_{distribution}_like", like, **params, **kwargs)
+            drawn = self._run(f"_random_{distribution}_like", like, **params, **kwargs)
+            return drawn if dtype is None else drawn.astype(dtype)
         tensors = [isinstance(value, (_core.NDArrayBase, _core.SymbolBase)) for value in params.values()]
         if self._symbolic:
             options.pop("out", None)

@@ -477,7 +477,7 @@ class Symbol(_core.SymbolBase):
         """Infers shapes from the given ones, allocates all arrays and binds them."""
         from ..executor import simple_bind
 
-        return simple_bind(self, ctx, grad_req, type_dict, kwargs, group2ctx)
+        return simple_bind(self, ctx, grad_req, type_dict, kwargs, group2ctx, stype_dict)
 
     def eval(self, ctx: Context | None = None, **kwargs: Any) -> list[Any]:
         """Runs the graph once on the given arrays; returns the outputs."""
@@ -574,7 +574,7 @@ def main_operator(name: str) -> Any:
 
 
 # ------------------------------------------------------------------------------------------------------------ variables
-_STORAGE_TYPES = {"default": 0, "row_sparse": 1, "csr": 2}  # as graph files number them
+STORAGE_TYPES = {"default": 0, "row_sparse": 1, "csr": 2}  # as graph files number them
 
 
 def var(
@@ -604,11 +604,11 @@ def var(
     if init is not None:
         attributes["__init__"] = init if isinstance(init, str) else init.dumps()
     if stype is not None:
-        if stype not in _STORAGE_TYPES:
+        if stype not in STORAGE_TYPES:
             raise HybridNetValueError(
-                "var", expected=f"stype to be one of {', '.join(_STORAGE_TYPES)}", given=repr(stype)
+                "var", expected=f"stype to be one of {', '.join(STORAGE_TYPES)}", given=repr(stype)
             )
-        attributes["__storage_type__"] = str(_STORAGE_TYPES[stype])
+        attributes["__storage_type__"] = str(STORAGE_TYPES[stype])
     if profiler_scope is not None:
         attributes["__profiler_scope__"] = profiler_scope
     for key, value in kwargs.items():

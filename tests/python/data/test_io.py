@@ -169,6 +169,15 @@ def test_csv_files(tmp_path):
         mx.io.CSVIter(str(table), (2,))
 
 
+@pytest.mark.parametrize("dtype, value", [("int32", 200000001), ("int64", 2147483649), ("float32", 1)])
+def test_csv_files_keep_every_digit_of_their_dtype(tmp_path, dtype, value):
+    table = tmp_path / "data.csv"
+    table.write_text(f"{value},{value}\n" * 3)
+    (data,) = next(mx.io.CSVIter(str(table), (2,), batch_size=3, dtype=dtype)).data
+    assert data.dtype == np.dtype(dtype)
+    assert (data.asnumpy() == value).all()
+
+
 def test_libsvm_files(tmp_path):
     file = tmp_path / "data.svm"
     file.write_text("1 0:0.5 2:1.5\n0 1:2\n")

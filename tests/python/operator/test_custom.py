@@ -278,3 +278,38 @@ def test_states_of_a_block_are_exported_as_auxiliary(tmp_path):
     loaded = gluon.SymbolBlock.imports(symbol, ["data"], params)
     np.testing.assert_array_equal(loaded(mx.nd.ones((2, 2)))[0].asnumpy(), outputs[0].asnumpy())
     assert net.calls.data().asscalar() == 1
+
+
+def test_an_operator_without_inputs_runs_on_arrays_and_is_a_node_in_graphs():
+    class Count(mx.operator.CustomOp):
+        def __init__(self, length):
+            super().__init__()
+            self.length = length
+
+        def forward(self, is_train, req, in_data, out_data, aux):
+            self.assign(out_data[0], req[0], mx.nd.arange(self.length))
+
+    @mx.operator.register("count_up")
+    class CountProp(mx.operator.CustomOpProp):
+        def __init__(self, length):
+            super().__init__()
+            self.length = int(length)
+
+        def list_arguments(self):
+            return []
+
+        def infer_shape(self, in_shape):
+            return [], [(self.length,)], []
+
+        def infer_type(self, in_type):
+            return [], [np.float32], []
+
+        def create_operator(self, ctx, in_shapes, in_dtypes):
+            return Count(self.length)
+
+    with mx.autograd.record():
+        values = mx.nd.Custom(op_type="count_up", length=3)
+    assert values.asnumpy().tolist() == [0, 1, 2]
+    node = mx.sym.Custom(op_type="count_up", length=4)
+    assert isinstance(node, mx.sym.Symbol)
+    assert node.bind(mx.cpu(), {}).forward()[0].asnumpy().tolist() == [0, 1, 2, 3]

@@ -160,3 +160,14 @@ def test_numbers_and_arrays_do_not_mix(F):
         ValueError, match=r"random\.normal: expected parameters that are all numbers or all .*, got loc: "
     ):
         F.random.normal(F.zeros((2,)), 1.0)
+
+
+def test_draws_like_data_take_another_dtype():
+    like = mx.nd.zeros((3, 4))
+    drawn = mx.nd.random.normal(loc=5, scale=0.1, data=like, dtype="float64")
+    assert drawn.shape == (3, 4)
+    assert drawn.dtype == np.float64
+    node = mx.sym.random.randn(loc=5, data=mx.sym.ones((2, 3)), dtype="float16")
+    (out,) = node.bind(mx.cpu(), {}).forward()
+    assert out.shape == (2, 3)
+    assert out.dtype == np.float16

@@ -115,6 +115,26 @@ def test_executors_fill_row_sparse_gradients(rng):
     assert grads["weight"].data.asnumpy()[:, 0].tolist() == [2, 1]
 
 
+@pytest.mark.parametrize("sparse_grad", [True, False])
+def test_simple_bind_allocates_gradients_of_sparse_embeddings_by_rows(sparse_grad):
+    weight = mx.sym.var("weight")
+    rows = mx.sym.Embedding(mx.sym.var("x"), weight, input_dim=30, output_dim=2, sparse_grad=sparse_grad)
+    executor = rows.simple_bind(mx.cpu(), grad_req={"x": "null", "weight": "write"}, x=(3,))
+    executor.forward(is_train=True, x=mx.nd.array([3, 8, 3]))
+    executor.backward(mx.nd.ones((3, 2)))
+    gradient = executor.grad_dict["weight"]
+    assert gradient.stype == ("row_sparse" if sparse_grad else "default")
+    assert gradient.asnumpy()[[3, 8]].tolist() == [[2, 2], [1, 1]]
+    tied = mx.sym.broadcast_add(rows, mx.sym.sum(weight))
+    assert tied.simple_bind(mx.cpu(), x=(3,)).grad_dict["weight"].stype == "default"
+
+
+def test_simple_bind_allocates_the_storage_that_variables_declare():
+    double = mx.sym.var("x", stype="row_sparse") * mx.sym.var("y")
+    bound = double.simple_bind(mx.cpu(), x=(3, 2), y=(3, 2), stype_dict={"y": "csr"}).arg_dict
+    assert [bound[name].stype for name in "xy"] == ["row_sparse", "csr"]
+
+
 @pytest.mark.parametrize("stype", ["csr", "row_sparse"])
 def test_sparse_gradients_arrive_at_executors(stype):
     executor = (mx.sym.var("x") * 3).simple_bind(mx.cpu(), x=(2, 2))
