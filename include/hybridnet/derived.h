@@ -14,6 +14,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -82,7 +83,8 @@ class DerivedData final : public WriteListener {
   std::atomic<WriteListener*>* const writes_;
 };
 
-// A user of one recipe, with the copy that it used last. All users of a recipe have the same T.
+// A user of one recipe, with the copies that it used: a kernel that several layers share has one for each of them. All
+// users of a recipe have the same T.
 template <typename T>
 class DerivedUser {
  public:
@@ -95,26 +97,54 @@ class DerivedUser {
     for (const DerivedSource& source : sources) {
       if (!source.derived) return make();
     }
-    const std::lock_guard lock(mutex_);
-    if (copy_ && std::equal(sources.begin(), sources.end(), sources_.begin(), sources_.end())) {
-      if (std::shared_ptr<const T> value = latest_.lock()) {
-        copy_->touch();
+    std::shared_ptr<DerivedCopy> copy;
+    {
+      const std::lock_guard lock(mutex_);
+      Used& used = used_for(sources);
+      if (std::shared_ptr<const T> value = used.latest.lock()) {
+        used.copy->touch();
         return value;
       }
+      copy = used.copy;
     }
-    copy_ = DerivedData::find_or_add(sources, recipe_);
-    sources_.assign(sources.begin(), sources.end());
-    auto value = std::static_pointer_cast<const T>(copy_->get(bytes, [&] { return DerivedCopy::Value(make()); }));
-    latest_ = value;
+    // Without the lock: threads that want the copies of other arrays need not wait for this one.
+    auto value = std::static_pointer_cast<const T>(copy->get(bytes, [&] { return DerivedCopy::Value(make()); }));
+    const std::lock_guard lock(mutex_);
+    if (Used& used = used_for(sources); used.copy == copy) used.latest = value;
     return value;
   }
 
  private:
+  struct Used {
+    std::vector<DerivedSource> sources;
+    std::shared_ptr<DerivedCopy> copy;
+    std::weak_ptr<const T> latest;  // kept by copy and by those that use it now
+  };
+
+  // Under the lock.
+  Used& used_for(std::span<const DerivedSource> sources) {
+    const void* first = sources.empty() ? nullptr : sources[0].data;
+    if (used_.size() == used_limit_ && !used_.contains(first)) drop_retired();
+    Used& used = used_[first];
+    const bool same = std::equal(sources.begin(), sources.end(), used.sources.begin(), used.sources.end());
+    if (used.copy && same && !used.copy->retired()) return used;
+    used.sources.assign(sources.begin(), sources.end());
+    used.copy = DerivedData::find_or_add(sources, recipe_);
+    used.latest.reset();
+    return used;
+  }
+
+  // Arrays that died leave an empty copy behind.
+  void drop_retired() {
+    std::erase_if(used_, [](const auto& entry) { return entry.second.copy->retired(); });
+    used_limit_ = std::max<size_t>(2 * used_.size(), kFirstLimit);
+  }
+
+  static constexpr size_t kFirstLimit = 16;
   const std::string recipe_;
   std::mutex mutex_;
-  std::vector<DerivedSource> sources_;
-  std::shared_ptr<DerivedCopy> copy_;
-  std::weak_ptr<const T> latest_;  // kept by copy_ and by those that use it now
+  std::unordered_map<const void*, Used> used_;  // by the first array
+  size_t used_limit_ = kFirstLimit;
 };
 
 // How much memory copies may keep. A copy that does not fit is made for each use, until the copies in its way are

@@ -40,9 +40,7 @@ bool SharedKernels::are_alike(const Node& a, const Node& b) const {
 }
 
 Ref<Kernel> SharedKernels::link(const Node& node, const LinkContext& context) {
-  // A kernel keeps a packed copy of one set of weights: shared, it would pack again for each layer of each call.
-  const bool may_pack = context.frozen_weights && node.inputs.size() > 1;
-  if (may_pack || node.op->opaque || node.op->stateless) return node.op->link(context);
+  if (node.op->opaque || node.op->stateless) return node.op->link(context);
   std::vector<Linked>& known = linked_[hash_of(node)];
   for (const Linked& linked : known)
     if (are_alike(*linked.node, node)) return linked.kernel;

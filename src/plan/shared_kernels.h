@@ -15,8 +15,8 @@ bool same_params(const Op& op, const ParamsPtr& a, const ParamsPtr& b);
 class SharedKernels {
  public:
   explicit SharedKernels(const Graph& graph) : graph_(graph) {}  // which outlives the object
-  // The kernel of a node without bodies. Kernels that may keep a copy of weights are not shared, nor is code
-  // outside the library.
+  // The kernel of a node without bodies. Code outside the library is not shared. Kernels that keep copies of weights
+  // keep one for each layer (DerivedUser).
   Ref<Kernel> link(const Node& node, const LinkContext& context);
 
  private:

@@ -1,6 +1,9 @@
 // Rewrites of prediction graphs: BatchNorm folded into weights, sums and activations taken into convolutions, and the
 // values that are computed once per set of parameters.
+#include <set>
+
 #include "graph/build_graph.h"
+#include "hybridnet/runtime.h"
 #include "passes/preparation.h"
 #include "plan/plan.h"
 
@@ -208,6 +211,43 @@ TEST(Preparation, RunsOncePerSetOfParameters) {
   arrays[0] = random_array(arrays[0].shape(), 98);  // data, not a parameter
   run(*plan);
   EXPECT_EQ(plan->num_preparations(), 2u);
+}
+
+TEST(PackedWeights, LayersOfOneSizeShareTheKernelAndPackOnceEach) {
+  Net net;
+  const auto dense = [&](const NodeEntry& x, const std::string& name) {
+    return use("FullyConnected", {x, net.input(name, {64, 64})}, {{"num_hidden", "64"}, {"no_bias", "True"}});
+  };
+  const NodeEntry x = net.input("x", {16, 64});
+  const Graph graph = net.graph({dense(dense(dense(x, "a"), "b"), "c")});
+  std::vector<NDArray> arrays;
+  for (size_t i = 0; i < net.specs.size(); ++i) arrays.push_back(random_array(net.specs[i].shape, 3 + i));
+  const auto run = [&](Plan& plan) {
+    NDArray out = NDArray::empty(Shape{16, 64}, DType::kFloat32);
+    std::vector<Plan::InputBinding> in;
+    for (const NDArray& a : arrays) in.push_back({a.data(), a.impl()->chunk->derived()});
+    void* const outputs[] = {out.data()};
+    plan.run({in, outputs, nullptr, {}, {}});
+    return out;
+  };
+  Plan::Options frozen;
+  frozen.frozen_weights = true;
+  const Ref<Plan> plan = Plan::compile(graph, frozen);
+  std::set<const Kernel*> kernels;
+  for (const Plan::Linked::Step& step : plan->linked()->steps) kernels.insert(step.kernel.get());
+  EXPECT_EQ(kernels.size(), 1u);
+
+  const DerivedBudget& budget = Runtime::get().storage({}).derived_budget();
+  const NDArray expected = run(*Plan::compile(graph, {}));
+  const int64_t before = budget.bytes();
+  expect_close(run(*plan), expected, 1e-4);
+  const int64_t packed = budget.bytes() - before;
+  EXPECT_EQ(packed % 3, 0);  // 0 where this machine packs nothing
+  expect_close(run(*plan), expected, 1e-4);
+  EXPECT_EQ(budget.bytes() - before, packed);
+  arrays[2] = random_array(arrays[2].shape(), 99);
+  expect_close(run(*plan), run(*Plan::compile(graph, {})), 1e-4);
+  EXPECT_EQ(budget.bytes() - before, packed);
 }
 
 }  // namespace

@@ -134,6 +134,24 @@ TEST(DerivedData, ACopyOfSeveralArraysDependsOnEach) {
   EXPECT_EQ(user.made, 3);
 }
 
+TEST(DerivedData, OneUserKeepsACopyOfEachArray) {
+  const Kept kept;
+  User user("of each");
+  std::vector<NDArray> arrays;
+  for (int i = 0; i < 100; ++i) arrays.push_back(array());
+  for (int round = 0; round < 3; ++round) {
+    for (const NDArray& a : arrays) user.get({a});
+  }
+  EXPECT_EQ(user.made, 100);
+  EXPECT_EQ(kept.bytes(), 100 * 100);
+  write(arrays[7]);
+  EXPECT_EQ(kept.bytes(), 99 * 100);
+  arrays.resize(50);
+  EXPECT_EQ(kept.bytes(), 49 * 100);
+  for (int i = 0; i < 1000; ++i) user.get({array()});  // arrays that come and go leave nothing
+  EXPECT_EQ(kept.bytes(), 49 * 100);
+}
+
 TEST(DerivedData, NothingIsKeptOfForeignMemory) {
   const Kept kept;
   std::array<float, 4> values{};
