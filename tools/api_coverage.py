@@ -45,7 +45,6 @@ REASONS = {
     r"contrib\.quantization\..*|.*quantized?_.*|.*calibrate_entropy": "networks of bytes are not supported",
     r"contrib\.onnx\..*": "files of ONNX are not read or written",
     r"rtc\..*|util\.get_cuda_compute_capability": "computation on GPUs is not supported",
-    r"library\.load": "operators are written in C++ in the source tree or in Python, not in binary extensions",
     r"executor_manager\..*": "the older form of `Module`",
     r"kv\.KVStoreServer.*": "training runs in one process",
     r"io\.(MXDataIter.*|ImageRecord\w*)": "iterators are written in Python, `ImageRecordIter` serves; see the error",

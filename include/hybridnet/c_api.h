@@ -102,6 +102,86 @@ HN_API int hn_model_run(HnModel model, size_t num_inputs, const HnArray* inputs,
  * docs/debugging.md). Empty before the first run; valid until the next call on this thread. */
 HN_API int hn_model_plan_text(HnModel model, const char** out);
 
+/* ---- operators of other libraries ----
+ *
+ * A shared object brings operators of its own: it exports
+ *
+ *   int hn_library_init(HnRegisterOperator register_operator);
+ *
+ * which calls register_operator once per operator and returns 0, or what register_operator returned when it failed. It
+ * needs this header only, and links against nothing. docs/operator-libraries.md has a whole one.
+ */
+
+#define HN_MAX_NDIM 16
+
+/* A dense, row-major tensor of a call. */
+typedef struct HnTensor {
+  void* data; /* NULL in infer */
+  const int64_t* shape;
+  int ndim;
+  int dtype; /* enum HnDType */
+} HnTensor;
+
+typedef struct HnTensorSpec {
+  int64_t shape[HN_MAX_NDIM];
+  int ndim;
+  int dtype; /* enum HnDType */
+} HnTensorSpec;
+
+enum HnParameterKind { HN_INTEGER = 0, HN_REAL = 1, HN_BOOLEAN = 2, HN_TEXT = 3 };
+
+typedef struct HnParameter {
+  const char* name;
+  const char* doc;          /* may be NULL */
+  int kind;                 /* enum HnParameterKind */
+  const char* default_text; /* as in files: "2", "0.5", "True"; NULL: it must be given */
+} HnParameter;
+
+typedef struct HnParameterValue {
+  int64_t integer;  /* HN_INTEGER, HN_BOOLEAN */
+  double real;      /* HN_REAL */
+  const char* text; /* HN_TEXT */
+} HnParameterValue;
+
+/* One call. Everything in it is valid until the function returns. */
+typedef struct HnOperatorCall {
+  const HnParameterValue* parameters; /* in the order of their declaration */
+  size_t num_inputs;
+  const HnTensor* inputs; /* not to be written */
+  size_t num_outputs;
+  const HnTensor* outputs; /* to be written, every element; they overlap with no input */
+  int train;
+} HnOperatorCall;
+
+/* What an operator is. Its functions return NULL, or what is wrong, in words that stay until the thread calls one of
+ * them again. They are called from many threads at once, with equal results for equal inputs, and throw nothing. Of
+ * tensors without elements only infer is asked. */
+typedef struct HnOperator {
+  size_t struct_size; /* sizeof(HnOperator) */
+  const char* name;   /* a C identifier; how front ends and files call it */
+  const char* doc;
+  size_t num_inputs;               /* 1 to 32 */
+  const char* const* input_names;  /* NULL: data, or data0, data1, ... */
+  size_t num_outputs;              /* 1 to 32 */
+  const char* const* output_names; /* NULL: output, or output0, output1, ... */
+  size_t num_parameters;
+  const HnParameter* parameters;
+  /* Shapes and dtypes of the outputs from those of the inputs; outputs come as copies of input 0. NULL: they are. */
+  const char* (*infer)(const HnParameterValue* parameters, size_t num_inputs, const HnTensor* inputs,
+                       size_t num_outputs, HnTensorSpec* outputs);
+  const char* (*forward)(const HnOperatorCall* call);
+  /* inputs: gradients of the outputs, the inputs, the outputs; outputs: gradients of the inputs. NULL: it has none. */
+  const char* (*backward)(const HnOperatorCall* call);
+} HnOperator;
+
+typedef int (*HnRegisterOperator)(const HnOperator* op);
+
+/* Adds an operator; what op points to is copied. A name that is taken is an error. */
+HN_API int hn_operator_register(const HnOperator* op);
+/* Loads a shared object and calls its hn_library_init. Its operators become known together, or none of them. The
+ * library stays loaded as long as the process lives. */
+HN_API int hn_library_load(const char* path);
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <shared_mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -658,14 +659,18 @@ class OpRegistry {
   }
   const Op* find(std::string_view name) const;  // by name or alias; null if unknown
   const Op& at(std::string_view name) const;    // throws ParamError naming similar ones
-  const std::vector<const Op*>& all() const { return order_; }
+  std::vector<const Op*> all() const;
   // Checks every op: doc, a sample; inference, kernel, a gradient or kNotDifferentiable, or instead of these a rule
   // that composes it. Throws Error naming the op and what lacks.
   void seal();
   bool sealed() const { return sealed_; }
+  // Adds operators of other libraries, all or none, to a sealed registry, from any thread. They need no sample. Throws
+  // ParamError where a name is taken.
+  void extend(std::vector<std::unique_ptr<Op>> ops);
 
  private:
   [[gnu::cold]] Op& add(std::string name, std::unique_ptr<SchemaBase> schema);
+  mutable std::shared_mutex mutex_;  // of what follows, once sealed
   std::vector<std::unique_ptr<Op>> ops_;
   std::vector<const Op*> order_;
   std::map<std::string, const Op*, std::less<>> by_name_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "hybridnet/engine.h"
 #include "hybridnet/op.h"
@@ -15,6 +16,7 @@ class Runtime {
   Engine& engine();
   Storage& storage(Device device);  // throws UnsupportedError for a device that is not there
   const OpRegistry& ops();
+  void extend_ops(std::vector<std::unique_ptr<Op>> ops);  // OpRegistry::extend
   // Drains the engine; called by front ends before the interpreter goes away.
   void shutdown();
   ~Runtime();

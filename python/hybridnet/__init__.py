@@ -35,8 +35,8 @@ _ALIASES = {
     "npx": "numpy_extension",
 }
 _SUBMODULES = (
-    "callback contrib dlpack executor gluon image initializer io kvstore log lr_scheduler metric model module monitor "
-    "numpy numpy_extension operator ops optimizer profiler recordio rnn runtime test_utils visualization"
+    "callback contrib dlpack executor gluon image initializer io kvstore library log lr_scheduler metric model module "
+    "monitor numpy numpy_extension operator ops optimizer profiler recordio rnn runtime test_utils visualization"
 )
 # Modules of MXNet that do not exist yet, and what to use instead.
 _CPU_ONLY = "write an operator in Python (mx.operator.CustomOp), or compute with operators"
@@ -46,7 +46,6 @@ _MISSING = {
     "tvmop": _CPU_ONLY,
     "th": _CPU_ONLY,
     "torch": _CPU_ONLY,
-    "library": "write operators in Python (mx.operator.CustomOp) or C++ (docs/adding-an-operator.md)",
     "executor_manager": "train with mx.mod.Module",
     "kvstore_server": "train in one process, with kvstore='device' or 'local'",
     "notebook": "give Module.fit a callback of mx.callback",

@@ -299,8 +299,8 @@ def simple_bind(
     """An Executor over newly allocated zeros, with all shapes and types inferred from those given.
 
     group2ctx: where variables with the attribute ctx_group live, by its value; the others live on ctx.
-    stype_dict: storage of arguments and states by name, else what their variables declare. Gradients of tables that only
-    ``Embedding(sparse_grad=True)`` reads are row_sparse.
+    stype_dict: storage of arguments and states by name, else what their variables declare. Gradients of tables that
+    only ``Embedding(sparse_grad=True)`` reads are row_sparse.
     """
     names = symbol.list_arguments()
     arg_shapes, aux_shapes, missing = symbol._input_shapes(shapes)

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <atomic>
+#include <mutex>
+#include <set>
 #include <typeinfo>
 
 #include "base/checked_size.h"
@@ -136,6 +138,7 @@ Op& OpRegistry::add(std::string name, std::unique_ptr<SchemaBase> schema) {
 }
 
 const Op* OpRegistry::find(std::string_view name) const {
+  const std::shared_lock lock(mutex_);
   auto it = by_name_.find(name);
   return it == by_name_.end() ? nullptr : it->second;
 }
@@ -158,6 +161,7 @@ const Op& OpRegistry::at(std::string_view name) const {
   const std::string wanted = lower(name);
   const size_t limit = std::max<size_t>(1, wanted.size() / 4);
   std::vector<std::pair<size_t, std::string_view>> similar;
+  const std::shared_lock lock(mutex_);
   for (const auto& [known, op] : by_name_) {
     const size_t distance = unlikeness(lower(known), wanted, limit);
     if (!op->hidden && distance <= limit) similar.emplace_back(distance, known);
@@ -174,20 +178,51 @@ const Op& OpRegistry::at(std::string_view name) const {
   throw ParamError(std::move(e));
 }
 
+namespace {
+
+void check_declaration(Op& op) {
+  if (op.doc.empty()) incomplete(op, "a doc");
+  if (!op.composed()) {
+    if (!op.infer_) incomplete(op, "inference (infer)");
+    if (!op.link_ && !op.run_dynamic) incomplete(op, "a kernel (cpu or link)");
+    if (!op.gradient_declared_) incomplete(op, "a gradient (or kNotDifferentiable)");
+  } else if (op.infer_ || op.link_ || op.run_dynamic || op.gradient_declared_ || op.has_writebacks()) {
+    incomplete(op, "unity: a composed operator has no inference, kernel, gradient or state of its own");
+  }
+  const std::vector<FieldInfo>& fields = op.schema->fields();
+  if (std::none_of(fields.begin(), fields.end(), [](const FieldInfo& f) { return f.required; }))
+    op.default_params = ParamsPtr(op.schema->create().get());
+}
+
+}  // namespace
+
+std::vector<const Op*> OpRegistry::all() const {
+  const std::shared_lock lock(mutex_);
+  return order_;
+}
+
+void OpRegistry::extend(std::vector<std::unique_ptr<Op>> ops) {
+  for (const auto& op : ops) check_declaration(*op);
+  const std::lock_guard lock(mutex_);
+  std::set<std::string_view> names;
+  for (const auto& op : ops) {
+    if (by_name_.count(op->name) == 0 && names.insert(op->name).second) continue;
+    throw ParamError({.op = op->name,
+                      .message = "there is an operator of this name already",
+                      .fix = "give it another name; a library is loaded once"});
+  }
+  for (auto& op : ops) {
+    op->id = static_cast<int>(ops_.size());
+    order_.push_back(op.get());
+    by_name_.emplace(op->name, op.get());
+    ops_.push_back(std::move(op));
+  }
+}
+
 void OpRegistry::seal() {
   for (const auto& op : ops_) {
-    if (op->doc.empty()) incomplete(*op, "a doc");
-    if (!op->composed()) {
-      if (!op->infer_) incomplete(*op, "inference (infer)");
-      if (!op->link_ && !op->run_dynamic) incomplete(*op, "a kernel (cpu or link)");
-      if (!op->gradient_declared_) incomplete(*op, "a gradient (or kNotDifferentiable)");
-    } else if (op->infer_ || op->link_ || op->run_dynamic || op->gradient_declared_ || op->has_writebacks()) {
-      incomplete(*op, "unity: a composed operator has no inference, kernel, gradient or state of its own");
-    }
+    check_declaration(*op);
     if (op->samples.empty() && op->subgraph_names.empty()) incomplete(*op, "a sample");
-    bool required = false;
-    for (const FieldInfo& f : op->schema->fields()) required |= f.required;
-    if (!required) op->default_params = ParamsPtr(op->schema->create().get());
   }
   for (const auto& op : ops_) {
     order_.push_back(op.get());

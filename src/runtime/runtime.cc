@@ -85,6 +85,7 @@ Runtime::~Runtime() = default;
 Engine& Runtime::engine() { return *parts_->engine; }
 Storage& Runtime::storage(Device device) { return hybridnet::storage(device); }
 const OpRegistry& Runtime::ops() { return parts_->ops; }
+void Runtime::extend_ops(std::vector<std::unique_ptr<Op>> ops) { parts_->ops.extend(std::move(ops)); }
 
 void Runtime::shutdown() {
   // Once: what was pushed after it and no wait has run needs a front end that may be gone by now.

@@ -12,7 +12,7 @@ from typing import Any
 from .. import _core
 from .._lazy_names import no_attribute
 
-__all__ = ["function", "lazy_functions", "public_names"]
+__all__ = ["forget_names", "function", "lazy_functions", "public_names"]
 
 _PREFIXES = {
     "_random_": "random",
@@ -50,6 +50,11 @@ def _place(name: str) -> tuple[str, str]:
 def public_names(section: str = "") -> dict[str, str]:
     """Public name -> operator name of a section: '', 'random', 'linalg', 'contrib', 'image', 'sparse', '_internal'."""
     return _sections()[section]
+
+
+def forget_names() -> None:
+    """Operators were added: names are asked anew."""
+    _sections.cache_clear()
 
 
 def function(section: str, name: str, module: str, *, symbolic: bool) -> Any:

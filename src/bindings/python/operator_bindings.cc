@@ -1,5 +1,6 @@
 // The operator registry as Python sees it: names, declarations, callable objects.
 #include "binary_function.h"
+#include "c_api/library.h"
 #include "casters.h"
 #include "direct_function.h"
 #include "hybridnet/op.h"
@@ -159,6 +160,8 @@ void bind_operators(py::module_& m) {
     for (const Op* op : op_registry().all()) names.append(py::make_tuple(op->name, op->aliases, op->hidden));
     return names;
   });
+  m.def("load_library", &c_api::load_library, py::call_guard<py::gil_scoped_release>(),
+        "Registers the operators of a shared object; returns their names.");
   m.def("describe_op", &describe_op, "The declaration of an operator as plain values.");
   m.def(
       "op_function",

@@ -65,7 +65,6 @@ def test_loggers_write_level_time_and_place(tmp_path, capsys):
         ("rtc", "CustomOp"),
         ("th", "CustomOp"),
         ("tvmop", "CustomOp"),
-        ("library", "docs/adding-an-operator.md"),
         ("executor_manager", "mx.mod.Module"),
         ("kvstore_server", "one process"),
         ("notebook", "mx.callback"),

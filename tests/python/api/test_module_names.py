@@ -10,9 +10,9 @@ import hybridnet as mx
 MXNET = """
 attribute autograd base callback context contrib contrib.amp contrib.amp.amp contrib.amp.lists contrib.amp.loss_scaler
 contrib.autograd contrib.io contrib.svrg_optimization contrib.svrg_optimization.svrg_module contrib.tensorboard
-contrib.text contrib.text.embedding contrib.text.utils contrib.text.vocab dlpack engine
-executor gluon gluon.block gluon.contrib gluon.contrib.cnn gluon.contrib.cnn.conv_layers gluon.contrib.data
-gluon.contrib.data.sampler gluon.contrib.data.text gluon.contrib.estimator gluon.contrib.estimator.batch_processor
+contrib.text contrib.text.embedding contrib.text.utils contrib.text.vocab dlpack engine executor gluon gluon.block
+gluon.contrib gluon.contrib.cnn gluon.contrib.cnn.conv_layers gluon.contrib.data gluon.contrib.data.sampler
+gluon.contrib.data.text gluon.contrib.estimator gluon.contrib.estimator.batch_processor
 gluon.contrib.estimator.estimator gluon.contrib.estimator.event_handler gluon.contrib.nn gluon.contrib.nn.basic_layers
 gluon.contrib.rnn gluon.contrib.rnn.conv_rnn_cell gluon.contrib.rnn.rnn_cell gluon.data gluon.data.dataloader
 gluon.data.dataset gluon.data.sampler gluon.data.vision gluon.data.vision.datasets gluon.data.vision.transforms
@@ -21,13 +21,13 @@ gluon.model_zoo.vision.densenet gluon.model_zoo.vision.inception gluon.model_zoo
 gluon.model_zoo.vision.resnet gluon.model_zoo.vision.squeezenet gluon.model_zoo.vision.vgg gluon.nn
 gluon.nn.activations gluon.nn.basic_layers gluon.nn.conv_layers gluon.parameter gluon.rnn gluon.rnn.rnn_cell
 gluon.rnn.rnn_layer gluon.trainer gluon.utils image image.detection image.image initializer io io.io io.utils kvstore
-kvstore.base kvstore.kvstore libinfo log lr_scheduler metric model module module.base_module module.bucketing_module
-module.executor_group module.module module.python_module module.sequential_module monitor name ndarray ndarray.contrib
-ndarray.image ndarray.linalg ndarray.ndarray ndarray.op ndarray.random ndarray.sparse ndarray.utils numpy numpy.linalg
-numpy.multiarray numpy.random numpy_dispatch_protocol numpy_extension numpy_extension.image numpy_extension.random
-numpy_op_signature operator optimizer
-optimizer.contrib optimizer.optimizer profiler random recordio registry rnn rnn.io rnn.rnn rnn.rnn_cell runtime symbol
-symbol.contrib symbol.image symbol.linalg symbol.numpy symbol.numpy.linalg symbol.numpy.random symbol.numpy_extension
+kvstore.base kvstore.kvstore libinfo library log lr_scheduler metric model module module.base_module
+module.bucketing_module module.executor_group module.module module.python_module module.sequential_module monitor name
+ndarray ndarray.contrib ndarray.image ndarray.linalg ndarray.ndarray ndarray.op ndarray.random ndarray.sparse
+ndarray.utils numpy numpy.linalg numpy.multiarray numpy.random numpy_dispatch_protocol numpy_extension
+numpy_extension.image numpy_extension.random numpy_op_signature operator optimizer optimizer.contrib
+optimizer.optimizer profiler random recordio registry rnn rnn.io rnn.rnn rnn.rnn_cell runtime symbol symbol.contrib
+symbol.image symbol.linalg symbol.numpy symbol.numpy.linalg symbol.numpy.random symbol.numpy_extension
 symbol.numpy_extension.image symbol.numpy_extension.random symbol.op symbol.random symbol.sparse symbol.symbol
 test_utils util visualization
 """

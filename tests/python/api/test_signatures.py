@@ -25,7 +25,6 @@ _SHORT = {"mod": "module", "kv": "kvstore", "init": "initializer"}
 _ABSENT = {
     "contrib.quantization.quantize_net": "no integer inference",
     "contrib.quantization.quantize_net_v2": "no integer inference",
-    "library.load": "no binary extensions",
 }
 # Differences that no program can see, or that only a wrong call sees.
 _ON_PURPOSE = {

@@ -58,5 +58,4 @@ def test_names_of_the_most_used_tiers_are_there():
     assert missing == {
         "contrib.quantization.quantize_net",
         "contrib.quantization.quantize_net_v2",
-        "library.load",
     }

@@ -1,0 +1,24 @@
+"""Operators of shared objects (library_cases.py), in a process of their own."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+CASES = pathlib.Path(__file__).with_name("library_cases.py")
+
+
+@pytest.mark.skipif(
+    not any(shutil.which(name) for name in (os.environ.get("CC", "cc"), "cc", "gcc", "clang")),
+    reason="there is no C compiler to build an operator library with",
+)
+def test_operators_of_shared_objects():
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(CASES)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    assert " passed" in done.stdout
