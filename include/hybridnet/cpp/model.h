@@ -154,6 +154,9 @@ inline std::vector<std::pair<std::string, Array>> load_arrays(const std::string&
   return result;
 }
 
+// Loads a shared object that brings operators, before models that contain them (docs/operator-libraries.md).
+inline void load_library(const std::string& path) { detail::check(hn_library_load(path.c_str())); }
+
 // An exported network.
 class Model {
  public:

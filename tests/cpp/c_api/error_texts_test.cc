@@ -50,6 +50,24 @@ std::string error_of(auto&& f) {
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
+TEST(LoadLibrary, SaysWhatIsWrong) {
+  try {
+    hn::load_library("no_such_library.so");
+    FAIL() << "loaded";
+  } catch (const hn::Error& error) {
+    EXPECT_NE(std::string(error.what()).find("cannot load the library"), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(hn_operator_register(nullptr), -1);
+  EXPECT_NE(std::string(hn_last_error()).find("NULL"), std::string::npos) << hn_last_error();
+  HnOperator taken{};
+  taken.struct_size = sizeof(HnOperator);
+  taken.name = "relu";
+  taken.num_inputs = taken.num_outputs = 1;
+  taken.forward = [](const HnOperatorCall*) -> const char* { return nullptr; };
+  EXPECT_EQ(hn_operator_register(&taken), -1);
+  EXPECT_NE(std::string(hn_last_error()).find("already"), std::string::npos) << hn_last_error();
+}
+
 TEST(CppErrorTexts, AWrongShapeNamesTheNodeTheInputAndTheFix) {
   const hn::Model model = load(kGraph, parameters());
   const std::string text = error_of([&] {
