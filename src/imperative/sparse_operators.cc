@@ -497,6 +497,8 @@ constexpr Row kTable[] = {
     {"elemwise_sub", union_of},
     {"broadcast_sub", union_of},
     {"_hypot", union_of},
+    {"_maximum", union_of},
+    {"_minimum", union_of},
     {"elemwise_mul", product_of},
     {"broadcast_mul", product_of},
     {"broadcast_div", quotient_of},

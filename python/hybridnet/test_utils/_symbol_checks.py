@@ -131,6 +131,7 @@ def check_symbolic_backward(
 
     out_grads: gradients of the outputs, in order or by name; None for losses. grad_req: one request, or one for each
     argument in order or by name. The gradient buffers hold random numbers before, so "add" and "null" are checked too.
+    grad_stypes: their storage, in order or by name.
     """
     ctx = ctx or default_context()
     arguments = _arguments(sym, location, ctx, dtype)
@@ -138,7 +139,11 @@ def check_symbolic_backward(
     wanted = dict(expected) if isinstance(expected, Mapping) else dict(zip(names, expected))
     requests = _requests(names, grad_req)
     before = {name: np.random.standard_normal(np.shape(wanted[name])) for name in sorted(wanted)}
-    grads = {name: array(value, ctx=ctx, dtype=_dtype_of(arguments[name], dtype)) for name, value in before.items()}
+    stypes = dict(grad_stypes) if isinstance(grad_stypes, Mapping) else dict(zip(names, grad_stypes or ()))
+    grads = {
+        name: array(value, ctx=ctx, dtype=_dtype_of(arguments[name], dtype)).tostype(stypes.get(name) or "default")
+        for name, value in before.items()
+    }
     states = _states(sym, aux_states, ctx, dtype)
     executor = sym.bind(ctx, args=arguments, args_grad=grads, grad_req=requests, aux_states=states)
     outputs = executor.forward(is_train=True)
@@ -214,7 +219,7 @@ def check_numeric_gradient(
     """Raises AssertionError unless the gradients of sym agree with finite differences at location.
 
     The one output is multiplied by random numbers in [0.1, 1.1) and summed. grad_nodes: the arguments to check, all
-    unless given, or their grad_req by name.
+    unless given, or their grad_req by name. grad_stype_dict: storage of gradient buffers by name.
     """
     ctx = ctx or default_context()
     arguments = _arguments(sym, location, ctx, dtype)
@@ -228,7 +233,11 @@ def check_numeric_gradient(
     loss = sym_module.make_loss(sym * sym_module.Variable(weights))
     arguments[weights] = array(np.random.uniform(0.1, 1.1, out_shapes[0]), ctx=ctx, dtype=dtype)
     before: dict[str, Any] = {name: np.random.normal(0, 0.01, arguments[name].shape) for name in [*requests, weights]}
-    grads = {name: array(value, ctx=ctx, dtype=dtype) for name, value in before.items()}
+    stypes = dict(grad_stype_dict or {})
+    grads = {
+        name: array(value, ctx=ctx, dtype=dtype).tostype(stypes.get(name) or "default")
+        for name, value in before.items()
+    }
     executor = loss.bind(
         ctx,
         args=arguments,
