@@ -1,6 +1,8 @@
 // The two products of attention in their general form; each one's gradients are the other one.
+#include "base/checked_size.h"
 #include "ops/contrib/attention_params.h"
 #include "ops/contrib/attention_products.h"
+#include "ops/cost.h"
 #include "ops/emit.h"
 
 namespace hybridnet::ops {
@@ -21,7 +23,7 @@ void infer_scores(const ScoresParams& p, InferContext& c) {
   require_projection(c, 1, p.heads, p.parts_b);
   const Shape &a = c.in_shape(0), &b = c.in_shape(1);
   if (!a.rank_known() || !b.rank_known()) return;
-  c.set_out_shape(0, Shape({a[1] == kUnknownDim ? kUnknownDim : a[1] * p.heads, a[0], b[0]}));
+  c.set_out_shape(0, Shape({a[1] == kUnknownDim ? kUnknownDim : checked_times(a[1], p.heads, "heads"), a[0], b[0]}));
 }
 
 void infer_mix(const MixParams& p, InferContext& c) {
@@ -35,7 +37,7 @@ void infer_mix(const MixParams& p, InferContext& c) {
   }
   const int64_t out_length = p.transpose ? s[2] : s[1];
   Shape known = s;
-  known[0] = v[1] == kUnknownDim ? kUnknownDim : v[1] * p.heads;
+  known[0] = v[1] == kUnknownDim ? kUnknownDim : checked_times(v[1], p.heads, "heads");
   known[p.transpose ? 1 : 2] = v[0];
   c.set_in_shape(0, known);
   c.set_out_shape(0,
@@ -84,7 +86,7 @@ void register_attention_general(OpRegistry& ops) {
           kFloating)
       .halves_through_float()
       .cost([](const ScoresParams& p, auto in, auto out) {
-        return 500 + out[0].shape.size() * (in[0].shape[2] / p.heads) / 20;
+        return 500 + elements(out[0]) * length(in[0], 2) / p.heads / 20;
       })
       .gradient(scores_gradient, Saves::all_inputs())
       .internal()
@@ -104,7 +106,7 @@ void register_attention_general(OpRegistry& ops) {
       .halves_through_float()
       .cost([](const MixParams& p, auto in, auto out) {
         (void)out;
-        return 500 + in[0].shape.size() * (in[1].shape[2] / p.heads) / 20;
+        return 500 + elements(in[0]) * length(in[1], 2) / p.heads / 20;
       })
       .gradient(mix_gradient, Saves::all_inputs())
       .internal()

@@ -330,7 +330,7 @@ void register_box_nms(OpRegistry& ops) {
       .cost([](const BoxNmsParams&, auto in, auto out) {
         (void)out;
         const Batches s(in[0].shape);
-        return 300 + s.count * s.boxes * (20 + s.boxes / 8);
+        return 300 + static_cast<double>(s.count * s.boxes) * (20 + static_cast<double>(s.boxes) / 8);
       })
       .sample(boxes_sample({6, 6}, {{"overlap_thresh", "0.3"}}))
       .sample(

@@ -2,6 +2,7 @@
 //   Dai et al.: Deformable Convolutional Networks, ICCV 2017; Zhu et al.: Deformable ConvNets v2, CVPR 2019.
 #include "kernels/gemm.h"
 #include "ops/contrib/deformable_gradients.h"
+#include "ops/cost.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -181,7 +182,7 @@ OpBuilder<P> declare_deformable(OpRegistry& ops, const char* name, bool modulate
       .infer([](const P& p, InferContext& c) { infer_deformable(p, c); })
       .cpu(run_deformable<P>, kFloating)
       .halves_through_float()
-      .cost([](const P& p, auto, auto out) { return 1000 + out[0].shape.size() * p.taps() * 4; })
+      .cost([](const P& p, auto, auto out) { return 1000 + elements(out[0]) * static_cast<double>(p.taps()) * 4; })
       .gradient([](const P& p, const GradientContext& g) { return deformable_gradient(p, g); }, Saves::all_inputs());
   return builder;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "hybridnet/threads.h"
+#include "ops/cost.h"
 #include "ops/emit.h"
 #include "ops/linalg/matrices.h"
 
@@ -94,9 +95,9 @@ void run_inverse(const FourierParams&, const KernelArgs& args) {
   });
 }
 
-int64_t transform_cost(const FourierParams&, std::span<const TensorSpec> in, std::span<const TensorSpec>) {
+double transform_cost(const FourierParams&, std::span<const TensorSpec> in, std::span<const TensorSpec>) {
   const Shape& s = in[0].shape;
-  return 10 * s.size() * (2 + static_cast<int64_t>(std::log2(static_cast<double>(s[s.ndim() - 1]) + 1)));
+  return 10 * elements(s) * (2 + std::log2(static_cast<double>(s[s.ndim() - 1]) + 1));
 }
 
 }  // namespace

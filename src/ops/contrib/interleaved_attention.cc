@@ -4,6 +4,7 @@
 
 #include "ops/contrib/attention_params.h"
 #include "ops/contrib/attention_products.h"
+#include "ops/cost.h"
 #include "ops/emit.h"
 
 namespace hybridnet::ops {
@@ -94,8 +95,8 @@ Values values_gradient(const HeadsParams& p, const GradientContext& g, int parts
 }
 
 // Multiplications of one score matrix or one mix, by shapes (length, batch, width) and the attention's.
-int64_t attention_cost(const HeadsParams& p, const Shape& attention, int64_t width) {
-  return 500 + attention.size() * (width / p.heads) / 20;
+double attention_cost(const HeadsParams& p, const Shape& attention, int64_t width) {
+  return 500 + elements(attention) * static_cast<double>(width / p.heads) / 20;
 }
 
 void declare_values(OpRegistry& ops, const char* name, int parts, const char* first_input, const char* doc) {

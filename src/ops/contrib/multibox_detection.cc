@@ -3,6 +3,7 @@
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "ops/contrib/boxes.h"
+#include "ops/cost.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -167,7 +168,7 @@ void register_multibox_detection(OpRegistry& ops) {
       .gradient([](const DetectionParams&, const GradientContext&) { return Values{}; }, Saves::nothing())
       .cost([](const DetectionParams&, auto in, auto out) {
         (void)out;
-        return 500 + in[0].shape.size() * 2 + in[0].shape[0] * in[0].shape[2] * (20 + in[0].shape[2] / 8);
+        return 500 + elements(in[0]) * 2 + length(in[0], 0) * length(in[0], 2) * (20 + length(in[0], 2) / 8);
       })
       .sample(s)
       .sample(few)

@@ -5,6 +5,7 @@
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "ops/contrib/boxes.h"
+#include "ops/cost.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -271,7 +272,7 @@ void register_multibox_target(OpRegistry& ops) {
       .gradient([](const TargetParams&, const GradientContext&) { return Values{}; }, Saves::nothing())
       .cost([](const TargetParams&, auto in, auto out) {
         (void)out;
-        return 500 + in[1].shape[0] * in[2].shape[2] * (in[1].shape[1] + 1) * 5;
+        return 500 + length(in[1], 0) * length(in[2], 2) * (length(in[1], 1) + 1) * 5;
       })
       .sample(s)
       .sample(mined);

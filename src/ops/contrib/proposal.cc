@@ -1,7 +1,9 @@
 // _contrib_Proposal and _contrib_MultiProposal: regions where objects may be, from the scores and offsets of anchors.
 //   Ren et al.: Faster R-CNN, NIPS 2015, section 3.
+#include "base/checked_size.h"
 #include "hybridnet/threads.h"
 #include "ops/contrib/boxes.h"
+#include "ops/cost.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -52,7 +54,8 @@ void infer_proposal(const ProposalParams& p, InferContext& c, bool one_image) {
   c.set_in_shape(1, Shape({scores[0], 4 * p.anchors(), scores[2], scores[3]}));
   c.set_in_shape(0, Shape({c.in_shape(1)[0], 2 * p.anchors(), c.in_shape(1)[2], c.in_shape(1)[3]}));
   c.set_in_shape(2, Shape({c.in_shape(0)[0], 3}));
-  const int64_t rows = c.in_shape(0)[0] == kUnknownDim ? kUnknownDim : c.in_shape(0)[0] * p.rpn_post_nms_top_n;
+  const int64_t rows =
+      c.in_shape(0)[0] == kUnknownDim ? kUnknownDim : checked_times(c.in_shape(0)[0], p.rpn_post_nms_top_n);
   c.set_out_shape(0, Shape({rows, 5}));
   c.set_out_shape(1, Shape({rows, 1}));
 }
@@ -202,7 +205,7 @@ void declare_proposal(OpRegistry& ops, const char* name, bool one_image) {
       .cpu(run_proposal, kFloating)
       .cost([](const ProposalParams& p, auto in, auto out) {
         (void)out;
-        return 1000 + in[0].shape.size() * (50 + p.rpn_post_nms_top_n / 4);
+        return 1000 + elements(in[0]) * (50 + p.rpn_post_nms_top_n / 4);
       })
       .gradient([](const ProposalParams&, const GradientContext&) { return Values{}; }, Saves::nothing())
       .sample(s)

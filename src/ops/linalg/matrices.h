@@ -6,6 +6,7 @@
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "kernels/strided_copy.h"
+#include "ops/cost.h"
 
 namespace hybridnet::ops {
 
@@ -66,9 +67,10 @@ inline void copy_tensor(const TensorRef& from, const TensorRef& to) {
 }
 
 // The cost of n^3 operations per matrix.
-inline int64_t cubic_cost(const Shape& s) {
+inline double cubic_cost(const Shape& s) {
   const Matrices m(s);
-  return 500 + m.count * (m.rows * m.rows * m.columns / 2 + m.rows * 5);
+  const auto rows = static_cast<double>(m.rows);
+  return 500 + elements(s) * rows / 2 + static_cast<double>(m.count) * rows * 5;
 }
 
 }  // namespace hybridnet::ops

@@ -1,6 +1,7 @@
 // _linalg_syrk: products of matrices with their own transposes.
 #include "hybridnet/op.h"
 #include "kernels/gemm.h"
+#include "ops/cost.h"
 #include "ops/linalg/matrices.h"
 #include "ops/linalg/matrix_rules.h"
 
@@ -59,7 +60,7 @@ void register_syrk(OpRegistry& ops) {
       .infer(infer_syrk)
       .cpu(run_syrk, kFactorDTypes)
       .cost([](const SyrkParams&, auto in, auto out) {
-        return 500 + out[0].shape.size() * Matrices(in[0].shape).rows / 5;
+        return 500 + elements(out[0]) * static_cast<double>(Matrices(in[0].shape).rows) / 5;
       })
       .gradient(syrk_gradient, Saves::of({0}))
       .sample({{2, 3}}, {{"alpha", "0.5"}})

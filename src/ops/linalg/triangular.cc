@@ -2,6 +2,7 @@
 #include "hybridnet/op.h"
 #include "kernels/factorizations.h"
 #include "kernels/gemm.h"
+#include "ops/cost.h"
 #include "ops/linalg/matrices.h"
 #include "ops/linalg/matrix_rules.h"
 
@@ -127,7 +128,7 @@ OpBuilder<TriangleParams> declare_triangular(OpRegistry& ops, const std::string&
       .infer(infer_triangular)
       .cost([](const TriangleParams&, auto in, auto out) {
         (void)out;
-        return 500 + Matrices(in[0].shape).rows * in[1].shape.size() / 5;
+        return 500 + elements(in[1]) * static_cast<double>(Matrices(in[0].shape).rows) / 5;
       })
       .sample({{3, 3}, {3, 2}}, {{"alpha", "2"}}, 0.5, 1.5)
       .sample({{2, 3, 3}, {2, 2, 3}}, {{"rightside", "True"}, {"lower", "False"}}, 0.5, 1.5)

@@ -1,4 +1,5 @@
 // Convolution and the two products that are its gradients. Each of the three is differentiated by the other two.
+#include "base/checked_size.h"
 #include "hybridnet/op.h"
 #include "ops/emit.h"
 #include "ops/nn/convolution_params.h"
@@ -52,7 +53,7 @@ void infer_convolution(const ConvolutionParams& p, InferContext& c) {
   c.set_in_shape(1, weight_shape(p, c.in_shape(0)[axes.channel]));
   if (const int64_t per_group = c.in_shape(1)[axes.channel]; per_group != kUnknownDim) {
     Shape learned = Shape::unknown(axes.ndim());
-    learned[axes.channel] = per_group * p.num_group;
+    learned[axes.channel] = checked_times(per_group, p.num_group, "num_group");
     check_channels(c, p, c.in_shape(0)[axes.channel]);
     c.set_in_shape(0, learned);
   }
@@ -99,7 +100,7 @@ void infer_backward_data(const ConvolutionGradientParams& p, InferContext& c) {
   Shape dx = Shape::unknown(axes.ndim());
   dx[0] = c.in_shape(0)[0];
   const int64_t per_group = c.in_shape(1)[axes.channel];
-  if (per_group != kUnknownDim) dx[axes.channel] = per_group * p.num_group;
+  if (per_group != kUnknownDim) dx[axes.channel] = checked_times(per_group, p.num_group, "num_group");
   for (int i = 0; i < axes.spatial; ++i) dx[axes.first + i] = tuple_at(p.data_size, i, kUnknownDim);
   c.set_out_shape(0, dx);
 }

@@ -185,8 +185,8 @@ Values backward_gradient(const CorrelationParams& p, const GradientContext& g) {
   return grads;
 }
 
-int64_t correlation_cost(const CorrelationParams& p, const Shape& data, int64_t outputs) {
-  return 500 + outputs * p.kernel_size * p.kernel_size * data[1];
+double correlation_cost(const CorrelationParams& p, const Shape& data, int64_t outputs) {
+  return 500 + static_cast<double>(outputs) * p.kernel_size * p.kernel_size * static_cast<double>(data[1]);
 }
 
 }  // namespace

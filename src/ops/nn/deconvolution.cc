@@ -1,5 +1,6 @@
 // Deconvolution: what the data gradient of a convolution computes, as a layer. Its own gradients are a convolution and
 // that convolution's weight gradient.
+#include "base/checked_size.h"
 #include "hybridnet/op.h"
 #include "ops/emit.h"
 #include "ops/nn/convolution_params.h"
@@ -18,7 +19,9 @@ struct DeconvolutionParams : ConvolutionParams {
   int64_t adj_at(int i) const { return tuple_at(adj, i, 0); }
   int64_t target_at(int i) const { return tuple_at(target_shape, i, 0); }  // 0: not given
   // Length of the output before anything is cut off.
-  int64_t full_size(int i, int64_t in) const { return stride_at(i) * (in - 1) + reach(i); }
+  int64_t full_size(int i, int64_t in) const {
+    return checked_plus(checked_times(stride_at(i), in - 1, "stride"), reach(i), "kernel");
+  }
 };
 
 void check_deconvolution(const DeconvolutionParams& p) {

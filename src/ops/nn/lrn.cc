@@ -6,6 +6,7 @@
 
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
+#include "ops/cost.h"
 #include "ops/emit.h"
 
 namespace hybridnet::ops {
@@ -146,7 +147,7 @@ void register_lrn(OpRegistry& ops) {
       .halves_through_float()
       .gradient(lrn_gradient, Saves::of({0}, {1}))
       .cost([](const LrnParams& p, auto in, auto) {
-        return in[0].shape.size() * (2 + std::min<int64_t>(p.nsize, in[0].shape[1]) / 4);
+        return elements(in[0]) * (2 + std::min<int64_t>(p.nsize, in[0].shape[1]) / 4);
       })
       .sample({{2, 5, 3}}, {{"nsize", "3"}, {"alpha", "0.3"}})
       .sample({{2, 4, 2, 2}}, {{"nsize", "5"}, {"alpha", "0.5"}, {"beta", "0.6"}, {"knorm", "1.5"}});

@@ -5,6 +5,7 @@
 
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
+#include "ops/cost.h"
 #include "ops/emit.h"
 #include "ops/nn/roi_params.h"
 
@@ -246,7 +247,7 @@ void register_roi_align(OpRegistry& ops) {
       .halves_through_float()
       .gradient(roi_align_gradient, Saves::of({1}))
       .cost([](const RoiAlignParams& p, auto, auto out) {
-        return out[0].shape.size() * 8 * (p.sample_ratio > 0 ? p.sample_ratio * p.sample_ratio : 4) + 300;
+        return elements(out[0]) * 8 * (p.sample_ratio > 0 ? std::pow(p.sample_ratio, 2) : 4) + 300;
       })
       .sample(region_sample({{2, 2, 6, 5}, {3, 5}}, {{"pooled_size", "(2, 2)"}, {"spatial_scale", "1.0"}}, 2.9))
       .sample(region_sample({{3, 1, 4, 4}, {2, 5}},

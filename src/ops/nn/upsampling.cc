@@ -1,4 +1,5 @@
 // UpSampling: images enlarged by a whole factor, by repetition or by a transposed convolution.
+#include "base/checked_size.h"
 #include "hybridnet/op.h"
 #include "ops/emit.h"
 #include "ops/nn/resample.h"
@@ -19,7 +20,7 @@ struct UpSamplingParams {
 
   bool bilinear() const { return sample_type == SampleType::kBilinear; }
   bool sums() const { return multi_input_mode == MultiInputMode::kSum; }
-  int64_t kernel() const { return 2 * scale - scale % 2; }
+  int64_t kernel() const { return 2 * int64_t{scale} - scale % 2; }
   static void describe(ParamSchema<UpSamplingParams>& schema);
 };
 
@@ -56,7 +57,8 @@ void infer_nearest(const UpSamplingParams& p, InferContext& c) {
   const Shape& first = c.in_shape(0);
   Shape out = Shape::unknown(4);
   out[0] = first[0];
-  for (int axis : {2, 3}) out[axis] = first[axis] == kUnknownDim ? kUnknownDim : first[axis] * p.scale;
+  for (int axis : {2, 3})
+    out[axis] = first[axis] == kUnknownDim ? kUnknownDim : checked_times(first[axis], p.scale, "scale");
   int64_t channels = 0;
   for (int i = 0; i < c.num_in(); ++i) {
     const Shape& in = c.in_shape(i);
@@ -83,7 +85,8 @@ void infer_bilinear(const UpSamplingParams& p, InferContext& c) {
   c.set_in_shape(1, Shape{c.in_shape(0)[1], 1, p.kernel(), p.kernel()});
   const Shape& data = c.in_shape(0);
   Shape out = data;
-  for (int axis : {2, 3}) out[axis] = data[axis] == kUnknownDim ? kUnknownDim : data[axis] * p.scale;
+  for (int axis : {2, 3})
+    out[axis] = data[axis] == kUnknownDim ? kUnknownDim : checked_times(data[axis], p.scale, "scale");
   c.set_out_shape(0, out);
 }
 

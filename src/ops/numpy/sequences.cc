@@ -22,6 +22,8 @@ struct DiffParams {
   }
 };
 
+constexpr int64_t kMaxDifferences = 4096;
+
 // Each element minus the one before it; for bools whether they differ.
 Value difference(const Value& a, int axis) {
   if (spec_of(a).shape[axis] < 2) return slice_axis(a, axis, 0, 0);
@@ -37,6 +39,11 @@ Values diff_rule(const DiffParams& p, const Values& in) {
   const int axis = normalize_axis(p.axis, shape.ndim());
   Value a = in[0];
   const int64_t steps = std::min<int64_t>(p.n, shape[axis]);  // nothing is left after as many
+  if (steps > kMaxDifferences)
+    throw ParamError({.input = "n",
+                      .expected = "at most " + std::to_string(kMaxDifferences),
+                      .given = std::to_string(p.n),
+                      .because = "each time is an operator of its own"});
   for (int64_t i = 0; i < steps; ++i) a = difference(a, axis);
   return {a};
 }

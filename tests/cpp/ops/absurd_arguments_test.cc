@@ -23,7 +23,8 @@ using testing::TextAttrs;
 constexpr int64_t kHuge = int64_t{1} << 62;
 constexpr int64_t kManyBytes = int64_t{1} << 26;        // results up to this size are computed
 constexpr int64_t kImpossibleBytes = int64_t{1} << 46;  // results from this size on are refused by every machine
-constexpr int64_t kExtraBytes = int64_t{512} << 20;     // what all calls of one operator may need beyond their arrays
+constexpr int kMaxSweptAxes = 4, kMaxTestedOutputs = 1000;
+constexpr int64_t kExtraBytes = int64_t{512} << 20;  // what all calls of one operator may need beyond their arrays
 
 std::vector<std::string> absurd_values(const FieldInfo& field) {
   std::vector<std::string> values;
@@ -84,6 +85,28 @@ std::vector<std::string> absurd_values(const FieldInfo& field) {
   return values;
 }
 
+// Values that leave nothing but products and sums of them impossible.
+std::vector<std::string> large_values(const FieldInfo& field) {
+  switch (field.kind) {
+    case FieldKind::kInt32:
+    case FieldKind::kOptInt32:
+      return {"7", "2147483647", "-2147483648"};
+    case FieldKind::kInt64:
+    case FieldKind::kOptInt64:
+      return {"7", "2147483647", "72057594037927936"};
+    case FieldKind::kTuple:
+    case FieldKind::kOptTuple:
+      return {"(7,)",
+              "(2147483647,)",
+              "(72057594037927936,)",
+              "(2147483647, 2147483647)",
+              "(72057594037927936, 1)",
+              "(2147483647, 2147483647, 2147483647)"};
+    default:
+      return {};
+  }
+}
+
 // Operators that graph files and users can name: the others are steps of gradients and passes.
 bool is_public(const Op& op) {
   return op.subgraph_names.empty() && (!op.hidden || op.name.starts_with("_advanced_index")) && op.name != "Custom";
@@ -136,7 +159,7 @@ class AbsurdArguments : public ::testing::Test {
 
  private:
   bool is_size_testable(const Params& params, const std::vector<NDArray>& inputs) const {
-    if (op_->num_outputs(params.data()) > 1000) return true;  // refused before anything is allocated
+    if (op_->num_outputs(params.data()) > kMaxTestedOutputs) return true;  // refused before anything is allocated
     std::vector<TensorSpec> in, out(static_cast<size_t>(op_->num_outputs(params.data())));
     for (const NDArray& array : inputs) in.push_back(array.spec());
     InferContext context(*op_, in, out);
@@ -232,28 +255,69 @@ TEST_F(AbsurdArguments, EmptyInputsGiveAResultOrAnError) {
   });
 }
 
+std::vector<TensorSpec> specs_of(const SampleRun& sample) {
+  std::vector<TensorSpec> specs;
+  for (const NDArray& array : sample.arrays(swept_dtype(*sample.op))) specs.push_back(array.spec());
+  return specs;
+}
+
+// Infers, and asks for the cost where every size is known.
+void infer(const Op& op, const Params& params, std::vector<TensorSpec> in) {
+  try {
+    std::vector<TensorSpec> out(static_cast<size_t>(op.num_outputs(params.data())));
+    InferContext context(op, in, out);
+    op.infer(params.data(), context);
+    const bool known = std::all_of(in.begin(), in.end(), [](const auto& s) { return s.shape.known(); });
+    if (known && !op.data_dependent_shape) {
+      EXPECT_GE(op.cost_ns(params.data(), in, out), 0);
+    }
+  } catch (const Error& error) {
+    EXPECT_STRNE(error.what(), "");
+  }
+}
+
 TEST_F(AbsurdArguments, InferenceOfAnySizesGivesSpecsOrAnError) {
   for_each_sample([&](const SampleRun& sample) {
     const ParamsPtr params = op_->schema->parse(sample.sample->attrs, op_->name, false);
-    for (size_t i = 0; i < sample.inputs.size(); ++i) {
-      const Shape shape = sample.sample->inputs[i];
-      for (int axis = 0; axis <= shape.ndim(); ++axis) {  // shape.ndim(): all of them
+    const std::vector<TensorSpec> specs = specs_of(sample);
+    for (size_t i = 0; i < specs.size(); ++i) {
+      const int ndim = specs[i].shape.ndim();
+      for (int axis = 0; axis <= ndim; ++axis) {  // ndim: all of them
         for (int64_t size : {kHuge, int64_t{1} << 56, int64_t{1} << 31, int64_t{1} << 28, int64_t{0}, kUnknownDim}) {
           SCOPED_TRACE(op_->name + " input " + std::to_string(i) + " axis " + std::to_string(axis) + " of size " +
                        std::to_string(size));
-          std::vector<TensorSpec> in, out(static_cast<size_t>(op_->num_outputs(params->data())));
-          for (const NDArray& array : sample.arrays(swept_dtype(*op_))) in.push_back(array.spec());
-          for (int k = 0; k < shape.ndim(); ++k)
-            if (k == axis || axis == shape.ndim()) in[i].shape[k] = size;
-          try {
-            InferContext context(*op_, in, out);
-            op_->infer(params->data(), context);
-            const bool known = std::all_of(in.begin(), in.end(), [](const auto& s) { return s.shape.known(); });
-            if (known && !op_->data_dependent_shape) {
-              EXPECT_GE(op_->cost_ns(params->data(), in, out), 0);
-            }
-          } catch (const Error& error) {
-            EXPECT_STRNE(error.what(), "");
+          std::vector<TensorSpec> in = specs;
+          for (int k = 0; k < ndim; ++k)
+            if (k == axis || axis == ndim) in[i].shape[k] = size;
+          infer(*op_, *params, std::move(in));
+        }
+      }
+    }
+  });
+}
+
+// Products of a size and a parameter, each of which is possible by itself.
+TEST_F(AbsurdArguments, InferenceOfLargeSizesAndParametersTogetherGivesSpecsOrAnError) {
+  for_each_sample([&](const SampleRun& sample) {
+    const std::vector<TensorSpec> specs = specs_of(sample);
+    for (const FieldInfo& field : op_->schema->fields()) {
+      for (const std::string& value : large_values(field)) {
+        ParamsPtr params;
+        try {
+          params = op_->schema->parse(with(sample.sample->attrs, field.name, value), op_->name, false);
+          if (op_->num_inputs(params->data()) != static_cast<int>(specs.size())) continue;
+          if (op_->num_outputs(params->data()) > kMaxTestedOutputs) continue;
+        } catch (const Error&) {
+          continue;
+        }
+        for (int axis = 0; axis < kMaxSweptAxes; ++axis) {
+          for (int64_t size : {int64_t{1} << 31, int64_t{1} << 50, int64_t{1} << 56}) {
+            SCOPED_TRACE(op_->name + " " + field.name + "=" + value + " axis " + std::to_string(axis) + " of size " +
+                         std::to_string(size));
+            std::vector<TensorSpec> in = specs;
+            for (TensorSpec& spec : in)
+              if (axis < spec.shape.ndim()) spec.shape[axis] = size;
+            infer(*op_, *params, std::move(in));
           }
         }
       }
