@@ -171,3 +171,15 @@ def test_draws_like_data_take_another_dtype():
     (out,) = node.bind(mx.cpu(), {}).forward()
     assert out.shape == (2, 3)
     assert out.dtype == np.float16
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_normal_numbers_do_not_depend_on_how_many_follow(dtype):
+    def drawn(count: int) -> np.ndarray:
+        mx.random.seed(7)
+        return mx.nd.random.normal(1.0, 2.0, shape=(count,), dtype=dtype).asnumpy()
+
+    many = drawn(10_001)
+    for count in (1, 2, 15, 16, 63, 64, 255, 4096, 4097):
+        np.testing.assert_array_equal(drawn(count), many[:count])
+    assert np.isfinite(many).all()
