@@ -660,8 +660,8 @@ def written(lines: list[str], isa: str, capped: str | None, threads: int | None)
     stamp = f"{datetime.date.today()}, {machine()}, instruction sets {isa}, "
     (HERE / (f"OPERATORS_{capped}.md" if capped else "OPERATORS.md")).write_text(
         f"# Operators side by side\n\nWritten by `{command}`; how it is measured stands in operators.py. "
-        "Ratios are HybridNet / peer, minima over the rounds; cells\nabove 1.5 were measured up to three times more, both "
-        f"sides alike, which lets fewer of them stand.\n\n{stamp}" + "\n".join(lines) + "\n",
+        "Ratios are HybridNet / peer, minima over the rounds; cells\nabove 1.5 were measured up to three times more, "
+        f"both sides alike, which lets fewer of them stand.\n\n{stamp}" + "\n".join(lines) + "\n",
         encoding="utf-8",
     )
 
