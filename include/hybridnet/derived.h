@@ -134,9 +134,9 @@ class DerivedUser {
     return used;
   }
 
-  // Arrays that died leave an empty copy behind.
+  // Arrays that died leave an empty copy behind; where memory ran out there is none.
   void drop_retired() {
-    std::erase_if(used_, [](const auto& entry) { return entry.second.copy->retired(); });
+    std::erase_if(used_, [](const auto& entry) { return !entry.second.copy || entry.second.copy->retired(); });
     used_limit_ = std::max<size_t>(2 * used_.size(), kFirstLimit);
   }
 
