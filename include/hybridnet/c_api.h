@@ -108,8 +108,8 @@ HN_API int hn_model_plan_text(HnModel model, const char** out);
  *
  *   int hn_library_init(HnRegisterOperator register_operator);
  *
- * which calls register_operator once per operator and returns 0, or what register_operator returned when it failed. It
- * needs this header only, and links against nothing. docs/operator-libraries.md has a whole one.
+ * which calls register_operator once per operator and returns 0. Where one call of it failed, none of the operators
+ * becomes known. It needs this header only, and links against nothing. docs/operator-libraries.md has a whole one.
  */
 
 #define HN_MAX_NDIM 16
@@ -154,8 +154,8 @@ typedef struct HnOperatorCall {
 } HnOperatorCall;
 
 /* What an operator is. Its functions return NULL, or what is wrong, in words that stay until the thread calls one of
- * them again. They are called from many threads at once, with equal results for equal inputs, and throw nothing. Of
- * tensors without elements only infer is asked. */
+ * them again. They are called from many threads at once, with equal results for equal inputs, and throw nothing. Where
+ * neither inputs nor outputs have elements, only infer is called. */
 typedef struct HnOperator {
   size_t struct_size; /* sizeof(HnOperator) */
   const char* name;   /* a C identifier; how front ends and files call it */

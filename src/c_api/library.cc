@@ -77,25 +77,22 @@ class SlotSchema final : public SchemaBase {
 
  private:
   void add(const HnParameter& p, size_t at, const std::string& op) {
-    switch (p.kind) {
-      case HN_INTEGER:
-        add_field(p.name, FieldKind::kInt64, at + offsetof(Slot, integer)).doc(text_or(p.doc, ""));
-        return;
-      case HN_REAL:
-        add_field(p.name, FieldKind::kDouble, at + offsetof(Slot, real)).doc(text_or(p.doc, ""));
-        return;
-      case HN_BOOLEAN:
-        add_field(p.name, FieldKind::kBool, at + offsetof(Slot, boolean)).doc(text_or(p.doc, ""));
-        return;
-      case HN_TEXT:
-        add_field(p.name, FieldKind::kString, at + offsetof(Slot, text)).doc(text_or(p.doc, ""));
-        return;
-      default:
-        throw ParamError({.op = op,
-                          .input = std::string("kind of parameter '") + p.name + "'",
-                          .expected = "a value of HnParameterKind",
-                          .given = std::to_string(p.kind)});
-    }
+    struct Member {
+      FieldKind kind;
+      size_t offset;
+    };
+    static constexpr Member kMembers[] = {{FieldKind::kInt64, offsetof(Slot, integer)},
+                                          {FieldKind::kDouble, offsetof(Slot, real)},
+                                          {FieldKind::kBool, offsetof(Slot, boolean)},
+                                          {FieldKind::kString, offsetof(Slot, text)}};
+    static_assert(HN_INTEGER == 0 && HN_REAL == 1 && HN_BOOLEAN == 2 && HN_TEXT == 3);
+    if (p.kind < HN_INTEGER || p.kind > HN_TEXT)
+      throw ParamError({.op = op,
+                        .input = std::string("kind of parameter '") + p.name + "'",
+                        .expected = "a value of HnParameterKind",
+                        .given = std::to_string(p.kind)});
+    const Member& member = kMembers[p.kind];
+    add_field(p.name, member.kind, at + member.offset).doc(text_or(p.doc, ""));
   }
 };
 
@@ -375,17 +372,28 @@ std::vector<std::unique_ptr<Op>> make_ops(const HnOperator* given) {
 }
 
 // ----------------------------------------------------------------------------------------------------------- loading
-thread_local std::vector<std::unique_ptr<Op>>* collected = nullptr;  // by the library that this thread loads now
+// What the library that this thread loads now has declared. One declaration that failed fails the whole, also where the
+// library goes on.
+struct Loading {
+  std::vector<std::unique_ptr<Op>> ops;
+  bool failed = false;
+};
+thread_local Loading* loading = nullptr;
 
-void add(std::vector<std::unique_ptr<Op>> ops) {
-  if (!collected) return Runtime::get().extend_ops(std::move(ops));
-  for (auto& op : ops) collected->push_back(std::move(op));
+void add(const HnOperator* given) {
+  if (!loading) return Runtime::get().extend_ops(make_ops(given));
+  try {
+    for (auto& op : make_ops(given)) loading->ops.push_back(std::move(op));
+  } catch (...) {
+    loading->failed = true;
+    throw;
+  }
 }
 
-struct CollectingScope {
-  explicit CollectingScope(std::vector<std::unique_ptr<Op>>* ops) : before(std::exchange(collected, ops)) {}
-  ~CollectingScope() { collected = before; }
-  std::vector<std::unique_ptr<Op>>* before;
+struct LoadingScope {
+  explicit LoadingScope(Loading* now) : before(std::exchange(loading, now)) {}
+  ~LoadingScope() { loading = before; }
+  Loading* before;
 };
 
 [[noreturn]] void fail_to_load(const std::string& path, std::string message, std::string fix) {
@@ -409,14 +417,14 @@ std::vector<std::string> load_library(const std::string& path) {
                  "export hn_library_init (docs/operator-libraries.md); libraries written for MXNet's lib_api.h have "
                  "another interface and must be written anew");
   }
-  std::vector<std::unique_ptr<Op>> ops;
+  Loading now;
   int answer = 0;
   {
-    const CollectingScope scope(&ops);
+    const LoadingScope scope(&now);
     set_last_error("", "");
     answer = init(&hn_operator_register);
   }
-  if (answer != 0) {
+  if (answer != 0 || now.failed) {
     const std::string reason = hn_last_error();
     throw ParamError(
         {.input = path,
@@ -424,9 +432,9 @@ std::vector<std::string> load_library(const std::string& path) {
          .because = "none of its operators is known now"});
   }
   std::vector<std::string> names;
-  for (const auto& op : ops)
+  for (const auto& op : now.ops)
     if (!op->hidden) names.push_back(op->name);
-  Runtime::get().extend_ops(std::move(ops));
+  Runtime::get().extend_ops(std::move(now.ops));
   return names;
 }
 
@@ -435,7 +443,7 @@ std::vector<std::string> load_library(const std::string& path) {
 using namespace hybridnet;  // the functions below are C: they have no namespace of their own
 
 int hn_operator_register(const HnOperator* op) {
-  return c_api::guarded([&] { c_api::add(c_api::make_ops(op)); });
+  return c_api::guarded([&] { c_api::add(op); });
 }
 
 int hn_library_load(const char* path) {

@@ -1,11 +1,9 @@
 // Symbol.bind: the same plans as CachedOp's, over arrays that were bound once.
 #include <algorithm>
-#include <unordered_map>
 #include <utility>
 
 #include "hybridnet/plan.h"
 #include "hybridnet/sparse.h"
-#include "imperative/autograd_scope.h"
 #include "plan/graph_function.h"
 #include "plan/task.h"
 
@@ -24,38 +22,10 @@ void write_zeros(const NDArray& target) {
   move_into_sparse(target, sparse_zeros(target.storage_type(), target.spec(), target.device()));
 }
 
-// Whether running the operators one by one gives what a plan gives: each is a function of its inputs alone.
-bool runs_one_by_one(const std::vector<NodeEntry>& outputs) {
-  const std::vector<Node*> order = topological_order(outputs);
-  return std::all_of(order.begin(), order.end(), [](const Node* node) {
-    if (node->is_variable()) return node->constant.get() == nullptr;
-    return !node->inputs.empty() && !node->op->random && !node->op->has_writebacks() && node->subgraphs.empty();
-  });
-}
-
-// Outputs of the graph; operators see sparse arrays as they are, so results are sparse where imperative ones are.
-std::vector<NDArray> run_one_by_one(const GraphDefinition& graph, const std::vector<NDArray>& inputs, bool train) {
-  const AutogradScope scope({.recording = false, .training = train});
-  std::unordered_map<NodeEntry, NDArray, NodeEntryHash> values;
-  for (size_t i = 0; i < inputs.size(); ++i) values[{graph.inputs[i], 0}] = inputs[i];
-  for (Node* node : topological_order(graph.outputs)) {
-    if (node->is_variable()) continue;
-    std::vector<NDArray> arguments;
-    for (const NodeEntry& input : node->inputs) arguments.push_back(values.at(input));
-    const std::vector<NDArray> results = invoke(*node->op, node->params, arguments);
-    for (size_t i = 0; i < results.size(); ++i) values[{NodePtr(node), static_cast<uint32_t>(i)}] = results[i];
-  }
-  std::vector<NDArray> found;
-  for (const NodeEntry& output : graph.outputs) found.push_back(values.at(output));
-  return found;
-}
-
 }  // namespace
 
 struct Executor::Impl {
   Ref<GraphFunction> function;
-  GraphDefinition definition;
-  bool one_by_one = false;         // possible, and done while an input is sparse
   std::vector<NDArray> inputs;     // in the order of list_inputs()
   std::vector<NDArray> gradients;  // parallel to inputs
   std::vector<GradReq> requests;
@@ -64,7 +34,6 @@ struct Executor::Impl {
   Ref<GraphRun> run;  // what backward needs; null after a run in prediction mode
   RngKey key;         // of the last run
   bool ran = false;
-  bool train = false;  // the last run's mode
 
   // What plans read: of sparse arrays dense copies.
   std::vector<NDArray> dense_inputs() const {
@@ -79,8 +48,7 @@ struct Executor::Impl {
     for (size_t i = 0; i < heads.size(); ++i) {
       if (!run->reads_head(i)) continue;
       if (out_grads.empty()) {
-        const NDArray output = dense_form(outputs[i]);
-        heads[i] = invoke_one(kOnesLike.op(), kOnesLike.op().default_params, {&output, 1});
+        heads[i] = invoke_one(kOnesLike.op(), kOnesLike.op().default_params, {&outputs[i], 1});
         continue;
       }
       if (i >= out_grads.size()) throw_count("out_grads", outputs.size(), out_grads.size());
@@ -137,8 +105,6 @@ Executor::Executor(Symbol symbol, std::vector<NDArray> arguments, std::vector<ND
   options.name = config.name.empty() ? "Executor" : config.name;
   options.query = chosen_query(config.passes);
   options.keep_arena = true;  // bound arrays: the next call looks like this one
-  m.definition = definition;
-  m.one_by_one = runs_one_by_one(definition.outputs);
   m.function = make_ref<GraphFunction>(std::move(definition), std::move(options));
 }
 
@@ -147,13 +113,6 @@ Executor::~Executor() = default;
 const std::vector<NDArray>& Executor::forward(bool train) {
   Impl& m = *impl_;
   m.run = {};
-  m.train = train;
-  m.ran = true;
-  if (m.one_by_one && std::any_of(m.inputs.begin(), m.inputs.end(), [](const NDArray& a) { return a.is_sparse(); })) {
-    // backward() runs the plan: its gradients are computed on dense values.
-    m.outputs = run_one_by_one(m.definition, m.inputs, train);
-    return m.outputs;
-  }
   // Results stay in the arrays that the caller may hold, unless their specs change.
   const std::vector<NDArray> inputs = m.dense_inputs();
   m.outputs = m.function->forward({.inputs = inputs,
@@ -163,6 +122,7 @@ const std::vector<NDArray>& Executor::forward(bool train) {
                                    .out_may_differ = true,
                                    .used_key = &m.key},
                                   &m.run);
+  m.ran = true;
   return m.outputs;
 }
 
@@ -174,11 +134,8 @@ void Executor::backward(std::span<const NDArray> out_grads) {
                          .fix = "call forward(is_train=True) first"});
   }
   if (m.wants.empty()) return;
-  // After a run in prediction mode or one by one: runs once more, now keeping what backward needs.
-  if (!m.run) {
-    const std::vector<NDArray> inputs = m.dense_inputs();
-    m.function->forward({.inputs = inputs, .wants = m.wants, .train = m.train, .key = m.key}, &m.run);
-  }
+  // After a run in prediction mode: runs once more, now keeping what backward needs.
+  if (!m.run) m.function->forward({.inputs = m.dense_inputs(), .wants = m.wants, .key = m.key}, &m.run);
   const std::vector<NDArray> heads = m.heads_from(out_grads);
   std::vector<NDArray> into(m.inputs.size());
   for (size_t i = 0; i < into.size(); ++i) {

@@ -23,8 +23,6 @@ EXAMPLE = REPOSITORY / "examples/operator_library/operators.c"
 _NAMES = (os.environ.get("CC"), "cc", "gcc", "clang")
 COMPILER = next((found for name in _NAMES if name and (found := shutil.which(name))), None)
 
-pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler to build an operator library with")
-
 
 def compiled(source: str | pathlib.Path, folder: pathlib.Path, name: str = "liboperators.so") -> pathlib.Path:
     """The shared object of a C source, a file or its text."""
@@ -221,6 +219,14 @@ def test_a_wrong_declaration_registers_nothing(tmp_path, fields, says):
     path = compiled(declaring('op.name = "good_one"', fields), tmp_path)
     with pytest.raises(mx.errors.HybridNetError, match=says):
         mx.library.load(path, verbose=False)
+    assert not hasattr(nd, "good_one")
+
+
+def test_a_library_that_overlooks_a_failed_declaration_registers_nothing(tmp_path):
+    fields = 'op.name = "good_one"', 'op.name = "relu"; op.forward = NULL'
+    source = declaring(*fields).replace("if (register_operator(&op)) return 7;", "register_operator(&op);")
+    with pytest.raises(mx.errors.ParamError, match="forward"):
+        mx.library.load(compiled(source, tmp_path), verbose=False)
     assert not hasattr(nd, "good_one")
 
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import pathlib
-import shutil
 import subprocess
 import sys
 
 import pytest
+from library_cases import COMPILER
 
 CASES = pathlib.Path(__file__).with_name("library_cases.py")
 
 
-@pytest.mark.skipif(
-    not any(shutil.which(name) for name in (os.environ.get("CC", "cc"), "cc", "gcc", "clang")),
-    reason="there is no C compiler to build an operator library with",
-)
+@pytest.mark.skipif(COMPILER is None, reason="there is no C compiler to build an operator library with")
 def test_operators_of_shared_objects():
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(CASES)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

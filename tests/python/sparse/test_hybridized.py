@@ -151,25 +151,6 @@ def test_executors_read_sparse_arguments(rng):
     np.testing.assert_allclose(out.asnumpy(), values @ np.ones((3, 2)), rtol=1e-6)
 
 
-@pytest.mark.filterwarnings("ignore:.*dense copies")
-@pytest.mark.parametrize("train", [False, True])
-@pytest.mark.parametrize("stype", ["csr", "row_sparse"])
-def test_outputs_of_executors_are_stored_as_imperative_results(rng, stype, train):
-    values = (rng.standard_normal((5, 3)) * (rng.random((5, 1)) < 0.5)).astype("float32")
-    x, y = mx.sym.var("x"), mx.sym.var("y")
-    symbol = mx.sym.Group([mx.sym.relu(x) * 2, mx.sym.maximum(x, y), mx.sym.exp(x)])
-    arrays = {"x": mx.nd.array(values).tostype(stype), "y": mx.nd.array(-values).tostype(stype)}
-    grads = {name: mx.nd.zeros((5, 3), stype=stype) for name in arrays}
-    executor = symbol.bind(mx.cpu(), arrays, args_grad=grads)
-    outputs = executor.forward(is_train=train)
-    assert [output.stype for output in outputs] == [stype, stype, "default"]
-    for found, expected in zip(outputs, [np.maximum(values, 0) * 2, np.abs(values), np.exp(values)]):
-        np.testing.assert_allclose(found.asnumpy(), expected, rtol=1e-6)
-    executor.backward([mx.nd.ones((5, 3)).tostype(stype), mx.nd.zeros((5, 3)), mx.nd.ones((5, 3))])
-    assert grads["x"].stype == stype
-    np.testing.assert_allclose(grads["x"].asnumpy(), 2 * (values > 0) + np.exp(values), rtol=1e-6)
-
-
 def test_blocks_called_with_sparse_arrays_keep_them_sparse(rng):
     class Linear(gluon.HybridBlock):
         def __init__(self):
