@@ -124,6 +124,17 @@ struct BatchNorm {
   }
 };
 
+// The difference of two gradients behind a relu. A normalized value that is 0 but for rounding lets the gradient
+// through on one side and not on the other, and both are right: such elements do not count. That the values themselves
+// are equal is what the comparison of the forward run says.
+double difference_where_signs_agree(const Floats& dx, const Floats& dx_library, const Floats& y,
+                                    const Floats& y_library) {
+  const Floats ours = dx.copy(), library = dx_library.copy();
+  for (int64_t i = 0; i < dx.size(); ++i)
+    if ((y.get()[i] > 0) != (y_library.get()[i] > 0)) ours.get()[i] = library.get()[i] = 0;
+  return difference(ours, library);
+}
+
 void add_batch_norm(Comparisons& all, const Images& images, bool relu) {
   const auto ours = std::make_shared<BatchNorm>(images);
   const auto desc = images.desc(), channel = layout({images.c}, memory::format_tag::a);
@@ -157,8 +168,10 @@ void add_batch_norm(Comparisons& all, const Images& images, bool relu) {
              {DNNL_ARG_DIFF_SCALE, channel, dgamma}, {DNNL_ARG_DIFF_SHIFT, channel, dbeta}};
   if (relu) tensors.push_back({DNNL_ARG_WORKSPACE, pd.workspace_desc(), mask});
   backward->add(back, tensors);
-  all.push_back({kernel + " gradient", images.work(), [=] { ours->differentiate(relu); },
-                 [forward, backward] { backward->run(); }, [=] { return difference(ours->dx, dx); }});
+  all.push_back(
+      {kernel + " gradient", images.work(), [=] { ours->differentiate(relu); },
+       [forward, backward] { backward->run(); },
+       [=] { return relu ? difference_where_signs_agree(ours->dx, dx, ours->y, y) : difference(ours->dx, dx); }});
 
   // Prediction: given statistics. No mask is kept.
   const dnnl::batch_normalization_forward::primitive_desc fixed(
