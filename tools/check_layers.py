@@ -46,6 +46,7 @@ PUBLIC_HEADERS: dict[str, str] = {
     "ndarray.h": "ndarray",
     "op.h": "op",
     "params.h": "op",
+    "host_images.h": "kernels",
     "custom.h": "ops",
     "graph.h": "graph",
     "pass.h": "graph",

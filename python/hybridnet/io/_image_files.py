@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import os
 from typing import Any
@@ -50,6 +51,7 @@ def _decode_pnm(content: bytes) -> np.ndarray:
     return np.frombuffer(content, np.uint8, size, position).reshape(height, width, channels)
 
 
+@functools.cache  # looking for a package that is not installed takes longer than decoding a small image
 def _pillow() -> Any:
     try:
         from PIL import Image
@@ -58,6 +60,7 @@ def _pillow() -> Any:
     return Image
 
 
+@functools.cache
 def _opencv() -> Any:
     try:
         import cv2

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import numpy as np
 
+from .. import _core
 from ..errors import ParamError, ShapeError
 
 __all__ = [
@@ -15,6 +17,7 @@ __all__ = [
     "adjust_saturation",
     "center_crop",
     "crop",
+    "map_colors",
     "random_size_crop",
     "resize",
     "resize_short",
@@ -23,55 +26,14 @@ __all__ = [
 
 # Weights of red, green and blue in luminance: ITU-R BT.601.
 _LUMINANCE = np.array([0.299, 0.587, 0.114], np.float32)
+_TO_YIQ = np.array([[0.299, 0.587, 0.114], [0.596, -0.274, -0.321], [0.211, -0.523, 0.311]])
+_TO_RGB = np.array([[1.0, 0.956, 0.621], [1.0, -0.272, -0.647], [1.0, -1.107, 1.705]])
 
 
 def check_image(image: np.ndarray) -> None:
     """Raises ShapeError unless image is height x width x channels with no empty side."""
     if image.ndim != 3 or 0 in image.shape:
         raise ShapeError("an image has shape (height, width, channels)", given=str(image.shape))
-
-
-def _cubic(distance: np.ndarray) -> np.ndarray:
-    """Keys' kernel with a = -0.75, as OpenCV uses it."""
-    a, d = -0.75, np.abs(distance)
-    near = (a + 2) * d**3 - (a + 3) * d**2 + 1
-    far = a * (d**3 - 5 * d**2 + 8 * d - 4)
-    return np.where(d <= 1, near, np.where(d < 2, far, 0.0))
-
-
-def _lanczos(distance: np.ndarray) -> np.ndarray:
-    return np.where(np.abs(distance) < 4, np.sinc(distance) * np.sinc(distance / 4), 0.0)
-
-
-def _linear(distance: np.ndarray) -> np.ndarray:
-    return np.maximum(1 - np.abs(distance), 0.0)
-
-
-_KERNELS = {1: (_linear, 1), 2: (_cubic, 2), 4: (_lanczos, 4)}
-
-
-def _taps(old: int, new: int, interpolation: int) -> tuple[np.ndarray, np.ndarray]:
-    """Which old positions make each new one, and their weights: two arrays (new, taps)."""
-    if interpolation == 0:
-        # The step rounded as OpenCV rounds it, or some pixels come from a neighbour.
-        index = np.minimum(np.floor(np.arange(new) * (1 / (new / old))).astype(np.int64), old - 1)
-        return index[:, None], np.ones((new, 1))
-    if interpolation == 3 and new < old:
-        return _area_taps(old, new)
-    kernel, reach = _KERNELS[1 if interpolation == 3 else interpolation]
-    centre = (np.arange(new) + 0.5) * (old / new) - 0.5
-    index = np.floor(centre).astype(np.int64)[:, None] + np.arange(1 - reach, reach + 1)
-    weights = kernel(centre[:, None] - index)
-    return index.clip(0, old - 1), weights / weights.sum(axis=1, keepdims=True)
-
-
-def _area_taps(old: int, new: int) -> tuple[np.ndarray, np.ndarray]:
-    scale = old / new
-    begin = np.arange(new) * scale
-    index = np.floor(begin).astype(np.int64)[:, None] + np.arange(int(np.ceil(scale)) + 1)
-    covered = np.minimum(index + 1, (begin + scale)[:, None]) - np.maximum(index, begin[:, None])
-    weights = np.maximum(covered, 0.0)
-    return index.clip(0, old - 1), weights / weights.sum(axis=1, keepdims=True)
 
 
 def _method(interpolation: int, old: tuple[int, int], new: tuple[int, int]) -> int:
@@ -111,16 +73,9 @@ def resize(image: np.ndarray, width: int, height: int, interpolation: int = 1) -
     if image.shape[:2] == (height, width):
         return image
     method = _method(interpolation, image.shape[:2], (height, width))
-    rows, row_weights = _taps(image.shape[0], height, method)
-    columns, column_weights = _taps(image.shape[1], width, method)
-    if method == 0:
-        return np.ascontiguousarray(image[rows[:, 0]][:, columns[:, 0]])
-    values = image.astype(np.float32)
-    values = sum(values[rows[:, k]] * row_weights[:, k, None, None].astype(np.float32) for k in range(rows.shape[1]))
-    values = sum(
-        values[:, columns[:, k]] * column_weights[None, :, k, None].astype(np.float32) for k in range(columns.shape[1])
-    )
-    return _like(values, image)
+    if image.dtype == bool:
+        return _core.image_resize(image.astype(np.uint8), width, height, method).astype(bool)
+    return _core.image_resize(image, width, height, method)
 
 
 def resize_short(image: np.ndarray, size: int, interpolation: int = 1) -> np.ndarray:
@@ -211,29 +166,40 @@ def rotate(image: np.ndarray, degrees: float, zoom_in: bool = False, zoom_out: b
 
 def adjust_brightness(image: np.ndarray, factor: float) -> np.ndarray:
     """All values times factor."""
-    return _like(image.astype(np.float32) * factor, image)
+    return _scale(image, factor, 0.0)
 
 
-def _gray(values: np.ndarray) -> np.ndarray:
-    return (values * _LUMINANCE).sum(axis=2, keepdims=True) if values.shape[2] == 3 else values
+def _scale(image: np.ndarray, factor: float, offset: float) -> np.ndarray:
+    if image.dtype == np.uint8:
+        return _core.image_scale(image, factor, offset)
+    return _like(_core.image_scale_floats(image, factor, offset), image)
+
+
+def map_colors(image: np.ndarray, matrix: np.ndarray, offset: Sequence[float] = (0.0, 0.0, 0.0)) -> np.ndarray:
+    """Each pixel's red, green and blue: matrix @ them + offset. Raises ShapeError for other channels."""
+    if image.shape[-1] != 3:
+        raise ShapeError("colours are red, green and blue", given=f"shape {image.shape}")
+    rows = matrix.ravel().tolist()
+    if image.dtype == np.uint8:
+        return _core.image_map_colors(image, rows, offset)
+    return _like(_core.image_map_float_colors(image, rows, offset), image)
 
 
 def adjust_contrast(image: np.ndarray, factor: float) -> np.ndarray:
     """Distance from the mean luminance times factor."""
-    values = image.astype(np.float32)
-    return _like(values * factor + _gray(values).mean() * (1 - factor), image)
+    channels = image.sum(axis=0, dtype=np.float64).sum(axis=0) / (image.shape[0] * image.shape[1])
+    mean = channels @ _LUMINANCE if channels.size == 3 else channels.mean()
+    return _scale(image, factor, float(mean) * (1 - factor))
 
 
 def adjust_saturation(image: np.ndarray, factor: float) -> np.ndarray:
     """Distance from each pixel's luminance times factor."""
-    values = image.astype(np.float32)
-    return _like(values * factor + _gray(values) * (1 - factor), image)
+    if image.shape[2] != 3:
+        return _scale(image, 1.0, 0.0)
+    return map_colors(image, np.eye(3) * factor + _LUMINANCE * (1 - factor))
 
 
 def adjust_hue(image: np.ndarray, turn: float) -> np.ndarray:
     """Colours turned by that share of half a circle, in the YIQ space."""
     u, w = np.cos(turn * np.pi), np.sin(turn * np.pi)
-    to_yiq = np.array([[0.299, 0.587, 0.114], [0.596, -0.274, -0.321], [0.211, -0.523, 0.311]])
-    to_rgb = np.array([[1.0, 0.956, 0.621], [1.0, -0.272, -0.647], [1.0, -1.107, 1.705]])
-    turned = to_rgb @ np.array([[1.0, 0.0, 0.0], [0.0, u, -w], [0.0, w, u]]) @ to_yiq
-    return _like(image.astype(np.float32) @ turned.T.astype(np.float32), image)
+    return map_colors(image, _TO_RGB @ np.array([[1.0, 0.0, 0.0], [0.0, u, -w], [0.0, w, u]]) @ _TO_YIQ)

@@ -226,7 +226,7 @@ class RecordAugmenter:
             image = shift_hls(image, *(_towards_the_middle(reach, draw) for reach in reaches))
         if chosen["pca_noise"] > 0:
             strengths = [draw.gauss(0, chosen["pca_noise"]) for _ in range(3)]
-            image = _pixels._like(image + _COMPONENTS @ strengths, image)
+            image = _pixels.map_colors(image, np.eye(3), (_COMPONENTS @ strengths).tolist())
         return image
 
 

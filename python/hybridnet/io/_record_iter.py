@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import ndarray, recordio
+from .. import _core, ndarray, recordio
 from ..errors import FileError, FormatError, ParamError, unknown_name
 from ._batches import DataBatch, DataDesc, DataIter
 from ._image_files import decode_image
@@ -193,7 +193,7 @@ class ImageRecordIter(DataIter):
         self.provide_label = [self._label_desc(label_name)]
         self._threads = ThreadPoolExecutor(max(1, preprocess_threads), thread_name_prefix="hybridnet-images")
         self._batch: Any = None  # a DataBatch behind iter_next()
-        self._coming: list[Future[Any]] = []
+        self._coming: list[Future[np.ndarray]] = []  # labels of the next batch; its images are written to _data
         if mean_image:
             self._mean = self._mean_image(mean_image)
         self.reset()
@@ -238,11 +238,12 @@ class ImageRecordIter(DataIter):
         """The mean of the images as they are cut out and resized, without what is drawn at random behind that."""
         self._mean = np.zeros(self._shape[0], np.float32)
         settings = self._contrast, self._illumination, self._scale, self._rand_mirror
-        self._contrast, self._illumination, self._scale, self._rand_mirror = 0.0, 0.0, np.float32(1), False
-        total = np.zeros(self._shape, np.float64)
+        self._contrast, self._illumination, self._scale, self._rand_mirror = 0.0, 0.0, np.ones_like(self._scale), False
+        total, image = np.zeros(self._shape, np.float64), np.empty(self._shape, np.float32)
         for position in self._positions:
             self._reader._file.seek(position)
-            total += self._make(self._reader.read(), 0)[0]
+            self._make(self._reader.read(), 0, image)
+            total += image
         self._contrast, self._illumination, self._scale, self._rand_mirror = settings
         return (total / len(self._positions)).astype(np.float32).transpose(1, 2, 0)
 
@@ -271,11 +272,12 @@ class ImageRecordIter(DataIter):
         source = self._order if self._round_batch else chosen
         while len(chosen) < self.batch_size:
             chosen = [*chosen, *source[: self.batch_size - len(chosen)]]
-        for position in chosen:
+        self._data = np.empty((self.batch_size, *self._shape), np.float32)
+        for position, image in zip(chosen, self._data, strict=True):
             # Read here, in order: the file has one position. Decoding is what takes time.
             self._reader._file.seek(position)
             record = self._reader.read()
-            self._coming.append(self._threads.submit(self._make, record, self._draw.getrandbits(64)))
+            self._coming.append(self._threads.submit(self._make, record, self._draw.getrandbits(64), image))
 
     def _given_labels(self, header: Any) -> np.ndarray:
         """The labels of a record, or those that the list has for its image."""
@@ -284,26 +286,26 @@ class ImageRecordIter(DataIter):
             raise FormatError(f"{type(self).__name__}: the list has no labels for image {header.id} of '{self._path}'")
         return np.atleast_1d(np.asarray(given, np.float32))
 
-    def _make(self, record: Any, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    def _make(self, record: Any, seed: int, out: np.ndarray) -> np.ndarray:
+        """Writes the image of a record to out; its labels."""
         draw = random.Random(seed)
         header, content = recordio.unpack(record)
         image, label = self._sample(
             decode_image(content, 1 if self._shape[0] == 3 else 0), self._given_labels(header), draw
         )
-        values = image.astype(np.float32) - self._mean
+        contrast, illumination = 1.0, 0.0
         if self._contrast or self._illumination:
-            contrast = 1 + draw.uniform(-self._contrast, self._contrast)
-            values = values * contrast + draw.uniform(-self._illumination, self._illumination)
-        return (values * self._scale).transpose(2, 0, 1).astype(np.float32), label
+            contrast += draw.uniform(-self._contrast, self._contrast)
+            illumination = draw.uniform(-self._illumination, self._illumination)
+        _core.image_to_planes(image, self._mean, contrast, illumination, self._scale, out)
+        return label
 
     def iter_next(self) -> bool:
         """Moves to the next batch; False behind the last one. Raises what decoding raised."""
         if not self._coming:
             return False
-        made = [future.result() for future in self._coming]
-        pad = self._next_pad
-        data = np.stack([image for image, _ in made]).astype(self._dtype)
-        label = np.stack([label for _, label in made])
+        label = np.stack([future.result() for future in self._coming])
+        pad, data = self._next_pad, self._data.astype(self._dtype, copy=False)
         self._request()
         self._batch = DataBatch(
             [ndarray.array(data, dtype=self._dtype)],

@@ -1,18 +1,14 @@
 // _image_resize: images at another size. Along each axis a new pixel is a weighted sum of old ones, so both axes are
 // one table of taps each. Pixel centers are half-integers and kernels are not widened when shrinking, as in OpenCV.
-#include <cmath>
-#include <numbers>
-
 #include "base/checked_size.h"
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
+#include "kernels/image_resize.h"
 #include "ops/emit.h"
 #include "ops/image/image_size.h"
 
 namespace hybridnet::ops {
 namespace {
-
-enum Interpolation : int32_t { kNearest = 0, kLinear = 1, kCubic = 2, kArea = 3, kLanczos = 4 };
 
 struct ResizeParams {
   Tuple size;
@@ -74,145 +70,36 @@ void infer_resize(const ResizeParams& p, InferContext& c) {
   c.set_out_shape(0, out);
 }
 
-// Old pixels of each new one, `count` of them, with their weights.
-struct Taps {
-  int64_t count = 0;
-  std::vector<int64_t> index;
-  std::vector<double> weight;
-};
-
-// R. Keys: Cubic Convolution Interpolation for Digital Image Processing, IEEE TASSP 1981; a = -0.75 as in OpenCV.
-double cubic(double x) {
-  constexpr double a = -0.75;
-  const double d = std::abs(x);
-  if (d <= 1) return ((a + 2) * d - (a + 3)) * d * d + 1;
-  return d < 2 ? ((a * d - 5 * a) * d + 8 * a) * d - 4 * a : 0.0;
-}
-double sinc(double x) { return x == 0 ? 1.0 : std::sin(std::numbers::pi * x) / (std::numbers::pi * x); }
-double lanczos(double x) { return std::abs(x) < 4 ? sinc(x) * sinc(x / 4) : 0.0; }
-double linear(double x) { return std::max(1 - std::abs(x), 0.0); }
-
-void normalize_weights(Taps& t, int64_t size) {
-  for (int64_t i = 0; i < size; ++i) {
-    double* w = t.weight.data() + i * t.count;
-    double sum = 0;
-    for (int64_t k = 0; k < t.count; ++k) sum += w[k];
-    for (int64_t k = 0; k < t.count; ++k) w[k] /= sum;
-  }
-}
-
-Taps area_taps(int64_t from, int64_t to) {
-  const double scale = static_cast<double>(from) / static_cast<double>(to);
-  Taps t;
-  t.count = static_cast<int64_t>(std::ceil(scale)) + 1;
-  for (int64_t i = 0; i < to; ++i) {
-    const double begin = static_cast<double>(i) * scale, end = begin + scale;
-    const int64_t first = static_cast<int64_t>(begin);
-    for (int64_t k = 0; k < t.count; ++k) {
-      const double left = static_cast<double>(first + k);
-      t.index.push_back(std::min(first + k, from - 1));
-      t.weight.push_back(std::max(std::min(left + 1, end) - std::max(left, begin), 0.0));
-    }
-  }
-  normalize_weights(t, to);
-  return t;
-}
-
-Taps nearest_taps(int64_t from, int64_t to) {
-  Taps t;
-  t.count = 1;
-  t.weight.assign(static_cast<size_t>(to), 1.0);
-  const double scale = static_cast<double>(from) / static_cast<double>(to);
-  for (int64_t i = 0; i < to; ++i)
-    t.index.push_back(std::min(static_cast<int64_t>(static_cast<double>(i) * scale), from - 1));
-  return t;
-}
-
-Taps make_taps(int64_t from, int64_t to, int32_t method) {
-  if (method == kNearest) return nearest_taps(from, to);
-  if (method == kArea && to < from) return area_taps(from, to);
-  const auto kernel = method == kCubic ? cubic : method == kLanczos ? lanczos : linear;
-  const int64_t reach = method == kCubic ? 2 : method == kLanczos ? 4 : 1;
-  const double scale = static_cast<double>(from) / static_cast<double>(to);
-  Taps t;
-  t.count = 2 * reach;
-  for (int64_t i = 0; i < to; ++i) {
-    const double center = (static_cast<double>(i) + 0.5) * scale - 0.5;
-    const int64_t base = static_cast<int64_t>(std::floor(center));
-    for (int64_t k = 1 - reach; k <= reach; ++k) {
-      t.index.push_back(std::clamp<int64_t>(base + k, 0, from - 1));
-      t.weight.push_back(kernel(center - static_cast<double>(base + k)));
-    }
-  }
-  normalize_weights(t, to);
-  return t;
-}
-
-// Integers are rounded and kept in range.
-template <typename T, typename A>
-T from_sum(A value) {
-  if constexpr (std::is_integral_v<T>) {
-    return static_cast<T>(std::clamp(std::nearbyint(static_cast<double>(value)),
-                                     static_cast<double>(std::numeric_limits<T>::min()),
-                                     static_cast<double>(std::numeric_limits<T>::max())));
-  } else {
-    return static_cast<T>(value);
-  }
-}
-
 template <typename T>
 using sum_t = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-struct Tables {
-  Taps rows, columns;
-  Tables(const ImageSize& from, const ImageSize& to, int32_t method)
-      : rows(make_taps(from.height, to.height, method)), columns(make_taps(from.width, to.width, method)) {}
-};
+ImageShape plane_shape(const ImageSize& size) { return {size.height, size.width, size.channels}; }
 
-// One new row: old rows summed first, then along the row.
-template <typename T>
-void resize_row(const Tables& t, const ImageSize& from, const ImageSize& to, const T* in, int64_t row, T* out,
-                sum_t<T>* line) {
-  using A = sum_t<T>;
-  const int64_t line_size = from.width * from.channels;
-  std::fill_n(line, line_size, A(0));
-  for (int64_t k = 0; k < t.rows.count; ++k) {
-    const size_t tap = static_cast<size_t>(row * t.rows.count + k);
-    const A weight = static_cast<A>(t.rows.weight[tap]);
-    const T* source = in + t.rows.index[tap] * line_size;
-    for (int64_t j = 0; j < line_size; ++j) line[j] += weight * static_cast<A>(source[j]);
-  }
-  for (int64_t x = 0; x < to.width; ++x) {
-    for (int64_t c = 0; c < to.channels; ++c) {
-      A sum = 0;
-      for (int64_t k = 0; k < t.columns.count; ++k) {
-        const size_t tap = static_cast<size_t>(x * t.columns.count + k);
-        sum += static_cast<A>(t.columns.weight[tap]) * line[t.columns.index[tap] * from.channels + c];
-      }
-      out[x * to.channels + c] = from_sum<T>(sum);
-    }
-  }
+kernels::ImageResizing resizing(const ImageSize& from, const ImageSize& to, int32_t method) {
+  return {plane_shape(from), to.height, to.width, static_cast<Interpolation>(method)};
 }
 
 void run_resize(const ResizeParams& p, const KernelArgs& a) {
   const ImageSize from(*a.in[0].shape), to(*a.out[0].shape);
-  const Tables tables(from, to, p.interp);
-  dispatch_dtype(a.in[0].dtype, [&](auto zero) {
-    using T = decltype(zero);
-    parallel_for(to.batch * to.height, 2.5 * static_cast<double>(to.width * to.channels),
-                 [&](int64_t begin, int64_t end) {
-                   std::vector<sum_t<T>> line(static_cast<size_t>(from.width * from.channels));
-                   for (int64_t i = begin; i < end; ++i) {
-                     resize_row(tables, from, to, a.in[0].as<T>() + i / to.height * from.elements(), i % to.height,
-                                a.out[0].as<T>() + i * to.width * to.channels, line.data());
-                   }
-                 });
-  });
+  const kernels::ImageResizing resize = resizing(from, to, p.interp);
+  const DType dtype = a.in[0].dtype;
+  const int64_t old_bytes = from.elements() * dtype_size(dtype), bytes = to.elements() * dtype_size(dtype);
+  parallel_for(to.batch * to.height, 1.0 * static_cast<double>(to.width * to.channels),
+               [&](int64_t begin, int64_t end) {
+                 while (begin < end) {  // the rows of one image at a time
+                   const int64_t image = begin / to.height, first = image * to.height;
+                   const int64_t last = std::min(end, first + to.height);
+                   resize.run(dtype, a.in[0].as<char>() + image * old_bytes, a.out[0].as<char>() + image * bytes,
+                              begin - first, last - first);
+                   begin = last;
+                 }
+               });
 }
 
 // The transposed map: what a new pixel took from an old one flows back to it.
 template <typename T>
-void unresize_image(const Tables& t, const ImageSize& from, const ImageSize& to, const T* grad, T* out) {
+void unresize_image(const kernels::ImageResizing& t, const ImageSize& from, const ImageSize& to, const T* grad,
+                    T* out) {
   using A = sum_t<T>;
   std::vector<A> sums(static_cast<size_t>(from.elements()), A(0));
   for (int64_t y = 0; y < to.height; ++y) {
@@ -236,7 +123,7 @@ void unresize_image(const Tables& t, const ImageSize& from, const ImageSize& to,
 
 void run_unresize(const UnresizeParams& p, const KernelArgs& a) {
   const ImageSize from(*a.out[0].shape), to(*a.in[0].shape);
-  const Tables tables(from, to, p.interp);
+  const kernels::ImageResizing tables = resizing(from, to, p.interp);
   dispatch_floating(a.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     parallel_for(from.batch, 5.0 * static_cast<double>(to.elements()), [&](int64_t begin, int64_t end) {

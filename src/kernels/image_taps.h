@@ -1,0 +1,23 @@
+// Which elements along an image's axis make a new one, and their weights.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "hybridnet/host_images.h"
+
+namespace hybridnet::kernels {
+
+// Weight of an element at that distance; 0 from image_filter_reach(method) on. Linear, cubic or Lanczos.
+double image_filter(Interpolation method, double distance);
+int64_t image_filter_reach(Interpolation method);
+
+// New element k is the sum of `count` old ones: entries k * count to (k + 1) * count. Weights of each add up to 1.
+struct ImageTaps {
+  int64_t count = 0;
+  std::vector<int64_t> index;
+  std::vector<double> weight;
+};
+ImageTaps image_taps(int64_t from, int64_t to, Interpolation method);
+
+}  // namespace hybridnet::kernels
