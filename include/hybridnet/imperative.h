@@ -45,6 +45,8 @@ class RecordedFunction : public RefCounted<RecordedFunction> {
   // True when backward() returns arrays that nobody else holds: gradient buffers may then take them over without a
   // copy.
   virtual bool returns_fresh_arrays() const { return false; }
+  // Gradients may arrive in sparse storage, without create_graph; else they arrive as dense arrays.
+  virtual bool takes_sparse_gradients() const { return false; }
   // The step as nodes over these inputs, one value per output; empty when it is not made of operators.
   virtual std::vector<Value> as_graph(std::span<const Value> inputs) const {
     (void)inputs;

@@ -32,6 +32,9 @@ NDArray to_dense(const NDArray& a);
 NDArray dense_form(const NDArray& a);
 // The values in another storage; `a` itself where it has that one. csr needs a matrix.
 NDArray cast_storage(const NDArray& a, StorageType type);
+// `a` as it is now, without a copy of its values: later writes to `a` do not reach it. History is that of `a`, which
+// may be dense: then it is `a` itself.
+NDArray snapshot(const NDArray& a);
 // A new array in the same storage with parts of its own.
 NDArray copy_sparse(const NDArray& a);
 // target = value (of any storage, shape and dtype of target).

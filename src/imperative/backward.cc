@@ -211,9 +211,13 @@ class Backward {
     std::sort(order_.begin(), order_.end(), [](TapeNode* a, TapeNode* b) { return a->sequence > b->sequence; });
   }
 
+  // Gradients stay sparse on their way into a sparse buffer and into steps that take them so.
+  bool keeps_sparse(const TapeMark& mark) const {
+    return mark.node ? mark.node->is_sparse && !create_ : mark.grad && mark.grad.is_sparse();
+  }
+
   void add(TapeMark* mark, NDArray g, bool owned) {
-    // Only gradients on their way into a sparse buffer stay sparse.
-    if (g.is_sparse() && (mark->node || !mark->grad || !mark->grad.is_sparse())) {
+    if (g.is_sparse() && !keeps_sparse(*mark)) {
       g = to_dense(g);
       owned = true;
     }
@@ -281,6 +285,7 @@ class Backward {
     TapeContext context(*node, out_grads, create_);
     emitter_.fresh.clear();
     emitter_.allow_row_sparse(create_ ? nullptr : shape_of_row_sparse_leaf(*node));
+    const GradientRuleScope scope(*node->op);
     Values values = node->op->gradient(node->params->data(), context);
     emitter_.allow_row_sparse(nullptr);
     std::vector<NDArray> grads(values.size());

@@ -266,6 +266,14 @@ NDArray cast_storage(const NDArray& a, StorageType type) {
   return type == StorageType::kCsr ? dense_to_csr(dense) : dense_to_row_sparse(dense);
 }
 
+NDArray snapshot(const NDArray& a) {
+  if (!a.is_sparse()) return a;
+  const SparseStorage& parts = checked_parts(a);
+  NDArray taken = trusted(a.spec(), parts.type, parts.data, parts.indices, parts.indptr);
+  taken.impl()->tape = a.impl()->tape;
+  return taken;
+}
+
 NDArray copy_sparse(const NDArray& a) {
   const SparseStorage& parts = sparse_storage(a);
   Ref<SparseStorage> copy = make_ref<SparseStorage>(parts.type, copied(parts.data), copied(parts.indices),

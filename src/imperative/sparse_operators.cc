@@ -9,10 +9,13 @@
 #include <mutex>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "base/front_end.h"
+#include "imperative/autograd_scope.h"
 #include "imperative/invoke.h"
 #include "imperative/sparse_parts.h"
+#include "imperative/tape.h"
 #include "kernels/indices.h"
 #include "kernels/strided_copy.h"
 #include "ops/index/row_gradient.h"
@@ -22,7 +25,8 @@
 namespace hybridnet {
 namespace {
 
-const OpRef kCopy{"_copy"}, kConcat{"Concat"}, kMean{"mean"}, kMultiply{"_mul_scalar"}, kTake{"_backward_take"};
+const OpRef kCopy{"_copy"}, kConcat{"Concat"}, kMean{"mean"}, kMultiply{"_mul_scalar"}, kTake{"_backward_take"},
+    kSquareSum{"_square_sum"}, kBroadcastMultiply{"broadcast_mul"};
 
 NDArray apply(const SparseCall& call, std::span<const NDArray> inputs) {
   return invoke_one(call.op, call.params, inputs);
@@ -38,6 +42,24 @@ NDArray with_values(const NDArray& a, const NDArray& values) {
 }
 
 // -------------------------------------------------------------------------------------------------- one sparse input
+using Form = std::optional<StorageType>;
+
+NDArray values_at(const NDArray& sparse, const NDArray& dense);
+
+bool some_need_gradient(std::span<const NDArray> inputs) {
+  return autograd_state().recording && std::any_of(inputs.begin(), inputs.end(), needs_gradient);
+}
+
+Form as_input(const SparseUse& use) {
+  return use.storages[0] == StorageType::kDefault ? Form() : Form(use.storages[0]);
+}
+Form as_csr_input(const SparseUse& use) {
+  return use.storages[0] == StorageType::kCsr ? Form(StorageType::kCsr) : Form();
+}
+Form as_row_sparse_input(const SparseUse& use) {
+  return use.storages[0] == StorageType::kRowSparse ? Form(StorageType::kRowSparse) : Form();
+}
+
 NDArray on_values(const SparseCall& call) {
   return with_values(call.inputs[0], apply(call, checked_parts(call.inputs[0]).data));
 }
@@ -50,10 +72,11 @@ bool is_zero(const NDArray& one_element) {
 }
 
 // Zeros stay zeros with these parameters: x * 2, x + 0, x > 1, but not x + 1.
-NDArray on_values_if_zero_stays(const SparseCall& call) {
-  const NDArray zero = NDArray::empty(Shape{1}, call.inputs[0].dtype());
+Form as_input_if_zero_stays(const SparseUse& use) {
+  if (use.storages[0] == StorageType::kDefault) return {};
+  const NDArray zero = NDArray::empty(Shape{1}, DType::kFloat32);
   std::memset(zero.data(), 0, static_cast<size_t>(zero.bytes()));
-  return is_zero(apply(call, zero)) ? on_values(call) : NDArray();
+  return is_zero(invoke_one(use.op, use.params, {&zero, 1})) ? Form(use.storages[0]) : Form();
 }
 
 NDArray copy_of(const SparseCall& call) { return copy_sparse(call.inputs[0]); }
@@ -64,10 +87,12 @@ NDArray zeros_of(const SparseCall& call) {
 }
 
 // Whole reductions look at the stored values only.
-NDArray norm_of(const SparseCall& call) {
-  if (!call.parameter("axis").is_none() || call.flag("keepdims")) return {};
-  return apply(call, checked_parts(call.inputs[0]).data);
+Form norm_form(const SparseUse& use) {
+  const bool whole = use.parameter("axis").is_none() && !use.flag("keepdims");
+  return whole && use.storages[0] != StorageType::kDefault ? Form(StorageType::kDefault) : Form();
 }
+
+NDArray norm_of(const SparseCall& call) { return apply(call, checked_parts(call.inputs[0]).data); }
 
 ParamsPtr params_of(const Op& op, std::initializer_list<std::pair<std::string, AttrValue>> attrs) {
   return op.schema->parse(std::vector<std::pair<std::string, AttrValue>>(attrs), op.name);
@@ -95,6 +120,19 @@ NDArray csr_sums(const NDArray& a, uint32_t axes) {
   return out;
 }
 
+bool is_square_sum(const Op& op) { return &op == &kSquareSum.op(); }
+
+Form reduction_form(const SparseUse& use) {
+  if (use.storages[0] == StorageType::kDefault) return {};
+  const auto& p = use.params->as<ops::ReduceParams>();
+  if (!is_square_sum(use.op)) return StorageType::kDefault;
+  if (use.storages[0] == StorageType::kCsr)
+    return ops::reduced_axes(p.axis, p.exclude, 2) == 3 ? Form(StorageType::kDefault) : Form();
+  const bool keeps_rows = p.keepdims && p.axis && p.axis->ndim() > 0 && !p.exclude &&
+                          std::find(p.axis->begin(), p.axis->end(), 0) == p.axis->end();
+  return keeps_rows ? StorageType::kRowSparse : StorageType::kDefault;
+}
+
 // sum, mean and _square_sum over the stored values; rows that are not stored add nothing.
 NDArray reduction_of(const SparseCall& call) {
   const auto& p = call.params->as<ops::ReduceParams>();
@@ -113,16 +151,69 @@ NDArray reduction_of(const SparseCall& call) {
   if (axes == all) {
     out = reduce(csr ? 1u : all, false).reshaped(shape);
   } else if (csr) {
-    if (&op != &op_registry().at("sum")) return {};
     out = csr_sums(a, axes).reshaped(shape);
   } else if ((axes & 1u) != 0) {
     out = reduce(axes, p.keepdims);
   } else {
     out = make_row_sparse(shape, reduce(axes, p.keepdims), parts.indices);
-    const bool stays = !mean && &op != &op_registry().at("sum") && p.keepdims;  // as _square_sum of MXNet
-    if (!stays) out = to_dense(out);
+    if (!is_square_sum(op) || !p.keepdims)  // as _square_sum of MXNet
+      out = to_dense(out);
   }
   return mean ? scaled(out, 1.0 / static_cast<double>(std::max<int64_t>(ops::reduced_count(a.shape(), axes), 1))) : out;
+}
+
+// What a recorded step keeps: later writes to an input do not reach it.
+std::vector<NDArray> snapshots(std::span<const NDArray> arrays) {
+  std::vector<NDArray> taken;
+  for (const NDArray& a : arrays) taken.push_back(snapshot(a));
+  return taken;
+}
+
+// The operator's own rule for the gradient, which runs on sparse arrays, too.
+void record_result(const SparseCall& call, const NDArray& result) {
+  if (!call.op.differentiable() || call.op.stops_gradient || !some_need_gradient(call.inputs)) return;
+  std::vector<NDArray> results(static_cast<size_t>(call.op.num_outputs(call.params->data())));
+  results[0] = result;
+  record_op(call.op, call.params, snapshots(call.inputs), results, true);
+}
+
+// Sums of squares of each row, as rows: the gradient reaches the rows that both the gradient arriving and the input
+// store.
+class SquareSumFunction final : public RecordedFunction {
+ public:
+  explicit SquareSumFunction(NDArray input) : input_(std::move(input)) {}
+  std::string name() const override { return "_square_sum"; }
+  bool returns_fresh_arrays() const override { return true; }
+  bool takes_sparse_gradients() const override { return true; }
+  std::vector<NDArray> backward(std::span<const NDArray> out_grads, bool create_graph) override {
+    if (!out_grads[0]) return {NDArray()};
+    const NDArray g = rows_or_dense(out_grads[0]);
+    if (create_graph) return {product(dense_form(input_), dense_form(g))};
+    if (!g.is_sparse()) return {with_values(input_, product(checked_parts(input_).data, values_at(input_, g)))};
+    const SparseStorage& rows = checked_parts(g);
+    const NDArray chosen = take_rows_sparse(input_, rows.indices);
+    return {with_values(chosen, product(checked_parts(chosen).data, rows.data))};
+  }
+
+ private:
+  static NDArray product(const NDArray& values, const NDArray& g) {
+    const NDArray factors[] = {scaled(values, 2.0), g};
+    return invoke_one(kBroadcastMultiply.op(), kBroadcastMultiply.op().default_params, factors);
+  }
+  NDArray input_;
+};
+
+NDArray square_sum_of(const SparseCall& call) {
+  NDArray out;
+  {
+    const AutogradScope paused({.recording = false, .training = autograd_state().training});
+    out = reduction_of(call);
+  }
+  if (out && out.is_sparse() && some_need_gradient(call.inputs))
+    record(Ref<RecordedFunction>(new SquareSumFunction(snapshot(call.inputs[0]))), call.inputs, {&out, 1});
+  else if (out)
+    record_result(call, out);
+  return out;
 }
 
 // ------------------------------------------------------------------------------------------------- two sparse inputs
@@ -179,17 +270,19 @@ NDArray add_rows_to_dense(const SparseCall& call) {
   return out;
 }
 
-NDArray union_of(const SparseCall& call) {
-  if (!same_shape(call) || call.storage(0) != call.storage(1)) return {};
-  return on_aligned_values(call, false);
-}
+Form both_alike(const SparseUse& use) { return use.storages[0] == use.storages[1] ? as_input(use) : Form(); }
+NDArray union_of(const SparseCall& call) { return same_shape(call) ? on_aligned_values(call, false) : NDArray(); }
 
+Form sum_form(const SparseUse& use) {
+  const StorageType a = use.storages[0], b = use.storages[1];
+  if (a == b) return as_input(use);
+  const bool rows = a == StorageType::kRowSparse || b == StorageType::kRowSparse;
+  const bool dense = a == StorageType::kDefault || b == StorageType::kDefault;
+  return rows && dense ? Form(StorageType::kDefault) : Form();
+}
 NDArray sum_of(const SparseCall& call) {
   if (!same_shape(call)) return {};
-  if (call.storage(0) == call.storage(1)) return on_aligned_values(call, false);
-  const bool rows = call.storage(0) == StorageType::kRowSparse || call.storage(1) == StorageType::kRowSparse;
-  const bool dense = !call.inputs[0].is_sparse() || !call.inputs[1].is_sparse();
-  return rows && dense ? add_rows_to_dense(call) : NDArray();
+  return call.storage(0) == call.storage(1) ? on_aligned_values(call, false) : add_rows_to_dense(call);
 }
 
 // Values of a dense array at the places that a sparse one stores. The dense shape may be broadcast.
@@ -237,22 +330,27 @@ NDArray product_with_dense(const SparseCall& call, size_t sparse) {
   return with_values(call.inputs[sparse], apply(call, values));
 }
 
+Form product_form(const SparseUse& use) {
+  const StorageType a = use.storages[0], b = use.storages[1];
+  if (a == b) return as_input(use);
+  if (a != StorageType::kDefault && b != StorageType::kDefault) return {};
+  return a == StorageType::kDefault ? b : a;
+}
 NDArray product_of(const SparseCall& call) {
   if (call.inputs[0].is_sparse() && call.inputs[1].is_sparse())
-    return same_shape(call) && call.storage(0) == call.storage(1) ? on_aligned_values(call, true) : NDArray();
+    return same_shape(call) ? on_aligned_values(call, true) : NDArray();
   return product_with_dense(call, call.inputs[0].is_sparse() ? 0 : 1);
 }
 
 // 0 / x is 0: the quotient by a dense array is stored where the numerator is.
-NDArray quotient_of(const SparseCall& call) {
-  return call.storage(0) == StorageType::kCsr && !call.inputs[1].is_sparse() ? product_with_dense(call, 0) : NDArray();
+Form quotient_form(const SparseUse& use) {
+  return use.storages[1] == StorageType::kDefault ? as_csr_input(use) : Form();
 }
+NDArray quotient_of(const SparseCall& call) { return product_with_dense(call, 0); }
 
 // ------------------------------------------------------------------------------------------------ many sparse inputs
-bool all_stored_as(const SparseCall& call, StorageType type) {
-  for (size_t i = 0; i < call.inputs.size(); ++i)
-    if (call.storage(i) != type) return false;
-  return true;
+bool all_stored_as(const SparseUse& use, StorageType type) {
+  return std::all_of(use.storages.begin(), use.storages.end(), [type](StorageType s) { return s == type; });
 }
 
 NDArray concatenated(const std::vector<NDArray>& arrays) {
@@ -261,8 +359,10 @@ NDArray concatenated(const std::vector<NDArray>& arrays) {
       op, params_of(op, {{"num_args", AttrValue(static_cast<int64_t>(arrays.size()))}, {"dim", AttrValue(0)}}), arrays);
 }
 
+Form all_row_sparse(const SparseUse& use) {
+  return all_stored_as(use, StorageType::kRowSparse) ? as_input(use) : Form();
+}
 NDArray sum_of_row_sparse(const SparseCall& call) {
-  if (!all_stored_as(call, StorageType::kRowSparse)) return {};
   std::vector<int64_t> rows;
   std::vector<NDArray> data;
   for (const NDArray& a : call.inputs) {
@@ -277,10 +377,13 @@ NDArray sum_of_row_sparse(const SparseCall& call) {
   return row_sparse_sum(first.shape(), data.size() == 1 ? data[0] : concatenated(data), rows);
 }
 
-NDArray concat_csr(const SparseCall& call) {
-  const AttrValue dim = call.parameter("dim");
+Form concat_form(const SparseUse& use) {
+  const AttrValue dim = use.parameter("dim");
   const auto* axis = std::get_if<int64_t>(&dim.value);
-  if (!all_stored_as(call, StorageType::kCsr) || axis == nullptr || (*axis != 0 && *axis != -2)) return {};
+  const bool rows = axis != nullptr && (*axis == 0 || *axis == -2);
+  return rows && all_stored_as(use, StorageType::kCsr) ? as_input(use) : Form();
+}
+NDArray concat_csr(const SparseCall& call) {
   std::vector<int64_t> indptr{0};
   std::vector<NDArray> data, indices;
   const NDArray& first = call.inputs[0];
@@ -299,9 +402,7 @@ NDArray concat_csr(const SparseCall& call) {
 }
 
 // ----------------------------------------------------------------------------------------------- parts of an array
-NDArray retained(const SparseCall& call) {
-  return call.storage(0) == StorageType::kRowSparse ? retain_rows(call.inputs[0], call.inputs[1]) : NDArray();
-}
+NDArray retained(const SparseCall& call) { return retain_rows(call.inputs[0], call.inputs[1]); }
 
 std::optional<int64_t> integer(const AttrValue& value) {
   const auto* number = std::get_if<int64_t>(&value.value);
@@ -323,13 +424,11 @@ NDArray sliced(const NDArray& a, const std::vector<ops::SliceRange>& ranges) {
 }
 
 NDArray slice_of(const SparseCall& call) {
-  if (call.storage(0) != StorageType::kCsr) return {};
   return sliced(call.inputs[0], ops::slice_ranges(integers(call.parameter("begin")), integers(call.parameter("end")),
                                                   integers(call.parameter("step")), call.inputs[0].shape()));
 }
 
 NDArray slice_axis_of(const SparseCall& call) {
-  if (call.storage(0) != StorageType::kCsr) return {};
   const int axis = normalize_axis(integer(call.parameter("axis")).value_or(0), 2);
   OptionalInts begin(static_cast<size_t>(axis)), end(static_cast<size_t>(axis));
   begin.push_back(integer(call.parameter("begin")));
@@ -338,10 +437,12 @@ NDArray slice_axis_of(const SparseCall& call) {
 }
 
 // Whole rows of a csr matrix in another order.
+Form take_form(const SparseUse& use) {
+  const bool rows = integer(use.parameter("axis")).value_or(0) == 0 && use.storages[1] == StorageType::kDefault;
+  return rows ? as_csr_input(use) : Form();
+}
 NDArray take_csr(const SparseCall& call) {
-  if (call.storage(0) != StorageType::kCsr || call.inputs[1].is_sparse() || call.inputs[1].ndim() != 1 ||
-      integer(call.parameter("axis")).value_or(0) != 0)
-    return {};
+  if (call.inputs[1].ndim() != 1) return {};
   const NDArray& a = call.inputs[0];
   const AttrValue mode = call.parameter("mode");
   const auto* word = std::get_if<std::string>(&mode.value);
@@ -372,15 +473,18 @@ NDArray take_csr(const SparseCall& call) {
 class StorageFunction final : public RecordedFunction {
  public:
   std::string name() const override { return "cast_storage"; }
+  bool takes_sparse_gradients() const override { return true; }
   std::vector<NDArray> backward(std::span<const NDArray> out_grads, bool) override { return {out_grads[0]}; }
 };
 
-NDArray cast_of(const SparseCall& call) {
-  const AttrValue stype = call.parameter("stype");
+Form cast_form(const SparseUse& use) {
+  const AttrValue stype = use.parameter("stype");
   const auto* name = std::get_if<std::string>(&stype.value);
-  if (name == nullptr) return {};
+  return name != nullptr ? Form(storage_type_from_name(*name)) : Form();
+}
+NDArray cast_of(const SparseCall& call) {
   const NDArray& a = call.inputs[0];
-  const StorageType type = storage_type_from_name(*name);
+  const StorageType type = *cast_form(call);
   NDArray out = cast_storage(a, type);
   if (out == a) out = a.is_sparse() ? copy_sparse(a) : invoke_one(kCopy.op(), kCopy.op().default_params, {&a, 1});
   if (autograd_state().recording && needs_gradient(a))
@@ -404,11 +508,14 @@ NDArray whole_table(const NDArray& a) {
 }
 
 // Updates the rows that the gradient stores, of the weight and of the states.
-NDArray update_rows(const SparseCall& call, const char* lazy_operator) {
-  if (call.inputs.size() < 2 || call.storage(1) != StorageType::kRowSparse || call.out.size() != 1 ||
-      call.storage(0) == StorageType::kCsr)
+Form update_form(const SparseUse& use) {
+  if (use.storages.size() < 2 || use.storages[1] != StorageType::kRowSparse || use.storages[0] == StorageType::kCsr)
     return {};
-  if (const AttrValue lazy = call.parameter("lazy_update"); !lazy.is_none() && !call.flag("lazy_update")) return {};
+  if (const AttrValue lazy = use.parameter("lazy_update"); !lazy.is_none() && !use.flag("lazy_update")) return {};
+  return use.storages[0];
+}
+NDArray update_rows(const SparseCall& call, const char* lazy_operator) {
+  if (call.out.size() != 1) return {};
   const NDArray &weight = call.inputs[0], &grad = call.inputs[1];
   if (!(call.out[0] == weight) || !(grad.spec() == weight.spec())) return {};
   const SparseStorage& rows = checked_parts(grad);
@@ -440,85 +547,88 @@ constexpr const char* kLazyGroupAdagrad = "_lazy_group_adagrad_update";
 // -------------------------------------------------------------------------------------------------------- the table
 struct Row {
   const char* op;
+  SparseForm form;
   SparseRule rule;
-  bool records = false;  // the rule puts its step on the tape itself
+  bool records = false;  // the rule puts its step on the tape itself; else the gradient is the operator's own rule
 };
 
 constexpr Row kTable[] = {
-    {"abs", on_values},
-    {"sign", on_values},
-    {"round", on_values},
-    {"rint", on_values},
-    {"ceil", on_values},
-    {"floor", on_values},
-    {"trunc", on_values},
-    {"fix", on_values},
-    {"square", on_values},
-    {"sqrt", on_values},
-    {"cbrt", on_values},
-    {"sin", on_values},
-    {"tan", on_values},
-    {"arcsin", on_values},
-    {"arctan", on_values},
-    {"sinh", on_values},
-    {"tanh", on_values},
-    {"arcsinh", on_values},
-    {"arctanh", on_values},
-    {"radians", on_values},
-    {"degrees", on_values},
-    {"expm1", on_values},
-    {"log1p", on_values},
-    {"relu", on_values},
-    {"negative", on_values},
-    {"make_loss", on_values},
-    {"BlockGrad", on_values},
-    {"Cast", on_values},
-    {"_copy", copy_of},
-    {"zeros_like", zeros_of},
-    {"_mul_scalar", on_values_if_zero_stays},
-    {"_div_scalar", on_values_if_zero_stays},
-    {"_plus_scalar", on_values_if_zero_stays},
-    {"_minus_scalar", on_values_if_zero_stays},
-    {"_equal_scalar", on_values_if_zero_stays},
-    {"_not_equal_scalar", on_values_if_zero_stays},
-    {"_greater_scalar", on_values_if_zero_stays},
-    {"_greater_equal_scalar", on_values_if_zero_stays},
-    {"_lesser_scalar", on_values_if_zero_stays},
-    {"_lesser_equal_scalar", on_values_if_zero_stays},
-    {"clip", on_values_if_zero_stays},
-    {"_contrib_quadratic", on_values_if_zero_stays},
-    {"norm", norm_of},
-    {"sum", reduction_of},
-    {"mean", reduction_of},
-    {"_square_sum", reduction_of},
-    {"elemwise_add", sum_of},
-    {"_grad_add", sum_of},
-    {"broadcast_add", sum_of},
-    {"elemwise_sub", union_of},
-    {"broadcast_sub", union_of},
-    {"_hypot", union_of},
-    {"_maximum", union_of},
-    {"_minimum", union_of},
-    {"elemwise_mul", product_of},
-    {"broadcast_mul", product_of},
-    {"broadcast_div", quotient_of},
-    {"add_n", sum_of_row_sparse},
-    {"Concat", concat_csr},
-    {"_sparse_retain", retained},
-    {"slice", slice_of},
-    {"slice_axis", slice_axis_of},
-    {"take", take_csr},
-    {"cast_storage", cast_of, true},
-    {"dot", sparse_dot, true},
-    {"Embedding", sparse_embedding, true},
-    {"_contrib_SparseEmbedding", sparse_embedding, true},
-    {"sgd_update", lazy_update<kLazySgd>},
-    {"sgd_mom_update", lazy_update<kLazySgdMomentum>},
-    {"adam_update", lazy_update<kLazyAdam>},
-    {"ftrl_update", lazy_update<kLazyFtrl>},
-    {"ftml_update", lazy_update<kLazyFtml>},
-    {"_sparse_adagrad_update", lazy_update<kLazyAdagrad>},
-    {"_contrib_group_adagrad_update", lazy_update<kLazyGroupAdagrad>},
+    {"abs", as_input, on_values},
+    {"sign", as_input, on_values},
+    {"round", as_input, on_values},
+    {"rint", as_input, on_values},
+    {"ceil", as_input, on_values},
+    {"floor", as_input, on_values},
+    {"trunc", as_input, on_values},
+    {"fix", as_input, on_values},
+    {"square", as_input, on_values},
+    {"sqrt", as_input, on_values},
+    {"cbrt", as_input, on_values},
+    {"sin", as_input, on_values},
+    {"tan", as_input, on_values},
+    {"arcsin", as_input, on_values},
+    {"arctan", as_input, on_values},
+    {"sinh", as_input, on_values},
+    {"tanh", as_input, on_values},
+    {"arcsinh", as_input, on_values},
+    {"arctanh", as_input, on_values},
+    {"radians", as_input, on_values},
+    {"degrees", as_input, on_values},
+    {"expm1", as_input, on_values},
+    {"log1p", as_input, on_values},
+    {"relu", as_input, on_values},
+    {"negative", as_input, on_values},
+    {"make_loss", as_input, on_values},
+    {"BlockGrad", as_input, on_values},
+    {"Cast", as_input, on_values},
+    {"_copy", as_input, copy_of},
+    {"zeros_like", as_input, zeros_of},
+    {"_mul_scalar", as_input_if_zero_stays, on_values},
+    {"_div_scalar", as_input_if_zero_stays, on_values},
+    {"_plus_scalar", as_input_if_zero_stays, on_values},
+    {"_minus_scalar", as_input_if_zero_stays, on_values},
+    {"_equal_scalar", as_input_if_zero_stays, on_values},
+    {"_not_equal_scalar", as_input_if_zero_stays, on_values},
+    {"_greater_scalar", as_input_if_zero_stays, on_values},
+    {"_greater_equal_scalar", as_input_if_zero_stays, on_values},
+    {"_lesser_scalar", as_input_if_zero_stays, on_values},
+    {"_lesser_equal_scalar", as_input_if_zero_stays, on_values},
+    {"clip", as_input_if_zero_stays, on_values},
+    {"_contrib_quadratic", as_input_if_zero_stays, on_values},
+    {"norm", norm_form, norm_of},
+    {"sum", reduction_form, reduction_of},
+    {"mean", reduction_form, reduction_of},
+    {"_square_sum", reduction_form, square_sum_of, true},
+    {"elemwise_add", sum_form, sum_of},
+    {"_grad_add", sum_form, sum_of},
+    {"broadcast_add", sum_form, sum_of},
+    {"elemwise_sub", both_alike, union_of},
+    {"broadcast_sub", both_alike, union_of},
+    {"_hypot", both_alike, union_of},
+    {"_maximum", both_alike, union_of},
+    {"_minimum", both_alike, union_of},
+    {"elemwise_mul", product_form, product_of},
+    {"broadcast_mul", product_form, product_of},
+    {"_backward_relu", product_form, product_of},
+    {"_backward_square", product_form, product_of},
+    {"broadcast_div", quotient_form, quotient_of},
+    {"add_n", all_row_sparse, sum_of_row_sparse},
+    {"Concat", concat_form, concat_csr},
+    {"_sparse_retain", as_row_sparse_input, retained},
+    {"slice", as_csr_input, slice_of},
+    {"slice_axis", as_csr_input, slice_axis_of},
+    {"take", take_form, take_csr},
+    {"cast_storage", cast_form, cast_of, true},
+    {"dot", dot_form, sparse_dot, true},
+    {"Embedding", embedding_form, sparse_embedding, true},
+    {"_contrib_SparseEmbedding", embedding_form, sparse_embedding, true},
+    {"sgd_update", update_form, lazy_update<kLazySgd>},
+    {"sgd_mom_update", update_form, lazy_update<kLazySgdMomentum>},
+    {"adam_update", update_form, lazy_update<kLazyAdam>},
+    {"ftrl_update", update_form, lazy_update<kLazyFtrl>},
+    {"ftml_update", update_form, lazy_update<kLazyFtml>},
+    {"_sparse_adagrad_update", update_form, lazy_update<kLazyAdagrad>},
+    {"_contrib_group_adagrad_update", update_form, lazy_update<kLazyGroupAdagrad>},
 };
 
 const Row* find_row(const Op& op) {
@@ -531,28 +641,19 @@ const Row* find_row(const Op& op) {
   return found == rows->end() ? nullptr : found->second;
 }
 
-bool some_need_gradient(std::span<const NDArray> inputs) {
-  return autograd_state().recording && std::any_of(inputs.begin(), inputs.end(), needs_gradient);
-}
-
 // --------------------------------------------------------------------------------------------------- dense fallback
-std::string storages(std::span<const NDArray> arrays) {
-  std::string text;
-  for (const NDArray& a : arrays)
-    text += std::string(text.empty() ? "" : ", ") + (a ? storage_type_name(a.storage_type()) : "none");
-  return text;
+thread_local const Op* running_rule_of = nullptr;
+
+std::vector<StorageType> storages_of(std::span<const NDArray> arrays) {
+  std::vector<StorageType> storages;
+  for (const NDArray& a : arrays) storages.push_back(a ? a.storage_type() : StorageType::kDefault);
+  return storages;
 }
 
-void warn_once(const Op& op, std::span<const NDArray> inputs, std::span<const NDArray> out) {
-  static std::mutex mutex;
-  static auto& told = *new std::unordered_set<const Op*>;
-  {
-    const std::lock_guard lock(mutex);
-    if (!told.insert(&op).second) return;
-  }
-  warn("operator '" + op.name + "' runs on dense copies of sparse arrays: it has no form for inputs (" +
-       storages(inputs) + ")" + (out.empty() ? "" : " and out (" + storages(out) + ")") + " with these parameters" +
-       (some_need_gradient(inputs) ? " while gradients are recorded" : "") + ". This is said once per operator.");
+std::string names_of(std::span<const StorageType> storages) {
+  std::string text;
+  for (const StorageType type : storages) text += std::string(text.empty() ? "" : ", ") + storage_type_name(type);
+  return text;
 }
 
 void store(const NDArray& target, const NDArray& value) {
@@ -563,7 +664,12 @@ void store(const NDArray& target, const NDArray& value) {
 }
 
 void run_on_dense(const SparseCall& call, std::vector<NDArray>* results) {
-  if (any_sparse(call.inputs)) warn_once(call.op, call.inputs, call.out);
+  if (any_sparse(call.inputs))
+    warn_of_dense_copies(call.op,
+                         running_rule_of != nullptr ? " (in the gradient of '" + running_rule_of->name + "')" : "",
+                         "it has no form for inputs (" + names_of(call.storages) + ")" +
+                             (call.out.empty() ? "" : " and out (" + names_of(storages_of(call.out)) + ")") +
+                             " with these parameters and shapes");
   std::vector<NDArray> inputs;
   for (const NDArray& a : call.inputs) inputs.push_back(dense_form(a));
   const bool sparse_out = any_sparse(call.out);
@@ -584,30 +690,57 @@ void run_on_dense(const SparseCall& call, std::vector<NDArray>* results) {
 
 }  // namespace
 
-AttrValue SparseCall::parameter(std::string_view name) const {
+GradientRuleScope::GradientRuleScope(const Op& op) : before_(std::exchange(running_rule_of, &op)) {}
+GradientRuleScope::~GradientRuleScope() { running_rule_of = before_; }
+
+AttrValue SparseUse::parameter(std::string_view name) const {
   const int field = op.schema->find(name);
   return field < 0 ? AttrValue() : op.schema->get(params->data(), field);
 }
 
-bool SparseCall::flag(std::string_view name) const {
+bool SparseUse::flag(std::string_view name) const {
   const AttrValue value = parameter(name);
   const bool* on = std::get_if<bool>(&value.value);
   return on != nullptr && *on;
 }
 
+std::optional<StorageType> sparse_form(const Op& op, const ParamsPtr& params, std::span<const StorageType> storages) {
+  const Row* row = find_row(op);
+  if (row == nullptr) return {};
+  const Form form = row->form({op, params, storages});
+  const auto dense = [](StorageType type) { return type == StorageType::kDefault; };
+  return form && dense(*form) && std::all_of(storages.begin(), storages.end(), dense) ? Form() : form;
+}
+
+void warn_of_dense_copies(const Op& op, const std::string& where, const std::string& because) {
+  static std::mutex mutex;
+  static auto& told = *new std::unordered_set<const Op*>;
+  {
+    const std::lock_guard lock(mutex);
+    if (!told.insert(&op).second) return;
+  }
+  warn(
+      "operator '" + op.name + "'" + where + " runs on dense copies of sparse arrays: " + because +
+      ". Fix: convert its inputs before it, x.tostype('default'), where memory for all elements is no problem. This is "
+      "said once per operator.");
+}
+
 void invoke_sparse(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, std::span<const NDArray> out,
                    std::vector<NDArray>* results) {
-  const SparseCall call{op, params, inputs, out};
+  const std::vector<StorageType> storages = storages_of(inputs);
+  const SparseCall call{{op, params, storages}, inputs, out};
   results->assign(static_cast<size_t>(op.num_outputs(params->data())), NDArray());
   const Row* row = find_row(op);
-  const bool applies = row != nullptr && (row->records || any_sparse(inputs)) &&
-                       (row->records || !op.differentiable() || op.stops_gradient || !some_need_gradient(inputs));
-  const NDArray result = applies ? row->rule(call) : NDArray();
+  NDArray result;
+  if (row != nullptr && row->form(call)) {
+    const AutogradState state = autograd_state();
+    const AutogradScope scope({.recording = state.recording && row->records, .training = state.training});
+    result = row->rule(call);
+  }
   if (!result) return run_on_dense(call, results);
-  (*results)[0] = result;
-  if (out.empty()) return;
-  store(out[0], result);
-  (*results)[0] = out[0];
+  if (!out.empty()) store(out[0], result);
+  (*results)[0] = out.empty() ? result : out[0];
+  if (!row->records) record_result(call, (*results)[0]);
 }
 
 NDArray row_sparse_result(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs) {

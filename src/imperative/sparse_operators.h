@@ -12,17 +12,44 @@
 
 namespace hybridnet {
 
-// One use of an operator with a sparse array among inputs or outputs.
-struct SparseCall {
+// What is known of a use of an operator before it runs.
+struct SparseUse {
   const Op& op;
   const ParamsPtr& params;
-  std::span<const NDArray> inputs, out;
-  StorageType storage(size_t i) const { return inputs[i].storage_type(); }
+  std::span<const StorageType> storages;             // of the inputs
   AttrValue parameter(std::string_view name) const;  // None where the operator has no such parameter
   bool flag(std::string_view name) const;
 };
-// The result, or a null handle where the rule has no form for these storages and parameters.
+
+// One use of an operator with a sparse array among inputs or outputs.
+struct SparseCall : SparseUse {
+  std::span<const NDArray> inputs, out;
+  StorageType storage(size_t i) const { return storages[i]; }
+};
+
+// The storage of the result; nullopt: the operator has no form for these storages and parameters and reads dense
+// copies. Shapes are not looked at: where they do not fit, the result may be dense after all.
+using SparseForm = std::optional<StorageType> (*)(const SparseUse& use);
+// Called where there is a form. The result, or a null handle where shapes or values do not fit.
 using SparseRule = NDArray (*)(const SparseCall& call);
+
+// What SparseForm says of an operator; nullopt for operators without a row in the table and for uses that are dense
+// throughout.
+std::optional<StorageType> sparse_form(const Op& op, const ParamsPtr& params, std::span<const StorageType> storages);
+
+// Warns, once per operator, that it reads dense copies. `where`: of the use, in parentheses, or empty.
+void warn_of_dense_copies(const Op& op, const std::string& where, const std::string& because);
+
+// While it lives, the rule for the gradient of an operator runs on this thread; warnings say so.
+class GradientRuleScope {
+ public:
+  explicit GradientRuleScope(const Op& op);
+  ~GradientRuleScope();
+  GradientRuleScope(const GradientRuleScope&) = delete;
+
+ private:
+  const Op* const before_;
+};
 
 // What invoke() does with such calls. Results stand in results[0 .. number of outputs).
 void invoke_sparse(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, std::span<const NDArray> out,
@@ -40,6 +67,8 @@ NDArray row_sparse_result(const Op& op, const ParamsPtr& params, std::span<const
 NDArray row_sparse_gradient(const Shape& shape, const NDArray& values, const NDArray& indices, kernels::IndexMode mode);
 
 // Rules that record their own gradient (sparse_products.cc).
+std::optional<StorageType> dot_form(const SparseUse& use);
+std::optional<StorageType> embedding_form(const SparseUse& use);
 NDArray sparse_dot(const SparseCall& call);
 NDArray sparse_embedding(const SparseCall& call);
 

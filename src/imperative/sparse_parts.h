@@ -21,6 +21,9 @@ kernels::CsrPattern read_pattern(const SparseStorage& csr);
 inline int64_t row_width(const Shape& shape) { return shape.size(1, shape.ndim()); }
 Shape with_rows(Shape shape, int64_t rows);
 
+// A gradient that arrives: row_sparse or dense.
+inline NDArray rows_or_dense(const NDArray& g) { return g.storage_type() == StorageType::kCsr ? dense_form(g) : g; }
+
 // values[positions], rows of the leading axis; zeros where a position is negative.
 NDArray gather_positions(const NDArray& values, std::vector<int64_t> positions);
 

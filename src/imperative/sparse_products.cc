@@ -130,6 +130,12 @@ NDArray product(const NDArray& lhs, const NDArray& rhs, bool transpose_lhs) {
   return rhs.is_sparse() ? csr_dot_row_sparse(lhs, rhs) : csr_dot_dense(lhs, rhs);
 }
 
+bool wants_dense(const SparseUse& use) {
+  const AttrValue wanted = use.parameter("forward_stype");
+  const auto* stype = std::get_if<std::string>(&wanted.value);
+  return stype != nullptr && *stype == "default";
+}
+
 void check_product(const SparseCall& call, bool transpose_lhs) {
   const Shape &lhs = call.inputs[0].shape(), &rhs = call.inputs[1].shape();
   const int64_t inner = lhs[transpose_lhs ? 0 : 1];
@@ -150,12 +156,14 @@ void check_product(const SparseCall& call, bool transpose_lhs) {
 // dot(csr, rhs) on the tape. The gradient of rhs is the product with the matrix the other way around.
 class CsrDotFunction final : public RecordedFunction {
  public:
-  CsrDotFunction(const NDArray& lhs, bool transpose_lhs) : lhs_(lhs.detached()), transpose_lhs_(transpose_lhs) {}
+  CsrDotFunction(const NDArray& lhs, bool transpose_lhs)
+      : lhs_(snapshot(lhs).detached()), transpose_lhs_(transpose_lhs) {}
   std::string name() const override { return "dot"; }
   bool returns_fresh_arrays() const override { return true; }
+  bool takes_sparse_gradients() const override { return true; }
   std::vector<NDArray> backward(std::span<const NDArray> out_grads, bool create_graph) override {
-    const NDArray& g = out_grads[0];
-    if (!g) return {NDArray()};
+    if (!out_grads[0]) return {NDArray()};
+    const NDArray g = rows_or_dense(out_grads[0]);
     if (!create_graph) return {product(lhs_, g, !transpose_lhs_)};
     const NDArray inputs[] = {to_dense(lhs_), dense_form(g)};
     const Op& op = kDot.op();
@@ -193,33 +201,42 @@ class EmbeddingFunction final : public RecordedFunction {
 
 }  // namespace
 
+std::optional<StorageType> dot_form(const SparseUse& use) {
+  const StorageType lhs = use.storages[0], rhs = use.storages[1];
+  const bool transpose_a = use.flag("transpose_a"), transpose_b = use.flag("transpose_b");
+  if (lhs == StorageType::kDefault && rhs == StorageType::kCsr && !transpose_a) return StorageType::kCsr;
+  if (lhs != StorageType::kCsr || rhs == StorageType::kCsr || transpose_b) return {};
+  return transpose_a && !wants_dense(use) ? StorageType::kRowSparse : StorageType::kDefault;
+}
+
 NDArray sparse_dot(const SparseCall& call) {
   const NDArray &lhs = call.inputs[0], &rhs = call.inputs[1];
   const bool transpose_a = call.flag("transpose_a"), transpose_b = call.flag("transpose_b");
-  const bool csr_left = call.storage(0) == StorageType::kCsr, csr_right = call.storage(1) == StorageType::kCsr;
   const bool recording = autograd_state().recording;
-  if (csr_left && !csr_right && !transpose_b) {
+  if (call.storage(0) == StorageType::kCsr) {
     if (recording && needs_gradient(lhs)) return {};
     check_product(call, transpose_a);
-    const AttrValue wanted = call.parameter("forward_stype");
-    const auto* stype = std::get_if<std::string>(&wanted.value);
-    const bool dense = rhs.ndim() == 1 || (stype != nullptr && *stype == "default");
+    const bool dense = rhs.ndim() == 1 || wants_dense(call);
     NDArray out = dense && transpose_a && scatters(lhs, rhs) ? transposed_dot_dense(lhs, to_dense(rhs))
                                                              : product(lhs, rhs, transpose_a);
     if (dense) out = to_dense(out);
     if (recording) record(Ref<RecordedFunction>(new CsrDotFunction(lhs, transpose_a)), {&rhs, 1}, {&out, 1});
     return out;
   }
-  const bool dense_left = !lhs.is_sparse() && lhs.ndim() == 2 && !transpose_a;
-  if (!csr_right || !dense_left || (recording && (needs_gradient(lhs) || needs_gradient(rhs)))) return {};
+  if (lhs.ndim() != 2 || (recording && (needs_gradient(lhs) || needs_gradient(rhs)))) return {};
   if (lhs.shape()[1] != rhs.shape()[transpose_b ? 1 : 0] || lhs.dtype() != rhs.dtype()) return {};  // dot explains
   const NDArray out = transpose_b ? transposed(csr_dot_dense(rhs, transposed(lhs))) : dense_dot_csr(lhs, rhs);
   return cast_storage(out, StorageType::kCsr);
 }
 
+std::optional<StorageType> embedding_form(const SparseUse& use) {
+  if (use.storages[0] != StorageType::kDefault || use.storages[1] != StorageType::kRowSparse) return {};
+  return StorageType::kDefault;
+}
+
 NDArray sparse_embedding(const SparseCall& call) {
   const NDArray &ids = call.inputs[0], &table = call.inputs[1];
-  if (call.storage(1) != StorageType::kRowSparse || ids.is_sparse() || table.ndim() != 2) return {};
+  if (table.ndim() != 2) return {};
   TensorSpec in[] = {ids.spec(), table.spec()}, out_spec;
   InferContext context(call.op, in, {&out_spec, 1});
   call.op.infer(call.params->data(), context);

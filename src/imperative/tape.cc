@@ -92,9 +92,11 @@ bool needs_gradient(const NDArray& a) {
   return mark->node ? !mark->node->released : mark->req != GradReq::kNull;
 }
 
-void record_op(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, std::vector<NDArray>& outputs) {
+void record_op(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, std::vector<NDArray>& outputs,
+               bool is_sparse) {
   Ref<TapeNode> node = make_tape_node(inputs);
   node->op = &op;
+  node->is_sparse = is_sparse;
   node->params = params;
   const Saves& saves = op.saves();
   for (size_t i = 0; i < inputs.size(); ++i)
@@ -116,6 +118,7 @@ void record(Ref<RecordedFunction> function, std::span<const NDArray> inputs, std
   Ref<TapeNode> node = make_tape_node(inputs);
   node->function = std::move(function);
   node->outputs.resize(outputs.size());
+  node->is_sparse = node->function->takes_sparse_gradients();
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!outputs[i].is_pending()) node->outputs[i].spec = outputs[i].spec();
     mark_output(node, i, outputs[i]);

@@ -44,6 +44,7 @@ class TapeNode final : public RefCounted<TapeNode> {
   uint64_t sequence = 0;  // grows with time: backward runs from high to low
   bool train = false;
   bool released = false;
+  bool is_sparse = false;  // recorded on sparse arrays: its rule takes gradients in sparse storage
   SourceLocation where;
 
   std::string name() const;
@@ -51,7 +52,8 @@ class TapeNode final : public RefCounted<TapeNode> {
   static void destroy(TapeNode* node);  // iterative: a long tape does not overflow the stack
 };
 
-void record_op(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, std::vector<NDArray>& outputs);
+void record_op(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, std::vector<NDArray>& outputs,
+               bool is_sparse = false);
 
 inline TapeMark* mark_of(const NDArray& a) { return static_cast<TapeMark*>(a.impl()->tape.get()); }
 

@@ -1,7 +1,4 @@
-#include <algorithm>
-
 #include "hybridnet/plan.h"
-#include "hybridnet/sparse.h"
 #include "plan/graph_function.h"
 
 namespace hybridnet {
@@ -26,11 +23,7 @@ CachedOp::CachedOp(Symbol symbol, CachedOpConfig config) : impl_(std::make_uniqu
 CachedOp::~CachedOp() = default;
 
 std::vector<NDArray> CachedOp::call(std::span<const NDArray> inputs, std::span<const NDArray> out) {
-  if (std::none_of(inputs.begin(), inputs.end(), [](const NDArray& a) { return a.is_sparse(); }))
-    return impl_->function->call(inputs, out);
-  std::vector<NDArray> dense;
-  for (const NDArray& a : inputs) dense.push_back(dense_form(a));
-  return impl_->function->call(dense, out);
+  return impl_->function->call(inputs, out);
 }
 
 const Symbol& CachedOp::symbol() const { return impl_->symbol; }

@@ -35,20 +35,14 @@ struct Executor::Impl {
   RngKey key;         // of the last run
   bool ran = false;
 
-  // What plans read: of sparse arrays dense copies.
-  std::vector<NDArray> dense_inputs() const {
-    std::vector<NDArray> dense;
-    for (const NDArray& input : inputs) dense.push_back(dense_form(input));
-    return dense;
-  }
-
   // One gradient per output whose head is read; ones when none are given.
   std::vector<NDArray> heads_from(std::span<const NDArray> out_grads) const {
     std::vector<NDArray> heads(outputs.size());
     for (size_t i = 0; i < heads.size(); ++i) {
       if (!run->reads_head(i)) continue;
       if (out_grads.empty()) {
-        heads[i] = invoke_one(kOnesLike.op(), kOnesLike.op().default_params, {&outputs[i], 1});
+        const NDArray like = NDArray::deferred(outputs[i].spec(), outputs[i].device());
+        heads[i] = invoke_one(kOnesLike.op(), kOnesLike.op().default_params, {&like, 1});
         continue;
       }
       if (i >= out_grads.size()) throw_count("out_grads", outputs.size(), out_grads.size());
@@ -114,8 +108,7 @@ const std::vector<NDArray>& Executor::forward(bool train) {
   Impl& m = *impl_;
   m.run = {};
   // Results stay in the arrays that the caller may hold, unless their specs change.
-  const std::vector<NDArray> inputs = m.dense_inputs();
-  m.outputs = m.function->forward({.inputs = inputs,
+  m.outputs = m.function->forward({.inputs = m.inputs,
                                    .wants = train ? std::span<const uint8_t>(m.wants) : std::span<const uint8_t>(),
                                    .train = train,
                                    .out = m.outputs,
@@ -135,7 +128,7 @@ void Executor::backward(std::span<const NDArray> out_grads) {
   }
   if (m.wants.empty()) return;
   // After a run in prediction mode: runs once more, now keeping what backward needs.
-  if (!m.run) m.function->forward({.inputs = m.dense_inputs(), .wants = m.wants, .key = m.key}, &m.run);
+  if (!m.run) m.function->forward({.inputs = m.inputs, .wants = m.wants, .key = m.key}, &m.run);
   const std::vector<NDArray> heads = m.heads_from(out_grads);
   std::vector<NDArray> into(m.inputs.size());
   for (size_t i = 0; i < into.size(); ++i) {

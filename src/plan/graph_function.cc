@@ -27,6 +27,7 @@ class RecordedCall final : public RecordedFunction {
 
   std::string name() const override { return function_->options().name; }
   bool returns_fresh_arrays() const override { return true; }
+  bool takes_sparse_gradients() const override { return true; }
   std::vector<Value> as_graph(std::span<const Value> inputs) const override {
     return function_->definition().applied_to(inputs);
   }
@@ -138,6 +139,7 @@ GraphFunction::GraphFunction(GraphDefinition definition, CompileOptions options)
     is_cut_ = is_cut_ || SegmentedGraph::cuts_at(*node, false);
     is_opaque_ = is_opaque_ || is_opaque(*node);
     uses_random_ = uses_random_ || is_random(*node);
+    makes_sparse_ = makes_sparse_ || SegmentedGraph::makes_sparse(*node);
   }
 }
 
@@ -182,10 +184,11 @@ std::vector<NDArray> GraphFunction::call(std::span<const NDArray> inputs, std::s
 std::vector<NDArray> GraphFunction::forward(const Request& request, Ref<GraphRun>* run) {
   const bool keep = !request.wants.empty();
   // Code outside the library runs on the calling thread; so do the parts of a task.
-  const bool may_defer = !is_opaque_ && !RunHereScope::active();
+  const bool sparse = has_sparse(request.inputs);  // indices are looked at there, too
+  const bool may_defer = !is_opaque_ && !sparse && !RunHereScope::active();
   const bool pending = may_defer && std::any_of(request.inputs.begin(), request.inputs.end(),
                                                 [](const NDArray& input) { return input.is_pending(); });
-  if (!is_cut_ && !(keep && is_cut_for_gradient_) && !pending) {
+  if (!is_cut_ && !(keep && is_cut_for_gradient_) && !pending && !sparse) {
     try {
       const Ref<CompiledCall> compiled = compiled_for(request.inputs, request.wants, request.train);
       if (!compiled->unequal.empty()) return cut_at(compiled->unequal)->forward(request, run);
@@ -213,13 +216,22 @@ std::vector<NDArray> GraphFunction::copied_to(std::span<const NDArray> out, std:
 // -------------------------------------------------------------------------------------------------------------- parts
 std::vector<NDArray> GraphFunction::run_parts(std::span<const NDArray> inputs, RngKey key) {
   const bool for_gradient = autograd_state().recording && is_cut_for_gradient_;
+  if (has_sparse(inputs)) return segments(for_gradient, storages_of(inputs)).run(inputs, key);
   return is_cut_ || for_gradient ? segments(for_gradient).run(inputs, key) : call(inputs, {}, key);
 }
 
-SegmentedGraph& GraphFunction::segments(bool for_gradient) {
+bool GraphFunction::has_sparse(std::span<const NDArray> inputs) const { return makes_sparse_ || any_sparse(inputs); }
+
+std::vector<StorageType> GraphFunction::storages_of(std::span<const NDArray> inputs) {
+  std::vector<StorageType> storages;
+  for (const NDArray& input : inputs) storages.push_back(input.storage_type());
+  return storages;
+}
+
+SegmentedGraph& GraphFunction::segments(bool for_gradient, const std::vector<StorageType>& storages) {
   const std::lock_guard lock(mutex_);
-  std::unique_ptr<SegmentedGraph>& made = for_gradient ? segments_for_gradient_ : segments_;
-  if (!made) made = std::make_unique<SegmentedGraph>(definition_, options_, for_gradient);
+  std::unique_ptr<SegmentedGraph>& made = segments_[{for_gradient, storages}];
+  if (!made) made = std::make_unique<SegmentedGraph>(definition_, options_, for_gradient, storages);
   return *made;
 }
 
@@ -238,10 +250,8 @@ std::vector<Ref<GraphFunction>> GraphFunction::parts() {
   std::vector<Ref<GraphFunction>> all;
   const std::lock_guard lock(mutex_);
   for (const auto& [branches, function] : cut_at_) all.push_back(function);
-  for (const auto* graph : {segments_.get(), segments_for_gradient_.get()}) {
-    if (!graph) continue;
-    for (Ref<GraphFunction>& part : const_cast<SegmentedGraph*>(graph)->functions()) all.push_back(std::move(part));
-  }
+  for (const auto& [use, graph] : segments_)
+    for (Ref<GraphFunction>& part : graph->functions()) all.push_back(std::move(part));
   return all;
 }
 
@@ -532,7 +542,7 @@ int64_t memory_of(const CompiledCall& compiled) {
 }  // namespace
 
 int64_t GraphFunction::memory_bytes(std::span<const NDArray> inputs, std::span<const uint8_t> wants) {
-  if (is_cut_ || is_cut_for_gradient_) return memory_of_parts();
+  if (is_cut_ || is_cut_for_gradient_ || has_sparse(inputs)) return memory_of_parts();
   const Ref<CompiledCall> compiled = compiled_for(inputs, wants, !wants.empty());
   return compiled->unequal.empty() ? memory_of(*compiled) : cut_at(compiled->unequal)->memory_of_parts();
 }
@@ -572,6 +582,19 @@ std::string GraphFunction::inputs_text(const CallSignature& signature) const {
   return text;
 }
 
+std::string GraphFunction::sparse_segments_text() {
+  const std::lock_guard lock(mutex_);
+  std::string text;
+  for (const auto& [use, graph] : segments_) {
+    if (use.second.empty()) continue;
+    text += "for inputs in storages (";
+    for (size_t i = 0; i < use.second.size(); ++i)
+      text += std::string(i > 0 ? ", " : "") + storage_type_name(use.second[i]);
+    text += "):\n" + graph->text();
+  }
+  return text;
+}
+
 std::string GraphFunction::summary() {
   if (is_cut_) {
     const SegmentedGraph& graph = segments(false);
@@ -579,7 +602,7 @@ std::string GraphFunction::summary() {
     for (const Ref<GraphFunction>& part : parts()) text += part->summary();
     return text;
   }
-  std::string text = options_.name + ": " + std::to_string(counts().plans) + " plans\n";
+  std::string text = options_.name + ": " + std::to_string(counts().plans) + " plans\n" + sparse_segments_text();
   for (const Ref<GraphFunction>& part : parts()) text += part->summary();
   auto line = [&](const char* what, const Plan& plan) {
     text += std::string("  ") + what + ": " + std::to_string(plan.num_instructions()) + " instructions, arena " +
@@ -610,7 +633,11 @@ std::string GraphFunction::plan_text() {
     return text;
   }
   const Ref<CompiledCall> call = most_recent();
-  if (!call) return {};
+  if (!call) {
+    std::string text = sparse_segments_text();
+    for (const Ref<GraphFunction>& part : parts()) text += part->plan_text();
+    return text;
+  }
   if (!call->unequal.empty()) return cut_at(call->unequal)->plan_text();
   const char* kind = call->signature.train ? ", training: " : ", prediction: ";
   std::string text = options_.name + kind + inputs_text(call->signature) + "\n";
@@ -635,7 +662,11 @@ std::string GraphFunction::graph_text() {
     return text;
   }
   const Ref<CompiledCall> call = most_recent();
-  if (!call) return {};
+  if (!call) {
+    std::string text = sparse_segments_text();
+    for (const Ref<GraphFunction>& part : parts()) text += part->options_.name + ":\n" + part->graph_text();
+    return text;
+  }
   if (!call->unequal.empty()) return cut_at(call->unequal)->graph_text();
   const std::lock_guard lock(mutex_);
   return compiler_.graph_text(call->signature);

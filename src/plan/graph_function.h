@@ -75,7 +75,11 @@ class GraphFunction : public RefCounted<GraphFunction> {
   std::vector<NDArray> run_backward(const PlanRun& run, std::span<const NDArray> heads, std::span<const NDArray> into);
   std::vector<NDArray> run_differentiable_backward(const PlanRun& run, std::span<const NDArray> inputs,
                                                    std::span<const NDArray> heads);
-  SegmentedGraph& segments(bool for_gradient);
+  static std::vector<StorageType> storages_of(std::span<const NDArray> inputs);
+  // Are values of this run sparse? Then it goes part by part.
+  bool has_sparse(std::span<const NDArray> inputs) const;
+  std::string sparse_segments_text();  // where the graph is cut for sparse inputs
+  SegmentedGraph& segments(bool for_gradient, const std::vector<StorageType>& storages = {});
   Ref<CompiledCall> most_recent();  // null before the first call
   Ref<GraphFunction> cut_at(const std::set<const Node*>& branches);
   std::vector<Ref<GraphFunction>> parts();
@@ -94,11 +98,11 @@ class GraphFunction : public RefCounted<GraphFunction> {
   const GraphDefinition definition_;
   CompileOptions options_;
   const char* task_name_;
-  bool is_cut_ = false, is_opaque_ = false, uses_random_ = false;
+  bool is_cut_ = false, is_opaque_ = false, uses_random_ = false, makes_sparse_ = false;
   std::atomic<bool> is_cut_for_gradient_{false};  // found out when the gradient was to be compiled
   std::mutex mutex_;
   CallCompiler compiler_;
-  std::unique_ptr<SegmentedGraph> segments_, segments_for_gradient_;
+  std::map<std::pair<bool, std::vector<StorageType>>, std::unique_ptr<SegmentedGraph>> segments_;
   std::map<std::set<const Node*>, Ref<GraphFunction>> cut_at_;  // for signatures whose branches differ in size
   Ref<GraphFunction> without_writebacks_;
   std::list<Ref<CompiledCall>> compiled_;  // most recent first

@@ -4,6 +4,7 @@
 
 #include "base/interrupt.h"
 #include "engine/run_ahead.h"
+#include "hybridnet/sparse.h"
 #include "imperative/autograd_scope.h"
 #include "plan/graph_function.h"
 
@@ -49,7 +50,7 @@ class TapedRun final : public GraphRun {
   std::vector<NDArray> run(std::vector<NDArray> leaves) {
     leaves_ = std::move(leaves);
     for (size_t i = 0; i < wants_.size(); ++i)
-      if (wants_[i] != 0) mark_variable(leaves_[i], NDArray(), GradReq::kWrite);
+      if (wants_[i] != kNoGradient) mark_variable(leaves_[i], buffer_of(i), GradReq::kWrite);
     const AutogradScope scope({.recording = !wants_.empty(), .training = train_});
     const RunHereScope here;
     outputs_ = function_->run_parts(leaves_, key_);
@@ -112,6 +113,13 @@ class TapedRun final : public GraphRun {
       throw EngineError({.op = function_->options().name,
                          .message = "there is no gradient of this run",
                          .because = "the run has failed"});
+  }
+
+  // Its storage tells the steps of the tape that rows are wanted; nothing is written to it.
+  NDArray buffer_of(size_t input) const {
+    if (wants_[input] != kGradientByRows) return {};
+    const NDArray& leaf = leaves_[input];
+    return sparse_zeros(StorageType::kRowSparse, leaf.spec(), leaf.device());
   }
 
   std::vector<NDArray> gradients(std::span<const NDArray> outputs, std::span<const NDArray> heads,
@@ -186,7 +194,7 @@ TapedResults run_taped(const Ref<GraphFunction>& function, const RunRequest& req
     std::vector<NDArray> leaves;
     for (const NDArray& input : request.inputs) {
       input.spec();  // waits where it is pending
-      leaves.push_back(input.detached());
+      leaves.push_back(input.is_sparse() ? snapshot(input).detached() : input.detached());
     }
     for (const NDArray& output : run->run(std::move(leaves))) results.outputs.push_back(output.detached());
     if (!keep) run->drop();

@@ -5,6 +5,8 @@
 #include "graph/control/control_flow.h"
 #include "hybridnet/custom.h"
 #include "hybridnet/imperative.h"
+#include "hybridnet/sparse.h"
+#include "imperative/sparse_operators.h"
 #include "plan/control/control_kernel.h"
 #include "plan/control/sized_loops.h"
 #include "plan/graph_function.h"
@@ -26,6 +28,12 @@ bool SegmentedGraph::cuts_at(const Node& node, bool for_gradient) {
   return has_dynamic_shape(node) || (for_gradient && (is_unbounded(node) || has_unbounded_body(node)));
 }
 
+bool SegmentedGraph::makes_sparse(const Node& node) {
+  if (node.is_variable() || !node.subgraphs.empty()) return false;
+  const std::vector<StorageType> dense(node.inputs.size(), StorageType::kDefault);
+  return sparse_form(*node.op, node.params, dense).has_value();
+}
+
 bool SegmentedGraph::is_lazy(const Node& node, bool for_gradient) {
   if (node.is_variable() || !cuts_at(node, for_gradient)) return false;
   return is_lazy_operator(node) || control_kind(node) == ControlKind::kCond;
@@ -35,10 +43,13 @@ bool SegmentedGraph::is_lazy(const Node& node, bool for_gradient) {
 struct SegmentedGraph::Cutter {
   explicit Cutter(SegmentedGraph& result) : graph(result), order(topological_order(result.definition_.outputs)) {}
 
-  void run() {
+  void run(std::span<const StorageType> storages) {
+    for (size_t i = 0; i < storages.size(); ++i)
+      if (storages[i] != StorageType::kDefault) sparse[{graph.definition_.inputs[i], 0}] = storages[i];
     for (const Node* node : order) {
       if (node->is_variable()) continue;
       if (cuts_at(*node, graph.for_gradient_)) cuts.insert(node);
+      if (!storages.empty()) find_form(*node);
       int level = 0;
       for (const NodeEntry& input : node->inputs) {
         const Node* from = input.node.get();
@@ -54,6 +65,21 @@ struct SegmentedGraph::Cutter {
   }
 
  private:
+  // Cuts at a node that has a form for the storages of its inputs, as far as those are known before it runs.
+  void find_form(const Node& node) {
+    if (cuts.count(&node) != 0 || !node.subgraphs.empty()) return;
+    std::vector<StorageType> storages;
+    for (const NodeEntry& input : node.inputs) {
+      const auto found = sparse.find(input);
+      storages.push_back(found == sparse.end() ? StorageType::kDefault : found->second);
+    }
+    const std::optional<StorageType> form = sparse_form(*node.op, node.params, storages);
+    if (!form) return;
+    cuts.insert(&node);
+    keep_storage.insert(&node);
+    if (*form != StorageType::kDefault) sparse[{NodePtr(const_cast<Node*>(&node)), 0}] = *form;
+  }
+
   void find_requests() {
     for (const NodeEntry& output : graph.definition_.outputs) always.insert(output.node.get());
     for (auto it = order.rbegin(); it != order.rend(); ++it) {
@@ -98,6 +124,7 @@ struct SegmentedGraph::Cutter {
       for (const Node* cut : cuts_of_level[level]) {
         add({cut}, always.count(cut) == 0);
         graph.parts_.back().cut = cut;
+        graph.parts_.back().keeps_storage = keep_storage.count(cut) != 0;
       }
     }
     return members;
@@ -145,9 +172,14 @@ struct SegmentedGraph::Cutter {
       for (const NodeEntry& input : node->inputs) {
         const Node* from = input.node.get();
         if (from->is_variable() ? from->constant != nullptr : part_of.at(from) == part) continue;
-        if (std::find(crossing.begin(), crossing.end(), input) != crossing.end()) continue;
-        crossing.push_back(input);
-        graph.parts_[static_cast<size_t>(part)].inputs.push_back(source_of(input));
+        const auto known = static_cast<size_t>(std::find(crossing.begin(), crossing.end(), input) - crossing.begin());
+        if (known == crossing.size()) {
+          crossing.push_back(input);
+          const Source source = source_of(input);  // may add parts' outputs
+          graph.parts_[static_cast<size_t>(part)].inputs.push_back(source);
+          graph.parts_[static_cast<size_t>(part)].readers.emplace_back();
+        }
+        graph.parts_[static_cast<size_t>(part)].readers[known].push_back(node);
       }
     }
   }
@@ -177,15 +209,17 @@ struct SegmentedGraph::Cutter {
 
   SegmentedGraph& graph;
   const std::vector<Node*> order;
-  std::set<const Node*> cuts, always;
+  std::set<const Node*> cuts, always, keep_storage;
+  std::unordered_map<NodeEntry, StorageType, NodeEntryHash> sparse;  // values that are or may be
   std::unordered_map<const Node*, int> level_of, part_of;
   std::unordered_map<const Node*, Requests> requests_of;
   std::map<int, std::vector<NodeEntry>> outputs_of, crossing_of;
 };
 
-SegmentedGraph::SegmentedGraph(const GraphDefinition& definition, const CompileOptions& options, bool for_gradient)
+SegmentedGraph::SegmentedGraph(const GraphDefinition& definition, const CompileOptions& options, bool for_gradient,
+                               std::span<const StorageType> storages)
     : definition_(definition), options_(options), for_gradient_(for_gradient) {
-  Cutter(*this).run();
+  Cutter(*this).run(storages);
 }
 
 // ------------------------------------------------------------------------------------------------------------ one call
@@ -230,14 +264,39 @@ class SegmentedGraph::Run {
 
   std::vector<NDArray> values_of(const Part& part) {
     std::vector<NDArray> values;
-    for (const Source& source : part.inputs) values.push_back(value(source));
+    for (size_t i = 0; i < part.inputs.size(); ++i)
+      values.push_back(part.keeps_storage ? value(part.inputs[i]) : dense_value(part, i));
     return values;
+  }
+
+  // What a part that needs dense values reads. Says which operators made a copy of a sparse value necessary.
+  NDArray dense_value(const Part& part, size_t input) {
+    const Source& source = part.inputs[input];
+    const NDArray found = value(source);
+    if (!found.is_sparse()) return found;
+    const std::string because =
+        std::string("it has no form for an input in storage ") + storage_type_name(found.storage_type());
+    if (part.cut) warn_of_dense_copies(*part.cut->op, place_of(*part.cut), because);
+    for (size_t i = 0; !part.cut && i < part.readers[input].size(); ++i)
+      warn_of_dense_copies(*part.readers[input][i]->op, place_of(*part.readers[input][i]), because);
+    NDArray& dense = dense_[{source.kind, source.part, source.index}];
+    if (!dense) dense = dense_form(found);
+    return dense;
+  }
+
+  static std::string place_of(const Node& node) {
+    return " (node '" + node.name + "'" + (node.block.empty() ? "" : ", block '" + node.block + "'") + ")";
   }
 
   std::vector<NDArray> results_of(const Part& part, const Node& node) {
     if (is_lazy_operator(node)) return run_lazy(part, node);
     if (control_kind(node) == ControlKind::kCond) return run_cond(part, node);
     const std::vector<NDArray> arguments = values_of(part);
+    if (part.keeps_storage) {
+      std::vector<NDArray> results;
+      invoke_sparse(*node.op, node.params, arguments, {}, &results);
+      return results;
+    }
     if (node.subgraphs.empty()) return invoke(*node.op, node.params, arguments);
     return SizedLoop(graph_, node, arguments).run();
   }
@@ -246,8 +305,7 @@ class SegmentedGraph::Run {
   std::vector<NDArray> run_lazy(const Part& part, const Node& node) {
     const PlaceScope place(node, PlaceScope::kOperator);
     const auto& use = node.params->as<CustomParams>();
-    return custom_operators(use).call_lazy(use, specs_of(node),
-                                           [&](size_t input) { return value(part.inputs[input]); });
+    return custom_operators(use).call_lazy(use, specs_of(node), [&](size_t input) { return dense_value(part, input); });
   }
 
   std::vector<NDArray> run_cond(const Part& part, const Node& node) {
@@ -255,7 +313,7 @@ class SegmentedGraph::Run {
       std::vector<NDArray> arguments;
       const std::vector<bool> read = read_inputs(*node.subgraphs[body]);
       for (size_t input = 0; input < read.size(); ++input)
-        if (read[input]) arguments.push_back(value(part.inputs[input]));
+        if (read[input]) arguments.push_back(dense_value(part, input));
       return graph_.body_of(node, body)->call(arguments, {});
     };
     const NDArray pred = run_body(0)[0];
@@ -285,7 +343,8 @@ class SegmentedGraph::Run {
   const RngKey key_;
   std::vector<std::vector<NDArray>> values_;  // per part
   std::vector<bool> done_;
-  SpecMap specs_;  // as far as known without running
+  std::map<std::tuple<Source::Kind, int, int>, NDArray> dense_;  // copies of sparse values
+  SpecMap specs_;                                                // as far as known without running
   bool inferred_ = false;
 };
 
@@ -333,7 +392,8 @@ std::string SegmentedGraph::text() const {
   size_t number = 0;
   for (const Part& part : parts_) {
     if (part.cut)
-      text += "cut at " + part.cut->op->name + " '" + part.cut->name + "'";
+      text += "cut at " + part.cut->op->name + " '" + part.cut->name + "'" +
+              (part.keeps_storage ? ", which reads sparse arrays" : "");
     else
       text += "segment " + std::to_string(number++) + ": " + std::to_string(part.inputs.size()) + " inputs, " +
               std::to_string(part.function->definition().outputs.size()) + " outputs";

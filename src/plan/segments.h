@@ -2,6 +2,9 @@
 // rows as iterations ran, branches of different sizes) and around operators that request their inputs one by one. What
 // lies between is a segment: a graph function of its own, compiled when its sizes are known, with its own gradient.
 //
+// Where inputs are sparse, it is cut at the operators that have a form for sparse arrays
+// (imperative/sparse_operators.h) and may read some; segments and all other cuts read dense copies.
+//
 // What runs is what is needed: a lazy operator (mx.operator, CustomOp.lazy_step) requests its inputs when it runs, and
 // so does a branch whose size may differ from the other's. What only they would read is a segment of its own, left out
 // unless one of them requests it.
@@ -28,9 +31,12 @@ class SegmentedGraph {
  public:
   // Must the graph be cut at this node? for_gradient: of a run whose gradient is wanted.
   static bool cuts_at(const Node& node, bool for_gradient);
+  // Does the node make a sparse value of dense ones?
+  static bool makes_sparse(const Node& node);
 
-  // definition and options outlive the object.
-  SegmentedGraph(const GraphDefinition& definition, const CompileOptions& options, bool for_gradient);
+  // For inputs in these storages. definition and options outlive the object.
+  SegmentedGraph(const GraphDefinition& definition, const CompileOptions& options, bool for_gradient,
+                 std::span<const StorageType> storages);
 
   // Runs on the calling thread, recorded part by part where autograd records. May wait.
   std::vector<NDArray> run(std::span<const NDArray> inputs, RngKey key);
@@ -56,7 +62,9 @@ class SegmentedGraph {
     const Node* cut = nullptr;    // null: a segment
     Ref<GraphFunction> function;  // of a segment
     std::vector<Source> inputs;
-    bool on_request = false;  // only requests of lazy operators and branches lead to it
+    std::vector<std::vector<const Node*>> readers;  // of each input of a segment
+    bool keeps_storage = false;                     // a cut that reads sparse arrays as they are
+    bool on_request = false;                        // only requests of lazy operators and branches lead to it
   };
   // Which requests lead to a node: pairs of a lazy node and its input. Empty: it is needed in any case.
   using Requests = std::set<std::pair<const Node*, size_t>>;

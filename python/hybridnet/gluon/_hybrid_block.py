@@ -22,7 +22,6 @@ from ..errors import HybridNetError, TraceError
 from ..errors import ValueError as HybridNetValueError
 from ..name import NameManager
 from ..ndarray import NDArray
-from ..ndarray.sparse import BaseSparseNDArray
 from ..symbol import Symbol
 from ..util import is_np_array
 from ._block_errors import add_block_path
@@ -114,7 +113,6 @@ class HybridBlock(Block):
         self._callback: Callable[..., None] | None = None
         self._monitor_all = False
         self._strict = False
-        self._told_of_sparse = False  # whether a warning has said that calls on sparse arrays run imperatively
         self._untraceable: TraceError | None = (
             None  # why a hybridized block with a forward of its own runs imperatively
         )
@@ -406,10 +404,10 @@ class HybridBlock(Block):
     def _call_cached_op(self, *args: Any) -> Any:
         """Runs the graph for these arguments, tracing it first if there is none."""
         for arg in args:
-            if not isinstance(arg, NDArray) or isinstance(arg, BaseSparseNDArray):
+            if not isinstance(arg, NDArray):
                 break
         else:
-            # The usual case, kept short: only dense arrays.
+            # The usual case, kept short: only arrays.
             variants = self._variants.get(len(args))
             if variants is not None and variants.only is not None:
                 return variants.only.run(args)
@@ -420,22 +418,7 @@ class HybridBlock(Block):
         if any(isinstance(a, Symbol) for a in flat):
             return self._compose(args, {})
         self._check_one_context(flat)
-        if any(isinstance(a, BaseSparseNDArray) for a in flat):
-            return self._call_on_sparse(flat[0].context, args)
         return self._find_graph(key, flat).run(flat)
-
-    def _call_on_sparse(self, context: Context, args: tuple[Any, ...]) -> Any:
-        """Runs forward operator by operator: graphs hold dense values, and sparse arrays are to stay sparse."""
-        if not self._told_of_sparse:
-            self._told_of_sparse = True
-            warnings.warn(
-                f"Block '{self.name}' is hybridized and was called with sparse arrays: such calls run imperatively, "
-                "because graphs hold dense values. This is said once per block.",
-                stacklevel=5,
-            )
-        if self._plain_forward:
-            return self._call_plain(args, {})
-        return self._forward_arrays(context if self._several_contexts() else None, args[0], args[1:])
 
     def _check_one_context(self, flat: Sequence[NDArray]) -> None:
         contexts = {a.context for a in flat}
