@@ -24,22 +24,15 @@ Call = Callable[..., Any]
 # Functions of mx.np whose twin in mx.nd has another name, and keywords that have.
 TWINS = {"concatenate": "concat", "matmul": "dot", "absolute": "abs", "less": "lesser", "less_equal": "lesser_equal"}
 KEYWORDS = {
-    "concatenate": {"axis": "dim"}, "swapaxes": {"axis1": "dim1", "axis2": "dim2"}, "reshape": {"newshape": "shape"},
+    "concatenate": {"axis": "dim"}, "concat": {"axis": "dim"},
+    "swapaxes": {"axis1": "dim1", "axis2": "dim2"}, "reshape": {"newshape": "shape"},
     "full": {"fill_value": "val"}, "flip": {"m": "data"},
 }  # fmt: skip
 # Keywords that np needs to do what nd does without them.
 EXPLICIT = {"take": {"axis": 0}}
 # Why a call costs more than its twin's by a tenth.
 REASONS = {
-    "np.nansum": "several operators: NaN become 0 first",
-    "np.nanprod": "several operators: NaN become 1 first",
-    "np.unravel_index": "one array per axis",
-    "np.prod": "a second operator gives the shape ()",
-    "np.full": "numbers, lists and arrays are told apart in Python",
-    "np.argsort": "asks for int64, where mx.nd gives float32",
-    "np.take": "asks for mode 'raise', where mx.nd clips",
-    "np.concat": "a function of Python, for the Array API standard",
-    "np.swapaxes": "names of its own for the axes, translated in Python",
+    "np.unravel_index": "two arrays, where mx.nd gives one",
 }
 COMPOSED = "what it stands for is looked up"
 # Names of the operator's fields that the public function calls otherwise.

@@ -38,7 +38,7 @@ from ._elementwise import (
 from ._fallback import left_shift as bitwise_left_shift
 from ._fallback import right_shift as bitwise_right_shift
 from ._manipulation import moveaxis
-from ._operators import np_operator
+from ._operators import np_operator, public_operator
 from ._rearranging import concatenate, swapaxes, transpose
 from ._reductions import sum
 from ._searching import unique
@@ -153,9 +153,7 @@ def logaddexp(x1: Any, x2: Any) -> Any:
 
 
 # --------------------------------------------------------------------------------------------------------- arrangement
-def concat(arrays: Any, axis: int | None = 0) -> Any:
-    """Arrays one after the other along an axis; flattened if axis is None."""
-    return concatenate(arrays, axis=axis)
+concat = public_operator("concat", "_npi_concatenate", "axis")
 
 
 def permute_dims(x: Any, axes: Any) -> Any:

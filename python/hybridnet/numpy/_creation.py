@@ -110,6 +110,8 @@ def full(
 
     dtype: float32 if None, bool for a bool, that of fill_value if it is an array.
     """
+    if type(fill_value) in (int, float) and type(shape) is tuple and out is None and order == "C":
+        return _filled(shape, fill_value, dtype, ctx)
     row_major("np.full", order)
     if isinstance(fill_value, _core.SymbolBase):
         from ._rearranging import broadcast_to

@@ -154,8 +154,13 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]
     """Places in a flat array of this shape as one array of indices per axis."""
     if order != "C":
         raise ParamError("np.unravel_index: order", expected="'C'", given=repr(order))
+    if shape == ():
+        return ()
     sizes = _shape(shape)
-    return _rows(np_operator("_unravel_index")(as_array(indices), shape=sizes), len(sizes))
+    found = np_operator("_npi_unravel_index")(as_array(indices), shape=sizes)
+    if type(found) is list:
+        return tuple(found)
+    return (found,) if len(sizes) == 1 else tuple(found[i] for i in range(len(sizes)))
 
 
 def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise", order: str = "C") -> Any:

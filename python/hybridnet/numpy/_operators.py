@@ -50,18 +50,33 @@ def binary(name: str, operator: str, reverse: str | None = None) -> Any:
 
 
 def direct(
-    operator: str, names: str = "", inputs: int = 1, needed: int = 0, **fixed: Any
+    operator: str,
+    names: str = "",
+    inputs: int = 1,
+    needed: int = 0,
+    renamed: dict[str, str] | None = None,
+    **defaults: Any,
 ) -> Callable[[_Function], _Function]:
     """Makes a function the operator itself where it is called with `inputs` arrays by position.
 
-    names: the operator's names of the parameters behind them, in the function's order; calls that give others, or
-    that the operator refuses, run the function. needed: how many of them have to be given, because the operator has
-    another default. fixed: parameters that the function always gives.
+    names: of the parameters behind them, in the function's order; calls that give others, or that the operator
+    refuses, run the function. needed: how many of them have to be given, because the operator has another default.
+    renamed: the operator's names of parameters that the function calls otherwise. defaults: of the function, where the
+    operator has others.
     """
 
     def decorate(function: _Function) -> _Function:
-        op = public_operator(function.__name__, operator, names)
-        made: Any = _core.direct_function(function, op, inputs, tuple(names.split()), needed, fixed)
+        keys = names.split()
+        op = _core.op_function(
+            operator,
+            function.__name__,
+            "hybridnet.numpy",
+            numpy=True,
+            order=keys,
+            fixed=defaults,
+            renamed=renamed or {},
+        )
+        made: Any = _core.direct_function(function, op, inputs, tuple(keys), needed)
         update_wrapper(made, function)
         return made
 

@@ -23,7 +23,7 @@ concatenate = public_operator("concatenate", "_npi_concatenate", "axis out")
 stack = public_operator("stack", "_npi_stack", "axis out")
 
 
-@direct("_npi_swapaxes", "dim1 dim2")
+@direct("_npi_swapaxes", "axis1 axis2", needed=2, renamed={"dim1": "axis1", "dim2": "axis2"})
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     """Two axes exchanged."""
     return np_operator("_npi_swapaxes")(a, dim1=axis1, dim2=axis2)

@@ -169,7 +169,7 @@ def in1d(ar1: Any, ar2: Any, assume_unique: bool = False, invert: bool = False) 
 
 
 # -------------------------------------------------------------------------------------------------------------- indices
-@direct("_npi_take", "axis", inputs=2, needed=1, mode="raise")
+@direct("_npi_take", "axis mode out", inputs=2, needed=1, mode="raise")
 def take(a: Any, indices: Any, axis: int | None = None, mode: str = "raise", out: Any = None) -> Any:
     """Slices along an axis, or elements of the flattened array, in the order of indices.
 

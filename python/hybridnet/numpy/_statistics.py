@@ -14,9 +14,9 @@ from ._calls import as_array, cast, choose, flat, is_float, is_number, name_of
 from ._creation import array
 from ._elementwise import ceil, equal, floor, less_equal, maximum, not_equal, rint
 from ._manipulation import atleast_2d, diff, moveaxis, ndim, size
-from ._operators import direct, np_operator
+from ._operators import direct, np_operator, public_operator
 from ._rearranging import concatenate, dot, expand_dims, stack, transpose
-from ._reductions import argmax, argmin, max, mean, min, prod, sum
+from ._reductions import argmax, argmin, max, mean, min, sum
 from ._searching import searchsorted, sort, take_along_axis
 
 __all__ = [
@@ -201,14 +201,8 @@ def _without_nan(a: Any, value: float) -> tuple[Any, Any]:
     return choose(missing, value, a), missing
 
 
-def nansum(a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
-    """Sum over axes with NaN as 0."""
-    return sum(_without_nan(a, 0)[0], axis=axis, dtype=dtype, keepdims=keepdims, out=out)
-
-
-def nanprod(a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
-    """Product over axes with NaN as 1."""
-    return prod(_without_nan(a, 1)[0], axis=axis, dtype=dtype, keepdims=keepdims, out=out)
+nansum = public_operator("nansum", "_npi_nansum", "axis dtype out keepdims")
+nanprod = public_operator("nanprod", "_npi_nanprod", "axis dtype out keepdims")
 
 
 def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:

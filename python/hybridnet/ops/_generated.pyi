@@ -8899,6 +8899,52 @@ def _npi_nan_to_num(
     """
 
 
+def _npi_nanprod(
+    a: TensorT, axis: int | Sequence[int] | None = None, keepdims: bool = False, dtype: DType | None = None, initial:
+    float | None = None, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Product over axes; NaN counts as 1.
+
+    Parameters
+    ----------
+    a : tensor
+        array of any shape
+    axis : tuple of int or None
+        Axis or axes to reduce; negative ones count from the end; None reduces all, () none.
+    keepdims : bool
+        Keep reduced axes with size 1.
+    dtype : dtype or None
+        Dtype of the sum and of the result.
+    initial : float or None
+        Value that the reduction starts with.
+
+    Returns: out: the shape without the reduced axes, or with sizes 1 there (keepdims)
+    """
+
+
+def _npi_nansum(
+    a: TensorT, axis: int | Sequence[int] | None = None, keepdims: bool = False, dtype: DType | None = None, initial:
+    float | None = None, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """Sum over axes; NaN counts as 0.
+
+    Parameters
+    ----------
+    a : tensor
+        array of any shape
+    axis : tuple of int or None
+        Axis or axes to reduce; negative ones count from the end; None reduces all, () none.
+    keepdims : bool
+        Keep reduced axes with size 1.
+    dtype : dtype or None
+        Dtype of the sum and of the result.
+    initial : float or None
+        Value that the reduction starts with.
+
+    Returns: out: the shape without the reduced axes, or with sizes 1 there (keepdims)
+    """
+
+
 def _npi_norm(
     data: TensorT, ord: float = 2.0, axis: int | Sequence[int] | None = None, keepdims: bool = False, flag: int = -2,
     *, out: Any = None, name: str | None = None
@@ -9801,6 +9847,23 @@ def _npi_unique(
     Returns: out: vector, or data with fewer slices along axis; index: with return_index: where each stands first,
     int64; inverse: with return_inverse: the place of each element's value, int64; counts: with return_counts: how
     often each stands, int64
+    Not differentiable.
+    """
+
+
+def _npi_unravel_index(
+    indices: TensorT, shape: int | Sequence[int], *, out: Any = None, name: str | None = None
+) -> Any:
+    """Places in a flat tensor of the given shape as indices, one array for each axis.
+
+    Parameters
+    ----------
+    indices : tensor
+        any shape
+    shape : tuple of int
+        Shape of the tensor that the indices belong to; its first size may be -1.
+
+    Returns: output: shape and dtype of indices
     Not differentiable.
     """
 

@@ -3,7 +3,6 @@
 #include <structmember.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 
 #include "array_object.h"
@@ -14,14 +13,10 @@ namespace {
 struct DirectFunctionObject {
   PyObject_HEAD vectorcallfunc vectorcall;
   PyObject *function, *op;
-  PyObject* names;         // tuple of interned strings
-  PyObject* fixed_names;   // the same
-  PyObject* fixed_values;  // tuple, one for each
+  PyObject* names;  // tuple of interned strings
   PyObject* dict;
   Py_ssize_t inputs, needed;
 };
-
-constexpr Py_ssize_t kMaxArguments = 12;
 
 PyTypeObject* direct_function_type = nullptr;
 
@@ -42,24 +37,13 @@ bool is_usual(const DirectFunctionObject& f, PyObject* const* args, Py_ssize_t n
     if (at < 0) return false;
     needed_given += at < f.needed;
   }
-  return needed_given >= f.needed && nargs + keywords + PyTuple_GET_SIZE(f.fixed_names) <= kMaxArguments;
-}
-
-PyObject* call_operator(const DirectFunctionObject& f, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
-  const Py_ssize_t fixed = PyTuple_GET_SIZE(f.fixed_names);
-  if (fixed == 0) return PyObject_Vectorcall(f.op, args, nargsf, kwnames);
-  const Py_ssize_t nargs = PyVectorcall_NARGS(nargsf), keywords = kwnames == nullptr ? 0 : PyTuple_GET_SIZE(kwnames);
-  std::array<PyObject*, kMaxArguments> all;
-  PyObject** const end = std::copy(args, args + nargs + keywords, all.begin());
-  std::copy_n(&PyTuple_GET_ITEM(f.fixed_values, 0), fixed, end);
-  const Owned names(keywords == 0 ? Py_NewRef(f.fixed_names) : PySequence_Concat(kwnames, f.fixed_names));
-  return names ? PyObject_Vectorcall(f.op, all.data(), static_cast<size_t>(nargs), names.get()) : nullptr;
+  return needed_given >= f.needed;
 }
 
 PyObject* call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   const auto& f = *reinterpret_cast<DirectFunctionObject*>(self);
   if (is_usual(f, args, PyVectorcall_NARGS(nargsf), kwnames)) {
-    PyObject* result = call_operator(f, args, nargsf, kwnames);
+    PyObject* result = PyObject_Vectorcall(f.op, args, nargsf, kwnames);
     if (result != nullptr || !PyErr_ExceptionMatches(PyExc_Exception)) return result;
     PyErr_Clear();  // the function knows more kinds of arguments, or what to say
   }
@@ -68,7 +52,7 @@ PyObject* call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* k
 
 void dealloc(PyObject* self) {
   auto& f = *reinterpret_cast<DirectFunctionObject*>(self);
-  for (PyObject* part : {f.function, f.op, f.names, f.fixed_names, f.fixed_values, f.dict}) Py_XDECREF(part);
+  for (PyObject* part : {f.function, f.op, f.names, f.dict}) Py_XDECREF(part);
   PyTypeObject* type = Py_TYPE(self);
   type->tp_free(self);
   Py_DECREF(type);
@@ -122,18 +106,13 @@ int init_direct_function_type(PyObject* module) {
   return PyModule_AddObjectRef(module, "DirectFunction", reinterpret_cast<PyObject*>(direct_function_type));
 }
 
-Owned make_direct_function(PyObject* function, PyObject* op, Py_ssize_t inputs, PyObject* names, Py_ssize_t needed,
-                           PyObject* fixed) {
-  const Owned keys = checked(PyDict_Keys(fixed)), values = checked(PyDict_Values(fixed));
-  const Owned key_tuple = checked(PyList_AsTuple(keys.get()));
+Owned make_direct_function(PyObject* function, PyObject* op, Py_ssize_t inputs, PyObject* names, Py_ssize_t needed) {
   Owned self = checked(direct_function_type->tp_alloc(direct_function_type, 0));
   auto& f = *reinterpret_cast<DirectFunctionObject*>(self.get());
   f.vectorcall = call;
   f.function = Py_NewRef(function);
   f.op = Py_NewRef(op);
   f.names = interned(names).release();
-  f.fixed_names = interned(key_tuple.get()).release();
-  f.fixed_values = checked(PyList_AsTuple(values.get())).release();
   f.dict = checked(PyDict_New()).release();
   f.inputs = inputs;
   f.needed = needed;

@@ -13,9 +13,7 @@ namespace hybridnet::python {
 int init_direct_function_type(PyObject* module);  // 0, or -1 with the error set
 
 // inputs: how many arrays. names: parameters behind them, by position and by keyword, as strings. needed: how many of
-// these the operator cannot do without (its default is another than the function's). fixed: parameters that the
-// function always gives.
-Owned make_direct_function(PyObject* function, PyObject* op, Py_ssize_t inputs, PyObject* names, Py_ssize_t needed,
-                           PyObject* fixed);
+// these the operator cannot do without (its default is another than the function's).
+Owned make_direct_function(PyObject* function, PyObject* op, Py_ssize_t inputs, PyObject* names, Py_ssize_t needed);
 
 }  // namespace hybridnet::python

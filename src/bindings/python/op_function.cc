@@ -289,13 +289,13 @@ void check_count(const OpInfo& info, const Arguments& a) {
 ParamsPtr final_params(const OpInfo& info, Arguments& a) {
   const Op& op = *info.op;
   const bool counts = info.count_field >= 0 && !(a.fields_given >> info.count_field & 1);
-  if (!a.params && !counts && op.default_params) return op.default_params;
+  if (!a.params && !counts && info.ready) return info.ready;
   if (!a.params) a.params = op.schema->copy(*info.prototype);
   if (counts) {
     op.schema->set(a.params->data(), info.count_field, AttrValue(static_cast<int64_t>(a.num_inputs)), op.name);
     a.fields_given |= uint64_t{1} << info.count_field;
   }
-  op.schema->finish(a.params->data(), a.fields_given, op.name);
+  op.schema->finish(a.params->data(), a.fields_given | info.fixed_fields, op.name);
   if (info.count_field >= 0 && !counts) check_count(info, a);
   return ParamsPtr(a.params.get());
 }
@@ -505,7 +505,8 @@ const std::vector<int>* positions_of(const OpInfo& info, const std::vector<std::
   if (order.empty()) return nullptr;
   std::vector<int> positions;
   for (const std::string& name : order) {
-    const int field = name == "out" ? kOutPosition : info.op->schema->find(name);
+    const Owned key = checked(PyUnicode_FromStringAndSize(name.data(), static_cast<Py_ssize_t>(name.size())));
+    const int field = name == "out" ? kOutPosition : info.find_field(key.get());
     if (name != "out" && field < 0)
       raise(ErrorKind::kParam, {.op = info.op->name, .input = name, .message = "there is no parameter of this name"});
     positions.push_back(field);
@@ -516,8 +517,10 @@ const std::vector<int>* positions_of(const OpInfo& info, const std::vector<std::
 }  // namespace
 
 Owned make_op_function(const std::string& op_name, const std::string& public_name, const std::string& module,
-                       bool symbolic, bool numpy, const std::vector<std::string>& order) {
-  const OpInfo& info = op_info(op_name);
+                       bool symbolic, bool numpy, const std::vector<std::string>& order, PyObject* fixed,
+                       PyObject* renamed) {
+  const OpInfo& plain = op_info(op_name);
+  const OpInfo& info = fixed != nullptr ? adapted_info(plain, fixed, renamed) : plain;
   const std::vector<int>* positions = positions_of(info, order);
   Owned self = make_registry_function(op_function_type, op_call, info, public_name, module);
   auto* function = reinterpret_cast<OpFunctionObject*>(self.get());

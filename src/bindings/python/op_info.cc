@@ -30,6 +30,7 @@ std::unique_ptr<OpInfo> make_info(const Op& op) {
     for (const InputInfo& input : op.inputs) info->input_names.push_back(interned(input.name));
   for (const FieldInfo& field : op.schema->fields()) info->field_names.push_back(interned(field.name));
   info->prototype = op.schema->create();
+  info->ready = op.default_params;
   const auto& fields = op.schema->fields();
   const int scalar = op.schema->find("scalar");
   if (scalar >= 0 && fields[scalar].kind == FieldKind::kDouble) info->scalar_field = scalar;
@@ -180,6 +181,33 @@ bool plain_value(PyObject* value, const char* what, AttrValue* result) {
 }  // namespace
 
 int OpInfo::find_input(PyObject* name) const { return find_name(input_names, name); }
+const OpInfo& adapted_info(const OpInfo& info, PyObject* fixed, PyObject* renamed) {
+  if (PyDict_GET_SIZE(fixed) == 0 && PyDict_GET_SIZE(renamed) == 0) return info;
+  auto made = make_info(*info.op);
+  const auto field_of = [&](PyObject* name) {
+    if (const int field = info.find_field(name); field >= 0 && field < 64) return field;
+    raise(ErrorKind::kParam,
+          {.op = info.op->name, .input = short_repr(name), .message = "there is no parameter of this name"});
+  };
+  PyObject *name = nullptr, *value = nullptr;
+  for (Py_ssize_t at = 0; PyDict_Next(fixed, &at, &name, &value);) {
+    const int field = field_of(name);
+    set_field(*made, made->prototype->data(), field, value);
+    made->fixed_fields |= uint64_t{1} << field;
+  }
+  if (made->ready) {
+    const Ref<Params> params = info.op->schema->copy(*made->prototype);
+    info.op->schema->finish(params->data(), made->fixed_fields, info.op->name);
+    made->ready = ParamsPtr(params.get());
+  }
+  for (Py_ssize_t at = 0; PyDict_Next(renamed, &at, &name, &value);) {
+    PyObject* interned_name = Py_NewRef(value);
+    PyUnicode_InternInPlace(&interned_name);
+    made->field_names[static_cast<size_t>(field_of(name))] = interned_name;
+  }
+  return *made.release();
+}
+
 int OpInfo::find_field(PyObject* name) const { return find_name(field_names, name); }
 
 ParamsPtr OpInfo::scalar_params(double value, bool is_int) const {

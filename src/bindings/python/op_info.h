@@ -19,6 +19,8 @@ struct OpInfo {
   std::vector<PyObject*> input_names;  // interned; empty for variadic ops
   std::vector<PyObject*> field_names;  // interned
   Ref<Params> prototype;               // parameters with defaults, copied for each call that sets some
+  ParamsPtr ready;                     // what calls that set none get; null: some parameter is required
+  uint64_t fixed_fields = 0;           // bits of parameters whose default a function has changed
   int scalar_field = -1;               // field "scalar" of kind double, of binary operators with a number
   int is_int_field = -1;
   int count_field = -1;  // field that receives the number of variadic inputs
@@ -39,6 +41,10 @@ struct OpInfo {
 // Made on first use, kept for the life of the process. Needs the GIL.
 const OpInfo& op_info(const Op& op);
 const OpInfo& op_info(std::string_view name);  // throws ParamError when the registry does not know the name
+
+// How one function sees the operator: with parameters (name: value) that are no longer the operator's defaults, and
+// with other names for some (name: public name). Kept for the life of the process.
+const OpInfo& adapted_info(const OpInfo& info, PyObject* fixed, PyObject* renamed);
 
 // Stores a Python value in a parameter: common kinds directly, others through the schema. Throws ParamError.
 void set_field(const OpInfo& info, void* params, int field, PyObject* value);

@@ -166,11 +166,12 @@ void bind_operators(py::module_& m) {
   m.def(
       "op_function",
       [](const std::string& op, const std::string& name, const std::string& module, bool symbolic, bool numpy,
-         const std::vector<std::string>& order) {
-        return py::reinterpret_steal<py::object>(make_op_function(op, name, module, symbolic, numpy, order).release());
+         const std::vector<std::string>& order, const py::dict& fixed, const py::dict& renamed) {
+        return py::reinterpret_steal<py::object>(
+            make_op_function(op, name, module, symbolic, numpy, order, fixed.ptr(), renamed.ptr()).release());
       },
       py::arg("op"), py::arg("name"), py::arg("module"), py::arg("symbolic") = false, py::arg("numpy") = false,
-      py::arg("order") = std::vector<std::string>());
+      py::arg("order") = std::vector<std::string>(), py::arg("fixed") = py::dict(), py::arg("renamed") = py::dict());
   m.def(
       "binary_function",
       [](const std::string& name, const std::string& module, const std::string& arrays, const std::string& scalar,
@@ -180,10 +181,10 @@ void bind_operators(py::module_& m) {
       "A function of mx.np on operators for two arrays, an array and a number, a number and an array.");
   m.def(
       "direct_function",
-      [](const py::object& function, const py::object& op, Py_ssize_t inputs, const py::tuple& names, Py_ssize_t needed,
-         const py::dict& fixed) {
+      [](const py::object& function, const py::object& op, Py_ssize_t inputs, const py::tuple& names,
+         Py_ssize_t needed) {
         return py::reinterpret_steal<py::object>(
-            make_direct_function(function.ptr(), op.ptr(), inputs, names.ptr(), needed, fixed.ptr()).release());
+            make_direct_function(function.ptr(), op.ptr(), inputs, names.ptr(), needed).release());
       },
       "A function of Python that is an operator for arrays by position.");
   m.def("set_symbolic_calls", &set_symbolic_calls);

@@ -106,9 +106,40 @@ void predicate(OpRegistry& ops, const char* name, const char* doc) {
       .sample({{3, 4}}, {{"scalar", "0.5"}, {"is_int", "False"}});
 }
 
+template <typename T>
+void mark_zeros(const T* in, int64_t n, bool* out) {
+  for (int64_t i = 0; i < n; ++i) out[i] = in[i] == T(0);
+}
+
+void declare_is_zero(OpRegistry& ops) {
+  ops.declare("_is_zero")
+      .doc("Whether data is 0.")
+      .internal()
+      .input("data", "array of any shape")
+      .output("out", "bool, shape of data")
+      .infer([](const NoParams&, InferContext& c) {
+        c.unify_shapes();
+        c.set_out_dtype(0, DType::kBool);
+      })
+      .cpu([](const NoParams&, const KernelArgs& a) {
+        dispatch_dtype(a.in[0].dtype, [&](auto zero) {
+          const auto* in = a.in[0].as<decltype(zero)>();
+          parallel_for(a.in[0].size(), 0.2, [&](int64_t begin, int64_t end) {
+            mark_zeros(in + begin, end - begin, a.out[0].as<bool>() + begin);
+          });
+        });
+      })
+      .cost([](const NoParams&, auto in, auto out) {
+        return elementwise_cost(span_loops<Pointwise::kLogicalNot>(), in, out);
+      })
+      .gradient(kNotDifferentiable)
+      .sample({.inputs = {{3, 4}}, .low = -1, .high = 1, .integer_valued = true});
+}
+
 }  // namespace
 
 void register_scalar_predicates(OpRegistry& ops) {
+  declare_is_zero(ops);
   predicate<Pointwise::kEqual>(ops, "_is_equal_scalar", "Whether data == scalar.");
   predicate<Pointwise::kNotEqual>(ops, "_is_not_equal_scalar", "Whether data != scalar.");
   predicate<Pointwise::kGreater>(ops, "_is_greater_scalar", "Whether data > scalar.");

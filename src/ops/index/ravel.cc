@@ -1,4 +1,7 @@
 // _ravel_multi_index and _unravel_index: tuples of indices as places in a flat tensor, and back.
+#include <algorithm>
+#include <array>
+
 #include "hybridnet/op.h"
 #include "kernels/fill.h"
 #include "kernels/indices.h"
@@ -52,20 +55,42 @@ void infer_unravel(const RavelParams& p, InferContext& c) {
   c.set_out_shape(0, out);
 }
 
+// target(axis): where the indices along it go.
+template <typename T, typename F>
+void unravel(const RavelParams& p, const TensorRef& places, F&& target) {
+  const kernels::Indices ids(places);
+  const int rank = p.shape.ndim();
+  std::array<T*, kMaxDims> out;
+  for (int axis = 0; axis < rank; ++axis) out[static_cast<size_t>(axis)] = target(axis);
+  for (int64_t i = 0; i < ids.size(); ++i) {
+    int64_t rest = ids[i];
+    for (int axis = rank - 1; axis > 0; --axis) {
+      const int64_t size = std::max<int64_t>(1, p.shape[axis]);
+      out[static_cast<size_t>(axis)][i] = static_cast<T>(rest % size);
+      rest /= size;
+    }
+    if (rank > 0) out[0][i] = static_cast<T>(rest);
+  }
+}
+
 void run_unravel(const RavelParams& p, const KernelArgs& a) {
-  const kernels::Indices ids(a.in[0]);
   dispatch_dtype(a.out[0].dtype, [&](auto zero) {
     using T = decltype(zero);
-    T* out = a.out[0].as<T>();
-    for (int64_t i = 0; i < ids.size(); ++i) {
-      int64_t rest = ids[i];
-      for (int axis = p.shape.ndim() - 1; axis > 0; --axis) {
-        const int64_t size = std::max<int64_t>(1, p.shape[axis]);
-        out[axis * ids.size() + i] = static_cast<T>(rest % size);
-        rest /= size;
-      }
-      if (p.shape.ndim() > 0) out[i] = static_cast<T>(rest);
-    }
+    unravel<T>(p, a.in[0], [&](int axis) { return a.out[0].as<T>() + axis * a.in[0].size(); });
+  });
+}
+
+void infer_unravel_axes(const RavelParams& p, InferContext& c) {
+  if (p.shape.ndim() == 0)
+    throw ParamError({.input = "shape", .expected = "at least one axis", .given = p.shape.str()});
+  c.unify_dtypes();
+  for (int axis = 0; axis < p.shape.ndim(); ++axis) c.set_out_shape(axis, c.in_shape(0));
+}
+
+void run_unravel_axes(const RavelParams& p, const KernelArgs& a) {
+  dispatch_dtype(a.in[0].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    unravel<T>(p, a.in[0], [&](int axis) { return a.out[static_cast<size_t>(axis)].as<T>(); });
   });
 }
 
@@ -97,6 +122,15 @@ void register_ravel(OpRegistry& ops) {
       .output("output", "shape (M, ...), M the number of axes of shape; dtype of data")
       .infer(infer_unravel)
       .cpu(run_unravel)
+      .gradient(kNotDifferentiable)
+      .sample(places);
+  ops.declare<RavelParams>("_npi_unravel_index")
+      .doc("Places in a flat tensor of the given shape as indices, one array for each axis.")
+      .input("indices", "any shape")
+      .output("output", "shape and dtype of indices")
+      .num_outputs([](const RavelParams& p) { return std::max(p.shape.ndim(), 1); })
+      .infer(infer_unravel_axes)
+      .cpu(run_unravel_axes)
       .gradient(kNotDifferentiable)
       .sample(places);
 }

@@ -7,7 +7,7 @@ namespace hybridnet::ops {
 namespace {
 
 const OpRef kIsNotEqual{"_is_not_equal"}, kIsEqualScalar{"_is_equal_scalar"}, kIsLessScalar{"_is_less_scalar"},
-    kAbs{"abs"}, kBitwiseNot{"_bitwise_not"};
+    kIsZero{"_is_zero"}, kAbs{"abs"}, kBitwiseNot{"_bitwise_not"};
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -19,9 +19,9 @@ Value compared(const OpRef& op, const Value& x, double number) {
 }
 
 template <typename Rule>
-void predicate(OpRegistry& ops, const char* name, const char* doc, Rule rule) {
-  ops.declare(name)
-      .doc(doc)
+OpBuilder<NoParams> predicate(OpRegistry& ops, const char* name, const char* doc, Rule rule) {
+  auto op = ops.declare(name);
+  op.doc(doc)
       .input("x", "array of any shape")
       .output("out", "bool, shape of x")
       .compose([rule](const NoParams&, const Values& in) -> Values { return {rule(in[0])}; })
@@ -33,6 +33,7 @@ void predicate(OpRegistry& ops, const char* name, const char* doc, Rule rule) {
                .integer_valued = true,
                .check_gradient = false,
                .note = "steps"});
+  return op;
 }
 
 }  // namespace
@@ -50,7 +51,9 @@ void register_numpy_predicates(OpRegistry& ops) {
             [](const Value& x) { return compared(kIsEqualScalar, as_real(x), kInfinity); });
   predicate(ops, "_npi_isneginf", "Whether x is minus infinity.",
             [](const Value& x) { return compared(kIsEqualScalar, as_real(x), -kInfinity); });
-  predicate(ops, "_npi_logical_not", "Whether x is 0.", [](const Value& x) { return compared(kIsEqualScalar, x, 0); });
+  predicate(ops, "_npi_logical_not", "Whether x is 0.", [](const Value& x) {
+    return call(kIsZero, {x});
+  }).same_as("_is_zero", [](const NoParams&, std::span<const DType>) { return true; });
   auto bitwise_not = ops.declare("_npi_bitwise_not");
   bitwise_not.op().dtypes = kIntegers | DType::kBool;
   bitwise_not.doc("All bits turned over; for bool the other value.")

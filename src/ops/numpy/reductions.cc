@@ -3,13 +3,14 @@
 #include <algorithm>
 
 #include "ops/numpy/reduce.h"
+#include "ops/reduce/products.h"
 
 namespace hybridnet::ops {
 namespace {
 
 const OpRef kSum{"sum"}, kMean{"mean"}, kProd{"prod"}, kMax{"max"}, kMin{"min"}, kPlusScalar{"_plus_scalar"},
     kMulScalar{"_mul_scalar"}, kMaximumScalar{"_maximum_scalar"}, kMinimumScalar{"_minimum_scalar"}, kSquare{"square"},
-    kEqual{"_equal"}, kSub{"broadcast_sub"}, kSqrt{"sqrt"};
+    kEqual{"_equal"}, kNansum{"nansum"}, kNanprod{"nanprod"}, kSub{"broadcast_sub"}, kSqrt{"sqrt"};
 
 struct SumParams {
   std::optional<Tuple> axis;
@@ -65,6 +66,16 @@ Values combined(const OpRef& op, const OpRef& with_scalar, const SumParams& p, c
 Values sum_rule(const SumParams& p, const Values& in) { return combined(kSum, kPlusScalar, p, in[0]); }
 
 Values prod_rule(const SumParams& p, const Values& in) { return combined(kProd, kMulScalar, p, in[0]); }
+
+// Whole numbers are no NaN, and floats lose theirs before they become whole.
+Values without_nan(const SumParams& p, const Value& data, const OpRef& skipping, const OpRef& plain,
+                   const OpRef& with_scalar, Value (*neutral)(const Value&)) {
+  if (!is_floating(dtype_of(data))) return combined(plain, with_scalar, p, data);
+  const bool stays_floating = !p.dtype || is_floating(*p.dtype);
+  if (stays_floating && !reduces_nothing(p.axis)) return combined(skipping, with_scalar, p, data);
+  const Value numbers = where(call(kEqual, {data, data}), data, neutral(data));
+  return combined(plain, with_scalar, p, numbers);
+}
 
 Values mean_rule(const SumParams& p, const Values& in) {
   const DType wanted = p.dtype ? *p.dtype : floating(dtype_of(in[0]));
@@ -125,8 +136,22 @@ void infer_literal(const P& p, InferContext& c) {
   c.set_out_shape(0, out);
 }
 
-template <kernels::Finish kFinish>
-void declare_literal(OpRegistry& ops, const char* name, const char* doc) {
+// Gradients: what dy of the result is for x, whose shape is `shape`, reduced over axes (bits).
+using ReductionGradient = Value (*)(const Value& x, const Value& dy, const Shape& shape, uint32_t axes);
+
+Value sum_gradient(const Value&, const Value& dy, const Shape& shape, uint32_t axes) { return spread(dy, shape, axes); }
+
+Value mean_gradient(const Value&, const Value& dy, const Shape& shape, uint32_t axes) {
+  return spread(dy / static_cast<double>(reduced_count(shape, axes)), shape, axes);
+}
+
+Value nansum_gradient(const Value& x, const Value& dy, const Shape& shape, uint32_t axes) {
+  return spread(dy, shape, axes) * call(kEqual, {x, x});
+}
+
+template <kernels::Reduction kReduction, kernels::Finish kFinish = kernels::Finish::kNone>
+void declare_literal(OpRegistry& ops, const char* name, const char* doc, ReductionGradient gradient, Saves saves) {
+  const bool needs_input = saves.inputs != 0;
   ops.declare<SumParams>(name)
       .doc(doc)
       .internal()
@@ -136,19 +161,17 @@ void declare_literal(OpRegistry& ops, const char* name, const char* doc) {
       .cpu(
           [](const SumParams& p, const KernelArgs& a) {
             const Shape& shape = *a.in[0].shape;
-            kernels::reduce(kernels::Reduction::kSum, kFinish, a.in[0].dtype, a.in[0].data, shape,
+            kernels::reduce(kReduction, kFinish, a.in[0].dtype, a.in[0].data, shape,
                             reduced_axes(p.axis, false, shape.ndim()), a.out[0].dtype, a.out[0].data);
           },
           kFloating)
       .gradient(
-          [](const SumParams& p, const GradientContext& g) -> Values {
+          [gradient, needs_input](const SumParams& p, const GradientContext& g) -> Values {
             const Shape& shape = g.input_spec(0).shape;
             const uint32_t axes = reduced_axes(p.axis, false, shape.ndim());
-            const Value dy = g.output_grad(0);
-            const bool divides = kFinish == kernels::Finish::kDivide;
-            return {spread(divides ? dy / static_cast<double>(reduced_count(shape, axes)) : dy, shape, axes)};
+            return {gradient(needs_input ? g.input(0) : Value{}, g.output_grad(0), shape, axes)};
           },
-          Saves::nothing())
+          saves)
       .sample({{3, 4}})
       .sample({{2, 3, 4}}, {{"axis", "1"}})
       .sample({{2, 3, 4}}, {{"axis", "(0, -1)"}, {"keepdims", "True"}});
@@ -210,8 +233,17 @@ auto declare_reduction(OpRegistry& ops, const char* name, const char* doc, Rule 
 }  // namespace
 
 void register_numpy_reductions(OpRegistry& ops) {
-  declare_literal<kernels::Finish::kNone>(ops, "_sum_to_scalar", "Sum over axes with NumPy's shapes.");
-  declare_literal<kernels::Finish::kDivide>(ops, "_mean_to_scalar", "Mean over axes with NumPy's shapes.");
+  using kernels::Reduction;
+  declare_literal<Reduction::kSum>(ops, "_sum_to_scalar", "Sum over axes with NumPy's shapes.", sum_gradient,
+                                   Saves::nothing());
+  declare_literal<Reduction::kSum, kernels::Finish::kDivide>(
+      ops, "_mean_to_scalar", "Mean over axes with NumPy's shapes.", mean_gradient, Saves::nothing());
+  declare_literal<Reduction::kProd>(ops, "_prod_to_scalar", "Product over axes with NumPy's shapes.", product_gradient,
+                                    Saves::all_inputs());
+  declare_literal<Reduction::kNansum>(ops, "_nansum_to_scalar", "Sum over axes without NaN, with NumPy's shapes.",
+                                      nansum_gradient, Saves::all_inputs());
+  declare_literal<Reduction::kNanprod>(ops, "_nanprod_to_scalar", "Product over axes without NaN, with NumPy's shapes.",
+                                       nanproduct_gradient, Saves::all_inputs());
   declare_literal_extreme<kernels::Reduction::kMax>(ops, "_max_to_scalar", "Largest element with NumPy's shapes.");
   declare_literal_extreme<kernels::Reduction::kMin>(ops, "_min_to_scalar", "Smallest element with NumPy's shapes.");
   declare_reduction<SumParams>(ops, "_np_sum", "Sum over axes; True counts as 1.", sum_rule)
@@ -219,7 +251,20 @@ void register_numpy_reductions(OpRegistry& ops) {
       .sample({{2, 3}}, {{"axis", "0"}, {"initial", "1.5"}})
       .sample({Shape{0, 3}}, {{"axis", "0"}});
   declare_reduction<SumParams>(ops, "_np_prod", "Product over axes.", prod_rule)
+      .same_as("_prod_to_scalar", is_plain_sum)
       .alias("_np_product")
+      .sample({{2, 3}}, {{"axis", "0"}, {"initial", "1.5"}});
+  declare_reduction<SumParams>(ops, "_npi_nansum", "Sum over axes; NaN counts as 0.",
+                               [](const SumParams& p, const Values& in) {
+                                 return without_nan(p, in[0], kNansum, kSum, kPlusScalar, zeros_like);
+                               })
+      .same_as("_nansum_to_scalar", is_plain_sum)
+      .sample({{2, 3}}, {{"axis", "0"}, {"initial", "1.5"}});
+  declare_reduction<SumParams>(ops, "_npi_nanprod", "Product over axes; NaN counts as 1.",
+                               [](const SumParams& p, const Values& in) {
+                                 return without_nan(p, in[0], kNanprod, kProd, kMulScalar, ones_like);
+                               })
+      .same_as("_nanprod_to_scalar", is_plain_sum)
       .sample({{2, 3}}, {{"axis", "0"}, {"initial", "1.5"}});
   declare_reduction<SumParams>(ops, "_npi_mean", "Mean over axes; float32 for whole numbers.", mean_rule)
       .same_as("_mean_to_scalar", is_plain_sum);

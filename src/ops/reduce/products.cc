@@ -1,6 +1,7 @@
 // Products.
+#include "ops/reduce/products.h"
+
 #include "hybridnet/op.h"
-#include "ops/reduce/axes.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -12,9 +13,7 @@ Value is_equal(const Value& x, double s) { return call(kEqualScalar, {x}, {{"sca
 
 // Each element's gradient is the product of the others. With zeros in the product only the zero of a group that has a
 // single one gets any; so zeros are replaced by ones, multiplied, and the cases told apart by the number of zeros.
-Value product_of_others(const Value& x, const ReduceParams& p, const GradientContext& g) {
-  const Shape& shape = g.input_spec(0).shape;
-  const uint32_t axes = reduced_axes(p.axis, p.exclude, shape.ndim());
+Value product_of_others(const Value& x, const Shape& shape, uint32_t axes) {
   const Tuple list = axes_tuple(axes);
   if (list.ndim() == 0) return ones_like(x);
   const Value zero = is_equal(x, 0.0);
@@ -25,25 +24,28 @@ Value product_of_others(const Value& x, const ReduceParams& p, const GradientCon
   return others_without_zero + product * zero * is_equal(zeros_here, 1.0);
 }
 
-Values prod_gradient(const ReduceParams& p, const GradientContext& g) {
+template <Value (*kGradient)(const Value&, const Value&, const Shape&, uint32_t)>
+Values gradient_of(const ReduceParams& p, const GradientContext& g) {
   const Shape& shape = g.input_spec(0).shape;
-  const Value dy = spread(g.output_grad(0), shape, reduced_axes(p.axis, p.exclude, shape.ndim()));
-  return {dy * product_of_others(g.input(0), p, g)};
-}
-
-Values nanprod_gradient(const ReduceParams& p, const GradientContext& g) {
-  const Shape& shape = g.input_spec(0).shape;
-  const Value x = g.input(0), is_number = call(kEqual, {x, x});
-  const Value dy = spread(g.output_grad(0), shape, reduced_axes(p.axis, p.exclude, shape.ndim()));
-  return {dy * product_of_others(where(is_number, x, ones_like(x)), p, g) * is_number};
+  return {kGradient(g.input(0), g.output_grad(0), shape, reduced_axes(p.axis, p.exclude, shape.ndim()))};
 }
 
 }  // namespace
 
+Value product_gradient(const Value& x, const Value& dy, const Shape& shape, uint32_t axes) {
+  return spread(dy, shape, axes) * product_of_others(x, shape, axes);
+}
+
+Value nanproduct_gradient(const Value& x, const Value& dy, const Shape& shape, uint32_t axes) {
+  const Value is_number = call(kEqual, {x, x});
+  return spread(dy, shape, axes) * product_of_others(where(is_number, x, ones_like(x)), shape, axes) * is_number;
+}
+
 void register_products(OpRegistry& ops) {
-  reduction<Reduction::kProd>(ops, "prod", "Product over axes.").gradient(prod_gradient, Saves::all_inputs());
+  reduction<Reduction::kProd>(ops, "prod", "Product over axes.")
+      .gradient(gradient_of<product_gradient>, Saves::all_inputs());
   reduction<Reduction::kNanprod>(ops, "nanprod", "Product over axes; NaN counts as 1.")
-      .gradient(nanprod_gradient, Saves::all_inputs());
+      .gradient(gradient_of<nanproduct_gradient>, Saves::all_inputs());
 }
 
 }  // namespace hybridnet::ops

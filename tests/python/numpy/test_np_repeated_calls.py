@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import hybridnet as mx
 import numpy as onp
 import pytest
@@ -94,3 +96,52 @@ def test_errors_come_in_every_call_and_leave_other_calls_alone():
         with pytest.raises(mx.errors.ShapeError, match="rhs"):
             np.dot(x, y)
         check(np.dot(x, y.T), A @ B.T)
+
+
+@pytest.mark.parametrize(
+    ("call", "operator"),
+    [
+        (lambda np, x: np.nansum(x, axis=1), "_npi_nansum"),
+        (lambda np, x: np.nanprod(x), "_npi_nanprod"),
+        (lambda np, x: np.unravel_index(x, (3, 4))[1], "_npi_unravel_index"),
+        (lambda np, x: np.concat([x], axis=0), "_npi_concatenate"),
+    ],
+)
+def test_a_call_is_one_operator(call, operator):
+    symbol = call(mx.sym.np, mx.sym.var("x").as_np_ndarray())
+    ops = [node["op"] for node in json.loads(symbol.tojson())["nodes"] if node["op"] != "null"]
+    assert ops == [operator]
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [(np.nansum, onp.nansum), (np.nanprod, onp.nanprod), (np.prod, onp.prod)])
+def test_reductions_without_nan_are_those_of_numpy_with_gradients(ours, theirs):
+    values = onp.array([[1.5, 0.0, 2.0], [-1.0, 3.0, 0.5]], "float32")
+    if ours is not np.prod:
+        values[0, 2] = onp.nan
+    x = np.array(values)
+    x.attach_grad()
+    with autograd.record():
+        total = ours(x, axis=1)
+    total.backward()
+    check(total, theirs(values, axis=1))
+    step = onp.float32(0.25)  # the functions are linear in each element
+    expected = onp.zeros_like(values)
+    for place in onp.ndindex(values.shape):
+        moved = values.copy()
+        moved[place] += step
+        expected[place] = (theirs(moved, axis=1) - theirs(values, axis=1))[place[0]] / step
+    check(x.grad, expected)
+    check(ours(x, axis=(0, 1), keepdims=True), theirs(values, axis=(0, 1), keepdims=True))
+    check(ours(x, axis=0, dtype="float64"), theirs(values, axis=0, dtype="float64"))
+    check(ours(np.array([1, 2, 3], "int32")), theirs(onp.array([1, 2, 3])))
+
+
+def test_floats_lose_their_nan_before_they_become_whole_numbers():
+    x = np.array([1.5, float("nan"), 4.0])
+    assert int(np.nansum(x, dtype="int32")) == 5
+    assert int(np.nanprod(x, dtype="int32")) == 4
+
+
+def test_exchanged_axes_must_be_named():
+    with pytest.raises(TypeError):
+        np.swapaxes(np.ones((2, 3)))
