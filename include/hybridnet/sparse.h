@@ -28,8 +28,10 @@ const SparseStorage& checked_parts(const NDArray& a);
 
 // A dense copy; `a` itself if it is dense.
 NDArray to_dense(const NDArray& a);
-// The same for computing with: history and gradient are those of `a`, and memory may be shared.
+// The same for computing with: history and gradient are those of `a`, and memory is shared where needs_copy() is false.
 NDArray dense_form(const NDArray& a);
+// Does a dense form of `a` take memory of its own? Not where all rows are stored.
+bool needs_copy(const NDArray& a);
 // The values in another storage; `a` itself where it has that one. csr needs a matrix.
 NDArray cast_storage(const NDArray& a, StorageType type);
 // `a` as it is now, without a copy of its values: later writes to `a` do not reach it. History is that of `a`, which

@@ -19,8 +19,6 @@ from .symbol.symbol import STORAGE_TYPES, Group
 
 __all__ = ["Executor", "simple_bind"]
 
-_EMBEDDINGS = ("Embedding", "_contrib_SparseEmbedding")
-
 
 class Executor:
     """Runs a Symbol over arrays that stay bound to its variables.
@@ -251,11 +249,13 @@ def _of_type(grad: Any, output: NDArray) -> Any:
 
 
 def _resized(array: NDArray, shape: Sequence[int], allow_up_sizing: bool, name: str) -> NDArray:
-    """The first elements of array in another shape; a new array of zeros if it has too few."""
+    """The first elements of array in another shape; a new array of zeros if it has too few, or is sparse."""
     shape = tuple(shape)
     if shape == array.shape:
         return array
     size = math.prod(shape)
+    if array.stype != "default":
+        return zeros(shape, array.context, array.dtype, array.stype)
     if size <= array.size:
         return array.reshape((-1,))[:size].reshape(shape)
     if not allow_up_sizing:
@@ -299,8 +299,7 @@ def simple_bind(
     """An Executor over newly allocated zeros, with all shapes and types inferred from those given.
 
     group2ctx: where variables with the attribute ctx_group live, by its value; the others live on ctx.
-    stype_dict: storage of arguments and states by name, else what their variables declare. Gradients of tables that
-    only ``Embedding(sparse_grad=True)`` reads are row_sparse.
+    stype_dict: storage of arguments and states by name; argument_storage() says what follows for gradients.
     """
     names = symbol.list_arguments()
     arg_shapes, aux_shapes, missing = symbol._input_shapes(shapes)
@@ -313,7 +312,7 @@ def simple_bind(
     types = {name: np.float32 for name in names if name in shapes and name not in declared} | (type_dict or {})
     arg_types, _, aux_types = symbol.infer_type_partial(**types)
     nodes = json.loads(symbol.tojson(remove_amp_cast=False))["nodes"]
-    stypes = _declared_storage(nodes) | (stype_dict or {})
+    stypes, by_rows = argument_storage(symbol, stype_dict)
 
     def allocated(names: Sequence[str], shapes: Sequence[Any], types: Sequence[Any]) -> list[NDArray]:
         return [
@@ -326,7 +325,6 @@ def simple_bind(
     args = allocated(names, arg_shapes, arg_types)
     aux = allocated(symbol.list_auxiliary_states(), aux_shapes, aux_types)
     requests = _requests(grad_req, names)
-    by_rows = _tables_with_sparse_gradients(nodes)
     grads = [
         None if r == "null" else zeros(a.shape, a.context, a.dtype, "row_sparse" if name in by_rows else None)
         for name, r, a in zip(names, requests, args, strict=True)
@@ -334,23 +332,16 @@ def simple_bind(
     return Executor(symbol, ctx, args, grads, requests, aux)
 
 
-def _declared_storage(nodes: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """Storage of variables that declare one (``var(stype=...)``), by name."""
-    declared = {node["name"]: node.get("attrs", {}).get("__storage_type__") for node in nodes if node["op"] == "null"}
+def argument_storage(symbol: Any, stype_dict: dict[str, str] | None = None) -> tuple[dict[str, str], set[str]]:
+    """Storage of arguments and states by name, and the arguments whose gradients are row_sparse.
+
+    Storage is what stype_dict names or variables declare (``var(stype=...)``); all others are dense. Gradients are
+    row_sparse where all uses reach some rows only: tables of Embedding(sparse_grad=True), w in dot(csr, w).
+    """
     names = {str(number): stype for stype, number in STORAGE_TYPES.items()}
-    return {name: names[number] for name, number in declared.items() if number in names}
-
-
-def _tables_with_sparse_gradients(nodes: Sequence[dict[str, Any]]) -> set[str]:
-    """Variables that are read as the table of Embedding(sparse_grad=True) and nowhere else."""
-    sparse: set[str] = set()
-    dense: set[str] = set()
-    for node in nodes:
-        default = str(node["op"] == "_contrib_SparseEmbedding")
-        asks = node["op"] in _EMBEDDINGS and node.get("attrs", {}).get("sparse_grad", default) in ("True", "1")
-        for position, (index, *_) in enumerate(node["inputs"]):
-            (sparse if asks and position == 1 else dense).add(nodes[index]["name"])
-    return sparse - dense
+    declared = {name: attributes.get("__storage_type__") for name, attributes in symbol.attr_dict().items()}
+    stypes = {name: names[number] for name, number in declared.items() if number in names} | (stype_dict or {})
+    return stypes, set(_core.gradients_by_rows(symbol, stypes))
 
 
 def _places(

@@ -75,16 +75,17 @@ class TapeContext final : public GradientContext {
   Value input(int i) const override {
     const TapeNode::Input& in = node_.inputs[static_cast<size_t>(i)];
     check(in.saved, node_.op->input_name(node_.params->data(), i));
-    return value(in.saved.array, in.mark);
+    return value(readable(in.saved.array), in.mark);
   }
   Value output(int i) const override {
     const TapeNode::Output& out = node_.outputs[static_cast<size_t>(i)];
     check(out.saved, node_.op->output_name(node_.params->data(), i));
-    if (!create_graph_) return to_value(out.saved.array);
+    const NDArray saved = readable(out.saved.array);
+    if (!create_graph_) return to_value(saved);
     Ref<TapeMark> mark = make_ref<TapeMark>();
     mark->node = Ref<TapeNode>(&node_);
     mark->index = static_cast<uint32_t>(i);
-    return value(out.saved.array, mark);
+    return value(saved, mark);
   }
   Value output_grad(int i) const override { return to_value(out_grads_[static_cast<size_t>(i)].array); }
   const TensorSpec& input_spec(int i) const override { return node_.inputs[static_cast<size_t>(i)].spec; }
@@ -93,6 +94,12 @@ class TapeContext final : public GradientContext {
   bool train() const override { return node_.train; }
 
  private:
+  // A saved value in the storage that the rule reads.
+  NDArray readable(const NDArray& saved) const {
+    if (!saved.is_sparse() || node_.is_sparse) return saved;
+    warn_of_dense_copies(*node_.op, " (in its gradient)", "its rule for the gradient reads all elements");
+    return dense_form(saved);
+  }
   void check(const TapeNode::Saved& saved, const std::string& name) const {
     if (!saved.array) {
       throw Error(ErrorKind::kError, {.op = node_.name(),

@@ -250,11 +250,15 @@ NDArray to_dense(const NDArray& a) {
   return parts.type == StorageType::kCsr ? csr_to_dense(a, parts) : row_sparse_to_dense(a, parts);
 }
 
+bool needs_copy(const NDArray& a) {
+  if (!a.is_sparse()) return false;
+  const SparseStorage& parts = checked_parts(a);
+  return parts.type == StorageType::kCsr || parts.indices.size() != a.shape()[0];
+}
+
 NDArray dense_form(const NDArray& a) {
   if (!a.is_sparse()) return a;
-  const SparseStorage& parts = checked_parts(a);
-  const bool whole = parts.type == StorageType::kRowSparse && parts.indices.size() == a.shape()[0];
-  NDArray dense = whole ? parts.data.detached() : to_dense(a);
+  NDArray dense = needs_copy(a) ? to_dense(a) : checked_parts(a).data.detached();
   dense.impl()->tape = a.impl()->tape;
   return dense;
 }

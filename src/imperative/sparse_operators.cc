@@ -169,12 +169,12 @@ std::vector<NDArray> snapshots(std::span<const NDArray> arrays) {
   return taken;
 }
 
-// The operator's own rule for the gradient, which runs on sparse arrays, too.
-void record_result(const SparseCall& call, const NDArray& result) {
+// The operator's own rule for the gradient.
+void record_result(const SparseCall& call, const NDArray& result, bool on_sparse) {
   if (!call.op.differentiable() || call.op.stops_gradient || !some_need_gradient(call.inputs)) return;
   std::vector<NDArray> results(static_cast<size_t>(call.op.num_outputs(call.params->data())));
   results[0] = result;
-  record_op(call.op, call.params, snapshots(call.inputs), results, true);
+  record_op(call.op, call.params, snapshots(call.inputs), results, on_sparse);
 }
 
 // Sums of squares of each row, as rows: the gradient reaches the rows that both the gradient arriving and the input
@@ -212,7 +212,7 @@ NDArray square_sum_of(const SparseCall& call) {
   if (out && out.is_sparse() && some_need_gradient(call.inputs))
     record(Ref<RecordedFunction>(new SquareSumFunction(snapshot(call.inputs[0]))), call.inputs, {&out, 1});
   else if (out)
-    record_result(call, out);
+    record_result(call, out, false);
   return out;
 }
 
@@ -545,15 +545,22 @@ constexpr const char* kLazyAdagrad = "_lazy_adagrad_update";
 constexpr const char* kLazyGroupAdagrad = "_lazy_group_adagrad_update";
 
 // -------------------------------------------------------------------------------------------------------- the table
+// How the gradient of a use is found.
+enum class Gradient : uint8_t {
+  kOnDense,   // by the operator's rule, on dense copies: where f(0) = 0, the derivative at 0 is any number
+  kOnSparse,  // by the operator's rule, on the sparse arrays: its operators keep storage
+  kOwn,       // the rule of this table puts its step on the tape itself
+};
+
 struct Row {
   const char* op;
   SparseForm form;
   SparseRule rule;
-  bool records = false;  // the rule puts its step on the tape itself; else the gradient is the operator's own rule
+  Gradient gradient = Gradient::kOnDense;
 };
 
 constexpr Row kTable[] = {
-    {"abs", as_input, on_values},
+    {"abs", as_input, on_values, Gradient::kOnSparse},
     {"sign", as_input, on_values},
     {"round", as_input, on_values},
     {"rint", as_input, on_values},
@@ -561,7 +568,7 @@ constexpr Row kTable[] = {
     {"floor", as_input, on_values},
     {"trunc", as_input, on_values},
     {"fix", as_input, on_values},
-    {"square", as_input, on_values},
+    {"square", as_input, on_values, Gradient::kOnSparse},
     {"sqrt", as_input, on_values},
     {"cbrt", as_input, on_values},
     {"sin", as_input, on_values},
@@ -572,21 +579,21 @@ constexpr Row kTable[] = {
     {"tanh", as_input, on_values},
     {"arcsinh", as_input, on_values},
     {"arctanh", as_input, on_values},
-    {"radians", as_input, on_values},
-    {"degrees", as_input, on_values},
+    {"radians", as_input, on_values, Gradient::kOnSparse},
+    {"degrees", as_input, on_values, Gradient::kOnSparse},
     {"expm1", as_input, on_values},
     {"log1p", as_input, on_values},
-    {"relu", as_input, on_values},
-    {"negative", as_input, on_values},
+    {"relu", as_input, on_values, Gradient::kOnSparse},
+    {"negative", as_input, on_values, Gradient::kOnSparse},
     {"make_loss", as_input, on_values},
     {"BlockGrad", as_input, on_values},
-    {"Cast", as_input, on_values},
-    {"_copy", as_input, copy_of},
+    {"Cast", as_input, on_values, Gradient::kOnSparse},
+    {"_copy", as_input, copy_of, Gradient::kOnSparse},
     {"zeros_like", as_input, zeros_of},
-    {"_mul_scalar", as_input_if_zero_stays, on_values},
-    {"_div_scalar", as_input_if_zero_stays, on_values},
-    {"_plus_scalar", as_input_if_zero_stays, on_values},
-    {"_minus_scalar", as_input_if_zero_stays, on_values},
+    {"_mul_scalar", as_input_if_zero_stays, on_values, Gradient::kOnSparse},
+    {"_div_scalar", as_input_if_zero_stays, on_values, Gradient::kOnSparse},
+    {"_plus_scalar", as_input_if_zero_stays, on_values, Gradient::kOnSparse},
+    {"_minus_scalar", as_input_if_zero_stays, on_values, Gradient::kOnSparse},
     {"_equal_scalar", as_input_if_zero_stays, on_values},
     {"_not_equal_scalar", as_input_if_zero_stays, on_values},
     {"_greater_scalar", as_input_if_zero_stays, on_values},
@@ -598,30 +605,30 @@ constexpr Row kTable[] = {
     {"norm", norm_form, norm_of},
     {"sum", reduction_form, reduction_of},
     {"mean", reduction_form, reduction_of},
-    {"_square_sum", reduction_form, square_sum_of, true},
-    {"elemwise_add", sum_form, sum_of},
-    {"_grad_add", sum_form, sum_of},
-    {"broadcast_add", sum_form, sum_of},
-    {"elemwise_sub", both_alike, union_of},
-    {"broadcast_sub", both_alike, union_of},
+    {"_square_sum", reduction_form, square_sum_of, Gradient::kOwn},
+    {"elemwise_add", sum_form, sum_of, Gradient::kOnSparse},
+    {"_grad_add", sum_form, sum_of, Gradient::kOnSparse},
+    {"broadcast_add", sum_form, sum_of, Gradient::kOnSparse},
+    {"elemwise_sub", both_alike, union_of, Gradient::kOnSparse},
+    {"broadcast_sub", both_alike, union_of, Gradient::kOnSparse},
     {"_hypot", both_alike, union_of},
     {"_maximum", both_alike, union_of},
     {"_minimum", both_alike, union_of},
-    {"elemwise_mul", product_form, product_of},
-    {"broadcast_mul", product_form, product_of},
+    {"elemwise_mul", product_form, product_of, Gradient::kOnSparse},
+    {"broadcast_mul", product_form, product_of, Gradient::kOnSparse},
     {"_backward_relu", product_form, product_of},
     {"_backward_square", product_form, product_of},
     {"broadcast_div", quotient_form, quotient_of},
-    {"add_n", all_row_sparse, sum_of_row_sparse},
+    {"add_n", all_row_sparse, sum_of_row_sparse, Gradient::kOnSparse},
     {"Concat", concat_form, concat_csr},
     {"_sparse_retain", as_row_sparse_input, retained},
     {"slice", as_csr_input, slice_of},
     {"slice_axis", as_csr_input, slice_axis_of},
     {"take", take_form, take_csr},
-    {"cast_storage", cast_form, cast_of, true},
-    {"dot", dot_form, sparse_dot, true},
-    {"Embedding", embedding_form, sparse_embedding, true},
-    {"_contrib_SparseEmbedding", embedding_form, sparse_embedding, true},
+    {"cast_storage", cast_form, cast_of, Gradient::kOwn},
+    {"dot", dot_form, sparse_dot, Gradient::kOwn},
+    {"Embedding", embedding_form, sparse_embedding, Gradient::kOwn},
+    {"_contrib_SparseEmbedding", embedding_form, sparse_embedding, Gradient::kOwn},
     {"sgd_update", update_form, lazy_update<kLazySgd>},
     {"sgd_mom_update", update_form, lazy_update<kLazySgdMomentum>},
     {"adam_update", update_form, lazy_update<kLazyAdam>},
@@ -663,8 +670,14 @@ void store(const NDArray& target, const NDArray& value) {
   invoke(kCopy.op(), kCopy.op().default_params, {&dense, 1}, {&target, 1});
 }
 
+// An optimizer's update of tables of which all rows are stored: it may write to their values. Others write to new
+// parts, which leaves recorded steps what they have read.
+bool updates_in_place(const SparseCall& call) {
+  return !call.op.differentiable() && std::none_of(call.out.begin(), call.out.end(), needs_copy);
+}
+
 void run_on_dense(const SparseCall& call, std::vector<NDArray>* results) {
-  if (any_sparse(call.inputs))
+  if (std::any_of(call.inputs.begin(), call.inputs.end(), needs_copy))
     warn_of_dense_copies(call.op,
                          running_rule_of != nullptr ? " (in the gradient of '" + running_rule_of->name + "')" : "",
                          "it has no form for inputs (" + names_of(call.storages) + ")" +
@@ -672,19 +685,21 @@ void run_on_dense(const SparseCall& call, std::vector<NDArray>* results) {
                              " with these parameters and shapes");
   std::vector<NDArray> inputs;
   for (const NDArray& a : call.inputs) inputs.push_back(dense_form(a));
-  const bool sparse_out = any_sparse(call.out);
-  InvokeOptions options;
-  if (!sparse_out) options.out = call.out;
-  invoke_into(call.op, call.params, inputs, options, results);
-  for (size_t i = 0; sparse_out && i < call.out.size(); ++i) {
-    store(call.out[i], (*results)[i]);
+  std::vector<NDArray> targets;
+  if (!any_sparse(call.out) || updates_in_place(call))
+    for (const NDArray& a : call.out) targets.push_back(dense_form(a));
+  invoke_into(call.op, call.params, inputs, {.out = targets, .share_views = false}, results);
+  for (size_t i = 0; i < call.out.size(); ++i) {
+    if (targets.empty()) store(call.out[i], (*results)[i]);
     (*results)[i] = call.out[i];
   }
   // States that the operator has replaced in their dense copies.
   for (size_t k = 0; call.op.has_writebacks() && k < results->size(); ++k) {
     const int state = call.op.writeback_input(call.params->data(), static_cast<int>(k));
-    if (state >= 0 && (*results)[k] && call.inputs[static_cast<size_t>(state)].is_sparse())
-      store(call.inputs[static_cast<size_t>(state)], (*results)[k]);
+    if (state < 0 || !(*results)[k]) continue;
+    const NDArray& target = call.inputs[static_cast<size_t>(state)];
+    if (target.is_sparse() && !inputs[static_cast<size_t>(state)].shares_memory(sparse_storage(target).data))
+      store(target, (*results)[k]);
   }
 }
 
@@ -734,13 +749,14 @@ void invoke_sparse(const Op& op, const ParamsPtr& params, std::span<const NDArra
   NDArray result;
   if (row != nullptr && row->form(call)) {
     const AutogradState state = autograd_state();
-    const AutogradScope scope({.recording = state.recording && row->records, .training = state.training});
+    const AutogradScope scope(
+        {.recording = state.recording && row->gradient == Gradient::kOwn, .training = state.training});
     result = row->rule(call);
   }
   if (!result) return run_on_dense(call, results);
   if (!out.empty()) store(out[0], result);
   (*results)[0] = out.empty() ? result : out[0];
-  if (!row->records) record_result(call, (*results)[0]);
+  if (row->gradient != Gradient::kOwn) record_result(call, (*results)[0], row->gradient == Gradient::kOnSparse);
 }
 
 NDArray row_sparse_result(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs) {

@@ -44,7 +44,7 @@ class TapeNode final : public RefCounted<TapeNode> {
   uint64_t sequence = 0;  // grows with time: backward runs from high to low
   bool train = false;
   bool released = false;
-  bool is_sparse = false;  // recorded on sparse arrays: its rule takes gradients in sparse storage
+  bool is_sparse = false;  // its rule takes gradients and values in sparse storage
   SourceLocation where;
 
   std::string name() const;

@@ -11,6 +11,7 @@
 #include "plan/control/sized_loops.h"
 #include "plan/graph_function.h"
 #include "plan/place.h"
+#include "plan/storages.h"
 
 namespace hybridnet {
 namespace {
@@ -44,12 +45,13 @@ struct SegmentedGraph::Cutter {
   explicit Cutter(SegmentedGraph& result) : graph(result), order(topological_order(result.definition_.outputs)) {}
 
   void run(std::span<const StorageType> storages) {
-    for (size_t i = 0; i < storages.size(); ++i)
-      if (storages[i] != StorageType::kDefault) sparse[{graph.definition_.inputs[i], 0}] = storages[i];
+    if (!storages.empty())
+      keep_storage = infer_storages(graph.definition_, storages, [this](const Node& node) {
+                       return cuts_at(node, graph.for_gradient_);
+                     }).have_form;
     for (const Node* node : order) {
       if (node->is_variable()) continue;
-      if (cuts_at(*node, graph.for_gradient_)) cuts.insert(node);
-      if (!storages.empty()) find_form(*node);
+      if (cuts_at(*node, graph.for_gradient_) || keep_storage.count(node) != 0) cuts.insert(node);
       int level = 0;
       for (const NodeEntry& input : node->inputs) {
         const Node* from = input.node.get();
@@ -65,21 +67,6 @@ struct SegmentedGraph::Cutter {
   }
 
  private:
-  // Cuts at a node that has a form for the storages of its inputs, as far as those are known before it runs.
-  void find_form(const Node& node) {
-    if (cuts.count(&node) != 0 || !node.subgraphs.empty()) return;
-    std::vector<StorageType> storages;
-    for (const NodeEntry& input : node.inputs) {
-      const auto found = sparse.find(input);
-      storages.push_back(found == sparse.end() ? StorageType::kDefault : found->second);
-    }
-    const std::optional<StorageType> form = sparse_form(*node.op, node.params, storages);
-    if (!form) return;
-    cuts.insert(&node);
-    keep_storage.insert(&node);
-    if (*form != StorageType::kDefault) sparse[{NodePtr(const_cast<Node*>(&node)), 0}] = *form;
-  }
-
   void find_requests() {
     for (const NodeEntry& output : graph.definition_.outputs) always.insert(output.node.get());
     for (auto it = order.rbegin(); it != order.rend(); ++it) {
@@ -210,7 +197,6 @@ struct SegmentedGraph::Cutter {
   SegmentedGraph& graph;
   const std::vector<Node*> order;
   std::set<const Node*> cuts, always, keep_storage;
-  std::unordered_map<NodeEntry, StorageType, NodeEntryHash> sparse;  // values that are or may be
   std::unordered_map<const Node*, int> level_of, part_of;
   std::unordered_map<const Node*, Requests> requests_of;
   std::map<int, std::vector<NodeEntry>> outputs_of, crossing_of;
@@ -274,13 +260,14 @@ class SegmentedGraph::Run {
     const Source& source = part.inputs[input];
     const NDArray found = value(source);
     if (!found.is_sparse()) return found;
+    NDArray& dense = dense_[{source.kind, source.part, source.index}];
+    if (!dense) dense = dense_form(found);
+    if (!needs_copy(found)) return dense;
     const std::string because =
         std::string("it has no form for an input in storage ") + storage_type_name(found.storage_type());
     if (part.cut) warn_of_dense_copies(*part.cut->op, place_of(*part.cut), because);
     for (size_t i = 0; !part.cut && i < part.readers[input].size(); ++i)
       warn_of_dense_copies(*part.readers[input][i]->op, place_of(*part.readers[input][i]), because);
-    NDArray& dense = dense_[{source.kind, source.part, source.index}];
-    if (!dense) dense = dense_form(found);
     return dense;
   }
 

@@ -354,7 +354,7 @@ class BaseModule:
         raise not_overridden(self, "install_monitor")
 
     def prepare(self, data_batch: DataBatch, sparse_row_id_fn: Callable[..., Any] | None = None) -> None:
-        """Called with the batch before forward; sparse_row_id_fn is accepted, parameters are dense."""
+        """Called with the batch before forward; sparse_row_id_fn is accepted: executors hold all rows of parameters."""
 
     def forward(self, data_batch: DataBatch, is_train: bool | None = None) -> None:
         """Runs the graph on a batch."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import ndarray
 from ..errors import ParamError, ShapeError
+from ..executor import argument_storage
 from ..io import DataBatch, DataDesc
 from ..ndarray import NDArray
 
@@ -120,23 +121,25 @@ class DataParallelExecutorGroup:
         # Casts in front of operators, as amp puts them there, leave types open: such parameters are float32.
         arg_types, _, aux_types = self.symbol.infer_type_partial(**types)
 
-        def array(name: str, shape: Any, dtype: Any, old: dict[str, Any], keep: bool) -> NDArray:
+        stypes, by_rows = argument_storage(self.symbol)
+
+        def array(name: str, shape: Any, dtype: Any, old: dict[str, Any], keep: bool, stype: Any) -> NDArray:
             found = old.get(name)
             if keep and found is not None:
                 if found.shape != tuple(shape):
                     raise ShapeError(f"Module: '{name}' has shape {found.shape}, these inputs need {tuple(shape)}")
                 return found
-            return ndarray.zeros(shape, ctx=ctx, dtype=dtype or "float32")
+            return ndarray.zeros(shape, ctx, dtype or "float32", stype)
 
         old_args, old_grads, old_aux = (before.arg_dict, before.grad_dict, before.aux_dict) if before else ({}, {}, {})
         args, grads = {}, {}
         for name, shape, dtype in zip(self.arg_names, arg_shapes, arg_types, strict=True):
             keep = name in self.param_names
-            args[name] = array(name, shape, dtype, old_args, keep)
+            args[name] = array(name, shape, dtype, old_args, keep, stypes.get(name))
             if self.grad_req[name] != "null":
-                grads[name] = array(name, shape, dtype, old_grads, keep)
+                grads[name] = array(name, shape, dtype, old_grads, keep, "row_sparse" if name in by_rows else None)
         aux = {
-            name: array(name, shape, dtype, old_aux, True)
+            name: array(name, shape, dtype, old_aux, True, stypes.get(name))
             for name, shape, dtype in zip(self.aux_names, aux_shapes, aux_types, strict=True)
         }
         made = self.symbol.bind(ctx, args, grads, self.grad_req, aux)

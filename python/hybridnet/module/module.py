@@ -349,7 +349,7 @@ class Module(BaseModule):
     @staticmethod
     def _like(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> dict[str, Any]:
         return {
-            name: ndarray.zeros(arrays[0].shape, dtype=arrays[0].dtype)
+            name: ndarray.zeros(arrays[0].shape, dtype=arrays[0].dtype, stype=arrays[0].stype)
             for name, arrays in zip(names, columns, strict=True)
         }
 

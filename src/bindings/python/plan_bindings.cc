@@ -1,7 +1,10 @@
 // Executable graphs: CachedOp (hybridize) and Executor (bind); the pipeline of rewrites that makes them.
+#include <map>
+
 #include "casters.h"
 #include "hybridnet/pass.h"
 #include "hybridnet/plan.h"
+#include "plan/storages.h"
 
 namespace hybridnet::python {
 namespace {
@@ -91,6 +94,21 @@ void bind_cached_op(py::module_& m) {
       .def("graph_text", [](CachedOpHandle& h) { return without_gil(&CachedOp::graph_text, h); });
 }
 
+std::vector<std::string> names_with_gradients_by_rows(const Symbol& symbol,
+                                                      const std::map<std::string, std::string>& stypes) {
+  const GraphDefinition graph{symbol.list_inputs(), symbol.outputs};
+  std::vector<StorageType> storages;
+  for (const NodePtr& input : graph.inputs) {
+    const auto found = stypes.find(input->name);
+    storages.push_back(found == stypes.end() ? StorageType::kDefault : storage_type_from_name(found->second));
+  }
+  const std::vector<bool> by_rows = gradients_by_rows(graph, storages);
+  std::vector<std::string> names;
+  for (size_t i = 0; i < by_rows.size(); ++i)
+    if (by_rows[i]) names.push_back(graph.inputs[i]->name);
+  return names;
+}
+
 void bind_executor(py::module_& m) {
   py::class_<ExecutorHandle>(m, "Executor", "A graph bound to arrays.")
       .def(py::init([](const Symbol& symbol, const py::object& arguments, const py::object& gradients,
@@ -115,6 +133,8 @@ void bind_executor(py::module_& m) {
       .def("outputs", [](ExecutorHandle& h) { return h.executor->outputs(); })
       .def("plan_text", [](ExecutorHandle& h) { return h.executor->plan_text(); })
       .def("memory_bytes", [](ExecutorHandle& h) { return h.executor->memory_bytes(); });
+  m.def("gradients_by_rows", &names_with_gradients_by_rows,
+        "Names of variables whose gradient is row_sparse; stypes: storage of variables by name.");
 }
 
 py::dict describe(const Rewrite& row) {

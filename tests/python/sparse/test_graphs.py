@@ -328,6 +328,7 @@ def test_graphs_take_memory_of_what_is_stored(rng, no_fallback):
     w.attach_grad(stype="row_sparse")
     net = Chain(CHAINS["relu, scaled, product"])
     net.hybridize()
+    mx.nd.waitall()
     mx._core.reset_peak_memory(1, 0)
     before = mx._core.memory_statistics(1, 0)["in_use"]
     with autograd.record():
