@@ -1,5 +1,9 @@
 // Products with sparse matrices, and rows of sparse tables. They record their own steps on the tape: gradients of a
 // dense or row_sparse factor are row_sparse where only some rows are not zeros.
+#include <limits>
+#include <memory>
+
+#include "hybridnet/derived.h"
 #include "imperative/sparse_operators.h"
 #include "imperative/sparse_parts.h"
 #include "kernels/indices.h"
@@ -17,15 +21,57 @@ double product_ns(int64_t stored, int64_t width) {
   return 0.3 * static_cast<double>(stored) * static_cast<double>(width);
 }
 
+// What products with vectors need to know of a matrix's columns.
+struct ColumnIndex {
+  std::vector<int32_t> narrow;
+  std::vector<int64_t> used;    // columns with stored values, ascending
+  std::vector<int32_t> places;  // of the stored values' columns in `used`; empty if all columns are used
+};
+
+std::vector<int32_t> places_in(std::span<const int64_t> used, std::span<const int32_t> columns, int64_t count) {
+  std::vector<int32_t> place_of(static_cast<size_t>(count)), places(columns.size());
+  for (size_t i = 0; i < used.size(); ++i) place_of[static_cast<size_t>(used[i])] = static_cast<int32_t>(i);
+  for (size_t k = 0; k < columns.size(); ++k) places[k] = place_of[static_cast<size_t>(columns[k])];
+  return places;
+}
+
+// Made by the first product with a vector, and kept while the indices are. Null where that does not pay or cannot be:
+// few values, columns beyond 32 bits, memory whose writes are unknown.
+std::shared_ptr<const ColumnIndex> column_index(const SparseStorage& parts, int64_t columns, int64_t width) {
+  constexpr int64_t kLeastStored = 2048;
+  const int64_t stored = parts.indices.size();
+  if (width != 1 || stored < kLeastStored || columns > std::numeric_limits<int32_t>::max()) return nullptr;
+  const TensorRef indices = parts.indices.ref();
+  if (indices.derived == nullptr) return nullptr;
+  // Only knows what others own, and is looked at until the process ends.
+  static auto& user = *new DerivedUser<ColumnIndex>("columns of a csr matrix");
+  const DerivedSource source{indices.data, indices.derived};
+  return user.get({&source, 1}, 8 * stored + 8 * std::min(stored, columns), [&] {
+    const std::span<const int64_t> given = read_int64(parts.indices);
+    auto made = std::make_shared<ColumnIndex>();
+    made->narrow.assign(given.begin(), given.end());
+    made->used = kernels::used_columns({{}, given}, columns);
+    if (static_cast<int64_t>(made->used.size()) < columns) made->places = places_in(made->used, made->narrow, columns);
+    return std::shared_ptr<const ColumnIndex>(std::move(made));
+  });
+}
+
+std::shared_ptr<const ColumnIndex> index_for(const NDArray& lhs, const NDArray& rhs) {
+  return column_index(checked_parts(lhs), lhs.shape()[1], row_width(rhs.shape()));
+}
+
 // csr . rhs
 NDArray csr_dot_dense(const NDArray& lhs, const NDArray& rhs) {
   const SparseStorage& parts = checked_parts(lhs);
-  const kernels::CsrPattern pattern = read_pattern(parts);
+  kernels::CsrPattern pattern = read_pattern(parts);
   const NDArray out = new_array(rows_and_rest(lhs.shape()[0], rhs.shape()), rhs);
   const int64_t width = row_width(rhs.shape());
+  const std::shared_ptr<const ColumnIndex> index = index_for(lhs, rhs);
+  if (index) pattern.narrow = index->narrow;
   const NDArray reads[] = {parts.data, rhs}, writes[] = {out};
   run_task("dot(csr, default)", reads, writes, static_cast<int64_t>(product_ns(pattern.stored(), width)) + 1,
-           [indptr = parts.indptr, indices = parts.indices, data = parts.data, pattern, rhs, out, width](TaskContext&) {
+           [indptr = parts.indptr, indices = parts.indices, data = parts.data, index, pattern, rhs, out,
+            width](TaskContext&) {
              if (out.size() > 0)
                kernels::csr_dot(pattern, data.data(), rhs.dtype(), rhs.size() > 0 ? rhs.data() : nullptr, width,
                                 out.data());
@@ -33,15 +79,19 @@ NDArray csr_dot_dense(const NDArray& lhs, const NDArray& rhs) {
   return out;
 }
 
-// transposed(csr) . rhs, dense, for matrices of which many columns are used.
-NDArray transposed_dot_dense(const NDArray& lhs, const NDArray& rhs) {
+// transposed(csr) . rhs, dense, for matrices of which many columns are used. index: null or that of lhs; with
+// `used_only` the rows of the result are those of the columns that are used.
+NDArray transposed_dot_dense(const NDArray& lhs, const NDArray& rhs, const std::shared_ptr<const ColumnIndex>& index,
+                             bool used_only) {
   const SparseStorage& parts = checked_parts(lhs);
-  const kernels::CsrPattern pattern = read_pattern(parts);
-  const int64_t columns = lhs.shape()[1], width = row_width(rhs.shape());
+  kernels::CsrPattern pattern = read_pattern(parts);
+  const int64_t columns = used_only ? static_cast<int64_t>(index->used.size()) : lhs.shape()[1];
+  const int64_t width = row_width(rhs.shape());
+  if (index) pattern.narrow = columns < lhs.shape()[1] ? index->places : index->narrow;
   const NDArray out = new_array(rows_and_rest(columns, rhs.shape()), rhs);
   const NDArray reads[] = {parts.data, rhs}, writes[] = {out};
   run_task("dot(csr.T, default)", reads, writes, static_cast<int64_t>(product_ns(pattern.stored(), width)) + 1,
-           [indptr = parts.indptr, indices = parts.indices, data = parts.data, pattern, columns, rhs, out,
+           [indptr = parts.indptr, indices = parts.indices, data = parts.data, index, pattern, columns, rhs, out,
             width](TaskContext&) {
              if (out.size() > 0)
                kernels::csr_transposed_dot_dense(pattern, data.data(), rhs.dtype(),
@@ -114,11 +164,14 @@ NDArray dense_dot_csr(const NDArray& lhs, const NDArray& rhs) {
 
 NDArray transposed_dot(const NDArray& lhs, const NDArray& rhs) {
   if (!scatters(lhs, rhs)) return transposed_dot_rows(lhs, rhs);
-  const NDArray dense = transposed_dot_dense(lhs, rhs);
+  const std::shared_ptr<const ColumnIndex> index = index_for(lhs, rhs);
+  const Shape whole = rows_and_rest(lhs.shape()[1], rhs.shape());
+  if (index) return make_row_sparse(whole, transposed_dot_dense(lhs, rhs, index, true), int64_array(index->used));
+  const NDArray dense = transposed_dot_dense(lhs, rhs, index, false);
   std::vector<int64_t> used = kernels::used_columns(read_pattern(checked_parts(lhs)), lhs.shape()[1]);
   const NDArray indices = int64_array(used);
   const bool all = static_cast<int64_t>(used.size()) == lhs.shape()[1];
-  return make_row_sparse(dense.shape(), all ? dense : gather_positions(dense, std::move(used)), indices);
+  return make_row_sparse(whole, all ? dense : gather_positions(dense, std::move(used)), indices);
 }
 
 NDArray transposed(const NDArray& matrix) {
@@ -217,8 +270,9 @@ NDArray sparse_dot(const SparseCall& call) {
     if (recording && needs_gradient(lhs)) return {};
     check_product(call, transpose_a);
     const bool dense = rhs.ndim() == 1 || wants_dense(call);
-    NDArray out = dense && transpose_a && scatters(lhs, rhs) ? transposed_dot_dense(lhs, to_dense(rhs))
-                                                             : product(lhs, rhs, transpose_a);
+    NDArray out = dense && transpose_a && scatters(lhs, rhs)
+                      ? transposed_dot_dense(lhs, to_dense(rhs), index_for(lhs, rhs), false)
+                      : product(lhs, rhs, transpose_a);
     if (dense) out = to_dense(out);
     if (recording) record(Ref<RecordedFunction>(new CsrDotFunction(lhs, transpose_a)), {&rhs, 1}, {&out, 1});
     return out;

@@ -110,6 +110,38 @@ template <typename T>
   }
 }
 
+// csr . vector with narrow indices.
+template <typename T>
+struct VectorProduct {
+  const int64_t* starts;
+  const int32_t* columns;
+  const T *data, *rhs;
+  T* out;
+};
+
+template <typename T>
+[[gnu::always_inline]] inline void multiply_vector(const VectorProduct<T>& p, int64_t begin, int64_t end) {
+  const int32_t* columns = p.columns;
+  const T *data = p.data, *rhs = p.rhs;
+  for (int64_t r = begin; r < end; ++r) {
+    const int64_t first = p.starts[r], last = p.starts[r + 1];
+    T sum = 0;
+#pragma omp simd reduction(+ : sum)  // in lanes: a single sum would wait for each addition
+    for (int64_t k = first; k < last; ++k) sum += data[k] * rhs[columns[k]];
+    p.out[r] = sum;
+  }
+}
+
+// transposed(csr) . vector: out[columns[k]] += data[k] * rhs[row of k].
+template <typename T>
+[[gnu::always_inline]] inline void scatter_vector(const VectorProduct<T>& p, int64_t rows) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const T factor = p.rhs[r];
+    const int64_t last = p.starts[r + 1];
+    for (int64_t k = p.starts[r]; k < last; ++k) p.out[p.columns[k]] += p.data[k] * factor;
+  }
+}
+
 // transposed(csr) . rhs, columns [begin, end) of the result: out[indices[k]] += data[k] * rhs[row of k].
 template <typename T>
 struct Scatter {
@@ -159,6 +191,10 @@ void multiply_rows_baseline(const Product<T>& p, int64_t begin, int64_t end) {
   multiply_rows(p, begin, end);
 }
 template <typename T>
+void multiply_vector_baseline(const VectorProduct<T>& p, int64_t begin, int64_t end) {
+  multiply_vector(p, begin, end);
+}
+template <typename T>
 void scatter_baseline(const Scatter<T>& s, int64_t begin, int64_t end) {
   scatter_columns(s, begin, end);
 }
@@ -172,6 +208,10 @@ template <typename T>
 template <typename T>
 [[gnu::target("avx2,fma,f16c")]] void multiply_rows_avx2(const Product<T>& p, int64_t begin, int64_t end) {
   multiply_rows(p, begin, end);
+}
+template <typename T>
+[[gnu::target("avx2,fma")]] void multiply_vector_avx2(const VectorProduct<T>& p, int64_t begin, int64_t end) {
+  multiply_vector(p, begin, end);
 }
 template <typename T>
 [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]] void scatter_avx512(const Scatter<T>& s,
@@ -200,6 +240,15 @@ auto multiply_fn() {
 }
 
 template <typename T>
+auto multiply_vector_fn() {
+#if defined(__x86_64__)
+  // Gathers of 8 elements are the fastest with AVX-512, too.
+  return chosen(multiply_vector_baseline<T>, multiply_vector_avx2<T>, multiply_vector_avx2<T>);
+#endif
+  return multiply_vector_baseline<T>;
+}
+
+template <typename T>
 auto scatter_fn() {
 #if defined(__x86_64__)
   return chosen(scatter_baseline<T>, scatter_avx2<T>, scatter_avx512<T>);
@@ -213,6 +262,16 @@ void run_product(const Product<T>& product, int64_t groups, int64_t stored) {
   parallel_for(groups, share_ns(stored * std::max<int64_t>(product.width / 8, 2), groups),
                [&](int64_t begin, int64_t end) { multiply(product, begin, end); });
 }
+
+template <typename T>
+VectorProduct<T> vector_product(const CsrPattern& p, const void* data, const void* rhs, void* out) {
+  return {p.indptr.data(), p.narrow.data(), static_cast<const T*>(data), static_cast<const T*>(rhs),
+          static_cast<T*>(out)};
+}
+
+// Of products with vectors, for which there are loops of its own.
+template <typename T>
+inline constexpr bool kHasVectorLoops = std::is_same_v<T, float> || std::is_same_v<T, double>;
 
 }  // namespace
 
@@ -274,6 +333,14 @@ void csr_dot(const CsrPattern& p, const void* data, DType dtype, const void* rhs
   if (width == 0) return;
   dispatch_dtype(dtype, [&](auto zero) {
     using T = decltype(zero);
+    if constexpr (kHasVectorLoops<T>) {
+      if (width == 1 && !p.narrow.empty()) {
+        static const auto multiply = multiply_vector_fn<T>();
+        const VectorProduct<T> product = vector_product<T>(p, data, rhs, out);
+        return parallel_for(p.rows(), share_ns(p.stored(), p.rows()),
+                            [&](int64_t begin, int64_t end) { multiply(product, begin, end); });
+      }
+    }
     run_product(Product<T>{p.indptr.data(), nullptr, p.indices.data(), static_cast<const T*>(data),
                            static_cast<const T*>(rhs), width, static_cast<T*>(out)},
                 p.rows(), p.stored());
@@ -300,7 +367,8 @@ void csr_transposed_dot_dense(const CsrPattern& p, const void* data, DType dtype
   zero_bytes(out, columns * width * dtype_size(dtype));
   dispatch_floating(dtype, [&](auto zero) {
     using T = decltype(zero);
-    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+    if constexpr (kHasVectorLoops<T>) {
+      if (width == 1 && !p.narrow.empty()) return scatter_vector(vector_product<T>(p, data, rhs, out), p.rows());
       const Scatter<T> scatter{p, static_cast<const T*>(data), static_cast<const T*>(rhs), width, static_cast<T*>(out)};
       static const auto run = scatter_fn<T>();
       // Threads share the columns of the result, in whole blocks, so that none writes where another one does.

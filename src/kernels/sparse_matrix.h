@@ -13,6 +13,9 @@ namespace hybridnet::kernels {
 
 struct CsrPattern {
   std::span<const int64_t> indptr, indices;
+  // The same as indices, or empty. Products with vectors read one index for each number that they add, so half the
+  // bytes is nearly half the time.
+  std::span<const int32_t> narrow{};
   int64_t rows() const { return static_cast<int64_t>(indptr.size()) - 1; }
   int64_t stored() const { return static_cast<int64_t>(indices.size()); }
 };

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import time
 import warnings
 
 import hybridnet as mx
@@ -308,3 +309,58 @@ def test_results_are_written_into_arrays_of_any_storage(stype, rng):
     dense = mx.nd.zeros((7, 5))
     mx.nd.square(mx.nd.array(values).tostype(stype), out=dense)
     np.testing.assert_allclose(dense.asnumpy(), values**2, rtol=1e-6)
+
+
+def _tall_csr(rng, rows=300, columns=5000, stored=6000, dtype="float32"):
+    """More columns than are used, rows without values, enough values for loops of their own."""
+    places = rng.integers(0, rows - 1, stored), rng.integers(0, columns, stored)
+    dense = np.zeros((rows, columns), dtype)
+    dense[places] = rng.integers(1, 5, stored)
+    return dense, mx.nd.array(dense, dtype=dtype).tostype("csr")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_products_with_vectors(dtype, transposed, rng):
+    dense, matrix = _tall_csr(rng, dtype=dtype)
+    wanted = dense.T if transposed else dense
+    for shape in [(wanted.shape[1], 1), (wanted.shape[1],)]:
+        factor = rng.integers(-3, 4, shape).astype(dtype)
+        for _ in range(2):  # the second finds what the first has kept
+            got = mx.nd.dot(matrix, mx.nd.array(factor, dtype=dtype), transpose_a=transposed)
+            np.testing.assert_array_equal(got.asnumpy(), wanted @ factor)
+    rows = mx.nd.dot(matrix, mx.nd.array(factor.reshape(-1, 1), dtype=dtype), transpose_a=True) if transposed else None
+    if rows is not None:
+        used = np.flatnonzero(dense.any(axis=0))
+        np.testing.assert_array_equal(rows.indices.asnumpy(), used)
+
+
+def test_products_see_what_is_written_to_the_indices(rng):
+    dense, matrix = _tall_csr(rng)
+    factor = mx.nd.array(rng.integers(-3, 4, (5000, 1)).astype("float32"))
+    back = mx.nd.array(rng.integers(-3, 4, (300, 1)).astype("float32"))
+    mx.nd.dot(matrix, factor), mx.nd.dot(matrix, back, transpose_a=True)
+    mirrored = 4999 - matrix.indices.asnumpy()
+    matrix.indices[:] = mirrored
+    dense = dense[:, ::-1]
+    np.testing.assert_array_equal(mx.nd.dot(matrix, factor).asnumpy(), dense @ factor.asnumpy())
+    np.testing.assert_array_equal(mx.nd.dot(matrix, back, transpose_a=True).asnumpy(), dense.T @ back.asnumpy())
+
+
+def test_products_with_vectors_take_about_as_long_as_scipys(rng):
+    pytest.importorskip("scipy")
+    places = rng.integers(0, 512, 51200), rng.integers(0, 100_000, 51200)
+    values = rng.random(51200).astype("float32")
+    matrix = mx.nd.sparse.csr_matrix((values, places), shape=(512, 100_000))
+    theirs = matrix.asscipy().T
+    factor = rng.random((512, 1)).astype("float32")
+    ours = mx.nd.array(factor)
+    seconds = {"ours": [], "theirs": []}
+    for _ in range(30):
+        begin = time.perf_counter()
+        mx.nd.dot(matrix, ours, transpose_a=True).wait_to_read()
+        between = time.perf_counter()
+        theirs @ factor
+        seconds["theirs"].append(time.perf_counter() - between)
+        seconds["ours"].append(between - begin)
+    assert min(seconds["ours"]) < 3 * min(seconds["theirs"])  # 0.94 where this was written, 7.7 before
