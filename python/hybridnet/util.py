@@ -106,23 +106,58 @@ def np_array(active: bool = True) -> _NumpyArrayScope:
     return _NumpyArrayScope(active)
 
 
+class _NumpyScope:
+    """np_shape and np_array at once."""
+
+    def __init__(self) -> None:
+        self._before: list[tuple[bool, bool]] = []
+
+    def __enter__(self) -> _NumpyScope:
+        self._before.append((set_np_shape(True), _set_np_array(True)))
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        shape, array = self._before.pop()
+        _set_np_array(array)
+        set_np_shape(shape)
+
+
+def _callable_members(cls: type) -> dict[str, Any]:
+    """What a class has of its own, and what of its bases' is called from outside: public names, __init__, __call__."""
+    found: dict[str, Any] = {}
+    for base in cls.__mro__[:-1]:
+        for name, member in vars(base).items():
+            if base is cls or not name.startswith("_") or name in ("__init__", "__call__"):
+                found.setdefault(name, member)
+    return found
+
+
+def _within_class(scope: Callable[[], Any], cls: type) -> None:
+    for name, member in _callable_members(cls).items():
+        if isinstance(member, (staticmethod, classmethod)) and name not in ("__new__", "__init_subclass__"):
+            setattr(cls, name, type(member)(_within(scope, member.__func__)))
+        elif inspect.isfunction(member) and not name.startswith("__repr"):
+            setattr(cls, name, _within(scope, member))
+        elif isinstance(member, property) and member.fget is not None:
+            setattr(cls, name, property(_within(scope, member.fget), member.fset, member.fdel, member.__doc__))
+
+
 def _within(scope: Callable[[], Any], target: Any) -> Any:
     """target, a function or a class, whose calls (methods and property getters) run within a scope."""
     if inspect.isclass(target):
-        for name, member in list(vars(target).items()):
-            if inspect.isfunction(member) and not name.startswith("__repr"):
-                setattr(target, name, _within(scope, member))
-            elif isinstance(member, property) and member.fget is not None:
-                setattr(target, name, property(_within(scope, member.fget), member.fset, member.fdel, member.__doc__))
+        _within_class(scope, target)
         return target
     if not callable(target):
         raise HybridNetValueError("expected a function or a class to decorate", given=type(target).__name__)
+    if getattr(target, "_numpy_scope", None) is scope:  # a base's, which is decorated too
+        return target
 
     @functools.wraps(target)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         with scope():
             return target(*args, **kwargs)
 
+    wrapped._numpy_scope = scope  # type: ignore[attr-defined]
     return wrapped
 
 
@@ -138,7 +173,7 @@ def use_np_array(func: _T) -> _T:
 
 def use_np(func: _T) -> _T:
     """Decorates a function or class: its calls run with NumPy's shapes and ``mx.np.ndarray`` objects."""
-    return use_np_shape(use_np_array(func))
+    return _within(_NumpyScope, func)
 
 
 def set_np(shape: bool = True, array: bool = True) -> None:

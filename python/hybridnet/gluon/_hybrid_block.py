@@ -7,6 +7,7 @@ compiled step.
 
 from __future__ import annotations
 
+import inspect
 import threading
 import warnings
 from collections.abc import Callable, Sequence
@@ -101,7 +102,7 @@ class HybridBlock(Block):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls._plain_forward = cls.forward is not HybridBlock.forward
+        cls._plain_forward = inspect.unwrap(cls.forward) is not HybridBlock.forward
 
     def __init__(self, prefix: str | None = None, params: ParameterDict | None = None, **unknown: Any) -> None:
         super().__init__(prefix=prefix, params=params, **unknown)

@@ -49,7 +49,8 @@ class Perplexity(EvalMetric):
             rows = numpy.moveaxis(pred, self.axis, -1).reshape(-1, classes)
             index = label.ravel().astype(numpy.int64)
             # As the pick operator does: indices beyond the ends mean the ends.
-            probability = rows[numpy.arange(len(index)), index.clip(0, classes - 1)].astype(numpy.float64)
+            probability = rows[numpy.arange(len(index)), index.clip(0, classes - 1)]
+            probability = probability.astype(numpy.result_type(probability, numpy.float32))  # float32 as in MXNet
             if self.ignore_label is not None:
                 probability = probability[index != self.ignore_label]
             loss -= float(numpy.log(numpy.maximum(1e-10, probability)).sum())

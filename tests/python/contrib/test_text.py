@@ -116,6 +116,8 @@ def test_published_vectors_lie_in_a_folder(tmp_path):
     glove = text.embedding.create("GloVe", pretrained_file_name="glove.6B.50d.txt", embedding_root=str(tmp_path))
     np.testing.assert_array_equal(glove.get_vecs_by_tokens("of").asnumpy(), [3, 4])
     assert "glove.6B.50d.txt" in text.embedding.get_pretrained_file_names("glove")
+    assert len(text.embedding.get_pretrained_file_names("fasttext")) == 327
+    assert {"wiki.yi.vec", "wiki.multi.el.vec"} <= set(text.embedding.get_pretrained_file_names("fasttext"))
     assert set(text.embedding.get_pretrained_file_names()) >= {"glove", "fasttext"}
     with pytest.raises(mx.base.HybridNetError, match="embedding_root"):
         text.embedding.create("fasttext", embedding_root=str(tmp_path))

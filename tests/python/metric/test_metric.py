@@ -114,6 +114,16 @@ def test_regression_metrics_average_over_batches():
         assert m.get() == (name, pytest.approx(expected))
 
 
+def test_perplexity_adds_logarithms_of_the_predictions_dtype():
+    chances = np.array([0.8, 0.8, 1.0], "float32")
+    perplexity = metric.Perplexity(ignore_label=None)
+    perplexity.update([arr([0, 1, 1])], [arr([[0.8, 0.2], [0.2, 0.8], [0, 1.0]])])
+    assert perplexity.get()[1] == math.exp(-float(np.log(chances).sum()) / 3)  # MXNet's, to the last digit
+    halves = metric.Perplexity(ignore_label=None)
+    halves.update([arr([1])], [mx.nd.array([[1.0, 0.0]], dtype="float16")])
+    assert halves.get()[1] == pytest.approx(1e10, rel=1e-4)
+
+
 def test_perplexity_ignores_a_label():
     pred = arr([[0.3, 0.7], [0, 1.0], [0.4, 0.6]])
     perplexity = metric.Perplexity(ignore_label=None)

@@ -146,3 +146,46 @@ def test_the_switches_switch():
     assert inside() and not npx.is_np_array()
     with pytest.raises(ValueError, match="shape=True"):
         npx.set_np(shape=False, array=True)
+
+
+@npx.use_np
+class Summed(gluon.HybridBlock):
+    """Everything but its forward pass is inherited."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = self.params.get("weight", shape=(2, 2), init="ones")
+
+    def hybrid_forward(self, F, x, weight):
+        return F.np.sum(F.np.dot(x, weight) + F.np.ones(()))
+
+    @staticmethod
+    def is_numpy():
+        return npx.is_np_array() and npx.is_np_shape()
+
+    @classmethod
+    def is_numpy_too(cls):
+        return cls is Summed and npx.is_np_array()
+
+
+class Halved(Summed):
+    """Inherits from a decorated class."""
+
+    def hybrid_forward(self, F, x, weight):
+        return super().hybrid_forward(F, x, weight) / 2
+
+
+@pytest.mark.parametrize(("kind", "total"), [(Summed, 12.0), (Halved, 6.0)])
+@pytest.mark.parametrize("hybridize", [False, True])
+def test_a_decorated_class_is_within_the_scope_in_inherited_methods_too(kind, total, hybridize):
+    npx.reset_np()
+    net = kind()
+    net.initialize()
+    if hybridize:
+        net.hybridize()
+    out = net(np.ones((2, 2)))
+    assert type(out) is np.ndarray and out.shape == () and out.item() == total
+    assert type(net.weight.data()) is np.ndarray
+    assert type(net.forward(np.ones((2, 2)))) is np.ndarray
+    assert Summed.is_numpy() and net.is_numpy() and Summed.is_numpy_too()
+    assert not npx.is_np_array() and not npx.is_np_shape()

@@ -14,6 +14,7 @@ from ...base import data_dir
 from ...errors import FileError, ParamError
 from ...errors import KeyError as HybridNetKeyError
 from ...ndarray import NDArray
+from ._fasttext_files import FASTTEXT_FILES
 from .vocab import UNKNOWN_IDX, TextError, Vocabulary
 
 __all__ = [
@@ -257,14 +258,7 @@ class FastText(_FileEmbedding):
     """
 
     namespace = "fasttext"
-    pretrained_file_name_sha1 = dict.fromkeys(
-        [
-            "crawl-300d-2M.vec",
-            *(f"wiki.{name}.vec" for name in ("ar", "cs", "de", "en", "es", "fi", "fr", "hi", "it", "ja", "ko", "nl")),
-            *(f"wiki.{name}.vec" for name in ("pl", "pt", "ru", "simple", "sv", "zh")),
-        ],
-        "",
-    )
+    pretrained_file_name_sha1 = dict.fromkeys(FASTTEXT_FILES, "")
 
     def __init__(self, pretrained_file_name: str = "wiki.simple.vec", **kwargs: Any) -> None:
         super().__init__(pretrained_file_name, **kwargs)
