@@ -45,7 +45,7 @@ class CMakeBuild(build_ext):
 
     def get_outputs(self) -> list[str]:
         package = Path(self.build_lib) / "hybridnet"
-        native = [*package.glob("*.so"), *package.glob("*.so.*")]
+        native = [*package.glob("*.so"), *package.glob("*.so.*"), *package.glob("*.LICENSE.txt")]
         shipped = [file for folder in ("include", "cmake") for file in (package / folder).rglob("*") if file.is_file()]
         return [str(file) for file in native + shipped]
 

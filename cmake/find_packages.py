@@ -12,11 +12,14 @@ from pathlib import Path
 
 ONEDNN = "onednn-devel-cpu-gomp"
 ONEDNN_VERSION = "2023.2.0"
+OPENBLAS = "scipy-openblas32"
 WANTED = {  # CMake variable: (distribution, end of the file's path, levels to go up)
     "HYBRIDNET_PYBIND11_INCLUDE": ("pybind11", "pybind11/include/pybind11/pybind11.h", 2),
     "HYBRIDNET_JSON_INCLUDE": ("nlohmann-json", "include/nlohmann/json.hpp", 2),
     "HYBRIDNET_DNNL_INCLUDE": (ONEDNN, "include/dnnl.hpp", 1),
     "HYBRIDNET_DNNL_LIBRARY": ("onednn-cpu-gomp", "libdnnl.so.3", 0),
+    "HYBRIDNET_OPENBLAS_LIBRARY": (OPENBLAS, "libscipy_openblas.so", 0),
+    "HYBRIDNET_OPENBLAS_LICENSE": (OPENBLAS, "licenses/LICENSE.txt", 0),
 }
 
 
@@ -48,7 +51,7 @@ def main() -> int:
     if missing:
         print(
             "; ".join(missing)
-            + f".\nFix: {sys.executable} -m pip install pybind11 nlohmann-json {ONEDNN}=={ONEDNN_VERSION}",
+            + f".\nFix: {sys.executable} -m pip install pybind11 nlohmann-json {ONEDNN}=={ONEDNN_VERSION} {OPENBLAS}",
             file=sys.stderr,
         )
         return 1

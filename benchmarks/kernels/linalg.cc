@@ -1,5 +1,7 @@
-// Products and factorizations in double beside OpenBLAS and its LAPACK. Matrices of LAPACK lie by columns: our lower
-// triangle is its upper one, and rows of ours are its columns.
+// Products and factorizations in double beside Debian's OpenBLAS, which uses all cores as it likes. Ours are OpenBLAS's
+// too, another release, on one thread and in parts that do not depend on the number of cores; so this shows what the
+// same bits cost. Matrices of LAPACK lie by columns: our lower triangle is its upper one, and rows of ours are its
+// columns.
 #include "kernels/comparison.h"
 #include "kernels/factorizations.h"
 #include "kernels/gemm.h"

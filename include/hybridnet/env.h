@@ -41,4 +41,16 @@ struct Environment {
 };
 const Environment& environment();  // read at first use
 
+// Sets a variable that another library reads while it is loaded, unless the user has set it or value is null; removes
+// it again, so that child processes and other copies of that library do not see it.
+class TemporaryVariable {
+ public:
+  TemporaryVariable(const char* name, const char* value);
+  ~TemporaryVariable();
+  TemporaryVariable(const TemporaryVariable&) = delete;
+
+ private:
+  const char* name_;  // null: nothing was set
+};
+
 }  // namespace hybridnet

@@ -130,6 +130,15 @@ const std::string& max_isa_at_load() {
   return word;
 }
 
+TemporaryVariable::TemporaryVariable(const char* name, const char* value)
+    : name_(value && !std::getenv(name) ? name : nullptr) {
+  if (name_) setenv(name_, value, 1);
+}
+
+TemporaryVariable::~TemporaryVariable() {
+  if (name_) unsetenv(name_);
+}
+
 const Environment& environment() {
   static const Environment env = read_environment();
   return env;

@@ -22,8 +22,10 @@ struct GemmShape {
 };
 
 void gemm(const GemmShape& s, float alpha, const float* a, const float* b, float beta, float* c);
-// Same bits for any number of cores.
 void gemm(const GemmShape& s, double alpha, const double* a, const double* b, double beta, double* c);
+// OpenBLAS's product for float and double: the same bits for any number of cores. In double gemm is this one.
+template <typename T>
+void gemm_in_tiles(const GemmShape& s, T alpha, const T* a, const T* b, T beta, T* c);
 
 // Any other type, accumulated in accumulator_t<T>: a plain loop, right but not fast.
 template <typename T>

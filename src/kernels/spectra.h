@@ -1,5 +1,5 @@
-// Singular values and eigenvalues of dense row-major matrices. All is computed in double: rounding of single precision
-// would decide which values are small.
+// Singular values and eigenvalues of dense row-major matrices, by LAPACK. All is computed in double: rounding of single
+// precision would decide which values are small.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@ namespace hybridnet::kernels {
 
 // A = U diag(s) V with k = min(rows, columns): a (rows, columns), u (rows, k) with orthonormal columns, s (k) falling,
 // v (k, columns) with orthonormal rows. Returns false for values that are not finite.
-//   One-sided Jacobi (Golub and Van Loan, 8.6.3), started from the eigenvectors of A A^T.
+// The first of the largest elements of every column of u is positive.
 bool singular_values(int64_t rows, int64_t columns, const double* a, double* u, double* s, double* v);
 
 // Real eigenvalues w (n) of a (n, n) and eigenvectors of length 1 as the columns of v (n, n), which may be null.
 // kComplex: a pair of eigenvalues has imaginary parts beyond tolerance * |A|.
-//   QR iteration with Wilkinson's shifts on the complex Hessenberg form (Golub and Van Loan, 7.5).
+// The largest element of a vector is positive.
 enum class EigenResult { kReal, kComplex, kNotFinite };
 EigenResult real_eigen(int64_t n, const double* a, double tolerance, double* w, double* v);
 

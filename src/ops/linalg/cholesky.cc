@@ -67,10 +67,11 @@ void run_potri(const CholeskyParams& p, const KernelArgs& args) {
     for_each_matrix(m.count, n * m.step(), [&](int64_t i) {
       std::vector<T> inverse(static_cast<size_t>(n * n), T(0));
       for (int64_t k = 0; k < n; ++k) inverse[static_cast<size_t>(k * n + k)] = 1;
-      // L^-1, or U^-T, which is the same.
-      kernels::solve_triangular({p.lower, !p.lower}, n, n, args.in[0].as<T>() + i * m.step(), n, inverse.data(), n);
-      kernels::gemm(kernels::GemmShape::dense(true, false, n, n, n), T(1), inverse.data(), inverse.data(), T(0),
-                    args.out[0].as<T>() + i * m.step());
+      // L^-1, or U^-T, which is the same. (LAPACK's potri turns NaN into 0 on some processors.)
+      kernels::solve_triangular({.lower = p.lower, .transpose = !p.lower}, n, n, args.in[0].as<T>() + i * m.step(), n,
+                                inverse.data(), n);
+      kernels::gemm_in_tiles(kernels::GemmShape::dense(true, false, n, n, n), T(1), inverse.data(), inverse.data(),
+                             T(0), args.out[0].as<T>() + i * m.step());
     });
   });
 }

@@ -56,7 +56,7 @@ void infer_determinants(InferContext& c) {
 
 void run_det(const NoParams&, const KernelArgs& args) {
   for_each_factorization(args, [&]<typename T>(const kernels::LuFactors<T>& lu, int64_t i) {
-    T product = static_cast<T>(lu.sign);
+    T product = static_cast<T>(lu.sign());
     for (int64_t k = 0; k < lu.n; ++k) product *= lu.lu[k * lu.n + k];
     args.out[0].as<T>()[i] = product;
   });
@@ -64,7 +64,7 @@ void run_det(const NoParams&, const KernelArgs& args) {
 
 void run_slogdet(const NoParams&, const KernelArgs& args) {
   for_each_factorization(args, [&]<typename T>(const kernels::LuFactors<T>& lu, int64_t i) {
-    T sign = static_cast<T>(lu.sign), sum = 0;
+    T sign = static_cast<T>(lu.sign()), sum = 0;
     for (int64_t k = 0; k < lu.n; ++k) {
       const T pivot = lu.lu[k * lu.n + k];
       if (pivot < 0) sign = -sign;

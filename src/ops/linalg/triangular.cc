@@ -26,21 +26,6 @@ void infer_triangular(const TriangleParams& p, InferContext& c) {
   c.set_in_shape(0, a);
 }
 
-template <typename T>
-void transpose_into(int64_t rows, int64_t columns, const T* from, T* to) {
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = 0; j < columns; ++j) to[j * rows + i] = from[i * columns + j];
-}
-
-// X op(A) = B is op(A)^T X^T = B^T.
-template <typename T>
-void solve_right(const TriangleParams& p, int64_t rows, int64_t n, const T* a, T* b) {
-  std::vector<T> turned(static_cast<size_t>(rows * n));
-  transpose_into(rows, n, b, turned.data());
-  kernels::solve_triangular({p.lower, !p.transpose}, n, rows, a, n, turned.data(), rows);
-  transpose_into(n, rows, turned.data(), b);
-}
-
 void run_trsm(const TriangleParams& p, const KernelArgs& args) {
   const Matrices a(*args.in[0].shape), b(*args.in[1].shape);
   copy_tensor(args.in[1], args.out[0]);
@@ -50,10 +35,8 @@ void run_trsm(const TriangleParams& p, const KernelArgs& args) {
       const T* triangle = args.in[0].as<T>() + i * a.step();
       T* x = args.out[0].as<T>() + i * b.step();
       if (p.alpha != 1.0) std::transform(x, x + b.step(), x, [&](T v) { return v * static_cast<T>(p.alpha); });
-      if (p.rightside)
-        solve_right(p, b.rows, a.rows, triangle, x);
-      else
-        kernels::solve_triangular({p.lower, p.transpose}, a.rows, b.columns, triangle, a.rows, x, b.columns);
+      kernels::solve_triangular({.lower = p.lower, .transpose = p.transpose, .right = p.rightside}, b.rows, b.columns,
+                                triangle, a.rows, x, b.columns);
     });
   });
 }

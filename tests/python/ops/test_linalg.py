@@ -49,7 +49,7 @@ def symmetric_differences(function, x, weights, step=1e-5):
     return out
 
 
-@pytest.mark.parametrize("n", [1, 5, 64, 65, 150])
+@pytest.mark.parametrize("n", [1, 5, 8, 9, 64, 65, 150, 500])
 def test_potrf_gives_the_cholesky_factor(rng, n):
     a = positive_definite(rng, 2, n, n)
     factor = mx.nd.linalg_potrf(array(a)).asnumpy()
@@ -153,6 +153,23 @@ def test_syevd_gradient_is_that_of_symmetric_matrices(rng):
 def test_syevd_refuses_what_is_not_finite():
     with pytest.raises(ValueError, match="finite"):
         mx.nd.linalg.syevd(array([[np.nan, 1.0], [1.0, 2.0]]))[0].asnumpy()
+
+
+@pytest.mark.parametrize("n", [2, 8, 9, 33, 400])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_not_finite_ends_in_an_error_or_in_the_result(rng, n, dtype, value):
+    a = positive_definite(rng, n, n)
+    a[n // 2, n // 2] = value
+    a = mx.nd.array(a, dtype=dtype)
+    for refuses in (mx.nd.linalg_potrf, mx.nd.linalg.syevd, lambda x: mx.np.linalg.svd(x.as_np_ndarray())):
+        with pytest.raises(ValueError, match=r"expected .*(matrices|finite)"):
+            refuses(a)
+            mx.nd.waitall()
+    if np.isnan(value):
+        low = mx.nd.linalg_gelqf(a)[1]
+        for result in (mx.nd.linalg_potri(a), mx.nd.linalg_trsm(a, a), mx.nd.linalg_inverse(a), low):
+            assert np.isnan(result.asnumpy()).any()
 
 
 def test_factorizations_refuse_matrices_that_are_not_square(rng):

@@ -144,6 +144,18 @@ def random_draws(x: nd.NDArray) -> list[nd.NDArray]:
     ]
 
 
+def factorizations(x: nd.NDArray) -> list[nd.NDArray]:
+    matrix = x.asnumpy().reshape((256, 1024))[:, :256].astype("float64")
+    found = []
+    for dtype in ("float32", "float64"):
+        a = nd.array(matrix, dtype=dtype)
+        positive = nd.array(matrix @ matrix.T + 256 * np.eye(256), dtype=dtype)
+        lower = nd.linalg_potrf(positive)
+        found += [lower, nd.linalg_potri(lower), nd.linalg_trsm(lower, a), nd.linalg_inverse(a), *nd.linalg_slogdet(a)]
+        found += [*nd.linalg_gelqf(a), *nd.linalg_syevd(positive), *mx.np.linalg.svd(a.as_np_ndarray())]
+    return found
+
+
 # What does not depend on the number of cores: functions of an array of shape (4, 64, 1024) or more.
 SAME_ON_ANY_CORES: dict[str, Callable] = {
     "elementwise": lambda x: nd.tanh(x) * x + nd.erf(x) / (x + 9),
@@ -157,6 +169,7 @@ SAME_ON_ANY_CORES: dict[str, Callable] = {
     "adam": adam,
     "random": random_draws,
     "product in float64": lambda x: nd.dot(*2 * [x.reshape((256, 1024)).astype("float64")], transpose_b=True),
+    "factorizations": factorizations,
 }
 
 
