@@ -335,6 +335,7 @@ class HybridBlock(Block):
         with _TRACE_LOCK, autograd.pause(train_mode=trained), _tracing.Trace(self) as scope:
             names = ["data"] if len(flat) == 1 else [f"data{i}" for i in range(len(flat))]
             inputs = [scope.make_input(name, a.shape, a.dtype) for name, a in zip(names, flat, strict=False)]
+            inputs = [as_numpy(i) if is_numpy(a) else i for i, a in zip(inputs, flat, strict=True)]
             # Each trace counts names from zero, so that tracing twice gives the same graph.
             with NameManager():
                 out = self._call_in_scope(scope, nests.restore(key, inputs), {})
@@ -348,7 +349,7 @@ class HybridBlock(Block):
         if not outputs:
             raise HybridNetValueError(f"Block '{self.name}': forward gives no array when hybridized", given=repr(out))
         variables = {str(variable.name): param for param, variable in scope.variables.items()}
-        classes = [is_numpy(o) for o in outputs] if is_np_array() else []  # inputs are traced in this interface
+        classes = [is_numpy(o) for o in outputs] if is_np_array() or any(map(is_numpy, flat)) else []
         return TracedGraph(inputs, symbol.Group(outputs), out_key, variables, trained, classes), scope, reads
 
     def _learn_shapes(self, scope: _tracing.Trace) -> None:

@@ -189,3 +189,16 @@ def test_a_decorated_class_is_within_the_scope_in_inherited_methods_too(kind, to
     assert type(net.forward(np.ones((2, 2)))) is np.ndarray
     assert Summed.is_numpy() and net.is_numpy() and Summed.is_numpy_too()
     assert not npx.is_np_array() and not npx.is_np_shape()
+
+
+def test_outputs_have_the_interface_that_the_code_gives_them_without_the_switch_too():
+    class Mixed(gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return x.as_nd_ndarray() + x.as_nd_ndarray(), F.np.multiply(x, x), x * 2
+
+    npx.reset_np()
+    net = Mixed()
+    wanted = [mx.nd.NDArray, np.ndarray, np.ndarray]
+    assert [type(out) for out in net(np.ones((2, 3)))] == wanted
+    net.hybridize()
+    assert [type(out) for out in net(np.ones((2, 3)))] == wanted
