@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import mxnet as mx
 from gluoncv import model_zoo
+from gluoncv.model_zoo.action_recognition import actionrec_resnetv1b
 
 from .subject import BlockSubject, Subject, random, whole
 
@@ -29,6 +31,7 @@ INPUTS: list[tuple[str, list[tuple[int, ...]], dict[str, Any]]] = [
     (r"siamrpn_", [(1, 3, 127, 127), (1, 3, 287, 287)], {}),
     (r"monodepth2_.*posenet", [(1, 6, 192, 320)], {}),
     (r"monodepth2_", [(1, 3, 192, 320)], {}),
+    (r"deeplab_resnest", [(1, 3, 224, 224)], {"crop_size": 224}),  # drops blocks of maps of this size
     (r"(fcn|psp|deeplab|icnet|fastscnn|danet)_", [(1, 3, CROP, CROP)], {"crop_size": CROP}),
     (r"hrnet_.*_s$", [(1, 3, 128, 128)], {}),
     (r"(simple|mobile|alpha)_pose_", [(1, 3, 256, 192)], {}),
@@ -38,6 +41,7 @@ INPUTS: list[tuple[str, list[tuple[int, ...]], dict[str, Any]]] = [
     (r"slowfast_8x8_", [(1, 3, 40, 64, 64)], {}),
     (r"slowfast_16x8_", [(1, 3, 80, 64, 64)], {}),
     (r"i3d_.*_(ucf101|hmdb51|custom)", [(1, 3, 16, 224, 224)], {"use_kinetics_pretrain": False}),
+    (r"resnet\d+_v1b_(ucf101|hmdb51|custom)", [(1, 3, 224, 224)], {"use_kinetics_pretrain": False}),
     (r"i3d_slow_", [(1, 3, 16, 64, 64)], {}),
     (r"i3d_inceptionv3", [(1, 3, 16, 299, 299)], {}),
     (r"i3d_", [(1, 3, 16, 224, 224)], {}),
@@ -48,14 +52,40 @@ INPUTS: list[tuple[str, list[tuple[int, ...]], dict[str, Any]]] = [
 ]
 
 
-def _construct(name: str, keywords: dict[str, Any]) -> Any:
-    """The model, as it is before any training."""
+@contextmanager
+def _without_published_weights() -> Iterator[None]:
+    """Constructors that load or move the weights of a published base network go on without them."""
+    base, move = actionrec_resnetv1b, mx.gluon.Parameter.reset_ctx
+    functions = {name: getattr(base, name) for name in dir(base) if re.fullmatch(r"resnet\d+_v1b", name)}
+
+    def reset_ctx(parameter: Any, ctx: Any) -> None:
+        if parameter._data is not None or parameter._deferred_init:
+            move(parameter, ctx)
+
     try:
-        net = model_zoo.get_model(name, pretrained=False, pretrained_base=False, **keywords)
+        mx.gluon.Parameter.reset_ctx = reset_ctx
+        for name, function in functions.items():
+            setattr(base, name, lambda function=function, **given: function(**{**given, "pretrained": False}))
+        yield
+    finally:
+        mx.gluon.Parameter.reset_ctx = move
+        for name, function in functions.items():
+            setattr(base, name, function)
+
+
+def _made(name: str, keywords: dict[str, Any]) -> Any:
+    try:
+        return model_zoo.get_model(name, pretrained=False, pretrained_base=False, **keywords)
     except (TypeError, Warning) as problem:  # how constructors say that they know no pretrained_base
         if "pretrained_base" not in str(problem) and "should only accept" not in str(problem):
             raise
-        net = model_zoo.get_model(name, pretrained=False, **keywords)
+        return model_zoo.get_model(name, pretrained=False, **keywords)
+
+
+def _construct(name: str, keywords: dict[str, Any]) -> Any:
+    """The model, as it is before any training."""
+    with _without_published_weights():
+        net = _made(name, keywords)
     for parameter, value in net.collect_params().items():
         # Xavier refuses vectors, such as those of the batch norms that detectors hold as a graph.
         ones, zeros = parameter.endswith(("gamma", "var")), parameter.endswith(("beta", "bias", "mean"))
