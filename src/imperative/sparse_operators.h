@@ -66,10 +66,4 @@ NDArray row_sparse_result(const Op& op, const ParamsPtr& params, std::span<const
 // The same for rows and their indices, which may be out of [0, shape[0]) as mode says. Waits for the indices.
 NDArray row_sparse_gradient(const Shape& shape, const NDArray& values, const NDArray& indices, kernels::IndexMode mode);
 
-// Rules that record their own gradient (sparse_products.cc).
-std::optional<StorageType> dot_form(const SparseUse& use);
-std::optional<StorageType> embedding_form(const SparseUse& use);
-NDArray sparse_dot(const SparseCall& call);
-NDArray sparse_embedding(const SparseCall& call);
-
 }  // namespace hybridnet

@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "hybridnet/derived.h"
-#include "imperative/sparse_operators.h"
 #include "imperative/sparse_parts.h"
+#include "imperative/sparse_rules.h"
 #include "kernels/indices.h"
 
 namespace hybridnet {
@@ -254,7 +254,7 @@ class EmbeddingFunction final : public RecordedFunction {
 
 }  // namespace
 
-std::optional<StorageType> dot_form(const SparseUse& use) {
+Form dot_form(const SparseUse& use) {
   const StorageType lhs = use.storages[0], rhs = use.storages[1];
   const bool transpose_a = use.flag("transpose_a"), transpose_b = use.flag("transpose_b");
   if (lhs == StorageType::kDefault && rhs == StorageType::kCsr && !transpose_a) return StorageType::kCsr;
@@ -283,7 +283,7 @@ NDArray sparse_dot(const SparseCall& call) {
   return cast_storage(out, StorageType::kCsr);
 }
 
-std::optional<StorageType> embedding_form(const SparseUse& use) {
+Form embedding_form(const SparseUse& use) {
   if (use.storages[0] != StorageType::kDefault || use.storages[1] != StorageType::kRowSparse) return {};
   return StorageType::kDefault;
 }

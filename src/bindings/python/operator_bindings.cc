@@ -120,6 +120,7 @@ py::dict describe_op(const std::string& name) {
   d["internal"] = op.hidden;
   d["composed"] = op.composed();
   d["stops_gradient"] = op.stops_gradient;
+  d["pointwise"] = op.pointwise != nullptr;
   d["train_sensitive"] = op.train_sensitive;
   d["data_dependent_shape"] = op.data_dependent_shape;
   d["variable_outputs"] = static_cast<bool>(op.num_outputs_);
