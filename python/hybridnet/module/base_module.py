@@ -101,13 +101,15 @@ class BaseModule:
         self.forward(data_batch, is_train=True)
         self.backward()
 
-    def _batches(self, eval_data: Any, num_batch: int | None, reset: bool) -> Iterator[tuple[int, DataBatch]]:
+    def _batches(
+        self, eval_data: Any, num_batch: int | None, reset: bool, sparse_row_id_fn: Any
+    ) -> Iterator[tuple[int, DataBatch]]:
         if reset:
             eval_data.reset()
         for number, batch in enumerate(eval_data):
             if number == num_batch:
                 return
-            self.prepare(batch)
+            self.prepare(batch, sparse_row_id_fn)
             self.forward(batch, is_train=False)
             yield number, batch
 
@@ -128,7 +130,7 @@ class BaseModule:
             eval_metric = _metric.create(eval_metric)
         eval_metric.reset()
         done = 0
-        for number, batch in self._batches(eval_data, num_batch, reset):
+        for number, batch in self._batches(eval_data, num_batch, reset, sparse_row_id_fn):
             self.update_metric(eval_metric, batch.label)
             _call(batch_end_callback, BatchEndParam(epoch, number, eval_metric, locals()))
             done += 1
@@ -144,7 +146,7 @@ class BaseModule:
     ) -> Iterator[tuple[list[Any], int, DataBatch]]:
         """Gives (outputs, number, batch) for each batch; samples that only fill up are left out."""
         self._need("iter_predict")
-        for number, batch in self._batches(eval_data, num_batch, reset):
+        for number, batch in self._batches(eval_data, num_batch, reset, sparse_row_id_fn):
             yield self._outputs_without_pad(batch), number, batch
 
     def predict(
@@ -168,7 +170,7 @@ class BaseModule:
             return self.get_outputs()[0]
         if not isinstance(eval_data, DataIter):
             raise ParamError("predict: eval_data must be of type NDArray or DataIter", given=type(eval_data).__name__)
-        batches = [outputs for outputs, _, _ in self.iter_predict(eval_data, num_batch, reset)]
+        batches = [outputs for outputs, _, _ in self.iter_predict(eval_data, num_batch, reset, sparse_row_id_fn)]
         if not batches or not merge_batches:
             return batches
         if len({len(outputs) for outputs in batches}) != 1:
@@ -215,6 +217,7 @@ class BaseModule:
         arg_params, aux_params, allow_missing, force_init : see init_params
         force_rebind : whether memory is bound anew
         monitor : Monitor
+        sparse_row_id_fn : see prepare
 
         Raises ParamError without num_epoch.
         """
@@ -230,7 +233,7 @@ class BaseModule:
             eval_metric = _metric.create(eval_metric)
         for epoch in range(begin_epoch, num_epoch):
             start = time.time()
-            self._fit_epoch(epoch, train_data, eval_metric, batch_end_callback, monitor)
+            self._fit_epoch(epoch, train_data, eval_metric, batch_end_callback, monitor, sparse_row_id_fn)
             for name, value in eval_metric.get_global_name_value():
                 self.logger.info("Epoch[%d] Train-%s=%f", epoch, name, value)
             self.logger.info("Epoch[%d] Time cost=%.3f", epoch, time.time() - start)
@@ -238,16 +241,24 @@ class BaseModule:
             _call(epoch_end_callback, epoch, self.symbol, arguments, states)
             if eval_data is not None:
                 scores = self.score(
-                    eval_data, validation_metric, None, eval_batch_end_callback, eval_end_callback, epoch=epoch
+                    eval_data,
+                    validation_metric,
+                    None,
+                    eval_batch_end_callback,
+                    eval_end_callback,
+                    epoch=epoch,
+                    sparse_row_id_fn=sparse_row_id_fn,
                 )
                 for name, value in scores:
                     self.logger.info("Epoch[%d] Validation-%s=%f", epoch, name, value)
             train_data.reset()
 
-    def _fit_epoch(self, epoch: int, train_data: Any, eval_metric: Any, callback: Any, monitor: Any) -> None:
+    def _fit_epoch(
+        self, epoch: int, train_data: Any, eval_metric: Any, callback: Any, monitor: Any, sparse_row_id_fn: Any
+    ) -> None:
         eval_metric.reset()
         for number, batch in enumerate(train_data):
-            self.prepare(batch)
+            self.prepare(batch, sparse_row_id_fn)
             if monitor is not None:
                 monitor.tic()
             self.forward_backward(batch)
@@ -354,7 +365,11 @@ class BaseModule:
         raise not_overridden(self, "install_monitor")
 
     def prepare(self, data_batch: DataBatch, sparse_row_id_fn: Callable[..., Any] | None = None) -> None:
-        """Called with the batch before forward; sparse_row_id_fn is accepted: executors hold all rows of parameters."""
+        """Called with the batch before forward.
+
+        sparse_row_id_fn(data_batch) names the rows of row_sparse parameters that the batch needs, as a dict of arrays by
+        parameter. Where a store holds the parameters, executors then get these rows only.
+        """
 
     def forward(self, data_batch: DataBatch, is_train: bool | None = None) -> None:
         """Runs the graph on a batch."""

@@ -264,10 +264,11 @@ class BucketingModule(BaseModule):
         self.optimizer_initialized = True
 
     def prepare(self, data_batch: DataBatch, sparse_row_id_fn: Any = None) -> None:
-        """Binds the batch's bucket, without changing the current one."""
+        """Binds the batch's bucket, without changing the current one, and prepares it."""
         self._need("prepare")
         before = self._curr_bucket_key
         self.switch_bucket(data_batch.bucket_key, data_batch.provide_data, data_batch.provide_label)
+        self._curr_module.prepare(data_batch, sparse_row_id_fn)
         self._curr_module, self._curr_bucket_key = self._buckets[before], before
 
     def forward(self, data_batch: DataBatch, is_train: bool | None = None) -> None:

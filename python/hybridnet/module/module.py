@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import ndarray
@@ -85,6 +85,7 @@ class Module(BaseModule):
         self._optimizer: Any = None
         self._kvstore: Any = None
         self._update_on_kvstore = False
+        self._held_by_rows: set[str] = set()  # parameters of which executors hold the rows that prepare() pulled
         self._updater: Any = None
         self._preload_opt_states: str | None = None
         self._grad_req: Any = None
@@ -189,6 +190,7 @@ class Module(BaseModule):
         if self._update_on_kvstore:  # row_sparse_pull may have left rows out of the executors' arrays
             for name, arrays in zip(self._param_names, self._exec_group.param_arrays, strict=True):
                 self._kvstore.pull(name, out=arrays, ignore_sparse=False)
+            self._held_by_rows.clear()
         self._exec_group.get_params(self._arg_params, self._aux_params)
         self._params_dirty = False
 
@@ -481,6 +483,23 @@ class Module(BaseModule):
             self._reshape_for(data_batch, shapes)
         self._exec_group.forward(data_batch, is_train)
 
+    def prepare(self, data_batch: DataBatch, sparse_row_id_fn: Callable[..., Any] | None = None) -> None:
+        """Pulls the rows of row_sparse parameters that sparse_row_id_fn(data_batch) names, as a dict of arrays by name.
+
+        Executors then hold these rows only, until prepare() is called again: before every batch. Without the function
+        they hold all rows, as they do where no store updates the parameters.
+        """
+        self._need("prepare")
+        if not self._update_on_kvstore:
+            return
+        wanted = sparse_row_id_fn(data_batch) if sparse_row_id_fn is not None else {}
+        arrays_of = dict(zip(self._param_names, self._exec_group.param_arrays, strict=True))
+        for name, rows in wanted.items():
+            self._kvstore.row_sparse_pull(name, out=arrays_of[name], row_ids=rows)
+        for name in self._held_by_rows - set(wanted):
+            self._kvstore.pull(name, out=arrays_of[name], ignore_sparse=False)
+        self._held_by_rows = {name for name in wanted if arrays_of[name][0].stype != "default"}
+
     def _reshape_for(self, batch: DataBatch, shapes: list[tuple[int, ...]]) -> None:
         data = getattr(batch, "provide_data", None) or [
             DataDesc(desc.name, shape, desc.dtype, desc.layout)
@@ -531,9 +550,10 @@ class Module(BaseModule):
     def _update_in_store(self, name: str, arrays: list[Any], grads: list[Any], priority: int) -> None:
         if arrays[0].stype == "default":
             self._kvstore.pushpull(name, grads, out=arrays, priority=priority)
-        else:  # pushpull leaves such arrays to row_sparse_pull; here all rows are wanted
+        else:  # pushpull leaves such arrays to row_sparse_pull
             self._kvstore.push(name, grads, priority=priority)
-            self._kvstore.pull(name, out=arrays, priority=priority, ignore_sparse=False)
+            if name not in self._held_by_rows:
+                self._kvstore.pull(name, out=arrays, priority=priority, ignore_sparse=False)
 
     def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:
         """Outputs of the last forward, joined over contexts (or a list per output)."""

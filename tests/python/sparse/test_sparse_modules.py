@@ -147,6 +147,35 @@ def test_a_step_of_a_module_costs_what_the_batch_stores(make, label_shape, megab
     )
 
 
+@pytest.mark.parametrize("make", [linear, factorization_machine])
+def test_rows_that_are_pulled_per_batch_train_like_whole_tables(make, rng):
+    rows, columns = 6, 40
+    label_shape = (rows,) if make is linear else (rows, 1)
+    batches = [csr_batch(rng, rows, columns, 3) for _ in range(3)]
+    label = mx.nd.array(rng.integers(0, 2, label_shape))
+    tables = ["weight"] if make is linear else ["v", "w"]
+    modules = []
+    for by_rows in (False, True):
+        module = mx.mod.Module(make(columns))
+        module.bind([("data", (rows, columns))], [("softmax_label", label_shape)])
+        mx.random.seed(5)
+        module.init_params(mx.init.Zero())
+        module.init_optimizer(kvstore=mx.kv.create("local"), optimizer="sgd", optimizer_params={"learning_rate": 0.5})
+        for batch in batches:
+            rows_of = (lambda b: dict.fromkeys(tables, b.data[0].indices)) if by_rows else None
+            module.prepare(mx.io.DataBatch([batch], [label]), rows_of)
+            step(module, batch, label)
+            held = module._exec_group.execs[0].arg_dict[tables[0]].indices.shape[0]
+            assert held == (len(np.unique(batch.indices.asnumpy())) if by_rows else columns)
+        modules.append(module)
+    whole, parts = (module.get_params()[0] for module in modules)
+    for name, value in whole.items():
+        np.testing.assert_allclose(parts[name].asnumpy(), value.asnumpy(), rtol=1e-5, atol=1e-6)
+    modules[1].prepare(None, lambda _: dict.fromkeys(tables, batches[0].indices))
+    modules[1].prepare(mx.io.DataBatch([batches[0]]))
+    assert modules[1]._exec_group.execs[0].arg_dict[tables[0]].indices.shape == (columns,)
+
+
 def test_prediction_and_fit_take_csr_batches(rng):
     rows, columns = 40, 30
     features = (rng.standard_normal((rows, columns)) * (rng.random((rows, columns)) < 0.3)).astype("float32")
