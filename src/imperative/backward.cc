@@ -225,8 +225,8 @@ class Backward {
 
   void add(TapeMark* mark, NDArray g, bool owned) {
     if (g.is_sparse() && !keeps_sparse(*mark)) {
-      g = to_dense(g);
-      owned = true;
+      g = create_ ? dense_form(g) : to_dense(g);  // the first keeps the history
+      owned = !create_;
     }
     Slot* slot;
     if (mark->node) {

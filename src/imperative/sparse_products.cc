@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "hybridnet/derived.h"
+#include "imperative/autograd_scope.h"
 #include "imperative/sparse_parts.h"
 #include "imperative/sparse_rules.h"
 #include "kernels/indices.h"
@@ -267,20 +268,28 @@ NDArray sparse_dot(const SparseCall& call) {
   const bool transpose_a = call.flag("transpose_a"), transpose_b = call.flag("transpose_b");
   const bool recording = autograd_state().recording;
   if (call.storage(0) == StorageType::kCsr) {
-    if (recording && needs_gradient(lhs)) return {};
     check_product(call, transpose_a);
     const bool dense = rhs.ndim() == 1 || wants_dense(call);
     NDArray out = dense && transpose_a && scatters(lhs, rhs)
                       ? transposed_dot_dense(lhs, to_dense(rhs), index_for(lhs, rhs), false)
                       : product(lhs, rhs, transpose_a);
     if (dense) out = to_dense(out);
-    if (recording) record(Ref<RecordedFunction>(new CsrDotFunction(lhs, transpose_a)), {&rhs, 1}, {&out, 1});
+    if (needs_gradient(lhs))
+      record_result(call, out, false);  // the gradient of lhs has no zeros in general
+    else if (recording)
+      record(Ref<RecordedFunction>(new CsrDotFunction(lhs, transpose_a)), {&rhs, 1}, {&out, 1});
     return out;
   }
-  if (lhs.ndim() != 2 || (recording && (needs_gradient(lhs) || needs_gradient(rhs)))) return {};
+  if (lhs.ndim() != 2) return {};
   if (lhs.shape()[1] != rhs.shape()[transpose_b ? 1 : 0] || lhs.dtype() != rhs.dtype()) return {};  // dot explains
-  const NDArray out = transpose_b ? transposed(csr_dot_dense(rhs, transposed(lhs))) : dense_dot_csr(lhs, rhs);
-  return cast_storage(out, StorageType::kCsr);
+  NDArray out;
+  {
+    const AutogradScope paused({.recording = false, .training = autograd_state().training});
+    out = transpose_b ? transposed(csr_dot_dense(rhs, transposed(lhs))) : dense_dot_csr(lhs, rhs);
+    out = cast_storage(out, StorageType::kCsr);
+  }
+  record_result(call, out, false);
+  return out;
 }
 
 Form embedding_form(const SparseUse& use) {

@@ -367,8 +367,8 @@ class BaseModule:
     def prepare(self, data_batch: DataBatch, sparse_row_id_fn: Callable[..., Any] | None = None) -> None:
         """Called with the batch before forward.
 
-        sparse_row_id_fn(data_batch) names the rows of row_sparse parameters that the batch needs, as a dict of arrays by
-        parameter. Where a store holds the parameters, executors then get these rows only.
+        sparse_row_id_fn(data_batch) names the rows of row_sparse parameters that the batch needs, as a dict of arrays
+        by parameter. Where a store holds the parameters, executors then get these rows only.
         """
 
     def forward(self, data_batch: DataBatch, is_train: bool | None = None) -> None:

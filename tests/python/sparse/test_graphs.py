@@ -301,6 +301,56 @@ def test_rows_of_row_sparse_parameters_are_read_by_hybridized_blocks(rng, no_fal
     trainer.step(1)
 
 
+@pytest.mark.filterwarnings("ignore:.*dense copies")
+@pytest.mark.parametrize("csr", [0, 1])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_gradients_of_csr_factors_are_those_of_dense_ones(csr, transposed, rng):
+    matrix = rng.standard_normal((4, 4)) * (rng.random((4, 4)) < 0.5)
+    values = [matrix, rng.standard_normal((4, 4))][:: -1 if csr else 1]
+    head = mx.nd.array(rng.standard_normal((4, 4)))
+    settings = {"transpose_b": transposed} if csr else {"transpose_a": transposed}
+    outs, gradients = [], []
+    for stype in ("default", "csr"):
+        factors = [mx.nd.array(value) for value in values]
+        factors[csr] = factors[csr].tostype(stype)
+        for factor in factors:
+            factor.attach_grad()
+        with autograd.record():
+            out = mx.nd.dot(*factors, **settings)
+        out.backward(head)
+        outs.append(out)
+        gradients.append([factor.grad.asnumpy() for factor in factors])
+    assert outs[1].stype == ("csr" if csr else "row_sparse" if transposed else "default")
+    for found, expected in zip(gradients[1], gradients[0], strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:.*dense copies")
+@pytest.mark.parametrize("hybrid", [False, True])
+@pytest.mark.parametrize("stype", ["csr", "row_sparse"])
+def test_gradients_of_gradients_are_those_of_dense_arrays(stype, hybrid, rng):
+    class Power(gluon.HybridBlock):
+        def hybrid_forward(self, F, x, w):
+            return F.square(x) * F.square(x) * w
+
+    net = Power()
+    if hybrid:
+        net.hybridize()
+    values, weight = drawn(rng), rng.standard_normal((ROWS, COLUMNS))
+    found = []
+    for storage in ("default", stype):
+        x, w = mx.nd.array(values).tostype(storage), mx.nd.array(weight)
+        x.attach_grad()
+        w.attach_grad()
+        with autograd.record():
+            out = net(x, w).sum()
+            first = autograd.grad(out, [x, w], create_graph=True, retain_graph=True)
+            (first[0] * first[0]).sum().backward()
+        found.append([x.grad.asnumpy(), w.grad.asnumpy(), first[0].asnumpy()])
+    for a, b in zip(*found, strict=True):
+        np.testing.assert_allclose(b, a, rtol=1e-4, atol=1e-4)
+
+
 def test_squares_of_rows_have_gradients_by_rows(rng, no_fallback):
     """The second term of a factorization machine: dot(x ** 2, _square_sum(v)) costs what the batch's columns cost."""
     features, table = drawn(rng), rng.standard_normal((COLUMNS, 3)).astype("float32")
