@@ -15,7 +15,7 @@ from ..errors import ParamError, ShapeError
 from ..ndarray._dtypes import numpy_dtype
 from ..ndarray.ndarray import from_dlpack as _shared
 from ._calls import as_array, cast, choose, is_float, name_of
-from ._creation import array, ones_like, zeros_like
+from ._creation import Device, _context, array, ones_like, zeros_like
 from ._elementwise import (
     abs,
     add,
@@ -58,7 +58,9 @@ bitwise_invert, pow, broadcast_shapes = invert, power, onp.broadcast_shapes
 
 
 # ------------------------------------------------------------------------------------------------------ arrays, dtypes
-def asarray(obj: Any, dtype: Any = None, ctx: Context | None = None, copy: bool | None = None) -> Any:
+def asarray(
+    obj: Any, dtype: Any = None, ctx: Context | None = None, copy: bool | None = None, *, device: Device = None
+) -> Any:
     """obj as an array: itself if it is one of the dtype, else a new one.
 
     dtype None: that of arrays; int64 for Python's whole numbers, float32 for floats, bool for bools. copy: True makes a
@@ -66,6 +68,7 @@ def asarray(obj: Any, dtype: Any = None, ctx: Context | None = None, copy: bool 
     """
     if isinstance(obj, _core.SymbolBase):
         return obj if dtype is None else cast(obj, dtype)
+    ctx = ctx if device is None else _context(ctx, device)
     same = type(obj) is ndarray and (dtype is None or onp.dtype(obj.dtype) == numpy_dtype(dtype))
     same = same and (ctx is None or obj.ctx == ctx)
     if same and not copy:

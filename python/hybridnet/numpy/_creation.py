@@ -20,7 +20,12 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _context(ctx: Context | str | None) -> Context:
+Device = Context | str | None
+
+
+def _context(ctx: Device, device: Device = None) -> Context:
+    """ctx, or device as the Array API standard calls it; where neither is given the current context."""
+    ctx = device if ctx is None else ctx
     if ctx is None:
         return current_context()
     return ctx if isinstance(ctx, Context) else Context.from_str(ctx)
@@ -80,22 +85,28 @@ def _made(result: Any) -> ndarray:
     return _core.retyped(result, ndarray)
 
 
-def empty(shape: Any, dtype: Any = onp.float32, order: str = "C", ctx: Context | None = None) -> ndarray:
+def empty(
+    shape: Any, dtype: Any = onp.float32, order: str = "C", ctx: Context | None = None, *, device: Device = None
+) -> ndarray:
     """A new array whose values are not set."""
     row_major("np.empty", order)
-    return _made(_core.empty(_shape(shape), numpy_dtype(dtype), *_place(_context(ctx))))
+    return _made(_core.empty(_shape(shape), numpy_dtype(dtype), *_place(_context(ctx, device))))
 
 
-def zeros(shape: Any, dtype: Any = None, order: str = "C", ctx: Context | None = None) -> ndarray:
+def zeros(
+    shape: Any, dtype: Any = None, order: str = "C", ctx: Context | None = None, *, device: Device = None
+) -> ndarray:
     """A new array of zeros, float32 if dtype is None."""
     row_major("np.zeros", order)
-    return np_operator("_npi_zeros")(shape=_shape(shape), ctx=str(_context(ctx)), dtype=dtype_name(dtype))
+    return np_operator("_npi_zeros")(shape=_shape(shape), ctx=str(_context(ctx, device)), dtype=dtype_name(dtype))
 
 
-def ones(shape: Any, dtype: Any = onp.float32, order: str = "C", ctx: Context | None = None) -> ndarray:
+def ones(
+    shape: Any, dtype: Any = onp.float32, order: str = "C", ctx: Context | None = None, *, device: Device = None
+) -> ndarray:
     """A new array of ones, float32 if dtype is None."""
     row_major("np.ones", order)
-    return np_operator("_npi_ones")(shape=_shape(shape), ctx=str(_context(ctx)), dtype=dtype_name(dtype))
+    return np_operator("_npi_ones")(shape=_shape(shape), ctx=str(_context(ctx, device)), dtype=dtype_name(dtype))
 
 
 def full(
@@ -105,13 +116,16 @@ def full(
     order: str = "C",
     ctx: Context | None = None,
     out: ndarray | None = None,
+    *,
+    device: Device = None,
 ) -> ndarray:
     """A new array (or out) with fill_value everywhere, which broadcasts if it is an array.
 
     dtype: float32 if None, bool for a bool, that of fill_value if it is an array.
     """
     if type(fill_value) in (int, float) and type(shape) is tuple and out is None and order == "C":
-        return _filled(shape, fill_value, dtype, ctx)
+        return _filled(shape, fill_value, dtype, ctx if device is None else _context(ctx, device))
+    ctx = ctx if device is None else _context(ctx, device)
     row_major("np.full", order)
     if isinstance(fill_value, _core.SymbolBase):
         from ._rearranging import broadcast_to
@@ -142,34 +156,73 @@ def _filled(shape: tuple[int, ...], number: float, dtype: Any, ctx: Context | No
 
 
 @direct("zeros_like")
-def zeros_like(a: Any, dtype: Any = None, order: str = "C", ctx: Context | None = None, out: Any = None) -> ndarray:
+def zeros_like(
+    a: Any,
+    dtype: Any = None,
+    order: str = "C",
+    ctx: Context | None = None,
+    out: Any = None,
+    *,
+    device: Device = None,
+) -> ndarray:
     """An array of zeros with a's shape, and a's dtype if dtype is None."""
-    return full_like(a, 0, dtype, order, ctx, out)
+    return full_like(a, 0, dtype, order, ctx, out, device=device)
 
 
 @direct("ones_like")
-def ones_like(a: Any, dtype: Any = None, order: str = "C", ctx: Context | None = None, out: Any = None) -> ndarray:
+def ones_like(
+    a: Any,
+    dtype: Any = None,
+    order: str = "C",
+    ctx: Context | None = None,
+    out: Any = None,
+    *,
+    device: Device = None,
+) -> ndarray:
     """An array of ones with a's shape, and a's dtype if dtype is None."""
-    return full_like(a, 1, dtype, order, ctx, out)
+    return full_like(a, 1, dtype, order, ctx, out, device=device)
 
 
 def full_like(
-    a: Any, fill_value: float, dtype: Any = None, order: str = "C", ctx: Context | None = None, out: Any = None
+    a: Any,
+    fill_value: float,
+    dtype: Any = None,
+    order: str = "C",
+    ctx: Context | None = None,
+    out: Any = None,
+    *,
+    device: Device = None,
 ) -> ndarray:
-    """An array of fill_value with a's shape, and a's dtype if dtype is None."""
+    """An array of fill_value with a's shape and context, and a's dtype if dtype is None."""
     row_major("np.full_like", order)
     name = None if dtype is None else dtype_name(dtype)
-    return np_operator("_npi_full_like")(a, fill_value=fill_value, dtype=name, out=out)
+    result = np_operator("_npi_full_like")(a, fill_value=fill_value, dtype=name, out=out)
+    return result if device is None else result.to_device(device)
 
 
-def empty_like(prototype: Any, dtype: Any = None, order: str = "C", subok: bool = False, shape: Any = None) -> ndarray:
+def empty_like(
+    prototype: Any,
+    dtype: Any = None,
+    order: str = "C",
+    subok: bool = False,
+    shape: Any = None,
+    *,
+    device: Device = None,
+) -> ndarray:
     """An array with prototype's shape whose values are not set."""
     row_major("np.empty_like", order)
-    return empty(prototype.shape if shape is None else shape, prototype.dtype if dtype is None else dtype)
+    sizes = prototype.shape if shape is None else shape
+    return empty(sizes, prototype.dtype if dtype is None else dtype, device=device)
 
 
 def arange(
-    start: float, stop: float | None = None, step: float = 1, dtype: Any = None, ctx: Context | None = None
+    start: float,
+    stop: float | None = None,
+    step: float = 1,
+    dtype: Any = None,
+    ctx: Context | None = None,
+    *,
+    device: Device = None,
 ) -> ndarray:
     """start, start + step, ... below stop; with one number, from 0 up to it. float32 if dtype is None."""
     if stop is None:
@@ -177,7 +230,7 @@ def arange(
     if step is None:
         step = 1
     return np_operator("_npi_arange")(
-        start=start, stop=stop, step=step, ctx=str(_context(ctx)), dtype=dtype_name(dtype)
+        start=start, stop=stop, step=step, ctx=str(_context(ctx, device)), dtype=dtype_name(dtype)
     )
 
 

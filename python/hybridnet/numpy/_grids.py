@@ -11,7 +11,7 @@ from ..context import Context
 from ..errors import ParamError
 from ..ndarray._dtypes import dtype_name
 from ._calls import as_array, as_parts, cast, choose, common, flat, is_float, is_number
-from ._creation import _context, _shape, array, ones
+from ._creation import Device, _context, _shape, array, ones
 from ._manipulation import broadcast_arrays, moveaxis, ndim, repeat
 from ._operators import direct, np_operator
 from ._rearranging import concatenate, expand_dims, reshape
@@ -34,6 +34,8 @@ def linspace(
     dtype: Any = None,
     axis: int = 0,
     ctx: Context | None = None,
+    *,
+    device: Device = None,
 ) -> Any:
     """num evenly spaced values from start to stop; with retstep the step too. float32 if dtype is None.
 
@@ -44,7 +46,7 @@ def linspace(
     gaps = num - 1 if endpoint else num
     if is_number(start) and is_number(stop):
         result = np_operator("_npi_linspace")(
-            start=start, stop=stop, num=num, endpoint=endpoint, ctx=str(_context(ctx)), dtype=dtype_name(dtype)
+            start=start, stop=stop, num=num, endpoint=endpoint, ctx=str(_context(ctx, device)), dtype=dtype_name(dtype)
         )
         step = (stop - start) / gaps if gaps > 0 else float("nan")
     else:
@@ -93,12 +95,14 @@ blackman = _window("blackman", "0.42 - 0.5 cos(2 pi i / (M - 1)) + 0.08 cos(4 pi
 
 
 # --------------------------------------------------------------------------------------------------------------- grids
-def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = onp.float32, **kwargs: Any) -> Any:
+def eye(
+    N: int, M: int | None = None, k: int = 0, dtype: Any = onp.float32, *, device: Device = None, **kwargs: Any
+) -> Any:
     """An N x M matrix of zeros with ones on diagonal k; M: N if None."""
     ctx = kwargs.pop("ctx", None)
     if kwargs.pop("order", "C") not in ("C", "K", "A") or kwargs:
         raise ParamError("np.eye", expected="the keywords ctx and order='C'", given=", ".join(kwargs) or "order")
-    return np_operator("_npi_eye")(N=N, M=M, k=k, dtype=dtype_name(dtype), ctx=str(_context(ctx)))
+    return np_operator("_npi_eye")(N=N, M=M, k=k, dtype=dtype_name(dtype), ctx=str(_context(ctx, device)))
 
 
 def identity(n: int, dtype: Any = None, ctx: Context | None = None) -> Any:
@@ -116,12 +120,12 @@ def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = onp.f
     return function(*indices(shape, dtype), **kwargs)
 
 
-def meshgrid(*xi: Any, **kwargs: Any) -> list[Any]:
+def meshgrid(*xi: Any, indexing: str = "xy", **kwargs: Any) -> list[Any]:
     """Vectors as coordinates of a grid, one array each.
 
     indexing: 'xy' (the first two axes exchanged, the default) or 'ij'. sparse: keep sizes of 1. copy: without effect.
     """
-    indexing, sparse = kwargs.pop("indexing", "xy"), kwargs.pop("sparse", False)
+    sparse = kwargs.pop("sparse", False)
     kwargs.pop("copy", None)
     if indexing not in ("xy", "ij") or kwargs:
         given = f"indexing={indexing!r}" if indexing not in ("xy", "ij") else ", ".join(kwargs)

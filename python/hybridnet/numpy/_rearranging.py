@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..errors import ParamError
 from ._calls import as_array
 from ._operators import direct, np_operator, public_operator
 
@@ -17,10 +18,23 @@ dot = public_operator("dot", "_np_dot", "out")
 matmul = public_operator("matmul", "_npi_matmul", "out")
 reshape = public_operator("reshape", "_np_reshape", "newshape order out")
 transpose = public_operator("transpose", "_np_transpose", "axes")
-expand_dims = public_operator("expand_dims", "_npi_expand_dims", "axis")
 squeeze = public_operator("squeeze", "_np_squeeze", "axis out")
 concatenate = public_operator("concatenate", "_npi_concatenate", "axis out")
 stack = public_operator("stack", "_npi_stack", "axis out")
+
+
+@direct("_npi_expand_dims", "axis", needed=1)
+def expand_dims(a: Any, axis: int | Sequence[int]) -> Any:
+    """New axes of size 1, at these places of the result. Raises ParamError for places twice or beyond it."""
+    a = as_array(a)
+    places = [axis] if isinstance(axis, int) else list(axis)
+    rank = len(a.shape) + len(places)
+    found = sorted(place + rank if place < 0 else place for place in places)
+    if len(set(found)) < len(found) or not all(0 <= place < rank for place in found):
+        raise ParamError("np.expand_dims: axis", expected=f"different places among {rank}", given=str(axis))
+    for place in found:
+        a = np_operator("_npi_expand_dims")(a, axis=place)
+    return a if found else np_operator("_np_copy")(a)
 
 
 @direct("_npi_swapaxes", "axis1 axis2", needed=2, renamed={"dim1": "axis1", "dim2": "axis2"})

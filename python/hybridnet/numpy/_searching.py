@@ -33,17 +33,34 @@ def _sortable(function: str, a: Any, axis: int | None) -> Any:
 
 
 @direct("_npi_sort", "axis")
-def sort(a: Any, axis: int | None = -1, kind: str | None = None, order: Any = None) -> Any:
-    """Rising along an axis, of all elements if axis is None; NaN last. Every kind is stable here."""
+def sort(
+    a: Any,
+    axis: int | None = -1,
+    kind: str | None = None,
+    order: Any = None,
+    *,
+    descending: bool = False,
+    stable: bool = True,
+) -> Any:
+    """Rising (or descending) along an axis, of all elements if axis is None; NaN last. Every kind is stable here."""
     _no_order("sort", order)
-    return np_operator("_npi_sort")(_sortable("sort", a, axis), axis=axis, is_ascend=True)
+    return np_operator("_npi_sort")(_sortable("sort", a, axis), axis=axis, is_ascend=not descending)
 
 
 @direct("_npi_argsort", "axis", dtype="int64")
-def argsort(a: Any, axis: int | None = -1, kind: str | None = None, order: Any = None) -> Any:
+def argsort(
+    a: Any,
+    axis: int | None = -1,
+    kind: str | None = None,
+    order: Any = None,
+    *,
+    descending: bool = False,
+    stable: bool = True,
+) -> Any:
     """The indices that sort along an axis, int64; equal elements keep their order."""
     _no_order("argsort", order)
-    return np_operator("_npi_argsort")(_sortable("argsort", a, axis), axis=axis, is_ascend=True, dtype="int64")
+    rising = not descending
+    return np_operator("_npi_argsort")(_sortable("argsort", a, axis), axis=axis, is_ascend=rising, dtype="int64")
 
 
 def msort(a: Any) -> Any:

@@ -100,9 +100,10 @@ def svd(a: Any) -> SVDResult:
     return SVDResult(*np_operator("_npi_svd")(a))
 
 
-def cholesky(a: Any) -> Any:
-    """The lower triangular L with a = L @ L.T, of symmetric positive definite matrices."""
-    return np_operator("_npi_cholesky")(a)
+def cholesky(a: Any, *, upper: bool = False) -> Any:
+    """The lower triangular L with a = L @ L.T, of symmetric positive definite matrices; with upper, L.T."""
+    factor = np_operator("_npi_cholesky")(a)
+    return swapaxes(factor, -1, -2) if upper else factor
 
 
 def inv(a: Any) -> Any:
@@ -192,16 +193,19 @@ def _epsilon(dtype: Any) -> float:
     return float(onp.finfo(dtype).eps)
 
 
-def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False) -> Any:
+def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
     """How many singular values are above tol; int64. None: the largest one times max(m, n) times the dtype's rounding.
 
-    Vectors and scalars have rank 1 unless they are 0. hermitian: changes nothing.
+    rtol: tol as a share of the largest one. Vectors and scalars have rank 1 unless they are 0. hermitian: changes
+    nothing.
     """
     A = _floating(_converted(A))
     if A.ndim < 2:
         return greater(max(np_operator("abs")(A)), 0).astype("int64")
     values = svd(A)[1]
-    if tol is None:
+    if rtol is not None:
+        tol = max(values, axis=-1, keepdims=True) * (rtol if is_number(rtol) else expand_dims(_converted(rtol), -1))
+    elif tol is None:
         tol = max(values, axis=-1, keepdims=True) * (builtins.max(A.shape[-2:]) * _epsilon(A.dtype))
     elif not is_number(tol):
         tol = expand_dims(_converted(tol), -1)

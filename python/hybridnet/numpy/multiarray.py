@@ -104,6 +104,9 @@ class ndarray(NDArray):
     def __float__(self) -> float:
         return float(self._only("float"))
 
+    def __complex__(self) -> complex:
+        return complex(self._only("complex"))
+
     def __index__(self) -> int:
         if self.ndim or not onp.issubdtype(self.dtype, onp.integer):
             raise HybridNetTypeError(

@@ -260,3 +260,51 @@ def test_the_names_work_in_hybridized_blocks():
     net.hybridize()
     check(net(x), expected)
     check(net(x), onp.concatenate([onp.logaddexp(X, onp.float32(0.5)), X]))
+
+
+def test_creation_functions_take_a_device():
+    a = np.ones((2, 3), device="cpu")
+    for made in (
+        np.zeros((2, 3), device=a.device), np.empty((2, 3), device="cpu"), np.full((2, 3), 4.0, device="cpu(0)"),
+        np.zeros_like(a, device="cpu"), np.ones_like(a, device="cpu"), np.full_like(a, 3, device=a.device),
+        np.empty_like(a, device="cpu"), np.eye(2, 3, device="cpu"), np.asarray(onp.ones((2, 3)), device="cpu"),
+        np.arange(6, device="cpu").reshape(2, 3), np.linspace(0, 1, 6, device="cpu").reshape(2, 3),
+    ):  # fmt: skip
+        assert made.shape == (2, 3) and made.device == a.device
+
+
+@pytest.mark.parametrize("correction", [0, 1, 0.5, 1.25])
+@pytest.mark.parametrize("name", ["std", "var"])
+def test_spreads_take_a_correction(name, correction, rng):
+    values = rng.normal(size=(3, 4)).astype("float32")
+    for axis, keepdims in ((None, False), (0, True), ((0, 1), False)):
+        count = values.size if axis in (None, (0, 1)) else 3
+        plain = onp.var(values.astype("float64"), axis=axis, keepdims=keepdims) * count / (count - correction)
+        got = getattr(np, name)(np.array(values), axis=axis, keepdims=keepdims, correction=correction)
+        onp.testing.assert_allclose(got.asnumpy(), plain if name == "var" else onp.sqrt(plain), rtol=1e-5)
+
+
+def test_sorting_falls_when_asked(rng):
+    values = rng.integers(0, 4, (3, 7)).astype("float32")
+    onp.testing.assert_array_equal(np.sort(np.array(values), descending=True).asnumpy(), -onp.sort(-values))
+    places = np.argsort(np.array(values), axis=0, descending=True, stable=True).asnumpy()
+    onp.testing.assert_array_equal(places, onp.argsort(-values, axis=0, kind="stable"))
+
+
+def test_an_array_of_one_number_is_a_complex_number():
+    assert complex(np.array(2.5)) == 2.5 + 0j
+
+
+def test_several_axes_are_inserted_at_once():
+    a = np.ones((2, 3))
+    assert np.expand_dims(a, (0, -1)).shape == (1, 2, 3, 1) and np.expand_dims(a, axis=(1,)).shape == (2, 1, 3)
+    for axis in ((0, 0), (0, -4), 3, (5,)):
+        with pytest.raises(errors.HybridNetError):
+            np.expand_dims(a, axis)
+
+
+def test_linear_algebra_has_the_standards_keywords():
+    a = np.array([[4.0, 2.0], [2.0, 3.0]])
+    upper = np.linalg.cholesky(a, upper=True)
+    onp.testing.assert_allclose((upper.T @ upper).asnumpy(), a.asnumpy(), rtol=1e-6)
+    assert int(np.linalg.matrix_rank(np.array([[1.0, 0.0], [0.0, 0.1]]), rtol=0.2)) == 1
