@@ -134,8 +134,12 @@ def logical_xor(x1: Any, x2: Any, out: Any = None) -> Any:
 
 
 @direct("_npi_clip", "a_min a_max out", needed=2)
-def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None) -> Any:
-    """Elements below a_min become a_min, those above a_max become a_max; None: no bound. Bounds may be arrays."""
+def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: Any = None, max: Any = None) -> Any:
+    """Elements below a_min become a_min, those above a_max become a_max; None: no bound. Bounds may be arrays.
+
+    min, max: NumPy 2's names of a_min and a_max.
+    """
+    a_min, a_max = a_min if min is None else min, a_max if max is None else max
     if a_min is None and a_max is None:
         return np_operator("_np_copy")(_converted(a), out=out)
     if _is_tensor(a_min) or _is_tensor(a_max) or isinstance(a_min, onp.ndarray) or isinstance(a_max, onp.ndarray):

@@ -197,7 +197,7 @@ def take(a: Any, indices: Any, axis: int | None = None, mode: str = "raise", out
     return np_operator("_npi_take")(a, as_array(indices), axis=axis, mode=mode, out=out)
 
 
-def take_along_axis(arr: Any, indices: Any, axis: int | None) -> Any:
+def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
     """Elements named one by one along an axis; arr and indices broadcast on the other axes."""
     arr, indices = as_array(arr), as_array(indices)
     if axis is None:

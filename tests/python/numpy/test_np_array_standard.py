@@ -308,3 +308,12 @@ def test_linear_algebra_has_the_standards_keywords():
     upper = np.linalg.cholesky(a, upper=True)
     onp.testing.assert_allclose((upper.T @ upper).asnumpy(), a.asnumpy(), rtol=1e-6)
     assert int(np.linalg.matrix_rank(np.array([[1.0, 0.0], [0.0, 0.1]]), rtol=0.2)) == 1
+
+
+def test_bounds_and_axes_have_numpy_2s_names_and_defaults():
+    x = np.array(X)
+    check(np.clip(x, min=0.0), onp.clip(X, 0, None))
+    check(np.clip(x, max=1.0, min=-1.0), onp.clip(X, -1, 1))
+    check(np.clip(x, min=np.array([0.0, 1.0, 2.0])), onp.clip(X, onp.array([0.0, 1.0, 2.0]), None))
+    places = onp.argsort(X, axis=-1)
+    check(np.take_along_axis(x, np.array(places)), onp.take_along_axis(X, places, -1))
