@@ -229,10 +229,16 @@ std::vector<StorageType> GraphFunction::storages_of(std::span<const NDArray> inp
 }
 
 SegmentedGraph& GraphFunction::segments(bool for_gradient, const std::vector<StorageType>& storages) {
+  const auto find = [&]() -> SegmentedGraph* {
+    const std::lock_guard lock(mutex_);
+    const auto found = segments_.find({for_gradient, storages});
+    return found == segments_.end() ? nullptr : found->second.get();
+  };
+  if (SegmentedGraph* known = find()) return *known;
+  // Without the lock: forms of sparse operators are found by running some on one element.
+  auto made = std::make_unique<SegmentedGraph>(definition_, options_, for_gradient, storages);
   const std::lock_guard lock(mutex_);
-  std::unique_ptr<SegmentedGraph>& made = segments_[{for_gradient, storages}];
-  if (!made) made = std::make_unique<SegmentedGraph>(definition_, options_, for_gradient, storages);
-  return *made;
+  return *segments_.try_emplace({for_gradient, storages}, std::move(made)).first->second;
 }
 
 Ref<GraphFunction> GraphFunction::cut_at(const std::set<const Node*>& branches) {

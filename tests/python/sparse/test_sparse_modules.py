@@ -176,6 +176,54 @@ def test_rows_that_are_pulled_per_batch_train_like_whole_tables(make, rng):
     assert modules[1]._exec_group.execs[0].arg_dict[tables[0]].indices.shape == (columns,)
 
 
+def wide_and_deep(columns, sparse=True):
+    """A linear model of csr features beside a network over looked-up rows and dense features."""
+    stype = "row_sparse" if sparse else "default"
+    wide = mx.sym.sparse.dot(
+        mx.sym.var("features", stype="csr" if sparse else "default"),
+        mx.sym.var("wide_weight", shape=(columns, 2), stype=stype),
+    )
+    ids = mx.sym.split(mx.sym.slice_axis(mx.sym.var("dense"), axis=1, begin=0, end=2), num_outputs=2, squeeze_axis=1)
+    parts = [mx.sym.slice_axis(mx.sym.var("dense"), axis=1, begin=2, end=None)]
+    for number in range(2):
+        table = mx.sym.var(f"table{number}_weight", stype=stype)
+        parts.append(mx.sym.Embedding(ids[number], table, input_dim=20, output_dim=3, sparse_grad=sparse))
+    hidden = mx.sym.Activation(
+        mx.sym.FullyConnected(mx.sym.concat(*parts, dim=1), num_hidden=5, name="first"), act_type="relu"
+    )
+    deep = mx.sym.FullyConnected(hidden, num_hidden=2, name="second")
+    return mx.sym.SoftmaxOutput(wide + deep, mx.sym.var("softmax_label"), name="model")
+
+
+@pytest.mark.parametrize("kvstore", [None, "store"])
+def test_wide_and_deep_models_train_like_dense_ones(kvstore, rng):
+    rows, columns = 8, 30
+    x = csr_batch(rng, rows, columns, 4)
+    dense = mx.nd.array(np.concatenate([rng.integers(0, 20, (rows, 2)), rng.standard_normal((rows, 3))], axis=1))
+    label = mx.nd.array(rng.integers(0, 2, rows))
+    trained = []
+    for sparse in (True, False):
+        module = mx.mod.Module(wide_and_deep(columns, sparse), data_names=["features", "dense"])
+        module.bind([("features", x.shape), ("dense", dense.shape)], [("softmax_label", label.shape)])
+        start = trained[0][0] if trained else None
+        module.init_params(mx.init.Uniform(0.5), arg_params=start)
+        before = {name: value.tostype("default").copy() for name, value in module.get_params()[0].items()}
+        store = mx.kv.create("local") if kvstore else None
+        module.init_optimizer(kvstore=store, optimizer="sgd", optimizer_params={"learning_rate": 0.3})
+        rows_of = {"wide_weight": x.indices, "table0_weight": dense[:, 0], "table1_weight": dense[:, 1]}
+        for _ in range(3):
+            if sparse:
+                module.prepare(None, lambda _, rows_of=rows_of: rows_of)
+            module.forward(mx.io.DataBatch([x, dense], [label]), is_train=True)
+            module.backward()
+            module.update()
+        grads = module._exec_group.execs[0].grad_dict
+        assert {grads[name].stype for name in rows_of} == {"row_sparse" if sparse else "default"}
+        trained.append((before, {name: value.asnumpy() for name, value in module.get_params()[0].items()}))
+    for name, value in trained[1][1].items():
+        np.testing.assert_allclose(trained[0][1][name], value, rtol=1e-4, atol=1e-5)
+
+
 def test_prediction_and_fit_take_csr_batches(rng):
     rows, columns = 40, 30
     features = (rng.standard_normal((rows, columns)) * (rng.random((rows, columns)) < 0.3)).astype("float32")
