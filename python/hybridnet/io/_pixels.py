@@ -24,6 +24,7 @@ __all__ = [
     "rotate",
 ]
 
+_ELEMENTS = frozenset(("uint8", "int8", "int32", "int64", "float16", "float32", "float64"))  # of resizing itself
 # Weights of red, green and blue in luminance: ITU-R BT.601.
 _LUMINANCE = np.array([0.299, 0.587, 0.114], np.float32)
 _TO_YIQ = np.array([[0.299, 0.587, 0.114], [0.596, -0.274, -0.321], [0.211, -0.523, 0.311]])
@@ -73,9 +74,9 @@ def resize(image: np.ndarray, width: int, height: int, interpolation: int = 1) -
     if image.shape[:2] == (height, width):
         return image
     method = _method(interpolation, image.shape[:2], (height, width))
-    if image.dtype == bool:
-        return _core.image_resize(image.astype(np.uint8), width, height, method).astype(bool)
-    return _core.image_resize(image, width, height, method)
+    if image.dtype.name in _ELEMENTS:
+        return _core.image_resize(image, width, height, method)
+    return _like(_core.image_resize(image.astype(np.float64), width, height, method), image)
 
 
 def resize_short(image: np.ndarray, size: int, interpolation: int = 1) -> np.ndarray:

@@ -9,7 +9,7 @@ import hybridnet as mx
 import numpy as np
 import pytest
 from hybridnet import recordio
-from hybridnet.io._pixels import adjust_brightness, adjust_contrast, adjust_hue, adjust_saturation, resize
+from hybridnet.io._pixels import _like, adjust_brightness, adjust_contrast, adjust_hue, adjust_saturation, resize
 from hybridnet.io._record_augmenter import RecordAugmenter
 from hybridnet.io._warping import shift_hls, warp
 
@@ -110,6 +110,15 @@ def test_augmenting_takes_about_as_long_as_with_opencv(rng):
     finally:
         cv2.setNumThreads(threads)
     assert max(ratios) < 8  # 1.2, 1.4 and 0.8 where this was written
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "uint16", "int32", "float16", "float64", "bool"])
+def test_images_of_any_dtype_are_resized(dtype, rng):
+    image = rng.integers(0, 2, (4, 6, 3)).astype(dtype)
+    enlarged = resize(image, 12, 8, 0)
+    assert enlarged.dtype == dtype
+    np.testing.assert_array_equal(enlarged, image.repeat(2, axis=0).repeat(2, axis=1))
+    np.testing.assert_allclose(resize(image, 3, 2, 1)[0, 0], _like(image[:2, :2].mean(axis=(0, 1)), image), atol=1e-3)
 
 
 def test_colours_of_grey_images_are_refused(rng):
