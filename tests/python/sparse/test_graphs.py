@@ -237,6 +237,44 @@ def test_loops_and_branches_read_dense_copies(rng):
     np.testing.assert_allclose(out.asnumpy(), values * 2 + sign * (values @ weight), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore:.*dense copies")
+def test_sizes_that_only_running_tells_and_custom_operators_stand_beside_sparse_values(rng):
+    class Thrice(mx.operator.CustomOp):
+        def forward(self, is_train, req, in_data, out_data, aux):
+            self.assign(out_data[0], req[0], in_data[0] * 3)
+
+        def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+            self.assign(in_grad[0], req[0], out_grad[0] * 3)
+
+    class Thrices(mx.operator.CustomOpProp):
+        def create_operator(self, ctx, shapes, dtypes):
+            return Thrice()
+
+    mx.operator.register("thrice_of_sparse")(Thrices)
+
+    class Net(gluon.HybridBlock):
+        def hybrid_forward(self, F, x, w, mask):
+            thrice = F.Custom(F.relu(x), op_type="thrice_of_sparse")
+            return F.contrib.boolean_mask(F.dot(F.square(x), w), mask), F.broadcast_mul(x, F.sum(thrice))
+
+    values, weight = drawn(rng), rng.standard_normal((COLUMNS, 2)).astype("float32")
+    mask = np.array([1, 0, 1, 1, 0, 0], "float32")
+    net = Net()
+    net.hybridize()
+    for _ in range(2):
+        x, w = mx.nd.array(values).tostype("csr"), mx.nd.array(weight)
+        w.attach_grad(stype="row_sparse")
+        with autograd.record():
+            chosen, scaled = net(x, w, mx.nd.array(mask))
+            loss = chosen.sum()
+        loss.backward()
+        np.testing.assert_allclose(chosen.asnumpy(), ((values**2) @ weight)[mask > 0], rtol=1e-4, atol=1e-5)
+        assert scaled.stype == "csr"
+        np.testing.assert_allclose(scaled.asnumpy(), values * 3 * np.maximum(values, 0).sum(), rtol=1e-4, atol=1e-5)
+        assert w.grad.stype == "row_sparse"
+        np.testing.assert_allclose(w.grad.asnumpy(), (values**2).T @ np.stack([mask, mask], 1), rtol=1e-4, atol=1e-5)
+
+
 def test_deferred_shapes_are_found_from_sparse_arguments(rng, no_fallback):
     class Linear(gluon.HybridBlock):
         def __init__(self):
