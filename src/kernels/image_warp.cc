@@ -34,6 +34,7 @@ struct WarpJob {
 // Far outside of any image, and far from the limits of the type.
 inline int64_t fixed_position(double value) {
   constexpr double kLimit = 1LL << 50;
+  if (std::isnan(value)) return static_cast<int64_t>(kLimit);
   return std::llrint(std::clamp(value * (1 << kPositionBits), -kLimit, kLimit));
 }
 

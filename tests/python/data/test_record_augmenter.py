@@ -65,7 +65,14 @@ def test_the_identity_and_whole_moves_are_exact(rng):
     moved = warp(image, np.array([[1, 0, 2], [0, 1, 1]]), 6, 5, 0, 9)
     np.testing.assert_array_equal(moved[1:, 2:], image[:4, :4])
     assert (moved[0] == 9).all() and (moved[:, :2] == 9).all()
-    assert (warp(image, np.zeros((2, 3)), 2, 2, 1, 7) == 7).all()
+    for matrix in (
+        np.zeros((2, 3)),
+        [[np.nan, 0, 0], [0, 1, 0]],
+        [[1, 0, np.inf], [0, 1, np.nan]],
+        [[1, 0, 1e300], [0, 1, 0]],
+    ):
+        for method in (0, 1, 2, 4):
+            assert (warp(image, np.array(matrix), 2, 2, method, 7) == 7).all()
 
 
 def test_colours_in_hls_are_those_of_opencv(rng):
