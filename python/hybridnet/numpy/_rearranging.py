@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..errors import IndexError as HybridNetIndexError
 from ..errors import ParamError
 from ._calls import as_array
 from ._operators import direct, np_operator, public_operator
@@ -25,13 +26,18 @@ stack = public_operator("stack", "_npi_stack", "axis out")
 
 @direct("_npi_expand_dims", "axis", needed=1)
 def expand_dims(a: Any, axis: int | Sequence[int]) -> Any:
-    """New axes of size 1, at these places of the result. Raises ParamError for places twice or beyond it."""
+    """New axes of size 1, at these places of the result.
+
+    Raises IndexError for places beyond it, ParamError for one that is given twice.
+    """
     a = as_array(a)
     places = [axis] if isinstance(axis, int) else list(axis)
     rank = len(a.shape) + len(places)
     found = sorted(place + rank if place < 0 else place for place in places)
-    if len(set(found)) < len(found) or not all(0 <= place < rank for place in found):
-        raise ParamError("np.expand_dims: axis", expected=f"different places among {rank}", given=str(axis))
+    if not all(0 <= place < rank for place in found):
+        raise HybridNetIndexError("np.expand_dims: axis", expected=f"places in [-{rank}, {rank})", given=str(axis))
+    if len(set(found)) < len(found):
+        raise ParamError("np.expand_dims: axis", expected="different places", given=str(axis))
     for place in found:
         a = np_operator("_npi_expand_dims")(a, axis=place)
     return a if found else np_operator("_np_copy")(a)

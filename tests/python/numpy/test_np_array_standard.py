@@ -298,8 +298,11 @@ def test_an_array_of_one_number_is_a_complex_number():
 def test_several_axes_are_inserted_at_once():
     a = np.ones((2, 3))
     assert np.expand_dims(a, (0, -1)).shape == (1, 2, 3, 1) and np.expand_dims(a, axis=(1,)).shape == (2, 1, 3)
-    for axis in ((0, 0), (0, -4), 3, (5,)):
-        with pytest.raises(errors.HybridNetError):
+    for axis in (3, -4, (5,), (0, -5)):
+        with pytest.raises(IndexError, match="places in"):
+            np.expand_dims(a, axis)
+    for axis in ((0, 0), (0, -4)):
+        with pytest.raises(errors.ParamError, match="different places"):
             np.expand_dims(a, axis)
 
 
