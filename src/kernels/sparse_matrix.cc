@@ -135,10 +135,14 @@ template <typename T>
 // transposed(csr) . vector: out[columns[k]] += data[k] * rhs[row of k].
 template <typename T>
 [[gnu::always_inline]] inline void scatter_vector(const VectorProduct<T>& p, int64_t rows) {
+  const int32_t* columns = p.columns;
+  const T* data = p.data;
+  T* out = p.out;
   for (int64_t r = 0; r < rows; ++r) {
     const T factor = p.rhs[r];
-    const int64_t last = p.starts[r + 1];
-    for (int64_t k = p.starts[r]; k < last; ++k) p.out[p.columns[k]] += p.data[k] * factor;
+    const int64_t first = p.starts[r], last = p.starts[r + 1];
+#pragma GCC unroll 4
+    for (int64_t k = first; k < last; ++k) out[columns[k]] += data[k] * factor;
   }
 }
 
