@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <shared_mutex>
 #include <string>
 #include <unordered_map>
@@ -120,6 +121,7 @@ struct LinkContext {
   Device device;
   bool train = false;
   bool frozen_weights = false;  // inputs other than 0 rarely change: packing them pays
+  bool may_round_more = false;  // a rewrite allows algorithms with larger rounding errors where they are faster
 };
 
 // ---------------------------------------------------------------------------------------------------- gradients
@@ -294,6 +296,14 @@ class Op {
   // Whether row i (axis 0) of the output depends on row i of input 0 and on whole other inputs only, and one call for
   // many rows is much cheaper than a call per row. Null: never. `rank`: of input 0.
   std::function<bool(const void* params, int rank)> row_wise;
+  // Parameters of the same use over axes in another order, axis a of inputs and outputs being axis moved_to[a] now.
+  // Null: this use has no such parameters. No function: parameters do not number axes.
+  std::function<ParamsPtr(const void* params, std::span<const int> moved_to)> renumbered_params;
+  // The number that all elements of the output are, rounded to its dtype, whatever the inputs. Nothing: there is none.
+  std::function<std::optional<double>(const void* params)> fills_with;
+  // op(x, n) = x for n = neutral_right, and op(n, x) = x for n = neutral_left; of operators with a parameter `scalar`,
+  // neutral_right is the one that changes nothing.
+  std::optional<double> neutral_right, neutral_left;
   // Parameters with which the op does in training what it does with `params` in prediction; and with which it does in
   // prediction what it does with `params` in training. Null: no parameters do that.
   std::function<ParamsPtr(const void*params)> prediction_params, training_params;
@@ -556,6 +566,26 @@ class OpBuilder : detail::DeclarationBase {
   }
   OpBuilder& takes_part_of_input() {
     op_.takes_part_of_input = true;
+    return *this;
+  }
+  // std::optional<P>(const P&, std::span<const int> moved_to)
+  template <typename F>
+  OpBuilder& renumbered_params(F f) {
+    op_.renumbered_params = [f = std::move(f)](const void* p, std::span<const int> moved_to) {
+      std::optional<P> renumbered = f(*static_cast<const P*>(p), moved_to);
+      return renumbered ? ParamSchema<P>::box(std::move(*renumbered)) : ParamsPtr();
+    };
+    return *this;
+  }
+  // std::optional<double>(const P&)
+  template <typename F>
+  OpBuilder& fills_with(F f) {
+    op_.fills_with = erased(std::move(f));
+    return *this;
+  }
+  OpBuilder& neutral(std::optional<double> right, std::optional<double> left = std::nullopt) {
+    op_.neutral_right = right;
+    op_.neutral_left = left;
     return *this;
   }
   // bool(const P&, int rank of input 0)

@@ -188,16 +188,17 @@ class SchemaBase {
   virtual ~SchemaBase();
   virtual Ref<Params> create() const = 0;  // with default values
   virtual Ref<Params> copy(const Params& from) const = 0;
-  virtual void validate(const void*) const {}  // cross-field checks of the operator
+  // What finish() does last: members that follow from fields, and checks across fields.
+  virtual void complete(void*) const {}
 
   const std::vector<FieldInfo>& fields() const { return fields_; }
   int find(std::string_view name) const;  // field index or -1
   // Sets one field; throws ParamError (op, field, expected, given). Text in AttrValue is parsed as JSON attrs are.
   void set(void* params, int field, const AttrValue& value, std::string_view op) const;
   virtual AttrValue get(const void* params, int field) const;
-  // After all set() calls: every required field was given (bit i of `given`), ranges hold, validate(). Throws
+  // After all set() calls: every required field was given (bit i of `given`), ranges hold, complete(). Throws
   // ParamError.
-  void finish(const void* params, uint64_t given, std::string_view op) const;
+  void finish(void* params, uint64_t given, std::string_view op) const;
   // Makes parameters from (name, text) pairs; names of the form __x__ and unknown ones are an error unless
   // `ignore_unknown`.
   virtual ParamsPtr parse(const std::vector<std::pair<std::string, std::string>>& attrs, std::string_view op,
@@ -240,6 +241,10 @@ class FieldBuilder {
   FieldInfo& info_;  // the schema's last field: good until the next one is described
 };
 
+// A struct of which fields are text forms only (an expression, a program) has the members
+//   void complete();                                          reads the text of fields that were set
+//   std::optional<AttrValue> written(const std::string&) const;  the text of such a field; nothing for other fields
+//   bool operator==(const P&) const; uint64_t hash() const;   of what the text means
 template <typename P>
 class ParamSchema final : public SchemaBase {
  public:
@@ -273,11 +278,27 @@ class ParamSchema final : public SchemaBase {
     b->value = std::move(value);
     return ParamsPtr(b);
   }
-  void validate(const void* params) const override {
-    if (check_) check_(*static_cast<const P*>(params));
+  void complete(void* params) const override {
+    P& p = *static_cast<P*>(params);
+    if constexpr (kHasText) p.complete();
+    if (check_) check_(p);
+  }
+  AttrValue get(const void* params, int field) const override {
+    if constexpr (kHasText)
+      if (auto text = static_cast<const P*>(params)->written(fields_[static_cast<size_t>(field)].name)) return *text;
+    return SchemaBase::get(params, field);
+  }
+  bool equal(const void* a, const void* b) const override {
+    if constexpr (kHasText) return *static_cast<const P*>(a) == *static_cast<const P*>(b);
+    return SchemaBase::equal(a, b);
+  }
+  uint64_t hash(const void* params) const override {
+    if constexpr (kHasText) return static_cast<const P*>(params)->hash();
+    return SchemaBase::hash(params);
   }
 
  private:
+  static constexpr bool kHasText = requires(P & p) { p.complete(); };
   struct Box final : Params {
     P value{};
     void* data() override { return &value; }

@@ -34,6 +34,8 @@ uint64_t Graph::fingerprint() const {
           input >= 0 ? mix(2, static_cast<uint64_t>(input)) : mix(3, reinterpret_cast<uintptr_t>(node->constant.get()));
     } else {
       hash = mix(reinterpret_cast<uintptr_t>(node->op), node->op->schema->hash(node->params->data()));
+      for (const auto& [key, value] : node->attrs)  // rules mark nodes by attributes
+        hash = mix(mix(hash, std::hash<std::string>()(key)), std::hash<std::string>()(value));
       for (const NodeEntry& input : node->inputs) hash = mix(hash, entry_hash(hashes, input));
       for (const Ref<Subgraph>& subgraph : node->subgraphs)
         hash = mix(hash, reinterpret_cast<uintptr_t>(subgraph.get()));

@@ -441,7 +441,7 @@ AttrValue SchemaBase::get(const void* params, int field) const {
   });
 }
 
-void SchemaBase::finish(const void* params, uint64_t given, std::string_view op) const {
+void SchemaBase::finish(void* params, uint64_t given, std::string_view op) const {
   for (size_t i = 0; i < fields_.size(); ++i) {
     if (!fields_[i].required || (given >> i & 1)) continue;
     ErrorFields e;
@@ -454,7 +454,7 @@ void SchemaBase::finish(const void* params, uint64_t given, std::string_view op)
     throw ParamError(std::move(e));
   }
   try {
-    validate(params);
+    complete(params);
   } catch (Error& error) {
     ErrorFields outer;
     outer.op = op;

@@ -9,6 +9,7 @@
 #include "hybridnet/op.h"
 #include "op/composed.h"
 #include "op/empty_results.h"
+#include "op/memory_order.h"
 #include "op/through_float.h"
 
 namespace hybridnet {
@@ -104,6 +105,7 @@ Ref<Kernel> Op::link(const LinkContext& c) const {
     throw DTypeError(std::move(e));
   }
   if (computes_nothing(*this, c.in, c.out)) return make_empty_kernel();
+  if (needs_memory_order(*this, c)) return link_in_memory_order(*this, c);
   auto has_halves = [](std::span<const TensorSpec> specs) {
     return std::any_of(specs.begin(), specs.end(), [](const TensorSpec& s) { return is_half(s.dtype); });
   };

@@ -1,5 +1,4 @@
-// Operators that name axes, on channels-last images: the same operator on (batch, spatial..., channels) with other axis
-// numbers.
+// Which inputs and outputs of operators that number axes, or broadcast over them, may be channels-last images.
 #pragma once
 
 #include <optional>
@@ -15,15 +14,9 @@ inline bool is_image(const TensorSpec& spec) {
 }
 
 struct AxisOrder {
-  ParamsPtr params;                  // for axes in memory order
-  std::vector<int> inputs, outputs;  // images: they change their order together
-  std::vector<int> reshaped;         // further inputs whose axes are renamed, though not one element moves
+  std::vector<int> inputs, outputs;  // images: they change their order together (op/memory_order.h)
 };
 // Null: the node has no such form, or no image of rank 3 to 5.
 std::optional<AxisOrder> axis_order(const Graph& graph, const Node& node);
-
-// Replaces such nodes where the layout pass made their images channels-last. Runs behind all passes: fusion takes some
-// of them into its groups.
-bool renumber_axes(Graph& graph);
 
 }  // namespace hybridnet::passes

@@ -74,8 +74,7 @@ class Folding {
 
   bool may_fold(const Node& node) const {
     const Op& op = *node.op;
-    if (op.random || op.opaque || !op.total || op.data_dependent_shape || op.id < 0 || !node.subgraphs.empty())
-      return false;
+    if (op.random || op.opaque || !op.total || op.data_dependent_shape || !node.subgraphs.empty()) return false;
     int64_t in = 0, out = 0;
     for (const NodeEntry& input : node.inputs) {
       if (!is_known(input)) return false;

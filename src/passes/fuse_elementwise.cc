@@ -4,14 +4,14 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "passes/pointwise_program.h"
+#include "op/pointwise_program.h"
 #include "passes/preparation.h"
 #include "passes/rules.h"
 
 namespace hybridnet::passes {
 namespace {
 
-constexpr size_t kMaxOutputs = 16;
+const OpRef kFusedElementwise{"_fused_elementwise"};
 
 bool broadcasts_to(const Shape& from, const Shape& to) {
   if (from.ndim() > to.ndim()) return false;
@@ -169,7 +169,6 @@ class Fusion {
               [&](Node* a, Node* b) { return graph_.label(*a) < graph_.label(*b); });
     const std::vector<NodeEntry> inputs = inputs_of(group);
     PointwiseProgram program;
-    program.dtype = group.members[0]->specs[0].dtype;
     program.num_inputs = static_cast<int>(inputs.size());
     std::vector<Node*> results;
     std::unordered_map<const Node*, int> slot_of;
@@ -189,12 +188,13 @@ class Fusion {
       program.outputs.push_back(slot);
       results.push_back(member);
     }
-    if (results.size() > kMaxOutputs) return false;
+    if (results.size() > PointwiseProgram::kMaxOutputs) return false;
     choose_memory(program, inputs, group.members[0]->specs[0]);
     const Format format = graph_.format({NodePtr(group.members[0]), 0});
     const Node* last = group.members.back();
     const Graph::Checkpoint before = graph_.checkpoint();
-    const NodePtr fused = graph_.add(fused_elementwise_op(), make_program_params(std::move(program)), inputs, last);
+    const NodePtr fused =
+        graph_.add(kFusedElementwise.op(), ParamSchema<PointwiseProgram>::box(std::move(program)), inputs, last);
     Graph::Pairs pairs;
     for (uint32_t i = 0; i < results.size(); ++i) {
       graph_.set_format({fused, i}, format);
@@ -215,21 +215,12 @@ class Fusion {
       const int step = program.outputs[o] - program.num_inputs;
       for (size_t i = 0; i < inputs.size(); ++i) {
         if (given[i] || inputs[i].node->is_variable() || !(graph_.spec(inputs[i]) == result)) continue;
-        if (last_reader(program, static_cast<int>(i)) > step) continue;
+        if (program.last_reader(static_cast<int>(i)) > step) continue;
         program.memory_of[o] = static_cast<int>(i);
         given[i] = true;
         break;
       }
     }
-  }
-
-  static int last_reader(const PointwiseProgram& program, int slot) {
-    int last = -1;
-    for (size_t s = 0; s < program.steps.size(); ++s) {
-      const std::vector<int>& in = program.steps[s].in;
-      if (std::find(in.begin(), in.end(), slot) != in.end()) last = static_cast<int>(s);
-    }
-    return last;
   }
 
   Graph& graph_;

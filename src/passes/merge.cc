@@ -11,7 +11,7 @@ namespace hybridnet::passes {
 namespace {
 
 bool may_merge(const Node& node) {
-  return !node.is_variable() && !is_random(node) && !is_opaque(node) && node.op->id >= 0 && node.control.empty() &&
+  return !node.is_variable() && !is_random(node) && !is_opaque(node) && node.control.empty() &&
          node.attrs.count("__no_merge__") == 0;
 }
 

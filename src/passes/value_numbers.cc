@@ -49,7 +49,7 @@ void ValueNumbers::add(const std::vector<Node*>& nodes, OfNodes& numbers) {
     std::vector<Number> operands;
     for (const NodeEntry& input : node->inputs) operands.push_back(of(numbers, input));
     if (std::find(operands.begin(), operands.end(), kUnknown) != operands.end() || is_random(*node) ||
-        is_opaque(*node) || node->op->id < 0 || !node->control.empty() || node->attrs.count("__no_merge__") != 0)
+        is_opaque(*node) || !node->control.empty() || node->attrs.count("__no_merge__") != 0)
       continue;
     numbers[node] = node->op == &kCopy.op() ? operands[0] : of_node(*node, std::move(operands));
   }

@@ -6,12 +6,13 @@
 #include "graph/control/body_graph.h"
 #include "graph/control/control_flow.h"
 #include "hybridnet/ndarray.h"
-#include "passes/pointwise_program.h"
-#include "passes/stand_in.h"
+#include "op/pointwise_program.h"
 #include "plan/shared_kernels.h"
 
 namespace hybridnet {
 namespace {
+
+const OpRef kFusedElementwise{"_fused_elementwise"};
 
 enum Tape : size_t { kDefinition, kForward, kBackward, kUndifferentiated };
 
@@ -231,7 +232,7 @@ void CallTemplate::find_rule_params() {
     if (!node.op || node.params.get() == node.op->default_params.get() || others.count(node.params.get()) != 0)
       continue;
     const auto [place, is_new] = found.try_emplace(node.params.get(), rule_params_.size());
-    if (is_new) rule_params_.push_back({{}, node.params, {}, {}, {}});
+    if (is_new) rule_params_.push_back({{}, node.params, {}, {}});
     rule_params_[place->second].makers.push_back(i);
   }
   for (const Graph* graph : {&rewritten_.forward, &rewritten_.backward}) {
@@ -239,12 +240,7 @@ void CallTemplate::find_rule_params() {
       if (node->is_variable()) continue;
       if (const auto place = found.find(node->params.get()); place != found.end())
         rule_params_[place->second].users.push_back(NodePtr(node));
-      if (is_stand_in(*node->op)) {
-        const Params* inner = node->params->as<StandIn>().params.get();
-        if (const auto place = found.find(inner); place != found.end())
-          rule_params_[place->second].stand_ins.push_back(NodePtr(node));
-      }
-      if (node->op != &fused_elementwise_op()) continue;
+      if (node->op != &kFusedElementwise.op()) continue;
       const auto& steps = node->params->as<PointwiseProgram>().steps;
       for (size_t s = 0; s < steps.size(); ++s) {
         if (const auto place = found.find(steps[s].params.get()); place != found.end())
@@ -252,9 +248,7 @@ void CallTemplate::find_rule_params() {
       }
     }
   }
-  std::erase_if(rule_params_, [](const RuleParams& params) {
-    return params.users.empty() && params.stand_ins.empty() && params.steps.empty();
-  });
+  std::erase_if(rule_params_, [](const RuleParams& params) { return params.users.empty() && params.steps.empty(); });
 }
 
 bool CallTemplate::differs_in_sizes_only(const CallSignature& signature) const {
@@ -375,15 +369,10 @@ bool CallTemplate::ask_gradient_rules(const CallSignature& signature) {
     params.now = made;
     rule_params_changed_ = true;
     for (const NodePtr& user : params.users) user->params = made;
-    for (const NodePtr& user : params.stand_ins) {
-      StandIn stand_in = user->params->as<StandIn>();
-      stand_in.params = made;
-      user->params = make_stand_in_params(std::move(stand_in));
-    }
     for (const auto& [user, step] : params.steps) {
       PointwiseProgram program = user->params->as<PointwiseProgram>();
       program.steps[step].params = made;
-      user->params = make_program_params(std::move(program));
+      user->params = ParamSchema<PointwiseProgram>::box(std::move(program));
     }
   }
   return true;

@@ -92,7 +92,6 @@ class CallTemplate {
     std::vector<size_t> makers;  // in joint_
     ParamsPtr now;
     std::vector<NodePtr> users;
-    std::vector<NodePtr> stand_ins;                 // of operators with them
     std::vector<std::pair<NodePtr, size_t>> steps;  // of fused elementwise nodes
   };
   using Axis = std::pair<size_t, int>;  // number of the input, axis

@@ -7,7 +7,6 @@
 #include "graph/control/unequal_branches.h"
 #include "hybridnet/env.h"
 #include "ops/index/row_gradient.h"
-#include "passes/axis_order.h"
 #include "passes/loops/commit_states.h"
 
 namespace hybridnet {
@@ -168,8 +167,6 @@ void rewrite_with_gradient(RewrittenCall& call, Graph joint, const CallSignature
     split.backward.set_format({split.backward.inputs()[i], 0}, split.forward.format(made));
   }
   run_pipeline(split.backward, kPartStages);
-  passes::renumber_axes(split.forward);
-  passes::renumber_axes(split.backward);
   call.forward = std::move(split.forward);
   call.backward = std::move(split.backward);
   call.num_residuals = split.num_residuals;
@@ -263,7 +260,6 @@ RewrittenCall rewrite_call(const GraphDefinition& definition, const CallSignatur
     return call;
   }
   run_pipeline(graph, kStagesBehindGradient);
-  passes::renumber_axes(graph);
   call.forward = std::move(graph);
   return call;
 }

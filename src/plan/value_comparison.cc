@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "graph/control/control_flow.h"
-#include "passes/axis_order.h"
 #include "plan/compiled_call.h"
 #include "plan/plan.h"
 
@@ -148,7 +147,6 @@ class GraphWatch final : public RewriteObserver::Watch {
   std::vector<Bytes> run() const {
     const PipelineScope scope({.query = Query::parse("none")});  // bodies run as they are
     Graph copy = copy_of(graph_, true);
-    passes::renumber_axes(copy);
     Plan::Options options;
     options.name = "debug";
     const Ref<Plan> plan = Plan::compile(copy, options);

@@ -17,6 +17,7 @@ class Winograd {
   // Convolution.
   Winograd(const kernels::ConvGeometry& g, const Convolution::Options& options);
   int64_t workspace_bytes() const;
+  std::string description() const { return "winograd:4x4"; }
   void run(const Convolution::Tensors& t);
 
  private:

@@ -31,6 +31,7 @@ OpBuilder<NoParams> broadcast_op(OpRegistry& ops, std::string name, std::string 
       .cpu([](const NoParams&, const KernelArgs& a) { run_broadcast<F>(a); }, dtypes)
       .inplace(0, 0)
       .inplace(1, 0)
+      .neutral(neutral_numbers(F).right, neutral_numbers(F).left)
       .cost([](const NoParams&, auto in, auto out) { return elementwise_cost(span_loops<F>(), in, out); });
   op.op().pointwise = &pointwise_span<F>;  // of equal shapes only, hence not format_agnostic
   return op;

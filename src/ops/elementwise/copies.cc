@@ -85,6 +85,7 @@ OpBuilder<NoParams> constant_like(OpRegistry& ops, const char* name, double valu
       .infer(infer_same)
       .cpu([value](const NoParams&, const KernelArgs& a) { fill(a.out[0], value); })
       .gradient([](const NoParams&, const GradientContext&) { return Values(1); }, Saves::nothing())
+      .fills_with([value](const NoParams&) { return std::optional(value); })
       .format_agnostic()
       .inplace(0, 0)
       .sample({{3, 4}})

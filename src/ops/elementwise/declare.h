@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -31,6 +32,26 @@ void pointwise_span(const void*, DType dtype, const void* const* in, void* out, 
   kernels::apply(span_loops<F>(), dtype, in, out, n);
 }
 
+// F(x, right) = x and F(left, x) = x.
+struct NeutralNumbers {
+  std::optional<double> right, left;
+};
+constexpr NeutralNumbers neutral_numbers(kernels::Pointwise f) {
+  switch (f) {
+    case kernels::Pointwise::kAdd:
+      return {0, 0};
+    case kernels::Pointwise::kMul:
+      return {1, 1};
+    case kernels::Pointwise::kSub:
+      return {0, {}};
+    case kernels::Pointwise::kDiv:
+    case kernels::Pointwise::kPower:
+      return {1, {}};
+    default:
+      return {};
+  }
+}
+
 template <kernels::Pointwise F>
 void run_elementwise(const KernelArgs& a) {
   const kernels::SpanLoops& loops = span_loops<F>();
@@ -48,6 +69,7 @@ OpBuilder<P>& elementwise(OpBuilder<P>& op, DTypeSet dtypes = kNumeric) {
       .infer([](const P&, InferContext& c) { infer_elementwise(c); })
       .cpu([](const P&, const KernelArgs& a) { run_elementwise<F>(a); }, dtypes)
       .pointwise(&pointwise_span<F>)
+      .neutral(neutral_numbers(F).right, neutral_numbers(F).left)
       .cost([](const P&, auto in, auto out) { return elementwise_cost(span_loops<F>(), in, out); });
 }
 

@@ -54,6 +54,7 @@ OpBuilder<ScalarParams> scalar_op(OpRegistry& ops, std::string name, std::string
       .cpu(run_scalar<F, kScalarSide>, dtypes)
       .pointwise(&scalar_span<F, kScalarSide>)
       .inplace(0, 0)
+      .neutral(kScalarSide == kernels::Repeat::kSecond ? neutral_numbers(F).right : neutral_numbers(F).left)
       .cost([](const ScalarParams&, auto in, auto out) { return elementwise_cost(span_loops<F>(), in, out); });
   return op;
 }

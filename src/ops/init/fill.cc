@@ -77,6 +77,7 @@ void register_fill(OpRegistry& ops) {
           c.set_out_dtype(0, p.dtype);
         })
         .cpu([value](const ConstantParams&, const KernelArgs& a) { kernels::fill(a.out[0], value); })
+        .fills_with([value](const ConstantParams&) { return std::optional(value); })
         .gradient(kNotDifferentiable)
         .sample({}, {{"shape", "(2, 3)"}})
         .sample({}, {{"shape", "(4,)"}, {"dtype", "int32"}});
@@ -89,6 +90,7 @@ void register_fill(OpRegistry& ops) {
         .output("output", "as the parameters say; () is a scalar, a size of 0 an axis without elements")
         .infer(infer_literal_constant)
         .cpu([value](const ConstantParams&, const KernelArgs& a) { kernels::fill(a.out[0], value); })
+        .fills_with([value](const ConstantParams&) { return std::optional(value); })
         .gradient(kNotDifferentiable)
         .sample({}, {{"shape", "(2, 3)"}})
         .sample({}, {{"shape", "(0, 3)"}})
@@ -105,6 +107,7 @@ void register_fill(OpRegistry& ops) {
         c.set_out_dtype(0, p.dtype);
       })
       .cpu([](const FullParams& p, const KernelArgs& a) { kernels::fill(a.out[0], p.value); })
+      .fills_with([](const FullParams& p) { return std::optional<double>(p.value); })
       .gradient(kNotDifferentiable)
       .sample({}, {{"shape", "(2, 3)"}, {"value", "1.5"}})
       .sample({}, {{"shape", "(2,)"}, {"value", "-3"}, {"dtype", "int8"}});
@@ -117,6 +120,7 @@ void register_fill(OpRegistry& ops) {
         if (c.out_dtype(0) == DType::kUnknown) c.set_out_dtype(0, DType::kFloat32);
       })
       .cpu([](const ZerosOfContextParams&, const KernelArgs& a) { kernels::fill(a.out[0], 0.0); })
+      .fills_with([](const ZerosOfContextParams&) { return std::optional(0.0); })
       .gradient(kNotDifferentiable)
       .sample({}, {{"shape", "(2, 3)"}});
 }

@@ -2,6 +2,7 @@
 
 #include "kernels/conv_reference.h"
 #include "kernels/dnnl/conv_choice.h"
+#include "kernels/dnnl/winograd.h"
 #include "kernels/winograd.h"
 #include "op/through_float.h"
 #include "ops/nn/activation_params.h"
@@ -14,12 +15,13 @@ using onednn::ConvAlgorithm;
 using onednn::ConvKind;
 using onednn::Convolution;
 
-class DnnlConvKernel final : public Kernel {
+// By onednn::Convolution or onednn::Winograd, which take the same tensors.
+template <typename Algorithm>
+class ConvKernel final : public Kernel {
  public:
-  DnnlConvKernel(const ConvGeometry& g, const Convolution::Options& options)
-      : options_(options), convolution_(g, options) {}
-  int64_t workspace_bytes() const override { return convolution_.workspace_bytes(); }
-  std::string description() const override { return convolution_.description(); }
+  ConvKernel(const ConvGeometry& g, const Convolution::Options& options) : options_(options), algorithm_(g, options) {}
+  int64_t workspace_bytes() const override { return algorithm_.workspace_bytes(); }
+  std::string description() const override { return algorithm_.description(); }
   void run(const KernelArgs& args) override {
     Convolution::Tensors t;
     t.a = args.in[0].data;
@@ -30,12 +32,12 @@ class DnnlConvKernel final : public Kernel {
     if (options_.add) t.d = args.in[next].data;
     t.out0 = args.out[0].data;
     if (options_.kind == ConvKind::kBackwardWeights && options_.bias) t.out1 = args.out[1].data;
-    convolution_.run(t);
+    algorithm_.run(t);
   }
 
  private:
   Convolution::Options options_;
-  Convolution convolution_;
+  Algorithm algorithm_;
 };
 
 // The forward product or, as a convolution of its own, the data gradient.
@@ -202,18 +204,19 @@ Ref<Kernel> link_conv(const LinkContext& c, const ConvGeometry& g, Convolution::
   }
   options.dtype = dtype;
   options.remember = c.frozen_weights;
-  switch (onednn::choose_convolution({g, options})) {
+  switch (onednn::choose_convolution({g, options, c.may_round_more})) {
     case ConvAlgorithm::kReference:
       if (dtype == DType::kFloat64) return Ref<Kernel>(new ReferenceConvKernel<double>(g, options));
       return Ref<Kernel>(new ReferenceConvKernel<float>(g, options));
     case ConvAlgorithm::kWinograd2x2:
       if (options.kind == ConvKind::kBackwardWeights) return Ref<Kernel>(new WinogradWeightsKernel(g));
       return Ref<Kernel>(new WinogradKernel(g, options));
+    case ConvAlgorithm::kWinograd4x4:
+      return Ref<Kernel>(new ConvKernel<onednn::Winograd>(g, options));
     case ConvAlgorithm::kDirect:
-    case ConvAlgorithm::kWinograd4x4:  // not allowed here: the pass "winograd" puts it into the graph
       break;
   }
-  return Ref<Kernel>(new DnnlConvKernel(g, options));
+  return Ref<Kernel>(new ConvKernel<Convolution>(g, options));
 }
 
 int64_t conv_cost_ns(const ConvGeometry& g, DType dtype) {

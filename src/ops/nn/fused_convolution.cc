@@ -84,6 +84,7 @@ void register_fused_convolution(OpRegistry& ops) {
         c.set_out_shape(0, c.in_shape(inputs_of(p) - 1));
       })
       .link(link_fused)
+      .image({0}, {0})
       .gradient(kNotDifferentiable)
       .cost([](const FusedConvolutionParams& p, auto in, auto out) {
         return conv_cost_ns(conv_geometry(p, in[0].shape, out[0].shape, false), in[0].dtype);

@@ -52,6 +52,23 @@ int64_t reduced_count(const Shape& in, uint32_t axes) {
   return count;
 }
 
+uint32_t renumbered_axes(uint32_t axes, std::span<const int> moved_to) {
+  uint32_t now = 0;
+  for (size_t axis = 0; axis < moved_to.size(); ++axis)
+    if (axes >> axis & 1u) now |= 1u << moved_to[axis];
+  return now;
+}
+
+bool keeps_order_without(uint32_t axes, std::span<const int> moved_to) {
+  int last = -1;
+  for (size_t axis = 0; axis < moved_to.size(); ++axis) {
+    if (axes >> axis & 1u) continue;
+    if (moved_to[axis] < last) return false;
+    last = moved_to[axis];
+  }
+  return true;
+}
+
 void infer_reduce(const ReduceParams& p, InferContext& c) {
   c.unify_dtypes();
   const Shape& in = c.in_shape(0);

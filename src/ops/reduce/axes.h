@@ -28,6 +28,10 @@ int64_t reduced_count(const Shape& in, uint32_t axes);
 
 void infer_reduce(const ReduceParams& p, InferContext& c);
 
+// The set of axes with their new numbers. Do the other axes keep their order?
+uint32_t renumbered_axes(uint32_t axes, std::span<const int> moved_to);
+bool keeps_order_without(uint32_t axes, std::span<const int> moved_to);
+
 // The shape with every reduced size 1.
 Shape kept_shape(const Shape& in, uint32_t axes);
 
@@ -52,6 +56,13 @@ OpBuilder<ReduceParams> reduction(OpRegistry& ops, std::string name, std::string
       .output("out", "dtype of data; the shape without the reduced axes, or with sizes 1 there (keepdims)")
       .infer(infer_reduce)
       .cpu(run_reduce<kReduction, kFinish>)
+      .renumbered_params([](ReduceParams p, std::span<const int> moved_to) {
+        const uint32_t axes = reduced_axes(p.axis, p.exclude, static_cast<int>(moved_to.size()));
+        if (!p.keepdims && !keeps_order_without(axes, moved_to)) return std::optional<ReduceParams>();
+        p.axis = axes_tuple(renumbered_axes(axes, moved_to));
+        p.exclude = false;
+        return std::optional(p);
+      })
       .sample({{3, 4}})
       .sample({{2, 3, 4}}, {{"axis", "1"}})
       .sample({{2, 3, 4}}, {{"axis", "(0, -1)"}, {"keepdims", "1"}})

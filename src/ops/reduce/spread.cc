@@ -51,6 +51,14 @@ void register_spread(OpRegistry& ops) {
       .output("out", "dtype of data")
       .infer(infer_spread)
       .cpu(run_spread)
+      .renumbered_params([](SpreadParams p, std::span<const int> moved_to) {
+        const uint32_t axes = mask(p);
+        if (!keeps_order_without(axes, moved_to)) return std::optional<SpreadParams>();
+        const Shape before = p.shape;
+        for (int i = 0; i < before.ndim(); ++i) p.shape[moved_to[static_cast<size_t>(i)]] = before[i];
+        p.axis = axes_tuple(renumbered_axes(axes, moved_to));
+        return std::optional(p);
+      })
       .gradient(spread_gradient, Saves::nothing())
       .sample({{2, 4}}, {{"shape", "(2, 3, 4)"}, {"axis", "(1,)"}})
       .sample({Shape{1}}, {{"shape", "(2, 3)"}, {"axis", "(0, 1)"}});

@@ -128,6 +128,10 @@ void register_concat(OpRegistry& ops) {
       .output("output", "sizes of the inputs; their sum in the joined axis")
       .infer(infer_concat)
       .cpu(run_concat)
+      .renumbered_params([](ConcatParams p, std::span<const int> moved_to) {
+        p.dim = moved_to[static_cast<size_t>(normalize_axis(p.dim, static_cast<int>(moved_to.size()), "dim"))];
+        return std::optional(p);
+      })
       .gradient(concat_gradient, Saves::nothing())
       .sample({{2, 3}, {2, 1}, {2, 4}}, {{"num_args", "3"}})
       .sample({{2, 3}, {4, 3}}, {{"num_args", "2"}, {"dim", "0"}})

@@ -93,6 +93,10 @@ void register_slice_axis(OpRegistry& ops) {
       .cpu([](const SliceAxisParams& p, const KernelArgs& a) {
         read_slice(ranges_of(p, *a.in[0].shape), a.in[0], a.out[0]);
       })
+      .renumbered_params([](SliceAxisParams p, std::span<const int> moved_to) {
+        p.axis = moved_to[static_cast<size_t>(normalize_axis(p.axis, static_cast<int>(moved_to.size())))];
+        return std::optional(p);
+      })
       .gradient(
           [](const SliceAxisParams& p, const GradientContext& g) {
             const Shape& whole = g.input_spec(0).shape;

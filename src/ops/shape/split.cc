@@ -164,6 +164,11 @@ OpBuilder<P> declare_split(OpRegistry& ops, const char* name) {
       .infer(infer_split<P>)
       .takes_part_of_input()
       .cpu(run_split<P>)
+      .renumbered_params([](P p, std::span<const int> moved_to) {
+        if (p.squeeze_axis) return std::optional<P>();
+        p.axis = moved_to[static_cast<size_t>(normalize_axis(p.axis, static_cast<int>(moved_to.size())))];
+        return std::optional(p);
+      })
       .gradient(split_gradient<P>, Saves::nothing());
 }
 
@@ -181,6 +186,7 @@ void register_split(OpRegistry& ops) {
       .doc("Cuts data along an axis where indices say, or into sections.")
       .sample({{2, 7}}, {{"indices", "(0, 2, 3)"}})
       .sample({{7, 2}}, {{"indices", "()"}, {"sections", "3"}, {"axis", "0"}})
+      .sample({{2, 5, 3}}, {{"indices", "(0, 2)"}, {"axis", "-2"}})
       .sample({{3, 2}}, {{"indices", "(0, 1, 2)"}, {"axis", "0"}, {"squeeze_axis", "True"}});
 }
 

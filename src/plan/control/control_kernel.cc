@@ -14,7 +14,6 @@
 #include "hybridnet/engine.h"
 #include "hybridnet/env.h"
 #include "hybridnet/threads.h"
-#include "passes/axis_order.h"
 #include "plan/place.h"
 #include "plan/shared_kernels.h"
 
@@ -53,7 +52,6 @@ Ref<Plan> compile_body(const Node& node, size_t body, const LinkContext& context
   Graph graph = body_graph(node, body, inputs, context.train);
   const PipelineScope scope(node, body);
   run_pipeline(graph, kAllStages);
-  passes::renumber_axes(graph);
   give_inputs_themselves(graph);
   Plan::Options options;
   options.name = around.name;

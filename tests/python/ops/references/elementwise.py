@@ -401,7 +401,28 @@ GRADIENTS = {
     "_backward_square": _gradient(lambda x, attrs: 2 * x),
 }
 
+_STEPS = {
+    "abs": np.abs,
+    "square": np.square,
+    "elemwise_add": np.add,
+    "elemwise_mul": np.multiply,
+    "broadcast_add": np.add,
+    "broadcast_mul": np.multiply,
+}
+
+
+def _fused(inputs, attrs):
+    """Steps without parameters: 'square(0); elemwise_add(1, 0) -> 2@0'."""
+    steps, outputs = attrs["program"].split("->")
+    slots = list(inputs)
+    for step in steps.split(";"):
+        name, operands = step.strip().rstrip(")").split("(")
+        slots.append(_STEPS[name](*(slots[int(slot)] for slot in operands.split(","))))
+    return [slots[int(output.split("@")[0])] for output in outputs.split(",")]
+
+
 REFERENCES = {
+    "_fused_elementwise": _fused,
     "_identity_with_attr_like_rhs": lambda inputs, attrs: [inputs[0]],
     **UNARY,
     **BINARY,

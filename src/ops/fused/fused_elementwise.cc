@@ -1,13 +1,14 @@
-#include "passes/pointwise_program.h"
-
+// _fused_elementwise: chains of elementwise operators that passes/fuse_elementwise.cc finds.
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
 
+#include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "kernels/pointwise.h"
+#include "op/pointwise_program.h"
 
-namespace hybridnet {
+namespace hybridnet::ops {
 namespace {
 
 constexpr int64_t kTileBudget = 48 * 1024;  // bytes of all slots of a tile: about the first level cache of one core
@@ -138,7 +139,10 @@ int64_t computing_cost(const PointwiseProgram& program, const TensorSpec& spec) 
 class ProgramKernel final : public Kernel {
  public:
   ProgramKernel(const PointwiseProgram& program, const LinkContext& context)
-      : program_(program), bytes_(dtype_size(program.dtype)), size_(context.out[0].shape.size()) {
+      : program_(program),
+        dtype_(context.out[0].dtype),
+        bytes_(dtype_size(dtype_)),
+        size_(context.out[0].shape.size()) {
     const Format format = context.out_format.empty() ? Format::kPlain : context.out_format[0];
     for (const TensorSpec& in : context.in) operands_.emplace_back(in, context.out[0], format);
     place_slots();
@@ -228,11 +232,12 @@ class ProgramKernel final : public Kernel {
         slots[slot] = static_cast<char*>(args.out[static_cast<size_t>(output)].data) + at * bytes_;
       }
       for (size_t i = 0; i < step.in.size(); ++i) in[i] = slots[static_cast<size_t>(step.in[i])];
-      step.op->pointwise(step.params->data(), program_.dtype, in, slots[slot], n);
+      step.op->pointwise(step.params->data(), dtype_, in, slots[slot], n);
     }
   }
 
   const PointwiseProgram program_;
+  const DType dtype_;
   const int64_t bytes_, size_;
   std::vector<Operand> operands_;
   std::vector<int> buffer_of_, output_of_;  // per slot
@@ -246,7 +251,7 @@ int64_t program_cost(const PointwiseProgram& program, const TensorSpec& spec) {
   return spec.bytes() * streams / 16 + computing_cost(program, spec);
 }
 
-// The shape that the inputs broadcast to, which the operators of the steps have checked.
+// The shape that the inputs broadcast to.
 Shape broadcast_shape(const InferContext& context) {
   int ndim = 0;
   for (int i = 0; i < context.num_in(); ++i) ndim = std::max(ndim, context.in_shape(i).ndim());
@@ -255,57 +260,70 @@ Shape broadcast_shape(const InferContext& context) {
     const Shape& shape = context.in_shape(i);
     for (int from_end = 1; from_end <= shape.ndim(); ++from_end) {
       int64_t& dim = dims[static_cast<size_t>(ndim - from_end)];
-      if (dim == 1) dim = shape[shape.ndim() - from_end];
+      const int64_t given = shape[shape.ndim() - from_end];
+      if (dim != 1 && given != 1 && given != dim)
+        throw ShapeError({.input = context.input_name(i),
+                          .expected = "a shape that broadcasts to the other inputs'",
+                          .given = shape.str()});
+      if (dim == 1) dim = given;
     }
   }
   return Shape(std::span<const int64_t>(dims));
 }
 
-std::unique_ptr<Op> make_op() {
-  auto op = std::make_unique<Op>();
-  op->name = "_fused_elementwise";
-  op->schema = std::make_unique<ParamSchema<PointwiseProgram>>();
-  OpBuilder<PointwiseProgram>(*op)
+// Every step computes one value of the inputs' dtype from values of it: that is what tiles have room for.
+void check_steps(const PointwiseProgram& program, DType dtype, bool train) {
+  const TensorSpec element{Shape{1}, dtype};
+  for (const PointwiseProgram::Step& step : program.steps) {
+    std::vector<TensorSpec> in(step.in.size(), element);
+    TensorSpec out;
+    InferContext context(*step.op, in, {&out, 1}, train);
+    step.op->infer(step.params->data(), context);
+    if (!(out == element) || !step.op->dtypes.has(dtype))
+      throw DTypeError({.input = "program",
+                        .expected = std::string("steps that make ") + dtype_name(dtype) + " of " + dtype_name(dtype),
+                        .given = step.op->name});
+  }
+}
+
+void infer_program(const PointwiseProgram& p, InferContext& c) {
+  c.unify_dtypes();
+  if (p.is_read && c.in_dtype(0) != DType::kUnknown) check_steps(p, c.in_dtype(0), c.train());
+  for (int i = 0; i < c.num_in(); ++i)
+    if (!c.in_shape(i).known()) return;
+  const Shape shape = broadcast_shape(c);
+  for (int i = 0; i < c.num_out(); ++i) {
+    c.set_out_shape(i, shape);
+    const int memory = p.memory_of[static_cast<size_t>(i)];
+    if (memory >= 0 && !(c.in_shape(memory) == shape))
+      throw ShapeError({.input = c.input_name(memory), .expected = shape.str(), .given = c.in_shape(memory).str()});
+  }
+}
+
+}  // namespace
+
+void register_fused_elementwise(OpRegistry& ops) {
+  ops.declare<PointwiseProgram>("_fused_elementwise")
+      .internal()
       .doc("A chain of elementwise operators in one pass over memory.")
-      .variadic_input("data", "")
+      .variadic_input("data", "num_args", "arrays of one dtype that broadcast to one shape")
+      .output("output", "the shape that the inputs broadcast to, their dtype")
       .num_inputs([](const PointwiseProgram& p) { return p.num_inputs; })
       .num_outputs([](const PointwiseProgram& p) { return static_cast<int>(p.outputs.size()); })
-      .infer([](const PointwiseProgram& p, InferContext& c) {
-        const Shape shape = broadcast_shape(c);
-        for (int i = 0; i < c.num_out(); ++i) {
-          c.set_out_shape(i, shape);
-          c.set_out_dtype(i, p.dtype);
-        }
-      })
+      .infer(infer_program)
       .link([](const PointwiseProgram& p, const LinkContext& c) { return Ref<Kernel>(new ProgramKernel(p, c)); },
             kAllDTypes)
       .gradient(kNotDifferentiable)
       .variadic_inplace([](const PointwiseProgram& p, int output) { return p.memory_of[static_cast<size_t>(output)]; })
       .format_agnostic()
-      .internal()
       .cost([](const PointwiseProgram& p, std::span<const TensorSpec>, std::span<const TensorSpec> out) {
         return program_cost(p, out[0]);
-      });
-  return op;
+      })
+      .sample({{3, 4}}, {{"num_args", "1"}, {"program", "elemwise_mul(0, 0); elemwise_add(1, 0) -> 2@0"}})
+      .sample(
+          {{2, 3, 4}, {3, 1}, Shape{1}},
+          {{"num_args", "3"}, {"program", "broadcast_mul(0, 1); broadcast_add(3, 2); elemwise_mul(4, 0) -> 5@0, 3"}})
+      .sample({Shape{2, 0}, Shape{2, 0}}, {{"num_args", "2"}, {"program", "elemwise_mul(0, 1) -> 2"}});
 }
 
-}  // namespace
-
-const Op& fused_elementwise_op() {
-  static const Op& op = *make_op().release();  // lives as long as plans may
-  return op;
-}
-
-bool same_program(const PointwiseProgram& a, const PointwiseProgram& b) {
-  const auto same_step = [](const PointwiseProgram::Step& s, const PointwiseProgram::Step& t) {
-    return s.op == t.op && s.in == t.in && s.op->schema->equal(s.params->data(), t.params->data());
-  };
-  return a.dtype == b.dtype && a.num_inputs == b.num_inputs && a.outputs == b.outputs && a.memory_of == b.memory_of &&
-         std::equal(a.steps.begin(), a.steps.end(), b.steps.begin(), b.steps.end(), same_step);
-}
-
-ParamsPtr make_program_params(PointwiseProgram program) {
-  return ParamSchema<PointwiseProgram>::box(std::move(program));
-}
-
-}  // namespace hybridnet
+}  // namespace hybridnet::ops
