@@ -6,6 +6,7 @@
 #include "hybridnet/engine.h"
 #include "hybridnet/ndarray.h"
 #include "passes/preparation.h"
+#include "passes/rounding.h"
 #include "plan/control/control_kernel.h"
 #include "plan/plan.h"
 #include "plan/shared_kernels.h"
@@ -334,24 +335,10 @@ class PlanBuilder {
   }
 
   void emit_nodes() {
-    for (const Node* node : steps_)
-      requests_.emplace_back(graph_, *node, plan_->options_.device, plan_->options_.frozen_weights);
-    link_ahead();
-    for (size_t step = 0; step < steps_.size(); ++step) emit(requests_[step], static_cast<int>(step));
+    for (size_t step = 0; step < steps_.size(); ++step) emit(*steps_[step], static_cast<int>(step));
   }
 
-  void link_ahead() {
-    std::vector<const LinkRequest*> wanted;
-    for (size_t step = 0; step < requests_.size(); ++step) {
-      const LinkRequest& request = requests_[step];
-      const Plan::Linked::Step* known = known_step(static_cast<int>(step));
-      if (request.node->subgraphs.empty() && !(known && is_linked_for(*known, request))) wanted.push_back(&request);
-    }
-    kernels_.link_ahead(wanted);
-  }
-
-  void emit(const LinkRequest& request, int step) {
-    const Node& node = *request.node;
+  void emit(const Node& node, int step) {
     Plan& plan = *plan_;
     Plan::Instruction instruction;
     instruction.params = node.params->data();
@@ -364,17 +351,33 @@ class PlanBuilder {
     instruction.opaque = is_opaque(node);
     plan.is_opaque_ = plan.is_opaque_ || instruction.opaque;
 
-    for (size_t i = 0; i < node.inputs.size(); ++i)
-      add_arg(&storage_of(node.inputs[i]), request.in[i], request.in_format[i]);
+    std::vector<TensorSpec> in;
+    std::vector<Format> in_format, out_format;
+    for (const NodeEntry& input : node.inputs) {
+      in.push_back(graph_.spec(input));
+      in_format.push_back(graph_.format(input));
+      add_arg(&storage_of(input), in.back(), in_format.back());
+    }
     for (uint32_t i = 0; i < node.specs.size(); ++i) {
       const NodeEntry output{NodePtr(const_cast<Node*>(&node)), i};
+      out_format.push_back(graph_.format(output));
       const bool unwanted = i > 0 && node.op->skips_unwanted_outputs && !graph_.is_used(node, static_cast<int>(i));
-      add_arg(unwanted ? nullptr : &storage_of(output), node.specs[i], request.out_format[i]);
+      add_arg(unwanted ? nullptr : &storage_of(output), node.specs[i], out_format.back());
     }
-    check_formats(node, request.in_format);
+    check_formats(node, in_format);
+    LinkContext context;
+    context.params = instruction.params;
+    context.in = in;
+    context.out = node.specs;
+    context.in_format = in_format;
+    context.out_format = out_format;
+    context.device = plan.options_.device;
+    context.train = graph_.train();
+    context.frozen_weights = plan.options_.frozen_weights;
+    context.may_round_more = may_round_more(node);
     LinkedNode linked;
     try {
-      linked = link(request, step);
+      linked = link(node, context, step);
     } catch (Error& error) {
       error.add_context({.op = node.op->name, .node = node.name, .block = node.block, .where = node.where});
       throw;
@@ -392,7 +395,7 @@ class PlanBuilder {
       if (linked.kernel.get() != known_step(step)->kernel.get()) plan.own_kernels_.push_back(std::move(linked.kernel));
       return;
     }
-    std::vector<TensorSpec> specs = request.in;
+    std::vector<TensorSpec> specs = std::move(in);
     specs.insert(specs.end(), node.specs.begin(), node.specs.end());
     plan.linked_->steps.push_back(
         {node.op, std::move(linked.kernel), node.params, std::move(specs), node.name, node.block, node.where});
@@ -408,26 +411,23 @@ class PlanBuilder {
     return known_ ? &known_->steps[static_cast<size_t>(step)] : nullptr;
   }
 
-  LinkedNode link(const LinkRequest& request, int step) {
-    const Node& node = *request.node;
-    const LinkContext& context = request.context;
+  LinkedNode link(const Node& node, const LinkContext& context, int step) {
     const Plan::Linked::Step* known = known_step(step);
     if (node.subgraphs.empty()) {
       const int64_t cost = node.op->cost_ns(context.params, context.in, context.out);
-      const bool same = known && is_linked_for(*known, request);
-      return {same ? known->kernel : kernels_.link(request), cost, cores_worth_having(cost)};
+      const bool same = known && is_linked_for(*known, node, context);
+      return {same ? known->kernel : kernels_.link(node, context), cost, cores_worth_having(cost)};
     }
     const Ref<ControlKernel> control =
         link_control(node, context, plan_->options_, known ? known->kernel.get() : nullptr);
     return {Ref<Kernel>(control.get()), control->cost_ns(context.in), control->cores(context.in)};
   }
 
-  static bool is_linked_for(const Plan::Linked::Step& step, const LinkRequest& request) {
-    const LinkContext& context = request.context;
+  static bool is_linked_for(const Plan::Linked::Step& step, const Node& node, const LinkContext& context) {
     const auto outputs = step.specs.begin() + static_cast<std::ptrdiff_t>(context.in.size());
     return std::equal(context.in.begin(), context.in.end(), step.specs.begin()) &&
            std::equal(context.out.begin(), context.out.end(), outputs) &&
-           same_params(*request.node->op, request.node->params, step.params);
+           same_params(*node.op, node.params, step.params);
   }
 
   void add_instruction(const Plan::Instruction& instruction, ParamsPtr params) {
@@ -516,7 +516,6 @@ class PlanBuilder {
   std::vector<Ref<Object>> constants_;
   const size_t num_visible_;
   std::vector<Node*> steps_;
-  std::deque<LinkRequest> requests_;  // of the steps
   std::unordered_map<const Node*, int> step_of_;
   std::deque<PlanStorage> storages_;
   std::unordered_map<NodeEntry, PlanStorage*, NodeEntryHash> storage_by_root_;

@@ -1,11 +1,7 @@
 // Nodes that are linked for the same share a kernel; others do not.
 #include "plan/shared_kernels.h"
 
-#include <deque>
-#include <set>
-
 #include "graph/build_graph.h"
-#include "hybridnet/threads.h"
 #include "passes/rounding.h"
 
 namespace hybridnet::graph_testing {
@@ -27,7 +23,16 @@ std::vector<Kernel*> kernels_of(const Graph& graph, bool frozen_weights = false)
   std::vector<Kernel*> found;
   std::vector<Ref<Kernel>> held;
   for (const NodeEntry& output : graph.outputs()) {
-    held.push_back(kernels.link(LinkRequest(graph, *output.node, Device{}, frozen_weights)));
+    const Node& node = *output.node;
+    std::vector<TensorSpec> in;
+    for (const NodeEntry& input : node.inputs) in.push_back(graph.spec(input));
+    LinkContext context;
+    context.params = node.params->data();
+    context.in = in;
+    context.out = node.specs;
+    context.frozen_weights = frozen_weights;
+    context.may_round_more = may_round_more(node);
+    held.push_back(kernels.link(node, context));
     found.push_back(held.back().get());
   }
   return found;
@@ -77,50 +82,6 @@ TEST(SharedKernels, ConvolutionsThatMayRoundMoreShareNoneWithOthers) {
   const std::vector<Kernel*> kernels = kernels_of(graph);
   EXPECT_EQ(kernels[0], kernels[1]);
   EXPECT_NE(kernels[0], kernels[2]);
-}
-
-// Layers of 24 widths, linked on several threads.
-TEST(SharedKernels, WhatIsLinkedAheadIsWhatLinkGives) {
-  const NodeEntry x = var("x");
-  std::vector<NodeEntry> inputs{x}, outputs;
-  std::vector<TensorSpec> specs{float32({33, 40})};
-  for (int64_t units = 1; units <= 24; ++units)
-    for (int twice = 0; twice < 2; ++twice) {
-      inputs.push_back(var("w" + std::to_string(outputs.size())));
-      specs.push_back(float32({units, 40}));
-      outputs.push_back(
-          use("FullyConnected", {x, inputs.back()}, {{"num_hidden", std::to_string(units)}, {"no_bias", "True"}}));
-    }
-  const Graph graph = make_graph(inputs, specs, outputs);
-  std::deque<LinkRequest> requests;
-  std::vector<const LinkRequest*> wanted;
-  for (const NodeEntry& output : graph.outputs())
-    wanted.push_back(&requests.emplace_back(graph, *output.node, Device{}, false));
-  SharedKernels kernels(graph);
-  const CoreScope four(4);
-  kernels.link_ahead(wanted);
-  std::set<Kernel*> different;
-  for (size_t i = 0; i < requests.size(); i += 2) {
-    const Ref<Kernel> kernel = kernels.link(requests[i]);
-    EXPECT_EQ(kernel.get(), kernels.link(requests[i + 1]).get());
-    different.insert(kernel.get());
-  }
-  EXPECT_EQ(different.size(), 24u);
-}
-
-TEST(SharedKernels, WhatCannotBeLinkedAheadFailsWhereTheNodeIsLinked) {
-  const NodeEntry x = var("x");
-  std::vector<NodeEntry> outputs;
-  for (int i = 0; i < 9; ++i)
-    outputs.push_back(use("softmax", {x}, {{"axis", "1"}, {"temperature", std::to_string(i + 1)}}));
-  const Graph graph = make_graph({x}, {float32({4, 5})}, outputs);
-  std::deque<LinkRequest> requests;
-  std::vector<const LinkRequest*> wanted;
-  for (const NodeEntry& output : graph.outputs())
-    wanted.push_back(&requests.emplace_back(graph, *output.node, Device{DeviceType::kGPU, 0}, false));
-  SharedKernels kernels(graph);
-  kernels.link_ahead(wanted);
-  for (const LinkRequest& request : requests) EXPECT_THROW(kernels.link(request), UnsupportedError);
 }
 
 }  // namespace
