@@ -1,5 +1,5 @@
 // The table of operators with forms of their own for sparse arrays, and what becomes of all others. Element-wise
-// operators of one input are not listed: they declare keeps_storage() (hybridnet/op.h).
+// operators of one input are not listed: their function of one element is declared (Op::pointwise), and tells.
 //
 // Which storage a result has follows MXNet 1.9.1, except that sums, differences and products by operators of the
 // broadcast family stay sparse where both shapes are equal, and so does every function of one element with f(0) = 0.
