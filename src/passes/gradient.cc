@@ -16,11 +16,13 @@ class GraphEmitter final : public Emitter {
  public:
   explicit GraphEmitter(Graph& graph) : graph_(graph) {}
   void set_origin(const Node* forward) { origin_ = forward; }
+  void set_log(std::vector<const Node*>* made) { made_ = made; }  // of the nodes that are added; null: none is kept
 
   Values emit(const Op& op, ParamsPtr params, std::span<const Value> inputs) override {
     std::vector<NodeEntry> entries;
     for (const Value& input : inputs) entries.push_back(to_entry(input));
     const NodePtr node = graph_.add(op, std::move(params), std::move(entries), nullptr);
+    if (made_) made_->push_back(node.get());
     if (origin_) {
       node->name = origin_->name + "_backward";
       node->block = origin_->block;
@@ -35,6 +37,7 @@ class GraphEmitter final : public Emitter {
  private:
   Graph& graph_;
   const Node* origin_ = nullptr;
+  std::vector<const Node*>* made_ = nullptr;
 };
 
 class NodeGradientContext final : public GradientContext {
@@ -72,8 +75,8 @@ class NodeGradientContext final : public GradientContext {
 
 class Differentiation {
  public:
-  Differentiation(Graph& graph, const std::vector<int>& wanted)
-      : graph_(graph), emitter_(graph), forward_(held(graph.order())) {
+  Differentiation(Graph& graph, const std::vector<int>& wanted, std::vector<AskedRule>* asked)
+      : graph_(graph), emitter_(graph), asked_(asked), forward_(held(graph.order())) {
     for (int input : wanted) {
       const NodePtr& variable = graph.inputs()[static_cast<size_t>(input)];
       active_.insert(variable.get());
@@ -164,8 +167,7 @@ class Differentiation {
     Values grads;
     try {
       if (node.subgraphs.empty()) {
-        const NodeGradientContext context(graph_, node, output_grads, wanted);
-        grads = node.op->gradient(node.params->data(), context);
+        grads = ask_rule(node, output_grads, wanted);
       } else {
         grads = differentiate_control_node(node, output_grads, wanted);
       }
@@ -176,6 +178,18 @@ class Differentiation {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (grads[i] && wanted[i]) arrived_[node.inputs[i]].push_back(grads[i]);
     }
+  }
+
+  Values ask_rule(const Node& node, const Values& output_grads, const std::vector<bool>& wanted) {
+    if (asked_) {
+      asked_->push_back({&node, {}, wanted, {}});
+      for (const Value& gradient : output_grads) asked_->back().arrives.push_back(static_cast<bool>(gradient));
+      emitter_.set_log(&asked_->back().made);
+    }
+    const NodeGradientContext context(graph_, node, output_grads, wanted);
+    Values grads = node.op->gradient(node.params->data(), context);
+    emitter_.set_log(nullptr);
+    return grads;
   }
 
   // A loop or branch is replaced by one that keeps what its gradient reads; what already refers to it follows.
@@ -198,6 +212,7 @@ class Differentiation {
 
   Graph& graph_;
   GraphEmitter emitter_;
+  std::vector<AskedRule>* const asked_;
   std::vector<NodePtr> forward_;  // held: the gradient of a loop or branch replaces it, and what only it read goes
   std::unordered_set<const Node*> active_;                 // on a path from a wanted input
   std::unordered_set<NodeEntry, NodeEntryHash> integers_;  // values of other types that have gradients
@@ -206,9 +221,31 @@ class Differentiation {
 
 }  // namespace
 
-Gradients add_gradients(Graph& graph, const std::vector<int>& wanted_inputs, const std::vector<bool>* heads) {
+Gradients add_gradients(Graph& graph, const std::vector<int>& wanted_inputs, const std::vector<bool>* heads,
+                        std::vector<AskedRule>* asked) {
   lower_checkpoints(graph);
-  return Differentiation(graph, wanted_inputs).run(wanted_inputs, heads);
+  return Differentiation(graph, wanted_inputs, asked).run(wanted_inputs, heads);
+}
+
+std::vector<RuleNode> ask_gradient_rule(const Graph& graph, const Node& node, const std::vector<bool>& arrives,
+                                        const std::vector<bool>& wanted) {
+  Graph alone(graph.train());
+  const auto variable = [&](const TensorSpec& spec) { return NodeEntry{alone.add_input(node.name, spec), 0}; };
+  std::vector<NodeEntry> inputs;
+  for (const NodeEntry& input : node.inputs) inputs.push_back(variable(graph.spec(input)));
+  const NodePtr copy = alone.add(*node.op, node.params, std::move(inputs), &node);
+  Values output_grads;
+  for (size_t i = 0; i < arrives.size(); ++i)
+    output_grads.push_back(arrives[i] ? to_value(variable(copy->specs[i])) : Value{});
+  GraphEmitter emitter(alone);
+  std::vector<const Node*> made;
+  emitter.set_log(&made);
+  const Emitter::Scope scope(emitter);
+  const NodeGradientContext context(alone, *copy, output_grads, wanted);
+  node.op->gradient(node.params->data(), context);
+  std::vector<RuleNode> nodes;
+  for (const Node* one : made) nodes.push_back({one->op, one->params});
+  return nodes;
 }
 
 }  // namespace hybridnet

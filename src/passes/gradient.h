@@ -13,8 +13,24 @@ struct Gradients {
   std::vector<int> heads;            // per output at the time of the call: number of the new input, -1: has no gradient
   std::vector<NodeEntry> of_inputs;  // parallel to the wanted inputs; null: zero
 };
-// heads: at which outputs a gradient arrives; null: at all that have one.
-Gradients add_gradients(Graph& graph, const std::vector<int>& wanted_inputs, const std::vector<bool>* heads = nullptr);
+// A gradient rule that was asked for the gradients of a node, and the nodes that it made, in this order.
+struct AskedRule {
+  const Node* node;
+  std::vector<bool> arrives, wanted;  // per output: does a gradient arrive? Per input: is its gradient wanted?
+  std::vector<const Node*> made;
+};
+// heads: at which outputs a gradient arrives; null: at all that have one. asked: what was asked, but of loops and
+// branches; may be null.
+Gradients add_gradients(Graph& graph, const std::vector<int>& wanted_inputs, const std::vector<bool>* heads = nullptr,
+                        std::vector<AskedRule>* asked = nullptr);
+
+// What the rule of one node makes where these gradients arrive and are wanted.
+struct RuleNode {
+  const Op* op;
+  ParamsPtr params;
+};
+std::vector<RuleNode> ask_gradient_rule(const Graph& graph, const Node& node, const std::vector<bool>& arrives,
+                                        const std::vector<bool>& wanted);
 
 // Where an input of the backward graph comes from.
 struct BackwardInput {

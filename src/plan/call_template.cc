@@ -232,7 +232,7 @@ void CallTemplate::find_rule_params() {
     if (!node.op || node.params.get() == node.op->default_params.get() || others.count(node.params.get()) != 0)
       continue;
     const auto [place, is_new] = found.try_emplace(node.params.get(), rule_params_.size());
-    if (is_new) rule_params_.push_back({{}, node.params, {}, {}});
+    if (is_new) rule_params_.push_back({{}, node.params, false, {}, {}});
     rule_params_[place->second].makers.push_back(i);
   }
   for (const Graph* graph : {&rewritten_.forward, &rewritten_.backward}) {
@@ -352,11 +352,19 @@ bool CallTemplate::infer_graph(Graph& graph, SpecTape& tape, const CallSignature
   return true;
 }
 
-// Differentiates the graph once more, for the parameters that the rules take from sizes.
+// For the parameters that gradient rules take from sizes: once it is known which rules these are, they alone are asked.
 bool CallTemplate::ask_gradient_rules(const CallSignature& signature) {
   if (!infer_graph(rewritten_.undifferentiated, tapes_[kUndifferentiated], signature)) return false;
-  Graph joint = copy_of(rewritten_.undifferentiated);
-  add_gradients_of_call(joint, signature, options_);
+  return knows_sized_rules_ && is_proved_for(signature) ? ask_sized_gradient_rules()
+                                                        : ask_all_gradient_rules(signature);
+}
+
+// Differentiates the graph once more.
+bool CallTemplate::ask_all_gradient_rules(const CallSignature& signature) {
+  EntryMap clones;
+  std::vector<AskedRule> asked;
+  Graph joint = copy_of(rewritten_.undifferentiated, false, &clones);
+  add_gradients_of_call(joint, signature, options_, &asked);
   const Joint now = describe(joint);
   const auto same = [](const JointNode& a, const JointNode& b) { return a.op == b.op && a.inputs == b.inputs; };
   if (!std::equal(now.begin(), now.end(), joint_.begin(), joint_.end(), same)) return false;
@@ -365,16 +373,84 @@ bool CallTemplate::ask_gradient_rules(const CallSignature& signature) {
     const Op& op = *joint_[params.makers[0]].op;
     for (const size_t maker : params.makers)
       if (!op.schema->equal(made->data(), now[maker].params->data())) return false;
-    if (op.schema->equal(made->data(), params.now->data())) continue;
-    params.now = made;
-    rule_params_changed_ = true;
-    for (const NodePtr& user : params.users) user->params = made;
-    for (const auto& [user, step] : params.steps) {
-      PointwiseProgram program = user->params->as<PointwiseProgram>();
-      program.steps[step].params = made;
-      user->params = ParamSchema<PointwiseProgram>::box(std::move(program));
+    if (!op.schema->equal(made->data(), params.now->data())) take_over(params, made);
+  }
+  find_sized_rules(joint, asked, clones);
+  return true;
+}
+
+void CallTemplate::take_over(RuleParams& params, const ParamsPtr& made) {
+  params.now = made;
+  params.hold_sizes = true;
+  rule_params_changed_ = true;
+  for (const NodePtr& user : params.users) user->params = made;
+  for (const auto& [user, step] : params.steps) {
+    PointwiseProgram program = user->params->as<PointwiseProgram>();
+    program.steps[step].params = made;
+    user->params = ParamSchema<PointwiseProgram>::box(std::move(program));
+  }
+}
+
+void CallTemplate::find_sized_rules(const Graph& joint, const std::vector<AskedRule>& asked, const EntryMap& clones) {
+  std::unordered_map<const Node*, size_t> numbers;  // in joint_
+  for (const Node* node : joint.order()) numbers.emplace(node, numbers.size());
+  std::unordered_map<const Node*, const Node*> original_of;
+  for (const auto& [original, clone] : clones) original_of[clone.node.get()] = original.node.get();
+  std::unordered_map<size_t, int> params_of;  // by number of the maker
+  for (size_t i = 0; i < rule_params_.size(); ++i)
+    for (const size_t maker : rule_params_[i].makers)
+      if (rule_params_[i].hold_sizes) params_of[maker] = static_cast<int>(i);
+  sized_rules_.clear();
+  size_t found = 0;
+  for (const AskedRule& rule : asked) {
+    SizedRule sized{nullptr, rule.arrives, rule.wanted, {}, {}};
+    for (const Node* made : rule.made) {
+      const auto number = numbers.find(made);
+      const auto params = number == numbers.end() ? params_of.end() : params_of.find(number->second);
+      sized.ops.push_back(made->op);
+      sized.params.push_back(params == params_of.end() ? -1 : params->second);
+      sized.node = params == params_of.end() ? sized.node : original_of.at(rule.node);
+      found += params == params_of.end() ? 0 : 1;
+    }
+    if (sized.node) sized_rules_.push_back(std::move(sized));
+  }
+  knows_sized_rules_ = !has_bodies_ && found == params_of.size();
+}
+
+bool CallTemplate::ask_sized_gradient_rules() {
+  const Graph& graph = rewritten_.undifferentiated;
+  struct Answer {
+    const SizedRule* rule;
+    std::vector<RuleNode> nodes;
+  };
+  std::vector<Answer> answers;
+  const auto same_question = [&](const SizedRule& a, const SizedRule& b) {  // as layers of a network have
+    return a.node->op == b.node->op && a.arrives == b.arrives && a.wanted == b.wanted &&
+           a.node->specs == b.node->specs &&
+           std::equal(a.node->inputs.begin(), a.node->inputs.end(), b.node->inputs.begin(), b.node->inputs.end(),
+                      [&](const NodeEntry& x, const NodeEntry& y) { return graph.spec(x) == graph.spec(y); }) &&
+           same_params(*a.node->op, a.node->params, b.node->params);
+  };
+  std::vector<ParamsPtr> found(rule_params_.size());
+  for (const SizedRule& rule : sized_rules_) {
+    auto answer = std::find_if(answers.begin(), answers.end(),
+                               [&](const Answer& known) { return same_question(*known.rule, rule); });
+    if (answer == answers.end())
+      answer = answers.insert(answers.end(), {&rule, ask_gradient_rule(graph, *rule.node, rule.arrives, rule.wanted)});
+    const std::vector<RuleNode>& nodes = answer->nodes;
+    if (!std::equal(nodes.begin(), nodes.end(), rule.ops.begin(), rule.ops.end(),
+                    [](const RuleNode& node, const Op* op) { return node.op == op; }))
+      return false;
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      if (rule.params[i] < 0) continue;
+      ParamsPtr& made = found[static_cast<size_t>(rule.params[i])];
+      if (made && !same_params(*nodes[i].op, made, nodes[i].params)) return false;
+      made = nodes[i].params;
     }
   }
+  for (size_t i = 0; i < found.size(); ++i)
+    if (found[i] && !same_params(*joint_[rule_params_[i].makers[0]].op, found[i], rule_params_[i].now))
+      take_over(rule_params_[i], found[i]);
   return true;
 }
 

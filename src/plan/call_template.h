@@ -10,7 +10,8 @@
 //   - what rewrites have asked about sizes (passes/size_questions.h), such as where images lie channels-last and which
 //     convolutions go through Winograd's algorithm, has the same answers;
 //   - the gradient rules, asked again with the new sizes, give the same nodes. Parameters that differ are taken over.
-//     (Where they were the same for all sizes so far, the rules are not asked.)
+//     (Where they were the same for all sizes so far, the rules are not asked; for proved sizes, those alone are asked
+//     whose parameters have differed.)
 // Graphs with loops or branches serve sizes for which their bodies keep theirs: other numbers of iterations. As rules
 // for loops ask whether sizes are above a limit, they are proved for a smallest and a largest signature and serve those
 // in between.
@@ -91,8 +92,16 @@ class CallTemplate {
   struct RuleParams {
     std::vector<size_t> makers;  // in joint_
     ParamsPtr now;
+    bool hold_sizes = false;  // they differed for some sizes
     std::vector<NodePtr> users;
     std::vector<std::pair<NodePtr, size_t>> steps;  // of fused elementwise nodes
+  };
+  // A gradient rule that makes such parameters which hold sizes: what it was asked, and made.
+  struct SizedRule {
+    const Node* node;  // of rewritten_.undifferentiated
+    std::vector<bool> arrives, wanted;
+    std::vector<const Op*> ops;
+    std::vector<int> params;  // per node that it makes: number in rule_params_, -1: they hold no size
   };
   using Axis = std::pair<size_t, int>;  // number of the input, axis
 
@@ -104,6 +113,10 @@ class CallTemplate {
   bool infer_sizes(const CallSignature& signature);
   bool infer_graph(Graph& graph, SpecTape& tape, const CallSignature& signature);
   bool ask_gradient_rules(const CallSignature& signature);
+  bool ask_all_gradient_rules(const CallSignature& signature);
+  bool ask_sized_gradient_rules();
+  void find_sized_rules(const Graph& joint, const std::vector<AskedRule>& asked, const EntryMap& clones);
+  void take_over(RuleParams& params, const ParamsPtr& made);
   bool shapes_correspond();  // and the answers to the questions about them stay
   bool results_fit(const CallSignature& signature);
 
@@ -114,7 +127,9 @@ class CallTemplate {
   RewrittenCall rewritten_;
   Joint joint_;
   std::vector<RuleParams> rule_params_;
-  std::vector<SpecTape> tapes_;  // of the definition, then of the graphs
+  std::vector<SizedRule> sized_rules_;
+  bool knows_sized_rules_ = false;  // no other rule makes parameters that hold sizes
+  std::vector<SpecTape> tapes_;     // of the definition, then of the graphs
   std::vector<std::vector<TensorSpec>> first_values_,
       first_body_inputs_;  // of the tapes, for first_
   std::set<Axis> proved_;

@@ -137,8 +137,8 @@ bool add_row_outputs(RewrittenCall& call, Graph& joint, const NodeEntry& gradien
 
 // Adds the gradients of the wanted inputs, as outputs.
 Gradients differentiate(RewrittenCall& call, Graph& joint, const CallSignature& signature,
-                        const std::vector<int>& wanted) {
-  Gradients gradients = add_gradients(joint, wanted);
+                        const std::vector<int>& wanted, std::vector<AskedRule>* asked = nullptr) {
+  Gradients gradients = add_gradients(joint, wanted, nullptr, asked);
   for (size_t i = 0; i < wanted.size(); ++i) {
     const NodeEntry& gradient = gradients.of_inputs[i];
     const size_t input = static_cast<size_t>(wanted[i]);
@@ -214,15 +214,16 @@ int64_t CompiledCall::held_bytes() const {
   return static_cast<int64_t>(own) + (forward ? forward->held_bytes() : 0) + (backward ? backward->held_bytes() : 0);
 }
 
-void add_gradients_of_call(Graph& graph, const CallSignature& signature, const CompileOptions& options) {
+void add_gradients_of_call(Graph& graph, const CallSignature& signature, const CompileOptions& options,
+                           std::vector<AskedRule>* asked) {
   const PipelineScope scope = scope_of(options, nullptr);  // for bodies
   RewrittenCall ignored;
   ignored.gradient_of_input.resize(signature.inputs.size());
   ignored.rows_of_input.resize(signature.inputs.size());
-  differentiate(ignored, graph, signature, wanted_inputs(signature));
+  differentiate(ignored, graph, signature, wanted_inputs(signature), asked);
 }
 
-Graph copy_of(const Graph& graph, bool states_as_outputs) {
+Graph copy_of(const Graph& graph, bool states_as_outputs, EntryMap* clones_of) {
   Graph copy(graph.train());
   EntryMap map;
   for (const NodePtr& input : graph.inputs()) {
@@ -240,6 +241,7 @@ Graph copy_of(const Graph& graph, bool states_as_outputs) {
     else
       copy.add_writeback(graph.writebacks()[i - num_outputs].input, clones[i]);
   }
+  if (clones_of) *clones_of = std::move(map);
   return copy;
 }
 

@@ -96,11 +96,13 @@ Ref<CompiledCall> link_call(const RewrittenCall& rewritten, const GraphDefinitio
                             const CallSignature& signature, const CompileOptions& options,
                             const LinkedCall& known = {});
 
-// Differentiates a graph as rewrite_call does.
-void add_gradients_of_call(Graph& graph, const CallSignature& signature, const CompileOptions& options);
+// Differentiates a graph as rewrite_call does. asked: as in add_gradients.
+void add_gradients_of_call(Graph& graph, const CallSignature& signature, const CompileOptions& options,
+                           std::vector<AskedRule>* asked = nullptr);
 // The same nodes, inputs, outputs and write-backs.
 // states_as_outputs: new states become the last outputs instead of being written back.
-Graph copy_of(const Graph& graph, bool states_as_outputs = false);
+// clones_of: receives what stands for each entry of the graph; may be null.
+Graph copy_of(const Graph& graph, bool states_as_outputs = false, EntryMap* clones_of = nullptr);
 
 // What the user and HYBRIDNET_PASSES ask for together. Throws ParamError for words that the pipeline does not know.
 Query chosen_query(const std::string& passes);
