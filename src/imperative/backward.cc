@@ -74,18 +74,19 @@ class TapeContext final : public GradientContext {
   int num_outputs() const override { return static_cast<int>(node_.outputs.size()); }
   Value input(int i) const override {
     const TapeNode::Input& in = node_.inputs[static_cast<size_t>(i)];
-    check(in.saved, node_.op->input_name(node_.params->data(), i));
-    return value(readable(in.saved.array), in.mark);
+    check(in.saved, [&] { return node_.op->input_name(node_.params->data(), i); });
+    return is_readable(in.saved.array) ? value(in.saved.array, in.mark) : value(dense_copy(in.saved.array), in.mark);
   }
   Value output(int i) const override {
     const TapeNode::Output& out = node_.outputs[static_cast<size_t>(i)];
-    check(out.saved, node_.op->output_name(node_.params->data(), i));
-    const NDArray saved = readable(out.saved.array);
-    if (!create_graph_) return to_value(saved);
-    Ref<TapeMark> mark = make_ref<TapeMark>();
-    mark->node = Ref<TapeNode>(&node_);
-    mark->index = static_cast<uint32_t>(i);
-    return value(saved, mark);
+    check(out.saved, [&] { return node_.op->output_name(node_.params->data(), i); });
+    Ref<TapeMark> mark;
+    if (create_graph_) {
+      mark = make_ref<TapeMark>();
+      mark->node = Ref<TapeNode>(&node_);
+      mark->index = static_cast<uint32_t>(i);
+    }
+    return is_readable(out.saved.array) ? value(out.saved.array, mark) : value(dense_copy(out.saved.array), mark);
   }
   Value output_grad(int i) const override { return to_value(out_grads_[static_cast<size_t>(i)].array); }
   const TensorSpec& input_spec(int i) const override { return node_.inputs[static_cast<size_t>(i)].spec; }
@@ -94,19 +95,21 @@ class TapeContext final : public GradientContext {
   bool train() const override { return node_.train; }
 
  private:
-  // A saved value in the storage that the rule reads.
-  NDArray readable(const NDArray& saved) const {
-    if (!saved.is_sparse() || node_.is_sparse) return saved;
+  // Has a saved value the storage that the rule reads?
+  bool is_readable(const NDArray& saved) const { return node_.is_sparse || !saved.is_sparse(); }
+  NDArray dense_copy(const NDArray& saved) const {
     warn_of_dense_copies(*node_.op, " (in its gradient)", "its rule for the gradient reads all elements");
     return dense_form(saved);
   }
-  void check(const TapeNode::Saved& saved, const std::string& name) const {
+  // name: what the value is called, asked for where it is told.
+  template <typename Name>
+  void check(const TapeNode::Saved& saved, Name name) const {
     if (!saved.array) {
       throw Error(ErrorKind::kError, {.op = node_.name(),
-                                      .input = name,
+                                      .input = name(),
                                       .message = "the gradient rule reads a value that its Saves do not declare"});
     }
-    if (saved.array.impl()->chunk->overwritten_since(saved.overwrites)) overwritten(node_, saved, name);
+    if (saved.array.impl()->chunk->overwritten_since(saved.overwrites)) overwritten(node_, saved, name());
   }
   // The array as it stood on the tape when it was recorded, whatever became of its handle since.
   Value value(const NDArray& saved, const Ref<TapeMark>& mark) const {
