@@ -5200,6 +5200,269 @@ def _contrib_quantize_v2(
     """
 
 
+def _contrib_quantized_act(
+    data: TensorT, min_data: TensorT, max_data: TensorT, act_type: Literal['relu', 'sigmoid', 'softrelu', 'softsign',
+    'tanh'], *, out: Any = None, name: str | None = None
+) -> Any:
+    """relu of bytes.
+
+    Parameters
+    ----------
+    data : tensor
+        int8 or uint8
+    min_data : tensor
+        (1,): what the least byte stands for
+    max_data : tensor
+        (1,): what the largest byte stands for
+    act_type : {'relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'}
+        relu; the others have other ranges than the data and are not supported.
+
+    Returns: output: as data; min_output: (1,): min_data; max_output: (1,): max_data
+    Not differentiable.
+    """
+
+
+def _contrib_quantized_concat(
+    *data: TensorT, num_args: int = ..., dim: int = 1, out: Any = None, name: str | None = None
+) -> Any:
+    """Joins bytes along an axis, in one range that holds those of all. int8 if any input is.
+
+    Parameters
+    ----------
+    data : tensor
+        num_args arrays of int8 or uint8; then min and max of the first, of the second, ...
+    num_args : int, at least 1
+        Number of inputs.
+    dim : int
+        The axis along which inputs are joined.
+
+    Returns: output: sizes of the arrays; their sum in the joined axis; min_output: (1,): what the least byte stands
+    for; max_output: (1,): what the largest byte stands for
+    Not differentiable.
+    """
+
+
+def _contrib_quantized_conv(
+    data: TensorT, weight: TensorT, bias: TensorT | None = None, min_data: TensorT | None = None, max_data: TensorT |
+    None = None, min_weight: TensorT | None = None, max_weight: TensorT | None = None, min_bias: TensorT | None = None,
+    max_bias: TensorT | None = None, kernel: int | Sequence[int] = ..., stride: int | Sequence[int] = (), dilate: int |
+    Sequence[int] = (), pad: int | Sequence[int] = (), num_filter: int = ..., num_group: int = 1, workspace: int =
+    1024, no_bias: bool = False, cudnn_tune: str | None = None, cudnn_off: bool = False, layout: Literal['NCW', 'NCHW',
+    'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = None, *, out: Any = None, name: str | None = None
+) -> Any:
+    """Convolution of bytes, summed in 32 bits. Its ranges count 127 steps, also that of uint8 data: the value of a
+    byte is byte * max(|min|, |max|) / 127.
+
+    Parameters
+    ----------
+    data : tensor
+        int8 or uint8 (batch, channels, spatial...)
+    weight : tensor
+        int8 (num_filter, channels / num_group, kernel...)
+    bias : tensor, optional
+        int8 (outputs,)
+    min_data : tensor
+        (1,): what the least byte of data stands for
+    max_data : tensor
+        (1,): what the largest byte of data stands for
+    min_weight : tensor
+        (1,): of weight
+    max_weight : tensor
+        (1,): of weight
+    min_bias : tensor, optional
+        (1,): of bias
+    max_bias : tensor, optional
+        (1,): of bias
+    kernel : tuple of int
+        Window: (w,), (h, w) or (d, h, w).
+    stride : tuple of int
+        Steps of the window; empty: 1 everywhere.
+    dilate : tuple of int
+        Distance between taps; empty: 1 everywhere.
+    pad : tuple of int
+        Zeros added on both sides; empty: none.
+    num_filter : int, at least 1
+        Number of output channels.
+    num_group : int, at least 1
+        Channels are split into this many groups that do not see each other.
+    no_bias : bool
+        Whether the bias input is absent.
+    layout : {'NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'} or None
+        Order of the axes of data, weight and output; None: channels second.
+
+    Returns: output: int32 (batch, num_filter, out...); min_output: (1,): what the least 32-bit integer stands for;
+    max_output: (1,): what the largest 32-bit integer stands for
+    Not differentiable.
+    """
+
+
+def _contrib_quantized_elemwise_add(
+    lhs: TensorT, rhs: TensorT, lhs_min: TensorT, lhs_max: TensorT, rhs_min: TensorT, rhs_max: TensorT,
+    min_calib_range: float | None = None, max_calib_range: float | None = None, *, out: Any = None, name: str | None =
+    None
+) -> Any:
+    """Sum of bytes that may have different ranges.
+
+    Parameters
+    ----------
+    lhs : tensor
+        int8 or uint8, any shape
+    rhs : tensor
+        of the shape of lhs
+    lhs_min : tensor
+        (1,): what the least byte of lhs stands for
+    lhs_max : tensor
+        (1,): what the largest byte of lhs stands for
+    rhs_min : tensor
+        (1,): of rhs
+    rhs_max : tensor
+        (1,): of rhs
+    min_calib_range : float or None
+        Least value of the output; None: the output is int32.
+    max_calib_range : float or None
+        Largest value of the output; None: the output is int32.
+
+    Returns: output: int32; with a calibrated range the dtype of the inputs, int8 if they differ; min_output: (1,):
+    what the least integer stands for; max_output: (1,): what the largest integer stands for
+    Not differentiable.
+    """
+
+
+def _contrib_quantized_elemwise_mul(
+    lhs: TensorT, rhs: TensorT, lhs_min: TensorT, lhs_max: TensorT, rhs_min: TensorT, rhs_max: TensorT,
+    min_calib_range: float | None = None, max_calib_range: float | None = None, enable_float_output: bool = False, *,
+    out: Any = None, name: str | None = None
+) -> Any:
+    """Product of bytes, element by element.
+
+    Parameters
+    ----------
+    lhs : tensor
+        int8, any shape
+    rhs : tensor
+        of the shape of lhs
+    lhs_min : tensor
+        (1,): what the least byte of lhs stands for
+    lhs_max : tensor
+        (1,): what the largest byte of lhs stands for
+    rhs_min : tensor
+        (1,): of rhs
+    rhs_max : tensor
+        (1,): of rhs
+    min_calib_range : float or None
+        Least value of the output; None: the output is int32.
+    max_calib_range : float or None
+        Largest value of the output; None: the output is int32.
+    enable_float_output : bool
+        Floats without a range as the only output.
+
+    Returns: output: int32; int8 with a calibrated range, rounded towards zero; or float32; min_output: (1,): what
+    the least integer stands for; max_output: (1,): what the largest integer stands for
+    Not differentiable.
+    """
+
+
+def _contrib_quantized_flatten(
+    data: TensorT, min_data: TensorT, max_data: TensorT, *, out: Any = None, name: str | None = None
+) -> Any:
+    """Flatten of bytes.
+
+    Parameters
+    ----------
+    data : tensor
+        int8 or uint8
+    min_data : tensor
+        (1,): what the least byte stands for
+    max_data : tensor
+        (1,): what the largest byte stands for
+
+    Returns: output: (batch, the other axes); min_output: (1,): min_data; max_output: (1,): max_data
+    Not differentiable.
+    """
+
+
+def _contrib_quantized_fully_connected(
+    data: TensorT, weight: TensorT, bias: TensorT | None = None, min_data: TensorT | None = None, max_data: TensorT |
+    None = None, min_weight: TensorT | None = None, max_weight: TensorT | None = None, min_bias: TensorT | None = None,
+    max_bias: TensorT | None = None, num_hidden: int = ..., no_bias: bool = False, flatten: bool = True, *, out: Any =
+    None, name: str | None = None
+) -> Any:
+    """FullyConnected of bytes, summed in 32 bits.
+
+    Parameters
+    ----------
+    data : tensor
+        int8 or uint8 (batch, ...), or (..., features) with flatten=False
+    weight : tensor
+        int8 (num_hidden, features)
+    bias : tensor, optional
+        int8 (outputs,)
+    min_data : tensor
+        (1,): what the least byte of data stands for
+    max_data : tensor
+        (1,): what the largest byte of data stands for
+    min_weight : tensor
+        (1,): of weight
+    max_weight : tensor
+        (1,): of weight
+    min_bias : tensor, optional
+        (1,): of bias
+    max_bias : tensor, optional
+        (1,): of bias
+    num_hidden : int, at least 1
+        Number of outputs per row.
+    no_bias : bool
+        Whether the bias input and its range are absent.
+    flatten : bool
+        Take all axes of data but the first as one; otherwise apply to the last axis.
+
+    Returns: output: int32 (batch, num_hidden), or (..., num_hidden) with flatten=False; min_output: (1,): what the
+    least 32-bit integer stands for; max_output: (1,): what the largest 32-bit integer stands for
+    Not differentiable.
+    """
+
+
+def _contrib_quantized_pooling(
+    data: TensorT, min_data: TensorT, max_data: TensorT, kernel: int | Sequence[int] = (), pool_type: Literal['max',
+    'avg', 'sum', 'lp'] = 'max', global_pool: bool = False, cudnn_off: bool = False, pooling_convention:
+    Literal['full', 'valid', 'same'] = 'valid', stride: int | Sequence[int] = (), pad: int | Sequence[int] = (),
+    p_value: int | None = None, count_include_pad: bool | None = None, layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC',
+    'NHWC', 'NDHWC'] | None = None, *, out: Any = None, name: str | None = None
+) -> Any:
+    """Maximum or average of windows of an image of bytes.
+
+    Parameters
+    ----------
+    data : tensor
+        int8 or uint8 (batch, channels, spatial...)
+    min_data : tensor
+        (1,): what the least byte stands for
+    max_data : tensor
+        (1,): what the largest byte stands for
+    kernel : tuple of int
+        Window: (w,), (h, w) or (d, h, w).
+    pool_type : {'max', 'avg', 'sum', 'lp'}
+        What becomes of a window.
+    global_pool : bool
+        The window is the whole image.
+    pooling_convention : {'full', 'valid', 'same'}
+        valid: only whole steps of the window; full: also the rest; same: ceil(size / stride) outputs.
+    stride : tuple of int
+        Steps of the window; empty: 1 everywhere.
+    pad : tuple of int
+        Padding on both sides; empty: none.
+    p_value : int or None, range [1, 3]
+        Exponent of pool_type lp.
+    count_include_pad : bool or None
+        Whether an average counts padding; None: it does.
+    layout : {'NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'} or None
+        Order of the axes; None: channels second.
+
+    Returns: output: dtype of data; shape as in Pooling; min_output: (1,): min_data; max_output: (1,): max_data
+    Not differentiable.
+    """
+
+
 def _contrib_requantize(
     data: TensorT, min_range: TensorT, max_range: TensorT, out_type: Literal['auto', 'int8', 'uint8'] = 'int8',
     min_calib_range: float | None = None, max_calib_range: float | None = None, *, out: Any = None, name: str | None =

@@ -2,76 +2,16 @@
 
 #include <algorithm>
 
+#include "kernels/dnnl/conv_descs.h"
+
 namespace hybridnet::onednn {
 namespace {
 
 using dnnl::memory;
 using kernels::ConvGeometry;
-using Dims = memory::dims;
 
 // Slots of Program::run.
 enum Slot { kA, kWeights, kC, kD, kOut0, kOut1, kNumSlots };
-
-Dims spatial(const ConvGeometry& g, const std::array<int64_t, 3>& values) {
-  return Dims(values.end() - g.spatial, values.end());
-}
-
-// Dense strides of `dims` when the axes lie in memory in `order`, outermost first.
-Dims strides_in_order(const Dims& dims, const std::vector<size_t>& order) {
-  Dims strides(dims.size());
-  int64_t step = 1;
-  for (size_t i = order.size(); i-- > 0;) {
-    strides[order[i]] = step;
-    step *= std::max<int64_t>(dims[order[i]], 1);
-  }
-  return strides;
-}
-
-Desc plain_desc(const Dims& dims, memory::data_type type) {
-  std::vector<size_t> order(dims.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  return Desc(dims, type, strides_in_order(dims, order));
-}
-
-// (leading axes, channels, spatial...) with the channels moved to the end.
-Desc last_desc(const Dims& dims, memory::data_type type, size_t channel_axis) {
-  std::vector<size_t> order;
-  for (size_t i = 0; i < dims.size(); ++i)
-    if (i != channel_axis) order.push_back(i);
-  order.push_back(channel_axis);
-  return Desc(dims, type, strides_in_order(dims, order));
-}
-
-struct Descs {
-  Desc x, w, y, bias_x, bias_y;  // layouts of the caller
-  Desc x_any, w_any, y_any;      // layouts that oneDNN may choose
-  Dims stride, dilate, pad_left, pad_right;
-
-  Descs(const ConvGeometry& g, memory::data_type type) {
-    Dims xd{g.n, g.c}, yd{g.n, g.o};
-    Dims wd = g.groups > 1 ? Dims{g.groups, g.o / g.groups, g.c / g.groups} : Dims{g.o, g.c};
-    for (int64_t v : spatial(g, g.in)) xd.push_back(v);
-    for (int64_t v : spatial(g, g.out)) yd.push_back(v);
-    for (int64_t v : spatial(g, g.kernel)) wd.push_back(v);
-    x = g.channels_last ? last_desc(xd, type, 1) : plain_desc(xd, type);
-    y = g.channels_last ? last_desc(yd, type, 1) : plain_desc(yd, type);
-    w = g.weights_last ? last_desc(wd, type, g.groups > 1 ? 2 : 1) : plain_desc(wd, type);
-    bias_x = plain_desc({g.c}, type);
-    bias_y = plain_desc({g.o}, type);
-    // Plain images are slow to convolve directly: copies into a blocked layout and back cost less.
-    x_any = g.channels_last ? x : Desc(xd, type, memory::format_tag::any);
-    y_any = g.channels_last ? y : Desc(yd, type, memory::format_tag::any);
-    w_any = Desc(wd, type, memory::format_tag::any);
-    stride = spatial(g, g.stride);
-    for (int64_t v : spatial(g, g.dilate)) dilate.push_back(v - 1);
-    pad_left = spatial(g, g.pad);
-    for (int i = 3 - g.spatial; i < 3; ++i) {
-      const size_t k = static_cast<size_t>(i);
-      const int64_t reach = (g.out[k] - 1) * g.stride[k] + (g.kernel[k] - 1) * g.dilate[k] + 1;
-      pad_right.push_back(reach - g.in[k] - g.pad[k]);  // negative: a rest of the input that no tap touches
-    }
-  }
-};
 
 }  // namespace
 
@@ -101,7 +41,7 @@ void Convolution::set_packing(Variant& v, const Desc& plain, const Desc& packed)
 }
 
 Convolution::Variant Convolution::make_forward() const {
-  const Descs d(g_, data_type(options_.dtype));
+  const ConvDescs d(g_, data_type(options_.dtype));
   dnnl::primitive_attr attributes = user_scratchpad();
   dnnl::post_ops post;
   const bool in_place_of_any = options_.add && !g_.channels_last;  // the addend is plain: the result must be too
@@ -130,7 +70,7 @@ Convolution::Variant Convolution::make_forward() const {
 }
 
 Convolution::Variant Convolution::make_backward_data() const {
-  const Descs d(g_, data_type(options_.dtype));
+  const ConvDescs d(g_, data_type(options_.dtype));
   const dnnl::convolution_forward::primitive_desc hint(cpu_engine(), dnnl::prop_kind::forward_training,
                                                        dnnl::algorithm::convolution_direct, d.x_any, d.w_any, d.y_any,
                                                        d.stride, d.dilate, d.pad_left, d.pad_right);
@@ -171,7 +111,7 @@ Convolution::Variant Convolution::make_backward_data() const {
 }
 
 Convolution::Variant Convolution::make_backward_weights() const {
-  const Descs d(g_, data_type(options_.dtype));
+  const ConvDescs d(g_, data_type(options_.dtype));
   const Desc bias = options_.bias ? d.bias_y : Desc();
   const dnnl::convolution_forward::primitive_desc hint(cpu_engine(), dnnl::prop_kind::forward_training,
                                                        dnnl::algorithm::convolution_direct, d.x_any, d.w_any, bias,

@@ -48,6 +48,10 @@ int64_t output_size(const InferContext& c, const ConvolutionParams& p, int i, in
 
 void infer_convolution(const ConvolutionParams& p, InferContext& c) {
   c.unify_dtypes();
+  infer_convolution_shapes(p, c);
+}
+
+void infer_convolution_shapes(const ConvolutionParams& p, InferContext& c) {
   const ImageAxes axes = p.axes();
   require_image(c, 0, axes);
   c.set_in_shape(1, weight_shape(p, c.in_shape(0)[axes.channel]));

@@ -75,6 +75,8 @@ void check_convolution(const ConvolutionParams& p);
 
 // Shapes of (data, weight, bias unless no_bias) -> output; further inputs have the dtype only.
 void infer_convolution(const ConvolutionParams& p, InferContext& c);
+// The same, whatever the dtypes are.
+void infer_convolution_shapes(const ConvolutionParams& p, InferContext& c);
 
 // Sizes of the convolution that maps x to y. Both shapes are logical; `w` is (o, c / groups, kernel) in the layout's
 // order.

@@ -4,7 +4,7 @@
 #include "hybridnet/op.h"
 #include "kernels/dnnl/pooling.h"
 #include "ops/emit.h"
-#include "ops/nn/image_layout.h"
+#include "ops/nn/pooling_params.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -15,173 +15,16 @@ using kernels::PoolType;
 const OpRef kPooling{"Pooling"}, kMaxBackward{"_max_pooling_backward"}, kMaxGather{"_max_pooling_gather"},
     kSumBackward{"_sum_pooling_backward"};
 
-enum class PoolConvention : int32_t { kValid, kFull, kSame };
-
-struct PoolingParams {
-  Tuple kernel, stride, pad;
-  PoolType pool_type = PoolType::kMax;
-  PoolConvention pooling_convention = PoolConvention::kValid;
-  bool global_pool = false, cudnn_off = false;
-  std::optional<int32_t> p_value;
-  std::optional<bool> count_include_pad;
-  std::optional<ImageLayout> layout;
-
-  // Number of spatial axes; `ndim` of the data decides when the kernel does not.
-  int spatial(int ndim) const { return global_pool || kernel.ndim() == 0 ? ndim - 2 : kernel.ndim(); }
-  ImageAxes axes(int ndim) const { return ImageAxes(spatial(ndim), is_channels_last(layout)); }
-  static void describe(ParamSchema<PoolingParams>& schema);
-};
-
 // The sum's gradient has the spatial sizes of the data as a parameter.
 struct SumBackwardParams : PoolingParams {
   Tuple data_size;
   static void describe(ParamSchema<SumBackwardParams>& schema);
 };
 
-template <typename P>
-void describe_fields(ParamSchema<P>& schema) {
-  const auto field = [&]<typename M>(const char* name, M PoolingParams::*member) {
-    return schema.field(name, static_cast<M P::*>(member));
-  };
-  field("kernel", &PoolingParams::kernel).default_value(Tuple::scalar()).doc("Window: (w,), (h, w) or (d, h, w).");
-  field("pool_type", &PoolingParams::pool_type)
-      .default_value("max")
-      .choice("max", PoolType::kMax)
-      .choice("avg", PoolType::kAvg)
-      .choice("sum", PoolType::kSum)
-      .choice("lp", PoolType::kLp)
-      .doc("What becomes of a window.");
-  field("global_pool", &PoolingParams::global_pool).default_value(false).doc("The window is the whole image.");
-  field("cudnn_off", &PoolingParams::cudnn_off).default_value(false).hidden();
-  field("pooling_convention", &PoolingParams::pooling_convention)
-      .default_value("valid")
-      .choice("full", PoolConvention::kFull)
-      .choice("valid", PoolConvention::kValid)
-      .choice("same", PoolConvention::kSame)
-      .doc("valid: only whole steps of the window; full: also the rest; same: ceil(size / stride) outputs.");
-  field("stride", &PoolingParams::stride)
-      .default_value(Tuple::scalar())
-      .doc("Steps of the window; empty: 1 everywhere.");
-  field("pad", &PoolingParams::pad).default_value(Tuple::scalar()).doc("Padding on both sides; empty: none.");
-  field("p_value", &PoolingParams::p_value).none_by_default().range(1, 3).doc("Exponent of pool_type lp.");
-  field("count_include_pad", &PoolingParams::count_include_pad)
-      .none_by_default()
-      .doc("Whether an average counts padding; None: it does.");
-  field("layout", &PoolingParams::layout)
-      .none_by_default()
-      .choice("NCW", ImageLayout::kNCW)
-      .choice("NCHW", ImageLayout::kNCHW)
-      .choice("NCDHW", ImageLayout::kNCDHW)
-      .choice("NWC", ImageLayout::kNWC)
-      .choice("NHWC", ImageLayout::kNHWC)
-      .choice("NDHWC", ImageLayout::kNDHWC)
-      .doc("Order of the axes; None: channels second.");
-}
-
-// True if `pad` is the same on all axes however many numbers it has: zeros, or more equal numbers than axes.
-bool is_one_padding(const Tuple& pad, int sizes) {
-  const auto same = [&pad](int64_t v) { return v == pad[0]; };
-  return std::all_of(pad.begin(), pad.end(), same) && (pad.ndim() <= 0 || pad[0] == 0 || pad.ndim() > sizes);
-}
-
-void check_pooling(const PoolingParams& p) {
-  const int sizes = p.kernel.ndim();
-  if (sizes > 3 || (sizes < 1 && !p.global_pool)) {
-    throw ParamError({.input = "kernel",
-                      .expected = "1, 2 or 3 sizes",
-                      .given = p.kernel.str(),
-                      .fix = "give the kernel, or global_pool=True"});
-  }
-  if (p.pool_type == PoolType::kLp && !p.p_value) {
-    throw ParamError({.input = "p_value", .expected = "1, 2 or 3", .given = "None", .because = "pool_type is lp"});
-  }
-  if (p.global_pool) return;
-  check_tuple("kernel", p.kernel, sizes, 1);
-  check_tuple("stride", p.stride, sizes, 1);
-  check_tuple("pad", p.pad, is_one_padding(p.pad, sizes) ? p.pad.ndim() : sizes, 0);
-  check_layout(p.layout, sizes);
-  if (p.pooling_convention == PoolConvention::kSame)
-    for (int i = 0; i < p.pad.ndim(); ++i)
-      if (p.pad[i] != 0)
-        throw ParamError(
-            {.input = "pad", .expected = "0", .given = p.pad.str(), .because = "pooling_convention is same"});
-}
-
-void PoolingParams::describe(ParamSchema<PoolingParams>& schema) {
-  describe_fields(schema);
-  schema.check(check_pooling);
-}
 void SumBackwardParams::describe(ParamSchema<SumBackwardParams>& schema) {
-  describe_fields(schema);
+  describe_pooling_fields(schema);
   schema.field("data_size", &SumBackwardParams::data_size).doc("Spatial sizes of the data.");
   schema.check([](const SumBackwardParams& p) { check_pooling(p); });
-}
-
-int64_t output_size(const InferContext& c, const PoolingParams& p, int i, int64_t in) {
-  if (p.global_pool) return 1;
-  if (in == kUnknownDim) return kUnknownDim;
-  const int64_t stride = tuple_at(p.stride, i, 1), pad = tuple_at(p.pad, i, 0), kernel = p.kernel[i];
-  if (p.pooling_convention == PoolConvention::kSame) return (in + stride - 1) / stride;
-  const int64_t room = in + 2 * pad - kernel;
-  if (room < 0) {
-    throw ShapeError({.input = c.input_name(0),
-                      .expected = "at least " + std::to_string(kernel - 2 * pad) + " elements along spatial axis " +
-                                  std::to_string(i),
-                      .given = std::to_string(in) + ", shape " + c.in_shape(0).str(),
-                      .because = "the kernel covers " + std::to_string(kernel) + " and pad adds " +
-                                 std::to_string(pad) + " on both sides"});
-  }
-  return 1 + (p.pooling_convention == PoolConvention::kFull ? (room + stride - 1) / stride : room / stride);
-}
-
-void infer_pooling(const PoolingParams& p, InferContext& c) {
-  c.unify_dtypes();
-  int ndim = c.in_shape(0).rank_known()              ? c.in_shape(0).ndim()
-             : p.kernel.ndim() > 0 && !p.global_pool ? p.kernel.ndim() + 2
-                                                     : kUnknownNdim;
-  if (ndim == kUnknownNdim) return;
-  if (ndim < 3 || ndim > 5) {
-    throw ShapeError({.input = c.input_name(0),
-                      .expected = "3 to 5 dimensions: batch, channels and space",
-                      .given = "shape " + c.in_shape(0).str()});
-  }
-  const ImageAxes axes = p.axes(ndim);
-  require_image(c, 0, axes);
-  Shape out = Shape::unknown(ndim);
-  out[0] = c.in_shape(0)[0];
-  out[axes.channel] = c.in_shape(0)[axes.channel];
-  for (int i = 0; i < axes.spatial; ++i) out[axes.first + i] = output_size(c, p, i, c.in_shape(0)[axes.first + i]);
-  c.set_out_shape(0, out);
-  Shape learned = Shape::unknown(ndim);
-  learned[0] = c.out_shape(0)[0];
-  learned[axes.channel] = c.out_shape(0)[axes.channel];
-  c.set_in_shape(0, learned);
-}
-
-PoolGeometry pool_geometry(const PoolingParams& p, const Shape& x, const Shape& y, bool linked_last) {
-  const ImageAxes axes = p.axes(x.ndim());
-  const bool logical_last = is_channels_last(p.layout);
-  if (logical_last && linked_last) {
-    throw UnsupportedError({.message =
-                                "channels-last memory was chosen for a node whose layout attribute has the channels "
-                                "last already"});
-  }
-  PoolGeometry g;
-  g.type = p.pool_type;
-  g.power = p.p_value.value_or(2);
-  g.count_pad = p.count_include_pad.value_or(true);
-  g.channels_last = logical_last || linked_last;
-  g.n = x[0];
-  g.c = x[axes.channel];
-  for (int i = 0; i < axes.spatial; ++i) {
-    const size_t k = static_cast<size_t>(3 - axes.spatial + i);
-    g.in[k] = x[axes.first + i];
-    g.out[k] = y[axes.first + i];
-    g.kernel[k] = p.global_pool ? g.in[k] : p.kernel[i];
-    g.stride[k] = p.global_pool ? 1 : tuple_at(p.stride, i, 1);
-    g.pad[k] = p.global_pool ? 0 : tuple_at(p.pad, i, 0);
-  }
-  return g;
 }
 
 // A kernel that calls f(geometry, args, T{}) for float or double.
@@ -410,7 +253,10 @@ void register_pooling(OpRegistry& ops) {
       .output("output",
               "spatial sizes valid: floor((size + 2 pad - kernel) / stride) + 1, full: ceil of it, same: ceil(size / "
               "stride)")
-      .infer(infer_pooling)
+      .infer([](const PoolingParams& p, InferContext& c) {
+        c.unify_dtypes();
+        infer_pooling(p, c);
+      })
       .link([](const PoolingParams& p, const LinkContext& c) {
         return link_one_operand(pool_geometry(p, c.in[0].shape, c.out[0].shape, linked_channels_last(c)), c, false,
                                 kForward);

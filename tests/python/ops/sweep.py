@@ -26,6 +26,8 @@ DTYPE_CODES = {"float32": 0, "float64": 1, "float16": 2, "uint8": 3, "int32": 4,
 DTYPE_CODES["bfloat16"] = 12
 # Beside data of half precision their parameters stay in float32.
 FLOAT32_PARAMETERS = {"BatchNorm", "_contrib_SyncBatchNorm", "_contrib_BatchNormWithReLU"}
+# Beside data of unsigned bytes their parameters stay signed.
+INT8_PARAMETERS = {"_contrib_quantized_conv", "_contrib_quantized_fully_connected", "_contrib_quantized_batch_norm"}
 
 
 def numpy_dtype(name: str) -> np.dtype:
@@ -91,6 +93,8 @@ class Use:
         given = self.sample["dtypes"]
         if self.dtype and self.fixes_dtypes:
             given = [self.dtype if name == given[0] else name for name in given]
+            if self.op in INT8_PARAMETERS:
+                given[1:] = self.sample["dtypes"][1:]
         if self.op in FLOAT32_PARAMETERS and swept in ("float16", "bfloat16"):
             given = [None, "float32", "float32", "float32", "float32"]
         return [(given[i] if i < len(given) else None) or swept for i in range(len(self.sample["shapes"]))]

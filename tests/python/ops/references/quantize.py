@@ -4,54 +4,188 @@ from __future__ import annotations
 
 import numpy as np
 
-from .attributes import value
+from .attributes import tuple_value, value
 
 
-def _to_bytes(x, low, high, kind):
-    x = np.asarray(x, "float64")
-    low, high, reach = float(low), float(high), max(abs(float(low)), abs(float(high)))
-    scale, zero = (255 / (high - low), low) if kind == "uint8" else (127 / reach, 0.0)
+def _reach(*ends):
+    return np.max(np.abs(np.array(ends, "float32").ravel()))
+
+
+def _ends(*ends):
+    return [np.array([end], "float32") for end in ends]
+
+
+def _steps(kind, half=0.5):
+    return np.float32((255 if kind == "uint8" else 127) + half)
+
+
+def _saturated(steps, kind):
+    info = np.iinfo(kind)
+    return np.rint(np.nan_to_num(np.asarray(steps, "float64"), nan=0.0)).clip(info.min, info.max).astype(kind)
+
+
+def _to_bytes(x, low, high, kind, half=0.5):
+    reach = _reach(low, high)
     with np.errstate(all="ignore"):
-        steps = (x - zero) * scale
-    rounded = np.trunc(np.nan_to_num(steps, nan=0.0) + np.copysign(0.5, steps) * np.isfinite(steps))
-    out = rounded.clip(*((0, 255) if kind == "uint8" else (-127, 127)))
-    ends = (low, high) if kind == "uint8" else (-reach, reach)
-    return [out.astype(kind), *(np.array([e], "float32") for e in ends)]
+        scale = _steps(kind, half) / reach
+        steps = np.asarray(x, "float32") * scale
+    return [_saturated(steps, kind), *(_ends(low, high) if kind == "uint8" else _ends(-reach, reach))]
 
 
 def _quantize(inputs, attrs):
-    return _to_bytes(inputs[0], inputs[1][0], inputs[2][0], attrs.get("out_type", "uint8"))
+    return _to_bytes(inputs[0], inputs[1][0], inputs[2][0], attrs.get("out_type", "uint8"), 0)
 
 
-def _calibrated(x, attrs):
-    low, high = value(attrs, "min_calib_range"), value(attrs, "max_calib_range")
-    kind = attrs.get("out_type", "int8")
+def _kind(attrs):
+    low, high, kind = value(attrs, "min_calib_range"), value(attrs, "max_calib_range"), attrs.get("out_type", "int8")
     if kind == "auto":
         kind = "uint8" if low is not None and high is not None and low >= 0 else "int8"
-    if low is None or high is None:
-        low, high = (x.min(), x.max()) if x.size else (0.0, 0.0)
-    return _to_bytes(x, low, high, kind)
+    return low, high, kind
 
 
 def _quantize_v2(inputs, attrs):
+    low, high, kind = _kind(attrs)
     if inputs[0].dtype.kind != "f":  # bytes stay as they are
-        ends = (0, 255) if inputs[0].dtype == np.uint8 else (-127, 127)
-        low, high = value(attrs, "min_calib_range", ends[0]), value(attrs, "max_calib_range", ends[1])
-        return [inputs[0], *(np.array([end], "float32") for end in (low, high))]
-    return _calibrated(inputs[0], attrs)
+        ends = (0, 255.5) if inputs[0].dtype == np.uint8 else (-127.5, 127.5)
+        return [inputs[0], *_ends(ends[0] if low is None else low, ends[1] if high is None else high)]
+    if low is None or high is None:
+        low, high = (inputs[0].min(), inputs[0].max()) if inputs[0].size else (0.0, 0.0)
+    return _to_bytes(inputs[0], low, high, kind)
 
 
 def _requantize(inputs, attrs):
-    reach = max(abs(float(inputs[1][0])), abs(float(inputs[2][0])))
-    return _calibrated(np.asarray(inputs[0], "float64") * reach / (2**31 - 1), attrs)
+    low, high, kind = _kind(attrs)
+    step = _reach(inputs[1], inputs[2]) / np.float32(2**31)
+    data = np.asarray(inputs[0], "float32")
+    if low is None or high is None:
+        low = high = np.max(np.abs(data), initial=np.float32(0)) * step
+    reach = _reach(low, high)
+    with np.errstate(all="ignore"):
+        steps = data * (step * (_steps(kind, 0) / reach))
+    return [_saturated(steps, kind), *_ends(0 if kind == "uint8" else -reach, reach)]
 
 
 def _dequantize(inputs, attrs):
-    data, low, high = inputs[0], float(inputs[1][0]), float(inputs[2][0])
-    wide = np.asarray(data, "float64")
-    if data.dtype == np.uint8:
-        return [(wide * (high - low) / 255 + low).astype("float32")]
-    return [(wide * max(abs(low), abs(high)) / 127).astype("float32")]
+    data, low, high = inputs
+    return [np.asarray(data, "float32") * (_reach(low, high) / _steps(str(data.dtype)))]
+
+
+def _product_ends(a, a_kind, b, b_kind):
+    reach = a / _steps(a_kind, 0) * (b / _steps(b_kind, 0)) * np.float32(2**31)
+    return _ends(-reach, reach)
+
+
+def _truncated(x):
+    return np.trunc(np.asarray(x, "float64")).clip(-(2**31), 2**31 - 1).astype("int64")
+
+
+def _operands(inputs, attrs):
+    count = 2 if value(attrs, "no_bias", False) else 3
+    reaches = [_reach(*inputs[count + 2 * i : count + 2 * i + 2]) for i in range(count)]
+    return *inputs[:count], *([None] * (3 - count)), *reaches, *([None] * (3 - count))
+
+
+def _quantized_conv(inputs, attrs):
+    """Sums in int64, tap by tap."""
+    x, w, bias, x_reach, w_reach, bias_reach = _operands(inputs, attrs)
+    n = x.ndim - 2
+    stride, dilate = (tuple_value(attrs, name, (1,) * n) or (1,) * n for name in ("stride", "dilate"))
+    pad, groups = tuple_value(attrs, "pad", (0,) * n) or (0,) * n, value(attrs, "num_group", 1)
+    wide = np.pad(x.astype("int64"), [(0, 0), (0, 0), *((p, p) for p in pad)])
+    sizes = [(wide.shape[2 + i] - dilate[i] * (w.shape[2 + i] - 1) - 1) // stride[i] + 1 for i in range(n)]
+    per_group, outputs = w.shape[1], w.shape[0] // groups
+    out = np.zeros((x.shape[0], w.shape[0], *sizes), "int64")
+    for tap in np.ndindex(*w.shape[2:]):
+        window = tuple(
+            slice(tap[i] * dilate[i], tap[i] * dilate[i] + stride[i] * (sizes[i] - 1) + 1, stride[i]) for i in range(n)
+        )
+        for g in range(groups):
+            data = wide[(slice(None), slice(g * per_group, (g + 1) * per_group), *window)]
+            weight = w[(slice(g * outputs, (g + 1) * outputs), slice(None), *tap)].astype("int64")
+            out[:, g * outputs : (g + 1) * outputs] += np.einsum("nc...,oc->no...", data, weight)
+    if bias is not None:
+        steps = np.float32(127)
+        factor = bias_reach / steps / (x_reach / steps * (w_reach / steps))
+        out += _truncated(bias.astype("float32") * factor).reshape(-1, *([1] * n))
+    return [out.astype("int32"), *_product_ends(x_reach, "int8", w_reach, "int8")]
+
+
+def _quantized_dense(inputs, attrs):
+    x, w, bias, x_reach, w_reach, bias_reach = _operands(inputs, attrs)
+    rows = x.reshape(len(x), -1) if value(attrs, "flatten", True) else x
+    out = rows.astype("int64") @ w.astype("int64").T
+    if bias is not None:
+        steps = _steps("int8")
+        factor = _steps(str(x.dtype)) / x_reach * (steps / w_reach) * bias_reach / steps
+        out += _truncated(bias.astype("float32") * factor)
+    return [out.astype("int32"), *_product_ends(x_reach, str(x.dtype), w_reach, "int8")]
+
+
+def _quantized_pooling(inputs, attrs):
+    x, largest = inputs[0], attrs.get("pool_type", "max") == "max"
+    n = x.ndim - 2
+    kernel = x.shape[2:] if value(attrs, "global_pool", False) else tuple_value(attrs, "kernel")
+    stride = tuple_value(attrs, "stride", (1,) * n) or (1,) * n
+    pad = tuple_value(attrs, "pad", (0,) * n) or (0,) * n
+    full = attrs.get("pooling_convention", "valid") == "full"
+    room = [x.shape[2 + i] + 2 * pad[i] - kernel[i] for i in range(n)]
+    sizes = [(-(-room[i] // stride[i]) if full else room[i] // stride[i]) + 1 for i in range(n)]
+    out = np.zeros((*x.shape[:2], *sizes), x.dtype)
+    for p in np.ndindex(*sizes):
+        begins = [p[i] * stride[i] - pad[i] for i in range(n)]
+        window = tuple(slice(max(b, 0), b + kernel[i]) for i, b in enumerate(begins))
+        seen = x[(slice(None), slice(None), *window)].astype("int64").reshape(*x.shape[:2], -1)
+        counted = np.prod(kernel) if value(attrs, "count_include_pad", True) else seen.shape[-1]
+        out[(slice(None), slice(None), *p)] = seen.max(-1) if largest else np.rint(seen.sum(-1) / counted)
+    return [out, *inputs[1:]]
+
+
+def _quantized_sum(inputs, attrs):
+    a, b = inputs[:2]
+    reaches = [_reach(*inputs[2:4]), _reach(*inputs[4:6])]
+    low, high = value(attrs, "min_calib_range"), value(attrs, "max_calib_range")
+    kind = "int32" if low is None else str(a.dtype) if a.dtype == b.dtype else "int8"
+    if low is None:
+        low, high = -sum(reaches), sum(reaches)
+    steps = np.float32(2**31) if kind == "int32" else _steps(kind)
+    factors = [r * steps / (_reach(low, high) * _steps(str(x.dtype))) for r, x in zip(reaches, (a, b), strict=True)]
+    total = a.astype("float32") * factors[0] + b.astype("float32") * factors[1]
+    return [_saturated(total, kind), *_ends(low, high)]
+
+
+def _quantized_product(inputs, attrs):
+    a, b = inputs[:2]
+    reaches = [_reach(*inputs[2:4]), _reach(*inputs[4:6])]
+    low, high = value(attrs, "min_calib_range"), value(attrs, "max_calib_range")
+    product = a.astype("int64") * b.astype("int64")
+    unit = reaches[0] / _steps("int8") * (reaches[1] / _steps("int8"))
+    if value(attrs, "enable_float_output", False):
+        return [product.astype("float32") * unit]
+    if low is None:
+        return [product.astype("int32"), *_product_ends(reaches[0], "int8", reaches[1], "int8")]
+    steps = _truncated(product.astype("float32") * (unit * (_steps("int8") / _reach(low, high))))
+    return [steps.clip(-128, 127).astype("int8"), *_ends(low, high)]
+
+
+def _quantized_concat(inputs, attrs):
+    count = value(attrs, "num_args")
+    low = min(0, *(float(inputs[count + 2 * i][0]) for i in range(count)))
+    high = max(0, *(float(inputs[count + 2 * i + 1][0]) for i in range(count)))
+    kind = "int8" if any(x.dtype == np.int8 for x in inputs[:count]) else "uint8"
+    parts = []
+    for i, x in enumerate(inputs[:count]):
+        reach = _reach(*inputs[count + 2 * i : count + 2 * i + 2])
+        scale = _steps(kind) / _reach(low, high) / (_steps(str(x.dtype)) / reach)
+        parts.append(_saturated(x.astype("float32") * scale, kind))
+    return [np.concatenate(parts, value(attrs, "dim", 1)), *_ends(low, high)]
+
+
+def _quantized_act(inputs, attrs):
+    return [np.maximum(inputs[0], 0), *inputs[1:]]
+
+
+def _quantized_flatten(inputs, attrs):
+    return [inputs[0].reshape(len(inputs[0]), -1), *inputs[1:]]
 
 
 def _getnnz(inputs, attrs):
@@ -82,6 +216,14 @@ REFERENCES = {
     "_contrib_quantize_v2": _quantize_v2,
     "_contrib_requantize": _requantize,
     "_contrib_dequantize": _dequantize,
+    "_contrib_quantized_conv": _quantized_conv,
+    "_contrib_quantized_fully_connected": _quantized_dense,
+    "_contrib_quantized_pooling": _quantized_pooling,
+    "_contrib_quantized_act": _quantized_act,
+    "_contrib_quantized_flatten": _quantized_flatten,
+    "_contrib_quantized_concat": _quantized_concat,
+    "_contrib_quantized_elemwise_add": _quantized_sum,
+    "_contrib_quantized_elemwise_mul": _quantized_product,
     "_contrib_getnnz": _getnnz,
     "_contrib_edge_id": _edge_id,
     "fill_element_0index": _fill_element,

@@ -1,10 +1,9 @@
 // Floats as bytes and back: _contrib_quantize, _contrib_quantize_v2, _contrib_requantize, _contrib_dequantize.
-//   Bytes without sign cover [min, max]; signed ones cover [-range, range] with zero at zero.
+// Zero is step 0; bytes without sign cover [0, reach], signed ones [-reach, reach], reach = max(|min|, |max|).
 #include <algorithm>
-#include <cmath>
 
-#include "hybridnet/op.h"
 #include "hybridnet/threads.h"
+#include "ops/quantized/ranges.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -54,48 +53,18 @@ struct DequantizeParams {
   }
 };
 
-struct Range {
-  float low, high;
-  float reach() const { return std::max(std::abs(low), std::abs(high)); }
-};
-
-// Steps of 1 / scale from `zero`.
-struct Steps {
-  float scale, zero, least, most;
-  static Steps of(DType dtype, Range r) {
-    if (dtype == DType::kUInt8) return {255.0f / (r.high - r.low), r.low, 0.0f, 255.0f};
-    return {(dtype == DType::kInt32 ? 2147483647.0f : 127.0f) / r.reach(), 0.0f,
-            dtype == DType::kInt32 ? -2147483647.0f : -127.0f, dtype == DType::kInt32 ? 2147483647.0f : 127.0f};
-  }
-  // Rounded to the nearest step, halves away from zero; values outside of the range become its ends, NaN becomes
-  // zero's.
-  float quantized(float value) const {
-    const float steps = (value - zero) * scale;
-    return steps == steps ? std::clamp(std::trunc(steps + std::copysign(0.5f, steps)), least, most)
-                          : std::clamp(0.0f, least, most);
-  }
-};
-
-template <typename O, typename F>
-void fill(const TensorRef& out, F&& value) {
+// Rounded to the nearest step; values outside of the range become its ends, NaN becomes zero.
+template <typename F>
+void write_steps(const TensorRef& out, F&& steps) {
   parallel_for(out.size(), 1.2, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) out.as<O>()[i] = static_cast<O>(value(i));
+    if (out.dtype == DType::kUInt8)
+      for (int64_t i = begin; i < end; ++i) out.as<uint8_t>()[i] = nearest_step<uint8_t>(steps(i));
+    else
+      for (int64_t i = begin; i < end; ++i) out.as<int8_t>()[i] = nearest_step<int8_t>(steps(i));
   });
 }
 
-// Writes bytes, then the range that they stand for.
-template <typename F>
-void write_quantized(const KernelArgs& a, Range range, F&& value) {
-  const DType dtype = a.out[0].dtype;
-  const Steps steps = Steps::of(dtype, range);
-  const auto quantized = [&](int64_t i) { return steps.quantized(value(i)); };
-  if (dtype == DType::kUInt8)
-    fill<uint8_t>(a.out[0], quantized);
-  else
-    fill<int8_t>(a.out[0], quantized);
-  *a.out[1].as<float>() = dtype == DType::kUInt8 ? range.low : -range.reach();
-  *a.out[2].as<float>() = dtype == DType::kUInt8 ? range.high : range.reach();
-}
+Range around_zero(Range r) { return {-r.reach(), r.reach()}; }
 
 template <typename F>
 Range range_of(int64_t n, F&& value) {
@@ -108,61 +77,67 @@ Range range_of(int64_t n, F&& value) {
   return r;
 }
 
-Range given_range(const KernelArgs& a) { return {*a.in[1].as<float>(), *a.in[2].as<float>()}; }
-
 void infer_ranges(InferContext& c, bool inputs, bool outputs) {
-  for (int i = 1; i < 3; ++i) {
-    if (inputs) {
-      c.set_in_shape(i, Shape({1}));
-      c.set_in_dtype(i, DType::kFloat32);
-    }
-    if (outputs) {
-      c.set_out_shape(i, Shape({1}));
-      c.set_out_dtype(i, DType::kFloat32);
-    }
-  }
+  if (inputs) infer_range_inputs(c, 1, 3);
+  if (outputs) infer_range_outputs(c);
   c.set_out_shape(0, c.in_shape(0));
   c.set_in_shape(0, c.out_shape(0));
 }
 
+// This one counts 255 and 127 steps, as requantize does; quantize_v2 and dequantize count half a step more.
+void run_quantize(const QuantizeParams&, const KernelArgs& a) {
+  const float* data = a.in[0].as<float>();
+  const Range range = range_at(a, 1);
+  const bool is_unsigned = a.out[0].dtype == DType::kUInt8;
+  const float scale = (is_unsigned ? 255.0f : 127.0f) / range.reach();
+  write_steps(a.out[0], [=](int64_t i) { return data[i] * scale; });
+  write_range(a, is_unsigned ? range : around_zero(range));
+}
+
 void run_quantize_v2(const CalibratedParams& p, const KernelArgs& a) {
-  if (a.in[0].dtype == DType::kFloat32) {
-    const float* data = a.in[0].as<float>();
-    const auto value = [data](int64_t i) { return data[i]; };
-    const Range range = p.calibrated()
-                            ? Range{static_cast<float>(*p.min_calib_range), static_cast<float>(*p.max_calib_range)}
-                            : range_of(a.in[0].size(), value);
-    return write_quantized(a, range, value);
+  const DType out = a.out[0].dtype;
+  const bool is_unsigned = out == DType::kUInt8;
+  const Range given = p.calibrated()
+                          ? Range{static_cast<float>(*p.min_calib_range), static_cast<float>(*p.max_calib_range)}
+                          : Range{is_unsigned ? 0.0f : -steps_of(out), steps_of(out)};
+  if (a.in[0].dtype != DType::kFloat32) {  // bytes stay what they are
+    std::copy_n(a.in[0].as<int8_t>(), a.in[0].size(), a.out[0].as<int8_t>());
+    return write_range(a, given);
   }
-  // Bytes stay what they are.
-  std::copy_n(a.in[0].as<int8_t>(), a.in[0].size(), a.out[0].as<int8_t>());
-  const bool is_unsigned = a.in[0].dtype == DType::kUInt8;
-  *a.out[1].as<float>() = p.calibrated() ? static_cast<float>(*p.min_calib_range) : is_unsigned ? 0.0f : -127.0f;
-  *a.out[2].as<float>() = p.calibrated() ? static_cast<float>(*p.max_calib_range) : is_unsigned ? 255.0f : 127.0f;
+  const float* data = a.in[0].as<float>();
+  const Range range = p.calibrated() ? given : range_of(a.in[0].size(), [data](int64_t i) { return data[i]; });
+  const float scale = steps_of(out) / range.reach();
+  write_steps(a.out[0], [=](int64_t i) { return data[i] * scale; });
+  write_range(a, is_unsigned ? range : around_zero(range));
 }
 
 void run_requantize(const CalibratedParams& p, const KernelArgs& a) {
   const int32_t* data = a.in[0].as<int32_t>();
-  const float step = given_range(a).reach() / 2147483647.0f;
-  const auto value = [=](int64_t i) { return static_cast<float>(data[i]) * step; };
-  Range range = p.calibrated() ? Range{static_cast<float>(*p.min_calib_range), static_cast<float>(*p.max_calib_range)}
-                               : range_of(a.in[0].size(), value);
-  if (a.out[0].dtype == DType::kInt8) range = {-range.reach(), range.reach()};
-  write_quantized(a, range, value);
+  const float step = range_at(a, 1).reach() / 2147483648.0f;
+  float reach;
+  if (p.calibrated()) {
+    reach = Range{static_cast<float>(*p.min_calib_range), static_cast<float>(*p.max_calib_range)}.reach();
+  } else {
+    reach = range_of(a.in[0].size(), [data](int64_t i) { return static_cast<float>(data[i]); }).reach() * step;
+  }
+  const bool is_unsigned = a.out[0].dtype == DType::kUInt8;
+  const float scale = step * ((is_unsigned ? 255.0f : 127.0f) / reach);
+  write_steps(a.out[0], [=](int64_t i) { return static_cast<float>(data[i]) * scale; });
+  write_range(a, {is_unsigned ? 0.0f : -reach, reach});
 }
 
 void run_dequantize(const DequantizeParams&, const KernelArgs& a) {
-  const Range r = given_range(a);
-  if (a.in[0].dtype == DType::kUInt8) {
-    const float step = (r.high - r.low) / 255.0f;
-    return fill<float>(a.out[0],
-                       [&](int64_t i) { return static_cast<float>(a.in[0].as<uint8_t>()[i]) * step + r.low; });
-  }
-  const float step = r.reach() / 127.0f;
-  fill<float>(a.out[0], [&](int64_t i) { return static_cast<float>(a.in[0].as<int8_t>()[i]) * step; });
+  const float step = range_at(a, 1).reach() / steps_of(a.in[0].dtype);
+  float* out = a.out[0].as<float>();
+  const auto run = [&](auto* data) {
+    parallel_for(a.out[0].size(), 0.3, [=](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) out[i] = static_cast<float>(data[i]) * step;
+    });
+  };
+  a.in[0].dtype == DType::kUInt8 ? run(a.in[0].as<uint8_t>()) : run(a.in[0].as<int8_t>());
 }
 
-Sample bytes_sample(std::vector<DType> dtypes, std::vector<std::pair<std::string, std::string>> attrs, double low,
+Sample float_sample(std::vector<DType> dtypes, std::vector<std::pair<std::string, std::string>> attrs, double low,
                     double high) {
   Sample s;
   s.inputs = {{3, 4}};
@@ -190,14 +165,9 @@ void register_from_floats(OpRegistry& ops) {
         c.set_out_dtype(0, p.out_type == ByteType::kInt8 ? DType::kInt8 : DType::kUInt8);
         infer_ranges(c, true, true);
       })
-      .cpu(
-          [](const QuantizeParams&, const KernelArgs& a) {
-            const float* data = a.in[0].as<float>();
-            write_quantized(a, given_range(a), [data](int64_t i) { return data[i]; });
-          },
-          DType::kFloat32)
+      .cpu(run_quantize, DType::kFloat32)
       .gradient(kNotDifferentiable)
-      .sample(bytes_sample({kF, kF, kF}, {{"out_type", "int8"}}, -2.0, 2.0));
+      .sample(float_sample({kF, kF, kF}, {{"out_type", "int8"}}, -2.0, 2.0));
   ops.declare<CalibratedParams>("_contrib_quantize_v2")
       .doc("Floats as bytes, for a given range or that of the data.")
       .input("data", "float32, any shape; bytes stay as they are")
@@ -212,16 +182,16 @@ void register_from_floats(OpRegistry& ops) {
       })
       .cpu(run_quantize_v2, DTypeSet(DType::kFloat32) | DType::kInt8 | DType::kUInt8)
       .gradient(kNotDifferentiable)
-      .sample(bytes_sample({kF}, {}, -2.0, 2.0))
+      .sample(float_sample({kF}, {}, -2.0, 2.0))
       .sample(
-          bytes_sample({kF}, {{"out_type", "auto"}, {"min_calib_range", "0"}, {"max_calib_range", "1.5"}}, -0.5, 2.0));
+          float_sample({kF}, {{"out_type", "auto"}, {"min_calib_range", "0"}, {"max_calib_range", "1.5"}}, -0.5, 2.0));
 }
 
 }  // namespace
 
 void register_quantize(OpRegistry& ops) {
   register_from_floats(ops);
-  Sample wide = bytes_sample({DType::kInt32, kF, kF}, {}, -2.0, 2.0);
+  Sample wide = float_sample({DType::kInt32, kF, kF}, {}, -2.0, 2.0);
   wide.integer_valued = true;
   ops.declare<CalibratedParams>("_contrib_requantize")
       .doc("32-bit integers, such as products of bytes give, as bytes.")
@@ -239,8 +209,8 @@ void register_quantize(OpRegistry& ops) {
       .cpu(run_requantize, DType::kInt32)
       .gradient(kNotDifferentiable)
       .sample(wide);
-  Sample bytes = bytes_sample({DType::kUInt8, kF, kF}, {}, 0.0, 2.0);
-  Sample signed_bytes = bytes_sample({DType::kInt8, kF, kF}, {}, -2.0, 2.0);
+  Sample bytes = float_sample({DType::kUInt8, kF, kF}, {}, 0.0, 2.0);
+  Sample signed_bytes = float_sample({DType::kInt8, kF, kF}, {}, -2.0, 2.0);
   ops.declare<DequantizeParams>("_contrib_dequantize")
       .doc("Bytes as the floats that they stand for.")
       .input("data", "uint8 or int8, any shape")

@@ -1,0 +1,15 @@
+// Convolutions of bytes through oneDNN.
+#pragma once
+
+#include <memory>
+
+#include "kernels/dnnl/program.h"
+#include "kernels/int8_convolution.h"
+
+namespace hybridnet::onednn {
+
+// Null where oneDNN has no implementation that keeps the promises of kernels::Int8Convolution on this machine.
+std::unique_ptr<kernels::Int8Convolution> make_int8_convolution(const kernels::ConvGeometry& geometry,
+                                                                const kernels::Int8ConvOptions& options);
+
+}  // namespace hybridnet::onednn

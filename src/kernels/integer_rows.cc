@@ -1,0 +1,99 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/integer_rows.cc"
+#include <hwy/foreach_target.h>
+//
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/integer_rows.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace hybridnet::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using D32 = hn::CappedTag<int32_t, kIntegerBlock>;
+using D16 = hn::Repartition<int16_t, D32>;
+using V32 = hn::Vec<D32>;
+constexpr int64_t kLanes = hn::MaxLanes(D32());
+constexpr int kVectors = static_cast<int>(kIntegerBlock / kLanes);
+constexpr int kRows = kVectors <= 2 ? 4 : 2;  // rows at a time: so many sums fit into the registers
+
+// One block of outputs for R rows.
+template <int R>
+HWY_INLINE void block_of_rows(const int16_t* rows, int64_t pairs, const int16_t* packed, int32_t* sums) {
+  const D32 d;
+  const D16 d16;
+  V32 total[R][kVectors];
+  for (int r = 0; r < R; ++r)
+    for (int v = 0; v < kVectors; ++v) total[r][v] = hn::Zero(d);
+  for (int64_t k = 0; k < pairs; ++k) {
+    hn::Vec<D16> weights[kVectors];
+    for (int v = 0; v < kVectors; ++v) weights[v] = hn::LoadU(d16, packed + k * 2 * kIntegerBlock + v * 2 * kLanes);
+    for (int r = 0; r < R; ++r) {
+      int32_t pair;
+      std::memcpy(&pair, rows + (r * pairs + k) * 2, sizeof(pair));
+      const auto data = hn::BitCast(d16, hn::Set(d, pair));
+      for (int v = 0; v < kVectors; ++v) {
+        V32 odd = hn::Zero(d);
+        total[r][v] = hn::ReorderWidenMulAccumulate(d, data, weights[v], total[r][v], odd);
+        total[r][v] = hn::RearrangeToOddPlusEven(total[r][v], odd);
+      }
+    }
+  }
+  for (int r = 0; r < R; ++r)
+    for (int v = 0; v < kVectors; ++v) hn::StoreU(total[r][v], d, sums + r * kIntegerBlock + v * kLanes);
+}
+
+void multiply_rows(const int16_t* rows, int64_t num_rows, int64_t pairs, const int16_t* packed, int64_t outputs,
+                   int32_t* out, int64_t stride) {
+  int32_t sums[kRows * kIntegerBlock];
+  for (int64_t j = 0; j < outputs; j += kIntegerBlock, packed += 2 * pairs * kIntegerBlock) {
+    const int64_t width = std::min(kIntegerBlock, outputs - j);
+    for (int64_t r = 0; r < num_rows; r += kRows) {
+      const int64_t count = std::min<int64_t>(kRows, num_rows - r);
+      if (count == kRows) {
+        block_of_rows<kRows>(rows + r * 2 * pairs, pairs, packed, sums);
+      } else {
+        for (int64_t i = 0; i < count; ++i)
+          block_of_rows<1>(rows + (r + i) * 2 * pairs, pairs, packed, sums + i * kIntegerBlock);
+      }
+      for (int64_t i = 0; i < count; ++i)
+        std::memcpy(out + (r + i) * stride + j, sums + i * kIntegerBlock, static_cast<size_t>(width) * sizeof(int32_t));
+    }
+  }
+}
+
+template <typename T>
+HWY_INLINE void widen(const T* from, int16_t* to, int64_t n) {
+  const hn::ScalableTag<int16_t> d;
+  const hn::Rebind<T, decltype(d)> bytes;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(hn::PromoteTo(d, hn::LoadU(bytes, from + i)), d, to + i);
+  for (; i < n; ++i) to[i] = from[i];
+}
+void widen_signed(const int8_t* from, int16_t* to, int64_t n) { widen(from, to, n); }
+void widen_unsigned(const uint8_t* from, int16_t* to, int64_t n) { widen(from, to, n); }
+
+}  // namespace hybridnet::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace hybridnet::kernels {
+namespace {
+HWY_EXPORT(multiply_rows);
+HWY_EXPORT(widen_signed);
+HWY_EXPORT(widen_unsigned);
+}  // namespace
+
+void multiply_integer_rows(const int16_t* rows, int64_t num_rows, int64_t pairs, const int16_t* packed, int64_t outputs,
+                           int32_t* out, int64_t stride) {
+  HWY_DYNAMIC_DISPATCH(multiply_rows)(rows, num_rows, pairs, packed, outputs, out, stride);
+}
+void widen_bytes(const int8_t* from, int16_t* to, int64_t n) { HWY_DYNAMIC_DISPATCH(widen_signed)(from, to, n); }
+void widen_bytes(const uint8_t* from, int16_t* to, int64_t n) { HWY_DYNAMIC_DISPATCH(widen_unsigned)(from, to, n); }
+
+}  // namespace hybridnet::kernels
+#endif

@@ -1,0 +1,127 @@
+// Pooling of bytes: the range stays. Averages are rounded to the nearest integer, halves to the even one.
+#include "hybridnet/threads.h"
+#include "ops/nn/pooling_params.h"
+#include "ops/quantized/ranges.h"
+
+namespace hybridnet::ops {
+namespace {
+
+using kernels::PoolGeometry;
+
+int32_t rounded_quotient(int32_t sum, int32_t count) {
+  const int32_t size = std::abs(sum), floor = size / count, twice_rest = 2 * (size % count);
+  const int32_t nearest = floor + (twice_rest > count || (twice_rest == count && floor % 2 != 0) ? 1 : 0);
+  return sum < 0 ? -nearest : nearest;
+}
+
+// How many elements an average divides by: windows that count padding have their full size, also where they reach
+// beyond it (convention full).
+int64_t count_of(const PoolGeometry& g, const std::array<int64_t, 3>& p) {
+  if (g.count_pad) return std::max<int64_t>(g.kernel_size(), 1);
+  int64_t count = 1;
+  for (int i = 0; i < 3; ++i)
+    count *= std::max<int64_t>(g.last(i, p[static_cast<size_t>(i)]) - g.first(i, p[static_cast<size_t>(i)]), 0);
+  return std::max<int64_t>(count, 1);
+}
+
+// Channels-last memory: `width` channels of one window at a time. Plain memory: one.
+template <typename T>
+void pool_window(const PoolGeometry& g, const T* x, const std::array<int64_t, 3>& p, int64_t width, int64_t step,
+                 int32_t* sums, T* y) {
+  const bool largest = g.type == PoolType::kMax;
+  std::fill_n(sums, width, largest ? std::numeric_limits<T>::min() : 0);
+  for (int64_t i = g.first(0, p[0]); i < g.last(0, p[0]); ++i) {
+    for (int64_t j = g.first(1, p[1]); j < g.last(1, p[1]); ++j) {
+      const T* row = x + (i * g.in[1] + j) * g.in[2] * step;
+      for (int64_t k = g.first(2, p[2]); k < g.last(2, p[2]); ++k) {
+        const T* from = row + k * step;
+        if (largest) {
+#pragma omp simd
+          for (int64_t c = 0; c < width; ++c) sums[c] = std::max<int32_t>(sums[c], from[c]);
+        } else {
+#pragma omp simd
+          for (int64_t c = 0; c < width; ++c) sums[c] += from[c];
+        }
+      }
+    }
+  }
+  const auto count = static_cast<int32_t>(count_of(g, p));
+  for (int64_t c = 0; c < width; ++c) y[c] = static_cast<T>(largest ? sums[c] : rounded_quotient(sums[c], count));
+}
+
+template <typename T>
+void pool(const PoolGeometry& g, const T* x, T* y) {
+  const int64_t width = g.channels_last ? g.c : 1, planes = g.channels_last ? g.n : g.n * g.c;
+  const double window_ns = 0.4 * static_cast<double>(width * g.kernel_size());
+  parallel_for(planes * g.out_size(), window_ns, [&](int64_t begin, int64_t end) {
+    std::vector<int32_t> sums(static_cast<size_t>(width));
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t plane = i / g.out_size(), at = i % g.out_size();
+      const std::array<int64_t, 3> p{at / (g.out[1] * g.out[2]), at / g.out[2] % g.out[1], at % g.out[2]};
+      pool_window(g, x + plane * g.in_size() * width, p, width, width, sums.data(), y + i * width);
+    }
+  });
+}
+
+class PoolKernel final : public Kernel {
+ public:
+  explicit PoolKernel(const PoolGeometry& g) : g_(g) {}
+  void run(const KernelArgs& a) override {
+    if (a.in[0].dtype == DType::kUInt8)
+      pool(g_, a.in[0].as<uint8_t>(), a.out[0].as<uint8_t>());
+    else
+      pool(g_, a.in[0].as<int8_t>(), a.out[0].as<int8_t>());
+    write_range(a, range_at(a, 1));
+  }
+
+ private:
+  PoolGeometry g_;
+};
+
+void infer(const PoolingParams& p, InferContext& c) {
+  if (p.pool_type != PoolType::kMax && p.pool_type != PoolType::kAvg)
+    throw ParamError({.input = "pool_type",
+                      .expected = "max or avg",
+                      .given = p.pool_type == PoolType::kSum ? "sum" : "lp",
+                      .because = "the result has the range of the data"});
+  c.require_dtype(0, kBytes);
+  c.unify_dtypes({0}, {0});
+  infer_pooling(p, c);
+  infer_range_inputs(c, 1, 3);
+  infer_range_outputs(c);
+}
+
+}  // namespace
+
+void register_quantized_pooling(OpRegistry& ops) {
+  constexpr DType kI = DType::kInt8, kU = DType::kUInt8;
+  ops.declare<PoolingParams>("_contrib_quantized_pooling")
+      .doc("Maximum or average of windows of an image of bytes.")
+      .input("data", "int8 or uint8 (batch, channels, spatial...)")
+      .input("min_data", "(1,): what the least byte stands for")
+      .input("max_data", "(1,): what the largest byte stands for")
+      .output("output", "dtype of data; shape as in Pooling")
+      .output("min_output", "(1,): min_data")
+      .output("max_output", "(1,): max_data")
+      .infer(infer)
+      .link(
+          [](const PoolingParams& p, const LinkContext& c) {
+            return Ref<Kernel>(
+                new PoolKernel(pool_geometry(p, c.in[0].shape, c.out[0].shape, linked_channels_last(c))));
+          },
+          kBytes)
+      .gradient(kNotDifferentiable)
+      .image({0}, {0})
+      .image_when([](const PoolingParams& p) { return !is_channels_last(p.layout); })
+      .sample(
+          bytes_sample({{2, 3, 6, 5}, {1}, {1}}, {kI}, {{"kernel", "(3, 2)"}, {"stride", "(2, 2)"}, {"pad", "(1, 0)"}}))
+      .sample(bytes_sample(
+          {{2, 3, 6, 5}, {1}, {1}}, {kU},
+          {{"kernel", "(2, 2)"}, {"pool_type", "avg"}, {"pooling_convention", "full"}, {"stride", "(2, 2)"}}, 0, 200))
+      .sample(
+          bytes_sample({{2, 3, 6, 5}, {1}, {1}}, {kI},
+                       {{"kernel", "(3, 3)"}, {"pool_type", "avg"}, {"pad", "(1, 1)"}, {"count_include_pad", "False"}}))
+      .sample(bytes_sample({{2, 3, 4, 4}, {1}, {1}}, {kI}, {{"global_pool", "True"}, {"pool_type", "avg"}}));
+}
+
+}  // namespace hybridnet::ops

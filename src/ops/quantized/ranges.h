@@ -1,0 +1,84 @@
+// Bytes and the ranges of floats that they stand for. A range travels beside its bytes as two arrays of shape (1,);
+// zero is always a step of it, the step 0.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "hybridnet/op.h"
+
+namespace hybridnet::ops {
+
+inline const DTypeSet kBytes = DTypeSet(DType::kInt8) | DType::kUInt8;
+
+struct Range {
+  float low, high;
+  float reach() const { return std::max(std::abs(low), std::abs(high)); }
+};
+
+inline Range range_at(const KernelArgs& a, size_t first) {
+  return {*a.in[first].as<float>(), *a.in[first + 1].as<float>()};
+}
+inline void write_range(const KernelArgs& a, Range range) {
+  *a.out[1].as<float>() = range.low;
+  *a.out[2].as<float>() = range.high;
+}
+
+// How many steps reach the end of a range. The half leaves room for values that round to the last step.
+inline float steps_of(DType dtype) { return dtype == DType::kUInt8 ? 255.5f : 127.5f; }
+
+// Steps per unit. Finite for the range of zeros, too.
+inline float steps_per_unit(DType dtype, Range range) {
+  const float reach = range.reach();
+  return reach != 0 ? steps_of(dtype) / reach : static_cast<float>(std::numeric_limits<int32_t>::max());
+}
+
+// The range of 32-bit sums of products of bytes. Products of ranges count whole steps: 127 and 255.
+inline Range range_of_products(DType a_dtype, Range a, DType b_dtype, Range b) {
+  const auto step = [](DType dtype, Range r) { return r.reach() / (dtype == DType::kUInt8 ? 255.0f : 127.0f); };
+  const float reach = step(a_dtype, a) * step(b_dtype, b) * 2147483648.0f;
+  return {-reach, reach};
+}
+
+// The nearest integer, halves to even; the nearest that T has; zero for NaN.
+template <typename T>
+T nearest_step(float x) {
+  const float low = std::numeric_limits<T>::min(), high = std::numeric_limits<T>::max();
+  return x == x ? static_cast<T>(std::nearbyint(std::clamp(x, low, high))) : T(0);
+}
+
+// The integer next to zero, saturated; zero for NaN.
+inline int32_t truncated(double x) {
+  return x == x ? static_cast<int32_t>(std::clamp(x, -2147483648.0, 2147483647.0)) : 0;
+}
+
+inline void infer_range_inputs(InferContext& c, int first, int last) {
+  for (int i = first; i < last; ++i) {
+    c.set_in_shape(i, Shape({1}));
+    c.set_in_dtype(i, DType::kFloat32);
+  }
+}
+inline void infer_range_outputs(InferContext& c) {
+  for (int i = 1; i < 3; ++i) {
+    c.set_out_shape(i, Shape({1}));
+    c.set_out_dtype(i, DType::kFloat32);
+  }
+}
+
+// Whole numbers in [low, high] for all inputs; `dtypes` of the first ones, float32 for the others.
+inline Sample bytes_sample(std::vector<Shape> inputs, std::vector<DType> dtypes,
+                           std::vector<std::pair<std::string, std::string>> attrs = {}, double low = -100,
+                           double high = 100) {
+  Sample s;
+  dtypes.resize(inputs.size(), DType::kFloat32);
+  s.inputs = std::move(inputs);
+  s.dtypes = std::move(dtypes);
+  s.attrs = std::move(attrs);
+  s.low = low;
+  s.high = high;
+  s.integer_valued = true;
+  return s;
+}
+
+}  // namespace hybridnet::ops
