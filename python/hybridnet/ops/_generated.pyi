@@ -4833,6 +4833,26 @@ def _contrib_box_nms(
 _contrib_box_non_maximum_suppression = _contrib_box_nms
 
 
+def _contrib_calibrate_entropy(
+    hist: TensorT, hist_edges: TensorT, num_quantized_bins: int = 255, *, out: Any = None, name: str | None = None
+) -> Any:
+    """The threshold in the histogram of a tensor, symmetric around zero, at which values cut off there and rounded to
+    num_quantized_bins steps are distributed most like the values themselves.
+
+    Parameters
+    ----------
+    hist : tensor
+        float32 (bins,): counts; an odd number of bins
+    hist_edges : tensor
+        float32 (bins + 1,): ends of the bins
+    num_quantized_bins : int, at least 1
+        Number of steps that the values inside of the range become.
+
+    Returns: threshold: (1,): the end of the range; divergence: (1,): of Kullback and Leibler, in nats
+    Not differentiable.
+    """
+
+
 def _contrib_count_sketch(
     data: TensorT, h: TensorT, s: TensorT, out_dim: int, processing_batch_size: int = 32, *, out: Any = None, name: str
     | None = None
@@ -5177,6 +5197,26 @@ def _contrib_quantize(
     """
 
 
+def _contrib_quantize_asym(
+    data: TensorT, min_calib_range: float | None = None, max_calib_range: float | None = None, *, out: Any = None,
+    name: str | None = None
+) -> Any:
+    """Floats as unsigned bytes that cover their range: data * scale + shift, rounded.
+
+    Parameters
+    ----------
+    data : tensor
+        float32, any shape
+    min_calib_range : float or None
+        Least value; None: that of data.
+    max_calib_range : float or None
+        Largest value; None: that of data.
+
+    Returns: output: uint8, shape of data; scale: (1,): steps per unit; shift: (1,): the step of zero
+    Not differentiable.
+    """
+
+
 def _contrib_quantize_v2(
     data: TensorT, out_type: Literal['auto', 'int8', 'uint8'] = 'int8', min_calib_range: float | None = None,
     max_calib_range: float | None = None, *, out: Any = None, name: str | None = None
@@ -5218,6 +5258,47 @@ def _contrib_quantized_act(
         relu; the others have other ranges than the data and are not supported.
 
     Returns: output: as data; min_output: (1,): min_data; max_output: (1,): max_data
+    Not differentiable.
+    """
+
+
+def _contrib_quantized_batch_norm(
+    data: TensorT, gamma: TensorT, beta: TensorT, moving_mean: TensorT, moving_var: TensorT, min_data: TensorT,
+    max_data: TensorT, eps: float = 0.0010000000474974513, momentum: float = 0.8999999761581421, fix_gamma: bool =
+    True, use_global_stats: bool = False, output_mean_var: bool = False, axis: int = 1, cudnn_off: bool = False,
+    min_calib_range: float | None = None, max_calib_range: float | None = None, *, out: Any = None, name: str | None =
+    None
+) -> Any:
+    """BatchNorm of bytes by the moving statistics.
+
+    Parameters
+    ----------
+    data : tensor
+        int8 or uint8, any shape with the axis
+    gamma : tensor
+        (channels,)
+    beta : tensor
+        (channels,)
+    moving_mean : tensor
+        (channels,)
+    moving_var : tensor
+        (channels,)
+    min_data : tensor
+        (1,): what the least byte stands for
+    max_data : tensor
+        (1,): what the largest byte stands for
+    eps : float, at least 0
+        Added to the variance.
+    fix_gamma : bool
+        gamma acts as 1.
+    axis : int
+        The axis of the channels.
+    min_calib_range : float or None
+        Least value of the output. Required.
+    max_calib_range : float or None
+        Largest value of the output. Required.
+
+    Returns: output: int8, as data; min_output: (1,): min_calib_range; max_output: (1,): max_calib_range
     Not differentiable.
     """
 
@@ -5358,6 +5439,33 @@ def _contrib_quantized_elemwise_mul(
 
     Returns: output: int32; int8 with a calibrated range, rounded towards zero; or float32; min_output: (1,): what
     the least integer stands for; max_output: (1,): what the largest integer stands for
+    Not differentiable.
+    """
+
+
+def _contrib_quantized_embedding(
+    data: TensorT, weight: TensorT, min_weight: TensorT, max_weight: TensorT, input_dim: int, output_dim: int, dtype:
+    DType = 'float32', sparse_grad: bool = False, *, out: Any = None, name: str | None = None
+) -> Any:
+    """Rows of a matrix of bytes, named by data; indices out of range take the nearest row.
+
+    Parameters
+    ----------
+    data : tensor
+        any shape; whole numbers of any dtype
+    weight : tensor
+        int8 (input_dim, output_dim)
+    min_weight : tensor
+        (1,): what the least byte stands for
+    max_weight : tensor
+        (1,): what the largest byte stands for
+    input_dim : int, at least 1
+        Number of rows of weight.
+    output_dim : int, at least 1
+        Length of a row of weight.
+
+    Returns: output: int8, shape of data with output_dim appended; min_output: (1,): min_weight; max_output: (1,):
+    max_weight
     Not differentiable.
     """
 

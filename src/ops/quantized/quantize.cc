@@ -1,4 +1,5 @@
-// Floats as bytes and back: _contrib_quantize, _contrib_quantize_v2, _contrib_requantize, _contrib_dequantize.
+// Floats as bytes and back: _contrib_quantize, _contrib_quantize_v2, _contrib_quantize_asym, _contrib_requantize,
+// _contrib_dequantize.
 // Zero is step 0; bytes without sign cover [0, reach], signed ones [-reach, reach], reach = max(|min|, |max|).
 #include <algorithm>
 
@@ -43,6 +44,18 @@ struct CalibratedParams {
     const bool is_unsigned =
         out_type == ByteType::kUInt8 || (out_type == ByteType::kAuto && calibrated() && *min_calib_range >= 0);
     return is_unsigned ? DType::kUInt8 : DType::kInt8;
+  }
+};
+
+struct AsymmetricParams {
+  std::optional<double> min_calib_range, max_calib_range;
+  static void describe(ParamSchema<AsymmetricParams>& schema) {
+    schema.field("min_calib_range", &AsymmetricParams::min_calib_range)
+        .none_by_default()
+        .doc("Least value; None: that of data.");
+    schema.field("max_calib_range", &AsymmetricParams::max_calib_range)
+        .none_by_default()
+        .doc("Largest value; None: that of data.");
   }
 };
 
@@ -109,6 +122,16 @@ void run_quantize_v2(const CalibratedParams& p, const KernelArgs& a) {
   const float scale = steps_of(out) / range.reach();
   write_steps(a.out[0], [=](int64_t i) { return data[i] * scale; });
   write_range(a, is_unsigned ? range : around_zero(range));
+}
+
+void run_quantize_asym(const AsymmetricParams& p, const KernelArgs& a) {
+  const float* data = a.in[0].as<float>();
+  Range range = range_of(a.in[0].size(), [data](int64_t i) { return data[i]; });
+  if (p.min_calib_range && p.max_calib_range)
+    range = {static_cast<float>(*p.min_calib_range), static_cast<float>(*p.max_calib_range)};
+  const float scale = 255.0f / (range.high - range.low), shift = 255.0f - range.high * scale;
+  write_steps(a.out[0], [=](int64_t i) { return data[i] * scale + shift; });
+  write_range(a, {scale, shift});
 }
 
 void run_requantize(const CalibratedParams& p, const KernelArgs& a) {
@@ -187,10 +210,29 @@ void register_from_floats(OpRegistry& ops) {
           float_sample({kF}, {{"out_type", "auto"}, {"min_calib_range", "0"}, {"max_calib_range", "1.5"}}, -0.5, 2.0));
 }
 
+void register_asymmetric(OpRegistry& ops) {
+  ops.declare<AsymmetricParams>("_contrib_quantize_asym")
+      .doc("Floats as unsigned bytes that cover their range: data * scale + shift, rounded.")
+      .input("data", "float32, any shape")
+      .output("output", "uint8, shape of data")
+      .output("scale", "(1,): steps per unit")
+      .output("shift", "(1,): the step of zero")
+      .infer([](const AsymmetricParams&, InferContext& c) {
+        c.set_in_dtype(0, DType::kFloat32);
+        c.set_out_dtype(0, DType::kUInt8);
+        infer_ranges(c, false, true);
+      })
+      .cpu(run_quantize_asym, DType::kFloat32)
+      .gradient(kNotDifferentiable)
+      .sample(float_sample({kF}, {}, -2.0, 2.0))
+      .sample(float_sample({kF}, {{"min_calib_range", "-0.5"}, {"max_calib_range", "1"}}, -2.0, 2.0));
+}
+
 }  // namespace
 
 void register_quantize(OpRegistry& ops) {
   register_from_floats(ops);
+  register_asymmetric(ops);
   Sample wide = float_sample({DType::kInt32, kF, kF}, {}, -2.0, 2.0);
   wide.integer_valued = true;
   ops.declare<CalibratedParams>("_contrib_requantize")

@@ -26,8 +26,8 @@ DTYPE_CODES = {"float32": 0, "float64": 1, "float16": 2, "uint8": 3, "int32": 4,
 DTYPE_CODES["bfloat16"] = 12
 # Beside data of half precision their parameters stay in float32.
 FLOAT32_PARAMETERS = {"BatchNorm", "_contrib_SyncBatchNorm", "_contrib_BatchNormWithReLU"}
-# Beside data of unsigned bytes their parameters stay signed.
-INT8_PARAMETERS = {"_contrib_quantized_conv", "_contrib_quantized_fully_connected", "_contrib_quantized_batch_norm"}
+# Whatever the dtype of the data, their parameters are signed bytes and floats.
+INT8_PARAMETERS = {"_contrib_quantized_conv", "_contrib_quantized_fully_connected", "_contrib_quantized_embedding"}
 
 
 def numpy_dtype(name: str) -> np.dtype:

@@ -188,6 +188,68 @@ def _quantized_flatten(inputs, attrs):
     return [inputs[0].reshape(len(inputs[0]), -1), *inputs[1:]]
 
 
+def _quantize_asym(inputs, attrs):
+    x = inputs[0]
+    low, high = value(attrs, "min_calib_range"), value(attrs, "max_calib_range")
+    if low is None or high is None:
+        low, high = (x.min(), x.max()) if x.size else (0.0, 0.0)
+    with np.errstate(all="ignore"):
+        scale = np.float32(255) / (np.float32(high) - np.float32(low))
+        shift = np.float32(255) - np.float32(high) * scale
+    return [_saturated(x * scale + shift, "uint8"), *_ends(scale, shift)]
+
+
+def _quantized_batch_norm(inputs, attrs):
+    x, gamma, beta, mean, variance, low, high = inputs
+    ends = value(attrs, "min_calib_range"), value(attrs, "max_calib_range")
+    axis = value(attrs, "axis", 1)
+    if value(attrs, "fix_gamma", True):
+        gamma = np.ones_like(gamma)
+    steps = x.astype("float32")
+    if x.dtype == np.uint8:
+        steps = _saturated(steps * (_steps("int8") / _steps("uint8")), "int8").astype("float32")
+    factor = gamma / np.sqrt(variance + value(attrs, "eps", 1e-3))
+    shape = [-1 if i == axis % x.ndim else 1 for i in range(x.ndim)]
+    scale = (factor * _reach(low, high) / _reach(*ends)).reshape(shape)
+    shift = ((beta - mean * factor) * _steps("int8") / _reach(*ends)).reshape(shape)
+    return [_saturated(steps * scale + shift, "int8"), *_ends(*ends)]
+
+
+def _quantized_embedding(inputs, attrs):
+    rows = inputs[0].astype("int64").clip(0, value(attrs, "input_dim") - 1)
+    return [inputs[1][rows], *inputs[2:]]
+
+
+def _smoothed(p):
+    zeros = np.count_nonzero(p == 0)
+    if zeros == len(p) or 1e-4 * zeros / (len(p) - zeros) >= 1:
+        return None
+    return p + np.where(p == 0, 1e-4, -1e-4 * zeros / (len(p) - zeros))
+
+
+def _calibrate_entropy(inputs, attrs):
+    hist, edges = (np.asarray(x, "float64") for x in inputs)
+    steps, middle, losses = value(attrs, "num_quantized_bins", 255), len(hist) // 2, []
+    for reach in range(steps // 2, middle + 1):
+        first, last = middle - reach, min(middle + reach + 1, len(hist))
+        p = hist[first:last].copy()
+        p[0], p[-1] = hist[: first + 1].sum(), hist[last - 1 :].sum()
+        inside = hist[first:last].copy()
+        inside[0] = 0
+        bounds = [*(s * (len(p) // steps) for s in range(steps)), len(p)]
+        q = np.zeros_like(p)
+        for begin, end in zip(bounds, bounds[1:], strict=False):
+            if filled := np.count_nonzero(inside[begin:end]):
+                q[begin:end] = np.where(p[begin:end] != 0, inside[begin:end].sum() / filled, 0)
+        p, q = _smoothed(p), _smoothed(q)
+        if p is None or q is None or min(p.min(), q.min()) <= 0:
+            losses.append(np.inf)
+        else:
+            losses.append(np.sum(p / p.sum() * np.log(p / p.sum() / (q / q.sum()))))
+    best = int(np.argmin(losses))
+    return _ends(edges[min(middle + steps // 2 + best + 1, len(hist))], losses[best])
+
+
 def _getnnz(inputs, attrs):
     return [np.atleast_1d(np.count_nonzero(inputs[0], axis=value(attrs, "axis"))).astype("int64")]
 
@@ -224,6 +286,10 @@ REFERENCES = {
     "_contrib_quantized_concat": _quantized_concat,
     "_contrib_quantized_elemwise_add": _quantized_sum,
     "_contrib_quantized_elemwise_mul": _quantized_product,
+    "_contrib_quantize_asym": _quantize_asym,
+    "_contrib_quantized_batch_norm": _quantized_batch_norm,
+    "_contrib_quantized_embedding": _quantized_embedding,
+    "_contrib_calibrate_entropy": _calibrate_entropy,
     "_contrib_getnnz": _getnnz,
     "_contrib_edge_id": _edge_id,
     "fill_element_0index": _fill_element,

@@ -1,0 +1,179 @@
+// BatchNorm and Embedding of bytes.
+#include "hybridnet/threads.h"
+#include "kernels/gather.h"
+#include "kernels/indices.h"
+#include "ops/quantized/ranges.h"
+
+namespace hybridnet::ops {
+namespace {
+
+constexpr DType kI = DType::kInt8, kF = DType::kFloat32;
+
+struct QuantizedBatchNormParams {
+  double eps;
+  float momentum;
+  bool fix_gamma, use_global_stats, output_mean_var, cudnn_off;
+  int32_t axis;
+  std::optional<double> min_calib_range, max_calib_range;
+  static void describe(ParamSchema<QuantizedBatchNormParams>& schema) {
+    using P = QuantizedBatchNormParams;
+    schema.field("eps", &P::eps).default_value(1e-3f).at_least(0.0).doc("Added to the variance.");
+    schema.field("momentum", &P::momentum).default_value(0.9f).hidden();
+    schema.field("fix_gamma", &P::fix_gamma).default_value(true).doc("gamma acts as 1.");
+    schema.field("use_global_stats", &P::use_global_stats).default_value(false).hidden();
+    schema.field("output_mean_var", &P::output_mean_var).default_value(false).hidden();
+    schema.field("axis", &P::axis).default_value(1).doc("The axis of the channels.");
+    schema.field("cudnn_off", &P::cudnn_off).default_value(false).hidden();
+    schema.field("min_calib_range", &P::min_calib_range).none_by_default().doc("Least value of the output. Required.");
+    schema.field("max_calib_range", &P::max_calib_range)
+        .none_by_default()
+        .doc("Largest value of the output. Required.");
+    schema.check([](const P& p) {
+      if (p.min_calib_range && p.max_calib_range) return;
+      throw ParamError({.input = p.min_calib_range ? "max_calib_range" : "min_calib_range",
+                        .expected = "a number",
+                        .given = "None",
+                        .because = "the range of the output cannot be found while it is computed",
+                        .fix = "calibrate the network"});
+    });
+  }
+};
+
+void infer_batch_norm(const QuantizedBatchNormParams& p, InferContext& c) {
+  c.require_dtype(0, kBytes);
+  for (int i = 1; i < 5; ++i) c.set_in_dtype(i, kF);
+  infer_range_inputs(c, 5, 7);
+  c.set_out_dtype(0, kI);
+  infer_range_outputs(c);
+  c.set_out_shape(0, c.in_shape(0));
+  c.set_in_shape(0, c.out_shape(0));
+  const Shape& data = c.in_shape(0);
+  if (!data.rank_known()) return;
+  const int64_t channels = data[normalize_axis(p.axis, data.ndim())];
+  for (int i = 1; i < 5; ++i) c.set_in_shape(i, Shape({channels}));
+}
+
+// Unsigned bytes are rounded to steps of signed ones first.
+template <typename T>
+void normalize(const TensorRef& in, const float* scale, const float* shift, int64_t channels, int64_t inner,
+               int8_t* out) {
+  const T* x = in.as<T>();
+  const int64_t rows = channels * inner == 0 ? 0 : in.size() / inner;
+  const float to_signed = std::is_same_v<T, uint8_t> ? steps_of(kI) / steps_of(DType::kUInt8) : 1.0f;
+  parallel_for(rows, 1.5 * static_cast<double>(inner), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const float a = scale[r % channels], b = shift[r % channels];
+      for (int64_t i = r * inner; i < (r + 1) * inner; ++i) {
+        const float value = std::is_same_v<T, uint8_t> ? nearest_step<int8_t>(static_cast<float>(x[i]) * to_signed)
+                                                       : static_cast<float>(x[i]);
+        out[i] = nearest_step<int8_t>(value * a + b);
+      }
+    }
+  });
+}
+
+void run_batch_norm(const QuantizedBatchNormParams& p, const KernelArgs& a) {
+  const Shape& data = *a.in[0].shape;
+  const int axis = normalize_axis(p.axis, data.ndim());
+  const int64_t channels = data[axis];
+  const int64_t inner = a.in[0].format == Format::kChannelsLast ? 1 : data.size(axis + 1, data.ndim());
+  const Range in = range_at(a, 5), out{static_cast<float>(*p.min_calib_range), static_cast<float>(*p.max_calib_range)};
+  const float *gamma = a.in[1].as<float>(), *beta = a.in[2].as<float>(), *mean = a.in[3].as<float>(),
+              *variance = a.in[4].as<float>();
+  std::vector<float> scale(static_cast<size_t>(channels)), shift(scale.size());
+  for (size_t i = 0; i < scale.size(); ++i) {
+    const float factor =
+        (p.fix_gamma ? 1.0f : gamma[i]) * static_cast<float>(1.0 / std::sqrt(static_cast<double>(variance[i]) + p.eps));
+    scale[i] = factor * in.reach() / out.reach();
+    shift[i] = (beta[i] - mean[i] * factor) * steps_of(kI) / out.reach();
+  }
+  const auto run = a.in[0].dtype == DType::kUInt8 ? normalize<uint8_t> : normalize<int8_t>;
+  run(a.in[0], scale.data(), shift.data(), channels, inner, a.out[0].as<int8_t>());
+  write_range(a, out);
+}
+
+struct QuantizedEmbeddingParams {
+  int64_t input_dim, output_dim;
+  DType dtype;
+  bool sparse_grad;
+  static void describe(ParamSchema<QuantizedEmbeddingParams>& schema) {
+    schema.field("input_dim", &QuantizedEmbeddingParams::input_dim).at_least(1).doc("Number of rows of weight.");
+    schema.field("output_dim", &QuantizedEmbeddingParams::output_dim).at_least(1).doc("Length of a row of weight.");
+    schema.field("dtype", &QuantizedEmbeddingParams::dtype).default_value("float32").hidden();
+    schema.field("sparse_grad", &QuantizedEmbeddingParams::sparse_grad).default_value(false).hidden();
+  }
+};
+
+void infer_embedding(const QuantizedEmbeddingParams& p, InferContext& c) {
+  c.set_in_dtype(1, kI);
+  c.set_out_dtype(0, kI);
+  infer_range_inputs(c, 2, 4);
+  infer_range_outputs(c);
+  c.set_in_shape(1, Shape({p.input_dim, p.output_dim}));
+  if (c.in_shape(0).rank_known()) {
+    Shape out = c.in_shape(0);
+    out.push_back(p.output_dim);
+    c.set_out_shape(0, out);
+  }
+  if (c.out_shape(0).ndim() >= 1) {
+    const std::span<const int64_t> out = c.out_shape(0).dims();
+    c.set_in_shape(0, Shape(out.first(out.size() - 1)));
+  }
+}
+
+void run_embedding(const QuantizedEmbeddingParams& p, const KernelArgs& a) {
+  kernels::Indices ids(a.in[0]);
+  ids.resolve(kernels::IndexMode::kClip, p.input_dim);
+  kernels::gather_rows(a.in[1].data, {1, p.input_dim, p.output_dim}, ids.data(), ids.size(), a.out[0].data, 1);
+  write_range(a, range_at(a, 2));
+}
+
+void declare_batch_norm(OpRegistry& ops) {
+  const auto sample = [](std::vector<Shape> inputs, DType dtype,
+                         std::vector<std::pair<std::string, std::string>> attrs) {
+    return bytes_sample(std::move(inputs), {dtype}, std::move(attrs), 1, 100);
+  };
+  ops.declare<QuantizedBatchNormParams>("_contrib_quantized_batch_norm")
+      .doc("BatchNorm of bytes by the moving statistics.")
+      .input("data", "int8 or uint8, any shape with the axis")
+      .input("gamma", "(channels,)")
+      .input("beta", "(channels,)")
+      .auxiliary("moving_mean", "(channels,)")
+      .auxiliary("moving_var", "(channels,)")
+      .input("min_data", "(1,): what the least byte stands for")
+      .input("max_data", "(1,): what the largest byte stands for")
+      .output("output", "int8, as data")
+      .output("min_output", "(1,): min_calib_range")
+      .output("max_output", "(1,): max_calib_range")
+      .infer(infer_batch_norm)
+      .cpu(run_batch_norm, kBytes)
+      .gradient(kNotDifferentiable)
+      .image({0}, {0})
+      .image_when([](const QuantizedBatchNormParams& p) { return p.axis == 1; })
+      .sample(sample({{2, 3, 4}, {3}, {3}, {3}, {3}, {1}, {1}}, kI,
+                     {{"min_calib_range", "-300"}, {"max_calib_range", "200"}, {"fix_gamma", "False"}}))
+      .sample(sample({{2, 3}, {3}, {3}, {3}, {3}, {1}, {1}}, DType::kUInt8,
+                     {{"min_calib_range", "-100"}, {"max_calib_range", "200"}, {"axis", "-1"}}));
+}
+
+}  // namespace
+
+void register_quantized_layers(OpRegistry& ops) {
+  declare_batch_norm(ops);
+  Sample rows = bytes_sample({{2, 3}, {5, 4}, {1}, {1}}, {kF, kI}, {{"input_dim", "5"}, {"output_dim", "4"}}, -3, 7);
+  ops.declare<QuantizedEmbeddingParams>("_contrib_quantized_embedding")
+      .doc("Rows of a matrix of bytes, named by data; indices out of range take the nearest row.")
+      .input("data", "any shape; whole numbers of any dtype")
+      .input("weight", "int8 (input_dim, output_dim)")
+      .input("min_weight", "(1,): what the least byte stands for")
+      .input("max_weight", "(1,): what the largest byte stands for")
+      .output("output", "int8, shape of data with output_dim appended")
+      .output("min_output", "(1,): min_weight")
+      .output("max_output", "(1,): max_weight")
+      .infer(infer_embedding)
+      .cpu(run_embedding)
+      .gradient(kNotDifferentiable)
+      .sample(rows);
+}
+
+}  // namespace hybridnet::ops
