@@ -37,6 +37,11 @@ class Scope:
         """The variable of parameter in the graph being made."""
         raise not_overridden(self, "variable(parameter)")
 
+    def write(self, target: Any, value: Symbol) -> bool:
+        """Notes that a run of the graph writes value into a parameter, given as such or as the Symbol that stands for
+        it. False where the scope does not know which parameter that is."""
+        return False
+
     def enter_block(self, block: Block) -> Any:
         """Called before block's forward; what it returns goes to leave_block."""
 
@@ -69,6 +74,7 @@ class Trace(Scope):
 
     def __init__(self, root: Block) -> None:
         self.variables: dict[Parameter, Symbol] = {}
+        self._written: dict[Parameter, Symbol] = {}  # new values of parameters
         self._names: set[str] = set()
         self._paths: dict[int, str] = {}
         self._collect_paths(root, root.name)
@@ -98,7 +104,20 @@ class Trace(Scope):
         variable = self.variables.get(parameter)
         if variable is None:
             variable = self.variables[parameter] = parameter._make_traced(self.unique_name(parameter.name))
-        return variable
+        return self._written.get(parameter, variable)
+
+    def write(self, target: Any, value: Symbol) -> bool:
+        for parameter, variable in self.variables.items():
+            if target is parameter or target is self._written.get(parameter, variable):
+                self._written[parameter] = value
+                return True
+        return False
+
+    def written(self, output: Symbol) -> Symbol:
+        """An output of the graph with which all writes are done."""
+        for parameter, value in self._written.items():
+            output = _core.write_state(output, value, self.variables[parameter])
+        return output
 
     def enter_block(self, block: Block) -> str:
         previous = self._path

@@ -344,6 +344,7 @@ class HybridBlock(Block):
             out_key = _flatten_outputs(out, outputs)
             outputs = [o if isinstance(o, Symbol) else _core.traced_constant(o) for o in outputs]
             if outputs:
+                outputs[0] = scope.written(outputs[0])
                 _core.control_check_leaks(symbol.Group(outputs))
                 _core.check_held_constants()
         if not outputs:

@@ -11513,6 +11513,22 @@ def _unravel_index(data: TensorT, shape: int | Sequence[int], *, out: Any = None
 unravel_index = _unravel_index
 
 
+def _write_state(data: TensorT, value: TensorT, state: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """data unchanged; value is written into state.
+
+    Parameters
+    ----------
+    data : tensor
+        array of any shape
+    value : tensor
+        array of any shape
+    state : tensor
+        shape and dtype of value
+
+    Returns: out: shape and dtype of data; new_state: shape and dtype of value
+    """
+
+
 def _zeros(
     shape: int | Sequence[int] = (), ctx: str = '', dtype: DType = 'float32', *, out: Any = None, name: str | None =
     None

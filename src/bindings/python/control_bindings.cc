@@ -39,7 +39,7 @@ Bodies& bodies() {
 
 [[noreturn]] void throw_leak(const Node& node, const std::string& description, const SourceLocation& where) {
   ErrorFields e;
-  for (const char* construct : {"foreach", "while_loop", "cond"})
+  for (const char* construct : {"foreach", "while_loop", "cond", "scan"})
     if (description.find(std::string(" of ") + construct) != std::string::npos) e.op = construct;
   e.node = node.name;
   e.message = "a value made inside " + description + " is read outside of it";
@@ -103,6 +103,7 @@ Symbol make_slot(int id, const std::string& name, const py::object& like, bool s
 
 struct BodyHandle {
   CapturedBody captured;
+  uint64_t first_memory = 0;  // as of the OpenBody
 };
 
 void close(Bodies& state, const CapturedBody* captured) {
@@ -136,7 +137,7 @@ BodyHandle close_body(int id, const std::vector<py::object>& results, const std:
   options.hoist = hoist;
   options.made_inside = [&](const Node* node) { return body.made.count(node) != 0; };
   check_leaks(entries);
-  BodyHandle handle{capture_body(entries, variables, options)};
+  BodyHandle handle{capture_body(entries, variables, options), body.first_memory};
   close(bodies(), &handle.captured);
   return handle;
 }
@@ -279,6 +280,30 @@ Symbol make_cond(const py::object& pred, const BodyHandle& then_branch, const Bo
   return make_control_node("_cond", branch, {bodies[0].body, bodies[1].body, bodies[2].body}, std::move(inputs), name);
 }
 
+// Values that a body reads from around it, but for constants made while it was traced.
+std::vector<std::string> foreign_values(const BodyHandle& handle) {
+  std::vector<std::string> names;
+  for (const NodeEntry& entry : handle.captured.captured) {
+    const auto* constant = static_cast<const ArrayImpl*>(entry.node->constant.get());
+    if (constant == nullptr)
+      names.push_back("'" + entry.node->name + "'");
+    else if (constant->chunk->id < handle.first_memory)
+      names.push_back("an array " + entry.node->specs.at(entry.index).str());
+  }
+  return names;
+}
+
+Symbol write_state(const Symbol& data, const Symbol& value, const Symbol& state) {
+  const Op& op = op_registry().at("_write_state");
+  const NodePtr node = make_node(op, make_name(py::none().ptr(), "write_state"), op.default_params,
+                                 {data.outputs.at(0), value.outputs.at(0), state.outputs.at(0)});
+  node->where = python_location();
+  node->block = trace_state().block;
+  note_made_node(node);
+  infer_made_node(*node);
+  return Symbol{{{node, 0}}};
+}
+
 // A broken rule as (error class, message, expected, given, because, fix).
 py::object described(const std::optional<BrokenRule>& broken) {
   if (!broken) return py::none();
@@ -340,6 +365,8 @@ void bind_control_flow(py::module_& m) {
   m.def(
       "control_limit_warning", [](int64_t limit) { return limit_warning(limit, python_location()); },
       "What on_limit='warn' says of such a loop.");
+  m.def("control_foreign", &foreign_values, "Names of the values that a body reads from around it.");
+  m.def("write_state", &write_state, "data, with which value is written into the variable state.");
   m.def("control_foreach", &make_foreach);
   m.def("control_while_loop", &make_while_loop);
   m.def("control_cond", &make_cond);

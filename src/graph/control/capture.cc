@@ -24,7 +24,8 @@ class Capture {
   }
 
  private:
-  // A node belongs to the body when it depends on a slot, or was made while the body was traced.
+  // A node belongs to the body when it depends on a slot, or was made while the body was traced. A slot may be a value
+  // of the surrounding graph, which nodes made before the body read, too: those stay outside.
   void find_inside(const std::vector<NodeEntry>& results) {
     for (Node* node : topological_order(results)) {
       if (node->is_variable()) continue;
@@ -33,10 +34,10 @@ class Capture {
         depends = depends || reads_slot_.count(input.node.get()) != 0;
         inside = inside || inside_.count(input.node.get()) != 0;
       }
+      const bool made_inside = options_.made_inside && options_.made_inside(node);
+      depends = depends && (made_inside || !options_.made_inside);
       if (depends) reads_slot_.insert(node);
-      if (depends || inside ||
-          (options_.made_inside && options_.made_inside(node) && !(options_.hoist && may_hoist(*node))))
-        inside_.insert(node);
+      if (depends || inside || (made_inside && !(options_.hoist && may_hoist(*node)))) inside_.insert(node);
     }
   }
 

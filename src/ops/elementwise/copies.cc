@@ -1,4 +1,4 @@
-// Operators whose output is the input or a constant of its shape.
+// Operators whose output is the input or a constant of its shape, and the one that writes a state.
 #include <cstring>
 
 #include "hybridnet/op.h"
@@ -77,6 +77,43 @@ void register_identity_like(OpRegistry& ops) {
       .sample({{3, 4}, {3, 4}});
 }
 
+void infer_write_state(const NoParams&, InferContext& c) {
+  c.unify_dtypes({0}, {0});
+  c.unify_dtypes({1, 2}, {1});
+  c.set_out_shape(0, c.in_shape(0));
+  c.set_in_shape(0, c.out_shape(0));
+  c.set_in_shape(1, c.in_shape(2));
+  c.set_in_shape(2, c.in_shape(1));
+  c.set_out_shape(1, c.in_shape(1));
+}
+
+// What a scan that updates shared values ends with.
+void register_write_state(OpRegistry& ops) {
+  ops.declare("_write_state")
+      .doc("data unchanged; value is written into state.")
+      .input("data", "array of any shape")
+      .input("value", "array of any shape")
+      .auxiliary("state", "shape and dtype of value")
+      .output("out", "shape and dtype of data")
+      .output("new_state", "shape and dtype of value")
+      .visible_outputs(1)
+      .infer(infer_write_state)
+      .cpu([](const NoParams&, const KernelArgs& a) {
+        for (size_t i = 0; i < 2; ++i)
+          if (a.out[i].data != a.in[i].data)
+            kernels::convert_parallel(a.in[i].dtype, a.in[i].data, a.out[i].dtype, a.out[i].data, a.out[i].size());
+      })
+      .inplace(0, 0)
+      .writeback(2, 1)
+      .gradient(
+          [](const NoParams&, const GradientContext& g) -> Values {
+            return {g.output_grad(0), {}, {}};
+          },
+          Saves::nothing())
+      .sample({{3, 4}, {2}, {2}})
+      .sample({{3, 4}, Shape{0, 4}, Shape{0, 4}});
+}
+
 OpBuilder<NoParams> constant_like(OpRegistry& ops, const char* name, double value, const char* doc) {
   auto op = ops.declare(name);
   op.doc(doc)
@@ -100,6 +137,7 @@ Values stop(const NoParams&, const GradientContext&) { return Values(1); }
 
 void register_copies(OpRegistry& ops) {
   register_identity_like(ops);
+  register_write_state(ops);
   identity_op(ops, "_copy", "Copies the input.")
       .alias("_np_copy")
       .alias("identity")
