@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import _core, autograd, errors, ndarray
 from ..ndarray import NDArray
-from ..util import is_np_shape
+from ..util import is_np_array, is_np_shape
 from . import nests, rules
 from .calls import Cond, Foreach, Step, WhileLoop
 from .nests import Nest
@@ -22,7 +22,8 @@ def scalar_shape() -> tuple[int, ...]:
 
 
 def array_of_number(value: Any, dtype: Any = None) -> NDArray:
-    return ndarray.full(scalar_shape(), value, dtype=dtype or np.float32)
+    array = ndarray.full(scalar_shape(), value, dtype=dtype or np.float32)
+    return array.as_np_ndarray() if is_np_array() else array
 
 
 def settle_numbers(
@@ -94,7 +95,7 @@ class _Rows:
         specs = [rules.spec_of(out) for out in step.outs]
         if self.nest is None:
             self.nest, self._specs = step.out_nest, specs
-        else:
+        elif specs != self._specs or step.out_nest is not self.nest:
             call = self._call
             rules.check_structure(
                 call.construct,
@@ -219,10 +220,13 @@ def foreach(call: Foreach) -> tuple[Any, Any]:
         with _iteration(call, done):
             step = _foreach_step(call, arguments, states, done, size)
             rows.add(step)
+            ended = call.ends_after(step)
         states = step.states
-    ordered = rows.rows[::-1] if call.reverse else rows.rows
+        if ended:
+            break
+    ordered = rows.rows[::-1] if call.reverse and not call.rows_by_iteration else rows.rows
     assert rows.nest is not None
-    outs = _stack(call, ordered, rows.nest, size)
+    outs = _stack(call, ordered, rows.nest, len(ordered))
     return nests.restore(rows.nest, outs), nests.restore(call.state_nest, _own(states, first_id))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from .. import errors
 from . import nests, rules
@@ -52,6 +52,12 @@ class Foreach:
     checkpoint: Any
     name: str | None
     construct: str = "foreach"
+    rows_by_iteration: ClassVar[bool] = False  # rows of outputs stand in the order in which iterations run
+
+    @property
+    def stand_ins(self) -> Sequence[Any]:
+        """Values from around the loop that the last states stand for: a body that names them reads these states."""
+        return ()
 
     @property
     def function(self) -> Callable[..., Any]:
@@ -66,6 +72,10 @@ class Foreach:
         result = self.body(index, *arguments) if self.with_index else self.body(*arguments)
         outs, new_states = rules.split_step(self.construct, result, self.body)
         return _checked_step(self, outs, new_states, states, self.state_nest)
+
+    def ends_after(self, step: Step) -> bool:
+        """Called after each iteration on arrays: whether the loop ends before its last row."""
+        return False
 
 
 @dataclass
@@ -85,6 +95,11 @@ class WhileLoop:
     free_sizes: list[Sequence[Any]] = field(default_factory=list)  # per state
     name: str | None = None
     construct: str = "while_loop"
+
+    @property
+    def stand_ins(self) -> Sequence[Any]:
+        """As of Foreach."""
+        return ()
 
     @property
     def function(self) -> Callable[..., Any]:

@@ -87,15 +87,15 @@ def foreach(
     rules.check_function("foreach", body, "body")
     if length is not None:
         length = rules.check_count("foreach", "length", length, 0)
-    _check_gradient_options(truncate_gradient, detach_every)
-    _check_checkpoint("foreach", checkpoint)
+    check_gradient_options("foreach", truncate_gradient, detach_every)
+    check_checkpoint("foreach", checkpoint)
     items, data_nest = rules.take_apart("foreach", data, "data")
     states, state_nest = rules.take_apart("foreach", init_states, "init_states", numbers=True)
     call = Foreach(
         body, items, data_nest, states, state_nest, length, bool(reverse), bool(with_index),
         max(int(truncate_gradient), 0), int(detach_every), checkpoint, name,
     )  # fmt: skip
-    if _traced([*items, *states]):
+    if is_traced([*items, *states]):
         from . import trace
 
         return trace.foreach(call)
@@ -168,7 +168,7 @@ def while_loop(
     rules.check_function("while_loop", cond, "cond")
     rules.check_function("while_loop", func, "func")
     rules.check_choice("while_loop", "on_limit", on_limit, ("stop", "warn", "raise"))
-    _check_checkpoint("while_loop", checkpoint)
+    check_checkpoint("while_loop", checkpoint)
     states, nest = rules.take_apart("while_loop", loop_vars, "loop_vars", numbers=True)
     if not states:
         rules.fail(errors.ValueError, "while_loop", "loop_vars must hold at least one array", fix="carry a counter")
@@ -178,7 +178,7 @@ def while_loop(
         cond, func, states, nest, spread, limit, bool(exact), bool(has_outputs), on_limit, checkpoint, name=name
     )
     call.free_sizes = _free_sizes(call, shape_invariants)
-    if _traced([*states, limit]):
+    if is_traced([*states, limit]):
         from . import trace
 
         outs, final, count = trace.while_loop(call)
@@ -234,7 +234,7 @@ def cond(
         outs, nest = call.branch(bool(pred != 0))
         return nests.restore(nest, outs)
     rules.check_pred("cond", pred)
-    if _traced([pred]):
+    if is_traced([pred]):
         from . import trace
 
         return trace.cond(call)
@@ -244,23 +244,26 @@ def cond(
 
 
 # -------------------------------------------------------------------------------------------------------------- checks
-def _traced(values: list[Any]) -> bool:
+def is_traced(values: list[Any]) -> bool:
+    """Whether a loop over these values becomes part of a graph."""
     return _tracing.current() is not None or any(isinstance(value, Symbol) for value in values)
 
 
-def _check_gradient_options(truncate_gradient: Any, detach_every: Any) -> None:
+def check_gradient_options(construct: str, truncate_gradient: Any, detach_every: Any) -> None:
+    """truncate_gradient and detach_every of a loop over rows."""
     if not isinstance(truncate_gradient, (int, np.integer)) or (truncate_gradient < 1 and truncate_gradient != -1):
         rules.fail(
             errors.ParamError,
-            "foreach",
+            construct,
             "truncate_gradient",
             expected="-1 or at least 1",
             given=repr(truncate_gradient),
         )
-    rules.check_count("foreach", "detach_every", detach_every, 0)
+    rules.check_count(construct, "detach_every", detach_every, 0)
 
 
-def _check_checkpoint(construct: str, checkpoint: Any) -> None:
+def check_checkpoint(construct: str, checkpoint: Any) -> None:
+    """What is kept for the gradient of a loop."""
     if checkpoint is None or callable(checkpoint) or (isinstance(checkpoint, str) and checkpoint == "sqrt"):
         return
     if isinstance(checkpoint, (bool, str)) or not isinstance(checkpoint, (int, np.integer)) or checkpoint < 1:

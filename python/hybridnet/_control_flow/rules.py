@@ -90,6 +90,11 @@ def has_open_sizes(array: Any) -> bool:
     return bool(specs) and specs[0][0] is not None and any(d < 0 for d in specs[0][0])
 
 
+def in_interface(like: Any, symbol: Any) -> Any:
+    """symbol, with NumPy's interface where `like` has it."""
+    return symbol.as_np_ndarray() if getattr(like, "_has_numpy_interface", False) else symbol
+
+
 def describe(spec: Spec) -> str:
     """As in other errors: float32(2, 3)."""
     return f"{spec[1].name}{tuple(spec[0])}"

@@ -18,7 +18,7 @@ from .arrays import array_of_number, read_limit, scalar_shape, settle_numbers
 from .calls import BodyNode, Cond, Foreach, Step, WhileLoop
 
 
-class _Abstract(_tracing.Scope):
+class Abstract(_tracing.Scope):
     """Runs a body on abstract arrays outside any block: for its shapes only."""
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class _Abstract(_tracing.Scope):
                 parameter._finish_deferred_init()
         return list(self._variables)
 
-    def __enter__(self) -> _Abstract:
+    def __enter__(self) -> Abstract:
         self._before = _core.set_trace_state(True, "")
         super().__enter__()
         return self
@@ -64,7 +64,7 @@ def abstract_step(call: Foreach | WhileLoop, states: list[Any]) -> tuple[Step, l
         index = _core.traced_variable("index", scalar_shape(), np.dtype(np.int64))
         return call.step(index if call.with_index else None, slices, slots)
 
-    with autograd.pause(train_mode=autograd.is_training()), _Abstract() as scope, NameManager():
+    with autograd.pause(train_mode=autograd.is_training()), Abstract() as scope, NameManager():
         arrays, step = settle_numbers(call, states, run)
         dtypes = [rules.spec_of(array) for array in arrays]
     for i, (state, spec) in enumerate(zip(states, dtypes, strict=True)):
@@ -77,7 +77,7 @@ def _line(call):
     return rules.line_of(call.function) or rules.caller_line()
 
 
-class _Body:
+class Body:
     """A body while its function runs: what is made inside belongs to it."""
 
     def __init__(self, description: str, line: str) -> None:
@@ -89,12 +89,17 @@ class _Body:
         """The variable that stands for a state like `like`, or for a slice of it. free: axes of any size."""
         variable = _core.control_slot(self._id, name, like, is_slice, is_np_shape(), list(free))
         self._slots.append(variable)
-        return _in_interface(like, variable)
+        return rules.in_interface(like, variable)
+
+    def stand_for(self, values: Sequence[Symbol]) -> None:
+        """The last slots stand for values from around the body: where the body reads those, it reads the slots."""
+        if values:
+            self._slots[-len(values) :] = values
 
     def close(self, results: list[Any], hoist: bool = True) -> None:
         self.handle = _core.control_close(self._id, results, self._slots, hoist)
 
-    def __enter__(self) -> _Body:
+    def __enter__(self) -> Body:
         return self
 
     def __exit__(self, *_: Any) -> None:
@@ -117,18 +122,13 @@ def _starts(call: Foreach | WhileLoop, states: list[Any]) -> list[Symbol]:
     return [_start(given, array) for given, array in zip(call.states, states, strict=True)]
 
 
-def _in_interface(like: Any, symbol: Symbol) -> Symbol:
-    """symbol, with NumPy's interface where `like` has it."""
-    return symbol.as_np_ndarray() if getattr(like, "_has_numpy_interface", False) else symbol
-
-
 def _parts(symbol: Symbol, like: Sequence[Any] = ()) -> list[Symbol]:
     """The outputs, the first ones in the interfaces of what the body returned."""
     parts = [_core.symbol_output(symbol, i) for i in range(_core.symbol_num_outputs(symbol))]
-    return [_in_interface(value, part) for value, part in zip_longest(like, parts)]
+    return [rules.in_interface(value, part) for value, part in zip_longest(like, parts)]
 
 
-def _checkpoint(call: Foreach | WhileLoop, body: _Body) -> str:
+def _checkpoint(call: Foreach | WhileLoop, body: Body) -> str:
     """The node's parameter. A policy is called once per node of the body; its results become marks on the nodes."""
     if not callable(call.checkpoint):
         return "" if call.checkpoint is None else str(call.checkpoint)
@@ -165,11 +165,12 @@ def foreach(call: Foreach) -> tuple[Any, Any]:
 
     def run(states: list[Any]) -> Step:
         nonlocal body
-        with _Body("the body of foreach", _line(call)) as body:
+        with Body(f"the body of {call.construct}", _line(call)) as body:
             slices = [body.slot(f"data{i}", a, True) for i, a in enumerate(data)]
             slots = [body.slot(f"state{i}", a) for i, a in enumerate(states)]
             index = slices.pop(0) if call.with_index else None
             step = call.step(index, slices, slots)
+            body.stand_for(call.stand_ins)
             body.close([*step.outs, *step.states])
         return step
 
@@ -203,7 +204,7 @@ class _WhileBodies:
         self.condition = self._trace_condition()
         if _core.control_writes_states(self.condition.handle) and call.max_iterations != 0:
             self.answer = self._evaluate(_starts(call, states))
-            with _Body("the condition of while_loop", rules.line_of(call.cond)) as self.condition:
+            with Body("the condition of while_loop", rules.line_of(call.cond)) as self.condition:
                 slots = self._slots(self.condition)
                 self.condition.close([slots[0]])
         self.step = self._trace_body()
@@ -215,20 +216,21 @@ class _WhileBodies:
         rules.check_pred(self._call.construct, test, self._call.cond)
         return test
 
-    def _slots(self, body: _Body) -> list[Symbol]:
+    def _slots(self, body: Body) -> list[Symbol]:
         first = [] if self.answer is None else [body.slot("answer", self.answer)]
         return first + [body.slot(f"var{i}", s, free=self._free[i]) for i, s in enumerate(self._states)]
 
-    def _trace_condition(self) -> _Body:
-        with _Body("the condition of while_loop", rules.line_of(self._call.cond)) as condition:
+    def _trace_condition(self) -> Body:
+        with Body("the condition of while_loop", rules.line_of(self._call.cond)) as condition:
             condition.close([self._evaluate(self._slots(condition))])
         return condition
 
     def _trace_body(self) -> Step:
-        with _Body("the body of while_loop", rules.line_of(self._call.func)) as self.body:
+        with Body(f"the body of {self._call.construct}", rules.line_of(self._call.func)) as self.body:
             slots = self._slots(self.body)
             step = self._call.step(slots if self.answer is None else slots[1:])
             answers = [] if self.answer is None else [self._evaluate(step.states)]
+            self.body.stand_for(self._call.stand_ins)
             self.body.close([*step.outs, *answers, *step.states])
         return step
 
@@ -286,7 +288,7 @@ def cond(call: Cond) -> Any:
     """Makes the node of a branch."""
     branches = []
     for taken, function, what in ((True, call.then_func, "then branch"), (False, call.else_func, "else branch")):
-        with _Body(f"the {what} of cond", rules.line_of(function)) as body:
+        with Body(f"the {what} of cond", rules.line_of(function)) as body:
             outs, nest = call.branch(taken)
             body.close(outs, hoist=False)
         branches.append((body.handle, outs, nest))

@@ -1,10 +1,10 @@
-"""Contributed parts: control flow of arrays and graphs (foreach, while_loop, cond)."""
+"""Contributed parts: control flow of arrays and graphs (foreach, while_loop, cond, scan)."""
 
 from .._lazy_names import names_from
 from . import control_flow
-from .control_flow import cond, foreach, while_loop
+from .control_flow import cond, foldl, foldr, foreach, map, reduce, scan, until, while_loop
 
-__all__ = ["cond", "control_flow", "foreach", "while_loop"]
+__all__ = ["cond", "control_flow", "foldl", "foldr", "foreach", "map", "reduce", "scan", "until", "while_loop"]
 
 # Under MXNet's names; imported when they are used.
 __getattr__, __dir__ = names_from(

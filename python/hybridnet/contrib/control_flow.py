@@ -1,9 +1,10 @@
-"""Loops and branches over arrays: foreach, while_loop, cond.
+"""Loops and branches over arrays: foreach, while_loop, cond, and scan with its simpler forms.
 
 Also reached as ``nd.contrib.foreach``, ``sym.contrib.foreach``, ``F.contrib.foreach``, and so on.
 """
 
 from .._control_flow.calls import BodyNode
 from .._control_flow.functions import cond, foreach, while_loop
+from .._control_flow.scan import foldl, foldr, map, reduce, scan, until
 
-__all__ = ["BodyNode", "cond", "foreach", "while_loop"]
+__all__ = ["BodyNode", "cond", "foldl", "foldr", "foreach", "map", "reduce", "scan", "until", "while_loop"]

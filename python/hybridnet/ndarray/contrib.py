@@ -18,7 +18,7 @@ from ._contrib_updates import multi_mp_lamb_update as multi_mp_lamb_update
 from .ndarray import NDArray
 
 _lazy, _names = lazy_functions(globals(), "contrib", symbolic=False)
-_CONTROL_FLOW = ("cond", "foreach", "while_loop")
+_CONTROL_FLOW = ("cond", "foldl", "foldr", "foreach", "map", "reduce", "scan", "until", "while_loop")
 _GRAPH_SAMPLES = (
     "dgl_adjacency", "dgl_csr_neighbor_non_uniform_sample", "dgl_csr_neighbor_uniform_sample", "dgl_graph_compact",
     "dgl_subgraph",
@@ -27,9 +27,9 @@ _GRAPH_SAMPLES = (
 
 def __getattr__(name: str) -> Any:
     if name in _CONTROL_FLOW:
-        from .._control_flow import functions
+        from .._control_flow import functions, scan
 
-        return getattr(functions, name)
+        return getattr(functions if name in functions.__all__ else scan, name)
     if name in _GRAPH_SAMPLES:
         from . import _graph_samples
 

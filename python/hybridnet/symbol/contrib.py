@@ -12,14 +12,14 @@ from ..ops._namespace import lazy_functions
 from .symbol import Symbol
 
 _lazy, _names = lazy_functions(globals(), "contrib", symbolic=True)
-_CONTROL_FLOW = ("cond", "foreach", "while_loop")
+_CONTROL_FLOW = ("cond", "foldl", "foldr", "foreach", "map", "reduce", "scan", "until", "while_loop")
 
 
 def __getattr__(name: str) -> Any:
     if name in _CONTROL_FLOW:
-        from .._control_flow import functions
+        from .._control_flow import functions, scan
 
-        return getattr(functions, name)
+        return getattr(functions if name in functions.__all__ else scan, name)
     return _lazy(name)
 
 

@@ -25,3 +25,11 @@ def test_files_that_a_page_names_exist(page: Path) -> None:
     )
     missing = [name for name in named if not (ROOT / name).exists()]
     assert not missing, f"{page.name} names {missing}"
+
+
+@pytest.mark.parametrize("page", ["scan.md"])
+def test_python_of_a_page_runs(page: str) -> None:
+    """All blocks of a page are one program."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / page).read_text("utf-8"), re.DOTALL)
+    assert blocks
+    exec(compile("\n".join(blocks), page, "exec"), {"__name__": page})
