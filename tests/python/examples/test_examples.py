@@ -18,6 +18,7 @@ RUNS = {
     "early_exit_cond.py": ([], r"the deep branch ran (\d+) times[^\n]*\n\d+ convolutions ran; without the exit 718"),
     "lstm_foreach.py": ([], r"epoch 2: perplexity [\d.]+, not seen [1-4]\.\d"),
     "ode_while.py": ([], r"fitted: rate 1\.(29|30)\d+"),
+    "scan_programs.py": ([], r"programs: 6, on arrays and in graphs\nsampler: correlation 0\.(79|80|81)\d"),
 }
 NEED_SKLEARN = {"demo.py", "early_exit_cond.py"}
 
@@ -56,6 +57,7 @@ SMALL = [
     ("early_exit_cond.py", ["--epochs", "1", "--confidence", "0"]),
     ("lstm_foreach.py", ["--epochs", "1", "--width", "16", "--letters", "5"]),
     ("ode_while.py", ["--rate", "2.5", "--tolerance", "1e-6"]),
+    ("scan_programs.py", ["--steps", "1", "--chains", "2"]),
 ]
 
 
@@ -81,6 +83,7 @@ WRONG = [
     ("lstm_foreach.py", ["--epochs", "-1"]),
     ("ode_while.py", ["--rate", "0"]),
     ("ode_while.py", ["--tolerance", "nan"]),
+    ("scan_programs.py", ["--steps", "0"]),
 ]
 
 
