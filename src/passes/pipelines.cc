@@ -203,6 +203,14 @@ std::vector<Rewrite> rows() {
        .exactness = Exactness::kRounding,
        .what = "layers whose result only leaves the loop run behind it",
        .why = "what can run in front of the loop needs no stacked input"},
+      {.stage = Stage::kLoops,
+       .name = "copied_rows",
+       .pass = copied_rows,
+       .tags = {"fast_run", "loop"},
+       .after = {"push_before_loop", "push_behind_loop"},
+       .what = "outputs of loops that are rows of their data are the data",
+       .why =
+           "layers that moved in front of the loop leave their rows to be passed on, those behind it what they read"},
       // ---- branches
       {.stage = Stage::kBranches,
        .name = "cond_hoist_common",

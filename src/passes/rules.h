@@ -25,6 +25,7 @@ bool loops_of_rows_first(Graph& graph);
 bool split_loops(Graph& graph);
 bool push_before_loop(Graph& graph);
 bool push_behind_loop(Graph& graph);
+bool copied_rows(Graph& graph);
 bool keep_last_rows(Graph& graph);
 
 bool cond_hoist_common(Graph& graph);

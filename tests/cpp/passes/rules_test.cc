@@ -136,6 +136,15 @@ FileGraph step_that_keeps_the_state() {
       .outputs({"n", "same"});
 }
 
+// What leaves the loop is a row of the data.
+FileGraph step_that_copies_rows() {
+  return body_inputs()
+      .node("FullyConnected", "p", {"s", "v"}, kFile4)
+      .node("elemwise_add", "n", {"d", "p"})
+      .node("_copy", "same", {"d"})
+      .outputs({"same", "n"});
+}
+
 // What leaves the loop is a product of the state.
 FileGraph step_with_product_of_results() {
   return body_inputs()
@@ -332,6 +341,13 @@ const std::map<std::string, Example>& examples() {
       {"push_behind_loop",
        {[] {
           return loop(step_with_product_of_results(), 1, {"loop.0", "loop.1"});
+        },
+        [] {
+          return loop(plain_step(), 1, {"loop.0", "loop.1"});
+        }}},
+      {"copied_rows",
+       {[] {
+          return loop(step_that_copies_rows(), 1, {"loop.0", "loop.1"});
         },
         [] {
           return loop(plain_step(), 1, {"loop.0", "loop.1"});
