@@ -5,6 +5,7 @@ A scan is a foreach or, where a condition ends it, a while_loop. map, reduce, fo
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable
 from typing import Any
@@ -64,6 +65,7 @@ def scan(
         What each step gets unchanged. Values from around fn may be read there, too.
     n_steps : int or integer array of one element, optional
         Number of steps at most; needed without sequences. Default: as many as the shortest sequence has rows for.
+        Each run of a graph reads an array; one from outside of a hybridized block is read when that is traced.
     truncate_gradient : int, default -1
         Gradients flow through the last so many steps only.
     go_backwards : bool, default False
@@ -166,7 +168,7 @@ def _scan(
         for output in outputs or []:
             if output.depth > 1:
                 output.initial = _traced_value(output.initial)
-    elif isinstance(n_steps, NDArray):
+    if isinstance(n_steps, NDArray):
         n_steps = rules.check_count("scan", "n_steps", n_steps.asscalar().item(), 0)
     truncated = max(int(truncate_gradient), 0)
     if strict:
@@ -250,14 +252,16 @@ class _Run:
             return [view for item in self._items for view in item.views(0, 0)]
         for item in self._items:
             if isinstance(item.array, Symbol):
-                _ = item.array.shape  # a graph with these numbers serves arrays of these shapes only
+                with contextlib.suppress(errors.AttributeError):  # Symbols outside of traces have none
+                    _ = item.array.shape  # a graph with these numbers serves arrays of these shapes only
         steps = min(known) if steps is None else steps
         views: list[Any] = []
         for item, size in zip(self._items, sizes, strict=True):
             if size is not None and size < steps:
                 self._fail_short(item, size, steps)
             if size is None:
-                views.extend(rows(view, 0, steps) for view in item.views(0, 0))
+                first, end = (-steps, None) if self._backwards and steps else (0, steps)
+                views.extend(rows(view, first, end) for view in item.views(0, 0))
             else:
                 rest = size - steps
                 views.extend(item.views(rest, 0) if self._backwards else item.views(0, rest))

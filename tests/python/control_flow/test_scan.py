@@ -332,6 +332,12 @@ class TestStepsOfTheRun:
                 assert a.grad.asscalar() == sum((i + 1) * 2**i for i in range(steps))
         assert len(next(iter(block._variants.values())).table) == 1
 
+    def test_an_array_from_outside_is_read_when_the_block_is_traced(self):
+        k = nd.array([3], dtype="int32")
+        block = Block(lambda x: scan(lambda a, s: a + s, x, 0, n_steps=k))
+        block.hybridize(strict=True)
+        assert block(nd.arange(5)).shape == (3, 1)
+
     def test_with_sequences_the_smaller_number_counts(self):
         def function(x, k):
             return scan(lambda a, s: a + s, x, 0, n_steps=k)
@@ -374,6 +380,22 @@ class TestInterfaces:
         assert "loop" in out.get_internals().list_outputs()[-1]
         ex = out.bind(mx.cpu(), {"x": nd.arange(4), "h": nd.zeros((1,)), "w": nd.array([2.0])})
         assert ex.forward()[0].asnumpy().ravel().tolist() == [0, 2, 10]
+
+    def test_symbols_of_unknown_length_are_cut_by_n_steps(self):
+        x, y = mx.sym.var("x"), mx.sym.var("y")
+        for options, wanted in (({}, [0, 2, 4]), ({"go_backwards": True}, [9, 7, 5])):
+            out = scan(lambda a, b: a + b, [x, y], n_steps=3, **options)
+            assert out.eval(x=nd.arange(5), y=nd.arange(6))[0].asnumpy().ravel().tolist() == wanted
+        with pytest.raises(mx.errors.ShapeError, match="one length"):
+            scan(lambda a, b: a + b, [x, y]).eval(x=nd.arange(5), y=nd.arange(6))
+
+    @pytest.mark.parametrize("dtype", ["int32", "float16", "float64"])
+    def test_numbers_take_the_dtype_of_the_outputs(self, dtype):
+        for hybridized in (False, True):
+            block = Block(lambda x: [scan(lambda a, s: a + s, x, 0), scan(lambda a, s: (a + s, until(s > 99)), x, 0)])
+            if hybridized:
+                block.hybridize(strict=True)
+            assert [out.dtype for out in block(nd.arange(4, dtype=dtype))] == [np.dtype(dtype)] * 2
 
     def test_names_beside_foreach(self):
         for space in (mx.contrib, mx.nd.contrib, mx.sym.contrib):
