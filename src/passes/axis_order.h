@@ -10,7 +10,9 @@ namespace hybridnet::passes {
 
 // Floating, with a batch, channels and one to three axes of space: what may lie channels-last.
 inline bool is_image(const TensorSpec& spec) {
-  return is_floating(spec.dtype) && spec.shape.ndim() >= 3 && spec.shape.ndim() <= 5;
+  const DType dtype = spec.dtype;  // integers: quantized images, and sums of their products
+  const bool is_quantized = dtype == DType::kInt8 || dtype == DType::kUInt8 || dtype == DType::kInt32;
+  return (is_floating(dtype) || is_quantized) && spec.shape.ndim() >= 3 && spec.shape.ndim() <= 5;
 }
 
 struct AxisOrder {

@@ -24,29 +24,36 @@ int64_t count_of(const PoolGeometry& g, const std::array<int64_t, 3>& p) {
   return std::max<int64_t>(count, 1);
 }
 
-// Channels-last memory: `width` channels of one window at a time. Plain memory: one.
-template <typename T>
-void pool_window(const PoolGeometry& g, const T* x, const std::array<int64_t, 3>& p, int64_t width, int64_t step,
-                 int32_t* sums, T* y) {
-  const bool largest = g.type == PoolType::kMax;
-  std::fill_n(sums, width, largest ? std::numeric_limits<T>::min() : 0);
+// Calls f(first of `width` channels) for each position of the window at p.
+template <typename T, typename F>
+void for_each_position(const PoolGeometry& g, const T* x, const std::array<int64_t, 3>& p, int64_t width, F&& f) {
   for (int64_t i = g.first(0, p[0]); i < g.last(0, p[0]); ++i) {
     for (int64_t j = g.first(1, p[1]); j < g.last(1, p[1]); ++j) {
-      const T* row = x + (i * g.in[1] + j) * g.in[2] * step;
-      for (int64_t k = g.first(2, p[2]); k < g.last(2, p[2]); ++k) {
-        const T* from = row + k * step;
-        if (largest) {
-#pragma omp simd
-          for (int64_t c = 0; c < width; ++c) sums[c] = std::max<int32_t>(sums[c], from[c]);
-        } else {
-#pragma omp simd
-          for (int64_t c = 0; c < width; ++c) sums[c] += from[c];
-        }
-      }
+      const T* row = x + (i * g.in[1] + j) * g.in[2] * width;
+      for (int64_t k = g.first(2, p[2]); k < g.last(2, p[2]); ++k) f(row + k * width);
     }
   }
+}
+
+// Channels-last memory: `width` channels of one window at a time. Plain memory: one.
+template <typename T>
+void pool_window(const PoolGeometry& g, const T* x, const std::array<int64_t, 3>& p, int64_t width, int32_t* sums,
+                 T* y) {
+  if (g.type == PoolType::kMax) {  // in bytes: many of them in a vector
+    std::fill_n(y, width, std::numeric_limits<T>::min());
+    for_each_position(g, x, p, width, [=](const T* from) {
+#pragma omp simd
+      for (int64_t c = 0; c < width; ++c) y[c] = std::max(y[c], from[c]);
+    });
+    return;
+  }
+  std::fill_n(sums, width, 0);
+  for_each_position(g, x, p, width, [=](const T* from) {
+#pragma omp simd
+    for (int64_t c = 0; c < width; ++c) sums[c] += from[c];
+  });
   const auto count = static_cast<int32_t>(count_of(g, p));
-  for (int64_t c = 0; c < width; ++c) y[c] = static_cast<T>(largest ? sums[c] : rounded_quotient(sums[c], count));
+  for (int64_t c = 0; c < width; ++c) y[c] = static_cast<T>(rounded_quotient(sums[c], count));
 }
 
 template <typename T>
@@ -58,7 +65,7 @@ void pool(const PoolGeometry& g, const T* x, T* y) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t plane = i / g.out_size(), at = i % g.out_size();
       const std::array<int64_t, 3> p{at / (g.out[1] * g.out[2]), at / g.out[2] % g.out[1], at % g.out[2]};
-      pool_window(g, x + plane * g.in_size() * width, p, width, width, sums.data(), y + i * width);
+      pool_window(g, x + plane * g.in_size() * width, p, width, sums.data(), y + i * width);
     }
   });
 }

@@ -204,6 +204,7 @@ void register_from_floats(OpRegistry& ops) {
         infer_ranges(c, false, true);
       })
       .cpu(run_quantize_v2, DTypeSet(DType::kFloat32) | DType::kInt8 | DType::kUInt8)
+      .image({0}, {0})
       .gradient(kNotDifferentiable)
       .sample(float_sample({kF}, {}, -2.0, 2.0))
       .sample(
@@ -249,6 +250,7 @@ void register_quantize(OpRegistry& ops) {
         infer_ranges(c, true, true);
       })
       .cpu(run_requantize, DType::kInt32)
+      .image({0}, {0})
       .gradient(kNotDifferentiable)
       .sample(wide);
   Sample bytes = float_sample({DType::kUInt8, kF, kF}, {}, 0.0, 2.0);
@@ -267,6 +269,7 @@ void register_quantize(OpRegistry& ops) {
         infer_ranges(c, true, false);
       })
       .cpu(run_dequantize, DTypeSet(DType::kInt8) | DType::kUInt8)
+      .image({0}, {0})
       .gradient(kNotDifferentiable)
       .sample(bytes)
       .sample(signed_bytes);
