@@ -42,7 +42,7 @@ OBJECTS: dict[str, Callable[[], Any]] = {
 }
 # Pattern of names: why they are not there.
 REASONS = {
-    r"contrib\.quantization\..*|.*quantized?_.*|.*calibrate_entropy": "networks of bytes are not supported",
+    r"contrib\.quantized_rnn": "recurrent layers stay in float32 when a network is quantized",
     r"contrib\.onnx\..*": "files of ONNX are not read or written",
     r"rtc\..*|util\.get_cuda_compute_capability": "computation on GPUs is not supported",
     r"executor_manager\..*": "the older form of `Module`",

@@ -208,6 +208,20 @@ struct Sample {
   std::string note = {};
 };
 
+// How an op is said for bytes instead of floats. The inputs of the op for bytes are those of the op itself, then (min,
+// max) of each that is bytes, in order; its outputs are bytes, or sums of 32 bits, and their min and max. It has the
+// parameters that both know by name.
+struct QuantizedForm {
+  std::string op = {};
+  std::vector<int> inputs = {};  // the inputs that are bytes; empty: all
+  // What a network is made smaller and faster for. Others follow where they stand between such ones.
+  bool leads = false;
+  bool gives_sums = false;   // its output is int32, to be requantized
+  bool needs_range = false;  // the range of its output is a parameter: not without calibration
+  std::vector<std::pair<std::string, AttrValue>> attrs = {};  // more parameters of the op for bytes
+  std::function<bool(const void* params)> when = {};          // null: every use has the form
+};
+
 // Elementwise ops over n contiguous elements of one dtype; what fused chains are made of. in: one pointer per input.
 using PointwiseFn = void (*)(const void* params, DType dtype, const void* const* in, void* out, int64_t n);
 
@@ -310,6 +324,7 @@ class Op {
   bool data_dependent_shape = false;  // output shape known only after running: run_dynamic
   bool hidden = false;                // internal helper op: not shown in nd/sym namespaces
   PointwiseFn pointwise = nullptr;
+  std::optional<QuantizedForm> quantized;
   DTypeSet dtypes = kAllDTypes;  // what kernels exist for (dtype of input 0, or of the output without inputs)
   std::vector<int> image_inputs, image_outputs;  // these may be channels-last (all of them together), rank 3 to 5
   std::function<bool(const void* params)> image_active;  // null: always; false: this use takes plain memory only
@@ -625,6 +640,16 @@ class OpBuilder : detail::DeclarationBase {
     op_.pointwise = f;
     op_.format_agnostic = true;
     return *this;
+  }
+  // when, if any: bool(const P&)
+  OpBuilder& quantized(QuantizedForm form) {
+    op_.quantized = std::move(form);
+    return *this;
+  }
+  template <typename F>
+  OpBuilder& quantized(QuantizedForm form, F when) {
+    form.when = erased(std::move(when));
+    return quantized(std::move(form));
   }
   OpBuilder& format_agnostic() {
     op_.format_agnostic = true;

@@ -40,6 +40,9 @@ Replacement conv_bn_fold(Graph& graph, Node& node);
 Replacement fuse_activation(Graph& graph, Node& node);
 Replacement fuse_addend(Graph& graph, Node& node);
 Replacement fuse_activation_of_sum(Graph& graph, Node& node);
+Replacement fuse_requantize(Graph& graph, Node& node);
+Replacement fuse_quantized_addend(Graph& graph, Node& node);
+Replacement fuse_quantized_relu(Graph& graph, Node& node);
 Replacement winograd(Graph& graph, Node& node);
 bool fuse_elementwise(Graph& graph);
 

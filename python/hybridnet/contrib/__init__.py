@@ -13,6 +13,8 @@ __getattr__, __dir__ = names_from(
         "amp": "amp",
         "autograd": "autograd",
         "io": "io",
+        "quantization": "quantization",
+        "quant": "quantization",
         "svrg_optimization": "svrg_optimization",
         "tensorboard": "tensorboard",
         "text": "text",
@@ -22,8 +24,6 @@ __getattr__, __dir__ = names_from(
         "sym": "..symbol.contrib",
     },
     missing={
-        "quantization": ("networks of bytes are not supported", "use mx.contrib.amp for half precision"),
-        "quant": ("networks of bytes are not supported", "use mx.contrib.amp for half precision"),
         "onnx": (
             "files of ONNX are not read or written",
             "save with net.export(), load with gluon.SymbolBlock.imports",

@@ -98,6 +98,8 @@ void register_activation(OpRegistry& ops) {
       .inplace(0, 0)
       .cost(
           [](const ActivationParams& p, auto in, auto out) { return elementwise_cost(loops_of(p.act_type), in, out); })
+      .quantized({.op = "_contrib_quantized_act"},
+                 [](const ActivationParams& p) { return p.act_type == ActType::kRelu; })
       .gradient(activation_gradient, Saves::all_outputs());
   for (const char* type : {"relu", "sigmoid", "tanh", "softrelu", "softsign"})
     op.sample({{3, 4}}, {{"act_type", type}});

@@ -24,6 +24,7 @@ void register_elemwise_arithmetic(OpRegistry& ops) {
       .alias("_Plus")
       .alias("_add")
       .alias("_sparse_elemwise_add")
+      .quantized({.op = "_contrib_quantized_elemwise_add", .gives_sums = true})
       .gradient(
           [](const NoParams&, const GradientContext& g) -> Values {
             return {g.output_grad(0), g.output_grad(0)};
@@ -55,6 +56,7 @@ void register_elemwise_arithmetic(OpRegistry& ops) {
       .alias("_mul")
       .alias("_Mul")
       .alias("_sparse_elemwise_mul")
+      .quantized({.op = "_contrib_quantized_elemwise_mul", .gives_sums = true})
       .gradient(
           [](const NoParams&, const GradientContext& g) -> Values {
             const Value dy = g.output_grad(0);

@@ -20,6 +20,7 @@ void register_rectifiers(OpRegistry& ops) {
   unary<Pointwise::kRelu>(ops, "relu", "max(x, 0).")
       .alias("_sparse_relu")
       .alias("_npx_relu")
+      .quantized({.op = "_contrib_quantized_act", .attrs = {{"act_type", "relu"}}})
       .gradient(gradient_by_output(kReluGrad), Saves::all_outputs())
       .sample({{3, 4}})
       .sample({Shape{0, 4}});

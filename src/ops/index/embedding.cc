@@ -78,6 +78,7 @@ void register_embedding(OpRegistry& ops) {
   declare_embedding(ops, "Embedding")
       .row_wise_when([](const EmbeddingParams&, int rank) { return rank >= 1; })
       .alias("_npx_embedding")
+      .quantized({.op = "_contrib_quantized_embedding", .inputs = {1}})
       .alias("_sparse_Embedding");
   declare_embedding(ops, "_contrib_SparseEmbedding");
 }

@@ -409,6 +409,8 @@ void register_batch_norm(OpRegistry& ops) {
   declare<BatchNormParams, false, VarOutput::kInverseDeviation>(ops, "BatchNorm")
       .alias("_npx_batch_norm")
       .alias("BatchNorm_v1")
+      .quantized({.op = "_contrib_quantized_batch_norm", .inputs = {0}, .needs_range = true},
+                 [](const BatchNormParams& p) { return p.axis == 1 && !p.output_mean_var; })
       .doc(
           "Normalizes each channel to mean 0 and variance 1 (biased), then scales by gamma and shifts by beta. In "
           "training the "

@@ -182,6 +182,8 @@ void register_convolution(OpRegistry& ops) {
       .gradient(convolution_gradient, Saves::of({0, 1}))
       .image({0}, {0})
       .image_when([](const ConvolutionParams& p) { return !is_channels_last(p.layout); })
+      .quantized({.op = "_contrib_quantized_conv", .leads = true, .gives_sums = true},
+                 [](const ConvolutionParams& p) { return !is_channels_last(p.layout) && p.kernel.ndim() == 2; })
       .cost([](const ConvolutionParams& p, auto in, auto out) {
         return conv_cost_ns(conv_geometry(p, in[0].shape, out[0].shape, false), in[0].dtype);
       })

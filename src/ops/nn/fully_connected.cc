@@ -289,6 +289,7 @@ void register_fully_connected(OpRegistry& ops) {
       .doc("Affine map of each row: data weight^T + bias.")
       .link([](const FullyConnectedParams& p, const LinkContext& c) { return link_fully_connected(p, {}, false, c); })
       .gradient(fully_connected_gradient, Saves::of({0, 1}))
+      .quantized({.op = "_contrib_quantized_fully_connected", .leads = true, .gives_sums = true})
       .sample({{3, 4}, {5, 4}, {5}}, {{"num_hidden", "5"}})
       .sample({{2, 3, 2}, {5, 6}}, {{"num_hidden", "5"}, {"no_bias", "True"}})
       .sample({{3, 4}, {5, 4}, {5, 1}}, {{"num_hidden", "5"}})

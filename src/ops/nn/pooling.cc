@@ -265,6 +265,11 @@ void register_pooling(OpRegistry& ops) {
       .gradient(pooling_gradient)
       .image({0}, {0})
       .image_when([](const PoolingParams& p) { return !is_channels_last(p.layout); })
+      .quantized({.op = "_contrib_quantized_pooling"},
+                 [](const PoolingParams& p) {
+                   return (p.pool_type == PoolType::kMax || p.pool_type == PoolType::kAvg) &&
+                          !is_channels_last(p.layout) && p.kernel.ndim() <= 2;
+                 })
       .cost([](const PoolingParams& p, auto in, auto out) {
         return pool_cost_ns(pool_geometry(p, in[0].shape, out[0].shape, false));
       })

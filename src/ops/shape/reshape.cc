@@ -119,6 +119,7 @@ void register_reshape(OpRegistry& ops) {
       .input("data", "shape (N, ...), any dtype")
       .output("output", "shape (N, product of the rest)")
       .infer(infer_flatten)
+      .quantized({.op = "_contrib_quantized_flatten"})
       .cpu([](const NoParams&, const KernelArgs& a) { copy_first_input(a); })
       .view()
       .inplace(0, 0)

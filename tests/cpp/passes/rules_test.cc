@@ -96,6 +96,52 @@ Graph after_fuse_addend(Graph graph) {
   return graph;
 }
 
+// ---- bytes
+NodeEntry with_range(const char* op, const NodeEntry& e, bool known) {
+  const TextAttrs range{{"min_calib_range", "0"}, {"max_calib_range", "1"}};
+  return use(op, {e, output(e, 1), output(e, 2)}, known ? range : TextAttrs());
+}
+
+struct ByteLayers : Layers {
+  NodeEntry one(const std::string& name) { return input(name, float32({1})); }
+  NodeEntry bytes(const std::string& name, std::initializer_list<int64_t> dims) {
+    return input(name, {Shape(dims), DType::kInt8});
+  }
+  NodeEntry layer(bool known) {
+    const NodeEntry sums =
+        use("_contrib_quantized_conv",
+            {bytes("x", {2, 4, 5, 5}), bytes("w", {4, 4, 1, 1}), one("a"), one("b"), one("c"), one("d")},
+            {{"kernel", "(1, 1)"}, {"num_filter", "4"}, {"no_bias", "True"}});
+    return with_range("_contrib_requantize", sums, known);
+  }
+};
+
+Graph quantized_layer(bool known) {
+  ByteLayers layers;
+  return layers.graph(layers.layer(known));
+}
+
+Graph after_fuse_requantize(Graph graph) {
+  run_rewrite(graph, pipeline().at("fuse_requantize"));
+  return graph;
+}
+
+Graph quantized_layer_plus(bool known) {
+  ByteLayers layers;
+  const NodeEntry layer = layers.layer(true);
+  const NodeEntry sum = use(
+      "_contrib_quantized_elemwise_add",
+      {layer, layers.bytes("y", {2, 4, 5, 5}), output(layer, 1), output(layer, 2), layers.one("e"), layers.one("f")});
+  return after_fuse_requantize(layers.graph(with_range("_contrib_requantize", sum, known)));
+}
+
+Graph relu_behind_quantized_layer(bool known) {
+  ByteLayers layers;
+  const NodeEntry layer = layers.layer(known);
+  return after_fuse_requantize(
+      layers.graph(use("_contrib_quantized_act", {layer, output(layer, 1), output(layer, 2)}, {{"act_type", "relu"}})));
+}
+
 // ---- loops
 FileGraph rows_and_state() { return FileGraph().input("x", kRows).input("h", kState).input("w", kWeight); }
 using Attrs = std::vector<std::pair<std::string, std::string>>;
@@ -383,6 +429,11 @@ const std::map<std::string, Example>& examples() {
         [] {
           return after_fuse_addend(layer_plus("broadcast_add", float32({1, 4, 1, 1}), true));
         }}},
+      {"fuse_requantize", {[] { return quantized_layer(true); }, [] { return quantized_layer(false); }}},
+      {"fuse_quantized_addend",
+       {[] { return quantized_layer_plus(true); }, [] { return quantized_layer_plus(false); }}},
+      {"fuse_quantized_relu",
+       {[] { return relu_behind_quantized_layer(true); }, [] { return relu_behind_quantized_layer(false); }}},
       {"winograd", {[] { return large_convolutions(true); }, [] { return large_convolutions(false); }}},
       {"fuse_elementwise",
        {[] { return of_x([](auto& x) { return use("tanh", {use("sigmoid", {x})}); }); },

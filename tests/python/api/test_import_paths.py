@@ -59,7 +59,6 @@ def test_loggers_write_level_time_and_place(tmp_path, capsys):
     [
         ("io.CaffeDataIter", "does not link Caffe(.|\\n)*im2rec"),
         ("io.MXDataIter", "derive from mx.io.DataIter"),
-        ("contrib.quantization", "networks of bytes are not supported(.|\\n)*amp"),
         ("contrib.onnx", "ONNX(.|\\n)*SymbolBlock.imports"),
         ("contrib.tensorrt", "no GPU"),
         ("rtc", "CustomOp"),

@@ -9,10 +9,10 @@ import hybridnet as mx
 # Of MXNet 1.9.1, as far as they exist here. Where MXNet has one file and HybridNet a package, the package is listed.
 MXNET = """
 attribute autograd base callback context contrib contrib.amp contrib.amp.amp contrib.amp.lists contrib.amp.loss_scaler
-contrib.autograd contrib.io contrib.svrg_optimization contrib.svrg_optimization.svrg_module contrib.tensorboard
-contrib.text contrib.text.embedding contrib.text.utils contrib.text.vocab dlpack engine executor gluon gluon.block
-gluon.contrib gluon.contrib.cnn gluon.contrib.cnn.conv_layers gluon.contrib.data gluon.contrib.data.sampler
-gluon.contrib.data.text gluon.contrib.estimator gluon.contrib.estimator.batch_processor
+contrib.autograd contrib.io contrib.quantization contrib.svrg_optimization contrib.svrg_optimization.svrg_module
+contrib.tensorboard contrib.text contrib.text.embedding contrib.text.utils contrib.text.vocab dlpack engine executor
+gluon gluon.block gluon.contrib gluon.contrib.cnn gluon.contrib.cnn.conv_layers gluon.contrib.data
+gluon.contrib.data.sampler gluon.contrib.data.text gluon.contrib.estimator gluon.contrib.estimator.batch_processor
 gluon.contrib.estimator.estimator gluon.contrib.estimator.event_handler gluon.contrib.nn gluon.contrib.nn.basic_layers
 gluon.contrib.rnn gluon.contrib.rnn.conv_rnn_cell gluon.contrib.rnn.rnn_cell gluon.data gluon.data.dataloader
 gluon.data.dataset gluon.data.sampler gluon.data.vision gluon.data.vision.datasets gluon.data.vision.transforms

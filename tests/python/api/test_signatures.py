@@ -22,10 +22,7 @@ _CALLABLE = ("class", "function", "method")
 _SHORT = {"mod": "module", "kv": "kvstore", "init": "initializer"}
 
 # Names of the census that HybridNet does not have.
-_ABSENT = {
-    "contrib.quantization.quantize_net": "no integer inference",
-    "contrib.quantization.quantize_net_v2": "no integer inference",
-}
+_ABSENT: dict[str, str] = {}
 # Differences that no program can see, or that only a wrong call sees.
 _ON_PURPOSE = {
     ("NDArray.sum", "dim"): "a call of another library, counted by mistake: MXNet refuses the keyword",

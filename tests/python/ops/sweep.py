@@ -27,7 +27,12 @@ DTYPE_CODES["bfloat16"] = 12
 # Beside data of half precision their parameters stay in float32.
 FLOAT32_PARAMETERS = {"BatchNorm", "_contrib_SyncBatchNorm", "_contrib_BatchNormWithReLU"}
 # Whatever the dtype of the data, their parameters are signed bytes and floats.
-INT8_PARAMETERS = {"_contrib_quantized_conv", "_contrib_quantized_fully_connected", "_contrib_quantized_embedding"}
+INT8_PARAMETERS = {
+    "_contrib_quantized_conv",
+    "_contrib_quantized_fully_connected",
+    "_contrib_quantized_embedding",
+    "_fused_quantized_conv",
+}
 
 
 def numpy_dtype(name: str) -> np.dtype:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from .attributes import tuple_value, value
@@ -108,6 +110,22 @@ def _quantized_conv(inputs, attrs):
         factor = bias_reach / steps / (x_reach / steps * (w_reach / steps))
         out += _truncated(bias.astype("float32") * factor).reshape(-1, *([1] * n))
     return [out.astype("int32"), *_product_ends(x_reach, "int8", w_reach, "int8")]
+
+
+def _fused_quantized_conv(inputs, attrs):
+    """The sums as floats, with the addend, relu, and as bytes."""
+    adds = value(attrs, "with_addend", False)
+    operands = inputs[:-3] if adds else inputs
+    sums, _, reach = _quantized_conv(operands, attrs)
+    out = sums.astype("float32") * (reach / np.float32(2**31))
+    if adds:
+        addend, low, high = inputs[-3:]
+        out = out + addend.astype("float32") * (_reach(low, high) / _steps(str(addend.dtype)))
+    if value(attrs, "relu", False):
+        out = np.maximum(out, 0)
+    kind = "uint8" if value(attrs, "is_unsigned", False) else "int8"
+    reach = _reach(np.float32(attrs["min_calib_range"]), np.float32(attrs["max_calib_range"]))
+    return [_saturated(out * (_steps(kind, 0) / reach), kind), *_ends(0 if kind == "uint8" else -reach, reach)]
 
 
 def _quantized_dense(inputs, attrs):
@@ -238,7 +256,7 @@ def _calibrate_entropy(inputs, attrs):
         inside[0] = 0
         bounds = [*(s * (len(p) // steps) for s in range(steps)), len(p)]
         q = np.zeros_like(p)
-        for begin, end in zip(bounds, bounds[1:], strict=False):
+        for begin, end in itertools.pairwise(bounds):
             if filled := np.count_nonzero(inside[begin:end]):
                 q[begin:end] = np.where(p[begin:end] != 0, inside[begin:end].sum() / filled, 0)
         p, q = _smoothed(p), _smoothed(q)
@@ -279,6 +297,7 @@ REFERENCES = {
     "_contrib_requantize": _requantize,
     "_contrib_dequantize": _dequantize,
     "_contrib_quantized_conv": _quantized_conv,
+    "_fused_quantized_conv": _fused_quantized_conv,
     "_contrib_quantized_fully_connected": _quantized_dense,
     "_contrib_quantized_pooling": _quantized_pooling,
     "_contrib_quantized_act": _quantized_act,

@@ -1,0 +1,166 @@
+"""What is seen of each value of a network while calibration data runs through it, and the ranges that follow."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+
+from ... import ndarray
+from ...errors import ValueError as HybridNetValueError
+from ...ndarray import NDArray
+
+__all__ = ["CalibrationCollector", "combine_histogram"]
+
+Range = tuple[float, float]
+Histogram = tuple[Any, Any, float, float, float]  # counts, edges, least and largest value, end of the last bin
+
+NUM_BINS = 8001  # odd: zero is the middle of a bin
+
+
+class CalibrationCollector:
+    """Base of collectors: ``collect`` sees values, ``min_max_dict`` holds the ranges that follow.
+
+    Derive from it for ranges of your own, and pass an object to ``quantize_net_v2(calib_mode="customize")``; an object
+    of any class with these two members will do, too. ``collect`` is called as the monitor of an executor is, so that a
+    collector of ``quantize_graph`` is also given to ``set_monitor_callback``.
+
+    Parameters
+    ----------
+    include_layer : collection of str, optional
+        Names of the values that matter; None: all.
+    logger : optional
+    """
+
+    def __init__(self, include_layer: Collection[str] | None = None, logger: Any = None) -> None:
+        self.include_layer = include_layer
+        self.logger = logger
+        self.min_max_dict: dict[str, Range] = {}
+
+    def collect(self, name: str, arr: NDArray) -> None:
+        """Sees arr, the value called name (``conv0_output``), for one batch."""
+        raise NotImplementedError(f"{type(self).__name__} has no collect(name, arr)")
+
+    def wants(self, name: str) -> bool:
+        """Whether a value of this name matters."""
+        return self.include_layer is None or name in self.include_layer
+
+    def ranges(self, quantized_dtype: str) -> dict[str, Range]:
+        """(least, largest) by name, to be told apart by bytes."""
+        return self.min_max_dict
+
+
+class LayerOutputMinMaxCollector(CalibrationCollector):
+    """The least and the largest value: calib_mode 'naive'."""
+
+    def collect(self, name: str, arr: NDArray) -> None:
+        if not self.wants(name):
+            return
+        low, high = _ends(arr)
+        if name in self.min_max_dict:
+            before = self.min_max_dict[name]
+            low, high = min(low, before[0]), max(high, before[1])
+        self.min_max_dict[name] = (low, high)
+        if self.logger:
+            self.logger.debug("values of %s from %g to %g", name, low, high)
+
+
+class LayerHistogramCollector(CalibrationCollector):
+    """How often values occur; ranges that lose the least information: calib_mode 'entropy'.
+
+    Attributes: ``hist_dict``, by name: counts, edges of the bins, least and largest value, end of the last bin.
+    """
+
+    def __init__(
+        self, num_bins: int = NUM_BINS, include_layer: Collection[str] | None = None, logger: Any = None
+    ) -> None:
+        super().__init__(include_layer, logger)
+        self.num_bins = num_bins
+        self.hist_dict: dict[str, Histogram] = {}
+
+    def collect(self, name: str, arr: NDArray) -> None:
+        if not self.wants(name):
+            return
+        low, high = _ends(arr)
+        reach = max(abs(low), abs(high))
+        if name in self.hist_dict:
+            self.hist_dict[name] = combine_histogram(self.hist_dict[name], arr, low, high, reach)
+        else:
+            self.hist_dict[name] = (*_histogram(arr, self.num_bins, reach or 1.0), low, high, reach or 1.0)
+        if self.logger:
+            self.logger.debug("counted %d values of %s", arr.size, name)
+
+    def ranges(self, quantized_dtype: str) -> dict[str, Range]:
+        return {name: entropy_range(histogram, quantized_dtype) for name, histogram in self.hist_dict.items()}
+
+
+def _ends(arr: NDArray) -> Range:
+    low, high = float(arr.min().asscalar()), float(arr.max().asscalar())
+    if not np.isfinite(low) or not np.isfinite(high):
+        raise HybridNetValueError(
+            "calibration",
+            expected="finite values",
+            given=f"values from {low} to {high}",
+            fix="look for the layer that makes them: mx.monitor.Monitor shows values of each",
+        )
+    return low, high
+
+
+def _histogram(arr: Any, num_bins: int, reach: float) -> tuple[Any, Any]:
+    """Counts of the values in num_bins bins of equal width from -reach to reach, and their edges."""
+    values = arr if isinstance(arr, NDArray) else ndarray.array(arr)
+    counts, edges = ndarray.histogram(values.reshape(-1), bins=num_bins, range=(-reach, reach))
+    return counts.asnumpy(), edges.asnumpy()
+
+
+def combine_histogram(old_hist: Histogram, arr: Any, new_min: float, new_max: float, new_th: float) -> Histogram:
+    """The histogram with the values of arr counted as well; it gets more bins of the same width where they lie outside.
+
+    Parameters
+    ----------
+    old_hist : counts, edges, least and largest value, end of the last bin
+    arr : NDArray or numpy.ndarray
+    new_min, new_max, new_th : float
+        The least and the largest value of arr, and the largest absolute value.
+    """
+    counts, edges, low, high, reach = old_hist
+    low, high = min(low, new_min), max(high, new_max)
+    if new_th <= reach:
+        return counts + _histogram(arr, len(counts), reach)[0], edges, low, high, reach
+    width = 2 * reach / len(counts)
+    added = int((new_th - reach) // width) + 1  # on each side
+    reach += added * width
+    more, edges = _histogram(arr, len(counts) + 2 * added, reach)
+    more[added:-added] += counts
+    return more, edges, low, high, reach
+
+
+def entropy_range(histogram: Histogram, quantized_dtype: str, num_quantized_bins: int = 255) -> Range:
+    """The range for which bytes differ least from the values, by the Kullback-Leibler divergence of their histograms.
+
+    Source: Migacz, "8-bit inference with TensorRT", GTC 2017.
+    """
+    counts, edges, low, _, _ = histogram
+    without_sign = low >= 0 and quantized_dtype != "int8"
+    threshold, _ = ndarray.contrib.calibrate_entropy(
+        ndarray.array(counts, dtype="float32"),
+        ndarray.array(edges, dtype="float32"),
+        num_quantized_bins=2 * num_quantized_bins + 1 if without_sign else num_quantized_bins,
+    )
+    reach = float(threshold.asscalar())
+    return (0.0 if without_sign else -reach, reach)
+
+
+def make_collector(calib_mode: str, entries: Collection[str], logger: Any) -> CalibrationCollector:
+    """The collector of calib_mode 'naive' or 'entropy'."""
+    if calib_mode == "naive":
+        return LayerOutputMinMaxCollector(entries, logger)
+    return LayerHistogramCollector(include_layer=entries, logger=logger)
+
+
+def note(logger: Any, text: str, *values: Any) -> None:
+    """Tells logger, if there is one; logging's module counts."""
+    if logger is not None and (logger is not logging or logging.getLogger().isEnabledFor(logging.INFO)):
+        logger.info(text, *values)

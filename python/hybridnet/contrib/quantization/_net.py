@@ -1,0 +1,205 @@
+"""quantize_net: blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ... import autograd, ndarray
+from ... import symbol as sym_module
+from ...context import Context
+from ...errors import TraceError, UnsupportedError
+from ...errors import TypeError as HybridNetTypeError
+from ...errors import ValueError as HybridNetValueError
+from ...gluon import HybridBlock, SymbolBlock
+from ...gluon.parameter import Parameter
+from ...ndarray import NDArray
+from ...symbol import Symbol
+from ._graph import (
+    MODES,
+    Settings,
+    batches,
+    check_choice,
+    check_collector,
+    check_excluded_names,
+    check_excluded_operators,
+    check_parameters,
+    check_settings,
+    operator_nodes,
+    quantize_and_calibrate,
+)
+
+__all__ = ["quantize_net", "quantize_net_v2"]
+
+
+def _shape_of(description: Any) -> tuple[int, ...]:
+    shape = getattr(description, "shape", description)
+    if len(shape) == 2 and isinstance(shape[0], str):  # (name, shape)
+        shape = shape[1]
+    return tuple(shape)
+
+
+def _given_examples(data_shapes: Any, calib_data: Any) -> list[NDArray] | None:
+    """Arrays of the shapes that the caller or an iterator tells; None: neither does."""
+    if data_shapes is not None:
+        descriptions = [data_shapes] if isinstance(data_shapes[0], int) else list(data_shapes)
+    else:
+        descriptions = list(getattr(calib_data, "provide_data", None) or ())
+    if not descriptions:
+        return None
+    return [ndarray.zeros(_shape_of(d), dtype=getattr(d, "dtype", None) or "float32") for d in descriptions]
+
+
+def _graph_of(where: str, network: HybridBlock, arrays: Sequence[NDArray]) -> tuple[list[Symbol], Symbol]:
+    try:
+        return network._get_graph(*arrays)
+    except TraceError as error:
+        raise UnsupportedError(
+            f"{where}: the network is no graph: {error}",
+            fix="write what depends on values with mx.nd.contrib.cond, foreach and while_loop",
+        ) from error
+
+
+def _trace(where: str, network: Any, examples: Sequence[NDArray], may_have_labels: bool) -> tuple[list[Symbol], Symbol]:
+    """Inputs and outputs of the network's graph for prediction. Of a batch, the last arrays may be labels."""
+    if not isinstance(network, HybridBlock):
+        raise HybridNetTypeError(
+            f"{where}: network",
+            expected="a HybridBlock",
+            given=type(network).__name__,
+            fix="derive it from HybridBlock (HybridSequential), or call quantize_model for a Symbol",
+        )
+    with autograd.pause(train_mode=False):
+        for count in range(len(examples), 1, -1) if may_have_labels else ():
+            try:
+                return _graph_of(where, network, examples[:count])
+            except TypeError:
+                continue  # forward takes fewer
+        return _graph_of(where, network, examples[:1] if may_have_labels else examples)
+
+
+def _parameters(network: HybridBlock) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
+    """Values of the variables of the graph that was traced last: parameters, and auxiliary states."""
+    graph = network._graph_to_export()
+    states = set(graph.outputs.list_auxiliary_states())
+    arguments: dict[str, NDArray] = {}
+    auxiliaries: dict[str, NDArray] = {}
+    for name, (is_input, source) in zip(graph.outputs.list_inputs(), graph.sources, strict=False):
+        if not is_input:
+            value = source._reduce() if isinstance(source, Parameter) else source
+            (auxiliaries if name in states else arguments)[name] = value
+    return arguments, auxiliaries
+
+
+def _block(
+    network: HybridBlock, inputs: Sequence[Symbol], qsym: Symbol, values: dict[str, NDArray], ctx: Context | None
+) -> SymbolBlock:
+    block = SymbolBlock(qsym, [sym_module.var(str(v.name)) for v in inputs])
+    for name, param in block.collect_params().items():
+        param.grad_req = "null"
+        param._load_init(values[name], ctx, cast_dtype=True, dtype_source="saved")
+    block._out_format = network._out_format
+    block.hybridize()
+    return block
+
+
+def quantize_net_v2(
+    network: HybridBlock,
+    quantized_dtype: str = "auto",
+    quantize_mode: str = "full",
+    quantize_granularity: str = "tensor-wise",
+    exclude_layers: Sequence[str] | None = None,
+    exclude_layers_match: Sequence[str] | None = None,
+    exclude_operators: Sequence[str] | None = None,
+    calib_data: Any = None,
+    data_shapes: Any = None,
+    calib_mode: str = "none",
+    num_calib_examples: int | None = None,
+    ctx: Context | None = None,
+    LayerOutputCollector: Any = None,
+    logger: Any = None,
+) -> SymbolBlock:
+    """A block that predicts as network does, with convolutions and products of bytes.
+
+    Parameters
+    ----------
+    network : HybridBlock
+        In float32, trained. It stays as it is.
+    quantized_dtype : str
+        'int8'; 'auto' and 'uint8': bytes without a sign where no value is below zero, which are twice as fine.
+    quantize_mode : str
+        'full': all operators that can run on bytes. 'smart': convolutions, products, and what stands between them.
+    quantize_granularity : str
+        One scale per tensor; 'channel-wise' is accepted.
+    exclude_layers : sequence of str, optional
+        Nodes of the graph that stay in float32: ``resnetv10_conv0_fwd``.
+    exclude_layers_match : sequence of str, optional
+        Parts of their names: ``["dense"]``.
+    exclude_operators : sequence of str, optional
+        Operators that stay in float32: ``["Pooling"]``.
+    calib_data : DataIter, DataLoader, or another iterable of batches
+        What the network will see, some hundred examples. Labels behind the inputs are left out.
+    data_shapes : list of tuple or of DataDesc, optional
+        Shapes of the inputs; calib_data tells them, too.
+    calib_mode : str
+        Where ranges of values come from: 'none', each batch its own; 'naive', the least and the largest of calib_data;
+        'entropy', the range for which bytes say most about the values of calib_data; 'customize', LayerOutputCollector.
+    num_calib_examples : int, optional
+        How many examples are enough.
+    ctx : Context, default cpu()
+    LayerOutputCollector : CalibrationCollector
+        An object with collect(name, arr) and min_max_dict.
+    logger : optional
+
+    Raises ValueError for names that the graph does not have and where calib_data lacks; DTypeError for parameters that
+    are not in float32; UnsupportedError for a network that cannot be traced, and inside of autograd.record().
+    """
+    where = "quantize_net"
+    check_choice(where, "calib_mode", calib_mode, (*MODES, "customize"))
+    check_settings(where, ctx, quantized_dtype, quantize_mode, quantize_granularity)
+    collector = check_collector(where, LayerOutputCollector) if calib_mode == "customize" else None
+    operators = check_excluded_operators(where, exclude_operators or ())
+    examples = _given_examples(data_shapes, calib_data)
+    may_have_labels = examples is None
+    if examples is None:
+        if calib_data is None:
+            raise HybridNetValueError(
+                f"{where}: the shapes of the inputs are not known",
+                fix="pass data_shapes=[(1, 3, 224, 224)], or calib_data",
+            )
+        if iter(calib_data) is calib_data:
+            calib_data = list(calib_data)  # it can be read once, and is read twice
+        examples = next(iter(batches(where, calib_data, None)))
+    inputs, outputs = _trace(where, network, examples, may_have_labels)
+    arguments, auxiliaries = _parameters(network)
+    check_parameters(where, arguments)
+    names = check_excluded_names(where, exclude_layers or (), outputs)
+    for part in exclude_layers_match or ():
+        names |= {name for name in operator_nodes(outputs) if part in name}
+    settings = Settings(where, quantized_dtype, quantize_mode, names, operators)
+    qsym, qargs, qaux = quantize_and_calibrate(
+        settings, outputs, arguments, auxiliaries, [str(v.name) for v in inputs], calib_mode, calib_data,
+        num_calib_examples, collector, logger,
+    )  # fmt: skip
+    return _block(network, inputs, qsym, {**qargs, **qaux}, ctx)
+
+
+def quantize_net(
+    network: HybridBlock,
+    quantized_dtype: str = "auto",
+    quantize_mode: str = "full",
+    exclude_layers: Sequence[str] | None = None,
+    exclude_layers_match: Sequence[str] | None = None,
+    exclude_operators: Sequence[str] | None = None,
+    calib_data: Any = None,
+    data_shapes: Any = None,
+    calib_mode: str = "none",
+    num_calib_examples: int | None = None,
+    ctx: Context | None = None,
+    logger: Any = None,
+) -> SymbolBlock:
+    """quantize_net_v2 with the arguments of MXNet before 1.9."""
+    return quantize_net_v2(
+        network, quantized_dtype, quantize_mode, "tensor-wise", exclude_layers, exclude_layers_match,
+        exclude_operators, calib_data, data_shapes, calib_mode, num_calib_examples, ctx, None, logger,
+    )  # fmt: skip
