@@ -28,6 +28,14 @@ uint64_t mix(uint64_t h, uint64_t v) { return (h ^ v) * 0x9E3779B97F4A7C15ull + 
 
 size_t place_of(uint64_t hash) { return (hash ^ hash >> 32) % kEntries; }
 
+// Shapes have few axes: a loop takes less time than the call of memcmp that their operator== is.
+bool is_same(const TensorSpec& a, const TensorSpec& b) {
+  if (a.dtype != b.dtype || a.shape.ndim() != b.shape.ndim()) return false;
+  for (int axis = 0; axis < a.shape.ndim(); ++axis)
+    if (a.shape[axis] != b.shape[axis]) return false;
+  return true;
+}
+
 }  // namespace
 
 // Of an array that is passed twice nobody can tell which input the rule used.
@@ -82,15 +90,15 @@ ComposedCall::ComposedCall(const Op& op, const ParamsPtr& params, std::span<cons
   for (const int64_t size : spec.shape) hash_ = mix(hash_, static_cast<uint64_t>(size));
 }
 
-Ref<const Composition> ComposedCall::find() const {
+const Composition* ComposedCall::find() const {
   const std::vector<Entry>& table = entries();
   if (table.empty()) return nullptr;
   const Entry& entry = table[place_of(hash_)];
-  const auto same_spec = [](const TensorSpec& spec, const NDArray& input) { return spec == input.spec(); };
+  const auto same_spec = [](const TensorSpec& spec, const NDArray& input) { return is_same(spec, input.spec()); };
   const bool same = entry.hash == hash_ && entry.op == &op_ && entry.train == train_ && entry.np_shape == np_shape_ &&
                     std::equal(entry.specs.begin(), entry.specs.end(), inputs_.begin(), inputs_.end(), same_spec) &&
                     (entry.params.get() == params_.get() || op_.schema->equal(entry.params->data(), params_->data()));
-  return same ? entry.composition : nullptr;
+  return same ? entry.composition.get() : nullptr;
 }
 
 void ComposedCall::keep(Ref<const Composition> composition) const {

@@ -41,7 +41,8 @@ class NotingEmitter final : public ArrayEmitter {
 class ComposedCall {
  public:
   ComposedCall(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs);
-  Ref<const Composition> find() const;  // null: none is kept
+  // Null: none is kept. Valid until this thread keeps another composition: hold it where steps may be composed.
+  const Composition* find() const;
   void keep(Ref<const Composition> composition) const;
 
  private:

@@ -349,6 +349,10 @@ bool place_results(const Op& op, const void* params, std::span<const NDArray> in
   return copy_out;
 }
 
+// An operator that is not composed; results has room for its outputs.
+void invoke_itself(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, const InvokeOptions& options,
+                   std::vector<NDArray>* results);
+
 // The steps of a composition; each records itself. A hit of the cache costs no parsing of parameters.
 void replay(const Composition& composition, std::span<const NDArray> inputs, std::vector<NDArray>* results) {
   std::vector<NDArray> values(inputs.begin(), inputs.end()), made;
@@ -386,15 +390,22 @@ void invoke_composed(const Op& op, const ParamsPtr& params, std::span<const NDAr
       return invoke_into(*same, params, inputs, options, results);
   }
   const ComposedCall call(op, params, inputs);
-  const Ref<const Composition> known = call.find();
+  const Composition* known = call.find();
   try {
-    if (known && known->is_one_call && options.out.empty()) {
+    if (known != nullptr && known->is_one_call && options.out.empty()) {
+      const Composition::Step& step = known->steps[0];
       const size_t count = results->size();
-      invoke_into(*known->steps[0].op, known->steps[0].params, inputs, options, results);
+      if (step.op->composed()) {
+        const Ref<const Composition> held(known);
+        invoke_into(*step.op, step.params, inputs, options, results);
+      } else {
+        results->resize(static_cast<size_t>(step.op->num_outputs(step.params->data())));
+        invoke_itself(*step.op, step.params, inputs, options, results);
+      }
       return results->resize(count);
     }
-    if (known)
-      replay(*known, inputs, results);
+    if (const Ref<const Composition> held(known); held)
+      replay(*held, inputs, results);
     else
       compose(op, params, inputs, call, results);
   } catch (Error& error) {
@@ -435,6 +446,14 @@ void invoke_into(const Op& op, const ParamsPtr& params, std::span<const NDArray>
   if (options.out.size() > num_outputs) wrong_out_count(op, options.out.size(), num_outputs);
   results->resize(num_outputs);
   if (op.composed()) return invoke_composed(op, params, inputs, options, results);
+  invoke_itself(op, params, inputs, options, results);
+}
+
+namespace {
+void invoke_itself(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, const InvokeOptions& options,
+                   std::vector<NDArray>* results) {
+  const void* p = params->data();
+  const size_t num_outputs = results->size();
   const bool recorded = wants_record(op, inputs);
   if (op.data_dependent_shape || op.opaque) {
     const bool recorded_itself = invoke_dynamic(op, params, inputs, options.out, results);
@@ -467,6 +486,7 @@ void invoke_into(const Op& op, const ParamsPtr& params, std::span<const NDArray>
   if (copy_out) copy_to_out(options.out, results);
   if (recorded) record_op(op, params, inputs, *results);
 }
+}  // namespace
 
 std::vector<NDArray> invoke(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs,
                             std::span<const NDArray> out) {

@@ -154,6 +154,7 @@ def _rows(matrix: Any, count: int) -> tuple[Any, ...]:
     return tuple(matrix[i] for i in range(count))
 
 
+@direct("_npi_unravel_index", "shape", needed=1, as_tuple=True)
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]:
     """Places in a flat array of this shape as one array of indices per axis."""
     if order != "C":

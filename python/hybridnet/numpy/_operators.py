@@ -55,14 +55,15 @@ def direct(
     inputs: int = 1,
     needed: int = 0,
     renamed: dict[str, str] | None = None,
+    as_tuple: bool = False,
     **defaults: Any,
 ) -> Callable[[_Function], _Function]:
     """Makes a function the operator itself where it is called with `inputs` arrays by position.
 
     names: of the parameters behind them, in the function's order; calls that give others, or that the operator
     refuses, run the function. needed: how many of them have to be given, because the operator has another default.
-    renamed: the operator's names of parameters that the function calls otherwise. defaults: of the function, where the
-    operator has others.
+    renamed: the operator's names of parameters that the function calls otherwise. as_tuple: outputs come in a tuple.
+    defaults: of the function, where the operator has others.
     """
 
     def decorate(function: _Function) -> _Function:
@@ -76,7 +77,7 @@ def direct(
             fixed=defaults,
             renamed=renamed or {},
         )
-        made: Any = _core.direct_function(function, op, inputs, tuple(keys), needed)
+        made: Any = _core.direct_function(function, op, inputs, tuple(keys), needed, as_tuple)
         update_wrapper(made, function)
         return made
 

@@ -13,9 +13,11 @@ namespace {
 struct DirectFunctionObject {
   PyObject_HEAD vectorcallfunc vectorcall;
   PyObject *function, *op;
+  vectorcallfunc call_op;
   PyObject* names;  // tuple of interned strings
   PyObject* dict;
   Py_ssize_t inputs, needed;
+  bool tuple;  // results are a tuple, also a single one
 };
 
 PyTypeObject* direct_function_type = nullptr;
@@ -40,11 +42,27 @@ bool is_usual(const DirectFunctionObject& f, PyObject* const* args, Py_ssize_t n
   return needed_given >= f.needed;
 }
 
+// Of what an operator returned: a list of arrays, or one array.
+PyObject* as_tuple(PyObject* result) {
+  if (!PyList_Check(result)) {
+    PyObject* tuple = PyTuple_New(1);
+    if (tuple == nullptr)
+      Py_DECREF(result);
+    else
+      PyTuple_SET_ITEM(tuple, 0, result);
+    return tuple;
+  }
+  PyObject* tuple = PyList_AsTuple(result);
+  Py_DECREF(result);
+  return tuple;
+}
+
 PyObject* call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   const auto& f = *reinterpret_cast<DirectFunctionObject*>(self);
   if (is_usual(f, args, PyVectorcall_NARGS(nargsf), kwnames)) {
-    PyObject* result = PyObject_Vectorcall(f.op, args, nargsf, kwnames);
-    if (result != nullptr || !PyErr_ExceptionMatches(PyExc_Exception)) return result;
+    PyObject* result = f.call_op(f.op, args, nargsf, kwnames);
+    if (result != nullptr) return f.tuple ? as_tuple(result) : result;
+    if (!PyErr_ExceptionMatches(PyExc_Exception)) return nullptr;
     PyErr_Clear();  // the function knows more kinds of arguments, or what to say
   }
   return PyObject_Vectorcall(f.function, args, nargsf, kwnames);
@@ -106,12 +124,15 @@ int init_direct_function_type(PyObject* module) {
   return PyModule_AddObjectRef(module, "DirectFunction", reinterpret_cast<PyObject*>(direct_function_type));
 }
 
-Owned make_direct_function(PyObject* function, PyObject* op, Py_ssize_t inputs, PyObject* names, Py_ssize_t needed) {
+Owned make_direct_function(PyObject* function, PyObject* op, Py_ssize_t inputs, PyObject* names, Py_ssize_t needed,
+                           bool tuple) {
   Owned self = checked(direct_function_type->tp_alloc(direct_function_type, 0));
   auto& f = *reinterpret_cast<DirectFunctionObject*>(self.get());
   f.vectorcall = call;
   f.function = Py_NewRef(function);
   f.op = Py_NewRef(op);
+  f.call_op = PyVectorcall_Function(op);
+  f.tuple = tuple;
   f.names = interned(names).release();
   f.dict = checked(PyDict_New()).release();
   f.inputs = inputs;

@@ -182,10 +182,10 @@ void bind_operators(py::module_& m) {
       "A function of mx.np on operators for two arrays, an array and a number, a number and an array.");
   m.def(
       "direct_function",
-      [](const py::object& function, const py::object& op, Py_ssize_t inputs, const py::tuple& names,
-         Py_ssize_t needed) {
+      [](const py::object& function, const py::object& op, Py_ssize_t inputs, const py::tuple& names, Py_ssize_t needed,
+         bool tuple) {
         return py::reinterpret_steal<py::object>(
-            make_direct_function(function.ptr(), op.ptr(), inputs, names.ptr(), needed).release());
+            make_direct_function(function.ptr(), op.ptr(), inputs, names.ptr(), needed, tuple).release());
       },
       "A function of Python that is an operator for arrays by position.");
   m.def("set_symbolic_calls", &set_symbolic_calls);
