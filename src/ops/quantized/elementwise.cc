@@ -21,6 +21,7 @@ void with_bytes(DType dtype, F&& f) {
 template <typename F>
 void for_elements(int64_t n, F&& f) {
   parallel_for(n, kElementNs, [&](int64_t begin, int64_t end) {
+#pragma omp simd
     for (int64_t i = begin; i < end; ++i) f(i);
   });
 }
@@ -246,6 +247,7 @@ void run_concat(const ConcatParams& p, const KernelArgs& a) {
               if (width > 0) std::memcpy(y + r * row, x + r * width, static_cast<size_t>(width));
               continue;
             }
+#pragma omp simd
             for (int64_t j = 0; j < width; ++j)
               y[r * row + j] = nearest_step<decltype(to)>(static_cast<float>(x[r * width + j]) * scale);
           }
@@ -352,6 +354,10 @@ void register_quantized_elementwise(OpRegistry& ops) {
       .output("max_output", "(1,): what the largest byte stands for")
       .num_inputs([](const ConcatParams& p) { return 3 * p.num_args; })
       .infer(infer_concat)
+      .renumbered_params([](ConcatParams p, std::span<const int> moved_to) {
+        p.dim = moved_to[static_cast<size_t>(normalize_axis(p.dim, static_cast<int>(moved_to.size()), "dim"))];
+        return std::optional(p);
+      })
       .cpu(run_concat, kBytes)
       .gradient(kNotDifferentiable)
       .sample(bytes_sample({{2, 3}, {2, 2}, {1}, {1}, {1}, {1}}, {kI, kI}, {{"num_args", "2"}}))

@@ -55,19 +55,32 @@ void infer_batch_norm(const QuantizedBatchNormParams& p, InferContext& c) {
 
 // Unsigned bytes are rounded to steps of signed ones first.
 template <typename T>
+int8_t normalized(T x, float scale, float shift) {
+  constexpr bool kSigned = std::is_same_v<T, int8_t>;
+  const auto value = static_cast<float>(x);
+  if constexpr (kSigned) return nearest_step<int8_t>(value * scale + shift);
+  const float to_signed = steps_of(kI) / steps_of(DType::kUInt8);
+  return nearest_step<int8_t>(static_cast<float>(nearest_step<int8_t>(value * to_signed)) * scale + shift);
+}
+
+// Rows of `inner` elements of one channel; channels-last: of one element of each channel.
+template <typename T>
 void normalize(const TensorRef& in, const float* scale, const float* shift, int64_t channels, int64_t inner,
                int8_t* out) {
   const T* x = in.as<T>();
-  const int64_t rows = channels * inner == 0 ? 0 : in.size() / inner;
-  const float to_signed = std::is_same_v<T, uint8_t> ? steps_of(kI) / steps_of(DType::kUInt8) : 1.0f;
-  parallel_for(rows, 1.5 * static_cast<double>(inner), [&](int64_t begin, int64_t end) {
+  const int64_t width = inner == 1 ? channels : inner, rows = width == 0 ? 0 : in.size() / width;
+  parallel_for(rows, static_cast<double>(width), [=](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
-      const float a = scale[r % channels], b = shift[r % channels];
-      for (int64_t i = r * inner; i < (r + 1) * inner; ++i) {
-        const float value = std::is_same_v<T, uint8_t> ? nearest_step<int8_t>(static_cast<float>(x[i]) * to_signed)
-                                                       : static_cast<float>(x[i]);
-        out[i] = nearest_step<int8_t>(value * a + b);
+      const T* from = x + r * width;
+      int8_t* to = out + r * width;
+      if (inner == 1) {
+#pragma omp simd
+        for (int64_t i = 0; i < width; ++i) to[i] = normalized(from[i], scale[i], shift[i]);
+        continue;
       }
+      const float a = scale[r % channels], b = shift[r % channels];
+#pragma omp simd
+      for (int64_t i = 0; i < width; ++i) to[i] = normalized(from[i], a, b);
     }
   });
 }

@@ -69,12 +69,13 @@ struct DequantizeParams {
 // Rounded to the nearest step; values outside of the range become its ends, NaN becomes zero.
 template <typename F>
 void write_steps(const TensorRef& out, F&& steps) {
-  parallel_for(out.size(), 1.2, [&](int64_t begin, int64_t end) {
-    if (out.dtype == DType::kUInt8)
-      for (int64_t i = begin; i < end; ++i) out.as<uint8_t>()[i] = nearest_step<uint8_t>(steps(i));
-    else
-      for (int64_t i = begin; i < end; ++i) out.as<int8_t>()[i] = nearest_step<int8_t>(steps(i));
-  });
+  const auto write = [&](auto* to) {
+    parallel_for(out.size(), 0.5, [=](int64_t begin, int64_t end) {
+#pragma omp simd
+      for (int64_t i = begin; i < end; ++i) to[i] = nearest_step<std::remove_reference_t<decltype(*to)>>(steps(i));
+    });
+  };
+  out.dtype == DType::kUInt8 ? write(out.as<uint8_t>()) : write(out.as<int8_t>());
 }
 
 Range around_zero(Range r) { return {-r.reach(), r.reach()}; }

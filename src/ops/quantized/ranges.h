@@ -41,11 +41,16 @@ inline Range range_of_products(DType a_dtype, Range a, DType b_dtype, Range b) {
   return {-reach, reach};
 }
 
-// The nearest integer, halves to even; the nearest that T has; zero for NaN.
+// The nearest integer, halves to even; the nearest that the byte has; zero for NaN. In a form that becomes vectors.
 template <typename T>
 T nearest_step(float x) {
-  const float low = std::numeric_limits<T>::min(), high = std::numeric_limits<T>::max();
-  return x == x ? static_cast<T>(std::nearbyint(std::clamp(x, low, high))) : T(0);
+  static_assert(sizeof(T) == 1);
+  constexpr float kLow = std::numeric_limits<T>::min(), kHigh = std::numeric_limits<T>::max();
+  constexpr float kWhole = 12582912.0f;  // floats of this size, 1.5 * 2^23, are whole numbers: adding it rounds
+  float inside = x == x ? x : 0.0f;
+  inside = inside < kLow ? kLow : inside;
+  inside = inside > kHigh ? kHigh : inside;
+  return static_cast<T>(static_cast<int32_t>((inside + kWhole) - kWhole));
 }
 
 // The integer next to zero, saturated; zero for NaN.
