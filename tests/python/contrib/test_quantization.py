@@ -183,6 +183,50 @@ def test_the_result_runs_exported_and_loaded_again(digits, tmp_path):
     assert {np.dtype(p.dtype).name for n, p in loaded.collect_params().items() if n.endswith("_quantize")} == {"int8"}
 
 
+def test_networks_of_numpy_arrays_give_such_arrays():
+    mx.npx.set_np()
+    try:
+        net = nn.HybridSequential()
+        net.add(nn.Conv2D(4, 3), nn.BatchNorm(), nn.Activation("relu"), nn.Dense(5))
+        net.initialize()
+        images = mx.np.random.normal(size=(8, 3, 8, 8))
+        expected = net(images)
+        for options in ({"calib_data": [images], "calib_mode": "naive"}, {"data_shapes": [(8, 3, 8, 8)]}):
+            given = quantization.quantize_net(net, **options)(images)
+            assert type(given) is type(expected)
+            assert mx.np.abs(given - expected).max() < 0.1 * mx.np.abs(expected).max()
+    finally:
+        mx.npx.reset_np()
+
+
+def test_quantized_networks_and_loaded_ones_can_be_quantized(digits, tmp_path):
+    images = mx.nd.array(digits.test)
+    digits.net(images)
+    files = digits.net.export(str(tmp_path / "digits"))
+    loaded = gluon.SymbolBlock.imports(files[0], ["data"], files[1])
+    once = quantization.quantize_net(loaded, calib_mode="naive", calib_data=digits.loader())
+    assert digits.accuracy(once) >= 0.99 * digits.accuracy(digits.net)
+    twice = quantization.quantize_net(once, calib_mode="naive", calib_data=digits.loader())
+    np.testing.assert_array_equal(twice(images).asnumpy(), once(images).asnumpy())
+
+
+def test_results_keep_their_structure():
+    class Heads(gluon.HybridBlock):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = nn.Dense(4), nn.Dense(3)
+
+        def hybrid_forward(self, F, x):
+            return [self.first(x), (self.second(x), x)]
+
+    net = Heads()
+    net.initialize()
+    x = mx.nd.random.normal(shape=(6, 5))
+    first, (second, same) = quantization.quantize_net(net, calib_mode="naive", calib_data=[x])(x)
+    assert first.shape == (6, 4) and second.shape == (6, 3)
+    np.testing.assert_array_equal(same.asnumpy(), x.asnumpy())
+
+
 def test_batches_of_any_kind_calibrate(digits):
     images, labels = digits.train[:100], digits.train_labels[:100]
     arrays = mx.nd.array(images), mx.nd.array(labels)

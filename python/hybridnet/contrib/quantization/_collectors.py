@@ -97,7 +97,7 @@ class LayerHistogramCollector(CalibrationCollector):
 
 
 def _ends(arr: NDArray) -> Range:
-    low, high = float(arr.min().asscalar()), float(arr.max().asscalar())
+    low, high = (float(end.reshape((1,)).asscalar()) for end in (arr.min(), arr.max()))
     if not np.isfinite(low) or not np.isfinite(high):
         raise HybridNetValueError(
             "calibration",

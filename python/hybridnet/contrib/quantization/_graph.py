@@ -107,7 +107,8 @@ def quantize_parameters(where: str, qsym: Symbol, parameters: Parameters) -> Par
             if original not in parameters:
                 raise _missing(where, original)
             value = parameters[original]
-            made, low, high = ndarray.contrib.quantize(value, value.min(), value.max(), out_type="int8")
+            ends = [end.reshape((1,)) for end in (value.min(), value.max())]
+            made, low, high = ndarray.contrib.quantize(value, *ends, out_type="int8")
             factor = 127 / 255 if name in narrow else 1
             result.update({name: made, f"{name}_min": low * factor, f"{name}_max": high * factor})
     return result
@@ -216,7 +217,7 @@ def _arrays_of(where: str, batch: Any, data_names: Sequence[str] | None, descrip
             expected="arrays" if data_names is None else f"arrays for {', '.join(data_names)}",
             given=", ".join(type(a).__name__ for a in arrays),
         )
-    return arrays[:count]
+    return arrays[:count] if data_names is None else [a.as_nd_ndarray() for a in arrays[:count]]
 
 
 def run_calibration(

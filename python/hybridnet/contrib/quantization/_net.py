@@ -15,6 +15,7 @@ from ...gluon import HybridBlock, SymbolBlock
 from ...gluon.parameter import Parameter
 from ...ndarray import NDArray
 from ...symbol import Symbol
+from ...util import is_np_array
 from ._graph import (
     MODES,
     Settings,
@@ -47,7 +48,8 @@ def _given_examples(data_shapes: Any, calib_data: Any) -> list[NDArray] | None:
         descriptions = list(getattr(calib_data, "provide_data", None) or ())
     if not descriptions:
         return None
-    return [ndarray.zeros(_shape_of(d), dtype=getattr(d, "dtype", None) or "float32") for d in descriptions]
+    arrays = [ndarray.zeros(_shape_of(d), dtype=getattr(d, "dtype", None) or "float32") for d in descriptions]
+    return [a.as_np_ndarray() for a in arrays] if is_np_array() else arrays
 
 
 def _graph_of(where: str, network: HybridBlock, arrays: Sequence[NDArray]) -> tuple[list[Symbol], Symbol]:
@@ -87,7 +89,7 @@ def _parameters(network: HybridBlock) -> tuple[dict[str, NDArray], dict[str, NDA
     for name, (is_input, source) in zip(graph.outputs.list_inputs(), graph.sources, strict=False):
         if not is_input:
             value = source._reduce() if isinstance(source, Parameter) else source
-            (auxiliaries if name in states else arguments)[name] = value
+            (auxiliaries if name in states else arguments)[name] = value.as_nd_ndarray()
     return arguments, auxiliaries
 
 
