@@ -35,10 +35,30 @@ void gemm_tiny(const GemmShape& s, T alpha, const T* a, const T* b, T beta, T* c
   }
 }
 
+// Products of a column with a row: each is one product and no sum, so that zeros keep their signs.
+template <typename T>
+void gemm_outer(const GemmShape& s, T alpha, const T* a, const T* b, T beta, T* c) {
+  const int64_t a_row = s.transpose_a ? 1 : s.lda, b_column = s.transpose_b ? s.ldb : 1;
+  parallel_for(s.m, 0.3 * static_cast<double>(s.n), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const T factor = a[i * a_row];
+      T* out = c + i * s.ldc;
+      if (beta != T(0)) {
+        for (int64_t j = 0; j < s.n; ++j) out[j] = alpha * (factor * b[j * b_column]) + beta * out[j];
+      } else if (b_column != 1 || alpha != T(1)) {
+        for (int64_t j = 0; j < s.n; ++j) out[j] = alpha * (factor * b[j * b_column]);
+      } else {
+        for (int64_t j = 0; j < s.n; ++j) out[j] = factor * b[j];
+      }
+    }
+  });
+}
+
 template <typename T>
 bool gemm_trivial(const GemmShape& s, T alpha, const T* a, const T* b, T beta, T* c) {
   if (s.m == 0 || s.n == 0) return true;
   if (s.k == 0) return scale(s, beta, c), true;
+  if (s.k == 1) return gemm_outer(s, alpha, a, b, beta, c), true;
   if (s.m * s.n <= kTiny && s.m * s.n * s.k <= kTiny) return gemm_tiny(s, alpha, a, b, beta, c), true;
   return false;
 }

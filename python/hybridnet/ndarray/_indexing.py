@@ -152,7 +152,7 @@ def _as_item(item: Any) -> Any:
 
 def _as_int(value: Any) -> int:
     if isinstance(value, _core.NDArrayBase):
-        return int(value.asscalar())
+        return int(_core.asnumpy(value).item())
     return value.__index__()
 
 

@@ -135,7 +135,7 @@ def meshgrid(*xi: Any, indexing: str = "xy", **kwargs: Any) -> list[Any]:
     for i, x in enumerate(as_parts(xi)):
         at = 1 - i if indexing == "xy" and rank > 1 and i < 2 else i
         grids.append(reshape(x, tuple(-1 if j == at else 1 for j in range(rank))))
-    return grids if sparse else broadcast_arrays(*grids)
+    return grids if sparse else list(broadcast_arrays(*grids))
 
 
 def ix_(*args: Any) -> tuple[Any, ...]:

@@ -166,7 +166,7 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
     return concatenate([arr, as_array(values)], axis=axis)
 
 
-def broadcast_arrays(*args: Any) -> list[Any]:
+def broadcast_arrays(*args: Any) -> tuple[Any, ...]:
     """Arrays repeated to one shape. Raises ShapeError where their shapes do not broadcast."""
     arrays = as_parts(args)
     try:
@@ -177,7 +177,7 @@ def broadcast_arrays(*args: Any) -> list[Any]:
             expected="shapes that broadcast",
             given=", ".join(str(tuple(a.shape)) for a in arrays),
         ) from problem
-    return [broadcast_to(a, together) for a in arrays]
+    return tuple(broadcast_to(a, together) for a in arrays)
 
 
 # -------------------------------------------------------------------------------------------------------------- splits
@@ -273,7 +273,7 @@ def repeat(a: Any, repeats: int | Sequence[int], axis: int | None = None) -> Any
         return np_operator("_np_repeat")(a, repeats=int(counts[0]), axis=axis)
     a = as_array(a) if axis is not None else flat(as_array(a))
     axis = axis or 0
-    if counts.size != a.shape[axis] or counts.min() < 0:
+    if counts.size != a.shape[axis] or counts.min(initial=0) < 0:
         raise HybridNetValueError(
             "np.repeat: repeats",
             expected=f"one number, or {a.shape[axis]} that are not negative",

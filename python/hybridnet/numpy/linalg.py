@@ -95,9 +95,28 @@ class QRResult(NamedTuple):
     R: Any
 
 
-def svd(a: Any) -> SVDResult:
-    """(ut, l, v) with a = ut @ diag(l) @ v: ut (..., m, k), l (..., k) falling, v (..., k, n), k = min(m, n)."""
-    return SVDResult(*np_operator("_npi_svd")(a))
+def svd(a: Any, full_matrices: bool = False) -> SVDResult:
+    """(ut, l, v) with a = ut @ diag(l) @ v: ut (..., m, k), l (..., k) falling, v (..., k, n), k = min(m, n).
+
+    full_matrices (default False, as in MXNet): ut and v are square; no gradient flows through what that adds.
+    """
+    ut, s, v = np_operator("_npi_svd")(a)
+    if full_matrices:
+        rows, columns = a.shape[-2:]
+        if rows > columns:
+            ut = concatenate([ut, _orthogonal_columns(ut)], axis=-1)
+        elif columns > rows:
+            right = swapaxes(v, -1, -2)
+            v = swapaxes(concatenate([right, _orthogonal_columns(right)], axis=-1), -1, -2)
+    return SVDResult(ut, s, v)
+
+
+def _orthogonal_columns(basis: Any) -> Any:
+    """Orthonormal columns that complete those of basis (..., m, k) to m: eigenvectors of the projection onto them."""
+    rows, columns = basis.shape[-2:]
+    basis = np_operator("BlockGrad")(basis)
+    projection = _grids.eye(rows, dtype=basis.dtype) - matmul(basis, swapaxes(basis, -1, -2))
+    return eigh(projection)[1][..., columns:]
 
 
 def cholesky(a: Any, *, upper: bool = False) -> Any:

@@ -320,3 +320,59 @@ def test_bounds_and_axes_have_numpy_2s_names_and_defaults():
     check(np.clip(x, min=np.array([0.0, 1.0, 2.0])), onp.clip(X, onp.array([0.0, 1.0, 2.0]), None))
     places = onp.argsort(X, axis=-1)
     check(np.take_along_axis(x, np.array(places)), onp.take_along_axis(X, places, -1))
+
+
+# ------------------------------------------------------------------------------------------- what the standard asks for
+@pytest.mark.parametrize("shape", [(4, 2), (2, 4), (3, 3), (2, 5, 3), (0, 3, 2), (3, 0), (0, 2)])
+def test_svd_with_full_matrices(shape):
+    """Square factors, also where columns depend on each other."""
+    x = onp.random.default_rng(0).normal(size=shape)
+    if x.size and shape[-1] > 1:
+        x[..., 1] = x[..., 0]
+    u, s, v = (part.asnumpy() for part in np.linalg.svd(np.array(x, dtype="float64"), full_matrices=True))
+    for part, wanted in zip((u, s, v), onp.linalg.svd(x), strict=True):
+        assert part.shape == wanted.shape
+    for square in (u, v):
+        product = onp.matmul(square, onp.swapaxes(square, -1, -2))
+        onp.testing.assert_allclose(product, onp.broadcast_to(onp.eye(square.shape[-1]), product.shape), atol=1e-12)
+    k = s.shape[-1]
+    onp.testing.assert_allclose((u[..., :k] * s[..., None, :]) @ v[..., :k, :], x, atol=1e-12)
+
+
+def test_gradients_of_full_factors_are_those_of_the_thin_ones():
+    x = onp.random.default_rng(0).normal(size=(4, 2))
+    slopes = []
+    for full in (False, True):
+        a = np.array(x, dtype="float64")
+        a.attach_grad()
+        with autograd.record():
+            u, s, v = np.linalg.svd(a, full_matrices=full)
+            loss = (u[:, :2] ** 3).sum() + s.sum() + (v**3).sum()
+        loss.backward()
+        slopes.append(a.grad.asnumpy())
+    onp.testing.assert_array_equal(*slopes)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("size", [2, 40])
+def test_outer_products_keep_the_signs_of_zeros(dtype, size):
+    x, y = onp.ones(size, dtype), onp.ones(size, dtype)
+    x[0], y[-1] = -0.0, -0.0
+    product = np.outer(np.array(x, dtype=dtype), np.array(y, dtype=dtype)).asnumpy()
+    onp.testing.assert_array_equal(onp.signbit(product), onp.signbit(onp.outer(x, y)))
+
+
+def test_repeat_as_arrays_say():
+    x = np.array([[1, 2], [3, 4]], dtype="int32")
+    check(np.repeat(x, np.array([2, 1], dtype="int8"), axis=0), [[1, 2], [1, 2], [3, 4]])
+    check(np.repeat(x, np.array([0, 3], dtype="int64"), axis=1), [[2, 2, 2], [4, 4, 4]])
+    assert np.repeat(np.array([], dtype="bool"), np.array([], dtype="int8")).shape == (0,)
+
+
+def test_bounds_of_slices_may_be_arrays():
+    x = np.arange(6)
+    check(x[np.array(1, dtype="int32") : np.array(4, dtype="int64")], [1, 2, 3])
+
+
+def test_broadcast_arrays_are_a_tuple():
+    assert isinstance(np.broadcast_arrays(np.array(X), np.array(1.0)), tuple)
