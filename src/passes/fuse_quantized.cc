@@ -1,12 +1,22 @@
-// Convolutions of bytes and what makes bytes of their sums as one node.
+// Layers of bytes and what makes bytes of their sums as one node.
 #include "passes/attributes.h"
 #include "passes/rules.h"
 
 namespace hybridnet::passes {
 namespace {
 
-const OpRef kConvolution{"_contrib_quantized_conv"}, kFused{"_fused_quantized_conv"},
+const OpRef kConvolution{"_contrib_quantized_conv"}, kDense{"_contrib_quantized_fully_connected"},
+    kFusedConvolution{"_fused_quantized_conv"}, kFusedDense{"_fused_quantized_fully_connected"},
     kAdd{"_contrib_quantized_elemwise_add"};
+
+bool is_fused(const Node& node) { return node.op == &kFusedConvolution.op() || node.op == &kFusedDense.op(); }
+
+// The form of a layer that gives bytes; null: it has none.
+const Op* fused_form(const Node& layer) {
+  if (is_fused(layer)) return layer.op;
+  if (layer.op == &kConvolution.op()) return &kFusedConvolution.op();
+  return layer.op == &kDense.op() ? &kFusedDense.op() : nullptr;
+}
 
 using Attributes = std::vector<std::pair<std::string, AttrValue>>;
 
@@ -23,7 +33,7 @@ Node* source_of(const Graph& graph, const Node& reader, std::initializer_list<si
   return source != nullptr && !source->is_variable() ? source : nullptr;
 }
 
-// What a requantize with a known range is to its convolution.
+// What a requantize with a known range is to its layer.
 Attributes range_of(const Node& requantize) {
   return {{"min_calib_range", attribute(requantize, "min_calib_range")},
           {"max_calib_range", attribute(requantize, "max_calib_range")},
@@ -32,7 +42,8 @@ Attributes range_of(const Node& requantize) {
 
 Replacement fused(Graph& graph, const Node& layer, const Node& last, std::vector<NodeEntry> inputs,
                   const Attributes& attrs) {
-  const NodePtr both = graph.add(kFused.op(), make_params(kFused.op(), &layer, attrs), std::move(inputs), &layer);
+  const Op& op = *fused_form(layer);
+  const NodePtr both = graph.add(op, make_params(op, &layer, attrs), std::move(inputs), &layer);
   graph.set_format({both, 0}, graph.format({NodePtr(const_cast<Node*>(&last)), 0}));
   Replacement result;
   for (uint32_t i = 0; i < 3; ++i)
@@ -49,12 +60,14 @@ bool same_format(const Graph& graph, const NodeEntry& a, const Node& b) {
 Replacement fuse_requantize(Graph& graph, Node& node) {
   if (attribute(node, "min_calib_range").is_none() || attribute(node, "max_calib_range").is_none()) return no_change();
   const Node* layer = source_of(graph, node, {0, 1, 2});
-  if (layer == nullptr || layer->op != &kConvolution.op() || !same_format(graph, node.inputs[0], node))
+  if (layer == nullptr || is_fused(*layer) || fused_form(*layer) == nullptr ||
+      !same_format(graph, node.inputs[0], node)) {
     return no_change();
+  }
   return fused(graph, *layer, node, layer->inputs, range_of(node));
 }
 
-// Bytes of a convolution need not be rounded before others are added.
+// Bytes of a layer need not be rounded before others are added.
 Replacement fuse_quantized_addend(Graph& graph, Node& node) {
   if (attribute(node, "min_calib_range").is_none() || attribute(node, "max_calib_range").is_none()) return no_change();
   const Node* sum = source_of(graph, node, {0, 1, 2});
@@ -62,7 +75,7 @@ Replacement fuse_quantized_addend(Graph& graph, Node& node) {
   for (const size_t side : {0, 1}) {
     const size_t other = 1 - side;
     const Node* layer = source_of(graph, *sum, {side, 2 + 2 * side, 3 + 2 * side});
-    if (layer == nullptr || layer->op != &kFused.op() || bool_attribute(*layer, "with_addend", false) ||
+    if (layer == nullptr || !is_fused(*layer) || bool_attribute(*layer, "with_addend", false) ||
         bool_attribute(*layer, "relu", false) || bool_attribute(*layer, "is_unsigned", false)) {
       continue;
     }
@@ -80,7 +93,7 @@ Replacement fuse_quantized_addend(Graph& graph, Node& node) {
 // relu of bytes with a sign; those without need none.
 Replacement fuse_quantized_relu(Graph& graph, Node& node) {
   const Node* layer = source_of(graph, node, {0, 1, 2});
-  if (layer == nullptr || layer->op != &kFused.op() || !same_format(graph, node.inputs[0], node)) return no_change();
+  if (layer == nullptr || !is_fused(*layer) || !same_format(graph, node.inputs[0], node)) return no_change();
   return fused(graph, *layer, node, layer->inputs, {{"relu", true}});
 }
 

@@ -374,7 +374,7 @@ std::vector<Rewrite> rows() {
        .ops = {"_contrib_requantize"},
        .tags = {"fast_run", "fusion"},
        .exactness = Exactness::kRounding,
-       .what = "convolutions of bytes give bytes, not sums, where the range is known"},
+       .what = "layers of bytes give bytes, not sums, where the range is known"},
       {.stage = Stage::kFuseLayers,
        .name = "fuse_quantized_addend",
        .local = fuse_quantized_addend,

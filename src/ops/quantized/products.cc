@@ -1,4 +1,6 @@
 // Convolution and FullyConnected of bytes, summed in 32 bits.
+#include "ops/quantized/products.h"
+
 #include <optional>
 
 #include "kernels/int8_convolution.h"
@@ -7,23 +9,53 @@
 #include "ops/quantized/ranges.h"
 
 namespace hybridnet::ops {
+
+namespace {
+
+int64_t known_product(const Shape& s, int first, int last) {
+  int64_t product = 1;
+  for (int i = first; i < last; ++i) {
+    if (s[i] == kUnknownDim) return kUnknownDim;
+    product *= s[i];
+  }
+  return product;
+}
+
+}  // namespace
+
+void infer_dense_shapes(const QuantizedDenseParams& p, InferContext& c) {
+  c.set_in_shape(1, Shape{p.num_hidden, kUnknownDim});
+  if (!p.no_bias) c.set_in_shape(2, Shape{p.num_hidden});
+  const Shape& data = c.in_shape(0);
+  if (!data.rank_known()) return;
+  if (data.ndim() == 0) throw ShapeError({.input = "data", .expected = "at least one axis", .given = "a scalar"});
+  const int rows = p.flatten ? 1 : data.ndim() - 1;
+  c.set_in_shape(1, Shape{p.num_hidden, known_product(data, rows, data.ndim())});
+  Shape out = Shape::unknown(rows + 1);
+  for (int i = 0; i < rows; ++i) out[i] = data[i];
+  out[rows] = p.num_hidden;
+  c.set_out_shape(0, out);
+  Shape learned = Shape::unknown(data.ndim());
+  for (int i = 0; i < rows; ++i) learned[i] = c.out_shape(0)[i];
+  if (rows == data.ndim() - 1) learned[rows] = c.in_shape(1)[1];
+  c.set_in_shape(0, learned);
+}
+
+kernels::ConvGeometry dense_geometry(const QuantizedDenseParams& p, const Shape& data) {
+  const int rows = p.flatten ? 1 : data.ndim() - 1;
+  kernels::ConvGeometry g;
+  g.spatial = 1;
+  g.n = 1;
+  g.c = data.size(rows, data.ndim());
+  g.o = p.num_hidden;
+  g.in[2] = g.out[2] = data.size(0, rows);
+  g.channels_last = true;
+  return g;
+}
+
 namespace {
 
 using kernels::ConvGeometry;
-
-struct QuantizedDenseParams {
-  int64_t num_hidden;
-  bool no_bias, flatten;
-  static void describe(ParamSchema<QuantizedDenseParams>& schema) {
-    schema.field("num_hidden", &QuantizedDenseParams::num_hidden).at_least(1).doc("Number of outputs per row.");
-    schema.field("no_bias", &QuantizedDenseParams::no_bias)
-        .default_value(false)
-        .doc("Whether the bias input and its range are absent.");
-    schema.field("flatten", &QuantizedDenseParams::flatten)
-        .default_value(true)
-        .doc("Take all axes of data but the first as one; otherwise apply to the last axis.");
-  }
-};
 
 struct Ranges {
   Range data, weight;
@@ -114,45 +146,9 @@ float dense_bias_factor(DType data, const Ranges& r) {
   return data_scale * weight_scale * r.bias->reach() / steps_of(DType::kInt8);
 }
 
-int64_t known_product(const Shape& s, int first, int last) {
-  int64_t product = 1;
-  for (int i = first; i < last; ++i) {
-    if (s[i] == kUnknownDim) return kUnknownDim;
-    product *= s[i];
-  }
-  return product;
-}
-
 void infer_dense(const QuantizedDenseParams& p, InferContext& c) {
   infer_dtypes(c, p.no_bias);
-  c.set_in_shape(1, Shape{p.num_hidden, kUnknownDim});
-  if (!p.no_bias) c.set_in_shape(2, Shape{p.num_hidden});
-  const Shape& data = c.in_shape(0);
-  if (!data.rank_known()) return;
-  if (data.ndim() == 0) throw ShapeError({.input = "data", .expected = "at least one axis", .given = "a scalar"});
-  const int rows = p.flatten ? 1 : data.ndim() - 1;
-  c.set_in_shape(1, Shape{p.num_hidden, known_product(data, rows, data.ndim())});
-  Shape out = Shape::unknown(rows + 1);
-  for (int i = 0; i < rows; ++i) out[i] = data[i];
-  out[rows] = p.num_hidden;
-  c.set_out_shape(0, out);
-  Shape learned = Shape::unknown(data.ndim());
-  for (int i = 0; i < rows; ++i) learned[i] = c.out_shape(0)[i];
-  if (rows == data.ndim() - 1) learned[rows] = c.in_shape(1)[1];
-  c.set_in_shape(0, learned);
-}
-
-// Rows are the positions of an image of one line.
-ConvGeometry dense_geometry(const QuantizedDenseParams& p, const Shape& data) {
-  const int rows = p.flatten ? 1 : data.ndim() - 1;
-  ConvGeometry g;
-  g.spatial = 1;
-  g.n = 1;
-  g.c = data.size(rows, data.ndim());
-  g.o = p.num_hidden;
-  g.in[2] = g.out[2] = data.size(0, rows);
-  g.channels_last = true;
-  return g;
+  infer_dense_shapes(p, c);
 }
 
 double cost_ns(const ConvGeometry& g) { return g.flops() / 150.0 + 2000; }

@@ -32,6 +32,7 @@ INT8_PARAMETERS = {
     "_contrib_quantized_fully_connected",
     "_contrib_quantized_embedding",
     "_fused_quantized_conv",
+    "_fused_quantized_fully_connected",
 }
 
 

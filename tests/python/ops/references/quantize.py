@@ -112,11 +112,11 @@ def _quantized_conv(inputs, attrs):
     return [out.astype("int32"), *_product_ends(x_reach, "int8", w_reach, "int8")]
 
 
-def _fused_quantized_conv(inputs, attrs):
+def _fused_quantized(sums_of, inputs, attrs):
     """The sums as floats, with the addend, relu, and as bytes."""
     adds = value(attrs, "with_addend", False)
     operands = inputs[:-3] if adds else inputs
-    sums, _, reach = _quantized_conv(operands, attrs)
+    sums, _, reach = sums_of(operands, attrs)
     out = sums.astype("float32") * (reach / np.float32(2**31))
     if adds:
         addend, low, high = inputs[-3:]
@@ -297,7 +297,8 @@ REFERENCES = {
     "_contrib_requantize": _requantize,
     "_contrib_dequantize": _dequantize,
     "_contrib_quantized_conv": _quantized_conv,
-    "_fused_quantized_conv": _fused_quantized_conv,
+    "_fused_quantized_conv": lambda inputs, attrs: _fused_quantized(_quantized_conv, inputs, attrs),
+    "_fused_quantized_fully_connected": lambda inputs, attrs: _fused_quantized(_quantized_dense, inputs, attrs),
     "_contrib_quantized_fully_connected": _quantized_dense,
     "_contrib_quantized_pooling": _quantized_pooling,
     "_contrib_quantized_act": _quantized_act,

@@ -1,0 +1,34 @@
+// What dense layers of bytes have in common.
+#pragma once
+
+#include "hybridnet/op.h"
+#include "kernels/conv_geometry.h"
+
+namespace hybridnet::ops {
+
+struct QuantizedDenseParams {
+  int64_t num_hidden;
+  bool no_bias, flatten;
+  static void describe(ParamSchema<QuantizedDenseParams>& schema) { describe_fields(schema); }
+  template <typename P>
+  static void describe_fields(ParamSchema<P>& schema) {
+    const auto field = [&]<typename M>(const char* name, M QuantizedDenseParams::*member) {
+      return schema.field(name, static_cast<M P::*>(member));
+    };
+    field("num_hidden", &QuantizedDenseParams::num_hidden).at_least(1).doc("Number of outputs per row.");
+    field("no_bias", &QuantizedDenseParams::no_bias)
+        .default_value(false)
+        .doc("Whether the bias input and its range are absent.");
+    field("flatten", &QuantizedDenseParams::flatten)
+        .default_value(true)
+        .doc("Take all axes of data but the first as one; otherwise apply to the last axis.");
+  }
+};
+
+// Shapes of (data, weight, bias unless no_bias) -> output.
+void infer_dense_shapes(const QuantizedDenseParams& p, InferContext& c);
+
+// The rows of data are the positions of an image of one line.
+kernels::ConvGeometry dense_geometry(const QuantizedDenseParams& p, const Shape& data);
+
+}  // namespace hybridnet::ops
