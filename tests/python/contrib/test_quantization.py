@@ -173,6 +173,21 @@ def test_a_residual_network_of_bytes_stays_near_its_float_network():
     assert not {"BatchNorm", "Activation", "Convolution"} & set(operators(graph_of(quantized)))
 
 
+@pytest.mark.parametrize("quantized_dtype", ["int8", "auto"])
+def test_plans_that_fuse_layers_give_what_single_operators_give(quantized_dtype):
+    mx.random.seed(5)
+    net = gluon.model_zoo.vision.resnet18_v1(thumbnail=True, classes=10)
+    net.initialize(mx.init.Xavier(magnitude=2))
+    images = mx.nd.random.normal(shape=(4, 3, 32, 32))
+    quantized = quantization.quantize_net(net, quantized_dtype=quantized_dtype, calib_mode="naive", calib_data=[images])
+    fused = quantized(images).asnumpy()
+    assert "_fused_quantized_conv" in quantized.plan_text()
+    quantized.hybridize(passes="fast_run,-fusion")
+    single = quantized(images).asnumpy()
+    assert "_fused" not in quantized.plan_text()
+    assert np.abs(fused - single).max() < 0.05 * np.abs(single).max()
+
+
 def test_the_result_runs_exported_and_loaded_again(digits, tmp_path):
     quantized = quantization.quantize_net(digits.net, calib_mode="entropy", calib_data=digits.loader())
     images = mx.nd.array(digits.test)
