@@ -344,6 +344,15 @@ def test_no_more_than_the_wanted_examples_are_read(digits):
     assert seen.count("data") == 2
 
 
+def test_values_that_do_not_fit_into_memory_together_are_seen_in_parts(digits, monkeypatch):
+    graphs = []
+    for limit in (quantization._graph.WATCHED_BYTES, 200_000):
+        monkeypatch.setattr(quantization._graph, "WATCHED_BYTES", limit)
+        quantized = quantization.quantize_net(digits.net, calib_mode="naive", calib_data=digits.loader())
+        graphs.append(graph_of(quantized).tojson())
+    assert graphs[0] == graphs[1]
+
+
 def test_the_logger_is_told(digits, caplog):
     logger = logging.getLogger("quantizing")
     with caplog.at_level(logging.DEBUG, "quantizing"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import logging
+import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -220,6 +221,38 @@ def _arrays_of(where: str, batch: Any, data_names: Sequence[str] | None, descrip
     return arrays[:count] if data_names is None else [a.as_nd_ndarray() for a in arrays[:count]]
 
 
+# Values of a batch that are looked at in one run of the graph: there are more of them than a plan keeps at a time.
+WATCHED_BYTES = 1 << 30
+
+
+class Watch:
+    """Runs of a float graph that give some of its inner values."""
+
+    def __init__(self, where: str, symbol: Symbol, entries: Sequence[str], feeds: Parameters) -> None:
+        inside = symbol.get_internals()
+        whole = sym_module.Group([inside[name] for name in entries])
+        for name in whole.list_inputs():
+            if name not in feeds:
+                raise _missing(where, name)
+        _, shapes, _ = whole.infer_shape(**{name: feeds[name].shape for name in whole.list_inputs()})
+        parts: list[list[str]] = [[]]
+        size = 0
+        for name, shape in zip(entries, shapes, strict=True):
+            size += 4 * math.prod(shape)
+            if parts[-1] and size > WATCHED_BYTES:
+                parts.append([])
+                size = 4 * math.prod(shape)
+            parts[-1].append(name)
+        graphs = [sym_module.Group([inside[name] for name in part]) for part in parts]
+        self._runs = [(part, g.list_inputs(), _core.CachedOp(g)) for part, g in zip(parts, graphs, strict=True)]
+
+    def values(self, feeds: Parameters) -> Iterator[tuple[str, NDArray]]:
+        """Name and value of each entry, for these inputs and parameters."""
+        for entries, names, run in self._runs:
+            values = run(*[feeds[name] for name in names])
+            yield from zip(entries, [values] if isinstance(values, NDArray) else values, strict=True)
+
+
 def run_calibration(
     where: str,
     symbol: Symbol,
@@ -232,20 +265,13 @@ def run_calibration(
     logger: Any,
 ) -> None:
     """Shows collector the entries of the float graph, for batches until there are num_examples."""
-    inside = symbol.get_internals()
-    watched = sym_module.Group([inside[name] for name in entries])
-    compiled = _core.CachedOp(watched, name="calibration")
-    names = watched.list_inputs()
+    watch: Watch | None = None
     seen = count = 0
     with autograd.pause(train_mode=False):
         for arrays in data:
             feeds = {**parameters, **dict(zip(data_names, arrays, strict=True))}
-            for name in names:
-                if name not in feeds:
-                    raise _missing(where, name)
-            values = compiled(*[feeds[name] for name in names])
-            values = [values] if isinstance(values, NDArray) else values
-            for name, value in zip(entries, values, strict=True):
+            watch = watch or Watch(where, symbol, entries, feeds)
+            for name, value in watch.values(feeds):
                 collector.collect(name, value)
             seen += arrays[0].shape[0]
             count += 1
