@@ -8,7 +8,7 @@
 namespace hybridnet {
 namespace {
 
-const OpRef kAdd{"elemwise_add"}, kDot{"dot"}, kSum{"sum"};
+const OpRef kAdd{"elemwise_add"}, kDot{"dot"}, kSum{"sum"}, kTakeGradient{"_backward_take"};
 
 void collect_terms(const NodeEntry& value, std::vector<NodeEntry>& terms) {
   const Node& node = *value.node;
@@ -19,9 +19,18 @@ void collect_terms(const NodeEntry& value, std::vector<NodeEntry>& terms) {
   }
 }
 
-// dot(a, b, transpose_a=True) of matrices, and sums over axis 0: both add up over the rows of their operands.
+// Rows of an array that iterations read by their number, and less than the whole array in each of them. In the loop
+// every iteration would add an array to an array.
+bool adds_read_rows(const Graph& body, const Node& node) {
+  return node.op == &kTakeGradient.op() && passes::text_attribute(node, "axis") == "0" &&
+         body.spec(node.inputs[1]).shape.ndim() > 0 && body.spec(node.inputs[0]).bytes() <= node.specs[0].bytes();
+}
+
+// dot(a, b, transpose_a=True) of matrices, sums over axis 0 and gradients of read rows: all add up over the rows of
+// their operands.
 bool adds_over_rows(const Graph& body, const Node& node) {
   using passes::bool_attribute;
+  if (adds_read_rows(body, node)) return true;
   if (node.op == &kDot.op()) {
     return bool_attribute(node, "transpose_a", false) && !bool_attribute(node, "transpose_b", false) &&
            body.spec(node.inputs[0]).shape.ndim() == 2 && body.spec(node.inputs[1]).shape.ndim() == 2;
@@ -40,13 +49,17 @@ std::vector<NodeEntry> IterationSums::terms_of(const NodeEntry& value) {
 }
 
 bool IterationSums::take(const Graph& body, int input, const NodeEntry& term, const Slices& slices,
-                         std::vector<NodeEntry>& stacked) {
+                         std::vector<NodeEntry>& stacked, bool counted) {
   const Node& node = *term.node;
   if (node.is_variable() || !adds_over_rows(body, node)) return false;
+  // Products of rows behind the last iteration would cost time; zeros that are added to any row do not.
+  if (counted && (node.op != &kTakeGradient.op() || passes::text_attribute(node, "mode") == "raise")) return false;
   Sum made{input, node.params, node.op, {}};
   const size_t before = stacked.size();
   for (const NodeEntry& entry : node.inputs) {
-    std::optional<Operand> found = operand(body, entry, node.op == &kDot.op(), slices, stacked);
+    std::optional<Operand> found = operand(body, entry, node.op != &kSum.op(), slices, stacked);
+    // Only what the loop itself stacks is zero behind the last iteration.
+    if (found && counted && made.operands.empty() && found->output < 0) found.reset();
     if (!found) {
       stacked.resize(before);
       return false;

@@ -19,8 +19,10 @@ class IterationSums {
 
   // Takes the sum over all iterations of a term out of the body: true, if it is one that the operator itself can add
   // up from stacked operands. They come from slices, or from outputs of the body that are stacked: those in
-  // `stacked`, to which may be added. input: what the sum is for, as take() tells it.
-  bool take(const Graph& body, int input, const NodeEntry& term, const Slices& slices, std::vector<NodeEntry>& stacked);
+  // `stacked`, to which may be added. input: what the sum is for, as add() tells it. counted: only running the loop
+  // tells how many iterations there are.
+  bool take(const Graph& body, int input, const NodeEntry& term, const Slices& slices, std::vector<NodeEntry>& stacked,
+            bool counted);
 
   // The sums as nodes of the surrounding graph: (input, value). loop: the node whose first outputs are `stacked`.
   std::vector<std::pair<int, NodeEntry>> add(Graph& graph, const NodePtr& loop, const Node& origin) const;

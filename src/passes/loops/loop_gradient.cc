@@ -201,8 +201,8 @@ class LoopGradient {
       if (gradient < 0) continue;
       NodeEntry rest;
       for (const NodeEntry& term : IterationSums::terms_of(gradients_[static_cast<size_t>(gradient)])) {
-        const bool taken =
-            !count_.node && outside_sums_.take(backward, static_cast<int>(k), term, back_->data, stacked_outputs_);
+        const bool taken = outside_sums_.take(backward, static_cast<int>(k), term, back_->data, stacked_outputs_,
+                                              static_cast<bool>(count_.node));
         if (!taken) rest = sum(backward, rest, term, nullptr);
       }
       if (!rest.node) continue;
