@@ -2,9 +2,12 @@
 
 from .._lazy_names import names_from
 from . import control_flow
-from .control_flow import cond, foldl, foldr, foreach, map, reduce, scan, until, while_loop
+from .control_flow import cond, foldl, foldr, foreach, scan, until, while_loop
+from .control_flow import map as map
+from .control_flow import reduce as reduce
 
-__all__ = ["cond", "control_flow", "foldl", "foldr", "foreach", "map", "reduce", "scan", "until", "while_loop"]
+# Without map and reduce, which "import *" would put in the place of Python's.
+__all__ = ["cond", "control_flow", "foldl", "foldr", "foreach", "scan", "until", "while_loop"]
 
 # Under MXNet's names; imported when they are used.
 __getattr__, __dir__ = names_from(

@@ -5,6 +5,9 @@ Also reached as ``nd.contrib.foreach``, ``sym.contrib.foreach``, ``F.contrib.for
 
 from .._control_flow.calls import BodyNode
 from .._control_flow.functions import cond, foreach, while_loop
-from .._control_flow.scan import foldl, foldr, map, reduce, scan, until
+from .._control_flow.scan import foldl, foldr, scan, until
+from .._control_flow.scan import map as map
+from .._control_flow.scan import reduce as reduce
 
-__all__ = ["BodyNode", "cond", "foldl", "foldr", "foreach", "map", "reduce", "scan", "until", "while_loop"]
+# Without map and reduce, which "import *" would put in the place of Python's.
+__all__ = ["BodyNode", "cond", "foldl", "foldr", "foreach", "scan", "until", "while_loop"]

@@ -403,6 +403,14 @@ class TestInterfaces:
             assert space.map is map
             assert {"foldl", "foldr", "map", "reduce", "scan", "until"} <= set(dir(space))
 
+    def test_import_star_leaves_the_map_of_python(self):
+        for module in ("hybridnet.contrib", "hybridnet.contrib.control_flow"):
+            names: dict = {}
+            exec(f"from {module} import *", names)
+            assert names["scan"] is scan
+            assert "map" not in names
+            assert "reduce" not in names
+
     def test_hybrid_forward(self):
         class Sum(gluon.HybridBlock):
             def hybrid_forward(self, F, x):
