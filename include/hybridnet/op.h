@@ -234,6 +234,8 @@ class Op {
   std::unique_ptr<SchemaBase> schema;  // never null (NoParams)
   ParamsPtr default_params;            // made once by seal(); null when a field is required
   bool variadic = false;
+  // Where parameters say which inputs there are: the first of those at the end that are states. Null: as declared.
+  std::function<int(const void* params)> first_state;
   std::string count_param;  // name of the integer field that holds the number of variadic inputs ("num_args")
   std::vector<std::string> subgraph_names;  // control flow
 
@@ -424,6 +426,12 @@ class OpBuilder : detail::DeclarationBase {
   }
   OpBuilder& auxiliary(std::string_view name, std::string_view doc = "") {
     add_input(name, doc, false, true);
+    return *this;
+  }
+  // int(const P&): this input and all behind it are states.
+  template <typename F>
+  OpBuilder& auxiliary_from(F f) {
+    op_.first_state = erased(std::move(f));
     return *this;
   }
   // Any number of inputs; the field count_param (if any) receives their number.

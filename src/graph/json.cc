@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "graph/control/mxnet_form.h"
+#include "graph/fused_form.h"
 #include "hybridnet/graph.h"
 #include "op/attr_text.h"
 
@@ -53,10 +54,15 @@ Json graph_json(const std::vector<NodeEntry>& outputs, const std::vector<NodePtr
     j["name"] = node->name;
     std::map<std::string, std::string> attrs(node->attrs.begin(), node->attrs.end());
     FileForm form;
-    if (!node->subgraphs.empty())
+    const std::optional<FusedLayer> fused = fused_layer(*node);
+    if (fused) {
+      j["op"] = fused->op;
+      form.attributes.assign(fused->attributes.begin(), fused->attributes.end());
+    } else if (!node->subgraphs.empty()) {
       form = file_form(*node);
-    else if (!node->is_variable())
+    } else if (!node->is_variable()) {
       form.attributes = node->op->schema->print(node->params->data());
+    }
     for (auto& [key, value] : form.attributes) attrs[key] = std::move(value);
     spread_open_attributes(&attrs);
     if (!attrs.empty()) {
@@ -65,13 +71,14 @@ Json graph_json(const std::vector<NodeEntry>& outputs, const std::vector<NodePtr
       j["attrs"] = std::move(a);
     }
     Json inputs = Json::array();
-    for (const NodeEntry& in : node->inputs) inputs.push_back(entry(in));
+    for (const NodeEntry& in : fused ? fused->inputs : node->inputs) inputs.push_back(entry(in));
     j["inputs"] = std::move(inputs);
     if (!node->control.empty()) {
       Json deps = Json::array();
       for (const NodePtr& dep : node->control) deps.push_back(ids.at(dep.get()));
       j["control_deps"] = std::move(deps);
     }
+    if (fused) j["subgraphs"] = Json::array({graph_json(fused->body->outputs)});
     if (!node->subgraphs.empty()) {
       Json subs = Json::array();
       for (size_t b = 0; b < node->subgraphs.size(); ++b)
@@ -310,7 +317,20 @@ class Loader {
     return key.size() > 4 && key.starts_with("__") && key.ends_with("__");
   }
 
+  NodePtr build_fused_layer(const Raw& raw, const std::vector<NodePtr>& nodes, const std::string& where, int depth) {
+    FusedLayer layer{raw.op, raw.attrs, {}, {}};
+    for (size_t i = 0; i < raw.inputs.size(); ++i)
+      layer.inputs.push_back(resolve(raw.inputs[i], nodes, where + ".inputs[" + std::to_string(i) + "]"));
+    const size_t given = raw.subgraphs ? raw.subgraphs->size() : 0;
+    if (given != 1)
+      fail(where + ".subgraphs", "operator '" + raw.op + "' has the wrong number of subgraphs", "1",
+           std::to_string(given));
+    layer.body = load_subgraph((*raw.subgraphs)[0], where + ".subgraphs[0]", depth);
+    return node_of(std::move(layer), raw.name);
+  }
+
   NodePtr build_op(const Raw& raw, const std::vector<NodePtr>& nodes, const std::string& where, int depth) {
+    if (is_fused_layer(raw.op)) return build_fused_layer(raw, nodes, where, depth);
     const Op* op = op_registry().find(raw.op);
     if (!op) {
       try {
@@ -395,24 +415,27 @@ class Loader {
     }
   }
 
+  Ref<Subgraph> load_subgraph(const Document& graph, const std::string& where, int depth) {
+    Ref<Subgraph> sub = make_ref<Subgraph>();
+    std::vector<NodePtr> all;
+    sub->outputs = load(graph, where, depth + 1, &all);
+    std::unordered_set<const Node*> known;
+    auto add = [&](Node* inner) {
+      if (inner->is_variable() && known.insert(inner).second) sub->inputs.emplace_back(inner);
+    };
+    for (Node* inner : topological_order(sub->outputs)) add(inner);
+    for (const NodePtr& inner : all) add(inner.get());
+    return sub;
+  }
+
   std::vector<Ref<Subgraph>> load_subgraphs(const Op& op, const Raw& raw, const std::string& where, int depth) {
     const size_t given = raw.subgraphs ? raw.subgraphs->size() : 0;
     if (given != op.subgraph_names.size())
       fail(where + ".subgraphs", "operator '" + op.name + "' has the wrong number of subgraphs",
            std::to_string(op.subgraph_names.size()), std::to_string(given));
     std::vector<Ref<Subgraph>> bodies;
-    for (size_t i = 0; i < given; ++i) {
-      Ref<Subgraph> sub = make_ref<Subgraph>();
-      std::vector<NodePtr> all;
-      sub->outputs = load((*raw.subgraphs)[i], where + ".subgraphs[" + std::to_string(i) + "]", depth + 1, &all);
-      std::unordered_set<const Node*> known;
-      auto add = [&](Node* inner) {
-        if (inner->is_variable() && known.insert(inner).second) sub->inputs.emplace_back(inner);
-      };
-      for (Node* inner : topological_order(sub->outputs)) add(inner);
-      for (const NodePtr& inner : all) add(inner.get());
-      bodies.push_back(std::move(sub));
-    }
+    for (size_t i = 0; i < given; ++i)
+      bodies.push_back(load_subgraph((*raw.subgraphs)[i], where + ".subgraphs[" + std::to_string(i) + "]", depth));
     return bodies;
   }
 

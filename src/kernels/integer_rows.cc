@@ -77,6 +77,39 @@ HWY_INLINE void widen(const T* from, int16_t* to, int64_t n) {
 void widen_signed(const int8_t* from, int16_t* to, int64_t n) { widen(from, to, n); }
 void widen_unsigned(const uint8_t* from, int16_t* to, int64_t n) { widen(from, to, n); }
 
+// Whole vectors, then single elements.
+template <class D, typename F, typename R>
+HWY_INLINE void in_vectors(D d, int64_t n, F&& vector, R&& element) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) vector(i);
+  for (; i < n; ++i) element(i);
+}
+
+template <typename T>
+HWY_INLINE void take_larger(const T* from, T* to, int64_t n) {
+  const hn::ScalableTag<T> d;
+  in_vectors(
+      d, n, [&](int64_t i) { hn::StoreU(hn::Max(hn::LoadU(d, to + i), hn::LoadU(d, from + i)), d, to + i); },
+      [&](int64_t i) { to[i] = std::max(to[i], from[i]); });
+}
+void take_larger_signed(const int8_t* from, int8_t* to, int64_t n) { take_larger(from, to, n); }
+void take_larger_unsigned(const uint8_t* from, uint8_t* to, int64_t n) { take_larger(from, to, n); }
+
+template <typename T>
+HWY_INLINE void add(const T* from, int32_t* sums, int64_t n) {
+  const hn::ScalableTag<int32_t> d;
+  const hn::Rebind<T, decltype(d)> bytes;
+  in_vectors(
+      d, n,
+      [&](int64_t i) {
+        hn::StoreU(hn::Add(hn::LoadU(d, sums + i), hn::PromoteTo(d, hn::LoadU(bytes, from + i))), d, sums + i);
+      },
+      [&](int64_t i) { sums[i] += from[i]; });
+}
+void add_signed(const int8_t* from, int32_t* sums, int64_t n) { add(from, sums, n); }
+void add_unsigned(const uint8_t* from, int32_t* sums, int64_t n) { add(from, sums, n); }
+
 }  // namespace hybridnet::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -86,6 +119,10 @@ namespace {
 HWY_EXPORT(multiply_rows);
 HWY_EXPORT(widen_signed);
 HWY_EXPORT(widen_unsigned);
+HWY_EXPORT(take_larger_signed);
+HWY_EXPORT(take_larger_unsigned);
+HWY_EXPORT(add_signed);
+HWY_EXPORT(add_unsigned);
 }  // namespace
 
 void multiply_integer_rows(const int16_t* rows, int64_t num_rows, int64_t pairs, const int16_t* packed, int64_t outputs,
@@ -94,6 +131,14 @@ void multiply_integer_rows(const int16_t* rows, int64_t num_rows, int64_t pairs,
 }
 void widen_bytes(const int8_t* from, int16_t* to, int64_t n) { HWY_DYNAMIC_DISPATCH(widen_signed)(from, to, n); }
 void widen_bytes(const uint8_t* from, int16_t* to, int64_t n) { HWY_DYNAMIC_DISPATCH(widen_unsigned)(from, to, n); }
+void take_larger_bytes(const int8_t* from, int8_t* to, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(take_larger_signed)(from, to, n);
+}
+void take_larger_bytes(const uint8_t* from, uint8_t* to, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(take_larger_unsigned)(from, to, n);
+}
+void add_bytes(const int8_t* from, int32_t* sums, int64_t n) { HWY_DYNAMIC_DISPATCH(add_signed)(from, sums, n); }
+void add_bytes(const uint8_t* from, int32_t* sums, int64_t n) { HWY_DYNAMIC_DISPATCH(add_unsigned)(from, sums, n); }
 
 }  // namespace hybridnet::kernels
 #endif

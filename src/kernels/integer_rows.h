@@ -1,4 +1,4 @@
-// Products of rows of 16-bit integers, summed in 32 bits: exact for bytes, on every instruction set.
+// Loops over bytes, and products of rows of 16-bit integers, summed in 32 bits: exact on every instruction set.
 #pragma once
 
 #include <cstdint>
@@ -18,5 +18,11 @@ void multiply_integer_rows(const int16_t* rows, int64_t num_rows, int64_t pairs,
 // Bytes as 16-bit integers.
 void widen_bytes(const int8_t* from, int16_t* to, int64_t n);
 void widen_bytes(const uint8_t* from, int16_t* to, int64_t n);
+
+// to = max(to, from); sums += from.
+void take_larger_bytes(const int8_t* from, int8_t* to, int64_t n);
+void take_larger_bytes(const uint8_t* from, uint8_t* to, int64_t n);
+void add_bytes(const int8_t* from, int32_t* sums, int64_t n);
+void add_bytes(const uint8_t* from, int32_t* sums, int64_t n);
 
 }  // namespace hybridnet::kernels

@@ -8,7 +8,7 @@
 
 namespace hybridnet::passes {
 
-// Floating, with a batch, channels and one to three axes of space: what may lie channels-last.
+// Floats or bytes with a batch, channels and one to three axes of space: what may lie channels-last.
 inline bool is_image(const TensorSpec& spec) {
   const DType dtype = spec.dtype;  // integers: quantized images, and sums of their products
   const bool is_quantized = dtype == DType::kInt8 || dtype == DType::kUInt8 || dtype == DType::kInt32;

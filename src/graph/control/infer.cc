@@ -414,6 +414,7 @@ bool is_auxiliary_input(const Node& node, size_t input) {
     return counted != nullptr && node.op == &counted->op() &&
            static_cast<int>(input) >= count_arguments.load()(node.params->data());
   }
+  if (node.op->first_state) return static_cast<int>(input) >= node.op->first_state(node.params->data());
   if (node.subgraphs.empty()) return input < node.op->inputs.size() && node.op->inputs[input].auxiliary;
   for (const Ref<Subgraph>& body : node.subgraphs) {
     if (input >= body->inputs.size()) continue;  // a count, which bodies do not see

@@ -1,5 +1,6 @@
 // Pooling of bytes: the range stays. Averages are rounded to the nearest integer, halves to the even one.
 #include "hybridnet/threads.h"
+#include "kernels/integer_rows.h"
 #include "ops/nn/pooling_params.h"
 #include "ops/quantized/ranges.h"
 
@@ -24,9 +25,9 @@ int64_t count_of(const PoolGeometry& g, const std::array<int64_t, 3>& p) {
   return std::max<int64_t>(count, 1);
 }
 
-// Calls f(first of `width` channels) for each position of the window at p.
+// Calls f(elements of one position, all `width` channels of it) for the positions of x that output p sees.
 template <typename T, typename F>
-void for_each_position(const PoolGeometry& g, const T* x, const std::array<int64_t, 3>& p, int64_t width, F&& f) {
+void for_window(const PoolGeometry& g, const T* x, const std::array<int64_t, 3>& p, int64_t width, F&& f) {
   for (int64_t i = g.first(0, p[0]); i < g.last(0, p[0]); ++i) {
     for (int64_t j = g.first(1, p[1]); j < g.last(1, p[1]); ++j) {
       const T* row = x + (i * g.in[1] + j) * g.in[2] * width;
@@ -39,19 +40,12 @@ void for_each_position(const PoolGeometry& g, const T* x, const std::array<int64
 template <typename T>
 void pool_window(const PoolGeometry& g, const T* x, const std::array<int64_t, 3>& p, int64_t width, int32_t* sums,
                  T* y) {
-  if (g.type == PoolType::kMax) {  // in bytes: many of them in a vector
+  if (g.type == PoolType::kMax) {
     std::fill_n(y, width, std::numeric_limits<T>::min());
-    for_each_position(g, x, p, width, [=](const T* from) {
-#pragma omp simd
-      for (int64_t c = 0; c < width; ++c) y[c] = std::max(y[c], from[c]);
-    });
-    return;
+    return for_window(g, x, p, width, [y, width](const T* from) { kernels::take_larger_bytes(from, y, width); });
   }
   std::fill_n(sums, width, 0);
-  for_each_position(g, x, p, width, [=](const T* from) {
-#pragma omp simd
-    for (int64_t c = 0; c < width; ++c) sums[c] += from[c];
-  });
+  for_window(g, x, p, width, [sums, width](const T* from) { kernels::add_bytes(from, sums, width); });
   const auto count = static_cast<int32_t>(count_of(g, p));
   for (int64_t c = 0; c < width; ++c) y[c] = static_cast<T>(rounded_quotient(sums[c], count));
 }
@@ -59,7 +53,7 @@ void pool_window(const PoolGeometry& g, const T* x, const std::array<int64_t, 3>
 template <typename T>
 void pool(const PoolGeometry& g, const T* x, T* y) {
   const int64_t width = g.channels_last ? g.c : 1, planes = g.channels_last ? g.n : g.n * g.c;
-  const double window_ns = 0.4 * static_cast<double>(width * g.kernel_size());
+  const double window_ns = 0.1 * static_cast<double>(width * g.kernel_size());
   parallel_for(planes * g.out_size(), window_ns, [&](int64_t begin, int64_t end) {
     std::vector<int32_t> sums(static_cast<size_t>(width));
     for (int64_t i = begin; i < end; ++i) {

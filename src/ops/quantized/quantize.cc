@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "hybridnet/threads.h"
+#include "kernels/byte_steps.h"
 #include "ops/quantized/ranges.h"
 
 namespace hybridnet::ops {
@@ -78,7 +79,22 @@ void write_steps(const TensorRef& out, F&& steps) {
   out.dtype == DType::kUInt8 ? write(out.as<uint8_t>()) : write(out.as<int8_t>());
 }
 
+void write_floats(const TensorRef& out, const float* data, float scale, float shift) {
+  parallel_for(out.size(), 0.15, [&](int64_t begin, int64_t end) {
+    if (out.dtype == DType::kUInt8)
+      kernels::floats_to_bytes(data + begin, end - begin, scale, shift, out.as<uint8_t>() + begin);
+    else
+      kernels::floats_to_bytes(data + begin, end - begin, scale, shift, out.as<int8_t>() + begin);
+  });
+}
+
 Range around_zero(Range r) { return {-r.reach(), r.reach()}; }
+
+Range range_of(const float* data, int64_t n) {
+  if (n == 0) return {0.0f, 0.0f};
+  const kernels::FloatRange r = kernels::range_of_floats(data, n);
+  return {r.low, r.high};
+}
 
 template <typename F>
 Range range_of(int64_t n, F&& value) {
@@ -104,7 +120,7 @@ void run_quantize(const QuantizeParams&, const KernelArgs& a) {
   const Range range = range_at(a, 1);
   const bool is_unsigned = a.out[0].dtype == DType::kUInt8;
   const float scale = (is_unsigned ? 255.0f : 127.0f) / range.reach();
-  write_steps(a.out[0], [=](int64_t i) { return data[i] * scale; });
+  write_floats(a.out[0], data, scale, 0.0f);
   write_range(a, is_unsigned ? range : around_zero(range));
 }
 
@@ -119,19 +135,19 @@ void run_quantize_v2(const CalibratedParams& p, const KernelArgs& a) {
     return write_range(a, given);
   }
   const float* data = a.in[0].as<float>();
-  const Range range = p.calibrated() ? given : range_of(a.in[0].size(), [data](int64_t i) { return data[i]; });
+  const Range range = p.calibrated() ? given : range_of(data, a.in[0].size());
   const float scale = steps_of(out) / range.reach();
-  write_steps(a.out[0], [=](int64_t i) { return data[i] * scale; });
+  write_floats(a.out[0], data, scale, 0.0f);
   write_range(a, is_unsigned ? range : around_zero(range));
 }
 
 void run_quantize_asym(const AsymmetricParams& p, const KernelArgs& a) {
   const float* data = a.in[0].as<float>();
-  Range range = range_of(a.in[0].size(), [data](int64_t i) { return data[i]; });
+  Range range = range_of(data, a.in[0].size());
   if (p.min_calib_range && p.max_calib_range)
     range = {static_cast<float>(*p.min_calib_range), static_cast<float>(*p.max_calib_range)};
   const float scale = 255.0f / (range.high - range.low), shift = 255.0f - range.high * scale;
-  write_steps(a.out[0], [=](int64_t i) { return data[i] * scale + shift; });
+  write_floats(a.out[0], data, scale, shift);
   write_range(a, {scale, shift});
 }
 

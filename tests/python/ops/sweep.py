@@ -33,6 +33,9 @@ INT8_PARAMETERS = {
     "_contrib_quantized_embedding",
     "_fused_quantized_conv",
     "_fused_quantized_fully_connected",
+    "_quantized_layer_conv",
+    "_quantized_layer_conv_add",
+    "_quantized_layer_dense",
 }
 
 

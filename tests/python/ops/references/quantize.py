@@ -206,6 +206,78 @@ def _quantized_flatten(inputs, attrs):
     return [inputs[0].reshape(len(inputs[0]), -1), *inputs[1:]]
 
 
+def _layer_end(sums, w_steps, bias, data, addend, attrs, by_channel):
+    """Bytes of relu(act(sums) + addend): in units, then in steps of the output."""
+    x_steps, last_axes = _per_unit(data[0], data[1:]), (1,) * (sums.ndim - 2)
+    low, high = value(attrs, "min_calib_range"), value(attrs, "max_calib_range")
+    relu, relu_of_sum = attrs.get("act_type") == "relu", value(attrs, "relu_of_sum", False)
+    per_step = (x_steps * w_steps).reshape(-1, *last_axes) if by_channel else x_steps * w_steps[0]
+    whole = sums + (0 if bias is None else np.rint(bias.reshape(-1, *last_axes) * per_step))
+    if low is None and not value(attrs, "float_output", False):
+        out = np.maximum(whole, 0) if relu else whole
+        reach = _steps("int8") / w_steps[0]
+        return [out.astype("int32"), *_product_ends(_reach(*data[1:]), str(data[0].dtype), reach, "int8")]
+    units = whole / per_step
+    units = np.maximum(units, 0) if relu else units
+    if addend is not None:
+        units = units + addend[0] / _per_unit(addend[0], addend[1:])
+    units = np.maximum(units, 0) if relu_of_sum else units
+    if value(attrs, "float_output", False):
+        return [units.astype("float32")]
+    kind = "uint8" if (relu_of_sum if addend is not None else relu) else "int8"
+    return [_saturated(units * (_steps(kind) / _reach(low, high)), kind), *_ends(low, high)]
+
+
+def _per_unit(x, ends):
+    reach = _reach(*ends)
+    return np.float64(_steps(str(x.dtype)) / reach if reach else 2**31 - 1)
+
+
+def _layer_weights(weight, rest, attrs, by_channel):
+    """The weights as bytes, their steps per unit, and the bias in units."""
+    bias = None if value(attrs, "no_bias", False) else rest[0]
+    weight = np.asarray(weight, "float64")
+    if value(attrs, "with_bn", False):
+        gamma, beta, mean, variance = rest[-4:]
+        gamma = np.ones_like(gamma) if value(attrs, "fix_gamma", True) else gamma
+        factor = gamma / np.sqrt(variance.astype("float64") + value(attrs, "eps", 1e-3))
+        weight = weight * factor.reshape(-1, *(1,) * (weight.ndim - 1))
+        bias = beta + factor * ((0 if bias is None else bias) - mean)
+    reach = np.abs(weight).reshape(len(weight), -1).max(1)
+    if not by_channel:
+        reach = np.full_like(reach, reach.max())
+    steps = 127.5 / reach
+    return _saturated(weight * steps.reshape(-1, *(1,) * (weight.ndim - 1)), "int8"), steps, bias
+
+
+def _layer_conv(inputs, attrs):
+    x, weight, low, high, *rest = inputs
+    addend = None
+    if value(attrs, "with_sum", False):
+        addend, rest = rest[:3], rest[3:]
+    by_channel = value(attrs, "min_calib_range") is not None
+    weight, steps, bias = _layer_weights(weight, rest, attrs, by_channel)
+    one = np.ones(1, "float32")
+    sums = _quantized_conv([x, weight, one, one, one, one], {**attrs, "no_bias": "True"})[0].astype("float64")
+    return _layer_end(sums, steps, bias, (x, low, high), addend, attrs, by_channel)
+
+
+def _layer_dense(inputs, attrs):
+    x, weight, low, high, *rest = inputs
+    by_channel = value(attrs, "min_calib_range") is not None or value(attrs, "float_output", False)
+    if value(attrs, "byte_weights", True):
+        no_bias = value(attrs, "no_bias", False)
+        bias, ends = (None, rest) if no_bias else (rest[0], rest[1:])
+        steps = np.full(len(weight), _per_unit(weight, ends[:2]))
+        if bias is not None:
+            bias = bias / _per_unit(bias, ends[2:])
+    else:
+        weight, steps, bias = _layer_weights(weight, rest, attrs, by_channel)
+    rows = x.reshape(len(x), -1) if value(attrs, "flatten", True) else x
+    sums = (rows.astype("int64") @ weight.astype("int64").T).astype("float64")
+    return _layer_end(sums, steps, bias, (x, low, high), None, attrs, True)
+
+
 def _quantize_asym(inputs, attrs):
     x = inputs[0]
     low, high = value(attrs, "min_calib_range"), value(attrs, "max_calib_range")
@@ -310,6 +382,9 @@ REFERENCES = {
     "_contrib_quantized_batch_norm": _quantized_batch_norm,
     "_contrib_quantized_embedding": _quantized_embedding,
     "_contrib_calibrate_entropy": _calibrate_entropy,
+    "_quantized_layer_conv": _layer_conv,
+    "_quantized_layer_conv_add": _layer_conv,
+    "_quantized_layer_dense": _layer_dense,
     "_contrib_getnnz": _getnnz,
     "_contrib_edge_id": _edge_id,
     "fill_element_0index": _fill_element,
