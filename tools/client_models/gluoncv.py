@@ -10,14 +10,20 @@ from typing import Any
 
 import mxnet as mx
 from gluoncv import model_zoo
+from gluoncv.model_zoo import model_zoo as by_name
 from gluoncv.model_zoo.action_recognition import actionrec_resnetv1b
 
 from .subject import BlockSubject, Subject, random, whole
 
 CLASSES = ["a", "b", "c"]
 CROP = 96
+SEGMENTS = 21  # of a video: a multiple of those that graphs of files average, 3 and 7
 # Pattern of names, the first that fits counts: shapes of the inputs, and keywords of the constructor.
 INPUTS: list[tuple[str, list[tuple[int, ...]], dict[str, Any]]] = [
+    # Graphs of files, for the sizes that they were made for.
+    (r"(fcn|psp|deeplab)_.*_int8", [(1, 3, 480, 480)], {}),
+    (r"inceptionv3_(ucf101|kinetics400)_int8", [(SEGMENTS, 3, 299, 299)], {}),
+    (r".*_(ucf101|kinetics400)_int8", [(SEGMENTS, 3, 224, 224)], {}),
     (r"yolo3_.*_custom", [(1, 3, 96, 96)], {"classes": CLASSES}),
     (r"yolo3_", [(1, 3, 96, 96)], {}),
     (r"ssd_\d+_.*_custom", [(1, 3, 300, 300)], {"classes": CLASSES}),
@@ -53,6 +59,17 @@ INPUTS: list[tuple[str, list[tuple[int, ...]], dict[str, Any]]] = [
 
 
 @contextmanager
+def _without_published_base() -> Iterator[None]:
+    """Networks of bytes make their float network first, without saying that its base needs no weights."""
+    get_model = by_name.get_model
+    try:
+        by_name.get_model = lambda name, **given: _without_base(get_model, name, given)
+        yield
+    finally:
+        by_name.get_model = get_model
+
+
+@contextmanager
 def _without_published_weights() -> Iterator[None]:
     """Constructors that load or move the weights of a published base network go on without them."""
     base, move = actionrec_resnetv1b, mx.gluon.Parameter.reset_ctx
@@ -73,19 +90,23 @@ def _without_published_weights() -> Iterator[None]:
             setattr(base, name, function)
 
 
-def _made(name: str, keywords: dict[str, Any]) -> Any:
+def _without_base(get_model: Callable[..., Any], name: str, keywords: dict[str, Any]) -> Any:
     try:
-        return model_zoo.get_model(name, pretrained=False, pretrained_base=False, **keywords)
+        return get_model(name, **{"pretrained_base": False, **keywords})
     except (TypeError, Warning) as problem:  # how constructors say that they know no pretrained_base
         if "pretrained_base" not in str(problem) and "should only accept" not in str(problem):
             raise
-        return model_zoo.get_model(name, pretrained=False, **keywords)
+        return get_model(name, **keywords)
 
 
 def _construct(name: str, keywords: dict[str, Any]) -> Any:
     """The model, as it is before any training."""
     with _without_published_weights():
-        net = _made(name, keywords)
+        if name.endswith("_int8"):
+            with _without_published_base():
+                net = model_zoo.get_model(name, **keywords)
+        else:
+            net = _without_base(model_zoo.get_model, name, {"pretrained": False, **keywords})
     for parameter, value in net.collect_params().items():
         # Xavier refuses vectors, such as those of the batch norms that detectors hold as a graph.
         ones, zeros = parameter.endswith(("gamma", "var")), parameter.endswith(("beta", "bias", "mean"))
@@ -119,10 +140,19 @@ def _boxes(size: int) -> Any:
     return mx.nd.array([[[0.1, 0.1, 0.5, 0.6], [0.3, 0.4, 0.8, 0.9]]]) * size
 
 
+class PredictingSubject(BlockSubject):
+    """A network of bytes: it is not trained."""
+
+    def train(self) -> None:
+        pass
+
+
 def _subject(name: str) -> Subject:
     _, shapes, keywords = next(row for row in INPUTS if re.match(row[0], name))
     net = _construct(name, keywords)
     inputs = [random(*shape) for shape in shapes]
+    if name.endswith("_int8"):
+        return PredictingSubject(net, *inputs, initialize=False)
     return BlockSubject(net, *inputs, training=_training(name, net, inputs[0]), initialize=False)
 
 
