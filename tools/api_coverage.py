@@ -42,7 +42,6 @@ OBJECTS: dict[str, Callable[[], Any]] = {
 }
 # Pattern of names: why they are not there.
 REASONS = {
-    r"contrib\.quantized_rnn": "recurrent layers stay in float32 when a network is quantized",
     r"contrib\.onnx\..*": "files of ONNX are not read or written",
     r"rtc\..*|util\.get_cuda_compute_capability": "computation on GPUs is not supported",
     r"executor_manager\..*": "the older form of `Module`",

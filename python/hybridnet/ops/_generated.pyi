@@ -5571,6 +5571,54 @@ def _contrib_quantized_pooling(
     """
 
 
+def _contrib_quantized_rnn(
+    data: TensorT, parameters: TensorT, state: TensorT, state_cell: TensorT, data_scale: TensorT, data_shift: TensorT,
+    state_size: int, num_layers: int, bidirectional: bool = False, mode: Literal['gru', 'lstm', 'rnn_relu', 'rnn_tanh']
+    = ..., p: float = 0.0, state_outputs: bool = False, projection_size: int | None = None, lstm_state_clip_min: float
+    | None = None, lstm_state_clip_max: float | None = None, lstm_state_clip_nan: bool = False, use_sequence_length:
+    bool = False, *, out: Any = None, name: str | None = None
+) -> Any:
+    """LSTM layers over a sequence of unsigned bytes; parameters and results as in RNN.
+
+    Parameters
+    ----------
+    data : tensor
+        uint8 (steps, batch, inputs), as quantize_asym gives it
+    parameters : tensor
+        float32: all weights, then all biases, in one vector
+    state : tensor
+        initial states (layers * directions, batch, state_size)
+    state_cell : tensor
+        initial cells, likewise
+    data_scale : tensor
+        (1,): steps per unit of data
+    data_shift : tensor
+        (1,): the step of zero
+    state_size : int, at least 1
+        Size of the state.
+    num_layers : int, at least 1
+        Number of stacked layers.
+    bidirectional : bool
+        Each layer also reads the sequence backwards.
+    mode : {'gru', 'lstm', 'rnn_relu', 'rnn_tanh'}
+        lstm; the other cells are not supported.
+    state_outputs : bool
+        Whether the final states are outputs too.
+    projection_size : int or None
+        None: not supported.
+    lstm_state_clip_min : float or None
+        None: not supported.
+    lstm_state_clip_max : float or None
+        None: not supported.
+    use_sequence_length : bool
+        False: not supported.
+
+    Returns: output: float32 (steps, batch, directions * state_size); state_output: state_outputs: states after the
+    last step; statecell_output: state_outputs: cells after the last step
+    Not differentiable.
+    """
+
+
 def _contrib_requantize(
     data: TensorT, min_range: TensorT, max_range: TensorT, out_type: Literal['auto', 'int8', 'uint8'] = 'int8',
     min_calib_range: float | None = None, max_calib_range: float | None = None, *, out: Any = None, name: str | None =

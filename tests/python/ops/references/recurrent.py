@@ -95,4 +95,33 @@ def _rnn(inputs, attrs):
     return results
 
 
-REFERENCES = {"RNN": _rnn}
+def _bytes(x, scale, shift):
+    return np.rint(np.asarray(x, "float32") * np.float32(scale) + np.float32(shift)).clip(0, 255)
+
+
+def _quantized_rnn(inputs, attrs):
+    """Weights in one scale per gate of all layers; inputs and states in the scale of the data."""
+    data, flat, states, memories, scale, shift = inputs
+    scale, shift = float(scale[0]), float(shift[0])
+    cells, directions = _unpack(flat, attrs, data.shape[2])
+    matrices = [np.hstack([cell["i2h"], cell["h2h"]]) for cell in cells]
+    w_steps = np.float32(127) / np.max([np.abs(m).max(1) for m in matrices], 0)
+    layer_in, last_h, last_c = data.astype("float64"), np.array(states), np.array(memories)
+    for first in range(0, len(cells), directions):
+        out = np.zeros((*data.shape[:2], directions * states.shape[2]), "float32")
+        for direction in range(directions):
+            cell, matrix = cells[first + direction], np.rint(matrices[first + direction] * w_steps[:, None])
+            h, c = last_h[first + direction], last_c[first + direction]
+            for t in range(len(data))[:: -1 if direction else 1]:
+                row = np.hstack([layer_in[t], _bytes(h, scale, shift)]) - shift
+                gates = row @ matrix.T.astype("float64") / (scale * w_steps) + cell["i2h_bias"] + cell["h2h_bias"]
+                i, f, g, o = np.split(gates, 4, 1)
+                c = _sigmoid(f) * c + _sigmoid(i) * np.tanh(g)
+                h = _sigmoid(o) * np.tanh(c)
+                out[t, :, direction * h.shape[1] : (direction + 1) * h.shape[1]] = h
+            last_h[first + direction], last_c[first + direction] = h, c
+        layer_in = _bytes(out, scale, shift)
+    return [out, last_h, last_c] if value(attrs, "state_outputs", False) else [out]
+
+
+REFERENCES = {"_contrib_quantized_rnn": _quantized_rnn, "RNN": _rnn}
