@@ -137,7 +137,7 @@ class Lowering {
 // as short or as long as the square root, the nearest one that divides the rows.
 int64_t segment_of(const LoopSpec& loop, int64_t rows) {
   if (loop.checkpoint != "sqrt") return std::max<int64_t>(1, std::strtoll(loop.checkpoint.c_str(), nullptr, 10));
-  const auto root = static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(rows))));
+  const auto root = std::max<int64_t>(1, static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(rows)))));
   for (int64_t away = 0; away <= root; ++away) {
     if (rows % (root + away) == 0) return root + away;
     if (2 * (root - away) >= root && rows % (root - away) == 0) return root - away;

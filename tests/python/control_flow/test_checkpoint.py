@@ -35,6 +35,19 @@ def test_loops_over_data(count, checkpoint, reverse, order):
         np.testing.assert_allclose(two, one, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("checkpoint", ["sqrt", 2])
+def test_loops_that_do_not_run(checkpoint):
+    """Without data no pass removes them; the root of 0 iterations has to be a length, too."""
+
+    def function(w, checkpoint=None):
+        return foreach(lambda _, h: (h * w, (h * w).sin()), [], w * 2, length=0, checkpoint=checkpoint)[1]
+
+    want, _ = gradients(function, (np.ones(2),))
+    got, _ = gradients(lambda w: function(w, checkpoint), (np.ones(2),))
+    for one, two in zip(want, got, strict=True):
+        np.testing.assert_array_equal(two, one)
+
+
 @pytest.mark.parametrize("order", [1, 2])
 def test_loops_with_a_condition(order):
     def function(x, w, checkpoint=None):
