@@ -49,6 +49,7 @@ PUBLIC_HEADERS: dict[str, str] = {
     "host_images.h": "kernels",
     "custom.h": "ops",
     "graph.h": "graph",
+    "mutable_graph.h": "graph",
     "pass.h": "graph",
     "imperative.h": "imperative",
     "sparse.h": "imperative",
@@ -74,7 +75,7 @@ PYTHON_LINES: list[tuple[str, ...]] = [  # top to bottom; modules of one line ma
         *("image",),
     ),
     ("initializer", "optimizer", "lr_scheduler", "metric", "registry", "io", "kvstore", "recordio", "profiler"),
-    ("_control_flow",),
+    ("_control_flow", "rewrite"),
     (
         *("ndarray", "symbol", "dlpack", "autograd", "random", "executor", "operator", "_python_operator", "ops"),
         *("_tracing", "library", "numpy", "numpy_extension", "numpy_dispatch_protocol", "numpy_op_signature"),

@@ -1,156 +1,21 @@
-// The mutable owner of nodes while a graph is rewritten (Graph), rewrites, and the database they are chosen from.
-// A local rule looks at one node; a pass is a function over the whole graph; a pipeline is an ordered choice of both.
+// Rewrites, and the database they are chosen from. A local rule looks at one node; a pass is a function over the whole
+// graph; a pipeline is an ordered choice of both.
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "hybridnet/graph.h"
+#include "hybridnet/mutable_graph.h"
 
 namespace hybridnet {
 
-// Who reads an entry: input `index` of a node, output `index` of the graph, or its write-back number `index`.
-struct Client {
-  enum class Kind : int8_t { kNode, kOutput, kWriteback };
-  Kind kind = Kind::kNode;
-  Node* node = nullptr;  // kNode only
-  int index = 0;
-  bool operator==(const Client&) const = default;
-};
-
-using EntryMap = std::unordered_map<NodeEntry, NodeEntry, NodeEntryHash>;
-
-// Owns clones of a graph's nodes; nodes of the original are never touched. Every entry has a known spec (Node::specs).
-// Threads: one at a time.
-class Graph {
- public:
-  // After a call, graph input `input` holds `value`.
-  struct Writeback {
-    int input = 0;
-    NodeEntry value;
-  };
-
-  explicit Graph(bool train = false) : train_(train) {}
-  Graph(Graph&&) = default;
-  Graph& operator=(Graph&&) = default;
-
-  // Adds clones of everything outputs depend on. `map` holds the clones of leaves on entry and of every entry on
-  // return. specs: of the originals; null: what the originals hold themselves. Returns the clones of outputs.
-  std::vector<NodeEntry> import(const std::vector<NodeEntry>& outputs, const SpecMap* specs, EntryMap& map);
-  // The same from another Graph: keeps the order in which its nodes are scheduled, and formats.
-  std::vector<NodeEntry> import(const Graph& from, const std::vector<NodeEntry>& outputs, EntryMap& map);
-
-  NodePtr add_input(std::string name, const TensorSpec& spec, Format format = Format::kPlain);
-  NodePtr add_constant(Ref<Object> array, const TensorSpec& spec);
-  // Adds a node and infers its specs; `origin` gives name, block and source line. Throws what inference throws.
-  NodePtr add(const Op& op, ParamsPtr params, std::vector<NodeEntry> inputs, const Node* origin = nullptr,
-              std::vector<Ref<Subgraph>> bodies = {});
-  int add_output(NodeEntry entry);
-  void add_writeback(int input, NodeEntry value);
-
-  bool train() const { return train_; }
-  const std::vector<NodePtr>& inputs() const { return inputs_; }
-  const std::vector<NodeEntry>& outputs() const { return outputs_; }
-  const std::vector<Writeback>& writebacks() const { return writebacks_; }
-  int input_index(const Node* variable) const;  // -1: not an input of the graph
-  bool contains(const Node* node) const { return states_.count(node) != 0; }
-  size_t num_nodes() const { return states_.size(); }
-  const std::vector<Client>& clients(const NodeEntry& entry) const;
-  const std::vector<Client>& clients(const Node& node, int output) const;
-  bool is_used(const Node& node, int output) const { return !clients(node, output).empty(); }
-  // The one node that reads the entry; null when several do, or the graph's border does.
-  Node* only_reader(const NodeEntry& entry) const;
-  const TensorSpec& spec(const NodeEntry& entry) const { return entry.node->specs[entry.index]; }
-  Format format(const NodeEntry& entry) const;
-  void set_format(const NodeEntry& entry, Format format);
-  // Every node after its producers.
-  std::vector<Node*> order() const;
-  // The same, in the order in which nodes were made (a replacement counts as old as what it replaces): forward nodes as
-  // the model lists them, gradients as soon as they can be computed.
-  std::vector<Node*> schedule() const;
-  int64_t label(const Node& node) const { return states_.at(&node).label; }  // grows along order()
-
-  void set_input(Node& node, int index, const NodeEntry& entry);  // throws Error when that makes a cycle
-  void set_output(int index, const NodeEntry& entry);
-  void set_writeback(int index, const NodeEntry& entry);
-  void remove_output(int index);
-  // Every reader of `old` reads `now` instead; producers that lose their last reader go. The new spec must be the same.
-  void replace(const NodeEntry& old, const NodeEntry& now);
-  using Pairs = std::vector<std::pair<NodeEntry, NodeEntry>>;
-  // All or none: on a wrong spec, a cycle, or a node of `remove` that is still there, everything is as before; returns
-  // false and says why.
-  bool replace_validate(const Pairs& pairs, const std::vector<Node*>& remove, std::string* why = nullptr);
-  int64_t num_rejected() const { return num_rejected_; }  // replacements that replace_validate() has undone
-  // Drops nodes that nothing reads; returns their number.
-  int remove_unused();
-
-  using Checkpoint = size_t;
-  Checkpoint checkpoint();     // edits are remembered until every checkpoint is released
-  void revert(Checkpoint to);  // undoes what came after; the checkpoint stays open
-  void release(Checkpoint at);
-
-  uint64_t fingerprint() const;  // of the structure; names do not count
-  std::string text() const;      // one line per node
-  void check() const;            // throws Error if readers, labels or specs are not what the nodes say (tests)
-
- private:
-  struct State {
-    NodePtr self;
-    int64_t label = 0;
-    int64_t age = 0;                           // for schedule(): number of the node it was made as, or stands for
-    std::vector<std::vector<Client>> clients;  // per output
-    std::vector<size_t> places;                // per input: where among the producer's clients it stands
-  };
-  struct Edit {
-    enum class Kind : int8_t { kAdd, kPrune, kInput, kOutput, kWriteback, kFormat } kind;
-    NodePtr node;
-    int index = 0;
-    NodeEntry before;  // kFormat: the entry whose format it is
-    int64_t age = 0;
-    Format format{};
-  };
-
-  State& state(const Node* node);
-  void insert(NodePtr node, int64_t label, int64_t age);
-  NodePtr clone(const Node& node, const SpecMap* specs, EntryMap& map, int64_t age);
-  void erase(const Node* node);
-  int64_t label_after(const Node* node);         // a free label right behind node (null: in front of all)
-  void make_room(int64_t label);                 // moves labels apart behind a node whose neighbour is too close
-  void move_behind(Node& node, Node& producer);  // restores the order after node became a reader of producer
-  size_t& place_of(const Client& client);
-  void link(const NodeEntry& entry, Client client);
-  void unlink(const NodeEntry& entry, const Client& client);
-  void rewire(const Client& client, const NodeEntry& entry);
-  void prune(std::vector<NodePtr> candidates);
-  bool is_root(const Node& node) const { return input_numbers_.count(&node) != 0; }
-  void remember(Edit edit) {
-    if (open_checkpoints_ > 0) journal_.push_back(std::move(edit));
-  }
-
-  bool train_;
-  std::vector<NodePtr> inputs_;
-  std::vector<NodeEntry> outputs_;
-  std::vector<Writeback> writebacks_;
-  std::vector<size_t> output_places_, writeback_places_;  // as State::places
-  std::unordered_map<const Node*, State> states_;
-  std::unordered_map<const Node*, int> input_numbers_;
-  std::map<int64_t, Node*> by_label_;
-  std::unordered_map<NodeEntry, Format, NodeEntryHash> formats_;
-  mutable std::vector<Node*> schedule_;  // as schedule() has found it; empty: not since the last edit
-  std::vector<Edit> journal_;
-  int64_t next_age_ = 0;
-  int64_t num_rejected_ = 0;
-  int open_checkpoints_ = 0;
-};
-
-// ---------------------------------------------------------------------------------------------------------- rewrites
 // What a local rule wants.
 struct Replacement {
   std::vector<NodeEntry> outputs;  // one per output of the node, null where nothing reads it; empty: no change
@@ -166,7 +31,8 @@ using GraphPass = std::function<bool(Graph&)>;  // true: something changed
 
 enum class Trait : int8_t { kAny, kIdentity, kView, kPointwise, kCommutative, kImage };
 
-// The stages of the pipeline in the order in which they run; passes/pipelines.cc says what each is for.
+// The stages of the pipeline in the order in which they run; passes/pipelines.cc says what each is for and where it
+// stands.
 enum class Stage : int8_t {
   kExpand,  // the forward graph
   kClean,
@@ -183,26 +49,39 @@ enum class Stage : int8_t {
   kFuseLayers,
   kSpecialize,
   kFuseChains,
+  kOwn,  // a row that users put between the stages
 };
+// Positions in the pipeline: those from `first` up to, but not including, `end`.
 struct Stages {
-  Stage first, last;
+  double first, end;
+  bool contain(double position) const { return first <= position && position < end; }
 };
-inline constexpr Stages kForwardStages{Stage::kExpand, Stage::kFuseWithGradient};
-inline constexpr Stages kJointStages{Stage::kCleanJoint, Stage::kLayout};
-inline constexpr Stages kPartStages{Stage::kControlParts, Stage::kFuseChains};
-inline constexpr Stages kStagesBehindGradient{Stage::kCleanJoint, Stage::kFuseChains};
-inline constexpr Stages kAllStages{Stage::kExpand, Stage::kFuseChains};
+inline constexpr double kGradientPosition = 10;  // the forward graph stands in front of it, the joint graph behind
+inline constexpr double kSplitPosition = 38;     // from here on the forward part and the backward part
+inline constexpr double kInPlacePosition = 50;   // from here on rules may write over their inputs
+inline constexpr double kEndPosition = 100;
+inline constexpr Stages kForwardStages{0, kGradientPosition};
+inline constexpr Stages kJointStages{kGradientPosition, kSplitPosition};
+inline constexpr Stages kPartStages{kSplitPosition, kEndPosition};
+inline constexpr Stages kStagesBehindGradient{kGradientPosition, kEndPosition};
+inline constexpr Stages kAllStages{0, kEndPosition};
 
-// What a rewrite promises of the values of the graph.
-enum class Exactness : int8_t { kBitwise, kRounding };
+// What a rewrite promises of the values of the graph. kUnsafe: results may differ for zeros, infinities and NaN; such
+// rows run where the query asks for "fast_math".
+enum class Exactness : int8_t { kBitwise, kRounding, kUnsafe };
 
 struct StageInfo {
   Stage stage{};
+  double position = 0;
   std::string name;
   std::string graph;         // what the stage sees: "forward", "joint" or "parts"
-  bool equilibrium = false;  // all its local rules run together until none fires; else one row after the other
+  bool equilibrium = false;  // its rows run together until none fires; else one after the other
   std::string what;
 };
+
+// When a row of an equilibrium runs: in front of each sweep over the nodes, in it, or behind it. (Passes run in front
+// of the sweep, behind the rows that clean up.)
+enum class Phase : int8_t { kCleanup, kSweep, kFinal };
 
 // One row of the pipeline.
 struct Rewrite {
@@ -216,6 +95,9 @@ struct Rewrite {
   std::set<std::string> tags;      // name and rule count as tags, too
   std::vector<std::string> after;  // rows that must stand before this one
   bool required = false;           // runs whatever the query says: the graph has no plan without it
+  double position = 0;             // kOwn: in the pipeline; else among the rows of the stage, which stand at 0
+  Phase phase = Phase::kSweep;
+  bool in_place = false;  // may write over inputs: behind kInPlacePosition only
   Exactness exactness = Exactness::kBitwise;
   std::string what;  // of the rule; later rows of it leave it out
   std::string why;   // why the row stands in its stage, where that is not obvious
@@ -226,11 +108,20 @@ struct Rewrite {
 // (union of include) and every of require, without any of exclude.
 struct Query {
   std::vector<std::string> include, exclude, require;
-  bool debug = false;  // the values of the graph are compared before and after each rewrite
+  std::map<std::string, Query> subqueries;  // instead of this query in the stage or database of this name
+  double position_cutoff = std::numeric_limits<double>::infinity();  // stages behind it do not run
+  bool debug = false;    // the values of the graph are compared before and after each rewrite
+  bool chooses = false;  // it names what to include; else that is fast_run
   bool accepts(const Rewrite& rewrite) const;
+  const Query& in(const std::string& stage) const;  // the query that holds there
   // "fast_run,-fusion,&loop"; empty text: fast_run. Excludes of several sources add up. "debug": fast_run, checked.
+  // "loops:-merge_loops" is a word of the subquery for `loops`, which begins as a copy of the query; "<=21" cuts off.
   static Query parse(std::string_view text);
+  std::string text() const;  // parse(text()) is this query
   Query& excluding(const std::vector<std::string>& tags);
+
+ private:
+  void add_word(std::string_view word);
 };
 
 // What the rewrites of one compilation did, those of bodies of loops and branches included.
@@ -238,8 +129,11 @@ class PassReport {
  public:
   struct Line {
     std::string name;
+    int64_t tried = 0;  // nodes that a local rule was shown, runs of a pass
     int64_t fired = 0;
-    int64_t rejected = 0;  // replacements that were undone: they did not fit the graph
+    int64_t failed = 0;             // calls that threw
+    int64_t rejected = 0;           // replacements that were undone: they did not fit the graph
+    int64_t made = 0, dropped = 0;  // nodes
     double microseconds = 0;
     std::vector<std::pair<std::string, int64_t>> bodies;  // in which bodies it fired, and how often
   };
@@ -258,22 +152,46 @@ class PassReport {
 // The rows of a pipeline in the order in which they run.
 class Pipeline {
  public:
+  // Rows of stages in the order of the stages; rows with a position of their own (Stage::kOwn) anywhere.
   // Throws ParamError for a row without a known stage, out of order, with a name that is taken, or without a function,
-  // for a row that must stand behind one which does not stand before it, and for a pass in an equilibrium.
+  // for a row that must stand behind one which does not stand before it, and for one in place that stands too early.
   Pipeline(std::vector<StageInfo> stages, std::vector<Rewrite> rows);
-  const std::vector<StageInfo>& stages() const { return stages_; }
+  Pipeline(const Pipeline&) = delete;
+  const std::vector<StageInfo>& stages() const { return stages_; }  // those of kOwn rows, too
   const std::vector<Rewrite>& rows() const { return rows_; }
-  const StageInfo& info(Stage stage) const;
-  const Rewrite& at(std::string_view name) const;  // throws ParamError
-  // Throws ParamError, naming the nearest known word, when a word of the query is no name, rule or tag of any row.
-  // source: where the query comes from ("passes", "HYBRIDNET_PASSES").
+  const std::vector<const Rewrite*>& rows_of(size_t stage) const { return rows_of_[stage]; }
+  const StageInfo& info(Stage stage) const;         // not kOwn
+  const StageInfo& info(const Rewrite& row) const;  // of this pipeline
+  const Rewrite& at(std::string_view name) const;   // throws ParamError
+  bool has(std::string_view name) const;
+  // Throws ParamError, naming the nearest known word, when a word of the query is no name, rule or tag of any row, or
+  // no stage where it has to be one. source: where the query comes from ("passes", "HYBRIDNET_PASSES").
   void check(const Query& query, std::string_view source) const;
+  uint64_t generation() const { return generation_; }  // grows with each change of the pipeline of the process
 
  private:
+  friend class RewriteDatabase;
   std::vector<StageInfo> stages_;
   std::vector<Rewrite> rows_;
+  std::vector<std::vector<const Rewrite*>> rows_of_;  // by stage
+  uint64_t generation_ = 0;
 };
-const Pipeline& pipeline();  // of the process: the table in passes/pipelines.cc
+
+// The pipeline of the process: the table in passes/pipelines.cc and what users have added. Changes make a new Pipeline;
+// what is being compiled goes on with the one that it began with. Threads: any.
+class RewriteDatabase {
+ public:
+  static std::shared_ptr<const Pipeline> current();
+  // A rule of a stage that has a twin for the joint graph (canonicalize, clean, loops) enters that, too, as NAME_joint.
+  // All rows enter or, when Pipeline() throws, none.
+  static void add(std::vector<Rewrite> rows);
+  static void remove(std::string_view name);  // the row and its twin; throws ParamError for rows that no user has added
+
+ private:
+  static void exchange(std::vector<Rewrite> users);
+};
+std::vector<StageInfo> own_stages();  // the table in passes/pipelines.cc
+std::vector<Rewrite> own_rows();
 
 // Looks on while graphs are rewritten: how the debug profile compares values.
 class RewriteObserver {
@@ -289,6 +207,18 @@ class RewriteObserver {
   virtual std::unique_ptr<Watch> watch(const Graph& graph) = 0;
 };
 
+// Lets somebody look on at everything that this thread rewrites, beside the observer of the PipelineScope:
+// mx.rewrite.trace().
+class ObserverScope {
+ public:
+  explicit ObserverScope(RewriteObserver& observer);
+  ~ObserverScope();
+  ObserverScope(const ObserverScope&) = delete;
+
+ private:
+  RewriteObserver& observer_;
+};
+
 // How graphs are rewritten on this thread, bodies of loops and branches included, as long as it lives.
 class PipelineScope {
  public:
@@ -297,6 +227,7 @@ class PipelineScope {
     PassReport* report = nullptr;
     RewriteObserver* observer = nullptr;
     std::string place;  // in which body of which node; empty: the graph itself
+    std::shared_ptr<const Pipeline> pipeline = RewriteDatabase::current();
   };
   explicit PipelineScope(Settings settings);
   PipelineScope(const Node& control, size_t body);  // as around it; reported as done in this body
@@ -310,18 +241,40 @@ class PipelineScope {
   const Settings* before_;
 };
 
+// What mx.rewrite.scope() asks for on this thread: excludes and requires add up; includes hold where the block has
+// chosen none.
+class QueryScope {
+ public:
+  explicit QueryScope(Query query);
+  ~QueryScope();
+  QueryScope(const QueryScope&) = delete;
+  QueryScope& operator=(const QueryScope&) = delete;
+  static Query applied_to(Query query);
+};
+
 // What to do when a rule throws or does not terminate: HYBRIDNET_ON_REWRITE.
 enum class OnRewriteError : int8_t { kWarn, kRaise, kIgnore };
 OnRewriteError on_rewrite_error();
 
-// Applies local rules until none fires. Stops, leaving a valid graph and a warning naming the rules, when a rule fires
+// Applies rules until none fires. Stops, leaving a valid graph and a warning naming the rules, when a rule fires
 // more than 8 times the number of nodes, after 64 sweeps, or when a state comes back.
 bool run_to_equilibrium(Graph& graph, const std::vector<const Rewrite*>& rules);
+
+// Shows each node once to local rules, the first rule that fires gets it. Nodes that rules make are shown, too, unless
+// `ignore_new`. Stops as run_to_equilibrium does when a rule fires too often.
+enum class VisitOrder : int8_t { kProducersFirst, kReadersFirst, kRandom };
+struct Visit {
+  VisitOrder order = VisitOrder::kProducersFirst;
+  bool ignore_new = false;
+  uint64_t seed = 0;  // kRandom
+};
+bool visit_once(Graph& graph, const std::vector<const Rewrite*>& rules, const Visit& visit);
 
 // Runs one row by itself, whatever the query of the scope says. True: it changed the graph.
 bool run_rewrite(Graph& graph, const Rewrite& rewrite);
 
 // Runs the rows of these stages that the query of the scope selects.
 void run_pipeline(Graph& graph, Stages stages);
+Stages only(Stage stage);
 
 }  // namespace hybridnet

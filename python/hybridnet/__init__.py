@@ -35,8 +35,9 @@ _ALIASES = {
     "npx": "numpy_extension",
 }
 _SUBMODULES = (
-    "callback contrib dlpack executor gluon image initializer io kvstore library log lr_scheduler metric model module "
-    "monitor numpy numpy_extension operator ops optimizer profiler recordio rnn runtime test_utils visualization"
+    "callback contrib dlpack executor gluon image initializer io kvstore library log lr_scheduler metric model "
+    "module monitor numpy numpy_extension operator ops optimizer profiler recordio rewrite rnn runtime "
+    "test_utils visualization"
 )
 # Modules of MXNet that do not exist yet, and what to use instead.
 _CPU_ONLY = "write an operator in Python (mx.operator.CustomOp), or compute with operators"

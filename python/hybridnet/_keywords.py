@@ -13,7 +13,7 @@ __all__ = ["check_hybridize_keywords", "check_keywords", "unknown_keyword"]
 # backend_opts and partition_if_dynamic belong to MXNet's subgraph backends: accepted, without effect.
 _HYBRIDIZE = (
     "active", "backend", "backend_opts", "clear", "partition_if_dynamic", "static_alloc", "static_shape",
-    "inline_limit", "forward_bulk_size", "backward_bulk_size", "passes", "strict",
+    "inline_limit", "forward_bulk_size", "backward_bulk_size", "passes", "include", "exclude", "require", "strict",
 )  # fmt: skip
 
 

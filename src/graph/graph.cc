@@ -2,7 +2,7 @@
 #include <queue>
 
 #include "graph/control/control_flow.h"
-#include "hybridnet/pass.h"
+#include "hybridnet/mutable_graph.h"
 
 namespace hybridnet {
 namespace {
@@ -84,9 +84,16 @@ std::vector<Node*> Graph::schedule() const {
   };
   std::priority_queue<Node*, std::vector<Node*>, Later> ready(Later{states_});
   std::unordered_map<const Node*, size_t> waiting;
+  std::unordered_map<const Node*, std::vector<Node*>> ordered_behind;
+  for (const std::shared_ptr<GraphFeature>& feature : features_) {
+    for (const auto& [first, second] : feature->orderings(*this)) {
+      if (!contains(first) || !contains(second)) continue;
+      ordered_behind[first].push_back(second);
+      ++waiting[second];
+    }
+  }
   for (const auto& [label, node] : by_label_) {
-    waiting[node] = node->inputs.size();
-    if (node->inputs.empty()) ready.push(node);
+    if ((waiting[node] += node->inputs.size()) == 0) ready.push(node);
   }
   std::vector<Node*> nodes;
   nodes.reserve(states_.size());
@@ -99,6 +106,14 @@ std::vector<Node*> Graph::schedule() const {
         if (reader.node && --waiting[reader.node] == 0) ready.push(reader.node);
       }
     }
+    if (const auto found = ordered_behind.find(node); found != ordered_behind.end()) {
+      for (Node* later : found->second)
+        if (--waiting[later] == 0) ready.push(later);
+    }
+  }
+  if (nodes.size() < states_.size()) {  // edges alone make no cycle: edits see to that
+    for (const auto& [label, node] : by_label_)
+      if (waiting[node] > 0) throw_cycle(*node);
   }
   schedule_ = nodes;
   return nodes;
@@ -213,10 +228,12 @@ void Graph::insert(NodePtr node, int64_t label, int64_t age) {
   for (size_t i = 0; i < raw->inputs.size(); ++i) {
     link(raw->inputs[i], {Client::Kind::kNode, raw, static_cast<int>(i)});
   }
+  tell_features([&](GraphFeature& feature) { feature.imported(*this, *raw); });
 }
 
 void Graph::erase(const Node* node) {
   schedule_.clear();
+  tell_features([&](GraphFeature& feature) { feature.pruned(*this, *const_cast<Node*>(node)); });
   State& s = state(node);
   for (size_t i = 0; i < node->inputs.size(); ++i) {
     unlink(node->inputs[i], {Client::Kind::kNode, const_cast<Node*>(node), static_cast<int>(i)});
@@ -226,32 +243,35 @@ void Graph::erase(const Node* node) {
 }
 
 void Graph::rewire(const Client& client, const NodeEntry& entry) {
+  NodeEntry before;
+  state(entry.node.get());  // throws before anything changed
   switch (client.kind) {
     case Client::Kind::kNode: {
       NodeEntry& slot = client.node->inputs[static_cast<size_t>(client.index)];
       if (slot == entry) return;
-      move_behind(*client.node, *entry.node);  // throws before anything changed
+      move_behind(*client.node, *entry.node);  // the same
       unlink(slot, client);
       remember({Edit::Kind::kInput, NodePtr(client.node), client.index, slot});
-      slot = entry;
+      before = std::exchange(slot, entry);
       break;
     }
     case Client::Kind::kOutput: {
       NodeEntry& slot = outputs_[static_cast<size_t>(client.index)];
       unlink(slot, client);
       remember({Edit::Kind::kOutput, nullptr, client.index, slot});
-      slot = entry;
+      before = std::exchange(slot, entry);
       break;
     }
     case Client::Kind::kWriteback: {
       NodeEntry& slot = writebacks_[static_cast<size_t>(client.index)].value;
       unlink(slot, client);
       remember({Edit::Kind::kWriteback, nullptr, client.index, slot});
-      slot = entry;
+      before = std::exchange(slot, entry);
       break;
     }
   }
   link(entry, client);
+  tell_features([&](GraphFeature& feature) { feature.input_changed(*this, client, before); });
 }
 
 void Graph::prune(std::vector<NodePtr> candidates) {
@@ -266,6 +286,43 @@ void Graph::prune(std::vector<NodePtr> candidates) {
     remember({Edit::Kind::kPrune, node, 0, {}, s.age});
     erase(node.get());
   }
+}
+
+// ----------------------------------------------------------------------------------------------------------- features
+
+template <typename Tell>
+void Graph::tell_features(const Tell& tell) {
+  for (const std::shared_ptr<GraphFeature>& feature : features_) {
+    try {
+      tell(*feature);
+    } catch (const std::exception&) {  // edits must not end half-way
+      if (!objection_) objection_ = std::current_exception();
+    }
+  }
+}
+
+void Graph::attach(std::shared_ptr<GraphFeature> feature) {
+  for (const std::shared_ptr<GraphFeature>& known : features_) {
+    if (known != feature) continue;
+    throw Error(ErrorKind::kValue, {.input = "feature '" + feature->name() + "'",
+                                    .message = "it is attached to this graph already",
+                                    .fix = "attach a feature once, or another one of its kind"});
+  }
+  feature->attached(*this);
+  features_.push_back(std::move(feature));
+  schedule_.clear();
+}
+
+void Graph::detach(const GraphFeature& feature) {
+  const auto found =
+      std::find_if(features_.begin(), features_.end(), [&](const auto& f) { return f.get() == &feature; });
+  if (found == features_.end())
+    throw Error(ErrorKind::kValue,
+                {.input = "feature '" + feature.name() + "'", .message = "it is not attached to this graph"});
+  const std::shared_ptr<GraphFeature> keep = *found;
+  features_.erase(found);
+  schedule_.clear();
+  keep->detached(*this);
 }
 
 // ----------------------------------------------------------------------------------------------------------- building
@@ -442,7 +499,8 @@ bool Graph::replace_validate(const Pairs& pairs, const std::vector<Node*>& remov
         throw Error(ErrorKind::kError, {.node = node->name, .message = "the node is still read and was not removed"});
       }
     }
-  } catch (const Error& error) {
+    validate();
+  } catch (const std::exception& error) {
     if (why) *why = error.what();
     ++num_rejected_;
     revert(start);
@@ -452,6 +510,16 @@ bool Graph::replace_validate(const Pairs& pairs, const std::vector<Node*>& remov
   release(start);
   return true;
 }
+
+void Graph::validate() {
+  if (features_.empty()) return;
+  if (objection_) std::rethrow_exception(std::exchange(objection_, nullptr));
+  for (const std::shared_ptr<GraphFeature>& feature : features_) feature->validate(*this);
+  schedule_.clear();
+  schedule();  // throws where orderings make a cycle
+}
+
+void Graph::drop_unread(std::vector<NodePtr> candidates) { prune(std::move(candidates)); }
 
 int Graph::remove_unused() {
   const size_t before = states_.size();
@@ -469,6 +537,18 @@ Graph::Checkpoint Graph::checkpoint() {
 void Graph::release(Checkpoint at) {
   (void)at;
   if (--open_checkpoints_ == 0) journal_.clear();
+}
+
+std::vector<NodePtr> Graph::added_since(Checkpoint at) const {
+  std::vector<NodePtr> added;
+  for (size_t i = at; i < journal_.size(); ++i)
+    if (journal_[i].kind == Edit::Kind::kAdd && contains(journal_[i].node.get())) added.push_back(journal_[i].node);
+  return added;
+}
+
+int64_t Graph::num_pruned_since(Checkpoint at) const {
+  const auto begin = journal_.begin() + static_cast<std::ptrdiff_t>(std::min(at, journal_.size()));
+  return std::count_if(begin, journal_.end(), [](const Edit& edit) { return edit.kind == Edit::Kind::kPrune; });
 }
 
 void Graph::revert(Checkpoint to) {
@@ -503,6 +583,7 @@ void Graph::revert(Checkpoint to) {
     }
   }
   open_checkpoints_ = open;
+  objection_ = nullptr;
 }
 
 }  // namespace hybridnet

@@ -1,6 +1,8 @@
 // What a pipeline is made of: its rows, the query that chooses among them, and the report of what they did.
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+#include <mutex>
 
 #include "base/edit_distance.h"
 #include "hybridnet/pass.h"
@@ -31,6 +33,12 @@ bool has_trait(const Op& op, Trait trait) {
       {.op = "pipeline", .input = "row '" + row.name + "'", .message = std::move(message), .fix = std::move(fix)});
 }
 
+std::string position_text(double position) {
+  char text[40];
+  std::snprintf(text, sizeof(text), "%g", position);
+  return text;
+}
+
 // Three letters of difference are too many for one word to be meant by another.
 constexpr size_t kLargestDistance = 3;
 
@@ -43,13 +51,47 @@ bool Rewrite::tracks(const Op& op) const {
 }
 
 bool Query::accepts(const Rewrite& rewrite) const {
+  if (rewrite.exactness == Exactness::kUnsafe &&
+      std::find(include.begin(), include.end(), "fast_math") == include.end())
+    return false;
   auto has = [&](const std::string& tag) { return rewrite.has_tag(tag); };
   return std::any_of(include.begin(), include.end(), has) && std::all_of(require.begin(), require.end(), has) &&
          std::none_of(exclude.begin(), exclude.end(), has);
 }
 
+const Query& Query::in(const std::string& stage) const {
+  const auto found = subqueries.find(stage);
+  return found == subqueries.end() ? *this : found->second;
+}
+
+void Query::add_word(std::string_view word) {
+  const char sign = word.front();
+  if (sign == '-' || sign == '&' || sign == '+') word.remove_prefix(1);
+  if (word.empty()) {
+    throw ParamError({.input = "passes",
+                      .expected = "words such as 'fast_run,-fusion,&loop'",
+                      .given = std::string("a lone '") + sign + "'"});
+  }
+  if (word.substr(0, 2) == "<=") {
+    const std::string number(word.substr(2));
+    char* end = nullptr;
+    position_cutoff = std::strtod(number.c_str(), &end);
+    if (number.empty() || *end != '\0' || sign == '-' || sign == '&')
+      throw ParamError(
+          {.input = "passes", .expected = "a position such as '<=30'", .given = "'" + std::string(word) + "'"});
+    return;
+  }
+  if (word == "debug" && sign != '-' && sign != '&') {
+    debug = true;
+    word = "fast_run";
+  }
+  if (sign != '-' && sign != '&') chooses = true;
+  (sign == '-' ? exclude : sign == '&' ? require : include).emplace_back(word);
+}
+
 Query Query::parse(std::string_view text) {
   Query query;
+  std::vector<std::pair<std::string, std::string_view>> of_stages;
   while (!text.empty()) {
     const size_t comma = text.find(',');
     std::string_view item = text.substr(0, comma);
@@ -57,21 +99,46 @@ Query Query::parse(std::string_view text) {
     while (!item.empty() && item.front() == ' ') item.remove_prefix(1);
     while (!item.empty() && item.back() == ' ') item.remove_suffix(1);
     if (item.empty()) continue;
-    const char sign = item.front();
-    if (sign == '-' || sign == '&' || sign == '+') item.remove_prefix(1);
-    if (item.empty()) {
-      throw ParamError({.input = "passes",
-                        .expected = "words such as 'fast_run,-fusion,&loop'",
-                        .given = std::string("a lone '") + sign + "'"});
+    if (const size_t colon = item.find(':'); colon != std::string_view::npos && colon + 1 < item.size()) {
+      of_stages.emplace_back(item.substr(0, colon), item.substr(colon + 1));
+      continue;
     }
-    if (item == "debug" && (sign != '-' && sign != '&')) {
-      query.debug = true;
-      item = "fast_run";
-    }
-    (sign == '-' ? query.exclude : sign == '&' ? query.require : query.include).emplace_back(item);
+    query.add_word(item);
   }
   if (query.include.empty()) query.include.emplace_back("fast_run");
+  const Query around = query;
+  for (const auto& [stage, word] : of_stages) {
+    Query& inner = query.subqueries.try_emplace(stage, around).first->second;
+    const bool first_include = word.front() != '-' && word.front() != '&' && inner.include == around.include;
+    if (first_include) inner.include.clear();
+    inner.add_word(word);
+  }
   return query;
+}
+
+std::string Query::text() const {
+  std::string text;
+  auto add = [&](const std::string& word) { text += (text.empty() ? "" : ",") + word; };
+  auto add_words = [&](const Query& query, const std::string& prefix, const Query* around) {
+    auto known = [&](const std::vector<std::string> Query::*list, const std::string& word) {
+      return around && std::find((around->*list).begin(), (around->*list).end(), word) != (around->*list).end();
+    };
+    if (!around || query.include != around->include)
+      for (const std::string& word : query.include) add(prefix + word);
+    for (const std::string& word : query.exclude)
+      if (!known(&Query::exclude, word)) add(prefix + "-" + word);
+    for (const std::string& word : query.require)
+      if (!known(&Query::require, word)) add(prefix + "&" + word);
+  };
+  add_words(*this, "", nullptr);
+  if (debug) add("debug");
+  if (position_cutoff < std::numeric_limits<double>::infinity()) {
+    char number[40];
+    std::snprintf(number, sizeof(number), "<=%.17g", position_cutoff);
+    add(number);
+  }
+  for (const auto& [stage, query] : subqueries) add_words(query, stage + ":", this);
+  return text;
 }
 
 Query& Query::excluding(const std::vector<std::string>& tags) {
@@ -83,8 +150,12 @@ Query& Query::excluding(const std::vector<std::string>& tags) {
 void PassReport::add(std::string_view name, std::string_view place, const Line& more) {
   auto line = std::find_if(lines_.begin(), lines_.end(), [&](const Line& l) { return l.name == name; });
   if (line == lines_.end()) line = lines_.insert(line, Line{.name = std::string(name)});
+  line->tried += more.tried;
   line->fired += more.fired;
+  line->failed += more.failed;
   line->rejected += more.rejected;
+  line->made += more.made;
+  line->dropped += more.dropped;
   line->microseconds += more.microseconds;
   if (more.fired == 0 || place.empty()) return;
   auto body = std::find_if(line->bodies.begin(), line->bodies.end(), [&](const auto& b) { return b.first == place; });
@@ -96,7 +167,7 @@ std::string PassReport::text() const {
   std::vector<const Line*> fired;
   double idle_microseconds = 0;
   for (const Line& line : lines_) {
-    if (line.fired > 0 || line.rejected > 0)
+    if (line.fired > 0 || line.rejected > 0 || line.failed > 0)
       fired.push_back(&line);
     else
       idle_microseconds += line.microseconds;
@@ -109,6 +180,9 @@ std::string PassReport::text() const {
     std::snprintf(row, sizeof(row), "    %-28s fired %6lld  %10.1f us", line->name.c_str(),
                   static_cast<long long>(line->fired), line->microseconds);
     text += row;
+    text += ", tried " + std::to_string(line->tried) + ", nodes +" + std::to_string(line->made) + " -" +
+            std::to_string(line->dropped);
+    if (line->failed > 0) text += ", " + std::to_string(line->failed) + " failed";
     if (line->rejected > 0) text += ", " + std::to_string(line->rejected) + " undone";
     text += "\n";
     for (const auto& [place, count] : line->bodies)
@@ -125,38 +199,89 @@ std::string PassReport::text() const {
 }
 
 // ---- the table
-Pipeline::Pipeline(std::vector<StageInfo> stages, std::vector<Rewrite> rows)
-    : stages_(std::move(stages)), rows_(std::move(rows)) {
-  std::set<std::string> names, tags;
-  for (Rewrite& row : rows_) {
+namespace {
+
+void check_row(const Rewrite& row, const StageInfo& stage) {
+  if (!row.local == !row.pass) throw_wrong_row(row, "it needs a local rule or a pass, and not both", "give one");
+  const bool behind = stage.position >= kInPlacePosition;
+  if (row.in_place && !behind)
+    throw_wrong_row(row, "it may write over its inputs, and stands at position " + position_text(stage.position),
+                    "give it a position of 50 or more: in front of that, readers of what it destroys may still come");
+  if (!(stage.position >= 0 && stage.position < kEndPosition))
+    throw_wrong_row(row, "its position is " + position_text(stage.position), "choose one from 0 up to 100");
+  if (row.phase != Phase::kSweep && !stage.equilibrium)
+    throw_wrong_row(row, "stage '" + stage.name + "' runs its rows one after the other, and has no sweeps",
+                    "leave out cleanup and final, or choose a stage that runs to equilibrium");
+}
+
+}  // namespace
+
+Pipeline::Pipeline(std::vector<StageInfo> stages, std::vector<Rewrite> rows) : stages_(std::move(stages)) {
+  const std::vector<StageInfo> named = stages_;
+  Stage last = named.empty() ? Stage::kOwn : named.front().stage;
+  for (Rewrite& row : rows) {
     if (row.rule.empty()) row.rule = row.name;
-    const StageInfo& stage = info(row.stage);
-    const bool in_order = &row == rows_.data() || (&row)[-1].stage <= row.stage;
-    if (!in_order) throw_wrong_row(row, "it stands behind a row of a later stage", "move it up to its stage");
-    if (!row.local == !row.pass) throw_wrong_row(row, "it needs a local rule or a pass, and not both", "give one");
-    if (row.pass && stage.equilibrium)
-      throw_wrong_row(row, "stage '" + stage.name + "' runs local rules to equilibrium, and this is a pass",
-                      "choose a stage whose rows run one after the other");
-    for (const std::string& before : row.after)
-      if (names.count(before) == 0)
-        throw_wrong_row(row, "it needs '" + before + "' to stand before it, which does not", "reorder the rows");
-    if (tags.count(row.name) != 0 || !names.insert(row.name).second)
-      throw_wrong_row(row, "its name is taken, by a row or as a tag", "choose another name");
-    for (const std::string& tag : row.tags) {
-      if (names.count(tag) != 0)
-        throw_wrong_row(row, "its tag '" + tag + "' is the name of a row", "choose another tag");
-      tags.insert(tag);
+    if (row.stage == Stage::kOwn) {
+      stages_.push_back({.stage = Stage::kOwn, .position = row.position, .name = row.name, .what = row.what});
+      continue;
+    }
+    info(row.stage);  // throws for a stage that is not described
+    if (row.position == 0 && row.stage < last)
+      throw_wrong_row(row, "it stands behind a row of a later stage", "move it up to its stage");
+    if (row.position == 0) last = row.stage;
+  }
+  std::stable_sort(stages_.begin(), stages_.end(), [](const StageInfo& a, const StageInfo& b) {
+    return a.position != b.position ? a.position < b.position
+                                    : a.stage == Stage::kOwn && b.stage == Stage::kOwn && a.name < b.name;
+  });
+  std::vector<size_t> ends;
+  for (const StageInfo& stage : stages_) {
+    std::vector<Rewrite*> here;
+    for (Rewrite& row : rows)
+      if (row.stage == stage.stage && (row.stage != Stage::kOwn || row.name == stage.name)) here.push_back(&row);
+    std::stable_sort(here.begin(), here.end(),
+                     [](const Rewrite* a, const Rewrite* b) { return a->position < b->position; });
+    for (Rewrite* row : here) rows_.push_back(*row);
+    ends.push_back(rows_.size());
+  }
+  rows_of_.resize(stages_.size());
+  std::set<std::string> names, tags;
+  for (size_t s = 0, r = 0; s < stages_.size(); ++s) {
+    for (; r < ends[s]; ++r) {
+      const Rewrite& row = rows_[r];
+      rows_of_[s].push_back(&row);
+      check_row(row, stages_[s]);
+      for (const std::string& before : row.after)
+        if (names.count(before) == 0)
+          throw_wrong_row(row, "it needs '" + before + "' to stand before it, which does not", "reorder the rows");
+      if (tags.count(row.name) != 0 || !names.insert(row.name).second)
+        throw_wrong_row(row, "its name is taken, by a row or as a tag", "choose another name");
+      for (const std::string& tag : row.tags) {
+        if (names.count(tag) != 0)
+          throw_wrong_row(row, "its tag '" + tag + "' is the name of a row", "choose another tag");
+        tags.insert(tag);
+      }
     }
   }
 }
 
 const StageInfo& Pipeline::info(Stage stage) const {
   for (const StageInfo& info : stages_)
-    if (info.stage == stage) return info;
+    if (info.stage == stage && stage != Stage::kOwn) return info;
   throw ParamError({.op = "pipeline",
                     .input = "stage",
                     .message = "stage number " + std::to_string(static_cast<int>(stage)) + " is not described",
                     .fix = "add it to the stages of the pipeline"});
+}
+
+const StageInfo& Pipeline::info(const Rewrite& row) const {
+  if (row.stage != Stage::kOwn) return info(row.stage);
+  return *std::find_if(stages_.begin(), stages_.end(),
+                       [&](const StageInfo& info) { return info.stage == Stage::kOwn && info.name == row.name; });
+}
+
+bool Pipeline::has(std::string_view name) const {
+  return std::any_of(rows_.begin(), rows_.end(), [&](const Rewrite& row) { return row.name == name; });
 }
 
 const Rewrite& Pipeline::at(std::string_view name) const {
@@ -166,26 +291,123 @@ const Rewrite& Pipeline::at(std::string_view name) const {
   throw ParamError({.input = "rule", .expected = "the name of a row of the pipeline", .given = std::string(name)});
 }
 
+namespace {
+
+void check_word(const std::set<std::string>& known_words, const std::string& word, std::string_view source,
+                const char* what) {
+  if (known_words.count(word) != 0) return;
+  const std::string* nearest = nullptr;
+  size_t distance = kLargestDistance + 1;
+  for (const std::string& known : known_words)
+    if (const size_t d = edit_distance(known, word); d < distance) distance = d, nearest = &known;
+  throw ParamError({.input = std::string(source),
+                    .expected = std::string(what) + " (docs/graph-passes.md)",
+                    .given = "'" + word + "'",
+                    .fix = nearest ? "did you mean '" + *nearest + "'?" : "see the tables in docs/graph-passes.md"});
+}
+
+}  // namespace
+
 void Pipeline::check(const Query& query, std::string_view source) const {
-  std::set<std::string> words{"debug"};
+  std::set<std::string> words{"debug", "fast_math"}, names;
   for (const Rewrite& row : rows_) {
     words.insert({row.name, row.rule});
     words.insert(row.tags.begin(), row.tags.end());
   }
-  for (const auto* list : {&query.include, &query.exclude, &query.require}) {
-    for (const std::string& word : *list) {
-      if (words.count(word) != 0) continue;
-      const std::string* nearest = nullptr;
-      size_t distance = kLargestDistance + 1;
-      for (const std::string& known : words)
-        if (const size_t d = edit_distance(known, word); d < distance) distance = d, nearest = &known;
-      throw ParamError(
-          {.input = std::string(source),
-           .expected = "names, rules and tags of the pipeline (docs/graph-passes.md)",
-           .given = "'" + word + "'",
-           .fix = nearest ? "did you mean '" + *nearest + "'?" : "see the tables in docs/graph-passes.md"});
-    }
+  for (const StageInfo& stage : stages_) names.insert(stage.name);
+  for (const auto* list : {&query.include, &query.exclude, &query.require})
+    for (const std::string& word : *list) check_word(words, word, source, "names, rules and tags of the pipeline");
+  for (const auto& [stage, inner] : query.subqueries) {
+    check_word(names, stage, source, "stages of the pipeline in front of ':'");
+    check(inner, source);
   }
+}
+
+// ---- the database
+namespace {
+
+std::mutex database_mutex;
+
+std::shared_ptr<const Pipeline>& current_pipeline() {
+  static auto* pipeline = new std::shared_ptr<const Pipeline>(new Pipeline(own_stages(), own_rows()));
+  return *pipeline;
+}
+
+std::vector<Rewrite>& user_rows() {
+  static auto* rows = new std::vector<Rewrite>();
+  return *rows;
+}
+
+// The stage of the joint graph in which a rule of this stage runs once more; kOwn: none.
+Stage twin_of(Stage stage) {
+  switch (stage) {
+    case Stage::kClean:
+      return Stage::kCleanJoint;
+    case Stage::kCanonicalize:
+      return Stage::kCanonicalizeJoint;
+    case Stage::kLoops:
+      return Stage::kLoopsJoint;
+    default:
+      return Stage::kOwn;
+  }
+}
+
+// Rows of users stand behind those of the library unless they say otherwise.
+constexpr double kBehindOwnRows = 1e6;
+
+}  // namespace
+
+std::shared_ptr<const Pipeline> RewriteDatabase::current() {
+  const std::lock_guard lock(database_mutex);
+  return current_pipeline();
+}
+
+void RewriteDatabase::exchange(std::vector<Rewrite> users) {
+  std::vector<Rewrite> rows = own_rows();
+  rows.insert(rows.end(), users.begin(), users.end());
+  auto made = std::make_shared<Pipeline>(own_stages(), std::move(rows));
+  made->generation_ = current_pipeline()->generation_ + 1;
+  user_rows().swap(users);
+  current_pipeline() = std::move(made);
+}
+
+void RewriteDatabase::add(std::vector<Rewrite> rows) {
+  std::shared_ptr<const Pipeline> before;  // rules may need the GIL to go: not under the lock
+  std::vector<Rewrite> users;
+  const std::lock_guard lock(database_mutex);
+  before = current_pipeline();
+  users = user_rows();
+  for (Rewrite& row : rows) {
+    if (row.stage != Stage::kOwn && row.position == 0) row.position = kBehindOwnRows;
+    users.push_back(row);
+    const Stage twin = row.stage == Stage::kOwn ? Stage::kOwn : twin_of(row.stage);
+    if (twin == Stage::kOwn) continue;
+    Rewrite again = row;
+    again.stage = twin;
+    again.rule = row.name;
+    again.name = row.name + "_joint";
+    again.after.clear();
+    users.push_back(std::move(again));
+  }
+  exchange(std::move(users));
+}
+
+void RewriteDatabase::remove(std::string_view name) {
+  std::shared_ptr<const Pipeline> before;
+  std::vector<Rewrite> users;
+  const std::lock_guard lock(database_mutex);
+  before = current_pipeline();
+  users = user_rows();
+  const auto count = std::erase_if(users, [&](const Rewrite& row) { return row.name == name || row.rule == name; });
+  if (count == 0) {
+    if (before->has(name))
+      throw ParamError({.input = "name",
+                        .given = "'" + std::string(name) + "'",
+                        .message = "this rewrite belongs to the library",
+                        .fix = "leave it out of a query: passes='fast_run,-" + std::string(name) + "'"});
+    before->at(name);  // throws
+  }
+  exchange(std::move(users));
 }
 
 }  // namespace hybridnet

@@ -1,9 +1,11 @@
 // The drivers that apply rewrites to a graph: one by one, to equilibrium, or stage by stage.
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <deque>
 #include <optional>
+#include <random>
 
 #include "hybridnet/env.h"
 #include "hybridnet/pass.h"
@@ -11,7 +13,8 @@
 namespace hybridnet {
 namespace {
 
-constexpr int64_t kFiringsPerNode = 8;  // budget of one rule, times the largest number of nodes seen
+constexpr int64_t kFiringsPerNode = 8;  // budget of one rule, times the largest number of nodes seen,
+constexpr int64_t kGrowth = 8;          // which counts up to so many times the first number
 constexpr int kMaxSweeps = 64;
 constexpr size_t kRememberedStates = 16;
 
@@ -31,91 +34,129 @@ void warn(std::string text) {
   if (settings.report) settings.report->warn(std::move(text));
 }
 
-void report(const Rewrite& rewrite, int64_t fired, int64_t rejected, double microseconds) {
+void report(const Rewrite& rewrite, const PassReport::Line& line) {
   const PipelineScope::Settings& settings = PipelineScope::current();
-  if (!settings.report) return;
-  settings.report->add(rewrite.name, settings.place,
-                       {.fired = fired, .rejected = rejected, .microseconds = microseconds});
+  if (settings.report) settings.report->add(rewrite.name, settings.place, line);
 }
 
-// Local rules applied to a queue of nodes, last node of the graph first, until the queue stays empty.
-class Equilibrium {
+// What a call of a rewrite does to a graph, undone if it fails: also when the user interrupts it.
+class Attempt {
  public:
-  Equilibrium(Graph& graph, const std::vector<const Rewrite*>& rules, Watch* watch) : graph_(graph), watch_(watch) {
-    for (const Rewrite* rule : rules) rules_.push_back({rule, 0, 0, 0.0});
+  Attempt(Graph& graph, const Rewrite& rewrite)
+      : graph_(graph), before_(graph.checkpoint()), reason_(graph.set_reason(rewrite.name)) {}
+  ~Attempt() {
+    if (!kept_) graph_.revert(before_);
+    graph_.release(before_);
+    graph_.set_reason(std::move(reason_));
+  }
+  Attempt(const Attempt&) = delete;
+  // The change stays. Nodes that the rewrite has made and that nothing reads go.
+  void keep(PassReport::Line& line) {
+    line.dropped += graph_.num_pruned_since(before_);
+    graph_.drop_unread(graph_.added_since(before_));
+    const std::vector<NodePtr> added = graph_.added_since(before_);
+    line.made += static_cast<int64_t>(added.size());
+    kept_ = true;
+  }
+  Graph::Checkpoint before() const { return before_; }
+
+ private:
+  Graph& graph_;
+  const Graph::Checkpoint before_;
+  std::string reason_;
+  bool kept_ = false;
+};
+
+bool run_pass(Graph& graph, const Rewrite& rewrite, Watch* watch) {
+  const Clock::time_point start = Clock::now();
+  const int64_t rejected_before = graph.num_rejected();
+  PassReport::Line line{.tried = 1};
+  bool changed = false;
+  std::string failure;
+  try {
+    Attempt attempt(graph, rewrite);
+    changed = rewrite.pass(graph);
+    graph.validate();
+    if (changed && watch) watch->changed(rewrite);
+    attempt.keep(line);
+  } catch (const std::exception& error) {
+    changed = false;
+    line.failed = 1;
+    failure = error.what();
+  }
+  line.fired = changed ? 1 : 0;
+  line.rejected = graph.num_rejected() - rejected_before;
+  line.microseconds = microseconds_since(start);
+  report(rewrite, line);
+  if (line.failed > 0) warn("pass '" + rewrite.name + "' failed: " + failure);
+  return changed;
+}
+
+// Shows nodes to local rules and does what they ask for, within their budget.
+class Rules {
+ public:
+  Rules(Graph& graph, const std::vector<const Rewrite*>& rules, Watch* watch) : graph_(graph), watch_(watch) {
+    for (const Rewrite* rule : rules) rules_.push_back({rule, {}});
   }
 
-  bool run() {
-    bool changed = false;
-    int64_t most_nodes = static_cast<int64_t>(graph_.num_nodes());
-    states_.push_back(graph_.fingerprint());
-    for (int sweep = 0;; ++sweep) {
-      if (!run_sweep(most_nodes)) break;
-      changed = true;
-      most_nodes = std::max(most_nodes, static_cast<int64_t>(graph_.num_nodes()));
-      if (exhausted_ || came_back() || sweep + 1 == kMaxSweeps) {
-        std::string names;
-        for (const std::string& name : fired_lately_) names += (names.empty() ? "" : ", ") + name;
-        warn("rewriting does not come to an end; it was stopped while these rules fired: " + names);
-        break;
-      }
+  // The first rule that fires gets the node. True: one did; `added` receives the nodes that it made.
+  bool show(Node& node, std::vector<NodePtr>* added = nullptr) {
+    for (Counted& counted : rules_) {
+      if (!counted.rule->tracks(*node.op) || !apply(counted, node, added)) continue;
+      fired_lately_.insert(counted.rule->name);
+      if (counted.line.fired > kFiringsPerNode * most_nodes_) exhausted_ = true;
+      return true;
     }
-    for (const Counted& c : rules_) report(*c.rule, c.fired, c.rejected, c.microseconds);
-    return changed;
+    return false;
+  }
+
+  // The budget grows with the graph, but not for ever: rules may make more and more nodes.
+  void note_size() {
+    most_nodes_ = std::min(std::max(most_nodes_, static_cast<int64_t>(graph_.num_nodes())), kGrowth * first_nodes_);
+  }
+  bool exhausted() const { return exhausted_; }
+  void stop() {
+    std::string names;
+    for (const std::string& name : fired_lately_) names += (names.empty() ? "" : ", ") + name;
+    warn("rewriting does not come to an end; it was stopped while these rules fired: " + names);
+  }
+  void report_all() {
+    for (const Counted& c : rules_) report(*c.rule, c.line);
   }
 
  private:
   struct Counted {
     const Rewrite* rule;
-    int64_t fired, rejected;
-    double microseconds;
+    PassReport::Line line;
   };
 
-  bool run_sweep(int64_t most_nodes) {
-    bool changed = false;
-    std::vector<Node*> nodes = graph_.order();
-    for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
-      // A node may have been pruned, and its address taken by a new one: the next sweep sees that.
-      if (!graph_.contains(*it) || (*it)->is_variable()) continue;
-      for (Counted& counted : rules_) {
-        if (!counted.rule->tracks(*(*it)->op)) continue;
-        if (!apply(counted, **it)) continue;
-        changed = true;
-        fired_lately_.insert(counted.rule->name);
-        if (++counted.fired > kFiringsPerNode * most_nodes) {
-          exhausted_ = true;
-          return true;
-        }
-        break;  // the node is gone or has other inputs; the next sweep looks again
-      }
-    }
-    return changed;
-  }
-
-  bool apply(Counted& counted, Node& node) {
+  bool apply(Counted& counted, Node& node, std::vector<NodePtr>* added) {
     const NodePtr keep(&node);
     const Clock::time_point start = Clock::now();
-    const Graph::Checkpoint before = graph_.checkpoint();
     const int64_t rejected_before = graph_.num_rejected();
+    ++counted.line.tried;
     bool fired = false;
+    std::string failure;
     try {
+      Attempt attempt(graph_, *counted.rule);
       const Replacement wanted = counted.rule->local(graph_, node);
-      if (wanted.changed()) fired = perform(counted, node, wanted);
-      if (!fired) graph_.revert(before);
+      if (wanted.changed()) fired = perform(node, wanted, &failure);
       if (fired && watch_) watch_->changed(*counted.rule);
+      if (fired) attempt.keep(counted.line);
+      if (fired && added) *added = graph_.added_since(attempt.before());
     } catch (const std::exception& error) {
-      graph_.revert(before);
-      graph_.release(before);
-      fail(counted, node, error.what());
-      return false;
+      fired = false;
+      ++counted.line.failed;
+      failure = error.what();
     }
-    graph_.release(before);
-    counted.rejected += graph_.num_rejected() - rejected_before;
-    counted.microseconds += microseconds_since(start);
+    counted.line.fired += fired;
+    counted.line.rejected += graph_.num_rejected() - rejected_before;
+    counted.line.microseconds += microseconds_since(start);
+    if (!failure.empty()) fail(counted, node, failure);
     return fired;
   }
 
-  bool perform(Counted& counted, Node& node, const Replacement& wanted) {
+  bool perform(Node& node, const Replacement& wanted, std::string* why) {
     Graph::Pairs pairs = wanted.others;
     for (size_t i = 0; i < wanted.outputs.size(); ++i) {
       const NodeEntry old{NodePtr(&node), static_cast<uint32_t>(i)};
@@ -126,15 +167,83 @@ class Equilibrium {
                     {.message = "the rule gives nothing for output " + std::to_string(i) + ", which has readers"});
       }
     }
-    std::string why;
-    if (graph_.replace_validate(pairs, wanted.remove, &why)) return true;
-    fail(counted, node, why);
-    return false;
+    return graph_.replace_validate(pairs, wanted.remove, why);
   }
 
+  // A rule that fails at many nodes is told of once, unless that is an error.
   void fail(const Counted& counted, const Node& node, const std::string& why) {
     if (!failed_.insert(counted.rule->name).second && on_rewrite_error() == OnRewriteError::kWarn) return;
     warn("rewrite '" + counted.rule->name + "' failed at node '" + node.name + "': " + why);
+  }
+
+  Graph& graph_;
+  Watch* const watch_;  // null: nobody looks on
+  std::vector<Counted> rules_;
+  std::set<std::string> fired_lately_;
+  std::set<std::string> failed_;
+  const int64_t first_nodes_ = static_cast<int64_t>(graph_.num_nodes());
+  int64_t most_nodes_ = 0;
+  bool exhausted_ = false;
+};
+
+bool run_row(Graph& graph, const Rewrite& rewrite, Watch* watch);
+
+// Sweeps over the graph, last node first, until one changes nothing. In front of each: rules that clean up, to the end,
+// and passes; behind it the final ones.
+class Equilibrium {
+ public:
+  Equilibrium(Graph& graph, const Rewrite& rule, Watch* watch)
+      : graph_(graph), watch_(watch), sweep_(graph, {&rule}, watch) {}
+  Equilibrium(Graph& graph, const std::vector<const Rewrite*>& rules, Watch* watch)
+      : graph_(graph), watch_(watch), sweep_(graph, of(rules, Phase::kSweep, true), watch) {
+    cleanup_ = of(rules, Phase::kCleanup, false);
+    final_ = of(rules, Phase::kFinal, false);
+    for (const Rewrite* rule : of(rules, Phase::kSweep, false)) cleanup_.push_back(rule);
+  }
+
+  bool run() {
+    bool changed = false;
+    states_.push_back(graph_.fingerprint());
+    for (int sweep = 0;; ++sweep) {
+      sweep_.note_size();
+      if (!run_sweep()) break;
+      changed = true;
+      if (sweep_.exhausted() || came_back() || sweep + 1 == kMaxSweeps) {
+        sweep_.stop();
+        break;
+      }
+    }
+    sweep_.report_all();
+    return changed;
+  }
+
+ private:
+  // Rows of a phase; in the sweep, local rules or passes.
+  static std::vector<const Rewrite*> of(const std::vector<const Rewrite*>& rules, Phase phase, bool local) {
+    std::vector<const Rewrite*> found;
+    for (const Rewrite* rule : rules)
+      if (rule->phase == phase && (phase != Phase::kSweep || static_cast<bool>(rule->local) == local))
+        found.push_back(rule);
+    return found;
+  }
+
+  bool run_around(const std::vector<const Rewrite*>& rules) {
+    bool changed = false;
+    for (const Rewrite* rule : rules) changed = run_row(graph_, *rule, watch_) || changed;
+    return changed;
+  }
+
+  bool run_sweep() {
+    bool changed = run_around(cleanup_);
+    std::vector<Node*> nodes = graph_.order();
+    for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
+      // A node may have been pruned, and its address taken by a new one: the next sweep sees that. A node that a rule
+      // has fired at is gone or has other inputs: the next sweep looks again.
+      if (!graph_.contains(*it) || (*it)->is_variable() || !sweep_.show(**it)) continue;
+      changed = true;
+      if (sweep_.exhausted()) return true;
+    }
+    return run_around(final_) || changed;
   }
 
   bool came_back() {
@@ -146,44 +255,24 @@ class Equilibrium {
   }
 
   Graph& graph_;
-  Watch* const watch_;  // null: nobody looks on
-  std::vector<Counted> rules_;
-  std::set<std::string> fired_lately_;  // since the oldest remembered state
-  std::set<std::string> failed_;
+  Watch* const watch_;
+  Rules sweep_;
+  std::vector<const Rewrite*> cleanup_, final_;
   std::deque<uint64_t> states_;
-  bool exhausted_ = false;
 };
 
-bool run_pass(Graph& graph, const Rewrite& rewrite, Watch* watch) {
-  const Clock::time_point start = Clock::now();
-  const Graph::Checkpoint before = graph.checkpoint();
-  const int64_t rejected_before = graph.num_rejected();
-  bool changed = false;
-  try {
-    changed = rewrite.pass(graph);
-    if (changed && watch) watch->changed(rewrite);
-  } catch (const std::exception& error) {
-    graph.revert(before);
-    graph.release(before);
-    warn("pass '" + rewrite.name + "' failed: " + error.what());
-    return false;
-  }
-  graph.release(before);
-  report(rewrite, changed ? 1 : 0, graph.num_rejected() - rejected_before, microseconds_since(start));
-  return changed;
-}
-
 bool run_row(Graph& graph, const Rewrite& rewrite, Watch* watch) {
-  return rewrite.local ? Equilibrium(graph, {&rewrite}, watch).run() : run_pass(graph, rewrite, watch);
+  return rewrite.local ? Equilibrium(graph, rewrite, watch).run() : run_pass(graph, rewrite, watch);
 }
 
 // Before values are compared, as a graph may have none yet; what these rows throw is the user's error.
 void run_required(Graph& graph, Stages stages) {
-  for (const Rewrite& row : pipeline().rows()) {
-    if (!row.required || row.stage < stages.first || row.stage > stages.last) continue;
+  const Pipeline& pipeline = *PipelineScope::current().pipeline;
+  for (const Rewrite& row : pipeline.rows()) {
+    if (!row.required || !stages.contain(pipeline.info(row).position)) continue;
     const Clock::time_point start = Clock::now();
     const bool changed = row.pass(graph);
-    report(row, changed ? 1 : 0, 0, microseconds_since(start));
+    report(row, {.tried = 1, .fired = changed ? 1 : 0, .microseconds = microseconds_since(start)});
   }
 }
 
@@ -211,8 +300,32 @@ PipelineScope::PipelineScope(const Node& control, size_t body) : PipelineScope(c
 PipelineScope::~PipelineScope() { current_settings = before_; }
 
 const PipelineScope::Settings& PipelineScope::current() {
+  if (current_settings) return *current_settings;
   static const Settings usual{.query = Query::parse("")};
-  return current_settings ? *current_settings : usual;
+  if (usual.pipeline->generation() == RewriteDatabase::current()->generation()) return usual;
+  thread_local Settings with_rows_of_users{.query = Query::parse("")};
+  if (with_rows_of_users.pipeline->generation() != RewriteDatabase::current()->generation())
+    with_rows_of_users.pipeline = RewriteDatabase::current();
+  return with_rows_of_users;
+}
+
+namespace {
+thread_local std::vector<Query> scopes;  // of mx.rewrite.scope(), outermost first
+}
+
+QueryScope::QueryScope(Query query) { scopes.push_back(std::move(query)); }
+QueryScope::~QueryScope() { scopes.pop_back(); }
+
+Query QueryScope::applied_to(Query query) {
+  for (const Query& scope : scopes) {
+    if (scope.chooses && !query.chooses) query.include = scope.include;
+    query.exclude.insert(query.exclude.end(), scope.exclude.begin(), scope.exclude.end());
+    query.require.insert(query.require.end(), scope.require.begin(), scope.require.end());
+    query.debug = query.debug || scope.debug;
+    query.position_cutoff = std::min(query.position_cutoff, scope.position_cutoff);
+    for (const auto& [stage, inner] : scope.subqueries) query.subqueries.try_emplace(stage, inner);
+  }
+  return query;
 }
 
 OnRewriteError on_rewrite_error() {
@@ -221,21 +334,87 @@ OnRewriteError on_rewrite_error() {
   return choice == "ignore" ? OnRewriteError::kIgnore : OnRewriteError::kWarn;
 }
 
-bool run_to_equilibrium(Graph& graph, const std::vector<const Rewrite*>& rules) {
-  return Equilibrium(graph, rules, nullptr).run();
+namespace {
+
+thread_local std::vector<RewriteObserver*> onlookers;
+
+class Watches final : public Watch {
+ public:
+  explicit Watches(std::vector<std::unique_ptr<Watch>> watches) : watches_(std::move(watches)) {}
+  void changed(const Rewrite& rewrite) override {
+    for (const std::unique_ptr<Watch>& watch : watches_) watch->changed(rewrite);
+  }
+
+ private:
+  std::vector<std::unique_ptr<Watch>> watches_;
+};
+
+// Of all who look on; null: nobody does.
+std::unique_ptr<Watch> watch_over(const Graph& graph) {
+  std::vector<std::unique_ptr<Watch>> watches;
+  if (RewriteObserver* observer = PipelineScope::current().observer)
+    if (std::unique_ptr<Watch> watch = observer->watch(graph)) watches.push_back(std::move(watch));
+  for (RewriteObserver* observer : onlookers)
+    if (std::unique_ptr<Watch> watch = observer->watch(graph)) watches.push_back(std::move(watch));
+  return watches.empty() ? nullptr : std::make_unique<Watches>(std::move(watches));
 }
 
-bool run_rewrite(Graph& graph, const Rewrite& rewrite) { return run_row(graph, rewrite, nullptr); }
+}  // namespace
+
+ObserverScope::ObserverScope(RewriteObserver& observer) : observer_(observer) { onlookers.push_back(&observer); }
+ObserverScope::~ObserverScope() { std::erase(onlookers, &observer_); }
+
+bool visit_once(Graph& graph, const std::vector<const Rewrite*>& rules, const Visit& visit) {
+  const std::unique_ptr<Watch> watch = watch_over(graph);
+  Rules shown(graph, rules, watch.get());
+  std::mt19937_64 random(visit.seed);
+  std::vector<NodePtr> waiting;  // the next one last
+  for (Node* node : graph.order()) waiting.emplace_back(node);
+  if (visit.order == VisitOrder::kProducersFirst) std::reverse(waiting.begin(), waiting.end());
+  bool changed = false;
+  while (!waiting.empty() && !shown.exhausted()) {
+    if (visit.order == VisitOrder::kRandom) std::swap(waiting[random() % waiting.size()], waiting.back());
+    const NodePtr node = std::move(waiting.back());
+    waiting.pop_back();
+    if (!graph.contains(node.get()) || node->is_variable()) continue;
+    shown.note_size();
+    std::vector<NodePtr> added;
+    if (!shown.show(*node, &added)) continue;
+    changed = true;
+    if (!visit.ignore_new) waiting.insert(waiting.end(), added.rbegin(), added.rend());
+  }
+  if (shown.exhausted()) shown.stop();
+  shown.report_all();
+  return changed;
+}
+
+bool run_to_equilibrium(Graph& graph, const std::vector<const Rewrite*>& rules) {
+  const std::unique_ptr<Watch> watch = watch_over(graph);
+  return Equilibrium(graph, rules, watch.get()).run();
+}
+
+bool run_rewrite(Graph& graph, const Rewrite& rewrite) {
+  const std::unique_ptr<Watch> watch = watch_over(graph);
+  return run_row(graph, rewrite, watch.get());
+}
+
+Stages only(Stage stage) {
+  const double position = PipelineScope::current().pipeline->info(stage).position;
+  return {position, std::nextafter(position, kEndPosition)};
+}
 
 void run_pipeline(Graph& graph, Stages stages) {
   const PipelineScope::Settings& settings = PipelineScope::current();
+  const std::shared_ptr<const Pipeline> keep = settings.pipeline;  // rows may be added meanwhile
+  const Pipeline& pipeline = *keep;
   run_required(graph, stages);
-  const std::unique_ptr<Watch> watch = settings.observer ? settings.observer->watch(graph) : nullptr;
-  for (const StageInfo& stage : pipeline().stages()) {
-    if (stage.stage < stages.first || stage.stage > stages.last) continue;
+  const std::unique_ptr<Watch> watch = watch_over(graph);
+  for (size_t s = 0; s < pipeline.stages().size(); ++s) {
+    const StageInfo& stage = pipeline.stages()[s];
+    if (!stages.contain(stage.position) || stage.position > settings.query.position_cutoff) continue;
     std::vector<const Rewrite*> rows;
-    for (const Rewrite& row : pipeline().rows())
-      if (row.stage == stage.stage && !row.required && settings.query.accepts(row)) rows.push_back(&row);
+    for (const Rewrite* row : pipeline.rows_of(s))
+      if (!row->required && settings.query.in(stage.name).accepts(*row)) rows.push_back(row);
     if (rows.empty()) continue;
     if (stage.equilibrium) {
       Equilibrium(graph, rows, watch.get()).run();

@@ -86,7 +86,7 @@ BodyGradient differentiate_body(Graph body, const std::vector<bool>& wanted, con
   }
   // Later stages must wait until the body is linked: they drop what a further derivative needs (stop_gradient) and
   // choose memory formats, which a frozen body does not carry.
-  run_pipeline(body, {Stage::kCleanJoint, Stage::kCleanJoint});
+  run_pipeline(body, only(Stage::kCleanJoint));
   result.split = split_gradient(body, num_inputs, num_outputs, recompute);
   return result;
 }

@@ -1,5 +1,5 @@
 // The pipeline: every rewrite in the order in which it runs, and why it stands there. `tools/dev gen` writes the tables
-// of docs/graph-passes.md from here.
+// of docs/graph-passes.md from here. Positions of stages leave room for rows that users put between them.
 #include "hybridnet/pass.h"
 #include "passes/rules.h"
 
@@ -13,73 +13,93 @@ const Names kScalarOps{"_plus_scalar", "_minus_scalar", "_mul_scalar", "_div_sca
 const Names kBinaryOps{"elemwise_add",  "elemwise_sub",  "elemwise_mul",  "elemwise_div", "broadcast_add",
                        "broadcast_sub", "broadcast_mul", "broadcast_div", "_grad_add"};
 
-std::vector<StageInfo> stages() {
+}  // namespace
+
+std::vector<StageInfo> own_stages() {
   return {
       {.stage = Stage::kExpand,
+       .position = 0,
        .name = "expand",
        .graph = "forward",
        .what = "operators that stand for others give way to them, in bodies too: no later stage knows them"},
       {.stage = Stage::kClean,
+       .position = 0.1,
        .name = "clean",
        .graph = "forward",
        .what = "fewer nodes, so that every later stage has less to look at"},
       {.stage = Stage::kCanonicalize,
+       .position = 1,
        .name = "canonicalize",
        .graph = "forward",
        .equilibrium = true,
        .what = "one form for what can be written in several; differentiation then sees only that"},
       {.stage = Stage::kLoops,
+       .position = 3,
        .name = "loops",
        .graph = "forward",
        .what = "work leaves loops before they are differentiated, so that its gradient is outside, too"},
       {.stage = Stage::kBranches,
+       .position = 4,
        .name = "branches",
        .graph = "forward",
        .what = "work goes where it runs least; the backward work of what moves moves with it"},
       {.stage = Stage::kFuseWithGradient,
+       .position = 5,
        .name = "fuse_with_gradient",
        .graph = "forward",
        .equilibrium = true,
        .what = "fused operators that have a gradient of their own: afterwards backward nodes read what lies between"},
       {.stage = Stage::kCleanJoint,
+       .position = 20,
        .name = "clean_joint",
        .graph = "joint",
        .what = "gradient rules make equal nodes, and values that nobody wants"},
       {.stage = Stage::kCanonicalizeJoint,
+       .position = 21,
        .name = "canonicalize_joint",
        .graph = "joint",
        .equilibrium = true,
        .what = "as canonicalize, for what gradient rules made"},
       {.stage = Stage::kLoopsJoint,
+       .position = 30,
        .name = "loops_joint",
        .graph = "joint",
        .what = "as loops, for the loops that differentiation made; and what needs to know all readers of a loop"},
-      {.stage = Stage::kConstants, .name = "constants", .graph = "joint", .what = "what no input reaches"},
+      {.stage = Stage::kConstants,
+       .position = 32,
+       .name = "constants",
+       .graph = "joint",
+       .what = "what no input reaches"},
       {.stage = Stage::kLayout,
+       .position = 36,
        .name = "layout",
        .graph = "joint",
        .what = "the order of values in memory, chosen for forward and backward nodes together: a saved activation is "
                "read in the order in which it was written"},
       {.stage = Stage::kControlParts,
+       .position = 38,
        .name = "control_parts",
        .graph = "parts",
        .what = "loops and branches once more: the cut has shown which of their outputs each part needs"},
       {.stage = Stage::kFuseLayers,
+       .position = 40,
        .name = "fuse_layers",
        .graph = "parts",
        .what = "what a layer's kernel can do while the result is in registers"},
       {.stage = Stage::kSpecialize,
+       .position = 42,
        .name = "specialize",
        .graph = "parts",
        .what = "other algorithms for the same operator"},
       {.stage = Stage::kFuseChains,
+       .position = 48,
        .name = "fuse_chains",
        .graph = "parts",
        .what = "what is still elementwise now passes through memory once"},
   };
 }
 
-std::vector<Rewrite> rows() {
+std::vector<Rewrite> own_rows() {
   using namespace passes;
   const auto remove_unused = [](Graph& graph) { return graph.remove_unused() > 0; };
   return {
@@ -420,13 +440,6 @@ std::vector<Rewrite> rows() {
        .what = "chains of elementwise operators in one pass over memory",
        .why = "a layer is the better place for its activation and its addend"},
   };
-}
-
-}  // namespace
-
-const Pipeline& pipeline() {
-  static const auto* table = new Pipeline(stages(), rows());
-  return *table;
 }
 
 }  // namespace hybridnet

@@ -531,7 +531,17 @@ bool CallCompiler::prove(CallTemplate& known, const CallSignature& signature) {
   return !proofs.empty();
 }
 
+// Graphs that other rules have made serve no new sizes.
+void CallCompiler::forget_other_rules() {
+  std::string rules = std::to_string(PipelineScope::current().pipeline->generation()) + " " +
+                      QueryScope::applied_to(options_.query).text();
+  if (rules == rules_) return;
+  templates_.clear();
+  rules_ = std::move(rules);
+}
+
 Ref<CompiledCall> CallCompiler::compile(const CallSignature& signature) {
+  forget_other_rules();
   for (size_t i = 0; i < templates_.size(); ++i) {
     CallTemplate& known = *templates_[i];
     if (!known.differs_in_sizes_only(signature) || !known.may_serve()) continue;

@@ -158,6 +158,7 @@ class CallCompiler {
  private:
   Ref<CompiledCall> link(size_t known, const CallSignature& signature);
   void note_linked(const CompiledCall& call, const LinkedCall& known);
+  void forget_other_rules();
   bool prove(CallTemplate& known, const CallSignature& signature);
 
   static constexpr size_t kMaxTemplates = 4;
@@ -165,6 +166,7 @@ class CallCompiler {
   const GraphDefinition& definition_;
   const CompileOptions& options_;
   std::vector<std::unique_ptr<CallTemplate>> templates_;  // used last first
+  std::string rules_;  // the rewrites that made them: generation of the database, and query
   size_t num_linked_ = 0, num_layouts_ = 0, num_rewritten_ = 0;
 };
 

@@ -83,7 +83,10 @@ std::vector<int> outputs_with_heads(const Gradients& gradients) {
 
 // Rewriting for these options, observed as around it.
 PipelineScope scope_of(const CompileOptions& options, PassReport* report) {
-  return PipelineScope({.query = options.query, .report = report, .observer = PipelineScope::current().observer});
+  return PipelineScope({.query = QueryScope::applied_to(options.query),
+                        .report = report,
+                        .observer = PipelineScope::current().observer,
+                        .pipeline = PipelineScope::current().pipeline});
 }
 
 // What an output shows: through views to the value that the user's graph makes.
@@ -201,10 +204,10 @@ std::vector<Value> GraphDefinition::applied_to(std::span<const Value> values) co
 Query chosen_query(const std::string& passes) {
   const std::string& everywhere = environment().passes;
   Query query = Query::parse(passes.empty() ? everywhere : passes);
-  pipeline().check(query, passes.empty() ? "HYBRIDNET_PASSES" : "passes");
+  RewriteDatabase::current()->check(query, passes.empty() ? "HYBRIDNET_PASSES" : "passes");
   if (passes.empty() || everywhere.empty()) return query;
   const Query excluded = Query::parse(everywhere);
-  pipeline().check(excluded, "HYBRIDNET_PASSES");
+  RewriteDatabase::current()->check(excluded, "HYBRIDNET_PASSES");
   return query.excluding(excluded.exclude);
 }
 
@@ -292,7 +295,7 @@ GradientDefinition make_gradient_definition(const GraphDefinition& definition, c
   GraphDefinition stateless = definition;
   stateless.commits_writebacks = false;
   Graph graph = GraphMaker(stateless, signature).run();
-  const PipelineScope scope({.query = options.query});
+  const PipelineScope scope = scope_of(options, nullptr);
   run_pipeline(graph, kForwardStages);
   const std::vector<int> wanted = wanted_inputs(signature);
   const Gradients gradients = add_gradients(graph, wanted);

@@ -313,9 +313,10 @@ Ref<CompiledCall> GraphFunction::compiled_for(std::span<const NDArray> inputs, s
   try {
     const profile::Scope profiled(task_name_, "compile");
     ValueComparison comparison(definition_.inputs, inputs);
-    if (options_.query.debug)
+    const Query query = QueryScope::applied_to(options_.query);
+    if (query.debug)
       for (const NDArray& input : inputs) input.wait_to_read();
-    const PipelineScope scope({.query = options_.query, .observer = options_.query.debug ? &comparison : nullptr});
+    const PipelineScope scope({.query = query, .observer = query.debug ? &comparison : nullptr});
     compiled_.push_front(compiler_.compile(signature));
   } catch (const UnequalBranchesError& error) {
     auto call = make_ref<CompiledCall>();

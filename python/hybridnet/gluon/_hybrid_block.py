@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -186,7 +186,10 @@ class HybridBlock(Block):
         inline_limit: int = 2,
         forward_bulk_size: int | None = None,
         backward_bulk_size: int | None = None,
-        passes: str = "",
+        passes: Any = "",
+        include: Iterable[str] = (),
+        exclude: Iterable[str] = (),
+        require: Iterable[str] = (),
         strict: bool = False,
         **kwargs: Any,
     ) -> None:
@@ -206,9 +209,11 @@ class HybridBlock(Block):
             Whether memory is kept between calls.
         static_shape : bool, default False
             Accepted as in MXNet: plans are found by shape either way.
-        passes : str, default ''
+        passes : str or mx.rewrite.Query, default ''
             Which rewrites run: words as in ``"fast_run,-fusion"`` (docs/graph-passes.md); '' is the default pipeline.
             Raises ParamError for words that it does not know.
+        include, exclude, require : iterable of str
+            Further words, as lists of names and tags.
         strict : bool, default False
             Whether a block that cannot be traced is a TraceError.
         inline_limit, forward_bulk_size, backward_bulk_size
@@ -223,6 +228,9 @@ class HybridBlock(Block):
                 fix="leave backend out, or choose rewrites with passes=",
             )
         check_hybridize_keywords(kwargs)
+        from ..rewrite import joined_query
+
+        passes = joined_query(passes, include, exclude, require)
         _core.check_passes(passes)
         self._active = active
         self._flags = {"static_alloc": static_alloc, "passes": passes}
@@ -286,6 +294,25 @@ class HybridBlock(Block):
         Raises RuntimeError before the first hybridized call.
         """
         return str(self._executable("plan_text").plan_text())
+
+    def graph(self, train: bool = False) -> Any:
+        """The traced graph of the last hybridized call as a mx.rewrite.Graph of its own, before any rewrite.
+
+        train : bool, default False
+            Whether operators such as Dropout are those of training.
+
+        Raises RuntimeError before the first hybridized call.
+        """
+        from ..rewrite import graph as rewritable_graph
+
+        self._executable("graph")
+        traced = self._last_graph
+        _, specs = self._last_inputs  # type: ignore[misc]
+        known: dict[str, Any] = {str(variable.name): spec for variable, spec in zip(traced.inputs, specs, strict=True)}  # type: ignore[union-attr]
+        known.update({param.name: (param.shape, param.dtype) for param in traced.params})  # type: ignore[union-attr]
+        used = [name for name in traced.outputs.list_inputs() if name in known]  # type: ignore[union-attr]
+        shapes = {name: known[name][0] for name in used}
+        return rewritable_graph(traced.outputs, shapes, {name: known[name][1] for name in used}, train)  # type: ignore[union-attr]
 
     def _executable(self, method: str) -> Any:
         graph = self._last_graph

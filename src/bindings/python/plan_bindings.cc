@@ -137,11 +137,12 @@ void bind_executor(py::module_& m) {
         "Names of variables whose gradient is row_sparse; stypes: storage of variables by name.");
 }
 
-py::dict describe(const Rewrite& row) {
+py::dict describe(const Rewrite& row, const Pipeline& pipeline) {
   py::dict result;
   result["name"] = row.name;
   result["rule"] = row.rule;
-  result["stage"] = pipeline().info(row.stage).name;
+  result["stage"] = pipeline.info(row).name;
+  result["position"] = row.stage == Stage::kOwn ? row.position : pipeline.info(row).position;
   result["tags"] = std::vector<std::string>(row.tags.begin(), row.tags.end());
   result["after"] = row.after;
   result["exact"] = row.exactness == Exactness::kBitwise;
@@ -155,10 +156,12 @@ void bind_pipeline(py::module_& m) {
       "pipeline_stages",
       [] {
         py::list list;
-        for (const StageInfo& stage : pipeline().stages()) {
+        const std::shared_ptr<const Pipeline> pipeline = RewriteDatabase::current();
+        for (const StageInfo& stage : pipeline->stages()) {
           py::dict row;
           row["name"] = stage.name;
           row["graph"] = stage.graph;
+          row["position"] = stage.position;
           row["equilibrium"] = stage.equilibrium;
           row["what"] = stage.what;
           list.append(row);
@@ -170,12 +173,14 @@ void bind_pipeline(py::module_& m) {
       "pipeline_rows",
       [] {
         py::list list;
-        for (const Rewrite& row : pipeline().rows()) list.append(describe(row));
+        const std::shared_ptr<const Pipeline> pipeline = RewriteDatabase::current();
+        for (const Rewrite& row : pipeline->rows()) list.append(describe(row, *pipeline));
         return list;
       },
       "Rows of the pipeline of rewrites, in the order in which they run.");
   m.def(
-      "check_passes", [](const std::string& passes) { pipeline().check(Query::parse(passes), "passes"); },
+      "check_passes",
+      [](const std::string& passes) { RewriteDatabase::current()->check(Query::parse(passes), "passes"); },
       py::arg("passes"), "Raises ParamError for words that are no name, rule or tag of the pipeline.");
 }
 

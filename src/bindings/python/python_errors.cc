@@ -53,6 +53,8 @@ thread_local int location_depth = 0;
 void set_error_from_exception() noexcept {
   try {
     throw;
+  } catch (const StoppedByPython& stopped) {
+    stopped.restore();
   } catch (const PythonErrorIsSet&) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_SystemError, "hybridnet: an error was announced but not set");
   } catch (Error& error) {

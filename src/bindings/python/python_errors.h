@@ -14,6 +14,14 @@ namespace hybridnet::python {
 // Thrown where the interpreter's error indicator is set already, to unwind to guarded().
 struct PythonErrorIsSet {};
 
+// Thrown by Python code that C++ has called to stop the program (KeyboardInterrupt, SystemExit): no std::exception, so
+// that nothing on the way takes it for a failure of its own.
+class StoppedByPython {
+ public:
+  virtual ~StoppedByPython() = default;
+  virtual void restore() const noexcept = 0;  // sets the interpreter's error indicator
+};
+
 // Turns the exception in flight into the Python exception of its kind (hybridnet.errors), fields as attributes.
 // Call from a catch block, with the GIL held.
 void set_error_from_exception() noexcept;

@@ -11,7 +11,9 @@ namespace {
 
 bool is_cond(const Node* node) { return control_kind(*node) == ControlKind::kCond; }
 
-bool sinks_into_branches() { return PipelineScope::current().query.accepts(pipeline().at("cond_sink")); }
+bool sinks_into_branches() {
+  return PipelineScope::current().query.accepts(PipelineScope::current().pipeline->at("cond_sink"));
+}
 
 }  // namespace
 

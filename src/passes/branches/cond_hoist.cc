@@ -286,9 +286,10 @@ bool hoist_common_work(Graph& graph) {
 // cond_sink would take a twin into a branch, out of reach.
 bool cond_hoist_common(Graph& graph) {
   if (!hoist_common_work(graph)) return false;
-  const PipelineScope part_of_this_rule({.query = PipelineScope::current().query});
-  run_pipeline(graph, {Stage::kCanonicalize, Stage::kCanonicalize});
-  run_pipeline(graph, {Stage::kClean, Stage::kClean});
+  const PipelineScope part_of_this_rule(
+      {.query = PipelineScope::current().query, .pipeline = PipelineScope::current().pipeline});
+  run_pipeline(graph, only(Stage::kCanonicalize));
+  run_pipeline(graph, only(Stage::kClean));
   return true;
 }
 

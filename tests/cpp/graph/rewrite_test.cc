@@ -75,7 +75,17 @@ TEST(Pipeline, NamesTheRowThatIsWrongAndWhy) {
   says(error_of({pass_row("a", Stage::kClean, {"nothing"})}), "'nothing'");
   says(error_of({pass_row("b", Stage::kLoops), pass_row("a", Stage::kClean)}), "later stage");
   says(error_of({pass_row("a", Stage::kLayout)}), "not described");
-  says(error_of({pass_row("a", Stage::kClean)}, true), "equilibrium");
+  Rewrite final = pass_row("a", Stage::kLoops);
+  final.phase = Phase::kFinal;
+  says(error_of({final}), "one after the other");
+  Rewrite in_place = pass_row("a", Stage::kOwn);
+  in_place.in_place = true;
+  in_place.position = 49;
+  says(error_of({in_place}), "50 or more");
+  in_place.position = 50;
+  EXPECT_EQ(error_of({in_place}), "");
+  in_place.position = 100;
+  says(error_of({in_place}), "up to 100");
   Rewrite empty = pass_row("empty", Stage::kClean);
   empty.pass = nullptr;
   says(error_of({empty}), "local rule or a pass");
@@ -100,8 +110,8 @@ TEST(Pipeline, SuggestsTheNearestOfItsWords) {
 TEST(Pipeline, OneWordSwitchesARuleOffInEveryStage) {
   const Query query = Query::parse("fast_run,-merge");
   for (const char* name : {"merge", "merge_joint", "merge_specialized"})
-    EXPECT_FALSE(query.accepts(pipeline().at(name))) << name;
-  EXPECT_TRUE(query.accepts(pipeline().at("merge_loops")));
+    EXPECT_FALSE(query.accepts(RewriteDatabase::current()->at(name))) << name;
+  EXPECT_TRUE(query.accepts(RewriteDatabase::current()->at("merge_loops")));
 }
 
 TEST(PassReport, ListsWhatFiredWithItsBodiesAndCountsTheRest) {

@@ -14,7 +14,7 @@ std::vector<std::string> ops_of(const Graph& graph) {
 }
 
 Graph expanded(Graph graph) {
-  run_rewrite(graph, pipeline().at("expand_composed"));
+  run_rewrite(graph, RewriteDatabase::current()->at("expand_composed"));
   graph.check();
   return graph;
 }

@@ -22,7 +22,7 @@ struct Net {
 };
 
 void choose(Graph& graph) {
-  run_rewrite(graph, pipeline().at("channels_last"));
+  run_rewrite(graph, RewriteDatabase::current()->at("channels_last"));
   graph.check();
   for (const NodeEntry& output : graph.outputs()) EXPECT_EQ(graph.format(output), Format::kPlain);
 }
@@ -188,7 +188,7 @@ Graph large_chain(Net& net, const char* kernel, const char* pad) {
   }
   Graph graph = net.graph({e});
   choose(graph);
-  run_rewrite(graph, pipeline().at("winograd"));
+  run_rewrite(graph, RewriteDatabase::current()->at("winograd"));
   graph.check();
   return graph;
 }
@@ -211,7 +211,7 @@ TEST(UseWinograd, LeavesPlainImages) {
   const NodeEntry x = net.input("x", {2, 64, 24, 24}), w = net.input("w", {64, 64, 3, 3});
   Graph graph =
       net.graph({use("Convolution", {x, w}, {{"kernel", "(3, 3)"}, {"num_filter", "64"}, {"no_bias", "True"}})});
-  run_rewrite(graph, pipeline().at("winograd"));
+  run_rewrite(graph, RewriteDatabase::current()->at("winograd"));
   EXPECT_EQ(free_to_round(graph), 0);
 }
 

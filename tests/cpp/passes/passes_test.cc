@@ -5,7 +5,7 @@ namespace hybridnet::graph_testing {
 namespace {
 
 void run_only(Graph& graph, const std::string& name) {
-  run_rewrite(graph, pipeline().at(name));
+  run_rewrite(graph, RewriteDatabase::current()->at(name));
   graph.check();
 }
 
@@ -150,7 +150,7 @@ TEST(FoldConstants, LeavesWhatNobodyReads) {
   Graph graph = make_graph({x}, {float32({4})}, {use("tanh", {x})});
   const Op& zeros = Runtime::get().ops().at("_zeros");
   graph.add(zeros, parse_params(zeros, {{"shape", "(3, 4)"}}, 0), {});
-  EXPECT_FALSE(run_rewrite(graph, pipeline().at("fold_constants")));
+  EXPECT_FALSE(run_rewrite(graph, RewriteDatabase::current()->at("fold_constants")));
   EXPECT_EQ(graph.remove_unused(), 1);
 }
 

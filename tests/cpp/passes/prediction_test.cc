@@ -12,7 +12,7 @@ namespace {
 
 void run_rules(Graph& graph, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
-    run_rewrite(graph, pipeline().at(name));
+    run_rewrite(graph, RewriteDatabase::current()->at(name));
     graph.check();
   }
 }

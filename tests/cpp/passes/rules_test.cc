@@ -86,13 +86,13 @@ Graph large_convolutions(bool channels_last) {
   NodeEntry e = layers.input("x", float32({2, 64, 24, 24}));
   for (int i = 0; i < 2; ++i) e = layers.convolution(e, "w" + std::to_string(i), "64", float32({64, 64, 3, 3}));
   Graph graph = layers.graph(e);
-  if (channels_last) run_rewrite(graph, pipeline().at("channels_last"));
+  if (channels_last) run_rewrite(graph, RewriteDatabase::current()->at("channels_last"));
   return graph;
 }
 
 // After fuse_addend: what fuse_activation_of_sum finds.
 Graph after_fuse_addend(Graph graph) {
-  run_rewrite(graph, pipeline().at("fuse_addend"));
+  run_rewrite(graph, RewriteDatabase::current()->at("fuse_addend"));
   return graph;
 }
 
@@ -449,7 +449,7 @@ const Example* example_of(const Rewrite& row) {
 }
 
 TEST(Rules, EachHasAGraphOnWhichItFires) {
-  for (const Rewrite& row : pipeline().rows()) {
+  for (const Rewrite& row : RewriteDatabase::current()->rows()) {
     const Example* example = example_of(row);
     ASSERT_NE(example, nullptr) << row.name << " has no example: add one to examples() in this file";
     Graph graph = example->fires();
@@ -460,7 +460,7 @@ TEST(Rules, EachHasAGraphOnWhichItFires) {
 }
 
 TEST(Rules, EachHasAGraphThatItMustLeave) {
-  for (const Rewrite& row : pipeline().rows()) {
+  for (const Rewrite& row : RewriteDatabase::current()->rows()) {
     const Example* example = example_of(row);
     ASSERT_NE(example, nullptr) << row.name << " has no example: add one to examples() in this file";
     Graph graph = example->must_not_fire();
@@ -474,7 +474,7 @@ TEST(Rules, EachHasAGraphThatItMustLeave) {
 
 TEST(Rules, NoExampleIsLeftOver) {
   for (const auto& [name, example] : examples()) {
-    const auto& rows = pipeline().rows();
+    const auto& rows = RewriteDatabase::current()->rows();
     EXPECT_TRUE(std::any_of(rows.begin(), rows.end(), [&, &rule = name](const Rewrite& row) {
       return row.name == rule || row.rule == rule;
     })) << name;

@@ -21,7 +21,7 @@ Graph loop(LoopSpec spec, NodeEntry (*next_w)(const NodeEntry& w) = nullptr) {
 }
 
 bool apply(Graph& graph) {
-  const bool changed = run_rewrite(graph, pipeline().at("unchanged_carries"));
+  const bool changed = run_rewrite(graph, RewriteDatabase::current()->at("unchanged_carries"));
   graph.check();
   return changed;
 }

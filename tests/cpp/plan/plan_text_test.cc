@@ -36,7 +36,7 @@ TEST(PlanText, NamesOperatorsImplementationsAndWhatSharesMemory) {
 TEST(PlanText, ShowsChainsAsOneInstructionWithTheirOperators) {
   const NodeEntry x = var("x");
   Graph graph = make_graph({x}, {float32({64})}, {use("tanh", {use("sigmoid", {x})})});
-  run_rewrite(graph, pipeline().at("fuse_elementwise"));
+  run_rewrite(graph, RewriteDatabase::current()->at("fuse_elementwise"));
   expect_says(text_of(graph), "<pointwise[2 ops: sigmoid tanh]>");
 }
 

@@ -1,0 +1,72 @@
+"""Rewriting graphs: rules, patterns, navigators, databases and features, written in Python (docs/rewriting.md).
+
+A rule looks at a node of a graph and gives what takes its place. Rules that a database holds run whenever a graph is
+compiled, on bodies of loops and branches too; rules that none holds run where they are called::
+
+    @mx.rewrite.local(tracks=["div"], db="canonicalize")
+    def xy_over_y(graph, node):
+        '''x * y / y is x.'''
+        product, y = node.operands
+        if isinstance(product, mx.rewrite.Entry) and product.node.op == "elemwise_mul" and y in product.node.inputs:
+            left, right = product.node.inputs
+            return left if right == y else right
+
+Handles of graphs, nodes and entries live as long as the rule that got them; using one later is a ValueError.
+"""
+
+from ._databases import EquilibriumDB, LocalGroupDB, Query, SequenceDB, joined_query
+from ._features import (
+    ChangeTracker,
+    Feature,
+    History,
+    OpIndex,
+    Provenance,
+    RegionMap,
+    ReplaceValidate,
+)
+from ._handles import Entry, Graph, Node, graph
+from ._navigators import Equilibrium, Random, ReverseTopo, Topo, Walk
+from ._patterns import OpRemove, OpSub, P, PatternSub
+from ._pipeline import apply, generation, register, rows, scope, stages, trace, unregister
+from ._rules import GlobalRewriter, LocalRewriter, Rewriter, global_, local
+
+__all__ = [
+    "ChangeTracker",
+    "Entry",
+    "Equilibrium",
+    "EquilibriumDB",
+    "Feature",
+    "GlobalRewriter",
+    "Graph",
+    "History",
+    "LocalGroupDB",
+    "LocalRewriter",
+    "Node",
+    "OpIndex",
+    "OpRemove",
+    "OpSub",
+    "P",
+    "PatternSub",
+    "Provenance",
+    "Query",
+    "Random",
+    "RegionMap",
+    "ReplaceValidate",
+    "ReverseTopo",
+    "Rewriter",
+    "SequenceDB",
+    "Topo",
+    "Walk",
+    "apply",
+    "generation",
+    "global_",
+    "graph",
+    "joined_query",
+    "local",
+    "register",
+    "rows",
+    "scope",
+    "stages",
+    "trace",
+    "unregister",
+]

@@ -1,0 +1,240 @@
+"""Databases of rewrites, and the queries that choose from them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .. import _core
+from ..errors import TypeError as HybridNetTypeError
+from ..errors import ValueError as HybridNetValueError
+from ._navigators import Equilibrium
+from ._rules import LocalRewriter, Report, Rewriter
+
+__all__ = ["EquilibriumDB", "LocalGroupDB", "Query", "SequenceDB", "joined_query"]
+
+
+class Query:
+    """Chooses rewrites: those with a tag or name of `include`, and all of `require`, and none of `exclude`.
+
+    Parameters
+    ----------
+    include, require, exclude : iterable of str
+        Tags and names.
+    subquery : mapping of str to Query
+        Instead of this query in the database, or stage, of that name; excludes of both hold.
+    position_cutoff : float
+        Rewrites behind this position of a SequenceDB do not run.
+
+    ``str(query)`` is the text that ``hybridize(passes=...)`` takes: "fast_run,-fusion,&loop,loops:-merge_loops,<=30".
+    """
+
+    def __init__(
+        self,
+        include: Iterable[str] = ("fast_run",),
+        require: Iterable[str] = (),
+        exclude: Iterable[str] = (),
+        subquery: Mapping[str, Query] | None = None,
+        position_cutoff: float = math.inf,
+    ) -> None:
+        self.include = _words(include)
+        self.require = _words(require)
+        self.exclude = _words(exclude)
+        self.subquery = dict(subquery or {})
+        self.position_cutoff = float(position_cutoff)
+
+    @classmethod
+    def parse(cls, text: str | Query) -> Query:
+        """The query that a text stands for; an empty text is "fast_run"."""
+        if isinstance(text, Query):
+            return text
+        include: list[str] = []
+        require: list[str] = []
+        exclude: list[str] = []
+        inner: dict[str, list[str]] = {}
+        cutoff = math.inf
+        for word in (part.strip() for part in _core.rewrite.query_text(text).split(",")):
+            if word.startswith("<="):
+                cutoff = float(word[2:])
+            elif ":" in word:
+                name, _, rest = word.partition(":")
+                inner.setdefault(name, []).append(rest)
+            else:
+                (exclude if word[0] == "-" else require if word[0] == "&" else include).append(word.lstrip("-&+"))
+        query = cls(include, require, exclude, position_cutoff=cutoff)
+        for name, words in inner.items():
+            part = cls.parse(",".join(words))
+            if all(word[0] in "-&" for word in words):
+                part.include = include
+            query.subquery[name] = cls(part.include, require + part.require, exclude + part.exclude)
+        return query
+
+    def including(self, *words: str) -> Query:
+        """A copy that includes these, too."""
+        return self._with(include=[*self.include, *words])
+
+    def excluding(self, *words: str) -> Query:
+        """A copy that excludes these, too, in its subqueries as well."""
+        inner = {name: query.excluding(*words) for name, query in self.subquery.items()}
+        return self._with(exclude=[*self.exclude, *words], subquery=inner)
+
+    def requiring(self, *words: str) -> Query:
+        """A copy that requires these, too."""
+        return self._with(require=[*self.require, *words])
+
+    def accepts(self, names: Iterable[str]) -> bool:
+        """Whether a rewrite that goes by these names and tags is chosen."""
+        known = set(names)
+        return (
+            bool(known.intersection(self.include)) and known.issuperset(self.require) and known.isdisjoint(self.exclude)
+        )
+
+    def _with(self, **changes: Any) -> Query:
+        state = {
+            "include": self.include, "require": self.require, "exclude": self.exclude, "subquery": self.subquery,
+            "position_cutoff": self.position_cutoff,
+        }  # fmt: skip
+        return Query(**{**state, **changes})
+
+    def __str__(self) -> str:
+        words = [*self.include, *(f"-{word}" for word in self.exclude), *(f"&{word}" for word in self.require)]
+        if self.position_cutoff != math.inf:
+            words.append(f"<={self.position_cutoff!r}")
+        for name, query in self.subquery.items():
+            words += [f"{name}:{word}" for word in str(Query(query.include, query.require, query.exclude)).split(",")]
+        return ",".join(words)
+
+    def __repr__(self) -> str:
+        return f"Query({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Query) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+
+def _words(words: Iterable[str]) -> list[str]:
+    if isinstance(words, str):
+        raise HybridNetTypeError("a query takes lists of words", given=repr(words), fix=f"write [{words!r}]")
+    return list(words)
+
+
+def joined_query(
+    passes: Any, include: Iterable[str] = (), exclude: Iterable[str] = (), require: Iterable[str] = ()
+) -> str:
+    """The text of a query that several keywords give together."""
+    words = [str(passes)] if str(passes) else []
+    words += [*_words(include), *(f"-{word}" for word in _words(exclude)), *(f"&{word}" for word in _words(require))]
+    return ",".join(words)
+
+
+class _Database(Rewriter):
+    """What databases share: names, tags, and being a rewrite themselves, which runs what the default query chooses."""
+
+    def __init__(self, name: str, tags: Iterable[str] = ("fast_run",)) -> None:
+        self.items: dict[str, Rewriter] = {}
+        self.tags: dict[str, set[str]] = {}
+        super().__init__(
+            _core.rewrite.make_row(name, global_=lambda graph: self.query().apply(graph).changed, tags=set(tags))
+        )
+
+    def _add(self, rewriter: Rewriter, tags: Iterable[str], kinds: type | tuple[type, ...]) -> None:
+        if not isinstance(rewriter, kinds):
+            raise HybridNetTypeError(f"'{self.name}' holds rewrites", expected=str(kinds), given=repr(rewriter))
+        name, given = rewriter.name, set(_words(tags))
+        taken = set().union(*self.tags.values()) if self.tags else set()
+        if name in self.items or name in taken:
+            raise HybridNetValueError(f"database '{self.name}': the name '{name}' is taken, by a rewrite or as a tag")
+        if clash := given.intersection(self.items, given) or given.intersection({name}):
+            raise HybridNetValueError(f"database '{self.name}': the tag '{min(clash)}' is the name of a rewrite")
+        self.items[name] = rewriter
+        self.tags[name] = given
+
+    def _chosen(self, query: Query) -> list[str]:
+        inner = query.subquery.get(self.name, query)
+        return [name for name in self.items if inner.accepts({name, *self.tags[name]})]
+
+    def _resolved(self, name: str, query: Query) -> Rewriter:
+        item = self.items[name]
+        return item.query(query) if isinstance(item, _Database) else item
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.items
+
+    def query(self, query: Any = "fast_run") -> Rewriter:
+        """The rewrite that a query chooses."""
+        raise NotImplementedError
+
+    def apply(self, graph: Any) -> Report:
+        """Runs what the default query chooses."""
+        return self.query().apply(graph)
+
+    rewrite = apply
+
+
+class _Sequence(Rewriter):
+    """Rewrites one after the other."""
+
+    def __init__(self, name: str, steps: list[Rewriter]) -> None:
+        self.steps = steps
+        super().__init__(_core.rewrite.make_row(name, global_=lambda graph: self.apply(graph).changed))
+
+    def apply(self, graph: Any) -> Report:
+        report = Report(False)
+        for step in self.steps:
+            part = step.apply(graph)
+            report.changed = report.changed or part.changed
+            report.lines += part.lines
+            report.warnings += part.warnings
+        return report
+
+    rewrite = apply
+
+
+class SequenceDB(_Database):
+    """Rewrites in the order of their positions; of equal ones, in the order of their names."""
+
+    def __init__(self, name: str, tags: Iterable[str] = ("fast_run",)) -> None:
+        super().__init__(name, tags)
+        self.positions: dict[str, float] = {}
+
+    def register(self, rewriter: Rewriter, position: float, *tags: str) -> Rewriter:
+        """Adds a rewrite or a database. Raises ValueError for a name that is taken."""
+        if math.isnan(position):
+            raise HybridNetValueError("SequenceDB.register: position is NaN")
+        self._add(rewriter, tags or ("fast_run",), Rewriter)
+        self.positions[rewriter.name] = float(position)
+        return rewriter
+
+    def query(self, query: Any = "fast_run") -> Rewriter:
+        wanted = Query.parse(query)
+        names = [name for name in self._chosen(wanted) if self.positions[name] <= wanted.position_cutoff]
+        names.sort(key=lambda name: (self.positions[name], name))
+        return _Sequence(self.name, [self._resolved(name, wanted) for name in names])
+
+
+class EquilibriumDB(_Database):
+    """Rewrites together until none fires (see Equilibrium)."""
+
+    def register(self, rewriter: Rewriter, *tags: str) -> Rewriter:
+        """Adds a rewrite or a database. Raises ValueError for a name that is taken."""
+        self._add(rewriter, tags or ("fast_run",), Rewriter)
+        return rewriter
+
+    def query(self, query: Any = "fast_run") -> Rewriter:
+        wanted = Query.parse(query)
+        return Equilibrium([self._resolved(name, wanted) for name in self._chosen(wanted)], name=self.name)
+
+
+class LocalGroupDB(_Database):
+    """Local rules that are tried in order at one node: the first that fires gets it."""
+
+    def register(self, rewriter: LocalRewriter, *tags: str) -> LocalRewriter:
+        """Adds a local rule. Raises TypeError for other rewrites, ValueError for a name that is taken."""
+        self._add(rewriter, tags or ("fast_run",), LocalRewriter)
+        return rewriter
+
+    def query(self, query: Any = "fast_run") -> Rewriter:
+        return Equilibrium([self.items[name] for name in self._chosen(Query.parse(query))], name=self.name)

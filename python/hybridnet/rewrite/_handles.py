@@ -1,0 +1,100 @@
+"""Graphs that Python owns, and what handles of graphs, nodes and entries offer beside what C++ gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from .. import _core
+from ..errors import ValueError as HybridNetValueError
+from ..symbol import Symbol
+
+__all__ = ["Entry", "Graph", "Node", "graph"]
+
+Graph = _core.rewrite.Graph
+Node = _core.rewrite.Node
+Entry = _core.rewrite.Entry
+
+
+def graph(
+    symbol: Symbol,
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+    dtypes: Mapping[str, Any] | None = None,
+    train: bool = False,
+) -> Any:
+    """A Graph with copies of the nodes of a Symbol; the Symbol never changes.
+
+    Parameters
+    ----------
+    symbol : Symbol
+        Its outputs become those of the graph, its variables the inputs.
+    shapes : mapping of str to tuple of int, optional
+        Shapes of variables. Those that inference finds, and those that variables declare, may be left out.
+    dtypes : mapping of str to dtype, optional
+        Element types of variables; float32 where nothing else follows.
+    train : bool, default False
+        Whether operators such as Dropout are those of training.
+
+    Raises ShapeError if some shape cannot be told, ValueError for names that are no variables of the symbol.
+    """
+    variables = symbol.list_inputs()
+    for given in (*(shapes or ()), *(dtypes or ())):
+        if given not in variables:
+            raise HybridNetValueError(
+                f"mx.rewrite.graph: the symbol has no variable {given!r}",
+                expected=", ".join(variables) or "no variable",
+            )
+    known = {
+        name: ((shapes or {}).get(name), (dtypes or {}).get(name))
+        for name in variables
+        if name in (shapes or {}) or name in (dtypes or {})
+    }
+    return Graph.of_symbol(symbol, known, train)
+
+
+def _arithmetic(op: str, reversed_: bool = False) -> Callable[[Any, Any], Any]:
+    def operator(self: Any, other: Any) -> Any:
+        if not isinstance(other, (Entry, Node, int, float)) or isinstance(other, bool):
+            return NotImplemented
+        left, right = (other, self) if reversed_ else (self, other)
+        return self.graph.add(op, left, right)[0]
+
+    return operator
+
+
+def _find(self: Any, *ops: str) -> list[Any]:
+    """Nodes of these operators, each behind its producers; "mul" and the like stand for all that compute it."""
+    wanted = {name for op in ops for name in _core.rewrite.operators_of(op)}
+    return [node for node in self.nodes if node.op in wanted]
+
+
+def _named(self: Any, name: str) -> Any:
+    """The node of this name. Raises ValueError if there is none, or more than one."""
+    found = [node for node in self.nodes if node.name == name]
+    if len(found) != 1:
+        known = ", ".join(sorted({node.name for node in self.nodes})[:12])
+        raise HybridNetValueError(f"the graph has {len(found)} nodes named {name!r}", expected=f"one of: {known}")
+    return found[0]
+
+
+def _full(self: Any, value: float, like: Any) -> Any:
+    """An entry that holds `value` everywhere, with shape and dtype of the entry `like`."""
+    return self.add("_full", shape=like.shape, dtype=like.dtype, value=float(value))[0]
+
+
+def _replace_all(self: Any, pairs: Iterable[tuple[Any, Any]]) -> None:
+    """Replaces each (old, new), one after the other."""
+    for old, new in pairs:
+        self.replace(old, new)
+
+
+for _class in (Entry, Node):
+    for _name, _op in {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "pow": "pow", "mod": "mod"}.items():
+        setattr(_class, f"__{_name}__", _arithmetic(_op))
+        setattr(_class, f"__r{_name}__", _arithmetic(_op, reversed_=True))
+    _class.__neg__ = lambda self: self.graph.add("negative", self)[0]
+Graph.find = _find
+Graph.named = _named
+Graph.full = _full
+Graph.replace_all = _replace_all
+Graph.__repr__ = lambda self: f"<Graph of {len(self)} nodes>"

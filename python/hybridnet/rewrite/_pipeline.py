@@ -1,0 +1,196 @@
+"""The pipeline of the process: what users put into it, choose from it, and see of it."""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Any
+
+from .. import _core
+from ..errors import ValueError as HybridNetValueError
+
+__all__ = ["apply", "generation", "register", "rows", "scope", "stages", "trace", "unregister"]
+
+_entered: dict[str, Any] = {}  # rewriters of users by name: their functions live as long as the database
+
+
+def register(
+    rewriter: Any,
+    *,
+    db: str | None = None,
+    position: float | None = None,
+    after: Sequence[str] = (),
+) -> Any:
+    """Puts a rewriter into the pipeline; graphs that are compiled from now on are rewritten by it.
+
+    Plans that were compiled before stay as they are. A rule in the stages clean, canonicalize and loops runs once more
+    on the joint graph of forward and backward nodes, as NAME_joint.
+
+    Parameters
+    ----------
+    rewriter : Rewriter
+        What mx.rewrite.local(), PatternSub, GlobalRewriter and databases make.
+    db : str, optional
+        A stage of the pipeline (mx.rewrite.stages()).
+    position : float, optional
+        Without db: between 0 and 100; below 10 the forward graph before differentiation, from 10 forward and backward
+        nodes in one graph, from 38 the forward part and the backward part each by itself, from 50 rules that may write
+        over their inputs.
+    after : sequence of str
+        Rules that must stand in front of it.
+
+    Returns the rewriter. Raises ValueError for unknown stages, ParamError for names that are taken.
+    """
+    if db is None and position is None:
+        raise HybridNetValueError(
+            f"register: where does '{rewriter.name}' go?", fix="give db='canonicalize', or position=0.5"
+        )
+    if isinstance(position, float) and position != position:
+        raise HybridNetValueError("register: position is NaN")
+    _core.rewrite.add_row(rewriter._row, db or "", 0.0 if position is None else float(position), list(after))
+    _entered[rewriter.name] = rewriter
+    return rewriter
+
+
+def unregister(rewriter: Any) -> None:
+    """Takes a rewriter, or the one of this name, out of the pipeline. Raises ParamError for those of the library."""
+    name = rewriter if isinstance(rewriter, str) else rewriter.name
+    _core.rewrite.remove_row(name)
+    _entered.pop(name, None)
+
+
+@atexit.register
+def _forget_all() -> None:  # Python functions must not outlive the interpreter
+    for name in list(_entered):
+        unregister(name)
+
+
+def rows() -> list[dict[str, Any]]:
+    """The rewrites of the pipeline in the order in which they run: name, rule, stage, position, tags, after, what."""
+    return list(_core.pipeline_rows())
+
+
+def stages() -> list[dict[str, Any]]:
+    """The stages of the pipeline in order: name, graph (forward, joint or parts), position, equilibrium, what."""
+    return [stage for stage in _core.pipeline_stages() if stage["graph"]]
+
+
+def generation() -> int:
+    """Grows with each change of the pipeline."""
+    return int(_core.rewrite.rewrite_generation())
+
+
+def apply(graph: Any, passes: Any = "", first: float = 0.0, end: float = 10.0) -> Any:
+    """Runs the part of the pipeline from position `first` up to `end` on a graph, as compiling does.
+
+    passes : str or Query
+        Which rewrites; the default is fast_run.
+
+    The default part is what runs in front of differentiation.
+    """
+    from ._rules import Report  # _rules imports this module
+
+    return Report(*_core.rewrite.run_query(graph, str(passes), float(first), float(end)))
+
+
+class scope:  # used as a function: with mx.rewrite.scope(exclude=["fusion"])
+    """Chooses rewrites for the graphs that this thread compiles inside a with statement.
+
+    include : iterable of str
+        What runs, for blocks whose hybridize() has not said so.
+    exclude, require : iterable of str
+        Words of the pipeline; they add up with those of blocks and of HYBRIDNET_PASSES.
+    passes : str or Query
+        All in one text.
+
+    Plans that exist are used as they are. Raises ParamError for words that the pipeline does not know.
+    """
+
+    def __init__(
+        self,
+        passes: Any = "",
+        *,
+        include: Iterable[str] = (),
+        exclude: Iterable[str] = (),
+        require: Iterable[str] = (),
+    ) -> None:
+        from ._databases import joined_query
+
+        self._scope = _core.rewrite.QueryScope(joined_query(passes, include, exclude, require))
+
+    def __enter__(self) -> scope:
+        self._scope.enter()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self._scope.exit()
+
+
+class trace:
+    """Shows what each rewrite changes in graphs that are compiled inside a with statement, as a small diff.
+
+    ::
+
+        with mx.rewrite.trace() as changes:
+            net(x)
+        print(changes.text())
+
+    print_now : bool, default False
+        Whether each change is printed when it happens.
+    """
+
+    def __init__(self, print_now: bool = False) -> None:
+        self._print_now = print_now
+        self.changes: list[tuple[str, str, str]] = []  # rewrite, place, diff
+        self._tracer: Any = None
+
+    def __enter__(self) -> trace:
+        self._tracer = _core.rewrite.Tracer(self._note)
+        self._tracer.enter()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self._tracer.exit()
+
+    def _note(self, name: str, place: str, before: str, after: str) -> None:
+        diff = _small_diff(before, after)
+        self.changes.append((name, place, diff))
+        if self._print_now:
+            print(self._one(self.changes[-1]))
+
+    @staticmethod
+    def _one(change: tuple[str, str, str]) -> str:
+        name, place, diff = change
+        return f"{name}{' in the ' + place if place else ''}\n{diff}"
+
+    def text(self) -> str:
+        """All changes so far, in order."""
+        return "\n".join(self._one(change) for change in self.changes)
+
+
+def _small_diff(before: str, after: str) -> str:
+    import difflib
+
+    lines = difflib.ndiff(_without_numbers(before), _without_numbers(after))
+    return "\n".join(line for line in lines if line[0] in "+-")
+
+
+def _without_numbers(text: str) -> list[str]:
+    """Lines whose values are called after their nodes: a number that only moved is no change."""
+    import re
+
+    names: dict[str, str] = {}
+    used: dict[str, int] = {}
+    lines = []
+    for line in text.splitlines():
+        made = re.match(r"(%\d+) = .*  # (.*)$", line)
+        if made:
+            count = used[made[2]] = used.get(made[2], 0) + 1
+            names[made[1]] = made[2] if count == 1 else f"{made[2]}'{count}"
+        lines.append(re.sub(r"%\d+", lambda found: names.get(found[0], found[0]), line.partition("  # ")[0]))
+    return lines

@@ -1,0 +1,54 @@
+"""Graphs that the tests of mx.rewrite begin with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hybridnet as mx
+import numpy as np
+from hybridnet import rewrite as rw
+
+SHAPE = (2, 3)
+
+
+def variables(*names: str) -> list[Any]:
+    return [mx.sym.var(name) for name in names]
+
+
+def graph_of(symbol: Any, shape: tuple[int, ...] = SHAPE, train: bool = False) -> Any:
+    """A graph whose variables all have one shape."""
+    return rw.graph(symbol, dict.fromkeys(symbol.list_inputs(), shape), train=train)
+
+
+def tutorial() -> Any:
+    """div(mul(add(y, z), x), add(y, z)), after merge: x."""
+    x, y, z = variables("x", "y", "z")
+    graph = graph_of(((y + z) * x) / (y + z))
+    rw.apply(graph, "merge")
+    return graph
+
+
+def ops(graph: Any) -> list[str]:
+    """Names of the operators of a graph, each behind its producers."""
+    return [node.op for node in graph.nodes if node.op]
+
+
+def output_names(graph: Any) -> list[str]:
+    return [entry.node.name for entry in graph.outputs]
+
+
+def run(graph: Any, **arrays: np.ndarray) -> list[np.ndarray]:
+    """Values of the outputs."""
+    symbol = graph.symbol()
+    given = {name: mx.nd.array(array, dtype=array.dtype) for name, array in arrays.items()}
+    args = {name: given[name] for name in symbol.list_arguments()}
+    return [out.asnumpy() for out in symbol.bind(mx.cpu(), args).forward()]
+
+
+def x_times_y_over_y(graph: Any, node: Any) -> Any:
+    """x * y / y is x."""
+    product, divisor = node.operands
+    if not isinstance(product, rw.Entry) or product.node.op not in ("elemwise_mul", "broadcast_mul"):
+        return None
+    left, right = product.node.inputs
+    return left if right == divisor else right if left == divisor else None
