@@ -7,18 +7,29 @@
 namespace hybridnet::testing {
 namespace {
 
-// Values of one use as they lie in memory: of images channels-last where asked for.
+// Values of one use as they lie in memory: of images channels-last where asked for. Kernels see them in the dtypes of
+// the specs.
 struct Memory {
   std::vector<TensorSpec> specs;
   std::vector<Format> formats;
   std::vector<std::vector<float>> values;
+  std::vector<std::vector<int8_t>> bytes = {};
 
   std::vector<TensorRef> refs() {
     std::vector<TensorRef> refs;
-    for (size_t i = 0; i < specs.size(); ++i)
-      refs.push_back({values[i].data(), &specs[i].shape, specs[i].dtype, formats[i], nullptr});
+    bytes.resize(specs.size());
+    for (size_t i = 0; i < specs.size(); ++i) {
+      bytes[i].assign(values[i].begin(), values[i].end());
+      void* data = is_bytes(i) ? static_cast<void*>(bytes[i].data()) : values[i].data();
+      refs.push_back({data, &specs[i].shape, specs[i].dtype, formats[i], nullptr});
+    }
     return refs;
   }
+  void read_back() {
+    for (size_t i = 0; i < specs.size(); ++i)
+      if (is_bytes(i)) values[i].assign(bytes[i].begin(), bytes[i].end());
+  }
+  bool is_bytes(size_t i) const { return dtype_size(specs[i].dtype) == 1; }
 };
 
 // Element (n, c, space) of each image lies at (n, space, c), or back.
@@ -41,13 +52,15 @@ struct Use {
   Memory in;
   int rank = 0;
 
-  Use(const Op& o, ParamsPtr p, const std::vector<Shape>& shapes) : op(o), params(std::move(p)) {
+  Use(const Op& o, ParamsPtr p, const std::vector<Shape>& shapes, const std::vector<DType>& dtypes = {})
+      : op(o), params(std::move(p)) {
     for (size_t i = 0; i < shapes.size(); ++i) {
-      in.specs.push_back({shapes[i], DType::kFloat32});
+      in.specs.push_back({shapes[i], i < dtypes.size() ? dtypes[i] : DType::kFloat32});
       in.formats.push_back(Format::kPlain);
       in.values.emplace_back();
       for (const double v : random_values(shapes[i].size(), 0.5, 2, 5 + static_cast<unsigned>(i)))
-        in.values.back().push_back(static_cast<float>(v));
+        in.values.back().push_back(in.is_bytes(i) ? static_cast<float>(static_cast<int8_t>(50 * v))
+                                                  : static_cast<float>(v));
       rank = std::max(rank, shapes[i].ndim());
     }
   }
@@ -95,6 +108,7 @@ struct Use {
     args.out = out_refs;
     args.workspace = workspace.data();
     kernel->run(args);
+    out.read_back();
     for (size_t i = 0; i < out.specs.size(); ++i)
       if (out.formats[i] == Format::kChannelsLast) out.values[i] = exchanged(out.values[i], out.specs[i].shape, false);
     return out.values;
@@ -113,7 +127,7 @@ TEST(MemoryOrder, OperatorsThatNumberAxesGiveTheSameOnChannelsLastImages) {
   for (const Op* op : Runtime::get().ops().all()) {
     if (!op->renumbered_params) continue;
     for (const Sample& sample : op->samples) {
-      Use use(*op, op->schema->parse(sample.attrs, op->name, false), sample.inputs);
+      Use use(*op, op->schema->parse(sample.attrs, op->name, false), sample.inputs, sample.dtypes);
       use.outputs();
       if (use.rank < 3 || !op->renumbered_params(use.params->data(), channels_last_axes(use.rank))) continue;
       expect_same(use);

@@ -122,7 +122,7 @@ Graph quantized_layer(bool known) {
 }
 
 Graph after_fuse_requantize(Graph graph) {
-  run_rewrite(graph, pipeline().at("fuse_requantize"));
+  run_rewrite(graph, RewriteDatabase::current()->at("fuse_requantize"));
   return graph;
 }
 

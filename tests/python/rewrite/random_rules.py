@@ -11,6 +11,7 @@ from typing import Any
 
 import hybridnet as mx
 from hybridnet import rewrite as rw
+
 from rewrite.graphs import graph_of
 
 UNARY = ("relu", "tanh", "sigmoid", "abs", "negative", "identity", "square")

@@ -6,6 +6,7 @@ import hybridnet as mx
 import numpy as np
 import pytest
 from hybridnet import rewrite as rw
+
 from rewrite.graphs import graph_of, ops, tutorial, x_times_y_over_y
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hybridnet as mx
 import pytest
 from hybridnet import rewrite as rw
+
 from rewrite.graphs import graph_of, ops, tutorial
 
 

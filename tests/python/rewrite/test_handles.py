@@ -8,6 +8,7 @@ import hybridnet as mx
 import numpy as np
 import pytest
 from hybridnet import rewrite as rw
+
 from rewrite.graphs import graph_of, ops, output_names, run, tutorial, variables
 
 

@@ -6,6 +6,7 @@ import hybridnet as mx
 import pytest
 from hybridnet import rewrite as rw
 from hybridnet.rewrite import P
+
 from rewrite.graphs import graph_of, ops, output_names, run, variables
 
 

@@ -6,6 +6,7 @@ import random
 
 import pytest
 from hybridnet import rewrite as rw
+
 from rewrite.random_rules import random_graph, random_program, try_edit
 
 

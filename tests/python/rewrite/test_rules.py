@@ -6,6 +6,7 @@ import hybridnet as mx
 import numpy as np
 import pytest
 from hybridnet import rewrite as rw
+
 from rewrite.graphs import graph_of, ops, output_names, run, tutorial, variables, x_times_y_over_y
 
 NAVIGATORS = [rw.Topo, rw.ReverseTopo, rw.Walk, rw.Equilibrium, lambda r: rw.Random(r, seed=3)]

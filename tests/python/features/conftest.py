@@ -1,0 +1,16 @@
+"""Rewrites that a test registers end with the test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hybridnet import rewrite as rw
+
+
+@pytest.fixture(autouse=True)
+def _own_pipeline() -> Iterator[None]:
+    before = {row["rule"] for row in rw.rows()}
+    yield
+    for name in {row["rule"] for row in rw.rows()} - before:
+        rw.unregister(name)
