@@ -42,6 +42,8 @@ void SizeQuestions::add_fewer(const ByteCount& a, const ByteCount& b) {
   if (!terms.empty()) comparisons_.emplace(std::move(terms), a.total() < b.total());
 }
 
+void SizeQuestions::add_read(const Shape& shape) { read_.insert(number_of(shape)); }
+
 bool SizeQuestions::same_answers(const std::function<const Shape*(const Shape&)>& now) const {
   std::vector<Shape> shapes;
   for (const Shape& shape : shapes_) {
@@ -49,6 +51,8 @@ bool SizeQuestions::same_answers(const std::function<const Shape*(const Shape&)>
     if (!found) return false;
     shapes.push_back(*found);
   }
+  for (const int shape : read_)
+    if (!(shapes[static_cast<size_t>(shape)] == shapes_[static_cast<size_t>(shape)])) return false;
   const auto same_order = [&](const auto& comparison) {
     int64_t difference = 0;
     for (const auto& [shape, factor] : comparison.first)
@@ -71,6 +75,10 @@ bool ask_sizes(std::vector<Shape> shapes, SizeQuestions::Question question) {
   const bool answer = question(shapes);
   if (SizeQuestions* questions = remembering()) questions->add(std::move(shapes), std::move(question), answer);
   return answer;
+}
+
+void note_shape_read(const Shape& shape) {
+  if (SizeQuestions* questions = remembering()) questions->add_read(shape);
 }
 
 bool ask_fewer_bytes(const ByteCount& a, const ByteCount& b) {

@@ -40,9 +40,10 @@ class SizeQuestions {
   using Question = std::function<bool(std::span<const Shape>)>;
   void add(std::vector<Shape> shapes, Question question, bool answer);
   void add_fewer(const ByteCount& a, const ByteCount& b);
+  void add_read(const Shape& shape);
   // Are all answers the same when each shape has become now(shape)? A shape that nobody knows (null): no.
   bool same_answers(const std::function<const Shape*(const Shape&)>& now) const;
-  size_t size() const { return asked_.size() + comparisons_.size(); }
+  size_t size() const { return asked_.size() + comparisons_.size() + read_.size(); }
 
  private:
   struct Asked {
@@ -57,6 +58,7 @@ class SizeQuestions {
   std::unordered_map<Shape, int, ShapeHash> numbers_;
   std::vector<Asked> asked_;
   std::set<std::pair<Terms, bool>> comparisons_;  // is the sum negative?
+  std::set<int> read_;                            // shapes whose sizes themselves somebody has seen
 };
 
 // Remembers what is asked on this thread about the graph itself as long as it lives. Bodies of loops and branches,
@@ -74,6 +76,8 @@ class SizeQuestionScope {
 
 // What `question` says of these shapes. It depends on them alone, and may be kept.
 bool ask_sizes(std::vector<Shape> shapes, SizeQuestions::Question question);
+// Somebody who may decide anything by it has seen this shape: the graph serves no others in its place.
+void note_shape_read(const Shape& shape);
 // Is a less than b?
 bool ask_fewer_bytes(const ByteCount& a, const ByteCount& b);
 

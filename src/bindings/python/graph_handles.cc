@@ -6,6 +6,7 @@
 #include "graph/pattern.h"
 #include "hybridnet/imperative.h"
 #include "op_info.h"
+#include "passes/size_questions.h"
 #include "plan/compiled_call.h"
 
 namespace hybridnet::python {
@@ -450,7 +451,9 @@ void bind_entry(py::module_& m) {
       .def_property_readonly("shape",
                              [](const EntryHandle& h) {
                                h.access->get("Entry.shape");
-                               return h.entry.node->specs[h.entry.index].shape;
+                               const Shape& shape = h.entry.node->specs[h.entry.index].shape;
+                               note_shape_read(shape);
+                               return shape;
                              })
       .def_property_readonly("dtype",
                              [](const EntryHandle& h) {

@@ -158,6 +158,24 @@ def test_compiled_plans_stay_and_the_next_ones_have_the_rule() -> None:
     assert run_net(net) == [1, 2]
 
 
+def test_a_rule_that_looks_at_a_shape_is_asked_for_each_size() -> None:
+    """Graphs that were rewritten for some sizes serve others, but not where a rule may have decided by them."""
+
+    @rw.local(tracks=["relu"], db="canonicalize", name="large_only")
+    def large_only(graph, node):
+        return graph.add("abs", node.inputs[0]) if node[0].shape[0] >= 6 else None
+
+    net = Net()
+    net.hybridize()
+    for size in (7, 9, 12, 5, 4, 8, 3, 20):
+        assert run_net(net, size)[0] == (2 if size >= 6 else 1), size
+    rw.unregister("large_only")
+    net.hybridize()
+    for size in (7, 9, 12, 5, 4, 8, 3, 20):
+        assert run_net(net, size)[0] == 1
+    assert net._cached_op.num_rewritten <= 3
+
+
 def test_unsafe_rules_run_where_fast_math_is_asked_for() -> None:
     relu_becomes_abs(db="canonicalize", values="unsafe")
     net = Net()
