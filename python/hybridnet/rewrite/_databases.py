@@ -9,6 +9,7 @@ from typing import Any
 from .. import _core
 from ..errors import TypeError as HybridNetTypeError
 from ..errors import ValueError as HybridNetValueError
+from ..errors import not_overridden
 from ._navigators import Equilibrium
 from ._rules import LocalRewriter, Report, Rewriter
 
@@ -165,7 +166,7 @@ class _Database(Rewriter):
 
     def query(self, query: Any = "fast_run") -> Rewriter:
         """The rewrite that a query chooses."""
-        raise NotImplementedError
+        raise not_overridden(self, "query()")
 
     def apply(self, graph: Any) -> Report:
         """Runs what the default query chooses."""

@@ -10,6 +10,7 @@ from typing import Any
 from .. import _core
 from ..errors import TypeError as HybridNetTypeError
 from ..errors import ValueError as HybridNetValueError
+from ..errors import not_overridden
 from . import _pipeline
 
 __all__ = ["GlobalRewriter", "LocalRewriter", "Report", "Rewriter", "global_", "local"]
@@ -113,7 +114,7 @@ class GlobalRewriter(Rewriter):
 
     def apply_to(self, graph: Any) -> bool | None:
         """Edits the graph. True: it has changed; None: find out."""
-        raise NotImplementedError(f"{type(self).__name__}.apply_to")
+        raise not_overridden(self, "apply_to(graph)")
 
 
 def _first_line(thing: Any) -> str:

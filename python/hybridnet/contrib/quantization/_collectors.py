@@ -10,6 +10,7 @@ import numpy as np
 
 from ... import ndarray
 from ...errors import ValueError as HybridNetValueError
+from ...errors import not_overridden
 from ...ndarray import NDArray
 
 __all__ = ["CalibrationCollector", "combine_histogram"]
@@ -41,7 +42,7 @@ class CalibrationCollector:
 
     def collect(self, name: str, arr: NDArray) -> None:
         """Sees arr, the value called name (``conv0_output``), for one batch."""
-        raise NotImplementedError(f"{type(self).__name__} has no collect(name, arr)")
+        raise not_overridden(self, "collect(name, arr)")
 
     def wants(self, name: str) -> bool:
         """Whether a value of this name matters."""
