@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from .. import _core
@@ -82,12 +82,6 @@ def _full(self: Any, value: float, like: Any) -> Any:
     return self.add("_full", shape=like.shape, dtype=like.dtype, value=float(value))[0]
 
 
-def _replace_all(self: Any, pairs: Iterable[tuple[Any, Any]]) -> None:
-    """Replaces each (old, new), one after the other."""
-    for old, new in pairs:
-        self.replace(old, new)
-
-
 for _class in (Entry, Node):
     for _name, _op in {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "pow": "pow", "mod": "mod"}.items():
         setattr(_class, f"__{_name}__", _arithmetic(_op))
@@ -96,5 +90,4 @@ for _class in (Entry, Node):
 Graph.find = _find
 Graph.named = _named
 Graph.full = _full
-Graph.replace_all = _replace_all
 Graph.__repr__ = lambda self: f"<Graph of {len(self)} nodes>"

@@ -85,6 +85,11 @@ auto run_rule_code(Function&& function) {
   }
 }
 
+// Features of Python: any object with some of the methods of hybridnet.rewrite.Feature. They go with the access.
+void attach_feature(const GraphHandle& handle, const py::object& object);
+void detach_feature(const GraphHandle& handle, const py::object& object);
+py::list attached_features(const GraphHandle& handle);
+
 void bind_graph_handles(py::module_& m);
 void bind_rewrites(py::module_& m);
 

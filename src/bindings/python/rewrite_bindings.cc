@@ -274,6 +274,15 @@ py::list lines_of(const PassReport& report) {
   return lines;
 }
 
+// Released however the rewriting ends: a rule may stop the program.
+struct OpenCheckpoint {
+  explicit OpenCheckpoint(Graph& g) : graph(g), at(g.checkpoint()) {}
+  ~OpenCheckpoint() { graph.release(at); }
+  OpenCheckpoint(const OpenCheckpoint&) = delete;
+  Graph& graph;
+  const Graph::Checkpoint at;
+};
+
 template <typename Run>
 py::tuple reported(const GraphHandle& handle, const Query& query, const Run& run) {
   PassReport report;
@@ -348,11 +357,9 @@ void bind_drivers(py::module_& m) {
     const Query query = Query::parse(passes);
     RewriteDatabase::current()->check(query, "passes");
     return reported(graph, query, [&](Graph& g) {
-      const Graph::Checkpoint before = g.checkpoint();
+      const OpenCheckpoint before(g);
       run_pipeline(g, {first, end});
-      const bool changed = g.edited_since(before);
-      g.release(before);
-      return changed;
+      return g.edited_since(before.at);
     });
   });
   py::class_<PythonQueryScope>(m, "QueryScope")
