@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ._files import read_lines
 from .errors import FileError, FormatError, HybridNetError, ParamError
 
 __all__ = ["IRHeader", "MXIndexedRecordIO", "MXRecordIO", "pack", "pack_img", "unpack", "unpack_img"]
@@ -189,20 +190,32 @@ class MXIndexedRecordIO(MXRecordIO):
         self.idx = {}
         self.keys = []
         try:
-            self.fidx = open(self.idx_path, self.flag)  # noqa: SIM115 - close() does it
+            if self.writable:
+                self.fidx = open(self.idx_path, "w")  # noqa: SIM115 - close() does it
+            else:
+                self._read_index()
         except OSError as error:
             super().close()
             raise FileError(f"RecordIO: cannot open index '{self.idx_path}': {error.strerror}") from error
-        if not self.writable:
-            self._read_index()
+        except HybridNetError:
+            super().close()
+            raise
 
     def _read_index(self) -> None:
-        for number, line in enumerate(self.fidx, 1):
+        size = os.fstat(self._file.fileno()).st_size
+        for number, line in enumerate(read_lines(self.idx_path, "RecordIO: index"), 1):
             fields = line.strip().split("\t")
             try:
                 key, position = self.key_type(fields[0]), int(fields[1])
             except (ValueError, IndexError) as error:
                 raise FormatError(f"RecordIO: index '{self.idx_path}', line {number}: {error}") from error
+            if not 0 <= position < size:
+                raise FormatError(
+                    f"RecordIO: index '{self.idx_path}', line {number}",
+                    expected=f"a position from 0 to {size - 1}, the size of '{self.uri}'",
+                    given=str(position),
+                    fix="make the index again, from this file of records",
+                )
             self.idx[key] = position
             self.keys.append(key)
 

@@ -1,5 +1,8 @@
 // The .params format: see docs/formats.md. Nothing is allocated before the file has shown that it holds that many
 // bytes.
+#include <unistd.h>
+
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -342,15 +345,17 @@ std::string save_arrays_to_buffer(const std::vector<NDArray>& arrays, const std:
 void save_arrays(const std::string& path, const std::vector<NDArray>& arrays, const std::vector<std::string>& names,
                  bool numpy_shape) {
   check_arguments(arrays, names);
-  // Written beside the target and renamed at the end: a failure in the middle leaves the old file as it was.
-  const std::string part = path + ".part";
+  // Written beside the target, given to the disk and renamed at the end: a failure in the middle, be it of the machine,
+  // leaves the old file as it was. The number keeps two writers of one target apart.
+  static std::atomic<unsigned> count{0};
+  const std::string part = path + "." + std::to_string(getpid()) + "-" + std::to_string(count++) + ".part";
   File file(std::fopen(part.c_str(), "wb"));
   if (!file) file_error(path, "write", "check that the folder exists and may be written");
   Writer writer(file.get());
   write_all(writer, arrays, names, numpy_shape);
-  const bool flushed = std::fflush(file.get()) == 0;
+  const bool on_disk = std::fflush(file.get()) == 0 && (fsync(fileno(file.get())) == 0 || errno == EINVAL);
   file.reset();
-  if (!writer.ok() || !flushed || std::rename(part.c_str(), path.c_str()) != 0) {
+  if (!writer.ok() || !on_disk || std::rename(part.c_str(), path.c_str()) != 0) {
     const int why = errno;
     std::remove(part.c_str());
     errno = why;

@@ -12,7 +12,8 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..errors import FileError, FormatError
+from .._files import read_text, replacing
+from ..errors import FormatError
 from .parameter import ParameterLoadError
 
 if TYPE_CHECKING:
@@ -38,12 +39,9 @@ def _describe(block: Block, numbers: Iterator[int]) -> dict[str, Any]:
 
 def write_model(block: Block, prefix: str) -> None:
     """Writes prefix-model.json and prefix-model.params. Raises FileError."""
-    path = f"{prefix}-model.json"
-    try:
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(_describe(block, itertools.count()), file)
-    except OSError as error:
-        raise FileError(f"Block.save: cannot write '{path}': {error.strerror}") from error
+    description = json.dumps(_describe(block, itertools.count()))
+    with replacing(f"{prefix}-model.json", "Block.save") as file:
+        file.write(description.encode())
     block.save_parameters(f"{prefix}-model.params")
 
 
@@ -71,11 +69,8 @@ def read_model(block: Block, prefix: str) -> None:
     """Restores what write_model wrote. Raises FileError, FormatError, ParameterLoadError."""
     path = f"{prefix}-model.json"
     try:
-        with open(path, encoding="utf-8") as file:
-            model = json.load(file)
+        model = json.loads(read_text(path, "Block.load"))
         _restore(block, itertools.count(), model, path)
-    except OSError as error:
-        raise FileError(f"Block.load: cannot read '{path}': {error.strerror}") from error
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError) as error:
+    except (json.JSONDecodeError, RecursionError, KeyError, TypeError, AttributeError) as error:
         raise FormatError(f"Block.load: '{path}' describes no model: {error}") from error
     block.load_parameters(f"{prefix}-model.params")

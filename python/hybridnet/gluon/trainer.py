@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from .. import ndarray
 from .. import optimizer as opt
-from ..errors import FileError, ParamError
+from .._files import read_bytes, replacing
+from ..errors import ParamError
 from ..errors import UserWarning as HybridNetUserWarning
 from ..kvstore.kvstore import KVStore
 from ._parameter_dict import ParameterDict
@@ -296,8 +297,9 @@ class Trainer:
         self._be_ready()
         if not self._updaters:
             raise ParamError("Trainer.save_states: there are no parameters, so there are no states")
-        with open(fname, "wb") as file:
-            file.write(self._updaters[0].get_states(dump_optimizer=True))
+        states = self._updaters[0].get_states(dump_optimizer=True)
+        with replacing(fname, "Trainer.save_states") as file:
+            file.write(states)
 
     def load_states(self, fname: str) -> None:
         """Reads what save_states wrote; lr_mult and wd_mult are those of this trainer's parameters.
@@ -305,11 +307,7 @@ class Trainer:
         Raises FileError if the file cannot be read, FormatError if it holds no states.
         """
         self._be_ready()
-        try:
-            with open(fname, "rb") as file:
-                states = file.read()
-        except OSError as error:
-            raise FileError(f"Trainer.load_states: cannot read '{fname}': {error.strerror}") from error
+        states = read_bytes(fname, "Trainer.load_states")
         for updater in self._updaters:
             updater.set_states(states)
         if self._updaters:

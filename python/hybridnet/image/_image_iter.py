@@ -12,7 +12,8 @@ import numpy as np
 
 from .. import ndarray as nd
 from .. import recordio
-from ..errors import FileError, FormatError, HybridNetError, ParamError
+from .._files import read_bytes, read_lines
+from ..errors import FormatError, HybridNetError, ParamError
 from ..io import DataBatch, DataIter
 from ._augment import CreateAugmenter
 from .image import imdecode
@@ -23,16 +24,12 @@ __all__ = ["ImageIter"]
 def _read_list(path: str) -> dict[Any, tuple[np.ndarray, str]]:
     """Lines ``key<tab>label...<tab>file`` of a list file."""
     found: dict[Any, tuple[np.ndarray, str]] = {}
-    try:
-        with open(path) as file:
-            for number, line in enumerate(file, 1):
-                fields = line.strip().split("\t")
-                try:
-                    found[int(fields[0])] = (np.array([float(f) for f in fields[1:-1]]), fields[-1])
-                except (ValueError, IndexError) as error:
-                    raise FormatError(f"ImageIter: '{path}', line {number}: {error}") from error
-    except OSError as error:
-        raise FileError(f"ImageIter: cannot read '{path}': {error.strerror}") from error
+    for number, line in enumerate(read_lines(path, "ImageIter"), 1):
+        fields = line.strip().split("\t")
+        try:
+            found[int(fields[0])] = (np.array([float(f) for f in fields[1:-1]]), fields[-1])
+        except (ValueError, IndexError) as error:
+            raise FormatError(f"ImageIter: '{path}', line {number}: {error}") from error
     return found
 
 
@@ -180,12 +177,7 @@ class ImageIter(DataIter):
 
     def read_image(self, fname: str) -> bytes:
         """The content of a file below path_root. Raises FileError."""
-        path = os.path.join(self.path_root or "", fname)
-        try:
-            with open(path, "rb") as file:
-                return file.read()
-        except OSError as error:
-            raise FileError(f"ImageIter: cannot read '{path}': {error.strerror}") from error
+        return read_bytes(os.path.join(self.path_root or "", fname), "ImageIter")
 
     def imdecode(self, s: bytes) -> nd.NDArray:
         """The image that s encodes."""

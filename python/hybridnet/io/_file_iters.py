@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._files import read_lines
 from ..errors import FileError, FormatError, ShapeError
 from ..ndarray import NDArray
 from ..ndarray import array as array_of
@@ -101,29 +102,27 @@ def _read_libsvm(path: str, size: int) -> tuple[np.ndarray, CSRNDArray]:
     """Labels and rows of ``label index:value ...`` lines; indices count from 0."""
     labels: list[list[float]] = []
     columns, values, starts = array("q"), array("f"), array("q", [0])
-    try:
-        with open(path) as file:
-            for number, line in enumerate(file, 1):
-                items = line.split()
-                if not items:
-                    continue
-                pairs = [item.split(":") for item in items if ":" in item]
-                try:
-                    labels.append([float(item) for item in items if ":" not in item])
-                    columns.extend([int(index) for index, _ in pairs])
-                    values.extend([float(value) for _, value in pairs])
-                except (ValueError, OverflowError) as error:
-                    raise FormatError(f"LibSVMIter: '{path}', line {number}: {error}") from error
-                row = columns[starts[-1] :]
-                if row and not 0 <= min(row) <= max(row) < size:
-                    raise FormatError(
-                        f"LibSVMIter: '{path}', line {number}",
-                        expected=f"indices from 0 to {size - 1}",
-                        given=f"{min(row)} to {max(row)}",
-                    )
-                starts.append(len(columns))
-    except OSError as error:
-        raise FileError(f"LibSVMIter: cannot read '{path}': {error}") from error
+    for number, line in enumerate(read_lines(path, "LibSVMIter"), 1):
+        items = line.split()
+        if not items:
+            continue
+        pairs = [item.split(":") for item in items if ":" in item]
+        try:
+            labels.append([float(item) for item in items if ":" not in item])
+            columns.extend([int(index) for index, _ in pairs])
+            values.extend([float(value) for _, value in pairs])
+        except (ValueError, OverflowError) as error:
+            raise FormatError(f"LibSVMIter: '{path}', line {number}: {error}") from error
+        row = columns[starts[-1] :]
+        if row and not 0 <= min(row) <= max(row) < size:
+            raise FormatError(
+                f"LibSVMIter: '{path}', line {number}",
+                expected=f"indices from 0 to {size - 1}",
+                given=f"{min(row)} to {max(row)}",
+            )
+        starts.append(len(columns))
+    if not labels:
+        raise FormatError(f"LibSVMIter: '{path}' has no lines")
     if len({len(label) for label in labels}) > 1:
         raise FormatError(f"LibSVMIter: lines of '{path}' have different numbers of labels")
     parts = (np.array(values, np.float32), np.array(columns, np.int64), np.array(starts, np.int64))

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import FileError, FormatError, UnsupportedError
+from .._files import read_bytes
+from ..errors import FormatError, UnsupportedError
 from ._pixels import _LUMINANCE
 from ._png import SIGNATURE, decode_png, encode_png
 
@@ -104,11 +105,7 @@ def decode_image(content: bytes, flag: int = 1) -> np.ndarray:
 
 def read_image(path: str | os.PathLike[str], flag: int = 1) -> np.ndarray:
     """decode_image of a file. Raises FileError too."""
-    try:
-        with open(path, "rb") as file:
-            content = file.read()
-    except OSError as error:
-        raise FileError(f"cannot read image file '{os.fspath(path)}': {error.strerror}") from error
+    content = read_bytes(path, "image file")
     try:
         return decode_image(content, flag)
     except FormatError as error:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from .. import _core, ndarray, recordio
-from ..errors import FileError, FormatError, ParamError, unknown_name
+from .._files import read_lines
+from ..errors import FormatError, ParamError, unknown_name
 from ._batches import DataBatch, DataDesc, DataIter
 from ._image_files import decode_image
 from ._record_augmenter import AUGMENTATIONS, RecordAugmenter
@@ -44,11 +45,7 @@ def _listed_labels(path: str) -> dict[int, np.ndarray] | None:
     """Labels by number of the image, from a list file: number, labels and name in columns."""
     if not path:
         return None
-    try:
-        with open(path) as lines:
-            rows = [line.split("\t") for line in lines if line.strip()]
-    except OSError as error:
-        raise FileError(f"ImageRecordIter: cannot read '{path}': {error.strerror}") from error
+    rows = [line.split("\t") for line in read_lines(path, "ImageRecordIter") if line.strip()]
     try:
         return {int(row[0]): np.array(row[1:-1], np.float32) for row in rows}
     except (ValueError, IndexError) as error:

@@ -7,7 +7,8 @@ from typing import Any
 
 from .. import ndarray
 from .. import optimizer as opt
-from ..errors import FileError, ParamError, ShapeError, UnsupportedError
+from .._files import read_bytes, replacing
+from ..errors import ParamError, ShapeError, UnsupportedError
 from ..ndarray import NDArray, sparse
 from .base import KVStoreBase
 
@@ -184,19 +185,15 @@ class KVStore(KVStoreBase):
         """Writes the optimizer's states; with dump_optimizer its settings, too. Raises ParamError without optimizer."""
         if self._optimizer_updater is None:
             raise ParamError("Cannot save states for distributed training: there is no optimizer; call set_optimizer")
-        with open(fname, "wb") as file:
-            file.write(self._optimizer_updater.get_states(dump_optimizer))
+        states = self._optimizer_updater.get_states(dump_optimizer)
+        with replacing(fname, "KVStore.save_optimizer_states") as file:
+            file.write(states)
 
     def load_optimizer_states(self, fname: str) -> None:
         """Reads what save_optimizer_states wrote. Raises FileError, FormatError, ParamError without optimizer."""
         if self._optimizer_updater is None:
             raise ParamError("KVStore.load_optimizer_states: there is no optimizer; call set_optimizer first")
-        try:
-            with open(fname, "rb") as file:
-                states = file.read()
-        except OSError as error:
-            raise FileError(f"KVStore.load_optimizer_states: cannot read '{fname}': {error.strerror}") from error
-        self._optimizer_updater.set_states(states)
+        self._optimizer_updater.set_states(read_bytes(fname, "KVStore.load_optimizer_states"))
 
     # -- processes --------------------------------------------------------------------------------------------------
 

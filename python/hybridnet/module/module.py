@@ -9,8 +9,9 @@ from typing import Any
 
 from .. import ndarray
 from .. import optimizer as opt
+from .._files import read_bytes, replacing
 from ..context import Context, cpu
-from ..errors import FileError, HybridNetError, ParamError
+from ..errors import HybridNetError, ParamError
 from ..initializer import InitDesc, Uniform
 from ..io import DataBatch, DataDesc
 from ..model import load_checkpoint
@@ -126,8 +127,9 @@ class Module(BaseModule):
         if self._update_on_kvstore:
             self._kvstore.save_optimizer_states(fname)
         else:
-            with open(fname, "wb") as file:
-                file.write(self._updater.get_states())
+            states = self._updater.get_states()
+            with replacing(fname, "Module.save_optimizer_states") as file:
+                file.write(states)
 
     def load_optimizer_states(self, fname: str) -> None:
         """Reads what save_optimizer_states wrote. Raises FileError, FormatError."""
@@ -135,12 +137,7 @@ class Module(BaseModule):
         if self._update_on_kvstore:
             self._kvstore.load_optimizer_states(fname)
             return
-        try:
-            with open(fname, "rb") as file:
-                states = file.read()
-        except OSError as error:
-            raise FileError(f"Module.load_optimizer_states: cannot read '{fname}': {error.strerror}") from error
-        self._updater.set_states(states)
+        self._updater.set_states(read_bytes(fname, "Module.load_optimizer_states"))
 
     # -- descriptions -----------------------------------------------------------------------------------------------
 

@@ -6,7 +6,6 @@ import io
 import json
 import math
 import struct
-import zipfile
 from typing import Any
 
 import ml_dtypes
@@ -64,7 +63,7 @@ def _numpy_file(content: Any, name: str) -> Any:
     try:
         loaded = np.load(io.BytesIO(content), allow_pickle=False)
         return loaded if isinstance(loaded, np.ndarray) else dict(loaded)
-    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as problem:
+    except Exception as problem:
         raise FormatError(
             f"'{name}' is no readable file of NumPy: {problem}",
             fix="write it with numpy.save or numpy.savez, from arrays of numbers",

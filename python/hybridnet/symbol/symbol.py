@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from .. import _core
+from .._files import read_text, replacing
 from .._lazy_names import names_from
 from ..attribute import attributes_for
 from ..base import no_values
 from ..context import Context, current_context
 from ..errors import AttributeError as HybridNetAttributeError
-from ..errors import FileError, HybridNetError
+from ..errors import HybridNetError
 from ..errors import IndexError as HybridNetIndexError
 from ..errors import TypeError as HybridNetTypeError
 from ..errors import ValueError as HybridNetValueError
@@ -542,11 +543,9 @@ class Symbol(_core.SymbolBase):
         self._write(fname, remove_amp_cast)
 
     def _write(self, fname: str | os.PathLike[str], remove_amp_cast: bool) -> None:
-        try:
-            with open(fname, "w", encoding="utf-8") as file:
-                file.write(self.tojson(remove_amp_cast))
-        except OSError as problem:
-            raise FileError(f"Symbol.save: {os.fspath(fname)!r} cannot be written", because=f"{problem}") from problem
+        text = self.tojson(remove_amp_cast)
+        with replacing(fname, "Symbol.save") as file:
+            file.write(text.encode())
 
 
 def _unknown_shape(shape: Any) -> bool:
@@ -631,12 +630,7 @@ def Group(symbols: Sequence[Symbol], create_fn: Any = None) -> Symbol:
 
 def load(fname: str | os.PathLike[str]) -> Symbol:
     """The graph of a JSON file of HybridNet or MXNet 1.x. Raises FileError, or FormatError naming the broken place."""
-    try:
-        with open(fname, encoding="utf-8") as file:
-            text = file.read()
-    except (OSError, UnicodeDecodeError) as problem:
-        raise FileError(f"sym.load: {os.fspath(fname)!r} cannot be read", because=f"{problem}") from problem
-    return _core.symbol_from_json(text, os.fspath(fname))
+    return _core.symbol_from_json(read_text(fname, "sym.load"), os.fspath(fname))
 
 
 def load_json(json_str: str) -> Symbol:

@@ -8,7 +8,7 @@ namespace hybridnet::ops {
 struct ConcatParams {
   int32_t num_args, dim;
   static void describe(ParamSchema<ConcatParams>& schema) {
-    schema.field("num_args", &ConcatParams::num_args).at_least(1).doc("Number of inputs.");
+    schema.field("num_args", &ConcatParams::num_args).range(1, 1 << 24).doc("Number of inputs.");
     schema.field("dim", &ConcatParams::dim).default_value(1).doc("The axis along which inputs are joined.");
   }
 };

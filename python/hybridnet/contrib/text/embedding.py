@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ... import ndarray
+from ..._files import read_lines
 from ...base import data_dir
 from ...errors import FileError, ParamError
 from ...errors import KeyError as HybridNetKeyError
@@ -98,20 +99,16 @@ class _TokenEmbedding(Vocabulary):
         path = os.path.expanduser(pretrained_file_path)
         vectors: list[list[float]] = []
         unknown: list[float] | None = None
-        try:
-            with open(path, encoding=encoding) as file:
-                for number, line in enumerate(file, 1):
-                    token, values = self._read_line(line, number, elem_delim, len(vectors[0]) if vectors else None)
-                    if token == self.unknown_token and unknown is None:
-                        unknown = values
-                    elif token in self._token_to_idx:
-                        warnings.warn(f"line {number} of '{path}': token {token!r} is there already", stacklevel=4)
-                    elif len(values) > 1:
-                        vectors.append(values)
-                        self._token_to_idx[token] = len(self._idx_to_token)
-                        self._idx_to_token.append(token)
-        except OSError as error:
-            raise FileError(f"embedding: cannot read '{path}': {error.strerror}") from error
+        for number, line in enumerate(read_lines(path, "embedding", encoding), 1):
+            token, values = self._read_line(line, number, elem_delim, len(vectors[0]) if vectors else None)
+            if token == self.unknown_token and unknown is None:
+                unknown = values
+            elif token in self._token_to_idx:
+                warnings.warn(f"line {number} of '{path}': token {token!r} is there already", stacklevel=4)
+            elif len(values) > 1:
+                vectors.append(values)
+                self._token_to_idx[token] = len(self._idx_to_token)
+                self._idx_to_token.append(token)
         self._vec_len = len(vectors[0]) if vectors else len(unknown or ())
         table = np.zeros((len(self), self._vec_len), np.float32)
         first = len(self) - len(vectors)

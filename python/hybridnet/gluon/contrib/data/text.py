@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .... import ndarray
+from ...._files import read_text
 from ....base import data_dir
 from ....contrib import text
 from ....errors import FileError, ParamError
@@ -48,13 +49,10 @@ class _WikiText(Dataset):
 
     def _read(self, path: str) -> str:
         try:
-            with open(path, encoding="utf8") as file:
-                return file.read()
-        except OSError as error:
+            return read_text(path, type(self).__name__)
+        except FileError as error:
             raise FileError(
-                f"{type(self).__name__}: cannot read '{path}': {error.strerror}",
-                because="texts are not part of this package",
-                fix="put the file there, or give root",
+                str(error), because="texts are not part of this package", fix="put the file there, or give root"
             ) from error
 
     @property
