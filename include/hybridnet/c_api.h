@@ -1,9 +1,18 @@
-/* The C interface of libhybridnet: load an exported model and run it, without Python.
+/* The C interface of libhybridnet: arrays, operators, gradients and exported models, without Python.
  *
  * Every function returns 0 on success and -1 on failure; then hn_last_error() has the text for the calling thread,
- * naming what was expected, what came and how to fix it. No exception crosses this interface. Handles belong to the
- * caller until the matching *_free. Freeing NULL is allowed. Threads: every function may be called from any thread;
- * many threads may run one model at once.
+ * naming what was expected, what came and how to fix it. No exception crosses this interface, and a call that fails
+ * gives nothing out.
+ *
+ * Handles (HnArray, HnModel, ...) belong to the caller until the matching *_free. They are no addresses: NULL, a handle
+ * that was freed, one of another kind and any other value are errors. Freeing NULL is allowed. An object whose handle
+ * is freed while another thread uses it lives until that call ends. Pointers that a function gives out are valid as
+ * long as it says.
+ *
+ * Threads: every function may be called from any thread; many threads may run one model at once. Recording and training
+ * (hn_autograd_*) are set for each thread.
+ *
+ * Arguments of the form (size_t num_x, const T* x) are arrays of num_x values; x may be NULL if num_x is 0.
  */
 #ifndef HYBRIDNET_C_API_H_
 #define HYBRIDNET_C_API_H_
@@ -21,7 +30,11 @@
 extern "C" {
 #endif
 
+/* Grows with every version that adds functions; a program works with every library of its own number or above. */
+#define HN_ABI_VERSION 1
+
 typedef struct HnArray_* HnArray; /* a tensor */
+typedef struct HnOp_* HnOp;       /* an operator with its attributes */
 typedef struct HnModel_* HnModel; /* a graph with its parameters */
 
 /* Element types; the codes are those of the .params format. */
@@ -37,41 +50,152 @@ enum HnDType {
   HN_BFLOAT16 = 12
 };
 
-/* ---- errors and library ---- */
+#define HN_MAX_NDIM 16
+
+/* Shape and dtype. Where it is given out, -1 stands for what is not known: ndim, a size, dtype. */
+typedef struct HnTensorSpec {
+  int64_t shape[HN_MAX_NDIM];
+  int ndim;
+  int dtype; /* enum HnDType */
+} HnTensorSpec;
+
+/* ---- errors ---- */
 
 /* Text of the last failure on this thread; "" if there was none. Valid until the next failing call on this thread. */
 HN_API const char* hn_last_error(void);
-/* Its class: "ShapeError", "FormatError", ... */
+/* Its class: "ShapeError", "FormatError", ... as in Python. */
 HN_API const char* hn_last_error_kind(void);
+
+/* ---- the process ---- */
+
+HN_API int hn_abi_version(void); /* HN_ABI_VERSION of the library */
 HN_API const char* hn_version(void);
 /* The instruction sets in use, such as "avx2 (Highway AVX2, oneDNN AVX2)": the machine's, at most HYBRIDNET_MAX_ISA. */
 HN_API const char* hn_isa(void);
+/* "ThreadedEnginePerDevice" or "NaiveEngine" (HYBRIDNET_ENGINE_TYPE). */
+HN_API int hn_engine_type(const char** out);
 /* Waits until all work is done; reports the first failure that was not reported before. */
 HN_API int hn_wait_all(void);
 /* Cores that the library may use; by default all that the process has. */
+HN_API int hn_num_threads(int* out);
 HN_API int hn_set_num_threads(int cores);
+/* Starts the random numbers anew: same seed, same numbers, for any number of threads. */
+HN_API int hn_seed(uint64_t seed);
+
+/* Records what runs when, until hn_profiler_stop. */
+HN_API int hn_profiler_start(void);
+HN_API int hn_profiler_stop(void);
+/* Writes what was recorded since the last call, in Chrome's trace format (chrome://tracing, Perfetto). */
+HN_API int hn_profiler_save(const char* path);
+
+/* Called with each warning, from any thread, one at a time; it must not call the library. */
+typedef void (*HnLogCallback)(const char* text, void* context);
+/* NULL: warnings go to stderr. */
+HN_API int hn_set_log_callback(HnLogCallback callback, void* context);
 
 /* ---- arrays ---- */
 
 /* A new array of shape[0..ndim). data: row-major elements to copy in, or NULL for zeros. */
 HN_API int hn_array_create(const int64_t* shape, int ndim, int dtype, const void* data, HnArray* out);
+/* An array over memory of the caller, without a copy. release(context), if not NULL, is called once when the last array
+ * over the memory has died, from any thread. data: aligned for the elements. */
+HN_API int hn_array_wrap(void* data, const int64_t* shape, int ndim, int dtype, void (*release)(void* context),
+                         void* context, HnArray* out);
 HN_API int hn_array_free(HnArray array);
+/* Another handle of the same array, to be freed by itself. */
+HN_API int hn_array_share(HnArray array, HnArray* out);
+/* A new array of equal values. */
+HN_API int hn_array_copy(HnArray array, HnArray* out);
+
 HN_API int hn_array_ndim(HnArray array, int* out);
 /* The array's sizes, ndim of them, valid while the array lives. */
 HN_API int hn_array_shape(HnArray array, const int64_t** out);
 HN_API int hn_array_dtype(HnArray array, int* out);
 HN_API int hn_array_size(HnArray array, int64_t* out); /* number of elements */
+/* Where its memory is: type 1 is the CPU, 2 a GPU. */
+HN_API int hn_array_device(HnArray array, int* type, int* id);
+/* "default", "row_sparse" or "csr". */
+HN_API int hn_array_storage(HnArray array, const char** out);
+
+/* Waits for the values; reports what failed while they were computed. */
+HN_API int hn_array_wait(HnArray array);
 /* Waits for the values and gives a pointer to them, row-major, valid while the array lives. */
 HN_API int hn_array_data(HnArray array, const void** out);
-/* Copies the values out; bytes must be the array's size in bytes. */
+/* Copies the values out, or in; bytes must be the array's size in bytes. */
 HN_API int hn_array_copy_to(HnArray array, void* target, size_t bytes);
+HN_API int hn_array_copy_from(HnArray array, const void* source, size_t bytes);
+
+/* Views: they share the memory. While a gradient is recorded they are operators, so that it passes through them.
+ * hn_array_slice: rows [begin, end) of the leading axis. */
+HN_API int hn_array_reshape(HnArray array, const int64_t* shape, int ndim, HnArray* out);
+HN_API int hn_array_slice(HnArray array, int64_t begin, int64_t end, HnArray* out);
+/* The same memory, which gradients do not pass through. */
+HN_API int hn_array_detach(HnArray array, HnArray* out);
+
+/* DLPack: *out is a DLManagedTensor* (dlpack.h, version 0) that shares the memory; whoever takes it calls its deleter.
+ * The other way, the tensor must lie in CPU memory and be row-major; its deleter is called when the last array over it
+ * has died, and not where the call fails. */
+HN_API int hn_array_to_dlpack(HnArray array, void** out);
+HN_API int hn_array_from_dlpack(void* managed, HnArray* out);
 
 /* Reads a .params file. *names is an array of *count strings, or NULL if the file is a plain list. Free with
- * hn_arrays_free. */
+ * hn_arrays_free, which passes over elements of arrays that were set to NULL. */
 HN_API int hn_arrays_load(const char* path, size_t* count, HnArray** arrays, const char*** names);
+HN_API int hn_arrays_load_from_memory(const void* bytes, size_t size, size_t* count, HnArray** arrays,
+                                      const char*** names);
 HN_API int hn_arrays_free(size_t count, HnArray* arrays, const char** names);
 /* Writes a .params file; names may be NULL. */
 HN_API int hn_arrays_save(const char* path, size_t count, const HnArray* arrays, const char* const* names);
+
+/* ---- operators ----
+ *
+ * Every operator of mx.nd has its name and attributes here; attributes are texts as in -symbol.json: "2", "0.5",
+ * "True",
+ * "(2, 2)", "relu". The number of inputs of operators that take any number need not be given. Calls return before the
+ * work is done; reading a result waits for it.
+ */
+
+HN_API int hn_op_count(size_t* out);
+HN_API int hn_op_name(size_t index, const char** out); /* valid for the life of the process */
+
+/* Runs an operator. *num_outputs: on entry the room in outputs, on return the number of results; each is the caller's
+ * to free. */
+HN_API int hn_invoke(const char* name, size_t num_attributes, const char* const* keys, const char* const* values,
+                     size_t num_inputs, const HnArray* inputs, size_t* num_outputs, HnArray* outputs);
+/* The same into arrays that are there, of the shapes and dtypes of the results. They may be among the inputs. */
+HN_API int hn_invoke_into(const char* name, size_t num_attributes, const char* const* keys, const char* const* values,
+                          size_t num_inputs, const HnArray* inputs, size_t num_outputs, const HnArray* outputs);
+
+/* Finds the operator and reads its attributes once, for many calls, from any number of threads. */
+HN_API int hn_op_prepare(const char* name, size_t num_attributes, const char* const* keys, const char* const* values,
+                         HnOp* out);
+HN_API int hn_op_free(HnOp op);
+HN_API int hn_op_call(HnOp op, size_t num_inputs, const HnArray* inputs, size_t* num_outputs, HnArray* outputs);
+HN_API int hn_op_call_into(HnOp op, size_t num_inputs, const HnArray* inputs, size_t num_outputs,
+                           const HnArray* outputs);
+
+/* ---- gradients ---- */
+
+/* Whether this thread records what it runs, and whether operators behave as in training. *before (may be NULL): what it
+ * was. */
+HN_API int hn_autograd_set_recording(int on, int* before);
+HN_API int hn_autograd_set_training(int on, int* before);
+HN_API int hn_autograd_is_recording(int* out);
+HN_API int hn_autograd_is_training(int* out);
+
+/* Makes the array a leaf whose gradient hn_autograd_backward computes. grad_req: "write" replaces, "add" adds to what
+ * was there, "null" computes none. */
+HN_API int hn_array_attach_grad(HnArray array, const char* grad_req);
+/* The array that holds its gradient. */
+HN_API int hn_array_grad(HnArray array, HnArray* out);
+/* Computes the gradients of the heads with respect to the leaves that they stem from. head_grads: what arrives at the
+ * heads; NULL, or NULL for one of them, stands for ones. retain_graph: keep what a second call needs. */
+HN_API int hn_autograd_backward(size_t num_heads, const HnArray* heads, const HnArray* head_grads, int retain_graph,
+                                int train_mode);
+/* The gradients with respect to variables as new arrays, num_variables of them. create_graph: record the computation,
+ * so that gradients of the gradients can be computed. */
+HN_API int hn_autograd_grad(size_t num_heads, const HnArray* heads, const HnArray* head_grads, size_t num_variables,
+                            const HnArray* variables, int retain_graph, int create_graph, int train_mode, HnArray* out);
 
 /* ---- models ---- */
 
@@ -81,22 +205,39 @@ HN_API int hn_model_load(const char* symbol_path, const char* params_path, HnMod
 HN_API int hn_model_load_from_memory(const char* json, size_t json_size, const void* params, size_t params_size,
                                      HnModel* out);
 HN_API int hn_model_free(HnModel model);
+/* Writes the model as HybridBlock.export() does, with the present values of its parameters. */
+HN_API int hn_model_save(HnModel model, const char* symbol_path, const char* params_path);
 
-/* Inputs are the variables of the graph without a value in the parameter file, in the order of the graph. */
+/* Inputs are the variables of the graph without a value in the parameter file, parameters the others, both in the order
+ * of the graph. Names are valid while the model lives. */
 HN_API int hn_model_num_inputs(HnModel model, size_t* out);
 HN_API int hn_model_input_name(HnModel model, size_t index, const char** out);
+/* What the file says of the input. */
+HN_API int hn_model_input_spec(HnModel model, size_t index, HnTensorSpec* out);
 HN_API int hn_model_num_outputs(HnModel model, size_t* out);
 HN_API int hn_model_output_name(HnModel model, size_t index, const char** out);
+HN_API int hn_model_num_parameters(HnModel model, size_t* out);
+HN_API int hn_model_parameter_name(HnModel model, size_t index, const char** out);
+/* The array that the model reads: what is written into it counts from the next run on. */
+HN_API int hn_model_parameter(HnModel model, size_t index, HnArray* out);
 
+/* Shapes and dtypes of the outputs for such inputs, which must be known in full. */
+HN_API int hn_model_infer(HnModel model, size_t num_inputs, const HnTensorSpec* inputs, size_t num_outputs,
+                          HnTensorSpec* outputs);
 /* Shapes of the outputs for inputs of these shapes (one per input, in order; dtype float32 unless a parameter says
  * otherwise). ndims[i] and shapes[i] describe output i; valid until the next call on this thread. */
 HN_API int hn_model_infer_shapes(HnModel model, size_t num_inputs, const int* input_ndims,
                                  const int64_t* const* input_shapes, size_t* num_outputs, const int** ndims,
                                  const int64_t* const** shapes);
 
-/* Runs the model in inference mode. inputs: one array per input, in order. outputs: room for hn_model_num_outputs
- * handles; each is the caller's to free. Returns before the work is done; reading an output waits for it. */
+/* Runs the model. inputs: one array per input, in order. outputs: room for hn_model_num_outputs handles; each is the
+ * caller's to free. Returns before the work is done; reading an output waits for it. Where the thread records,
+ * gradients reach inputs and parameters that have hn_array_attach_grad; where it trains, operators behave so and states
+ * of the model (running means) are updated. */
 HN_API int hn_model_run(HnModel model, size_t num_inputs, const HnArray* inputs, size_t num_outputs, HnArray* outputs);
+/* The same into arrays that are there. */
+HN_API int hn_model_run_into(HnModel model, size_t num_inputs, const HnArray* inputs, size_t num_outputs,
+                             const HnArray* outputs);
 
 /* What the latest run executed, for people: instructions in order with their implementation, memory and node (see
  * docs/debugging.md). Empty before the first run; valid until the next call on this thread. */
@@ -112,8 +253,6 @@ HN_API int hn_model_plan_text(HnModel model, const char** out);
  * becomes known. It needs this header only, and links against nothing. docs/operator-libraries.md has a whole one.
  */
 
-#define HN_MAX_NDIM 16
-
 /* A dense, row-major tensor of a call. */
 typedef struct HnTensor {
   void* data; /* NULL in infer */
@@ -121,12 +260,6 @@ typedef struct HnTensor {
   int ndim;
   int dtype; /* enum HnDType */
 } HnTensor;
-
-typedef struct HnTensorSpec {
-  int64_t shape[HN_MAX_NDIM];
-  int ndim;
-  int dtype; /* enum HnDType */
-} HnTensorSpec;
 
 enum HnParameterKind { HN_INTEGER = 0, HN_REAL = 1, HN_BOOLEAN = 2, HN_TEXT = 3 };
 

@@ -11,7 +11,8 @@ struct FrontEnd {
   // Throws if the user wants to stop what the calling thread does.
   void (*check_interrupt)() = nullptr;
 };
-void set_front_end(const FrontEnd& front_end);  // once, before work begins
+void set_front_end(const FrontEnd& front_end);                     // once, before work begins
+void set_warning_function(void (*warn)(const std::string& text));  // instead of the front end's
 
 // Passes the text to the front end, or prints it on stderr if there is none.
 void warn(const std::string& text);

@@ -1,106 +1,302 @@
 #include "c_api/arrays.h"
 
+#include <cstdlib>
 #include <cstring>
 
 #include "c_api/status.h"
+#include "hybridnet/imperative.h"
 #include "hybridnet/sparse.h"
+#include "ndarray/dlpack.h"
+
+namespace hybridnet::c_api {
+
+HnArray give_array(NDArray array) {
+  return static_cast<HnArray>(make_handle(std::make_unique<ArrayHandle>(std::move(array))));
+}
+
+NDArray array_of(HnArray handle, const char* function, const char* argument) {
+  return Pinned<ArrayHandle>(handle, function, argument)->array;
+}
+
+std::vector<NDArray> arrays_of(size_t count, const HnArray* handles, const char* function, const char* argument,
+                               bool with_null) {
+  if (count > 0) require(handles, function, argument);
+  std::vector<NDArray> arrays(count);
+  for (size_t i = 0; i < count; ++i)
+    if (handles[i] != nullptr || !with_null)
+      arrays[i] = array_of(handles[i], function, (argument + ("[" + std::to_string(i) + "]")).c_str());
+  return arrays;
+}
+
+void give_arrays(std::span<const NDArray> arrays, HnArray* out) {
+  std::vector<HnArray> given;
+  try {
+    for (const NDArray& array : arrays) given.push_back(give_array(array));
+  } catch (...) {
+    for (HnArray handle : given) free_handle<ArrayHandle>(handle, "give_arrays");
+    throw;
+  }
+  std::copy(given.begin(), given.end(), out);
+}
+
+Shape shape_of(const int64_t* sizes, int ndim, const char* function, const char* argument) {
+  if (ndim < 0 || ndim > kMaxDims)
+    throw ShapeError({.op = function,
+                      .input = "ndim",
+                      .expected = "0 to " + std::to_string(kMaxDims),
+                      .given = std::to_string(ndim)});
+  if (ndim > 0) require(sizes, function, argument);
+  const Shape shape(std::span<const int64_t>(sizes, static_cast<size_t>(ndim)));
+  for (const int64_t size : shape)
+    if (size < 0)
+      throw ShapeError({.op = function, .input = argument, .expected = "sizes of 0 or more", .given = shape.str()});
+  return shape;
+}
+
+DType dtype_of(int code, const char* function, const char* argument) {
+  if (!dtype_valid_code(code))
+    throw DTypeError(
+        {.op = function, .input = argument, .expected = "a code of HnDType", .given = std::to_string(code)});
+  return static_cast<DType>(code);
+}
+
+namespace {
+
+TensorSpec spec_of(const int64_t* sizes, int ndim, int dtype, const char* function) {
+  const Shape shape = shape_of(sizes, ndim, function, "shape");
+  const TensorSpec spec{shape, dtype_of(dtype, function, "dtype")};
+  int64_t bytes = dtype_size(spec.dtype);
+  for (const int64_t size : shape)
+    if (__builtin_mul_overflow(bytes, size, &bytes))
+      throw ShapeError(
+          {.op = function, .input = "shape", .expected = "a total below 2^63 bytes", .given = shape.str()});
+  return spec;
+}
+
+void check_bytes(const NDArray& array, size_t bytes, const void* memory, const char* function, const char* argument) {
+  if (bytes != static_cast<size_t>(array.bytes()))
+    throw ValueError({.op = function,
+                      .input = "bytes",
+                      .expected = std::to_string(array.bytes()),
+                      .given = std::to_string(bytes),
+                      .because = "the array is " + array.spec().str()});
+  if (bytes > 0) require(memory, function, argument);
+}
+
+const OpRef kReshape{"Reshape"}, kCopy{"_copy"}, kSliceAxis{"slice_axis"};
+
+// What f(array) sees of the memory, or, where a gradient is being recorded, what the operator gives.
+template <typename View>
+NDArray view(const NDArray& array, const OpRef& op, std::vector<std::pair<std::string, AttrValue>> parameters, View f) {
+  if (!autograd_state().recording || !needs_gradient(array)) return f(array);
+  return invoke_one(op.op(), op.op().schema->parse(parameters, op.op().name), {&array, 1});
+}
+
+void give_loaded(const LoadedArrays& loaded, const std::string& what, size_t* count, HnArray** arrays,
+                 const char*** names) {
+  std::vector<NDArray> dense;
+  for (const NDArray& array : loaded.arrays) {
+    if (!array)
+      throw FormatError({.input = what, .message = "array " + std::to_string(dense.size()) + " has no value"});
+    dense.push_back(to_dense(array));
+  }
+  const size_t n = dense.size();
+  auto handles = std::make_unique<HnArray[]>(n);
+  std::unique_ptr<const char*[]> texts;
+  if (loaded.named) texts = std::make_unique<const char*[]>(n);
+  give_arrays(dense, handles.get());
+  for (size_t i = 0; texts && i < n; ++i) texts[i] = strdup(loaded.names[i].c_str());
+  *count = n;
+  *arrays = handles.release();
+  *names = texts.release();
+}
+
+}  // namespace
+}  // namespace hybridnet::c_api
 
 using namespace hybridnet;  // the functions below are C: they have no namespace of their own
+using c_api::array_of;
+using c_api::give_array;
 using c_api::guarded;
 using c_api::require;
 
 int hn_array_create(const int64_t* shape, int ndim, int dtype, const void* data, HnArray* out) {
   return guarded([&] {
     require(out, "hn_array_create", "out");
-    if (ndim < 0 || ndim > kMaxDims) {
-      throw ShapeError({.op = "hn_array_create",
-                        .input = "ndim",
-                        .expected = "0 to " + std::to_string(kMaxDims),
-                        .given = std::to_string(ndim)});
-    }
-    if (ndim > 0) require(shape, "hn_array_create", "shape");
-    if (!dtype_valid_code(dtype)) {
-      throw DTypeError(
-          {.op = "hn_array_create", .input = "dtype", .expected = "a code of HnDType", .given = std::to_string(dtype)});
-    }
-    const Shape dims(std::span<const int64_t>(shape, static_cast<size_t>(ndim)));
-    int64_t bytes = dtype_size(static_cast<DType>(dtype));
-    for (int64_t d : dims) {
-      if (d < 0 || __builtin_mul_overflow(bytes, d, &bytes))
-        throw ShapeError({.op = "hn_array_create",
-                          .input = "shape",
-                          .expected = "sizes >= 0 of a total below 2^63 bytes",
-                          .given = dims.str()});
-    }
-    NDArray array = NDArray::empty(dims, static_cast<DType>(dtype));
-    if (bytes > 0) {
+    const NDArray array = NDArray::empty(c_api::spec_of(shape, ndim, dtype, "hn_array_create"));
+    if (array.bytes() > 0) {
       if (data) {
         array.copy_from(data);
       } else {
-        std::memset(array.data(), 0, static_cast<size_t>(bytes));
+        std::memset(array.data(), 0, static_cast<size_t>(array.bytes()));
       }
     }
-    *out = new HnArray_{std::move(array)};
+    *out = give_array(array);
+  });
+}
+
+int hn_array_wrap(void* data, const int64_t* shape, int ndim, int dtype, void (*release)(void*), void* context,
+                  HnArray* out) {
+  return guarded([&] {
+    require(out, "hn_array_wrap", "out");
+    const TensorSpec spec = c_api::spec_of(shape, ndim, dtype, "hn_array_wrap");
+    if (spec.bytes() > 0) require(data, "hn_array_wrap", "data");
+    if (reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(dtype_size(spec.dtype)) != 0)
+      throw ValueError({.op = "hn_array_wrap",
+                        .input = "data",
+                        .expected = "an address that is a multiple of " + std::to_string(dtype_size(spec.dtype)),
+                        .because = "elements are " + std::string(dtype_name(spec.dtype))});
+    // Released by the last view, and not where giving out the handle fails.
+    struct Owner {
+      void (*release)(void*);
+      void* context;
+      bool taken = false;
+      ~Owner() {
+        if (taken && release) release(context);
+      }
+    };
+    auto owner = std::make_shared<Owner>(release, context);
+    *out = give_array(NDArray::from_memory(data, spec, [owner] { (void)owner; }));
+    owner->taken = true;
   });
 }
 
 int hn_array_free(HnArray array) {
-  return guarded([&] { delete array; });
+  return guarded([&] { c_api::free_handle<c_api::ArrayHandle>(array, "hn_array_free"); });
+}
+
+int hn_array_share(HnArray array, HnArray* out) {
+  return guarded([&] {
+    const NDArray given = array_of(array, "hn_array_share", "array");
+    require(out, "hn_array_share", "out");
+    *out = give_array(given);
+  });
+}
+
+int hn_array_copy(HnArray array, HnArray* out) {
+  return guarded([&] {
+    const NDArray given = array_of(array, "hn_array_copy", "array");
+    require(out, "hn_array_copy", "out");
+    *out = give_array(invoke_one(c_api::kCopy.op(), c_api::kCopy.op().default_params, {&given, 1}));
+  });
 }
 
 int hn_array_ndim(HnArray array, int* out) {
   return guarded([&] {
-    require(array, "hn_array_ndim", "array");
+    const NDArray given = array_of(array, "hn_array_ndim", "array");
     require(out, "hn_array_ndim", "out");
-    *out = array->array.ndim();
+    *out = given.ndim();
   });
 }
 
 int hn_array_shape(HnArray array, const int64_t** out) {
   return guarded([&] {
-    require(array, "hn_array_shape", "array");
+    const NDArray given = array_of(array, "hn_array_shape", "array");
     require(out, "hn_array_shape", "out");
-    *out = array->array.shape().begin();
+    *out = given.shape().begin();
   });
 }
 
 int hn_array_dtype(HnArray array, int* out) {
   return guarded([&] {
-    require(array, "hn_array_dtype", "array");
+    const NDArray given = array_of(array, "hn_array_dtype", "array");
     require(out, "hn_array_dtype", "out");
-    *out = static_cast<int>(array->array.dtype());
+    *out = static_cast<int>(given.dtype());
   });
 }
 
 int hn_array_size(HnArray array, int64_t* out) {
   return guarded([&] {
-    require(array, "hn_array_size", "array");
+    const NDArray given = array_of(array, "hn_array_size", "array");
     require(out, "hn_array_size", "out");
-    *out = array->array.size();
+    *out = given.size();
   });
+}
+
+int hn_array_device(HnArray array, int* type, int* id) {
+  return guarded([&] {
+    const Device device = array_of(array, "hn_array_device", "array").device();
+    require(type, "hn_array_device", "type");
+    require(id, "hn_array_device", "id");
+    *type = static_cast<int>(device.type);
+    *id = device.id;
+  });
+}
+
+int hn_array_storage(HnArray array, const char** out) {
+  return guarded([&] {
+    const NDArray given = array_of(array, "hn_array_storage", "array");
+    require(out, "hn_array_storage", "out");
+    *out = storage_type_name(given.storage_type());
+  });
+}
+
+int hn_array_wait(HnArray array) {
+  return guarded([&] { array_of(array, "hn_array_wait", "array").wait_to_read(); });
 }
 
 int hn_array_data(HnArray array, const void** out) {
   return guarded([&] {
-    require(array, "hn_array_data", "array");
+    const NDArray given = array_of(array, "hn_array_data", "array");
     require(out, "hn_array_data", "out");
-    array->array.wait_to_read();
-    *out = array->array.data();
+    given.wait_to_read();
+    *out = given.data();
   });
 }
 
 int hn_array_copy_to(HnArray array, void* target, size_t bytes) {
   return guarded([&] {
-    require(array, "hn_array_copy_to", "array");
-    if (bytes != static_cast<size_t>(array->array.bytes())) {
-      throw ValueError({.op = "hn_array_copy_to",
-                        .input = "bytes",
-                        .expected = std::to_string(array->array.bytes()),
-                        .given = std::to_string(bytes),
-                        .because = "the array is " + array->array.spec().str()});
-    }
-    if (bytes > 0) require(target, "hn_array_copy_to", "target");
-    array->array.copy_to(target);
+    const NDArray given = array_of(array, "hn_array_copy_to", "array");
+    c_api::check_bytes(given, bytes, target, "hn_array_copy_to", "target");
+    given.copy_to(target);
+  });
+}
+
+int hn_array_copy_from(HnArray array, const void* source, size_t bytes) {
+  return guarded([&] {
+    const NDArray given = array_of(array, "hn_array_copy_from", "array");
+    c_api::check_bytes(given, bytes, source, "hn_array_copy_from", "source");
+    note_overwrite(given);
+    given.copy_from(source);
+  });
+}
+
+int hn_array_reshape(HnArray array, const int64_t* shape, int ndim, HnArray* out) {
+  return guarded([&] {
+    const NDArray given = array_of(array, "hn_array_reshape", "array");
+    require(out, "hn_array_reshape", "out");
+    const Shape wanted = c_api::shape_of(shape, ndim, "hn_array_reshape", "shape");
+    *out = give_array(c_api::view(given, c_api::kReshape, {{"shape", AttrValue(wanted)}},
+                                  [&](const NDArray& a) { return a.reshaped(wanted); }));
+  });
+}
+
+int hn_array_slice(HnArray array, int64_t begin, int64_t end, HnArray* out) {
+  return guarded([&] {
+    const NDArray given = array_of(array, "hn_array_slice", "array");
+    require(out, "hn_array_slice", "out");
+    *out = give_array(c_api::view(given, c_api::kSliceAxis, {{"axis", 0}, {"begin", begin}, {"end", end}},
+                                  [&](const NDArray& a) { return a.sliced(begin, end); }));
+  });
+}
+
+int hn_array_to_dlpack(HnArray array, void** out) {
+  return guarded([&] {
+    const NDArray given = array_of(array, "hn_array_to_dlpack", "array");
+    require(out, "hn_array_to_dlpack", "out");
+    given.wait_to_read();
+    *out = dlpack::export_array(given);
+  });
+}
+
+int hn_array_from_dlpack(void* managed, HnArray* out) {
+  return guarded([&] {
+    require(managed, "hn_array_from_dlpack", "managed");
+    require(out, "hn_array_from_dlpack", "out");
+    auto* tensor = static_cast<dlpack::DLManagedTensor*>(managed);
+    *out = give_array(dlpack::import_array(tensor->dl_tensor, [tensor] {
+      if (tensor->deleter != nullptr) tensor->deleter(tensor);
+    }));
   });
 }
 
@@ -110,43 +306,44 @@ int hn_arrays_load(const char* path, size_t* count, HnArray** arrays, const char
     require(count, "hn_arrays_load", "count");
     require(arrays, "hn_arrays_load", "arrays");
     require(names, "hn_arrays_load", "names");
-    LoadedArrays loaded = load_arrays(path);
-    for (size_t i = 0; i < loaded.arrays.size(); ++i)
-      if (!loaded.arrays[i])
-        throw FormatError({.input = path, .message = "array " + std::to_string(i) + " has no value"});
-    const size_t n = loaded.arrays.size();
-    auto* handles = new HnArray[n];
-    for (size_t i = 0; i < n; ++i) handles[i] = new HnArray_{to_dense(loaded.arrays[i])};
-    const char** texts = nullptr;
-    if (loaded.named) {
-      texts = new const char*[n];
-      for (size_t i = 0; i < n; ++i) texts[i] = strdup(loaded.names[i].c_str());
-    }
-    *count = n;
-    *arrays = handles;
-    *names = texts;
+    c_api::give_loaded(load_arrays(path), path, count, arrays, names);
+  });
+}
+
+int hn_arrays_load_from_memory(const void* bytes, size_t size, size_t* count, HnArray** arrays, const char*** names) {
+  return guarded([&] {
+    require(bytes, "hn_arrays_load_from_memory", "bytes");
+    require(count, "hn_arrays_load_from_memory", "count");
+    require(arrays, "hn_arrays_load_from_memory", "arrays");
+    require(names, "hn_arrays_load_from_memory", "names");
+    c_api::give_loaded(load_arrays_from_buffer({static_cast<const char*>(bytes), size}, "<memory>"), "<memory>", count,
+                       arrays, names);
   });
 }
 
 int hn_arrays_free(size_t count, HnArray* arrays, const char** names) {
   return guarded([&] {
-    for (size_t i = 0; arrays && i < count; ++i) delete arrays[i];
+    std::exception_ptr first;  // the rest is freed all the same
+    for (size_t i = 0; arrays && i < count; ++i) try {
+        c_api::free_handle<c_api::ArrayHandle>(arrays[i], "hn_arrays_free");
+      } catch (const Error&) {
+        if (!first) first = std::current_exception();
+      }
     for (size_t i = 0; names && i < count; ++i) free(const_cast<char*>(names[i]));
     delete[] arrays;
     delete[] names;
+    if (first) std::rethrow_exception(first);
   });
 }
 
 int hn_arrays_save(const char* path, size_t count, const HnArray* arrays, const char* const* names) {
   return guarded([&] {
     require(path, "hn_arrays_save", "path");
-    if (count > 0) require(arrays, "hn_arrays_save", "arrays");
-    std::vector<NDArray> list;
+    const std::vector<NDArray> list = c_api::arrays_of(count, arrays, "hn_arrays_save", "arrays");
     std::vector<std::string> texts;
-    for (size_t i = 0; i < count; ++i) {
-      require(arrays[i], "hn_arrays_save", "arrays");
-      list.push_back(arrays[i]->array);
-      if (names) require(names[i], "hn_arrays_save", "names"), texts.emplace_back(names[i]);
+    for (size_t i = 0; names && i < count; ++i) {
+      require(names[i], "hn_arrays_save", "names");
+      texts.emplace_back(names[i]);
     }
     save_arrays(path, list, texts, false);
   });

@@ -1,48 +1,69 @@
+// Models: a graph with the values of its parameters.
+#include "c_api/model.h"
+
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <fstream>
-#include <map>
+#include <set>
 #include <sstream>
 
-#include "c_api/arrays.h"
 #include "c_api/status.h"
-#include "hybridnet/plan.h"
 #include "hybridnet/sparse.h"
 
 using namespace hybridnet;  // the functions below are C: they have no namespace of their own
 using c_api::guarded;
+using c_api::Pinned;
 using c_api::require;
 
-struct HnModel_ {
-  Symbol symbol;
-  Ref<CachedOp> op;
-  std::vector<NDArray> values;          // one per graph input; null where the caller provides it
-  std::vector<size_t> input_positions;  // which of them the caller provides
-  std::vector<std::string> input_names, output_names;
-  std::map<std::string, TensorSpec> parameter_specs;
-};
+namespace hybridnet::c_api {
+
+std::vector<NDArray> ModelHandle::with_inputs(size_t num_inputs, const HnArray* inputs, const char* function) const {
+  check_count(num_inputs, input_names, function, "num_inputs");
+  if (num_inputs > 0) require(inputs, function, "inputs");
+  std::vector<NDArray> arrays = values;
+  for (size_t i = 0; i < num_inputs; ++i)
+    arrays[input_positions[i]] = array_of(inputs[i], function, input_names[i].c_str());
+  return arrays;
+}
+
+void check_count(size_t given, const std::vector<std::string>& names, const char* function, const char* what) {
+  if (given == names.size()) return;
+  std::string list;
+  for (const std::string& n : names) list += (list.empty() ? "" : ", ") + n;
+  throw ValueError({.op = function,
+                    .input = what,
+                    .expected = std::to_string(names.size()),
+                    .given = std::to_string(given),
+                    .because = "the model has " + std::to_string(names.size()) + ": " + list});
+}
 
 namespace {
+
+[[noreturn]] void fail(const char* path, const std::string& what) {
+  throw FileError({.input = path,
+                   .message = what + ": " + std::strerror(errno),
+                   .fix = "check the path and the working directory"});
+}
 
 std::string read_text(const char* path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) {
-    throw FileError({.input = path,
-                     .message = std::string("cannot read the file: ") + std::strerror(errno),
-                     .fix = "check the path and the working directory"});
-  }
+  if (!file || !(text << file.rdbuf())) fail(path, "cannot read the file");
   return text.str();
 }
 
+void write_text(const char* path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  if (!file || !file.write(text.data(), static_cast<std::streamsize>(text.size())) || !file.flush())
+    fail(path, "cannot write the file");
+}
+
 // Names in the file are `arg:NAME`, `aux:NAME` or plain; matched by name alone.
-std::map<std::string, NDArray> by_name(LoadedArrays loaded, const std::string& what) {
-  if (!loaded.named && !loaded.arrays.empty()) {
+std::map<std::string, NDArray> by_name(const LoadedArrays& loaded, const std::string& what) {
+  if (!loaded.named && !loaded.arrays.empty())
     throw FormatError({.input = what,
                        .message = "the arrays in the file have no names",
                        .fix = "use the .params file that export() wrote"});
-  }
   std::map<std::string, NDArray> result;
   for (size_t i = 0; i < loaded.arrays.size(); ++i) {
     std::string name = loaded.names[i];
@@ -53,17 +74,14 @@ std::map<std::string, NDArray> by_name(LoadedArrays loaded, const std::string& w
 }
 
 HnModel make_model(Symbol symbol, const std::map<std::string, NDArray>& parameters) {
-  auto model = std::make_unique<HnModel_>();
+  auto model = std::make_unique<ModelHandle>();
   for (const NodePtr& variable : symbol.list_inputs()) {
-    auto it = parameters.find(variable->name);
-    if (it == parameters.end()) {
-      model->input_positions.push_back(model->values.size());
-      model->input_names.push_back(variable->name);
-      model->values.emplace_back();
-    } else {
-      model->values.push_back(it->second);
-      model->parameter_specs[variable->name] = it->second.spec();
-    }
+    const auto it = parameters.find(variable->name);
+    const bool given = it == parameters.end();
+    (given ? model->input_positions : model->parameter_positions).push_back(model->values.size());
+    (given ? model->input_names : model->parameter_names).push_back(variable->name);
+    if (given) model->input_specs.push_back(declared_spec(*variable));
+    model->values.push_back(given ? NDArray() : it->second);
   }
   model->output_names = symbol.list_outputs();
   CachedOpConfig config;
@@ -71,41 +89,67 @@ HnModel make_model(Symbol symbol, const std::map<std::string, NDArray>& paramete
   config.name = "model";
   model->op = make_ref<CachedOp>(symbol, config);
   model->symbol = std::move(symbol);
-  return model.release();
+  return static_cast<HnModel>(make_handle(std::move(model)));
 }
 
 const char* name_at(const std::vector<std::string>& names, size_t index, const char* function) {
-  if (index >= names.size()) {
+  if (index >= names.size())
     throw IndexError({.op = function,
                       .input = "index",
                       .expected = "below " + std::to_string(names.size()),
                       .given = std::to_string(index)});
-  }
   return names[index].c_str();
 }
 
-void check_count(size_t given, size_t expected, const char* function, const char* what,
-                 const std::vector<std::string>& names) {
-  if (given == expected) return;
-  std::string list;
-  for (const std::string& n : names) list += (list.empty() ? "" : ", ") + n;
-  throw ValueError({.op = function,
-                    .input = what,
-                    .expected = std::to_string(expected),
-                    .given = std::to_string(given),
-                    .because = "the model has " + std::to_string(expected) + ": " + list});
+using Names = std::vector<std::string> ModelHandle::*;
+
+int count_of(Names names, HnModel model, size_t* out, const char* function) {
+  return guarded([&] {
+    const Pinned<ModelHandle> given(model, function, "model");
+    require(out, function, "out");
+    *out = ((*given).*names).size();
+  });
+}
+
+int name_of(Names names, HnModel model, size_t index, const char** out, const char* function) {
+  return guarded([&] {
+    const Pinned<ModelHandle> given(model, function, "model");
+    require(out, function, "out");
+    *out = name_at((*given).*names, index, function);
+  });
+}
+
+// Shapes with sizes of their own, dtypes float32 unless something else says otherwise.
+Symbol::Specs infer(const ModelHandle& model, const std::vector<TensorSpec>& inputs) {
+  std::map<std::string, TensorSpec> known;
+  for (size_t i = 0; i < model.parameter_names.size(); ++i)
+    known[model.parameter_names[i]] = model.values[model.parameter_positions[i]].spec();
+  for (size_t i = 0; i < inputs.size(); ++i) known[model.input_names[i]] = inputs[i];
+  return model.symbol.infer(known, false);
+}
+
+// A spec of which nothing or something is known: ndim -1, sizes -1, dtype -1.
+void give_spec(const TensorSpec& spec, HnTensorSpec* out) {
+  *out = {};
+  out->ndim = spec.shape.ndim();
+  out->dtype = static_cast<int>(spec.dtype);
+  std::copy(spec.shape.begin(), spec.shape.end(), out->shape);
 }
 
 }  // namespace
+}  // namespace hybridnet::c_api
+
+using c_api::check_count;
+using c_api::ModelHandle;
 
 int hn_model_load(const char* symbol_path, const char* params_path, HnModel* out) {
   return guarded([&] {
     require(symbol_path, "hn_model_load", "symbol_path");
     require(out, "hn_model_load", "out");
-    Symbol symbol = Symbol::from_json(read_text(symbol_path), symbol_path);
+    Symbol symbol = Symbol::from_json(c_api::read_text(symbol_path), symbol_path);
     std::map<std::string, NDArray> parameters;
-    if (params_path) parameters = by_name(load_arrays(params_path), params_path);
-    *out = make_model(std::move(symbol), parameters);
+    if (params_path) parameters = c_api::by_name(load_arrays(params_path), params_path);
+    *out = c_api::make_model(std::move(symbol), parameters);
   });
 }
 
@@ -117,81 +161,101 @@ int hn_model_load_from_memory(const char* json, size_t json_size, const void* pa
     Symbol symbol = Symbol::from_json({json, json_size}, "<memory>");
     std::map<std::string, NDArray> parameters;
     if (params)
-      parameters =
-          by_name(load_arrays_from_buffer({static_cast<const char*>(params), params_size}, "<memory>"), "<memory>");
-    *out = make_model(std::move(symbol), parameters);
+      parameters = c_api::by_name(load_arrays_from_buffer({static_cast<const char*>(params), params_size}, "<memory>"),
+                                  "<memory>");
+    *out = c_api::make_model(std::move(symbol), parameters);
   });
 }
 
 int hn_model_free(HnModel model) {
-  return guarded([&] { delete model; });
+  return guarded([&] { c_api::free_handle<ModelHandle>(model, "hn_model_free"); });
 }
 
 int hn_model_num_inputs(HnModel model, size_t* out) {
-  return guarded([&] {
-    require(model, "hn_model_num_inputs", "model");
-    require(out, "hn_model_num_inputs", "out");
-    *out = model->input_names.size();
-  });
+  return c_api::count_of(&ModelHandle::input_names, model, out, "hn_model_num_inputs");
 }
 
 int hn_model_input_name(HnModel model, size_t index, const char** out) {
+  return c_api::name_of(&ModelHandle::input_names, model, index, out, "hn_model_input_name");
+}
+
+int hn_model_input_spec(HnModel model, size_t index, HnTensorSpec* out) {
   return guarded([&] {
-    require(model, "hn_model_input_name", "model");
-    require(out, "hn_model_input_name", "out");
-    *out = name_at(model->input_names, index, "hn_model_input_name");
+    const Pinned<ModelHandle> given(model, "hn_model_input_spec", "model");
+    require(out, "hn_model_input_spec", "out");
+    c_api::name_at(given->input_names, index, "hn_model_input_spec");
+    c_api::give_spec(given->input_specs[index], out);
   });
 }
 
 int hn_model_num_outputs(HnModel model, size_t* out) {
-  return guarded([&] {
-    require(model, "hn_model_num_outputs", "model");
-    require(out, "hn_model_num_outputs", "out");
-    *out = model->output_names.size();
-  });
+  return c_api::count_of(&ModelHandle::output_names, model, out, "hn_model_num_outputs");
 }
 
 int hn_model_output_name(HnModel model, size_t index, const char** out) {
+  return c_api::name_of(&ModelHandle::output_names, model, index, out, "hn_model_output_name");
+}
+
+int hn_model_num_parameters(HnModel model, size_t* out) {
+  return c_api::count_of(&ModelHandle::parameter_names, model, out, "hn_model_num_parameters");
+}
+
+int hn_model_parameter_name(HnModel model, size_t index, const char** out) {
+  return c_api::name_of(&ModelHandle::parameter_names, model, index, out, "hn_model_parameter_name");
+}
+
+int hn_model_parameter(HnModel model, size_t index, HnArray* out) {
   return guarded([&] {
-    require(model, "hn_model_output_name", "model");
-    require(out, "hn_model_output_name", "out");
-    *out = name_at(model->output_names, index, "hn_model_output_name");
+    const Pinned<ModelHandle> given(model, "hn_model_parameter", "model");
+    require(out, "hn_model_parameter", "out");
+    c_api::name_at(given->parameter_names, index, "hn_model_parameter");
+    *out = c_api::give_array(given->values[given->parameter_positions[index]]);
+  });
+}
+
+int hn_model_infer(HnModel model, size_t num_inputs, const HnTensorSpec* inputs, size_t num_outputs,
+                   HnTensorSpec* outputs) {
+  return guarded([&] {
+    const Pinned<ModelHandle> given(model, "hn_model_infer", "model");
+    check_count(num_inputs, given->input_names, "hn_model_infer", "num_inputs");
+    check_count(num_outputs, given->output_names, "hn_model_infer", "num_outputs");
+    if (num_inputs > 0) require(inputs, "hn_model_infer", "inputs");
+    if (num_outputs > 0) require(outputs, "hn_model_infer", "outputs");
+    std::vector<TensorSpec> specs;
+    for (size_t i = 0; i < num_inputs; ++i) {
+      const char* name = given->input_names[i].c_str();
+      specs.push_back({c_api::shape_of(inputs[i].shape, inputs[i].ndim, "hn_model_infer", name),
+                       c_api::dtype_of(inputs[i].dtype, "hn_model_infer", name)});
+    }
+    const Symbol::Specs found = c_api::infer(*given, specs);
+    for (size_t i = 0; i < num_outputs; ++i) c_api::give_spec(found.outputs[i], outputs + i);
   });
 }
 
 int hn_model_infer_shapes(HnModel model, size_t num_inputs, const int* input_ndims, const int64_t* const* input_shapes,
                           size_t* num_outputs, const int** ndims, const int64_t* const** shapes) {
   return guarded([&] {
-    require(model, "hn_model_infer_shapes", "model");
+    const Pinned<ModelHandle> given(model, "hn_model_infer_shapes", "model");
     require(num_outputs, "hn_model_infer_shapes", "num_outputs");
     require(ndims, "hn_model_infer_shapes", "ndims");
     require(shapes, "hn_model_infer_shapes", "shapes");
-    check_count(num_inputs, model->input_names.size(), "hn_model_infer_shapes", "num_inputs", model->input_names);
-    std::map<std::string, TensorSpec> known = model->parameter_specs;
-    for (size_t i = 0; i < num_inputs; ++i) {
+    check_count(num_inputs, given->input_names, "hn_model_infer_shapes", "num_inputs");
+    if (num_inputs > 0) {
       require(input_ndims, "hn_model_infer_shapes", "input_ndims");
       require(input_shapes, "hn_model_infer_shapes", "input_shapes");
-      if (input_ndims[i] < 0 || input_ndims[i] > kMaxDims)
-        throw ShapeError({.op = "hn_model_infer_shapes",
-                          .input = model->input_names[i],
-                          .expected = "0 to 16 dimensions",
-                          .given = std::to_string(input_ndims[i])});
-      if (input_ndims[i] > 0) require(input_shapes[i], "hn_model_infer_shapes", "input_shapes");
-      const Shape shape(std::span<const int64_t>(input_shapes[i], static_cast<size_t>(input_ndims[i])));
-      if (std::any_of(shape.begin(), shape.end(), [](int64_t size) { return size < 0; }))
-        throw ShapeError({.op = "hn_model_infer_shapes",
-                          .input = model->input_names[i],
-                          .expected = "sizes of 0 or more",
-                          .given = std::to_string(*std::min_element(shape.begin(), shape.end()))});
-      known[model->input_names[i]].shape = shape;
     }
+    std::vector<TensorSpec> specs;
+    for (size_t i = 0; i < num_inputs; ++i)
+      specs.push_back(
+          {c_api::shape_of(input_shapes[i], input_ndims[i], "hn_model_infer_shapes", given->input_names[i].c_str()),
+           DType::kUnknown});
     struct Result {
       std::vector<TensorSpec> specs;
       std::vector<int> ndims;
       std::vector<const int64_t*> shapes;
     };
     thread_local Result result;
-    result = {model->symbol.infer(known, false).outputs, {}, {}};
+    result = {c_api::infer(*given, specs).outputs, {}, {}};
     for (const TensorSpec& s : result.specs) {
       result.ndims.push_back(s.shape.ndim());
       result.shapes.push_back(s.shape.begin());
@@ -204,27 +268,50 @@ int hn_model_infer_shapes(HnModel model, size_t num_inputs, const int* input_ndi
 
 int hn_model_run(HnModel model, size_t num_inputs, const HnArray* inputs, size_t num_outputs, HnArray* outputs) {
   return guarded([&] {
-    require(model, "hn_model_run", "model");
-    check_count(num_inputs, model->input_names.size(), "hn_model_run", "num_inputs", model->input_names);
-    check_count(num_outputs, model->output_names.size(), "hn_model_run", "num_outputs", model->output_names);
+    const Pinned<ModelHandle> given(model, "hn_model_run", "model");
+    const std::vector<NDArray> arrays = given->with_inputs(num_inputs, inputs, "hn_model_run");
+    check_count(num_outputs, given->output_names, "hn_model_run", "num_outputs");
     require(outputs, "hn_model_run", "outputs");
-    if (num_inputs > 0) require(inputs, "hn_model_run", "inputs");
-    std::vector<NDArray> arrays = model->values;
-    for (size_t i = 0; i < num_inputs; ++i) {
-      require(inputs[i], "hn_model_run", model->input_names[i].c_str());
-      arrays[model->input_positions[i]] = inputs[i]->array;
+    c_api::give_arrays(given->op->call(arrays), outputs);
+  });
+}
+
+int hn_model_run_into(HnModel model, size_t num_inputs, const HnArray* inputs, size_t num_outputs,
+                      const HnArray* outputs) {
+  return guarded([&] {
+    const Pinned<ModelHandle> given(model, "hn_model_run_into", "model");
+    const std::vector<NDArray> arrays = given->with_inputs(num_inputs, inputs, "hn_model_run_into");
+    check_count(num_outputs, given->output_names, "hn_model_run_into", "num_outputs");
+    const std::vector<NDArray> out = c_api::arrays_of(num_outputs, outputs, "hn_model_run_into", "outputs");
+    given->op->call(arrays, out);
+  });
+}
+
+int hn_model_save(HnModel model, const char* symbol_path, const char* params_path) {
+  return guarded([&] {
+    const Pinned<ModelHandle> given(model, "hn_model_save", "model");
+    require(symbol_path, "hn_model_save", "symbol_path");
+    require(params_path, "hn_model_save", "params_path");
+    const std::vector<std::string> states = given->symbol.list_auxiliary_states();
+    const std::set<std::string> is_state(states.begin(), states.end());
+    std::vector<NDArray> arrays;
+    std::vector<std::string> names;
+    for (size_t i = 0; i < given->parameter_names.size(); ++i) {
+      const std::string& name = given->parameter_names[i];
+      names.push_back((is_state.count(name) ? "aux:" : "arg:") + name);
+      arrays.push_back(given->values[given->parameter_positions[i]]);
     }
-    const std::vector<NDArray> results = model->op->call(arrays);
-    for (size_t i = 0; i < results.size(); ++i) outputs[i] = new HnArray_{results[i]};
+    c_api::write_text(symbol_path, given->symbol.tojson());
+    save_arrays(params_path, arrays, names, false);
   });
 }
 
 int hn_model_plan_text(HnModel model, const char** out) {
   return guarded([&] {
-    require(model, "hn_model_plan_text", "model");
+    const Pinned<ModelHandle> given(model, "hn_model_plan_text", "model");
     require(out, "hn_model_plan_text", "out");
     thread_local std::string text;
-    text = model->op->plan_text();
+    text = given->op->plan_text();
     *out = text.c_str();
   });
 }

@@ -4,10 +4,6 @@
 #include <string>
 
 #include "hybridnet/c_api.h"
-#include "hybridnet/threads.h"
-#include "kernels/isa.h"
-
-extern "C" const char* hybridnet_version();  // made by CMake from the one place that holds it
 
 namespace hybridnet::c_api {
 namespace {
@@ -42,16 +38,3 @@ using namespace hybridnet;  // the functions below are C: they have no namespace
 
 const char* hn_last_error(void) { return c_api::last_error().text.c_str(); }
 const char* hn_last_error_kind(void) { return c_api::last_error().kind.c_str(); }
-const char* hn_version(void) { return hybridnet_version(); }
-const char* hn_isa(void) { return kernels::isa_report(); }
-int hn_wait_all(void) {
-  return c_api::guarded([] { Runtime::get().engine().wait_all(); });
-}
-int hn_set_num_threads(int cores) {
-  return c_api::guarded([&] {
-    if (cores < 1)
-      throw ValueError(
-          {.op = "hn_set_num_threads", .input = "cores", .expected = "at least 1", .given = std::to_string(cores)});
-    set_cpu_cores(cores);
-  });
-}

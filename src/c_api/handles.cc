@@ -1,0 +1,180 @@
+#include "c_api/handles.h"
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "hybridnet/error.h"
+
+namespace hybridnet::c_api::detail {
+
+// state: generation (32 bits), whether the handle is live (1 bit), number of calls that use the object (31 bits).
+struct Slot {
+  std::atomic<uint64_t> state{0};
+  uint32_t index = 0;
+  HandleKind kind = HandleKind::kNone;
+  Handled* object = nullptr;
+};
+
+namespace {
+
+constexpr uint64_t kLive = uint64_t{1} << 31, kPins = kLive - 1;
+constexpr uint64_t generation_of(uint64_t state) { return state >> 32; }
+
+// A handle has its kind in the upper 8 bits, which are 0 in every address of user space; then 24 bits of generation and
+// 32 bits of index. A slot whose generations are used up is given up, so that no handle is ever given out twice.
+constexpr uint64_t kMaxGeneration = (uint64_t{1} << 24) - 1;
+static_assert(sizeof(void*) == sizeof(uint64_t));
+
+struct Parts {
+  HandleKind kind;
+  uint64_t generation;
+  uint32_t index;
+};
+Parts parts_of(const void* handle) {
+  const auto bits = reinterpret_cast<uint64_t>(handle);
+  return {static_cast<HandleKind>(bits >> 56), bits >> 32 & kMaxGeneration, static_cast<uint32_t>(bits)};
+}
+void* handle_of(HandleKind kind, uint64_t generation, uint32_t index) {
+  return reinterpret_cast<void*>(static_cast<uint64_t>(kind) << 56 | generation << 32 | index);
+}
+
+constexpr size_t kChunk = 4096, kMaxChunks = 4096;
+
+class Table {
+ public:
+  Slot* find(uint32_t index) const {
+    if (index / kChunk >= kMaxChunks) return nullptr;
+    Slot* chunk = chunks_[index / kChunk].load(std::memory_order_acquire);
+    return chunk ? chunk + index % kChunk : nullptr;
+  }
+  Slot* take() {
+    const std::lock_guard lock(mutex_);
+    if (free_.empty()) grow();
+    Slot* slot = free_.back();
+    free_.pop_back();
+    return slot;
+  }
+  void give(Slot* slot) noexcept {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(slot);  // grow() has reserved the room
+  }
+
+ private:
+  void grow() {
+    if (num_chunks_ == kMaxChunks)
+      throw OutOfMemoryError({.message = "there are " + std::to_string(kMaxChunks * kChunk) + " live handles",
+                              .fix = "free handles that are no longer needed"});
+    free_.reserve((num_chunks_ + 1) * kChunk);
+    auto* chunk = new Slot[kChunk];
+    for (size_t i = kChunk; i-- > 0;) {
+      chunk[i].index = static_cast<uint32_t>(num_chunks_ * kChunk + i);
+      free_.push_back(chunk + i);
+    }
+    chunks_[num_chunks_++].store(chunk, std::memory_order_release);
+  }
+
+  std::atomic<Slot*> chunks_[kMaxChunks] = {};
+  std::mutex mutex_;  // of what follows
+  size_t num_chunks_ = 0;
+  std::vector<Slot*> free_;
+};
+
+// Never destroyed: handles may be freed by destructors of static objects.
+Table& table() {
+  static auto& made = *new Table;
+  return made;
+}
+
+const char* kind_text(HandleKind kind) {
+  switch (kind) {
+    case HandleKind::kArray:
+      return "an array";
+    case HandleKind::kModel:
+      return "a model";
+    case HandleKind::kOp:
+      return "a prepared operator";
+    case HandleKind::kSession:
+      return "a session";
+    default:
+      return "nothing";
+  }
+}
+bool is_kind(HandleKind kind) { return kind > HandleKind::kNone && kind <= HandleKind::kSession; }
+
+[[noreturn]] void refuse(HandleKind wanted, const char* function, const char* argument, std::string given,
+                         std::string fix) {
+  throw ValueError({.op = function,
+                    .input = argument,
+                    .expected = std::string("the handle of ") + kind_text(wanted),
+                    .given = std::move(given),
+                    .fix = std::move(fix)});
+}
+
+// The live slot of a handle, which may be freed at any moment. Throws.
+Slot* checked(const void* handle, HandleKind kind, const char* function, const char* argument) {
+  if (handle == nullptr) refuse(kind, function, argument, "NULL", "");
+  const Parts parts = parts_of(handle);
+  Slot* slot = is_kind(parts.kind) ? table().find(parts.index) : nullptr;
+  if (!slot) refuse(kind, function, argument, "a value that is no handle", "pass what a function of c_api.h gave out");
+  if (parts.kind != kind) refuse(kind, function, argument, std::string("the handle of ") + kind_text(parts.kind), "");
+  return slot;
+}
+
+[[noreturn]] void refuse_freed(HandleKind kind, const char* function, const char* argument) {
+  refuse(kind, function, argument, "a handle that was freed", "free a handle once, after its last use");
+}
+
+bool is_live(uint64_t state, const void* handle) {
+  return generation_of(state) == parts_of(handle).generation && (state & kLive) != 0;
+}
+
+// Called when the handle is freed and nobody uses the object.
+void destroy(Slot* slot) noexcept {
+  delete std::exchange(slot->object, nullptr);
+  const uint64_t next = generation_of(slot->state.load(std::memory_order_relaxed)) + 1;
+  slot->state.store(next << 32, std::memory_order_release);
+  if (next <= kMaxGeneration) table().give(slot);
+}
+
+}  // namespace
+
+void* add(HandleKind kind, std::unique_ptr<Handled> object) {
+  Slot* slot = table().take();
+  const uint64_t generation = generation_of(slot->state.load(std::memory_order_relaxed));
+  slot->kind = kind;
+  slot->object = object.release();
+  slot->state.store(generation << 32 | kLive, std::memory_order_release);
+  return handle_of(kind, generation, slot->index);
+}
+
+Slot* pin(const void* handle, HandleKind kind, const char* function, const char* argument) {
+  Slot* slot = checked(handle, kind, function, argument);
+  uint64_t state = slot->state.load(std::memory_order_acquire);
+  do {
+    if (!is_live(state, handle)) refuse_freed(kind, function, argument);
+  } while (!slot->state.compare_exchange_weak(state, state + 1, std::memory_order_acquire));
+  if (slot->kind == kind) return slot;
+  unpin(slot);  // bits that happen to name a live slot of another kind
+  refuse(kind, function, argument, "a value that is no handle", "pass what a function of c_api.h gave out");
+}
+
+void unpin(Slot* slot) noexcept {
+  const uint64_t before = slot->state.fetch_sub(1, std::memory_order_acq_rel);
+  if ((before & kPins) == 1 && (before & kLive) == 0) destroy(slot);
+}
+
+Handled* object_of(const Slot* slot) { return slot->object; }
+
+void free(const void* handle, HandleKind kind, const char* function) {
+  if (handle == nullptr) return;
+  // Pinned meanwhile, so that the one call that ends the last use destroys the object.
+  Slot* slot = pin(handle, kind, function, "handle");
+  const uint64_t before = slot->state.fetch_and(~kLive, std::memory_order_acq_rel);
+  unpin(slot);
+  if ((before & kLive) == 0) refuse_freed(kind, function, "handle");  // another thread was first
+}
+
+}  // namespace hybridnet::c_api::detail

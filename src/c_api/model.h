@@ -1,0 +1,29 @@
+// Models behind handles.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "c_api/arrays.h"
+#include "hybridnet/plan.h"
+
+namespace hybridnet::c_api {
+
+struct ModelHandle final : Handled {
+  static constexpr HandleKind kKind = HandleKind::kModel;
+  // All inputs of the graph: the caller's in place of the null values.
+  std::vector<NDArray> with_inputs(size_t num_inputs, const HnArray* inputs, const char* function) const;
+
+  Symbol symbol;
+  Ref<CachedOp> op;
+  std::vector<NDArray> values;                               // one per graph input; null where the caller provides it
+  std::vector<size_t> input_positions, parameter_positions;  // in `values`
+  std::vector<std::string> input_names, parameter_names, output_names;
+  std::vector<TensorSpec> input_specs;  // what the file says of the inputs
+};
+
+// Throws ValueError with the names of what there is.
+void check_count(size_t given, const std::vector<std::string>& names, const char* function, const char* what);
+
+}  // namespace hybridnet::c_api

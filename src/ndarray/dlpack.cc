@@ -1,0 +1,95 @@
+#include "ndarray/dlpack.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hybridnet::dlpack {
+namespace {
+
+constexpr int32_t kDLCpu = 1;
+
+struct TypeRow {
+  DType dtype;
+  DLDataType dl;
+};
+constexpr TypeRow kTypes[] = {
+    // codes: 0 int, 1 uint, 2 float, 4 bfloat, 6 bool
+    {DType::kFloat32, {2, 32, 1}},  {DType::kFloat64, {2, 64, 1}}, {DType::kFloat16, {2, 16, 1}},
+    {DType::kBFloat16, {4, 16, 1}}, {DType::kInt8, {0, 8, 1}},     {DType::kInt32, {0, 32, 1}},
+    {DType::kInt64, {0, 64, 1}},    {DType::kUInt8, {1, 8, 1}},    {DType::kBool, {6, 8, 1}},
+};
+
+struct Exported {
+  DLManagedTensor managed;
+  NDArray array;
+  std::vector<int64_t> shape, strides;
+};
+
+void delete_exported(DLManagedTensor* managed) { delete static_cast<Exported*>(managed->manager_ctx); }
+
+std::vector<int64_t> row_major_strides(const Shape& shape) {
+  std::vector<int64_t> strides(static_cast<size_t>(shape.ndim()));
+  int64_t step = 1;
+  for (int i = shape.ndim() - 1; i >= 0; --i) {
+    strides[static_cast<size_t>(i)] = step;
+    step *= shape[i];
+  }
+  return strides;
+}
+
+DType dtype_of(const DLDataType& dl) {
+  for (const TypeRow& row : kTypes)
+    if (row.dl.code == dl.code && row.dl.bits == dl.bits && dl.lanes == 1) return row.dtype;
+  throw DTypeError({.op = "from_dlpack",
+                    .expected = "a float, int8, int32, int64, uint8 or bool tensor",
+                    .given = "DLPack type code " + std::to_string(dl.code) + ", " + std::to_string(dl.bits) + " bits"});
+}
+
+Shape checked_shape(const DLTensor& t) {
+  if (t.ndim < 0 || t.ndim > kMaxDims)
+    throw ShapeError({.op = "from_dlpack", .expected = "0 to 16 axes", .given = std::to_string(t.ndim)});
+  Shape shape = Shape::scalar();
+  for (int i = 0; i < t.ndim; ++i) {
+    if (t.shape[i] < 0) throw ShapeError({.op = "from_dlpack", .message = "a size is negative"});
+    shape.push_back(t.shape[i]);
+  }
+  if (t.strides == nullptr || shape.size() == 0) return shape;
+  const std::vector<int64_t> wanted = row_major_strides(shape);
+  for (int i = 0; i < t.ndim; ++i)
+    if (shape[i] > 1 && t.strides[i] != wanted[static_cast<size_t>(i)])
+      throw ValueError({.op = "from_dlpack",
+                        .expected = "a contiguous row-major tensor",
+                        .given = "other strides",
+                        .fix = "make the tensor contiguous before sharing it"});
+  return shape;
+}
+
+}  // namespace
+
+DLManagedTensor* export_array(const NDArray& array) {
+  auto exported = std::make_unique<Exported>();
+  exported->array = array;
+  exported->shape.assign(array.shape().begin(), array.shape().end());
+  exported->strides = row_major_strides(array.shape());
+  DLTensor& t = exported->managed.dl_tensor;
+  t = {array.data(), {kDLCpu, 0}, array.ndim(), {}, exported->shape.data(), exported->strides.data(), 0};
+  for (const TypeRow& row : kTypes)
+    if (row.dtype == array.dtype()) t.dtype = row.dl;
+  exported->managed.manager_ctx = exported.get();
+  exported->managed.deleter = delete_exported;
+  return &exported.release()->managed;
+}
+
+NDArray import_array(const DLTensor& tensor, std::function<void()> release) {
+  if (tensor.device.device_type != kDLCpu)
+    throw UnsupportedError({.op = "from_dlpack",
+                            .expected = "a tensor in CPU memory",
+                            .given = "DLPack device type " + std::to_string(tensor.device.device_type),
+                            .fix = "copy the tensor to the CPU first"});
+  const TensorSpec spec{checked_shape(tensor), dtype_of(tensor.dtype)};
+  return NDArray::from_memory(static_cast<char*>(tensor.data) + tensor.byte_offset, spec, std::move(release));
+}
+
+}  // namespace hybridnet::dlpack
