@@ -69,7 +69,7 @@ ENVIRONMENT_READERS = (
 )
 
 PYTHON_LINES: list[tuple[str, ...]] = [  # top to bottom; modules of one line may import each other
-    ("__init__", "test_utils", "as_mxnet"),
+    ("__init__", "__main__", "_command_line", "test_utils", "as_mxnet"),
     (
         *("gluon", "contrib", "module", "model", "_feed_forward", "rnn", "visualization", "monitor", "callback"),
         *("image",),

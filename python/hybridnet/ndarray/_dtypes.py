@@ -7,19 +7,24 @@ from typing import Any
 import numpy as np
 
 from ..base import mx_real_t
+from ..errors import DTypeError
 
 __all__ = ["dtype_name", "numpy_dtype"]
 
 
 def numpy_dtype(dtype: Any) -> np.dtype:
-    """NumPy's dtype of a name, type or dtype; float32 for None. 'bfloat16' is ml_dtypes'."""
+    """NumPy's dtype of a name, type or dtype; float32 for None. 'bfloat16' is ml_dtypes'. Raises DTypeError."""
     if dtype is None:
         return np.dtype(mx_real_t)
     if isinstance(dtype, str) and dtype == "bfloat16":
         import ml_dtypes
 
         return np.dtype(ml_dtypes.bfloat16)
-    return np.dtype(dtype)
+    try:
+        return np.dtype(dtype)
+    except TypeError as error:
+        names = "float32, float64, float16, bfloat16, int8, uint8, int32, int64 or bool"
+        raise DTypeError("dtype", expected=names, given=repr(dtype)) from error
 
 
 _names: dict[Any, str] = {}

@@ -1,4 +1,4 @@
-"""Files of arrays that other programs write: NumPy's .npy and .npz, and safetensors."""
+"""Files of arrays that other programs write and read: NumPy's .npy and .npz, and safetensors."""
 
 from __future__ import annotations
 
@@ -6,15 +6,20 @@ import io
 import json
 import math
 import struct
-from typing import Any
+import zipfile
+from typing import IO, Any
 
 import ml_dtypes
 import numpy as np
 
+from .._files import replacing
 from ..errors import FormatError
+from ..errors import ValueError as HybridNetValueError
 from .ndarray import NDArray
 
-__all__ = ["is_foreign", "read_foreign"]
+__all__ = ["FOREIGN_ENDINGS", "is_foreign", "read_foreign", "write_foreign"]
+
+FOREIGN_ENDINGS = (".npy", ".npz", ".safetensors")
 
 _NPY, _ZIP = b"\x93NUMPY", b"PK\x03\x04"
 _EMPTY_ZIP = b"PK\x05\x06"
@@ -23,6 +28,7 @@ _SAFETENSORS = {
     "F64": np.float64, "F32": np.float32, "F16": np.float16, "BF16": ml_dtypes.bfloat16, "I64": np.int64,
     "I32": np.int32, "I8": np.int8, "U8": np.uint8, "BOOL": np.bool_,
 }  # fmt: skip
+_NAMES = {np.dtype(dtype): name for name, dtype in _SAFETENSORS.items()}
 _TYPES = {np.dtype(dtype) for dtype in _SAFETENSORS.values()}
 _MAX_HEADER = 100_000_000  # the format's own limit
 
@@ -112,3 +118,61 @@ def _tensor(body: memoryview, described: Any, name: str, key: str) -> NDArray:
         )
     values = np.frombuffer(body[begin:end], dtype=dtype.newbyteorder("<") if dtype.kind != "V" else dtype)
     return _array(values.reshape(shape), name, f"tensor {key!r}")
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+
+def write_foreign(path: str, arrays: list[NDArray], names: list[str]) -> None:
+    """Writes arrays in the form that the ending of path names, replacing the file whole.
+
+    names: one for each array, or none: then .npz calls them arr_0, arr_1, .... Raises ValueError for several arrays in
+    an .npy file, for safetensors without names, and for bfloat16 in files of NumPy; FileError.
+    """
+    values = [np.ascontiguousarray(array.asnumpy()).reshape(array.shape) for array in arrays]
+    if path.endswith(".safetensors"):
+        if not names:
+            raise HybridNetValueError("save: safetensors", expected="a dict of arrays, since its arrays have names")
+        _write_safetensors(path, values, names)
+        return
+    if any(value.dtype == ml_dtypes.bfloat16 for value in values):
+        raise HybridNetValueError(
+            f"save: '{path}'",
+            because="NumPy's files have no bfloat16",
+            fix="use .safetensors, or cast to float32 first",
+        )
+    if path.endswith(".npy") and len(values) != 1:
+        raise HybridNetValueError(f"save: '{path}' holds one array", given=str(len(values)), fix="use .npz")
+    with replacing(path, "save") as file:
+        if path.endswith(".npy"):
+            np.save(file, values[0], allow_pickle=False)
+        else:
+            _write_npz(file, values, names or [f"arr_{i}" for i in range(len(values))])
+
+
+def _write_npz(file: IO[bytes], values: list[np.ndarray], names: list[str]) -> None:
+    """As numpy.savez, whose names are keywords and so may not be 'file'."""
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        for name, value in zip(names, values, strict=True):
+            with archive.open(name + ".npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, value, allow_pickle=False)
+
+
+def _write_safetensors(path: str, values: list[np.ndarray], names: list[str]) -> None:
+    header: dict[str, Any] = {}
+    end = 0
+    # Wide types first: then all tensors are aligned, since the header's length is a multiple of 8.
+    order = sorted(range(len(values)), key=lambda i: -values[i].itemsize)
+    for i in order:
+        begin, end = end, end + values[i].nbytes
+        header[names[i]] = {
+            "dtype": _NAMES[values[i].dtype],
+            "shape": list(values[i].shape),
+            "data_offsets": [begin, end],
+        }
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with replacing(path, "save") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        for i in order:
+            file.write(values[i].tobytes())

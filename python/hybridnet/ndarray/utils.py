@@ -9,7 +9,7 @@ from typing import Any
 from .. import _core
 from .._lazy_names import names_from
 from ..errors import TypeError as HybridNetTypeError
-from ._foreign_files import is_foreign, read_foreign
+from ._foreign_files import FOREIGN_ENDINGS, is_foreign, read_foreign, write_foreign
 from .ndarray import NDArray
 
 __all__ = ["load", "load_frombuffer", "save"]
@@ -52,9 +52,14 @@ def _collected(loaded: tuple[bool, list[str], list[Any]]) -> list[NDArray] | dic
 def save(fname: str | os.PathLike[str], data: NDArray | Sequence[NDArray] | dict[str, NDArray]) -> None:
     """Writes one array, a list of arrays or a dict from name to array. MXNet 1.x reads the file.
 
-    Raises TypeError for other data, FileError if the file cannot be written.
+    A name that ends in .npy, .npz or .safetensors gives a file in that form. An existing file is replaced whole, or, if
+    the program is stopped, not at all. Raises TypeError for other data, ValueError for what such a form cannot hold,
+    FileError if the file cannot be written.
     """
     arrays, names = _split(data)
+    if (path := os.fspath(fname)).endswith(FOREIGN_ENDINGS):
+        write_foreign(path, arrays, names)
+        return
     _core.save(os.fspath(fname), arrays, names, _core.is_np_shape())
 
 

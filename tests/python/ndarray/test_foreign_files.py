@@ -147,3 +147,56 @@ def test_files_of_mxnet_load_as_before(tmp_path):
     assert mx.nd.load(str(tmp_path / "own.npz"))["x"].asnumpy().tolist() == [1, 1]
     with pytest.raises(mx.errors.FileError):
         mx.nd.load(str(tmp_path / "absent.npz"))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("ending", ["npz", "safetensors", "npy"])
+def test_what_save_writes_by_its_ending_load_reads_back(tmp_path, dtype, ending):
+    path = str(tmp_path / f"x.{ending}")
+    arrays = {
+        name: mx.nd.array(np.arange(size).reshape(shape), dtype=dtype)
+        for name, size, shape in [("odd", 3, (3,)), ("file", 6, (2, 3)), ("wide/é", 4, (2, 1, 2)), ("none", 0, (0, 2))]
+    }
+    data = arrays["file"] if ending == "npy" else arrays
+    if dtype == "bfloat16" and ending != "safetensors":
+        with pytest.raises(mx.errors.ValueError, match=r"no bfloat16.*\n.*safetensors"):
+            mx.nd.save(path, data)
+        assert not (tmp_path / f"x.{ending}").exists()
+        return
+    mx.nd.save(path, data)
+    found = mx.nd.load(path)
+    found = {"file": found[0]} if ending == "npy" else found
+    assert set(found) == ({"file"} if ending == "npy" else set(arrays))
+    for name, array in found.items():
+        assert array.shape == arrays[name].shape
+        assert array.dtype == arrays[name].dtype
+        np.testing.assert_array_equal(array.asnumpy(), arrays[name].asnumpy())
+
+
+def test_numpy_reads_what_save_writes(tmp_path):
+    x = mx.nd.array([[1, 2], [3, 4]], dtype="int32")
+    mx.nd.save(str(tmp_path / "x.npz"), [x, x + 1])
+    with np.load(tmp_path / "x.npz") as found:
+        assert sorted(found) == ["arr_0", "arr_1"]
+        np.testing.assert_array_equal(found["arr_1"], [[2, 3], [4, 5]])
+    mx.nd.save(str(tmp_path / "x.npy"), x)
+    np.testing.assert_array_equal(np.load(tmp_path / "x.npy"), [[1, 2], [3, 4]])
+
+
+def test_tensors_of_a_safetensors_file_are_aligned(tmp_path):
+    arrays = {"a": mx.nd.ones((3,), dtype="int8"), "b": mx.nd.ones((2,), dtype="float64")}
+    mx.nd.save(str(tmp_path / "x.safetensors"), arrays)
+    content = (tmp_path / "x.safetensors").read_bytes()
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + length])
+    assert length % 8 == 0
+    assert header["b"] == {"dtype": "F64", "shape": [2], "data_offsets": [0, 16]}
+    assert header["a"]["data_offsets"] == [16, 19]
+
+
+def test_save_refuses_what_a_form_cannot_hold(tmp_path):
+    x = mx.nd.ones((2,))
+    with pytest.raises(mx.errors.ValueError, match="names"):
+        mx.nd.save(str(tmp_path / "x.safetensors"), [x])
+    with pytest.raises(mx.errors.ValueError, match="holds one array"):
+        mx.nd.save(str(tmp_path / "x.npy"), [x, x])

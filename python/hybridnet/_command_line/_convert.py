@@ -1,0 +1,58 @@
+"""Writes arrays or parameters in another form: .params, .npz, .npy, .safetensors.
+
+Names keep their "arg:" and "aux:" in .params files alone; they come back with --like, which takes them from a graph.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import Any
+
+import numpy as np
+
+from .. import ndarray, symbol
+from .._files import read_bytes
+from ..errors import ParamError
+from ..ndarray._foreign_files import FOREIGN_ENDINGS
+from ._output import answer, bytes_text
+
+_KINDS = (".params", *FOREIGN_ENDINGS)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Two files."""
+    parser.add_argument("source", metavar="IN", help="what is in the file decides how it is read")
+    parser.add_argument("target", metavar="OUT", help=f"its ending decides: {', '.join(_KINDS)}")
+    parser.add_argument("--like", metavar="PREFIX-symbol.json", help="graph that tells arguments from auxiliary states")
+    parser.add_argument("--force", action="store_true", help="replace OUT if it exists")
+
+
+def _with_kinds(arrays: dict[str, Any], graph: symbol.Symbol) -> dict[str, Any]:
+    states, variables = set(graph.list_auxiliary_states()), set(graph.list_inputs())
+    unknown = [name for name in arrays if name not in variables]
+    if unknown:
+        raise ParamError(f"--like: the graph has no variable {unknown[0]!r}")
+    return {f"{'aux' if name in states else 'arg'}:{name}": array for name, array in arrays.items()}
+
+
+def run(options: argparse.Namespace) -> int:
+    """Reads IN, writes OUT."""
+    kind = os.path.splitext(options.target)[1]
+    if kind not in _KINDS:
+        raise ParamError(f"convert: the ending of '{options.target}'", expected=f"one of {', '.join(_KINDS)}")
+    if os.path.exists(options.target) and not options.force:
+        raise ParamError(f"convert: '{options.target}' exists", fix="give --force to replace it")
+    read_bytes(options.source, "convert")  # a missing file is said here, before its format is guessed
+    loaded = ndarray.load(options.source)
+    arrays = loaded if isinstance(loaded, dict) else {f"arr_{i}": array for i, array in enumerate(loaded)}
+    bare = {name.partition(":")[2] if name[:4] in ("arg:", "aux:") else name: array for name, array in arrays.items()}
+    if len(bare) != len(arrays):
+        raise ParamError(f"convert: '{options.source}' has a parameter and an auxiliary state of one name")
+    if kind == ".params":
+        bare = _with_kinds(bare, symbol.load(options.like)) if options.like else arrays
+    ndarray.save(options.target, bare)
+    size = os.path.getsize(options.target)
+    facts = {"arrays": len(arrays), "elements": sum(int(np.prod(a.shape)) for a in arrays.values()), "bytes": size}
+    answer(options, facts, f"{options.target}: {len(arrays)} arrays, {bytes_text(size)}")
+    return 0

@@ -1,0 +1,83 @@
+"""Compares two models, or two files of arrays: what one has and the other lacks, and how far values are apart.
+
+Exit code 0 if they are the same within --rtol and --atol, else 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+from typing import Any
+
+import numpy as np
+
+from .. import ndarray, symbol
+from ..ndarray import NDArray
+from ..ndarray._foreign_files import FOREIGN_ENDINGS
+from ._models import read_model
+from ._output import answer, table
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Two files and tolerances."""
+    parser.add_argument("a", metavar="A", help="PREFIX, PREFIX-symbol.json, or a file of arrays")
+    parser.add_argument("b", metavar="B")
+    parser.add_argument("--rtol", type=float, default=0.0)
+    parser.add_argument("--atol", type=float, default=0.0)
+
+
+def _lines(graph: symbol.Symbol) -> list[str]:
+    """One line for each node, with the names of what it reads: numbers would change behind each insertion."""
+    nodes = json.loads(graph.tojson())["nodes"]
+    lines = []
+    for node in nodes:
+        read = ", ".join(nodes[entry[0]]["name"] + (f"[{entry[1]}]" if entry[1] else "") for entry in node["inputs"])
+        attributes = node.get("attrs") or {}
+        parts = " ".join(f"{key}={attributes[key]}" for key in sorted(attributes))
+        bodies = " ".join(json.dumps(body, sort_keys=True) for body in node.get("subgraphs", []))
+        lines.append(f"{node['op']} {node['name']}({read}) {parts} {bodies}".rstrip())
+    return lines
+
+
+def _array_facts(a: NDArray, b: NDArray, rtol: float, atol: float) -> str | None:
+    """How two arrays differ; None if they do not."""
+    if a.shape != b.shape or np.dtype(a.dtype) != np.dtype(b.dtype):
+        return f"{np.dtype(a.dtype)}{a.shape} and {np.dtype(b.dtype)}{b.shape}"
+    x, y = (np.asarray(array.asnumpy()) for array in (a, b))
+    wide = np.float64 if x.dtype.kind in "fV" else x.dtype
+    x, y = x.astype(wide), y.astype(wide)
+    apart = ~np.isclose(x, y, rtol=rtol, atol=atol, equal_nan=True) if wide is np.float64 else x != y
+    count = int(np.count_nonzero(apart))
+    if count == 0:
+        return None
+    distance = np.abs(x[apart].astype(np.float64) - y[apart].astype(np.float64))
+    return f"{count} of {x.size} elements differ, by {np.nanmax(distance):.3g} at most"
+
+
+def _arrays(loaded: Any) -> dict[str, NDArray]:
+    return loaded if isinstance(loaded, dict) else {str(i): array for i, array in enumerate(loaded)}
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints the differences."""
+    structure: list[str] = []
+    if all(name.endswith((".params", *FOREIGN_ENDINGS)) for name in (options.a, options.b)):
+        a, b = (_arrays(ndarray.load(name)) for name in (options.a, options.b))
+    else:
+        one, other = (read_model(name) for name in (options.a, options.b))
+        lines = _lines(one.symbol), _lines(other.symbol)
+        structure = list(difflib.unified_diff(lines[0], lines[1], options.a, options.b, lineterm="", n=1))
+        a, b = one.parameters, other.parameters
+    only = {options.a: sorted(a.keys() - b.keys()), options.b: sorted(b.keys() - a.keys())}
+    values = {}
+    for name in a:
+        if name in b and (fact := _array_facts(a[name], b[name], options.rtol, options.atol)):
+            values[name] = fact
+    same = not (structure or values or any(only.values()))
+    parts = ["\n".join(structure)] if structure else []
+    parts += [f"only in {path}: {', '.join(names)}" for path, names in only.items() if names]
+    parts += [table(values.items())] if values else []
+    facts = {"same": same, "structure": structure, "only": only, "values": values}
+    answer(options, facts, "\n".join(parts) if parts else f"the same: {len(a)} arrays")
+    return 0 if same else 1

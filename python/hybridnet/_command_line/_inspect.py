@@ -1,0 +1,104 @@
+"""Shows what is in a model: inputs, outputs, parameters, operators, work.
+
+Without --shape for inputs whose shapes the file does not tell, sizes of values and work are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from .._files import replacing
+from ..errors import ShapeError
+from ._models import Model, add_model_arguments, add_shape_argument, open_model, shapes_of
+from ._output import answer, bytes_text, count_text, table
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Model, shapes and forms of output."""
+    add_model_arguments(parser)
+    add_shape_argument(parser)
+    parser.add_argument("--nodes", action="store_true", help="every node, loops and branches as indented regions")
+    parser.add_argument("--all-parameters", action="store_true", help="name every parameter")
+    parser.add_argument("--svg", metavar="FILE", help="a drawing (needs graphviz)")
+
+
+def _operators(graph: dict[str, Any], counts: Counter[str]) -> Counter[str]:
+    """How often each operator stands in a graph and in its bodies."""
+    for node in graph["nodes"]:
+        if node["op"] != "null":
+            counts[node["op"]] += 1
+        for body in node.get("subgraphs", ()):
+            _operators(body, counts)
+    return counts
+
+
+def _parameter_rows(model: Model) -> list[tuple[str, str, str, int]]:
+    states = set(model.symbol.list_auxiliary_states())
+    return [
+        (name, "state" if name in states else "parameter", f"{np.dtype(array.dtype)}{tuple(array.shape)}", array.size)
+        for name, array in model.parameters.items()
+    ]
+
+
+def _text(facts: dict[str, Any], rows: list[tuple[str, str, str, int]], all_parameters: bool) -> str:
+    shown = rows if all_parameters else sorted(rows, key=lambda row: -row[3])[:8]
+    parts = [
+        f"{facts['file']} with {facts['parameter file'] or 'no parameter file'}",
+        "inputs\n" + table((name, form or "(shape unknown)") for name, form in facts["inputs"].items()),
+        "outputs\n" + table((name, form or "(shape unknown)") for name, form in facts["outputs"].items()),
+        f"parameters: {count_text(facts['parameters'])} in {len(rows)} arrays, {bytes_text(facts['bytes'])}"
+        + ("" if all_parameters or len(rows) <= 8 else "; the largest:"),
+    ]
+    if rows:
+        parts.append(table((name, kind, form, count_text(size)) for name, kind, form, size in shown))
+    total = sum(facts["operators"].values())
+    parts.append(f"operators: {total}\n" + table(sorted(facts["operators"].items(), key=lambda item: -item[1])))
+    return "\n".join(parts)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints the facts."""
+    from ..rewrite import graph as graph_of
+
+    model = open_model(options)
+    rows = _parameter_rows(model)
+    inputs: dict[str, str] = dict.fromkeys(model.inputs, "")
+    outputs: dict[str, str] = dict.fromkeys(model.symbol.list_outputs(), "")
+    graph = None
+    try:
+        specs = shapes_of(model, options.shape)
+    except ShapeError:
+        if options.nodes or options.svg:
+            raise
+        specs = {}
+    if specs or not model.inputs:
+        inputs = {name: f"{specs[name][1]}{specs[name][0]}" for name in model.inputs}
+        shapes = {name: array.shape for name, array in model.parameters.items()} | {n: s for n, (s, _) in specs.items()}
+        types = {n: a.dtype for n, a in model.parameters.items()} | {n: d for n, (_, d) in specs.items()}
+        graph = graph_of(model.symbol, shapes, types)
+        for name, entry in zip(outputs, graph.outputs, strict=True):
+            outputs[name] = f"{np.dtype(entry.dtype)}{tuple(entry.shape)}"
+    facts = {
+        "file": model.path,
+        "parameter file": model.parameter_path,
+        "inputs": inputs,
+        "outputs": outputs,
+        "parameters": sum(row[3] for row in rows),
+        "bytes": sum(math.prod(a.shape) * np.dtype(a.dtype).itemsize for a in model.parameters.values()),
+        "operators": dict(_operators(json.loads(model.symbol.tojson()), Counter())),
+        "arrays": {name: {"kind": kind, "form": form} for name, kind, form, _ in rows},
+    }
+    text = _text(facts, rows, options.all_parameters)
+    if graph is not None and options.nodes:
+        text += "\n" + graph.text()
+    if graph is not None and options.svg:
+        with replacing(options.svg, "inspect --svg") as file:
+            file.write(graph.svg().encode())
+    answer(options, facts, text)
+    return 0

@@ -1,0 +1,54 @@
+"""Runs a model on arrays from files of NumPy and writes, or prints, what comes out."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import numpy as np
+
+from .. import ndarray
+from ._models import add_model_arguments, open_model, values_of
+from ._output import answer
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Model, inputs and output."""
+    add_model_arguments(parser)
+    parser.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="[NAME=]FILE",
+        help=".npy, or .npz that holds all inputs by name; the name may be left out for the only input",
+    )
+    parser.add_argument("--output", metavar="FILE", help=".npy (one output), .npz or .safetensors; default: printed")
+
+
+def run(options: argparse.Namespace) -> int:
+    """One call."""
+    model = open_model(options)
+    block = model.block()
+    block.hybridize(static_alloc=True)
+    inputs = values_of(model, options.input)
+    result = block(*(inputs[name] for name in model.inputs))
+    outputs = list(result) if isinstance(result, (list, tuple)) else [result]
+    names = model.symbol.list_outputs()
+    facts: dict[str, Any] = {
+        name: {"shape": list(output.shape), "dtype": np.dtype(output.dtype).name}
+        for name, output in zip(names, outputs, strict=True)
+    }
+    if options.output is not None:
+        data = (
+            outputs[0]
+            if options.output.endswith(".npy") and len(outputs) == 1
+            else dict(zip(names, outputs, strict=True))
+        )
+        ndarray.save(options.output, data)
+        text = "\n".join(f"{name}: {fact['dtype']} {tuple(fact['shape'])}" for name, fact in facts.items())
+    else:
+        for name, output in zip(names, outputs, strict=True):
+            facts[name]["values"] = output.asnumpy().tolist()
+        text = "\n".join(f"{name}:\n{output.asnumpy()}" for name, output in zip(names, outputs, strict=True))
+    answer(options, facts, text)
+    return 0
