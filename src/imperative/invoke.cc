@@ -222,6 +222,7 @@ struct VarLists {
 // Shape known only after running: waits for the inputs and runs at once.
 void run_dynamic(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs,
                  std::vector<NDArray>* results) {
+  if (!op.run_dynamic) throw UnsupportedError({.op = op.name, .message = "the operator runs in graphs only"});
   Scratch<TensorRef, kMaxStackArrays> in_refs(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     inputs[i].wait_to_read();

@@ -133,6 +133,7 @@ class Differentiation {
         continue;
       }
       const NodePtr head = graph_.add_input(output.node->name + "_head_gradient", graph_.spec(output));
+      head->attrs[kHeadAttribute] = "1";
       result.heads.push_back(graph_.input_index(head.get()));
       if (active_.count(output.node.get()) != 0) arrived_[output].push_back(to_value(NodeEntry{head, 0}));
     }

@@ -7,6 +7,9 @@
 
 namespace hybridnet {
 
+// On inputs of a graph that stand for gradients of its outputs.
+inline constexpr char kHeadAttribute[] = "__head__";
+
 // Extends graph by the gradients of its outputs with respect to the listed inputs. One input per output that has a
 // gradient is added for the one that arrives there.
 struct Gradients {

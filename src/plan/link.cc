@@ -348,8 +348,6 @@ class PlanBuilder {
     instruction.random = is_random(node);
     instruction.stream = instruction.random ? stream_of(node, step) : 0;
     plan.uses_random_ = plan.uses_random_ || instruction.random;
-    instruction.opaque = is_opaque(node);
-    plan.is_opaque_ = plan.is_opaque_ || instruction.opaque;
 
     std::vector<TensorSpec> in;
     std::vector<Format> in_format, out_format;
@@ -383,6 +381,8 @@ class PlanBuilder {
       throw;
     }
     instruction.kernel = linked.kernel.get();
+    instruction.opaque = linked.opaque;
+    plan.is_opaque_ = plan.is_opaque_ || linked.opaque;
     if (const int64_t bytes = linked.kernel->workspace_bytes(); bytes > 0) {
       PlanStorage* workspace = make_storage(Kind::kTemporary, 0, bytes);
       workspace->first = workspace->last = step;
@@ -405,6 +405,7 @@ class PlanBuilder {
     Ref<Kernel> kernel;
     int64_t cost_ns = 0;
     int cores = 1;
+    bool opaque = false;
   };
 
   const Plan::Linked::Step* known_step(int step) const {
@@ -416,11 +417,14 @@ class PlanBuilder {
     if (node.subgraphs.empty()) {
       const int64_t cost = node.op->cost_ns(context.params, context.in, context.out);
       const bool same = known && is_linked_for(*known, node, context);
-      return {same ? known->kernel : kernels_.link(node, context), cost, cores_worth_having(cost)};
+      return {same ? known->kernel : kernels_.link(node, context), cost, cores_worth_having(cost), node.op->opaque};
     }
     const Ref<ControlKernel> control =
         link_control(node, context, plan_->options_, known ? known->kernel.get() : nullptr);
-    return {Ref<Kernel>(control.get()), control->cost_ns(context.in), control->cores(context.in)};
+    const std::vector<ControlKernel::Body> bodies = control->bodies();  // in which rewriting may have put such code
+    const bool opaque =
+        std::any_of(bodies.begin(), bodies.end(), [](const auto& body) { return body.plan->is_opaque(); });
+    return {Ref<Kernel>(control.get()), control->cost_ns(context.in), control->cores(context.in), opaque};
   }
 
   static bool is_linked_for(const Plan::Linked::Step& step, const Node& node, const LinkContext& context) {

@@ -15,6 +15,7 @@ __getattr__, __dir__ = names_from(
     modules={
         "amp": "amp",
         "autograd": "autograd",
+        "backends": "backends",
         "io": "io",
         "quantization": "quantization",
         "quant": "quantization",

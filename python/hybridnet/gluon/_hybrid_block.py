@@ -202,9 +202,10 @@ class HybridBlock(Block):
         ----------
         active : bool, default True
         backend : str, optional
-            Accepted: None and the names of oneDNN, which is used anyway. Raises ValueError for others.
+            Name of a backend (mx.rewrite.partition), which takes over what it supports of this block's graphs. The
+            names of oneDNN are accepted, too, which is used anyway. Raises ValueError for others.
         clear : bool, default True
-            Whether graphs made so far are forgotten.
+            Whether graphs made so far are forgotten; they always are where other rewrites are chosen.
         static_alloc : bool, default False
             Whether memory is kept between calls.
         static_shape : bool, default False
@@ -221,17 +222,21 @@ class HybridBlock(Block):
 
         Raises ParamError for other keywords, with the nearest one that there is.
         """
-        if backend not in _KNOWN_BACKENDS:
-            raise HybridNetValueError(
-                f"hybridize: unknown backend {backend!r}",
-                because="there are no subgraph backends; the default pipeline uses oneDNN",
-                fix="leave backend out, or choose rewrites with passes=",
-            )
-        check_hybridize_keywords(kwargs)
-        from ..rewrite import joined_query
+        from ..rewrite import backends, joined_query
 
+        if backend not in _KNOWN_BACKENDS:
+            if backend not in backends():
+                raise HybridNetValueError(
+                    f"hybridize: unknown backend {backend!r}",
+                    expected=", ".join(backends()) or None,
+                    because="a backend is known by the name that mx.rewrite.partition() was given",
+                    fix="register it first, or leave backend out: the default pipeline uses oneDNN",
+                )
+            passes = joined_query(passes or "fast_run", [backend])
+        check_hybridize_keywords(kwargs)
         passes = joined_query(passes, include, exclude, require)
         _core.check_passes(passes)
+        clear = clear or passes != self._flags.get("passes", "")
         self._active = active
         self._flags = {"static_alloc": static_alloc, "passes": passes}
         self._strict = strict
@@ -267,7 +272,9 @@ class HybridBlock(Block):
         backward_bulk_size: int | None = None,
         **kwargs: Any,
     ) -> None:
-        """Hybridizes and traces for the given inputs without running the graph. Arguments as hybridize."""
+        """Hybridizes and traces for the given inputs without running the graph. Arguments as hybridize; backend must be
+        given.
+        """
         if not backend:
             raise HybridNetValueError('Must specify "backend" to optimize_for')
         self.hybridize(

@@ -26,12 +26,14 @@ from ._features import (
 )
 from ._handles import Entry, Graph, Node, graph
 from ._navigators import Equilibrium, Random, ReverseTopo, Topo, Walk
+from ._partition import Compiled, NativeCode, Partition, backends, convex_sets, partition
 from ._patterns import OpRemove, OpSub, P, PatternSub
 from ._pipeline import apply, generation, register, rows, scope, stages, trace, unregister
 from ._rules import GlobalRewriter, LocalRewriter, Rewriter, global_, local
 
 __all__ = [
     "ChangeTracker",
+    "Compiled",
     "Entry",
     "Equilibrium",
     "EquilibriumDB",
@@ -41,11 +43,13 @@ __all__ = [
     "History",
     "LocalGroupDB",
     "LocalRewriter",
+    "NativeCode",
     "Node",
     "OpIndex",
     "OpRemove",
     "OpSub",
     "P",
+    "Partition",
     "PatternSub",
     "Provenance",
     "Query",
@@ -58,11 +62,14 @@ __all__ = [
     "Topo",
     "Walk",
     "apply",
+    "backends",
+    "convex_sets",
     "generation",
     "global_",
     "graph",
     "joined_query",
     "local",
+    "partition",
     "register",
     "rows",
     "scope",

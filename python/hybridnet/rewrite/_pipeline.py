@@ -60,6 +60,11 @@ def unregister(rewriter: Any) -> None:
     _entered.pop(name, None)
 
 
+def entered() -> dict[str, Any]:
+    """The rewriters that users have put into the pipeline, by name."""
+    return dict(_entered)
+
+
 @atexit.register
 def _forget_all() -> None:  # Python functions must not outlive the interpreter
     for name in list(_entered):

@@ -270,14 +270,6 @@ class SymbolFreezer {
   std::unordered_map<const Node*, NodePtr> copies_;
 };
 
-GraphHandle owning(Graph graph) {
-  auto access = std::make_shared<GraphAccess>();
-  access->owned = std::make_unique<Graph>(std::move(graph));
-  access->graph = access->owned.get();
-  access->given_to = "graph";
-  return {std::move(access)};
-}
-
 GraphHandle graph_of(const Symbol& symbol, const py::dict& known, bool train) {
   std::map<std::string, TensorSpec> specs;
   for (const auto& [name, pair] : known) {
@@ -307,13 +299,13 @@ GraphHandle graph_of(const Symbol& symbol, const py::dict& known, bool train) {
     throw ShapeError({.message = "the shapes given do not determine every value of the graph",
                       .fix = "give more of them: shapes={name: shape}"});
   for (const NodeEntry& clone : graph.import(symbol.outputs, &all, map)) graph.add_output(clone);
-  return owning(std::move(graph));
+  return owned_handle(std::move(graph));
 }
 
 py::tuple clone(const GraphHandle& handle) {
   const Graph& graph = handle.access->get("Graph.clone");
   EntryMap map;
-  const GraphHandle copy = owning(copy_of(graph, false, &map));
+  const GraphHandle copy = owned_handle(copy_of(graph, false, &map));
   py::dict equivalent;
   for (Node* node : graph.order()) {
     for (int i = 0; i < node->num_outputs(); ++i) {
@@ -605,6 +597,18 @@ Replacement replacement_from(const AccessPtr& access, const Node& node, const py
                               .given = std::to_string(wanted.outputs.size())});
   wanted.outputs.resize(outputs);
   return wanted;
+}
+
+GraphHandle owned_handle(Graph graph) {
+  auto access = std::make_shared<GraphAccess>();
+  access->owned = std::make_unique<Graph>(std::move(graph));
+  access->graph = access->owned.get();
+  access->given_to = "graph";
+  return {std::move(access)};
+}
+
+std::shared_ptr<const KeptCallable> kept_callable(const py::object& object) {
+  return std::make_shared<const KeptCallable>(object);
 }
 
 KeptCallable::~KeptCallable() {

@@ -73,6 +73,16 @@ class KeptCallable {
   py::object object_;
 };
 
+std::shared_ptr<const KeptCallable> kept_callable(const py::object& object);
+
+// A graph that lives as long as handles of it.
+GraphHandle owned_handle(Graph graph);
+
+// The pass that hands convex sets of the nodes that supports(node) wants, as graphs, to make(graph); convex_sets_of
+// finds the sets only.
+GraphPass partition_pass(const std::string& name, const py::object& supports, const py::object& make, size_t min_nodes);
+py::list convex_sets_of(const GraphHandle& handle, const py::object& supports);
+
 // Runs Python code of a rule under the GIL: what it raises becomes an Error with the line that raised, but for
 // KeyboardInterrupt and SystemExit, which end the compilation.
 [[noreturn]] void rethrow_rule_error(py::error_already_set& error);

@@ -10,7 +10,7 @@ namespace {
 
 using Callable = std::shared_ptr<const KeptCallable>;
 
-Callable kept(const py::object& object) { return std::make_shared<const KeptCallable>(object); }
+Callable kept(const py::object& object) { return kept_callable(object); }
 
 // ---- rows
 LocalRule local_rule(const Callable& function, const std::string& name) {
@@ -165,6 +165,19 @@ RowHandle make_row(const std::string& name, const py::object& local, const py::o
   } else {
     row->pass = global_rule(kept(global), kept(requirements), name);
   }
+  return {std::move(row)};
+}
+
+RowHandle make_partition(const std::string& name, const py::object& supports, const py::object& make, size_t min_nodes,
+                         const std::set<std::string>& tags, const std::string& what) {
+  auto row = std::make_shared<Rewrite>();
+  row->stage = Stage::kOwn;
+  row->name = name;
+  row->rule = name;
+  row->tags = tags;
+  row->exactness = Exactness::kRounding;
+  row->what = what;
+  row->pass = partition_pass(name, supports, make, min_nodes);
   return {std::move(row)};
 }
 
@@ -379,6 +392,9 @@ void bind_rows(py::module_& m) {
         py::arg("ops") = std::vector<std::string>(), py::arg("traits") = std::vector<std::string>(),
         py::arg("tags") = std::set<std::string>(), py::arg("values") = "same", py::arg("phase") = "",
         py::arg("in_place") = false, py::arg("what") = "");
+  m.def("make_partition", &make_partition, py::arg("name"), py::arg("supports"), py::arg("make"), py::arg("min_nodes"),
+        py::arg("tags"), py::arg("what"));
+  m.def("convex_sets", &convex_sets_of, py::arg("graph"), py::arg("supports"));
   m.def("own_row", [](const std::string& name) {
     return RowHandle{std::make_shared<Rewrite>(RewriteDatabase::current()->at(name))};
   });

@@ -209,7 +209,7 @@ class ForeachKernel final : public ControlKernel {
         params_(node.params),
         random_(is_random(node)),
         body_(compile_body(node, 0, context, around, true), p()) {
-    independent_ = p().num_carry == 0 && body_.plan().written_inputs().empty() && !is_opaque(node);
+    independent_ = p().num_carry == 0 && body_.plan().written_inputs().empty() && !body_.plan().is_opaque();
   }
 
   std::vector<Body> bodies() const override { return {{"body", &body_.plan()}}; }

@@ -33,9 +33,12 @@ test_utils util visualization
 """
 
 # Additions that programs import: the classes of errors (MXNet: mxnet.error, which works too), control flow with its
-# further arguments, functions that make batches, the folder of the generated list of operators, rewrites of graphs,
-# and what makes `import mxnet` give these modules.
-ADDED = ["as_mxnet", "contrib.control_flow", "errors", "gluon.data.batchify", "ops", "rewrite"]
+# further arguments, compilers that take over parts of graphs, functions that make batches, the folder of the generated
+# list of operators, rewrites of graphs, and what makes `import mxnet` give these modules.
+ADDED = [
+    "as_mxnet", "contrib.backends", "contrib.backends.onnxruntime", "contrib.control_flow", "errors",
+    "gluon.data.batchify", "ops", "rewrite",
+]  # fmt: skip
 
 
 def test_modules_that_mxnet_lacks_carry_an_underscore():
