@@ -162,7 +162,7 @@ def Concat(*data: TensorT, num_args: int = ..., dim: int = 1, out: Any = None, n
     ----------
     data : tensor
         equal shapes but for the joined axis, one dtype
-    num_args : int, at least 1
+    num_args : int, range [1, 1.67772e+07]
         Number of inputs.
     dim : int
         The axis along which inputs are joined.
@@ -5312,7 +5312,7 @@ def _contrib_quantized_concat(
     ----------
     data : tensor
         num_args arrays of int8 or uint8; then min and max of the first, of the second, ...
-    num_args : int, at least 1
+    num_args : int, range [1, 1.67772e+07]
         Number of inputs.
     dim : int
         The axis along which inputs are joined.
@@ -11131,7 +11131,7 @@ def _rnn_param_concat(
     ----------
     data : tensor
         equal shapes but for the joined axis, one dtype
-    num_args : int, at least 1
+    num_args : int, range [1, 1.67772e+07]
         Number of inputs.
     dim : int
         The axis along which inputs are joined.
