@@ -8,6 +8,7 @@ into a shared object and gives back its address.
 
 from __future__ import annotations
 
+import argparse
 import ctypes
 import shutil
 import subprocess
@@ -115,6 +116,7 @@ class Net(mx.gluon.HybridBlock):
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     if COMPILER is None:
         print("there is no C compiler: nothing to show")
         return
