@@ -36,7 +36,7 @@ _ALIASES = {
 }
 _SUBMODULES = (
     "callback contrib dlpack executor gluon image initializer io kvstore library log lr_scheduler metric model "
-    "module monitor numpy numpy_extension operator ops optimizer profiler recordio rewrite rnn runtime "
+    "module monitor numpy numpy_extension operator ops optimizer profiler recordio rewrite rnn runtime serving "
     "test_utils visualization"
 )
 # Modules of MXNet that do not exist yet, and what to use instead.

@@ -1,4 +1,4 @@
-"""The command ``hybridnet``: looks at, runs, checks, measures, converts and compares files of models.
+"""The command ``hybridnet``: looks at, runs, checks, measures, converts, compares and serves files of models.
 
 Exit codes: 0 done and in order; 1 the command was done and its answer is no (files differ, a check fails); 2 the
 command line is wrong; 3 a file or a value is wrong (the text says which and why); 130 interrupted.
@@ -15,11 +15,11 @@ from typing import Any
 
 from ..errors import HybridNetError
 from ..libinfo import __version__
-from . import _bench, _convert, _diff, _info, _inspect, _run, _verify
+from . import _bench, _convert, _diff, _info, _inspect, _run, _serve, _verify
 
 __all__ = ["main"]
 
-_COMMANDS = (_info, _inspect, _run, _verify, _bench, _convert, _diff)
+_COMMANDS = (_info, _inspect, _run, _verify, _bench, _convert, _diff, _serve)
 WRONG_INPUT, INTERRUPTED = 3, 130
 
 

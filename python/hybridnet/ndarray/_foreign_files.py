@@ -17,7 +17,7 @@ from ..errors import FormatError
 from ..errors import ValueError as HybridNetValueError
 from .ndarray import NDArray
 
-__all__ = ["FOREIGN_ENDINGS", "is_foreign", "read_foreign", "write_foreign"]
+__all__ = ["FOREIGN_ENDINGS", "is_foreign", "numpy_arrays", "read_foreign", "write_foreign", "write_numpy"]
 
 FOREIGN_ENDINGS = (".npy", ".npz", ".safetensors")
 
@@ -46,9 +46,9 @@ def read_foreign(content: bytes | memoryview, name: str) -> list[NDArray] | dict
     """
     start = bytes(content[:8])
     if start.startswith(_NPY):
-        return [_array(_numpy_file(content, name), name, "the array")]
+        return [_array(numpy_arrays(content, name), name, "the array")]
     if start.startswith((_ZIP, _EMPTY_ZIP)):
-        return {key: _array(value, name, repr(key)) for key, value in _numpy_file(content, name).items()}
+        return {key: _array(value, name, repr(key)) for key, value in numpy_arrays(content, name).items()}
     return _safetensors(content, name)
 
 
@@ -65,7 +65,8 @@ def _array(value: np.ndarray, name: str, what: str) -> NDArray:
     return array(value.astype(dtype, copy=False), dtype=dtype)
 
 
-def _numpy_file(content: Any, name: str) -> Any:
+def numpy_arrays(content: Any, name: str) -> Any:
+    """The array of an .npy file's content, or a dict of those of an .npz file. Raises FormatError for anything else."""
     try:
         loaded = np.load(io.BytesIO(content), allow_pickle=False)
         return loaded if isinstance(loaded, np.ndarray) else dict(loaded)
@@ -144,14 +145,17 @@ def write_foreign(path: str, arrays: list[NDArray], names: list[str]) -> None:
     if path.endswith(".npy") and len(values) != 1:
         raise HybridNetValueError(f"save: '{path}' holds one array", given=str(len(values)), fix="use .npz")
     with replacing(path, "save") as file:
-        if path.endswith(".npy"):
-            np.save(file, values[0], allow_pickle=False)
-        else:
-            _write_npz(file, values, names or [f"arr_{i}" for i in range(len(values))])
+        write_numpy(file, values, None if path.endswith(".npy") else names or [f"arr_{i}" for i in range(len(values))])
 
 
-def _write_npz(file: IO[bytes], values: list[np.ndarray], names: list[str]) -> None:
-    """As numpy.savez, whose names are keywords and so may not be 'file'."""
+def write_numpy(file: IO[bytes], values: list[np.ndarray], names: list[str] | None) -> None:
+    """An .npz file of values by name; without names an .npy file of the first.
+
+    As numpy.savez, whose names are keywords and so may not be 'file'.
+    """
+    if names is None:
+        np.save(file, values[0], allow_pickle=False)
+        return
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for name, value in zip(names, values, strict=True):
             with archive.open(name + ".npy", "w", force_zip64=True) as member:

@@ -1,0 +1,112 @@
+"""Serves a model over HTTP: JSON or files of NumPy in, the same out. Needs uvicorn (pip install hybridnet[serve]).
+
+Answers requests until SIGTERM or SIGINT; then it takes no more and finishes those that it has. Requests that wait at
+one time share a call (--batch). There is no encryption and no authentication: put a proxy in front of it for those.
+docs/serving.md shows requests and answers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import signal
+from typing import Any
+
+import numpy as np
+
+from ..errors import ParamError, ShapeError, UnsupportedError
+from ..serving import Limits, PredictionApp, call_of
+from ._models import Model, add_model_arguments, add_shape_argument, open_model, random_value, shapes_of
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Model, address, limits."""
+    limits = Limits()
+    add_model_arguments(parser)
+    add_shape_argument(parser)
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on; default 127.0.0.1")
+    parser.add_argument("--port", type=int, default=8080, help="default 8080; 0: any free one, which is printed")
+    parser.add_argument("--threads", type=int, default=1, help="calls of the model at one time; default 1")
+    parser.add_argument(
+        "--batch", type=int, default=limits.batch, help=f"rows of a shared call; default {limits.batch}"
+    )
+    parser.add_argument("--max-rows", type=int, default=limits.rows, help=f"of a request; default {limits.rows}")
+    parser.add_argument("--max-body", type=int, default=limits.body, help=f"bytes; default {limits.body}")
+    parser.add_argument("--max-waiting", type=int, default=limits.waiting, help=f"requests; default {limits.waiting}")
+
+
+def _check_rows(model: Model, call: Any, specs: dict[str, tuple[tuple[int, ...], np.dtype]]) -> None:
+    """Raises ShapeError unless outputs have as many rows as inputs: else requests cannot share a call."""
+    for rows in (1, 3):
+        inputs = [random_value((rows, *specs[name][0][1:]), specs[name][1], rows).asnumpy() for name in model.inputs]
+        for name, output in zip(model.symbol.list_outputs(), call(inputs), strict=True):
+            if output.ndim == 0 or len(output) != rows:
+                raise ShapeError(
+                    f"serve: output {name!r} for inputs of {rows} rows",
+                    expected=f"{rows} rows",
+                    given=f"shape {output.shape}",
+                    because="requests are told apart by rows",
+                    fix="export a model whose first axis is the batch, in all inputs and outputs",
+                )
+
+
+def make_app(options: argparse.Namespace) -> PredictionApp:
+    """The application for the options of the command."""
+    for name in ("threads", "batch", "max_rows", "max_body", "max_waiting"):
+        if getattr(options, name) < 1:
+            raise ParamError(
+                f"serve: --{name.replace('_', '-')}", expected="at least 1", given=str(getattr(options, name))
+            )
+    model = open_model(options)
+    if not model.inputs:
+        raise ParamError(f"serve: '{model.path}' has no inputs")
+    specs = shapes_of(model, options.shape)
+    for name, (shape, _) in specs.items():
+        if not shape:
+            raise ShapeError(f"serve: input {name!r}", expected="a first axis of rows", given="shape ()")
+    block = model.block()
+    block.hybridize(static_alloc=True)
+    call = call_of(block)
+    _check_rows(model, call, specs)
+    limits = Limits(options.max_body, options.max_rows, options.batch, options.max_waiting)
+    rows = {name: (specs[name][0][1:], specs[name][1]) for name in model.inputs}
+    return PredictionApp(call, rows, model.symbol.list_outputs(), limits, options.threads)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Serves until a signal comes."""
+    try:
+        import uvicorn
+    except ImportError:
+        raise UnsupportedError("serve needs uvicorn", fix="pip install uvicorn httptools") from None
+    app = make_app(options)
+    config = uvicorn.Config(
+        app,
+        host=options.host,
+        port=options.port,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=30,
+        ws="none",
+    )
+    server = _server(config)
+    signal.signal(signal.SIGTERM, lambda *_: None)  # uvicorn sends itself the signal again when it has finished
+    with contextlib.suppress(KeyboardInterrupt):
+        server.run()
+    return 0 if server.started else 3
+
+
+def _server(config: Any) -> Any:
+    """uvicorn's server, which prints where it listens as soon as it does."""
+    import uvicorn
+
+    class Announcing(uvicorn.Server):
+        async def startup(self, sockets: Any = None) -> None:
+            await super().startup(sockets)
+            for server in self.servers if self.started else []:
+                for socket in server.sockets:
+                    host, port = socket.getsockname()[:2]
+                    print(f"http://{host}:{port}", flush=True)
+
+    return Announcing(config)

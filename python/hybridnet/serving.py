@@ -1,0 +1,296 @@
+"""Predictions over HTTP, as an ASGI application: any ASGI server runs it, ``hybridnet serve`` runs it with uvicorn.
+
+========  =====================  ======================================================================================
+GET       /healthz               ``ok``
+GET       /v1/model              names, shapes (null: the number of rows) and dtypes of inputs, names of outputs
+POST      /v1/predict            JSON ``{"inputs": {name: nested lists}}`` gives ``{"outputs": {name: nested lists}}``,
+                                 NaN and infinities as null; ``application/x-npy`` (the only input) and
+                                 ``application/x-npz`` (by name) are answered in their own form
+========  =====================  ======================================================================================
+
+Errors are ``{"error": class, "text": text}``: 400 for content that is wrong, 404, 405, 413, 415, 503 where too many
+wait. Requests that wait at one time become one call of the model, as long as they have at most ``batch`` rows together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+from collections import deque
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from . import ndarray
+from .errors import FormatError, HybridNetError
+from .ndarray._foreign_files import numpy_arrays, write_numpy
+
+__all__ = ["Limits", "PredictionApp", "call_of"]
+
+_JSON, _NPY, _NPZ = "application/json", "application/x-npy", "application/x-npz"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one request, and all together, may ask for."""
+
+    body: int = 16 << 20  # bytes
+    rows: int = 1024  # of one request
+    batch: int = 64  # rows of one call that several requests share; 1: none does
+    waiting: int = 1024  # requests
+
+
+class _Refused(Exception):
+    """A request that is answered with an error."""
+
+    def __init__(self, status: int, kind: str, text: str) -> None:
+        super().__init__(text)
+        self.status, self.kind = status, kind
+
+
+@dataclass
+class _Request:
+    inputs: list[np.ndarray]
+    rows: int
+    done: asyncio.Future[list[np.ndarray]]
+
+
+class PredictionApp:
+    """A model behind HTTP.
+
+    Parameters
+    ----------
+    call : callable
+        Takes a list of arrays, gives a list of arrays, each with as many rows as the inputs; is called in threads.
+    inputs : dict
+        Name -> (shape of one row, dtype), in the order of call.
+    outputs : list of str
+    limits : Limits, optional
+    threads : int, default 1
+        Calls at one time.
+    """
+
+    def __init__(
+        self,
+        call: Callable[[list[np.ndarray]], list[np.ndarray]],
+        inputs: dict[str, tuple[tuple[int, ...], np.dtype]],
+        outputs: list[str],
+        limits: Limits | None = None,
+        threads: int = 1,
+    ) -> None:
+        self._call, self._inputs, self._outputs = call, inputs, outputs
+        self._limits = limits or Limits()
+        self._pool = ThreadPoolExecutor(threads, "hybridnet-serve")
+        self._free = threads
+        self._waiting: deque[_Request] = deque()
+        self._running: set[asyncio.Task[None]] = set()
+
+    async def __call__(
+        self, scope: dict[str, Any], receive: Callable[[], Awaitable[Any]], send: Callable[[Any], Awaitable[None]]
+    ) -> None:
+        """One connection's request, as ASGI has it."""
+        if scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+        elif scope["type"] == "http":
+            try:
+                status, kind, body = await self._answer(scope, receive)
+            except _Refused as error:
+                status, kind, body = error.status, _JSON, _error(error.kind, str(error))
+            except HybridNetError as error:
+                status, kind, body = 500, _JSON, _error(type(error).__name__, str(error))
+            headers = [(b"content-type", kind.encode()), (b"content-length", str(len(body)).encode())]
+            if status == 413:  # the rest of the body is not read
+                headers.append((b"connection", b"close"))
+            await send({"type": "http.response.start", "status": status, "headers": headers})
+            await send({"type": "http.response.body", "body": body})
+
+    async def _lifespan(self, receive: Callable[[], Awaitable[Any]], send: Callable[[Any], Awaitable[None]]) -> None:
+        while True:
+            event = (await receive())["type"]
+            await send({"type": f"{event}.complete"})
+            if event == "lifespan.shutdown":
+                self._pool.shutdown(wait=True)
+                return
+
+    async def _answer(self, scope: dict[str, Any], receive: Callable[[], Awaitable[Any]]) -> tuple[int, str, bytes]:
+        routes: dict[str, str] = {"/healthz": "GET", "/v1/model": "GET", "/v1/predict": "POST"}
+        path, method = scope["path"], scope["method"]
+        if path not in routes:
+            raise _Refused(404, "NotFound", f"there is no {path[:200]!r}; there are {', '.join(routes)}")
+        if method != routes[path]:
+            raise _Refused(405, "MethodNotAllowed", f"{path} takes {routes[path]}, not {method[:20]}")
+        if path == "/healthz":
+            return 200, "text/plain", b"ok"
+        if path == "/v1/model":
+            return 200, _JSON, json.dumps(self._description()).encode()
+        kind = _content_type(scope)
+        inputs = self._read(kind, await self._body(scope, receive))
+        outputs = await self._predict(inputs)
+        return 200, *self._write(kind, outputs)
+
+    def _description(self) -> dict[str, Any]:
+        inputs = {name: {"shape": [None, *row], "dtype": dtype.name} for name, (row, dtype) in self._inputs.items()}
+        return {"inputs": inputs, "outputs": self._outputs}
+
+    async def _body(self, scope: dict[str, Any], receive: Callable[[], Awaitable[Any]]) -> bytes:
+        limit = self._limits.body
+        declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+        if not declared.isdigit() or int(declared) > limit:
+            raise _Refused(
+                413, "TooLarge", f"the body has {declared.decode('latin-1')[:20]} bytes, {limit} are allowed"
+            )
+        parts, size = [], 0
+        while True:
+            event = await receive()
+            if event["type"] == "http.disconnect":
+                raise _Refused(400, "Disconnected", "the connection was closed inside the body")
+            parts.append(event.get("body", b""))
+            size += len(parts[-1])
+            if size > limit:
+                raise _Refused(413, "TooLarge", f"the body has more than {limit} bytes")
+            if not event.get("more_body"):
+                return b"".join(parts)
+
+    # --- content ------------------------------------------------------------------------------------------------------
+
+    def _read(self, kind: str, body: bytes) -> list[np.ndarray]:
+        """Inputs in order, checked."""
+        given = self._from_json(body) if kind == _JSON else self._from_numpy(kind, body)
+        if not isinstance(given, dict) or set(given) != set(self._inputs):
+            names = (
+                ", ".join(map(repr, sorted(map(str, given))))[:500] if isinstance(given, dict) else type(given).__name__
+            )
+            raise _Refused(
+                400, "ParamError", f"inputs: expected {', '.join(map(repr, self._inputs))}, got {names or 'none'}"
+            )
+        arrays = [self._checked(name, given[name]) for name in self._inputs]
+        rows = {len(array) for array in arrays}
+        if len(rows) > 1:
+            raise _Refused(400, "ShapeError", f"inputs have different numbers of rows: {sorted(rows)}")
+        return arrays
+
+    def _from_json(self, body: bytes) -> Any:
+        try:
+            content = json.loads(body)
+        except (ValueError, RecursionError) as error:
+            raise _Refused(400, "FormatError", f"the body is no JSON: {error}") from None
+        return content.get("inputs", content) if isinstance(content, dict) else content
+
+    def _from_numpy(self, kind: str, body: bytes) -> Any:
+        try:
+            arrays = numpy_arrays(body, "body")
+        except FormatError as error:
+            raise _Refused(400, "FormatError", str(error)) from None
+        if isinstance(arrays, dict) != (kind == _NPZ):
+            raise _Refused(400, "FormatError", f"the body is not of type {kind}")
+        return arrays if isinstance(arrays, dict) else dict.fromkeys(list(self._inputs)[:1], arrays)
+
+    def _checked(self, name: str, value: Any) -> np.ndarray:
+        row, dtype = self._inputs[name]
+        try:
+            array = np.asarray(value)
+        except (ValueError, OverflowError, RecursionError) as error:
+            raise _Refused(400, "ShapeError", f"input {name!r}: {error}") from None
+        if array.size == 0 and array.dtype.kind == "f":
+            array = array.astype(dtype)
+        if array.dtype.kind not in "biufV" or (array.dtype.kind == "f" and dtype.kind in "iu"):
+            raise _Refused(400, "DTypeError", f"input {name!r}: expected {dtype.name}, got {array.dtype.name}")
+        limit = self._limits.rows
+        if array.shape[1:] != row or array.ndim == 0 or not 1 <= len(array) <= limit:
+            wanted = f"(1 to {limit}, {', '.join(map(str, row))})"
+            raise _Refused(400, "ShapeError", f"input {name!r}: expected shape {wanted}, got {array.shape}")
+        if dtype.kind in "iu" and (array.min() < np.iinfo(dtype).min or array.max() > np.iinfo(dtype).max):
+            raise _Refused(400, "ValueError", f"input {name!r}: a value does not fit {dtype.name}")
+        with np.errstate(over="ignore"):
+            return np.ascontiguousarray(array.astype(dtype, copy=False))
+
+    def _write(self, kind: str, outputs: list[np.ndarray]) -> tuple[str, bytes]:
+        if kind == _JSON:
+            lists = {name: _finite(array) for name, array in zip(self._outputs, outputs, strict=True)}
+            return _JSON, json.dumps({"outputs": lists}).encode()
+        alone = kind == _NPY and len(outputs) == 1
+        file = io.BytesIO()
+        write_numpy(file, outputs, None if alone else self._outputs)
+        return _NPY if alone else _NPZ, file.getvalue()
+
+    # --- calls --------------------------------------------------------------------------------------------------------
+
+    async def _predict(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
+        if len(self._waiting) >= self._limits.waiting:
+            raise _Refused(503, "Busy", f"{self._limits.waiting} requests wait already; try again later")
+        request = _Request(inputs, len(inputs[0]) if inputs else 1, asyncio.get_running_loop().create_future())
+        self._waiting.append(request)
+        self._start()
+        return await request.done
+
+    def _start(self) -> None:
+        """Gives waiting requests to free threads."""
+        while self._free and self._waiting:
+            batch = [self._waiting.popleft()]
+            rows = batch[0].rows
+            while self._waiting and rows + self._waiting[0].rows <= self._limits.batch:
+                batch.append(self._waiting.popleft())
+                rows += batch[-1].rows
+            self._free -= 1
+            task = asyncio.get_running_loop().create_task(self._run(batch))
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
+
+    async def _run(self, batch: list[_Request]) -> None:
+        try:
+            arrays = [
+                np.concatenate(parts) if len(batch) > 1 else parts[0]
+                for parts in zip(*(r.inputs for r in batch), strict=True)
+            ]
+            outputs = await asyncio.get_running_loop().run_in_executor(self._pool, self._call, arrays)
+            begin = 0
+            for request in batch:
+                if not request.done.done():
+                    request.done.set_result([output[begin : begin + request.rows] for output in outputs])
+                begin += request.rows
+        except Exception as error:
+            for request in batch:
+                if not request.done.done():
+                    request.done.set_exception(error)
+        finally:
+            self._free += 1
+            self._start()
+
+
+def _content_type(scope: dict[str, Any]) -> str:
+    value = next((value for name, value in scope["headers"] if name == b"content-type"), _JSON.encode())
+    kind = value.decode("latin-1").partition(";")[0].strip().lower()
+    if kind not in (_JSON, _NPY, _NPZ):
+        raise _Refused(415, "UnsupportedMediaType", f"expected {_JSON}, {_NPY} or {_NPZ}, got {kind[:100]!r}")
+    return kind
+
+
+def _finite(array: np.ndarray) -> Any:
+    """Nested lists; null for what JSON cannot say."""
+    if array.dtype.kind not in "fV":
+        return array.tolist()
+    wide = array.astype(np.float32) if array.dtype.itemsize == 2 else array
+    whole = np.isfinite(wide)
+    if whole.all():
+        return wide.tolist()
+    mixed = wide.astype(object)
+    mixed[~whole] = None
+    return mixed.tolist()
+
+
+def _error(kind: str, text: str) -> bytes:
+    return json.dumps({"error": kind, "text": text}).encode()
+
+
+def call_of(block: Any) -> Callable[[list[np.ndarray]], list[np.ndarray]]:
+    """A hybridized block as a function of NumPy arrays."""
+
+    def call(arrays: list[np.ndarray]) -> list[np.ndarray]:
+        result = block(*(ndarray.array(array, dtype=array.dtype) for array in arrays))
+        return [output.asnumpy() for output in (result if isinstance(result, (list, tuple)) else [result])]
+
+    return call
