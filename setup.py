@@ -40,12 +40,20 @@ class CMakeBuild(build_ext):
         self._strip(package)
         shutil.copytree(ROOT / "include", package / "include", dirs_exist_ok=True)
         shutil.copytree(
-            ROOT / "cmake", package / "cmake", dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.py", "__pycache__")
+            ROOT / "cmake",
+            package / "cmake",
+            dirs_exist_ok=True,
+            ignore=shutil.ignore_patterns("*.py", "*.map", "*.in", "__pycache__"),
         )
 
     def get_outputs(self) -> list[str]:
         package = Path(self.build_lib) / "hybridnet"
-        native = [*package.glob("*.so"), *package.glob("*.so.*"), *package.glob("*.LICENSE.txt")]
+        native = [
+            *package.glob("*.so"),
+            *package.glob("*.so.*"),
+            *package.glob("*.LICENSE.txt"),
+            package / "hybridnet.pc",
+        ]
         shipped = [file for folder in ("include", "cmake") for file in (package / folder).rglob("*") if file.is_file()]
         return [str(file) for file in native + shipped]
 

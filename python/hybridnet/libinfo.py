@@ -1,16 +1,27 @@
 """Version, and where the shared library, the C and C++ headers and the CMake package lie.
 
-``python -m hybridnet.libinfo --cmakedir`` prints the folder to give CMake as ``-Dhybridnet_DIR=``.
+``python -m hybridnet.libinfo --cmakedir`` prints the folder to give CMake as ``-Dhybridnet_DIR=``;
+``c++ -std=c++20 main.cc $(python -m hybridnet.libinfo --cflags --libs)`` compiles without CMake.
 This module imports nothing of the package: the build reads ``__version__`` from it.
 """
 
 from __future__ import annotations
 
 import argparse
+import shlex
+from collections.abc import Callable
 from pathlib import Path
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "find_cmake_path", "find_include_path", "find_lib_path"]
+__all__ = [
+    "__version__",
+    "compile_flags",
+    "find_cmake_path",
+    "find_include_path",
+    "find_lib_path",
+    "find_pkgconfig_path",
+    "link_flags",
+]
 
 _PACKAGE = Path(__file__).resolve().parent
 
@@ -44,14 +55,40 @@ def find_cmake_path() -> str:
     return str(_first_with("hybridnet-config.cmake", _PACKAGE / "cmake", _PACKAGE.parents[1] / "cmake"))
 
 
+def find_pkgconfig_path() -> str:
+    """Folder of ``hybridnet.pc``, for ``pkg-config``."""
+    return str(_first_with("hybridnet.pc", _PACKAGE))
+
+
+def compile_flags() -> list[str]:
+    """What the compiler needs to find the headers. The C++ ones are written in C++20."""
+    return [f"-I{find_include_path()}"]
+
+
+def link_flags() -> list[str]:
+    """What the linker needs, so that the program finds the library where it lies now."""
+    folder = Path(find_lib_path()[0]).parent
+    return [f"-L{folder}", "-lhybridnet", f"-Wl,-rpath,{folder}", f"-Wl,-rpath-link,{folder}"]
+
+
 def main(arguments: list[str] | None = None) -> None:
+    """Prints what is asked for on one line, flags quoted for a shell."""
     parser = argparse.ArgumentParser(prog="python -m hybridnet.libinfo", description=__doc__)
-    wanted = parser.add_mutually_exclusive_group(required=True)
-    wanted.add_argument("--version", action="store_const", dest="answer", const=lambda: __version__)
-    wanted.add_argument("--cmakedir", action="store_const", dest="answer", const=find_cmake_path)
-    wanted.add_argument("--include", action="store_const", dest="answer", const=find_include_path)
-    wanted.add_argument("--lib", action="store_const", dest="answer", const=lambda: find_lib_path()[0])
-    print(parser.parse_args(arguments).answer())
+    answers: list[tuple[str, str, Callable[[], list[str]]]] = [
+        ("--version", "version of the library", lambda: [__version__]),
+        ("--cmakedir", "folder of the CMake package", lambda: [find_cmake_path()]),
+        ("--pkgconfigdir", "folder of hybridnet.pc, for PKG_CONFIG_PATH", lambda: [find_pkgconfig_path()]),
+        ("--include", "folder of the headers", lambda: [find_include_path()]),
+        ("--lib", "path of libhybridnet.so", lambda: [find_lib_path()[0]]),
+        ("--cflags", "flags for the compiler", compile_flags),
+        ("--libs", "flags for the linker", link_flags),
+    ]
+    for option, text, answer in answers:
+        parser.add_argument(option, action="append_const", dest="wanted", const=answer, help=text)
+    wanted = parser.parse_args(arguments).wanted
+    if not wanted:
+        parser.error("give at least one of " + ", ".join(option for option, _, _ in answers))
+    print(shlex.join(word for answer in wanted for word in answer()))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,21 @@ from pathlib import Path
 import pytest
 
 _ROOT = Path(__file__).parents[3]
-_COMMANDS = ["demo", "test", "build", "lint", "format", "mypy", "gen", "bench", "sanitize", "wheel", "setup", "isa"]
+_COMMANDS = [
+    "demo",
+    "test",
+    "build",
+    "lint",
+    "format",
+    "mypy",
+    "gen",
+    "bench",
+    "sanitize",
+    "package",
+    "wheel",
+    "setup",
+    "isa",
+]
 
 
 def _dev(*arguments):

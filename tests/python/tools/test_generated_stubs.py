@@ -8,14 +8,16 @@ import subprocess
 import sys
 
 import hybridnet as mx
+import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 STUBS = ROOT / "python" / "hybridnet" / "ops" / "_generated.pyi"
 
 
-def test_the_stubs_are_up_to_date():
+@pytest.mark.parametrize("generator", ["gen_frontend.py", "gen_cpp_frontend.py"])
+def test_what_is_generated_from_the_registry_is_up_to_date(generator):
     check = subprocess.run(
-        [sys.executable, str(ROOT / "tools" / "gen_frontend.py"), "--check"],
+        [sys.executable, str(ROOT / "tools" / generator), "--check"],
         capture_output=True,
         text=True,
         timeout=120,

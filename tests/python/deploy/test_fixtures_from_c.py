@@ -1,0 +1,84 @@
+"""Models that MXNet wrote give the same bits from C, from C++ and from Python: outputs and gradients."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+
+import hybridnet as mx
+import numpy as np
+import pytest
+
+from .client_programs import ROOT, compile_program, run
+
+FIXTURES = ROOT / "tests" / "fixtures"
+CASES = {path.parent.name: json.loads(path.read_text()) for path in sorted(FIXTURES.glob("*/case.json"))}
+MODELS = [name for name, case in CASES.items() if case["kind"] == "model"]
+
+
+@pytest.fixture(scope="module", params=["c", "cc"])
+def program(request, tmp_path_factory) -> pathlib.Path:
+    folder = tmp_path_factory.mktemp("client")
+    return compile_program(ROOT / f"tests/cpp/clients/run_model.{request.param}", folder / "run_model")
+
+
+def results_in_python(name: str, arrays: dict[str, mx.nd.NDArray], heads: dict[int, mx.nd.NDArray], wanted: list[str]):
+    """Outputs and gradients by the names that run_model gives them."""
+    case = CASES[name]
+    net = mx.gluon.SymbolBlock.imports(
+        str(FIXTURES / name / case["symbol"]), list(arrays), str(FIXTURES / name / case["params"])
+    )
+    net.hybridize(static_alloc=True)
+    for key in set(wanted) & set(arrays):
+        arrays[key].attach_grad()
+    if heads:
+        with mx.autograd.record():
+            outputs = net(*arrays.values())
+            outputs = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
+        mx.autograd.backward([outputs[i] for i in heads], list(heads.values()))
+    else:
+        outputs = net(*arrays.values())
+        outputs = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
+    found = {f"output:{i}": output for i, output in enumerate(outputs)}
+    parameters = net.collect_params()
+    for key in wanted:
+        found[f"grad:{key}"] = arrays[key].grad if key in arrays else parameters[key].grad()
+    return found
+
+
+def cases_of(name: str):
+    """(inputs, heads, names whose gradient is compared) of each run that is stored."""
+    case = CASES[name]
+    stored = np.load(FIXTURES / name / "inputs.npz")
+    for run_name in case["runs"]:
+        inputs = {spec["name"]: stored[f"{run_name}/{spec['name']}"] for spec in case["inputs"]}
+        yield inputs, {}, []
+        rule = case.get("grads", {"not_recorded": 1})
+        if "not_recorded" in rule or run_name not in rule["runs"] or rule["mode"] != "train":
+            continue
+        grads = np.load(FIXTURES / name / "grads.npz")
+        heads = {int(k.split("/head:")[1]): grads[k] for k in grads.files if k.startswith(f"{run_name}/head:")}
+        yield inputs, heads, sorted(k.split("/grad:")[1] for k in grads.files if k.startswith(f"{run_name}/grad:"))
+
+
+def as_arrays(values: dict) -> dict:
+    return {key: mx.nd.array(value, dtype=value.dtype) for key, value in values.items()}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_outputs_and_gradients_have_the_bits_of_python(name: str, program: pathlib.Path, tmp_path) -> None:
+    case = CASES[name]
+    for inputs, heads, wanted in cases_of(name):
+        given = {f"input:{key}": value for key, value in as_arrays(inputs).items()}
+        given |= {f"head:{key}": value for key, value in as_arrays(heads).items()}
+        given |= {f"want:{key}": mx.nd.zeros((1,)) for key in wanted}
+        mx.nd.save(str(tmp_path / "case.params"), given)
+        files = (FIXTURES / name / case["symbol"], FIXTURES / name / case["params"])
+        run(program, [*files, tmp_path / "case.params", tmp_path / "result.params"])
+        result = mx.nd.load(str(tmp_path / "result.params"))
+        expected = results_in_python(name, as_arrays(inputs), as_arrays(heads), wanted)
+        assert set(result) == set(expected)
+        for key, array in expected.items():
+            a, b = result[key].asnumpy(), array.asnumpy()
+            assert a.dtype == b.dtype and a.shape == b.shape, key
+            assert a.tobytes() == b.tobytes(), f"{key} differs by {np.max(np.abs(a.astype(float) - b.astype(float)))}"

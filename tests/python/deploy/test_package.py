@@ -1,0 +1,142 @@
+"""What programs in C and C++ are built with: flags, pkg-config, CMake, and the archive that needs no Python."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+
+import hybridnet as mx
+import numpy as np
+import pytest
+
+from .client_programs import ROOT, run
+
+BUILD = ROOT / "build"
+
+
+def output_of(command: list[object], **options) -> str:
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=500, **options)
+    assert done.returncode == 0, f"{command} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory) -> pathlib.Path:
+    if not (BUILD / "build.ninja").exists():
+        pytest.skip("the archive is made of what tools/dev build leaves in build/")
+    output_of(["cmake", "--build", BUILD, "--target", "hybridnet_package"])
+    output = tmp_path_factory.mktemp("dist")
+    output_of([sys.executable, ROOT / "tools" / "package.py", BUILD, output])
+    return next(output.glob("*.tar.gz"))
+
+
+@pytest.fixture(scope="module")
+def package(archive, tmp_path_factory) -> pathlib.Path:
+    folder = tmp_path_factory.mktemp("moved elsewhere")
+    with tarfile.open(archive) as tar:
+        tar.extractall(folder)
+    return next(folder.iterdir())
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory) -> tuple[pathlib.Path, pathlib.Path, np.ndarray, np.ndarray]:
+    """Symbol and parameter file of a small net, an input and what Python computes for it."""
+    folder = tmp_path_factory.mktemp("net")
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.Conv2D(4, 3, activation="relu"), mx.gluon.nn.Flatten(), mx.gluon.nn.Dense(3))
+    net.initialize(mx.init.Xavier())
+    net.hybridize(static_alloc=True)
+    data = mx.nd.random.uniform(shape=(2, 1, 8, 8))
+    out = net(data).asnumpy()
+    files = net.export(str(folder / "net"))
+    return pathlib.Path(files[0]), pathlib.Path(files[1]), data.asnumpy(), out
+
+
+def shared_objects(*binaries: pathlib.Path) -> set[pathlib.Path]:
+    found = set()
+    for binary in binaries:
+        for match in re.finditer(r"(?:=> )?(/\S+) \(0x", output_of(["ldd", binary])):
+            found.add(pathlib.Path(match[1]))
+    return found
+
+
+def test_libinfo_prints_flags_that_compile(tmp_path) -> None:
+    source = ROOT / "examples" / "cpp_superbuild" / "app" / "main.cc"
+    flags = output_of([sys.executable, "-m", "hybridnet.libinfo", "--cflags", "--libs"])
+    compiler = shutil.which("c++")
+    output_of(["sh", "-c", f"{compiler} -std=c++20 {source} -o {tmp_path / 'fit'} {flags}"])
+    assert re.match(r"y = 3\.0\d* \* x \+ -0\.50?\d*|y = 2\.9\d* \* x \+ -0\.[45]\d*", run(tmp_path / "fit"))
+    for option in ("--version", "--cmakedir", "--pkgconfigdir", "--include", "--lib"):
+        assert output_of([sys.executable, "-m", "hybridnet.libinfo", option]).strip()
+
+
+def test_the_archive_shows_the_c_functions_alone(package) -> None:
+    symbols = output_of(["nm", "--dynamic", "--defined-only", "--format=posix", package / "libhybridnet.so"])
+    names = {line.split()[0] for line in symbols.splitlines()} - {"hybridnet_1", "hybridnet_1@@hybridnet_1"}
+    declared = set(re.findall(r"HN_API [a-z_ ]+[ *]+(hn_\w+)\(", (package / "include/hybridnet/c_api.h").read_text()))
+    assert names == {f"{name}@@hybridnet_1" for name in declared}
+    assert not [file for file in package.rglob("*") if "python" in file.name.lower() or file.name.startswith("_core")]
+
+
+def test_the_archive_runs_in_a_root_that_holds_nothing_else(package, exported, tmp_path) -> None:
+    symbol, params, data, expected = exported
+    root = tmp_path / "root"
+    shutil.copytree(package, root / "hybridnet")
+    source = ROOT / "tests" / "cpp" / "clients" / "run_model.cc"
+    program = root / "run_model"
+    output_of(
+        [
+            *("c++", "-std=c++20", "-O1", source, "-o", program, f"-I{package / 'include'}", f"-L{package}"),
+            *("-lhybridnet", "-Wl,-rpath,/hybridnet", f"-Wl,-rpath-link,{package}"),
+        ]
+    )
+    system = shared_objects(*package.glob("*.so*")) | {pathlib.Path("/lib64/ld-linux-x86-64.so.2")}
+    own = {file.name for file in package.glob("*.so*")}
+    for library in sorted(system):
+        if library.name in own or str(library).startswith(str(package)):
+            continue
+        assert library.name.startswith(
+            ("libc.", "libm.", "libdl.", "libpthread.", "librt.", "ld-", "libstdc++", "libgcc_s")
+        )
+        target = root / library.relative_to("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(library.resolve(), target)
+    shutil.copy2(symbol, root / "net-symbol.json")
+    shutil.copy2(params, root / "net-0000.params")
+    mx.nd.save(str(root / "case.params"), {"input:data": mx.nd.array(data)})
+    chroot = shutil.which("chroot", path=f"{os.environ['PATH']}:/usr/sbin") or "chroot"
+    enter = [chroot] if os.geteuid() == 0 else [shutil.which("unshare") or "unshare", "--map-root-user", chroot]
+    if subprocess.run([*enter, str(root), "/missing"], capture_output=True, check=False).returncode != 127:
+        pytest.skip("this machine lets nobody enter another root (chroot, or unshare with user namespaces)")
+    output_of(
+        [*enter, root, "/run_model", "/net-symbol.json", "/net-0000.params", "/case.params", "/result.params"],
+        env={"PATH": ""},
+    )
+    result = mx.nd.load(str(root / "result.params"))["output:0"].asnumpy()
+    assert result.tobytes() == expected.tobytes()
+
+
+def test_pkg_config_finds_the_archive_wherever_it_lies(package, exported, tmp_path) -> None:
+    if shutil.which("pkg-config") is None:
+        pytest.skip("pkg-config is not installed")
+    moved = tmp_path / "hybridnet"  # flags are words, so the folder must have no spaces
+    shutil.copytree(package, moved)
+    environment = {**os.environ, "PKG_CONFIG_PATH": str(moved)}
+    flags = output_of(["pkg-config", "--cflags", "--libs", "hybridnet"], env=environment)
+    assert output_of(["pkg-config", "--modversion", "hybridnet"], env=environment).strip() == mx.__version__
+    source = ROOT / "examples" / "cpp_superbuild" / "app" / "main.cc"
+    output_of(["sh", "-c", f"c++ -std=c++20 {source} -o {tmp_path / 'fit'} {flags}"])
+    assert run(tmp_path / "fit").startswith("y = ")
+    assert str(moved / "libhybridnet.so") in output_of(["ldd", tmp_path / "fit"])
+
+
+def test_the_superbuild_example_needs_the_archive_alone(archive, tmp_path) -> None:
+    folder = tmp_path / "build"
+    output_of(["cmake", "-S", ROOT / "examples/cpp_superbuild", "-B", folder, f"-DHYBRIDNET_ARCHIVE={archive}"])
+    output_of(["cmake", "--build", folder])
+    assert run(folder / "app" / "fit_line").startswith("y = ")
