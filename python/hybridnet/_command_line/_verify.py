@@ -1,7 +1,8 @@
 """Checks a model: its files fit each other, its parameters are numbers, and every way to run it gives the same.
 
-The model runs on random inputs imperatively, hybridized, without rewrites, bound as a Module does it, and from several
-threads. Exit code 0 if all agree within --rtol, else 1.
+Checksums in the file are compared (export(checksum=True) writes them). The model runs on random inputs imperatively,
+hybridized, without rewrites, bound as a Module does it, and from several threads. Exit code 0 if all agree within
+--rtol, else 1.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 
 from ..context import cpu
 from ..errors import HybridNetError
+from ..gluon._checksums import has_checksums, verify_checksums
 from ..ndarray import NDArray
 from ._models import Model, add_model_arguments, add_shape_argument, open_model, random_value, shapes_of
 from ._output import answer, table
@@ -123,6 +125,9 @@ def _distance(a: list[np.ndarray], b: list[np.ndarray]) -> float:
 def run(options: argparse.Namespace) -> int:
     """All checks, in a table."""
     model = open_model(options)
+    checked = has_checksums(model.path)
+    if checked:
+        verify_checksums(model.path, model.parameter_path)
     problems = _parameter_problems(model)
     specs = shapes_of(model, options.shape)
     inputs = [random_value(*specs[name], options.seed + i) for i, name in enumerate(model.inputs)]
@@ -151,7 +156,14 @@ def run(options: argparse.Namespace) -> int:
                 problems.append(
                     f"{name}: differs by {distance:.3g} of the largest value, more than --rtol {options.rtol:g}"
                 )
-    facts = {"file": model.path, "parameters": model.parameter_path, "ways": ways, "problems": problems}
+    facts = {
+        "checksums": "right" if checked else "none",
+        "file": model.path,
+        "parameters": model.parameter_path,
+        "ways": ways,
+        "problems": problems,
+    }
     text = [f"{model.path} with {model.parameter_path or 'no parameter file'}", table(ways.items())]
+    text += ["  checksums are right"] if checked else []
     answer(options, facts, "\n".join([*text, *problems] if problems else [*text, "in order"]))
     return 1 if problems else 0

@@ -26,6 +26,7 @@ from ..ndarray import NDArray
 from ..symbol import Symbol
 from ..util import is_np_array
 from ._block_errors import add_block_path
+from ._checksums import add_checksums
 from ._formats import format_of
 from ._imperative_fallback import RandomStates, draws_error, warn_imperative
 from ._numpy_border import as_classic, as_numpy, converts, is_numpy
@@ -666,7 +667,9 @@ class HybridBlock(Block):
         with autograd.predict_mode():
             return self._trace(key, [ndarray.zeros(shape, dtype=dtype) for shape, dtype in specs])[0]
 
-    def export(self, path: str, epoch: int = 0, remove_amp_cast: bool = True) -> tuple[str, str]:
+    def export(
+        self, path: str, epoch: int = 0, remove_amp_cast: bool = True, checksum: bool = False
+    ) -> tuple[str, str]:
         """Writes graph and parameters for SymbolBlock.imports, C++, Java and MXNet.
 
         Parameters
@@ -677,6 +680,9 @@ class HybridBlock(Block):
             The number in the second name.
         remove_amp_cast : bool, default True
             Whether casts put in by mixed precision are left out.
+        checksum : bool, default False
+            Whether the first file holds the SHA-256 of both, which SymbolBlock.imports(verify=True) and ``hybridnet
+            verify`` compare.
 
         Returns the two names. Raises RuntimeError unless hybridized and called once, TraceError if the block runs
         imperatively although it is hybridized.
@@ -692,4 +698,6 @@ class HybridBlock(Block):
                 arrays[f"{'aux' if name in auxiliary else 'arg'}:{name}"] = value
         arrays.update({f"arg:{name}": value for name, value in _core.symbol_constants(graph.outputs).items()})
         ndarray.save(params_file, arrays)
+        if checksum:
+            add_checksums(symbol_file, params_file)
         return symbol_file, params_file

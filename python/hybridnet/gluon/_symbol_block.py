@@ -13,6 +13,7 @@ from .._control_flow import nests
 from ..errors import FileError, HybridNetError, ParamError, UnsupportedError
 from ..ndarray import NDArray
 from ..symbol import Symbol
+from ._checksums import verify_checksums
 from ._formats import format_of, nest_of
 from ._hybrid_block import HybridBlock, flatten_arguments
 from ._parameter_dict import ParameterDict
@@ -145,6 +146,7 @@ class SymbolBlock(HybridBlock):
         ctx: Context | Sequence[Context] | None = None,
         allow_missing: bool = False,
         ignore_extra: bool = False,
+        verify: bool = False,
     ) -> SymbolBlock:
         """Loads what HybridBlock.export, Module.save_checkpoint or MXNet wrote.
 
@@ -160,12 +162,17 @@ class SymbolBlock(HybridBlock):
             Where parameters go; default: cpu().
         allow_missing, ignore_extra : bool, default False
             See Block.load_parameters.
+        verify : bool, default False
+            Whether the files must be, to the bit, those that export(checksum=True) wrote.
 
-        Raises FileError if a file is missing, FormatError if one is broken, ParamError for a name in input_names that
-        the graph lacks, ParameterLoadError if graph and parameters do not belong together.
+        Raises FileError if a file is missing, FormatError if one is broken or is not the one that was exported,
+        ParamError for a name in input_names that the graph lacks, ParameterLoadError if graph and parameters do not
+        belong together.
         """
         if not os.path.exists(symbol_file):
             raise FileError(f"symbol file '{symbol_file}' does not exist", fix="give the file that export() wrote")
+        if verify:
+            verify_checksums(symbol_file, param_file)
         outputs = symbol.load(symbol_file)
         names = [input_names] if isinstance(input_names, str) else list(input_names)
         unknown = [name for name in names if name not in outputs.list_inputs()]
