@@ -75,7 +75,7 @@ PYTHON_LINES: list[tuple[str, ...]] = [  # top to bottom; modules of one line ma
         *("image", "serving"),
     ),
     ("initializer", "optimizer", "lr_scheduler", "metric", "registry", "io", "kvstore", "recordio", "profiler"),
-    ("_control_flow", "rewrite"),
+    ("_control_flow", "rewrite", "_function"),
     (
         *("ndarray", "symbol", "dlpack", "autograd", "random", "executor", "operator", "_python_operator", "ops"),
         *("_tracing", "library", "numpy", "numpy_extension", "numpy_dispatch_protocol", "numpy_op_signature"),

@@ -13,6 +13,23 @@
 
 namespace hybridnet {
 
+// What a graph writes back: after a call, input `input` holds `value`.
+struct GraphUpdate {
+  int input = 0;
+  NodeEntry value;
+};
+
+// A graph with its inputs in an order of the caller's, and with updates (mx.function).
+// Updates: simultaneous. Values and outputs are formed of what the inputs held before the call.
+// atomic:  a call that fails, also one whose failure shows up later, leaves every input as it was. Otherwise an update
+//          is written as soon as nothing reads the old value any more.
+struct FunctionGraph {
+  std::vector<NodePtr> inputs;  // all variables that outputs and updates read, and those that are updated
+  std::vector<NodeEntry> outputs;
+  std::vector<GraphUpdate> updates;
+  bool atomic = true;
+};
+
 struct CachedOpConfig {
   bool static_alloc = false;  // keep arenas between calls
   std::string passes;         // words that choose rewrites (docs/graph-passes.md); empty: fast_run
@@ -24,8 +41,11 @@ struct CachedOpConfig {
 class CachedOp : public RefCounted<CachedOp> {
  public:
   CachedOp(Symbol symbol, CachedOpConfig config);
+  // symbol() is that of the outputs. Throws ValueError where a variable is no input or is updated twice.
+  CachedOp(FunctionGraph graph, CachedOpConfig config);
   ~CachedOp();
-  // Inputs in the order of symbol.list_inputs(). Auxiliary states are updated in training. `out`: write results there.
+  // Inputs in the order of symbol.list_inputs(), or of the FunctionGraph. Auxiliary states are updated in training.
+  // `out`: write results there.
   std::vector<NDArray> call(std::span<const NDArray> inputs, std::span<const NDArray> out = {});
   const Symbol& symbol() const;
   size_t num_plans() const;      // that are kept; a plan serves all sizes that its graph serves

@@ -100,7 +100,9 @@ sys.meta_path.append(_AliasFinder)
 
 
 _lazy, __dir__ = names_from(
-    __name__, modules={**{m: m for m in _SUBMODULES.split()}, **{short: f".{m}" for short, m in _ALIASES.items()}}
+    __name__,
+    {"._function": "Function In Out SharedVariable function shared"},
+    modules={**{m: m for m in _SUBMODULES.split()}, **{short: f".{m}" for short, m in _ALIASES.items()}},
 )
 
 

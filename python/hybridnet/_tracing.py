@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import threading
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 from . import _core
 from .errors import not_overridden
@@ -28,6 +29,23 @@ _local = threading.local()
 def current() -> Scope | None:
     """The innermost scope of this thread."""
     return getattr(_local, "scope", None)
+
+
+# By identity of the variable that stands for it in graphs made of plain Symbols.
+_parameters: WeakValueDictionary[int, Parameter] = WeakValueDictionary()
+
+
+def note_parameter(variable: Symbol, parameter: Parameter) -> None:
+    """Notes that variable stands for parameter, in graphs of plain Symbols."""
+    _parameters[_core.variable_id(variable)] = parameter
+
+
+def parameter_of(identity: int) -> Parameter | None:
+    """The parameter that the variable of this identity stands for; None if it stands for none that is alive."""
+    parameter = _parameters.get(identity)
+    if parameter is None or parameter._var is None or _core.variable_id(parameter._var) != identity:
+        return None
+    return parameter
 
 
 class Scope:

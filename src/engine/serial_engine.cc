@@ -100,7 +100,7 @@ void SerialEngine::run(QueuedTask& task) {
     failed_.fetch_add(1, std::memory_order_relaxed);
     const Lock lock(mutex_);
     for (const Slot& slot : task.slots()) {
-      if (slot.write) VarQueue::set_error(*slot.var, error);
+      if (slot.write && slot.keeps_errors) VarQueue::set_error(*slot.var, error);
     }
   }
   for (const Slot& slot : task.slots()) VarQueue::release(slot);

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/sound_writes.h"
 #include "hybridnet/threads.h"
 
 namespace hybridnet {
@@ -43,7 +44,11 @@ QueuedTask::QueuedTask(TaskFn task_fn, Engine::Access access, const Engine::Opti
   if (slot_count > kFewSlots) many_slots = std::make_unique<Slot[]>(slot_count);
   Slot* slot = slots().data();
   for (Var* var : access.reads) *slot++ = {.var = var, .task = this, .write = false};
-  for (Var* var : access.writes) *slot++ = {.var = var, .task = this, .write = true};
+  const std::span<Var* const> sound = SoundWrites::current();
+  for (Var* var : access.writes) {
+    const bool is_sound = std::find(sound.begin(), sound.end(), var) != sound.end();
+    *slot++ = {.var = var, .task = this, .write = true, .keeps_errors = !is_sound};
+  }
 }
 
 void check_access(const Engine::Access& access, const Engine::Options& options) {
@@ -64,7 +69,12 @@ int cores_worth_having(int64_t cost_ns) {
 
 namespace {
 thread_local int run_here_depth = 0;
+thread_local std::span<Var* const> sound_writes;
 }  // namespace
+
+SoundWrites::SoundWrites(std::span<Var* const> vars) : before_(std::exchange(sound_writes, vars)) {}
+SoundWrites::~SoundWrites() { sound_writes = before_; }
+std::span<Var* const> SoundWrites::current() { return sound_writes; }
 
 RunHereScope::RunHereScope() { ++run_here_depth; }
 RunHereScope::~RunHereScope() { --run_here_depth; }

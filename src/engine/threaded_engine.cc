@@ -259,7 +259,7 @@ void ThreadedEngine::end_accesses(QueuedTask& task, const TaskErrorRef& error, s
   if (error) {
     const Lock lock(mutex_);
     for (const Slot& slot : task.slots()) {
-      if (slot.write) VarQueue::set_error(*slot.var, error);
+      if (slot.write && slot.keeps_errors) VarQueue::set_error(*slot.var, error);
     }
   }
   bool waited_for = false;

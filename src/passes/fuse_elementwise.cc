@@ -189,7 +189,7 @@ class Fusion {
       results.push_back(member);
     }
     if (results.size() > PointwiseProgram::kMaxOutputs) return false;
-    choose_memory(program, inputs, group.members[0]->specs[0]);
+    choose_memory(program, inputs, results);
     const Format format = graph_.format({NodePtr(group.members[0]), 0});
     const Node* last = group.members.back();
     const Graph::Checkpoint before = graph_.checkpoint();
@@ -208,19 +208,31 @@ class Fusion {
 
   // An output may be written where an input lies once no later step reads that input. Inputs that only this node reads
   // come first: their memory is free afterwards.
-  void choose_memory(PointwiseProgram& program, const std::vector<NodeEntry>& inputs, const TensorSpec& result) const {
+  // Variables are not, but for the one that holds the output after the call.
+  void choose_memory(PointwiseProgram& program, const std::vector<NodeEntry>& inputs,
+                     const std::vector<Node*>& results) const {
     program.memory_of.assign(program.outputs.size(), -1);
+    const TensorSpec& result = results[0]->specs[0];
     std::vector<bool> given(inputs.size());
     for (size_t o = 0; o < program.outputs.size(); ++o) {
       const int step = program.outputs[o] - program.num_inputs;
       for (size_t i = 0; i < inputs.size(); ++i) {
-        if (given[i] || inputs[i].node->is_variable() || !(graph_.spec(inputs[i]) == result)) continue;
+        if (given[i] || !(graph_.spec(inputs[i]) == result)) continue;
+        if (inputs[i].node->is_variable() && !is_written_back(*results[o], *inputs[i].node)) continue;
         if (program.last_reader(static_cast<int>(i)) > step) continue;
         program.memory_of[o] = static_cast<int>(i);
         given[i] = true;
         break;
       }
     }
+  }
+
+  bool is_written_back(const Node& result, const Node& variable) const {
+    const std::vector<Client>& readers = graph_.clients(result, 0);
+    return std::any_of(readers.begin(), readers.end(), [&](const Client& reader) {
+      return reader.kind == Client::Kind::kWriteback &&
+             graph_.writebacks()[static_cast<size_t>(reader.index)].input == graph_.input_index(&variable);
+    });
   }
 
   Graph& graph_;

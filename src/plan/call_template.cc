@@ -192,7 +192,7 @@ CallTemplate::CallTemplate(const GraphDefinition& definition, const CallSignatur
       current_(signature),
       smallest_(signature.inputs),
       largest_(signature.inputs) {
-  const std::vector<Node*> nodes = topological_order(definition.outputs);
+  const std::vector<Node*> nodes = topological_order(definition.roots());
   has_bodies_ = std::any_of(nodes.begin(), nodes.end(), has_bodies);
   // With `debug`, rewrites are run on the arrays of the call, so these are rewritten for.
   generic_ = !options.query.debug &&
@@ -473,6 +473,8 @@ bool CallTemplate::results_fit(const CallSignature& signature) {
     if (!(tapes_[kForward][rewritten_.forward.outputs()[i]] == tapes_[kDefinition][definition_.outputs[i]]))
       return false;
   }
+  for (const Graph::Writeback& writeback : rewritten_.forward.writebacks())
+    if (!(tapes_[kForward][writeback.value] == signature.inputs[static_cast<size_t>(writeback.input)])) return false;
   for (size_t i = 0; i < rewritten_.gradient_of_input.size(); ++i) {
     const int output = rewritten_.gradient_of_input[i];
     if (output < 0) continue;

@@ -39,20 +39,46 @@ class GraphMaker {
       const NodePtr& variable = definition_.inputs[i];
       map[{variable, 0}] = {graph_.add_input(variable->name, signature_.inputs[i]), 0};
     }
-    for (const NodeEntry& clone : graph_.import(definition_.outputs, &specs, map)) graph_.add_output(clone);
+    const std::vector<NodeEntry> clones = graph_.import(definition_.roots(), &specs, map);
+    const auto first_value = clones.begin() + static_cast<std::ptrdiff_t>(definition_.outputs.size());
+    for (auto clone = clones.begin(); clone != first_value; ++clone) graph_.add_output(*clone);
     number_random_nodes(graph_);
     if (definition_.commits_writebacks) commit_states(graph_);
+    for (size_t i = 0; i < definition_.updates.size(); ++i)
+      add_update(definition_.updates[i].input, first_value[static_cast<std::ptrdiff_t>(i)]);
     return std::move(graph_);
   }
 
  private:
+  void add_update(int input, const NodeEntry& value) {
+    const Node& variable = *definition_.inputs[static_cast<size_t>(input)];
+    const auto is_its = [&](const Graph::Writeback& writeback) { return writeback.input == input; };
+    if (std::any_of(graph_.writebacks().begin(), graph_.writebacks().end(), is_its))
+      throw ValueError({.input = variable.name,
+                        .message = "it is written twice by one call",
+                        .because = "an operator of the graph writes its new state there in training mode, and so does "
+                                   "an update",
+                        .fix = "leave it out of updates, or call the function outside of training mode"});
+    const TensorSpec &held = signature_.inputs[static_cast<size_t>(input)], &given = graph_.spec(value);
+    if (!(held == given)) {
+      ErrorFields fields{.input = variable.name,
+                         .expected = "an update of " + held.str() + ", as the variable holds",
+                         .given = given.str(),
+                         .fix = held.dtype == given.dtype ? "reshape the new value" : "cast the new value"};
+      if (held.dtype == given.dtype) throw ShapeError(std::move(fields));
+      throw DTypeError(std::move(fields));
+    }
+    graph_.add_writeback(input, value);
+  }
+
   void infer(SpecMap& specs) {
     for (size_t i = 0; i < definition_.inputs.size(); ++i) specs[{definition_.inputs[i], 0}] = signature_.inputs[i];
-    const bool is_complete = infer_specs(definition_.outputs, specs, signature_.train);
-    std::set<const Node*> unequal = unequal_branches(definition_.outputs, specs, signature_.train);
+    const std::vector<NodeEntry> roots = definition_.roots();
+    const bool is_complete = infer_specs(roots, specs, signature_.train);
+    std::set<const Node*> unequal = unequal_branches(roots, specs, signature_.train);
     if (!unequal.empty()) throw UnequalBranchesError(std::move(unequal));
     if (is_complete) return;
-    for (Node* node : topological_order(definition_.outputs)) {
+    for (Node* node : topological_order(roots)) {
       for (int i = 0; i < node->num_outputs(); ++i) {
         const NodeEntry entry{NodePtr(node), static_cast<uint32_t>(i)};
         if (!specs.at(entry).known()) throw_unknown(*node, entry.index, specs.at(entry));
@@ -182,6 +208,12 @@ void rewrite_with_gradient(RewrittenCall& call, Graph joint, const CallSignature
 
 }  // namespace
 
+std::vector<NodeEntry> GraphDefinition::roots() const {
+  std::vector<NodeEntry> all = outputs;
+  for (const Graph::Writeback& update : updates) all.push_back(update.value);
+  return all;
+}
+
 std::vector<Value> GraphDefinition::applied_to(std::span<const Value> values) const {
   std::unordered_map<const Node*, NodeEntry> leaves;
   for (size_t i = 0; i < inputs.size(); ++i) leaves[inputs[i].get()] = to_entry(values[i]);
@@ -280,7 +312,8 @@ Ref<CompiledCall> link_call(const RewrittenCall& rewritten, const GraphDefinitio
   const PipelineScope scope = scope_of(options, &call->report);
   call->forward = link_plan(rewritten.forward, options,
                             {.num_residuals = rewritten.num_residuals,
-                             .frozen_weights = !differentiated && !signature.train,
+                             .frozen_weights = !differentiated && !signature.train && definition.updates.empty(),
+                             .atomic = definition.atomic,
                              .first_of = first_equal(definition.outputs)},
                             known.forward);
   if (rewritten.num_gradients == 0) return call;
@@ -294,6 +327,7 @@ GradientDefinition make_gradient_definition(const GraphDefinition& definition, c
   GradientDefinition result;
   GraphDefinition stateless = definition;
   stateless.commits_writebacks = false;
+  stateless.updates.clear();
   Graph graph = GraphMaker(stateless, signature).run();
   const PipelineScope scope = scope_of(options, nullptr);
   run_pipeline(graph, kForwardStages);

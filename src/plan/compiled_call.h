@@ -19,6 +19,12 @@ struct GraphDefinition {
   std::vector<NodePtr> inputs;
   std::vector<NodeEntry> outputs;
   bool commits_writebacks = true;  // false: states keep their values (a forward run that is repeated)
+  // After a call, these inputs hold these values, which are formed of what all inputs held before it.
+  std::vector<Graph::Writeback> updates;
+  bool atomic = false;   // a call that fails leaves every input as it was
+  bool checked = false;  // arrays must be what the variables declare, all on one device
+
+  std::vector<NodeEntry> roots() const;  // outputs, then the values of updates
 
   // The outputs as nodes over other inputs, which stand in the order of `inputs`.
   std::vector<Value> applied_to(std::span<const Value> values) const;

@@ -1,9 +1,11 @@
 #include "plan/graph_function.h"
 
 #include <algorithm>
+#include <cstring>
 #include <unordered_map>
 
 #include "engine/profile.h"
+#include "engine/sound_writes.h"
 #include "graph/control/control_flow.h"
 #include "graph/control/unequal_branches.h"
 #include "hybridnet/env.h"
@@ -135,7 +137,7 @@ GraphFunction::GraphFunction(GraphDefinition definition, CompileOptions options)
   if (options_.name.empty()) options_.name = "CachedOp";
   if (!options_.arenas) options_.arenas = make_ref<ArenaPool>();
   task_name_ = intern_file(options_.name);
-  for (const Node* node : topological_order(definition_.outputs)) {
+  for (const Node* node : topological_order(definition_.roots())) {
     is_cut_ = is_cut_ || SegmentedGraph::cuts_at(*node, false);
     is_opaque_ = is_opaque_ || is_opaque(*node);
     uses_random_ = uses_random_ || is_random(*node);
@@ -154,6 +156,50 @@ void GraphFunction::check_inputs(std::span<const NDArray> inputs) const {
     throw TypeError(
         {.op = options_.name, .input = definition_.inputs[i]->name, .expected = "an array", .given = "none"});
   }
+  if (!definition_.checked) return;
+  for (size_t i = 1; i < inputs.size(); ++i) {
+    if (inputs[i].device() == inputs[0].device()) continue;
+    throw ValueError(
+        {.op = options_.name,
+         .input = definition_.inputs[i]->name,
+         .expected = "an array on " + inputs[0].device().str() + ", where '" + definition_.inputs[0]->name + "' is",
+         .given = "one on " + inputs[i].device().str(),
+         .fix = "copy it there: x.as_in_context(...)"});
+  }
+}
+
+// Against what the variables say of themselves. Called for signatures that have not been seen.
+void GraphFunction::check_declared(std::span<const NDArray> inputs) const {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].is_pending()) continue;
+    const Node& variable = *definition_.inputs[i];
+    const TensorSpec want = declared_spec(variable);
+    const TensorSpec& given = inputs[i].spec();
+    const ErrorFields subject{.op = options_.name, .input = variable.name};
+    if (want.dtype != DType::kUnknown && want.dtype != given.dtype) {
+      ErrorFields fields = subject;
+      fields.expected = std::string("elements of type ") + dtype_name(want.dtype);
+      fields.given = dtype_name(given.dtype);
+      fields.fix = "convert the array: x.astype('" + std::string(dtype_name(want.dtype)) + "')";
+      throw DTypeError(std::move(fields));
+    }
+    if (!want.shape.rank_known()) continue;
+    ErrorFields fields = subject;
+    fields.given = given.shape.str();
+    if (want.shape.ndim() != given.shape.ndim()) {
+      fields.expected = "an array of " + std::to_string(want.shape.ndim()) + " dimensions, " + want.shape.str();
+      fields.given = std::to_string(given.shape.ndim()) + ", " + given.shape.str();
+      fields.fix = "reshape the array, or declare another shape of the variable";
+      throw ShapeError(std::move(fields));
+    }
+    for (int axis = 0; axis < want.shape.ndim(); ++axis) {
+      if (want.shape[axis] == kUnknownDim || want.shape[axis] == given.shape[axis]) continue;
+      fields.expected = "shape " + want.shape.str();
+      fields.because = "axis " + std::to_string(axis) + " has size " + std::to_string(want.shape[axis]) + " there";
+      fields.fix = "pass an array of that size, or declare the variable with 0 where any size may come";
+      throw ShapeError(std::move(fields));
+    }
+  }
 }
 
 std::vector<NDArray> GraphFunction::call(std::span<const NDArray> inputs, std::span<const NDArray> out,
@@ -167,8 +213,12 @@ std::vector<NDArray> GraphFunction::call(std::span<const NDArray> inputs, std::s
   }
   for (const NDArray& target : out)
     if (!target) throw TypeError({.op = options_.name, .input = "out", .expected = "an array", .given = "none"});
+  if (!definition_.updates.empty())
+    if (const std::vector<NDArray> apart = apart_from_updated(inputs); !apart.empty()) return call(apart, out, key);
   ArrayFlags wants(inputs.size());
   const bool recorded = autograd_state().recording && find_wanted(inputs, wants);
+  if (definition_.checked && goes_by_parts(inputs)) check_declared(inputs);
+  if (!definition_.updates.empty() && (recorded || goes_by_parts(inputs))) return call_and_commit(inputs, out, key);
   Ref<GraphRun> run;
   std::vector<NDArray> results = forward({.inputs = inputs,
                                           .wants = recorded ? wants.span() : std::span<const uint8_t>(),
@@ -181,17 +231,28 @@ std::vector<NDArray> GraphFunction::call(std::span<const NDArray> inputs, std::s
   return results;
 }
 
+// Code outside the library runs on the calling thread, where also the indices of sparse arrays are looked at; so do the
+// parts of a task.
+bool GraphFunction::may_defer(std::span<const NDArray> inputs) const {
+  return !is_opaque_ && !has_sparse(inputs) && !RunHereScope::active();
+}
+
+bool GraphFunction::goes_by_parts(std::span<const NDArray> inputs) const {
+  if (is_cut_ || has_sparse(inputs)) return true;
+  return std::any_of(inputs.begin(), inputs.end(), [](const NDArray& input) { return input.is_pending(); }) &&
+         may_defer(inputs);
+}
+
 std::vector<NDArray> GraphFunction::forward(const Request& request, Ref<GraphRun>* run) {
   const bool keep = !request.wants.empty();
-  // Code outside the library runs on the calling thread; so do the parts of a task.
-  const bool sparse = has_sparse(request.inputs);  // indices are looked at there, too
-  const bool may_defer = !is_opaque_ && !sparse && !RunHereScope::active();
-  const bool pending = may_defer && std::any_of(request.inputs.begin(), request.inputs.end(),
-                                                [](const NDArray& input) { return input.is_pending(); });
-  if (!is_cut_ && !(keep && is_cut_for_gradient_) && !pending && !sparse) {
+  if (!goes_by_parts(request.inputs) && !(keep && is_cut_for_gradient_)) {
     try {
       const Ref<CompiledCall> compiled = compiled_for(request.inputs, request.wants, request.train);
-      if (!compiled->unequal.empty()) return cut_at(compiled->unequal)->forward(request, run);
+      if (!compiled->unequal.empty()) {
+        // Without a gradient, which call() asks of another function.
+        if (!definition_.updates.empty()) return call_and_commit(request.inputs, request.out, request.key);
+        return cut_at(compiled->unequal)->forward(request, run);
+      }
       const RngKey key = request.key ? *request.key : compiled->forward->uses_random() ? next_rng_key() : RngKey{};
       if (request.used_key) *request.used_key = key;
       return run_plan(compiled, request, key, run);
@@ -201,8 +262,8 @@ std::vector<NDArray> GraphFunction::forward(const Request& request, Ref<GraphRun
   }
   const RngKey key = request.key ? *request.key : uses_random_ ? next_rng_key() : RngKey{};
   if (request.used_key) *request.used_key = key;
-  TapedResults taped =
-      run_taped(Ref<GraphFunction>(this), {request.inputs, request.wants, request.train, key}, may_defer);
+  TapedResults taped = run_taped(Ref<GraphFunction>(this), {request.inputs, request.wants, request.train, key},
+                                 may_defer(request.inputs));
   if (run) *run = std::move(taped.run);
   return copied_to(request.out_may_differ ? std::span<const NDArray>() : request.out, std::move(taped.outputs));
 }
@@ -211,6 +272,99 @@ std::vector<NDArray> GraphFunction::copied_to(std::span<const NDArray> out, std:
   for (size_t i = 0; i < out.size(); ++i)
     if (!results[i].shares_memory(out[i])) copy_array(results[i], out[i]);
   return out.empty() ? std::move(results) : std::vector<NDArray>(out.begin(), out.end());
+}
+
+// ------------------------------------------------------------------------------------------------------------ updates
+std::vector<NDArray> GraphFunction::apart_from_updated(std::span<const NDArray> inputs) const {
+  std::vector<NDArray> apart;
+  for (const Graph::Writeback& update : definition_.updates) {
+    const auto target = static_cast<size_t>(update.input);
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (i == target || !inputs[i].shares_memory(inputs[target])) continue;
+      const auto is_its = [i](const Graph::Writeback& other) { return other.input == static_cast<int>(i); };
+      if (std::any_of(definition_.updates.begin(), definition_.updates.end(), is_its))
+        throw ValueError(
+            {.op = options_.name,
+             .input = definition_.inputs[i]->name,
+             .message = "it shares memory with '" + definition_.inputs[target]->name + "', and both are updated",
+             .fix = "give each of them an array of its own"});
+      if (apart.empty()) apart.assign(inputs.begin(), inputs.end());
+      apart[i] = invoke_one(kCopy.op(), kCopy.op().default_params, {&inputs[i], 1});
+    }
+  }
+  return apart;
+}
+
+Ref<GraphFunction> GraphFunction::with_updates_as_outputs() {
+  const std::lock_guard lock(mutex_);
+  if (!with_updates_as_outputs_) {
+    GraphDefinition definition = definition_;
+    definition.outputs = definition.roots();
+    definition.updates.clear();
+    definition.checked = false;
+    with_updates_as_outputs_ = make_ref<GraphFunction>(std::move(definition), options_);
+  }
+  return with_updates_as_outputs_;
+}
+
+std::vector<NDArray> GraphFunction::call_and_commit(std::span<const NDArray> inputs, std::span<const NDArray> out,
+                                                    std::optional<RngKey> key) {
+  const Ref<GraphFunction> function = with_updates_as_outputs();
+  // Gradients, which may be asked for after the commit, are those of the copies. States that operators write are copied
+  // without a step on the tape: gradients do not pass through them.
+  std::vector<NDArray> given(inputs.begin(), inputs.end());
+  std::vector<std::pair<size_t, NDArray>> values;
+  const auto copied = [](const NDArray& array) {
+    return invoke_one(kCopy.op(), kCopy.op().default_params, {&array, 1});
+  };
+  for (const Graph::Writeback& update : definition_.updates) {
+    const auto input = static_cast<size_t>(update.input);
+    given[input] = copied(inputs[input]);
+  }
+  if (definition_.atomic) {
+    const std::vector<uint8_t> written = function->written_inputs(autograd_state().training);
+    for (size_t i = 0; i < written.size(); ++i) {
+      if (written[i] == 0) continue;
+      const AutogradScope unrecorded({.recording = false, .training = autograd_state().training});
+      given[i] = copied(inputs[i]);
+      values.emplace_back(i, given[i]);
+    }
+  }
+  std::vector<NDArray> results = function->call(given, {}, key);
+  for (size_t i = 0; i < definition_.updates.size(); ++i)
+    values.emplace_back(definition_.updates[i].input, results[definition_.outputs.size() + i].detached());
+  commit(inputs, std::move(values));
+  results.resize(definition_.outputs.size());
+  return copied_to(out, std::move(results));
+}
+
+// One task for all, which runs only if what forms the values has succeeded.
+void GraphFunction::commit(std::span<const NDArray> inputs, std::vector<std::pair<size_t, NDArray>> values) const {
+  std::vector<NDArray> targets, sources;
+  std::vector<std::string> names;
+  std::vector<Var*> sound;
+  int64_t bytes = 0;
+  for (const auto& [input, value] : values) {
+    note_overwrite(inputs[input]);
+    targets.push_back(inputs[input].detached());
+    sources.push_back(value);
+    names.push_back(definition_.inputs[input]->name);
+    sound.push_back(&inputs[input].var());
+    bytes += inputs[input].bytes();
+  }
+  if (!definition_.atomic || definition_.outputs.empty()) sound.clear();
+  const SoundWrites stay_sound(sound);
+  run_task(task_name_, sources, targets, bytes / 8, [targets, sources, names](TaskContext&) {
+    for (size_t i = 0; i < targets.size(); ++i) {
+      if (targets[i].spec() == sources[i].spec()) continue;
+      throw ShapeError({.input = names[i],
+                        .expected = "an update of " + targets[i].spec().str() + ", as the variable holds",
+                        .given = sources[i].spec().str()});
+    }
+    for (size_t i = 0; i < targets.size(); ++i)
+      if (const int64_t size = targets[i].bytes(); size > 0)
+        std::memcpy(targets[i].data(), sources[i].data(), static_cast<size_t>(size));
+  });
 }
 
 // -------------------------------------------------------------------------------------------------------------- parts
@@ -266,6 +420,7 @@ Ref<GraphFunction> GraphFunction::without_writebacks() {
   if (!without_writebacks_) {
     GraphDefinition definition = definition_;
     definition.commits_writebacks = false;
+    definition.updates.clear();
     without_writebacks_ = make_ref<GraphFunction>(std::move(definition), options_);
     without_writebacks_->is_cut_for_gradient_ = is_cut_for_gradient_.load();
   }
@@ -274,6 +429,7 @@ Ref<GraphFunction> GraphFunction::without_writebacks() {
 
 std::vector<uint8_t> GraphFunction::written_inputs(bool train) {
   std::vector<uint8_t> written(definition_.inputs.size());
+  for (const Graph::Writeback& update : definition_.updates) written[static_cast<size_t>(update.input)] = 1;
   if (!definition_.commits_writebacks) return written;
   std::unordered_map<const Node*, size_t> number;
   for (size_t i = 0; i < definition_.inputs.size(); ++i) number[definition_.inputs[i].get()] = i;
@@ -306,6 +462,7 @@ Ref<CompiledCall> GraphFunction::compiled_for(std::span<const NDArray> inputs, s
     if (it != compiled_.begin()) compiled_.splice(compiled_.begin(), compiled_, it);
     return compiled_.front();
   }
+  if (definition_.checked) check_declared(inputs);
   CallSignature signature;
   for (const NDArray& input : inputs) signature.inputs.push_back(input.spec());
   signature.wants.assign(wants.begin(), wants.end());
@@ -380,7 +537,8 @@ std::vector<NDArray> GraphFunction::run_plan(const Ref<CompiledCall>& compiled, 
   for (const int input : plan.written_inputs()) note_overwrite(inputs[static_cast<size_t>(input)]);
   std::shared_ptr<KeptObjects> kept;
   if (plan.is_opaque()) kept = std::make_shared<KeptObjects>();
-  push_plan(compiled->forward, {inputs, fresh, residuals, kept.get()}, key, task_name_);
+  const bool stay_sound = definition_.atomic && !fresh.empty() && !plan.written_inputs().empty();
+  push_plan(compiled->forward, {inputs, fresh, residuals, kept.get(), stay_sound}, key, task_name_);
 
   std::vector<NDArray> results;
   results.reserve(plan.outputs().size());

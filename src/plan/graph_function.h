@@ -76,8 +76,9 @@ class GraphFunction : public RefCounted<GraphFunction> {
   std::vector<NDArray> run_differentiable_backward(const PlanRun& run, std::span<const NDArray> inputs,
                                                    std::span<const NDArray> heads);
   static std::vector<StorageType> storages_of(std::span<const NDArray> inputs);
-  // Are values of this run sparse? Then it goes part by part.
-  bool has_sparse(std::span<const NDArray> inputs) const;
+  bool has_sparse(std::span<const NDArray> inputs) const;  // are values of this run sparse?
+  bool may_defer(std::span<const NDArray> inputs) const;
+  bool goes_by_parts(std::span<const NDArray> inputs) const;
   std::string sparse_segments_text();  // where the graph is cut for sparse inputs
   SegmentedGraph& segments(bool for_gradient, const std::vector<StorageType>& storages = {});
   Ref<CompiledCall> most_recent();  // null before the first call
@@ -90,6 +91,14 @@ class GraphFunction : public RefCounted<GraphFunction> {
   int64_t held_bytes() const;  // by the compiled calls
   void forget_oldest_plans();
   void check_inputs(std::span<const NDArray> inputs) const;
+  void check_declared(std::span<const NDArray> inputs) const;
+  // What is given, but copies of what shares memory with inputs that are updated; empty: nothing does.
+  std::vector<NDArray> apart_from_updated(std::span<const NDArray> inputs) const;
+  // For calls whose updates cannot be part of a plan: runs on copies of what is updated, then commits.
+  std::vector<NDArray> call_and_commit(std::span<const NDArray> inputs, std::span<const NDArray> out,
+                                       std::optional<RngKey> key);
+  void commit(std::span<const NDArray> inputs, std::vector<std::pair<size_t, NDArray>> values) const;
+  Ref<GraphFunction> with_updates_as_outputs();
 
   std::string inputs_text(const CallSignature& signature) const;
   bool matches(const CallSignature& known, std::span<const NDArray> inputs, std::span<const uint8_t> wants,
@@ -104,7 +113,7 @@ class GraphFunction : public RefCounted<GraphFunction> {
   CallCompiler compiler_;
   std::map<std::pair<bool, std::vector<StorageType>>, std::unique_ptr<SegmentedGraph>> segments_;
   std::map<std::set<const Node*>, Ref<GraphFunction>> cut_at_;  // for signatures whose branches differ in size
-  Ref<GraphFunction> without_writebacks_;
+  Ref<GraphFunction> without_writebacks_, with_updates_as_outputs_;
   std::list<Ref<CompiledCall>> compiled_;  // most recent first
   std::vector<std::pair<CallSignature, std::shared_ptr<GradientFunction>>> gradients_;
 };

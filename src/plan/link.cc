@@ -49,6 +49,7 @@ class PlanBuilder {
     if (is_other()) return nullptr;
     find_last_readers();
     place_outputs();
+    keep_inputs_for_writebacks();
     place_writebacks();
     share_in_place();
     emit_nodes();
@@ -166,7 +167,7 @@ class PlanBuilder {
           storage.kind = Kind::kOutput;
           storage.index = it->second;
         } else {
-          copies_.push_back({outputs[i], make_storage(Kind::kOutput, it->second, storage.bytes)});
+          add_copy(outputs[i], make_storage(Kind::kOutput, it->second, storage.bytes));
           if (storage.kind == Kind::kInput && graph_.writebacks().empty()) input = storage.index;
         }
       }
@@ -181,7 +182,7 @@ class PlanBuilder {
     PlanStorage* storage = &storage_of(entry);
     if (storage->kind == Kind::kInput || storage->kind == Kind::kConstant) {
       PlanStorage* copy = make_storage(Kind::kResidual, 0, storage->bytes);
-      copies_.push_back({entry, copy});
+      add_copy(entry, copy);
       storage = copy;
     } else if (storage->kind == Kind::kTemporary) {
       storage->kind = Kind::kResidual;
@@ -212,40 +213,99 @@ class PlanBuilder {
     }
   }
 
-  // The new state goes straight into the input's memory when its maker declares that and nobody reads the old one
-  // later.
+  // Copies run behind all nodes, in the order in which they are added here.
+  void add_copy(const NodeEntry& entry, PlanStorage* target) { add_copy(entry, &storage_of(entry), target); }
+  void add_copy(const NodeEntry& entry, PlanStorage* source, PlanStorage* target) {
+    source->last = std::max(source->last, static_cast<int>(steps_.size()));
+    copies_.push_back({entry, source, target});
+  }
+
+  // An input whose old value becomes the new value of another one is read when all nodes have run. (Outputs and
+  // residuals that show an input are copies, too: add_copy() has noted it.)
+  void keep_inputs_for_writebacks() {
+    for (const Graph::Writeback& writeback : graph_.writebacks())
+      if (const int old = shown_input(writeback.value); old >= 0 && old != writeback.input)
+        storage_of(writeback.value).last = static_cast<int>(steps_.size());
+  }
+
+  // The input that an entry shows, perhaps through views; -1: none.
+  int shown_input(const NodeEntry& entry) const { return graph_.input_index(root(entry).node.get()); }
+
+  // A new state goes straight into the input's memory where nobody reads the old one later. All others are copied there
+  // in the end, when every node has read what the inputs held before.
   void place_writebacks() {
+    std::vector<std::pair<const Graph::Writeback*, PlanStorage*>> shown;  // old values of inputs, set aside
     for (const Graph::Writeback& writeback : graph_.writebacks()) {
-      const NodeEntry variable{graph_.inputs()[static_cast<size_t>(writeback.input)], 0};
-      PlanStorage* input = storage_by_root_.at(variable);
-      PlanStorage& value = storage_of(writeback.value);
-      if (std::find(plan_->written_inputs_.begin(), plan_->written_inputs_.end(), writeback.input) ==
-          plan_->written_inputs_.end()) {
-        plan_->written_inputs_.push_back(writeback.input);
+      if (const int old = shown_input(writeback.value); old >= 0 && old != writeback.input && is_written(old)) {
+        PlanStorage* aside = make_storage(Kind::kTemporary, 0, storage_of(writeback.value).bytes);
+        aside->first = static_cast<int>(steps_.size());
+        add_copy(writeback.value, aside);
+        shown.emplace_back(&writeback, aside);
       }
-      if (value.kind == Kind::kTemporary && writes_over(writeback, variable, *input)) {
-        value.kind = Kind::kInput;
-        value.index = writeback.input;
-      } else if (!(value.kind == Kind::kInput && value.index == writeback.input)) {
-        copies_.push_back({writeback.value, make_storage(Kind::kInput, writeback.input, value.bytes)});
-      }
+    }
+    for (const Graph::Writeback& writeback : graph_.writebacks()) {
+      const auto aside =
+          std::find_if(shown.begin(), shown.end(), [&](const auto& other) { return other.first == &writeback; });
+      place_writeback(writeback, aside == shown.end() ? nullptr : aside->second);
     }
   }
 
+  bool is_written(int input) const {
+    return std::any_of(graph_.writebacks().begin(), graph_.writebacks().end(),
+                       [input](const Graph::Writeback& writeback) { return writeback.input == input; });
+  }
+
+  void place_writeback(const Graph::Writeback& writeback, PlanStorage* aside) {
+    std::vector<int>& written = plan_->written_inputs_;
+    if (std::find(written.begin(), written.end(), writeback.input) == written.end()) written.push_back(writeback.input);
+    const NodeEntry variable{graph_.inputs()[static_cast<size_t>(writeback.input)], 0};
+    PlanStorage* input = storage_by_root_.at(variable);
+    PlanStorage& value = storage_of(writeback.value);
+    if (value.kind == Kind::kTemporary && writes_over(writeback, variable, *input)) {
+      value.kind = Kind::kInput;
+      value.index = writeback.input;
+    } else if (!(value.kind == Kind::kInput && value.index == writeback.input)) {
+      add_copy(writeback.value, aside ? aside : &value, make_storage(Kind::kInput, writeback.input, value.bytes));
+    }
+  }
+
+  // May the maker of the new value write it over the old one?
   bool writes_over(const Graph::Writeback& writeback, const NodeEntry& variable, const PlanStorage& input) const {
-    const Node& node = *writeback.value.node;
-    if (node.is_variable() || is_free_view(node)) return false;
+    const NodeEntry made = root(writeback.value);
+    const Node& node = *made.node;
+    if (node.is_variable() || graph_.format(made) != Format::kPlain) return false;
     const int step = step_of_.at(&node);
-    if (input.last > step) return false;
+    if (input.last > step || (plan_->options_.atomic && may_fail_since(step))) return false;
+    if (input.last < step) return true;
     for (const Client& reader : graph_.clients(variable)) {
       // Views of the state, and other uses in the same node, would see it change under them.
       if (reader.node == nullptr || is_free_view(*reader.node)) return false;
     }
-    const int state = node.op->writeback_input(node.params->data(), static_cast<int>(writeback.value.index));
+    const auto output = static_cast<int>(made.index);
+    const int state = node.op->writeback_input(node.params->data(), output);
     int uses = 0;
-    for (const NodeEntry& input : node.inputs) uses += input == variable ? 1 : 0;
-    return uses == 1 && state >= 0 && node.inputs[static_cast<size_t>(state)] == variable;
+    for (const NodeEntry& read : node.inputs) uses += read == variable ? 1 : 0;
+    if (uses != 1) return false;
+    const auto reads_it_at = [&](int at) {
+      return at >= 0 && at < static_cast<int>(node.inputs.size()) && node.inputs[static_cast<size_t>(at)] == variable;
+    };
+    if (reads_it_at(state)) return true;
+    const std::vector<Op::InplacePair> pairs = inplace_pairs(node);
+    return std::any_of(pairs.begin(), pairs.end(),
+                       [&](const Op::InplacePair& pair) { return pair.output == output && reads_it_at(pair.input); });
   }
+
+  // Can this instruction, or one behind it, fail? Then nothing is written over before the end.
+  bool may_fail_since(int step) const {
+    if (last_risky_ == kUnknownStep) {
+      last_risky_ = -1;
+      for (size_t i = 0; i < steps_.size(); ++i)
+        if (may_fail(*steps_[i])) last_risky_ = static_cast<int>(i);
+    }
+    return last_risky_ >= step;
+  }
+
+  static bool may_fail(const Node& node) { return !node.op->total || is_opaque(node) || !node.subgraphs.empty(); }
 
   // -------------------------------------------------------------------------------------------------------- in place
   void share_in_place() {
@@ -460,13 +520,14 @@ class PlanBuilder {
   }
 
   void emit_copies() {
-    for (const auto& [entry, target] : copies_) {
+    for (size_t i = 0; i < copies_.size(); ++i) {
+      const auto& [entry, source, target] = copies_[i];
       Plan::Instruction instruction;
       instruction.first_arg = static_cast<int>(plan_->args_.size());
       instruction.num_in = instruction.num_out = 1;
-      PlanStorage& source = storage_of(entry);
-      source.last = static_cast<int>(steps_.size() + copies_.size());
-      add_arg(&source, graph_.spec(entry), graph_.format(entry));
+      source->last = static_cast<int>(steps_.size() + copies_.size());
+      target->last = source->last;
+      add_arg(source, graph_.spec(entry), graph_.format(entry));
       add_arg(target, graph_.spec(entry), graph_.format(entry));
       plan_->cost_ns_ += graph_.spec(entry).bytes() / 8;
       add_instruction(instruction, nullptr);
@@ -524,7 +585,13 @@ class PlanBuilder {
   std::deque<PlanStorage> storages_;
   std::unordered_map<NodeEntry, PlanStorage*, NodeEntryHash> storage_by_root_;
   std::unordered_map<PlanStorage*, std::vector<NodeEntry>> shared_;  // further roots that live in a storage
-  std::vector<std::pair<NodeEntry, PlanStorage*>> copies_;
+  struct Copy {
+    NodeEntry entry;
+    PlanStorage *source, *target;
+  };
+  std::vector<Copy> copies_;
+  static constexpr int kUnknownStep = -2;
+  mutable int last_risky_ = kUnknownStep;  // instruction that can fail
   std::vector<const PlanStorage*> storage_of_arg_;
   std::vector<std::pair<int, PlanStorage*>> temporaries_;  // argument number, storage
   std::vector<std::pair<int, PlanStorage*>> workspaces_;   // instruction number, storage

@@ -50,6 +50,7 @@ class Plan : public RefCounted<Plan> {
     int num_residuals = 0;        // so many of the graph's last outputs live in one block, read by the backward plan
     bool keep_arena = false;      // between calls, in `arenas`; else each run takes memory from the storage
     bool frozen_weights = false;  // inputs other than the data rarely change
+    bool atomic = false;          // a run that fails has written to no input
     // Per output (residuals not counted): the first one that shows the same value to the caller, so that both
     // share an array. Empty: outputs that turn out to be one value share one, whatever made them.
     std::vector<int> first_of;

@@ -8,6 +8,7 @@
 #include "engine/inline_run.h"
 #include "engine/profile.h"
 #include "engine/run_ahead.h"
+#include "engine/sound_writes.h"
 #include "hybridnet/engine.h"
 #include "hybridnet/imperative.h"
 #include "hybridnet/threads.h"
@@ -64,6 +65,16 @@ class Ordering {
       if (!std::binary_search(writes_.data(), writes_.data() + num_writes_, var)) reads_.data()[num_reads_++] = var;
     }
     num_reads_ = unique(reads_.data(), num_reads_);
+  }
+  // Written, but not an output.
+  std::vector<Var*> written_inputs(const Plan& plan, const PlanArrays& arrays) const {
+    std::vector<Var*> vars;
+    for (const int input : plan.written_inputs()) {
+      Var* var = &arrays.inputs[static_cast<size_t>(input)].var();
+      const auto is_its = [var](const NDArray& output) { return &output.var() == var; };
+      if (std::none_of(arrays.outputs.begin(), arrays.outputs.end(), is_its)) vars.push_back(var);
+    }
+    return vars;
   }
   Engine::Access access() { return {{reads_.data(), num_reads_}, {writes_.data(), num_writes_}}; }
 
@@ -123,6 +134,9 @@ void push_plan(const Ref<Plan>& plan, const PlanArrays& arrays, RngKey key, cons
                                                    arrays.residuals,
                                                    key,
                                                    interrupts_so_far()});
+  const std::vector<Var*> sound =
+      arrays.inputs_stay_sound ? ordering.written_inputs(*plan, arrays) : std::vector<Var*>();
+  const SoundWrites stay_sound(sound);
   e.push(
       [run, name](TaskContext&) {
         run->charge.release();

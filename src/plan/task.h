@@ -13,7 +13,8 @@ struct PlanArrays {
   std::span<const NDArray> inputs;   // parallel to the graph's inputs; residual inputs of a backward plan are views
   std::span<const NDArray> outputs;  // parallel to Plan::fresh_outputs()
   NDArray residuals;
-  KeptObjects* kept = nullptr;  // lives through the run: opaque plans run before push_plan() returns
+  KeptObjects* kept = nullptr;     // lives through the run: opaque plans run before push_plan() returns
+  bool inputs_stay_sound = false;  // a run that fails has written to no input, so that these keep no error of it
 };
 
 // Runs plan now if it is cheap and nothing is in its way, else when the engine can. An opaque plan runs now, on the

@@ -502,6 +502,7 @@ class Parameter:
                 stype=self._stype,
             )
             self._var = var.as_np_ndarray() if is_np_array() else var
+            _tracing.note_parameter(self._var, self)
         return self._var
 
     def _make_traced(self, name: str) -> Symbol:

@@ -61,6 +61,27 @@ CachedOpConfig config_from(bool static_alloc, const std::string& passes, const s
   return config;
 }
 
+NodePtr variable_of(const Symbol& symbol) {
+  if (symbol.outputs.size() == 1 && symbol.outputs[0].node->is_variable()) return symbol.outputs[0].node;
+  raise(ErrorKind::kType, {.input = "inputs", .expected = "a variable"});
+}
+
+NodeEntry only_output(const Symbol& symbol, const char* what) {
+  if (symbol.outputs.size() == 1) return symbol.outputs[0];
+  raise(ErrorKind::kType, {.input = what, .expected = "a Symbol with one output"});
+}
+
+CachedOpHandle make_function(const std::vector<Symbol>& inputs, const std::vector<Symbol>& outputs,
+                             const std::vector<std::pair<int, Symbol>>& updates, bool atomic, bool static_alloc,
+                             const std::string& passes, const std::string& name, const std::vector<bool>& numpy) {
+  FunctionGraph graph;
+  for (const Symbol& input : inputs) graph.inputs.push_back(variable_of(input));
+  for (const Symbol& output : outputs) graph.outputs.push_back(only_output(output, "outputs"));
+  for (const auto& [input, value] : updates) graph.updates.push_back({input, only_output(value, "updates")});
+  graph.atomic = atomic;
+  return {make_ref<CachedOp>(std::move(graph), config_from(static_alloc, passes, name)), numpy};
+}
+
 // Another thread may be compiling, which keeps these waiting, and may need the GIL for it: for operators in Python.
 template <typename Result>
 Result without_gil(Result (CachedOp::*ask)() const, CachedOpHandle& handle) {
@@ -92,6 +113,54 @@ void bind_cached_op(py::module_& m) {
       .def("plan_text", [](CachedOpHandle& h) { return without_gil(&CachedOp::plan_text, h); })
       .def("fired_rewrites", [](CachedOpHandle& h) { return without_gil(&CachedOp::fired_rewrites, h); })
       .def("graph_text", [](CachedOpHandle& h) { return without_gil(&CachedOp::graph_text, h); });
+}
+
+void bind_functions(py::module_& m) {
+  m.def("function", &make_function, py::arg("inputs"), py::arg("outputs"), py::arg("updates"), py::kw_only(),
+        py::arg("atomic") = true, py::arg("static_alloc") = false, py::arg("passes") = "", py::arg("name") = "",
+        py::arg("numpy") = std::vector<bool>(),
+        "A CachedOp of given inputs, variables all, with updates: pairs of the number of an input and its new value.");
+  m.def(
+      "variables_of",
+      [](const std::vector<Symbol>& symbols) {
+        Symbol all;
+        for (const Symbol& symbol : symbols)
+          all.outputs.insert(all.outputs.end(), symbol.outputs.begin(), symbol.outputs.end());
+        py::list list;
+        for (const NodePtr& node : all.list_inputs())
+          list.append(py::make_tuple(
+              reinterpret_cast<uintptr_t>(node.get()), Symbol{{{node, 0}}},
+              node->constant ? py::cast(NDArray(Ref<ArrayImpl>(static_cast<ArrayImpl*>(node->constant.get()))))
+                             : py::none()));
+        return list;
+      },
+      "(identity, variable, array of one whose value is known, else None) of every variable that Symbols depend on.");
+  m.def(
+      "declared_spec",
+      [](const Symbol& symbol) {
+        const TensorSpec spec = declared_spec(*variable_of(symbol));
+        return py::make_tuple(py::cast(spec.shape), spec.dtype == DType::kUnknown ? py::none() : py::cast(spec.dtype));
+      },
+      "(shape, dtype) that a variable declares; None where it does not.");
+  m.def(
+      "variable_id", [](const Symbol& symbol) { return reinterpret_cast<uintptr_t>(variable_of(symbol).get()); },
+      "What tells this variable from all others that are alive.");
+  m.def(
+      "shared_variable",
+      [](const py::object& cls, const py::object& array, const std::string& name) {
+        const NDArray& value = expect_array(array.ptr(), "value");
+        NodePtr node = make_variable(name);
+        // Not as specs: values that depend on the variable are no traced arrays.
+        node->attrs["__shape__"] = py::str(py::cast(value.shape())).cast<std::string>();
+        node->attrs["__dtype__"] = std::to_string(static_cast<int>(value.dtype()));
+        node->constant = Ref<Object>(value.impl());
+        node->block = trace_state().block;
+        node->where = current_location();
+        PyObject* result = wrap_symbol(Symbol{{{node, 0}}}, reinterpret_cast<PyTypeObject*>(cls.ptr()));
+        if (result == nullptr) throw py::error_already_set();
+        return py::reinterpret_steal<py::object>(result);
+      },
+      "A variable, of this subclass of Symbol, that stands for the array.");
 }
 
 std::vector<std::string> names_with_gradients_by_rows(const Symbol& symbol,
@@ -189,6 +258,7 @@ void bind_pipeline(py::module_& m) {
 void bind_plans(py::module_& m) {
   bind_pipeline(m);
   bind_cached_op(m);
+  bind_functions(m);
   bind_executor(m);
 }
 

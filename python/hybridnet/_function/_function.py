@@ -1,0 +1,313 @@
+"""Graphs as functions: mx.function and what it returns."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from .. import _core, errors
+from .._tracing import parameter_of
+from ..ndarray import NDArray
+from ..rewrite import joined_query
+from ..symbol import Symbol
+from ._shared import SharedVariable
+from ._specs import In, Out
+
+__all__ = ["Function", "function"]
+
+
+def function(
+    inputs: Iterable[Any] = (),
+    outputs: Any = (),
+    updates: Mapping[Any, Symbol] | Iterable[tuple[Any, Symbol]] | None = None,
+    passes: Any = None,
+    name: str | None = None,
+    atomic: bool = True,
+    static_alloc: bool = False,
+) -> Function:
+    """Makes a graph callable on arrays, with default values, shared variables and updates of these (docs/functions.md).
+
+    Parameters
+    ----------
+    inputs : list of Symbol or In
+        Variables that each call gives a value. Shared variables (mx.shared) and parameters of Gluon blocks that the
+        graph reads are found without being listed.
+    outputs : Symbol, Out, or list of these
+        What a call returns: one array, or a list.
+    updates : dict, optional
+        New values of shared variables and parameters, as Symbols of their shape and dtype. All of them, and the
+        outputs, are computed from the values before the call.
+    passes : optional
+        Rewrites of the graph, as for HybridBlock.hybridize: "fast_run" (default), "fast_compile", "none", "debug".
+    name : str, optional
+        For messages and profiles.
+    atomic : bool, default True
+        A call that fails leaves every shared variable as it was, also where the failure shows up later. False saves
+        memory: a new value is written over the old one as soon as nothing reads that any more.
+    static_alloc : bool, default False
+        Keeps the memory of values between operators from call to call.
+
+    Returns a Function. Raises TypeError, ValueError, ShapeError and DTypeError that name the variable::
+
+        x = mx.sym.var("x", shape=(0, 3))
+        total = mx.shared(mx.nd.zeros(3), name="total")
+        add = mx.function([x], x * 2, updates={total: total + mx.sym.sum(x, axis=0)})
+        doubled = add(mx.nd.ones((5, 3)))     # total.get_value() is [5. 5. 5.] now
+    """
+    ins = [given if isinstance(given, In) else In(given) for given in _items(inputs, "inputs")]
+    is_list = not isinstance(outputs, (Out, Symbol)) or (isinstance(outputs, Symbol) and outputs.num_outputs != 1)
+    listed: Any = outputs if is_list else [outputs]
+    outs = [given if isinstance(given, Out) else Out(given) for given in (() if listed is None else listed)]
+    pairs = [] if updates is None else list(updates.items() if isinstance(updates, Mapping) else updates)
+    return Function(
+        _Definition(ins, outs, is_list, outputs is None, [(_holder_of(key), key, value) for key, value in pairs]),
+        {
+            "atomic": bool(atomic),
+            "static_alloc": bool(static_alloc),
+            "passes": "" if passes is None else joined_query(passes, (), (), ()),
+            "name": "function" if name is None else str(name),
+        },
+    )
+
+
+def _items(given: Any, what: str) -> list[Any]:
+    if isinstance(given, (Symbol, In)):
+        return [given]
+    if isinstance(given, Iterable) and not isinstance(given, (str, bytes)):
+        return list(given)
+    raise errors.TypeError(f"mx.function: {what}", expected="a list", given=f"a {type(given).__name__}", input=what)
+
+
+def _holder_of(key: Any) -> Any:
+    """What holds the value of a shared variable or parameter: its array, or the Parameter."""
+    if isinstance(key, SharedVariable):
+        return key.value
+    if hasattr(key, "_used_data"):
+        return key
+    if isinstance(key, Symbol) and key.num_outputs == 1:
+        for identity, _, array in _core.variables_of([key]):
+            holder = array if array is not None else parameter_of(identity)
+            if holder is not None and key.list_inputs() == [key.name]:
+                return holder
+    given = f"the variable {key.name!r}, which has no value" if isinstance(key, Symbol) else f"a {type(key).__name__}"
+    raise errors.TypeError(
+        "mx.function: a key of updates or swap",
+        expected="a shared variable (mx.shared) or a Gluon parameter",
+        given=given,
+        fix="make it with mx.shared(value)",
+        input="updates",
+    )
+
+
+def _name_of(holder: Any, key: Any) -> str:
+    return str(getattr(holder, "name", None) or getattr(key, "name", "shared"))
+
+
+class _Definition:
+    """What was asked of mx.function: inputs, outputs, and updates as (holder, key, new value)."""
+
+    def __init__(
+        self, ins: list[In], outs: list[Out], is_list: bool, is_none: bool, updates: list[tuple[Any, Any, Symbol]]
+    ) -> None:
+        self.ins, self.outs, self.updates = ins, outs, updates
+        self.is_list, self.is_none = is_list, is_none
+        seen: set[int] = set()
+        for holder, key, value in updates:
+            name = _name_of(holder, key)
+            if not isinstance(value, Symbol) or value.num_outputs != 1:
+                raise errors.TypeError(
+                    f"mx.function: update of {name!r}",
+                    expected="a Symbol with one output",
+                    given=f"a {type(value).__name__}"
+                    + (f" with {value.num_outputs}" if isinstance(value, Symbol) else ""),
+                    input=name,
+                )
+            if id(holder) in seen:
+                raise errors.ValueError(f"mx.function: {name!r} has two updates", input=name)
+            seen.add(id(holder))
+
+
+class Function:
+    """A graph that is called on arrays; made by mx.function().
+
+    Calls are safe from several threads. Inside mx.autograd.record() a call is one step on the tape: gradients reach
+    inputs, parameters, and shared variables whose value has had attach_grad() called.
+    """
+
+    def __init__(self, definition: _Definition, options: dict[str, Any], op: Any = None) -> None:
+        self._definition = definition
+        self._options = options
+        self._names = [given.name for given in definition.ins]
+        self._defaults = {given.name: given.default for given in definition.ins if given.default is not None}
+        self._count = len(self._names)
+        if len(set(self._names)) != self._count:
+            twice = next(name for name in self._names if self._names.count(name) > 1)
+            raise errors.ValueError(
+                f"mx.function: two inputs are named {twice!r}", fix="name them: mx.In(x, name=...)", input=twice
+            )
+        variables = self._find_variables()
+        self._holders = [holder for holder, _ in variables]
+        self._sort_holders()
+        self._op = op if op is not None else self._make_op([variable for _, variable in variables])
+
+    # -- making -----------------------------------------------------------------------------------------------------
+
+    def _find_variables(self) -> list[tuple[Any, Symbol]]:
+        """Holders of values that the graph reads or writes beside the inputs, and their variables."""
+        own = {_core.variable_id(given.variable): given for given in self._definition.ins}
+        if len(own) != self._count:
+            raise errors.ValueError("mx.function: a variable is an input twice", input="inputs")
+        symbols = [out.value for out in self._definition.outs] + [value for _, _, value in self._definition.updates]
+        used: set[int] = set()
+        found: dict[int, tuple[Any, Symbol]] = {}
+        for identity, variable, array in _core.variables_of(symbols):
+            used.add(identity)
+            if identity in own:
+                continue
+            holder = array if array is not None else parameter_of(identity)
+            if holder is None:
+                raise errors.ValueError(
+                    f"mx.function: the graph reads the variable {variable.name!r}, which has no value",
+                    fix="give it as an input, or make it with mx.shared(value); a parameter lives as long as its block",
+                    input=variable.name,
+                )
+            found[identity] = (holder, variable)
+        for identity, given in own.items():
+            if identity not in used:
+                warnings.warn(f"mx.function: no output and no update reads the input {given.name!r}", stacklevel=4)
+        for holder, key, _ in self._definition.updates:
+            variable = key if isinstance(key, Symbol) else key.var()
+            found.setdefault(_core.variable_id(variable), (holder, variable))
+        # Those whose arrays stay the same come first.
+        return sorted(found.values(), key=lambda item: not isinstance(item[0], NDArray))
+
+    def _make_op(self, variables: list[Symbol]) -> Any:
+        number = {id(holder): self._count + i for i, holder in enumerate(self._holders)}
+        outs = [out.value for out in self._definition.outs]
+        return _core.function(
+            [given.variable for given in self._definition.ins] + variables,
+            outs,
+            [(number[id(holder)], value) for holder, _, value in self._definition.updates],
+            numpy=[out._has_numpy_interface for out in outs],
+            **self._options,
+        )
+
+    def _sort_holders(self) -> None:
+        self._arrays = [holder for holder in self._holders if isinstance(holder, NDArray)]
+        self._params = [holder for holder in self._holders if not isinstance(holder, NDArray)]
+        self._computes_data = any(param._computes_data for param in self._params)
+
+    # -- calling ----------------------------------------------------------------------------------------------------
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the graph on values of the inputs, in their order or by name; the others have their defaults.
+
+        Arrays are checked against what the variables declare: dtype, number of dimensions, sizes, and the device.
+        Numbers, lists and NumPy arrays become arrays of the declared dtype. Returns an array, or a list of arrays if
+        outputs were given as a list. Raises TypeError, DTypeError, ShapeError or ValueError that name the input.
+        """
+        if kwargs or len(args) != self._count:
+            args = self._completed(args, kwargs)
+        for arg in args:
+            if not isinstance(arg, NDArray):
+                args = self._converted(args)
+                break
+        out = self._op(*args, *self._arrays, *self._param_arrays()) if self._params else self._op(*args, *self._arrays)
+        if not self._definition.is_list or not isinstance(out, NDArray):
+            return out if out != [] or not self._definition.is_none else None
+        return [out]
+
+    def _param_arrays(self) -> Sequence[NDArray]:
+        try:
+            arrays = [param._data[0] for param in self._params]
+            if self._computes_data or len(self._params[0]._data) > 1:
+                arrays = [param._used_data(None) for param in self._params]
+        except TypeError:
+            arrays = [param._used_data(None) for param in self._params]
+        return arrays
+
+    def _completed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """The values of all inputs, in order."""
+        if len(args) > self._count:
+            raise errors.TypeError(
+                f"function {self.name!r}",
+                expected=f"at most {self._count} inputs ({', '.join(self._names) or 'it takes none'})",
+                given=str(len(args)),
+            )
+        values = dict(zip(self._names, args, strict=False))
+        for name, value in kwargs.items():
+            if name not in self._names:
+                raise errors.unknown_name(f"function {self.name!r}", "input", name, self._names, errors.TypeError)
+            if name in values:
+                raise errors.TypeError(
+                    f"function {self.name!r}: input {name!r} is given by position and by name", input=name
+                )
+            values[name] = value
+        return tuple(values[name] if name in values else self[name] for name in self._names)
+
+    def _converted(self, args: Sequence[Any]) -> tuple[NDArray, ...]:
+        owner = f"function {self.name!r}"
+        return tuple(given.as_array(arg, owner) for given, arg in zip(self._definition.ins, args, strict=True))
+
+    # -- defaults ---------------------------------------------------------------------------------------------------
+
+    def _input(self, key: Any) -> In:
+        for given in self._definition.ins:
+            if key is given.variable or (isinstance(key, str) and key == given.name):
+                return given
+        raise errors.unknown_name(f"function {self.name!r}", "input", key, self._names, errors.KeyError)
+
+    def __getitem__(self, key: Any) -> NDArray:
+        """The default of an input, by name or variable; the array of a shared variable or parameter."""
+        if isinstance(key, SharedVariable) or hasattr(key, "_used_data"):
+            holder = _holder_of(key)
+            if any(holder is other for other in self._holders):
+                return holder if isinstance(holder, NDArray) else holder._used_data(None)
+            raise errors.KeyError(f"function {self.name!r} does not read {_name_of(holder, key)!r}")
+        name = self._input(key).name
+        if name not in self._defaults:
+            raise errors.TypeError(
+                f"function {self.name!r}: input {name!r} is missing",
+                because="it has no default",
+                fix=f"pass {name}=..., or set a default: f[{name!r}] = ...",
+                input=name,
+            )
+        return self._defaults[name]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Sets the default of an input of this function; None removes it."""
+        given = self._input(key)
+        if value is None:
+            self._defaults.pop(given.name, None)
+        else:
+            self._defaults[given.name] = given.as_array(value, f"function {self.name!r}")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    # -- what is asked ----------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """For messages and profiles."""
+        return str(self._options["name"])
+
+    def __repr__(self) -> str:
+        shared = f", reads {len(self._holders)} shared" if self._holders else ""
+        updates = f", {len(self._definition.updates)} updates" if self._definition.updates else ""
+        return (
+            f"<Function {self.name}({', '.join(self._names)}): {len(self._definition.outs)} outputs{shared}{updates}>"
+        )
+
+    def pass_report(self) -> str:
+        """The plans: memory, estimated time, and how often each rewrite fired in which time."""
+        return str(self._op.summary())
+
+    def plan_text(self) -> str:
+        """The plan of the most recent sizes, instruction by instruction (docs/debugging.md); empty before a call."""
+        return str(self._op.plan_text())
+
+    def graph_text(self) -> str:
+        """The rewritten graph of the most recent sizes; empty before a call."""
+        return str(self._op.graph_text())
