@@ -24,6 +24,7 @@ GRAPHS = {
     "joint": "Forward and backward nodes in one graph, before it is cut in two",
     "parts": "The forward part and the backward part, each by itself",
 }
+VALUES = {"same": "same bits", "rounding": "rounding", "unsafe": "`fast_math`"}
 
 
 def code(names: list[str]) -> str:
@@ -34,7 +35,7 @@ def code(names: list[str]) -> str:
 def row_of(row: dict[str, Any], what: dict[str, str]) -> str:
     """One rewrite as a row of a table."""
     text = row["what"] or f"as `{row['rule']}`: {what[row['rule']]}"
-    values = "same bits" if row["exact"] else "rounding"
+    values = VALUES[row["values"]]
     return (
         f"| `{row['name']}` | {text} | {code(row['after'])} | {row['why']} | {values} | {code(sorted(row['tags']))} |"
     )

@@ -37,6 +37,7 @@ enum class Stage : int8_t {
   kExpand,  // the forward graph
   kClean,
   kCanonicalize,
+  kStabilize,
   kLoops,
   kBranches,
   kFuseWithGradient,

@@ -85,7 +85,7 @@ void Query::add_word(std::string_view word) {
     debug = true;
     word = "fast_run";
   }
-  if (sign != '-' && sign != '&') chooses = true;
+  if (sign != '-' && sign != '&' && word != "fast_math") chooses = true;  // that allows rows, but chooses none
   (sign == '-' ? exclude : sign == '&' ? require : include).emplace_back(word);
 }
 
@@ -105,7 +105,7 @@ Query Query::parse(std::string_view text) {
     }
     query.add_word(item);
   }
-  if (query.include.empty()) query.include.emplace_back("fast_run");
+  if (!query.chooses) query.include.emplace_back("fast_run");
   const Query around = query;
   for (const auto& [stage, word] : of_stages) {
     Query& inner = query.subqueries.try_emplace(stage, around).first->second;

@@ -311,14 +311,20 @@ const PipelineScope::Settings& PipelineScope::current() {
 
 namespace {
 thread_local std::vector<Query> scopes;  // of mx.rewrite.scope(), outermost first
+
+bool allows_unsafe(const Query& query) {
+  return std::find(query.include.begin(), query.include.end(), "fast_math") != query.include.end();
 }
+}  // namespace
 
 QueryScope::QueryScope(Query query) { scopes.push_back(std::move(query)); }
 QueryScope::~QueryScope() { scopes.pop_back(); }
 
 Query QueryScope::applied_to(Query query) {
   for (const Query& scope : scopes) {
+    const bool unsafe = allows_unsafe(scope) || allows_unsafe(query);
     if (scope.chooses && !query.chooses) query.include = scope.include;
+    if (unsafe && !allows_unsafe(query)) query.include.emplace_back("fast_math");
     query.exclude.insert(query.exclude.end(), scope.exclude.begin(), scope.exclude.end());
     query.require.insert(query.require.end(), scope.require.begin(), scope.require.end());
     query.debug = query.debug || scope.debug;

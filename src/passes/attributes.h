@@ -16,6 +16,10 @@ AttrValue attribute(const Node& node, std::string_view name);
 double number_attribute(const Node& node, std::string_view name, double otherwise);
 bool bool_attribute(const Node& node, std::string_view name, bool otherwise);
 std::string text_attribute(const Node& node, std::string_view name);  // "" when absent or None
+// Is the entry the first output of this op?
+inline bool is_first_of(const NodeEntry& entry, const OpRef& op) {
+  return !entry.node->is_variable() && entry.index == 0 && entry.node->op == &op.op();
+}
 
 // Parameters of `op`: fields that it shares with `from` (may be null) by name, then `attrs`.
 ParamsPtr make_params(const Op& op, const Node* from, const std::vector<std::pair<std::string, AttrValue>>& attrs);

@@ -9,13 +9,45 @@ bool expand_composed(Graph& graph);
 bool merge(Graph& graph);
 bool trim_control(Graph& graph);
 
+// Rows in front of differentiation keep every value that a gradient reaches: a gradient that is zero is written, one of
+// a value that nothing reads is not.
 Replacement drop_identity(Graph& graph, Node& node);
 Replacement drop_identity_joint(Graph& graph, Node& node);
 Replacement drop_trivial_view(Graph& graph, Node& node);
 Replacement neutral_scalar(Graph& graph, Node& node);
 Replacement neutral_term(Graph& graph, Node& node);
 Replacement shorten_views(Graph& graph, Node& node);
+Replacement join_reshapes(Graph& graph, Node& node);
 Replacement join_transposes(Graph& graph, Node& node);
+Replacement join_casts(Graph& graph, Node& node);
+Replacement join_slices(Graph& graph, Node& node);
+Replacement split_of_join(Graph& graph, Node& node);
+Replacement split_of_join_joint(Graph& graph, Node& node);
+Replacement part_of_stack(Graph& graph, Node& node);
+Replacement repeat_in_place(Graph& graph, Node& node);
+Replacement absorb_integers(Graph& graph, Node& node);
+Replacement absorb(Graph& graph, Node& node);
+Replacement cancel_factors(Graph& graph, Node& node);
+Replacement join_factors(Graph& graph, Node& node);
+Replacement square_of_self(Graph& graph, Node& node);
+Replacement reciprocal(Graph& graph, Node& node);
+Replacement reciprocal_root(Graph& graph, Node& node);
+Replacement opposite(Graph& graph, Node& node);
+Replacement small_power(Graph& graph, Node& node);
+Replacement root_power(Graph& graph, Node& node);
+Replacement shape_of_source(Graph& graph, Node& node);
+Replacement known_branch(Graph& graph, Node& node);
+Replacement few_iterations(Graph& graph, Node& node);
+Replacement few_iterations_joint(Graph& graph, Node& node);
+
+Replacement log_of_softmax(Graph& graph, Node& node);
+Replacement log_of_sigmoid(Graph& graph, Node& node);
+Replacement softplus_of_exponential(Graph& graph, Node& node);
+Replacement log_sum_exp(Graph& graph, Node& node);
+Replacement log_of_sum(Graph& graph, Node& node);
+Replacement exponential_less_one(Graph& graph, Node& node);
+Replacement log_softmax_of_difference(Graph& graph, Node& node);
+Replacement softmax_of_quotient(Graph& graph, Node& node);
 Replacement plain_leaky_relu(Graph& graph, Node& node);
 
 bool merge_loops(Graph& graph);
@@ -35,6 +67,9 @@ bool cond_sink(Graph& graph);
 bool fold_constants(Graph& graph);
 bool channels_last(Graph& graph);
 
+Replacement layer_norm(Graph& graph, Node& node);
+Replacement scale_layer_norm(Graph& graph, Node& node);
+Replacement gelu(Graph& graph, Node& node);
 Replacement batch_norm_relu(Graph& graph, Node& node);
 Replacement conv_bn_fold(Graph& graph, Node& node);
 Replacement fuse_activation(Graph& graph, Node& node);

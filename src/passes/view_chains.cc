@@ -42,6 +42,21 @@ Replacement shorten_views(Graph& graph, Node& node) {
   return no_change();
 }
 
+// A shape that names all sizes, or all but one, does not ask for the sizes before it.
+Replacement join_reshapes(Graph& graph, Node& node) {
+  if (!is_reshaping(*node.inputs[0].node)) return no_change();
+  const AttrValue shape = attribute(node, "shape");
+  const auto* sizes = std::get_if<AttrValue::List>(&shape.value);
+  if (sizes == nullptr || sizes->empty()) return no_change();
+  for (const AttrValue& size : *sizes) {
+    const auto* number = std::get_if<int64_t>(&size.value);
+    if (number == nullptr || *number == 0 || *number < -1) return no_change();
+  }
+  NodeEntry start = node.inputs[0];
+  while (is_reshaping(*start.node)) start = NodeEntry(start.node->inputs[0]);
+  return replace_with({graph.add(*node.op, node.params, {start}, &node), 0});
+}
+
 Replacement join_transposes(Graph& graph, Node& node) {
   const std::vector<int64_t> outer = transposed_axes(graph, node);
   if (outer.empty()) return no_change();

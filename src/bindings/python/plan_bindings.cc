@@ -214,7 +214,9 @@ py::dict describe(const Rewrite& row, const Pipeline& pipeline) {
   result["position"] = row.stage == Stage::kOwn ? row.position : pipeline.info(row).position;
   result["tags"] = std::vector<std::string>(row.tags.begin(), row.tags.end());
   result["after"] = row.after;
-  result["exact"] = row.exactness == Exactness::kBitwise;
+  result["values"] = row.exactness == Exactness::kBitwise    ? "same"
+                     : row.exactness == Exactness::kRounding ? "rounding"
+                                                             : "unsafe";
   result["what"] = row.what;
   result["why"] = row.why;
   return result;

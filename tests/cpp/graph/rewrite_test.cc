@@ -26,6 +26,8 @@ TEST(Query, IsASetExpression) {
                                          {"fast_run,&stable", false, true, false},
                                          {"fast_run,fast_math", true, true, true},
                                          {"fast_run,+fast_math,-merge", false, true, true},
+                                         {"fast_math", true, true, true},
+                                         {"fast_math,-fusion", true, false, true},
                                          {"merge", true, false, false},
                                          {"-merge", false, true, false},
                                          {"none", false, false, false},

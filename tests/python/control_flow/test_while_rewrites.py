@@ -201,7 +201,8 @@ class TestMergedLoops:
             return found
 
         same_everywhere(function, ARRAYS)
-        assert count_of_loops(function) == 1
+        if trips:  # else the loops are gone
+            assert count_of_loops(function) == 1
 
     def test_random_loops_stay_apart(self):
         def function(x, w):
@@ -280,7 +281,8 @@ class TestSharedSlots:
             return while_loop(lambda i, a, b, c: i < trips, body, (0, x, x, x), 8, has_outputs=False)[1:]
 
         same_everywhere(function, ARRAYS)
-        assert self.variables(evaluate(function, ARRAYS)[1]) == 4
+        if trips:
+            assert self.variables(evaluate(function, ARRAYS)[1]) == 4
 
     @TRIPS
     def test_variables_that_swap_and_are_equal(self, trips):
@@ -289,7 +291,8 @@ class TestSharedSlots:
             return while_loop(lambda i, a, b: i < trips, body, (0, x, x), 8, has_outputs=False)[1:]
 
         same_everywhere(function, ARRAYS)
-        assert self.variables(evaluate(function, ARRAYS)[1]) == 2
+        if trips:
+            assert self.variables(evaluate(function, ARRAYS)[1]) == 2
 
     def test_variables_with_other_starts_stay_apart(self):
         def function(x, w):
