@@ -33,9 +33,10 @@ extern "C" {
 /* Grows with every version that adds functions; a program works with every library of its own number or above. */
 #define HN_ABI_VERSION 1
 
-typedef struct HnArray_* HnArray; /* a tensor */
-typedef struct HnOp_* HnOp;       /* an operator with its attributes */
-typedef struct HnModel_* HnModel; /* a graph with its parameters */
+typedef struct HnArray_* HnArray;     /* a tensor */
+typedef struct HnOp_* HnOp;           /* an operator with its attributes */
+typedef struct HnModel_* HnModel;     /* a graph with its parameters */
+typedef struct HnSession_* HnSession; /* a model with arrays bound to its inputs and outputs */
 
 /* Element types; the codes are those of the .params format. */
 enum HnDType {
@@ -242,6 +243,23 @@ HN_API int hn_model_run_into(HnModel model, size_t num_inputs, const HnArray* in
 /* What the latest run executed, for people: instructions in order with their implementation, memory and node (see
  * docs/debugging.md). Empty before the first run; valid until the next call on this thread. */
 HN_API int hn_model_plan_text(HnModel model, const char** out);
+
+/* ---- sessions ----
+ *
+ * A session binds arrays to a model once and predicts again and again: a run reads the inputs where they are, writes
+ * the outputs where they shall be, allocates nothing, and is done when it returns. A model may have many sessions, one
+ * for each thread or for each size of its inputs; they share its parameters.
+ */
+
+/* inputs: arrays that runs read, of the shapes and dtypes of all runs. outputs: arrays that they write, or NULL for new
+ * ones. Models whose sizes depend on values cannot be bound. */
+HN_API int hn_session_create(HnModel model, size_t num_inputs, const HnArray* inputs, size_t num_outputs,
+                             const HnArray* outputs, HnSession* out);
+HN_API int hn_session_free(HnSession session);
+/* One of its outputs. */
+HN_API int hn_session_output(HnSession session, size_t index, HnArray* out);
+/* Predicts. Values of inputs that are being computed are waited for. Calls from several threads run one by one. */
+HN_API int hn_session_run(HnSession session);
 
 /* ---- operators of other libraries ----
  *

@@ -26,6 +26,21 @@ std::vector<NDArray> ModelHandle::with_inputs(size_t num_inputs, const HnArray* 
   return arrays;
 }
 
+Ref<GraphFunction> ModelHandle::prediction() const {
+  const std::lock_guard lock(mutex_);
+  if (!prediction_) {
+    GraphDefinition definition;
+    definition.inputs = symbol.list_inputs();
+    definition.outputs = symbol.outputs;
+    CompileOptions options;
+    options.name = "model";
+    options.query = chosen_query("");
+    options.keep_arena = true;
+    prediction_ = make_ref<GraphFunction>(std::move(definition), std::move(options));
+  }
+  return prediction_;
+}
+
 void check_count(size_t given, const std::vector<std::string>& names, const char* function, const char* what) {
   if (given == names.size()) return;
   std::string list;

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "c_api/arrays.h"
 #include "hybridnet/plan.h"
+#include "plan/graph_function.h"
 
 namespace hybridnet::c_api {
 
@@ -14,6 +16,8 @@ struct ModelHandle final : Handled {
   static constexpr HandleKind kKind = HandleKind::kModel;
   // All inputs of the graph: the caller's in place of the null values.
   std::vector<NDArray> with_inputs(size_t num_inputs, const HnArray* inputs, const char* function) const;
+  // The graph as sessions run it; made for the first of them.
+  Ref<GraphFunction> prediction() const;
 
   Symbol symbol;
   Ref<CachedOp> op;
@@ -21,6 +25,10 @@ struct ModelHandle final : Handled {
   std::vector<size_t> input_positions, parameter_positions;  // in `values`
   std::vector<std::string> input_names, parameter_names, output_names;
   std::vector<TensorSpec> input_specs;  // what the file says of the inputs
+
+ private:
+  mutable std::mutex mutex_;
+  mutable Ref<GraphFunction> prediction_;
 };
 
 // Throws ValueError with the names of what there is.

@@ -151,8 +151,9 @@ struct StridedCopy::Program {
       if (a.size != 1) axes[count++] = a;
     }
     if (empty) return;
-    std::stable_sort(axes, axes + count,
-                     [](const Axis& a, const Axis& b) { return std::abs(a.dst) > std::abs(b.dst); });
+    // By stride, axes of equal ones in their order: an insertion sort, because std::stable_sort allocates.
+    for (int i = 1; i < count; ++i)
+      for (int k = i; k > 0 && std::abs(axes[k].dst) > std::abs(axes[k - 1].dst); --k) std::swap(axes[k], axes[k - 1]);
     merge();
     widen();
   }

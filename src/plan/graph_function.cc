@@ -268,6 +268,22 @@ std::vector<NDArray> GraphFunction::forward(const Request& request, Ref<GraphRun
   return copied_to(request.out_may_differ ? std::span<const NDArray>() : request.out, std::move(taped.outputs));
 }
 
+Ref<CompiledCall> GraphFunction::compiled_for_prediction(std::span<const NDArray> inputs) {
+  check_inputs(inputs);
+  const auto refuse = [&](const char* because) {
+    throw UnsupportedError({.op = options_.name,
+                            .message = "this graph has no single plan to bind arrays to",
+                            .because = because,
+                            .fix = "run the model itself"});
+  };
+  if (is_opaque_) refuse("it calls code outside of the library");
+  if (has_sparse(inputs)) refuse("values are sparse");
+  if (is_cut_) refuse("sizes depend on values");
+  const Ref<CompiledCall> compiled = compiled_for(inputs, {}, false);
+  if (!compiled->unequal.empty()) refuse("the branches of a cond differ in size");
+  return compiled;
+}
+
 std::vector<NDArray> GraphFunction::copied_to(std::span<const NDArray> out, std::vector<NDArray> results) {
   for (size_t i = 0; i < out.size(); ++i)
     if (!results[i].shares_memory(out[i])) copy_array(results[i], out[i]);

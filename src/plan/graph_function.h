@@ -41,6 +41,10 @@ class GraphFunction : public RefCounted<GraphFunction> {
   // The results, and in *run what their gradient needs; null where none is wanted. Nothing is recorded.
   std::vector<NDArray> forward(const Request& request, Ref<GraphRun>* run);
 
+  // The plan for inputs of these specs, without gradients. Throws UnsupportedError where there is no single one: values
+  // tell sizes, arrays are sparse, or code outside of the library runs.
+  Ref<CompiledCall> compiled_for_prediction(std::span<const NDArray> inputs);
+
   // For runs that go part by part (graph_run.h): runs on the calling thread, recorded as autograd says.
   std::vector<NDArray> run_parts(std::span<const NDArray> inputs, RngKey key);
   Ref<GraphFunction> without_writebacks();          // states keep their values

@@ -75,12 +75,35 @@ RngKey key_of_iteration(const RngKey& key, const LoopSpec& loop, int64_t row) {
 }
 constexpr uint64_t kStreamOfCondition = 0x94d049bb133111ebu;
 
-std::vector<Plan::InputBinding> bindings(std::span<const TensorRef> inputs) {
-  std::vector<Plan::InputBinding> bound;
-  bound.reserve(inputs.size());
+void bind(std::span<const TensorRef> inputs, std::vector<Plan::InputBinding>& bound) {
+  bound.clear();
   for (const TensorRef& in : inputs) bound.push_back({in.data, in.derived});
-  return bound;
 }
+
+// Keeps one object between runs, so that runs that follow one another allocate nothing; runs at once make more.
+template <typename T>
+class Spare {
+ public:
+  Spare() = default;
+  Spare(const Spare&) = delete;
+  Spare& operator=(const Spare&) = delete;
+  ~Spare() { delete kept_.load(std::memory_order_acquire); }
+  struct GiveBack {
+    Spare* owner;
+    void operator()(T* object) const {
+      T* none = nullptr;
+      if (!owner->kept_.compare_exchange_strong(none, object, std::memory_order_acq_rel)) delete object;
+    }
+  };
+  using Lease = std::unique_ptr<T, GiveBack>;
+  Lease take() {
+    T* object = kept_.exchange(nullptr, std::memory_order_acq_rel);
+    return Lease(object ? object : new T, GiveBack{this});
+  }
+
+ private:
+  std::atomic<T*> kept_{nullptr};
+};
 
 // ------------------------------------------------------------------------------------------------------- loop bodies
 // One plan run over and over. Fresh outputs go to a row of a stacked output where there is one, else to one of two
@@ -120,8 +143,9 @@ class LoopBody {
 
   // What one run of the loop works on.
   struct Run {
-    std::vector<Plan::InputBinding> inputs;  // those of slices and states change
-    std::vector<int64_t> slice_bytes;        // per sequence
+    std::vector<Plan::InputBinding> inputs;       // those of slices and states change
+    std::vector<Plan::InputBinding> test_inputs;  // of the condition of a while_loop
+    std::vector<int64_t> slice_bytes;             // per sequence
     std::vector<void*> fresh;
     std::vector<char*> stacked;
     char* buffers = nullptr;
@@ -164,14 +188,16 @@ class LoopBody {
     }
   }
 
-  Run begin(const KernelArgs& args) const {
-    Run run;
-    run.inputs = bindings(args.in.first(num_slots_));
-    for (size_t s = 0; s < num_carries_; ++s) run.inputs[first_carry_ + s].derived = nullptr;
-    run.fresh.resize(row_of_fresh_.size());
-    for (size_t i = 0; i < row_bytes_.size(); ++i) run.stacked.push_back(static_cast<char*>(args.out[i].data));
-    run.buffers = static_cast<char*>(args.workspace);
-    run.kept = args.kept;
+  Spare<Run>::Lease begin(const KernelArgs& args) {
+    Spare<Run>::Lease run = spare_.take();
+    bind(args.in.first(num_slots_), run->inputs);
+    for (size_t s = 0; s < num_carries_; ++s) run->inputs[first_carry_ + s].derived = nullptr;
+    run->slice_bytes.clear();
+    run->fresh.assign(row_of_fresh_.size(), nullptr);
+    run->stacked.clear();
+    for (size_t i = 0; i < row_bytes_.size(); ++i) run->stacked.push_back(static_cast<char*>(args.out[i].data));
+    run->buffers = static_cast<char*>(args.workspace);
+    run->kept = args.kept;
     return run;
   }
 
@@ -199,6 +225,7 @@ class LoopBody {
   };
   std::vector<Copy> copies_;
   int64_t buffer_bytes_ = 0;
+  Spare<Run> spare_;
 };
 
 // ------------------------------------------------------------------------------------------------------------- foreach
@@ -225,7 +252,8 @@ class ForeachKernel final : public ControlKernel {
     const int64_t rows = rows_of(p(), args.in.empty() ? TensorSpec{} : TensorSpec{*args.in[0].shape, args.in[0].dtype});
     int64_t count = rows;
     if (p().counted) count = std::clamp<int64_t>(static_cast<int64_t>(read_number(args.in.back())), 0, rows);
-    LoopBody::Run run = body_.begin(args);
+    const auto lease = body_.begin(args);
+    LoopBody::Run& run = *lease;
     for (const TensorRef& data : args.in.first(p().seqs()))
       run.slice_bytes.push_back(rows == 0 ? 0 : data.size() * dtype_size(data.dtype) / rows);
     if (const int together = iterations_at_once(count); together > 1) {
@@ -348,8 +376,9 @@ class WhileLoopKernel final : public ControlKernel {
     const int64_t limit = std::min(given, p().max_iterations.value_or(INT64_MAX));
     const int64_t rows = p().max_iterations.value_or(0);  // a loop without a limit stacks nothing
     const bool may_report = p().on_limit != "stop" && (whole_limit_ < 0 || limit == given);
-    LoopBody::Run run = body_.begin(args);
-    std::vector<Plan::InputBinding> test_inputs = bindings(args.in.first(p().slots()));
+    const auto lease = body_.begin(args);
+    LoopBody::Run& run = *lease;
+    bind(args.in.first(p().slots()), run.test_inputs);
     TensorRef test{static_cast<char*>(args.workspace) + body_.workspace_bytes(), &test_spec_.shape, test_spec_.dtype};
     int64_t done = 0;
     bool still_holds = false;
@@ -357,7 +386,7 @@ class WhileLoopKernel final : public ControlKernel {
     auto holds = [&] {
       RngKey key = key_of(args.rng, done);
       key.stream ^= kStreamOfCondition;
-      return this->holds(condition, test_inputs, run, test, key);
+      return this->holds(condition, run, test, key);
     };
     InterruptWatch watch;
     try {
@@ -380,11 +409,10 @@ class WhileLoopKernel final : public ControlKernel {
  private:
   const LoopSpec& p() const { return params_->as<LoopSpec>(); }
   RngKey key_of(const RngKey& key, int64_t done) const { return random_ ? key_of_iteration(key, p(), done) : RngKey{}; }
-  bool holds(Plan::Repeated& condition, std::vector<Plan::InputBinding>& inputs, const LoopBody::Run& run,
-             const TensorRef& test, RngKey key) const {
-    for (size_t carry : followed_) inputs[carry] = run.inputs[carry];
+  bool holds(Plan::Repeated& condition, LoopBody::Run& run, const TensorRef& test, RngKey key) const {
+    for (size_t carry : followed_) run.test_inputs[carry] = run.inputs[carry];
     void* const outputs[] = {test.data};
-    condition.run({inputs, outputs, nullptr, key, {}, run.kept});
+    condition.run({run.test_inputs, outputs, nullptr, key, {}, run.kept});
     return is_true(test);
   }
   const LoopOrigin loop_;
@@ -428,12 +456,14 @@ class CondKernel final : public ControlKernel {
     const bool taken = choose(args);
     const Branch& branch = taken ? then_ : else_;
     try {
-      const std::vector<Plan::InputBinding> bound = bindings(args.in);
-      std::vector<void*> fresh(branch.plan->fresh_outputs().size());
+      const auto lease = spare_.take();
+      std::vector<void*>& fresh = lease->fresh;
+      bind(args.in, lease->inputs);
+      fresh.assign(branch.plan->fresh_outputs().size(), nullptr);
       for (const auto& [output, index] : branch.first_of_fresh)
         fresh[static_cast<size_t>(index)] = args.out[static_cast<size_t>(output)].data;
       const PlaceScope place(name_, where_, taken ? PlaceScope::kThenBranch : PlaceScope::kElseBranch);
-      branch.plan->run({bound, fresh, nullptr, key_of(args.rng, taken ? 1 : 2), {}, args.kept});
+      branch.plan->run({lease->inputs, fresh, nullptr, key_of(args.rng, taken ? 1 : 2), {}, args.kept});
       for (const auto& [output, index] : branch.copies) {
         const TensorRef& out = args.out[static_cast<size_t>(output)];
         if (const int64_t bytes = out.size() * dtype_size(out.dtype); bytes > 0)
@@ -467,9 +497,10 @@ class CondKernel final : public ControlKernel {
   bool choose(const KernelArgs& args) {
     if (direct_pred_ >= 0) return is_true(args.in[static_cast<size_t>(direct_pred_)]);
     try {
-      const std::vector<Plan::InputBinding> bound = bindings(args.in);
+      const auto lease = spare_.take();
+      bind(args.in, lease->inputs);
       void* const outputs[] = {args.workspace};
-      pred_->run({bound, outputs, nullptr, key_of(args.rng, 0), {}, args.kept});
+      pred_->run({lease->inputs, outputs, nullptr, key_of(args.rng, 0), {}, args.kept});
     } catch (const Error&) {
       fail_in_body(name_ + ", predicate");
     }
@@ -487,6 +518,11 @@ class CondKernel final : public ControlKernel {
   Ref<Plan> pred_;
   TensorSpec pred_spec_;
   Branch then_, else_;
+  struct BranchRun {
+    std::vector<Plan::InputBinding> inputs;
+    std::vector<void*> fresh;
+  };
+  Spare<BranchRun> spare_;
 };
 
 }  // namespace

@@ -36,7 +36,19 @@ HnModel make_model() {
   return model;
 }
 
-enum Kind { kArray, kOp, kModel, kKinds };
+HnSession make_session() {
+  const int64_t two_three[] = {2, 3};
+  HnModel model = make_model();
+  HnArray inputs[2] = {};
+  HnSession session = nullptr;
+  for (HnArray& input : inputs) EXPECT_EQ(hn_array_create(two_three, 2, HN_FLOAT32, nullptr, &input), 0);
+  EXPECT_EQ(hn_session_create(model, 2, inputs, 0, nullptr, &session), 0) << hn_last_error();
+  for (HnArray input : inputs) EXPECT_EQ(hn_array_free(input), 0);
+  EXPECT_EQ(hn_model_free(model), 0);
+  return session;
+}
+
+enum Kind { kArray, kOp, kModel, kSession, kKinds };
 
 void* make(Kind kind) {
   switch (kind) {
@@ -44,6 +56,8 @@ void* make(Kind kind) {
       return make_array();
     case kOp:
       return make_op();
+    case kSession:
+      return make_session();
     default:
       return make_model();
   }
@@ -54,6 +68,8 @@ int free_of(Kind kind, void* handle) {
       return hn_array_free(static_cast<HnArray>(handle));
     case kOp:
       return hn_op_free(static_cast<HnOp>(handle));
+    case kSession:
+      return hn_session_free(static_cast<HnSession>(handle));
     default:
       return hn_model_free(static_cast<HnModel>(handle));
   }
@@ -93,6 +109,7 @@ const HnTensorSpec kSpec = {{1, 3}, 2, HN_FLOAT32};
 HnArray a(void* h) { return static_cast<HnArray>(h); }
 HnOp o(void* h) { return static_cast<HnOp>(h); }
 HnModel m(void* h) { return static_cast<HnModel>(h); }
+HnSession s(void* h) { return static_cast<HnSession>(h); }
 // An array of one handle, valid until the next call.
 const HnArray* one(void* h) {
   static thread_local HnArray list[1];
@@ -111,6 +128,12 @@ HnModel good_model() {
   static HnModel model = make_model();
   return model;
 }
+
+HnSession good_session() {
+  static HnSession session = make_session();
+  return session;
+}
+HnSession session_out = nullptr;
 
 const TakesHandle kTakesHandle[] = {
     {"hn_array_free", kArray, [](void* h) { return hn_array_free(a(h)); }, true},
@@ -194,6 +217,24 @@ const TakesHandle kTakesHandle[] = {
        const HnArray in[] = {good_array(), good_array()};
        return hn_model_run_into(good_model(), 2, in, 1, one(h));
      }},
+    {"hn_session_create", kModel,
+     [](void* h) {
+       const HnArray in[] = {good_array(), good_array()};
+       return hn_session_create(m(h), 2, in, 0, nullptr, &session_out);
+     }},
+    {"hn_session_create", kArray,
+     [](void* h) {
+       const HnArray in[] = {a(h), good_array()};
+       return hn_session_create(good_model(), 2, in, 0, nullptr, &session_out);
+     }},
+    {"hn_session_create", kArray,
+     [](void* h) {
+       const HnArray in[] = {good_array(), good_array()};
+       return hn_session_create(good_model(), 2, in, 1, one(h), &session_out);
+     }},
+    {"hn_session_free", kSession, [](void* h) { return hn_session_free(s(h)); }, true},
+    {"hn_session_output", kSession, [](void* h) { return hn_session_output(s(h), 0, &out.array); }},
+    {"hn_session_run", kSession, [](void* h) { return hn_session_run(s(h)); }},
     {"hn_model_plan_text", kModel, [](void* h) { return hn_model_plan_text(m(h), &out.text); }},
 };
 
@@ -296,6 +337,10 @@ const TakesPointer kTakesPointer[] = {
     HN_REFUSES(hn_model_run, good_model(), 1, one(good_array()), 1, out.arrays),
     HN_REFUSES(hn_model_run_into, good_model(), 2, nullptr, 1, one(good_array())),
     HN_REFUSES(hn_model_plan_text, good_model(), nullptr),
+    HN_REFUSES(hn_session_create, good_model(), 2, nullptr, 0, nullptr, &session_out),
+    HN_REFUSES(hn_session_create, good_model(), 1, one(good_array()), 0, nullptr, &session_out),
+    HN_REFUSES(hn_session_output, good_session(), 0, nullptr),
+    HN_REFUSES(hn_session_output, good_session(), 9, &out.array),
     HN_REFUSES(hn_operator_register, nullptr),
     HN_REFUSES(hn_library_load, nullptr),
 };
@@ -382,6 +427,7 @@ TEST(CApi, FreeingNullIsAllowed) {
   EXPECT_EQ(hn_array_free(nullptr), 0);
   EXPECT_EQ(hn_op_free(nullptr), 0);
   EXPECT_EQ(hn_model_free(nullptr), 0);
+  EXPECT_EQ(hn_session_free(nullptr), 0);
   EXPECT_EQ(hn_arrays_free(0, nullptr, nullptr), 0);
 }
 

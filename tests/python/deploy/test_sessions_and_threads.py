@@ -1,0 +1,87 @@
+"""Sessions allocate nothing; many threads on one model get the bits of one thread."""
+
+from __future__ import annotations
+
+import pathlib
+
+import hybridnet as mx
+import pytest
+
+from .client_programs import ROOT, compile_program, run
+
+
+class LSTM(mx.gluon.HybridBlock):
+    """An LSTM over the leading axis, written as a loop."""
+
+    def __init__(self, units: int) -> None:
+        super().__init__()
+        self.cell = mx.gluon.rnn.LSTMCell(units, input_size=units)
+        self.units = units
+
+    def hybrid_forward(self, F, x, h, c):
+        outputs, _ = F.contrib.foreach(self.cell, x, [h, c])
+        return outputs
+
+
+def export(net: mx.gluon.HybridBlock, folder: pathlib.Path, *inputs: mx.nd.NDArray) -> list[str]:
+    net.initialize(mx.init.Xavier())
+    net.hybridize(static_alloc=True)
+    net(*inputs)
+    return [str(file) for file in net.export(str(folder / "net"))]
+
+
+def small_lstm(folder: pathlib.Path) -> list[str]:
+    return export(LSTM(8), folder, mx.nd.zeros((5, 2, 8)), mx.nd.zeros((2, 8)), mx.nd.zeros((2, 8)))
+
+
+def dense(folder: pathlib.Path) -> list[str]:
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.Dense(32, activation="relu"), mx.gluon.nn.LayerNorm(), mx.gluon.nn.Dense(4))
+    return export(net, folder, mx.nd.zeros((3, 16)))
+
+
+def branching(folder: pathlib.Path) -> list[str]:
+    class Branching(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            _, (grown,) = F.contrib.while_loop(
+                lambda v: v.sum() < 50, lambda v: ([], [v * 2 + 1]), [x], max_iterations=9
+            )
+            return F.contrib.cond(grown.sum() > 100, lambda: grown * 2, lambda: grown - 1)
+
+    return export(Branching(), folder, mx.nd.zeros((2, 3)))
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory) -> dict[str, pathlib.Path]:
+    folder = tmp_path_factory.mktemp("programs")
+    sources = ("session_allocations.c", "many_threads.cc")
+    return {
+        source: compile_program(ROOT / "tests/cpp/clients" / source, folder / source.partition(".")[0])
+        for source in sources
+    }
+
+
+@pytest.mark.parametrize(
+    ("make", "inputs"),
+    [
+        (dense, ["data", 3, 16]),
+        (branching, ["data", 2, 3]),
+        (small_lstm, ["data0", 5, 2, 8, "data1", 2, 8, "data2", 2, 8]),
+    ],
+)
+def test_a_session_allocates_nothing_in_a_hundred_thousand_runs(make, inputs, programs, tmp_path) -> None:
+    symbol, params = make(tmp_path)
+    text = run(programs["session_allocations.c"], [symbol, params, 100_000, *inputs])
+    assert text.startswith("0 allocations"), text
+
+
+def test_many_threads_get_the_bits_of_one(programs, tmp_path) -> None:
+    symbol, params = small_lstm(tmp_path)
+    case = {}
+    for number in range(7):
+        case[f"input:data0:{number}"] = mx.nd.random.normal(shape=(5, 2, 8))
+        case[f"input:data1:{number}"] = mx.nd.random.normal(shape=(2, 8))
+        case[f"input:data2:{number}"] = mx.nd.random.normal(shape=(2, 8))
+    mx.nd.save(str(tmp_path / "case.params"), case)
+    text = run(programs["many_threads.cc"], [symbol, params, tmp_path / "case.params", 64, 10_000], timeout=500)
+    assert text == "640000 calls, 0 differ\n"
