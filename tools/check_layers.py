@@ -18,7 +18,7 @@ from pathlib import Path
 # --- the rules --------------------------------------------------------------------------------------------------------
 
 CPP_LINES: list[tuple[str, ...]] = [  # top to bottom
-    ("bindings", "cpp"),
+    ("bindings", "jni", "cpp"),
     ("c_api", "runtime"),
     ("imperative", "plan"),
     ("passes", "ops"),
@@ -32,6 +32,7 @@ CPP_ONLY: dict[str, set[str]] = {  # rooms that see less than their line would a
     # loops over memory that a TensorRef (op.h) describes; no arrays, nodes or tasks
     "kernels": {"base", "op", "storage"},
     "cpp": {"c_api"},  # the C++ front end that users compile stands on the C ABI alone
+    "jni": {"c_api"},  # and so does the library that Java loads, src/bindings/jni
 }
 # The room that keeps the promise of a public header.
 PUBLIC_HEADERS: dict[str, str] = {
@@ -60,7 +61,7 @@ PUBLIC_HEADERS: dict[str, str] = {
 FOREIGN_HEADERS: dict[str, set[str]] = {  # libhybridnet.so knows no Python and no Java
     "Python.h": {"bindings"},
     "pybind11/": {"bindings"},
-    "jni.h": {"bindings"},
+    "jni.h": {"jni"},
 }
 FOREIGN_QUOTED = ("hwy/",)  # foreach_target.h and what must follow it, as Highway's documentation writes them
 ENVIRONMENT_READERS = (
@@ -135,6 +136,8 @@ def _cpp_rooms() -> set[str]:
 def cpp_room_of(path: Path) -> str | None:
     """Room of a path relative to the repository root, None if it has none."""
     parts = path.parts
+    if parts[:3] == ("src", "bindings", "jni"):
+        return "jni"
     if parts[:1] == ("src",) and len(parts) > 2:
         return parts[1] if parts[1] in _cpp_rooms() else None
     if parts[:2] == ("include", "hybridnet") and len(parts) > 2:

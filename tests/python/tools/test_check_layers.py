@@ -67,6 +67,8 @@ FORBIDDEN = {
     "upwards": ({"src/graph/a.cc": '\n#include "plan/p.h"\n'}, "src/graph/a.cc:2: room 'graph' includes room 'plan'"),
     "sideways": ({"src/passes/a.cc": '#include "ops/o.h"\n'}, "'passes' and 'ops' stand on one line"),
     "against an arrow": ({"src/imperative/a.cc": '#include "plan/p.h"\n'}, "'imperative' and 'plan' stand on"),
+    "Java beyond the C ABI": ({"src/bindings/jni/a.cc": '#include "hybridnet/op.h"\n'}, "'jni' sees only c_api"),
+    "Java elsewhere": ({"src/bindings/python/a.cc": "#include <jni.h>\n"}, "room 'bindings' includes <jni.h>"),
     "kernels beyond base": ({"src/kernels/a.h": '#include "hybridnet/engine.h"\n'}, "'kernels' sees only base, op"),
     "a public header upwards": ({"include/hybridnet/base.h": '#include "hybridnet/op.h"\n'}, "'op' stands above"),
     "a relative path": (

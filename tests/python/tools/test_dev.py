@@ -19,6 +19,7 @@ _COMMANDS = [
     "gen",
     "bench",
     "sanitize",
+    "jar",
     "package",
     "wheel",
     "setup",
@@ -54,7 +55,7 @@ def test_an_unknown_command_is_named(arguments):
     assert "unknown command 'nothing'" in result.stderr
 
 
-@pytest.mark.parametrize("command", ["lint", "format", "mypy", "wheel", "setup", "isa"])
+@pytest.mark.parametrize("command", ["lint", "format", "mypy", "jar", "wheel", "setup", "isa"])
 def test_commands_without_arguments_say_so(command):
     result = _dev(command, "more")
     assert result.returncode == 1

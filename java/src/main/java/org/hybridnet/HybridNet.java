@@ -1,0 +1,72 @@
+package org.hybridnet;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+/** The library in this process. */
+public final class HybridNet {
+  private HybridNet() {}
+
+  /**
+   * The version of the native library.
+   *
+   * @return for example {@code 0.1.0}
+   */
+  public static String version() {
+    return new String(Native.version(), UTF_8);
+  }
+
+  /**
+   * The instruction sets in use: the machine's, at most those that {@code HYBRIDNET_MAX_ISA} allows.
+   *
+   * @return for example {@code avx2 (Highway AVX2, oneDNN AVX2)}
+   */
+  public static String isa() {
+    return new String(Native.isa(), UTF_8);
+  }
+
+  /**
+   * How operators are run, set by {@code HYBRIDNET_ENGINE_TYPE}.
+   *
+   * @return {@code ThreadedEnginePerDevice} or {@code NaiveEngine}
+   */
+  public static String engineType() {
+    return new String(Native.engineType(), UTF_8);
+  }
+
+  /**
+   * Waits until all work is done.
+   *
+   * @throws HybridNetError the first failure that was not reported before
+   */
+  public static void waitAll() {
+    Native.waitAll();
+  }
+
+  /**
+   * The cores that the library may use: by default all that the process has.
+   *
+   * @return their number
+   */
+  public static int numThreads() {
+    return Native.numThreads();
+  }
+
+  /**
+   * Sets how many cores the library may use.
+   *
+   * @param cores 1 or more
+   * @throws HybridNetError if it is less
+   */
+  public static void setNumThreads(int cores) {
+    Native.setNumThreads(cores);
+  }
+
+  /**
+   * Starts the random numbers anew: same seed, same numbers, for any number of threads.
+   *
+   * @param seed any number
+   */
+  public static void seed(long seed) {
+    Native.seed(seed);
+  }
+}

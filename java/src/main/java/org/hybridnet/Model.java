@@ -1,0 +1,228 @@
+package org.hybridnet;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+
+/**
+ * A model that {@code HybridBlock.export()} wrote, or MXNet 1.x: a graph, loops and branches
+ * included, with its parameters. Any number of threads may run it at once.
+ *
+ * <p>Nothing in its files is executed; a damaged file is an error.
+ */
+public final class Model extends NativeObject {
+  private final List<String> inputs;
+  private final List<String> outputs;
+  private final List<String> parameters;
+
+  private Model(long handle) {
+    super(handle, 0, Native::modelFree);
+    inputs = List.of(Native.texts(Native.modelInputNames(this)));
+    outputs = List.of(Native.texts(Native.modelOutputNames(this)));
+    parameters = List.of(Native.texts(Native.modelParameterNames(this)));
+  }
+
+  /**
+   * Loads {@code PREFIX-symbol.json} and {@code PREFIX-0000.params}.
+   *
+   * @param prefix what was given to {@code export()}
+   * @return the model, to be closed
+   * @throws FileError if a file cannot be read
+   * @throws FormatError if a file is damaged
+   */
+  public static Model load(String prefix) {
+    return load(Path.of(prefix + "-symbol.json"), Path.of(prefix + "-0000.params"));
+  }
+
+  /**
+   * Loads a model.
+   *
+   * @param symbol the file of the graph
+   * @param params the file of the parameters; null if the graph has none
+   * @return the model, to be closed
+   * @throws FileError if a file cannot be read
+   * @throws FormatError if a file is damaged
+   */
+  public static Model load(Path symbol, Path params) {
+    byte[] paramsPath = params == null ? null : Native.utf8(params.toString());
+    return new Model(Native.modelLoad(Native.utf8(symbol.toString()), paramsPath));
+  }
+
+  /**
+   * Loads a model from the contents of its files, for example resources of a jar.
+   *
+   * @param symbol the file of the graph
+   * @param params the file of the parameters; null if the graph has none
+   * @return the model, to be closed
+   * @throws FormatError if one is damaged
+   */
+  public static Model load(byte[] symbol, byte[] params) {
+    return new Model(Native.modelLoadFromMemory(symbol, params));
+  }
+
+  /**
+   * The names of the inputs: the variables of the graph that have no value among the parameters.
+   *
+   * @return the names, in the order in which {@link #predict(NDArray...)} takes their arrays
+   */
+  public List<String> inputs() {
+    return inputs;
+  }
+
+  /**
+   * The names of the outputs.
+   *
+   * @return the names, in the order of {@link #predict(NDArray...)}
+   */
+  public List<String> outputs() {
+    return outputs;
+  }
+
+  /**
+   * What the file says of the inputs' shapes and dtypes.
+   *
+   * @return one per input
+   */
+  public List<TensorSpec> inputSpecs() {
+    return TensorSpec.read(Native.modelInputSpecs(this));
+  }
+
+  /**
+   * The parameters: the arrays that the model reads. What is written into one counts from the next
+   * run on.
+   *
+   * @return the parameters by name, to be closed
+   */
+  public Map<String, NDArray> parameters() {
+    Map<String, NDArray> result = new LinkedHashMap<>();
+    for (int i = 0; i < parameters.size(); i++) {
+      result.put(parameters.get(i), NDArray.takeView(Native.modelParameter(this, i)));
+    }
+    return result;
+  }
+
+  /**
+   * One parameter: the array that the model reads.
+   *
+   * @param name its name
+   * @return the array, to be closed
+   * @throws ValueError if there is no such parameter
+   */
+  public NDArray parameter(String name) {
+    int index = parameters.indexOf(name);
+    if (index < 0) {
+      throw new ValueError("Model.parameter: expected one of " + parameters + ", got " + name + ".");
+    }
+    return NDArray.takeView(Native.modelParameter(this, index));
+  }
+
+  /**
+   * Shapes and dtypes of the outputs, without running the model.
+   *
+   * @param inputs what the inputs will be, known in full
+   * @return one per output
+   * @throws ShapeError if the inputs do not fit the graph
+   */
+  public List<TensorSpec> infer(TensorSpec... inputs) {
+    List<Long> numbers = new ArrayList<>();
+    for (TensorSpec spec : inputs) {
+      spec.appendTo(numbers);
+    }
+    return TensorSpec.read(Native.modelInfer(this, numbers.stream().mapToLong(Long::longValue).toArray()));
+  }
+
+  /**
+   * Runs the model. The call returns before the work is done; reading an output waits for it. Inside
+   * {@link Autograd#record()} it is recorded, and states such as running means are updated.
+   *
+   * @param inputs one array per input, in the order of {@link #inputs()}
+   * @return the outputs, to be closed
+   * @throws HybridNetError if the inputs do not fit
+   */
+  public NDArray[] predict(NDArray... inputs) {
+    return NDArray.take(Native.modelRun(this, inputs));
+  }
+
+  /**
+   * Runs the model on inputs by name.
+   *
+   * @param inputs the arrays by the names of {@link #inputs()}
+   * @return the outputs by name, to be closed
+   * @throws ValueError if a name is missing or unknown
+   * @throws HybridNetError if the inputs do not fit
+   */
+  public Map<String, NDArray> predict(Map<String, NDArray> inputs) {
+    if (!inputs.keySet().equals(Set.copyOf(this.inputs))) {
+      throw new ValueError("Model.predict: expected the inputs " + this.inputs + ", got " + inputs.keySet() + ".");
+    }
+    NDArray[] results = predict(this.inputs.stream().map(inputs::get).toArray(NDArray[]::new));
+    Map<String, NDArray> named = new LinkedHashMap<>();
+    for (int i = 0; i < results.length; i++) {
+      named.put(outputs.get(i), results[i]);
+    }
+    return named;
+  }
+
+  /**
+   * Runs a model of one float32 input and reads its first output, which is float32.
+   *
+   * @param values the input's values, row-major
+   * @param shape the input's sizes
+   * @return the output's values, row-major
+   * @throws HybridNetError if the input does not fit
+   */
+  public float[] predict(float[] values, long... shape) {
+    try (NDArray input = NDArray.of(values, shape)) {
+      NDArray[] results = predict(input);
+      try {
+        return results[0].toFloats();
+      } finally {
+        for (NDArray result : results) {
+          result.close();
+        }
+      }
+    }
+  }
+
+  /**
+   * Runs the model into arrays that are there, of the shapes and dtypes of its outputs.
+   *
+   * @param inputs one array per input
+   * @param outputs what is written, one per output
+   * @throws HybridNetError if the arrays do not fit
+   */
+  public void predictInto(NDArray[] inputs, NDArray... outputs) {
+    Native.modelRunInto(this, inputs, outputs);
+  }
+
+  /**
+   * Writes {@code PREFIX-symbol.json} and {@code PREFIX-0000.params} with the present values of the
+   * parameters.
+   *
+   * @param prefix path and beginning of the names
+   * @throws FileError if a file cannot be written
+   */
+  public void save(String prefix) {
+    Native.modelSave(this, Native.utf8(prefix + "-symbol.json"), Native.utf8(prefix + "-0000.params"));
+  }
+
+  /**
+   * What the latest run executed, for people: instructions in order, with implementation, memory and
+   * node.
+   *
+   * @return the text; empty before the first run
+   */
+  public String planText() {
+    return new String(Native.modelPlanText(this), UTF_8);
+  }
+
+  @Override
+  public String toString() {
+    return "Model " + inputs + " -> " + outputs;
+  }
+}

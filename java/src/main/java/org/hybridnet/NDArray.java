@@ -1,0 +1,612 @@
+package org.hybridnet;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.Map;
+
+/**
+ * A tensor: numbers of one {@link DType} in row-major order. Its values may still be computed;
+ * reading them waits.
+ *
+ * <p>The memory lies outside Java's heap and is freed by {@link #close}, or after the garbage
+ * collector has found that the array was forgotten.
+ */
+public final class NDArray extends NativeObject {
+  private NDArray(long handle, long bytes) {
+    super(handle, bytes, Native::arrayFree);
+  }
+
+  /** The arrays of {handle, bytes} pairs. */
+  static NDArray[] take(long[] pairs) {
+    NDArray[] arrays = new NDArray[pairs.length / 2];
+    for (int i = 0; i < arrays.length; i++) {
+      arrays[i] = new NDArray(pairs[2 * i], pairs[2 * i + 1]);
+    }
+    return arrays;
+  }
+
+  static NDArray takeOne(long[] pair) {
+    return new NDArray(pair[0], pair[1]);
+  }
+
+  /** One more object for memory that others own: it is not counted again. */
+  static NDArray takeView(long[] pair) {
+    return new NDArray(pair[0], 0);
+  }
+
+  // --- new arrays
+
+  /**
+   * A new array of zeros.
+   *
+   * @param dtype the element type
+   * @param shape the sizes; none for a scalar
+   * @return the array
+   * @throws ShapeError if a size is negative
+   */
+  public static NDArray zeros(DType dtype, long... shape) {
+    return takeOne(Native.arrayCreate(shape, dtype.code()));
+  }
+
+  /**
+   * A new float32 array.
+   *
+   * @param values its values, row-major; they are copied
+   * @param shape the sizes; none for a scalar
+   * @return the array
+   * @throws ValueError if there are more or fewer values than the shape holds
+   */
+  public static NDArray of(float[] values, long... shape) {
+    return takeOne(Native.arrayFrom(values, Native.FLOATS, shape, DType.FLOAT32.code()));
+  }
+
+  /**
+   * A new float64 array.
+   *
+   * @param values its values, row-major; they are copied
+   * @param shape the sizes; none for a scalar
+   * @return the array
+   * @throws ValueError if there are more or fewer values than the shape holds
+   */
+  public static NDArray of(double[] values, long... shape) {
+    return takeOne(Native.arrayFrom(values, Native.DOUBLES, shape, DType.FLOAT64.code()));
+  }
+
+  /**
+   * A new int32 array.
+   *
+   * @param values its values, row-major; they are copied
+   * @param shape the sizes; none for a scalar
+   * @return the array
+   * @throws ValueError if there are more or fewer values than the shape holds
+   */
+  public static NDArray of(int[] values, long... shape) {
+    return takeOne(Native.arrayFrom(values, Native.INTS, shape, DType.INT32.code()));
+  }
+
+  /**
+   * A new int64 array.
+   *
+   * @param values its values, row-major; they are copied
+   * @param shape the sizes; none for a scalar
+   * @return the array
+   * @throws ValueError if there are more or fewer values than the shape holds
+   */
+  public static NDArray of(long[] values, long... shape) {
+    return takeOne(Native.arrayFrom(values, Native.LONGS, shape, DType.INT64.code()));
+  }
+
+  /**
+   * A new array of any dtype from the bytes of its memory, in this machine's byte order.
+   *
+   * @param dtype the element type: for INT8, UINT8 and BOOL a byte is a value
+   * @param bytes the memory, row-major; it is copied
+   * @param shape the sizes; none for a scalar
+   * @return the array
+   * @throws ValueError if there are more or fewer bytes than the array has
+   */
+  public static NDArray ofBytes(DType dtype, byte[] bytes, long... shape) {
+    return takeOne(Native.arrayFrom(bytes, Native.BYTES, shape, dtype.code()));
+  }
+
+  /**
+   * An array over the remaining bytes of a direct buffer, without a copy: what is written into one
+   * is seen in the other. The buffer is kept from the garbage collector while the array lives.
+   *
+   * @param buffer a direct buffer in this machine's byte order, {@code ByteOrder.nativeOrder()}, not
+   *     read-only, whose position is aligned for the elements
+   * @param dtype the element type
+   * @param shape the sizes; none for a scalar
+   * @return the array
+   * @throws ValueError if the buffer is not such a one, or of another size
+   */
+  public static NDArray wrap(ByteBuffer buffer, DType dtype, long... shape) {
+    if (!buffer.isDirect() || buffer.isReadOnly()) {
+      throw new ValueError(
+          "NDArray.wrap: expected a direct buffer that can be written, got "
+              + buffer
+              + ".\n  Fix: ByteBuffer.allocateDirect(bytes).order(ByteOrder.nativeOrder())");
+    }
+    if (buffer.order() != ByteOrder.nativeOrder()) {
+      throw new ValueError(
+          "NDArray.wrap: expected a buffer of this machine's byte order, "
+              + ByteOrder.nativeOrder()
+              + ", got "
+              + buffer.order()
+              + ".\n  Fix: buffer.order(ByteOrder.nativeOrder()) before values are written");
+    }
+    return takeView(Native.arrayWrap(buffer, buffer.position(), buffer.remaining(), shape, dtype.code()));
+  }
+
+  // --- what it is
+
+  /**
+   * The sizes.
+   *
+   * @return the sizes; empty for a scalar
+   */
+  public long[] shape() {
+    return Native.arrayShape(this);
+  }
+
+  /**
+   * The element type.
+   *
+   * @return the dtype
+   */
+  public DType dtype() {
+    return DType.ofCode(Native.arrayDType(this));
+  }
+
+  /**
+   * The number of elements.
+   *
+   * @return the product of the sizes
+   */
+  public long size() {
+    return Native.arraySize(this);
+  }
+
+  /**
+   * Waits until the values are computed.
+   *
+   * @return this
+   * @throws HybridNetError if their computation failed
+   */
+  public NDArray await() {
+    Native.arrayWait(this);
+    return this;
+  }
+
+  // --- values
+
+  /**
+   * The values of a float32 array.
+   *
+   * @return a copy of them, row-major
+   * @throws DTypeError if the array is of another dtype
+   */
+  public float[] toFloats() {
+    float[] values = new float[length("toFloats", 1)];
+    copyTo(values);
+    return values;
+  }
+
+  /**
+   * The values of a float64 array.
+   *
+   * @return a copy of them, row-major
+   * @throws DTypeError if the array is of another dtype
+   */
+  public double[] toDoubles() {
+    double[] values = new double[length("toDoubles", 1)];
+    copyTo(values);
+    return values;
+  }
+
+  /**
+   * The values of an int32 array.
+   *
+   * @return a copy of them, row-major
+   * @throws DTypeError if the array is of another dtype
+   */
+  public int[] toInts() {
+    int[] values = new int[length("toInts", 1)];
+    copyTo(values);
+    return values;
+  }
+
+  /**
+   * The values of an int64 array.
+   *
+   * @return a copy of them, row-major
+   * @throws DTypeError if the array is of another dtype
+   */
+  public long[] toLongs() {
+    long[] values = new long[length("toLongs", 1)];
+    copyTo(values);
+    return values;
+  }
+
+  /**
+   * The memory of an array of any dtype.
+   *
+   * @return a copy of it, row-major, in this machine's byte order
+   */
+  public byte[] toBytes() {
+    byte[] values = new byte[length("toBytes", dtype().bytes())];
+    copyTo(values);
+    return values;
+  }
+
+  private int length(String method, int bytes) {
+    long length = size() * bytes;
+    if (length > Integer.MAX_VALUE) {
+      throw new ValueError(
+          "NDArray." + method + ": expected at most 2147483647 values, as much as an array of Java holds, got "
+              + length + ".\n  Fix: read slices of it.");
+    }
+    return (int) length;
+  }
+
+  /**
+   * Copies the values of a float32 array.
+   *
+   * @param target takes them, row-major; its length is the array's size
+   * @throws HybridNetError if dtype or size do not fit
+   */
+  public void copyTo(float[] target) {
+    Native.arrayRead(this, target, Native.FLOATS);
+  }
+
+  /**
+   * Copies the values of a float64 array.
+   *
+   * @param target takes them, row-major; its length is the array's size
+   * @throws HybridNetError if dtype or size do not fit
+   */
+  public void copyTo(double[] target) {
+    Native.arrayRead(this, target, Native.DOUBLES);
+  }
+
+  /**
+   * Copies the values of an int32 array.
+   *
+   * @param target takes them, row-major; its length is the array's size
+   * @throws HybridNetError if dtype or size do not fit
+   */
+  public void copyTo(int[] target) {
+    Native.arrayRead(this, target, Native.INTS);
+  }
+
+  /**
+   * Copies the values of an int64 array.
+   *
+   * @param target takes them, row-major; its length is the array's size
+   * @throws HybridNetError if dtype or size do not fit
+   */
+  public void copyTo(long[] target) {
+    Native.arrayRead(this, target, Native.LONGS);
+  }
+
+  /**
+   * Copies the memory of an array of any dtype.
+   *
+   * @param target takes it; its length is the array's size in bytes
+   * @throws ValueError if the length is another
+   */
+  public void copyTo(byte[] target) {
+    Native.arrayRead(this, target, Native.BYTES);
+  }
+
+  /**
+   * Overwrites the values of a float32 array.
+   *
+   * @param source the values, row-major
+   * @throws HybridNetError if dtype or size do not fit
+   */
+  public void copyFrom(float[] source) {
+    Native.arrayWrite(this, source, Native.FLOATS);
+  }
+
+  /**
+   * Overwrites the values of a float64 array.
+   *
+   * @param source the values, row-major
+   * @throws HybridNetError if dtype or size do not fit
+   */
+  public void copyFrom(double[] source) {
+    Native.arrayWrite(this, source, Native.DOUBLES);
+  }
+
+  /**
+   * Overwrites the values of an int32 array.
+   *
+   * @param source the values, row-major
+   * @throws HybridNetError if dtype or size do not fit
+   */
+  public void copyFrom(int[] source) {
+    Native.arrayWrite(this, source, Native.INTS);
+  }
+
+  /**
+   * Overwrites the values of an int64 array.
+   *
+   * @param source the values, row-major
+   * @throws HybridNetError if dtype or size do not fit
+   */
+  public void copyFrom(long[] source) {
+    Native.arrayWrite(this, source, Native.LONGS);
+  }
+
+  /**
+   * Overwrites the memory of an array of any dtype.
+   *
+   * @param source the bytes, row-major, in this machine's byte order
+   * @throws ValueError if there are more or fewer bytes than the array has
+   */
+  public void copyFrom(byte[] source) {
+    Native.arrayWrite(this, source, Native.BYTES);
+  }
+
+  /**
+   * The array's memory as a direct buffer, without a copy, in this machine's byte order. It stays
+   * valid as long as the buffer, or one made from it, can be reached, also after {@link #close}. It
+   * does not wait for operators that are called later: read or write it while none runs on the
+   * array.
+   *
+   * @return a buffer of the array's size in bytes
+   * @throws ValueError if the array is larger than a buffer can be, 2147483647 bytes
+   */
+  public ByteBuffer buffer() {
+    long handle = Native.arrayShare(this)[0];
+    try {
+      ByteBuffer buffer = Native.arrayBuffer(handle);
+      freeWithout(buffer, handle, 0, Native::arrayFree); // buffers made from this one refer to it
+      return buffer.order(ByteOrder.nativeOrder());
+    } catch (RuntimeException failure) {
+      Native.arrayFree(handle);
+      throw failure;
+    }
+  }
+
+  // --- views and copies
+
+  /**
+   * Another object for the same array, to be closed by itself.
+   *
+   * @return the array
+   */
+  public NDArray share() {
+    return takeView(Native.arrayShare(this));
+  }
+
+  /**
+   * A new array of equal values.
+   *
+   * @return the copy
+   */
+  public NDArray copy() {
+    return takeOne(Native.arrayCopy(this));
+  }
+
+  /**
+   * The same memory, which gradients do not pass through.
+   *
+   * @return the array
+   */
+  public NDArray detach() {
+    return takeView(Native.arrayDetach(this));
+  }
+
+  /**
+   * The same memory with another shape.
+   *
+   * @param shape sizes with the same product
+   * @return the view
+   * @throws ShapeError if the product is another
+   */
+  public NDArray reshape(long... shape) {
+    return takeView(Native.arrayReshape(this, shape));
+  }
+
+  /**
+   * Rows of the leading axis, in the same memory.
+   *
+   * @param begin the first
+   * @param end the first that does not belong to them
+   * @return the view
+   * @throws HybridNetError if there are no such rows
+   */
+  public NDArray slice(long begin, long end) {
+    return takeView(Native.arraySlice(this, begin, end));
+  }
+
+  /**
+   * The values converted to another element type.
+   *
+   * @param dtype the element type
+   * @return a new array
+   */
+  public NDArray asType(DType dtype) {
+    return Operator.invoke("Cast", Map.of("dtype", dtype), this)[0];
+  }
+
+  // --- arithmetic; Kotlin writes these as operators
+
+  /**
+   * The sum {@code this + other}, broadcast where an axis of one has size 1.
+   *
+   * @param other the other summand
+   * @return a new array
+   */
+  public NDArray plus(NDArray other) {
+    return binary("broadcast_add", other);
+  }
+
+  /**
+   * The sum {@code this + scalar}.
+   *
+   * @param scalar the other summand
+   * @return a new array
+   */
+  public NDArray plus(double scalar) {
+    return scalar("_plus_scalar", scalar);
+  }
+
+  /**
+   * The difference {@code this - other}, broadcast where an axis of one has size 1.
+   *
+   * @param other what is subtracted
+   * @return a new array
+   */
+  public NDArray minus(NDArray other) {
+    return binary("broadcast_sub", other);
+  }
+
+  /**
+   * The difference {@code this - scalar}.
+   *
+   * @param scalar what is subtracted
+   * @return a new array
+   */
+  public NDArray minus(double scalar) {
+    return scalar("_minus_scalar", scalar);
+  }
+
+  /**
+   * The product of elements {@code this * other}, broadcast where an axis of one has size 1.
+   *
+   * @param other the other factor
+   * @return a new array
+   */
+  public NDArray times(NDArray other) {
+    return binary("broadcast_mul", other);
+  }
+
+  /**
+   * The product {@code this * scalar}.
+   *
+   * @param scalar the other factor
+   * @return a new array
+   */
+  public NDArray times(double scalar) {
+    return scalar("_mul_scalar", scalar);
+  }
+
+  /**
+   * The quotient of elements {@code this / other}, broadcast where an axis of one has size 1.
+   *
+   * @param other the divisor
+   * @return a new array
+   */
+  public NDArray div(NDArray other) {
+    return binary("broadcast_div", other);
+  }
+
+  /**
+   * The quotient {@code this / scalar}.
+   *
+   * @param scalar the divisor
+   * @return a new array
+   */
+  public NDArray div(double scalar) {
+    return scalar("_div_scalar", scalar);
+  }
+
+  /**
+   * The negative {@code -this}.
+   *
+   * @return a new array
+   */
+  public NDArray unaryMinus() {
+    return Operator.invoke("negative", Map.of(), this)[0];
+  }
+
+  private NDArray binary(String operator, NDArray other) {
+    return Operator.invoke(operator, Map.of(), this, other)[0];
+  }
+
+  private NDArray scalar(String operator, double scalar) {
+    return Operator.invoke(operator, Map.of("scalar", scalar), this)[0];
+  }
+
+  // --- gradients
+
+  /**
+   * Makes the array a variable whose gradient {@link Autograd#backward(NDArray...)} computes: each
+   * call replaces the one before.
+   */
+  public void attachGrad() {
+    attachGrad("write");
+  }
+
+  /**
+   * Makes the array a variable whose gradient {@link Autograd#backward(NDArray...)} computes.
+   *
+   * @param gradReq {@code write}: each call replaces the gradient; {@code add}: it adds to it; {@code
+   *     null} (the text): there is none
+   * @throws HybridNetError if it is another text, or the dtype has no gradients
+   */
+  public void attachGrad(String gradReq) {
+    Native.attachGrad(this, Native.utf8(gradReq));
+  }
+
+  /**
+   * The gradient that the last backward pass computed.
+   *
+   * @return the array that holds it
+   * @throws GradientError if {@link #attachGrad()} was not called
+   */
+  public NDArray grad() {
+    return takeView(Native.grad(this));
+  }
+
+  /** Computes the gradients of the sum of this array with respect to the variables it stems from. */
+  public void backward() {
+    Autograd.backward(this);
+  }
+
+  // --- files
+
+  /**
+   * Reads a file of named arrays ({@code .params}).
+   *
+   * @param path the file
+   * @return the arrays by name, in the order of the file; a file without names has 0, 1, ...
+   * @throws HybridNetError if the file is missing or damaged
+   */
+  public static Map<String, NDArray> load(Path path) {
+    Object[] loaded = Native.arraysLoad(Native.utf8(path.toString()));
+    NDArray[] arrays = take((long[]) loaded[0]);
+    String[] names = loaded[1] == null ? null : Native.texts((byte[][]) loaded[1]);
+    Map<String, NDArray> result = new LinkedHashMap<>();
+    for (int i = 0; i < arrays.length; i++) {
+      result.put(names == null ? Integer.toString(i) : names[i], arrays[i]);
+    }
+    return result;
+  }
+
+  /**
+   * Writes a file of named arrays ({@code .params}), which Python reads by {@code mx.nd.load}.
+   *
+   * @param path the file; it is replaced
+   * @param arrays the arrays by name
+   * @throws HybridNetError if the file cannot be written
+   */
+  public static void save(Path path, Map<String, NDArray> arrays) {
+    byte[][] names = arrays.keySet().stream().map(Native::utf8).toArray(byte[][]::new);
+    Native.arraysSave(Native.utf8(path.toString()), arrays.values().toArray(new NDArray[0]), names);
+  }
+
+  /** Element type and sizes, for example {@code NDArray float32 (2, 3)}; no values. */
+  @Override
+  public String toString() {
+    if (isClosed()) {
+      return "NDArray (closed)";
+    }
+    return "NDArray " + new TensorSpec(dtype(), shape());
+  }
+}

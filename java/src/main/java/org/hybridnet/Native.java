@@ -1,0 +1,152 @@
+package org.hybridnet;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import java.nio.ByteBuffer;
+import java.util.Objects;
+
+/**
+ * The functions of libhybridnet_jni.so (src/bindings/jni). Objects are passed as such, so that they
+ * are alive while native code uses their handles. Arrays come back as {handle, bytes of its values}
+ * for each. Texts are UTF-8.
+ */
+final class Native {
+  static {
+    NativeLibrary.load();
+  }
+
+  /** Kinds of Java arrays, as arrays.cc numbers them. */
+  static final int FLOATS = 0;
+
+  static final int DOUBLES = 1;
+  static final int INTS = 2;
+  static final int LONGS = 3;
+  static final int BYTES = 4;
+
+  private Native() {}
+
+  static byte[] utf8(String text) {
+    Objects.requireNonNull(text, "a name or text is null");
+    if (text.indexOf('\0') >= 0) {
+      throw new ValueError("expected a text without the character 0, got one with it: " + text.replace("\0", "\\0"));
+    }
+    return text.getBytes(UTF_8);
+  }
+
+  static String[] texts(byte[][] utf8) {
+    String[] texts = new String[utf8.length];
+    for (int i = 0; i < utf8.length; i++) {
+      texts[i] = new String(utf8[i], UTF_8);
+    }
+    return texts;
+  }
+
+  // process.cc
+  static native byte[] version();
+
+  static native byte[] isa();
+
+  static native byte[] engineType();
+
+  static native void waitAll();
+
+  static native int numThreads();
+
+  static native void setNumThreads(int cores);
+
+  static native void seed(long seed);
+
+  // arrays.cc
+  static native long[] arrayCreate(long[] shape, int dtype);
+
+  static native long[] arrayFrom(Object values, int kind, long[] shape, int dtype);
+
+  static native long[] arrayWrap(ByteBuffer buffer, long offset, long length, long[] shape, int dtype);
+
+  static native void arrayFree(long handle);
+
+  static native long[] arrayShare(NDArray array);
+
+  static native long[] arrayCopy(NDArray array);
+
+  static native long[] arrayDetach(NDArray array);
+
+  static native long[] arrayReshape(NDArray array, long[] shape);
+
+  static native long[] arraySlice(NDArray array, long begin, long end);
+
+  static native long[] arrayShape(NDArray array);
+
+  static native int arrayDType(NDArray array);
+
+  static native long arraySize(NDArray array);
+
+  static native void arrayWait(NDArray array);
+
+  static native ByteBuffer arrayBuffer(long handle);
+
+  static native void arrayRead(NDArray array, Object target, int kind);
+
+  static native void arrayWrite(NDArray array, Object source, int kind);
+
+  static native Object[] arraysLoad(byte[] path);
+
+  static native void arraysSave(byte[] path, NDArray[] arrays, byte[][] names);
+
+  // operators.cc
+  static native byte[][] operatorNames();
+
+  static native long operatorPrepare(byte[] name, byte[][] keys, byte[][] values);
+
+  static native void operatorFree(long handle);
+
+  static native long[] operatorCall(Operator operator, NDArray[] inputs);
+
+  static native void operatorCallInto(Operator operator, NDArray[] inputs, NDArray[] outputs);
+
+  static native long[] invoke(byte[] name, byte[][] keys, byte[][] values, NDArray[] inputs);
+
+  static native boolean setRecording(boolean on);
+
+  static native boolean setTraining(boolean on);
+
+  static native boolean isRecording();
+
+  static native boolean isTraining();
+
+  static native void attachGrad(NDArray array, byte[] gradReq);
+
+  static native long[] grad(NDArray array);
+
+  static native void backward(NDArray[] heads, NDArray[] headGrads, boolean retainGraph, boolean trainMode);
+
+  static native long[] gradients(
+      NDArray[] heads, NDArray[] variables, boolean retainGraph, boolean createGraph, boolean trainMode);
+
+  // models.cc
+  static native long modelLoad(byte[] symbolPath, byte[] paramsPath);
+
+  static native long modelLoadFromMemory(byte[] json, byte[] params);
+
+  static native void modelFree(long handle);
+
+  static native void modelSave(Model model, byte[] symbolPath, byte[] paramsPath);
+
+  static native byte[][] modelInputNames(Model model);
+
+  static native byte[][] modelOutputNames(Model model);
+
+  static native byte[][] modelParameterNames(Model model);
+
+  static native long[] modelInputSpecs(Model model);
+
+  static native long[] modelParameter(Model model, int index);
+
+  static native long[] modelInfer(Model model, long[] inputs);
+
+  static native long[] modelRun(Model model, NDArray[] inputs);
+
+  static native void modelRunInto(Model model, NDArray[] inputs, NDArray[] outputs);
+
+  static native byte[] modelPlanText(Model model);
+}

@@ -1,0 +1,94 @@
+"""Writes models with inputs and the outputs that Python computes for them: what the tests of java/ compare with.
+
+``python write_models.py FOLDER`` writes into FOLDER:
+  cases.txt         one line per case: name, graph file, parameter file ("-": none), file of arrays
+  NAME-RUN.params   arrays "in:NAME" of the inputs and "out:0", "out:1", ... of the outputs, with their bits
+  net-*, decoder-*  a classifier, and a model that is a while_loop
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import hybridnet as mx
+import numpy as np
+from hybridnet.gluon import HybridBlock, SymbolBlock, nn
+
+FIXTURES = Path(__file__).resolve().parents[4] / "tests" / "fixtures"
+
+
+class Decoder(HybridBlock):
+    """Adds up ``data`` until the sum of its elements passes 100, at most 50 times: returns the sum and the steps."""
+
+    def hybrid_forward(self, F, data):
+        _, (total, steps) = F.contrib.while_loop(
+            lambda total, steps: F.sum(total) < 100,
+            lambda total, steps: ([], [total + F.tanh(data), steps + 1]),
+            [F.zeros_like(data), F.zeros((1,))],
+            max_iterations=50,
+        )
+        return total, steps
+
+
+def as_list(result) -> list[mx.nd.NDArray]:
+    return list(result) if isinstance(result, (list, tuple)) else [result]
+
+
+def write_case(
+    folder: Path, name: str, files: tuple[Path, Path | None], net: HybridBlock, inputs: dict[str, mx.nd.NDArray]
+) -> str:
+    """Runs net and writes its inputs and outputs; returns the line of cases.txt."""
+    arrays = {f"in:{key}": value for key, value in inputs.items()}
+    arrays.update({f"out:{index}": out for index, out in enumerate(as_list(net(*inputs.values())))})
+    path = folder / f"{name}.params"
+    mx.nd.save(str(path), arrays)
+    symbol, params = files
+    return f"{name}\t{symbol}\t{params or '-'}\t{path}"
+
+
+def write_fixtures(folder: Path) -> list[str]:
+    """Every model of tests/fixtures with outputs, for each of its inputs."""
+    lines = []
+    for path in sorted(FIXTURES.glob("*/case.json")):
+        case = json.loads(path.read_text(encoding="utf-8"))
+        if case["kind"] != "model":
+            continue
+        files = (path.parent / case["symbol"], path.parent / case["params"])
+        names = [spec["name"] for spec in case["inputs"]]
+        stored = np.load(path.parent / "inputs.npz")
+        for run in case["runs"]:
+            net = SymbolBlock.imports(str(files[0]), names, str(files[1]))
+            net.hybridize()
+            inputs = {name: mx.nd.array(stored[f"{run}/{name}"], dtype=stored[f"{run}/{name}"].dtype) for name in names}
+            lines.append(write_case(folder, f"{path.parent.name}-{run}", files, net, inputs))
+    return lines
+
+
+def write_net(folder: Path, name: str, net: HybridBlock, example: mx.nd.NDArray) -> str:
+    """Exports net as FOLDER/NAME; returns the line of cases.txt."""
+    net.initialize(mx.init.Xavier())
+    net.hybridize()
+    net(example)
+    prefix = folder / name
+    net.export(str(prefix))
+    params = Path(f"{prefix}-0000.params")
+    files = (Path(f"{prefix}-symbol.json"), params if params.exists() else None)
+    return write_case(folder, name, files, net, {"data": example})
+
+
+def main(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    mx.random.seed(1)
+    net = nn.HybridSequential()
+    net.add(nn.Conv2D(4, 3, activation="relu"), nn.MaxPool2D(), nn.Dense(16, activation="tanh"), nn.Dense(10))
+    images = mx.nd.random.uniform(shape=(5, 1, 8, 8))
+    lines = write_fixtures(folder)
+    lines.append(write_net(folder, "net", net, images))
+    lines.append(write_net(folder, "decoder", Decoder(), mx.nd.array([[0.5, 1.0], [2.0, 0.25]])))
+    (folder / "cases.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,171 @@
+// org.hybridnet.Model.
+#include "bindings/jni/jni_support.h"
+
+namespace hybridnet::jni {
+namespace {
+
+HnModel model_of(JNIEnv* env, jobject model) { return static_cast<HnModel>(handle_of(env, model, "the model")); }
+
+using Count = int (*)(HnModel, size_t*);
+using Name = int (*)(HnModel, size_t, const char**);
+
+jobjectArray give_names(JNIEnv* env, jobject model, Count count_of, Name name_of) {
+  const HnModel handle = model_of(env, model);
+  size_t count = 0;
+  check(env, count_of(handle, &count));
+  std::vector<std::string> names;
+  for (size_t i = 0; i < count; ++i) {
+    const char* name = nullptr;
+    check(env, name_of(handle, i, &name));
+    names.emplace_back(name);
+  }
+  return give_texts(env, names);
+}
+
+// Specs travel as {dtype, ndim, sizes...}, one after the other.
+void append_spec(std::vector<jlong>& numbers, const HnTensorSpec& spec) {
+  numbers.push_back(spec.dtype);
+  numbers.push_back(spec.ndim);
+  for (int i = 0; i < spec.ndim; ++i) numbers.push_back(spec.shape[i]);
+}
+
+std::vector<HnTensorSpec> specs_of(JNIEnv* env, jlongArray numbers) {
+  const auto given = sizes_of(env, numbers, "specs");
+  std::vector<HnTensorSpec> specs;
+  for (size_t at = 0; at + 1 < given.size();) {
+    HnTensorSpec spec{};
+    spec.dtype = static_cast<int>(given[at]);
+    const int64_t ndim = given[at + 1];
+    if (ndim > HN_MAX_NDIM)
+      throw_error(env, "ShapeError",
+                  "Model.infer: expected at most " + std::to_string(HN_MAX_NDIM) + " axes, got " + std::to_string(ndim));
+    spec.ndim = static_cast<int>(ndim);
+    at += 2;
+    for (int64_t i = 0; i < ndim; ++i) spec.shape[i] = given[at++];
+    specs.push_back(spec);
+  }
+  return specs;
+}
+
+}  // namespace
+}  // namespace hybridnet::jni
+
+using namespace hybridnet::jni;  // the functions below are Java's: their names say the class
+
+extern "C" {
+
+JNIEXPORT jlong JNICALL Java_org_hybridnet_Native_modelLoad(JNIEnv* env, jclass, jbyteArray symbol, jbyteArray params) {
+  return guarded(env, [&] {
+    const std::string symbol_path = text_of(env, symbol, "symbol");
+    const std::string params_path = params ? text_of(env, params, "params") : std::string();
+    HnModel out = nullptr;
+    check(env, hn_model_load(symbol_path.c_str(), params ? params_path.c_str() : nullptr, &out));
+    return to_java(out);
+  });
+}
+
+JNIEXPORT jlong JNICALL Java_org_hybridnet_Native_modelLoadFromMemory(JNIEnv* env, jclass, jbyteArray json,
+                                                                      jbyteArray params) {
+  return guarded(env, [&] {
+    const std::string symbol = text_of(env, json, "json");
+    const std::string values = params ? text_of(env, params, "params") : std::string();
+    HnModel out = nullptr;
+    check(env, hn_model_load_from_memory(symbol.data(), symbol.size(), params ? values.data() : nullptr, values.size(),
+                                         &out));
+    return to_java(out);
+  });
+}
+
+JNIEXPORT void JNICALL Java_org_hybridnet_Native_modelFree(JNIEnv*, jclass, jlong handle) {
+  hn_model_free(static_cast<HnModel>(from_java(handle)));
+}
+
+JNIEXPORT void JNICALL Java_org_hybridnet_Native_modelSave(JNIEnv* env, jclass, jobject model, jbyteArray symbol,
+                                                           jbyteArray params) {
+  guarded(env, [&] {
+    check(env, hn_model_save(model_of(env, model), text_of(env, symbol, "symbol").c_str(),
+                             text_of(env, params, "params").c_str()));
+  });
+}
+
+JNIEXPORT jobjectArray JNICALL Java_org_hybridnet_Native_modelInputNames(JNIEnv* env, jclass, jobject model) {
+  return guarded(env, [&] { return give_names(env, model, hn_model_num_inputs, hn_model_input_name); });
+}
+
+JNIEXPORT jobjectArray JNICALL Java_org_hybridnet_Native_modelOutputNames(JNIEnv* env, jclass, jobject model) {
+  return guarded(env, [&] { return give_names(env, model, hn_model_num_outputs, hn_model_output_name); });
+}
+
+JNIEXPORT jobjectArray JNICALL Java_org_hybridnet_Native_modelParameterNames(JNIEnv* env, jclass, jobject model) {
+  return guarded(env, [&] { return give_names(env, model, hn_model_num_parameters, hn_model_parameter_name); });
+}
+
+JNIEXPORT jlongArray JNICALL Java_org_hybridnet_Native_modelInputSpecs(JNIEnv* env, jclass, jobject model) {
+  return guarded(env, [&] {
+    const HnModel handle = model_of(env, model);
+    size_t count = 0;
+    check(env, hn_model_num_inputs(handle, &count));
+    std::vector<jlong> numbers;
+    for (size_t i = 0; i < count; ++i) {
+      HnTensorSpec spec{};
+      check(env, hn_model_input_spec(handle, i, &spec));
+      append_spec(numbers, spec);
+    }
+    return give_longs(env, numbers);
+  });
+}
+
+JNIEXPORT jlongArray JNICALL Java_org_hybridnet_Native_modelParameter(JNIEnv* env, jclass, jobject model, jint index) {
+  return guarded(env, [&] {
+    HnArray out = nullptr;
+    check(env, hn_model_parameter(model_of(env, model), static_cast<size_t>(index), &out));
+    return give_array(env, out);
+  });
+}
+
+JNIEXPORT jlongArray JNICALL Java_org_hybridnet_Native_modelInfer(JNIEnv* env, jclass, jobject model,
+                                                                  jlongArray inputs) {
+  return guarded(env, [&] {
+    const HnModel handle = model_of(env, model);
+    const auto given = specs_of(env, inputs);
+    size_t count = 0;
+    check(env, hn_model_num_outputs(handle, &count));
+    std::vector<HnTensorSpec> outputs(count);
+    check(env, hn_model_infer(handle, given.size(), given.data(), count, outputs.data()));
+    std::vector<jlong> numbers;
+    for (const HnTensorSpec& spec : outputs) append_spec(numbers, spec);
+    return give_longs(env, numbers);
+  });
+}
+
+JNIEXPORT jlongArray JNICALL Java_org_hybridnet_Native_modelRun(JNIEnv* env, jclass, jobject model,
+                                                                jobjectArray inputs) {
+  return guarded(env, [&] {
+    const HnModel handle = model_of(env, model);
+    const auto arrays = arrays_of(env, inputs, "inputs");
+    size_t count = 0;
+    check(env, hn_model_num_outputs(handle, &count));
+    std::vector<HnArray> outputs(count);
+    check(env, hn_model_run(handle, arrays.size(), arrays.data(), count, outputs.data()));
+    return give_arrays(env, outputs.data(), count);
+  });
+}
+
+JNIEXPORT void JNICALL Java_org_hybridnet_Native_modelRunInto(JNIEnv* env, jclass, jobject model, jobjectArray inputs,
+                                                              jobjectArray outputs) {
+  guarded(env, [&] {
+    const auto in = arrays_of(env, inputs, "inputs");
+    const auto out = arrays_of(env, outputs, "outputs");
+    check(env, hn_model_run_into(model_of(env, model), in.size(), in.data(), out.size(), out.data()));
+  });
+}
+
+JNIEXPORT jbyteArray JNICALL Java_org_hybridnet_Native_modelPlanText(JNIEnv* env, jclass, jobject model) {
+  return guarded(env, [&] {
+    const char* text = nullptr;
+    check(env, hn_model_plan_text(model_of(env, model), &text));
+    return give_text(env, text);
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,58 @@
+// The library as it is loaded into a Java process, and org.hybridnet.HybridNet.
+#include "bindings/jni/jni_support.h"
+
+using namespace hybridnet::jni;  // the functions below are Java's: their names say the class
+
+extern "C" {
+
+JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM* vm, void*) {
+  JNIEnv* env = nullptr;
+  if (vm->GetEnv(reinterpret_cast<void**>(&env), JNI_VERSION_10) != JNI_OK) return JNI_ERR;
+  return guarded(env, [&] {
+    if (hn_abi_version() < HN_ABI_VERSION)
+      throw_java(env, "java/lang/UnsatisfiedLinkError",
+                 "libhybridnet.so has ABI version " + std::to_string(hn_abi_version()) +
+                     ", libhybridnet_jni.so needs " + std::to_string(HN_ABI_VERSION) +
+                     ".\n  Fix: use the two libraries of one build.");
+    find_java_classes(env);
+    return jint{JNI_VERSION_10};
+  });
+}
+
+JNIEXPORT jbyteArray JNICALL Java_org_hybridnet_Native_version(JNIEnv* env, jclass) {
+  return guarded(env, [&] { return give_text(env, hn_version()); });
+}
+
+JNIEXPORT jbyteArray JNICALL Java_org_hybridnet_Native_isa(JNIEnv* env, jclass) {
+  return guarded(env, [&] { return give_text(env, hn_isa()); });
+}
+
+JNIEXPORT jbyteArray JNICALL Java_org_hybridnet_Native_engineType(JNIEnv* env, jclass) {
+  return guarded(env, [&] {
+    const char* type = nullptr;
+    check(env, hn_engine_type(&type));
+    return give_text(env, type);
+  });
+}
+
+JNIEXPORT void JNICALL Java_org_hybridnet_Native_waitAll(JNIEnv* env, jclass) {
+  guarded(env, [&] { check(env, hn_wait_all()); });
+}
+
+JNIEXPORT jint JNICALL Java_org_hybridnet_Native_numThreads(JNIEnv* env, jclass) {
+  return guarded(env, [&] {
+    int cores = 0;
+    check(env, hn_num_threads(&cores));
+    return jint{cores};
+  });
+}
+
+JNIEXPORT void JNICALL Java_org_hybridnet_Native_setNumThreads(JNIEnv* env, jclass, jint cores) {
+  guarded(env, [&] { check(env, hn_set_num_threads(cores)); });
+}
+
+JNIEXPORT void JNICALL Java_org_hybridnet_Native_seed(JNIEnv* env, jclass, jlong seed) {
+  guarded(env, [&] { check(env, hn_seed(static_cast<uint64_t>(seed))); });
+}
+
+}  // extern "C"
