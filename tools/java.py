@@ -2,7 +2,7 @@
 """Builds, tests and documents java/ with a JDK 17 or later and Debian's JUnit 5, without Maven and without a network.
 
   java.py build           java/src/main into build/java/hybridnet-VERSION.jar
-  java.py test [CLASS...] that, and the tests of java/src/test, or only those of the named classes; --slow: the slow ones too
+  java.py test [CLASS...] that, Javadoc, and the tests of java/src/test or of the named classes; --slow: all of them
   java.py doc             Javadoc into build/java/doc; a public name without a comment is an error
   java.py jar             dist/hybridnet-VERSION-PLATFORM.jar, which holds the native libraries too
   java.py missing         prints the Debian packages that are missing, or nothing
@@ -18,7 +18,10 @@ import platform
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
+
+import package
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ROOT / "java" / "src"
@@ -30,7 +33,10 @@ JUNIT = (
     *("junit-platform-console", "junit-platform-engine", "junit-platform-launcher", "junit-platform-reporting"),
     *("opentest4j", "apiguardian-api", "picocli", "univocity-parsers"),
 )
-JUNIT_OPTIONAL = ("opentest4j-reporting-events", "opentest4j-reporting-schema")  # newer versions of the console need them
+JUNIT_OPTIONAL = (
+    "opentest4j-reporting-events",
+    "opentest4j-reporting-schema",
+)  # newer consoles need them
 RELEASE = "17"
 
 
@@ -66,13 +72,6 @@ def missing_packages() -> list[str]:
     return packages
 
 
-def version() -> str:
-    sys.path.insert(0, str(PACKAGE))
-    import libinfo
-
-    return str(libinfo.__version__)
-
-
 def run(*command: str | Path) -> None:
     words = [str(word) for word in command]
     if subprocess.run(words, check=False).returncode != 0:
@@ -106,7 +105,7 @@ def build() -> Path:
     """Compiles java/src/main; returns the jar."""
     classes = BUILD / "classes"
     compile_java(SOURCES / "main" / "java", classes, [])
-    jar = BUILD / f"hybridnet-{version()}.jar"
+    jar = BUILD / f"hybridnet-{package.version()}.jar"
     make_jar(jar, classes)
     return jar
 
@@ -118,33 +117,25 @@ def make_jar(jar: Path, *folders: Path) -> None:
     run(program, "--create", "--file", jar, *(word for folder in folders for word in ("-C", folder, ".")))
 
 
-def platform_name() -> str:
-    return f"{platform.system().lower()}-{platform.machine()}"
-
-
-def native_libraries() -> list[Path]:
-    """libhybridnet_jni.so and what must lie beside it."""
-    if not (PACKAGE / "libhybridnet_jni.so").exists():
-        fail(f"there is no {PACKAGE / 'libhybridnet_jni.so'}.\n  Fix: tools/dev build")
-    found = [*PACKAGE.glob("lib*.so"), *PACKAGE.glob("lib*.so.*")]
-    return sorted(path for path in found if not path.name.endswith(".txt"))
-
-
 def native_jar(target: Path) -> Path:
-    """A jar with classes and native libraries; returns it."""
+    """A jar with classes and the libraries that lie beside each other in the archive for C; returns it."""
+    jni = PACKAGE / "libhybridnet_jni.so"
+    if not jni.exists():
+        fail(f"there is no {jni}.\n  Fix: tools/dev build")
     build()
     root = BUILD / "natives"
     shutil.rmtree(root, ignore_errors=True)
-    folder = root / "org" / "hybridnet" / "natives" / platform_name()
+    folder = root / "org" / "hybridnet" / "natives" / f"{platform.system().lower()}-{platform.machine()}"
     folder.mkdir(parents=True)
-    libraries = native_libraries()
-    for library in libraries:
-        shutil.copy2(library, folder / library.name)
-        if shutil.which("strip"):
-            run("strip", "--strip-unneeded", folder / library.name)
-    (folder / "files.txt").write_text("\n".join(path.name for path in libraries), encoding="utf-8")
+    with tempfile.TemporaryDirectory() as archive:
+        package.assemble(BUILD.parent, Path(archive))
+        for file in [*Path(archive).glob("*.so*"), *Path(archive).glob("*LICENSE*"), Path(archive) / "THIRD_PARTY.md"]:
+            shutil.copy2(file, folder)
+    run("strip", "--strip-unneeded", "-o", folder / jni.name, jni)
+    libraries = sorted(file.name for file in folder.glob("*.so*"))
+    (folder / "files.txt").write_text("\n".join(libraries), encoding="utf-8")
     target.mkdir(parents=True, exist_ok=True)
-    jar = target / f"hybridnet-{version()}-{platform_name()}.jar"
+    jar = target / f"hybridnet-{package.version()}-{folder.name}.jar"
     make_jar(jar, BUILD / "classes", root)
     shutil.rmtree(root)
     return jar
@@ -184,6 +175,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=["build", "test", "doc", "jar", "missing"])
     parser.add_argument("classes", nargs="*", metavar="CLASS", help="test: only these, such as NDArrayTest")
+    parser.add_argument("--output", type=Path, default=ROOT / "dist", help="jar: its folder, else dist/")
     parser.add_argument("--slow", action="store_true", help="test: also those with the tag slow")
     given = parser.parse_args(arguments)
     missing = missing_packages()
@@ -199,7 +191,7 @@ def main(arguments: list[str] | None = None) -> None:
     elif given.command == "doc":
         document()
     else:
-        print(native_jar(ROOT / "dist"))
+        print(native_jar(given.output))
 
 
 if __name__ == "__main__":

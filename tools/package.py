@@ -46,7 +46,7 @@ def assemble(build: Path, folder: Path) -> None:
     """Fills an empty folder."""
     shutil.copy2(build / "package" / "libhybridnet.so", folder)
     for file in LIBRARIES.glob("*.so*"):  # OpenBLAS is loaded at its first use, so nothing names it
-        if not file.name.startswith(("_core", "libhybridnet.so")):
+        if not file.name.startswith(("_core", "libhybridnet.so", "libhybridnet_jni")):
             shutil.copy2(file, folder)
     for name, place in needed_by(folder / "libhybridnet.so").items():
         if not (folder / name).exists() and not name.startswith(OF_THE_SYSTEM + OF_THE_COMPILER):

@@ -23,25 +23,39 @@ enum JavaArray { kFloats, kDoubles, kInts, kLongs, kBytes };
 
 int dtype_of(int kind) {
   switch (kind) {
-    case kFloats: return HN_FLOAT32;
-    case kDoubles: return HN_FLOAT64;
-    case kInts: return HN_INT32;
-    case kLongs: return HN_INT64;
-    default: return -1;
+    case kFloats:
+      return HN_FLOAT32;
+    case kDoubles:
+      return HN_FLOAT64;
+    case kInts:
+      return HN_INT32;
+    case kLongs:
+      return HN_INT64;
+    default:
+      return -1;
   }
 }
 
 const char* name_of(int dtype) {
   switch (dtype) {
-    case HN_FLOAT32: return "float32";
-    case HN_FLOAT64: return "float64";
-    case HN_FLOAT16: return "float16";
-    case HN_UINT8: return "uint8";
-    case HN_INT32: return "int32";
-    case HN_INT8: return "int8";
-    case HN_INT64: return "int64";
-    case HN_BOOL: return "bool";
-    default: return "bfloat16";
+    case HN_FLOAT32:
+      return "float32";
+    case HN_FLOAT64:
+      return "float64";
+    case HN_FLOAT16:
+      return "float16";
+    case HN_UINT8:
+      return "uint8";
+    case HN_INT32:
+      return "int32";
+    case HN_INT8:
+      return "int8";
+    case HN_INT64:
+      return "int64";
+    case HN_BOOL:
+      return "bool";
+    default:
+      return "bfloat16";
   }
 }
 
@@ -55,8 +69,9 @@ void check_fit(JNIEnv* env, HnArray array, int kind, jarray values) {
   const int wanted = dtype_of(kind);
   if (wanted >= 0 && wanted != dtype)
     throw_error(env, "DTypeError",
-                std::string("NDArray: expected an array of dtype ") + name_of(wanted) + " for these values of Java, got " +
-                    name_of(dtype) + ".\n  Fix: convert it first by asType(DType), or move its memory as byte[].");
+                std::string("NDArray: expected an array of dtype ") + name_of(wanted) +
+                    " for these values of Java, got " + name_of(dtype) +
+                    ".\n  Fix: convert it first by asType(DType), or move its memory as byte[].");
   if (wanted < 0) size *= element_size(dtype);
   const int64_t length = env->GetArrayLength(values);
   if (length != size)
@@ -73,10 +88,12 @@ void read_region(JNIEnv* env, int kind, jarray values, void* memory) {
       return env->GetFloatArrayRegion(static_cast<jfloatArray>(values), 0, length, static_cast<jfloat*>(memory));
     case kDoubles:
       return env->GetDoubleArrayRegion(static_cast<jdoubleArray>(values), 0, length, static_cast<jdouble*>(memory));
-    case kInts: return env->GetIntArrayRegion(static_cast<jintArray>(values), 0, length, static_cast<jint*>(memory));
+    case kInts:
+      return env->GetIntArrayRegion(static_cast<jintArray>(values), 0, length, static_cast<jint*>(memory));
     case kLongs:
       return env->GetLongArrayRegion(static_cast<jlongArray>(values), 0, length, static_cast<jlong*>(memory));
-    default: return env->GetByteArrayRegion(static_cast<jbyteArray>(values), 0, length, static_cast<jbyte*>(memory));
+    default:
+      return env->GetByteArrayRegion(static_cast<jbyteArray>(values), 0, length, static_cast<jbyte*>(memory));
   }
 }
 
@@ -319,7 +336,8 @@ JNIEXPORT jobjectArray JNICALL Java_org_hybridnet_Native_arraysLoad(JNIEnv* env,
     const char** names = nullptr;
     check(env, hn_arrays_load(file.c_str(), &count, &arrays, &names));
     const std::vector<HnArray> taken(arrays, arrays + count);
-    const std::vector<std::string> texts = names ? std::vector<std::string>(names, names + count) : std::vector<std::string>();
+    const std::vector<std::string> texts =
+        names ? std::vector<std::string>(names, names + count) : std::vector<std::string>();
     const bool named = names != nullptr;
     for (size_t i = 0; i < count; ++i) arrays[i] = nullptr;
     hn_arrays_free(count, arrays, names);

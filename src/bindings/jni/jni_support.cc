@@ -75,10 +75,10 @@ std::vector<HnArray> arrays_of(JNIEnv* env, jobjectArray objects, const char* ar
   for (jsize i = 0; i < count; ++i) {
     const jobject object = env->GetObjectArrayElement(objects, i);
     if (object || !with_null)
-      handles[static_cast<size_t>(i)] = static_cast<HnArray>(
-          object && env->GetLongField(object, java.handle) != 0
-              ? from_java(env->GetLongField(object, java.handle))
-              : handle_of(env, object, (argument + ("[" + std::to_string(i) + "]")).c_str()));
+      handles[static_cast<size_t>(i)] =
+          static_cast<HnArray>(object && env->GetLongField(object, java.handle) != 0
+                                   ? from_java(env->GetLongField(object, java.handle))
+                                   : handle_of(env, object, (argument + ("[" + std::to_string(i) + "]")).c_str()));
     env->DeleteLocalRef(object);
   }
   return handles;
@@ -87,12 +87,16 @@ std::vector<HnArray> arrays_of(JNIEnv* env, jobjectArray objects, const char* ar
 int64_t element_size(int dtype) {
   switch (dtype) {
     case HN_FLOAT64:
-    case HN_INT64: return 8;
+    case HN_INT64:
+      return 8;
     case HN_FLOAT32:
-    case HN_INT32: return 4;
+    case HN_INT32:
+      return 4;
     case HN_FLOAT16:
-    case HN_BFLOAT16: return 2;
-    default: return 1;
+    case HN_BFLOAT16:
+      return 2;
+    default:
+      return 1;
   }
 }
 

@@ -34,7 +34,8 @@ auto guarded(JNIEnv* env, F&& f) noexcept -> decltype(f()) {
   } catch (const PendingJavaException&) {
   } catch (const std::exception& error) {
     try {
-      throw_error(env, dynamic_cast<const std::bad_alloc*>(&error) ? "OutOfMemoryError" : "HybridNetError", error.what());
+      throw_error(env, dynamic_cast<const std::bad_alloc*>(&error) ? "OutOfMemoryError" : "HybridNetError",
+                  error.what());
     } catch (const PendingJavaException&) {
     }
   }

@@ -1,4 +1,4 @@
-// org.hybridnet.Model.
+// org.hybridnet.Model and Session.
 #include "bindings/jni/jni_support.h"
 
 namespace hybridnet::jni {
@@ -37,8 +37,9 @@ std::vector<HnTensorSpec> specs_of(JNIEnv* env, jlongArray numbers) {
     spec.dtype = static_cast<int>(given[at]);
     const int64_t ndim = given[at + 1];
     if (ndim > HN_MAX_NDIM)
-      throw_error(env, "ShapeError",
-                  "Model.infer: expected at most " + std::to_string(HN_MAX_NDIM) + " axes, got " + std::to_string(ndim));
+      throw_error(
+          env, "ShapeError",
+          "Model.infer: expected at most " + std::to_string(HN_MAX_NDIM) + " axes, got " + std::to_string(ndim));
     spec.ndim = static_cast<int>(ndim);
     at += 2;
     for (int64_t i = 0; i < ndim; ++i) spec.shape[i] = given[at++];
@@ -166,6 +167,39 @@ JNIEXPORT jbyteArray JNICALL Java_org_hybridnet_Native_modelPlanText(JNIEnv* env
     check(env, hn_model_plan_text(model_of(env, model), &text));
     return give_text(env, text);
   });
+}
+
+JNIEXPORT jlong JNICALL Java_org_hybridnet_Native_sessionCreate(JNIEnv* env, jclass, jobject model, jobjectArray inputs,
+                                                                jobjectArray outputs) {
+  return guarded(env, [&] {
+    const HnModel handle = model_of(env, model);
+    const auto in = arrays_of(env, inputs, "inputs");
+    const auto out = outputs ? arrays_of(env, outputs, "outputs") : std::vector<HnArray>();
+    const HnArray none = nullptr;
+    const HnArray* given = out.empty() ? &none : out.data();  // NULL asks for new arrays: not what an empty list means
+    size_t count = out.size();
+    if (!outputs) check(env, hn_model_num_outputs(handle, &count));
+    HnSession session = nullptr;
+    check(env, hn_session_create(handle, in.size(), in.data(), count, outputs ? given : nullptr, &session));
+    return to_java(session);
+  });
+}
+
+JNIEXPORT void JNICALL Java_org_hybridnet_Native_sessionFree(JNIEnv*, jclass, jlong handle) {
+  hn_session_free(static_cast<HnSession>(from_java(handle)));
+}
+
+JNIEXPORT jlongArray JNICALL Java_org_hybridnet_Native_sessionOutput(JNIEnv* env, jclass, jobject session, jint index) {
+  return guarded(env, [&] {
+    HnArray out = nullptr;
+    check(env, hn_session_output(static_cast<HnSession>(handle_of(env, session, "the session")),
+                                 static_cast<size_t>(index), &out));
+    return give_array(env, out);
+  });
+}
+
+JNIEXPORT void JNICALL Java_org_hybridnet_Native_sessionRun(JNIEnv* env, jclass, jobject session) {
+  guarded(env, [&] { check(env, hn_session_run(static_cast<HnSession>(handle_of(env, session, "the session")))); });
 }
 
 }  // extern "C"

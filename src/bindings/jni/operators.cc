@@ -148,7 +148,8 @@ JNIEXPORT jlongArray JNICALL Java_org_hybridnet_Native_gradients(JNIEnv* env, jc
     const auto of = arrays_of(env, heads, "heads");
     const auto by = arrays_of(env, variables, "variables");
     std::vector<HnArray> out(by.size());
-    check(env, hn_autograd_grad(of.size(), of.data(), nullptr, by.size(), by.data(), retain, create, train, out.data()));
+    check(env,
+          hn_autograd_grad(of.size(), of.data(), nullptr, by.size(), by.data(), retain, create, train, out.data()));
     return give_arrays(env, out.data(), out.size());
   });
 }

@@ -7,6 +7,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 
 /**
@@ -198,6 +199,30 @@ public final class Model extends NativeObject {
    */
   public void predictInto(NDArray[] inputs, NDArray... outputs) {
     Native.modelRunInto(this, inputs, outputs);
+  }
+
+  /**
+   * Binds arrays to the model, for predictions that allocate nothing: see {@link Session}.
+   *
+   * @param inputs arrays that runs read, one per input, of the shapes and dtypes of all runs
+   * @return a session with new arrays for the outputs, to be closed
+   * @throws HybridNetError if the inputs do not fit, or sizes inside the model depend on values
+   */
+  public Session bind(NDArray... inputs) {
+    return new Session(Native.sessionCreate(this, inputs, null), outputs.size());
+  }
+
+  /**
+   * Binds arrays to the model, for predictions that allocate nothing: see {@link Session}.
+   *
+   * @param inputs arrays that runs read, one per input, of the shapes and dtypes of all runs
+   * @param outputs arrays that runs write, one per output
+   * @return a session, to be closed
+   * @throws HybridNetError if the arrays do not fit, or sizes inside the model depend on values
+   */
+  public Session bindInto(NDArray[] inputs, NDArray... outputs) {
+    Objects.requireNonNull(outputs, "outputs is null");
+    return new Session(Native.sessionCreate(this, inputs, outputs), this.outputs.size());
   }
 
   /**

@@ -149,4 +149,12 @@ final class Native {
   static native void modelRunInto(Model model, NDArray[] inputs, NDArray[] outputs);
 
   static native byte[] modelPlanText(Model model);
+
+  static native long sessionCreate(Model model, NDArray[] inputs, NDArray[] outputs);
+
+  static native void sessionFree(long handle);
+
+  static native long[] sessionOutput(Session session, int index);
+
+  static native void sessionRun(Session session);
 }

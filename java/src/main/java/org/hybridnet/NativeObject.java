@@ -8,7 +8,8 @@ import java.util.function.LongConsumer;
  * An object whose memory lies outside Java's heap. {@link #close} frees it at once; what is
  * forgotten is freed after the garbage collector has found it.
  */
-public abstract sealed class NativeObject implements AutoCloseable permits NDArray, Model, Operator {
+public abstract sealed class NativeObject implements AutoCloseable
+    permits NDArray, Model, Operator, Session {
   private static final Cleaner CLEANER = Cleaner.create();
   // Of what Java has not freed yet. The collector does not see it, so that arrays that are forgotten
   // would fill the machine's memory while Java's heap is nearly empty.

@@ -1,8 +1,8 @@
 /**
  * HybridNet for Java: exported models, arrays, operators and gradients, without Python.
  *
- * <p>{@link org.hybridnet.Model} runs what {@code HybridBlock.export()} wrote, loops included;
- * {@link org.hybridnet.NDArray} holds its inputs and outputs; {@link org.hybridnet.Operator} runs
+ * <p>{@link org.hybridnet.Model} runs what {@code HybridBlock.export()} wrote, loops included,
+ * and {@link org.hybridnet.Session} does so without allocations; {@link org.hybridnet.NDArray} holds its inputs and outputs; {@link org.hybridnet.Operator} runs
  * any operator by its name; {@link org.hybridnet.Autograd} computes gradients. Objects own memory
  * outside Java's heap: close them, best by {@code try (...)}. What is forgotten is freed after the
  * garbage collector has found it. All methods may be called from any thread, also many at once on

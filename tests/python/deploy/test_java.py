@@ -1,0 +1,112 @@
+"""java/ beside its own tests (tools/dev test java): the guide's code runs, examples agree, the jar is whole."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import hybridnet as mx
+import pytest
+from hybridnet import libinfo
+
+from .client_programs import ROOT
+
+TOOL = ROOT / "tools" / "java.py"
+NATIVES = ROOT / "python" / "hybridnet"
+EXAMPLES = ROOT / "examples" / "export_to_java"
+
+
+def output_of(*command: object, folder: pathlib.Path | None = None) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+    done = subprocess.run(
+        [str(word) for word in command], cwd=folder, capture_output=True, text=True, timeout=280, env=environment
+    )
+    assert done.returncode == 0, f"{command} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def jar(tmp_path_factory) -> pathlib.Path:
+    """The classes alone, built into a folder of this test."""
+    if "openjdk" in output_of(sys.executable, TOOL, "missing") or not (NATIVES / "libhybridnet_jni.so").exists():
+        pytest.skip("no JDK 17 was there when the library was built: tools/dev setup --all installs one")
+    classes, jar = tmp_path_factory.mktemp("classes"), tmp_path_factory.mktemp("jar") / "hybridnet.jar"
+    sources = sorted((ROOT / "java" / "src" / "main" / "java").rglob("*.java"))
+    output_of("javac", "--release", "17", "-d", classes, *sources)
+    output_of("jar", "--create", "--file", jar, "-C", classes, ".")
+    return jar
+
+
+def java(jar: pathlib.Path, *words: object, folder: pathlib.Path | None = None) -> str:
+    return output_of("java", "-Xmx64m", "-cp", jar, f"-Djava.library.path={NATIVES}", *words, folder=folder)
+
+
+def test_the_code_of_the_guide_runs(jar, tmp_path, monkeypatch) -> None:
+    guide = (ROOT / "docs" / "deploy-java.md").read_text("utf-8")
+    monkeypatch.chdir(tmp_path)
+    for code in re.findall(r"```python\n(.*?)```", guide, re.DOTALL):
+        exec(compile(code, "deploy-java.md", "exec"), {})
+    blocks = re.findall(r"```java\n(.*?)```", guide, re.DOTALL)
+    assert len(blocks) >= 6
+    methods = "".join(f"static void block{i}() {{\n{block}}}\n" for i, block in enumerate(blocks))
+    calls = "".join(f"block{i}();" for i in range(len(blocks)))
+    imports = "".join(f"import {name};" for name in ("java.nio.*", "java.util.*", "org.hybridnet.*"))
+    program = tmp_path / "Guide.java"
+    program.write_text(
+        f"{imports}\nclass Guide {{\n{methods}public static void main(String[] a) {{ {calls} }} }}", "utf-8"
+    )
+    said = java(jar, program, folder=tmp_path).splitlines()
+    for line in re.findall(r"System\.out\.println.*// (.*)", guide):
+        assert line in said
+    assert any("(1, 5)" in line for line in said), "the ShapeError is not printed"
+    tuned = mx.gluon.SymbolBlock.imports("tuned-symbol.json", ["data"], "tuned-0000.params")
+    assert tuned(mx.nd.array([[1, 0, 0, 0], [0, 1, 0, 0]])).asnumpy().argmax(1).tolist() == [2, 0]
+
+
+def test_the_examples_agree_with_python(jar, tmp_path) -> None:
+    output_of(sys.executable, EXAMPLES / "export.py", tmp_path)
+    said = java(jar, EXAMPLES / "Classify.java", tmp_path / "digits", tmp_path / "digits.params")
+    assert "Java agrees: 297 of 297 predictions" in said
+    said = java(jar, EXAMPLES / "Decode.java", tmp_path / "search", tmp_path / "search.params")
+    assert "Java finds Python's words" in said
+
+
+PRINT = "System.out.println(org.hybridnet.HybridNet.version());"
+PROGRAM = f"class Show {{ public static void main(String[] a) {{ {PRINT} }} }}"
+
+
+@pytest.mark.parametrize("option", ["-Dorg.hybridnet.library.path={natives}", "-Dorg.hybridnet.python={python}"])
+def test_the_native_library_is_found(jar, tmp_path, option: str) -> None:
+    (tmp_path / "Show.java").write_text(PROGRAM, "utf-8")
+    option = option.format(natives=NATIVES, python=sys.executable)
+    assert output_of("java", "-cp", jar, option, tmp_path / "Show.java") == f"{libinfo.__version__}\n"
+
+
+def test_a_missing_native_library_is_an_error_that_says_where_it_was_sought(jar, tmp_path) -> None:
+    (tmp_path / "Show.java").write_text(PROGRAM, "utf-8")
+    done = subprocess.run(
+        ["java", "-cp", str(jar), "-Dorg.hybridnet.python=/no/python", str(tmp_path / "Show.java")],
+        capture_output=True, text=True, timeout=100,
+    )  # fmt: skip
+    assert done.returncode != 0
+    for words in ("libhybridnet_jni.so was not found", "the jar:", "java.library.path:", "the pip package:", "Fix:"):
+        assert words in done.stderr
+
+
+@pytest.mark.slow
+def test_the_jar_with_native_libraries_needs_nothing_else(jar, tmp_path) -> None:
+    if not (ROOT / "build" / "build.ninja").exists():
+        pytest.skip("the jar is made of what tools/dev build leaves in build/")
+    output_of("cmake", "--build", ROOT / "build", "--target", "hybridnet_package")
+    output_of(sys.executable, TOOL, "jar", "--output", tmp_path)
+    whole = next(tmp_path.glob("hybridnet-*.jar"))
+    (tmp_path / "Show.java").write_text(PROGRAM, "utf-8")
+    assert output_of("java", "-cp", whole, tmp_path / "Show.java") == f"{libinfo.__version__}\n"
+
+
+def test_maven_builds_the_same_version() -> None:
+    pom = (ROOT / "java" / "pom.xml").read_text("utf-8")
+    assert f"<artifactId>hybridnet</artifactId>\n  <version>{libinfo.__version__}</version>" in pom
