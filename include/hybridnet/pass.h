@@ -138,15 +138,24 @@ class PassReport {
     double microseconds = 0;
     std::vector<std::pair<std::string, int64_t>> bodies;  // in which bodies it fired, and how often
   };
+  // What the features of graphs took: one row per feature and callback.
+  struct FeatureLine {
+    std::string feature, callback;
+    int64_t calls = 0;
+    double microseconds = 0;
+  };
   // place: "" for the graph itself, else which body of which node.
   void add(std::string_view name, std::string_view place, const Line& more);
+  void add_feature(std::string_view feature, std::string_view callback, double microseconds);
   void warn(std::string text) { warnings_.push_back(std::move(text)); }
-  const std::vector<Line>& lines() const { return lines_; }  // in order of first use
+  const std::vector<Line>& lines() const { return lines_; }               // in order of first use
+  const std::vector<FeatureLine>& features() const { return features_; }  // in order of first use
   const std::vector<std::string>& warnings() const { return warnings_; }
   std::string text() const;  // what fired or was undone, slowest first; the rest as one line
 
  private:
   std::vector<Line> lines_;
+  std::vector<FeatureLine> features_;
   std::vector<std::string> warnings_;
 };
 
@@ -258,7 +267,9 @@ enum class OnRewriteError : int8_t { kWarn, kRaise, kIgnore };
 OnRewriteError on_rewrite_error();
 
 // Applies rules until none fires. Stops, leaving a valid graph and a warning naming the rules, when a rule fires
-// more than 8 times the number of nodes, after 64 sweeps, or when a state comes back.
+// more than 8 times the number of nodes, after 64 sweeps, when a state comes back, or when a rule has replaced what it
+// made itself more often in a row than the graph had nodes (64 times at least); replacements that make the graph
+// smaller do not count there.
 bool run_to_equilibrium(Graph& graph, const std::vector<const Rewrite*>& rules);
 
 // Shows each node once to local rules, the first rule that fires gets it. Nodes that rules make are shown, too, unless

@@ -1,8 +1,9 @@
 #include <algorithm>
+#include <chrono>
 #include <queue>
 
 #include "graph/control/control_flow.h"
-#include "hybridnet/mutable_graph.h"
+#include "hybridnet/pass.h"
 
 namespace hybridnet {
 namespace {
@@ -20,6 +21,28 @@ constexpr int64_t kLabelStride = int64_t{1} << 24;
                                   .node = node.name,
                                   .message = "the edit would make a cycle through this node"});
 }
+
+// Adds the time of a callback of a feature to the report of the scope.
+class FeatureTime {
+ public:
+  FeatureTime(const GraphFeature& feature, const char* callback)
+      : report_(PipelineScope::current().report), feature_(feature), callback_(callback) {
+    if (report_) start_ = Clock::now();
+  }
+  ~FeatureTime() {
+    if (!report_) return;
+    const std::chrono::duration<double, std::micro> took = Clock::now() - start_;
+    report_->add_feature(feature_.name(), callback_, took.count());
+  }
+  FeatureTime(const FeatureTime&) = delete;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  PassReport* const report_;
+  const GraphFeature& feature_;
+  const char* const callback_;
+  Clock::time_point start_;
+};
 
 }  // namespace
 
@@ -86,6 +109,7 @@ std::vector<Node*> Graph::schedule() const {
   std::unordered_map<const Node*, size_t> waiting;
   std::unordered_map<const Node*, std::vector<Node*>> ordered_behind;
   for (const std::shared_ptr<GraphFeature>& feature : features_) {
+    const FeatureTime time(*feature, "orderings");
     for (const auto& [first, second] : feature->orderings(*this)) {
       if (!contains(first) || !contains(second)) continue;
       ordered_behind[first].push_back(second);
@@ -228,12 +252,18 @@ void Graph::insert(NodePtr node, int64_t label, int64_t age) {
   for (size_t i = 0; i < raw->inputs.size(); ++i) {
     link(raw->inputs[i], {Client::Kind::kNode, raw, static_cast<int>(i)});
   }
-  tell_features([&](GraphFeature& feature) { feature.imported(*this, *raw); });
+  tell_features([&](GraphFeature& feature) {
+    const FeatureTime time(feature, "on_import");
+    feature.imported(*this, *raw);
+  });
 }
 
 void Graph::erase(const Node* node) {
   schedule_.clear();
-  tell_features([&](GraphFeature& feature) { feature.pruned(*this, *const_cast<Node*>(node)); });
+  tell_features([&](GraphFeature& feature) {
+    const FeatureTime time(feature, "on_prune");
+    feature.pruned(*this, *const_cast<Node*>(node));
+  });
   State& s = state(node);
   for (size_t i = 0; i < node->inputs.size(); ++i) {
     unlink(node->inputs[i], {Client::Kind::kNode, const_cast<Node*>(node), static_cast<int>(i)});
@@ -271,7 +301,10 @@ void Graph::rewire(const Client& client, const NodeEntry& entry) {
     }
   }
   link(entry, client);
-  tell_features([&](GraphFeature& feature) { feature.input_changed(*this, client, before); });
+  tell_features([&](GraphFeature& feature) {
+    const FeatureTime time(feature, "on_change_input");
+    feature.input_changed(*this, client, before);
+  });
 }
 
 void Graph::prune(std::vector<NodePtr> candidates) {
@@ -308,7 +341,10 @@ void Graph::attach(std::shared_ptr<GraphFeature> feature) {
                                     .message = "it is attached to this graph already",
                                     .fix = "attach a feature once, or another one of its kind"});
   }
-  feature->attached(*this);
+  {
+    const FeatureTime time(*feature, "on_attach");
+    feature->attached(*this);
+  }
   features_.push_back(std::move(feature));
   schedule_.clear();
 }
@@ -514,7 +550,10 @@ bool Graph::replace_validate(const Pairs& pairs, const std::vector<Node*>& remov
 void Graph::validate() {
   if (features_.empty()) return;
   if (objection_) std::rethrow_exception(std::exchange(objection_, nullptr));
-  for (const std::shared_ptr<GraphFeature>& feature : features_) feature->validate(*this);
+  for (const std::shared_ptr<GraphFeature>& feature : features_) {
+    const FeatureTime time(*feature, "validate");
+    feature->validate(*this);
+  }
   schedule_.clear();
   schedule();  // throws where orderings make a cycle
 }

@@ -1,9 +1,8 @@
-// What a Graph says about itself: fingerprint, text, and the check of its own books.
+// What a Graph says about itself: fingerprint, structure, and the check of its own books.
 #include <algorithm>
 #include <utility>
 
-#include "graph/control/control_flow.h"
-#include "hybridnet/pass.h"
+#include "graph/notation.h"
 
 namespace hybridnet {
 namespace {
@@ -16,6 +15,54 @@ uint64_t mix(uint64_t hash, uint64_t value) {
 uint64_t entry_hash(const std::unordered_map<const Node*, uint64_t>& hashes, const NodeEntry& entry) {
   return mix(hashes.at(entry.node.get()), entry.index);
 }
+
+// FNV-1a: the same in every process.
+uint64_t mix(uint64_t hash, std::string_view text) {
+  uint64_t of_text = 14695981039346656037u;
+  for (const char c : text) of_text = (of_text ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  return mix(hash, of_text);
+}
+
+// Hashes of nodes by what they compute from the leaves of their region.
+class Structure {
+ public:
+  explicit Structure(const BytesOfConstant& bytes) : bytes_(bytes) {}
+
+  // hashes: holds those of the leaves.
+  void add(std::unordered_map<const Node*, uint64_t>& hashes, const std::vector<Node*>& nodes) {
+    for (const Node* node : nodes)
+      if (hashes.count(node) == 0) hashes[node] = node->is_variable() ? of_constant(*node) : of_node(*node, hashes);
+  }
+
+ private:
+  uint64_t of_constant(const Node& node) const {
+    uint64_t hash = 3;
+    if (!node.specs.empty()) hash = mix(hash, node.specs[0].str());
+    return node.constant ? mix(hash, bytes_(*node.constant)) : mix(hash, node.name);
+  }
+
+  uint64_t of_node(const Node& node, const std::unordered_map<const Node*, uint64_t>& hashes) {
+    uint64_t hash = mix(5, node.op->name);
+    for (const auto& [key, value] : node.op->schema->print(node.params->data())) hash = mix(mix(hash, key), value);
+    for (const auto& [key, value] : node.attrs) hash = mix(mix(hash, key), value);
+    for (const NodeEntry& input : node.inputs) hash = mix(hash, entry_hash(hashes, input));
+    for (const Ref<Subgraph>& body : node.subgraphs) hash = mix(hash, of_body(*body));
+    return hash;
+  }
+
+  uint64_t of_body(const Subgraph& body) {
+    if (const auto found = bodies_.find(&body); found != bodies_.end()) return found->second;
+    std::unordered_map<const Node*, uint64_t> hashes;
+    for (size_t i = 0; i < body.inputs.size(); ++i) hashes[body.inputs[i].get()] = mix(uint64_t{2}, uint64_t{i});
+    add(hashes, topological_order(body.outputs));
+    uint64_t hash = mix(uint64_t{11}, uint64_t{body.inputs.size()});
+    for (const NodeEntry& output : body.outputs) hash = mix(hash, entry_hash(hashes, output));
+    return bodies_[&body] = hash;
+  }
+
+  const BytesOfConstant& bytes_;
+  std::unordered_map<const Subgraph*, uint64_t> bodies_;
+};
 
 [[noreturn]] void throw_wrong(const Node& node, std::string message) {
   throw Error(ErrorKind::kError,
@@ -50,42 +97,18 @@ uint64_t Graph::fingerprint() const {
   return hash;
 }
 
-std::string Graph::text() const {
-  std::unordered_map<const Node*, int> numbers;
-  auto name = [&](const NodeEntry& entry) {
-    std::string text = "%" + std::to_string(numbers.at(entry.node.get()));
-    if (entry.node->num_outputs() > 1) text += "." + std::to_string(entry.index);
-    return text;
-  };
-  std::string text;
-  for (const auto& [label, node] : by_label_) {
-    const int number = static_cast<int>(numbers.size());
-    numbers[node] = number;
-    text += "%" + std::to_string(number) + " = ";
-    if (node->is_variable()) {
-      text += input_index(node) >= 0 ? "input " + std::to_string(input_index(node)) : std::string("constant");
-    } else {
-      text += node->op->name + "(";
-      for (size_t i = 0; i < node->inputs.size(); ++i) text += (i ? ", " : "") + name(node->inputs[i]);
-      text += ")";
-      std::string attrs;
-      for (const auto& [key, value] : node->op->schema->print(node->params->data())) {
-        attrs += (attrs.empty() ? " {" : ", ") + key + "=" + value;
-      }
-      if (!attrs.empty()) text += attrs + "}";
-    }
-    text += " :";
-    for (size_t i = 0; i < node->specs.size(); ++i) {
-      text += " " + node->specs[i].str();
-      if (format({NodePtr(node), static_cast<uint32_t>(i)}) == Format::kChannelsLast) text += "/channels_last";
-    }
-    text += "  # " + node->name + "\n" + text_of_bodies(*node);
+uint64_t structure_hash(const Graph& graph, const BytesOfConstant& bytes) {
+  std::unordered_map<const Node*, uint64_t> hashes;
+  for (size_t i = 0; i < graph.inputs().size(); ++i) {
+    const Node& input = *graph.inputs()[i];
+    hashes[&input] = mix(mix(uint64_t{2}, uint64_t{i}), input.specs[0].str());
   }
-  for (const NodeEntry& output : outputs_) text += "output " + name(output) + "\n";
-  for (const Writeback& writeback : writebacks_) {
-    text += "write input " + std::to_string(writeback.input) + " <- " + name(writeback.value) + "\n";
-  }
-  return text;
+  Structure(bytes).add(hashes, graph.order());
+  uint64_t hash = graph.train() ? 13 : 7;
+  for (const NodeEntry& output : graph.outputs()) hash = mix(hash, entry_hash(hashes, output));
+  for (const Graph::Writeback& writeback : graph.writebacks())
+    hash = mix(mix(hash, static_cast<uint64_t>(writeback.input)), entry_hash(hashes, writeback.value));
+  return hash;
 }
 
 void Graph::check() const {

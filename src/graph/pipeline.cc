@@ -163,6 +163,14 @@ void PassReport::add(std::string_view name, std::string_view place, const Line& 
   body->second += more.fired;
 }
 
+void PassReport::add_feature(std::string_view feature, std::string_view callback, double microseconds) {
+  auto line = std::find_if(features_.begin(), features_.end(),
+                           [&](const FeatureLine& l) { return l.feature == feature && l.callback == callback; });
+  if (line == features_.end()) line = features_.insert(line, {std::string(feature), std::string(callback)});
+  ++line->calls;
+  line->microseconds += microseconds;
+}
+
 std::string PassReport::text() const {
   std::vector<const Line*> fired;
   double idle_microseconds = 0;
@@ -192,6 +200,15 @@ std::string PassReport::text() const {
     std::snprintf(row, sizeof(row), "    %-28s              %10.1f us\n",
                   (std::to_string(idle) + (idle == 1 ? " rule" : " rules") + " did not fire").c_str(),
                   idle_microseconds);
+    text += row;
+  }
+  std::vector<FeatureLine> features = features_;
+  std::stable_sort(features.begin(), features.end(),
+                   [](const FeatureLine& a, const FeatureLine& b) { return a.microseconds > b.microseconds; });
+  for (const FeatureLine& line : features) {
+    std::snprintf(row, sizeof(row), "    %-28s called %5lld  %10.1f us\n",
+                  ("feature " + line.feature + "." + line.callback).c_str(), static_cast<long long>(line.calls),
+                  line.microseconds);
     text += row;
   }
   for (const std::string& warning : warnings_) text += "    warning: " + warning + "\n";

@@ -6,6 +6,7 @@
 #include <deque>
 #include <optional>
 #include <random>
+#include <unordered_map>
 
 #include "hybridnet/env.h"
 #include "hybridnet/pass.h"
@@ -16,6 +17,7 @@ namespace {
 constexpr int64_t kFiringsPerNode = 8;  // budget of one rule, times the largest number of nodes seen,
 constexpr int64_t kGrowth = 8;          // which counts up to so many times the first number
 constexpr int kMaxSweeps = 64;
+constexpr int64_t kMinLineage = 64;  // a rule may replace what it made itself so often in a row, or once per node
 constexpr size_t kRememberedStates = 16;
 
 using Watch = RewriteObserver::Watch;
@@ -92,6 +94,30 @@ bool run_pass(Graph& graph, const Rewrite& rewrite, Watch* watch) {
   return changed;
 }
 
+// How often in a row each rule has replaced what it made itself, for every node that a rule made. Replacements that
+// make the graph smaller end by themselves and count for nothing.
+class Lineages {
+ public:
+  // `rule` has replaced `old` by these nodes. Returns the depth of their lineage.
+  int64_t note(const Rewrite* rule, const std::vector<NodePtr>& old, const std::vector<NodePtr>& added, bool shrinks) {
+    std::map<const Rewrite*, int64_t> depths;
+    for (const NodePtr& node : old)
+      if (const auto found = depths_.find(node); found != depths_.end())
+        for (const auto& [other, depth] : found->second) depths[other] = std::max(depths[other], depth);
+    int64_t& depth = depths[rule];
+    if (!shrinks) ++depth;
+    for (const NodePtr& node : added) depths_[node] = depths;
+    return depth;
+  }
+
+ private:
+  struct Address {
+    size_t operator()(const NodePtr& node) const { return std::hash<const void*>()(node.get()); }
+  };
+  // Holds the nodes: one that is gone must not pass its depth on to a new one at its address.
+  std::unordered_map<NodePtr, std::map<const Rewrite*, int64_t>, Address> depths_;
+};
+
 // Shows nodes to local rules and does what they ask for, within their budget.
 class Rules {
  public:
@@ -117,7 +143,8 @@ class Rules {
   bool exhausted() const { return exhausted_; }
   void stop() {
     std::string names;
-    for (const std::string& name : fired_lately_) names += (names.empty() ? "" : ", ") + name;
+    for (const std::string& name : endless_.empty() ? fired_lately_ : endless_)
+      names += (names.empty() ? "" : ", ") + name;
     warn("rewriting does not come to an end; it was stopped while these rules fired: " + names);
   }
   void report_all() {
@@ -142,8 +169,13 @@ class Rules {
       const Replacement wanted = counted.rule->local(graph_, node);
       if (wanted.changed()) fired = perform(node, wanted, &failure);
       if (fired && watch_) watch_->changed(*counted.rule);
-      if (fired) attempt.keep(counted.line);
-      if (fired && added) *added = graph_.added_since(attempt.before());
+      if (fired) {
+        const int64_t made = counted.line.made, dropped = counted.line.dropped;
+        attempt.keep(counted.line);
+        const std::vector<NodePtr> now = graph_.added_since(attempt.before());
+        note_lineage(counted.rule, node, wanted, now, counted.line.made - made < counted.line.dropped - dropped);
+        if (added) *added = now;
+      }
     } catch (const std::exception& error) {
       fired = false;
       ++counted.line.failed;
@@ -170,6 +202,17 @@ class Rules {
     return graph_.replace_validate(pairs, wanted.remove, why);
   }
 
+  void note_lineage(const Rewrite* rule, Node& node, const Replacement& wanted, const std::vector<NodePtr>& added,
+                    bool shrinks) {
+    if (added.empty()) return;
+    std::vector<NodePtr> old{NodePtr(&node)};
+    for (const auto& [before, now] : wanted.others) old.push_back(before.node);
+    const int64_t depth = lineages_.note(rule, old, added, shrinks);
+    if (depth <= std::max(kMinLineage, first_nodes_)) return;
+    exhausted_ = true;
+    endless_.insert(rule->name);
+  }
+
   // A rule that fails at many nodes is told of once, unless that is an error.
   void fail(const Counted& counted, const Node& node, const std::string& why) {
     if (!failed_.insert(counted.rule->name).second && on_rewrite_error() == OnRewriteError::kWarn) return;
@@ -181,6 +224,8 @@ class Rules {
   std::vector<Counted> rules_;
   std::set<std::string> fired_lately_;
   std::set<std::string> failed_;
+  std::set<std::string> endless_;  // rules that replace what they have made on and on
+  Lineages lineages_;
   const int64_t first_nodes_ = static_cast<int64_t>(graph_.num_nodes());
   int64_t most_nodes_ = 0;
   bool exhausted_ = false;

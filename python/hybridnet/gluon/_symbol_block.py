@@ -209,6 +209,7 @@ class SymbolBlock(HybridBlock):
         if graph.op is None:
             self._infer(flat)
             self._compile(graph)
+            self._last_inputs = (len(flat), [(array.shape, array.dtype) for array in flat])
         return graph.run(flat)
 
     def _infer(self, flat: Sequence[NDArray]) -> None:

@@ -24,7 +24,7 @@ from ._features import (
     RegionMap,
     ReplaceValidate,
 )
-from ._handles import Entry, Graph, Node, graph
+from ._handles import Entry, Graph, Node, graph, parse
 from ._navigators import Equilibrium, Random, ReverseTopo, Topo, Walk
 from ._partition import Compiled, NativeCode, Partition, backends, convex_sets, partition
 from ._patterns import OpRemove, OpSub, P, PatternSub
@@ -69,6 +69,7 @@ __all__ = [
     "graph",
     "joined_query",
     "local",
+    "parse",
     "partition",
     "register",
     "rows",

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .. import _core
+from ..errors import TypeError as HybridNetTypeError
 from ..errors import ValueError as HybridNetValueError
 from ..symbol import Symbol
 
-__all__ = ["Entry", "Graph", "Node", "graph"]
+__all__ = ["Entry", "Graph", "Node", "graph", "parse"]
 
 Graph = _core.rewrite.Graph
 Node = _core.rewrite.Node
@@ -50,6 +51,24 @@ def graph(
         if name in (shapes or {}) or name in (dtypes or {})
     }
     return Graph.of_symbol(symbol, known, train)
+
+
+def parse(text: str) -> Any:
+    """The Graph that a text describes, such as ``graph.text()`` gives (docs/rewriting.md shows the notation).
+
+    Types of operators' outputs may be left out where inference finds them.
+
+    Parameters
+    ----------
+    text : str
+        The lines of the graph: ``parse(graph.text())`` is a graph of the same ``fingerprint()``.
+
+    Raises FormatError with line, column and what was expected there. Like graph.add(), it takes operators that the
+    library uses internally: running the graph of a text is running a program.
+    """
+    if not isinstance(text, str):
+        raise HybridNetTypeError("mx.rewrite.parse", expected="a str", given=repr(text))
+    return Graph.parse(text)
 
 
 def _arithmetic(op: str, reversed_: bool = False) -> Callable[[Any, Any], Any]:

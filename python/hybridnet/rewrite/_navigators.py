@@ -83,7 +83,8 @@ class Equilibrium(Rewriter):
 
     A sweep shows nodes in front of their producers. In front of it run rules of phase "cleanup" and global rewrites,
     behind it those of phase "final". Rules that do not come to an end are stopped, with a warning that names them: when
-    one fires more than 8 times per node, after 64 sweeps, or when a state of the graph comes back.
+    one fires more than 8 times per node, after 64 sweeps, when a state of the graph comes back, or when a rule replaces
+    what it has made itself more often in a row than the graph had nodes (64 times at least).
     """
 
     def __init__(self, rules: Any, name: str | None = None, tags: Iterable[str] = ("fast_run",)) -> None:

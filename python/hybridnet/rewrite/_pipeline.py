@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import atexit
+import difflib
+import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any
@@ -179,23 +182,17 @@ class trace:
 
 
 def _small_diff(before: str, after: str) -> str:
-    import difflib
-
-    lines = difflib.ndiff(_without_numbers(before), _without_numbers(after))
-    return "\n".join(line for line in lines if line[0] in "+-")
-
-
-def _without_numbers(text: str) -> list[str]:
-    """Lines whose values are called after their nodes: a number that only moved is no change."""
-    import re
-
-    names: dict[str, str] = {}
-    used: dict[str, int] = {}
+    """Lines that went and lines that came; one that only stands somewhere else is no change."""
+    old, new = _without_places(before), _without_places(after)
+    changed = {"-": Counter(old) - Counter(new), "+": Counter(new) - Counter(old)}
     lines = []
-    for line in text.splitlines():
-        made = re.match(r"(%\d+) = .*  # (.*)$", line)
-        if made:
-            count = used[made[2]] = used.get(made[2], 0) + 1
-            names[made[1]] = made[2] if count == 1 else f"{made[2]}'{count}"
-        lines.append(re.sub(r"%\d+", lambda found: names.get(found[0], found[0]), line.partition("  # ")[0]))
-    return lines
+    for line in difflib.ndiff(old, new):
+        if line[0] in changed and changed[line[0]][line[2:]] > 0:
+            changed[line[0]][line[2:]] -= 1
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def _without_places(text: str) -> list[str]:
+    """Lines without the Python file, the line and the block that they came from."""
+    return [re.sub(r' @ "[^"]*"| in "[^"]*"', "", line) for line in text.splitlines()]

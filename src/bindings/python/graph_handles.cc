@@ -2,7 +2,9 @@
 #include "graph_handles.h"
 
 #include <algorithm>
+#include <cstring>
 
+#include "graph/notation.h"
 #include "graph/pattern.h"
 #include "hybridnet/imperative.h"
 #include "op_info.h"
@@ -317,6 +319,26 @@ py::tuple clone(const GraphHandle& handle) {
   return py::make_tuple(copy, equivalent);
 }
 
+// ---- texts
+std::string bytes_of(const Object& array) {
+  const NDArray values(Ref<ArrayImpl>(static_cast<ArrayImpl*>(&const_cast<Object&>(array))));
+  values.wait_to_read();
+  std::string bytes(static_cast<size_t>(values.spec().bytes()), '\0');
+  values.copy_to(bytes.data());
+  return bytes;
+}
+
+Ref<Object> constant_of(const TensorSpec& spec, std::string_view bytes) {
+  const NDArray array = NDArray::empty(spec);
+  std::memcpy(array.data(), bytes.data(), bytes.size());
+  return Ref<Object>(array.impl());
+}
+
+std::string text_of(const GraphHandle& handle, bool values) {
+  const Graph& graph = handle.access->get("Graph.text");
+  return values ? write_notation(graph, bytes_of) : graph.text();
+}
+
 // ---- interrupts
 class RuleInterrupted final : public StoppedByPython {
  public:
@@ -482,8 +504,15 @@ void bind_graph(py::module_& m) {
       .def_property_readonly("features", &attached_features)
       .def("clone", &clone)
       .def("symbol", [](const GraphHandle& h) { return SymbolFreezer(h.access->get("Graph.symbol")).run(); })
-      .def("fingerprint", [](const GraphHandle& h) { return h.access->get("Graph.fingerprint").fingerprint(); })
-      .def("text", [](const GraphHandle& h) { return h.access->get("Graph.text").text(); })
+      .def(
+          "fingerprint",
+          [](const GraphHandle& h) { return structure_hash(h.access->get("Graph.fingerprint"), bytes_of); },
+          "A number that graphs of one structure share, bodies and values of constants included; names do not count.")
+      .def("text", &text_of, py::arg("values") = true,
+           "The graph as text that parse() reads back: a line per node, bodies of loops and branches indented.\n\n"
+           "values: whether values of constants are written; without them graphs that hold constants cannot be read "
+           "back.")
+      .def_static("parse", [](const std::string& text) { return owned_handle(parse_notation(text, constant_of)); })
       .def("check", [](const GraphHandle& h) { h.access->get("Graph.check").check(); });
 }
 

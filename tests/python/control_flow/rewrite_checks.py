@@ -63,10 +63,15 @@ def lines_of(block):
 
 def loops_of(block, kind="_foreach"):
     """The lines of the plan that are loops, outermost."""
-    return [line for line in lines_of(block) if re.match(rf"%\d+ = {kind}\b", line)]
+    word = {"_foreach": "loop", "_while_loop": "while"}[kind]
+    return [line for line in lines_of(block) if re.match(rf"%\S+ = {word}\[", line)]
 
 
 def number(line, name):
-    """A parameter of the node on this line; 0 is left out there."""
-    found = re.search(rf"\b{name}=(\d+)", line)
-    return int(found[1]) if found else 0
+    """How many sequences, carries or outputs the loop on this line has (num_seq, num_carry, num_out)."""
+    if name == "num_out":
+        types = re.sub(r"\{[^}]*\}", "", line).partition(" : ")[2]
+        extra = 1 if " = while[" in line else 0  # the number of iterations
+        return len(re.findall(r"\w+\(", types)) - number(line, "num_carry") - extra
+    found = re.search(rf" {name.removeprefix('num_')}\{{([^}}]*)\}}", line)
+    return found[1].count("%") // 2 if found else 0

@@ -266,9 +266,7 @@ ROW_LOOPS = {  # name: (function of rows, may its loop go first?)
 
 def loops_without_states(block) -> int:
     forward = block._cached_op.graph_text().split("backward:")[0]
-    return sum(
-        line.startswith("%") and "_foreach(" in line and "num_carry=" not in line for line in forward.splitlines()
-    )
+    return sum(line.startswith("%") and " = loop[" in line and " carry{" not in line for line in forward.splitlines())
 
 
 @pytest.mark.parametrize("record", [False, True])

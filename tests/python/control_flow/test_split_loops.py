@@ -132,7 +132,7 @@ def trained(step, passes=None, order=1, count=5, **options):
 
 def loops_of(net):
     text = net._cached_op.graph_text().split("backward:")[0]
-    return len(re.findall(r"^%\d+ = _foreach", text, re.MULTILINE))
+    return len(re.findall(r"^%\S+ = loop\[", text, re.MULTILINE))
 
 
 @pytest.mark.parametrize("order", [1, 2])

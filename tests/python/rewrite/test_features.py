@@ -224,3 +224,25 @@ def test_a_tracker_tells_whether_something_changed() -> None:
     assert not others.changed
     tracker.reset()
     assert not tracker.changed
+
+
+def test_the_report_tells_what_callbacks_of_features_take() -> None:
+    @rw.global_(db="canonicalize", requirements=lambda graph: graph.attach(rw.OpIndex()))
+    def with_index(graph):
+        for relu in graph.find("relu"):
+            graph.replace(relu, graph.add("tanh", relu.inputs[0]))
+
+    class Net(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return F.relu(x) + 1
+
+    net = Net()
+    net.hybridize(exclude=["with_index_joint"])
+    net(mx.nd.ones((2,)))
+    rows = [line.split() for line in net.pass_report().splitlines() if line.strip().startswith("feature ")]
+    counts = {row[1]: int(row[3]) for row in rows}
+    assert counts["OpIndex.on_attach"] == 2  # the second sweep of the stage changes nothing
+    assert counts["OpIndex.on_import"] == counts["OpIndex.on_prune"] == 1
+    assert counts["OpIndex.on_change_input"] >= 1
+    assert counts["OpIndex.validate"] >= 1
+    assert all(float(row[4]) >= 0 and row[5] == "us" for row in rows)
