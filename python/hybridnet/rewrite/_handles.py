@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import html
+import shutil
+import subprocess
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from .. import _core
+from ..errors import ImportError as HybridNetImportError
 from ..errors import TypeError as HybridNetTypeError
 from ..errors import ValueError as HybridNetValueError
 from ..symbol import Symbol
 
 __all__ = ["Entry", "Graph", "Node", "graph", "parse"]
+
+_MAX_DRAWN = 300  # nodes: dot takes long for more, and nobody can read the drawing
 
 Graph = _core.rewrite.Graph
 Node = _core.rewrite.Node
@@ -101,6 +107,30 @@ def _full(self: Any, value: float, like: Any) -> Any:
     return self.add("_full", shape=like.shape, dtype=like.dtype, value=float(value))[0]
 
 
+def _svg(self: Any) -> str:
+    """The drawing of the graph as text of an SVG file: a box per loop, branch and region.
+
+    Graphviz' program dot draws it. Raises ImportError where it is not installed; ``dot()`` gives what it reads.
+    """
+    program = shutil.which("dot")
+    if program is None:
+        raise HybridNetImportError(
+            "graph.svg() needs the program dot of Graphviz", fix="apt-get install graphviz, or conda install graphviz"
+        )
+    drawn = subprocess.run([program, "-Tsvg"], input=self.dot().encode(), capture_output=True, check=False)
+    if drawn.returncode != 0:
+        raise HybridNetValueError("graph.svg()", because=drawn.stderr.decode(errors="replace")[:400])
+    return drawn.stdout.decode()
+
+
+def _repr_html(self: Any) -> str:
+    """What notebooks show: the drawing, or the text where dot is not installed or the graph is large."""
+    if shutil.which("dot") is not None and len(self) <= _MAX_DRAWN:
+        drawing = self.svg()
+        return str(drawing[drawing.index("<svg") :])
+    return f"<pre>{html.escape(self.text(values=False))}</pre>"
+
+
 for _class in (Entry, Node):
     for _name, _op in {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "pow": "pow", "mod": "mod"}.items():
         setattr(_class, f"__{_name}__", _arithmetic(_op))
@@ -109,4 +139,6 @@ for _class in (Entry, Node):
 Graph.find = _find
 Graph.named = _named
 Graph.full = _full
+Graph.svg = _svg
+Graph._repr_html_ = _repr_html
 Graph.__repr__ = lambda self: f"<Graph of {len(self)} nodes>"

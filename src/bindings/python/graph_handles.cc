@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "graph/drawing.h"
 #include "graph/notation.h"
 #include "graph/pattern.h"
 #include "hybridnet/imperative.h"
@@ -512,6 +513,9 @@ void bind_graph(py::module_& m) {
            "The graph as text that parse() reads back: a line per node, bodies of loops and branches indented.\n\n"
            "values: whether values of constants are written; without them graphs that hold constants cannot be read "
            "back.")
+      .def(
+          "dot", [](const GraphHandle& h) { return write_dot(h.access->get("Graph.dot")); },
+          "The drawing of the graph in the language of Graphviz: a box per loop, branch and region.")
       .def_static("parse", [](const std::string& text) { return owned_handle(parse_notation(text, constant_of)); })
       .def("check", [](const GraphHandle& h) { h.access->get("Graph.check").check(); });
 }
