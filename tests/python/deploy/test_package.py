@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import pathlib
 import re
@@ -140,3 +141,15 @@ def test_the_superbuild_example_needs_the_archive_alone(archive, tmp_path) -> No
     output_of(["cmake", "-S", ROOT / "examples/cpp_superbuild", "-B", folder, f"-DHYBRIDNET_ARCHIVE={archive}"])
     output_of(["cmake", "--build", folder])
     assert run(folder / "app" / "fit_line").startswith("y = ")
+
+
+def test_the_export_list_of_wheels_shows_what_the_extension_module_uses() -> None:
+    text = (ROOT / "cmake" / "exports.map").read_text(encoding="utf-8")
+    hidden = [pattern for part in re.findall(r"local:(.*?)\}", text, re.DOTALL) for pattern in part.split(";")]
+    hidden = [pattern.strip() for pattern in hidden if pattern.strip()]
+    assert hidden
+    undefined = output_of(["nm", "--dynamic", "--undefined-only", "--format=posix", mx._core.__file__])
+    names = {line.split()[0].split("@")[0] for line in undefined.splitlines()}
+    own = {name for name in names if re.match(r"_ZNK?9hybridnet", name)}
+    assert own
+    assert not [name for name in own for pattern in hidden if fnmatch.fnmatchcase(name, pattern)]
