@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import re
 import subprocess
 import sys
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 
 import hybridnet as mx
+import numpy as np
 import pytest
 from hybridnet import libinfo
 
@@ -72,6 +77,38 @@ def test_the_examples_agree_with_python(jar, tmp_path) -> None:
     assert "Java agrees: 297 of 297 predictions" in said
     said = java(jar, EXAMPLES / "Decode.java", tmp_path / "search", tmp_path / "search.params")
     assert "Java finds Python's words" in said
+
+
+def test_the_server_answers_many_at_once(jar, tmp_path) -> None:
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.Conv2D(4, 3, activation="relu"), mx.gluon.nn.Dense(3))
+    net.initialize(mx.init.Xavier())
+    net.hybridize()
+    images = mx.nd.random.uniform(shape=(40, 1, 8, 8))
+    expected = [net(images[i : i + 1]).asnumpy()[0] for i in range(40)]
+    net.export(str(tmp_path / "net"))
+    command = ["java", "-cp", jar, f"-Djava.library.path={NATIVES}", EXAMPLES / "Serve.java", tmp_path / "net"]
+    command += [0, 1, 8, 8]
+    with subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            address = server.stdout.readline().strip()
+
+            def ask(body: str) -> str:
+                with urllib.request.urlopen(address, body.encode(), timeout=60) as answer:
+                    return answer.read().decode()
+
+            with ThreadPoolExecutor(8) as clients:
+                answers = list(clients.map(ask, [json.dumps(image.tolist()) for image in images.asnumpy()]))
+            for got, want in zip(answers, expected, strict=True):
+                assert np.array_equal(np.array(json.loads(got), "float32"), want)
+            for body, words in [("[1, 2]", "expected a Java array of 64 values, got 2"), ("[what]", "what"), ("", "")]:
+                with pytest.raises(urllib.error.HTTPError) as failure:
+                    ask(body)
+                assert failure.value.code == 400
+                assert words in failure.value.read().decode()
+        finally:
+            server.terminate()
 
 
 PRINT = "System.out.println(org.hybridnet.HybridNet.version());"
