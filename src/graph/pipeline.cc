@@ -326,7 +326,7 @@ void check_word(const std::set<std::string>& known_words, const std::string& wor
 }  // namespace
 
 void Pipeline::check(const Query& query, std::string_view source) const {
-  std::set<std::string> words{"debug", "fast_math"}, names;
+  std::set<std::string> words{"debug", "fast_math", "inplace"}, names;  // "inplace": what linking does, too
   for (const Rewrite& row : rows_) {
     words.insert({row.name, row.rule});
     words.insert(row.tags.begin(), row.tags.end());

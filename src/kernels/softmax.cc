@@ -204,6 +204,55 @@ void gradient_all(const RowShape& s, const T* dy, const T* y, double scale, bool
       });
 }
 
+template <typename T>
+void pick_all(const RowShape& s, const T* x, const int64_t* index, T* picked, T* total) {
+  const hn::ScalableTag<T> d;
+  parallel_for(s.outer, kElementNs * static_cast<double>(s.length), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const T* row = x + r * s.length;
+      const auto highest = join_row<T>(
+          s.length, hn::Set(d, kLowest<T>), [](auto a, auto b) HWY_ATTR { return hn::Max(a, b); },
+          [&](auto at, int64_t i) { return at.load(row + i, kLowest<T>); });
+      const auto top = hn::MaxOfLanes(d, highest);
+      const T sum = sum_row<T>(
+          s.length, [&](auto at, int64_t i) { return at.keep(exp_to_one(d, hn::Sub(at.load(row + i), top)), T(0)); });
+      const T logarithm = std::log(sum), largest = hn::GetLane(top);
+      picked[r] = (row[index[r]] - largest) - logarithm;
+      if (total) total[r] = largest + logarithm;
+    }
+  });
+}
+
+template <typename T>
+void pick_gradient_all(const RowShape& s, const T* dy, const T* x, const int64_t* index, const T* total, T* dx) {
+  const hn::ScalableTag<T> d;
+  parallel_for(s.outer, kElementNs * static_cast<double>(s.length), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const T* row = x + r * s.length;
+      T* to = dx + r * s.length;
+      const auto shift = hn::Set(d, total[r]), factor = hn::Set(d, -dy[r]);
+      along_row<T>(s.length, [&](auto at, int64_t i) {
+        at.store(hn::Mul(factor, exp_to_one(d, hn::Sub(at.load(row + i), shift))), to + i);
+      });
+      to[index[r]] += dy[r];
+    }
+  });
+}
+
+void pick_float(const RowShape& s, const float* x, const int64_t* index, float* picked, float* total) {
+  pick_all(s, x, index, picked, total);
+}
+void pick_double(const RowShape& s, const double* x, const int64_t* index, double* picked, double* total) {
+  pick_all(s, x, index, picked, total);
+}
+void pick_gradient_float(const RowShape& s, const float* dy, const float* x, const int64_t* index, const float* total,
+                         float* dx) {
+  pick_gradient_all(s, dy, x, index, total, dx);
+}
+void pick_gradient_double(const RowShape& s, const double* dy, const double* x, const int64_t* index,
+                          const double* total, double* dx) {
+  pick_gradient_all(s, dy, x, index, total, dx);
+}
 void softmax_float(const RowShape& s, const float* x, double scale, bool log, const int64_t* lengths, float* y) {
   softmax_all(s, x, scale, log, lengths, y);
 }
@@ -227,6 +276,10 @@ HWY_EXPORT(softmax_float);
 HWY_EXPORT(softmax_double);
 HWY_EXPORT(gradient_float);
 HWY_EXPORT(gradient_double);
+HWY_EXPORT(pick_float);
+HWY_EXPORT(pick_double);
+HWY_EXPORT(pick_gradient_float);
+HWY_EXPORT(pick_gradient_double);
 }  // namespace
 
 template <>
@@ -244,6 +297,24 @@ void softmax_gradient(const RowShape& s, const float* dy, const float* y, double
 template <>
 void softmax_gradient(const RowShape& s, const double* dy, const double* y, double scale, bool log, double* dx) {
   HWY_DYNAMIC_DISPATCH(gradient_double)(s, dy, y, scale, log, dx);
+}
+template <>
+void log_softmax_pick(const RowShape& s, const float* x, const int64_t* index, float* picked, float* total) {
+  HWY_DYNAMIC_DISPATCH(pick_float)(s, x, index, picked, total);
+}
+template <>
+void log_softmax_pick(const RowShape& s, const double* x, const int64_t* index, double* picked, double* total) {
+  HWY_DYNAMIC_DISPATCH(pick_double)(s, x, index, picked, total);
+}
+template <>
+void log_softmax_pick_gradient(const RowShape& s, const float* dy, const float* x, const int64_t* index,
+                               const float* total, float* dx) {
+  HWY_DYNAMIC_DISPATCH(pick_gradient_float)(s, dy, x, index, total, dx);
+}
+template <>
+void log_softmax_pick_gradient(const RowShape& s, const double* dy, const double* x, const int64_t* index,
+                               const double* total, double* dx) {
+  HWY_DYNAMIC_DISPATCH(pick_gradient_double)(s, dy, x, index, total, dx);
 }
 
 }  // namespace hybridnet::kernels

@@ -28,4 +28,12 @@ void softmax(const RowShape& s, const T* x, double scale, bool log, const int64_
 template <typename T>
 void softmax_gradient(const RowShape& s, const T* dy, const T* y, double scale, bool log, T* dx);
 
+// Of contiguous rows (inner == 1), per row: total = log(sum(e^x)), picked = x[index] - total. `total` may be null.
+template <typename T>
+void log_softmax_pick(const RowShape& s, const T* x, const int64_t* index, T* picked, T* total);
+
+// dx[j] = dy * ((j == index) - e^(x[j] - total)), dy one per row.
+template <typename T>
+void log_softmax_pick_gradient(const RowShape& s, const T* dy, const T* x, const int64_t* index, const T* total, T* dx);
+
 }  // namespace hybridnet::kernels

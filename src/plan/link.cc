@@ -5,6 +5,7 @@
 
 #include "hybridnet/engine.h"
 #include "hybridnet/ndarray.h"
+#include "hybridnet/pass.h"
 #include "passes/preparation.h"
 #include "passes/rounding.h"
 #include "plan/control/control_kernel.h"
@@ -273,7 +274,7 @@ class PlanBuilder {
   bool writes_over(const Graph::Writeback& writeback, const NodeEntry& variable, const PlanStorage& input) const {
     const NodeEntry made = root(writeback.value);
     const Node& node = *made.node;
-    if (node.is_variable() || graph_.format(made) != Format::kPlain) return false;
+    if (node.is_variable() || graph_.format(made) != Format::kPlain || !writes_in_place()) return false;
     const int step = step_of_.at(&node);
     if (input.last > step || (plan_->options_.atomic && may_fail_since(step))) return false;
     if (input.last < step) return true;
@@ -308,7 +309,14 @@ class PlanBuilder {
   static bool may_fail(const Node& node) { return !node.op->total || is_opaque(node) || !node.subgraphs.empty(); }
 
   // -------------------------------------------------------------------------------------------------------- in place
+  // "-inplace" switches it off: no instruction writes over what another one has made.
+  static bool writes_in_place() {
+    const std::vector<std::string>& excluded = PipelineScope::current().query.exclude;
+    return std::find(excluded.begin(), excluded.end(), "inplace") == excluded.end();
+  }
+
   void share_in_place() {
+    if (!writes_in_place()) return;
     // Last step first, so that a chain ends in the memory of an output when it can.
     for (int step = static_cast<int>(steps_.size()) - 1; step >= 0; --step) {
       const Node& node = *steps_[static_cast<size_t>(step)];

@@ -87,6 +87,12 @@ Graph scaled_norm(std::initializer_list<int64_t> scale) {
   return make_graph({x, g}, {kRows, {Shape(scale), DType::kFloat32}}, {use("broadcast_mul", {norm, g})});
 }
 
+Graph picked_logarithm(const char* axis) {
+  const NodeEntry x = var("x"), y = var("y");
+  const NodeEntry loss = use("pick", {use("log_softmax", {x}, {{"axis", axis}}), y});
+  return make_graph({x, y}, {float32({4, 3}), float32({4})}, {loss});
+}
+
 Graph gelu_by_hand(const char* function) {
   return of_x([=](auto& x) {
     const NodeEntry half = scaled(x, "0.5");
@@ -581,6 +587,7 @@ const std::map<std::string, Example>& examples() {
         [] {
           return scaled_norm({1, 2, 1});
         }}},
+      {"softmax_pick", {[] { return picked_logarithm("-1"); }, [] { return picked_logarithm("0"); }}},
       {"gelu", {[] { return gelu_by_hand("erf"); }, [] { return gelu_by_hand("tanh"); }}},
       {"plain_leaky_relu",
        {[] { return of_x([](auto& x) {

@@ -79,6 +79,26 @@ def _softmax_backward(inputs, attrs):
     return [scale * y * (dy - (dy * y).sum(axis, keepdims=True))]
 
 
+def _classes(index, width, attrs):
+    index = np.trunc(index).astype("int64").reshape(-1)
+    return index % width if value(attrs, "mode", "clip") == "wrap" else np.clip(index, 0, width - 1)
+
+
+def _log_softmax_pick(inputs, attrs):
+    x, index = inputs
+    rows = x.reshape(-1, x.shape[-1])
+    total = np.logaddexp.reduce(rows, axis=-1) if rows.size else np.zeros(len(rows))
+    picked = rows[np.arange(len(rows)), _classes(index, x.shape[-1], attrs)] - total
+    kept = (*x.shape[:-1], 1)
+    return [picked.reshape(kept if value(attrs, "keepdims", False) else x.shape[:-1]), total.reshape(kept)]
+
+
+def _log_softmax_pick_backward(inputs, attrs):
+    dy, x, index, total = inputs
+    one_hot = np.eye(x.shape[-1])[_classes(index, x.shape[-1], attrs)].reshape(x.shape)
+    return [dy.reshape(total.shape) * (one_hot - np.exp(x - total))]
+
+
 def _layer_norm_backward(inputs, attrs):
     dy, x, gamma, mean, std = inputs
     h, w = (x - mean) / std, dy * gamma
@@ -94,4 +114,6 @@ REFERENCES = {
     "_conv_backward_weights": _convolution_of_weights,
     "_softmax_backward": _softmax_backward,
     "_layer_norm_backward": _layer_norm_backward,
+    "_log_softmax_pick": _log_softmax_pick,
+    "_log_softmax_pick_backward": _log_softmax_pick_backward,
 }
