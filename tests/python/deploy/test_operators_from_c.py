@@ -86,11 +86,14 @@ def test_operators_give_the_bits_of_python(use: Use) -> None:
     values = use.inputs(dtype_of(use))
     with mx.util.np_shape(use.op not in CLASSIC_SHAPES):
         mx.random.seed(5)
-        expected = [expected_bytes(out) for out in call_in_python(use, [mx.nd.array(v, dtype=v.dtype) for v in values])]
+        arrays = [mx.nd.array(v, dtype=v.dtype) for v in values]
+        expected = [expected_bytes(out) for out in call_in_python(use, arrays)]
         check(LIBRARY.hn_seed(ctypes.c_uint64(5)))
         handles = [to_handle(value) for value in values]
         results = call(use, handles)
         assert [bytes_of(handle) for handle in results] == expected
+        # Update operators change the states of optimizers in place.
+        assert [bytes_of(handle) for handle in handles] == [expected_bytes(array) for array in arrays]
         for handle in handles + results:
             check(LIBRARY.hn_array_free(handle))
 
