@@ -28,6 +28,8 @@ struct FunctionGraph {
   std::vector<NodeEntry> outputs;
   std::vector<GraphUpdate> updates;
   bool atomic = true;
+  std::vector<uint8_t> donated;   // per input: results may be written into its memory; empty: none is
+  std::vector<uint8_t> borrowed;  // per output: may lie in memory that the next call overwrites; empty: none does
 };
 
 struct CachedOpConfig {
@@ -44,6 +46,10 @@ class CachedOp : public RefCounted<CachedOp> {
   // symbol() is that of the outputs. Throws ValueError where a variable is no input or is updated twice.
   CachedOp(FunctionGraph graph, CachedOpConfig config);
   ~CachedOp();
+  // Another one for the same graph; delete_updates: which writes no input. Kernels of equal nodes are linked once for
+  // both. share_memory: also the memory of values between operators is one; calls of the two take turns then.
+  Ref<CachedOp> copy(bool share_memory, bool delete_updates, const std::string& name) const;
+  size_t num_kernels() const;  // linked so far, for this one and its copies; 0 unless made from a FunctionGraph
   // Inputs in the order of symbol.list_inputs(), or of the FunctionGraph. Auxiliary states are updated in training.
   // `out`: write results there.
   std::vector<NDArray> call(std::span<const NDArray> inputs, std::span<const NDArray> out = {});
@@ -61,6 +67,7 @@ class CachedOp : public RefCounted<CachedOp> {
   std::vector<std::string> fired_rewrites() const;
 
  private:
+  CachedOp();
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "engine/run_ahead.h"
+#include "ndarray/donated.h"
 
 namespace hybridnet {
 
@@ -28,6 +29,13 @@ void* Chunk::take_memory() {
                             .because = "its values are not kept in one piece of memory",
                             .fix = "convert it first: x.tostype('default')"});
   }
+  if (deferred_bytes == kDonatedMemory) {
+    const SourceLocation given{overwrite_file.load(std::memory_order_relaxed),
+                               overwrite_line.load(std::memory_order_relaxed)};
+    throw ValueError({.message = "the array was donated to a function, which may have written something else there",
+                      .because = given.known() ? "it was an argument of the call at " + given.str() : "",
+                      .fix = "pass a copy, x.copy(), or make the input without donate=True"});
+  }
   // Once in a chunk's life. Two readers meet here only after the task that should have written it has failed.
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
@@ -37,6 +45,18 @@ void* Chunk::take_memory() {
     std::atomic_ref<void*>(block.data).store(taken.data, std::memory_order_release);
   }
   return block.data;
+}
+
+NDArray donated_array(const NDArray& given) {
+  Ref<ArrayImpl> impl = make_ref<ArrayImpl>();
+  impl->spec = given.spec();
+  impl->chunk = make_ref<Chunk>();
+  impl->chunk->deferred_bytes = kDonatedMemory;
+  impl->chunk->block.device = given.device();
+  const SourceLocation where = current_location();
+  impl->chunk->overwrite_file = where.file;
+  impl->chunk->overwrite_line = where.line;
+  return NDArray(std::move(impl));
 }
 
 NDArray NDArray::deferred(const TensorSpec& spec, Device device) {

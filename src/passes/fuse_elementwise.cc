@@ -208,23 +208,26 @@ class Fusion {
 
   // An output may be written where an input lies once no later step reads that input. Inputs that only this node reads
   // come first: their memory is free afterwards.
-  // Variables are not, but for the one that holds the output after the call.
+  // Variables come last, for callers who give their arrays away, but for the one that holds the output after the call.
   void choose_memory(PointwiseProgram& program, const std::vector<NodeEntry>& inputs,
                      const std::vector<Node*>& results) const {
     program.memory_of.assign(program.outputs.size(), -1);
     const TensorSpec& result = results[0]->specs[0];
     std::vector<bool> given(inputs.size());
-    for (size_t o = 0; o < program.outputs.size(); ++o) {
-      const int step = program.outputs[o] - program.num_inputs;
-      for (size_t i = 0; i < inputs.size(); ++i) {
-        if (given[i] || !(graph_.spec(inputs[i]) == result)) continue;
-        if (inputs[i].node->is_variable() && !is_written_back(*results[o], *inputs[i].node)) continue;
-        if (program.last_reader(static_cast<int>(i)) > step) continue;
-        program.memory_of[o] = static_cast<int>(i);
-        given[i] = true;
-        break;
+    const auto choose = [&](const auto& may_take) {
+      for (size_t o = 0; o < program.outputs.size(); ++o) {
+        const int step = program.outputs[o] - program.num_inputs;
+        for (size_t i = 0; i < inputs.size() && program.memory_of[o] < 0; ++i) {
+          if (given[i] || !(graph_.spec(inputs[i]) == result) || !may_take(*results[o], *inputs[i].node)) continue;
+          if (program.last_reader(static_cast<int>(i)) > step) continue;
+          program.memory_of[o] = static_cast<int>(i);
+          given[i] = true;
+        }
       }
-    }
+    };
+    choose([this](const Node& out, const Node& in) { return in.is_variable() && is_written_back(out, in); });
+    choose([](const Node&, const Node& in) { return !in.is_variable(); });
+    choose([](const Node&, const Node& in) { return in.is_variable(); });
   }
 
   bool is_written_back(const Node& result, const Node& variable) const {

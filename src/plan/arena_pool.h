@@ -7,6 +7,7 @@
 #include <mutex>
 #include <vector>
 
+#include "hybridnet/engine.h"
 #include "hybridnet/storage.h"
 
 namespace hybridnet {
@@ -31,6 +32,9 @@ class ArenaPool : public RefCounted<ArenaPool> {
   // Lock-free when the arena that was given back last fits and is not much too large. Throws OutOfMemoryError.
   std::unique_ptr<Arena> take(int64_t bytes, Device device);
   void give(std::unique_ptr<Arena> arena);
+  // From now on runs that use this pool take turns, so that one arena does for all: each writes the variable turn().
+  void take_turns() { takes_turns_ = true; }
+  Var* turn() { return takes_turns_ ? &turn_ : nullptr; }
   // For the bodies of loops and branches: they run while the plan around them uses an arena of this pool.
   Ref<ArenaPool> for_bodies();
 
@@ -45,6 +49,8 @@ class ArenaPool : public RefCounted<ArenaPool> {
   std::mutex mutex_;
   std::vector<std::unique_ptr<Arena>> kept_;
   Ref<ArenaPool> for_bodies_;
+  std::atomic<bool> takes_turns_{false};
+  Var turn_;
 };
 
 }  // namespace hybridnet

@@ -84,13 +84,28 @@ CachedOp::CachedOp(FunctionGraph graph, CachedOpConfig config) : impl_(std::make
   for (GraphUpdate& update : graph.updates) definition.updates.push_back({update.input, std::move(update.value)});
   definition.atomic = graph.atomic;
   definition.checked = true;
+  definition.donated = std::move(graph.donated);
+  definition.borrowed = std::move(graph.borrowed);
   check(definition, config.name);
   forget_values(definition);
   impl_->symbol.outputs = definition.outputs;
   impl_->function = make_ref<GraphFunction>(std::move(definition), options_from(config));
 }
 
+CachedOp::CachedOp() : impl_(std::make_unique<Impl>()) {}
 CachedOp::~CachedOp() = default;
+
+Ref<CachedOp> CachedOp::copy(bool share_memory, bool delete_updates, const std::string& name) const {
+  Ref<CachedOp> made(new CachedOp());
+  made->impl_->symbol = impl_->symbol;
+  made->impl_->function = impl_->function->copy(share_memory, delete_updates, name);
+  return made;
+}
+
+size_t CachedOp::num_kernels() const {
+  const Ref<KernelStore>& kernels = impl_->function->options().kernels;
+  return kernels ? kernels->num_linked() : 0;
+}
 
 std::vector<NDArray> CachedOp::call(std::span<const NDArray> inputs, std::span<const NDArray> out) {
   return impl_->function->call(inputs, out);

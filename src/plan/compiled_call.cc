@@ -135,6 +135,7 @@ Ref<Plan> link_plan(const Graph& graph, const CompileOptions& options, Plan::Opt
   plan_options.name = options.name;
   plan_options.keep_arena = options.keep_arena;
   plan_options.arenas = options.arenas;
+  plan_options.kernels = options.kernels;
   if (known)
     if (Ref<Plan> plan = Plan::lay_out(graph, plan_options, known)) return plan;
   return Plan::compile(graph, plan_options);
@@ -312,9 +313,10 @@ Ref<CompiledCall> link_call(const RewrittenCall& rewritten, const GraphDefinitio
   const PipelineScope scope = scope_of(options, &call->report);
   call->forward = link_plan(rewritten.forward, options,
                             {.num_residuals = rewritten.num_residuals,
-                             .frozen_weights = !differentiated && !signature.train && definition.updates.empty(),
+                             .frozen_weights = !differentiated && !signature.train && !options.weights_change,
                              .atomic = definition.atomic,
-                             .first_of = first_equal(definition.outputs)},
+                             .first_of = first_equal(definition.outputs),
+                             .donated = differentiated ? std::vector<uint8_t>() : definition.donated},
                             known.forward);
   if (rewritten.num_gradients == 0) return call;
   call->backward = link_plan(rewritten.backward, options, {}, known.backward);
@@ -328,6 +330,7 @@ GradientDefinition make_gradient_definition(const GraphDefinition& definition, c
   GraphDefinition stateless = definition;
   stateless.commits_writebacks = false;
   stateless.updates.clear();
+  stateless.donated.clear();
   Graph graph = GraphMaker(stateless, signature).run();
   const PipelineScope scope = scope_of(options, nullptr);
   run_pipeline(graph, kForwardStages);

@@ -21,8 +21,10 @@ struct GraphDefinition {
   bool commits_writebacks = true;  // false: states keep their values (a forward run that is repeated)
   // After a call, these inputs hold these values, which are formed of what all inputs held before it.
   std::vector<Graph::Writeback> updates;
-  bool atomic = false;   // a call that fails leaves every input as it was
-  bool checked = false;  // arrays must be what the variables declare, all on one device
+  bool atomic = false;            // a call that fails leaves every input as it was
+  std::vector<uint8_t> donated;   // per input: results may be written into its memory; empty: none
+  std::vector<uint8_t> borrowed;  // per output: calls may write it into memory that they keep; empty: none
+  bool checked = false;           // arrays must be what the variables declare, all on one device
 
   std::vector<NodeEntry> roots() const;  // outputs, then the values of updates
 
@@ -44,7 +46,9 @@ struct CompileOptions {
   std::string name;
   Query query = Query::parse("");
   bool keep_arena = false;
-  Ref<ArenaPool> arenas;  // of all signatures
+  bool weights_change = false;  // between calls for prediction, too: copies of them in other forms would not last
+  Ref<ArenaPool> arenas;        // of all signatures
+  Ref<KernelStore> kernels;     // the same, and of functions that are copies of each other; null: none
 };
 
 // One term of a gradient that is zeros but for some rows: output `values` of the backward plan holds them, output
@@ -65,7 +69,8 @@ class CompiledCall : public RefCounted<CompiledCall> {
   std::vector<int> gradient_of_input;  // per input: output number of backward, -1: zero, unwanted or by rows
   std::vector<std::vector<RowsOfGradient>> rows_of_input;  // per input: terms of a gradient by rows
   PassReport report;
-  int64_t held_bytes() const;  // without what it shares with calls for other sizes
+  std::vector<NDArray> borrowed;  // fresh arrays of forward that calls write again; guarded by the function's mutex
+  int64_t held_bytes() const;     // without what it shares with calls for other sizes
 };
 
 // For these sizes the outputs of some branches differ in size (graph/control/unequal_branches.h).

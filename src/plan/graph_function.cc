@@ -85,6 +85,25 @@ bool may_write(const NDArray& target, const TensorSpec& spec, std::span<const ND
          std::none_of(others.begin(), others.end(), shared);
 }
 
+// May results be written into the memory of an array that is given away? Not if another array shows it, or if it is not
+// ours.
+bool may_take_over(const NDArray& given, std::span<const NDArray> inputs) {
+  if (given.is_sparse() || given.is_pending()) return false;
+  const Chunk& chunk = *given.impl()->chunk;
+  if (chunk.ref_count() != 1 || chunk.deleter || chunk.original) return false;
+  return std::count_if(inputs.begin(), inputs.end(),
+                       [&](const NDArray& other) { return other.shares_memory(given); }) == 1;
+}
+
+NDArray taken_over(const NDArray& given, const TensorSpec& spec) {
+  note_overwrite(given);
+  Ref<ArrayImpl> impl = make_ref<ArrayImpl>();
+  impl->spec = spec;
+  impl->chunk = given.impl()->chunk;
+  impl->offset = given.impl()->offset;
+  return NDArray(std::move(impl));
+}
+
 NDArray sum_of(const NDArray& a, const NDArray& b) {
   const NDArray terms[] = {a, b};
   return invoke_one(kAdd.op(), kAdd.op().default_params, terms);
@@ -136,6 +155,8 @@ GraphFunction::GraphFunction(GraphDefinition definition, CompileOptions options)
     : definition_(std::move(definition)), options_(std::move(options)), compiler_(definition_, options_) {
   if (options_.name.empty()) options_.name = "CachedOp";
   if (!options_.arenas) options_.arenas = make_ref<ArenaPool>();
+  options_.weights_change = options_.weights_change || !definition_.updates.empty();
+  if (definition_.checked && !options_.kernels) options_.kernels = make_ref<KernelStore>();
   task_name_ = intern_file(options_.name);
   for (const Node* node : topological_order(definition_.roots())) {
     is_cut_ = is_cut_ || SegmentedGraph::cuts_at(*node, false);
@@ -317,6 +338,8 @@ Ref<GraphFunction> GraphFunction::with_updates_as_outputs() {
     GraphDefinition definition = definition_;
     definition.outputs = definition.roots();
     definition.updates.clear();
+    definition.donated.clear();
+    definition.borrowed.clear();
     definition.checked = false;
     with_updates_as_outputs_ = make_ref<GraphFunction>(std::move(definition), options_);
   }
@@ -416,6 +439,8 @@ Ref<GraphFunction> GraphFunction::cut_at(const std::set<const Node*>& branches) 
   Ref<GraphFunction>& made = cut_at_[branches];
   if (!made) {
     GraphDefinition definition = definition_;
+    definition.donated.clear();
+    definition.borrowed.clear();
     definition.outputs = with_dynamic_branches(definition_.outputs, branches);
     made = make_ref<GraphFunction>(std::move(definition), options_);
   }
@@ -441,6 +466,25 @@ Ref<GraphFunction> GraphFunction::without_writebacks() {
     without_writebacks_->is_cut_for_gradient_ = is_cut_for_gradient_.load();
   }
   return without_writebacks_;
+}
+
+Ref<GraphFunction> GraphFunction::copy(bool share_memory, bool delete_updates, const std::string& name) {
+  if (share_memory && !delete_updates && name == options_.name) {  // arrays are bound per call: nothing differs
+    options_.arenas->take_turns();
+    return Ref<GraphFunction>(this);
+  }
+  GraphDefinition definition = definition_;
+  if (delete_updates) {
+    definition.updates.clear();
+    definition.commits_writebacks = false;
+  }
+  CompileOptions options = options_;
+  options.name = name;
+  if (share_memory)
+    options.arenas->take_turns();
+  else
+    options.arenas = nullptr;
+  return make_ref<GraphFunction>(std::move(definition), std::move(options));
 }
 
 std::vector<uint8_t> GraphFunction::written_inputs(bool train) {
@@ -545,6 +589,13 @@ std::vector<NDArray> GraphFunction::run_plan(const Ref<CompiledCall>& compiled, 
       place = out[i];
     }
   }
+  if (request.wants.empty() && out.empty()) {
+    for (const Plan::Donation& donation : plan.donations())
+      if (const NDArray& given = inputs[static_cast<size_t>(donation.input)]; may_take_over(given, inputs))
+        fresh[static_cast<size_t>(donation.fresh)] =
+            taken_over(given, plan.fresh_outputs()[static_cast<size_t>(donation.fresh)]);
+    if (!definition_.borrowed.empty()) lend_borrowed(compiled, device, fresh);
+  }
   for (size_t i = 0; i < fresh.size(); ++i) {
     if (!fresh[i]) fresh[i] = NDArray::deferred(plan.fresh_outputs()[i], device);
   }
@@ -585,6 +636,23 @@ std::vector<NDArray> GraphFunction::run_plan(const Ref<CompiledCall>& compiled, 
     *run = Ref<GraphRun>(made.get());
   }
   return copied_to(out, std::move(results));
+}
+
+// Results that the caller only borrows go into the arrays of the call before.
+void GraphFunction::lend_borrowed(const Ref<CompiledCall>& compiled, Device device, std::vector<NDArray>& fresh) {
+  const Plan& plan = *compiled->forward;
+  std::vector<bool> may_lend(fresh.size(), true);
+  for (size_t i = 0; i < plan.outputs().size(); ++i)
+    if (definition_.borrowed[i] == 0) may_lend[static_cast<size_t>(plan.outputs()[i].fresh)] = false;
+  const std::lock_guard lock(mutex_);
+  compiled->borrowed.resize(fresh.size());
+  for (size_t i = 0; i < fresh.size(); ++i) {
+    if (fresh[i] || !may_lend[i]) continue;
+    NDArray& kept = compiled->borrowed[i];
+    if (!kept) kept = NDArray::deferred(plan.fresh_outputs()[i], device);
+    note_overwrite(kept);
+    fresh[i] = kept.detached();
+  }
 }
 
 std::vector<NDArray> GraphFunction::run_backward(const PlanRun& run, std::span<const NDArray> heads,

@@ -47,7 +47,10 @@ class GraphFunction : public RefCounted<GraphFunction> {
 
   // For runs that go part by part (graph_run.h): runs on the calling thread, recorded as autograd says.
   std::vector<NDArray> run_parts(std::span<const NDArray> inputs, RngKey key);
-  Ref<GraphFunction> without_writebacks();          // states keep their values
+  Ref<GraphFunction> without_writebacks();  // states keep their values
+  // The same function for itself, or one that writes no input. Shares kernels; with share_memory also the memory of
+  // values between operators: the two never run at once then.
+  Ref<GraphFunction> copy(bool share_memory, bool delete_updates, const std::string& name);
   std::vector<uint8_t> written_inputs(bool train);  // per input: may a run write to it?
 
   const GraphDefinition& definition() const { return definition_; }
@@ -95,6 +98,7 @@ class GraphFunction : public RefCounted<GraphFunction> {
   int64_t held_bytes() const;  // by the compiled calls
   void forget_oldest_plans();
   void check_inputs(std::span<const NDArray> inputs) const;
+  void lend_borrowed(const Ref<CompiledCall>& compiled, Device device, std::vector<NDArray>& fresh);
   void check_declared(std::span<const NDArray> inputs) const;
   // What is given, but copies of what shares memory with inputs that are updated; empty: nothing does.
   std::vector<NDArray> apart_from_updated(std::span<const NDArray> inputs) const;

@@ -32,6 +32,7 @@ class PlanBuilder {
   PlanBuilder(const Graph& graph, const Plan::Options& options, const Ref<Plan::Linked>& known)
       : graph_(graph),
         known_(known.get()),
+        kernels_(graph, options.kernels),
         plan_(make_ref<Plan>()),
         num_visible_(graph.outputs().size() - options.num_residuals) {
     plan_->options_ = options;
@@ -53,6 +54,7 @@ class PlanBuilder {
     keep_inputs_for_writebacks();
     place_writebacks();
     share_in_place();
+    place_in_donated();
     emit_nodes();
     emit_copies();
     if (known_ && plan_->instructions_.size() != known_->steps.size()) return nullptr;
@@ -367,6 +369,41 @@ class PlanBuilder {
     return all;
   }
 
+  // Outputs that are written when the donated input has been read.
+  void place_in_donated() {
+    if (!writes_in_place()) return;
+    const std::vector<uint8_t>& donated = plan_->options_.donated;
+    for (size_t i = 0; i < donated.size(); ++i) {
+      if (donated[i] == 0 || is_written(static_cast<int>(i))) continue;
+      const NodeEntry variable{graph_.inputs()[i], 0};
+      const PlanStorage& in = *storage_by_root_.at(variable);
+      for (const PlanStorage& out : storages_) {
+        if (out.kind != Kind::kOutput || out.bytes != in.bytes || out.bytes == 0 || !may_follow(variable, in, out))
+          continue;
+        const auto is_its = [&](const Plan::Donation& other) { return other.fresh == out.index; };
+        if (std::any_of(plan_->donations_.begin(), plan_->donations_.end(), is_its)) continue;
+        plan_->donations_.push_back({out.index, static_cast<int>(i)});
+        break;
+      }
+    }
+  }
+
+  bool may_follow(const NodeEntry& variable, const PlanStorage& in, const PlanStorage& out) const {
+    if (out.last < out.first || in.last > out.first) return false;  // no node makes it; it is read later
+    if (in.last < out.first) return true;
+    const Node& node = *steps_[static_cast<size_t>(out.first)];
+    size_t uses = 0;
+    for (const NodeEntry& input : node.inputs) uses += root(input) == variable ? 1 : 0;
+    const std::vector<Op::InplacePair> pairs = inplace_pairs(node);
+    return uses == 1 && std::any_of(pairs.begin(), pairs.end(), [&](const Op::InplacePair& pair) {
+             const NodeEntry made{NodePtr(const_cast<Node*>(&node)), static_cast<uint32_t>(pair.output)};
+             return pair.input < static_cast<int>(node.inputs.size()) &&
+                    pair.output < static_cast<int>(node.specs.size()) &&
+                    root(node.inputs[static_cast<size_t>(pair.input)]) == variable &&
+                    storage_by_root_.at(made) == &out && graph_.format(made) == Format::kPlain;
+           });
+  }
+
   // ------------------------------------------------------------------------------------------------------- emission
   void add_arg(PlanStorage* storage, const TensorSpec& spec, Format format) {
     Plan& plan = *plan_;
@@ -584,7 +621,7 @@ class PlanBuilder {
 
   const Graph& graph_;
   const Plan::Linked* const known_;  // null: nothing is linked yet
-  SharedKernels kernels_{graph_};
+  SharedKernels kernels_;
   Ref<Plan> plan_;
   std::vector<Ref<Object>> constants_;
   const size_t num_visible_;

@@ -15,6 +15,7 @@
 #include "hybridnet/pass.h"
 #include "plan/arena_pool.h"
 #include "plan/control/branch_memory.h"
+#include "plan/shared_kernels.h"
 
 namespace hybridnet {
 
@@ -54,7 +55,9 @@ class Plan : public RefCounted<Plan> {
     // Per output (residuals not counted): the first one that shows the same value to the caller, so that both
     // share an array. Empty: outputs that turn out to be one value share one, whatever made them.
     std::vector<int> first_of;
-    Ref<ArenaPool> arenas;  // shared with plans that mostly run at other times; null: the plan's own
+    Ref<ArenaPool> arenas;         // shared with plans that mostly run at other times; null: the plan's own
+    Ref<KernelStore> kernels;      // of plans of similar graphs; null: only nodes of this graph share kernels
+    std::vector<uint8_t> donated;  // per input: outputs may be written into its memory; empty: none is
   };
   // Throws what linking throws, with node, block and source line. The graph may be thrown away afterwards.
   static Ref<Plan> compile(const Graph& graph, const Options& options);
@@ -117,6 +120,12 @@ class Plan : public RefCounted<Plan> {
   const std::vector<TensorSpec>& fresh_outputs() const { return fresh_; }
   const std::vector<ResidualPlace>& residuals() const { return residuals_; }
   const std::vector<int>& written_inputs() const { return written_inputs_; }
+  // Fresh arrays that may be the memory of an input which the caller gives away.
+  struct Donation {
+    int fresh = 0, input = 0;
+  };
+  const std::vector<Donation>& donations() const { return donations_; }
+  ArenaPool& arenas() const { return *options_.arenas; }
   size_t num_preparations() const;  // so far
   int64_t residual_bytes() const { return residual_bytes_; }
   int64_t arena_bytes() const { return arena_bytes_; }
@@ -181,6 +190,7 @@ class Plan : public RefCounted<Plan> {
   std::vector<TensorSpec> fresh_;
   std::vector<ResidualPlace> residuals_;
   std::vector<int> written_inputs_;
+  std::vector<Donation> donations_;
   int64_t arena_bytes_ = 0, residual_bytes_ = 0, cost_ns_ = 0;
   int cores_ = 1;
   size_t num_temporaries_ = 0;

@@ -1,7 +1,10 @@
-// Kernels of one plan by what they are linked for: layers of equal sizes share one, which is linked once.
+// Kernels by what they are linked for: layers of equal sizes share one, which is linked once, and so do plans of graphs
+// that are copies of each other.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <mutex>
 #include <unordered_map>
 #include <vector>
 
@@ -12,9 +15,37 @@ namespace hybridnet {
 // Do two nodes of an operator have the same parameters?
 bool same_params(const Op& op, const ParamsPtr& a, const ParamsPtr& b);
 
+// Of several plans. Threads: every member is safe from any thread.
+class KernelStore : public RefCounted<KernelStore> {
+ public:
+  // The kernel of a node without bodies, linked unless one is there.
+  Ref<Kernel> link(const Node& node, const LinkContext& context);
+  size_t num_linked() const { return num_linked_; }  // so far
+
+ private:
+  struct Stored {
+    const Op* op;
+    ParamsPtr params;
+    std::vector<TensorSpec> in, out;
+    std::vector<Format> in_format, out_format;
+    Device device;
+    bool train, frozen_weights, may_round_more;
+    Ref<Kernel> kernel;
+    bool is_for(const Node& node, const LinkContext& context) const;
+  };
+  void forget_unused();
+
+  std::mutex mutex_;
+  std::unordered_multimap<uint64_t, Stored> stored_;
+  size_t swept_at_ = 64;
+  std::atomic<size_t> num_linked_{0};
+};
+
 class SharedKernels {
  public:
-  explicit SharedKernels(const Graph& graph) : graph_(graph) {}  // which outlives the object
+  // The graph outlives the object. store: of other plans, too; may be null.
+  explicit SharedKernels(const Graph& graph, Ref<KernelStore> store = nullptr)
+      : graph_(graph), store_(std::move(store)) {}
   // The kernel of a node without bodies. Code outside the library is not shared. Kernels that keep copies of weights
   // keep one for each layer (DerivedUser).
   Ref<Kernel> link(const Node& node, const LinkContext& context);
@@ -28,6 +59,7 @@ class SharedKernels {
   bool are_alike(const Node& a, const Node& b) const;
 
   const Graph& graph_;
+  const Ref<KernelStore> store_;
   std::unordered_map<uint64_t, std::vector<Linked>> linked_;
 };
 

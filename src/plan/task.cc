@@ -49,11 +49,30 @@ void run_now(Plan& plan, const PlanArrays& arrays, RngKey key, const char* name)
   plan.run(call);
 }
 
+// Arenas in which plans run that this thread is in the middle of, with code outside the library that may call others.
+thread_local std::vector<const ArenaPool*> arenas_in_use;
+
+class ArenaUse {
+ public:
+  explicit ArenaUse(const ArenaPool& arenas) { arenas_in_use.push_back(&arenas); }
+  ~ArenaUse() { arenas_in_use.pop_back(); }
+  ArenaUse(const ArenaUse&) = delete;
+};
+
+// What runs in one arena take turns on. A run inside another one must not wait for it, and gets another arena.
+Var* turn_of(const Plan& plan) {
+  Var* turn = plan.arena_bytes() > 0 ? plan.arenas().turn() : nullptr;
+  const bool inside =
+      turn && std::find(arenas_in_use.begin(), arenas_in_use.end(), &plan.arenas()) != arenas_in_use.end();
+  return inside ? nullptr : turn;
+}
+
 // Distinct variables to write, and distinct ones to read that are not written.
 class Ordering {
  public:
   Ordering(const Plan& plan, const PlanArrays& arrays)
-      : reads_(arrays.inputs.size()), writes_(arrays.outputs.size() + plan.written_inputs().size() + 1) {
+      : reads_(arrays.inputs.size()), writes_(arrays.outputs.size() + plan.written_inputs().size() + 2) {
+    if (Var* turn = turn_of(plan)) writes_.data()[num_writes_++] = turn;
     for (const NDArray& array : arrays.outputs) writes_.data()[num_writes_++] = &array.var();
     for (const int input : plan.written_inputs()) {
       writes_.data()[num_writes_++] = &arrays.inputs[static_cast<size_t>(input)].var();
@@ -107,6 +126,7 @@ void run_here(Plan& plan, const PlanArrays& arrays, RngKey key, const char* name
   }
   const InlineRun running(e, access);
   const CoreLease lease(plan.cores());
+  const ArenaUse use(plan.arenas());
   run_now(plan, arrays, key, name);
 }
 

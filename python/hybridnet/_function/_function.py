@@ -6,6 +6,8 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from .. import _core, errors
 from .._tracing import parameter_of
 from ..ndarray import NDArray
@@ -88,7 +90,7 @@ def _holder_of(key: Any) -> Any:
     if isinstance(key, Symbol) and key.num_outputs == 1:
         for identity, _, array in _core.variables_of([key]):
             holder = array if array is not None else parameter_of(identity)
-            if holder is not None and key.list_inputs() == [key.name]:
+            if holder is not None and _core.symbol_op(key) is None:
                 return holder
     given = f"the variable {key.name!r}, which has no value" if isinstance(key, Symbol) else f"a {type(key).__name__}"
     raise errors.TypeError(
@@ -98,6 +100,15 @@ def _holder_of(key: Any) -> Any:
         fix="make it with mx.shared(value)",
         input="updates",
     )
+
+
+def _identity(holder: Any) -> int:
+    """Equal for objects that hold one value."""
+    return _core.array_id(holder) if isinstance(holder, NDArray) else id(holder)
+
+
+def _value_of(holder: Any) -> NDArray:
+    return holder if isinstance(holder, NDArray) else holder._used_data(None)
 
 
 def _name_of(holder: Any, key: Any) -> str:
@@ -123,9 +134,9 @@ class _Definition:
                     + (f" with {value.num_outputs}" if isinstance(value, Symbol) else ""),
                     input=name,
                 )
-            if id(holder) in seen:
+            if _identity(holder) in seen:
                 raise errors.ValueError(f"mx.function: {name!r} has two updates", input=name)
-            seen.add(id(holder))
+            seen.add(_identity(holder))
 
 
 class Function:
@@ -135,7 +146,7 @@ class Function:
     inputs, parameters, and shared variables whose value has had attach_grad() called.
     """
 
-    def __init__(self, definition: _Definition, options: dict[str, Any], op: Any = None) -> None:
+    def __init__(self, definition: _Definition, options: dict[str, Any]) -> None:
         self._definition = definition
         self._options = options
         self._names = [given.name for given in definition.ins]
@@ -147,9 +158,8 @@ class Function:
                 f"mx.function: two inputs are named {twice!r}", fix="name them: mx.In(x, name=...)", input=twice
             )
         variables = self._find_variables()
-        self._holders = [holder for holder, _ in variables]
-        self._sort_holders()
-        self._op = op if op is not None else self._make_op([variable for _, variable in variables])
+        self._take_holders([holder for holder, _ in variables])
+        self._op = self._make_op([variable for _, variable in variables])
 
     # -- making -----------------------------------------------------------------------------------------------------
 
@@ -179,23 +189,28 @@ class Function:
         for holder, key, _ in self._definition.updates:
             variable = key if isinstance(key, Symbol) else key.var()
             found.setdefault(_core.variable_id(variable), (holder, variable))
-        # Those whose arrays stay the same come first.
-        return sorted(found.values(), key=lambda item: not isinstance(item[0], NDArray))
+        return list(found.values())
 
     def _make_op(self, variables: list[Symbol]) -> Any:
-        number = {id(holder): self._count + i for i, holder in enumerate(self._holders)}
+        number = {_identity(holder): self._count + i for i, holder in enumerate(self._holders)}
         outs = [out.value for out in self._definition.outs]
         return _core.function(
             [given.variable for given in self._definition.ins] + variables,
             outs,
-            [(number[id(holder)], value) for holder, _, value in self._definition.updates],
+            [(number[_identity(holder)], value) for holder, _, value in self._definition.updates],
             numpy=[out._has_numpy_interface for out in outs],
+            donated=self._flags([given.donate for given in self._definition.ins], len(self._holders)),
+            borrowed=self._flags([out.borrow for out in self._definition.outs], 0),
             **self._options,
         )
 
-    def _sort_holders(self) -> None:
-        self._arrays = [holder for holder in self._holders if isinstance(holder, NDArray)]
-        self._params = [holder for holder in self._holders if not isinstance(holder, NDArray)]
+    @staticmethod
+    def _flags(flags: list[bool], others: int) -> list[bool]:
+        return [*flags, *[False] * others] if any(flags) else []
+
+    def _take_holders(self, holders: list[Any]) -> None:
+        self._holders = holders
+        self._params = [holder for holder in holders if not isinstance(holder, NDArray)]
         self._computes_data = any(param._computes_data for param in self._params)
 
     # -- calling ----------------------------------------------------------------------------------------------------
@@ -213,19 +228,18 @@ class Function:
             if not isinstance(arg, NDArray):
                 args = self._converted(args)
                 break
-        out = self._op(*args, *self._arrays, *self._param_arrays()) if self._params else self._op(*args, *self._arrays)
+        out = self._op(*args, *(self._param_values() if self._params else self._holders))
         if not self._definition.is_list or not isinstance(out, NDArray):
             return out if out != [] or not self._definition.is_none else None
         return [out]
 
-    def _param_arrays(self) -> Sequence[NDArray]:
+    def _param_values(self) -> Sequence[NDArray]:
         try:
-            arrays = [param._data[0] for param in self._params]
-            if self._computes_data or len(self._params[0]._data) > 1:
-                arrays = [param._used_data(None) for param in self._params]
-        except TypeError:
-            arrays = [param._used_data(None) for param in self._params]
-        return arrays
+            if not self._computes_data and len(self._params[0]._data) == 1:
+                return [holder if isinstance(holder, NDArray) else holder._data[0] for holder in self._holders]
+        except TypeError:  # one has no value yet
+            pass
+        return [_value_of(holder) for holder in self._holders]
 
     def _completed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """The values of all inputs, in order."""
@@ -244,7 +258,11 @@ class Function:
                     f"function {self.name!r}: input {name!r} is given by position and by name", input=name
                 )
             values[name] = value
-        return tuple(values[name] if name in values else self[name] for name in self._names)
+        return tuple(values[name] if name in values else self._default(name) for name in self._names)
+
+    def _default(self, name: str) -> NDArray:
+        value = self[name]
+        return value.copy() if self._input(name).donate else value  # the next call needs it, too
 
     def _converted(self, args: Sequence[Any]) -> tuple[NDArray, ...]:
         owner = f"function {self.name!r}"
@@ -262,7 +280,7 @@ class Function:
         """The default of an input, by name or variable; the array of a shared variable or parameter."""
         if isinstance(key, SharedVariable) or hasattr(key, "_used_data"):
             holder = _holder_of(key)
-            if any(holder is other for other in self._holders):
+            if _identity(holder) in map(_identity, self._holders):
                 return holder if isinstance(holder, NDArray) else holder._used_data(None)
             raise errors.KeyError(f"function {self.name!r} does not read {_name_of(holder, key)!r}")
         name = self._input(key).name
@@ -286,12 +304,88 @@ class Function:
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
 
+    # -- copies -----------------------------------------------------------------------------------------------------
+
+    def copy(
+        self,
+        share_memory: bool = True,
+        swap: Mapping[Any, Any] | None = None,
+        delete_updates: bool = False,
+        name: str | None = None,
+    ) -> Function:
+        """Another function of the same graph, with the same defaults.
+
+        Parameters
+        ----------
+        share_memory : bool, default True
+            Whether values between operators lie in the same memory. Calls of the two take turns then, whichever threads
+            make them. Inputs, results and defaults are never shared.
+        swap : dict, optional
+            Shared variables and parameters to read and update instead of those of this function. Each must have the
+            shape, dtype and context of the one it stands for.
+        delete_updates : bool, default False
+            Whether the copy leaves all shared variables as they are, running statistics of layers included: what only
+            updates need is not computed.
+        name : str, optional
+            That of this function if left out.
+
+        What both compute alike is compiled once. Raises ValueError for a swap of what this function does not read,
+        ShapeError, DTypeError or ValueError (contexts) where values do not fit::
+
+            evaluate = train.copy(delete_updates=True)
+        """
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        definition = self._definition
+        updates = [] if delete_updates else definition.updates
+        other._options = {**self._options, "name": self.name if name is None else str(name)}
+        other._defaults = dict(self._defaults)
+        known = [_identity(holder) for holder in self._holders]
+        swapped: dict[int, Any] = {}
+        for old, new in (swap or {}).items():
+            old_holder, new_holder = _holder_of(old), _holder_of(new)
+            if _identity(old_holder) not in known:
+                raise errors.ValueError(
+                    f"function {self.name!r}: swap of {_name_of(old_holder, old)!r}, which it does not read",
+                    fix="its shared variables are in f.shared",
+                    input="swap",
+                )
+            self._check_swap(old, _value_of(old_holder), new, _value_of(new_holder))
+            swapped[_identity(old_holder)] = new_holder
+        updates = [(swapped.get(_identity(held), held), key, value) for held, key, value in updates]
+        holders = [swapped.get(identity, held) for identity, held in zip(known, self._holders, strict=True)]
+        other._definition = _Definition(
+            definition.ins, definition.outs, definition.is_list, definition.is_none, updates
+        )
+        other._take_holders(holders)
+        other._op = self._op.copy(share_memory=bool(share_memory), delete_updates=bool(delete_updates), name=other.name)
+        return other
+
+    def _check_swap(self, old: Any, old_value: NDArray, new: Any, new_value: NDArray) -> None:
+        subject = f"function {self.name!r}: swap of {_name_of(old, old)!r} for {_name_of(new, new)!r}"
+        if new_value.shape != old_value.shape:
+            raise errors.ShapeError(
+                subject, expected=f"shape {old_value.shape}", given=str(new_value.shape), input="swap"
+            )
+        if new_value.dtype != old_value.dtype:
+            wanted, given = np.dtype(old_value.dtype), np.dtype(new_value.dtype)
+            raise errors.DTypeError(subject, expected=f"elements of type {wanted}", given=str(given), input="swap")
+        if new_value.context != old_value.context:
+            raise errors.ValueError(
+                subject, expected=f"an array on {old_value.context}", given=f"one on {new_value.context}", input="swap"
+            )
+
     # -- what is asked ----------------------------------------------------------------------------------------------
 
     @property
     def name(self) -> str:
         """For messages and profiles."""
         return str(self._options["name"])
+
+    @property
+    def shared(self) -> list[Any]:
+        """What the function reads or updates beside its inputs: arrays of shared variables, and parameters."""
+        return list(self._holders)
 
     def __repr__(self) -> str:
         shared = f", reads {len(self._holders)} shared" if self._holders else ""

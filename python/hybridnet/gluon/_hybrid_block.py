@@ -7,11 +7,12 @@ compiled step.
 
 from __future__ import annotations
 
+import copy
 import inspect
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from ..context import Context
 
 __all__ = ["HybridBlock"]
+
+HybridBlockT = TypeVar("HybridBlockT", bound="HybridBlock")
 
 # Traces run one at a time: names count up and parameters of shared blocks are initialized while one runs.
 _TRACE_LOCK = threading.RLock()
@@ -342,6 +345,40 @@ class HybridBlock(Block):
         super().share_parameters(shared)
         self.apply(lambda block: block._clear_cached_op() if isinstance(block, HybridBlock) else None)
         return self
+
+    def compiled_copy(
+        self: HybridBlockT, share_memory: bool = True, delete_updates: bool = False, name: str | None = None
+    ) -> HybridBlockT:
+        """A block of the same parameters, children and graphs, which runs beside this one.
+
+        Parameters
+        ----------
+        share_memory : bool, default True
+            Whether values between operators lie in the same memory, with ``hybridize(static_alloc=True)`` kept between
+            calls. Calls of the two take turns then, whichever threads make them.
+        delete_updates : bool, default False
+            Whether the copy leaves running statistics and other states as they are, in training mode, too.
+        name : str, optional
+            For messages and profiles.
+
+        Graphs that are traced later, for other structures of inputs, are compiled by each block for itself.
+        Raises RuntimeError before the first hybridized call.
+        """
+        self._executable("compiled_copy")
+        made = copy.copy(self)
+        for key, value in vars(self).items():
+            if isinstance(value, (dict, list)) and key not in ("_params", "_scope"):
+                object.__setattr__(made, key, copy.copy(value))
+        if name is not None:
+            object.__setattr__(made, "_name", name)
+        made._variants = {}
+        for key, variants in self._variants.items():
+            made._variants[key] = variants.mapped(
+                lambda graph: graph.copied(share_memory=share_memory, delete_updates=delete_updates, name=made.name)
+            )
+            if self._last_graph is not None and (place := variants.place_of(self._last_graph)) is not None:
+                made._last_graph = made._variants[key].table[place]
+        return made
 
     def register_op_hook(self, callback: Callable[..., None], monitor_all: bool = False) -> None:
         """Calls ``callback(name, op name, array)`` for the outputs (with monitor_all, inputs too) of each operator.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
@@ -81,6 +82,12 @@ class TracedGraph:
             arrays = [param._used_data(None) for param in self.params]
         return arrays
 
+    def copied(self, **options: Any) -> TracedGraph:
+        """The same graph, executed apart from this one; options: those of _core.CachedOp.copy."""
+        made = copy.copy(self)
+        made.op = self.op.copy(**options)
+        return made
+
     def run(self, args: Sequence[NDArray]) -> Any:
         """Calls the compiled graph on the flat inputs and restores the structure of the outputs."""
         params = self.arrays(args[0] if args else None)
@@ -115,6 +122,18 @@ class Variants:
             tuple(a.dtype for a in flat) if reads & READ_DTYPE else None,
             autograd.is_training() if reads & READ_TRAINING else None,
         )
+
+    def mapped(self, change: Callable[[TracedGraph], TracedGraph]) -> Variants:
+        """The same choice among other forms of the graphs."""
+        made = Variants()
+        made.reads = self.reads
+        made.table = {key: change(graph) for key, graph in self.table.items()}
+        made.only = None if self.only is None else next(iter(made.table.values()))
+        return made
+
+    def place_of(self, graph: TracedGraph) -> Any:
+        """The key of a graph in the table; None if it is not there."""
+        return next((key for key, known in self.table.items() if known is graph), None)
 
     def find(self, flat: Sequence[Any]) -> TracedGraph | None:
         return self.table.get(self.key(flat))

@@ -13,7 +13,7 @@ from .. import name as _name
 from .. import ndarray
 from .._keywords import check_hybridize_keywords, check_keywords, unknown_keyword
 from .._lazy_names import names_from
-from ..errors import HybridNetError, not_overridden
+from ..errors import HybridNetError, ShapeError, not_overridden
 from ..errors import TypeError as HybridNetTypeError
 from ..errors import ValueError as HybridNetValueError
 from ._block_errors import add_block_path
@@ -89,6 +89,13 @@ def _holds_unregistered(value: Any, children: set[int]) -> bool:
     if isinstance(value, dict):
         return any(_holds_unregistered(item, children) for item in value.values())
     return False
+
+
+def _may_agree(shape: tuple[int, ...] | None, other: tuple[int, ...] | None) -> bool:
+    """Whether two shapes, parts of which may be unknown yet, can be the same."""
+    if shape is None or other is None:
+        return True
+    return len(shape) == len(other) and all(a == b or a <= 0 or b <= 0 for a, b in zip(shape, other, strict=True))
 
 
 class Block:
@@ -404,11 +411,15 @@ class Block:
         for param in self.collect_params().values():
             param.reset_ctx(ctx)
 
-    def share_parameters(self: BlockT, shared: ParameterDict | dict[str, Parameter]) -> BlockT:
-        """Uses the given parameters, by structural name (``features.0.weight``), instead of its own. Returns itself.
+    def share_parameters(self: BlockT, shared: ParameterDict | dict[str, Parameter] | Block) -> BlockT:
+        """Uses the given parameters, by structural name (``features.0.weight``), or all of another block, instead of
+        its own. Returns itself.
 
-        Raises ValueError if a name is not one of this block's parameters.
+        A parameter that two blocks share has one value and one gradient: the sum of what arrives from both.
+        Raises ValueError if a name is not one of this block's parameters, ShapeError if a shape differs.
         """
+        if isinstance(shared, Block):
+            shared = shared._collect_params_with_prefix()
         shared = dict(shared.items())
         unknown = set(shared) - set(self._collect_params_with_prefix())
         if unknown:
@@ -416,6 +427,14 @@ class Block:
                 f"share_parameters: no parameter {_brief_print_list(sorted(unknown))} in this block, which contains "
                 f"{_brief_print_list(self._collect_params_with_prefix())}"
             )
+        for name, own in self._collect_params_with_prefix().items():
+            if name in shared and not _may_agree(own.shape, shared[name].shape):
+                raise ShapeError(
+                    f"share_parameters: parameter {name!r}",
+                    expected=f"shape {own.shape}",
+                    given=f"{shared[name].shape}, that of {shared[name].name!r}",
+                    input=name,
+                )
         self._take_shared(shared, "")
         return self
 

@@ -4,6 +4,7 @@
 #include "casters.h"
 #include "hybridnet/pass.h"
 #include "hybridnet/plan.h"
+#include "ndarray/donated.h"
 #include "plan/storages.h"
 
 namespace hybridnet::python {
@@ -23,7 +24,8 @@ std::vector<NDArray> arrays_of(const py::handle& sequence, const char* what) {
 // pybind11 holds these by a smart pointer of its own; the library counts them itself.
 struct CachedOpHandle {
   Ref<CachedOp> op;
-  std::vector<bool> numpy;  // per output: whether it is an array of mx.np; empty: as the first input
+  std::vector<bool> numpy;       // per output: whether it is an array of mx.np; empty: as the first input
+  std::vector<uint8_t> donated;  // per input: its array is not to be read after a call; empty: none
 };
 struct ExecutorHandle {
   Ref<Executor> executor;
@@ -46,6 +48,8 @@ py::object call(const CachedOpHandle& handle, const py::args& args, const py::ob
     ReleaseGil release(true);
     results = handle.op->call(inputs, targets);
   }
+  for (size_t i = 0; i < handle.donated.size(); ++i)
+    if (handle.donated[i] != 0) array_of(args[i].ptr()) = donated_array(inputs[i]);
   if (!out.is_none()) return out;
   if (results.size() == 1) return wrap_output(handle, 0, std::move(results[0]), args);
   py::list list;
@@ -61,6 +65,9 @@ CachedOpConfig config_from(bool static_alloc, const std::string& passes, const s
   return config;
 }
 
+// Says of a variable with a value that this may change: functions read it in every call.
+const char kShared[] = "__shared__";
+
 NodePtr variable_of(const Symbol& symbol) {
   if (symbol.outputs.size() == 1 && symbol.outputs[0].node->is_variable()) return symbol.outputs[0].node;
   raise(ErrorKind::kType, {.input = "inputs", .expected = "a variable"});
@@ -73,13 +80,16 @@ NodeEntry only_output(const Symbol& symbol, const char* what) {
 
 CachedOpHandle make_function(const std::vector<Symbol>& inputs, const std::vector<Symbol>& outputs,
                              const std::vector<std::pair<int, Symbol>>& updates, bool atomic, bool static_alloc,
-                             const std::string& passes, const std::string& name, const std::vector<bool>& numpy) {
+                             const std::string& passes, const std::string& name, const std::vector<bool>& numpy,
+                             const std::vector<uint8_t>& donated, const std::vector<uint8_t>& borrowed) {
   FunctionGraph graph;
   for (const Symbol& input : inputs) graph.inputs.push_back(variable_of(input));
   for (const Symbol& output : outputs) graph.outputs.push_back(only_output(output, "outputs"));
   for (const auto& [input, value] : updates) graph.updates.push_back({input, only_output(value, "updates")});
   graph.atomic = atomic;
-  return {make_ref<CachedOp>(std::move(graph), config_from(static_alloc, passes, name)), numpy};
+  graph.donated = donated;
+  graph.borrowed = borrowed;
+  return {make_ref<CachedOp>(std::move(graph), config_from(static_alloc, passes, name)), numpy, donated};
 }
 
 // Another thread may be compiling, which keeps these waiting, and may need the GIL for it: for operators in Python.
@@ -93,7 +103,7 @@ void bind_cached_op(py::module_& m) {
   py::class_<CachedOpHandle>(m, "CachedOp", "A graph made executable once and run many times, with gradient.")
       .def(py::init([](const Symbol& symbol, bool static_alloc, const std::string& passes, const std::string& name,
                        const std::vector<bool>& numpy) {
-             return CachedOpHandle{make_ref<CachedOp>(symbol, config_from(static_alloc, passes, name)), numpy};
+             return CachedOpHandle{make_ref<CachedOp>(symbol, config_from(static_alloc, passes, name)), numpy, {}};
            }),
            py::arg("symbol"), py::kw_only(), py::arg("static_alloc") = false, py::arg("passes") = "",
            py::arg("name") = "", py::arg("numpy") = std::vector<bool>(),
@@ -109,6 +119,15 @@ void bind_cached_op(py::module_& m) {
       .def_property_readonly("num_layouts", [](CachedOpHandle& h) { return without_gil(&CachedOp::num_layouts, h); })
       .def_property_readonly("num_rewritten",
                              [](CachedOpHandle& h) { return without_gil(&CachedOp::num_rewritten, h); })
+      .def_property_readonly("num_kernels", [](CachedOpHandle& h) { return without_gil(&CachedOp::num_kernels, h); })
+      .def(
+          "copy",
+          [](CachedOpHandle& h, bool share_memory, bool delete_updates, const std::string& name) {
+            ReleaseGil release(false);
+            return CachedOpHandle{h.op->copy(share_memory, delete_updates, name), h.numpy, h.donated};
+          },
+          py::kw_only(), py::arg("share_memory"), py::arg("delete_updates"), py::arg("name"),
+          "See CachedOp::copy in plan.h.")
       .def("summary", [](CachedOpHandle& h) { return without_gil(&CachedOp::summary, h); })
       .def("plan_text", [](CachedOpHandle& h) { return without_gil(&CachedOp::plan_text, h); })
       .def("fired_rewrites", [](CachedOpHandle& h) { return without_gil(&CachedOp::fired_rewrites, h); })
@@ -118,7 +137,8 @@ void bind_cached_op(py::module_& m) {
 void bind_functions(py::module_& m) {
   m.def("function", &make_function, py::arg("inputs"), py::arg("outputs"), py::arg("updates"), py::kw_only(),
         py::arg("atomic") = true, py::arg("static_alloc") = false, py::arg("passes") = "", py::arg("name") = "",
-        py::arg("numpy") = std::vector<bool>(),
+        py::arg("numpy") = std::vector<bool>(), py::arg("donated") = std::vector<uint8_t>(),
+        py::arg("borrowed") = std::vector<uint8_t>(),
         "A CachedOp of given inputs, variables all, with updates: pairs of the number of an input and its new value.");
   m.def(
       "variables_of",
@@ -127,14 +147,18 @@ void bind_functions(py::module_& m) {
         for (const Symbol& symbol : symbols)
           all.outputs.insert(all.outputs.end(), symbol.outputs.begin(), symbol.outputs.end());
         py::list list;
-        for (const NodePtr& node : all.list_inputs())
+        for (Node* node : topological_order(all.outputs)) {
+          const bool is_shared = node->attrs.count(kShared) != 0;
+          if (!node->is_variable() || (node->constant && !is_shared)) continue;
           list.append(py::make_tuple(
-              reinterpret_cast<uintptr_t>(node.get()), Symbol{{{node, 0}}},
-              node->constant ? py::cast(NDArray(Ref<ArrayImpl>(static_cast<ArrayImpl*>(node->constant.get()))))
-                             : py::none()));
+              reinterpret_cast<uintptr_t>(node), Symbol{{{NodePtr(node), 0}}},
+              is_shared ? py::cast(NDArray(Ref<ArrayImpl>(static_cast<ArrayImpl*>(node->constant.get()))))
+                        : py::none()));
+        }
         return list;
       },
-      "(identity, variable, array of one whose value is known, else None) of every variable that Symbols depend on.");
+      "(identity, variable, array of a shared variable, else None) of every variable that Symbols depend on, but for "
+      "constants.");
   m.def(
       "declared_spec",
       [](const Symbol& symbol) {
@@ -142,6 +166,10 @@ void bind_functions(py::module_& m) {
         return py::make_tuple(py::cast(spec.shape), spec.dtype == DType::kUnknown ? py::none() : py::cast(spec.dtype));
       },
       "(shape, dtype) that a variable declares; None where it does not.");
+  m.def(
+      "array_id",
+      [](const py::object& array) { return reinterpret_cast<uintptr_t>(expect_array(array.ptr(), "array").impl()); },
+      "Equal for objects that are one array, as long as one of them is alive.");
   m.def(
       "variable_id", [](const Symbol& symbol) { return reinterpret_cast<uintptr_t>(variable_of(symbol).get()); },
       "What tells this variable from all others that are alive.");
@@ -152,6 +180,7 @@ void bind_functions(py::module_& m) {
         NodePtr node = make_variable(name);
         // Not as specs: values that depend on the variable are no traced arrays.
         node->attrs["__shape__"] = py::str(py::cast(value.shape())).cast<std::string>();
+        node->attrs[kShared] = "1";
         node->attrs["__dtype__"] = std::to_string(static_cast<int>(value.dtype()));
         node->constant = Ref<Object>(value.impl());
         node->block = trace_state().block;

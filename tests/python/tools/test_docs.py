@@ -27,7 +27,7 @@ def test_files_that_a_page_names_exist(page: Path) -> None:
     assert not missing, f"{page.name} names {missing}"
 
 
-@pytest.mark.parametrize("page", ["rewriting.md", "scan.md", "serving.md"])
+@pytest.mark.parametrize("page", ["functions.md", "rewriting.md", "scan.md", "serving.md"])
 def test_python_of_a_page_runs(page: str) -> None:
     """All blocks of a page are one program."""
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / page).read_text("utf-8"), re.DOTALL)

@@ -1,0 +1,61 @@
+"""Row 9: computed flags and reuse of previous outputs. HybridNet: values that lazy operators request are computed
+once and freed after their last reader. Acceptance: with an operator that writes over its input, nothing is computed
+again."""
+
+from __future__ import annotations
+
+import hybridnet as mx
+import numpy as np
+
+RAN = []
+
+
+class Counted(mx.operator.CustomOp):
+    def forward(self, is_train, req, in_data, out_data, aux):
+        RAN.append(1)
+        self.assign(out_data[0], req[0], in_data[0] + 1)
+
+
+@mx.operator.register("row9_counted")
+class CountedProp(mx.operator.CustomOpProp):
+    def create_operator(self, ctx, shapes, dtypes):
+        return Counted()
+
+
+class Asks(mx.operator.CustomOp):
+    """Requests its second input in two steps, after the first."""
+
+    def lazy_step(self, is_train, req, in_data, out_data, aux):
+        for k in (0, 1):
+            if in_data[k] is None:
+                return [k]
+        self.assign(out_data[0], req[0], in_data[0] + in_data[1])
+        return []
+
+
+@mx.operator.register("row9_asks")
+class AsksProp(mx.operator.CustomOpProp):
+    def __init__(self):
+        super().__init__(lazy=True)
+
+    def list_arguments(self):
+        return ["a", "b"]
+
+    def create_operator(self, ctx, shapes, dtypes):
+        return Asks()
+
+
+def test_a_value_with_a_reader_that_writes_over_it_is_computed_once():
+    x = mx.sym.var("x")
+    counted = mx.sym.Custom(x, op_type="row9_counted")
+    over = mx.sym.relu(counted * 2 - 1)  # elementwise: may lie where counted does
+    asked = mx.sym.Custom(over, counted, op_type="row9_asks")
+    twice = mx.sym.Custom(counted, over, op_type="row9_asks")
+    f = mx.function([x], [asked, twice + over])
+    value = np.array([0.0, 1.0, -3.0], "float32")
+    RAN.clear()
+    first, second = (out.asnumpy() for out in f(mx.nd.array(value)))
+    assert len(RAN) == 1
+    inner = value + 1
+    np.testing.assert_array_equal(first, inner + np.maximum(inner * 2 - 1, 0))
+    np.testing.assert_array_equal(second, inner + 2 * np.maximum(inner * 2 - 1, 0))
