@@ -30,6 +30,7 @@ from ._partition import Compiled, NativeCode, Partition, backends, convex_sets, 
 from ._patterns import OpRemove, OpSub, P, PatternSub
 from ._pipeline import apply, generation, register, rows, scope, stages, trace, unregister
 from ._rules import GlobalRewriter, LocalRewriter, Rewriter, global_, local
+from ._views import Slot, View
 
 __all__ = [
     "ChangeTracker",
@@ -59,7 +60,9 @@ __all__ = [
     "ReverseTopo",
     "Rewriter",
     "SequenceDB",
+    "Slot",
     "Topo",
+    "View",
     "Walk",
     "apply",
     "backends",

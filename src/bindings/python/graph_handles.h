@@ -101,6 +101,7 @@ void detach_feature(const GraphHandle& handle, const py::object& object);
 py::list attached_features(const GraphHandle& handle);
 
 void bind_graph_handles(py::module_& m);
+void bind_control_views(py::module_& m);
 void bind_rewrites(py::module_& m);
 
 }  // namespace hybridnet::python

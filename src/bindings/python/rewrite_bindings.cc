@@ -410,6 +410,7 @@ void bind_rows(py::module_& m) {
 void bind_rewrites(py::module_& m) {
   py::module_ sub = m.def_submodule("rewrite", "Graphs, patterns and rules for hybridnet.rewrite.");
   bind_graph_handles(sub);
+  bind_control_views(sub);
   bind_patterns(sub);
   bind_rows(sub);
   bind_drivers(sub);

@@ -18,6 +18,11 @@ RUNS = {
     "early_exit_cond.py": ([], r"the deep branch ran (\d+) times[^\n]*\n\d+ convolutions ran; without the exit 718"),
     "lstm_foreach.py": ([], r"epoch 2: perplexity [\d.]+, not seen [1-4]\.\d"),
     "ode_while.py": ([], r"fitted: rate 1\.(29|30)\d+"),
+    "rewrite_cancel.py": ([], r"rule: 6 nodes -> 3, fired 1 time\npattern: [^\n]*\ndatabase: [^\n]*\nresults agree"),
+    "rewrite_loop_body.py": (
+        [],
+        r"fuse_scaled_tanh +fired +1 [^\n]*\n1 in the body of '\w+'\nresults and gradients agree",
+    ),
     "rewrite_partition_gcc.py": ([], r"2 parts were compiled; results agree|there is no C compiler"),
     "scan_programs.py": ([], r"programs: 6, on arrays and in graphs\nsampler: correlation 0\.(79|80|81)\d"),
 }

@@ -39,8 +39,13 @@ def random_edit(draw: random.Random, graph: Any, kept: list[Any]) -> None:
     nodes = graph.nodes
     some = draw.choice(nodes)
     other = draw.choice(kept) if kept and draw.random() < 0.2 else draw.choice(nodes)
-    kind = draw.randrange(12)
-    if kind == 0:
+    kind = draw.randrange(14)
+    if kind == 12:
+        random_body_edit(draw, graph, kept)
+    elif kind == 13:
+        again = rw.parse(graph.text())
+        assert again.fingerprint() == graph.fingerprint(), "the text reads back to another graph"
+    elif kind == 0:
         kept.append(graph.add(draw.choice(UNARY), some[0]))
     elif kind == 1:
         kept.append(graph.add(draw.choice(BINARY), some[0], draw.choice([other, 2.0, some])))
@@ -71,6 +76,29 @@ def random_edit(draw: random.Random, graph: Any, kept: list[Any]) -> None:
         kept.append(some)
 
 
+def random_body_edit(draw: random.Random, graph: Any, kept: list[Any]) -> None:
+    """Takes a loop apart, edits its body, and perhaps puts it together again."""
+    loops = [node for node in graph.nodes if node.bodies]
+    if not loops:
+        return
+    view = draw.choice(loops).view()
+    body = draw.choice(list(view.bodies.values()))
+    for _ in range(draw.randint(0, 3)):
+        kind = draw.randrange(4)
+        if kind == 0:
+            kept.append(view.add_inv(draw.choice(graph.nodes)[0]))
+        elif kind == 1:
+            kept.append(view.add_seq(draw.choice(graph.nodes)[0]))
+        elif kind == 2:
+            view.add_output(draw.choice(body.nodes)[0])
+        else:
+            try_edit(draw, body, kept)
+    if draw.random() < 0.8:
+        kept.append(view.freeze()[0])
+    else:
+        kept.extend([view.node, body.nodes[0]])
+
+
 def try_edit(draw: random.Random, graph: Any, kept: list[Any]) -> bool:
     """True: it was possible. Only errors of the library are expected."""
     try:
@@ -83,7 +111,7 @@ def try_edit(draw: random.Random, graph: Any, kept: list[Any]) -> bool:
 def random_rule(draw: random.Random, kept: list[Any]) -> Any:
     """A rule that is right, or wrong in one of the ways that rules are wrong."""
     tracks = draw.choice([None, ["relu"], ["add"], ["mul", "sub"], ["_foreach"], list(UNARY)])
-    kind = draw.randrange(14)
+    kind = draw.randrange(15)
 
     def rule(graph: Any, node: Any) -> Any:
         if kind == 0:
@@ -119,6 +147,11 @@ def random_rule(draw: random.Random, kept: list[Any]) -> Any:
         if kind == 12:
             graph.attach(rw.OpIndex())
             return node.inputs[0]
+        if kind == 14:
+            view = node.view()
+            body = view.bodies["do"]
+            body.set_output(0, body.add(draw.choice(UNARY), body.outputs[0]))
+            return view.replacement()
         return node[0]
 
     return rw.local(tracks=tracks, name=f"rule_{kind}")(rule)
@@ -139,6 +172,8 @@ def random_program(seed: int) -> None:
     rw.apply(graph, draw.choice(["fast_run", "fast_compile", "none"]))
     graph.check()
     graph.symbol().tojson()
+    text = graph.text()
+    assert rw.parse(text).text() == text, "the text reads back to another graph"
 
 
 def main() -> None:
