@@ -1,9 +1,10 @@
 """Writes models with inputs and the outputs that Python computes for them: what the tests of java/ compare with.
 
 ``python write_models.py FOLDER`` writes into FOLDER:
-  cases.txt         one line per case: name, graph file, parameter file ("-": none), file of arrays
-  NAME-RUN.params   arrays "in:NAME" of the inputs and "out:0", "out:1", ... of the outputs, with their bits
-  net-*, decoder-*  a classifier, and a model that is a while_loop
+  cases.txt                      a line per case: name, graph file, parameter file ("-": none), file of arrays
+  NAME.params, NAME-RUN.params   arrays "in:NAME" of the inputs and "out:0", ... of the outputs, with their bits
+  net-*, lstm-*, decoder-*       a classifier, a recurrent net by foreach, and a model that is a while_loop
+  NAME-tuned-VARIANT.params      parameters after 20 steps of Python's Trainer
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from pathlib import Path
 
 import hybridnet as mx
 import numpy as np
-from hybridnet.gluon import HybridBlock, SymbolBlock, nn
+from hybridnet import autograd, gluon
+from hybridnet.gluon import HybridBlock, SymbolBlock, nn, rnn
 
 FIXTURES = Path(__file__).resolve().parents[4] / "tests" / "fixtures"
 
@@ -30,6 +32,42 @@ class Decoder(HybridBlock):
             max_iterations=50,
         )
         return total, steps
+
+
+class Recurrent(HybridBlock):
+    """An LSTM of width 4 over ``data`` (time, batch, 3) by foreach: its outputs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell = rnn.LSTMCell(4, input_size=3)
+
+    def hybrid_forward(self, F, data):
+        zeros = F.broadcast_mul(F.zeros((1, 4)), F.slice_axis(F.squeeze(F.slice_axis(data, 0, 0, 1), 0), 1, 0, 1))
+        outputs, _ = F.contrib.foreach(self.cell, data, [zeros, zeros])
+        return outputs
+
+
+VARIANTS = {
+    "plain": ("sgd", {"learning_rate": 0.1}),
+    "sgd": ("sgd", {"learning_rate": 0.05, "momentum": 0.9, "wd": 0.01, "clip_gradient": 0.2}),
+    "adam": ("adam", {"learning_rate": 0.01, "wd": 0.001}),
+}
+
+
+def write_tuned(folder: Path, name: str, example: mx.nd.NDArray) -> None:
+    """Trains FOLDER/NAME to give ones, by each of VARIANTS, and writes the parameters."""
+    for variant, (optimizer, settings) in VARIANTS.items():
+        prefix = str(folder / name)
+        net = SymbolBlock.imports(f"{prefix}-symbol.json", ["data"], f"{prefix}-0000.params")
+        net.hybridize()
+        trainer = gluon.Trainer(net.collect_params(), optimizer, settings)
+        for _ in range(20):
+            with autograd.record():
+                loss = mx.nd.mean(mx.nd.square(net(example) - 1))
+            loss.backward()
+            trainer.step(2)
+        values = {key: parameter.data() for key, parameter in net.collect_params().items()}
+        mx.nd.save(f"{prefix}-tuned-{variant}.params", values)
 
 
 def as_list(result) -> list[mx.nd.NDArray]:
@@ -86,6 +124,10 @@ def main(folder: Path) -> None:
     images = mx.nd.random.uniform(shape=(5, 1, 8, 8))
     lines = write_fixtures(folder)
     lines.append(write_net(folder, "net", net, images))
+    series = mx.nd.random.normal(shape=(6, 2, 3))
+    lines.append(write_net(folder, "lstm", Recurrent(), series))
+    write_tuned(folder, "net", images)
+    write_tuned(folder, "lstm", series)
     lines.append(write_net(folder, "decoder", Decoder(), mx.nd.array([[0.5, 1.0], [2.0, 0.25]])))
     (folder / "cases.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
