@@ -239,6 +239,17 @@ class Function:
                 return [holder if isinstance(holder, NDArray) else holder._data[0] for holder in self._holders]
         except TypeError:  # one has no value yet
             pass
+        for holder, key, _ in self._definition.updates:
+            if not isinstance(holder, NDArray) and len(holder.list_ctx()) > 1:
+                name = _name_of(holder, key)
+                raise errors.ValueError(
+                    f"function {self.name!r}: update of {name!r}",
+                    expected="a parameter on one context",
+                    given=f"one on {len(holder.list_ctx())}",
+                    because="its values there would differ afterwards",
+                    fix="initialize the block on one context",
+                    input=name,
+                )
         return [_value_of(holder) for holder in self._holders]
 
     def _completed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:

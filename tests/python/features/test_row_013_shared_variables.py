@@ -114,3 +114,13 @@ def test_gradients_reach_inputs_parameters_and_shared_variables():
     assert data.grad.asnumpy().tolist() == [[3, 3]]
     assert net.weight.grad().asnumpy().tolist() == [[3, 12]]
     assert scale.value.grad.asnumpy().tolist() == [5]
+
+
+def test_a_parameter_on_several_contexts_is_read_but_not_updated():
+    net, x = nn.Dense(1, in_units=2, use_bias=False), mx.sym.var("x")
+    net.initialize(mx.init.One(), ctx=[mx.cpu(0), mx.cpu(1)])
+    assert mx.function([x], net(x))(mx.nd.ones((1, 2))).asnumpy() == 2
+    f = mx.function([x], net(x), updates={net.weight: net.weight.var() * 2})
+    with pytest.raises(mx.errors.ValueError, match=r"weight'.*one context, got one on 2"):
+        f(mx.nd.ones((1, 2)))
+    assert net(mx.nd.ones((1, 2), ctx=mx.cpu(1))).asnumpy() == 2
