@@ -58,7 +58,10 @@ class CachedOp : public RefCounted<CachedOp> {
   size_t num_linked() const;     // so far: plans made
   size_t num_layouts() const;    // so far: signatures that plans were laid out for
   size_t num_rewritten() const;  // so far: signatures for which the graph was rewritten and differentiated
-  std::string summary() const;   // plans, instructions, memory per plan
+  // Has a run failed when it had written new values to some inputs, and to others not? Until forget_torn() is called.
+  bool is_torn() const;
+  void forget_torn();
+  std::string summary() const;  // plans, instructions, memory per plan
   // The plans of the most recent signature, instruction by instruction: implementation, memory, node, block and source
   // line (docs/debugging.md). Empty before the first call.
   std::string plan_text() const;

@@ -35,7 +35,7 @@ _ALIASES = {
     "npx": "numpy_extension",
 }
 _SUBMODULES = (
-    "callback contrib dlpack executor gluon image initializer io kvstore library log lr_scheduler metric model "
+    "callback contrib dlpack executor gluon image initializer io jit kvstore library log lr_scheduler metric model "
     "module monitor numpy numpy_extension operator ops optimizer profiler recordio rewrite rnn runtime serving "
     "test_utils visualization"
 )

@@ -1,7 +1,9 @@
 #include "passes/gradient.h"
 
+#include <algorithm>
 #include <unordered_set>
 
+#include "graph/gradient_node.h"
 #include "op/gradient_types.h"
 #include "passes/control_gradient.h"
 #include "passes/loops/checkpoint_loops.h"
@@ -9,7 +11,7 @@
 namespace hybridnet {
 namespace {
 
-const OpRef kAdd{"elemwise_add"};
+const OpRef kAdd{"elemwise_add"}, kGradient{"_gradient"}, kOnesLike{"ones_like"}, kZerosLike{"zeros_like"};
 
 // Gradient rules written for this emitter add nodes behind the forward node they belong to.
 class GraphEmitter final : public Emitter {
@@ -93,19 +95,36 @@ class Differentiation {
   Gradients run(const std::vector<int>& wanted, const std::vector<bool>* heads) {
     Gradients result;
     seed(result, heads);
+    result.of_inputs = gradients_of(wanted);
+    return result;
+  }
+
+  // Of the sum of all elements of `losses`; null: zero.
+  std::vector<NodeEntry> run_from(const std::vector<NodeEntry>& losses, const std::vector<int>& wanted) {
+    for (const NodeEntry& loss : losses) {
+      if (active_.count(loss.node.get()) == 0) continue;
+      emitter_.set_origin(loss.node.get());
+      const Value like[] = {to_value(loss)};
+      arrived_[loss].push_back(emitter_.emit(kOnesLike.op(), kOnesLike.op().default_params, like)[0]);
+    }
+    return gradients_of(wanted);
+  }
+
+ private:
+  std::vector<NodeEntry> gradients_of(const std::vector<int>& wanted) {
     const Emitter::Scope scope(emitter_);
     for (auto it = forward_.rbegin(); it != forward_.rend(); ++it) {
       if (!(*it)->is_variable() && active_.count(it->get()) != 0 && graph_.contains(it->get())) differentiate(**it);
     }
+    std::vector<NodeEntry> gradients;
     for (int input : wanted) {
       const NodeEntry variable{graph_.inputs()[static_cast<size_t>(input)], 0};
       emitter_.set_origin(variable.node.get());
-      result.of_inputs.push_back(to_entry(total(variable)));
+      gradients.push_back(to_entry(total(variable)));
     }
-    return result;
+    return gradients;
   }
 
- private:
   static std::vector<NodePtr> held(const std::vector<Node*>& nodes) { return {nodes.begin(), nodes.end()}; }
 
   // A gradient goes from what a node makes to an input of this type. Bodies of loops and branches differentiate
@@ -220,7 +239,65 @@ class Differentiation {
   std::unordered_map<NodeEntry, Values, NodeEntryHash> arrived_;
 };
 
+NodePtr first_gradient_node(const Graph& graph) {
+  const std::vector<Node*> nodes = graph.schedule();
+  const auto found =
+      std::find_if(nodes.begin(), nodes.end(), [](const Node* node) { return node->op == &kGradient.op(); });
+  return found == nodes.end() ? NodePtr() : NodePtr(*found);
+}
+
+[[noreturn]] void throw_not_differentiated(const Node& node, std::string message, std::string fix) {
+  throw UnsupportedError({.op = node.op->name,
+                          .node = node.name,
+                          .block = node.block,
+                          .message = std::move(message),
+                          .fix = std::move(fix),
+                          .where = node.where});
+}
+
+// Puts gradients in the place of one node.
+void expand(Graph& graph, const NodePtr& node, std::vector<AskedRule>* asked) {
+  const auto num_losses = static_cast<size_t>(node->params->as<GradientSpec>().num_losses);
+  std::vector<int> wanted;
+  for (size_t i = num_losses; i < node->inputs.size(); ++i) {
+    const int input = graph.input_index(node->inputs[i].node.get());
+    if (input < 0)
+      throw_not_differentiated(*node, "a gradient is asked for '" + node->inputs[i].node->name + "'",
+                               "ask for gradients of variables");
+    wanted.push_back(input);
+  }
+  for (size_t i = 0; i < num_losses; ++i) {
+    if (is_floating(graph.spec(node->inputs[i]).dtype)) continue;
+    throw_not_differentiated(
+        *node,
+        "loss '" + node->inputs[i].node->name + "' is " + graph.spec(node->inputs[i]).str() + ", which has no gradient",
+        "give losses of a floating dtype");
+  }
+  lower_checkpoints(graph);
+  const auto losses_end = node->inputs.begin() + static_cast<std::ptrdiff_t>(num_losses);
+  const std::vector<NodeEntry> found =
+      Differentiation(graph, wanted, asked).run_from({node->inputs.begin(), losses_end}, wanted);
+  for (uint32_t i = 0; i < found.size(); ++i) {
+    NodeEntry gradient = found[i];
+    if (!gradient.node) {
+      const NodeEntry variable = node->inputs[num_losses + i];
+      gradient = {graph.add(kZerosLike.op(), kZerosLike.op().default_params, {variable}, nullptr), 0};
+    }
+    graph.replace({node, i}, gradient);
+  }
+  graph.drop_unread({node});
+}
+
 }  // namespace
+
+bool has_gradient_nodes(const Graph& graph) { return static_cast<bool>(first_gradient_node(graph)); }
+
+void expand_gradient_nodes(Graph& graph, std::vector<AskedRule>* asked) {
+  while (const NodePtr node = first_gradient_node(graph)) {
+    expand(graph, node, asked);
+    asked = nullptr;  // further ones may differentiate what the first has made
+  }
+}
 
 Gradients add_gradients(Graph& graph, const std::vector<int>& wanted_inputs, const std::vector<bool>* heads,
                         std::vector<AskedRule>* asked) {

@@ -27,6 +27,12 @@ struct AskedRule {
 Gradients add_gradients(Graph& graph, const std::vector<int>& wanted_inputs, const std::vector<bool>* heads = nullptr,
                         std::vector<AskedRule>* asked = nullptr);
 
+// Puts gradients in the place of the `_gradient` nodes of a graph (graph/gradient_node.h). Throws UnsupportedError
+// where such a node asks for the gradient of something else than an input of the graph, or of values that are not
+// floating.
+bool has_gradient_nodes(const Graph& graph);
+void expand_gradient_nodes(Graph& graph, std::vector<AskedRule>* asked = nullptr);
+
 // What the rule of one node makes where these gradients arrive and are wanted.
 struct RuleNode {
   const Op* op;

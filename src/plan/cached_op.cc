@@ -116,6 +116,8 @@ size_t CachedOp::num_plans() const { return impl_->function->counts().plans; }
 size_t CachedOp::num_linked() const { return impl_->function->counts().linked; }
 size_t CachedOp::num_layouts() const { return impl_->function->counts().layouts; }
 size_t CachedOp::num_rewritten() const { return impl_->function->counts().rewritten; }
+bool CachedOp::is_torn() const { return impl_->function->is_torn(); }
+void CachedOp::forget_torn() { impl_->function->forget_torn(); }
 std::string CachedOp::summary() const { return impl_->function->summary(); }
 std::string CachedOp::plan_text() const { return impl_->function->plan_text(); }
 std::vector<std::string> CachedOp::fired_rewrites() const { return impl_->function->fired_rewrites(); }

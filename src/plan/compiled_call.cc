@@ -12,6 +12,8 @@
 namespace hybridnet {
 namespace {
 
+const OpRef kWriteState{"_write_state"};
+
 [[noreturn]] void throw_unknown(const Node& node, uint32_t index, const TensorSpec& spec) {
   ErrorFields fields;
   fields.op = node.op ? node.op->name : "";
@@ -43,13 +45,26 @@ class GraphMaker {
     const auto first_value = clones.begin() + static_cast<std::ptrdiff_t>(definition_.outputs.size());
     for (auto clone = clones.begin(); clone != first_value; ++clone) graph_.add_output(*clone);
     number_random_nodes(graph_);
-    if (definition_.commits_writebacks) commit_states(graph_);
+    if (definition_.commits_writebacks) {
+      commit_states(graph_);
+      pass_on_written_values();
+    }
     for (size_t i = 0; i < definition_.updates.size(); ++i)
       add_update(definition_.updates[i].input, first_value[static_cast<std::ptrdiff_t>(i)]);
     return std::move(graph_);
   }
 
  private:
+  // Plans write new values of states by themselves.
+  void pass_on_written_values() {
+    for (Node* node : graph_.order()) {
+      if (node->op != &kWriteState.op()) continue;
+      const NodePtr keep(node);
+      graph_.replace({keep, 0}, keep->inputs[0]);
+      graph_.replace({keep, 1}, keep->inputs[1]);
+    }
+  }
+
   void add_update(int input, const NodeEntry& value) {
     const Node& variable = *definition_.inputs[static_cast<size_t>(input)];
     const auto is_its = [&](const Graph::Writeback& writeback) { return writeback.input == input; };
@@ -256,7 +271,9 @@ void add_gradients_of_call(Graph& graph, const CallSignature& signature, const C
   RewrittenCall ignored;
   ignored.gradient_of_input.resize(signature.inputs.size());
   ignored.rows_of_input.resize(signature.inputs.size());
-  differentiate(ignored, graph, signature, wanted_inputs(signature), asked);
+  expand_gradient_nodes(graph, asked);
+  const std::vector<int> wanted = wanted_inputs(signature);
+  if (!wanted.empty()) differentiate(ignored, graph, signature, wanted, asked);
 }
 
 Graph copy_of(const Graph& graph, bool states_as_outputs, EntryMap* clones_of) {
@@ -289,14 +306,18 @@ RewrittenCall rewrite_call(const GraphDefinition& definition, const CallSignatur
   const PipelineScope scope = scope_of(options, &call.report);
   Graph graph = GraphMaker(definition, signature).run();
   run_pipeline(graph, kForwardStages);
-  if (const std::vector<int> wanted = wanted_inputs(signature); !wanted.empty()) {
-    if (keep_undifferentiated) {
-      call.undifferentiated = std::move(graph);
-      graph = copy_of(call.undifferentiated);
-    }
+  const std::vector<int> wanted = wanted_inputs(signature);
+  const bool has_gradients = has_gradient_nodes(graph);
+  if (keep_undifferentiated && (has_gradients || !wanted.empty())) {
+    call.undifferentiated = std::move(graph);
+    graph = copy_of(call.undifferentiated);
+  }
+  expand_gradient_nodes(graph);
+  if (!wanted.empty()) {
     rewrite_with_gradient(call, std::move(graph), signature, wanted, observe);
     return call;
   }
+  if (has_gradients && observe) observe(graph);
   run_pipeline(graph, kStagesBehindGradient);
   call.forward = std::move(graph);
   return call;
@@ -334,6 +355,7 @@ GradientDefinition make_gradient_definition(const GraphDefinition& definition, c
   Graph graph = GraphMaker(stateless, signature).run();
   const PipelineScope scope = scope_of(options, nullptr);
   run_pipeline(graph, kForwardStages);
+  expand_gradient_nodes(graph);
   const std::vector<int> wanted = wanted_inputs(signature);
   const Gradients gradients = add_gradients(graph, wanted);
   result.heads = outputs_with_heads(gradients);

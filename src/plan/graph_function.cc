@@ -19,7 +19,7 @@
 namespace hybridnet {
 namespace {
 
-const OpRef kAdd{"elemwise_add"}, kCopy{"_copy"}, kZerosLike{"zeros_like"};
+const OpRef kAdd{"elemwise_add"}, kCopy{"_copy"}, kGradientNode{"_gradient"}, kZerosLike{"zeros_like"};
 
 // A recorded call of a graph function: one step on the tape.
 class RecordedCall final : public RecordedFunction {
@@ -163,7 +163,20 @@ GraphFunction::GraphFunction(GraphDefinition definition, CompileOptions options)
     is_opaque_ = is_opaque_ || is_opaque(*node);
     uses_random_ = uses_random_ || is_random(*node);
     makes_sparse_ = makes_sparse_ || SegmentedGraph::makes_sparse(*node);
+    has_gradients_ = has_gradients_ || node->op == &kGradientNode.op();
   }
+}
+
+void GraphFunction::check_in_one_piece(std::span<const NDArray> inputs) const {
+  if (is_cut_) throw_in_parts("the shape of some value in it depends on data");
+  if (has_sparse(inputs)) throw_in_parts("some value in it is sparse");
+}
+
+void GraphFunction::throw_in_parts(std::string because) const {
+  throw UnsupportedError({.op = options_.name,
+                          .message = "a graph with gradients in it runs in one piece only",
+                          .because = std::move(because),
+                          .fix = "differentiate by autograd.record() and backward() instead"});
 }
 
 void GraphFunction::check_inputs(std::span<const NDArray> inputs) const {
@@ -255,7 +268,7 @@ std::vector<NDArray> GraphFunction::call(std::span<const NDArray> inputs, std::s
 // Code outside the library runs on the calling thread, where also the indices of sparse arrays are looked at; so do the
 // parts of a task.
 bool GraphFunction::may_defer(std::span<const NDArray> inputs) const {
-  return !is_opaque_ && !has_sparse(inputs) && !RunHereScope::active();
+  return !is_opaque_ && !has_sparse(inputs) && !has_gradients_ && !RunHereScope::active();
 }
 
 bool GraphFunction::goes_by_parts(std::span<const NDArray> inputs) const {
@@ -266,10 +279,12 @@ bool GraphFunction::goes_by_parts(std::span<const NDArray> inputs) const {
 
 std::vector<NDArray> GraphFunction::forward(const Request& request, Ref<GraphRun>* run) {
   const bool keep = !request.wants.empty();
+  if (has_gradients_) check_in_one_piece(request.inputs);
   if (!goes_by_parts(request.inputs) && !(keep && is_cut_for_gradient_)) {
     try {
       const Ref<CompiledCall> compiled = compiled_for(request.inputs, request.wants, request.train);
       if (!compiled->unequal.empty()) {
+        if (has_gradients_) throw_in_parts("the branches of a cond in it differ in size");
         // Without a gradient, which call() asks of another function.
         if (!definition_.updates.empty()) return call_and_commit(request.inputs, request.out, request.key);
         return cut_at(compiled->unequal)->forward(request, run);
@@ -278,6 +293,7 @@ std::vector<NDArray> GraphFunction::forward(const Request& request, Ref<GraphRun
       if (request.used_key) *request.used_key = key;
       return run_plan(compiled, request, key, run);
     } catch (const UnboundedLoopError&) {
+      if (has_gradients_) throw_in_parts("a while_loop in it has no max_iterations");
       is_cut_for_gradient_ = true;
     }
   }
@@ -818,6 +834,18 @@ GraphFunction::Counts GraphFunction::counts() {
     if (call->forward) plans.insert(call->forward->linked().get());
   return {all.plans + plans.size(), all.linked + compiler_.num_linked(), all.layouts + compiler_.num_layouts(),
           all.rewritten + compiler_.num_rewritten()};
+}
+
+bool GraphFunction::is_torn() {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(compiled_.begin(), compiled_.end(),
+                     [](const Ref<CompiledCall>& call) { return call->forward && call->forward->is_torn(); });
+}
+
+void GraphFunction::forget_torn() {
+  const std::lock_guard lock(mutex_);
+  for (const Ref<CompiledCall>& call : compiled_)
+    if (call->forward) call->forward->forget_torn();
 }
 
 // Names and specs of the first inputs, and how many more there are.

@@ -67,6 +67,8 @@ class GraphFunction : public RefCounted<GraphFunction> {
     size_t rewritten;  // so far: signatures for which the graph was rewritten and differentiated
   };
   Counts counts();
+  bool is_torn();  // as Plan::is_torn, of any plan; forget: says that states are in order again
+  void forget_torn();
   std::string summary();
   std::string plan_text();  // of the most recent signature; empty before the first call
   std::vector<std::string> fired_rewrites();
@@ -107,6 +109,9 @@ class GraphFunction : public RefCounted<GraphFunction> {
                                        std::optional<RngKey> key);
   void commit(std::span<const NDArray> inputs, std::vector<std::pair<size_t, NDArray>> values) const;
   Ref<GraphFunction> with_updates_as_outputs();
+  // Of a graph with gradients in it.
+  void check_in_one_piece(std::span<const NDArray> inputs) const;
+  [[noreturn]] void throw_in_parts(std::string because) const;
 
   std::string inputs_text(const CallSignature& signature) const;
   bool matches(const CallSignature& known, std::span<const NDArray> inputs, std::span<const uint8_t> wants,
@@ -115,7 +120,7 @@ class GraphFunction : public RefCounted<GraphFunction> {
   const GraphDefinition definition_;
   CompileOptions options_;
   const char* task_name_;
-  bool is_cut_ = false, is_opaque_ = false, uses_random_ = false, makes_sparse_ = false;
+  bool is_cut_ = false, is_opaque_ = false, uses_random_ = false, makes_sparse_ = false, has_gradients_ = false;
   std::atomic<bool> is_cut_for_gradient_{false};  // found out when the gradient was to be compiled
   std::mutex mutex_;
   CallCompiler compiler_;

@@ -43,6 +43,42 @@ class PlanBuilder {
       if (!node->is_variable() && !is_free_view(*node)) steps_.push_back(node);
     }
     for (size_t i = 0; i < steps_.size(); ++i) step_of_[steps_[i]] = static_cast<int>(i);
+    for (const Graph::Writeback& writeback : graph.writebacks()) delay_writer(writeback);
+  }
+
+  // What makes the new value of an input runs behind the last reader of the old one, so that it can write there, unless
+  // its results are wanted before.
+  void delay_writer(const Graph::Writeback& writeback) {
+    const NodeEntry variable{graph_.inputs()[static_cast<size_t>(writeback.input)], 0};
+    const NodeEntry made = root(writeback.value);
+    if (made.node->is_variable()) return;
+    const int at = step_of_.at(made.node.get());
+    int last = at, first_use = static_cast<int>(steps_.size());
+    bool is_reader = false;
+    for (const int step : steps_reading(variable)) {
+      last = std::max(last, step);
+      is_reader = is_reader || step == at;
+    }
+    for (uint32_t i = 0; i < made.node->specs.size(); ++i)
+      for (const int step : steps_reading({made.node, i})) first_use = std::min(first_use, step);
+    if (last == at || first_use <= last || (is_reader && !replaces(made, variable))) return;
+    const auto begin = steps_.begin();
+    std::rotate(begin + at, begin + at + 1, begin + last + 1);
+    for (int step = at; step <= last; ++step) step_of_[steps_[static_cast<size_t>(step)]] = step;
+  }
+
+  // Numbers of the instructions that read an entry, also through views.
+  std::vector<int> steps_reading(const NodeEntry& entry) const {
+    std::vector<int> steps;
+    for (const Client& reader : graph_.clients(entry)) {
+      if (reader.kind != Client::Kind::kNode) continue;
+      if (!is_free_view(*reader.node)) {
+        steps.push_back(step_of_.at(reader.node));
+        continue;
+      }
+      for (const int step : steps_reading({NodePtr(reader.node), 0})) steps.push_back(step);
+    }
+    return steps;
   }
 
   // Null: the graph has other instructions than `known`.
@@ -279,20 +315,19 @@ class PlanBuilder {
     if (node.is_variable() || graph_.format(made) != Format::kPlain || !writes_in_place()) return false;
     const int step = step_of_.at(&node);
     if (input.last > step || (plan_->options_.atomic && may_fail_since(step))) return false;
-    if (input.last < step) return true;
-    for (const Client& reader : graph_.clients(variable)) {
-      // Views of the state, and other uses in the same node, would see it change under them.
-      if (reader.node == nullptr || is_free_view(*reader.node)) return false;
-    }
+    return input.last < step || replaces(made, variable);
+  }
+
+  // Does the maker of a value read the variable once, and declare that the value may take its place?
+  bool replaces(const NodeEntry& made, const NodeEntry& variable) const {
+    const Node& node = *made.node;
+    const auto shows_it = [&](const NodeEntry& read) { return root(read) == variable; };
+    if (std::count_if(node.inputs.begin(), node.inputs.end(), shows_it) != 1) return false;
     const auto output = static_cast<int>(made.index);
-    const int state = node.op->writeback_input(node.params->data(), output);
-    int uses = 0;
-    for (const NodeEntry& read : node.inputs) uses += read == variable ? 1 : 0;
-    if (uses != 1) return false;
     const auto reads_it_at = [&](int at) {
       return at >= 0 && at < static_cast<int>(node.inputs.size()) && node.inputs[static_cast<size_t>(at)] == variable;
     };
-    if (reads_it_at(state)) return true;
+    if (reads_it_at(node.op->writeback_input(node.params->data(), output))) return true;
     const std::vector<Op::InplacePair> pairs = inplace_pairs(node);
     return std::any_of(pairs.begin(), pairs.end(),
                        [&](const Op::InplacePair& pair) { return pair.output == output && reads_it_at(pair.input); });
@@ -466,6 +501,8 @@ class PlanBuilder {
       out_format.push_back(graph_.format(output));
       const bool unwanted = i > 0 && node.op->skips_unwanted_outputs && !graph_.is_used(node, static_cast<int>(i));
       add_arg(unwanted ? nullptr : &storage_of(output), node.specs[i], out_format.back());
+      if (storage_of(output).kind == Kind::kInput)
+        plan.first_write_ = std::min(plan.first_write_, plan.instructions_.size());
     }
     check_formats(node, in_format);
     LinkContext context;
@@ -575,6 +612,8 @@ class PlanBuilder {
       add_arg(source, graph_.spec(entry), graph_.format(entry));
       add_arg(target, graph_.spec(entry), graph_.format(entry));
       plan_->cost_ns_ += graph_.spec(entry).bytes() / 8;
+      if (target->kind == Kind::kInput)
+        plan_->first_write_ = std::min(plan_->first_write_, plan_->instructions_.size());
       add_instruction(instruction, nullptr);
       if (!known_)
         plan_->linked_->steps.push_back(

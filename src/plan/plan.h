@@ -135,6 +135,9 @@ class Plan : public RefCounted<Plan> {
   size_t num_instructions() const { return instructions_.size(); }
   size_t num_own_kernels() const { return own_kernels_.size(); }  // that lay_out linked for these sizes
   bool uses_random() const { return uses_random_; }
+  // Has a run failed behind an instruction that wrote to an input? Then some states are new and some are old.
+  bool is_torn() const { return torn_.load(std::memory_order_relaxed); }
+  void forget_torn() { torn_.store(false, std::memory_order_relaxed); }
   bool is_opaque() const { return is_opaque_; }  // calls code outside the library: runs on the thread of the caller
   // For people: every instruction in order with its implementation, the memory it reads and writes, and where it comes
   // from; the bodies of loops and branches below their instruction; the arena cell by cell.
@@ -193,6 +196,8 @@ class Plan : public RefCounted<Plan> {
   std::vector<Donation> donations_;
   int64_t arena_bytes_ = 0, residual_bytes_ = 0, cost_ns_ = 0;
   int cores_ = 1;
+  size_t first_write_ = SIZE_MAX;  // instruction that is the first to write to an input
+  std::atomic<bool> torn_{false};
   size_t num_temporaries_ = 0;
   bool uses_random_ = false, is_opaque_ = false;
 

@@ -196,6 +196,7 @@ void Plan::run_instructions(Frame& frame, const Call& call) {
 }
 
 void Plan::fail(size_t instruction) {
+  if (instruction > first_write_) torn_.store(true, std::memory_order_relaxed);
   const Linked::Step& origin = linked_->steps[instruction];
   ErrorFields context{.op = op_name(instruction), .node = origin.node, .block = origin.block, .where = origin.where};
   try {

@@ -12,6 +12,7 @@
 #include "hybridnet/engine.h"
 #include "hybridnet/imperative.h"
 #include "hybridnet/threads.h"
+#include "storage/system_memory.h"
 
 namespace hybridnet {
 namespace {
@@ -170,6 +171,13 @@ void push_zeros(const NDArray& array) {
   const NDArray writes[] = {array};
   run_task("zeros", {}, writes, array.bytes() / 16, [array](TaskContext&) {
     if (array.bytes() > 0) std::memset(array.data(), 0, static_cast<size_t>(array.bytes()));
+  });
+}
+
+void push_released_zeros(const NDArray& array) {
+  const NDArray writes[] = {array};
+  run_task("zeros", {}, writes, array.bytes() / 64, [array](TaskContext&) {
+    if (array.bytes() > 0) zero_and_release(array.data(), array.bytes());
   });
 }
 

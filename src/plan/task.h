@@ -23,5 +23,7 @@ void push_plan(const Ref<Plan>& plan, const PlanArrays& arrays, RngKey key, cons
 
 // Fills an array with zeros, as one engine task.
 void push_zeros(const NDArray& array);
+// The same, and its memory takes no room until it is written again.
+void push_released_zeros(const NDArray& array);
 
 }  // namespace hybridnet

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <cstdlib>
+#include <cstring>
 
 #include "storage/size_class.h"
 
@@ -47,6 +48,21 @@ void system_free(void* data, int64_t bytes) {
   } else {
     std::free(data);
   }
+}
+
+void zero_and_release(void* data, int64_t bytes) {
+  constexpr intptr_t kPage = 4096;
+  char* const begin = static_cast<char*>(data);
+  char* const end = begin + bytes;
+  char* const first = begin + (-reinterpret_cast<intptr_t>(begin) & (kPage - 1));
+  char* const last = end - (reinterpret_cast<intptr_t>(end) & (kPage - 1));
+  // Private pages of no file read as zeros afterwards.
+  if (first >= last || madvise(first, static_cast<size_t>(last - first), MADV_DONTNEED) != 0) {
+    std::memset(data, 0, static_cast<size_t>(bytes));
+    return;
+  }
+  std::memset(begin, 0, static_cast<size_t>(first - begin));
+  std::memset(last, 0, static_cast<size_t>(end - last));
 }
 
 void system_trim() {

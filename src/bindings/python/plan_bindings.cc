@@ -6,6 +6,7 @@
 #include "hybridnet/plan.h"
 #include "ndarray/donated.h"
 #include "plan/storages.h"
+#include "plan/task.h"
 
 namespace hybridnet::python {
 namespace {
@@ -100,6 +101,9 @@ Result without_gil(Result (CachedOp::*ask)() const, CachedOpHandle& handle) {
 }
 
 void bind_cached_op(py::module_& m) {
+  m.def(
+      "release_as_zeros", [](const py::object& array) { push_released_zeros(expect_array(array.ptr(), "array")); },
+      "Fills an array with zeros that take no memory until it is written again.");
   py::class_<CachedOpHandle>(m, "CachedOp", "A graph made executable once and run many times, with gradient.")
       .def(py::init([](const Symbol& symbol, bool static_alloc, const std::string& passes, const std::string& name,
                        const std::vector<bool>& numpy) {
@@ -128,6 +132,8 @@ void bind_cached_op(py::module_& m) {
           },
           py::kw_only(), py::arg("share_memory"), py::arg("delete_updates"), py::arg("name"),
           "See CachedOp::copy in plan.h.")
+      .def_property_readonly("is_torn", [](CachedOpHandle& h) { return without_gil(&CachedOp::is_torn, h); })
+      .def("forget_torn", [](CachedOpHandle& h) { h.op->forget_torn(); })
       .def("summary", [](CachedOpHandle& h) { return without_gil(&CachedOp::summary, h); })
       .def("plan_text", [](CachedOpHandle& h) { return without_gil(&CachedOp::plan_text, h); })
       .def("fired_rewrites", [](CachedOpHandle& h) { return without_gil(&CachedOp::fired_rewrites, h); })

@@ -34,10 +34,11 @@ test_utils util visualization
 
 # Additions that programs import: the classes of errors (MXNet: mxnet.error, which works too), control flow with its
 # further arguments, compilers that take over parts of graphs, functions that make batches, the folder of the generated
-# list of operators, rewrites of graphs, predictions over HTTP, and what makes `import mxnet` give these modules.
+# list of operators, rewrites of graphs, predictions over HTTP, steps of training, and what makes
+# `import mxnet` give these modules.
 ADDED = [
     "as_mxnet", "contrib.backends", "contrib.backends.onnxruntime", "contrib.control_flow", "errors",
-    "gluon.data.batchify", "ops", "rewrite", "serving",
+    "gluon.data.batchify", "jit", "ops", "rewrite", "serving",
 ]  # fmt: skip
 
 

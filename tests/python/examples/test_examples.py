@@ -24,9 +24,10 @@ RUNS = {
         r"fuse_scaled_tanh +fired +1 [^\n]*\n1 in the body of '\w+'\nresults and gradients agree",
     ),
     "rewrite_partition_gcc.py": ([], r"2 parts were compiled; results agree|there is no C compiler"),
+    "train_step.py": (["--epochs", "6"], r"weights equal those of the loop: True\nplans: 1, learning rate now 0\.00"),
     "scan_programs.py": ([], r"programs: 6, on arrays and in graphs\nsampler: correlation 0\.(79|80|81)\d"),
 }
-NEED_SKLEARN = {"demo.py", "early_exit_cond.py"}
+NEED_SKLEARN = {"demo.py", "early_exit_cond.py", "train_step.py"}
 
 
 def test_all_examples_are_run_here():

@@ -45,6 +45,10 @@ class LossScaler:
         finite = not gradients or bool(
             ndarray.multi_all_finite(*gradients, num_arrays=len(gradients), init_output=True).asscalar()
         )
+        return self._note(finite)
+
+    def _note(self, finite: bool) -> bool:
+        """Counts a step, whose gradients were all finite or not; whether they overflowed."""
         if not finite:
             self.loss_scale = max(1.0, self.loss_scale / self._scale_factor)
             self._finite_steps = 0

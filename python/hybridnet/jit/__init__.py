@@ -1,0 +1,5 @@
+"""Programs compiled as a whole: training steps."""
+
+from ._train_step import TrainStep, train_step
+
+__all__ = ["TrainStep", "train_step"]

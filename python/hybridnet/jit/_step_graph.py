@@ -1,0 +1,286 @@
+"""The graph of a training step: a traced forward, its gradients, and the updates of the parameters."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import _core, errors, ndarray, symbol
+from .._control_flow import nests
+from ..gluon import HybridBlock
+from ..gluon.parameter import Parameter
+from ..optimizer._graph_updates import GraphUpdate, Rule
+
+if TYPE_CHECKING:
+    from ..gluon import Trainer
+    from ..gluon._traced_graph import TracedGraph
+    from ..ndarray import NDArray
+    from ..symbol import Symbol
+
+__all__ = ["Forward", "StepGraph"]
+
+
+class Forward(HybridBlock):
+    """net, then loss: the traced part of a step. Its graph gives the losses, then the outputs of net if wanted."""
+
+    def __init__(self, net: HybridBlock, loss: Callable[..., Any] | None, outputs: bool) -> None:
+        if not isinstance(net, HybridBlock):
+            raise errors.TypeError("train_step: net", expected="a HybridBlock", given=type(net).__name__)
+        if loss is not None and not callable(loss):
+            raise errors.TypeError("train_step: loss", expected="a block or function", given=type(loss).__name__)
+        super().__init__(prefix="")
+        self._blocks = (net, loss)
+        for name, block in (("net", net), ("loss", loss)):
+            if isinstance(block, HybridBlock):
+                self._children[name] = block
+        self._wants_outputs = outputs
+        self._loss_dtypes: list[str] = []  # of the last trace
+
+    def forward(self, data: Any, *label: Any) -> Any:
+        net, loss = self._blocks
+        out = net(*data) if isinstance(data, (list, tuple)) else net(data)
+        value = out
+        if loss is not None:
+            heads = out if isinstance(out, (list, tuple)) else (out,)
+            rest = [part for each in label for part in (each if isinstance(each, (list, tuple)) else (each,))]
+            value = loss(*heads, *rest)
+        losses: list[Any] = []
+        nests.flatten(value, losses)
+        self._loss_dtypes = [np.dtype(each.dtype).name for each in losses]
+        return (value, out) if self._wants_outputs else value
+
+    def _compile(self, graph: Any) -> None:
+        graph.loss_dtypes = self._loss_dtypes  # the step makes what runs
+
+
+def _arrays_in(state: Any) -> Iterator[NDArray]:
+    if isinstance(state, (list, tuple)):
+        for part in state:
+            yield from _arrays_in(part)
+    elif state is not None:
+        yield state
+
+
+class _Variables:
+    """Variables of a step's graph beside those of the traced one, and where a call finds their values."""
+
+    def __init__(self, taken: Sequence[str]) -> None:
+        self._taken = set(taken)
+        self.places: dict[str, int] = {}
+
+    def make(self, name: str, place: int) -> Symbol:
+        unique, number = name, 0
+        while unique in self._taken:
+            number += 1
+            unique = f"{name}_{number}"
+        self._taken.add(unique)
+        self.places[unique] = place
+        return symbol.var(unique)
+
+
+class StepGraph:
+    """One compiled form of a step: for one traced forward and one setting of the optimizer."""
+
+    def __init__(
+        self,
+        traced: TracedGraph,
+        trainer: Trainer,
+        rule: Rule,
+        *,
+        ignore_stale: bool,
+        clips: bool,
+        scaled: bool,
+        passes: str,
+    ) -> None:
+        self.traced = traced
+        self._trainer = trainer
+        self._rule = rule
+        self._updated = _updated_parameters(traced, trainer, ignore_stale)
+        self._indices = [trainer._param2idx[param.name] for param in self._updated]
+        self._rows: list[list[float]] = []
+        self._table: NDArray | None = None
+        self._released: list[NDArray] = []  # gradients that take no memory
+        self._clips, self._scaled = clips, scaled
+        self._compose(passes)
+
+    # -- making the graph ---------------------------------------------------------------------------------------------
+
+    def _compose(self, passes: str) -> None:
+        traced: Any = self.traced
+        dtypes: list[str] = traced.loss_dtypes
+        names = traced.outputs.list_inputs()
+        internals = traced.outputs.get_internals()
+        of_name = {name: internals[i] for i, name in enumerate(internals.list_outputs())}
+        variable_of = {
+            source: of_name[name]
+            for name, (is_input, source) in zip(names, traced.sources, strict=True)
+            if not is_input and isinstance(source, Parameter)
+        }
+        # Values of a call stand in this order: arguments, parameters, constants, then what is named here.
+        first = len(traced.inputs) + len(traced.params) + len(traced.constants)
+        made = _Variables(names)
+        place = iter(range(first, 1 << 30))
+        weights = [variable_of[param] for param in self._updated]
+        outputs = _as_list(traced.outputs, len(traced.outputs.list_outputs()))
+        losses = outputs[: len(dtypes)]
+        if self._scaled:
+            scale = made.make("step_loss_scale", next(place))
+            losses = [
+                symbol.broadcast_mul(loss, symbol.Cast(scale, dtype=dtype))
+                for loss, dtype in zip(losses, dtypes, strict=True)
+            ]
+        grads = _as_list(symbol._internal._gradient(*losses, *weights, num_losses=len(losses)), len(weights))
+        writes: list[tuple[Symbol, Symbol]] = []
+        for i, param in enumerate(self._updated):
+            if param._grad_req == "add":
+                total = made.make(f"{param.name}_grad", next(place))
+                grads[i] = symbol.elemwise_add(total, grads[i])
+                writes.append((grads[i], total))
+        if self._clips:
+            grads = _clipped(grads, made.make("step_norm_limit", next(place)), self._updated)
+        condition = None
+        if self._scaled:
+            condition = symbol.multi_all_finite(*grads, num_arrays=len(grads), init_output=True)
+        rates = made.make("step_rates", next(place))
+        optimizer = self._trainer.optimizer
+        for row, (param, weight, grad) in enumerate(zip(self._updated, weights, grads, strict=True)):
+            states: list[NDArray] = []
+            nest = nests.flatten(self._state(self._indices[row], param), states)
+            named = [made.make(f"{param.name}_state{k}", next(place)) for k in range(len(states))]
+            use = GraphUpdate(
+                optimizer=optimizer,
+                weight=weight,
+                grad=grad,
+                state=nests.restore(nest, named),
+                dtype=np.dtype(param._data[0].dtype).name,  # type: ignore[index]
+                rates=rates,
+                columns=self._rule.columns,
+                row=row,
+                condition=condition,
+            )
+            writes.append((self._rule.build(use), weight))
+        for value, variable in writes:
+            outputs[0] = _core.write_state(outputs[0], value, variable)
+        if condition is not None:
+            outputs.append(condition)
+        self.symbol = _core.group(outputs)
+        self._pick = self._picker(made.places)
+        flags = list(traced.numpy) + [False] * (len(outputs) - len(traced.numpy)) if traced.numpy else ()
+        self.op = _core.CachedOp(self.symbol, name="train_step", static_alloc=True, passes=passes, numpy=flags)
+
+    def _picker(self, places: dict[str, int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
+        traced = self.traced
+        params = {id(param): i for i, param in enumerate(traced.params)}
+        constants = {id(array): i for i, array in enumerate(traced.constants)}
+        for name, (is_input, source) in zip(traced.outputs.list_inputs(), traced.sources, strict=True):
+            if is_input:
+                places[name] = source
+            elif id(source) in params:
+                places[name] = len(traced.inputs) + params[id(source)]
+            else:
+                places[name] = len(traced.inputs) + len(traced.params) + constants[id(source)]
+        order = [places[name] for name in self.symbol.list_inputs()]
+        return operator.itemgetter(*order) if len(order) > 1 else lambda values: (values[order[0]],)
+
+    def _state(self, index: int, param: Parameter) -> Any:
+        weight = param._data[0].as_nd_ndarray()  # type: ignore[index]
+        return self._trainer._updaters[0]._state(index, weight)
+
+    # -- running ------------------------------------------------------------------------------------------------------
+
+    def run(self, flat: Sequence[NDArray], limit: float | None, loss_scale: float | None) -> list[NDArray]:
+        """Updates the parameters; returns the outputs of the traced graph, then whether all gradients were finite."""
+        optimizer = self._trainer.optimizer
+        context = flat[0].context
+        optimizer._set_current_context(context.device_id)
+        self._release_gradients()
+        # Before the update is counted: what is wrong with parameters and states is found here.
+        values: list[Any] = [*flat, *self.traced.arrays(flat[0]), *self.traced.constants]
+        if loss_scale is not None:
+            values.append(ndarray.full((1,), loss_scale, ctx=context))
+        values += [param._grad[0] for param in self._updated if param._grad_req == "add"]  # type: ignore[index]
+        if limit is not None:
+            values.append(ndarray.full((1,), limit / optimizer.rescale_grad, ctx=context))
+        place = len(values)
+        values.append(None)
+        for index, param in zip(self._indices, self._updated, strict=True):
+            values += _arrays_in(self._state(index, param))
+        values[place] = self._rates(context)
+        results = self.op(*self._pick(values))
+        return [results] if isinstance(results, ndarray.NDArray) else list(results)
+
+    def _release_gradients(self) -> None:
+        """Nobody writes them, so they need not take memory. They are zeros then, unless backward() has just run."""
+        grads = [param._grad[0] for param in self._updated if param._grad_req == "write"]  # type: ignore[index]
+        if len(grads) == len(self._released) and all(map(operator.is_, grads, self._released)):
+            return
+        self._released = grads
+        for param in self._updated:
+            if param._grad_req == "write" and not param._data[0]._fresh_grad:  # type: ignore[index]
+                _core.release_as_zeros(param._grad[0])  # type: ignore[index]
+
+    def _rates(self, context: Any) -> NDArray:
+        rows = self._rule.rows(self._trainer.optimizer, self._indices)
+        if self._table is None or rows != self._rows:
+            self._rows = rows
+            self._table = ndarray.array(np.array(rows, "float64"), ctx=context, dtype="float64")
+        return self._table
+
+
+def _as_list(symbols: Symbol, count: int) -> list[Symbol]:
+    return [symbols] if count == 1 else [symbols[i] for i in range(count)]
+
+
+def _clipped(grads: list[Symbol], limit: Symbol, params: Sequence[Parameter]) -> list[Symbol]:
+    """grads times what brings the norm of them all to the limit at most: gluon.utils.clip_global_norm as nodes."""
+    squares = [symbol.sum(symbol.square(symbol.Cast(grad, dtype="float32"))) for grad in grads]
+    total = symbol.sqrt(symbol.add_n(*(symbol.reshape(square, shape=(1,)) for square in squares)))
+    scale = symbol.broadcast_div(limit, total + 1e-8)
+    scale = symbol._internal._minimum_scalar(scale, scalar=1.0)
+    dtypes = [np.dtype(param._data[0].dtype).name for param in params]  # type: ignore[index]
+    return [
+        symbol.broadcast_mul(grad, symbol.Cast(scale, dtype=dtype)) for grad, dtype in zip(grads, dtypes, strict=True)
+    ]
+
+
+def _updated_parameters(traced: TracedGraph, trainer: Trainer, ignore_stale: bool) -> list[Parameter]:
+    """The parameters that a step updates. Raises for those that it cannot."""
+    if len(trainer._contexts) > 1:
+        contexts = ", ".join(map(str, trainer._contexts))
+        raise _unsupported(f"the parameters are on several contexts: {contexts}", "a step is one plan on one device")
+    if trainer._store is not None:
+        kind = type(trainer._store).__name__
+        raise _unsupported(f"the trainer sums gradients by key-value store {kind}", "a step keeps no gradients")
+    wanted = {param.name: param for param in trainer._params if param._grad_req != "null"}
+    used = [param for param in traced.params if wanted.get(param.name) is param]
+    for param in used:
+        if param._grad_stype != "default" or param._stype != "default":
+            raise _unsupported(
+                f"parameter '{param.name}' or its gradient is row_sparse", "gradients in a plan are dense"
+            )
+        if param._computes_data:
+            raise _unsupported(f"parameter '{param.name}' computes its value", "there is no array to update")
+    unused = [name for name, param in wanted.items() if not any(param is each for each in used)]
+    if unused and not ignore_stale:
+        raise errors.UserWarning(
+            f"train_step: parameter `{unused[0]}` of the trainer has no part in the loss"
+            + (f", nor have {len(unused) - 1} more" if len(unused) > 1 else ""),
+            because="neither net nor loss reads it, so that it would get no gradient",
+            fix="pass ignore_stale_grad=True, or give the Trainer the parameters of net only",
+        )
+    if not used:
+        raise errors.ValueError(
+            "train_step: no parameter of net is trained",
+            because="those of the trainer with a gradient are not among them",
+            fix="make the Trainer with net.collect_params()",
+        )
+    return used
+
+
+def _unsupported(what: str, because: str) -> errors.UnsupportedError:
+    return errors.UnsupportedError(
+        f"train_step: {what}", because=because, fix="train with autograd.record(), backward() and trainer.step()"
+    )

@@ -1,0 +1,195 @@
+"""train_step: forward, loss, backward and update of a training loop as one plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .. import _core, autograd, errors, ndarray
+from .._control_flow import nests
+from ..gluon._hybrid_block import flatten_arguments
+from ..gluon.parameter import Parameter
+from ..gluon.trainer import Trainer
+from ..optimizer._graph_updates import rule_of
+from ._step_graph import Forward, StepGraph
+
+if TYPE_CHECKING:
+    from ..gluon import HybridBlock
+    from ..ndarray import NDArray
+
+__all__ = ["TrainStep", "train_step"]
+
+
+def train_step(
+    net: HybridBlock,
+    loss: Callable[..., Any] | None,
+    trainer: Trainer,
+    *,
+    outputs: bool = False,
+    clip_global_norm: float | None = None,
+    ignore_stale_grad: bool = False,
+    passes: str = "",
+) -> TrainStep:
+    """Compiles one step of training: what the body of this loop does, as one plan that writes parameters in place::
+
+        step = mx.jit.train_step(net, loss_fn, trainer)
+        for data, label in batches:
+            l = step(data, label)         # with record(): l = loss_fn(net(data), label); l.backward(); trainer.step(n)
+
+    Gradients are not kept: each parameter is updated as soon as its gradient is complete, and ``param.grad()`` stays as
+    it was (but for grad_req='add', whose gradients add up in it, as in the loop). Learning rates, weight decays, batch
+    size and the number of the step are inputs of the plan. The trainer's optimizer, states and counts are used, so
+    ``trainer.step``, ``save_states`` and ``load_states`` may be mixed with steps.
+
+    Parameters
+    ----------
+    net : HybridBlock
+        Initialized, or waiting for the first batch. It need not be hybridized.
+    loss : HybridBlock, callable or None
+        ``loss(output, label)`` gives the loss, or a list of losses whose sum is minimized. None: net gives the loss.
+    trainer : gluon.Trainer
+        On one context, without a key-value store object. Its optimizer must have update operators.
+    outputs : bool, default False
+        Whether steps return ``(loss, outputs of net)``.
+    clip_global_norm : float, optional
+        Bound of the 2-norm of all gradients together, after division by the batch size. All gradients are kept then
+        until the norm is known.
+    ignore_stale_grad : bool, default False
+        Whether parameters of the trainer that net and loss do not use are left alone instead of raising UserWarning.
+    passes : str, default ''
+        Which rewrites run, as in HybridBlock.hybridize.
+
+    Raises UnsupportedError for optimizers written in Python (it names those that can be compiled), several contexts,
+    row_sparse gradients and key-value stores; TypeError where net is no HybridBlock; ParamError for a bound that is not
+    positive. TraceError comes from the first step, if net or loss cannot be traced.
+    """
+    return TrainStep(net, loss, trainer, outputs, clip_global_norm, ignore_stale_grad, passes)
+
+
+class TrainStep:
+    """What train_step returns: call it with a batch. Properties tell what it runs."""
+
+    def __init__(
+        self,
+        net: HybridBlock,
+        loss: Callable[..., Any] | None,
+        trainer: Trainer,
+        outputs: bool,
+        clip_global_norm: float | None,
+        ignore_stale_grad: bool,
+        passes: str,
+    ) -> None:
+        if not isinstance(trainer, Trainer):
+            raise errors.TypeError("train_step: trainer", expected="a gluon.Trainer", given=type(trainer).__name__)
+        if clip_global_norm is not None and not clip_global_norm > 0:
+            raise errors.ParamError("train_step: clip_global_norm must be positive", given=str(clip_global_norm))
+        rule_of(trainer.optimizer)
+        _core.check_passes(passes)
+        self._forward = Forward(net, loss, outputs)
+        self._trainer = trainer
+        self._limit = clip_global_norm
+        self._ignore_stale = ignore_stale_grad
+        self._passes = passes
+        self._graphs: dict[Any, StepGraph] = {}
+        self._last: StepGraph | None = None
+
+    def __call__(self, data: Any, label: Any = None, batch_size: float | None = None) -> Any:
+        """Trains on one batch and returns the loss as ``loss(net(data), label)`` gives it.
+
+        Parameters
+        ----------
+        data : NDArray, or tuple or list of arguments of net
+        label : NDArray, or tuple or list of further arguments of loss, optional
+        batch_size : float, optional
+            Gradients are divided by it, as in trainer.step; default: the size of the first axis of the first array.
+
+        Raises ShapeError and DTypeError for batches that net does not take; UserWarning for parameters of the trainer
+        that are not used (see ignore_stale_grad); HybridNetError after a step that failed in the middle.
+        """
+        self._check_usable()
+        flat: list[Any] = []
+        args = (data,) if label is None else (data, label)
+        key = flatten_arguments(args, flat)
+        if not flat:
+            raise errors.ValueError("train_step: there is no array among the arguments")
+        if any(not isinstance(a, ndarray.NDArray) for a in flat):
+            raise errors.TypeError("train_step: arguments", expected="NDArrays", given="a Symbol")
+        self._forward._check_one_context(flat)
+        trainer: Any = self._trainer
+        trainer._be_ready()
+        scaler = getattr(trainer, "_amp_loss_scaler", None)
+        with autograd.pause(train_mode=True):
+            traced = self._forward._find_graph(key, flat)
+            graph = self._graph_for(traced, scaler is not None)
+            if scaler is not None:
+                trainer._scale = trainer._amp_original_scale / scaler.loss_scale
+            size = batch_size if batch_size is not None else (flat[0].shape or (1,))[0]
+            trainer._check_and_rescale_grad(trainer._scale_for(size))
+            return self._run(graph, flat, scaler)
+
+    def _check_usable(self) -> None:
+        if not any(graph.op.is_torn for graph in self._graphs.values()):
+            return
+        raise errors.HybridNetError(
+            "train_step: the parameters are inconsistent",
+            because="an earlier step failed when some of them were updated and some were not",
+            fix="load saved parameters and states, then call reset()",
+        )
+
+    def reset(self) -> None:
+        """Says that parameters and states are in order again after a step that failed in the middle."""
+        for graph in self._graphs.values():
+            graph.op.forget_torn()
+
+    def _graph_for(self, traced: Any, scaled: bool) -> StepGraph:
+        trainer = self._trainer
+        optimizer = trainer.optimizer
+        rule = rule_of(optimizer)
+        params = [param for param in traced.params if isinstance(param, Parameter)]
+        requests = tuple((param._grad_req, param._data[0].dtype) for param in params)  # type: ignore[index]
+        key = (id(traced), type(optimizer), rule.key(optimizer), requests, scaled)
+        graph = self._graphs.get(key)
+        if graph is None:
+            graph = StepGraph(
+                traced,
+                trainer,
+                rule,
+                ignore_stale=self._ignore_stale,
+                clips=self._limit is not None,
+                scaled=scaled,
+                passes=self._passes,
+            )
+            self._graphs[key] = graph
+        self._last = graph
+        return graph
+
+    def _run(self, graph: StepGraph, flat: Sequence[NDArray], scaler: Any) -> Any:
+        optimizer = self._trainer.optimizer
+        counted = None if scaler is None else (dict(optimizer._index_update_count), optimizer.num_update)
+        results = graph.run(flat, self._limit, None if scaler is None else scaler.loss_scale)
+        if scaler is not None and scaler._note(bool(results.pop().asscalar())):
+            # As in trainer.step, what overflows does not count.
+            optimizer._index_update_count.clear()
+            optimizer._index_update_count.update(counted[0])  # type: ignore[index]
+            optimizer.num_update = counted[1]  # type: ignore[index]
+        return nests.restore(graph.traced.out_nest, results)
+
+    # -- what it runs -------------------------------------------------------------------------------------------------
+
+    def _op(self) -> Any:
+        if self._last is None:
+            raise errors.HybridNetError("train_step has no graph yet", fix="call the step with a batch first")
+        return self._last.op
+
+    @property
+    def num_plans(self) -> int:
+        """How many plans there are: one for all sizes that are laid out over the same instructions."""
+        return sum(graph.op.num_plans for graph in self._graphs.values())
+
+    def plan_text(self) -> str:
+        """The plan of the last step, instruction by instruction (docs/debugging.md)."""
+        return str(self._op().plan_text())
+
+    def pass_report(self) -> str:
+        """Plans, their memory, and how often each rewrite fired."""
+        return str(self._op().summary())

@@ -1,0 +1,21 @@
+// `_gradient`: gradients inside a graph. The node reads some values of the graph (the losses), then variables; its
+// outputs are the gradients of the sum of all elements of the losses, one per variable. Differentiation replaces it
+// (passes/gradient.h), so that a training step is a graph like any other: it is written to files, and serves all sizes.
+#pragma once
+
+#include "hybridnet/op.h"
+
+namespace hybridnet {
+
+struct GradientSpec {
+  int32_t num_losses = 0, num_args = 0;
+  int num_variables() const { return num_args > num_losses ? num_args - num_losses : 0; }
+  static void describe(ParamSchema<GradientSpec>& schema) {
+    schema.field("num_losses", &GradientSpec::num_losses)
+        .at_least(0)
+        .doc("Number of inputs that are differentiated; the others are what for.");
+    schema.field("num_args", &GradientSpec::num_args).default_value(0).hidden().doc("Number of inputs.");
+  }
+};
+
+}  // namespace hybridnet
