@@ -342,9 +342,11 @@ class Loader {
         throw FormatError(std::move(fields));
       }
     }
-    // Steps of gradients and passes trust what made them; indexing with arrays is the only one that a model consists
-    // of.
-    if (op->hidden && op->subgraph_names.empty() && !op->name.starts_with("_advanced_index"))
+    // Steps of gradients and passes trust what made them. Models consist of indexing with arrays, and training steps of
+    // gradients that are still to be made, and updates.
+    const bool is_of_models =
+        op->name.starts_with("_advanced_index") || op->name == "_gradient" || op->name == "_update_with_rates";
+    if (op->hidden && op->subgraph_names.empty() && !is_of_models)
       fail(where, "operator '" + op->name + "' is internal", "an operator that models are made of", op->name);
     std::vector<std::pair<std::string, std::string>> params;
     AttrDict hidden;

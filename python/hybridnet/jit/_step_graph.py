@@ -212,6 +212,25 @@ class StepGraph:
         results = self.op(*self._pick(values))
         return [results] if isinstance(results, ndarray.NDArray) else list(results)
 
+    def export(self, path: str, epoch: int) -> tuple[str, str]:
+        """Writes the graph, and the values of all that it updates or reads besides the inputs of a call."""
+        values: list[Any] = [*([None] * len(self.traced.inputs)), *self.traced.arrays(None), *self.traced.constants]
+        values += [None] * self._scaled
+        values += [param._grad[0] for param in self._updated if param._grad_req == "add"]  # type: ignore[index]
+        values += [None] * (self._clips + 1)  # the norm's limit, and the rates
+        for index, param in zip(self._indices, self._updated, strict=True):
+            values += _arrays_in(self._state(index, param))
+        symbol_file, params_file = f"{path}-symbol.json", f"{path}-{epoch:04d}.params"
+        self.symbol._write(symbol_file, False)
+        auxiliary = set(self.symbol.list_auxiliary_states())
+        arrays = {}
+        for name, value in zip(self.symbol.list_inputs(), self._pick(values), strict=True):
+            if value is not None:
+                arrays[f"{'aux' if name in auxiliary else 'arg'}:{name}"] = value
+        arrays.update({f"arg:{name}": value for name, value in _core.symbol_constants(self.symbol).items()})
+        ndarray.save(params_file, arrays)
+        return symbol_file, params_file
+
     def _release_gradients(self) -> None:
         """Nobody writes them, so they need not take memory. They are zeros then, unless backward() has just run."""
         grads = [param._grad[0] for param in self._updated if param._grad_req == "write"]  # type: ignore[index]

@@ -174,6 +174,20 @@ class TrainStep:
             optimizer.num_update = counted[1]  # type: ignore[index]
         return nests.restore(graph.traced.out_nest, results)
 
+    def export(self, path: str, epoch: int = 0) -> tuple[str, str]:
+        """Writes the step of the last batch as ``path-symbol.json`` and ``path-0000.params``, for C++ programs.
+
+        The files hold parameters and states of the optimizer as they are now. Loaded, the graph takes the batch and
+        ``step_rates``, a float64 array with a row per parameter: learning rate, weight decay and rescale_grad as the
+        optimizer's operators take them (the first column of Adam is corrected for bias), then the number of the step
+        where the optimizer has a column for it; with ``clip_global_norm`` also ``step_norm_limit``, the bound over
+        rescale_grad. Each run in training mode is a step. Returns the two names; raises HybridNetError before the
+        first step.
+        """
+        self._op()
+        with autograd.pause(train_mode=True):
+            return self._last.export(path, epoch)  # type: ignore[union-attr]
+
     # -- what it runs -------------------------------------------------------------------------------------------------
 
     def _op(self) -> Any:

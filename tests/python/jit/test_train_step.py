@@ -23,6 +23,12 @@ def conv_net():
     return net
 
 
+def plain_mlp():
+    net = nn.HybridSequential()
+    net.add(nn.Dense(16, activation="relu"), nn.BatchNorm(), nn.Dense(10))
+    return net
+
+
 class Recurrent(gluon.HybridBlock):
     """An LSTM by foreach over (length, batch, 6), and a layer on its last row."""
 
@@ -423,6 +429,38 @@ class TestLossScale:
         mx.random.seed(7)
         losses = [step(x, y).asnumpy() for x, y in data]
         check_equal(plain[:2], (losses, values(net)))  # a power of two
+
+
+class TestExport:
+    def test_a_program_in_cpp_trains_on(self, tmp_path):
+        from deploy import client_programs
+
+        data = list(batches((8, 12), steps=6))
+        net, trainer = made(plain_mlp, "sgd", lambda: {"momentum": 0.9, "wd": 1e-3}, data[0][0])
+        step = mx.jit.train_step(net, gluon.loss.SoftmaxCrossEntropyLoss(), trainer)
+        for x, y in data[:3]:
+            step(x, y)
+        symbol_file, params_file = step.export(str(tmp_path / "step"))
+        rates = nd.array(np.array(step._last._rows), dtype="float64")
+        case = {}
+        for i, (x, y) in enumerate(data[3:]):
+            case |= {f"data0:{i}": x, f"data1:{i}": y, f"step_rates:{i}": rates}
+        nd.save(str(tmp_path / "case.params"), case)
+        source = client_programs.ROOT / "tests/cpp/clients/train_model.cc"
+        program = client_programs.compile_program(source, tmp_path / "train_model")
+        client_programs.run(program, [symbol_file, params_file, tmp_path / "case.params", tmp_path / "result.params"])
+        found = nd.load(str(tmp_path / "result.params"))
+        for i, (x, y) in enumerate(data[3:]):
+            np.testing.assert_array_equal(found[f"loss:{i}"].asnumpy(), step(x, y).asnumpy())
+        for param in net.collect_params().values():
+            np.testing.assert_array_equal(found[param.name].asnumpy(), param.data().asnumpy())
+
+    def test_before_the_first_step(self):
+        net = nn.Dense(3, in_units=4)
+        net.initialize()
+        step = mx.jit.train_step(net, gluon.loss.L2Loss(), gluon.Trainer(net.collect_params(), "sgd"))
+        with pytest.raises(errors.HybridNetError, match="no graph yet"):
+            step.export("nowhere")
 
 
 class TestErrors:
