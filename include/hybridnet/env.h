@@ -37,7 +37,13 @@ struct Environment {
   std::string on_rewrite_error;  // HYBRIDNET_ON_REWRITE: warn | raise | ignore
   // HYBRIDNET_STRICT: what MXNet lets pass, and we with a warning, is an error
   bool strict = false;
-  std::string home;  // HYBRIDNET_HOME (else MXNET_HOME): data and model cache
+  // HYBRIDNET_JIT: 0: no machine code is made; 1: small loops that have run often get some, made in the background;
+  // now: they get it before they run first
+  std::string jit = "1";
+  std::string c_compiler;  // HYBRIDNET_CC: the C compiler for that; empty: cc, gcc or clang, whichever PATH has
+  std::string cache;  // HYBRIDNET_CACHE: where it is kept; else hybridnet in XDG_CACHE_HOME or ~/.cache; empty: nowhere
+  std::string path;   // PATH
+  std::string home;   // HYBRIDNET_HOME (else MXNET_HOME): data and model cache
 };
 const Environment& environment();  // read at first use
 

@@ -96,6 +96,13 @@ std::string home() {
   return user.empty() ? std::string(".hybridnet") : std::string(user) + "/.hybridnet";
 }
 
+std::string cache() {
+  if (const std::string_view named = read("HYBRIDNET_CACHE"); !named.empty()) return std::string(named);
+  if (const std::string_view all = read("XDG_CACHE_HOME"); !all.empty()) return std::string(all) + "/hybridnet";
+  const std::string_view user = read("HOME");
+  return user.empty() ? std::string() : std::string(user) + "/.cache/hybridnet";
+}
+
 Environment read_environment() {
   constexpr int64_t kMaxThreads = 4096;
   constexpr int64_t kMaxMegabytes = int64_t{1} << 40;
@@ -119,6 +126,10 @@ Environment read_environment() {
   env.pass_dump = read_bool("HYBRIDNET_PASS_DUMP");
   env.on_rewrite_error = read_choice("HYBRIDNET_ON_REWRITE", {"warn", "raise", "ignore"}, "warn");
   env.strict = read_bool("HYBRIDNET_STRICT");
+  env.jit = read_choice("HYBRIDNET_JIT", {"0", "1", "now"}, "1");
+  env.c_compiler = read("HYBRIDNET_CC");
+  env.cache = cache();
+  env.path = read("PATH");
   env.home = home();
   return env;
 }

@@ -8,6 +8,7 @@
 #include <random>
 #include <unordered_map>
 
+#include "base/native_code.h"
 #include "hybridnet/env.h"
 #include "hybridnet/pass.h"
 
@@ -465,7 +466,9 @@ void run_pipeline(Graph& graph, Stages stages) {
     if (!stages.contain(stage.position) || stage.position > settings.query.position_cutoff) continue;
     std::vector<const Rewrite*> rows;
     for (const Rewrite* row : pipeline.rows_of(s))
-      if (!row->required && settings.query.in(stage.name).accepts(*row)) rows.push_back(row);
+      if (!row->required && settings.query.in(stage.name).accepts(*row) &&
+          (!row->has_tag("needs_jit") || native_code_available()))
+        rows.push_back(row);
     if (rows.empty()) continue;
     if (stage.equilibrium) {
       Equilibrium(graph, rows, watch.get()).run();

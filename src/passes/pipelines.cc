@@ -749,6 +749,11 @@ std::vector<Rewrite> own_rows() {
        .exactness = Exactness::kRounding,
        .what = "chains of elementwise operators in one pass over memory",
        .why = "a layer is the better place for its activation and its addend"},
+      {.stage = Stage::kFuseChains,
+       .name = "native_loops",
+       .pass = native_loops,
+       .tags = {"fast_run", "loop", "needs_jit"},
+       .what = "loops over a handful of numbers become machine code when they have run often (*Machine code* below)"},
   };
 }
 

@@ -81,5 +81,6 @@ Replacement fuse_quantized_addend(Graph& graph, Node& node);
 Replacement fuse_quantized_relu(Graph& graph, Node& node);
 Replacement winograd(Graph& graph, Node& node);
 bool fuse_elementwise(Graph& graph);
+bool native_loops(Graph& graph);
 
 }  // namespace hybridnet::passes

@@ -119,6 +119,9 @@ inline constexpr char kKeepAttribute[] = "__keep__";
 // what is left of it; only where that ends the segment has the loop reached its limit.
 inline constexpr char kWholeLimitAttribute[] = "__whole_limit__";
 
+// Attribute of loops that may become machine code: the rewrite native_loops sets it, linking reads it.
+inline constexpr char kNativeAttribute[] = "__native__";
+
 // Per input of a body: does the body read it?
 std::vector<bool> read_inputs(const Subgraph& body);
 // Per slot of a node: bit b is set if body b reads it.

@@ -6,6 +6,7 @@
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "kernels/pointwise.h"
+#include "kernels/stream_copy.h"
 #include "op/pointwise_program.h"
 
 namespace hybridnet::ops {
@@ -14,6 +15,7 @@ namespace {
 constexpr int64_t kTileBudget = 48 * 1024;  // bytes of all slots of a tile: about the first level cache of one core
 constexpr size_t kMaxSlots = PointwiseProgram::kMaxInputs + PointwiseProgram::kMaxSteps;
 constexpr int64_t kLongestTile = 2048, kShortestTile = 256;  // elements
+constexpr int64_t kStreamedBytes = int64_t{16} << 20;        // results from here on go past the caches
 
 // How an input is read: at the element itself, or with zero strides along broadcast axes. Axes in the order of memory.
 class Operand {
@@ -160,7 +162,10 @@ class ProgramKernel final : public Kernel {
   }
 
   void run(const KernelArgs& args) override {
-    parallel_for(size_, element_ns_, [&](int64_t begin, int64_t end) { run_range(args, begin, end); });
+    bool streamed[PointwiseProgram::kMaxOutputs] = {};
+    for (size_t o = 0; o < program_.outputs.size(); ++o)
+      streamed[o] = size_ * bytes_ >= kStreamedBytes && !lies_in_an_input(args, o);
+    parallel_for(size_, element_ns_, [&](int64_t begin, int64_t end) { run_range(args, streamed, begin, end); });
   }
 
  private:
@@ -201,21 +206,33 @@ class ProgramKernel final : public Kernel {
     }
   }
 
-  void run_range(const KernelArgs& args, int64_t begin, int64_t end) const {
+  // Memory that has just been read is in the caches already.
+  static bool lies_in_an_input(const KernelArgs& args, size_t output) {
+    return std::any_of(args.in.begin(), args.in.end(),
+                       [&](const TensorRef& in) { return in.data == args.out[output].data; });
+  }
+
+  void run_range(const KernelArgs& args, const bool* streamed, int64_t begin, int64_t end) const {
     const int64_t buffer_bytes = tile_ * bytes_;
-    char* scratch = thread_scratch(static_cast<size_t>(num_buffers_ * buffer_bytes));
+    const auto num_outputs = static_cast<int64_t>(program_.outputs.size());
+    char* scratch = thread_scratch(static_cast<size_t>((num_buffers_ + num_outputs) * buffer_bytes));
     char* slots[kMaxSlots];
     for (size_t slot = 0; slot < buffer_of_.size(); ++slot) {
       if (buffer_of_[slot] >= 0) slots[slot] = scratch + buffer_of_[slot] * buffer_bytes;
     }
+    char* results[PointwiseProgram::kMaxOutputs] = {};  // of a tile: tiles of their own, null: where they belong
+    for (int64_t o = 0; o < num_outputs; ++o)
+      if (streamed[o]) results[o] = scratch + (num_buffers_ + o) * buffer_bytes;
     for (size_t i = 0; i < operands_.size(); ++i) {
       if (operands_[i].single())
         operands_[i].expand(static_cast<const char*>(args.in[i].data), slots[i], 0, std::min(tile_, end - begin));
     }
-    for (int64_t at = begin; at < end; at += tile_) run_tile(args, slots, at, std::min(tile_, end - at));
+    for (int64_t at = begin; at < end; at += tile_) run_tile(args, slots, results, at, std::min(tile_, end - at));
+    if (std::any_of(results, results + num_outputs, [](const char* result) { return result != nullptr; }))
+      kernels::stream_fence();
   }
 
-  void run_tile(const KernelArgs& args, char** slots, int64_t at, int64_t n) const {
+  void run_tile(const KernelArgs& args, char** slots, char* const* results, int64_t at, int64_t n) const {
     for (size_t i = 0; i < operands_.size(); ++i) {
       const char* data = static_cast<const char*>(args.in[i].data);
       if (operands_[i].full()) {
@@ -228,12 +245,17 @@ class ProgramKernel final : public Kernel {
     for (size_t s = 0; s < program_.steps.size(); ++s) {
       const PointwiseProgram::Step& step = program_.steps[s];
       const size_t slot = static_cast<size_t>(program_.num_inputs) + s;
-      if (const int output = output_of_[slot]; output >= 0) {
-        slots[slot] = static_cast<char*>(args.out[static_cast<size_t>(output)].data) + at * bytes_;
-      }
+      if (const int output = output_of_[slot]; output >= 0)
+        slots[slot] = results[output] != nullptr ? results[output] : place_of(args, output, at);
       for (size_t i = 0; i < step.in.size(); ++i) in[i] = slots[static_cast<size_t>(step.in[i])];
       step.op->pointwise(step.params->data(), dtype_, in, slots[slot], n);
     }
+    for (size_t o = 0; o < program_.outputs.size(); ++o)
+      if (results[o] != nullptr) kernels::stream_copy(place_of(args, static_cast<int>(o), at), results[o], n * bytes_);
+  }
+
+  char* place_of(const KernelArgs& args, int output, int64_t at) const {
+    return static_cast<char*>(args.out[static_cast<size_t>(output)].data) + at * bytes_;
   }
 
   const PointwiseProgram program_;

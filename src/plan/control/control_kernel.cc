@@ -10,10 +10,12 @@
 #include <optional>
 
 #include "base/front_end.h"
+#include "engine/profile.h"
 #include "graph/control/body_graph.h"
 #include "hybridnet/engine.h"
 #include "hybridnet/env.h"
 #include "hybridnet/threads.h"
+#include "plan/control/native_loop.h"
 #include "plan/place.h"
 #include "plan/shared_kernels.h"
 
@@ -45,9 +47,14 @@ void give_inputs_themselves(Graph& graph) {
   }
 }
 
+struct CompiledBody {
+  Ref<Plan> plan;
+  Graph graph;
+};
+
 // repeated: the plan runs many times with the same captured values, so packing weights pays even in training.
-Ref<Plan> compile_body(const Node& node, size_t body, const LinkContext& context, const Plan::Options& around,
-                       bool repeated) {
+CompiledBody compile_graph(const Node& node, size_t body, const LinkContext& context, const Plan::Options& around,
+                           bool repeated) {
   const std::vector<TensorSpec> inputs = body_input_specs(node, body, context.in);
   Graph graph = body_graph(node, body, inputs, context.train);
   const PipelineScope scope(node, body);
@@ -59,8 +66,17 @@ Ref<Plan> compile_body(const Node& node, size_t body, const LinkContext& context
   options.keep_arena = true;
   options.arenas = around.arenas->for_bodies();
   options.frozen_weights = context.frozen_weights || repeated;
-  return Plan::compile(graph, options);
+  return {Plan::compile(graph, options), std::move(graph)};
 }
+
+Ref<Plan> compile_body(const Node& node, size_t body, const LinkContext& context, const Plan::Options& around,
+                       bool repeated) {
+  return compile_graph(node, body, context, around, repeated).plan;
+}
+
+bool may_become_native(const Node& node) { return node.attrs.count(kNativeAttribute) != 0; }
+
+constexpr int64_t kTinyIterationNs = 60;  // around the work of a small body
 
 std::atomic<LoopMode>& chosen_mode() {
   static std::atomic<LoopMode> mode{loop_mode_from_name(environment().loop_mode)};
@@ -141,6 +157,13 @@ class LoopBody {
   Plan& plan() const { return *plan_; }
   int64_t workspace_bytes() const { return buffer_bytes_; }
 
+  // What machine code is given: pointers, and the states.
+  struct NativeMemory {
+    std::vector<const void*> inputs;
+    std::vector<void*> rows, carries;
+    std::vector<int64_t> states;
+  };
+
   // What one run of the loop works on.
   struct Run {
     std::vector<Plan::InputBinding> inputs;       // those of slices and states change
@@ -150,6 +173,7 @@ class LoopBody {
     std::vector<char*> stacked;
     char* buffers = nullptr;
     KeptObjects* kept = nullptr;
+    NativeMemory native;
   };
 
   // The iteration number `done` writes row `row`; the one behind it will write next_row, -1: there is none.
@@ -182,11 +206,15 @@ class LoopBody {
       if (state_bytes_[s] > 0 && final_states[s].data)
         std::memcpy(final_states[s].data, last, static_cast<size_t>(state_bytes_[s]));
     }
+    clear_rows(run, first_unwritten, rows);
+  }
+  void clear_rows(const Run& run, int64_t first_unwritten, int64_t rows) const {
     for (size_t i = 0; i < run.stacked.size(); ++i) {
       const int64_t bytes = (rows - first_unwritten) * row_bytes_[i];
       if (bytes > 0) std::memset(run.stacked[i] + first_unwritten * row_bytes_[i], 0, static_cast<size_t>(bytes));
     }
   }
+  const std::vector<int64_t>& state_bytes() const { return state_bytes_; }
 
   Spare<Run>::Lease begin(const KernelArgs& args) {
     Spare<Run>::Lease run = spare_.take();
@@ -228,14 +256,57 @@ class LoopBody {
   Spare<Run> spare_;
 };
 
+// Runs the loop as machine code, up to `limit` iterations; `done` counts those that are over. run.inputs hold the first
+// states.
+void run_native(const NativeLoop& native, const LoopBody& body, LoopBody::Run& run, const LoopSpec& loop, int64_t limit,
+                std::span<const TensorRef> final_states, int64_t* done) {
+  constexpr int64_t kIterationsAtOnce = 1 << 16;  // between looks for an interrupt
+  LoopBody::NativeMemory& memory = run.native;
+  memory.inputs.clear();
+  for (const Plan::InputBinding& input : run.inputs) memory.inputs.push_back(input.data);
+  memory.rows.assign(run.stacked.begin(), run.stacked.end());
+  memory.carries.clear();
+  size_t words = 0;  // each state begins at one: aligned for every type
+  for (const int64_t size : body.state_bytes()) words += static_cast<size_t>((size + 7) / 8);
+  memory.states.resize(words);
+  int64_t* next = memory.states.data();
+  for (size_t s = 0; s < loop.carries(); ++s) {
+    const int64_t size = body.state_bytes()[s];
+    std::memcpy(next, memory.inputs[loop.carry(s)], static_cast<size_t>(size));
+    memory.carries.push_back(next);
+    next += (size + 7) / 8;
+  }
+  NativeLoop::Run state{memory.inputs, memory.rows, memory.carries, 0, 0, limit, false};
+  InterruptWatch watch;
+  while (state.done < limit && !state.ended) {
+    check_interrupt(watch);
+    state.end = std::min(limit, state.done + kIterationsAtOnce);
+    native.run(state);
+    *done = state.done;
+  }
+  for (size_t s = 0; s < loop.carries(); ++s)
+    if (final_states[s].data)
+      std::memcpy(final_states[s].data, memory.carries[s], static_cast<size_t>(body.state_bytes()[s]));
+}
+
+// A profile wants to know of every operator that runs.
+bool runs_as_machine_code(const NativeLoop* native) {
+  return native != nullptr && native->ready() && !profile::active();
+}
+
+std::string description_of(const NativeLoop* native) {
+  return native == nullptr ? "" : native->ready() ? "machine code" : "machine code when it has run often";
+}
+
 // ------------------------------------------------------------------------------------------------------------- foreach
 class ForeachKernel final : public ControlKernel {
  public:
   ForeachKernel(const Node& node, const LinkContext& context, const Plan::Options& around)
-      : loop_{node.name, node.where},
-        params_(node.params),
-        random_(is_random(node)),
-        body_(compile_body(node, 0, context, around, true), p()) {
+      : ForeachKernel(node, compile_graph(node, 0, context, around, true)) {}
+
+  ForeachKernel(const Node& node, CompiledBody body)
+      : loop_{node.name, node.where}, params_(node.params), random_(is_random(node)), body_(std::move(body.plan), p()) {
+    if (may_become_native(node) && p().num_carry > 0) native_ = NativeLoop::make(p(), nullptr, body.graph);
     independent_ = p().num_carry == 0 && body_.plan().written_inputs().empty() && !body_.plan().is_opaque();
   }
 
@@ -256,6 +327,16 @@ class ForeachKernel final : public ControlKernel {
     LoopBody::Run& run = *lease;
     for (const TensorRef& data : args.in.first(p().seqs()))
       run.slice_bytes.push_back(rows == 0 ? 0 : data.size() * dtype_size(data.dtype) / rows);
+    if (runs_as_machine_code(native_.get())) {
+      int64_t done = 0;
+      try {
+        run_native(*native_, body_, run, p(), count, args.out.subspan(p().outs()), &done);
+      } catch (const Error&) {
+        fail_in_iteration(done);
+      }
+      body_.clear_rows(run, count, rows);
+      return;
+    }
     if (const int together = iterations_at_once(count); together > 1) {
       run_together(args, run, count, together);
     } else {
@@ -270,9 +351,11 @@ class ForeachKernel final : public ControlKernel {
       } catch (const Error&) {
         fail_in_iteration(done);
       }
+      if (native_) native_->note_iterations(count);
     }
     body_.finish(run, args.out.subspan(p().outs()), count, rows);
   }
+  std::string description() const override { return description_of(native_.get()); }
 
  private:
   const LoopSpec& p() const { return params_->as<LoopSpec>(); }
@@ -342,18 +425,24 @@ class ForeachKernel final : public ControlKernel {
   const ParamsPtr params_;
   const bool random_;
   LoopBody body_;
-  bool independent_ = false;  // no iteration reads what another wrote
+  bool independent_ = false;            // no iteration reads what another wrote
+  std::unique_ptr<NativeLoop> native_;  // null: always interpreted
 };
 
 // ---------------------------------------------------------------------------------------------------------- while_loop
 class WhileLoopKernel final : public ControlKernel {
  public:
   WhileLoopKernel(const Node& node, const LinkContext& context, const Plan::Options& around)
+      : WhileLoopKernel(node, compile_graph(node, 0, context, around, true),
+                        compile_graph(node, 1, context, around, true)) {}
+
+  WhileLoopKernel(const Node& node, CompiledBody condition, CompiledBody body)
       : loop_{node.name, node.where},
         params_(node.params),
         random_(is_random(node)),
-        condition_(compile_body(node, 0, context, around, true)),
-        body_(compile_body(node, 1, context, around, true), p()) {
+        condition_(std::move(condition.plan)),
+        body_(std::move(body.plan), p()) {
+    if (may_become_native(node)) native_ = NativeLoop::make(p(), &condition.graph, body.graph);
     test_spec_ = condition_->outputs()[0].spec;
     is_opaque_ = condition_->is_opaque() || body_.plan().is_opaque();
     if (const auto whole = node.attrs.find(kWholeLimitAttribute); whole != node.attrs.end())
@@ -367,7 +456,7 @@ class WhileLoopKernel final : public ControlKernel {
   int64_t workspace_bytes() const override { return body_.workspace_bytes() + 64; }
   int64_t cost_ns(std::span<const TensorSpec>) const override {
     const int64_t trips = std::min(p().max_iterations.value_or(kGuessedIterations), kGuessedIterations);
-    return trips * (body_.plan().cost_ns() + condition_->cost_ns() + 200);
+    return trips * (body_.plan().cost_ns() + condition_->cost_ns() + (native_ ? kTinyIterationNs : 200));
   }
   int cores(std::span<const TensorSpec>) const override { return std::max(body_.plan().cores(), condition_->cores()); }
 
@@ -378,6 +467,7 @@ class WhileLoopKernel final : public ControlKernel {
     const bool may_report = p().on_limit != "stop" && (whole_limit_ < 0 || limit == given);
     const auto lease = body_.begin(args);
     LoopBody::Run& run = *lease;
+    if (runs_as_machine_code(native_.get()) && !may_report) return run_as_machine_code(args, run, limit, rows);
     bind(args.in.first(p().slots()), run.test_inputs);
     TensorRef test{static_cast<char*>(args.workspace) + body_.workspace_bytes(), &test_spec_.shape, test_spec_.dtype};
     int64_t done = 0;
@@ -401,13 +491,25 @@ class WhileLoopKernel final : public ControlKernel {
     } catch (const Error&) {
       fail_in_body(loop_.name + ", iteration " + std::to_string(done));
     }
+    if (native_) native_->note_iterations(done);
     if (still_holds) report_limit(loop_, p().on_limit, whole_limit_ < 0 ? limit : whole_limit_);
     body_.finish(run, args.out.subspan(p().outs()), done, rows);
     if (void* count = args.out.back().data) *static_cast<int64_t*>(count) = done;
   }
+  std::string description() const override { return description_of(native_.get()); }
 
  private:
   const LoopSpec& p() const { return params_->as<LoopSpec>(); }
+  void run_as_machine_code(const KernelArgs& args, LoopBody::Run& run, int64_t limit, int64_t rows) const {
+    int64_t done = 0;
+    try {
+      run_native(*native_, body_, run, p(), limit, args.out.subspan(p().outs()), &done);
+    } catch (const Error&) {
+      fail_in_body(loop_.name + ", iteration " + std::to_string(done));
+    }
+    body_.clear_rows(run, done, rows);
+    if (void* count = args.out.back().data) *static_cast<int64_t*>(count) = done;
+  }
   RngKey key_of(const RngKey& key, int64_t done) const { return random_ ? key_of_iteration(key, p(), done) : RngKey{}; }
   bool holds(Plan::Repeated& condition, LoopBody::Run& run, const TensorRef& test, RngKey key) const {
     for (size_t carry : followed_) run.test_inputs[carry] = run.inputs[carry];
@@ -422,8 +524,9 @@ class WhileLoopKernel final : public ControlKernel {
   LoopBody body_;
   TensorSpec test_spec_;
   bool is_opaque_ = false;
-  int64_t whole_limit_ = -1;      // of the loop that this one is a segment of, -1: it is none
-  std::vector<size_t> followed_;  // carries that the condition reads
+  int64_t whole_limit_ = -1;            // of the loop that this one is a segment of, -1: it is none
+  std::vector<size_t> followed_;        // carries that the condition reads
+  std::unique_ptr<NativeLoop> native_;  // null: always interpreted
 };
 
 // ---------------------------------------------------------------------------------------------------------------- cond

@@ -331,6 +331,14 @@ Graph loop_in_loop(bool inner_reads_state) {
   return graph.outputs({"loop"}).graph();
 }
 
+// h += row, for rows of this size.
+Graph running_sum(int64_t size) {
+  FileGraph graph = FileGraph().input("x", float32({5, size})).input("h", float32({size}));
+  add_foreach(graph, "loop", {{"x", "d"}}, {{"h", "s"}}, {}, 0,
+              FileGraph().input("d").input("s").node("elemwise_add", "n", {"d", "s"}).outputs({"n"}));
+  return graph.outputs({"loop"}).graph();
+}
+
 Graph rows_of_loop(const char* begin) {
   FileGraph graph = rows_and_state();
   add_foreach(graph, "loop", {{"x", "d"}}, {{"h", "s"}}, {{"w", "v"}}, 1, plain_step());
@@ -668,6 +676,7 @@ const std::map<std::string, Example>& examples() {
       {"fuse_elementwise",
        {[] { return of_x([](auto& x) { return use("tanh", {use("sigmoid", {x})}); }); },
         [] { return of_x([](auto& x) { return use("softmax", {use("sigmoid", {x})}); }); }}},
+      {"native_loops", {[] { return running_sum(3); }, [] { return running_sum(300); }}},
   };
   return all;
 }
