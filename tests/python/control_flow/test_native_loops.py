@@ -54,7 +54,7 @@ def test_random_programs_give_the_same_bits(tmp_path) -> None:
     said = python(program, tmp_path, HYBRIDNET_JIT="now")
     programs, native = (int(word) for word in said.split() if word.isdigit())
     assert programs == 40
-    assert native > 20, said
+    assert native > 10, said  # rewrites drop loops of one iteration or none
 
 
 @needs_compiler
