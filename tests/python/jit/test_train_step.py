@@ -279,6 +279,7 @@ class TestTrainer:
                 mixed.append(step(x, y).asnumpy())
                 continue
             net.hybridize(static_alloc=True)
+            loss.hybridize(static_alloc=True)
             with autograd.record():
                 value = loss(net(x), y)
             value.backward()
