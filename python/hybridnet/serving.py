@@ -47,8 +47,8 @@ class Limits:
 class _Refused(Exception):
     """A request that is answered with an error."""
 
-    def __init__(self, status: int, kind: str, text: str) -> None:
-        super().__init__(text)
+    def __init__(self, status: int, kind: str, message: str, **parts: str) -> None:
+        super().__init__(str(HybridNetError(message, **parts)))
         self.status, self.kind = status, kind
 
 
@@ -165,7 +165,7 @@ class PredictionApp:
                 ", ".join(map(repr, sorted(map(str, given))))[:500] if isinstance(given, dict) else type(given).__name__
             )
             raise _Refused(
-                400, "ParamError", f"inputs: expected {', '.join(map(repr, self._inputs))}, got {names or 'none'}"
+                400, "ParamError", "inputs", expected=", ".join(map(repr, self._inputs)), given=names or "none"
             )
         arrays = [self._checked(name, given[name]) for name in self._inputs]
         rows = {len(array) for array in arrays}
@@ -198,11 +198,11 @@ class PredictionApp:
         if array.size == 0 and array.dtype.kind == "f":
             array = array.astype(dtype)
         if array.dtype.kind not in "biufV" or (array.dtype.kind == "f" and dtype.kind in "iu"):
-            raise _Refused(400, "DTypeError", f"input {name!r}: expected {dtype.name}, got {array.dtype.name}")
+            raise _Refused(400, "DTypeError", f"input {name!r}", expected=dtype.name, given=array.dtype.name)
         limit = self._limits.rows
         if array.shape[1:] != row or array.ndim == 0 or not 1 <= len(array) <= limit:
             wanted = f"(1 to {limit}, {', '.join(map(str, row))})"
-            raise _Refused(400, "ShapeError", f"input {name!r}: expected shape {wanted}, got {array.shape}")
+            raise _Refused(400, "ShapeError", f"input {name!r}", expected=f"shape {wanted}", given=str(array.shape))
         if dtype.kind in "iu" and (array.min() < np.iinfo(dtype).min or array.max() > np.iinfo(dtype).max):
             raise _Refused(400, "ValueError", f"input {name!r}: a value does not fit {dtype.name}")
         with np.errstate(over="ignore"):
@@ -265,7 +265,9 @@ def _content_type(scope: dict[str, Any]) -> str:
     value = next((value for name, value in scope["headers"] if name == b"content-type"), _JSON.encode())
     kind = value.decode("latin-1").partition(";")[0].strip().lower()
     if kind not in (_JSON, _NPY, _NPZ):
-        raise _Refused(415, "UnsupportedMediaType", f"expected {_JSON}, {_NPY} or {_NPZ}, got {kind[:100]!r}")
+        raise _Refused(
+            415, "UnsupportedMediaType", "content-type", expected=f"{_JSON}, {_NPY} or {_NPZ}", given=repr(kind[:100])
+        )
     return kind
 
 
