@@ -26,6 +26,7 @@ namespace {
 constexpr int64_t kWorthATeamNs = 50'000;              // below, waking a team costs more than it brings
 constexpr int64_t kMaxArenaBytes = int64_t{64} << 20;  // of iterations that run side by side
 constexpr int64_t kGuessedIterations = 1024;           // of loops whose trip count is known only when they run
+constexpr int64_t kMayNotEndNs = 1'000'000;  // of loops that may go on for ever: too much for the thread that calls
 
 uint64_t mix(uint64_t a, uint64_t b) {
   uint64_t x = a ^ (b + 0x9e3779b97f4a7c15u + (a << 6) + (a >> 2));
@@ -256,8 +257,9 @@ class WhileLoopKernel final : public ControlKernel {
   std::vector<Body> bodies() const override { return {{"condition", condition_.get()}, {"body", &body_.plan()}}; }
   int64_t workspace_bytes() const override { return body_.workspace_bytes() + 64; }
   int64_t cost_ns(std::span<const TensorSpec>) const override {
-    const int64_t trips = std::min(p().max_iterations.value_or(kGuessedIterations), kGuessedIterations);
-    return trips * (body_.plan().cost_ns() + condition_->cost_ns() + (native_ ? kTinyIterationNs : 200));
+    const int64_t most = p().max_iterations.value_or(INT64_MAX), trips = std::min(most, kGuessedIterations);
+    const int64_t cost = trips * (body_.plan().cost_ns() + condition_->cost_ns() + (native_ ? kTinyIterationNs : 200));
+    return most <= kGuessedIterations ? cost : std::max(cost, kMayNotEndNs);
   }
   int cores(std::span<const TensorSpec>) const override { return std::max(body_.plan().cores(), condition_->cores()); }
 

@@ -61,15 +61,17 @@ OPERATORS: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
         [(3, 4), (1, 4)],
     ),
     "functions": (
-        lambda F, x: F.exp(x) + F.tanh(x) * F.sigmoid(x) + F.sqrt(F.abs(x)) + F.log(F.abs(x) + 1) + F.erf(x),
+        lambda F, x: F.exp(x) + F.tanh(x) * F.sigmoid(x) + F.sqrt(F.abs(x)) + F.log(F.abs(x) + 2) + F.erf(x),
         [(3, 4)],
     ),
+    "roots": (lambda F, x: 1 / F.sqrt(F.abs(x) + 0.5), [(3, 4)]),
     "activations": (
         lambda F, x: sum(
             F.Activation(x, act_type=kind) for kind in ("relu", "sigmoid", "tanh", "softrelu", "softsign")
         ),
         [(3, 4)],
     ),
+    "gelu": (lambda F, x: F.LeakyReLU(x, act_type="gelu") + 0.5 * x * (1 + F.erf(x / 2**0.5)), [(3, 4)]),
     "leaky": (
         lambda F, x: F.LeakyReLU(x, act_type="leaky", slope=0.2) + F.LeakyReLU(x, act_type="elu", slope=0.3),
         [(3, 4)],

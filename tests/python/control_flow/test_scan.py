@@ -13,7 +13,7 @@ from hybridnet.contrib import foldl, foldr, foreach, map, reduce, scan, until
 
 from . import c_model
 from .blocks import Block, exported, flat, operators
-from .rewrite_checks import evaluate, lines_of, normal, runs, same_everywhere
+from .rewrite_checks import evaluate, loops_of, normal, runs, same_everywhere
 
 nd = mx.nd
 MODES = pytest.mark.parametrize("mode", ["imperative", "hybrid", "exported"])
@@ -465,7 +465,7 @@ class TestCost:
             return scan(lambda a, s: (a + s, until(a + s > 3)), x, 0)
 
         _, block = evaluate(function, [np.arange(5.0)])
-        assert sum("= _while_loop" in line for line in lines_of(block)) == 1
+        assert len(loops_of(block, "_while_loop")) == 1
 
     def test_the_function_is_called_once_per_step_on_arrays_and_once_in_a_trace(self):
         calls = []

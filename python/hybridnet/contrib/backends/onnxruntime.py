@@ -185,6 +185,17 @@ def _square(w: _Writer, node: Any, reads: list[str], makes: list[str]) -> None:
     w.add("Mul", [reads[0], reads[0]], makes)
 
 
+@_operator("rsqrt")
+def _rsqrt(w: _Writer, node: Any, reads: list[str], makes: list[str]) -> None:
+    w.add("Reciprocal", [w.then("Sqrt", reads)], makes)
+
+
+def _gelu(w: _Writer, reads: list[str], makes: list[str]) -> None:
+    """By the error function; the operator Gelu came with a later set than the one that is written."""
+    grown = w.then("Add", [w.then("Erf", [w.then("Mul", [reads[0], w.constant(0.5**0.5)])]), w.constant(1)])
+    w.add("Mul", [w.then("Mul", [reads[0], w.constant(0.5)]), grown], makes)
+
+
 def _with_number(name: str, onnx_name: str, number_first: bool = False) -> None:
     def write(w: _Writer, node: Any, reads: list[str], makes: list[str]) -> None:
         number = w.constant(node.params["scalar"])
@@ -216,8 +227,11 @@ def _activation(w: _Writer, node: Any, reads: list[str], makes: list[str]) -> No
     w.add(_ACTIVATIONS[node.params["act_type"]], reads, makes)
 
 
-@_operator("_plain_leaky_relu", "LeakyReLU", when=lambda node: node.params["act_type"] in ("leaky", "elu"))
+@_operator("_plain_leaky_relu", "LeakyReLU", when=lambda node: node.params["act_type"] in ("leaky", "elu", "gelu"))
 def _leaky_relu(w: _Writer, node: Any, reads: list[str], makes: list[str]) -> None:
+    if node.params["act_type"] == "gelu":
+        _gelu(w, reads, makes[:1])
+        return
     op = "LeakyRelu" if node.params["act_type"] == "leaky" else "Elu"
     w.add(op, reads[:1], makes[:1], alpha=float(node.params["slope"]))
 
