@@ -51,17 +51,18 @@ float divergence(const Floats& p, const Floats& q) {
 float loss(const float* hist, int64_t bins, int64_t reach, int64_t steps) {
   const int64_t first = bins / 2 - reach, last = std::min(bins / 2 + reach + 1, bins), width = last - first;
   Floats p(static_cast<size_t>(width)), q(p.size());
-  std::vector<int64_t> counts(p.size());
+  std::vector<double> counts(p.size());  // whole numbers, of any size
   // The first bin holds outliers only, the last one both; steps count what lies between them.
   for (int64_t j = 0; j < bins; ++j) {
     const size_t to = static_cast<size_t>(std::clamp(j - first, int64_t{0}, width - 1));
     p[to] += hist[j];
-    if (j > first && j < last) counts[to] = static_cast<int64_t>(hist[j]);
+    if (j > first && j < last) counts[to] = std::trunc(static_cast<double>(hist[j]));
   }
   const int64_t merged = width / steps;
   for (int64_t s = 0; s < steps; ++s) {
     const int64_t begin = s * merged, end = s == steps - 1 ? width : begin + merged;
-    int64_t sum = 0, filled = 0;
+    double sum = 0;
+    int64_t filled = 0;
     for (int64_t j = begin; j < end; ++j) {
       sum += counts[static_cast<size_t>(j)];
       filled += counts[static_cast<size_t>(j)] != 0;
