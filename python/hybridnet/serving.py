@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -102,6 +103,10 @@ class PredictionApp:
                 status, kind, body = error.status, _JSON, _error(error.kind, str(error))
             except HybridNetError as error:
                 status, kind, body = 500, _JSON, _error(type(error).__name__, str(error))
+            except Exception as error:  # what it says may not be for strangers
+                logging.getLogger(__name__).exception("a request of %s failed", scope["path"])
+                text = "the model failed; the log of the server says where"
+                status, kind, body = 500, _JSON, _error(type(error).__name__, text)
             headers = [(b"content-type", kind.encode()), (b"content-length", str(len(body)).encode())]
             if status == 413:  # the rest of the body is not read
                 headers.append((b"connection", b"close"))

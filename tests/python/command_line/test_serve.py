@@ -175,6 +175,19 @@ def test_a_failing_call_fails_its_requests_alone() -> None:
     assert _ask(app, _json({"x": [[1, 2]], "n": [1]}))[0] == 200
 
 
+def test_what_a_model_raises_beside_errors_of_the_library_is_logged_and_not_shown(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def call(arrays: list[np.ndarray]) -> list[np.ndarray]:
+        raise ZeroDivisionError("secret")
+
+    status, kind, answer = _ask(_app(call), _json({"x": [[1, 2]], "n": [1]}))
+    assert (status, kind) == (500, JSON)
+    assert json.loads(answer)["error"] == "ZeroDivisionError"
+    assert b"secret" not in answer
+    assert "secret" in caplog.text
+
+
 def test_too_many_waiting_requests_are_told_to_come_later() -> None:
     def call(arrays: list[np.ndarray]) -> list[np.ndarray]:
         time.sleep(0.1)
