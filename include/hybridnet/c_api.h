@@ -83,6 +83,13 @@ HN_API int hn_set_num_threads(int cores);
 /* Starts the random numbers anew: same seed, same numbers, for any number of threads. */
 HN_API int hn_seed(uint64_t seed);
 
+/* Whether this thread has NumPy's shapes, as mx.util.set_np_shape says in Python: a scalar has shape (), a size of 0 is
+ * one. Off, as every thread begins, shapes are MXNet's: results of one number have shape (1,), and sizes of 0 in
+ * attributes and files stand for what is not known. Set it before a model is loaded and leave it so while it is used.
+ * *before (may be NULL): what it was. */
+HN_API int hn_set_np_shape(int on, int* before);
+HN_API int hn_is_np_shape(int* out);
+
 /* Records what runs when, until hn_profiler_stop. */
 HN_API int hn_profiler_start(void);
 HN_API int hn_profiler_stop(void);
@@ -160,7 +167,7 @@ HN_API int hn_op_count(size_t* out);
 HN_API int hn_op_name(size_t index, const char** out); /* valid for the life of the process */
 
 /* Runs an operator. *num_outputs: on entry the room in outputs, on return the number of results; each is the caller's
- * to free. */
+ * to free. Where there is too little room the call fails, nothing is run, and *num_outputs is the number of results. */
 HN_API int hn_invoke(const char* name, size_t num_attributes, const char* const* keys, const char* const* values,
                      size_t num_inputs, const HnArray* inputs, size_t* num_outputs, HnArray* outputs);
 /* The same into arrays that are there, of the shapes and dtypes of the results. They may be among the inputs. */
@@ -171,6 +178,8 @@ HN_API int hn_invoke_into(const char* name, size_t num_attributes, const char* c
 HN_API int hn_op_prepare(const char* name, size_t num_attributes, const char* const* keys, const char* const* values,
                          HnOp* out);
 HN_API int hn_op_free(HnOp op);
+/* How many results a call with so many inputs has. */
+HN_API int hn_op_num_outputs(HnOp op, size_t num_inputs, size_t* out);
 HN_API int hn_op_call(HnOp op, size_t num_inputs, const HnArray* inputs, size_t* num_outputs, HnArray* outputs);
 HN_API int hn_op_call_into(HnOp op, size_t num_inputs, const HnArray* inputs, size_t num_outputs,
                            const HnArray* outputs);
@@ -219,6 +228,9 @@ HN_API int hn_model_num_outputs(HnModel model, size_t* out);
 HN_API int hn_model_output_name(HnModel model, size_t index, const char** out);
 HN_API int hn_model_num_parameters(HnModel model, size_t* out);
 HN_API int hn_model_parameter_name(HnModel model, size_t index, const char** out);
+/* 1: a state, such as a running mean, which runs in training update and which has no gradient; 0: a weight. */
+HN_API int hn_model_parameter_is_state(HnModel model, size_t index, int* out);
+HN_API int hn_model_parameter_spec(HnModel model, size_t index, HnTensorSpec* out);
 /* The array that the model reads: what is written into it counts from the next run on. */
 HN_API int hn_model_parameter(HnModel model, size_t index, HnArray* out);
 
@@ -252,7 +264,7 @@ HN_API int hn_model_plan_text(HnModel model, const char** out);
  */
 
 /* inputs: arrays that runs read, of the shapes and dtypes of all runs. outputs: arrays that they write, or NULL for new
- * ones. Models whose sizes depend on values cannot be bound. */
+ * ones; num_outputs is hn_model_num_outputs, or 0 with NULL. Models whose sizes depend on values cannot be bound. */
 HN_API int hn_session_create(HnModel model, size_t num_inputs, const HnArray* inputs, size_t num_outputs,
                              const HnArray* outputs, HnSession* out);
 HN_API int hn_session_free(HnSession session);

@@ -90,12 +90,17 @@ std::map<std::string, NDArray> by_name(const LoadedArrays& loaded, const std::st
 
 HnModel make_model(Symbol symbol, const std::map<std::string, NDArray>& parameters) {
   auto model = std::make_unique<ModelHandle>();
+  const std::vector<std::string> states = symbol.list_auxiliary_states();
+  const std::set<std::string> is_state(states.begin(), states.end());
   for (const NodePtr& variable : symbol.list_inputs()) {
     const auto it = parameters.find(variable->name);
     const bool given = it == parameters.end();
     (given ? model->input_positions : model->parameter_positions).push_back(model->values.size());
     (given ? model->input_names : model->parameter_names).push_back(variable->name);
-    if (given) model->input_specs.push_back(declared_spec(*variable));
+    if (given)
+      model->input_specs.push_back(declared_spec(*variable));
+    else
+      model->parameter_is_state.push_back(is_state.contains(variable->name));
     model->values.push_back(given ? NDArray() : it->second);
   }
   model->output_names = symbol.list_outputs();
@@ -219,6 +224,24 @@ int hn_model_parameter_name(HnModel model, size_t index, const char** out) {
   return c_api::name_of(&ModelHandle::parameter_names, model, index, out, "hn_model_parameter_name");
 }
 
+int hn_model_parameter_is_state(HnModel model, size_t index, int* out) {
+  return guarded([&] {
+    const Pinned<ModelHandle> given(model, "hn_model_parameter_is_state", "model");
+    require(out, "hn_model_parameter_is_state", "out");
+    c_api::name_at(given->parameter_names, index, "hn_model_parameter_is_state");
+    *out = given->parameter_is_state[index];
+  });
+}
+
+int hn_model_parameter_spec(HnModel model, size_t index, HnTensorSpec* out) {
+  return guarded([&] {
+    const Pinned<ModelHandle> given(model, "hn_model_parameter_spec", "model");
+    require(out, "hn_model_parameter_spec", "out");
+    c_api::name_at(given->parameter_names, index, "hn_model_parameter_spec");
+    c_api::give_spec(given->values[given->parameter_positions[index]].spec(), out);
+  });
+}
+
 int hn_model_parameter(HnModel model, size_t index, HnArray* out) {
   return guarded([&] {
     const Pinned<ModelHandle> given(model, "hn_model_parameter", "model");
@@ -307,13 +330,10 @@ int hn_model_save(HnModel model, const char* symbol_path, const char* params_pat
     const Pinned<ModelHandle> given(model, "hn_model_save", "model");
     require(symbol_path, "hn_model_save", "symbol_path");
     require(params_path, "hn_model_save", "params_path");
-    const std::vector<std::string> states = given->symbol.list_auxiliary_states();
-    const std::set<std::string> is_state(states.begin(), states.end());
     std::vector<NDArray> arrays;
     std::vector<std::string> names;
     for (size_t i = 0; i < given->parameter_names.size(); ++i) {
-      const std::string& name = given->parameter_names[i];
-      names.push_back((is_state.count(name) ? "aux:" : "arg:") + name);
+      names.push_back((given->parameter_is_state[i] ? "aux:" : "arg:") + given->parameter_names[i]);
       arrays.push_back(given->values[given->parameter_positions[i]]);
     }
     c_api::write_text(symbol_path, given->symbol.tojson());

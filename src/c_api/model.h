@@ -25,6 +25,7 @@ struct ModelHandle final : Handled {
   std::vector<size_t> input_positions, parameter_positions;  // in `values`
   std::vector<std::string> input_names, parameter_names, output_names;
   std::vector<TensorSpec> input_specs;  // what the file says of the inputs
+  std::vector<bool> parameter_is_state;
 
  private:
   mutable std::mutex mutex_;

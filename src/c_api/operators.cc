@@ -87,7 +87,14 @@ void check_inputs(const Op& op, const void* params, size_t given) {
                     .because = "its inputs are (" + names + ")"});
 }
 
-// *num_outputs: room on entry, results on return. With out: results are written there.
+// Results of a call with so many inputs. Throws ValueError if it takes another number of them.
+size_t num_results(PreparedOp& prepared, size_t num_inputs) {
+  const ParamsPtr params = prepared.params(num_inputs);
+  check_inputs(prepared.op(), params->data(), num_inputs);
+  return static_cast<size_t>(prepared.op().num_visible_outputs(params->data()));
+}
+
+// *num_outputs: room on entry, results on return, also where there is too little room.
 void call(PreparedOp& prepared, size_t num_inputs, const HnArray* inputs, size_t* num_outputs, HnArray* outputs,
           const char* function) {
   const std::vector<NDArray> in = arrays_of(num_inputs, inputs, function, "inputs");
@@ -96,15 +103,15 @@ void call(PreparedOp& prepared, size_t num_inputs, const HnArray* inputs, size_t
   const ParamsPtr params = prepared.params(num_inputs);
   check_inputs(op, params->data(), num_inputs);
   const auto visible = static_cast<size_t>(op.num_visible_outputs(params->data()));
-  if (*num_outputs < visible)
+  if (const size_t room = std::exchange(*num_outputs, visible); room < visible)
     throw ValueError({.op = op.name,
                       .input = "num_outputs",
                       .expected = "room for " + std::to_string(visible) + " arrays",
-                      .given = std::to_string(*num_outputs)});
+                      .given = std::to_string(room),
+                      .fix = "call again with the room that num_outputs now says"});
   if (visible > 0) require(outputs, function, "outputs");
   const std::vector<NDArray> results = invoke(op, params, in);
   give_arrays(std::span(results).first(visible), outputs);
-  *num_outputs = visible;
 }
 
 void call_into(PreparedOp& prepared, size_t num_inputs, const HnArray* inputs, size_t num_outputs,
@@ -161,6 +168,14 @@ int hn_op_prepare(const char* name, size_t num_attributes, const char* const* ke
 
 int hn_op_free(HnOp op) {
   return guarded([&] { c_api::free_handle<PreparedOp>(op, "hn_op_free"); });
+}
+
+int hn_op_num_outputs(HnOp op, size_t num_inputs, size_t* out) {
+  return guarded([&] {
+    const Pinned<PreparedOp> prepared(op, "hn_op_num_outputs", "op");
+    require(out, "hn_op_num_outputs", "out");
+    *out = c_api::num_results(*prepared, num_inputs);
+  });
 }
 
 int hn_op_call(HnOp op, size_t num_inputs, const HnArray* inputs, size_t* num_outputs, HnArray* outputs) {

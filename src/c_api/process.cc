@@ -11,6 +11,7 @@
 #include "engine/profile.h"
 #include "hybridnet/c_api.h"
 #include "hybridnet/imperative.h"
+#include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "kernels/isa.h"
 
@@ -81,6 +82,20 @@ int hn_set_num_threads(int cores) {
 
 int hn_seed(uint64_t seed_value) {
   return guarded([&] { seed(seed_value); });
+}
+
+int hn_set_np_shape(int on, int* before) {
+  return guarded([&] {
+    const bool was = set_np_shape(on != 0);
+    if (before) *before = was;
+  });
+}
+
+int hn_is_np_shape(int* out) {
+  return guarded([&] {
+    require(out, "hn_is_np_shape", "out");
+    *out = is_np_shape();
+  });
 }
 
 int hn_profiler_start(void) {

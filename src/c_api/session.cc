@@ -27,8 +27,9 @@ int hn_session_create(HnModel model, size_t num_inputs, const HnArray* inputs, s
     require(out, "hn_session_create", "out");
     std::vector<NDArray> in = given->with_inputs(num_inputs, inputs, "hn_session_create");
     std::vector<NDArray> results;
-    if (outputs) {
+    if (outputs || num_outputs > 0)
       c_api::check_count(num_outputs, given->output_names, "hn_session_create", "num_outputs");
+    if (outputs) {
       results = c_api::arrays_of(num_outputs, outputs, "hn_session_create", "outputs");
     }
     *out = static_cast<HnSession>(

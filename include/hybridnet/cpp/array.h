@@ -323,11 +323,27 @@ inline std::vector<const char*> pointers(const Attributes& attributes, std::stri
   return result;
 }
 
+// Of a call(count, results) that says in *count how many results there are where there is too little room for them.
+template <typename Call>
+Outputs results(const Call& call) {
+  std::vector<HnArray> arrays(8, nullptr);
+  size_t count = arrays.size();
+  int status = call(&count, arrays.data());
+  if (status != 0 && count > arrays.size()) {
+    arrays.resize(count);
+    status = call(&count, arrays.data());
+  }
+  check(status);
+  Outputs outputs;
+  for (size_t i = 0; i < count; ++i) outputs.emplace_back(arrays[i]);
+  return outputs;
+}
+
 }  // namespace detail
 
-// Any operator by its name; most have at most 64 results.
+// Any operator by its name.
 inline Outputs invoke(const char* name, const std::vector<Array>& inputs, const Attributes& attributes = {},
-                      const Into& out = {}, size_t room = 64) {
+                      const Into& out = {}) {
   const std::vector<HnArray> in = detail::handles(inputs);
   const auto keys = detail::pointers(attributes, &Attribute::name);
   const auto values = detail::pointers(attributes, &Attribute::value);
@@ -337,11 +353,9 @@ inline Outputs invoke(const char* name, const std::vector<Array>& inputs, const 
                                  targets.data()));
     return Outputs(out.arrays.begin(), out.arrays.end());
   }
-  std::vector<HnArray> results(room, nullptr);
-  detail::check(hn_invoke(name, keys.size(), keys.data(), values.data(), in.size(), in.data(), &room, results.data()));
-  Outputs outputs;
-  for (size_t i = 0; i < room; ++i) outputs.emplace_back(results[i]);
-  return outputs;
+  return detail::results([&](size_t* count, HnArray* results) {
+    return hn_invoke(name, keys.size(), keys.data(), values.data(), in.size(), in.data(), count, results);
+  });
 }
 
 // An operator whose attributes were read once, for many calls, from any number of threads.
@@ -354,13 +368,17 @@ class Operator {
     detail::check(hn_op_prepare(name, keys.size(), keys.data(), values.data(), &handle));
     handle_ = {handle, &hn_op_free};
   }
-  Outputs operator()(const std::vector<Array>& inputs, size_t room = 64) const {
+  Outputs operator()(const std::vector<Array>& inputs) const {
     const std::vector<HnArray> in = detail::handles(inputs);
-    std::vector<HnArray> results(room, nullptr);
-    detail::check(hn_op_call(handle_.get(), in.size(), in.data(), &room, results.data()));
-    Outputs outputs;
-    for (size_t i = 0; i < room; ++i) outputs.emplace_back(results[i]);
-    return outputs;
+    return detail::results([&](size_t* count, HnArray* results) {
+      return hn_op_call(handle_.get(), in.size(), in.data(), count, results);
+    });
+  }
+  // How many results a call with so many inputs has.
+  size_t num_outputs(size_t num_inputs) const {
+    size_t count = 0;
+    detail::check(hn_op_num_outputs(handle_.get(), num_inputs, &count));
+    return count;
   }
   void operator()(const std::vector<Array>& inputs, const Into& out) const {
     const std::vector<HnArray> in = detail::handles(inputs), targets = detail::handles(out.arrays);

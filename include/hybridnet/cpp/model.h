@@ -92,6 +92,24 @@ class Model {
     throw ValueError("the model has no parameter '" + name + "'");
   }
 
+  // The parameters that are states, such as running means: runs in training update them, gradients do not reach them.
+  std::vector<std::string> state_names() const {
+    const std::vector<std::string> all = parameter_names();
+    std::vector<std::string> result;
+    for (size_t i = 0; i < all.size(); ++i) {
+      int is_state = 0;
+      detail::check(hn_model_parameter_is_state(handle_.get(), i, &is_state));
+      if (is_state) result.push_back(all[i]);
+    }
+    return result;
+  }
+  // Shape and dtype of a parameter.
+  HnTensorSpec parameter_spec(size_t index) const {
+    HnTensorSpec spec{};
+    detail::check(hn_model_parameter_spec(handle_.get(), index, &spec));
+    return spec;
+  }
+
   // What the file says of an input: -1 stands for what it does not say.
   HnTensorSpec input_spec(size_t index) const {
     HnTensorSpec spec{};

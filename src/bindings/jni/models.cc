@@ -29,6 +29,19 @@ void append_spec(std::vector<jlong>& numbers, const HnTensorSpec& spec) {
   for (int i = 0; i < spec.ndim; ++i) numbers.push_back(spec.shape[i]);
 }
 
+template <typename SpecOf>
+jlongArray give_specs(JNIEnv* env, HnModel model, Count count_of, const SpecOf& spec_of) {
+  size_t count = 0;
+  check(env, count_of(model, &count));
+  std::vector<jlong> numbers;
+  for (size_t i = 0; i < count; ++i) {
+    HnTensorSpec spec{};
+    check(env, spec_of(model, i, &spec));
+    append_spec(numbers, spec);
+  }
+  return give_longs(env, numbers);
+}
+
 std::vector<HnTensorSpec> specs_of(JNIEnv* env, jlongArray numbers) {
   const auto given = sizes_of(env, numbers, "specs");
   std::vector<HnTensorSpec> specs;
@@ -102,17 +115,26 @@ JNIEXPORT jobjectArray JNICALL Java_org_hybridnet_Native_modelParameterNames(JNI
 }
 
 JNIEXPORT jlongArray JNICALL Java_org_hybridnet_Native_modelInputSpecs(JNIEnv* env, jclass, jobject model) {
+  return guarded(env, [&] { return give_specs(env, model_of(env, model), hn_model_num_inputs, hn_model_input_spec); });
+}
+
+JNIEXPORT jlongArray JNICALL Java_org_hybridnet_Native_modelParameterSpecs(JNIEnv* env, jclass, jobject model) {
+  return guarded(
+      env, [&] { return give_specs(env, model_of(env, model), hn_model_num_parameters, hn_model_parameter_spec); });
+}
+
+JNIEXPORT jlongArray JNICALL Java_org_hybridnet_Native_modelStates(JNIEnv* env, jclass, jobject model) {
   return guarded(env, [&] {
     const HnModel handle = model_of(env, model);
     size_t count = 0;
-    check(env, hn_model_num_inputs(handle, &count));
-    std::vector<jlong> numbers;
+    check(env, hn_model_num_parameters(handle, &count));
+    std::vector<jlong> states;
     for (size_t i = 0; i < count; ++i) {
-      HnTensorSpec spec{};
-      check(env, hn_model_input_spec(handle, i, &spec));
-      append_spec(numbers, spec);
+      int is_state = 0;
+      check(env, hn_model_parameter_is_state(handle, i, &is_state));
+      if (is_state) states.push_back(static_cast<jlong>(i));
     }
-    return give_longs(env, numbers);
+    return give_longs(env, states);
   });
 }
 
@@ -177,10 +199,8 @@ JNIEXPORT jlong JNICALL Java_org_hybridnet_Native_sessionCreate(JNIEnv* env, jcl
     const auto out = outputs ? arrays_of(env, outputs, "outputs") : std::vector<HnArray>();
     const HnArray none = nullptr;
     const HnArray* given = out.empty() ? &none : out.data();  // NULL asks for new arrays: not what an empty list means
-    size_t count = out.size();
-    if (!outputs) check(env, hn_model_num_outputs(handle, &count));
     HnSession session = nullptr;
-    check(env, hn_session_create(handle, in.size(), in.data(), count, outputs ? given : nullptr, &session));
+    check(env, hn_session_create(handle, in.size(), in.data(), out.size(), outputs ? given : nullptr, &session));
     return to_java(session);
   });
 }

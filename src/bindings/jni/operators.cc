@@ -4,7 +4,7 @@
 namespace hybridnet::jni {
 namespace {
 
-constexpr size_t kMaxOutputs = 1024;  // of an operator; one with more is an error that says so
+constexpr size_t kUsualOutputs = 8;  // of an operator; one with more is called again
 
 struct Attributes {
   Attributes(JNIEnv* env, jobjectArray k, jobjectArray v)
@@ -12,6 +12,20 @@ struct Attributes {
   const std::vector<std::string> keys, values;
   const std::vector<const char*> key_pointers = pointers_to(keys), value_pointers = pointers_to(values);
 };
+
+// Of a call(count, outputs) that says in *count how many results there are where there is too little room for them.
+template <typename Call>
+jlongArray results(JNIEnv* env, const Call& call) {
+  std::vector<HnArray> outputs(kUsualOutputs);
+  size_t count = outputs.size();
+  int status = call(&count, outputs.data());
+  if (status != 0 && count > outputs.size()) {
+    outputs.resize(count);
+    status = call(&count, outputs.data());
+  }
+  check(env, status);
+  return give_arrays(env, outputs.data(), count);
+}
 
 int autograd_mode(JNIEnv* env, int (*set)(int, int*), jboolean on) {
   int before = 0;
@@ -59,11 +73,10 @@ JNIEXPORT jlongArray JNICALL Java_org_hybridnet_Native_operatorCall(JNIEnv* env,
                                                                     jobjectArray inputs) {
   return guarded(env, [&] {
     const auto arrays = arrays_of(env, inputs, "inputs");
-    HnArray outputs[kMaxOutputs];
-    size_t count = kMaxOutputs;
-    check(env, hn_op_call(static_cast<HnOp>(handle_of(env, op, "the operator")), arrays.size(), arrays.data(), &count,
-                          outputs));
-    return give_arrays(env, outputs, count);
+    const auto handle = static_cast<HnOp>(handle_of(env, op, "the operator"));
+    return results(env, [&](size_t* count, HnArray* outputs) {
+      return hn_op_call(handle, arrays.size(), arrays.data(), count, outputs);
+    });
   });
 }
 
@@ -82,11 +95,20 @@ JNIEXPORT jlongArray JNICALL Java_org_hybridnet_Native_invoke(JNIEnv* env, jclas
   return guarded(env, [&] {
     const Attributes attributes(env, keys, values);
     const auto arrays = arrays_of(env, inputs, "inputs");
-    HnArray outputs[kMaxOutputs];
-    size_t count = kMaxOutputs;
-    check(env, hn_invoke(text_of(env, name, "name").c_str(), attributes.keys.size(), attributes.key_pointers.data(),
-                         attributes.value_pointers.data(), arrays.size(), arrays.data(), &count, outputs));
-    return give_arrays(env, outputs, count);
+    const std::string op = text_of(env, name, "name");
+    return results(env, [&](size_t* count, HnArray* outputs) {
+      return hn_invoke(op.c_str(), attributes.keys.size(), attributes.key_pointers.data(),
+                       attributes.value_pointers.data(), arrays.size(), arrays.data(), count, outputs);
+    });
+  });
+}
+
+JNIEXPORT jint JNICALL Java_org_hybridnet_Native_operatorNumOutputs(JNIEnv* env, jclass, jobject op, jint inputs) {
+  return guarded(env, [&] {
+    size_t count = 0;
+    check(env, hn_op_num_outputs(static_cast<HnOp>(handle_of(env, op, "the operator")), static_cast<size_t>(inputs),
+                                 &count));
+    return static_cast<jint>(count);
   });
 }
 

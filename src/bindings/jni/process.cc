@@ -55,4 +55,20 @@ JNIEXPORT void JNICALL Java_org_hybridnet_Native_seed(JNIEnv* env, jclass, jlong
   guarded(env, [&] { check(env, hn_seed(static_cast<uint64_t>(seed))); });
 }
 
+JNIEXPORT jboolean JNICALL Java_org_hybridnet_Native_setNumpyShapes(JNIEnv* env, jclass, jboolean on) {
+  return guarded(env, [&] {
+    int before = 0;
+    check(env, hn_set_np_shape(on, &before));
+    return static_cast<jboolean>(before);
+  });
+}
+
+JNIEXPORT jboolean JNICALL Java_org_hybridnet_Native_hasNumpyShapes(JNIEnv* env, jclass) {
+  return guarded(env, [&] {
+    int on = 0;
+    check(env, hn_is_np_shape(&on));
+    return static_cast<jboolean>(on);
+  });
+}
+
 }  // extern "C"

@@ -6,6 +6,7 @@
 #include "hybridnet/cpp/autograd.h"
 #include "hybridnet/cpp/model.h"
 #include "hybridnet/cpp/nd.h"
+#include "hybridnet/cpp/np_shape.h"
 
 namespace {
 
@@ -73,6 +74,27 @@ TEST(CppNd, ParametersHaveTypesDefaultsAndNames) {
   ASSERT_EQ(both.size(), 2u);
   EXPECT_EQ(both[0].to_vector<float>(), (Floats{3, 5}));
   EXPECT_THROW(Array(both).shape(), ValueError);
+}
+
+TEST(CppNd, OperatorsMayHaveAnyNumberOfResults) {
+  const Array x = Array::zeros({100, 2});
+  EXPECT_EQ(nd::SliceChannel(x, {.num_outputs = 100, .axis = 0}).size(), 100u);
+  const Operator split("SliceChannel", {{"num_outputs", 100}, {"axis", 0}});
+  EXPECT_EQ(split.num_outputs(1), 100u);
+  EXPECT_EQ(split({x}).size(), 100u);
+}
+
+TEST(CppNd, NumpysShapesLastAsLongAsTheirScope) {
+  const Array x = row({1, 2, 3});
+  {
+    const NumpyShapes shapes;
+    EXPECT_TRUE(has_numpy_shapes());
+    EXPECT_EQ(Array(nd::sum(x)).shape(), Shape{});
+    const NumpyShapes off(false);
+    EXPECT_EQ(Array(nd::sum(x)).shape(), Shape{1});
+  }
+  EXPECT_FALSE(has_numpy_shapes());
+  EXPECT_EQ(Array(nd::sum(x)).shape(), Shape{1});
 }
 
 TEST(CppNd, ResultsGoIntoArraysThatAreThere) {

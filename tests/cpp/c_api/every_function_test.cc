@@ -133,6 +133,10 @@ HnSession good_session() {
   static HnSession session = make_session();
   return session;
 }
+const HnArray* two() {
+  static const HnArray list[] = {good_array(), good_array()};
+  return list;
+}
 HnSession session_out = nullptr;
 
 const TakesHandle kTakesHandle[] = {
@@ -164,6 +168,7 @@ const TakesHandle kTakesHandle[] = {
     {"hn_invoke_into", kArray,
      [](void* h) { return hn_invoke_into("relu", 0, nullptr, nullptr, 1, one(h), 1, one(h)); }},
     {"hn_op_free", kOp, [](void* h) { return hn_op_free(o(h)); }, true},
+    {"hn_op_num_outputs", kOp, [](void* h) { return hn_op_num_outputs(o(h), 1, &out.count); }},
     {"hn_op_call", kOp,
      [](void* h) {
        out.count = 1;
@@ -194,6 +199,8 @@ const TakesHandle kTakesHandle[] = {
     {"hn_model_num_parameters", kModel, [](void* h) { return hn_model_num_parameters(m(h), &out.count); }},
     {"hn_model_parameter_name", kModel, [](void* h) { return hn_model_parameter_name(m(h), 0, &out.text); }},
     {"hn_model_parameter", kModel, [](void* h) { return hn_model_parameter(m(h), 0, &out.array); }},
+    {"hn_model_parameter_is_state", kModel, [](void* h) { return hn_model_parameter_is_state(m(h), 0, &out.number); }},
+    {"hn_model_parameter_spec", kModel, [](void* h) { return hn_model_parameter_spec(m(h), 0, &out.spec); }},
     {"hn_model_infer", kModel, [](void* h) { return hn_model_infer(m(h), 1, &kSpec, 1, &out.spec); }},
     {"hn_model_infer_shapes", kModel,
      [](void* h) { return hn_model_infer_shapes(m(h), 1, &kNdim, kShapes, &out.count, &out.ndims, &out.shapes); }},
@@ -251,6 +258,7 @@ const TakesPointer kTakesPointer[] = {
     HN_REFUSES(hn_engine_type, nullptr),
     HN_REFUSES(hn_num_threads, nullptr),
     HN_REFUSES(hn_set_num_threads, 0),
+    HN_REFUSES(hn_is_np_shape, nullptr),
     HN_REFUSES(hn_profiler_save, nullptr),
     HN_REFUSES(hn_array_create, nullptr, 2, HN_FLOAT32, nullptr, &out.array),
     HN_REFUSES(hn_array_create, kShape, 2, HN_FLOAT32, nullptr, nullptr),
@@ -296,6 +304,8 @@ const TakesPointer kTakesPointer[] = {
     HN_REFUSES(hn_op_name, 1 << 20, &out.text),
     HN_REFUSES(hn_op_prepare, nullptr, 0, nullptr, nullptr, nullptr),
     HN_REFUSES(hn_op_prepare, "relu", 0, nullptr, nullptr, nullptr),
+    HN_REFUSES(hn_op_num_outputs, good_op(), 1, nullptr),
+    HN_REFUSES(hn_op_num_outputs, good_op(), 2, &out.count),
     HN_REFUSES(hn_op_call, good_op(), 1, nullptr, &out.count, out.arrays),
     HN_REFUSES(hn_op_call, good_op(), 1, one(good_array()), nullptr, out.arrays),
     HN_REFUSES(hn_op_call, good_op(), 1, one(good_array()), &(out.count = 1), nullptr),
@@ -330,6 +340,10 @@ const TakesPointer kTakesPointer[] = {
     HN_REFUSES(hn_model_num_parameters, good_model(), nullptr),
     HN_REFUSES(hn_model_parameter_name, good_model(), 0, &out.text),  // it has none
     HN_REFUSES(hn_model_parameter, good_model(), 0, &out.array),
+    HN_REFUSES(hn_model_parameter_is_state, good_model(), 0, nullptr),
+    HN_REFUSES(hn_model_parameter_is_state, good_model(), 0, &out.number),
+    HN_REFUSES(hn_model_parameter_spec, good_model(), 0, nullptr),
+    HN_REFUSES(hn_model_parameter_spec, good_model(), 0, &out.spec),
     HN_REFUSES(hn_model_infer, good_model(), 2, nullptr, 1, &out.spec),
     HN_REFUSES(hn_model_infer, good_model(), 1, &kSpec, 1, &out.spec),
     HN_REFUSES(hn_model_infer_shapes, good_model(), 2, nullptr, nullptr, &out.count, &out.ndims, &out.shapes),
@@ -337,6 +351,8 @@ const TakesPointer kTakesPointer[] = {
     HN_REFUSES(hn_model_run, good_model(), 1, one(good_array()), 1, out.arrays),
     HN_REFUSES(hn_model_run_into, good_model(), 2, nullptr, 1, one(good_array())),
     HN_REFUSES(hn_model_plan_text, good_model(), nullptr),
+    HN_REFUSES(hn_session_create, good_model(), 2, two(), 2, nullptr, &session_out),
+    HN_REFUSES(hn_session_create, good_model(), 2, two(), 0, two(), &session_out),
     HN_REFUSES(hn_session_create, good_model(), 2, nullptr, 0, nullptr, &session_out),
     HN_REFUSES(hn_session_create, good_model(), 1, one(good_array()), 0, nullptr, &session_out),
     HN_REFUSES(hn_session_output, good_session(), 0, nullptr),
@@ -359,6 +375,7 @@ const std::set<std::string> kTakesNothing = {"hn_last_error",
                                              "hn_arrays_free",
                                              "hn_autograd_set_recording",
                                              "hn_autograd_set_training",
+                                             "hn_set_np_shape",
                                              "hn_set_log_callback"};
 
 void expect_refusal(const char* function, int status, const std::string& what) {

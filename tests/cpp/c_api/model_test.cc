@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 #include <thread>
 
 namespace {
@@ -45,6 +46,34 @@ TEST(CppModel, RunsAndNamesItsInputsAndOutputs) {
 }
 
 TEST(CppModel, NegativeSizesAreNoShapesToInferFrom) { EXPECT_THROW(dense().infer_shapes({{-5, 3}}), hn::Error); }
+
+TEST(CppModel, StatesAreToldFromWeights) {
+  constexpr const char* kNorm = R"json({"nodes": [
+    {"op": "null", "name": "x", "inputs": []}, {"op": "null", "name": "gamma", "inputs": []},
+    {"op": "null", "name": "beta", "inputs": []}, {"op": "null", "name": "mean", "inputs": []},
+    {"op": "null", "name": "var", "inputs": []},
+    {"op": "BatchNorm", "name": "norm", "inputs": [[0, 0, 0], [1, 0, 0], [2, 0, 0], [3, 0, 0], [4, 0, 0]]}],
+   "arg_nodes": [0, 1, 2, 3, 4], "heads": [[5, 0, 0]], "attrs": {"mxnet_version": ["int", 10901]}})json";
+  const std::string path = testing::TempDir() + "states.params";
+  const char* const names[] = {"arg:gamma", "arg:beta", "aux:mean", "var"};
+  std::vector<HnArray> arrays;
+  const hn::Array three = hn::Array::zeros({3}), wide = hn::Array::zeros({3}, HN_FLOAT64);
+  for (int i = 0; i < 4; ++i) arrays.push_back(i == 3 ? wide.get() : three.get());
+  ASSERT_EQ(hn_arrays_save(path.c_str(), 4, arrays.data(), names), 0) << hn_last_error();
+  const std::string graph = testing::TempDir() + "states-symbol.json";
+  std::ofstream(graph) << kNorm;
+  const hn::Model model(graph, path);
+  EXPECT_EQ(model.parameter_names(), (std::vector<std::string>{"gamma", "beta", "mean", "var"}));
+  EXPECT_EQ(model.state_names(), (std::vector<std::string>{"mean", "var"}));
+  const HnTensorSpec spec = model.parameter_spec(3);
+  EXPECT_EQ(spec.ndim, 1);
+  EXPECT_EQ(spec.shape[0], 3);
+  EXPECT_EQ(spec.dtype, HN_FLOAT64);
+  EXPECT_EQ(model.parameter_spec(0).dtype, HN_FLOAT32);
+  EXPECT_THROW(model.parameter_spec(4), hn::IndexError);
+  std::remove(path.c_str());
+  std::remove(graph.c_str());
+}
 
 TEST(CppModel, ManyThreadsRunOneModel) {
   const hn::Model model = dense();

@@ -92,6 +92,70 @@ TEST(COperators, WrongUsesNameOperatorAndArgument) {
   EXPECT_EQ(out[0], nullptr);
 }
 
+TEST(COperators, HowManyResultsThereAreCanBeAskedAndIsSaidWhereTheRoomIsTooSmall) {
+  const char* const keys[] = {"num_outputs", "axis"};
+  const char* const values[] = {"12", "0"};
+  HnOp split = nullptr;
+  EXPECT_OK(hn_op_prepare("SliceChannel", 2, keys, values, &split));
+  size_t count = 0;
+  EXPECT_OK(hn_op_num_outputs(split, 1, &count));
+  EXPECT_EQ(count, 12u);
+  EXPECT_EQ(hn_op_num_outputs(split, 3, &count), -1);
+  EXPECT_NE(std::string(hn_last_error()).find("expected 1, got 3"), std::string::npos) << hn_last_error();
+  HnArray x = make({12}, std::vector<float>(12, 1));
+  for (const size_t room : {size_t{0}, size_t{11}}) {
+    HnArray none[12] = {};
+    count = room;
+    EXPECT_EQ(hn_op_call(split, 1, &x, &count, none), -1);
+    EXPECT_EQ(count, 12u);
+    EXPECT_EQ(none[0], nullptr);
+    const std::string text = hn_last_error();
+    EXPECT_NE(text.find("room for 12 arrays, got " + std::to_string(room)), std::string::npos) << text;
+  }
+  std::vector<HnArray> results(count);
+  EXPECT_OK(hn_op_call(split, 1, &x, &count, results.data()));
+  EXPECT_EQ(values_of(results[11]), std::vector<float>{1});
+  count = 0;
+  EXPECT_EQ(hn_invoke("SliceChannel", 2, keys, values, 1, &x, &count, nullptr), -1);
+  EXPECT_EQ(count, 12u);
+  // What is left out of the results of a call is not counted.
+  HnOp norm = nullptr;
+  EXPECT_OK(hn_op_prepare("BatchNorm", 0, nullptr, nullptr, &norm));
+  EXPECT_OK(hn_op_num_outputs(norm, 5, &count));
+  EXPECT_EQ(count, 1u);
+  EXPECT_OK(hn_op_free(split));
+  EXPECT_OK(hn_op_free(norm));
+}
+
+TEST(COperators, ScalarsHaveNumpysShapeOnThreadsThatSaySo) {
+  HnArray x = make({3}, {1, 2, 3});
+  const auto ndim_of_sum = [&] {
+    int ndim = -1;
+    EXPECT_OK(hn_array_ndim(invoke("sum", {}, {x})[0], &ndim));
+    return ndim;
+  };
+  EXPECT_EQ(ndim_of_sum(), 1);
+  int before = -1, on = -1;
+  EXPECT_OK(hn_set_np_shape(1, &before));
+  EXPECT_EQ(before, 0);
+  EXPECT_OK(hn_is_np_shape(&on));
+  EXPECT_EQ(on, 1);
+  EXPECT_EQ(ndim_of_sum(), 0);
+  HnArray empty = make({0, 3}, {});
+  const std::vector<HnArray> joined = invoke("Concat", {{"dim", "0"}}, {empty, empty});
+  const int64_t* shape = nullptr;
+  EXPECT_OK(hn_array_shape(joined[0], &shape));
+  EXPECT_EQ(shape[0], 0);
+  EXPECT_TRUE(values_of(joined[0]).empty());
+  std::thread([&] {
+    EXPECT_OK(hn_is_np_shape(&on));
+    EXPECT_EQ(on, 0);
+    EXPECT_EQ(ndim_of_sum(), 1);
+  }).join();
+  EXPECT_OK(hn_set_np_shape(before, nullptr));
+  EXPECT_EQ(ndim_of_sum(), 1);
+}
+
 TEST(COperators, TheListHasEveryOperatorOnce) {
   size_t count = 0;
   EXPECT_OK(hn_op_count(&count));

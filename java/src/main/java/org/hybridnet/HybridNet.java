@@ -69,4 +69,25 @@ public final class HybridNet {
   public static void seed(long seed) {
     Native.seed(seed);
   }
+
+  /**
+   * Sets whether this thread has NumPy's shapes: a scalar has shape (), and a size of 0 is one. Every
+   * thread begins with MXNet's shapes: results of one number have shape (1), and sizes of 0 in
+   * attributes and files stand for what is not known. Set it before a model is loaded.
+   *
+   * @param on true for NumPy's shapes
+   * @return what it was
+   */
+  public static boolean setNumpyShapes(boolean on) {
+    return Native.setNumpyShapes(on);
+  }
+
+  /**
+   * Whether this thread has NumPy's shapes.
+   *
+   * @return what {@link #setNumpyShapes} has set
+   */
+  public static boolean hasNumpyShapes() {
+    return Native.hasNumpyShapes();
+  }
 }

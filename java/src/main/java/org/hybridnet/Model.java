@@ -108,6 +108,34 @@ public final class Model extends NativeObject {
   }
 
   /**
+   * The names of the parameters that are states, such as running means: runs inside {@link
+   * Autograd#record()} update them, and gradients do not reach them.
+   *
+   * @return the names, in the order of the graph
+   */
+  public List<String> states() {
+    List<String> names = new ArrayList<>();
+    for (long index : Native.modelStates(this)) {
+      names.add(parameters.get((int) index));
+    }
+    return names;
+  }
+
+  /**
+   * Shapes and dtypes of the parameters.
+   *
+   * @return specs by name, in the order of the graph
+   */
+  public Map<String, TensorSpec> parameterSpecs() {
+    List<TensorSpec> specs = TensorSpec.read(Native.modelParameterSpecs(this));
+    Map<String, TensorSpec> result = new LinkedHashMap<>();
+    for (int i = 0; i < parameters.size(); i++) {
+      result.put(parameters.get(i), specs.get(i));
+    }
+    return result;
+  }
+
+  /**
    * One parameter: the array that the model reads.
    *
    * @param name its name

@@ -56,6 +56,10 @@ final class Native {
 
   static native void seed(long seed);
 
+  static native boolean setNumpyShapes(boolean on);
+
+  static native boolean hasNumpyShapes();
+
   // arrays.cc
   static native long[] arrayCreate(long[] shape, int dtype);
 
@@ -100,6 +104,8 @@ final class Native {
 
   static native void operatorFree(long handle);
 
+  static native int operatorNumOutputs(Operator operator, int inputs);
+
   static native long[] operatorCall(Operator operator, NDArray[] inputs);
 
   static native void operatorCallInto(Operator operator, NDArray[] inputs, NDArray[] outputs);
@@ -139,6 +145,10 @@ final class Native {
   static native byte[][] modelParameterNames(Model model);
 
   static native long[] modelInputSpecs(Model model);
+
+  static native long[] modelParameterSpecs(Model model);
+
+  static native long[] modelStates(Model model);
 
   static native long[] modelParameter(Model model, int index);
 

@@ -75,6 +75,17 @@ public final class Operator extends NativeObject {
   }
 
   /**
+   * How many results a call has.
+   *
+   * @param inputs the number of its inputs
+   * @return the number of arrays that {@link #call(NDArray...)} returns
+   * @throws ValueError if the operator takes another number of inputs
+   */
+  public int numOutputs(int inputs) {
+    return Native.operatorNumOutputs(this, inputs);
+  }
+
+  /**
    * Runs the operator.
    *
    * @param inputs its inputs, in order

@@ -65,6 +65,27 @@ class ModelTest {
     }
   }
 
+  @ParameterizedTest
+  @MethodSource("cases")
+  void statesAndSpecsAreThoseOfTheFile(Case test) {
+    if (test.params == null) {
+      return;
+    }
+    Map<String, NDArray> file = NDArray.load(test.params);
+    try (Model model = test.load()) {
+      Map<String, TensorSpec> specs = model.parameterSpecs();
+      for (Map.Entry<String, TensorSpec> parameter : specs.entrySet()) {
+        boolean isState = model.states().contains(parameter.getKey());
+        NDArray stored = file.get((isState ? "aux:" : "arg:") + parameter.getKey());
+        if (stored == null) { // a file without these prefixes
+          stored = file.get(parameter.getKey());
+        }
+        assertEquals(new TensorSpec(stored.dtype(), stored.shape()), parameter.getValue(), parameter.getKey());
+      }
+      assertEquals(model.parameters().keySet(), specs.keySet());
+    }
+  }
+
   @Test
   void manyThreadsRunOneModel() throws Exception {
     Map<String, NDArray> stored = NDArray.load(models().resolve("net.params"));

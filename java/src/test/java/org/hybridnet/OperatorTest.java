@@ -25,6 +25,27 @@ class OperatorTest {
   }
 
   @Test
+  void anyNumberOfResultsIsToldAndReturned() {
+    try (Operator split = Operator.of("SliceChannel", Map.of("num_outputs", 2000, "axis", 0));
+        NDArray data = NDArray.zeros(DType.FLOAT32, 2000, 1)) {
+      assertEquals(2000, split.numOutputs(1));
+      assertEquals(2000, split.call(data).length);
+      assertThrows(ValueError.class, () -> split.numOutputs(2));
+    }
+  }
+
+  @Test
+  void scalarsHaveNumpysShapeOnThreadsThatSaySo() {
+    try (NDArray data = NDArray.of(new float[] {1, 2}, 2)) {
+      assertEquals(false, HybridNet.setNumpyShapes(true));
+      assertEquals(true, HybridNet.hasNumpyShapes());
+      assertArrayEquals(new long[0], Operator.invoke("sum", Map.of(), data)[0].shape());
+      assertEquals(true, HybridNet.setNumpyShapes(false));
+      assertArrayEquals(new long[] {1}, Operator.invoke("sum", Map.of(), data)[0].shape());
+    }
+  }
+
+  @Test
   void attributesAreWrittenAsInFiles() {
     assertEquals("(2, 2)", Attributes.text(new long[] {2, 2}));
     assertEquals("(3,)", Attributes.text(List.of(3)));
