@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "graph/control/control_flow.h"
+#include "passes/gradient.h"
 #include "plan/compiled_call.h"
 #include "plan/plan.h"
 
@@ -147,6 +148,7 @@ class GraphWatch final : public RewriteObserver::Watch {
   std::vector<Bytes> run() const {
     const PipelineScope scope({.query = Query::parse("none")});  // bodies run as they are
     Graph copy = copy_of(graph_, true);
+    expand_gradient_nodes(copy);
     Plan::Options options;
     options.name = "debug";
     const Ref<Plan> plan = Plan::compile(copy, options);
@@ -169,7 +171,8 @@ class GraphWatch final : public RewriteObserver::Watch {
     const NodeEntry entry = result(number);
     const DType dtype = graph_.spec(entry).dtype;
     const auto size = static_cast<size_t>(graph_.spec(entry).shape.size());
-    const bool exact = rewrite.exactness == Exactness::kBitwise;
+    // What is differentiated after a rewrite may round otherwise, though the values have the same bits.
+    const bool exact = rewrite.exactness == Exactness::kBitwise && !has_gradient_nodes(graph_);
     if (now.size() == before.size() && std::equal(now.begin(), now.end(), before.begin())) return;
     const double largest = std::max(largest_value(number), kSmallestShare * largest_);
     for (size_t i = 0; i < size; ++i) {

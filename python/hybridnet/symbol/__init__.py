@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..ops._namespace import lazy_functions
 from . import _internal, random, symbol
 from ._creation import *
+from ._gradient import gradient
 from .symbol import *
 from .symbol import Symbol
 

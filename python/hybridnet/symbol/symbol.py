@@ -484,6 +484,12 @@ class Symbol(_core.SymbolBase):
         """Runs the graph once on the given arrays; returns the outputs."""
         return self.bind(ctx or current_context(), kwargs).forward()
 
+    def gradient(self, wrt: Any) -> Any:
+        """The gradient of the sum of all elements of the outputs with respect to variables: see mx.sym.gradient."""
+        from ._gradient import gradient
+
+        return gradient(self, wrt)
+
     _bind = bind
     _simple_bind = simple_bind
 

@@ -576,3 +576,11 @@ class TestErrors:
         net.initialize(force_reinit=True)
         step.reset()
         step(x, y).wait_to_read()
+
+
+def test_the_profile_debug_follows_every_rewrite_of_a_step():
+    data = list(batches((8, 12), steps=2))
+    step = stepped(mlp, "adam", dict, data, passes="debug")
+    loop = looped(mlp, "adam", dict, data)
+    for got, want in zip(step[0] + step[1], loop[0] + loop[1], strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
