@@ -60,7 +60,6 @@ REASONS = {
         "internal to MXNet's operators and indexing"
     ),
     r"gluon\.contrib\.data\.text\._LanguageModelDataset\..*": "private; objects of `WikiText2` have the attribute",
-    r"Symbol\.gradient": "not implemented in MXNet either",
     r"rnn\.rnn_unroll|optimizer\.Optimizer\.set_lr_scale|contrib\.autograd\.TrainingStateScope": "deprecated in MXNet",
     r"error\.InternalError|image\.ImageIter\.check_valid_image|metric\.PearsonCorrelation\.update_\w+": "internal",
     r"operator\.CustomOpProp\.infer_storage_type\w*": "`Custom` operators get dense arrays",

@@ -1,8 +1,9 @@
-/* Two operators in C, for mx.library.load() and hn_library_load(). Built with
+/* Two operators and a rule in C, for mx.library.load() and hn_library_load(). Built with
  *
  *   cc -O2 -shared -fPIC -I "$(python -m hybridnet.libinfo --include)" operators.c -o liboperators.so
  */
 #include <hybridnet/c_api.h>
+#include <string.h>
 
 static int64_t count(const HnTensor* tensor) {
   int64_t size = 1;
@@ -96,4 +97,30 @@ int hn_library_init(HnRegisterOperator register_operator) {
 
   const int status = register_operator(&square);
   return status ? status : register_operator(&rows);
+}
+
+/* ---- use_scaled_square: square(x) * 3 becomes scaled_square(x, scale=3) ---- */
+
+static const char* use_scaled_square(const HnGraphFunctions* g, HnGraph graph, HnValue product) {
+  const HnValue square = g->input(graph, product, 0);
+  const char* op = g->op(graph, square);
+  if (!op || strcmp(op, "square") != 0 || g->num_readers(graph, square) != 1) return NULL;
+  if (g->dtype(graph, product) != HN_FLOAT32) return NULL;
+  const HnValue x = g->input(graph, square, 0);
+  const char *name = "scale", *scale = g->attribute(graph, product, "scalar");
+  g->replace(graph, product, g->add(graph, "scaled_square", 1, &x, 1, &name, &scale));
+  return NULL;
+}
+
+int hn_library_init_rules(HnRegisterRule register_rule) {
+  static const char* const ops[] = {"_mul_scalar"};
+  HnRule rule = {sizeof(HnRule)};
+  rule.name = "use_scaled_square";
+  rule.doc = "square(x) * 3 is scaled_square(x, scale=3)";
+  rule.num_ops = 1;
+  rule.ops = ops;
+  rule.stage = "fuse_with_gradient";
+  rule.exactness = HN_ROUNDING;
+  rule.rewrite = use_scaled_square;
+  return register_rule(&rule);
 }

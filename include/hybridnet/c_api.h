@@ -339,10 +339,82 @@ typedef struct HnOperator {
 
 typedef int (*HnRegisterOperator)(const HnOperator* op);
 
+/* ---- rules of other libraries ----
+ *
+ * A shared object may bring rules that rewrite graphs, beside operators or without: it exports
+ *
+ *   int hn_library_init_rules(HnRegisterRule register_rule);
+ *
+ * which calls register_rule once per rule and returns 0. Rules see what mx.rewrite.local() shows to rules in Python:
+ * forward and backward graphs, bodies of loops and branches. docs/operator-libraries.md has one.
+ */
+
+/* A graph that is being rewritten, and a value in it: what one output of a node gives. Both are valid until the rule
+ * returns; negative values stand for none. */
+typedef struct HnGraphImpl* HnGraph;
+typedef int HnValue;
+
+/* What a rule can ask and do. A wrong argument gives NULL or -1 and fails the rule when it returns, so answers need no
+ * checks: its changes are undone, and a warning names it. Texts are valid until the rule returns. */
+typedef struct HnGraphFunctions {
+  size_t struct_size; /* sizeof(HnGraphFunctions) of the library that calls the rule */
+  /* The operator that makes the value; "": an input, a parameter or a constant. */
+  const char* (*op)(HnGraph graph, HnValue value);
+  /* The name of its node. */
+  const char* (*name)(HnGraph graph, HnValue value);
+  /* A parameter of its operator as files write it ("2", "0.5", "True", "(2, 2)"); NULL: the operator has none of this
+   * name. */
+  const char* (*attribute)(HnGraph graph, HnValue value, const char* name);
+  int (*num_inputs)(HnGraph graph, HnValue value);
+  HnValue (*input)(HnGraph graph, HnValue value, int index);
+  int (*num_outputs)(HnGraph graph, HnValue value);
+  HnValue (*output)(HnGraph graph, HnValue value, int index); /* another output of the same node */
+  /* By how many inputs of nodes and outputs of the graph it is read. */
+  int (*num_readers)(HnGraph graph, HnValue value);
+  /* Shape and dtype; 0, or -1 where the value is none. A plan of a rule that has seen shapes serves these alone. */
+  int (*spec)(HnGraph graph, HnValue value, HnTensorSpec* out);
+  int (*dtype)(HnGraph graph, HnValue value);
+  /* 1 and the array if it is a constant, else 0. */
+  int (*constant)(HnGraph graph, HnValue value, HnTensor* out);
+  int (*train)(HnGraph graph); /* 1: the graph is one for training */
+  /* Adds a node; returns its first output. Attributes are texts as in files. op "add", "sub", "mul", "div", "mod",
+   * "pow", "maximum" or "minimum" of two values: the operator for their shapes. */
+  HnValue (*add)(HnGraph graph, const char* op, size_t num_inputs, const HnValue* inputs, size_t num_attributes,
+                 const char* const* names, const char* const* texts);
+  /* Once the rule returns, readers of `before` read `now`, which has its shape and dtype. Returns 0. */
+  int (*replace)(HnGraph graph, HnValue before, HnValue now);
+} HnGraphFunctions;
+
+/* What a rule promises of the values of the graph: the same bits; the same up to rounding; or others for zeros,
+ * infinities and NaN (such a rule runs where users ask for "fast_math"). */
+enum HnExactness { HN_SAME_BITS = 0, HN_ROUNDING = 1, HN_UNSAFE = 2 };
+
+typedef struct HnRule {
+  size_t struct_size; /* sizeof(HnRule) */
+  const char* name;   /* a C identifier; how queries and reports call it */
+  const char* doc;    /* may be NULL */
+  size_t num_ops;     /* the operators whose nodes it looks at; "mul" and its kind: all that compute it. 0: all nodes */
+  const char* const* ops;
+  const char* stage; /* of mx.rewrite.stages(): "canonicalize"; NULL: at a position of its own */
+  double position;   /* without a stage: 0 to 100, see docs/rewriting.md */
+  const char* tags;  /* separated by commas; NULL: "fast_run", which runs by default */
+  int exactness;     /* enum HnExactness */
+  /* Looks at one node, of which `value` is the first output. Returns NULL, or what is wrong. */
+  const char* (*rewrite)(const HnGraphFunctions* functions, HnGraph graph, HnValue value);
+} HnRule;
+
+typedef int (*HnRegisterRule)(const HnRule* rule);
+
+/* Adds a rule to the pipeline: graphs that are compiled from now on are rewritten by it. What rule points to is copied.
+ * A name that is taken is an error. */
+HN_API int hn_rule_register(const HnRule* rule);
+/* Takes a rule out again that hn_rule_register, a library or Python has added. */
+HN_API int hn_rule_unregister(const char* name);
+
 /* Adds an operator; what op points to is copied. A name that is taken is an error. */
 HN_API int hn_operator_register(const HnOperator* op);
-/* Loads a shared object and calls its hn_library_init. Its operators become known together, or none of them. The
- * library stays loaded as long as the process lives. */
+/* Loads a shared object and calls its hn_library_init and hn_library_init_rules, of which it has one at least.
+ * Operators and rules become known together, or none of them. The library stays loaded as long as the process lives. */
 HN_API int hn_library_load(const char* path);
 
 #ifdef __cplusplus

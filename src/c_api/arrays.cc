@@ -60,6 +60,13 @@ DType dtype_of(int code, const char* function, const char* argument) {
   return static_cast<DType>(code);
 }
 
+void give_spec(const TensorSpec& spec, HnTensorSpec* out) {
+  *out = {};
+  out->ndim = spec.shape.ndim();
+  out->dtype = static_cast<int>(spec.dtype);
+  std::copy(spec.shape.begin(), spec.shape.end(), out->shape);
+}
+
 namespace {
 
 TensorSpec spec_of(const int64_t* sizes, int ndim, int dtype, const char* function) {

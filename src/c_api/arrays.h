@@ -28,5 +28,7 @@ void give_arrays(std::span<const NDArray> arrays, HnArray* out);
 // What c_api.h says of a tensor, checked. ndim below 0: nothing is known, where `partial` allows that.
 Shape shape_of(const int64_t* sizes, int ndim, const char* function, const char* argument);
 DType dtype_of(int code, const char* function, const char* argument);
+// What is not known is -1: ndim, sizes, dtype.
+void give_spec(const TensorSpec& spec, HnTensorSpec* out);
 
 }  // namespace hybridnet::c_api

@@ -1,5 +1,5 @@
-// Operators that other libraries bring: from the declaration in C to an operator like all others. Each becomes two, the
-// operator and its gradient, whose kernels call the library's functions.
+// What other libraries bring: from the declaration in C to an operator like all others. Each becomes two, the operator
+// and its gradient, whose kernels call the library's functions. Their rules are read in rules.cc.
 #include "c_api/library.h"
 
 #include <dlfcn.h>
@@ -9,9 +9,11 @@
 #include <cctype>
 #include <cstddef>
 #include <memory>
+#include <set>
 #include <span>
 #include <utility>
 
+#include "c_api/rules.h"
 #include "c_api/status.h"
 #include "hybridnet/c_api.h"
 #include "hybridnet/op.h"
@@ -376,18 +378,38 @@ std::vector<std::unique_ptr<Op>> make_ops(const HnOperator* given) {
 // library goes on.
 struct Loading {
   std::vector<std::unique_ptr<Op>> ops;
+  std::vector<Rewrite> rules;
   bool failed = false;
+  std::set<std::string> op_names() const {
+    std::set<std::string> names;
+    for (const auto& op : ops) names.insert(op->name);
+    return names;
+  }
 };
 thread_local Loading* loading = nullptr;
 
-void add(const HnOperator* given) {
-  if (!loading) return Runtime::get().extend_ops(make_ops(given));
+// Declares at once, or together with what else the library declares.
+template <typename Now, typename Later>
+void declare(const Now& now, const Later& later) {
+  if (!loading) return now();
   try {
-    for (auto& op : make_ops(given)) loading->ops.push_back(std::move(op));
+    later(*loading);
   } catch (...) {
     loading->failed = true;
     throw;
   }
+}
+
+void add(const HnOperator* given) {
+  declare([&] { Runtime::get().extend_ops(make_ops(given)); },
+          [&](Loading& library) {
+            for (auto& op : make_ops(given)) library.ops.push_back(std::move(op));
+          });
+}
+
+void add(const HnRule* given) {
+  declare([&] { RewriteDatabase::add({read_rule(given)}); },
+          [&](Loading& library) { library.rules.push_back(read_rule(given, library.op_names())); });
 }
 
 struct LoadingScope {
@@ -402,40 +424,61 @@ struct LoadingScope {
 
 }  // namespace
 
-std::vector<std::string> load_library(const std::string& path) {
+namespace {
+
+void check_init(const std::string& path, const char* name, int answer, const Loading& now) {
+  if (answer == 0 && !now.failed) return;
+  const std::string reason = hn_last_error();
+  throw ParamError({.input = path,
+                    .message = std::string("its ") + name + " returned " + std::to_string(answer) +
+                               (reason.empty() ? "" : ": " + reason),
+                    .because = "nothing of it is known now"});
+}
+
+// Rules first: they can be taken back when an operator turns out to be wrong.
+void enter(Loading library) {
+  std::vector<std::string> rules;
+  for (const Rewrite& rule : library.rules) rules.push_back(rule.name);
+  if (!rules.empty()) RewriteDatabase::add(std::move(library.rules));
+  try {
+    Runtime::get().extend_ops(std::move(library.ops));
+  } catch (...) {
+    for (const std::string& rule : rules) RewriteDatabase::remove(rule);
+    throw;
+  }
+}
+
+}  // namespace
+
+LibraryContents load_library(const std::string& path) {
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     const char* reason = dlerror();
     fail_to_load(path, std::string("cannot load the library: ") + text_or(reason, "no reason is given"),
                  "give the path of a shared object that was built for this machine");
   }
-  using Init = int (*)(HnRegisterOperator);
-  const auto init = reinterpret_cast<Init>(dlsym(library, "hn_library_init"));
-  if (!init) {
+  const auto init = reinterpret_cast<int (*)(HnRegisterOperator)>(dlsym(library, "hn_library_init"));
+  const auto init_rules = reinterpret_cast<int (*)(HnRegisterRule)>(dlsym(library, "hn_library_init_rules"));
+  if (!init && !init_rules) {
     dlclose(library);
-    fail_to_load(path, "it has no function hn_library_init, so it brings no operators for HybridNet",
-                 "export hn_library_init (docs/operator-libraries.md); libraries written for MXNet's lib_api.h have "
-                 "another interface and must be written anew");
+    fail_to_load(
+        path, "it has neither hn_library_init nor hn_library_init_rules, so it brings no operators and no rules",
+        "export one of them (docs/operator-libraries.md); libraries written for MXNet's lib_api.h have another "
+        "interface and must be written anew");
   }
   Loading now;
-  int answer = 0;
   {
     const LoadingScope scope(&now);
     set_last_error("", "");
-    answer = init(&hn_operator_register);
+    if (init) check_init(path, "hn_library_init", init(&hn_operator_register), now);
+    if (init_rules) check_init(path, "hn_library_init_rules", init_rules(&hn_rule_register), now);
   }
-  if (answer != 0 || now.failed) {
-    const std::string reason = hn_last_error();
-    throw ParamError(
-        {.input = path,
-         .message = "its hn_library_init returned " + std::to_string(answer) + (reason.empty() ? "" : ": " + reason),
-         .because = "none of its operators is known now"});
-  }
-  std::vector<std::string> names;
+  LibraryContents contents;
   for (const auto& op : now.ops)
-    if (!op->hidden) names.push_back(op->name);
-  Runtime::get().extend_ops(std::move(now.ops));
-  return names;
+    if (!op->hidden) contents.operators.push_back(op->name);
+  for (const Rewrite& rule : now.rules) contents.rules.push_back(rule.name);
+  enter(std::move(now));
+  return contents;
 }
 
 }  // namespace hybridnet::c_api
@@ -444,6 +487,10 @@ using namespace hybridnet;  // the functions below are C: they have no namespace
 
 int hn_operator_register(const HnOperator* op) {
   return c_api::guarded([&] { c_api::add(op); });
+}
+
+int hn_rule_register(const HnRule* rule) {
+  return c_api::guarded([&] { c_api::add(rule); });
 }
 
 int hn_library_load(const char* path) {

@@ -1,4 +1,4 @@
-// Shared objects that bring operators.
+// Shared objects that bring operators and rules.
 #pragma once
 
 #include <string>
@@ -6,8 +6,12 @@
 
 namespace hybridnet::c_api {
 
-// Loads the shared object and registers what its hn_library_init declares, all or nothing. Returns the names of the
-// operators. Throws FileError where it cannot be loaded or has no hn_library_init, ParamError for a declaration.
-std::vector<std::string> load_library(const std::string& path);
+struct LibraryContents {
+  std::vector<std::string> operators, rules;  // names
+};
+
+// Loads the shared object and registers what its hn_library_init and hn_library_init_rules declare, all or nothing.
+// Throws FileError where it cannot be loaded or has neither, ParamError for a declaration.
+LibraryContents load_library(const std::string& path);
 
 }  // namespace hybridnet::c_api

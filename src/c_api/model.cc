@@ -148,14 +148,6 @@ Symbol::Specs infer(const ModelHandle& model, const std::vector<TensorSpec>& inp
   return model.symbol.infer(known, false);
 }
 
-// A spec of which nothing or something is known: ndim -1, sizes -1, dtype -1.
-void give_spec(const TensorSpec& spec, HnTensorSpec* out) {
-  *out = {};
-  out->ndim = spec.shape.ndim();
-  out->dtype = static_cast<int>(spec.dtype);
-  std::copy(spec.shape.begin(), spec.shape.end(), out->shape);
-}
-
 }  // namespace
 }  // namespace hybridnet::c_api
 

@@ -161,8 +161,14 @@ void bind_operators(py::module_& m) {
     for (const Op* op : op_registry().all()) names.append(py::make_tuple(op->name, op->aliases, op->hidden));
     return names;
   });
-  m.def("load_library", &c_api::load_library, py::call_guard<py::gil_scoped_release>(),
-        "Registers the operators of a shared object; returns their names.");
+  m.def(
+      "load_library",
+      [](const std::string& path) {
+        const c_api::LibraryContents contents = c_api::load_library(path);
+        return std::make_pair(contents.operators, contents.rules);
+      },
+      py::call_guard<py::gil_scoped_release>(),
+      "Registers the operators and rules of a shared object; returns their names.");
   m.def("describe_op", &describe_op, "The declaration of an operator as plain values.");
   m.def(
       "op_function",

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "graph/pattern.h"
+#include "graph/rule_words.h"
 #include "graph_handles.h"
 #include "op_info.h"
 
@@ -75,17 +76,6 @@ LocalRule pattern_rule(std::vector<PatternRule> rules, const std::string& name) 
   };
 }
 
-// Names of the operators that a word of a rule stands for.
-std::vector<std::string> operators_of(const std::string& word) {
-  const Arithmetic* arithmetic = find_arithmetic(word);
-  if (arithmetic == nullptr) return {op_registry().at(word).name};
-  std::vector<std::string> names;
-  for (const std::string_view each :
-       {arithmetic->equal_shapes, arithmetic->broadcast, arithmetic->number_right, arithmetic->number_left})
-    if (!each.empty()) names.emplace_back(each);
-  return names;
-}
-
 std::vector<std::string> parameters_of(const std::string& op) {
   std::vector<std::string> names;
   for (const FieldInfo& field : op_registry().at(op).schema->fields()) names.push_back(field.name);
@@ -104,17 +94,6 @@ Trait trait_from(const std::string& name) {
   raise(ErrorKind::kValue, {.input = "traits",
                             .expected = "any, identity, view, pointwise, commutative or image",
                             .given = "'" + name + "'"});
-}
-
-Stage stage_from(const std::string& name) {
-  const std::shared_ptr<const Pipeline> pipeline = RewriteDatabase::current();
-  std::string known;
-  for (const StageInfo& stage : pipeline->stages()) {
-    if (stage.stage == Stage::kOwn) continue;
-    if (stage.name == name) return stage.stage;
-    known += (known.empty() ? "" : ", ") + stage.name;
-  }
-  raise(ErrorKind::kValue, {.input = "db", .expected = "a stage of the pipeline: " + known, .given = "'" + name + "'"});
 }
 
 Exactness exactness_from(const std::string& name) {
@@ -184,7 +163,7 @@ RowHandle make_partition(const std::string& name, const py::object& supports, co
 // db: name of a stage, or empty for a position in the pipeline itself.
 void add_row(const RowHandle& handle, const std::string& db, double position, const std::vector<std::string>& after) {
   Rewrite row = *handle.row;
-  row.stage = db.empty() ? Stage::kOwn : stage_from(db);
+  row.stage = db.empty() ? Stage::kOwn : stage_named(db);
   row.position = position;
   row.after = after;
   RewriteDatabase::add({std::move(row)});

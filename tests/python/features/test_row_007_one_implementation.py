@@ -22,6 +22,7 @@ def example(tmp_path_factory):
     source = ROOT / "examples/operator_library/operators.c"
     text = (
         source.read_text(encoding="utf-8")
+        .split("/* ---- use_scaled_square")[0]  # a rule's name would be taken first
         .replace('"scaled_square"', '"row7_square"')
         .replace('"row_extremes"', '"row7_rows"')
     )

@@ -1,4 +1,4 @@
-"""Operators of shared objects: mx.library.load.
+"""Operators and rules of shared objects: mx.library.load.
 
 test_library.py runs this file in a process of its own: what is loaded stays until the process ends, and tests that walk
 over all operators would meet it.
@@ -6,8 +6,10 @@ over all operators would meet it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -78,6 +80,35 @@ def declaring(*operators: str) -> str:
         )
         % body
     )
+
+
+def ruling(rule: str, fields: str = "", before: str = "") -> str:
+    """The source of a library with one rule: its function's body, and assignments to the fields of `rule`."""
+    return f"""
+        #include <hybridnet/c_api.h>
+        #include <string.h>
+        {before}
+        static const char* rewrite(const HnGraphFunctions* g, HnGraph graph, HnValue value) {{ {rule} }}
+        int hn_library_init_rules(HnRegisterRule register_rule) {{
+          static const char* const ops[] = {{"exp"}};
+          HnRule rule = {{sizeof(HnRule)}};
+          (void)rewrite; (void)ops;
+          rule.name = "rule_in_c"; rule.ops = ops; rule.num_ops = 1; rule.stage = "canonicalize";
+          rule.rewrite = rewrite; rule.exactness = HN_UNSAFE - 1;
+          {fields}
+          return register_rule(&rule);
+        }}
+    """
+
+
+@contextlib.contextmanager
+def loaded(source: str, folder: pathlib.Path):
+    """Loads a library with the rule rule_in_c, and takes the rule out again."""
+    mx.library.load(compiled(source, folder), verbose=False)
+    try:
+        yield
+    finally:
+        mx.rewrite.unregister("rule_in_c")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -238,11 +269,11 @@ def test_what_is_no_operator_library_is_said(tmp_path, example):
     with pytest.raises(mx.errors.FileError, match="cannot load"):
         mx.library.load(text)
     other = compiled("int other(void) { return 0; }", tmp_path, "libother.so")
-    with pytest.raises(mx.errors.FileError, match="hn_library_init"):
+    with pytest.raises(mx.errors.FileError, match="neither hn_library_init nor hn_library_init_rules"):
         mx.library.load(other)
     with pytest.raises(TypeError, match="path"):
         mx.library.load(3)
-    with pytest.raises(mx.errors.ParamError, match="already"):
+    with pytest.raises(mx.errors.ParamError, match="'use_scaled_square'': its name is taken"):
         mx.library.load(example)
 
 
@@ -254,7 +285,7 @@ def test_programs_without_python_load_it_too(example):
         core.hn_last_error.restype = core.hn_last_error_kind.restype = ctypes.c_char_p
         assert core.hn_library_load({str(example)!r}.encode()) == 0, core.hn_last_error()
         assert core.hn_library_load({str(example)!r}.encode()) == -1
-        assert b"already" in core.hn_last_error(), core.hn_last_error()
+        assert b"name is taken" in core.hn_last_error(), core.hn_last_error()
         assert core.hn_library_load(b"missing.so") == -1
         assert core.hn_last_error_kind() == b"FileError", core.hn_last_error_kind()
         assert core.hn_library_load(None) == -1
@@ -281,3 +312,153 @@ def test_programs_without_python_load_it_too(example):
 def test_load_says_what_came(tmp_path, capsys):
     mx.library.load(compiled(declaring('op.name = "printed_name"'), tmp_path))
     assert "operators printed_name" in capsys.readouterr().out
+
+
+# ---- rules
+
+
+class Squares(gluon.HybridBlock):
+    """3 square(x), also in a loop and a branch."""
+
+    def hybrid_forward(self, F, x):
+        rows, _ = F.contrib.foreach(lambda row, state: (F.square(row) * 2 + state, state), x, x[0] * 0)
+        both = F.contrib.cond(F.sum(x) > -1e9, lambda: F.square(x) * 5, lambda: x)
+        return F.square(x) * 3 + rows + both
+
+
+def test_a_rule_of_a_library_rewrites_graphs_bodies_and_backward():
+    assert any(row["name"] == "use_scaled_square" for row in mx.rewrite.rows())
+    x = nd.array([[1.0, -2.0], [0.5, 3.0]])
+    net = Squares()
+    net.hybridize()
+    x.attach_grad()
+    with autograd.record():
+        y = net(x)
+    y.backward()
+    np.testing.assert_allclose(y.asnumpy(), 10 * x.asnumpy() ** 2, rtol=1e-6)
+    np.testing.assert_allclose(x.grad.asnumpy(), 20 * x.asnumpy(), rtol=1e-6)
+    assert "use_scaled_square" in net.pass_report()
+    assert "scaled_square" in net.plan_text()
+    plain = Squares()
+    plain.hybridize(exclude=["use_scaled_square"])
+    np.testing.assert_allclose(plain(x).asnumpy(), y.asnumpy(), rtol=1e-6)
+    assert "scaled_square" not in plain.plan_text()
+
+
+def test_a_rule_sees_parameters_shapes_constants_and_makes_nodes(tmp_path):
+    rule = """
+        HnTensorSpec spec;
+        HnTensor array;
+        const HnValue input = g->input(graph, value, 0);
+        if (strcmp(g->op(graph, input), "sum") != 0) return NULL;
+        if (!g->attribute(graph, input, "keepdims")) return "attribute";
+        if (g->attribute(graph, input, "no_such") != NULL) return "no such attribute";
+        if (g->num_inputs(graph, input) != 1 || g->num_outputs(graph, input) != 1) return "counts";
+        if (g->output(graph, input, 0) != input || !*g->name(graph, input)) return "output or name";
+        if (g->spec(graph, input, &spec) || spec.ndim != 1 || spec.shape[0] != 1) return "spec";
+        if (g->constant(graph, input, &array) || g->train(graph)) return "constant or train";
+        const HnValue two[2] = {g->input(graph, input, 0), g->input(graph, input, 0)};
+        const char *names[2] = {"axis", "keepdims"}, *texts[2] = {"()", "False"};
+        const HnValue all = g->add(graph, "mul", 2, two, 0, 0, 0);
+        g->replace(graph, value, g->add(graph, "sum", 1, &all, 2, names, texts));
+        return NULL;
+    """
+    with loaded(ruling(rule), tmp_path):
+        x = mx.sym.var("x")
+        f = mx.function([x], mx.sym.exp(mx.sym.sum(x)))
+        assert f(nd.array([1.0, 2.0, 3.0])).asscalar() == 14
+        assert "rule_in_c" in f.pass_report()
+    assert not any(row["name"].startswith("rule_in_c") for row in mx.rewrite.rows())
+
+
+@pytest.mark.parametrize(
+    ("rule", "says"),
+    [
+        ('return "it has a headache";', "it has a headache"),
+        ("g->input(graph, value, 9); return NULL;", "expected a number from 0 and below 1, got 9"),
+        ("g->op(graph, 77); return NULL;", "expected a value that this graph has given, got 77"),
+        ("g->name(graph, -1); return NULL;", "a value that this graph has given, got -1"),
+        ('g->add(graph, "no_such_operator", 1, &value, 0, 0, 0); return NULL;', "no_such_operator"),
+        ('g->add(graph, "sin", 0, 0, 0, 0, 0); return NULL;', "expected 1 inputs, got 0"),
+        ('g->add(graph, "sum", 1, &value, 1, 0, 0); return NULL;', "names"),
+        ("g->add(graph, 0, 1, &value, 0, 0, 0); return NULL;", "'op': expected text, got NULL"),
+        ("g->spec(graph, value, 0); return NULL;", "out"),
+        ("g->constant(graph, value, 0); return NULL;", "out"),
+        (
+            'const HnValue s = g->add(graph, "sum", 1, &value, 0, 0, 0); g->replace(graph, value, s); return NULL;',
+            "shape|spec",
+        ),
+        (
+            'const HnValue s = g->add(graph, "sin", 1, &value, 0, 0, 0);'
+            "g->replace(graph, g->input(graph, value, 0), s); return NULL;",
+            "cycle|before",
+        ),
+    ],
+)
+def test_a_rule_that_goes_wrong_is_named_and_undone(tmp_path, capfd, rule, says):
+    x = mx.sym.var("x")
+    with loaded(ruling(rule), tmp_path):
+        result = mx.function([x], mx.sym.exp(mx.sym.sin(x)))(nd.array([1.0, 2.0]))
+    assert re.search(f"rewrite 'rule_in_c'(?s:.)*({says})", capfd.readouterr().err)
+    np.testing.assert_allclose(result.asnumpy(), np.exp(np.sin([1.0, 2.0])), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ("rule.struct_size = 8;", "struct_size"),
+        ("rule.name = 0;", "name"),
+        ('rule.name = "use_scaled_square";', "use_scaled_square"),
+        ("rule.rewrite = 0;", "rewrite': expected a function"),
+        ("rule.exactness = 9;", "HnExactness"),
+        ("rule.ops = 0;", "ops': expected 1 names"),
+        ('static const char* const bad[] = {"expp"}; rule.ops = bad;', "expp"),
+        ('rule.stage = "canonicalise";', "canonicalize"),
+        ("rule.stage = 0; rule.position = 100;", "position"),
+        ("rule.stage = 0; rule.position = 0.0 / 0.0;", "position"),
+    ],
+)
+def test_a_wrong_declaration_of_a_rule_adds_nothing(tmp_path, fields, says):
+    before = mx.rewrite.generation()
+    with pytest.raises(mx.errors.HybridNetError, match=says):
+        mx.library.load(compiled(ruling("return NULL;", fields), tmp_path), verbose=False)
+    assert mx.rewrite.generation() == before
+
+
+def test_rules_and_operators_of_a_library_come_together_or_not_at_all(tmp_path):
+    bad_rule = ruling("return NULL;", "rule.rewrite = 0;")
+    both = declaring('op.name = "comes_with_a_rule"') + bad_rule.replace("#include <hybridnet/c_api.h>", "")
+    with pytest.raises(mx.errors.ParamError, match="hn_library_init_rules returned"):
+        mx.library.load(compiled(both, tmp_path), verbose=False)
+    assert not hasattr(nd, "comes_with_a_rule")
+    bad_operator = declaring('op.name = "relu"') + ruling("return NULL;").replace("#include <hybridnet/c_api.h>", "")
+    with pytest.raises(mx.errors.ParamError, match="relu"):
+        mx.library.load(compiled(bad_operator, tmp_path, "libother.so"), verbose=False)
+    assert not any(row["name"] == "rule_in_c" for row in mx.rewrite.rows())
+
+
+def test_a_wrong_rule_in_c_is_named_by_debug(tmp_path, capfd):
+    wrong = 'g->replace(graph, value, g->add(graph, "cos", 1, &value, 0, 0, 0)); return NULL;'
+    once = 'if (strcmp(g->op(graph, g->input(graph, value, 0)), "sin")) return NULL;'
+    with loaded(ruling(once + wrong.replace("&value", "&(HnValue){g->input(graph, value, 0)}")), tmp_path):
+        x = mx.sym.var("x")
+        result = mx.function([x], mx.sym.exp(mx.sym.sin(x)), passes="debug")(nd.array([1.0]))
+    assert "rewrite 'rule_in_c' failed" in capfd.readouterr().err
+    np.testing.assert_allclose(result.asnumpy(), np.exp(np.sin([1.0])), rtol=1e-6)
+
+
+def test_programs_without_python_take_rules_out_again(tmp_path):
+    path = compiled(ruling("return NULL;"), tmp_path)
+    code = f"""if True:
+        import ctypes
+        core = ctypes.CDLL({libinfo.find_lib_path()[0]!r})
+        core.hn_last_error.restype = ctypes.c_char_p
+        assert core.hn_library_load({str(path)!r}.encode()) == 0, core.hn_last_error()
+        assert core.hn_rule_unregister(b"rule_in_c") == 0, core.hn_last_error()
+        assert core.hn_rule_unregister(b"rule_in_c") == -1
+        assert b"rule_in_c" in core.hn_last_error()
+        assert core.hn_rule_unregister(None) == -1 and core.hn_rule_register(None) == -1
+        assert b"NULL" in core.hn_last_error()
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
