@@ -37,6 +37,7 @@ typedef struct HnArray_* HnArray;     /* a tensor */
 typedef struct HnOp_* HnOp;           /* an operator with its attributes */
 typedef struct HnModel_* HnModel;     /* a graph with its parameters */
 typedef struct HnSession_* HnSession; /* a model with arrays bound to its inputs and outputs */
+typedef struct HnBatcher_* HnBatcher; /* a model whose calls many threads share */
 
 /* Element types; the codes are those of the .params format. */
 enum HnDType {
@@ -272,6 +273,36 @@ HN_API int hn_session_free(HnSession session);
 HN_API int hn_session_output(HnSession session, size_t index, HnArray* out);
 /* Predicts. Values of inputs that are being computed are waited for. Calls from several threads run one by one. */
 HN_API int hn_session_run(HnSession session);
+
+/* ---- batches ----
+ *
+ * For servers, whose many threads ask for predictions of a row or a few: requests that wait at one time run as one call
+ * of the model, and each gets its own rows. It has no threads of its own, and holds no lock while the model runs.
+ */
+
+typedef struct HnBatcherOptions {
+  size_t struct_size;  /* sizeof(HnBatcherOptions) */
+  int64_t max_rows;    /* of a shared call; 0: 64. A request of more has a call of its own. */
+  int64_t max_wait_us; /* how long a request waits for others, in microseconds; 0: only while calls run */
+  int64_t max_waiting; /* requests; more fail at once, with EngineError. 0: 1024 */
+  int64_t calls;       /* at one time; 0: 1. All of them have the cores of hn_num_threads together. */
+} HnBatcherOptions;
+
+/* inputs: shape and dtype of what requests bring, the first size being any; NULL (num_inputs 0): as the file says.
+ * options: NULL for all defaults. The model is run on made-up rows: one whose outputs do not have the rows of its
+ * inputs, or whose rows depend on each other, is an error. */
+HN_API int hn_batcher_create(HnModel model, size_t num_inputs, const HnTensorSpec* inputs,
+                             const HnBatcherOptions* options, HnBatcher* out);
+/* Calls that wait get answers; none may be begun any more. */
+HN_API int hn_batcher_free(HnBatcher batcher);
+/* Predicts, and returns when the outputs, new arrays that are the caller's to free, hold their values. For any number
+ * of threads. All inputs have one number of rows, 1 or more, and are not written meanwhile. What is wrong with a
+ * request, also what an operator finds wrong with its values, fails that request alone. Nothing is recorded for
+ * gradients. */
+HN_API int hn_batcher_run(HnBatcher batcher, size_t num_inputs, const HnArray* inputs, size_t num_outputs,
+                          HnArray* outputs);
+/* Takes no more requests (they fail with EngineError), and returns when those that it has are answered. */
+HN_API int hn_batcher_close(HnBatcher batcher);
 
 /* ---- operators of other libraries ----
  *

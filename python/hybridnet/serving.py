@@ -9,7 +9,8 @@ POST      /v1/predict            JSON ``{"inputs": {name: nested lists}}`` gives
 ========  =====================  ======================================================================================
 
 Errors are ``{"error": class, "text": text}``: 400 for content that is wrong, 404, 405, 413, 415, 503 where too many
-wait. Requests that wait at one time become one call of the model, as long as they have at most ``batch`` rows together.
+wait. Requests that wait at one time become one call of the model, as long as they have at most ``batch`` rows together;
+where that call fails each of them has a call of its own.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ class Limits:
     rows: int = 1024  # of one request
     batch: int = 64  # rows of one call that several requests share; 1: none does
     waiting: int = 1024  # requests
+    wait: int = 0  # microseconds for others to come, before a call that is not full; 0: only while calls run
 
 
 class _Refused(Exception):
@@ -58,6 +60,7 @@ class _Request:
     inputs: list[np.ndarray]
     rows: int
     done: asyncio.Future[list[np.ndarray]]
+    arrived: float  # by the loop's clock
 
 
 class PredictionApp:
@@ -88,6 +91,8 @@ class PredictionApp:
         self._pool = ThreadPoolExecutor(threads, "hybridnet-serve")
         self._free = threads
         self._waiting: deque[_Request] = deque()
+        self._waiting_rows = 0
+        self._timer: asyncio.TimerHandle | None = None  # until the oldest request has waited for others
         self._running: set[asyncio.Task[None]] = set()
 
     async def __call__(
@@ -227,25 +232,43 @@ class PredictionApp:
     async def _predict(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
         if len(self._waiting) >= self._limits.waiting:
             raise _Refused(503, "Busy", f"{self._limits.waiting} requests wait already; try again later")
-        request = _Request(inputs, len(inputs[0]) if inputs else 1, asyncio.get_running_loop().create_future())
+        loop = asyncio.get_running_loop()
+        request = _Request(inputs, len(inputs[0]) if inputs else 1, loop.create_future(), loop.time())
         self._waiting.append(request)
+        self._waiting_rows += request.rows
         self._start()
         return await request.done
 
     def _start(self) -> None:
         """Gives waiting requests to free threads."""
+        loop = asyncio.get_running_loop()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         while self._free and self._waiting:
+            left = self._waiting[0].arrived + self._limits.wait * 1e-6 - loop.time()
+            if left > 0 and self._waiting_rows < self._limits.batch:
+                self._timer = loop.call_later(left, self._start)
+                return
             batch = [self._waiting.popleft()]
             rows = batch[0].rows
             while self._waiting and rows + self._waiting[0].rows <= self._limits.batch:
                 batch.append(self._waiting.popleft())
                 rows += batch[-1].rows
+            self._waiting_rows -= rows
             self._free -= 1
-            task = asyncio.get_running_loop().create_task(self._run(batch))
+            task = loop.create_task(self._run(batch))
             self._running.add(task)
             task.add_done_callback(self._running.discard)
 
     async def _run(self, batch: list[_Request]) -> None:
+        try:
+            await self._answer_batch(batch)
+        finally:
+            self._free += 1
+            self._start()
+
+    async def _answer_batch(self, batch: list[_Request]) -> None:
         try:
             arrays = [
                 np.concatenate(parts) if len(batch) > 1 else parts[0]
@@ -258,12 +281,11 @@ class PredictionApp:
                     request.done.set_result([output[begin : begin + request.rows] for output in outputs])
                 begin += request.rows
         except Exception as error:
-            for request in batch:
-                if not request.done.done():
-                    request.done.set_exception(error)
-        finally:
-            self._free += 1
-            self._start()
+            if len(batch) > 1:  # whose fault it is shows when each runs by itself
+                for request in batch:
+                    await self._answer_batch([request])
+            elif not batch[0].done.done():
+                batch[0].done.set_exception(error)
 
 
 def _content_type(scope: dict[str, Any]) -> str:

@@ -98,11 +98,13 @@ const char* kind_text(HandleKind kind) {
       return "a prepared operator";
     case HandleKind::kSession:
       return "a session";
+    case HandleKind::kBatcher:
+      return "a batcher";
     default:
       return "nothing";
   }
 }
-bool is_kind(HandleKind kind) { return kind > HandleKind::kNone && kind <= HandleKind::kSession; }
+bool is_kind(HandleKind kind) { return kind > HandleKind::kNone && kind <= HandleKind::kBatcher; }
 
 [[noreturn]] void refuse(HandleKind wanted, const char* function, const char* argument, std::string given,
                          std::string fix) {

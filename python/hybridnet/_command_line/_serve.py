@@ -30,6 +30,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--batch", type=int, default=limits.batch, help=f"rows of a shared call; default {limits.batch}"
     )
+    parser.add_argument(
+        "--batch-wait",
+        type=int,
+        default=limits.wait,
+        metavar="MICROSECONDS",
+        help="how long a request waits for others to share its call; default 0: only while calls run",
+    )
     parser.add_argument("--max-rows", type=int, default=limits.rows, help=f"of a request; default {limits.rows}")
     parser.add_argument("--max-body", type=int, default=limits.body, help=f"bytes; default {limits.body}")
     parser.add_argument("--max-waiting", type=int, default=limits.waiting, help=f"requests; default {limits.waiting}")
@@ -57,6 +64,8 @@ def make_app(options: argparse.Namespace) -> PredictionApp:
             raise ParamError(
                 f"serve: --{name.replace('_', '-')}", expected="at least 1", given=str(getattr(options, name))
             )
+    if options.batch_wait < 0:
+        raise ParamError("serve: --batch-wait", expected="0 or more", given=str(options.batch_wait))
     model = open_model(options)
     if not model.inputs:
         raise ParamError(f"serve: '{model.path}' has no inputs")
@@ -68,7 +77,7 @@ def make_app(options: argparse.Namespace) -> PredictionApp:
     block.hybridize(static_alloc=True)
     call = call_of(block)
     _check_rows(model, call, specs)
-    limits = Limits(options.max_body, options.max_rows, options.batch, options.max_waiting)
+    limits = Limits(options.max_body, options.max_rows, options.batch, options.max_waiting, options.batch_wait)
     rows = {name: (specs[name][0][1:], specs[name][1]) for name in model.inputs}
     return PredictionApp(call, rows, model.symbol.list_outputs(), limits, options.threads)
 

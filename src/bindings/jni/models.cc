@@ -1,4 +1,4 @@
-// org.hybridnet.Model and Session.
+// org.hybridnet.Model, Session and Batcher.
 #include "bindings/jni/jni_support.h"
 
 namespace hybridnet::jni {
@@ -50,9 +50,8 @@ std::vector<HnTensorSpec> specs_of(JNIEnv* env, jlongArray numbers) {
     spec.dtype = static_cast<int>(given[at]);
     const int64_t ndim = given[at + 1];
     if (ndim > HN_MAX_NDIM)
-      throw_error(
-          env, "ShapeError",
-          "Model.infer: expected at most " + std::to_string(HN_MAX_NDIM) + " axes, got " + std::to_string(ndim));
+      throw_error(env, "ShapeError",
+                  "TensorSpec: expected at most " + std::to_string(HN_MAX_NDIM) + " axes, got " + std::to_string(ndim));
     spec.ndim = static_cast<int>(ndim);
     at += 2;
     for (int64_t i = 0; i < ndim; ++i) spec.shape[i] = given[at++];
@@ -220,6 +219,38 @@ JNIEXPORT jlongArray JNICALL Java_org_hybridnet_Native_sessionOutput(JNIEnv* env
 
 JNIEXPORT void JNICALL Java_org_hybridnet_Native_sessionRun(JNIEnv* env, jclass, jobject session) {
   guarded(env, [&] { check(env, hn_session_run(static_cast<HnSession>(handle_of(env, session, "the session")))); });
+}
+
+JNIEXPORT jlong JNICALL Java_org_hybridnet_Native_batcherCreate(JNIEnv* env, jclass, jobject model, jlongArray inputs,
+                                                                jlong max_rows, jlong max_wait_us, jlong max_waiting,
+                                                                jlong calls) {
+  return guarded(env, [&] {
+    const auto given = specs_of(env, inputs);
+    const HnBatcherOptions options = {sizeof(HnBatcherOptions), max_rows, max_wait_us, max_waiting, calls};
+    HnBatcher batcher = nullptr;
+    check(env, hn_batcher_create(model_of(env, model), given.size(), given.empty() ? nullptr : given.data(), &options,
+                                 &batcher));
+    return to_java(batcher);
+  });
+}
+
+JNIEXPORT void JNICALL Java_org_hybridnet_Native_batcherFree(JNIEnv*, jclass, jlong handle) {
+  hn_batcher_free(static_cast<HnBatcher>(from_java(handle)));
+}
+
+JNIEXPORT jlongArray JNICALL Java_org_hybridnet_Native_batcherRun(JNIEnv* env, jclass, jobject batcher,
+                                                                  jobjectArray inputs, jint num_outputs) {
+  return guarded(env, [&] {
+    const auto arrays = arrays_of(env, inputs, "inputs");
+    std::vector<HnArray> outputs(static_cast<size_t>(num_outputs));
+    check(env, hn_batcher_run(static_cast<HnBatcher>(handle_of(env, batcher, "the batcher")), arrays.size(),
+                              arrays.data(), outputs.size(), outputs.data()));
+    return give_arrays(env, outputs.data(), outputs.size());
+  });
+}
+
+JNIEXPORT void JNICALL Java_org_hybridnet_Native_batcherClose(JNIEnv* env, jclass, jobject batcher) {
+  guarded(env, [&] { check(env, hn_batcher_close(static_cast<HnBatcher>(handle_of(env, batcher, "the batcher")))); });
 }
 
 }  // extern "C"

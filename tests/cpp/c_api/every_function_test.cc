@@ -48,7 +48,20 @@ HnSession make_session() {
   return session;
 }
 
-enum Kind { kArray, kOp, kModel, kSession, kKinds };
+HnBatcher make_batcher() {
+  constexpr const char* kRelu = R"json({"nodes": [{"op": "null", "name": "data", "inputs": []},
+    {"op": "relu", "name": "y", "inputs": [[0, 0, 0]]}],
+   "arg_nodes": [0], "heads": [[1, 0, 0]], "attrs": {"mxnet_version": ["int", 10901]}})json";
+  const HnTensorSpec spec = {{1, 3}, 2, HN_FLOAT32};
+  HnModel model = nullptr;
+  HnBatcher batcher = nullptr;
+  EXPECT_EQ(hn_model_load_from_memory(kRelu, std::strlen(kRelu), nullptr, 0, &model), 0) << hn_last_error();
+  EXPECT_EQ(hn_batcher_create(model, 1, &spec, nullptr, &batcher), 0) << hn_last_error();
+  EXPECT_EQ(hn_model_free(model), 0);
+  return batcher;
+}
+
+enum Kind { kArray, kOp, kModel, kSession, kBatcher, kKinds };
 
 void* make(Kind kind) {
   switch (kind) {
@@ -58,6 +71,8 @@ void* make(Kind kind) {
       return make_op();
     case kSession:
       return make_session();
+    case kBatcher:
+      return make_batcher();
     default:
       return make_model();
   }
@@ -70,6 +85,8 @@ int free_of(Kind kind, void* handle) {
       return hn_op_free(static_cast<HnOp>(handle));
     case kSession:
       return hn_session_free(static_cast<HnSession>(handle));
+    case kBatcher:
+      return hn_batcher_free(static_cast<HnBatcher>(handle));
     default:
       return hn_model_free(static_cast<HnModel>(handle));
   }
@@ -110,6 +127,7 @@ HnArray a(void* h) { return static_cast<HnArray>(h); }
 HnOp o(void* h) { return static_cast<HnOp>(h); }
 HnModel m(void* h) { return static_cast<HnModel>(h); }
 HnSession s(void* h) { return static_cast<HnSession>(h); }
+HnBatcher b(void* h) { return static_cast<HnBatcher>(h); }
 // An array of one handle, valid until the next call.
 const HnArray* one(void* h) {
   static thread_local HnArray list[1];
@@ -133,6 +151,17 @@ HnSession good_session() {
   static HnSession session = make_session();
   return session;
 }
+HnBatcher good_batcher() {
+  static HnBatcher batcher = make_batcher();
+  return batcher;
+}
+HnBatcher batcher_out = nullptr;
+const HnBatcherOptions kWrongOptions[] = {{1, 0, 0, 0, 0},
+                                          {sizeof(HnBatcherOptions), -1, 0, 0, 0},
+                                          {sizeof(HnBatcherOptions), 0, -1, 0, 0},
+                                          {sizeof(HnBatcherOptions), 0, 0, -1, 0},
+                                          {sizeof(HnBatcherOptions), 0, 0, 0, 1 << 20}};
+const HnTensorSpec kTwoSpecs[] = {{{1, 3}, 2, HN_FLOAT32}, {{2, 3}, 2, HN_FLOAT32}};
 const HnArray* two() {
   static const HnArray list[] = {good_array(), good_array()};
   return list;
@@ -242,6 +271,15 @@ const TakesHandle kTakesHandle[] = {
     {"hn_session_free", kSession, [](void* h) { return hn_session_free(s(h)); }, true},
     {"hn_session_output", kSession, [](void* h) { return hn_session_output(s(h), 0, &out.array); }},
     {"hn_session_run", kSession, [](void* h) { return hn_session_run(s(h)); }},
+    {"hn_batcher_create", kModel, [](void* h) { return hn_batcher_create(m(h), 2, kTwoSpecs, nullptr, &batcher_out); }},
+    {"hn_batcher_free", kBatcher, [](void* h) { return hn_batcher_free(b(h)); }, true},
+    {"hn_batcher_run", kBatcher,
+     [](void* h) {
+       const HnArray in[] = {good_array()};
+       return hn_batcher_run(b(h), 1, in, 1, out.arrays);
+     }},
+    {"hn_batcher_run", kArray, [](void* h) { return hn_batcher_run(good_batcher(), 1, one(h), 1, out.arrays); }},
+    {"hn_batcher_close", kBatcher, [](void* h) { return hn_batcher_close(b(h)); }},
     {"hn_model_plan_text", kModel, [](void* h) { return hn_model_plan_text(m(h), &out.text); }},
 };
 
@@ -357,6 +395,20 @@ const TakesPointer kTakesPointer[] = {
     HN_REFUSES(hn_session_create, good_model(), 1, one(good_array()), 0, nullptr, &session_out),
     HN_REFUSES(hn_session_output, good_session(), 0, nullptr),
     HN_REFUSES(hn_session_output, good_session(), 9, &out.array),
+    HN_REFUSES(hn_batcher_create, good_model(), 2, kTwoSpecs, nullptr, nullptr),
+    HN_REFUSES(hn_batcher_create, good_model(), 2, nullptr, nullptr, &batcher_out),
+    HN_REFUSES(hn_batcher_create, good_model(), 1, kTwoSpecs, nullptr, &batcher_out),
+    HN_REFUSES(hn_batcher_create, good_model(), 0, nullptr, nullptr, &batcher_out),    // the file says no shapes
+    HN_REFUSES(hn_batcher_create, good_model(), 2, kTwoSpecs, nullptr, &batcher_out),  // the weight is no row
+    HN_REFUSES(hn_batcher_create, good_model(), 2, kTwoSpecs, kWrongOptions, &batcher_out),
+    HN_REFUSES(hn_batcher_create, good_model(), 2, kTwoSpecs, kWrongOptions + 1, &batcher_out),
+    HN_REFUSES(hn_batcher_create, good_model(), 2, kTwoSpecs, kWrongOptions + 2, &batcher_out),
+    HN_REFUSES(hn_batcher_create, good_model(), 2, kTwoSpecs, kWrongOptions + 3, &batcher_out),
+    HN_REFUSES(hn_batcher_create, good_model(), 2, kTwoSpecs, kWrongOptions + 4, &batcher_out),
+    HN_REFUSES(hn_batcher_run, good_batcher(), 1, nullptr, 1, out.arrays),
+    HN_REFUSES(hn_batcher_run, good_batcher(), 1, one(good_array()), 1, nullptr),
+    HN_REFUSES(hn_batcher_run, good_batcher(), 2, two(), 1, out.arrays),
+    HN_REFUSES(hn_batcher_run, good_batcher(), 1, one(good_array()), 2, out.arrays),
     HN_REFUSES(hn_operator_register, nullptr),
     HN_REFUSES(hn_library_load, nullptr),
 };
@@ -445,6 +497,7 @@ TEST(CApi, FreeingNullIsAllowed) {
   EXPECT_EQ(hn_op_free(nullptr), 0);
   EXPECT_EQ(hn_model_free(nullptr), 0);
   EXPECT_EQ(hn_session_free(nullptr), 0);
+  EXPECT_EQ(hn_batcher_free(nullptr), 0);
   EXPECT_EQ(hn_arrays_free(0, nullptr, nullptr), 0);
 }
 

@@ -163,6 +163,47 @@ def test_requests_that_wait_share_a_call_and_get_their_own_rows() -> None:
     assert max(calls) <= 8
 
 
+def test_requests_wait_for_others_no_longer_than_said() -> None:
+    calls = []
+
+    def call(arrays: list[np.ndarray]) -> list[np.ndarray]:
+        calls.append(len(arrays[0]))
+        return [arrays[0]]
+
+    async def spaced(app: PredictionApp, count: int) -> None:
+        async def late(i: int) -> Any:
+            await asyncio.sleep(i * 0.01)
+            return await _asked(app, _json({"x": [[i, 1]], "n": [1]}), JSON)
+
+        for i, (status, _, answer) in enumerate(await asyncio.gather(*map(late, range(count)))):
+            assert (status, json.loads(answer)["outputs"]["product"]) == (200, [[i, 1]])
+
+    asyncio.run(spaced(_app(call, Limits(batch=3, wait=5_000_000)), 6))
+    assert calls == [3, 3]  # full calls wait no longer
+    calls.clear()
+    begin = time.monotonic()
+    asyncio.run(spaced(_app(call, Limits(batch=3, wait=100_000)), 2))
+    assert calls == [2]
+    assert 0.1 <= time.monotonic() - begin < 2
+
+
+def test_a_request_that_the_model_refuses_fails_alone_also_in_a_shared_call() -> None:
+    def call(arrays: list[np.ndarray]) -> list[np.ndarray]:
+        if (arrays[1] == 0).any():
+            raise mx.MXNetError("the model said no")
+        return [arrays[0] * arrays[1][:, None]]
+
+    async def all_of_them() -> list[Any]:
+        app = _app(call, Limits(batch=8, wait=50_000))
+        return await asyncio.gather(*(_asked(app, _json({"x": [[i, 1]], "n": [i]}), JSON) for i in range(8)))
+
+    answers = asyncio.run(all_of_them())
+    assert [status for status, _, _ in answers] == [500] + [200] * 7
+    assert json.loads(answers[0][2])["text"] == "the model said no"
+    for i, (_, _, answer) in enumerate(answers[1:], 1):
+        assert json.loads(answer)["outputs"]["product"] == [[i * i, i]]
+
+
 def test_a_failing_call_fails_its_requests_alone() -> None:
     def call(arrays: list[np.ndarray]) -> list[np.ndarray]:
         if arrays[1][0] == 0:

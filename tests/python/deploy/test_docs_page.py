@@ -13,6 +13,7 @@ PROGRAMS = re.findall(r"```(cpp|c)\n(.*?)```", PAGE, re.DOTALL)
 EXPECTED = [
     r"input data\n(\S+\n){6}",
     r"\S+\n",
+    r"5\n",
     r"(\S+\n){5}",
     r"(?s)operator 'FullyConnected'.*Fix: .*",
     r"\S+ \S+ \S+\n",

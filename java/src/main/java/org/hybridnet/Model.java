@@ -158,11 +158,7 @@ public final class Model extends NativeObject {
    * @throws ShapeError if the inputs do not fit the graph
    */
   public List<TensorSpec> infer(TensorSpec... inputs) {
-    List<Long> numbers = new ArrayList<>();
-    for (TensorSpec spec : inputs) {
-      spec.appendTo(numbers);
-    }
-    return TensorSpec.read(Native.modelInfer(this, numbers.stream().mapToLong(Long::longValue).toArray()));
+    return TensorSpec.read(Native.modelInfer(this, TensorSpec.numbers(inputs)));
   }
 
   /**
@@ -251,6 +247,24 @@ public final class Model extends NativeObject {
   public Session bindInto(NDArray[] inputs, NDArray... outputs) {
     Objects.requireNonNull(outputs, "outputs is null");
     return new Session(Native.sessionCreate(this, inputs, outputs), this.outputs.size());
+  }
+
+  /**
+   * Gathers requests of many threads into calls of this model: see {@link Batcher}. The model is run
+   * on made-up rows first.
+   *
+   * @param options how calls are shared
+   * @param inputs shape and dtype of what requests bring, the first size being any; none: as the file
+   *     says
+   * @return a batcher, to be closed
+   * @throws HybridNetError if outputs do not have the rows of the inputs, or rows depend on each other
+   */
+  public Batcher batcher(Batcher.Options options, TensorSpec... inputs) {
+    long micros = options.maxWait().toNanos() / 1000;
+    return new Batcher(
+        Native.batcherCreate(
+            this, TensorSpec.numbers(inputs), options.maxRows(), micros, options.maxWaiting(), options.calls()),
+        outputs.size());
   }
 
   /**

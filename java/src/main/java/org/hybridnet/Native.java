@@ -167,4 +167,13 @@ final class Native {
   static native long[] sessionOutput(Session session, int index);
 
   static native void sessionRun(Session session);
+
+  static native long batcherCreate(
+      Model model, long[] inputs, long maxRows, long maxWaitMicros, long maxWaiting, long calls);
+
+  static native void batcherFree(long handle);
+
+  static native long[] batcherRun(Batcher batcher, NDArray[] inputs, int outputs);
+
+  static native void batcherClose(Batcher batcher);
 }

@@ -55,16 +55,20 @@ public final class TensorSpec {
     return (dtype == null ? "?" : dtype) + " " + (shape == null ? "?" : Attributes.text(shape).replace("-1", "?"));
   }
 
-  /** {dtype, ndim, sizes...}, as the native library takes it. */
-  void appendTo(List<Long> numbers) {
-    numbers.add(dtype == null ? -1L : dtype.code());
-    numbers.add(shape == null ? -1L : shape.length);
-    for (int i = 0; shape != null && i < shape.length; i++) {
-      numbers.add(shape[i]);
+  /** {dtype, ndim, sizes...} of each, one after the other, as the native library takes them. */
+  static long[] numbers(TensorSpec... specs) {
+    List<Long> numbers = new ArrayList<>();
+    for (TensorSpec spec : specs) {
+      numbers.add(spec.dtype == null ? -1L : spec.dtype.code());
+      numbers.add(spec.shape == null ? -1L : spec.shape.length);
+      for (int i = 0; spec.shape != null && i < spec.shape.length; i++) {
+        numbers.add(spec.shape[i]);
+      }
     }
+    return numbers.stream().mapToLong(Long::longValue).toArray();
   }
 
-  /** Specs one after the other, as appendTo writes them. */
+  /** Specs as {@link #numbers} writes them. */
   static List<TensorSpec> read(long[] numbers) {
     List<TensorSpec> specs = new ArrayList<>();
     for (int at = 0; at < numbers.length; ) {

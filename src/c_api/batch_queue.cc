@@ -1,0 +1,265 @@
+#include "c_api/batch_queue.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "hybridnet/imperative.h"
+#include "plan/bound_call.h"
+
+namespace hybridnet::c_api {
+namespace {
+
+constexpr const char* kRun = "hn_batcher_run";
+constexpr const char* kCreate = "hn_batcher_create";
+
+const OpRef kCast{"Cast"};
+
+NDArray cast(const NDArray& array, DType dtype) {
+  if (array.dtype() == dtype) return array;
+  const Op& op = kCast.op();
+  NDArray result = invoke_one(op, op.schema->parse({{"dtype", dtype_name(dtype)}}, op.name, false), {&array, 1});
+  result.wait_to_read();
+  return result;
+}
+
+Shape with_rows(Shape shape, int64_t rows) {
+  shape[0] = rows;
+  return shape;
+}
+
+int64_t row_bytes(const NDArray& array) { return array.shape()[0] == 0 ? 0 : array.bytes() / array.shape()[0]; }
+
+void copy_rows(const NDArray& from, int64_t from_row, const NDArray& to, int64_t to_row, int64_t rows) {
+  const int64_t bytes = row_bytes(from);
+  if (bytes * rows > 0)
+    std::memcpy(static_cast<char*>(to.data()) + to_row * bytes,
+                static_cast<const char*>(from.data()) + from_row * bytes, static_cast<size_t>(rows * bytes));
+}
+
+// Numbers in [-1, 1), of whole types 0 and 1, which are rows of every table.
+NDArray sample(const TensorSpec& spec, uint32_t& state) {
+  NDArray wide = NDArray::empty(spec.shape, DType::kFloat32);
+  auto* values = static_cast<float*>(wide.data());
+  for (int64_t i = 0; i < wide.size(); ++i) {
+    state = state * 1664525u + 1013904223u;
+    values[i] =
+        is_floating(spec.dtype) ? static_cast<float>(state >> 8) * 0x1p-23f - 1.f : static_cast<float>(state >> 31);
+  }
+  return cast(wide, spec.dtype);
+}
+
+// Equal but for what another order of additions makes.
+bool same_row(const NDArray& row, const NDArray& rows, int64_t index) {
+  const NDArray a = cast(row, DType::kFloat64), b = cast(rows, DType::kFloat64);
+  const double tolerance = !is_floating(row.dtype()) ? 0 : dtype_size(row.dtype()) < 4 ? 5e-2 : 1e-3;
+  const auto* x = static_cast<const double*>(a.data());
+  const auto* y = static_cast<const double*>(b.data()) + index * a.size();
+  for (int64_t i = 0; i < a.size(); ++i) {
+    if (std::isnan(x[i]) && std::isnan(y[i])) continue;
+    if (x[i] != y[i] && !(std::abs(x[i] - y[i]) <= tolerance * (1 + std::abs(x[i])))) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+BatchQueue::BatchQueue(Ref<GraphFunction> function, std::vector<NDArray> values, std::vector<Input> inputs,
+                       std::vector<std::string> output_names, Options options)
+    : function_(std::move(function)),
+      values_(std::move(values)),
+      inputs_(std::move(inputs)),
+      output_names_(std::move(output_names)),
+      options_(options) {
+  if (inputs_.empty())
+    throw ValueError({.op = kCreate, .input = "model", .message = "the model has no inputs, so no rows either"});
+  check_rows_are_apart();
+}
+
+void BatchQueue::check_rows_are_apart() {
+  constexpr int64_t kRows = 3;
+  uint32_t state = 1;
+  std::vector<NDArray> together;
+  for (const Input& input : inputs_)
+    together.push_back(sample({with_rows(input.spec.shape, kRows), input.spec.dtype}, state));
+  const auto outputs_of_row = [&](int64_t row) {
+    std::vector<NDArray> alone;
+    for (const NDArray& array : together) {
+      alone.push_back(NDArray::empty(with_rows(array.shape(), 1), array.dtype()));
+      copy_rows(array, row, alone.back(), 0, 1);
+    }
+    return call(alone);
+  };
+  const std::vector<NDArray> all = call(together), first = outputs_of_row(0), again = outputs_of_row(0);
+  for (size_t i = 0; i < all.size(); ++i) {
+    const Shape &shape = all[i].shape(), &one = first[i].shape();
+    if (shape.ndim() == 0 || one.ndim() == 0 || shape[0] != kRows || one != with_rows(shape, 1))
+      throw ShapeError({.op = kCreate,
+                        .input = "output '" + output_names_[i] + "'",
+                        .expected = std::to_string(kRows) + " rows for inputs of " + std::to_string(kRows) + " rows",
+                        .given = "shape " + shape.str(),
+                        .because = "requests are told apart by rows",
+                        .fix = "export a model whose first axis is the batch, in all inputs and outputs"});
+    if (!same_row(again[i], first[i], 0)) return;  // the model draws random numbers: nothing can be compared
+  }
+  for (int64_t row = 0; row < kRows; ++row) {
+    const std::vector<NDArray> alone = row == 0 ? first : outputs_of_row(row);
+    for (size_t i = 0; i < all.size(); ++i)
+      if (!same_row(alone[i], all[i], row))
+        throw ValueError({.op = kCreate,
+                          .input = "output '" + output_names_[i] + "'",
+                          .expected = "rows that do not depend on each other",
+                          .given = "another row " + std::to_string(row) + " than when it is alone in its call",
+                          .because = "requests of different callers share a call",
+                          .fix = "run this model by hn_model_run"});
+  }
+}
+
+int64_t BatchQueue::checked_rows(std::span<const NDArray> inputs) const {
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const Input& wanted = inputs_[i];
+    const Shape& shape = inputs[i].shape();
+    if (inputs[i].is_sparse())
+      throw UnsupportedError({.op = kRun, .input = wanted.name, .expected = "a dense array", .given = "a sparse one"});
+    if (shape.ndim() != wanted.spec.shape.ndim() || shape[0] < 1 || shape != with_rows(wanted.spec.shape, shape[0])) {
+      const std::string sizes = with_rows(wanted.spec.shape, -1).str();
+      throw ShapeError({.op = kRun,
+                        .input = wanted.name,
+                        .expected = "shape " + sizes + " with 1 row or more",
+                        .given = shape.str()});
+    }
+    if (inputs[i].dtype() != wanted.spec.dtype)
+      throw DTypeError({.op = kRun,
+                        .input = wanted.name,
+                        .expected = dtype_name(wanted.spec.dtype),
+                        .given = dtype_name(inputs[i].dtype())});
+    if (shape[0] != inputs[0].shape()[0])
+      throw ShapeError({.op = kRun,
+                        .input = wanted.name,
+                        .expected = std::to_string(inputs[0].shape()[0]) + " rows as '" + inputs_[0].name + "'",
+                        .given = std::to_string(shape[0])});
+  }
+  return inputs[0].shape()[0];
+}
+
+std::vector<NDArray> BatchQueue::run(std::span<const NDArray> inputs) {
+  Request request;
+  request.rows = checked_rows(inputs);
+  for (const NDArray& input : inputs) input.wait_to_read();  // what failed before fails this request alone
+  request.inputs = inputs;
+  std::unique_lock lock(mutex_);
+  if (closed_) throw EngineError({.op = kRun, .message = "the batcher was closed"});
+  if (waiting_.size() >= options_.max_waiting)
+    throw EngineError({.op = kRun,
+                       .message = std::to_string(waiting_.size()) + " requests wait already",
+                       .fix = "try again later, or raise max_waiting"});
+  request.arrived = std::chrono::steady_clock::now();
+  waiting_.push_back(&request);
+  waiting_rows_ += request.rows;
+  if (waiting_rows_ >= options_.max_rows) wake_next();
+  while (!request.done) {
+    if (!waiting_.empty() && may_lead(request))
+      lead(request, lock);
+    else
+      request.wake.wait(lock);
+  }
+  if (request.error) std::rethrow_exception(request.error);
+  return std::move(request.outputs);
+}
+
+void BatchQueue::wake_next() {
+  if (!waiting_.empty()) waiting_.front()->wake.notify_one();
+}
+
+// The oldest request waits for others, then runs them with itself.
+void BatchQueue::lead(Request& request, std::unique_lock<std::mutex>& lock) {
+  const auto deadline = request.arrived + options_.max_wait;
+  while (waiting_rows_ < options_.max_rows && !closed_ &&
+         request.wake.wait_until(lock, deadline) != std::cv_status::timeout) {
+  }
+  Request* const batch = take();
+  ++running_;
+  wake_next();  // where more than one call may run
+  lock.unlock();
+  run_batch(batch);
+  lock.lock();
+  --running_;
+  for (Request* member = batch; member;) {
+    Request* const next = std::exchange(member->next, nullptr);
+    member->done = true;
+    if (member != &request) member->wake.notify_one();  // it goes on when the lock is free, not before
+    member = next;
+  }
+  wake_next();
+  if (waiting_.empty() && running_ == 0) idle_.notify_all();
+}
+
+BatchQueue::Request* BatchQueue::take() noexcept {
+  Request* const first = waiting_.front();
+  Request* last = first;
+  int64_t rows = first->rows;
+  waiting_.pop_front();
+  while (!waiting_.empty() && rows + waiting_.front()->rows <= options_.max_rows) {
+    last = last->next = waiting_.front();
+    rows += last->rows;
+    waiting_.pop_front();
+  }
+  waiting_rows_ -= rows;
+  return first;
+}
+
+void BatchQueue::run_batch(Request* batch) noexcept {
+  if (batch->next) {
+    try {
+      run_together(batch);
+      return;
+    } catch (...) {  // whose fault it is shows when each runs by itself
+    }
+  }
+  each(batch, [&](Request& request) {
+    try {
+      request.outputs = call(request.inputs);
+    } catch (...) {
+      request.error = std::current_exception();
+    }
+  });
+}
+
+void BatchQueue::run_together(Request* batch) {
+  int64_t rows = 0, begin = 0;
+  each(batch, [&](const Request& request) { rows += request.rows; });
+  std::vector<NDArray> together;
+  for (const Input& input : inputs_)
+    together.push_back(NDArray::empty(with_rows(input.spec.shape, rows), input.spec.dtype));
+  each(batch, [&](const Request& request) {
+    for (size_t i = 0; i < inputs_.size(); ++i) copy_rows(request.inputs[i], 0, together[i], begin, request.rows);
+    begin += request.rows;
+  });
+  const std::vector<NDArray> outputs = call(together);
+  begin = 0;
+  each(batch, [&](Request& request) {
+    request.outputs.clear();
+    for (const NDArray& output : outputs) {
+      request.outputs.push_back(NDArray::empty(with_rows(output.shape(), request.rows), output.dtype()));
+      copy_rows(output, begin, request.outputs.back(), 0, request.rows);
+    }
+    begin += request.rows;
+  });
+}
+
+std::vector<NDArray> BatchQueue::call(std::span<const NDArray> inputs) {
+  std::vector<NDArray> all = values_;
+  for (size_t i = 0; i < inputs_.size(); ++i) all[inputs_[i].position] = inputs[i];
+  BoundCall bound(function_, std::move(all), {});
+  bound.run();
+  return bound.outputs();
+}
+
+void BatchQueue::close() {
+  std::unique_lock lock(mutex_);
+  closed_ = true;
+  wake_next();  // it waits for nobody any more
+  idle_.wait(lock, [&] { return waiting_.empty() && running_ == 0; });
+}
+
+}  // namespace hybridnet::c_api
