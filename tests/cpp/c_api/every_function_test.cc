@@ -409,6 +409,8 @@ const TakesPointer kTakesPointer[] = {
     HN_REFUSES(hn_batcher_run, good_batcher(), 1, one(good_array()), 1, nullptr),
     HN_REFUSES(hn_batcher_run, good_batcher(), 2, two(), 1, out.arrays),
     HN_REFUSES(hn_batcher_run, good_batcher(), 1, one(good_array()), 2, out.arrays),
+    HN_REFUSES(hn_rule_register, nullptr),
+    HN_REFUSES(hn_rule_unregister, nullptr),
     HN_REFUSES(hn_operator_register, nullptr),
     HN_REFUSES(hn_library_load, nullptr),
 };
