@@ -20,6 +20,7 @@ from pathlib import Path
 CPP_LINES: list[tuple[str, ...]] = [  # top to bottom
     ("bindings", "jni", "cpp"),
     ("c_api", "runtime"),
+    ("optimizer",),  # the table of optimizers, and training with it
     ("imperative", "plan"),
     ("passes", "ops"),
     ("graph", "ndarray", "kernels"),

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import ndarray
 from .._keywords import unknown_keyword
 from .._lazy_names import names_from
 from ..errors import TypeError as HybridNetTypeError
@@ -262,20 +261,6 @@ class Optimizer:
         self._update_count(index)
         return self._get_lr(index), self._get_wd(index)
 
-    def _gradient_arguments(self) -> dict[str, Any]:
-        """rescale_grad and, if set, clip_gradient: what every update operator takes."""
-        arguments = {"rescale_grad": self.rescale_grad}
-        if self.clip_gradient:
-            arguments["clip_gradient"] = self.clip_gradient
-        return arguments
-
-    def _scaled(self, grad: NDArray) -> NDArray:
-        """The gradient rescaled and clipped, as a new array."""
-        grad = grad * self.rescale_grad
-        if self.clip_gradient is not None:
-            grad = ndarray.clip(grad, -self.clip_gradient, self.clip_gradient)
-        return grad
-
     def __getstate__(self) -> dict[str, Any]:
         # param_dict belongs to a Trainer, which sets it again.
         state = self.__dict__.copy()
@@ -285,35 +270,6 @@ class Optimizer:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__ = state
         self.param_dict = {}
-
-
-def zeros_like(weight: NDArray, dtype: Any = None) -> NDArray:
-    """Zeros of the weight's shape on its context."""
-    return ndarray.zeros(weight.shape, ctx=weight.context, dtype=dtype or weight.dtype)
-
-
-def as_lists(index: Any, weight: Any, grad: Any, state: Any) -> tuple[list[Any], list[Any], list[Any], list[Any]]:
-    """One weight as lists of one; lists as they are."""
-    if isinstance(index, (list, tuple)):
-        return list(index), list(weight), list(grad), list(state)
-    return [index], [weight], [grad], [state]
-
-
-def split_lazy(
-    lazy_update: bool, indices: list[Any], weights: list[Any], grads: list[Any], states: list[Any]
-) -> tuple[list[tuple[Any, ...]], tuple[list[Any], ...]]:
-    """Weights whose gradient is row_sparse, one by one, and the columns of the others.
-
-    All gradients are dense in the columns; without lazy_update all weights stand there.
-    """
-    items = list(zip(indices, weights, grads, states, strict=True))
-    lazy = [item for item in items if lazy_update and item[2].stype == "row_sparse"]
-    rest = [
-        (index, weight, grad if grad.stype == "default" else grad.tostype("default"), state)
-        for index, weight, grad, state in items
-        if not (lazy_update and grad.stype == "row_sparse")
-    ]
-    return lazy, tuple(list(column) for column in zip(*rest, strict=True)) if rest else ([], [], [], [])
 
 
 register = Optimizer.register

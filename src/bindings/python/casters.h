@@ -86,6 +86,7 @@ void bind_custom(py::module_& m);
 void bind_symbols(py::module_& m);
 void bind_control_flow(py::module_& m);
 void bind_plans(py::module_& m);
+void bind_optimizers(py::module_& m);
 void bind_quantization(py::module_& m);
 void bind_rewrites(py::module_& m);
 void bind_host_images(py::module_& m);

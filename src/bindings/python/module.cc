@@ -33,6 +33,7 @@ PYBIND11_MODULE(_core, m) {
   bind_symbols(m);
   bind_control_flow(m);
   bind_plans(m);
+  bind_optimizers(m);
   bind_quantization(m);
   bind_rewrites(m);
   bind_host_images(m);

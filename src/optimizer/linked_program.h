@@ -1,0 +1,77 @@
+// Programs ready to run: operators found, attributes read. Kept from step to step.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "hybridnet/op.h"
+#include "optimizer/rules.h"
+
+namespace hybridnet::optimizer {
+
+// The operator of a call with the attributes that stay; `numbers` are fields that columns of the step's numbers fill.
+struct LinkedCall {
+  struct Number {
+    int field;
+    size_t column;
+  };
+  const Op* op = nullptr;
+  ParamsPtr fixed;
+  std::vector<Number> numbers;
+  std::vector<Operand> inputs;
+  Operand target;
+
+  ParamsPtr params(std::span<const double> row) const;
+};
+
+// A call for several weights at once: where one weight has lr, they have lrs.
+struct LinkedGroupCall {
+  struct List {
+    size_t offset;  // of a std::vector<double> in the parameters
+    size_t column;
+  };
+  const Op* op = nullptr;
+  ParamsPtr fixed;
+  std::vector<LinkedCall::Number> numbers;
+  std::vector<List> lists;
+
+  ParamsPtr params(std::span<const std::vector<double>> rows) const;
+};
+
+class LinkedProgram {
+ public:
+  LinkedProgram(const Rule& rule, UpdateProgram program);
+
+  const std::vector<LinkedCall>& calls() const { return calls_; }
+  // Whether one operator updates any number of weights, and what it needs first is the same for all.
+  bool runs_together() const { return runs_together_; }
+  const LinkedGroupCall& for_many(size_t count);
+
+ private:
+  const Rule& rule_;
+  UpdateProgram program_;
+  std::vector<LinkedCall> calls_;
+  bool runs_together_;
+  LinkedGroupCall group_;
+  size_t group_size_ = 0;
+};
+
+// The programs of a rule that were used last. Not for several threads at once.
+class LinkedPrograms {
+ public:
+  std::shared_ptr<LinkedProgram> find(const Rule& rule, const Settings& settings, UpdateSubject subject,
+                                      bool allows_native = true);
+
+ private:
+  struct Entry {
+    Settings settings;
+    UpdateSubject subject;
+    bool allows_native;
+    std::shared_ptr<LinkedProgram> program;
+  };
+  std::vector<Entry> entries_;
+  size_t next_ = 0;
+};
+
+}  // namespace hybridnet::optimizer

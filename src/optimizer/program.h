@@ -1,0 +1,112 @@
+// An update as data: the operators that change one weight and what the optimizer keeps of it. Imperative steps run it
+// on arrays (update.h), compiled training steps make nodes of it (python/hybridnet/optimizer/_graph_updates.py).
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "hybridnet/base.h"
+#include "optimizer/settings.h"
+
+namespace hybridnet::optimizer {
+
+struct Operand {
+  enum class Kind : int8_t { kWeight, kGrad, kState, kMaster, kResult };
+  Kind kind = Kind::kWeight;
+  size_t index = 0;  // of a state, or of the call whose result it is
+  bool operator==(const Operand&) const = default;
+};
+
+// One operator. Attributes that change from step to step are numbers of the step: `rates` names them.
+struct UpdateCall {
+  std::string op;
+  std::vector<Operand> inputs;
+  std::vector<std::pair<std::string, AttrValue>> attributes;
+  std::vector<std::pair<std::string, std::string>> rates;  // attribute, column
+  Operand target{Operand::Kind::kResult, 0};               // what its output is written to; a result: a new array
+  std::string many;  // the operator that does this for any number of weights; lr, wd, eta are lists there. "": none
+};
+
+struct UpdateProgram {
+  std::vector<UpdateCall> calls;
+};
+
+// A number of the step, by the name of its column.
+struct Rate {
+  const char* column;
+};
+
+class UpdateBuilder;
+
+// An operand in a formula: operators on it are calls of the program.
+class Term {
+ public:
+  Term(UpdateBuilder& builder, Operand operand) : builder_(&builder), operand_(operand) {}
+  const Operand& operand() const { return operand_; }
+  UpdateBuilder& builder() const { return *builder_; }
+
+ private:
+  UpdateBuilder* builder_;
+  Operand operand_;
+};
+
+// What the weight is when the program runs.
+struct UpdateSubject {
+  DType dtype = DType::kFloat32;
+  bool has_master = false;        // there is a float32 copy, which is what changes
+  std::vector<bool> has_state{};  // one per state of the layout
+  int64_t t = 1;                  // number of the update
+  bool operator==(const UpdateSubject&) const = default;
+};
+
+class UpdateBuilder {
+ public:
+  // native_master: the optimizer has operators that take the weight and its float32 copy. Without, the program runs on
+  // the copy, between two casts.
+  UpdateBuilder(UpdateSubject subject, bool native_master);
+
+  const UpdateSubject& subject() const { return subject_; }
+  bool uses_native_master() const { return subject_.has_master && native_; }
+  bool has_state(size_t i) const { return subject_.has_state[i]; }
+  DType dtype() const { return subject_.has_master && !native_ ? DType::kFloat32 : subject_.dtype; }
+  Term weight() { return {*this, weight_}; }
+  Term grad() { return {*this, grad_}; }
+  Term state(size_t i) { return {*this, {Operand::Kind::kState, i}}; }
+  Term master() { return {*this, {Operand::Kind::kMaster, 0}}; }
+
+  using Attributes = std::vector<std::pair<std::string, AttrValue>>;
+  using Rates = std::vector<std::pair<std::string, std::string>>;
+  Term call(const char* op, const std::vector<Term>& inputs, Attributes attributes = {}, Rates rates = {});
+  // An update operator, which replaces the weight and the states among its inputs. rates: names of attributes that are
+  // columns of the same name.
+  void update(const char* op, const std::vector<Term>& inputs, Attributes attributes, const std::string& rates,
+              const char* many = "");
+  // The same whose output is no weight but a step.
+  Term step(const char* op, const std::vector<Term>& inputs, Attributes attributes, const std::string& rates);
+  void assign(const Term& target, const Term& value);
+  // grad * rescale_grad, clipped.
+  Term scaled_grad(const Settings& s);
+  Term clipped(const Term& value, const Settings& s);
+
+  UpdateProgram finish();
+
+ private:
+  UpdateSubject subject_;
+  bool native_;
+  Operand weight_, grad_;
+  UpdateProgram program_;
+};
+
+Term operator+(const Term& a, const Term& b);
+Term operator-(const Term& a, const Term& b);
+Term operator*(const Term& a, const Term& b);
+Term operator/(const Term& a, const Term& b);
+Term operator+(const Term& a, double b);
+Term operator*(double a, const Term& b);
+Term operator/(const Term& a, double b);
+Term operator*(Rate a, const Term& b);
+Term operator/(const Term& a, Rate b);
+Term sqrt(const Term& a);
+
+}  // namespace hybridnet::optimizer

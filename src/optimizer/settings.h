@@ -1,0 +1,46 @@
+// What a user may set of an optimizer. One struct holds the settings of all of them; the schema of a rule (rules.h)
+// says which of them the optimizer has, with its own defaults.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "hybridnet/params.h"
+
+namespace hybridnet::optimizer {
+
+struct Settings {
+  // Of every optimizer.
+  double learning_rate = 0.01, wd = 0, rescale_grad = 1;
+  std::optional<double> clip_gradient;
+  bool multi_precision = false;
+  int64_t begin_num_update = 0;
+  // Of some.
+  double momentum = 0, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, eps = 0, eta = 0.001;
+  double gamma1 = 0.9, gamma2 = 0.9, rho = 0.9, lamda = 0, lamda1 = 0, beta = 0, wd_lh = 0, schedule_decay = 0;
+  std::optional<double> lower_bound, upper_bound, clip_weights;
+  bool lazy_update = true, correct_bias = true, bias_correction = true, centered = false, momentum_correction = true;
+  std::string warmup_strategy = "linear";
+  int64_t warmup_epochs = 0, batch_scale = 1, updates_per_epoch = 1, begin_epoch = 0, num_epochs = 1;
+  // How far training has come: changed by steps, kept in files of states, not for users to set.
+  double m_schedule = 1;
+  std::optional<double> last_lr, cur_lr;
+
+  bool operator==(const Settings&) const = default;
+};
+
+// The settings that an optimizer has.
+class SettingsSchema final : public SchemaBase {
+ public:
+  template <typename M>
+  FieldBuilder field(std::string_view name, M Settings::*member) {
+    Settings probe{};
+    const auto offset = reinterpret_cast<char*>(&(probe.*member)) - reinterpret_cast<char*>(&probe);
+    return add_field(name, detail::field_kind<M>::value, static_cast<size_t>(offset));
+  }
+  Ref<Params> create() const override;
+  Ref<Params> copy(const Params& from) const override;
+};
+
+}  // namespace hybridnet::optimizer
