@@ -9,7 +9,6 @@ import json
 import os
 import pathlib
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -304,25 +303,6 @@ def test_many_clients_get_what_the_model_gives_and_sigterm_ends_it(server: Any, 
     assert not failures
     child.send_signal(signal.SIGTERM)
     assert child.wait(30) == 0
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"\0\1\2\3\r\n\r\n",
-        b"GET\r\n\r\n",
-        b"POST /v1/predict HTTP/1.1\r\ncontent-length: -5\r\n\r\n",
-        b"\r\n" * 50,
-    ],
-)
-def test_what_is_no_http_does_no_harm(server: Any, content: bytes) -> None:
-    _, port = server
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
-        connection.sendall(content)
-        connection.shutdown(socket.SHUT_WR)
-        answer = connection.makefile("rb").read()
-    assert answer == b"" or answer.startswith(b"HTTP/1.1 4")
-    assert _post(port, _json({"data": [[1, 2, 3, 4]]}))[0] == 200
 
 
 def test_requests_under_way_are_finished_when_the_server_ends() -> None:
