@@ -45,6 +45,7 @@ class DerivedCopy {
   void touch();   // the value was used
   void retire();  // an array was written or died: drops the value for good
   bool retired() const { return retired_.load(std::memory_order_acquire); }
+  bool is_kept() const;  // is there a value, for later uses, too?
   const std::string& key() const { return key_; }
 
  private:
@@ -53,7 +54,7 @@ class DerivedCopy {
   DerivedBudget& budget_;
   std::atomic<bool> retired_{false};
   std::atomic<uint64_t> last_used_{0};  // in ticks of the budget
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   Value value_;  // not null: counted by the budget
   int64_t bytes_ = 0;
   bool was_refused_ = false;
@@ -70,6 +71,15 @@ class DerivedData final : public WriteListener {
   void on_write() noexcept override { drop(); }
   void drop() noexcept;
 
+  // The array's memory is part of a private mapping of a file, and nobody has written it so far.
+  void set_pages(void* data, int64_t bytes);
+  // Takes such memory out of the resident set, whose values the system reads from the file again when they are used. To
+  // be called when a copy is kept, while the array is read: its readers will mostly use the copy. Does nothing once the
+  // array was written: the file does not have these values.
+  void drop_pages() noexcept;
+  // Before code outside the engine may write the array: its memory stays from now on.
+  void keep_pages() noexcept;
+
   // The copy that `recipe` makes of these arrays, all with known writes.
   static std::shared_ptr<DerivedCopy> find_or_add(std::span<const DerivedSource> sources, const std::string& recipe);
 
@@ -77,6 +87,8 @@ class DerivedData final : public WriteListener {
   struct Copies {
     std::mutex mutex;
     std::vector<std::weak_ptr<DerivedCopy>> list;
+    void* pages = nullptr;  // whole pages of a file that nobody has written
+    int64_t page_bytes = 0;
   };
   Copies& copies();
   std::atomic<Copies*> copies_{nullptr};  // made by the first use
@@ -109,6 +121,8 @@ class DerivedUser {
     }
     // Without the lock: threads that want the copies of other arrays need not wait for this one.
     auto value = std::static_pointer_cast<const T>(copy->get(bytes, [&] { return DerivedCopy::Value(make()); }));
+    if (copy->is_kept())
+      for (const DerivedSource& source : sources) source.derived->drop_pages();
     const std::lock_guard lock(mutex_);
     if (Used& used = used_for(sources); used.copy == copy) used.latest = value;
     return value;

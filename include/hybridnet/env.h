@@ -23,6 +23,8 @@ struct Environment {
   int64_t pool_reserve_mb = -1;
   // HYBRIDNET_PACKED_LIMIT_MB: memory for packed weights and other data derived from parameters; -1: no limit
   int64_t packed_limit_mb = -1;
+  // HYBRIDNET_MAP_PARAMS: large parameters of files are parts of the file (load_arrays) instead of copies
+  bool map_params = true;
   int plan_limit = 32;  // HYBRIDNET_PLAN_LIMIT: plans that a graph keeps, one per signature of its inputs
   // HYBRIDNET_PLAN_LIMIT_MB: memory that they may take beside the arena that they share; -1: no limit
   int64_t plan_limit_mb = 256;

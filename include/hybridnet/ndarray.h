@@ -43,10 +43,15 @@ class Chunk : public RefCounted<Chunk> {
   Chunk* order = this;
   uint64_t original_overwrites = 0;              // of the original, when the task was pushed
   int64_t deferred_bytes = 0;                    // taken from the pool when the memory is first asked for
+  bool deferred_zeros = false;                   // and filled with zeros then
   static constexpr int64_t kNoDenseMemory = -1;  // deferred_bytes of sparse arrays: asking for memory is an error
   void* memory() {
     void* data = std::atomic_ref<void*>(block.data).load(std::memory_order_acquire);
     return data != nullptr || deferred_bytes == 0 ? data : take_memory();
+  }
+  // Does it hold zeros that take no memory yet?
+  bool is_untouched() const {
+    return deferred_zeros && std::atomic_ref<void* const>(block.data).load(std::memory_order_acquire) == nullptr;
   }
   // Writes counted when they are pushed (Var::version counts them when they ran), and where the last one was pushed:
   // how the tape tells that a value it saved is gone.
@@ -59,7 +64,10 @@ class Chunk : public RefCounted<Chunk> {
            (original && original->overwrites.load(std::memory_order_relaxed) != original_overwrites);
   }
   Chunk& owner() { return original ? *original : *this; }  // of the memory
-  std::function<void()> deleter;  // foreign memory (DLPack, NumPy): called instead of returning block to the pool
+  std::function<void()> deleter;        // foreign memory (DLPack, NumPy): called instead of returning block to the pool
+  std::shared_ptr<const void> mapping;  // of the file that the block is part of; null: the block is no part of a file
+  // Is the block of the pool, and this chunk's to give away?
+  bool owns_block() const { return !deleter && !original && !mapping; }
 
  private:
   void* take_memory();
@@ -104,6 +112,11 @@ class NDArray {
   // workers holds none, and finds what the work before it has just freed. Sizes that may well not be there are taken
   // here, where the error meets the line that asked for them.
   static NDArray deferred(const TensorSpec& spec, Device device = {});
+  // Zeros that take no memory until they are first read or written; device: a CPU.
+  static NDArray deferred_zeros(const TensorSpec& spec, Device device = {});
+  // Memory of a private mapping of a file, which `mapping` keeps. The system may drop pages that nobody has written,
+  // and so does the library where it keeps a copy in another order (DerivedData::drop_pages).
+  static NDArray mapped(void* data, const TensorSpec& spec, std::shared_ptr<const void> mapping);
   // Wraps foreign memory; `deleter` runs when the last view dies.
   static NDArray from_memory(void* data, const TensorSpec& spec, std::function<void()> deleter, Device device = {});
 
@@ -197,7 +210,10 @@ struct LoadedArrays {
   std::vector<std::string> names;  // parallel to arrays when named; may repeat
   std::vector<NDArray> arrays;     // null handle for a record without value
 };
-LoadedArrays load_arrays(const std::string& path);
+// Where `mapped` is true, large dense arrays are parts of the file instead of copies (NDArray::mapped): processes that
+// load one file share them, and they are read from the disk when they are used. Writes into them do not reach the file.
+// Such a file may be replaced (renamed over, deleted), but must not be changed in place while they live.
+LoadedArrays load_arrays(const std::string& path, bool mapped = false);
 LoadedArrays load_arrays_from_buffer(std::string_view bytes, const std::string& what);
 // numpy_shape: write V3 records (scalars and zero sizes have meaning). Scalars or zero-size arrays need V3: chosen per
 // record.

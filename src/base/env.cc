@@ -116,6 +116,7 @@ Environment read_environment() {
   env.inline_limit_ns = 1000 * read_int("HYBRIDNET_INLINE_LIMIT_US", 0, int64_t{1} << 40, env.inline_limit_ns / 1000);
   env.pool_reserve_mb = read_int("HYBRIDNET_POOL_LIMIT_MB", -1, kMaxMegabytes, env.pool_reserve_mb);
   env.packed_limit_mb = read_int("HYBRIDNET_PACKED_LIMIT_MB", -1, kMaxMegabytes, env.packed_limit_mb);
+  env.map_params = read_int("HYBRIDNET_MAP_PARAMS", 0, 1, 1) != 0;
   env.plan_limit = static_cast<int>(read_int("HYBRIDNET_PLAN_LIMIT", 1, 1 << 20, env.plan_limit));
   env.plan_limit_mb = read_int("HYBRIDNET_PLAN_LIMIT_MB", -1, kMaxMegabytes, env.plan_limit_mb);
   const int64_t ahead_ms = read_int("HYBRIDNET_RUN_AHEAD_MS", -1, kMaxMilliseconds, env.run_ahead_ns / 1'000'000);

@@ -247,6 +247,7 @@ int hn_array_data(HnArray array, const void** out) {
     const NDArray given = array_of(array, "hn_array_data", "array");
     require(out, "hn_array_data", "out");
     given.wait_to_read();
+    if (DerivedData* derived = given.impl()->chunk->derived()) derived->keep_pages();
     *out = given.data();
   });
 }

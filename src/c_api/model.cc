@@ -160,7 +160,7 @@ int hn_model_load(const char* symbol_path, const char* params_path, HnModel* out
     require(out, "hn_model_load", "out");
     Symbol symbol = Symbol::from_json(c_api::read_text(symbol_path), symbol_path);
     std::map<std::string, NDArray> parameters;
-    if (params_path) parameters = c_api::by_name(load_arrays(params_path), params_path);
+    if (params_path) parameters = c_api::by_name(load_arrays(params_path, true), params_path);
     *out = c_api::make_model(std::move(symbol), parameters);
   });
 }

@@ -69,6 +69,7 @@ Shape checked_shape(const DLTensor& t) {
 }  // namespace
 
 DLManagedTensor* export_array(const NDArray& array) {
+  if (DerivedData* derived = array.impl()->chunk->derived()) derived->keep_pages();
   auto exported = std::make_unique<Exported>();
   exported->array = array;
   exported->shape.assign(array.shape().begin(), array.shape().end());

@@ -17,7 +17,7 @@ uint64_t detail::refill_chunk_ids() {
 Chunk::~Chunk() {
   if (deleter) {
     deleter();
-  } else if (block.data) {
+  } else if (block.data && !mapping) {
     storage(block.device).free(block);
   }
 }
@@ -41,6 +41,7 @@ void* Chunk::take_memory() {
   const std::lock_guard lock(mutex);
   if (block.data == nullptr) {
     const Storage::Block taken = storage(block.device).allocate(deferred_bytes);
+    if (deferred_zeros) std::memset(taken.data, 0, static_cast<size_t>(deferred_bytes));
     block.bytes = taken.bytes;
     std::atomic_ref<void*>(block.data).store(taken.data, std::memory_order_release);
   }
@@ -68,6 +69,26 @@ NDArray NDArray::deferred(const TensorSpec& spec, Device device) {
   impl->chunk = make_ref<Chunk>();
   impl->chunk->deferred_bytes = bytes;
   impl->chunk->block.device = device;
+  return NDArray(std::move(impl));
+}
+
+NDArray NDArray::deferred_zeros(const TensorSpec& spec, Device device) {
+  Ref<ArrayImpl> impl = make_ref<ArrayImpl>();
+  impl->spec = spec;
+  impl->chunk = make_ref<Chunk>();
+  impl->chunk->deferred_bytes = spec.bytes();
+  impl->chunk->deferred_zeros = true;
+  impl->chunk->block.device = device;
+  return NDArray(std::move(impl));
+}
+
+NDArray NDArray::mapped(void* data, const TensorSpec& spec, std::shared_ptr<const void> mapping) {
+  Ref<ArrayImpl> impl = make_ref<ArrayImpl>();
+  impl->spec = spec;
+  impl->chunk = make_ref<Chunk>();
+  impl->chunk->block = {data, spec.bytes(), {}};
+  impl->chunk->mapping = std::move(mapping);
+  impl->chunk->derived()->set_pages(data, spec.bytes());
   return NDArray(std::move(impl));
 }
 
@@ -135,7 +156,7 @@ void NDArray::publish(const NDArray& value) const {
   Chunk& mine = *impl_->chunk;
   Chunk& given = *value.impl_->chunk;
   impl_->spec = value.spec();
-  if (given.original || given.deleter) {  // an input, or memory that another result has
+  if (!given.owns_block()) {  // an input, or memory that another result has
     const Storage::Block made = storage(mine.block.device).allocate(value.bytes());
     mine.block.bytes = made.bytes;  // not the device, which others may read now
     mine.block.data = made.data;
@@ -258,6 +279,7 @@ void NDArray::wait_to_write() const {
 
 void NDArray::copy_from(const void* source) const {
   wait_to_write();
+  if (DerivedData* derived = impl_->chunk->derived()) derived->keep_pages();
   if (bytes() > 0) std::memcpy(data(), source, static_cast<size_t>(bytes()));
   impl_->chunk->overwrites.fetch_add(1, std::memory_order_relaxed);
   // An empty write through the engine moves the version on, so that nothing derived from the old data is reused.

@@ -1,5 +1,8 @@
 // The .params format: see docs/formats.md. Nothing is allocated before the file has shown that it holds that many
 // bytes.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -8,6 +11,7 @@
 #include <cstring>
 
 #include "base/checked_size.h"
+#include "hybridnet/env.h"
 #include "hybridnet/ndarray.h"
 
 namespace hybridnet {
@@ -16,9 +20,42 @@ namespace {
 constexpr uint64_t kListMagic = 0x112;
 constexpr uint32_t kV1 = 0xF993FAC8, kV2 = 0xF993FAC9, kV3 = 0xF993FACA;
 
+// A file in memory, whose pages are shared with other processes until they are written.
+class MappedFile {
+ public:
+  // Null for what cannot be mapped: pipes, empty files, files of some systems.
+  static std::shared_ptr<const MappedFile> open(const std::string& path) {
+    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0) return nullptr;
+    struct stat status {};
+    void* data = MAP_FAILED;
+    if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0)
+      data = mmap(nullptr, static_cast<size_t>(status.st_size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE,
+                  file, 0);
+    close(file);
+    if (data == MAP_FAILED) return nullptr;
+    return std::make_shared<const MappedFile>(data, static_cast<size_t>(status.st_size));
+  }
+  MappedFile(void* data, size_t size) : data_(data), size_(size) {}
+  ~MappedFile() { munmap(data_, size_); }
+  MappedFile(const MappedFile&) = delete;
+  std::string_view bytes() const { return {static_cast<const char*>(data_), size_}; }
+  void* at(uint64_t offset) const { return static_cast<char*>(data_) + offset; }
+
+ private:
+  void* const data_;
+  const size_t size_;
+};
+
+// Smaller arrays are copied: theirs would be pages that they share with their neighbors.
+constexpr int64_t kMapFrom = 64 << 10;
+
 // Bounded reading from memory or a file; knows where it is for error texts.
 class Reader {
  public:
+  Reader(std::shared_ptr<const MappedFile> mapping, std::string what) : Reader(mapping->bytes(), std::move(what)) {
+    mapping_ = std::move(mapping);
+  }
   Reader(std::string_view bytes, std::string what) : bytes_(bytes), total_(bytes.size()), what_(std::move(what)) {}
   Reader(std::FILE* file, uint64_t total, std::string what) : file_(file), total_(total), what_(std::move(what)) {}
 
@@ -36,6 +73,14 @@ class Reader {
       }
     }
     offset_ += count;
+  }
+  // The next values as a part of the file; a null handle where that does not serve.
+  NDArray mapped(const TensorSpec& spec) {
+    const int64_t bytes = spec.bytes();
+    if (!mapping_ || bytes < kMapFrom || offset_ % static_cast<uint64_t>(dtype_size(spec.dtype)) != 0) return {};
+    void* const data = mapping_->at(offset_);
+    offset_ += static_cast<uint64_t>(bytes);
+    return NDArray::mapped(data, spec, mapping_);
   }
   template <typename T>
   T number(const char* field) {
@@ -56,6 +101,7 @@ class Reader {
  private:
   std::string_view bytes_;
   std::FILE* file_ = nullptr;
+  std::shared_ptr<const MappedFile> mapping_;
   uint64_t offset_ = 0, total_;
   std::string what_;
 };
@@ -87,12 +133,16 @@ DType read_dtype(Reader& r) {
   return static_cast<DType>(code);
 }
 
-NDArray read_data(Reader& r, const TensorSpec& spec) {
+// may_map: parts of sparse arrays are copied, because what was checked of their indices must stay true.
+NDArray read_data(Reader& r, const TensorSpec& spec, bool may_map) {
   int64_t bytes;
   if (__builtin_mul_overflow(spec.shape.size(), dtype_size(spec.dtype), &bytes) ||
       static_cast<uint64_t>(bytes) > r.remaining()) {
     r.fail("the file ends inside an array's data", spec.str() + " needs more bytes",
            std::to_string(r.remaining()) + " bytes left");
+  }
+  if (may_map) {
+    if (NDArray part = r.mapped(spec)) return part;
   }
   NDArray array = NDArray::empty(spec);
   r.read(array.data(), static_cast<uint64_t>(bytes), "an array's data");
@@ -148,9 +198,9 @@ NDArray read_sparse(Reader& r, StorageType type) {
     s.dtype = read_dtype(r);
     s.shape = read_shape(r);
   }
-  const NDArray data = read_data(r, {storage_shape, dtype});
+  const NDArray data = read_data(r, {storage_shape, dtype}, false);
   std::vector<NDArray> index;
-  for (const TensorSpec& s : aux) index.push_back(read_data(r, s));
+  for (const TensorSpec& s : aux) index.push_back(read_data(r, s, false));
   Ref<SparseStorage> parts = make_ref<SparseStorage>(type, data, index.back());
   if (type == StorageType::kCsr) {
     parts->indptr = index.front();
@@ -173,13 +223,13 @@ NDArray read_record(Reader& r) {
     if (magic == kV2 && shape.ndim() == 0) return {};  // an array without value
     read_device(r);
     const DType dtype = read_dtype(r);
-    return read_data(r, {shape, dtype});
+    return read_data(r, {shape, dtype}, true);
   }
   const Shape shape = magic == kV1 ? read_shape(r) : read_dims<uint32_t>(r, magic);
   if (shape.ndim() == 0) return {};
   read_device(r);
   const DType dtype = read_dtype(r);
-  return read_data(r, {shape, dtype});
+  return read_data(r, {shape, dtype}, true);
 }
 
 LoadedArrays read_all(Reader& r) {
@@ -323,7 +373,13 @@ LoadedArrays load_arrays_from_buffer(std::string_view bytes, const std::string& 
   return read_all(reader);
 }
 
-LoadedArrays load_arrays(const std::string& path) {
+LoadedArrays load_arrays(const std::string& path, bool mapped) {
+  if (mapped && environment().map_params) {
+    if (std::shared_ptr<const MappedFile> mapping = MappedFile::open(path)) {
+      Reader reader(std::move(mapping), path);
+      return read_all(reader);
+    }
+  }
   File file(std::fopen(path.c_str(), "rb"));
   if (!file) file_error(path, "open", "check the path and the working directory");
   if (std::fseek(file.get(), 0, SEEK_END) != 0) file_error(path, "read", "name a regular file");

@@ -90,7 +90,7 @@ bool may_write(const NDArray& target, const TensorSpec& spec, std::span<const ND
 bool may_take_over(const NDArray& given, std::span<const NDArray> inputs) {
   if (given.is_sparse() || given.is_pending()) return false;
   const Chunk& chunk = *given.impl()->chunk;
-  if (chunk.ref_count() != 1 || chunk.deleter || chunk.original) return false;
+  if (chunk.ref_count() != 1 || !chunk.owns_block()) return false;
   return std::count_if(inputs.begin(), inputs.end(),
                        [&](const NDArray& other) { return other.shares_memory(given); }) == 1;
 }

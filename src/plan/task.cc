@@ -177,7 +177,7 @@ void push_zeros(const NDArray& array) {
 void push_released_zeros(const NDArray& array) {
   const NDArray writes[] = {array};
   run_task("zeros", {}, writes, array.bytes() / 64, [array](TaskContext&) {
-    if (array.bytes() > 0) zero_and_release(array.data(), array.bytes());
+    if (array.bytes() > 0 && !array.impl()->chunk->is_untouched()) zero_and_release(array.data(), array.bytes());
   });
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "hybridnet/storage.h"
+#include "storage/system_memory.h"
 
 namespace hybridnet {
 
@@ -40,6 +41,11 @@ void DerivedCopy::retire() {
   if (!value_) return;
   budget_.remove(*this, bytes_);
   dropped = std::move(value_);
+}
+
+bool DerivedCopy::is_kept() const {
+  const std::lock_guard lock(mutex_);
+  return value_ != nullptr;
 }
 
 // ---- the limit
@@ -103,11 +109,36 @@ void DerivedData::drop() noexcept {
   {
     const std::lock_guard lock(c->mutex);
     dropped.swap(c->list);
+    c->pages = nullptr;
     if (writes_) writes_->store(nullptr, std::memory_order_release);
   }
   for (const std::weak_ptr<DerivedCopy>& copy : dropped) {
     if (const std::shared_ptr<DerivedCopy> alive = copy.lock()) alive->retire();
   }
+}
+
+void DerivedData::set_pages(void* data, int64_t bytes) {
+  const Pages whole = whole_pages(data, bytes);
+  if (whole.bytes == 0) return;
+  Copies& c = copies();
+  const std::lock_guard lock(c.mutex);
+  c.pages = whole.data;
+  c.page_bytes = whole.bytes;
+  if (writes_) writes_->store(this, std::memory_order_release);
+}
+
+void DerivedData::drop_pages() noexcept {
+  Copies* const c = copies_.load(std::memory_order_acquire);
+  if (!c) return;
+  const std::lock_guard lock(c->mutex);
+  if (c->pages) drop_file_pages(c->pages, c->page_bytes);
+}
+
+void DerivedData::keep_pages() noexcept {
+  Copies* const c = copies_.load(std::memory_order_acquire);
+  if (!c) return;
+  const std::lock_guard lock(c->mutex);
+  c->pages = nullptr;
 }
 
 DerivedData::Copies& DerivedData::copies() {

@@ -18,11 +18,13 @@ namespace {
 constexpr int64_t kMappedFrom = int64_t{4} << 20;
 constexpr int64_t kHugePage = int64_t{2} << 20;
 
-int64_t whole_pages(int64_t bytes) { return (bytes + 4095) / 4096 * 4096; }
+constexpr intptr_t kPage = 4096;
+
+int64_t rounded_to_pages(int64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
 // Aligned to huge pages: maps more and unmaps both ends.
 void* map_aligned(int64_t bytes) {
-  bytes = whole_pages(bytes);
+  bytes = rounded_to_pages(bytes);
   const int64_t mapped = bytes + kHugePage;
   void* const start = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (start == MAP_FAILED) return nullptr;
@@ -44,26 +46,36 @@ void* system_allocate(int64_t bytes) {
 void system_free(void* data, int64_t bytes) {
   allow_access(data, bytes);
   if (bytes >= kMappedFrom) {
-    munmap(data, whole_pages(bytes));
+    munmap(data, rounded_to_pages(bytes));
   } else {
     std::free(data);
   }
 }
 
 void zero_and_release(void* data, int64_t bytes) {
-  constexpr intptr_t kPage = 4096;
+  const Pages whole = whole_pages(data, bytes);
+  // Private pages of no file read as zeros afterwards.
+  if (whole.bytes == 0 || madvise(whole.data, static_cast<size_t>(whole.bytes), MADV_DONTNEED) != 0) {
+    std::memset(data, 0, static_cast<size_t>(bytes));
+    return;
+  }
+  char* const begin = static_cast<char*>(data);
+  char* const first = static_cast<char*>(whole.data);
+  char* const last = first + whole.bytes;
+  std::memset(begin, 0, static_cast<size_t>(first - begin));
+  std::memset(last, 0, static_cast<size_t>(begin + bytes - last));
+}
+
+Pages whole_pages(void* data, int64_t bytes) {
   char* const begin = static_cast<char*>(data);
   char* const end = begin + bytes;
   char* const first = begin + (-reinterpret_cast<intptr_t>(begin) & (kPage - 1));
   char* const last = end - (reinterpret_cast<intptr_t>(end) & (kPage - 1));
-  // Private pages of no file read as zeros afterwards.
-  if (first >= last || madvise(first, static_cast<size_t>(last - first), MADV_DONTNEED) != 0) {
-    std::memset(data, 0, static_cast<size_t>(bytes));
-    return;
-  }
-  std::memset(begin, 0, static_cast<size_t>(first - begin));
-  std::memset(last, 0, static_cast<size_t>(end - last));
+  if (first >= last) return {};
+  return {first, last - first};
 }
+
+void drop_file_pages(void* data, int64_t bytes) { madvise(data, static_cast<size_t>(bytes), MADV_DONTNEED); }
 
 void system_trim() {
 #if defined(__GLIBC__)

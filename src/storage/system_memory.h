@@ -10,6 +10,14 @@ void* system_allocate(int64_t bytes);  // null when the system has no more
 void system_free(void* data, int64_t bytes);
 // Fills memory with zeros and gives its whole pages back: they cost nothing until they are touched again.
 void zero_and_release(void* data, int64_t bytes);
+// The whole pages inside of memory. data: null where there are none.
+struct Pages {
+  void* data = nullptr;
+  int64_t bytes = 0;
+};
+Pages whole_pages(void* data, int64_t bytes);
+// Of a private mapping of a file: the pages leave the resident set, and what was written into them is lost.
+void drop_file_pages(void* data, int64_t bytes);
 void system_trim();  // returns freed blocks that the C library keeps
 
 // For the address sanitizer, which cannot tell memory in the pool from memory in use. In other builds they do nothing.

@@ -12,6 +12,7 @@ from .. import initializer, ndarray
 from ..errors import KeyError as HybridNetKeyError
 from ..errors import ValueError as HybridNetValueError
 from ..ndarray._dtypes import numpy_dtype
+from ..ndarray.utils import load_mapped
 from .parameter import Constant, Parameter, ParameterLoadError
 from .utils import _brief_print_list, _indent
 
@@ -226,8 +227,8 @@ class ParameterDict:
                         f"restore_prefix is '{restore_prefix}' but Parameters name '{name}' does not start with "
                         f"'{restore_prefix}'."
                     )
-        self.load_dict(
-            ndarray.load(filename),
+        self._take_values(
+            load_mapped(filename),
             ctx,
             allow_missing,
             ignore_extra,
@@ -235,6 +236,7 @@ class ParameterDict:
             filename,
             cast_dtype,
             dtype_source,
+            own=True,
         )
 
     def load_dict(
@@ -261,6 +263,24 @@ class ParameterDict:
 
         Raises ParameterLoadError if names, shapes, element types or contexts do not fit.
         """
+        self._take_values(
+            param_dict, ctx, allow_missing, ignore_extra, restore_prefix, filename, cast_dtype, dtype_source, own=False
+        )
+
+    def _take_values(
+        self,
+        param_dict: Mapping[str, NDArray] | Sequence[Any],
+        ctx: Any,
+        allow_missing: bool,
+        ignore_extra: bool,
+        restore_prefix: str,
+        filename: str | None,
+        cast_dtype: bool,
+        dtype_source: str,
+        *,
+        own: bool,
+    ) -> None:
+        """As load_dict; own: the arrays have no other reader."""
         if isinstance(param_dict, list) and not all(isinstance(item, tuple) for item in param_dict):
             raise ParameterLoadError(
                 f"file '{filename}' holds a list of {len(param_dict)} arrays without names, which cannot be "
@@ -283,7 +303,7 @@ class ParameterDict:
                     )
         for name, array in arrays.items():
             if name in self._params:
-                self[name]._load_init(array, ctx, cast_dtype=cast_dtype, dtype_source=dtype_source)
+                self[name]._load_init(array, ctx, cast_dtype=cast_dtype, dtype_source=dtype_source, own=own)
             elif not ignore_extra:
                 raise ParameterLoadError(
                     f"Parameter '{name[strip:]}' loaded from {source} is not present in ParameterDict, choices are: "

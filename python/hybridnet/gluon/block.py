@@ -16,6 +16,7 @@ from .._lazy_names import names_from
 from ..errors import HybridNetError, ShapeError, not_overridden
 from ..errors import TypeError as HybridNetTypeError
 from ..errors import ValueError as HybridNetValueError
+from ..ndarray.utils import load_mapped
 from ._block_errors import add_block_path
 from ._formats import _flatten as _flatten  # libraries use them to pass nested states
 from ._formats import _regroup as _regroup
@@ -267,7 +268,7 @@ class Block:
         Raises FileError or FormatError for the file itself, ParameterLoadError (a ValueError) if names, shapes, element
         types or contexts do not fit.
         """
-        loaded = ndarray.load(filename)
+        loaded = load_mapped(filename)
         params = self._collect_params_with_prefix()
         if not loaded and not params:
             return
@@ -294,7 +295,7 @@ class Block:
             self._check_nothing_missing(params, loaded, filename)
         for name, array in loaded.items():
             if name in params:
-                params[name]._load_init(array, ctx, cast_dtype=cast_dtype, dtype_source=dtype_source)
+                params[name]._load_init(array, ctx, cast_dtype=cast_dtype, dtype_source=dtype_source, own=True)
             elif not ignore_extra:
                 raise ParameterLoadError(
                     f"Parameter '{name}' loaded from file '{filename}' is not present in this block, which contains "

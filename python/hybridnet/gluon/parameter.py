@@ -250,18 +250,23 @@ class Parameter:
             )
         self._deferred_init = ()
         with autograd.pause():
-            if data is None:
+            own = data is None
+            if own:
                 data = ndarray.zeros(shape, ctx=cpu(), dtype=self.dtype)
                 desc = initializer.InitDesc(self.name, {"__init__": init})
                 initializer.create(default_init)(desc, data)
-            self._init_impl(data, ctx)
+            self._init_impl(data, ctx, own)
 
-    def _init_impl(self, data: NDArray, ctx_list: Sequence[Context]) -> None:
+    def _init_impl(self, data: NDArray, ctx_list: Sequence[Context], own: bool = False) -> None:
+        """Makes value and gradient. own: data has no other reader, so it need not be copied to be the value."""
         self._ctx_list = list(ctx_list)
         self._ctx_map = {ctx: position for position, ctx in enumerate(self._ctx_list)}
         if self._stype != "default" and data.stype == "default":
             data = sparse.whole(data, self._stype)
-        self._data = [_for_gluon(data.copyto(ctx)) for ctx in self._ctx_list]
+        self._data = [
+            _for_gluon(data if own and place == 0 and data.context == ctx else data.copyto(ctx))
+            for place, ctx in enumerate(self._ctx_list)
+        ]
         self._init_grad()
 
     def _init_grad(self) -> None:
@@ -272,8 +277,10 @@ class Parameter:
         self._grad = [_zeros_like(a, self._grad_stype) for a in values]
         autograd.mark_variables(values, self._grad, self.grad_req)
 
-    def _load_init(self, data: NDArray, ctx: Any, cast_dtype: bool = False, dtype_source: str = "current") -> None:
-        """Takes its value from data, initializing if needed.
+    def _load_init(
+        self, data: NDArray, ctx: Any, cast_dtype: bool = False, dtype_source: str = "current", own: bool = False
+    ) -> None:
+        """Takes its value from data, initializing if needed; own: data has no other reader.
 
         cast_dtype allows another element type: dtype_source 'current' casts data, 'saved' casts the parameter.
         Raises ParameterLoadError if shape, element type or contexts do not fit.
@@ -294,7 +301,7 @@ class Parameter:
         else:
             place = self._deferred_init[1] if self._deferred_init else ctx or [cpu()]
             with autograd.pause():
-                self._init_impl(data, place)
+                self._init_impl(data, place, own)
         self._deferred_init = ()
 
     def _check_loaded_shape(self, saved: tuple[int, ...]) -> None:
@@ -545,7 +552,11 @@ def _for_gluon(array: NDArray) -> NDArray:
 
 
 def _zeros_like(array: NDArray, stype: str) -> NDArray:
-    zeros = ndarray.zeros(array.shape, ctx=array.context, dtype=array.dtype, stype=stype)
+    """Zeros for the gradient of an array. Dense ones of a CPU take no memory before something reads or writes them."""
+    if stype != "default" or array.context.device_type == "gpu":
+        zeros = ndarray.zeros(array.shape, ctx=array.context, dtype=array.dtype, stype=stype)
+    else:
+        zeros = _core.deferred_zeros(array)
     return zeros if stype != "default" or array.stype != "default" else _core.retyped(zeros, type(array))
 
 

@@ -438,8 +438,11 @@ def _internal_cast(data: NDArray, dtype: np.dtype) -> NDArray:
 
 
 def _internal_zeros_like(data: NDArray) -> NDArray:
-    made = _core.empty(data.shape, data.dtype, *_device(data))
-    return _indexing.fill(_core.retyped(made, type(data)) if data.stype == "default" else made, 0)
+    if data.context.device_type == "gpu":
+        made = _indexing.fill(_core.empty(data.shape, data.dtype, *_device(data)), 0)
+    else:
+        made = _core.deferred_zeros(data)
+    return _core.retyped(made, type(data)) if data.stype == "default" else made
 
 
 def _device(data: NDArray) -> tuple[int, int]:

@@ -21,9 +21,21 @@ def load(fname: str | os.PathLike[str]) -> list[NDArray] | dict[str, NDArray]:
     NumPy's .npz and .npy and safetensors are read too; what is in the file decides, not its name. Raises FileError if
     the file cannot be read, FormatError saying where if it is broken.
     """
-    path = os.fspath(fname)
+    return _load(os.fspath(fname), False)
+
+
+def load_mapped(fname: str | os.PathLike[str]) -> list[NDArray] | dict[str, NDArray]:
+    """As load(); large arrays are parts of the file, which must not be changed in place while they live.
+
+    The system reads such an array when it is used, and shares it with other processes that map the file, until it is
+    written: writes do not reach the file. HYBRIDNET_MAP_PARAMS=0 reads the whole file at once.
+    """
+    return _load(os.fspath(fname), True)
+
+
+def _load(path: str, mapped: bool) -> list[NDArray] | dict[str, NDArray]:
     foreign = _foreign_content(path)
-    return _collected(_core.load(path)) if foreign is None else read_foreign(foreign, path)
+    return _collected(_core.load(path, mapped)) if foreign is None else read_foreign(foreign, path)
 
 
 def _foreign_content(path: str) -> bytes | None:

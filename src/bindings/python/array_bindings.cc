@@ -203,7 +203,9 @@ void bind_views(py::module_& m) {
 }
 
 void bind_files(py::module_& m) {
-  m.def("load", [](const std::string& path) { return load([&] { return load_arrays(path); }); });
+  m.def(
+      "load", [](const std::string& path, bool mapped) { return load([&] { return load_arrays(path, mapped); }); },
+      py::arg("path"), py::arg("mapped") = false);
   m.def("load_from_buffer", [](const py::bytes& bytes, const std::string& what) {
     const std::string_view view(bytes);
     return load([&] { return load_arrays_from_buffer(view, what); });
@@ -237,6 +239,10 @@ void bind_arrays(py::module_& m) {
             {.input = shape.rank_known() ? "dtype" : "shape", .expected = "a value", .given = "None"});
     return NDArray::empty(shape, dtype, device_of(device_type, device_id));
   });
+  m.def(
+      "deferred_zeros",
+      [](const NDArray& like) { return NDArray::deferred_zeros(require(like, "array").spec(), like.device()); },
+      "Zeros of the shape and type of an array of a CPU, that take no memory until they are read or written.");
   m.def("asnumpy", &asnumpy);
   m.def("take_over",
         [](const py::object& a, const NDArray& other) { expect_array(a.ptr(), "array") = require(other, "other"); });

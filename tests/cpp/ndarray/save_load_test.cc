@@ -110,6 +110,112 @@ TEST_F(SaveLoad, AFailedSaveLeavesTheOldFile) {
   std::filesystem::remove_all(folder);
 }
 
+class Mapped : public SaveLoad {
+ protected:
+  void SetUp() override {
+    SaveLoad::SetUp();
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  // An array of 256 KiB, a small one, and one that does not lie at a multiple of its element size.
+  std::vector<NDArray> save() {
+    std::vector<NDArray> arrays = {filled({256, 256}, DType::kFloat32, 1), filled({3}, DType::kUInt8, 7),
+                                   filled({256, 256}, DType::kFloat32, 5)};
+    save_arrays(path_, arrays, {"large", "odd", "behind"}, false);
+    return arrays;
+  }
+  int64_t in_use() { return storage({}).statistics().in_use; }
+
+  const std::filesystem::path folder_ = std::filesystem::temp_directory_path() / "hybridnet_mapped_test";
+  const std::string path_ = (folder_ / "a.params").string();
+};
+
+TEST_F(Mapped, LargeArraysAreThoseOfTheFileAndTakeNoMemory) {
+  const std::vector<NDArray> saved = save();
+  const int64_t before = in_use();
+  const LoadedArrays loaded = load_arrays(path_, true);
+  ASSERT_EQ(loaded.arrays.size(), saved.size());
+  EXPECT_TRUE(loaded.arrays[0].impl()->chunk->mapping);
+  EXPECT_FALSE(loaded.arrays[1].impl()->chunk->mapping);
+  EXPECT_FALSE(loaded.arrays[2].impl()->chunk->mapping);  // three bytes stand before it
+  EXPECT_LT(in_use() - before, 256 * 1024 + 8192);
+  for (size_t i = 0; i < saved.size(); ++i) EXPECT_EQ(bytes_of(loaded.arrays[i]), bytes_of(saved[i]));
+}
+
+TEST_F(Mapped, WritesStayInTheProcess) {
+  const std::vector<NDArray> saved = save();
+  const NDArray array = load_arrays(path_, true).arrays[0];
+  const std::vector<uint8_t> zeros(static_cast<size_t>(array.bytes()), 0);
+  array.copy_from(zeros.data());
+  EXPECT_EQ(bytes_of(array), zeros);
+  EXPECT_EQ(bytes_of(load_arrays(path_).arrays[0]), bytes_of(saved[0]));
+}
+
+TEST_F(Mapped, PagesThatWereDroppedAreReadAgainUnlessTheyWereWritten) {
+  const std::vector<NDArray> saved = save();
+  const NDArray array = load_arrays(path_, true).arrays[0];
+  DerivedData& derived = *array.impl()->chunk->derived();
+  derived.drop_pages();
+  EXPECT_EQ(bytes_of(array), bytes_of(saved[0]));
+  const std::vector<uint8_t> zeros(static_cast<size_t>(array.bytes()), 0);
+  array.copy_from(zeros.data());
+  derived.drop_pages();
+  EXPECT_EQ(bytes_of(array), zeros);
+}
+
+TEST_F(Mapped, CodeOutsideTheEngineMayWriteWhatItWasGiven) {
+  save();
+  const NDArray array = load_arrays(path_, true).arrays[0];
+  DerivedData& derived = *array.impl()->chunk->derived();
+  derived.keep_pages();
+  std::memset(array.data(), 3, static_cast<size_t>(array.bytes()));
+  derived.drop_pages();
+  EXPECT_EQ(bytes_of(array), std::vector<uint8_t>(static_cast<size_t>(array.bytes()), 3));
+}
+
+TEST_F(Mapped, TheFileMayBeReplacedOrDeleted) {
+  const std::vector<NDArray> saved = save();
+  const NDArray array = load_arrays(path_, true).arrays[0];
+  save_arrays(path_, {filled({256, 256}, DType::kFloat32, 99)}, {"large"}, false);
+  std::filesystem::remove(path_);
+  array.impl()->chunk->derived()->drop_pages();
+  EXPECT_EQ(bytes_of(array), bytes_of(saved[0]));
+}
+
+TEST_F(Mapped, ADamagedFileIsTheErrorThatReadingItIs) {
+  save();
+  const auto size = std::filesystem::file_size(path_);
+  for (const uintmax_t kept : {uintmax_t{0}, uintmax_t{10}, size / 2, size - 1}) {
+    std::filesystem::resize_file(path_, kept);
+    std::string mapped, read;
+    try {
+      load_arrays(path_, true);
+    } catch (const FormatError& error) {
+      mapped = error.what();
+    }
+    try {
+      load_arrays(path_);
+    } catch (const FormatError& error) {
+      read = error.what();
+    }
+    EXPECT_EQ(mapped, read);
+    EXPECT_NE(mapped, "");
+    save();
+  }
+}
+
+TEST_F(SaveLoad, DeferredZerosTakeMemoryWhenTheyAreFirstUsed) {
+  const int64_t before = storage({}).statistics().in_use;
+  const NDArray zeros = NDArray::deferred_zeros({Shape{1024, 1024}, DType::kFloat32});
+  const NDArray row = zeros.at(3);
+  EXPECT_EQ(storage({}).statistics().in_use, before);
+  EXPECT_TRUE(zeros.impl()->chunk->is_untouched());
+  EXPECT_EQ(bytes_of(row), std::vector<uint8_t>(4096, 0));
+  EXPECT_FALSE(zeros.impl()->chunk->is_untouched());
+  EXPECT_EQ(bytes_of(zeros), std::vector<uint8_t>(size_t{1} << 22, 0));
+  EXPECT_EQ(NDArray::deferred_zeros({Shape{0, 4}, DType::kFloat32}).size(), 0);
+}
+
 TEST_F(SaveLoad, ViewsShareMemoryAndKnowTheirBounds) {
   NDArray a = filled({4, 3}, DType::kUInt8, 0);
   NDArray row = a.at(-1), middle = a.sliced(1, 3);

@@ -1,0 +1,317 @@
+"""What a process holds that loads a network and predicts: gradients, files, packed copies."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+from pathlib import Path
+
+import hybridnet as mx
+import numpy as np
+import pytest
+from hybridnet import _core, gluon
+from hybridnet.gluon import nn
+
+MIB = 1 << 20
+UNITS = 1024  # a weight has 4 MiB
+
+
+def in_use() -> int:
+    mx.nd.waitall()
+    return _core.memory_statistics(1, 0)["in_use"]
+
+
+def dense_layers(count: int = 2) -> nn.HybridSequential:
+    net = nn.HybridSequential(prefix="net_")
+    with net.name_scope():
+        net.add(*(nn.Dense(UNITS, in_units=UNITS) for _ in range(count)))
+    return net
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> tuple[str, list[np.ndarray]]:
+    """A file of parameters, and their values."""
+    net = dense_layers()
+    net.initialize(mx.init.Xavier())
+    path = str(tmp_path / "net.params")
+    net.save_parameters(path)
+    return path, [param.data().asnumpy() for param in net.collect_params().values()]
+
+
+def loaded(path: str) -> nn.HybridSequential:
+    net = dense_layers()
+    net.load_parameters(path)
+    net.hybridize()
+    return net
+
+
+def expected(values: list[np.ndarray], x: np.ndarray) -> np.ndarray:
+    for weight, bias in zip(values[::2], values[1::2], strict=True):
+        x = x.astype("float64") @ weight.T.astype("float64") + bias
+    return x
+
+
+def some_rows(seed: int = 0) -> np.ndarray:
+    return np.random.RandomState(seed).uniform(-1, 1, (4, UNITS)).astype("float32")
+
+
+def check(net: gluon.Block, values: list[np.ndarray], seed: int = 0) -> None:
+    x = some_rows(seed)
+    np.testing.assert_allclose(net(mx.nd.array(x)).asnumpy(), expected(values, x), rtol=1e-4, atol=1e-3)
+
+
+# ------------------------------------------------------------------------------------------------------------ gradients
+def test_gradients_take_no_memory_before_they_are_used() -> None:
+    before = in_use()
+    net = dense_layers()
+    net.initialize()
+    net(mx.nd.array(some_rows()))
+    held = in_use() - before
+    assert held < 9 * MIB, "two weights of 4 MiB"
+    param = net[0].weight
+    assert param.grad().shape == param.list_grad()[0].shape == (UNITS, UNITS)
+    assert not param.grad().asnumpy().any()
+    assert in_use() - before >= held + 4 * MIB
+
+
+def test_gradients_of_attach_grad_take_no_memory_before_they_are_used() -> None:
+    x = mx.nd.ones((UNITS, UNITS))
+    before = in_use()
+    x.attach_grad()
+    assert in_use() - before < MIB
+    assert x.grad.dtype == np.float32 and not x.grad.asnumpy().any()
+
+
+@pytest.mark.parametrize("req", ["write", "add"])
+@pytest.mark.parametrize("hybridize", [False, True])
+def test_gradients_that_were_never_read_are_written_by_backward(req: str, hybridize: bool) -> None:
+    net = nn.Dense(3, in_units=2, use_bias=False)
+    net.initialize(mx.init.One())
+    net.weight.grad_req = req
+    if hybridize:
+        net.hybridize()
+    for time in range(1, 3):
+        with mx.autograd.record():
+            loss = net(mx.nd.array([[1.0, 2.0]])).sum()
+        loss.backward()
+        want = np.tile([1.0, 2.0], (3, 1)) * (time if req == "add" else 1)
+        np.testing.assert_array_equal(net.weight.grad().asnumpy(), want)
+    net.weight.zero_grad()
+    assert not net.weight.grad().asnumpy().any()
+
+
+def test_a_gradient_held_before_backward_shows_what_backward_writes() -> None:
+    net = nn.Dense(1, in_units=2, use_bias=False)
+    net.initialize()
+    gradient = net.weight.grad()
+    with mx.autograd.record():
+        loss = net(mx.nd.array([[1.0, 2.0]])).sum()
+    loss.backward()
+    np.testing.assert_array_equal(gradient.asnumpy(), [[1.0, 2.0]])
+
+
+def test_changing_grad_req_frees_and_makes_gradients() -> None:
+    net = nn.Dense(1, in_units=2)
+    net.initialize()
+    net.weight.grad_req = "null"
+    with pytest.raises(RuntimeError, match="grad_req='null'"):
+        net.weight.grad()
+    net.weight.grad_req = "add"
+    assert not net.weight.grad().asnumpy().any()
+
+
+def test_threads_that_read_an_untouched_gradient_at_once_see_zeros() -> None:
+    net = dense_layers(1)
+    net.initialize()
+    gradient = net[0].weight.grad()
+    sums: list[float] = []
+    threads = [threading.Thread(target=lambda: sums.append(float(np.abs(gradient.asnumpy()).sum()))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sums == [0.0] * 4
+
+
+# ---------------------------------------------------------------------------------------------------------------- files
+def test_loading_takes_no_memory_for_large_parameters(saved: tuple[str, list[np.ndarray]]) -> None:
+    path, values = saved
+    before = in_use()
+    net = loaded(path)
+    assert in_use() - before < MIB
+    check(net, values)
+
+
+def test_a_prediction_keeps_one_copy_of_each_weight(saved: tuple[str, list[np.ndarray]]) -> None:
+    path, values = saved
+    net = loaded(path)
+    before = in_use()
+    for rows in (4, 5, 6, 8, 16):
+        net(mx.nd.array(np.ones((rows, UNITS), "float32"))).wait_to_read()
+    assert in_use() - before < 2 * 4 * MIB + 3 * MIB, "packed copies of two weights of 4 MiB, and an arena"
+    check(net, values)
+
+
+@pytest.mark.parametrize("how", ["set_data", "in place", "slice", "trainer", "dlpack", "copyto"])
+def test_a_parameter_of_a_file_that_is_written_after_predictions(saved: tuple[str, list[np.ndarray]], how: str) -> None:
+    path, values = saved
+    stored = Path(path).read_bytes()
+    net = loaded(path)
+    check(net, values)
+    weight = net[0].weight
+    if how == "set_data":
+        values[0] = values[0] + 1
+        weight.set_data(mx.nd.array(values[0]))
+    elif how == "in place":
+        weight.data()[:] = 0.5
+        values[0] = np.full_like(values[0], 0.5)
+    elif how == "slice":
+        weight.data()[3:5] = 2
+        values[0][3:5] = 2
+    elif how == "copyto":
+        values[0] = values[0] * 2
+        mx.nd.array(values[0]).copyto(weight.data())
+    elif how == "dlpack":
+        view = np.from_dlpack(weight.data())  # which NumPy does not write, but other libraries do
+        row = np.full(UNITS, 3, "float32")
+        ctypes.memmove(view[7].ctypes.data, row.ctypes.data, row.nbytes)
+        values[0][7] = 3
+        weight.data()[8] = 4  # a write that the library knows of: what others wrote is seen from here on
+        values[0][8] = 4
+    else:
+        trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.5})
+        with mx.autograd.record():
+            loss = net(mx.nd.array(some_rows(3))).sum()
+        loss.backward()
+        trainer.step(1)
+        values = [value.copy() for value in values]
+        for value, param in zip(values, net.collect_params().values(), strict=True):
+            value -= 0.5 * param.grad().asnumpy()
+    for seed in range(3):
+        check(net, values, seed)
+        net(mx.nd.array(np.ones((seed + 1, UNITS), "float32"))).wait_to_read()  # other plans, packed again
+    np.testing.assert_allclose(weight.data().asnumpy(), values[0], rtol=1e-5, atol=1e-6)
+    assert Path(path).read_bytes() == stored
+
+
+def test_a_file_may_be_replaced_while_its_parameters_live(saved: tuple[str, list[np.ndarray]]) -> None:
+    path, values = saved
+    net = loaded(path)
+    other = dense_layers()
+    other.initialize(mx.init.Constant(0.25))
+    other.save_parameters(path)
+    check(net, values)
+    net.save_parameters(path)  # onto the name of the file that it was loaded from
+    os.unlink(path)
+    check(net, values, 1)
+    for param, value in zip(net.collect_params().values(), values, strict=True):
+        np.testing.assert_array_equal(param.data().asnumpy(), value)
+
+
+def test_a_child_process_predicts_and_writes_its_own_values(saved: tuple[str, list[np.ndarray]]) -> None:
+    path, _ = saved
+    done = run(
+        f"""
+        net = load({path!r})
+        x = mx.nd.ones((2, {UNITS}))
+        before = net(x).asnumpy()
+        child = os.fork()
+        if child == 0:
+            same = (net(x).asnumpy() == before).all()
+            net[0].weight.set_data(mx.nd.zeros(({UNITS}, {UNITS})))
+            os._exit(0 if same and not (net(x).asnumpy() == before).all() else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        assert (net(x).asnumpy() == before).all()
+        """
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_predictions_of_threads_see_the_last_value_that_was_set(saved: tuple[str, list[np.ndarray]]) -> None:
+    path, values = saved
+    net = loaded(path)
+    x = mx.nd.array(np.ones((2, UNITS), "float32"))
+    done = threading.Event()
+    failures: list[str] = []
+
+    def predict() -> None:
+        while not done.is_set():
+            out = net(x).asnumpy()
+            if not np.isfinite(out).all():
+                failures.append("not finite")
+
+    threads = [threading.Thread(target=predict) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for time in range(10):
+        values[0] = np.full_like(values[0], time / 1000)
+        net[0].weight.set_data(mx.nd.array(values[0]))
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    check(net, values)
+
+
+# ------------------------------------------------------------------------------------------------------- resident size
+PRELUDE = f"""
+    import os
+    import hybridnet as mx
+    from hybridnet.gluon import nn
+
+    def resident():
+        with open("/proc/self/statm") as f:
+            return int(f.read().split()[1]) * 4096 / {MIB}
+
+    def load(path, layers=2, units={UNITS}):
+        net = nn.HybridSequential()
+        net.add(*(nn.Dense(units, in_units=units) for _ in range(layers)))
+        net.load_parameters(path)
+        net.hybridize()
+        return net
+"""
+
+
+def run(body: str, **env: str) -> subprocess.CompletedProcess:
+    code = textwrap.dedent(PRELUDE) + textwrap.dedent(body)
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env={**os.environ, **env},
+    )
+
+
+@pytest.mark.parametrize("mapped", ["1", "0"])
+def test_resident_size_after_the_first_prediction_is_that_of_the_packed_weights(tmp_path: Path, mapped: str) -> None:
+    units, layers = 2048, 6  # 16 MiB each: 96 MiB
+    net = nn.HybridSequential()
+    net.add(*(nn.Dense(units, in_units=units) for _ in range(layers)))
+    net.initialize(mx.init.Xavier())
+    path = str(tmp_path / "large.params")
+    net.save_parameters(path)
+    x = np.ones((4, units), "float32")
+    done = run(
+        f"""
+        warm = nn.Dense(8, in_units=8)
+        warm.initialize()
+        warm.hybridize()
+        warm(mx.nd.ones((4, 8))).wait_to_read()
+        before = resident()
+        net = load({path!r}, {layers}, {units})
+        out = net(mx.nd.ones((4, {units}))).asnumpy()
+        print(resident() - before, out[0, 0])
+        """,
+        HYBRIDNET_MAP_PARAMS=mapped,
+    )
+    assert done.returncode == 0, done.stderr
+    grown, first = map(float, done.stdout.split())
+    np.testing.assert_allclose(first, net(mx.nd.array(x)).asnumpy()[0, 0], rtol=1e-4, atol=1e-3)
+    copies = 1 if mapped == "1" else 2
+    assert grown < copies * 96 * 1.15 + 8, f"grew by {grown:.0f} MiB; {copies} times 96 MiB expected"
