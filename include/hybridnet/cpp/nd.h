@@ -1560,6 +1560,33 @@ inline Array fft(const Array& data, const ContribFftParams& p = {}, const Into& 
   return invoke("_contrib_fft", {data}, p.attributes(), out);
 }
 
+struct ContribFlashAttentionParams {
+  std::optional<double> scale = std::nullopt;  // Factor of the scores; None: 1 by the root of the size of a query.
+  bool causal = false;  // Query i attends to the keys 0 to i only.
+  // What the input mask holds. added: summands of the scaled scores; kept: 0 for keys that do not take part; lengths:
+  // how many first keys do. One of: none, added, kept, lengths.
+  std::string mask_type = "none";
+  Attributes attributes() const {
+    Attributes given;
+    detail::add(given, "scale", this->scale, std::optional<double>(std::nullopt));
+    detail::add(given, "causal", this->causal, bool(false));
+    detail::add(given, "mask_type", this->mask_type, std::string("none"));
+    return given;
+  }
+};
+// softmax(scale * query key^T + mask) value, in memory that grows with the lengths and not with their product. The
+// output of a query that attends to no key is zero.  Dao, Fu, Ermon, Rudra, Re: FlashAttention: fast and memory-
+// efficient exact attention with IO-awareness, NeurIPS 2022; Milakov, Gimelshein: Online normalizer calculation for
+// softmax, 2018.
+inline Array flash_attention(const Array& query, const Array& key, const Array& value, const
+    ContribFlashAttentionParams& p = {}, const Into& out = {}) {
+  return invoke("_contrib_flash_attention", {query, key, value}, p.attributes(), out);
+}
+inline Array flash_attention(const Array& query, const Array& key, const Array& value, const Array& mask, const
+    ContribFlashAttentionParams& p = {}, const Into& out = {}) {
+  return invoke("_contrib_flash_attention", {query, key, value, mask}, p.attributes(), out);
+}
+
 struct ContribGetnnzParams {
   std::optional<int64_t> axis = std::nullopt;  // None: of the whole matrix, 0: of every column, 1: of every row.
   Attributes attributes() const {

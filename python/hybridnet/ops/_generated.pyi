@@ -4941,6 +4941,40 @@ def _contrib_fft(data: TensorT, compute_size: int = 128, *, out: Any = None, nam
     """
 
 
+def _contrib_flash_attention(
+    query: TensorT, key: TensorT, value: TensorT, mask: TensorT | None = None, scale: float | None = None, causal: bool
+    = False, mask_type: Literal['none', 'added', 'kept', 'lengths'] = 'none', *, out: Any = None, name: str | None =
+    None
+) -> TensorT:
+    """softmax(scale * query key^T + mask) value, in memory that grows with the lengths and not with their product. The
+    output of a query that attends to no key is zero.  Dao, Fu, Ermon, Rudra, Re: FlashAttention: fast and memory-
+    efficient exact attention with IO-awareness, NeurIPS 2022; Milakov, Gimelshein: Online normalizer calculation
+    for softmax, 2018.
+
+    Parameters
+    ----------
+    query : tensor
+        (batch..., length of queries, size)
+    key : tensor
+        (batch..., length of keys, size)
+    value : tensor
+        (batch..., length of keys, size of values)
+    mask : tensor, optional
+        by mask_type; can be broadcast to (batch..., length of queries, length of keys), lengths to (batch...,
+        length of queries)
+    scale : float or None
+        Factor of the scores; None: 1 by the root of the size of a query.
+    causal : bool
+        Query i attends to the keys 0 to i only.
+    mask_type : {'none', 'added', 'kept', 'lengths'}
+        What the input mask holds. added: summands of the scaled scores; kept: 0 for keys that do not take part;
+        lengths: how many first keys do.
+
+    Returns: output: (batch..., length of queries, size of values); log_sums: (batch..., length of queries):
+    logarithm of the sum of e^scores; infinity where no key is
+    """
+
+
 def _contrib_getnnz(data: TensorT, axis: int | None = None, *, out: Any = None, name: str | None = None) -> TensorT:
     """The number of stored values of a sparse matrix: those that are not zero.
 

@@ -62,6 +62,61 @@ def _general_mix(inputs, attrs):
     return [out.astype(inputs[0].dtype)]
 
 
+def _attended(query, key, values, attrs, mask=None):
+    """(batch..., length, size) each; the output and the logarithms of the sums of e^scores."""
+    query, key, values = (np.asarray(x, "float64") for x in (query, key, values))
+    scale = attrs.get("scale", "None")
+    scores = query @ np.swapaxes(key, -1, -2)
+    scores = scores * (1 / np.sqrt(max(query.shape[-1], 1)) if scale == "None" else float(scale))
+    kind = attrs.get("mask_type", "none")
+    if kind == "added":
+        scores = scores + np.asarray(mask, "float64")
+    elif kind == "kept":
+        scores = np.where(np.asarray(mask) != 0, scores, -np.inf)
+    elif kind == "lengths":
+        scores = np.where(np.arange(scores.shape[-1]) < np.asarray(mask)[..., None], scores, -np.inf)
+    if value(attrs, "causal", False):
+        scores = np.where(np.tril(np.ones(scores.shape[-2:])) != 0, scores, -np.inf)
+    top = np.max(scores, -1, keepdims=True, initial=-np.inf)
+    top[~np.isfinite(top)] = 0
+    weights = np.exp(scores - top)
+    total = weights.sum(-1, keepdims=True)
+    empty = total == 0
+    sums = np.where(empty, np.inf, top + np.log(np.where(empty, 1, total)))[..., 0]
+    return weights / np.where(empty, 1, total) @ values, sums
+
+
+def _matrices(inputs, attrs):
+    """Queries, keys, values and the mask of the inputs of fused attention."""
+    parts, heads = value(attrs, "parts", 0), value(attrs, "heads", 1)
+    count = 4 - parts if parts else 3
+    mask = inputs[count] if value(attrs, "mask_type", "none") != "none" else None
+    if not parts:
+        return *inputs[:3], mask
+    last = inputs[count - 1]
+    query = _part(inputs[0], heads, 3 if parts == 3 else 1, 0)
+    return query, _part(last, heads, parts, parts - 2), _part(last, heads, parts, parts - 1), mask
+
+
+def _flash_attention(inputs, attrs):
+    query, key, values, mask = _matrices(inputs, attrs)
+    out, sums = _attended(query, key, values, attrs, mask)
+    if value(attrs, "parts", 0):
+        out = _joined(out, value(attrs, "heads", 1))
+    dtype = inputs[0].dtype
+    return [out.astype(dtype), sums.astype("float64" if dtype == np.float64 else "float32")]
+
+
+def _backward_flash_attention(inputs, attrs):
+    """By the formulas of algorithm 4, for any output and log_sums."""
+    query, key, values, out, sums, dy = (np.asarray(x, "float64") for x in inputs)
+    scale = 1 / np.sqrt(max(query.shape[-1], 1))
+    weights = np.exp(scale * query @ np.swapaxes(key, -1, -2) - sums[..., None])
+    of_scores = weights * (dy @ np.swapaxes(values, -1, -2) - (dy * out).sum(-1, keepdims=True)) * scale
+    results = of_scores @ key, np.swapaxes(of_scores, -1, -2) @ query, np.swapaxes(weights, -1, -2) @ dy
+    return [r.astype(inputs[0].dtype) for r in results]
+
+
 def _khatri_rao(inputs, attrs):
     out = inputs[0]
     for matrix in inputs[1:]:
@@ -76,5 +131,8 @@ REFERENCES = {
     "_contrib_interleaved_matmul_encdec_valatt": _values(2),
     "_attention_scores": _general_scores,
     "_attention_mix": _general_mix,
+    "_contrib_flash_attention": _flash_attention,
+    "_flash_attention": _flash_attention,
+    "_backward_flash_attention": _backward_flash_attention,
     "khatri_rao": _khatri_rao,
 }

@@ -1,0 +1,411 @@
+// _contrib_flash_attention: softmax(scale * Q K^T + mask) V and its gradient, tile by tile.
+//   Dao, Fu, Ermon, Rudra, Re: FlashAttention, NeurIPS 2022; Milakov, Gimelshein: Online normalizer calculation for
+//   softmax, 2018.
+#include "ops/contrib/flash_attention.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "base/checked_size.h"
+#include "kernels/convert.h"
+#include "ops/emit.h"
+
+namespace hybridnet::ops {
+namespace {
+
+using kernels::AttentionMask;
+using kernels::AttentionRows;
+using kernels::AttentionShape;
+
+const OpRef kBackward{"_backward_flash_attention"};
+
+template <typename P>
+void describe_scores(ParamSchema<P>& schema) {
+  const auto field = [&]<typename M>(const char* name, M AttentionParams::*member) {
+    return schema.field(name, static_cast<M P::*>(member));
+  };
+  field("scale", &AttentionParams::scale)
+      .none_by_default()
+      .doc("Factor of the scores; None: 1 by the root of the size of a query.");
+  field("causal", &AttentionParams::causal).default_value(false).doc("Query i attends to the keys 0 to i only.");
+  field("mask_type", &AttentionParams::mask_type)
+      .default_value("none")
+      .choice("none", MaskType::kNone)
+      .choice("added", MaskType::kAdded)
+      .choice("kept", MaskType::kKept)
+      .choice("lengths", MaskType::kLengths)
+      .doc(
+          "What the input mask holds. added: summands of the scaled scores; kept: 0 for keys that do not take part; "
+          "lengths: how many first keys do.");
+}
+
+// Of the operator that users call.
+struct FlashAttentionParams : AttentionParams {
+  static void describe(ParamSchema<FlashAttentionParams>& schema) { describe_scores(schema); }
+};
+
+// ---- shapes
+int64_t divided(int64_t size, int64_t by) { return size == kUnknownDim ? kUnknownDim : size / by; }
+int64_t times(int64_t size, int64_t by) { return size == kUnknownDim ? kUnknownDim : checked_times(size, by, "heads"); }
+
+void check_mask(const AttentionParams& p, InferContext& c, const Shape& weights) {
+  const int mask = p.data_inputs();
+  if (p.mask_type == MaskType::kAdded) {
+    c.unify_dtypes({0, mask}, {0});
+  } else if (p.mask_type == MaskType::kKept) {
+    c.require_dtype(mask, DTypeSet(DType::kBool) | DType::kUInt8 | DType::kInt8);
+  } else {
+    c.require_dtype(mask, DTypeSet(DType::kInt32) | DType::kInt64);
+  }
+  const Shape& given = c.in_shape(mask);
+  if (!given.rank_known()) return;
+  const int ndim = weights.ndim() - (p.mask_type == MaskType::kLengths ? 1 : 0);
+  bool fits = given.ndim() <= ndim;
+  for (int i = 1; fits && i <= given.ndim(); ++i) {
+    const int64_t size = given[given.ndim() - i], wanted = weights[ndim - i];
+    fits = size == 1 || size == wanted || size == kUnknownDim || wanted == kUnknownDim;
+  }
+  if (fits) return;
+  Shape wanted = Shape::scalar();
+  for (int i = 0; i < ndim; ++i) wanted.push_back(weights[i]);
+  throw ShapeError({.input = "mask",
+                    .expected = "a shape that can be broadcast to " + wanted.str(),
+                    .given = "shape " + given.str()});
+}
+
+void infer_outputs(const AttentionParams& p, InferContext& c, const Shape& weights, const Shape& out) {
+  c.set_out_shape(0, out);
+  Shape rows = Shape::scalar();
+  for (int i = 0; i + 1 < weights.ndim(); ++i) rows.push_back(weights[i]);
+  c.set_out_shape(1, rows);
+  if (p.mask_type != MaskType::kNone) check_mask(p, c, weights);
+}
+
+void infer_separate(const AttentionParams& p, InferContext& c) {
+  int ndim = kUnknownNdim;
+  for (int i = 0; i < 3; ++i)
+    if (c.in_shape(i).rank_known()) ndim = c.in_shape(i).ndim();
+  if (c.out_shape(0).rank_known()) ndim = c.out_shape(0).ndim();
+  if (ndim == kUnknownNdim) return;
+  if (ndim < 2) {
+    throw ShapeError({.input = "query",
+                      .expected = "at least two axes: (batch..., length, size)",
+                      .given = "shape " + c.in_shape(0).str()});
+  }
+  for (int i = 0; i < 3; ++i) c.set_in_shape(i, Shape::unknown(ndim));
+  c.set_out_shape(0, Shape::unknown(ndim));
+  const int row = ndim - 2, column = ndim - 1;
+  const auto known = [](int64_t a, int64_t b) { return a != kUnknownDim ? a : b; };
+  const Shape q = c.in_shape(0), k = c.in_shape(1), v = c.in_shape(2), out = c.out_shape(0);
+  Shape query = q, key = k, value = v, output = out;
+  for (int i = 0; i < row; ++i)
+    query[i] = key[i] = value[i] = output[i] = known(known(q[i], k[i]), known(v[i], out[i]));
+  query[row] = output[row] = known(q[row], out[row]);
+  key[row] = value[row] = known(k[row], v[row]);
+  query[column] = key[column] = known(q[column], k[column]);
+  value[column] = output[column] = known(v[column], out[column]);
+  c.set_in_shape(0, query);
+  c.set_in_shape(1, key);
+  c.set_in_shape(2, value);
+  Shape weights = query;
+  weights[column] = key[row];
+  infer_outputs(p, c, weights, output);
+}
+
+void infer_interleaved(const AttentionParams& p, InferContext& c) {
+  for (int i = 0; i < p.data_inputs(); ++i) {
+    const Shape& s = c.in_shape(i);
+    if (!s.rank_known()) return;
+    const int64_t parts = p.parts == 3 ? 3 : i + 1;
+    if (s.ndim() == 3 && (s[2] == kUnknownDim || s[2] % (p.heads * parts) == 0)) continue;
+    throw ShapeError({.input = c.input_name(i),
+                      .expected = "(length, batch, heads * " + std::to_string(parts) + " * size)",
+                      .given = "shape " + s.str()});
+  }
+  const Shape q = c.in_shape(0);
+  if (p.parts == 2) c.set_in_shape(1, Shape({kUnknownDim, q[1], times(q[2], 2)}));
+  const int64_t width = p.parts == 3 ? divided(q[2], 3) : q[2];
+  infer_outputs(p, c, Shape({times(q[1], p.heads), q[0], c.in_shape(p.key())[0]}), Shape({q[0], q[1], width}));
+}
+
+void infer_forward(const AttentionParams& p, InferContext& c) {
+  for (int i = 0; i < p.data_inputs(); ++i) c.unify_dtypes({0, i}, {0});
+  c.require_dtype(0, kFloating);
+  const DType dtype = c.in_dtype(0);
+  if (dtype != DType::kUnknown) c.set_out_dtype(1, dtype == DType::kFloat64 ? dtype : DType::kFloat32);
+  p.parts == 0 ? infer_separate(p, c) : infer_interleaved(p, c);
+  if (c.num_out() > 2) {
+    c.set_out_dtype(2, DType::kInt64);
+    c.set_out_shape(2, Shape{2});
+  }
+}
+
+// ---- kernels
+// Lengths of 32 bits are converted through the workspace.
+class Operands {
+ public:
+  Operands(const AttentionParams& p, std::span<const TensorSpec> in) : geometry_(p, in) {
+    if (p.mask_type == MaskType::kLengths && in[static_cast<size_t>(p.data_inputs())].dtype == DType::kInt32)
+      lengths_ = in[static_cast<size_t>(p.data_inputs())].shape.size();
+  }
+  int64_t workspace_bytes() const { return lengths_ * int64_t{sizeof(int64_t)}; }
+  const AttentionShape& shape() const { return geometry_.shape; }
+  AttentionMask mask(const AttentionParams& p, const KernelArgs& a) const {
+    if (p.mask_type == MaskType::kNone) return {};
+    const TensorRef& given = a.in[static_cast<size_t>(p.data_inputs())];
+    AttentionMask mask{static_cast<AttentionMask::Kind>(p.mask_type), given.data, geometry_.mask_offsets,
+                       geometry_.mask_row, geometry_.mask_column};
+    if (lengths_ > 0) {
+      kernels::convert(DType::kInt32, given.data, DType::kInt64, a.workspace, lengths_);
+      mask.data = a.workspace;
+    }
+    return mask;
+  }
+
+ private:
+  AttentionGeometry geometry_;
+  int64_t lengths_ = 0;
+};
+
+template <typename T>
+class ForwardKernel final : public Kernel {
+ public:
+  ForwardKernel(const AttentionParams& p, const LinkContext& c) : p_(p), operands_(p, c.in) {}
+  int64_t workspace_bytes() const override { return operands_.workspace_bytes(); }
+  void run(const KernelArgs& a) override {
+    const AttentionParams& p = p_;
+    AttentionShape shape = operands_.shape();
+    if (p.p > 0 && a.train) {
+      shape.keep = 1 - p.p;
+      shape.rng = a.rng;
+    }
+    if (a.out.size() > 2) std::memcpy(a.out[2].data, &a.rng, sizeof(a.rng));
+    const auto in = [&](int i) { return a.in[static_cast<size_t>(i)].as<T>(); };
+    kernels::attention<T>(shape, in(p.query()), in(p.key()), in(p.value()), operands_.mask(p, a), a.out[0].as<T>(),
+                          a.out[1].as<T>());
+  }
+
+ private:
+  AttentionParams p_;
+  Operands operands_;
+};
+
+template <typename T>
+class BackwardKernel final : public Kernel {
+ public:
+  BackwardKernel(const AttentionParams& p, const LinkContext& c) : p_(p), operands_(p, c.in) {}
+  int64_t workspace_bytes() const override { return operands_.workspace_bytes(); }
+  void run(const KernelArgs& a) override {
+    const AttentionParams& p = p_;
+    AttentionShape shape = operands_.shape();
+    size_t next = static_cast<size_t>(p.num_inputs());
+    if (p.p > 0) {
+      shape.keep = 1 - p.p;
+      std::memcpy(&shape.rng, a.in[next++].data, sizeof(shape.rng));
+    }
+    const auto in = [&](int i) { return a.in[static_cast<size_t>(i)].as<T>(); };
+    const auto out = [&](int i) { return a.out[static_cast<size_t>(i)].as<T>(); };
+    kernels::attention_gradient<T>(shape, a.in[next + 2].as<T>(), in(p.query()), in(p.key()), in(p.value()),
+                                   operands_.mask(p, a), a.in[next].as<T>(), a.in[next + 1].as<T>(), out(p.query()),
+                                   out(p.key()), out(p.value()));
+  }
+
+ private:
+  AttentionParams p_;
+  Operands operands_;
+};
+
+template <template <typename> class K, typename P>
+Ref<Kernel> link(const P& p, const LinkContext& c) {
+  if (c.in[0].dtype == DType::kFloat64) return Ref<Kernel>(new K<double>(p, c));
+  return Ref<Kernel>(new K<float>(p, c));
+}
+
+// ---- gradient
+Values attention_gradient(const AttentionParams& p, const GradientContext& g) {
+  Values grads(static_cast<size_t>(p.num_inputs()));
+  const Value dy = g.output_grad(0);
+  Values inputs;
+  for (int i = 0; i < p.num_inputs(); ++i) inputs.push_back(g.input(i));
+  if (const Value of_sums = g.output_grad(1)) grads = attention_sums_gradient(p, inputs, g.output(1), of_sums);
+  if (!dy) return grads;
+  AttentionParams params = p;
+  if (!g.train()) params.p = 0;
+  Values all = inputs;
+  if (params.p > 0) all.push_back(g.output(2));
+  for (const Value& v : {g.output(0), g.output(1), dy}) all.push_back(v);
+  const Values results = call_all(kBackward, all, ParamSchema<AttentionParams>::box(params));
+  for (size_t i = 0; i < results.size(); ++i) grads[i] = grads[i] + results[i];
+  if (p.mask_type == MaskType::kAdded && g.wants(p.data_inputs()))
+    grads.back() = grads.back() + attention_mask_gradient(params, inputs, g.output(0), g.output(1), dy);
+  return grads;
+}
+
+void infer_backward(const AttentionParams& p, InferContext& c) {
+  for (int i = 0; i < p.data_inputs(); ++i) {
+    c.set_out_dtype(i, c.in_dtype(i));
+    c.set_out_shape(i, c.in_shape(i));
+  }
+}
+
+template <typename P>
+OpBuilder<P> declare(OpRegistry& ops, const char* name) {
+  return ops.declare<P>(name)
+      .input("query", "(batch..., length of queries, size)")
+      .input("key", "(batch..., length of keys, size)")
+      .input("value", "(batch..., length of keys, size of values)")
+      .optional_input("mask",
+                      "by mask_type; can be broadcast to (batch..., length of queries, length of keys), lengths to "
+                      "(batch..., length of queries)")
+      .num_inputs([](const P& p) { return p.num_inputs(); })
+      .output("output", "(batch..., length of queries, size of values)")
+      .output("log_sums", "(batch..., length of queries): logarithm of the sum of e^scores; infinity where no key is")
+      .visible_outputs(1)
+      .infer([](const P& p, InferContext& c) { infer_forward(p, c); })
+      .link([](const P& p, const LinkContext& c) { return link<ForwardKernel>(p, c); })
+      .halves_through_float()
+      .heavy()
+      .gradient([](const P& p, const GradientContext& g) { return attention_gradient(p, g); })
+      .cost([](const P& p, auto in, auto) { return 500 + kernels::attention_ns(AttentionGeometry(p, in).shape); });
+}
+
+Sample masked(const char* type, Shape mask, DType dtype, const char* causal = "False") {
+  return {.inputs = {{2, 3, 4}, {2, 5, 4}, {2, 5, 2}, std::move(mask)},
+          .attrs = {{"mask_type", type}, {"causal", causal}},
+          .low = -1,
+          .high = dtype == DType::kUnknown ? 1.0 : 3.0,
+          .dtypes = {DType::kUnknown, DType::kUnknown, DType::kUnknown, dtype}};
+}
+
+}  // namespace
+
+void AttentionParams::describe(ParamSchema<AttentionParams>& schema) {
+  describe_scores(schema);
+  schema.field("heads", &AttentionParams::heads).default_value(1).at_least(1).doc("Number of heads, where parts > 0.");
+  schema.field("parts", &AttentionParams::parts)
+      .default_value(0)
+      .range(0, 3)
+      .doc("Vectors per head in the last tensor; 0: queries, keys and values are three tensors.");
+  schema.field("p", &AttentionParams::p).default_value(0.0).range(0, 1).doc("Probability that a weight becomes 0.");
+  schema.check([](const AttentionParams& p) {
+    if (p.parts == 1) throw ParamError({.input = "parts", .expected = "0, 2 or 3", .given = "1"});
+  });
+}
+
+AttentionGeometry::AttentionGeometry(const AttentionParams& p, std::span<const TensorSpec> in) {
+  const Shape &q = in[0].shape, &k = in[static_cast<size_t>(p.key())].shape;
+  const Shape& v = in[static_cast<size_t>(p.value())].shape;
+  if (p.parts == 0) {
+    const int row = q.ndim() - 2, column = row + 1;
+    shape = {.matrices = q.size(0, row),
+             .queries = q[row],
+             .keys = k[row],
+             .size = q[column],
+             .value_size = v[column],
+             .q = {0, q[row] * q[column], q[column]},
+             .k = {0, k[row] * k[column], k[column]},
+             .v = {0, v[row] * v[column], v[column]},
+             .out = {0, q[row] * v[column], v[column]}};
+    weights = q;
+    weights[column] = k[row];
+  } else {
+    const int64_t matrices = q[1] * p.heads, parts = p.parts, of_q = parts == 3 ? 3 : 1;
+    const int64_t size = q[2] / (p.heads * of_q);
+    shape = {.matrices = matrices,
+             .queries = q[0],
+             .keys = k[0],
+             .size = size,
+             .value_size = size,
+             .q = {0, of_q * size, matrices * of_q * size},
+             .k = {(parts - 2) * size, parts * size, matrices * parts * size},
+             .v = {(parts - 1) * size, parts * size, matrices * parts * size},
+             .out = {0, size, matrices * size}};
+    weights = Shape({matrices, q[0], k[0]});
+  }
+  shape.scale = p.scale.value_or(1 / std::sqrt(static_cast<double>(std::max<int64_t>(shape.size, 1))));
+  shape.causal = p.causal;
+  if (p.mask_type == MaskType::kNone) return;
+  // Strides of the mask along the axes of the weights, 0 where it is broadcast.
+  const Shape& mask = in[static_cast<size_t>(p.data_inputs())].shape;
+  const int ndim = weights.ndim(), last = ndim - (p.mask_type == MaskType::kLengths ? 2 : 1);
+  std::vector<int64_t> strides(static_cast<size_t>(ndim), 0);
+  int64_t stride = 1;
+  for (int i = 0; i < mask.ndim(); ++i) {
+    const int64_t size = mask[mask.ndim() - 1 - i];
+    if (size != 1) strides[static_cast<size_t>(last - i)] = stride;
+    stride *= size;
+  }
+  mask_row = strides[static_cast<size_t>(ndim - 2)];
+  mask_column = strides[static_cast<size_t>(ndim - 1)];
+  mask_offsets.resize(static_cast<size_t>(shape.matrices));
+  for (int64_t m = 0; m < shape.matrices; ++m) {
+    int64_t rest = m, offset = 0;
+    for (int i = ndim - 3; i >= 0; --i) {
+      offset += rest % weights[i] * strides[static_cast<size_t>(i)];
+      rest /= weights[i];
+    }
+    mask_offsets[static_cast<size_t>(m)] = offset;
+  }
+}
+
+void register_flash_attention(OpRegistry& ops) {
+  declare<FlashAttentionParams>(ops, "_contrib_flash_attention")
+      .doc(
+          "softmax(scale * query key^T + mask) value, in memory that grows with the lengths and not with their "
+          "product. The output of a query that attends to no key is zero.\n\n"
+          "Dao, Fu, Ermon, Rudra, Re: FlashAttention: fast and memory-efficient exact attention with IO-awareness, "
+          "NeurIPS 2022; Milakov, Gimelshein: Online normalizer calculation for softmax, 2018.")
+      .sample({{2, 3, 4}, {2, 5, 4}, {2, 5, 2}}, {}, -1, 1)
+      .sample({{2, 2, 5, 3}, {2, 2, 5, 3}, {2, 2, 5, 3}}, {{"causal", "True"}, {"scale", "0.5"}}, -1, 1)
+      .sample({{3, 0, 4}, {3, 2, 4}, {3, 2, 4}})
+      .sample({{3, 2, 4}, {3, 0, 4}, {3, 0, 4}})
+      .sample(masked("added", {3, 5}, DType::kUnknown))
+      .sample(masked("added", {2, 1, 5}, DType::kUnknown, "True"))
+      .sample(masked("kept", {2, 3, 5}, DType::kUInt8))
+      .sample(masked("lengths", {2, 1}, DType::kInt32));
+  declare<AttentionParams>(ops, "_flash_attention")
+      .internal()
+      .doc("_contrib_flash_attention, also of the interleaved projections of _contrib_interleaved_matmul_*.")
+      .sample({{3, 2, 12}}, {{"heads", "2"}, {"parts", "3"}}, -1, 1)
+      .sample({{3, 2, 4}, {5, 2, 8}}, {{"heads", "2"}, {"parts", "2"}, {"causal", "True"}}, -1, 1)
+      .sample({{3, 2, 12}, {3, 3}}, {{"heads", "2"}, {"parts", "3"}, {"mask_type", "added"}}, -1, 1);
+  Sample dropped;
+  dropped.inputs = {{3, 2, 12}};
+  dropped.attrs = {{"heads", "2"}, {"parts", "3"}, {"p", "0.25"}};
+  dropped.check_gradient = false;
+  dropped.note = "every run drops other weights";
+  declare<AttentionParams>(ops, "_flash_attention_dropout")
+      .internal()
+      .doc("_flash_attention with dropout of the weights in training.")
+      .output("rng", "(2,): key of the random numbers")
+      .random()
+      .train_sensitive()
+      .prediction_params([](AttentionParams p) {
+        p.p = 0;
+        return p;
+      })
+      .sample(dropped);
+  ops.declare<AttentionParams>("_backward_flash_attention")
+      .internal()
+      .doc("Input gradients of the operators of fused attention.")
+      .variadic_input("inputs", "", "those of forward, with dropout its rng, then output, log_sums and output_grad")
+      .output("first_grad", "as the first input")
+      .output("second_grad", "as the second input")
+      .output("third_grad", "as the third input")
+      .num_outputs([](const AttentionParams& p) { return p.data_inputs(); })
+      .infer(infer_backward)
+      .link([](const AttentionParams& p, const LinkContext& c) { return link<BackwardKernel>(p, c); })
+      .halves_through_float()
+      .heavy()
+      .gradient(attention_backward_gradient)
+      .cost([](const AttentionParams& p, auto in, auto) {
+        return 500 + 3 * kernels::attention_ns(AttentionGeometry(p, in).shape);
+      })
+      .sample(Sample{.inputs = {{2, 3, 4}, {2, 5, 4}, {2, 5, 2}, {2, 3, 2}, {2, 3}, {2, 3, 2}},
+                     .low = -1,
+                     .high = 1,
+                     .check_gradient = false,
+                     .note = "its gradient holds for the output and log_sums of the other inputs only"});
+}
+
+}  // namespace hybridnet::ops

@@ -1,0 +1,51 @@
+// What the operators of fused attention share: parameters, and where operands lie.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "hybridnet/op.h"
+#include "kernels/attention.h"
+
+namespace hybridnet::ops {
+
+enum class MaskType : int32_t { kNone, kAdded, kKept, kLengths };
+
+// parts == 0: queries, keys and values are three tensors (batch..., length, size). Else they are parts of projection
+// tensors (length, batch, heads * parts * size), as _contrib_interleaved_matmul_* read them: parts == 3 is one tensor
+// with queries, keys and values, parts == 2 one with queries and one with keys and values.
+struct AttentionParams {
+  std::optional<double> scale;
+  bool causal = false;
+  MaskType mask_type = MaskType::kNone;
+  int32_t heads = 1, parts = 0;
+  double p = 0;  // of dropout of the weights
+  int data_inputs() const { return parts == 0 ? 3 : 4 - parts; }
+  int num_inputs() const { return data_inputs() + (mask_type == MaskType::kNone ? 0 : 1); }
+  int query() const { return 0; }
+  int key() const { return data_inputs() == 1 ? 0 : 1; }
+  int value() const { return data_inputs() - 1; }
+  static void describe(ParamSchema<AttentionParams>& schema);
+};
+
+// Of known shapes of the inputs of forward.
+struct AttentionGeometry {
+  AttentionGeometry(const AttentionParams& p, std::span<const TensorSpec> in);
+  kernels::AttentionShape shape;
+  Shape weights;  // (batch..., queries, keys)
+  std::vector<int64_t> mask_offsets;
+  int64_t mask_row = 0, mask_column = 0;
+};
+
+// Of the operator _backward_flash_attention, whose inputs are those of forward, with dropout the key of its random
+// numbers, and then output, log_sums and output_grad.
+Values attention_backward_gradient(const AttentionParams& p, const GradientContext& g);
+// The gradient of a summand of the scores, which is as large as the weights.
+Value attention_mask_gradient(const AttentionParams& p, const Values& inputs, const Value& out, const Value& log_sums,
+                              const Value& out_grad);
+
+// The gradients of the inputs of forward for what arrives at log_sums.
+Values attention_sums_gradient(const AttentionParams& p, const Values& inputs, const Value& log_sums,
+                               const Value& sums_grad);
+
+}  // namespace hybridnet::ops
