@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from hybridnet import libinfo
 
+from . import chromium
 from .client_programs import ROOT
 
 TOOL = ROOT / "tools" / "java.py"
@@ -107,6 +108,40 @@ def test_the_server_answers_many_at_once(jar, tmp_path) -> None:
                     ask(body)
                 assert failure.value.code == 400
                 assert words in failure.value.read().decode()
+        finally:
+            server.terminate()
+
+
+@pytest.mark.skipif(chromium.PROGRAM is None, reason="no Chromium is installed")
+def test_a_digit_that_is_drawn_on_the_page_is_predicted(jar, tmp_path) -> None:
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.Conv2D(4, 3, activation="relu"), mx.gluon.nn.Dense(10))
+    net.initialize(mx.init.Normal(1))
+    net.hybridize()
+    net(mx.nd.zeros((1, 1, 8, 8)))
+    net.export(str(tmp_path / "net"))
+    command = ["java", "-cp", jar, f"-Djava.library.path={NATIVES}", EXAMPLES / "Serve.java", tmp_path / "net"]
+    with subprocess.Popen([str(word) for word in [*command, 0, 1, 8, 8]], stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            address = server.stdout.readline().strip().removesuffix("predict")
+            with chromium.page(tmp_path / "browser") as page:
+                page.open(address)
+                assert page.value("document.getElementById('answer').textContent") == "?"
+                left, top = page.value("(b => [b.x, b.y])(document.getElementById('digit').getBoundingClientRect())")
+                for stroke in ([(60 + 40 * i, 60) for i in range(6)], [(260 - 20 * i, 60 + 40 * i) for i in range(6)]):
+                    page.drag([(left + x, top + y) for x, y in stroke])
+                    page.value("done = asked")
+                    page.wait_for("document.getElementById('scores').textContent.startsWith('[')")
+                pixels = np.array(page.value("pixels"), "float32").reshape(1, 1, 8, 8)
+                assert 10 < (pixels > 0).sum() < 50  # a seven
+                assert pixels[0, 0, 1, 2] == pixels.max()
+                expected = net(mx.nd.array(pixels)).asnumpy()[0]
+                number = f"document.getElementById('answer').textContent == '{expected.argmax()}'"
+                scores = "JSON.parse(document.getElementById('scores').textContent)"
+                page.wait_for(f"{number} && Math.abs({scores}[0] - {expected[0]}) < 1e-3")
+                page.value("document.getElementById('clear').click()")
+                page.wait_for("pixels.every(value => value == 0)")
         finally:
             server.terminate()
 
