@@ -80,6 +80,9 @@ void note_overwrite(const NDArray& a);
 // The process-wide random state of a device. Each random op takes the next stream.
 void seed(uint64_t value);
 RngKey next_rng_key();
+// The key that the next draw gets; set: draws go on from there.
+RngKey rng_state();
+void set_rng_state(RngKey next);
 
 // Pushes fn onto the engine ordered by the arrays it reads and writes (duplicates and overlaps are resolved), inline if
 // cheap.

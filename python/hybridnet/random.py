@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import random as _python_random
 from typing import Any
 
+import numpy as np
+
 from . import _core
+from .errors import FormatError, UnsupportedError
 from .ndarray.random import (
     exponential,
     gamma,
@@ -23,6 +27,7 @@ __all__ = [
     "exponential",
     "gamma",
     "generalized_negative_binomial",
+    "get_state",
     "multinomial",
     "negative_binomial",
     "normal",
@@ -30,6 +35,7 @@ __all__ = [
     "randint",
     "randn",
     "seed",
+    "set_state",
     "shuffle",
     "uniform",
 ]
@@ -38,3 +44,48 @@ __all__ = [
 def seed(seed_state: int, ctx: Any = "all") -> None:
     """Starts the random numbers of every device anew: the same seed gives the same bits, whatever the thread count."""
     _core.seed(int(seed_state) & 0xFFFFFFFFFFFFFFFF)
+
+
+def get_state() -> dict[str, Any]:
+    """Where the random numbers stand that training draws: of this package, of numpy.random and of random.
+
+    Plain values, for set_state() and JSON. Raises UnsupportedError if numpy.random has another generator than MT19937.
+    """
+    version, words, gauss = _python_random.getstate()
+    return {
+        "hybridnet": list(_core.rng_state()),
+        "numpy": numpy_random_state(),
+        "python": [version, list(words), gauss],
+    }
+
+
+def set_state(state: dict[str, Any]) -> None:
+    """Goes on from what get_state() gave: the same draws follow. Raises FormatError for anything else."""
+    try:
+        seed_value, draw = (int(number) for number in state["hybridnet"])
+        version, words, gauss = state["python"]
+        set_numpy_random_state(state["numpy"])
+        _python_random.setstate((version, tuple(words), gauss))
+        _core.set_rng_state(seed_value, draw)
+    except (LookupError, TypeError, ValueError, OverflowError) as error:
+        raise FormatError(f"random.set_state: this is no state of get_state(): {error}") from error
+
+
+def numpy_random_state() -> dict[str, Any]:
+    """State of numpy.random as plain values. Raises UnsupportedError for another generator than MT19937."""
+    state = np.random.get_state(legacy=False)
+    assert isinstance(state, dict)
+    if state["bit_generator"] != "MT19937":
+        raise UnsupportedError("the state of numpy.random", expected="MT19937", given=str(state["bit_generator"]))
+    key = [int(word) for word in state["state"]["key"]]
+    return {"key": key, "pos": int(state["state"]["pos"]), "gauss": [int(state["has_gauss"]), float(state["gauss"])]}
+
+
+def set_numpy_random_state(state: dict[str, Any]) -> None:
+    """Takes over what numpy_random_state() gave. Raises FormatError for anything else."""
+    try:
+        has_gauss, gauss = state["gauss"]
+        key = np.asarray(state["key"], np.uint32)
+        np.random.set_state(("MT19937", key, int(state["pos"]), int(has_gauss), float(gauss)))
+    except (LookupError, TypeError, ValueError, OverflowError) as error:
+        raise FormatError(f"this is no state of numpy.random: {error}") from error

@@ -15,10 +15,14 @@ std::atomic<uint64_t> g_stream{0};
 
 }  // namespace
 
-void seed(uint64_t value) {
-  g_seed.store(value, std::memory_order_relaxed);
-  g_stream.store(0, std::memory_order_relaxed);
+RngKey rng_state() { return {g_seed.load(std::memory_order_relaxed), g_stream.load(std::memory_order_relaxed)}; }
+
+void set_rng_state(RngKey next) {
+  g_seed.store(next.seed, std::memory_order_relaxed);
+  g_stream.store(next.stream, std::memory_order_relaxed);
 }
+
+void seed(uint64_t value) { set_rng_state({value, 0}); }
 
 RngKey next_rng_key() {
   return {g_seed.load(std::memory_order_relaxed), g_stream.fetch_add(1, std::memory_order_relaxed)};

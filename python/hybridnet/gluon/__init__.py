@@ -1,5 +1,7 @@
 """Gluon: blocks, parameters, trainers, data."""
 
+from typing import TYPE_CHECKING
+
 from .._lazy_names import names_from
 from . import data, loss, nn, rnn, utils
 from ._hybrid_block import HybridBlock
@@ -14,6 +16,10 @@ from .parameter import (
     tensor_types,
 )
 from .trainer import Trainer
+
+if TYPE_CHECKING:
+    from ._training_file import load_training as load_training
+    from ._training_file import save_training as save_training
 
 __all__ = [
     "Block",
@@ -36,4 +42,6 @@ __all__ = [
 ]
 
 # Rarely needed and slow to import.
-__getattr__, __dir__ = names_from(__name__, modules="contrib model_zoo")
+__getattr__, __dir__ = names_from(
+    __name__, {"_training_file": "load_training save_training"}, modules="contrib model_zoo"
+)

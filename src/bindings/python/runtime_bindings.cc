@@ -89,6 +89,10 @@ void bind_runtime(py::module_& m) {
   bind_profile(m);
   set_front_end({.warn = &give_warning, .check_interrupt = &check_for_signals});
   m.def("seed", &seed);
+  m.def(
+      "rng_state", [] { return std::pair(rng_state().seed, rng_state().stream); },
+      "Seed, and number of the next draw of it.");
+  m.def("set_rng_state", [](uint64_t seed, uint64_t stream) { set_rng_state({seed, stream}); });
   m.def("is_np_shape", &is_np_shape);
   m.def("set_np_shape", &set_np_shape, "Returns what it was.");
   m.def("engine_type", [] { return std::string(engine().type_name()); });

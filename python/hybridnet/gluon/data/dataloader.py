@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import multiprocessing
 import os
 from collections import deque
@@ -17,6 +19,7 @@ from ... import ndarray
 from ..._lazy_names import names_from
 from ...context import cpu_pinned
 from ...errors import ParamError
+from ...random import numpy_random_state, set_numpy_random_state
 from ...util import is_np_array, is_np_shape
 from .._numpy_border import for_user
 from . import sampler as _sampler
@@ -124,6 +127,8 @@ class DataLoader:
         self._threads: Any = None
         self.auto_reload = auto_reload
         self._iter: Iterator[Any] | None = None
+        self._round: dict[str, Any] | None = None  # how the present round began, and how many of its batches were read
+        self._resumed: dict[str, Any] | None = None  # the next round goes on from there
         if auto_reload:
             self.refresh()
 
@@ -157,7 +162,10 @@ class DataLoader:
             pinned = cpu_pinned(self._pin_device_id)
             round_ = (_as_in_context(batch, pinned) for batch in round_)  # type: ignore[union-attr]
         for batch in round_:  # type: ignore[union-attr]
+            if self._round is not None:
+                self._round["batches"] += 1
             yield for_user(batch)
+        self._round = None
         if self._iter is None and self.auto_reload:
             self.refresh()
 
@@ -165,14 +173,61 @@ class DataLoader:
         """Starts prefetching a new round."""
         if self._num_workers == 0:
             self._iter = self._iterate_here()
-        elif self._thread_pool:
-            self._iter = _Prefetched(self._submit_to_threads(), self._batch_sampler, self._prefetch)
-        else:
-            self._iter = _Prefetched(_ProcessRound(self._workers(), self._timeout), self._batch_sampler, self._prefetch)
+            return
+        with self._begun_round() as done:
+            if self._thread_pool:
+                source: Any = self._submit_to_threads()
+            else:
+                source = _ProcessRound(self._workers(), self._timeout)
+            self._iter = _Prefetched(source, self._batch_sampler, self._prefetch, done)
 
     def clean(self) -> None:
         """Forgets a prefetched round."""
         self._iter = None
+        self._round = None
+
+    # -- checkpoints ------------------------------------------------------------------------------------------------
+
+    def position(self) -> dict[str, Any]:
+        """Where iteration stands, as plain values for set_position(): how the round began, and batches read so far.
+
+        Orders are those that samplers take from numpy.random when a round begins, as those of this package do.
+        """
+        if self._round is not None:
+            return dict(self._round)
+        return {"numpy": None, "rollover": self._rollover(), "batches": 0}
+
+    def set_position(self, position: dict[str, Any]) -> None:
+        """The next iteration goes on behind the batches that were read where position() was called."""
+        self.clean()
+        if position["numpy"] is None:
+            self._set_rollover(position["rollover"])
+        self._resumed = position if position["numpy"] is not None else None
+
+    def _rollover(self) -> list[Any] | None:
+        kept = getattr(self._batch_sampler, "_prev", None)
+        return None if kept is None else [int(index) for index in kept]
+
+    def _set_rollover(self, kept: list[Any] | None) -> None:
+        if kept is not None:
+            self._batch_sampler._prev = list(kept)
+
+    @contextlib.contextmanager
+    def _begun_round(self) -> Iterator[int]:
+        """Begins a round, or the one of set_position() as it began; gives the number of batches to pass over."""
+        resumed, self._resumed = self._resumed, None
+        if resumed is None:
+            self._round = {"numpy": numpy_random_state(), "rollover": self._rollover(), "batches": 0}
+            yield 0
+            return
+        self._round = dict(resumed)
+        now = np.random.get_state()
+        try:
+            set_numpy_random_state(resumed["numpy"])
+            self._set_rollover(resumed["rollover"])
+            yield resumed["batches"]
+        finally:
+            np.random.set_state(now)
 
     # -- in this process --------------------------------------------------------------------------------------------
 
@@ -185,7 +240,11 @@ class DataLoader:
         return self._batchify_fn([dataset[i] for i in indices])
 
     def _iterate_here(self) -> Iterator[Any]:
-        for indices in self._batch_sampler:
+        with self._begun_round() as done:
+            batches = iter(self._batch_sampler)
+            for _ in itertools.islice(batches, done):
+                pass
+        for indices in batches:
             yield self._make(indices)
 
     # -- threads and processes --------------------------------------------------------------------------------------
@@ -238,6 +297,9 @@ class _ThreadRound:
     def submit(self, indices: Sequence[Any]) -> Any:
         return self._threads.submit(self._make, indices)
 
+    def skip(self) -> None:
+        pass
+
     def get(self, ticket: Any) -> Any:
         from concurrent.futures import TimeoutError as FutureTimeout
 
@@ -266,6 +328,9 @@ class _ProcessRound:
     def submit(self, indices: Sequence[Any]) -> int:
         return self._pool.submit(indices, int(self._seeds.randint(1 << 31)))
 
+    def skip(self) -> None:
+        self._seeds.randint(1 << 31)
+
     def get(self, ticket: int) -> Any:
         return self._pool.get(ticket, self._timeout)
 
@@ -277,10 +342,12 @@ class _ProcessRound:
 class _Prefetched:
     """One round: requests `prefetch` batches ahead and returns them in order."""
 
-    def __init__(self, source: Any, batch_sampler: Any, prefetch: int) -> None:
+    def __init__(self, source: Any, batch_sampler: Any, prefetch: int, done: int = 0) -> None:
         self._source = source
         self._length = len(batch_sampler)
         self._batches = iter(batch_sampler)
+        for _ in itertools.islice(self._batches, done):
+            source.skip()
         self._tickets: deque[Any] = deque()
         for _ in range(prefetch):
             self._request()

@@ -146,8 +146,9 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
             self._save_if_best(estimator)
 
     def _save(self, estimator: Any, prefix: str) -> None:
-        estimator.net.save_parameters(os.path.join(self.model_dir, prefix + ".params"))
+        # The parameters last: what goes on looks for them, so a checkpoint that is there is whole.
         estimator.trainer.save_states(os.path.join(self.model_dir, prefix + ".states"))
+        estimator.net.save_parameters(os.path.join(self.model_dir, prefix + ".params"))
 
     def _save_if_best(self, estimator: Any) -> None:
         name, value = self.monitor.get()  # type: ignore[union-attr]

@@ -1,0 +1,174 @@
+"""A training in one file: parameters, states of the trainer, random numbers, position in the data, and more.
+
+The file is replaced as a whole: whenever the program dies, what was saved before or what was saved last is there. It
+begins with ``HNTRAIN1``, the length of a JSON header (8 bytes, little endian) and the SHA-256 of the header; sections
+follow in the order of the header, which says their lengths and SHA-256. Nothing in it is executed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+from .. import random
+from .._files import read_bytes, replacing
+from ..errors import FormatError, ParamError
+from .block import Block
+from .data import DataLoader
+from .trainer import Trainer
+
+__all__ = ["load_training", "save_training"]
+
+_MAGIC = b"HNTRAIN1"
+_BEGIN = len(_MAGIC) + 8 + 32
+
+
+def _written(write: Callable[[str], Any]) -> bytes:
+    """What a function writes into the file that it is given."""
+    with tempfile.TemporaryDirectory(prefix="hybridnet-training-") as folder:
+        path = os.path.join(folder, "part")
+        write(path)
+        return read_bytes(path, "save_training")
+
+
+def _with_file(content: bytes, read: Callable[[str], Any]) -> None:
+    with tempfile.TemporaryDirectory(prefix="hybridnet-training-") as folder:
+        path = os.path.join(folder, "part")
+        with open(path, "wb") as file:
+            file.write(content)
+        read(path)
+
+
+def save_training(
+    path: str | os.PathLike[str],
+    net: Block,
+    trainer: Trainer | None = None,
+    loader: DataLoader | None = None,
+    extra: Any = None,
+) -> None:
+    """Saves a training between two steps, so that load_training() goes on to the bit.
+
+    Parameters
+    ----------
+    path : str
+        One file; one that is there is replaced, at once and as a whole.
+    net : Block
+        Its parameters and running statistics, initialized.
+    trainer : Trainer, optional
+        Its states: momenta, counts of updates, settings, the learning-rate schedule, the scale of losses (amp).
+    loader : DataLoader, optional
+        Where it stands, also in the middle of a round.
+    extra : optional
+        What json.dumps takes: the number of the epoch, the best score so far.
+
+    The state of random numbers (mx.random, numpy.random, random) is saved, too. Gradients are not: with
+    grad_req='add', save where they are zeros.
+
+    Raises FileError if the file cannot be written, ParamError if extra is nothing for JSON.
+    """
+    sections = {"parameters": _written(net.save_parameters)}
+    if trainer is not None:
+        sections["trainer"] = _written(trainer.save_states)
+    scaler = getattr(trainer, "_amp_loss_scaler", None)
+    header = {
+        "sections": [
+            {"name": name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+            for name, content in sections.items()
+        ],
+        "random": random.get_state(),
+        "loader": None if loader is None else loader.position(),
+        "loss_scaler": None if scaler is None else dict(vars(scaler)),
+        "extra": extra,
+    }
+    try:
+        text = json.dumps(header).encode()
+    except (TypeError, ValueError) as error:
+        raise ParamError(f"save_training, extra: {error}", expected="what json.dumps takes") from error
+    with replacing(path, "save_training") as file:
+        file.write(_MAGIC + len(text).to_bytes(8, "little") + hashlib.sha256(text).digest() + text)
+        for content in sections.values():
+            file.write(content)
+
+
+def load_training(
+    path: str | os.PathLike[str],
+    net: Block,
+    trainer: Trainer | None = None,
+    loader: DataLoader | None = None,
+) -> Any:
+    """Goes on with a training that save_training() has saved; returns its ``extra``.
+
+    The network, trainer and loader are made as they were for the training, with any initial values. What the file holds
+    of a trainer or loader that is not given is passed over. The next iteration over the loader begins behind the
+    batches that were read.
+
+    Raises FileError if the file cannot be read; FormatError if it is no such file or damaged: then nothing was changed;
+    ParamError if it holds nothing for the trainer or loader; what load_parameters and load_states raise for others.
+    """
+    header, sections = _read(path)
+    for name, given, held in (
+        ("trainer", trainer, "trainer" in sections),
+        ("loader", loader, header["loader"] is not None),
+    ):
+        if given is not None and not held:
+            raise ParamError(f"load_training, {name}: '{os.fspath(path)}' was saved without a {name}")
+    _with_file(sections["parameters"], lambda part: net.load_parameters(part))
+    if trainer is not None:
+        _with_file(sections["trainer"], trainer.load_states)
+        scaler = getattr(trainer, "_amp_loss_scaler", None)
+        if scaler is not None and header["loss_scaler"] is not None:
+            vars(scaler).update({name: header["loss_scaler"].get(name, value) for name, value in vars(scaler).items()})
+    if loader is not None:
+        loader.set_position(header["loader"])
+    random.set_state(header["random"])
+    return header["extra"]
+
+
+def _is_in_order(header: dict[str, Any]) -> bool:
+    """Whether save_training() writes such places and scales; KeyError where one is missing."""
+    header["random"], header["extra"]
+    loader, scaler = header["loader"], header["loss_scaler"]
+    if loader is not None:
+        kept = [*(loader["rollover"] or ()), loader["batches"]]
+        if not all(isinstance(number, int) and number >= 0 for number in kept):
+            return False
+        if loader["numpy"] is not None and not isinstance(loader["numpy"], dict):
+            return False
+    return scaler is None or all(isinstance(value, (int, float)) for value in dict(scaler).values())
+
+
+def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """Header and sections, checked."""
+    content = read_bytes(path, "load_training")
+
+    def damaged(what: str) -> FormatError:
+        return FormatError(f"load_training: '{os.fspath(path)}' {what}", fix="load another checkpoint, or start afresh")
+
+    if content[: len(_MAGIC)] != _MAGIC:
+        raise damaged("is no file of save_training()")
+    begin = _BEGIN + int.from_bytes(content[len(_MAGIC) : len(_MAGIC) + 8], "little")
+    text = content[_BEGIN:begin]
+    if begin > len(content) or hashlib.sha256(text).digest() != content[_BEGIN - 32 : _BEGIN]:
+        raise damaged(f"is damaged: its header does not fit its checksum (the file has {len(content)} bytes)")
+    try:
+        header = json.loads(text)
+        found: dict[str, bytes] = {}
+        for section in header["sections"]:
+            part = content[begin : begin + section["bytes"]]
+            if len(part) != section["bytes"] or hashlib.sha256(part).hexdigest() != section["sha256"]:
+                raise damaged(f"is damaged: its section {section['name']!r} does not fit its checksum")
+            found[section["name"]] = part
+            begin += section["bytes"]
+        if "parameters" not in found or not _is_in_order(header):
+            raise damaged("has a header that save_training() does not write")
+    except FormatError:
+        raise
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise damaged(f"has a header that save_training() does not write: {error!r}") from error
+    if begin != len(content):
+        raise damaged(f"is damaged: {len(content) - begin} bytes too many")
+    return header, found
