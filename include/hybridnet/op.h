@@ -267,6 +267,10 @@ class Op {
   bool differentiable() const { return static_cast<bool>(gradient_); }
   const Saves& saves() const { return saves_; }
   int64_t cost_ns(const void* params, std::span<const TensorSpec> in, std::span<const TensorSpec> out) const;
+  // Floating-point operations of a use, a multiply-add being two: what .flops() declares; one per element of
+  // elementwise results, 0 for what moves or names elements. Nothing: it was not declared. Bodies are not counted in.
+  std::optional<double> flops(const void* params, std::span<const TensorSpec> in,
+                              std::span<const TensorSpec> out) const;
 
   // Traits.
   struct InplacePair {
@@ -344,7 +348,7 @@ class Op {
   std::function<Ref<Kernel>(const LinkContext&)> link_;
   Ref<Kernel> stateless;  // set by cpu(): the same kernel for every use, no linking needed
   std::function<Values(const void*, const GradientContext&)> gradient_;
-  std::function<double(const void*, std::span<const TensorSpec>, std::span<const TensorSpec>)> cost_;
+  std::function<double(const void*, std::span<const TensorSpec>, std::span<const TensorSpec>)> cost_, flops_;
   std::function<Values(const void*, const Values&)> compose_;
   std::string same_name_;
   const Op* same_ = nullptr;  // found by seal()
@@ -679,6 +683,12 @@ class OpBuilder : detail::DeclarationBase {
   template <typename F>
   OpBuilder& cost(F f) {
     op_.cost_ = erased(std::move(f));
+    return *this;
+  }
+  // double(const P&, std::span<const TensorSpec> in, std::span<const TensorSpec> out): as Op::flops, in prediction.
+  template <typename F>
+  OpBuilder& flops(F f) {
+    op_.flops_ = erased(std::move(f));
     return *this;
   }
   // void(const P&, const KernelArgs&, const Op::Allocate&)

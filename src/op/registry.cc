@@ -129,6 +129,14 @@ int64_t Op::cost_ns(const void* params, std::span<const TensorSpec> in, std::spa
   return bytes / 8;  // about 8 bytes per ns through one core
 }
 
+std::optional<double> Op::flops(const void* params, std::span<const TensorSpec> in,
+                                std::span<const TensorSpec> out) const {
+  if (flops_) return flops_(params, in, out);
+  if (pointwise != nullptr && !out.empty()) return static_cast<double>(out[0].shape.size());
+  if (is_view || takes_part_of_input || fills_with || (is_identity && is_identity(params, false))) return 0.0;
+  return {};
+}
+
 Op& OpRegistry::add(std::string name, std::unique_ptr<SchemaBase> schema) {
   if (sealed_) throw Error(ErrorKind::kError, {.op = name, .message = "declared after the registry was sealed"});
   auto op = std::make_unique<Op>();

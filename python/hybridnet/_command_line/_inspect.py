@@ -1,6 +1,9 @@
 """Shows what is in a model: inputs, outputs, parameters, operators, work.
 
-Without --shape for inputs whose shapes the file does not tell, sizes of values and work are left out.
+Work is in floating-point operations of a prediction, a multiply-add being two: those of products, convolutions and
+recurrent layers, one per element of elementwise results, one per element that is reduced or pooled. Loops count as
+often as they run, while_loops as often as they may (max_iterations); of branches the one of more work. Without --shape
+for inputs whose shapes the file does not tell, sizes of values and work are left out.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from .._files import replacing
-from ..errors import ShapeError
+from ..errors import ShapeError, UnsupportedError
 from ._models import Model, add_model_arguments, add_shape_argument, open_model, shapes_of
 from ._output import answer, bytes_text, count_text, table
 
@@ -38,6 +41,36 @@ def _operators(graph: dict[str, Any], counts: Counter[str]) -> Counter[str]:
     return counts
 
 
+def _work(graph: Any, times: float, flops: Counter[str], unsaid: set[str]) -> None:
+    """Adds what the nodes of a graph compute, by operator; unsaid: operators that do not say."""
+    for node in graph.nodes:
+        if not node.bodies:
+            own = node.flops
+            if own is None:
+                unsaid.add(node.op)
+            elif own:
+                flops[node.op] += times * own
+            continue
+        try:
+            view = node.view()
+        except UnsupportedError:
+            unsaid.add(node.op)
+            continue
+        counted = {name: Counter[str]() for name in view.bodies}
+        trips = _trips(view) if view.is_loop else 1
+        for name, body in view.bodies.items():
+            _work(body, times * trips, counted[name], unsaid)
+        branches = [counted.pop(name) for name in ("then", "else") if name in counted]
+        for count in [*counted.values(), *sorted(branches, key=Counter.total)[-1:]]:
+            flops.update(count)
+
+
+def _trips(view: Any) -> float:
+    """How often a loop runs, at most."""
+    sizes = [slot.outer.shape[0] for slot in view.seqs if slot.outer is not None]
+    return float(sizes[0] if sizes else view.node.params.get("max_iterations") or 1)
+
+
 def _parameter_rows(model: Model) -> list[tuple[str, str, str, int]]:
     states = set(model.symbol.list_auxiliary_states())
     return [
@@ -59,6 +92,15 @@ def _text(facts: dict[str, Any], rows: list[tuple[str, str, str, int]], all_para
         parts.append(table((name, kind, form, count_text(size)) for name, kind, form, size in shown))
     total = sum(facts["operators"].values())
     parts.append(f"operators: {total}\n" + table(sorted(facts["operators"].items(), key=lambda item: -item[1])))
+    if facts["flops"] is not None:
+        work = facts["flops"]
+        rows_of_work = sorted(work["by operator"].items(), key=lambda item: -item[1])
+        parts.append(
+            f"work: {count_text(work['total'])} floating-point operations (a multiply-add is two)\n"
+            + table((name, count_text(count)) for name, count in rows_of_work)
+        )
+        if work["not counted"]:
+            parts.append(f"not counted: {', '.join(work['not counted'])}")
     return "\n".join(parts)
 
 
@@ -84,6 +126,9 @@ def run(options: argparse.Namespace) -> int:
         graph = graph_of(model.symbol, shapes, types)
         for name, entry in zip(outputs, graph.outputs, strict=True):
             outputs[name] = f"{np.dtype(entry.dtype)}{tuple(entry.shape)}"
+    flops, unsaid = Counter[str](), set[str]()
+    if graph is not None:
+        _work(graph, 1, flops, unsaid)
     facts = {
         "file": model.path,
         "parameter file": model.parameter_path,
@@ -92,6 +137,13 @@ def run(options: argparse.Namespace) -> int:
         "parameters": sum(row[3] for row in rows),
         "bytes": sum(math.prod(a.shape) * np.dtype(a.dtype).itemsize for a in model.parameters.values()),
         "operators": dict(_operators(json.loads(model.symbol.tojson()), Counter())),
+        "flops": None
+        if graph is None
+        else {
+            "total": int(flops.total()),
+            "by operator": {name: int(count) for name, count in flops.items()},
+            "not counted": sorted(unsaid),
+        },
         "arrays": {name: {"kind": kind, "form": form} for name, kind, form, _ in rows},
     }
     text = _text(facts, rows, options.all_parameters)

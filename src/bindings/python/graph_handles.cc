@@ -57,6 +57,17 @@ py::object op_name(const NodeHandle& handle) {
   return node.is_variable() ? py::object(py::none()) : py::object(py::str(node.op->name));
 }
 
+std::optional<double> flops_of(const NodeHandle& handle) {
+  const Node& node = checked_node(handle, "Node.flops");
+  if (node.is_variable()) return 0.0;
+  std::vector<TensorSpec> in;
+  for (const NodeEntry& entry : node.inputs) in.push_back(entry.node->specs[entry.index]);
+  const auto is_known = [](const TensorSpec& spec) { return spec.shape.known(); };
+  if (!std::all_of(in.begin(), in.end(), is_known) || !std::all_of(node.specs.begin(), node.specs.end(), is_known))
+    return {};
+  return node.op->flops(node.params->data(), in, node.specs);
+}
+
 py::dict params_of(const NodeHandle& handle) {
   const Node& node = checked_node(handle, "Node.params");
   py::dict result;
@@ -435,6 +446,9 @@ void bind_node(py::module_& m) {
             return node.is_variable() ? std::vector<std::string>() : std::vector<std::string>(node.op->subgraph_names);
           },
           "Names of the bodies of a loop or branch.")
+      .def_property_readonly("flops", &flops_of,
+                             "Floating-point operations in prediction, a multiply-add being two, without its bodies; "
+                             "None where the operator does not say, or a shape is not known.")
       .def_property_readonly("graph", [](const NodeHandle& h) { return GraphHandle{h.access}; })
       .def("__getitem__",
            [](const NodeHandle& h, int i) {

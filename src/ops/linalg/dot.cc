@@ -133,6 +133,10 @@ void register_dot(OpRegistry& ops) {
         const DotSizes s(p, in[0].shape, in[1].shape);
         return kernels::gemm_cost_ns(s.shape.m, s.shape.n, s.shape.k, in[0].dtype);
       })
+      .flops([](const DotParams& p, auto in, auto) {
+        const DotSizes s(p, in[0].shape, in[1].shape);
+        return kernels::gemm_flops(s.shape.m, s.shape.n, s.shape.k);
+      })
       .sample({{3, 4}, {4, 5}})
       .sample({{4, 3}, {4, 5}}, {{"transpose_a", "True"}})
       .sample({{3, 4}, {5, 4}}, {{"transpose_b", "True"}})

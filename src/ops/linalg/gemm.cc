@@ -166,7 +166,8 @@ OpBuilder<P> declare_gemm(OpRegistry& ops, const char* name) {
         (void)out;
         const double count = Stack(p, in[0].shape, in[1].shape).multiplications();
         return static_cast<int64_t>(2.0 * count / (in[0].dtype == DType::kFloat64 ? 20.0 : 50.0)) + 300;
-      });
+      })
+      .flops([](const P& p, auto in, auto) { return 2 * Stack(p, in[0].shape, in[1].shape).multiplications(); });
 }
 
 }  // namespace

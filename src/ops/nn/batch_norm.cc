@@ -394,7 +394,8 @@ OpBuilder<P> declare(OpRegistry& ops, const char* name) {
       .skips_unwanted_outputs()
       .image({0}, {0})
       .image_when([](const P& p) { return p.axis == 1; })
-      .cost([](const P& p, auto in, auto) { return cost_ns(in[0], !p.use_global_stats); });
+      .cost([](const P& p, auto in, auto) { return cost_ns(in[0], !p.use_global_stats); })
+      .flops([](const P&, auto in, auto) { return 2.0 * static_cast<double>(in[0].shape.size()); });
 }
 
 Sample sample_of(const Shape& data, int axis, std::vector<std::pair<std::string, std::string>> attrs) {

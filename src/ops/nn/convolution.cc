@@ -187,6 +187,9 @@ void register_convolution(OpRegistry& ops) {
       .cost([](const ConvolutionParams& p, auto in, auto out) {
         return conv_cost_ns(conv_geometry(p, in[0].shape, out[0].shape, false), in[0].dtype);
       })
+      .flops([](const ConvolutionParams& p, auto in, auto out) {
+        return conv_geometry(p, in[0].shape, out[0].shape, false).flops();
+      })
       .sample({{2, 4, 5, 6}, {4, 4, 3, 3}, {4}}, {{"kernel", "(3, 3)"}, {"num_filter", "4"}, {"pad", "(1, 1)"}})
       .sample({{2, 4, 7, 6}, {6, 2, 3, 2}}, {{"kernel", "(3, 2)"},
                                              {"num_filter", "6"},

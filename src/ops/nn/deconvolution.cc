@@ -175,6 +175,9 @@ void register_deconvolution(OpRegistry& ops) {
       .cost([](const DeconvolutionParams& p, auto in, auto out) {
         return conv_cost_ns(conv_geometry(transposed(p, in[0].shape), out[0].shape, in[0].shape, false), in[0].dtype);
       })
+      .flops([](const DeconvolutionParams& p, auto in, auto out) {
+        return conv_geometry(transposed(p, in[0].shape), out[0].shape, in[0].shape, false).flops();
+      })
       .sample({{2, 4, 3, 4}, {4, 2, 3, 3}, {2}}, {{"kernel", "(3, 3)"},
                                                   {"num_filter", "2"},
                                                   {"stride", "(2, 2)"},

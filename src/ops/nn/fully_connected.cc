@@ -275,6 +275,10 @@ OpBuilder<P> declare(OpRegistry& ops, const char* name) {
       .cost([](const P& p, auto in, auto out) {
         (void)out;
         return cost_ns(p, in);
+      })
+      .flops([](const P& p, auto in, auto) {
+        const Sizes s(p, in[0].shape);
+        return kernels::gemm_flops(s.rows, s.hidden, s.features);
       });
 }
 

@@ -201,6 +201,7 @@ void register_layer_norm(OpRegistry& ops) {
       .gradient(layer_norm_gradient, Saves::of({0, 1}, {1, 2}))
       .skips_unwanted_outputs()
       .cost([](const LayerNormParams&, auto in, auto) { return cost_ns(in[0]); })
+      .flops([](const LayerNormParams&, auto in, auto) { return 8.0 * static_cast<double>(in[0].shape.size()); })
       .sample({{3, 5}, Shape{5}, Shape{5}})
       .sample({{2, 4, 3}, Shape{4}, Shape{4}}, {{"axis", "1"}, {"eps", "0.01"}})
       .sample({{2, 3, 4}, Shape{4}, Shape{4}}, {{"output_mean_var", "True"}})

@@ -67,10 +67,10 @@ Ref<Kernel> link_one_operand(const PoolGeometry& g, const LinkContext& c, bool g
   return link_pool(g, f);
 }
 
-int64_t pool_cost_ns(const PoolGeometry& g) {
-  const double reads = static_cast<double>(g.n * g.c) * static_cast<double>(g.out_size() * g.kernel_size());
-  return static_cast<int64_t>(reads / 4.0) + 300;
+double pool_flops(const PoolGeometry& g) {  // one per element of a window
+  return static_cast<double>(g.n * g.c) * static_cast<double>(g.out_size() * g.kernel_size());
 }
+int64_t pool_cost_ns(const PoolGeometry& g) { return static_cast<int64_t>(pool_flops(g) / 4.0) + 300; }
 
 // ---- gradients
 
@@ -272,6 +272,9 @@ void register_pooling(OpRegistry& ops) {
                  })
       .cost([](const PoolingParams& p, auto in, auto out) {
         return pool_cost_ns(pool_geometry(p, in[0].shape, out[0].shape, false));
+      })
+      .flops([](const PoolingParams& p, auto in, auto out) {
+        return pool_flops(pool_geometry(p, in[0].shape, out[0].shape, false));
       })
       .sample({{2, 3, 6, 5}}, {{"kernel", "(2, 2)"}, {"stride", "(2, 2)"}})
       .sample({{2, 3, 6, 5}},

@@ -167,6 +167,7 @@ void register_rnn(OpRegistry& ops) {
         return p;
       })
       .cost([](const RnnParams& p, auto in, auto) { return rnn_cost_ns(p, in[0]); })
+      .flops([](const RnnParams& p, auto in, auto) { return rnn_flops(p, in[0]); })
       .sample(rnn_sample(params(RnnMode::kLstm, 3, 1, false), {{"mode", "lstm"}}, {3, 2, 4}))
       .sample(rnn_sample(params(RnnMode::kLstm, 2, 2, true), {{"mode", "lstm"}, {"state_outputs", "True"}}, {3, 2, 3}))
       .sample(rnn_sample(params(RnnMode::kGru, 3, 2, true), {{"mode", "gru"}, {"state_outputs", "True"}}, {3, 2, 2}))

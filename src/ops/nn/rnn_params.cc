@@ -123,6 +123,15 @@ int64_t rnn_cost_ns(const RnnParams& p, const TensorSpec& data) {
   return cost;
 }
 
+double rnn_flops(const RnnParams& p, const TensorSpec& data) {
+  const RnnGeometry g = geometry_of(p, data.shape);
+  double flops = 0;
+  for (int64_t layer = 0; layer < g.layers; ++layer)
+    flops += static_cast<double>(g.directions) *
+             kernels::gemm_flops(g.positions(), g.gate_size(), g.layer_input(layer) + g.recurrent());
+  return flops;
+}
+
 Sample rnn_sample(const RnnParams& p, std::vector<std::pair<std::string, std::string>> attrs, Shape data) {
   const RnnGeometry g = geometry_of(p, data);
   Sample s{.inputs = {data, Shape{g.parameter_count()}, Shape{g.cells(), g.batch, g.recurrent()}},

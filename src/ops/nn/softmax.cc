@@ -141,7 +141,8 @@ OpBuilder<P> declare(OpRegistry& ops, const char* name) {
       .halves_through_float()
       .gradient([](const P& p, const GradientContext& g) { return softmax_gradient(p, kKind, g); }, Saves::of({}, {0}))
       .inplace(0, 0)
-      .cost([](const P&, auto in, auto) { return cost_ns(in[0]); });
+      .cost([](const P&, auto in, auto) { return cost_ns(in[0]); })
+      .flops([](const P&, auto in, auto) { return 5.0 * static_cast<double>(in[0].shape.size()); });
 }
 
 }  // namespace

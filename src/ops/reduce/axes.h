@@ -56,6 +56,7 @@ OpBuilder<ReduceParams> reduction(OpRegistry& ops, std::string name, std::string
       .output("out", "dtype of data; the shape without the reduced axes, or with sizes 1 there (keepdims)")
       .infer(infer_reduce)
       .cpu(run_reduce<kReduction, kFinish>)
+      .flops([](const ReduceParams&, auto in, auto) { return static_cast<double>(in[0].shape.size()); })
       .renumbered_params([](ReduceParams p, std::span<const int> moved_to) {
         const uint32_t axes = reduced_axes(p.axis, p.exclude, static_cast<int>(moved_to.size()));
         if (!p.keepdims && !keeps_order_without(axes, moved_to)) return std::optional<ReduceParams>();

@@ -74,6 +74,42 @@ def test_inspect_counts_operators_of_loops(capsys, tmp_path) -> None:
     assert facts["operators"]["tanh"] == 1
 
 
+def test_inspect_counts_work(capsys, tmp_path) -> None:
+    class Net(gluon.HybridBlock):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = gluon.nn.Conv2D(6, 3, strides=2, groups=2, in_channels=4)
+            self.dense = gluon.nn.Dense(5, activation="relu", in_units=54)
+            self.cell = gluon.nn.Dense(5, flatten=False, in_units=5, use_bias=False)
+
+        def hybrid_forward(self, F, x):
+            y = self.dense(self.conv(x))
+            steps, _ = F.contrib.foreach(lambda row, s: (self.cell(row) + s[0], [row]), F.expand_dims(y, 0), [y])
+            _, (z,) = F.contrib.while_loop(
+                lambda v: F.sum(v) < 10, lambda v: ([], [F.dot(v, v, transpose_b=True)[:, :1] * v]), [steps[0]],
+                max_iterations=7,
+            )  # fmt: skip
+            return F.contrib.cond(F.sum(z) > 0, lambda: F.tanh(z), lambda: F.tanh(F.tanh(z)))
+
+    net = Net()
+    net.initialize()
+    net.hybridize()
+    net(mx.nd.ones((2, 4, 7, 7)))
+    net.export(str(tmp_path / "work"))
+    _, facts = _ask(capsys, "inspect", tmp_path / "work", "--shape", "2,4,7,7")
+    work = facts["flops"]
+    found = work["by operator"]
+    assert found["Convolution"] == 2 * (2 * 6 * 3 * 3) * (2 * 3 * 3)  # outputs, inputs of each
+    assert found["FullyConnected"] == 2 * (2 * 54 * 5) + 2 * (2 * 5 * 5)
+    assert found["dot"] == 7 * 2 * (2 * 5 * 2)
+    assert found["tanh"] == 2 * (2 * 5)  # of the branch with more
+    assert work["total"] == sum(found.values())
+    assert main(["inspect", str(tmp_path / "work"), "--shape", "2,4,7,7"]) == 0
+    assert "floating-point operations (a multiply-add is two)" in capsys.readouterr().out
+    _, facts = _ask(capsys, "inspect", tmp_path / "work")
+    assert facts["flops"] is None or facts["flops"]["total"] >= 0
+
+
 def test_run_gives_what_the_model_gives(capsys, model, tmp_path) -> None:
     x = np.random.RandomState(0).randn(2, 1, 8, 8).astype(np.float32)
     np.save(tmp_path / "x.npy", x)
