@@ -1,0 +1,57 @@
+// What the targets share: handles that free themselves, and a model that is run forward and backward.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "hybridnet/c_api.h"
+
+namespace fuzz {
+
+// Targets make no larger arrays; work on larger ones is slow, not wrong.
+inline constexpr int64_t kMaxElements = 1 << 14;
+
+template <typename Handle, int (*Free)(Handle)>
+class Owned {
+ public:
+  Owned() = default;
+  explicit Owned(Handle handle) : handle_(handle) {}
+  Owned(Owned&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Owned& operator=(Owned&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~Owned() { Free(handle_); }
+  Handle get() const { return handle_; }
+  Handle* out() { return &handle_; }
+
+ private:
+  Handle handle_ = nullptr;
+};
+using Array = Owned<HnArray, hn_array_free>;
+using Model = Owned<HnModel, hn_model_free>;
+using Op = Owned<HnOp, hn_op_free>;
+using Session = Owned<HnSession, hn_session_free>;
+
+// Numbers that follow from the input alone, without taking bytes from it: files stay whole.
+class Draws {
+ public:
+  Draws(const uint8_t* data, size_t size);
+  uint64_t next();
+  int below(int n) { return static_cast<int>(next() % static_cast<uint64_t>(n)); }
+
+ private:
+  uint64_t state_ = 0xcbf29ce484222325u;
+};
+
+// An array of small values; null where it would be too large, or its shape is none.
+Array make_array(const HnTensorSpec& spec, Draws& draws);
+
+// Binds arrays of sizes that the graph allows, runs it forward and backward in training and once more in prediction,
+// and asks for all that can be asked. Errors are answers.
+void use(HnModel model, Draws& draws);
+
+}  // namespace fuzz
