@@ -266,7 +266,12 @@ OpBuilder<P> declare(OpRegistry& ops, const char* name) {
       .halves_through_float()
       .heavy()
       .gradient([](const P& p, const GradientContext& g) { return attention_gradient(p, g); })
-      .cost([](const P& p, auto in, auto) { return 500 + kernels::attention_ns(AttentionGeometry(p, in).shape); });
+      .cost([](const P& p, auto in, auto) { return 500 + kernels::attention_ns(AttentionGeometry(p, in).shape); })
+      .flops([](const P& p, auto in, auto) {  // two products and a softmax, masked weights counted in
+        const kernels::AttentionShape s = AttentionGeometry(p, in).shape;
+        return static_cast<double>(s.matrices * s.queries) * static_cast<double>(s.keys) *
+               static_cast<double>(2 * (s.size + s.value_size) + 5);
+      });
 }
 
 Sample masked(const char* type, Shape mask, DType dtype, const char* causal = "False") {

@@ -95,8 +95,11 @@ Values values_gradient(const HeadsParams& p, const GradientContext& g, int parts
 }
 
 // Multiplications of one score matrix or one mix, by shapes (length, batch, width) and the attention's.
+double attention_flops(const HeadsParams& p, const Shape& attention, int64_t width) {
+  return 2 * elements(attention) * static_cast<double>(width / p.heads);
+}
 double attention_cost(const HeadsParams& p, const Shape& attention, int64_t width) {
-  return 500 + elements(attention) * static_cast<double>(width / p.heads) / 20;
+  return 500 + attention_flops(p, attention, width) / 40;
 }
 
 void declare_values(OpRegistry& ops, const char* name, int parts, const char* first_input, const char* doc) {
@@ -112,6 +115,9 @@ void declare_values(OpRegistry& ops, const char* name, int parts, const char* fi
       .cost([parts](const HeadsParams& p, auto in, auto out) {
         (void)out;
         return attention_cost(p, in[1].shape, in[0].shape[2] / parts);
+      })
+      .flops([parts](const HeadsParams& p, auto in, auto) {
+        return attention_flops(p, in[1].shape, in[0].shape[2] / parts);
       });
   if (parts == 3) {
     builder
@@ -149,6 +155,8 @@ void register_interleaved_attention(OpRegistry& ops) {
           kFloating)
       .halves_through_float()
       .cost([](const HeadsParams& p, auto in, auto out) { return attention_cost(p, out[0].shape, in[0].shape[2] / 3); })
+      .flops(
+          [](const HeadsParams& p, auto in, auto out) { return attention_flops(p, out[0].shape, in[0].shape[2] / 3); })
       .gradient(self_scores_gradient, Saves::all_inputs())
       .sample({{3, 2, 12}}, {{"heads", "2"}})
       .sample({{2, 1, 6}}, {{"heads", "1"}});
@@ -165,6 +173,7 @@ void register_interleaved_attention(OpRegistry& ops) {
           kFloating)
       .halves_through_float()
       .cost([](const HeadsParams& p, auto in, auto out) { return attention_cost(p, out[0].shape, in[0].shape[2]); })
+      .flops([](const HeadsParams& p, auto in, auto out) { return attention_flops(p, out[0].shape, in[0].shape[2]); })
       .gradient(cross_scores_gradient, Saves::all_inputs())
       .sample({{3, 2, 4}, {2, 2, 8}}, {{"heads", "2"}});
   declare_values(ops, "_contrib_interleaved_matmul_selfatt_valatt", 3, "queries_keys_values",

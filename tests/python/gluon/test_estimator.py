@@ -143,10 +143,13 @@ def test_checkpoints_are_kept_and_training_goes_on(tmp_path, rng):
     names = sorted(path.name for path in tmp_path.iterdir())
     assert names == [
         "net-best.params",
+        "net-best.random",
         "net-best.states",
         "net-epoch2batch9.params",
+        "net-epoch2batch9.random",
         "net-epoch2batch9.states",
         "net-epoch3batch12.params",
+        "net-epoch3batch12.random",
         "net-epoch3batch12.states",
         "net-symbol.json",
     ]
@@ -164,6 +167,35 @@ def test_checkpoints_are_kept_and_training_goes_on(tmp_path, rng):
         make(rng).fit(loader(rng), batches=6, event_handlers=[handler])
     with pytest.raises(ValueError, match="provide one of the metric objects"):
         est.CheckpointHandler(folder, save_best=True)
+
+
+def test_training_that_goes_on_has_the_weights_of_one_that_was_not_cut(tmp_path):
+    draw = np.random.RandomState(0)
+    data = gluon.data.ArrayDataset(draw.randn(40, 3).astype("float32"), draw.randint(0, 2, 40).astype("float32"))
+
+    def fit(seed, epochs, **options):
+        mx.random.seed(seed)
+        np.random.seed(seed)
+        net = gluon.nn.HybridSequential(prefix="net_")
+        with net.name_scope():
+            net.add(gluon.nn.Dense(8, in_units=3), gluon.nn.Dropout(0.5), gluon.nn.BatchNorm(), gluon.nn.Dense(2))
+        net.initialize(mx.init.Xavier())
+        trainer = gluon.Trainer(net.collect_params(), "adam")
+        estimator = Estimator(net, gluon.loss.SoftmaxCrossEntropyLoss(), trainer=trainer)
+        estimator.logger.handlers.clear()
+        handlers = [est.CheckpointHandler(str(tmp_path), "net", **options)] if options else None
+        loader = gluon.data.DataLoader(data, 16, shuffle=True, last_batch="discard")
+        estimator.fit(loader, epochs=epochs, event_handlers=handlers)
+        return [parameter.data().asnumpy() for parameter in net.collect_params().values()]
+
+    whole = fit(1, 5)
+    fit(1, 3, max_checkpoints=5)
+    for found, expected in zip(fit(2, 5, resume_from_checkpoint=True), whole, strict=True):
+        np.testing.assert_array_equal(found, expected)
+    for path in tmp_path.glob("*.random"):
+        path.write_text("[1")
+    with pytest.raises(mx.errors.FormatError, match="no state of random numbers"):
+        fit(2, 7, resume_from_checkpoint=True)
 
 
 def test_training_stops_early(rng):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import re
 import warnings
 from typing import Any
 
-from ....errors import ParamError
+from .... import random
+from ...._files import read_text, replacing
+from ....errors import FormatError, ParamError
 from ....metric import EvalMetric
 from ._events import BatchEnd, EpochEnd, TrainBegin
 from ._watching import comparison_for, worst
@@ -16,8 +19,16 @@ from ._watching import comparison_for, worst
 __all__ = ["CheckpointHandler"]
 
 
+def _state_in(path: str) -> Any:
+    try:
+        return json.loads(read_text(path, "CheckpointHandler"))
+    except ValueError as error:
+        raise FormatError(f"CheckpointHandler: '{path}' holds no state of random numbers: {error}") from error
+
+
 class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
-    """Writes ``prefix-epoch0batch9.params`` and ``.states`` into a folder, and a ``prefix-symbol.json`` if hybridized.
+    """Writes ``prefix-epoch0batch9.params``, ``.states`` and ``.random`` into a folder, and a ``prefix-symbol.json`` if
+    hybridized. Training that goes on from the end of an epoch has the random numbers that it would have had.
 
     Parameters
     ----------
@@ -130,7 +141,7 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
         self.saved_checkpoints.append(prefix)
         while len(self.saved_checkpoints) > self.max_checkpoints:
             old = self.saved_checkpoints.pop(0)
-            for ending in (".params", ".states"):
+            for ending in (".params", ".states", ".random"):
                 path = os.path.join(self.model_dir, old + ending)
                 if os.path.exists(path):
                     os.remove(path)
@@ -147,8 +158,11 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
 
     def _save(self, estimator: Any, prefix: str) -> None:
         # The parameters last: what goes on looks for them, so a checkpoint that is there is whole.
-        estimator.trainer.save_states(os.path.join(self.model_dir, prefix + ".states"))
-        estimator.net.save_parameters(os.path.join(self.model_dir, prefix + ".params"))
+        path = os.path.join(self.model_dir, prefix)
+        with replacing(path + ".random", "CheckpointHandler") as file:
+            file.write(json.dumps(random.get_state()).encode())
+        estimator.trainer.save_states(path + ".states")
+        estimator.net.save_parameters(path + ".params")
 
     def _save_if_best(self, estimator: Any) -> None:
         name, value = self.monitor.get()  # type: ignore[union-attr]
@@ -198,6 +212,8 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
         path = os.path.join(self.model_dir, name[: -len(".params")])
         estimator.net.load_parameters(path + ".params", ctx=estimator.context)
         estimator.trainer.load_states(path + ".states")
+        if os.path.exists(path + ".random"):
+            random.set_state(_state_in(path + ".random"))
         estimator.logger.warning(
             "CheckpointHandler: Checkpoint resumed from epoch %d batch %d", self.trained_epoch, self.trained_batch
         )
