@@ -37,6 +37,7 @@ typedef struct HnArray_* HnArray;     /* a tensor */
 typedef struct HnOp_* HnOp;           /* an operator with its attributes */
 typedef struct HnModel_* HnModel;     /* a graph with its parameters */
 typedef struct HnSession_* HnSession; /* a model with arrays bound to its inputs and outputs */
+typedef struct HnTrainer_* HnTrainer; /* an optimizer over parameters */
 typedef struct HnBatcher_* HnBatcher; /* a model whose calls many threads share */
 
 /* Element types; the codes are those of the .params format. */
@@ -303,6 +304,53 @@ HN_API int hn_batcher_run(HnBatcher batcher, size_t num_inputs, const HnArray* i
                           HnArray* outputs);
 /* Takes no more requests (they fail with EngineError), and returns when those that it has are answered. */
 HN_API int hn_batcher_close(HnBatcher batcher);
+
+/* ---- training ----
+ *
+ * A trainer changes parameters by their gradients, with the optimizers, settings, defaults and bits of gluon.Trainer in
+ * Python. Settings are texts as in Python: {"momentum", "0.9"}, {"clip_gradient", "None"}. Parameters are updated in
+ * the order of their names. Calls of one trainer run one by one.
+ */
+
+/* Names of the optimizers: "SGD", "Adam", ...; functions take them in any case. Valid for the life of the process. */
+HN_API int hn_optimizer_count(size_t* out);
+HN_API int hn_optimizer_name(size_t index, const char** out);
+
+/* A trainer over arrays with a name for each; those without hn_array_attach_grad get a gradient ("write"). */
+HN_API int hn_trainer_create(size_t num_parameters, const char* const* names, const HnArray* parameters,
+                             const char* optimizer, size_t num_settings, const char* const* keys,
+                             const char* const* values, HnTrainer* out);
+/* The same over all parameters of a model but its states, which runs in training update. */
+HN_API int hn_trainer_create_for_model(HnModel model, const char* optimizer, size_t num_settings,
+                                       const char* const* keys, const char* const* values, HnTrainer* out);
+HN_API int hn_trainer_free(HnTrainer trainer);
+
+/* Updates the parameters by the gradients of the last hn_autograd_backward divided by batch_size: the number of
+ * examples where the loss is a sum over them, 1 where it is their mean. A parameter that backward has not reached since
+ * the last step is an error, or left as it is where ignore_stale_grad is not 0. */
+HN_API int hn_trainer_step(HnTrainer trainer, double batch_size, int ignore_stale_grad);
+/* The number of updates so far: the largest count over all parameters. */
+HN_API int hn_trainer_num_updates(HnTrainer trainer, int64_t* out);
+
+/* The rate of the present number of updates. Setting it is an error where there is a schedule. */
+HN_API int hn_trainer_learning_rate(HnTrainer trainer, double* out);
+HN_API int hn_trainer_set_learning_rate(HnTrainer trainer, double rate);
+/* "FactorScheduler", "MultiFactorScheduler", "PolyScheduler" or "CosineScheduler" with the arguments of
+ * mx.lr_scheduler, such as {"step", "100"}, {"factor", "0.5"}, {"warmup_steps", "10"}; base_lr is the trainer's
+ * learning rate where it is not among them. NULL: no schedule any more. */
+HN_API int hn_trainer_set_schedule(HnTrainer trainer, const char* schedule, size_t num_arguments,
+                                   const char* const* keys, const char* const* values);
+/* A setting of the optimizer as text, valid until the next call on this thread; and a new value for it. */
+HN_API int hn_trainer_setting(HnTrainer trainer, const char* name, const char** out);
+HN_API int hn_trainer_set_setting(HnTrainer trainer, const char* name, const char* value);
+/* Factors of the learning rate and of the weight decay of one parameter; both are 1 by default. */
+HN_API int hn_trainer_set_multipliers(HnTrainer trainer, const char* parameter, double lr_mult, double wd_mult);
+
+/* What the optimizer keeps, its settings, counts and schedule, in the format of gluon.Trainer.save_states; multipliers
+ * stay out. The file is written whole or not at all. Loading takes the optimizer of the file, finds states by the names
+ * of their parameters where it knows all of them, else by their numbers, and changes nothing where it fails. */
+HN_API int hn_trainer_save_states(HnTrainer trainer, const char* path);
+HN_API int hn_trainer_load_states(HnTrainer trainer, const char* path);
 
 /* ---- operators of other libraries ----
  *

@@ -98,13 +98,15 @@ const char* kind_text(HandleKind kind) {
       return "a prepared operator";
     case HandleKind::kSession:
       return "a session";
+    case HandleKind::kTrainer:
+      return "a trainer";
     case HandleKind::kBatcher:
       return "a batcher";
     default:
       return "nothing";
   }
 }
-bool is_kind(HandleKind kind) { return kind > HandleKind::kNone && kind <= HandleKind::kBatcher; }
+bool is_kind(HandleKind kind) { return kind > HandleKind::kNone && kind <= HandleKind::kTrainer; }
 
 [[noreturn]] void refuse(HandleKind wanted, const char* function, const char* argument, std::string given,
                          std::string fix) {

@@ -7,7 +7,7 @@
 
 namespace hybridnet::c_api {
 
-enum class HandleKind : unsigned char { kNone, kArray, kModel, kOp, kSession, kBatcher };
+enum class HandleKind : unsigned char { kNone, kArray, kModel, kOp, kSession, kBatcher, kTrainer };
 
 // What a handle stands for. A class derived from it has a member `static constexpr HandleKind kKind`.
 class Handled {

@@ -5,12 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 
 #include "base/checked_size.h"
+#include "base/replace_file.h"
 #include "hybridnet/env.h"
 #include "hybridnet/ndarray.h"
 
@@ -256,11 +256,6 @@ LoadedArrays read_all(Reader& r) {
   return loaded;
 }
 
-[[noreturn]] void file_error(const std::string& path, const char* doing, const char* fix) {
-  throw FileError(
-      {.input = path, .message = std::string("cannot ") + doing + " the file: " + std::strerror(errno), .fix = fix});
-}
-
 class Writer {
  public:
   explicit Writer(std::string* bytes) : bytes_(bytes) {}
@@ -381,10 +376,10 @@ LoadedArrays load_arrays(const std::string& path, bool mapped) {
     }
   }
   File file(std::fopen(path.c_str(), "rb"));
-  if (!file) file_error(path, "open", "check the path and the working directory");
-  if (std::fseek(file.get(), 0, SEEK_END) != 0) file_error(path, "read", "name a regular file");
+  if (!file) throw_file_error(path, "open", "check the path and the working directory");
+  if (std::fseek(file.get(), 0, SEEK_END) != 0) throw_file_error(path, "read", "name a regular file");
   const long size = std::ftell(file.get());
-  if (size < 0 || std::fseek(file.get(), 0, SEEK_SET) != 0) file_error(path, "read", "name a regular file");
+  if (size < 0 || std::fseek(file.get(), 0, SEEK_SET) != 0) throw_file_error(path, "read", "name a regular file");
   Reader reader(file.get(), static_cast<uint64_t>(size), path);
   return read_all(reader);
 }
@@ -401,22 +396,11 @@ std::string save_arrays_to_buffer(const std::vector<NDArray>& arrays, const std:
 void save_arrays(const std::string& path, const std::vector<NDArray>& arrays, const std::vector<std::string>& names,
                  bool numpy_shape) {
   check_arguments(arrays, names);
-  // Written beside the target, given to the disk and renamed at the end: a failure in the middle, be it of the machine,
-  // leaves the old file as it was. The number keeps two writers of one target apart.
-  static std::atomic<unsigned> count{0};
-  const std::string part = path + "." + std::to_string(getpid()) + "-" + std::to_string(count++) + ".part";
-  File file(std::fopen(part.c_str(), "wb"));
-  if (!file) file_error(path, "write", "check that the folder exists and may be written");
-  Writer writer(file.get());
-  write_all(writer, arrays, names, numpy_shape);
-  const bool on_disk = std::fflush(file.get()) == 0 && (fsync(fileno(file.get())) == 0 || errno == EINVAL);
-  file.reset();
-  if (!writer.ok() || !on_disk || std::rename(part.c_str(), path.c_str()) != 0) {
-    const int why = errno;
-    std::remove(part.c_str());
-    errno = why;
-    file_error(path, "write", "check the free space of the disk");
-  }
+  replace_file(path, [&](std::FILE* file) {
+    Writer writer(file);
+    write_all(writer, arrays, names, numpy_shape);
+    return writer.ok();
+  });
 }
 
 }  // namespace hybridnet

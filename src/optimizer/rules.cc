@@ -6,11 +6,6 @@
 namespace hybridnet::optimizer {
 namespace {
 
-struct Box final : Params {
-  Settings value{};
-  void* data() override { return &value; }
-};
-
 std::string lower(std::string_view text) {
   std::string result(text);
   for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -18,17 +13,6 @@ std::string lower(std::string_view text) {
 }
 
 }  // namespace
-
-Ref<Params> SettingsSchema::create() const {
-  Ref<Params> box(new Box);
-  for (size_t i = 0; i < fields_.size(); ++i) set(box->data(), static_cast<int>(i), fields_[i].default_attr, "");
-  return box;
-}
-Ref<Params> SettingsSchema::copy(const Params& from) const {
-  auto* box = new Box;
-  box->value = from.as<Settings>();
-  return Ref<Params>(box);
-}
 
 std::string Rule::attribute_of(const std::string& field) const {
   // As MXNet's classes call them.

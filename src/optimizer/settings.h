@@ -30,17 +30,34 @@ struct Settings {
   bool operator==(const Settings&) const = default;
 };
 
-// The settings that an optimizer has.
-class SettingsSchema final : public SchemaBase {
+// Which members of P a user may set: each optimizer and each schedule has one of its own.
+template <typename P>
+class FieldsSchema final : public SchemaBase {
  public:
   template <typename M>
-  FieldBuilder field(std::string_view name, M Settings::*member) {
-    Settings probe{};
+  FieldBuilder field(std::string_view name, M P::*member) {
+    P probe{};
     const auto offset = reinterpret_cast<char*>(&(probe.*member)) - reinterpret_cast<char*>(&probe);
     return add_field(name, detail::field_kind<M>::value, static_cast<size_t>(offset));
   }
-  Ref<Params> create() const override;
-  Ref<Params> copy(const Params& from) const override;
+  Ref<Params> create() const override {
+    Ref<Params> box(new Box);
+    for (size_t i = 0; i < fields_.size(); ++i)
+      if (!fields_[i].required) set(box->data(), static_cast<int>(i), fields_[i].default_attr, "");
+    return box;
+  }
+  Ref<Params> copy(const Params& from) const override {
+    auto* box = new Box;
+    box->value = from.as<P>();
+    return Ref<Params>(box);
+  }
+
+ private:
+  struct Box final : Params {
+    P value{};
+    void* data() override { return &value; }
+  };
 };
+using SettingsSchema = FieldsSchema<Settings>;
 
 }  // namespace hybridnet::optimizer

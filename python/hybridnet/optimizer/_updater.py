@@ -1,7 +1,8 @@
 """Updater: an optimizer together with its states, as trainers and key-value stores use it.
 
 States are written as data, never as code: a magic, the length of a JSON header, the header (structure of the states,
-shapes, element types, and the optimizer's plain settings), then the values one after the other.
+shapes, element types, names of the parameters, and the optimizer's plain settings), then the values one after the
+other. src/optimizer/state_file.cc reads and writes the same for C, C++ and Java.
 """
 
 from __future__ import annotations
@@ -74,15 +75,17 @@ def _plain(value: Any) -> bool:
 
 
 def _encode(value: Any) -> Any:
-    """Dicts as lists of pairs, because JSON turns their keys into text."""
+    """Dicts as lists of pairs, because JSON turns their keys into text; numbers that JSON lacks as text."""
     if isinstance(value, dict):
         return {"pairs": [[key, _encode(item)] for key, item in value.items()]}
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"number": str(value)}
     return value
 
 
 def _decode(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _decode(item) for key, item in value["pairs"]}
+        return float(value["number"]) if "number" in value else {key: _decode(i) for key, i in value["pairs"]}
     return value
 
 
@@ -117,7 +120,32 @@ def _restore_scheduler(current: Any, description: dict[str, Any] | None) -> Any:
     return current
 
 
-def _restore_optimizer(current: Optimizer, description: dict[str, Any]) -> Optimizer:
+def _renumbering(saved: Any, own: dict[str, Any]) -> dict[Any, Any] | None:
+    """From indices in a file to ours, by the names of the parameters; None: they are the same, or not known.
+
+    Raises FormatError for states of other parameters.
+    """
+    if saved is None or not own:
+        return None
+    found = {index: own[name] for index, name in saved if name in own}
+    if len(found) == len(own):
+        return found
+    if len(saved) != len(own):
+        raise FormatError(
+            f"optimizer states: they are of {len(saved)} parameters, of which {len(found)} are among the {len(own)} "
+            "of the trainer",
+            fix="make the trainer over the same parameters",
+        )
+    return None
+
+
+def _moved(table: dict[Any, Any], places: dict[Any, Any]) -> dict[Any, Any]:
+    return {places[index]: value for index, value in table.items() if index in places}
+
+
+def _restore_optimizer(
+    current: Optimizer, description: dict[str, Any], moved: dict[Any, Any] | None = None
+) -> Optimizer:
     name = description["class"]
     if type(current).__name__ != name:
         klass = Optimizer.opt_registry.get(name.lower())
@@ -128,6 +156,8 @@ def _restore_optimizer(current: Optimizer, description: dict[str, Any]) -> Optim
     counts = settings.get("_all_index_update_counts", {})
     if not isinstance(counts, dict) or not all(isinstance(each, dict) for each in counts.values()):
         raise FormatError("optimizer states: the numbers of updates are no tables")
+    if moved is not None:
+        settings["_all_index_update_counts"] = {device: _moved(each, moved) for device, each in counts.items()}
     current.__dict__.update(settings)
     current._index_update_count = current._all_index_update_counts.setdefault(0, {})
     current.lr_scheduler = _restore_scheduler(current.lr_scheduler, description["scheduler"])
@@ -193,10 +223,17 @@ class Updater:
         """All states as bytes; with dump_optimizer, also the optimizer's counts and settings."""
         values: list[bytes] = []
         header: dict[str, Any] = {"states": [[index, _describe(s, values)] for index, s in self.states.items()]}
+        names = self._parameter_names()
+        if names:
+            header["parameters"] = [[index, name] for name, index in names.items()]
         if dump_optimizer:
             header["optimizer"] = _describe_optimizer(self.optimizer)
         text = json.dumps(header).encode()
         return b"".join([_MAGIC, len(text).to_bytes(8, "little"), text, *values])
+
+    def _parameter_names(self) -> dict[str, Any]:
+        """Indices of the parameters by name, where a Trainer has said which they are."""
+        return {param.name: index for index, param in self.optimizer.param_dict.items()}
 
     def set_states(self, states: bytes) -> None:
         """Takes over what get_states gave. Raises FormatError for anything else."""
@@ -217,9 +254,12 @@ class Updater:
             header = json.loads(states[begin:end])
             reader = _Reader(memoryview(states)[end:])
             restored = {index: reader.restore(description) for index, description in header["states"]}
+            moved = _renumbering(header.get("parameters"), self._parameter_names())
+            if moved is not None:
+                restored = _moved(restored, moved)
             saved = header.get("optimizer")
             if saved is not None:
-                self.optimizer = _restore_optimizer(self.optimizer, saved)
+                self.optimizer = _restore_optimizer(self.optimizer, saved, moved)
         except HybridNetError:
             raise
         except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:

@@ -61,7 +61,16 @@ HnBatcher make_batcher() {
   return batcher;
 }
 
-enum Kind { kArray, kOp, kModel, kSession, kBatcher, kKinds };
+HnTrainer make_trainer() {
+  const char* const names[] = {"w"};
+  HnArray weight = make_array();
+  HnTrainer trainer = nullptr;
+  EXPECT_EQ(hn_trainer_create(1, names, &weight, "sgd", 0, nullptr, nullptr, &trainer), 0) << hn_last_error();
+  EXPECT_EQ(hn_array_free(weight), 0);
+  return trainer;
+}
+
+enum Kind { kArray, kOp, kModel, kSession, kBatcher, kTrainer, kKinds };
 
 void* make(Kind kind) {
   switch (kind) {
@@ -73,6 +82,8 @@ void* make(Kind kind) {
       return make_session();
     case kBatcher:
       return make_batcher();
+    case kTrainer:
+      return make_trainer();
     default:
       return make_model();
   }
@@ -87,6 +98,8 @@ int free_of(Kind kind, void* handle) {
       return hn_session_free(static_cast<HnSession>(handle));
     case kBatcher:
       return hn_batcher_free(static_cast<HnBatcher>(handle));
+    case kTrainer:
+      return hn_trainer_free(static_cast<HnTrainer>(handle));
     default:
       return hn_model_free(static_cast<HnModel>(handle));
   }
@@ -105,6 +118,7 @@ struct Out {
   int number = 0;
   int64_t size = 0;
   size_t count = 1;
+  double real = 0;
   const char* text = nullptr;
   const void* data = nullptr;
   void* managed = nullptr;
@@ -128,6 +142,7 @@ HnOp o(void* h) { return static_cast<HnOp>(h); }
 HnModel m(void* h) { return static_cast<HnModel>(h); }
 HnSession s(void* h) { return static_cast<HnSession>(h); }
 HnBatcher b(void* h) { return static_cast<HnBatcher>(h); }
+HnTrainer t(void* h) { return static_cast<HnTrainer>(h); }
 // An array of one handle, valid until the next call.
 const HnArray* one(void* h) {
   static thread_local HnArray list[1];
@@ -142,6 +157,13 @@ HnOp good_op() {
   static HnOp op = make_op();
   return op;
 }
+HnTrainer good_trainer() {
+  static HnTrainer trainer = make_trainer();
+  return trainer;
+}
+HnTrainer trainer_out = nullptr;
+const char* const kNames[] = {"w"};
+const char* const kNoNames[] = {nullptr};
 HnModel good_model() {
   static HnModel model = make_model();
   return model;
@@ -271,6 +293,22 @@ const TakesHandle kTakesHandle[] = {
     {"hn_session_free", kSession, [](void* h) { return hn_session_free(s(h)); }, true},
     {"hn_session_output", kSession, [](void* h) { return hn_session_output(s(h), 0, &out.array); }},
     {"hn_session_run", kSession, [](void* h) { return hn_session_run(s(h)); }},
+    {"hn_trainer_create", kArray,
+     [](void* h) { return hn_trainer_create(1, kNames, one(h), "sgd", 0, nullptr, nullptr, &trainer_out); }},
+    {"hn_trainer_create_for_model", kModel,
+     [](void* h) { return hn_trainer_create_for_model(m(h), "sgd", 0, nullptr, nullptr, &trainer_out); }},
+    {"hn_trainer_free", kTrainer, [](void* h) { return hn_trainer_free(t(h)); }, true},
+    {"hn_trainer_step", kTrainer, [](void* h) { return hn_trainer_step(t(h), 1, 1); }},
+    {"hn_trainer_num_updates", kTrainer, [](void* h) { return hn_trainer_num_updates(t(h), &out.size); }},
+    {"hn_trainer_learning_rate", kTrainer, [](void* h) { return hn_trainer_learning_rate(t(h), &out.real); }},
+    {"hn_trainer_set_learning_rate", kTrainer, [](void* h) { return hn_trainer_set_learning_rate(t(h), 1); }},
+    {"hn_trainer_set_schedule", kTrainer,
+     [](void* h) { return hn_trainer_set_schedule(t(h), nullptr, 0, nullptr, nullptr); }},
+    {"hn_trainer_setting", kTrainer, [](void* h) { return hn_trainer_setting(t(h), "wd", &out.text); }},
+    {"hn_trainer_set_setting", kTrainer, [](void* h) { return hn_trainer_set_setting(t(h), "wd", "0"); }},
+    {"hn_trainer_set_multipliers", kTrainer, [](void* h) { return hn_trainer_set_multipliers(t(h), "w", 1, 1); }},
+    {"hn_trainer_save_states", kTrainer, [](void* h) { return hn_trainer_save_states(t(h), "/nowhere/states"); }},
+    {"hn_trainer_load_states", kTrainer, [](void* h) { return hn_trainer_load_states(t(h), "/nowhere/states"); }},
     {"hn_batcher_create", kModel, [](void* h) { return hn_batcher_create(m(h), 2, kTwoSpecs, nullptr, &batcher_out); }},
     {"hn_batcher_free", kBatcher, [](void* h) { return hn_batcher_free(b(h)); }, true},
     {"hn_batcher_run", kBatcher,
@@ -409,6 +447,35 @@ const TakesPointer kTakesPointer[] = {
     HN_REFUSES(hn_batcher_run, good_batcher(), 1, one(good_array()), 1, nullptr),
     HN_REFUSES(hn_batcher_run, good_batcher(), 2, two(), 1, out.arrays),
     HN_REFUSES(hn_batcher_run, good_batcher(), 1, one(good_array()), 2, out.arrays),
+    HN_REFUSES(hn_optimizer_count, nullptr),
+    HN_REFUSES(hn_optimizer_name, 0, nullptr),
+    HN_REFUSES(hn_optimizer_name, 999, &out.text),
+    HN_REFUSES(hn_trainer_create, 1, nullptr, one(good_array()), "sgd", 0, nullptr, nullptr, &trainer_out),
+    HN_REFUSES(hn_trainer_create, 1, kNoNames, one(good_array()), "sgd", 0, nullptr, nullptr, &trainer_out),
+    HN_REFUSES(hn_trainer_create, 1, kNames, nullptr, "sgd", 0, nullptr, nullptr, &trainer_out),
+    HN_REFUSES(hn_trainer_create, 1, kNames, one(good_array()), nullptr, 0, nullptr, nullptr, &trainer_out),
+    HN_REFUSES(hn_trainer_create, 1, kNames, one(good_array()), "none", 0, nullptr, nullptr, &trainer_out),
+    HN_REFUSES(hn_trainer_create, 1, kNames, one(good_array()), "sgd", 1, nullptr, kNames, &trainer_out),
+    HN_REFUSES(hn_trainer_create, 1, kNames, one(good_array()), "sgd", 1, kNames, kNames, &trainer_out),
+    HN_REFUSES(hn_trainer_create, 1, kNames, one(good_array()), "sgd", 0, nullptr, nullptr, nullptr),
+    HN_REFUSES(hn_trainer_create_for_model, good_model(), nullptr, 0, nullptr, nullptr, &trainer_out),
+    HN_REFUSES(hn_trainer_create_for_model, good_model(), "sgd", 1, kNames, nullptr, &trainer_out),
+    HN_REFUSES(hn_trainer_create_for_model, good_model(), "sgd", 0, nullptr, nullptr, nullptr),
+    HN_REFUSES(hn_trainer_step, good_trainer(), 0, 1),
+    HN_REFUSES(hn_trainer_num_updates, good_trainer(), nullptr),
+    HN_REFUSES(hn_trainer_learning_rate, good_trainer(), nullptr),
+    HN_REFUSES(hn_trainer_set_schedule, good_trainer(), "none", 0, nullptr, nullptr),
+    HN_REFUSES(hn_trainer_set_schedule, good_trainer(), "FactorScheduler", 1, kNoNames, kNames),
+    HN_REFUSES(hn_trainer_setting, good_trainer(), nullptr, &out.text),
+    HN_REFUSES(hn_trainer_setting, good_trainer(), "none", &out.text),
+    HN_REFUSES(hn_trainer_setting, good_trainer(), "wd", nullptr),
+    HN_REFUSES(hn_trainer_set_setting, good_trainer(), nullptr, "0"),
+    HN_REFUSES(hn_trainer_set_setting, good_trainer(), "wd", nullptr),
+    HN_REFUSES(hn_trainer_set_setting, good_trainer(), "wd", "much"),
+    HN_REFUSES(hn_trainer_set_multipliers, good_trainer(), nullptr, 1, 1),
+    HN_REFUSES(hn_trainer_set_multipliers, good_trainer(), "none", 1, 1),
+    HN_REFUSES(hn_trainer_save_states, good_trainer(), nullptr),
+    HN_REFUSES(hn_trainer_load_states, good_trainer(), nullptr),
     HN_REFUSES(hn_rule_register, nullptr),
     HN_REFUSES(hn_rule_unregister, nullptr),
     HN_REFUSES(hn_operator_register, nullptr),
@@ -497,6 +564,7 @@ TEST(CApi, NoFunctionTakesNullOrNonsenseForWhatItNeeds) {
 TEST(CApi, FreeingNullIsAllowed) {
   EXPECT_EQ(hn_array_free(nullptr), 0);
   EXPECT_EQ(hn_op_free(nullptr), 0);
+  EXPECT_EQ(hn_trainer_free(nullptr), 0);
   EXPECT_EQ(hn_model_free(nullptr), 0);
   EXPECT_EQ(hn_session_free(nullptr), 0);
   EXPECT_EQ(hn_batcher_free(nullptr), 0);

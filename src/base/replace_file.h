@@ -1,0 +1,18 @@
+// Writing a file whole or not at all.
+#pragma once
+
+#include <cstdio>
+#include <functional>
+#include <string>
+
+namespace hybridnet {
+
+// write(file) writes beside the target; what it wrote is given to the disk and renamed at the end, so that a failure in
+// the middle, be it of the machine, leaves the old file as it was. write returns false where it failed, with errno.
+// Throws FileError.
+void replace_file(const std::string& path, const std::function<bool(std::FILE*)>& write);
+
+// Throws FileError "cannot <doing> the file" with the reason in errno.
+[[noreturn]] void throw_file_error(const std::string& path, const char* doing, const char* fix);
+
+}  // namespace hybridnet
