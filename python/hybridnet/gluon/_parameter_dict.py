@@ -13,7 +13,7 @@ from ..errors import KeyError as HybridNetKeyError
 from ..errors import ValueError as HybridNetValueError
 from ..ndarray._dtypes import numpy_dtype
 from ..ndarray.utils import load_mapped
-from .parameter import Constant, Parameter, ParameterLoadError
+from .parameter import Constant, Parameter, ParameterLoadError, release_freed
 from .utils import _brief_print_list, _indent
 
 if TYPE_CHECKING:
@@ -301,11 +301,13 @@ class ParameterDict:
                         f"Parameter '{name[strip:]}' is missing in {source}, which contains parameters: "
                         f"{_brief_print_list(arrays.keys())}. {naming} Set allow_missing=True to ignore."
                     )
+        freed = 0
         for name, array in arrays.items():
             if name in self._params:
-                self[name]._load_init(array, ctx, cast_dtype=cast_dtype, dtype_source=dtype_source, own=own)
+                freed += self[name]._load_init(array, ctx, cast_dtype=cast_dtype, dtype_source=dtype_source, own=own)
             elif not ignore_extra:
                 raise ParameterLoadError(
                     f"Parameter '{name[strip:]}' loaded from {source} is not present in ParameterDict, choices are: "
                     f"{_brief_print_list(self._params.keys())}. Set ignore_extra to True to ignore. {naming}"
                 )
+        release_freed(freed)

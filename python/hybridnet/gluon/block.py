@@ -23,7 +23,7 @@ from ._formats import _regroup as _regroup
 from ._model_files import read_model, write_model
 from ._parameter_dict import ParameterDict
 from ._summary import print_summary
-from .parameter import Parameter, ParameterLoadError
+from .parameter import Parameter, ParameterLoadError, release_freed
 from .utils import HookHandle, _brief_print_list, _indent
 
 if TYPE_CHECKING:
@@ -293,14 +293,16 @@ class Block:
             return
         if not allow_missing:
             self._check_nothing_missing(params, loaded, filename)
+        freed = 0
         for name, array in loaded.items():
             if name in params:
-                params[name]._load_init(array, ctx, cast_dtype=cast_dtype, dtype_source=dtype_source, own=True)
+                freed += params[name]._load_init(array, ctx, cast_dtype=cast_dtype, dtype_source=dtype_source, own=True)
             elif not ignore_extra:
                 raise ParameterLoadError(
                     f"Parameter '{name}' loaded from file '{filename}' is not present in this block, which contains "
                     f"parameters {_brief_print_list(params)}. Set ignore_extra=True to ignore. "
                 )
+        release_freed(freed)
 
     @staticmethod
     def _check_nothing_missing(params: dict[str, Parameter], loaded: dict[str, Any], filename: str) -> None:

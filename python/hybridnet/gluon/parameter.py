@@ -279,8 +279,9 @@ class Parameter:
 
     def _load_init(
         self, data: NDArray, ctx: Any, cast_dtype: bool = False, dtype_source: str = "current", own: bool = False
-    ) -> None:
-        """Takes its value from data, initializing if needed; own: data has no other reader.
+    ) -> int:
+        """Takes its value from data, initializing if needed; own: data has no other reader. Returns how many bytes this
+        gave back to the pool.
 
         cast_dtype allows another element type: dtype_source 'current' casts data, 'saved' casts the parameter.
         Raises ParameterLoadError if shape, element type or contexts do not fit.
@@ -296,13 +297,20 @@ class Parameter:
                 f"{self.list_ctx()}",
                 fix="leave ctx out, or call reset_ctx first",
             )
+        freed = 0
         if self._data is not None:
-            self.set_data(data)
+            if own and len(self._data) == 1 and _core.adopt(self._data[0], data):
+                freed = data.size * numpy_dtype(data.dtype).itemsize
+                if self._trainer is not None:
+                    self._trainer._value_was_set(self)
+            else:
+                self.set_data(data)
         else:
             place = self._deferred_init[1] if self._deferred_init else ctx or [cpu()]
             with autograd.pause():
                 self._init_impl(data, place, own)
         self._deferred_init = ()
+        return freed
 
     def _check_loaded_shape(self, saved: tuple[int, ...]) -> None:
         own = self._shape
@@ -544,6 +552,15 @@ class Parameter:
         shape = variable.shape
         if shape is not None and all(size >= 0 for size in shape):
             self.shape = shape
+
+
+_WORTH_RELEASING = 16 << 20
+
+
+def release_freed(count: int) -> None:
+    """Gives pooled memory back to the system if replacing parameters has freed much of it (count: bytes)."""
+    if count >= _WORTH_RELEASING:
+        cpu().empty_cache()
 
 
 def _for_gluon(array: NDArray) -> NDArray:

@@ -72,6 +72,21 @@ void copy_from_numpy(const NDArray& target, const py::array& source) {
   }
 }
 
+// Gives target the memory of source, whose values it has from then on: as a copy would, without one. False where that
+// might be seen: something else shows either memory or waits for it, or their types or places differ.
+bool adopt(const NDArray& target, const NDArray& source) {
+  if (target.is_sparse() || source.is_sparse() || target.is_pending() || source.is_pending()) return false;
+  ArrayImpl& to = *target.impl();
+  const ArrayImpl& from = *source.impl();
+  if (to.spec != from.spec || !(target.device() == source.device()) || to.offset != 0 || from.offset != 0) return false;
+  Chunk &old = *to.chunk, &given = *from.chunk;
+  if (to.ref_count() != 1 || old.ref_count() != 1 || given.ref_count() != 1) return false;
+  if (old.original || given.original || !old.var.idle() || !given.var.idle()) return false;
+  given.overwrites.store(old.overwrites.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  to.chunk = from.chunk;
+  return true;
+}
+
 NDArray from_numpy_copy(const py::array& source, DType dtype, int device_type, int device_id) {
   NDArray array = NDArray::empty(shape_of(source), dtype, device_of(device_type, device_id));
   copy_from_numpy(array, source);
@@ -246,6 +261,13 @@ void bind_arrays(py::module_& m) {
   m.def("asnumpy", &asnumpy);
   m.def("take_over",
         [](const py::object& a, const NDArray& other) { expect_array(a.ptr(), "array") = require(other, "other"); });
+  m.def(
+      "adopt",
+      [](const py::object& target, const py::object& source) {
+        return adopt(expect_array(target.ptr(), "target"), expect_array(source.ptr(), "source"));
+      },
+      "Gives an array that nothing else shows the memory of another one, which must not be used afterwards; False where "
+      "it cannot.");
   m.def("copy_from_numpy", &copy_from_numpy);
   m.def("from_numpy_copy", &from_numpy_copy);
   m.def("from_numpy_shared", &from_numpy_shared);
