@@ -45,6 +45,7 @@ PUBLIC_HEADERS: dict[str, str] = {
     "engine.h": "engine",
     "storage.h": "storage",
     "derived.h": "storage",
+    "droppable.h": "storage",
     "ndarray.h": "ndarray",
     "op.h": "op",
     "params.h": "op",

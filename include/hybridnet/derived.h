@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -18,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "hybridnet/droppable.h"
 #include "hybridnet/write_listener.h"
 
 namespace hybridnet {
@@ -73,19 +75,25 @@ class DerivedData final : public WriteListener {
 
   // The array's memory is part of a private mapping of a file, and nobody has written it so far.
   void set_pages(void* data, int64_t bytes);
-  // Takes such memory out of the resident set, whose values the system reads from the file again when they are used. To
-  // be called when a copy is kept, while the array is read: its readers will mostly use the copy. Does nothing once the
-  // array was written: the file does not have these values.
+  // The array can be computed again. Before others see it; who reads it makes a SourceReading, or calls keep_pages()
+  // once.
+  void set_droppable(DroppableArrays& arrays, size_t place);
+  // Takes such memory out of the resident set. The system reads it from the file again when it is used. To be called
+  // when a copy is kept, while the array is read: its readers will mostly use the copy. Does nothing once the array was
+  // written: the file does not have these values.
   void drop_pages() noexcept;
-  // Before code outside the engine may write the array: its memory stays from now on.
-  void keep_pages() noexcept;
+  // The memory stays from now on: before code outside the engine may write the array.
+  void keep_pages();
 
   // The copy that `recipe` makes of these arrays, all with known writes.
   static std::shared_ptr<DerivedCopy> find_or_add(std::span<const DerivedSource> sources, const std::string& recipe);
 
  private:
+  friend class SourceReading;
   struct Copies {
     std::mutex mutex;
+    DroppableArrays* arrays = nullptr;  // where set_droppable() put it
+    size_t place = 0;
     std::vector<std::weak_ptr<DerivedCopy>> list;
     void* pages = nullptr;  // whole pages of a file that nobody has written
     int64_t page_bytes = 0;
@@ -93,6 +101,18 @@ class DerivedData final : public WriteListener {
   Copies& copies();
   std::atomic<Copies*> copies_{nullptr};  // made by the first use
   std::atomic<WriteListener*>* const writes_;
+};
+
+// While it lives, an array can be read that may be dropped (DerivedData::set_droppable). null and other arrays: always.
+class SourceReading {
+ public:
+  explicit SourceReading(DerivedData* source);
+  ~SourceReading();
+  SourceReading(const SourceReading&) = delete;
+
+ private:
+  DroppableArrays* arrays_ = nullptr;
+  size_t place_ = 0;
 };
 
 // A user of one recipe, with the copies that it used: a kernel that several layers share has one for each of them. All
@@ -106,8 +126,13 @@ class DerivedUser {
   // make(): std::shared_ptr<const T> of `bytes` bytes.
   template <typename Make>
   std::shared_ptr<const T> get(std::span<const DerivedSource> sources, int64_t bytes, const Make& make) {
+    const auto read_and_make = [&] {
+      std::deque<SourceReading> readings;
+      for (const DerivedSource& source : sources) readings.emplace_back(source.derived);
+      return make();
+    };
     for (const DerivedSource& source : sources) {
-      if (!source.derived) return make();
+      if (!source.derived) return read_and_make();
     }
     std::shared_ptr<DerivedCopy> copy;
     {
@@ -120,9 +145,10 @@ class DerivedUser {
       copy = used.copy;
     }
     // Without the lock: threads that want the copies of other arrays need not wait for this one.
-    auto value = std::static_pointer_cast<const T>(copy->get(bytes, [&] { return DerivedCopy::Value(make()); }));
-    if (copy->is_kept())
-      for (const DerivedSource& source : sources) source.derived->drop_pages();
+    auto value =
+        std::static_pointer_cast<const T>(copy->get(bytes, [&] { return DerivedCopy::Value(read_and_make()); }));
+    const bool kept = copy->is_kept();
+    for (const DerivedSource& source : sources) kept ? source.derived->drop_pages() : source.derived->keep_pages();
     const std::lock_guard lock(mutex_);
     if (Used& used = used_for(sources); used.copy == copy) used.latest = value;
     return value;

@@ -10,6 +10,16 @@
 
 namespace hybridnet::kernels {
 
+// A kernel that reads some inputs by copies in another order (PackedWeights), and makes a SourceReading where it reads
+// them as they are: so their memory may be dropped while the copies are kept.
+class ReadsPackedWeights {
+ public:
+  virtual bool reads_packed(size_t input) const = 0;
+
+ protected:
+  ~ReadsPackedWeights() = default;
+};
+
 class PackedWeights {
  public:
   // `layout` names the copy's layout, and how the weights are read.

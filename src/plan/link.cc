@@ -696,6 +696,7 @@ Ref<Plan> Plan::build_prepared(const Graph& graph, const Options& options, const
   const PreparationSplit split = split_preparation(graph);
   if (known && (!known->preparation || known->recipe != split.recipe)) return nullptr;
   const Ref<Plan> plan = PlanBuilder(split.main, options, known).run();
+  if (plan) plan->note_plain_reads(graph.inputs().size());
   if (known) return plan;
   Options preparation_options;
   preparation_options.name = options.name;

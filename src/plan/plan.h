@@ -88,7 +88,8 @@ class Plan : public RefCounted<Plan> {
   // node, block and source line.
   void run(const Call& call);
 
-  struct Frame;     // what one running call writes to
+  struct Frame;  // what one running call writes to
+  class PreparedArrays;
   struct Prepared;  // values that depend on parameters only, for one set of parameters
   // Runs the plan as often as one likes with one frame, on one thread at a time: what loops do with their bodies.
   class Repeated {
@@ -151,6 +152,7 @@ class Plan : public RefCounted<Plan> {
   static Ref<Plan> build_prepared(const Graph& graph, const Options& options, const Ref<Linked>& known);
   std::shared_ptr<const Prepared> prepared_for(std::span<const DerivedSource> sources, const Call& call);
   std::shared_ptr<const Prepared> prepare(const Call& call) const;
+  void note_plain_reads(size_t num_inputs);
   void run_instructions(Frame& frame, const Call& call);
   struct Instruction {
     Kernel* kernel = nullptr;  // null: copies input 0 to output 0
@@ -194,6 +196,7 @@ class Plan : public RefCounted<Plan> {
   std::vector<ResidualPlace> residuals_;
   std::vector<int> written_inputs_;
   std::vector<Donation> donations_;
+  std::vector<size_t> plain_reads_;  // outputs of the preparation that kernels read as they are
   int64_t arena_bytes_ = 0, residual_bytes_ = 0, cost_ns_ = 0;
   int cores_ = 1;
   size_t first_write_ = SIZE_MAX;  // instruction that is the first to write to an input

@@ -1,10 +1,12 @@
 #include <cstring>
 #include <new>
+#include <unordered_map>
 #include <utility>
 
 #include "engine/profile.h"
 #include "hybridnet/ndarray.h"
 #include "hybridnet/storage.h"
+#include "kernels/packed.h"
 #include "op/specs_text.h"
 #include "plan/place.h"
 #include "plan/plan.h"
@@ -24,27 +26,71 @@ struct Plan::Frame {
   }
 };
 
-// Outputs of the preparation. Kernels keep packed copies of them, as of the parameters of the user.
-struct Plan::Prepared {
-  Prepared(const std::vector<TensorSpec>& specs, Device device)
-      : derived(specs.size()), memory(total_bytes(specs), device) {
-    char* at = static_cast<char*>(memory.data());
-    for (size_t i = 0; i < specs.size(); ++i) {
-      fresh.push_back({at, &derived[i]});
-      at += aligned(specs[i].bytes());
-    }
+// Arrays that the preparation writes, one behind the other. Those whose readers have packed copies are dropped
+// meanwhile.
+class Plan::PreparedArrays final : public DroppableArrays {
+ public:
+  // call: lends the parameters that are read. They outlive this, unwritten: DerivedCopy.
+  PreparedArrays(Ref<Plan> preparation, const std::vector<int>& reads, const Call& call)
+      : preparation_(std::move(preparation)), inputs_(call.inputs.size()), memory_(bytes_of(*preparation_), device()) {
+    for (const int read : reads) inputs_[static_cast<size_t>(read)] = call.inputs[static_cast<size_t>(read)];
+    places_ = computed_in(memory_);
+    for (size_t i = 0; i < places_.size(); ++i) add(places_[i], specs()[i].bytes());
   }
-  static int64_t total_bytes(const std::vector<TensorSpec>& specs) {
+  const std::vector<void*>& places() const { return places_; }
+  const std::vector<OutputInfo>& values() const { return preparation_->outputs_; }
+  static int64_t bytes_of(const Plan& preparation) {
     int64_t bytes = 0;
-    for (const TensorSpec& spec : specs) bytes += aligned(spec.bytes());
+    for (const TensorSpec& spec : preparation.fresh_) bytes += aligned(spec.bytes());
     return bytes;
   }
-  static int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-  std::vector<InputBinding> fresh;   // arrays that the preparation writes
-  std::vector<InputBinding> values;  // its outputs: some may be the same array
+ private:
+  static int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+  const std::vector<TensorSpec>& specs() const { return preparation_->fresh_; }
+  Device device() const { return preparation_->options_.device; }
+
+  std::vector<void*> computed_in(const OwnedBlock& block) const {
+    std::vector<void*> places;
+    char* at = static_cast<char*>(block.data());
+    for (const TensorSpec& spec : specs()) {
+      places.push_back(at);
+      at += aligned(spec.bytes());
+    }
+    preparation_->run(
+        {.inputs = inputs_, .outputs = places, .residuals = nullptr, .rng = {}, .prepared = {}, .kept = nullptr});
+    return places;
+  }
+  void compute(const std::vector<size_t>& arrays) override {
+    const OwnedBlock room(bytes_of(*preparation_), device());
+    const std::vector<void*> made = computed_in(room);
+    for (const size_t i : arrays) std::memcpy(places_[i], made[i], static_cast<size_t>(specs()[i].bytes()));
+  }
+
+  const Ref<Plan> preparation_;
+  std::vector<InputBinding> inputs_;  // empty where the preparation does not read
+  const OwnedBlock memory_;
+  std::vector<void*> places_;
+};
+
+// Outputs of the preparation. Kernels keep packed copies of them, as of the parameters of the user.
+struct Plan::Prepared {
+  explicit Prepared(std::unique_ptr<PreparedArrays> made) : arrays(std::move(made)), derived(arrays->places().size()) {
+    for (size_t i = 0; i < derived.size(); ++i) derived[i].set_droppable(*arrays, i);
+    for (const OutputInfo& info : arrays->values()) {
+      const auto i = static_cast<size_t>(info.fresh);
+      values.push_back({arrays->places()[i], &derived[i]});
+    }
+  }
+  // From now on this value is read as it is.
+  void keep(size_t value) const {
+    const auto array = static_cast<size_t>(arrays->values()[value].fresh);
+    if (!arrays->is_kept(array)) arrays->keep(array);
+  }
+
+  const std::unique_ptr<PreparedArrays> arrays;
   std::vector<DerivedData> derived;
-  OwnedBlock memory;
+  std::vector<InputBinding> values;  // some may be the same array
 };
 
 Plan::Linked::Linked() = default;
@@ -112,21 +158,28 @@ void Plan::bind(Frame& frame, const Call& call) {
 }
 
 std::shared_ptr<const Plan::Prepared> Plan::prepare(const Call& call) const {
-  Plan& preparation = *linked_->preparation;
-  auto prepared = std::make_shared<Prepared>(preparation.fresh_, options_.device);
   linked_->num_preparations.fetch_add(1, std::memory_order_relaxed);
-  std::vector<void*> outputs;
-  for (const InputBinding& array : prepared->fresh) outputs.push_back(array.data);
-  for (const OutputInfo& info : preparation.outputs_)
-    prepared->values.push_back(prepared->fresh[static_cast<size_t>(info.fresh)]);
-  preparation.run(
-      {.inputs = call.inputs, .outputs = outputs, .residuals = nullptr, .rng = {}, .prepared = {}, .kept = nullptr});
-  return prepared;
+  return std::make_shared<const Prepared>(
+      std::make_unique<PreparedArrays>(linked_->preparation, linked_->prepared_reads, call));
 }
 
 std::shared_ptr<const Plan::Prepared> Plan::prepared_for(std::span<const DerivedSource> sources, const Call& call) {
-  return linked_->prepared->get(sources, Prepared::total_bytes(linked_->preparation->fresh_),
+  return linked_->prepared->get(sources, PreparedArrays::bytes_of(*linked_->preparation),
                                 [&] { return prepare(call); });
+}
+
+void Plan::note_plain_reads(size_t num_inputs) {
+  std::unordered_map<int, size_t> prepared;  // value by argument
+  for (const Patch& p : input_patches_)
+    if (static_cast<size_t>(p.index) >= num_inputs) prepared[p.arg] = static_cast<size_t>(p.index) - num_inputs;
+  for (const Instruction& instruction : instructions_) {
+    const auto* packs = dynamic_cast<const kernels::ReadsPackedWeights*>(instruction.kernel);
+    for (int i = 0; i < instruction.num_in; ++i) {
+      const auto value = prepared.find(instruction.first_arg + i);
+      if (value != prepared.end() && !(packs && packs->reads_packed(static_cast<size_t>(i))))
+        plain_reads_.push_back(value->second);
+    }
+  }
 }
 
 size_t Plan::num_preparations() const { return linked_->num_preparations.load(std::memory_order_relaxed); }
@@ -149,10 +202,14 @@ void Plan::Repeated::run(const Call& call) {
     current = current && source.derived && source == from[i];
     from[i] = source;
   }
-  if (!current) prepared_ = plan_.prepared_for(from, call);
+  if (!current) {
+    prepared_ = plan_.prepared_for(from, call);
+    for (const size_t value : plan_.plain_reads_) prepared_->keep(value);
+  }
   Call extended = call;
   extended.prepared = prepared_->values;
   plan_.run_instructions(*frame_, extended);
+  prepared_->arrays->drop_again();
 }
 
 void Plan::run_instructions(Frame& frame, const Call& call) {

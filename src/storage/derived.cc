@@ -130,15 +130,35 @@ void DerivedData::set_pages(void* data, int64_t bytes) {
 void DerivedData::drop_pages() noexcept {
   Copies* const c = copies_.load(std::memory_order_acquire);
   if (!c) return;
+  if (c->arrays) return c->arrays->drop(c->place);
   const std::lock_guard lock(c->mutex);
-  if (c->pages) drop_file_pages(c->pages, c->page_bytes);
+  if (c->pages) hybridnet::drop_pages(c->pages, c->page_bytes);
 }
 
-void DerivedData::keep_pages() noexcept {
+void DerivedData::keep_pages() {
   Copies* const c = copies_.load(std::memory_order_acquire);
   if (!c) return;
+  if (c->arrays) return c->arrays->keep(c->place);
   const std::lock_guard lock(c->mutex);
   c->pages = nullptr;
+}
+
+void DerivedData::set_droppable(DroppableArrays& arrays, size_t place) {
+  Copies& c = copies();
+  c.arrays = &arrays;
+  c.place = place;
+}
+
+SourceReading::SourceReading(DerivedData* source) {
+  const DerivedData::Copies* const c = source ? source->copies_.load(std::memory_order_acquire) : nullptr;
+  if (!c || !c->arrays) return;
+  c->arrays->begin_reading(c->place);
+  arrays_ = c->arrays;
+  place_ = c->place;
+}
+
+SourceReading::~SourceReading() {
+  if (arrays_) arrays_->end_reading(place_);
 }
 
 DerivedData::Copies& DerivedData::copies() {

@@ -75,7 +75,7 @@ Pages whole_pages(void* data, int64_t bytes) {
   return {first, last - first};
 }
 
-void drop_file_pages(void* data, int64_t bytes) { madvise(data, static_cast<size_t>(bytes), MADV_DONTNEED); }
+void drop_pages(void* data, int64_t bytes) { madvise(data, static_cast<size_t>(bytes), MADV_DONTNEED); }
 
 void system_trim() {
 #if defined(__GLIBC__)

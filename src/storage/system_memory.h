@@ -16,8 +16,9 @@ struct Pages {
   int64_t bytes = 0;
 };
 Pages whole_pages(void* data, int64_t bytes);
-// Of a private mapping of a file: the pages leave the resident set, and what was written into them is lost.
-void drop_file_pages(void* data, int64_t bytes);
+// The pages leave the resident set, and what was written into them is lost: they read as zeros, or, in a private
+// mapping of a file, as the file.
+void drop_pages(void* data, int64_t bytes);
 void system_trim();  // returns freed blocks that the C library keeps
 
 // For the address sanitizer, which cannot tell memory in the pool from memory in use. In other builds they do nothing.

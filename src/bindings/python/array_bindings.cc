@@ -266,7 +266,8 @@ void bind_arrays(py::module_& m) {
       [](const py::object& target, const py::object& source) {
         return adopt(expect_array(target.ptr(), "target"), expect_array(source.ptr(), "source"));
       },
-      "Gives an array that nothing else shows the memory of another one, which must not be used afterwards; False where "
+      "Gives an array that nothing else shows the memory of another one, which must not be used afterwards; False "
+      "where "
       "it cannot.");
   m.def("copy_from_numpy", &copy_from_numpy);
   m.def("from_numpy_copy", &from_numpy_copy);

@@ -17,11 +17,14 @@ using onednn::Convolution;
 
 // By onednn::Convolution or onednn::Winograd, which take the same tensors.
 template <typename Algorithm>
-class ConvKernel final : public Kernel {
+class ConvKernel final : public Kernel, public kernels::ReadsPackedWeights {
  public:
   ConvKernel(const ConvGeometry& g, const Convolution::Options& options) : options_(options), algorithm_(g, options) {}
   int64_t workspace_bytes() const override { return algorithm_.workspace_bytes(); }
   std::string description() const override { return algorithm_.description(); }
+  bool reads_packed(size_t input) const override {
+    return input == 1 && options_.remember && options_.kind != ConvKind::kBackwardWeights;
+  }
   void run(const KernelArgs& args) override {
     Convolution::Tensors t;
     t.a = args.in[0].data;
@@ -41,7 +44,7 @@ class ConvKernel final : public Kernel {
 };
 
 // The forward product or, as a convolution of its own, the data gradient.
-class WinogradKernel final : public Kernel {
+class WinogradKernel final : public Kernel, public kernels::ReadsPackedWeights {
  public:
   WinogradKernel(const ConvGeometry& g, const Convolution::Options& options)
       : backward_(options.kind == ConvKind::kBackwardData),
@@ -59,6 +62,7 @@ class WinogradKernel final : public Kernel {
     return kernels::winograd_workspace_bytes(g_) + (kept_ ? 0 : weight_bytes_);
   }
   std::string description() const override { return "winograd:2x2"; }
+  bool reads_packed(size_t input) const override { return input == 1 && kept_; }
 
   void run(const KernelArgs& args) override {
     const float* w = args.in[1].as<float>();

@@ -340,3 +340,90 @@ def test_resident_size_after_the_first_prediction_is_that_of_the_packed_weights(
     np.testing.assert_allclose(first, net(mx.nd.array(x)).asnumpy()[0, 0], rtol=1e-4, atol=1e-3)
     copies = 1 if mapped == "1" else 2
     assert grown < copies * 96 * 1.15 + 8, f"grew by {grown:.0f} MiB; {copies} times 96 MiB expected"
+
+
+FOLDED = """
+    import numpy as np
+
+    def convolutions(layers, channels):
+        net = nn.HybridSequential()
+        for _ in range(layers):
+            net.add(nn.Conv2D(channels, 1, use_bias=False, in_channels=channels), nn.BatchNorm(in_channels=channels))
+        return net
+
+    def image(batch, channels, seed=0):
+        return mx.nd.array(np.random.RandomState(seed).randn(batch, channels, 4, 4).astype("float32"))
+"""
+
+
+def test_weights_with_folded_batch_norms_are_not_kept_beside_their_packed_copies(tmp_path: Path) -> None:
+    path = str(tmp_path / "folded.params")
+    made = run(FOLDED + f"\n    net = convolutions(4, 2048)\n    net.initialize()\n    net.save_parameters({path!r})")
+    assert made.returncode == 0, made.stderr
+    done = run(
+        FOLDED
+        + f"""
+    warm = convolutions(1, 8)
+    warm.initialize()
+    warm.hybridize()
+    warm(image(1, 8)).wait_to_read()
+    before = resident()
+    net = convolutions(4, 2048)
+    net.load_parameters({path!r})
+    net.hybridize()
+    net(image(1, 2048)).wait_to_read()
+    print(resident() - before)
+        """
+    )
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) < 64 * 1.3 + 10, "four weights of 16 MiB"
+
+
+@pytest.mark.parametrize("limit", ["-1", "0", "2"])
+def test_folded_weights_have_their_values_for_every_size_limit_and_thread(limit: str) -> None:
+    done = run(
+        FOLDED
+        + """
+    import threading
+    net = convolutions(3, 256)
+    net.initialize(mx.init.Xavier())
+    sizes = (1, 2, 3, 8, 16, 32)
+    want = {n: net(image(n, 256, n)).asnumpy() for n in sizes}
+    net.hybridize()
+    def check():
+        for n in sizes:
+            np.testing.assert_allclose(net(image(n, 256, n)).asnumpy(), want[n], rtol=1e-3, atol=1e-4)
+    check()
+    check()
+    first = {n: net(image(n, 256, n)).asnumpy() for n in sizes}
+    wrong = []
+    def repeat():
+        for _ in range(5):
+            for n in sizes:
+                if not (net(image(n, 256, n)).asnumpy() == first[n]).all():
+                    wrong.append(n)
+    threads = [threading.Thread(target=repeat) for _ in range(3)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert not wrong
+    scale = net[1].gamma.data()
+    scale[:] = scale * 2
+    net.hybridize(False)
+    want = {n: net(image(n, 256, n)).asnumpy() for n in sizes}
+    net.hybridize()
+    check()
+    net.hybridize(False)
+    net.hybridize()
+    scale[:] = scale * 3
+    net[0].weight.set_data(net[0].weight.data() * 0.5)
+    before = net(image(2, 256, 2)).asnumpy()
+    net[2].weight.set_data(net[2].weight.data() * 2)
+    assert not (net(image(2, 256, 2)).asnumpy() == before).all()
+    net.hybridize(False)
+    want = {n: net(image(n, 256, n)).asnumpy() for n in sizes}
+    net.hybridize()
+    check()
+        """,
+        HYBRIDNET_PACKED_LIMIT_MB=limit,
+    )
+    assert done.returncode == 0, done.stderr
