@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <vector>
 
 #include "hybridnet/storage.h"
 #include "hybridnet/threads.h"
@@ -117,11 +116,47 @@ int64_t whole_vectors(int64_t n) {
   return (n + lanes - 1) / lanes * lanes;
 }
 
+// to (columns, rows) = from (rows, columns) transposed, kSide x kSide numbers of 16 bytes at a time.
+template <typename T>
+void transpose(const T* from, int64_t from_row, int64_t rows, int64_t columns, T* to, int64_t to_row) {
+  constexpr int64_t kSide = 16 / sizeof(T);
+  const hn::FixedTag<T, kSide> d;
+  const int64_t whole_rows = rows / kSide * kSide, whole_columns = columns / kSide * kSide;
+  for (int64_t r = 0; r < whole_rows; r += kSide) {
+    for (int64_t c = 0; c < whole_columns; c += kSide) {
+      const T* p = from + r * from_row + c;
+      T* q = to + c * to_row + r;
+      if constexpr (kSide == 2) {
+        const auto x = hn::LoadU(d, p), y = hn::LoadU(d, p + from_row);
+        hn::StoreU(hn::InterleaveLower(d, x, y), d, q);
+        hn::StoreU(hn::InterleaveUpper(d, x, y), d, q + to_row);
+      } else {
+        const hn::Repartition<double, decltype(d)> pairs;
+        const auto a = hn::LoadU(d, p), b = hn::LoadU(d, p + from_row), e = hn::LoadU(d, p + 2 * from_row),
+                   f = hn::LoadU(d, p + 3 * from_row);
+        const auto ab = hn::BitCast(pairs, hn::InterleaveLower(d, a, b)),
+                   ef = hn::BitCast(pairs, hn::InterleaveLower(d, e, f)),
+                   upper_ab = hn::BitCast(pairs, hn::InterleaveUpper(d, a, b)),
+                   upper_ef = hn::BitCast(pairs, hn::InterleaveUpper(d, e, f));
+        hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, ab, ef)), d, q);
+        hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, ab, ef)), d, q + to_row);
+        hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, upper_ab, upper_ef)), d, q + 2 * to_row);
+        hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, upper_ab, upper_ef)), d, q + 3 * to_row);
+      }
+    }
+    for (int64_t c = whole_columns; c < columns; ++c)
+      for (int64_t i = r; i < r + kSide; ++i) to[c * to_row + i] = from[i * from_row + c];
+  }
+  for (int64_t r = whole_rows; r < rows; ++r)
+    for (int64_t c = 0; c < columns; ++c) to[c * to_row + r] = from[r * from_row + c];
+}
+
 // to (columns, width) = factor * from (count, columns) transposed; columns behind count are 0.
 template <typename T>
 void turned(const T* from, int64_t from_row, int64_t count, int64_t columns, T factor, T* to, int64_t width) {
+  transpose(from, from_row, count, columns, to, width);
   for (int64_t c = 0; c < columns; ++c) {
-    for (int64_t r = 0; r < count; ++r) to[c * width + r] = from[r * from_row + c] * factor;
+    for (int64_t r = 0; r < count; ++r) to[c * width + r] *= factor;
     std::fill(to + c * width + count, to + (c + 1) * width, T(0));
   }
 }
@@ -175,10 +210,21 @@ class ScoreTiles {
     if (key + n > shortest_) cut(key, n);
   }
 
-  // Which weights of key `key` dropout keeps; call for training with keep < 1.
-  void kept(int64_t key, uint8_t* keep) const {
-    const int64_t row = (s_.queries + 3) / 4 * 4;
-    fill_bernoulli(s_.rng, s_.keep, (matrix_ * s_.keys + key) * row + first_, count_, keep);
+  // Draws which weights of keys [key, key + n) dropout keeps.
+  void draw(int64_t key, int64_t n) {
+    for (int64_t i = 0; i < count_; ++i) {
+      const int64_t first = (matrix_ * s_.queries + first_ + i) * s_.keys + key, aligned = first / 4 * 4;
+      fill_bernoulli(s_.rng, s_.keep, aligned, first + n - aligned, drawn_ + i * kDrawn);
+      shift_[i] = static_cast<uint8_t>(first - aligned);
+    }
+  }
+  // Of a tile like the scores, the elements that were drawn, divided by keep.
+  void drop(int64_t n, T* tile) const {
+    const T factor = s_.keep > 0 ? static_cast<T>(1 / s_.keep) : T(0);
+    for (int64_t j = 0; j < n; ++j) {
+      T* row = tile + j * width_;
+      for (int64_t i = 0; i < count_; ++i) row[i] *= drawn_[i * kDrawn + shift_[i] + j] ? factor : T(0);
+    }
   }
 
  private:
@@ -260,14 +306,9 @@ class ScoreTiles {
   T *turned_q_, *scores_, *summands_, *limits_;
   int64_t matrix_ = 0, first_ = 0, count_ = 0, width_ = 0;
   int64_t shortest_ = 0, end_ = 0;
+  static constexpr int64_t kDrawn = kKeys + 8;
+  uint8_t drawn_[kQueries * kDrawn], shift_[kQueries];
 };
-
-// row[i] *= kept[i] / keep
-template <typename T>
-void drop(const uint8_t* kept, int64_t n, double keep, T* row) {
-  const T factor = keep > 0 ? static_cast<T>(1 / keep) : T(0);
-  for (int64_t i = 0; i < n; ++i) row[i] *= static_cast<T>(kept[i]) * factor;
-}
 
 // ---- forward
 template <typename T>
@@ -292,11 +333,8 @@ class Forward {
       tiles_.make(key, n);
       weigh(n);
       if (s_.keep < 1) {
-        uint8_t kept[kQueries];
-        for (int64_t j = 0; j < n; ++j) {
-          tiles_.kept(key + j, kept);
-          drop(kept, tiles_.count(), s_.keep, tiles_.scores() + j * width);
-        }
+        tiles_.draw(key, n);
+        tiles_.drop(n, tiles_.scores());
       }
       product<Into::kScaled>(s_.value_size, width, n, Left<T>{v_ + s_.v.at(matrix) + key * s_.v.row, 1, s_.v.row},
                              tiles_.scores(), width, mixed_, width, factor_);
@@ -350,10 +388,12 @@ class Forward {
     for (int64_t i = 0; i < tiles_.count(); ++i) {
       const bool empty = total_[i] == T(0);
       const T share = empty ? T(0) : T(1) / total_[i];
-      T* row = out + i * s_.out.row;
-      for (int64_t c = 0; c < s_.value_size; ++c) row[c] = mixed_[c * width + i] * share;
+      factor_[i] = share;
       log_sums[i] = empty ? std::numeric_limits<T>::infinity() : highest_[i] + std::log(total_[i]);
     }
+    for (int64_t c = 0; c < s_.value_size; ++c)
+      for (int64_t i = 0; i < tiles_.count(); ++i) mixed_[c * width + i] *= factor_[i];
+    transpose(mixed_, width, s_.value_size, tiles_.count(), out, s_.out.row);
   }
 
   const AttentionShape& s_;
@@ -448,8 +488,8 @@ class Backward {
     }
     T* to = dq + s_.q.at(matrix) + first * s_.q.row;
     const T scale = static_cast<T>(s_.scale);
-    for (int64_t i = 0; i < count; ++i)
-      for (int64_t c = 0; c < s_.size; ++c) to[i * s_.q.row + c] = of_queries_[c * width + i] * scale;
+    for (int64_t i = 0; i < s_.size * width; ++i) of_queries_[i] *= scale;
+    transpose(of_queries_, width, s_.size, count, to, s_.q.row);
   }
 
  private:
@@ -459,24 +499,22 @@ class Backward {
     const int64_t width = tiles_.width(), lanes = static_cast<int64_t>(hn::Lanes(d));
     T* weights = tiles_.scores();
     const bool drops = s_.keep < 1;
+    if (drops) {
+      tiles_.draw(key, n);
+      tiles_.drop(n, of_weights_);
+    }
     for (int64_t j = 0; j < n; ++j) {
       T *weight = weights + j * width, *gradient = of_weights_ + j * width;
-      uint8_t kept[kQueries];
-      if (drops) {
-        tiles_.kept(key + j, kept);
-        drop(kept, tiles_.count(), s_.keep, gradient);
-      }
       for (int64_t i = 0; i < width; i += lanes) {
         const auto p = exp_to_one(d, hn::Sub(hn::LoadU(d, weight + i), hn::LoadU(d, log_sums_ + i)));
         hn::StoreU(p, d, weight + i);
         hn::StoreU(hn::Mul(p, hn::Sub(hn::LoadU(d, gradient + i), hn::LoadU(d, shift_ + i))), d, gradient + i);
       }
-      if (drops) {
-        std::copy_n(weight, width, dropped_ + j * width);
-        drop(kept, tiles_.count(), s_.keep, dropped_ + j * width);
-      }
     }
-    return drops ? dropped_ : weights;
+    if (!drops) return weights;
+    std::copy_n(weights, n * width, dropped_);
+    tiles_.drop(n, dropped_);
+    return dropped_;
   }
 
   const AttentionShape& s_;
@@ -557,6 +595,21 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace hybridnet::kernels {
+template <typename T>
+void attention_kept(const AttentionShape& s, T* to) {
+  const int64_t n = s.matrices * s.queries * s.keys;
+  const T factor = s.keep > 0 ? static_cast<T>(1 / s.keep) : T(0);
+  constexpr int64_t kTile = 4096;
+  uint8_t kept[kTile];
+  for (int64_t first = 0; first < n; first += kTile) {
+    const int64_t count = std::min(kTile, n - first);
+    fill_bernoulli(s.rng, s.keep, first, count, kept);
+    for (int64_t i = 0; i < count; ++i) to[first + i] = kept[i] ? factor : T(0);
+  }
+}
+template void attention_kept(const AttentionShape&, float*);
+template void attention_kept(const AttentionShape&, double*);
+
 namespace {
 HWY_EXPORT(forward_float);
 HWY_EXPORT(forward_double);

@@ -39,8 +39,8 @@ struct AttentionShape {
   AttentionRows q, k, v, out;
   double scale = 1;
   bool causal = false;  // query i attends to keys 0 to i
-  // Weights are kept with this probability, then divided by it; the others become 0. The weight of key c for query r of
-  // matrix i is kept where element (i * keys + c) * (queries rounded up to 4) + r of fill_bernoulli() is.
+  // Weights are kept with this probability, then divided by it; the others become 0. What Dropout of the matrices
+  // (matrices, queries, keys) would keep with this key.
   double keep = 1;
   RngKey rng;
 };
@@ -54,6 +54,10 @@ void attention(const AttentionShape& s, const T* q, const T* k, const T* v, cons
 template <typename T>
 void attention_gradient(const AttentionShape& s, const T* d_out, const T* q, const T* k, const T* v,
                         const AttentionMask& mask, const T* out, const T* log_sums, T* dq, T* dk, T* dv);
+
+// to (matrices, queries, keys): 1 / keep for the weights that dropout keeps, else 0.
+template <typename T>
+void attention_kept(const AttentionShape& s, T* to);
 
 // Nanoseconds on one core, roughly.
 double attention_ns(const AttentionShape& s);

@@ -422,6 +422,15 @@ std::vector<Rewrite> own_rows() {
        .exactness = Exactness::kRounding,
        .what = "`x / 2 * (1 + erf(x / sqrt(2)))` is one activation"},
       {.stage = Stage::kFuseWithGradient,
+       .name = "attention",
+       .local = attention,
+       .ops = {"batch_dot", "_contrib_interleaved_matmul_selfatt_valatt", "_contrib_interleaved_matmul_encdec_valatt"},
+       .tags = {"fast_run", "fusion", "pre_grad"},
+       .exactness = Exactness::kRounding,
+       .what =
+           "`softmax(scale * q k^T + mask) v`, also with dropout, without the matrix of weights; a query that attends "
+           "to no key gives zeros"},
+      {.stage = Stage::kFuseWithGradient,
        .name = "softmax_pick",
        .local = softmax_pick,
        .ops = {"pick"},

@@ -8,6 +8,7 @@
 
 #include "base/checked_size.h"
 #include "kernels/convert.h"
+#include "ops/cost.h"
 #include "ops/emit.h"
 
 namespace hybridnet::ops {
@@ -42,6 +43,17 @@ void describe_scores(ParamSchema<P>& schema) {
 // Of the operator that users call.
 struct FlashAttentionParams : AttentionParams {
   static void describe(ParamSchema<FlashAttentionParams>& schema) { describe_scores(schema); }
+};
+
+struct KeptParams {
+  Tuple shape;
+  double p;
+  DType dtype = DType::kFloat32;
+  static void describe(ParamSchema<KeptParams>& schema) {
+    schema.field("shape", &KeptParams::shape).doc("(matrices, queries, keys).");
+    schema.field("p", &KeptParams::p).range(0, 1).doc("Probability of the dropout.");
+    schema.field("dtype", &KeptParams::dtype).default_value("float32").doc("float32 or float64.");
+  }
 };
 
 // ---- shapes
@@ -237,7 +249,8 @@ Values attention_gradient(const AttentionParams& p, const GradientContext& g) {
   const Values results = call_all(kBackward, all, ParamSchema<AttentionParams>::box(params));
   for (size_t i = 0; i < results.size(); ++i) grads[i] = grads[i] + results[i];
   if (p.mask_type == MaskType::kAdded && g.wants(p.data_inputs()))
-    grads.back() = grads.back() + attention_mask_gradient(params, inputs, g.output(0), g.output(1), dy);
+    grads.back() = grads.back() + attention_mask_gradient(params, inputs, params.p > 0 ? g.output(2) : Value{},
+                                                          g.output(0), g.output(1), dy);
   return grads;
 }
 
@@ -390,6 +403,37 @@ void register_flash_attention(OpRegistry& ops) {
         return p;
       })
       .sample(dropped);
+  Sample kept;
+  kept.inputs = {{2}};
+  kept.attrs = {{"shape", "(2, 3, 5)"}, {"p", "0.25"}};
+  kept.dtypes = {DType::kInt64};
+  kept.integer_valued = true;
+  kept.low = 0;
+  kept.high = 100;
+  kept.check_gradient = false;
+  kept.note = "no gradient: a key of random numbers";
+  ops.declare<KeptParams>("_flash_attention_kept")
+      .internal()
+      .doc("What _flash_attention_dropout multiplies its weights with: 0 or 1 / (1 - p).")
+      .input("rng", "its output rng")
+      .output("output", "shape")
+      .infer([](const KeptParams& p, InferContext& c) {
+        c.set_in_dtype(0, DType::kInt64);
+        c.set_in_shape(0, Shape{2});
+        c.set_out_dtype(0, p.dtype);
+        c.set_out_shape(0, p.shape);
+      })
+      .cpu(
+          [](const KeptParams& p, const KernelArgs& a) {
+            AttentionShape shape{.matrices = p.shape[0], .queries = p.shape[1], .keys = p.shape[2], .keep = 1 - p.p};
+            std::memcpy(&shape.rng, a.in[0].data, sizeof(shape.rng));
+            p.dtype == DType::kFloat64 ? kernels::attention_kept(shape, a.out[0].as<double>())
+                                       : kernels::attention_kept(shape, a.out[0].as<float>());
+          },
+          DTypeSet(DType::kInt64))
+      .gradient(kNotDifferentiable)
+      .cost([](const KeptParams& p, auto, auto) { return 2 * elements(p.shape); })
+      .sample(kept);
   ops.declare<AttentionParams>("_backward_flash_attention")
       .internal()
       .doc("Input gradients of the operators of fused attention.")

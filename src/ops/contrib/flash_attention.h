@@ -40,9 +40,9 @@ struct AttentionGeometry {
 // Of the operator _backward_flash_attention, whose inputs are those of forward, with dropout the key of its random
 // numbers, and then output, log_sums and output_grad.
 Values attention_backward_gradient(const AttentionParams& p, const GradientContext& g);
-// The gradient of a summand of the scores, which is as large as the weights.
-Value attention_mask_gradient(const AttentionParams& p, const Values& inputs, const Value& out, const Value& log_sums,
-                              const Value& out_grad);
+// The gradient of a summand of the scores, which is as large as the weights. rng: of dropout, else null.
+Value attention_mask_gradient(const AttentionParams& p, const Values& inputs, const Value& rng, const Value& out,
+                              const Value& log_sums, const Value& out_grad);
 
 // The gradients of the inputs of forward for what arrives at log_sums.
 Values attention_sums_gradient(const AttentionParams& p, const Values& inputs, const Value& log_sums,

@@ -8,7 +8,8 @@
 namespace hybridnet::ops {
 namespace {
 
-const OpRef kExp{"exp"}, kArange{"_arange"}, kLesser{"broadcast_lesser"}, kLesserEqual{"broadcast_lesser_equal"};
+const OpRef kExp{"exp"}, kArange{"_arange"}, kLesser{"broadcast_lesser"}, kLesserEqual{"broadcast_lesser_equal"},
+    kKept{"_flash_attention_kept"};
 
 // Tensors of forward as stacks of matrices (matrices, length, size), and back.
 struct Layout {
@@ -48,6 +49,14 @@ struct Layout {
       rows.push_back(reshape(transpose(m, Tuple{1, 0, 2}), Shape({s[1], s[0], 1, s[2]})));
     }
     return reshape(rows.size() == 1 ? rows[0] : concat(rows, 2), to);
+  }
+  // Weights, or their gradient, behind dropout. rng: its key, or null.
+  Value kept(const Value& v, const Value& rng) const {
+    if (!rng || spec_of(v).shape.size() == 0) return v;
+    const DType dtype = spec_of(v).dtype;
+    const DType drawn = dtype == DType::kFloat64 ? dtype : DType::kFloat32;
+    const AttrValue to(Shape({shape.matrices, shape.queries, shape.keys}));
+    return v * cast(call(kKept, {rng}, {{"shape", to}, {"p", p.p}, {"dtype", dtype_name(drawn)}}), dtype);
   }
   void put(const Values& inputs, const Value& dq, const Value& dk, const Value& dv, Values& grads) const {
     const auto shape_of = [&](size_t i) { return spec_of(inputs[i]).shape; };
@@ -102,19 +111,12 @@ Value row_sum(const Value& v) { return sum(v, Tuple{2}, true); }
 
 }  // namespace
 
-Value attention_mask_gradient(const AttentionParams& p, const Values& inputs, const Value& out, const Value& log_sums,
-                              const Value& out_grad) {
-  if (p.p > 0) {
-    throw Error(ErrorKind::kUnsupported, {.op = "_flash_attention_dropout",
-                                          .input = "mask",
-                                          .expected = "a mask that needs no gradient",
-                                          .given = "one that needs a gradient, with dropout of the weights",
-                                          .fix = "hybridize with exclude=['attention']"});
-  }
+Value attention_mask_gradient(const AttentionParams& p, const Values& inputs, const Value& rng, const Value& out,
+                              const Value& log_sums, const Value& out_grad) {
   const Layout l(p, inputs);
   const Value dy = l.output(out_grad);
   const Value weights = weights_of(l, inputs, log_sums);
-  const Value of_weights = batch_dot(dy, l.value(inputs[static_cast<size_t>(p.value())]), false, true);
+  const Value of_weights = l.kept(batch_dot(dy, l.value(inputs[static_cast<size_t>(p.value())]), false, true), rng);
   const Value of_scores = weights * (of_weights - row_sum(dy * l.output(out)));
   return sum_to(reshape(of_scores, l.weights), spec_of(inputs.back()).shape);
 }
@@ -136,6 +138,7 @@ Values attention_sums_gradient(const AttentionParams& p, const Values& inputs, c
 // With weights P of the scores S, G = dy V^T and the change T = scale (u K^T + Q w^T) of S, where u, w, x are what
 // arrives for the gradients of Q, K, V: their products with the gradients sum up to
 //   L = <G, P (T - rowsum(P T))> + <dy x^T, P>,
+// (dropout multiplies G and dy x^T, and the weights that are multiplied with V or x)
 // and what follows are the derivatives of L.
 Values attention_backward_gradient(const AttentionParams& p, const GradientContext& g) {
   Values inputs;
@@ -144,19 +147,14 @@ Values attention_backward_gradient(const AttentionParams& p, const GradientConte
   bool any = false;
   for (int i = 0; i < data; ++i) any = any || g.output_grad(i);
   if (!any) return grads;
-  if (p.p > 0) {
-    throw Error(ErrorKind::kUnsupported, {.op = "_flash_attention_dropout",
-                                          .expected = "one derivative",
-                                          .given = "a derivative of its gradient",
-                                          .because = "fused attention with dropout keeps no weights",
-                                          .fix = "hybridize with exclude=['attention']"});
-  }
   for (int i = 0; i < count; ++i) inputs.push_back(g.input(i));
   const Layout l(p, inputs);
   const auto input = [&](int i) { return inputs[static_cast<size_t>(i)]; };
-  const Value log_sums = g.input(count + 1);
+  const Value rng = p.p > 0 ? g.input(count) : Value{};
+  const int last = g.num_inputs() - 1;  // output_grad, behind log_sums
+  const Value log_sums = g.input(last - 1);
   const Value q = l.query(input(p.query())), k = l.key(input(p.key())), v = l.value(input(p.value()));
-  const Value dy = l.output(g.input(count + 2));
+  const Value dy = l.output(g.input(last));
   const auto arriving = [&](int i) {
     return g.output_grad(i) ? g.output_grad(i) : zeros(g.input_spec(i).shape, g.input_spec(i).dtype);
   };
@@ -164,20 +162,21 @@ Values attention_backward_gradient(const AttentionParams& p, const GradientConte
   const double scale = l.shape.scale;
   const Value weights = weights_of(l, inputs, log_sums);
   const Value change = (batch_dot(u, k, false, true) + batch_dot(q, w, false, true)) * scale;
-  const Value of_weights = batch_dot(dy, v, false, true);
+  const Value of_weights = l.kept(batch_dot(dy, v, false, true), rng);
   const Value mean_change = row_sum(weights * change), mean = row_sum(weights * of_weights);
   const Value moved = weights * (change - mean_change);
   const Value of_change = weights * (of_weights - mean);
-  const Value slope = of_weights * (change - mean_change) - mean * change + batch_dot(dy, x, false, true);
+  const Value slope = of_weights * (change - mean_change) - mean * change + l.kept(batch_dot(dy, x, false, true), rng);
   const Value of_scores = weights * (slope - row_sum(weights * slope));
   const Value dq = (batch_dot(of_scores, k, false, false) + batch_dot(of_change, w, false, false)) * scale;
   const Value dk = (batch_dot(of_scores, q, true, false) + batch_dot(of_change, u, true, false)) * scale;
-  const Value dv = batch_dot(moved, dy, true, false);
-  const Value of_dy = batch_dot(moved, v, false, false) + batch_dot(weights, x, false, false);
+  const Value kept_move = l.kept(moved, rng);
+  const Value dv = batch_dot(kept_move, dy, true, false);
+  const Value of_dy = batch_dot(kept_move, v, false, false) + batch_dot(l.kept(weights, rng), x, false, false);
   l.put(inputs, dq, dk, dv, grads);
   if (p.mask_type == MaskType::kAdded && g.wants(data))
     grads[static_cast<size_t>(data)] = sum_to(reshape(of_scores, l.weights), g.input_spec(data).shape);
-  grads[static_cast<size_t>(count + 2)] = l.joined({of_dy}, g.input_spec(count + 2).shape);
+  grads[static_cast<size_t>(last)] = l.joined({of_dy}, g.input_spec(last).shape);
   return grads;
 }
 

@@ -100,6 +100,14 @@ Graph gelu_by_hand(const char* function) {
   });
 }
 
+// softmax(q k^T / 8) v; softmax along the keys, or along another axis.
+Graph attention_by_hand(const char* axis) {
+  const NodeEntry q = var("q"), k = var("k"), v = var("v");
+  const TensorSpec spec = float32({2, 64, 8});
+  const NodeEntry scores = scaled(use("batch_dot", {q, k}, {{"transpose_b", "True"}}), "0.125");
+  return make_graph({q, k, v}, {spec, spec, spec}, {use("batch_dot", {use("softmax", {scores}, {{"axis", axis}}), v})});
+}
+
 // ---- layers
 struct Layers {
   std::vector<NodeEntry> inputs;
@@ -597,6 +605,7 @@ const std::map<std::string, Example>& examples() {
         }}},
       {"softmax_pick", {[] { return picked_logarithm("-1"); }, [] { return picked_logarithm("0"); }}},
       {"gelu", {[] { return gelu_by_hand("erf"); }, [] { return gelu_by_hand("tanh"); }}},
+      {"attention", {[] { return attention_by_hand("-1"); }, [] { return attention_by_hand("1"); }}},
       {"plain_leaky_relu",
        {[] { return of_x([](auto& x) {
                return use("LeakyReLU", {x}, {{"act_type", "leaky"}});

@@ -1,0 +1,208 @@
+"""Attention written out runs as one operator, with and without dropout, where nobody sees its weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import hybridnet as mx
+import numpy as np
+import pytest
+from hybridnet import autograd, gluon
+
+
+class _Function(gluon.HybridBlock):
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def hybrid_forward(self, F: Any, *args: Any) -> Any:
+        return self.function(F, *args)
+
+
+def _scores(F: Any, q: Any, k: Any) -> Any:
+    return F.batch_dot(q, k, transpose_b=True) * 0.25
+
+
+def _plain(F: Any, q: Any, k: Any, v: Any) -> Any:
+    return F.batch_dot(F.softmax(_scores(F, q, k)), v)
+
+
+def _transposed(F: Any, q: Any, k: Any, v: Any) -> Any:
+    return F.batch_dot(F.softmax(F.batch_dot(q, F.transpose(k, axes=(0, 2, 1))) / 4), v)
+
+
+def _masked(F: Any, q: Any, k: Any, v: Any, mask: Any) -> Any:
+    return F.batch_dot(F.softmax(F.broadcast_add(_scores(F, q, k), mask), axis=2), v)
+
+
+def _shortened(F: Any, q: Any, k: Any, v: Any, lengths: Any) -> Any:
+    return F.batch_dot(F.softmax(_scores(F, q, k), lengths, use_length=True), v)
+
+
+def _dropped(F: Any, q: Any, k: Any, v: Any) -> Any:
+    return F.batch_dot(F.Dropout(F.softmax(_scores(F, q, k)), p=0.3), v)
+
+
+def _interleaved(F: Any, qkv: Any) -> Any:
+    scores = F.contrib.interleaved_matmul_selfatt_qk(qkv, heads=3)
+    return F.contrib.interleaved_matmul_selfatt_valatt(qkv, F.Dropout(F.softmax(scores), p=0.2), heads=3)
+
+
+def _interleaved_cross(F: Any, q: Any, kv: Any, mask: Any) -> Any:
+    scores = F.contrib.interleaved_matmul_encdec_qk(q, kv, heads=3)
+    return F.contrib.interleaved_matmul_encdec_valatt(kv, F.softmax(scores + mask), heads=3)
+
+
+QUERY, KEY, VALUE = (2, 70, 16), (2, 91, 16), (2, 91, 24)
+FORMS = {
+    "plain": (_plain, [QUERY, KEY, VALUE]),
+    "transposed": (_transposed, [QUERY, KEY, VALUE]),
+    "masked": (_masked, [QUERY, KEY, VALUE, (1, 70, 91)]),
+    "lengths": (_shortened, [QUERY, KEY, VALUE, np.arange(140).reshape(2, 70).astype("int32") % 92]),
+    "dropout": (_dropped, [QUERY, KEY, VALUE]),
+    "interleaved": (_interleaved, [(70, 2, 3 * 3 * 8)]),
+    "interleaved encoder": (_interleaved_cross, [(70, 2, 3 * 8), (91, 2, 3 * 2 * 8), (6, 70, 91)]),
+}
+
+
+def _arrays(rng: np.random.Generator, inputs: list[Any], dtype: str) -> list[mx.nd.NDArray]:
+    return [
+        mx.nd.array(rng.normal(size=x), dtype=dtype) if isinstance(x, tuple) else mx.nd.array(x, dtype=x.dtype)
+        for x in inputs
+    ]
+
+
+def _trained(function: Callable[..., Any], arrays: list[mx.nd.NDArray], exclude: list[str]) -> list[np.ndarray]:
+    net = _Function(function)
+    net.hybridize(exclude=exclude)
+    for array in arrays:
+        array.attach_grad()
+    mx.random.seed(3)
+    with autograd.record():
+        out = net(*arrays)
+    out.backward(mx.nd.arange(out.size, dtype=str(np.dtype(out.dtype))).reshape(out.shape) % 7)
+    return [out.asnumpy(), *(a.grad.asnumpy() for a in arrays if a.grad is not None)]
+
+
+def _is_fused(net: gluon.HybridBlock) -> bool:
+    return "_flash_attention" in net.plan_text()
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-12), ("float32", 3e-5)])
+def test_every_form_gives_the_values_and_gradients_of_its_parts(form, dtype, tolerance, rng):
+    function, inputs = FORMS[form]
+    arrays = _arrays(rng, inputs, dtype)
+    apart, fused = (_trained(function, arrays, exclude) for exclude in (["attention"], []))
+    for a, b in zip(apart, fused, strict=True):
+        np.testing.assert_allclose(b, a, rtol=tolerance, atol=tolerance * np.abs(a).max())
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_is_one_operator(form, rng):
+    function, inputs = FORMS[form]
+    net = _Function(function)
+    net.hybridize()
+    net(*_arrays(rng, inputs, "float32"))
+    assert _is_fused(net)
+    assert "softmax" not in net.plan_text()
+
+
+def test_second_derivatives_survive_dropout(rng):
+    arrays = _arrays(rng, [QUERY, KEY, VALUE], "float64")
+    results = []
+    for exclude in (["attention"], []):
+        net = _Function(_dropped)
+        net.hybridize(exclude=exclude)
+        for array in arrays:
+            array.attach_grad()
+        mx.random.seed(5)
+        with autograd.record():
+            out = net(*arrays)
+            grads = autograd.grad((out * out).sum(), arrays, create_graph=True)
+            total = sum((i + 1) * (g * g).sum() for i, g in enumerate(grads))
+        total.backward()
+        results.append([a.grad.asnumpy() for a in arrays])
+    for a, b in zip(*results, strict=True):
+        np.testing.assert_allclose(b, a, rtol=1e-9, atol=1e-9 * np.abs(a).max())
+
+
+def test_the_products_of_the_numpy_interface_are_recognised(rng):
+    class Attention(gluon.HybridBlock):
+        def forward(self, q: Any, k: Any, v: Any) -> Any:
+            scores = mx.np.matmul(q, mx.np.swapaxes(k, -1, -2)) / 4.0
+            return mx.np.matmul(mx.npx.softmax(scores, axis=-1), v)
+
+    net = Attention()
+    net.hybridize()
+    arrays = [mx.np.array(rng.normal(size=(2, 3, 64, 16))) for _ in range(3)]
+    out = net(*arrays).asnumpy()
+    assert _is_fused(net)
+    q, k, v = (a.asnumpy() for a in arrays)
+    weights = np.exp(q @ k.swapaxes(-1, -2) / 4)
+    np.testing.assert_allclose(out, weights / weights.sum(-1, keepdims=True) @ v, rtol=1e-5, atol=1e-6)
+
+
+def test_attention_in_the_body_of_a_loop_is_fused(rng):
+    def run(F: Any, q: Any, k: Any, v: Any) -> Any:
+        return F.contrib.foreach(lambda x, s: (_plain(F, x, s[0], s[1]), s), q, [k, v])[0]
+
+    net = _Function(run)
+    net.hybridize()
+    arrays = _arrays(rng, [(3, *QUERY), KEY, VALUE], "float32")
+    out = net(*arrays).asnumpy()
+    assert _is_fused(net)
+    for i in range(3):
+        alone = _Function(_plain)
+        np.testing.assert_allclose(out[i], alone(arrays[0][i], *arrays[1:]).asnumpy(), rtol=1e-5, atol=1e-5)
+
+
+def _weights_returned(F: Any, q: Any, k: Any, v: Any) -> Any:
+    weights = F.softmax(_scores(F, q, k))
+    return [F.batch_dot(weights, v), weights]
+
+
+LEFT_ALONE = {
+    "weights returned": (_weights_returned, [QUERY, KEY, VALUE]),
+    "other axis": (lambda F, q, k, v: F.batch_dot(F.softmax(_scores(F, q, k), axis=1), v), [QUERY, KEY, VALUE]),
+    "dropout always": (
+        lambda F, q, k, v: F.batch_dot(F.Dropout(F.softmax(_scores(F, q, k)), p=0.3, mode="always"), v),
+        [QUERY, KEY, VALUE],
+    ),
+    "shared dropout": (
+        lambda F, q, k, v: F.batch_dot(F.Dropout(F.softmax(_scores(F, q, k)), p=0.3, axes=(1,), mode="always"), v),
+        [QUERY, KEY, VALUE],
+    ),
+    "few keys": (_plain, [(2, 70, 16), (2, 9, 16), (2, 9, 16)]),
+    "one query": (_plain, [(2, 1, 16), (2, 500, 16), (2, 500, 16)]),
+    "long vectors": (_plain, [(2, 70, 256), (2, 91, 256), (2, 91, 256)]),
+    "mask under the temperature": (
+        lambda F, q, k, v, m: F.batch_dot(F.softmax(_scores(F, q, k) + m, temperature=2), v),
+        [QUERY, KEY, VALUE, (2, 70, 91)],
+    ),
+    "other values": (
+        lambda F, a, b: F.contrib.interleaved_matmul_selfatt_valatt(
+            b, F.softmax(F.contrib.interleaved_matmul_selfatt_qk(a, heads=3)), heads=3
+        ),
+        [(70, 2, 72), (70, 2, 72)],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", LEFT_ALONE)
+def test_what_is_no_such_attention_stays(case, rng):
+    function, inputs = LEFT_ALONE[case]
+    net = _Function(function)
+    net.hybridize()
+    net(*_arrays(rng, inputs, "float32"))
+    assert not _is_fused(net)
+
+
+def test_a_query_whose_keys_are_all_masked_gives_zeros(rng):
+    mask = np.zeros((1, 70, 91), "float32")
+    mask[0, 5] = -np.inf
+    net = _Function(_masked)
+    net.hybridize()
+    out = net(*_arrays(rng, [QUERY, KEY, VALUE], "float32"), mx.nd.array(mask)).asnumpy()
+    assert (out[:, 5] == 0).all() and np.isfinite(out).all()
