@@ -26,7 +26,7 @@ IR_VERSION = 8  # of that opset: older runtimes read it, too
 
 Write = Callable[["_Writer", Any, list[str], list[str]], None]
 Accepts = Callable[[Any], bool]
-_WITH_STATISTICS = ("BatchNorm", "_contrib_BatchNormWithReLU", "LayerNorm")
+_WITH_STATISTICS = ("BatchNorm", "_contrib_BatchNormWithReLU", "LayerNorm", "_flash_attention")
 _TABLE: dict[str, tuple[Write, Accepts | None]] = {}  # by operator: how it is written, and which uses
 
 
@@ -162,7 +162,7 @@ def _operator(*names: str, when: Accepts | None = None) -> Callable[[Write], Wri
 
 
 def _visible(node: Any) -> list[Any]:
-    """Outputs that matter: behind the first one, normalizing layers show statistics, which only training reads."""
+    """Outputs that matter: behind the first one stand statistics, which only training reads."""
     return node.outputs[:1] if node.op in _WITH_STATISTICS else node.outputs
 
 
@@ -361,6 +361,22 @@ def _dot(w: _Writer, node: Any, reads: list[str], makes: list[str]) -> None:
         for name, flag in zip(reads, ("transpose_a", "transpose_b"), strict=True)
     ]
     w.add("MatMul", operands, makes)
+
+
+def _is_whole_attention(node: Any) -> bool:
+    p = node.params
+    return p["parts"] == 0 and not p["causal"] and p["mask_type"] in ("none", "added")
+
+
+@_operator("_flash_attention", when=_is_whole_attention)
+def _attention(w: _Writer, node: Any, reads: list[str], makes: list[str]) -> None:
+    """In its parts, which ONNX Runtime fuses as it sees fit."""
+    rank = len(node.inputs[0].shape)
+    keys = w.then("Transpose", [reads[1]], perm=[*range(rank - 2), rank - 1, rank - 2])
+    scores = w.then("Mul", [w.then("MatMul", [reads[0], keys]), w.constant(node.params["scale"])])
+    if node.params["mask_type"] == "added":
+        scores = w.then("Add", [scores, reads[3]])
+    w.add("MatMul", [w.then("Softmax", [scores], axis=-1), reads[2]], makes[:1])
 
 
 @_operator("sum", "mean", "max", "min")
