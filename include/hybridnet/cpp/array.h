@@ -454,14 +454,17 @@ inline std::vector<std::pair<std::string, Array>> load_arrays(const std::string&
   hn_arrays_free(count, arrays, names);
   return result;
 }
+// Writes one; where all names are empty, one without names.
 inline void save_arrays(const std::string& path, const std::vector<std::pair<std::string, Array>>& arrays) {
   std::vector<HnArray> handles;
   std::vector<const char*> names;
+  bool is_named = false;
   for (const auto& [name, array] : arrays) {
     handles.push_back(array.get());
     names.push_back(name.c_str());
+    is_named = is_named || !name.empty();
   }
-  detail::check(hn_arrays_save(path.c_str(), handles.size(), handles.data(), names.data()));
+  detail::check(hn_arrays_save(path.c_str(), handles.size(), handles.data(), is_named ? names.data() : nullptr));
 }
 
 // Loads a shared object that brings operators, before models that contain them (docs/operator-libraries.md).

@@ -82,3 +82,27 @@ def test_outputs_and_gradients_have_the_bits_of_python(name: str, program: pathl
             a, b = result[key].asnumpy(), array.asnumpy()
             assert a.dtype == b.dtype and a.shape == b.shape, key
             assert a.tobytes() == b.tobytes(), f"{key} differs by {np.max(np.abs(a.astype(float) - b.astype(float)))}"
+
+
+@pytest.fixture(scope="module", params=["c", "cc"])
+def copier(request, tmp_path_factory) -> pathlib.Path:
+    folder = tmp_path_factory.mktemp("copier")
+    return compile_program(ROOT / f"tests/cpp/clients/copy_arrays.{request.param}", folder / "copy_arrays")
+
+
+@pytest.mark.parametrize(
+    "path", sorted(FIXTURES.glob("params_*/*.params")), ids=lambda path: f"{path.parent.name}-{path.stem}"
+)
+def test_parameter_files_are_read_and_written_with_the_bits_of_python(path, copier, tmp_path) -> None:
+    run(copier, [path, tmp_path / "copy.params"])
+    found, expected = mx.nd.load(str(tmp_path / "copy.params")), mx.nd.load(str(path))
+    assert isinstance(found, dict) == isinstance(expected, dict) or not expected
+    pairs = (
+        [(found[key], expected[key]) for key in expected]
+        if isinstance(expected, dict)
+        else zip(found, expected, strict=True)
+    )
+    assert len(found) == len(expected)
+    for a, b in pairs:
+        assert (a.stype, a.dtype, a.shape) == ("default", b.dtype, b.shape)  # C has the values of sparse ones
+        assert a.asnumpy().tobytes() == b.asnumpy().tobytes()
