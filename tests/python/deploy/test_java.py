@@ -70,6 +70,10 @@ def test_the_code_of_the_guide_runs(jar, tmp_path, monkeypatch) -> None:
     assert any("(1, 5)" in line for line in said), "the ShapeError is not printed"
     tuned = mx.gluon.SymbolBlock.imports("tuned-symbol.json", ["data"], "tuned-0000.params")
     assert tuned(mx.nd.array([[1, 0, 0, 0], [0, 1, 0, 0]])).asnumpy().argmax(1).tolist() == [2, 0]
+    trainer = mx.gluon.Trainer(tuned.collect_params(), "sgd", {"momentum": 0.9})
+    trainer.load_states("tuned.states")
+    assert trainer.optimizer.num_update == 100
+    assert trainer.learning_rate == 0.125 and trainer.optimizer.lr_scheduler.factor == 0.5
 
 
 def test_the_examples_agree_with_python(jar, tmp_path) -> None:

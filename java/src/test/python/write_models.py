@@ -5,6 +5,8 @@
   NAME.params, NAME-RUN.params   arrays "in:NAME" of the inputs and "out:0", ... of the outputs, with their bits
   net-*, lstm-*, decoder-*       a classifier, a recurrent net by foreach, and a model that is a while_loop
   NAME-tuned-VARIANT.params      parameters after 20 steps of Python's Trainer
+  lstm-OPTIMIZER.params          losses of 105 steps of each optimizer, parameters after 100 and after 105 steps
+  lstm-OPTIMIZER.states          what Trainer.save_states has written after 100 steps
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from pathlib import Path
 
 import hybridnet as mx
 import numpy as np
-from hybridnet import autograd, gluon
+from hybridnet import _core, autograd, gluon
 from hybridnet.gluon import HybridBlock, SymbolBlock, nn, rnn
 
 FIXTURES = Path(__file__).resolve().parents[4] / "tests" / "fixtures"
@@ -68,6 +70,30 @@ def write_tuned(folder: Path, name: str, example: mx.nd.NDArray) -> None:
             trainer.step(2)
         values = {key: parameter.data() for key, parameter in net.collect_params().items()}
         mx.nd.save(f"{prefix}-tuned-{variant}.params", values)
+
+
+def write_trained(folder: Path, example: mx.nd.NDArray) -> None:
+    """Trains FOLDER/lstm by every optimizer that takes all its parameters."""
+    prefix = str(folder / "lstm")
+    for name in _core.optimizer_names():
+        if name == "GroupAdaGrad":  # for matrices
+            continue
+        net = SymbolBlock.imports(f"{prefix}-symbol.json", ["data"], f"{prefix}-0000.params")
+        net.hybridize()
+        trainer = gluon.Trainer(net.collect_params(), name, {"learning_rate": 0.01})
+        losses, arrays = [], {}
+        for step in range(105):
+            if step == 100:
+                trainer.save_states(f"{prefix}-{name}.states")
+                arrays |= {f"100:{key}": each.data().copy() for key, each in net.collect_params().items()}
+            mx.random.seed(step)
+            with autograd.record():
+                loss = mx.nd.mean(mx.nd.square(net(example) - 1))
+            loss.backward()
+            trainer.step(2)
+            losses.append(loss.asscalar())
+        arrays |= {f"105:{key}": each.data() for key, each in net.collect_params().items()}
+        mx.nd.save(f"{prefix}-{name}.params", {"losses": mx.nd.array(losses), **arrays})
 
 
 def as_list(result) -> list[mx.nd.NDArray]:
@@ -128,6 +154,7 @@ def main(folder: Path) -> None:
     lines.append(write_net(folder, "lstm", Recurrent(), series))
     write_tuned(folder, "net", images)
     write_tuned(folder, "lstm", series)
+    write_trained(folder, series)
     lines.append(write_net(folder, "decoder", Decoder(), mx.nd.array([[0.5, 1.0], [2.0, 0.25]])))
     (folder / "cases.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
 

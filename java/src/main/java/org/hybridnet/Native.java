@@ -176,4 +176,34 @@ final class Native {
   static native long[] batcherRun(Batcher batcher, NDArray[] inputs, int outputs);
 
   static native void batcherClose(Batcher batcher);
+
+  // trainers.cc
+  static native byte[][] optimizerNames();
+
+  static native long trainerCreate(
+      byte[][] names, NDArray[] parameters, byte[] optimizer, byte[][] keys, byte[][] values);
+
+  static native long trainerCreateForModel(Model model, byte[] optimizer, byte[][] keys, byte[][] values);
+
+  static native void trainerFree(long handle);
+
+  static native void trainerStep(Trainer trainer, double batchSize, boolean ignoreStaleGrad);
+
+  static native long trainerNumUpdates(Trainer trainer);
+
+  static native double trainerLearningRate(Trainer trainer);
+
+  static native void trainerSetLearningRate(Trainer trainer, double rate);
+
+  static native void trainerSetSchedule(Trainer trainer, byte[] schedule, byte[][] keys, byte[][] values);
+
+  static native byte[] trainerSetting(Trainer trainer, byte[] name);
+
+  static native void trainerSetSetting(Trainer trainer, byte[] name, byte[] value);
+
+  static native void trainerSetMultipliers(Trainer trainer, byte[] parameter, double lrMult, double wdMult);
+
+  static native void trainerSaveStates(Trainer trainer, byte[] path);
+
+  static native void trainerLoadStates(Trainer trainer, byte[] path);
 }

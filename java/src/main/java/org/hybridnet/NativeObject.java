@@ -9,7 +9,7 @@ import java.util.function.LongConsumer;
  * forgotten is freed after the garbage collector has found it.
  */
 public abstract sealed class NativeObject implements AutoCloseable
-    permits NDArray, Model, Operator, Session, Batcher {
+    permits NDArray, Model, Operator, Session, Batcher, Trainer {
   private static final Cleaner CLEANER = Cleaner.create();
   // Of what Java has not freed yet. The collector does not see it, so that arrays that are forgotten
   // would fill the machine's memory while Java's heap is nearly empty.

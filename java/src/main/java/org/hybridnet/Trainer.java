@@ -1,75 +1,68 @@
 package org.hybridnet;
 
-import java.util.ArrayList;
-import java.util.LinkedHashMap;
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 
 /**
- * Changes parameters by their gradients, as {@code gluon.Trainer} does:
+ * Changes parameters by their gradients, as {@code gluon.Trainer} does in Python, to the same bits:
+ * every optimizer with its settings and defaults, the schedules of {@code mx.lr_scheduler}, and
+ * files of states that Python and C++ write and read, too.
  *
- * <ul>
- *   <li>{@code sgd}: {@code mom = momentum * mom - learning_rate * (clip(grad / batch) + wd *
- *       weight); weight += mom}. Settings: learning_rate (0.01), momentum (0), wd (0), clip_gradient
- *       (none).
- *   <li>{@code adam}: Kingma and Ba, arXiv 1412.6980. Settings: learning_rate (0.001), beta1 (0.9),
- *       beta2 (0.999), epsilon (1e-8), wd (0), clip_gradient (none).
- * </ul>
- *
- * <p>Optimizers with other rules can be written with {@link Operator}. One thread uses a trainer at a
- * time.
+ * <p>Settings are the arguments of the optimizer in Python: {@code learning_rate}, {@code momentum},
+ * {@code wd}, {@code clip_gradient}, {@code multi_precision}, {@code beta1}, ... Numbers, booleans and
+ * texts; null is None. Parameters are updated in the order of their names. Any thread may call a
+ * trainer; calls run one by one.
  */
-public final class Trainer implements AutoCloseable {
-  private static final Map<String, Map<String, Double>> DEFAULTS =
-      Map.of(
-          "sgd", Map.of("learning_rate", 0.01, "momentum", 0.0, "wd", 0.0, "clip_gradient", -1.0),
-          "adam",
-              Map.of(
-                  "learning_rate", 0.001, "beta1", 0.9, "beta2", 0.999, "epsilon", 1e-8, "wd", 0.0, "clip_gradient",
-                  -1.0));
-
-  private final String optimizer;
-  private final Map<String, Double> settings;
-  private final List<NDArray> weights = new ArrayList<>();
-  // Beside each weight what the optimizer keeps of it: nothing, a momentum, or mean and variance.
-  private final List<NDArray[]> states = new ArrayList<>();
-  private int steps;
+public final class Trainer extends NativeObject {
+  /**
+   * Makes a trainer over arrays, which become variables whose gradients are computed.
+   *
+   * @param parameters what is to be trained, by name: some of {@link Model#parameters()}, or arrays
+   *     of the program. States that a model updates itself, such as {@code running_mean}, do not
+   *     belong to them. The trainer keeps them alive.
+   * @param optimizer one of {@link #optimizers()}, in any case
+   * @param settings those that differ from the defaults
+   * @throws ValueError if there is no such optimizer
+   * @throws ParamError if a setting is unknown or out of range
+   * @throws DTypeError if a parameter is not of a floating dtype
+   */
+  public Trainer(Map<String, NDArray> parameters, String optimizer, Map<String, ?> settings) {
+    super(create(parameters, optimizer, new Attributes(settings)), 0, Native::trainerFree);
+  }
 
   /**
-   * Makes a trainer, and the parameters variables whose gradients are computed.
+   * Makes a trainer over all parameters of a model but its states.
    *
-   * @param parameters what is to be trained, by name: {@link Model#parameters()}, or some of them.
-   *     States that a model updates itself, such as {@code running_mean} and {@code running_var}, do
-   *     not belong to them.
-   * @param optimizer {@code sgd} or {@code adam}
-   * @param settings those that differ from the values given above
-   * @throws ParamError if the optimizer or a setting is unknown
+   * @param model whose parameters are to be trained
+   * @param optimizer one of {@link #optimizers()}, in any case
+   * @param settings those that differ from the defaults
+   * @throws ValueError if there is no such optimizer
+   * @throws ParamError if a setting is unknown or out of range
    */
-  public Trainer(Map<String, NDArray> parameters, String optimizer, Map<String, ? extends Number> settings) {
-    Map<String, Double> known = DEFAULTS.get(optimizer);
-    if (known == null) {
-      throw new ParamError("Trainer: expected an optimizer of " + DEFAULTS.keySet() + ", got '" + optimizer + "'.");
-    }
-    this.optimizer = optimizer;
-    this.settings = new LinkedHashMap<>(known);
-    settings.forEach(
-        (name, value) -> {
-          if (!known.containsKey(name)) {
-            throw new ParamError(
-                "Trainer: optimizer '" + optimizer + "' has the settings " + known.keySet() + ", got '" + name + "'.");
-          }
-          this.settings.put(name, value.doubleValue());
-        });
-    int kept = optimizer.equals("adam") ? 2 : this.settings.get("momentum") != 0 ? 1 : 0;
-    for (NDArray parameter : parameters.values()) {
-      parameter.attachGrad();
-      weights.add(parameter.share());
-      NDArray[] state = new NDArray[kept];
-      for (int i = 0; i < kept; i++) {
-        state[i] = Operator.invoke("zeros_like", Map.of(), parameter)[0];
-      }
-      states.add(state);
-    }
+  public Trainer(Model model, String optimizer, Map<String, ?> settings) {
+    super(create(model, optimizer, new Attributes(settings)), 0, Native::trainerFree);
+  }
+
+  private static long create(Map<String, NDArray> parameters, String optimizer, Attributes settings) {
+    byte[][] names = parameters.keySet().stream().map(Native::utf8).toArray(byte[][]::new);
+    NDArray[] arrays = parameters.values().toArray(NDArray[]::new);
+    return Native.trainerCreate(names, arrays, Native.utf8(optimizer), settings.keys, settings.values);
+  }
+
+  private static long create(Model model, String optimizer, Attributes settings) {
+    return Native.trainerCreateForModel(model, Native.utf8(optimizer), settings.keys, settings.values);
+  }
+
+  /**
+   * The optimizers that there are.
+   *
+   * @return their names, as the classes of {@code mx.optimizer} have them
+   */
+  public static List<String> optimizers() {
+    return List.of(Native.texts(Native.optimizerNames()));
   }
 
   /**
@@ -77,73 +70,122 @@ public final class Trainer implements AutoCloseable {
    *
    * @param batchSize what the gradients are divided by: the number of examples where the loss is
    *     their sum, 1 where it is their mean
-   * @throws ValueError if it is less than 1
+   * @throws ValueError if it is not positive
+   * @throws GradientError if backward has not reached a parameter since the last step
    */
-  public void step(int batchSize) {
-    if (batchSize < 1) {
-      throw new ValueError("Trainer.step: expected a batch size of 1 or more, got " + batchSize + ".");
-    }
-    steps++;
-    try (Operator update = update(1.0 / batchSize)) {
-      for (int i = 0; i < weights.size(); i++) {
-        NDArray weight = weights.get(i);
-        NDArray[] state = states.get(i);
-        NDArray[] inputs = new NDArray[2 + state.length];
-        System.arraycopy(state, 0, inputs, 2, state.length);
-        inputs[0] = weight;
-        try (NDArray gradient = weight.grad()) {
-          inputs[1] = gradient;
-          update.callInto(inputs, weight);
-        }
-      }
-    }
+  public void step(double batchSize) {
+    step(batchSize, false);
   }
 
-  private Operator update(double rescale) {
-    Map<String, Object> attributes = new LinkedHashMap<>(settings);
-    attributes.remove("learning_rate");
-    attributes.put("rescale_grad", rescale);
-    double rate = learningRate();
-    if (optimizer.equals("adam")) {
-      rate *= Math.sqrt(1 - Math.pow(settings.get("beta2"), steps)) / (1 - Math.pow(settings.get("beta1"), steps));
-      attributes.put("lr", rate);
-      return Operator.of("adam_update", attributes);
-    }
-    attributes.put("lr", rate);
-    if (settings.get("momentum") != 0) {
-      return Operator.of("sgd_mom_update", attributes);
-    }
-    attributes.remove("momentum");
-    return Operator.of("sgd_update", attributes);
+  /**
+   * The same, where backward need not reach all parameters.
+   *
+   * @param batchSize what the gradients are divided by
+   * @param ignoreStaleGrad whether parameters that backward has not reached are left as they are
+   * @throws ValueError if batchSize is not positive
+   * @throws GradientError if backward has not reached a parameter, unless ignoreStaleGrad
+   */
+  public void step(double batchSize, boolean ignoreStaleGrad) {
+    Native.trainerStep(this, batchSize, ignoreStaleGrad);
+  }
+
+  /**
+   * The number of updates so far, those of a loaded file included.
+   *
+   * @return the largest count over all parameters
+   */
+  public long numUpdates() {
+    return Native.trainerNumUpdates(this);
   }
 
   /**
    * The learning rate.
    *
-   * @return the rate of the next step
+   * @return the schedule's for the present number of updates, or the fixed one
    */
   public double learningRate() {
-    return settings.get("learning_rate");
+    return Native.trainerLearningRate(this);
   }
 
   /**
    * Sets the learning rate.
    *
    * @param rate the rate of the next steps
+   * @throws ValueError if there is a schedule
    */
   public void setLearningRate(double rate) {
-    settings.put("learning_rate", rate);
+    Native.trainerSetLearningRate(this, rate);
   }
 
-  /** Frees what the optimizer keeps. The parameters stay as they are. */
-  @Override
-  public void close() {
-    weights.forEach(NDArray::close);
-    states.forEach(
-        state -> {
-          for (NDArray array : state) {
-            array.close();
-          }
-        });
+  /**
+   * Lets the learning rate follow a schedule.
+   *
+   * @param schedule {@code FactorScheduler}, {@code MultiFactorScheduler}, {@code PolyScheduler},
+   *     {@code CosineScheduler}, or null for none
+   * @param arguments as in {@code mx.lr_scheduler}: step, factor, max_update, warmup_steps, ...;
+   *     base_lr is the learning rate of the trainer where it is not among them
+   * @throws ValueError if there is no such schedule, or arguments do not fit together
+   * @throws ParamError if an argument is unknown or out of range
+   */
+  public void setSchedule(String schedule, Map<String, ?> arguments) {
+    Attributes texts = new Attributes(arguments);
+    Native.trainerSetSchedule(this, schedule == null ? null : Native.utf8(schedule), texts.keys, texts.values);
+  }
+
+  /**
+   * A setting of the optimizer.
+   *
+   * @param name such as {@code momentum}
+   * @return its value as text: "0.9", "True", "None"
+   * @throws ParamError if there is no such setting
+   */
+  public String setting(String name) {
+    return new String(Native.trainerSetting(this, Native.utf8(name)), UTF_8);
+  }
+
+  /**
+   * Changes a setting of the optimizer for the next steps.
+   *
+   * @param name such as {@code momentum}
+   * @param value a number, boolean or text, or null for None
+   * @throws ParamError if there is no such setting, or the value is out of range
+   */
+  public void setSetting(String name, Object value) {
+    Native.trainerSetSetting(this, Native.utf8(name), Native.utf8(Attributes.text(value)));
+  }
+
+  /**
+   * Sets factors for one parameter; both are 1 by default.
+   *
+   * @param parameter its name
+   * @param lrMult factor of the learning rate
+   * @param wdMult factor of the weight decay
+   * @throws ValueError if there is no such parameter
+   */
+  public void setMultipliers(String parameter, double lrMult, double wdMult) {
+    Native.trainerSetMultipliers(this, Native.utf8(parameter), lrMult, wdMult);
+  }
+
+  /**
+   * Writes what the optimizer keeps, its settings, counts and schedule, whole or not at all: what
+   * {@code gluon.Trainer.save_states} writes in Python. Multipliers stay out.
+   *
+   * @param file where to write
+   * @throws FileError if it cannot be written
+   */
+  public void saveStates(Path file) {
+    Native.trainerSaveStates(this, Native.utf8(file.toString()));
+  }
+
+  /**
+   * Reads what {@link #saveStates}, or Python or C++, has written. States are found by the names of
+   * their parameters.
+   *
+   * @param file what to read
+   * @throws FileError if it cannot be read
+   * @throws FormatError if it holds no states of these parameters; then nothing is changed
+   */
+  public void loadStates(Path file) {
+    Native.trainerLoadStates(this, Native.utf8(file.toString()));
   }
 }
