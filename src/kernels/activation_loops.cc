@@ -35,6 +35,50 @@ struct GeluGrad {
   }
 };
 
+// The form of gelu with tanh: x / 2 * (1 + tanh(k (x + c x^3))) = x * sigmoid(2 k (x + c x^3)).
+template <class D, class V>
+HWY_INLINE V gelu_tanh_gate(D d, V x, V square) {
+  const V twice = hn::Mul(x, constant(d, 2 * 0.79788456080286535588));
+  return sigmoid(d, hn::Mul(twice, hn::MulAdd(square, constant(d, 0.044715), constant(d, 1.0))));
+}
+struct GeluTanh {
+  static constexpr bool kVector = true;
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    return hn::Mul(x, gelu_tanh_gate(d, x, hn::Mul(x, x)));
+  }
+};
+struct GeluTanhGrad {
+  static constexpr bool kVector = true;
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V dy, V x) const {
+    const V square = hn::Mul(x, x), gate = gelu_tanh_gate(d, x, square);
+    const V inner = hn::MulAdd(square, constant(d, 3 * 0.044715), constant(d, 1.0));
+    const V slope = hn::Mul(hn::Mul(x, constant(d, 2 * 0.79788456080286535588)), inner);
+    // Far from 0 the gate is 0 or 1 exactly, and what it is multiplied with may be infinite.
+    const V step = hn::Mul(gate, hn::Sub(constant(d, 1.0), gate));
+    const V bend = hn::IfThenElse(hn::Eq(step, hn::Zero(d)), hn::Zero(d), hn::Mul(slope, step));
+    return hn::Mul(dy, hn::Add(gate, bend));
+  }
+};
+
+// x * sigmoid(x)
+struct Silu {
+  static constexpr bool kVector = true;
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    return hn::Mul(x, sigmoid(d, x));
+  }
+};
+struct SiluGrad {
+  static constexpr bool kVector = true;
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V dy, V x) const {
+    const V gate = sigmoid(d, x);
+    return hn::Mul(dy, hn::Mul(gate, hn::MulAdd(x, hn::Sub(constant(d, 1.0), gate), constant(d, 1.0))));
+  }
+};
+
 template <class T>
 struct Leaky {
   explicit Leaky(const double* scalars) : slope(static_cast<T>(scalars[0])) {}
@@ -165,6 +209,10 @@ struct SoftreluGrad {  // y: the output; 1 - e^-y
 void fill_activation(SpanLoops* table) {
   add<Gelu, 1>(table, Pointwise::kGelu, 1.1, Floats());
   add<GeluGrad, 2>(table, Pointwise::kGeluGrad, 1.6, Floats());
+  add<GeluTanh, 1>(table, Pointwise::kGeluTanh, 1.0, Floats());
+  add<GeluTanhGrad, 2>(table, Pointwise::kGeluTanhGrad, 1.2, Floats());
+  add<Silu, 1>(table, Pointwise::kSilu, 0.9, Floats());
+  add<SiluGrad, 2>(table, Pointwise::kSiluGrad, 1.0, Floats());
   add_typed<Leaky, 1>(table, Pointwise::kLeaky, 0.1, Floats());
   add_typed<LeakyGrad, 2>(table, Pointwise::kLeakyGrad, 0.1, Floats());
   add_typed<Elu, 1>(table, Pointwise::kElu, 0.7, Floats());

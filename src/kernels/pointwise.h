@@ -29,10 +29,10 @@ enum class Pointwise : int {
   // special_loops.cc: one input; power, hypot, arctan2 and copysign two. Polygamma's order is scalars[0].
   kErf, kErfinv, kGamma, kGammaln, kPolygamma, kCbrt, kRcbrt, kPower, kHypot, kArctan2, kCopysign,
   // activation_loops.cc, one input; scalars in parentheses
-  kGelu, kLeaky /*slope*/, kElu /*slope*/, kSelu, kSoftsign, kHardSigmoid /*alpha, beta*/, kSmoothL1 /*sigma*/,
+  kGelu, kGeluTanh, kSilu, kLeaky /*slope*/, kElu /*slope*/, kSelu, kSoftsign, kHardSigmoid /*alpha, beta*/, kSmoothL1 /*sigma*/,
   kPrelu /*two inputs*/, kPreluSlope /*two inputs*/,
   // gradients of hot functions: (output gradient, input or output)
-  kReluGrad, kSigmoidGrad, kTanhGrad, kSqrtGrad, kSquareGrad, kDivGrad, kSoftreluGrad, kGeluGrad, kLeakyGrad,
+  kReluGrad, kSigmoidGrad, kTanhGrad, kSqrtGrad, kSquareGrad, kDivGrad, kSoftreluGrad, kGeluGrad, kGeluTanhGrad, kSiluGrad, kLeakyGrad,
   kEluGrad /*slope, scale*/, kSoftsignGrad, kHardSigmoidGrad, kSmoothL1Grad, kClipGrad,
   kCount
 };

@@ -26,6 +26,8 @@ std::optional<Attributes> activation_of(const Node& node) {
     const std::string type = text_attribute(node, "act_type");
     if (type == "relu" || type == "sigmoid" || type == "tanh" || type == "softrelu") return plain(type.c_str());
   }
+  if (op == "_silu") return plain("silu");
+  if (op == "_gelu_tanh") return plain("gelu_tanh");
   if (op == "LeakyReLU" || op == "_plain_leaky_relu") {
     const std::string type = text_attribute(node, "act_type");
     if (type == "gelu") return plain("gelu");

@@ -8,7 +8,8 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-const Names kActivations{"Activation", "relu", "sigmoid", "tanh", "LeakyReLU", "_plain_leaky_relu", "clip"};
+const Names kActivations{"Activation",        "relu", "sigmoid", "tanh",      "LeakyReLU",
+                         "_plain_leaky_relu", "clip", "_silu",   "_gelu_tanh"};
 const Names kScalarOps{"_plus_scalar", "_minus_scalar", "_mul_scalar", "_div_scalar", "_power_scalar"};
 const Names kBinaryOps{"elemwise_add",  "elemwise_sub",  "elemwise_mul",  "elemwise_div", "broadcast_add",
                        "broadcast_sub", "broadcast_mul", "broadcast_div", "_grad_add"};
@@ -421,6 +422,21 @@ std::vector<Rewrite> own_rows() {
        .tags = {"fast_run", "fusion", "pre_grad"},
        .exactness = Exactness::kRounding,
        .what = "`x / 2 * (1 + erf(x / sqrt(2)))` is one activation"},
+      {.stage = Stage::kFuseWithGradient,
+       .name = "gelu_tanh",
+       .local = gelu_tanh,
+       .ops = kProducts,
+       .tags = {"fast_run", "fusion", "pre_grad"},
+       .exactness = Exactness::kRounding,
+       .what =
+           "`x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))` is one activation; the form with erf is another"},
+      {.stage = Stage::kFuseWithGradient,
+       .name = "silu",
+       .local = silu,
+       .ops = {"elemwise_mul", "broadcast_mul"},
+       .tags = {"fast_run", "fusion", "pre_grad"},
+       .exactness = Exactness::kRounding,
+       .what = "`x * sigmoid(x)` (swish) is one activation"},
       {.stage = Stage::kFuseWithGradient,
        .name = "attention",
        .local = attention,

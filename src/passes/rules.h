@@ -70,6 +70,8 @@ bool channels_last(Graph& graph);
 Replacement layer_norm(Graph& graph, Node& node);
 Replacement scale_layer_norm(Graph& graph, Node& node);
 Replacement gelu(Graph& graph, Node& node);
+Replacement gelu_tanh(Graph& graph, Node& node);
+Replacement silu(Graph& graph, Node& node);
 Replacement attention(Graph& graph, Node& node);
 Replacement softmax_pick(Graph& graph, Node& node);
 Replacement batch_norm_relu(Graph& graph, Node& node);

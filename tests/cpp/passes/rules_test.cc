@@ -100,6 +100,20 @@ Graph gelu_by_hand(const char* function) {
   });
 }
 
+// x / 2 * (1 + tanh(sqrt(2 / pi) * (x + factor * x^3)))
+Graph gelu_with_tanh(const char* factor) {
+  return of_x([=](auto& x) {
+    const NodeEntry cube = use("elemwise_mul", {use("square", {x}), x});
+    const NodeEntry sum = use("elemwise_add", {x, scaled(cube, factor)});
+    const NodeEntry grown = plus(use("tanh", {scaled(sum, "0.7978845608028654")}), "1");
+    return use("elemwise_mul", {scaled(x, "0.5"), grown});
+  });
+}
+
+Graph gate(const char* function) {
+  return of_x([=](auto& x) { return use("elemwise_mul", {x, use(function, {x})}); });
+}
+
 // softmax(q k^T / 8) v; softmax along the keys, or along another axis.
 Graph attention_by_hand(const char* axis) {
   const NodeEntry q = var("q"), k = var("k"), v = var("v");
@@ -605,6 +619,8 @@ const std::map<std::string, Example>& examples() {
         }}},
       {"softmax_pick", {[] { return picked_logarithm("-1"); }, [] { return picked_logarithm("0"); }}},
       {"gelu", {[] { return gelu_by_hand("erf"); }, [] { return gelu_by_hand("tanh"); }}},
+      {"gelu_tanh", {[] { return gelu_with_tanh("0.044715"); }, [] { return gelu_with_tanh("0.05"); }}},
+      {"silu", {[] { return gate("sigmoid"); }, [] { return gate("tanh"); }}},
       {"attention", {[] { return attention_by_hand("-1"); }, [] { return attention_by_hand("1"); }}},
       {"plain_leaky_relu",
        {[] { return of_x([](auto& x) {

@@ -55,6 +55,10 @@ def compare(net: Any, *arrays: np.ndarray, rtol: float = 1e-4) -> None:
 
 OPERATORS: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
     "arithmetic": (lambda F, x, y: (x + y) * (x - y) / (F.abs(y) + 1.5) - 2 * x + 3 - (1 - x) / 4, [(3, 4), (3, 4)]),
+    "gates": (
+        lambda F, x: x * F.sigmoid(x) + 0.5 * x * (1 + F.tanh(0.7978845608028654 * (x + 0.044715 * x**3))),
+        [(3, 4)],
+    ),
     "attention": (
         lambda F, q, k, v, m: F.batch_dot(F.softmax(F.broadcast_add(F.batch_dot(q, k, transpose_b=True) / 4, m)), v),
         [(2, 64, 8), (2, 70, 8), (2, 70, 8), (1, 64, 70)],

@@ -196,6 +196,19 @@ def _gelu(w: _Writer, reads: list[str], makes: list[str]) -> None:
     w.add("Mul", [w.then("Mul", [reads[0], w.constant(0.5)]), grown], makes)
 
 
+@_operator("_silu")
+def _silu(w: _Writer, node: Any, reads: list[str], makes: list[str]) -> None:
+    w.add("Mul", [reads[0], w.then("Sigmoid", reads)], makes)
+
+
+@_operator("_gelu_tanh")
+def _gelu_tanh(w: _Writer, node: Any, reads: list[str], makes: list[str]) -> None:
+    grown = w.then("Add", [w.then("Mul", [w.then("Mul", [reads[0], reads[0]]), w.constant(0.044715)]), w.constant(1)])
+    argument = w.then("Mul", [w.then("Mul", [reads[0], w.constant((2 / np.pi) ** 0.5)]), grown])
+    half = w.then("Mul", [reads[0], w.constant(0.5)])
+    w.add("Mul", [half, w.then("Add", [w.then("Tanh", [argument]), w.constant(1)])], makes)
+
+
 def _with_number(name: str, onnx_name: str, number_first: bool = False) -> None:
     def write(w: _Writer, node: Any, reads: list[str], makes: list[str]) -> None:
         number = w.constant(node.params["scalar"])

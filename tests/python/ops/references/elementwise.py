@@ -376,6 +376,24 @@ def _gelu_slope(x, attrs):
     return _phi(x) + x * np.exp(-x * x / 2) / math.sqrt(2 * math.pi)
 
 
+def _logistic(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def _silu_slope(x, attrs):
+    return _logistic(x) * (1 + x * (1 - _logistic(x)))
+
+
+def _gelu_tanh(x):
+    return x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
+def _gelu_tanh_slope(x, attrs):
+    bent = np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))
+    inner = math.sqrt(2 / math.pi) * (1 + 3 * 0.044715 * x**2)
+    return (1 + bent) / 2 + x / 2 * (1 - bent**2) * inner
+
+
 def _elu_slope(x, attrs):
     return np.where(x > 0, 1, value(attrs, "slope", 0.25) * np.exp(x)) * value(attrs, "scale", 1.0)
 
@@ -394,6 +412,8 @@ GRADIENTS = {
     "_backward_tanh": _gradient(lambda y, attrs: 1 - y * y),
     "_backward_softrelu": _gradient(lambda y, attrs: -np.expm1(-y.astype("float64"))),
     "_backward_gelu": _gradient(_gelu_slope),
+    "_backward_gelu_tanh": _gradient(_gelu_tanh_slope),
+    "_backward_silu": _gradient(_silu_slope),
     "_backward_elu": _gradient(_elu_slope),
     "_backward_leaky": _gradient(lambda x, attrs: np.where(x > 0, 1, value(attrs, "slope", 0.25))),
     "_backward_clip": _gradient(_clip_slope),
@@ -432,6 +452,8 @@ REFERENCES = {
     "Activation": _activation,
     "LeakyReLU": _leaky_relu,
     "_plain_leaky_relu": _leaky_relu,
+    "_silu": lambda inputs, attrs: [inputs[0] * _logistic(inputs[0].astype("float64"))],
+    "_gelu_tanh": lambda inputs, attrs: [_gelu_tanh(inputs[0].astype("float64"))],
     "_to_channels_last": _same,
     "_to_plain": _same,
     "_polygamma": _polygamma,
