@@ -7,6 +7,9 @@
 namespace hybridnet::optimizer {
 namespace {
 
+// Of numbers of updates: doubles hold them, and sums of two are in int64.
+constexpr double kMaxUpdates = 9e15;
+
 using Kinds = std::vector<std::unique_ptr<ScheduleKind>>;
 
 [[noreturn]] void refuse(const char* argument, std::string expected, std::string given) {
@@ -22,7 +25,7 @@ std::unique_ptr<ScheduleKind> make_kind(const char* name) {
     fields->field("base_lr", &ScheduleState::base_lr).default_value(0.01).doc("Rate at the end of the warm-up.");
     fields->field("warmup_steps", &ScheduleState::warmup_steps)
         .default_value(0)
-        .at_least(0)
+        .range(0, kMaxUpdates)
         .doc("Number of updates of the warm-up.");
     fields->field("warmup_begin_lr", &ScheduleState::warmup_begin_lr)
         .default_value(0.0)
@@ -43,7 +46,7 @@ void check_factor(const ScheduleState& s) {
 std::unique_ptr<ScheduleKind> factor_schedule() {
   auto kind = make_kind("FactorScheduler");
   for (FieldsSchema<ScheduleState>* fields : {&kind->arguments, &kind->attributes}) {
-    fields->field("step", &ScheduleState::step).at_least(1).doc("Updates between two changes.");
+    fields->field("step", &ScheduleState::step).range(1, kMaxUpdates).doc("Updates between two changes.");
     fields->field("factor", &ScheduleState::factor).default_value(1.0).doc("Factor of each change, at most 1.");
     fields->field("stop_factor_lr", &ScheduleState::stop_factor_lr)
         .default_value(1e-8)
@@ -73,7 +76,7 @@ std::unique_ptr<ScheduleKind> multi_factor_schedule() {
     check_factor(s);
     if (s.steps.empty()) refuse("step", "one number of updates at least", "()");
     for (size_t i = 0; i < s.steps.size(); ++i)
-      if (s.steps[i] != std::floor(s.steps[i]) || s.steps[i] < 1 || (i > 0 && s.steps[i] <= s.steps[i - 1]))
+      if (s.steps[i] != std::floor(s.steps[i]) || s.steps[i] < 1 || s.steps[i] > kMaxUpdates || (i > 0 && s.steps[i] <= s.steps[i - 1]))
         refuse("step", "increasing whole numbers from 1 on", text(s.steps[i]) + " at place " + std::to_string(i));
   };
   kind->rate_after_warmup = [](ScheduleState& s, int64_t num_update) {
@@ -93,7 +96,7 @@ std::unique_ptr<ScheduleKind> decay_schedule(const char* name,
   auto kind = make_kind(name);
   for (FieldsSchema<ScheduleState>* fields : {&kind->arguments, &kind->attributes}) {
     fields->field("max_update", &ScheduleState::max_update)
-        .at_least(1)
+        .range(1, kMaxUpdates)
         .doc("Number of updates at which final_lr is reached, larger than warmup_steps.");
     fields->field("final_lr", &ScheduleState::final_lr).default_value(0.0).doc("Rate at the end.");
   }

@@ -271,3 +271,14 @@ def test_parameters_are_found_by_name_in_whatever_order(tmp_path) -> None:
     theirs.trainer.load_states(str(tmp_path / "c"))
     steps(ours, theirs, SHAPES, "float32", 2)
     ours.close()
+
+
+def test_numbers_that_json_lacks_survive_files(tmp_path) -> None:
+    ours, theirs, shapes = pair("SGD", {"clip_gradient": float("inf"), "momentum": 0.5})
+    steps(ours, theirs, shapes, "float32", 1)
+    for source, target in ((ours.save, theirs.trainer.load_states), (theirs.trainer.save_states, ours.load)):
+        source(str(tmp_path / "states"))
+        assert not target(str(tmp_path / "states"))
+    assert theirs.trainer.optimizer.clip_gradient == float("inf")
+    steps(ours, theirs, shapes, "float32", 1)
+    ours.close()
