@@ -129,13 +129,22 @@ std::unique_ptr<Rule> lbsgd() {
       .default_value("linear")
       .doc("How the rate grows: 'linear', 'power2', 'sqrt'; 'lars': by the ratio of norms.");
   // Bounds, so that products of two are whole numbers of 64 bits.
-  fields.field("warmup_epochs", &Settings::warmup_epochs).default_value(5).range(0, 1e9).doc("Epochs in which the rate grows.");
+  fields.field("warmup_epochs", &Settings::warmup_epochs)
+      .default_value(5)
+      .range(0, 1e9)
+      .doc("Epochs in which the rate grows.");
   fields.field("batch_scale", &Settings::batch_scale)
       .default_value(1)
       .at_least(1)
       .doc("Steps that make a large batch.");
-  fields.field("updates_per_epoch", &Settings::updates_per_epoch).default_value(32).range(0, 1e9).doc("Steps of an epoch.");
-  fields.field("begin_epoch", &Settings::begin_epoch).default_value(0).range(0, 1e9).doc("Epochs before the first step.");
+  fields.field("updates_per_epoch", &Settings::updates_per_epoch)
+      .default_value(32)
+      .range(0, 1e9)
+      .doc("Steps of an epoch.");
+  fields.field("begin_epoch", &Settings::begin_epoch)
+      .default_value(0)
+      .range(0, 1e9)
+      .doc("Epochs before the first step.");
   fields.field("num_epochs", &Settings::num_epochs).default_value(60).range(0, 1e9).doc("Has no effect.");
   made->native_master = made->rate_before_count = made->changes_with_t = true;
   made->states = [](const Settings& s) {

@@ -82,7 +82,8 @@ std::unique_ptr<Rule> make_rule(const char* name, const char* doc, double learni
   s.field("multi_precision", &Settings::multi_precision)
       .default_value(false)
       .doc("Whether float16 and bfloat16 weights are updated through a float32 copy.");
-  s.field("begin_num_update", &Settings::begin_num_update).default_value(0)
+  s.field("begin_num_update", &Settings::begin_num_update)
+      .default_value(0)
       .range(-9e15, 9e15)
       .doc("Number of updates before the first.");
   made->states = no_state;
