@@ -45,6 +45,7 @@ enum class Stage : int8_t {
   kCanonicalizeJoint,
   kLoopsJoint,
   kConstants,
+  kRemat,
   kLayout,
   kControlParts,  // the forward part and the backward part, each by itself
   kFuseLayers,

@@ -36,6 +36,8 @@ struct CachedOpConfig {
   bool static_alloc = false;  // keep arenas between calls
   std::string passes;         // words that choose rewrites (docs/graph-passes.md); empty: fast_run
   std::string name;           // block path, for errors and profiles
+  // What the backward run makes again instead of keeping it: "auto", "none", or until so many bytes are kept.
+  std::string remat = "auto";
 };
 
 // What hybridize() makes: a Plan cache keyed by input signature (shapes, dtypes, train flag, which gradients), with

@@ -8,12 +8,13 @@ from functools import cache
 
 from .errors import HybridNetError, ParamError, unknown_name
 
-__all__ = ["check_hybridize_keywords", "check_keywords", "unknown_keyword"]
+__all__ = ["check_hybridize_keywords", "check_keywords", "remat_text", "unknown_keyword"]
 
 # backend_opts and partition_if_dynamic belong to MXNet's subgraph backends: accepted, without effect.
 _HYBRIDIZE = (
     "active", "backend", "backend_opts", "clear", "partition_if_dynamic", "static_alloc", "static_shape",
     "inline_limit", "forward_bulk_size", "backward_bulk_size", "passes", "include", "exclude", "require", "strict",
+    "remat",
 )  # fmt: skip
 
 
@@ -65,3 +66,17 @@ def check_keywords(cls: type, args: tuple[object, ...], keywords: dict[str, obje
         _signature(cls).bind(None, *args, **keywords)
     except TypeError:
         raise unknown_keyword(cls, keywords) from None
+
+
+def remat_text(remat: str | int) -> str:
+    """The value of a keyword `remat` as CachedOp takes it. Raises ParamError unless it is 'auto', 'none' or bytes."""
+    from . import _core
+
+    if isinstance(remat, bool) or not isinstance(remat, (str, int)):
+        raise ParamError(
+            "remat",
+            expected="'auto', 'none' or a number of bytes, 0 or more",
+            given=f"{remat!r} of {type(remat).__name__}",
+        )
+    _core.check_remat(str(remat))
+    return str(remat)

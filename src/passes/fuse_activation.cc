@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "passes/attributes.h"
+#include "passes/remat.h"
 #include "passes/rules.h"
 
 namespace hybridnet::passes {
@@ -14,6 +15,8 @@ const char* fused_name(const std::string& op) {
   if (op == "Convolution") return "_fused_convolution";
   return nullptr;
 }
+
+bool stands_apart(const Node& layer) { return layer.attrs.count(kApartAttribute) != 0; }
 
 using Attributes = std::vector<std::pair<std::string, AttrValue>>;
 
@@ -50,7 +53,8 @@ Replacement fuse_activation(Graph& graph, Node& node) {
   if (!activation || node.inputs.size() != 1) return no_change();
   const NodeEntry& before = node.inputs[0];
   Node& layer = *before.node;
-  if (layer.is_variable() || graph.only_reader(before) != &node || !(graph.spec(before) == node.specs[0]))
+  if (layer.is_variable() || stands_apart(layer) || graph.only_reader(before) != &node ||
+      !(graph.spec(before) == node.specs[0]))
     return no_change();
   const char* name = fused_name(layer.op->name);
   const Op* fused = name ? op_registry().find(name) : nullptr;
@@ -69,7 +73,7 @@ Replacement fuse_addend(Graph& graph, Node& node) {
     Node& layer = *before.node;
     const char* name = layer.is_variable() ? nullptr : fused_name(layer.op->name);
     const Op* fused = name ? op_registry().find(name) : nullptr;
-    if (!fused || graph.only_reader(before) != &node) continue;
+    if (!fused || stands_apart(layer) || graph.only_reader(before) != &node) continue;
     if (!(graph.spec(before) == node.specs[0]) || !(graph.spec(other) == node.specs[0])) continue;
     if (graph.format(other) != graph.format(before) || graph.label(*other.node) >= graph.label(node)) continue;
     std::vector<NodeEntry> inputs = layer.inputs;

@@ -1,6 +1,7 @@
 // The pipeline: every rewrite in the order in which it runs, and why it stands there. `tools/dev gen` writes the tables
 // of docs/graph-passes.md from here. Positions of stages leave room for rows that users put between them.
 #include "hybridnet/pass.h"
+#include "passes/remat.h"
 #include "passes/rules.h"
 
 namespace hybridnet {
@@ -81,6 +82,11 @@ std::vector<StageInfo> own_stages() {
        .name = "constants",
        .graph = "joint",
        .what = "what no input reaches"},
+      {.stage = Stage::kRemat,
+       .position = 34,
+       .name = "remat",
+       .graph = "joint",
+       .what = "which values of the forward run the backward run makes again instead of keeping them"},
       {.stage = Stage::kLayout,
        .position = 36,
        .name = "layout",
@@ -664,6 +670,15 @@ std::vector<Rewrite> own_rows() {
        .after = {"neutral_term_joint"},
        .what = "what depends on constants only is computed now",
        .why = "the neutral rules know zeros and ones by the operator that makes them"},
+      // ---- remat
+      {.stage = Stage::kRemat,
+       .name = "remat",
+       .pass = remat,
+       .tags = {"fast_run", "memory"},
+       .after = {"fold_constants"},
+       .what = "dropout masks are drawn again, and cheap elementwise work is done again, in front of the gradient that "
+               "reads it; `hybridize(remat=...)` says how much",
+       .why = "copies must not be merged with what they copy"},
       // ---- layout
       {.stage = Stage::kLayout,
        .name = "channels_last",

@@ -17,6 +17,7 @@ CompileOptions options_from(const CachedOpConfig& config) {
   CompileOptions options;
   options.name = config.name;
   options.query = chosen_query(config.passes);
+  options.remat = RematPolicy::parse(config.remat);
   options.keep_arena = config.static_alloc;
   return options;
 }

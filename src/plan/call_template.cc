@@ -195,7 +195,8 @@ CallTemplate::CallTemplate(const GraphDefinition& definition, const CallSignatur
   const std::vector<Node*> nodes = topological_order(definition.roots());
   has_bodies_ = std::any_of(nodes.begin(), nodes.end(), has_bodies);
   // With `debug`, rewrites are run on the arrays of the call, so these are rewritten for.
-  generic_ = !options.query.debug &&
+  // A number of bytes to keep holds for each size by itself.
+  generic_ = !options.query.debug && options.remat.kind != RematPolicy::Kind::kBytes &&
              std::all_of(nodes.begin(), nodes.end(), [](const Node* node) { return is_sized_by_inputs(*node); });
   JointObserver observe;
   if (generic_) observe = [this](Graph& joint) { joint_ = describe(joint); };

@@ -195,13 +195,39 @@ Gradients differentiate(RewrittenCall& call, Graph& joint, const CallSignature& 
   return gradients;
 }
 
+// The joint graph, with what `remat` has to know of it.
+void rewrite_joint(Graph& joint, Stages stages, const CompileOptions& options, RematScope::Settings settings) {
+  settings.policy = options.remat;
+  const RematScope scope(std::move(settings));
+  run_pipeline(joint, stages);
+  const bool has_limit = options.remat.kind == RematPolicy::Kind::kBytes && scope.result.ran;
+  if (!has_limit || scope.result.after <= options.remat.bytes) return;
+  throw ParamError(
+      {.op = options.name,
+       .input = "remat",
+       .expected = "a number of bytes that can be reached, " + std::to_string(scope.result.after) + " or more",
+       .given = std::to_string(options.remat.bytes),
+       .because = "what is left cannot be made again from inputs and parameters",
+       .fix = "allow more bytes, use smaller batches, or give loops a checkpoint="});
+}
+
+// Which inputs the backward plan may read although the gradient does not: parameters. Over data the caller may write
+// before backward() is called, over states the forward plan does.
+std::vector<bool> readable_in_backward(const Graph& joint, const CallSignature& signature) {
+  std::vector<bool> readable(joint.inputs().size());
+  for (size_t i = 0; i < signature.wants.size(); ++i) readable[i] = signature.wants[i] != kNoGradient;
+  for (const Graph::Writeback& writeback : joint.writebacks()) readable[static_cast<size_t>(writeback.input)] = false;
+  return readable;
+}
+
 void rewrite_with_gradient(RewrittenCall& call, Graph joint, const CallSignature& signature,
-                           const std::vector<int>& wanted, const JointObserver& observe) {
+                           const std::vector<int>& wanted, const CompileOptions& options,
+                           const JointObserver& observe) {
   const int num_inputs = static_cast<int>(joint.inputs().size());
   const int num_outputs = static_cast<int>(joint.outputs().size());
   const Gradients gradients = differentiate(call, joint, signature, wanted);
   if (observe) observe(joint);
-  run_pipeline(joint, kJointStages);
+  rewrite_joint(joint, kJointStages, options, {.is_cut = true, .readable = readable_in_backward(joint, signature)});
   SplitGraph split = split_gradient(joint, num_inputs, num_outputs);
   run_pipeline(split.forward, kPartStages);
   // Values pass from plan to plan in the format that the forward plan has given them.
@@ -314,11 +340,14 @@ RewrittenCall rewrite_call(const GraphDefinition& definition, const CallSignatur
   }
   expand_gradient_nodes(graph);
   if (!wanted.empty()) {
-    rewrite_with_gradient(call, std::move(graph), signature, wanted, observe);
+    rewrite_with_gradient(call, std::move(graph), signature, wanted, options, observe);
     return call;
   }
   if (has_gradients && observe) observe(graph);
-  run_pipeline(graph, kStagesBehindGradient);
+  if (has_gradients)
+    rewrite_joint(graph, kStagesBehindGradient, options, {});
+  else
+    run_pipeline(graph, kStagesBehindGradient);
   call.forward = std::move(graph);
   return call;
 }

@@ -10,6 +10,7 @@
 #include "hybridnet/ndarray.h"
 #include "kernels/indices.h"
 #include "passes/gradient.h"
+#include "passes/remat.h"
 #include "plan/plan.h"
 
 namespace hybridnet {
@@ -45,6 +46,7 @@ struct CallSignature {
 struct CompileOptions {
   std::string name;
   Query query = Query::parse("");
+  RematPolicy remat;
   bool keep_arena = false;
   bool weights_change = false;  // between calls for prediction, too: copies of them in other forms would not last
   Ref<ArenaPool> arenas;        // of all signatures

@@ -19,7 +19,7 @@ import numpy as np
 from .. import _core, _tracing, autograd, errors, ndarray, symbol
 from .._control_flow import nests
 from .._control_flow.nests import Nest
-from .._keywords import check_hybridize_keywords
+from .._keywords import check_hybridize_keywords, remat_text
 from ..errors import HybridNetError, TraceError
 from ..errors import ValueError as HybridNetValueError
 from ..name import NameManager
@@ -195,6 +195,7 @@ class HybridBlock(Block):
         exclude: Iterable[str] = (),
         require: Iterable[str] = (),
         strict: bool = False,
+        remat: str | int = "auto",
         **kwargs: Any,
     ) -> None:
         """Turns tracing on or off for this block and those below.
@@ -221,6 +222,12 @@ class HybridBlock(Block):
             Further words, as lists of names and tags.
         strict : bool, default False
             Whether a block that cannot be traced is a TraceError.
+        remat : 'auto', 'none' or int, default 'auto'
+            What training computes again in the backward run instead of keeping it, with the same bits: 'auto' drops
+            what takes next to no time to make again (dropout masks, activations, normalizations), 'none' drops
+            nothing, and a number of bytes drops the cheapest values, products at last, until no more than these are
+            kept. Raises ParamError for other values, and in the first training call where the number cannot be
+            reached. ``pass_report()`` says what is kept.
         inline_limit, forward_bulk_size, backward_bulk_size
             Accepted as in MXNet; graphs always run as one step.
 
@@ -240,9 +247,10 @@ class HybridBlock(Block):
         check_hybridize_keywords(kwargs)
         passes = joined_query(passes, include, exclude, require)
         _core.check_passes(passes)
-        clear = clear or passes != self._flags.get("passes", "")
+        remat = remat_text(remat)
+        clear = clear or (passes, remat) != (self._flags.get("passes", ""), self._flags.get("remat", "auto"))
         self._active = active
-        self._flags = {"static_alloc": static_alloc, "passes": passes}
+        self._flags = {"static_alloc": static_alloc, "passes": passes, "remat": remat}
         self._strict = strict
         if clear:
             self._clear_cached_op()

@@ -94,6 +94,7 @@ class StepGraph:
         clips: bool,
         scaled: bool,
         passes: str,
+        remat: str,
     ) -> None:
         self.traced = traced
         self._trainer = trainer
@@ -104,11 +105,11 @@ class StepGraph:
         self._table: NDArray | None = None
         self._released: list[NDArray] = []  # gradients that take no memory
         self._clips, self._scaled = clips, scaled
-        self._compose(passes)
+        self._compose(passes, remat)
 
     # -- making the graph ---------------------------------------------------------------------------------------------
 
-    def _compose(self, passes: str) -> None:
+    def _compose(self, passes: str, remat: str) -> None:
         traced: Any = self.traced
         dtypes: list[str] = traced.loss_dtypes
         names = traced.outputs.list_inputs()
@@ -169,7 +170,9 @@ class StepGraph:
         self.symbol = _core.group(outputs)
         self._pick = self._picker(made.places)
         flags = list(traced.numpy) + [False] * (len(outputs) - len(traced.numpy)) if traced.numpy else ()
-        self.op = _core.CachedOp(self.symbol, name="train_step", static_alloc=True, passes=passes, numpy=flags)
+        self.op = _core.CachedOp(
+            self.symbol, name="train_step", static_alloc=True, passes=passes, numpy=flags, remat=remat
+        )
 
     def _picker(self, places: dict[str, int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
         traced = self.traced

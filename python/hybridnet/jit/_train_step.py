@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _core, autograd, errors, ndarray
 from .._control_flow import nests
+from .._keywords import remat_text
 from ..gluon._hybrid_block import flatten_arguments
 from ..gluon.parameter import Parameter
 from ..gluon.trainer import Trainer
@@ -29,6 +30,7 @@ def train_step(
     clip_global_norm: float | None = None,
     ignore_stale_grad: bool = False,
     passes: str = "",
+    remat: str | int = "auto",
 ) -> TrainStep:
     """Compiles one step of training: what the body of this loop does, as one plan that writes parameters in place::
 
@@ -58,12 +60,15 @@ def train_step(
         Whether parameters of the trainer that net and loss do not use are left alone instead of raising UserWarning.
     passes : str, default ''
         Which rewrites run, as in HybridBlock.hybridize.
+    remat : 'auto', 'none' or int, default 'auto'
+        What is computed again for gradients instead of being kept, as in HybridBlock.hybridize. A number of bytes
+        bounds what is alive across the place in the plan that needs the most memory.
 
     Raises UnsupportedError for optimizers written in Python (it names those that can be compiled), several contexts,
     row_sparse gradients and key-value stores; TypeError where net is no HybridBlock; ParamError for a bound that is not
     positive. TraceError comes from the first step, if net or loss cannot be traced.
     """
-    return TrainStep(net, loss, trainer, outputs, clip_global_norm, ignore_stale_grad, passes)
+    return TrainStep(net, loss, trainer, outputs, clip_global_norm, ignore_stale_grad, passes, remat)
 
 
 class TrainStep:
@@ -78,6 +83,7 @@ class TrainStep:
         clip_global_norm: float | None,
         ignore_stale_grad: bool,
         passes: str,
+        remat: str | int,
     ) -> None:
         if not isinstance(trainer, Trainer):
             raise errors.TypeError("train_step: trainer", expected="a gluon.Trainer", given=type(trainer).__name__)
@@ -90,6 +96,7 @@ class TrainStep:
         self._limit = clip_global_norm
         self._ignore_stale = ignore_stale_grad
         self._passes = passes
+        self._remat = remat_text(remat)
         self._graphs: dict[Any, StepGraph] = {}
         self._last: StepGraph | None = None
 
@@ -158,6 +165,7 @@ class TrainStep:
                 clips=self._limit is not None,
                 scaled=scaled,
                 passes=self._passes,
+                remat=self._remat,
             )
             self._graphs[key] = graph
         self._last = graph

@@ -5,6 +5,7 @@
 #include "hybridnet/pass.h"
 #include "hybridnet/plan.h"
 #include "ndarray/donated.h"
+#include "passes/remat.h"
 #include "plan/storages.h"
 #include "plan/task.h"
 
@@ -58,11 +59,13 @@ py::object call(const CachedOpHandle& handle, const py::args& args, const py::ob
   return list;
 }
 
-CachedOpConfig config_from(bool static_alloc, const std::string& passes, const std::string& name) {
+CachedOpConfig config_from(bool static_alloc, const std::string& passes, const std::string& name,
+                           const std::string& remat = "auto") {
   CachedOpConfig config;
   config.static_alloc = static_alloc;
   config.passes = passes;
   config.name = name;
+  config.remat = remat;
   return config;
 }
 
@@ -106,11 +109,12 @@ void bind_cached_op(py::module_& m) {
       "Fills an array with zeros that take no memory until it is written again.");
   py::class_<CachedOpHandle>(m, "CachedOp", "A graph made executable once and run many times, with gradient.")
       .def(py::init([](const Symbol& symbol, bool static_alloc, const std::string& passes, const std::string& name,
-                       const std::vector<bool>& numpy) {
-             return CachedOpHandle{make_ref<CachedOp>(symbol, config_from(static_alloc, passes, name)), numpy, {}};
+                       const std::vector<bool>& numpy, const std::string& remat) {
+             return CachedOpHandle{
+                 make_ref<CachedOp>(symbol, config_from(static_alloc, passes, name, remat)), numpy, {}};
            }),
            py::arg("symbol"), py::kw_only(), py::arg("static_alloc") = false, py::arg("passes") = "",
-           py::arg("name") = "", py::arg("numpy") = std::vector<bool>(),
+           py::arg("name") = "", py::arg("numpy") = std::vector<bool>(), py::arg("remat") = "auto",
            "numpy: per output, whether it is an array of mx.np; all as the first input if empty.")
       .def(
           "__call__",
@@ -288,6 +292,9 @@ void bind_pipeline(py::module_& m) {
       "check_passes",
       [](const std::string& passes) { RewriteDatabase::current()->check(Query::parse(passes), "passes"); },
       py::arg("passes"), "Raises ParamError for words that are no name, rule or tag of the pipeline.");
+  m.def(
+      "check_remat", [](const std::string& remat) { RematPolicy::parse(remat); }, py::arg("remat"),
+      "Raises ParamError unless it is 'auto', 'none' or a number of bytes.");
 }
 
 }  // namespace

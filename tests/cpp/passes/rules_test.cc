@@ -3,6 +3,8 @@
 #include <map>
 
 #include "passes/control_graphs.h"
+#include "passes/gradient.h"
+#include "passes/remat.h"
 
 namespace hybridnet::graph_testing {
 namespace {
@@ -18,6 +20,15 @@ const TextAttrs kFour{{"num_hidden", "4"}, {"no_bias", "True"}};
 Graph of_x(const std::function<NodeEntry(const NodeEntry&)>& make, const TensorSpec& spec = kVector) {
   const NodeEntry x = var("x");
   return make_graph({x}, {spec}, {make(x)});
+}
+
+// exp(x), which a gradient reads or not.
+Graph value_for_gradient(bool is_read) {
+  const NodeEntry x = var("x"), head = var("head"), y = use("exp", {x});
+  Graph graph =
+      make_graph({x, head}, {kVector, kVector}, {use("sum", {y}), use("elemwise_mul", {head, is_read ? y : x})});
+  graph.inputs()[1]->attrs[kHeadAttribute] = "1";
+  return graph;
 }
 
 NodeEntry scaled(const NodeEntry& x, const char* scalar) { return use("_mul_scalar", {x}, {{"scalar", scalar}}); }
@@ -673,6 +684,7 @@ const std::map<std::string, Example>& examples() {
             return use("elemwise_mul", {x, use("_random_uniform", {}, {{"shape", "(4,)"}})});
           });
         }}},
+      {"remat", {[] { return value_for_gradient(true); }, [] { return value_for_gradient(false); }}},
       {"channels_last", {[] { return chain_of_convolutions(4); }, [] { return chain_of_convolutions(0); }}},
       {"batch_norm_relu", {[] { return norm_and("relu"); }, [] { return norm_and("tanh"); }}},
       {"conv_bn_fold", {[] { return norm_behind_layer(false); }, [] { return norm_behind_layer(true); }}},
@@ -718,6 +730,7 @@ TEST(Rules, EachHasAGraphOnWhichItFires) {
     ASSERT_NE(example, nullptr) << row.name << " has no example: add one to examples() in this file";
     Graph graph = example->fires();
     const std::string before = graph.text();
+    const RematScope training({.policy = {RematPolicy::Kind::kBytes, 0}, .is_cut = true});
     EXPECT_TRUE(run_rewrite(graph, row)) << row.name << " did not fire on\n" << before;
     graph.check();
   }
@@ -730,6 +743,7 @@ TEST(Rules, EachHasAGraphThatItMustLeave) {
     Graph graph = example->must_not_fire();
     const std::string before = graph.text();
     const uint64_t structure = graph.fingerprint();
+    const RematScope training({.policy = {RematPolicy::Kind::kBytes, 0}, .is_cut = true});
     EXPECT_FALSE(run_rewrite(graph, row)) << row.name << " fired on\n" << before;
     EXPECT_EQ(graph.fingerprint(), structure) << row.name << " changed\n" << before;
     graph.check();

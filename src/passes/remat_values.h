@@ -1,0 +1,46 @@
+// What a joint graph keeps of its forward run for the backward run, and what it takes to make a value again.
+#pragma once
+
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "passes/remat.h"
+
+namespace hybridnet::passes {
+
+using EntrySet = std::unordered_set<NodeEntry, NodeEntryHash>;
+using NodeSet = std::unordered_set<const Node*>;
+
+// Forward nodes are early, those that only gradients need are late. Views count as what they show.
+class KeptValues {
+ public:
+  KeptValues(const Graph& graph, const RematScope::Settings& settings);
+
+  bool is_late(const Node& node) const { return late_.count(&node) != 0; }
+  const std::vector<Node*>& schedule() const { return schedule_; }
+  NodeEntry shown_by(NodeEntry entry) const;  // through views
+  // Does a late node read it, as it is now?
+  bool is_read_late(const NodeEntry& entry) const { return read_late_.count(entry) != 0; }
+  const std::vector<NodeEntry>& kept() const { return kept_; }  // early values that late nodes read; none is an input
+  int64_t bytes_of(const NodeEntry& entry) const;               // 0: it lives anyway
+  int64_t cost_of(const Node& node) const;
+  int64_t total_cost() const { return total_cost_; }
+  // May late nodes read this variable?
+  bool is_readable(const Node& variable) const;
+  // May the node be run once more? any: also one that does more than to pass over its input.
+  bool is_repeatable(const Node& node, bool any) const;
+
+ private:
+  void find_late();
+
+  const Graph& graph_;
+  const RematScope::Settings& settings_;
+  const std::vector<Node*> schedule_;
+  NodeSet late_;
+  EntrySet read_late_, outputs_;
+  std::vector<NodeEntry> kept_;
+  int64_t total_cost_ = 0;
+};
+
+}  // namespace hybridnet::passes

@@ -1,0 +1,121 @@
+// Which values the rewrite `remat` makes again, in joint graphs written by hand.
+#include "passes/remat.h"
+
+#include "graph/build_graph.h"
+#include "graph/control/control_flow.h"
+#include "passes/gradient.h"
+
+namespace hybridnet::graph_testing {
+namespace {
+
+constexpr int64_t kRows = 64, kColumns = 256;
+const TextAttrs kProduct{{"num_hidden", "256"}, {"no_bias", "True"}};
+
+// Forward: product, gelu, dropout, product. Backward: of a head, through the dropout, with the operands of the second
+// product, and with what the gelu has read.
+struct Joint {
+  NodeEntry x = var("x"), weight = var("w"), head = var("head"), product, gelu, drop, out;
+  Graph graph(bool numbered = true) {
+    product = use("FullyConnected", {x, weight}, kProduct);
+    gelu = use("_plain_leaky_relu", {product}, {{"act_type", "gelu"}});
+    drop = use("Dropout", {gelu}, {{"p", "0.5"}, {"mode", "always"}});
+    if (numbered) set_random_stream(*drop.node, 3);
+    out = use("FullyConnected", {drop, weight}, kProduct);
+    const NodeEntry of_weight = use("dot", {head, drop}, {{"transpose_a", "True"}});
+    const NodeEntry of_drop = use("_backward_Dropout", {head, {drop.node, 1}}, {{"p", "0.5"}});
+    const NodeEntry of_gelu = use("elemwise_mul", {of_drop, product});
+    Graph graph = make_graph({x, weight, head},
+                             {float32({kRows, kColumns}), float32({kColumns, kColumns}), float32({kRows, kColumns})},
+                             {out, of_weight, of_gelu});
+    graph.inputs()[2]->attrs[kHeadAttribute] = "1";
+    return graph;
+  }
+};
+
+RematScope::Result run(Graph& graph, RematPolicy policy, std::vector<bool> readable = {}) {
+  RematScope scope({.policy = policy, .is_cut = true, .readable = std::move(readable)});
+  run_rewrite(graph, RewriteDatabase::current()->at("remat"));
+  graph.check();
+  return scope.result;
+}
+RematPolicy bytes(int64_t n) { return {RematPolicy::Kind::kBytes, n}; }
+constexpr int64_t kValue = kRows * kColumns * 4;
+
+TEST(Remat, WorkInFrontOfADropoutRunsAgainWithTheSameDraws) {
+  Joint joint;
+  Graph graph = joint.graph();
+  const RematScope::Result result = run(graph, bytes(kValue));
+  EXPECT_EQ(result.before, 2 * kValue + kValue / 4);
+  EXPECT_EQ(result.after, kValue);  // the first product
+  EXPECT_EQ(count_ops(graph, "Dropout"), 2);
+  EXPECT_EQ(count_ops(graph, "_plain_leaky_relu"), 2);
+  int repeats = 0;
+  for (Node* node : graph.order()) repeats += !node->is_variable() && repeats_draws(*node) ? 1 : 0;
+  EXPECT_EQ(repeats, 1);
+}
+
+TEST(Remat, CopiesDoNotMergeWithWhatTheyCopy) {
+  Joint joint;
+  Graph graph = joint.graph();
+  run(graph, bytes(kValue));
+  run_rewrite(graph, RewriteDatabase::current()->at("merge_joint"));
+  EXPECT_EQ(count_ops(graph, "_plain_leaky_relu"), 2);
+}
+
+TEST(Remat, ProductsAreMadeAgainAtLast) {
+  Joint joint;
+  Graph graph = joint.graph();
+  EXPECT_EQ(run(graph, bytes(0)).after, 0);
+  EXPECT_EQ(count_ops(graph, "FullyConnected"), 3);
+}
+
+TEST(Remat, RandomNodesWithoutAStreamAreKept) {
+  Joint joint;
+  Graph graph = joint.graph(false);
+  for (Node* node : graph.order()) clear_random_stream(*node);
+  run(graph, bytes(0));
+  EXPECT_EQ(count_ops(graph, "Dropout"), 1);
+}
+
+TEST(Remat, NothingHappensOutsideOfATraining) {
+  Joint joint;
+  Graph graph = joint.graph();
+  run_rewrite(graph, RewriteDatabase::current()->at("remat"));
+  EXPECT_EQ(count_ops(graph, "Dropout"), 1);
+  EXPECT_FALSE(run(graph, {RematPolicy::Kind::kNone, 0}).ran);
+  EXPECT_EQ(count_ops(graph, "Dropout"), 1);
+}
+
+TEST(Remat, InputsThatTheGradientDoesNotReadAreLeftToTheCaller) {
+  const NodeEntry x = var("x"), head = var("head");
+  const NodeEntry y = use("exp", {x});
+  const auto made = [&] {
+    Graph graph = make_graph({x, head}, {float32({kRows, kColumns}), float32({kRows, kColumns})},
+                             {use("sum", {y}), use("elemwise_mul", {head, y})});
+    graph.inputs()[1]->attrs[kHeadAttribute] = "1";
+    return graph;
+  };
+  Graph graph = made(), free = made();
+  run(graph, bytes(0), {false, true});
+  EXPECT_EQ(count_ops(graph, "exp"), 1);
+  run(free, bytes(0), {true, true});
+  EXPECT_EQ(count_ops(free, "exp"), 2);
+}
+
+TEST(Remat, WhatTheBackwardRunDoesNotNeedStays) {
+  const NodeEntry x = var("x");
+  Graph graph = make_graph({x}, {float32({kRows, kColumns})}, {use("exp", {use("exp", {x})})});
+  EXPECT_EQ(run(graph, bytes(0)).before, 0);
+  EXPECT_EQ(count_ops(graph, "exp"), 2);
+}
+
+TEST(Remat, ThePolicyIsAWordOrANumber) {
+  EXPECT_EQ(RematPolicy::parse("auto").kind, RematPolicy::Kind::kAuto);
+  EXPECT_EQ(RematPolicy::parse("none").kind, RematPolicy::Kind::kNone);
+  EXPECT_EQ(RematPolicy::parse("4096").bytes, 4096);
+  for (const char* text : {"", "-1", "4096 ", "much", "99999999999999999999"})
+    EXPECT_THROW(RematPolicy::parse(text), ParamError) << text;
+}
+
+}  // namespace
+}  // namespace hybridnet::graph_testing

@@ -1,0 +1,216 @@
+"""Row 89: cheap values are not kept for the backward run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import hybridnet as mx
+import numpy as np
+import pytest
+from hybridnet import autograd, gluon, nd
+from hybridnet.gluon import nn
+
+ROWS, UNITS = 64, 256
+
+
+def kept_bytes(net: Any) -> int:
+    """What the forward plan of the latest training call keeps for the backward plan."""
+    found = re.findall(r"kept for backward (\d+) bytes", str(net._cached_op.summary()))
+    return int(found[0])
+
+
+def trained(make: Callable[[], Any], remat: str | int, *, calls: int = 2, **flags: Any) -> tuple[list[np.ndarray], Any]:
+    """Outputs, gradients and states after some calls from the same seeds, and the net."""
+    mx.random.seed(7)
+    np.random.seed(7)
+    net = make()
+    net.initialize(mx.init.Xavier())
+    net.hybridize(remat=remat, **flags)
+    data = nd.array(np.random.RandomState(3).randn(ROWS, UNITS).astype("float32"))
+    data.attach_grad()
+    mx.random.seed(11)
+    seen = []
+    for _ in range(calls):
+        with autograd.record():
+            out = net(data)
+        out.backward()
+        seen += [out.asnumpy(), data.grad.asnumpy()]
+    for param in net.collect_params().values():
+        seen.append(param.data().asnumpy())
+        if param.grad_req != "null":
+            seen.append(param.grad().asnumpy())
+    return seen, net
+
+
+def layers(*blocks: Callable[[], Any]) -> Callable[[], Any]:
+    def make() -> Any:
+        net = nn.HybridSequential(prefix="net_")
+        with net.name_scope():
+            net.add(*(block() for block in blocks))
+        return net
+
+    return make
+
+
+class Twice(gluon.HybridBlock):
+    """A loop over the rows, in halves, with a layer and dropout inside."""
+
+    def __init__(self) -> None:
+        super().__init__(prefix="twice_")
+        with self.name_scope():
+            self.layer = nn.Dense(UNITS, in_units=UNITS)
+            self.drop = nn.Dropout(0.5)
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        def body(row: Any, state: Any) -> tuple[Any, Any]:
+            new = F.tanh(self.layer(row) + state)
+            return self.drop(new), new
+
+        halves = F.reshape(x, shape=(2, ROWS // 2, UNITS))
+        out, _ = F.contrib.foreach(body, halves, F.zeros_like(F.slice_axis(x, axis=0, begin=0, end=ROWS // 2)))
+        return F.LeakyReLU(F.reshape(out, shape=(ROWS, UNITS)), act_type="gelu") * 2
+
+
+NETS = {
+    "dropout": layers(lambda: nn.Dense(UNITS), lambda: nn.Dropout(0.5), lambda: nn.Dense(UNITS)),
+    "shared_mask": layers(lambda: nn.Dense(UNITS), lambda: nn.Dropout(0.5, axes=(0,)), lambda: nn.Dense(UNITS)),
+    "gelu": layers(
+        lambda: nn.Dense(1024), nn.GELU, lambda: nn.Dropout(0.1), lambda: nn.Dense(UNITS), lambda: nn.Dropout(0.1)
+    ),
+    "layer_norm": layers(lambda: nn.Dense(UNITS), nn.LayerNorm, lambda: nn.Dense(UNITS)),
+    "batch_norm": layers(
+        lambda: nn.Dense(UNITS),
+        nn.BatchNorm,
+        lambda: nn.Activation("relu"),
+        lambda: nn.Dropout(0.2),
+        lambda: nn.Dense(8),
+    ),
+    "loop": Twice,
+}
+
+
+def test_dropout_and_gelu_by_formula_keep_nothing_of_their_own() -> None:
+    make = layers(lambda: nn.Dense(1024), nn.GELU, lambda: nn.Dropout(0.1), lambda: nn.Dense(1024))
+    _, net = trained(make, "auto")
+    assert kept_bytes(net) == 4 * ROWS * 1024  # what the first layer gives; of gelu and dropout 0
+    _, net = trained(make, "none")
+    assert kept_bytes(net) == (4 + 4 + 1) * ROWS * 1024
+
+
+@pytest.mark.parametrize("name", list(NETS))
+def test_what_is_made_again_has_the_same_bits(name: str) -> None:
+    plain, net = trained(NETS[name], "none")
+    before = kept_bytes(net)
+    for remat in ("auto",) if name == "loop" else ("auto", before * 3 // 4):  # loops keep their iterations
+        again, net = trained(NETS[name], remat)
+        for a, b in zip(plain, again, strict=True):
+            np.testing.assert_array_equal(a, b)
+        assert kept_bytes(net) <= (before if remat == "auto" else remat)
+
+
+def test_a_number_of_bytes_is_kept_at_most_products_made_again_at_last() -> None:
+    make = layers(lambda: nn.Dense(512), nn.GELU, lambda: nn.Dropout(0.1), lambda: nn.Dense(512), nn.GELU)
+    plain, net = trained(make, "none")
+    first_product = 4 * ROWS * 512
+    for limit in (2 * first_product, first_product, 0):
+        again, net = trained(make, limit)
+        for a, b in zip(plain, again, strict=True):
+            np.testing.assert_array_equal(a, b)
+        assert kept_bytes(net) <= limit
+
+
+def test_what_cannot_be_kept_in_so_few_bytes_is_an_error_that_says_how_many_it_takes() -> None:
+    with pytest.raises(mx.errors.ParamError, match=r"remat.*can be reached, \d+ or more"):
+        trained(Twice, 16)
+
+
+@pytest.mark.parametrize("remat", ["much", "", "-1", -1, 0.5, None, True])
+def test_other_values_are_refused(remat: Any) -> None:
+    net = nn.HybridSequential()
+    with pytest.raises(mx.errors.ParamError, match="'auto', 'none' or a number of bytes"):
+        net.hybridize(remat=remat)
+    with pytest.raises(mx.errors.ParamError, match="'auto', 'none' or a number of bytes"):
+        mx.jit.train_step(net, None, gluon.Trainer(net.collect_params(), "sgd"), remat=remat)
+
+
+def test_gradients_that_add_up_and_second_backward_runs_have_the_same_bits() -> None:
+    def run(remat: str) -> list[np.ndarray]:
+        mx.random.seed(1)
+        net = NETS["gelu"]()
+        net.initialize(mx.init.Xavier())
+        net.hybridize(remat=remat)
+        data = nd.array(np.random.RandomState(3).randn(ROWS, UNITS).astype("float32"))
+        net(data)
+        net.collect_params().setattr("grad_req", "add")
+        net.collect_params().zero_grad()
+        mx.random.seed(2)
+        for _ in range(2):
+            with autograd.record():
+                out = net(data)
+            out.backward(retain_graph=True)
+            out.backward()
+        return [param.grad().asnumpy() for param in net.collect_params().values()]
+
+    for a, b in zip(run("none"), run("auto"), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_second_derivatives_have_the_same_bits() -> None:
+    def run(remat: str) -> np.ndarray:
+        mx.random.seed(1)
+        net = NETS["gelu"]()
+        net.initialize(mx.init.Xavier())
+        net.hybridize(remat=remat)
+        data = nd.array(np.random.RandomState(3).randn(ROWS, UNITS).astype("float32"))
+        net(data)
+        data.attach_grad()
+        mx.random.seed(2)
+        with autograd.record():
+            first = autograd.grad(net(data), data, create_graph=True, retain_graph=True)[0]
+            total = nd.sum(first * first)
+        total.backward()
+        return np.asarray(data.grad.asnumpy())
+
+    np.testing.assert_array_equal(run("none"), run("auto"))
+
+
+def test_running_statistics_are_updated_once() -> None:
+    def statistics(remat: str | int) -> list[np.ndarray]:
+        _, net = trained(NETS["batch_norm"], remat, calls=1)
+        return [p.data().asnumpy() for n, p in net.collect_params().items() if "running" in n]
+
+    for a, b in zip(statistics("none"), statistics(ROWS * UNITS * 5), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_data_may_be_written_over_before_the_backward_run() -> None:
+    """As without remat: only what the gradient read anyway has to stay."""
+    net = layers(lambda: nn.Activation("relu"), lambda: nn.Dense(UNITS))()
+    net.initialize()
+    net.hybridize()
+    data = nd.ones((ROWS, UNITS))
+    with autograd.record():
+        out = net(data)
+    data[:] = 5
+    out.backward()
+    np.testing.assert_array_equal(net[1].weight.grad().asnumpy(), np.full((UNITS, UNITS), ROWS, "float32"))
+
+
+@pytest.mark.parametrize("name", ["gelu", "layer_norm", "batch_norm", "loop"])
+def test_training_steps_give_the_same_bits(name: str) -> None:
+    def run(remat: str) -> list[np.ndarray]:
+        mx.random.seed(1)
+        net = NETS[name]()
+        net.initialize(mx.init.Xavier())
+        data = nd.array(np.random.RandomState(3).randn(ROWS, UNITS).astype("float32"))
+        net(data)
+        trainer = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 0.01})
+        step = mx.jit.train_step(net, None, trainer, remat=remat)
+        mx.random.seed(2)
+        losses = [step(data).asnumpy() for _ in range(3)]
+        return [*losses, *(param.data().asnumpy() for param in net.collect_params().values())]
+
+    for a, b in zip(run("none"), run("auto"), strict=True):
+        np.testing.assert_array_equal(a, b)
