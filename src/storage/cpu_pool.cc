@@ -45,11 +45,15 @@ Storage::Block CpuPool::allocate(int64_t bytes, ThreadCache* cache) {
   if (size <= kCachedLimit && cache != nullptr) {
     data = take_or_fill(size_class(size), bytes, *cache);
   } else {
+    std::vector<std::pair<int64_t, void*>> outgrown;
     {
       const Guard guard(mutex_);
       data = take_pooled(&size);
+      if (data == nullptr && size > kClassLimit) outgrown = take_outgrown(size);
     }
+    for (const auto& [block_bytes, block] : outgrown) system_free(block, block_bytes);
     if (data == nullptr) data = from_system(size, bytes);
+    if (size > kClassLimit) count_huge(size);
     allocations_.fetch_add(1, std::memory_order_relaxed);
     if (cache != nullptr) settle(*cache);  // so that the peak is exact where it matters
     add_in_use(size);
@@ -153,15 +157,42 @@ void* CpuPool::take_pooled_huge(int64_t* bytes) {
   void* data = found->second;
   free_huge_.erase(found);
   pooled_ -= *bytes;
+  huge_pooled_ -= *bytes;
   return data;
+}
+
+// Under mutex_, before a huge block comes from the system: the free blocks that are smaller, the largest first, until
+// it brings no more memory than was in use at one time. A program whose arrays grow would keep a block of each size. A
+// block of some size leaves for a larger one only, so where sizes repeat, all of them are in the pool in the end.
+std::vector<std::pair<int64_t, void*>> CpuPool::take_outgrown(int64_t bytes) {
+  std::vector<std::pair<int64_t, void*>> taken;
+  const int64_t most = std::max(huge_needed_, huge_in_use_ + bytes);
+  while (huge_in_use_ + bytes + huge_pooled_ > most) {
+    auto smaller = free_huge_.lower_bound(bytes);
+    if (smaller == free_huge_.begin()) break;
+    --smaller;
+    taken.push_back(*smaller);
+    pooled_ -= smaller->first;
+    huge_pooled_ -= smaller->first;
+    free_huge_.erase(smaller);
+  }
+  return taken;
+}
+
+void CpuPool::count_huge(int64_t bytes) {
+  const Guard guard(mutex_);
+  huge_in_use_ += bytes;
+  huge_needed_ = std::max(huge_needed_, huge_in_use_);
 }
 
 void CpuPool::put_pooled(void* data, int64_t bytes) {
   {
     const Guard guard(mutex_);
+    if (bytes > kClassLimit) huge_in_use_ -= bytes;
     if (limit_ < 0 || pooled_ + bytes <= limit_) {
       pooled_ += bytes;
       if (bytes > kClassLimit) {
+        huge_pooled_ += bytes;
         free_huge_.emplace(bytes, data);
       } else {
         free_[size_class(bytes)].push_back(data);
@@ -199,7 +230,7 @@ void CpuPool::release() {
     }
     blocks.insert(blocks.end(), free_huge_.begin(), free_huge_.end());
     free_huge_.clear();
-    pooled_ = 0;
+    pooled_ = huge_pooled_ = 0;
   }
   for (const auto& [bytes, data] : blocks) system_free(data, bytes);
   system_trim();

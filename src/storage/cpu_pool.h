@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "hybridnet/storage.h"
@@ -42,6 +43,8 @@ class CpuPool {
   void put_or_flush(int size_class, void* data, ThreadCache& cache);
   void* take_pooled(int64_t* bytes);
   void* take_pooled_huge(int64_t* bytes);
+  std::vector<std::pair<int64_t, void*>> take_outgrown(int64_t bytes);
+  void count_huge(int64_t bytes);
   void put_pooled(void* data, int64_t bytes);
   void flush(ThreadCache& cache, int size_class, int keep);
   void* from_system(int64_t bytes, int64_t asked);
@@ -59,6 +62,8 @@ class CpuPool {
   int64_t pooled_ = 0;                   // in free_ and free_huge_
   std::array<std::vector<void*>, kClasses> free_;
   std::multimap<int64_t, void*> free_huge_;  // above kClassLimit, by size
+  // Of blocks above kClassLimit: bytes in use, the most that were at one time, and bytes in free_huge_.
+  int64_t huge_in_use_ = 0, huge_needed_ = 0, huge_pooled_ = 0;
   std::vector<std::unique_ptr<ThreadCache>> caches_;
 };
 

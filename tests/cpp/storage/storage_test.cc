@@ -97,6 +97,36 @@ TEST(Storage, ALargeRequestIsServedByASlightlyLargerBlock) {
   storage->free(much_smaller);
 }
 
+// Nothing is written into these blocks, so that they take no memory.
+TEST(Storage, HugeBlocksThatAProgramOutgrewGoBackToTheSystem) {
+  const auto storage = make_cpu_storage(-1);
+  int64_t last = 0;
+  for (int64_t bytes = 100 * kMiB; bytes < 2000 * kMiB; bytes = bytes * 3 / 2) {
+    const Storage::Block block = storage->allocate(bytes);
+    EXPECT_EQ(storage->statistics().pooled, 0);
+    last = block.bytes;
+    storage->free(block);
+  }
+  EXPECT_EQ(storage->statistics().pooled, last);
+  const Storage::Block both[] = {storage->allocate(last),
+                                 storage->allocate(100 * kMiB)};  // nothing is to be given back
+  for (const Storage::Block& block : both) storage->free(block);
+  EXPECT_EQ(storage->statistics().pooled, both[0].bytes + both[1].bytes);
+  storage->release_pool();
+  EXPECT_EQ(storage->statistics().pooled, 0);
+}
+
+TEST(Storage, HugeBlocksOfSizesThatRepeatStay) {
+  const auto storage = make_cpu_storage(-1);
+  const auto round = [&] {
+    for (const int64_t size : {150, 500, 100, 220, 330}) storage->free(storage->allocate(size * kMiB));
+  };
+  for (int i = 0; i < 6; ++i) round();
+  const int64_t before = storage->statistics().system_allocations;
+  for (int i = 0; i < 6; ++i) round();
+  EXPECT_EQ(storage->statistics().system_allocations, before);
+}
+
 TEST(Storage, StatisticsCountBytesOfEveryThread) {
   const auto storage = make_cpu_storage(-1);
   const Storage::Block small = storage->allocate(1000);
