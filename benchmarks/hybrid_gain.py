@@ -2,9 +2,9 @@
 
     python benchmarks/hybrid_gain.py [NAME...] [--rounds 7] [--memory]
 
-Each network is what a user writes, without a thought of what graphs like. The two ways take turns in one process; a figure
-is the median over the rounds of the ratio of their times, with the quartiles beside it: 1.00 [0.97, 1.04]. --memory also
-measures, in a process of its own for each, what the network adds to the resident size at its peak.
+Each network is what a user writes, without a thought of what graphs like. The two ways take turns in one process; a
+figure is the median over the rounds of the ratio of their times, with the quartiles beside it: 1.00 [0.97, 1.04].
+--memory also measures, in a process of its own for each, what the network adds to the resident size at its peak.
 """
 
 from __future__ import annotations
