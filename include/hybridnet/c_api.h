@@ -148,7 +148,8 @@ HN_API int hn_array_detach(HnArray array, HnArray* out);
 HN_API int hn_array_to_dlpack(HnArray array, void** out);
 HN_API int hn_array_from_dlpack(void* managed, HnArray* out);
 
-/* Reads a .params file. *names is an array of *count strings, or NULL if the file is a plain list. Free with
+/* Reads a .params file. Sparse arrays become dense; it is an error where that would take more than 64 MB and a thousand
+ * times what the file holds. *names is an array of *count strings, or NULL if the file is a plain list. Free with
  * hn_arrays_free, which passes over elements of arrays that were set to NULL. */
 HN_API int hn_arrays_load(const char* path, size_t* count, HnArray** arrays, const char*** names);
 HN_API int hn_arrays_load_from_memory(const void* bytes, size_t size, size_t* count, HnArray** arrays,

@@ -60,6 +60,21 @@ DType dtype_of(int code, const char* function, const char* argument) {
   return static_cast<DType>(code);
 }
 
+NDArray dense_loaded(const NDArray& array, const std::string& file) {
+  constexpr int64_t kAlwaysFine = int64_t{64} << 20, kGrowth = 1000;
+  if (array.is_sparse() && array.bytes() > kAlwaysFine) {
+    const SparseStorage& parts = sparse_storage(array);
+    if (array.bytes() / kGrowth > parts.data.bytes() + parts.indices.bytes())
+      throw FormatError({.input = file,
+                         .message = "a sparse array of shape " + array.shape().str() + " would take " +
+                                    std::to_string(array.bytes() >> 20) + " MB here, where arrays are dense",
+                         .because = "its values and indices take " +
+                                    std::to_string(parts.data.bytes() + parts.indices.bytes()) + " bytes",
+                         .fix = "load it in Python, which keeps it sparse"});
+  }
+  return to_dense(array);
+}
+
 void give_spec(const TensorSpec& spec, HnTensorSpec* out) {
   *out = {};
   out->ndim = spec.shape.ndim();
@@ -105,7 +120,7 @@ void give_loaded(const LoadedArrays& loaded, const std::string& what, size_t* co
   for (const NDArray& array : loaded.arrays) {
     if (!array)
       throw FormatError({.input = what, .message = "array " + std::to_string(dense.size()) + " has no value"});
-    dense.push_back(to_dense(array));
+    dense.push_back(dense_loaded(array, what));
   }
   const size_t n = dense.size();
   auto handles = std::make_unique<HnArray[]>(n);

@@ -83,7 +83,7 @@ std::map<std::string, NDArray> by_name(const LoadedArrays& loaded, const std::st
   for (size_t i = 0; i < loaded.arrays.size(); ++i) {
     std::string name = loaded.names[i];
     if (name.starts_with("arg:") || name.starts_with("aux:")) name = name.substr(4);
-    if (loaded.arrays[i]) result[name] = to_dense(loaded.arrays[i]);
+    if (loaded.arrays[i]) result[name] = dense_loaded(loaded.arrays[i], what);
   }
   return result;
 }

@@ -62,6 +62,10 @@ std::unique_ptr<PreparedOp> prepare(const char* name, size_t num_attributes, con
     require(values, function, "values");
   }
   const Op& op = Runtime::get().ops().at(name);
+  if (op.hidden)
+    throw UnsupportedError({.op = op.name,
+                            .message = "it is a step of a gradient or of a rewritten graph, which trusts its arguments",
+                            .fix = "hn_op_name lists the operators that programs call"});
   if (!op.subgraph_names.empty())
     throw UnsupportedError({.op = op.name,
                             .message = "loops and branches have bodies, which are no attributes",
@@ -129,6 +133,13 @@ void call_into(PreparedOp& prepared, size_t num_inputs, const HnArray* inputs, s
   invoke(prepared.op(), params, in, out);
 }
 
+// Not the internal ones.
+std::vector<const Op*> callable_ops() {
+  std::vector<const Op*> ops = Runtime::get().ops().all();
+  std::erase_if(ops, [](const Op* op) { return op->hidden; });
+  return ops;
+}
+
 }  // namespace
 }  // namespace hybridnet::c_api
 
@@ -141,14 +152,14 @@ using c_api::require;
 int hn_op_count(size_t* out) {
   return guarded([&] {
     require(out, "hn_op_count", "out");
-    *out = Runtime::get().ops().all().size();
+    *out = c_api::callable_ops().size();
   });
 }
 
 int hn_op_name(size_t index, const char** out) {
   return guarded([&] {
     require(out, "hn_op_name", "out");
-    const std::vector<const Op*> all = Runtime::get().ops().all();
+    const std::vector<const Op*> all = c_api::callable_ops();
     if (index >= all.size())
       throw IndexError({.op = "hn_op_name",
                         .input = "index",

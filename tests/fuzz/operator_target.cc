@@ -89,7 +89,7 @@ const std::vector<const Op*>& operators() {
   static const std::vector<const Op*> chosen = [] {
     std::vector<const Op*> ops;
     for (const Op* op : Runtime::get().ops().all())
-      if (!op->opaque) ops.push_back(op);  // those call code of users
+      if (!op->opaque && !op->hidden) ops.push_back(op);  // those call code of users, and C programs cannot call these
     return ops;
   }();
   return chosen;
