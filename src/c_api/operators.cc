@@ -62,14 +62,14 @@ std::unique_ptr<PreparedOp> prepare(const char* name, size_t num_attributes, con
     require(values, function, "values");
   }
   const Op& op = Runtime::get().ops().at(name);
-  if (op.hidden)
-    throw UnsupportedError({.op = op.name,
-                            .message = "it is a step of a gradient or of a rewritten graph, which trusts its arguments",
-                            .fix = "hn_op_name lists the operators that programs call"});
   if (!op.subgraph_names.empty())
     throw UnsupportedError({.op = op.name,
                             .message = "loops and branches have bodies, which are no attributes",
                             .fix = "load a model that contains the loop (hn_model_load)"});
+  if (op.hidden)
+    throw UnsupportedError({.op = op.name,
+                            .message = "it is a step of a gradient or of a rewritten graph, which trusts its arguments",
+                            .fix = "hn_op_name lists the operators that programs call"});
   Attributes attributes;
   for (size_t i = 0; i < num_attributes; ++i) {
     require(keys[i], function, "keys");
@@ -133,10 +133,10 @@ void call_into(PreparedOp& prepared, size_t num_inputs, const HnArray* inputs, s
   invoke(prepared.op(), params, in, out);
 }
 
-// Not the internal ones.
+// Not the steps of gradients and rewritten graphs.
 std::vector<const Op*> callable_ops() {
   std::vector<const Op*> ops = Runtime::get().ops().all();
-  std::erase_if(ops, [](const Op* op) { return op->hidden; });
+  std::erase_if(ops, [](const Op* op) { return op->hidden && op->subgraph_names.empty(); });
   return ops;
 }
 

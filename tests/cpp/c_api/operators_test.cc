@@ -169,6 +169,24 @@ TEST(COperators, TheListHasEveryOperatorOnce) {
   for (const char* known : {"FullyConnected", "Convolution", "sgd_update", "_foreach"}) EXPECT_TRUE(names.count(known));
 }
 
+TEST(COperators, StepsOfGradientsWhichTrustTheirArgumentsAreNeitherListedNorCalled) {
+  // Rows and indices that do not fit the array: found by fuzzing, read out of bounds.
+  const char *keys[] = {"outer", "rows", "inner", "count", "shape"}, *values[] = {"9", "9", "9", "9", "(9, 9, 9)"};
+  const HnArray inputs[] = {make({2}, {1, 2}), make({2}, {7, 8})};
+  HnArray output = nullptr;
+  size_t room = 1;
+  EXPECT_EQ(hn_invoke("_gather_along_axis", 5, keys, values, 2, inputs, &room, &output), -1);
+  EXPECT_NE(std::strstr(hn_last_error(), "a step of a gradient"), nullptr) << hn_last_error();
+  size_t count = 0;
+  EXPECT_OK(hn_op_count(&count));
+  for (size_t i = 0; i < count; ++i) {
+    const char* name = nullptr;
+    EXPECT_OK(hn_op_name(i, &name));
+    EXPECT_STRNE(name, "_gather_along_axis");
+  }
+  for (HnArray input : inputs) EXPECT_OK(hn_array_free(input));
+}
+
 TEST(COperators, SeedsGiveTheSameNumbersAgain) {
   std::vector<float> drawn[2];
   for (auto& values : drawn) {
