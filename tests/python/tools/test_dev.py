@@ -19,6 +19,7 @@ _COMMANDS = [
     "gen",
     "bench",
     "sanitize",
+    "fuzz",
     "jar",
     "package",
     "wheel",
