@@ -43,7 +43,7 @@ namespace {
 
 const OpRef kDropout{"Dropout"}, kDropoutGradient{"_backward_Dropout"};
 constexpr size_t kMaxChain = 24;           // connected nodes that are run once more
-constexpr double kShareOfTime = 0.02;      // that kAuto may take
+constexpr double kShareOfTime = 0.005;     // that kAuto may take
 constexpr int64_t kFewestBytes = 1 << 12;  // for kAuto: smaller values are not worth a node
 
 bool is_mask(const NodeEntry& entry) { return entry.node->op == &kDropout.op() && entry.index == 1; }
