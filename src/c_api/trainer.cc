@@ -44,9 +44,11 @@ void ensure_gradient(const NDArray& array) {
   mark_variable(array, invoke_one(kZerosLike.op(), kZerosLike.op().default_params, {&of, 1}), GradReq::kWrite);
 }
 
-void give_trainer(std::vector<TrainedParameter> parameters, const char* name, const optimizer::Trainer::Texts& settings,
-                  HnTrainer* out) {
-  auto made = std::make_unique<TrainerHandle>(parameters, name, settings);
+// leaves: parameters that get a gradient. The handle comes last: a call that fails gives none.
+void give_trainer(std::vector<TrainedParameter> parameters, const std::vector<NDArray>& leaves, const char* name,
+                  const optimizer::Trainer::Texts& settings, HnTrainer* out) {
+  auto made = std::make_unique<TrainerHandle>(std::move(parameters), name, settings);
+  for (const NDArray& leaf : leaves) ensure_gradient(leaf);
   *out = static_cast<HnTrainer>(c_api::make_handle(std::move(made)));
 }
 
@@ -94,8 +96,7 @@ int hn_trainer_create(size_t num_parameters, const char* const* names, const HnA
                           .fix = "leave out what has no gradient"});
       trained.push_back({.name = names[i], .weight = arrays[i]});
     }
-    give_trainer(std::move(trained), optimizer, settings, out);
-    for (const NDArray& array : arrays) ensure_gradient(array);
+    give_trainer(std::move(trained), arrays, optimizer, settings, out);
   });
 }
 
@@ -107,11 +108,13 @@ int hn_trainer_create_for_model(HnModel model, const char* optimizer, size_t num
     require(optimizer, kFunction, "optimizer");
     require(out, kFunction, "out");
     std::vector<TrainedParameter> all;
-    for (size_t i = 0; i < given->parameter_names.size(); ++i)
-      all.push_back({.name = given->parameter_names[i], .weight = given->values[given->parameter_positions[i]]});
-    give_trainer(all, optimizer, texts_of(num_settings, keys, values, kFunction), out);
-    for (size_t i = 0; i < all.size(); ++i)
-      if (!given->parameter_is_state[i] && is_floating(all[i].weight.dtype())) ensure_gradient(all[i].weight);
+    std::vector<NDArray> leaves;
+    for (size_t i = 0; i < given->parameter_names.size(); ++i) {
+      const NDArray& weight = given->values[given->parameter_positions[i]];
+      all.push_back({.name = given->parameter_names[i], .weight = weight});
+      if (!given->parameter_is_state[i] && is_floating(weight.dtype())) leaves.push_back(weight);
+    }
+    give_trainer(std::move(all), leaves, optimizer, texts_of(num_settings, keys, values, kFunction), out);
   });
 }
 

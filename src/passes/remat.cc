@@ -119,7 +119,7 @@ class Choice {
   void take(const Step& step, const Node& node) {
     std::set<int> joined = neighbours(step);
     const int group = joined.empty() ? static_cast<int>(groups_.size()) : *joined.begin();
-    for (const Node* node : step.nodes) groups_[group].push_back(node);
+    for (const Node* each : step.nodes) groups_[group].push_back(each);
     for (const int other : joined) {
       if (other == group) continue;
       groups_[group].insert(groups_[group].end(), groups_[other].begin(), groups_[other].end());
@@ -314,15 +314,16 @@ bool remat(Graph& graph) {
   RematScope* scope = RematScope::current();
   if (scope == nullptr || scope->settings().policy.kind == RematPolicy::Kind::kNone) return false;
   const RematPolicy& policy = scope->settings().policy;
-  const int64_t peak = find_peak(graph).bytes;
   const KeptValues values(graph, scope->settings());
   Choice choice(graph, values, policy);
   scope->result = {choice.bytes(), choice.bytes(), true};
   choice.run();
   if (choice.is_empty()) return false;
+  const bool may_undo = policy.kind == RematPolicy::Kind::kAuto;
+  const int64_t peak = may_undo ? find_peak(graph).bytes : 0;
   const Graph::Checkpoint before = graph.checkpoint();
   Rebuilding(graph, values, choice).run();
-  const bool worse = policy.kind == RematPolicy::Kind::kAuto && find_peak(graph).bytes > peak;
+  const bool worse = may_undo && find_peak(graph).bytes > peak;
   if (worse) graph.revert(before);
   graph.release(before);
   if (!worse) scope->result.after = choice.bytes();
