@@ -25,7 +25,14 @@ inline int64_t row_blocks(const NormRows& s) { return (s.rows + rows_per_block(s
 HWY_BEFORE_NAMESPACE();
 namespace hybridnet::kernels::HWY_NAMESPACE {
 
-template <typename T>
+// kCenters: LayerNorm. Otherwise the mean counts as 0 and there is no shift: RMSNorm.
+template <bool kCenters, class V>
+HWY_INLINE V centered(V x, V mean) {
+  if constexpr (kCenters) return hn::Sub(x, mean);
+  return x;
+}
+
+template <bool kCenters, typename T>
 void forward(const NormRows& s, const T* x, const T* gamma, const T* beta, double eps, T* y, T* mean_out, T* std_out) {
   const hn::ScalableTag<T> d;
   const T share = T(1) / static_cast<T>(s.width);
@@ -33,19 +40,25 @@ void forward(const NormRows& s, const T* x, const T* gamma, const T* beta, doubl
     for (int64_t r = begin; r < end; ++r) {
       const T* from = x + r * s.width;
       T* to = y + r * s.width;
-      const T average = sum_row<T>(s.width, [&](auto at, int64_t i) { return at.load(from + i); }) * share;
+      T average = 0;
+      if constexpr (kCenters)
+        average = sum_row<T>(s.width, [&](auto at, int64_t i) { return at.load(from + i); }) * share;
       const auto mean = hn::Set(d, average);
       const T variance = sum_row<T>(s.width,
                                     [&](auto at, int64_t i) {
-                                      const auto distance = hn::Sub(at.load(from + i, average), mean);
+                                      const auto distance = centered<kCenters>(at.load(from + i, average), mean);
                                       return hn::Mul(distance, distance);
                                     }) *
                          share;
       const T deviation = std::sqrt(variance + static_cast<T>(eps));
       const auto inverse = hn::Set(d, T(1) / deviation);
       along_row<T>(s.width, [&](auto at, int64_t i) {
-        const auto h = hn::Mul(hn::Sub(at.load(from + i), mean), inverse);
-        at.store(hn::MulAdd(h, at.load(gamma + i), at.load(beta + i)), to + i);
+        const auto h = hn::Mul(centered<kCenters>(at.load(from + i), mean), inverse);
+        if constexpr (kCenters) {
+          at.store(hn::MulAdd(h, at.load(gamma + i), at.load(beta + i)), to + i);
+        } else {
+          at.store(hn::Mul(h, at.load(gamma + i)), to + i);
+        }
       });
       if (mean_out) mean_out[r] = average;
       if (std_out) std_out[r] = deviation;
@@ -53,7 +66,8 @@ void forward(const NormRows& s, const T* x, const T* gamma, const T* beta, doubl
   });
 }
 
-template <typename T>
+// Without kCenters, mean_in and dbeta are null and half of the workspace is not used.
+template <bool kCenters, typename T>
 void gradient(const NormRows& s, const T* dy, const T* x, const T* gamma, const T* mean_in, const T* std_in, T* dx,
               T* dgamma, T* dbeta, void* workspace) {
   const hn::ScalableTag<T> d;
@@ -64,25 +78,27 @@ void gradient(const NormRows& s, const T* dy, const T* x, const T* gamma, const 
     for (int64_t b = begin; b < end; ++b) {
       T *of_gamma = partial_gamma + b * s.width, *of_beta = partial_beta + b * s.width;
       std::fill_n(of_gamma, s.width, T(0));
-      std::fill_n(of_beta, s.width, T(0));
+      if constexpr (kCenters) std::fill_n(of_beta, s.width, T(0));
       for (int64_t r = b * step; r < std::min((b + 1) * step, s.rows); ++r) {
         const T *g = dy + r * s.width, *from = x + r * s.width;
         T* to = dx + r * s.width;
-        const auto mean = hn::Set(d, mean_in[r]), inverse = hn::Set(d, T(1) / std_in[r]);
+        const auto mean = hn::Set(d, kCenters ? mean_in[r] : T(0)), inverse = hn::Set(d, T(1) / std_in[r]);
         auto sum_w = hn::Zero(d), sum_wh = sum_w;
         along_row<T>(s.width, [&](auto at, int64_t i) {
-          const auto gradient = at.load(g + i), h = hn::Mul(hn::Sub(at.load(from + i), mean), inverse);
+          const auto gradient = at.load(g + i), h = hn::Mul(centered<kCenters>(at.load(from + i), mean), inverse);
           const auto w = hn::Mul(gradient, at.load(gamma + i));
-          sum_w = hn::Add(sum_w, w);
           sum_wh = hn::MulAdd(w, h, sum_wh);
           at.store(hn::MulAdd(gradient, h, at.load(of_gamma + i)), of_gamma + i);
-          at.store(hn::Add(gradient, at.load(of_beta + i)), of_beta + i);
+          if constexpr (kCenters) {
+            sum_w = hn::Add(sum_w, w);
+            at.store(hn::Add(gradient, at.load(of_beta + i)), of_beta + i);
+          }
         });
         const auto share = hn::Set(d, T(1) / static_cast<T>(s.width));
         const auto shift = hn::Mul(hn::SumOfLanes(d, sum_w), share), slope = hn::Mul(hn::SumOfLanes(d, sum_wh), share);
         along_row<T>(s.width, [&](auto at, int64_t i) {
-          const auto h = hn::Mul(hn::Sub(at.load(from + i), mean), inverse);
-          const auto w = hn::MulSub(at.load(g + i), at.load(gamma + i), shift);
+          const auto h = hn::Mul(centered<kCenters>(at.load(from + i), mean), inverse);
+          const auto w = centered<kCenters>(hn::Mul(at.load(g + i), at.load(gamma + i)), shift);
           at.store(hn::Mul(hn::NegMulAdd(h, slope, w), inverse), to + i);
         });
       }
@@ -104,19 +120,33 @@ void gradient(const NormRows& s, const T* dy, const T* x, const T* gamma, const 
 
 void forward_float(const NormRows& s, const float* x, const float* gamma, const float* beta, double eps, float* y,
                    float* mean, float* std) {
-  forward(s, x, gamma, beta, eps, y, mean, std);
+  forward<true>(s, x, gamma, beta, eps, y, mean, std);
 }
 void forward_double(const NormRows& s, const double* x, const double* gamma, const double* beta, double eps, double* y,
                     double* mean, double* std) {
-  forward(s, x, gamma, beta, eps, y, mean, std);
+  forward<true>(s, x, gamma, beta, eps, y, mean, std);
 }
 void gradient_float(const NormRows& s, const float* dy, const float* x, const float* gamma, const float* mean,
                     const float* std, float* dx, float* dgamma, float* dbeta, void* workspace) {
-  gradient(s, dy, x, gamma, mean, std, dx, dgamma, dbeta, workspace);
+  gradient<true>(s, dy, x, gamma, mean, std, dx, dgamma, dbeta, workspace);
 }
 void gradient_double(const NormRows& s, const double* dy, const double* x, const double* gamma, const double* mean,
                      const double* std, double* dx, double* dgamma, double* dbeta, void* workspace) {
-  gradient(s, dy, x, gamma, mean, std, dx, dgamma, dbeta, workspace);
+  gradient<true>(s, dy, x, gamma, mean, std, dx, dgamma, dbeta, workspace);
+}
+void rms_forward_float(const NormRows& s, const float* x, const float* gamma, double eps, float* y, float* rms) {
+  forward<false, float>(s, x, gamma, nullptr, eps, y, nullptr, rms);
+}
+void rms_gradient_float(const NormRows& s, const float* dy, const float* x, const float* gamma, const float* rms,
+                        float* dx, float* dgamma, void* workspace) {
+  gradient<false, float>(s, dy, x, gamma, nullptr, rms, dx, dgamma, nullptr, workspace);
+}
+void rms_forward_double(const NormRows& s, const double* x, const double* gamma, double eps, double* y, double* rms) {
+  forward<false, double>(s, x, gamma, nullptr, eps, y, nullptr, rms);
+}
+void rms_gradient_double(const NormRows& s, const double* dy, const double* x, const double* gamma, const double* rms,
+                         double* dx, double* dgamma, void* workspace) {
+  gradient<false, double>(s, dy, x, gamma, nullptr, rms, dx, dgamma, nullptr, workspace);
 }
 
 }  // namespace hybridnet::kernels::HWY_NAMESPACE
@@ -129,6 +159,10 @@ HWY_EXPORT(forward_float);
 HWY_EXPORT(forward_double);
 HWY_EXPORT(gradient_float);
 HWY_EXPORT(gradient_double);
+HWY_EXPORT(rms_forward_float);
+HWY_EXPORT(rms_forward_double);
+HWY_EXPORT(rms_gradient_float);
+HWY_EXPORT(rms_gradient_double);
 }  // namespace
 
 int64_t layer_norm_gradient_workspace(const NormRows& s, int64_t element_size) {
@@ -154,6 +188,24 @@ template <>
 void layer_norm_gradient(const NormRows& s, const double* dy, const double* x, const double* gamma, const double* mean,
                          const double* std, double* dx, double* dgamma, double* dbeta, void* workspace) {
   HWY_DYNAMIC_DISPATCH(gradient_double)(s, dy, x, gamma, mean, std, dx, dgamma, dbeta, workspace);
+}
+template <>
+void rms_norm(const NormRows& s, const float* x, const float* gamma, double eps, float* y, float* rms) {
+  HWY_DYNAMIC_DISPATCH(rms_forward_float)(s, x, gamma, eps, y, rms);
+}
+template <>
+void rms_norm_gradient(const NormRows& s, const float* dy, const float* x, const float* gamma, const float* rms,
+                       float* dx, float* dgamma, void* workspace) {
+  HWY_DYNAMIC_DISPATCH(rms_gradient_float)(s, dy, x, gamma, rms, dx, dgamma, workspace);
+}
+template <>
+void rms_norm(const NormRows& s, const double* x, const double* gamma, double eps, double* y, double* rms) {
+  HWY_DYNAMIC_DISPATCH(rms_forward_double)(s, x, gamma, eps, y, rms);
+}
+template <>
+void rms_norm_gradient(const NormRows& s, const double* dy, const double* x, const double* gamma, const double* rms,
+                       double* dx, double* dgamma, void* workspace) {
+  HWY_DYNAMIC_DISPATCH(rms_gradient_double)(s, dy, x, gamma, rms, dx, dgamma, workspace);
 }
 
 }  // namespace hybridnet::kernels

@@ -13,10 +13,10 @@ bool is_shown(const Node& node) { return !node.is_variable() && node.op->is_view
 
 // One or two sweeps over memory.
 bool passes_over_input(const Node& node) {
-  static const OpRef kDropout{"Dropout"}, kLayerNorm{"LayerNorm"};
+  static const OpRef kDropout{"Dropout"}, kLayerNorm{"LayerNorm"}, kRmsNorm{"_contrib_rms_norm"};
   const Op& op = *node.op;
   return op.pointwise != nullptr || op.format_agnostic || op.is_view || op.takes_part_of_input ||
-         &op == &kDropout.op() || &op == &kLayerNorm.op();
+         &op == &kDropout.op() || &op == &kLayerNorm.op() || &op == &kRmsNorm.op();
 }
 
 // What must have run before the backward run may begin: of a graph that is cut, all that split_gradient() puts into the

@@ -69,6 +69,8 @@ bool channels_last(Graph& graph);
 
 Replacement layer_norm(Graph& graph, Node& node);
 Replacement scale_layer_norm(Graph& graph, Node& node);
+Replacement rms_norm(Graph& graph, Node& node);
+Replacement scale_rms_norm(Graph& graph, Node& node);
 Replacement gelu(Graph& graph, Node& node);
 Replacement gelu_tanh(Graph& graph, Node& node);
 Replacement silu(Graph& graph, Node& node);

@@ -2053,6 +2053,23 @@ inline Outputs requantize(const Array& data, const Array& min_range, const Array
   return invoke("_contrib_requantize", {data, min_range, max_range}, p.attributes(), out);
 }
 
+struct ContribRmsNormParams {
+  int64_t axis = -1;  // Axis to normalize along.
+  double eps = 1e-05;  // Added to the mean square.
+  Attributes attributes() const {
+    Attributes given;
+    detail::add(given, "axis", this->axis, int64_t(-1));
+    detail::add(given, "eps", this->eps, double(1e-05));
+    return given;
+  }
+};
+// data / sqrt(mean(data^2) + eps) * gamma, with the mean along an axis: LayerNorm that leaves the mean of a row where
+// it is. Statistics of 16-bit floats are kept in 32 bits.  Zhang, Sennrich: Root mean square layer normalization,
+// NeurIPS 2019.
+inline Array rms_norm(const Array& data, const Array& gamma, const ContribRmsNormParams& p = {}, const Into& out = {}) {
+  return invoke("_contrib_rms_norm", {data, gamma}, p.attributes(), out);
+}
+
 // Rounds to the nearest integer; the gradient passes unchanged.
 inline Array round_ste(const Array& data, const Into& out = {}) {
   return invoke("_contrib_round_ste", {data}, {}, out);
@@ -3362,12 +3379,12 @@ inline Array LRN(const Array& data, const LRNParams& p, const Into& out = {}) {
 
 struct LayerNormParams {
   int64_t axis = -1;  // Axis to normalize along.
-  double eps = 9.999999747378752e-06;  // Added to the variance.
+  double eps = 1e-05;  // Added to the variance.
   bool output_mean_var = false;  // Return mean and std too.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "axis", this->axis, int64_t(-1));
-    detail::add(given, "eps", this->eps, double(9.999999747378752e-06));
+    detail::add(given, "eps", this->eps, double(1e-05));
     detail::add(given, "output_mean_var", this->output_mean_var, bool(false));
     return given;
   }

@@ -556,8 +556,8 @@ def LRN(
 
 
 def LayerNorm(
-    data: TensorT, gamma: TensorT, beta: TensorT, axis: int = -1, eps: float = 9.999999747378752e-06, output_mean_var:
-    bool = False, *, out: Any = None, name: str | None = None
+    data: TensorT, gamma: TensorT, beta: TensorT, axis: int = -1, eps: float = 1e-05, output_mean_var: bool = False, *,
+    out: Any = None, name: str | None = None
 ) -> TensorT:
     """Normalizes each row along an axis to mean 0 and variance 1, then scales by gamma and shifts by beta.
 
@@ -5678,6 +5678,28 @@ def _contrib_requantize(
     Returns: output: shape of data; min_output: (1,): what the least byte stands for; max_output: (1,): what the
     largest byte stands for
     Not differentiable.
+    """
+
+
+def _contrib_rms_norm(
+    data: TensorT, gamma: TensorT, axis: int = -1, eps: float = 1e-05, *, out: Any = None, name: str | None = None
+) -> TensorT:
+    """data / sqrt(mean(data^2) + eps) * gamma, with the mean along an axis: LayerNorm that leaves the mean of a row
+    where it is. Statistics of 16-bit floats are kept in 32 bits.  Zhang, Sennrich: Root mean square layer
+    normalization, NeurIPS 2019.
+
+    Parameters
+    ----------
+    data : tensor
+        floating tensor of at least one axis
+    gamma : tensor
+        (size of the axis,): factor after normalization
+    axis : int
+        Axis to normalize along.
+    eps : float, at least 0
+        Added to the mean square.
+
+    Returns: output: shape of data; rms: shape of data with 1 for the axis: sqrt(mean(data^2) + eps)
     """
 
 

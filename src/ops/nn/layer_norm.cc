@@ -3,9 +3,7 @@
 #include "kernels/layer_norm.h"
 
 #include "hybridnet/op.h"
-#include "kernels/softmax.h"
-#include "kernels/strided_copy.h"
-#include "ops/emit.h"
+#include "ops/nn/axis_as_rows.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -17,11 +15,11 @@ const OpRef kBackward{"_layer_norm_backward"};
 
 struct LayerNormParams {
   int32_t axis = -1;
-  float eps = 1e-5f;
+  double eps = 1e-5;
   bool output_mean_var = false;
   static void describe(ParamSchema<LayerNormParams>& schema) {
     schema.field("axis", &LayerNormParams::axis).default_value(-1).doc("Axis to normalize along.");
-    schema.field("eps", &LayerNormParams::eps).default_value(1e-5f).at_least(0).doc("Added to the variance.");
+    schema.field("eps", &LayerNormParams::eps).default_value(1e-5).at_least(0).doc("Added to the variance.");
     schema.field("output_mean_var", &LayerNormParams::output_mean_var)
         .default_value(false)
         .doc("Return mean and std too.");
@@ -54,33 +52,19 @@ template <typename T>
 class LayerNormKernel final : public Kernel {
  public:
   LayerNormKernel(const LayerNormParams& p, const Shape& data)
-      : eps_(static_cast<double>(p.eps)), memory_(RowShape::along(data, normalize_axis(p.axis, data.ndim()))) {}
+      : eps_(p.eps), memory_(RowShape::along(data, normalize_axis(p.axis, data.ndim()))) {}
 
-  // An inner axis is moved last and back.
-  int64_t workspace_bytes() const override {
-    return memory_.inner == 1 ? 0 : memory_.size() * static_cast<int64_t>(sizeof(T));
-  }
+  int64_t workspace_bytes() const override { return axis_as_rows_workspace<T>(memory_); }
 
   void run(const KernelArgs& a) override {
-    const T *x = a.in[0].as<T>(), *gamma = a.in[1].as<T>(), *beta = a.in[2].as<T>();
-    T *y = a.out[0].as<T>(), *mean = a.out[1].as<T>(), *std = a.out[2].as<T>();
-    const NormRows rows{memory_.rows(), memory_.length};
-    if (memory_.inner == 1) return kernels::layer_norm(rows, x, gamma, beta, eps_, y, mean, std);
-    T* space = static_cast<T*>(a.workspace);
-    exchange(x, space, memory_.length, memory_.inner);
-    kernels::layer_norm<T>(rows, space, gamma, beta, eps_, space, mean, std);
-    exchange(space, y, memory_.inner, memory_.length);
+    const T *gamma = a.in[1].as<T>(), *beta = a.in[2].as<T>();
+    T *mean = a.out[1].as<T>(), *std = a.out[2].as<T>();
+    axis_as_rows(memory_, a.in[0].as<T>(), a.out[0].as<T>(), a.workspace, [&](const T* x, T* y) {
+      kernels::layer_norm<T>({memory_.rows(), memory_.length}, x, gamma, beta, eps_, y, mean, std);
+    });
   }
 
  private:
-  // (outer, first, second) to (outer, second, first).
-  void exchange(const T* from, T* to, int64_t first, int64_t second) const {
-    kernels::StridedCopy copy;
-    copy.add_axis(memory_.outer, first * second, first * second);
-    copy.add_axis(second, 1, first);
-    copy.add_axis(first, second, 1);
-    copy.run(from, to, sizeof(T));
-  }
   double eps_;
   RowShape memory_;
 };
@@ -119,18 +103,10 @@ void infer_backward(const NoParams&, InferContext& c) {
 }
 
 // ---- gradients
-// Exchanges an axis with the last one.
-Value with_last(const Value& v, int axis, int ndim) {
-  if (axis == ndim - 1) return v;
-  Tuple axes = Tuple::scalar();
-  for (int i = 0; i < ndim; ++i) axes.push_back(i == axis ? ndim - 1 : i == ndim - 1 ? axis : i);
-  return transpose(v, axes);
-}
-
 Values layer_norm_gradient(const LayerNormParams& p, const GradientContext& g) {
   const Shape& shape = g.input_spec(0).shape;
   const int ndim = shape.ndim(), axis = normalize_axis(p.axis, ndim);
-  const auto turned = [&](const Value& v) { return with_last(v, axis, ndim); };
+  const auto turned = [&](const Value& v) { return exchanged_with_last(v, axis, ndim); };
   Values grads(3);
   if (g.output_grad(0)) {
     grads = call_all(kBackward, {turned(g.output_grad(0)), turned(g.input(0)), g.input(1), turned(g.output(1)),

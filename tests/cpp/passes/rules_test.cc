@@ -90,6 +90,24 @@ Graph norm_by_hand(const char* axis, bool eps_inside) {
       kRows);
 }
 
+// x / sqrt(mean(square(x)) + eps), or a part of it that is another function.
+Graph rms_norm_by_hand(const char* axis, bool eps_inside, bool statistic_is_read = false) {
+  return of_x(
+      [=](auto& x) {
+        const NodeEntry square = use("mean", {use("square", {x})}, {{"axis", axis}, {"keepdims", "True"}});
+        const NodeEntry result = use("broadcast_div", {x, eps_inside ? use("sqrt", {plus(square, "1e-5")})
+                                                                     : plus(use("sqrt", {square}), "1e-5")});
+        return statistic_is_read ? use("broadcast_add", {result, square}) : result;
+      },
+      kRows);
+}
+
+Graph scaled_rms_norm(std::initializer_list<int64_t> scale) {
+  const NodeEntry x = var("x"), g = var("g");
+  const NodeEntry norm = use("_contrib_rms_norm", {x, use("_ones", {}, {{"shape", "(4,)"}})});
+  return make_graph({x, g}, {kRows, {Shape(scale), DType::kFloat32}}, {use("broadcast_mul", {g, norm})});
+}
+
 // LayerNorm without scale and shift, times an array of this shape.
 Graph scaled_norm(std::initializer_list<int64_t> scale) {
   const NodeEntry x = var("x"), g = var("g");
@@ -627,6 +645,12 @@ const std::map<std::string, Example>& examples() {
         },
         [] {
           return scaled_norm({1, 2, 1});
+        }}},
+      {"rms_norm", {[] { return rms_norm_by_hand("-1", true); }, [] { return rms_norm_by_hand("-1", false); }}},
+      {"scale_rms_norm",
+       {[] { return scaled_rms_norm({4}); },
+        [] {
+          return scaled_rms_norm({2, 1});
         }}},
       {"softmax_pick", {[] { return picked_logarithm("-1"); }, [] { return picked_logarithm("0"); }}},
       {"gelu", {[] { return gelu_by_hand("erf"); }, [] { return gelu_by_hand("tanh"); }}},

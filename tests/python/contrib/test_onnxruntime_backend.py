@@ -59,6 +59,7 @@ OPERATORS: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
         lambda F, x: x * F.sigmoid(x) + 0.5 * x * (1 + F.tanh(0.7978845608028654 * (x + 0.044715 * x**3))),
         [(3, 4)],
     ),
+    "root mean square": (lambda F, x: x / F.sqrt(F.mean(F.square(x), axis=-1, keepdims=True) + 1e-3), [(3, 4)]),
     "attention": (
         lambda F, q, k, v, m: F.batch_dot(F.softmax(F.broadcast_add(F.batch_dot(q, k, transpose_b=True) / 4, m)), v),
         [(2, 64, 8), (2, 70, 8), (2, 70, 8), (1, 64, 70)],

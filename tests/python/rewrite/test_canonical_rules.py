@@ -89,6 +89,7 @@ ROUNDING = [
     Case("softmax", lambda F, x, y, z: F.broadcast_div(F.exp(x), F.sum(F.exp(x), axis=1, keepdims=True))),
     Case("layer_norm", lambda F, x, y, z: layer_norm(F, x) * y),
     Case("layer_norm", lambda F, x, y, z: layer_norm(F, x, power=True) * y),
+    Case("layer_norm", lambda F, x, y, z: layer_norm(F, x * 2**-9) * y),
     Case("softmax_pick", lambda F, x, y, z: -F.pick(F.log_softmax(x), F.slice_axis(y, axis=1, begin=0, end=1))),
     Case("softmax_pick", lambda F, x, y, z: F.pick(F.log_softmax(x, axis=1), F.max(y, axis=1), 1, True, "wrap")),
     Case("gelu", lambda F, x, y, z: 0.5 * x * (1 + F.erf(x / 2**0.5))),

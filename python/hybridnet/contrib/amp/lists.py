@@ -15,6 +15,7 @@ FLOAT32 = (
     *("sum", "nansum", "prod", "nanprod", "mean", "norm", "moments", "argsort", "topk", "khatri_rao"),
     *("softmax", "softmin", "log_softmax", "SoftmaxActivation", "SoftmaxOutput", "softmax_cross_entropy"),
     *("InstanceNorm", "LayerNorm", "GroupNorm", "L2Normalization", "LRN", "_contrib_SyncBatchNorm"),
+    "_contrib_rms_norm",
     *("LinearRegressionOutput", "LogisticRegressionOutput", "MAERegressionOutput", "SVMOutput", "smooth_l1"),
     *("MakeLoss", "make_loss", "CTCLoss", "Custom", "_contrib_count_sketch", "_contrib_fft", "_contrib_hawkesll"),
     *("_linalg_det", "_linalg_extractdiag", "_linalg_extracttrian", "_linalg_gelqf", "_linalg_gemm", "_linalg_gemm2"),

@@ -26,7 +26,7 @@ IR_VERSION = 8  # of that opset: older runtimes read it, too
 
 Write = Callable[["_Writer", Any, list[str], list[str]], None]
 Accepts = Callable[[Any], bool]
-_WITH_STATISTICS = ("BatchNorm", "_contrib_BatchNormWithReLU", "LayerNorm", "_flash_attention")
+_WITH_STATISTICS = ("BatchNorm", "_contrib_BatchNormWithReLU", "LayerNorm", "_contrib_rms_norm", "_flash_attention")
 _TABLE: dict[str, tuple[Write, Accepts | None]] = {}  # by operator: how it is written, and which uses
 
 
@@ -317,6 +317,13 @@ def _normalizes_last(node: Any) -> bool:
 @_operator("LayerNorm", when=_normalizes_last)
 def _layer_norm(w: _Writer, node: Any, reads: list[str], makes: list[str]) -> None:
     w.add("LayerNormalization", reads, makes[:1], axis=-1, epsilon=float(node.params["eps"]))
+
+
+@_operator("_contrib_rms_norm", when=_normalizes_last)
+def _rms_norm(w: _Writer, node: Any, reads: list[str], makes: list[str]) -> None:
+    squares = w.then("ReduceMean", [w.then("Mul", [reads[0], reads[0]])], axes=[-1], keepdims=1)
+    root = w.then("Sqrt", [w.then("Add", [squares, w.constant(float(node.params["eps"]))])])
+    w.add("Mul", [w.then("Div", [reads[0], root]), reads[1]], makes[:1])
 
 
 @_operator("FullyConnected")

@@ -107,6 +107,12 @@ def _layer_norm_backward(inputs, attrs):
     return [dx, (dy * h).sum(rows), dy.sum(rows)]
 
 
+def _rms_norm_backward(inputs, attrs):
+    dy, x, gamma, rms = inputs
+    h, w = x / rms, dy * gamma
+    return [(w - h * (w * h).mean(-1, keepdims=True)) / rms, (dy * h).sum(tuple(range(x.ndim - 1)))]
+
+
 REFERENCES = {
     "_fused_convolution": _fused_convolution,
     "_fused_fully_connected": _fused_fully_connected,
@@ -114,6 +120,7 @@ REFERENCES = {
     "_conv_backward_weights": _convolution_of_weights,
     "_softmax_backward": _softmax_backward,
     "_layer_norm_backward": _layer_norm_backward,
+    "_rms_norm_backward": _rms_norm_backward,
     "_log_softmax_pick": _log_softmax_pick,
     "_log_softmax_pick_backward": _log_softmax_pick_backward,
 }

@@ -52,6 +52,13 @@ def _layer_norm(inputs, attrs):
     return [(data - mean) / std * spread(gamma) + spread(beta), mean, std]
 
 
+def _rms_norm(inputs, attrs):
+    data, gamma = inputs
+    axis = value(attrs, "axis", -1)
+    rms = np.sqrt(np.square(data).mean(axis, keepdims=True) + value(attrs, "eps", 1e-5))
+    return [data / rms * _moved_channel(gamma, data.ndim, axis), rms]
+
+
 def _group_norm(inputs, attrs):
     data, gamma, beta = inputs
     groups, eps = value(attrs, "num_groups", 1), value(attrs, "eps", 1e-5)
@@ -95,6 +102,7 @@ REFERENCES = {
     "_contrib_SyncBatchNorm": _batch_norm(),
     "_contrib_BatchNormWithReLU": _batch_norm(relu=True),
     "LayerNorm": _layer_norm,
+    "_contrib_rms_norm": _rms_norm,
     "GroupNorm": _group_norm,
     "InstanceNorm": _instance_norm,
     "L2Normalization": _l2_normalization,
