@@ -30,8 +30,12 @@
 extern "C" {
 #endif
 
-/* Grows with every version that adds functions; a program works with every library of its own number or above. */
-#define HN_ABI_VERSION 1
+/* The version of this interface. It rises by one in the first release that has new functions: those are declared by
+ * HN_API_2, HN_API_3, ... and have the symbol version hybridnet_2, hybridnet_3, ... What was released keeps its meaning
+ * and is not taken away. So a program runs with every library that has the version of its newest function, which the
+ * loader checks, and a program that calls hn_abi_version() first can do without it. */
+#define HN_ABI_VERSION 2
+#define HN_API_2 HN_API
 
 typedef struct HnArray_* HnArray;     /* a tensor */
 typedef struct HnOp_* HnOp;           /* an operator with its attributes */
@@ -52,6 +56,9 @@ enum HnDType {
   HN_BOOL = 7,
   HN_BFLOAT16 = 12
 };
+
+/* Bytes of an element. */
+HN_API_2 int hn_dtype_size(int dtype, size_t* out);
 
 #define HN_MAX_NDIM 16
 
@@ -124,14 +131,14 @@ HN_API int hn_array_dtype(HnArray array, int* out);
 HN_API int hn_array_size(HnArray array, int64_t* out); /* number of elements */
 /* Where its memory is: type 1 is the CPU, 2 a GPU. */
 HN_API int hn_array_device(HnArray array, int* type, int* id);
-/* "default", "row_sparse" or "csr". */
+/* "default", that is dense, "row_sparse" or "csr": see sparse arrays. */
 HN_API int hn_array_storage(HnArray array, const char** out);
 
 /* Waits for the values; reports what failed while they were computed. */
 HN_API int hn_array_wait(HnArray array);
 /* Waits for the values and gives a pointer to them, row-major, valid while the array lives. */
 HN_API int hn_array_data(HnArray array, const void** out);
-/* Copies the values out, or in; bytes must be the array's size in bytes. */
+/* Copies the values out, or in; bytes must be the array's size in bytes. Sparse arrays copy as dense values. */
 HN_API int hn_array_copy_to(HnArray array, void* target, size_t bytes);
 HN_API int hn_array_copy_from(HnArray array, const void* source, size_t bytes);
 
@@ -148,15 +155,41 @@ HN_API int hn_array_detach(HnArray array, HnArray* out);
 HN_API int hn_array_to_dlpack(HnArray array, void** out);
 HN_API int hn_array_from_dlpack(void* managed, HnArray* out);
 
-/* Reads a .params file. Sparse arrays become dense; it is an error where that would take more than 64 MB and a thousand
- * times what the file holds. *names is an array of *count strings, or NULL if the file is a plain list. Free with
- * hn_arrays_free, which passes over elements of arrays that were set to NULL. */
+/* Reads a .params file. Sparse arrays stay sparse (see below). *names is an array of *count strings, or NULL if the
+ * file is a plain list. Free with hn_arrays_free, which passes over elements of arrays that were set to NULL. */
 HN_API int hn_arrays_load(const char* path, size_t* count, HnArray** arrays, const char*** names);
 HN_API int hn_arrays_load_from_memory(const void* bytes, size_t size, size_t* count, HnArray** arrays,
                                       const char*** names);
 HN_API int hn_arrays_free(size_t count, HnArray* arrays, const char** names);
 /* Writes a .params file; names may be NULL. */
 HN_API int hn_arrays_save(const char* path, size_t count, const HnArray* arrays, const char* const* names);
+
+/* ---- sparse arrays ----
+ *
+ * Most values of a sparse array are zeros, which it does not keep (docs/sparse.md). Its parts are arrays:
+ *
+ *   "row_sparse"  data (n, ...): rows that are kept; indices (n): their numbers, ascending
+ *   "csr"         a matrix. data (n): values that are kept; indices (n): their columns; indptr (rows + 1): those of row
+ * r
+ *                 are data[indptr[r]] up to, and without, data[indptr[r + 1]]
+ *
+ * indices and indptr are HN_INT64. Files, operators, models and trainers take sparse arrays; operators without a form
+ * for them read dense copies, with a warning. hn_array_data, hn_array_to_dlpack, views and sessions need dense arrays.
+ */
+
+/* A sparse array from parts; indptr: NULL for "row_sparse". It shares the memory of data and has copies of the others.
+ * Indices out of bounds are an error; row numbers may come in any order, and rows that repeat are summed. */
+HN_API_2 int hn_array_create_sparse(const char* storage, const int64_t* shape, int ndim, HnArray data, HnArray indices,
+                                    HnArray indptr, HnArray* out);
+/* Its part "data", "indices" or "indptr". data shares the memory until something new is written into the sparse array,
+ * which then has other parts; the others are copies. */
+HN_API_2 int hn_array_part(HnArray array, const char* part, HnArray* out);
+/* The values in another storage as a new array; "default": dense. Gradients pass through. */
+HN_API_2 int hn_array_cast_storage(HnArray array, const char* storage, HnArray* out);
+/* hn_array_attach_grad with a gradient in that storage. A "row_sparse" one keeps the rows that backward reaches (of the
+ * table of Embedding with sparse_grad=True, say), and hn_trainer_step updates these alone where the optimizer's setting
+ * lazy_update is True. */
+HN_API_2 int hn_array_attach_grad_in(HnArray array, const char* grad_req, const char* storage);
 
 /* ---- operators ----
  *
@@ -197,7 +230,7 @@ HN_API int hn_autograd_is_recording(int* out);
 HN_API int hn_autograd_is_training(int* out);
 
 /* Makes the array a leaf whose gradient hn_autograd_backward computes. grad_req: "write" replaces, "add" adds to what
- * was there, "null" computes none. */
+ * was there, "null" computes none. The gradient is zeros at first, which take no memory before they are used. */
 HN_API int hn_array_attach_grad(HnArray array, const char* grad_req);
 /* The array that holds its gradient. */
 HN_API int hn_array_grad(HnArray array, HnArray* out);

@@ -60,19 +60,9 @@ DType dtype_of(int code, const char* function, const char* argument) {
   return static_cast<DType>(code);
 }
 
-NDArray dense_loaded(const NDArray& array, const std::string& file) {
-  constexpr int64_t kAlwaysFine = int64_t{64} << 20, kGrowth = 1000;
-  if (array.is_sparse() && array.bytes() > kAlwaysFine) {
-    const SparseStorage& parts = sparse_storage(array);
-    if (array.bytes() / kGrowth > parts.data.bytes() + parts.indices.bytes())
-      throw FormatError({.input = file,
-                         .message = "a sparse array of shape " + array.shape().str() + " would take " +
-                                    std::to_string(array.bytes() >> 20) + " MB here, where arrays are dense",
-                         .because = "its values and indices take " +
-                                    std::to_string(parts.data.bytes() + parts.indices.bytes()) + " bytes",
-                         .fix = "load it in Python, which keeps it sparse"});
-  }
-  return to_dense(array);
+NDArray zero_gradient(const NDArray& array, StorageType storage) {
+  return storage == StorageType::kDefault ? NDArray::deferred_zeros(array.spec(), array.device())
+                                          : sparse_zeros(storage, array.spec(), array.device());
 }
 
 void give_spec(const TensorSpec& spec, HnTensorSpec* out) {
@@ -105,28 +95,35 @@ void check_bytes(const NDArray& array, size_t bytes, const void* memory, const c
   if (bytes > 0) require(memory, function, argument);
 }
 
+void check_dense(const NDArray& array, const std::string& function) {
+  if (array.is_sparse())
+    throw UnsupportedError({.op = function,
+                            .input = "array",
+                            .expected = "a dense array",
+                            .given = std::string("one in storage '") + storage_type_name(array.storage_type()) + "'",
+                            .fix = "read its parts by hn_array_part, or convert it by hn_array_cast_storage"});
+}
+
 const OpRef kReshape{"Reshape"}, kCopy{"_copy"}, kSliceAxis{"slice_axis"};
 
 // What f(array) sees of the memory, or, where a gradient is being recorded, what the operator gives.
 template <typename View>
 NDArray view(const NDArray& array, const OpRef& op, std::vector<std::pair<std::string, AttrValue>> parameters, View f) {
+  check_dense(array, op.name());
   if (!autograd_state().recording || !needs_gradient(array)) return f(array);
   return invoke_one(op.op(), op.op().schema->parse(parameters, op.op().name), {&array, 1});
 }
 
 void give_loaded(const LoadedArrays& loaded, const std::string& what, size_t* count, HnArray** arrays,
                  const char*** names) {
-  std::vector<NDArray> dense;
-  for (const NDArray& array : loaded.arrays) {
-    if (!array)
-      throw FormatError({.input = what, .message = "array " + std::to_string(dense.size()) + " has no value"});
-    dense.push_back(dense_loaded(array, what));
-  }
-  const size_t n = dense.size();
+  const size_t n = loaded.arrays.size();
+  for (size_t i = 0; i < n; ++i)
+    if (!loaded.arrays[i])
+      throw FormatError({.input = what, .message = "array " + std::to_string(i) + " has no value"});
   auto handles = std::make_unique<HnArray[]>(n);
   std::unique_ptr<const char*[]> texts;
   if (loaded.named) texts = std::make_unique<const char*[]>(n);
-  give_arrays(dense, handles.get());
+  give_arrays(loaded.arrays, handles.get());
   for (size_t i = 0; texts && i < n; ++i) texts[i] = strdup(loaded.names[i].c_str());
   *count = n;
   *arrays = handles.release();
@@ -180,6 +177,14 @@ int hn_array_wrap(void* data, const int64_t* shape, int ndim, int dtype, void (*
     auto owner = std::make_shared<Owner>(release, context);
     *out = give_array(NDArray::from_memory(data, spec, [owner] { (void)owner; }));
     owner->taken = true;
+  });
+}
+
+int hn_dtype_size(int dtype, size_t* out) {
+  return guarded([&] {
+    const DType given = c_api::dtype_of(dtype, "hn_dtype_size", "dtype");
+    require(out, "hn_dtype_size", "out");
+    *out = static_cast<size_t>(dtype_size(given));
   });
 }
 
@@ -254,13 +259,18 @@ int hn_array_storage(HnArray array, const char** out) {
 }
 
 int hn_array_wait(HnArray array) {
-  return guarded([&] { array_of(array, "hn_array_wait", "array").wait_to_read(); });
+  return guarded([&] {
+    const NDArray given = array_of(array, "hn_array_wait", "array");
+    given.wait_to_read();
+    if (given.is_sparse()) checked_parts(given).data.wait_to_read();
+  });
 }
 
 int hn_array_data(HnArray array, const void** out) {
   return guarded([&] {
     const NDArray given = array_of(array, "hn_array_data", "array");
     require(out, "hn_array_data", "out");
+    c_api::check_dense(given, "hn_array_data");
     given.wait_to_read();
     if (DerivedData* derived = given.impl()->chunk->derived()) derived->keep_pages();
     *out = given.data();
@@ -271,7 +281,7 @@ int hn_array_copy_to(HnArray array, void* target, size_t bytes) {
   return guarded([&] {
     const NDArray given = array_of(array, "hn_array_copy_to", "array");
     c_api::check_bytes(given, bytes, target, "hn_array_copy_to", "target");
-    given.copy_to(target);
+    to_dense(given).copy_to(target);
   });
 }
 
@@ -280,7 +290,10 @@ int hn_array_copy_from(HnArray array, const void* source, size_t bytes) {
     const NDArray given = array_of(array, "hn_array_copy_from", "array");
     c_api::check_bytes(given, bytes, source, "hn_array_copy_from", "source");
     note_overwrite(given);
-    given.copy_from(source);
+    if (!given.is_sparse()) return given.copy_from(source);
+    const NDArray dense = NDArray::empty(given.spec());
+    dense.copy_from(source);
+    assign_sparse(given, dense);
   });
 }
 
@@ -307,6 +320,7 @@ int hn_array_to_dlpack(HnArray array, void** out) {
   return guarded([&] {
     const NDArray given = array_of(array, "hn_array_to_dlpack", "array");
     require(out, "hn_array_to_dlpack", "out");
+    c_api::check_dense(given, "hn_array_to_dlpack");
     given.wait_to_read();
     *out = dlpack::export_array(given);
   });

@@ -22,9 +22,8 @@ NDArray array_of(HnArray handle, const char* function, const char* argument);
 // The arrays of `count` handles; with_null: NULL handles are null arrays.
 std::vector<NDArray> arrays_of(size_t count, const HnArray* handles, const char* function, const char* argument,
                                bool with_null = false);
-// A loaded array as C programs see it: dense. Throws FormatError where a sparse one would become far larger than what
-// the file holds.
-NDArray dense_loaded(const NDArray& array, const std::string& file);
+// A gradient for the array: zeros, dense ones of which take no memory before they are used.
+NDArray zero_gradient(const NDArray& array, StorageType storage = StorageType::kDefault);
 // Gives out all arrays or none.
 void give_arrays(std::span<const NDArray> arrays, HnArray* out);
 

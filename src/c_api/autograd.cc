@@ -11,8 +11,6 @@ using c_api::require;
 
 namespace {
 
-const OpRef kZerosLike{"zeros_like"};
-
 int set_mode(bool AutogradState::*member, int on, int* before) {
   return guarded([&] {
     const bool was = std::exchange(autograd_state().*member, on != 0);
@@ -44,9 +42,18 @@ int hn_array_attach_grad(HnArray array, const char* grad_req) {
     const NDArray given = array_of(array, "hn_array_attach_grad", "array");
     require(grad_req, "hn_array_attach_grad", "grad_req");
     const GradReq req = grad_req_from_name(grad_req);
-    NDArray gradient;
-    if (req != GradReq::kNull) gradient = invoke_one(kZerosLike.op(), kZerosLike.op().default_params, {&given, 1});
-    mark_variable(given, gradient, req);
+    mark_variable(given, req == GradReq::kNull ? NDArray() : c_api::zero_gradient(given), req);
+  });
+}
+
+int hn_array_attach_grad_in(HnArray array, const char* grad_req, const char* storage) {
+  return guarded([&] {
+    const NDArray given = array_of(array, "hn_array_attach_grad_in", "array");
+    require(grad_req, "hn_array_attach_grad_in", "grad_req");
+    require(storage, "hn_array_attach_grad_in", "storage");
+    const GradReq req = grad_req_from_name(grad_req);
+    const StorageType type = storage_type_from_name(storage);
+    mark_variable(given, req == GradReq::kNull ? NDArray() : c_api::zero_gradient(given, type), req);
   });
 }
 

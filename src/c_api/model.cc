@@ -73,6 +73,22 @@ void write_text(const char* path, const std::string& text) {
     fail(path, "cannot write the file");
 }
 
+// A parameter of a file, dense. Throws FormatError where a sparse one would become far larger than what the file holds.
+NDArray dense_loaded(const NDArray& array, const std::string& file) {
+  constexpr int64_t kAlwaysFine = int64_t{64} << 20, kGrowth = 1000;
+  if (array.is_sparse() && array.bytes() > kAlwaysFine) {
+    const SparseStorage& parts = sparse_storage(array);
+    if (array.bytes() / kGrowth > parts.data.bytes() + parts.indices.bytes())
+      throw FormatError({.input = file,
+                         .message = "a sparse array of shape " + array.shape().str() + " would take " +
+                                    std::to_string(array.bytes() >> 20) + " MB as a parameter, and those are dense",
+                         .because = "its values and indices take " +
+                                    std::to_string(parts.data.bytes() + parts.indices.bytes()) + " bytes",
+                         .fix = "read the file by hn_arrays_load, which keeps it sparse"});
+  }
+  return to_dense(array);
+}
+
 // Names in the file are `arg:NAME`, `aux:NAME` or plain; matched by name alone.
 std::map<std::string, NDArray> by_name(const LoadedArrays& loaded, const std::string& what) {
   if (!loaded.named && !loaded.arrays.empty())

@@ -13,8 +13,6 @@ using optimizer::TrainedParameter;
 
 namespace {
 
-const OpRef kZerosLike{"zeros_like"};
-
 struct TrainerHandle final : c_api::Handled {
   static constexpr c_api::HandleKind kKind = c_api::HandleKind::kTrainer;
   TrainerHandle(std::vector<TrainedParameter> parameters, const char* name, const optimizer::Trainer::Texts& settings)
@@ -39,9 +37,7 @@ optimizer::Trainer::Texts texts_of(size_t count, const char* const* keys, const 
 
 // Makes it a leaf with a gradient, unless it is one already.
 void ensure_gradient(const NDArray& array) {
-  if (grad_of(array)) return;
-  const NDArray of = array.detached();
-  mark_variable(array, invoke_one(kZerosLike.op(), kZerosLike.op().default_params, {&of, 1}), GradReq::kWrite);
+  if (!grad_of(array)) mark_variable(array, c_api::zero_gradient(array), GradReq::kWrite);
 }
 
 // leaves: parameters that get a gradient. The handle comes last: a call that fails gives none.

@@ -291,6 +291,14 @@ void invoke_sparse(const Op& op, const ParamsPtr& params, std::span<const NDArra
   if (row->gradient != Gradient::kOwn) record_result(call, (*results)[0], row->gradient == Gradient::kOnSparse);
 }
 
+NDArray convert_storage(const NDArray& a, std::string_view storage) {
+  const Op& op = op_registry().at("cast_storage");
+  const std::vector<std::pair<std::string, AttrValue>> attributes{{"stype", AttrValue(std::string(storage))}};
+  std::vector<NDArray> results;
+  invoke_sparse(op, op.schema->parse(attributes, op.name), {&a, 1}, {}, &results);
+  return results[0];
+}
+
 NDArray row_sparse_result(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs) {
   if (&op != &kTake.op() || any_sparse(inputs)) return {};
   const auto& p = params->as<ops::TakeGradParams>();

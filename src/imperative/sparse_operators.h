@@ -54,6 +54,9 @@ class GradientRuleScope {
 // What invoke() does with such calls. Results stand in results[0 .. number of outputs).
 void invoke_sparse(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, std::span<const NDArray> out,
                    std::vector<NDArray>* results);
+// The values in another storage ("default", "row_sparse", "csr") by the operator cast_storage: gradients pass through
+// it.
+NDArray convert_storage(const NDArray& a, std::string_view storage);
 inline bool any_sparse(std::span<const NDArray> arrays) {
   for (const NDArray& a : arrays)
     if (a && a.is_sparse()) return true;

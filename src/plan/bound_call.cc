@@ -21,6 +21,9 @@ void check_output(const GraphFunction& function, size_t index, const NDArray& gi
                       .input = name,
                       .expected = "shape " + wanted.shape.str(),
                       .given = given.shape().str()});
+  if (given.is_sparse())
+    throw UnsupportedError(
+        {.op = function.options().name, .input = name, .expected = "a dense array", .given = "a sparse one"});
   if (given.dtype() != wanted.dtype)
     throw DTypeError({.op = function.options().name,
                       .input = name,

@@ -18,20 +18,10 @@ uint64_t Draws::next() {  // splitmix64
 
 namespace {
 
-int size_of(int dtype) {
-  switch (dtype) {
-    case HN_FLOAT64:
-    case HN_INT64:
-      return 8;
-    case HN_FLOAT32:
-    case HN_INT32:
-      return 4;
-    case HN_FLOAT16:
-    case HN_BFLOAT16:
-      return 2;
-    default:
-      return 1;
-  }
+int64_t size_of(int dtype) {
+  size_t size = 0;
+  hn_dtype_size(dtype, &size);
+  return static_cast<int64_t>(size);
 }
 
 bool is_floating(int dtype) {

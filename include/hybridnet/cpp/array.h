@@ -181,6 +181,15 @@ class Array {
     return managed;
   }
 
+  // Sparse arrays over parts (see part()): indices and indptr are int64, and copied; data is not. Rows of row_sparse
+  // may come in any order; where they repeat, they are summed. Throw FormatError for indices out of bounds.
+  static Array row_sparse(const Shape& shape, const Array& data, const Array& indices) {
+    return create_sparse("row_sparse", shape, data, indices, nullptr);
+  }
+  static Array csr(const Shape& shape, const Array& data, const Array& indices, const Array& indptr) {
+    return create_sparse("csr", shape, data, indices, indptr.get());
+  }
+
   explicit operator bool() const { return handle_ != nullptr; }
   HnArray get() const { return handle_.get(); }
 
@@ -202,8 +211,29 @@ class Array {
     return static_cast<HnDType>(code);
   }
 
+  // "default", that is dense, "row_sparse" or "csr".
+  std::string storage() const {
+    const char* name = nullptr;
+    detail::check(hn_array_storage(get(), &name));
+    return name;
+  }
+  bool is_sparse() const { return storage() != "default"; }
+  // "data", "indices" (of rows, or of columns for csr) or "indptr" (where rows of csr begin) of a sparse array.
+  Array part(const std::string& name) const {
+    HnArray handle = nullptr;
+    detail::check(hn_array_part(get(), name.c_str(), &handle));
+    return Array(handle);
+  }
+  // A new array of the same values in another storage.
+  Array cast_storage(const std::string& storage) const {
+    HnArray handle = nullptr;
+    detail::check(hn_array_cast_storage(get(), storage.c_str(), &handle));
+    return Array(handle);
+  }
+  Array to_dense() const { return cast_storage("default"); }
+
   void wait() const { detail::check(hn_array_wait(get())); }
-  // The elements, after waiting for them; valid while the array lives. T must be the array's type.
+  // The elements of a dense array, after waiting for them; valid while the array lives. T must be the array's type.
   template <typename T>
   std::span<const T> values() const {
     check_dtype<T>();
@@ -252,6 +282,10 @@ class Array {
   void attach_grad(const std::string& grad_req = "write") const {
     detail::check(hn_array_attach_grad(get(), grad_req.c_str()));
   }
+  // With a gradient in another storage: "row_sparse" keeps the rows that backward reaches.
+  void attach_grad(const std::string& grad_req, const std::string& storage) const {
+    detail::check(hn_array_attach_grad_in(get(), grad_req.c_str(), storage.c_str()));
+  }
   Array grad() const { return made(hn_array_grad); }
   void backward(bool retain_graph = false, bool train_mode = true) const {
     const HnArray head = get();
@@ -272,6 +306,13 @@ class Array {
   static Array create(const Shape& shape, HnDType dtype, const void* data) {
     HnArray handle = nullptr;
     detail::check(hn_array_create(shape.data(), static_cast<int>(shape.size()), dtype, data, &handle));
+    return Array(handle);
+  }
+  static Array create_sparse(const char* storage, const Shape& shape, const Array& data, const Array& indices,
+                             HnArray indptr) {
+    HnArray handle = nullptr;
+    detail::check(hn_array_create_sparse(storage, shape.data(), static_cast<int>(shape.size()), data.get(),
+                                         indices.get(), indptr, &handle));
     return Array(handle);
   }
   Array made(int (*make)(HnArray, HnArray*)) const {
@@ -440,7 +481,7 @@ inline const Array& Array::operator/=(double b) const {
 inline Array Array::astype(HnDType dtype) const { return invoke("Cast", {*this}, {{"dtype", dtype}}); }
 
 // ------------------------------------------------------------------------------------------------------------ files
-// Reads a .params file: (name, array) pairs; names are empty in files without names.
+// Reads a .params file: (name, array) pairs; names are empty in files without names. Sparse arrays stay sparse.
 inline std::vector<std::pair<std::string, Array>> load_arrays(const std::string& path) {
   size_t count = 0;
   HnArray* arrays = nullptr;

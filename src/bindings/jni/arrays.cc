@@ -1,4 +1,5 @@
 // org.hybridnet.NDArray: values between Java and arrays, views, files.
+#include <cstring>
 #include <memory>
 
 #include "bindings/jni/jni_support.h"
@@ -9,7 +10,14 @@ namespace {
 // A second handle of an array for the time of a call: its memory stays valid if another thread closes the array.
 class Shared {
  public:
-  Shared(JNIEnv* env, jobject array) { check(env, hn_array_share(array_of(env, array, "the array"), &handle_)); }
+  // is_read: sparse arrays are read as dense copies.
+  Shared(JNIEnv* env, jobject array, bool is_read = false) {
+    const HnArray given = array_of(env, array, "the array");
+    const char* storage = "default";
+    if (is_read) check(env, hn_array_storage(given, &storage));
+    check(env, std::strcmp(storage, "default") == 0 ? hn_array_share(given, &handle_)
+                                                    : hn_array_cast_storage(given, "default", &handle_));
+  }
   ~Shared() { hn_array_free(handle_); }
   Shared(const Shared&) = delete;
   HnArray get() const { return handle_; }
@@ -72,7 +80,7 @@ void check_fit(JNIEnv* env, HnArray array, int kind, jarray values) {
                 std::string("NDArray: expected an array of dtype ") + name_of(wanted) +
                     " for these values of Java, got " + name_of(dtype) +
                     ".\n  Fix: convert it first by asType(DType), or move its memory as byte[].");
-  if (wanted < 0) size *= element_size(dtype);
+  if (wanted < 0) size *= element_size(env, dtype);
   const int64_t length = env->GetArrayLength(values);
   if (length != size)
     throw_error(env, "ValueError",
@@ -172,7 +180,7 @@ JNIEXPORT jlongArray JNICALL Java_org_hybridnet_Native_arrayWrap(JNIEnv* env, jc
                                                                  jlong length, jlongArray shape, jint dtype) {
   return guarded(env, [&] {
     const auto sizes = sizes_of(env, shape, "shape");
-    int64_t bytes = element_size(dtype);
+    int64_t bytes = element_size(env, dtype);
     bool fits = true;
     for (const int64_t size : sizes) fits = fits && size >= 0 && !__builtin_mul_overflow(bytes, size, &bytes);
     if (!fits || bytes != length)
@@ -262,6 +270,46 @@ JNIEXPORT jint JNICALL Java_org_hybridnet_Native_arrayDType(JNIEnv* env, jclass,
   });
 }
 
+JNIEXPORT jlongArray JNICALL Java_org_hybridnet_Native_arraySparse(JNIEnv* env, jclass, jbyteArray storage,
+                                                                   jlongArray shape, jobject data, jobject indices,
+                                                                   jobject indptr) {
+  return guarded(env, [&] {
+    const auto sizes = sizes_of(env, shape, "shape");
+    HnArray out = nullptr;
+    check(env,
+          hn_array_create_sparse(text_of(env, storage, "storage").c_str(), sizes.data(), static_cast<int>(sizes.size()),
+                                 array_of(env, data, "data"), array_of(env, indices, "indices"),
+                                 indptr ? array_of(env, indptr, "indptr") : nullptr, &out));
+    return give_array(env, out);
+  });
+}
+
+JNIEXPORT jbyteArray JNICALL Java_org_hybridnet_Native_arrayStorage(JNIEnv* env, jclass, jobject array) {
+  return guarded(env, [&] {
+    const char* storage = nullptr;
+    check(env, hn_array_storage(array_of(env, array, "the array"), &storage));
+    return give_text(env, storage);
+  });
+}
+
+JNIEXPORT jlongArray JNICALL Java_org_hybridnet_Native_arrayPart(JNIEnv* env, jclass, jobject array, jbyteArray part) {
+  return guarded(env, [&] {
+    HnArray out = nullptr;
+    check(env, hn_array_part(array_of(env, array, "the array"), text_of(env, part, "part").c_str(), &out));
+    return give_array(env, out);
+  });
+}
+
+JNIEXPORT jlongArray JNICALL Java_org_hybridnet_Native_arrayCastStorage(JNIEnv* env, jclass, jobject array,
+                                                                        jbyteArray storage) {
+  return guarded(env, [&] {
+    HnArray out = nullptr;
+    check(env,
+          hn_array_cast_storage(array_of(env, array, "the array"), text_of(env, storage, "storage").c_str(), &out));
+    return give_array(env, out);
+  });
+}
+
 JNIEXPORT jlong JNICALL Java_org_hybridnet_Native_arraySize(JNIEnv* env, jclass, jobject array) {
   return guarded(env, [&] {
     int64_t size = 0;
@@ -284,7 +332,7 @@ JNIEXPORT jobject JNICALL Java_org_hybridnet_Native_arrayBuffer(JNIEnv* env, jcl
     check(env, hn_array_data(array, &memory));
     check(env, hn_array_size(array, &size));
     check(env, hn_array_dtype(array, &dtype));
-    size *= element_size(dtype);
+    size *= element_size(env, dtype);
     if (size > INT32_MAX)
       throw_error(env, "ValueError",
                   "NDArray.buffer: expected an array of at most 2147483647 bytes, as much as a ByteBuffer holds, got " +
@@ -297,7 +345,7 @@ JNIEXPORT jobject JNICALL Java_org_hybridnet_Native_arrayBuffer(JNIEnv* env, jcl
 JNIEXPORT void JNICALL Java_org_hybridnet_Native_arrayRead(JNIEnv* env, jclass, jobject array, jarray target,
                                                            jint kind) {
   guarded(env, [&] {
-    const Shared shared(env, array);
+    const Shared shared(env, array, true);
     check_fit(env, shared.get(), kind, target);
     const void* memory = nullptr;
     check(env, hn_array_data(shared.get(), &memory));
@@ -315,7 +363,7 @@ JNIEXPORT void JNICALL Java_org_hybridnet_Native_arrayWrite(JNIEnv* env, jclass,
     int64_t size = 0;
     check(env, hn_array_dtype(shared.get(), &dtype));
     check(env, hn_array_size(shared.get(), &size));
-    const auto bytes = static_cast<size_t>(size * element_size(dtype));
+    const auto bytes = static_cast<size_t>(size * element_size(env, dtype));
     const std::unique_ptr<char[]> copy(new char[bytes + 1]);
     read_region(env, kind, source, copy.get());
     check_java(env);

@@ -1,6 +1,7 @@
 #include "bindings/jni/jni_support.h"
 
 #include <cstring>
+#include <string_view>
 
 namespace hybridnet::jni {
 namespace {
@@ -84,32 +85,47 @@ std::vector<HnArray> arrays_of(JNIEnv* env, jobjectArray objects, const char* ar
   return handles;
 }
 
-int64_t element_size(int dtype) {
-  switch (dtype) {
-    case HN_FLOAT64:
-    case HN_INT64:
-      return 8;
-    case HN_FLOAT32:
-    case HN_INT32:
-      return 4;
-    case HN_FLOAT16:
-    case HN_BFLOAT16:
-      return 2;
-    default:
-      return 1;
-  }
+int64_t element_size(JNIEnv* env, int dtype) {
+  size_t size = 0;
+  check(env, hn_dtype_size(dtype, &size));
+  return static_cast<int64_t>(size);
 }
+
+namespace {
+
+int64_t bytes_of(JNIEnv* env, HnArray array) {
+  int64_t size = 0;
+  int dtype = 0;
+  check(env, hn_array_size(array, &size));
+  check(env, hn_array_dtype(array, &dtype));
+  return size * element_size(env, dtype);
+}
+
+// Those that the array takes, for a sparse one those of its parts.
+int64_t held_bytes(JNIEnv* env, HnArray array) {
+  const char* storage = nullptr;
+  check(env, hn_array_storage(array, &storage));
+  const std::string_view name = storage;
+  if (name == "default") return bytes_of(env, array);
+  int64_t bytes = 0;
+  for (const char* part : {"data", "indices", "indptr"}) {
+    HnArray given = nullptr;
+    if (name == "row_sparse" && part == std::string_view("indptr")) continue;
+    if (hn_array_part(array, part, &given) != 0) continue;  // indices out of bounds: an error where they are used
+    bytes += bytes_of(env, given);
+    hn_array_free(given);
+  }
+  return bytes;
+}
+
+}  // namespace
 
 jlongArray give_arrays(JNIEnv* env, const HnArray* arrays, size_t count) {
   std::vector<jlong> pairs(2 * count);
   try {
     for (size_t i = 0; i < count; ++i) {
-      int64_t size = 0;
-      int dtype = 0;
-      check(env, hn_array_size(arrays[i], &size));
-      check(env, hn_array_dtype(arrays[i], &dtype));
       pairs[2 * i] = to_java(arrays[i]);
-      pairs[2 * i + 1] = size * element_size(dtype);
+      pairs[2 * i + 1] = held_bytes(env, arrays[i]);
     }
     return give_longs(env, pairs);
   } catch (const PendingJavaException&) {

@@ -70,6 +70,7 @@ jobjectArray give_texts(JNIEnv* env, const std::vector<std::string>& texts);
 
 std::vector<int64_t> sizes_of(JNIEnv* env, jlongArray sizes, const char* argument);
 jlongArray give_longs(JNIEnv* env, const std::vector<jlong>& values);
-int64_t element_size(int dtype);
+// Bytes of an element.
+int64_t element_size(JNIEnv* env, int dtype);
 
 }  // namespace hybridnet::jni

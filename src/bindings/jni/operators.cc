@@ -136,9 +136,11 @@ JNIEXPORT jboolean JNICALL Java_org_hybridnet_Native_isTraining(JNIEnv* env, jcl
   });
 }
 
-JNIEXPORT void JNICALL Java_org_hybridnet_Native_attachGrad(JNIEnv* env, jclass, jobject array, jbyteArray grad_req) {
+JNIEXPORT void JNICALL Java_org_hybridnet_Native_attachGrad(JNIEnv* env, jclass, jobject array, jbyteArray grad_req,
+                                                            jbyteArray storage) {
   guarded(env, [&] {
-    check(env, hn_array_attach_grad(array_of(env, array, "the array"), text_of(env, grad_req, "gradReq").c_str()));
+    check(env, hn_array_attach_grad_in(array_of(env, array, "the array"), text_of(env, grad_req, "gradReq").c_str(),
+                                       text_of(env, storage, "storage").c_str()));
   });
 }
 

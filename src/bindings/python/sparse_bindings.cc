@@ -37,14 +37,7 @@ auto waiting(F&& work) {
 }
 
 NDArray converted(const NDArray& a, const std::string& stype) {
-  const Op& op = op_registry().at("cast_storage");
-  const ParamsPtr params =
-      op.schema->parse(std::vector<std::pair<std::string, AttrValue>>{{"stype", AttrValue(stype)}}, op.name);
-  return waiting([&] {
-    std::vector<NDArray> results;
-    invoke_sparse(op, params, {&a, 1}, {}, &results);
-    return results[0];
-  });
+  return waiting([&] { return convert_storage(a, stype); });
 }
 
 // Whose history and gradient the rows share.

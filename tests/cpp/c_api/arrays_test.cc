@@ -42,6 +42,9 @@ TEST(CArrays, EveryDtypeAndShapeGoesInAndOut) {
       HnArray array = nullptr;
       ASSERT_EQ(hn_array_create(shape.data(), static_cast<int>(shape.size()), type.dtype, bytes.data(), &array), 0)
           << hn_last_error();
+      size_t element = 0;
+      EXPECT_OK(hn_dtype_size(type.dtype, &element));
+      EXPECT_EQ(element, type.bytes);
       int ndim = -1, dtype = -1, device = 0, id = -1;
       int64_t count = -1;
       const char* storage = nullptr;

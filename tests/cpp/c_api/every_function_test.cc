@@ -200,6 +200,11 @@ const TakesHandle kTakesHandle[] = {
     {"hn_array_size", kArray, [](void* h) { return hn_array_size(a(h), &out.size); }},
     {"hn_array_device", kArray, [](void* h) { return hn_array_device(a(h), &out.number, &out.number); }},
     {"hn_array_storage", kArray, [](void* h) { return hn_array_storage(a(h), &out.text); }},
+    {"hn_array_create_sparse", kArray,
+     [](void* h) { return hn_array_create_sparse("row_sparse", kShape, 2, a(h), good_array(), nullptr, &out.array); }},
+    {"hn_array_part", kArray, [](void* h) { return hn_array_part(a(h), "data", &out.array); }},
+    {"hn_array_cast_storage", kArray, [](void* h) { return hn_array_cast_storage(a(h), "default", &out.array); }},
+    {"hn_array_attach_grad_in", kArray, [](void* h) { return hn_array_attach_grad_in(a(h), "write", "row_sparse"); }},
     {"hn_array_wait", kArray, [](void* h) { return hn_array_wait(a(h)); }},
     {"hn_array_data", kArray, [](void* h) { return hn_array_data(a(h), &out.data); }},
     {"hn_array_copy_to", kArray, [](void* h) { return hn_array_copy_to(a(h), memory, sizeof memory); }},
@@ -344,6 +349,26 @@ const TakesPointer kTakesPointer[] = {
     HN_REFUSES(hn_array_wrap, memory, nullptr, 2, HN_FLOAT32, nullptr, nullptr, &out.array),
     HN_REFUSES(hn_array_wrap, memory, kShape, 2, HN_FLOAT32, nullptr, nullptr, nullptr),
     HN_REFUSES(hn_array_wrap, reinterpret_cast<char*>(memory) + 1, kShape, 2, HN_FLOAT32, nullptr, nullptr, &out.array),
+    HN_REFUSES(hn_dtype_size, HN_FLOAT32, nullptr),
+    HN_REFUSES(hn_dtype_size, 99, &out.count),
+    HN_REFUSES(hn_array_create_sparse, nullptr, kShape, 2, good_array(), good_array(), nullptr, &out.array),
+    HN_REFUSES(hn_array_create_sparse, "default", kShape, 2, good_array(), good_array(), nullptr, &out.array),
+    HN_REFUSES(hn_array_create_sparse, "row_sparse", nullptr, 2, good_array(), good_array(), nullptr, &out.array),
+    HN_REFUSES(hn_array_create_sparse, "row_sparse", kShape, 2, nullptr, good_array(), nullptr, &out.array),
+    HN_REFUSES(hn_array_create_sparse, "row_sparse", kShape, 2, good_array(), nullptr, nullptr, &out.array),
+    HN_REFUSES(hn_array_create_sparse, "row_sparse", kShape, 2, good_array(), good_array(), nullptr, &out.array),
+    HN_REFUSES(hn_array_create_sparse, "row_sparse", kShape, 2, good_array(), good_array(), good_array(), &out.array),
+    HN_REFUSES(hn_array_create_sparse, "csr", kShape, 2, good_array(), good_array(), nullptr, &out.array),
+    HN_REFUSES(hn_array_create_sparse, "row_sparse", kShape, 2, good_array(), good_array(), nullptr, nullptr),
+    HN_REFUSES(hn_array_part, good_array(), "data", &out.array),  // it is dense
+    HN_REFUSES(hn_array_part, good_array(), nullptr, &out.array),
+    HN_REFUSES(hn_array_part, good_array(), "data", nullptr),
+    HN_REFUSES(hn_array_cast_storage, good_array(), nullptr, &out.array),
+    HN_REFUSES(hn_array_cast_storage, good_array(), "thin", &out.array),
+    HN_REFUSES(hn_array_cast_storage, good_array(), "default", nullptr),
+    HN_REFUSES(hn_array_attach_grad_in, good_array(), nullptr, "row_sparse"),
+    HN_REFUSES(hn_array_attach_grad_in, good_array(), "write", nullptr),
+    HN_REFUSES(hn_array_attach_grad_in, good_array(), "write", "thin"),
     HN_REFUSES(hn_array_share, good_array(), nullptr),
     HN_REFUSES(hn_array_copy, good_array(), nullptr),
     HN_REFUSES(hn_array_ndim, good_array(), nullptr),
@@ -510,7 +535,7 @@ TEST(CApi, EveryFunctionStandsInATableOfThisTest) {
   text << file.rdbuf();
   const std::string header = text.str();
   std::set<std::string> declared, tested(kTakesNothing);
-  const std::regex declaration(R"(HN_API [a-z_ ]+[ *]+(hn_\w+)\()");
+  const std::regex declaration(R"(HN_API(?:_\d+)? [a-z_ ]+[ *]+(hn_\w+)\()");
   for (std::sregex_iterator it(header.begin(), header.end(), declaration), end; it != end; ++it)
     declared.insert((*it)[1]);
   for (const TakesHandle& row : kTakesHandle) tested.insert(row.name);

@@ -104,5 +104,5 @@ def test_parameter_files_are_read_and_written_with_the_bits_of_python(path, copi
     )
     assert len(found) == len(expected)
     for a, b in pairs:
-        assert (a.stype, a.dtype, a.shape) == ("default", b.dtype, b.shape)  # C has the values of sparse ones
+        assert (a.stype, a.dtype, a.shape) == (b.stype, b.dtype, b.shape)
         assert a.asnumpy().tobytes() == b.asnumpy().tobytes()

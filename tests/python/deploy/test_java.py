@@ -154,6 +154,59 @@ PRINT = "System.out.println(org.hybridnet.HybridNet.version());"
 PROGRAM = f"class Show {{ public static void main(String[] a) {{ {PRINT} }} }}"
 
 
+COPY_ARRAYS = """
+import java.nio.file.Path; import java.util.*; import org.hybridnet.*;
+class CopyArrays {
+  static NDArray copy(NDArray a) {
+    switch (a.storage()) {
+      case "csr":
+        return NDArray.csr(copy(a.part("data")), copy(a.part("indices")), copy(a.part("indptr")), a.shape());
+      case "row_sparse":
+        return NDArray.rowSparse(copy(a.part("data")), copy(a.part("indices")), a.shape());
+      default:
+        return NDArray.ofBytes(a.dtype(), a.toBytes(), a.shape());
+    }
+  }
+  public static void main(String[] words) {
+    for (int i = 0; i < words.length; i += 3) {
+      Path from = Path.of(words[i + 1]), to = Path.of(words[i + 2]);
+      if (words[i].equals("list")) {
+        NDArray.save(to, NDArray.loadList(from).stream().map(CopyArrays::copy).toList());
+      } else {
+        Map<String, NDArray> arrays = NDArray.load(from);
+        arrays.replaceAll((name, array) -> copy(array));
+        NDArray.save(to, arrays);
+      }
+    }
+  }
+}
+"""
+
+
+def test_parameter_files_of_mxnet_go_through_java_with_the_bits_of_python(jar, tmp_path) -> None:
+    """Values and parts of every array become arrays of Java, and new arrays are made of those."""
+    files = sorted((ROOT / "tests" / "fixtures").glob("params_*/*.params"))
+    expected = [mx.nd.load(str(path)) for path in files]
+    (tmp_path / "CopyArrays.java").write_text(COPY_ARRAYS, "utf-8")
+    words: list[object] = []
+    for number, (path, arrays) in enumerate(zip(files, expected, strict=True)):
+        words += ["dict" if isinstance(arrays, dict) else "list", path, tmp_path / f"{number}.params"]
+    java(jar, tmp_path / "CopyArrays.java", *words)
+    storages = set()
+    for number, arrays in enumerate(expected):
+        found = mx.nd.load(str(tmp_path / f"{number}.params"))
+        assert isinstance(found, dict) == isinstance(arrays, dict) or not arrays
+        pairs = [(found[key], arrays[key]) for key in arrays] if isinstance(arrays, dict) else list(zip(found, arrays))
+        assert len(found) == len(arrays) == len(pairs)
+        for a, b in pairs:
+            assert (a.stype, a.dtype, a.shape) == (b.stype, b.dtype, b.shape)
+            for part in ("data", "indices", "indptr")[: {"default": 0, "row_sparse": 2, "csr": 3}[b.stype]]:
+                assert getattr(a, part).asnumpy().tobytes() == getattr(b, part).asnumpy().tobytes()
+            assert a.asnumpy().tobytes() == b.asnumpy().tobytes()
+            storages.add(a.stype)
+    assert len(files) > 9 and storages == {"default", "row_sparse", "csr"}
+
+
 @pytest.mark.parametrize("option", ["-Dorg.hybridnet.library.path={natives}", "-Dorg.hybridnet.python={python}"])
 def test_the_native_library_is_found(jar, tmp_path, option: str) -> None:
     (tmp_path / "Show.java").write_text(PROGRAM, "utf-8")

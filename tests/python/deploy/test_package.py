@@ -76,12 +76,38 @@ def test_libinfo_prints_flags_that_compile(tmp_path) -> None:
         assert output_of([sys.executable, "-m", "hybridnet.libinfo", option]).strip()
 
 
-def test_the_archive_shows_the_c_functions_alone(package) -> None:
+def declared_functions(header: pathlib.Path) -> dict[str, str]:
+    """The functions of c_api.h and the version of its interface that each came with."""
+    found = re.findall(r"HN_API(?:_(\d+))? [a-z_ ]+[ *]+(hn_\w+)\(", header.read_text("utf-8"))
+    return {name: f"hybridnet_{version or 1}" for version, name in found}
+
+
+def test_every_function_has_the_symbol_version_that_the_header_says() -> None:
+    header, text = ROOT / "include/hybridnet/c_api.h", (ROOT / "cmake/c_api.map").read_text("utf-8")
+    nodes = re.findall(r"(hybridnet_\d+) \{\s+global:(.*?)\}([^;]*);", text, re.DOTALL)
+    listed = {name: node for node, names, _ in nodes for name in re.findall(r"(hn_\w+);", names)}
+    assert listed == declared_functions(header)
+    assert [node for node, *_ in nodes] == [f"hybridnet_{i + 1}" for i in range(len(nodes))]
+    assert [parent.strip() for *_, parent in nodes] == ["", *(node for node, *_ in nodes[:-1])]
+    (version,) = re.findall(r"#define HN_ABI_VERSION (\d+)", header.read_text("utf-8"))
+    assert int(version) == len(nodes)
+
+
+def test_the_archive_shows_the_c_functions_alone_each_with_its_version(package) -> None:
     symbols = output_of(["nm", "--dynamic", "--defined-only", "--format=posix", package / "libhybridnet.so"])
-    names = {line.split()[0] for line in symbols.splitlines()} - {"hybridnet_1", "hybridnet_1@@hybridnet_1"}
-    declared = set(re.findall(r"HN_API [a-z_ ]+[ *]+(hn_\w+)\(", (package / "include/hybridnet/c_api.h").read_text()))
-    assert names == {f"{name}@@hybridnet_1" for name in declared}
+    names = {name for name, kind in (line.split()[:2] for line in symbols.splitlines()) if kind != "A"}
+    declared = declared_functions(package / "include/hybridnet/c_api.h")
+    assert names == {f"{name}@@{version}" for name, version in declared.items()}
     assert not [file for file in package.rglob("*") if "python" in file.name.lower() or file.name.startswith("_core")]
+
+
+def test_a_program_asks_for_the_versions_of_what_it_calls_alone(package, tmp_path) -> None:
+    for name, version in {"hn_wait_all()": "hybridnet_1", "hn_dtype_size(0, 0)": "hybridnet_2"}.items():
+        (tmp_path / "main.c").write_text(f'#include "hybridnet/c_api.h"\nint main(void) {{ return {name}; }}\n')
+        output_of(["cc", tmp_path / "main.c", "-o", tmp_path / "main", f"-I{package / 'include'}", f"-L{package}",
+                   "-lhybridnet", f"-Wl,-rpath-link,{package}"])  # fmt: skip
+        needed = set(re.findall(r"hybridnet_\w+", output_of(["objdump", "-p", tmp_path / "main"])))
+        assert needed == {version}
 
 
 def test_the_archive_runs_in_a_root_that_holds_nothing_else(package, exported, tmp_path) -> None:

@@ -2,9 +2,12 @@ package org.hybridnet;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 
 /**
  * A tensor: numbers of one {@link DType} in row-major order. Its values may still be computed;
@@ -140,7 +143,74 @@ public final class NDArray extends NativeObject {
     return takeView(Native.arrayWrap(buffer, buffer.position(), buffer.remaining(), shape, dtype.code()));
   }
 
+  /**
+   * A sparse array that keeps some rows and is zeros elsewhere.
+   *
+   * @param data the rows that are kept, one for each index; the memory is shared
+   * @param indices the numbers of the rows, int64, in any order; rows that repeat are summed
+   * @param shape the sizes of the whole
+   * @return the array
+   * @throws HybridNetError if sizes do not fit together or an index is out of bounds
+   */
+  public static NDArray rowSparse(NDArray data, NDArray indices, long... shape) {
+    return takeOne(Native.arraySparse(Native.utf8("row_sparse"), shape, data, indices, null));
+  }
+
+  /**
+   * A sparse matrix in compressed rows.
+   *
+   * @param data the values that are kept, row after row; the memory is shared
+   * @param indices the column of each value, int64
+   * @param indptr where the values of each row begin, int64, and the number of values
+   * @param shape rows and columns of the whole
+   * @return the array
+   * @throws HybridNetError if sizes do not fit together or an index is out of bounds
+   */
+  public static NDArray csr(NDArray data, NDArray indices, NDArray indptr, long... shape) {
+    Objects.requireNonNull(indptr, "indptr is null");
+    return takeOne(Native.arraySparse(Native.utf8("csr"), shape, data, indices, indptr));
+  }
+
   // --- what it is
+
+  /**
+   * How the values are kept.
+   *
+   * @return {@code default}, that is dense, {@code row_sparse} or {@code csr}
+   */
+  public String storage() {
+    return new String(Native.arrayStorage(this), StandardCharsets.UTF_8);
+  }
+
+  /**
+   * A part of a sparse array: see {@link #rowSparse} and {@link #csr}.
+   *
+   * @param name {@code data}, {@code indices} or {@code indptr}
+   * @return the part; data shares the memory, the others are copies
+   * @throws HybridNetError if the array has no such part
+   */
+  public NDArray part(String name) {
+    return takeView(Native.arrayPart(this, Native.utf8(name)));
+  }
+
+  /**
+   * The values in another storage.
+   *
+   * @param storage {@code default}, {@code row_sparse} or {@code csr}
+   * @return a new array
+   */
+  public NDArray castStorage(String storage) {
+    return takeOne(Native.arrayCastStorage(this, Native.utf8(storage)));
+  }
+
+  /**
+   * The values as a dense array.
+   *
+   * @return a new array
+   */
+  public NDArray toDense() {
+    return castStorage("default");
+  }
 
   /**
    * The sizes.
@@ -551,7 +621,18 @@ public final class NDArray extends NativeObject {
    * @throws HybridNetError if it is another text, or the dtype has no gradients
    */
   public void attachGrad(String gradReq) {
-    Native.attachGrad(this, Native.utf8(gradReq));
+    attachGrad(gradReq, "default");
+  }
+
+  /**
+   * The same with a gradient in another storage: {@code row_sparse} keeps the rows that are reached,
+   * and trainers whose setting {@code lazy_update} is true update these alone.
+   *
+   * @param gradReq as above
+   * @param storage {@code default}, {@code row_sparse} or {@code csr}
+   */
+  public void attachGrad(String gradReq, String storage) {
+    Native.attachGrad(this, Native.utf8(gradReq), Native.utf8(storage));
   }
 
   /**
@@ -572,10 +653,11 @@ public final class NDArray extends NativeObject {
   // --- files
 
   /**
-   * Reads a file of named arrays ({@code .params}).
+   * Reads a file of named arrays ({@code .params}); sparse ones stay sparse.
    *
    * @param path the file
-   * @return the arrays by name, in the order of the file; a file without names has 0, 1, ...
+   * @return the arrays by name, in the order of the file, of equal names the last; a file without
+   *     names has 0, 1, ...
    * @throws HybridNetError if the file is missing or damaged
    */
   public static Map<String, NDArray> load(Path path) {
@@ -584,9 +666,34 @@ public final class NDArray extends NativeObject {
     String[] names = loaded[1] == null ? null : Native.texts((byte[][]) loaded[1]);
     Map<String, NDArray> result = new LinkedHashMap<>();
     for (int i = 0; i < arrays.length; i++) {
-      result.put(names == null ? Integer.toString(i) : names[i], arrays[i]);
+      NDArray before = result.put(names == null ? Integer.toString(i) : names[i], arrays[i]);
+      if (before != null) {
+        before.close();
+      }
     }
     return result;
+  }
+
+  /**
+   * Reads a file of arrays ({@code .params}) whether they have names or not.
+   *
+   * @param path the file
+   * @return the arrays in the order of the file
+   * @throws HybridNetError if the file is missing or damaged
+   */
+  public static List<NDArray> loadList(Path path) {
+    return List.of(take((long[]) Native.arraysLoad(Native.utf8(path.toString()))[0]));
+  }
+
+  /**
+   * Writes a file of arrays without names, which Python reads as a list.
+   *
+   * @param path the file; it is replaced
+   * @param arrays the arrays
+   * @throws HybridNetError if the file cannot be written
+   */
+  public static void save(Path path, List<NDArray> arrays) {
+    Native.arraysSave(Native.utf8(path.toString()), arrays.toArray(new NDArray[0]), null);
   }
 
   /**

@@ -83,6 +83,14 @@ final class Native {
 
   static native int arrayDType(NDArray array);
 
+  static native long[] arraySparse(byte[] storage, long[] shape, NDArray data, NDArray indices, NDArray indptr);
+
+  static native byte[] arrayStorage(NDArray array);
+
+  static native long[] arrayPart(NDArray array, byte[] part);
+
+  static native long[] arrayCastStorage(NDArray array, byte[] storage);
+
   static native long arraySize(NDArray array);
 
   static native void arrayWait(NDArray array);
@@ -120,7 +128,7 @@ final class Native {
 
   static native boolean isTraining();
 
-  static native void attachGrad(NDArray array, byte[] gradReq);
+  static native void attachGrad(NDArray array, byte[] gradReq, byte[] storage);
 
   static native long[] grad(NDArray array);
 

@@ -209,6 +209,47 @@ class NDArrayTest {
   }
 
   @Test
+  void sparseArraysHavePartsAndDenseValues(@TempDir Path folder) {
+    NDArray data = NDArray.of(new float[] {1, 2, 3, 4}, 2, 2);
+    NDArray rows = NDArray.rowSparse(data, NDArray.of(new long[] {3, 1}, 2), 4, 2);
+    assertEquals("row_sparse", rows.storage());
+    assertArrayEquals(new long[] {4, 2}, rows.shape());
+    assertArrayEquals(new long[] {1, 3}, rows.part("indices").toLongs());
+    assertArrayEquals(new float[] {0, 0, 3, 4, 0, 0, 1, 2}, rows.toFloats());
+    assertArrayEquals(new float[] {0, 0, 3, 4, 0, 0, 1, 2}, rows.toDense().toFloats());
+    NDArray matrix = rows.toDense().castStorage("csr");
+    assertArrayEquals(new long[] {0, 0, 2, 2, 4}, matrix.part("indptr").toLongs());
+    Path file = folder.resolve("sparse.params");
+    NDArray.save(file, List.of(rows, matrix));
+    List<NDArray> loaded = NDArray.loadList(file);
+    assertEquals("row_sparse", loaded.get(0).storage());
+    assertEquals("csr", loaded.get(1).storage());
+    assertArrayEquals(matrix.toFloats(), loaded.get(1).toFloats());
+    assertEquals(List.of("0", "1"), List.copyOf(NDArray.load(file).keySet()));
+    assertThrows(TypeError.class, () -> data.part("data"));
+    assertThrows(ValueError.class, () -> rows.part("indptr"));
+    assertThrows(UnsupportedError.class, rows::buffer);
+    assertThrows(FormatError.class, () -> NDArray.rowSparse(data, NDArray.of(new long[] {4, 1}, 2), 4, 2));
+    assertThrows(NullPointerException.class, () -> NDArray.csr(data, data, null, 4, 2));
+  }
+
+  @Test
+  void aTrainerUpdatesTheRowsThatAGradientReaches() {
+    NDArray table = NDArray.of(new float[] {1, 1, 1, 1, 1, 1}, 3, 2);
+    Trainer trainer = new Trainer(Map.of("table", table), "sgd", Map.of("learning_rate", 0.5, "wd", 1));
+    table.attachGrad("write", "row_sparse");
+    NDArray taken;
+    try (var recording = Autograd.record()) {
+      taken = Operator.invoke("Embedding", Map.of("input_dim", 3, "output_dim", 2, "sparse_grad", true),
+          NDArray.of(new float[] {2}, 1), table)[0];
+    }
+    taken.backward();
+    assertArrayEquals(new long[] {2}, table.grad().part("indices").toLongs());
+    trainer.step(1);
+    assertArrayEquals(new float[] {1, 1, 1, 1, 0, 0}, table.toFloats());
+  }
+
+  @Test
   void buffersThatCannotBeWrappedAreErrors() {
     ByteBuffer good = ByteBuffer.allocateDirect(16).order(ByteOrder.nativeOrder());
     ByteBuffer swapped = ByteBuffer.allocateDirect(16);
