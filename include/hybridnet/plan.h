@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -53,8 +54,10 @@ class CachedOp : public RefCounted<CachedOp> {
   Ref<CachedOp> copy(bool share_memory, bool delete_updates, const std::string& name) const;
   size_t num_kernels() const;  // linked so far, for this one and its copies; 0 unless made from a FunctionGraph
   // Inputs in the order of symbol.list_inputs(), or of the FunctionGraph. Auxiliary states are updated in training.
-  // `out`: write results there.
-  std::vector<NDArray> call(std::span<const NDArray> inputs, std::span<const NDArray> out = {});
+  // `out`: write results there. `key`: of its random numbers, from next_rng_key(); without, it takes the next.
+  std::vector<NDArray> call(std::span<const NDArray> inputs, std::span<const NDArray> out = {},
+                            std::optional<RngKey> key = {});
+  bool is_random() const;  // has it operators that draw numbers?
   const Symbol& symbol() const;
   size_t num_plans() const;      // that are kept; a plan serves all sizes that its graph serves
   size_t num_linked() const;     // so far: plans made

@@ -344,8 +344,9 @@ class Loader {
     }
     // Steps of gradients and passes trust what made them. Models consist of indexing with arrays, and training steps of
     // gradients that are still to be made, and updates.
-    const bool is_of_models =
-        op->name.starts_with("_advanced_index") || op->name == "_gradient" || op->name == "_update_with_rates";
+    const bool is_of_models = op->name.starts_with("_advanced_index") || op->name == "_gradient" ||
+                              op->name == "_update_with_rates" || op->name == "_layer_rates" ||
+                              op->name == "_keyed_normal_like";
     if (op->hidden && op->subgraph_names.empty() && !is_of_models)
       fail(where, "operator '" + op->name + "' is internal", "an operator that models are made of", op->name);
     std::vector<std::pair<std::string, std::string>> params;

@@ -1,6 +1,7 @@
 // Stochastic gradient descent and its relatives.
 #include <cmath>
 
+#include "hybridnet/imperative.h"
 #include "optimizer/rules.h"
 
 namespace hybridnet::optimizer {
@@ -27,20 +28,21 @@ void add_momentum(Rule& rule, double value) {
   rule.states = momentum_layout;
 }
 
-void build_descent(const Settings& s, UpdateBuilder& b, const Term& grad) {
+void build_descent(const Settings& s, UpdateBuilder& b, const Term& grad, bool momentum_is_rate) {
   UpdateBuilder::Attributes attributes = with_clip(s, {});
   const bool moves = has_momentum(s, b, "SGD");
-  if (moves) attributes.emplace_back("momentum", s.momentum);
+  if (moves && !momentum_is_rate) attributes.emplace_back("momentum", s.momentum);
+  const char* const rates = moves && momentum_is_rate ? "lr wd rescale_grad momentum" : kUsual;
   if (b.uses_native_master()) {
     if (moves)
-      b.update("mp_sgd_mom_update", {b.weight(), grad, b.state(0), b.master()}, attributes, kUsual,
+      b.update("mp_sgd_mom_update", {b.weight(), grad, b.state(0), b.master()}, attributes, rates,
                "multi_mp_sgd_mom_update");
     else
-      b.update("mp_sgd_update", {b.weight(), grad, b.master()}, attributes, kUsual, "multi_mp_sgd_update");
+      b.update("mp_sgd_update", {b.weight(), grad, b.master()}, attributes, rates, "multi_mp_sgd_update");
   } else if (moves) {
-    b.update("sgd_mom_update", {b.weight(), grad, b.state(0)}, attributes, kUsual, "multi_sgd_mom_update");
+    b.update("sgd_mom_update", {b.weight(), grad, b.state(0)}, attributes, rates, "multi_sgd_mom_update");
   } else {
-    b.update("sgd_update", {b.weight(), grad}, attributes, kUsual, "multi_sgd_update");
+    b.update("sgd_update", {b.weight(), grad}, attributes, rates, "multi_sgd_update");
   }
 }
 
@@ -84,7 +86,7 @@ void build_dcasgd(const Settings& s, UpdateBuilder& b) {
 
 void build_sgld(const Settings& s, UpdateBuilder& b) {
   const Term weight = b.weight();
-  const Term noise = b.call("_random_normal_like", {weight}, {{"loc", 0.0}}, {{"scale", "noise"}});
+  const Term noise = Rate{"noise"} * b.call("_keyed_normal_like", {weight, b.rates()});
   b.assign(weight, weight + (noise - Rate{"half_lr"} * (b.scaled_grad(s) + Rate{"wd"} * weight)));
 }
 
@@ -150,10 +152,16 @@ void add_descent_rules(RuleList& list) {
   list.push_back(std::move(dcasgd));
 
   auto sgld = make_rule("SGLD", "Half a step of SGD plus noise of variance lr. Patterson and Teh, 2013.");
-  sgld->columns = {"noise", "half_lr", "wd", "rescale_grad"};
+  // The last four are the key of the noise: halves of 64 bits, which a double holds.
+  sgld->columns = {"noise", "half_lr", "wd", "rescale_grad", "seed_high", "seed_low", "stream_high", "stream_low"};
+  sgld->draws = true;
   sgld->build = build_sgld;
   sgld->rates = [](Settings& s, const UpdateItem& item) -> std::vector<double> {
-    return {std::sqrt(item.lr), item.lr / 2, item.wd, s.rescale_grad};
+    const RngKey key = next_rng_key();
+    const auto high = [](uint64_t bits) { return static_cast<double>(bits >> 32); };
+    const auto low = [](uint64_t bits) { return static_cast<double>(bits & 0xffffffffu); };
+    return {std::sqrt(item.lr), item.lr / 2,   item.wd,          s.rescale_grad,
+            high(key.seed),     low(key.seed), high(key.stream), low(key.stream)};
   };
   list.push_back(std::move(sgld));
 

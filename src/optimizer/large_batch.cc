@@ -2,53 +2,37 @@
 #include <algorithm>
 #include <cmath>
 
-#include "hybridnet/imperative.h"
 #include "optimizer/rules.h"
 
 namespace hybridnet::optimizer {
 namespace {
 
-const OpRef kSumSquares{"multi_sum_sq"}, kNorm{"norm"}, kCast{"Cast"}, kAdd{"elemwise_add"}, kDivide{"_div_scalar"};
-
-NDArray run(const OpRef& op, std::vector<NDArray> inputs, std::vector<std::pair<std::string, AttrValue>> attributes) {
-  return invoke(op.op(), op.op().schema->parse(attributes, op.name()), inputs)[0];
-}
-
-std::vector<double> read_floats(const NDArray& array, const Rule::Wait& wait) {
-  wait(array);
-  std::vector<float> values(static_cast<size_t>(array.size()));
-  array.copy_to(values.data());
-  return {values.begin(), values.end()};
-}
-
 // ---------------------------------------------------------------------------------------------------------------- LARS
 
-bool ends_with_any(const std::string& name, std::initializer_list<const char*> ends) {
+bool ends_with_any(std::string_view name, std::initializer_list<const char*> ends) {
   return std::any_of(ends.begin(), ends.end(), [&](const char* end) { return name.ends_with(end); });
 }
 
-void scale_layers(const Settings& s, std::span<UpdateItem> items, const Rule::Wait& wait) {
-  std::vector<UpdateItem*> scaled;
-  for (UpdateItem& item : items)
-    if (!ends_with_any(item.name, {"gamma", "beta", "bias"})) scaled.push_back(&item);
-  if (scaled.empty()) return;
-  std::vector<NDArray> arrays;
-  for (const UpdateItem* item : scaled) arrays.push_back(item->weight);
-  for (const UpdateItem* item : scaled) arrays.push_back(item->grad);
-  const auto count = static_cast<int64_t>(arrays.size());
-  const std::vector<double> squares = read_floats(run(kSumSquares, arrays, {{"num_arrays", count}}), wait);
-  for (size_t i = 0; i < scaled.size(); ++i) {
-    const double weight = std::sqrt(squares[i]), grad = std::sqrt(squares[scaled.size() + i]) * s.rescale_grad;
-    if (weight > 0.0 && grad > 0.0) scaled[i]->lr *= s.eta * weight / (grad + scaled[i]->wd * weight + s.eps);
-  }
+// The steps of these are scaled by layer, those of others are plain.
+int64_t is_scaled(const Settings&, std::string_view weight, int64_t) {
+  return ends_with_any(weight, {"gamma", "beta", "bias"}) ? 0 : 1;
 }
 
-void adjust_lars(Settings& s, std::span<UpdateItem> items, double base_lr, const Rule::Wait& wait) {
-  scale_layers(s, items, wait);
+void begin_lars(Settings& s, double base_lr) {
   if (s.momentum <= 0) return;
   s.last_lr = s.cur_lr ? s.cur_lr : base_lr;
   s.cur_lr = base_lr;
-  if (s.momentum_correction && *s.last_lr != 0) s.momentum = s.momentum * base_lr / *s.last_lr;
+}
+
+std::vector<double> lars_rates(Settings& s, const UpdateItem& item) {
+  const bool corrected = s.momentum_correction && s.last_lr && s.cur_lr && *s.last_lr != 0;
+  return {item.lr, item.wd, s.rescale_grad, corrected ? s.momentum * *s.cur_lr / *s.last_lr : s.momentum};
+}
+
+void build_lars(const Settings& s, UpdateBuilder& b) {
+  if (b.subject().variant != 0)
+    b.use_rates(b.call("_layer_rates", {b.weight(), b.grad(), b.rates()}, {{"eta", s.eta}, {"eps", s.eps}}));
+  build_descent(s, b, b.grad(), true);
 }
 
 std::unique_ptr<Rule> lars() {
@@ -64,9 +48,12 @@ std::unique_ptr<Rule> lars() {
   fields.field("last_lr", &Settings::last_lr).none_by_default().doc("Learning rate of the step before the last.");
   fields.field("cur_lr", &Settings::cur_lr).none_by_default().doc("Learning rate of the last step.");
   made->variables = {"last_lr", "cur_lr"};
+  made->columns = {"lr", "wd", "rescale_grad", "momentum"};
   made->aggregates = made->native_master = true;
-  made->build = [](const Settings& s, UpdateBuilder& b) { build_descent(s, b, b.grad()); };
-  made->adjust = adjust_lars;
+  made->variant = is_scaled;
+  made->begin = begin_lars;
+  made->rates = lars_rates;
+  made->build = build_lars;
   return made;
 }
 
@@ -74,6 +61,9 @@ std::unique_ptr<Rule> lars() {
 
 // Number of gradients that came, with those of the epochs before begin_epoch.
 int64_t count_of(const Settings& s, int64_t t) { return s.begin_epoch * s.updates_per_epoch + t - s.begin_num_update; }
+
+// Whether an update ends a large batch: others add their gradient only.
+int64_t ends_batch(const Settings& s, std::string_view, int64_t t) { return count_of(s, t) % s.batch_scale == 0; }
 
 double warm_up(const Settings& s, int64_t count) {
   const int64_t steps = s.warmup_epochs * s.updates_per_epoch;
@@ -88,35 +78,26 @@ double warm_up(const Settings& s, int64_t count) {
   return 1.0 + (largest - 1) * share;
 }
 
-double ratio_of_norms(const Settings& s, const UpdateItem& item, const Rule::Wait& wait) {
-  const auto square = [&](const NDArray& array) {
-    const double norm = read_floats(run(kNorm, {run(kCast, {array}, {{"dtype", "float32"}})}, {}), wait)[0];
-    return norm * norm;
-  };
-  NDArray grad = item.grad;
-  if (s.batch_scale > 1) {
-    grad = run(kCast, {grad}, {{"dtype", dtype_name(item.states[1].dtype())}});
-    grad = run(kDivide, {run(kAdd, {item.states[1], grad}, {})}, {{"scalar", static_cast<double>(s.batch_scale)}});
-  }
-  const double weight = square(item.weight);
-  return std::clamp(std::sqrt(weight / (square(grad) + item.wd * weight + 1e-18)), 0.01, 100.0);
-}
-
-void adjust_lbsgd(Settings& s, std::span<UpdateItem> items, double, const Rule::Wait& wait) {
-  for (UpdateItem& item : items) {
-    const int64_t count = count_of(s, item.t);
-    if (count % s.batch_scale != 0) continue;
-    item.lr *= s.warmup_strategy == "lars" ? ratio_of_norms(s, item, wait) : warm_up(s, count);
-  }
+std::vector<double> lbsgd_rates(Settings& s, const UpdateItem& item) {
+  const double factor = s.warmup_strategy == "lars" ? 1.0 : warm_up(s, count_of(s, item.t));
+  return {item.lr * factor, item.wd, s.rescale_grad};
 }
 
 void build_lbsgd(const Settings& s, UpdateBuilder& b) {
-  if (s.batch_scale <= 1) return build_descent(s, b, b.grad());
+  const auto use_layer_rates = [&](const Term& grad) {
+    if (s.warmup_strategy == "lars")
+      b.use_rates(b.call("_layer_rates", {b.weight(), grad, b.rates()}, {{"method", "lbsgd"}}));
+  };
+  if (s.batch_scale <= 1) {
+    use_layer_rates(b.grad());
+    return build_descent(s, b, b.grad());
+  }
   const Term total = b.state(1);
   const bool casts = b.uses_native_master();
   b.assign(total, total + (casts ? b.call("Cast", {b.grad()}, {{"dtype", "float32"}}) : b.grad()));
-  if (count_of(s, b.subject().t) % s.batch_scale != 0) return;
+  if (b.subject().variant == 0) return;
   const Term mean = total / static_cast<double>(s.batch_scale);
+  use_layer_rates(mean);
   build_descent(s, b, casts ? b.call("Cast", {mean}, {{"dtype", dtype_name(b.dtype())}}) : mean);
   b.assign(total, b.call("zeros_like", {total}));
 }
@@ -146,7 +127,9 @@ std::unique_ptr<Rule> lbsgd() {
       .range(0, 1e9)
       .doc("Epochs before the first step.");
   fields.field("num_epochs", &Settings::num_epochs).default_value(60).range(0, 1e9).doc("Has no effect.");
-  made->native_master = made->rate_before_count = made->changes_with_t = true;
+  made->native_master = made->rate_before_count = true;
+  made->variant = ends_batch;
+  made->rates = lbsgd_rates;
   made->states = [](const Settings& s) {
     if (s.batch_scale <= 1) return s.momentum != 0 ? one_state("momentum") : no_state(s);
     StateLayout layout = tuple_of({"momentum", "total"});
@@ -154,7 +137,6 @@ std::unique_ptr<Rule> lbsgd() {
     return layout;
   };
   made->build = build_lbsgd;
-  made->adjust = adjust_lbsgd;
   return made;
 }
 

@@ -45,6 +45,7 @@ LinkedProgram::LinkedProgram(const Rule& rule, UpdateProgram program) : rule_(ru
     linked.op = &op_registry().at(call.op);
     linked.inputs = call.inputs;
     linked.target = call.target;
+    linked.row = call.row;
     Attributes attributes = call.attributes;
     for (const auto& [name, rate] : call.rates) {
       attributes.emplace_back(name, 1);
@@ -52,9 +53,11 @@ LinkedProgram::LinkedProgram(const Rule& rule, UpdateProgram program) : rule_(ru
     }
     linked.fixed = linked.op->schema->parse(attributes, call.op);
   }
-  const auto is_same_for_all = [](const UpdateCall& call) { return call.inputs.empty(); };
-  runs_together_ = !program_.calls.back().many.empty() &&
-                   std::all_of(program_.calls.begin(), program_.calls.end() - 1, is_same_for_all);
+  const UpdateCall& last = program_.calls.back();
+  runs_together_ = !last.many.empty();
+  for (size_t i = 0; i + 1 < program_.calls.size(); ++i)
+    runs_together_ =
+        runs_together_ && (program_.calls[i].inputs.empty() || last.row == Operand{Operand::Kind::kResult, i});
 }
 
 const LinkedGroupCall& LinkedProgram::for_many(size_t count) {
@@ -89,7 +92,6 @@ std::shared_ptr<LinkedProgram> LinkedPrograms::find(const Rule& rule, const Sett
   key.rescale_grad = key.m_schedule = 1;
   key.learning_rate = key.wd = 0;
   key.last_lr = key.cur_lr = std::nullopt;
-  if (!rule.changes_with_t) subject.t = 1;
   for (const Entry& entry : entries_)
     if (entry.allows_native == allows_native && entry.subject == subject && entry.settings == key) return entry.program;
   auto made = std::make_shared<LinkedProgram>(rule, rule.program(settings, subject, allows_native));

@@ -21,6 +21,7 @@ struct LinkedCall {
   std::vector<Number> numbers;
   std::vector<Operand> inputs;
   Operand target;
+  std::optional<Operand> row;  // the result that holds the numbers
 
   ParamsPtr params(std::span<const double> row) const;
 };
@@ -44,7 +45,8 @@ class LinkedProgram {
   LinkedProgram(const Rule& rule, UpdateProgram program);
 
   const std::vector<LinkedCall>& calls() const { return calls_; }
-  // Whether one operator updates any number of weights, and what it needs first is the same for all.
+  // Whether one operator updates any number of weights, after calls that are the same for all (those without inputs)
+  // and calls that give the numbers of one weight.
   bool runs_together() const { return runs_together_; }
   const LinkedGroupCall& for_many(size_t count);
 

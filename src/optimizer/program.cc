@@ -37,7 +37,7 @@ UpdateBuilder::UpdateBuilder(UpdateSubject subject, bool native_master)
 
 Term UpdateBuilder::call(const char* op, const std::vector<Term>& inputs, Attributes attributes, Rates rates) {
   const Operand result{Operand::Kind::kResult, program_.calls.size()};
-  program_.calls.push_back({op, operands(inputs), std::move(attributes), std::move(rates), result, ""});
+  program_.calls.push_back({op, operands(inputs), std::move(attributes), std::move(rates), result, "", false, row_});
   return {*this, result};
 }
 
@@ -51,6 +51,7 @@ void UpdateBuilder::update(const char* op, const std::vector<Term>& inputs, Attr
   step(op, inputs, std::move(attributes), rates);
   program_.calls.back().target = weight_;
   program_.calls.back().many = many;
+  program_.calls.back().is_update = true;
 }
 
 void UpdateBuilder::assign(const Term& target, const Term& value) {

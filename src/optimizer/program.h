@@ -2,6 +2,7 @@
 // on arrays (update.h), compiled training steps make nodes of it (python/hybridnet/optimizer/_graph_updates.py).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,7 +13,7 @@
 namespace hybridnet::optimizer {
 
 struct Operand {
-  enum class Kind : int8_t { kWeight, kGrad, kState, kMaster, kResult };
+  enum class Kind : int8_t { kWeight, kGrad, kState, kMaster, kResult, kRates };
   Kind kind = Kind::kWeight;
   size_t index = 0;  // of a state, or of the call whose result it is
   bool operator==(const Operand&) const = default;
@@ -26,6 +27,8 @@ struct UpdateCall {
   std::vector<std::pair<std::string, std::string>> rates;  // attribute, column
   Operand target{Operand::Kind::kResult, 0};               // what its output is written to; a result: a new array
   std::string many;  // the operator that does this for any number of weights; lr, wd, eta are lists there. "": none
+  bool is_update = false;        // an update operator, which replaces the weight and the states among its inputs
+  std::optional<Operand> row{};  // the result that holds the numbers of this call, instead of the step's
 };
 
 struct UpdateProgram {
@@ -56,7 +59,7 @@ struct UpdateSubject {
   DType dtype = DType::kFloat32;
   bool has_master = false;        // there is a float32 copy, which is what changes
   std::vector<bool> has_state{};  // one per state of the layout
-  int64_t t = 1;                  // number of the update
+  int64_t variant = 0;            // Rule::variant
   bool operator==(const UpdateSubject&) const = default;
 };
 
@@ -74,6 +77,10 @@ class UpdateBuilder {
   Term grad() { return {*this, grad_}; }
   Term state(size_t i) { return {*this, {Operand::Kind::kState, i}}; }
   Term master() { return {*this, {Operand::Kind::kMaster, 0}}; }
+  // The numbers of the step as an array, float64 (1, columns).
+  Term rates() { return {*this, {Operand::Kind::kRates, 0}}; }
+  // Calls from here on take their numbers from this array.
+  void use_rates(const Term& row) { row_ = row.operand(); }
 
   using Attributes = std::vector<std::pair<std::string, AttrValue>>;
   using Rates = std::vector<std::pair<std::string, std::string>>;
@@ -95,6 +102,7 @@ class UpdateBuilder {
   UpdateSubject subject_;
   bool native_;
   Operand weight_, grad_;
+  std::optional<Operand> row_;
   UpdateProgram program_;
 };
 

@@ -47,17 +47,17 @@ struct Rule {
   bool aggregates = false;         // all weights of one dtype are updated together, and counted before
   bool native_master = false;      // there are operators for the weight and its float32 copy
   bool lazy = false;               // lazy_update: a row_sparse gradient changes its own rows only
-  bool changes_with_t = false;     // the operators of an update depend on its number
+  bool draws = false;              // the columns hold the key of random numbers, which computing them takes
   bool rate_before_count = false;  // the learning rate is that of the number of updates before this one
 
   std::function<StateLayout(const Settings&)> states;
   std::function<void(const Settings&, UpdateBuilder&)> build;
   // The columns for one weight. Unset: lr, wd, rescale_grad and t, as far as there are columns.
   std::function<std::vector<double>(Settings&, const UpdateItem&)> rates = nullptr;
-  // What depends on values of the arrays changes lr of items and settings here, for this step. base_lr: without
-  // multipliers. wait: blocks until an array may be read.
-  using Wait = std::function<void(const NDArray&)>;
-  std::function<void(Settings&, std::span<UpdateItem>, double base_lr, const Wait& wait)> adjust = nullptr;
+  // Which of several programs a weight gets in its update number t. Unset: there is one.
+  std::function<int64_t(const Settings&, std::string_view weight, int64_t t)> variant = nullptr;
+  // Changes variables before the columns are computed. base_lr: without multipliers.
+  std::function<void(Settings&, double base_lr)> begin = nullptr;
 
   // How Python's class calls a field of the schema; the name in files of states.
   std::string attribute_of(const std::string& field) const;
@@ -66,6 +66,9 @@ struct Rule {
   Settings parse(const std::vector<std::pair<std::string, std::string>>& texts) const;
   UpdateProgram program(const Settings& settings, UpdateSubject subject, bool allows_native = true) const;
   std::vector<double> rates_of(Settings& settings, const UpdateItem& item) const;
+  int64_t variant_of(const Settings& settings, std::string_view weight, int64_t t) const {
+    return variant ? variant(settings, weight, t) : 0;
+  }
 };
 
 const std::vector<std::unique_ptr<Rule>>& rules();
@@ -83,8 +86,8 @@ UpdateBuilder::Attributes with_clip(const Settings& s, UpdateBuilder::Attributes
 
 // Momentum as a setting, and its array as the state where it is not 0.
 void add_momentum(Rule& rule, double value = 0.0);
-// A step of SGD along grad, with momentum where there is a state for it.
-void build_descent(const Settings& s, UpdateBuilder& b, const Term& grad);
+// A step of SGD along grad, with momentum where there is a state for it: that of the settings, or of a column.
+void build_descent(const Settings& s, UpdateBuilder& b, const Term& grad, bool momentum_is_rate = false);
 
 using RuleList = std::vector<std::unique_ptr<Rule>>;
 void add_descent_rules(RuleList& list);      // descent.cc: SGD and its relatives

@@ -15,21 +15,35 @@ const OpRef kZerosLike{"zeros_like"}, kZeros{"_zeros"}, kCopy{"_copy"};
 // A program over the arrays of one weight.
 class Run {
  public:
-  explicit Run(UpdateItem& item) : item_(item) {}
+  Run(const Rule& rule, Settings& settings, UpdateItem& item, const Wait& wait)
+      : item_(item), wait_(wait), row_(rule.rates_of(settings, item)) {}
 
-  void call(const LinkedCall& call, std::span<const double> row) {
+  void call(const LinkedCall& call) {
     std::vector<NDArray> inputs;
     inputs.reserve(call.inputs.size());
     for (const Operand& operand : call.inputs) inputs.push_back(array(operand));
+    const ParamsPtr params = call.numbers.empty() ? call.fixed : call.params(row(call));
     if (call.target.kind == Operand::Kind::kResult) {
-      results_.push_back(invoke(*call.op, call.params(row), inputs)[0]);
+      results_.push_back(invoke(*call.op, params, inputs)[0]);
     } else {
       const NDArray target = array(call.target);
-      invoke(*call.op, call.params(row), inputs, {&target, 1});
+      invoke(*call.op, params, inputs, {&target, 1});
       results_.push_back(target);
     }
   }
-  const NDArray& array(const Operand& operand) const {
+  // Takes the result of a call that was made for another weight.
+  void share(const NDArray& result) { results_.push_back(result); }
+
+  // The numbers that a call takes; waits where operators compute them.
+  std::vector<double> row(const LinkedCall& call) {
+    if (!call.row) return row_;
+    const NDArray& computed = array(*call.row);
+    wait_(computed);
+    std::vector<double> values(static_cast<size_t>(computed.size()));
+    computed.copy_to(values.data());
+    return values;
+  }
+  const NDArray& array(const Operand& operand) {
     switch (operand.kind) {
       case Operand::Kind::kWeight:
         return item_.weight;
@@ -39,6 +53,13 @@ class Run {
         return item_.master;
       case Operand::Kind::kState:
         return item_.states[operand.index];
+      case Operand::Kind::kRates:
+        if (!rates_) {
+          rates_ =
+              NDArray::empty(Shape({1, static_cast<int64_t>(row_.size())}), DType::kFloat64, item_.weight.device());
+          rates_.copy_from(row_.data());
+        }
+        return rates_;
       default:
         return results_[operand.index];
     }
@@ -46,38 +67,41 @@ class Run {
 
  private:
   UpdateItem& item_;
+  const Wait& wait_;
+  const std::vector<double> row_;
+  NDArray rates_;
   std::vector<NDArray> results_;
 };
 
-UpdateSubject subject_of(const UpdateItem& item) {
-  UpdateSubject subject{item.weight.dtype(), static_cast<bool>(item.master), {}, item.t};
+UpdateSubject subject_of(const Rule& rule, const Settings& settings, const UpdateItem& item) {
+  UpdateSubject subject{
+      item.weight.dtype(), static_cast<bool>(item.master), {}, rule.variant_of(settings, item.name, item.t)};
   for (const NDArray& state : item.states) subject.has_state.push_back(static_cast<bool>(state));
   return subject;
 }
 
-void update_alone(const Rule& rule, Settings& settings, UpdateItem& item, const LinkedProgram& program) {
-  const std::vector<double> row = rule.rates_of(settings, item);
-  Run run(item);
-  for (const LinkedCall& call : program.calls()) run.call(call, row);
-}
-
-void update_together(const Rule& rule, Settings& settings, std::span<UpdateItem* const> items, LinkedProgram& program) {
-  std::vector<std::vector<double>> rows;
-  for (UpdateItem* item : items) rows.push_back(rule.rates_of(settings, *item));
-  Run first(*items[0]);
+void update_together(std::vector<Run>& runs, LinkedProgram& program) {
   const LinkedCall& last = program.calls().back();
-  for (const LinkedCall& call : program.calls())
-    if (&call != &last) first.call(call, rows[0]);
+  for (const LinkedCall& call : program.calls()) {
+    if (&call == &last) break;
+    for (Run& run : runs) {
+      if (&run == &runs[0] || !call.inputs.empty())
+        run.call(call);
+      else
+        run.share(runs[0].array({Operand::Kind::kResult, static_cast<size_t>(&call - program.calls().data())}));
+    }
+  }
   std::vector<NDArray> inputs, targets;
-  for (UpdateItem* item : items) {
-    const Run run(*item);
+  std::vector<std::vector<double>> rows;
+  for (Run& run : runs) {
     for (const Operand& operand : last.inputs)
       if (operand.kind != Operand::Kind::kResult) inputs.push_back(run.array(operand));
     targets.push_back(run.array(last.target));
+    rows.push_back(run.row(last));
   }
   for (const Operand& operand : last.inputs)
-    if (operand.kind == Operand::Kind::kResult) inputs.push_back(first.array(operand));
-  const LinkedGroupCall& call = program.for_many(items.size());
+    if (operand.kind == Operand::Kind::kResult) inputs.push_back(runs[0].array(operand));
+  const LinkedGroupCall& call = program.for_many(runs.size());
   invoke(*call.op, call.params(rows), inputs, targets);
 }
 
@@ -109,49 +133,32 @@ std::vector<NDArray> make_states(const Rule& rule, const Settings& settings, con
   return made;
 }
 
-void update(const Rule& rule, Settings& settings, std::span<UpdateItem> items, double base_lr, const Rule::Wait& wait,
+void update(const Rule& rule, Settings& settings, std::span<UpdateItem> items, double base_lr, const Wait& wait,
             LinkedPrograms& programs) {
   Settings now = settings;
-  if (rule.adjust) rule.adjust(now, items, base_lr, wait);
-  std::vector<UpdateItem*> together;
-  std::shared_ptr<LinkedProgram> shared;
+  if (rule.begin) rule.begin(now, base_lr);
+  std::vector<std::pair<std::shared_ptr<LinkedProgram>, std::vector<Run>>> groups;
   for (UpdateItem& item : items) {
     const bool is_lazy = rule.lazy && item.grad.storage_type() == StorageType::kRowSparse;
-    if (is_lazy && now.lazy_update) {
-      update_alone(rule, now, item, *programs.find(rule, now, subject_of(item), false));
-      continue;
-    }
+    const bool goes_alone = is_lazy && now.lazy_update;
     // Operators for single weights would update rows alone.
-    if ((rule.lazy || rule.adjust) && item.grad.is_sparse()) item.grad = to_dense(item.grad);
-    const std::shared_ptr<LinkedProgram> program = programs.find(rule, now, subject_of(item));
-    if (!rule.aggregates || !program->runs_together()) {
-      update_alone(rule, now, item, *program);
+    if (!goes_alone && (rule.lazy || rule.variant) && item.grad.is_sparse()) item.grad = to_dense(item.grad);
+    const std::shared_ptr<LinkedProgram> program = programs.find(rule, now, subject_of(rule, now, item), !goes_alone);
+    Run run(rule, now, item, wait);
+    if (goes_alone || !rule.aggregates || !program->runs_together()) {
+      for (const LinkedCall& call : program->calls()) run.call(call);
       continue;
     }
-    if (shared && shared != program)
-      throw ParamError({.op = rule.name, .message = "some weights have states that others of their dtype lack"});
-    shared = program;
-    together.push_back(&item);
+    const auto is_same = [&](const auto& group) { return group.first == program; };
+    auto group = std::find_if(groups.begin(), groups.end(), is_same);
+    if (group == groups.end()) group = groups.insert(groups.end(), {program, {}});
+    group->second.push_back(std::move(run));
   }
-  if (shared) update_together(rule, now, together, *shared);
+  for (auto& [program, runs] : groups) update_together(runs, *program);
   for (const std::string& name : rule.variables) {
     const int field = rule.schema.find(name);
     rule.schema.set(&settings, field, rule.schema.get(&now, field), rule.name);
   }
-}
-
-bool can_be_compiled(const Rule& rule) {
-  if (rule.adjust) return false;
-  Ref<Params> params = rule.schema.create();
-  const auto& settings = params->as<Settings>();
-  UpdateSubject subject;
-  for (const auto& item : rule.states(settings).items) subject.has_state.push_back(item.has_value());
-  const UpdateProgram program = rule.program(settings, subject);
-  return std::all_of(program.calls.begin(), program.calls.end(), [](const UpdateCall& call) {
-    const bool is_update = call.op.find("_update") != std::string::npos;
-    const bool changes = call.target.kind != Operand::Kind::kResult;
-    return is_update || call.op == "_full" || (call.rates.empty() && !changes);
-  });
 }
 
 }  // namespace hybridnet::optimizer

@@ -1,6 +1,7 @@
 // Updates of arrays by the rules of the table.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -15,12 +16,11 @@ bool needs_master(const Settings& settings, const NDArray& weight);
 // are made for it. Throws ParamError for weights that the optimizer cannot have.
 std::vector<NDArray> make_states(const Rule& rule, const Settings& settings, const NDArray& weight);
 
+// Blocks until an array may be read.
+using Wait = std::function<void(const NDArray&)>;
 // One step of the weights of items, which are of one dtype where the rule aggregates, else one; settings hold the
 // rescale_grad of the step and take what the step changes (Rule::variables). programs: of this rule alone.
-void update(const Rule& rule, Settings& settings, std::span<UpdateItem> items, double base_lr, const Rule::Wait& wait,
+void update(const Rule& rule, Settings& settings, std::span<UpdateItem> items, double base_lr, const Wait& wait,
             LinkedPrograms& programs);
-
-// Whether all numbers of the step go to update operators, which a compiled step can give them.
-bool can_be_compiled(const Rule& rule);
 
 }  // namespace hybridnet::optimizer

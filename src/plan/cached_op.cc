@@ -108,9 +108,11 @@ size_t CachedOp::num_kernels() const {
   return kernels ? kernels->num_linked() : 0;
 }
 
-std::vector<NDArray> CachedOp::call(std::span<const NDArray> inputs, std::span<const NDArray> out) {
-  return impl_->function->call(inputs, out);
+std::vector<NDArray> CachedOp::call(std::span<const NDArray> inputs, std::span<const NDArray> out,
+                                    std::optional<RngKey> key) {
+  return impl_->function->call(inputs, out, key);
 }
+bool CachedOp::is_random() const { return impl_->function->uses_random(); }
 
 const Symbol& CachedOp::symbol() const { return impl_->symbol; }
 size_t CachedOp::num_plans() const { return impl_->function->counts().plans; }

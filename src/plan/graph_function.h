@@ -56,6 +56,7 @@ class GraphFunction : public RefCounted<GraphFunction> {
   const GraphDefinition& definition() const { return definition_; }
   const CompileOptions& options() const { return options_; }
   const char* task_name() const { return task_name_; }
+  bool uses_random() const { return uses_random_; }
   // What a forward and, where gradients are wanted, a backward run take beside inputs and gradients. Of a graph that is
   // cut: what its parts have taken so far.
   int64_t memory_bytes(std::span<const NDArray> inputs, std::span<const uint8_t> wants);

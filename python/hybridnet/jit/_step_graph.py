@@ -101,6 +101,7 @@ class StepGraph:
         self._rule = rule
         self._updated = _updated_parameters(traced, trainer, ignore_stale)
         self._indices = [trainer._param2idx[param.name] for param in self._updated]
+        self._dtypes = [np.dtype(param._data[0].dtype).name for param in self._updated]  # type: ignore[index]
         self._rows: list[list[float]] = []
         self._table: NDArray | None = None
         self._released: list[NDArray] = []  # gradients that take no memory
@@ -153,16 +154,17 @@ class StepGraph:
             named = [made.make(f"{param.name}_state{k}", next(place)) for k in range(len(states))]
             use = GraphUpdate(
                 optimizer=optimizer,
+                index=self._indices[row],
                 weight=weight,
                 grad=grad,
                 state=nests.restore(nest, named),
-                dtype=np.dtype(param._data[0].dtype).name,  # type: ignore[index]
+                dtype=self._dtypes[row],
                 rates=rates,
                 columns=self._rule.columns,
                 row=row,
                 condition=condition,
             )
-            writes.append((self._rule.build(use), weight))
+            writes += self._rule.build(use)
         for value, variable in writes:
             outputs[0] = _core.write_state(outputs[0], value, variable)
         if condition is not None:
@@ -211,8 +213,10 @@ class StepGraph:
         values.append(None)
         for index, param in zip(self._indices, self._updated, strict=True):
             values += _arrays_in(self._state(index, param))
+        # As in a loop, the random numbers of the net come before those of the optimizer.
+        key = _core.next_rng_key() if self._rule.draws and self.op.is_random else None
         values[place] = self._rates(context)
-        results = self.op(*self._pick(values))
+        results = self.op(*self._pick(values), key=key)
         return [results] if isinstance(results, ndarray.NDArray) else list(results)
 
     def export(self, path: str, epoch: int) -> tuple[str, str]:
@@ -245,7 +249,7 @@ class StepGraph:
                 _core.release_as_zeros(param._grad[0])  # type: ignore[index]
 
     def _rates(self, context: Any) -> NDArray:
-        rows = self._rule.rows(self._trainer.optimizer, self._indices)
+        rows = self._rule.rows(self._trainer.optimizer, self._indices, self._dtypes)
         if self._table is None or rows != self._rows:
             self._rows = rows
             self._table = ndarray.array(np.array(rows, "float64"), ctx=context, dtype="float64")

@@ -50,7 +50,7 @@ def train_step(
     loss : HybridBlock, callable or None
         ``loss(output, label)`` gives the loss, or a list of losses whose sum is minimized. None: net gives the loss.
     trainer : gluon.Trainer
-        On one context, without a key-value store object. Its optimizer must have update operators.
+        On one context, without a key-value store object. Its optimizer is one of mx.optimizer's, not a subclass.
     outputs : bool, default False
         Whether steps return ``(loss, outputs of net)``.
     clip_global_norm : float, optional
@@ -125,6 +125,7 @@ class TrainStep:
         trainer: Any = self._trainer
         trainer._be_ready()
         scaler = getattr(trainer, "_amp_loss_scaler", None)
+        trainer.optimizer._set_current_context(flat[0].context.device_id)
         with autograd.pause(train_mode=True):
             traced = self._forward._find_graph(key, flat)
             graph = self._graph_for(traced, scaler is not None)
@@ -154,7 +155,8 @@ class TrainStep:
         rule = rule_of(optimizer)
         params = [param for param in traced.params if isinstance(param, Parameter)]
         requests = tuple((param._grad_req, param._data[0].dtype) for param in params)  # type: ignore[index]
-        key = (id(traced), type(optimizer), rule.key(optimizer), requests, scaled)
+        indices = [trainer._param2idx[param.name] for param in params if param.name in trainer._param2idx]
+        key = (id(traced), type(optimizer), rule.key(optimizer, indices), requests, scaled)
         graph = self._graphs.get(key)
         if graph is None:
             graph = StepGraph(
@@ -173,13 +175,12 @@ class TrainStep:
 
     def _run(self, graph: StepGraph, flat: Sequence[NDArray], scaler: Any) -> Any:
         optimizer = self._trainer.optimizer
-        counted = None if scaler is None else (dict(optimizer._index_update_count), optimizer.num_update)
+        rule = rule_of(optimizer)
+        before = {} if scaler is None else rule.progress(optimizer)
         results = graph.run(flat, self._limit, None if scaler is None else scaler.loss_scale)
         if scaler is not None and scaler._note(bool(results.pop().asscalar())):
             # As in trainer.step, what overflows does not count.
-            optimizer._index_update_count.clear()
-            optimizer._index_update_count.update(counted[0])  # type: ignore[index]
-            optimizer.num_update = counted[1]  # type: ignore[index]
+            rule.set_progress(optimizer, before)
         return nests.restore(graph.traced.out_nest, results)
 
     def export(self, path: str, epoch: int = 0) -> tuple[str, str]:

@@ -7,11 +7,11 @@ attribute of the graph.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .. import symbol
+from .. import _core, symbol
 from ..errors import UnsupportedError
 from .optimizer import Optimizer
 
@@ -26,6 +26,7 @@ class GraphUpdate:
     """The update of one parameter as nodes: what they read."""
 
     optimizer: Any
+    index: int  # of the parameter in its trainer
     weight: Symbol
     grad: Symbol
     state: Any  # nest of Symbols, built as the optimizer's own state
@@ -36,26 +37,39 @@ class GraphUpdate:
     condition: Symbol | None = None  # (1,) float32: 0 where nothing is to be updated
 
     def apply(
-        self, update: str, inputs: Sequence[Symbol], attributes: dict[str, Any], rates: Collection[str]
+        self,
+        op: str,
+        inputs: Sequence[Symbol],
+        attributes: dict[str, Any],
+        rates: dict[str, str],
+        row: Symbol | None = None,
     ) -> Symbol:
-        """The first output of an update operator; it replaces the weight and the states among its inputs."""
+        """The first output of an operator, some attributes of which are columns of the step's numbers, or of row.
+
+        That of an update operator replaces the weight and the states among its inputs.
+        """
+        of_column = {column: attribute for attribute, column in rates.items()}
         texts = [f"{name}={value}" for name, value in attributes.items()]
-        table = (self.rates,) if self.condition is None else (self.rates, self.condition)
+        table = (self.rates if row is None else row,)
         return symbol._internal._update_with_rates(
             *inputs,
-            *table,
-            update=update,
+            *(table if self.condition is None else (*table, self.condition)),
+            update=op,
             attributes=";".join(texts),
-            rates=";".join(column if column in rates else "-" for column in self.columns),
-            row=self.row,
+            rates=";".join(of_column.get(column, "-") for column in self.columns),
+            row=self.row if row is None else 0,
             conditional=self.condition is not None,
         )
 
-    def rate(self, column: str, dtype: str) -> Symbol:
-        """One number of the table, of shape (1,)."""
-        place = self.columns.index(column)
-        cell = symbol.slice(self.rates, begin=(self.row, place), end=(self.row + 1, place + 1))
-        return symbol.Cast(symbol.reshape(cell, shape=(1,)), dtype=dtype)
+    def own_rates(self) -> Symbol:
+        """The numbers of the step for this parameter, (1, columns) float64."""
+        return symbol.slice_axis(self.rates, axis=0, begin=self.row, end=self.row + 1)
+
+    def unless_skipped(self, value: Symbol, old: Symbol) -> Symbol:
+        """value, or old where nothing is to be updated."""
+        if self.condition is None:
+            return value
+        return symbol.reshape_like(symbol._internal._npi_where(self.condition, value, old), old)
 
     @property
     def has_master(self) -> bool:
@@ -69,58 +83,113 @@ class Rule:
     def __init__(self, row: Any) -> None:
         self._row = row
         self.columns: tuple[str, ...] = row.columns
+        self.draws: bool = row.draws
         # They come with each step.
         given = ("learning_rate", "wd", "rescale_grad", "begin_num_update")
         self._settings = [attribute for name, (attribute, _) in row.defaults.items() if name not in given]
 
-    def key(self, optimizer: Any) -> tuple[Any, ...]:
-        """Graphs made for an equal key are valid."""
-        return tuple(getattr(optimizer, name) for name in self._settings)
+    def key(self, optimizer: Any, indices: Sequence[int]) -> tuple[Any, ...]:
+        """Graphs made for an equal key are valid for the next update of the parameters with these indices."""
+        settings = tuple(getattr(optimizer, name) for name in self._settings)
+        return (*settings, *self._variants(optimizer, indices))
 
-    def rows(self, optimizer: Any, indices: Sequence[int]) -> list[list[float]]:
-        """Counts an update of the parameters with these indices, and gives what the table of rates holds for it."""
-        if self._row.aggregates:
-            optimizer._update_count(list(indices))
-            lrs, wds = optimizer._get_lrs(indices), optimizer._get_wds(indices)
-        else:
-            begun = [optimizer._rates(index) for index in indices]
-            lrs, wds = [lr for lr, _ in begun], [wd for _, wd in begun]
-        counts = optimizer._index_update_count
-        return self._row.rates(optimizer, lrs, wds, [counts[index] for index in indices])
+    def _variants(self, optimizer: Any, indices: Sequence[int]) -> list[int]:
+        if not self._row.adjusts:
+            return [0] * len(indices)
+        counts = [optimizer._index_update_count.get(index, optimizer.begin_num_update) + 1 for index in indices]
+        return self._row.variants(optimizer, [optimizer._name(index) for index in indices], counts)
 
-    def build(self, use: GraphUpdate) -> Symbol:
-        """Adds the nodes of an update and returns the new weight."""
-        state, values = use.state, {"weight": use.weight, "grad": use.grad}
+    def progress(self, optimizer: Any) -> dict[str, Any]:
+        """What a step changes in the optimizer, as it is now."""
+        return {name: getattr(optimizer, name) for name in (*self._row.variables, "num_update")} | {
+            "_index_update_count": dict(optimizer._index_update_count)
+        }
+
+    def set_progress(self, optimizer: Any, before: dict[str, Any]) -> None:
+        """Takes a step back."""
+        for name, value in before.items():
+            if name == "_index_update_count":
+                optimizer._index_update_count.clear()
+                optimizer._index_update_count.update(value)
+            else:
+                setattr(optimizer, name, value)
+
+    def rows(self, optimizer: Any, indices: Sequence[int], dtypes: Sequence[str]) -> list[list[float]]:
+        """Counts an update of the parameters with these indices, and gives what the table of rates holds for it.
+
+        As trainer.step: in the order of the indices, or by dtype where weights are updated together.
+        """
+        order = sorted(range(len(indices)), key=indices.__getitem__)
+        groups: dict[Any, list[int]] = {}
+        for place in order:
+            groups.setdefault(dtypes[place] if self._row.aggregates else place, []).append(place)
+        found: list[list[float]] = [[] for _ in indices]
+        for places in groups.values():
+            own = [indices[place] for place in places]
+            if self._row.aggregates:
+                optimizer._update_count(own)
+                lrs, wds = optimizer._get_lrs(own), optimizer._get_wds(own)
+            else:
+                lr, wd = optimizer._rates(own[0])
+                lrs, wds = [lr], [wd]
+            counts = [optimizer._index_update_count[index] for index in own]
+            base_lr = optimizer.learning_rate if self._row.adjusts else 0.0
+            rows = self._row.rates(optimizer, lrs, wds, counts, base_lr)
+            for place, row in zip(places, rows, strict=True):
+                found[place] = row
+        return found
+
+    def build(self, use: GraphUpdate) -> list[tuple[Symbol, Symbol]]:
+        """Adds the nodes of an update; returns new values with the variables that take them.
+
+        Those that an update operator replaces among its inputs are not in the list, but for the weight.
+        """
+        state, values = use.state, {"weight": use.weight, "grad": use.grad, "rates": use.own_rates()}
         if use.has_master:
             state, values["master"] = state if self._row.native_master else state[::-1]
         states = list(state) if isinstance(state, (list, tuple)) else [state]
         has_state = [each is not None for each in states]
+        olds: dict[str, list[Any]] = {"weight": [use.weight], "master": [values.get("master")], "state": list(states)}
+        written: dict[tuple[str, int], Symbol] = {}
         results: list[Symbol] = []
-        program = self._row.program(use.optimizer, use.dtype, use.has_master, has_state)
-        for op, operands, attributes, rates, (target, _) in program:
-            of_kind: dict[str, Any] = {"state": states, "result": results}
-            inputs = [of_kind[kind][place] if kind in of_kind else values[kind] for kind, place in operands]
-            if op == "_full":
-                results.append(use.rate(rates["value"], attributes["dtype"]))
-            elif rates:
-                results.append(use.apply(op, inputs, attributes, rates.values()))
+        of_kind: dict[str, Any] = {"state": states, "result": results}
+
+        def value_of(operand: tuple[str, int]) -> Symbol:
+            kind, place = operand
+            return of_kind[kind][place] if kind in of_kind else values[kind]
+
+        (variant,) = self._variants(use.optimizer, [use.index])
+        program = self._row.program(use.optimizer, use.dtype, use.has_master, has_state, variant)
+        for op, operands, attributes, rates, target, is_update, row in program:
+            inputs = [value_of(operand) for operand in operands]
+            if rates:
+                value = use.apply(op, inputs, attributes, rates, None if row is None else value_of(row))
             else:
-                results.append(getattr(symbol, op)(*inputs, **attributes))
-            if target != "result":
-                values[target] = results[-1]
-        return values["weight"]
+                value = _operator(op)(*inputs, **attributes)
+            results.append(value)
+            kind, place = target
+            if kind == "result":
+                continue
+            written[target] = value if is_update else use.unless_skipped(value, olds[kind][place])
+            if kind == "state":
+                states[place] = value
+            else:
+                values[kind] = value
+        return [(value, olds[kind][place]) for (kind, place), value in written.items()]
+
+
+def _operator(name: str) -> Any:
+    return getattr(symbol._internal if name.startswith("_") else symbol, name)
 
 
 def rule_of(optimizer: Optimizer) -> Rule:
-    """The rule of an optimizer. Raises UnsupportedError for those whose update is not made of update operators."""
+    """The rule of an optimizer. Raises UnsupportedError for those whose update is written in Python."""
     row = vars(type(optimizer)).get("_rule")
-    if row is not None and row.can_be_compiled:
+    if row is not None:
         return Rule(row)
-    known = Optimizer.opt_registry.values()
-    compiled = {klass.__name__ for klass in known if "_rule" in vars(klass) and klass._rule.can_be_compiled}  # type: ignore[attr-defined]
-    what = "is not made of update operators alone" if row is not None else "is written in Python, not as an operator"
     raise UnsupportedError(
         f"train_step: optimizer {type(optimizer).__name__} cannot be compiled",
-        because=f"its update {what}",
-        fix=f"use one of {', '.join(sorted(compiled))}; or train with autograd.record(), backward() and trainer.step()",
+        because="its update is written in Python, not as operators",
+        fix=f"use one of {', '.join(sorted(_core.optimizer_names()))}; or train with autograd.record(), backward() and "
+        "trainer.step()",
     )

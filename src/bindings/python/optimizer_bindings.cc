@@ -81,10 +81,12 @@ class UpdateRule {
     write_variables(owner, given);
   }
 
-  // The rows of the table of rates of a compiled step.
+  // The rows of the table of rates of a compiled step: of the weights that one update() would take.
   std::vector<std::vector<double>> rates(const py::object& owner, const std::vector<double>& lrs,
-                                         const std::vector<double>& wds, const std::vector<int64_t>& counts) const {
+                                         const std::vector<double>& wds, const std::vector<int64_t>& counts,
+                                         double base_lr) const {
     Settings given = settings(owner);
+    if (rule_.begin) rule_.begin(given, base_lr);
     std::vector<std::vector<double>> rows;
     for (size_t i = 0; i < lrs.size(); ++i)
       rows.push_back(rule_.rates_of(given, {.lr = lrs[i], .wd = wds[i], .t = counts[i]}));
@@ -92,10 +94,22 @@ class UpdateRule {
     return rows;
   }
 
-  // [(operator, inputs, attributes, {attribute: column}, what is replaced)]; operands are (kind, index).
-  py::list program(const py::object& owner, DType dtype, bool has_master, std::vector<bool> has_state) const {
-    const optimizer::UpdateProgram made =
-        rule_.program(settings(owner), {.dtype = dtype, .has_master = has_master, .has_state = std::move(has_state)});
+  // Which program each of these weights gets in its update of that number.
+  std::vector<int64_t> variants(const py::object& owner, const std::vector<std::string>& names,
+                                const std::vector<int64_t>& counts) const {
+    const Settings given = settings(owner);
+    std::vector<int64_t> found;
+    for (size_t i = 0; i < names.size(); ++i) found.push_back(rule_.variant_of(given, names[i], counts[i]));
+    return found;
+  }
+
+  // [(operator, inputs, attributes, {attribute: column}, what is replaced, whether it is an update operator, the result
+  // that holds the columns or None)]; operands are (kind, index).
+  py::list program(const py::object& owner, DType dtype, bool has_master, std::vector<bool> has_state,
+                   int64_t variant) const {
+    const optimizer::UpdateProgram made = rule_.program(
+        settings(owner),
+        {.dtype = dtype, .has_master = has_master, .has_state = std::move(has_state), .variant = variant});
     py::list calls;
     for (const optimizer::UpdateCall& call : made.calls) {
       py::list inputs;
@@ -103,11 +117,18 @@ class UpdateRule {
       py::dict attributes, rates;
       for (const auto& [name, value] : call.attributes) attributes[py::str(name)] = to_object(value);
       for (const auto& [name, rate] : call.rates) rates[py::str(name)] = py::str(rate);
-      calls.append(py::make_tuple(call.op, inputs, attributes, rates, describe(call.target)));
+      const py::object row = call.row ? py::object(describe(*call.row)) : py::none();
+      calls.append(py::make_tuple(call.op, inputs, attributes, rates, describe(call.target), call.is_update, row));
     }
     return calls;
   }
 
+  // Attributes of the Python class that steps change.
+  std::vector<std::string> variables() const {
+    std::vector<std::string> names;
+    for (const std::string& name : rule_.variables) names.push_back(rule_.attribute_of(name));
+    return names;
+  }
   // {setting: (attribute of the Python class, default)}, without what steps change.
   py::dict defaults() const {
     py::dict found;
@@ -119,7 +140,7 @@ class UpdateRule {
 
  private:
   static py::tuple describe(const Operand& operand) {
-    static constexpr const char* kKinds[] = {"weight", "grad", "state", "master", "result"};
+    static constexpr const char* kKinds[] = {"weight", "grad", "state", "master", "result", "rates"};
     return py::make_tuple(kKinds[static_cast<size_t>(operand.kind)], operand.index);
   }
 
@@ -178,13 +199,15 @@ void bind_optimizers(py::module_& m) {
       .def_property_readonly("columns", [](const UpdateRule& r) { return py::tuple(py::cast(r.rule().columns)); })
       .def_property_readonly("aggregates", [](const UpdateRule& r) { return r.rule().aggregates; })
       .def_property_readonly("native_master", [](const UpdateRule& r) { return r.rule().native_master; })
-      .def_property_readonly("adjusts", [](const UpdateRule& r) { return r.rule().adjust != nullptr; })
+      .def_property_readonly("adjusts", [](const UpdateRule& r) { return r.rule().variant || r.rule().begin; })
+      .def_property_readonly("draws", [](const UpdateRule& r) { return r.rule().draws; })
+      .def_property_readonly("variables", &UpdateRule::variables)
       .def_property_readonly("rate_before_count", [](const UpdateRule& r) { return r.rule().rate_before_count; })
-      .def_property_readonly("can_be_compiled", [](const UpdateRule& r) { return can_be_compiled(r.rule()); })
       .def_property_readonly("defaults", &UpdateRule::defaults)
       .def("make_state", &UpdateRule::make_state)
       .def("update", &UpdateRule::update)
       .def("rates", &UpdateRule::rates)
+      .def("variants", &UpdateRule::variants)
       .def("program", &UpdateRule::program);
   m.def(
       "optimizer_names",

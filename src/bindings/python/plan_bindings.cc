@@ -40,7 +40,8 @@ py::object wrap_output(const CachedOpHandle& handle, size_t i, NDArray array, co
   return py::reinterpret_steal<py::object>(result);
 }
 
-py::object call(const CachedOpHandle& handle, const py::args& args, const py::object& out) {
+py::object call(const CachedOpHandle& handle, const py::args& args, const py::object& out,
+                const std::optional<std::pair<uint64_t, uint64_t>>& key) {
   std::vector<NDArray> inputs, targets;
   inputs.reserve(args.size());
   for (size_t i = 0; i < args.size(); ++i) inputs.push_back(expect_array(args[i].ptr(), "input"));
@@ -48,7 +49,7 @@ py::object call(const CachedOpHandle& handle, const py::args& args, const py::ob
   std::vector<NDArray> results;
   {
     ReleaseGil release(true);
-    results = handle.op->call(inputs, targets);
+    results = handle.op->call(inputs, targets, key ? std::optional(RngKey{key->first, key->second}) : std::nullopt);
   }
   for (size_t i = 0; i < handle.donated.size(); ++i)
     if (handle.donated[i] != 0) array_of(args[i].ptr()) = donated_array(inputs[i]);
@@ -118,9 +119,12 @@ void bind_cached_op(py::module_& m) {
            "numpy: per output, whether it is an array of mx.np; all as the first input if empty.")
       .def(
           "__call__",
-          [](const CachedOpHandle& h, const py::args& args, const py::object& out) { return call(h, args, out); },
-          py::arg("out") = py::none(),
-          "Inputs in the order of symbol.list_inputs(); returns an array or a list of arrays.")
+          [](const CachedOpHandle& h, const py::args& args, const py::object& out,
+             const std::optional<std::pair<uint64_t, uint64_t>>& key) { return call(h, args, out, key); },
+          py::arg("out") = py::none(), py::arg("key") = py::none(),
+          "Inputs in the order of symbol.list_inputs(); returns an array or a list of arrays. key: of its random "
+          "numbers, from next_rng_key(); else it takes the next.")
+      .def_property_readonly("is_random", [](CachedOpHandle& h) { return without_gil(&CachedOp::is_random, h); })
       .def_property_readonly("symbol", [](CachedOpHandle& h) { return h.op->symbol(); })
       .def_property_readonly("num_plans", [](CachedOpHandle& h) { return without_gil(&CachedOp::num_plans, h); })
       .def_property_readonly("num_linked", [](CachedOpHandle& h) { return without_gil(&CachedOp::num_linked, h); })

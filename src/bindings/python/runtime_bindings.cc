@@ -92,6 +92,13 @@ void bind_runtime(py::module_& m) {
   m.def(
       "rng_state", [] { return std::pair(rng_state().seed, rng_state().stream); },
       "Seed, and number of the next draw of it.");
+  m.def(
+      "next_rng_key",
+      [] {
+        const RngKey key = next_rng_key();
+        return std::pair(key.seed, key.stream);
+      },
+      "Takes a draw: what a CachedOp may be given as key.");
   m.def("set_rng_state", [](uint64_t seed, uint64_t stream) { set_rng_state({seed, stream}); });
   m.def("is_np_shape", &is_np_shape);
   m.def("set_np_shape", &set_np_shape, "Returns what it was.");

@@ -1,5 +1,5 @@
-// An update operator inside a compiled training step: what changes from step to step (learning rate, weight decay, the
-// number of the step) is read from an array, so that a schedule needs no new plan.
+// An operator of an update inside a compiled training step: what changes from step to step (learning rate, weight
+// decay, the number of the step) is read from an array, so that a schedule needs no new plan.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -28,10 +28,12 @@ struct RatedUpdate {
   // Of the text.
   const Op* op = nullptr;
   ParamsPtr params;
+  bool replaces = false;    // an update: outputs replace inputs
   std::vector<int> fields;  // of op's schema, per column; -1: the column is for other operators
 
   static void describe(ParamSchema<RatedUpdate>& schema) {
-    schema.field("update", &RatedUpdate::update).doc("Name of the update operator, such as sgd_mom_update.");
+    schema.field("update", &RatedUpdate::update)
+        .doc("Name of the operator: an update such as sgd_mom_update, an elementwise one, or _full.");
     schema.field("attributes", &RatedUpdate::attributes)
         .default_value("")
         .doc("Its attributes that stay the same: 'momentum=0.9;clip_gradient=1.0'.");
@@ -50,9 +52,11 @@ struct RatedUpdate {
   void complete() {
     op = op_registry().find(update);
     // Files name it, so it must be one that checks what it is given.
-    const bool is_update = op && op->name.find("_update") != std::string::npos && op->stateless && !op->num_inputs_;
-    if (!is_update || op->random || op->opaque || op->inplace.empty())
-      throw ParamError({.input = "update", .expected = "an update operator", .given = "'" + update + "'"});
+    const bool is_plain = op && op->stateless && !op->num_inputs_ && !op->random && !op->opaque && !op->hidden;
+    replaces = is_plain && op->name.find("_update") != std::string::npos && !op->inplace.empty();
+    if (!replaces && !(is_plain && (op->pointwise || op->fills_with)))
+      throw ParamError(
+          {.input = "update", .expected = "an update operator, or an elementwise one", .given = "'" + update + "'"});
     std::vector<std::pair<std::string, std::string>> attrs;
     for (const std::string& item : split(attributes, ';')) {
       const size_t equals = item.find('=');
@@ -96,6 +100,7 @@ struct RatedUpdate {
   }
   // What an output replaces: a state, or the weight.
   int replaced_input(int output) const {
+    if (!replaces) return -1;
     const int state = op->writeback_input(params->data(), output);
     return state >= 0 ? state : reused_input(output);
   }
@@ -152,7 +157,7 @@ class RatedUpdateKernel final : public Kernel {
 
   void run(const KernelArgs& a) override {
     const auto& p = *static_cast<const RatedUpdate*>(a.params);
-    if (p.conditional && *a.in[static_cast<size_t>(p.condition())].as<float>() == 0) return keep(p, a);
+    if (p.conditional && p.replaces && *a.in[static_cast<size_t>(p.condition())].as<float>() == 0) return keep(p, a);
     const TensorRef& table = a.in[static_cast<size_t>(p.table())];
     const double* rates = table.as<double>() + p.row * (*table.shape)[1];
     const Ref<Params> now = p.op->schema->copy(*p.params);
@@ -195,10 +200,14 @@ void register_update_with_rates(OpRegistry& ops) {
   conditional.inputs.push_back({1});
   conditional.dtypes.push_back(DType::kFloat32);
   conditional.attrs.emplace_back("conditional", "True");
+  Sample scaled;
+  scaled.inputs = {{3, 4}, {2, 3}};
+  scaled.dtypes = {DType::kUnknown, DType::kFloat64};
+  scaled.attrs = {{"update", "_mul_scalar"}, {"rates", "-;scalar;-"}, {"row", "1"}};
   ops.declare<RatedUpdate>(kName)
       .doc(
-          "The update operator `update`, some attributes of which are a row of an array; weight and states are "
-          "replaced.")
+          "The operator `update`, some attributes of which are a row of an array. Of an update, weight and states "
+          "are replaced.")
       .variadic_input("data", "num_args",
                       "the inputs of `update`; rates (rows, columns) float64; with `conditional` one element")
       .output("weight_out", "the outputs of `update`")
@@ -217,7 +226,8 @@ void register_update_with_rates(OpRegistry& ops) {
       .gradient(kNotDifferentiable)
       .internal()
       .sample(one)
-      .sample(conditional);
+      .sample(conditional)
+      .sample(scaled);
 }
 
 }  // namespace hybridnet::ops

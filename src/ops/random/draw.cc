@@ -279,9 +279,46 @@ void register_distribution(OpRegistry& ops, bool with_aliases, bool like) {
       .sample(drawn);
 }
 
+// The key that the last four of a row of float64 numbers are: halves of 64 bits.
+RngKey key_in(const TensorRef& row) {
+  const double* halves = row.as<double>() + row.size() - 4;
+  const auto bits = [](double half) { return half >= 0 && half < 0x1p32 ? static_cast<uint64_t>(half) : 0; };
+  return {bits(halves[0]) << 32 | bits(halves[1]), bits(halves[2]) << 32 | bits(halves[3])};
+}
+
+void register_keyed_normal(OpRegistry& ops) {
+  Sample sample;
+  sample.inputs = {{2, 3}, {1, 5}};
+  sample.dtypes = {DType::kUnknown, DType::kFloat64};
+  sample.low = 0;
+  sample.high = 9;
+  sample.integer_valued = true;
+  ops.declare("_keyed_normal_like")
+      .doc("Normally distributed numbers, mean 0 and deviation 1, that depend on a given key alone.")
+      .input("data", "gives shape and dtype only; floating")
+      .input("rates", "float64 (1, columns); the last four are the key: seed and stream in halves of 32 bits")
+      .output("output", "shape and dtype of data")
+      .infer([](const NoParams&, InferContext& c) {
+        c.set_out_shape(0, c.in_shape(0));
+        c.set_in_shape(0, c.out_shape(0));
+        c.set_out_dtype(0, c.in_dtype(0));
+        c.set_in_dtype(0, c.out_dtype(0));
+        c.set_in_dtype(1, DType::kFloat64);
+        const Shape& rates = c.in_shape(1);
+        if (rates.known() && (rates.ndim() != 2 || rates[0] != 1 || rates[1] < 4))
+          throw ShapeError({.input = "rates", .expected = "(1, 4 or more)", .given = rates.str()});
+      })
+      .cpu([](const NoParams&, const KernelArgs& a) { fill_drawn<Normal>(a.out[0], key_in(a.in[1]), 0, 1); }, kFloating)
+      .cost([](const NoParams&, auto, auto out) { return draw_cost(out, 8); })
+      .gradient(kNotDifferentiable)
+      .internal()
+      .sample(sample);
+}
+
 }  // namespace
 
 void register_draw(OpRegistry& ops) {
+  register_keyed_normal(ops);
   register_distribution<Uniform>(ops, true, true);
   register_distribution<Normal>(ops, true, true);
   register_distribution<Gamma>(ops, false, true);

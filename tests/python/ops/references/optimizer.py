@@ -172,6 +172,17 @@ def _lars(inputs, attrs):
     return [np.where((weights > 0) & (grads > 0), lrs * value(attrs, "eta") * norm / below, lrs).astype("float32")]
 
 
+def _layer_rates(inputs, attrs):
+    weight, grad, rates = [np.asarray(x, "float64") for x in inputs]
+    norm, of_grad, (wd, rescale) = np.linalg.norm(weight), np.linalg.norm(grad), rates[0, 1:3]
+    if value(attrs, "method", "lars") == "lars":
+        below = of_grad * rescale + wd * norm + value(attrs, "eps", 0.0)
+        factor = value(attrs, "eta", 0.001) * norm / below if norm > 0 and of_grad > 0 else 1.0
+    else:
+        factor = np.clip(np.sqrt(norm**2 / (of_grad**2 + wd * norm**2 + 1e-18)), 0.01, 100)
+    return [np.concatenate([rates[:, :1] * factor, rates[:, 1:]], axis=1)]
+
+
 def _single(rule, master=False):
     def reference(inputs, attrs):
         weight, grad, *states = [np.asarray(x, "float64") for x in inputs]
@@ -265,4 +276,5 @@ REFERENCES = {
     "mp_lamb_update_phase2": _lamb_apply(True),
     "multi_sum_sq": _sum_of_squares,
     "multi_lars": _lars,
+    "_layer_rates": _layer_rates,
 }
