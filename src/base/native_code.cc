@@ -15,8 +15,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <iterator>
 #include <mutex>
 #include <optional>
+#include <sstream>
 #include <thread>
 #include <vector>
 
@@ -166,9 +168,17 @@ class Folder {
 // ---- compiling
 std::atomic<pid_t> running_child{0};
 
-bool run_compiler(const std::string& source, const std::string& made) {
+// All flags of a function, with blanks between.
+std::string flags_of(const NativeFunction& function) {
+  std::string flags;
+  for (const char* flag : kFlags) flags += std::string(flag) + " ";
+  return flags + function.flags();
+}
+
+bool run_compiler(const std::string& flags, const std::string& source, const std::string& made) {
   std::vector<std::string> words{compiler()};
-  words.insert(words.end(), std::begin(kFlags), std::end(kFlags));
+  std::istringstream given(flags);
+  words.insert(words.end(), std::istream_iterator<std::string>(given), {});
   words.insert(words.end(), {"-x", "c", source, "-o", made});
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
@@ -204,8 +214,7 @@ bool is_whole(const std::string& path, const std::string& key) {
 }
 
 void* compile(const NativeFunction& function) {
-  std::string flags;
-  for (const char* flag : kFlags) flags += std::string(" ") + flag;
+  const std::string flags = flags_of(function);
   const std::string key =
       Hash().add(kFormat).add(compiler_version()).add(flags).add(function.entry()).add(function.source()).str();
   const Folder folder;
@@ -216,7 +225,7 @@ void* compile(const NativeFunction& function) {
   static std::atomic<int> number{0};
   const std::string own = kept + "." + std::to_string(getpid()) + "." + std::to_string(number.fetch_add(1));
   const std::string source = own + ".c", made = own + ".tmp";
-  bool good = write_file(source, function.source(), false) && run_compiler(source, made);
+  bool good = write_file(source, function.source(), false) && run_compiler(flags, source, made);
   if (good) {
     const std::optional<std::string> object = read_file(made);
     good = object && !object->empty() && chmod(made.c_str(), S_IRUSR | S_IWUSR | S_IXUSR) == 0 &&

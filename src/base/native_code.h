@@ -17,16 +17,19 @@ bool native_code_is_awaited();
 
 class NativeFunction {
  public:
-  // The function `entry` of a C source that includes nothing and calls nothing but what it is given.
-  NativeFunction(std::string source, std::string entry) : source_(std::move(source)), entry_(std::move(entry)) {}
+  // The function `entry` of a C source that includes nothing and calls nothing but what it is given. flags: for the
+  // compiler, with blanks between, beside those that keep its arithmetic that of the kernels.
+  NativeFunction(std::string source, std::string entry, std::string flags = "")
+      : source_(std::move(source)), entry_(std::move(entry)), flags_(std::move(flags)) {}
   // Null: it is not made yet, or cannot be made.
   void* get() const { return address_.load(std::memory_order_acquire); }
   const std::string& source() const { return source_; }
   const std::string& entry() const { return entry_; }
+  const std::string& flags() const { return flags_; }
 
  private:
   friend struct NativeFunctionWriter;
-  const std::string source_, entry_;
+  const std::string source_, entry_, flags_;
   std::atomic<void*> address_{nullptr};
 };
 

@@ -76,6 +76,9 @@ void PointwiseProgram::describe(ParamSchema<PointwiseProgram>& schema) {
       .doc(
           "Steps, and the slots that are outputs: 'tanh(0); broadcast_mul(2, 1) -> 3@0, 2'. The inputs are slots 0, 1, "
           "..., every step makes the next one; '@0': in the memory of input 0.");
+  schema.field("native", &PointwiseProgram::native)
+      .default_value(false)
+      .doc("May become machine code where there is a C compiler.");
 }
 
 void PointwiseProgram::complete() {
@@ -133,12 +136,13 @@ bool PointwiseProgram::operator==(const PointwiseProgram& other) const {
   const auto same_step = [](const Step& s, const Step& t) {
     return s.op == t.op && s.in == t.in && s.op->schema->equal(s.params->data(), t.params->data());
   };
-  return num_inputs == other.num_inputs && outputs == other.outputs && memory_of == other.memory_of &&
+  return num_inputs == other.num_inputs && native == other.native && outputs == other.outputs &&
+         memory_of == other.memory_of &&
          std::equal(steps.begin(), steps.end(), other.steps.begin(), other.steps.end(), same_step);
 }
 
 uint64_t PointwiseProgram::hash() const {
-  uint64_t hash = static_cast<uint64_t>(num_inputs);
+  uint64_t hash = static_cast<uint64_t>(num_inputs) * 2 + (native ? 1 : 0);
   const auto add = [&](uint64_t value) { hash = (hash ^ value) * 0x9e3779b97f4a7c15u + (hash >> 29); };
   for (const Step& step : steps) {
     add(static_cast<uint64_t>(step.op->id));

@@ -21,6 +21,7 @@ struct PointwiseProgram {
   std::vector<Step> steps;
   std::vector<int> outputs;    // slot of each output
   std::vector<int> memory_of;  // per output: the input whose memory it may take over, -1: none
+  bool native = false;         // may become machine code
 
   // "tanh(0); broadcast_mul(2, 1); _plus_scalar(3, scalar=1.0) -> 4@0, 2": the steps with the slots that they read and
   // their parameters, then the slots that are outputs, each with the input whose memory it may take over, if any.

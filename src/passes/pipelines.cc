@@ -810,6 +810,13 @@ std::vector<Rewrite> own_rows() {
        .pass = native_loops,
        .tags = {"fast_run", "loop", "needs_jit"},
        .what = "loops over a handful of numbers become machine code when they have run often (*Machine code* below)"},
+      {.stage = Stage::kFuseChains,
+       .name = "native_chains",
+       .local = native_chains,
+       .ops = {"_fused_elementwise"},
+       .tags = {"fast_run", "fusion", "needs_jit"},
+       .after = {"fuse_elementwise"},
+       .what = "chains over large arrays become machine code when they have run often (*Machine code* below)"},
   };
 }
 

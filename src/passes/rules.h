@@ -87,5 +87,6 @@ Replacement fuse_quantized_relu(Graph& graph, Node& node);
 Replacement winograd(Graph& graph, Node& node);
 bool fuse_elementwise(Graph& graph);
 bool native_loops(Graph& graph);
+Replacement native_chains(Graph& graph, Node& node);
 
 }  // namespace hybridnet::passes

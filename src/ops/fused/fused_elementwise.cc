@@ -8,6 +8,7 @@
 #include "kernels/pointwise.h"
 #include "kernels/stream_copy.h"
 #include "op/pointwise_program.h"
+#include "ops/fused/native_chain.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -153,19 +154,27 @@ class ProgramKernel final : public Kernel {
                        kShortestTile, kLongestTile);
     const auto size = static_cast<double>(std::max<int64_t>(1, size_));
     element_ns_ = static_cast<double>(computing_cost(program, context.out[0])) / size;
+    if (!program.native) return;
+    std::vector<bool> single;
+    for (const Operand& operand : operands_) single.push_back(operand.single());
+    native_ = NativeChain::make(program_, dtype_, single);
   }
 
   std::string description() const override {
     std::string names;
     for (const PointwiseProgram::Step& step : program_.steps) names += (names.empty() ? "" : " ") + step.op->name;
-    return "pointwise[" + std::to_string(program_.steps.size()) + " ops: " + names + "]";
+    const char* how = native_ && native_->ready() ? " <machine code>" : "";
+    return "pointwise" + std::string(how) + "[" + std::to_string(program_.steps.size()) + " ops: " + names + "]";
   }
 
   void run(const KernelArgs& args) override {
     bool streamed[PointwiseProgram::kMaxOutputs] = {};
     for (size_t o = 0; o < program_.outputs.size(); ++o)
       streamed[o] = size_ * bytes_ >= kStreamedBytes && !lies_in_an_input(args, o);
-    parallel_for(size_, element_ns_, [&](int64_t begin, int64_t end) { run_range(args, streamed, begin, end); });
+    const NativeChain* const native = native_ && native_->ready() ? native_.get() : nullptr;
+    if (native_ && !native) native_->note_elements(size_);
+    parallel_for(size_, element_ns_,
+                 [&](int64_t begin, int64_t end) { run_range(args, native, streamed, begin, end); });
   }
 
  private:
@@ -179,9 +188,10 @@ class ProgramKernel final : public Kernel {
     for (size_t s = 0; s < program_.steps.size(); ++s) {
       for (const int slot : program_.steps[s].in) last[static_cast<size_t>(slot)] = static_cast<int>(s);
     }
-    output_of_.assign(static_cast<size_t>(num_slots), -1);
-    for (size_t i = 0; i < program_.outputs.size(); ++i)
-      output_of_[static_cast<size_t>(program_.outputs[i])] = static_cast<int>(i);
+    const auto is_output = [&](size_t slot) {
+      return std::find(program_.outputs.begin(), program_.outputs.end(), static_cast<int>(slot)) !=
+             program_.outputs.end();
+    };
     buffer_of_.assign(static_cast<size_t>(num_slots), kInput);
     for (int slot = 0; slot < num_inputs; ++slot) {  // a single value fills its buffer once and keeps it
       if (!operands_[static_cast<size_t>(slot)].full()) buffer_of_[static_cast<size_t>(slot)] = num_buffers_++;
@@ -189,7 +199,7 @@ class ProgramKernel final : public Kernel {
     std::vector<int> free;
     for (size_t s = 0; s < program_.steps.size(); ++s) {
       const auto slot = static_cast<size_t>(num_inputs) + s;
-      if (output_of_[slot] < 0) {
+      if (!is_output(slot)) {
         if (free.empty()) free.push_back(num_buffers_++);
         buffer_of_[slot] = free.back();
         free.pop_back();
@@ -212,10 +222,13 @@ class ProgramKernel final : public Kernel {
                        [&](const TensorRef& in) { return in.data == args.out[output].data; });
   }
 
-  void run_range(const KernelArgs& args, const bool* streamed, int64_t begin, int64_t end) const {
+  // native: null, or what runs the steps in place of the interpreter.
+  void run_range(const KernelArgs& args, const NativeChain* native, const bool* streamed, int64_t begin,
+                 int64_t end) const {
     const int64_t buffer_bytes = tile_ * bytes_;
     const auto num_outputs = static_cast<int64_t>(program_.outputs.size());
-    char* scratch = thread_scratch(static_cast<size_t>((num_buffers_ + num_outputs) * buffer_bytes));
+    const int64_t own = num_buffers_ + num_outputs, buffers = own + (native ? native->buffers() : 0);
+    char* scratch = thread_scratch(static_cast<size_t>(buffers * buffer_bytes));
     char* slots[kMaxSlots];
     for (size_t slot = 0; slot < buffer_of_.size(); ++slot) {
       if (buffer_of_[slot] >= 0) slots[slot] = scratch + buffer_of_[slot] * buffer_bytes;
@@ -227,12 +240,23 @@ class ProgramKernel final : public Kernel {
       if (operands_[i].single())
         operands_[i].expand(static_cast<const char*>(args.in[i].data), slots[i], 0, std::min(tile_, end - begin));
     }
-    for (int64_t at = begin; at < end; at += tile_) run_tile(args, slots, results, at, std::min(tile_, end - at));
+    for (int64_t at = begin; at < end; at += tile_) {
+      const int64_t n = std::min(tile_, end - at);
+      place_tile(args, slots, results, at, n);
+      if (native)
+        run_native(*native, slots, scratch + own * buffer_bytes, n);
+      else
+        run_steps(slots, n);
+      for (size_t o = 0; o < program_.outputs.size(); ++o)
+        if (results[o] != nullptr)
+          kernels::stream_copy(place_of(args, static_cast<int>(o), at), results[o], n * bytes_);
+    }
     if (std::any_of(results, results + num_outputs, [](const char* result) { return result != nullptr; }))
       kernels::stream_fence();
   }
 
-  void run_tile(const KernelArgs& args, char** slots, char* const* results, int64_t at, int64_t n) const {
+  // Where inputs and outputs of a tile lie.
+  void place_tile(const KernelArgs& args, char** slots, char* const* results, int64_t at, int64_t n) const {
     for (size_t i = 0; i < operands_.size(); ++i) {
       const char* data = static_cast<const char*>(args.in[i].data);
       if (operands_[i].full()) {
@@ -241,17 +265,25 @@ class ProgramKernel final : public Kernel {
         operands_[i].expand(data, slots[i], at, n);
       }
     }
+    for (size_t o = 0; o < program_.outputs.size(); ++o)
+      slots[program_.outputs[o]] = results[o] != nullptr ? results[o] : place_of(args, static_cast<int>(o), at);
+  }
+
+  void run_steps(char* const* slots, int64_t n) const {
     const void* in[PointwiseProgram::kMaxOperands];
     for (size_t s = 0; s < program_.steps.size(); ++s) {
       const PointwiseProgram::Step& step = program_.steps[s];
-      const size_t slot = static_cast<size_t>(program_.num_inputs) + s;
-      if (const int output = output_of_[slot]; output >= 0)
-        slots[slot] = results[output] != nullptr ? results[output] : place_of(args, output, at);
       for (size_t i = 0; i < step.in.size(); ++i) in[i] = slots[static_cast<size_t>(step.in[i])];
-      step.op->pointwise(step.params->data(), dtype_, in, slots[slot], n);
+      step.op->pointwise(step.params->data(), dtype_, in, slots[static_cast<size_t>(program_.num_inputs) + s], n);
     }
-    for (size_t o = 0; o < program_.outputs.size(); ++o)
-      if (results[o] != nullptr) kernels::stream_copy(place_of(args, static_cast<int>(o), at), results[o], n * bytes_);
+  }
+
+  void run_native(const NativeChain& native, char* const* slots, char* buffers, int64_t n) const {
+    const void* in[PointwiseProgram::kMaxInputs];
+    void* out[PointwiseProgram::kMaxOutputs];
+    for (size_t i = 0; i < operands_.size(); ++i) in[i] = slots[i];
+    for (size_t o = 0; o < program_.outputs.size(); ++o) out[o] = slots[program_.outputs[o]];
+    native.run(in, out, buffers, tile_, n);
   }
 
   char* place_of(const KernelArgs& args, int output, int64_t at) const {
@@ -262,10 +294,11 @@ class ProgramKernel final : public Kernel {
   const DType dtype_;
   const int64_t bytes_, size_;
   std::vector<Operand> operands_;
-  std::vector<int> buffer_of_, output_of_;  // per slot
+  std::vector<int> buffer_of_;  // per slot
   int num_buffers_ = 0;
   int64_t tile_ = kShortestTile;  // elements
   double element_ns_ = 1;
+  std::unique_ptr<NativeChain> native_;  // null: always interpreted
 };
 
 int64_t program_cost(const PointwiseProgram& program, const TensorSpec& spec) {

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "hybridnet/ndarray.h"
+#include "op/c_forms.h"
 #include "op/pointwise_program.h"
 
 namespace hybridnet {
@@ -30,116 +31,10 @@ struct CallOfLoop {
 };
 using LoopFunction = void (*)(CallOfLoop*);
 
-constexpr char kDeclarations[] = R"(typedef signed char i8;
-typedef unsigned char u8;
-typedef int i32;
-typedef long long i64;
-typedef struct { void (*function)(const void*, int, const void* const*, void*, i64); const void* params; } Step;
-typedef struct { const void* const* in; void* const* rows; void* const* carries; i64 done, end, count; const Step* steps;
+constexpr char kDeclarations[] =
+    R"(typedef struct { const void* const* in; void* const* rows; void* const* carries; i64 done, end, count; const Step* steps;
                  i64 ended; } Loop;
 )";
-
-const char* c_type(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat32:
-      return "float";
-    case DType::kFloat64:
-      return "double";
-    case DType::kInt32:
-      return "i32";
-    case DType::kInt64:
-      return "i64";
-    case DType::kBool:
-    case DType::kUInt8:
-      return "u8";
-    case DType::kInt8:
-      return "i8";
-    default:
-      return nullptr;  // halves: there is no such type
-  }
-}
-
-bool has_arithmetic(DType dtype) {
-  return dtype == DType::kFloat32 || dtype == DType::kFloat64 || dtype == DType::kInt32 || dtype == DType::kInt64;
-}
-
-// A number as the operator stores it in an array of this type; nothing where C has no name for it.
-std::optional<std::string> literal(DType dtype, double value) {
-  if (is_floating(dtype)) {
-    const double stored = dtype == DType::kFloat32 ? static_cast<float>(value) : value;
-    if (!std::isfinite(stored)) return std::nullopt;
-    char text[48];
-    std::snprintf(text, sizeof text, "%a%s", stored, dtype == DType::kFloat32 ? "f" : "");
-    return "(" + std::string(text) + ")";
-  }
-  constexpr double kExact = 1e9;  // of both integers
-  if (!(std::abs(value) <= kExact)) return std::nullopt;
-  return "((" + std::string(c_type(dtype)) + ")" + std::to_string(static_cast<int64_t>(value)) + ")";
-}
-
-// Operators with a form in C. $a, $b: operands; $t: their type. Those of numbers read $b, or with reversed $a, from the
-// parameter.
-struct Form {
-  const char* text;
-  bool floats_only = false;
-};
-const std::map<std::string_view, Form>& forms_of_two() {
-  static const std::map<std::string_view, Form> forms{
-      {"add", {"$a + $b"}},
-      {"sub", {"$a - $b"}},
-      {"mul", {"$a * $b"}},
-      {"div", {"$a / $b", true}},
-      {"maximum", {"$a > $b || $a != $a ? $a : $b"}},
-      {"minimum", {"$a < $b || $a != $a ? $a : $b"}},
-      {"equal", {"$a == $b ? ($t)1 : ($t)0"}},
-      {"not_equal", {"$a != $b ? ($t)1 : ($t)0"}},
-      {"greater", {"$a > $b ? ($t)1 : ($t)0"}},
-      {"greater_equal", {"$a >= $b ? ($t)1 : ($t)0"}},
-      {"lesser", {"$a < $b ? ($t)1 : ($t)0"}},
-      {"lesser_equal", {"$a <= $b ? ($t)1 : ($t)0"}},
-      {"logical_and", {"$a != 0 & $b != 0 ? ($t)1 : ($t)0"}},
-      {"logical_or", {"$a != 0 | $b != 0 ? ($t)1 : ($t)0"}},
-  };
-  return forms;
-}
-const std::map<std::string_view, Form>& forms_of_one() {
-  static const std::map<std::string_view, Form> forms{
-      {"negative", {"-$a"}},   {"abs", {"$a < 0 ? -$a : $a + 0", true}},     {"relu", {"$a < 0 ? ($t)0 : $a"}},
-      {"square", {"$a * $a"}}, {"logical_not", {"$a != 0 ? ($t)0 : ($t)1"}}, {"_copy", {"$a"}},
-  };
-  return forms;
-}
-
-// The function of two operands that an operator computes: "elemwise_add", "broadcast_add" and "_grad_add" are "add".
-std::string_view function_of_two(std::string_view name) {
-  if (name == "_grad_add") return "add";
-  for (const std::string_view prefix : {"elemwise_", "broadcast_", "_"}) {
-    if (!name.starts_with(prefix)) continue;
-    name.remove_prefix(prefix.size());
-    break;
-  }
-  return name;
-}
-
-struct NumberForm {
-  std::string_view function;
-  bool number_first = false;
-};
-std::optional<NumberForm> function_of_number(std::string_view name) {
-  if (!name.starts_with("_") || !name.ends_with("_scalar")) return std::nullopt;
-  name = name.substr(1, name.size() - 8);
-  if (name == "plus") return NumberForm{"add"};
-  if (name == "minus") return NumberForm{"sub"};
-  if (name == "rminus") return NumberForm{"sub", true};
-  if (name == "rdiv") return NumberForm{"div", true};
-  return NumberForm{name};
-}
-
-std::string replaced(std::string text, std::string_view what, std::string_view by) {
-  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size()))
-    text.replace(at, what.size(), by);
-  return text;
-}
 
 // Number of the element of an operand that element `element` of the result reads.
 int64_t element_of(const Shape& operand, const Shape& result, int64_t element) {
@@ -167,7 +62,7 @@ class NativeLoopWriter {
     text_ += "  for (; done < loop->end; ++done) {\n";
     text_ += loop_.reverse ? "    const i64 row = loop->count - 1 - done;\n" : "    const i64 row = done;\n";
     for (size_t slot = 0; slot < loop_.seqs(); ++slot) {
-      const std::string type = "const " + std::string(c_type(slots_[slot].spec.dtype)) + "*";
+      const std::string type = "const " + std::string(c_forms::type_of(slots_[slot].spec.dtype)) + "*";
       text_ += "    " + type + " const " + slots_[slot].name + " = (" + type + ")loop->in[" + std::to_string(slot) +
                "] + row * " + std::to_string(slots_[slot].size()) + ";\n";
     }
@@ -179,7 +74,7 @@ class NativeLoopWriter {
     }
     if (!write_graph(body) || !write_outputs(body)) return nullptr;
     text_ += "  }\n" + behind_ + "  loop->done = done;\n}\n";
-    made_->function_ = std::make_shared<NativeFunction>(kDeclarations + text_, kEntry);
+    made_->function_ = std::make_shared<NativeFunction>(c_forms::kTypes + (kDeclarations + text_), kEntry);
     return std::move(made_);
   }
 
@@ -198,7 +93,7 @@ class NativeLoopWriter {
     const std::vector<NodePtr>& inputs = body.inputs();
     for (size_t slot = 0; slot < inputs.size(); ++slot) {
       const TensorSpec& spec = inputs[slot]->specs[0];
-      const char* type = c_type(spec.dtype);
+      const char* type = c_forms::type_of(spec.dtype);
       if (type == nullptr || spec.shape.size() < 1 || spec.shape.size() > kMaxSize) return false;
       Value value{"s" + std::to_string(slot), spec};
       if (slot >= loop_.seqs()) {
@@ -234,7 +129,8 @@ class NativeLoopWriter {
   bool write_node(const Graph& graph, const Node& node) {
     const NodePtr self(const_cast<Node*>(&node));
     for (const TensorSpec& spec : node.specs)
-      if (c_type(spec.dtype) == nullptr || spec.shape.size() < 1 || spec.shape.size() > kMaxSize) return false;
+      if (c_forms::type_of(spec.dtype) == nullptr || spec.shape.size() < 1 || spec.shape.size() > kMaxSize)
+        return false;
     if (node.is_variable()) return write_constant(self);
     std::vector<const Value*> in;
     for (const NodeEntry& input : node.inputs) {
@@ -258,10 +154,10 @@ class NativeLoopWriter {
   }
 
   bool write_number(const NodeEntry& entry, const TensorSpec& spec, double number) {
-    const std::optional<std::string> text = literal(spec.dtype, number);
+    const std::optional<std::string> text = c_forms::literal(spec.dtype, number);
     if (!text) return false;
     Value value{new_name(), spec};
-    const std::string type = c_type(spec.dtype);
+    const std::string type = c_forms::type_of(spec.dtype);
     text_ += "    " + type + " " + value.name + "[" + std::to_string(value.size()) + "];\n";
     text_ +=
         "    for (int e = 0; e < " + std::to_string(value.size()) + "; ++e) " + value.name + "[e] = " + *text + ";\n";
@@ -279,17 +175,17 @@ class NativeLoopWriter {
       std::optional<std::string> number;
       const DType dtype = value.spec.dtype;
       if (dtype == DType::kFloat32)
-        number = literal(dtype, static_cast<const float*>(array.data())[e]);
+        number = c_forms::literal(dtype, static_cast<const float*>(array.data())[e]);
       else if (dtype == DType::kFloat64)
-        number = literal(dtype, static_cast<const double*>(array.data())[e]);
+        number = c_forms::literal(dtype, static_cast<const double*>(array.data())[e]);
       else if (dtype == DType::kInt32)
-        number = literal(dtype, static_cast<const int32_t*>(array.data())[e]);
+        number = c_forms::literal(dtype, static_cast<const int32_t*>(array.data())[e]);
       else if (dtype == DType::kInt64)
-        number = literal(dtype, static_cast<double>(static_cast<const int64_t*>(array.data())[e]));
+        number = c_forms::literal(dtype, static_cast<double>(static_cast<const int64_t*>(array.data())[e]));
       if (!number) return false;
       numbers += (e == 0 ? "" : ", ") + *number;
     }
-    text_ += "    " + std::string(c_type(value.spec.dtype)) + " " + value.name + "[] = {" + numbers + "};\n";
+    text_ += "    " + std::string(c_forms::type_of(value.spec.dtype)) + " " + value.name + "[] = {" + numbers + "};\n";
     values_[{node, 0}] = std::move(value);
     return true;
   }
@@ -318,45 +214,13 @@ class NativeLoopWriter {
     for (const Value* value : in)
       if (value->spec.dtype != spec.dtype) return std::nullopt;
     Value made{new_name(), spec};
-    text_ += "    " + std::string(c_type(spec.dtype)) + " " + made.name + "[" + std::to_string(made.size()) + "];\n";
-    if (const std::optional<std::string> form = form_of(op, params, in.size(), spec.dtype))
+    text_ += "    " + std::string(c_forms::type_of(spec.dtype)) + " " + made.name + "[" + std::to_string(made.size()) +
+             "];\n";
+    if (const std::optional<std::string> form = c_forms::expression(op, params, in.size(), spec.dtype))
       write_form(*form, in, made);
     else
       write_call(op, params, in, made);
     return made;
-  }
-
-  static std::optional<std::string> form_of(const Op& op, const ParamsPtr& params, size_t operands, DType dtype) {
-    if (!has_arithmetic(dtype)) return std::nullopt;
-    const auto usable = [&](const auto& forms, std::string_view name) -> const Form* {
-      const auto found = forms.find(name);
-      return found == forms.end() || (found->second.floats_only && !is_floating(dtype)) ? nullptr : &found->second;
-    };
-    const Form* form = nullptr;
-    std::string text;
-    if (operands == 2) {
-      form = usable(forms_of_two(), function_of_two(op.name));
-      if (form) text = form->text;
-    } else if (const auto number = function_of_number(op.name)) {
-      const int field = op.schema->find("scalar");
-      form = field < 0 ? nullptr : usable(forms_of_two(), number->function);
-      if (!form) return std::nullopt;
-      const AttrValue value = op.schema->get(params->data(), field);
-      if (!std::holds_alternative<double>(value.value)) return std::nullopt;
-      const double given = std::get<double>(value.value);
-      // A comparison of integers with a fraction is one of fractions.
-      if (!is_floating(dtype) && given != std::trunc(given)) return std::nullopt;
-      const std::optional<std::string> written = literal(dtype, given);
-      if (!written) return std::nullopt;
-      text = form->text;
-      if (number->number_first) text = replaced(replaced(replaced(text, "$b", "$c"), "$a", *written), "$c", "$a");
-      text = replaced(text, "$b", *written);
-    } else {
-      form = usable(forms_of_one(), op.name);
-      if (form) text = form->text;
-    }
-    if (!form) return std::nullopt;
-    return replaced(text, "$t", c_type(dtype));
   }
 
   // How operands are read in a loop over elements `e`; nothing where that takes a number for each.
@@ -378,7 +242,7 @@ class NativeLoopWriter {
     for (size_t i = 0; i < in.size(); ++i) {
       const std::optional<std::string> index = index_of(*in[i], made);
       plain = plain && index;
-      if (plain) looped = replaced(looped, names[i], in[i]->name + "[" + *index + "]");
+      if (plain) looped = c_forms::replaced(looped, names[i], in[i]->name + "[" + *index + "]");
     }
     if (plain) {
       text_ +=
@@ -388,8 +252,8 @@ class NativeLoopWriter {
     for (int64_t e = 0; e < made.size(); ++e) {
       std::string one = form;
       for (size_t i = 0; i < in.size(); ++i)
-        one = replaced(one, names[i],
-                       in[i]->name + "[" + std::to_string(element_of(in[i]->spec.shape, made.spec.shape, e)) + "]");
+        one = c_forms::replaced(
+            one, names[i], in[i]->name + "[" + std::to_string(element_of(in[i]->spec.shape, made.spec.shape, e)) + "]");
       text_ += "    " + made.name + "[" + std::to_string(e) + "] = " + one + ";\n";
     }
   }
@@ -401,8 +265,8 @@ class NativeLoopWriter {
       std::string name = operand->name;
       if (operand->size() != made.size()) {
         name = new_name();
-        text_ +=
-            "    " + std::string(c_type(made.spec.dtype)) + " " + name + "[" + std::to_string(made.size()) + "];\n";
+        text_ += "    " + std::string(c_forms::type_of(made.spec.dtype)) + " " + name + "[" +
+                 std::to_string(made.size()) + "];\n";
         for (int64_t e = 0; e < made.size(); ++e)
           text_ += "    " + name + "[" + std::to_string(e) + "] = " + operand->name + "[" +
                    std::to_string(element_of(operand->spec.shape, made.spec.shape, e)) + "];\n";
@@ -410,9 +274,7 @@ class NativeLoopWriter {
       list += (list.empty() ? "" : ", ") + name;
     }
     const std::string step = "loop->steps[" + std::to_string(made_->steps_.size()) + "]";
-    text_ += "    { const void* operands[] = {" + list + "}; " + step + ".function(" + step + ".params, " +
-             std::to_string(static_cast<int>(made.spec.dtype)) + ", operands, " + made.name + ", " +
-             std::to_string(made.size()) + "); }\n";
+    text_ += "    " + c_forms::call(step, made.spec.dtype, list, made.name, std::to_string(made.size())) + "\n";
     made_->steps_.push_back({op.pointwise, params->data()});
     made_->params_.push_back(params);
   }
@@ -422,7 +284,7 @@ class NativeLoopWriter {
       const auto found = values_.find(body.outputs()[i]);
       if (found == values_.end()) return false;
       const Value& value = found->second;
-      const std::string type = c_type(value.spec.dtype);
+      const std::string type = c_forms::type_of(value.spec.dtype);
       if (i < loop_.outs()) {
         const std::string rows = "r" + std::to_string(i);
         text_ += "    " + type + "* const " + rows + " = (" + type + "*)loop->rows[" + std::to_string(i) +

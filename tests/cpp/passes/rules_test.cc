@@ -151,6 +151,15 @@ Graph attention_by_hand(const char* axis) {
   return make_graph({q, k, v}, {spec, spec, spec}, {use("batch_dot", {use("softmax", {scores}, {{"axis", axis}}), v})});
 }
 
+Graph fused_chain(int64_t size, const char* native) {
+  const std::string program = "_mul_scalar(0, scalar=2.0); _plus_scalar(1, scalar=1.0) -> 2@0";
+  return of_x(
+      [&](auto& x) {
+        return use("_fused_elementwise", {x}, {{"num_args", "1"}, {"program", program}, {"native", native}});
+      },
+      float32({size}));
+}
+
 // ---- layers
 struct Layers {
   std::vector<NodeEntry> inputs;
@@ -737,6 +746,7 @@ const std::map<std::string, Example>& examples() {
       {"fuse_elementwise",
        {[] { return of_x([](auto& x) { return use("tanh", {use("sigmoid", {x})}); }); },
         [] { return of_x([](auto& x) { return use("softmax", {use("sigmoid", {x})}); }); }}},
+      {"native_chains", {[] { return fused_chain(8192, "0"); }, [] { return fused_chain(8192, "1"); }}},
       {"native_loops", {[] { return running_sum(3); }, [] { return running_sum(300); }}},
   };
   return all;
