@@ -60,3 +60,29 @@ def test_rows_say_what_met_its_budget(run):
     assert run.row("w", "p", 1e-3, None, 0.4).endswith("| - | 0.4 |  |")
     assert run.row("w", "p", 3e-3, 2e-3, None, 2e-3).endswith("|  | NO |")
     assert run.row("w", "p", 1e-3, 1e-1, 0.5, 1e-2).endswith("| 0.5 | yes |")
+
+
+@pytest.fixture(scope="module")
+def growth():
+    spec = importlib.util.spec_from_file_location("benchmarks_growth", BENCHMARKS / "growth.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules[spec.name]
+
+
+def test_each_series_of_growth_runs_at_its_smallest(growth):
+    for series in growth.SERIES.values():
+        call = series.make(series.sizes[0])
+        call()
+        result = call()
+        for one in result if isinstance(result, list | tuple) else [result]:
+            if one is not None:
+                one.wait_to_read()
+
+
+def test_slopes_are_exponents(growth):
+    square = [{"size": size, "call": 3 * size**2} for size in (1, 10, 100, 1000)]
+    assert growth.slope(square, "call") == pytest.approx(2)
+    assert growth.slope(square[:2], "call") == pytest.approx(2)
