@@ -286,8 +286,9 @@ def row(series: Series, found: list[dict[str, float]]) -> str:
     last = found[-1]
     what = (series.make.__doc__ or "").split(":")[0]
     sizes = f"{found[0]['size']:,} to {last['size']:,} {series.axis}"
+    slopes = " | ".join(f"{slope(found, field):.2f}" for field in ("call", "first", "memory"))
     return (
-        f"| {series.name}: {what} | {sizes} | {slope(found, 'call'):.2f} | {slope(found, 'first'):.2f} | {slope(found, 'memory'):.2f} | {last['call'] * 1e3:,.3g} ms | "
+        f"| {series.name}: {what} | {sizes} | {slopes} | {last['call'] * 1e3:,.3g} ms | "
         f"{last['first'] * 1e3:,.3g} ms | {last['memory']:,.0f} MB |"
     )
 
