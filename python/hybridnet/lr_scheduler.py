@@ -1,4 +1,7 @@
-"""Learning-rate schedules: functions from the number of updates to a learning rate."""
+"""Learning-rate schedules: functions from the number of updates to a learning rate.
+
+Trainers of C have the same ones (``src/optimizer/schedule.h`` says why both stand for themselves).
+"""
 
 from __future__ import annotations
 
@@ -103,8 +106,13 @@ class FactorScheduler(LRScheduler):
             return self.get_warmup_lr(num_update)
         # A loop, because a resumed training starts many steps later.
         while num_update > self.count + self.step:
-            self.count += self.step
+            before = self.base_lr
             self.base_lr *= self.factor
+            if max(self.base_lr, self.stop_factor_lr) == before:  # it stays so
+                self.base_lr = before
+                self.count += (num_update - self.count - 1) // self.step * self.step
+                break
+            self.count += self.step
             if self.base_lr < self.stop_factor_lr:
                 self.base_lr = self.stop_factor_lr
                 logging.info(

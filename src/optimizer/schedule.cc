@@ -56,10 +56,19 @@ std::unique_ptr<ScheduleKind> factor_schedule() {
   kind->begin = check_factor;
   kind->rate_after_warmup = [](ScheduleState& s, int64_t num_update) {
     while (num_update > s.count + s.step) {
-      s.count += s.step;
-      s.base_lr = std::max(s.base_lr * s.factor, s.stop_factor_lr);
+      const double next = std::max(s.base_lr * s.factor, s.stop_factor_lr);
+      const bool stays = next == s.base_lr || std::isnan(next);
+      s.base_lr = next;
+      s.count += stays ? (num_update - s.count - 1) / s.step * s.step : s.step;
     }
     return s.base_lr;
+  };
+  kind->check_restored = [](const ScheduleState& s, int64_t num_update) {
+    constexpr int64_t kMostChanges = 1'000'000'000;  // seconds of work; trainings save what has changed so far
+    if ((num_update - s.count) / s.step > kMostChanges)
+      refuse("count",
+             "at most " + std::to_string(kMostChanges) + " changes behind update " + std::to_string(num_update),
+             std::to_string(s.count));
   };
   return kind;
 }
@@ -167,7 +176,8 @@ Schedule Schedule::make(std::string_view name, std::vector<std::pair<std::string
   return made;
 }
 
-Schedule Schedule::restore(const std::string& name, const std::vector<std::pair<std::string, AttrValue>>& attributes) {
+Schedule Schedule::restore(const std::string& name, const std::vector<std::pair<std::string, AttrValue>>& attributes,
+                           int64_t num_update) {
   std::string known;
   const ScheduleKind* kind = find_kind(name, &known);
   if (kind == nullptr)
@@ -180,6 +190,7 @@ Schedule Schedule::restore(const std::string& name, const std::vector<std::pair<
     if (kind->attributes.find(attribute.first) >= 0) known_ones.push_back(attribute);
   made.state_ = kind->attributes.parse(known_ones, kind->name)->as<ScheduleState>();
   if (kind->attributes.find("cur_step_ind") >= 0) kind->begin(made.state_);
+  if (kind->check_restored) kind->check_restored(made.state_, num_update);
   return made;
 }
 

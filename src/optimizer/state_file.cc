@@ -281,7 +281,7 @@ void read_schedule(const Reader& reader, const Json& optimizer, TrainingState& s
   if (!settings.is_object()) reader.fail("the schedule's settings are no table");
   for (const auto& [name, item] : settings.items())
     if (auto value = reader.attribute(item)) attributes.emplace_back(name, std::move(*value));
-  state.schedule = Schedule::restore(reader.text(reader.member(*it, "class"), "class"), attributes);
+  state.schedule = Schedule::restore(reader.text(reader.member(*it, "class"), "class"), attributes, state.num_update);
 }
 
 void read_optimizer(const Reader& reader, const Json& optimizer, const Numbering& numbering, TrainingState& state) {

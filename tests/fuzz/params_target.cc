@@ -15,6 +15,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     hn_array_copy(arrays[i], copy.out());
     hn_invoke("sum", 0, nullptr, nullptr, 1, &arrays[i], &room, sum.out());
     hn_array_wait(sum.get());
+    fuzz::Array parts[3], dense;
+    hn_array_part(arrays[i], "data", parts[0].out());
+    hn_array_part(arrays[i], "indices", parts[1].out());
+    hn_array_part(arrays[i], "indptr", parts[2].out());
+    hn_array_cast_storage(arrays[i], "default", dense.out());
+    hn_array_wait(dense.get());
   }
   hn_arrays_save("/dev/null", count, arrays, names);
   hn_arrays_free(count, arrays, names);

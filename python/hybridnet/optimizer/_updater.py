@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Updater", "get_updater"]
 
 _MAGIC = b"HNSTATE1"
+_MOST_CHANGES = 1_000_000_000  # of a learning rate between two steps
 _SCALARS = (bool, int, float, str, type(None))
 
 
@@ -161,7 +162,18 @@ def _restore_optimizer(
     current.__dict__.update(settings)
     current._index_update_count = current._all_index_update_counts.setdefault(0, {})
     current.lr_scheduler = _restore_scheduler(current.lr_scheduler, description["scheduler"])
+    if isinstance(current.lr_scheduler, lr_scheduler.FactorScheduler):
+        _check_distance(current.lr_scheduler, current.num_update)
     return current
+
+
+def _check_distance(schedule: lr_scheduler.FactorScheduler, num_update: int) -> None:
+    """Raises FormatError where the next rate would be the work of minutes: trainings save what has changed so far."""
+    if num_update - schedule.count > _MOST_CHANGES * schedule.step:
+        raise FormatError(
+            f"optimizer states: the schedule is at update {schedule.count}, more than {_MOST_CHANGES} changes behind "
+            f"update {num_update}"
+        )
 
 
 class Updater:

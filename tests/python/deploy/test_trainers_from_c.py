@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import json
 
 import hybridnet as mx
@@ -11,6 +12,7 @@ import pytest
 from hybridnet import _core, lr_scheduler
 
 from .c_trainer import SHAPES, CTrainer, PythonTrainer, draws, refusal, texts
+from .client_programs import ROOT
 from .test_operators_from_c import LIBRARY, Handle, check
 
 MATRICES = {name: shape for name, shape in SHAPES.items() if len(shape) == 2}
@@ -127,6 +129,58 @@ def test_schedules_give_the_rates_of_python_and_go_on_from_files(name: str, argu
             theirs.trainer.save_states(str(path))
             check(ours.load(path))
     ours.close()
+
+
+@pytest.mark.parametrize("factor", [1.0, 0.5, 0.999, 0.0, -0.5])
+def test_a_rate_that_stays_is_not_computed_again_and_again(factor: float, tmp_path) -> None:
+    """Beyond 10^12 updates, where the last change lies far behind; the rate and its update are as if each was made."""
+    arguments = {"step": 3, "factor": factor, "base_lr": 0.3, "stop_factor_lr": 1e-8}
+    ours = CTrainer({"w": np.ones((2,), "float32")}, "sgd", {})
+    check(set_schedule(ours, "FactorScheduler", arguments))
+    check(LIBRARY.hn_trainer_set_setting(ours.handle, b"begin_num_update", b"1000000000000"))
+    theirs, plain = lr_scheduler.FactorScheduler(**arguments), 0.3
+    for _ in range(40_000):
+        plain = max(plain * factor, 1e-8)
+    ours.backward({"w": np.ones((2,), "float32")})
+    check(ours.step(1.0))
+    assert ours.rate == theirs(1_000_000_000_001) == plain
+    assert theirs.count < 1_000_000_000_001 <= theirs.count + 3
+    ours.save(tmp_path / "states")
+    fresh = PythonTrainer({"w": np.ones((2,), "float32")}, "sgd", {})
+    fresh.trainer.load_states(str(tmp_path / "states"))
+    assert fresh.trainer.optimizer.lr_scheduler.count == theirs.count
+    ours.close()
+
+
+def test_files_whose_next_rate_is_endless_work_are_refused(tmp_path) -> None:
+    values = {"w": np.ones((2,), "float32")}
+    ours, theirs = CTrainer(values, "sgd", {}), PythonTrainer(values, "sgd", {})
+    check(set_schedule(ours, "FactorScheduler", {"step": 1, "factor": 0.999999999999, "base_lr": 0.3}))
+    ours.save(tmp_path / "whole")
+    content = (tmp_path / "whole").read_bytes()
+    header = json.loads(content[16:])
+    header["optimizer"]["settings"]["num_update"] = 1 << 52
+    text = json.dumps(header).encode()
+    (tmp_path / "slow").write_bytes(content[:8] + len(text).to_bytes(8, "little") + text)
+    assert "1000000000 changes behind update 4503599627370496" in refusal(ours.load(tmp_path / "slow"))
+    with pytest.raises(mx.errors.FormatError, match="changes behind update 4503599627370496"):
+        theirs.trainer.load_states(str(tmp_path / "slow"))
+    ours.close()
+
+
+@pytest.mark.parametrize("name", ["momentum", "master", "adam", "nadam", "centered"])
+def test_the_files_that_fuzzing_starts_from_load(name: str, tmp_path) -> None:
+    spec = importlib.util.spec_from_file_location("corpora", ROOT / "tests/fuzz/corpora.py")
+    assert spec is not None and spec.loader is not None
+    corpora = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(corpora)
+    (tmp_path / "states").write_bytes(corpora.states()[name])
+    values = {"bias": np.ones(4, "float32"), "table": np.ones((3, 2), "float32"), "thin": np.ones((2, 2), "float16")}
+    trainer = CTrainer(values, "sgd", {"multi_precision": name == "master"})
+    check(trainer.load(tmp_path / "states"))
+    trainer.backward(values)
+    check(trainer.step(1.0))
+    trainer.close()
 
 
 def test_without_base_lr_a_schedule_begins_at_the_learning_rate() -> None:
