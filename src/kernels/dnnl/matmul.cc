@@ -66,6 +66,7 @@ Matmul::Variant Matmul::make() const {
   }
   dnnl::primitive_attr attributes = user_scratchpad();
   dnnl::post_ops post;
+  if (o.alpha != 1) post.append_eltwise(dnnl::algorithm::eltwise_linear, o.alpha, 0);
   if (o.accumulate) post.append_sum(1.0f);
   const int addend_at = post.len();
   if (o.add) post.append_binary(dnnl::algorithm::binary_add, out);

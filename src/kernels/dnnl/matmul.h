@@ -1,4 +1,4 @@
-// Batched matrix product through oneDNN: out = activation(op(a) op(b) + bias + addend), all dense row-major.
+// Batched matrix product through oneDNN: out = activation(alpha * (op(a) op(b) + bias) + addend), all dense row-major.
 #pragma once
 
 #include "kernels/dnnl/post_ops.h"
@@ -13,6 +13,7 @@ class Matmul {
     bool transpose_a = false, transpose_b = false;
     DType dtype = DType::kFloat32;
     bool bias = false;  // (n), added to each row
+    float alpha = 1;    // not with kInnerProduct
     // What keeps a packed copy of b, which rarely changes. kInnerProduct: for one matrix b, transposed; nothing else is
     // transposed or accumulated.
     enum class Packing : int8_t { kNone, kMatmul, kInnerProduct } packing = Packing::kNone;

@@ -80,8 +80,7 @@ Ref<Kernel> link_batch_dot(const BatchDotParams& p, const LinkContext& c) {
   const kernels::GemmShape s = matrix_sizes(p, a, c.in[1].shape);
   const int64_t batch = a.size(0, a.ndim() - 2);
   const DType dtype = c.in[0].dtype;
-  if (DnnlProduct::supports(dtype) && batch * s.m * s.n * s.k >= 4096)
-    return Ref<Kernel>(new DnnlProduct(dtype, batch, s));
+  if (pays_blocked_product(dtype, a.ndim(), batch, s)) return Ref<Kernel>(new DnnlProduct(dtype, batch, s));
   return Ref<Kernel>(new PlainBatchDot(p));
 }
 

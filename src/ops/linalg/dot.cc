@@ -74,11 +74,7 @@ void run_dot(const DotParams& p, const KernelArgs& args) {
 
 Ref<Kernel> link_dot(const DotParams& p, const LinkContext& c) {
   const kernels::GemmShape s = DotSizes(p, c.in[0].shape, c.in[1].shape).shape;
-  // Measured: with fewer rows the plain product is faster. Many plain products in a row also cost page faults, as each
-  // allocates its own scratch memory.
-  constexpr int64_t kRows = 32, kWork = 32 * 32 * 32;
-  if (DnnlProduct::supports(c.in[0].dtype) && s.m >= kRows && s.m * s.n * s.k >= kWork)
-    return Ref<Kernel>(new DnnlProduct(c.in[0].dtype, 1, s));
+  if (pays_blocked_product(c.in[0].dtype, 2, 1, s)) return Ref<Kernel>(new DnnlProduct(c.in[0].dtype, 1, s));
   static const Ref<Kernel> plain = function_kernel<DotParams>(run_dot);
   return plain;
 }

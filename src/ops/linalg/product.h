@@ -11,24 +11,33 @@ namespace hybridnet::ops {
 // and bfloat16 are multiplied and summed in float32.
 void batched_product(DType dtype, int64_t batch, const kernels::GemmShape& s, const void* a, const void* b, void* out);
 
-// The same for one dtype and shape through oneDNN's blocked product: float32, and bfloat16 where the machine multiplies
-// it.
+// Whether oneDNN's blocked product is faster, which multiplies float32, and bfloat16 where the machine does. Measured:
+// with fewer than 32 rows of one product of matrices the plain product is faster. Many plain products in a row also
+// cost page faults, as each allocates its own scratch memory.
+inline bool pays_blocked_product(DType dtype, int ndim, int64_t batch, const kernels::GemmShape& s) {
+  if (dtype != DType::kFloat32 && !(dtype == DType::kBFloat16 && onednn::has_bfloat16())) return false;
+  const int64_t work = batch * s.m * s.n * s.k;
+  return ndim == 2 ? s.m >= 32 && work >= 32 * 32 * 32 : work >= 4096;
+}
+
+// alpha * op(a[i]) op(b[i]) + addend[i] for one dtype and shape through oneDNN. The third operand of the kernel is the
+// addend.
 class DnnlProduct final : public Kernel {
  public:
-  static bool supports(DType dtype) {
-    return dtype == DType::kFloat32 || (dtype == DType::kBFloat16 && onednn::has_bfloat16());
-  }
-  DnnlProduct(DType dtype, int64_t batch, const kernels::GemmShape& s)
+  DnnlProduct(DType dtype, int64_t batch, const kernels::GemmShape& s, float alpha = 1, bool add = false)
       : matmul_({.batch = batch,
                  .m = s.m,
                  .n = s.n,
                  .k = s.k,
                  .transpose_a = s.transpose_a,
                  .transpose_b = s.transpose_b,
-                 .dtype = dtype}) {}
+                 .dtype = dtype,
+                 .alpha = alpha,
+                 .add = add}) {}
   int64_t workspace_bytes() const override { return matmul_.workspace_bytes(); }
   void run(const KernelArgs& args) override {
-    matmul_.run(args.in[0].data, args.in[1], nullptr, args.out[0].data, args.workspace);
+    matmul_.run(args.in[0].data, args.in[1], nullptr, args.out[0].data, args.workspace,
+                args.in.size() > 2 ? args.in[2].data : nullptr);
   }
 
  private:

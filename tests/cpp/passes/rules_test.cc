@@ -160,6 +160,25 @@ Graph fused_chain(int64_t size, const char* native) {
       float32({size}));
 }
 
+// x w^T, with w transposed in front of the product; the transposed matrix is read elsewhere, too, or not.
+Graph product_of_transposed(bool is_read_elsewhere) {
+  const NodeEntry x = var("x"), w = var("w"), turned = transposed(w, "(1, 0)");
+  std::vector<NodeEntry> outputs{use("dot", {x, turned})};
+  if (is_read_elsewhere) outputs.push_back(use("exp", {turned}));
+  return make_graph({x, w}, {kState, kWeight}, outputs);
+}
+
+Graph around_product(const std::function<NodeEntry(const NodeEntry&)>& what) {
+  const NodeEntry x = var("x"), w = var("w");
+  return make_graph({x, w}, {float32({64, 48}), float32({48, 40})}, {what(use("dot", {x, w}))});
+}
+
+Graph product_plus(std::initializer_list<int64_t> addend) {
+  const NodeEntry x = var("x"), w = var("w"), c = var("c");
+  return make_graph({x, w, c}, {float32({64, 48}), float32({48, 40}), {Shape(addend), DType::kFloat32}},
+                    {use("broadcast_add", {use("dot", {x, w}), c})});
+}
+
 // ---- layers
 struct Layers {
   std::vector<NodeEntry> inputs;
@@ -666,6 +685,23 @@ const std::map<std::string, Example>& examples() {
       {"gelu_tanh", {[] { return gelu_with_tanh("0.044715"); }, [] { return gelu_with_tanh("0.05"); }}},
       {"silu", {[] { return gate("sigmoid"); }, [] { return gate("tanh"); }}},
       {"attention", {[] { return attention_by_hand("-1"); }, [] { return attention_by_hand("1"); }}},
+      {"transposed_operands",
+       {[] { return product_of_transposed(false); }, [] { return product_of_transposed(true); }}},
+      {"transposed_product",
+       {[] { return around_product([](auto& y) { return transposed(y, "(1, 0)"); }); },
+        [] { return around_product([](auto& y) {
+               return use("elemwise_add", {y, use("tanh", {y})});
+             }); }}},
+      {"scaled_product",
+       {[] { return around_product([](auto& y) { return scaled(y, "0.125"); }); },
+        [] { return around_product([](auto& y) { return scaled(y, "0"); }); }}},
+      {"product_plus",
+       {[] {
+          return product_plus({64, 40});
+        },
+        [] {
+          return product_plus({1, 40});
+        }}},
       {"plain_leaky_relu",
        {[] { return of_x([](auto& x) {
                return use("LeakyReLU", {x}, {{"act_type", "leaky"}});

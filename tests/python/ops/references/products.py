@@ -42,7 +42,13 @@ def _fully_connected(inputs, attrs):
     return [out + inputs[2].ravel() if len(inputs) > 2 else out]
 
 
+def _scaled_product(inputs, attrs):
+    out = value(attrs, "alpha", 1.0) * np.matmul(*_transposed(inputs[:2], attrs))
+    return [out + inputs[2] if len(inputs) > 2 else out]
+
+
 REFERENCES = {
+    "_scaled_product": _scaled_product,
     "dot": _dot,
     "batch_dot": lambda inputs, attrs: [np.matmul(*_transposed(inputs, attrs))],
     "_linalg_gemm": _gemm,
