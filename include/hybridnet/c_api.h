@@ -288,6 +288,10 @@ HN_API int hn_model_run(HnModel model, size_t num_inputs, const HnArray* inputs,
 HN_API int hn_model_run_into(HnModel model, size_t num_inputs, const HnArray* inputs, size_t num_outputs,
                              const HnArray* outputs);
 
+/* What gradients of the model compute again instead of keeping it: "auto" (the default), "none", or a number of bytes
+ * that bounds what a run keeps, as text. Counts from the next run on, for which plans are made anew. */
+HN_API int hn_model_set_remat(HnModel model, const char* remat);
+
 /* What the latest run executed, for people: instructions in order with their implementation, memory and node (see
  * docs/debugging.md). Empty before the first run; valid until the next call on this thread. */
 HN_API int hn_model_plan_text(HnModel model, const char** out);

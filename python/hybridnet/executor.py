@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
+from ._keywords import remat_text
 from .context import Context
 from .errors import ShapeError
 from .errors import TypeError as HybridNetTypeError
@@ -38,6 +39,7 @@ class Executor:
         args_grad: Any = None,
         grad_req: Any = "write",
         aux_states: Any = None,
+        remat: str | int = "auto",
     ) -> None:
         names, aux_names = symbol.list_arguments(), symbol.list_auxiliary_states()
         self._symbol = symbol
@@ -48,6 +50,7 @@ class Executor:
         grads = _by_name(args_grad, names, "args_grad", required=False)
         self._requests = [r if g is not None else "null" for r, g in zip(self._requests, grads, strict=True)]
         self.grad_arrays = grads
+        self._remat = remat_text(remat)
         self._core = self._bound(symbol)
         self._names, self._aux_names = names, aux_names
         self._monitor: Callable[[str, NDArray], None] | None = None
@@ -56,7 +59,9 @@ class Executor:
         self._ran = False
 
     def _bound(self, symbol: Any) -> _core.Executor:
-        return _core.Executor(symbol, self.arg_arrays, self.grad_arrays, self._requests, self.aux_arrays)
+        return _core.Executor(
+            symbol, self.arg_arrays, self.grad_arrays, self._requests, self.aux_arrays, remat=self._remat
+        )
 
     @property
     def arg_dict(self) -> dict[str, NDArray]:
@@ -162,7 +167,7 @@ class Executor:
             a if tuple(s) == a.shape else zeros(s, self._ctx, a.dtype)
             for s, a in zip(aux_shapes, self.aux_arrays, strict=True)
         ]
-        made = Executor(self._symbol, self._ctx, args, grads, self._requests, aux)
+        made = Executor(self._symbol, self._ctx, args, grads, self._requests, aux, self._remat)
         made.take_monitor(self)
         return made
 
@@ -295,6 +300,7 @@ def simple_bind(
     shapes: dict[str, Any],
     group2ctx: dict[str, Context] | None = None,
     stype_dict: dict[str, str] | None = None,
+    remat: str | int = "auto",
 ) -> Executor:
     """An Executor over newly allocated zeros, with all shapes and types inferred from those given.
 
@@ -329,7 +335,7 @@ def simple_bind(
         None if r == "null" else zeros(a.shape, a.context, a.dtype, "row_sparse" if name in by_rows else None)
         for name, r, a in zip(names, requests, args, strict=True)
     ]
-    return Executor(symbol, ctx, args, grads, requests, aux)
+    return Executor(symbol, ctx, args, grads, requests, aux, remat)
 
 
 def argument_storage(symbol: Any, stype_dict: dict[str, str] | None = None) -> tuple[dict[str, str], set[str]]:

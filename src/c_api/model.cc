@@ -41,6 +41,16 @@ Ref<GraphFunction> ModelHandle::prediction() const {
   return prediction_;
 }
 
+void ModelHandle::make_op(const std::string& remat) {
+  CachedOpConfig config;
+  config.static_alloc = true;
+  config.name = "model";
+  config.remat = remat;
+  Ref<CachedOp> made = make_ref<CachedOp>(symbol, config);
+  const std::lock_guard lock(mutex_);
+  op_ = std::move(made);
+}
+
 void check_count(size_t given, const std::vector<std::string>& names, const char* function, const char* what) {
   if (given == names.size()) return;
   std::string list;
@@ -120,11 +130,8 @@ HnModel make_model(Symbol symbol, const std::map<std::string, NDArray>& paramete
     model->values.push_back(given ? NDArray() : it->second);
   }
   model->output_names = symbol.list_outputs();
-  CachedOpConfig config;
-  config.static_alloc = true;
-  config.name = "model";
-  model->op = make_ref<CachedOp>(symbol, config);
   model->symbol = std::move(symbol);
+  model->make_op("auto");
   return static_cast<HnModel>(make_handle(std::move(model)));
 }
 
@@ -318,7 +325,7 @@ int hn_model_run(HnModel model, size_t num_inputs, const HnArray* inputs, size_t
     const std::vector<NDArray> arrays = given->with_inputs(num_inputs, inputs, "hn_model_run");
     check_count(num_outputs, given->output_names, "hn_model_run", "num_outputs");
     require(outputs, "hn_model_run", "outputs");
-    c_api::give_arrays(given->op->call(arrays), outputs);
+    c_api::give_arrays(given->op()->call(arrays), outputs);
   });
 }
 
@@ -329,7 +336,7 @@ int hn_model_run_into(HnModel model, size_t num_inputs, const HnArray* inputs, s
     const std::vector<NDArray> arrays = given->with_inputs(num_inputs, inputs, "hn_model_run_into");
     check_count(num_outputs, given->output_names, "hn_model_run_into", "num_outputs");
     const std::vector<NDArray> out = c_api::arrays_of(num_outputs, outputs, "hn_model_run_into", "outputs");
-    given->op->call(arrays, out);
+    given->op()->call(arrays, out);
   });
 }
 
@@ -349,12 +356,20 @@ int hn_model_save(HnModel model, const char* symbol_path, const char* params_pat
   });
 }
 
+int hn_model_set_remat(HnModel model, const char* remat) {
+  return guarded([&] {
+    const Pinned<ModelHandle> given(model, "hn_model_set_remat", "model");
+    require(remat, "hn_model_set_remat", "remat");
+    given->make_op(remat);
+  });
+}
+
 int hn_model_plan_text(HnModel model, const char** out) {
   return guarded([&] {
     const Pinned<ModelHandle> given(model, "hn_model_plan_text", "model");
     require(out, "hn_model_plan_text", "out");
     thread_local std::string text;
-    text = given->op->plan_text();
+    text = given->op()->plan_text();
     *out = text.c_str();
   });
 }

@@ -19,8 +19,15 @@ struct ModelHandle final : Handled {
   // The graph as sessions run it; made for the first of them.
   Ref<GraphFunction> prediction() const;
 
+  // What runs it outside of sessions.
+  Ref<CachedOp> op() const {
+    const std::lock_guard lock(mutex_);
+    return op_;
+  }
+  // Throws ParamError (RematPolicy).
+  void make_op(const std::string& remat);
+
   Symbol symbol;
-  Ref<CachedOp> op;
   std::vector<NDArray> values;                               // one per graph input; null where the caller provides it
   std::vector<size_t> input_positions, parameter_positions;  // in `values`
   std::vector<std::string> input_names, parameter_names, output_names;
@@ -29,6 +36,7 @@ struct ModelHandle final : Handled {
 
  private:
   mutable std::mutex mutex_;
+  Ref<CachedOp> op_;
   mutable Ref<GraphFunction> prediction_;
 };
 

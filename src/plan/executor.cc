@@ -98,6 +98,7 @@ Executor::Executor(Symbol symbol, std::vector<NDArray> arguments, std::vector<ND
   CompileOptions options;
   options.name = config.name.empty() ? "Executor" : config.name;
   options.query = chosen_query(config.passes);
+  options.remat = RematPolicy::parse(config.remat);
   options.keep_arena = true;  // bound arrays: the next call looks like this one
   m.function = make_ref<GraphFunction>(std::move(definition), std::move(options));
 }

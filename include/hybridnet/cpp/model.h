@@ -124,6 +124,9 @@ class Model {
 
   HnModel get() const { return handle_.get(); }
 
+  // What gradients compute again instead of keeping it: "auto", "none" or a number of bytes; from the next run on.
+  void set_remat(const std::string& remat) const { detail::check(hn_model_set_remat(handle_.get(), remat.c_str())); }
+
   // What the latest run executed, instruction by instruction (docs/debugging.md); empty before the first run.
   std::string plan_text() const {
     const char* text = nullptr;

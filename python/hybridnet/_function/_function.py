@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core, errors
+from .._keywords import remat_text
 from .._tracing import parameter_of
 from ..ndarray import NDArray
 from ..rewrite import joined_query
@@ -27,6 +28,7 @@ def function(
     name: str | None = None,
     atomic: bool = True,
     static_alloc: bool = False,
+    remat: str | int = "auto",
 ) -> Function:
     """Makes a graph callable on arrays, with default values, shared variables and updates of these (docs/functions.md).
 
@@ -49,8 +51,12 @@ def function(
         memory: a new value is written over the old one as soon as nothing reads that any more.
     static_alloc : bool, default False
         Keeps the memory of values between operators from call to call.
+    remat : 'auto', 'none' or int, default 'auto'
+        What is computed again for gradients instead of being kept, where a call is recorded, as in
+        HybridBlock.hybridize.
 
-    Returns a Function. Raises TypeError, ValueError, ShapeError and DTypeError that name the variable::
+    Returns a Function. Raises TypeError, ValueError, ShapeError and DTypeError that name the variable, ParamError for
+    passes and remat::
 
         x = mx.sym.var("x", shape=(0, 3))
         total = mx.shared(mx.nd.zeros(3), name="total")
@@ -69,6 +75,7 @@ def function(
             "static_alloc": bool(static_alloc),
             "passes": "" if passes is None else joined_query(passes, (), (), ()),
             "name": "function" if name is None else str(name),
+            "remat": remat_text(remat),
         },
     )
 

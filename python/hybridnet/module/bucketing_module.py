@@ -22,7 +22,7 @@ class BucketingModule(BaseModule):
     ----------
     sym_gen : callable (bucket_key) -> (symbol, data_names, label_names)
     default_bucket_key : the largest bucket: its graph has all parameters
-    logger, context, work_load_list, fixed_param_names, state_names, group2ctxs, compression_params : as Module
+    logger, context, work_load_list, fixed_param_names, state_names, group2ctxs, compression_params, remat : as Module
     """
 
     def __init__(
@@ -36,6 +36,7 @@ class BucketingModule(BaseModule):
         state_names: Any = None,
         group2ctxs: Any = None,
         compression_params: Any = None,
+        remat: str | int = "auto",
     ) -> None:
         super().__init__(logger=logger)
         if default_bucket_key is None:
@@ -50,6 +51,7 @@ class BucketingModule(BaseModule):
             "state_names": state_names,
             "group2ctxs": group2ctxs,
             "compression_params": compression_params,
+            "remat": remat,
         }
         self._buckets: dict[Any, Module] = {}
         self._curr_module: Any = None

@@ -47,6 +47,7 @@ class DataParallelExecutorGroup:
         Without gradient.
     grad_req : str or dict of str to str
     state_names : list of str, optional
+    remat : as in Module
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class DataParallelExecutorGroup:
         grad_req: Any = "write",
         state_names: Sequence[str] | None = None,
         group2ctxs: Any = None,
+        remat: str | int = "auto",
     ) -> None:
         self.symbol = symbol
         self.contexts = list(contexts)
@@ -77,6 +79,7 @@ class DataParallelExecutorGroup:
         self.arg_names = symbol.list_arguments()
         self.aux_names = symbol.list_auxiliary_states()
         self.grad_req = self._requests(grad_req, [desc.name for desc in data_shapes])
+        self.remat = remat
         self.execs: list[Any] = []
         self._bind(data_shapes, label_shapes, shared_group.execs if shared_group else None)
 
@@ -142,7 +145,7 @@ class DataParallelExecutorGroup:
             name: array(name, shape, dtype, old_aux, True, stypes.get(name))
             for name, shape, dtype in zip(self.aux_names, aux_shapes, aux_types, strict=True)
         }
-        made = self.symbol.bind(ctx, args, grads, self.grad_req, aux)
+        made = self.symbol.bind(ctx, args, grads, self.grad_req, aux, remat=self.remat)
         if before is not None:
             made.take_monitor(before)
         return made

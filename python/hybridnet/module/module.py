@@ -10,6 +10,7 @@ from typing import Any
 from .. import ndarray
 from .. import optimizer as opt
 from .._files import read_bytes, replacing
+from .._keywords import remat_text
 from ..context import Context, cpu
 from ..errors import HybridNetError, ParamError
 from ..initializer import InitDesc, Uniform
@@ -42,6 +43,8 @@ class Module(BaseModule):
     state_names : list of str, optional
         Inputs that keep their values between batches.
     group2ctxs, compression_params : accepted
+    remat : 'auto', 'none' or int, default 'auto'
+        What backward computes again instead of keeping it, as in HybridBlock.hybridize.
 
     Raises ParamError for names that the symbol does not have.
     """
@@ -58,6 +61,7 @@ class Module(BaseModule):
         state_names: Sequence[str] | None = None,
         group2ctxs: Any = None,
         compression_params: Any = None,
+        remat: str | int = "auto",
     ) -> None:
         super().__init__(logger=logger)
         context = cpu() if context is None else context
@@ -79,6 +83,7 @@ class Module(BaseModule):
         self._aux_names = symbol.list_auxiliary_states()
         self._output_names = symbol.list_outputs()
         self._compression_params = compression_params
+        self._remat = remat_text(remat)
         self._arg_params: dict[str, Any] | None = None
         self._aux_params: dict[str, Any] | None = None
         # Whether the executors' parameters are newer than _arg_params.
@@ -335,6 +340,7 @@ class Module(BaseModule):
             fixed_param_names=self._fixed_param_names,
             grad_req=grad_req,
             state_names=self._state_names,
+            remat=self._remat,
         )
         self.binded = True
         if shared_module is not None:

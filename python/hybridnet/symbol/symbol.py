@@ -457,11 +457,16 @@ class Symbol(_core.SymbolBase):
         aux_states: Any = None,
         group2ctx: Any = None,
         shared_exec: Any = None,
+        *,
+        remat: str | int = "auto",
     ) -> Any:
-        """Binds arrays to the variables; the Executor runs forward and backward over them."""
+        """Binds arrays to the variables; the Executor runs forward and backward over them.
+
+        remat: what backward computes again instead of keeping it, as in HybridBlock.hybridize.
+        """
         from ..executor import Executor
 
-        return Executor(self, ctx, args, args_grad, grad_req, aux_states)
+        return Executor(self, ctx, args, args_grad, grad_req, aux_states, remat)
 
     def simple_bind(
         self,
@@ -473,12 +478,14 @@ class Symbol(_core.SymbolBase):
         shared_arg_names: Any = None,
         shared_exec: Any = None,
         shared_buffer: Any = None,
+        *,
+        remat: str | int = "auto",
         **kwargs: Any,
     ) -> Any:
-        """Infers shapes from the given ones, allocates all arrays and binds them."""
+        """Infers shapes from the given ones, allocates all arrays and binds them. remat: as for bind."""
         from ..executor import simple_bind
 
-        return simple_bind(self, ctx, grad_req, type_dict, kwargs, group2ctx, stype_dict)
+        return simple_bind(self, ctx, grad_req, type_dict, kwargs, group2ctx, stype_dict, remat)
 
     def eval(self, ctx: Context | None = None, **kwargs: Any) -> list[Any]:
         """Runs the graph once on the given arrays; returns the outputs."""

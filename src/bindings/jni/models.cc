@@ -182,6 +182,10 @@ JNIEXPORT void JNICALL Java_org_hybridnet_Native_modelRunInto(JNIEnv* env, jclas
   });
 }
 
+JNIEXPORT void JNICALL Java_org_hybridnet_Native_modelSetRemat(JNIEnv* env, jclass, jobject model, jbyteArray remat) {
+  guarded(env, [&] { check(env, hn_model_set_remat(model_of(env, model), text_of(env, remat, "remat").c_str())); });
+}
+
 JNIEXPORT jbyteArray JNICALL Java_org_hybridnet_Native_modelPlanText(JNIEnv* env, jclass, jobject model) {
   return guarded(env, [&] {
     const char* text = nullptr;

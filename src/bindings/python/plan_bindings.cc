@@ -86,7 +86,8 @@ NodeEntry only_output(const Symbol& symbol, const char* what) {
 CachedOpHandle make_function(const std::vector<Symbol>& inputs, const std::vector<Symbol>& outputs,
                              const std::vector<std::pair<int, Symbol>>& updates, bool atomic, bool static_alloc,
                              const std::string& passes, const std::string& name, const std::vector<bool>& numpy,
-                             const std::vector<uint8_t>& donated, const std::vector<uint8_t>& borrowed) {
+                             const std::vector<uint8_t>& donated, const std::vector<uint8_t>& borrowed,
+                             const std::string& remat) {
   FunctionGraph graph;
   for (const Symbol& input : inputs) graph.inputs.push_back(variable_of(input));
   for (const Symbol& output : outputs) graph.outputs.push_back(only_output(output, "outputs"));
@@ -94,7 +95,7 @@ CachedOpHandle make_function(const std::vector<Symbol>& inputs, const std::vecto
   graph.atomic = atomic;
   graph.donated = donated;
   graph.borrowed = borrowed;
-  return {make_ref<CachedOp>(std::move(graph), config_from(static_alloc, passes, name)), numpy, donated};
+  return {make_ref<CachedOp>(std::move(graph), config_from(static_alloc, passes, name, remat)), numpy, donated};
 }
 
 // Another thread may be compiling, which keeps these waiting, and may need the GIL for it: for operators in Python.
@@ -152,7 +153,7 @@ void bind_functions(py::module_& m) {
   m.def("function", &make_function, py::arg("inputs"), py::arg("outputs"), py::arg("updates"), py::kw_only(),
         py::arg("atomic") = true, py::arg("static_alloc") = false, py::arg("passes") = "", py::arg("name") = "",
         py::arg("numpy") = std::vector<bool>(), py::arg("donated") = std::vector<uint8_t>(),
-        py::arg("borrowed") = std::vector<uint8_t>(),
+        py::arg("borrowed") = std::vector<uint8_t>(), py::arg("remat") = "auto",
         "A CachedOp of given inputs, variables all, with updates: pairs of the number of an input and its new value.");
   m.def(
       "variables_of",
@@ -224,13 +225,16 @@ std::vector<std::string> names_with_gradients_by_rows(const Symbol& symbol,
 void bind_executor(py::module_& m) {
   py::class_<ExecutorHandle>(m, "Executor", "A graph bound to arrays.")
       .def(py::init([](const Symbol& symbol, const py::object& arguments, const py::object& gradients,
-                       const std::vector<std::string>& requests, const py::object& auxiliaries) {
-        std::vector<GradReq> reqs;
-        for (const std::string& req : requests) reqs.push_back(grad_req_from_name(req));
-        return ExecutorHandle{make_ref<Executor>(symbol, arrays_of(arguments, "args"),
-                                                 arrays_of(gradients, "args_grad"), reqs,
-                                                 arrays_of(auxiliaries, "aux_states"))};
-      }))
+                       const std::vector<std::string>& requests, const py::object& auxiliaries,
+                       const std::string& remat) {
+             std::vector<GradReq> reqs;
+             for (const std::string& req : requests) reqs.push_back(grad_req_from_name(req));
+             return ExecutorHandle{
+                 make_ref<Executor>(symbol, arrays_of(arguments, "args"), arrays_of(gradients, "args_grad"), reqs,
+                                    arrays_of(auxiliaries, "aux_states"), config_from(false, "", "", remat))};
+           }),
+           py::arg("symbol"), py::arg("arguments"), py::arg("gradients"), py::arg("requests"), py::arg("auxiliary"),
+           py::pos_only(), py::kw_only(), py::arg("remat") = "auto")
       .def("forward",
            [](ExecutorHandle& h, bool train) {
              ReleaseGil release(true);

@@ -323,6 +323,7 @@ const TakesHandle kTakesHandle[] = {
      }},
     {"hn_batcher_run", kArray, [](void* h) { return hn_batcher_run(good_batcher(), 1, one(h), 1, out.arrays); }},
     {"hn_batcher_close", kBatcher, [](void* h) { return hn_batcher_close(b(h)); }},
+    {"hn_model_set_remat", kModel, [](void* h) { return hn_model_set_remat(m(h), "none"); }},
     {"hn_model_plan_text", kModel, [](void* h) { return hn_model_plan_text(m(h), &out.text); }},
 };
 
@@ -452,6 +453,8 @@ const TakesPointer kTakesPointer[] = {
     HN_REFUSES(hn_model_run, good_model(), 1, one(good_array()), 1, out.arrays),
     HN_REFUSES(hn_model_run_into, good_model(), 2, nullptr, 1, one(good_array())),
     HN_REFUSES(hn_model_plan_text, good_model(), nullptr),
+    HN_REFUSES(hn_model_set_remat, good_model(), nullptr),
+    HN_REFUSES(hn_model_set_remat, good_model(), "some"),
     HN_REFUSES(hn_session_create, good_model(), 2, two(), 2, nullptr, &session_out),
     HN_REFUSES(hn_session_create, good_model(), 2, two(), 0, two(), &session_out),
     HN_REFUSES(hn_session_create, good_model(), 2, nullptr, 0, nullptr, &session_out),

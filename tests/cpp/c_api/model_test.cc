@@ -6,6 +6,8 @@
 #include <fstream>
 #include <thread>
 
+#include "hybridnet/cpp/autograd.h"
+
 namespace {
 
 namespace hn = hybridnet::cpp;
@@ -46,6 +48,35 @@ TEST(CppModel, RunsAndNamesItsInputsAndOutputs) {
 }
 
 TEST(CppModel, NegativeSizesAreNoShapesToInferFrom) { EXPECT_THROW(dense().infer_shapes({{-5, 3}}), hn::Error); }
+
+TEST(CppModel, RematBoundsWhatGradientsKeep) {
+  constexpr const char* kTwoLayers = R"json({"nodes": [
+    {"op": "null", "name": "data", "inputs": []}, {"op": "null", "name": "w", "inputs": []}, {"op": "null", "name": "b", "inputs": []},
+    {"op": "FullyConnected", "name": "fc", "attrs": {"num_hidden": "2"}, "inputs": [[0, 0, 0], [1, 0, 0], [2, 0, 0]]},
+    {"op": "Activation", "name": "act", "attrs": {"act_type": "softrelu"}, "inputs": [[3, 0, 0]]},
+    {"op": "elemwise_mul", "name": "square", "inputs": [[4, 0, 0], [4, 0, 0]]}],
+   "arg_nodes": [0, 1, 2], "heads": [[5, 0, 0]], "attrs": {"mxnet_version": ["int", 10901]}})json";
+  const std::string bytes = parameters();
+  const hn::Model model = hn::Model::from_memory(kTwoLayers, std::as_bytes(std::span(bytes.data(), bytes.size())));
+  const hn::Array data = hn::Array::from<float>({1, 3}, std::vector<float>{1, -1, 0.5});
+  data.attach_grad();
+  const hn::Array weight = model.parameters().at(0);
+  weight.attach_grad();
+  const auto gradient = [&](const char* remat) {
+    model.set_remat(remat);
+    std::vector<hn::Array> out;
+    {
+      const hn::autograd::Recorder recording;
+      out = model.run({data});
+    }
+    out[0].backward();
+    return weight.grad().to_vector<float>();
+  };
+  EXPECT_EQ(gradient("none"), gradient("auto"));
+  EXPECT_EQ(gradient("none"), gradient("8"));  // what the layer gives
+  EXPECT_THROW(gradient("0"), hn::Error);  // the layer reads its bias, which may be written before the gradient runs
+  EXPECT_THROW(model.set_remat("some"), hn::Error);
+}
 
 TEST(CppModel, StatesAreToldFromWeights) {
   constexpr const char* kNorm = R"json({"nodes": [

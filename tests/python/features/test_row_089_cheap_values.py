@@ -130,6 +130,67 @@ def test_what_cannot_be_kept_in_so_few_bytes_is_an_error_that_says_how_many_it_t
         trained(Twice, 16)
 
 
+def graph() -> Any:
+    hidden = mx.sym.Activation(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=512, name="layer"), "softrelu")
+    return mx.sym.FullyConnected(mx.sym.Dropout(hidden, p=0.5), num_hidden=8, name="out")
+
+
+def by_bind(remat: Any, arrays: dict[str, Any]) -> tuple[Any, str]:
+    grads = {name: nd.zeros_like(array) for name, array in arrays.items()}
+    executor = graph().bind(mx.cpu(), arrays, grads, remat=remat)
+    executor.forward(is_train=True)
+    executor.backward(nd.ones((ROWS, 8)))
+    return grads["data"], executor.plan_text()
+
+
+def by_simple_bind(remat: Any, arrays: dict[str, Any]) -> tuple[Any, str]:
+    executor = graph().simple_bind(mx.cpu(), data=(ROWS, UNITS), remat=remat)
+    executor = executor.reshape(data=(ROWS, UNITS))  # which keeps the choice
+    executor.copy_params_from(arrays)
+    executor.forward(is_train=True)
+    executor.backward(nd.ones((ROWS, 8)))
+    return executor.grad_dict["data"], executor.plan_text()
+
+
+def by_module(remat: Any, arrays: dict[str, Any]) -> tuple[Any, str]:
+    module = mx.mod.Module(graph(), label_names=None, remat=remat)
+    module.bind([("data", (ROWS, UNITS))], inputs_need_grad=True)
+    module.init_params(arg_params={name: array for name, array in arrays.items() if name != "data"}, initializer=None)
+    module.forward(mx.io.DataBatch([arrays["data"]]), is_train=True)
+    module.backward([nd.ones((ROWS, 8))])
+    return module.get_input_grads()[0], module._exec_group.execs[0].plan_text()
+
+
+def by_function(remat: Any, arrays: dict[str, Any]) -> tuple[Any, str]:
+    symbol = graph()
+    internals = symbol.get_internals()
+    variables = [internals[name] for name in symbol.list_inputs()]
+    function = mx.function(variables, symbol, remat=remat)
+    for array in arrays.values():
+        array.attach_grad()
+    with autograd.record():
+        out = function(*(arrays[name] for name in symbol.list_inputs()))
+    out.backward()
+    return arrays["data"].grad, function.plan_text()
+
+
+@pytest.mark.parametrize("way", [by_bind, by_simple_bind, by_module, by_function])
+def test_every_way_to_compile_a_graph_takes_remat(way: Callable[..., tuple[Any, str]]) -> None:
+    symbol = graph()
+    rng = np.random.RandomState(2)
+    shapes = dict(zip(symbol.list_arguments(), symbol.infer_shape(data=(ROWS, UNITS))[0], strict=True))
+    arrays = {name: nd.array(0.1 * rng.randn(*shape)) for name, shape in shapes.items()}
+    found = {}
+    for remat in ("none", 0):
+        mx.random.seed(5)
+        found[remat] = way(remat, arrays)
+    np.testing.assert_array_equal(found["none"][0].asnumpy(), found[0][0].asnumpy())
+    repeated = [text.count("FullyConnected") + text.count("Dropout") for _, text in found.values()]
+    assert repeated[0] < repeated[1]  # the mask is drawn again, the layer runs again
+    with pytest.raises(mx.errors.ParamError, match="'auto', 'none' or a number of bytes"):
+        way("much", arrays)
+
+
 @pytest.mark.parametrize("remat", ["much", "", "-1", -1, 0.5, None, True])
 def test_other_values_are_refused(remat: Any) -> None:
     net = nn.HybridSequential()

@@ -279,6 +279,16 @@ public final class Model extends NativeObject {
   }
 
   /**
+   * Says what gradients compute again instead of keeping it, from the next run on.
+   *
+   * @param remat "auto" (the default), "none", or a number of bytes that bounds what a run keeps
+   * @throws ParamError for another text
+   */
+  public void setRemat(String remat) {
+    Native.modelSetRemat(this, Native.utf8(remat));
+  }
+
+  /**
    * What the latest run executed, for people: instructions in order, with implementation, memory and
    * node.
    *

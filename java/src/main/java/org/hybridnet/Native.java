@@ -166,6 +166,8 @@ final class Native {
 
   static native void modelRunInto(Model model, NDArray[] inputs, NDArray[] outputs);
 
+  static native void modelSetRemat(Model model, byte[] remat);
+
   static native byte[] modelPlanText(Model model);
 
   static native long sessionCreate(Model model, NDArray[] inputs, NDArray[] outputs);
