@@ -117,16 +117,21 @@ def graph_nodes_backward(nodes: int) -> Call:
 
 
 def parameters(count: int) -> Call:
-    """Trainer.step (sgd with momentum) over arrays of 16 elements"""
+    """backward and Trainer.step (sgd with momentum) over arrays of 16 elements"""
     import hybridnet as mx
 
-    with mx.autograd.record(False):
-        held = [mx.gluon.Parameter(f"p{number}", shape=(16,)) for number in range(count)]
+    held = [mx.gluon.Parameter(f"p{number}", shape=(16,)) for number in range(count)]
     for one in held:
         one.initialize()
-        one.grad()[:] = 1
     trainer = mx.gluon.Trainer({one.name: one for one in held}, "sgd", {"learning_rate": 0.1, "momentum": 0.9})
-    return lambda: trainer.step(1, ignore_stale_grad=True)
+
+    def call() -> None:
+        with mx.autograd.record():
+            total = mx.nd.add_n(*(one.data() for one in held))
+        total.backward()
+        trainer.step(1)
+
+    return call
 
 
 def threads(count: int) -> Call:

@@ -304,9 +304,9 @@ class Backward {
     for (const Slot& slot : out_grads)
       if (slot.array && slot.owned) emitter_.fresh.push_back(slot.array.impl()->chunk.get());
     out_grads.clear();
-    deliver_all(node, grads, [&](const Chunk* c) {
-      return std::find(emitter_.fresh.begin(), emitter_.fresh.end(), c) != emitter_.fresh.end();
-    });
+    std::sort(emitter_.fresh.begin(), emitter_.fresh.end());
+    deliver_all(node, grads,
+                [&](const Chunk* c) { return std::binary_search(emitter_.fresh.begin(), emitter_.fresh.end(), c); });
   }
 
   static const Shape* shape_of_row_sparse_leaf(const TapeNode& node) {
@@ -343,12 +343,26 @@ class Backward {
 
   template <typename Fresh>
   void deliver_all(TapeNode* node, const std::vector<NDArray>& grads, Fresh&& fresh) {
+    const bool few = grads.size() <= 16;  // are compared with each other, more are sorted
+    if (!few) sort_chunks(grads);
+    const auto held_once = [&](const Chunk* chunk) {
+      const auto same = [&](const NDArray& a) { return a && a.impl()->chunk.get() == chunk; };
+      if (few) return std::count_if(grads.begin(), grads.end(), same) == 1;
+      const auto [begin, end] = std::equal_range(chunks_.begin(), chunks_.end(), chunk);
+      return end - begin == 1;
+    };
     for (size_t i = 0; i < grads.size(); ++i) {
       if (!grads[i] || !node->inputs[i].mark) continue;
       const Chunk* chunk = grads[i].impl()->chunk.get();
-      const auto same = [&](const NDArray& a) { return a && a.impl()->chunk.get() == chunk; };
-      deliver(node, i, grads[i], fresh(chunk) && std::count_if(grads.begin(), grads.end(), same) == 1);
+      deliver(node, i, grads[i], fresh(chunk) && held_once(chunk));
     }
+  }
+
+  void sort_chunks(const std::vector<NDArray>& grads) {
+    chunks_.clear();
+    for (const NDArray& grad : grads)
+      if (grad) chunks_.push_back(grad.impl()->chunk.get());
+    std::sort(chunks_.begin(), chunks_.end());
   }
 
   void deliver(TapeNode* node, size_t i, NDArray g, bool owned) {
@@ -371,6 +385,7 @@ class Backward {
   StepEmitter emitter_;
   std::vector<TapeNode*> roots_, order_;
   std::vector<Ref<TapeNode>> keep_alive_;
+  std::vector<const Chunk*> chunks_;  // of the gradients that are being delivered, sorted
   std::unordered_map<TapeNode*, std::vector<Slot>> pending_;
   std::unordered_map<TapeMark*, Slot> leaves_;
   std::vector<TapeMark*> leaf_order_;

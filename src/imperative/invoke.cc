@@ -159,12 +159,18 @@ void add_call_context(Error& error, const Op& op) {
   error.add_context(outer);
 }
 
+constexpr size_t kManyArrays = 64;  // of a call: more are sorted instead of compared with each other
+
 // Distinct variables to read (not written) and to write. `fresh`: outputs nobody else knows need no ordering when
 // inline.
 struct VarLists {
   Scratch<Var*, 2 * kMaxStackArrays> reads, writes;
   size_t num_reads = 0, num_writes = 0;
   VarLists(std::span<const NDArray> in, std::span<const NDArray> out) : reads(in.size()), writes(out.size()) {
+    if (in.size() + out.size() > kManyArrays) {
+      sort(in, out);
+      return;
+    }
     for (const NDArray& a : out)
       if (a) add(writes.begin(), &num_writes, &a.var());
     for (const NDArray& a : in) {
@@ -175,6 +181,22 @@ struct VarLists {
   }
   static void add(Var** list, size_t* count, Var* v) {
     if (std::find(list, list + *count, v) == list + *count) list[(*count)++] = v;
+  }
+  // The same for lists that are too long to be looked through for each array.
+  void sort(std::span<const NDArray> in, std::span<const NDArray> out) {
+    for (const NDArray& a : out)
+      if (a) writes[num_writes++] = &a.var();
+    Var** const written = sort_distinct(writes.begin(), &num_writes);
+    for (const NDArray& a : in) reads[num_reads++] = &a.var();
+    Var** const end = std::remove_if(reads.begin(), sort_distinct(reads.begin(), &num_reads),
+                                     [&](Var* v) { return std::binary_search(writes.begin(), written, v); });
+    num_reads = static_cast<size_t>(end - reads.begin());
+  }
+  static Var** sort_distinct(Var** list, size_t* count) {
+    std::sort(list, list + *count);
+    Var** const end = std::unique(list, list + *count);
+    *count = static_cast<size_t>(end - list);
+    return end;
   }
   Engine::Access access() { return {{reads.begin(), num_reads}, {writes.begin(), num_writes}}; }
 };
@@ -244,15 +266,41 @@ void run_dynamic(const Op& op, const ParamsPtr& params, std::span<const NDArray>
   }
 }
 
-// May the kernel write output k into memory that one of its inputs occupies?
-bool may_share(const Op& op, const void* params, std::span<const NDArray> inputs, const NDArray& out, size_t k) {
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!inputs[i].shares_memory(out)) continue;
-    const bool same_place = inputs[i].impl()->offset == out.impl()->offset && inputs[i].spec() == out.spec();
-    if (!same_place || !op.may_reuse(params, static_cast<int>(i), static_cast<int>(k))) return false;
-  }
-  return true;
+// May the kernel write output k into the memory that input i occupies?
+bool may_write_over(const Op& op, const void* params, const NDArray& input, size_t i, const NDArray& out, size_t k) {
+  const bool same_place = input.impl()->offset == out.impl()->offset && input.spec() == out.spec();
+  return same_place && op.may_reuse(params, static_cast<int>(i), static_cast<int>(k));
 }
+
+// Asks for many outputs whether the kernel may write them into memory that its inputs occupy.
+class SharedMemory {
+ public:
+  SharedMemory(const Op& op, const void* params, std::span<const NDArray> inputs, size_t outputs)
+      : op_(op), params_(params), inputs_(inputs) {
+    if (inputs.size() * outputs <= kManyArrays * kManyArrays) return;
+    for (size_t i = 0; i < inputs.size(); ++i) by_memory_.emplace_back(inputs[i].impl()->chunk.get(), i);
+    std::sort(by_memory_.begin(), by_memory_.end());
+  }
+
+  bool may_hold(const NDArray& out, size_t k) const {
+    if (by_memory_.empty()) {
+      for (size_t i = 0; i < inputs_.size(); ++i)
+        if (inputs_[i].shares_memory(out) && !may_write_over(op_, params_, inputs_[i], i, out, k)) return false;
+      return true;
+    }
+    const Chunk* memory = out.impl()->chunk.get();
+    auto at = std::lower_bound(by_memory_.begin(), by_memory_.end(), std::pair<const Chunk*, size_t>(memory, 0));
+    for (; at != by_memory_.end() && at->first == memory; ++at)
+      if (!may_write_over(op_, params_, inputs_[at->second], at->second, out, k)) return false;
+    return true;
+  }
+
+ private:
+  const Op& op_;
+  const void* params_;
+  std::span<const NDArray> inputs_;
+  std::vector<std::pair<const Chunk*, size_t>> by_memory_;  // empty: few enough to look through
+};
 
 void copy_array(const NDArray& from, const NDArray& to) {
   const NDArray reads[] = {from}, writes[] = {to};
@@ -330,6 +378,7 @@ struct SharedOutputs {
 bool place_results(const Op& op, const void* params, std::span<const NDArray> inputs, std::span<const NDArray> out,
                    Specs& specs, Device device, bool train, std::vector<NDArray>* results, SharedOutputs shared) {
   const bool writes_back = op.has_writebacks() && (!op.writeback_active || op.writeback_active(params, train));
+  const SharedMemory memory(op, params, inputs, out.size());
   bool copy_out = false;
   for (size_t i = 0; i < results->size(); ++i) {
     NDArray& result = (*results)[i];
@@ -337,7 +386,7 @@ bool place_results(const Op& op, const void* params, std::span<const NDArray> in
     if (state >= 0 && (writes_back || op.skips_unwanted_outputs)) {
       if (!writes_back) continue;  // stays null: the kernel leaves it out
       result = inputs[static_cast<size_t>(state)];
-    } else if (i < out.size() && may_share(op, params, inputs, out[i], i)) {
+    } else if (i < out.size() && memory.may_hold(out[i], i)) {
       result = out[i];
     } else {
       copy_out |= i < out.size();
