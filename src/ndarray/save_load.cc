@@ -20,16 +20,23 @@ namespace {
 constexpr uint64_t kListMagic = 0x112;
 constexpr uint32_t kV1 = 0xF993FAC8, kV2 = 0xF993FAC9, kV3 = 0xF993FACA;
 
+// May users beside this one, root and its own group change the file? Who cuts a mapped file short ends the process.
+bool others_may_write(const struct stat& status) {
+  const bool is_owned = status.st_uid == geteuid() || status.st_uid == 0;
+  const bool group_is_own = status.st_gid == getegid() || (status.st_mode & S_IWGRP) == 0;
+  return !is_owned || !group_is_own || (status.st_mode & S_IWOTH) != 0;
+}
+
 // A file in memory, whose pages are shared with other processes until they are written.
 class MappedFile {
  public:
-  // Null for what cannot be mapped: pipes, empty files, files of some systems.
+  // Null for what cannot be mapped (pipes, empty files, files of some systems) and for what others may write.
   static std::shared_ptr<const MappedFile> open(const std::string& path) {
     const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (file < 0) return nullptr;
     struct stat status {};
     void* data = MAP_FAILED;
-    if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0)
+    if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0 && !others_may_write(status))
       data = mmap(nullptr, static_cast<size_t>(status.st_size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE,
                   file, 0);
     close(file);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -144,6 +145,33 @@ def test_loading_takes_no_memory_for_large_parameters(saved: tuple[str, list[np.
     net = loaded(path)
     assert in_use() - before < MIB
     check(net, values)
+
+
+@pytest.mark.parametrize("who", ["everybody", "another user", "another group"])
+def test_a_file_that_others_may_write_can_be_cut_short_while_it_is_used(
+    saved: tuple[str, list[np.ndarray]], tmp_path: Path, who: str
+) -> None:
+    path, values = saved
+    copy = tmp_path / "copy.params"
+    shutil.copyfile(path, copy)
+    copy.chmod({"everybody": 0o646, "another user": 0o644, "another group": 0o664}[who])
+    if who != "everybody":
+        if os.geteuid() != 0:
+            pytest.skip("only root can give files away")
+        os.chown(copy, 12345 if who == "another user" else -1, 12345)
+    net = loaded(str(copy))
+    os.truncate(copy, 0)
+    check(net, values)
+
+
+def test_a_file_of_the_own_group_is_mapped(saved: tuple[str, list[np.ndarray]], tmp_path: Path) -> None:
+    copy = tmp_path / "copy.params"
+    shutil.copyfile(saved[0], copy)
+    copy.chmod(0o664)
+    before = in_use()
+    net = loaded(str(copy))
+    assert in_use() - before < MIB
+    check(net, saved[1])
 
 
 def test_a_prediction_keeps_one_copy_of_each_weight(saved: tuple[str, list[np.ndarray]]) -> None:
