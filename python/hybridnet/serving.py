@@ -19,7 +19,7 @@ import asyncio
 import io
 import json
 import logging
-from collections import deque
+import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from . import ndarray
+from . import _core, ndarray
 from .errors import FormatError, HybridNetError
 from .ndarray._foreign_files import numpy_arrays, write_numpy
 
@@ -60,7 +60,6 @@ class _Request:
     inputs: list[np.ndarray]
     rows: int
     done: asyncio.Future[list[np.ndarray]]
-    arrived: float  # by the loop's clock
 
 
 class PredictionApp:
@@ -89,9 +88,9 @@ class PredictionApp:
         self._call, self._inputs, self._outputs = call, inputs, outputs
         self._limits = limits or Limits()
         self._pool = ThreadPoolExecutor(threads, "hybridnet-serve")
-        self._free = threads
-        self._waiting: deque[_Request] = deque()
-        self._waiting_rows = 0
+        most_ns = min(self._limits.wait * 1000, 1 << 62)
+        self._queue = _core.RequestQueue(self._limits.batch, most_ns, self._limits.waiting, threads)
+        self._has_told = False  # of a shared call that failed
         self._timer: asyncio.TimerHandle | None = None  # until the oldest request has waited for others
         self._running: set[asyncio.Task[None]] = set()
 
@@ -230,12 +229,10 @@ class PredictionApp:
     # --- calls --------------------------------------------------------------------------------------------------------
 
     async def _predict(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
-        if len(self._waiting) >= self._limits.waiting:
+        if self._queue.is_full():
             raise _Refused(503, "Busy", f"{self._limits.waiting} requests wait already; try again later")
-        loop = asyncio.get_running_loop()
-        request = _Request(inputs, len(inputs[0]) if inputs else 1, loop.create_future(), loop.time())
-        self._waiting.append(request)
-        self._waiting_rows += request.rows
+        request = _Request(inputs, len(inputs[0]) if inputs else 1, asyncio.get_running_loop().create_future())
+        self._queue.push(request, request.rows, time.monotonic_ns())
         self._start()
         return await request.done
 
@@ -245,19 +242,12 @@ class PredictionApp:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        while self._free and self._waiting:
-            left = self._waiting[0].arrived + self._limits.wait * 1e-6 - loop.time()
-            if left > 0 and self._waiting_rows < self._limits.batch:
-                self._timer = loop.call_later(left, self._start)
+        while (start := self._queue.next_start()) is not None:
+            left = start - time.monotonic_ns()
+            if left > 0:
+                self._timer = loop.call_later(left * 1e-9, self._start)
                 return
-            batch = [self._waiting.popleft()]
-            rows = batch[0].rows
-            while self._waiting and rows + self._waiting[0].rows <= self._limits.batch:
-                batch.append(self._waiting.popleft())
-                rows += batch[-1].rows
-            self._waiting_rows -= rows
-            self._free -= 1
-            task = loop.create_task(self._run(batch))
+            task = loop.create_task(self._run(self._queue.take()))
             self._running.add(task)
             task.add_done_callback(self._running.discard)
 
@@ -265,7 +255,7 @@ class PredictionApp:
         try:
             await self._answer_batch(batch)
         finally:
-            self._free += 1
+            self._queue.end_call()
             self._start()
 
     async def _answer_batch(self, batch: list[_Request]) -> None:
@@ -282,10 +272,20 @@ class PredictionApp:
                 begin += request.rows
         except Exception as error:
             if len(batch) > 1:  # whose fault it is shows when each runs by itself
+                self._tell_failure(len(batch), error)
                 for request in batch:
                     await self._answer_batch([request])
             elif not batch[0].done.done():
                 batch[0].done.set_exception(error)
+
+    def _tell_failure(self, count: int, error: Exception) -> None:
+        """Logs the first shared call that failed: who makes calls fail must not fill the log."""
+        if not self._has_told:
+            self._has_told = True
+            logging.getLogger(__name__).warning(
+                "a call that %d requests shared failed, and each of them runs by itself now, as those of later calls "
+                "that fail will; this is said once. The call said: %s: %s", count, type(error).__name__, error
+            )  # fmt: skip
 
 
 def _content_type(scope: dict[str, Any]) -> str:

@@ -1,9 +1,11 @@
 #include "c_api/batch_queue.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 
+#include "base/front_end.h"
 #include "hybridnet/imperative.h"
 #include "plan/bound_call.h"
 
@@ -12,6 +14,9 @@ namespace {
 
 constexpr const char* kRun = "hn_batcher_run";
 constexpr const char* kCreate = "hn_batcher_create";
+
+using Clock = std::chrono::steady_clock;
+int64_t now_ns() { return std::chrono::nanoseconds(Clock::now().time_since_epoch()).count(); }
 
 const OpRef kCast{"Cast"};
 
@@ -70,7 +75,7 @@ BatchQueue::BatchQueue(Ref<GraphFunction> function, std::vector<NDArray> values,
       values_(std::move(values)),
       inputs_(std::move(inputs)),
       output_names_(std::move(output_names)),
-      options_(options) {
+      queue_(options) {
   if (inputs_.empty())
     throw ValueError({.op = kCreate, .input = "model", .message = "the model has no inputs, so no rows either"});
   check_rows_are_apart();
@@ -149,16 +154,14 @@ std::vector<NDArray> BatchQueue::run(std::span<const NDArray> inputs) {
   request.inputs = inputs;
   std::unique_lock lock(mutex_);
   if (closed_) throw EngineError({.op = kRun, .message = "the batcher was closed"});
-  if (waiting_.size() >= options_.max_waiting)
+  if (queue_.is_full())
     throw EngineError({.op = kRun,
-                       .message = std::to_string(waiting_.size()) + " requests wait already",
+                       .message = std::to_string(queue_.num_waiting()) + " requests wait already",
                        .fix = "try again later, or raise max_waiting"});
-  request.arrived = std::chrono::steady_clock::now();
-  waiting_.push_back(&request);
-  waiting_rows_ += request.rows;
-  if (waiting_rows_ >= options_.max_rows) wake_next();
+  queue_.push(&request, request.rows, now_ns());
+  if (queue_.has_full_call()) wake_next();
   while (!request.done) {
-    if (!waiting_.empty() && may_lead(request))
+    if (may_lead(request))
       lead(request, lock);
     else
       request.wake.wait(lock);
@@ -168,22 +171,23 @@ std::vector<NDArray> BatchQueue::run(std::span<const NDArray> inputs) {
 }
 
 void BatchQueue::wake_next() {
-  if (!waiting_.empty()) waiting_.front()->wake.notify_one();
+  if (Request* const* front = queue_.front()) (*front)->wake.notify_one();
 }
 
 // The oldest request waits for others, then runs them with itself.
 void BatchQueue::lead(Request& request, std::unique_lock<std::mutex>& lock) {
-  const auto deadline = request.arrived + options_.max_wait;
-  while (waiting_rows_ < options_.max_rows && !closed_ &&
-         request.wake.wait_until(lock, deadline) != std::cv_status::timeout) {
+  for (;;) {
+    const std::optional<int64_t> start = queue_.next_start();
+    if (!start) return;  // meanwhile another call began
+    if (*start <= now_ns()) break;
+    request.wake.wait_until(lock, Clock::time_point(std::chrono::nanoseconds(*start)));
   }
   Request* const batch = take();
-  ++running_;
   wake_next();  // where more than one call may run
   lock.unlock();
   run_batch(batch);
   lock.lock();
-  --running_;
+  queue_.end_call();
   for (Request* member = batch; member;) {
     Request* const next = std::exchange(member->next, nullptr);
     member->done = true;
@@ -191,20 +195,15 @@ void BatchQueue::lead(Request& request, std::unique_lock<std::mutex>& lock) {
     member = next;
   }
   wake_next();
-  if (waiting_.empty() && running_ == 0) idle_.notify_all();
+  if (queue_.is_idle()) idle_.notify_all();
 }
 
 BatchQueue::Request* BatchQueue::take() noexcept {
-  Request* const first = waiting_.front();
-  Request* last = first;
-  int64_t rows = first->rows;
-  waiting_.pop_front();
-  while (!waiting_.empty() && rows + waiting_.front()->rows <= options_.max_rows) {
-    last = last->next = waiting_.front();
-    rows += last->rows;
-    waiting_.pop_front();
-  }
-  waiting_rows_ -= rows;
+  Request *first = nullptr, *last = nullptr;
+  queue_.take([&](Request* request) {
+    (last ? last->next : first) = request;
+    last = request;
+  });
   return first;
 }
 
@@ -213,7 +212,10 @@ void BatchQueue::run_batch(Request* batch) noexcept {
     try {
       run_together(batch);
       return;
-    } catch (...) {  // whose fault it is shows when each runs by itself
+    } catch (const std::exception& error) {  // whose fault it is shows when each runs by itself
+      tell_failure(batch, error.what());
+    } catch (...) {
+      tell_failure(batch, "an exception that is none of the library");
     }
   }
   each(batch, [&](Request& request) {
@@ -223,6 +225,20 @@ void BatchQueue::run_batch(Request* batch) noexcept {
       request.error = std::current_exception();
     }
   });
+}
+
+// Once: who makes calls fail must not fill the log.
+void BatchQueue::tell_failure(Request* batch, const std::string& what) {
+  if (has_told_.exchange(true)) return;
+  size_t count = 0;
+  each(batch, [&](const Request&) { ++count; });
+  try {
+    warn("a call that " + std::to_string(count) +
+         " requests shared failed, and each of them runs by itself now, as those of later calls that fail will. This "
+         "is said once per batcher. The call said: " +
+         what);
+  } catch (...) {  // a warning that the front end makes an error concerns no request
+  }
 }
 
 void BatchQueue::run_together(Request* batch) {
@@ -258,8 +274,9 @@ std::vector<NDArray> BatchQueue::call(std::span<const NDArray> inputs) {
 void BatchQueue::close() {
   std::unique_lock lock(mutex_);
   closed_ = true;
-  wake_next();  // it waits for nobody any more
-  idle_.wait(lock, [&] { return waiting_.empty() && running_ == 0; });
+  queue_.close();
+  wake_next();
+  idle_.wait(lock, [&] { return queue_.is_idle(); });
 }
 
 }  // namespace hybridnet::c_api

@@ -66,7 +66,7 @@ BatchQueue::Options options_of(const HnBatcherOptions* given) {
   if (check("max_waiting", given->max_waiting, int64_t{1} << 30) > 0)
     options.max_waiting = static_cast<size_t>(given->max_waiting);
   if (check("calls", given->calls, 1024) > 0) options.calls = static_cast<int>(given->calls);
-  options.max_wait = std::chrono::microseconds(check("max_wait_us", given->max_wait_us, 3'600'000'000));
+  options.max_wait_ns = 1000 * check("max_wait_us", given->max_wait_us, 3'600'000'000);
   return options;
 }
 

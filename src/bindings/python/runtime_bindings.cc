@@ -10,6 +10,7 @@
 #include "hybridnet/imperative.h"
 #include "hybridnet/runtime.h"
 #include "hybridnet/threads.h"
+#include "plan/request_queue.h"
 
 namespace hybridnet::python {
 namespace {
@@ -59,6 +60,30 @@ void check_for_signals() {
 
 }  // namespace
 
+// The queue of hybridnet.serving.
+void bind_request_queue(py::module_& m) {
+  using Queue = RequestQueue<py::object>;
+  py::class_<Queue>(m, "RequestQueue", "Which requests share a call, and when it begins. Times: of one clock, in ns.")
+      .def(py::init([](int64_t max_rows, int64_t max_wait_ns, size_t max_waiting, int calls) {
+             return Queue({max_rows, max_wait_ns, max_waiting, calls});
+           }),
+           py::arg("max_rows"), py::arg("max_wait_ns"), py::arg("max_waiting"), py::arg("calls"))
+      .def("is_full", &Queue::is_full, "Whether as many wait as may.")
+      .def("push", &Queue::push, py::arg("request"), py::arg("rows"), py::arg("now"))
+      .def("next_start", &Queue::next_start, "None: not before a request comes or a call ends.")
+      .def(
+          "take",
+          [](Queue& queue) {
+            if (!queue.next_start())
+              raise(ErrorKind::kValue, {.op = "take", .message = "no request waits, or no call may begin"});
+            py::list batch;
+            queue.take([&](py::object request) { batch.append(std::move(request)); });
+            return batch;
+          },
+          "Begins a call of these requests.")
+      .def("end_call", &Queue::end_call);
+}
+
 // Starts, stops and empties what src/engine/profile.h records.
 void bind_profile(py::module_& m) {
   m.def("profile_start", &profile::start);
@@ -86,6 +111,7 @@ void bind_runtime(py::module_& m) {
   run_ahead().set_hooks({release_gil_if_held, take_gil_again, is_interrupted});
   m.def(
       "run_ahead_waits", [] { return run_ahead().waits(); }, "How often a push has waited for room in the queue.");
+  bind_request_queue(m);
   bind_profile(m);
   set_front_end({.warn = &give_warning, .check_interrupt = &check_for_signals});
   m.def("seed", &seed);

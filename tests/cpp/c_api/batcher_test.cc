@@ -94,6 +94,25 @@ TEST(CppBatcher, WhatIsWrongWithARequestFailsItAlone) {
   EXPECT_EQ(refused, 100);
 }
 
+// Two requests share a call as soon as both are there.
+TEST(CppBatcher, ASharedCallThatFailsIsToldOncePerBatcher) {
+  std::vector<std::string> heard;
+  hn_set_log_callback(
+      [](const char* text, void* to) { static_cast<std::vector<std::string>*>(to)->emplace_back(text); }, &heard);
+  for (int made = 1; made <= 2; ++made) {
+    const Batcher batcher(lookup(), {.max_rows = 2, .max_wait_us = 60'000'000}, {kIndex});
+    for (int round = 0; round < 2; ++round) {
+      std::thread good([&] { EXPECT_EQ(batcher.run({Array::from<int32_t>({1}, {3})})[0].item<float>(), 3.f); });
+      EXPECT_THROW(batcher.run({Array::from<int32_t>({1}, {99})}), Error);
+      good.join();
+    }
+    ASSERT_EQ(heard.size(), static_cast<size_t>(made));
+    EXPECT_NE(heard.back().find("2 requests shared failed"), std::string::npos) << heard.back();
+    EXPECT_NE(heard.back().find("99"), std::string::npos) << heard.back();
+  }
+  hn_set_log_callback(nullptr, nullptr);
+}
+
 TEST(CppBatcher, ARequestOfManyRowsHasACallOfItsOwn) {
   const Batcher batcher(rows(), {.max_rows = 2}, {kRow});
   const Array x = numbers(100, -40);

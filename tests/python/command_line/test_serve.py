@@ -186,7 +186,7 @@ def test_requests_wait_for_others_no_longer_than_said() -> None:
     assert 0.1 <= time.monotonic() - begin < 2
 
 
-def test_a_request_that_the_model_refuses_fails_alone_also_in_a_shared_call() -> None:
+def test_a_request_that_the_model_refuses_fails_alone_also_in_a_shared_call(caplog: pytest.LogCaptureFixture) -> None:
     def call(arrays: list[np.ndarray]) -> list[np.ndarray]:
         if (arrays[1] == 0).any():
             raise mx.MXNetError("the model said no")
@@ -197,10 +197,24 @@ def test_a_request_that_the_model_refuses_fails_alone_also_in_a_shared_call() ->
         return await asyncio.gather(*(_asked(app, _json({"x": [[i, 1]], "n": [i]}), JSON) for i in range(8)))
 
     answers = asyncio.run(all_of_them())
+    assert [record.getMessage() for record in caplog.records if "8 requests shared failed" in record.getMessage()]
+    assert "the model said no" in caplog.text
     assert [status for status, _, _ in answers] == [500] + [200] * 7
     assert json.loads(answers[0][2])["text"] == "the model said no"
     for i, (_, _, answer) in enumerate(answers[1:], 1):
         assert json.loads(answer)["outputs"]["product"] == [[i * i, i]]
+
+
+def test_shared_calls_that_fail_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    def call(arrays: list[np.ndarray]) -> list[np.ndarray]:
+        raise mx.MXNetError("the model said no")
+
+    async def all_of_them() -> list[Any]:
+        app = _app(call, Limits(batch=2, wait=50_000))
+        return await asyncio.gather(*(_asked(app, _json({"x": [[i, 1]], "n": [i]}), JSON) for i in range(8)))
+
+    assert [status for status, _, _ in asyncio.run(all_of_them())] == [500] * 8
+    assert caplog.text.count("requests shared failed") == 1
 
 
 def test_a_failing_call_fails_its_requests_alone() -> None:
