@@ -141,7 +141,7 @@ class Choice {
       if (const auto known = repeated_.find(node); known != repeated_.end()) found.insert(known->second);
     };
     for (const Node* node : step.nodes) {
-      for (const NodeEntry& input : node->inputs) note(values_.shown_by(input).node.get());
+      for (const NodeEntry& input : repetition_of(*node).inputs) note(values_.shown_by(input).node.get());
       std::vector<const Node*> pending{node};
       while (!pending.empty()) {
         const Node* source = pending.back();
@@ -190,8 +190,10 @@ class Choice {
   }
 
   bool frees_something(const Node& node) const {
-    for (uint32_t i = 0; i < node.specs.size(); ++i)
-      if (kept_.count({NodePtr(const_cast<Node*>(&node)), i}) != 0) return true;
+    for (uint32_t i = 0; i < node.specs.size(); ++i) {
+      const NodeEntry entry{NodePtr(const_cast<Node*>(&node)), i};
+      if (kept_.count(entry) != 0 && is_given_again(entry)) return true;
+    }
     return false;
   }
 
@@ -200,16 +202,17 @@ class Choice {
     if (std::find(step.nodes.begin(), step.nodes.end(), &node) != step.nodes.end()) return true;
     step.nodes.push_back(&node);
     if (step.nodes.size() > kMaxChain) return false;
-    for (const NodeEntry& input : node.inputs) {
+    for (const NodeEntry& input : repetition_of(node).inputs) {
       const NodeEntry value = values_.shown_by(input);
       if (value.node->is_variable()) {
         if (!values_.is_readable(*value.node)) return false;
         continue;
       }
-      if (is_repeated(*value.node) || kept_.count(value) != 0) continue;
-      if (with_inputs && values_.is_repeatable(*value.node, any)) {
+      const bool is_given = is_given_again(value);
+      if ((is_given && is_repeated(*value.node)) || kept_.count(value) != 0) continue;
+      if (is_given && with_inputs && values_.is_repeatable(*value.node, any)) {
         if (!extend(step, *value.node, any, true)) return false;
-      } else if (!any && value.node->op->heavy) {
+      } else if (is_given && !any && value.node->op->heavy) {
         return false;  // its kernel may take along what is behind it
       } else if (std::find(step.more.begin(), step.more.end(), value) == step.more.end()) {
         step.more.push_back(value);
@@ -221,10 +224,10 @@ class Choice {
   void finish(Step& step) const {
     step.cost = 0;
     for (const Node* node : step.nodes) {
-      step.cost += values_.cost_of(*node);
+      step.cost += values_.cost_of_repeating(*node);
       for (uint32_t i = 0; i < node->specs.size(); ++i) {
         const NodeEntry entry{NodePtr(const_cast<Node*>(node)), i};
-        if (kept_.count(entry) == 0) continue;
+        if (kept_.count(entry) == 0 || !is_given_again(entry)) continue;
         step.less.push_back(entry);
         step.bytes += values_.bytes_of(entry);
       }
@@ -279,24 +282,27 @@ class Rebuilding {
   }
 
   NodeEntry made_again(const NodeEntry& entry) {
-    if (!is_made_again(*values_.shown_by(entry).node)) return entry;
+    const NodeEntry value = values_.shown_by(entry);
+    if (!is_made_again(*value.node) || !is_given_again(value)) return entry;
     return {copy_of(entry.node), entry.index};
   }
 
   // Chains are short (kMaxChain), and views stand behind each other after join_reshapes hardly ever.
   NodePtr copy_of(const NodePtr& node) {
     if (const auto found = copies_.find(node.get()); found != copies_.end()) return found->second;
+    const Repetition again = repetition_of(*node);
     std::vector<NodeEntry> inputs;
-    for (const NodeEntry& input : node->inputs) inputs.push_back(made_again(input));
+    for (const NodeEntry& input : again.inputs) inputs.push_back(made_again(input));
     if (node->op->heavy && values_.is_read_late({node, 0})) node->attrs[kApartAttribute] = "1";
-    const NodePtr copy = graph_.add(*node->op, node->params, std::move(inputs), reader_);
+    const NodePtr copy = graph_.add(*again.op, again.params, std::move(inputs), reader_);
     copy->attrs = node->attrs;
     copy->attrs["__no_merge__"] = "1";
     copy->name = node->name;
     copy->block = node->block;
     copy->where = node->where;
     if (is_random(*node)) mark_as_repeating(*copy, *node);
-    for (uint32_t i = 0; i < node->specs.size(); ++i) graph_.set_format({copy, i}, graph_.format({node, i}));
+    for (uint32_t i = 0; i < copy->op->num_outputs(copy->params->data()); ++i)
+      graph_.set_format({copy, i}, graph_.format({node, i}));
     copies_.emplace(node.get(), copy);
     return copy;
   }

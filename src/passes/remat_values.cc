@@ -16,7 +16,7 @@ bool passes_over_input(const Node& node) {
   static const OpRef kDropout{"Dropout"}, kLayerNorm{"LayerNorm"}, kRmsNorm{"_contrib_rms_norm"};
   const Op& op = *node.op;
   return op.pointwise != nullptr || op.format_agnostic || op.is_view || op.takes_part_of_input ||
-         &op == &kDropout.op() || &op == &kLayerNorm.op() || &op == &kRmsNorm.op();
+         &op == &kDropout.op() || &op == &kLayerNorm.op() || &op == &kRmsNorm.op() || repeats_first_output_only(node);
 }
 
 // What must have run before the backward run may begin: of a graph that is cut, all that split_gradient() puts into the
@@ -45,7 +45,24 @@ NodeSet forward_of_cut(const Graph& graph) {
   return forward;
 }
 
+const OpRef kNorm{"BatchNorm"}, kNormRelu{"_contrib_BatchNormWithReLU"}, kApply{"_batch_norm_apply"};
+
 }  // namespace
+
+bool repeats_first_output_only(const Node& node) { return node.op == &kNorm.op() || node.op == &kNormRelu.op(); }
+
+Repetition repetition_of(const Node& node) {
+  if (!repeats_first_output_only(node)) return {node.op, node.params, node.inputs};
+  const SchemaBase& schema = *node.op->schema;
+  const auto parameter = [&](const char* name) { return schema.get(node.params->data(), schema.find(name)); };
+  const NodePtr self(const_cast<Node*>(&node));
+  const bool with_relu = node.op == &kNormRelu.op();
+  const std::vector<std::pair<std::string, AttrValue>> attributes = {
+      {"axis", parameter("axis")}, {"unit_gamma", parameter("fix_gamma")}, {"relu", AttrValue(with_relu)}};
+  return {&kApply.op(),
+          kApply.op().schema->parse(attributes, kApply.name()),
+          {node.inputs[0], node.inputs[1], node.inputs[2], {self, 1}, {self, 2}}};
+}
 
 Peak find_peak(const Graph& graph) {
   const std::vector<Node*> schedule = graph.schedule();
@@ -119,6 +136,14 @@ int64_t KeptValues::cost_of(const Node& node) const {
   std::vector<TensorSpec> in;
   for (const NodeEntry& input : node.inputs) in.push_back(graph_.spec(input));
   return is_shown(node) ? 0 : node.op->cost_ns(node.params->data(), in, node.specs);
+}
+
+int64_t KeptValues::cost_of_repeating(const Node& node) const {
+  if (!repeats_first_output_only(node)) return cost_of(node);
+  const Repetition again = repetition_of(node);
+  std::vector<TensorSpec> in;
+  for (const NodeEntry& input : again.inputs) in.push_back(graph_.spec(input));
+  return again.op->cost_ns(again.params->data(), in, std::span(node.specs).first(1));
 }
 
 bool KeptValues::is_readable(const Node& variable) const {

@@ -12,6 +12,19 @@ namespace hybridnet::passes {
 using EntrySet = std::unordered_set<NodeEntry, NodeEntryHash>;
 using NodeSet = std::unordered_set<const Node*>;
 
+// What runs in place of a node that is run once more: the same, or what gives its first output from others that are
+// kept anyway. BatchNorm finds no statistics again.
+struct Repetition {
+  const Op* op;
+  ParamsPtr params;
+  std::vector<NodeEntry> inputs;
+};
+Repetition repetition_of(const Node& node);
+bool repeats_first_output_only(const Node& node);
+inline bool is_given_again(const NodeEntry& entry) {
+  return entry.index == 0 || !repeats_first_output_only(*entry.node);
+}
+
 // Forward nodes are early, those that only gradients need are late. Views count as what they show.
 class KeptValues {
  public:
@@ -25,6 +38,7 @@ class KeptValues {
   const std::vector<NodeEntry>& kept() const { return kept_; }  // early values that late nodes read; none is an input
   int64_t bytes_of(const NodeEntry& entry) const;               // 0: it lives anyway
   int64_t cost_of(const Node& node) const;
+  int64_t cost_of_repeating(const Node& node) const;
   int64_t total_cost() const { return total_cost_; }
   // May late nodes read this variable?
   bool is_readable(const Node& variable) const;

@@ -166,6 +166,54 @@ Ref<Kernel> link_forward(const BatchNormParams& p, const LinkContext& c) {
   return Ref<Kernel>(new ForwardKernel<float>(p, s, batch, kRelu, kVar));
 }
 
+// ---- the output once more, from the statistics that the forward found
+
+struct ApplyParams {
+  int32_t axis = 1;
+  bool unit_gamma = false, relu = false;
+  static void describe(ParamSchema<ApplyParams>& schema) {
+    schema.field("axis", &ApplyParams::axis).default_value(1).doc("Axis of the channels.");
+    schema.field("unit_gamma", &ApplyParams::unit_gamma).default_value(false).doc("gamma acts as 1.");
+    schema.field("relu", &ApplyParams::relu).default_value(false).doc("Whether max(., 0) follows.");
+  }
+};
+
+template <typename T>
+class ApplyKernel final : public Kernel {
+ public:
+  explicit ApplyKernel(const ChannelShape& s) : s_(s) {}
+  int64_t workspace_bytes() const override { return s_.channels * static_cast<int64_t>(sizeof(T)); }
+  void run(const KernelArgs& a) override {
+    const auto& p = *static_cast<const ApplyParams*>(a.params);
+    const T *gamma = a.in[1].as<T>(), *inverse = a.in[4].as<T>();
+    T* scale = static_cast<T*>(a.workspace);
+    for (int64_t c = 0; c < s_.channels; ++c) scale[c] = p.unit_gamma ? inverse[c] : gamma[c] * inverse[c];
+    kernels::channel_normalize(s_, static_cast<const T*>(a.in[0].as<T>()), static_cast<const T*>(a.in[3].as<T>()),
+                               static_cast<const T*>(scale), static_cast<const T*>(a.in[2].as<T>()), p.relu,
+                               a.out[0].as<T>());
+  }
+
+ private:
+  ChannelShape s_;
+};
+
+Ref<Kernel> link_apply(const ApplyParams& p, const LinkContext& c) {
+  const ChannelShape s = channel_shape(c.in[0].shape, p.axis, c);
+  if (c.in[0].dtype == DType::kFloat64) return Ref<Kernel>(new ApplyKernel<double>(s));
+  return Ref<Kernel>(new ApplyKernel<float>(s));
+}
+
+void infer_apply(const ApplyParams& p, InferContext& c) {
+  c.unify_dtypes({0}, {0});
+  if (const DType d = c.in_dtype(0); d != DType::kUnknown)
+    for (int i = 1; i < 5; ++i) c.set_in_dtype(i, statistics_dtype(d));
+  c.set_in_shape(0, c.out_shape(0));
+  c.set_out_shape(0, c.in_shape(0));
+  if (!c.in_shape(0).rank_known()) return;
+  const Shape channels{c.in_shape(0)[normalize_axis(p.axis, c.in_shape(0).ndim())]};
+  for (int i = 1; i < 5; ++i) c.set_in_shape(i, channels);
+}
+
 // ---- gradient: (dy, x, gamma, beta, mean, inverse deviation) -> dx, dgamma, dbeta
 
 struct BackwardParams {
@@ -433,6 +481,30 @@ void register_batch_norm(OpRegistry& ops) {
       .sample(sample_of({3, 2, 4, 3}, 1, {{"fix_gamma", "False"}, {"key", "bn0"}}))
       .sample(sample_of({3, 2, 5}, 1, {{"output_mean_var", "True"}, {"fix_gamma", "False"}, {"key", "bn0"}}));
 
+  ops.declare<ApplyParams>("_batch_norm_apply")
+      .internal()
+      .doc("The output of BatchNorm from statistics that it has given: the same bits.")
+      .input("data", "as in BatchNorm")
+      .input("gamma", "(channels,)")
+      .input("beta", "(channels,)")
+      .input("mean", "(channels,): output of BatchNorm")
+      .input("inverse_deviation", "(channels,): output of BatchNorm")
+      .output("output", "as data")
+      .infer(infer_apply)
+      .link(link_apply)
+      .halves_through_float()
+      .gradient(kNotDifferentiable)
+      .inplace(0, 0)
+      .image({0}, {0})
+      .image_when([](const ApplyParams& p) { return p.axis == 1; })
+      .cost([](const ApplyParams&, auto in, auto) { return cost_ns(in[0], false); })
+      .flops([](const ApplyParams&, auto in, auto) { return 2.0 * static_cast<double>(in[0].shape.size()); })
+      .sample({.inputs = {{3, 2, 4}, Shape{2}, Shape{2}, Shape{2}, Shape{2}}, .low = 0.2, .high = 2.0})
+      .sample({.inputs = {{3, 2, 4, 3}, Shape{2}, Shape{2}, Shape{2}, Shape{2}},
+               .attrs = {{"relu", "True"}, {"unit_gamma", "True"}},
+               .low = -2.0,
+               .high = 2.0})
+      .sample({.inputs = {{2, 3, 4}, Shape{4}, Shape{4}, Shape{4}, Shape{4}}, .attrs = {{"axis", "-1"}}, .low = 0.2});
   ops.declare<BackwardParams>("_batch_norm_backward")
       .internal()
       .doc("Gradient of BatchNorm for data, gamma and beta.")

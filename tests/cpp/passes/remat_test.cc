@@ -54,6 +54,30 @@ TEST(Remat, WorkInFrontOfADropoutRunsAgainWithTheSameDraws) {
   EXPECT_EQ(repeats, 1);
 }
 
+// Forward: product, batch norm, product. Backward: of the second product's weight, which reads what the norm gave, and
+// of the norm, which reads the first product and the statistics.
+TEST(Remat, ABatchNormIsAppliedAgainWithTheStatisticsThatItFound) {
+  const NodeEntry x = var("x"), weight = var("w"), head = var("head"), gamma = var("gamma"), beta = var("beta"),
+                  mean = var("mean"), variance = var("variance");
+  const TextAttrs options{{"fix_gamma", "False"}};
+  const NodeEntry product = use("FullyConnected", {x, weight}, kProduct);
+  const NodeEntry norm = use("_contrib_BatchNormWithReLU", {product, gamma, beta, mean, variance}, options);
+  const NodeEntry out = use("FullyConnected", {norm, weight}, kProduct);
+  const NodeEntry of_weight = use("dot", {head, norm}, {{"transpose_a", "True"}});
+  const NodeEntry of_norm =
+      use("_batch_norm_backward", {head, product, gamma, beta, {norm.node, 1}, {norm.node, 2}}, {{"relu", "True"}});
+  const TensorSpec vector = float32({kColumns}), matrix = float32({kRows, kColumns});
+  Graph graph = make_graph({x, weight, head, gamma, beta, mean, variance},
+                           {matrix, float32({kColumns, kColumns}), matrix, vector, vector, vector, vector},
+                           {out, of_weight, of_norm});
+  graph.inputs()[2]->attrs[kHeadAttribute] = "1";
+  const RematScope::Result result = run(graph, bytes(kValue + 2 * kColumns * 4));
+  EXPECT_EQ(result.before, 2 * kValue + 2 * kColumns * 4);
+  EXPECT_EQ(result.after, kValue + 2 * kColumns * 4);
+  EXPECT_EQ(count_ops(graph, "_contrib_BatchNormWithReLU"), 1);
+  EXPECT_EQ(count_ops(graph, "_batch_norm_apply"), 1);
+}
+
 TEST(Remat, CopiesDoNotMergeWithWhatTheyCopy) {
   Joint joint;
   Graph graph = joint.graph();

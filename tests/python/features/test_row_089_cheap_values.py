@@ -87,6 +87,19 @@ NETS = {
         lambda: nn.Dropout(0.2),
         lambda: nn.Dense(8),
     ),
+    "images": layers(
+        lambda: nn.Dense(UNITS),
+        lambda: nn.HybridLambda(lambda F, x: F.reshape(x, shape=(0, 4, 8, 8))),
+        lambda: nn.Conv2D(8, 3, padding=1),
+        nn.BatchNorm,
+        lambda: nn.Activation("relu"),
+        lambda: nn.Conv2D(8, 3, padding=1, use_bias=False),
+        lambda: nn.BatchNorm(scale=False),
+        lambda: nn.Activation("relu"),
+        lambda: nn.Conv2D(8, 3, strides=2),
+        lambda: nn.BatchNorm(axis=1, use_global_stats=True),
+        lambda: nn.Dense(8),
+    ),
     "loop": Twice,
 }
 
@@ -112,6 +125,23 @@ def test_what_is_made_again_has_the_same_bits(name: str) -> None:
         for a, b in zip(plain, again, strict=True):
             np.testing.assert_array_equal(a, b)
         assert kept_bytes(net) <= (before if remat == "auto" else remat)
+
+
+def test_batch_norms_are_applied_again_with_the_statistics_of_the_forward_run() -> None:
+    make = layers(
+        lambda: nn.Dense(512),
+        nn.BatchNorm,
+        lambda: nn.Activation("relu"),
+        lambda: nn.Dense(512),
+        lambda: nn.BatchNorm(),
+    )
+    first_product, vector = 4 * ROWS * 512, 4 * 512
+    _, net = trained(make, "none")
+    assert kept_bytes(net) == 3 * first_product + 4 * vector  # both products, the first norm; means and deviations
+    _, net = trained(make, 2 * first_product + 4 * vector)
+    assert kept_bytes(net) == 2 * first_product + 4 * vector
+    text = net.plan_text()
+    assert text.count("_batch_norm_apply") == 1
 
 
 def test_a_number_of_bytes_is_kept_at_most_products_made_again_at_last() -> None:

@@ -25,7 +25,7 @@ TOLERANCE = {"float16": 1e-2, "bfloat16": 6e-2, "float32": 5e-5, "float64": 1e-7
 DTYPE_CODES = {"float32": 0, "float64": 1, "float16": 2, "uint8": 3, "int32": 4, "int8": 5, "int64": 6, "bool": 7}
 DTYPE_CODES["bfloat16"] = 12
 # Beside data of half precision their parameters stay in float32.
-FLOAT32_PARAMETERS = {"BatchNorm", "_contrib_SyncBatchNorm", "_contrib_BatchNormWithReLU"}
+FLOAT32_PARAMETERS = {"BatchNorm", "_contrib_SyncBatchNorm", "_contrib_BatchNormWithReLU", "_batch_norm_apply"}
 # Whatever the dtype of the data, their parameters are signed bytes and floats.
 INT8_PARAMETERS = {
     "_contrib_quantized_conv",

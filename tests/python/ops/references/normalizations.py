@@ -44,6 +44,15 @@ def _batch_norm(relu=False):
     return reference
 
 
+def _batch_norm_apply(inputs, attrs):
+    data, gamma, beta, mean, inverse = inputs
+    gamma, beta, mean, inverse = (
+        _moved_channel(x, data.ndim, value(attrs, "axis", 1)) for x in (gamma, beta, mean, inverse)
+    )
+    out = (data - mean) * inverse * (1 if value(attrs, "unit_gamma", False) else gamma) + beta
+    return [np.maximum(out, 0) if value(attrs, "relu", False) else out]
+
+
 def _layer_norm(inputs, attrs):
     data, gamma, beta = inputs
     axis, eps = value(attrs, "axis", -1), value(attrs, "eps", 1e-5)
@@ -99,6 +108,7 @@ REFERENCES = {
     "softmax": _softmax,
     "log_softmax": lambda inputs, attrs: [np.log(out) for out in _softmax(inputs, attrs)],
     "BatchNorm": _batch_norm(),
+    "_batch_norm_apply": _batch_norm_apply,
     "_contrib_SyncBatchNorm": _batch_norm(),
     "_contrib_BatchNormWithReLU": _batch_norm(relu=True),
     "LayerNorm": _layer_norm,
