@@ -290,7 +290,7 @@ HN_API int hn_model_run_into(HnModel model, size_t num_inputs, const HnArray* in
 
 /* What gradients of the model compute again instead of keeping it: "auto" (the default), "none", or a number of bytes
  * that bounds what a run keeps, as text. Counts from the next run on, for which plans are made anew. */
-HN_API int hn_model_set_remat(HnModel model, const char* remat);
+HN_API_2 int hn_model_set_remat(HnModel model, const char* remat);
 
 /* What the latest run executed, for people: instructions in order with their implementation, memory and node (see
  * docs/debugging.md). Empty before the first run; valid until the next call on this thread. */

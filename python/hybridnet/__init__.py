@@ -11,12 +11,11 @@ import importlib
 import sys
 from typing import Any
 
-from . import _core, attribute, autograd, base, context, engine, errors, libinfo, name, ndarray, random, symbol, util
+from . import _core, attribute, autograd, base, context, engine, errors, name, ndarray, random, symbol, util
 from ._lazy_names import names_from
 from .attribute import AttrScope
 from .base import MXNetError
 from .context import Context, cpu, cpu_pinned, current_context, gpu, num_gpus
-from .libinfo import __version__
 from .util import is_np_array, is_np_shape, np_array, np_shape, set_np_shape, use_np, use_np_array, use_np_shape
 
 # Short names that MXNet programs use, as attributes and in import statements.
@@ -35,7 +34,7 @@ _ALIASES = {
     "npx": "numpy_extension",
 }
 _SUBMODULES = (
-    "callback contrib dlpack executor gluon image initializer io jit kvstore library log lr_scheduler metric model "
+    "callback contrib dlpack executor gluon image initializer io jit kvstore libinfo library log lr_scheduler metric model "
     "module monitor numpy numpy_extension operator ops optimizer profiler recordio rewrite rnn runtime serving "
     "test_utils visualization"
 )
@@ -101,7 +100,8 @@ sys.meta_path.append(_AliasFinder)
 
 _lazy, __dir__ = names_from(
     __name__,
-    {"._function": "Function In Out SharedVariable function shared"},
+    # libinfo is a command, too (python -m hybridnet.libinfo), which Python warns of where it is imported before.
+    {"._function": "Function In Out SharedVariable function shared", ".libinfo": "__version__"},
     modules={**{m: m for m in _SUBMODULES.split()}, **{short: f".{m}" for short, m in _ALIASES.items()}},
 )
 

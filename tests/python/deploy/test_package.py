@@ -73,7 +73,38 @@ def test_libinfo_prints_flags_that_compile(tmp_path) -> None:
     output_of(["sh", "-c", f"{compiler} -std=c++20 {source} -o {tmp_path / 'fit'} {flags}"])
     assert re.match(r"y = 3\.0\d* \* x \+ -0\.50?\d*|y = 2\.9\d* \* x \+ -0\.[45]\d*", run(tmp_path / "fit"))
     for option in ("--version", "--cmakedir", "--pkgconfigdir", "--include", "--lib"):
-        assert output_of([sys.executable, "-m", "hybridnet.libinfo", option]).strip()
+        done = subprocess.run(
+            [sys.executable, "-m", "hybridnet.libinfo", option], capture_output=True, text=True, timeout=100, check=True
+        )
+        assert len(done.stdout.splitlines()) == 1
+        assert done.stderr == ""  # builds that treat what a command says as an error
+
+
+FIND_PACKAGE = """
+cmake_minimum_required(VERSION 3.20)
+project(app CXX)
+find_package(hybridnet REQUIRED)
+add_executable(app {source})
+target_compile_features(app PRIVATE cxx_std_20)
+target_link_libraries(app PRIVATE hybridnet::hybridnet)
+"""
+
+
+def test_cmake_and_pkg_config_find_the_python_package(tmp_path) -> None:
+    source = ROOT / "examples" / "cpp_superbuild" / "app" / "main.cc"
+    (tmp_path / "CMakeLists.txt").write_text(FIND_PACKAGE.format(source=source))
+
+    def found(option: str) -> str:
+        return output_of([sys.executable, "-m", "hybridnet.libinfo", option]).strip()
+
+    output_of(["cmake", "-S", tmp_path, "-B", tmp_path / "build", f"-Dhybridnet_DIR={found('--cmakedir')}"])
+    output_of(["cmake", "--build", tmp_path / "build"])
+    assert run(tmp_path / "build" / "app").startswith("y = ")
+    if shutil.which("pkg-config") is not None:
+        environment = {**os.environ, "PKG_CONFIG_PATH": found("--pkgconfigdir")}
+        flags = output_of(["pkg-config", "--cflags", "--libs", "hybridnet"], env=environment)
+        output_of(["sh", "-c", f"c++ -std=c++20 {source} -o {tmp_path / 'fit'} {flags}"])
+        assert run(tmp_path / "fit").startswith("y = ")
 
 
 def declared_functions(header: pathlib.Path) -> dict[str, str]:
