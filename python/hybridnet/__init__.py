@@ -34,8 +34,8 @@ _ALIASES = {
     "npx": "numpy_extension",
 }
 _SUBMODULES = (
-    "callback contrib dlpack executor gluon image initializer io jit kvstore libinfo library log lr_scheduler metric model "
-    "module monitor numpy numpy_extension operator ops optimizer profiler recordio rewrite rnn runtime serving "
+    "callback contrib dlpack executor gluon image initializer io jit kvstore libinfo library log lr_scheduler metric "
+    "model module monitor numpy numpy_extension operator ops optimizer profiler recordio rewrite rnn runtime serving "
     "test_utils visualization"
 )
 # Modules of MXNet that do not exist yet, and what to use instead.
