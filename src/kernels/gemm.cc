@@ -3,7 +3,9 @@
 #include <oneapi/dnnl/dnnl.h>
 
 #include <algorithm>
+#include <optional>
 
+#include "base/team.h"
 #include "hybridnet/error.h"
 #include "kernels/dnnl/program.h"
 #include "kernels/lapack.h"
@@ -68,6 +70,8 @@ void gemm(const GemmShape& s, float alpha, const float* a, const float* b, float
   if (gemm_trivial(s, alpha, a, b, beta, c)) return;
   const double flops = 2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
   const CoreLease lease(static_cast<int>(std::min<int64_t>(onednn::worthwhile_cores(flops), current_cores())));
+  std::optional<TeamRegion> region;
+  if (lease.cores() > 1) region.emplace(lease.cores(), onednn::expected_ns(flops));
   // A row of length 0 or 1 leaves its stride free; oneDNN requires at least one.
   const dnnl_status_t status =
       dnnl_sgemm(s.transpose_a ? 'T' : 'N', s.transpose_b ? 'T' : 'N', s.m, s.n, s.k, alpha, a,

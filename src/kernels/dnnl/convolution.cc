@@ -16,15 +16,11 @@ enum Slot { kA, kWeights, kC, kD, kOut0, kOut1, kNumSlots };
 }  // namespace
 
 Convolution::Convolution(const ConvGeometry& geometry, const Options& options) : g_(geometry), options_(options) {
-  workspace_bytes_ = variants_.get(cores(), [this] { return make(); }).bytes();
+  workspace_bytes_ = variants_.get(cores_for(g_.flops()), [this] { return make(); }).bytes();
 }
 
 std::string Convolution::description() const {
-  return variants_.get(cores(), [this] { return make(); }).implementation;
-}
-
-int Convolution::cores() const {
-  return rounded_cores(static_cast<int>(std::min<int64_t>(current_cores(), worthwhile_cores(g_.flops()))));
+  return variants_.get(cores_for(g_.flops()), [this] { return make(); }).implementation;
 }
 
 Convolution::Variant Convolution::make() const {
@@ -135,10 +131,8 @@ Convolution::Variant Convolution::make_backward_weights() const {
 }
 
 void Convolution::run(const Tensors& t) {
-  const CoreLease lease(cores());
-  const int cores = rounded_cores(lease.cores());
-  const CoreScope scope(cores);
-  const Variant& v = variants_.get(cores, [this] { return make(); });
+  const PrimitiveCores cores(g_.flops());
+  const Variant& v = variants_.get(cores.count(), [this] { return make(); });
   std::unique_ptr<OwnedBlock> larger;  // a variant for other cores may need more than was planned
   char* workspace = static_cast<char*>(t.workspace);
   if (v.bytes() > workspace_bytes_) {

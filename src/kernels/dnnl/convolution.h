@@ -55,7 +55,6 @@ class Convolution {
   };
   void set_packing(Variant& v, const Desc& plain, const Desc& packed) const;
   Variant make() const;
-  int cores() const;
   Variant make_forward() const;
   Variant make_backward_data() const;
   Variant make_backward_weights() const;

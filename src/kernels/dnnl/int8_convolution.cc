@@ -35,7 +35,7 @@ Desc vector_desc(int64_t n) { return Desc({n}, memory::data_type::f32, memory::f
 class Int8Conv final : public kernels::Int8Convolution {
  public:
   Int8Conv(const ConvGeometry& g, const Int8ConvOptions& options) : g_(g), options_(options) {
-    const Variant& v = variants_.get(cores(), [this] { return make(nullptr); });
+    const Variant& v = variants_.get(cores_for(flops()), [this] { return make(nullptr); });
     weights_ = v.weights;
     workspace_bytes_ = v.main.workspace_bytes();
     description_ = v.implementation;
@@ -57,10 +57,8 @@ class Int8Conv final : public kernels::Int8Convolution {
   }
 
   void run(const Int8ConvTensors& t) const override {
-    const CoreLease lease(cores());
-    const int cores = rounded_cores(lease.cores());
-    const CoreScope scope(cores);
-    const Variant& v = variants_.get(cores, [this] { return make(&weights_); });
+    const PrimitiveCores cores(flops());
+    const Variant& v = variants_.get(cores.count(), [this] { return make(&weights_); });
     std::unique_ptr<OwnedBlock> larger;  // a variant for other cores may need more than was planned
     void* workspace = t.workspace;
     if (v.main.workspace_bytes() > workspace_bytes_) {
@@ -99,9 +97,9 @@ class Int8Conv final : public kernels::Int8Convolution {
   ConvDescs descs() const {
     return ConvDescs(g_, type_of(options_.data), memory::data_type::s8, memory::data_type::f32, type_of(options_.out));
   }
-  int cores() const {
-    constexpr double kGain = 4;  // over float32
-    return rounded_cores(static_cast<int>(std::min<int64_t>(current_cores(), worthwhile_cores(g_.flops() / kGain))));
+  double flops() const {  // of float32 that take as long
+    constexpr double kGain = 4;
+    return g_.flops() / kGain;
   }
 
   Variant make(const Desc* packed) const {

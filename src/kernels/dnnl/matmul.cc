@@ -31,18 +31,16 @@ void add_product(Program& program, const PrimitiveDesc& pd, const Matmul::Option
 }  // namespace
 
 Matmul::Matmul(const Options& options) : options_(options) {
-  workspace_bytes_ = variants_.get(cores(), [this] { return make(); }).bytes();
+  workspace_bytes_ = variants_.get(cores_for(flops()), [this] { return make(); }).bytes();
 }
 
 std::string Matmul::description() const {
-  const Variant& v = variants_.get(cores(), [this] { return make(); });
+  const Variant& v = variants_.get(cores_for(flops()), [this] { return make(); });
   return v.packed ? "packed " + v.implementation : v.implementation;
 }
 
-int Matmul::cores() const {
-  const double flops =
-      2.0 * static_cast<double>(options_.batch * options_.m) * static_cast<double>(options_.n * options_.k);
-  return rounded_cores(static_cast<int>(std::min<int64_t>(current_cores(), worthwhile_cores(flops))));
+double Matmul::flops() const {
+  return 2.0 * static_cast<double>(options_.batch * options_.m) * static_cast<double>(options_.n * options_.k);
 }
 
 void Matmul::set_packing(Variant& v, const Desc& plain, const Desc& packed) const {
@@ -101,10 +99,8 @@ Matmul::Variant Matmul::make_inner_product() const {
 }
 
 void Matmul::run(const void* a, const TensorRef& b, const void* bias, void* out, void* workspace, const void* addend) {
-  const CoreLease lease(cores());
-  const int cores = rounded_cores(lease.cores());
-  const CoreScope scope(cores);
-  const Variant& v = variants_.get(cores, [this] { return make(); });
+  const PrimitiveCores cores(flops());
+  const Variant& v = variants_.get(cores.count(), [this] { return make(); });
   std::unique_ptr<OwnedBlock> larger;  // a variant for other cores may need more than was planned
   char* space = static_cast<char*>(workspace);
   if (v.bytes() > workspace_bytes_) {

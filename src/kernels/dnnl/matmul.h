@@ -38,7 +38,7 @@ class Matmul {
   Variant make() const;
   Variant make_inner_product() const;
   void set_packing(Variant& v, const Desc& plain, const Desc& packed) const;
-  int cores() const;
+  double flops() const;
 
   Options options_;
   int64_t workspace_bytes_ = 0;

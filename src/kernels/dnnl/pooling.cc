@@ -41,14 +41,14 @@ bool AveragePooling::pays(const PoolGeometry& g) {
 }
 
 AveragePooling::AveragePooling(const PoolGeometry& g, bool gradient) : g_(g), gradient_(gradient) {
-  workspace_bytes_ = variant(cores()).main.workspace_bytes();
+  workspace_bytes_ = variant(cores_for(flops())).main.workspace_bytes();
 }
 
-std::string AveragePooling::description() const { return variant(cores()).implementation; }
+std::string AveragePooling::description() const { return variant(cores_for(flops())).implementation; }
 
-int AveragePooling::cores() const {
+double AveragePooling::flops() const {
   const double additions = static_cast<double>(g_.n * g_.c) * static_cast<double>(g_.out_size() * g_.kernel_size());
-  return rounded_cores(static_cast<int>(std::min<int64_t>(current_cores(), worthwhile_cores(4 * additions))));
+  return 4 * additions;
 }
 
 AveragePooling::Variant AveragePooling::make() const {
@@ -73,10 +73,8 @@ AveragePooling::Variant AveragePooling::make() const {
 }
 
 void AveragePooling::run(const float* from, float* to, void* workspace) {
-  const CoreLease lease(cores());
-  const int cores = rounded_cores(lease.cores());
-  const CoreScope scope(cores);
-  const Variant& v = variant(cores);
+  const PrimitiveCores cores(flops());
+  const Variant& v = variant(cores.count());
   std::unique_ptr<OwnedBlock> larger;  // a variant for other cores may need more than was planned
   if (v.main.workspace_bytes() > workspace_bytes_) {
     larger = std::make_unique<OwnedBlock>(v.main.workspace_bytes());

@@ -24,7 +24,7 @@ class AveragePooling {
     std::string implementation;
   };
   Variant make() const;
-  int cores() const;
+  double flops() const;
   const Variant& variant(int cores) const {
     return variants_.get(cores, [this] { return make(); });
   }

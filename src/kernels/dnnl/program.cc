@@ -84,10 +84,21 @@ int rounded_cores(int cores) {
   return power;
 }
 
+double expected_ns(double flops) { return flops / 100; }
+
 int64_t worthwhile_cores(double flops) {
   constexpr double kFlopsPerCore = 1.0e6;  // about 10 us of one core
   if (flops < 2 * kFlopsPerCore) return 1;
   return std::max<int64_t>(kSmallMachine, static_cast<int64_t>(std::min(flops / kFlopsPerCore, 4096.0)));
+}
+
+int cores_for(double flops) {
+  return rounded_cores(static_cast<int>(std::min<int64_t>(current_cores(), worthwhile_cores(flops))));
+}
+
+PrimitiveCores::PrimitiveCores(double flops)
+    : lease_(cores_for(flops)), count_(rounded_cores(lease_.cores())), scope_(count_) {
+  if (count_ > 1) region_.emplace(count_, expected_ns(flops));
 }
 
 // Memory objects of all steps, in step order. One run uses them at a time; the next run takes them over.

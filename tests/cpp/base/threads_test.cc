@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 #include <omp.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <latch>
 #include <mutex>
@@ -147,6 +150,53 @@ TEST(TeamLimit, HoldsForATeamThatWasLarger) {
     EXPECT_EQ(threads_of_next_team(), 4);
     const TeamLimit limit(2);
     EXPECT_EQ(threads_of_next_team(), 2);
+  }).join();
+}
+
+cpu_set_t allowed_cores() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  EXPECT_EQ(sched_getaffinity(0, sizeof(cores), &cores), 0);
+  return cores;
+}
+
+void stay_on(int core) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(core, &one);
+  EXPECT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+}
+
+// The number of members of a team, the opener aside, that may run on one core only.
+int members_held_on_one_core(int threads) {
+  std::atomic<int> held{0};
+  parallel_for(threads, 1, [&](int64_t, int64_t) {
+    const cpu_set_t cores = allowed_cores();
+    if (omp_get_thread_num() > 0 && CPU_COUNT(&cores) == 1) ++held;
+  });
+  return held;
+}
+
+TEST(Teams, MembersOnTheCoreOfTheThreadThatOpensTheTeamAreMovedAndFree) {
+  const int threads = cpu_cores();
+  const cpu_set_t all = allowed_cores();
+  if (CPU_COUNT(&all) == 1 || CPU_COUNT(&all) > threads) GTEST_SKIP() << "the team does not need all cores";
+  std::thread([threads, &all] {
+    for (int round = 0; round < 3; ++round) {
+      const int core = sched_getcpu();
+      parallel_for(threads, 1, [&](int64_t, int64_t) {
+        if (omp_get_thread_num() == threads - 1) stay_on(core);
+      });
+      // The next look may have to wait because foreign threads are busy.
+      const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+      int held = 1;
+      while (held > 0 && std::chrono::steady_clock::now() < end) {
+        stay_on(core);  // the opener
+        EXPECT_EQ(sched_setaffinity(0, sizeof(all), &all), 0);
+        held = members_held_on_one_core(threads);
+      }
+      EXPECT_EQ(held, 0);
+    }
   }).join();
 }
 
