@@ -13,8 +13,6 @@ namespace {
 // initial-exec, because each inline run reads it: a call of __tls_get_addr would be a tenth of the run's cost.
 thread_local int task_depth __attribute__((tls_model("initial-exec"))) = 0;
 
-// Declared cost per core. Below twice this, waking a team costs more than it saves.
-constexpr int64_t kCostPerCoreNs = 25'000;
 constexpr int64_t kMaxCoresWorthHaving = 4096;
 
 bool has_duplicate(std::span<Var* const> reads, std::span<Var* const> writes) {
@@ -63,7 +61,7 @@ void check_access(const Engine::Access& access, const Engine::Options& options) 
 }
 
 int cores_worth_having(int64_t cost_ns) {
-  const int64_t cores = cost_ns / kCostPerCoreNs;
+  const int64_t cores = cost_ns / static_cast<int64_t>(kNsWorthACore);  // as kernels decide
   return cores < 2 ? 1 : static_cast<int>(std::clamp<int64_t>(cores, kSmallMachine, kMaxCoresWorthHaving));
 }
 

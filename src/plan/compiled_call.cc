@@ -151,6 +151,7 @@ Ref<Plan> link_plan(const Graph& graph, const CompileOptions& options, Plan::Opt
   plan_options.keep_arena = options.keep_arena;
   plan_options.arenas = options.arenas;
   plan_options.kernels = options.kernels;
+  plan_options.whole_call = true;
   if (known)
     if (Ref<Plan> plan = Plan::lay_out(graph, plan_options, known)) return plan;
   return Plan::compile(graph, plan_options);

@@ -1,11 +1,13 @@
 // From a rewritten graph to a Plan: where every value lives, in which order nodes run, and their linked kernels.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <unordered_map>
 
 #include "hybridnet/engine.h"
 #include "hybridnet/ndarray.h"
 #include "hybridnet/pass.h"
+#include "hybridnet/threads.h"
 #include "passes/preparation.h"
 #include "passes/rounding.h"
 #include "plan/control/control_kernel.h"
@@ -474,7 +476,26 @@ class PlanBuilder {
     plan.args_.push_back(ref);
   }
 
+  // Work that several cores can share saves time only if it is worth the wake-up of the team, which sleeps between
+  // calls: 20 to 30 us measured. Two cores save half of the work, and guesses are up to twice too high.
+  bool is_for_one_core() const {
+    constexpr double kWorthWaking = 100e3;
+    if (!plan_->options_.whole_call || graph_.train()) return false;  // the steps of a training run close together
+    double shared_ns = 0;
+    for (const Node* node : steps_) {
+      if (!node->subgraphs.empty()) return false;  // known when the bodies are linked, which may run many times
+      std::vector<TensorSpec> in;
+      for (const NodeEntry& input : node->inputs) in.push_back(graph_.spec(input));
+      const auto cost = static_cast<double>(node->op->cost_ns(node->params->data(), in, node->specs));
+      if (cost >= 2 * kNsWorthACore) shared_ns += cost;
+    }
+    return shared_ns < kWorthWaking;
+  }
+
   void emit_nodes() {
+    plan_->for_one_core_ = is_for_one_core();
+    std::optional<CoreScope> alone;  // kernels are linked for the cores that they will run on
+    if (plan_->for_one_core_) alone.emplace(1);
     for (size_t step = 0; step < steps_.size(); ++step) emit(*steps_[step], static_cast<int>(step));
   }
 

@@ -15,6 +15,7 @@
 #include "hybridnet/pass.h"
 #include "plan/arena_pool.h"
 #include "plan/control/branch_memory.h"
+#include "plan/measured_time.h"
 #include "plan/shared_kernels.h"
 
 namespace hybridnet {
@@ -57,6 +58,7 @@ class Plan : public RefCounted<Plan> {
     std::vector<int> first_of;
     Ref<ArenaPool> arenas;         // shared with plans that mostly run at other times; null: the plan's own
     Ref<KernelStore> kernels;      // of plans of similar graphs; null: only nodes of this graph share kernels
+    bool whole_call = false;       // is run by itself, not as part of another plan: its team sleeps before
     std::vector<uint8_t> donated;  // per input: outputs may be written into its memory; empty: none is
   };
   // Throws what linking throws, with node, block and source line. The graph may be thrown away afterwards.
@@ -131,8 +133,10 @@ class Plan : public RefCounted<Plan> {
   int64_t residual_bytes() const { return residual_bytes_; }
   int64_t arena_bytes() const { return arena_bytes_; }
   int64_t held_bytes() const;  // while it lives, without arena, copies of weights and what it shares; estimated
-  int64_t cost_ns() const { return cost_ns_; }
-  int cores() const { return cores_; }  // that its most costly instruction can use
+  int64_t cost_ns() const { return cost_ns_; }    // guessed, of one core
+  MeasuredTime& time_of_runs() { return runs_; }  // of calls by themselves, with the cores that they got
+  // That its most costly instruction can use; 1 where all of them together are not worth waking a team.
+  int cores() const { return for_one_core_ ? 1 : cores_; }
   size_t num_instructions() const { return instructions_.size(); }
   size_t num_own_kernels() const { return own_kernels_.size(); }  // that lay_out linked for these sizes
   bool uses_random() const { return uses_random_; }
@@ -199,10 +203,11 @@ class Plan : public RefCounted<Plan> {
   std::vector<size_t> plain_reads_;  // outputs of the preparation that kernels read as they are
   int64_t arena_bytes_ = 0, residual_bytes_ = 0, cost_ns_ = 0;
   int cores_ = 1;
+  MeasuredTime runs_;
   size_t first_write_ = SIZE_MAX;  // instruction that is the first to write to an input
   std::atomic<bool> torn_{false};
   size_t num_temporaries_ = 0;
-  bool uses_random_ = false, is_opaque_ = false;
+  bool uses_random_ = false, is_opaque_ = false, for_one_core_ = false;
 
   std::atomic<Frame*> spare_{nullptr};
   std::mutex frames_mutex_;

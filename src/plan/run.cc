@@ -1,11 +1,13 @@
 #include <cstring>
 #include <new>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
 #include "engine/profile.h"
 #include "hybridnet/ndarray.h"
 #include "hybridnet/storage.h"
+#include "hybridnet/threads.h"
 #include "kernels/packed.h"
 #include "op/specs_text.h"
 #include "plan/place.h"
@@ -184,7 +186,11 @@ void Plan::note_plain_reads(size_t num_inputs) {
 
 size_t Plan::num_preparations() const { return linked_->num_preparations.load(std::memory_order_relaxed); }
 
-void Plan::run(const Call& call) { Repeated(*this).run(call); }
+void Plan::run(const Call& call) {
+  std::optional<CoreScope> alone;
+  if (for_one_core_) alone.emplace(1);
+  Repeated(*this).run(call);
+}
 
 Plan::Repeated::Repeated(Plan& plan) : plan_(plan), frame_(plan.take_frame()) {}
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <optional>
 
 #include "base/interrupt.h"
 #include "engine/inline_run.h"
@@ -32,8 +33,24 @@ class Buffer {
   T* data_;
 };
 
+// The cores that a worker would have for the plan: where a call runs must not change its bits.
+class PlanCores {
+ public:
+  explicit PlanCores(int cores) {
+    if (cores == 1)
+      alone_.emplace(1);  // leases nothing: a worker that begins beside this short run may have all cores
+    else
+      lease_.emplace(cores);
+  }
+
+ private:
+  std::optional<CoreScope> alone_;
+  std::optional<CoreLease> lease_;
+};
+
 void run_now(Plan& plan, const PlanArrays& arrays, RngKey key, const char* name) {
   const profile::Scope scope(name, "graph");
+  const MeasuredTime::Scope measured(plan.time_of_runs(), plan.cost_ns());
   Buffer<Plan::InputBinding> inputs(arrays.inputs.size());
   Buffer<void*> outputs(arrays.outputs.size());
   for (size_t i = 0; i < arrays.inputs.size(); ++i) {
@@ -139,16 +156,17 @@ void push_plan(const Ref<Plan>& plan, const PlanArrays& arrays, RngKey key, cons
   if (plan->is_opaque()) return run_here(*plan, arrays, key, name, access);
   Engine::Options options;
   options.name = name;
-  options.cost_ns = plan->cost_ns();
+  options.cost_ns = plan->time_of_runs().or_guess(plan->cost_ns());
   options.cores = plan->cores();
   Engine& e = engine();
   if (e.try_begin_inline(access, options)) {
     const InlineRun running(e, access);
+    const PlanCores cores(plan->cores());
     run_now(*plan, arrays, key, name);
     return;
   }
   options.where = current_location();
-  auto run = std::make_shared<QueuedRun>(QueuedRun{run_ahead().charge(options.cost_ns),
+  auto run = std::make_shared<QueuedRun>(QueuedRun{run_ahead().charge(plan->cost_ns()),
                                                    plan,
                                                    {arrays.inputs.begin(), arrays.inputs.end()},
                                                    {arrays.outputs.begin(), arrays.outputs.end()},

@@ -48,6 +48,23 @@ TEST(PlaceInArena, NothingThatLivesTogetherOverlaps) {
 
 Ref<Plan> compile(const Graph& graph) { return Plan::compile(graph, {}); }
 
+// Products of about 84 us each, as they are guessed.
+Graph products(int count, bool train = false) {
+  const NodeEntry x = var("x"), w = var("w");
+  NodeEntry e = x;
+  for (int i = 0; i < count; ++i) e = use("dot", {e, w});
+  return make_graph({x, w}, {float32({128, 128}), float32({128, 128})}, {e}, train);
+}
+
+TEST(Plan, ACallThatIsNotWorthWakingATeamHasOneCore) {
+  Plan::Options call, part;
+  call.whole_call = true;
+  EXPECT_EQ(Plan::compile(products(1), call)->cores(), 1);
+  EXPECT_GT(Plan::compile(products(2), call)->cores(), 1);
+  EXPECT_GT(Plan::compile(products(1), part)->cores(), 1);  // the team may be awake when a part of a call begins
+  EXPECT_GT(Plan::compile(products(1, /*train=*/true), call)->cores(), 1);
+}
+
 TEST(Plan, AChainOfFiftyLayersNeedsTwoBuffers) {
   const NodeEntry x = var("x"), w = var("w");
   NodeEntry e = x;
