@@ -523,7 +523,15 @@ class HybridBlock(Block):
             if scope is not None:
                 out = self._call_in_scope(scope, args, kwargs)
             elif self._active and self._untraceable is None:
-                out = self._call_hybridized(args, kwargs)
+                # Not a method of its own: each Python frame takes a twentieth of a small call.
+                reason = None
+                try:
+                    out = self._call_cached_op(*(self._positional(args, kwargs) if kwargs else args))
+                except TraceError as error:
+                    reason = self._reason_for_no_graph(error)
+                if reason is not None:
+                    warn_imperative(self, reason)
+                    out = self._call_plain(args, kwargs)
             elif self._plain_forward:
                 out = self._call_plain(args, kwargs)
             else:
@@ -536,18 +544,14 @@ class HybridBlock(Block):
                 hook(self, args, out)
         return out
 
-    def _call_hybridized(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        try:
-            return self._call_cached_op(*(self._positional(args, kwargs) if kwargs else args))
-        except TraceError as error:
-            if error is not self._untraceable:
-                raise
-            if self._strict:
-                self._untraceable = None  # the next call is to say so again
-                raise
-            reason = error.with_traceback(None)  # which would keep the arrays of all frames
-        warn_imperative(self, reason)
-        return self._call_plain(args, kwargs)
+    def _reason_for_no_graph(self, error: TraceError) -> TraceError:
+        """The error, if it says that forward runs imperatively; else raises it."""
+        if error is not self._untraceable:
+            raise error
+        if self._strict:
+            self._untraceable = None  # the next call is to say so again
+            raise error
+        return error.with_traceback(None)  # which would keep the arrays of all frames
 
     def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """Arguments given by name in the order of forward's signature; those left out in between get defaults."""

@@ -105,4 +105,4 @@ def warn_imperative(block: Block, error: TraceError) -> None:
     if file and line.isdigit():
         warnings.warn_explicit(text, UserWarning, file, int(line), registry=_SHOWN.setdefault(file, {}))
     else:
-        warnings.warn(text, UserWarning, stacklevel=5)
+        warnings.warn(text, UserWarning, stacklevel=3)

@@ -90,7 +90,7 @@ class TracedGraph:
 
     def run(self, args: Sequence[NDArray]) -> Any:
         """Calls the compiled graph on the flat inputs and restores the structure of the outputs."""
-        params = self.arrays(args[0] if args else None)
+        params = self.arrays(args[0] if args else None) if self.params else ()
         out = self.op(*self.pick([*args, *params, *self.constants]))
         if self.single:
             return out if isinstance(out, NDArray) else out[0]
