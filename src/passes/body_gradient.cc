@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "graph/control/body_graph.h"
+#include "passes/remat.h"
 
 namespace hybridnet {
 namespace {
@@ -38,6 +39,18 @@ NodeSet upstream(const Graph& body, const std::vector<bool>& outputs) {
   return reached;
 }
 
+// With a number of bytes, all that is cheaper than a product.
+void remat_body(Graph& body, const LoopSpec& loop) {
+  const RematScope* around = RematScope::current();
+  if (around == nullptr || around->settings().policy.kind == RematPolicy::Kind::kNone) return;
+  // Inputs that the gradient does not read so far would have to be kept.
+  const RematScope scope({.policy = around->settings().policy,
+                          .is_cut = true,
+                          .readable = std::vector<bool>(body.inputs().size(), false),
+                          .body = RematScope::Settings::Body{.outs = loop.outs()}});
+  run_pipeline(body, only(Stage::kRemat));
+}
+
 }  // namespace
 
 void close_over_iterations(const Graph& body, const LoopSpec& loop, std::vector<bool>& wanted,
@@ -68,7 +81,7 @@ void close_over_iterations(const Graph& body, const LoopSpec& loop, std::vector<
 }
 
 BodyGradient differentiate_body(Graph body, const std::vector<bool>& wanted, const std::vector<bool>& heads,
-                                bool recompute) {
+                                bool recompute, const LoopSpec* loop) {
   BodyGradient result;
   const int num_inputs = static_cast<int>(body.inputs().size()), num_outputs = static_cast<int>(body.outputs().size());
   result.grad_of_input.assign(static_cast<size_t>(num_inputs), -1);
@@ -87,6 +100,7 @@ BodyGradient differentiate_body(Graph body, const std::vector<bool>& wanted, con
   // Later stages must wait until the body is linked: they drop what a further derivative needs (stop_gradient) and
   // choose memory formats, which a frozen body does not carry.
   run_pipeline(body, only(Stage::kCleanJoint));
+  if (loop && !recompute) remat_body(body, *loop);
   result.split = split_gradient(body, num_inputs, num_outputs, recompute);
   return result;
 }

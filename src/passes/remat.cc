@@ -64,7 +64,7 @@ class Choice {
     }
     constexpr int64_t kAnyTime = INT64_MAX;
     choose(false, kAnyTime, policy_.bytes);
-    choose(true, kAnyTime, policy_.bytes);
+    if (!values_.is_body()) choose(true, kAnyTime, policy_.bytes);
   }
 
   bool is_repeated(const Node& node) const { return repeated_.count(&node) != 0; }
@@ -192,7 +192,7 @@ class Choice {
   bool frees_something(const Node& node) const {
     for (uint32_t i = 0; i < node.specs.size(); ++i) {
       const NodeEntry entry{NodePtr(const_cast<Node*>(&node)), i};
-      if (kept_.count(entry) != 0 && is_given_again(entry)) return true;
+      if (kept_.count(entry) != 0 && is_given_again(entry) && !values_.is_fixed(entry)) return true;
     }
     return false;
   }
@@ -227,7 +227,7 @@ class Choice {
       step.cost += values_.cost_of_repeating(*node);
       for (uint32_t i = 0; i < node->specs.size(); ++i) {
         const NodeEntry entry{NodePtr(const_cast<Node*>(node)), i};
-        if (kept_.count(entry) == 0 || !is_given_again(entry)) continue;
+        if (kept_.count(entry) == 0 || !is_given_again(entry) || values_.is_fixed(entry)) continue;
         step.less.push_back(entry);
         step.bytes += values_.bytes_of(entry);
       }
@@ -283,7 +283,7 @@ class Rebuilding {
 
   NodeEntry made_again(const NodeEntry& entry) {
     const NodeEntry value = values_.shown_by(entry);
-    if (!is_made_again(*value.node) || !is_given_again(value)) return entry;
+    if (!is_made_again(*value.node) || !is_given_again(value) || values_.is_fixed(value)) return entry;
     return {copy_of(entry.node), entry.index};
   }
 
@@ -325,7 +325,7 @@ bool remat(Graph& graph) {
   scope->result = {choice.bytes(), choice.bytes(), true};
   choice.run();
   if (choice.is_empty()) return false;
-  const bool may_undo = policy.kind == RematPolicy::Kind::kAuto;
+  const bool may_undo = policy.kind == RematPolicy::Kind::kAuto && !scope->settings().body;
   const int64_t peak = may_undo ? find_peak(graph).bytes : 0;
   const Graph::Checkpoint before = graph.checkpoint();
   Rebuilding(graph, values, choice).run();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,12 @@ class RematScope {
     // Per input of the graph: may backward nodes read it that did not so far? Those of a cut graph may not read states,
     // which the forward plan has written by then, nor data, over which the caller may have written.
     std::vector<bool> readable;
+    // Of the body of a loop, cut into one of the forward and one of the backward loop: what is kept is kept of every
+    // iteration.
+    struct Body {
+      size_t outs = 0;  // first outputs, which the loop stacks anyway; of the others it has the last values only
+    };
+    std::optional<Body> body{};
   };
   struct Result {
     int64_t before = 0, after = 0;  // bytes that are kept

@@ -98,8 +98,6 @@ Peak find_peak(const Graph& graph) {
 KeptValues::KeptValues(const Graph& graph, const RematScope::Settings& settings)
     : graph_(graph), settings_(settings), schedule_(graph.schedule()) {
   find_late();
-  for (const NodeEntry& output : graph.outputs())
-    if (!is_late(*output.node)) outputs_.insert(shown_by(output));
   for (const Node* node : schedule_) {
     if (!node->is_variable()) total_cost_ += cost_of(*node);
     if (!is_late(*node)) continue;
@@ -108,7 +106,21 @@ KeptValues::KeptValues(const Graph& graph, const RematScope::Settings& settings)
       if (is_late(*value.node) || !read_late_.insert(value).second) continue;
       if (!value.node->is_variable()) kept_.push_back(value);
     }
+    if (!settings_.body || !node->op->heavy) continue;
+    for (NodeEntry operand : node->inputs) {
+      while (is_shown(*operand.node)) operand = operand.node->inputs[0];
+      fixed_.insert(operand);
+    }
   }
+  find_living();
+}
+
+// Outputs, which are there anyway.
+void KeptValues::find_living() {
+  const std::vector<NodeEntry>& outputs = graph_.outputs();
+  const size_t count = settings_.body ? settings_.body->outs : outputs.size();
+  for (size_t i = 0; i < count; ++i)
+    if (!is_late(*outputs[i].node)) living_.insert(shown_by(outputs[i]));
 }
 
 void KeptValues::find_late() {
@@ -129,7 +141,9 @@ NodeEntry KeptValues::shown_by(NodeEntry entry) const {
 }
 
 int64_t KeptValues::bytes_of(const NodeEntry& entry) const {
-  return entry.node->is_variable() || outputs_.count(entry) != 0 ? 0 : graph_.spec(entry).bytes();
+  const bool is_free =
+      entry.node->is_variable() || living_.count(entry) != 0 || entry.node->attrs.count(kCheapAttribute) != 0;
+  return is_free ? 0 : graph_.spec(entry).bytes();
 }
 
 int64_t KeptValues::cost_of(const Node& node) const {

@@ -37,9 +37,13 @@ class KeptValues {
   bool is_read_late(const NodeEntry& entry) const { return read_late_.count(entry) != 0; }
   const std::vector<NodeEntry>& kept() const { return kept_; }  // early values that late nodes read; none is an input
   int64_t bytes_of(const NodeEntry& entry) const;               // 0: it lives anyway
+  // Is it kept whatever reads it? In loops, operands of late products: these add up over stacked rows
+  // (iteration_sums.h).
+  bool is_fixed(const NodeEntry& entry) const { return fixed_.count(entry) != 0; }
   int64_t cost_of(const Node& node) const;
   int64_t cost_of_repeating(const Node& node) const;
   int64_t total_cost() const { return total_cost_; }
+  bool is_body() const { return settings_.body.has_value(); }
   // May late nodes read this variable?
   bool is_readable(const Node& variable) const;
   // May the node be run once more? any: also one that does more than to pass over its input.
@@ -47,12 +51,13 @@ class KeptValues {
 
  private:
   void find_late();
+  void find_living();
 
   const Graph& graph_;
   const RematScope::Settings& settings_;
   const std::vector<Node*> schedule_;
   NodeSet late_;
-  EntrySet read_late_, outputs_;
+  EntrySet read_late_, living_, fixed_;
   std::vector<NodeEntry> kept_;
   int64_t total_cost_ = 0;
 };

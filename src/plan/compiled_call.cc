@@ -196,6 +196,20 @@ Gradients differentiate(RewrittenCall& call, Graph& joint, const CallSignature& 
   return gradients;
 }
 
+// Bodies of loops are rewritten before it is known what the graph around them keeps. Cheap values of theirs are kept
+// where a limit can be reached without making them again.
+enum class BodyValues : int8_t { kKept, kMadeAgain };
+
+RematScope::Settings settings_of_bodies(const CompileOptions& options, BodyValues values) {
+  if (options.remat.kind != RematPolicy::Kind::kBytes) return {.policy = options.remat};
+  if (values == BodyValues::kKept) return {.policy = {.kind = RematPolicy::Kind::kAuto}};
+  return {.policy = {.kind = RematPolicy::Kind::kBytes, .bytes = 0}};
+}
+
+struct UnreachedLimit : ParamError {
+  using ParamError::ParamError;
+};
+
 // The joint graph, with what `remat` has to know of it.
 void rewrite_joint(Graph& joint, Stages stages, const CompileOptions& options, RematScope::Settings settings) {
   settings.policy = options.remat;
@@ -203,7 +217,7 @@ void rewrite_joint(Graph& joint, Stages stages, const CompileOptions& options, R
   run_pipeline(joint, stages);
   const bool has_limit = options.remat.kind == RematPolicy::Kind::kBytes && scope.result.ran;
   if (!has_limit || scope.result.after <= options.remat.bytes) return;
-  throw ParamError(
+  throw UnreachedLimit(
       {.op = options.name,
        .input = "remat",
        .expected = "a number of bytes that can be reached, " + std::to_string(scope.result.after) + " or more",
@@ -222,11 +236,14 @@ std::vector<bool> readable_in_backward(const Graph& joint, const CallSignature& 
 }
 
 void rewrite_with_gradient(RewrittenCall& call, Graph joint, const CallSignature& signature,
-                           const std::vector<int>& wanted, const CompileOptions& options,
-                           const JointObserver& observe) {
+                           const std::vector<int>& wanted, const CompileOptions& options, const JointObserver& observe,
+                           BodyValues values) {
   const int num_inputs = static_cast<int>(joint.inputs().size());
   const int num_outputs = static_cast<int>(joint.outputs().size());
-  const Gradients gradients = differentiate(call, joint, signature, wanted);
+  const Gradients gradients = [&] {
+    const RematScope of_bodies(settings_of_bodies(options, values));
+    return differentiate(call, joint, signature, wanted);
+  }();
   if (observe) observe(joint);
   rewrite_joint(joint, kJointStages, options, {.is_cut = true, .readable = readable_in_backward(joint, signature)});
   SplitGraph split = split_gradient(joint, num_inputs, num_outputs);
@@ -325,8 +342,11 @@ Graph copy_of(const Graph& graph, bool states_as_outputs, EntryMap* clones_of) {
   return copy;
 }
 
-RewrittenCall rewrite_call(const GraphDefinition& definition, const CallSignature& signature,
-                           const CompileOptions& options, bool keep_undifferentiated, const JointObserver& observe) {
+namespace {
+
+RewrittenCall rewrite_once(const GraphDefinition& definition, const CallSignature& signature,
+                           const CompileOptions& options, bool keep_undifferentiated, const JointObserver& observe,
+                           BodyValues values) {
   RewrittenCall call;
   call.gradient_of_input.assign(signature.inputs.size(), -1);
   call.rows_of_input.resize(signature.inputs.size());
@@ -339,9 +359,12 @@ RewrittenCall rewrite_call(const GraphDefinition& definition, const CallSignatur
     call.undifferentiated = std::move(graph);
     graph = copy_of(call.undifferentiated);
   }
-  expand_gradient_nodes(graph);
+  if (has_gradients) {
+    const RematScope of_bodies(settings_of_bodies(options, values));
+    expand_gradient_nodes(graph);
+  }
   if (!wanted.empty()) {
-    rewrite_with_gradient(call, std::move(graph), signature, wanted, options, observe);
+    rewrite_with_gradient(call, std::move(graph), signature, wanted, options, observe, values);
     return call;
   }
   if (has_gradients && observe) observe(graph);
@@ -351,6 +374,17 @@ RewrittenCall rewrite_call(const GraphDefinition& definition, const CallSignatur
     run_pipeline(graph, kStagesBehindGradient);
   call.forward = std::move(graph);
   return call;
+}
+
+}  // namespace
+
+RewrittenCall rewrite_call(const GraphDefinition& definition, const CallSignature& signature,
+                           const CompileOptions& options, bool keep_undifferentiated, const JointObserver& observe) {
+  try {
+    return rewrite_once(definition, signature, options, keep_undifferentiated, observe, BodyValues::kKept);
+  } catch (const UnreachedLimit&) {
+    return rewrite_once(definition, signature, options, keep_undifferentiated, observe, BodyValues::kMadeAgain);
+  }
 }
 
 Ref<CompiledCall> link_call(const RewrittenCall& rewritten, const GraphDefinition& definition,

@@ -62,7 +62,7 @@ class LoopGradient {
  private:
   BodyGradient differentiate(Graph body) const {
     const PipelineScope scope(node_, body_number_);
-    return differentiate_body(std::move(body), wanted_inputs_, heads_, recompute_);
+    return differentiate_body(std::move(body), wanted_inputs_, heads_, recompute_, &loop_);
   }
 
   bool has_gradients() const {
@@ -313,7 +313,7 @@ class LoopGradient {
     const NodePtr made = back_->put_together(graph_, node_);
     made->attrs.clear();
     made->name = node_.name + "_backward";
-    if (recompute_) mark_as_repeating(*made, node_);
+    if (recompute_ || is_random(*made)) mark_as_repeating(*made, node_);  // draws are those of the forward loop
     return made;
   }
 

@@ -105,15 +105,22 @@ NETS = {
 
 
 def test_dropout_and_gelu_by_formula_keep_nothing_of_their_own() -> None:
-    wide = 4096  # so that products take nearly all of the time
+    wide = 512
     make = layers(lambda: nn.Dense(wide), nn.GELU, lambda: nn.Dropout(0.1), lambda: nn.Dense(wide))
     first_product = 4 * ROWS * wide
     _, net = trained(make, "none")
     assert kept_bytes(net) == 2 * first_product + ROWS * wide  # what dropout gives, and its mask
     _, net = trained(make, first_product)
     assert kept_bytes(net) == first_product  # of gelu and dropout 0
-    _, net = trained(make, "auto")  # as much as costs next to no time
-    assert kept_bytes(net) < 2 * first_product + ROWS * wide
+
+
+def test_auto_draws_a_mask_again_that_costs_next_to_nothing_beside_the_products() -> None:
+    wide = lambda: nn.Dense(8192)  # noqa: E731
+    make = layers(wide, lambda: nn.Dense(512), lambda: nn.Dropout(0.1), wide)
+    _, net = trained(make, "none")
+    before = kept_bytes(net)
+    _, net = trained(make, "auto")
+    assert kept_bytes(net) == before - ROWS * 512
 
 
 @pytest.mark.parametrize("name", list(NETS))
@@ -142,6 +149,118 @@ def test_batch_norms_are_applied_again_with_the_statistics_of_the_forward_run() 
     assert kept_bytes(net) == 2 * first_product + 4 * vector
     text = net.plan_text()
     assert text.count("_batch_norm_apply") == 1
+
+
+LENGTH, BATCH = 6, 32
+LOOPS: dict[str, dict[str, Any]] = {
+    "foreach": {},
+    "truncated": {"truncate_gradient": 4},
+    "detached": {"detach_every": 2},
+    "while_loop": {},
+}
+
+
+class Steps(gluon.HybridBlock):
+    """A loop whose body is mostly products, with dropout, gelu and tanh between them."""
+
+    def __init__(self, way: str) -> None:
+        super().__init__(prefix="steps_")
+        self.way = way
+        with self.name_scope():
+            self.up = nn.Dense(4096, in_units=UNITS)
+            self.down = nn.Dense(UNITS, in_units=4096)
+            self.drop = nn.Dropout(0.5)
+            self.gelu = nn.GELU()
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        def body(row: Any, state: Any) -> tuple[Any, Any]:
+            new = self.drop(F.tanh(self.down(self.gelu(self.up(row + state)))))
+            return F.square(new) + state, new
+
+        rows = F.reshape(x, shape=(LENGTH, BATCH, UNITS))
+        begin = F.zeros_like(F.slice_axis(x, axis=0, begin=0, end=BATCH))
+        if self.way != "while_loop":
+            return F.contrib.foreach(body, rows, begin, **LOOPS[self.way])[0]
+
+        def step(i: Any, state: Any) -> tuple[Any, Any]:
+            row = F.reshape(F.take(rows, i, axis=0), shape=(BATCH, UNITS))
+            out, state = body(row, state)
+            return out, (i + 1, state)
+
+        condition = lambda i, state: i < LENGTH  # noqa: E731
+        return F.contrib.while_loop(condition, step, (F.zeros((1,)), begin), max_iterations=LENGTH)[0]
+
+
+def trained_loop(way: str, remat: str | int) -> tuple[list[np.ndarray], int]:
+    """Results, gradients and gradients of these of a loop, and what it keeps."""
+    mx.random.seed(7)
+    net = Steps(way)
+    net.initialize(mx.init.Xavier())
+    net.hybridize(remat=remat)
+    data = nd.array(np.random.RandomState(3).randn(LENGTH * BATCH, UNITS))
+    data.attach_grad()
+    mx.random.seed(11)
+    seen = []
+    for _ in range(2):
+        with autograd.record():
+            out = net(data)
+        out.backward()
+        seen += [out.asnumpy(), data.grad.asnumpy()]
+    seen += [param.grad().asnumpy() for param in net.collect_params().values()]
+    return seen, kept_bytes(net)
+
+
+@pytest.mark.parametrize("way", LOOPS)
+def test_loops_make_cheap_values_of_their_iterations_again(way: str) -> None:
+    plain, before = trained_loop(way, "none")
+    mask = LENGTH * BATCH * UNITS  # which is drawn again, in the iteration that it belongs to
+    for remat in ("auto", before - mask):
+        again, after = trained_loop(way, remat)
+        for a, b in zip(plain, again, strict=True):
+            np.testing.assert_array_equal(a, b)
+        assert after <= (before if remat == "auto" else remat)
+
+
+def test_second_derivatives_through_loops_have_the_same_bits() -> None:
+    found = []
+    for remat in ("none", "auto"):
+        mx.random.seed(7)
+        net = Steps("foreach")
+        net.initialize(mx.init.Xavier())
+        net.hybridize(remat=remat)
+        data = nd.array(np.random.RandomState(3).randn(LENGTH * BATCH, UNITS))
+        data.attach_grad()
+        mx.random.seed(11)
+        with autograd.record():
+            (first,) = autograd.grad(net(data), [data], create_graph=True)
+            square = nd.sum(first * first)
+        square.backward()
+        found.append([first.asnumpy(), data.grad.asnumpy()])
+    for a, b in zip(*found, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("checkpoint", [None, "sqrt", 2])
+def test_an_lstm_computes_its_cell_again_for_a_bound(checkpoint: Any) -> None:
+    class Recurrent(gluon.HybridBlock):
+        def __init__(self) -> None:
+            super().__init__(prefix="recurrent_")
+            with self.name_scope():
+                self.cell = gluon.rnn.LSTMCell(UNITS, input_size=UNITS)
+
+        def hybrid_forward(self, F: Any, x: Any) -> Any:
+            rows = F.reshape(x, shape=(4, ROWS // 4, UNITS))
+            begin = F.zeros_like(F.slice_axis(x, axis=0, begin=0, end=ROWS // 4))
+            return F.contrib.foreach(self.cell, rows, [begin, begin], checkpoint=checkpoint)[0]
+
+    plain, net = trained(Recurrent, "none")
+    before = kept_bytes(net)
+    bound = before if checkpoint else before - 4 * ROWS * UNITS  # tanh of the cell, of which the gates are kept
+    for remat in ("auto", bound):
+        again, net = trained(Recurrent, remat)
+        for a, b in zip(plain, again, strict=True):
+            np.testing.assert_array_equal(a, b)
+    assert kept_bytes(net) <= bound
 
 
 def test_a_number_of_bytes_is_kept_at_most_products_made_again_at_last() -> None:
