@@ -1,0 +1,138 @@
+// Gradients of runs: by the backward plan, or by a function that can be differentiated again.
+#include "hybridnet/env.h"
+#include "imperative/autograd_scope.h"
+#include "imperative/sparse_operators.h"
+#include "plan/graph_function_run.h"
+#include "plan/task.h"
+
+namespace hybridnet {
+namespace {
+
+const OpRef kAdd{"elemwise_add"}, kZerosLike{"zeros_like"};
+
+NDArray sum_of(const NDArray& a, const NDArray& b) {
+  const NDArray terms[] = {a, b};
+  return invoke_one(kAdd.op(), kAdd.op().default_params, terms);
+}
+
+}  // namespace
+
+std::vector<NDArray> GraphFunction::run_backward(const PlanRun& run, std::span<const NDArray> heads,
+                                                 std::span<const NDArray> into) {
+  const CompiledCall& compiled = *run.compiled;
+  std::vector<NDArray> gradients(compiled.gradient_of_input.size());
+  if (!compiled.backward) return gradients;
+  const Plan& plan = *compiled.backward;
+  std::vector<NDArray> inputs;
+  inputs.reserve(compiled.sources.size());
+  for (size_t i = 0; i < compiled.sources.size(); ++i) {
+    const BackwardInput& source = compiled.sources[i];
+    const PlanRun::Saved& saved = run.sources[i];
+    if (source.kind == BackwardInput::Kind::kHead) {
+      const TensorSpec& spec = compiled.forward->outputs()[static_cast<size_t>(source.index)].spec;
+      NDArray head = heads[static_cast<size_t>(source.index)];
+      if (!head) {
+        head = NDArray::deferred(spec);
+        push_zeros(head);
+      }
+      inputs.push_back(to_dense(head));
+      continue;
+    }
+    if (saved.array) {
+      if (saved.array.impl()->chunk->overwritten_since(saved.overwrites)) throw_overwritten(source, saved.array);
+      inputs.push_back(saved.array);
+      continue;
+    }
+    const Plan::ResidualPlace& place = compiled.forward->residuals()[static_cast<size_t>(source.index)];
+    if (!run.residuals) {  // all that was kept has no elements
+      inputs.push_back(NDArray::empty(Shape{0}, DType::kUInt8));
+      continue;
+    }
+    inputs.push_back(run.residuals.sliced(place.offset, run.residuals.size()));
+  }
+  const Device device = inputs.empty() ? Device{} : inputs[0].device();
+  std::vector<NDArray> fresh(plan.fresh_outputs().size());
+  for (size_t i = 0; i < into.size(); ++i) {
+    const int output = compiled.gradient_of_input[i];
+    if (!into[i] || output < 0) continue;
+    NDArray& place = fresh[static_cast<size_t>(plan.outputs()[static_cast<size_t>(output)].fresh)];
+    if (!place && may_write(into[i], plan.outputs()[static_cast<size_t>(output)].spec, inputs, fresh)) place = into[i];
+  }
+  for (size_t i = 0; i < fresh.size(); ++i) {
+    if (!fresh[i]) fresh[i] = NDArray::deferred(plan.fresh_outputs()[i], device);
+  }
+  push_plan(compiled.backward, {inputs, fresh, NDArray(), run.kept.get()}, run.key, task_name_);
+  const auto result = [&](int output) {
+    const Plan::OutputInfo& info = plan.outputs()[static_cast<size_t>(output)];
+    const NDArray& array = fresh[static_cast<size_t>(info.fresh)];
+    return array.spec() == info.spec ? array : array.reshaped(info.spec.shape);
+  };
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    if (compiled.gradient_of_input[i] >= 0) gradients[i] = result(compiled.gradient_of_input[i]);
+    for (const RowsOfGradient& term : compiled.rows_of_input[i]) {
+      const NDArray rows =
+          row_sparse_gradient(compiled.signature.inputs[i].shape, result(term.values), result(term.rows), term.mode);
+      gradients[i] = gradients[i] ? sum_of(gradients[i], rows) : rows;
+    }
+  }
+  return gradients;
+}
+
+void GraphFunction::throw_overwritten(const BackwardInput& source, const NDArray& array) const {
+  const Chunk& chunk = array.impl()->chunk->owner();
+  const SourceLocation written{chunk.overwrite_file.load(std::memory_order_relaxed),
+                               chunk.overwrite_line.load(std::memory_order_relaxed)};
+  ErrorFields fields;
+  fields.op = options_.name;
+  fields.input = source.kind == BackwardInput::Kind::kForwardInput
+                     ? definition_.inputs[static_cast<size_t>(source.index)]->name
+                     : "an output";
+  fields.message = "the value that its gradient needs was overwritten in place";
+  fields.because = "it was overwritten at " + (written.known() ? written.str() : std::string("an unknown line"));
+  fields.fix = "write to a new array (y = x + 1 instead of x += 1), or copy first: x.copy()";
+  throw GradientError(std::move(fields));
+}
+
+std::shared_ptr<GraphFunction::GradientFunction> GraphFunction::gradient_function(const CallSignature& signature) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [known, function] : gradients_) {
+    if (known == signature) return function;
+  }
+  auto made = std::make_shared<GradientFunction>();
+  made->definition = make_gradient_definition(definition_, signature, options_);
+  CompileOptions options = options_;
+  options.name += "_backward";
+  made->function = make_ref<GraphFunction>(made->definition.graph, options);
+  if (gradients_.size() >= static_cast<size_t>(environment().plan_limit)) gradients_.erase(gradients_.begin());
+  gradients_.emplace_back(signature, made);
+  return made;
+}
+
+std::vector<NDArray> GraphFunction::run_differentiable_backward(const PlanRun& run, std::span<const NDArray> inputs,
+                                                                std::span<const NDArray> heads) {
+  const std::shared_ptr<GradientFunction> gradient = gradient_function(run.compiled->signature);
+  std::vector<NDArray> all(inputs.begin(), inputs.end());
+  for (const int output : gradient->definition.heads) {
+    NDArray head = heads[static_cast<size_t>(output)];
+    if (!head) {
+      const NDArray like = NDArray::empty(run.compiled->forward->outputs()[static_cast<size_t>(output)].spec);
+      head = invoke_one(kZerosLike.op(), kZerosLike.op().default_params, {&like, 1});
+    }
+    all.push_back(head);
+  }
+  std::vector<NDArray> gradients(inputs.size());
+  if (gradient->definition.of_inputs.empty()) return gradients;
+  std::vector<NDArray> results;
+  {
+    // In the mode of the forward run, which is repeated here.
+    const AutogradState state{.recording = autograd_state().recording, .training = run.compiled->signature.train};
+    const AutogradScope scope(state);
+    results = gradient->function->call(all, {}, run.key);
+  }
+  for (size_t i = 0; i < results.size(); ++i) {
+    gradients[static_cast<size_t>(gradient->definition.of_inputs[i])] = results[i];
+  }
+  return gradients;
+}
+
+}  // namespace hybridnet

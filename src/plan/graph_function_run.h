@@ -1,0 +1,57 @@
+// What a run of a graph function leaves for its gradient.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "plan/graph_function.h"
+
+namespace hybridnet {
+
+// A run of a plan.
+class GraphFunction::PlanRun final : public GraphRun {
+ public:
+  PlanRun(Ref<GraphFunction> graph, Ref<CompiledCall> call) : function(std::move(graph)), compiled(std::move(call)) {}
+
+  bool reads_head(size_t output) const override {
+    return std::any_of(compiled->sources.begin(), compiled->sources.end(), [&](const BackwardInput& source) {
+      return source.kind == BackwardInput::Kind::kHead && static_cast<size_t>(source.index) == output;
+    });
+  }
+  std::vector<NDArray> backward(std::span<const NDArray> heads, std::span<const NDArray> into) override {
+    return function->run_backward(*this, heads, into);
+  }
+  std::vector<NDArray> differentiable_backward(std::span<const NDArray> inputs,
+                                               std::span<const NDArray> heads) override {
+    return function->run_differentiable_backward(*this, inputs, heads);
+  }
+
+  struct Saved {
+    NDArray array;
+    uint64_t overwrites = 0;
+  };
+  const Ref<GraphFunction> function;
+  const Ref<CompiledCall> compiled;
+  std::vector<Saved> sources;  // parallel to compiled->sources; heads are empty
+  NDArray residuals;
+  std::shared_ptr<KeptObjects> kept;  // null: the plans have no opaque instruction
+  RngKey key;
+};
+
+// Gradients for one signature, themselves callable and differentiable.
+struct GraphFunction::GradientFunction {
+  GradientDefinition definition;
+  Ref<GraphFunction> function;
+};
+
+// May a plan write straight into `target`, while it reads `inputs`?
+inline bool may_write(const NDArray& target, const TensorSpec& spec, std::span<const NDArray> inputs,
+                      const std::vector<NDArray>& others) {
+  auto shared = [&](const NDArray& other) { return other && other.shares_memory(target); };
+  return target.spec() == spec && !target.is_sparse() && std::none_of(inputs.begin(), inputs.end(), shared) &&
+         std::none_of(others.begin(), others.end(), shared);
+}
+
+}  // namespace hybridnet
