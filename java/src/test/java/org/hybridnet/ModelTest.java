@@ -126,6 +126,18 @@ class ModelTest {
   }
 
   @Test
+  void whatGradientsComputeAgainMayBeSaid() {
+    try (Model model = Model.load(prefix("net"))) {
+      float[] before = model.predict(new float[64], 1, 1, 8, 8);
+      for (String remat : List.of("none", "1000000", "auto")) {
+        model.setRemat(remat);
+        assertArrayEquals(before, model.predict(new float[64], 1, 1, 8, 8));
+      }
+      assertThrows(ParamError.class, () -> model.setRemat("much"));
+    }
+  }
+
+  @Test
   void theWaysToPredictAgree() {
     float[] values = new float[64];
     for (int i = 0; i < 64; i++) {
