@@ -122,7 +122,7 @@ class Rule:
         order = sorted(range(len(indices)), key=indices.__getitem__)
         groups: dict[Any, list[int]] = {}
         for place in order:
-            groups.setdefault(dtypes[place] if self._row.aggregates else place, []).append(place)
+            groups.setdefault(dtypes[place] if self._row.aggregates else None, []).append(place)
         found: list[list[float]] = [[] for _ in indices]
         for places in groups.values():
             own = [indices[place] for place in places]
@@ -130,8 +130,8 @@ class Rule:
                 optimizer._update_count(own)
                 lrs, wds = optimizer._get_lrs(own), optimizer._get_wds(own)
             else:
-                lr, wd = optimizer._rates(own[0])
-                lrs, wds = [lr], [wd]
+                begun = [optimizer._rates(index) for index in own]
+                lrs, wds = [lr for lr, _ in begun], [wd for _, wd in begun]
             counts = [optimizer._index_update_count[index] for index in own]
             base_lr = optimizer.learning_rate if self._row.adjusts else 0.0
             rows = self._row.rates(optimizer, lrs, wds, counts, base_lr)
