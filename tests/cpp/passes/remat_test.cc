@@ -78,6 +78,33 @@ TEST(Remat, ABatchNormIsAppliedAgainWithTheStatisticsThatItFound) {
   EXPECT_EQ(count_ops(graph, "_batch_norm_apply"), 1);
 }
 
+// Two activations of x, one of which a late product reads; the second output is what a carry becomes, and read late.
+Graph body_of_a_loop() {
+  const NodeEntry x = var("x"), head = var("head");
+  const NodeEntry operand = use("tanh", {x}), factor = use("sigmoid", {x}),
+                  row = use("elemwise_mul", {operand, factor}), next = use("_plus_scalar", {row}, {{"scalar", "1"}});
+  const NodeEntry of_weight = use("dot", {head, operand}, {{"transpose_a", "True"}});
+  const NodeEntry of_factor = use("elemwise_mul", {head, factor}), of_x = use("elemwise_mul", {head, x}),
+                  of_next = use("elemwise_mul", {head, next});
+  Graph graph = make_graph({x, head}, {float32({kRows, kColumns}), float32({kRows, kColumns})},
+                           {row, next, of_weight, of_factor, of_x, of_next});
+  graph.inputs()[1]->attrs[kHeadAttribute] = "1";
+  return graph;
+}
+
+TEST(Remat, LoopsKeepOperandsOfLateProductsWhichAddUpOverStackedRows) {
+  Graph graph = body_of_a_loop();
+  RematScope scope({.policy = bytes(0), .is_cut = true, .readable = {false, false}, .body = {{.outs = 1}}});
+  run_rewrite(graph, RewriteDatabase::current()->at("remat"));
+  graph.check();
+  EXPECT_EQ(scope.result.before, 3 * kValue);  // of the next carry a loop has the last one only
+  EXPECT_EQ(scope.result.after, kValue);
+  EXPECT_EQ(count_ops(graph, "tanh"), 1);
+  EXPECT_EQ(count_ops(graph, "sigmoid"), 2);
+  Graph outside = body_of_a_loop();
+  EXPECT_EQ(run(outside, bytes(0)).after, 0);
+}
+
 TEST(Remat, CopiesDoNotMergeWithWhatTheyCopy) {
   Joint joint;
   Graph graph = joint.graph();
