@@ -523,6 +523,28 @@ class TestExport:
         for param in net.collect_params().values():
             np.testing.assert_array_equal(found[param.name].asnumpy(), param.data().asnumpy())
 
+    @pytest.mark.parametrize("name", _core.optimizer_names())
+    def test_a_file_of_a_step_trains_on_with_every_optimizer(self, name, tmp_path):
+        def plain():
+            net = nn.HybridSequential()
+            net.add(nn.Dense(16, activation="relu", use_bias=False), nn.Dense(10, use_bias=False))
+            return net
+
+        (x, y), (u, v) = batches((8, 12), steps=2)
+        net, trainer = made(plain, name, lambda: {"learning_rate": 1e-3}, x)
+        step = mx.jit.train_step(net, gluon.loss.SoftmaxCrossEntropyLoss(), trainer)
+        step(x, y)
+        symbol_file, params_file = step.export(str(tmp_path / "step"))
+        expected = step(u, v).asnumpy()
+        loaded = gluon.SymbolBlock.imports(symbol_file, ["data0", "data1", "step_rates"], params_file)
+        rates = nd.array(np.array(step._last._rows), dtype="float64")
+        with autograd.train_mode():
+            losses = loaded(u, v, rates)
+        np.testing.assert_array_equal(losses.asnumpy(), expected)
+        found = {key: param.data().asnumpy() for key, param in loaded.collect_params().items()}
+        for key, param in net.collect_params().items():
+            np.testing.assert_array_equal(found[key], param.data().asnumpy())
+
     def test_before_the_first_step(self):
         net = nn.Dense(3, in_units=4)
         net.initialize()
