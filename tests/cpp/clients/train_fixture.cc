@@ -13,6 +13,15 @@
 
 using namespace hybridnet::cpp;
 
+// Over all parameters; GroupAdaGrad is for matrices, and gets those.
+static Trainer make_trainer(const Model& model, const std::string& optimizer) {
+  if (optimizer != "GroupAdaGrad") return {model, optimizer, {{"learning_rate", 0.01}}};
+  std::map<std::string, Array> matrices;
+  for (const std::string& name : model.parameter_names())
+    if (const Array parameter = model.parameter(name); parameter.shape().size() == 2) matrices[name] = parameter;
+  return {matrices, optimizer, {{"learning_rate", 0.01}}};
+}
+
 int main(int argc, char** argv) try {
   if (argc < 7) return 2;
   std::map<std::string, Array> given;
@@ -21,7 +30,7 @@ int main(int argc, char** argv) try {
   std::vector<std::pair<std::string, Array>> result;
   for (int i = 6; i < argc; ++i) {
     const Model model(argv[1], argv[2]);
-    const Trainer trainer(model, argv[i], {{"learning_rate", 0.01}});
+    const Trainer trainer = make_trainer(model, argv[i]);
     detail::check(hn_seed(7));
     std::vector<Array> inputs;
     for (const std::string& name : model.input_names()) inputs.push_back(given.at("input:" + name));

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import pathlib
 import re
 import subprocess
 import sys
@@ -19,35 +17,9 @@ from hybridnet import libinfo
 
 from . import chromium
 from .client_programs import ROOT
+from .java_programs import NATIVES, TOOL, java, output_of
 
-TOOL = ROOT / "tools" / "java.py"
-NATIVES = ROOT / "python" / "hybridnet"
 EXAMPLES = ROOT / "examples" / "export_to_java"
-
-
-def output_of(*command: object, folder: pathlib.Path | None = None) -> str:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
-    done = subprocess.run(
-        [str(word) for word in command], cwd=folder, capture_output=True, text=True, timeout=280, env=environment
-    )
-    assert done.returncode == 0, f"{command} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
-    return done.stdout
-
-
-@pytest.fixture(scope="module")
-def jar(tmp_path_factory) -> pathlib.Path:
-    """The classes alone, built into a folder of this test."""
-    if "openjdk" in output_of(sys.executable, TOOL, "missing") or not (NATIVES / "libhybridnet_jni.so").exists():
-        pytest.skip("no JDK 17 was there when the library was built: tools/dev setup --all installs one")
-    classes, jar = tmp_path_factory.mktemp("classes"), tmp_path_factory.mktemp("jar") / "hybridnet.jar"
-    sources = sorted((ROOT / "java" / "src" / "main" / "java").rglob("*.java"))
-    output_of("javac", "--release", "17", "-d", classes, *sources)
-    output_of("jar", "--create", "--file", jar, "-C", classes, ".")
-    return jar
-
-
-def java(jar: pathlib.Path, *words: object, folder: pathlib.Path | None = None) -> str:
-    return output_of("java", "-Xmx64m", "-cp", jar, f"-Djava.library.path={NATIVES}", *words, folder=folder)
 
 
 def test_the_code_of_the_guide_runs(jar, tmp_path, monkeypatch) -> None:

@@ -1,4 +1,4 @@
-"""Models that MXNet wrote give the same bits from C, from C++ and from Python: outputs and gradients."""
+"""Models that MXNet wrote give the same bits from C, C++, Java and Python: outputs and gradients."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from .client_programs import ROOT, compile_program, run
+from .java_programs import java
 
 FIXTURES = ROOT / "tests" / "fixtures"
 CASES = {path.parent.name: json.loads(path.read_text()) for path in sorted(FIXTURES.glob("*/case.json"))}
@@ -65,23 +66,55 @@ def as_arrays(values: dict) -> dict:
     return {key: mx.nd.array(value, dtype=value.dtype) for key, value in values.items()}
 
 
+def write_case(name: str, inputs, heads, wanted, folder: pathlib.Path) -> list[pathlib.Path]:
+    """What the programs are given: files of the model, of the case, and of the result."""
+    given = {f"input:{key}": value for key, value in as_arrays(inputs).items()}
+    given |= {f"head:{key}": value for key, value in as_arrays(heads).items()}
+    given |= {f"want:{key}": mx.nd.zeros((1,)) for key in wanted}
+    mx.nd.save(str(folder / "case.params"), given)
+    files = [FIXTURES / name / CASES[name][key] for key in ("symbol", "params")]
+    return [*files, folder / "case.params", folder / "result.params"]
+
+
+def check(name: str, inputs, heads, wanted, path: pathlib.Path) -> None:
+    result = mx.nd.load(str(path))
+    expected = results_in_python(name, as_arrays(inputs), as_arrays(heads), wanted)
+    assert set(result) == set(expected)
+    for key, array in expected.items():
+        a, b = result[key].asnumpy(), array.asnumpy()
+        assert a.dtype == b.dtype and a.shape == b.shape, key
+        assert a.tobytes() == b.tobytes(), f"{key} differs by {np.max(np.abs(a.astype(float) - b.astype(float)))}"
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_outputs_and_gradients_have_the_bits_of_python(name: str, program: pathlib.Path, tmp_path) -> None:
-    case = CASES[name]
-    for inputs, heads, wanted in cases_of(name):
-        given = {f"input:{key}": value for key, value in as_arrays(inputs).items()}
-        given |= {f"head:{key}": value for key, value in as_arrays(heads).items()}
-        given |= {f"want:{key}": mx.nd.zeros((1,)) for key in wanted}
-        mx.nd.save(str(tmp_path / "case.params"), given)
-        files = (FIXTURES / name / case["symbol"], FIXTURES / name / case["params"])
-        run(program, [*files, tmp_path / "case.params", tmp_path / "result.params"])
-        result = mx.nd.load(str(tmp_path / "result.params"))
-        expected = results_in_python(name, as_arrays(inputs), as_arrays(heads), wanted)
-        assert set(result) == set(expected)
-        for key, array in expected.items():
-            a, b = result[key].asnumpy(), array.asnumpy()
-            assert a.dtype == b.dtype and a.shape == b.shape, key
-            assert a.tobytes() == b.tobytes(), f"{key} differs by {np.max(np.abs(a.astype(float) - b.astype(float)))}"
+    for case in cases_of(name):
+        files = write_case(name, *case, tmp_path)
+        run(program, files)
+        check(name, *case, files[-1])
+
+
+@pytest.fixture(scope="module")
+def results_of_java(jar, tmp_path_factory) -> dict[str, list[pathlib.Path]]:
+    """Files of results by names of fixtures, one for each of its cases; of one Java machine."""
+    folder = tmp_path_factory.mktemp("java")
+    lines, results = [], {name: [] for name in MODELS}
+    for name in MODELS:
+        for case in cases_of(name):
+            place = folder / str(len(lines))
+            place.mkdir()
+            files = write_case(name, *case, place)
+            lines.append("\t".join(map(str, ["run", *files])))
+            results[name].append(files[-1])
+    (folder / "cases").write_text("\n".join(lines), "utf-8")
+    java(jar, ROOT / "java/src/test/clients/RunFixtures.java", folder / "cases")
+    return results
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_outputs_and_gradients_in_java_have_the_bits_of_python(name: str, results_of_java) -> None:
+    for case, result in zip(cases_of(name), results_of_java[name], strict=True):
+        check(name, *case, result)
 
 
 @pytest.fixture(scope="module", params=["c", "cc"])
