@@ -7,6 +7,7 @@
 #include <set>
 #include <sstream>
 
+#include "base/replace_file.h"
 #include "c_api/status.h"
 #include "hybridnet/sparse.h"
 
@@ -64,23 +65,15 @@ void check_count(size_t given, const std::vector<std::string>& names, const char
 
 namespace {
 
-[[noreturn]] void fail(const char* path, const std::string& what) {
-  throw FileError({.input = path,
-                   .message = what + ": " + std::strerror(errno),
-                   .fix = "check the path and the working directory"});
-}
-
 std::string read_text(const char* path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) fail(path, "cannot read the file");
+  if (!file || !(text << file.rdbuf())) throw_file_error(path, "read", "check the path and the working directory");
   return text.str();
 }
 
 void write_text(const char* path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  if (!file || !file.write(text.data(), static_cast<std::streamsize>(text.size())) || !file.flush())
-    fail(path, "cannot write the file");
+  replace_file(path, [&](std::FILE* file) { return std::fwrite(text.data(), 1, text.size(), file) == text.size(); });
 }
 
 // A parameter of a file, dense. Throws FormatError where a sparse one would become far larger than what the file holds.

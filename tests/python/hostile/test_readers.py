@@ -35,7 +35,8 @@ def test_damaged_files_are_read_or_refused() -> None:
     assert done.stdout.count("refused") == len(READERS)
 
 
-_NOT_BY_NAME = {"imdecode .png", "imdecode .jpg", "load_frombuffer", "training"}  # the program reads the file itself
+# The program reads the file itself, or the folder: CheckpointHandler goes on from what is there.
+_NOT_BY_NAME = {"imdecode .png", "imdecode .jpg", "load_frombuffer", "training", "graph text", "CheckpointHandler"}
 _NOT_NEEDED = {("records", "r.idx"), ("ImageRecordIter", "r.idx"), ("ImageFolderDataset", "a/0.png")}
 _TEXTS = {("vision.CIFAR10", "test_batch.bin"): "cifar-10-binary.tar.gz"}  # would be unpacked from there
 
@@ -77,6 +78,18 @@ def test_a_link_stays_a_link_when_its_file_is_replaced(tmp_path: pathlib.Path) -
         file.write(b"new")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "real").read_bytes() == b"new"
+
+
+def test_a_pipe_is_written_to_and_stays_one(tmp_path: pathlib.Path) -> None:
+    """As root a device in /dev would be replaced by a file."""
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    with _files.replacing(tmp_path / "pipe", "test") as file:
+        file.write(b"text")
+    assert os.read(reader, 8) == b"text"
+    os.close(reader)
+    assert (tmp_path / "pipe").is_fifo()
+    assert os.listdir(tmp_path) == ["pipe"]
 
 
 def test_what_cannot_be_written_or_read_says_who_wanted_it(tmp_path: pathlib.Path) -> None:
