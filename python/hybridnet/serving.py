@@ -20,6 +20,7 @@ import io
 import json
 import logging
 import time
+import zipfile
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -148,7 +149,7 @@ class PredictionApp:
     async def _body(self, scope: dict[str, Any], receive: Callable[[], Awaitable[Any]]) -> bytes:
         limit = self._limits.body
         declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
-        if not declared.isdigit() or int(declared) > limit:
+        if not declared.isdigit() or len(declared) > 18 or int(declared) > limit:
             raise _Refused(
                 413, "TooLarge", f"the body has {declared.decode('latin-1')[:20]} bytes, {limit} are allowed"
             )
@@ -190,6 +191,9 @@ class PredictionApp:
         return content.get("inputs", content) if isinstance(content, dict) else content
 
     def _from_numpy(self, kind: str, body: bytes) -> Any:
+        unpacked, limit = _unpacked_bytes(body), self._limits.body
+        if unpacked > limit:
+            raise _Refused(413, "TooLarge", f"the arrays take {unpacked} bytes unpacked, {limit} are allowed")
         try:
             arrays = numpy_arrays(body, "body")
         except FormatError as error:
@@ -200,13 +204,16 @@ class PredictionApp:
 
     def _checked(self, name: str, value: Any) -> np.ndarray:
         row, dtype = self._inputs[name]
+        if not isinstance(value, np.ndarray) and _has_text(value):
+            raise _Refused(400, "DTypeError", f"input {name!r}", expected=dtype.name, given="text")
         try:
             array = np.asarray(value)
         except (ValueError, OverflowError, RecursionError) as error:
             raise _Refused(400, "ShapeError", f"input {name!r}: {error}") from None
         if array.size == 0 and array.dtype.kind == "f":
             array = array.astype(dtype)
-        if array.dtype.kind not in "biufV" or (array.dtype.kind == "f" and dtype.kind in "iu"):
+        is_number = array.dtype.kind in "biuf" or array.dtype == dtype
+        if not is_number or (array.dtype.kind == "f" and dtype.kind in "iu"):
             raise _Refused(400, "DTypeError", f"input {name!r}", expected=dtype.name, given=array.dtype.name)
         limit = self._limits.rows
         if array.shape[1:] != row or array.ndim == 0 or not 1 <= len(array) <= limit:
@@ -296,6 +303,23 @@ def _content_type(scope: dict[str, Any]) -> str:
             415, "UnsupportedMediaType", "content-type", expected=f"{_JSON}, {_NPY} or {_NPZ}", given=repr(kind[:100])
         )
     return kind
+
+
+def _unpacked_bytes(body: bytes) -> int:
+    """What the members of an archive say that they take; no more of them is read. 0: it is none."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(body)) as archive:
+            return sum(member.file_size for member in archive.infolist())
+    except Exception:  # whatever is wrong with it, its reader says
+        return 0
+
+
+def _has_text(value: Any) -> bool:
+    """Whether there is text in nested lists of even lengths. NumPy would give every element the room of the longest."""
+    try:
+        return str in set(map(type, np.array(value, dtype=object).ravel().tolist()))
+    except ValueError:
+        return False  # of uneven lengths: no array either
 
 
 def _finite(array: np.ndarray) -> Any:

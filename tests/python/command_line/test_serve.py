@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+import zipfile
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,13 +28,20 @@ from hybridnet.serving import Limits, PredictionApp
 JSON, NPY, NPZ = "application/json", "application/x-npy", "application/x-npz"
 
 
-def _ask(app: PredictionApp, body: bytes, kind: str = JSON, path: str = "/v1/predict", method: str = "POST") -> Any:
+def _ask(app: PredictionApp, body: bytes, *words: str, declared: bytes | None = None) -> Any:
     """(status, content type, body) of one request, without a server."""
-    return asyncio.run(_asked(app, body, kind, path, method))
+    return asyncio.run(_asked(app, body, *words, declared=declared))
 
 
-async def _asked(app: PredictionApp, body: bytes, kind: str, path: str = "/v1/predict", method: str = "POST") -> Any:
-    headers = [(b"content-type", kind.encode()), (b"content-length", str(len(body)).encode())]
+async def _asked(
+    app: PredictionApp,
+    body: bytes,
+    kind: str = JSON,
+    path: str = "/v1/predict",
+    method: str = "POST",
+    declared: bytes | None = None,
+) -> Any:
+    headers = [(b"content-type", kind.encode()), (b"content-length", declared or str(len(body)).encode())]
     scope = {"type": "http", "path": path, "method": method, "headers": headers}
     sent = []
 
@@ -115,6 +123,9 @@ def test_what_json_cannot_say_is_null() -> None:
         (b"no file", NPZ, 400, "no readable file of NumPy"),
         (_npz(x=np.float32([[1, 2]])), NPY, 400, "not of type"),
         (_npz(x=np.array([object()])), NPZ, 400, "no readable file of NumPy"),
+        (_json({"x": [[1, 2]] * 999 + [["1", "2"]], "n": [1]}), JSON, 400, "expected float32, got text"),
+        (_npz(x=np.zeros(1, "V8"), n=np.int32([1])), NPZ, 400, "expected float32"),
+        (_npz(x=np.zeros(1, [("a", "f4"), ("b", "i4")]), n=np.int32([1])), NPZ, 400, "expected float32"),
         (b"a=1", "application/x-www-form-urlencoded", 415, "got 'application/x-www-form-urlencoded'"),
         (b"x" * 2_000_000, JSON, 413, "1000000"),
     ],
@@ -123,6 +134,45 @@ def test_wrong_requests_are_refused_with_a_text(body: bytes, kind: str, status: 
     found, answered, answer = _ask(_app(limits=Limits(body=1_000_000)), body, kind)
     assert (found, answered) == (status, JSON)
     assert text in json.loads(answer)["text"]
+
+
+BLOWN_UP = """
+import json, resource, sys
+sys.path.insert(0, sys.argv[1])
+from command_line.test_serve import JSON, NPZ, _app, _ask, _packed
+_ask(_app(), b"", JSON)
+resource.setrlimit(resource.RLIMIT_DATA, (2 << 30, 2 << 30))
+for body, kind in (
+    (json.dumps({"x": [["l" * 1_000_000, "s"]] + [["s", "s"]] * 5000, "n": [1]}).encode(), JSON),
+    (json.dumps({"x": [["l" * 1_000_000]] + [["s", "s"]] * 5000, "n": [1]}).encode(), JSON),
+    (_packed(4 << 30), NPZ),
+):
+    status, _, answer = _ask(_app(), body, kind)
+    print(status, json.loads(answer)["error"])
+status, _, answer = _ask(_app(), b"1", JSON, declared=b"9" * 5000)
+print(status, json.loads(answer)["error"])
+"""
+
+
+def _packed(size: int) -> bytes:
+    """An archive of few bytes with an array of many."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("x.npy", "w", force_zip64=True) as x:
+        header = {"descr": "<f4", "fortran_order": False, "shape": (size // 4,)}
+        np.lib.format.write_array_header_1_0(x, header)
+        for _ in range(size >> 24):
+            x.write(bytes(1 << 24))
+    return file.getvalue()
+
+
+def test_a_small_request_does_not_take_a_large_memory() -> None:
+    """Each would take gigabytes: elements as long as the longest text, an archive that unpacks to much."""
+    done = subprocess.run(
+        [sys.executable, "-c", BLOWN_UP, str(pathlib.Path(__file__).resolve().parents[1])],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, capture_output=True, text=True, timeout=200,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["400 DTypeError", "400 ShapeError", "413 TooLarge", "413 TooLarge"]
 
 
 @pytest.mark.parametrize(
