@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
+import io
 import json
 import pathlib
 import re
+import shutil
 import struct
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -70,6 +74,17 @@ def _read_npy(folder: pathlib.Path) -> object:
     return mx.npx.load(str(folder / "a.npy"))
 
 
+def _write_safetensors(folder: pathlib.Path) -> list[str]:
+    arrays = {"x": mx.nd.ones((2, 3)), "y": mx.nd.zeros((4,), dtype="float16"), "z": mx.nd.array([[7]], dtype="int64")}
+    mx.nd.save(str(folder / "a.safetensors"), arrays)
+    return ["a.safetensors"]
+
+
+@_reader("safetensors", _write_safetensors)
+def _read_safetensors(folder: pathlib.Path) -> object:
+    return mx.nd.load(str(folder / "a.safetensors"))
+
+
 def _write_parameters(folder: pathlib.Path) -> list[str]:
     _net().save_parameters(str(folder / "net.params"))
     return ["net.params"]
@@ -78,6 +93,16 @@ def _write_parameters(folder: pathlib.Path) -> list[str]:
 @_reader("parameters", _write_parameters)
 def _read_parameters(folder: pathlib.Path) -> object:
     return _net().load_parameters(str(folder / "net.params"))
+
+
+def _write_block(folder: pathlib.Path) -> list[str]:
+    _net().save(str(folder / "net"))
+    return ["net-model.json", "net-model.params"]
+
+
+@_reader("Block.load", _write_block)
+def _read_block(folder: pathlib.Path) -> object:
+    return _net().load(str(folder / "net"))
 
 
 def _write_model(folder: pathlib.Path) -> list[str]:
@@ -100,6 +125,39 @@ def _read_checkpoint(folder: pathlib.Path) -> object:
     module = mx.mod.Module(symbol, label_names=None)
     module.bind([("data", (1, 1, 4, 4))], for_training=False)
     return module.set_params(args, auxs, allow_missing=True, allow_extra=True)
+
+
+def _write_symbol(folder: pathlib.Path) -> list[str]:
+    def step(row, state):
+        grown = mx.sym.tanh(row + state[0])
+        return grown, [grown]
+
+    data = mx.sym.var("data")
+    outputs, states = mx.sym.contrib.foreach(step, data, [mx.sym.zeros((3,))])
+    mx.sym.Group([outputs, *states]).save(str(folder / "s.json"))
+    return ["s.json"]
+
+
+@_reader("symbol", _write_symbol)
+def _read_symbol(folder: pathlib.Path) -> object:
+    """A loop: inferred, bound, run and differentiated."""
+    executor = mx.sym.load(str(folder / "s.json")).simple_bind(mx.cpu(), data=(2, 3))
+    executor.forward(is_train=True)
+    executor.backward([mx.nd.ones(output.shape) for output in executor.outputs])
+    return [output.asnumpy() for output in executor.outputs], [each.asnumpy() for each in executor.grad_arrays]
+
+
+def _write_graph(folder: pathlib.Path) -> list[str]:
+    net = _net()
+    net.hybridize()
+    net(mx.nd.ones((1, 1, 4, 4)))
+    (folder / "graph.txt").write_text(net.graph().text())
+    return ["graph.txt"]
+
+
+@_reader("graph text", _write_graph)
+def _read_graph(folder: pathlib.Path) -> object:
+    return mx.rewrite.parse((folder / "graph.txt").read_bytes().decode("utf-8", "replace")).text()
 
 
 # --- training states --------------------------------------------------------------------------------------------------
@@ -162,6 +220,32 @@ def _read_training(folder: pathlib.Path) -> object:
     trainer = gluon.Trainer(net.collect_params(), "adam")
     loader = gluon.data.DataLoader(gluon.data.ArrayDataset(np.arange(6.0)), 2, shuffle=True)
     return gluon.load_training(str(folder / "whole"), net, trainer, loader), list(loader)
+
+
+def _estimator() -> object:
+    net = gluon.nn.Dense(2, in_units=3)
+    net.initialize()
+    kind = gluon.contrib.estimator.Estimator
+    return kind(net, gluon.loss.SoftmaxCrossEntropyLoss(), trainer=gluon.Trainer(net.collect_params(), "adam"))
+
+
+def _fit(folder: pathlib.Path, epochs: int, resume: bool) -> None:
+    data = gluon.data.ArrayDataset(np.ones((4, 3), np.float32), np.zeros(4, np.float32))
+    handler = gluon.contrib.estimator.CheckpointHandler(str(folder), resume_from_checkpoint=resume)
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        _estimator().fit(gluon.data.DataLoader(data, 2), epochs=epochs, event_handlers=[handler])
+
+
+def _write_checkpoints(folder: pathlib.Path) -> list[str]:
+    _fit(folder, 1, False)
+    return sorted(path.name for path in folder.iterdir())
+
+
+@_reader("CheckpointHandler", _write_checkpoints)
+def _read_checkpoints(folder: pathlib.Path) -> object:
+    with tempfile.TemporaryDirectory() as copy:  # training that goes on adds checkpoints
+        shutil.copytree(folder, copy, dirs_exist_ok=True)
+        return _fit(pathlib.Path(copy), 2, True)
 
 
 # --- records and images -----------------------------------------------------------------------------------------------
