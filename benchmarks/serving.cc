@@ -1,7 +1,8 @@
 // What benchmarks/serving.py measures in C++; it compiles this file and says what the words mean.
 //
 //   serving first SYMBOL PARAMS SIZE...            predicts once
-//   serving latency SYMBOL PARAMS CALLS SIZE...    median and 99.9th percentile of session runs, in nanoseconds
+//   serving latency SYMBOL PARAMS CALLS SIZE...    median and 99.9th percentile of session runs, in nanoseconds, and both of
+//                                                  as many loops of arithmetic that take about as long
 //   serving threads SYMBOL PARAMS THREADS SECONDS WAIT SIZE...   requests per second: Model::run, then a Batcher
 #include <algorithm>
 #include <atomic>
@@ -30,17 +31,33 @@ Array input_of(const std::vector<std::string>& sizes) {
   return Array::from<float>(shape, values);
 }
 
-void print_latency(const Model& model, const Array& input, size_t calls) {
-  const Session session(model, {input});
-  for (size_t i = 0; i < calls / 10 + 10; ++i) session.run();
+// Median and 99.9th percentile in nanoseconds.
+template <typename Call>
+std::pair<int64_t, int64_t> percentiles(size_t calls, const Call& call) {
   std::vector<int64_t> times(calls);
+  for (size_t i = 0; i < calls / 10 + 10; ++i) call();
   for (int64_t& time : times) {
     const auto begin = Clock::now();
-    session.run();
+    call();
     time = (Clock::now() - begin).count();
   }
   std::sort(times.begin(), times.end());
-  std::cout << times[calls / 2] << " " << times[calls * 999 / 1000] << "\n";
+  return {times[calls / 2], times[calls * 999 / 1000]};
+}
+
+void count_up(int64_t steps) {
+  for (volatile int64_t i = 0; i < steps; ++i) {
+  }
+}
+
+// What the machine alone does to a loop on one core: the scheduler's part of the percentiles.
+void print_latency(const Model& model, const Array& input, size_t calls) {
+  const Session session(model, {input});
+  const auto [median, late] = percentiles(calls, [&] { session.run(); });
+  constexpr int64_t kSteps = 10'000;
+  const int64_t steps = std::max<int64_t>(1, kSteps * median / percentiles(100, [] { count_up(kSteps); }).first);
+  const auto [null_median, null_late] = percentiles(calls, [steps] { count_up(steps); });
+  std::cout << median << " " << late << " " << null_median << " " << null_late << "\n";
 }
 
 template <typename Call>
