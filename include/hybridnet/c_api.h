@@ -89,6 +89,9 @@ HN_API int hn_wait_all(void);
 /* Cores that the library may use; by default all that the process has. */
 HN_API int hn_num_threads(int* out);
 HN_API int hn_set_num_threads(int cores);
+/* Binds the calling thread to cores[0] and the threads that help it to the others, until it ends: what runs on this
+ * thread, such as hn_session_run, uses num_cores threads. 0: it may run anywhere again. At most hn_num_threads. */
+HN_API_2 int hn_pin_thread(size_t num_cores, const int* cores);
 /* Starts the random numbers anew: same seed, same numbers, for any number of threads. */
 HN_API int hn_seed(uint64_t seed);
 

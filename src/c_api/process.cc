@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/front_end.h"
+#include "base/pinning.h"
 #include "c_api/status.h"
 #include "engine/profile.h"
 #include "hybridnet/c_api.h"
@@ -77,6 +78,13 @@ int hn_set_num_threads(int cores) {
       throw ValueError(
           {.op = "hn_set_num_threads", .input = "cores", .expected = "at least 1", .given = std::to_string(cores)});
     set_cpu_cores(cores);
+  });
+}
+
+int hn_pin_thread(size_t num_cores, const int* cores) {
+  return guarded([&] {
+    if (num_cores > 0) require(cores, "hn_pin_thread", "cores");
+    pin_thread({cores, num_cores});
   });
 }
 

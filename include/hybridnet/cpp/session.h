@@ -12,6 +12,10 @@
 
 namespace hybridnet::cpp {
 
+// Binds the calling thread to cores[0] and the threads that help it to the others, until it ends; {}: it may run
+// anywhere again. Runs of sessions use these cores. Throws ValueError for cores that the process does not have.
+inline void pin_thread(const std::vector<int>& cores) { detail::check(hn_pin_thread(cores.size(), cores.data())); }
+
 class Session {
  public:
   // outputs: arrays to write; empty: new ones are made.

@@ -51,6 +51,15 @@ JNIEXPORT void JNICALL Java_org_hybridnet_Native_setNumThreads(JNIEnv* env, jcla
   guarded(env, [&] { check(env, hn_set_num_threads(cores)); });
 }
 
+JNIEXPORT void JNICALL Java_org_hybridnet_Native_pinThread(JNIEnv* env, jclass, jintArray cores) {
+  guarded(env, [&] {
+    std::vector<int> numbers(static_cast<size_t>(env->GetArrayLength(cores)));
+    static_assert(sizeof(jint) == sizeof(int));
+    env->GetIntArrayRegion(cores, 0, static_cast<jsize>(numbers.size()), numbers.data());
+    check(env, hn_pin_thread(numbers.size(), numbers.data()));
+  });
+}
+
 JNIEXPORT void JNICALL Java_org_hybridnet_Native_seed(JNIEnv* env, jclass, jlong seed) {
   guarded(env, [&] { check(env, hn_seed(static_cast<uint64_t>(seed))); });
 }

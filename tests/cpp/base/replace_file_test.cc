@@ -79,8 +79,9 @@ TEST_F(ReplaceFile, AFailureLeavesTheOldFileAlone) {
                               return false;
                             }),
                FileError);
-  EXPECT_THROW(replace_file((folder / "file").string(), [](std::FILE*) -> bool { throw ValueError({.message = "no"}); }),
-               ValueError);
+  EXPECT_THROW(
+      replace_file((folder / "file").string(), [](std::FILE*) -> bool { throw ValueError({.message = "no"}); }),
+      ValueError);
   EXPECT_EQ(content(folder / "file"), "old");
   EXPECT_EQ(files(), 1u);
   EXPECT_THROW(write(folder, "text"), FileError);

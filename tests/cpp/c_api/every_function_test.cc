@@ -340,6 +340,7 @@ const TakesPointer kTakesPointer[] = {
     HN_REFUSES(hn_engine_type, nullptr),
     HN_REFUSES(hn_num_threads, nullptr),
     HN_REFUSES(hn_set_num_threads, 0),
+    HN_REFUSES(hn_pin_thread, 1, nullptr),
     HN_REFUSES(hn_is_np_shape, nullptr),
     HN_REFUSES(hn_profiler_save, nullptr),
     HN_REFUSES(hn_array_create, nullptr, 2, HN_FLOAT32, nullptr, &out.array),

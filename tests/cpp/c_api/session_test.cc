@@ -1,6 +1,7 @@
 #include "hybridnet/cpp/session.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <thread>
 
@@ -75,6 +76,26 @@ TEST(CppSession, OutlivesTheModelAndServesThreadsOneByOne) {
     });
   for (std::thread& t : threads) t.join();
   EXPECT_EQ(session->output(0).to_vector<float>(), (Floats{2, 0, 6}));
+}
+
+TEST(CppSession, RunsOnAThreadThatIsBoundToACore) {
+  std::thread([] {
+    const Session session(net(), {row({1, -2, 3}), row({2, 2, 2})});
+    cpu_set_t allowed;
+    ASSERT_EQ(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+    int core = 0;
+    while (!CPU_ISSET(core, &allowed)) ++core;
+    pin_thread({core});
+    session.run();
+    EXPECT_EQ(sched_getcpu(), core);
+    EXPECT_EQ(session.output(0).to_vector<float>(), (Floats{2, 0, 6}));
+    EXPECT_THROW(pin_thread({core, core}), ValueError);
+    EXPECT_THROW(pin_thread({-1}), ValueError);
+    pin_thread({});
+    cpu_set_t now;
+    ASSERT_EQ(sched_getaffinity(0, sizeof(now), &now), 0);
+    EXPECT_TRUE(CPU_EQUAL(&now, &allowed));
+  }).join();
 }
 
 TEST(CppSession, WhatDoesNotFitIsAnError) {

@@ -2,6 +2,8 @@ package org.hybridnet;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import java.util.Objects;
+
 /** The library in this process. */
 public final class HybridNet {
   private HybridNet() {}
@@ -59,6 +61,18 @@ public final class HybridNet {
    */
   public static void setNumThreads(int cores) {
     Native.setNumThreads(cores);
+  }
+
+  /**
+   * Binds the calling thread to the first of these cores and the threads that help it to the others,
+   * until it ends. What runs on this thread, such as {@link Session#run}, uses these cores. Without
+   * cores it may run anywhere again.
+   *
+   * @param cores numbers of cores that the process may use, each once, at most {@link #numThreads}
+   * @throws ValueError for others
+   */
+  public static void pinThread(int... cores) {
+    Native.pinThread(Objects.requireNonNull(cores, "cores"));
   }
 
   /**

@@ -54,6 +54,8 @@ final class Native {
 
   static native void setNumThreads(int cores);
 
+  static native void pinThread(int[] cores);
+
   static native void seed(long seed);
 
   static native boolean setNumpyShapes(boolean on);

@@ -3,7 +3,12 @@ package org.hybridnet;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.Map;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -67,6 +72,38 @@ class SessionTest {
     last.close();
     assertThrows(IllegalStateException.class, last::run);
     assertThrows(IllegalStateException.class, last::outputs);
+  }
+
+  @Test
+  void runsOnAThreadThatIsBoundToCores() throws Exception {
+    Map<String, NDArray> stored = NDArray.load(ModelTest.models().resolve("net.params"));
+    ExecutorService thread = Executors.newSingleThreadExecutor();
+    try (Model model = Model.load(ModelTest.prefix("net"));
+        Session session = model.bind(stored.get("in:data"))) {
+      thread
+          .submit(
+              () -> {
+                assertThrows(ValueError.class, () -> HybridNet.pinThread(-1));
+                assertThrows(NullPointerException.class, () -> HybridNet.pinThread((int[]) null));
+                HybridNet.pinThread(firstCore());
+                session.run();
+                assertArrayEquals(stored.get("out:0").toFloats(), session.outputs()[0].toFloats());
+                HybridNet.pinThread();
+                return null;
+              })
+          .get();
+    } finally {
+      thread.shutdown();
+    }
+  }
+
+  private static int firstCore() throws IOException {
+    return Files.readAllLines(Path.of("/proc/self/status")).stream()
+        .filter(line -> line.startsWith("Cpus_allowed_list:"))
+        .map(line -> line.split("[:,\\s-]+")[1])
+        .mapToInt(Integer::parseInt)
+        .findFirst()
+        .getAsInt();
   }
 
   @Test

@@ -1,0 +1,87 @@
+#include "base/pinning.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "hybridnet/error.h"
+#include "hybridnet/threads.h"
+
+namespace hybridnet {
+namespace {
+
+std::vector<int> cores_of_this_thread() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  EXPECT_EQ(sched_getaffinity(0, sizeof(set), &set), 0);
+  std::vector<int> cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(core, &set)) cores.push_back(core);
+  return cores;
+}
+
+// Each test has a thread of its own, which ends with its binding.
+template <typename F>
+void on_own_thread(const F& f) {
+  std::thread(f).join();
+}
+
+TEST(PinThread, RunsWhereItIsToldAndAnywhereAgain) {
+  on_own_thread([] {
+    const std::vector<int> before = cores_of_this_thread();
+    const int cores = current_cores();
+    for (const int core : {before.back(), before.front()}) {
+      pin_thread({&core, 1});
+      EXPECT_EQ(cores_of_this_thread(), std::vector{core});
+      EXPECT_EQ(sched_getcpu(), core);
+      EXPECT_EQ(current_cores(), 1);
+    }
+    pin_thread({});
+    EXPECT_EQ(cores_of_this_thread(), before);
+    EXPECT_EQ(current_cores(), cores);
+  });
+}
+
+TEST(PinThread, TheTeamHasTheOtherCores) {
+  const size_t threads = static_cast<size_t>(cpu_cores());
+  on_own_thread([&] {
+    const std::vector<int> before = cores_of_this_thread();
+    if (before.size() < threads) return;  // HYBRIDNET_NUM_THREADS asks for more than there are
+    const std::vector<int> cores(before.begin(), before.begin() + static_cast<int64_t>(threads));
+    pin_thread(cores);
+    std::vector<int> found(threads, -1);
+    const auto look = [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const std::vector<int> own = cores_of_this_thread();
+        found[static_cast<size_t>(i)] = own.size() == 1 ? own[0] : -1;
+      }
+    };
+    parallel_for(static_cast<int64_t>(threads), int64_t{1}, look);
+    EXPECT_EQ(found, cores);
+    pin_thread({});
+    std::vector<size_t> allowed(threads);
+    parallel_for(static_cast<int64_t>(threads), int64_t{1}, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) allowed[static_cast<size_t>(i)] = cores_of_this_thread().size();
+    });
+    EXPECT_EQ(allowed, std::vector<size_t>(threads, before.size()));
+  });
+}
+
+TEST(PinThread, WrongCoresAreRefusedAndChangeNothing) {
+  on_own_thread([] {
+    const std::vector<int> before = cores_of_this_thread();
+    const std::vector<std::vector<int>> wrong = {
+        {-1}, {CPU_SETSIZE}, {1 << 30}, {before[0], before[0]}, std::vector<int>(2000, before[0])};
+    for (const std::vector<int>& cores : wrong) EXPECT_THROW(pin_thread(cores), ValueError);
+    EXPECT_EQ(cores_of_this_thread(), before);
+    pin_thread({&before[0], 1});
+    EXPECT_THROW(pin_thread(wrong[0]), ValueError);
+    EXPECT_EQ(cores_of_this_thread(), std::vector{before[0]});
+  });
+}
+
+}  // namespace
+}  // namespace hybridnet
