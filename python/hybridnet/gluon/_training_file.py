@@ -11,10 +11,9 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Callable
 from typing import Any
 
-from .. import random
+from .. import _core, random
 from .._files import read_bytes, replacing
 from ..errors import FormatError, ParamError
 from .block import Block
@@ -27,20 +26,19 @@ _MAGIC = b"HNTRAIN1"
 _BEGIN = len(_MAGIC) + 8 + 32
 
 
-def _written(write: Callable[[str], Any]) -> bytes:
-    """What a function writes into the file that it is given."""
-    with tempfile.TemporaryDirectory(prefix="hybridnet-training-") as folder:
-        path = os.path.join(folder, "part")
-        write(path)
-        return read_bytes(path, "save_training")
+def _parameters(net: Block) -> bytes:
+    """What net.save_parameters writes."""
+    arrays = net._arrays_to_save()
+    return _core.save_to_buffer(list(arrays.values()), list(arrays), _core.is_np_shape())
 
 
-def _with_file(content: bytes, read: Callable[[str], Any]) -> None:
+def _load_parameters(net: Block, content: bytes) -> None:
+    """By a file, as its arrays are mapped: values are not held twice."""
     with tempfile.TemporaryDirectory(prefix="hybridnet-training-") as folder:
-        path = os.path.join(folder, "part")
+        path = os.path.join(folder, "parameters")
         with open(path, "wb") as file:
             file.write(content)
-        read(path)
+        net.load_parameters(path)
 
 
 def save_training(
@@ -70,9 +68,9 @@ def save_training(
 
     Raises FileError if the file cannot be written, ParamError if extra is nothing for JSON.
     """
-    sections = {"parameters": _written(net.save_parameters)}
+    sections = {"parameters": _parameters(net)}
     if trainer is not None:
-        sections["trainer"] = _written(trainer.save_states)
+        sections["trainer"] = trainer._states()
     scaler = getattr(trainer, "_amp_loss_scaler", None)
     header = {
         "sections": [
@@ -116,9 +114,9 @@ def load_training(
     ):
         if given is not None and not held:
             raise ParamError(f"load_training, {name}: '{os.fspath(path)}' was saved without a {name}")
-    _with_file(sections["parameters"], lambda part: net.load_parameters(part))
+    _load_parameters(net, sections["parameters"])
     if trainer is not None:
-        _with_file(sections["trainer"], trainer.load_states)
+        trainer._set_states(sections["trainer"])
         scaler = getattr(trainer, "_amp_loss_scaler", None)
         if scaler is not None and header["loss_scaler"] is not None:
             vars(scaler).update({name: header["loss_scaler"].get(name, value) for name, value in vars(scaler).items()})

@@ -231,11 +231,15 @@ class Block:
 
         deduplicate: whether a parameter shared by several blocks is written once only.
         """
+        ndarray.save(filename, self._arrays_to_save(deduplicate))
+
+    def _arrays_to_save(self, deduplicate: bool = False) -> dict[str, ndarray.NDArray]:
+        """What save_parameters writes."""
         params = self._collect_params_with_prefix()
         if deduplicate:
             last_name = {param: name for name, param in params.items()}
             params = {name: param for param, name in last_name.items()}
-        ndarray.save(filename, {name: param._reduce() for name, param in params.items()})
+        return {name: param._reduce() for name, param in params.items()}
 
     def save_params(self, filename: str) -> None:
         """Deprecated: writes the parameters by name without prefix. Use save_parameters."""

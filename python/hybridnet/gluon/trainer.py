@@ -294,20 +294,27 @@ class Trainer:
 
     def save_states(self, fname: str) -> None:
         """Writes the optimizer's states (momentum, counts, settings) to a file. lr_mult and wd_mult stay out."""
+        states = self._states()
+        with replacing(fname, "Trainer.save_states") as file:
+            file.write(states)
+
+    def _states(self) -> bytes:
+        """What save_states writes."""
         self._be_ready()
         if not self._updaters:
             raise ParamError("Trainer.save_states: there are no parameters, so there are no states")
-        states = self._updaters[0].get_states(dump_optimizer=True)
-        with replacing(fname, "Trainer.save_states") as file:
-            file.write(states)
+        return self._updaters[0].get_states(dump_optimizer=True)
 
     def load_states(self, fname: str) -> None:
         """Reads what save_states wrote; lr_mult and wd_mult are those of this trainer's parameters.
 
         Raises FileError if the file cannot be read, FormatError if it holds no states.
         """
+        self._set_states(read_bytes(fname, "Trainer.load_states"))
+
+    def _set_states(self, states: bytes) -> None:
+        """Takes over what _states gave."""
         self._be_ready()
-        states = read_bytes(fname, "Trainer.load_states")
         for updater in self._updaters:
             updater.set_states(states)
         if self._updaters:
