@@ -15,9 +15,10 @@ import numpy as np
 
 from ..errors import ParamError
 from ._models import add_model_arguments, add_shape_argument, open_model, random_value, shapes_of
-from ._output import answer, bytes_text
+from ._output import answer, bytes_text, progress
 
 _PERCENTILES = (50, 90, 99, 99.9)
+_TICKS = 20  # of the bar, while the callers run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,6 +78,8 @@ def run(options: argparse.Namespace) -> int:
         thread.start()
     start.wait()
     begin = time.perf_counter()
+    for _ in progress(options, range(_TICKS), "bench"):
+        time.sleep(options.seconds / _TICKS)
     for thread in threads:
         thread.join()
     wall = time.perf_counter() - begin

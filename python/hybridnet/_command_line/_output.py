@@ -5,12 +5,15 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Iterable, Sequence
-from typing import Any
+import sys
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
-__all__ = ["answer", "bytes_text", "count_text", "table"]
+__all__ = ["answer", "bytes_text", "count_text", "progress", "table"]
+
+_T = TypeVar("_T")
 
 
 def _plain(value: Any) -> Any:
@@ -28,6 +31,18 @@ def _plain(value: Any) -> Any:
 def answer(options: Any, values: dict[str, Any], text: str) -> None:
     """Prints values as JSON with --json, else text."""
     print(json.dumps(_plain(values), indent=2) if options.json else text)
+
+
+def progress(options: Any, items: Collection[_T], what: str) -> Iterable[_T]:
+    """The items, with a bar for people who watch: where tqdm is installed and stderr is a terminal, not with --json."""
+    if options.json or not sys.stderr.isatty():
+        return items
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return items
+    bar: Iterable[_T] = tqdm(items, desc=what, leave=False, file=sys.stderr)
+    return bar
 
 
 def table(rows: Iterable[Sequence[Any]], indent: str = "  ") -> str:

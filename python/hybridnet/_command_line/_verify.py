@@ -19,7 +19,7 @@ from ..errors import HybridNetError
 from ..gluon._checksums import has_checksums, verify_checksums
 from ..ndarray import NDArray
 from ._models import Model, add_model_arguments, add_shape_argument, open_model, random_value, shapes_of
-from ._output import answer, table
+from ._output import answer, progress, table
 
 _THREADS = 4
 
@@ -134,7 +134,7 @@ def run(options: argparse.Namespace) -> int:
     reference: list[np.ndarray] | None = None
     ways: dict[str, str] = {}
     random_draws = False
-    for name, way in _WAYS.items():
+    for name, way in progress(options, _WAYS.items(), "verify"):
         try:
             result = way(model, inputs)
         except HybridNetError as error:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pathlib
 import subprocess
 import sys
+import types
 
 import hybridnet as mx
 import numpy as np
@@ -132,6 +134,34 @@ def test_verify_runs_all_ways_and_they_agree(capsys, model) -> None:
     assert code == 0
     assert facts["problems"] == []
     assert set(facts["ways"]) >= {"imperative", "hybridized", "bound", "4 threads"}
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("command", [["verify"], ["bench", "--seconds", "0.2"]], ids=["verify", "bench"])
+def test_what_takes_long_shows_a_bar_to_people_alone(command, capsys, model, monkeypatch) -> None:
+    shown = []
+
+    def tqdm(items, desc, leave, file):
+        assert file is sys.stderr and not leave
+        shown.append((desc, len(items)))
+        return items
+
+    monkeypatch.setitem(sys.modules, "tqdm", types.SimpleNamespace(tqdm=tqdm))
+    arguments = [command[0], model, "--shape", "data=2,1,8,8", *command[1:]]
+    assert main(arguments) == 0
+    assert main([*arguments, "--json"]) == 0
+    assert shown == []  # no terminal
+    monkeypatch.setattr(sys, "stderr", _Terminal())
+    assert main([*arguments, "--json"]) == 0
+    assert shown == []
+    assert main(arguments) == 0
+    assert [desc for desc, count in shown if count > 1] == [command[0]]
+    monkeypatch.setitem(sys.modules, "tqdm", None)  # it is not installed
+    assert main(arguments) == 0
 
 
 def test_verify_names_parameters_that_are_no_numbers(capsys, model) -> None:
