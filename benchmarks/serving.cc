@@ -1,7 +1,8 @@
 // What benchmarks/serving.py measures in C++; it compiles this file and says what the words mean.
 //
 //   serving first SYMBOL PARAMS SIZE...            predicts once
-//   serving latency SYMBOL PARAMS CALLS SIZE...    median and 99.9th percentile of session runs, in nanoseconds, and both of
+//   serving latency SYMBOL PARAMS CALLS SIZE...    median and 99.9th percentile of session runs, in nanoseconds, and
+//   both of
 //                                                  as many loops of arithmetic that take about as long
 //   serving threads SYMBOL PARAMS THREADS SECONDS WAIT SIZE...   requests per second: Model::run, then a Batcher
 #include <algorithm>
@@ -46,7 +47,7 @@ std::pair<int64_t, int64_t> percentiles(size_t calls, const Call& call) {
 }
 
 void count_up(int64_t steps) {
-  for (volatile int64_t i = 0; i < steps; ++i) {
+  for (volatile int64_t i = 0; i < steps; i = i + 1) {
   }
 }
 

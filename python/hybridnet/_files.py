@@ -54,8 +54,8 @@ def replacing(path: str | os.PathLike[str], owner: str) -> Iterator[IO[bytes]]:
     """A file to write bytes to, which takes the place of path when the block ends well.
 
     Until then path stays what it was, also where the program is killed: the bytes go to a file beside it, which is
-    given to the disk (fsync) before it is renamed. Devices and pipes are written to as they are. Raises FileError, which
-    names owner.
+    given to the disk (fsync) before it is renamed. Devices and pipes are written to as they are.
+    Raises FileError, which names owner.
     """
     target = os.path.realpath(os.fspath(path))
     if os.path.exists(target) and not os.path.isfile(target) and not os.path.isdir(target):
