@@ -58,7 +58,7 @@ class P:
         shared : bool
             Whether others than the match may read its result, which must then be kept.
         """
-        return _Pattern.operator(op, [_pattern(item) for item in inputs], dict(attrs or {}), out, shared, where)
+        return _Pattern.operator(op, [as_pattern(item) for item in inputs], dict(attrs or {}), out, shared, where)
 
     @staticmethod
     def many(name: str) -> Any:
@@ -68,10 +68,11 @@ class P:
     @staticmethod
     def alt(*patterns: Any) -> Any:
         """The first of these that matches."""
-        return _Pattern.one_of([_pattern(item) for item in patterns])
+        return _Pattern.one_of([as_pattern(item) for item in patterns])
 
 
-def _pattern(item: Any) -> Any:
+def as_pattern(item: Any) -> Any:
+    """The pattern that a tuple, a name or a number stands for."""
     if isinstance(item, _Pattern):
         return item
     if isinstance(item, str):
@@ -153,7 +154,7 @@ class PatternSub(LocalRewriter):
         phase: str = "",
     ) -> None:
         pairs = pattern if isinstance(pattern, list) else [(pattern, replacement)]
-        made = [(_pattern(left), _maker(right)) for left, right in pairs]
+        made = [(as_pattern(left), _maker(right)) for left, right in pairs]
         for left, right in pairs:
             unbound = _variables(right) - _variables(left) if not callable(right) and isinstance(left, tuple) else set()
             if unbound and not _has_parts(left):

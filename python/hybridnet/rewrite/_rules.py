@@ -76,7 +76,9 @@ class LocalRewriter(Rewriter):
 
     def __call__(self, graph: Any, node: Any) -> Any:
         if self.function is None:
-            raise HybridNetTypeError(f"rewrite '{self.name}' is no Python function", fix="use apply(graph)")
+            raise HybridNetTypeError(
+                f"rewrite '{self.name}' is no Python function of a node alone", fix="use apply(graph)"
+            )
         return self.function(graph, node)
 
 
@@ -121,6 +123,12 @@ def _first_line(thing: Any) -> str:
     return (inspect.getdoc(thing) or "").partition("\n")[0]
 
 
+def _as_pattern(item: Any) -> Any:
+    from ._patterns import as_pattern
+
+    return as_pattern(item)
+
+
 def _checked_tracks(tracks: Sequence[str] | str | None, traits: Sequence[str] | str) -> tuple[list[str], list[str]]:
     ops = [tracks] if isinstance(tracks, str) else list(tracks or ())
     wanted = [traits] if isinstance(traits, str) else list(traits)
@@ -133,6 +141,7 @@ def local(
     tracks: Sequence[str] | str | None = None,
     *,
     traits: Sequence[str] | str = (),
+    pattern: Any = None,
     db: str | None = None,
     position: float | None = None,
     tags: Iterable[str] = ("fast_run",),
@@ -142,7 +151,7 @@ def local(
     phase: str = "",
     in_place: bool = False,
 ) -> Callable[[Callable[..., Any]], LocalRewriter]:
-    """Makes a local rule of a function ``rule(graph, node)``.
+    """Makes a local rule of a function ``rule(graph, node)``, with a pattern ``rule(graph, node, names)``.
 
     The rule returns None where it wants nothing, an Entry that takes the place of the node's output, a list with one
     Entry per output (None for outputs that nothing reads), or a dict of old to new entries, of other nodes too, in
@@ -156,6 +165,9 @@ def local(
         for all operators that compute them, with numbers too.
     traits : str or sequence of str
         The same by property: any, commutative, identity, image, pointwise, view. Without tracks and traits: all nodes.
+    pattern : tuple or part made by mx.rewrite.P, optional
+        The same by what stands around the node, as in PatternSub: the rule is shown the nodes at which the pattern
+        matches, and what the names in it stand for, as a dict.
     db : str, optional
         The stage of the pipeline that the rule enters (mx.rewrite.stages()).
     position : float, optional
@@ -175,18 +187,22 @@ def local(
     in_place : bool
         Whether the rule makes nodes that write over their inputs: at positions of 50 and more only.
 
-    Raises ParamError for operators that do not exist, ValueError for unknown stages.
+    Raises ParamError for operators that do not exist, ValueError for unknown stages and for a pattern beside tracks or
+    traits.
     """
     ops, wanted = _checked_tracks(tracks, traits)
+    if pattern is not None and (ops or wanted):
+        raise HybridNetValueError("mx.rewrite.local: pattern= beside tracks= or traits=", because="it says which nodes")
 
     def make(function: Callable[..., Any]) -> LocalRewriter:
         if not callable(function):
             raise HybridNetTypeError("mx.rewrite.local is a decorator of functions", given=repr(function))
+        shown = {"local": function} if pattern is None else {"patterns": [(_as_pattern(pattern), function)]}
         row = _core.rewrite.make_row(
-            name or function.__name__, local=function, ops=ops, traits=wanted, tags=set(tags), values=values,
+            name or function.__name__, **shown, ops=ops, traits=wanted, tags=set(tags), values=values,
             phase=phase, in_place=in_place, what=_first_line(function),
         )  # fmt: skip
-        rule = LocalRewriter(row, function)
+        rule = LocalRewriter(row, function if pattern is None else None)
         _enter(rule, db, position, after)
         return rule
 
