@@ -1,6 +1,14 @@
-"""Row 46: rules in place stand behind the marker: one below 50 is rejected where it is registered."""
+"""Row 46: rules in place stand behind the marker: one below 50 is rejected where it is registered. No node of a graph
+writes over what it reads: results are placed over inputs when a plan is made, so that nothing a rule does can make a run
+write over an array of the caller, or make two results one array (GRAPH A5's Supervisor and NoAliasOut have nothing to
+refuse)."""
+
+from __future__ import annotations
+
+import random
 
 import hybridnet as mx
+import numpy as np
 import pytest
 from hybridnet import rewrite as rw
 
@@ -13,3 +21,62 @@ def test_a_rule_in_place_below_fifty_is_rejected() -> None:
     assert [row["name"] for row in rw.rows()] == names
     rw.local(tracks=["relu"], name="over_its_input", in_place=True, position=50.0)(lambda g, n: None)
     assert [row["name"] for row in rw.rows()][-1] == "over_its_input"
+
+
+STEPS = (
+    lambda a, b: a + b,
+    lambda a, b: a * 1,  # goes: what reads it reads its operand
+    lambda a, b: mx.sym.identity(a),
+    lambda a, b: mx.sym.relu(a),
+    lambda a, b: mx.sym.BlockGrad(mx.sym.tanh(a) * b),
+    lambda a, b: a.reshape((3, 4)).reshape((4, 3)),
+    lambda a, b: mx.sym.dot(a, b, transpose_b=True).slice_axis(axis=1, begin=0, end=3),
+    lambda a, b: mx.sym.concat(a, b, dim=0).slice_axis(axis=0, begin=4, end=8),
+)
+
+
+def random_function(draw: random.Random) -> tuple[list[mx.sym.Symbol], list[mx.sym.Symbol]]:
+    """Inputs, and results that are inputs, views of them, and values which rules find to be equal."""
+    inputs = [mx.sym.var(name) for name in "xy"]
+    made = list(inputs)
+    for _ in range(draw.randint(1, 8)):
+        made.append(draw.choice(STEPS)(draw.choice(made), draw.choice(made)))
+    results = draw.sample(made, draw.randint(1, min(5, len(made))))
+    return inputs, results
+
+
+@pytest.mark.parametrize("passes", ["fast_run", "none", "fast_run,-inplace"])
+@pytest.mark.parametrize("recorded", [False, True])
+def test_a_run_writes_over_no_array_of_the_caller_and_results_lie_apart(passes: str, recorded: bool) -> None:
+    @rw.local(tracks=["relu"], name="row46_over_its_input", in_place=True, position=50.0)
+    def over_its_input(graph, node):
+        """relu(x) as a maximum, which a plan may place over x."""
+        return graph.add("_maximum_scalar", node.inputs[0], scalar=0.0)
+
+    for seed in range(25):
+        draw = random.Random(seed)
+        inputs, results = random_function(draw)
+        function = mx.function(inputs, results, passes=passes)
+        values = [np.random.RandomState(seed + k).randn(4, 3).astype("float32") for k in (0, 1)]
+        given = [mx.nd.array(value) for value in values]
+        for array in given if recorded else ():
+            array.attach_grad()
+        with mx.autograd.record() if recorded else mx.autograd.pause():
+            outs = function(*given)
+        outs = list(outs) if isinstance(outs, (list, tuple)) else [outs]
+        mx.nd.waitall()
+        memory = [np.from_dlpack(array.detach()) for array in (*given, *outs)]
+        for i, one in enumerate(memory):
+            assert not any(np.shares_memory(one, other) for other in memory[:i]), seed
+        for value, array in zip(values, given, strict=True):
+            np.testing.assert_array_equal(array.asnumpy(), value)
+
+
+def test_over_what_is_lent_for_it_a_run_writes() -> None:
+    x, y = mx.sym.var("x"), mx.sym.var("y")
+    given = [mx.nd.ones((4, 3)) for _ in range(2)]
+    places = [np.from_dlpack(array).ctypes.data for array in given]
+    out = mx.function([mx.In(x, donate=True), y], mx.sym.tanh(x) * y)(*given)
+    out.wait_to_read()
+    assert np.from_dlpack(out).ctypes.data == places[0]
+    np.testing.assert_array_equal(given[1].asnumpy(), 1)
