@@ -127,7 +127,9 @@ class PlanPrinter {
       const int arg = instruction.first_arg + instruction.num_in + i;
       text += (i > 0 ? ", " : " ") + name_of(arg) + place_of(arg, instruction) + " " + spec_of(arg);
     }
-    if (instruction.workspace >= 0) text += "; workspace at " + std::to_string(instruction.workspace);
+    if (instruction.workspace >= 0)
+      text += "; workspace of " + bytes_text(instruction.kernel->workspace_bytes()) + " at " +
+              std::to_string(instruction.workspace);
     text += "  '" + origin.node + "'";
     if (!origin.block.empty()) text += " of '" + origin.block + "'";
     if (origin.where.known()) text += " " + origin.where.str();

@@ -139,6 +139,7 @@ void register_log_softmax_pick(OpRegistry& ops) {
         if (c.in_shape(1).rank_known()) c.set_in_shape(3, without_last(c.in_shape(1), true));
       })
       .link(link<run_backward<float>, run_backward<double>, 1>)
+      .inplace(1, 0)
       .halves_through_float()
       .gradient(backward_gradient, Saves::all_inputs())
       .cost([](const LogSoftmaxPickParams&, auto in, auto) { return cost_ns(in[1]); })

@@ -303,6 +303,19 @@ class TestPlans:
         arena = int(step.pass_report().split("arena ")[1].split(" ")[0])
         assert arena < 3 * 128 * 128 * 4  # of eight gradients
 
+    def test_the_gradient_of_the_loss_takes_the_place_of_what_the_net_gave(self):
+        step = stepped(mlp, "sgd", dict, list(batches((8, 12), steps=1)))[4]
+        [line] = [line for line in step.plan_text().splitlines() if "_log_softmax_pick_backward (" in line]
+        assert " (in place) float32(8, 10)" in line
+
+    def test_what_the_net_gave_stays_where_it_is_wanted(self):
+        net, trainer = made(mlp, "sgd", dict, nd.ones((8, 12)))
+        step = mx.jit.train_step(net, gluon.loss.SoftmaxCrossEntropyLoss(), trainer, outputs=True)
+        (data, label), *_ = batches((8, 12))
+        losses, outputs = step(data, label)
+        chosen = outputs.log_softmax().pick(label)
+        np.testing.assert_allclose(losses.asnumpy(), -chosen.asnumpy(), rtol=1e-5)
+
     def test_gradient_arrays_stay_zero(self):
         *_, net, _, _ = stepped(mlp, "sgd", dict, list(batches((8, 12))))
         assert not net[0].weight.grad().asnumpy().any()
