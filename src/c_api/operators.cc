@@ -79,8 +79,17 @@ std::unique_ptr<PreparedOp> prepare(const char* name, size_t num_attributes, con
   return std::make_unique<PreparedOp>(op, std::move(attributes));
 }
 
+// How many inputs the attributes say; -1: any number.
+int64_t wanted_inputs(const Op& op, const void* params) {
+  if (!op.variadic || op.num_inputs_) return op.num_inputs(params);
+  if (op.count_param.empty()) return -1;
+  const AttrValue count = op.schema->get(params, op.schema->find(op.count_param));
+  const int64_t* number = std::get_if<int64_t>(&count.value);
+  return number != nullptr ? *number : -1;
+}
+
 void check_inputs(const Op& op, const void* params, size_t given) {
-  const int wanted = op.variadic && !op.num_inputs_ ? -1 : op.num_inputs(params);
+  const int64_t wanted = wanted_inputs(op, params);
   if (wanted < 0 || given == static_cast<size_t>(wanted)) return;
   std::string names;
   for (const InputInfo& input : op.inputs) names += (names.empty() ? "" : ", ") + input.name;

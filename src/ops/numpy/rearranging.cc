@@ -1,7 +1,6 @@
 // Elements moved to other places, in NumPy's interface: roll, flip, rot90, moveaxis, and the stacking and splitting
 // functions that first bring arrays to a rank.
 #include <algorithm>
-#include <numeric>
 
 #include "ops/numpy/promote.h"
 
@@ -44,8 +43,11 @@ Value rolled(const Value& a, int64_t shift, int axis) {
 Values roll_rule(const RollParams& p, const Values& in) {
   const Shape& shape = spec_of(in[0]).shape;
   if (!p.axis) {
-    const int64_t shift = std::accumulate(p.shift->begin(), p.shift->end(), int64_t{0});
-    return {literal_reshape(rolled(flat(in[0]), shift, 0), shape)};
+    const Value row = flat(in[0]);
+    const int64_t size = std::max<int64_t>(1, spec_of(row).shape[0]);
+    int64_t shift = 0;  // of all together; their sum itself may not fit
+    for (const int64_t each : *p.shift) shift = (shift + each % size) % size;
+    return {literal_reshape(rolled(row, shift, 0), shape)};
   }
   const int count = std::max(p.shift->ndim(), p.axis->ndim());
   for (const Tuple* given : {&*p.shift, &*p.axis})

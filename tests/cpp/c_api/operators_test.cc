@@ -89,6 +89,12 @@ TEST(COperators, WrongUsesNameOperatorAndArgument) {
   EXPECT_NE(error_of("relu", {}, 2, 1).find("expected 1, got 2"), std::string::npos);
   EXPECT_NE(error_of("relu", {}, 1, 0).find("num_outputs"), std::string::npos);
   EXPECT_NE(error_of("_foreach", {}, 1, 1).find("loops and branches"), std::string::npos);
+  // Found by fuzzing: operators that take any number believed the attribute.
+  for (const char* name : {"_npi_hstack", "_npi_vstack", "Concat", "stack", "add_n", "khatri_rao"}) {
+    EXPECT_NE(error_of(name, {{"num_args", "3"}}, 0, 1).find("expected 3, got 0"), std::string::npos) << name;
+    EXPECT_NE(error_of(name, {{"num_args", "1"}}, 2, 1).find("expected 1, got 2"), std::string::npos) << name;
+    EXPECT_NE(error_of(name, {}, 0, 1).find("num_args"), std::string::npos) << name;
+  }
   EXPECT_EQ(out[0], nullptr);
 }
 

@@ -21,7 +21,7 @@ def _rest(options: dict[str, Any]) -> dict[str, Any]:
 
 MOVES = [
     *_rows("roll", (2, 3, 4), {"shift": 1}, {"shift": -5}, {"shift": 2, "axis": 1}, {"shift": (1, -3), "axis": (0, 2)}),
-    *_rows("roll", (2, 3, 4), {"shift": 1, "axis": (0, 1)}, {"shift": 0}),
+    *_rows("roll", (2, 3, 4), {"shift": 1, "axis": (0, 1)}, {"shift": 0}, {"shift": (2**62, 2**62 + 5, -3)}),
     *_rows("roll", (0, 3), {"shift": 2}, {"shift": 1, "axis": 0}),
     *_rows("moveaxis", (2, 3, 4), {"source": 0, "destination": -1}, {"source": (0, 1), "destination": (-1, 0)}),
     *_rows("rollaxis", (2, 3, 4), {"axis": 2}, {"axis": 0, "start": 3}, {"axis": -1, "start": 1}),
