@@ -1,10 +1,16 @@
 // The C ABI as a state machine: calls in any order, on handles that are good, freed, of another kind, or none.
 #include <fuzzer/FuzzedDataProvider.h>
+#include <unistd.h>
 
 #include <array>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <string>
+#include <type_traits>
 
+#include "c_api/handles.h"
 #include "fuzz.h"
 
 namespace {
@@ -14,10 +20,72 @@ constexpr const char* kDense = R"json({"nodes": [
   {"op": "FullyConnected", "name": "fc", "attrs": {"num_hidden": "2", "no_bias": "True"}, "inputs": [[0, 0, 0], [1, 0, 0]]},
   {"op": "tanh", "name": "y", "inputs": [[2, 0, 0]]}],
  "arg_nodes": [0, 1], "heads": [[3, 0, 0], [2, 0, 0]], "attrs": {"mxnet_version": ["int", 10901]}})json";
-constexpr const char* kOperators[] = {"relu",          "dot",       "sum",  "split", "Dropout",
-                                      "broadcast_add", "BatchNorm", "topk", "_zeros"};
+constexpr const char* kOperators[] = {"relu",          "dot",       "sum",  "split",  "Dropout",
+                                      "broadcast_add", "BatchNorm", "topk", "_zeros", "sparse_retain"};
 constexpr const char* kKeys[] = {"axis", "num_outputs", "p", "transpose_b", "k", "shape", "no_such"};
-constexpr const char* kTexts[] = {"0", "-1", "2", "True", "(2, 3)", "0.5", "nonsense"};
+constexpr const char* kTexts[] = {"0", "-1", "2", "True", "(2, 3)", "0.5", "nonsense", "nan", "None"};
+constexpr const char* kStorages[] = {"default", "row_sparse", "csr", "sideways"};
+constexpr const char* kOptimizers[] = {"sgd", "Adam", "nag", "lamb", "GroupAdaGrad", "LBSGD", "Ftrl", "none"};
+constexpr const char* kSettings[] = {"learning_rate", "momentum", "wd", "multi_precision", "clip_gradient", "no_such"};
+constexpr const char* kSchedules[] = {"FactorScheduler", "CosineScheduler", "PolyScheduler", "none"};
+constexpr const char* kArguments[] = {"step", "factor", "max_update", "warmup_steps", "no_such"};
+
+// In memory: files of /tmp may be given to a disk, which takes longer than all calls of a program.
+std::string temporary(const char* ending) { return "/dev/shm/hybridnet-fuzz-" + std::to_string(getpid()) + ending; }
+
+// A .params file with the weight of kDense.
+const std::string& weight() {
+  static const std::string bytes = [] {
+    const std::string path = temporary(".params");
+    const int64_t shape[] = {2, 3};
+    const char* name = "arg:w";
+    fuzz::Array array;
+    hn_array_create(shape, 2, HN_FLOAT32, nullptr, array.out());
+    const HnArray handle = array.get();
+    hn_arrays_save(path.c_str(), 1, &handle, &name);
+    std::ifstream file(path, std::ios::binary);
+    std::string content{std::istreambuf_iterator<char>(file), {}};
+    std::remove(path.c_str());
+    return content;
+  }();
+  return bytes;
+}
+
+using hybridnet::c_api::HandleKind;
+
+// Of the object that a handle stood for when it was given out: it stands in the upper bits.
+HandleKind kind_of(const void* handle) { return static_cast<HandleKind>(reinterpret_cast<uintptr_t>(handle) >> 56); }
+
+template <typename Handle>
+constexpr HandleKind kKindOf = std::is_same_v<Handle, HnArray>     ? HandleKind::kArray
+                               : std::is_same_v<Handle, HnModel>   ? HandleKind::kModel
+                               : std::is_same_v<Handle, HnOp>      ? HandleKind::kOp
+                               : std::is_same_v<Handle, HnSession> ? HandleKind::kSession
+                               : std::is_same_v<Handle, HnTrainer> ? HandleKind::kTrainer
+                               : std::is_same_v<Handle, HnBatcher> ? HandleKind::kBatcher
+                                                                   : HandleKind::kNone;
+
+void free_as(HandleKind kind, void* handle) {
+  switch (kind) {
+    case HandleKind::kModel:
+      hn_model_free(static_cast<HnModel>(handle));
+      return;
+    case HandleKind::kOp:
+      hn_op_free(static_cast<HnOp>(handle));
+      return;
+    case HandleKind::kSession:
+      hn_session_free(static_cast<HnSession>(handle));
+      return;
+    case HandleKind::kTrainer:
+      hn_trainer_free(static_cast<HnTrainer>(handle));
+      return;
+    case HandleKind::kBatcher:
+      hn_batcher_free(static_cast<HnBatcher>(handle));
+      return;
+    default:
+      hn_array_free(static_cast<HnArray>(handle));
+  }
+}
 
 // Handles that the program holds or has held, so that freed ones come back, and every kind stands for every other.
 class Program {
@@ -29,26 +97,24 @@ class Program {
     hn_autograd_set_training(0, nullptr);
     hn_set_np_shape(0, nullptr);
     hn_wait_all();
-    // Once more, of any kind: most are freed by now, and freeing them again is an error and no more.
-    for (void* handle : handles_) {
-      hn_array_free(static_cast<HnArray>(handle));
-      hn_op_free(static_cast<HnOp>(handle));
-      hn_session_free(static_cast<HnSession>(handle));
-      hn_model_free(static_cast<HnModel>(handle));
-    }
+    // Some are freed by now, and freeing them again is an error and no more.
+    for (void* handle : handles_) free_as(kind_of(handle), handle);
   }
 
  private:
+  // Mostly of the kind that is asked for, if there is one: errors are found soon, and what lies behind them is not.
   template <typename T>
   T handle() {
-    return static_cast<T>(handles_[in_.ConsumeIntegralInRange<size_t>(0, handles_.size() - 1)]);
+    const size_t first = in_.ConsumeIntegralInRange<size_t>(0, handles_.size() - 1);
+    if (kKindOf<T> != HandleKind::kNone && draw(0, 7) != 0)
+      for (size_t i = 0; i < handles_.size(); ++i)
+        if (void* given = handles_[(first + i) % handles_.size()]; kind_of(given) == kKindOf<T>)
+          return static_cast<T>(given);
+    return static_cast<T>(handles_[first]);
   }
   void keep(void* made) {
     void*& place = handles_[in_.ConsumeIntegralInRange<size_t>(1, handles_.size() - 1)];
-    hn_array_free(static_cast<HnArray>(place));
-    hn_op_free(static_cast<HnOp>(place));
-    hn_session_free(static_cast<HnSession>(place));
-    hn_model_free(static_cast<HnModel>(place));
+    free_as(kind_of(place), place);
     place = made;
   }
   int draw(int low, int high) { return in_.ConsumeIntegralInRange(low, high); }
@@ -57,13 +123,14 @@ class Program {
     HnTensorSpec spec{};
     spec.ndim = draw(-1, 3);
     for (int i = 0; i < spec.ndim; ++i) spec.shape[i] = draw(0, 15) == 0 ? in_.ConsumeIntegral<int64_t>() : draw(0, 3);
-    spec.dtype = draw(0, 7) == 0 ? draw(-2, 40) : HN_FLOAT32;
+    const int kind = draw(0, 7);
+    spec.dtype = kind == 0 ? draw(-2, 40) : kind == 1 ? HN_INT64 : HN_FLOAT32;
     return spec;
   }
   std::array<HnArray, 3> arrays() { return {handle<HnArray>(), handle<HnArray>(), handle<HnArray>()}; }
 
   void one_call() {
-    switch (draw(0, 5)) {
+    switch (draw(0, 8)) {
       case 0:
         return make();
       case 1:
@@ -74,6 +141,12 @@ class Program {
         return differentiate();
       case 4:
         return use_model();
+      case 5:
+        return make_trainer_or_batcher();
+      case 6:
+        return train();
+      case 7:
+        return derive();
       default:
         return change();
     }
@@ -96,7 +169,8 @@ class Program {
         }
         break;
       case 2:
-        hn_model_load_from_memory(kDense, std::strlen(kDense), nullptr, 0, reinterpret_cast<HnModel*>(&made));
+        hn_model_load_from_memory(kDense, std::strlen(kDense), weight().data(), in_.ConsumeBool() ? weight().size() : 0,
+                                  reinterpret_cast<HnModel*>(&made));
         break;
       case 3: {
         const char *key = in_.PickValueInArray(kKeys), *text = in_.PickValueInArray(kTexts);
@@ -122,6 +196,118 @@ class Program {
     if (made) keep(made);
   }
 
+  void make_trainer_or_batcher() {
+    void* made = nullptr;
+    const char *key = in_.PickValueInArray(kSettings), *text = in_.PickValueInArray(kTexts);
+    const char* optimizer = in_.PickValueInArray(kOptimizers);
+    const auto settings = static_cast<size_t>(draw(0, 1)), count = static_cast<size_t>(draw(0, 3));
+    switch (draw(0, 2)) {
+      case 0: {
+        const char* const names[] = {"w", in_.ConsumeBool() ? "v" : "w", "u"};
+        const auto parameters = arrays();
+        hn_trainer_create(count, names, parameters.data(), optimizer, settings, &key, &text,
+                          reinterpret_cast<HnTrainer*>(&made));
+        break;
+      }
+      case 1:
+        hn_trainer_create_for_model(handle<HnModel>(), optimizer, settings, &key, &text,
+                                    reinterpret_cast<HnTrainer*>(&made));
+        break;
+      default: {
+        const HnTensorSpec inputs[] = {spec(), spec(), spec()};
+        const HnBatcherOptions options{sizeof(options), draw(-1, 4), draw(-1, 1), draw(-1, 4), draw(-1, 2)};
+        hn_batcher_create(handle<HnModel>(), count, inputs, in_.ConsumeBool() ? &options : nullptr,
+                          reinterpret_cast<HnBatcher*>(&made));
+      }
+    }
+    if (made) keep(made);
+  }
+
+  void train() {
+    const auto trainer = handle<HnTrainer>();
+    const char *key = in_.PickValueInArray(kSettings), *text = in_.PickValueInArray(kTexts);
+    const char* answer = nullptr;
+    int64_t updates = 0;
+    double rate = 0;
+    switch (draw(0, 7)) {
+      case 0:
+        hn_trainer_step(trainer, in_.ConsumeFloatingPointInRange(-1.0, 4.0), draw(0, 1));
+        return;
+      case 1:
+        hn_trainer_num_updates(trainer, &updates);
+        hn_trainer_learning_rate(trainer, &rate);
+        hn_trainer_setting(trainer, key, &answer);
+        return;
+      case 2:
+        hn_trainer_set_learning_rate(trainer, in_.ConsumeFloatingPoint<double>());
+        return;
+      case 3: {
+        const char* argument = in_.PickValueInArray(kArguments);
+        hn_trainer_set_schedule(trainer, in_.ConsumeBool() ? in_.PickValueInArray(kSchedules) : nullptr,
+                                static_cast<size_t>(draw(0, 1)), &argument, &text);
+        return;
+      }
+      case 4:
+        hn_trainer_set_setting(trainer, key, text);
+        return;
+      case 5:
+        hn_trainer_set_multipliers(trainer, in_.ConsumeBool() ? "w" : "no_such", in_.ConsumeFloatingPoint<double>(),
+                                   draw(-1, 2));
+        return;
+      case 6:
+        hn_trainer_save_states(trainer, states_.c_str());
+        hn_trainer_load_states(handle<HnTrainer>(), states_.c_str());
+        std::remove(states_.c_str());
+        return;
+      default: {
+        HnArray results[3] = {};
+        const auto inputs = arrays();
+        const size_t outputs = static_cast<size_t>(draw(0, 3));
+        const auto batcher = handle<HnBatcher>();
+        if (hn_batcher_run(batcher, static_cast<size_t>(draw(0, 3)), inputs.data(), outputs, results) == 0)
+          for (size_t i = 0; i < outputs; ++i) keep(results[i]);
+        if (draw(0, 7) == 0) hn_batcher_close(batcher);
+      }
+    }
+  }
+
+  // Arrays from arrays: parts, other storages, other libraries' tensors.
+  void derive() {
+    HnArray made = nullptr;
+    const HnTensorSpec shape = spec();
+    const auto parts = arrays();
+    const char* storage = in_.PickValueInArray(kStorages);
+    switch (draw(0, 6)) {
+      case 0:
+        hn_array_create_sparse(storage, shape.shape, shape.ndim, parts[0], parts[1],
+                               in_.ConsumeBool() ? parts[2] : nullptr, &made);
+        break;
+      case 1: {
+        static constexpr const char* kParts[] = {"data", "indices", "indptr", "none"};
+        hn_array_part(parts[0], in_.PickValueInArray(kParts), &made);
+        break;
+      }
+      case 2:
+        if (bytes_of(parts[0]) <= sizeof(memory_)) hn_array_cast_storage(parts[0], storage, &made);
+        break;
+      case 3:
+        hn_array_attach_grad_in(parts[0], in_.ConsumeBool() ? "write" : "add", storage);
+        return;
+      case 4:
+        hn_array_detach(parts[0], &made);
+        break;
+      case 5: {
+        void* tensor = nullptr;
+        if (hn_array_to_dlpack(parts[0], &tensor) == 0 && hn_array_from_dlpack(tensor, &made) != 0) abort();
+        break;
+      }
+      default:
+        hn_model_set_remat(handle<HnModel>(), in_.PickValueInArray(kTexts));
+        return;
+    }
+    if (made) keep(made);
+  }
+
   static size_t bytes_of(HnArray array) {
     int64_t size = 0;
     return hn_array_size(array, &size) == 0 ? static_cast<size_t>(size) * 8 : 0;
@@ -135,21 +321,39 @@ class Program {
     const char* text = nullptr;
     const void* data = nullptr;
     HnTensorSpec given;
-    const auto model = handle<HnModel>();
-    const auto array = handle<HnArray>();
-    hn_array_ndim(array, &number);
-    hn_array_shape(array, &shape);
-    hn_array_dtype(array, &number);
-    hn_array_size(array, &size);
-    hn_array_storage(array, &text);
-    hn_array_data(array, &data);
-    hn_array_copy_to(array, memory_, static_cast<size_t>(draw(0, 64)));
-    hn_model_num_inputs(model, &count);
-    hn_model_input_name(model, static_cast<size_t>(draw(0, 3)), &text);
-    hn_model_input_spec(model, static_cast<size_t>(draw(0, 3)), &given);
-    hn_model_parameter_spec(model, static_cast<size_t>(draw(0, 3)), &given);
-    hn_model_plan_text(model, &text);
-    hn_op_num_outputs(handle<HnOp>(), static_cast<size_t>(draw(0, 3)), &count);
+    const auto index = static_cast<size_t>(draw(0, 3));
+    switch (draw(0, 5)) {
+      case 0: {
+        const auto array = handle<HnArray>();
+        hn_array_ndim(array, &number);
+        hn_array_shape(array, &shape);
+        hn_array_dtype(array, &number);
+        hn_array_size(array, &size);
+        hn_array_storage(array, &text);
+        return;
+      }
+      case 1:
+        hn_array_data(handle<HnArray>(), &data);
+        return;
+      case 2:
+        hn_array_copy_to(handle<HnArray>(), memory_, static_cast<size_t>(draw(0, 64)));
+        return;
+      case 3: {
+        const auto model = handle<HnModel>();
+        hn_model_num_inputs(model, &count);
+        hn_model_input_name(model, index, &text);
+        hn_model_input_spec(model, index, &given);
+        return;
+      }
+      case 4: {
+        const auto model = handle<HnModel>();
+        hn_model_parameter_spec(model, index, &given);
+        hn_model_plan_text(model, &text);
+        return;
+      }
+      default:
+        hn_op_num_outputs(handle<HnOp>(), index, &count);
+    }
   }
 
   void operate() {
@@ -235,7 +439,7 @@ class Program {
   }
 
   void change() {
-    switch (draw(0, 4)) {
+    switch (draw(0, 5)) {
       case 0:
         hn_array_copy_from(handle<HnArray>(), memory_, static_cast<size_t>(draw(0, 64)));
         return;
@@ -248,12 +452,16 @@ class Program {
       case 3:
         hn_set_np_shape(draw(0, 1), nullptr);
         return;
+      case 4:
+        free_as(static_cast<HandleKind>(draw(0, 7)), handle<void*>());
+        return;
       default:
         hn_session_free(handle<HnSession>());
     }
   }
 
   FuzzedDataProvider in_;
+  const std::string states_ = temporary(".states");
   alignas(64) uint8_t memory_[512] = {};
   std::array<void*, 12> handles_{};  // the first is always NULL
 };

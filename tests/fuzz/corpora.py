@@ -22,6 +22,10 @@ def write(folder: pathlib.Path, target: str, name: str, content: bytes) -> None:
 def main(folder: pathlib.Path) -> None:
     for case in sorted(path for path in FIXTURES.iterdir() if path.is_dir()):
         params = sorted(case.glob("*.params"))
+        for file in case.glob("*.states"):
+            write(folder, "states", f"{case.name}-{file.name}", file.read_bytes())
+        for text in case.glob("graph.txt"):
+            write(folder, "notation", case.name, text.read_bytes())
         for file in params:
             write(folder, "params", file.name, file.read_bytes())
         for graph in sorted(case.glob("*-symbol.json")):

@@ -124,6 +124,25 @@ void run(HnModel model, const std::vector<HnArray>& inputs, size_t outputs, bool
   hn_wait_all();
 }
 
+// A step of training by the gradients that are there.
+void step(HnModel model, Draws& draws) {
+  constexpr const char* kOptimizers[] = {"sgd", "adam", "lars", "dcasgd"};
+  Trainer trainer;
+  if (hn_trainer_create_for_model(model, kOptimizers[draws.below(4)], 0, nullptr, nullptr, trainer.out()) != 0) return;
+  hn_trainer_step(trainer.get(), 1, 1);
+  hn_wait_all();
+}
+
+// Requests of a row, of the sizes that are bound.
+void batch(HnModel model, const std::vector<HnTensorSpec>& specs, const std::vector<HnArray>& inputs, size_t outputs) {
+  Batcher batcher;
+  std::vector<HnArray> results(outputs, nullptr);
+  if (hn_batcher_create(model, specs.size(), specs.data(), nullptr, batcher.out()) != 0 ||
+      hn_batcher_run(batcher.get(), inputs.size(), inputs.data(), outputs, results.data()) != 0)
+    return;
+  for (HnArray result : results) read(Array(result).get());
+}
+
 }  // namespace
 
 void use(HnModel model, Draws& draws) {
@@ -149,13 +168,16 @@ void use(HnModel model, Draws& draws) {
     if (hn_model_parameter(model, i, parameter.out()) == 0) attach(parameter.get());
   }
   for (HnArray input : inputs) attach(input);
+  if (draws.below(4) == 0) hn_model_set_remat(model, "0");
   run(model, inputs, outputs, true);
+  step(model, draws);
   run(model, inputs, outputs, false);
   const char* text = nullptr;
   hn_model_plan_text(model, &text);
   Session session;
   if (hn_session_create(model, inputs.size(), inputs.data(), 0, nullptr, session.out()) == 0)
     for (int i = 0; i < 2; ++i) hn_session_run(session.get());
+  batch(model, specs, inputs, outputs);
   hn_wait_all();
 }
 

@@ -35,6 +35,8 @@ using Array = Owned<HnArray, hn_array_free>;
 using Model = Owned<HnModel, hn_model_free>;
 using Op = Owned<HnOp, hn_op_free>;
 using Session = Owned<HnSession, hn_session_free>;
+using Trainer = Owned<HnTrainer, hn_trainer_free>;
+using Batcher = Owned<HnBatcher, hn_batcher_free>;
 
 // Numbers that follow from the input alone, without taking bytes from it: files stay whole.
 class Draws {
@@ -50,8 +52,8 @@ class Draws {
 // An array of small values; null where it would be too large, or its shape is none.
 Array make_array(const HnTensorSpec& spec, Draws& draws);
 
-// Binds arrays of sizes that the graph allows, runs it forward and backward in training and once more in prediction,
-// and asks for all that can be asked. Errors are answers.
+// Binds arrays of sizes that the graph allows, runs it forward and backward in training, updates its parameters,
+// predicts by a call, a session and a batch, and asks for all that can be asked. Errors are answers.
 void use(HnModel model, Draws& draws);
 
 }  // namespace fuzz

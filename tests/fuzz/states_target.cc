@@ -12,8 +12,6 @@
 
 namespace {
 
-using Trainer = fuzz::Owned<HnTrainer, hn_trainer_free>;
-
 // The parameters that the files of corpora.py are for.
 struct Parameters {
   Parameters() {
@@ -69,13 +67,13 @@ void train_on(HnTrainer trainer, const Parameters& parameters) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static const std::string saved = "/tmp/hybridnet-fuzz-" + std::to_string(getpid()) + ".states";
+  static const std::string saved = "/dev/shm/hybridnet-fuzz-" + std::to_string(getpid()) + ".states";
   const File file;
   if (!file.write(data, size)) return 0;
   for (const char* multi_precision : {"False", "True"}) {
     const Parameters parameters;
     const char* key = "multi_precision";
-    Trainer trainer;
+    fuzz::Trainer trainer;
     if (hn_trainer_create(3, parameters.names, parameters.handles, "sgd", 1, &key, &multi_precision, trainer.out()) !=
         0)
       abort();
