@@ -79,6 +79,7 @@ Replacement gelu(Graph& graph, Node& node);
 Replacement gelu_tanh(Graph& graph, Node& node);
 Replacement silu(Graph& graph, Node& node);
 Replacement attention(Graph& graph, Node& node);
+Replacement one_hot_pick(Graph& graph, Node& node);
 Replacement softmax_pick(Graph& graph, Node& node);
 Replacement batch_norm_relu(Graph& graph, Node& node);
 Replacement conv_bn_fold(Graph& graph, Node& node);

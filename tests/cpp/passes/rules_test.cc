@@ -122,6 +122,14 @@ Graph picked_logarithm(const char* axis) {
   return make_graph({x, y}, {float32({4, 3}), float32({4})}, {loss});
 }
 
+// sum(one_hot(y) * log_softmax(x)) along the classes.
+Graph marked_logarithm(const char* on_value) {
+  const NodeEntry x = var("x"), y = var("y");
+  const NodeEntry marks = use("one_hot", {y}, {{"depth", "3"}, {"on_value", on_value}});
+  const NodeEntry product = use("elemwise_mul", {marks, use("log_softmax", {x})});
+  return make_graph({x, y}, {float32({4, 3}), float32({4})}, {use("sum", {product}, {{"axis", "-1"}})});
+}
+
 Graph gelu_by_hand(const char* function) {
   return of_x([=](auto& x) {
     const NodeEntry half = scaled(x, "0.5");
@@ -680,6 +688,7 @@ const std::map<std::string, Example>& examples() {
         [] {
           return scaled_rms_norm({2, 1});
         }}},
+      {"one_hot_pick", {[] { return marked_logarithm("1"); }, [] { return marked_logarithm("0.9"); }}},
       {"softmax_pick", {[] { return picked_logarithm("-1"); }, [] { return picked_logarithm("0"); }}},
       {"gelu", {[] { return gelu_by_hand("erf"); }, [] { return gelu_by_hand("tanh"); }}},
       {"gelu_tanh", {[] { return gelu_with_tanh("0.044715"); }, [] { return gelu_with_tanh("0.05"); }}},

@@ -24,14 +24,14 @@ SPECIAL = [np.inf, -np.inf, np.nan, -0.0, 0.0, 1e-40, -1e-310, 1.0, -1.0, 6e4, -
 
 
 class Net(mx.gluon.HybridBlock):
-    """One expression of x, y and z."""
+    """One expression of x and further arrays."""
 
     def __init__(self, expression: Callable[..., Any]) -> None:
         super().__init__()
         self.expression = expression
 
-    def hybrid_forward(self, F, x, y, z):
-        return self.expression(F, x, y, z)
+    def hybrid_forward(self, F, x, *rest):
+        return self.expression(F, x, *rest)
 
 
 @dataclass
@@ -210,6 +210,38 @@ def test_values_and_gradients_stay_within_the_tolerance_of_float64(case: Case, d
     wide = arrays if case.rule == "join_casts" else [array.astype("float64") for array in arrays]
     want, _ = run(case, wide, "none", gradient=case.rule != "shape_of_source")
     assert_close_to_float64(got, want, dtype)
+
+
+MARKED_LOSSES = {
+    "sum": lambda F, x, y, dtype: -F.sum(F.one_hot(y, 4, dtype=dtype) * F.log_softmax(x), axis=1),
+    "kept axis": lambda F, x, y, dtype: F.sum(
+        F.broadcast_mul(F.log_softmax(x, axis=1), F.one_hot(y, 4, dtype=dtype)), axis=-1, keepdims=True
+    ),
+}
+
+
+@pytest.mark.parametrize("form", MARKED_LOSSES)
+@pytest.mark.parametrize("labels", ["float32", "float64", "int32", "int64", "uint8", "int8"])
+@pytest.mark.parametrize("dtype", list(RTOL))
+def test_labels_out_of_range_pick_nothing_as_rows_of_one_hot(dtype: str, labels: str, form: str, rng) -> None:
+    values = np.array([-3, -1, -0.75, 0, 1.9, 3, 3.5, 4, 100])
+    index = values[values >= 0].astype(labels) if labels == "uint8" else values.astype(labels)
+    found = []
+    for words in ("none", "none,one_hot_pick", "fast_run"):
+        net = Net(lambda F, x, y: MARKED_LOSSES[form](F, x, y, dtype))
+        net.hybridize(passes=words)
+        x = mx.nd.array(rng.uniform(-2, 2, (len(index), 4)) if not found else found[0][0], dtype=dtype)
+        x.attach_grad()
+        with mx.autograd.record():
+            out = net(x, mx.nd.array(index, dtype=labels))
+        out.backward()
+        assert fired(net, "one_hot_pick") == (words != "none")
+        found.append([x.asnumpy(), out.asnumpy(), x.grad.asnumpy()])
+    for other in found[1:]:
+        assert_close_to_float64(other, [part.astype("float64") for part in found[0]], dtype)
+    outside = (index <= -1) | (index >= 4)
+    assert (found[2][1][outside] == 0).all()
+    assert (found[2][2][outside] == 0).all()
 
 
 @pytest.mark.parametrize("case", UNSAFE, ids=ids(UNSAFE))
